@@ -1,0 +1,1 @@
+"""What is in a CUDA program's file: its containers and the two instruction sets."""

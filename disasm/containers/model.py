@@ -1,0 +1,127 @@
+"""What the containers hold, as values: fatbin entries, cubins and their kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+
+@dataclass(frozen=True, slots=True)
+class FatbinEntry:
+    """One entry of a fatbin container.  ``payload`` is decompressed; ``raw`` is as it stands in the file."""
+
+    kind: Literal["elf", "ptx", "ltoir", "other"]
+    arch: int  # 80 for sm_80
+    flags: int
+    name: str
+    offset: int  # of the entry's header, from the start of the container
+    raw: bytes
+    payload: bytes
+    compression: Literal["none", "lz4", "zstd"]
+    variant: str  # "" or the architecture's letter: "a", "f"
+
+
+@dataclass(frozen=True, slots=True)
+class Fatbin:
+    """One container; ``module`` numbers the containers of a file from 0."""
+
+    module: int
+    offset: int
+    entries: tuple[FatbinEntry, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Param:
+    """A kernel parameter: where it stands in the parameter area, in bytes."""
+
+    index: int
+    offset: int
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Reloc:
+    """A relocation of a section, by the symbol's name; ``offset`` is in the patched section."""
+
+    section: str
+    offset: int
+    type: int
+    symbol: str
+    addend: int
+
+
+@dataclass(frozen=True, slots=True)
+class Symbol:
+    """A symbol of the cubin; ``section`` is "" for an undefined one."""
+
+    name: str
+    section: str
+    value: int
+    size: int
+    type: Literal["func", "object", "section", "notype", "other"]
+    binding: Literal["local", "global", "weak"]
+
+
+@dataclass(frozen=True, slots=True)
+class Attribute:
+    """One EIATTR record of .nv.info, by its number and NVIDIA's name."""
+
+    id: int
+    name: str
+    value: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """One kernel of a cubin.  Sizes are in bytes; offsets count from the start of its .text section."""
+
+    name: str
+    demangled: str
+    arch: int
+    code: bytes
+    registers: int
+    shared_size: int  # static shared memory, the kilobyte that sm_90 and later reserve included
+    local_size: int  # stack a lane (EIATTR_MIN_STACK_SIZE, or FRAME_SIZE)
+    barriers: int
+    param_base: int  # of the parameters in constant bank 0
+    param_size: int
+    params: tuple[Param, ...]
+    constant0_size: int
+    constant2: bytes  # .nv.constant2.<kernel>, b"" if none
+    max_threads: tuple[int, int, int] | None
+    exits: tuple[int, ...]
+    indirect_targets: Mapping[int, tuple[int, ...]]  # BRX offset -> target offsets
+    syscall_offsets: tuple[int, ...]
+    externs: tuple[str, ...]
+    callees: tuple[Symbol, ...]  # functions inside this .text section, values relative to it
+    relocs: tuple[Reloc, ...]  # those that patch this kernel's own sections
+    attributes: tuple[Attribute, ...]
+    uses_cta_z: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Global:
+    """A __device__, __constant__ or managed variable, or another named object of the module."""
+
+    name: str
+    section: str  # ".nv.global", ".nv.global.init", ".nv.constant3" ...
+    offset: int
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Cubin:
+    """A device ELF file and all that its kernels need."""
+
+    arch: int  # 80 for sm_80
+    variant: str  # "" or "a"
+    abi: int  # 7 (CUDA 12 and older) or 8
+    relocatable: bool  # an -rdc object that was not linked
+    kernels: tuple[Kernel, ...]
+    globals: tuple[Global, ...]
+    sections: Mapping[str, bytes]  # data sections: .nv.constant3, .nv.constant4, .nv.global.init ...
+    section_sizes: Mapping[str, int]  # also of those without bytes in the file (.nv.global)
+    relocs: tuple[Reloc, ...]  # all relocations of data sections
+    symbols: tuple[Symbol, ...]
+    attributes: tuple[Attribute, ...]

@@ -1,0 +1,1 @@
+"""The assembly model: a translation engine whose every answer is verified."""

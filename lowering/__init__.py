@@ -1,0 +1,1 @@
+"""From SASS control-flow graphs to gfx1100 code objects, and from those to host code."""

@@ -1,0 +1,1 @@
+"""What stands in for NVIDIA's driver and runtime: native libraries, the service, the cache."""

@@ -1,0 +1,75 @@
+// What the emulated device's library and the host code compiled for a kernel share.
+//
+// The compiler (lowering/emulate) writes one flat, position-independent image a kernel: a 4096-byte
+// header page, then code and read-only data, mapped readable and executable.  Its entry runs one wave
+// from the kernel's first instruction to s_endpgm, on a fiber of the library.  It calls back only
+// through SxRuntime.  lowering/emulate/abi.py says the same numbers; a test compares the two.
+#pragma once
+#include <stdint.h>
+
+#define SX_IMAGE_MAGIC 0x42485853u  // "SXHB"
+#define SX_IMAGE_VERSION 1u
+#define SX_SHARED_APERTURE_HI 0x00010000u   // high words of the flat apertures: bit 48 and bit 49,
+#define SX_PRIVATE_APERTURE_HI 0x00020000u  // which no user address has
+
+struct SxWave;
+
+// Why a wave stopped; the library turns these into HIP errors and one line of text.
+enum SxFault : uint32_t {
+  SX_FAULT_ADDRESS = 1,      // outside every mapped range (CUDA 700)
+  SX_FAULT_MISALIGNED = 2,   // (716)
+  SX_FAULT_TRAP = 3,         // s_trap (719); `addr` is the trap id
+  SX_FAULT_LDS = 4,          // outside the workgroup's LDS (700)
+  SX_FAULT_SCRATCH = 5,      // outside the lane's scratch (stack overflow, 700)
+  SX_FAULT_ILLEGAL = 6,      // reached the end of the code or data between instructions (719)
+  SX_FAULT_STRICT = 7,       // strict mode found use of an undefined value; `addr` is the check's id
+};
+
+enum SxAccess : uint32_t { SX_READ = 1, SX_WRITE = 2, SX_ATOMIC = 4 };
+
+struct SxRuntime {
+  // s_barrier: gives way until every live wave of the workgroup has arrived.
+  void (*barrier)(SxWave *w, uint32_t pc);
+  // s_sleep, s_setprio-free spins, and fuel run out at a loop's back edge: lets others run, refills w->fuel.
+  void (*yield)(SxWave *w, uint32_t pc);
+  // An access of `size` bytes at `addr` outside the arena: the host address to use instead (registered
+  // host memory), or no return: the wave has faulted.
+  void *(*resolve)(SxWave *w, uint64_t addr, uint32_t size, uint32_t access, uint32_t pc, uint32_t lane);
+  // Ends the launch; never returns.
+  void (*fault)(SxWave *w, uint32_t kind, uint32_t pc, uint32_t lane, uint64_t addr);
+  // SHADER_CYCLES (which = 0) and REALTIME (which = 1, 100 MHz).
+  uint64_t (*clock)(SxWave *w, uint32_t which);
+  // s_sendmsg other than dealloc_vgprs; returns the value of the _rtn forms.
+  uint64_t (*message)(SxWave *w, uint32_t simm16, uint32_t m0, uint32_t pc);
+  void *reserved[10];
+};
+
+struct SxWave {
+  uint32_t sgpr[128];      // 0x000 initial s0..s105; 106, 107: vcc
+  uint32_t v0[32];         // 0x200 initial v0: x | y << 10 | z << 20
+  uint32_t exec;           // 0x280 initial EXEC
+  uint32_t lds_size;       // 0x284 bytes
+  uint8_t *lds;            // 0x288
+  uint8_t *scratch;        // 0x290 byte `off` of lane l is at scratch + l * scratch_size + off
+  uint64_t scratch_size;   // 0x298 bytes a lane
+  uint64_t arena_base;     // 0x2a0
+  uint64_t arena_size;     // 0x2a8
+  const SxRuntime *rt;     // 0x2b0
+  int64_t fuel;            // 0x2b8 loop back edges left before yield
+  void *host;              // 0x2c0 the library's own
+  uint64_t strict_seed;    // 0x2c8 seeds the perturbation of approximate functions; 0: none
+  uint64_t reserved[6];    // 0x2d0
+};                         // 0x300
+
+struct SxImageHeader {
+  uint32_t magic, version;
+  uint64_t code_offset;    // of the mapped part in the file (4096)
+  uint64_t code_size;
+  uint64_t entry_offset;   // from code_offset
+  uint64_t flags;          // bit 0: strict
+  uint32_t isa;            // 0 generic AVX2, 1 AVX-512
+  uint32_t reserved;
+  char kernel[256];
+};
+
+typedef void (*SxEntry)(SxWave *w);
