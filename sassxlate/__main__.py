@@ -1,0 +1,6 @@
+"""``python -m sassxlate`` is the ``sassxlate`` program."""
+
+from .cli import main
+
+if __name__ == "__main__":
+    main()

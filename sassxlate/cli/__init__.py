@@ -1,0 +1,124 @@
+"""The command line: one module a subcommand, imported only when it is asked for.
+
+Each module ``sassxlate/cli/<name>.py`` holds a click command called ``command``.  Errors of type
+:class:`SassxlateError` print as one line on stderr; the exit status is 0 done, 1 an honest
+negative, 2 usage or bad input, 3 unsupported.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import os
+import sys
+from collections.abc import Sequence
+from typing import Any, cast
+
+import click
+
+from .. import __version__
+from ..errors import SassxlateError
+
+# The order is that of `--help`: look, translate, run, then the tool itself.  The short texts stand
+# here so that `--help` need not import every subcommand.
+SUBCOMMANDS: dict[str, str] = {
+    "ls": "List what a fat binary holds: architectures, kernels, sizes.",
+    "extract": "Write the entries of a fat binary to files.",
+    "disasm": "Print SASS as nvdisasm does.",
+    "cfg": "Print a kernel's control flow graph.",
+    "translate": "Translate kernels to gfx1100 assembly and code objects.",
+    "run": "Run a CUDA application on the emulated device or on HIP.",
+    "doctor": "Say what is installed, what is missing and how to get it.",
+    "explain": "Explain an error code.",
+    "cache": "Show, measure or empty the cache.",
+    "bench": "Measure the emulator and the translator.",
+    "selftest": "Run the fixtures on a device and write a report.",
+}
+
+EXIT_NEGATIVE = 1
+EXIT_USAGE = 2
+EXIT_UNSUPPORTED = 3
+
+# By the code's area; a catalogue entry with an `exit` key overrides it for one code.
+_EXIT_BY_AREA = {
+    "SX01": EXIT_USAGE,
+    "SX02": EXIT_UNSUPPORTED,
+    "SX03": EXIT_UNSUPPORTED,
+    "SX04": EXIT_UNSUPPORTED,
+    "SX05": EXIT_UNSUPPORTED,
+    "SX06": EXIT_UNSUPPORTED,
+    "SX07": EXIT_USAGE,
+    "SX08": EXIT_USAGE,
+    "SX09": EXIT_USAGE,
+}
+
+
+def catalogue() -> dict[str, dict[str, Any]]:
+    """All described error codes: code to its table (``title``, ``text``, perhaps ``exit``)."""
+    import tomllib
+    from importlib import resources
+
+    entries: dict[str, dict[str, Any]] = {}
+    for file in resources.files("sassxlate").joinpath("error_catalogue").iterdir():
+        if file.name.endswith(".toml"):
+            entries.update(tomllib.loads(file.read_text(encoding="utf-8")))
+    return entries
+
+
+def exit_status(error: SassxlateError) -> int:
+    """The exit status that tells a script what kind of error this was (2 or 3)."""
+    try:
+        entry = catalogue().get(error.code, {})
+    except (OSError, ValueError):
+        entry = {}
+    status = entry.get("exit")
+    if isinstance(status, int):
+        return status
+    return _EXIT_BY_AREA.get(error.code[:4], EXIT_USAGE)
+
+
+class LazyGroup(click.Group):
+    """A group that imports a subcommand's module when the subcommand is called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """The subcommands in the order of the table."""
+        return list(SUBCOMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command object of ``sassxlate.cli.<cmd_name>``; None if there is no such command."""
+        if cmd_name not in SUBCOMMANDS:
+            return None
+        module = importlib.import_module(f"{__name__}.{cmd_name}")
+        return cast(click.Command, module.command)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the table of subcommands without importing them."""
+        with formatter.section("Commands"):
+            formatter.write_dl(list(SUBCOMMANDS.items()))
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the subcommand; a typed error becomes one line on stderr and an exit status."""
+        try:
+            return super().invoke(ctx)
+        except SassxlateError as error:
+            click.echo(f"sassxlate: {error}", err=True)
+            ctx.exit(exit_status(error))
+
+
+@click.group(
+    cls=LazyGroup,
+    context_settings={"help_option_names": ["-h", "--help"], "auto_envvar_prefix": "SASSXLATE"},
+)
+@click.version_option(__version__, "-V", "--version", prog_name="sassxlate")
+def cli() -> None:
+    """Translate NVIDIA SASS to AMD RDNA3 (gfx1100) and run CUDA programs on it."""
+
+
+def main(args: Sequence[str] | None = None) -> None:
+    """Entry point of the ``sassxlate`` program; ends the process with the exit status."""
+    try:
+        cli.main(args=args, prog_name="sassxlate")
+    except BrokenPipeError:
+        # The reader of our output went away (`| head`): no traceback, and none at shutdown either.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise SystemExit(EXIT_NEGATIVE) from None
