@@ -1,0 +1,235 @@
+"""From a kernel's instructions to its control-flow graph."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+
+from sassxlate.disasm.sass.ir import Imm, Instruction, Label, Reg
+from sassxlate.errors import CfgError, Where
+
+from .model import Block, Cfg, Edge, EdgeKind
+
+SIZE = 16  # bytes of a SASS instruction
+ENDS_BLOCK = frozenset(
+    {"BRA", "BRX", "BRXU", "CALL", "RET", "EXIT", "BSYNC", "WARPSYNC", "BAR", "KILL", "JMP", "JMX"}
+)
+
+
+def _target(ins: Instruction) -> int | None:
+    label = ins.get("target")
+    return label.target if isinstance(label, Label) else None
+
+
+def _error(code: str, message: str, ins: Instruction) -> CfgError:
+    return CfgError(code, message, Where(offset=ins.offset, inst=ins.text))
+
+
+def is_conditional(ins: Instruction) -> bool:
+    """Whether control may also go on behind this branch: a guard, a second predicate, a state test."""
+    second = ins.get("Pp")
+    tested = second is not None and getattr(second, "is_true", False) is False
+    on_state = ins.mnemonic == "BRA" and (ins.has("DIV") or ins.has("CONV"))
+    return not ins.guard.is_true or tested or on_state
+
+
+def _ends_block(ins: Instruction) -> bool:
+    if ins.mnemonic == "BAR":
+        return ins.has("SYNC") or ins.has("RED") or ins.has("SYNCALL")
+    return ins.mnemonic in ENDS_BLOCK
+
+
+def _jump_targets(ins: Instruction, indirect: Mapping[int, tuple[int, ...]]) -> tuple[int, ...]:
+    """Where this instruction may branch to inside the kernel (calls and returns not included)."""
+    if ins.mnemonic in ("BRX", "BRXU", "JMX"):
+        if ins.offset not in indirect:
+            raise _error("SX0302", "indirect branch whose targets the cubin does not list", ins)
+        return indirect[ins.offset]
+    if ins.mnemonic in ("BRA", "JMP"):
+        target = _target(ins)
+        if target is None:
+            raise _error("SX0303", "branch without a target", ins)
+        return (target,)
+    return ()
+
+
+def _walk(
+    by_offset: Mapping[int, Instruction],
+    entry: int,
+    indirect: Mapping[int, tuple[int, ...]],
+    syscalls: frozenset[int],
+) -> tuple[set[int], set[int], dict[int, tuple[int, ...]], dict[int, int]]:
+    """Reachable instructions of one function, its block starts, and its calls (offset -> callee)."""
+    seen: set[int] = set()
+    leaders: set[int] = {entry}
+    jumps: dict[int, tuple[int, ...]] = {}
+    calls: dict[int, int] = {}
+    work = [entry]
+    while work:
+        offset = work.pop()
+        while offset not in seen:
+            ins = by_offset.get(offset)
+            if ins is None:
+                raise CfgError("SX0301", "control leaves the kernel's code", Where(offset=offset))
+            seen.add(offset)
+            after = offset + SIZE
+            if not _ends_block(ins):
+                offset = after
+                continue
+            targets = _jump_targets(ins, indirect)
+            jumps[offset] = targets
+            leaders.update(targets)
+            work.extend(targets)
+            if ins.mnemonic == "CALL" and offset not in syscalls:
+                target = _target(ins)
+                if target is None:
+                    raise _error("SX0304", "call through a register is not followed yet", ins)
+                calls[offset] = target
+            elif ins.mnemonic == "WARPSYNC" and _target(ins) is not None:
+                leaders.add(_target(ins) or 0)
+                work.append(_target(ins) or 0)
+            goes_on = is_conditional(ins) or ins.mnemonic in ("CALL", "BSYNC", "WARPSYNC", "BAR")
+            if not goes_on:
+                break
+            leaders.add(after)
+            offset = after
+    return seen, leaders, jumps, calls
+
+
+def build(
+    name: str,
+    arch: int,
+    instructions: Sequence[Instruction],
+    indirect: Mapping[int, tuple[int, ...]] | None = None,
+    syscalls: Iterable[int] = (),
+) -> Cfg:
+    """The graph of the kernel whose first instruction stands first.
+
+    ``indirect`` lists the targets of each BRX by its offset (EIATTR_INDIRECT_BRANCH_TARGETS);
+    ``syscalls`` the offsets of calls of the driver's own functions, which are no control flow.
+    Raises CfgError when control leaves the code or an indirect target is unknown.
+    """
+    by_offset = {ins.offset: ins for ins in instructions}
+    known = dict(indirect or {})
+    builtin = frozenset(syscalls)
+    owner: dict[int, int] = {}
+    leaders: set[int] = set()
+    jumps: dict[int, tuple[int, ...]] = {}
+    calls: dict[int, int] = {}
+    functions: list[int] = [instructions[0].offset if instructions else 0]
+    for entry in functions:  # grows while it is walked
+        seen, starts, jump, call = _walk(by_offset, entry, known, builtin)
+        for offset in seen:
+            owner.setdefault(offset, entry)
+        leaders |= starts
+        jumps |= jump
+        calls |= call
+        functions.extend(c for c in dict.fromkeys(call.values()) if c not in functions)
+    blocks = _cut(by_offset, owner, leaders, calls)
+    by_start = {b.start: b.index for b in blocks}
+    sites: dict[int, list[int]] = defaultdict(list)
+    for offset, callee in sorted(calls.items()):
+        sites[callee].append(offset + SIZE)
+    edges = _edges(blocks, by_start, jumps, calls, sites, builtin)
+    out: list[list[Edge]] = [[] for _ in blocks]
+    into: list[list[Edge]] = [[] for _ in blocks]
+    for edge in edges:
+        out[edge.src].append(edge)
+        into[edge.dst].append(edge)
+    return Cfg(
+        name,
+        arch,
+        blocks,
+        edges,
+        tuple(map(tuple, out)),
+        tuple(map(tuple, into)),
+        by_start,
+        tuple(functions),
+        {callee: tuple(offsets) for callee, offsets in sites.items()},
+    )
+
+
+def _cut(
+    by_offset: Mapping[int, Instruction],
+    owner: Mapping[int, int],
+    leaders: set[int],
+    calls: Mapping[int, int],
+) -> tuple[Block, ...]:
+    starts = leaders | set(calls.values())
+    blocks: list[Block] = []
+    current: list[Instruction] = []
+
+    def close() -> None:
+        if current:
+            first = current[0].offset
+            blocks.append(
+                Block(len(blocks), first, current[-1].offset + SIZE, tuple(current), owner[first])
+            )
+            current.clear()
+
+    for offset in sorted(owner):
+        adjacent = current and current[-1].offset + SIZE == offset
+        if offset in starts or not adjacent:
+            close()
+        current.append(by_offset[offset])
+        if _ends_block(by_offset[offset]):
+            close()
+    close()
+    return tuple(blocks)
+
+
+def _edges(
+    blocks: Sequence[Block],
+    by_start: Mapping[int, int],
+    jumps: Mapping[int, tuple[int, ...]],
+    calls: Mapping[int, int],
+    sites: Mapping[int, Sequence[int]],
+    syscalls: frozenset[int],
+) -> tuple[Edge, ...]:
+    edges: list[Edge] = []
+
+    def add(src: Block, offset: int, kind: EdgeKind) -> None:
+        if offset not in by_start:
+            raise _error("SX0301", f"control goes to {offset:#x}, outside the code", src.last)
+        edges.append(Edge(src.index, by_start[offset], kind))
+
+    for block in blocks:
+        last = block.last
+        name = last.mnemonic
+        if not _ends_block(last):
+            add(block, block.end, "fall")
+        elif name in ("BSYNC", "WARPSYNC", "BAR"):
+            target = _target(last) if name == "WARPSYNC" else None
+            if target is not None:
+                add(block, target, "taken")
+            add(block, block.end, "sync")
+        elif name == "CALL" and last.offset in syscalls:
+            add(block, block.end, "fall")
+        elif name == "CALL":
+            add(block, calls[last.offset], "call")
+            add(block, block.end, "fall" if is_conditional(last) else "back")
+        elif name == "RET":
+            for site in sites.get(block.function, ()):
+                add(block, site, "ret")
+            if is_conditional(last):
+                add(block, block.end, "fall")
+        else:
+            for target in dict.fromkeys(jumps.get(last.offset, ())):
+                add(block, target, "taken")
+            if is_conditional(last):
+                add(block, block.end, "fall")
+    return tuple(edges)
+
+
+def constant_return(ins: Instruction) -> int | None:
+    """The displacement that RET or BRX adds to its register, or None."""
+    disp = ins.get("disp")
+    return disp.value if isinstance(disp, Imm) else None
+
+
+def return_register(ins: Instruction) -> Reg:
+    """The register that holds a RET's token."""
+    reg = ins.get("Ra")
+    if not isinstance(reg, Reg):
+        raise _error("SX0305", "return without a register", ins)
+    return reg

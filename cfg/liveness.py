@@ -1,0 +1,51 @@
+"""Which registers and predicates are live at the edges of blocks (backward dataflow)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sassxlate.disasm.sass.ir import RegRef
+
+from .model import Block, Cfg
+
+Refs = frozenset[RegRef]
+
+
+@dataclass(frozen=True, slots=True)
+class Liveness:
+    """Live sets by block index."""
+
+    live_in: tuple[Refs, ...]
+    live_out: tuple[Refs, ...]
+
+
+def gen_kill(block: Block) -> tuple[Refs, Refs]:
+    """Registers read before any write, and registers surely written (unguarded)."""
+    gen: set[RegRef] = set()
+    kill: set[RegRef] = set()
+    for ins in block.instructions:
+        gen |= ins.reads - kill
+        if ins.guard.is_true:
+            kill |= ins.writes
+        else:
+            gen |= ins.writes - kill  # the old value stays where the guard is false
+    return frozenset(gen), frozenset(kill)
+
+
+def liveness(cfg: Cfg) -> Liveness:
+    """Solves to a fixed point, blocks in reverse order, following calls and returns as edges."""
+    facts = [gen_kill(b) for b in cfg.blocks]
+    live_in: list[Refs] = [frozenset()] * len(cfg.blocks)
+    live_out: list[Refs] = [frozenset()] * len(cfg.blocks)
+    changed = True
+    while changed:
+        changed = False
+        for i in range(len(cfg.blocks) - 1, -1, -1):
+            out = frozenset[RegRef]().union(*(live_in[e.dst] for e in cfg.successors[i]))
+            gen, kill = facts[i]
+            new = gen | (out - kill)
+            live_out[i] = out
+            if new != live_in[i]:
+                live_in[i] = new
+                changed = True
+    return Liveness(tuple(live_in), tuple(live_out))

@@ -1,0 +1,56 @@
+"""Control-flow graphs as values: blocks, edges with their kind, functions inside a kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from sassxlate.disasm.sass.ir import Instruction
+
+# taken: a branch (also each case of BRX); fall: into the next block; call: to a callee's entry;
+# back: from a CALL to its return site; ret: from a RET to a return site; sync: past BSYNC,
+# WARPSYNC or BAR once the lanes waited for have arrived.
+EdgeKind: TypeAlias = Literal["taken", "fall", "call", "back", "ret", "sync"]
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """From block ``src`` to block ``dst``, by index."""
+
+    src: int
+    dst: int
+    kind: EdgeKind
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Instructions from byte ``start`` to ``end`` (exclusive); only the last may transfer control."""
+
+    index: int
+    start: int
+    end: int
+    instructions: tuple[Instruction, ...]
+    function: int  # entry offset of the function it belongs to
+
+    @property
+    def last(self) -> Instruction:
+        return self.instructions[-1]
+
+
+@dataclass(frozen=True, slots=True)
+class Cfg:
+    """The reachable part of one kernel, in layout order; block 0 is the kernel's entry."""
+
+    name: str
+    arch: int
+    blocks: tuple[Block, ...]
+    edges: tuple[Edge, ...]
+    successors: tuple[tuple[Edge, ...], ...]
+    predecessors: tuple[tuple[Edge, ...], ...]
+    by_start: Mapping[int, int]
+    functions: tuple[int, ...]  # entry offsets; the first is the kernel's
+    call_sites: Mapping[int, tuple[int, ...]]  # callee entry -> return-site offsets
+
+    def block_at(self, offset: int) -> Block:
+        return self.blocks[self.by_start[offset]]

@@ -1,0 +1,243 @@
+"""Which blocks all live lanes run together, and which registers hold one value for the whole wave.
+
+A block is *converged* when every lane of the wave that has not exited is in it.  Only facts that the
+hardware guarantees count: uniform branches keep lanes together; BSYNC, a full WARPSYNC and BAR bring
+them together again; two paths that merely meet do not.  A register is uniform at a point when it was
+last written in a converged block by an instruction whose inputs were uniform.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from sassxlate.disasm.sass.ir import BReg, Const, Imm, Instruction, Label, Mem, Pred, Reg, RegRef
+
+from .build import SIZE, is_conditional
+from .model import Block, Cfg
+
+# Instructions whose result is a function of their operands alone.  Loads are not: another lane may
+# store between two of them.
+_PURE = frozenset(
+    """MOV IMAD IADD3 LOP3 SHF LEA ISETP PLOP3 SEL IMNMX PRMT IABS FADD FMUL FFMA FSETP FSEL FMNMX
+    I2F F2I I2FP MUFU POPC FLO BREV SGXT BMSK LDC VIADD VIMNMX VIADDMNMX VIMNMX3 IADD HFMA2 CS2R
+    DADD DMUL DFMA DSETP F2F FRND""".split()
+)
+_UNIFORM_SPECIAL = frozenset({"SR_CTAID.X", "SR_CTAID.Y", "SR_CTAID.Z", "SRZ", "SR_CgaCtaId"})
+_UNIFORM_RESULT = frozenset({"VOTE", "VOTEU", "REDUX", "CREDUX", "R2UR", "S2UR", "LDCU", "ULDC"})
+
+
+@dataclass(frozen=True, slots=True)
+class Uniformity:
+    """By block index: is it converged; which registers are uniform on entry; is its branch uniform."""
+
+    converged: tuple[bool, ...]
+    uniform_in: tuple[frozenset[RegRef], ...]
+    uniform_branch: tuple[bool, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """A convergence region: the BSSYs that arm it and the BSYNCs that wait for it."""
+
+    target: int  # BSSY's operand, the byte offset behind the BSYNC
+    barrier: int  # n of Bn
+    arms: tuple[int, ...]  # offsets of the BSSY instructions
+    syncs: tuple[int, ...]  # offsets of the BSYNC instructions
+    breaks: tuple[int, ...]  # offsets of BREAKs that may take lanes out
+
+
+def regions(cfg: Cfg) -> tuple[tuple[Region, ...], Mapping[int, int]]:
+    """All regions, and for each BSYNC offset the index of its region, or -1 if it has none.
+
+    A BSYNC belongs to the BSSYs of its barrier that reach it.  Regions that share a BSYNC are one.
+    """
+    arms: dict[int, tuple[int, int]] = {}  # BSSY offset -> (barrier, target)
+    for block in cfg.blocks:
+        for ins in block.instructions:
+            breg, label = ins.get("B"), ins.get("target")
+            if ins.mnemonic == "BSSY" and isinstance(breg, BReg) and isinstance(label, Label):
+                arms[ins.offset] = (breg.index, label.target)
+    reach = _reaching_arms(cfg, arms)
+    parent: dict[int, int] = {o: o for o in arms}
+
+    def find(x: int) -> int:
+        while parent[x] != x:
+            x = parent[x]
+        return x
+
+    first_of: dict[tuple[int, int], int] = {}
+    for offset, key in arms.items():  # the same barrier and target: the same region
+        parent[find(offset)] = find(first_of.setdefault(key, offset))
+    for sync_arms in reach.values():
+        for other in sync_arms[1:]:
+            parent[find(other)] = find(sync_arms[0])
+    roots = sorted({find(o) for o in arms})
+    index = {root: i for i, root in enumerate(roots)}
+    sync_region = {o: index[find(a[0])] if a else -1 for o, a in reach.items()}
+    breaks: dict[int, list[int]] = {}
+    for block in cfg.blocks:
+        for ins in block.instructions:
+            breg = ins.get("B")
+            if ins.mnemonic == "BREAK" and isinstance(breg, BReg):
+                breaks.setdefault(breg.index, []).append(ins.offset)
+    made: list[Region] = []
+    for root in roots:
+        members = tuple(o for o in arms if find(o) == root)
+        barrier, target = arms[root]
+        syncs = tuple(o for o, r in sync_region.items() if r == index[root])
+        made.append(Region(target, barrier, members, syncs, tuple(breaks.get(barrier, ()))))
+    return tuple(made), sync_region
+
+
+def _reaching_arms(
+    cfg: Cfg, arms: Mapping[int, tuple[int, int]]
+) -> dict[int, tuple[int, ...]]:
+    """For each BSYNC, the BSSYs of the same barrier register that reach it (forward dataflow)."""
+    state: list[frozenset[int]] = [frozenset()] * len(cfg.blocks)
+    result: dict[int, frozenset[int]] = {}
+    work = [b.index for b in cfg.blocks]
+    while work:
+        block = cfg.blocks[work.pop(0)]
+        live = state[block.index]
+        for ins in block.instructions:
+            breg = ins.get("B")
+            if not isinstance(breg, BReg):
+                continue
+            if ins.mnemonic == "BSSY" and ins.offset in arms:
+                live = frozenset(a for a in live if arms[a][0] != breg.index) | {ins.offset}
+            elif ins.mnemonic == "BSYNC":
+                mine = frozenset(a for a in live if arms[a][0] == breg.index)
+                result[ins.offset] = mine
+                live -= mine
+        for edge in cfg.successors[block.index]:
+            # Callees save and restore what they use: arms pass over a call, not through it.
+            if edge.kind in ("call", "ret"):
+                continue
+            merged = state[edge.dst] | live
+            if merged != state[edge.dst]:
+                state[edge.dst] = merged
+                if edge.dst not in work:
+                    work.append(edge.dst)
+    return {o: tuple(sorted(a)) for o, a in result.items()}
+
+
+def _inputs_uniform(ins: Instruction, uniform: frozenset[RegRef]) -> bool:
+    return all(r.file in ("UR", "UP", "B") or r in uniform for r in ins.reads)
+
+
+def result_uniform(ins: Instruction, uniform: frozenset[RegRef]) -> bool:
+    """Whether what this instruction writes is one value for all lanes that run it together."""
+    name = ins.mnemonic
+    if name in _UNIFORM_RESULT or (name.startswith("U") and name != "UNKNOWN"):
+        return all(r in uniform for r in ins.reads if r.file == "P" and r in _guard_refs(ins))
+    if name in ("S2R", "CS2R"):
+        special = ins.get("sr")
+        return special is not None and getattr(special, "name", "") in _UNIFORM_SPECIAL
+    return name in _PURE and _inputs_uniform(ins, uniform)
+
+
+def _guard_refs(ins: Instruction) -> frozenset[RegRef]:
+    if ins.guard.is_true or ins.guard.is_false:
+        return frozenset()
+    return frozenset({RegRef(ins.guard.file, ins.guard.index)})
+
+
+def _through(
+    block: Block, uniform: frozenset[RegRef], converged: bool
+) -> frozenset[RegRef]:
+    for ins in block.instructions:
+        if not ins.writes:
+            continue
+        if converged and result_uniform(ins, uniform) and _guard_uniform(ins, uniform):
+            uniform |= frozenset(w for w in ins.writes if w.file in ("R", "P"))
+        else:
+            uniform -= ins.writes
+    return uniform
+
+
+def _guard_uniform(ins: Instruction, uniform: frozenset[RegRef]) -> bool:
+    if ins.guard.is_true:
+        return True
+    guard = RegRef(ins.guard.file, ins.guard.index)
+    # A guarded write leaves the old value elsewhere: both must be uniform.
+    return (guard.file == "UP" or guard in uniform) and all(
+        w in uniform or w.file in ("UR", "UP") for w in ins.writes
+    )
+
+
+def branch_uniform(ins: Instruction, uniform: frozenset[RegRef]) -> bool:
+    """Whether all lanes that reach this block's end together leave it the same way."""
+    preds = [ins.guard]
+    second = ins.get("Pp")
+    if isinstance(second, Pred):
+        preds.append(second)
+    return all(
+        p.index == 7 or p.file == "UP" or RegRef(p.file, p.index) in uniform for p in preds
+    )
+
+
+def _full_warpsync(ins: Instruction) -> bool:
+    mask = ins.get("Ra")
+    return ins.has("ALL") or (isinstance(mask, Imm) and mask.value == 0xFFFFFFFF)
+
+
+def analyse(cfg: Cfg) -> Uniformity:
+    """Solves both properties together, from the optimistic side, until nothing changes."""
+    count = len(cfg.blocks)
+    found, sync_region = regions(cfg)
+    block_of = {ins.offset: b.index for b in cfg.blocks for ins in b.instructions}
+    every = frozenset(w for b in cfg.blocks for i in b.instructions for w in i.writes | i.reads)
+    converged = [True] * count
+    uniform_in: list[frozenset[RegRef]] = [every] * count
+    uniform_in[0] = frozenset()
+    uniform_branch = [True] * count
+
+    def leaves_converged(block: Block) -> bool:
+        """Whether the lanes that pass this block's end towards its successors are all live lanes."""
+        last = block.last
+        if last.mnemonic == "BSYNC":
+            region = sync_region.get(last.offset, -1)
+            if region < 0 or found[region].breaks or len(found[region].syncs) != 1:
+                return False
+            return all(converged[block_of[a]] for a in found[region].arms)
+        if last.mnemonic == "WARPSYNC":
+            return _full_warpsync(last)
+        if last.mnemonic == "BAR":
+            return True
+        if last.mnemonic == "EXIT" or not is_conditional(last):
+            return converged[block.index] and last.mnemonic not in ("BRX", "RET")
+        return converged[block.index] and uniform_branch[block.index]
+
+    changed = True
+    while changed:
+        changed = False
+        outs = [_through(b, uniform_in[b.index], converged[b.index]) for b in cfg.blocks]
+        for block in cfg.blocks:
+            i = block.index
+            if uniform_branch[i] and not branch_uniform(block.last, outs[i]):
+                uniform_branch[i] = False
+                changed = True
+            preds = [e for e in cfg.predecessors[i] if e.kind != "back"]
+            if i != 0 and preds:
+                here = frozenset.intersection(*(outs[e.src] for e in preds)) & uniform_in[i]
+                if here != uniform_in[i]:
+                    uniform_in[i] = here
+                    changed = True
+            together = all(
+                leaves_converged(cfg.blocks[e.src])
+                or (e.kind == "ret" and converged[e.src] and _single_site(cfg, e.src))
+                for e in preds
+            )
+            if converged[i] and not together:
+                converged[i] = False
+                changed = True
+    return Uniformity(tuple(converged), tuple(uniform_in), tuple(uniform_branch))
+
+
+def _single_site(cfg: Cfg, block: int) -> bool:
+    return len(cfg.call_sites.get(cfg.blocks[block].function, ())) == 1
+
+
+
+
