@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from sassxlate.disasm.sass.ir import BReg, Const, Imm, Instruction, Label, Mem, Pred, Reg, RegRef
 
-from .build import SIZE, is_conditional
+from .build import is_conditional
 from .model import Block, Cfg
 
 # Instructions whose result is a function of their operands alone.  Loads are not: another lane may
@@ -226,7 +226,7 @@ def analyse(cfg: Cfg) -> Uniformity:
                     changed = True
             together = all(
                 leaves_converged(cfg.blocks[e.src])
-                or (e.kind == "ret" and converged[e.src] and _single_site(cfg, e.src))
+                or (e.kind == "ret" and _returns_together(cfg.blocks[e.src], converged))
                 for e in preds
             )
             if converged[i] and not together:
@@ -235,9 +235,6 @@ def analyse(cfg: Cfg) -> Uniformity:
     return Uniformity(tuple(converged), tuple(uniform_in), tuple(uniform_branch))
 
 
-def _single_site(cfg: Cfg, block: int) -> bool:
-    return len(cfg.call_sites.get(cfg.blocks[block].function, ())) == 1
-
-
-
-
+def _returns_together(block: Block, converged: list[bool]) -> bool:
+    """A callee that all live lanes run together was called from one place: they return there."""
+    return converged[block.index] and not is_conditional(block.last)
