@@ -1,0 +1,58 @@
+#include "log.h"
+
+#include <cstdarg>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <unistd.h>
+
+namespace sx {
+
+void log_line(const char *format, ...) {
+  static const char prefix[] = "sassxlate: ";
+  char text[2048];
+  memcpy(text, prefix, sizeof prefix);
+  size_t used = sizeof prefix - 1;
+  va_list args;
+  va_start(args, format);
+  int n = vsnprintf(text + used, sizeof text - used - 1, format, args);
+  va_end(args);
+  if (n < 0) return;
+  used += static_cast<size_t>(n);
+  if (used > sizeof text - 2) used = sizeof text - 2;
+  text[used++] = '\n';
+  for (size_t done = 0; done < used;) {
+    ssize_t wrote = write(STDERR_FILENO, text + done, used - done);
+    if (wrote <= 0) return;
+    done += static_cast<size_t>(wrote);
+  }
+}
+
+std::string env_string(const char *name, const std::string &fallback) {
+  const char *value = getenv(name);
+  return value && *value ? std::string(value) : fallback;
+}
+
+uint64_t env_size(const char *name, uint64_t fallback) {
+  const char *value = getenv(name);
+  if (!value || *value < '0' || *value > '9') return fallback;
+  char *end = nullptr;
+  uint64_t number = strtoull(value, &end, 0);
+  unsigned shift = 0;
+  switch (*end) {
+    case 'k': case 'K': shift = 10; break;
+    case 'm': case 'M': shift = 20; break;
+    case 'g': case 'G': shift = 30; break;
+    case 't': case 'T': shift = 40; break;
+    default: break;
+  }
+  if (shift && number > (UINT64_MAX >> shift)) return fallback;
+  return number << shift;
+}
+
+bool env_flag(const char *name) {
+  std::string value = env_string(name);
+  return !value.empty() && value != "0" && value != "no" && value != "off" && value != "false";
+}
+
+}  // namespace sx

@@ -1,0 +1,20 @@
+// One-line messages for the user, and settings read from the environment.
+#pragma once
+#include <cstdint>
+#include <string>
+
+namespace sx {
+
+// Writes "sassxlate: <text>\n" to standard error in one write, so that lines of threads never mix.
+void log_line(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+// Value of an environment variable, or `fallback` where it is unset or empty.
+std::string env_string(const char *name, const std::string &fallback = "");
+
+// A number with an optional suffix K, M, G or T (powers of 1024); `fallback` where unset or not a number.
+uint64_t env_size(const char *name, uint64_t fallback);
+
+// True where the variable is set to anything but "", "0", "no", "off" or "false".
+bool env_flag(const char *name);
+
+}  // namespace sx
