@@ -9,7 +9,7 @@ from typing import Literal
 
 @dataclass(frozen=True, slots=True)
 class FatbinEntry:
-    """One entry of a fatbin container.  ``payload`` is decompressed; ``raw`` is as it stands in the file."""
+    """One entry of a fatbin: ``payload`` is decompressed, ``raw`` as it stands in the file."""
 
     kind: Literal["elf", "ptx", "ltoir", "other"]
     arch: int  # 80 for sm_80
@@ -29,6 +29,7 @@ class Fatbin:
     module: int
     offset: int
     entries: tuple[FatbinEntry, ...]
+    section: str = ""  # of the host file: ".nv_fatbin", "__nv_relfatbin" (-rdc objects), ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +75,7 @@ class Attribute:
 
 @dataclass(frozen=True, slots=True)
 class Kernel:
-    """One kernel of a cubin.  Sizes are in bytes; offsets count from the start of its .text section."""
+    """One kernel of a cubin.  Sizes are in bytes; offsets count from its .text section."""
 
     name: str
     demangled: str
@@ -101,6 +102,28 @@ class Kernel:
 
 
 @dataclass(frozen=True, slots=True)
+class Function:
+    """A device function with a .text section of its own, as -rdc and nvlink leave them.
+
+    Kernels and other functions reach it through relocations that name its symbol.  Offsets count
+    from the start of its section.
+    """
+
+    name: str
+    demangled: str
+    code: bytes
+    local_size: int
+    constant2: bytes
+    exits: tuple[int, ...]
+    indirect_targets: Mapping[int, tuple[int, ...]]
+    syscall_offsets: tuple[int, ...]
+    externs: tuple[str, ...]
+    callees: tuple[Symbol, ...]
+    relocs: tuple[Reloc, ...]
+    attributes: tuple[Attribute, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Global:
     """A __device__, __constant__ or managed variable, or another named object of the module."""
 
@@ -115,13 +138,14 @@ class Cubin:
     """A device ELF file and all that its kernels need."""
 
     arch: int  # 80 for sm_80
-    variant: str  # "" or "a"
+    variant: str  # "", or the letter of an architecture-specific target, "a"
     abi: int  # 7 (CUDA 12 and older) or 8
     relocatable: bool  # an -rdc object that was not linked
     kernels: tuple[Kernel, ...]
     globals: tuple[Global, ...]
-    sections: Mapping[str, bytes]  # data sections: .nv.constant3, .nv.constant4, .nv.global.init ...
+    sections: Mapping[str, bytes]  # data: .nv.constant3, .nv.constant4, .nv.global.init ...
     section_sizes: Mapping[str, int]  # also of those without bytes in the file (.nv.global)
     relocs: tuple[Reloc, ...]  # all relocations of data sections
     symbols: tuple[Symbol, ...]
     attributes: tuple[Attribute, ...]
+    functions: tuple[Function, ...] = ()  # device functions outside any kernel's section

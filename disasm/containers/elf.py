@@ -1,0 +1,254 @@
+"""A small ELF64 reader for host files and cubins: sizes and indices are checked before use.
+
+It reads what a table says and nothing more, keeps section contents as views of the input, and ends
+in `ContainerError` for any malformed input.  LIEF and pyelftools are its witnesses in the tests;
+neither is used here, because what reads a hostile file must bound every step it takes.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+from sassxlate.errors import ContainerError, Where
+
+MAGIC = b"\x7fELF"
+EM_X86_64 = 62
+EM_AARCH64 = 183
+EM_CUDA = 190
+ET_REL, ET_EXEC, ET_DYN = 1, 2, 3
+SHT_PROGBITS, SHT_SYMTAB, SHT_STRTAB, SHT_RELA, SHT_NOBITS, SHT_REL = 1, 2, 3, 4, 8, 9
+SHT_SYMTAB_SHNDX = 18
+SHF_WRITE, SHF_ALLOC, SHF_EXECINSTR = 1, 2, 4
+PT_LOAD, PT_DYNAMIC = 1, 2
+# CUDA's own types of sections without bytes in the file: .nv.global, .nv.local, .nv.shared.* and
+# .nv.shared.reserved.* of relocatable objects (linked cubins use SHT_NOBITS).
+_CUDA_NOBITS = frozenset({0x70000007, 0x70000009, 0x7000000A, 0x70000015})
+SHN_UNDEF, SHN_LORESERVE, SHN_XINDEX = 0, 0xFF00, 0xFFFF
+
+_EHDR = struct.Struct("<16sHHIQQQIHHHHHH")
+_SHDR = struct.Struct("<IIQQQQIIQQ")
+_PHDR = struct.Struct("<IIQQQQQQ")
+_SYM = struct.Struct("<IBBHQQ")
+_REL = struct.Struct("<QQ")
+_RELA = struct.Struct("<QQq")
+_U32 = struct.Struct("<I")
+
+_MAX_NAME = 1 << 16  # bytes of one symbol's or section's name; the longest seen has 11 kB
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """One section header; ``data`` is a view of its bytes in the file, empty for NOBITS."""
+
+    index: int
+    name: str
+    type: int
+    flags: int
+    addr: int
+    offset: int
+    size: int
+    link: int
+    info: int
+    align: int
+    entsize: int
+    data: memoryview
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """One program header."""
+
+    type: int
+    flags: int
+    offset: int
+    vaddr: int
+    filesz: int
+    memsz: int
+
+
+@dataclass(frozen=True, slots=True)
+class ElfSymbol:
+    """One symbol; ``shndx`` is the section's index, or a reserved number from SHN_LORESERVE on."""
+
+    name: str
+    value: int
+    size: int
+    info: int
+    other: int
+    shndx: int
+
+
+@dataclass(frozen=True, slots=True)
+class ElfReloc:
+    """One relocation of a SHT_REL (addend 0) or SHT_RELA section."""
+
+    offset: int
+    type: int
+    symbol: int
+    addend: int
+
+
+def fail(code: str, message: str, offset: int | None = None) -> ContainerError:
+    """A container error at a byte offset of the file."""
+    return ContainerError(code, message, Where(offset=offset))
+
+
+class Elf:
+    """A little-endian ELF64 file over a buffer.
+
+    Raises ContainerError SX0103 (header), SX0104 (32-bit), SX0105 (byte order), SX0106 (a table or
+    a section outside the file), SX0107 (names, symbols, relocations).
+    """
+
+    def __init__(self, data: bytes | memoryview) -> None:
+        view = memoryview(data)
+        self.data = view
+        if len(view) < 20 or bytes(view[:4]) != MAGIC:
+            raise fail("SX0103", "no ELF file", 0)
+        ident = bytes(view[:16])
+        if ident[4] == 1:
+            raise fail("SX0104", "a 32-bit program; only 64-bit files are supported", 4)
+        if ident[4] != 2:
+            raise fail("SX0103", f"ELF class {ident[4]} is unknown", 4)
+        if ident[5] != 1:
+            raise fail("SX0105", "the byte order is not little-endian", 5)
+        if len(view) < _EHDR.size:
+            raise fail("SX0103", f"the file ends within its ELF header ({len(view)} bytes)", 0)
+        header = _EHDR.unpack_from(view, 0)
+        self.osabi, self.abiversion = ident[7], ident[8]
+        self.type: int = header[1]
+        self.machine: int = header[2]
+        self.version: int = header[3]
+        self.entry: int = header[4]
+        self._phoff: int = header[5]
+        self._shoff: int = header[6]
+        self.flags: int = header[7]
+        self._phentsize, self._phnum = int(header[9]), int(header[10])
+        self._shentsize, self._shnum = int(header[11]), int(header[12])
+        self._shstrndx = int(header[13])
+
+    def slice(self, offset: int, size: int, what: str, code: str = "SX0106") -> memoryview:
+        """``size`` bytes at ``offset``, or ContainerError ``code`` if the file is shorter."""
+        if offset < 0 or size < 0 or offset > len(self.data) or size > len(self.data) - offset:
+            raise fail(
+                code, f"{what} ({size:#x} bytes at {offset:#x}) stands outside the file", offset
+            )
+        return self.data[offset : offset + size]
+
+    @cached_property
+    def segments(self) -> tuple[Segment, ...]:
+        """The program headers."""
+        if self._phnum == 0:
+            return ()
+        if self._phentsize != _PHDR.size:
+            raise fail("SX0103", f"program headers of {self._phentsize} bytes", 54)
+        table = self.slice(self._phoff, self._phnum * _PHDR.size, "the program header table")
+        return tuple(
+            Segment(kind, flags, offset, vaddr, filesz, memsz)
+            for kind, flags, offset, vaddr, _, filesz, memsz, _ in _PHDR.iter_unpack(table)
+        )
+
+    @cached_property
+    def sections(self) -> tuple[Section, ...]:
+        """The sections, the null one included."""
+        if self._shoff == 0:
+            return ()
+        if self._shentsize != _SHDR.size:
+            raise fail("SX0103", f"section headers of {self._shentsize} bytes", 58)
+        first = _SHDR.unpack(self.slice(self._shoff, _SHDR.size, "the section header table"))
+        count = self._shnum or int(first[5])  # more than 0xff00 sections: in the null header
+        strndx = int(first[6]) if self._shstrndx == SHN_XINDEX else self._shstrndx
+        table = self.slice(self._shoff, count * _SHDR.size, "the section header table")
+        rows = list(_SHDR.iter_unpack(table))
+        names = memoryview(b"")
+        if strndx:
+            if strndx >= count:
+                raise fail(
+                    "SX0106", f"the table of section names is section {strndx} of {count}", 62
+                )
+            names = self.slice(rows[strndx][4], rows[strndx][5], "the table of section names")
+        cuda = self.machine == EM_CUDA
+        found: list[Section] = []
+        for index, row in enumerate(rows):
+            name, kind, flags, addr, offset, size, link, info, align, entsize = row
+            title = read_string(names, name, "a section's name") if strndx else ""
+            data = memoryview(b"")
+            if index and kind != SHT_NOBITS and not (cuda and kind in _CUDA_NOBITS):
+                data = self.slice(offset, size, f"section {title!r}")
+            found.append(
+                Section(
+                    index, title, kind, flags, addr, offset, size, link, info, align, entsize, data
+                )
+            )
+        return tuple(found)
+
+    def section(self, name: str) -> Section | None:
+        """The first section of that name."""
+        return next((s for s in self.sections if s.name == name), None)
+
+    def symbols(self, table: Section) -> tuple[ElfSymbol, ...]:
+        """The symbols of a SHT_SYMTAB or SHT_DYNSYM section."""
+        if table.size % _SYM.size:
+            raise fail("SX0107", f"{table.name} is no whole number of symbols", table.offset)
+        if table.link >= len(self.sections):
+            raise fail(
+                "SX0107", f"{table.name} names section {table.link} as its strings", table.offset
+            )
+        names = self.sections[table.link].data
+        wide = self._wide_indices(table)
+        found: list[ElfSymbol] = []
+        for number, row in enumerate(_SYM.iter_unpack(table.data)):
+            name, info, other, shndx, value, size = row
+            if shndx == SHN_XINDEX and 4 * number + 4 <= len(wide):
+                shndx = _U32.unpack_from(wide, 4 * number)[0]
+            elif shndx < SHN_LORESERVE and shndx >= len(self.sections):
+                raise fail("SX0107", f"symbol {number} stands in section {shndx}", table.offset)
+            found.append(
+                ElfSymbol(
+                    read_string(names, name, "a symbol's name"), value, size, info, other, shndx
+                )
+            )
+        return tuple(found)
+
+    def _wide_indices(self, table: Section) -> memoryview:
+        for section in self.sections:
+            if section.type == SHT_SYMTAB_SHNDX and section.link == table.index:
+                return section.data
+        return memoryview(b"")
+
+    def relocations(self, table: Section) -> Iterator[ElfReloc]:
+        """The relocations of a SHT_REL or SHT_RELA section."""
+        layout = _RELA if table.type == SHT_RELA else _REL
+        if table.size % layout.size:
+            raise fail("SX0107", f"{table.name} is no whole number of relocations", table.offset)
+        for row in layout.iter_unpack(table.data):
+            yield ElfReloc(row[0], row[1] & 0xFFFFFFFF, row[1] >> 32, row[2] if len(row) > 2 else 0)
+
+    def file_offset(self, address: int) -> int | None:
+        """Where the byte at a virtual address stands in the file; None if nowhere."""
+        for segment in self.segments:
+            if segment.type == PT_LOAD and 0 <= address - segment.vaddr < segment.filesz:
+                return segment.offset + address - segment.vaddr
+        return None
+
+
+def read_string(table: memoryview, offset: int, what: str) -> str:
+    """The NUL-terminated name at ``offset`` of a string table.
+
+    Bytes that are not UTF-8 become surrogate escapes, so that no name is lost and none is refused.
+    """
+    if offset == 0 and len(table) == 0:
+        return ""
+    if offset >= len(table):
+        raise fail("SX0107", f"{what} stands outside its string table", None)
+    chunk = bytes(table[offset : offset + 256])
+    end = chunk.find(b"\0")
+    if end < 0:
+        chunk = bytes(table[offset : offset + _MAX_NAME])
+        end = chunk.find(b"\0")
+        if end < 0:
+            raise fail("SX0107", f"{what} has no end", None)
+    return chunk[:end].decode("utf-8", "backslashreplace")

@@ -1,0 +1,175 @@
+"""The fatbin container: a header, then entries of machine code, PTX or LTO-IR."""
+
+from __future__ import annotations
+
+import io
+import struct
+from collections.abc import Iterator
+from typing import Literal
+
+import lz4.block
+import zstandard
+
+from sassxlate.errors import ContainerError
+
+from .elf import fail
+from .model import Fatbin, FatbinEntry
+
+MAGIC = 0xBA55ED50
+MAGIC_BYTES = struct.pack("<I", MAGIC)
+_HEADER = struct.Struct("<IHHQ")
+_ENTRY = struct.Struct("<HHIQIIHHIIIQQQ")
+assert (_HEADER.size, _ENTRY.size) == (16, 64)
+
+FLAG_DEBUG = 0x2
+FLAG_LZ4 = 0x2000
+FLAG_ZSTD = 0x8000
+_FLAG_A, _FLAG_F = 0x100000, 0x200000
+
+Kind = Literal["elf", "ptx", "ltoir", "other"]
+_KINDS: dict[int, Kind] = {1: "ptx", 2: "elf", 8: "ltoir"}
+
+# Nothing that a toolkit makes comes near: the largest cubins have some 10^8 bytes.
+_MAX_PAYLOAD = 1 << 31
+_LZ4_RATIO = 255  # the format cannot expand further
+_ZSTD_FREE = 1 << 26  # any frame may expand to 64 MiB, a larger result needs a plausible ratio
+_ZSTD_RATIO = 4096
+
+
+def find_fatbins(data: bytes | memoryview, step: int = 8) -> Iterator[int]:
+    """Offsets, multiples of ``step``, where a container seems to stand; contents unchecked."""
+    raw = data if isinstance(data, bytes) else bytes(data)
+    at = raw.find(MAGIC_BYTES)
+    while at >= 0:
+        following = at + 1
+        if at % step == 0 and len(raw) - at >= _HEADER.size:
+            _, version, header, size = _HEADER.unpack_from(raw, at)
+            if version == 1 and header == _HEADER.size and size <= len(raw) - at - header:
+                yield at
+                following = at + header + size
+        at = raw.find(MAGIC_BYTES, following)
+
+
+def container_size(data: bytes | memoryview, at: int = 0) -> int:
+    """The size in bytes of the container at ``at``, header included.
+
+    Raises ContainerError SX0111 (no container), SX0112 (longer than the data).
+    """
+    view = memoryview(data)
+    if at < 0 or len(view) - at < _HEADER.size:
+        raise fail("SX0112", "the file ends within a fatbin header", at)
+    magic, version, header, size = _HEADER.unpack_from(view, at)
+    if magic != MAGIC:
+        raise fail("SX0111", f"no fatbin: the magic number is {magic:#010x}", at)
+    if version != 1 or header != _HEADER.size:
+        raise fail("SX0111", f"a fatbin of unknown version {version} with a header of {header}", at)
+    if size > len(view) - at - header:
+        raise fail("SX0112", f"the fatbin's {size:#x} bytes reach past the end of the file", at)
+    return int(header + size)
+
+
+def parse_fatbin(
+    data: bytes | memoryview, module: int = 0, offset: int = 0, section: str = ""
+) -> Fatbin:
+    """One container at the start of ``data``; what follows its declared length is ignored.
+
+    ``offset`` is where ``data`` stands in its file: it goes into the result and into errors.
+    Raises ContainerError SX0111, SX0112, SX0113 (an entry), SX0114 to SX0116 (compression).
+    """
+    try:
+        view = memoryview(data)[: container_size(data)]
+        entries: list[FatbinEntry] = []
+        at = _HEADER.size
+        while at < len(view):
+            if len(view) - at < _ENTRY.size:
+                if not any(view[at:]):
+                    break  # padding
+                raise fail("SX0113", "the fatbin ends within an entry's header", at)
+            entry, at = _parse_entry(view, at)
+            entries.append(entry)
+    except ContainerError as error:
+        if offset and error.where.offset is not None:
+            raise fail(error.code, error.message, offset + error.where.offset) from None
+        raise
+    return Fatbin(module, offset, tuple(entries), section)
+
+
+def _parse_entry(view: memoryview, at: int) -> tuple[FatbinEntry, int]:
+    (
+        kind, version, header, stored, compressed, _options, _minor, _major, arch,
+        name_at, name_size, flags, _reserved, plain,
+    ) = _ENTRY.unpack_from(view, at)  # fmt: skip
+    if version != 0x0101:
+        raise fail("SX0113", f"an entry of unknown version {version:#x}", at)
+    if not _ENTRY.size <= header <= len(view) - at:
+        raise fail("SX0113", f"an entry's header of {header:#x} bytes", at)
+    if stored > len(view) - at - header:
+        raise fail("SX0113", f"an entry's {stored:#x} bytes reach past the end of the fatbin", at)
+    if compressed > stored:
+        raise fail("SX0113", f"{compressed:#x} compressed bytes in an entry of {stored:#x}", at)
+    name = ""
+    if name_size:
+        if name_at > header or name_size > header - name_at:
+            raise fail("SX0113", "an entry's name stands outside its header", at)
+        text = bytes(view[at + name_at : at + name_at + name_size])
+        name = text.rstrip(b"\0").decode("utf-8", "backslashreplace")
+    raw = bytes(view[at + header : at + header + stored])
+    payload, method = _decompress(raw, flags, compressed, plain, at)
+    variant = "a" if flags & _FLAG_A else "f" if flags & _FLAG_F else ""
+    found = FatbinEntry(
+        _KINDS.get(kind, "other"), arch, flags, name, at, raw, payload, method, variant
+    )
+    return found, at + header + stored
+
+
+def _decompress(
+    raw: bytes, flags: int, compressed: int, plain: int, at: int
+) -> tuple[bytes, Literal["none", "lz4", "zstd"]]:
+    """The payload of an entry: at most ``plain`` bytes, which the header declares."""
+    if not flags & (FLAG_LZ4 | FLAG_ZSTD):
+        return raw, "none"
+    if flags & FLAG_LZ4 and flags & FLAG_ZSTD:
+        raise fail("SX0114", "an entry claims two compressions at once", at)
+    if compressed == 0:
+        raise fail("SX0114", "a compressed entry without a compressed size", at)
+    body = raw[:compressed]
+    if plain > _MAX_PAYLOAD:
+        raise fail("SX0115", f"an entry declares {plain} bytes decompressed", at)
+    if flags & FLAG_LZ4:
+        if plain > _LZ4_RATIO * compressed:
+            raise fail("SX0115", f"{compressed} bytes of LZ4 cannot make {plain}", at)
+        return _lz4(body, plain, at), "lz4"
+    if plain > max(_ZSTD_FREE, _ZSTD_RATIO * compressed):
+        raise fail("SX0115", f"{compressed} bytes of Zstandard for {plain}", at)
+    return _zstd(body, plain, at), "zstd"
+
+
+def _lz4(body: bytes, plain: int, at: int) -> bytes:
+    try:
+        found = lz4.block.decompress(body, uncompressed_size=plain)
+    except (lz4.block.LZ4BlockError, ValueError, OverflowError, MemoryError) as error:
+        raise fail("SX0114", f"LZ4: {error}", at) from None
+    if len(found) != plain:
+        raise fail("SX0116", f"LZ4 made {len(found)} bytes of {plain}", at)
+    return bytes(found)
+
+
+def _zstd(body: bytes, plain: int, at: int) -> bytes:
+    parts: list[bytes] = []
+    size = 0
+    try:
+        reader = zstandard.ZstdDecompressor(max_window_size=1 << 27).stream_reader(
+            io.BytesIO(body), read_across_frames=False
+        )
+        while size <= plain:
+            part = reader.read(min(1 << 20, plain + 1 - size))
+            if not part:
+                break
+            parts.append(part)
+            size += len(part)
+    except (zstandard.ZstdError, ValueError, MemoryError) as error:
+        raise fail("SX0114", f"Zstandard: {error}", at) from None
+    if size != plain:
+        more = "more than" if size > plain else f"{size} bytes of"
+        raise fail("SX0116", f"Zstandard made {more} {plain}", at)
+    return b"".join(parts)

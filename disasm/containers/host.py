@@ -1,0 +1,221 @@
+"""Host files: where an executable, a shared object or an object file keeps its fatbins."""
+
+from __future__ import annotations
+
+import os
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from sassxlate.errors import ContainerError, Where
+
+from . import elf as elf_file
+from .cubin import is_cubin, parse_cubin
+from .elf import Elf, Section, fail
+from .fatbin import MAGIC_BYTES, container_size, find_fatbins, parse_fatbin
+from .model import Cubin, Fatbin, FatbinEntry
+
+WRAPPER_MAGIC = 0x466243B1
+_WRAPPER = struct.Struct("<IIQQ")
+_LINKED, _UNLINKED = (".nv_fatbin",), ("__nv_relfatbin",)
+_R_X86_64_64, _R_X86_64_RELATIVE = 1, 8
+
+_FOREIGN = (
+    (b"MZ", "a Windows program"),
+    (b"!<arch>\n", "a static archive"),
+    (b"\xcf\xfa\xed\xfe", "a macOS program"),
+    (b"\xca\xfe\xba\xbe", "a macOS universal program"),
+    (b"PK\x03\x04", "a ZIP archive"),
+    (b"#!", "a script"),
+    (b"BC\xc0\xde", "LLVM bitcode"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Wrapper:
+    """One 24-byte record of .nvFatBinSegment, which registration hands to the CUDA runtime.
+
+    ``data`` and ``aux`` are addresses of the host image; ``container`` is the file offset of the
+    fatbin that ``data`` points to.  Version 2 is the result of a device link (-rdc).
+    """
+
+    offset: int
+    version: int
+    data: int
+    aux: int
+    container: int
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where a cubin came from: container and entry by number, and its byte offset in the file."""
+
+    module: int
+    entry: int
+    offset: int
+
+    def __str__(self) -> str:
+        return f"module {self.module} entry {self.entry}"
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedFile:
+    """A file and every fatbin in it; a bare cubin counts as one module with one entry."""
+
+    path: str
+    kind: Literal["executable", "shared object", "object", "fatbin", "cubin"]
+    fatbins: tuple[Fatbin, ...]
+    wrappers: tuple[Wrapper, ...]
+
+    def entries(self) -> Iterator[tuple[Origin, FatbinEntry]]:
+        """Every entry of every container, in file order."""
+        for fatbin in self.fatbins:
+            for number, entry in enumerate(fatbin.entries):
+                yield Origin(fatbin.module, number, fatbin.offset + entry.offset), entry
+
+    def cubins(self, *, unlinked: bool = False) -> Iterator[tuple[Origin, Cubin]]:
+        """The cubins in file order.
+
+        A device-linked file still carries the relocatable objects that went into the link
+        (__nv_relfatbin): they are left out where linked code stands beside them, unless
+        ``unlinked``.
+        Raises ContainerError with this file's path.
+        """
+        relocatable = {f.module for f in self.fatbins if f.section in _UNLINKED}
+        skip = relocatable if len(relocatable) < len(self.fatbins) and not unlinked else set[int]()
+        for origin, entry in self.entries():
+            if entry.kind == "elf" and origin.module not in skip:
+                try:
+                    yield origin, parse_cubin(entry.payload)
+                except ContainerError as error:
+                    message = f"{error.message} (in {origin})"
+                    raise ContainerError(error.code, message, error.where).at(
+                        file=self.path
+                    ) from None
+
+
+def load(path: str | os.PathLike[str]) -> LoadedFile:
+    """Reads a host ELF file (executable, shared object, object), a bare fatbin or a bare cubin.
+
+    A host file without device code gives no fatbins.  Raises ContainerError: SX0101 (cannot be
+    read), SX0102 (no such file format), and those of the readers, with the file and an offset.
+    """
+    name = os.fspath(path)
+    try:
+        data = Path(name).read_bytes()
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise ContainerError("SX0101", f"cannot read the file: {reason}", Where(name)) from None
+    except ValueError as error:  # a NUL in the name
+        raise ContainerError(
+            "SX0101", f"cannot read the file: {error}", Where(repr(name))
+        ) from None
+    return load_bytes(data, name)
+
+
+def load_bytes(data: bytes, name: str = "<memory>") -> LoadedFile:
+    """`load` on the contents of a file."""
+    try:
+        return _load(data, name)
+    except ContainerError as error:
+        raise error.at(file=name) from None
+
+
+def _load(data: bytes, name: str) -> LoadedFile:
+    if not data:
+        raise fail("SX0102", "the file is empty", 0)
+    if data[:4] == MAGIC_BYTES:
+        return LoadedFile(name, "fatbin", (parse_fatbin(data),), ())
+    if is_cubin(data):
+        cubin = parse_cubin(data)
+        entry = FatbinEntry("elf", cubin.arch, 0, "", 0, data, data, "none", cubin.variant)
+        return LoadedFile(name, "cubin", (Fatbin(0, 0, (entry,)),), ())
+    if data[:4] != elf_file.MAGIC:
+        what = next((text for magic, text in _FOREIGN if data.startswith(magic)), None)
+        if what is None:
+            what = "no ELF file, fatbin or cubin"
+        raise fail("SX0102", f"{what}: sassxlate reads ELF files, fatbins and cubins", 0)
+    return _load_host(Elf(data), data, name)
+
+
+def _load_host(elf: Elf, data: bytes, name: str) -> LoadedFile:
+    if elf.machine != elf_file.EM_X86_64:
+        raise fail("SX0105", f"an ELF file for machine {elf.machine}; only x86-64 is supported", 18)
+    if elf.type not in (elf_file.ET_REL, elf_file.ET_EXEC, elf_file.ET_DYN):
+        raise fail("SX0103", f"an ELF file of type {elf.type}", 16)
+    wrappers = tuple(_wrappers(elf))
+    places: dict[int, str] = {}
+    for section in elf.sections:
+        if section.name in _LINKED + _UNLINKED:
+            for at in _section_containers(section):
+                places[at] = section.name
+    for wrapper in wrappers:
+        places.setdefault(wrapper.container, "")
+    if not elf.sections:  # section headers stripped: look for the containers themselves
+        places = dict.fromkeys(find_fatbins(data), "")
+    # The same image may be reached through a wrapper and a section; places are unique by offset.
+    fatbins = tuple(
+        parse_fatbin(elf.slice(at, len(data) - at, "a fatbin"), module, at, places[at])
+        for module, at in enumerate(sorted(places))
+    )
+    if elf.type == elf_file.ET_REL:
+        kind: Literal["executable", "shared object", "object"] = "object"
+    elif elf.type == elf_file.ET_EXEC or any(s.name == ".interp" for s in elf.sections):
+        kind = "executable"
+    else:
+        kind = "shared object"
+    return LoadedFile(name, kind, fatbins, wrappers)
+
+
+def _section_containers(section: Section) -> Iterator[int]:
+    """File offsets of the containers in a .nv_fatbin section, which stand one after another."""
+    data = section.data
+    at = 0
+    while at < len(data):
+        if not any(data[at : at + 8]):
+            at += 8  # alignment
+            continue
+        try:
+            size = container_size(data[at:])
+        except ContainerError as error:
+            raise fail(
+                error.code, f"{section.name}: {error.message}", section.offset + at
+            ) from None
+        yield section.offset + at
+        at += size + -size % 8
+
+
+def _wrappers(elf: Elf) -> Iterator[Wrapper]:
+    """The records of .nvFatBinSegment, pointers resolved.
+
+    In a position-independent image the pointers stand in the relocations (R_X86_64_RELATIVE), in
+    other images in the section itself.  Object files have neither yet.
+    """
+    section = elf.section(".nvFatBinSegment")
+    if section is None or elf.type == elf_file.ET_REL:
+        return
+    pointers: dict[int, int] = {}
+    for table in elf.sections:
+        if table.type == elf_file.SHT_RELA and table.name.startswith(".rela.dyn"):
+            for reloc in elf.relocations(table):
+                if reloc.type in (_R_X86_64_RELATIVE, _R_X86_64_64) and reloc.symbol == 0:
+                    pointers[reloc.offset] = reloc.addend
+    data = section.data
+    for at in range(0, len(data) - len(data) % 8, 8):
+        if len(data) - at < _WRAPPER.size:
+            break
+        magic, version, pointer, aux = _WRAPPER.unpack_from(data, at)
+        if magic != WRAPPER_MAGIC:
+            if at % _WRAPPER.size == 0 and any(data[at : at + _WRAPPER.size]):
+                raise fail("SX0118", "a broken record of .nvFatBinSegment", section.offset + at)
+            continue
+        if version not in (1, 2):
+            raise fail("SX0118", f"a fatbin wrapper of version {version}", section.offset + at)
+        pointer = pointers.get(section.addr + at + 8, pointer)
+        aux = pointers.get(section.addr + at + 16, aux)
+        place = elf.file_offset(pointer)
+        if place is None:
+            raise fail("SX0118", f"a fatbin wrapper points to {pointer:#x}", section.offset + at)
+        yield Wrapper(section.offset + at, version, pointer, aux, place)
