@@ -1,0 +1,178 @@
+"""The cache on disk: files by content key, a size cap with eviction of the longest unused.
+
+Layout under the directory: ``module/<tag>/`` manifests, section images and cubins,
+``kernel/<tag>/`` code objects with their launch text or a refusal, ``host/<tag>/`` machine code of
+the emulated device, ``tmp/`` images on their way to the service.  Every file is written whole and
+never changed, so a reader needs no lock; who finds a file gone asks the service again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import os
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from sassxlate.errors import ServiceError
+
+from .paths import write_whole
+
+AREAS = ("module", "kernel", "host", "tmp")
+DEFAULT_SIZE = 2 << 30
+_SUFFIXES = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
+_STALE_TEMPORARY_S = 3600.0
+# Readers renew a file's time at most this often: a warm start should write nothing.
+TOUCH_AFTER_S = 3600.0
+_EVICT_TO = 0.8  # of the cap, so that not every write evicts
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Number of files and their bytes in one area of the cache."""
+
+    area: str
+    files: int
+    bytes: int
+
+
+def key_of(*parts: bytes) -> str:
+    """BLAKE2b-128 in hexadecimal of ``parts`` joined by NUL bytes."""
+    return hashlib.blake2b(b"\0".join(parts), digest_size=16).hexdigest()
+
+
+def size_cap() -> int:
+    """Bytes the cache may hold: SASSXLATE_CACHE_SIZE (``512M``, ``2G``), by default 2 GiB."""
+    text = os.environ.get("SASSXLATE_CACHE_SIZE", "").strip().lower().removesuffix("ib")
+    if not text:
+        return DEFAULT_SIZE
+    text = text.removesuffix("b")
+    digits = text.rstrip("kmgt")
+    unit = _SUFFIXES.get(text[len(digits) :].strip())
+    if unit is None or not digits.strip().isdecimal():
+        raise ServiceError("SX0910", f"SASSXLATE_CACHE_SIZE is no size in bytes: {text!r}")
+    return int(digits) * unit
+
+
+class Cache:
+    """One cache directory and one tag of the translator in it."""
+
+    def __init__(self, root: Path, tag: str, cap: int = DEFAULT_SIZE) -> None:
+        self.root = root
+        self.tag = tag
+        self.cap = cap
+        self._unchecked = cap  # bytes written since the last look at the whole size
+
+    def path(self, area: str, name: str) -> Path:
+        """Where the file ``name`` of ``area`` stands, or would."""
+        return self.root / area / self.tag / name
+
+    def read(self, area: str, name: str) -> bytes | None:
+        """The file's bytes, marked as used now; None if there is no such file."""
+        path = self.path(area, name)
+        try:
+            data = path.read_bytes()
+        except OSError:
+            return None
+        touch(path)
+        return data
+
+    def write(self, area: str, name: str, data: bytes) -> Path:
+        """Write the file whole; evicts when the cap is passed.  OSError if there is no room."""
+        path = self.path(area, name)
+        write_whole(path, data)
+        self._unchecked += len(data)
+        if self._unchecked > self.cap // 16:
+            self._unchecked = 0
+            evict(self.root, self.cap)
+        return path
+
+
+def touch(path: Path) -> None:
+    """Mark a file as used now, if its mark is older than ``TOUCH_AFTER_S``."""
+    with contextlib.suppress(OSError):
+        if time.time() - path.stat().st_mtime > TOUCH_AFTER_S:
+            os.utime(path)
+
+
+def _files(root: Path) -> Iterator[tuple[str, Path, os.stat_result]]:
+    """Every file of the cache as (area, path, status); those that vanish meanwhile are left out."""
+    for area in AREAS:
+        for base, _, names in os.walk(root / area):
+            for name in names:
+                path = Path(base, name)
+                with contextlib.suppress(OSError):
+                    yield area, path, path.lstat()
+
+
+def usage(root: Path) -> tuple[Usage, ...]:
+    """Files and bytes of each area."""
+    counts = dict.fromkeys(AREAS, (0, 0))
+    for area, _, status in _files(root):
+        files, size = counts[area]
+        counts[area] = (files + 1, size + status.st_size)
+    return tuple(Usage(area, *counts[area]) for area in AREAS)
+
+
+@contextlib.contextmanager
+def _eviction_lock(root: Path) -> Iterator[bool]:
+    """Yields False if another process evicts just now: then it need not be done twice."""
+    try:
+        with open(root / ".evict.lock", "ab") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                yield False
+                return
+            yield True
+    except OSError:
+        yield False
+
+
+def evict(root: Path, cap: int) -> int:
+    """Delete the longest unused files until the cache is well under ``cap``; the bytes freed."""
+    with _eviction_lock(root) as mine:
+        if not mine:
+            return 0
+        now = time.time()
+        freed = 0
+        kept: list[tuple[float, int, Path]] = []
+        for area, path, status in _files(root):
+            passing = area == "tmp" or path.name.startswith(".tmp-")
+            if not passing:
+                kept.append((status.st_mtime, status.st_size, path))
+            elif now - status.st_mtime > _STALE_TEMPORARY_S:
+                freed += _unlink(path, status.st_size)
+        total = sum(size for _, size, _ in kept)
+        if total <= cap:
+            return freed
+        for _, size, path in sorted(kept, key=lambda k: k[0]):
+            if total <= cap * _EVICT_TO:
+                break
+            total -= size
+            freed += _unlink(path, size)
+        return freed
+
+
+def clean(root: Path) -> int:
+    """Delete every file of the cache; the bytes freed.  What is not the cache's own stays."""
+    freed = 0
+    for _, path, status in _files(root):
+        freed += _unlink(path, status.st_size)
+    for area in AREAS:
+        for base, dirs, _ in os.walk(root / area, topdown=False):
+            for name in dirs:
+                with contextlib.suppress(OSError):
+                    os.rmdir(Path(base, name))
+    return freed
+
+
+def _unlink(path: Path, size: int) -> int:
+    try:
+        path.unlink()
+    except OSError:
+        return 0
+    return size

@@ -1,0 +1,125 @@
+"""Where things are: the cache, the service's socket, the native libraries; whole files.
+
+Everything here is cheap to import: `sassxlate run` pays for it at each start.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import stat
+import tempfile
+from importlib import resources
+from pathlib import Path
+
+from sassxlate.errors import ServiceError, ShimError
+
+SOCKET_PATH_MAX = 107  # sun_path holds 108 bytes with its NUL (unix(7))
+
+
+def cache_dir() -> Path:
+    """The cache directory that the environment asks for; it need not exist."""
+    own = os.environ.get("SASSXLATE_CACHE_DIR")
+    if own:
+        return Path(own).absolute()
+    xdg = os.environ.get("XDG_CACHE_HOME")
+    if xdg and os.path.isabs(xdg):
+        return Path(xdg) / "sassxlate"
+    home = os.path.expanduser("~")
+    if os.path.isabs(home):
+        return Path(home) / ".cache" / "sassxlate"
+    return private_dir(Path(tempfile.gettempdir()) / f"sassxlate-{os.getuid()}") / "cache"
+
+
+def usable(directory: Path) -> bool:
+    """Whether files can be made in ``directory``, which is created where it is missing."""
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        descriptor, name = tempfile.mkstemp(prefix=".tmp-", dir=directory)
+        try:
+            # A full disk lets a file be made, not filled.
+            os.write(descriptor, b"\0" * 4096)
+        finally:
+            os.close(descriptor)
+            os.unlink(name)
+    except OSError:
+        return False
+    return True
+
+
+def private_dir(directory: Path) -> Path:
+    """``directory``, made with mode 0700; ServiceError SX0901 if it is not this user's alone.
+
+    In /tmp another user may have made it first, to answer our requests.
+    """
+    with contextlib.suppress(FileExistsError):
+        directory.mkdir(mode=0o700, parents=True)
+    status = os.lstat(directory)
+    if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid() or status.st_mode & 0o077:
+        raise ServiceError("SX0901", f"{directory} is not a directory of this user alone (0700)")
+    return directory
+
+
+def runtime_dir() -> Path:
+    """The private directory of sockets and locks, made where it is missing."""
+    name = f"sassxlate-{os.getuid()}"
+    xdg = os.environ.get("XDG_RUNTIME_DIR")
+    if xdg and os.path.isabs(xdg):
+        try:
+            return private_dir(Path(xdg) / name)
+        except OSError:
+            pass  # left over from another session, or read-only: /tmp will do
+    try:
+        return private_dir(Path("/tmp") / name)
+    except OSError as error:
+        raise ServiceError("SX0901", f"/tmp/{name}: {error.strerror}") from error
+
+
+def socket_path(tag: str | None = None, cache: Path | None = None) -> Path:
+    """The service's socket: SASSXLATE_SOCKET, or a name in the runtime directory.
+
+    With ``tag`` and ``cache`` the name is theirs, so that two versions of the translator, or two
+    caches, have a service each.
+    """
+    own = os.environ.get("SASSXLATE_SOCKET")
+    if own:
+        path = Path(own)
+    elif tag is not None and cache is not None:
+        import hashlib
+
+        digest = hashlib.blake2b(f"{tag}\0{cache}".encode(), digest_size=6).hexdigest()
+        path = runtime_dir() / f"service-{digest}.sock"
+    else:
+        path = runtime_dir() / "service.sock"
+    if len(os.fsencode(path)) > SOCKET_PATH_MAX:
+        raise ServiceError("SX0901", f"the socket's path is longer than {SOCKET_PATH_MAX}: {path}")
+    return path
+
+
+def library_dir() -> Path:
+    """The directory of the native libraries; ShimError SX0706 where they are not built."""
+    own = os.environ.get("SASSXLATE_LIB")
+    if own:
+        directory = Path(own).absolute()
+    else:
+        # In an editable install the package has two places: take the one that holds the library.
+        found = resources.files("sassxlate.runtime_shim").joinpath("lib", "libcuda.so.1")
+        directory = Path(str(found)).parent.absolute()
+    if not (directory / "libcuda.so.1").is_file():
+        raise ShimError("SX0706", f"the native libraries are not in {directory}")
+    return directory
+
+
+def write_whole(path: Path, data: bytes) -> None:
+    """Write a file so that a reader sees all of it or none: a temporary name, then a rename."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".tmp-{os.getpid()}-{secrets.token_hex(4)}")
+    try:
+        with open(temporary, "xb") as file:
+            file.write(data)
+        os.replace(temporary, path)
+    except OSError:
+        with contextlib.suppress(OSError):
+            temporary.unlink()
+        raise

@@ -1,0 +1,70 @@
+"""The cache tag: what a cached translation depends on besides the program itself.
+
+It changes with the translator's and the emulator's sources and tables, with LLVM and with the
+host's CPU, so that files of another version are never taken for ours.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import os
+from importlib import resources
+from pathlib import Path
+
+from sassxlate import __version__
+
+_PACKAGES = ("disasm", "cfg", "lowering", "llm", "runtime_shim")
+_SKIP_DIRS = frozenset({"__pycache__", "native", "lib"})
+_SKIP_SUFFIXES = (".pyc", ".md", ".so", ".1", ".swp", "~")
+FORMAT = 1  # of the files in the cache; raise it when their layout changes
+
+
+def cache_tag() -> str:
+    """32 hexadecimal digits."""
+    digest = hashlib.blake2b(digest_size=16)
+
+    def add(*parts: str | bytes) -> None:
+        for part in parts:
+            data = part.encode() if isinstance(part, str) else part
+            digest.update(len(data).to_bytes(8, "little") + data)
+
+    add(f"format {FORMAT}", __version__, *_llvm(), *_host_cpu())
+    root = Path(str(resources.files("sassxlate")))
+    for package in _PACKAGES:
+        for path in _sources(root / package):
+            add(str(path.relative_to(root)), path.read_bytes())
+    return digest.hexdigest()
+
+
+def _sources(directory: Path) -> list[Path]:
+    found: list[Path] = []
+    for base, dirs, files in os.walk(directory):
+        dirs[:] = sorted(d for d in dirs if d not in _SKIP_DIRS)
+        found += [Path(base, f) for f in sorted(files) if not f.endswith(_SKIP_SUFFIXES)]
+    return found
+
+
+def _llvm() -> tuple[bytes, ...]:
+    # Without importing llvmlite, which costs more than all the rest of a warm start.
+    spec = importlib.util.find_spec("llvmlite")
+    if spec is None or spec.origin is None:
+        return (b"no llvmlite",)
+    version = Path(spec.origin).with_name("_version.py")
+    return (version.read_bytes(),) if version.is_file() else (b"unknown llvmlite",)
+
+
+def _host_cpu() -> tuple[str, ...]:
+    keys = ("vendor_id", "cpu family", "model", "flags", "Features")
+    found: dict[str, str] = {}
+    try:
+        with open("/proc/cpuinfo", encoding="ascii", errors="replace") as file:
+            for line in file:
+                key, _, value = line.partition(":")
+                if key.strip() in keys:
+                    found.setdefault(key.strip(), value.strip())
+                if not line.strip():
+                    break
+    except OSError:
+        return (os.uname().machine,)
+    return (os.uname().machine, *(f"{k}={found.get(k, '')}" for k in keys))
