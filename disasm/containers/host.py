@@ -213,9 +213,9 @@ def _wrappers(elf: Elf) -> Iterator[Wrapper]:
             continue
         if version not in (1, 2):
             raise fail("SX0118", f"a fatbin wrapper of version {version}", section.offset + at)
-        pointer = pointers.get(section.addr + at + 8, pointer)
-        aux = pointers.get(section.addr + at + 16, aux)
-        place = elf.file_offset(pointer)
+        target = pointers.get(section.addr + at + 8, int(pointer))
+        place = elf.file_offset(target)
         if place is None:
-            raise fail("SX0118", f"a fatbin wrapper points to {pointer:#x}", section.offset + at)
-        yield Wrapper(section.offset + at, version, pointer, aux, place)
+            raise fail("SX0118", f"a fatbin wrapper points to {target:#x}", section.offset + at)
+        more = pointers.get(section.addr + at + 16, int(aux))
+        yield Wrapper(section.offset + at, version, target, more, place)
