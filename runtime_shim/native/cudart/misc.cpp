@@ -1,0 +1,128 @@
+// Versions, the profiler's switches, libraries loaded by hand, and the doors into the driver.
+#include "registry.h"
+#include "state.h"
+
+using namespace sx;
+
+SX_API cudaRuntimeGetVersion(int *version) {
+  if (!version) return record(kInvalidValue);
+  *version = kRuntimeVersion;
+  return kSuccess;
+}
+
+// Answers 0 where there is no driver, which is no error.
+SX_API cudaDriverGetVersion(int *version) {
+  if (!version) return record(kInvalidValue);
+  *version = 0;
+  const Driver *d = load_driver();
+  return record(d ? d->cuDriverGetVersion(version) : static_cast<int>(kSuccess));
+}
+
+SX_API cudaProfilerStart() {
+  return with_context([] { return driver().cuProfilerStart(); });
+}
+
+SX_API cudaProfilerStop() {
+  return with_context([] { return driver().cuProfilerStop(); });
+}
+
+// The tables are private interfaces of NVIDIA's own runtime; this one has none and answers for none.
+SX_API cudaGetExportTable(const void **table, const void *) {
+  if (table) *table = nullptr;
+  return record(kNotSupported);
+}
+
+namespace {
+
+int entry_point(const char *symbol, void **function, int version, uint64_t flags, int *status) {
+  return with_driver([&] {
+    if (!symbol || !function) return static_cast<int>(kInvalidValue);
+    int found = 0;
+    int error = driver().cuGetProcAddress_v2(symbol, function, version, flags, &found);
+    if (status) *status = found;
+    return error;
+  });
+}
+
+constexpr uint64_t kPerThreadEntry = 2;  // asks the driver for the variant with a default stream a thread
+
+}  // namespace
+
+SX_API cudaGetDriverEntryPoint(const char *symbol, void **function, uint64_t flags, int *status) {
+  return entry_point(symbol, function, kRuntimeVersion, flags, status);
+}
+SX_API cudaGetDriverEntryPoint_ptsz(const char *symbol, void **function, uint64_t flags, int *status) {
+  return entry_point(symbol, function, kRuntimeVersion, flags ? flags : kPerThreadEntry, status);
+}
+SX_API cudaGetDriverEntryPointByVersion(const char *symbol, void **function, unsigned version, uint64_t flags,
+                                        int *status) {
+  return entry_point(symbol, function, static_cast<int>(version), flags, status);
+}
+SX_API cudaGetDriverEntryPointByVersion_ptsz(const char *symbol, void **function, unsigned version, uint64_t flags,
+                                             int *status) {
+  return entry_point(symbol, function, static_cast<int>(version), flags ? flags : kPerThreadEntry, status);
+}
+
+SX_API cudaLibraryLoadData(CUlibrary *library, const void *code, int *jit, void **jit_values, unsigned jit_count,
+                           int *options, void **values, unsigned count) {
+  return with_driver([&] {
+    return driver().cuLibraryLoadData(library, code, jit, jit_values, jit_count, options, values, count);
+  });
+}
+SX_API cudaLibraryLoadFromFile(CUlibrary *library, const char *path, int *jit, void **jit_values, unsigned jit_count,
+                               int *options, void **values, unsigned count) {
+  return with_driver([&] {
+    return driver().cuLibraryLoadFromFile(library, path, jit, jit_values, jit_count, options, values, count);
+  });
+}
+SX_API cudaLibraryUnload(CUlibrary library) {
+  return with_driver([&] { return driver().cuLibraryUnload(library); });
+}
+SX_API cudaLibraryGetKernel(CUkernel *kernel, CUlibrary library, const char *name) {
+  return with_driver([&] {
+    int error = driver().cuLibraryGetKernel(kernel, library, name);
+    if (error) return error;
+    const char *lasting = nullptr;
+    if (driver().cuKernelGetName(&lasting, *kernel)) lasting = nullptr;
+    adopt_kernel(*kernel, lasting);
+    return error;
+  });
+}
+SX_API cudaLibraryGetKernelCount(unsigned *count, CUlibrary library) {
+  return with_driver([&] { return driver().cuLibraryGetKernelCount(count, library); });
+}
+SX_API cudaLibraryEnumerateKernels(CUkernel *kernels, unsigned count, CUlibrary library) {
+  return with_driver([&] {
+    int error = driver().cuLibraryEnumerateKernels(kernels, count, library);
+    for (unsigned i = 0; !error && i < count; ++i) {
+      const char *lasting = nullptr;
+      if (driver().cuKernelGetName(&lasting, kernels[i])) lasting = nullptr;
+      adopt_kernel(kernels[i], lasting);
+    }
+    return error;
+  });
+}
+SX_API cudaLibraryGetGlobal(void **address, size_t *size, CUlibrary library, const char *name) {
+  return with_context([&] {
+    CUdeviceptr found = 0;
+    int error = driver().cuLibraryGetGlobal(&found, size, library, name);
+    if (!error && address) *address = reinterpret_cast<void *>(found);
+    return error;
+  });
+}
+SX_API cudaLibraryGetManaged(void **address, size_t *size, CUlibrary library, const char *name) {
+  return with_context([&] {
+    CUdeviceptr found = 0;
+    int error = driver().cuLibraryGetManaged(&found, size, library, name);
+    if (!error && address) *address = reinterpret_cast<void *>(found);
+    return error;
+  });
+}
+
+#if SX_CUDART_MAJOR == 12
+// Names of the first CUDA releases, kept by 12 and dropped by 13.
+SX_API cudaDeviceSynchronize();
+SX_API cudaDeviceReset();
+SX_API cudaThreadSynchronize() { return cudaDeviceSynchronize(); }
+SX_API cudaThreadExit() { return cudaDeviceReset(); }
+#endif

@@ -1,0 +1,77 @@
+// Streams, events and capture.
+#include "state.h"
+
+using namespace sx;
+
+// Defines name and name_ptsz; in the second, stream 0 is the thread's own default stream.
+#define SX_STREAM_API(name, parameters, call)                               \
+  SX_API name parameters {                                                  \
+    return with_context([&] { return driver().call; });                     \
+  }                                                                         \
+  SX_API name##_ptsz parameters {                                           \
+    stream = per_thread(stream);                                            \
+    return with_context([&] { return driver().call; });                     \
+  }
+
+SX_API cudaStreamCreate(CUstream *stream) {
+  return with_context([&] { return driver().cuStreamCreate(stream, 0); });
+}
+SX_API cudaStreamCreateWithFlags(CUstream *stream, unsigned flags) {
+  return with_context([&] { return driver().cuStreamCreate(stream, flags); });
+}
+SX_API cudaStreamCreateWithPriority(CUstream *stream, unsigned flags, int priority) {
+  return with_context([&] { return driver().cuStreamCreateWithPriority(stream, flags, priority); });
+}
+SX_API cudaStreamDestroy(CUstream stream) {
+  return with_context([&] { return driver().cuStreamDestroy_v2(stream); });
+}
+
+SX_STREAM_API(cudaStreamSynchronize, (CUstream stream), cuStreamSynchronize(stream))
+SX_STREAM_API(cudaStreamQuery, (CUstream stream), cuStreamQuery(stream))
+SX_STREAM_API(cudaStreamWaitEvent, (CUstream stream, CUevent event, unsigned flags),
+              cuStreamWaitEvent(stream, event, flags))
+SX_STREAM_API(cudaStreamAddCallback, (CUstream stream, CUstreamCallback function, void *data, unsigned flags),
+              cuStreamAddCallback(stream, function, data, flags))
+SX_STREAM_API(cudaStreamGetFlags, (CUstream stream, unsigned *flags), cuStreamGetFlags(stream, flags))
+SX_STREAM_API(cudaStreamGetId, (CUstream stream, uint64_t *id), cuStreamGetId(stream, id))
+SX_STREAM_API(cudaStreamGetPriority, (CUstream stream, int *priority), cuStreamGetPriority(stream, priority))
+SX_STREAM_API(cudaStreamAttachMemAsync, (CUstream stream, void *p, size_t size, unsigned flags),
+              cuStreamAttachMemAsync(stream, reinterpret_cast<CUdeviceptr>(p), size, flags))
+SX_STREAM_API(cudaStreamIsCapturing, (CUstream stream, int *status), cuStreamIsCapturing(stream, status))
+SX_STREAM_API(cudaStreamBeginCapture, (CUstream stream, int mode), cuStreamBeginCapture_v2(stream, mode))
+SX_STREAM_API(cudaStreamEndCapture, (CUstream stream, CUgraph *graph), cuStreamEndCapture(stream, graph))
+
+SX_API cudaThreadExchangeStreamCaptureMode(int *mode) {
+  return with_driver([&] { return driver().cuThreadExchangeStreamCaptureMode(mode); });
+}
+
+SX_API cudaDeviceGetStreamPriorityRange(int *least, int *greatest) {
+  return with_context([&] { return driver().cuCtxGetStreamPriorityRange(least, greatest); });
+}
+
+SX_API cudaEventCreate(CUevent *event) {
+  return with_context([&] { return driver().cuEventCreate(event, 0); });
+}
+SX_API cudaEventCreateWithFlags(CUevent *event, unsigned flags) {
+  return with_context([&] { return driver().cuEventCreate(event, flags); });
+}
+SX_API cudaEventDestroy(CUevent event) {
+  return with_context([&] { return driver().cuEventDestroy_v2(event); });
+}
+SX_API cudaEventQuery(CUevent event) {
+  return with_context([&] { return driver().cuEventQuery(event); });
+}
+SX_API cudaEventSynchronize(CUevent event) {
+  return with_context([&] { return driver().cuEventSynchronize(event); });
+}
+SX_API cudaEventElapsedTime(float *milliseconds, CUevent start, CUevent end) {
+  return with_context([&] { return driver().cuEventElapsedTime(milliseconds, start, end); });
+}
+#if SX_CUDART_MAJOR == 12
+SX_API cudaEventElapsedTime_v2(float *milliseconds, CUevent start, CUevent end) {
+  return cudaEventElapsedTime(milliseconds, start, end);
+}
+#endif
+SX_STREAM_API(cudaEventRecord, (CUevent event, CUstream stream), cuEventRecord(event, stream))
+SX_STREAM_API(cudaEventRecordWithFlags, (CUevent event, CUstream stream, unsigned flags),
+              cuEventRecordWithFlags(event, stream, flags))

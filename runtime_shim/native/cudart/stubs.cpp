@@ -1,0 +1,28 @@
+// A weak stand-in for every exported name: where nothing else defines the name, a call says so once and
+// returns 801 (cudaErrorNotSupported), whatever its parameters.
+#include <atomic>
+
+#include "../common/log.h"
+#include "state.h"
+
+namespace {
+
+int unimplemented(const char *name, std::atomic<bool> &said) {
+  if (!said.exchange(true))
+    sx::log_line("SX0752: %s is not implemented; the call returns 801 (cudaErrorNotSupported)", name);
+  return sx::record(sx::kNotSupported);
+}
+
+}  // namespace
+
+#define SX_NAME(name)                                                                  \
+  extern "C" __attribute__((visibility("default"), weak)) int name() {                 \
+    static std::atomic<bool> said{false};                                              \
+    return unimplemented(#name, said);                                                 \
+  }
+#if SX_CUDART_MAJOR == 13
+#include "names_13.inc"
+#else
+#include "names_12.inc"
+#endif
+#undef SX_NAME
