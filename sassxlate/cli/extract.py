@@ -1,0 +1,121 @@
+"""``sassxlate extract``: the entries of a fat binary as files."""
+
+from __future__ import annotations
+
+import os
+import re
+import tempfile
+from pathlib import Path
+
+import click
+
+from sassxlate.disasm.containers import FatbinEntry, Origin, demangle, parse_cubin
+
+from ..errors import ContainerError, UsageError, Where
+from ._files import (
+    arch_name,
+    arch_option,
+    kernel_matches,
+    kernel_option,
+    parse_arch,
+    read_input,
+)
+
+_SUFFIX = {"elf": "cubin", "ptx": "ptx", "ltoir": "ltoir", "other": "bin"}
+_PTX_ENTRY = re.compile(rb"\.entry\s+([\w$.]+)")
+
+
+@click.command()
+@click.argument("file", metavar="FILE")
+@click.option("-o", "--output", default=".", metavar="DIR", help="Where to write; - is stdout.")
+@click.option(
+    "--kind",
+    type=click.Choice(["elf", "ptx", "all"]),
+    default="all",
+    show_default=True,
+    help="Only machine code (elf) or PTX.",
+)
+@arch_option
+@kernel_option
+@click.pass_context
+def command(
+    context: click.Context,
+    file: str,
+    output: str,
+    kind: str,
+    arch: str | None,
+    kernels: tuple[str, ...],
+) -> None:
+    """Write the entries of a fat binary, decompressed, as NAME.MODULE.ENTRY.ARCH.cubin or .ptx.
+
+    With -k, those that hold a kernel of that name.  The paths written are printed.  Exit status 1
+    says that nothing matched.
+    """
+    wanted = parse_arch(arch) if arch else None
+    loaded = read_input(file)
+    if not loaded.fatbins:
+        raise ContainerError("SX0110", "the file holds no device code", Where(loaded.path))
+    chosen = [
+        (origin, entry)
+        for origin, entry in loaded.entries()
+        if (kind == "all" or entry.kind == kind)
+        and (not wanted or (entry.arch == wanted[0] and wanted[1] in ("", entry.variant)))
+        and _holds(origin, entry, kernels, loaded.path)
+    ]
+    if not chosen:
+        click.echo("sassxlate: no entry of the file matches", err=True)
+        context.exit(1)
+    if output == "-":
+        if len(chosen) != 1:
+            raise UsageError("SX0802", f"{len(chosen)} entries match; only one can go to stdout")
+        click.get_binary_stream("stdout").write(_contents(chosen[0][1]))
+        return
+    stem = "stdin" if file == "-" else Path(file).name
+    directory = Path(output)
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        for origin, entry in chosen:
+            arch_text = arch_name(entry.arch, entry.variant)
+            name = f"{stem}.{origin.module}.{origin.entry}.{arch_text}.{_SUFFIX[entry.kind]}"
+            _write(directory / name, _contents(entry))
+            click.echo(directory / name)
+    except OSError as error:
+        where = Where(error.filename or output)
+        raise UsageError("SX0803", f"cannot write: {error.strerror}", where) from None
+
+
+def _contents(entry: FatbinEntry) -> bytes:
+    """The payload; PTX without the padding after its text."""
+    return entry.payload.rstrip(b"\0") if entry.kind == "ptx" else entry.payload
+
+
+def _holds(origin: Origin, entry: FatbinEntry, patterns: tuple[str, ...], path: str) -> bool:
+    """Whether an entry has a kernel that is asked for."""
+    if not patterns:
+        return True
+    if entry.kind == "elf":
+        try:
+            cubin = parse_cubin(entry.payload)
+        except ContainerError as error:
+            message = f"{error.message} (in {origin})"
+            raise ContainerError(error.code, message, error.where).at(file=path) from None
+        return any(kernel_matches(k.name, k.demangled, patterns) for k in cubin.kernels)
+    if entry.kind == "ptx":
+        names = (m.decode("ascii", "replace") for m in _PTX_ENTRY.findall(entry.payload))
+        return any(kernel_matches(name, demangle(name), patterns) for name in names)
+    return False
+
+
+def _write(path: Path, data: bytes) -> None:
+    """The whole file or nothing, with the permissions that the umask gives."""
+    descriptor, temporary = tempfile.mkstemp(prefix=".sassxlate-", dir=path.parent)
+    try:
+        with os.fdopen(descriptor, "wb") as stream:
+            stream.write(data)
+        mask = os.umask(0)
+        os.umask(mask)
+        os.chmod(temporary, 0o666 & ~mask)
+        os.replace(temporary, path)
+    except BaseException:
+        os.unlink(temporary)
+        raise

@@ -1,0 +1,179 @@
+"""``sassxlate ls``: what a fat binary holds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from sassxlate.disasm.containers import Cubin, FatbinEntry, LoadedFile, Origin, parse_cubin
+
+from ..errors import ContainerError, SassxlateError, Where
+from ._files import (
+    arch_name,
+    arch_option,
+    format_option,
+    kernel_matches,
+    kernel_option,
+    parse_arch,
+    print_json,
+    read_input,
+    table,
+)
+
+
+@click.command()
+@click.argument("files", nargs=-1, required=True, metavar="FILE...")
+@kernel_option
+@arch_option
+@format_option
+@click.pass_context
+def command(
+    context: click.Context,
+    files: tuple[str, ...],
+    kernels: tuple[str, ...],
+    arch: str | None,
+    output_format: str,
+) -> None:
+    """List what fat binaries hold: entries with architecture, kind and size, and their kernels.
+
+    FILE is an executable, a shared object, an object file, a fatbin or a cubin; - is standard
+    input.  Sizes are in bytes; shared includes the kilobyte that sm_90 and later reserve.
+    """
+    wanted = parse_arch(arch) if arch else None
+    answers: list[dict[str, Any]] = []
+    errors: list[SassxlateError] = []
+    for path in files:
+        try:
+            answer = _describe(read_input(path), wanted, kernels, errors)
+        except SassxlateError as error:
+            errors.append(error)
+            continue
+        answers.append(answer)
+        if output_format == "text":
+            _print(answer)
+    if output_format == "json":
+        print_json({"files": answers, "errors": [{"code": e.code, "text": str(e)} for e in errors]})
+    for error in errors:
+        click.echo(f"sassxlate: {error}", err=True)
+    if errors:
+        context.exit(2)
+
+
+def _describe(
+    loaded: LoadedFile,
+    wanted: tuple[int, str] | None,
+    patterns: tuple[str, ...],
+    errors: list[SassxlateError],
+) -> dict[str, Any]:
+    """The file as a JSON value.  Raises ContainerError SX0110 where there is no device code."""
+    if not loaded.fatbins:
+        raise ContainerError("SX0110", "the file holds no device code", Where(loaded.path))
+    sections = {f.module: f.section for f in loaded.fatbins}
+    entries: list[dict[str, Any]] = []
+    for origin, entry in loaded.entries():
+        if wanted and (entry.arch != wanted[0] or (wanted[1] and entry.variant != wanted[1])):
+            continue
+        row = _entry(origin, entry, sections[origin.module])
+        if entry.kind == "elf":
+            try:
+                row |= _cubin(parse_cubin(entry.payload), patterns)
+            except ContainerError as error:
+                message = f"{error.message} (in {origin})"
+                errors.append(ContainerError(error.code, message, error.where).at(file=loaded.path))
+                row["error"] = error.code
+        entries.append(row)
+    return {
+        "path": loaded.path,
+        "kind": loaded.kind,
+        "modules": len(loaded.fatbins),
+        "entries": entries,
+    }
+
+
+def _entry(origin: Origin, entry: FatbinEntry, section: str) -> dict[str, Any]:
+    return {
+        "module": origin.module,
+        "entry": origin.entry,
+        "offset": origin.offset,
+        "section": section,
+        "kind": entry.kind,
+        "arch": arch_name(entry.arch, entry.variant),
+        "compression": entry.compression,
+        "size": len(entry.payload),
+        "stored": len(entry.raw),
+        "name": entry.name,
+    }
+
+
+def _cubin(cubin: Cubin, patterns: tuple[str, ...]) -> dict[str, Any]:
+    return {
+        "abi": cubin.abi,
+        "relocatable": cubin.relocatable,
+        "globals": [
+            {"name": g.name, "section": g.section, "offset": g.offset, "size": g.size}
+            for g in cubin.globals
+        ],
+        "functions": [f.name for f in cubin.functions],
+        "kernels": [
+            {
+                "name": k.name,
+                "demangled": k.demangled,
+                "code": len(k.code),
+                "registers": k.registers,
+                "shared": k.shared_size,
+                "local": k.local_size,
+                "constant": k.constant0_size + len(k.constant2),
+                "barriers": k.barriers,
+                "params": [[p.offset, p.size] for p in k.params],
+                "param_base": k.param_base,
+                "param_size": k.param_size,
+                "max_threads": list(k.max_threads) if k.max_threads else None,
+                "externs": list(k.externs),
+            }
+            for k in cubin.kernels
+            if kernel_matches(k.name, k.demangled, patterns)
+        ],
+    }
+
+
+def _print(answer: dict[str, Any]) -> None:
+    entries: list[dict[str, Any]] = answer["entries"]
+    modules = answer["modules"]
+    count = f"{modules} module" + ("s" if modules != 1 else "")
+    click.echo(f"{answer['path']}: {answer['kind']}, {count}")
+    head = ("module", "entry", "kind", "arch", "compression", "size", "stored", "notes")
+    rows = [
+        (*(e[key] for key in head[:-1]), _notes(e))
+        for e in entries
+    ]  # fmt: skip
+    for line in table(head, rows, "  "):
+        click.echo(line)
+    for entry in entries:
+        kernels: list[dict[str, Any]] = entry.get("kernels", [])
+        if not kernels:
+            continue
+        click.echo(f"\n  module {entry['module']} entry {entry['entry']}, {entry['arch']}:")
+        rows = [
+            (
+                k["registers"], k["shared"], k["local"], k["constant"], k["param_size"],
+                k["code"], k["demangled"],
+            )
+            for k in kernels
+        ]  # fmt: skip
+        head = ("regs", "shared", "local", "const", "params", "code", "kernel")
+        for line in table(head, rows, "    "):
+            click.echo(line)
+
+
+def _notes(entry: dict[str, Any]) -> str:
+    notes: list[str] = []
+    if entry.get("relocatable"):
+        notes.append("relocatable")
+    if entry["section"] == "__nv_relfatbin":
+        notes.append("not linked")
+    if "error" in entry:
+        notes.append(f"unreadable: {entry['error']}")
+    if entry["name"]:
+        notes.append(entry["name"])
+    return ", ".join(notes)

@@ -1,0 +1,106 @@
+"""Fixtures of all tests, and the versions of the witnesses in pytest's header."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from sassxlate import toolchain
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def _package(name: str) -> str:
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return "absent"
+
+
+def _llvm() -> str:
+    try:
+        from llvmlite import binding
+    except ImportError:
+        return "absent"
+    return ".".join(str(part) for part in binding.llvm_version_info)
+
+
+def shared_folder() -> Path | None:
+    """The folder with the larger oracles: SASSXLATE_SHARED, or ``shared`` beside the repository."""
+    named = os.environ.get("SASSXLATE_SHARED")
+    candidate = Path(named) if named else ROOT.parent / "shared"
+    return candidate if candidate.is_dir() else None
+
+
+def pytest_report_header() -> list[str]:
+    """One line a witness, so that every report says what judged it."""
+    lines = ["witnesses:"]
+    for name, find in toolchain.TOOLS.items():
+        tool = find()
+        lines.append(f"  {name}: {tool.version} ({tool.origin})" if tool else f"  {name}: absent")
+    packages = ", ".join(
+        f"{name} {_package(name)}"
+        for name in ("z3-solver", "tinygrad", "lief", "pyelftools", "numpy", "hypothesis")
+    )
+    lines.append(f"  LLVM of llvmlite: {_llvm()}")
+    lines.append(f"  packages: {packages}")
+    lines.append(f"  shared oracles: {'found' if shared_folder() else 'absent'}")
+    return lines
+
+
+def _tool(name: str) -> toolchain.Tool:
+    found = toolchain.TOOLS[name]()
+    if found is None:
+        pytest.skip(f"{name} is not installed (pip install '.[test]')")
+    return found
+
+
+@pytest.fixture(scope="session")
+def shared_dir() -> Path:
+    """The folder with the larger oracles; skips where it is absent."""
+    folder = shared_folder()
+    if folder is None:
+        pytest.skip("the shared oracles are absent (SASSXLATE_SHARED)")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def nvdisasm() -> Callable[..., str]:
+    """Runs nvdisasm with the arguments and gives its output; skips where it is absent."""
+    return _runner("nvdisasm")
+
+
+@pytest.fixture(scope="session")
+def cuobjdump() -> Callable[..., str]:
+    """Runs cuobjdump with the arguments and gives its output; skips where it is absent."""
+    return _runner("cuobjdump")
+
+
+@pytest.fixture(scope="session")
+def nvcc() -> Callable[..., str]:
+    """Runs nvcc with the arguments; skips where it is absent."""
+    return _runner("nvcc")
+
+
+@pytest.fixture(scope="session")
+def gxx() -> Callable[..., str]:
+    """Runs the host's C++ compiler with the arguments; skips where it is absent."""
+    return _runner("g++")
+
+
+def _runner(name: str) -> Callable[..., str]:
+    tool = _tool(name)
+
+    def run(*arguments: object) -> str:
+        done = subprocess.run(
+            [*tool.command, *map(str, arguments)], capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, f"{name} {arguments}: {done.stdout}{done.stderr}"
+        return done.stdout
+
+    return run
