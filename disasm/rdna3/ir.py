@@ -37,9 +37,11 @@ class Sp:
 
 @dataclass(frozen=True, slots=True)
 class I:  # noqa: E742  (an immediate)
-    """A constant by its 32 raw bits (for a 64-bit operand: what LLVM's operand type widens).
+    """A constant by its raw bits: 32 of them, for a 64-bit operand all 64.
 
-    The encoder uses an inline constant where the operand's type has one, else a literal.
+    The encoder uses an inline constant where the operand's type has one, else a literal.  Of a
+    64-bit operand it is the value itself: ``I(0x3FF0000000000000)`` is 1.0 of an f64 operand, and
+    ``I(-1)`` is 64 ones but ``I(0xFFFFFFFF)`` is 32.  Negative numbers are two's complement.
     """
 
     value: int
@@ -59,9 +61,10 @@ Arg: TypeAlias = V | S | Sp | I | Lbl
 class Inst:
     """One instruction: LLVM mnemonic without ``_e32``/``_e64``, operands in LLVM's print order.
 
-    ``neg``, ``abs`` are one bit a source (bit 0 is src0); ``op_sel``, ``op_sel_hi``, ``neg_lo`` and
-    ``neg_hi`` are VOP3P's (``neg``/``abs`` then unused).  ``imm`` is simm16 of SOPP/SOPK, or the
-    offset of a memory instruction in bytes.  ``comment`` goes into the assembly text.
+    ``neg``, ``abs`` are one bit a source (bit 0 is src0).  ``op_sel`` selects high halves of 16-bit
+    operands (bit 3: of the destination).  VOP3P has ``op_sel``, ``op_sel_hi``, ``neg`` (LLVM's
+    neg_lo) and ``neg_hi``; v_fma_mix* have ``neg`` and ``abs``.  ``imm`` is simm16 of SOPP/SOPK,
+    or the offset of a memory instruction in bytes.  ``comment`` goes into the assembly text.
     """
 
     op: str
@@ -80,6 +83,8 @@ class Inst:
     imm2: int = 0  # offset1 of ds_*2addr*
     dpp: str = ""  # LLVM's text of a DPP control, e.g. "row_shr:1 row_mask:0xf bank_mask:0xf"
     y: Inst | None = None  # the second half of a VOPD
+    gds: bool = False  # DS: global data share
+    enc: str = field(default="", compare=False)  # "e64": the 64-bit encoding; "lit1": see encode
     comment: str = field(default="", compare=False)
 
 

@@ -1,0 +1,427 @@
+"""Machine code to instructions.  Every bit is accounted for: unknown or set where it must be clear
+is an error, never dropped."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from sassxlate.errors import EncodeError, Where
+
+from . import dpp
+from .ir import Arg, I, Inst, Sp, V
+from .layout import Layout, layouts
+from .operand import LITERAL_MARK, NULL, inline_code, literal_value, scalar, source_table
+
+_SHORT: Final = {"VOP1", "VOP2", "VOPC"}
+_SIGNED: Final = frozenset(
+    f"s_{name}_i32"
+    for name in (
+        "movk",
+        "cmovk",
+        "addk",
+        "mulk",
+        *(f"cmpk_{c}" for c in ["eq", "lg", "gt", "ge", "lt", "le"]),
+    )
+)
+_OTHER_FORMATS: Final = {
+    0b110011: "VINTERP or LDSDIR",
+    0b111010: "MTBUF",
+    0b111100: "MIMG",
+    0b111110: "EXP",
+}
+_Decoder = Callable[[bytes, int, int], tuple[Inst, int]]
+
+
+def _word(data: bytes, at: int) -> int:
+    """The 32-bit word at a byte offset; SX0522 past the end."""
+    if at + 4 > len(data):
+        raise EncodeError("SX0522", "the code ends inside an instruction")
+    return int.from_bytes(data[at : at + 4], "little")
+
+
+def _layout(fmt: str, opcode: int) -> Layout:
+    lay = layouts(fmt).get(opcode)
+    if lay is None:
+        raise EncodeError("SX0520", f"no {fmt} instruction has opcode {opcode}")
+    return lay
+
+
+def _check_known(lay: Layout, raw: int, also: int = 0) -> str:
+    """The token of Inst.enc that keeps bits which the hardware ignores; SX0523 for others."""
+    extra = raw & ~lay.known
+    if not extra and not also:
+        return ""
+    if extra & ~lay.ignored:
+        raise EncodeError("SX0523", f"{lay.info.op}: bits {extra & ~lay.ignored:#x} must be zero")
+    return f"ignored:{extra | raw & also:#x}" if extra | raw & also else ""
+
+
+def _args(lay: Layout, raw: int) -> list[Arg]:
+    """The operands; literals are LITERAL_MARK.  SX0524 for a reserved value."""
+    out: list[Arg] = []
+    for lo, mask, table in lay.plan:
+        arg = table[raw >> lo & mask]
+        if arg is None:
+            value = raw >> lo & mask
+            raise EncodeError("SX0524", f"{lay.info.op}: operand code {value:#x} is reserved")
+        out.append(arg)
+    return out
+
+
+def _fill_literal(lay: Layout, args: list[Arg], word: int) -> str:
+    """Replace the literal marks; the tokens of Inst.enc for those that had an inline form."""
+    enc = ""
+    for i, arg in enumerate(args):
+        if arg is LITERAL_MARK:
+            operand = lay.info.args[i]
+            if operand.type == "lane" or operand.cls == "vi":
+                raise EncodeError("SX0524", f"{lay.info.op}: {operand.field} cannot be a literal")
+            value = literal_value(word, operand.type)
+            args[i] = I(value)
+            if operand.cls != "i" and inline_code(value, operand.type) is not None:
+                enc += f" lit{i}"
+    return enc
+
+
+def _literal(lay: Layout, args: list[Arg], data: bytes, at: int) -> tuple[str, int]:
+    """(tokens of enc, bytes read) of the literal word, if the operands have one."""
+    for arg in args:
+        if arg is LITERAL_MARK:
+            return _fill_literal(lay, args, _word(data, at)), 4
+    return "", 0
+
+
+def _scalar(fmt: str, shift: int, mask: int) -> _Decoder:
+    def run(data: bytes, at: int, raw: int) -> tuple[Inst, int]:
+        lay = _layout(fmt, raw >> shift & mask)
+        imm = 0
+        if lay.info.kind == "message" and fmt == "SOP1":
+            imm = raw & 0xFF
+            raw &= ~0xFF
+        kept = _check_known(lay, raw)
+        args = _args(lay, raw)
+        enc, more = _literal(lay, args, data, at + 4)
+        return Inst(lay.info.op, tuple(args), imm, enc=(kept + enc).strip()), 4 + more
+
+    return run
+
+
+def _sopk(data: bytes, at: int, raw: int) -> tuple[Inst, int]:
+    fmt = "SOPP" if raw >> 23 == 0b101111111 else "SOPK"
+    lay = _layout(fmt, raw >> 16 & 0x7F if fmt == "SOPP" else raw >> 23 & 0x1F)
+    kept = _check_known(lay, raw)
+    args = _args(lay, raw)
+    imm = raw & 0xFFFF
+    row = lay.info
+    if imm >= 0x8000 and (row.op in _SIGNED or row.kind == "branch" or row.op == "s_call_b64"):
+        imm -= 0x10000
+    _, more = _literal(lay, args, data, at + 4)
+    return Inst(row.op, tuple(args), imm, enc=kept), 4 + more
+
+
+def _halves(lay: Layout, raw: int, args: list[Arg]) -> int:
+    out = 0
+    for place, bit, arg in lay.halves:
+        if raw >> place & 1 and type(args[arg]) is V:
+            out |= bit
+    return out
+
+
+def _short(fmt: str, shift: int, mask: int) -> _Decoder:
+    def run(data: bytes, at: int, raw: int) -> tuple[Inst, int]:
+        lay = _layout(fmt, raw >> shift & mask)
+        source = raw & 0x1FF
+        if source in (250, 233, 234) and lay.plan:
+            return _short_dpp(lay, raw, source, _word(data, at + 4))
+        kept = _check_known(lay, raw)
+        args = _args(lay, raw)
+        enc, more = _literal(lay, args, data, at + 4)
+        enc = kept + enc
+        op_sel = _halves(lay, raw, args) if lay.halves else 0
+        return Inst(lay.info.op, tuple(args), op_sel=op_sel, enc=enc.strip()), 4 + more
+
+    return run
+
+
+def _control(lay: Layout, source: int, word: int) -> str:
+    text = dpp.text(source, word)
+    if text is None or not lay.dpp:
+        raise EncodeError("SX0524", f"{lay.info.op}: no DPP control {word:#010x}")
+    return text
+
+
+def _short_dpp(lay: Layout, raw: int, source: int, word: int) -> tuple[Inst, int]:
+    text = _control(lay, source, word)
+    raw = raw & ~0x1FF | 256 | word & 0xFF
+    args = _args(lay, raw)
+    neg = abs_ = 0
+    if source == 250:
+        neg = (word >> 20 & 1) | (word >> 22 & 1) << 1
+        abs_ = (word >> 21 & 1) | (word >> 23 & 1) << 1
+        long = layouts("VOP3").get(lay.info.forms.get("VOP3", -1))
+        if long is not None and (neg | abs_) & ~long.neg:
+            raise EncodeError("SX0523", f"{lay.info.op}: a sign modifier on an integer")
+    op_sel = _halves(lay, raw, args)
+    return Inst(lay.info.op, tuple(args), 0, neg, abs_, op_sel=op_sel, dpp=text), 8
+
+
+def _vop3(data: bytes, at: int, low: int) -> tuple[Inst, int]:
+    opcode = low >> 16 & 0x3FF
+    lay = layouts("VOP3").get(opcode) or layouts("VOP3SD").get(opcode)
+    if lay is None:
+        raise EncodeError("SX0520", f"no VOP3 instruction has opcode {opcode}")
+    return _long(lay, data, at, low)
+
+
+def _vop3p(data: bytes, at: int, low: int) -> tuple[Inst, int]:
+    if low >> 24 != 0b11001100:
+        raise EncodeError("SX0521", "VINTERP and LDSDIR instructions are not supported")
+    return _long(_layout("VOP3P", low >> 16 & 0x7F), data, at, low)
+
+
+def _long(lay: Layout, data: bytes, at: int, low: int) -> tuple[Inst, int]:
+    """VOP3, VOP3SD and VOP3P, with a literal or a DPP word."""
+    raw = low | _word(data, at + 4) << 32
+    source = raw >> 32 & 0x1FF
+    size, control = 8, ""
+    if source in (250, 233, 234) and lay.plan:
+        word = _word(data, at + 8)
+        control = _control(lay, source, word)
+        if source == 250 and word >> 20 & 0xF:
+            raise EncodeError("SX0523", f"{lay.info.op}: sign bits in the DPP word of VOP3")
+        raw = raw & ~(0x1FF << 32) | (256 | word & 0xFF) << 32
+        size = 12
+    kept = _check_known(lay, raw)
+    if lay.info.op.startswith("v_cmpx") and raw & 0xFF != 126:
+        raise EncodeError("SX0524", f"{lay.info.op}: the destination must be exec")
+    args = _args(lay, raw)
+    enc, more = _literal(lay, args, data, at + 8)
+    if more and control:
+        raise EncodeError("SX0524", f"{lay.info.op}: DPP and a literal")
+    if lay.info.formats[0] in _SHORT:
+        enc = "e64" + enc
+    enc = f"{kept} {enc}" if kept else enc
+    neg, clamp = raw >> 61, bool(raw >> 15 & 1)
+    if lay.format.name == "VOP3P":
+        high = raw >> 8 & 7
+        hi = (raw >> 59 & 3) | (raw >> 14 & 1) << 2
+        inst = Inst(
+            lay.info.op,
+            tuple(args),
+            0,
+            neg,
+            high if lay.abs else 0,
+            clamp,
+            op_sel=raw >> 11 & 7,
+            op_sel_hi=hi,
+            neg_hi=0 if lay.abs else high,
+            dpp=control,
+            enc=enc.strip(),
+        )
+        return inst, size + more
+    omod = raw >> 59 & 3
+    abs_ = op_sel = 0
+    if lay.format.name == "VOP3":
+        if not lay.info.op.startswith("v_cmpx"):
+            abs_, op_sel = raw >> 8 & 7, raw >> 11 & 15
+        else:
+            abs_, op_sel = raw >> 8 & 7, raw >> 11 & 15
+    inst = Inst(
+        lay.info.op, tuple(args), 0, neg, abs_, clamp, omod, op_sel, dpp=control, enc=enc.strip()
+    )
+    return inst, size + more
+
+
+def _half(lay: Layout, raw: int, src0: int, src1: int, vdst: int) -> list[Arg]:
+    args: list[Arg] = []
+    for operand in lay.info.args:
+        if operand.field == "vdst":
+            args.append(V(vdst))
+        elif operand.field == "lit":
+            args.append(LITERAL_MARK)
+        else:
+            code = raw >> src0 & 0x1FF if operand.field == "src0" else 256 + (raw >> src1 & 0xFF)
+            arg = source_table("src", 1, operand.type)[code]
+            if arg is None:
+                raise EncodeError("SX0524", f"{lay.info.op}: operand code {code:#x} is reserved")
+            args.append(arg)
+    return args
+
+
+def _vopd(data: bytes, at: int, low: int) -> tuple[Inst, int]:
+    raw = low | _word(data, at + 4) << 32
+    x = _layout("VOPD", raw >> 22 & 15)
+    y = _layout("VOPD", raw >> 17 & 31)
+    dst = raw >> 56
+    xargs = _half(x, raw, 0, 9, dst)
+    yargs = _half(y, raw, 32, 41, (raw >> 49 & 0x7F) << 1 | (dst & 1 ^ 1))
+    kept = ""
+    for half, bits in ((x, 0xFF << 9), (y, 0xFF << 41)):
+        if not any(a.field == "src1" for a in half.info.args) and raw & bits:
+            kept += f"ignored:{raw & bits:#x} "
+    size, words = 8, ["", ""]
+    if any(arg is LITERAL_MARK for arg in (*xargs, *yargs)):
+        literal = _word(data, at + 8)
+        words = [_fill_literal(x, xargs, literal), _fill_literal(y, yargs, literal)]
+        size = 12
+    second = Inst(y.info.op, tuple(yargs), enc=words[1].strip())
+    return Inst(x.info.op, tuple(xargs), y=second, enc=(kept + words[0]).strip()), size
+
+
+def _signed(value: int, bits: int) -> int:
+    return value - (1 << bits) if value >> bits - 1 else value
+
+
+def _smem(data: bytes, at: int, low: int) -> tuple[Inst, int]:
+    raw = low | _word(data, at + 4) << 32
+    lay = _layout("SMEM", low >> 18 & 0xFF)
+    kept = _check_known(lay, raw)
+    args = _args(lay, raw)
+    if not lay.plan:
+        return Inst(lay.info.op, enc=kept), 8
+    code = raw >> 57
+    if code != NULL:
+        offset = scalar(code, 1)
+        if offset is None:
+            raise EncodeError("SX0524", f"{lay.info.op}: operand code {code:#x} is reserved")
+        args.append(offset)
+    imm = _signed(raw >> 32 & 0x1FFFFF, 21)
+    glc, dlc = bool(raw >> 14 & 1), bool(raw >> 13 & 1)
+    return Inst(lay.info.op, tuple(args), imm, glc=glc, dlc=dlc, enc=kept), 8
+
+
+def _ds(data: bytes, at: int, low: int) -> tuple[Inst, int]:
+    raw = low | _word(data, at + 4) << 32
+    lay = _layout("DS", low >> 18 & 0xFF)
+    kept = _check_known(lay, raw)
+    args = tuple(_args(lay, raw))
+    gds = bool(raw >> 17 & 1)
+    if "2addr" in lay.info.op:
+        return Inst(lay.info.op, args, raw & 0xFF, imm2=raw >> 8 & 0xFF, gds=gds, enc=kept), 8
+    return Inst(lay.info.op, args, raw & 0xFFFF, gds=gds, enc=kept), 8
+
+
+def _flat(data: bytes, at: int, low: int) -> tuple[Inst, int]:
+    raw = low | _word(data, at + 4) << 32
+    segment = low >> 16 & 3
+    if segment == 3:
+        raise EncodeError("SX0520", "no FLAT instruction has segment 3")
+    name = ("FLAT", "SCRATCH", "GLOBAL")[segment]
+    lay = _layout(name, low >> 18 & 0x7F)
+    row = lay.info
+    operands = row.args
+    unused = 0
+    glc = bool(low >> 14 & 1)
+    if row.atomic and not glc:
+        operands = operands[1:]
+        unused |= 0xFF << 56
+    code = raw >> 48 & 0x7F
+    if name == "FLAT" and code != NULL:
+        raise EncodeError("SX0524", f"{row.op}: it has no scalar base")
+    vector = bool(raw >> 55 & 1)
+    if name == "SCRATCH" and not vector:
+        unused |= 0xFF << 32
+    kept = _check_known(lay, raw, unused)
+    args: list[Arg] = []
+    for operand in operands:
+        field = operand.field
+        if field == "saddr":
+            arg = Sp("off") if code == NULL else source_table("sd", operand.n, "b32")[code]
+        elif field == "addr" and name == "SCRATCH" and not vector:
+            arg = Sp("off")
+        else:
+            n = 1 if field == "addr" and name == "GLOBAL" and code != NULL else operand.n
+            place = lay.format.fields[field].lo
+            arg = source_table("v", n, "b32")[raw >> place & 0xFF]
+        if arg is None:
+            raise EncodeError("SX0524", f"{row.op}: {field} is no register")
+        args.append(arg)
+    imm = raw & 0x1FFF if name == "FLAT" else _signed(raw & 0x1FFF, 13)
+    dlc, slc = bool(raw >> 13 & 1), bool(raw >> 15 & 1)
+    return Inst(row.op, tuple(args), imm, glc=glc, dlc=dlc, slc=slc, enc=kept), 8
+
+
+def _mubuf(data: bytes, at: int, low: int) -> tuple[Inst, int]:
+    raw = low | _word(data, at + 4) << 32
+    lay = layouts("MUBUF").get(low >> 18 & 0xFF)
+    if lay is None:
+        raise EncodeError("SX0521", "buffer instructions other than cache invalidation")
+    kept = _check_known(lay, raw)
+    return Inst(lay.info.op, tuple(_args(lay, raw)), enc=kept), 8
+
+
+def _dispatch() -> tuple[_Decoder | None, ...]:
+    """Decoder by the top nine bits."""
+    table: list[_Decoder | None] = [None] * 512
+    vop2 = _short("VOP2", 25, 0x3F)
+    sop2 = _scalar("SOP2", 23, 0x7F)
+    for top in range(256):
+        table[top] = vop2
+    for low in range(4):
+        table[0b0111110 << 2 | low] = _short("VOPC", 17, 0xFF)
+        table[0b0111111 << 2 | low] = _short("VOP1", 9, 0xFF)
+    for top in range(0b100000000, 0b110000000):
+        table[top] = sop2
+    for top in range(0b101100000, 0b110000000):
+        table[top] = _sopk
+    table[0b101111101] = _scalar("SOP1", 8, 0xFF)
+    table[0b101111110] = _scalar("SOPC", 16, 0x7F)
+    wide: dict[int, _Decoder] = {
+        0b110010: _vopd,
+        0b110011: _vop3p,
+        0b110101: _vop3,
+        0b110110: _ds,
+        0b110111: _flat,
+        0b111000: _mubuf,
+        0b111101: _smem,
+    }
+    for top6, run in wide.items():
+        for low in range(8):
+            table[top6 << 3 | low] = run
+    return tuple(table)
+
+
+_DISPATCH: Final = _dispatch()
+
+
+def decode(data: bytes, offset: int = 0) -> tuple[Inst, int]:
+    """The instruction at a byte offset, and its size (4, 8 or 12 bytes).
+
+    Branches keep their signed distance in dwords in ``imm``; see ``branch_target``.
+
+    Raises:
+        EncodeError: SX0520 to SX0524, with the offset and the first word.
+    """
+    try:
+        raw = _word(data, offset)
+        run = _DISPATCH[raw >> 23]
+        if run is None:
+            name = _OTHER_FORMATS.get(raw >> 26)
+            if name:
+                raise EncodeError("SX0521", f"{name} instructions are not supported")
+            raise EncodeError("SX0520", f"no format begins with {raw >> 26:#08b}")
+        return run(data, offset, raw)
+    except EncodeError as error:
+        word = int.from_bytes(data[offset : offset + 4], "little")
+        raise EncodeError(error.code, error.message, Where(offset=offset, word=word)) from None
+
+
+def decode_program(data: bytes, base: int = 0) -> tuple[tuple[int, Inst], ...]:
+    """All instructions of a piece of code, each with its byte offset (plus ``base``).
+
+    Raises:
+        EncodeError: as decode(); there is no resynchronisation after an unknown word.
+    """
+    out: list[tuple[int, Inst]] = []
+    at = 0
+    while at < len(data):
+        inst, size = decode(data, at)
+        out.append((base + at, inst))
+        at += size
+    return tuple(out)
+
+
+def branch_target(inst: Inst, offset: int) -> int:
+    """The byte offset that a direct branch or s_call_b64 at ``offset`` goes to."""
+    return offset + 4 + inst.imm * 4

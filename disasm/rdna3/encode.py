@@ -1,0 +1,80 @@
+"""Instructions to machine code: the shortest encoding that says the same, as llvm-mc chooses it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Final
+
+from sassxlate.errors import EncodeError
+
+from .encode_mem import encode_ds, encode_flat, encode_mubuf
+from .encode_scalar import encode_smem, encode_sop, encode_sopk
+from .encode_valu import encode_valu
+from .encode_vopd import encode_vopd
+from .ir import Inst, Lbl
+from .table import OPS, OpInfo, info
+from .text import describe
+
+_ENCODERS: Final[dict[str, Callable[[Inst, OpInfo], bytes]]] = {
+    "SOP1": encode_sop,
+    "SOP2": encode_sop,
+    "SOPC": encode_sop,
+    "SOPK": encode_sopk,
+    "SOPP": encode_sopk,
+    "SMEM": encode_smem,
+    "VOP1": encode_valu,
+    "VOP2": encode_valu,
+    "VOPC": encode_valu,
+    "VOP3": encode_valu,
+    "VOP3SD": encode_valu,
+    "VOP3P": encode_valu,
+    "VOPD": encode_vopd,
+    "DS": encode_ds,
+    "FLAT": encode_flat,
+    "GLOBAL": encode_flat,
+    "SCRATCH": encode_flat,
+    "MUBUF": encode_mubuf,
+}
+_BY_OP: Final = {op: (row, _ENCODERS[row.formats[-1]]) for op, row in OPS.items()}
+
+
+def encode(inst: Inst) -> bytes:
+    """The machine code of one instruction: 4, 8 or 12 bytes.
+
+    ``inst.enc`` may ask for more than the shortest form: ``e64`` for the 64-bit encoding, ``lit2``
+    for operand 2 as a literal although an inline constant has the value, ``ignored:0x..`` for bits
+    of unused register fields.
+
+    Raises:
+        EncodeError: SX0501 to SX0512, naming the instruction; labels need assemble().
+    """
+    found = _BY_OP.get(inst.op)
+    try:
+        if found is None:
+            info(inst.op)
+            raise AssertionError  # info raises
+        code = found[1](inst, found[0])
+    except EncodeError as error:
+        raise EncodeError(error.code, error.message, error.where).at(inst=describe(inst)) from None
+    return _with_ignored(code, inst.enc) if "ignored" in inst.enc else code
+
+
+def _with_ignored(code: bytes, enc: str) -> bytes:
+    """Put back bits that the hardware ignores and the decoder kept."""
+    raw = int.from_bytes(code, "little")
+    for token in enc.split():
+        name, _, value = token.partition(":")
+        raw |= int(value, 16) if name == "ignored" else 0
+    return raw.to_bytes(len(code), "little")
+
+
+def can_encode(inst: Inst) -> str | None:
+    """Why an instruction cannot be encoded, None where it can; labels count as resolved."""
+    if inst.args and isinstance(inst.args[-1], Lbl):
+        inst = replace(inst, args=inst.args[:-1])
+    try:
+        encode(inst)
+    except EncodeError as error:
+        return error.message
+    return None

@@ -1,0 +1,277 @@
+"""Text of instructions as llvm-mc and llvm-objdump print it."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from sassxlate.errors import EncodeError
+
+from .codes import LIT, codes_of
+from .encode_mem import is_off, present
+from .encode_valu import fits_short
+from .immtext import immediate_text, swizzle_text
+from .ir import Arg, I, Inst, Item, Lbl, Mark, S, Sp, V
+from .layout import layout
+from .operand import bits_of, inline_code, literal_word
+from .table import OPS, Operand, OpInfo, info
+
+_FLOATS: Final = ("0.5", "-0.5", "1.0", "-1.0", "2.0", "-2.0", "4.0", "-4.0")
+_SPECIAL: Final = {"scc": "src_scc", "vccz": "src_vccz", "execz": "src_execz"}
+_OMOD: Final = ("", " mul:2", " mul:4", " div:2")
+
+
+def constant_text(value: int, typ: str, forced: bool = False) -> str:
+    """A constant in an operand of a type; ``forced``: a literal although an inline form exists."""
+    code = inline_code(value, typ)
+    if code is None or forced:
+        word = literal_word(value, typ)
+        if word is None:
+            return hex(value)
+        if typ == "f64" and word == 0:
+            return "0"
+        if typ == "f64" and code is not None:
+            return _inline_text(code, typ)
+        wide = bits_of(typ) == 16 and word > 0xFFFF and typ in ("f16", "bf16")
+        forced = forced and code is not None and typ != "f64"
+        return f"lit({word:#x})" if forced or wide else f"{word:#x}"
+    return _inline_text(code, typ)
+
+
+def _inline_text(code: int, typ: str) -> str:
+    if code <= 192:
+        return str(code - 128)
+    if code <= 208:
+        return str(192 - code)
+    if code == 248:
+        return "0.15915494309189532" if bits_of(typ) == 64 else "0.15915494"
+    return _FLOATS[code - 240]
+
+
+def operand_text(arg: Arg, operand: Operand | None = None, forced: bool = False) -> str:
+    """An operand's text, without its modifiers."""
+    if isinstance(arg, V):
+        return _tuple_text("v", arg.index, arg.n)
+    if isinstance(arg, S):
+        return _tuple_text("s", arg.index, arg.n)
+    if isinstance(arg, Sp):
+        if arg.name.startswith("ttmp") and arg.n > 1:
+            return _tuple_text("ttmp", int(arg.name[4:]), arg.n)
+        if arg.n == 2 and arg.name in ("vcc_lo", "exec_lo"):
+            return arg.name[:-3]
+        return _SPECIAL.get(arg.name, arg.name)
+    if isinstance(arg, I):
+        if (
+            operand is not None
+            and operand.cls == "i"
+            and operand.field == "lit"
+            and operand.type != "b32"
+        ):
+            return f"{literal_word(arg.value, operand.type) or 0:#x}"
+        return constant_text(arg.value, operand.type if operand else "b32", forced)
+    return arg.name
+
+
+def _tuple_text(letter: str, index: int, n: int) -> str:
+    return f"{letter}{index}" if n == 1 else f"{letter}[{index}:{index + n - 1}]"
+
+
+def describe(inst: Inst) -> str:
+    """A short text of an instruction that may be illegal, for messages."""
+    parts = ", ".join(operand_text(arg) for arg in inst.args)
+    tail = f" imm:{inst.imm:#x}" if inst.imm else ""
+    more = f" :: {describe(inst.y)}" if inst.y is not None else ""
+    return f"{inst.op} {parts}".rstrip() + tail + more
+
+
+def _bits(value: int, count: int) -> str:
+    return "[" + ",".join(str(value >> i & 1) for i in range(count)) + "]"
+
+
+def is_short(inst: Inst, row: OpInfo) -> bool:
+    """Whether encode() chooses the 32-bit encoding of a vector ALU instruction."""
+    first = row.formats[0]
+    if first not in ("VOP1", "VOP2", "VOPC"):
+        return False
+    if len(row.forms) == 1:
+        return True
+    if "e64" in inst.enc or fits_short(inst, layout(inst.op, first), codes_of(inst, row)):
+        return False
+    return not (inst.neg | inst.abs) or inst.dpp.startswith(("quad", "row"))
+
+
+def _valu_text(inst: Inst, row: OpInfo) -> str:
+    short = is_short(inst, row)
+    name = inst.op
+    vop3p = "VOP3P" in row.forms
+    if len(row.forms) > 1 and not _unsuffixed(row):
+        name += "_e32" if short and not inst.dpp else "_e64" if not short else ""
+    if inst.dpp:
+        name += "_dpp"
+    forms = row.formats
+    lay = layout(inst.op, forms[0] if short else forms[-1])
+    halves = "VOP3P" not in forms
+    parts: list[str] = []
+    for i, operand in enumerate(row.args):
+        arg = inst.args[i]
+        text = operand_text(arg, operand, f"lit{i}" in inst.enc)
+        source = {"src0": 0, "src1": 1, "src2": 2, "vdst": 3}.get(operand.field, 3)
+        if operand.half and halves and isinstance(arg, V):
+            text += ".h" if inst.op_sel >> source & 1 else ".l"
+        if source < 3 and not (vop3p and not lay.abs):
+            if inst.abs >> source & 1:
+                text = f"|{text}|"
+            if inst.neg >> source & 1:
+                text = f"-{text}"
+        parts.append(text)
+    return f"{name} {', '.join(parts)}".rstrip() + _valu_tail(inst, row, short, lay.abs)
+
+
+def _unsuffixed(row: OpInfo) -> bool:
+    return row.op in ("v_readfirstlane_b32",)
+
+
+def _valu_tail(inst: Inst, row: OpInfo, short: bool, mixed: int) -> str:
+    out = ""
+    sources = sum(a.field.startswith("src") and a.type != "mask" for a in row.args)
+    if "VOP3P" in row.forms:
+        if inst.op_sel:
+            out += f" op_sel:{_bits(inst.op_sel, sources)}"
+        default = 0 if mixed else (1 << sources) - 1
+        hi = inst.op_sel_hi & (1 << sources) - 1
+        if hi != default and "no_op_sel" not in row.flags:
+            out += f" op_sel_hi:{_bits(hi, sources)}"
+        if not mixed:
+            count = 3 if sources == 3 else sources
+            if inst.neg:
+                out += f" neg_lo:{_bits(inst.neg, count)}"
+            if inst.neg_hi:
+                out += f" neg_hi:{_bits(inst.neg_hi, count)}"
+    elif inst.op_sel and not short and row.op != "v_cndmask_b16":
+        out += " op_sel:" + _op_sel_text(inst.op_sel, row, sources)
+    if inst.clamp:
+        out += " clamp"
+    out += _OMOD[inst.omod]
+    return out + (f" {inst.dpp}" if inst.dpp else "")
+
+
+def _op_sel_text(op_sel: int, row: OpInfo, sources: int) -> str:
+    if row.op.startswith("v_permlane"):
+        return _bits(op_sel, 2)
+    return _bits(op_sel & (1 << sources) - 1 | (op_sel >> 3 & 1) << sources, sources + 1)
+
+
+def _vopd_text(inst: Inst) -> str:
+    halves = [inst] if inst.y is None else [inst, inst.y]
+    out: list[str] = []
+    for half in halves:
+        row = info(half.op)
+        parts = [
+            operand_text(arg, row.args[i] if i < len(row.args) else None, f"lit{i}" in half.enc)
+            for i, arg in enumerate(half.args)
+        ]
+        out.append(f"{half.op} {', '.join(parts)}")
+    return " :: ".join(out)
+
+
+def _scalar_text(inst: Inst, row: OpInfo) -> str:
+    args = list(inst.args)
+    imm = inst.imm
+    label = None
+    if len(args) > len(row.args):
+        last = args.pop()
+        if isinstance(last, I):
+            imm = last.value
+        else:
+            label = operand_text(last)
+    parts = [
+        operand_text(arg, operand, f"lit{i}" in inst.enc)
+        for i, (arg, operand) in enumerate(zip(args, row.args, strict=False))
+    ]
+    extra = label if label is not None else immediate_text(inst.op, row, imm)
+    if extra is not None:
+        if inst.op.startswith("s_setreg"):
+            parts.insert(0, extra)
+        elif extra:
+            parts.append(extra)
+    return f"{inst.op} {', '.join(parts)}".rstrip()
+
+
+def _smem_text(inst: Inst, row: OpInfo) -> str:
+    args = list(inst.args)
+    imm = inst.imm
+    if len(args) > len(row.args):
+        last = args.pop()
+        if isinstance(last, I):
+            imm += last.value
+        elif not is_off(last):
+            args.append(last)
+    parts = [operand_text(arg) for arg in args]
+    tail = ""
+    if row.args:
+        offset = f"{imm:#x}" if imm >= 0 else f"-{-imm:#x}"
+        if len(args) == len(row.args):
+            parts.append(offset if imm else "null")
+        elif imm:
+            tail = f" offset:{offset}"
+    return f"{inst.op} {', '.join(parts)}".rstrip() + tail + _cache_text(inst)
+
+
+def _cache_text(inst: Inst) -> str:
+    return " glc" * inst.glc + " slc" * inst.slc + " dlc" * inst.dlc
+
+
+def _ds_text(inst: Inst) -> str:
+    parts = ", ".join(operand_text(arg) for arg in inst.args)
+    tail = ""
+    if "2addr" in inst.op:
+        tail += f" offset0:{inst.imm}" if inst.imm else ""
+        tail += f" offset1:{inst.imm2}" if inst.imm2 else ""
+    elif inst.imm and inst.op == "ds_swizzle_b32":
+        tail += f" offset:{swizzle_text(inst.imm)}"
+    elif inst.imm:
+        tail += f" offset:{inst.imm}"
+    return f"{inst.op} {parts}".rstrip() + tail + " gds" * inst.gds
+
+
+def _flat_text(inst: Inst, row: OpInfo) -> str:
+    args = list(inst.args)
+    if row.kind != "flat" and len(args) == len(present(inst, row)) - 1:
+        args.append(Sp("off"))
+    parts = ["off" if is_off(arg) else operand_text(arg) for arg in args]
+    tail = f" offset:{inst.imm}" if inst.imm else ""
+    return f"{inst.op} {', '.join(parts)}" + tail + _cache_text(inst)
+
+
+def format_inst(inst: Inst) -> str:
+    """One instruction in LLVM's syntax, without its comment.
+
+    Raises:
+        EncodeError: SX0501, an unknown mnemonic; SX0502 and SX0503, impossible operands.
+    """
+    row = OPS.get(inst.op) or info(inst.op)
+    kind = row.kind
+    if kind == "valu":
+        return _vopd_text(inst) if row.is_vopd else _valu_text(inst, row)
+    if kind in ("flat", "global", "scratch"):
+        return _flat_text(inst, row)
+    if kind == "lds":
+        return _ds_text(inst)
+    if "SMEM" in row.forms:
+        return _smem_text(inst, row)
+    return _scalar_text(inst, row)
+
+
+def format_item(item: Item) -> str:
+    """One line of a program: a label, or an indented instruction with its comment."""
+    if isinstance(item, Mark):
+        return f"{item.name}:" + (f"  // {item.comment}" if item.comment else "")
+    text = f"\t{format_inst(item)}"
+    return f"{text:<56}// {item.comment}" if item.comment else text
+
+
+def format_program(items: tuple[Item, ...] | list[Item]) -> str:
+    """A program as assembly text that llvm-mc accepts."""
+    return "".join(format_item(item) + "\n" for item in items)
+
+
+del LIT, EncodeError, Lbl
