@@ -27,7 +27,8 @@ def _llvm() -> str:
         from llvmlite import binding
     except ImportError:
         return "absent"
-    return ".".join(str(part) for part in binding.llvm_version_info)
+    version: tuple[int, ...] = binding.llvm_version_info  # pyright: ignore[reportUnknownMemberType]
+    return ".".join(map(str, version))
 
 
 def shared_folder() -> Path | None:

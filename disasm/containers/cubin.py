@@ -96,8 +96,7 @@ def parse_cubin(data: bytes | memoryview) -> Cubin:
     arch, variant, abi = _flavour(elf)
     if elf.type not in (ET_REL, ET_EXEC):
         raise fail("SX0121", f"a cubin of ELF type {elf.type}", 16)
-    reader = _Reader(elf, arch, abi)
-    return reader.cubin(variant)
+    return _Reader(elf, arch, abi).cubin(variant)
 
 
 def _flavour(elf: Elf) -> tuple[int, str, int]:
@@ -118,7 +117,7 @@ def _flavour(elf: Elf) -> tuple[int, str, int]:
 
 def _accelerator_target(compat: Section) -> bool:
     records = eiattr.parse_attributes(compat.data, compat.offset, compat.name)
-    return any(r.id == _COMPAT_ACCELERATOR_TARGET and eiattr.scalar(r) == 1 for r in records)
+    return any(r.id == _COMPAT_ACCELERATOR_TARGET and r.value == b"\1" for r in records)
 
 
 class _Reader:
@@ -132,7 +131,10 @@ class _Reader:
         self.symbols = tuple(self._symbol(s) for s in self.raw_symbols)
         info = elf.section(".nv.info")
         self.module = eiattr.parse_attributes(info.data, info.offset, info.name) if info else ()
-        self.per_symbol = self._per_symbol_attributes()
+        try:
+            self.per_symbol = self._per_symbol_attributes()
+        except ContainerError as error:
+            raise error.at(offset=info.offset if info else None) from None
 
     def _symbol(self, raw: ElfSymbol) -> Symbol:
         section = ""

@@ -6,6 +6,8 @@ import ctypes
 from functools import cache, lru_cache
 from typing import Protocol
 
+from .elf import printable
+
 # The demangler expands back references, so that a hostile name of a few kilobytes could name
 # gigabytes.  Names with more of them than real code has stay as they are.
 _MAX_LENGTH = 16384
@@ -58,4 +60,4 @@ def demangle(name: str) -> str:
     if call is None:
         return name
     found = call(name.encode("utf-8", "surrogateescape"))
-    return found.decode("utf-8", "backslashreplace") if found else name
+    return printable(found) if found else name

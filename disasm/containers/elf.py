@@ -174,7 +174,8 @@ class Elf:
         found: list[Section] = []
         for index, row in enumerate(rows):
             name, kind, flags, addr, offset, size, link, info, align, entsize = row
-            title = read_string(names, name, "a section's name") if strndx else ""
+            place = self._shoff + index * _SHDR.size
+            title = read_string(names, name, "a section's name", place) if strndx else ""
             data = memoryview(b"")
             if index and kind != SHT_NOBITS and not (cuda and kind in _CUDA_NOBITS):
                 data = self.slice(offset, size, f"section {title!r}")
@@ -206,11 +207,8 @@ class Elf:
                 shndx = _U32.unpack_from(wide, 4 * number)[0]
             elif shndx < SHN_LORESERVE and shndx >= len(self.sections):
                 raise fail("SX0107", f"symbol {number} stands in section {shndx}", table.offset)
-            found.append(
-                ElfSymbol(
-                    read_string(names, name, "a symbol's name"), value, size, info, other, shndx
-                )
-            )
+            title = read_string(names, name, "a symbol's name", table.offset)
+            found.append(ElfSymbol(title, value, size, info, other, shndx))
         return tuple(found)
 
     def _wide_indices(self, table: Section) -> memoryview:
@@ -235,20 +233,29 @@ class Elf:
         return None
 
 
-def read_string(table: memoryview, offset: int, what: str) -> str:
-    """The NUL-terminated name at ``offset`` of a string table.
+def read_string(table: memoryview, offset: int, what: str, place: int) -> str:
+    """The NUL-terminated name at ``offset`` of a string table; ``place`` is for errors.
 
-    Bytes that are not UTF-8 become surrogate escapes, so that no name is lost and none is refused.
+    Bytes that are no UTF-8, and control characters, are written as escapes: a name is never
+    refused, and never moves a terminal's cursor.
     """
     if offset == 0 and len(table) == 0:
         return ""
     if offset >= len(table):
-        raise fail("SX0107", f"{what} stands outside its string table", None)
+        raise fail("SX0107", f"{what} stands outside its string table", place)
     chunk = bytes(table[offset : offset + 256])
     end = chunk.find(b"\0")
     if end < 0:
         chunk = bytes(table[offset : offset + _MAX_NAME])
         end = chunk.find(b"\0")
         if end < 0:
-            raise fail("SX0107", f"{what} has no end", None)
-    return chunk[:end].decode("utf-8", "backslashreplace")
+            raise fail("SX0107", f"{what} has no end", place)
+    return printable(chunk[:end])
+
+
+def printable(name: bytes) -> str:
+    """A name of the file as text: UTF-8, with escapes for what is none or cannot be printed."""
+    text = name.decode("utf-8", "backslashreplace")
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in text)

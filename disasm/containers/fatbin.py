@@ -12,7 +12,7 @@ import zstandard
 
 from sassxlate.errors import ContainerError
 
-from .elf import fail
+from .elf import fail, printable
 from .model import Fatbin, FatbinEntry
 
 MAGIC = 0xBA55ED50
@@ -111,8 +111,7 @@ def _parse_entry(view: memoryview, at: int) -> tuple[FatbinEntry, int]:
     if name_size:
         if name_at > header or name_size > header - name_at:
             raise fail("SX0113", "an entry's name stands outside its header", at)
-        text = bytes(view[at + name_at : at + name_at + name_size])
-        name = text.rstrip(b"\0").decode("utf-8", "backslashreplace")
+        name = printable(bytes(view[at + name_at : at + name_at + name_size]).rstrip(b"\0"))
     raw = bytes(view[at + header : at + header + stored])
     payload, method = _decompress(raw, flags, compressed, plain, at)
     variant = "a" if flags & _FLAG_A else "f" if flags & _FLAG_F else ""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 import tempfile
 from pathlib import Path
 
@@ -68,7 +69,7 @@ def command(
     if output == "-":
         if len(chosen) != 1:
             raise UsageError("SX0802", f"{len(chosen)} entries match; only one can go to stdout")
-        click.get_binary_stream("stdout").write(_contents(chosen[0][1]))
+        sys.stdout.buffer.write(_contents(chosen[0][1]))
         return
     stem = "stdin" if file == "-" else Path(file).name
     directory = Path(output)
