@@ -1,0 +1,363 @@
+"""Out-of-line functions of an image, in LLVM IR: memory accesses lane by lane.
+
+A helper takes the lanes' addresses and data in buffers of the caller's frame, [k][lane] dwords,
+and visits the set bits of EXEC from lane 0 up.  Spaces: ``g`` global, ``f`` flat, ``l`` LDS,
+``s`` scratch.  Scratch holds dword d of lane l at (d * 32 + l) * 4, so that the lanes of a spilled
+register lie side by side.
+"""
+
+from __future__ import annotations
+
+from .abi import PRIVATE_APERTURE_HI, SHARED_APERTURE_HI, Access, Fault, Rt, Wave
+from .irtext import Module
+
+ATTRIBUTES = "nounwind"
+
+
+def runtime_call(rt: Rt, result: str, args: str, indent: str = "  ") -> str:
+    """Text of a call through SxRuntime; `%w` is the wave.  The result is %rt.r."""
+    head = "%rt.r = " if result != "void" else ""
+    return (
+        f"{indent}%rt.p = getelementptr i8, ptr %w, i64 {int(Wave.RT)}\n"
+        f"{indent}%rt.t = load ptr, ptr %rt.p\n"
+        f"{indent}%rt.s = getelementptr ptr, ptr %rt.t, i64 {int(rt)}\n"
+        f"{indent}%rt.f = load ptr, ptr %rt.s\n"
+        f"{indent}{head}call {result} %rt.f({args})\n"
+    )
+
+
+def fault(m: Module) -> str:
+    """@fault(w, kind, pc, lane, addr): ends the launch."""
+    name = "fault"
+    if name not in m.functions:
+        m.functions[name] = (
+            "define internal void @fault(ptr %w, i32 %kind, i32 %pc, i32 %lane, i64 %addr) "
+            f"noinline noreturn cold {ATTRIBUTES} {{\n"
+            + runtime_call(
+                Rt.FAULT, "void", "ptr %w, i32 %kind, i32 %pc, i32 %lane, i64 %addr"
+            )
+            + "  unreachable\n}\n"
+        )
+    return "@fault"
+
+
+def _member(name: str, type_: str, at: Wave) -> str:
+    return (
+        f"  %{name}.p = getelementptr i8, ptr %w, i64 {int(at)}\n"
+        f"  %{name} = load {type_}, ptr %{name}.p\n"
+    )
+
+
+def _misaligned(align: int) -> str:
+    if align == 1:
+        return "  br label %aligned\naligned:\n"
+    return (
+        f"  %low = and i64 %a, {align - 1}\n"
+        "  %bad = icmp ne i64 %low, 0\n"
+        "  br i1 %bad, label %misaligned, label %aligned\n"
+        "misaligned:\n"
+        f"  call void @fault(ptr %w, i32 {int(Fault.MISALIGNED)}, i32 %pc, i32 %lane, i64 %a)\n"
+        "  unreachable\n"
+        "aligned:\n"
+    )
+
+
+def _global(bytes_: int, access: int) -> str:
+    """From block `global`, goes to `found` with %gp."""
+    call = runtime_call(
+        Rt.RESOLVE,
+        "ptr",
+        f"ptr %w, i64 %a, i32 {bytes_}, i32 {access}, i32 %pc, i32 %lane",
+    )
+    return (
+        _member("base", "i64", Wave.ARENA_BASE)
+        + _member("size", "i64", Wave.ARENA_SIZE)
+        + "  %off = sub i64 %a, %base\n"
+        f"  %lim = sub i64 %size, {bytes_}\n"
+        "  %in1 = icmp ule i64 %off, %lim\n"
+        f"  %in2 = icmp uge i64 %size, {bytes_}\n"
+        "  %in = and i1 %in1, %in2\n"
+        "  br i1 %in, label %fast, label %slow\n"
+        "slow:\n" + call + "  br label %fast\n"
+        "fast:\n"
+        "  %direct = inttoptr i64 %a to ptr\n"
+        "  %gp = select i1 %in, ptr %direct, ptr %rp\n"
+    ).replace(
+        "fast:\n", "fast:\n  %rp = phi ptr [ null, %global ], [ %rt.r, %slow ]\n", 1
+    )
+
+
+def _lds(bytes_: int, mask: int = -1) -> str:
+    return (
+        f"  %la = and i64 %a, {mask}\n"
+        + _member("lsize", "i32", Wave.LDS_SIZE)
+        + "  %lsize64 = zext i32 %lsize to i64\n"
+        f"  %lend = add i64 %la, {bytes_}\n"
+        "  %lin = icmp ule i64 %lend, %lsize64\n"
+        "  br i1 %lin, label %lok, label %lbad\n"
+        "lbad:\n"
+        f"  call void @fault(ptr %w, i32 {int(Fault.LDS)}, i32 %pc, i32 %lane, i64 %la)\n"
+        "  unreachable\n"
+        "lok:\n"
+        + _member("lbase", "ptr", Wave.LDS)
+        + "  %lp = getelementptr i8, ptr %lbase, i64 %la\n"
+    )
+
+
+def _scratch(bytes_: int, *, refuse: bool = False) -> str:
+    return (
+        "  %sa = and i64 %a, 4294967295\n"
+        + _member("ssize", "i64", Wave.SCRATCH_SIZE)
+        + f"  %send = add i64 %sa, {bytes_}\n"
+        f"  %sin = icmp {'ult i64 %ssize, 0' if refuse else 'ule i64 %send, %ssize'}\n"
+        "  br i1 %sin, label %sok, label %sbad\n"
+        "sbad:\n"
+        f"  call void @fault(ptr %w, i32 {int(Fault.SCRATCH)}, i32 %pc, i32 %lane, i64 %sa)\n"
+        "  unreachable\n"
+        "sok:\n"
+        + _member("sbase", "ptr", Wave.SCRATCH)
+        + "  %sdw = lshr i64 %sa, 2\n  %srow = shl i64 %sdw, 7\n"
+        "  %sbyte = and i64 %sa, 3\n  %slane = zext i32 %lane to i64\n"
+        "  %scol = shl i64 %slane, 2\n  %so1 = add i64 %srow, %scol\n"
+        "  %so = add i64 %so1, %sbyte\n"
+        "  %sp = getelementptr i8, ptr %sbase, i64 %so\n"
+    )
+
+
+def locate(m: Module, space: str, bytes_: int, align: int, access: Access) -> str:
+    """@locate.*(w, addr, pc, lane) -> {ptr, i64}: where the bytes are, and the distance of the
+    address's dwords there."""
+    fault(m)
+    name = f"locate.{space}.{bytes_}.{align}.{int(access)}"
+    if name in m.functions:
+        return f"@{name}"
+    body = _misaligned(align)
+    if space == "g":
+        body += "  br label %global\nglobal:\n" + _global(bytes_, access)
+        found = "%gp", "4"
+    elif space == "l":
+        body += _lds(bytes_)
+        found = "%lp", "4"
+    elif space == "s":
+        body += _scratch(bytes_)
+        found = "%sp", "128"
+    else:
+        split = access == Access.ATOMIC and bytes_ > 4  # scratch has its dwords apart
+        body += (
+            "  %hi64 = lshr i64 %a, 32\n"
+            "  %hi = trunc i64 %hi64 to i32\n"
+            f"  switch i32 %hi, label %global [ i32 {SHARED_APERTURE_HI}, label %shared\n"
+            f"    i32 {PRIVATE_APERTURE_HI}, label %private ]\n"
+            "shared:\n" + _lds(bytes_, 0xFFFFFFFF) + "  br label %found\n"
+            "private:\n" + _scratch(bytes_, refuse=split) + "  br label %found\n"
+            "global:\n" + _global(bytes_, access) + "  br label %found\n"
+            "found:\n"
+            "  %fp = phi ptr [ %lp, %lok ], [ %sp, %sok ], [ %gp, %fast ]\n"
+            "  %fs = phi i64 [ 4, %lok ], [ 128, %sok ], [ 4, %fast ]\n"
+        )
+        found = "%fp", "%fs"
+    m.functions[name] = (
+        f"define internal {{ptr, i64}} @{name}(ptr %w, i64 %a, i32 %pc, i32 %lane) "
+        f"alwaysinline {ATTRIBUTES} {{\nentry:\n{body}"
+        f"  %r0 = insertvalue {{ptr, i64}} poison, ptr {found[0]}, 0\n"
+        f"  %r1 = insertvalue {{ptr, i64}} %r0, i64 {found[1]}, 1\n"
+        "  ret {ptr, i64} %r1\n}\n"
+    )
+    return f"@{name}"
+
+
+def lane_loop(m: Module, name: str, args: str, body: str) -> str:
+    """A helper that visits the active lanes: `body` has %a, %lane, %lane64, %p and %stride."""
+    m.declare("i32 @llvm.cttz.i32(i32, i1)")
+    m.functions[name] = (
+        f"define internal void @{name}(ptr %w, ptr %addr, {args}i32 %exec, i32 %pc) "
+        f"noinline {ATTRIBUTES} {{\nentry:\n"
+        "  %none = icmp eq i32 %exec, 0\n"
+        "  br i1 %none, label %done, label %loop\n"
+        "loop:\n"
+        "  %m = phi i32 [ %exec, %entry ], [ %m2, %next ]\n"
+        "  %lane = call i32 @llvm.cttz.i32(i32 %m, i1 true)\n"
+        "  %m1 = sub i32 %m, 1\n  %m2 = and i32 %m, %m1\n"
+        "  %lane64 = zext i32 %lane to i64\n"
+        "  %a.p = getelementptr i64, ptr %addr, i64 %lane64\n"
+        "  %a = load i64, ptr %a.p\n"
+        f"{body}"
+        "  br label %next\n"
+        "next:\n"
+        "  %more = icmp ne i32 %m2, 0\n"
+        "  br i1 %more, label %loop, label %done\n"
+        "done:\n  ret void\n}\n"
+    )
+    return f"@{name}"
+
+
+def _where(m: Module, space: str, bytes_: int, align: int, access: Access) -> str:
+    loc = locate(m, space, bytes_, align, access)
+    return (
+        f"  %loc = call {{ptr, i64}} {loc}(ptr %w, i64 %a, i32 %pc, i32 %lane)\n"
+        "  %p = extractvalue {ptr, i64} %loc, 0\n"
+        "  %stride = extractvalue {ptr, i64} %loc, 1\n"
+    )
+
+
+def _pieces(bytes_: int) -> int:
+    return max(1, bytes_ // 4)
+
+
+def _piece(i: int, kind: str) -> str:
+    """Address %q{i} of the i-th dword in memory and %b{i} in the buffer."""
+    return (
+        f"  %o{i} = mul i64 %stride, {i}\n"
+        f"  %q{i} = getelementptr i8, ptr %p, i64 %o{i}\n"
+        f"  %c{i} = add i64 %lane64, {32 * i}\n"
+        f"  %b{i} = getelementptr i32, ptr %{kind}, i64 %c{i}\n"
+    )
+
+
+def load(m: Module, space: str, bytes_: int, align: int, signed: bool) -> str:
+    """@load.*(w, addr, out, exec, pc)"""
+    name = f"load.{space}.{bytes_}.{align}{'s' if signed else ''}"
+    if name in m.functions:
+        return f"@{name}"
+    body = _where(m, space, bytes_, align, Access.READ)
+    for i in range(_pieces(bytes_)):
+        body += _piece(i, "out")
+        if bytes_ < 4:
+            op = "sext" if signed else "zext"
+            body += (
+                f"  %n{i} = load volatile i{8 * bytes_}, ptr %q{i}, align {bytes_}\n"
+                f"  %v{i} = {op} i{8 * bytes_} %n{i} to i32\n"
+            )
+        else:
+            body += f"  %v{i} = load volatile i32, ptr %q{i}, align 4\n"
+        body += f"  store i32 %v{i}, ptr %b{i}\n"
+    return lane_loop(m, name, "ptr %out, ", body)
+
+
+def store(m: Module, space: str, bytes_: int, align: int) -> str:
+    """@store.*(w, addr, data, exec, pc)"""
+    name = f"store.{space}.{bytes_}.{align}"
+    if name in m.functions:
+        return f"@{name}"
+    body = _where(m, space, bytes_, align, Access.WRITE)
+    for i in range(_pieces(bytes_)):
+        body += _piece(i, "data") + f"  %v{i} = load i32, ptr %b{i}\n"
+        if bytes_ < 4:
+            body += (
+                f"  %n{i} = trunc i32 %v{i} to i{8 * bytes_}\n"
+                f"  store volatile i{8 * bytes_} %n{i}, ptr %q{i}, align {bytes_}\n"
+            )
+        else:
+            body += f"  store volatile i32 %v{i}, ptr %q{i}, align 4\n"
+    return lane_loop(m, name, "ptr %data, ", body)
+
+
+# Operations of atomicrmw; the others are compare-and-swap loops.
+_RMW = {
+    "add": "add", "sub": "sub", "min_i": "min", "min_u": "umin", "max_i": "max",
+    "max_u": "umax", "and": "and", "or": "or", "xor": "xor", "swap": "xchg",
+    "inc": "uinc_wrap", "dec": "udec_wrap",
+}  # fmt: skip
+
+
+def _data(i: int, width: int, name: str) -> str:
+    """Loads %{name} of `width` bits from the i-th dword (or pair) of %data."""
+    out = (
+        f"  %{name}.i = add i64 %lane64, {32 * i}\n"
+        f"  %{name}.q = getelementptr i32, ptr %data, i64 %{name}.i\n"
+    )
+    if width == 32:
+        return out + f"  %{name} = load i32, ptr %{name}.q\n"
+    return (
+        out + f"  %{name}.l = load i32, ptr %{name}.q\n"
+        f"  %{name}.r = getelementptr i32, ptr %{name}.q, i64 32\n"
+        f"  %{name}.h = load i32, ptr %{name}.r\n"
+        f"  %{name}.l64 = zext i32 %{name}.l to i64\n  %{name}.h64 = zext i32 %{name}.h to i64\n"
+        f"  %{name}.s = shl i64 %{name}.h64, 32\n  %{name} = or i64 %{name}.l64, %{name}.s\n"
+    )
+
+
+def _result(width: int) -> str:
+    """Stores %old in place of the lane's first data dwords."""
+    if width == 32:
+        return "  store i32 %old, ptr %d0.q\n"
+    return (
+        "  %old.l = trunc i64 %old to i32\n  %old.s = lshr i64 %old, 32\n"
+        "  %old.h = trunc i64 %old.s to i32\n"
+        "  store i32 %old.l, ptr %d0.q\n  store i32 %old.h, ptr %d0.r\n"
+    )
+
+
+def _new_value(op: str, width: int) -> str:
+    """%new from %was (the old value) and %d0, %d1."""
+    ty, fl = f"i{width}", {32: "float", 64: "double"}[width]
+    if op == "csub":
+        return (
+            f"  %ge = icmp uge {ty} %was, %d0\n  %diff = sub {ty} %was, %d0\n"
+            f"  %new = select i1 %ge, {ty} %diff, {ty} 0\n"
+        )
+    if op == "rsub":
+        return f"  %new = sub {ty} %d0, %was\n"
+    if op == "mskor":
+        return (
+            f"  %inv = xor {ty} %d0, -1\n  %kept = and {ty} %was, %inv\n"
+            f"  %new = or {ty} %kept, %d1\n"
+        )
+    if op == "wrap":
+        return (
+            f"  %ge = icmp uge {ty} %was, %d0\n  %dn = sub {ty} %was, %d0\n"
+            f"  %up = add {ty} %was, %d1\n  %new = select i1 %ge, {ty} %dn, {ty} %up\n"
+        )
+    bits = f"  %fw = bitcast {ty} %was to {fl}\n  %fd = bitcast {ty} %d0 to {fl}\n"
+    if op == "add_f":
+        return bits + f"  %fn = fadd {fl} %fw, %fd\n  %new = bitcast {fl} %fn to {ty}\n"
+    if op == "cmp_f":
+        return (
+            f"  %fc = bitcast {ty} %d1 to {fl}\n  %fw = bitcast {ty} %was to {fl}\n"
+            f"  %same = fcmp oeq {fl} %fw, %fc\n  %new = select i1 %same, {ty} %d0, {ty} %was\n"
+        )
+    less, both = ("olt", "or") if op == "min_f" else ("ogt", "and")
+    return (
+        bits + f"  %c1 = fcmp {less} {fl} %fw, %fd\n  %c2 = fcmp {less} {fl} %fd, %fw\n"
+        f"  %eq = {both} {ty} %was, %d0\n"
+        f"  %s1 = select i1 %c2, {ty} %d0, {ty} %eq\n  %s2 = select i1 %c1, {ty} %was, {ty} %s1\n"
+        f"  %n1 = fcmp uno {fl} %fd, %fd\n  %s3 = select i1 %n1, {ty} %was, {ty} %s2\n"
+        f"  %n2 = fcmp uno {fl} %fw, %fw\n  %new = select i1 %n2, {ty} %d0, {ty} %s3\n"
+    )
+
+
+TWO_OPERANDS = frozenset({"cmpswap", "cmp_f", "mskor", "wrap"})
+
+
+def atomic(m: Module, space: str, op: str, width: int) -> str:
+    """@atomic.*(w, addr, data, exec, pc): each lane in turn; the old values replace the data.
+
+    Two-operand forms have the second in the dwords after the first: the comparand of cmpswap and
+    cmp_f, the bits to set of mskor, the addend of wrap.
+    """
+    name = f"atomic.{space}.{op}.{width}"
+    if name in m.functions:
+        return f"@{name}"
+    ty, bytes_ = f"i{width}", width // 8
+    body = _where(m, space, bytes_, bytes_, Access.ATOMIC) + _data(0, width, "d0")
+    if op in TWO_OPERANDS:
+        body += _data(width // 32, width, "d1")
+    if op in _RMW:
+        body += f"  %old = atomicrmw {_RMW[op]} ptr %p, {ty} %d0 seq_cst, align {bytes_}\n"
+    elif op == "cmpswap":
+        body += (
+            f"  %pair = cmpxchg ptr %p, {ty} %d1, {ty} %d0 seq_cst seq_cst, align {bytes_}\n"
+            f"  %old = extractvalue {{{ty}, i1}} %pair, 0\n"
+        )
+    else:
+        body += (
+            f"  %first = load atomic {ty}, ptr %p monotonic, align {bytes_}\n"
+            "  br label %again\nagain:\n"
+            f"  %was = phi {ty} [ %first, %loop ], [ %old, %again ]\n"
+            + _new_value(op, width)
+            + f"  %pair = cmpxchg ptr %p, {ty} %was, {ty} %new seq_cst seq_cst, align {bytes_}\n"
+            f"  %old = extractvalue {{{ty}, i1}} %pair, 0\n"
+            f"  %won = extractvalue {{{ty}, i1}} %pair, 1\n"
+            "  br i1 %won, label %stored, label %again\nstored:\n"
+        )
+    return lane_loop(m, name, "ptr %data, ", body + _result(width))

@@ -1,0 +1,133 @@
+"""LLVM IR as text: functions, blocks and values, with a local memo of what a block already has.
+
+Text is several times faster to build than an object tree, and the parser is LLVM's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+LANES = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Val:
+    """An integer of `width` bits, or one for each of the 32 lanes; `const` where it is known."""
+
+    ref: str
+    width: int
+    vec: bool
+    const: int | None = None
+
+    @property
+    def type(self) -> str:
+        return vec_type(self.width) if self.vec else f"i{self.width}"
+
+
+def vec_type(width: int) -> str:
+    return f"<{LANES} x i{width}>"
+
+
+def literal(n: int, width: int) -> str:
+    """An integer constant's text; LLVM reads a truth value as true or false."""
+    if width == 1:
+        return "true" if n & 1 else "false"
+    return str(n)
+
+
+def const(n: int, width: int) -> Val:
+    n &= (1 << width) - 1
+    return Val(literal(n, width), width, False, n)
+
+
+class Module:
+    """The functions of one image: the wave's, and the helpers that it asked for."""
+
+    def __init__(self) -> None:
+        self.functions: dict[str, str] = {}
+        self.declarations: dict[str, None] = {}
+
+    def declare(self, text: str) -> None:
+        self.declarations.setdefault(text)
+
+    def text(self) -> str:
+        head = "".join(f"declare {d}\n" for d in self.declarations)
+        return head + "\n".join(self.functions.values())
+
+
+class Function:
+    """A function under construction; `emit` appends to the current block."""
+
+    def __init__(self, module: Module, signature: str, attributes: str) -> None:
+        self.module = module
+        self.signature = signature
+        self.attributes = attributes
+        self.entry: list[str] = []
+        self.lines: list[str] = []
+        self.memo: dict[str, str] = {}
+        self.block = "entry"
+        self._n = 0
+        self._buffers: dict[str, str] = {}
+
+    def name(self) -> str:
+        self._n += 1
+        return f"%x{self._n}"
+
+    def emit(self, text: str) -> str:
+        """A pure instruction's value; the same text in the same block is computed once."""
+        old = self.memo.get(text)
+        if old is None:
+            old = self.emit_new(text)
+            self.memo[text] = old
+        return old
+
+    def emit_new(self, text: str) -> str:
+        self._n += 1
+        name = f"%x{self._n}"
+        self.lines.append(f"  {name} = {text}")
+        return name
+
+    def do(self, text: str) -> None:
+        self.lines.append("  " + text)
+
+    def label(self, name: str, *, keep: bool = False) -> None:
+        """Starts a block; `keep` where the current block dominates it."""
+        self.lines.append(f"{name}:")
+        self.block = name
+        if not keep:
+            self.memo = {}
+
+    def fresh(self, stem: str) -> str:
+        self._n += 1
+        return f"{stem}.{self._n}"
+
+    def alloca(self, name: str, type_: str, align: int = 0) -> None:
+        self.entry.append(f"  {name} = alloca {type_}" + (f", align {align}" if align else ""))
+
+    def buffer(self, name: str, bytes_: int) -> str:
+        """A 64-byte-aligned scratch area of the function's frame, made at its first use."""
+        ref = self._buffers.get(name)
+        if ref is None:
+            ref = f"%buf.{name}"
+            self.alloca(ref, f"[{bytes_} x i8]", 64)
+            self._buffers[name] = ref
+        return ref
+
+    @contextmanager
+    def arm(self, label: str) -> Iterator[None]:
+        """A block dominated by the current one, whose values end with it."""
+        saved = dict(self.memo)
+        self.label(label, keep=True)
+        try:
+            yield
+        finally:
+            self.memo = saved
+
+    def text(self) -> str:
+        body = "\n".join(["entry:", *self.entry, *self.lines])
+        return f"define {self.signature} {self.attributes} {{\n{body}\n}}\n"
+
+    def finish(self, name: str) -> None:
+        self.module.functions[name] = self.text()

@@ -1,0 +1,295 @@
+"""Loads, stores and atomics: global, flat, scratch, LDS and scalar memory."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from sassxlate.disasm.rdna3.ir import Arg, I, Inst
+
+from . import helpers
+from .abi import Access
+from .context import Context, is_off
+from .irtext import Val, const, vec_type
+
+_SPACE = {"global": "g", "flat": "f", "scratch": "s", "ds": "l"}
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What moves: `bytes` in memory, and for d16 the half of the register that it is."""
+
+    bytes: int
+    signed: bool = False
+    half: int | None = None
+
+
+_PLAIN = {
+    **{f"b{8 * n}": Shape(n) for n in (1, 2, 4, 8, 12, 16)},
+    "u8": Shape(1), "i8": Shape(1, True), "u16": Shape(2), "i16": Shape(2, True),
+}  # fmt: skip
+
+
+def shape_of(op: str) -> Shape | None:
+    """The shape of a load or store by its mnemonic without space and direction."""
+    if op in _PLAIN:
+        return _PLAIN[op]
+    half = 1 if "_hi" in op else 0
+    width = re.sub(r"_?d16_?|_?hi_?", "", op)
+    base = _PLAIN.get(width)
+    return Shape(base.bytes, base.signed, half) if base and "d16" in op else None
+
+
+def alignment(c: Context, bytes_: int) -> int:
+    """CUDA's natural alignment; 12 bytes and relaxed accesses need dwords."""
+    if bytes_ == 12 or (bytes_ > 4 and c.align == "dword"):
+        return 4
+    return bytes_
+
+
+# --- addresses -----------------------------------------------------------------------------
+
+
+def vector_address(c: Context, inst: Inst, addr: Arg, saddr: Arg | None) -> Val:
+    """The lanes' 64-bit addresses of a global or flat access."""
+    d = c.d
+    offset = const(inst.imm, 64)
+    if saddr is not None and not is_off(saddr):
+        base = d.add(c.read64(inst, saddr), offset)
+        return d.splat(d.add(d.zext(c.read32(inst, addr), 64), base))
+    return d.splat(d.add(c.read64(inst, addr), offset))
+
+
+def scratch_address(c: Context, inst: Inst, addr: Arg, saddr: Arg | None) -> Val:
+    d = c.d
+    total = const(inst.imm, 32)
+    for part in (saddr, addr):
+        if part is not None and not is_off(part):
+            total = d.add(c.read32(inst, part), total)
+    return d.splat(d.zext(total, 64))
+
+
+def lds_address(c: Context, inst: Inst, addr: Arg, offset: int) -> Val:
+    """Address and offset are added in more than 32 bits: past the end is past the end."""
+    return c.d.splat(c.d.add(c.d.zext(c.read32(inst, addr), 64), const(offset, 64)))
+
+
+# --- buffers ---------------------------------------------------------------------------------
+
+
+def _put(c: Context, buffer: str, value: Val, at: int) -> None:
+    v = c.d.splat(value)
+    c.fn.do(f"%{buffer[1:]}.{c.fn.fresh('p')} = getelementptr i8, ptr {buffer}, i64 {at}")
+    ref = c.fn.lines[-1].split(" = ", 1)[0].strip()
+    c.fn.do(f"store {v.type} {v.ref}, ptr {ref}, align 64")
+
+
+def _get(c: Context, buffer: str, at: int) -> Val:
+    p = c.fn.emit_new(f"getelementptr i8, ptr {buffer}, i64 {at}")
+    return Val(c.fn.emit_new(f"load {vec_type(32)}, ptr {p}, align 64"), 32, True)
+
+
+def _call(c: Context, helper: str, address: Val, data: str) -> None:
+    buf = c.fn.buffer("addr", 256)
+    c.fn.do(f"store {vec_type(64)} {address.ref}, ptr {buf}, align 64")
+    mask = c.state.exec_mask()
+    c.fn.do(
+        f"call void {helper}(ptr %w, ptr {buf}, ptr {data}, i32 {mask.ref}, i32 {c.pc})"
+    )
+
+
+def _data_buffer(c: Context) -> str:
+    return c.fn.buffer("data", 128 * 4)
+
+
+# --- accesses --------------------------------------------------------------------------------
+
+
+def load(c: Context, space: str, shape: Shape, address: Val) -> list[Val]:
+    """The dwords that the active lanes read."""
+    helper = helpers.load(
+        c.module, space, shape.bytes, alignment(c, shape.bytes), shape.signed
+    )
+    buf = _data_buffer(c)
+    _call(c, helper, address, buf)
+    return [_get(c, buf, 128 * i) for i in range(max(1, shape.bytes // 4))]
+
+
+def store(c: Context, space: str, shape: Shape, address: Val, data: list[Val]) -> None:
+    helper = helpers.store(c.module, space, shape.bytes, alignment(c, shape.bytes))
+    buf = _data_buffer(c)
+    for i, value in enumerate(data):
+        _put(c, buf, value, 128 * i)
+    _call(c, helper, address, buf)
+
+
+def _write_loaded(c: Context, inst: Inst, dst: Arg, shape: Shape, words: list[Val]) -> None:
+    if shape.half is not None:
+        old = c.read32(inst, dst)
+        low = c.d.extract(words[0], 0, 16)
+        if shape.half:
+            words = [c.d.concat(low, c.d.extract(old, 0, 16))]
+        else:
+            words = [c.d.concat(c.d.extract(old, 16, 16), low)]
+    for i, word in enumerate(words):
+        c.write32(inst, dst, word, i)
+
+
+def _stored(c: Context, inst: Inst, src: Arg, shape: Shape) -> list[Val]:
+    words = [c.read32(inst, src, i) for i in range(max(1, shape.bytes // 4))]
+    if shape.half:
+        words = [c.d.lshr(words[0], const(16, 32))]
+    return words
+
+
+def emit_vmem(c: Context, inst: Inst) -> None:
+    """global_*, flat_*, scratch_* and ds_* loads, stores and atomics."""
+    family, _, rest = inst.op.partition("_")
+    space = _SPACE[family]
+    if family == "ds":
+        _ds(c, inst, rest)
+        return
+    kind, _, what = rest.partition("_")
+    has_data = kind != "load"
+    has_dst = kind == "load" or (kind == "atomic" and inst.glc)
+    args = list(inst.args)
+    dst = args.pop(0) if has_dst else None
+    addr = args.pop(0)
+    data = args.pop(0) if has_data else None
+    saddr = args.pop(0) if args else None
+    if space == "s":
+        where = scratch_address(c, inst, addr, saddr)
+    else:
+        where = vector_address(c, inst, addr, saddr)
+    if kind == "atomic":
+        assert data is not None
+        _atomic(c, inst, space, what, where, [data], dst)
+        return
+    shape = shape_of(what)
+    if shape is None:
+        raise c.error(inst, "this memory instruction is not supported")
+    if data is not None:
+        store(c, space, shape, where, _stored(c, inst, data, shape))
+    else:
+        assert dst is not None
+        _write_loaded(c, inst, dst, shape, load(c, space, shape, where))
+
+
+# --- LDS -------------------------------------------------------------------------------------
+
+
+def _ds(c: Context, inst: Inst, rest: str) -> None:
+    if inst.gds:
+        raise c.error(inst, "the global data share is not supported")
+    kind, _, what = rest.partition("_")
+    if "2addr" in rest and kind in ("load", "store"):
+        _ds_two(c, inst, kind, rest)
+        return
+    if kind in ("load", "store") and (shape := shape_of(what)):
+        data = inst.args[0] if kind == "load" else inst.args[1]
+        addr = inst.args[1] if kind == "load" else inst.args[0]
+        where = lds_address(c, inst, addr, inst.imm)
+        if kind == "load":
+            _write_loaded(c, inst, data, shape, load(c, "l", shape, where))
+        else:
+            store(c, "l", shape, where, _stored(c, inst, data, shape))
+        return
+    _ds_atomic(c, inst, rest)
+
+
+def _ds_two(c: Context, inst: Inst, kind: str, rest: str) -> None:
+    bytes_ = 8 if rest.endswith("b64") else 4
+    unit = bytes_ * (64 if "stride64" in rest else 1)
+    shape, n = Shape(bytes_), bytes_ // 4
+    if kind == "load":
+        words: list[Val] = []
+        for offset in (inst.imm, inst.imm2):
+            where = lds_address(c, inst, inst.args[1], offset * unit)
+            words += load(c, "l", shape, where)
+        for i, word in enumerate(words):
+            c.write32(inst, inst.args[0], word, i)
+        return
+    del n
+    for arg, offset in ((inst.args[1], inst.imm), (inst.args[2], inst.imm2)):
+        where = lds_address(c, inst, inst.args[0], offset * unit)
+        store(c, "l", shape, where, _stored(c, inst, arg, shape))
+
+
+def _ds_atomic(c: Context, inst: Inst, rest: str) -> None:
+    op = rest.replace("_rtn", "")
+    args = list(inst.args)
+    dst = args.pop(0) if "_rtn" in rest else None
+    if "2addr" in rest:
+        raise c.error(inst, "this LDS instruction is not supported")
+    if not args:
+        raise c.error(inst, "this LDS instruction is not supported")
+    where = lds_address(c, inst, args[0], inst.imm)
+    _atomic(c, inst, "l", op, where, args[1:], dst)
+
+
+# --- atomics ---------------------------------------------------------------------------------
+
+_ATOMIC = {
+    "add_u": "add", "sub_u": "sub", "rsub_u": "rsub", "csub_u": "csub", "inc_u": "inc",
+    "dec_u": "dec", "min_i": "min_i", "min_u": "min_u", "max_i": "max_i", "max_u": "max_u",
+    "and_b": "and", "or_b": "or", "xor_b": "xor", "swap_b": "swap", "storexchg_b": "swap",
+    "cmpswap_b": "cmpswap", "cmpstore_b": "cmpswap", "cmpswap_f": "cmp_f", "cmpstore_f": "cmp_f",
+    "add_f": "add_f", "min_f": "min_f", "max_f": "max_f", "mskor_b": "mskor", "wrap_b": "wrap",
+}  # fmt: skip
+
+
+def _atomic(
+    c: Context, inst: Inst, space: str, what: str, where: Val, data: list[Arg], dst: Arg | None
+) -> None:
+    match = re.fullmatch(r"([a-z]+_[a-z])(32|64)", what)
+    op = _ATOMIC.get(match[1]) if match else None
+    if match is None or op is None or space == "s":
+        raise c.error(inst, "this atomic is not supported")
+    width = int(match[2])
+    n = width // 32
+    helper = helpers.atomic(c.module, space, op, width)
+    buf = _data_buffer(c)
+    words = _operands(c, inst, op, n, data)
+    for i, word in enumerate(words):
+        _put(c, buf, word, 128 * i)
+    _call(c, helper, where, buf)
+    if dst is not None:
+        for i in range(n):
+            c.write32(inst, dst, _get(c, buf, 128 * i), i)
+
+
+def _operands(c: Context, inst: Inst, op: str, n: int, data: list[Arg]) -> list[Val]:
+    """The dwords of the first operand, then those of the second."""
+    if op not in helpers.TWO_OPERANDS:
+        return [c.read32(inst, data[0], i) for i in range(n)]
+    if len(data) == 1:  # global: new value, then comparand, in one tuple
+        return [c.read32(inst, data[0], i) for i in range(2 * n)]
+    return [c.read32(inst, arg, i) for arg in data for i in range(n)]
+
+
+# --- scalar memory ---------------------------------------------------------------------------
+
+
+def emit_smem(c: Context, inst: Inst) -> None:
+    """s_load_b32 to b512: dwords at a scalar address."""
+    match = re.fullmatch(r"s_load_b(\d+)", inst.op)
+    if match is None:
+        raise c.error(inst, "this scalar load is not supported")
+    n = int(match[1]) // 32
+    d = c.d
+    address = d.add(c.read64(inst, inst.args[1]), const(inst.imm, 64))
+    if len(inst.args) > 2:
+        extra = inst.args[2]
+        if isinstance(extra, I):
+            address = d.add(address, const(extra.value, 64))
+        elif not is_off(extra):
+            address = d.add(address, d.zext(c.read32(inst, extra), 64))
+    where = helpers.locate(c.module, "g", 4 * n, 4, Access.READ)
+    found = c.fn.emit_new(
+        f"call {{ptr, i64}} {where}(ptr %w, i64 {address.ref}, i32 {c.pc}, i32 0)"
+    )
+    p = c.fn.emit_new(f"extractvalue {{ptr, i64}} {found}, 0")
+    for i in range(n):
+        q = c.fn.emit_new(f"getelementptr i8, ptr {p}, i64 {4 * i}")
+        word = Val(c.fn.emit_new(f"load volatile i32, ptr {q}, align 4"), 32, False)
+        c.write32(inst, inst.args[0], word, i)

@@ -1,0 +1,213 @@
+"""The registers of a wave as stack slots, with a cache of what the current block knows.
+
+Writes to a VGPR are merged with its old value under EXEC only when somebody can see the other
+lanes: when EXEC changes, when a lane is read across, and at the end of a block.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from .abi import Wave
+from .irtext import LANES, Function, Val, const, vec_type
+from .vector import LlvmDomain
+
+VCC_LO, VCC_HI = 106, 107
+TTMP = 108
+NULL = 124
+M0 = 125
+EXEC, EXEC_HI = 126, 127
+V32 = vec_type(32)
+
+
+@dataclass(slots=True)
+class _Vgpr:
+    """What is known of one VGPR: its whole value, and a newer one of the active lanes alone."""
+
+    whole: Val | None = None
+    active: Val | None = None
+    dirty: bool = False
+
+
+@dataclass(slots=True)
+class _Cache:
+    vgpr: dict[int, _Vgpr] = field(default_factory=dict[int, _Vgpr])
+    sgpr: dict[int, Val] = field(default_factory=dict[int, Val])
+    dirty: set[int] = field(default_factory=set[int])
+    lanes: dict[int, Val] = field(default_factory=dict[int, Val])
+    scc: Val | None = None
+    scc_dirty: bool = False
+    exec_lanes: Val | None = None
+
+
+class State:
+    """Reads and writes the wave's registers in the block under construction."""
+
+    def __init__(self, fn: Function, d: LlvmDomain) -> None:
+        self.fn = fn
+        self.d = d
+        self._c = _Cache()
+        self._made: set[str] = set()
+        # Registers that some later block reads; None where that is not known.
+        self.live_v: int | None = None
+        self.live_s: int | None = None
+
+    # -- slots ----------------------------------------------------------------------------
+
+    def _init(self, slot: str, type_: str, offset: int | None) -> None:
+        if slot in self._made:
+            return
+        self._made.add(slot)
+        entry = self.fn.entry
+        entry.append(f"  {slot} = alloca {type_}, align {64 if type_ == V32 else 4}")
+        if offset is None:
+            entry.append(f"  store {type_} zeroinitializer, ptr {slot}")
+            return
+        init = f"%init.{slot[1:]}"
+        entry.append(f"  {init}.p = getelementptr i8, ptr %w, i64 {offset}")
+        entry.append(f"  {init} = load {type_}, ptr {init}.p, align 4")
+        entry.append(f"  store {type_} {init}, ptr {slot}")
+
+    def _s_slot(self, i: int) -> str:
+        if i == EXEC:
+            slot, offset = "%exec", int(Wave.EXEC)
+        elif i <= VCC_HI:
+            slot, offset = f"%s{i}", Wave.SGPR + 4 * i
+        else:
+            slot, offset = f"%s{i}", -1
+        self._init(slot, "i32", offset if offset >= 0 else None)
+        return slot
+
+    def _v_slot(self, i: int) -> str:
+        slot = f"%v{i}"
+        self._init(slot, V32, int(Wave.V0) if i == 0 else None)
+        return slot
+
+    # -- scalars --------------------------------------------------------------------------
+
+    def read_s(self, i: int) -> Val:
+        """A scalar register by its operand code: SGPR, vcc, m0, exec, null, ttmp."""
+        if i == NULL or i == EXEC_HI:
+            return const(0, 32)
+        known = self._c.sgpr.get(i)
+        if known is None:
+            known = Val(self.fn.emit_new(f"load i32, ptr {self._s_slot(i)}"), 32, False)
+            self._c.sgpr[i] = known
+        return known
+
+    def write_s(self, i: int, value: Val) -> None:
+        if i == NULL or i == EXEC_HI:
+            return
+        if i == EXEC:
+            self._settle()
+            self._c.exec_lanes = None
+            self._c.lanes.clear()
+        self._c.sgpr[i] = value
+        self._c.dirty.add(i)
+        self._c.lanes.pop(i, None)
+
+    def read_scc(self) -> Val:
+        if self._c.scc is None:
+            self._init("%scc", "i1", None)
+            self._c.scc = Val(self.fn.emit_new("load i1, ptr %scc"), 1, False)
+        return self._c.scc
+
+    def write_scc(self, value: Val) -> None:
+        self._c.scc = value
+        self._c.scc_dirty = True
+
+    def exec_mask(self) -> Val:
+        return self.read_s(EXEC)
+
+    def exec_lanes(self) -> Val:
+        if self._c.exec_lanes is None:
+            self._c.exec_lanes = self.d.lanes_of(self.exec_mask())
+        return self._c.exec_lanes
+
+    def read_mask(self, i: int) -> Val:
+        """A scalar register as 32 truth values; those of inactive lanes may be anything."""
+        known = self._c.lanes.get(i)
+        return known if known is not None else self.d.lanes_of(self.read_s(i))
+
+    def write_mask(self, i: int, lanes: Val) -> None:
+        """Truth values of the active lanes; the bits of the others become 0."""
+        value = self.d.and_(self.d.mask_of(lanes), self.exec_mask())
+        self.write_s(i, value)
+        if lanes.vec and i != EXEC:
+            self._c.lanes[i] = lanes
+
+    # -- vectors --------------------------------------------------------------------------
+
+    def _entry(self, i: int) -> _Vgpr:
+        e = self._c.vgpr.get(i)
+        if e is None:
+            e = self._c.vgpr[i] = _Vgpr()
+        return e
+
+    def read_v(self, i: int) -> Val:
+        """A VGPR as its active lanes see it; may be one scalar where all are equal."""
+        e = self._entry(i)
+        return e.active if e.active is not None else self._whole(i, e)
+
+    def _whole(self, i: int, e: _Vgpr) -> Val:
+        if e.whole is None:
+            e.whole = Val(self.fn.emit_new(f"load {V32}, ptr {self._v_slot(i)}"), 32, True)
+        return e.whole
+
+    def read_v_all(self, i: int) -> Val:
+        """A VGPR with the values of inactive lanes."""
+        self._merge(i, self._entry(i))
+        return self._whole(i, self._entry(i))
+
+    def write_v(self, i: int, value: Val) -> None:
+        """Writes the active lanes."""
+        if not 0 <= i < 256:
+            raise ValueError(f"v{i}")
+        self._entry(i).active = value
+
+    def write_v_all(self, i: int, value: Val) -> None:
+        """Writes every lane, whatever EXEC says."""
+        e = self._entry(i)
+        e.whole, e.active, e.dirty = self.d.splat(value), None, True
+
+    def _merge(self, i: int, e: _Vgpr) -> None:
+        if e.active is None:
+            return
+        value = self.d.splat(e.active)
+        if self.exec_mask().const == 0xFFFFFFFF:
+            e.whole = value
+        else:
+            e.whole = self.d.select(self.exec_lanes(), value, self._whole(i, e))
+        e.active, e.dirty = None, True
+
+    def _settle(self) -> None:
+        for i, e in self._c.vgpr.items():
+            self._merge(i, e)
+
+    # -- block ends -----------------------------------------------------------------------
+
+    def flush(self) -> None:
+        """Writes what is cached to the slots; the cache stays valid in dominated blocks."""
+        self._settle()
+        for i, e in self._c.vgpr.items():
+            if e.dirty and (self.live_v is None or self.live_v >> i & 1):
+                assert e.whole is not None
+                self.fn.do(f"store {V32} {e.whole.ref}, ptr {self._v_slot(i)}")
+            e.dirty = False
+        for i in sorted(self._c.dirty):
+            if self.live_s is None or self.live_s >> i & 1:
+                value = self._c.sgpr[i]
+                self.fn.do(f"store i32 {value.ref}, ptr {self._s_slot(i)}")
+        self._c.dirty.clear()
+        if self._c.scc_dirty and self._c.scc is not None:
+            self._init("%scc", "i1", None)
+            self.fn.do(f"store i1 {self._c.scc.ref}, ptr %scc")
+            self._c.scc_dirty = False
+
+    def start_block(self) -> None:
+        """Forgets what the last block knew."""
+        self._c = _Cache()
+
+
+def lane_numbers() -> Val:
+    return Val("<" + ", ".join(f"i32 {i}" for i in range(LANES)) + ">", 32, True)

@@ -1,0 +1,31 @@
+"""Selection rules by category; ``TABLE`` maps a SASS mnemonic to its rules, in order of preference."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ..context import Rule
+from . import atomic, compare, convert, float32, half, integer, logic, memory, warp
+
+_CATEGORIES: tuple[tuple[Rule, ...], ...] = (
+    integer.RULES,
+    logic.RULES,
+    compare.RULES,
+    float32.RULES,
+    half.RULES,
+    convert.RULES,
+    memory.RULES,
+    atomic.RULES,
+    warp.RULES,
+)
+
+
+def _collect() -> Mapping[str, tuple[Rule, ...]]:
+    table: dict[str, tuple[Rule, ...]] = {}
+    for rules in _CATEGORIES:
+        for rule in rules:
+            table[rule.source] = (*table.get(rule.source, ()), rule)
+    return table
+
+
+TABLE = _collect()

@@ -1,0 +1,270 @@
+"""Atomics on global, generic and shared memory; what RDNA3 lacks becomes a compare-and-swap loop."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from sassxlate.disasm.rdna3.ir import Arg, I, Inst, V
+from sassxlate.disasm.sass.ir import Instruction, Reg
+
+from ..context import EXEC, Ctx, Rule
+from .memory import Address, address32, address64
+
+_OPS = ("ADD", "MIN", "MAX", "INC", "DEC", "AND", "OR", "XOR", "EXCH", "CAS", "SAFEADD")
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    op: str
+    type: str  # u32 i32 u64 i64 f32 f64 f16x2 b32 b64
+
+    @property
+    def words(self) -> int:
+        return 2 if self.type in ("u64", "i64", "f64", "b64") else 1
+
+
+def kind_of(c: Ctx) -> Kind:
+    ins = c.ins
+    op = next((m for m in ins.modifiers if m in _OPS), None)
+    if op is None:
+        raise c.refuse("atomic operation not known")
+    sort = "u32"
+    if ins.has("F32"):
+        sort = "f32"
+    elif ins.has("F64"):
+        sort = "f64"
+    elif ins.has("F16x2"):
+        sort = "f16x2"
+    elif any("BF16" in m or m in ("F32x2", "F32x4", "128", "F16x4") for m in ins.modifiers):
+        raise c.refuse("atomic on this type")
+    elif ins.has("S32"):
+        sort = "i32"
+    elif ins.has("S64"):
+        sort = "i64"
+    elif ins.has("64") or ins.has("U64"):
+        sort = "u64"
+    if any(m in ins.modifiers for m in ("RZ", "RM", "RP")):
+        raise c.refuse("rounding mode of an atomic")
+    return Kind(op, sort)
+
+
+def _name(kind: Kind) -> str | None:
+    """RDNA3's suffix, or None when there is no such instruction."""
+    bits = 64 if kind.words == 2 else 32
+    match kind.op:
+        case "ADD" if kind.type in ("u32", "i32", "u64", "i64"):
+            return f"add_u{bits}"
+        case "ADD" if kind.type == "f32":
+            return "add_f32"
+        case "MIN" | "MAX" if kind.type in ("u32", "i32", "u64", "i64"):
+            return f"{kind.op.lower()}_{kind.type}"
+        case "INC" | "DEC" if kind.type in ("u32", "u64"):
+            return f"{kind.op.lower()}_u{bits}"
+        case "AND" | "OR" | "XOR":
+            return f"{kind.op.lower()}_b{bits}"
+        case "EXCH":
+            return f"swap_b{bits}"
+        case "CAS":
+            return f"cmpswap_b{bits}"
+        case _:
+            return None
+
+
+def _data(c: Ctx, kind: Kind, new: str = "Rb", compare: str = "") -> V:
+    """The operand registers; for CAS the new value, then the compared one."""
+    if not compare:
+        return c.vtuple(new, kind.words)
+    n = kind.words
+    pair = c.vtemp(2 * n)
+    for i in range(n):
+        c.emit("v_mov_b32", V(pair.index + i), c.src(new, i))
+        c.emit("v_mov_b32", V(pair.index + n + i), c.src(compare, i))
+    return pair
+
+
+def _result(c: Ctx) -> bool:
+    reg = c.ins.get("Rd")
+    return isinstance(reg, Reg) and not reg.is_zero
+
+
+def _no_predicate(c: Ctx) -> None:
+    if c.wants_pred("Pu"):
+        raise c.refuse("predicate result of an atomic")
+
+
+def atomic(c: Ctx) -> None:
+    """ATOM, ATOMG, RED, REDG."""
+    _no_predicate(c)
+    flat = c.ins.mnemonic == "ATOM"
+    kind = kind_of(c)
+    at = address64(c, c.mem(), flat)
+    name = _name(kind)
+    if name is None:
+        _global_loop(c, kind, at, flat)
+        return
+    data = _data(c, kind, "Rc", "Rb") if kind.op == "CAS" else _data(c, kind)
+    args: tuple[Arg, ...] = (at.v, data) if flat else (at.v, data, at.s)
+    op = ("flat" if flat else "global") + "_atomic_" + name
+    if _result(c):
+        c.raw(Inst(op, (_sized(c, kind), *args), imm=at.imm, glc=True))
+    else:
+        c.raw(Inst(op, args, imm=at.imm))
+
+
+def _sized(c: Ctx, kind: Kind) -> V:
+    dst = c.dst_last()
+    if dst.n != kind.words:
+        raise c.refuse("result size of an atomic", "SX0412")
+    return dst
+
+
+def _combine(c: Ctx, kind: Kind) -> Callable[[V, V, V], None]:
+    """(new, old, operand) -> instructions for the operations that RDNA3 has no atomic of."""
+    ops = {
+        ("ADD", "f64"): "v_add_f64",
+        ("ADD", "f16x2"): "v_pk_add_f16",
+        ("MIN", "f32"): "v_min_f32",
+        ("MAX", "f32"): "v_max_f32",
+        ("MIN", "f64"): "v_min_f64",
+        ("MAX", "f64"): "v_max_f64",
+    }
+    op = ops.get((kind.op, kind.type))
+    if op is None:
+        raise c.refuse(f"atomic {kind.op} on {kind.type}")
+    return lambda new, old, operand: c.emit(op, new, old, operand)
+
+
+def _global_loop(c: Ctx, kind: Kind, at: Address, flat: bool) -> None:
+    n = kind.words
+    combine = _combine(c, kind)
+    operand = c.vtuple("Rb", n)
+    pair, seen, same, save = c.vtemp(2 * n), c.vtemp(n), c.stemp(), c.stemp()
+    new, old = V(pair.index, n), V(pair.index + n, n)
+    bits = 32 * n
+    space = "flat" if flat else "global"
+    tail: tuple[Arg, ...] = () if flat else (at.s,)
+    c.raw(Inst(f"{space}_load_b{bits}", (old, at.v, *tail), imm=at.imm, glc=True))
+    c.raw(Inst("s_mov_b32", (save, EXEC)))
+    again = c.k.label("Lcas")
+    done = c.k.label("Lcas_done")
+    c.branch("s_cbranch_execz", done)
+    c.mark(again)
+    combine(new, old, operand)
+    swap = f"{space}_atomic_cmpswap_b{bits}"
+    c.raw(Inst(swap, (seen, at.v, pair, *tail), imm=at.imm, glc=True))
+    _retry(c, n, seen, old, same, again)
+    c.mark(done)
+    c.raw(Inst("s_mov_b32", (EXEC, save)))
+    _give(c, seen, n)
+
+
+def _retry(c: Ctx, n: int, seen: V, old: V, same: Arg, again: str) -> None:
+    """Lanes whose value had changed go round again with the new one."""
+    c.emit(f"v_cmp_eq_u{32 * n}", same, seen, old)
+    for i in range(n):
+        c.emit("v_mov_b32", V(old.index + i), V(seen.index + i))
+    c.raw(Inst("s_and_not1_b32", (EXEC, EXEC, same)))
+    c.branch("s_cbranch_execnz", again)
+
+
+def _give(c: Ctx, value: V, n: int) -> None:
+    if _result(c):
+        dst = c.dst_last()
+        for i in range(n):
+            c.emit("v_mov_b32", V(dst.index + i), V(value.index + i))
+
+
+# --- shared memory --------------------------------------------------------------------------------
+
+
+def atoms(c: Ctx) -> None:
+    _no_predicate(c)
+    ins = c.ins
+    if ins.has("ARRIVE"):
+        raise c.refuse("arrival barrier in shared memory")
+    kind = kind_of(c)
+    at, imm = address32(c, c.mem(), 0, 0xFFFF)
+    address = c.to_v(at)
+    n = kind.words
+    if kind.op == "CAS":
+        new, compare = c.vtuple("Rc", n), c.vtuple("Rb", n)
+        _shared(c, f"cmpstore{{}}_b{32 * n}", address, (new, compare), imm)
+        return
+    if kind.op == "EXCH":
+        dst = c.dst_last()
+        c.raw(Inst(f"ds_storexchg_rtn_b{32 * n}", (dst, address, c.vtuple("Rb", n)), imm=imm))
+        return
+    name = _name(kind)
+    if name is None:
+        _shared_loop(c, kind, address, imm)
+        return
+    stem, sort = name.rsplit("_", 1)
+    _shared(c, f"{stem}{{}}_{sort}", address, (c.vtuple("Rb", n),), imm)
+
+
+def _shared(c: Ctx, pattern: str, address: V, data: tuple[V, ...], imm: int) -> None:
+    if _result(c):
+        op = "ds_" + pattern.format("_rtn")
+        c.raw(Inst(op, (c.dst_last(), address, *data), imm=imm))
+    else:
+        c.raw(Inst("ds_" + pattern.format(""), (address, *data), imm=imm))
+
+
+def _shared_loop(c: Ctx, kind: Kind, address: V, imm: int) -> None:
+    n = kind.words
+    combine = _combine(c, kind)
+    operand = c.vtuple("Rb", n)
+    new, old, seen = c.vtemp(n), c.vtemp(n), c.vtemp(n)
+    same, save = c.stemp(), c.stemp()
+    c.raw(Inst(f"ds_load_b{32 * n}", (old, address), imm=imm))
+    c.raw(Inst("s_mov_b32", (save, EXEC)))
+    again, done = c.k.label("Lcas"), c.k.label("Lcas_done")
+    c.branch("s_cbranch_execz", done)
+    c.mark(again)
+    combine(new, old, operand)
+    c.raw(Inst(f"ds_cmpstore_rtn_b{32 * n}", (seen, address, new, old), imm=imm))
+    _retry(c, n, seen, old, same, again)
+    c.mark(done)
+    c.raw(Inst("s_mov_b32", (EXEC, save)))
+    _give(c, seen, n)
+
+
+def cast_spin(c: Ctx) -> None:
+    """ATOMS.CAST.SPIN: stores Rc where memory equals Rb; the result is 1 where it did, else 0."""
+    n = 2 if c.ins.has("64") else 1
+    at, imm = address32(c, c.mem(), 0, 0xFFFF)
+    seen, hit = c.vtemp(n), c.stemp()
+    new, compare = c.vtuple("Rc", n), c.vtuple("Rb", n)
+    c.raw(Inst(f"ds_cmpstore_rtn_b{32 * n}", (seen, c.to_v(at), new, compare), imm=imm))
+    c.emit(f"v_cmp_eq_u{32 * n}", hit, seen, compare)
+    if c.wants_pred("Pu"):
+        c.pred_commit("Pu", hit, clean=True)
+    if _result(c):
+        c.emit("v_cndmask_b32", V(c.dst_last().index), I(0), I(1), hit)
+
+
+def popc_inc(c: Ctx) -> None:
+    """ATOMS.POPC.INC: one more for each lane."""
+    if _result(c):
+        raise c.refuse("ATOMS.POPC.INC with a result")
+    at, imm = address32(c, c.mem(), 0, 0xFFFF)
+    one = c.vtemp()
+    c.emit("v_mov_b32", one, I(1))
+    c.raw(Inst("ds_add_u32", (c.to_v(at), one), imm=imm))
+
+
+def _is_cast(ins: Instruction) -> bool:
+    return ins.has("CAST")
+
+
+RULES: tuple[Rule, ...] = (
+    Rule("atom", "ATOM", atomic),
+    Rule("atomg", "ATOMG", atomic),
+    Rule("red", "RED", atomic),
+    Rule("redg", "REDG", atomic),
+    Rule("atoms_cast", "ATOMS", cast_spin, _is_cast),
+    Rule("atoms_popc", "ATOMS", popc_inc, lambda i: i.has("POPC")),
+    Rule("atoms", "ATOMS", atoms),
+)
+

@@ -1,0 +1,195 @@
+"""Comparisons that set predicates, integer and floating point, and float selection by predicate."""
+
+from __future__ import annotations
+
+from sassxlate.disasm.rdna3.ir import Arg, I, S
+from sassxlate.disasm.sass.ir import Instruction, Pred
+
+from ..context import EXEC, ZERO, Ctx, Rule
+from .integer import signed
+from .modes import ftz
+
+INT = {"LT": "lt", "EQ": "eq", "LE": "le", "GT": "gt", "NE": "ne", "GE": "ge"}
+# An unordered SASS comparison is the negation of the opposite ordered one: AMD's n-forms.
+FLOAT = {
+    "LT": "lt", "EQ": "eq", "LE": "le", "GT": "gt", "NE": "lg", "GE": "ge", "NUM": "o", "NAN": "u",
+    "LTU": "nge", "EQU": "nlg", "LEU": "ngt", "GTU": "nle", "NEU": "neq", "GEU": "nlt",
+}  # fmt: skip
+JOIN = {"AND": "s_and_b32", "OR": "s_or_b32", "XOR": "s_xor_b32"}
+
+
+def relation(c: Ctx, names: dict[str, str]) -> str | None:
+    """AMD's name of the comparison; None for F and T."""
+    for m in c.ins.modifiers:
+        if m in names:
+            return names[m]
+    return None
+
+
+def constant_relation(ins: Instruction) -> bool | None:
+    if ins.has("T"):
+        return True
+    return False if ins.has("F") else None
+
+
+def write_results(c: Ctx, hit: S) -> None:
+    """Pu = hit op Pp, Pv = !hit op Pp.  ``hit`` is clean: zero outside EXEC."""
+    op = next((JOIN[m] for m in c.ins.modifiers if m in JOIN), "s_and_b32")
+    other = c.operand("Pp")
+    simple = isinstance(other, Pred) and other.is_true and op == "s_and_b32"
+    accumulator: Arg = ZERO if simple else c.pred("Pp")
+    results: list[tuple[str, S]] = []
+    if c.wants_pred("Pu"):
+        if simple:
+            results.append(("Pu", hit))
+        else:
+            joined = c.stemp()
+            c.emit(op, joined, hit, accumulator)
+            results.append(("Pu", joined))
+    if c.wants_pred("Pv"):
+        joined = c.stemp()
+        c.emit("s_not_b32", joined, hit)
+        if not simple:
+            c.emit(op, joined, joined, accumulator)
+        results.append(("Pv", joined))
+    for role, mask in results:
+        c.pred_commit(role, mask, clean=simple and role == "Pu")
+
+
+def _constant_hit(c: Ctx, value: bool) -> S:
+    hit = c.stemp()
+    c.emit("s_mov_b32", hit, EXEC if value else ZERO)
+    return hit
+
+
+def isetp(c: Ctx) -> None:
+    ins = c.ins
+    fixed = constant_relation(ins)
+    if fixed is not None:
+        write_results(c, _constant_hit(c, fixed))
+        return
+    name = relation(c, INT)
+    if name is None:
+        raise c.refuse("comparison not known")
+    wide = any(ins.has(m) for m in ("64", "U64", "S64"))
+    sort = ("u" if ins.has("U32") or ins.has("U64") else "i") + ("64" if wide else "32")
+    hit = c.pred_out("Pu")
+    if wide:
+        if ins.has("EX"):
+            raise c.refuse("64-bit comparison with a carried part")
+        c.emit(f"v_cmp_{name}_{sort}", hit, c.src64("Ra"), c.src64("Rb"))
+        write_results(c, hit)
+        return
+    a, b = signed(c, "Ra"), signed(c, "Rb")
+    if not ins.has("EX"):
+        c.emit(f"v_cmp_{name}_{sort}", hit, a, b)
+        write_results(c, hit)
+        return
+    # .EX: the low words were compared before, and decide (Pq) where the high words are equal.
+    low = c.pred("Pq")
+    same = c.stemp()
+    if name in ("eq", "ne"):
+        c.emit(f"v_cmp_{name}_{sort}", hit, a, b)
+        if name == "eq":
+            c.emit("s_and_b32", hit, hit, low)
+        else:
+            c.emit("s_and_b32", same, low, EXEC)
+            c.emit("s_or_b32", hit, hit, same)
+    else:
+        strict = {"ge": "gt", "le": "lt"}.get(name, name)
+        c.emit(f"v_cmp_{strict}_{sort}", hit, a, b)
+        c.emit(f"v_cmp_eq_{sort}", same, a, b)
+        c.emit("s_and_b32", same, same, low)
+        c.emit("s_or_b32", hit, hit, same)
+    write_results(c, hit)
+
+
+def fsetp(c: Ctx) -> None:
+    fixed = constant_relation(c.ins)
+    if fixed is not None:
+        write_results(c, _constant_hit(c, fixed))
+        return
+    name = relation(c, FLOAT)
+    if name is None:
+        raise c.refuse("comparison not known")
+    hit = c.pred_out("Pu")
+    a, b = c.src("Ra"), c.src("Rb")
+    with ftz(c):
+        c.emit(f"v_cmp_{name}_f32", hit, a, b, **c.fneg("Ra", "Rb"))
+    write_results(c, hit)
+
+
+def dsetp(c: Ctx) -> None:
+    if c.ins.has("MIN") or c.ins.has("MAX"):
+        dsetp_minmax(c)
+        return
+    fixed = constant_relation(c.ins)
+    if fixed is not None:
+        write_results(c, _constant_hit(c, fixed))
+        return
+    name = relation(c, FLOAT)
+    if name is None:
+        raise c.refuse("comparison not known")
+    hit = c.pred_out("Pu")
+    c.emit(f"v_cmp_{name}_f64", hit, c.src64("Ra"), c.src64("Rb"), **c.fneg("Ra", "Rb"))
+    write_results(c, hit)
+
+
+def dsetp_minmax(c: Ctx) -> None:
+    """DSETP.MIN/.MAX: Pu says to take Ra; Pv that Ra is not a number and Rb's bits are to be quieted.
+
+    The code behind it selects with Pu and then ORs the quiet bit under Pv.
+    """
+    name = "lt" if c.ins.has("MIN") else "gt"
+    a, b = c.src64("Ra"), c.src64("Rb")
+    hit, nan = c.stemp(), c.stemp()
+    c.emit(f"v_cmp_{name}_f64", hit, a, b, **c.fneg("Ra", "Rb"))
+    # Where b is not a number, a is taken; where both are not, the quieted one is as good as any.
+    c.emit("v_cmp_u_f64", nan, b, b)
+    c.emit("s_or_b32", hit, hit, nan)
+    other = c.pred("Pp")
+    c.emit("s_and_b32", hit, hit, other)
+    if c.wants_pred("Pv"):
+        c.emit("v_cmp_u_f64", nan, a, a)
+        both = c.stemp()
+        c.emit("v_cmp_u_f64", both, b, b)
+        c.emit("s_and_b32", nan, nan, both)
+        c.pred_commit("Pv", nan)
+    c.pred_commit("Pu", hit)
+
+
+def float_bits(c: Ctx, role: str, word: int = 0) -> Arg:
+    """A float source word with its |x| and - applied to the bits (of the high word of a double)."""
+    operand = c.operand(role)
+    arg = c.src(role, word)
+    if word + 1 < getattr(operand, "width", 1):
+        return arg
+    absolute, negative = getattr(operand, "abs", False), getattr(operand, "neg", False)
+    if isinstance(arg, I):
+        value = arg.value & (0x7FFFFFFF if absolute else 0xFFFFFFFF)
+        return I(value ^ (0x80000000 if negative else 0))
+    if not absolute and not negative:
+        return arg
+    temp = c.vtemp()
+    if absolute:
+        c.emit("v_and_b32", temp, I(0x7FFFFFFF), arg)
+        arg = temp
+    if negative:
+        c.emit("v_xor_b32", temp, I(0x80000000), arg)
+    return temp
+
+
+def fsel(c: Ctx) -> None:
+    if c.ins.has("FTZ"):
+        raise c.refuse("FSEL.FTZ")
+    mask = c.mask_reg("Pp")
+    c.emit("v_cndmask_b32", c.dst_last(), float_bits(c, "Rb"), float_bits(c, "Ra"), mask)
+
+
+RULES: tuple[Rule, ...] = (
+    Rule("isetp", "ISETP", isetp),
+    Rule("uisetp", "UISETP", isetp),
+    Rule("fsetp", "FSETP", fsetp),
+    Rule("dsetp", "DSETP", dsetp),
+    Rule("fsel", "FSEL", fsel),
+)

@@ -1,0 +1,299 @@
+"""Conversions between integers and floats of all widths, and rounding to integral values.
+
+Out of range saturates.  NaN gives 0 with .NTZ, else the pattern with only the top bit set.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sassxlate.disasm.rdna3.ir import Arg, I, V
+from sassxlate.disasm.sass.ir import Instruction
+
+from ..context import ZERO, Ctx, Rule
+from .compare import float_bits
+from .integer import word
+from .modes import ftz, rounding
+
+_INTS = ("S8", "U8", "S16", "U16", "S32", "U32", "S64", "U64")
+_ROUND_OP = {"TRUNC": "trunc", "FLOOR": "floor", "CEIL": "ceil"}
+
+
+@dataclass(frozen=True, slots=True)
+class IntType:
+    signed: bool
+    bits: int
+
+
+def int_type(ins: Instruction) -> IntType:
+    """The integer side of a conversion; S32 is not printed."""
+    for m in ins.modifiers:
+        if m in _INTS:
+            return IntType(m[0] == "S", int(m[1:]))
+    return IntType(True, 32)
+
+
+def _first_float(ins: Instruction, default: int = 32) -> int:
+    for m in ins.modifiers:
+        if m in ("F16", "F32", "F64"):
+            return int(m[1:])
+    return default
+
+
+def _narrow(c: Ctx, kind: IntType, role: str = "Rb") -> Arg:
+    """An integer source of 8, 16 or 32 bits, extended to 32; the byte or half is a selector."""
+    operand = c.operand(role)
+    value = c.isrc(role)
+    if c.negated(role):
+        raise c.refuse("negated source of a conversion")
+    if kind.bits == 32:
+        return value
+    select = getattr(operand, "select", "")
+    start = 8 * int(select[1]) if select[:1] == "B" else 16 * int(select[1]) if select[:1] == "H" else 0
+    temp = c.vtemp()
+    c.emit("v_bfe_i32" if kind.signed else "v_bfe_u32", temp, value, I(start), I(kind.bits))
+    return temp
+
+
+# --- integer to float -----------------------------------------------------------------------------
+
+
+def i2f(c: Ctx) -> None:
+    kind = int_type(c.ins)
+    target = _first_float(c.ins)
+    if kind.bits == 64:
+        (_i64_to_f64 if target == 64 else _i64_to_f32)(c, kind.signed)
+        return
+    value = _narrow(c, kind)
+    sort = "i32" if kind.signed else "u32"
+    with rounding(c):
+        if target == 64:
+            c.emit(f"v_cvt_f64_{sort}", c.dst_last(), value)
+        elif target == 32:
+            c.emit(f"v_cvt_f32_{sort}", c.dst_last(), value)
+        else:
+            # Exact up to 2**24; everything above 65519 is infinite in half precision anyway.
+            temp = c.vtemp()
+            c.emit(f"v_cvt_f32_{sort}", temp, value)
+            c.emit("v_cvt_f16_f32", c.dst_last(), temp)
+
+
+def _i64_to_f64(c: Ctx, signed: bool) -> None:
+    pair = c.src64("Rb")
+    high, low = c.vtemp(2), c.vtemp(2)
+    c.emit("v_cvt_f64_i32" if signed else "v_cvt_f64_u32", high, word(pair, 1))
+    c.emit("v_ldexp_f64", high, high, I(32))
+    c.emit("v_cvt_f64_u32", low, word(pair, 0))
+    with rounding(c):
+        c.emit("v_add_f64", c.dst_last(), high, low)
+
+
+def _i64_to_f32(c: Ctx, signed: bool) -> None:
+    """Normalised to 32 significant bits with the rest folded into the lowest: one rounding."""
+    if _first_float(c.ins) == 16:
+        raise c.refuse("64-bit integer to half precision")
+    pair = c.vtuple("Rb", 2)
+    lo, hi = V(pair.index), V(pair.index + 1)
+    shift, norm, sticky = c.vtemp(), c.vtemp(2), c.vtemp()
+    if signed:
+        limit = c.vtemp()
+        c.emit("v_xor_b32", limit, lo, hi)
+        c.emit("v_ashrrev_i32", limit, I(31), limit)
+        c.emit("v_add_nc_u32", limit, I(32), limit)
+        c.emit("v_cls_i32", shift, hi)
+        c.emit("v_subrev_nc_u32", shift, I(1), shift)
+        c.emit("v_min_u32", shift, shift, limit)
+    else:
+        c.emit("v_clz_i32_u32", shift, hi)
+        c.emit("v_min_u32", shift, I(32), shift)
+    c.emit("v_lshlrev_b64", norm, shift, pair)
+    c.emit("v_min_u32", sticky, I(1), V(norm.index))
+    c.emit("v_or_b32", sticky, sticky, V(norm.index + 1))
+    with rounding(c):
+        c.emit("v_cvt_f32_i32" if signed else "v_cvt_f32_u32", sticky, sticky)
+    c.emit("v_sub_nc_u32", shift, I(32), shift)
+    c.emit("v_ldexp_f32", c.dst_last(), sticky, shift)
+
+
+# --- float to integer -----------------------------------------------------------------------------
+
+
+def _rounded(c: Ctx, value: Arg, width: int) -> Arg:
+    """``value`` as an integral float, by the instruction's rounding; the conversion truncates."""
+    name = next((_ROUND_OP[m] for m in c.ins.modifiers if m in _ROUND_OP), "rndne")
+    if name == "trunc":
+        return value
+    temp = c.vtemp(2 if width == 64 else 1)
+    c.emit(f"v_{name}_f{width}", temp, value)
+    return temp
+
+
+def _float_source(c: Ctx) -> tuple[Arg, int]:
+    """The source with its sign operations applied, as f32 or f64."""
+    width = _first_float(c.ins)
+    if width == 64:
+        pair = c.vtuple("Rb", 2)
+        if float_bits(c, "Rb", 1) != V(pair.index + 1):
+            fresh = c.vtemp(2)
+            c.emit("v_mov_b32", V(fresh.index), V(pair.index))
+            c.emit("v_mov_b32", V(fresh.index + 1), float_bits(c, "Rb", 1))
+            return fresh, 64
+        return pair, 64
+    if width == 16:
+        temp = c.vtemp()
+        select = getattr(c.operand("Rb"), "select", "")
+        source: Arg = c.src("Rb")
+        if select in ("H1", "H1_H1"):
+            c.emit("v_lshrrev_b32", temp, I(16), source)
+            source = temp
+        out = c.vtemp()
+        c.emit("v_cvt_f32_f16", out, source, **c.fneg("Rb"))
+        return out, 32
+    value = float_bits(c, "Rb")
+    if c.ins.has("FTZ"):
+        temp = c.vtemp()
+        with ftz(c):
+            c.emit("v_mul_f32", temp, I(0x3F800000), value)
+        return temp, 32
+    return value, 32
+
+
+def f2i(c: Ctx) -> None:
+    kind = int_type(c.ins)
+    value, width = _float_source(c)
+    if kind.bits == 64:
+        _f_to_i64(c, value, width, kind.signed)
+        return
+    value = _rounded(c, value, width)
+    out = c.vtemp()
+    c.emit(f"v_cvt_{'i' if kind.signed else 'u'}32_f{width}", out, value)
+    if kind.bits < 32:
+        low = -(1 << kind.bits - 1) if kind.signed else 0
+        high = (1 << kind.bits - 1) - 1 if kind.signed else (1 << kind.bits) - 1
+        sort = "i32" if kind.signed else "u32"
+        c.emit(f"v_max_{sort}", out, I(low & 0xFFFFFFFF), out)
+        c.emit(f"v_min_{sort}", out, I(high), out)
+    if not c.ins.has("NTZ"):  # AMD's conversions give 0 for a NaN
+        nan = c.stemp()
+        c.emit(f"v_cmp_u_f{width}", nan, value, value)
+        c.emit("v_cndmask_b32", out, out, I(1 << kind.bits - 1), nan)
+    c.emit("v_mov_b32", c.dst_last(), out)
+
+
+def _f_to_i64(c: Ctx, value: Arg, width: int, signed: bool) -> None:
+    if width == 32:
+        double = c.vtemp(2)
+        c.emit("v_cvt_f64_f32", double, value)
+        value = double
+    whole = c.vtemp(2)
+    name = next((_ROUND_OP[m] for m in c.ins.modifiers if m in _ROUND_OP), "rndne")
+    c.emit(f"v_{name}_f64", whole, value)
+    high, low, out = c.vtemp(2), c.vtemp(2), c.vtemp(2)
+    down = constant64(c, 0x3DF00000)  # 2**-32
+    up = constant64(c, 0xC1F00000)  # -2**32
+    c.emit("v_mul_f64", high, whole, down)
+    c.emit("v_floor_f64", high, high)
+    c.emit("v_fma_f64", low, high, up, whole)
+    c.emit("v_cvt_u32_f64", V(out.index), low)
+    c.emit("v_cvt_i32_f64" if signed else "v_cvt_u32_f64", V(out.index + 1), high)
+    above, below, nan = c.stemp(), c.stemp(), c.stemp()
+    limit = constant64(c, 0x43E00000 if signed else 0x43F00000)  # 2**63, 2**64
+    c.emit("v_cmp_ge_f64", above, whole, limit)
+    bottom = constant64(c, 0xC3E00000) if signed else constant64(c, 0)
+    c.emit("v_cmp_lt_f64", below, whole, bottom)
+    c.emit("v_cmp_u_f64", nan, value, value)
+    top = 0x7FFFFFFF if signed else 0xFFFFFFFF
+    lo, hi = V(out.index), V(out.index + 1)
+    c.emit("v_cndmask_b32", lo, lo, I(0xFFFFFFFF), above)
+    c.emit("v_cndmask_b32", hi, hi, I(top), above)
+    c.emit("v_cndmask_b32", lo, lo, ZERO, below)
+    c.emit("v_cndmask_b32", hi, hi, I(0x80000000 if signed else 0), below)
+    c.emit("v_cndmask_b32", lo, lo, ZERO, nan)
+    c.emit("v_cndmask_b32", hi, hi, I(0 if c.ins.has("NTZ") else 0x80000000), nan)
+    dst = c.dst_last()
+    c.emit("v_mov_b32", V(dst.index), lo)
+    c.emit("v_mov_b32", V(dst.index + 1), hi)
+
+
+def constant64(c: Ctx, high: int) -> V:
+    """A double with a zero low word, in VGPRs."""
+    pair = c.vtemp(2)
+    c.emit("v_mov_b32", V(pair.index), ZERO)
+    c.emit("v_mov_b32", V(pair.index + 1), I(high))
+    return pair
+
+
+# --- float to float -------------------------------------------------------------------------------
+
+
+def frnd(c: Ctx) -> None:
+    width = _first_float(c.ins)
+    if width == 16:
+        raise c.refuse("FRND in half precision")
+    name = next((_ROUND_OP[m] for m in c.ins.modifiers if m in _ROUND_OP), "rndne")
+    value = c.src64("Rb") if width == 64 else c.src("Rb")
+    with ftz(c):
+        c.emit(f"v_{name}_f{width}", c.dst_last(), value, **c.fneg("Rb"))
+
+
+def f2f(c: Ctx) -> None:
+    """F2F.<to>.<from>; the same width twice is a rounding to an integral value on old architectures."""
+    kinds = [int(m[1:]) for m in c.ins.modifiers if m in ("F16", "F32", "F64")]
+    if len(kinds) != 2 or kinds[0] == kinds[1]:
+        raise c.refuse("this form of F2F")
+    to, source = kinds
+    if {to, source} == {16, 64}:
+        raise c.refuse("conversion between half and double")
+    if source == 64:
+        value: Arg = c.src64("Rb")
+    else:
+        value = c.src("Rb")
+        if source == 16 and getattr(c.operand("Rb"), "select", "") in ("H1", "H1_H1"):
+            temp = c.vtemp()
+            c.emit("v_lshrrev_b32", temp, I(16), value)
+            value = temp
+    with rounding(c), ftz(c):
+        c.emit(f"v_cvt_f{to}_f{source}", c.dst_last(), value, **c.fneg("Rb"))
+
+
+def f2fp(c: Ctx) -> None:
+    """Packs two f32 as halves: Ra goes to the high one."""
+    ins = c.ins
+    if any(ins.has(m) for m in ("RELU", "SATFINITE", "E4M3", "E5M2", "TF32", "UNPACK_B")):
+        raise c.refuse("this form of F2FP")
+    if not ins.has("PACK_AB"):
+        raise c.refuse("this form of F2FP")
+    halves: list[V] = []
+    for role in ("Ra", "Rb"):
+        out = c.vtemp()
+        if ins.has("BF16"):
+            _to_bf16(c, out, float_bits(c, role))
+        else:
+            with rounding(c):
+                c.emit("v_cvt_f16_f32", out, c.src(role), **c.fneg(role))
+        halves.append(out)
+    c.emit("v_and_b32", halves[1], I(0xFFFF), halves[1])
+    c.emit("v_lshl_or_b32", c.dst_last(), halves[0], I(16), halves[1])
+
+
+def _to_bf16(c: Ctx, out: V, value: Arg) -> None:
+    """The upper half of an f32, rounded to nearest even; a NaN stays one."""
+    if c.ins.has("RZ"):
+        c.emit("v_lshrrev_b32", out, I(16), value)
+        return
+    bit, nan = c.vtemp(), c.stemp()
+    c.emit("v_bfe_u32", bit, value, I(16), I(1))
+    c.emit("v_add3_u32", bit, bit, value, I(0x7FFF))
+    c.emit("v_cmp_u_f32", nan, value, c.to_v(value))
+    c.emit("v_cndmask_b32", bit, bit, I(0x7FFF0000), nan)
+    c.emit("v_lshrrev_b32", out, I(16), bit)
+
+
+RULES: tuple[Rule, ...] = (
+    Rule("i2f", "I2F", i2f),
+    Rule("i2fp", "I2FP", i2f),
+    Rule("f2i", "F2I", f2i),
+    Rule("frnd", "FRND", frnd),
+    Rule("f2f", "F2F", f2f),
+    Rule("f2fp", "F2FP", f2fp),
+)

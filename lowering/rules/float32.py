@@ -1,0 +1,178 @@
+"""FP32 and FP64 arithmetic, minimum and maximum, the multi-function unit, FCHK."""
+
+from __future__ import annotations
+
+from sassxlate.disasm.rdna3.ir import Arg, I, V
+from sassxlate.disasm.sass.ir import Instruction, Pred
+
+from ..context import ZERO, Ctx, Rule
+from .compare import float_bits
+from .modes import ftz, rounding
+
+_SCALES = ("D2", "D4", "D8", "M2", "M4", "M8")
+
+
+def _no_oddities(c: Ctx) -> None:
+    if c.ins.has("FMZ"):
+        raise c.refuse(".FMZ (0 times anything is 0)")
+    if any(c.ins.has(m) for m in _SCALES):
+        raise c.refuse("scaled product")
+
+
+def binary(c: Ctx, op: str) -> None:
+    _no_oddities(c)
+    a, b = c.src("Ra"), c.src("Rb")
+    with rounding(c), ftz(c):
+        c.emit(op, c.dst_last(), a, b, clamp=c.ins.has("SAT"), **c.fneg("Ra", "Rb"))
+
+
+def fadd(c: Ctx) -> None:
+    binary(c, "v_add_f32")
+
+
+def fmul(c: Ctx) -> None:
+    binary(c, "v_mul_f32")
+
+
+def ffma(c: Ctx) -> None:
+    _no_oddities(c)
+    a, b, addend = c.src("Ra"), c.src("Rb"), c.src("Rc")
+    with rounding(c), ftz(c):
+        mods = c.fneg("Ra", "Rb", "Rc")
+        c.emit("v_fma_f32", c.dst_last(), a, b, addend, clamp=c.ins.has("SAT"), **mods)
+
+
+def fmnmx(c: Ctx) -> None:
+    """Pp true is the minimum.  A NaN gives the other operand, two of them the canonical NaN; -0 < +0."""
+    if c.ins.has("NAN") or c.ins.has("XORSIGN"):
+        raise c.refuse("this form of FMNMX")
+    which = c.operand("Pp")
+    a, b = c.src("Ra"), c.src("Rb")
+    mods = c.fneg("Ra", "Rb")
+    with ftz(c):
+        if isinstance(which, Pred) and which.index == 7:
+            op = "v_max_f32" if which.inv else "v_min_f32"
+            c.emit(op, c.dst_last(), a, b, **mods)
+            return
+        low, high = c.vtemp(), c.vtemp()
+        c.emit("v_min_f32", low, a, b, **mods)
+        c.emit("v_max_f32", high, a, b, **mods)
+    c.emit("v_cndmask_b32", c.dst_last(), high, low, c.mask_reg("Pp"))
+
+
+def dbinary(c: Ctx, op: str, second: str) -> None:
+    a, b = c.src64("Ra"), c.src64(second)
+    with rounding(c):
+        c.emit(op, c.dst_last(), a, b, **c.fneg("Ra", second))
+
+
+def dadd(c: Ctx) -> None:
+    dbinary(c, "v_add_f64", "Rb")
+
+
+def dmul(c: Ctx) -> None:
+    dbinary(c, "v_mul_f64", "Rb")
+
+
+def dfma(c: Ctx) -> None:
+    a, b, addend = c.src64("Ra"), c.src64("Rb"), c.src64("Rc")
+    with rounding(c):
+        c.emit("v_fma_f64", c.dst_last(), a, b, addend, **c.fneg("Ra", "Rb", "Rc"))
+
+
+# --- the multi-function unit ----------------------------------------------------------------------
+
+_MUFU = {
+    "RCP": "v_rcp_f32", "RSQ": "v_rsq_f32", "SQRT": "v_sqrt_f32", "EX2": "v_exp_f32",
+    "LG2": "v_log_f32", "SIN": "v_sin_f32", "COS": "v_cos_f32",
+}  # fmt: skip
+_MUFU_HIGH = {"RCP64H": "v_rcp_f64", "RSQ64H": "v_rsq_f64"}
+
+
+def mufu(c: Ctx) -> None:
+    """One-ulp approximations.  Both units take SIN and COS in turns; both flush denormals in EX2, LG2."""
+    name = next((m for m in c.ins.modifiers if m in _MUFU), None)
+    if name is None:
+        raise c.refuse("this function of MUFU")
+    if c.ins.has("F16"):
+        raise c.refuse("MUFU in half precision")
+    with ftz(c, wanted=True):  # the unit flushes denormal inputs; the code around it scales
+        c.emit(_MUFU[name], c.dst_last(), c.src("Rb"), **c.fneg("Rb"))
+
+
+def mufu_high(c: Ctx) -> None:
+    """RCP64H, RSQ64H: the high word of an approximation, from the high word of a double."""
+    name = next(m for m in c.ins.modifiers if m in _MUFU_HIGH)
+    pair, out = c.vtemp(2), c.vtemp(2)
+    c.emit("v_mov_b32", V(pair.index), ZERO)
+    c.emit("v_mov_b32", V(pair.index + 1), float_bits(c, "Rb"))
+    c.emit(_MUFU_HIGH[name], out, pair)
+    c.emit("v_mov_b32", c.dst_last(), V(out.index + 1))
+
+
+def tanh(c: Ctx) -> None:
+    """tanh|x| = 1 - 2 / (exp(2|x|) + 1), the sign put back; below 2**-6 the odd series' first terms."""
+    x, small, t, series = c.vtemp(), c.stemp(), c.vtemp(), c.vtemp()
+    value = float_bits(c, "Rb")
+    c.emit("v_and_b32", x, I(0x7FFFFFFF), value)
+    c.emit("v_mul_f32", t, I(0x4038AA3B), x)  # 2 * log2(e)
+    c.emit("v_exp_f32", t, t)
+    c.emit("v_add_f32", t, I(0x3F800000), t)
+    c.emit("v_rcp_f32", t, t)
+    c.emit("v_fma_f32", t, I(0xC0000000), t, I(0x3F800000))
+    c.emit("v_mul_f32", series, x, x)
+    c.emit("v_fma_f32", series, series, I(0xBEAAAAAB), I(0x3F800000))  # 1 - x*x/3
+    c.emit("v_mul_f32", series, series, x)
+    c.emit("v_cmp_lt_f32", small, x, I(0x3D000000))
+    c.emit("v_cndmask_b32", t, t, series, small)
+    c.emit("v_bfi_b32", c.dst_last(), I(0x7FFFFFFF), t, value)
+
+
+def fchk(c: Ctx) -> None:
+    """True where Ra / Rb needs the slow path.
+
+    True is always safe.  The fast path is right when quotient, divisor and reciprocal are normal and
+    far from overflow: biased exponents ea, eb in 32..222 and |ea - eb| < 96.
+    """
+    slow, out = c.stemp(), c.stemp()
+    ea, eb, far = c.vtemp(), c.vtemp(), c.vtemp()
+    c.emit("v_bfe_u32", ea, c.src("Ra"), I(23), I(8))
+    c.emit("v_bfe_u32", eb, c.src("Rb"), I(23), I(8))
+    c.emit("v_sub_nc_u32", far, ea, eb)
+    c.emit("v_add_nc_u32", far, I(96), far)
+    c.emit("v_cmp_lt_u32", slow, I(192), far)
+    for e in (ea, eb):
+        c.emit("v_subrev_nc_u32", e, I(32), e)
+        c.emit("v_cmp_lt_u32", out, I(190), e)
+        c.emit("s_or_b32", slow, slow, out)
+    c.pred_commit("Pu", slow, clean=True)
+
+
+def _is_high(ins: Instruction) -> bool:
+    return any(ins.has(m) for m in _MUFU_HIGH)
+
+
+def fmnmx3(c: Ctx) -> None:
+    which = c.operand("Pp")
+    if not (isinstance(which, Pred) and which.index == 7) or c.ins.has("NAN"):
+        raise c.refuse("this form of FMNMX3")
+    op = "v_max3_f32" if which.inv else "v_min3_f32"
+    args: list[Arg] = [c.src(r) for r in ("Ra", "Rb", "Rc")]
+    with ftz(c):
+        c.emit(op, c.dst_last(), *args, **c.fneg("Ra", "Rb", "Rc"))
+
+
+RULES: tuple[Rule, ...] = (
+    Rule("fadd", "FADD", fadd),
+    Rule("fmul", "FMUL", fmul),
+    Rule("ffma", "FFMA", ffma),
+    Rule("fmnmx", "FMNMX", fmnmx),
+    Rule("fmnmx3", "FMNMX3", fmnmx3),
+    Rule("dadd", "DADD", dadd),
+    Rule("dmul", "DMUL", dmul),
+    Rule("dfma", "DFMA", dfma),
+    Rule("mufu_high", "MUFU", mufu_high, _is_high),
+    Rule("mufu_tanh", "MUFU", tanh, lambda i: i.has("TANH")),
+    Rule("mufu", "MUFU", mufu),
+    Rule("fchk", "FCHK", fchk),
+)

@@ -1,0 +1,314 @@
+"""Loads and stores of all spaces, constant loads, fences and cache control.
+
+Scopes (LLVM's AMDGPU memory model, gfx11, CU mode): STRONG.GPU and .SYS loads read past the L0 (glc);
+MEMBAR waits for all traffic and invalidates L0 and L1; within a workgroup nothing is needed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sassxlate.disasm.rdna3.ir import Arg, I, Inst, S, V
+from sassxlate.disasm.sass.ir import Const, Instruction, Mem, Pred, Reg
+
+from ..context import KERNARG, NULL, OFF, VCC, ZERO, Ctx, Rule
+
+_LOADS = {"U8": "u8", "S8": "i8", "U16": "u16", "S16": "i16", "64": "b64", "128": "b128"}
+_STORES = {"U8": "b8", "S8": "b8", "U16": "b16", "S16": "b16", "64": "b64", "128": "b128"}
+WORDS = {"64": 2, "128": 4}
+
+
+def access(ins: Instruction, names: dict[str, str]) -> str:
+    return next((names[m] for m in ins.modifiers if m in names), "b32")
+
+
+def words(ins: Instruction) -> int:
+    return next((WORDS[m] for m in ins.modifiers if m in WORDS), 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Operands of a memory instruction: a VGPR address (or offset), a scalar base or off, an immediate."""
+
+    v: Arg
+    s: Arg
+    imm: int
+
+
+def uniform_pair(c: Ctx, reg: Reg) -> Arg:
+    """A 64-bit uniform register as an SGPR pair, or as VGPRs when it lives there."""
+    lo, hi = c.value(reg, 0), c.value(reg, 1)
+    if isinstance(lo, S) and isinstance(hi, S) and lo.index % 2 == 0 and hi.index == lo.index + 1:
+        return S(lo.index, 2)
+    pair = c.vtemp(2)
+    c.emit("v_mov_b32", V(pair.index), lo)
+    c.emit("v_mov_b32", V(pair.index + 1), hi)
+    return pair
+
+
+def add64(c: Ctx, a: Arg, b: Arg) -> V:
+    """The 64-bit sum of two pairs (VGPR or SGPR), or of a pair and a signed constant."""
+    out = c.vtemp(2)
+
+    def half(x: Arg, i: int) -> Arg:
+        match x:
+            case V():
+                return V(x.index + i)
+            case S():
+                return S(x.index + i)
+            case I():
+                return I(x.value >> 32 * i & 0xFFFFFFFF)
+            case _:
+                return x
+
+    c.emit("v_add_co_u32", V(out.index), VCC, half(a, 0), half(b, 0))
+    c.emit("v_add_co_ci_u32", V(out.index + 1), VCC, half(a, 1), half(b, 1), VCC)
+    return out
+
+
+def address64(c: Ctx, mem: Mem, flat: bool = False) -> Address:
+    """A 64-bit address; ``flat`` has no scalar base and only non-negative offsets of 12 bits."""
+    low, high = (0, 4095) if flat else (-4096, 4095)
+    imm, rest = (mem.offset, 0) if low <= mem.offset <= high else (0, mem.offset)
+    base = mem.base if mem.base is not None and not mem.base.is_zero else None
+    scalar = mem.ureg if mem.ureg is not None and not mem.ureg.is_zero else None
+    if base is not None and base.file == "UR":
+        base, scalar = None, base
+    if mem.scale != 1:
+        raise c.refuse("scaled 64-bit address")
+    pair: Arg | None = None
+    if scalar is not None:
+        if scalar.width == 1:
+            raise c.refuse("32-bit uniform part of a 64-bit address")
+        pair = uniform_pair(c, scalar)
+    if base is not None and base.width == 1:
+        return _offset32(c, base, pair, rest, imm, flat)
+    if base is not None:
+        mine: Arg = c.vtuple_of(base, 2)
+        pair = mine if pair is None else add64(c, mine, pair)
+    if pair is None:
+        return Address(_constant_pair(c, mem.offset), OFF, 0)
+    if rest:
+        pair = add64(c, pair, I(rest & 0xFFFFFFFFFFFFFFFF))
+    if isinstance(pair, S):
+        if flat:
+            return Address(c._to_vgpr(pair, 2), OFF, imm)
+        zero = c.vtemp()
+        c.emit("v_mov_b32", zero, ZERO)
+        return Address(zero, pair, imm)
+    return Address(pair, OFF, imm)
+
+
+def _constant_pair(c: Ctx, value: int) -> V:
+    pair = c.vtemp(2)
+    c.emit("v_mov_b32", V(pair.index), I(value & 0xFFFFFFFF))
+    c.emit("v_mov_b32", V(pair.index + 1), I(value >> 32 & 0xFFFFFFFF))
+    return pair
+
+
+def _offset32(c: Ctx, base: Reg, pair: Arg | None, rest: int, imm: int, flat: bool) -> Address:
+    """An unsigned 32-bit register on top of a 64-bit uniform base."""
+    offset = c.to_v(c.value(base))
+    if pair is None:
+        pair = _constant_pair(c, 0)
+    if isinstance(pair, S) and not rest and not flat:
+        return Address(offset, pair, imm)
+    wide = c.vtemp(2)
+    c.emit("v_mov_b32", V(wide.index), offset)
+    c.emit("v_mov_b32", V(wide.index + 1), ZERO)
+    total = add64(c, wide, pair)
+    if rest:
+        total = add64(c, total, I(rest & 0xFFFFFFFFFFFFFFFF))
+    return Address(total, OFF, imm)
+
+
+def address32(c: Ctx, mem: Mem, low: int, high: int) -> tuple[Arg, int]:
+    """A 32-bit address (shared or local): its register part, or None-like ZERO, and an offset in range."""
+    imm, rest = (mem.offset, 0) if low <= mem.offset <= high else (0, mem.offset)
+    total: Arg = ZERO
+    if mem.base is not None and not mem.base.is_zero:
+        total = c.value(mem.base)
+        if mem.scale != 1:
+            scaled = c.vtemp()
+            c.emit("v_lshlrev_b32", scaled, I(mem.scale.bit_length() - 1), total)
+            total = scaled
+    terms: list[Arg] = []
+    if mem.ureg is not None and not mem.ureg.is_zero:
+        terms.append(c.value(mem.ureg))
+    if rest:
+        terms.append(I(rest & 0xFFFFFFFF))
+    for term in terms:
+        if total == ZERO:
+            total = term
+            continue
+        summed = c.vtemp()
+        c.emit("v_add_nc_u32", summed, total, term)
+        total = summed
+    return total, imm
+
+
+def strong(ins: Instruction) -> dict[str, bool]:
+    """Cache bits of a load: GPU and system scope read past the L0."""
+    if not (ins.has("STRONG") or ins.has("MMIO")):
+        return {}
+    return {"glc": not (ins.has("SM") or ins.has("CTA"))}
+
+
+def _check_load(c: Ctx) -> None:
+    extra = c.ins.get("Pp")
+    if isinstance(extra, Pred) and not extra.is_true:
+        raise c.refuse("load with a second predicate")
+
+
+def _fresh(c: Ctx) -> V:
+    """The destination of a load: never a register that its own address needs afterwards."""
+    return c.dst_last()
+
+
+def ldg(c: Ctx) -> None:
+    _check_load(c)
+    at = address64(c, c.mem())
+    op = "global_load_" + access(c.ins, _LOADS)
+    c.raw(Inst(op, (_fresh(c), at.v, at.s), imm=at.imm, **strong(c.ins)))
+
+
+def stg(c: Ctx) -> None:
+    at = address64(c, c.mem())
+    data = c.vtuple("Rb", words(c.ins))
+    op = "global_store_" + access(c.ins, _STORES)
+    c.raw(Inst(op, (at.v, data, at.s), imm=at.imm))
+
+
+def ld(c: Ctx) -> None:
+    _check_load(c)
+    at = address64(c, c.mem(), flat=True)
+    op = "flat_load_" + access(c.ins, _LOADS)
+    c.raw(Inst(op, (_fresh(c), at.v), imm=at.imm, **strong(c.ins)))
+
+
+def st(c: Ctx) -> None:
+    at = address64(c, c.mem(), flat=True)
+    data = c.vtuple("Rb", words(c.ins))
+    c.raw(Inst("flat_store_" + access(c.ins, _STORES), (at.v, data), imm=at.imm))
+
+
+def lds(c: Ctx) -> None:
+    at, imm = address32(c, c.mem(), 0, 0xFFFF)
+    op = "ds_load_" + access(c.ins, _LOADS)
+    c.raw(Inst(op, (_fresh(c), c.to_v(at)), imm=imm))
+
+
+def sts(c: Ctx) -> None:
+    at, imm = address32(c, c.mem(), 0, 0xFFFF)
+    data = c.vtuple("Rb", words(c.ins))
+    c.raw(Inst("ds_store_" + access(c.ins, _STORES), (c.to_v(at), data), imm=imm))
+
+
+def ldl(c: Ctx) -> None:
+    c.k.uses_scratch = True
+    at, imm = address32(c, c.mem(), -4096, 4095)
+    op = "scratch_load_" + access(c.ins, _LOADS)
+    where: Arg = OFF if at == ZERO else c.to_v(at)
+    c.raw(Inst(op, (_fresh(c), where, OFF), imm=imm))
+
+
+def stl(c: Ctx) -> None:
+    c.k.uses_scratch = True
+    at, imm = address32(c, c.mem(), -4096, 4095)
+    data = c.vtuple("Rb", words(c.ins))
+    where: Arg = OFF if at == ZERO else c.to_v(at)
+    c.raw(Inst("scratch_store_" + access(c.ins, _STORES), (where, data, OFF), imm=imm))
+
+
+# --- constants ------------------------------------------------------------------------------------
+
+
+def _const(c: Ctx) -> Const:
+    source = c.operand("src")
+    if not isinstance(source, Const) or source.ur is not None:
+        raise c.refuse("this kind of constant operand", "SX0413")
+    if any(c.ins.has(m) for m in ("IL", "IS", "ISL")):
+        raise c.refuse("segmented constant index", "SX0413")
+    return source
+
+
+def ldc(c: Ctx) -> None:
+    source = _const(c)
+    kind = access(c.ins, _LOADS)
+    if source.index is not None and not source.index.is_zero:
+        base = KERNARG if source.bank == 0 else c.bank_pointer(source.bank)
+        imm, rest = (source.offset, 0) if source.offset < 4096 else (0, source.offset)
+        index = c.to_v(c.value(source.index))
+        if rest:
+            summed = c.vtemp()
+            c.emit("v_add_nc_u32", summed, index, I(rest))
+            index = summed
+        c.raw(Inst("global_load_" + kind, (_fresh(c), index, base), imm=imm))
+        return
+    dst = c.dst_last()
+    if kind in ("b32", "b64", "b128"):
+        for w in range(words(c.ins)):
+            value = c.constant_word(source.bank, source.offset + 4 * w)
+            c.emit("v_mov_b32", V(dst.index + w), value)
+        return
+    value = c.constant_word(source.bank, source.offset & ~3)
+    op = "v_bfe_i32" if kind[0] == "i" else "v_bfe_u32"
+    c.emit(op, dst, value, I(8 * (source.offset & 3)), I(int(kind[1:])))
+
+
+def uldc(c: Ctx) -> None:
+    """ULDC, LDCU: the same into uniform registers; without an index a scalar copy."""
+    source = _const(c)
+    kind = access(c.ins, _LOADS)
+    indexed = source.index is not None and not source.index.is_zero
+    if indexed or kind not in ("b32", "b64", "b128"):
+        ldc(c)
+        return
+    reg = c.reg("Rd")
+    for w in range(words(c.ins)):
+        c.write_uniform(reg, w, c.constant_word(source.bank, source.offset + 4 * w))
+
+
+# --- order ----------------------------------------------------------------------------------------
+
+
+def wait_all(c: Ctx) -> None:
+    c.raw(Inst("s_waitcnt", (), imm=0))
+    c.raw(Inst("s_waitcnt_vscnt", (NULL,), imm=0))
+
+
+def membar(c: Ctx) -> None:
+    wait_all(c)
+    if c.ins.has("GPU") or c.ins.has("SYS") or c.ins.has("VC"):
+        c.raw(Inst("buffer_gl1_inv"))
+        c.raw(Inst("buffer_gl0_inv"))
+
+
+def cctl(c: Ctx) -> None:
+    """Invalidation is done; prefetches and hints have no effect to keep."""
+    if c.ins.has("IVALL") or c.ins.has("IV"):
+        c.raw(Inst("buffer_gl1_inv"))
+        c.raw(Inst("buffer_gl0_inv"))
+
+
+def nothing(c: Ctx) -> None:
+    """Error reporting and hints: nothing to do in an execution in order."""
+
+
+RULES: tuple[Rule, ...] = (
+    Rule("ldg", "LDG", ldg),
+    Rule("stg", "STG", stg),
+    Rule("ld", "LD", ld),
+    Rule("st", "ST", st),
+    Rule("lds", "LDS", lds),
+    Rule("sts", "STS", sts),
+    Rule("ldl", "LDL", ldl),
+    Rule("stl", "STL", stl),
+    Rule("ldc", "LDC", ldc),
+    Rule("uldc", "ULDC", uldc),
+    Rule("ldcu", "LDCU", uldc),
+    Rule("membar", "MEMBAR", membar),
+    Rule("cctl", "CCTL", cctl),
+    Rule("errbar", "ERRBAR", nothing),
+    Rule("cgaerrbar", "CGAERRBAR", nothing),
+)

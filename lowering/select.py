@@ -1,0 +1,265 @@
+"""From a control-flow graph to RDNA3 instructions: blocks in layout order, rules for their bodies."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from sassxlate.cfg import Block, Cfg, analyse, liveness
+from sassxlate.disasm.containers.model import Kernel
+from sassxlate.disasm.rdna3.ir import I, Inst, Item, Mark, S, V
+from sassxlate.disasm.sass.ir import Const, Instruction, Mem, Pred
+from sassxlate.errors import LoweringError, SassxlateError, Where
+
+from . import control
+from .allocate import KERNARG, Lane, RegisterMap, allocate
+from .context import ALL_ONES, EXEC, NULL, ZERO, Ctx, KernelState, choose
+from .control import Control, label_of
+from .convergence import Plan, make_plan
+from .launch import BankLayout, Fill, LaunchInfo, layout
+from .rules import TABLE
+
+CONTROL = frozenset(
+    {"BRA", "JMP", "EXIT", "KILL", "BSYNC", "WARPSYNC", "BAR", "CALL", "RET", "BRX", "JMX", "BRXU"}
+)
+# Scheduling only: they order nothing that in-order execution does not order already.
+NOTHING = frozenset({"NOP", "DEPBAR", "YIELD", "LDGDEPBAR"})
+STACK = 1024  # bytes of stack a lane where the cubin asks for less; CUDA's default limit
+
+
+@dataclass(frozen=True, slots=True)
+class Selected:
+    """A kernel before waits and hazards."""
+
+    items: tuple[Item, ...]
+    launch: LaunchInfo
+    vgprs: int
+    uses_private: bool
+    rules_used: tuple[tuple[str, int], ...]
+    plan: Plan
+    regs: RegisterMap
+
+
+def banks_used(cfg: Cfg) -> tuple[int, ...]:
+    found = {
+        o.bank
+        for b in cfg.blocks
+        for i in b.instructions
+        for o in i.operands.values()
+        if isinstance(o, Const) and o.bank != 0
+    }
+    return tuple(sorted(found))
+
+
+def _windows(lay: BankLayout) -> frozenset[int]:
+    bases = [b for b in (lay.shared_window, lay.local_window) if b is not None]
+    return frozenset(o for b in bases for o in (b, b + 4))
+
+
+def uses_stack(cfg: Cfg) -> bool:
+    names = {"LDL", "STL"}
+    generic = {"LD", "ST", "ATOM", "QSPC"}
+    return any(i.mnemonic in names | generic for b in cfg.blocks for i in b.instructions)
+
+
+def launch_info(
+    kernel: Kernel, lay: BankLayout, banks: Iterable[int], stack: int, spill: int, lds: int
+) -> tuple[LaunchInfo, dict[int, int]]:
+    """The kernarg layout, and for each constant bank the offset of its pointer in it."""
+    table = (max(kernel.constant0_size, kernel.param_base + kernel.param_size, 0x30) + 7) & ~7
+    end_of_fixed = max(lay.stack_top + 4, lay.grid_dim + 12, lay.local_window + 8, lay.grid_id + 8)
+    table = max(table, (end_of_fixed + 7) & ~7)
+    if lay.descriptor is not None:
+        table = max(table, lay.descriptor + 8)
+    offsets = {bank: table + 8 * n for n, bank in enumerate(banks)}
+    fills = [
+        *(Fill(lay.block_dim + 4 * n, f"blockdim.{d}") for n, d in enumerate("xyz")),  # type: ignore[arg-type]
+        *(Fill(lay.grid_dim + 4 * n, f"griddim.{d}") for n, d in enumerate("xyz")),  # type: ignore[arg-type]
+        Fill(lay.stack_top, "u32", stack),
+        Fill(lay.grid_id, "gridid"),
+        *(Fill(offset, f"bank{bank}") for bank, offset in offsets.items()),  # type: ignore[arg-type]
+    ]
+    if lay.dynamic_shared is not None:
+        fills.append(Fill(lay.dynamic_shared, "dynamic_shared"))
+    threads = kernel.max_threads
+    info = LaunchInfo(
+        kernarg_size=table + 8 * len(offsets),
+        param_base=kernel.param_base,
+        param_size=kernel.param_size,
+        lds_static=lds,
+        private_size=stack + spill,
+        max_threads=threads[0] * threads[1] * threads[2] if threads else 1024,
+        fills=tuple(fills),
+    )
+    return info, offsets
+
+
+def select(kernel: Kernel, cfg: Cfg) -> Selected:
+    """Lowers one kernel.  LoweringError names the first instruction that cannot be translated."""
+    lay = layout(kernel.arch)
+    live = liveness(cfg)
+    uniformity = analyse(cfg)
+    plan = make_plan(cfg, live, uniformity)
+    stack = (max(kernel.local_size, STACK if uses_stack(cfg) else 0) + 15) & ~15
+    banks = banks_used(cfg)
+    vtemps = 24
+    for _ in range(4):
+        regs = allocate(
+            cfg,
+            live,
+            uniformity,
+            (p.key for p in plan.points),
+            plan.pending_live,
+            len(plan.regions),
+            _windows(lay),
+            vtemps,
+            stack,
+        )
+        launch, table = launch_info(kernel, lay, banks, stack, regs.scratch_spill, kernel.shared_size)
+        state = KernelState(kernel.name, kernel.arch, lay, regs, table, plan.pending_live)
+        _emit_kernel(state, plan)
+        total = regs.vtemp_base + state.vtemps_used
+        if total <= 256:
+            used = tuple(sorted(state.rules_used.items()))
+            private = stack > 0 or bool(regs.spilled)
+            return Selected(tuple(state.items), launch, total, private, used, plan, regs)
+        vtemps = state.vtemps_used
+    raise LoweringError("SX0402", "no vector registers left", Where(kernel=kernel.name))
+
+
+def _emit_kernel(k: KernelState, plan: Plan) -> None:
+    blocks = plan.cfg.blocks
+    writer = Control(k, plan)
+    _prologue(Ctx(k, blocks[0].instructions[0], True), plan)
+    for n, block in enumerate(blocks):
+        following = blocks[n + 1] if n + 1 < len(blocks) else None
+        k.items.append(Mark(label_of(block.start)))
+        converged = plan.uniformity.converged[block.index]
+        if block.start in plan.heads:
+            writer.head(Ctx(k, block.instructions[0], converged), block)
+        _body(k, plan, block, converged)
+        first = len(k.items)
+        c = Ctx(k, block.last, converged)
+        try:
+            writer.end(c, block, following)
+        except SassxlateError as e:
+            raise e.at(kernel=k.name, offset=block.last.offset, inst=block.last.text) from None
+        if block.last.mnemonic in CONTROL:
+            _comment(k, first, block.last)
+    writer.scan(Ctx(k, blocks[0].instructions[0], True))
+
+
+def _prologue(c: Ctx, plan: Plan) -> None:
+    k, m = c.k, c.k.regs
+    slots = [*m.regions, *m.ready.values()]
+    c.raw(Inst("s_mov_b32", (m.live, EXEC)))
+    c.raw(Inst("v_mov_b32", (m.tid, V(0))))
+    if m.lane_vgprs:
+        c.raw(Inst("s_mov_b32", (EXEC, ALL_ONES)))
+        for v in m.lane_vgprs:
+            c.raw(Inst("v_mov_b32", (V(v), ZERO)))
+        c.raw(Inst("s_mov_b32", (EXEC, m.live)))
+    for slot in slots:
+        if not isinstance(slot, Lane):
+            c.raw(Inst("s_mov_b32", (slot, ZERO)))
+    for place in [*m.p.values(), *m.up.values()]:
+        c.raw(Inst("s_mov_b32", (place, ZERO)))
+    by_bank: dict[int, list[tuple[int, S]]] = {}
+    for (bank, offset), s in sorted(m.consts.items(), key=lambda item: item[0]):
+        by_bank.setdefault(bank, []).append((offset, s))
+    for bank, words in by_bank.items():
+        inner = Ctx(k, c.ins, True)
+        base = inner.bank_pointer(bank)
+        done: set[int] = set()
+        places = dict(words)
+        for offset, s in words:
+            if offset in done:
+                continue
+            high = places.get(offset + 4)
+            if offset % 8 == 0 and s.index % 2 == 0 and high == S(s.index + 1):
+                inner.raw(Inst("s_load_b64", (S(s.index, 2), base, NULL), imm=offset))
+                done.add(offset + 4)
+            else:
+                inner.raw(Inst("s_load_b32", (s, base, NULL), imm=offset))
+    assert plan.cfg.blocks[0].start not in plan.heads or KERNARG.n == 2
+
+
+def _uniform_only(ins: Instruction) -> bool:
+    return bool(ins.writes) and all(w.file in ("UR", "UP") for w in ins.writes)
+
+
+def _body(k: KernelState, plan: Plan, block: Block, converged: bool) -> None:
+    """The instructions of a block but its transfer of control; runs of one guard share one EXEC."""
+    guard: Pred | None = None
+    for ins in block.instructions:
+        name = ins.mnemonic
+        ends = name in CONTROL and ins is block.last
+        if ends or name in NOTHING:
+            if ends and guard is not None:
+                guard = _close(k)
+            continue
+        first = len(k.items)
+        c = Ctx(k, ins, converged)
+        if guard is not None and ins.guard != guard:
+            guard = _close(k)
+        if not ins.guard.is_true and guard is None:
+            _open(c)
+            guard = ins.guard
+        try:
+            _one(c, plan)
+            c.finish()
+        except SassxlateError as e:
+            raise e.at(kernel=k.name, offset=ins.offset, inst=ins.text, word=ins.word) from None
+        _comment(k, first, ins)
+        if guard is not None and any(
+            w.file == guard.file and w.index == guard.index for w in ins.writes
+        ):
+            guard = _close(k)
+    if guard is not None:
+        _close(k)
+
+
+def _open(c: Ctx) -> None:
+    """Narrows EXEC to the guard's lanes."""
+    guard = c.ins.guard
+    save = c.k.regs.save_exec
+    if guard.index == 7:
+        c.raw(Inst("s_mov_b32", (save, EXEC)))
+        c.raw(Inst("s_mov_b32", (EXEC, ZERO)))
+        return
+    place = c.k.regs.up[guard.index] if guard.file == "UP" else c.k.regs.p[guard.index]
+    op = "s_and_not0_saveexec_b32" if guard.inv else "s_and_saveexec_b32"
+    c.raw(Inst(op, (save, place)))
+
+
+def _close(k: KernelState) -> None:
+    k.items.append(Inst("s_mov_b32", (EXEC, k.regs.save_exec)))
+
+
+def _one(c: Ctx, plan: Plan) -> None:
+    ins = c.ins
+    if ins.mnemonic == "BSSY":
+        control.arms(c, c.k, plan, ins)
+        return
+    if ins.mnemonic == "BREAK":
+        control.breaks(c, c.k, plan, ins)
+        return
+    rules = TABLE.get(ins.mnemonic)
+    if rules is None:
+        raise c.refuse(f"no rule for {ins.mnemonic}", "SX0403")
+    rule = choose(rules, ins)
+    if rule is None:
+        raise c.refuse(f"no rule for this form of {ins.mnemonic}", "SX0404")
+    c.k.rules_used[rule.name] = c.k.rules_used.get(rule.name, 0) + 1
+    rule.emit(c)
+
+
+def _comment(k: KernelState, first: int, ins: Instruction) -> None:
+    """The SASS that the next instructions come from, on the first of them."""
+    text = f"/*{ins.offset:04x}*/ {ins.text}"
+    for i in range(first, len(k.items)):
+        item = k.items[i]
+        if isinstance(item, Inst) and not item.comment:
+            k.items[i] = replace(item, comment=text if i == first else f"/*{ins.offset:04x}*/")
+
+
