@@ -239,6 +239,8 @@ class Control:
     def _sync(self, c: Ctx, block: Block) -> None:
         ins = block.last
         point = self.plan.syncs.get(block.index)
+        if ins.has("COLLECTIVE"):
+            raise c.refuse("collective warp synchronisation is not translated yet", "SX0426")
         if ins.mnemonic == "BAR" and not ins.has("SYNC"):
             raise c.refuse("barrier reductions are not translated yet", "SX0422")
         if ins.mnemonic == "BAR":

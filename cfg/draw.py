@@ -1,0 +1,98 @@
+"""A control-flow graph as text, and as Graphviz dot in the colours that reverse engineers know."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from sassxlate.disasm.sass.ir import RegRef
+
+from .liveness import liveness
+from .loops import EXIT, structure
+from .model import Block, Cfg, Edge
+from .uniformity import analyse
+
+_COLOURS = {"taken": "green4", "fall": "red3", "call": "purple", "back": "gray60", "ret": "purple"}
+
+
+def _names(refs: Iterable[RegRef]) -> str:
+    order = {"R": 0, "UR": 1, "P": 2, "UP": 3, "B": 4}
+    groups: dict[str, list[int]] = {}
+    for r in refs:
+        groups.setdefault(r.file, []).append(r.index)
+    parts: list[str] = []
+    for file in sorted(groups, key=lambda f: order[f]):
+        parts += [f"{file}{lo}" if lo == hi else f"{file}{lo}-{hi}" for lo, hi in runs(groups[file])]
+    return " ".join(parts)
+
+
+def runs(numbers: Iterable[int]) -> list[tuple[int, int]]:
+    """Maximal runs of consecutive numbers as (first, last)."""
+    out: list[tuple[int, int]] = []
+    for n in sorted(set(numbers)):
+        if out and out[-1][1] == n - 1:
+            out[-1] = (out[-1][0], n)
+        else:
+            out.append((n, n))
+    return out
+
+
+def _block_name(cfg: Cfg, index: int) -> str:
+    return "exit" if index == EXIT else f"{cfg.blocks[index].start:04x}"
+
+
+def to_text(cfg: Cfg) -> str:
+    """Every block with its edges, immediate dominators, loop depth, liveness and uniformity."""
+    live, uniform, shape = liveness(cfg), analyse(cfg), structure(cfg)
+    lines = [f"kernel {cfg.name} sm_{cfg.arch}: {len(cfg.blocks)} blocks, {len(shape.loops)} loops"]
+    for loop in shape.loops:
+        ends = " ".join(_block_name(cfg, b) for b in loop.latches)
+        lines.append(f"loop {_block_name(cfg, loop.header)} from {ends}: {len(loop.body)} blocks")
+    for b in cfg.blocks:
+        i = b.index
+        facts = [
+            f"idom {_block_name(cfg, shape.idom.get(i, i))}",
+            f"ipdom {_block_name(cfg, shape.ipdom.get(i, EXIT))}",
+            f"depth {shape.depth(i)}",
+            "converged" if uniform.converged[i] else "divergent",
+        ]
+        lines += ["", f"block {b.start:04x}..{b.end:04x}  {', '.join(facts)}"]
+        lines.append(f"  in  {_names(live.live_in[i])}")
+        lines += [f"  /*{ins.offset:04x}*/ {ins.text} ;" for ins in b.instructions]
+        lines.append(f"  out {_names(live.live_out[i])}")
+        lines += [f"  -> {_block_name(cfg, e.dst)} {e.kind}" for e in cfg.successors[i]]
+    return "\n".join(lines) + "\n"
+
+
+def _escape(text: str) -> str:
+    for char in '\\"<>{}|':
+        text = text.replace(char, "\\" + char)
+    return text
+
+
+def _label(b: Block) -> str:
+    rows = [f"{ins.offset:04x}  {ins.text}" for ins in b.instructions]
+    return _escape(f"{b.start:04x}") + "|" + "".join(_escape(r) + "\\l" for r in rows)
+
+
+def _style(cfg: Cfg, e: Edge) -> str:
+    single = len(cfg.successors[e.src]) == 1
+    colour = "blue3" if single and e.kind in ("taken", "fall") else _COLOURS.get(e.kind, "black")
+    backwards = cfg.blocks[e.dst].start <= cfg.blocks[e.src].start
+    return f'color={colour}, style={"dashed" if backwards else "solid"}'
+
+
+def to_dot(cfg: Cfg) -> str:
+    """Green: taken; red: fall through; blue: the only way; dashed: backwards."""
+    uniform = analyse(cfg)
+    lines = [
+        f'digraph "{_escape(cfg.name)}" {{',
+        '  node [shape=record, fontname="monospace", fontsize=9];',
+    ]
+    for b in cfg.blocks:
+        fill = "white" if uniform.converged[b.index] else "lightyellow"
+        lines.append(
+            f'  b{b.index} [label="{{{_label(b)}}}", style=filled, fillcolor={fill}];'
+        )
+    lines += [f"  b{e.src} -> b{e.dst} [{_style(cfg, e)}];" for e in cfg.edges]
+    lines.append("}")
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,85 @@
+"""Dominators, post-dominators and natural loops of a control-flow graph."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import networkx as nx
+
+from .model import Cfg
+
+EXIT = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """A natural loop: all blocks that reach ``latches`` without leaving through ``header``."""
+
+    header: int
+    latches: tuple[int, ...]
+    body: frozenset[int]
+
+
+@dataclass(frozen=True, slots=True)
+class Structure:
+    """Immediate dominators by block index (the entry maps to itself); EXIT is a virtual last block."""
+
+    idom: Mapping[int, int]
+    ipdom: Mapping[int, int]
+    loops: tuple[Loop, ...]
+
+    def depth(self, block: int) -> int:
+        """How many loops the block is in."""
+        return sum(block in loop.body for loop in self.loops)
+
+    def dominates(self, a: int, b: int) -> bool:
+        while b != a:
+            up = self.idom.get(b, b)
+            if up == b:
+                return False
+            b = up
+        return True
+
+
+def _graph(cfg: Cfg) -> nx.DiGraph[int]:
+    graph: Any = nx.DiGraph()
+    graph.add_nodes_from(range(len(cfg.blocks)))
+    for e in cfg.edges:
+        if e.kind != "back":  # the way through the callee is there as call and ret edges
+            graph.add_edge(e.src, e.dst)
+    return graph
+
+
+def structure(cfg: Cfg) -> Structure:
+    """Dominators by networkx (Cooper, Harvey, Kennedy); loops from the back edges."""
+    if not cfg.blocks:
+        return Structure({}, {}, ())
+    graph = _graph(cfg)
+    idom: dict[int, int] = dict(nx.immediate_dominators(graph, 0))
+    idom[0] = 0
+    reverse: Any = graph.reverse(copy=True)
+    reverse.add_node(EXIT)
+    for b in cfg.blocks:
+        leaves = b.last.mnemonic in ("EXIT", "KILL") or not cfg.successors[b.index]
+        if leaves:
+            reverse.add_edge(EXIT, b.index)
+    ipdom: dict[int, int] = dict(nx.immediate_dominators(reverse, EXIT))
+    ipdom[EXIT] = EXIT
+    partial = Structure(idom, ipdom, ())
+    latches: dict[int, list[int]] = {}
+    for src, dst in graph.edges:
+        if partial.dominates(dst, src):
+            latches.setdefault(dst, []).append(src)
+    loops: list[Loop] = []
+    for header, ends in sorted(latches.items()):
+        body = {header}
+        work = list(ends)
+        while work:
+            b = work.pop()
+            if b not in body:
+                body.add(b)
+                work.extend(graph.predecessors(b))
+        loops.append(Loop(header, tuple(sorted(ends)), frozenset(body)))
+    return Structure(idom, ipdom, tuple(loops))

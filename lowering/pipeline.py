@@ -1,0 +1,156 @@
+"""The way of a kernel: instructions, control flow, selection, waits, hazards, machine code, object."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from sassxlate.cfg import Cfg, build
+from sassxlate.disasm.containers.model import Cubin, Kernel
+from sassxlate.disasm.rdna3 import Program, assemble, format_inst
+from sassxlate.disasm.rdna3.ir import Inst, Item, Mark
+from sassxlate.disasm.sass import decode_section
+from sassxlate.disasm.sass.ir import Instruction
+from sassxlate.errors import LoweringError, SassxlateError, Where
+
+from .codeobject import KernelImage, write
+from .hazards import insert_hazards
+from .launch import LaunchInfo
+from .select import Selected, select
+from .waits import insert_waits
+
+Pass = Callable[[list[Item]], list[Item]]
+PASSES: tuple[tuple[str, Pass], ...] = (("waits", insert_waits), ("hazards", insert_hazards))
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How to translate; part of the cache's key by its text."""
+
+    target: str = "gfx1100"
+    engine: str = "rules"
+
+    @property
+    def key(self) -> str:
+        return f"{self.target} {self.engine}"
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What a translation did, in numbers."""
+
+    kernel: str
+    sass_instructions: int
+    rdna_instructions: int
+    blocks: int
+    waiting_points: int
+    vgprs: int
+    spilled: int
+    code_bytes: int
+    rules: tuple[tuple[str, int], ...]
+    seconds: tuple[tuple[str, float], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Translated:
+    """One kernel for the target: its code object and what a launch must know."""
+
+    kernel: Kernel
+    code_object: bytes
+    launch: LaunchInfo
+    assembly: str
+    report: Report
+    cfg: Cfg
+    program: Program
+    items: tuple[Item, ...]
+
+
+
+
+def kernel_cfg(kernel: Kernel) -> Cfg:
+    """The control-flow graph.  A reachable word that does not decode raises its DecodeError."""
+    section = decode_section(kernel.code, kernel.arch)
+    good = [i for i in section.instructions if isinstance(i, Instruction)]
+    bad = {b.offset: b for b in section.instructions if not isinstance(b, Instruction)}
+    try:
+        return build(kernel.name, kernel.arch, good, kernel.indirect_targets, kernel.syscall_offsets)
+    except SassxlateError as e:
+        at = e.where.offset
+        if at in bad:
+            raise bad[at].error.at(kernel=kernel.name) from None
+        raise e.at(kernel=kernel.name) from None
+
+
+def translate_kernel(cubin: Cubin, name: str, options: Options | None = None) -> Translated:
+    """Translates one kernel of a cubin by name.
+
+    Raises LoweringError (or DecodeError, CfgError) with the kernel, offset and instruction that stop it.
+    """
+    del options  # one target, one engine so far
+    kernel = next((k for k in cubin.kernels if k.name == name), None)
+    if kernel is None:
+        raise LoweringError("SX0405", f"no kernel {name}", Where(kernel=name))
+    if cubin.relocatable:
+        raise LoweringError("SX0406", "the cubin was never linked", Where(kernel=name))
+    started = time.perf_counter()
+    cfg = kernel_cfg(kernel)
+    times = [("cfg", time.perf_counter() - started)]
+    started = time.perf_counter()
+    selected = select(kernel, cfg)
+    times.append(("select", time.perf_counter() - started))
+    items = list(selected.items)
+    for label, run in PASSES:
+        started = time.perf_counter()
+        items = run(items)
+        times.append((label, time.perf_counter() - started))
+    started = time.perf_counter()
+    try:
+        program = assemble(items)
+    except SassxlateError as e:
+        raise e.at(kernel=name) from None
+    code_object = write([image(kernel, selected, program)])
+    times.append(("encode", time.perf_counter() - started))
+    report = Report(
+        kernel=name,
+        sass_instructions=sum(len(b.instructions) for b in cfg.blocks),
+        rdna_instructions=sum(isinstance(i, Inst) for i in items),
+        blocks=len(cfg.blocks),
+        waiting_points=len(selected.plan.points),
+        vgprs=selected.vgprs,
+        spilled=len(selected.regs.spilled),
+        code_bytes=len(program.data),
+        rules=selected.rules_used,
+        seconds=tuple(times),
+    )
+    text = assembly(items, program)
+    return Translated(
+        kernel, code_object, selected.launch, text, report, cfg, program, tuple(items)
+    )
+
+
+def image(kernel: Kernel, selected: Selected, program: Program) -> KernelImage:
+    """The kernel as the code-object writer takes it."""
+    return KernelImage(
+        name=kernel.name,
+        code=program.data,
+        vgprs=selected.vgprs,
+        sgprs=106,
+        group_segment=selected.launch.lds_static,
+        private_segment=selected.launch.private_size if selected.uses_private else 0,
+        kernarg_size=selected.launch.kernarg_size,
+        max_flat_workgroup_size=selected.launch.max_threads,
+    )
+
+
+def assembly(items: list[Item], program: Program) -> str:
+    """The program as text: offsets, instructions, and which SASS each came from."""
+    lines: list[str] = []
+    for item, offset in zip(items, program.offsets, strict=True):
+        if isinstance(item, Mark):
+            lines.append(f"{item.name}:")
+            continue
+        text = format_inst(item)
+        comment = f" ; {item.comment}" if item.comment else ""
+        lines.append(f"  {text:<56} // {offset:06x}{comment}")
+    return "\n".join(lines) + "\n"

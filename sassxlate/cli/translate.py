@@ -1,0 +1,103 @@
+"""`sassxlate translate FILE -o DIR`: assembly, code objects and a report for every kernel."""
+
+from __future__ import annotations
+
+import fnmatch
+import hashlib
+import json
+import re
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import click
+
+from sassxlate.errors import SassxlateError
+
+
+def wanted(name: str, demangled: str, patterns: tuple[str, ...]) -> bool:
+    return not patterns or any(
+        p in (name, demangled) or fnmatch.fnmatchcase(name, p) or fnmatch.fnmatchcase(demangled, p)
+        for p in patterns
+    )
+
+
+def _stem(name: str, arch: int) -> str:
+    """A file name for a kernel: readable, bounded, and unique by a part of its hash."""
+    plain = re.sub(r"[^A-Za-z0-9_.-]", "_", name)
+    if len(plain) > 100:
+        plain = plain[:80] + "." + hashlib.blake2b(name.encode(), digest_size=8).hexdigest()
+    return f"{plain}.sm_{arch}"
+
+
+def _write(path: Path, data: bytes) -> None:
+    partial = path.with_name(path.name + ".partial")
+    partial.write_bytes(data)
+    partial.replace(path)
+
+
+@click.command(short_help="SASS to gfx1100: assembly, code objects, a report")
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("-o", "--output", type=click.Path(path_type=Path), required=True, help="Directory.")
+@click.option("-k", "--kernel", "kernels", multiple=True, help="Name, demangled name or glob.")
+@click.option("--arch", help="Only this source architecture, e.g. sm_80.")
+@click.option("--json", "as_json", is_flag=True, help="The report on stdout as JSON.")
+def command(
+    file: Path, output: Path, kernels: tuple[str, ...], arch: str | None, as_json: bool
+) -> None:
+    """Translates every kernel of FILE to gfx1100.
+
+    Writes NAME.sm_XX.s (each line says which SASS it came from), NAME.sm_XX.hsaco, NAME.sm_XX.launch
+    and report.json.  A kernel that cannot be translated is named with its code; the others are written
+    all the same, and the exit status is 3.
+    """
+    from sassxlate.disasm.containers import load
+    from sassxlate.lowering.pipeline import translate_kernel
+
+    loaded = load(file)
+    output.mkdir(parents=True, exist_ok=True)
+    entries: list[dict[str, Any]] = []
+    refused = 0
+    for where, cubin in loaded.cubins():
+        if arch and arch != f"sm_{cubin.arch}{cubin.variant}":
+            continue
+        for kernel in cubin.kernels:
+            if not wanted(kernel.name, kernel.demangled, kernels):
+                continue
+            stem = _stem(kernel.name, cubin.arch)
+            entry: dict[str, Any] = {
+                "kernel": kernel.name,
+                "demangled": kernel.demangled,
+                "arch": f"sm_{cubin.arch}",
+                "where": str(where),
+            }
+            try:
+                done = translate_kernel(cubin, kernel.name)
+            except SassxlateError as e:
+                refused += 1
+                located = e.at(file=str(file), kernel=kernel.name)
+                entry |= {"refused": {"code": e.code, "message": str(located)}}
+                click.echo(str(located), err=True)
+            else:
+                _write(output / f"{stem}.s", done.assembly.encode())
+                _write(output / f"{stem}.hsaco", done.code_object)
+                _write(output / f"{stem}.launch", str(done.launch).encode())
+                entry |= {"files": stem, "report": asdict(done.report)}
+            entries.append(entry)
+    report = {"schema": 1, "file": str(file), "kernels": entries, "refused": refused}
+    _write(output / "report.json", (json.dumps(report, indent=1) + "\n").encode())
+    if as_json:
+        click.echo(json.dumps(report))
+    else:
+        for entry in entries:
+            name = entry["demangled"] or entry["kernel"]
+            if "report" in entry:
+                r = entry["report"]
+                click.echo(
+                    f"{entry['arch']:7} {r['sass_instructions']:6} SASS -> {r['rdna_instructions']:6} RDNA3"
+                    f"  {r['vgprs']:3} VGPRs  {r['waiting_points']:3} points  {name}"
+                )
+            else:
+                click.echo(f"{entry['arch']:7} refused {entry['refused']['code']}  {name}")
+    if refused:
+        raise SystemExit(3)
