@@ -7,6 +7,7 @@ import os
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
+from typing import cast
 
 import pytest
 
@@ -27,7 +28,7 @@ def _llvm() -> str:
         from llvmlite import binding
     except ImportError:
         return "absent"
-    version: tuple[int, ...] = binding.llvm_version_info  # pyright: ignore[reportUnknownMemberType]
+    version = cast("tuple[int, ...]", binding.llvm_version_info)  # pyright: ignore[reportUnknownMemberType]
     return ".".join(map(str, version))
 
 

@@ -54,8 +54,8 @@ def command(
             _print(answer)
     if output_format == "json":
         print_json({"files": answers, "errors": [{"code": e.code, "text": str(e)} for e in errors]})
-    for error in errors:
-        click.echo(f"sassxlate: {error}", err=True)
+    for problem in errors:
+        click.echo(f"sassxlate: {problem}", err=True)
     if errors:
         context.exit(2)
 
@@ -142,27 +142,18 @@ def _print(answer: dict[str, Any]) -> None:
     modules = answer["modules"]
     count = f"{modules} module" + ("s" if modules != 1 else "")
     click.echo(f"{answer['path']}: {answer['kind']}, {count}")
-    head = ("module", "entry", "kind", "arch", "compression", "size", "stored", "notes")
-    rows = [
-        (*(e[key] for key in head[:-1]), _notes(e))
-        for e in entries
-    ]  # fmt: skip
-    for line in table(head, rows, "  "):
+    keys = ("module", "entry", "kind", "arch", "compression", "size", "stored")
+    rows = [(*(e[key] for key in keys), _notes(e)) for e in entries]
+    for line in table((*keys, "notes"), rows, "  "):
         click.echo(line)
     for entry in entries:
         kernels: list[dict[str, Any]] = entry.get("kernels", [])
         if not kernels:
             continue
         click.echo(f"\n  module {entry['module']} entry {entry['entry']}, {entry['arch']}:")
-        rows = [
-            (
-                k["registers"], k["shared"], k["local"], k["constant"], k["param_size"],
-                k["code"], k["demangled"],
-            )
-            for k in kernels
-        ]  # fmt: skip
+        keys = ("registers", "shared", "local", "constant", "param_size", "code", "demangled")
         head = ("regs", "shared", "local", "const", "params", "code", "kernel")
-        for line in table(head, rows, "    "):
+        for line in table(head, [tuple(k[key] for key in keys) for k in kernels], "    "):
             click.echo(line)
 
 
