@@ -12,7 +12,8 @@ constexpr int kInvalidDeviceId = -2;  // what a pointer that CUDA does not know 
 
 CUdeviceptr device_pointer(const void *p) { return reinterpret_cast<CUdeviceptr>(p); }
 
-int store(void **out, int error, CUdeviceptr address) {
+// `address` by reference: the call that writes it is an argument too, and the order of arguments is open.
+int store(void **out, int error, const CUdeviceptr &address) {
   if (!error) *out = reinterpret_cast<void *>(address);
   return error;
 }

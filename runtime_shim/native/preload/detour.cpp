@@ -1,0 +1,234 @@
+// Each function's first five bytes become a near jump to a slot of a table close to the image, built like a
+// procedure linkage table: the slot's first jump goes to bind(), which loads our runtime and puts the function's
+// address into the slot.  Five bytes fit where an absolute jump of fourteen would not: the shortest entries of
+// the runtime have ten bytes, or three and padding.
+#include "detour.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <dlfcn.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "report.h"
+
+#ifndef MAP_FIXED_NOREPLACE
+#define MAP_FIXED_NOREPLACE 0x100000
+#endif
+
+namespace sx::preload {
+namespace {
+
+constexpr size_t kPage = 4096;
+constexpr size_t kJump = 5;
+constexpr size_t kStub = 16;       // jmp *slot; push index; jmp common
+constexpr uintptr_t kReach = 0x70000000;  // a near jump reaches 2 GiB; some is left for the image itself
+
+// One redirected runtime.  Never freed: the image's code jumps through it.
+struct Detour {
+  std::string object;
+  int major;
+  std::vector<std::string> names;
+  std::atomic<void *> *slots;
+};
+
+size_t round_up(size_t size) { return (size + kPage - 1) & ~(kPage - 1); }
+
+// Memory below the image, within a near jump's reach of all of it: what lies above is where a program's heap grows.
+unsigned char *map_near(const Image &image, size_t size) {
+  uintptr_t low = image.low() & ~(kPage - 1);
+  uintptr_t lowest = image.high() > kReach ? image.high() - kReach : 0x10000;
+  lowest = std::max<uintptr_t>(lowest, 0x10000);
+  for (uintptr_t at = low - size; at >= lowest && at < low; at -= 16 * kPage) {
+    void *p = mmap(reinterpret_cast<void *>(at), size, PROT_READ | PROT_WRITE,
+                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+    if (p == reinterpret_cast<void *>(at)) return static_cast<unsigned char *>(p);
+    // Kernels before 4.17 take the address as a wish.
+    if (p != MAP_FAILED) munmap(p, size);
+  }
+  return nullptr;
+}
+
+void put32(unsigned char *at, int64_t value) {
+  int32_t narrow = static_cast<int32_t>(value);
+  memcpy(at, &narrow, 4);
+}
+
+void *load_runtime(int major) {
+  static std::atomic<void *> handles[32];
+  void *handle = handles[major].load();
+  if (handle) return handle;
+  std::string path = own_directory() + "libcudart.so." + std::to_string(major);
+  handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (!handle) refuse("SX0763", path, std::string("cannot be loaded: ") + dlerror());
+  handles[major].store(handle);
+  return handle;
+}
+
+}  // namespace
+
+// What a slot's first call reaches, through sx_bind_entry.
+extern "C" __attribute__((visibility("hidden"), used)) void *sx_bind(Detour *detour, size_t index) {
+  const std::string &name = detour->names[index];
+  void *function = dlsym(load_runtime(detour->major), name.c_str());
+  if (!function)
+    refuse("SX0764", detour->object, name + " of its CUDA runtime has no counterpart in ours (" +
+                                         std::to_string(detour->major) + ")");
+  detour->slots[index].store(function);
+  return function;
+}
+
+extern "C" __attribute__((visibility("hidden"))) void sx_bind_entry();
+
+// On the stack: the detour, the index, then the caller's return address.  Every register that can carry an
+// argument is kept.
+asm(R"(
+  .pushsection .text
+  .globl sx_bind_entry
+  .hidden sx_bind_entry
+  .type sx_bind_entry, @function
+sx_bind_entry:
+  endbr64
+  push %rbp
+  mov %rsp, %rbp
+  and $-16, %rsp
+  sub $192, %rsp
+  mov %rdi, 0(%rsp)
+  mov %rsi, 8(%rsp)
+  mov %rdx, 16(%rsp)
+  mov %rcx, 24(%rsp)
+  mov %r8, 32(%rsp)
+  mov %r9, 40(%rsp)
+  mov %rax, 48(%rsp)
+  movaps %xmm0, 64(%rsp)
+  movaps %xmm1, 80(%rsp)
+  movaps %xmm2, 96(%rsp)
+  movaps %xmm3, 112(%rsp)
+  movaps %xmm4, 128(%rsp)
+  movaps %xmm5, 144(%rsp)
+  movaps %xmm6, 160(%rsp)
+  movaps %xmm7, 176(%rsp)
+  mov 8(%rbp), %rdi
+  mov 16(%rbp), %rsi
+  call sx_bind
+  mov %rax, %r11
+  mov 0(%rsp), %rdi
+  mov 8(%rsp), %rsi
+  mov 16(%rsp), %rdx
+  mov 24(%rsp), %rcx
+  mov 32(%rsp), %r8
+  mov 40(%rsp), %r9
+  mov 48(%rsp), %rax
+  movaps 64(%rsp), %xmm0
+  movaps 80(%rsp), %xmm1
+  movaps 96(%rsp), %xmm2
+  movaps 112(%rsp), %xmm3
+  movaps 128(%rsp), %xmm4
+  movaps 144(%rsp), %xmm5
+  movaps 160(%rsp), %xmm6
+  movaps 176(%rsp), %xmm7
+  leave
+  add $16, %rsp
+  jmp *%r11
+  .size sx_bind_entry, . - sx_bind_entry
+  .popsection
+)");
+
+namespace {
+
+// Writes the stubs at `code` and points their slots at their second halves.
+void write_stubs(unsigned char *code, Detour *detour, size_t count) {
+  unsigned char *common = code + count * kStub;
+  for (size_t i = 0; i < count; ++i) {
+    unsigned char *stub = code + i * kStub;
+    stub[0] = 0xff, stub[1] = 0x25;  // jmp *slot(%rip)
+    put32(stub + 2, reinterpret_cast<unsigned char *>(&detour->slots[i]) - (stub + 6));
+    stub[6] = 0x68;  // push index
+    put32(stub + 7, static_cast<int64_t>(i));
+    stub[11] = 0xe9;  // jmp common
+    put32(stub + 12, common - (stub + 16));
+    detour->slots[i].store(stub + 6);
+  }
+  const void *target = reinterpret_cast<const void *>(&sx_bind_entry);
+  common[0] = 0x49, common[1] = 0xbb;  // movabs detour, %r11
+  memcpy(common + 2, &detour, 8);
+  common[10] = 0x41, common[11] = 0x53;  // push %r11
+  common[12] = 0x49, common[13] = 0xbb;  // movabs sx_bind_entry, %r11
+  memcpy(common + 14, &target, 8);
+  common[22] = 0x41, common[23] = 0xff, common[24] = 0xe3;  // jmp *%r11
+}
+
+// Writes the jumps, page by page opened for writing together.
+bool write_jumps(const Match &match, unsigned char *code) {
+  uintptr_t low = UINTPTR_MAX, high = 0;
+  for (const Entry &entry : match.entries) {
+    low = std::min(low, reinterpret_cast<uintptr_t>(entry.address));
+    high = std::max(high, reinterpret_cast<uintptr_t>(entry.address) + kJump);
+  }
+  low &= ~(kPage - 1);
+  void *start = reinterpret_cast<void *>(low);
+  size_t size = round_up(high - low);
+  // Never writable and executable at once; nothing in these pages runs before the image's constructors.
+  if (mprotect(start, size, PROT_READ | PROT_WRITE)) return false;
+  for (size_t i = 0; i < match.entries.size(); ++i) {
+    unsigned char *at = match.entries[i].address;
+    at[0] = 0xe9;
+    put32(at + 1, code + i * kStub - (at + kJump));
+  }
+  return mprotect(start, size, PROT_READ | PROT_EXEC) == 0;
+}
+
+// Entries lie at least a jump apart, or writing one would damage the next.
+bool have_room(const Match &match) {
+  for (size_t i = 1; i < match.entries.size(); ++i) {
+    auto gap = match.entries[i].address - match.entries[i - 1].address;
+    if (gap != 0 && gap < static_cast<std::ptrdiff_t>(kJump)) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+const std::string &own_directory() {
+  static const std::string directory = [] {
+    Dl_info info;
+    std::string path;
+    if (dladdr(reinterpret_cast<void *>(&sx_bind_entry), &info) && info.dli_fname) path = info.dli_fname;
+    size_t slash = path.rfind('/');
+    path.resize(slash == std::string::npos ? 0 : slash + 1);
+    return path;
+  }();
+  return directory;
+}
+
+bool write_code(unsigned char *where, const void *code, size_t size) {
+  uintptr_t low = reinterpret_cast<uintptr_t>(where) & ~(kPage - 1);
+  size_t length = round_up(reinterpret_cast<uintptr_t>(where) + size - low);
+  void *start = reinterpret_cast<void *>(low);
+  if (mprotect(start, length, PROT_READ | PROT_WRITE)) return false;
+  memcpy(where, code, size);
+  return mprotect(start, length, PROT_READ | PROT_EXEC) == 0;
+}
+
+void redirect(const Image &image, const Match &match) {
+  std::string runtime = own_directory() + "libcudart.so." + std::to_string(match.major);
+  if (access(runtime.c_str(), R_OK)) refuse("SX0763", runtime, "cannot be read");
+  if (!have_room(match)) refuse("SX0762", image.path, "its CUDA runtime's functions lie too close together");
+
+  size_t count = match.entries.size();
+  size_t code_size = round_up(count * kStub + 32), slots_size = round_up(count * sizeof(void *));
+  unsigned char *region = map_near(image, code_size + slots_size);
+  if (!region) refuse("SX0762", image.path, "no memory near its code for the jumps");
+
+  Detour *detour = new Detour{image.path, match.major, {}, reinterpret_cast<std::atomic<void *> *>(region + code_size)};
+  for (const Entry &entry : match.entries) detour->names.emplace_back(entry.name);
+  write_stubs(region, detour, count);
+  if (mprotect(region, code_size, PROT_READ | PROT_EXEC) || !write_jumps(match, region))
+    refuse("SX0762", image.path,
+           std::string("the system forbids changing its code (") + strerror(errno) +
+               "); SELinux needs execmod for it");
+}
+
+}  // namespace sx::preload

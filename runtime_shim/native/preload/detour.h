@@ -1,0 +1,20 @@
+// Writes a jump over the entry of each of a runtime's functions.
+#pragma once
+#include "image.h"
+#include "signature.h"
+
+namespace sx::preload {
+
+// Directory of our libraries, with a final slash.
+const std::string &own_directory();
+
+// Redirects every entry of `match` to the function of the same name in our runtime of that major, all or none.
+// The library is loaded, and each function looked up, at the first call.  Ends the process (refuse) where the
+// jumps cannot be written or our library is missing.
+void redirect(const Image &image, const Match &match);
+
+// Writes `size` bytes of code at `where`, whose pages are executable before and after.  False with errno where
+// the system forbids it.
+bool write_code(unsigned char *where, const void *code, size_t size);
+
+}  // namespace sx::preload

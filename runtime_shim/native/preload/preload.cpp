@@ -1,0 +1,100 @@
+#include "preload.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "detour.h"
+#include "image.h"
+#include "report.h"
+#include "signature.h"
+#include "symbols.h"
+
+namespace sx::preload {
+namespace {
+
+// An object is the same one while its headers are at the same place: closing it is told as a change too.
+using Seen = std::vector<const void *>;
+
+// Created at the first use, which is before this library's own constructors.
+Seen &seen() {
+  static Seen *const list = new Seen;
+  return *list;
+}
+
+struct Visit {
+  Seen now;
+  std::vector<Image> fresh;
+};
+
+int visit(dl_phdr_info *info, size_t, void *data) {
+  auto *v = static_cast<Visit *>(data);
+  v->now.push_back(info->dlpi_phdr);
+  const Seen &before = seen();
+  if (std::find(before.begin(), before.end(), info->dlpi_phdr) != before.end()) return 0;
+  Image image;
+  if (read_image(*info, image)) v->fresh.push_back(std::move(image));
+  return 0;
+}
+
+bool is_ours(const Image &image) {
+  const std::string &directory = own_directory();
+  return !directory.empty() && image.path.compare(0, directory.size(), directory) == 0;
+}
+
+bool is_shared_runtime(const Image &image) { return image.soname.compare(0, 13, "libcudart.so.") == 0; }
+
+// All runtimes load the driver with dlopen and dlsym, so what mentions neither holds none.
+bool may_hold_runtime(const Image &image) { return image.mentions("dlsym") && image.mentions("dlopen"); }
+
+bool search(const Image &image, Match &match, bool &near) {
+  for (const Segment &s : image.segments)
+    if ((s.flags & (PF_X | PF_R)) == (PF_X | PF_R) && find_by_signature(s.start, s.size, match, near)) return true;
+  return false;
+}
+
+void examine(const Image &image) {
+  if (is_ours(image) || !may_hold_runtime(image)) return;
+  Match match;
+  bool near = false;
+  const char *how = "by signature";
+  if (is_shared_runtime(image)) {
+    // NVIDIA's shared library, found by a search path that ours does not precede.
+    how = "by exported name";
+    find_by_symbol(image, true, match);
+    near = true;
+  } else if (!search(image, match, near)) {
+    how = "by symbol";
+    if (find_by_symbol(image, false, match)) near = true;
+  }
+  if (match.major) {
+    redirect(image, match);
+    trace("%s: CUDA runtime %s %s, %zu functions redirected", image.path.c_str(), match.release.c_str(), how,
+          match.entries.size());
+    return;
+  }
+  // Device code has to be registered with some runtime; where none is imported, it is inside, and unknown.
+  if (!near && (image.mentions("__cudaRegisterFatBinary") || !has_device_code(image))) return;
+  std::string text = "its statically linked CUDA runtime is of no known release (known: 12.9 and 13.0 to 13.5; "
+                     "with symbols, all of 12 and 13)";
+  // A library may never be used; its runtime will refuse our driver by itself where it is.
+  if (image.executable)
+    refuse("SX0761", image.path, text);
+  else
+    report("SX0761", image.path, text);
+}
+
+}  // namespace
+
+void scan_new_objects() {
+  Visit v;
+  dl_iterate_phdr(visit, &v);
+  seen() = std::move(v.now);
+  for (const Image &image : v.fresh) examine(image);
+}
+
+}  // namespace sx::preload
+
+__attribute__((constructor)) static void start() {
+  if (!sx::preload::hooked()) sx::preload::trace("libraries loaded later with dlopen are not examined");
+  sx::preload::scan_new_objects();
+}

@@ -1,0 +1,12 @@
+// The preloaded library's one task: find CUDA runtimes in what is loaded, and put ours in their place.
+#pragma once
+
+namespace sx::preload {
+
+// Looks at every object that was not there the last time.  Called with the dynamic linker's lock held.
+void scan_new_objects();
+
+// Whether the dynamic linker tells us of new objects (early.cpp).
+bool hooked();
+
+}  // namespace sx::preload

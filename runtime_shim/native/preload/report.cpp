@@ -1,0 +1,68 @@
+#include "report.h"
+
+#include <cstdarg>
+#include <cstdio>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "log.h"
+
+namespace sx::preload {
+namespace {
+
+constexpr int kUnsupported = 3;
+
+// An environment variable as the process started with it; "" where unset.  Not getenv: before the first
+// constructor the C library has not set its copy up.
+std::string environment(const char *name) {
+  std::string text;
+  int file = open("/proc/self/environ", O_RDONLY | O_CLOEXEC);
+  if (file < 0) return text;
+  char buffer[4096];
+  for (ssize_t n; (n = read(file, buffer, sizeof buffer)) > 0;) text.append(buffer, static_cast<size_t>(n));
+  close(file);
+  std::string wanted = std::string(name) + "=";
+  for (size_t at = 0; at < text.size(); at = text.find('\0', at) + 1) {
+    if (!text.compare(at, wanted.size(), wanted)) return text.c_str() + at + wanted.size();
+    if (text.find('\0', at) == std::string::npos) break;
+  }
+  return "";
+}
+
+}  // namespace
+
+void report(const char *code, const std::string &object, const std::string &text) {
+  std::string line = std::string(code) + ": " + object + ": " + text;
+  log_line("%s", line.c_str());
+  std::string path = environment("SASSXLATE_REPORT");
+  if (path.empty()) return;
+  // A report that cannot be written is no reason to stop: the message is on standard error.
+  int file = open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+  if (file < 0) return;
+  // The fields of every refusal: what, code, CUDA error, kernel, text.
+  std::string row = std::string("refused\t") + code + "\t35\t(runtime)\t" + line + "\n";
+  if (write(file, row.data(), row.size()) < 0) log_line("the report cannot be written");
+  close(file);
+}
+
+void refuse(const char *code, const std::string &object, const std::string &text) {
+  report(code, object, text);
+  _exit(kUnsupported);
+}
+
+bool tracing() {
+  static const bool on = environment("SASSXLATE_PRELOAD_TRACE") == "1";
+  return on;
+}
+
+void trace(const char *format, ...) {
+  if (!tracing()) return;
+  char text[1536];
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(text, sizeof text, format, arguments);
+  va_end(arguments);
+  log_line("%s", text);
+}
+
+}  // namespace sx::preload

@@ -1,0 +1,31 @@
+// Known releases of the statically linked runtime, and the search for one in machine code.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace sx::preload {
+
+// One public function of a runtime: its name and its address in memory.
+struct Entry {
+  std::string_view name;
+  unsigned char *address;
+};
+
+// A runtime found in an image.
+struct Match {
+  int major = 0;         // 12 or 13: which of our libraries takes its place
+  std::string release;   // "13.0.48 13.0.88": the public releases that have exactly this code
+  std::vector<Entry> entries;
+};
+
+// Looks for a known runtime in [start, start + size).  `near` is set where one was almost found: its anchor is
+// there, but the code around it differs.
+bool find_by_signature(const unsigned char *start, size_t size, Match &out, bool &near);
+
+// Whether any public release of a major exports this name: 0, or bit 0 for 12 and bit 1 for 13.
+unsigned majors_of(std::string_view name);
+
+}  // namespace sx::preload

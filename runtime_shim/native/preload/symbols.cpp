@@ -1,0 +1,145 @@
+#include "symbols.h"
+
+#include <algorithm>
+#include <cstring>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace sx::preload {
+namespace {
+
+// A file mapped for reading, with bounds-checked access.
+class File {
+ public:
+  explicit File(const std::string &path) {
+    int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return;
+    struct stat status;
+    if (!fstat(fd, &status) && status.st_size > 0) {
+      void *p = mmap(nullptr, static_cast<size_t>(status.st_size), PROT_READ, MAP_PRIVATE, fd, 0);
+      if (p != MAP_FAILED) {
+        data_ = static_cast<const char *>(p);
+        size_ = static_cast<size_t>(status.st_size);
+      }
+    }
+    close(fd);
+  }
+  ~File() {
+    if (data_) munmap(const_cast<char *>(data_), size_);
+  }
+  File(const File &) = delete;
+  File &operator=(const File &) = delete;
+
+  // `count` objects at `offset`, or nullptr where the file ends before.
+  template <class T>
+  const T *at(uint64_t offset, uint64_t count) const {
+    if (!data_ || offset > size_ || count > (size_ - offset) / sizeof(T) || offset % alignof(T)) return nullptr;
+    return reinterpret_cast<const T *>(data_ + offset);
+  }
+
+ private:
+  const char *data_ = nullptr;
+  size_t size_ = 0;
+};
+
+// The sections of a 64-bit ELF file; empty where it has no section table.
+struct Sections {
+  const Elf64_Shdr *first = nullptr;
+  unsigned count = 0;
+
+  explicit Sections(const File &file) {
+    const Elf64_Ehdr *header = file.at<Elf64_Ehdr>(0, 1);
+    if (!header || memcmp(header->e_ident, ELFMAG, SELFMAG) || header->e_ident[EI_CLASS] != ELFCLASS64) return;
+    first = file.at<Elf64_Shdr>(header->e_shoff, header->e_shnum);
+    count = first ? header->e_shnum : 0;
+  }
+
+  const Elf64_Shdr *of_type(uint32_t type) const {
+    for (unsigned i = 0; i < count; ++i)
+      if (first[i].sh_type == type) return &first[i];
+    return nullptr;
+  }
+};
+
+struct Symbol {
+  std::string_view name;
+  uint64_t value, size;
+};
+
+std::vector<Symbol> functions(const File &file, uint32_t type) {
+  std::vector<Symbol> out;
+  Sections sections(file);
+  const Elf64_Shdr *table = sections.of_type(type);
+  if (!table || table->sh_link >= sections.count) return out;
+  const Elf64_Shdr &names = sections.first[table->sh_link];
+  uint64_t count = table->sh_size / sizeof(Elf64_Sym);
+  const Elf64_Sym *symbols = file.at<Elf64_Sym>(table->sh_offset, count);
+  const char *text = file.at<char>(names.sh_offset, names.sh_size);
+  if (!symbols || !text || !names.sh_size || text[names.sh_size - 1]) return out;
+  for (uint64_t i = 0; i < count; ++i) {
+    const Elf64_Sym &s = symbols[i];
+    if (ELF64_ST_TYPE(s.st_info) != STT_FUNC || s.st_shndx == SHN_UNDEF || s.st_name >= names.sh_size) continue;
+    out.push_back({text + s.st_name, s.st_value, s.st_size});
+  }
+  return out;
+}
+
+bool starts_with(std::string_view text, std::string_view prefix) { return text.substr(0, prefix.size()) == prefix; }
+
+bool runtime_like(std::string_view name) {
+  return starts_with(name, "cuda") || starts_with(name, "__cuda");
+}
+
+// A function that every release of one major has and no other major does.
+struct Marker {
+  const char *name;
+  int major;
+};
+constexpr Marker kMarkers[] = {{"cudaGetDeviceProperties_v2", 12}, {"cudaLogsCurrent", 13}};
+
+}  // namespace
+
+bool find_by_symbol(const Image &image, bool dynamic, Match &out) {
+  File file(image.path);
+  std::vector<Symbol> all = functions(file, dynamic ? SHT_DYNSYM : SHT_SYMTAB);
+  bool runtime = dynamic;
+  uint64_t low = UINT64_MAX, high = 0;  // where the known functions lie
+  for (const Symbol &s : all) {
+    // The static library's internal functions carry its name and a hash.
+    if (starts_with(s.name, "libcudart_static_")) runtime = true;
+    if (!runtime_like(s.name) || !majors_of(s.name)) continue;
+    low = std::min(low, s.value);
+    high = std::max(high, s.value);
+    for (const Marker &marker : kMarkers)
+      if (s.name == marker.name) out.major = marker.major;
+  }
+  if (!runtime || low > high) return false;
+  for (const Symbol &s : all) {
+    // Between the runtime's functions all such names are the runtime's own, also those of a release newer than
+    // our lists; elsewhere a program may call its own functions cudaSomething.
+    if (!runtime_like(s.name) || s.value < low || s.value > high) continue;
+    out.entries.push_back({*new std::string(s.name), reinterpret_cast<unsigned char *>(image.bias + s.value)});
+  }
+  std::sort(out.entries.begin(), out.entries.end(),
+            [](const Entry &a, const Entry &b) { return a.address < b.address; });
+  out.release = out.major ? std::to_string(out.major) + ".x" : "unknown";
+  return true;
+}
+
+bool has_device_code(const Image &image) {
+  File file(image.path);
+  Sections sections(file);
+  const Elf64_Ehdr *header = file.at<Elf64_Ehdr>(0, 1);
+  if (!sections.count || !header || header->e_shstrndx >= sections.count) return false;
+  const Elf64_Shdr &names = sections.first[header->e_shstrndx];
+  const char *text = file.at<char>(names.sh_offset, names.sh_size);
+  if (!text || !names.sh_size || text[names.sh_size - 1]) return false;
+  for (unsigned i = 0; i < sections.count; ++i)
+    if (sections.first[i].sh_name < names.sh_size && !strcmp(text + sections.first[i].sh_name, ".nvFatBinSegment"))
+      return true;
+  return false;
+}
+
+}  // namespace sx::preload
