@@ -1,0 +1,40 @@
+// A gfx1100 code object: its ELF file, kernel descriptors and metadata, checked.
+#pragma once
+#include "elf_file.h"
+
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace sx {
+
+struct KernelArg {
+  uint64_t offset, size;  // in the kernarg segment, bytes
+  std::string kind;       // the metadata's .value_kind
+  bool hidden() const { return kind.compare(0, 7, "hidden_") == 0; }
+};
+
+struct KernelInfo {
+  std::string name;
+  uint64_t entry_vaddr = 0;
+  uint32_t kernarg_size = 0, group_size = 0, private_size = 0;  // bytes; private is a lane's
+  uint32_t rsrc1 = 0, rsrc2 = 0;
+  uint16_t properties = 0;
+  uint32_t vgprs = 0, sgprs = 0;
+  uint32_t max_flat_workgroup_size = 1024;
+  bool dynamic_stack = false;
+  std::vector<KernelArg> args;
+};
+
+struct CodeObject {
+  std::vector<uint8_t> bytes;
+  ElfFile elf;  // points into bytes
+  std::vector<KernelInfo> kernels;
+};
+
+// Reads the code object (or the gfx1100 entry of an offload bundle) at `image`, whose size only its
+// headers tell; memory that is not there is an error, not a crash.  Gives 0, hipErrorInvalidImage where it
+// is malformed or hipErrorNoBinaryForGpu where it is for another device, with a reason in `why`.
+int read_code_object(const void *image, std::unique_ptr<CodeObject> &out, std::string &why);
+
+}  // namespace sx

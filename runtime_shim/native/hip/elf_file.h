@@ -1,0 +1,69 @@
+// A reader of 64-bit little-endian ELF files that trusts nothing in them.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace sx {
+
+struct ElfSegment {
+  uint32_t type, flags;
+  uint64_t offset, vaddr, filesz, memsz;
+};
+
+struct ElfSymbol {
+  std::string name;
+  uint64_t value, size;
+  uint8_t type;
+  bool defined;
+};
+
+struct ElfRelocation {
+  uint64_t offset;
+  uint32_t type;
+  int64_t addend;
+  std::string symbol;  // "" where it has none
+};
+
+class ElfFile {
+ public:
+  // Size of the file that begins with the `available` bytes at `data` (its headers), or 0 where they
+  // are no ELF headers.  The section and program header tables must be among the bytes to count them.
+  static uint64_t header_extent(const uint8_t *data, size_t available);
+
+  // Reads headers, dynamic symbols and relocations; false with a reason where the bytes are no well-formed file.
+  // The bytes must outlive the object.
+  bool parse(const uint8_t *data, size_t size, std::string &why);
+
+  uint16_t type = 0, machine = 0;
+  uint8_t os_abi = 0, abi_version = 0;
+  uint32_t flags = 0;
+  std::vector<ElfSegment> segments;
+  std::vector<ElfSymbol> symbols;
+  std::vector<ElfRelocation> relocations;
+
+  // The file's bytes at virtual addresses [vaddr, vaddr + size), or nullptr where no segment holds them.
+  const uint8_t *at_vaddr(uint64_t vaddr, uint64_t size) const;
+  const ElfSymbol *symbol(const std::string &name) const;
+  // Descriptor of the first note with this owner and type.
+  bool note(const char *owner, uint32_t type, const uint8_t *&desc, size_t &size) const;
+
+ private:
+  struct Section {
+    uint32_t type, link;
+    uint64_t offset, size, entsize;
+  };
+  bool inside(uint64_t offset, uint64_t size) const { return offset <= size_ && size <= size_ - offset; }
+  bool read_segments(uint64_t offset, unsigned count);
+  bool read_sections(uint64_t offset, unsigned count);
+  bool read_symbols(const Section &table);
+  bool read_relocations(const Section &table);
+  std::string string_at(const Section &strings, uint32_t offset) const;
+
+  const uint8_t *data_ = nullptr;
+  size_t size_ = 0;
+  std::vector<Section> sections_;
+};
+
+}  // namespace sx

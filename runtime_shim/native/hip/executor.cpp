@@ -1,0 +1,497 @@
+// Runs launches: workgroups on worker threads, their waves as fibers.
+//
+// A worker owns the workgroups it has begun.  It runs one until all of its waves have ended or given way
+// (s_sleep, fuel); waves that wait at a barrier are released when the last live wave arrives.  Where
+// workgroups only give way, the worker begins more of them: what they wait for may be a workgroup that has
+// not begun, as in a barrier over the grid or a scan that looks back.
+#include "launch.h"
+
+#include "fiber.h"
+#include "log.h"
+#include "memory.h"
+#include "state.h"
+#include "threads.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <ctime>
+#include <deque>
+#include <sched.h>
+#include <sys/mman.h>
+#include <x86intrin.h>
+
+namespace sx {
+namespace {
+
+constexpr size_t kLdsMax = 64u << 10;
+// A worker's, so that stacks do not exhaust memory; more than the device advertises room for.
+constexpr unsigned kMaxResidentWaves = 4096;
+constexpr uint32_t kFaultMemory = 100;  // no memory for a workgroup's stacks or scratch; not of compiled code
+
+enum class WaveState : uint8_t { New, Ready, AtBarrier, Ended };
+enum class Event : uint8_t { Ended, Barrier, Gave, Slept, Stopped };
+
+struct Group;
+
+struct alignas(64) Wave {
+  SxWave regs;
+  Group *group;
+  Fiber *fiber;
+  WaveState state;
+  Event event;
+  uint32_t index;
+  // The range that the slow path found last, valid while the generation stays.
+  uint64_t range_generation, range_begin, range_end;
+};
+
+struct Group {
+  Launch *launch = nullptr;
+  uint32_t id[3] = {0, 0, 0};
+  unsigned live = 0, arrived = 0;
+  unsigned turns = 0;  // times it gave way since workgroups were last added
+  std::vector<Wave> waves;
+  uint8_t *lds = nullptr;
+  uint8_t *scratch = nullptr;
+  size_t scratch_capacity = 0;
+};
+
+void suspend(Wave *wave, Event event) {
+  wave->event = event;
+  fiber_suspend(wave->fiber);
+}
+
+Wave *wave_of(SxWave *w) { return static_cast<Wave *>(w->host); }
+
+// ---- What compiled code calls (SxRuntime); all on the wave's fiber.
+
+void runtime_barrier(SxWave *w, uint32_t) {
+  Wave *wave = wave_of(w);
+  if (wave->group->live == 1) return;  // nobody else to wait for
+  suspend(wave, Event::Barrier);
+}
+
+void runtime_yield(SxWave *w, uint32_t) {
+  Wave *wave = wave_of(w);
+  // Fuel left means s_sleep: the wave itself says that it waits.
+  Event event = w->fuel > 0 ? Event::Slept : Event::Gave;
+  w->fuel = config().fuel;
+  suspend(wave, wave->group->launch->aborted.load(std::memory_order_relaxed) ? Event::Stopped : event);
+}
+
+// The first fault of a launch counts; it ends the launch.
+void record_fault(const Group &group, FaultRecord fault) {
+  Launch &launch = *group.launch;
+  std::copy(group.id, group.id + 3, fault.group);
+  {
+    std::lock_guard<std::mutex> guard(launch.fault_mutex);
+    if (launch.fault.kind == 0) launch.fault = fault;
+  }
+  launch.aborted.store(true);
+}
+
+void runtime_fault(SxWave *w, uint32_t kind, uint32_t pc, uint32_t lane, uint64_t address) {
+  Wave *wave = wave_of(w);
+  FaultRecord fault;
+  fault.kind = kind;
+  fault.pc = pc;
+  fault.lane = lane;
+  fault.address = address;
+  fault.wave = wave->index;
+  record_fault(*wave->group, fault);
+  for (;;) suspend(wave, Event::Stopped);
+}
+
+void *runtime_resolve(SxWave *w, uint64_t address, uint32_t size, uint32_t, uint32_t pc, uint32_t lane) {
+  Wave *wave = wave_of(w);
+  uint64_t generation = memory_generation();
+  if (wave->range_generation != generation || address - wave->range_begin >= wave->range_end - wave->range_begin) {
+    wave->range_generation = generation;
+    if (!memory_range(address, wave->range_begin, wave->range_end)) {
+      wave->range_begin = wave->range_end = 0;
+      runtime_fault(w, SX_FAULT_ADDRESS, pc, lane, address);
+    }
+  }
+  if (size > wave->range_end - address) runtime_fault(w, SX_FAULT_ADDRESS, pc, lane, address);
+  return reinterpret_cast<void *>(address);
+}
+
+uint64_t nanoseconds() {
+  timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return static_cast<uint64_t>(t.tv_sec) * 1000000000u + static_cast<uint64_t>(t.tv_nsec);
+}
+
+uint64_t runtime_clock(SxWave *, uint32_t which) { return which == 0 ? __rdtsc() : nanoseconds() / 10; }
+
+uint64_t runtime_message(SxWave *, uint32_t simm16, uint32_t, uint32_t) {
+  // RDNA3 ISA, message types of S_SENDMSG_RTN: 131 is GET_REALTIME; the others concern the driver.
+  return (simm16 & 0xff) == 131 ? nanoseconds() / 10 : 0;
+}
+
+const SxRuntime kRuntime = {runtime_barrier, runtime_yield,   runtime_resolve, runtime_fault,
+                            runtime_clock,   runtime_message, {}};
+
+[[noreturn]] void wave_body(Fiber *fiber) {
+  for (;;) {  // a fiber whose wave has ended runs the next one from the same stack
+    Wave *wave = static_cast<Wave *>(fiber->user);
+    wave->group->launch->entry(&wave->regs);
+    suspend(wave, Event::Ended);
+  }
+}
+
+// ---- Launches in flight, and who takes workgroups from them.
+
+struct Board {
+  std::mutex mutex;
+  std::condition_variable work;
+  std::deque<Launch *> active;
+  unsigned helpers = 0;
+};
+
+Board &board() {
+  static Board *const instance = new Board;
+  return *instance;
+}
+
+// Several workgroups at once, for less traffic, unless they may wait for one another.
+struct Batch {
+  Launch *launch = nullptr;
+  uint64_t next = 0, end = 0;
+};
+
+void finish_groups(Launch &launch, uint64_t count) {
+  if (launch.pending.fetch_sub(count) != count) return;
+  std::lock_guard<std::mutex> guard(board().mutex);
+  launch.done = true;
+  launch.finished.notify_all();
+}
+
+// Under the board's mutex.  A launch that has failed has its remaining workgroups dropped.
+bool take_from(Launch &launch, Batch &batch, uint64_t &dropped) {
+  uint64_t left = launch.total - launch.next;
+  if (left == 0) return false;
+  if (launch.aborted.load()) {
+    dropped = left;
+    launch.next = launch.total;
+    return false;
+  }
+  uint64_t share = std::max<uint64_t>(1, left / (4 * config().threads));
+  uint64_t count = launch.cooperative || launch.spun.load(std::memory_order_relaxed) ? 1 : std::min<uint64_t>(16, share);
+  batch = {&launch, launch.next, launch.next + count};
+  launch.next += count;
+  return true;
+}
+
+class Worker {
+ public:
+  ~Worker() {
+    for (Fiber *fiber : fibers_) fiber_give(fiber);
+    for (Group *group : spare_) {
+      free(group->lds);
+      if (group->scratch) munmap(group->scratch, group->scratch_capacity);
+      delete group;
+    }
+  }
+
+  // Runs workgroups of `only`, or of any launch where that is null, until there are none to begin.
+  void serve(Launch *only) {
+    size_t turn = 0;
+    for (;;) {
+      if (resident_.empty()) {
+        if (!admit(only)) return;
+        turn = 0;
+      }
+      turn %= resident_.size();
+      Group *group = resident_[turn];
+      Outcome outcome = run(*group);
+      if (outcome == Outcome::Finished) {
+        resident_.erase(resident_.begin() + static_cast<ptrdiff_t>(turn));
+        retire(group);
+        continue;
+      }
+      ++group->turns;
+      ++turn;
+      if (turn >= resident_.size()) after_round(only);
+    }
+  }
+
+ private:
+  enum class Outcome { Finished, GaveWay };
+
+  // All resident workgroups have given way once.
+  void after_round(Launch *only) {
+    bool slept = true;
+    unsigned fewest = ~0u;
+    for (Group *group : resident_) {
+      slept = slept && asleep(*group);
+      fewest = std::min(fewest, group->turns);
+      group->launch->spun.store(true, std::memory_order_relaxed);
+    }
+    bool hurry = slept || resident_[0]->launch->cooperative;
+    if (fewest >= (hurry ? 1u : 4u)) {
+      size_t more = resident_.size();
+      while (more-- && waves_ < kMaxResidentWaves && admit(only)) {
+      }
+      for (Group *group : resident_) group->turns = 0;
+    }
+    if (slept) sched_yield();  // what they wait for may be another thread's
+  }
+
+  static bool asleep(const Group &group) {
+    for (const Wave &wave : group.waves)
+      if (wave.state == WaveState::Ready && wave.event != Event::Slept) return false;
+    return true;
+  }
+
+  // Begins the next workgroup; false where there is none.
+  bool admit(Launch *only) {
+    if (batch_.next == batch_.end && !refill(only)) return false;
+    Launch &launch = *batch_.launch;
+    uint64_t index = batch_.next++;
+    if (launch.aborted.load(std::memory_order_relaxed)) {
+      uint64_t count = batch_.end - index;
+      batch_ = {};
+      finish_groups(launch, count);
+      return admit(only);
+    }
+    Group *group = spare_group();
+    group->launch = &launch;
+    group->id[0] = static_cast<uint32_t>(index % launch.grid[0]);
+    group->id[1] = static_cast<uint32_t>(index / launch.grid[0] % launch.grid[1]);
+    group->id[2] = static_cast<uint32_t>(index / launch.grid[0] / launch.grid[1]);
+    begin(*group);
+    resident_.push_back(group);
+    waves_ += launch.waves();
+    return true;
+  }
+
+  bool refill(Launch *only) {
+    Launch *dropped_from = nullptr;
+    uint64_t dropped = 0;
+    bool found = false;
+    {
+      std::lock_guard<std::mutex> guard(board().mutex);
+      if (only) {
+        found = take_from(*only, batch_, dropped);
+        if (dropped) dropped_from = only;
+      } else {
+        for (Launch *launch : board().active) {
+          found = take_from(*launch, batch_, dropped);
+          if (dropped) dropped_from = launch;
+          if (found || dropped) break;
+        }
+      }
+    }
+    if (dropped_from) finish_groups(*dropped_from, dropped);
+    return found;
+  }
+
+  Group *spare_group() {
+    if (spare_.empty()) return new Group;
+    Group *group = spare_.back();
+    spare_.pop_back();
+    return group;
+  }
+
+  // LDS and scratch for the workgroup; false where memory is exhausted.
+  static bool provide(Group &group, size_t scratch) {
+    if (!group.lds) group.lds = static_cast<uint8_t *>(aligned_alloc(4096, kLdsMax + 4096));
+    if (!group.lds) return false;
+    if (scratch <= group.scratch_capacity) return true;
+    if (group.scratch) munmap(group.scratch, group.scratch_capacity);
+    void *at = mmap(nullptr, scratch, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    group.scratch = at == MAP_FAILED ? nullptr : static_cast<uint8_t *>(at);
+    group.scratch_capacity = group.scratch ? scratch : 0;
+    return group.scratch != nullptr;
+  }
+
+  static void begin(Group &group) {
+    Launch &launch = *group.launch;
+    unsigned count = launch.waves();
+    size_t scratch = size_t{count} * 32 * launch.scratch_size;
+    group.waves.resize(count);
+    group.live = count;
+    group.arrived = group.turns = 0;
+    for (unsigned i = 0; i < count; ++i) {
+      Wave &wave = group.waves[i];
+      wave.group = &group;
+      wave.fiber = nullptr;
+      wave.state = WaveState::New;
+      wave.index = i;
+      wave.range_generation = 0;
+    }
+    if (!provide(group, scratch)) return out_of_memory(group);
+    // Strict mode fills with a pattern that is no small number, no zero and no usual float.
+    memset(group.lds, config().strict ? 0xa5 : 0, launch.lds_size);
+    if (config().strict && scratch) memset(group.scratch, 0xa5, scratch);
+  }
+
+  static void out_of_memory(const Group &group) {
+    FaultRecord fault;
+    fault.kind = kFaultMemory;
+    record_fault(group, fault);
+  }
+
+  // A wave's registers are only written when it is first run, which keeps them in the cache.
+  bool start(Group &group, Wave &wave) {
+    const Launch &launch = *group.launch;
+    if (launch.aborted.load(std::memory_order_relaxed)) return false;
+    if (fibers_.empty()) {
+      Fiber *fresh = fiber_take();
+      if (!fresh) {
+        out_of_memory(group);
+        return false;
+      }
+      fiber_prepare(fresh, wave_body);
+      fibers_.push_back(fresh);
+    }
+    wave.fiber = fibers_.back();
+    fibers_.pop_back();
+    wave.fiber->user = &wave;
+    memcpy(&wave.regs, &launch.templates[wave.index], sizeof wave.regs);
+    for (int axis = 0; axis < 3; ++axis) wave.regs.sgpr[launch.group_id_register[axis]] = group.id[axis];
+    wave.regs.lds = group.lds;
+    wave.regs.scratch = group.scratch + size_t{wave.index} * 32 * launch.scratch_size;
+    wave.regs.rt = &kRuntime;
+    wave.regs.host = &wave;
+    wave.state = WaveState::Ready;
+    return true;
+  }
+
+  Outcome run(Group &group) {
+    for (;;) {
+      bool gave_way = false;
+      for (Wave &wave : group.waves) {
+        if (wave.state == WaveState::New && !start(group, wave)) {
+          stop(group);
+          return Outcome::Finished;
+        }
+        if (wave.state != WaveState::Ready) continue;
+        fiber_resume(wave.fiber);
+        switch (wave.event) {
+          case Event::Stopped:
+            stop(group);
+            return Outcome::Finished;
+          case Event::Ended:
+            wave.state = WaveState::Ended;
+            fibers_.push_back(wave.fiber);
+            wave.fiber = nullptr;
+            --group.live;
+            break;
+          case Event::Barrier:
+            wave.state = WaveState::AtBarrier;
+            ++group.arrived;
+            break;
+          default:
+            gave_way = true;
+        }
+        if (group.arrived && group.arrived == group.live) release(group);
+      }
+      if (group.live == 0) return Outcome::Finished;
+      if (gave_way) return Outcome::GaveWay;
+      if (group.launch->aborted.load(std::memory_order_relaxed)) {
+        stop(group);
+        return Outcome::Finished;
+      }
+    }
+  }
+
+  static void release(Group &group) {
+    group.arrived = 0;
+    for (Wave &wave : group.waves)
+      if (wave.state == WaveState::AtBarrier) wave.state = WaveState::Ready;
+  }
+
+  // Abandons the waves where they are: compiled code holds nothing that would have to be given back.
+  void stop(Group &group) {
+    for (Wave &wave : group.waves) {
+      if (!wave.fiber) continue;
+      fiber_prepare(wave.fiber, wave_body);
+      fibers_.push_back(wave.fiber);
+      wave.fiber = nullptr;
+      wave.state = WaveState::Ended;
+    }
+  }
+
+  void retire(Group *group) {
+    Launch &launch = *group->launch;
+    waves_ -= launch.waves();
+    spare_.push_back(group);
+    finish_groups(launch, 1);
+  }
+
+  std::vector<Group *> resident_;
+  std::vector<Group *> spare_;
+  std::vector<Fiber *> fibers_;
+  Batch batch_;
+  unsigned waves_ = 0;
+};
+
+void help() {
+  // The worker keeps its stacks and buffers for the next launch.
+  Worker *worker = new Worker;
+  Board &b = board();
+  for (;;) {
+    {
+      std::unique_lock<std::mutex> lock(b.mutex);
+      b.work.wait(lock, [&] {
+        return std::any_of(b.active.begin(), b.active.end(), [](Launch *l) { return l->next < l->total; });
+      });
+    }
+    worker->serve(nullptr);
+  }
+}
+
+}  // namespace
+
+void execute(Launch &launch) {
+  thread_local std::unique_ptr<Worker> worker;
+  if (!worker) worker = std::make_unique<Worker>();
+  Board &b = board();
+  launch.pending.store(launch.total);
+  bool shared = launch.total > 1 && config().threads > 1;
+  if (shared) {
+    std::lock_guard<std::mutex> guard(b.mutex);
+    b.active.push_back(&launch);
+    uint64_t wanted = std::min<uint64_t>(config().threads - 1, launch.total - 1);
+    while (b.helpers < wanted && start_thread("sx-worker", help)) ++b.helpers;
+    if (wanted == 1) b.work.notify_one();
+    else b.work.notify_all();
+  }
+  worker->serve(&launch);
+  std::unique_lock<std::mutex> lock(b.mutex);
+  launch.finished.wait(lock, [&] { return launch.done; });
+  if (shared) b.active.erase(std::find(b.active.begin(), b.active.end(), &launch));
+}
+
+int report_fault(const Launch &launch) {
+  const FaultRecord &f = launch.fault;
+  if (f.kind == 0) return 0;
+  const char *kernel = launch.function->info->name.c_str();
+  if (f.kind == kFaultMemory) {
+    log_line("SX0659: kernel %s: no memory for the stacks or scratch of its workgroups", kernel);
+    return hipErrorLaunchOutOfResources;
+  }
+  struct Row {
+    const char *code, *text;
+    int error;
+  };
+  static const Row rows[] = {
+      {"SX0669", "unknown fault", hipErrorLaunchFailure},
+      {"SX0661", "illegal address", hipErrorIllegalAddress},
+      {"SX0662", "misaligned address", hipErrorMisalignedAddress},
+      {"SX0663", "trap", hipErrorLaunchFailure},
+      {"SX0664", "address outside shared memory (LDS)", hipErrorIllegalAddress},
+      {"SX0665", "stack overflow: address outside scratch", hipErrorIllegalAddress},
+      {"SX0666", "control left the code", hipErrorLaunchFailure},
+      {"SX0667", "strict mode: an undefined value was used, check", hipErrorLaunchFailure},
+  };
+  const Row &row = f.kind < sizeof rows / sizeof rows[0] ? rows[f.kind] : rows[0];
+  log_line("%s: kernel %s: /*%04x*/ %s 0x%llx, lane %u of wave %u, workgroup (%u,%u,%u)", row.code, kernel, f.pc,
+           row.text, static_cast<unsigned long long>(f.address), f.lane, f.wave, f.group[0], f.group[1],
+           f.group[2]);
+  return row.error;
+}
+
+}  // namespace sx

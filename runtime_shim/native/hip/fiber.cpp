@@ -1,0 +1,134 @@
+#include "fiber.h"
+
+#include "state.h"
+
+#include <cstring>
+#include <mutex>
+#include <sys/mman.h>
+#include <vector>
+
+#if !defined(__x86_64__)
+#error "the emulated device runs on x86-64 only"
+#endif
+
+// void sx_switch(void **save, void *load): stores the callee-saved state of the System V ABI (rbx, rbp, r12 to
+// r15, the control bits of MXCSR and of the x87 control word) on the stack, its address in *save, and
+// goes on from `load`, which an earlier call or fiber_prepare made.
+asm(R"(
+  .text
+  .hidden sx_switch
+  .globl sx_switch
+  .type sx_switch, @function
+  .p2align 4
+sx_switch:
+  .cfi_startproc
+  pushq %rbp
+  pushq %rbx
+  pushq %r12
+  pushq %r13
+  pushq %r14
+  pushq %r15
+  subq $8, %rsp
+  stmxcsr (%rsp)
+  fnstcw 4(%rsp)
+  movq %rsp, (%rdi)
+  movq %rsi, %rsp
+  ldmxcsr (%rsp)
+  fldcw 4(%rsp)
+  addq $8, %rsp
+  popq %r15
+  popq %r14
+  popq %r13
+  popq %r12
+  popq %rbx
+  popq %rbp
+  ret
+  .cfi_endproc
+  .size sx_switch, .-sx_switch
+
+  .hidden sx_fiber_start
+  .globl sx_fiber_start
+  .type sx_fiber_start, @function
+sx_fiber_start:
+  .cfi_startproc
+  .cfi_undefined rip
+  xorl %ebp, %ebp
+  movq %r12, %rdi
+  call *%r13
+  ud2
+  .cfi_endproc
+  .size sx_fiber_start, .-sx_fiber_start
+)");
+
+extern "C" void sx_switch(void **save, void *load);
+extern "C" void sx_fiber_start();
+
+namespace sx {
+namespace {
+
+// Wider than the frame of any kernel ought to be: a frame that jumps over it would hit the next stack.
+constexpr size_t kGuard = 256u << 10;
+constexpr uint32_t kMxcsrDefault = 0x1f80;
+constexpr uint16_t kX87Default = 0x037f;
+
+struct Pool {
+  std::mutex mutex;
+  std::vector<Fiber *> free;
+};
+
+Pool &pool() {
+  static Pool *const instance = new Pool;
+  return *instance;
+}
+
+}  // namespace
+
+Fiber *fiber_take() {
+  {
+    std::lock_guard<std::mutex> guard(pool().mutex);
+    if (!pool().free.empty()) {
+      Fiber *fiber = pool().free.back();
+      pool().free.pop_back();
+      return fiber;
+    }
+  }
+  size_t size = config().fiber_stack + kGuard;
+  void *at = mmap(nullptr, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
+  if (at == MAP_FAILED) return nullptr;
+  uint8_t *base = static_cast<uint8_t *>(at);
+  if (mprotect(base + kGuard, size - kGuard, PROT_READ | PROT_WRITE) != 0) {
+    munmap(at, size);
+    return nullptr;
+  }
+  Fiber *fiber = new Fiber;
+  fiber->mapping = base;
+  fiber->mapping_size = size;
+  return fiber;
+}
+
+void fiber_give(Fiber *fiber) {
+  std::lock_guard<std::mutex> guard(pool().mutex);
+  pool().free.push_back(fiber);
+}
+
+void fiber_prepare(Fiber *fiber, void (*body)(Fiber *)) {
+  fiber->body = body;
+  // The frame that sx_switch pops: control words, r15, r14, r13 (body), r12 (fiber), rbx, rbp, return
+  // address.  After the return the stack is a multiple of 16, as before any call.
+  struct Frame {
+    uint32_t mxcsr;
+    uint16_t x87, pad;
+    void *r15, *r14, *r13, *r12, *rbx, *rbp, *rip;
+  };
+  uintptr_t top = reinterpret_cast<uintptr_t>(fiber->mapping + fiber->mapping_size) - 64;
+  Frame frame = {kMxcsrDefault, kX87Default, 0, nullptr, nullptr, reinterpret_cast<void *>(body), fiber,
+                 nullptr, nullptr, reinterpret_cast<void *>(&sx_fiber_start)};
+  fiber->sp = reinterpret_cast<void *>(top - sizeof frame);
+  memcpy(fiber->sp, &frame, sizeof frame);
+}
+
+void fiber_resume(Fiber *fiber) { sx_switch(&fiber->back, fiber->sp); }
+
+void fiber_suspend(Fiber *fiber) { sx_switch(&fiber->sp, fiber->back); }
+
+}  // namespace sx

@@ -1,0 +1,33 @@
+// Fibers: the stacks that waves run on, and the switch between them.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+namespace sx {
+
+// A stack with what is needed to go on.  While a fiber runs, `back` is where it came from.
+struct Fiber {
+  void *sp = nullptr;    // its registers, saved on its own stack
+  void *back = nullptr;  // the same of the thread that resumed it
+  void (*body)(Fiber *) = nullptr;
+  void *user = nullptr;
+  uint8_t *mapping = nullptr;
+  size_t mapping_size = 0;
+};
+
+// A fiber with a stack of config().fiber_stack bytes and a guard below, new or from the pool; nullptr
+// where memory is exhausted.  Its state is undefined until fiber_prepare.
+Fiber *fiber_take();
+// Puts a fiber back into the pool, whatever it was doing.
+void fiber_give(Fiber *fiber);
+
+// Makes the fiber begin `body` (which must never return) when it is next resumed, with the floating-point
+// control words at their defaults: rounding to nearest, denormals kept, exceptions masked.
+void fiber_prepare(Fiber *fiber, void (*body)(Fiber *));
+
+// Runs the fiber until it suspends itself.
+void fiber_resume(Fiber *fiber);
+// Called on the fiber: goes back to fiber_resume's caller.
+void fiber_suspend(Fiber *fiber);
+
+}  // namespace sx

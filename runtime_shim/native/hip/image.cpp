@@ -1,0 +1,142 @@
+#include "image.h"
+
+#include "blake2b.h"
+#include "files.h"
+#include "log.h"
+#include "service.h"
+#include "state.h"
+
+#include <cstddef>
+#include <cstring>
+#include <memory>
+#include <sys/mman.h>
+#include <unistd.h>
+
+namespace sx {
+namespace {
+
+static_assert(sizeof(SxWave) == 0x300 && offsetof(SxWave, exec) == 0x280 && offsetof(SxWave, rt) == 0x2b0);
+static_assert(sizeof(SxImageHeader) <= 4096);
+
+constexpr uint64_t kHeaderPage = 4096;
+
+bool host_runs(uint32_t isa) {
+  __builtin_cpu_init();
+  bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+  if (isa == 0) return avx2;
+  return isa == 1 && avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+         __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+}
+
+bool header_fits(const SxImageHeader &h, size_t file_size, const std::string &kernel, bool strict,
+                 std::string &why) {
+  if (h.magic != SX_IMAGE_MAGIC || h.version != SX_IMAGE_VERSION) why = "not an image of this version";
+  else if (h.code_offset != kHeaderPage || h.code_size == 0 || file_size < kHeaderPage ||
+           h.code_size > file_size - kHeaderPage || h.entry_offset >= h.code_size)
+    why = "its header does not fit its size";
+  else if ((h.flags & 1) != (strict ? 1u : 0u)) why = "made for the other strictness";
+  else if (!host_runs(h.isa)) why = "made for another processor";
+  // A long name is cut to the field's length.
+  else if (strncmp(h.kernel, kernel.c_str(), sizeof h.kernel - 1) != 0) why = "made for another kernel";
+  else return true;
+  return false;
+}
+
+// Maps the code for execution; copies it where the file system forbids that (noexec).
+void *map_code(const MappedFile &file, const SxImageHeader &header) {
+  size_t size = header.code_size;
+  void *at = mmap(nullptr, size, PROT_READ | PROT_EXEC, MAP_PRIVATE, file.fd(),
+                  static_cast<off_t>(header.code_offset));
+  if (at != MAP_FAILED) return at;
+  at = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (at == MAP_FAILED) return nullptr;
+  memcpy(at, file.data() + header.code_offset, size);
+  if (mprotect(at, size, PROT_READ | PROT_EXEC) == 0) return at;
+  munmap(at, size);
+  return nullptr;
+}
+
+bool open_image(const std::string &path, const std::string &kernel, bool strict, HostImage &image,
+                std::string &why) {
+  MappedFile file;
+  if (!file.open(path, why)) return false;
+  SxImageHeader header;
+  if (file.size() < sizeof header) {
+    why = path + ": too short for an image";
+    return false;
+  }
+  memcpy(&header, file.data(), sizeof header);
+  if (!header_fits(header, file.size(), kernel, strict, why)) {
+    why = path + ": " + why;
+    return false;
+  }
+  void *code = map_code(file, header);
+  if (!code) {
+    why = path + ": cannot be mapped for execution";
+    return false;
+  }
+  image.entry = reinterpret_cast<SxEntry>(static_cast<uint8_t *>(code) + header.entry_offset);
+  return true;
+}
+
+// Has the service compile the kernel; gives the path of the image, or an empty one with the error set.
+std::string compile(const CodeObject &code, const std::string &kernel, bool strict, HostImage &image) {
+  std::string file = write_temporary("object", code.bytes.data(), code.bytes.size());
+  if (file.empty()) {
+    log_line("SX0653: kernel %s: no temporary file can be written", kernel.c_str());
+    image.error = hipErrorOperatingSystem;
+    return "";
+  }
+  ServiceReply reply = service_call("{\"op\":\"compile\",\"code_object\":" + json::quote(file) +
+                                    ",\"kernel\":" + json::quote(kernel) +
+                                    ",\"strict\":" + (strict ? "true" : "false") + "}");
+  unlink(file.c_str());
+  if (!reply.answered) {
+    log_line("SX0651: kernel %s: no service to compile it: %s", kernel.c_str(), reply.error.c_str());
+    image.error = hipErrorOperatingSystem;
+    return "";
+  }
+  if (!reply.body["ok"].truthy()) {
+    log_line("%s: kernel %s: %s", reply.body["code"].text("SX0652").c_str(), kernel.c_str(),
+             reply.body["message"].text("the service could not compile it").c_str());
+    int64_t error = reply.body["cuda_error"].whole(hipErrorNotSupported);
+    image.error = error > 0 && error < 10000 ? static_cast<int>(error) : hipErrorNotSupported;
+    return "";
+  }
+  return reply.body["path"].text();
+}
+
+}  // namespace
+
+std::string image_key(const CodeObject &code, const std::string &kernel, bool strict) {
+  Blake2b hash(16);
+  hash.update(code.bytes.data(), code.bytes.size());
+  hash.update("\0", 1);
+  hash.update(kernel);
+  hash.update("\0", 1);
+  hash.update(std::string(strict ? "strict" : "plain"));
+  return hash.hex();
+}
+
+void load_image(const CodeObject &code, const KernelInfo &kernel, HostImage &image) {
+  bool strict = config().strict;
+  std::string why, tag = cache_tag(why);
+  if (tag.empty()) {
+    log_line("SX0651: kernel %s: no service to compile it: %s", kernel.name.c_str(), why.c_str());
+    image.error = hipErrorOperatingSystem;
+    return;
+  }
+  std::string cached = cache_dir() + "/host/" + tag + "/" + image_key(code, kernel.name, strict) + ".sxh";
+  if (access(cached.c_str(), R_OK) == 0) {
+    if (open_image(cached, kernel.name, strict, image, why)) return;
+    unlink(cached.c_str());  // a damaged image is made again, not trusted
+  }
+  std::string path = compile(code, kernel.name, strict, image);
+  if (path.empty() && image.error) return;
+  if (!open_image(path, kernel.name, strict, image, why)) {
+    log_line("SX0652: kernel %s: %s", kernel.name.c_str(), why.c_str());
+    image.error = hipErrorNotSupported;
+  }
+}
+
+}  // namespace sx

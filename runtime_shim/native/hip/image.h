@@ -1,0 +1,16 @@
+// Host code of kernels: from the cache, or made by the service.
+#pragma once
+#include "code_object.h"
+#include "module.h"
+
+namespace sx {
+
+// Name of the kernel's image in the cache: BLAKE2b-128, in hexadecimal, of the code object's bytes, a zero
+// byte, the kernel's name, a zero byte, and "strict" or "plain".
+std::string image_key(const CodeObject &code, const std::string &kernel, bool strict);
+
+// Finds or has made the image, checks it and maps it.  Never throws; the error is in `image`, and said once
+// on standard error.
+void load_image(const CodeObject &code, const KernelInfo &kernel, HostImage &image);
+
+}  // namespace sx

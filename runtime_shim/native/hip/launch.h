@@ -1,0 +1,55 @@
+// One launch of a kernel on the emulated device.
+#pragma once
+#include "abi.h"
+#include "module.h"
+
+#include <atomic>
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+namespace sx {
+
+// What stopped a launch: the first fault of any wave.
+struct FaultRecord {
+  uint32_t kind = 0, pc = 0, lane = 0;
+  uint64_t address = 0;
+  uint32_t group[3] = {0, 0, 0};
+  uint32_t wave = 0;
+};
+
+struct Launch {
+  std::shared_ptr<Module> module;  // kept until the launch has ended
+  const Function *function = nullptr;
+  SxEntry entry = nullptr;
+  uint32_t grid[3] = {1, 1, 1}, block[3] = {1, 1, 1};
+  uint32_t lds_size = 0;
+  uint64_t scratch_size = 0;  // bytes a lane
+  uint64_t kernarg = 0;       // address in the arena
+  size_t kernarg_slot = 0;
+  bool cooperative = false;
+  unsigned group_id_register[3] = {0, 0, 0};  // SGPR of each workgroup id, kNoRegister where not enabled
+  std::vector<SxWave> templates;              // a wave's initial state, without what differs by workgroup
+
+  // Scheduling; the executor's.
+  uint64_t total = 0;               // workgroups
+  uint64_t next = 0;                // the first not yet taken (under the executor's mutex)
+  std::atomic<uint64_t> pending{0}; // not yet ended
+  std::atomic<bool> aborted{false};
+  std::atomic<bool> spun{false};    // a wave has given way for want of progress
+  bool done = false;
+  std::condition_variable finished;
+  std::mutex fault_mutex;
+  FaultRecord fault;
+
+  unsigned waves() const { return static_cast<unsigned>(templates.size()); }
+};
+
+// Runs the launch to its end on the calling thread and on the workers.
+void execute(Launch &launch);
+
+// The HIP error of a fault, after one line on standard error about it.
+int report_fault(const Launch &launch);
+
+}  // namespace sx

@@ -1,0 +1,276 @@
+#include "memory.h"
+
+#include "log.h"
+#include "state.h"
+
+#include <algorithm>
+#include <atomic>
+#include <map>
+#include <mutex>
+#include <set>
+#include <shared_mutex>
+#include <sys/mman.h>
+#include <unistd.h>
+
+namespace sx {
+namespace {
+
+constexpr uint64_t kGranule = 512;             // cudaMalloc's spacing
+constexpr uint64_t kPage = 4096;
+constexpr uint64_t kLarge = 2u << 20;          // aligned to this, so that huge pages fit
+constexpr uint64_t kCommitStep = 16u << 20;
+constexpr uint64_t kReturnToSystem = 1u << 20; // smaller freed ranges keep their pages
+
+uint64_t round_up(uint64_t value, uint64_t to) { return (value + to - 1) / to * to; }
+
+// Lives as long as the process: worker threads may still run while static objects are destroyed.
+struct Arena {
+  std::shared_mutex mutex;
+  uint64_t base = 0, size = 0;
+  uint64_t committed = 0;  // bytes from base that are mapped readable and writable
+  uint64_t used = 0;       // bytes of device memory handed out
+  std::map<uint64_t, Allocation> live;
+  std::map<uint64_t, uint64_t> free_at;                  // base -> size
+  std::set<std::pair<uint64_t, uint64_t>> free_by_size;  // (size, base)
+  std::map<uint64_t, Allocation> registered;
+  std::atomic<uint64_t> generation{1};
+};
+
+Arena &arena() {
+  static Arena *const instance = new Arena;
+  return *instance;
+}
+
+void insert_free(Arena &a, uint64_t base, uint64_t size) {
+  if (!size) return;
+  a.free_at[base] = size;
+  a.free_by_size.insert({size, base});
+}
+
+void erase_free(Arena &a, std::map<uint64_t, uint64_t>::iterator at) {
+  a.free_by_size.erase({at->second, at->first});
+  a.free_at.erase(at);
+}
+
+// Puts a range back, joined with its free neighbours.
+void give_back(Arena &a, uint64_t base, uint64_t size) {
+  auto next = a.free_at.lower_bound(base);
+  if (next != a.free_at.end() && next->first == base + size) {
+    size += next->second;
+    erase_free(a, next++);
+  }
+  if (next != a.free_at.begin()) {
+    auto before = std::prev(next);
+    if (before->first + before->second == base) {
+      base = before->first;
+      size += before->second;
+      erase_free(a, before);
+    }
+  }
+  insert_free(a, base, size);
+}
+
+// Best fit; ties go to the lowest address, which keeps the window of kernels small.
+bool take(Arena &a, uint64_t span, uint64_t align, uint64_t &address) {
+  for (auto it = a.free_by_size.lower_bound({span, 0}); it != a.free_by_size.end(); ++it) {
+    uint64_t base = it->second, size = it->first, start = round_up(base, align);
+    if (start - base > size || size - (start - base) < span) continue;
+    erase_free(a, a.free_at.find(base));
+    insert_free(a, base, start - base);
+    insert_free(a, start + span, base + size - start - span);
+    address = start;
+    return true;
+  }
+  return false;
+}
+
+bool commit(Arena &a, uint64_t end) {
+  // One page more: an access that begins at the window's last byte may end behind it.
+  end = std::min(end + kPage, a.base + a.size);
+  if (end <= a.base + a.committed) return true;
+  uint64_t target = std::min(round_up(end - a.base, kCommitStep), a.size);
+  void *start = reinterpret_cast<void *>(a.base + a.committed);
+  if (mprotect(start, target - a.committed, PROT_READ | PROT_WRITE) != 0) return false;
+  a.committed = target;
+  return true;
+}
+
+bool counted(MemoryKind kind) { return kind == MemoryKind::Device || kind == MemoryKind::Managed; }
+
+const Allocation *find_in(const std::map<uint64_t, Allocation> &ranges, uint64_t address) {
+  auto it = ranges.upper_bound(address);
+  if (it == ranges.begin()) return nullptr;
+  const Allocation &found = std::prev(it)->second;
+  return address - found.base < found.size ? &found : nullptr;
+}
+
+void release(Arena &a, std::map<uint64_t, Allocation>::iterator it) {
+  Allocation gone = it->second;
+  a.live.erase(it);
+  if (counted(gone.kind)) a.used -= gone.span;
+  if (gone.span >= kReturnToSystem) {
+    uint64_t begin = round_up(gone.base, kPage), end = (gone.base + gone.span) & ~(kPage - 1);
+    if (end > begin) madvise(reinterpret_cast<void *>(begin), end - begin, MADV_DONTNEED);
+  }
+  give_back(a, gone.base, gone.span);
+  a.generation.fetch_add(1);
+}
+
+}  // namespace
+
+bool memory_start() {
+  Arena &a = arena();
+  // A limit on address space (ulimit -v) may leave room for less only.
+  for (uint64_t size = config().arena_size; size >= (64u << 20); size /= 2) {
+    void *at = mmap(nullptr, size + kLarge, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (at == MAP_FAILED) continue;
+    a.base = round_up(reinterpret_cast<uint64_t>(at), kLarge);
+    a.size = size & ~(kLarge - 1);
+    insert_free(a, a.base, a.size);
+    return true;
+  }
+  log_line("SX0601: no address space for device memory; raise the limit (ulimit -v)");
+  return false;
+}
+
+int memory_allocate(uint64_t size, MemoryKind kind, unsigned flags, uint64_t &address) {
+  Arena &a = arena();
+  if (size > a.size) return hipErrorOutOfMemory;
+  uint64_t span = round_up(size, kGranule);
+  uint64_t align = size >= kLarge ? kLarge : kind == MemoryKind::Module ? kPage : kGranule;
+  // A gap keeps a near overrun out of a large neighbour; strict mode wants one behind every allocation.
+  if (size >= (64u << 10) || config().strict) span = round_up(span + kPage, kGranule);
+  std::unique_lock<std::shared_mutex> guard(a.mutex);
+  if (counted(kind) && (span > config().device_memory || a.used > config().device_memory - span))
+    return hipErrorOutOfMemory;
+  if (!take(a, span, align, address)) return hipErrorOutOfMemory;
+  if (!commit(a, address + span)) {
+    give_back(a, address, span);
+    return hipErrorOutOfMemory;
+  }
+  if (size >= 2 * kLarge) madvise(reinterpret_cast<void *>(address), size & ~(kLarge - 1), MADV_HUGEPAGE);
+  if (counted(kind)) a.used += span;
+  Allocation &made = a.live[address];
+  made.base = address;
+  made.size = size;
+  made.span = span;
+  made.kind = kind;
+  made.flags = flags;
+  a.generation.fetch_add(1);
+  return 0;
+}
+
+bool memory_release(uint64_t address, unsigned kinds) {
+  Arena &a = arena();
+  std::unique_lock<std::shared_mutex> guard(a.mutex);
+  auto it = a.live.find(address);
+  if (it == a.live.end() || !(kinds >> static_cast<unsigned>(it->second.kind) & 1)) return false;
+  release(a, it);
+  return true;
+}
+
+void memory_reset() {
+  Arena &a = arena();
+  std::unique_lock<std::shared_mutex> guard(a.mutex);
+  for (auto it = a.live.begin(); it != a.live.end();) {
+    auto current = it++;
+    if (current->second.kind != MemoryKind::Internal) release(a, current);
+  }
+  a.registered.clear();
+}
+
+bool memory_find(uint64_t address, Allocation &out) {
+  Arena &a = arena();
+  std::shared_lock<std::shared_mutex> guard(a.mutex);
+  const Allocation *found = find_in(a.live, address);
+  if (found) out = *found;
+  return found;
+}
+
+bool memory_find_registered(uint64_t address, Allocation &out) {
+  Arena &a = arena();
+  std::shared_lock<std::shared_mutex> guard(a.mutex);
+  const Allocation *found = find_in(a.registered, address);
+  if (found) out = *found;
+  return found;
+}
+
+Place memory_place(const void *pointer, uint64_t size) {
+  Arena &a = arena();
+  uint64_t address = reinterpret_cast<uint64_t>(pointer);
+  std::shared_lock<std::shared_mutex> guard(a.mutex);
+  if (address - a.base < a.size) {
+    const Allocation *found = find_in(a.live, address);
+    return found && found->kind != MemoryKind::Internal && found->holds(address, size) ? Place::Arena
+                                                                                         : Place::Invalid;
+  }
+  const Allocation *found = find_in(a.registered, address);
+  return found && found->holds(address, size) ? Place::Registered : Place::Pageable;
+}
+
+int memory_register(uint64_t address, uint64_t size, unsigned flags) {
+  Arena &a = arena();
+  if (!address || !size || address + size < address) return hipErrorInvalidValue;
+  std::unique_lock<std::shared_mutex> guard(a.mutex);
+  if (address < a.base + a.size && address + size > a.base) {
+    return find_in(a.live, address) ? hipErrorHostMemoryAlreadyRegistered : hipErrorInvalidValue;
+  }
+  auto next = a.registered.lower_bound(address + size);
+  if (next != a.registered.begin()) {
+    const Allocation &before = std::prev(next)->second;
+    if (before.base + before.size > address) return hipErrorHostMemoryAlreadyRegistered;
+  }
+  // Kernels will trust the range, so it must be mapped: mincore fails where a page is not.
+  uint64_t first = address & ~(kPage - 1), pages = (address + size - first + kPage - 1) / kPage;
+  unsigned char residency[4096];
+  for (uint64_t done = 0; done < pages; done += sizeof residency) {
+    uint64_t part = std::min<uint64_t>(pages - done, sizeof residency);
+    if (mincore(reinterpret_cast<void *>(first + done * kPage), part * kPage, residency) != 0)
+      return hipErrorInvalidValue;
+  }
+  Allocation &made = a.registered[address];
+  made.base = address;
+  made.size = made.span = size;
+  made.kind = MemoryKind::Host;
+  made.flags = flags;
+  a.generation.fetch_add(1);
+  return 0;
+}
+
+int memory_unregister(uint64_t address) {
+  Arena &a = arena();
+  std::unique_lock<std::shared_mutex> guard(a.mutex);
+  if (!a.registered.erase(address)) return hipErrorHostMemoryNotRegistered;
+  a.generation.fetch_add(1);
+  return 0;
+}
+
+uint64_t memory_free_bytes() {
+  Arena &a = arena();
+  std::shared_lock<std::shared_mutex> guard(a.mutex);
+  return config().device_memory - a.used;
+}
+
+Window memory_window() {
+  if (config().strict) return {0, 0};
+  Arena &a = arena();
+  std::shared_lock<std::shared_mutex> guard(a.mutex);
+  if (a.live.empty()) return {a.base, 0};
+  const Allocation &last = a.live.rbegin()->second;
+  return {a.base, last.base + last.size - a.base};
+}
+
+uint64_t memory_generation() { return arena().generation.load(std::memory_order_acquire); }
+
+bool memory_range(uint64_t address, uint64_t &begin, uint64_t &end) {
+  Arena &a = arena();
+  std::shared_lock<std::shared_mutex> guard(a.mutex);
+  const Allocation *found = find_in(a.live, address);
+  if (!found) found = find_in(a.registered, address);
+  if (!found) return false;
+  begin = found->base;
+  end = found->base + found->size;
+  return true;
+}
+
+}  // namespace sx

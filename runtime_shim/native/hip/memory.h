@@ -1,0 +1,71 @@
+// Device memory: one reserved range of addresses, which are the host's own, and the host memory that
+// the application registered.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+namespace sx {
+
+enum class MemoryKind : uint8_t {
+  Device,
+  Host,      // hipHostMalloc
+  Managed,
+  Module,    // loaded segments of a code object
+  Internal,  // kernel arguments
+};
+
+struct Allocation {
+  uint64_t base = 0;
+  uint64_t size = 0;  // as asked for, bytes
+  uint64_t span = 0;  // taken from the arena, with its gap
+  MemoryKind kind = MemoryKind::Device;
+  unsigned flags = 0;
+
+  bool holds(uint64_t address, uint64_t bytes) const {
+    return address >= base && bytes <= size && address - base <= size - bytes;
+  }
+};
+
+// What a range of addresses is, for a copy.
+enum class Place {
+  Pageable,    // host memory that the device does not know
+  Registered,  // inside one registered host range
+  Arena,       // inside one live allocation
+  Invalid,     // in the arena, but not inside one live allocation
+};
+
+// Reserves the arena; false where not even the smallest fits into the address space.
+bool memory_start();
+
+// Takes `size` bytes (not 0) aligned to 512 or more from the arena: 0, or hipErrorOutOfMemory.
+int memory_allocate(uint64_t size, MemoryKind kind, unsigned flags, uint64_t &address);
+// Gives back the allocation that begins at `address`; false where there is none, or it is of a kind that is
+// not in `kinds` (bits 1 << kind).
+bool memory_release(uint64_t address, unsigned kinds);
+// The live allocation that holds `address`.
+bool memory_find(uint64_t address, Allocation &out);
+Place memory_place(const void *address, uint64_t size);
+
+// Frees everything that the application allocated (hipDeviceReset).
+void memory_reset();
+
+// Registered host ranges: HIP error codes.
+int memory_register(uint64_t address, uint64_t size, unsigned flags);
+int memory_unregister(uint64_t address);
+bool memory_find_registered(uint64_t address, Allocation &out);
+
+uint64_t memory_free_bytes();
+
+// The window that compiled code may access without asking: the arena up to its last live allocation.
+// Empty in strict mode, where every access asks.
+struct Window {
+  uint64_t base, size;
+};
+Window memory_window();
+
+// Changes whenever a range comes or goes.
+uint64_t memory_generation();
+// The mapped range (allocation or registered memory) around `address`, for the slow path of kernels.
+bool memory_range(uint64_t address, uint64_t &begin, uint64_t &end);
+
+}  // namespace sx

@@ -1,0 +1,48 @@
+// Loaded code objects and their kernels.
+#pragma once
+#include "abi.h"
+#include "code_object.h"
+#include "hip.h"
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+
+namespace sx {
+
+struct Module;
+
+// Host code of one kernel, mapped for execution as long as the process lives: it is shared by content.
+struct HostImage {
+  SxEntry entry = nullptr;
+  int error = 0;  // HIP error where there is no code; 0 with no entry: not asked for yet
+};
+
+struct Function {
+  Module *module = nullptr;
+  const KernelInfo *info = nullptr;
+  int max_dynamic_shared = 0;
+  int carveout = -1;
+  std::mutex mutex;  // of `image`
+  HostImage image;
+};
+
+struct Module {
+  std::unique_ptr<CodeObject> code;
+  uint64_t load_base = 0;  // where virtual address 0 of the code object is in the arena
+  uint64_t load_size = 0;
+  std::map<std::string, Function> functions;
+
+  ~Module();
+};
+
+// The module and function behind a handle; nullptr where it is none (any more).
+std::shared_ptr<Module> find_module(hipModule_t handle);
+std::shared_ptr<Module> find_function(hipFunction_t handle, Function *&function);
+void modules_reset();
+
+// Makes the kernel's host code ready: 0, or the HIP error why there is none (said on standard error once).
+int function_image(Function &function, SxEntry &entry);
+
+}  // namespace sx
