@@ -68,7 +68,7 @@ class Wave(IntEnum):
     FUEL = 0x2B8
     HOST = 0x2C0
     STRICT_SEED = 0x2C8
-    RESERVED = 0x2D0
+    CODE_BASE = 0x2D0
 
 
 WAVE_SIZE: Final = 0x300

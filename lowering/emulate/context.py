@@ -29,7 +29,6 @@ class Context:
     strict: bool
     mode: Mode
     pc: int = 0  # of the instruction, in bytes from the kernel's entry
-    next_pc: int = 0
     dpp_enable: Val | None = None  # the lanes that an instruction with DPP writes
 
     def error(self, inst: Inst, message: str, code: str = "SX0601") -> EmulatorError:

@@ -50,15 +50,16 @@ struct SxWave {
   uint32_t exec;           // 0x280 initial EXEC
   uint32_t lds_size;       // 0x284 bytes
   uint8_t *lds;            // 0x288
-  uint8_t *scratch;        // 0x290 byte `off` of lane l is at scratch + l * scratch_size + off
-  uint64_t scratch_size;   // 0x298 bytes a lane
+  uint8_t *scratch;        // 0x290 32 * scratch_size bytes; dword d of lane l is at (d * 32 + l) * 4
+  uint64_t scratch_size;   // 0x298 bytes a lane, a multiple of 4
   uint64_t arena_base;     // 0x2a0
   uint64_t arena_size;     // 0x2a8
   const SxRuntime *rt;     // 0x2b0
   int64_t fuel;            // 0x2b8 loop back edges left before yield
   void *host;              // 0x2c0 the library's own
   uint64_t strict_seed;    // 0x2c8 seeds the perturbation of approximate functions; 0: none
-  uint64_t reserved[6];    // 0x2d0
+  uint64_t code_base;      // 0x2d0 address that byte 0 of the kernel's code has for s_getpc (0 will do)
+  uint64_t reserved[5];    // 0x2d8
 };                         // 0x300
 
 struct SxImageHeader {

@@ -1,0 +1,23 @@
+"""What each RDNA3 instruction means: one row an opcode, read by every consumer.
+
+Memory, branches and what crosses lanes are not here: their meaning is an effect, not a value.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+from . import compare, float, integer, logic, scalar
+from .rows import Meaning, Mode, table
+
+_CATEGORIES = (integer, logic, compare, float, scalar)
+
+
+@cache
+def meanings() -> dict[str, Meaning]:
+    """Every row by LLVM's mnemonic without ``_e32``/``_e64``; v_dual ops have their own rows."""
+    rows = table(r for category in _CATEGORIES for r in category.rows())
+    return rows
+
+
+__all__ = ["Meaning", "Mode", "meanings"]

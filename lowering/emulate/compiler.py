@@ -1,0 +1,159 @@
+"""Compiles a kernel of gfx1100 machine code to a host image."""
+
+from __future__ import annotations
+
+import functools
+import threading
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import llvmlite.binding as llvm
+
+from sassxlate.errors import EmulatorError
+
+from . import flow as flows
+from .image import HostImage, frame_size, header, link
+from .wave import build
+
+Isa = Literal["avx512", "avx2"]
+_NEEDS_AVX512 = ("avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512cd")
+_NEEDS_AVX2 = ("avx2", "fma", "f16c", "bmi2", "lzcnt", "popcnt")
+_CPU = {"avx512": "x86-64-v4", "avx2": "x86-64-v3"}
+_ATTRIBUTES = {
+    "avx512": 'nounwind "prefer-vector-width"="512" "min-legal-vector-width"="512"',
+    "avx2": "nounwind",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class CompileOptions:
+    """How to compile.
+
+    ``isa`` None is the host's best.  ``align``: "natural" faults as CUDA does (8 bytes for b64,
+    16 for b128), "dword" wants 4 at most, as code compiled for AMD may rely on.  ``float_mode`` is
+    the kernel descriptor's FLOAT_MODE byte: rounding 3:0, denormals 7:4.
+    """
+
+    strict: bool = False
+    isa: Isa | None = None
+    opt: int = 1
+    align: Literal["natural", "dword"] = "natural"
+    float_mode: int = 0xF0
+    ieee: bool = False
+    dx10_clamp: bool = True
+
+
+@functools.cache
+def _initialize() -> None:
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+
+
+@functools.cache
+def host_isa() -> Isa:
+    """The best instruction set of this machine.
+
+    Raises:
+        EmulatorError: SX0605, the host has not even AVX2, FMA and F16C.
+    """
+    features = llvm.get_host_cpu_features()
+    if all(features.get(f) for f in _NEEDS_AVX512):
+        return "avx512"
+    if all(features.get(f) for f in _NEEDS_AVX2):
+        return "avx2"
+    raise EmulatorError("SX0605", "the emulated device needs a CPU with AVX2, FMA and F16C")
+
+
+_machines = threading.local()
+
+
+def target_machine(isa: Isa, opt: int) -> Any:
+    """This thread's target machine: they are costly to make and not to be shared."""
+    cache: dict[tuple[str, int], Any] | None = getattr(_machines, "cache", None)
+    if cache is None:
+        cache = _machines.cache = {}
+    key = isa, opt
+    if key not in cache:
+        _initialize()
+        target = llvm.Target.from_triple("x86_64-unknown-linux-gnu")
+        cache[key] = target.create_target_machine(
+            cpu=_CPU[isa], features="", opt=opt, reloc="pic", codemodel="small"
+        )
+    return cache[key]
+
+
+def _optimize(module: Any, machine: Any) -> None:
+    pto = llvm.create_pipeline_tuning_options(speed_level=1)
+    builder = llvm.create_pass_builder(machine, pto)
+    inline = llvm.create_new_module_pass_manager()
+    inline.add_always_inliner_pass()
+    inline.add_global_dead_code_eliminate_pass()
+    inline.run(module, builder)
+    passes = llvm.create_new_function_pass_manager()
+    passes.add_sroa_pass()
+    passes.add_instruction_combine_pass()
+    passes.add_simplify_cfg_pass()
+    passes.add_dead_code_elimination_pass()
+    for function in module.functions:
+        if not function.is_declaration:
+            passes.run(function, builder)
+
+
+def compile_kernel(
+    code: bytes, entry: int, options: CompileOptions | None = None, kernel: str = "kernel"
+) -> HostImage:
+    """The host image of the kernel that starts at byte ``entry`` of ``code``.
+
+    Raises:
+        EmulatorError: SX06xx, with the offset from the start of the code and the mnemonic.
+    """
+    options = options or CompileOptions()
+    isa = options.isa or host_isa()
+    clock = time.perf_counter
+    t0 = clock()
+    try:
+        flow = flows.discover(code, entry)
+        text, count = build(code, flow, options, isa, _ATTRIBUTES[isa])
+    except EmulatorError as e:
+        raise e.at(kernel=kernel) from e
+    t1 = clock()
+    machine = target_machine(isa, options.opt)
+    try:
+        module = llvm.parse_assembly(text)
+    except RuntimeError as e:
+        raise EmulatorError("SX0691", f"the compiler made bad LLVM IR: {e}").at(
+            kernel=kernel
+        ) from e
+    t2 = clock()
+    _optimize(module, machine)
+    t3 = clock()
+    obj = machine.emit_object(module)
+    t4 = clock()
+    blob, at = link(obj, "wave")
+    data = header(kernel, len(blob), at, strict=options.strict, avx512=isa == "avx512") + blob
+    seconds = {"ir": t1 - t0, "parse": t2 - t1, "optimize": t3 - t2, "codegen": t4 - t3}
+    seconds["link"] = clock() - t4
+    return HostImage(data, kernel, count, len(blob), at, frame_size(blob, at), seconds)
+
+
+def compile_code_object(
+    source: Path | str | bytes, kernel: str, options: CompileOptions | None = None
+) -> HostImage:
+    """The host image of a kernel of a gfx1100 code object, by path or content."""
+    from dataclasses import replace
+
+    from sassxlate.lowering.codeobject import read
+
+    data = source if isinstance(source, bytes) else Path(source).read_bytes()
+    obj = read(data)
+    k = obj.kernel(kernel)
+    options = options or CompileOptions()
+    options = replace(
+        options,
+        float_mode=k.descriptor.float_mode,
+        ieee=k.descriptor.ieee_mode,
+        dx10_clamp=k.descriptor.dx10_clamp,
+    )
+    return compile_kernel(obj.text, k.entry, options, kernel)

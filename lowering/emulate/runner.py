@@ -1,0 +1,270 @@
+"""Launches compiled kernels from Python, for tests and measurements.
+
+The waves are fibers of a small C++ helper, built with the system's compiler at its first use and
+kept in the temporary directory.  Everything runs in the calling thread.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import hashlib
+import mmap
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sassxlate.errors import EmulatorError, UsageError, Where
+
+from .abi import Fault
+from .compiler import CompileOptions, compile_kernel
+from .image import HostImage
+
+_SOURCE = Path(__file__).with_name("runner_host.cpp")
+
+
+class _Range(ctypes.Structure):
+    _fields_ = [("base", ctypes.c_uint64), ("size", ctypes.c_uint64)]
+
+
+class _Result(ctypes.Structure):
+    _fields_ = [
+        *((n, ctypes.c_uint32) for n in ("kind", "pc", "lane", "group", "wave", "pad")),
+        ("addr", ctypes.c_uint64),
+    ]
+
+
+class _Launch(ctypes.Structure):
+    _fields_ = [
+        ("entry", ctypes.c_void_p),
+        ("grid", ctypes.c_uint32 * 3),
+        ("block", ctypes.c_uint32 * 3),
+        ("wg_sgpr", ctypes.c_int32 * 3),
+        ("lds_size", ctypes.c_uint32),
+        *(
+            (n, ctypes.c_uint64)
+            for n in (
+                "scratch_size", "arena_base", "arena_size", "stack_size", "strict_seed",
+                "code_base",
+            )
+        ),
+        ("sgpr", ctypes.POINTER(ctypes.c_uint32)),
+        ("ranges", ctypes.POINTER(_Range)),
+        ("range_count", ctypes.c_uint64),
+        ("resident", ctypes.c_uint32),
+        ("fuel", ctypes.c_uint32),
+        ("result", _Result),
+    ]  # fmt: skip
+
+
+@functools.cache
+def _library() -> Any:
+    compiler = shutil.which("g++") or shutil.which("c++") or shutil.which("clang++")
+    if compiler is None:
+        raise UsageError("SX0801", "running kernels from Python needs a C++ compiler (g++)")
+    root = _SOURCE.resolve().parents[2]
+    header = root / "runtime_shim" / "native"
+    if not (header / "abi.h").exists():
+        header = root / "sassxlate" / "runtime_shim" / "native"
+    content = _SOURCE.read_bytes() + (header / "abi.h").read_bytes()
+    key = hashlib.sha256(content).hexdigest()[:16]
+    out = Path(tempfile.gettempdir()) / f"sassxlate-runner-{os.getuid()}-{key}.so"
+    if not out.exists():
+        with tempfile.TemporaryDirectory() as tmp:
+            made = Path(tmp) / "runner.so"
+            command = [compiler, "-O2", "-shared", "-fPIC", f"-I{header}", "-o", str(made)]
+            subprocess.run([*command, str(_SOURCE)], check=True, capture_output=True)
+            partial = out.with_suffix(f".{os.getpid()}")
+            shutil.copyfile(made, partial)
+            os.replace(partial, out)
+    library = ctypes.CDLL(str(out))
+    library.sx_run.argtypes = [ctypes.POINTER(_Launch)]
+    return library
+
+
+class Device:
+    """Device memory: one arena whose addresses are the host's; freed when collected."""
+
+    def __init__(self, size: int = 1 << 26) -> None:
+        self._map = mmap.mmap(-1, size)
+        self._view = (ctypes.c_char * size).from_buffer(self._map)
+        self.base = ctypes.addressof(self._view)
+        self.size = size
+        self._next = 256
+
+    def alloc(self, what: int | bytes, align: int = 256) -> int:
+        """The address of new memory: so many zero bytes, or a copy of these."""
+        size = what if isinstance(what, int) else len(what)
+        start = -(-self._next // align) * align
+        if start + size > self.size:
+            raise MemoryError(f"{size} bytes do not fit in the device's arena")
+        self._next = start + size
+        if not isinstance(what, int):
+            self.write(self.base + start, what)
+        return self.base + start
+
+    def write(self, address: int, data: bytes) -> None:
+        ctypes.memmove(address, data, len(data))
+
+    def read(self, address: int, size: int) -> bytes:
+        return ctypes.string_at(address, size)
+
+
+class LoadedImage:
+    """An image mapped readable and executable."""
+
+    def __init__(self, image: HostImage) -> None:
+        self.image = image
+        size = -(-len(image.code) // mmap.PAGESIZE) * mmap.PAGESIZE
+        prot = mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC
+        self._map = mmap.mmap(-1, size, prot=prot)
+        self._map.write(image.code)
+        self._view = (ctypes.c_char * size).from_buffer(self._map)
+        self.entry = ctypes.addressof(self._view) + image.entry
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """What a kernel descriptor says of a launch.
+
+    ``sgpr`` are initial user SGPRs by index, ``wg_sgpr`` where workgroup ids x, y and z go (None:
+    nowhere); ``kernarg_sgpr`` is the pair that holds the kernarg segment's address.
+    """
+
+    kernarg_sgpr: int | None = 0
+    wg_sgpr: tuple[int | None, int | None, int | None] = (None, None, None)
+    lds_size: int = 0
+    scratch_size: int = 0
+    sgpr: tuple[tuple[int, int], ...] = ()
+
+
+def _three(x: Sequence[int] | int) -> tuple[int, int, int]:
+    t = (x,) if isinstance(x, int) else tuple(x)
+    a, b, c = (*t, 1, 1, 1)[:3]
+    return a, b, c
+
+
+def run_image(
+    loaded: LoadedImage,
+    setup: Setup,
+    grid: Sequence[int] | int,
+    block: Sequence[int] | int,
+    kernarg: bytes,
+    device: Device,
+    *,
+    dynamic_lds: int = 0,
+    resident: bool = False,
+    fuel: int = 10000,
+    strict_seed: int = 0,
+    code_base: int = 0,
+) -> None:
+    """Runs a launch of `grid` workgroups to its end.
+
+    Raises:
+        EmulatorError: SX0610, a wave stopped; the message has the kind, workgroup, wave, lane and
+        address, and ``where.offset`` the instruction.
+    """
+    launch = _Launch()
+    launch.entry = loaded.entry
+    launch.grid, launch.block = (ctypes.c_uint32 * 3)(*_three(grid)), (ctypes.c_uint32 * 3)(*_three(block))
+    launch.wg_sgpr = (ctypes.c_int32 * 3)(*(-1 if i is None else i for i in setup.wg_sgpr))
+    launch.lds_size = setup.lds_size + dynamic_lds
+    launch.scratch_size = -(-setup.scratch_size // 4) * 4
+    launch.arena_base, launch.arena_size = device.base, device.size
+    launch.stack_size = -(-(loaded.image.stack + (1 << 16)) // 4096) * 4096
+    launch.strict_seed, launch.code_base = strict_seed, code_base
+    sgpr = (ctypes.c_uint32 * 128)()
+    for index, value in setup.sgpr:
+        sgpr[index] = value & 0xFFFFFFFF
+    if setup.kernarg_sgpr is not None:
+        address = device.alloc(kernarg or bytes(8))
+        sgpr[setup.kernarg_sgpr] = address & 0xFFFFFFFF
+        sgpr[setup.kernarg_sgpr + 1] = address >> 32
+    launch.sgpr = ctypes.cast(sgpr, ctypes.POINTER(ctypes.c_uint32))
+    launch.ranges, launch.range_count = None, 0
+    launch.resident, launch.fuel = resident, fuel
+    if _library().sx_run(ctypes.byref(launch)):
+        r = launch.result
+        kind = Fault(r.kind).name.lower()
+        raise EmulatorError(
+            "SX0610",
+            f"{kind} fault in workgroup {r.group}, wave {r.wave}, lane {r.lane}: {r.addr:#x}",
+            Where(kernel=loaded.image.kernel, offset=r.pc),
+        )
+
+
+def setup_of(descriptor: Any) -> Setup:
+    """The Setup that a kernel descriptor of `lowering.codeobject` asks for."""
+    at, kernarg = 0, None
+    for name, n in (
+        ("enable_dispatch_ptr", 2), ("enable_queue_ptr", 2), ("enable_kernarg_ptr", 2),
+        ("enable_dispatch_id", 2), ("enable_private_segment_size", 1),
+    ):  # fmt: skip
+        if getattr(descriptor, name, False):
+            if name == "enable_kernarg_ptr":
+                kernarg = at
+            at += n
+    at = descriptor.user_sgpr_count
+    wg: list[int | None] = []
+    for axis in "xyz":
+        on = getattr(descriptor, f"enable_workgroup_id_{axis}")
+        wg.append(at if on else None)
+        at += bool(on)
+    return Setup(
+        kernarg_sgpr=kernarg,
+        wg_sgpr=(wg[0], wg[1], wg[2]),
+        lds_size=descriptor.group_segment_size,
+        scratch_size=descriptor.private_segment_size,
+    )
+
+
+def run_code_object(
+    data: bytes,
+    kernel: str,
+    grid: Sequence[int] | int,
+    block: Sequence[int] | int,
+    kernarg: bytes,
+    device: Device,
+    options: CompileOptions | None = None,
+    **launch: Any,
+) -> None:
+    """Compiles a kernel of a gfx1100 code object (cached by content) and runs a launch of it.
+
+    Raises:
+        EmulatorError: SX06xx while compiling; SX0610, a wave stopped.
+    """
+    loaded, setup = _loaded(data, kernel, options or CompileOptions())
+    run_image(loaded, setup, grid, block, kernarg, device, **launch)
+
+
+@functools.lru_cache(maxsize=64)
+def _loaded(data: bytes, kernel: str, options: CompileOptions) -> tuple[LoadedImage, Setup]:
+    from sassxlate.lowering.codeobject import read
+
+    from .compiler import compile_code_object
+
+    setup = setup_of(read(data).kernel(kernel).descriptor)
+    return LoadedImage(compile_code_object(data, kernel, options)), setup
+
+
+def run_code(
+    code: bytes,
+    grid: Sequence[int] | int,
+    block: Sequence[int] | int,
+    kernarg: bytes,
+    device: Device,
+    setup: Setup | None = None,
+    options: CompileOptions | None = None,
+    **launch: Any,
+) -> None:
+    """As `run_code_object`, for bare machine code that starts at its first byte."""
+    loaded = LoadedImage(compile_kernel(code, 0, options))
+    run_image(loaded, setup or Setup(), grid, block, kernarg, device, **launch)
+
+
+__all__ = ["Device", "LoadedImage", "Setup", "run_code", "run_code_object", "run_image"]
