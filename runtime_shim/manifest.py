@@ -11,7 +11,7 @@ newline::
     global SECTION OFFSET SIZE NAME
     kernel KEY REGS SHARED LOCAL CONST THREADS BANK2 NAME   BANK2: its section's number, or -1
     param OFFSET SIZE                    of the kernel above, in order
-    nocode CUDA_ERROR CODE TEXT          nothing of this image can run here
+    nocode CUDA_ERROR LINE               nothing of this image can run here
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def no_code(fatbin: Fatbin) -> Manifest:
 
 def refuse(cuda_error: int, code: str, text: str) -> Manifest:
     """The manifest of an image that cannot be used at all."""
-    return Manifest(f"{MAGIC}\nnocode {cuda_error} {code} {' '.join(text.split())}\n")
+    return Manifest(f"{MAGIC}\nnocode {cuda_error} {code}: {' '.join(text.split())}\n")
 
 
 def write(key: str, cubin: Cubin) -> Manifest:

@@ -164,10 +164,8 @@ class Service:
         events = selectors.EVENT_WRITE if client.out else 0
         if not client.last:
             events |= selectors.EVENT_READ
-        try:
+        with contextlib.suppress(KeyError):
             self._selector.unregister(client.socket)
-        except KeyError:
-            pass
         if events:
             self._selector.register(client.socket, events, lambda ready: self._talk(client, ready))
         else:
@@ -269,7 +267,11 @@ class Service:
             job.waiting.append(reply)
             self._counts["merged"] += 1
             return
-        job = Job(request, [reply, lambda _answer: self._jobs.pop(key, None)])
+
+        def forget(_answer: Answer) -> None:
+            self._jobs.pop(key, None)
+
+        job = Job(request, [reply, forget])
         self._jobs[key] = job
         self._queue.append(job)
         self._dispatch()

@@ -161,7 +161,7 @@ class Work:
                 )
             made = manifest.write(key, cubin)
         except SassxlateError as error:
-            return manifest.refuse(manifest.CUDA_ERROR_INVALID_IMAGE, error.code, _line(error))
+            return manifest.refuse(manifest.CUDA_ERROR_INVALID_IMAGE, error.code, _place(error))
         self._write("module", f"{key}.cubin", payload)
         self._keep(key, cubin)
         return made
@@ -247,6 +247,11 @@ def failure(error: SassxlateError) -> Answer:
 
 def _line(error: SassxlateError) -> str:
     return " ".join(str(error).split())
+
+
+def _place(error: SassxlateError) -> str:
+    where = str(error.where)
+    return f"{where}: {error.message}" if where else error.message
 
 
 def _text(request: Request, key: str) -> str:

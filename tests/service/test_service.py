@@ -79,11 +79,11 @@ def test_faults_of_ours_are_answers_and_not_kept(start: Start, image: Path) -> N
 @pytest.mark.parametrize(
     ("content", "line"),
     [
-        (b"\x7fELFbad", "nocode 200 SX0102"),
-        (bytes.fromhex("50ed55ba") + b"x", "nocode 200 SX0101"),
-        (b"//\n.version 8.0\n.target sm_80\n", "nocode 209 SX0708"),
-        (b"rubbish", "nocode 200 SX0709"),
-        (b"", "nocode 200 SX0709"),
+        (b"\x7fELFbad", "nocode 200 SX0102: "),
+        (bytes.fromhex("50ed55ba") + b"x", "nocode 200 SX0101: "),
+        (b"//\n.version 8.0\n.target sm_80\n", "nocode 209 SX0708: "),
+        (b"rubbish", "nocode 200 SX0709: "),
+        (b"", "nocode 200 SX0709: "),
     ],
 )
 def test_bad_image_is_a_manifest(start: Start, image: Path, content: bytes, line: str) -> None:

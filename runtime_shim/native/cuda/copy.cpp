@@ -1,0 +1,215 @@
+// Copies and fills.  Addresses decide, not the name of the function: H2D from a device address is a copy
+// between devices, as on NVIDIA's driver.
+#include "driver.h"
+
+#include <cstring>
+
+using namespace sx;
+
+namespace sx {
+
+// Copies; waits for the end where `wait`, on the stream's own terms.
+CUresult copy(void *dst, const void *src, size_t size, hipMemcpyKind kind, CUstream stream, bool wait) {
+  if (!size) return CUDA_SUCCESS;
+  if (!dst || !src) return CUDA_ERROR_INVALID_VALUE;
+  hipStream_t s = to_hip(stream);
+  if (!wait) return from_hip(hip().hipMemcpyAsync(dst, src, size, kind, s));
+  if (!s) return from_hip(hip().hipMemcpy(dst, src, size, kind));
+  if (hip().hipMemcpyWithStream) return from_hip(hip().hipMemcpyWithStream(dst, src, size, kind, s));
+  CUresult result = from_hip(hip().hipMemcpyAsync(dst, src, size, kind, s));
+  return result == CUDA_SUCCESS ? from_hip(hip().hipStreamSynchronize(s)) : result;
+}
+
+CUresult finish(CUresult result, CUstream stream, bool wait) {
+  return result == CUDA_SUCCESS && wait ? from_hip(hip().hipStreamSynchronize(to_hip(stream))) : result;
+}
+
+namespace {
+
+struct Side {
+  char *base = nullptr;
+  size_t pitch = 0, height = 0;
+};
+
+bool side_of(unsigned type, const void *host, CUdeviceptr device, size_t pitch, size_t width, Side &side) {
+  switch (type) {
+    case CU_MEMORYTYPE_HOST: side.base = static_cast<char *>(const_cast<void *>(host)); break;
+    case CU_MEMORYTYPE_DEVICE:
+    case CU_MEMORYTYPE_UNIFIED: side.base = static_cast<char *>(to_pointer(device)); break;
+    default: return false;
+  }
+  side.pitch = pitch ? pitch : width;
+  return true;
+}
+
+CUresult copy_rows(char *dst, size_t dst_pitch, const char *src, size_t src_pitch, size_t width, size_t height,
+                   CUstream stream) {
+  if (dst_pitch == width && src_pitch == width)
+    return from_hip(hip().hipMemcpyAsync(dst, src, width * height, hipMemcpyDefault, to_hip(stream)));
+  return SX_HIP(hipMemcpy2DAsync, dst, dst_pitch, src, src_pitch, width, height, hipMemcpyDefault, to_hip(stream));
+}
+
+}  // namespace
+
+CUresult copy_3d(const CUDA_MEMCPY3D *p, CUstream stream, bool wait) {
+  if (!p) return CUDA_ERROR_INVALID_VALUE;
+  if (p->srcMemoryType == CU_MEMORYTYPE_ARRAY || p->dstMemoryType == CU_MEMORYTYPE_ARRAY)
+    return CUDA_ERROR_NOT_SUPPORTED;
+  if (!p->WidthInBytes || !p->Height || !p->Depth) return CUDA_SUCCESS;
+  Side src, dst;
+  if (!side_of(p->srcMemoryType, p->srcHost, p->srcDevice, p->srcPitch, p->WidthInBytes, src) ||
+      !side_of(p->dstMemoryType, p->dstHost, p->dstDevice, p->dstPitch, p->WidthInBytes, dst) || !src.base ||
+      !dst.base || p->srcXInBytes + p->WidthInBytes > src.pitch || p->dstXInBytes + p->WidthInBytes > dst.pitch)
+    return CUDA_ERROR_INVALID_VALUE;
+  src.height = p->srcHeight ? p->srcHeight : p->Height;
+  dst.height = p->dstHeight ? p->dstHeight : p->Height;
+  for (size_t z = 0; z < p->Depth; ++z) {
+    const char *from = src.base + ((p->srcZ + z) * src.height + p->srcY) * src.pitch + p->srcXInBytes;
+    char *to = dst.base + ((p->dstZ + z) * dst.height + p->dstY) * dst.pitch + p->dstXInBytes;
+    CUresult result = copy_rows(to, dst.pitch, from, src.pitch, p->WidthInBytes, p->Height, stream);
+    if (result != CUDA_SUCCESS) return result;
+  }
+  return finish(CUDA_SUCCESS, stream, wait);
+}
+
+CUresult copy_2d(const CUDA_MEMCPY2D *p, CUstream stream, bool wait) {
+  if (!p) return CUDA_ERROR_INVALID_VALUE;
+  CUDA_MEMCPY3D full = {};
+  full.srcXInBytes = p->srcXInBytes;
+  full.srcY = p->srcY;
+  full.srcMemoryType = p->srcMemoryType;
+  full.srcHost = p->srcHost;
+  full.srcDevice = p->srcDevice;
+  full.srcPitch = p->srcPitch;
+  full.dstXInBytes = p->dstXInBytes;
+  full.dstY = p->dstY;
+  full.dstMemoryType = p->dstMemoryType;
+  full.dstHost = p->dstHost;
+  full.dstDevice = p->dstDevice;
+  full.dstPitch = p->dstPitch;
+  full.WidthInBytes = p->WidthInBytes;
+  full.Height = p->Height;
+  full.Depth = 1;
+  return copy_3d(&full, stream, wait);
+}
+
+// Fills `height` rows of `width` elements of 1, 2 or 4 bytes.
+CUresult fill(CUdeviceptr dst, size_t pitch, unsigned value, unsigned element, size_t width, size_t height,
+              CUstream stream, bool wait) {
+  if (!width || !height) return CUDA_SUCCESS;
+  if (!dst || dst % element) return CUDA_ERROR_INVALID_VALUE;
+  hipStream_t s = to_hip(stream);
+  CUresult result = CUDA_SUCCESS;
+  if (element == 1 && height > 1 && hip().hipMemset2DAsync) {
+    result = from_hip(hip().hipMemset2DAsync(to_pointer(dst), pitch, static_cast<int>(value), width, height, s));
+    return finish(result, stream, wait);
+  }
+  for (size_t row = 0; row < height && result == CUDA_SUCCESS; ++row) {
+    void *to = to_pointer(dst + row * pitch);
+    if (element == 1) result = SX_HIP(hipMemsetAsync, to, static_cast<int>(value), width, s);
+    else if (element == 2) result = SX_HIP(hipMemsetD16Async, to, static_cast<unsigned short>(value), width, s);
+    else result = SX_HIP(hipMemsetD32Async, to, static_cast<int>(value), width, s);
+  }
+  return finish(result, stream, wait);
+}
+
+}  // namespace sx
+
+// Each copy in four forms: on the legacy or the per-thread default stream (`_ptds`), or on a stream given
+// (`_ptsz`: where 0 means the thread's own).
+#define SX_COPY(base, suffix, dst_type, src_type, dst, src, kind)                                              \
+  SX_API base##suffix(dst_type d, src_type s, size_t n) {                                                      \
+    return enter<Need::Context>(__func__, [&] { return copy(dst, src, n, kind, nullptr, true); });             \
+  }                                                                                                            \
+  SX_API base##suffix##_ptds(dst_type d, src_type s, size_t n) {                                               \
+    return enter<Need::Context>(__func__, [&] { return copy(dst, src, n, kind, CU_STREAM_PER_THREAD, true); }); \
+  }                                                                                                            \
+  SX_API base##Async##suffix(dst_type d, src_type s, size_t n, CUstream stream) {                              \
+    return enter<Need::Context>(__func__, [&] { return copy(dst, src, n, kind, stream, false); });             \
+  }                                                                                                            \
+  SX_API base##Async##suffix##_ptsz(dst_type d, src_type s, size_t n, CUstream stream) {                       \
+    return base##Async##suffix(d, s, n, stream ? stream : CU_STREAM_PER_THREAD);                               \
+  }
+
+SX_COPY(cuMemcpy, , CUdeviceptr, CUdeviceptr, to_pointer(d), to_pointer(s), hipMemcpyDefault)
+SX_COPY(cuMemcpyHtoD, _v2, CUdeviceptr, const void *, to_pointer(d), s, hipMemcpyHostToDevice)
+SX_COPY(cuMemcpyDtoH, _v2, void *, CUdeviceptr, d, to_pointer(s), hipMemcpyDeviceToHost)
+SX_COPY(cuMemcpyDtoD, _v2, CUdeviceptr, CUdeviceptr, to_pointer(d), to_pointer(s), hipMemcpyDeviceToDevice)
+
+#define SX_COPY_PARAMS(name, type, function)                                                                  \
+  SX_API name##_v2(const type *p) {                                                                            \
+    return enter<Need::Context>(__func__, [&] { return function(p, nullptr, true); });                         \
+  }                                                                                                            \
+  SX_API name##_v2_ptds(const type *p) {                                                                       \
+    return enter<Need::Context>(__func__, [&] { return function(p, CU_STREAM_PER_THREAD, true); });            \
+  }
+
+#define SX_COPY_PARAMS_ASYNC(name, type, function)                                                            \
+  SX_API name##_v2(const type *p, CUstream stream) {                                                           \
+    return enter<Need::Context>(__func__, [&] { return function(p, stream, false); });                         \
+  }                                                                                                            \
+  SX_API name##_v2_ptsz(const type *p, CUstream stream) {                                                      \
+    return name##_v2(p, stream ? stream : CU_STREAM_PER_THREAD);                                               \
+  }
+
+SX_COPY_PARAMS(cuMemcpy2D, CUDA_MEMCPY2D, copy_2d)
+SX_COPY_PARAMS(cuMemcpy2DUnaligned, CUDA_MEMCPY2D, copy_2d)
+SX_COPY_PARAMS(cuMemcpy3D, CUDA_MEMCPY3D, copy_3d)
+SX_COPY_PARAMS_ASYNC(cuMemcpy2DAsync, CUDA_MEMCPY2D, copy_2d)
+SX_COPY_PARAMS_ASYNC(cuMemcpy3DAsync, CUDA_MEMCPY3D, copy_3d)
+
+SX_API cuMemcpyPeer(CUdeviceptr d, CUcontext, CUdeviceptr s, CUcontext, size_t n) {
+  return enter<Need::Context>(__func__, [&] {
+    return copy(to_pointer(d), to_pointer(s), n, hipMemcpyDefault, nullptr, true);
+  });
+}
+
+SX_API cuMemcpyPeerAsync(CUdeviceptr d, CUcontext, CUdeviceptr s, CUcontext, size_t n, CUstream stream) {
+  return enter<Need::Context>(__func__, [&] {
+    return copy(to_pointer(d), to_pointer(s), n, hipMemcpyDefault, stream, false);
+  });
+}
+
+#define SX_FILL(bits, type)                                                                                   \
+  SX_API cuMemsetD##bits##_v2(CUdeviceptr d, type value, size_t n) {                                           \
+    return enter<Need::Context>(__func__, [&] { return fill(d, 0, value, bits / 8, n, 1, nullptr, true); });   \
+  }                                                                                                            \
+  SX_API cuMemsetD##bits##_v2_ptds(CUdeviceptr d, type value, size_t n) {                                      \
+    return enter<Need::Context>(__func__,                                                                      \
+                                [&] { return fill(d, 0, value, bits / 8, n, 1, CU_STREAM_PER_THREAD, true); }); \
+  }                                                                                                            \
+  SX_API cuMemsetD##bits##Async(CUdeviceptr d, type value, size_t n, CUstream stream) {                        \
+    return enter<Need::Context>(__func__, [&] { return fill(d, 0, value, bits / 8, n, 1, stream, false); });   \
+  }                                                                                                            \
+  SX_API cuMemsetD##bits##Async_ptsz(CUdeviceptr d, type value, size_t n, CUstream stream) {                   \
+    return cuMemsetD##bits##Async(d, value, n, stream ? stream : CU_STREAM_PER_THREAD);                        \
+  }                                                                                                            \
+  SX_API cuMemsetD2D##bits##_v2(CUdeviceptr d, size_t pitch, type value, size_t width, size_t height) {        \
+    return enter<Need::Context>(__func__,                                                                      \
+                                [&] { return fill(d, pitch, value, bits / 8, width, height, nullptr, true); }); \
+  }                                                                                                            \
+  SX_API cuMemsetD2D##bits##_v2_ptds(CUdeviceptr d, size_t pitch, type value, size_t width, size_t height) {   \
+    return enter<Need::Context>(__func__, [&] {                                                                \
+      return fill(d, pitch, value, bits / 8, width, height, CU_STREAM_PER_THREAD, true);                       \
+    });                                                                                                        \
+  }                                                                                                            \
+  SX_API cuMemsetD2D##bits##Async(CUdeviceptr d, size_t pitch, type value, size_t width, size_t height,        \
+                                  CUstream stream) {                                                           \
+    return enter<Need::Context>(__func__,                                                                      \
+                                [&] { return fill(d, pitch, value, bits / 8, width, height, stream, false); }); \
+  }                                                                                                            \
+  SX_API cuMemsetD2D##bits##Async_ptsz(CUdeviceptr d, size_t pitch, type value, size_t width, size_t height,   \
+                                       CUstream stream) {                                                      \
+    return cuMemsetD2D##bits##Async(d, pitch, value, width, height, stream ? stream : CU_STREAM_PER_THREAD);   \
+  }
+
+SX_FILL(8, unsigned char)
+SX_FILL(16, unsigned short)
+SX_FILL(32, unsigned)
+
+SX_API cuMemcpyPeer_ptds(CUdeviceptr d, CUcontext, CUdeviceptr s, CUcontext, size_t n) {
+  return cuMemcpy_ptds(d, s, n);
+}
+SX_API cuMemcpyPeerAsync_ptsz(CUdeviceptr d, CUcontext, CUdeviceptr s, CUcontext, size_t n, CUstream stream) {
+  return cuMemcpyAsync_ptsz(d, s, n, stream);
+}

@@ -1,0 +1,121 @@
+// The driver's state, and what every entry point does before and after its work.
+#pragma once
+#include "cuda_abi.h"
+#include "hip_api.h"
+
+#include <atomic>
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <new>
+#include <string>
+#include <vector>
+
+#define SX_API extern "C" __attribute__((visibility("default"))) CUresult
+
+namespace sx {
+
+struct Device;
+
+// A context.  All contexts of a device share its memory and streams: HIP has one context a device.
+struct Context {
+  Device *device = nullptr;
+  bool primary = false;
+  bool alive = false;  // a primary context: retained; another: not destroyed
+  int retained = 0;
+  unsigned flags = 0;
+  int cache_config = 0;
+  uint64_t id = 0;
+  size_t limits[CU_LIMIT_COUNT];
+
+  Context();
+  CUcontext handle() { return reinterpret_cast<CUcontext>(this); }
+};
+
+struct MemoryPool;
+
+struct Device {
+  int ordinal = 0;
+  int hip = 0;  // HIP's number of it
+  std::string name;
+  std::string bus_id;
+  size_t memory = 0;
+  int multiprocessors = 1;
+  Context primary;
+  std::atomic<CUresult> sticky{CUDA_SUCCESS};  // an error that only the end of the process clears
+  std::unique_ptr<MemoryPool> default_pool;
+  MemoryPool *pool = nullptr;  // the current one
+
+  Device();
+  ~Device();
+};
+
+struct Driver {
+  Hip hip;
+  std::vector<std::unique_ptr<Device>> devices;
+  int capability = 90;  // advertised: 90 is 9.0
+};
+
+// What an entry point needs before it can work.
+enum class Need { Nothing, Init, Context };
+
+// The state; valid once cuInit has succeeded.
+Driver &driver();
+inline Hip &hip() { return driver().hip; }
+int capability();
+
+// Initialises once; later calls give the same answer.
+CUresult initialise();
+
+// CUDA_SUCCESS if the caller may go on; binds the calling thread to its context's device.
+CUresult admit(Need need);
+
+// Records errors that stay, and writes the trace.
+CUresult leave(const char *name, CUresult result);
+
+// The calling thread's contexts; the last one is current.
+std::vector<Context *> &context_stack();
+Context *current_context();
+inline Device &current_device() { return *current_context()->device; }
+// The context behind a handle, or null.
+Context *find_context(CUcontext handle);
+Device *find_device(CUdevice device);
+
+// HIP's answer as a CUDA driver error.
+CUresult from_hip(hipError_t error);
+
+// One line to the run's report (SASSXLATE_REPORT), fields separated by tabs.
+void report(const std::vector<std::string> &fields);
+
+// True where the process has forked since initialisation, or its exit handlers run.
+bool is_over(CUresult &why);
+
+// The body of an entry point: `body` returns a CUresult and may throw.
+template <Need need, typename Body>
+CUresult enter(const char *name, Body body) {
+  CUresult result = admit(need);
+  if (result == CUDA_SUCCESS) {
+    try {
+      result = body();
+    } catch (const std::bad_alloc &) {
+      result = CUDA_ERROR_OUT_OF_MEMORY;
+    } catch (...) {
+      result = CUDA_ERROR_UNKNOWN;
+    }
+  }
+  return leave(name, result);
+}
+
+// HIP's stream of a CUDA one: the legacy stream is HIP's null stream.
+inline hipStream_t to_hip(CUstream stream) {
+  return stream == CU_STREAM_LEGACY ? nullptr : reinterpret_cast<hipStream_t>(stream);
+}
+inline hipEvent_t to_hip(CUevent event) { return reinterpret_cast<hipEvent_t>(event); }
+inline void *to_pointer(CUdeviceptr address) { return reinterpret_cast<void *>(address); }
+
+// Calls a HIP function that may be missing.
+#define SX_HIP(name, ...) \
+  (::sx::hip().name ? ::sx::from_hip(::sx::hip().name(__VA_ARGS__)) : CUDA_ERROR_NOT_SUPPORTED)
+
+}  // namespace sx

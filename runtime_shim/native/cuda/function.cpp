@@ -1,0 +1,191 @@
+// What a kernel is and how many of its blocks fit: attributes and occupancy, in the profile's own terms.
+#include "module.h"
+
+#include <algorithm>
+
+using namespace sx;
+
+namespace {
+
+constexpr int kSharedPerBlock = 64512;          // opt-in limit, static and dynamic together
+constexpr int kSharedPerMultiprocessor = 65536;
+constexpr int kReservedShared = 1024;           // of each block, since sm_80
+constexpr int kRegisters = 65536;
+constexpr int kThreadsPerMultiprocessor = 2048;
+constexpr int kBlocksPerMultiprocessor = 32;
+
+CUresult kernel_of(const void *handle, Kernel *&kernel) {
+  kernel = find_kernel(handle);
+  return kernel ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+}
+
+// Attributes are a use of the kernel: one that cannot be translated says so here already.
+CUresult get_attribute(int *value, int id, Kernel &kernel, Device &device) {
+  if (!value) return CUDA_ERROR_INVALID_VALUE;
+  hipFunction_t function;
+  CUresult result = kernel.load(device, function);
+  if (result != CUDA_SUCCESS) return result;
+  const KernelInfo &info = *kernel.info;
+  switch (id) {
+    case CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK:
+      *value = std::min(info.threads, static_cast<int>(kernel.launch.max_threads));
+      break;
+    case CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES: *value = info.shared; break;
+    case CU_FUNC_ATTRIBUTE_CONST_SIZE_BYTES: *value = 0; break;
+    case CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES: *value = info.local; break;
+    case CU_FUNC_ATTRIBUTE_NUM_REGS: *value = info.registers; break;
+    case CU_FUNC_ATTRIBUTE_PTX_VERSION:
+    case CU_FUNC_ATTRIBUTE_BINARY_VERSION: *value = kernel.owner->arch(); break;
+    case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES: *value = kernel.max_dynamic_shared; break;
+    case CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT: *value = kernel.carveout; break;
+    default:
+      if (id < 0 || id >= CU_FUNC_ATTRIBUTE_MAX) return CUDA_ERROR_INVALID_VALUE;
+      *value = 0;  // cache modes and clusters: none
+  }
+  return CUDA_SUCCESS;
+}
+
+CUresult set_attribute(int id, int value, Kernel &kernel) {
+  switch (id) {
+    case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES:
+      if (value < 0 || value > kSharedPerBlock - kernel.info->shared) return CUDA_ERROR_INVALID_VALUE;
+      kernel.max_dynamic_shared = value;
+      return CUDA_SUCCESS;
+    case CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
+      if (value < -1 || value > 100) return CUDA_ERROR_INVALID_VALUE;
+      kernel.carveout = value;
+      return CUDA_SUCCESS;
+    case CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED:
+    case CU_FUNC_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE:
+      return CUDA_SUCCESS;
+    default: return CUDA_ERROR_INVALID_VALUE;
+  }
+}
+
+int active_blocks(const Kernel &kernel, int threads, size_t dynamic) {
+  const KernelInfo &info = *kernel.info;
+  if (threads > info.threads || dynamic > static_cast<size_t>(kernel.max_dynamic_shared)) return 0;
+  int warps = (threads + 31) / 32;
+  int registers = std::max(1, (info.registers + 7) / 8 * 8) * 32 * warps;
+  int shared = (info.shared + static_cast<int>(dynamic) + kReservedShared + 127) / 128 * 128;
+  return std::min({kBlocksPerMultiprocessor, kThreadsPerMultiprocessor / 32 / warps, kRegisters / registers,
+                   kSharedPerMultiprocessor / shared});
+}
+
+CUresult occupancy(const char *name, int *blocks, const void *handle, int threads, size_t dynamic) {
+  return enter<Need::Context>(name, [&]() -> CUresult {
+    Kernel *kernel;
+    CUresult result = kernel_of(handle, kernel);
+    if (result != CUDA_SUCCESS) return result;
+    if (!blocks || threads <= 0) return CUDA_ERROR_INVALID_VALUE;
+    hipFunction_t function;
+    result = kernel->load(current_device(), function);
+    if (result != CUDA_SUCCESS) return result;
+    *blocks = active_blocks(*kernel, threads, dynamic);
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult potential(const char *name, int *grid, int *block, const void *handle, CUoccupancyB2DSize shared_of,
+                   size_t dynamic, int limit) {
+  return enter<Need::Context>(name, [&]() -> CUresult {
+    Kernel *kernel;
+    CUresult result = kernel_of(handle, kernel);
+    if (result != CUDA_SUCCESS) return result;
+    if (!grid || !block) return CUDA_ERROR_INVALID_VALUE;
+    hipFunction_t function;
+    result = kernel->load(current_device(), function);
+    if (result != CUDA_SUCCESS) return result;
+    int top = limit > 0 ? std::min(limit, kernel->info->threads) : kernel->info->threads;
+    int best = 0, best_blocks = 0;
+    for (int size = (top + 31) / 32 * 32; size > 0; size -= 32) {
+      int threads = std::min(size, top);
+      int blocks = active_blocks(*kernel, threads, shared_of ? shared_of(threads) : dynamic);
+      // The largest block among those that fill a multiprocessor best.
+      if (blocks * threads <= best * best_blocks) continue;
+      best = threads;
+      best_blocks = blocks;
+    }
+    *block = best;
+    *grid = best_blocks * current_device().multiprocessors;
+    return CUDA_SUCCESS;
+  });
+}
+
+}  // namespace
+
+SX_API cuFuncGetAttribute(int *value, int id, CUfunction handle) {
+  return enter<Need::Context>(__func__, [&]() -> CUresult {
+    Kernel *kernel;
+    CUresult result = kernel_of(handle, kernel);
+    return result == CUDA_SUCCESS ? get_attribute(value, id, *kernel, current_device()) : result;
+  });
+}
+
+SX_API cuFuncSetAttribute(CUfunction handle, int id, int value) {
+  return enter<Need::Context>(__func__, [&]() -> CUresult {
+    Kernel *kernel;
+    CUresult result = kernel_of(handle, kernel);
+    return result == CUDA_SUCCESS ? set_attribute(id, value, *kernel) : result;
+  });
+}
+
+SX_API cuKernelGetAttribute(int *value, int id, CUkernel handle, CUdevice ordinal) {
+  return enter<Need::Init>(__func__, [&]() -> CUresult {
+    Kernel *kernel;
+    CUresult result = kernel_of(handle, kernel);
+    if (result != CUDA_SUCCESS) return result;
+    Device *device = find_device(ordinal);
+    return device ? get_attribute(value, id, *kernel, *device) : CUDA_ERROR_INVALID_DEVICE;
+  });
+}
+
+SX_API cuKernelSetAttribute(int id, int value, CUkernel handle, CUdevice ordinal) {
+  return enter<Need::Init>(__func__, [&]() -> CUresult {
+    Kernel *kernel;
+    CUresult result = kernel_of(handle, kernel);
+    if (result != CUDA_SUCCESS) return result;
+    return find_device(ordinal) ? set_attribute(id, value, *kernel) : CUDA_ERROR_INVALID_DEVICE;
+  });
+}
+
+static CUresult ignore_config(const char *name, const void *handle) {
+  return enter<Need::Init>(name, [&]() -> CUresult {
+    Kernel *kernel;
+    return kernel_of(handle, kernel);
+  });
+}
+
+SX_API cuFuncSetCacheConfig(CUfunction function, int) { return ignore_config(__func__, function); }
+SX_API cuKernelSetCacheConfig(CUkernel kernel, int, CUdevice) { return ignore_config(__func__, kernel); }
+SX_API cuFuncSetSharedMemConfig(CUfunction function, int) { return ignore_config(__func__, function); }
+
+SX_API cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, CUfunction function, int threads, size_t dynamic) {
+  return occupancy(__func__, blocks, function, threads, dynamic);
+}
+SX_API cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *blocks, CUfunction function, int threads,
+                                                            size_t dynamic, unsigned flags) {
+  if (flags > 1) return CUDA_ERROR_INVALID_VALUE;
+  return occupancy(__func__, blocks, function, threads, dynamic);
+}
+
+SX_API cuOccupancyMaxPotentialBlockSize(int *grid, int *block, CUfunction function, CUoccupancyB2DSize shared_of,
+                                        size_t dynamic, int limit) {
+  return potential(__func__, grid, block, function, shared_of, dynamic, limit);
+}
+SX_API cuOccupancyMaxPotentialBlockSizeWithFlags(int *grid, int *block, CUfunction function,
+                                                 CUoccupancyB2DSize shared_of, size_t dynamic, int limit, unsigned) {
+  return potential(__func__, grid, block, function, shared_of, dynamic, limit);
+}
+
+SX_API cuOccupancyAvailableDynamicSMemPerBlock(size_t *bytes, CUfunction handle, int blocks, int threads) {
+  return enter<Need::Context>(__func__, [&]() -> CUresult {
+    Kernel *kernel;
+    CUresult result = kernel_of(handle, kernel);
+    if (result != CUDA_SUCCESS) return result;
+    if (!bytes || blocks <= 0 || threads <= 0) return CUDA_ERROR_INVALID_VALUE;
+    int each = std::min(kSharedPerMultiprocessor / blocks / 128 * 128 - kReservedShared, kSharedPerBlock);
+    *bytes = static_cast<size_t>(std::max(0, each - kernel->info->shared));
+    return CUDA_SUCCESS;
+  });
+}

@@ -1,0 +1,228 @@
+// Launches: parameters become the image of constant bank 0, which HIP takes as one argument.
+#include "module.h"
+#include "log.h"
+
+#include <cstring>
+
+namespace sx {
+namespace {
+
+constexpr uint64_t kSharedWindow = 0x0001000000000000ull;  // SX_SHARED_APERTURE_HI in the high word
+constexpr unsigned kMaxBlock[3] = {1024, 1024, 64};
+constexpr unsigned kMaxGrid[3] = {0x7fffffff, 65535, 65535};
+constexpr unsigned kMaxThreads = 1024;
+
+struct Shape {
+  unsigned grid[3], block[3], shared;
+  CUstream stream;
+  bool cooperative = false;
+};
+
+CUresult check_shape(const Kernel &kernel, const Shape &shape) {
+  uint64_t threads = 1;
+  for (int i = 0; i < 3; ++i) {
+    if (!shape.grid[i] || shape.grid[i] > kMaxGrid[i] || !shape.block[i] || shape.block[i] > kMaxBlock[i])
+      return CUDA_ERROR_INVALID_VALUE;
+    threads *= shape.block[i];
+  }
+  if (threads > kMaxThreads || threads > static_cast<unsigned>(kernel.info->threads)) return CUDA_ERROR_INVALID_VALUE;
+  if (shape.shared > static_cast<unsigned>(kernel.max_dynamic_shared)) return CUDA_ERROR_INVALID_VALUE;
+  return CUDA_SUCCESS;
+}
+
+// The parameters from the application's array of pointers, or its packed buffer.
+CUresult copy_params(const Kernel &kernel, void **params, void **extra, std::vector<uint8_t> &segment) {
+  uint8_t *area = segment.data() + kernel.launch.param_base;
+  uint64_t size = kernel.launch.param_size;
+  if (params && extra) return CUDA_ERROR_INVALID_VALUE;
+  if (extra) {
+    const void *buffer = nullptr;
+    size_t bytes = 0;
+    for (size_t i = 0; extra[i] != CU_LAUNCH_PARAM_END; i += 2) {
+      if (extra[i] == CU_LAUNCH_PARAM_BUFFER_POINTER) buffer = extra[i + 1];
+      else if (extra[i] == CU_LAUNCH_PARAM_BUFFER_SIZE) bytes = *static_cast<size_t *>(extra[i + 1]);
+      else return CUDA_ERROR_INVALID_VALUE;
+    }
+    if (bytes > size || (bytes && !buffer)) return CUDA_ERROR_INVALID_VALUE;
+    if (bytes) memcpy(area, buffer, bytes);
+    return CUDA_SUCCESS;
+  }
+  const std::vector<ParamInfo> &known = kernel.info->params;
+  if (!known.empty() && !params) return CUDA_ERROR_INVALID_VALUE;
+  for (size_t i = 0; i < known.size(); ++i) {
+    if (known[i].offset > size || known[i].size > size - known[i].offset || !params[i]) return CUDA_ERROR_INVALID_VALUE;
+    memcpy(area + known[i].offset, params[i], known[i].size);
+  }
+  return CUDA_SUCCESS;
+}
+
+CUresult fill_value(Kernel &kernel, Device &device, const Shape &shape, const FillInfo &fill, uint64_t &value) {
+  static std::atomic<uint64_t> grid_id{1};
+  switch (fill.kind) {
+    case FillInfo::Kind::BlockX: value = shape.block[0]; break;
+    case FillInfo::Kind::BlockY: value = shape.block[1]; break;
+    case FillInfo::Kind::BlockZ: value = shape.block[2]; break;
+    case FillInfo::Kind::GridX: value = shape.grid[0]; break;
+    case FillInfo::Kind::GridY: value = shape.grid[1]; break;
+    case FillInfo::Kind::GridZ: value = shape.grid[2]; break;
+    case FillInfo::Kind::U32:
+    case FillInfo::Kind::U64: value = fill.value; break;
+    case FillInfo::Kind::SharedWindow: value = kSharedWindow; break;
+    case FillInfo::Kind::DynamicShared: value = shape.shared; break;
+    case FillInfo::Kind::GridId: value = grid_id++; break;
+    case FillInfo::Kind::Bank2: return kernel.owner->section(device, kernel.info->bank2, value);
+    case FillInfo::Kind::Bank3: return kernel.owner->bank(device, ".nv.constant3", value);
+    case FillInfo::Kind::Bank4: return kernel.owner->bank(device, ".nv.constant4", value);
+  }
+  return CUDA_SUCCESS;
+}
+
+CUresult build_segment(Kernel &kernel, Device &device, const Shape &shape, void **params, void **extra,
+                       std::vector<uint8_t> &segment) {
+  segment.assign(kernel.launch.kernarg_size, 0);
+  CUresult result = copy_params(kernel, params, extra, segment);
+  for (const FillInfo &fill : kernel.launch.fills) {
+    if (result != CUDA_SUCCESS) return result;
+    uint64_t value = 0;
+    result = fill_value(kernel, device, shape, fill, value);
+    size_t width = 4;
+    switch (fill.kind) {
+      case FillInfo::Kind::U64:
+      case FillInfo::Kind::SharedWindow:
+      case FillInfo::Kind::GridId:
+      case FillInfo::Kind::Bank2:
+      case FillInfo::Kind::Bank3:
+      case FillInfo::Kind::Bank4: width = 8; break;
+      default: break;
+    }
+    memcpy(segment.data() + fill.offset, &value, width);
+  }
+  return result;
+}
+
+CUresult launch(const void *handle, const Shape &shape, void **params, void **extra) {
+  Kernel *kernel = find_kernel(handle);
+  if (!kernel) return CUDA_ERROR_INVALID_HANDLE;
+  CUresult result = check_shape(*kernel, shape);
+  if (result != CUDA_SUCCESS) return result;
+  Device &device = current_device();
+  hipFunction_t function;
+  result = kernel->load(device, function);
+  if (result != CUDA_SUCCESS) return result;
+  thread_local std::vector<uint8_t> segment;
+  result = build_segment(*kernel, device, shape, params, extra, segment);
+  if (result != CUDA_SUCCESS) return result;
+  const unsigned *g = shape.grid, *b = shape.block;
+  hipStream_t stream = to_hip(shape.stream);
+  if (shape.cooperative) {
+    if (!hip().hipModuleLaunchCooperativeKernel) return CUDA_ERROR_NOT_SUPPORTED;
+    // It takes no packed buffer; the kernel has one argument, the whole segment.
+    void *argument = segment.data();
+    return from_hip(hip().hipModuleLaunchCooperativeKernel(function, g[0], g[1], g[2], b[0], b[1], b[2], shape.shared,
+                                                           stream, &argument));
+  }
+  size_t size = segment.size();
+  void *config[] = {HIP_LAUNCH_PARAM_BUFFER_POINTER, segment.data(), HIP_LAUNCH_PARAM_BUFFER_SIZE, &size,
+                    HIP_LAUNCH_PARAM_END};
+  return from_hip(hip().hipModuleLaunchKernel(function, g[0], g[1], g[2], b[0], b[1], b[2], shape.shared, stream,
+                                              nullptr, config));
+}
+
+// Attributes change how a launch is scheduled, or what it means; the latter must not be passed over.
+CUresult read_attributes(const CUlaunchConfig &config, Shape &shape, std::vector<CUevent> &events) {
+  if (config.numAttrs && !config.attrs) return CUDA_ERROR_INVALID_VALUE;
+  for (unsigned i = 0; i < config.numAttrs; ++i) {
+    const CUlaunchAttribute &attribute = config.attrs[i];
+    switch (attribute.id) {
+      case CU_LAUNCH_ATTRIBUTE_COOPERATIVE:
+        shape.cooperative = attribute.value.cooperative != 0;
+        break;
+      case CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION:
+      case CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION: {
+        const unsigned *c = attribute.value.cluster;
+        if (c[0] > 1 || c[1] > 1 || c[2] > 1) {
+          log_line("SX0717: a launch with a cluster of %ux%ux%u blocks is not supported", c[0], c[1], c[2]);
+          return CUDA_ERROR_NOT_SUPPORTED;
+        }
+        break;
+      }
+      case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT:
+      case CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT:
+        // Recorded when the kernel has ended: later than it might be, never too early.
+        events.push_back(attribute.value.event.event);
+        break;
+      case CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE:
+        if (attribute.value.updatable.updatable) return CUDA_ERROR_NOT_SUPPORTED;
+        break;
+      default:
+        // Access windows, policies, priorities, serialization: hints, or freedom that we do not take.
+        break;
+    }
+  }
+  return CUDA_SUCCESS;
+}
+
+}  // namespace
+}  // namespace sx
+
+using namespace sx;
+
+SX_API cuLaunchKernel(CUfunction function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
+                      unsigned bz, unsigned shared, CUstream stream, void **params, void **extra) {
+  return enter<Need::Context>(__func__, [&] {
+    return launch(function, Shape{{gx, gy, gz}, {bx, by, bz}, shared, stream}, params, extra);
+  });
+}
+
+SX_API cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction function, void **params, void **extra) {
+  return enter<Need::Context>(__func__, [&]() -> CUresult {
+    if (!config) return CUDA_ERROR_INVALID_VALUE;
+    Shape shape = {{config->gridDimX, config->gridDimY, config->gridDimZ},
+                   {config->blockDimX, config->blockDimY, config->blockDimZ},
+                   config->sharedMemBytes,
+                   config->hStream};
+    std::vector<CUevent> events;
+    CUresult result = read_attributes(*config, shape, events);
+    if (result == CUDA_SUCCESS) result = launch(function, shape, params, extra);
+    for (CUevent event : events)
+      if (result == CUDA_SUCCESS && event) result = SX_HIP(hipEventRecord, to_hip(event), to_hip(shape.stream));
+    return result;
+  });
+}
+
+SX_API cuLaunchCooperativeKernel(CUfunction function, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
+                                 unsigned by, unsigned bz, unsigned shared, CUstream stream, void **params) {
+  return enter<Need::Context>(__func__, [&] {
+    return launch(function, Shape{{gx, gy, gz}, {bx, by, bz}, shared, stream, true}, params, nullptr);
+  });
+}
+
+SX_API cuLaunchHostFunc(CUstream stream, CUhostFn function, void *user) {
+  return enter<Need::Context>(__func__, [&]() -> CUresult {
+    if (!function) return CUDA_ERROR_INVALID_VALUE;
+    return SX_HIP(hipLaunchHostFunc, to_hip(stream), function, user);
+  });
+}
+
+SX_API cuLaunchKernel_ptsz(CUfunction function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
+                           unsigned bz, unsigned shared, CUstream stream, void **params, void **extra) {
+  return cuLaunchKernel(function, gx, gy, gz, bx, by, bz, shared, stream ? stream : CU_STREAM_PER_THREAD, params,
+                        extra);
+}
+
+SX_API cuLaunchKernelEx_ptsz(const CUlaunchConfig *config, CUfunction function, void **params, void **extra) {
+  if (!config || config->hStream) return cuLaunchKernelEx(config, function, params, extra);
+  CUlaunchConfig own = *config;
+  own.hStream = CU_STREAM_PER_THREAD;
+  return cuLaunchKernelEx(&own, function, params, extra);
+}
+
+SX_API cuLaunchCooperativeKernel_ptsz(CUfunction function, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
+                                      unsigned by, unsigned bz, unsigned shared, CUstream stream, void **params) {
+  return cuLaunchCooperativeKernel(function, gx, gy, gz, bx, by, bz, shared, stream ? stream : CU_STREAM_PER_THREAD,
+                                   params);
+}
+
+SX_API cuLaunchHostFunc_ptsz(CUstream stream, CUhostFn function, void *user) {
+  return cuLaunchHostFunc(stream ? stream : CU_STREAM_PER_THREAD, function, user);
+}

@@ -1,0 +1,223 @@
+#include "manifest.h"
+
+#include <cstdlib>
+#include <cstring>
+#include <string_view>
+
+namespace sx {
+namespace {
+
+// Reads a line's fields, which a single space separates; the last one may be the rest of the line.
+class Fields {
+ public:
+  explicit Fields(std::string_view line) : rest_(line) {}
+
+  std::string_view word() {
+    size_t space = rest_.find(' ');
+    std::string_view found = rest_.substr(0, space);
+    rest_ = space == std::string_view::npos ? std::string_view() : rest_.substr(space + 1);
+    if (found.empty()) good_ = false;
+    return found;
+  }
+
+  template <typename T>
+  void number(T &out) {
+    std::string text(word());
+    char *end = nullptr;
+    bool negative = !text.empty() && text[0] == '-';
+    long long low = negative ? strtoll(text.c_str(), &end, 10) : 0;
+    unsigned long long high = negative ? 0 : strtoull(text.c_str(), &end, 10);
+    if (!end || *end || end == text.c_str()) good_ = false;
+    out = negative ? static_cast<T>(low) : static_cast<T>(high);
+  }
+
+  std::string rest() {
+    if (rest_.empty()) good_ = false;
+    return std::string(rest_);
+  }
+
+  bool good() const { return good_; }
+
+ private:
+  std::string_view rest_;
+  bool good_ = true;
+};
+
+template <typename Line>
+bool each_line(const std::string &text, Line line) {
+  if (text.empty() || text.back() != '\n') return false;  // cut short
+  for (size_t at = 0; at < text.size();) {
+    size_t end = text.find('\n', at);
+    if (!line(std::string_view(text).substr(at, end - at))) return false;
+    at = end + 1;
+  }
+  return true;
+}
+
+bool parse_item(Fields &fields, std::string_view kind, Manifest &out) {
+  if (kind == "arch") {
+    fields.number(out.arch);
+  } else if (kind == "section") {
+    SectionInfo item;
+    size_t number = 0;
+    fields.number(number);
+    fields.number(item.size);
+    item.file = std::string(fields.word());
+    if (item.file == "-") item.file.clear();
+    item.name = fields.rest();
+    // A manifest names files beside itself only.
+    if (number != out.sections.size() || item.file.find('/') != std::string::npos) return false;
+    out.sections.push_back(std::move(item));
+  } else if (kind == "reloc") {
+    RelocInfo item;
+    fields.number(item.section);
+    fields.number(item.offset);
+    std::string_view how = fields.word();
+    item.kind = how == "abs64" ? RelocInfo::Kind::Abs64 : RelocInfo::Kind::Abs32Lo;
+    item.size = how == "abs64" ? 8 : 4;
+    fields.number(item.target);
+    fields.number(item.addend);
+    if ((how != "abs64" && how != "abs32lo") || item.target >= out.sections.size()) return false;
+    out.relocs.push_back(item);
+  } else if (kind == "unresolved") {
+    RelocInfo item;
+    item.kind = RelocInfo::Kind::Unresolved;
+    fields.number(item.section);
+    fields.number(item.offset);
+    fields.number(item.size);
+    if (item.size != 4 && item.size != 8) return false;
+    out.relocs.push_back(item);
+  } else if (kind == "global") {
+    GlobalInfo item;
+    fields.number(item.section);
+    fields.number(item.offset);
+    fields.number(item.size);
+    item.name = fields.rest();
+    if (item.section >= out.sections.size()) return false;
+    out.globals.push_back(std::move(item));
+  } else if (kind == "kernel") {
+    KernelInfo item;
+    item.key = std::string(fields.word());
+    for (int *value : {&item.registers, &item.shared, &item.local, &item.constant, &item.threads, &item.bank2})
+      fields.number(*value);
+    item.name = fields.rest();
+    if (item.key.find('/') != std::string::npos || item.bank2 >= static_cast<int>(out.sections.size())) return false;
+    out.kernels.push_back(std::move(item));
+  } else if (kind == "param") {
+    ParamInfo item;
+    fields.number(item.offset);
+    fields.number(item.size);
+    if (out.kernels.empty()) return false;
+    out.kernels.back().params.push_back(item);
+  } else if (kind == "nocode") {
+    fields.number(out.error);
+    out.reason = fields.rest();
+    if (!out.error) return false;
+  } else {
+    return false;
+  }
+  return fields.good();
+}
+
+struct FillName {
+  const char *name;
+  FillInfo::Kind kind;
+  bool has_value;
+};
+
+constexpr FillName kFills[] = {
+    {"blockdim.x", FillInfo::Kind::BlockX, false},
+    {"blockdim.y", FillInfo::Kind::BlockY, false},
+    {"blockdim.z", FillInfo::Kind::BlockZ, false},
+    {"griddim.x", FillInfo::Kind::GridX, false},
+    {"griddim.y", FillInfo::Kind::GridY, false},
+    {"griddim.z", FillInfo::Kind::GridZ, false},
+    {"u32", FillInfo::Kind::U32, true},
+    {"u64", FillInfo::Kind::U64, true},
+    {"shared_window", FillInfo::Kind::SharedWindow, false},
+    {"dynamic_shared", FillInfo::Kind::DynamicShared, false},
+    {"gridid", FillInfo::Kind::GridId, false},
+    {"bank2", FillInfo::Kind::Bank2, false},
+    {"bank3", FillInfo::Kind::Bank3, false},
+    {"bank4", FillInfo::Kind::Bank4, false},
+};
+
+size_t fill_width(FillInfo::Kind kind) {
+  switch (kind) {
+    case FillInfo::Kind::U64:
+    case FillInfo::Kind::SharedWindow:
+    case FillInfo::Kind::GridId:
+    case FillInfo::Kind::Bank2:
+    case FillInfo::Kind::Bank3:
+    case FillInfo::Kind::Bank4:
+      return 8;
+    default:
+      return 4;
+  }
+}
+
+bool parse_fill(Fields &fields, LaunchInfo &out) {
+  FillInfo fill;
+  fields.number(fill.offset);
+  std::string_view name = fields.word();
+  for (const FillName &known : kFills) {
+    if (name != known.name) continue;
+    fill.kind = known.kind;
+    if (known.has_value) fields.number(fill.value);
+    if (!fields.good() || fill.offset > out.kernarg_size || fill_width(fill.kind) > out.kernarg_size - fill.offset)
+      return false;
+    out.fills.push_back(fill);
+    return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+bool parse_manifest(const std::string &text, Manifest &out) {
+  out = Manifest();
+  bool first = true;
+  bool whole = each_line(text, [&](std::string_view line) {
+    if (first) {
+      first = false;
+      return line == "sassxlate-module 1";
+    }
+    Fields fields(line);
+    std::string_view kind = fields.word();
+    return parse_item(fields, kind, out);
+  });
+  if (!whole) return false;
+  for (const RelocInfo &reloc : out.relocs) {
+    if (reloc.section >= out.sections.size()) return false;
+    uint64_t size = out.sections[reloc.section].size;
+    if (reloc.offset > size || reloc.size > size - reloc.offset) return false;
+  }
+  return out.error || out.arch > 0;
+}
+
+bool parse_launch(const std::string &text, LaunchInfo &out, std::string &error) {
+  out = LaunchInfo();
+  bool whole = each_line(text, [&](std::string_view line) {
+    Fields fields(line);
+    std::string_view kind = fields.word();
+    bool good = true;
+    if (kind == "kernarg_size") fields.number(out.kernarg_size);
+    else if (kind == "param_base") fields.number(out.param_base);
+    else if (kind == "param_size") fields.number(out.param_size);
+    else if (kind == "lds_static") fields.number(out.lds_static);
+    else if (kind == "private_size") fields.number(out.private_size);
+    else if (kind == "max_threads") fields.number(out.max_threads);
+    else good = kind == "fill" && parse_fill(fields, out);
+    if (good && fields.good()) return true;
+    error = std::string(line);
+    return false;
+  });
+  if (whole && (out.kernarg_size > (1u << 20) || out.param_base > out.kernarg_size ||
+                out.param_size > out.kernarg_size - out.param_base)) {
+    error = "the parameters lie outside the segment";
+    return false;
+  }
+  return whole;
+}
+
+}  // namespace sx

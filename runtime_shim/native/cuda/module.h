@@ -1,0 +1,112 @@
+// Modules, libraries and kernels.  A module's manifest is read at the first look-up, its variables are
+// allocated at the first need, and each kernel is translated at its first use.
+#pragma once
+#include "driver.h"
+#include "image.h"
+#include "manifest.h"
+
+#include <unordered_map>
+
+namespace sx {
+
+class Module;
+
+// A kernel on one device: the code object as HIP has it.
+struct LoadedKernel {
+  bool tried = false;
+  CUresult result = CUDA_SUCCESS;
+  hipModule_t module = nullptr;
+  hipFunction_t function = nullptr;
+};
+
+// CUfunction and CUkernel are both a pointer to this.
+struct Kernel {
+  Module *owner = nullptr;
+  const KernelInfo *info = nullptr;
+
+  // Translates and loads it on the device, once; a refusal is said once on stderr and in the report.
+  CUresult load(Device &device, hipFunction_t &function);
+
+  LaunchInfo launch;       // valid once load() has succeeded
+  int max_dynamic_shared;  // as set by the application
+  int carveout = -1;
+
+  explicit Kernel(Module *module, const KernelInfo *kernel);
+  CUfunction function_handle() { return reinterpret_cast<CUfunction>(this); }
+  CUkernel kernel_handle() { return reinterpret_cast<CUkernel>(this); }
+
+ private:
+  CUresult translate();
+  CUresult fetch();
+  CUresult refuse(CUresult error, const std::string &line);
+  bool read_cached(const std::string &stem);
+  bool read_refusal(const std::string &text);
+
+  std::mutex mutex_;
+  bool translated_ = false;
+  CUresult translation_ = CUDA_SUCCESS;
+  std::string code_;  // the code object
+  std::vector<LoadedKernel> loaded_;
+
+  friend class Module;
+};
+
+// CUmodule and CUlibrary are both a pointer to this.
+class Module {
+ public:
+  // Takes a copy of the image unless it stays where it is.
+  Module(const ImageView &image, bool stays);
+  ~Module();
+
+  // Reads or asks for the manifest, once; its own error, or the image's.
+  CUresult manifest(const Manifest *&out);
+  CUresult kernel(const std::string &name, Kernel *&out);
+  CUresult kernel_at(size_t index, Kernel *&out);
+  // The device address and size of a variable; allocates and initialises all of the module's.
+  CUresult global(Device &device, const std::string &name, CUdeviceptr &address, size_t &size);
+  // The address of a constant bank (".nv.constant3"), or of a section by number; 0 where there is none.
+  CUresult bank(Device &device, const char *section, uint64_t &address);
+  CUresult section(Device &device, int number, uint64_t &address);
+
+  // Gives the service the image (again: its cubin may have been evicted meanwhile).
+  CUresult ask_service(Manifest &manifest, std::string &directory);
+  const std::string &key() const { return key_; }
+  int arch() const { return manifest_.arch; }
+
+  CUmodule module_handle() { return reinterpret_cast<CUmodule>(this); }
+  CUlibrary library_handle() { return reinterpret_cast<CUlibrary>(this); }
+
+ private:
+  struct Storage {
+    bool tried = false;
+    CUresult result = CUDA_SUCCESS;
+    void *memory = nullptr;
+    std::vector<uint64_t> addresses;  // by section
+  };
+
+  CUresult read_manifest();
+  CUresult storage(Device &device, Storage *&out);
+  CUresult allocate(Storage &storage);
+  bool section_bytes(const SectionInfo &section, std::string &bytes);
+
+  std::vector<uint8_t> copy_;
+  ImageView image_;
+  std::string key_;
+  std::string directory_;  // of the manifest and the section images
+  Manifest manifest_;
+  bool manifest_read_ = false;
+  CUresult manifest_result_ = CUDA_SUCCESS;
+  std::vector<std::unique_ptr<Kernel>> kernels_;
+  std::unordered_map<std::string, size_t> by_name_;
+  std::vector<Storage> storage_;  // by device
+  std::mutex mutex_;
+};
+
+// The objects behind handles that the application gives; null for what is none of ours.
+Kernel *find_kernel(const void *handle);
+Module *find_module(const void *handle);
+
+// The directory of the cache and the tag in it; false with a line on stderr where there is no service.
+bool cache_place(std::string &directory, std::string &tag);
+
+}  // namespace sx

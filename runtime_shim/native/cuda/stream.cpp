@@ -1,0 +1,235 @@
+// Streams and events: HIP's own, under the same handles.
+#include "driver.h"
+
+#include <unordered_map>
+
+using namespace sx;
+
+namespace {
+
+std::mutex g_mutex;
+
+// Stream ids: the default streams have fixed ones, others get theirs when first asked.
+unsigned long long stream_id(CUstream stream) {
+  static auto *ids = new std::unordered_map<CUstream, unsigned long long>;
+  static unsigned long long next = 16;
+  if (!stream || stream == CU_STREAM_LEGACY) return 1;
+  if (stream == CU_STREAM_PER_THREAD) return 2;
+  std::lock_guard<std::mutex> guard(g_mutex);
+  auto found = ids->find(stream);
+  if (found == ids->end()) found = ids->emplace(stream, next++).first;
+  return found->second;
+}
+
+bool is_default(CUstream stream) { return !stream || stream == CU_STREAM_LEGACY || stream == CU_STREAM_PER_THREAD; }
+
+CUresult create(CUstream *out, unsigned flags, int priority, bool with_priority) {
+  if (!out || flags > 1) return CUDA_ERROR_INVALID_VALUE;
+  hipStream_t stream = nullptr;
+  CUresult result = with_priority && hip().hipStreamCreateWithPriority
+                        ? from_hip(hip().hipStreamCreateWithPriority(&stream, flags, priority))
+                        : from_hip(hip().hipStreamCreateWithFlags(&stream, flags));
+  if (result == CUDA_SUCCESS) *out = reinterpret_cast<CUstream>(stream);
+  return result;
+}
+
+struct Callback {
+  CUstreamCallback function;
+  CUstream stream;
+  void *user;
+};
+
+void run_callback(hipStream_t, hipError_t status, void *data) {
+  auto *callback = static_cast<Callback *>(data);
+  callback->function(callback->stream, from_hip(status), callback->user);
+  delete callback;
+}
+
+CUresult add_callback(CUstream stream, CUstreamCallback function, void *user, unsigned flags) {
+  if (!function || flags) return CUDA_ERROR_INVALID_VALUE;
+  auto *callback = new Callback{function, stream, user};
+  CUresult result = SX_HIP(hipStreamAddCallback, to_hip(stream), run_callback, callback, 0);
+  if (result != CUDA_SUCCESS) delete callback;
+  return result;
+}
+
+CUresult query_event(CUevent event) {
+  if (!event) return CUDA_ERROR_INVALID_HANDLE;
+  return SX_HIP(hipEventQuery, to_hip(event));
+}
+
+CUresult elapsed(float *milliseconds, CUevent start, CUevent end) {
+  if (!start || !end) return CUDA_ERROR_INVALID_HANDLE;
+  if (!milliseconds) return CUDA_ERROR_INVALID_VALUE;
+  return SX_HIP(hipEventElapsedTime, milliseconds, to_hip(start), to_hip(end));
+}
+
+CUresult record(CUevent event, CUstream stream) {
+  return event ? from_hip(hip().hipEventRecord(to_hip(event), to_hip(stream))) : CUDA_ERROR_INVALID_HANDLE;
+}
+
+CUresult wait_event(CUstream stream, CUevent event) {
+  return event ? SX_HIP(hipStreamWaitEvent, to_hip(stream), to_hip(event), 0) : CUDA_ERROR_INVALID_HANDLE;
+}
+
+// CU_STREAM_WAIT_VALUE_*: GEQ 0, EQ 1, AND 2, NOR 3, as in HIP; FLUSH (1 << 30) orders remote writes.
+constexpr unsigned kWaitFlush = 1u << 30;
+
+CUresult wait_value(CUstream stream, CUdeviceptr address, uint64_t value, unsigned flags, bool wide) {
+  flags &= ~kWaitFlush;
+  if (flags > 3 || !address) return CUDA_ERROR_INVALID_VALUE;
+  if (wide) return SX_HIP(hipStreamWaitValue64, to_hip(stream), to_pointer(address), value, flags, UINT64_MAX);
+  return SX_HIP(hipStreamWaitValue32, to_hip(stream), to_pointer(address), static_cast<uint32_t>(value), flags,
+                UINT32_MAX);
+}
+
+CUresult write_value(CUstream stream, CUdeviceptr address, uint64_t value, unsigned flags, bool wide) {
+  if (flags > 1 || !address) return CUDA_ERROR_INVALID_VALUE;
+  if (wide) return SX_HIP(hipStreamWriteValue64, to_hip(stream), to_pointer(address), value, 0);
+  return SX_HIP(hipStreamWriteValue32, to_hip(stream), to_pointer(address), static_cast<uint32_t>(value), 0);
+}
+
+CUresult capture_status(int *status) {
+  if (!status) return CUDA_ERROR_INVALID_VALUE;
+  *status = 0;  // graphs are not captured here, so no stream ever is
+  return CUDA_SUCCESS;
+}
+
+CUresult current_of(CUstream, CUcontext *context) {
+  if (!context) return CUDA_ERROR_INVALID_VALUE;
+  *context = current_context()->handle();
+  return CUDA_SUCCESS;
+}
+
+CUresult stream_flags(CUstream stream, unsigned *flags) {
+  if (!flags) return CUDA_ERROR_INVALID_VALUE;
+  *flags = 0;
+  return is_default(stream) ? CUDA_SUCCESS : SX_HIP(hipStreamGetFlags, to_hip(stream), flags);
+}
+
+CUresult stream_priority(CUstream stream, int *priority) {
+  if (!priority) return CUDA_ERROR_INVALID_VALUE;
+  *priority = 0;
+  return is_default(stream) ? CUDA_SUCCESS : SX_HIP(hipStreamGetPriority, to_hip(stream), priority);
+}
+
+CUresult get_id(CUstream stream, unsigned long long *id) {
+  if (!id) return CUDA_ERROR_INVALID_VALUE;
+  *id = stream_id(stream);
+  return CUDA_SUCCESS;
+}
+
+CUresult get_device(CUstream, CUdevice *device) {
+  if (!device) return CUDA_ERROR_INVALID_VALUE;
+  *device = current_device().ordinal;
+  return CUDA_SUCCESS;
+}
+
+// Managed memory is visible everywhere at all times: attaching it changes nothing.
+CUresult attach(CUdeviceptr pointer) { return pointer ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE; }
+
+CUresult stream_done(CUstream stream) { return from_hip(hip().hipStreamSynchronize(to_hip(stream))); }
+CUresult stream_query(CUstream stream) { return SX_HIP(hipStreamQuery, to_hip(stream)); }
+
+}  // namespace
+
+SX_API cuStreamCreate(CUstream *out, unsigned flags) {
+  return enter<Need::Context>(__func__, [&] { return create(out, flags, 0, false); });
+}
+
+SX_API cuStreamCreateWithPriority(CUstream *out, unsigned flags, int priority) {
+  return enter<Need::Context>(__func__, [&] { return create(out, flags, priority, true); });
+}
+
+SX_API cuStreamDestroy_v2(CUstream stream) {
+  return enter<Need::Context>(__func__, [&]() -> CUresult {
+    if (is_default(stream)) return CUDA_ERROR_INVALID_HANDLE;
+    return from_hip(hip().hipStreamDestroy(to_hip(stream)));
+  });
+}
+
+// A function of a stream in both forms; in `_ptsz` the null stream is the thread's own.
+#define SX_STREAM(name, params, stream, ...)                                                  \
+  SX_API name params {                                                                        \
+    (void)stream;                                                                             \
+    return enter<Need::Context>(__func__, [&] { return __VA_ARGS__; });                       \
+  }                                                                                           \
+  SX_API name##_ptsz params {                                                                 \
+    if (!stream) stream = CU_STREAM_PER_THREAD;                                               \
+    return enter<Need::Context>(__func__, [&] { return __VA_ARGS__; });                       \
+  }
+
+SX_STREAM(cuStreamSynchronize, (CUstream s), s, stream_done(s))
+SX_STREAM(cuStreamQuery, (CUstream s), s, stream_query(s))
+SX_STREAM(cuStreamWaitEvent, (CUstream s, CUevent event, unsigned), s, wait_event(s, event))
+SX_STREAM(cuStreamAddCallback, (CUstream s, CUstreamCallback function, void *user, unsigned flags), s,
+          add_callback(s, function, user, flags))
+SX_STREAM(cuStreamGetFlags, (CUstream s, unsigned *flags), s, stream_flags(s, flags))
+SX_STREAM(cuStreamGetPriority, (CUstream s, int *priority), s, stream_priority(s, priority))
+SX_STREAM(cuStreamGetId, (CUstream s, unsigned long long *id), s, get_id(s, id))
+SX_STREAM(cuStreamGetDevice, (CUstream s, CUdevice *device), s, get_device(s, device))
+SX_STREAM(cuStreamGetCtx, (CUstream s, CUcontext *context), s, current_of(s, context))
+SX_STREAM(cuStreamIsCapturing, (CUstream s, int *status), s, capture_status(status))
+SX_STREAM(cuStreamAttachMemAsync, (CUstream s, CUdeviceptr pointer, size_t, unsigned), s, attach(pointer))
+SX_STREAM(cuStreamGetCaptureInfo_v2,
+          (CUstream s, int *status, cuuint64_t *, CUgraph *, const CUgraphNode **, size_t *), s, capture_status(status))
+SX_STREAM(cuStreamGetCaptureInfo_v3,
+          (CUstream s, int *status, cuuint64_t *, CUgraph *, const CUgraphNode **, const void **, size_t *), s,
+          capture_status(status))
+SX_STREAM(cuStreamGetCaptureInfo, (CUstream s, int *status, cuuint64_t *), s, capture_status(status))
+SX_STREAM(cuStreamWaitValue32_v2, (CUstream s, CUdeviceptr a, cuuint32_t v, unsigned f), s, wait_value(s, a, v, f, false))
+SX_STREAM(cuStreamWaitValue64_v2, (CUstream s, CUdeviceptr a, cuuint64_t v, unsigned f), s, wait_value(s, a, v, f, true))
+SX_STREAM(cuStreamWriteValue32_v2, (CUstream s, CUdeviceptr a, cuuint32_t v, unsigned f), s, write_value(s, a, v, f, false))
+SX_STREAM(cuStreamWriteValue64_v2, (CUstream s, CUdeviceptr a, cuuint64_t v, unsigned f), s, write_value(s, a, v, f, true))
+SX_STREAM(cuEventRecord, (CUevent event, CUstream s), s, record(event, s))
+SX_STREAM(cuEventRecordWithFlags, (CUevent event, CUstream s, unsigned), s, record(event, s))
+
+SX_API cuThreadExchangeStreamCaptureMode(int *mode) {
+  return enter<Need::Init>(__func__, [&]() -> CUresult {
+    thread_local int current = 0;
+    if (!mode || *mode < 0 || *mode > 2) return CUDA_ERROR_INVALID_VALUE;
+    std::swap(*mode, current);
+    return CUDA_SUCCESS;
+  });
+}
+
+SX_API cuEventCreate(CUevent *out, unsigned flags) {
+  return enter<Need::Context>(__func__, [&]() -> CUresult {
+    if (!out) return CUDA_ERROR_INVALID_VALUE;
+    if (flags & 4) return CUDA_ERROR_NOT_SUPPORTED;  // between processes
+    hipEvent_t event = nullptr;
+    CUresult result = from_hip(hip().hipEventCreateWithFlags(&event, flags & 3));
+    if (result == CUDA_SUCCESS) *out = reinterpret_cast<CUevent>(event);
+    return result;
+  });
+}
+
+SX_API cuEventDestroy_v2(CUevent event) {
+  return enter<Need::Context>(__func__, [&]() -> CUresult {
+    return event ? from_hip(hip().hipEventDestroy(to_hip(event))) : CUDA_ERROR_INVALID_HANDLE;
+  });
+}
+
+SX_API cuEventSynchronize(CUevent event) {
+  return enter<Need::Context>(__func__, [&]() -> CUresult {
+    return event ? from_hip(hip().hipEventSynchronize(to_hip(event))) : CUDA_ERROR_INVALID_HANDLE;
+  });
+}
+
+SX_API cuEventQuery(CUevent event) {
+  return enter<Need::Context>(__func__, [&] { return query_event(event); });
+}
+SX_API cuEventElapsedTime(float *milliseconds, CUevent start, CUevent end) {
+  return enter<Need::Context>(__func__, [&] { return elapsed(milliseconds, start, end); });
+}
+SX_API cuEventElapsedTime_v2(float *milliseconds, CUevent start, CUevent end) {
+  return enter<Need::Context>(__func__, [&] { return elapsed(milliseconds, start, end); });
+}
+
+// Profilers find nothing to start: say yes, as the driver without one does.
+SX_API cuProfilerStart() {
+  return enter<Need::Context>(__func__, []() -> CUresult { return CUDA_SUCCESS; });
+}
+SX_API cuProfilerStop() {
+  return enter<Need::Context>(__func__, []() -> CUresult { return CUDA_SUCCESS; });
+}
