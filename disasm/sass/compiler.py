@@ -1,0 +1,402 @@
+"""From rows to decoding functions.
+
+Each row becomes a :class:`Compiled`, whose operands are small closures over their bit positions.
+Decoded modifiers and operands are remembered by the bits that determine them: programs repeat
+the same registers and modifiers endlessly, and a dictionary look-up is cheaper than decoding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from ...errors import DecodeError, Where
+from . import text as fmt
+from .ir import BReg, Const, Imm, Label, Mem, Operand, Pred, Reg, RegRef, Scoreboard, Special
+from .spec import SB, B, C, Fixed, I, L, M, Mask, Mod, P, R, Row, S, Select, When, bits
+from .specials import special_name
+
+_NONE: frozenset[RegRef] = frozenset()
+_CACHE_LIMIT = 1 << 14  # entries per operand; immediates would grow without bound
+
+CONTROL = bits(105, 21)
+REUSE = {24: 122, 32: 123, 64: 124}  # by the low bit of the register field
+
+
+class Value(NamedTuple):
+    """A decoded operand: its value, its text, whether templates elide it, what it touches."""
+
+    operand: Operand
+    text: str
+    default: bool
+    reads: frozenset[RegRef]
+    writes: frozenset[RegRef]
+
+
+Context = Mapping[str, int]  # modifier name -> value of its field
+Decoder = Callable[[int, int], Value]  # (word, offset) -> value
+Maker = Callable[[Context, Mapping[str, int], int], Decoder]
+
+
+def undefined(what: str, value: int) -> DecodeError:
+    """A field whose value has no meaning."""
+    return DecodeError("SX0202", f"{what} has the undefined value {value}")
+
+
+def refs(file: str, index: int, width: int) -> frozenset[RegRef]:
+    """The 32-bit registers from ``index`` on; RZ is none."""
+    if index == 255:
+        return _NONE
+    return frozenset(RegRef(file, i) for i in range(index, min(index + width, 255)))  # type: ignore[arg-type]
+
+
+def ureg_bits(generation: int) -> int:
+    """The width of a uniform register field."""
+    return 8 if generation >= 100 else 6
+
+
+def ureg(word: int, lo: int, generation: int) -> int:
+    """The index of a uniform register, URZ as 255."""
+    if generation >= 100:
+        return word >> lo & 255
+    index = word >> lo & 63
+    return 255 if index == 63 else index
+
+
+def reg_text(file: str, index: int) -> str:
+    """``R5``, ``RZ``, ``UR7``, ``URZ``."""
+    return f"{file}{'Z' if index == 255 else index}"
+
+
+def _wrap(body: str, neg: bool, absolute: bool, inverted: bool) -> str:
+    if absolute:
+        body = f"|{body}|"
+    if inverted:
+        return f"~{body}"
+    return f"-{body}" if neg else body
+
+
+def _select(select: Select | None, word: int) -> str:
+    if select is None:
+        return ""
+    value = select.field.get(word)
+    name = select.names.get(value)
+    if name is None:
+        raise undefined("an operand's part selector", value)
+    return name
+
+
+def _bit(word: int, position: int | None) -> bool:
+    return position is not None and bool(word >> position & 1)
+
+
+def _reg(slot: R, context: Context, widths: Mapping[str, int], generation: int) -> Decoder:
+    width = slot.width if isinstance(slot.width, int) else widths[slot.width]
+    flips = bool(slot.inv_if) and bool(context.get(slot.inv_if))
+    uniform = slot.file == "UR"
+
+    def decode(word: int, offset: int) -> Value:
+        index = ureg(word, slot.lo, generation) if uniform else word >> slot.lo & 255
+        minus = _bit(word, slot.neg)
+        neg, inv = minus and not flips, (minus and flips) or _bit(word, slot.inv)
+        absolute = _bit(word, slot.abs)
+        part = _select(slot.select, word) or slot.suffix
+        reuse = _bit(word, slot.reuse)
+        body = reg_text(slot.file, index)
+        text = _wrap(body, neg, absolute, inv)
+        if reuse:
+            text += ".reuse"
+        if part:
+            text += f".{part}"
+        value = Reg(slot.file, index, width, neg, absolute, inv, part, reuse)
+        touched = refs(slot.file, index, width)
+        return Value(
+            value,
+            text,
+            index == 255 and text == body,
+            _NONE if slot.write and not slot.both else touched,
+            touched if slot.write else _NONE,
+        )
+
+    return decode
+
+
+def _pred(slot: P, context: Context, widths: Mapping[str, int], generation: int) -> Decoder:
+    def decode(word: int, offset: int) -> Value:
+        index = (word >> slot.lo & 7) ^ slot.flip
+        inv = _bit(word, slot.inv)
+        body = f"{slot.file}{'T' if index == 7 else index}"
+        touched = _NONE if index == 7 else frozenset((RegRef(slot.file, index),))
+        return Value(
+            Pred(slot.file, index, inv),
+            f"!{body}" if inv else body,
+            index == 7 and inv == slot.default_inv,
+            _NONE if slot.write else touched,
+            touched if slot.write else _NONE,
+        )
+
+    return decode
+
+
+def _imm_text(slot: I, raw: int, value: int, bf16: bool) -> str:
+    match slot.style:
+        case "hex":
+            return f"{value:#x}" if value >= 0 else fmt.shex(value)
+        case "shex":
+            return fmt.shex(fmt.signed(raw, slot.field.width) * slot.scale)
+        case "dec":
+            return str(value)
+        case "f32":
+            return fmt.f32(raw)
+        case "f64":
+            return fmt.f64(raw << 32)
+        case "pair":
+            half = fmt.bf16 if bf16 else fmt.f16
+            return f"{half(raw >> 16)}, {half(raw & 0xFFFF)}"
+
+
+def _imm(slot: I, context: Context, widths: Mapping[str, int], generation: int) -> Decoder:
+    bf16 = bool(slot.bf16) and bool(context.get(slot.bf16))
+
+    def decode(word: int, offset: int) -> Value:
+        raw = slot.field.get(word)
+        value = (fmt.signed(raw, slot.field.width) if slot.signed else raw) * slot.scale
+        stored = raw << 32 if slot.kind == "f64" else value
+        body = _imm_text(slot, raw, value, bf16)
+        return Value(Imm(stored, slot.bits, slot.kind), body, value == slot.elide, _NONE, _NONE)
+
+    return decode
+
+
+def _fixed(slot: Fixed, context: Context, widths: Mapping[str, int], generation: int) -> Decoder:
+    if slot.kind == "int":
+        operand: Operand = Imm(slot.value)
+        body = f"{slot.value:#x}"
+    elif slot.kind == "P" or slot.kind == "UP":
+        operand = Pred(slot.kind, slot.value, slot.inv)
+        body = f"{'!' if slot.inv else ''}{slot.kind}{'T' if slot.value == 7 else slot.value}"
+    else:
+        operand = Reg(slot.kind, slot.value)
+        body = reg_text(slot.kind, slot.value)
+    value = Value(operand, body, True, _NONE, _NONE)
+    return lambda word, offset: value
+
+
+def _const(slot: C, context: Context, widths: Mapping[str, int], generation: int) -> Decoder:
+    width = slot.width if isinstance(slot.width, int) else widths[slot.width]
+    flips = bool(slot.inv_if) and bool(context.get(slot.inv_if))
+
+    def decode(word: int, offset: int) -> Value:
+        at = slot.offset.get(word)
+        if slot.signed:
+            at = fmt.signed(at, slot.offset.width)
+        minus = _bit(word, slot.neg)
+        neg, inv = minus and not flips, (minus and flips) or _bit(word, slot.inv)
+        absolute = _bit(word, slot.abs)
+        part = _select(slot.select, word)
+        touched = _NONE
+        index = handle = None
+        inner = ""
+        if slot.index is not None:
+            uniform = slot.index_file == "UR"
+            i = ureg(word, slot.index, generation) if uniform else word >> slot.index & 255
+            index = Reg(slot.index_file, i)
+            touched |= refs(slot.index_file, i, 1)
+            if i != 255:
+                inner = reg_text(slot.index_file, i)
+        if slot.bindless is not None:
+            i = ureg(word, slot.bindless, generation)
+            handle = Reg("UR", i, 2)
+            touched |= refs("UR", i, 2)
+            bank, head = 0, f"cx[{reg_text('UR', i)}]"
+        else:
+            bank = slot.bank.get(word)
+            head = f"c[{bank:#x}]"
+        if slot.index is not None and not inner and at == 0:
+            inner = reg_text(slot.index_file, 255)
+        elif inner:
+            inner += f"+{fmt.shex(at)}" if at else ""
+        else:
+            inner = fmt.shex(at)
+        body = _wrap(f"{head}[{inner}]", neg, absolute, inv) + (f".{part}" if part else "")
+        value = Const(bank, at, index, handle, width, neg, absolute, inv, part)
+        return Value(value, body, False, touched, _NONE)
+
+    return decode
+
+
+def _mem(slot: M, context: Context, widths: Mapping[str, int], generation: int) -> Decoder:
+    def decode(word: int, offset: int) -> Value:
+        at = slot.offset.get(word)
+        if slot.signed:
+            at = fmt.signed(at, slot.offset.width)
+        is_desc = _bit(word, slot.desc)
+        scale = 1 if slot.scale is None else (1, 4, 8, 16)[slot.scale.get(word)]
+        wide = _bit(word, slot.wide) and (slot.uwide is None or _bit(word, slot.uwide))
+        touched = _NONE
+        base = uniform = descriptor = None
+        parts: list[str] = []
+        head = ""
+        if slot.ureg is not None:
+            u = ureg(word, slot.ureg, generation)
+            if is_desc:
+                descriptor = Reg("UR", u, 2)
+                if not slot.desc_low or _bit(word, slot.desc_shown):
+                    head = f"desc[{reg_text('UR', u)}]"
+                touched |= refs("UR", u, 2)
+            else:
+                uwidth = 2 if _bit(word, slot.wide) else 1
+                uniform = Reg("UR", u, uwidth)
+                touched |= refs("UR", u, uwidth)
+        if slot.base is not None:
+            b = word >> slot.base & 255
+            base = Reg("R", b, 2 if wide else 1)
+            touched |= refs("R", b, 2 if wide else 1)
+            name = reg_text("R", b)
+            if slot.uwide is not None:
+                name += ".64" if _bit(word, slot.uwide) else ".U32"
+            if scale != 1:
+                name += f".X{scale}"
+            if b != 255 or scale != 1:
+                parts.append(name)
+        if uniform is not None:
+            parts.append(reg_text("UR", uniform.index))
+        if at or not parts:
+            parts.append(fmt.shex(at) if at or base is None else "RZ")
+        value = Mem(base, at, uniform, scale, descriptor)
+        return Value(value, f"{head}[{'+'.join(parts)}]", False, touched, _NONE)
+
+    return decode
+
+
+def _label(slot: L, context: Context, widths: Mapping[str, int], generation: int) -> Decoder:
+    def decode(word: int, offset: int) -> Value:
+        raw = slot.field.get(word)
+        relative = slot.relative and (not slot.when or bool(context.get(slot.when)))
+        at = fmt.signed(raw, slot.field.width) * slot.scale
+        if relative:
+            at += offset + 16
+        return Value(Label(at), fmt.shex(at), slot.elide_zero and at == 0, _NONE, _NONE)
+
+    return decode
+
+
+def _special(slot: S, context: Context, widths: Mapping[str, int], generation: int) -> Decoder:
+    def decode(word: int, offset: int) -> Value:
+        number = slot.field.get(word)
+        name = special_name(number, generation)
+        return Value(Special(number, name), name, False, _NONE, _NONE)
+
+    return decode
+
+
+def _barrier(slot: B, context: Context, widths: Mapping[str, int], generation: int) -> Decoder:
+    def decode(word: int, offset: int) -> Value:
+        number = slot.field.get(word)
+        if slot.names is None:
+            name = f"B{number}"
+        elif number in slot.names:
+            name = slot.names[number]
+        else:
+            raise undefined("the barrier register", number)
+        touched = frozenset((RegRef("B", number),)) if number < 16 else _NONE
+        return Value(
+            BReg(number, name),
+            name,
+            False,
+            touched if slot.read else _NONE,
+            touched if slot.write else _NONE,
+        )
+
+    return decode
+
+
+def _scoreboard(slot: SB, context: Context, widths: Mapping[str, int], generation: int) -> Decoder:
+    def decode(word: int, offset: int) -> Value:
+        number = slot.field.get(word)
+        return Value(Scoreboard(number), f"SB{number}", False, _NONE, _NONE)
+
+    return decode
+
+
+def _set(slot: Mask, context: Context, widths: Mapping[str, int], generation: int) -> Decoder:
+    def decode(word: int, offset: int) -> Value:
+        raw = slot.field.get(word)
+        members = [str(i) for i in reversed(range(slot.field.width)) if raw >> i & 1]
+        return Value(Imm(raw), "{" + ",".join(members) + "}", raw == 0, _NONE, _NONE)
+
+    return decode
+
+
+def _when(slot: When, context: Context, widths: Mapping[str, int], generation: int) -> Decoder:
+    chosen = slot.slot if context.get(slot.mod) else slot.other
+    return make(chosen, context, widths, generation)
+
+
+_MAKERS: dict[type, Callable[..., Decoder]] = {
+    R: _reg,
+    P: _pred,
+    I: _imm,
+    Fixed: _fixed,
+    C: _const,
+    M: _mem,
+    L: _label,
+    S: _special,
+    B: _barrier,
+    SB: _scoreboard,
+    Mask: _set,
+    When: _when,
+}
+
+
+def operand_bits(slot: object, generation: int) -> int:
+    """The mask of the bits that an operand slot reads."""
+    mask = 0
+
+    def add(*positions: int | None) -> None:
+        nonlocal mask
+        for p in positions:
+            if p is not None:
+                mask |= 1 << p
+
+    def span(lo: int | None, width: int) -> None:
+        nonlocal mask
+        if lo is not None:
+            mask |= (1 << width) - 1 << lo
+
+    uniform = ureg_bits(generation)
+    match slot:
+        case R():
+            span(slot.lo, uniform if slot.file == "UR" else 8)
+            add(slot.neg, slot.abs, slot.inv, slot.reuse)
+            mask |= slot.select.field.mask if slot.select else 0
+        case P():
+            span(slot.lo, 3)
+            add(slot.inv)
+        case I() | L() | S() | B() | SB() | Mask():
+            mask |= slot.field.mask
+        case C():
+            mask |= slot.offset.mask
+            if slot.bindless is None:
+                mask |= slot.bank.mask
+            add(slot.neg, slot.abs, slot.inv)
+            span(slot.bindless, uniform)
+            span(slot.index, uniform if slot.index_file == "UR" else 8)
+            mask |= slot.select.field.mask if slot.select else 0
+        case M():
+            mask |= slot.offset.mask
+            span(slot.base, 8)
+            span(slot.ureg, uniform)
+            add(slot.wide, slot.uwide, slot.desc, slot.desc_shown)
+            mask |= slot.scale.mask if slot.scale else 0
+        case When():
+            mask |= operand_bits(slot.slot, generation)
+        case _:
+            pass
+    return mask
+
+
+def make(slot: object, context: Context, widths: Mapping[str, int], generation: int) -> Decoder:
+    """The decoder of one operand slot, given the values of the row's modifiers."""
+    return _MAKERS[type(slot)](slot, context, widths, generation)

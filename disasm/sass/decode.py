@@ -1,0 +1,359 @@
+"""Decoding of 128-bit SASS words, driven by the rows of :mod:`.tables`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from types import MappingProxyType
+
+from ...errors import DecodeError, Where
+from .compiler import Decoder, Value, make, operand_bits
+from .ir import Control, Imm, Instruction, Operand, Pred, RegRef
+from .spec import GENERATION_OF, Bits, Idiom, Row, bits
+from .tables import ROWS
+
+WORD_BYTES = 16
+_OPCODE_MASK = 0xFFF | 1 << 91
+_GUARD = bits(12, 4)
+_CONTROL = bits(105, 21)
+_CACHE_LIMIT = 1 << 13  # remembered values per operand slot and variant
+_NONE: frozenset[RegRef] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class BadWord:
+    """A word that is no instruction of its architecture, with the reason."""
+
+    offset: int
+    word: int
+    error: DecodeError
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A decoded code section; offsets are multiples of 16 from 0 on."""
+
+    arch: int
+    instructions: tuple[Instruction | BadWord, ...]
+
+    @property
+    def errors(self) -> tuple[BadWord, ...]:
+        """The words that could not be decoded."""
+        return tuple(i for i in self.instructions if isinstance(i, BadWord))
+
+
+def opcode_of(word: int) -> int:
+    """Bits 0 to 11 with bit 91 above them."""
+    return word & 0xFFF | word >> 79 & 0x1000
+
+
+def opcode_bits(opcode: int) -> int:
+    """The inverse of :func:`opcode_of`."""
+    return opcode & 0xFFF | (opcode & 0x1000) << 79
+
+
+@cache
+def _guard(raw: int, file: str) -> tuple[Pred, str, frozenset[RegRef]]:
+    index, inv = raw & 7, bool(raw & 8)
+    pred = Pred(file, index, inv)  # type: ignore[arg-type]
+    if index == 7:
+        return pred, f"@!{file}T " if inv else "", _NONE
+    name = f"@{'!' if inv else ''}{file}{index} "
+    return pred, name, frozenset((RegRef(file, index),))  # type: ignore[arg-type]
+
+
+@cache
+def _control(raw: int) -> Control:
+    return Control(
+        stall=raw & 15,
+        yield_=bool(raw >> 4 & 1),
+        write_barrier=raw >> 5 & 7,
+        read_barrier=raw >> 8 & 7,
+        wait_mask=raw >> 11 & 63,
+        reuse=raw >> 17 & 15,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Token:
+    """One role of a print template; ``lead`` is what separates it from the text before it."""
+
+    role: str
+    literal: bool
+    elide: bool
+    lead: str
+
+
+def _tokens(template: str, context: Mapping[str, int]) -> tuple[_Token, ...]:
+    """The roles of a template that are printed under these modifiers."""
+    out: list[_Token] = []
+    for piece in template.split(","):
+        for i, token in enumerate(piece.split()):
+            role, _, condition = token.partition(":")
+            if condition:
+                wanted = not condition.startswith("!")
+                if bool(context.get(condition.lstrip("!"), 0)) != wanted:
+                    continue
+            elide = role.endswith("?")
+            role = role.rstrip("?")
+            literal = role.startswith("'")
+            out.append(_Token(role.strip("'"), literal, elide, " " if i else ", "))
+    return tuple(out)
+
+
+class _Slot:
+    """An operand of a variant, with the values seen so far by the bits that determine them."""
+
+    __slots__ = ("decode", "mask", "role", "seen")
+
+    def __init__(self, role: str, mask: int, decode: Decoder, remember: bool) -> None:
+        self.role = role
+        self.mask = mask
+        self.decode = decode
+        self.seen: dict[int, Value] | None = {} if remember else None
+
+
+@dataclass(frozen=True, slots=True)
+class _Variant:
+    """A row under given modifiers."""
+
+    modifiers: tuple[str, ...]
+    head: str
+    slots: tuple[_Slot, ...]
+    tokens: tuple[_Token, ...]
+
+
+class CompiledRow:
+    """A row made ready for one generation."""
+
+    def __init__(self, row: Row, generation: int) -> None:
+        self.row = row
+        self.generation = generation
+        mods = field = 0
+        for mod in row.mods:
+            mods |= mod.field.mask
+        self.mod_mask = mods
+        self.operand_masks = {r: operand_bits(s, generation) for r, s in row.operands.items()}
+        for mask in self.operand_masks.values():
+            field |= mask
+        self.match_mask = self.match_value = 0
+        for fixed, value in row.fixed:
+            if fixed.get(_place(fixed, value)) != value:
+                raise ValueError(f"{row.mnemonic}: fixed value does not fit")
+            self.match_mask |= fixed.mask
+            self.match_value |= _place(fixed, value)
+        used = _OPCODE_MASK | _GUARD.mask | _CONTROL.mask | mods | field | self.match_mask
+        for free in row.free:
+            used |= free.mask
+        self.zero_mask = (1 << 128) - 1 & ~used
+        self._variants: dict[int, _Variant] = {}
+
+    def _variant(self, word: int) -> _Variant:
+        context: dict[str, int] = {}
+        widths: dict[str, int] = {}
+        parts: list[str] = []
+        for mod in self.row.mods:
+            if isinstance(mod, Idiom):
+                name: str | None = mod.spell(word)
+                context[mod.name] = int(bool(name))
+            else:
+                value = mod.field.get(word)
+                name = mod.names.get(value)
+                if name is None:
+                    raise DecodeError(
+                        "SX0202", f"{self.row.mnemonic}: undefined value {value} of {mod.name}"
+                    )
+                context[mod.name] = value
+                widths[mod.name] = mod.widths.get(value, 1)
+            if name:
+                parts += name.split(".")
+        slots = tuple(
+            _Slot(
+                role,
+                self.operand_masks[role],
+                make(spec, context, widths, self.generation),
+                type(spec).__name__ != "L",
+            )
+            for role, spec in self.row.operands.items()
+        )
+        modifiers = tuple(parts)
+        head = ".".join((self.row.mnemonic, *modifiers))
+        return _Variant(modifiers, head, slots, _tokens(self.row.text, context))
+
+    def decode(self, word: int, offset: int, arch: int) -> Instruction:
+        """The instruction of a word that this row matches."""
+        if word & self.zero_mask:
+            stray = word & self.zero_mask
+            which = ", ".join(str(i) for i in range(128) if stray >> i & 1)
+            raise DecodeError("SX0203", f"{self.row.mnemonic}: reserved bits are set: {which}")
+        key = word & self.mod_mask
+        variant = self._variants.get(key)
+        if variant is None:
+            variant = self._variant(word)
+            if len(self._variants) < _CACHE_LIMIT:
+                self._variants[key] = variant
+        values: dict[str, Value] = {}
+        operands: dict[str, Operand] = {}
+        guard, prefix, guard_reads = _guard(word >> 12 & 15, self.row.guard)
+        reads: set[RegRef] = set(guard_reads)
+        writes: set[RegRef] = set()
+        for slot in variant.slots:
+            seen = slot.seen
+            if seen is None:
+                value = slot.decode(word, offset)
+            else:
+                part = word & slot.mask
+                found = seen.get(part)
+                if found is None:
+                    found = slot.decode(word, offset)
+                    if len(seen) < _CACHE_LIMIT:
+                        seen[part] = found
+                value = found
+            values[slot.role] = value
+            operands[slot.role] = value.operand
+            if value.reads:
+                reads |= value.reads
+            if value.writes:
+                writes |= value.writes
+        text = prefix + variant.head
+        first = True
+        for token in variant.tokens:
+            if token.literal:
+                body = token.role
+            else:
+                value = values[token.role]
+                if token.elide and value.default:
+                    continue
+                body = value.text
+            if body:
+                text += f" {body}" if first else f"{token.lead}{body}"
+            first = False
+        if self.row.effect:
+            _EFFECTS[self.row.effect](operands, reads, writes)
+        return Instruction(
+            arch,
+            offset,
+            word,
+            self.row.mnemonic,
+            variant.modifiers,
+            guard,
+            MappingProxyType(operands),
+            _control(word >> 105 & 0x1FFFFF),
+            frozenset(reads),
+            frozenset(writes),
+            text.rstrip(),
+        )
+
+
+def _place(field: Bits, value: int) -> int:
+    word = shift = 0
+    for lo, width in field.parts:
+        word |= (value >> shift & (1 << width) - 1) << lo
+        shift += width
+    return word
+
+
+def _masked(operands: Mapping[str, Operand], file: str) -> set[RegRef]:
+    """The predicates that the immediate ``mask`` names."""
+    mask = operands["mask"]
+    if not isinstance(mask, Imm):
+        return {RegRef(file, i) for i in range(7)}  # type: ignore[arg-type]
+    return {RegRef(file, i) for i in range(7) if mask.value >> i & 1}  # type: ignore[arg-type]
+
+
+def _p2r(operands: Mapping[str, Operand], reads: set[RegRef], writes: set[RegRef]) -> None:
+    reads |= _masked(operands, "P")
+
+
+def _r2p(operands: Mapping[str, Operand], reads: set[RegRef], writes: set[RegRef]) -> None:
+    writes |= _masked(operands, "P")
+
+
+def _up2ur(operands: Mapping[str, Operand], reads: set[RegRef], writes: set[RegRef]) -> None:
+    reads |= _masked(operands, "UP")
+
+
+def _ur2up(operands: Mapping[str, Operand], reads: set[RegRef], writes: set[RegRef]) -> None:
+    writes |= _masked(operands, "UP")
+
+
+# Registers that an instruction touches without naming them in an operand slot.
+_EFFECTS: Mapping[str, Callable[[Mapping[str, Operand], set[RegRef], set[RegRef]], None]] = {
+    "p2r": _p2r,
+    "r2p": _r2p,
+    "up2ur": _up2ur,
+    "ur2up": _ur2up,
+}
+
+
+def generation_of(arch: int) -> int:
+    """The encoding generation of an architecture; SX0204 where it is not known."""
+    try:
+        return GENERATION_OF[arch]
+    except KeyError:
+        raise DecodeError("SX0204", f"sm_{arch} is not a known architecture") from None
+
+
+@cache
+def index(generation: int) -> Mapping[int, tuple[CompiledRow, ...]]:
+    """The rows of a generation by opcode; those with fixed bits come first."""
+    table: dict[int, list[CompiledRow]] = {}
+    for row in ROWS:
+        if row.of(generation):
+            table.setdefault(row.opcode, []).append(CompiledRow(row, generation))
+    return {
+        opcode: tuple(sorted(rows, key=lambda r: -r.match_mask.bit_count()))
+        for opcode, rows in table.items()
+    }
+
+
+def _decode(
+    table: Mapping[int, tuple[CompiledRow, ...]], word: int, offset: int, arch: int
+) -> Instruction:
+    rows = table.get(word & 0xFFF | word >> 79 & 0x1000)
+    if rows is None:
+        raise DecodeError("SX0201", f"unknown opcode {opcode_of(word):#06x} on sm_{arch}")
+    for row in rows:
+        if word & row.match_mask == row.match_value:
+            return row.decode(word, offset, arch)
+    raise DecodeError(
+        "SX0202", f"{rows[0].row.mnemonic}: no form of this opcode on sm_{arch} has these bits"
+    )
+
+
+def decode(word: int, offset: int, arch: int) -> Instruction:
+    """Decode one word.
+
+    ``offset`` is the word's place in its section in bytes, from which branch targets count;
+    ``arch`` is the number of the architecture (80 for sm_80).
+
+    Raises :class:`DecodeError`: SX0201 unknown opcode, SX0202 undefined field value, SX0203
+    reserved bits set, SX0204 unknown architecture.
+    """
+    table = index(generation_of(arch))
+    try:
+        return _decode(table, word, offset, arch)
+    except DecodeError as error:
+        raise error.at(offset=offset, word=word) from None
+
+
+def decode_section(code: bytes, arch: int) -> Section:
+    """Decode a whole code section; words that cannot be decoded become :class:`BadWord`.
+
+    Raises :class:`DecodeError` SX0204 for an unknown architecture, SX0205 where the length is no
+    multiple of 16 bytes.
+    """
+    table = index(generation_of(arch))
+    if len(code) % WORD_BYTES:
+        raise DecodeError("SX0205", f"{len(code)} bytes of code are no whole number of words")
+    out: list[Instruction | BadWord] = []
+    for offset in range(0, len(code), WORD_BYTES):
+        word = int.from_bytes(code[offset : offset + WORD_BYTES], "little")
+        try:
+            out.append(_decode(table, word, offset, arch))
+        except DecodeError as error:
+            place = error.at(offset=offset, word=word)
+            assert isinstance(place, DecodeError)
+            out.append(BadWord(offset, word, place))
+    return Section(arch, tuple(out))

@@ -1,0 +1,15 @@
+"""The encoding tables, by category."""
+
+from __future__ import annotations
+
+from ..spec import Row
+from . import control, float32, half, integer, logic, memory
+
+ROWS: tuple[Row, ...] = (
+    *integer.ROWS,
+    *logic.ROWS,
+    *float32.ROWS,
+    *half.ROWS,
+    *memory.ROWS,
+    *control.ROWS,
+)

@@ -1,0 +1,216 @@
+"""Integer arithmetic: sums, products, comparisons, selections, counts."""
+
+from __future__ import annotations
+
+from ..spec import Fixed, I, Idiom, Mod, P, R, Row, Select, When, bits, const, enum, flag, join
+from .forms import NOT_PT, NOT_UPT, PT_FIXED, UPT_FIXED, Src, alu, pd, ps, rd
+
+X = flag("X", 74)
+U32 = Mod("U32", bits(73), {0: "U32", 1: ""})
+COMPARE = enum("compare", 76, 3, "F LT EQ LE GT NE GE T")
+BOOL = enum("bool", 74, 2, "AND OR XOR -")
+EX = flag("EX", 72)
+
+_SUM = {"Ra": Src(neg=True, inv_if="X"), "Rb": Src(neg=True, inv_if="X", imm="shex"),
+        "Rc": Src(neg=True, inv_if="X")}  # fmt: skip
+_CARRIES = {
+    "Pu": pd(81), "Pv": pd(84),
+    "Pp": When("X", ps(87, false=True), NOT_PT), "Pq": When("X", ps(77, false=True), NOT_PT),
+}  # fmt: skip
+_UCARRIES = {
+    "Pu": pd(81, "UP"), "Pv": pd(84, "UP"),
+    "Pp": When("X", ps(87, file="UP", false=True), NOT_UPT),
+    "Pq": When("X", ps(77, file="UP", false=True), NOT_UPT),
+}  # fmt: skip
+_SUM_TEXT = "Rd, Pu?, Pv?, Ra, Rb, Rc, Pp:X, Pq:X"
+_SUM_TEXT_100 = "Rd, Pu, Pv, Ra, Rb, Rc, Pp:X, Pq:X"
+
+_WIDE_SUM = {
+    "Ra": Src(2, neg=True, inv_if="X"), "Rb": Src(2, neg=True, inv_if="X", imm="shex"),
+    "Rc": Src(2, neg=True, inv_if="X"),
+}  # fmt: skip
+
+SUMS = [
+    *alu("IADD3", 0x010, _SUM_TEXT, _SUM, forms=(1, 4, 5, 6), mods=(X,), extra=_CARRIES, until=90),
+    *alu("IADD3", 0x010, _SUM_TEXT_100, _SUM, forms=(1, 4, 6), mods=(X,), extra=_CARRIES, since=100),
+    *alu("UIADD3", 0x090, _SUM_TEXT, _SUM, forms=(1, 4), mods=(X,), extra=_UCARRIES, until=90,
+         uniform=True),
+    *alu("UIADD3", 0x090, _SUM_TEXT_100, _SUM, forms=(1, 4), mods=(X,), extra=_UCARRIES,
+         since=100, uniform=True),
+    *alu("UIADD3", 0x097, _SUM_TEXT_100, _WIDE_SUM, forms=(1, 4), mods=(const("64"), X),
+         dst={"Rd": rd(width=2, file="UR")}, extra=_UCARRIES, since=120, uniform=True),
+    *alu("VIADD", 0x036, "Rd, Ra, Rb", {"Ra": Src(), "Rb": Src(neg=True)}, forms=(1, 4, 5, 6),
+         layout="ab", mods=(flag("16x2", 73),), since=90),
+]  # fmt: skip
+
+_TWO = enum("64", 73, 1, "_ 64", {"64": 2})
+_IADD = [
+    *alu("IADD", 0x035, "Rd, Pu?, Ra, Rb, Pp:X",
+         {"Ra": Src("64", neg=True, inv_if="X"), "Rb": Src("64", neg=True, inv_if="X", imm="shex")},
+         forms=(1, 4, 6), layout="ab", mods=(_TWO, X), dst={"Rd": rd(width="64")},
+         extra={"Pu": pd(81), "Pp": When("X", ps(87, false=True), NOT_PT)}, since=120,
+         free=(bits(64, 8),)),
+]  # fmt: skip
+
+
+def _product_idiom(word: int) -> str:
+    """IMAD's pseudo-modifier: a product that is trivial, or a shift.  Form 7 has none."""
+    a = word >> 24 & 255
+    form = word >> 9 & 7
+    if word >> 74 & 1 or form >= 6:
+        return ""
+    if form == 4:
+        b, c = word >> 32 & 0xFFFFFFFF, word >> 64 & 255
+        if a == 255 or b == 0:
+            return "MOV"
+        if b == 1:
+            return "MOV" if c == 255 else "IADD"
+        power = b & (b - 1) == 0 and b < 1 << 31
+        return "SHL" if power and c == 255 else ""
+    if form == 5:
+        return "MOV" if a == 255 else ""
+    b = word >> (32 if form == 1 else 64) & 255
+    return "MOV" if 255 in (a, b) else ""
+
+
+_IDIOM = Idiom("idiom", join((9, 3), (24, 8), (32, 32), (64, 8), (74, 1)), _product_idiom)
+_PRODUCT = {"Ra": Src(), "Rb": Src(imm="shex"), "Rc": Src(neg=True, inv_if="X", imm="shex")}
+_WIDE = {**_PRODUCT, "Rc": Src(2, neg=True, inv_if="X", imm="shex")}
+_MAD_EXTRA = {"Pu": PT_FIXED, "Pp": When("X", ps(87, false=True), NOT_PT)}
+_WIDE_EXTRA = {"Pu": pd(81), "Pp": When("X", ps(87, false=True), NOT_PT)}
+_UMAD_EXTRA = {"Pu": UPT_FIXED, "Pp": When("X", ps(87, file="UP", false=True), NOT_UPT)}
+_UWIDE_EXTRA = {"Pu": pd(81, "UP"), "Pp": When("X", ps(87, file="UP", false=True), NOT_UPT)}
+_ALL = (1, 2, 3, 4, 5, 6, 7)
+
+PRODUCTS = [
+    *alu("IMAD", 0x024, "Rd, Ra, Rb, Rc, Pp:X", _PRODUCT, forms=_ALL, mods=(_IDIOM, U32, X),
+         extra=_MAD_EXTRA, free=(bits(81, 3),)),
+    *alu("IMAD", 0x025, "Rd, Pu?, Ra, Rb, Rc, Pp:X", _WIDE, forms=_ALL,
+         mods=(const("WIDE"), U32, X), dst={"Rd": rd(width=2)}, extra=_WIDE_EXTRA),
+    *alu("IMAD", 0x027, "Rd, Pu?, Ra, Rb, Rc, Pp:X", _WIDE, forms=_ALL,
+         mods=(const("HI"), U32, X), extra=_WIDE_EXTRA),
+    *alu("UIMAD", 0x0a4, "Rd, Ra, Rb, Rc, Pp:X", _PRODUCT, forms=(1, 2, 4), mods=(U32, X),
+         extra=_UMAD_EXTRA, uniform=True, free=(bits(81, 3),)),
+    *alu("UIMAD", 0x0a5, "Rd, Pu?, Ra, Rb, Rc, Pp:X", _WIDE, forms=(1, 2, 4),
+         mods=(const("WIDE"), U32, X), dst={"Rd": rd(width=2, file="UR")}, extra=_UWIDE_EXTRA,
+         uniform=True),
+    *alu("UIMAD", 0x0a7, "Rd, Pu?, Ra, Rb, Rc, Pp:X", _WIDE, forms=(1, 2, 4),
+         mods=(const("HI"), U32, X), extra=_UWIDE_EXTRA, uniform=True),
+    *alu("IDP", 0x026, "Rd, Ra, Rb, Rc",
+         {"Ra": Src(), "Rb": Src(), "Rc": Src(neg=True)}, forms=(1, 4, 5, 6),
+         mods=(Mod("mode", join((76, 1), (77, 1)), {0: "4A", 1: "2A.LO", 3: "2A.HI"}),
+               Mod("ta", join((73, 1), (76, 1)), {0: "U8", 1: "S8", 2: "U16", 3: "S16"}),
+               enum("tb", 74, 1, "U8 S8"))),
+]  # fmt: skip
+
+_LEA = {"Ra": Src(neg=True, inv_if="X"), "Rb": Src(neg=True, inv_if="X"), "Rc": Src()}
+_SHIFT = I(bits(75, 5))
+_NO_RC, _NO_URC = Fixed("R", 255), Fixed("UR", 255)
+
+
+def _lea(name: str, base: int, forms: tuple[int, ...], uniform: bool) -> list[Row]:
+    file = "UP" if uniform else "P"
+    none = NOT_UPT if uniform else NOT_PT
+    carry = {"Pu": pd(81, file), "Pp": When("X", ps(87, file=file, false=True), none)}
+    no_rc = _NO_URC if uniform else _NO_RC
+    without = {k: v for k, v in _LEA.items() if k != "Rc"}
+    low = (bits(80), 0), (bits(73), 0)
+    high = (bits(80), 1), (bits(73), 0)
+    sign = (bits(80), 1), (bits(73), 1)
+    return [
+        *alu(name, base, "Rd, Pu?, Ra, Rb, shift, Pp:X", without, forms=forms, mods=(X,),
+             extra={**carry, "Rc": no_rc, "shift": _SHIFT}, fixed=low, free=(bits(64, 8),),
+             uniform=uniform),
+        *alu(name, base, "Rd, Pu?, Ra, Rb, Rc, shift, Pp:X", _LEA, forms=forms,
+             mods=(const("HI"), X), extra={**carry, "shift": _SHIFT}, fixed=high,
+             uniform=uniform),
+        *alu(name, base, "Rd, Pu?, Ra, Rb, shift, Pp:X", without, forms=forms,
+             mods=(const("HI"), X, const("SX32")),
+             extra={**carry, "Rc": no_rc, "shift": _SHIFT}, fixed=sign, free=(bits(64, 8),),
+             uniform=uniform),
+    ]  # fmt: skip
+
+
+LEAS = [*_lea("LEA", 0x011, (1, 4, 5, 6), False), *_lea("ULEA", 0x091, (1, 4), True)]
+
+_PAIR = {"Ra": Src(), "Rb": Src(imm="shex")}
+_SETP = {"Pu": pd(81), "Pv": pd(84), "Pp": ps(87), "Pq": When("EX", ps(68), PT_FIXED)}
+_USETP = {
+    "Pu": pd(81, "UP"), "Pv": pd(84, "UP"), "Pp": ps(87, file="UP"),
+    "Pq": When("EX", ps(68, file="UP"), UPT_FIXED),
+}  # fmt: skip
+_SETP_TEXT = "Pu, Pv, Ra, Rb, Pp, Pq:EX"
+_SIZE = Mod(
+    "type", join((73, 1), (80, 1)), {0: "U32", 1: "", 2: "U64", 3: "S64"}, {2: 2, 3: 2}
+)  # fmt: skip
+_PAIR64 = {"Ra": Src("type"), "Rb": Src("type", imm="shex")}
+
+COMPARISONS = [
+    *alu("ISETP", 0x00C, _SETP_TEXT, _PAIR, forms=(1, 4, 5, 6), layout="ab",
+         mods=(COMPARE, U32, BOOL, EX), dst={}, extra=_SETP, until=100),
+    *alu("ISETP", 0x00C, _SETP_TEXT, _PAIR64, forms=(1, 4, 6), layout="ab",
+         mods=(COMPARE, _SIZE, BOOL, EX), dst={}, extra=_SETP, since=120),
+    *alu("UISETP", 0x08C, _SETP_TEXT, _PAIR, forms=(1, 4), layout="ab",
+         mods=(COMPARE, U32, BOOL, EX), dst={}, extra=_USETP, uniform=True, until=100),
+    *alu("UISETP", 0x08C, _SETP_TEXT, _PAIR64, forms=(1, 4), layout="ab",
+         mods=(COMPARE, _SIZE, BOOL, EX), dst={}, extra=_USETP, uniform=True, since=120),
+]  # fmt: skip
+
+_SEL = {"Ra": Src(), "Rb": Src()}
+_SEL64 = {"Ra": Src(2), "Rb": Src(2)}
+_MIN = enum("type", 73, 1, "U32 _")
+_VMIN = enum("type", 72, 2, "_ U32 S16x2 U16x2")
+_VMIN120 = enum("type", 72, 3, "S32 U32 S16x2 U16x2 S8x4 U8x4 - -")
+RELU = flag("RELU", 76)
+
+SELECTIONS = [
+    *alu("SEL", 0x007, "Rd, Ra, Rb, Pp", _SEL, forms=(1, 4, 5, 6), layout="ab",
+         extra={"Pp": ps()}),
+    *alu("USEL", 0x087, "Rd, Ra, Rb, Pp", _SEL, forms=(1, 4), layout="ab",
+         extra={"Pp": ps(file="UP")}, uniform=True),
+    Row("SEL", 0x407,
+        {"Rd": rd(width=2), "Ra": R(24, 2, reuse=122),
+         "Rb": I(bits(32, 33), style="shex", bits=64, signed=True), "Pp": ps()},
+        "Rd, Ra, Rb, Pp", (const("64"),), since=120),
+    Row("SEL", 0x607,
+        {"Rd": rd(width=2), "Ra": R(24, 2, reuse=122), "Rb": R(32, 2, reuse=123), "Pp": ps()},
+        "Rd, Ra, Rb, Pp", (const("64"),), since=120),
+    Row("SEL", 0x1E07,
+        {"Rd": rd(width=2), "Ra": R(24, 2, reuse=122), "Rb": R(32, 2, "UR"), "Pp": ps()},
+        "Rd, Ra, Rb, Pp", (const("64"),), since=120),
+    *alu("IMNMX", 0x017, "Rd, Ra, Rb, Pp", _PAIR, forms=(1, 4, 5, 6), layout="ab",
+         mods=(_MIN,), extra={"Pp": ps()}, until=90),
+    *alu("IMNMX", 0x017, "Pu, Pv, Rd, Ra, Rb, Pp, Pq",
+         {"Ra": Src("type"), "Rb": Src("type", imm="shex")}, forms=(1, 4, 6), layout="ab",
+         mods=(Mod("type", bits(73, 2), {0: "U32", 1: "", 2: "U64", 3: "S64"}, {2: 2, 3: 2}),),
+         dst={"Rd": rd(width="type")},
+         extra={"Pu": pd(81), "Pv": pd(84), "Pp": ps(), "Pq": ps(77, false=True)}, since=120),
+    *alu("VIMNMX", 0x048, "Rd, Ra, Rb, Pp", _PAIR, forms=(1, 4, 5, 6), layout="ab",
+         mods=(_VMIN, RELU), extra={"Pp": ps()}, since=90, until=90),
+    *alu("VIMNMX", 0x048, "Rd, Ra, Rb, Pp", _PAIR, forms=(1, 4, 6), layout="ab",
+         mods=(_VMIN120, RELU), extra={"Pp": ps()}, since=120),
+    *alu("VIMNMX3", 0x00F, "Rd, Ra, Rb, Rc, Pp",
+         {"Ra": Src(), "Rb": Src(imm="shex"), "Rc": Src(imm="shex")}, forms=(1, 2, 4),
+         mods=(_VMIN, RELU), extra={"Pp": ps()}, since=90),
+    *alu("VIADDMNMX", 0x046, "Rd, Ra, Rb, Rc, Pp",
+         {"Ra": Src(), "Rb": Src(neg=True), "Rc": Src()}, forms=(1, 2, 4, 6),
+         mods=(_VMIN, RELU), extra={"Pp": ps()}, since=90),
+]  # fmt: skip
+
+_COUNT_PRED = {"Pu": pd(81)}
+_NOT = {"Rb": Src(inv=True)}
+COUNTS = [
+    *alu("IABS", 0x013, "Rd, Rb", {"Rb": Src()}, forms=(1,), layout="b"),
+    *alu("POPC", 0x109, "Rd, Rb", _NOT, forms=(1, 4, 5, 6), layout="b"),
+    *alu("FLO", 0x100, "Rd, Pu?, Rb", _NOT, forms=(1, 4, 5, 6), layout="b",
+         mods=(Mod("U32", bits(73), {0: "U32", 1: ""}), flag("SH", 74)), extra=_COUNT_PRED),
+    *alu("BREV", 0x101, "Rd, Rb", {"Rb": Src()}, forms=(1, 4, 5, 6), layout="b"),
+    *alu("UPOPC", 0x0BF, "Rd, Rb", _NOT, forms=(1, 4), layout="b", uniform=True),
+    *alu("UFLO", 0x0BD, "Rd, Pu?, Rb", _NOT, forms=(1, 4), layout="b", uniform=True,
+         mods=(Mod("U32", bits(73), {0: "U32", 1: ""}), flag("SH", 74)),
+         extra={"Pu": pd(81, "UP")}),
+    *alu("UBREV", 0x0BE, "Rd, Rb", {"Rb": Src()}, forms=(1, 4), layout="b", uniform=True),
+]  # fmt: skip
+
+ROWS: list[Row] = [*SUMS, *_IADD, *PRODUCTS, *LEAS, *COMPARISONS, *SELECTIONS, *COUNTS]
+__all__ = ["ROWS", "P", "Select"]

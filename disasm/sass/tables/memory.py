@@ -1,0 +1,357 @@
+"""Loads, stores, atomics, constants, cache control, asynchronous copies."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ..spec import C, Fixed, I, M, Mod, Operand, P, R, Row, bits, const, enum, flag, join
+from .forms import PT_FIXED, pd, ps, rd
+
+_WIDTHS = {"64": 2, "128": 4}
+SIZE = enum("size", 73, 3, "U8 S8 U16 S16 _ 64 128 -", _WIDTHS)
+E = flag("E", 72)
+EVICT = enum("evict", 84, 3, "EF _ EL LU EU NA - -")
+PREFETCH = enum("prefetch", 68, 2, "_ LTC64B LTC128B LTC256B")
+
+# Memory order and scope.  sm_75 has a scope (77-78) and an order (79-80); later architectures
+# one field of sixteen values.
+_SCOPES = ("CTA", "SM", "GPU", "SYS")
+_STRONG: Mapping[int, str] = {
+    0: "", 1: "CONSTANT.PRIVATE", 2: "CONSTANT.CTA", 3: "CONSTANT.CTA.PRIVATE", 4: "CONSTANT",
+    5: "STRONG.SM", 6: "STRONG.GPU.PRIVATE", 7: "STRONG.GPU", 8: "MMIO.GPU", 9: "CONSTANT.SM",
+    10: "STRONG.SYS", 11: "CONSTANT.SM.PRIVATE", 12: "MMIO.SYS", 13: "CONSTANT.VC",
+    14: "CONSTANT.VC.PRIVATE", 15: "CONSTANT.GPU",
+}  # fmt: skip
+_STRONG_ST = {**_STRONG, 4: "STRONG.SM.PRIVATE"}
+_LDGSTS = {0: "", 4: "CONSTANT"}
+
+
+def _order75(orders: Mapping[int, str]) -> Mod:
+    return Mod(
+        "order",
+        bits(77, 4),
+        {s | o << 2: f"{n}.{_SCOPES[s]}" if n else _SCOPES[s]
+         for o, n in orders.items() for s in range(4)},
+    )  # fmt: skip
+
+
+LD_75 = _order75({0: "CONSTANT", 1: "", 2: "STRONG", 3: "MMIO"})
+ST_75 = _order75({1: "", 2: "STRONG", 3: "MMIO"})
+AT_75 = _order75({1: "", 2: "STRONG"})
+PRIVATE = flag("PRIVATE", 76)
+LD_80 = Mod("order", bits(77, 4), _STRONG)
+ST_80 = Mod("order", bits(77, 4), _STRONG_ST)
+
+
+def _global(offset: int, width: int, ureg: int | None, wide: int | None, gen: int) -> M:
+    """[R + UR + offset] of LDG and its like.
+
+    sm_75: plain or R.64/R.U32 + UR.  sm_80: bit 76 makes the UR a descriptor, which the text
+    leaves out unless bit 101 is set.  sm_90 and later print it.
+    """
+    if ureg is None:
+        return M(offset=bits(offset, width), wide=wide)
+    return M(
+        offset=bits(offset, width), ureg=ureg, wide=wide, uwide=90,
+        desc=76 if gen >= 80 else None, desc_low=gen == 80,
+        desc_shown=101 if gen == 80 else None,
+    )  # fmt: skip
+
+
+def _loads() -> list[Row]:
+    rows: list[Row] = []
+    for mnemonic, base, offset in (("LDG", 0x381, (40, 24)), ("LD", 0x980, (32, 32))):
+        extra: dict[str, Operand] = {"Rd": rd(width="size"), "Pp": P(64, 67, flip=7)}
+        if mnemonic == "LDG":
+            extra["Pu"] = pd(81)
+            text = "Pu?, Rd, mem, Pp?"
+        else:
+            extra["Pu"] = PT_FIXED
+            text = "Rd, mem, Pp?"
+        free = () if mnemonic == "LDG" else (bits(81, 3),)
+        mem = M(offset=bits(*offset), wide=72)
+        umem = M(offset=bits(*offset), ureg=32, wide=72, uwide=90)
+        if mnemonic == "LD":
+            # LD with a uniform register has LDG's layout.
+            umem = M(offset=bits(40, 24), ureg=32, wide=72, uwide=90)
+        mods75 = (E, EVICT, PREFETCH, SIZE, LD_75, PRIVATE)
+        mods80 = (E, EVICT, PREFETCH, SIZE, LD_80)
+        op = base
+        uop = (0x981 if mnemonic == "LDG" else 0x980) | 0x1000
+        rows += [
+            Row(mnemonic, op, {**extra, "mem": mem}, text, mods75, until=75, free=free),
+            Row(mnemonic, uop, {**extra, "mem": umem}, text, mods75, until=75, free=free),
+            Row(mnemonic, op, {**extra, "mem": mem}, text, mods80, since=80, free=free),
+            *_desc(mnemonic, uop, extra, text, mods80, 32, free),
+        ]
+    return rows
+
+
+def _desc(
+    mnemonic: str,
+    opcode: int,
+    operands: Mapping[str, Operand],
+    text: str,
+    mods: tuple[Mod, ...],
+    ureg: int,
+    free: tuple[object, ...] = (),
+    desc: int = 76,
+    desc_100: int | None = None,
+    ureg_100: int | None = None,
+    wide: int = 90,
+) -> list[Row]:
+    """The rows with a uniform register or a descriptor, sm_80 and later."""
+    later = ureg_100 if ureg_100 is not None else ureg
+    flag_100 = desc_100 if desc_100 is not None else desc
+    offset = bits(40, 24)
+
+    def row(mem: M, since: int, until: int) -> Row:
+        return Row(
+            mnemonic, opcode, {**operands, "mem": mem}, text, mods, since, until,
+            free=free,  # type: ignore[arg-type]
+        )  # fmt: skip
+
+    return [
+        row(M(offset=offset, ureg=ureg, wide=72, uwide=wide, desc=desc, desc_low=True,
+              desc_shown=101), 80, 89),
+        row(M(offset=offset, ureg=ureg, wide=72, uwide=wide, desc=desc), 90, 90),
+        row(M(offset=offset, ureg=later, wide=72, uwide=wide, desc=flag_100), 100, 999),
+    ]  # fmt: skip
+
+
+def _stores() -> list[Row]:
+    rows: list[Row] = []
+    mods75 = (E, EVICT, SIZE, ST_75, PRIVATE)
+    mods80 = (E, EVICT, SIZE, ST_80)
+    data32: dict[str, Operand] = {"Rb": R(32, "size", reuse=123)}
+    data64: dict[str, Operand] = {"Rb": R(64, "size", reuse=124)}
+    plain_g = M(offset=bits(40, 24), wide=72)
+    plain = M(offset=bits(32, 32), wide=72)
+    umem75 = M(offset=bits(40, 24), ureg=64, wide=72, uwide=90)
+    for since, until, mods in ((75, 75, mods75), (80, 999, mods80)):
+        rows += [
+            Row("STG", 0x386, {"mem": plain_g, **data32}, "mem, Rb", mods, since, until),
+            Row("ST", 0x385, {"mem": plain, **data64}, "mem, Rb", mods, since, until),
+        ]
+    for mnemonic, opcode in (("STG", 0x1986), ("ST", 0x1985)):
+        rows += [
+            Row(mnemonic, opcode, {"mem": umem75, **data32}, "mem, Rb", mods75, 75, 75),
+            *_desc(mnemonic, opcode, data32, "mem, Rb", mods80, 64),
+        ]
+    return rows
+
+
+_SCALE = bits(78, 2)
+
+
+def _shared_local() -> list[Row]:
+    rows: list[Row] = []
+    unsigned = flag("U", 76)
+    local = M(offset=bits(40, 24))
+    ulocal = M(offset=bits(40, 24), ureg=32)
+    shared = M(offset=bits(40, 24), scale=_SCALE)
+    ushared = M(offset=bits(40, 24), ureg=32, scale=_SCALE)
+    rows += [
+        Row("LDL", 0x983, {"Rd": rd(width="size"), "mem": local}, "Rd, mem", (EVICT, SIZE)),
+        Row("LDL", 0x1983, {"Rd": rd(width="size"), "mem": ulocal}, "Rd, mem", (EVICT, SIZE)),
+        Row("STL", 0x387, {"mem": local, "Rb": R(32, "size", reuse=123)}, "mem, Rb",
+            (EVICT, SIZE)),
+        Row("STL", 0x1987, {"mem": M(offset=bits(40, 24), ureg=64),
+                            "Rb": R(32, "size", reuse=123)}, "mem, Rb", (EVICT, SIZE)),
+        Row("LDS", 0x984, {"Rd": rd(width="size"), "mem": shared}, "Rd, mem", (unsigned, SIZE),
+            until=75),
+        Row("LDS", 0x1984, {"Rd": rd(width="size"), "mem": ushared}, "Rd, mem", (unsigned, SIZE),
+            until=75),
+        Row("LDS", 0x984, {"Rd": rd(width="size"), "mem": shared}, "Rd, mem", (SIZE,), since=80),
+        Row("LDS", 0x1984, {"Rd": rd(width="size"), "mem": ushared}, "Rd, mem", (SIZE,),
+            since=80),
+        Row("STS", 0x388, {"mem": shared, "Rb": R(32, "size", reuse=123)}, "mem, Rb", (SIZE,)),
+        Row("STS", 0x1988, {"mem": M(offset=bits(40, 24), ureg=64, scale=_SCALE),
+                            "Rb": R(32, "size", reuse=123)}, "mem, Rb", (SIZE,)),
+    ]  # fmt: skip
+    return rows
+
+
+_COUNT = enum("count", 72, 2, "_ 2 4 -", {"2": 2, "4": 4})
+_SHAPE = enum("shape", 78, 2, "M88 MT88 - -")
+MATRIX = [
+    Row("LDSM", 0x83B, {"Rd": rd(width="count"), "mem": M(offset=bits(40, 24))}, "Rd, mem",
+        (const("16"), _SHAPE, _COUNT)),
+    Row("LDSM", 0x183B, {"Rd": rd(width="count"), "mem": M(offset=bits(40, 24), ureg=32)},
+        "Rd, mem", (const("16"), _SHAPE, _COUNT)),
+    Row("STSM", 0x844, {"mem": M(offset=bits(40, 24)), "Rb": R(32, "count")}, "mem, Rb",
+        (const("16"), _SHAPE, _COUNT), since=90),
+    Row("STSM", 0x1844, {"mem": M(offset=bits(40, 24), ureg=64), "Rb": R(32, "count")},
+        "mem, Rb", (const("16"), _SHAPE, _COUNT), since=90),
+]  # fmt: skip
+
+_CONST_MODE = enum("mode", 78, 2, "_ IL IS ISL")
+_LDC_SIZE = enum("size", 73, 3, "U8 S8 U16 S16 _ 64 - -", _WIDTHS)
+CONSTANTS = [
+    Row("LDC", 0xB82,
+        {"Rd": rd(width="size"), "src": C("size", index=24, signed=True)},
+        "Rd, src", (_LDC_SIZE, _CONST_MODE)),
+    Row("LDC", 0x1B82,
+        {"Rd": rd(width="size"), "src": C("size", index=24, signed=True, bindless=32)},
+        "Rd, src", (_LDC_SIZE, _CONST_MODE)),
+    Row("ULDC", 0xAB9,
+        {"Rd": rd(width="size", file="UR"), "src": C("size", signed=True)},
+        "Rd, src", (_LDC_SIZE,), guard="UP", until=90),
+    Row("ULDC", 0x1AB9,
+        {"Rd": rd(width="size", file="UR"), "src": C("size", signed=True, bindless=32)},
+        "Rd, src", (_LDC_SIZE,), guard="UP", until=90),
+    Row("LDCU", 0x17AC,
+        {"Rd": rd(width="size", file="UR"),
+         "src": C("size", offset=bits(37, 17), index=24, index_file="UR", signed=True)},
+        "Rd, src", (SIZE,), guard="UP", since=100),
+]  # fmt: skip
+
+# ---- atomics
+
+_AT_OP = enum("op", 87, 4, "ADD MIN MAX INC DEC AND OR XOR EXCH SAFEADD - - - - - -")
+_RED_OP = enum("op", 87, 3, "ADD MIN MAX INC DEC AND OR XOR")
+_AT_TYPE_W = {"64": 2, "S64": 2, "F64.RN": 2}
+_AT_TYPE_75 = enum("type", 73, 3, "_ S32 64 F32.FTZ.RN F16x2.RN S64 F64.RN -", _AT_TYPE_W)
+_AT_TYPE_90 = enum("type", 73, 3, "_ S32 64 S64 128 - - -", {"64": 2, "S64": 2, "128": 4})
+_CAS_TYPE = enum("type", 73, 2, "_ S32 64 S64", {"64": 2, "S64": 2})
+_FLOAT_NAMES = (
+    "F16x2.RN F16x4.RN F16x8.RN BF16x2.RN BF16x4.RN BF16x8.RN - - - "
+    "F32.FTZ.RN F32x2.FTZ.RN F32x4.FTZ.RN F32.RN F32x2.RN F32x4.RN F64.RN"
+)
+_AT_FLOAT = enum("type", 73, 4, _FLOAT_NAMES, {
+    "F16x4.RN": 2, "F16x8.RN": 4, "BF16x4.RN": 2, "BF16x8.RN": 4, "F32x2.FTZ.RN": 2,
+    "F32x4.FTZ.RN": 4, "F32x2.RN": 2, "F32x4.RN": 4, "F64.RN": 2,
+})  # fmt: skip
+_FLOAT_OP = enum("op", 87, 3, "ADD MIN MAX - - - - -")
+_SPIN = Mod("op", bits(87, 2), {0: "CAS", 2: "CAST", 3: "CAST.SPIN"})
+
+
+def _atomics() -> list[Row]:
+    rows: list[Row] = []
+    dst: dict[str, Operand] = {"Rd": rd(width="type"), "Pu": pd(81)}
+    data: dict[str, Operand] = {"Rb": R(32, "type", reuse=123), "Rc": Fixed("R", 255)}
+    swap: dict[str, Operand] = {"Rb": R(32, "type", reuse=123), "Rc": R(64, "type", reuse=124)}
+    mem = M(offset=bits(40, 24), wide=72)
+    text = "Pu, Rd, mem, Rb"
+    swap_text = "Pu, Rd, mem, Rb, Rc"
+    umem75 = M(offset=bits(40, 24), ureg=64, wide=72, uwide=90)
+    for since, until, types, order, private in (
+        (75, 75, _AT_TYPE_75, AT_75, (PRIVATE,)),
+        (80, 89, _AT_TYPE_75, ST_80, ()),
+        (90, 999, _AT_TYPE_90, ST_80, ()),
+    ):
+        mods = (E, EVICT, _AT_OP, types, order, *private)
+        red = (E, EVICT, _RED_OP, types, order, *private)
+        cas = (E, EVICT, _SPIN, _CAS_TYPE, order, *private)
+        casg = (E, const("CAS"), EVICT, _CAS_TYPE, order, *private)
+        rows += [
+            Row("ATOM", 0x38A, {**dst, "mem": mem, **data}, text, mods, since, until),
+            Row("ATOMG", 0x3A8, {**dst, "mem": mem, **data}, text, mods, since, until),
+            Row("ATOM", 0x38B, {**dst, "mem": mem, **swap}, swap_text, cas, since, until),
+            Row("ATOMG", 0x3A9, {**dst, "mem": mem, **swap}, swap_text, casg, since, until),
+            Row("RED" if since < 90 else "REDG", 0x98E, {"mem": mem, "Rb": data["Rb"]},
+                "mem, Rb", red, since, until),
+        ]  # fmt: skip
+        for mnemonic, opcode in (("ATOM", 0x198A), ("ATOMG", 0x19A8)):
+            if since == 75:
+                rows.append(
+                    Row(mnemonic, opcode, {**dst, "mem": umem75, **data}, text, mods, 75, 75)
+                )
+        if since == 75:
+            rows.append(
+                Row("RED", 0x198E, {"mem": umem75, "Rb": data["Rb"]}, "mem, Rb", red, 75, 75)
+            )
+    # With a descriptor the 64-bit address has no bit of its own up to sm_90: 71 is the descriptor.
+    for mnemonic, opcode, mods in (
+        ("ATOM", 0x198A, (E, EVICT, _AT_OP)),
+        ("ATOMG", 0x19A8, (E, EVICT, _AT_OP)),
+    ):
+        rows += _atom_desc(mnemonic, opcode, {**dst, **data}, text, mods, _AT_TYPE_75, 80, 89)
+        rows += _atom_desc(mnemonic, opcode, {**dst, **data}, text, mods, _AT_TYPE_90, 90, 999)
+    for mnemonic, opcode in (("ATOM", 0x19A2), ("ATOMG", 0x19A3)):
+        rows += _atom_desc(mnemonic, opcode, {**dst, **data}, text, (E, EVICT, _FLOAT_OP),
+                           _AT_FLOAT, 90, 999)  # fmt: skip
+    red_data: dict[str, Operand] = {"Rb": data["Rb"]}
+    rows += _atom_desc("RED", 0x198E, red_data, "mem, Rb", (E, EVICT, _RED_OP), _AT_TYPE_75,
+                       80, 89, 90)  # fmt: skip
+    rows += _atom_desc("REDG", 0x198E, red_data, "mem, Rb", (E, EVICT, _RED_OP), _AT_TYPE_90,
+                       90, 999, 90)  # fmt: skip
+    rows += _atom_desc("REDG", 0x19A6, red_data, "mem, Rb", (E, EVICT, _FLOAT_OP), _AT_FLOAT,
+                       90, 999, 90)  # fmt: skip
+    return rows
+
+
+def _atom_desc(
+    mnemonic: str,
+    opcode: int,
+    operands: Mapping[str, Operand],
+    text: str,
+    mods: tuple[Mod, ...],
+    types: Mod,
+    since: int,
+    until: int,
+    wide: int | None = None,
+) -> list[Row]:
+    rows: list[Row] = []
+    for first, last in ((80, 89), (90, 90), (100, 999)):
+        if last < since or first > until:
+            continue
+        desc = 71 if first < 100 else 81 if wide is not None else 76
+        uwide = wide if wide is not None else 70 if first < 100 else 63
+        mem = M(
+            offset=bits(40, 24), ureg=64, wide=72, uwide=uwide, desc=desc, desc_low=first == 80,
+            desc_shown=101 if first == 80 else None,
+        )  # fmt: skip
+        rows.append(
+            Row(mnemonic, opcode, {**operands, "mem": mem}, text, (*mods, types, ST_80), first,
+                last)
+        )  # fmt: skip
+    return rows
+
+
+_ATS_TYPE = enum("type", 73, 2, "_ S32 64 -", {"64": 2})
+_ATS_TYPE_90 = enum("type", 73, 3, "_ S32 64 - - - - -", {"64": 2})
+_ATS_OP = enum("op", 87, 4, "ADD MIN MAX INC DEC AND OR XOR EXCH - - - - - - -")
+
+
+def _shared_atomics() -> list[Row]:
+    rows: list[Row] = []
+    mem = M(offset=bits(40, 24), scale=_SCALE)
+    umem = M(offset=bits(40, 24), ureg=64, scale=_SCALE)
+    dst: dict[str, Operand] = {"Rd": rd(width="type"), "Pu": PT_FIXED}
+    data: dict[str, Operand] = {"Rb": R(32, "type", reuse=123), "Rc": Fixed("R", 255)}
+    swap: dict[str, Operand] = {"Rb": R(32, "type", reuse=123), "Rc": R(64, "type", reuse=124)}
+    for since, until, types in ((75, 89, _ATS_TYPE), (90, 999, _ATS_TYPE_90)):
+        rows += [
+            Row("ATOMS", 0x38C, {**dst, "mem": mem, **data}, "Rd, mem, Rb", (_ATS_OP, types),
+                since, until),
+            Row("ATOMS", 0x198C, {**dst, "mem": umem, **data}, "Rd, mem, Rb", (_ATS_OP, types),
+                since, until),
+            Row("ATOMS", 0x38D, {**dst, "mem": mem, **swap}, "Rd, mem, Rb, Rc", (_SPIN, types),
+                since, until),
+        ]  # fmt: skip
+    rows += [
+        Row("ATOMS", 0x1F8C, {"Rd": rd(), "Pu": PT_FIXED, "mem": umem}, "Rd, mem",
+            (const("POPC.INC.32"),), fixed=((bits(87, 4), 11),), until=999),
+        Row("ATOMS", 0xF8C, {"Rd": rd(), "Pu": PT_FIXED, "mem": mem}, "Rd, mem",
+            (const("POPC.INC.32"),), fixed=((bits(87, 4), 11),), until=999),
+    ]  # fmt: skip
+    return rows
+
+
+# ---- cache control and asynchronous copies
+
+_CCTL = enum("op", 87, 4, "PF1 PF2 WB IV IVALL RS IVALLP WBALL WBALLP PML2 DML2 RML2 - - - -")
+CACHE = [
+    Row("LDGDEPBAR", 0x9AF, {}, "", since=80),
+    Row("ERRBAR", 0x9AB, {}, ""),
+    Row("CGAERRBAR", 0x5AB, {}, "", since=90),
+    Row("QSPC", 0x3AA, {"Pu": pd(81), "Rd": rd(), "mem": M(offset=bits(40, 24), wide=72)},
+        "Pu, Rd, mem", (E, enum("space", 73, 2, "G L S D"))),
+]  # fmt: skip
+
+ROWS: list[Row] = [
+    *_loads(), *_stores(), *_shared_local(), *MATRIX, *CONSTANTS, *_atomics(),
+    *_shared_atomics(), *CACHE,
+]  # fmt: skip
+__all__ = ["ROWS", "I", "join", "ps"]
