@@ -3,7 +3,7 @@
 The executables hold SASS alone, no PTX, so that what runs is what NVIDIA's compiler made for the
 named architectures.  Used by the end-to-end tests, and from the command line::
 
-    python tools/build_programs.py -o DIR [NAME...] [--arch 80 90] [--cudart static|shared] [--strip]
+    python tools/build_programs.py -o DIR [NAME...] [--arch 80 90] [--cudart shared] [--strip]
     python tools/build_programs.py --commit      # the executables kept in fixtures/programs
     python tools/build_programs.py --commit-kernels  # the cubins kept in fixtures/kernels
 """
@@ -76,7 +76,7 @@ def _wheel_candidates() -> list[Path]:
 
 
 def find_toolkit() -> Toolkit:
-    """nvcc from ``SASSXLATE_NVCC``, PATH or NVIDIA's wheels.  Raises BuildError when there is none."""
+    """nvcc from ``SASSXLATE_NVCC``, PATH or NVIDIA's wheels.  Raises BuildError without one."""
     named = os.environ.get("SASSXLATE_NVCC") or shutil.which("nvcc")
     candidates = [Path(named)] if named else _wheel_candidates()
     for nvcc in candidates:
