@@ -8,6 +8,7 @@ from sassxlate.disasm.rdna3.ir import I, Inst, S
 from sassxlate.disasm.sass.ir import Imm, Instruction, Label, Pred, Reg
 
 from .context import ALL_ONES, EXEC, NULL, ZERO, Ctx, KernelState
+from .rules.integer import is_zero
 from .convergence import Plan, Point, branch_target, is_state_test, warpsync_mask
 
 END, SCAN, STUCK = "Lend", "Lscan", "Lstuck"
@@ -283,7 +284,7 @@ class Control:
     def _check_barrier(self, c: Ctx, ins: Instruction) -> None:
         barrier, count = ins.get("barrier"), ins.get("count")
         zero = isinstance(barrier, Imm) and barrier.value == 0
-        if not zero or count is not None:
+        if not zero or not (count is None or is_zero(count)):
             raise c.refuse("named and counted barriers are not translated yet", "SX0424")
 
     def _barrier(self, c: Ctx) -> None:
