@@ -4,8 +4,7 @@ The executables hold SASS alone, no PTX, so that what runs is what NVIDIA's comp
 named architectures.  Used by the end-to-end tests, and from the command line::
 
     python tools/build_programs.py -o DIR [NAME...] [--arch 80 90] [--cudart shared] [--strip]
-    python tools/build_programs.py --commit      # the executables kept in fixtures/programs
-    python tools/build_programs.py --commit-kernels  # the cubins kept in fixtures/kernels
+    python tools/keep_binaries.py       # those that are kept in fixtures
 """
 
 from __future__ import annotations
@@ -15,6 +14,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -40,11 +40,11 @@ class Program:
 
 @dataclass(frozen=True, slots=True)
 class Toolkit:
-    """An nvcc, its release (``13.0.88``) and the directories it links against."""
+    """An nvcc, its release (``13.0.88``) and, in NVIDIA's wheels, where its libraries are."""
 
     nvcc: Path
     release: str
-    library_dirs: tuple[Path, ...]
+    libraries: Path | None
 
 
 class BuildError(Exception):
@@ -86,9 +86,10 @@ def find_toolkit() -> Toolkit:
         if answer.returncode != 0 or ", V" not in answer.stdout:
             continue
         release = answer.stdout.split(", V")[1].split()[0]
-        # The wheels keep libcudart in lib, where nvcc's own profile looks in lib64 only.
+        # The wheels keep libcudart in lib, where their nvcc does not look.
         lib = nvcc.resolve().parent.parent / "lib"
-        return Toolkit(nvcc, release, (lib,) if lib.is_dir() else ())
+        in_wheel = (lib / "libcudart_static.a").is_file()
+        return Toolkit(nvcc, release, lib if in_wheel else None)
     raise BuildError("no nvcc on PATH, in SASSXLATE_NVCC or in NVIDIA's wheels")
 
 
@@ -119,11 +120,15 @@ def build_program(
     """Compiles and links ``program`` to the file ``out``.  Raises BuildError with nvcc's words."""
     kit = toolkit or find_toolkit()
     out.parent.mkdir(parents=True, exist_ok=True)
-    # Relative to the source directory, so that no path of this machine gets into the executable.
     command: list[str | Path] = [kit.nvcc, *BASE_FLAGS, *program.flags, *gencode(archs)]
-    command += ["-cudart", cudart, *(f"-L{path}" for path in kit.library_dirs)]
-    command += [program.source, "-o", out]
-    _run(command)
+    command += ["-cudart", cudart, program.source, "-o", out]
+    with tempfile.TemporaryDirectory() as links:
+        if kit.libraries:
+            # The wheels have libcudart.so.13 but not the name that the linker looks for.
+            for library in kit.libraries.glob("libcudart.so.*"):
+                (Path(links) / "libcudart.so").symlink_to(library)
+            command += [f"-L{kit.libraries}", f"-L{links}"]
+        _run(command)
     if strip:
         _run(["strip", out])
     return out
