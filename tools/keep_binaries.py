@@ -32,7 +32,7 @@ LICENCE = """\
 [licence]
 source = "Apache-2.0, as all of this repository; the terms below are those of the runtime inside"
 contains = "libcudart_static.a, the static CUDA runtime of the toolkit named above"
-agreement = "License Agreement for NVIDIA Software Development Kits, and its CUDA Toolkit Supplement"
+agreement = "License Agreement for NVIDIA Software Development Kits, CUDA Toolkit Supplement"
 grant = "1.1.1 License Grant, item 3: distributable portions as incorporated in object code form"
 listed_as_distributable = "2.6 Attachment A, CUDA Runtime, Linux: libcudart_static.a"
 conditions = ["1.1.2 Distribution Requirements", "1.2 Limitations", "2.1 License Scope"]
