@@ -1,8 +1,8 @@
 """Generate ``disasm/rdna3/table.json``: the gfx1100 instruction encodings as data.
 
-Source: tinygrad's tables ``runtime/autogen/amd/rdna3`` (MIT, (c) the tiny corp), which are made from
-AMD's machine-readable ISA.  Run ``python tools/gen_rdna3.py`` with the ``tinygrad`` wheel installed;
-``--check`` compares with the committed file.  Corrections to the source are data in this file.
+Source: tinygrad's tables ``runtime/autogen/amd/rdna3`` (MIT, (c) the tiny corp), which are made
+from AMD's machine-readable ISA.  Run ``python tools/gen_rdna3.py`` with the ``tinygrad`` wheel
+installed; ``--check`` compares with the committed file.  Corrections to the source are data here.
 """
 
 from __future__ import annotations
@@ -127,22 +127,17 @@ GFX1150_SALU = re.compile(
 # In the source, but in the wrong format, or not accepted by gfx1100.
 ABSENT = re.compile(
     r"GLOBAL_LOAD_LDS_.*|SCRATCH_LOAD_LDS_.*|BUFFER_LOAD_LDS_.*|FLAT_ATOMIC_CSUB_U32|V_PIPEFLUSH"
-    r"|S_ENDPGM_ORDERED_PS_DONE_|DS_ORDERED_COUNT"
+    r"|S_ENDPGM_ORDERED_PS_DONE_|DS_ORDERED_COUNT|S_ATC_PROBE"
+    r"|DS_GWS_|DS_(ADD|SUB)_GS_REG_RTN|DS_NOP"
 )
 SUFFIX = re.compile(r"_E(32|64)$")
 
 TRANS = re.compile(r"v_(exp|log|rcp|rcp_iflag|rsq|sqrt|sin|cos)_f(16|32|64)$")
 
+MIX = "vdst:w:v:1:{} src0:r:src:1:mix src1:r:src:1:mix src2:r:src:1:mix"
 # Operands that the source lacks or has wrong: mnemonic -> the list in print order.
 ARGS: dict[str, str] = {
     "v_nop": "",
-    "ds_nop": "",
-    "ds_gws_sema_release_all": "",
-    "ds_gws_sema_v": "",
-    "ds_gws_sema_p": "",
-    "ds_gws_init": "data0:r:v:1:b32",
-    "ds_gws_barrier": "data0:r:v:1:b32",
-    "ds_gws_sema_br": "data0:r:v:1:b32",
     "ds_consume": "vdst:w:v:1:b32",
     "ds_append": "vdst:w:v:1:b32",
     "ds_bvh_stack_rtn_b32": "vdst:w:v:1:b32 addr:rw:v:1:b32 data0:r:v:1:b32 data1:r:v:4:b128",
@@ -155,15 +150,19 @@ ARGS: dict[str, str] = {
     "s_waitcnt_vmcnt": "sdst:r:sd:1:b32",
     "s_waitcnt_expcnt": "sdst:r:sd:1:b32",
     "s_waitcnt_lgkmcnt": "sdst:r:sd:1:b32",
+    "v_fma_mix_f32": MIX.format("f32"),
+    "v_fma_mixlo_f16": MIX.format("b32"),
+    "v_fma_mixhi_f16": MIX.format("b32"),
     "s_gl1_inv": "",
     "s_dcache_inv": "",
     "v_cndmask_b32": "vdst:w:v:1:b32 src0:r:src:1:f32 src1:r:src:1:f32 src2:r:sd:1:mask",
+    "v_ldexp_f16": "vdst:w:v:1:f16 src0:r:src:1:f16 src1:r:src:1:i16",
     "v_cndmask_b16": "vdst:w:v:1:b16 src0:r:src:1:f16 src1:r:src:1:f16 src2:r:sd:1:mask",
     "v_swap_b32": "vdst:rw:v:1:b32 src0:rw:v:1:b32",
     "v_swap_b16": "vdst:rw:v:1:b16 src0:rw:v:1:b16",
     "v_swaprel_b32": "vdst:rw:v:1:b32 src0:rw:v:1:b32",
-    "v_readfirstlane_b32": "sdst:w:sd:1:b32 src0:r:v:1:b32",
-    "v_readlane_b32": "sdst:w:sd:1:b32 src0:r:v:1:b32 src1:r:s:1:lane",
+    "v_readfirstlane_b32": "sdst:w:sx:1:b32 src0:r:v:1:b32",
+    "v_readlane_b32": "sdst:w:sx:1:b32 src0:r:v:1:b32 src1:r:s:1:lane",
     "v_writelane_b32": "vdst:rw:v:1:b32 src0:r:s:1:b32 src1:r:s:1:lane",
     "v_permlane16_b32": "vdst:rw:v:1:b32 src0:r:v:1:b32 src1:r:s:1:b32 src2:r:s:1:b32",
     "v_permlanex16_b32": "vdst:rw:v:1:b32 src0:r:v:1:b32 src1:r:s:1:b32 src2:r:s:1:b32",
@@ -234,8 +233,8 @@ def operand(
     return ours, "w" if write else "r", cls, regs, typ
 
 
-ORDER = ["sdata", "vdst", "sdst", "sbase", "soffset", "addr", "data", "data0", "data1", "ssrc0", "ssrc1", "src0", "src1", "src2"]
-CMP_ORDER = ["vdst", "sdst", "src0", "src1", "src2"]
+ORDER = ["sdata", "vdst", "sdst", "sbase", "soffset", "addr", "data", "data0", "data1"]
+ORDER += ["ssrc0", "ssrc1", "src0", "src1", "src2"]
 
 
 def arguments(fmt: str, name: str, mnemonic: str, operands: dict[str, Any]) -> str:
@@ -287,6 +286,8 @@ def arguments(fmt: str, name: str, mnemonic: str, operands: dict[str, Any]) -> s
             d = "rw"
         if f == "addr" and fmt in ("FLAT", "GLOBAL"):
             n = 2
+        if f == "vdst" and "_atomic_cmpswap" in mnemonic:
+            n = 2 if mnemonic.endswith("64") else 1  # data holds two values, the result one
         if f == "addr" and fmt == "SCRATCH":
             n = 1
         if f == "saddr":
@@ -364,7 +365,7 @@ def implicit(fmt: str, mnemonic: str, pcode: str) -> tuple[list[str], list[str]]
         reads.add("vcc")
     if "movrel" in mnemonic or "swaprel" in mnemonic or "addtid" in mnemonic:
         reads.add("m0")
-    if mnemonic.startswith(("ds_gws", "ds_consume", "ds_append")):
+    if mnemonic.startswith(("ds_consume", "ds_append")):
         reads.add("m0")
     if fmt.startswith("VOP") and re.search(r"_(f16|f32|f64|bf16)", mnemonic):
         reads.add("mode")
@@ -375,7 +376,7 @@ INT_CLAMP = re.compile(
     r"v_(mul_[iu]32_[iu]24|(add|sub|subrev)_nc_[iu](16|32)|mad_[iu](16|32)|mad_[iu]\d+_[iu]\d+"
     r"|m?sad_|sad_|m?qsad_|(add|sub|subrev)_co_)"
 )
-FLOAT_TYPE = re.compile(r":(pk_)?(b?f16|f32|f64)( |$)")
+FLOAT_TYPE = re.compile(r":((pk_)?(b?f16|f32|f64)|mix)( |$)")
 
 
 def modifiers(fmt: str, mnemonic: str, args: str) -> set[str]:
@@ -392,7 +393,8 @@ def modifiers(fmt: str, mnemonic: str, args: str) -> set[str]:
             out.add("no_op_sel")
         return out
     floating = FLOAT_TYPE.search(args) is not None
-    if INT_CLAMP.match(mnemonic) or (floating and not re.match(r"v_cndmask|v_cmpx?_class|v_dot2_(b?f16)", mnemonic)):
+    floating = floating and not re.match(r"v_cndmask|v_cmpx?_class|v_dot2_(b?f16)", mnemonic)
+    if INT_CLAMP.match(mnemonic) or floating:
         out.add("clamp")
     dst = args.split(" ")[0]
     if "clamp" in out and FLOAT_TYPE.search(dst) and dst.startswith("vdst"):
@@ -445,6 +447,8 @@ def operations() -> dict[str, Any]:
                 continue
             if fmt == "MUBUF" and not name.endswith("_INV"):
                 continue
+            if fmt == "VOP3" and name == "V_READFIRSTLANE_B32_E64":
+                continue  # LLVM has only the 32-bit form
             if fmt == "VOPD" and name.startswith("V_DUAL_DOT2ACC_F32_BF16"):
                 continue
             mnemonic = SUFFIX.sub("", name).lower()
@@ -470,6 +474,8 @@ def operations() -> dict[str, Any]:
                 flags |= modifiers(fmt, mnemonic, row["args"])
             if TRANS.match(mnemonic):
                 flags.add("trans")
+            if mnemonic.startswith("v_fma_mix"):
+                flags.add("mixed")
             if "_wmma_" in mnemonic:
                 flags.add("wmma")
             if PARTIAL.search(mnemonic) and "store" not in mnemonic:
@@ -482,6 +488,9 @@ def operations() -> dict[str, Any]:
                 flags.add("atomic")
             if flags:
                 row["flags"] = sorted(flags)
+    for row in out.values():
+        if list(row["forms"]) in (["VOP2"], ["VOPD"]):  # no 64-bit form: a VGPR
+            row["args"] = row["args"].replace("src1:r:src:", "src1:r:v:")
     return out
 
 
@@ -489,7 +498,7 @@ def text() -> str:
     """The table as committed."""
     head = {
         "": f"generated by tools/gen_rdna3.py from tinygrad {version('tinygrad')}; do not edit",
-        "notice": "Encodings from tinygrad's autogenerated AMD tables, MIT License, (c) the tiny corp",
+        "notice": "Encodings from tinygrad's tables of AMD's ISA, MIT License, (c) the tiny corp",
     }
     lines = [f"{json.dumps(k)}: {json.dumps(v)}" for k, v in head.items()]
     rows = [f" {json.dumps(k)}: {json.dumps(v)}" for k, v in formats().items()]

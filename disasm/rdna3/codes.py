@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
 from sassxlate.errors import EncodeError
@@ -41,7 +42,7 @@ def _vector_code(arg: V, operand: Operand) -> int:
 
 def _scalar_code(arg: S, operand: Operand) -> int:
     index, n = arg.index, arg.n
-    if operand.cls not in ("s", "sd", "src"):
+    if operand.cls not in ("s", "sd", "sx", "src"):
         raise EncodeError("SX0502", f"{operand.field} cannot be an SGPR")
     if n != operand.n:
         raise EncodeError("SX0502", f"{operand.field} takes {operand.n} SGPRs, not {n}")
@@ -60,8 +61,10 @@ def _special_code(arg: Sp, operand: Operand) -> int:
     code = ALIASES.get(name)
     if code is None:
         raise EncodeError("SX0502", f"no special register {name!r}")
-    if operand.cls not in ("s", "sd", "src") or (code > 127 and operand.cls == "sd"):
+    if operand.cls not in ("s", "sd", "sx", "src") or (code > 127 and operand.cls in ("sd", "sx")):
         raise EncodeError("SX0502", f"{operand.field} cannot be {name}")
+    if operand.cls == "sx" and name == "m0":
+        raise EncodeError("SX0502", f"{operand.field} cannot be m0")
     if code == NULL or (name in ("vcc", "exec") and n == 2):
         return code
     if arg.n != n and not (n == 2 and arg.n == 1 and code > 127):
@@ -87,6 +90,14 @@ def _constant_code(value: int, operand: Operand, forced: bool) -> int:
     return LIT | word
 
 
+def mixed(row: OpInfo, inst: Inst) -> tuple[Operand, ...]:
+    """The operands of v_fma_mix*, whose sources are f16 where op_sel_hi says so, else f32."""
+    return tuple(
+        replace(a, type="f16" if inst.op_sel_hi >> i - 1 & 1 else "f32") if i else a
+        for i, a in enumerate(row.args)
+    )
+
+
 def codes_of(inst: Inst, row: OpInfo, args: tuple[Arg, ...] | None = None) -> list[int]:
     """The code of every operand of the row, in order (``args`` stands in for ``inst.args``)."""
     given = inst.args if args is None else args
@@ -94,7 +105,8 @@ def codes_of(inst: Inst, row: OpInfo, args: tuple[Arg, ...] | None = None) -> li
         raise EncodeError("SX0502", f"takes {len(row.args)} operands, not {len(given)}")
     enc = inst.enc
     out: list[int] = []
-    for i, operand in enumerate(row.args):
+    operands = mixed(row, inst) if row.mixed else row.args
+    for i, operand in enumerate(operands):
         arg = given[i]
         if operand.cls != "i":
             out.append(operand_code(arg, operand, enc != "" and f"lit{i}" in enc))

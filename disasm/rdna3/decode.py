@@ -180,6 +180,16 @@ def _vop3p(data: bytes, at: int, low: int) -> tuple[Inst, int]:
     return _long(_layout("VOP3P", low >> 16 & 0x7F), data, at, low)
 
 
+def _halve_constants(raw: int, hi: int, args: list[Arg]) -> None:
+    """Inline constants of v_fma_mix* are f16 where op_sel_hi chooses f16."""
+    table = source_table("src", 1, "f16")
+    for i, place in enumerate((32, 41, 50)):
+        code = raw >> place & 0x1FF
+        arg = table[code]
+        if hi >> i & 1 and type(arg) is I:
+            args[i + 1] = arg
+
+
 def _long(lay: Layout, data: bytes, at: int, low: int) -> tuple[Inst, int]:
     """VOP3, VOP3SD and VOP3P, with a literal or a DPP word."""
     raw = low | _word(data, at + 4) << 32
@@ -206,6 +216,8 @@ def _long(lay: Layout, data: bytes, at: int, low: int) -> tuple[Inst, int]:
     if lay.format.name == "VOP3P":
         high = raw >> 8 & 7
         hi = (raw >> 59 & 3) | (raw >> 14 & 1) << 2
+        if lay.info.mixed and hi:
+            _halve_constants(raw, hi, args)
         inst = Inst(
             lay.info.op,
             tuple(args),

@@ -16,11 +16,11 @@ class RRef(NamedTuple):
 
     ``kind`` is ``v``, ``s`` (s0 to s105; 106 and 107 are vcc_lo and vcc_hi, 108 to 123 ttmp, 125
     m0, 126 and 127 exec_lo and exec_hi), ``scc``, ``mode``, or the whole of a memory: ``mem``
-    (global, and flat), ``lds``, ``scratch``; ``index`` is 0 for all but ``v`` and ``s``.
+    (global, and flat), ``lds``, ``scratch``; ``number`` is 0 for all but ``v`` and ``s``.
     """
 
     kind: str
-    index: int = 0
+    number: int = 0
 
 
 SCC: Final = RRef("scc")

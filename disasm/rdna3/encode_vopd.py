@@ -13,7 +13,7 @@ from .layout import layout
 from .operand import LITERAL
 from .table import OPS, OpInfo, info
 
-_Y_ONLY: Final = 16  # opcodes from here exist only in the second half
+Y_ONLY: Final = 16  # opcodes from here exist only in the second half
 
 
 def _half(inst: Inst) -> tuple[OpInfo, list[int]]:
@@ -51,7 +51,7 @@ def encode_vopd(inst: Inst, row: OpInfo) -> bytes:
         raise EncodeError("SX0509", "a dual instruction has two halves")
     xrow, xcodes = _half(inst)
     yrow, ycodes = _half(inst.y)
-    if xrow.forms["VOPD"] >= _Y_ONLY:
+    if xrow.forms["VOPD"] >= Y_ONLY:
         raise EncodeError("SX0509", f"{inst.op} exists only as the second half")
     x, y = _by_field(xrow, xcodes), _by_field(yrow, ycodes)
     _check_banks(x, y)

@@ -57,6 +57,7 @@ _HWREG: Final = {
     27: "HW_REG_PERF_SNAPSHOT_DATA",
     29: "HW_REG_SHADER_CYCLES",
 }
+_VERSIONS: Final = {0: "UC_VERSION_GFX7", 4: "UC_VERSION_GFX10", 6: "UC_VERSION_GFX11"}
 # (name, place, width) of the fields of s_waitcnt_depctr, in LLVM's order.
 _DEPCTR: Final = (
     ("hold_cnt", 7, 1),
@@ -183,7 +184,7 @@ def immediate_text(op: str, row: OpInfo, imm: int) -> str | None:
     if op == "s_delay_alu":
         return _delay(raw)
     if op == "s_version":
-        return str(raw)
+        return _VERSIONS.get(raw, str(raw) if raw < 256 else f"{raw:#x}")
     if op.startswith(("s_getreg", "s_setreg")):
         return _hwreg(raw)
     if row.kind == "branch" or op == "s_call_b64":

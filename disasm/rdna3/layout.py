@@ -11,7 +11,7 @@ from functools import cache
 from typing import Final
 
 from .ir import Arg, Sp
-from .operand import LITERAL_MARK, NULL, source_table
+from .operand import LITERAL_MARK, M0, NULL, source_table
 from .table import FORMATS, OPS, Field, Format, Operand, OpInfo
 
 FLOATS: Final = frozenset({"f16", "bf16", "f32", "f64"})
@@ -85,6 +85,10 @@ def _table(field: Field, operand: Operand) -> tuple[Arg | None, ...]:
     cls, n, typ = operand.cls, operand.n, operand.type
     if field.kind == "v":
         return source_table("v", n, typ)
+    if cls == "sx":
+        table = list(source_table("sd", n, typ))
+        table[M0] = None
+        return tuple(table)
     if field.kind in ("sd", "sb", "sq"):
         return source_table(field.kind, n, typ)
     if field.kind == "s":

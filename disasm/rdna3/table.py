@@ -22,10 +22,12 @@ class Operand:
     """One operand of an instruction, in LLVM's print order.
 
     ``role`` is ``r``, ``w`` or ``rw``.  ``cls`` says what may stand there: ``v`` a VGPR, ``src``
-    anything, ``s`` a scalar or a constant, ``sd`` a scalar register, ``vi`` a VGPR or an inline
-    constant, ``i`` a literal.  ``n`` counts 32-bit registers.  ``type`` is ``f16``, ``f32``,
-    ``f64``, ``i16`` ... ``u64``, ``b8`` ... ``b512``, ``pk_f16``, ``pk_b16``, ``pk_bf16``, ``mask``
-    (a lane mask: 32 bits in wave32) or ``lane`` (a lane's number).
+    anything, ``s`` a scalar or a constant, ``sd`` a scalar register, ``sx`` one other than m0,
+    ``vi`` a VGPR or an inline constant, ``i`` a literal.  ``n`` counts 32-bit registers.
+
+    ``type`` is ``f16``, ``f32``, ``f64``, ``i16`` ... ``u64``, ``b8`` ... ``b512``, ``pk_f16``,
+    ``pk_b16``, ``pk_bf16``, ``mask`` (a lane mask: 32 bits in wave32), ``lane`` (a lane's number)
+    or ``mix`` (f32 or f16, chosen by op_sel_hi).
     """
 
     field: str
@@ -96,6 +98,11 @@ class OpInfo:
     def is_trans(self) -> bool:
         """Whether the transcendental unit runs it (hazard: its result is late)."""
         return "trans" in self.flags
+
+    @property
+    def mixed(self) -> bool:
+        """Whether it is v_fma_mix*, whose sources are f32 or f16 each."""
+        return "mixed" in self.flags
 
     @property
     def is_wmma(self) -> bool:

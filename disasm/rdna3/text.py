@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from sassxlate.errors import EncodeError
-
-from .codes import LIT, codes_of
+from .codes import codes_of, mixed
 from .encode_mem import is_off, present
 from .encode_valu import fits_short
 from .immtext import immediate_text, swizzle_text
-from .ir import Arg, I, Inst, Item, Lbl, Mark, S, Sp, V
+from .ir import Arg, I, Inst, Item, Mark, S, Sp, V
 from .layout import layout
 from .operand import bits_of, inline_code, literal_word
 from .table import OPS, Operand, OpInfo, info
@@ -101,17 +99,14 @@ def is_short(inst: Inst, row: OpInfo) -> bool:
 
 def _valu_text(inst: Inst, row: OpInfo) -> str:
     short = is_short(inst, row)
-    name = inst.op
+    name = inst.op + _suffix(inst, row, short)
     vop3p = "VOP3P" in row.forms
-    if len(row.forms) > 1 and not _unsuffixed(row):
-        name += "_e32" if short and not inst.dpp else "_e64" if not short else ""
-    if inst.dpp:
-        name += "_dpp"
     forms = row.formats
     lay = layout(inst.op, forms[0] if short else forms[-1])
     halves = "VOP3P" not in forms
     parts: list[str] = []
-    for i, operand in enumerate(row.args):
+    operands = mixed(row, inst) if row.mixed else row.args
+    for i, operand in enumerate(operands):
         arg = inst.args[i]
         text = operand_text(arg, operand, f"lit{i}" in inst.enc)
         source = {"src0": 0, "src1": 1, "src2": 2, "vdst": 3}.get(operand.field, 3)
@@ -121,13 +116,21 @@ def _valu_text(inst: Inst, row: OpInfo) -> str:
             if inst.abs >> source & 1:
                 text = f"|{text}|"
             if inst.neg >> source & 1:
-                text = f"-{text}"
+                plain = isinstance(arg, I) and not inst.abs >> source & 1
+                text = f"neg({text})" if plain else f"-{text}"
         parts.append(text)
     return f"{name} {', '.join(parts)}".rstrip() + _valu_tail(inst, row, short, lay.abs)
 
 
-def _unsuffixed(row: OpInfo) -> bool:
-    return row.op in ("v_readfirstlane_b32",)
+def _suffix(inst: Inst, row: OpInfo, short: bool) -> str:
+    forms = row.formats
+    if inst.dpp:
+        if short:
+            return "" if "VOPC" in forms else "_dpp"
+        return "_e64_dpp"
+    if len(forms) == 1 or row.op == "v_nop":
+        return ""
+    return "_e32" if short else "_e64"
 
 
 def _valu_tail(inst: Inst, row: OpInfo, short: bool, mixed: int) -> str:
@@ -147,16 +150,19 @@ def _valu_tail(inst: Inst, row: OpInfo, short: bool, mixed: int) -> str:
             if inst.neg_hi:
                 out += f" neg_hi:{_bits(inst.neg_hi, count)}"
     elif inst.op_sel and not short and row.op != "v_cndmask_b16":
-        out += " op_sel:" + _op_sel_text(inst.op_sel, row, sources)
+        out += " op_sel:" + _op_sel_text(inst, row, sources)
     if inst.clamp:
         out += " clamp"
     out += _OMOD[inst.omod]
     return out + (f" {inst.dpp}" if inst.dpp else "")
 
 
-def _op_sel_text(op_sel: int, row: OpInfo, sources: int) -> str:
-    if row.op.startswith("v_permlane"):
+def _op_sel_text(inst: Inst, row: OpInfo, sources: int) -> str:
+    op_sel = inst.op_sel
+    if row.op.startswith(("v_permlane", "v_cmpx")) or (inst.dpp and row.op.startswith("v_cmp")):
         return _bits(op_sel, 2)
+    if row.op.startswith("v_fmac"):
+        sources = 3
     return _bits(op_sel & (1 << sources) - 1 | (op_sel >> 3 & 1) << sources, sources + 1)
 
 
@@ -272,6 +278,3 @@ def format_item(item: Item) -> str:
 def format_program(items: tuple[Item, ...] | list[Item]) -> str:
     """A program as assembly text that llvm-mc accepts."""
     return "".join(format_item(item) + "\n" for item in items)
-
-
-del LIT, EncodeError, Lbl
