@@ -1,0 +1,277 @@
+"""The detour and the runtime over a recording driver: static, shared, stripped, in libraries."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+
+import pytest
+
+Tool = Callable[..., str]
+HERE = Path(__file__).parent
+LIBRARIES = ("libcudart.so.12", "libcudart.so.13", "libsassxlate_preload.so")
+
+EXPECTED = """\
+cudaMalloc(&device, 1024) 0
+cudaMemcpyToSymbol(scale, &factor, 4) 0
+cudaMemcpyToSymbol(scale, &factor, 17) 1
+cudaMemcpy(device, host, 1024, cudaMemcpyHostToDevice) 0
+cudaGetLastError() 1
+cudaGetLastError() 209
+cudaPeekAtLastError() 209
+cudaGetLastError() 209
+cudaGetLastError() 0
+cudaDeviceSynchronize() 0
+cudaMemcpy(host, device, 1024, cudaMemcpyDeviceToHost) 0
+back 3
+cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, add, 64, 0) 0
+cudaFuncGetAttributes(&attributes, add) 0
+registers 104 shared 101
+cudaGetDeviceProperties(&properties, 0) 0
+recorder 3221225472 warp 1010 sms 1016 block 1002 1003 1004
+cudaGetDeviceCount(&count) 0
+cudaRuntimeGetVersion(&version) 0
+count 1 version 13000 managed 0
+cudaSetDevice(3) 101
+cudaMalloc(&device, size_t{1} << 40) 2
+cudaFree(reinterpret_cast<void *>(16)) 1
+cudaFree(nullptr) 0
+cudaStreamQuery(0) 600
+cudaMemcpy(host, host, 4, static_cast<cudaMemcpyKind>(9)) 21
+cudaDeviceGetNvSciSyncAttributes(nullptr, 0, 0) 801
+cudaFuncGetAttributes(&attributes, host) 98
+cudaErrorNotSupported invalid argument
+"""
+
+FLOW = [
+    "cuInit",
+    "cuDevicePrimaryCtxRetain",
+    "cuCtxSetCurrent",
+    "cuMemAlloc 1024",
+    "cuLibraryLoadData 466243b1 option 1 of 1",
+    "cuLibraryGetGlobal scale",
+    "cuMemcpyHtoD 4",
+    "cuLibraryGetGlobal scale",
+    "cuMemcpyHtoD 1024",
+    "cuLibraryGetKernel _Z3addiPKfPf",
+    "cuLaunchKernel _Z3addiPKfPf grid 2 3 4 block 32 2 1 shared 48 stream (nil) first 41",
+    "cuLibraryGetKernel _Z7missingiPf",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What a program said: its status, its own output, the driver's calls, our messages."""
+
+    status: int
+    out: str
+    calls: list[str]
+    messages: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """A folder with our libraries and a recording driver beside them."""
+
+    folder: Path
+
+    def run(self, *command: object, shared: bool = False, **variables: str) -> Result:
+        """Runs a program as `sassxlate run` does, without the service."""
+        environment = {
+            **os.environ,
+            "SASSXLATE_PRELOAD_TRACE": "1",
+            "LD_PRELOAD": str(self.folder / "libsassxlate_preload.so"),
+            **variables,
+        }
+        if shared:
+            environment["LD_LIBRARY_PATH"] = str(self.folder)
+        done = subprocess.run(
+            [str(c) for c in command],
+            capture_output=True,
+            text=True,
+            env=environment,
+            check=False,
+            timeout=60,
+        )
+        lines = done.stderr.splitlines()
+        return Result(
+            done.returncode,
+            done.stdout,
+            [line[5:] for line in lines if line.startswith("CALL ")],
+            [line for line in lines if line.startswith("sassxlate: ")],
+        )
+
+
+@pytest.fixture(scope="session")
+def stage(tmp_path_factory: pytest.TempPathFactory, gxx: Tool) -> Stage:
+    """Our runtime and detour over the recording driver; skips where they are not built."""
+    folder = tmp_path_factory.mktemp("stage")
+    for name in LIBRARIES:
+        with resources.as_file(resources.files("sassxlate.runtime_shim") / "lib" / name) as path:
+            if not path.is_file():
+                pytest.skip(f"{name} is not built (runtime_shim/native/build.sh)")
+            shutil.copy(path, folder)
+    soname = "-Wl,-soname,libcuda.so.1"
+    target = folder / "libcuda.so.1"
+    gxx("-std=c++17", "-shared", "-fPIC", soname, HERE / "fake_driver.cpp", "-o", target)
+    return Stage(folder)
+
+
+@pytest.fixture(scope="session")
+def programs(tmp_path_factory: pytest.TempPathFactory, nvcc: Tool) -> Path:
+    """The folder with flow, flow_shared, flow_own_stream and liblibrary.so."""
+    folder = tmp_path_factory.mktemp("programs")
+    source = HERE / "programs" / "flow.cu"
+    nvcc("-arch=sm_80", source, "-o", folder / "flow")
+    nvcc("-arch=sm_80", "-cudart", "shared", source, "-o", folder / "flow_shared")
+    nvcc("-arch=sm_80", "-default-stream", "per-thread", source, "-o", folder / "flow_own_stream")
+    library = HERE / "programs" / "library.cu"
+    flags = ("-Xcompiler", "-fPIC", "-shared")
+    nvcc("-arch=sm_80", *flags, library, "-o", folder / "liblibrary.so")
+    return folder
+
+
+def stripped(path: Path) -> Path:
+    """A copy of the program without any symbols."""
+    target = path.with_name(path.name + "_stripped")
+    subprocess.run(["strip", "-o", str(target), str(path)], check=True)
+    return target
+
+
+def broken(path: Path, signatures: list[str]) -> Path:
+    """A copy whose runtime is of an unknown release: one byte of its unused code is another."""
+    data = bytearray(path.read_bytes())
+    at = data.find(b"\x48\x8d\x3d", find_runtime(path, signatures))
+    assert at > 0
+    data[at + 1] ^= 0x01
+    target = path.with_name(path.name + "_broken")
+    target.write_bytes(bytes(data))
+    target.chmod(0o755)
+    return target
+
+
+def find_runtime(path: Path, signatures: list[str]) -> int:
+    """File offset of the last runtime function, which nothing calls before main."""
+    from elftools.elf.elffile import ELFFile
+    from elftools.elf.sections import SymbolTableSection
+
+    with path.open("rb") as stream:
+        elf = ELFFile(stream)
+        table = elf.get_section_by_name(".symtab")
+        assert isinstance(table, SymbolTableSection)
+        symbol = (table.get_symbol_by_name(signatures[0]) or [])[0]
+        for segment in elf.iter_segments("PT_LOAD"):
+            start = segment["p_vaddr"]
+            if start <= symbol["st_value"] < start + segment["p_filesz"]:
+                return int(symbol["st_value"] - start + segment["p_offset"])
+    raise AssertionError(signatures)
+
+
+def check_flow(result: Result) -> None:
+    assert result.status == 0, result
+    assert result.out.splitlines() == EXPECTED.splitlines()
+    assert [c for c in result.calls if c in FLOW][: len(FLOW)] == FLOW
+    assert result.calls[-1] == "cuLibraryUnload"
+
+
+def redirected(result: Result) -> int:
+    """How many functions the detour says to have redirected."""
+    counts = re.findall(r"(\d+) functions redirected", "\n".join(result.messages))
+    return sum(map(int, counts))
+
+
+def test_static_runtime_is_replaced(stage: Stage, programs: Path) -> None:
+    result = stage.run(programs / "flow")
+    check_flow(result)
+    assert redirected(result) >= 422
+
+
+def test_stripped_program_is_matched_as_a_whole(stage: Stage, programs: Path) -> None:
+    result = stage.run(stripped(programs / "flow"))
+    check_flow(result)
+    assert redirected(result) >= 422
+    assert any("by signature" in m for m in result.messages)
+
+
+def test_non_pie_program(stage: Stage, programs: Path, nvcc: Tool) -> None:
+    target = programs / "flow_no_pie"
+    nvcc("-arch=sm_80", "-Xlinker", "-no-pie", HERE / "programs" / "flow.cu", "-o", target)
+    result = stage.run(stripped(target))
+    check_flow(result)
+    assert redirected(result) >= 422
+
+
+def test_shared_runtime_needs_no_detour(stage: Stage, programs: Path) -> None:
+    result = stage.run(programs / "flow_shared", shared=True)
+    check_flow(result)
+    assert redirected(result) == 0
+
+
+def test_unknown_release_with_symbols_is_redirected_by_symbol(stage: Stage, programs: Path) -> None:
+    path = broken(programs / "flow", ["cudaVDPAUGetDevice"])
+    result = stage.run(path)
+    check_flow(result)
+    assert redirected(result) >= 422
+    assert any("by symbol" in m for m in result.messages)
+
+
+def test_unknown_stripped_release_is_an_error(stage: Stage, programs: Path, tmp_path: Path) -> None:
+    path = stripped(broken(programs / "flow", ["cudaVDPAUGetDevice"]))
+    result = stage.run(path, SASSXLATE_REPORT=str(tmp_path / "report"))
+    assert result.status == 3
+    assert result.out == ""
+    assert result.calls == []
+    assert "SX0761" in result.messages[0]
+    kind, code, error, _, text = (tmp_path / "report").read_text().rstrip("\n").split("\t")
+    assert (kind, code, error) == ("refused", "SX0761", "35")
+    assert "known release" in text
+
+
+def test_library_is_ready_before_its_constructors(stage: Stage, programs: Path, gxx: Tool) -> None:
+    library = stripped(programs / "liblibrary.so")
+    target = programs / "linked"
+    gxx(HERE / "programs" / "linked.cpp", library, "-o", target, f"-Wl,-rpath,{programs}")
+    result = stage.run(target)
+    assert result.out == "library 0\n"
+    assert sum("cuLaunchKernel _Z5twice" in c for c in result.calls) == 2
+
+
+def test_opened_library_is_ready_before_its_constructors(
+    stage: Stage, programs: Path, gxx: Tool
+) -> None:
+    target = programs / "opened"
+    gxx(HERE / "programs" / "opened.cpp", "-o", target, "-ldl")
+    result = stage.run(target, stripped(programs / "liblibrary.so"))
+    assert result.out == "library 0\nlibrary 0\n"
+    assert sum("cuLaunchKernel _Z5twice" in c for c in result.calls) == 4
+    assert sum(c == "cuLibraryUnload" for c in result.calls) == 2
+
+
+def test_stream_of_its_own(stage: Stage, programs: Path) -> None:
+    result = stage.run(programs / "flow_own_stream")
+    assert "cuMemcpyHtoDAsync 1024 stream 0x2" in result.calls
+    assert "cuStreamSynchronize 0x2" in result.calls
+    assert any(c.startswith("cuLaunchKernel") and "stream 0x2" in c for c in result.calls)
+
+
+def test_program_without_a_runtime_is_left_alone(stage: Stage) -> None:
+    result = stage.run("true")
+    assert (result.status, result.messages) == (0, [])
+
+
+def test_old_driver_and_no_device(stage: Stage, programs: Path) -> None:
+    old = stage.run(programs / "flow", FAKE_VERSION="12090")
+    assert old.out.startswith("cudaMalloc(&device, 1024) 35\n")
+    none = stage.run(programs / "flow", FAKE_INIT="100")
+    assert none.out.startswith("cudaMalloc(&device, 1024) 100\n")
+
+
+def test_functions_that_are_missing_say_so(stage: Stage, programs: Path) -> None:
+    result = stage.run(programs / "flow")
+    assert sum("SX0752: cudaDeviceGetNvSciSyncAttributes" in m for m in result.messages) == 1
