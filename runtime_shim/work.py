@@ -59,10 +59,13 @@ def default_engine() -> Engine:
     """The real translator and emulator compiler; imports them (about half a second)."""
     from sassxlate.disasm import containers
     from sassxlate.lowering import emulate, pipeline
+    from sassxlate.lowering.emulate import compiler
     from sassxlate.lowering.launch import LAYOUTS
 
+    assert compiler  # imported here so that the workers, forked later, share it
+
     def translate(cubin: Cubin, kernel: Kernel) -> TranslatedKernel:
-        return pipeline.translate_kernel(cubin, kernel)
+        return pipeline.translate_kernel(cubin, kernel.name)
 
     def compile_one(code: bytes, kernel: str, strict: bool) -> bytes:
         return emulate.compile_code_object(code, kernel, strict=strict)

@@ -443,15 +443,6 @@ CUresult param_info(Handle handle, size_t index, size_t *offset, size_t *size) {
   return CUDA_SUCCESS;
 }
 
-template <typename Handle>
-CUresult param_count(Handle handle, size_t *count) {
-  Kernel *kernel = find_kernel(handle);
-  if (!kernel) return CUDA_ERROR_INVALID_HANDLE;
-  if (!count) return CUDA_ERROR_INVALID_VALUE;
-  *count = kernel->info->params.size();
-  return CUDA_SUCCESS;
-}
-
 // The options of cuLibraryLoadData: whether the image stays.
 bool is_preserved(const int *options, void *const *values, unsigned count) {
   for (unsigned i = 0; i < count; ++i)
@@ -629,13 +620,6 @@ SX_API cuKernelGetParamInfo(CUkernel kernel, size_t index, size_t *offset, size_
 SX_API cuFuncGetParamInfo(CUfunction function, size_t index, size_t *offset, size_t *size) {
   return enter<Need::Init>(__func__, [&] { return param_info(function, index, offset, size); });
 }
-SX_API cuKernelGetParamCount(CUkernel kernel, size_t *count) {
-  return enter<Need::Init>(__func__, [&] { return param_count(kernel, count); });
-}
-SX_API cuFuncGetParamCount(CUfunction function, size_t *count) {
-  return enter<Need::Init>(__func__, [&] { return param_count(function, count); });
-}
-
 // Whether it is translated already; loading it is what its first use does.
 SX_API cuFuncIsLoaded(int *state, CUfunction function) {
   return enter<Need::Init>(__func__, [&]() -> CUresult {

@@ -1,0 +1,211 @@
+"""Starting an application with our libraries in NVIDIA's place, and standing in for it meanwhile.
+
+Streams, signals and exit status pass through.  Cheap to import: a part of every start.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import struct
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from sassxlate.errors import ShimError
+
+PRELOAD = "libsassxlate_preload.so"
+_ELF_X86_64 = 62
+_PT_INTERP = 3
+
+# Sent to us by someone, they are meant for the application.  The terminal's go to its whole
+# foreground group, and so reach the application by themselves.
+_FORWARDED = (
+    signal.SIGHUP,
+    signal.SIGINT,
+    signal.SIGQUIT,
+    signal.SIGTERM,
+    signal.SIGUSR1,
+    signal.SIGUSR2,
+    signal.SIGALRM,
+    signal.SIGWINCH,
+)
+_SI_KERNEL = 0x80
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Something that the application asked for and did not get."""
+
+    code: str
+    cuda_error: int
+    kernel: str
+    line: str
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedKernel:
+    """A kernel that was used: its keys in the cache, and its mangled name."""
+
+    module_key: str
+    kernel_key: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class RunReport:
+    """What the native libraries wrote down during a run, each item once."""
+
+    refusals: tuple[Refusal, ...]
+    kernels: tuple[LoadedKernel, ...]
+
+
+def find(name: str, search: str) -> Path:
+    """The file that ``name`` means, as execvp would find it in the list ``search``.
+
+    Raises:
+        ShimError: SX0701 not found, SX0702 not executable.
+    """
+    if "/" in name:
+        candidates = [Path(name)]
+    else:
+        candidates = [Path(entry or ".", name) for entry in search.split(":")]
+    blocked: Path | None = None
+    for path in candidates:
+        if path.is_file():
+            if os.access(path, os.X_OK):
+                return path
+            blocked = blocked or path
+        elif path.is_dir() and "/" in name:
+            blocked = path
+    if blocked is not None:
+        raise ShimError("SX0702", f"{blocked} is not an executable file")
+    raise ShimError("SX0701", f"{name}: no such program")
+
+
+def check(path: Path) -> None:
+    """Refuse what our libraries cannot be loaded into; scripts pass.
+
+    Raises:
+        ShimError: SX0702 unreadable or no program at all, SX0703 no 64-bit x86-64 program,
+            SX0704 linked statically.
+    """
+    try:
+        with open(path, "rb") as file:
+            head = file.read(64)
+            if head[:2] == b"#!":
+                return
+            if head[:4] != b"\x7fELF":
+                raise ShimError("SX0702", f"{path} is neither an ELF program nor a script")
+            if len(head) < 64 or head[4] != 2 or head[5] != 1:
+                raise ShimError("SX0703", f"{path} is not a 64-bit program")
+            kind, machine = struct.unpack_from("<HH", head, 16)
+            if machine != _ELF_X86_64:
+                raise ShimError("SX0703", f"{path} is not an x86-64 program (machine {machine})")
+            if kind not in (2, 3):
+                raise ShimError("SX0702", f"{path} is an ELF file, but no program (type {kind})")
+            offset, size, count = struct.unpack_from("<Q14xHH", head, 32)
+            file.seek(offset)
+            table = file.read(size * count)
+    except OSError as error:
+        raise ShimError("SX0702", f"{path}: {error.strerror}") from error
+    except struct.error:
+        raise ShimError("SX0702", f"{path}: its ELF header is damaged") from None
+    if size < 56 or len(table) < size * count:
+        raise ShimError("SX0702", f"{path}: its program headers are damaged")
+    kinds = {struct.unpack_from("<I", table, n * size)[0] for n in range(count)}
+    if _PT_INTERP not in kinds:
+        raise ShimError("SX0704", f"{path} is linked statically: no library can be put in it")
+
+
+def environment(
+    base: Mapping[str, str], libraries: Path, settings: Mapping[str, str]
+) -> dict[str, str]:
+    """The application's environment: ``base``, our libraries first, and ``settings``."""
+    result = {**base, **settings}
+    old = base.get("LD_LIBRARY_PATH")
+    result["LD_LIBRARY_PATH"] = f"{libraries}:{old}" if old else str(libraries)
+    if (libraries / PRELOAD).is_file():
+        # By name alone, found through LD_LIBRARY_PATH: a path in LD_PRELOAD may hold no space.
+        old = base.get("LD_PRELOAD")
+        result["LD_PRELOAD"] = f"{PRELOAD}:{old}" if old else PRELOAD
+    return result
+
+
+def start_and_wait(path: Path, args: Sequence[str], env: Mapping[str, str]) -> int:
+    """Run the program; its exit status, or 128 and the signal's number as a shell says it.
+
+    Raises:
+        ShimError: SX0702, the system does not start it.
+    """
+    sys.stdout.flush()
+    sys.stderr.flush()
+    watched = {*_FORWARDED, signal.SIGCHLD}
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # were it ignored, there would be no status
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, watched)
+    try:
+        try:
+            # Python ignores these two; the application expects what every program gets.
+            pid = os.posix_spawn(
+                path, list(args), env, setsigmask=before, setsigdef=(signal.SIGPIPE, signal.SIGXFSZ)
+            )
+        except OSError as error:
+            raise ShimError("SX0702", f"{path}: {error.strerror}") from error
+        return _wait(pid, watched)
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _wait(pid: int, watched: set[signal.Signals]) -> int:
+    while True:
+        info = signal.sigwaitinfo(watched)
+        if info.si_signo == signal.SIGCHLD:
+            ended, status = os.waitpid(pid, os.WNOHANG)
+            if ended:
+                code = os.waitstatus_to_exitcode(status)
+                return code if code >= 0 else 128 - code
+        elif info.si_code != _SI_KERNEL:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, info.si_signo)
+
+
+def read_report(path: Path) -> RunReport:
+    """What stands in the report file; lines that are no report are passed over."""
+    refusals: dict[Refusal, None] = {}
+    kernels: dict[LoadedKernel, None] = {}
+    try:
+        text = path.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        text = ""
+    for row in text.splitlines():
+        match row.split("\t"):
+            case ["refused", code, error, kernel, line] if error.isdecimal():
+                refusals[Refusal(code, int(error), kernel, line)] = None
+            case ["kernel", module_key, kernel_key, name]:
+                kernels[LoadedKernel(module_key, kernel_key, name)] = None
+            case _:
+                pass
+    return RunReport(tuple(refusals), tuple(kernels))
+
+
+def missing_libraries(path: Path, env: Mapping[str, str]) -> list[str]:
+    """The shared libraries that the dynamic linker does not find for the program."""
+    import subprocess
+
+    try:
+        done = subprocess.run(
+            [path],
+            env={**env, "LD_TRACE_LOADED_OBJECTS": "1"},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=10,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return []
+    lines = done.stdout.splitlines()
+    return [line.split()[0] for line in lines if line.rstrip().endswith("=> not found")]

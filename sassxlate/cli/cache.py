@@ -1,0 +1,44 @@
+"""``sassxlate cache``: where the cache is, how much it holds, and emptying it."""
+
+from __future__ import annotations
+
+import json
+
+import click
+
+from sassxlate.runtime_shim import cache, paths
+
+
+@click.group()
+def command() -> None:
+    """Show, measure or empty the cache of translations."""
+
+
+@command.command("dir")
+def directory() -> None:
+    """Print the cache's directory."""
+    click.echo(paths.cache_dir())
+
+
+@command.command()
+def clean() -> None:
+    """Delete every file of the cache; programs that run now translate again."""
+    freed = cache.clean(paths.cache_dir())
+    click.echo(f"{freed} bytes freed")
+
+
+@command.command()
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def stats(as_json: bool) -> None:
+    """Print the number of files and bytes in each area, and the cap."""
+    root = paths.cache_dir()
+    usage = cache.usage(root)
+    cap = cache.size_cap()
+    if as_json:
+        areas = {u.area: {"files": u.files, "bytes": u.bytes} for u in usage}
+        click.echo(json.dumps({"schema": 1, "dir": str(root), "cap": cap, "areas": areas}))
+        return
+    for u in usage:
+        click.echo(f"{u.area:<8} {u.files:>8} files {u.bytes:>14} bytes")
+    total = sum(u.bytes for u in usage)
+    click.echo(f"{'total':<8} {sum(u.files for u in usage):>8} files {total:>14} of {cap} bytes")

@@ -1,0 +1,200 @@
+"""``sassxlate run``: an application, with our libraries in the place of NVIDIA's."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+
+import click
+
+from sassxlate.runtime_shim import application, client, paths
+from sassxlate.runtime_shim.application import RunReport
+from sassxlate.runtime_shim.cache import key_of, size_cap
+from sassxlate.runtime_shim.tag import cache_tag
+
+from .. import __version__
+from ..errors import ShimError, UsageError
+
+EXIT_REFUSED = 3
+EXIT_NOT_FOUND = 127
+
+
+@click.command(context_settings={"ignore_unknown_options": False, "allow_interspersed_args": False})
+@click.option(
+    "--device",
+    type=click.Choice(["auto", "emulator", "hip"]),
+    default="auto",
+    help="Where kernels run: an AMD GPU through HIP, or the emulated one (auto: what is there).",
+)
+@click.option("--strict", is_flag=True, help="Emulate with deferred loads and undefined values.")
+@click.option("--seed", type=click.IntRange(0), default=0, help="Of --strict's perturbations.")
+@click.option("--keep-status", is_flag=True, help="Exit as the application, even if refused.")
+@click.option("--trace", type=click.Path(file_okay=False), help="Write every driver call to DIR.")
+@click.option("--dump", type=click.Path(file_okay=False), help="Write used kernels' files to DIR.")
+@click.argument("app")
+@click.argument("args", nargs=-1, type=click.UNPROCESSED)
+def command(
+    device: str,
+    strict: bool,
+    seed: int,
+    keep_status: bool,
+    trace: str | None,
+    dump: str | None,
+    app: str,
+    args: tuple[str, ...],
+) -> None:
+    """Run APP with ARGS; its streams, signals and exit status pass through.
+
+    The exit status is 3 if a kernel was refused, whatever APP made of it (unless --keep-status);
+    126 and 127 if APP cannot be run or found.
+    """
+    if seed and not strict:
+        raise UsageError("SX0719", "--seed is of use with --strict only")
+    path = application.find(app, os.environ.get("PATH", os.defpath))
+    application.check(path)
+    libraries = _plain(paths.library_dir())
+    size_cap()  # a wrong size is said now, not by a service in the background
+    cache = _usable_cache()
+    tag = cache_tag()
+    socket = paths.socket_path(tag, cache)
+    report_path = _report_file()
+    settings = {
+        "SASSXLATE_CACHE_DIR": str(cache),
+        "SASSXLATE_CACHE_TAG": tag,
+        "SASSXLATE_SOCKET": str(socket),
+        "SASSXLATE_PYTHON": sys.executable,
+        "SASSXLATE_PYTHONPATH": client.import_root(),
+        "SASSXLATE_REPORT": str(report_path),
+        "SASSXLATE_STRICT": "1" if strict else "0",
+        "SASSXLATE_STRICT_SEED": str(seed),
+    }
+    hip = _hip(device)
+    settings["SASSXLATE_HIP"] = hip or str(libraries / "libamdhip64.so")
+    if trace:
+        settings["SASSXLATE_TRACE"] = str(_directory(trace))
+    dump_dir = _directory(dump) if dump else None
+
+    mark = cache / "module" / tag / f"{_mark_of(path)}.ran"
+    if not mark.exists() and not client.listening(socket):
+        # Its start overlaps with the application's; a program that ran before needs no service.
+        client.spawn(socket, cache)
+    env = application.environment(os.environ, libraries, settings)
+    try:
+        status = application.start_and_wait(path, [app, *args], env)
+        report = application.read_report(report_path)
+    finally:
+        with suppress(OSError):
+            report_path.unlink()
+    if report.kernels and not report.refusals:
+        with suppress(OSError):
+            paths.write_whole(mark, b"")
+    if dump_dir is not None:
+        _dump(report, cache, tag, dump_dir)
+    _explain(status, path, env)
+    if report.refusals:
+        _summary(report, path, tag, "hip" if hip else "emulator")
+        if not keep_status:
+            status = EXIT_REFUSED
+    raise SystemExit(status)
+
+
+def _plain(libraries: Path) -> Path:
+    """The directory, or a link to it, under a name that LD_LIBRARY_PATH can hold."""
+    if not any(c in str(libraries) for c in ":;"):
+        return libraries
+    link = paths.runtime_dir() / f"lib-{key_of(str(libraries).encode())[:12]}"
+    with suppress(FileExistsError):
+        link.symlink_to(libraries, target_is_directory=True)
+    return link
+
+
+def _usable_cache() -> Path:
+    cache = paths.cache_dir()
+    if paths.usable(cache):
+        return cache
+    spare = paths.private_dir(paths.runtime_dir() / "cache")
+    click.echo(f"sassxlate: SX0907: {cache} takes no files; using {spare}", err=True)
+    return spare
+
+
+def _report_file() -> Path:
+    descriptor, name = tempfile.mkstemp(prefix="report-", dir=paths.runtime_dir())
+    os.close(descriptor)
+    return Path(name)
+
+
+def _directory(name: str) -> Path:
+    directory = Path(name).absolute()
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError("SX0719", f"{directory}: {error.strerror}") from error
+    return directory
+
+
+def _hip(device: str) -> str | None:
+    """The path of AMD's HIP library where kernels are to run on an AMD GPU; None: emulated."""
+    if device == "emulator" or (device == "auto" and not os.path.exists("/dev/kfd")):
+        return None
+    from sassxlate.runtime_shim.hip_probe import find_hip
+
+    found = find_hip()
+    if found.path is None and device == "hip":
+        raise ShimError("SX0707", f"no AMD GPU that runs gfx1100 code: {found.reason}")
+    return found.path
+
+
+def _mark_of(path: Path) -> str:
+    status = path.stat()
+    what = f"{path.resolve()}\0{status.st_size}\0{status.st_mtime_ns}"
+    return key_of(what.encode())
+
+
+def _explain(status: int, path: Path, env: dict[str, str]) -> None:
+    if status == EXIT_NOT_FOUND:
+        for name in application.missing_libraries(path, env):
+            click.echo(f"sassxlate: SX0705: {path} needs {name}, which is not found", err=True)
+    elif status > 128:
+        click.echo(f"sassxlate: {path.name} was ended by signal {status - 128}", err=True)
+
+
+def _summary(report: RunReport, path: Path, tag: str, device: str) -> None:
+    many = len(report.refusals)
+    lines = [
+        f"{many} {'refusal' if many == 1 else 'refusals'} in this run; attach to a report:",
+        f"  sassxlate {__version__}, tag {tag}, device {device}",
+        f"  {path.name}, blake2b {_digest(path)}",
+        *(f"  {refusal.line}" for refusal in report.refusals),
+    ]
+    for line in lines:
+        click.echo(f"sassxlate: {line}", err=True)
+
+
+def _digest(path: Path) -> str:
+    try:
+        return key_of(path.read_bytes())
+    except OSError as error:
+        return f"unknown ({error.strerror})"
+
+
+def _dump(report: RunReport, cache: Path, tag: str, directory: Path) -> None:
+    """Per kernel used: the cubin it came from, its code object, launch text and assembly."""
+    from sassxlate.disasm.containers import parse_cubin
+    from sassxlate.lowering.pipeline import translate_kernel
+
+    for kernel in report.kernels:
+        cubin = cache / "module" / tag / f"{kernel.module_key}.cubin"
+        stem = cache / "kernel" / tag / f"{kernel.module_key}-{kernel.kernel_key}"
+        base = directory / f"{kernel.module_key[:8]}-{kernel.name[:100]}"
+        try:
+            shutil.copyfile(cubin, directory / f"{kernel.module_key[:8]}.cubin")
+            for suffix in ("hsaco", "launch"):
+                shutil.copyfile(f"{stem}.{suffix}", f"{base}.{suffix}")
+            translated = translate_kernel(parse_cubin(cubin.read_bytes()), kernel.name)
+            Path(f"{base}.s").write_text(translated.assembly)
+        except OSError as error:
+            click.echo(f"sassxlate: SX0719: --dump: {kernel.name}: {error}", err=True)
