@@ -1,1 +1,16 @@
 """RDNA3 machine code to host machine code: one wave is one function over vectors of 32 lanes."""
+
+from __future__ import annotations
+
+
+def compile_code_object(code: bytes, kernel: str, *, strict: bool = False) -> bytes:
+    """The host image (runtime_shim/native/abi.h) of a kernel of a gfx1100 code object.
+
+    Raises:
+        EmulatorError: SX06xx, with the offset from the kernel's start and the mnemonic.
+        EncodeError: SX05xx, the code object cannot be read.
+    """
+    from .compiler import CompileOptions
+    from .compiler import compile_code_object as compile_one
+
+    return compile_one(code, kernel, CompileOptions(strict=strict)).data

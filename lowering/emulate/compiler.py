@@ -56,14 +56,14 @@ def host_isa() -> Isa:
     """The best instruction set of this machine.
 
     Raises:
-        EmulatorError: SX0605, the host has not even AVX2, FMA and F16C.
+        EmulatorError: SX0624, the host has not even AVX2, FMA and F16C.
     """
     features = llvm.get_host_cpu_features()
     if all(features.get(f) for f in _NEEDS_AVX512):
         return "avx512"
     if all(features.get(f) for f in _NEEDS_AVX2):
         return "avx2"
-    raise EmulatorError("SX0605", "the emulated device needs a CPU with AVX2, FMA and F16C")
+    raise EmulatorError("SX0624", "the emulated device needs a CPU with AVX2, FMA and F16C")
 
 
 _machines = threading.local()

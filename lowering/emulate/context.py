@@ -7,7 +7,7 @@ from typing import Literal
 
 from sassxlate.disasm.rdna3.ir import Arg, I, Inst, S, Sp, V
 from sassxlate.disasm.rdna3.meaning import Mode
-from sassxlate.disasm.rdna3.operand import SPECIAL
+from sassxlate.disasm.rdna3.operand import ALIASES
 from sassxlate.errors import EmulatorError, Where
 
 from .irtext import Function, Module, Val, const
@@ -31,7 +31,7 @@ class Context:
     pc: int = 0  # of the instruction, in bytes from the kernel's entry
     dpp_enable: Val | None = None  # the lanes that an instruction with DPP writes
 
-    def error(self, inst: Inst, message: str, code: str = "SX0601") -> EmulatorError:
+    def error(self, inst: Inst, message: str, code: str = "SX0620") -> EmulatorError:
         return EmulatorError(code, message, Where(offset=self.pc, inst=inst.op))
 
     # -- operands -------------------------------------------------------------------------
@@ -63,7 +63,7 @@ class Context:
             return const(high if part else 0, 32)
         if name == "off":
             return const(0, 32)
-        code = SPECIAL.get(name)
+        code = ALIASES.get(name)
         if code is None:
             raise self.error(inst, f"the operand {name} is not supported")
         return st.read_s(code + part)
@@ -77,8 +77,8 @@ class Context:
         """The operand code of a scalar register."""
         if isinstance(arg, S):
             return arg.index
-        if isinstance(arg, Sp) and arg.name in SPECIAL:
-            return SPECIAL[arg.name]
+        if isinstance(arg, Sp) and arg.name in ALIASES:
+            return ALIASES[arg.name]
         raise self.error(inst, "a scalar register is expected")
 
     def vgpr(self, inst: Inst, arg: Arg) -> int:

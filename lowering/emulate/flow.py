@@ -74,7 +74,7 @@ class _Walk:
     def lead(self, pc: int, source: int) -> None:
         if not 0 <= pc <= len(self.code) or pc % 4:
             raise EmulatorError(
-                "SX0602", f"a branch to {pc:#x}, outside the code", Where(offset=source)
+                "SX0621", f"a branch to {pc:#x}, outside the code", Where(offset=source)
             )
         if pc not in self.leaders:
             self.leaders.add(pc)
@@ -108,7 +108,7 @@ class _Walk:
         try:
             inst, size = decode(self.code, pc)
         except EncodeError as e:
-            raise EmulatorError("SX0604", e.message, Where(offset=pc)) from e
+            raise EmulatorError("SX0623", e.message, Where(offset=pc)) from e
         return Step(pc, pc + size, inst)
 
     def _addresses(self, step: Step, known: dict[int, int]) -> None:
@@ -131,7 +131,7 @@ def discover(code: bytes, entry: int) -> Flow:
     """The reachable blocks.
 
     Raises:
-        EmulatorError: SX0602, a jump that leaves the code; SX0604, bytes that are no instruction.
+        EmulatorError: SX0621, a jump that leaves the code; SX0623, bytes that are no instruction.
     """
     walk = _Walk(code, entry)
     walk.run()

@@ -290,8 +290,7 @@ def _permlane16(cross: bool) -> Callable[[Context, Inst], None]:
 
 
 def _permlane64(c: Context, inst: Inst) -> None:
-    """A wave of 32 has no other half: a move."""
-    c.write32(inst, inst.args[0], c.read32(inst, inst.args[1]))
+    """A wave of 32 has no other half: nothing happens."""
 
 
 def _swap(c: Context, inst: Inst) -> None:

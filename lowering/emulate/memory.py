@@ -215,12 +215,27 @@ def _ds_two(c: Context, inst: Inst, kind: str, rest: str) -> None:
         store(c, "l", shape, where, _stored(c, inst, arg, shape))
 
 
+def _ds_exchange_two(c: Context, inst: Inst, rest: str, dst: Arg, args: list[Arg]) -> None:
+    """ds_storexchg_2addr*: both addresses and data are read before the results are written."""
+    width = 64 if rest.endswith("b64") else 32
+    unit = width // 8 * (64 if "stride64" in rest else 1)
+    n = width // 32
+    where = [lds_address(c, inst, args[0], o * unit) for o in (inst.imm, inst.imm2)]
+    data = [[c.read32(inst, arg, i) for i in range(n)] for arg in args[1:]]
+    old: list[Val] = []
+    for address, words in zip(where, data, strict=True):
+        old += _exchange(c, "l", "swap", width, address, words)
+    for i, word in enumerate(old):
+        c.write32(inst, dst, word, i)
+
+
 def _ds_atomic(c: Context, inst: Inst, rest: str) -> None:
     op = rest.replace("_rtn", "")
     args = list(inst.args)
     dst = args.pop(0) if "_rtn" in rest else None
-    if "2addr" in rest:
-        raise c.error(inst, "this LDS instruction is not supported")
+    if "2addr" in rest and dst is not None:
+        _ds_exchange_two(c, inst, rest, dst, args)
+        return
     if not args:
         raise c.error(inst, "this LDS instruction is not supported")
     where = lds_address(c, inst, args[0], inst.imm)
@@ -247,15 +262,22 @@ def _atomic(
         raise c.error(inst, "this atomic is not supported")
     width = int(match[2])
     n = width // 32
+    old = _exchange(c, space, op, width, where, _operands(c, inst, op, n, data))
+    if dst is not None:
+        for i, word in enumerate(old):
+            c.write32(inst, dst, word, i)
+
+
+def _exchange(
+    c: Context, space: str, op: str, width: int, where: Val, words: list[Val]
+) -> list[Val]:
+    """An atomic's old values."""
     helper = helpers.atomic(c.module, space, op, width)
     buf = _data_buffer(c)
-    words = _operands(c, inst, op, n, data)
     for i, word in enumerate(words):
         _put(c, buf, word, 128 * i)
     _call(c, helper, where, buf)
-    if dst is not None:
-        for i in range(n):
-            c.write32(inst, dst, _get(c, buf, 128 * i), i)
+    return [_get(c, buf, 128 * i) for i in range(width // 32)]
 
 
 def _operands(c: Context, inst: Inst, op: str, n: int, data: list[Arg]) -> list[Val]:

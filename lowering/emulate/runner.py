@@ -166,7 +166,7 @@ def run_image(
     """Runs a launch of `grid` workgroups to its end.
 
     Raises:
-        EmulatorError: SX0610, a wave stopped; the message has the kind, workgroup, wave, lane and
+        EmulatorError: SX0630, a wave stopped; the message has the kind, workgroup, wave, lane and
         address, and ``where.offset`` the instruction.
     """
     launch = _Launch()
@@ -192,7 +192,7 @@ def run_image(
         r = launch.result
         kind = Fault(r.kind).name.lower()
         raise EmulatorError(
-            "SX0610",
+            "SX0630",
             f"{kind} fault in workgroup {r.group}, wave {r.wave}, lane {r.lane}: {r.addr:#x}",
             Where(kernel=loaded.image.kernel, offset=r.pc),
         )
@@ -236,7 +236,7 @@ def run_code_object(
     """Compiles a kernel of a gfx1100 code object (cached by content) and runs a launch of it.
 
     Raises:
-        EmulatorError: SX06xx while compiling; SX0610, a wave stopped.
+        EmulatorError: SX06xx while compiling; SX0630, a wave stopped.
     """
     loaded, setup = _loaded(data, kernel, options or CompileOptions())
     run_image(loaded, setup, grid, block, kernarg, device, **launch)

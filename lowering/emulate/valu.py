@@ -6,14 +6,16 @@ from typing import Any
 
 from sassxlate.disasm.rdna3.ir import Arg, I, Inst, Sp
 from sassxlate.disasm.rdna3.meaning import Meaning, meanings
-from sassxlate.domain import fabs, fneg, is_nan
+from sassxlate.domain import IEEE, fabs, fneg, is_nan
 
 from . import lanes
 from .context import Context
 from .irtext import Val, const
 from .state import EXEC, VCC_LO, lane_numbers
 
-_WIDTH = {"b16": 16, "f16": 16, "b32": 32, "f32": 32, "b64": 64, "f64": 64}
+_WIDTH = {
+    "b16": 16, "f16": 16, "b32": 32, "f32": 32, "b64": 64, "f64": 64, "raw": 32, "mix": 32,
+}  # fmt: skip
 
 
 def lookup(op: str) -> Meaning | None:
@@ -35,13 +37,38 @@ def emit(c: Context, inst: Inst, row: Meaning) -> None:
 
 
 def _evaluate(c: Context, inst: Inst, row: Meaning) -> list[Val]:
-    sources = _sources(c, inst, row)
-    fn = row.fn
-    if inst.clamp and row.saturating is not None:
-        fn = row.saturating
+    if row.dst[0] in ("p16", "pf16"):
+        return [_packed(c, inst, row)]
+    results = _apply(c, inst, row, _sources(c, inst, row))
+    return [_modify(c, inst, kind, r) for kind, r in zip(row.dst, results, strict=True)]
+
+
+def _apply(c: Context, inst: Inst, row: Meaning, sources: list[Val]) -> list[Val]:
+    fn = row.saturating if inst.clamp and row.saturating is not None else row.fn
     out: Any = fn(c.d, c.mode, *sources) if row.mode else fn(c.d, *sources)
-    results: list[Val] = list(out) if isinstance(out, tuple) else [out]
-    return [_modify(c, inst, row, kind, r) for kind, r in zip(row.dst, results, strict=True)]
+    return list(out) if isinstance(out, tuple) else [out]
+
+
+def _packed(c: Context, inst: Inst, row: Meaning) -> Val:
+    """The function of a half, on both halves."""
+    halves: list[Val] = []
+    for high in (0, 1):
+        sources: list[Val] = []
+        for i, kind in enumerate(row.src):
+            if kind.startswith("acc:"):
+                sources.append(c.d.extract(c.read32(inst, inst.args[0]), 16 * high, 16))
+            else:
+                sources.append(_pick_half(c, inst, inst.args[1 + i], i, high, kind == "pf16"))
+        halves.append(_modify(c, inst, row.dst[0][1:], _apply(c, inst, row, sources)[0]))
+    return c.d.concat(halves[1], halves[0])
+
+
+def _pick_half(c: Context, inst: Inst, arg: Arg, i: int, high: int, is_float: bool) -> Val:
+    """The half of source i that op_sel or op_sel_hi names, negated as neg_lo or neg_hi says."""
+    select = inst.op_sel_hi if high else inst.op_sel
+    value = c.d.extract(c.read32(inst, arg), 16 * (select >> i & 1), 16)
+    signs = inst.neg_hi if high else inst.neg
+    return fneg(c.d, value) if is_float and signs >> i & 1 else value
 
 
 # --- sources ---------------------------------------------------------------------------------
@@ -77,6 +104,8 @@ def _implicit(c: Context, inst: Inst, kind: str) -> Val | None:
         return st.read_mask(VCC_LO)
     if kind == "lane":
         return lane_numbers()
+    if kind == "neg":
+        return const(inst.neg, 8)
     if kind in ("imm", "immz"):
         return const(_immediate(inst), 32)
     if kind.startswith("acc:"):
@@ -106,8 +135,14 @@ def _source(c: Context, inst: Inst, kind: str, arg: Arg, position: int) -> Val:
         if isinstance(arg, I):
             return d.lanes_of(const(arg.value, 32))
         return c.state.read_mask(c.scalar_index(inst, arg))
+    if kind == "pair":
+        halves = [_pick_half(c, inst, arg, position, high, True) for high in (1, 0)]
+        return d.concat(halves[0], halves[1])
     width = _WIDTH[kind]
-    if width == 64:
+    if kind == "mix" and inst.op_sel_hi >> position & 1:
+        high = inst.op_sel >> position & 1
+        value = d.fcvt(d.extract(c.read32(inst, arg), 16 * high, 16), 32, IEEE)
+    elif width == 64:
         value = c.read64(inst, arg)
     else:
         value = c.read32(inst, arg)
@@ -116,7 +151,7 @@ def _source(c: Context, inst: Inst, kind: str, arg: Arg, position: int) -> Val:
         if width == 16:
             high = inst.op_sel >> position & 1 and not isinstance(arg, I)
             value = d.extract(value, 16 if high else 0, 16)
-    if kind[0] == "f":
+    if kind[0] in "fm":
         if inst.abs >> position & 1:
             value = fabs(d, value)
         if inst.neg >> position & 1:
@@ -127,7 +162,7 @@ def _source(c: Context, inst: Inst, kind: str, arg: Arg, position: int) -> Val:
 # --- results ---------------------------------------------------------------------------------
 
 
-def _modify(c: Context, inst: Inst, row: Meaning, kind: str, value: Val) -> Val:
+def _modify(c: Context, inst: Inst, kind: str, value: Val) -> Val:
     """omod and clamp of a floating-point result."""
     if kind[0] != "f" or (not inst.omod and not inst.clamp):
         return value
@@ -165,12 +200,13 @@ def _write(c: Context, inst: Inst, row: Meaning, results: list[Val]) -> None:
         elif kind == "m":
             st.write_mask(c.scalar_index(inst, next(args)), value)
         else:
-            _write_one(c, inst, next(args), value)
+            half = {"f16lo": 0, "f16hi": 1}.get(kind, inst.op_sel >> 3 & 1)
+            _write_one(c, inst, next(args), value, half)
     if pending_exec is not None:
         st.write_s(EXEC, pending_exec)
 
 
-def _write_one(c: Context, inst: Inst, arg: Arg, value: Val) -> None:
+def _write_one(c: Context, inst: Inst, arg: Arg, value: Val, half: int) -> None:
     d = c.d
     if inst.dpp:
         value = lanes.dpp_keep(c, inst, arg, value)
@@ -179,7 +215,7 @@ def _write_one(c: Context, inst: Inst, arg: Arg, value: Val) -> None:
         return
     if value.width == 16:  # the other half stays
         old = c.read32(inst, arg)
-        if inst.op_sel >> 3 & 1:
+        if half:
             value = d.concat(value, d.extract(old, 0, 16))
         else:
             value = d.concat(d.extract(old, 16, 16), value)

@@ -116,7 +116,7 @@ class WaveBuilder:
         if mode is None:
             if needed or inst.clamp or inst.omod:
                 raise self.c.error(
-                    inst, "the rounding or denormal mode is not known here", "SX0603"
+                    inst, "the rounding or denormal mode is not known here", "SX0622"
                 )
             return
         self.c.mode = mode
@@ -234,7 +234,7 @@ class WaveBuilder:
         if inst.op == "s_swappc_b64":
             self._getpc(step)
         if not self.flow.indirect:
-            raise c.error(inst, "the targets of this jump are not known", "SX0606")
+            raise c.error(inst, "the targets of this jump are not known", "SX0625")
         c.state.flush()
         lost = self.fn.fresh("lost")
         cases: list[tuple[int, str]] = []

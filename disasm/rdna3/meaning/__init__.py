@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from functools import cache
 
-from . import compare, float, integer, logic, scalar
+from . import compare, convert, division, float, integer, logic, packed, scalar
 from .rows import Meaning, Mode, table
 
-_CATEGORIES = (integer, logic, compare, float, scalar)
+_CATEGORIES = (integer, logic, compare, float, convert, division, packed, scalar)
 
 
 @cache

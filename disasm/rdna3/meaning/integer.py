@@ -69,6 +69,16 @@ def sub_co(d: Domain[T], a: T, b: T) -> tuple[T, T]:
     return d.sub(a, b), d.ult(a, b)
 
 
+def _with_carry(value: Fn, carry: Fn) -> Fn:
+    """A saturated value beside the carry of the plain operation."""
+
+    def fn(d: Domain[T], a: T, b: T, *c: T) -> tuple[T, T]:
+        out: T = value(d, a, b, *c)
+        return out, carry(d, a, b, *c)[1]
+
+    return fn
+
+
 def add_co_ci(d: Domain[T], a: T, b: T, c: T) -> tuple[T, T]:
     w = d.width(a)
     s = d.add(a, b)
@@ -80,6 +90,20 @@ def sub_co_ci(d: Domain[T], a: T, b: T, c: T) -> tuple[T, T]:
     w = d.width(a)
     s = d.sub(a, b)
     return d.sub(s, d.zext(c, w)), d.or_(d.ult(a, b), d.and_(d.eq(a, b), c))
+
+
+def add_ci_sat(d: Domain[T], a: T, b: T, c: T) -> T:
+    total, carry = add_co_ci(d, a, b, c)
+    return d.select(carry, d.const(-1, 32), total)
+
+
+def sub_ci_sat(d: Domain[T], a: T, b: T, c: T) -> T:
+    total, borrow = sub_co_ci(d, a, b, c)
+    return d.select(borrow, d.const(0, 32), total)
+
+
+def subrev_ci_sat(d: Domain[T], a: T, b: T, c: T) -> T:
+    return sub_ci_sat(d, b, a, c)
 
 
 def subrev_co(d: Domain[T], a: T, b: T) -> tuple[T, T]:
@@ -273,12 +297,15 @@ def rows() -> Iterator[Meaning]:
     yield row("v_sub_nc_u16", "b16", "b16 b16", sub, saturating=usub_sat)
     yield row("v_add_nc_i16", "b16", "b16 b16", add, saturating=sadd_sat)
     yield row("v_sub_nc_i16", "b16", "b16 b16", sub, saturating=ssub_sat)
-    yield row("v_add_co_u32", "b32 m", two, add_co)
-    yield row("v_sub_co_u32", "b32 m", two, sub_co)
-    yield row("v_subrev_co_u32", "b32 m", two, subrev_co)
-    yield row("v_add_co_ci_u32", "b32 m", "b32 b32 m", add_co_ci)
-    yield row("v_sub_co_ci_u32", "b32 m", "b32 b32 m", sub_co_ci)
-    yield row("v_subrev_co_ci_u32", "b32 m", "b32 b32 m", subrev_co_ci)
+    yield row("v_add_co_u32", "b32 m", two, add_co, saturating=_with_carry(uadd_sat, add_co))
+    yield row("v_sub_co_u32", "b32 m", two, sub_co, saturating=_with_carry(usub_sat, sub_co))
+    yield row("v_subrev_co_u32", "b32 m", two, subrev_co, saturating=_with_carry(usubrev_sat, subrev_co))
+    yield row("v_add_co_ci_u32", "b32 m", "b32 b32 m", add_co_ci,
+              saturating=_with_carry(add_ci_sat, add_co_ci))
+    yield row("v_sub_co_ci_u32", "b32 m", "b32 b32 m", sub_co_ci,
+              saturating=_with_carry(sub_ci_sat, sub_co_ci))
+    yield row("v_subrev_co_ci_u32", "b32 m", "b32 b32 m", subrev_co_ci,
+              saturating=_with_carry(subrev_ci_sat, subrev_co_ci))
     yield row("v_mul_lo_u32", "b32", two, mul)
     yield row("v_mul_hi_u32", "b32", two, umul_hi)
     yield row("v_mul_hi_i32", "b32", two, smul_hi)

@@ -4,8 +4,12 @@ Kinds of operands, in LLVM's print order.  Registers:
 
 ``b32 b64 b16``  raw bits; b16 is the half that op_sel names
 ``f32 f64 f16``  the same with neg and abs, and clamp and omod on results
-``p16 pf16``     two halves in 32 bits: VOP3P's op_sel, and neg_lo and neg_hi for pf16
-``mix``          v_fma_mix's: binary32, or the half of a register as binary16
+``p16 pf16``     two halves in 32 bits: VOP3P's op_sel, and neg_lo and neg_hi for pf16.  The
+                 function is of one half, and is applied to each
+``pair``         the same two halves as one 32-bit value
+``mix``          v_fma_mix's: binary32, or a half of a register converted to it
+``f16lo f16hi``  a result in a fixed half
+``raw``          bits of VOP3P without modifiers; ``neg`` (implicit) are its neg bits instead
 ``m``            a truth value a lane, in a scalar register
 Implicit, so absent from the printed operands: ``scc``, ``exec`` (a 32-bit mask), ``vcc`` (a truth
 value a lane), ``lane`` (the lane's number), ``imm`` (the 16-bit immediate, sign-extended),
@@ -21,8 +25,6 @@ from typing import Any, TypeAlias
 from sassxlate.domain import IEEE, Fp
 
 Fn: TypeAlias = Callable[..., Any]
-
-IMPLICIT = frozenset({"scc", "exec", "vcc", "lane", "imm", "immz"})
 
 
 @dataclass(frozen=True, slots=True)
