@@ -32,16 +32,16 @@ def test_explain_all() -> None:
 
 
 def test_explain_as_json() -> None:
-    answer = json.loads(run("explain", "SX0104", "SX0801", "--json").output)
+    answer = json.loads(run("explain", "SX0104", "SX0811", "--json").output)
     assert answer["schema"] == 1
-    assert [c["code"] for c in answer["codes"]] == ["SX0104", "SX0801"]
+    assert [c["code"] for c in answer["codes"]] == ["SX0104", "SX0811"]
     assert answer["codes"][0]["exit"] == 2
 
 
 def test_explain_unknown() -> None:
     result = run("explain", "SX0199")
     assert result.exit_code == 2
-    assert "SX0804" in result.output
+    assert "SX0814" in result.output
 
 
 def test_doctor_as_json() -> None:

@@ -27,11 +27,11 @@ def read_input(path: str) -> LoadedFile:
 
 
 def parse_arch(text: str) -> tuple[int, str]:
-    """``sm_90a``, ``compute_90a``, ``90a`` -> (90, "a").  Raises UsageError SX0801."""
+    """``sm_90a``, ``compute_90a``, ``90a`` -> (90, "a").  Raises UsageError SX0811."""
     bare = text.removeprefix("sm_").removeprefix("compute_")
     number = bare.rstrip("af")
     if not number.isdecimal() or len(bare) - len(number) > 1:
-        raise UsageError("SX0801", f"{text!r} names no architecture; write it like sm_80")
+        raise UsageError("SX0811", f"{text!r} names no architecture; write it like sm_80")
     return int(number), bare[len(number) :]
 
 

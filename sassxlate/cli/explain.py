@@ -37,7 +37,7 @@ def command(codes: tuple[str, ...], output_format: str) -> None:
         if code not in entries:
             near = difflib.get_close_matches(code, entries, n=3, cutoff=0.6)
             hint = f"; do you mean {' or '.join(near)}?" if near else ""
-            raise UsageError("SX0804", f"{given!r} is no error code{hint}")
+            raise UsageError("SX0814", f"{given!r} is no error code{hint}")
     if output_format == "json":
         print_json({"codes": [_value(code, entries[code]) for code in wanted]})
     elif codes:

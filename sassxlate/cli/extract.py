@@ -68,7 +68,7 @@ def command(
         context.exit(1)
     if output == "-":
         if len(chosen) != 1:
-            raise UsageError("SX0802", f"{len(chosen)} entries match; only one can go to stdout")
+            raise UsageError("SX0812", f"{len(chosen)} entries match; only one can go to stdout")
         sys.stdout.buffer.write(_contents(chosen[0][1]))
         return
     stem = "stdin" if file == "-" else Path(file).name
@@ -82,7 +82,7 @@ def command(
             click.echo(directory / name)
     except OSError as error:
         where = Where(error.filename or output)
-        raise UsageError("SX0803", f"cannot write: {error.strerror}", where) from None
+        raise UsageError("SX0813", f"cannot write: {error.strerror}", where) from None
 
 
 def _contents(entry: FatbinEntry) -> bytes:

@@ -63,7 +63,7 @@ def test_filters() -> None:
         assert found["arch"] == "sm_90a"
     result = run("ls", DATA / "size.fatbin", "--arch", "volta")
     assert result.exit_code == 2
-    assert "SX0801" in result.output
+    assert "SX0811" in result.output
 
 
 def test_stdin() -> None:
@@ -150,7 +150,7 @@ def test_extract_to_stdout() -> None:
     assert ".version" in result.output
     result = run("extract", DATA / "size.fatbin", "-o", "-")
     assert result.exit_code == 2
-    assert "SX0802" in result.output
+    assert "SX0812" in result.output
 
 
 def test_extract_where_nothing_can_be_written(tmp_path: Path) -> None:
@@ -158,4 +158,4 @@ def test_extract_where_nothing_can_be_written(tmp_path: Path) -> None:
     blocked.write_text("")
     result = run("extract", DATA / "size.fatbin", "-o", blocked)
     assert result.exit_code == 2
-    assert "SX0803" in result.output
+    assert "SX0813" in result.output
