@@ -219,7 +219,7 @@ def _const(slot: C, context: Context, widths: Mapping[str, int], generation: int
             inner += f"+{fmt.shex(at)}" if at else ""
         else:
             inner = fmt.shex(at)
-        body = _wrap(f"{head}[{inner}]", neg, absolute, inv) + (f".{part}" if part else "")
+        body = _wrap(f"{head}{' ' if slot.gap else ''}[{inner}]", neg, absolute, inv) + (f".{part}" if part else "")
         value = Const(bank, at, index, handle, width, neg, absolute, inv, part)
         return Value(value, body, False, touched, _NONE)
 

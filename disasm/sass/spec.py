@@ -168,6 +168,7 @@ class C:
     index: int | None = None
     index_file: Literal["R", "UR"] = "R"
     signed: bool = False
+    gap: bool = False  # half-precision operands print a blank between the brackets
     bindless: int | None = None  # the low bit of the UR that holds the descriptor
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..spec import Row
-from . import control, float32, half, integer, logic, memory
+from . import control, float32, half, integer, logic, memory, tensor
 
 ROWS: tuple[Row, ...] = (
     *integer.ROWS,
@@ -11,5 +11,6 @@ ROWS: tuple[Row, ...] = (
     *float32.ROWS,
     *half.ROWS,
     *memory.ROWS,
+    *tensor.ROWS,
     *control.ROWS,
 )

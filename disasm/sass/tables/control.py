@@ -67,7 +67,7 @@ _EXIT = (
     flag("NO_ATEXIT", 86),
 )
 _B16 = bits(16, 4)
-_RECONVERGE = Mod("mode", bits(72, 2), {0: "RECONVERGENT", 1: "RELIABLE", 2: ""})
+_RECONVERGE = Mod("mode", bits(72, 2), {0: "", 1: "RELIABLE", 2: "RECONVERGENT"})
 _STATE: Mapping[int, str] = {
     **{i: f"B{i}" for i in range(16)},
     **{16 + i: f"THREAD_STATE_ENUM.{i}" for i in range(5)},
@@ -99,7 +99,7 @@ CONVERGENCE = [
         fixed=((bits(84, 3), 3),)),
     Row("ENDCOLLECTIVE", 0x91B, {"Pp": _PP}, "Pp?", since=90),
     Row("LEPC", 0x34E, {"Rd": rd(width=2)}, "Rd", until=89),
-    Row("LEPC", 0x94E, {"Rd": rd(width=2), "target": L(bits(34, 48))}, "Rd, target", since=90),
+    Row("LEPC", 0x94E, {"Rd": rd(width=2), "target": L(bits(24, 58), 1)}, "Rd, target", since=90),
 ]  # fmt: skip
 
 

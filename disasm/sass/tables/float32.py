@@ -56,10 +56,12 @@ COMPARISONS = [
 ]  # fmt: skip
 
 _MUFU = enum("op", 74, 4, "COS SIN EX2 LG2 RCP RSQ RCP64H RSQ64H SQRT TANH - - - - - -")
-_FB = {"Rb": Src(neg=True, abs=True, imm="f32")}
+_FB = {"Rb": Src(neg=True, abs=True, imm="f32", select={0: "", 1: "H1"})}
 SPECIAL = [
     *alu("MUFU", 0x108, "Rd, Rb", _FB, forms=(1, 4, 5, 6), layout="b",
-         mods=(_MUFU, enum("type", 72, 2, "_ F16 BF16 -"))),
+         mods=(_MUFU, enum("type", 73, 1, "_ F16")), until=89),
+    *alu("MUFU", 0x108, "Rd, Rb", _FB, forms=(1, 4, 5, 6), layout="b",
+         mods=(_MUFU, enum("type", 72, 2, "_ F16 BF16 -")), since=90),
 ]  # fmt: skip
 
 # ---- conversions: a field for the destination's type (75-77), one for the source's (84-86)

@@ -136,7 +136,7 @@ def place(
         lo = src.select_lo if src.select_lo is not None else at.select
         select = Select(bits(lo, 2), src.select)
     if where == "const":
-        return C(src.width, neg, absolute, inv, src.inv_if, select)
+        return C(src.width, neg, absolute, inv, src.inv_if, select, gap=src.imm == "pair")
     uniform = where == "ur" or file == "UR"
     return R(
         at.lo, src.width, "UR" if uniform else "R", neg, absolute, inv, src.inv_if, select,

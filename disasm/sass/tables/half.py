@@ -6,11 +6,13 @@ from collections.abc import Mapping
 
 from ..spec import Mod, Row, bits, enum, flag, join
 from .float32 import FCMP
-from .forms import FTZ, HALF_PLACES, HALVES, SAT, Src, alu, pd, ps, rd
+from .forms import FTZ, HALF_PLACES, HALVES, HALVES_F32, SAT, Src, alu, pd, ps, rd
 
 _H = Src(neg=True, abs=True, imm="pair", select=HALVES, bf16="type")
+_H32 = Src(neg=True, abs=True, imm="pair", select=HALVES_F32, bf16="type")
 _HH = {"Ra": _H, "Rb": _H}
-_HHH = {**_HH, "Rc": _H}
+_HH32 = {"Ra": _H32, "Rb": _H32}
+_HHH = {"Ra": _H, "Rb": _H32, "Rc": _H32}
 _FLAT = Src(neg=True, abs=True, imm="pair", bf16="type")
 _BF16: Mapping[int, str] = {0: "", 1: "BF16_V2"}
 _TYPE = Mod("type", bits(85), _BF16)
@@ -24,7 +26,7 @@ _CMP_TYPE = Mod("type", bits(64, 2), {0: "", 2: "BF16_V2"})
 _SETP = {"Pu": pd(81), "Pv": pd(84), "Pp": ps(87)}
 
 ARITHMETIC = [
-    *alu("HADD2", 0x030, "Rd, Ra, Rb", _HH, forms=(1, 2, 3, 7), layout="ab2",
+    *alu("HADD2", 0x030, "Rd, Ra, Rb", _HH32, forms=(1, 2, 3, 7), layout="ab2",
          mods=(_TYPE_F32, FTZ, SAT)),
     *alu("HMUL2", 0x032, "Rd, Ra, Rb", _HH, forms=(1, 4, 5, 6), layout="ab",
          mods=(_TYPE, _FLUSH, SAT)),

@@ -65,7 +65,8 @@ def _product_idiom(word: int) -> str:
             return "MOV"
         if b == 1:
             return "MOV" if c == 255 else "IADD"
-        power = b & (b - 1) == 0 and b < 1 << 31
+        # nvdisasm leaves out 2**16 and the sign bit.
+        power = b & (b - 1) == 0 and b not in (1 << 16, 1 << 31)
         return "SHL" if power and c == 255 else ""
     if form == 5:
         return "MOV" if a == 255 else ""
@@ -159,8 +160,8 @@ COMPARISONS = [
 _SEL = {"Ra": Src(), "Rb": Src()}
 _SEL64 = {"Ra": Src(2), "Rb": Src(2)}
 _MIN = enum("type", 73, 1, "U32 _")
-_VMIN = enum("type", 72, 2, "_ U32 S16x2 U16x2")
-_VMIN120 = enum("type", 72, 3, "S32 U32 S16x2 U16x2 S8x4 U8x4 - -")
+_VMIN = enum("type", 72, 2, "U32 _ U16x2 S16x2")
+_VMIN120 = enum("type", 72, 3, "U32 S32 U16x2 S16x2 U8x4 S8x4 - -")
 RELU = flag("RELU", 76)
 
 SELECTIONS = [
@@ -185,10 +186,14 @@ SELECTIONS = [
          mods=(Mod("type", bits(73, 2), {0: "U32", 1: "", 2: "U64", 3: "S64"}, {2: 2, 3: 2}),),
          dst={"Rd": rd(width="type")},
          extra={"Pu": pd(81), "Pv": pd(84), "Pp": ps(), "Pq": ps(77, false=True)}, since=120),
-    *alu("VIMNMX", 0x048, "Rd, Ra, Rb, Pp", _PAIR, forms=(1, 4, 5, 6), layout="ab",
-         mods=(_VMIN, RELU), extra={"Pp": ps()}, since=90, until=90),
+    *alu("VIMNMX", 0x048, "Rd, Pu?, Pv?, Ra, Rb, Pp", _PAIR, forms=(1, 4, 5, 6), layout="ab",
+         mods=(_VMIN, RELU), extra={"Pu": pd(81), "Pv": pd(84), "Pp": ps()}, since=90,
+         until=90),
+    *alu("VIMNMX", 0x048, "Rd, Pu, Pv, Ra, Rb, Pp", _PAIR, forms=(1, 4, 6), layout="ab",
+         mods=(_VMIN, RELU), extra={"Pu": pd(81), "Pv": pd(84), "Pp": ps()}, since=100,
+         until=100),
     *alu("VIMNMX", 0x048, "Rd, Ra, Rb, Pp", _PAIR, forms=(1, 4, 6), layout="ab",
-         mods=(_VMIN120, RELU), extra={"Pp": ps()}, since=120),
+         mods=(_VMIN120, RELU), extra={"Pp": ps()}, since=120, free=(bits(77, 10),)),
     *alu("VIMNMX3", 0x00F, "Rd, Ra, Rb, Rc, Pp",
          {"Ra": Src(), "Rb": Src(imm="shex"), "Rc": Src(imm="shex")}, forms=(1, 2, 4),
          mods=(_VMIN, RELU), extra={"Pp": ps()}, since=90),

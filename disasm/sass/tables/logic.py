@@ -9,13 +9,14 @@ _ONE = {"Rb": Src()}
 _MASK = {"mask": I(bits(72, 4), elide=15)}
 
 MOVES = [
-    *alu("MOV", 0x002, "Rd, Rb, mask?", _ONE, forms=(1, 4, 5, 6), layout="b", extra=_MASK),
+    *alu("MOV", 0x002, "Rd, Rb, mask?", _ONE, forms=(1, 4, 5, 6), layout="b", extra=_MASK,
+         until=100),
+    *alu("MOV", 0x002, "Rd, Rb, mask?", _ONE, forms=(4,), layout="b", extra=_MASK, since=120),
+    *alu("MOV", 0x002, "Rd, Rb, mask?", {"Rb": Src("64")}, forms=(1, 6), layout="b",
+         mods=(enum("64", 80, 1, "_ 64", {"64": 2}),), dst={"Rd": rd(width="64")}, extra=_MASK,
+         since=120),
     Row("MOV", 0x402, {"Rd": rd(width=2), "Rb": I(bits(24, 64), bits=64),
                        "mask": Fixed("int", 15)},
-        "Rd, Rb", (const("64"),), since=120),
-    Row("MOV", 0x602, {"Rd": rd(width=2), "Rb": R(32, 2, reuse=123), "mask": Fixed("int", 15)},
-        "Rd, Rb", (const("64"),), since=120),
-    Row("MOV", 0x1E02, {"Rd": rd(width=2), "Rb": R(32, 2, "UR"), "mask": Fixed("int", 15)},
         "Rd, Rb", (const("64"),), since=120),
     # UMOV from an immediate lacks bit 91, unlike other uniform instructions.
     Row("UMOV", 0x882, {"Rd": rd(file="UR"), "Rb": I(bits(32, 32))}, "Rd, Rb", guard="UP"),

@@ -223,6 +223,7 @@ _AT_FLOAT = enum("type", 73, 4, _FLOAT_NAMES, {
     "F32x4.FTZ.RN": 4, "F32x2.RN": 2, "F32x4.RN": 4, "F64.RN": 2,
 })  # fmt: skip
 _FLOAT_OP = enum("op", 87, 3, "ADD MIN MAX - - - - -")
+_NO_RC = (bits(64, 8),)
 _SPIN = Mod("op", bits(87, 2), {0: "CAS", 2: "CAST", 3: "CAST.SPIN"})
 
 
@@ -234,7 +235,7 @@ def _atomics() -> list[Row]:
     mem = M(offset=bits(40, 24), wide=72)
     text = "Pu, Rd, mem, Rb"
     swap_text = "Pu, Rd, mem, Rb, Rc"
-    umem75 = M(offset=bits(40, 24), ureg=64, wide=72, uwide=90)
+    umem75 = M(offset=bits(40, 24), ureg=64, wide=72, uwide=70)
     for since, until, types, order, private in (
         (75, 75, _AT_TYPE_75, AT_75, (PRIVATE,)),
         (80, 89, _AT_TYPE_75, ST_80, ()),
@@ -245,8 +246,10 @@ def _atomics() -> list[Row]:
         cas = (E, EVICT, _SPIN, _CAS_TYPE, order, *private)
         casg = (E, const("CAS"), EVICT, _CAS_TYPE, order, *private)
         rows += [
-            Row("ATOM", 0x38A, {**dst, "mem": mem, **data}, text, mods, since, until),
-            Row("ATOMG", 0x3A8, {**dst, "mem": mem, **data}, text, mods, since, until),
+            Row("ATOM", 0x38A, {**dst, "mem": mem, **data}, text, mods, since, until,
+                free=_NO_RC),
+            Row("ATOMG", 0x3A8, {**dst, "mem": mem, **data}, text, mods, since, until,
+                free=_NO_RC),
             Row("ATOM", 0x38B, {**dst, "mem": mem, **swap}, swap_text, cas, since, until),
             Row("ATOMG", 0x3A9, {**dst, "mem": mem, **swap}, swap_text, casg, since, until),
             Row("RED" if since < 90 else "REDG", 0x98E, {"mem": mem, "Rb": data["Rb"]},
@@ -259,7 +262,9 @@ def _atomics() -> list[Row]:
                 )
         if since == 75:
             rows.append(
-                Row("RED", 0x198E, {"mem": umem75, "Rb": data["Rb"]}, "mem, Rb", red, 75, 75)
+                Row("RED", 0x198E,
+                    {"mem": M(offset=bits(40, 24), ureg=64, wide=72, uwide=90),
+                     "Rb": data["Rb"]}, "mem, Rb", red, 75, 75)
             )
     # With a descriptor the 64-bit address has no bit of its own up to sm_90: 71 is the descriptor.
     for mnemonic, opcode, mods in (
@@ -296,10 +301,14 @@ def _atom_desc(
     for first, last in ((80, 89), (90, 90), (100, 999)):
         if last < since or first > until:
             continue
-        desc = 71 if first < 100 else 81 if wide is not None else 76
-        uwide = wide if wide is not None else 70 if first < 100 else 63
+        if first < 100:
+            desc, uwide = 71, 70
+        else:
+            desc, uwide = (90 if types is _AT_FLOAT else 76), 63
+        if wide is not None:
+            desc, uwide = (71 if first < 100 else 81), wide
         mem = M(
-            offset=bits(40, 24), ureg=64, wide=72, uwide=uwide, desc=desc, desc_low=first == 80,
+            offset=bits(40, 23 if uwide == 63 else 24), ureg=64, wide=72, uwide=uwide, desc=desc, desc_low=first == 80,
             desc_shown=101 if first == 80 else None,
         )  # fmt: skip
         rows.append(
@@ -324,25 +333,32 @@ def _shared_atomics() -> list[Row]:
     for since, until, types in ((75, 89, _ATS_TYPE), (90, 999, _ATS_TYPE_90)):
         rows += [
             Row("ATOMS", 0x38C, {**dst, "mem": mem, **data}, "Rd, mem, Rb", (_ATS_OP, types),
-                since, until),
+                since, until, free=_NO_RC),
             Row("ATOMS", 0x198C, {**dst, "mem": umem, **data}, "Rd, mem, Rb", (_ATS_OP, types),
                 since, until),
             Row("ATOMS", 0x38D, {**dst, "mem": mem, **swap}, "Rd, mem, Rb, Rc", (_SPIN, types),
                 since, until),
         ]  # fmt: skip
-    rows += [
-        Row("ATOMS", 0x1F8C, {"Rd": rd(), "Pu": PT_FIXED, "mem": umem}, "Rd, mem",
-            (const("POPC.INC.32"),), fixed=((bits(87, 4), 11),), until=999),
-        Row("ATOMS", 0xF8C, {"Rd": rd(), "Pu": PT_FIXED, "mem": mem}, "Rd, mem",
-            (const("POPC.INC.32"),), fixed=((bits(87, 4), 11),), until=999),
-    ]  # fmt: skip
+    for since, until, code in ((75, 89, 10), (90, 999, 11)):
+        popc = const("POPC.INC.32")
+        rows += [
+            Row("ATOMS", opcode, {"Rd": rd(), "Pu": PT_FIXED, "mem": where}, "Rd, mem", (popc,),
+                since, until, fixed=((bits(87, 4), code),))
+            for opcode, where in ((0x1F8C, umem), (0xF8C, mem))
+        ]  # fmt: skip
     return rows
 
 
 # ---- cache control and asynchronous copies
 
-_CCTL = enum("op", 87, 4, "PF1 PF2 WB IV IVALL RS IVALLP WBALL WBALLP PML2 DML2 RML2 - - - -")
+_CACHE_KIND = enum("cache", 78, 2, "_ U C I")
+_CCTL_AT = enum("op", 87, 4, "PF1 PF2 WB IV - RS - - - PML2 DML2 RML2 - - - -")
 CACHE = [
+    *(Row("CCTL", 0x98F, {}, "", (_CACHE_KIND, const(name)),
+          fixed=((bits(87, 4), code),), free=(bits(24, 8), bits(32, 32)))
+      for code, name in ((4, "IVALL"), (6, "IVALLP"), (7, "WBALL"), (8, "WBALLP"))),
+    Row("CCTL", 0x98F, {"mem": M(offset=bits(32, 32), wide=72)}, "mem",
+        (E, _CACHE_KIND, _CCTL_AT)),
     Row("LDGDEPBAR", 0x9AF, {}, "", since=80),
     Row("ERRBAR", 0x9AB, {}, ""),
     Row("CGAERRBAR", 0x5AB, {}, "", since=90),
@@ -350,8 +366,36 @@ CACHE = [
         "Pu, Rd, mem", (E, enum("space", 73, 2, "G L S D"))),
 ]  # fmt: skip
 
+# LDGSTS copies from global (``mem``) to shared memory (``dst``); its source address is 64 bits
+# wide, and a false predicate makes it write zeros or skip.
+
+
+def _ldgsts() -> list[Row]:
+    rows: list[Row] = []
+    to = M(base=16, offset=bits(44, 20))
+    bypass = Mod("bypass", bits(81), {0: "BYPASS", 1: ""})
+    order = Mod("order", bits(77, 4), {0: "", 4: "CONSTANT"})
+    zfill = flag("ZFILL", 82)
+    for since, until in ((80, 89), (90, 90), (100, 999)):
+        later = since >= 100
+        wide = 83 if later else 70
+        mem = M(
+            offset=bits(32, 12), ureg=64, wide=wide, uwide=wide, desc=76, desc_low=since == 80,
+            desc_shown=101 if since == 80 else None,
+        )  # fmt: skip
+        size = (
+            enum("size", 74, 2, "_ 64 128 -") if later else enum("size", 73, 3, "- - - - _ 64 128 -")
+        )
+        ltc = enum("prefetch", 72 if later else 71, 2, "_ LTC64B LTC128B LTC256B")
+        rows.append(
+            Row("LDGSTS", 0x1FAE, {"dst": to, "mem": mem, "Pp": P(87, 90)}, "dst, mem, Pp?",
+                (const("E"), bypass, EVICT, ltc, size, order, zfill), since, until)
+        )  # fmt: skip
+    return rows
+
+
 ROWS: list[Row] = [
     *_loads(), *_stores(), *_shared_local(), *MATRIX, *CONSTANTS, *_atomics(),
-    *_shared_atomics(), *CACHE,
+    *_shared_atomics(), *CACHE, *_ldgsts(),
 ]  # fmt: skip
 __all__ = ["ROWS", "I", "join", "ps"]
