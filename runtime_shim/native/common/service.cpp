@@ -18,6 +18,8 @@ namespace sx {
 namespace {
 
 constexpr double kStartSeconds = 20;
+constexpr int kMaxStarts = 5;
+constexpr int kMaxAttempts = 5;
 constexpr uint32_t kMaxResponse = 64u << 20;
 
 double now() {
@@ -139,17 +141,18 @@ int start_service(const std::string &path, std::string &error) {
     return -1;
   }
   std::string log = path + ".log";
-  pid_t pid = spawn_detached({python, "-P", "-m", "sassxlate.runtime_shim.service"}, log, error);
-  if (pid < 0) return -1;
-  for (long wait = 5; now() < deadline; wait = wait < 50 ? wait * 2 : 50) {
+  pid_t pid = -1;
+  for (int starts = 0; now() < deadline; pause_ms(20)) {
     if ((fd = connect_service(path, error)) >= 0) return fd;
-    if (!process_alive(pid)) {
-      // It may have found another service listening, and given way to it.
-      if ((fd = connect_service(path, error)) >= 0) return fd;
+    if (pid > 0 && process_alive(pid)) continue;
+    // One that ended at once may have met its predecessor, which holds the place until it is gone.
+    if (starts++ == kMaxStarts) {
       error = "the service (" + python + ") ended at once; see " + log;
       return -1;
     }
-    pause_ms(wait);
+    if (pid > 0) pause_ms(100);
+    pid = spawn_detached({python, "-P", "-m", "sassxlate.runtime_shim.service"}, log, error);
+    if (pid < 0) return -1;
   }
   error = "the service (" + python + ") does not listen at " + path + "; see " + log;
   return -1;
@@ -166,18 +169,22 @@ std::string service_socket() {
 ServiceReply service_call(const std::string &request) {
   ServiceReply reply;
   std::string path = service_socket(), response;
-  // A second try: a service that was just ending may have taken the first connection with it.
-  for (int attempt = 0; attempt < 2; ++attempt) {
+  // More tries: a service that is just ending may take a connection with it, and one of another version
+  // of the translator says that it ends and wants to be asked again.
+  for (int attempt = 0; attempt < kMaxAttempts; ++attempt) {
+    if (attempt) pause_ms(50);
     int fd = connect_service(path, reply.error);
     if (fd < 0) fd = start_service(path, reply.error);
     if (fd < 0) return reply;
     Fd connection(fd);
-    if (exchange(fd, request, response)) {
-      reply.answered = json::parse(response, reply.body) && reply.body.kind == json::Value::Kind::Object;
-      reply.error = reply.answered ? "" : "the service's answer is not a JSON object";
-      return reply;
+    if (!exchange(fd, request, response)) {
+      reply.error = path + ": the service closed the connection";
+      continue;
     }
-    reply.error = path + ": the service closed the connection";
+    reply.body = json::Value();
+    reply.answered = json::parse(response, reply.body) && reply.body.kind == json::Value::Kind::Object;
+    reply.error = reply.answered ? "" : "the service's answer is not a JSON object";
+    if (reply.body["ok"].truthy() || !reply.body["restart"].truthy()) return reply;
   }
   return reply;
 }

@@ -8,14 +8,16 @@
 
 #include <cstddef>
 #include <cstring>
+#include <fcntl.h>
 #include <memory>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 namespace sx {
 namespace {
 
-static_assert(sizeof(SxWave) == 0x300 && offsetof(SxWave, exec) == 0x280 && offsetof(SxWave, rt) == 0x2b0);
+static_assert(sizeof(SxWave) == 0x300 && offsetof(SxWave, exec) == 0x280 && offsetof(SxWave, code_base) == 0x2d0);
 static_assert(sizeof(SxImageHeader) <= 4096);
 
 constexpr uint64_t kHeaderPage = 4096;
@@ -97,13 +99,14 @@ std::string compile(const CodeObject &code, const std::string &kernel, bool stri
     return "";
   }
   if (!reply.body["ok"].truthy()) {
-    log_line("%s: kernel %s: %s", reply.body["code"].text("SX0652").c_str(), kernel.c_str(),
-             reply.body["message"].text("the service could not compile it").c_str());
+    std::string line = reply.body["line"].text();
+    if (line.empty()) line = "SX0652: " + kernel + ": the service could not compile it";
+    log_line("%s", line.c_str());
     int64_t error = reply.body["cuda_error"].whole(hipErrorNotSupported);
     image.error = error > 0 && error < 10000 ? static_cast<int>(error) : hipErrorNotSupported;
     return "";
   }
-  return reply.body["path"].text();
+  return reply.body["image"].text();
 }
 
 }  // namespace
@@ -128,7 +131,10 @@ void load_image(const CodeObject &code, const KernelInfo &kernel, HostImage &ima
   }
   std::string cached = cache_dir() + "/host/" + tag + "/" + image_key(code, kernel.name, strict) + ".sxh";
   if (access(cached.c_str(), R_OK) == 0) {
-    if (open_image(cached, kernel.name, strict, image, why)) return;
+    if (open_image(cached, kernel.name, strict, image, why)) {
+      utimensat(AT_FDCWD, cached.c_str(), nullptr, 0);  // used now: the cache evicts others first
+      return;
+    }
     unlink(cached.c_str());  // a damaged image is made again, not trusted
   }
   std::string path = compile(code, kernel.name, strict, image);

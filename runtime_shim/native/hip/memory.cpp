@@ -95,7 +95,7 @@ bool commit(Arena &a, uint64_t end) {
   return true;
 }
 
-bool counted(MemoryKind kind) { return kind == MemoryKind::Device || kind == MemoryKind::Managed; }
+bool counted(MemoryKind kind) { return kind != MemoryKind::Host && kind != MemoryKind::Internal; }
 
 const Allocation *find_in(const std::map<uint64_t, Allocation> &ranges, uint64_t address) {
   auto it = ranges.upper_bound(address);
@@ -129,7 +129,7 @@ bool memory_start() {
     insert_free(a, a.base, a.size);
     return true;
   }
-  log_line("SX0601: no address space for device memory; raise the limit (ulimit -v)");
+  log_line("SX0650: no address space for device memory; raise the limit (ulimit -v)");
   return false;
 }
 

@@ -9,13 +9,15 @@
 #include <cstring>
 #include <elf.h>
 #include <shared_mutex>
+#include <sys/mman.h>
 #include <unordered_map>
 
 namespace sx {
 namespace {
 
 constexpr uint32_t kRelocAbs64 = 3, kRelocRelative64 = 13;  // R_AMDGPU_*
-constexpr uint64_t kMaxLoad = 4ull << 30;
+constexpr uint64_t kMaxLoad = 1ull << 30;
+constexpr uint64_t kPage = 4096;
 
 struct Registry {
   std::shared_mutex mutex;
@@ -54,6 +56,15 @@ bool relocate(const Module &m, std::string &why) {
   return true;
 }
 
+// Zeroes [base, base + size), base being a page's; whole pages go back to the system, which costs nothing for
+// a large .bss that is never touched.
+void clear(uint64_t base, uint64_t size) {
+  uint64_t whole = size & ~(kPage - 1);
+  if (whole && madvise(reinterpret_cast<void *>(base), whole, MADV_DONTNEED) != 0)
+    memset(reinterpret_cast<void *>(base), 0, whole);
+  memset(reinterpret_cast<void *>(base + whole), 0, size - whole);
+}
+
 // Puts the segments into the arena, where globals and constant tables have their addresses.
 int load_segments(Module &m, std::string &why) {
   uint64_t end = 0;
@@ -69,7 +80,7 @@ int load_segments(Module &m, std::string &why) {
     return error;
   }
   m.load_size = end;
-  memset(reinterpret_cast<void *>(m.load_base), 0, end);
+  clear(m.load_base, end);
   for (const ElfSegment &s : m.code->elf.segments)
     if (s.type == PT_LOAD)
       memcpy(reinterpret_cast<void *>(m.load_base + s.vaddr), m.code->bytes.data() + s.offset, s.filesz);

@@ -1,0 +1,66 @@
+"""The emulated device's library in this process, fed by a service of prepared images."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE))  # the helpers beside this file
+
+from hip_api import Hip, library  # noqa: E402
+from hip_images import StubService, compile_waves  # noqa: E402
+
+Script = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture(scope="package")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StubService]:
+    """A service for this process and its children, with a cache of its own."""
+    if not library().is_file():
+        pytest.skip("libamdhip64.so is not built (runtime_shim/native/build.sh)")
+    if not all(shutil.which(tool) for tool in ("g++", "objcopy", "nm")):
+        pytest.skip("no g++ and binutils to make host images with")
+    directory = tmp_path_factory.mktemp("hip")
+    code, offsets = compile_waves(directory)
+    stub = StubService(directory, code, offsets)
+    before = dict(os.environ)
+    os.environ["SASSXLATE_SOCKET"] = str(stub.path)
+    os.environ["SASSXLATE_CACHE_DIR"] = str(directory / "cache")
+    os.environ["SASSXLATE_DEVICE_MEMORY"] = "256M"
+    yield stub
+    os.environ.clear()
+    os.environ.update(before)
+
+
+@pytest.fixture(scope="package")
+def hip(service: StubService) -> Hip:
+    """The library; nothing that leaves an error behind may be done with it: use ``script``."""
+    return Hip()
+
+
+@pytest.fixture
+def script(service: StubService) -> Script:
+    """Runs Python text in a process of its own, with ``hip`` and ``build`` at hand."""
+
+    def run(body: str, *, timeout: float = 30, **env: str) -> subprocess.CompletedProcess[str]:
+        text = (
+            "import ctypes, os, struct, sys, threading, time\n"
+            "from ctypes import byref, c_int, c_size_t, c_uint, c_void_p\n"
+            "from hip_api import CALLBACK, HOST_FUNCTION, Hip\n"
+            "from hip_code_objects import Arg, Kernel, build\n"
+            "hip = Hip()\n"
+        )
+        environment = {**os.environ, "PYTHONPATH": str(HERE), "SASSXLATE_LIB": str(library().parent), **env}
+        return subprocess.run(
+            [sys.executable, "-c", text + body],
+            env=environment, capture_output=True, text=True, timeout=timeout, check=False,
+        )
+
+    return run
