@@ -14,6 +14,10 @@ change, and hashes.
     entry OFFSET NAME    a public function
 """
 
+# pyelftools has no types.
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportMissingTypeStubs=false
+
 from __future__ import annotations
 
 import argparse
@@ -27,6 +31,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from elftools.elf.elffile import ELFFile
+from elftools.elf.enums import ENUM_RELOC_TYPE_x64
 from elftools.elf.relocation import RelocationSection
 from elftools.elf.sections import SymbolTableSection
 
@@ -103,7 +108,7 @@ def merge(ranges: Iterable[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
 
 def relocation_masks(elf: ELFFile, index: int, size: int) -> tuple[tuple[int, int], ...]:
     """The ranges of section ``index`` that relocations, and the relaxations they allow, change."""
-    names = {v: k for k, v in elftools_types().items()}
+    names: dict[int, str] = {v: k for k, v in ENUM_RELOC_TYPE_x64.items() if k != "_default_"}
     ranges: list[tuple[int, int]] = []
     for section in elf.iter_sections():
         if not isinstance(section, RelocationSection) or section["sh_info"] != index:
@@ -116,13 +121,6 @@ def relocation_masks(elf: ELFFile, index: int, size: int) -> tuple[tuple[int, in
             offset = relocation["r_offset"]
             ranges.append((max(0, offset - before), min(size, offset + after)))
     return merge(ranges)
-
-
-def elftools_types() -> dict[str, int]:
-    """Relocation names and numbers of x86-64, from pyelftools."""
-    from elftools.elf.enums import ENUM_RELOC_TYPE_x64
-
-    return {k: v for k, v in ENUM_RELOC_TYPE_x64.items() if isinstance(v, int)}
 
 
 def read_block(archive: bytes) -> Block:

@@ -1,5 +1,9 @@
 """The runtime's ABI against NVIDIA's headers and library, and the signatures against the tool."""
 
+# pyelftools has no types.
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportMissingTypeStubs=false
+
 from __future__ import annotations
 
 import hashlib

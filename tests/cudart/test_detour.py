@@ -1,5 +1,9 @@
 """The detour and the runtime over a recording driver: static, shared, stripped, in libraries."""
 
+# pyelftools has no types.
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportMissingTypeStubs=false
+
 from __future__ import annotations
 
 import os
