@@ -53,11 +53,57 @@ def _jump_targets(ins: Instruction, indirect: Mapping[int, tuple[int, ...]]) -> 
     return ()
 
 
+def _plain_calls(
+    by_offset: Mapping[int, Instruction],
+    indirect: Mapping[int, tuple[int, ...]],
+    syscalls: frozenset[int],
+) -> frozenset[int]:
+    """Calls that never come back: CALL.REL.NOINC is also the compiler's far jump.
+
+    A call is one when no RET can be reached from its target, calls inside passed over.  (The return
+    address is a register that the caller sets by itself; the call pushes nothing.)
+    """
+    returns: dict[int, bool] = {}
+
+    def comes_back(entry: int) -> bool:
+        if entry not in returns:
+            returns[entry] = False  # a cycle of calls alone never comes back
+            seen: set[int] = set()
+            work = [entry]
+            while work and not returns[entry]:
+                offset = work.pop()
+                ins = by_offset.get(offset)
+                if ins is None or offset in seen:
+                    continue
+                seen.add(offset)
+                if ins.mnemonic == "RET":
+                    returns[entry] = True
+                target = _target(ins)
+                if ins.mnemonic == "CALL" and target is not None and offset not in syscalls:
+                    if comes_back(target) or is_conditional(ins):
+                        work.append(offset + SIZE)
+                    continue
+                if ins.mnemonic in ("BRX", "BRXU", "JMX"):
+                    work.extend(indirect.get(offset, ()))
+                elif target is not None and ins.mnemonic in ("BRA", "JMP", "WARPSYNC"):
+                    work.append(target)
+                ends = ins.mnemonic in ("BRA", "JMP", "BRX", "BRXU", "JMX", "EXIT", "RET", "KILL")
+                if not ends or is_conditional(ins):
+                    work.append(offset + SIZE)
+        return returns[entry]
+
+    calls = {
+        o: _target(i) for o, i in by_offset.items() if i.mnemonic == "CALL" and o not in syscalls
+    }
+    return frozenset(o for o, t in calls.items() if t is not None and not comes_back(t))
+
+
 def _walk(
     by_offset: Mapping[int, Instruction],
     entry: int,
     indirect: Mapping[int, tuple[int, ...]],
     syscalls: frozenset[int],
+    plain: frozenset[int],
 ) -> tuple[set[int], set[int], dict[int, tuple[int, ...]], dict[int, int]]:
     """Reachable instructions of one function, its block starts, and its calls (offset -> callee)."""
     seen: set[int] = set()
@@ -77,10 +123,12 @@ def _walk(
                 offset = after
                 continue
             targets = _jump_targets(ins, indirect)
+            if offset in plain:
+                targets = (_target(ins) or 0,)
             jumps[offset] = targets
             leaders.update(targets)
             work.extend(targets)
-            if ins.mnemonic == "CALL" and offset not in syscalls:
+            if ins.mnemonic == "CALL" and offset not in syscalls and offset not in plain:
                 target = _target(ins)
                 if target is None:
                     raise _error("SX0304", "call through a register is not followed yet", ins)
@@ -88,7 +136,9 @@ def _walk(
             elif ins.mnemonic == "WARPSYNC" and _target(ins) is not None:
                 leaders.add(_target(ins) or 0)
                 work.append(_target(ins) or 0)
-            goes_on = is_conditional(ins) or ins.mnemonic in ("CALL", "BSYNC", "WARPSYNC", "BAR")
+            goes_on = is_conditional(ins) or (
+                ins.mnemonic in ("CALL", "BSYNC", "WARPSYNC", "BAR") and offset not in plain
+            )
             if not goes_on:
                 break
             leaders.add(after)
@@ -112,13 +162,14 @@ def build(
     by_offset = {ins.offset: ins for ins in instructions}
     known = dict(indirect or {})
     builtin = frozenset(syscalls)
+    plain = _plain_calls(by_offset, known, builtin)
     owner: dict[int, int] = {}
     leaders: set[int] = set()
     jumps: dict[int, tuple[int, ...]] = {}
     calls: dict[int, int] = {}
     functions: list[int] = [instructions[0].offset if instructions else 0]
     for entry in functions:  # grows while it is walked
-        seen, starts, jump, call = _walk(by_offset, entry, known, builtin)
+        seen, starts, jump, call = _walk(by_offset, entry, known, builtin, plain)
         for offset in seen:
             owner.setdefault(offset, entry)
         leaders |= starts
@@ -205,7 +256,7 @@ def _edges(
             add(block, block.end, "sync")
         elif name == "CALL" and last.offset in syscalls:
             add(block, block.end, "fall")
-        elif name == "CALL":
+        elif name == "CALL" and last.offset in calls:
             add(block, calls[last.offset], "call")
             add(block, block.end, "fall" if is_conditional(last) else "back")
         elif name == "RET":

@@ -196,12 +196,14 @@ def _body(k: KernelState, plan: Plan, block: Block, converged: bool) -> None:
         ends = name in CONTROL and ins is block.last
         if ends or name in NOTHING:
             if ends and guard is not None:
-                guard = _close(k)
+                _close(k)
+                guard = None
             continue
         first = len(k.items)
         c = Ctx(k, ins, converged)
         if guard is not None and ins.guard != guard:
-            guard = _close(k)
+            _close(k)
+            guard = None
         if not ins.guard.is_true and guard is None:
             _open(c)
             guard = ins.guard
@@ -214,7 +216,8 @@ def _body(k: KernelState, plan: Plan, block: Block, converged: bool) -> None:
         if guard is not None and any(
             w.file == guard.file and w.index == guard.index for w in ins.writes
         ):
-            guard = _close(k)
+            _close(k)
+            guard = None
     if guard is not None:
         _close(k)
 

@@ -13,7 +13,7 @@ import fcntl
 import hashlib
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -110,7 +110,7 @@ def _files(root: Path) -> Iterator[tuple[str, Path, os.stat_result]]:
 
 def usage(root: Path) -> tuple[Usage, ...]:
     """Files and bytes of each area."""
-    counts = dict.fromkeys(AREAS, (0, 0))
+    counts: dict[str, tuple[int, int]] = dict.fromkeys(AREAS, (0, 0))
     for area, _, status in _files(root):
         files, size = counts[area]
         counts[area] = (files + 1, size + status.st_size)
@@ -118,7 +118,7 @@ def usage(root: Path) -> tuple[Usage, ...]:
 
 
 @contextlib.contextmanager
-def _eviction_lock(root: Path) -> Iterator[bool]:
+def _eviction_lock(root: Path) -> Generator[bool, None, None]:
     """Yields False if another process evicts just now: then it need not be done twice."""
     try:
         with open(root / ".evict.lock", "ab") as file:

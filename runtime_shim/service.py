@@ -21,6 +21,7 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -167,7 +168,7 @@ class Service:
         with contextlib.suppress(KeyError):
             self._selector.unregister(client.socket)
         if events:
-            self._selector.register(client.socket, events, lambda ready: self._talk(client, ready))
+            self._selector.register(client.socket, events, partial(self._talk, client))
         else:
             self._close(client)
 
@@ -305,16 +306,14 @@ class Service:
         ]
         worker = fork_worker(work, close)
         self._workers.append(worker)
-        self._selector.register(
-            worker.pipe, selectors.EVENT_READ, lambda _events: self._hear(worker)
-        )
+        self._selector.register(worker.pipe, selectors.EVENT_READ, partial(self._hear, worker))
         return worker
 
     def _selector_fd(self) -> int:
         fileno = getattr(self._selector, "fileno", None)
         return int(fileno()) if fileno is not None else -1
 
-    def _hear(self, worker: Worker) -> None:
+    def _hear(self, worker: Worker, _events: int) -> None:
         try:
             answer = worker.take()
         except (EOFError, ServiceError):

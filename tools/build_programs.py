@@ -3,7 +3,7 @@
 The executables hold SASS alone, no PTX, so that what runs is what NVIDIA's compiler made for the
 named architectures.  Used by the end-to-end tests, and from the command line::
 
-    python tools/build_programs.py -o DIR [NAME...] [--arch 80 90] [--cudart shared] [--strip]
+    python tools/build_programs.py -o DIR [NAME...] [--arch 80,90] [--cudart shared] [--strip]
     python tools/keep_binaries.py       # those that are kept in fixtures
 """
 
@@ -149,7 +149,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("names", nargs="*", help="programs; all of them by default")
     parser.add_argument("-o", "--out", type=Path, default=ROOT / "build" / "programs")
-    parser.add_argument("--arch", type=int, nargs="+", default=[80, 90])
+    parser.add_argument("--arch", default="80,90", help="architectures, separated by commas")
     parser.add_argument("--cudart", choices=["static", "shared"], default="static")
     parser.add_argument("--strip", action="store_true")
     options = parser.parse_args(arguments)
@@ -162,7 +162,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             path = build_program(
                 programs[name],
                 options.out / name,
-                options.arch,
+                [int(arch) for arch in options.arch.split(",")],
                 cudart=options.cudart,
                 strip=options.strip,
                 toolkit=kit,

@@ -468,7 +468,8 @@ def operations() -> dict[str, Any]:
             flags = set(row.get("flags", []))
             if fmt in ("VOP3", "VOP3P", "VOP3SD"):
                 first = info.get("vsrc0", info.get("src0"))
-                if first is not None and first[2].name == "OPR_VGPR":
+                dpp = first is not None and first[2].name == "OPR_VGPR"
+                if dpp and mnemonic != "v_fma_dx9_zero_f32":
                     flags.add("dpp")
             if fmt in ("VOP3", "VOP3SD", "VOP3P"):
                 flags |= modifiers(fmt, mnemonic, row["args"])

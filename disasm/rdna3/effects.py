@@ -56,9 +56,8 @@ def registers(arg: Arg) -> tuple[RRef, ...]:
         if code < 128 and code != NULL:
             n = 2 if arg.name in ("vcc", "exec") else arg.n
             return tuple(RRef("s", code + i) for i in range(n))
-        special = {251: RRef("s", VCC_LO), 252: RRef("s", EXEC_LO), 253: SCC}
-        if code in special:
-            return (special[code],)
+        if arg.name in ("scc", "src_scc"):
+            return (SCC,)
     return ()
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sassxlate.errors import EncodeError
 
-from .codes import codes_of, one_literal, operand_code, place, signed_field
+from .codes import codes_of, one_literal, operand_code, place, signed_field, unsigned_field
 from .ir import I, Inst, Lbl, Sp
 from .layout import layout
 from .operand import NULL
@@ -88,5 +88,8 @@ def encode_smem(inst: Inst, row: OpInfo) -> bytes:
     if not row.args:
         return raw.to_bytes(8, "little")
     raw |= inst.glc << 14 | inst.dlc << 13 | offset << 57
-    raw |= signed_field(imm, 21, "the offset") << 32
+    if inst.op.startswith("s_buffer"):
+        raw |= unsigned_field(imm, 20, "the offset") << 32
+    else:
+        raw |= signed_field(imm, 21, "the offset") << 32
     return raw.to_bytes(8, "little")

@@ -26,17 +26,22 @@ def _half(inst: Inst) -> tuple[OpInfo, list[int]]:
 
 
 def _by_field(row: OpInfo, codes: list[int]) -> dict[str, int]:
-    return {operand.field: code for operand, code in zip(row.args, codes, strict=True)}
+    out = {operand.field: code for operand, code in zip(row.args, codes, strict=True)}
+    if row.op.startswith("v_dual_fmamk"):
+        out["src2"] = out["addend"] = out.pop("src1")  # in the field of src1, but the third source
+    elif "rw" in (operand.role for operand in row.args):
+        out["src2"] = out["vdst"]
+    return out
 
 
 def _check_banks(x: dict[str, int], y: dict[str, int]) -> None:
     """Sources of the two halves come from different banks, destinations are even and odd."""
     if (x["vdst"] ^ y["vdst"]) & 1 == 0:
         raise EncodeError("SX0509", "one destination must be even and the other odd")
-    for name in ("src0", "src1"):
+    for name, banks in (("src0", 4), ("src1", 4), ("src2", 2)):
         a, b = x.get(name, 0), y.get(name, 0)
-        if 256 <= a < LIT and 256 <= b < LIT and a % 4 == b % 4:
-            raise EncodeError("SX0509", f"{name} of both halves is in VGPR bank {a % 4}")
+        if 256 <= a < LIT and 256 <= b < LIT and a % banks == b % banks:
+            raise EncodeError("SX0509", f"{name} of both halves is in VGPR bank {a % banks}")
 
 
 def encode_vopd(inst: Inst, row: OpInfo) -> bytes:
@@ -64,8 +69,9 @@ def encode_vopd(inst: Inst, row: OpInfo) -> bytes:
     raw |= (x["vdst"] - 256) << fields["vdst"].lo | (y["vdst"] - 256 >> 1) << fields["vdsty"].lo
     for codes, names in ((x, ("src0", "src1")), (y, ("srcy0", "srcy1"))):
         raw |= (codes["src0"] if codes["src0"] < LIT else LITERAL) << fields[names[0]].lo
-        if "src1" in codes:
-            raw |= (codes["src1"] - 256) << fields[names[1]].lo
+        second = codes.get("src1", codes.get("addend", 0))
+        if second:
+            raw |= (second - 256) << fields[names[1]].lo
     if literal is None:
         return raw.to_bytes(8, "little")
     return (raw | literal << 64).to_bytes(12, "little")

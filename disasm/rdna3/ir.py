@@ -29,7 +29,8 @@ class S:
 @dataclass(frozen=True, slots=True)
 class Sp:
     """A special scalar operand by LLVM's name: vcc_lo, vcc_hi, exec_lo, exec_hi, m0, null, scc,
-    src_shared_base, src_shared_limit, src_private_base, src_private_limit, vccz, execz."""
+    src_shared_base, src_shared_limit, src_private_base, src_private_limit, ttmp0 ... ttmp15; of 64
+    bits vcc and exec; off where a memory instruction lacks an address operand."""
 
     name: str
     n: int = 1  # 32-bit registers: Sp("src_shared_base", 2) is the 64-bit value

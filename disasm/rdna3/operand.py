@@ -33,8 +33,6 @@ SPECIAL: Final[dict[str, int]] = {
     "src_shared_limit": 236,
     "src_private_base": 237,
     "src_private_limit": 238,
-    "vccz": 251,
-    "execz": 252,
     "scc": 253,
 }
 ALIASES: Final[dict[str, int]] = {
@@ -43,8 +41,6 @@ ALIASES: Final[dict[str, int]] = {
     "exec": 126,
     "off": 124,
     "src_scc": 253,
-    "src_vccz": 251,
-    "src_execz": 252,
     "shared_base": 235,
     "shared_limit": 236,
     "private_base": 237,

@@ -107,7 +107,7 @@ def _modified(rng: Random, inst: Inst, row: OpInfo, lay: Layout) -> Inst:
         neg_hi=_subset(rng, lay.neg) if packed and not lay.abs else 0,
         op_sel_hi=7 ^ _subset(rng, sources) if packed and "no_op_sel" not in row.flags else 7,
         dpp=_dpp(rng) if lay.dpp and rng.random() < 0.25 else "",
-        enc="e64" if rng.random() < 0.3 and len(row.forms) > 1 else "",
+        enc="e64" if rng.random() < 0.3 and len(row.forms) > 1 and row.args else "",
     )
 
 
@@ -143,7 +143,10 @@ def _memory(rng: Random, row: OpInfo) -> Inst:
     if row.kind == "lds":
         if "2addr" in row.op:
             return Inst(row.op, tuple(args), rng.randrange(256), imm2=rng.randrange(256))
-        return Inst(row.op, tuple(args), rng.choice((0, 4, 65535, rng.getrandbits(16))))
+        offset = rng.choice((0, 4, 65535, rng.getrandbits(16)))
+        if row.op == "ds_swizzle_b32":
+            offset = rng.choice((0xE01F, 0xC420, 0x80E4, 0x041F, 0x7C1F, 0x1F))
+        return Inst(row.op, tuple(args), offset)
     low = 0 if row.kind == "flat" else -4096
     imm = rng.choice((0, low, 4095, rng.randint(low, 4095)))
     dlc, slc = rng.random() < 0.3, rng.random() < 0.3
@@ -155,7 +158,8 @@ def _scalar_memory(rng: Random, row: OpInfo) -> Inst:
     if not args:
         return Inst(row.op)
     offset = (S(register(rng, SGPRS, 1)),) if rng.random() < 0.3 else ()
-    imm = rng.choice((0, 4, -(1 << 20), (1 << 20) - 1, rng.randint(0, 0xFFFFF)))
+    low = 0 if row.op.startswith("s_buffer") else -(1 << 20)
+    imm = rng.choice((0, 4, low, (1 << 20) - 1, rng.randint(0, 0xFFFFF)))
     return Inst(row.op, (*args, *offset), imm, glc=rng.random() < 0.3, dlc=rng.random() < 0.3)
 
 
@@ -186,7 +190,10 @@ def candidate(rng: Random, op: str) -> Inst:
         return _memory(rng, row)
     if "SMEM" in row.forms:
         return _scalar_memory(rng, row)
-    return Inst(op, tuple(_source(rng, a) for a in row.args), _immediate(rng, row))
+    args = tuple(_source(rng, a) for a in row.args)
+    if row.kind == "wait" and args:
+        args = (Sp("null"),)  # the counters that have an instruction of their own
+    return Inst(op, args, _immediate(rng, row))
 
 
 def sample(rng: Random, op: str) -> Inst:

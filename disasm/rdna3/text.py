@@ -14,7 +14,7 @@ from .operand import bits_of, inline_code, literal_word
 from .table import OPS, Operand, OpInfo, info
 
 _FLOATS: Final = ("0.5", "-0.5", "1.0", "-1.0", "2.0", "-2.0", "4.0", "-4.0")
-_SPECIAL: Final = {"scc": "src_scc", "vccz": "src_vccz", "execz": "src_execz"}
+_SPECIAL: Final = {"scc": "src_scc"}
 _OMOD: Final = ("", " mul:2", " mul:4", " div:2")
 
 

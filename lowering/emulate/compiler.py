@@ -107,15 +107,29 @@ def compile_kernel(
     """The host image of the kernel that starts at byte ``entry`` of ``code``.
 
     Raises:
-        EmulatorError: SX06xx, with the offset from the start of the code and the mnemonic.
+        EmulatorError: SX06xx, with the offset from the kernel's entry and the mnemonic.
     """
+    start = time.perf_counter()
+    try:
+        flow = flows.discover(code, entry)
+    except EmulatorError as e:
+        raise e.at(kernel=kernel) from e
+    return compile_flow(flow, options, kernel, start)
+
+
+def compile_flow(
+    flow: flows.Flow,
+    options: CompileOptions | None = None,
+    kernel: str = "kernel",
+    start: float | None = None,
+) -> HostImage:
+    """The host image of a kernel whose blocks are already known."""
     options = options or CompileOptions()
     isa = options.isa or host_isa()
     clock = time.perf_counter
-    t0 = clock()
+    t0 = clock() if start is None else start
     try:
-        flow = flows.discover(code, entry)
-        text, count = build(code, flow, options, isa, _ATTRIBUTES[isa])
+        text, count = build(flow, options, isa, _ATTRIBUTES[isa])
     except EmulatorError as e:
         raise e.at(kernel=kernel) from e
     t1 = clock()

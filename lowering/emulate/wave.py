@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from sassxlate.disasm.rdna3.decode import branch_target
 from sassxlate.disasm.rdna3.ir import I, Inst
 from sassxlate.domain import is_zero
-from sassxlate.errors import EmulatorError, Where
+from sassxlate.errors import EmulatorError
 
 from . import helpers, lanes, memory, valu
 from .abi import Fault, Rt, Wave
@@ -35,7 +34,7 @@ _FENCES = frozenset({"buffer_gl0_inv", "buffer_gl1_inv", "s_dcache_inv", "s_gl1_
 class WaveBuilder:
     """Emits a flow's blocks into one function."""
 
-    def __init__(self, code: bytes, flow: Flow, options: CompileOptions, isa: Isa, attrs: str):
+    def __init__(self, flow: Flow, options: CompileOptions, isa: Isa, attrs: str):
         self.flow = flow
         self.module = Module()
         self.fn = Function(self.module, "void @wave(ptr %w)", attrs)
@@ -49,7 +48,6 @@ class WaveBuilder:
             self.module, self.fn, d, State(self.fn, d), options.align, options.strict, mode
         )
         self.count = 0
-        self.size = len(code)
 
     def build(self) -> str:
         before = modes(self.flow, self.initial)
@@ -322,12 +320,8 @@ _TERMINATORS = frozenset(
 )
 
 
-def build(
-    code: bytes, flow: Flow, options: CompileOptions, isa: Isa, attributes: str
-) -> tuple[str, int]:
+def build(flow: Flow, options: CompileOptions, isa: Isa, attributes: str) -> tuple[str, int]:
     """(LLVM IR of the module, number of RDNA3 instructions in it)."""
-    builder = WaveBuilder(code, flow, options, isa, attributes)
+    builder = WaveBuilder(flow, options, isa, attributes)
     return builder.build(), builder.count
 
-
-__all__ = ["Where", "build", "re"]

@@ -442,6 +442,28 @@ def sad(c: Ctx) -> None:
     add(c, c.dst_last(), diff, c.src("Rc"))
 
 
+def sad4(c: Ctx) -> None:
+    """VABSDIFF4: byte by byte |Ra - Rb|, packed; with .ACC their sum plus Rc.  Unsigned bytes."""
+    if not c.ins.has("U8"):
+        raise c.refuse("VABSDIFF4 of signed bytes")
+    a, b = c.src("Ra"), c.src("Rb")
+    if c.ins.has("ACC"):
+        c.emit("v_sad_u8", c.dst_last(), a, b, c.src("Rc"))
+        return
+    if not is_zero(c.ins.get("Rc")):
+        raise c.refuse("VABSDIFF4 with an addend")
+    out, left, right, low = c.vtemp(), c.vtemp(), c.vtemp(), c.vtemp()
+    c.emit("v_mov_b32", out, ZERO)
+    for n in range(4):
+        c.emit("v_bfe_u32", left, a, I(8 * n), I(8))
+        c.emit("v_bfe_u32", right, b, I(8 * n), I(8))
+        c.emit("v_min_u32", low, left, right)
+        c.emit("v_max_u32", left, left, right)
+        c.emit("v_sub_nc_u32", left, left, low)
+        c.emit("v_lshl_or_b32", out, left, I(8 * n), out)
+    c.emit("v_mov_b32", c.dst_last(), out)
+
+
 def idp4(c: Ctx) -> None:
     """IDP.4A: four byte products and Rc; the sorts of both operands are modifiers."""
     sorts = [m for m in c.ins.modifiers if m in ("S8", "U8")]
@@ -502,5 +524,6 @@ RULES: tuple[Rule, ...] = (
     Rule("viaddmnmx", "VIADDMNMX", viaddmnmx, _no_simd),
     Rule("vimnmx3", "VIMNMX3", vimnmx3, _no_simd),
     Rule("vabsdiff", "VABSDIFF", sad),
+    Rule("vabsdiff4", "VABSDIFF4", sad4),
     Rule("idp", "IDP", idp4),
 )

@@ -8,7 +8,6 @@ negative, 2 usage or bad input, 3 unsupported.
 from __future__ import annotations
 
 import importlib
-import importlib.util
 import os
 import sys
 from collections.abc import Sequence

@@ -57,10 +57,19 @@ def script(service: StubService) -> Script:
             "from hip_code_objects import Arg, Kernel, build\n"
             "hip = Hip()\n"
         )
-        environment = {**os.environ, "PYTHONPATH": str(HERE), "SASSXLATE_LIB": str(library().parent), **env}
+        environment = {
+            **os.environ,
+            "PYTHONPATH": str(HERE),
+            "SASSXLATE_LIB": str(library().parent),
+            **env,
+        }
         return subprocess.run(
             [sys.executable, "-c", text + body],
-            env=environment, capture_output=True, text=True, timeout=timeout, check=False,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+            check=False,
         )
 
     return run

@@ -83,8 +83,17 @@ class Hip:
         self.ok("hipModuleGetFunction", byref(function), c_void_p(module), name.encode())
         return function.value or 0
 
-    def launch(self, function: int, grid: int | Iterable[int], block: int | Iterable[int],
-               args: bytes = b"", *, shared: int = 0, stream: int = 0, cooperative: bool = False) -> int:
+    def launch(
+        self,
+        function: int,
+        grid: int | Iterable[int],
+        block: int | Iterable[int],
+        args: bytes = b"",
+        *,
+        shared: int = 0,
+        stream: int = 0,
+        cooperative: bool = False,
+    ) -> int:
         """Launch with the bytes of the kernarg segment; gives the error number."""
         g = [grid] if isinstance(grid, int) else list(grid)
         b = [block] if isinstance(block, int) else list(block)
@@ -92,13 +101,19 @@ class Hip:
         if cooperative:
             buffer = ctypes.create_string_buffer(args, max(len(args), 64))
             params = (c_void_p * 1)(ctypes.addressof(buffer))
-            return int(self.hipModuleLaunchCooperativeKernel(
-                c_void_p(function), *dims, c_uint(shared), c_void_p(stream), params))
+            return int(
+                self.hipModuleLaunchCooperativeKernel(
+                    c_void_p(function), *dims, c_uint(shared), c_void_p(stream), params
+                )
+            )
         buffer = ctypes.create_string_buffer(args, len(args))
         size = c_size_t(len(args))
         extra = (c_void_p * 5)(1, ctypes.addressof(buffer), 2, ctypes.addressof(size), 3)
-        return int(self.hipModuleLaunchKernel(
-            c_void_p(function), *dims, c_uint(shared), c_void_p(stream), None, extra))
+        return int(
+            self.hipModuleLaunchKernel(
+                c_void_p(function), *dims, c_uint(shared), c_void_p(stream), None, extra
+            )
+        )
 
     def stream(self, flags: int = 0) -> int:
         stream = c_void_p()

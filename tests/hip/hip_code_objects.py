@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 MACHINE_AMDGPU = 224
 FLAGS_GFX1100 = 0x41
@@ -22,12 +22,19 @@ def pack(value: Any) -> bytes:
     if isinstance(value, int):
         if 0 <= value < 0x80:
             return bytes([value])
-        return (b"\xce" + struct.pack(">I", value)) if value >= 0 else b"\xd3" + struct.pack(">q", value)
+        return (
+            (b"\xce" + struct.pack(">I", value))
+            if value >= 0
+            else b"\xd3" + struct.pack(">q", value)
+        )
     if isinstance(value, str):
         text = value.encode()
-        return (bytes([0xA0 | len(text)]) if len(text) < 32 else b"\xda" + struct.pack(">H", len(text))) + text
+        return (
+            bytes([0xA0 | len(text)]) if len(text) < 32 else b"\xda" + struct.pack(">H", len(text))
+        ) + text
     if isinstance(value, list):
-        return b"\xdc" + struct.pack(">H", len(value)) + b"".join(map(pack, value))
+        entries = cast("list[Any]", value)
+        return b"\xdc" + struct.pack(">H", len(entries)) + b"".join(map(pack, entries))
     items = b"".join(pack(k) + pack(v) for k, v in value.items())
     return b"\xde" + struct.pack(">H", len(value)) + items
 
@@ -60,8 +67,15 @@ class Kernel:
         rsrc1 = (self.vgprs + 7) // 8 - 1 | 0xC02F0000
         return struct.pack(
             "<III4xq20xIIIHH4x",
-            self.group_size, self.private_size, self.kernarg_size, entry_offset,
-            0, rsrc1, rsrc2, self.properties, 0,
+            self.group_size,
+            self.private_size,
+            self.kernarg_size,
+            entry_offset,
+            0,
+            rsrc1,
+            rsrc2,
+            self.properties,
+            0,
         )
 
     def metadata(self) -> dict[str, Any]:
@@ -94,15 +108,23 @@ class Layout:
         return offset
 
 
-def build(kernels: list[Kernel], globals_: dict[str, bytes] | None = None, *, flags: int = FLAGS_GFX1100,
-          machine: int = MACHINE_AMDGPU, abi_version: int = 3) -> bytes:
+def build(
+    kernels: list[Kernel],
+    globals_: dict[str, bytes] | None = None,
+    *,
+    flags: int = FLAGS_GFX1100,
+    machine: int = MACHINE_AMDGPU,
+    abi_version: int = 3,
+) -> bytes:
     """An ELF code object of these kernels and global variables."""
     out = Layout(bytearray(64 + 56 * 2))
-    note_desc = pack({
-        "amdhsa.version": [1, 2],
-        "amdhsa.target": "amdgcn-amd-amdhsa--gfx1100",
-        "amdhsa.kernels": [k.metadata() for k in kernels],
-    })
+    note_desc = pack(
+        {
+            "amdhsa.version": [1, 2],
+            "amdhsa.target": "amdgcn-amd-amdhsa--gfx1100",
+            "amdhsa.kernels": [k.metadata() for k in kernels],
+        }
+    )
     note = struct.pack("<III", 7, len(note_desc), 32) + b"AMDGPU\0\0" + note_desc
     note += bytes(-len(note) % 4)
     note_at = out.add(note, 4)
@@ -135,7 +157,9 @@ def build(kernels: list[Kernel], globals_: dict[str, bytes] | None = None, *, fl
         8,
     )
     header = b"\x7fELF\x02\x01\x01\x40" + bytes([abi_version]) + bytes(7)
-    header += struct.pack("<HHIQQQIHHHHHH", 3, machine, 1, 0, 64, sections, flags, 64, 56, 2, 64, 3, 0)
+    header += struct.pack(
+        "<HHIQQQIHHHHHH", 3, machine, 1, 0, 64, sections, flags, 64, 56, 2, 64, 3, 0
+    )
     load = struct.pack("<IIQQQQQQ", 1, 5, 0, 0, 0, end, end, 4096)
     notes = struct.pack("<IIQQQQQQ", 4, 4, note_at, note_at, note_at, len(note), len(note), 4)
     out.body[: 64 + 112] = header + load + notes

@@ -20,11 +20,30 @@ def compile_waves(directory: Path) -> tuple[bytes, dict[str, int]]:
     """The flat code of waves.cpp and the offsets of its functions."""
     elf, flat = directory / "waves.elf", directory / "waves.bin"
     subprocess.run(
-        ["g++", "-std=gnu++17", "-O2", "-mavx2", "-fPIE", "-fno-stack-protector", "-fcf-protection=none",
-         "-fno-exceptions", "-ffreestanding", "-Wall", "-Wextra", "-nostdlib", "-static", f"-I{NATIVE}",
-         str(HERE / "waves.cpp"), "-o", str(elf), f"-Wl,-T,{HERE / 'waves.ld'}",
-         "-Wl,--build-id=none"],
-        check=True, capture_output=True, text=True,
+        [
+            "g++",
+            "-std=gnu++17",
+            "-O2",
+            "-mavx2",
+            "-fPIE",
+            "-fno-stack-protector",
+            "-fcf-protection=none",
+            "-fno-exceptions",
+            "-ffreestanding",
+            "-Wall",
+            "-Wextra",
+            "-nostdlib",
+            "-static",
+            f"-I{NATIVE}",
+            str(HERE / "waves.cpp"),
+            "-o",
+            str(elf),
+            f"-Wl,-T,{HERE / 'waves.ld'}",
+            "-Wl,--build-id=none",
+        ],
+        check=True,
+        capture_output=True,
+        text=True,
     )
     subprocess.run(["objcopy", "-O", "binary", str(elf), str(flat)], check=True)
     symbols = subprocess.run(["nm", str(elf)], check=True, capture_output=True, text=True).stdout
@@ -34,8 +53,18 @@ def compile_waves(directory: Path) -> tuple[bytes, dict[str, int]]:
 
 def image(code: bytes, entry: int, kernel: str, *, strict: bool = False, isa: int = 0) -> bytes:
     """An image file as the compiler writes it (abi.h, SxImageHeader)."""
-    header = struct.pack("<IIQQQQII256s", 0x42485853, 1, HEADER_SIZE, len(code), entry, int(strict), isa, 0,
-                         kernel.encode())
+    header = struct.pack(
+        "<IIQQQQII256s",
+        0x42485853,
+        1,
+        HEADER_SIZE,
+        len(code),
+        entry,
+        int(strict),
+        isa,
+        0,
+        kernel.encode(),
+    )
     return header + bytes(HEADER_SIZE - len(header)) + code
 
 
@@ -71,7 +100,12 @@ class StubService:
             return {"ok": True, "tag": "stub"}
         kernel, strict = request["kernel"], request["strict"]
         if kernel not in self._offsets:
-            return {"ok": False, "code": "SX0602", "cuda_error": 801, "line": f"SX0602: {kernel}: \"refused\" \u2014 test"}
+            return {
+                "ok": False,
+                "code": "SX0602",
+                "cuda_error": 801,
+                "line": f'SX0602: {kernel}: "refused" \u2014 test',
+            }
         path = self.directory / f"{kernel}-{strict}.sxh"
         path.write_bytes(image(self._code, self._offsets[kernel], kernel, strict=strict))
         return {"ok": True, "image": str(path)}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-import json
+import hashlib
 import random
 import struct
 from collections.abc import Iterator
@@ -30,12 +30,23 @@ def kernel(hip: Hip, modules: list[int], description: Kernel) -> int:
     return hip.function(modules[-1], description.name)
 
 
-@pytest.mark.parametrize(("dimensions", "grid", "block"), [
-    (3, (2, 3, 2), (5, 7, 2)), (3, (4, 1, 1), (33, 1, 1)), (3, (1, 1, 1), (1024, 1, 1)),
-    (3, (1, 2, 5), (8, 8, 8)), (3, (7, 1, 1), (1, 1, 1)),
-])
-def test_ids_of_every_lane(hip: Hip, modules: list[int], dimensions: int, grid: tuple[int, int, int],
-                           block: tuple[int, int, int]) -> None:
+@pytest.mark.parametrize(
+    ("dimensions", "grid", "block"),
+    [
+        (3, (2, 3, 2), (5, 7, 2)),
+        (3, (4, 1, 1), (33, 1, 1)),
+        (3, (1, 1, 1), (1024, 1, 1)),
+        (3, (1, 2, 5), (8, 8, 8)),
+        (3, (7, 1, 1), (1, 1, 1)),
+    ],
+)
+def test_ids_of_every_lane(
+    hip: Hip,
+    modules: list[int],
+    dimensions: int,
+    grid: tuple[int, int, int],
+    block: tuple[int, int, int],
+) -> None:
     function = kernel(hip, modules, Kernel("ids", dimensions=dimensions))
     (gx, gy, gz), (bx, by, bz) = grid, block
     total = gx * gy * gz * bx * by * bz
@@ -78,7 +89,9 @@ def test_saxpy_over_many_workgroups(hip: Hip, modules: list[int]) -> None:
 
 
 @pytest.mark.parametrize("block", [32, 64, 256, 1024])
-def test_barriers_with_dynamic_and_static_shared_memory(hip: Hip, modules: list[int], block: int) -> None:
+def test_barriers_with_dynamic_and_static_shared_memory(
+    hip: Hip, modules: list[int], block: int
+) -> None:
     static = kernel(hip, modules, Kernel("tree", group_size=4 * block))
     dynamic = kernel(hip, modules, Kernel("tree"))
     out = hip.malloc(400)
@@ -100,9 +113,12 @@ def test_waves_that_ended_do_not_hold_up_a_barrier(hip: Hip, modules: list[int])
 
 
 @pytest.mark.parametrize("sleeps", [0, 1])
-@pytest.mark.parametrize(("groups", "cooperative"), [(2, False), (200, False), (200, True), (1500, True)])
-def test_a_barrier_over_the_grid_ends(hip: Hip, modules: list[int], groups: int, cooperative: bool,
-                                      sleeps: int) -> None:
+@pytest.mark.parametrize(
+    ("groups", "cooperative"), [(2, False), (200, False), (200, True), (1500, True)]
+)
+def test_a_barrier_over_the_grid_ends(
+    hip: Hip, modules: list[int], groups: int, cooperative: bool, sleeps: int
+) -> None:
     function = kernel(hip, modules, Kernel("grid"))
     out = hip.malloc(4 * groups + 512)
     counter = hip.malloc(4)
@@ -137,15 +153,24 @@ def test_the_environment_of_a_wave(hip: Hip, modules: list[int]) -> None:
 
 def test_arguments_by_metadata_hidden_ones_and_extra(hip: Hip, modules: list[int]) -> None:
     args = (
-        Arg(0, 8, "global_buffer"), Arg(8, 4), Arg(12, 2), Arg(16, 8),
+        Arg(0, 8, "global_buffer"),
+        Arg(8, 4),
+        Arg(12, 2),
+        Arg(16, 8),
         *(Arg(24 + 4 * i, 4, f"hidden_block_count_{a}") for i, a in enumerate("xyz")),
         *(Arg(36 + 2 * i, 2, f"hidden_group_size_{a}") for i, a in enumerate("xyz")),
         *(Arg(42 + 2 * i, 2, f"hidden_remainder_{a}") for i, a in enumerate("xyz")),
-        Arg(88, 2, "hidden_grid_dims"), Arg(92, 4, "hidden_dynamic_lds_size"),
+        Arg(88, 2, "hidden_grid_dims"),
+        Arg(92, 4, "hidden_dynamic_lds_size"),
     )
     function = kernel(hip, modules, Kernel("dump_args", kernarg_size=280, args=args))
     out = hip.malloc(280)
-    values = [ctypes.c_uint64(out), c_uint(96), ctypes.c_uint16(0xBEEF), ctypes.c_uint64(1 << 60 | 5)]
+    values = [
+        ctypes.c_uint64(out),
+        c_uint(96),
+        ctypes.c_uint16(0xBEEF),
+        ctypes.c_uint64(1 << 60 | 5),
+    ]
     params = (c_void_p * 4)(*(ctypes.addressof(v) for v in values))
     dims = [c_uint(n) for n in (4, 2, 1, 8, 4, 1)]
     assert hip.hipModuleLaunchKernel(c_void_p(function), *dims, c_uint(64), None, params, None) == 0
@@ -191,7 +216,9 @@ def test_a_refused_kernel_says_so_once_and_others_run(
     assert [hip.launch(bad, 1, 1, b"") for _ in range(3)] == [801] * 3
     assert capfd.readouterr().err == 'sassxlate: SX0602: unknown_kernel: "refused" \u2014 test\n'
     out = hip.malloc(64)
-    assert hip.launch(hip.function(modules[-1], "dump_args"), 1, 1, struct.pack("<QI", out, 16)) == 0
+    assert (
+        hip.launch(hip.function(modules[-1], "dump_args"), 1, 1, struct.pack("<QI", out, 16)) == 0
+    )
     assert hip.words(out, 3) == [out & 0xFFFFFFFF, out >> 32, 16]
     hip.free(out)
 
@@ -200,12 +227,12 @@ def test_images_come_from_the_cache_and_damaged_ones_are_made_again(
     script: Script, service: StubService, tmp_path: Path
 ) -> None:
     body = (
-        "m = hip.load(build([Kernel('bump')])); p = hip.malloc(4); hip.ok('hipMemset', c_void_p(p), 0, c_size_t(4))\n"
-        "print(hip.launch(hip.function(m, 'bump'), 1, 1, struct.pack('<QII', p, 3, 2)), hip.words(p, 1))\n"
+        "m = hip.load(build([Kernel('bump')])); p = hip.malloc(4)\n"
+        "hip.ok('hipMemset', c_void_p(p), 0, c_size_t(4))\n"
+        "args = struct.pack('<QII', p, 3, 2)\n"
+        "print(hip.launch(hip.function(m, 'bump'), 1, 1, args), hip.words(p, 1))\n"
     )
     code = build([Kernel("bump")])
-    import hashlib
-
     key = hashlib.blake2b(code + b"\0bump\0plain", digest_size=16).hexdigest()
     service.requests.clear()
     first = script(body, SASSXLATE_CACHE_DIR=str(tmp_path))
@@ -216,7 +243,12 @@ def test_images_come_from_the_cache_and_damaged_ones_are_made_again(
     cached.parent.mkdir(parents=True)
     cached.write_bytes(made)
     service.requests.clear()
-    warm = script(body, SASSXLATE_CACHE_DIR=str(tmp_path), SASSXLATE_CACHE_TAG="stub", SASSXLATE_SOCKET="/nonexistent")
+    warm = script(
+        body,
+        SASSXLATE_CACHE_DIR=str(tmp_path),
+        SASSXLATE_CACHE_TAG="stub",
+        SASSXLATE_SOCKET="/nonexistent",
+    )
     assert (warm.stdout, warm.stderr, service.requests) == ("0 [6]\n", "", [])
     # Cut short, of another kernel, of another version, or writable by others: none of them is run.
     for damage in (made[:5000], made.replace(b"bump", b"pmub", 1), b"\0" + made[1:]):
@@ -230,15 +262,14 @@ def test_images_come_from_the_cache_and_damaged_ones_are_made_again(
     assert [r["op"] for r in service.requests] == ["tag", "compile"] * 4
 
 
-def test_hashing_and_json_escapes_agree_with_pythons(script: Script, service: StubService) -> None:
-    # Names that need escapes reach the service as they are; long code crosses the hash's block size.
+def test_any_name_reaches_the_service_as_it_is(script: Script, service: StubService) -> None:
     rng = random.Random(5)
     for name in ('quo"te\\back', "tab\tnew\nline", "\u00fcber\u2713"):
+        size = rng.randrange(1, 400)
         body = (
-            f"m = hip.load(build([Kernel({name!r})], {{'g': bytes({rng.randrange(1, 400)})}}))\n"
+            f"m = hip.load(build([Kernel({name!r})], {{'g': bytes({size})}}))\n"
             f"print(hip.launch(hip.function(m, {name!r}), 1, 1, b''))"
         )
         service.requests.clear()
         assert script(body).stdout == "801\n"
         assert service.requests[-1]["kernel"] == name
-        json.dumps(service.requests[-1])

@@ -95,16 +95,22 @@ def test_two_dimensional_copies_and_fills(hip: Hip) -> None:
     for i, row in enumerate(rows):
         assert row == source[100 * i : 100 * i + 60] + b"\xee" * 40
     narrow = c_size_t(50)
-    assert hip.hipMemcpy2D(pointer, narrow, source, c_size_t(100), c_size_t(60), c_size_t(8), 1) == 1
+    assert (
+        hip.hipMemcpy2D(pointer, narrow, source, c_size_t(100), c_size_t(60), c_size_t(8), 1) == 1
+    )
     huge = c_size_t(1 << 63)
     assert hip.hipMemcpy2D(pointer, huge, source, huge, c_size_t(60), c_size_t(8), 1) == 1
     hip.free(pointer.value)
 
 
-@pytest.mark.parametrize(("name", "value", "pattern"), [
-    ("hipMemsetD8", 0xAB, b"\xab"), ("hipMemsetD16", 0x1234, b"\x34\x12"),
-    ("hipMemsetD32", 0x12345678, b"\x78\x56\x34\x12"),
-])
+@pytest.mark.parametrize(
+    ("name", "value", "pattern"),
+    [
+        ("hipMemsetD8", 0xAB, b"\xab"),
+        ("hipMemsetD16", 0x1234, b"\x34\x12"),
+        ("hipMemsetD32", 0x12345678, b"\x78\x56\x34\x12"),
+    ],
+)
 def test_fills(hip: Hip, name: str, value: int, pattern: bytes) -> None:
     pointer = hip.malloc(4096)
     hip.ok("hipMemset", c_void_p(pointer), 0, c_size_t(4096))
@@ -139,8 +145,14 @@ def test_registration_of_host_memory(hip: Hip) -> None:
 
 def test_attributes_and_ranges_of_pointers(hip: Hip) -> None:
     class Attributes(ctypes.Structure):
-        _fields_ = [("type", c_int), ("device", c_int), ("device_pointer", c_void_p),
-                    ("host_pointer", c_void_p), ("managed", c_int), ("flags", c_uint)]
+        _fields_ = [
+            ("type", c_int),
+            ("device", c_int),
+            ("device_pointer", c_void_p),
+            ("host_pointer", c_void_p),
+            ("managed", c_int),
+            ("flags", c_uint),
+        ]
 
     managed = c_void_p()
     hip.ok("hipMallocManaged", byref(managed), c_size_t(64), 1)
@@ -165,7 +177,11 @@ def test_random_allocations_never_overlap(hip: Hip) -> None:
         if live and rng.random() < 0.5:
             pointer = rng.choice(list(live))
             size, tag = live.pop(pointer)
-            assert ctypes.string_at(pointer, 1) == ctypes.string_at(pointer + size - 1, 1) == bytes([tag])
+            assert (
+                ctypes.string_at(pointer, 1)
+                == ctypes.string_at(pointer + size - 1, 1)
+                == bytes([tag])
+            )
             assert hip.free(pointer) == 0
         else:
             size = rng.choice([1, 511, 512, 513, 4096, 70_000, 1 << 20, rng.randrange(1, 300_000)])

@@ -24,7 +24,9 @@ def code_of(hip: Hip, image: bytes) -> int:
 
 def test_functions_and_globals_are_found_by_name(hip: Hip) -> None:
     data = random.Random(3).randbytes(100)
-    module = hip.load(build([Kernel("ids"), Kernel("saxpy")], {"table": data, "one": b"\x2a\0\0\0"}))
+    module = hip.load(
+        build([Kernel("ids"), Kernel("saxpy")], {"table": data, "one": b"\x2a\0\0\0"})
+    )
     assert hip.function(module, "ids") != hip.function(module, "saxpy")
     with pytest.raises(HipError, match="500"):
         hip.function(module, "absent")
@@ -41,7 +43,9 @@ def test_functions_and_globals_are_found_by_name(hip: Hip) -> None:
 
 
 def test_attributes_and_occupancy(hip: Hip) -> None:
-    module = hip.load(build([Kernel("ids", group_size=16384, private_size=40, vgprs=120, max_threads=256)]))
+    module = hip.load(
+        build([Kernel("ids", group_size=16384, private_size=40, vgprs=120, max_threads=256)])
+    )
     function = c_void_p(hip.function(module, "ids"))
 
     def attribute(number: int) -> int:
@@ -62,7 +66,14 @@ def test_attributes_and_occupancy(hip: Hip) -> None:
     hip.ok(name, byref(blocks), function, 512, c_size_t(0))
     assert blocks.value == 0
     grid, block = c_int(), c_int()
-    hip.ok("hipModuleOccupancyMaxPotentialBlockSize", byref(grid), byref(block), function, c_size_t(0), 0)
+    hip.ok(
+        "hipModuleOccupancyMaxPotentialBlockSize",
+        byref(grid),
+        byref(block),
+        function,
+        c_size_t(0),
+        0,
+    )
     assert block.value in (192, 256)
     assert hip.hipFuncGetAttribute(byref(blocks), 0, c_void_p(0xDEAD)) == 400
     hip.ok("hipModuleUnload", c_void_p(module))
@@ -102,7 +113,9 @@ def test_bundles_give_their_gfx1100_entry(hip: Hip) -> None:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_damaged_code_objects_never_crash(hip: Hip, seed: int, capfd: pytest.CaptureFixture[str]) -> None:
+def test_damaged_code_objects_never_crash(
+    hip: Hip, seed: int, capfd: pytest.CaptureFixture[str]
+) -> None:
     rng = random.Random(seed)
     good = build([Kernel("ids"), Kernel("tree", group_size=64)], {"table": bytes(50)})
     counts: dict[int, int] = {}
@@ -113,7 +126,11 @@ def test_damaged_code_objects_never_crash(hip: Hip, seed: int, capfd: pytest.Cap
         for _ in range(rng.choice([1, 1, 2, 8])):
             if bad:
                 # Most of the structure is at the beginning.
-                at = rng.randrange(min(len(bad), 900)) if rng.random() < 0.7 else rng.randrange(len(bad))
+                at = (
+                    rng.randrange(min(len(bad), 900))
+                    if rng.random() < 0.7
+                    else rng.randrange(len(bad))
+                )
                 bad[at] = rng.choice([0, 1, 0x7F, 0x80, 0xFF, rng.randrange(256)])
         # Behind the image comes what belongs to something else.
         buffer = create_string_buffer(bytes(bad) + rng.randbytes(64))

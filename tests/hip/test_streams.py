@@ -18,7 +18,7 @@ PER_THREAD = 2
 
 
 class Gate:
-    """A kernel that waits until the host opens it; ``opened`` and ``passed`` are words of pinned memory."""
+    """A kernel that waits until the host opens it, by a word of pinned memory."""
 
     def __init__(self, hip: Hip, function: int) -> None:
         self.hip, self._function = hip, function
@@ -26,7 +26,10 @@ class Gate:
         ctypes.memset(self.memory, 0, 8)
 
     def launch(self, stream: int) -> None:
-        assert self.hip.launch(self._function, 1, 1, struct.pack("<Q", self.memory), stream=stream) == 0
+        assert (
+            self.hip.launch(self._function, 1, 1, struct.pack("<Q", self.memory), stream=stream)
+            == 0
+        )
 
     def open(self) -> None:
         ctypes.c_uint32.from_address(self.memory).value = 1
@@ -67,7 +70,9 @@ def test_launches_return_at_once_and_query_says_busy(hip: Hip, gate: Gate) -> No
     assert hip.hipStreamQuery(c_void_p(stream)) == 400
 
 
-def test_the_default_stream_waits_for_blocking_streams_and_they_for_it(hip: Hip, gate: Gate) -> None:
+def test_the_default_stream_waits_for_blocking_streams_and_they_for_it(
+    hip: Hip, gate: Gate
+) -> None:
     blocking, free = hip.stream(), hip.stream(NON_BLOCKING)
     word = hip.malloc(8)
     gate.launch(blocking)
@@ -75,7 +80,9 @@ def test_the_default_stream_waits_for_blocking_streams_and_they_for_it(hip: Hip,
     hip.ok("hipMemsetD32Async", c_void_p(word + 4), 6, c_size_t(1), c_void_p(free))
     hip.ok("hipStreamSynchronize", c_void_p(free))  # is not held up
     second = hip.stream()
-    hip.ok("hipMemsetD32Async", c_void_p(word), 9, c_size_t(1), c_void_p(second))  # behind the default stream
+    hip.ok(
+        "hipMemsetD32Async", c_void_p(word), 9, c_size_t(1), c_void_p(second)
+    )  # behind the default stream
     time.sleep(0.02)
     assert struct.unpack("<II", ctypes.string_at(word, 8))[1] == 6
     assert hip.hipStreamQuery(None) == NOT_READY
@@ -105,14 +112,18 @@ def test_work_of_one_stream_is_in_order(hip: Hip, functions: dict[str, int]) -> 
     hip.ok("hipMemset", c_void_p(word), 0, c_size_t(4))
     stream = hip.stream(NON_BLOCKING)
     for i in range(300):
-        assert hip.launch(functions["bump"], 1, 1, struct.pack("<QII", word, i, 3), stream=stream) == 0
+        assert (
+            hip.launch(functions["bump"], 1, 1, struct.pack("<QII", word, i, 3), stream=stream) == 0
+        )
     hip.ok("hipStreamSynchronize", c_void_p(stream))
     assert hip.words(word, 1) == [3 * 300 * 299 // 2]
     hip.ok("hipStreamDestroy", c_void_p(stream))
     hip.free(word)
 
 
-def test_a_kernel_waits_for_one_of_another_stream(hip: Hip, functions: dict[str, int], gate: Gate) -> None:
+def test_a_kernel_waits_for_one_of_another_stream(
+    hip: Hip, functions: dict[str, int], gate: Gate
+) -> None:
     first, second = hip.stream(NON_BLOCKING), hip.stream(NON_BLOCKING)
     gate.launch(first)
     # The other kernel opens the gate: both must be in flight.
@@ -130,7 +141,10 @@ def test_events_order_streams_and_measure_time(hip: Hip, gate: Gate) -> None:
     word = hip.malloc(4)
     hip.ok("hipMemset", c_void_p(word), 0, c_size_t(4))
     assert hip.hipEventQuery(c_void_p(stop)) == 0  # never recorded
-    assert hip.hipEventElapsedTime(ctypes.byref(ctypes.c_float()), c_void_p(start), c_void_p(stop)) == 400
+    assert (
+        hip.hipEventElapsedTime(ctypes.byref(ctypes.c_float()), c_void_p(start), c_void_p(stop))
+        == 400
+    )
     hip.ok("hipEventRecord", c_void_p(start), c_void_p(first))
     gate.launch(first)
     hip.ok("hipEventRecord", c_void_p(stop), c_void_p(first))
@@ -138,7 +152,10 @@ def test_events_order_streams_and_measure_time(hip: Hip, gate: Gate) -> None:
     hip.ok("hipMemsetD32Async", c_void_p(word), 1, c_size_t(1), c_void_p(second))
     assert hip.hipEventQuery(c_void_p(start)) == 0
     assert hip.hipEventQuery(c_void_p(stop)) == NOT_READY
-    assert hip.hipEventElapsedTime(ctypes.byref(ctypes.c_float()), c_void_p(start), c_void_p(stop)) == NOT_READY
+    assert (
+        hip.hipEventElapsedTime(ctypes.byref(ctypes.c_float()), c_void_p(start), c_void_p(stop))
+        == NOT_READY
+    )
     time.sleep(0.05)
     assert struct.unpack("<I", ctypes.string_at(word, 4))[0] == 0
     gate.open()
@@ -148,7 +165,10 @@ def test_events_order_streams_and_measure_time(hip: Hip, gate: Gate) -> None:
     assert hip.words(word, 1) == [1]
     untimed = hip.event(2)
     hip.ok("hipEventRecord", c_void_p(untimed), None)
-    assert hip.hipEventElapsedTime(ctypes.byref(ctypes.c_float()), c_void_p(start), c_void_p(untimed)) == 400
+    assert (
+        hip.hipEventElapsedTime(ctypes.byref(ctypes.c_float()), c_void_p(start), c_void_p(untimed))
+        == 400
+    )
     for event in (start, stop, untimed):
         assert hip.hipEventDestroy(c_void_p(event)) == 0
         assert hip.hipEventDestroy(c_void_p(event)) == 400
@@ -164,7 +184,10 @@ def test_callbacks_run_elsewhere_in_order_and_may_not_call(hip: Hip, gate: Gate)
         seen.append((handle, status, user, threading.get_ident() != threading.main_thread().ident))
         seen.append(hip.hipDeviceSynchronize())
 
-    callback, function = CALLBACK(on_stream), HOST_FUNCTION(lambda user: seen.append(user))
+    def on_host(user: int) -> None:
+        seen.append(user)
+
+    callback, function = CALLBACK(on_stream), HOST_FUNCTION(on_host)
     gate.launch(stream)
     hip.ok("hipStreamAddCallback", c_void_p(stream), callback, c_void_p(77), 0)
     hip.ok("hipLaunchHostFunc", c_void_p(stream), function, c_void_p(78))
@@ -175,7 +198,9 @@ def test_callbacks_run_elsewhere_in_order_and_may_not_call(hip: Hip, gate: Gate)
     hip.ok("hipStreamDestroy", c_void_p(stream))
 
 
-def test_asynchronous_copies_from_pageable_memory_take_the_bytes_at_the_call(hip: Hip, gate: Gate) -> None:
+def test_asynchronous_copies_from_pageable_memory_take_the_bytes_at_the_call(
+    hip: Hip, gate: Gate
+) -> None:
     stream = hip.stream()
     device = hip.malloc(100)
     gate.launch(stream)
@@ -207,13 +232,22 @@ def test_values_in_memory_order_streams(hip: Hip) -> None:
     waits, writes = hip.stream(NON_BLOCKING), hip.stream(NON_BLOCKING)
     word = hip.malloc(8)
     hip.ok("hipMemset", c_void_p(word), 0, c_size_t(8))
-    hip.ok("hipStreamWaitValue32", c_void_p(waits), c_void_p(word), c_uint32(3), c_uint(0), c_uint32(0xFF))
+    hip.ok(
+        "hipStreamWaitValue32",
+        c_void_p(waits),
+        c_void_p(word),
+        c_uint32(3),
+        c_uint(0),
+        c_uint32(0xFF),
+    )
     hip.ok("hipMemsetD32Async", c_void_p(word + 4), 1, c_size_t(1), c_void_p(waits))
     assert hip.hipStreamQuery(c_void_p(waits)) == NOT_READY
     hip.ok("hipStreamWriteValue32", c_void_p(writes), c_void_p(word), c_uint32(0x105), c_uint(0))
     hip.ok("hipStreamSynchronize", c_void_p(waits))
     assert hip.words(word, 2) == [0x105, 1]
-    assert hip.hipStreamWriteValue32(c_void_p(writes), c_void_p(word + 1), c_uint32(0), c_uint(0)) == 1
+    assert (
+        hip.hipStreamWriteValue32(c_void_p(writes), c_void_p(word + 1), c_uint32(0), c_uint(0)) == 1
+    )
     for stream in (waits, writes):
         hip.ok("hipStreamDestroy", c_void_p(stream))
     hip.free(word)
@@ -227,7 +261,9 @@ def test_threads_with_streams_of_their_own(hip: Hip, functions: dict[str, int]) 
         hip.ok("hipMemset", c_void_p(word), 0, c_size_t(4))
         total = 0
         for i in range(60):
-            if hip.launch(functions["bump"], 1 + seed, 32, struct.pack("<QII", word, 0, 1), stream=stream):
+            if hip.launch(
+                functions["bump"], 1 + seed, 32, struct.pack("<QII", word, 0, 1), stream=stream
+            ):
                 failures.append("launch")
             hip.ok("hipMemsetD32Async", c_void_p(word), seed * i, c_size_t(1), c_void_p(stream))
             total = seed * i

@@ -8,6 +8,7 @@ import signal
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 import pytest
@@ -135,7 +136,7 @@ class Running:
 
     socket: Path
     cache: Path
-    process: multiprocessing.process.BaseProcess
+    process: BaseProcess
 
     def call(self, **request: object) -> dict[str, object]:
         """One request's answer."""
@@ -156,7 +157,7 @@ def _serve(socket: Path, cache: Path, engine: Callable[[], Engine], limit: float
 @pytest.fixture
 def start(tmp_path: Path) -> Iterator[Callable[..., Running]]:
     """Starts services; they end with the test."""
-    started: list[multiprocessing.process.BaseProcess] = []
+    started: list[BaseProcess] = []
     context = multiprocessing.get_context("fork")
 
     def go(engine: Callable[[], Engine] = stand_in, limit: float = 20.0) -> Running:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from ..spec import Row
-from . import control, float32, half, integer, logic, memory, tensor
+from . import control, convert, float32, half, integer, logic, memory, tensor
 
 ROWS: tuple[Row, ...] = (
     *integer.ROWS,
     *logic.ROWS,
     *float32.ROWS,
+    *convert.ROWS,
     *half.ROWS,
     *memory.ROWS,
     *tensor.ROWS,

@@ -197,6 +197,9 @@ def _warp() -> list[Row]:
             (const("ALL"), size), fixed=((bits(79), 0),)),
         Row("REDUX", 0x3C4, {"Rd": rd(file="UR"), "Ra": R(24)}, "Rd, Ra",
             (enum("op", 78, 3, "_ OR XOR SUM MIN MAX - -"), flag("S32", 73)), since=80),
+        Row("CREDUX", 0x2CC, {"Rd": rd(file="UR"), "Ra": R(24, reuse=122)}, "Rd, Ra",
+            (enum("op", 78, 2, "MAX MAXABS MIN MINABS"), enum("type", 73, 2, "_ S32 F32 -"),
+             flag("NAN", 77)), since=100),
     ]  # fmt: skip
     return rows
 

@@ -30,6 +30,16 @@ _WIDE_SUM = {
     "Rc": Src(2, neg=True, inv_if="X"),
 }  # fmt: skip
 
+_VADD_NAMES = ("", "16x2", "S32", "S16x2", "U8x4", "S8x4")
+_VADD = Mod(
+    "type",
+    join((73, 3), (80, 1)),
+    {
+        **dict(enumerate(_VADD_NAMES)),
+        **{i + 8: f"{name or '32'}.ISAT" for i, name in enumerate(_VADD_NAMES)},
+    },
+)
+
 SUMS = [
     *alu("IADD3", 0x010, _SUM_TEXT, _SUM, forms=(1, 4, 5, 6), mods=(X,), extra=_CARRIES, until=90),
     *alu("IADD3", 0x010, _SUM_TEXT_100, _SUM, forms=(1, 4, 6), mods=(X,), extra=_CARRIES, since=100),
@@ -40,7 +50,9 @@ SUMS = [
     *alu("UIADD3", 0x097, _SUM_TEXT_100, _WIDE_SUM, forms=(1, 4), mods=(const("64"), X),
          dst={"Rd": rd(width=2, file="UR")}, extra=_UCARRIES, since=120, uniform=True),
     *alu("VIADD", 0x036, "Rd, Ra, Rb", {"Ra": Src(), "Rb": Src(neg=True)}, forms=(1, 4, 5, 6),
-         layout="ab", mods=(flag("16x2", 73),), since=90),
+         layout="ab", mods=(flag("16x2", 73),), since=90, until=100),
+    *alu("VIADD", 0x036, "Rd, Ra, Rb", {"Ra": Src(neg=True), "Rb": Src(neg=True)},
+         forms=(1, 4, 6), layout="ab", mods=(_VADD,), since=120),
 ]  # fmt: skip
 
 _TWO = enum("64", 73, 1, "_ 64", {"64": 2})
@@ -95,8 +107,8 @@ PRODUCTS = [
     *alu("UIMAD", 0x0a5, "Rd, Pu?, Ra, Rb, Rc, Pp:X", _WIDE, forms=(1, 2, 4),
          mods=(const("WIDE"), U32, X), dst={"Rd": rd(width=2, file="UR")}, extra=_UWIDE_EXTRA,
          uniform=True),
-    *alu("UIMAD", 0x0a7, "Rd, Pu?, Ra, Rb, Rc, Pp:X", _WIDE, forms=(1, 2, 4),
-         mods=(const("HI"), U32, X), extra=_UWIDE_EXTRA, uniform=True),
+    *alu("UIMAD", 0x0a6, "Rd, Pu?, Ra, Rb, Rc, Pp:X", _WIDE, forms=(1, 2, 4),
+         mods=(const("HI"), U32, X), extra=_UWIDE_EXTRA, uniform=True, since=120),
     *alu("IDP", 0x026, "Rd, Ra, Rb, Rc",
          {"Ra": Src(), "Rb": Src(), "Rc": Src(neg=True)}, forms=(1, 4, 5, 6),
          mods=(Mod("mode", join((76, 1), (77, 1)), {0: "4A", 1: "2A.LO", 3: "2A.HI"}),
@@ -194,18 +206,38 @@ SELECTIONS = [
          until=100),
     *alu("VIMNMX", 0x048, "Rd, Ra, Rb, Pp", _PAIR, forms=(1, 4, 6), layout="ab",
          mods=(_VMIN120, RELU), extra={"Pp": ps()}, since=120, free=(bits(77, 10),)),
+    *alu("UVIMNMX", 0x04A, "Rd, Ra, Rb, Pp", _PAIR, forms=(1, 4), layout="ab",
+         mods=(_VMIN120, RELU), extra={"Pp": ps(file="UP")}, uniform=True, since=120,
+         free=(bits(77, 10),)),
+    *alu("UVIADD", 0x049, "Rd, Ra, Rb", {"Ra": Src(neg=True), "Rb": Src(neg=True)},
+         forms=(1, 4), layout="ab", mods=(_VADD,), uniform=True, since=120),
+    *alu("USEL", 0x087, "Rd, Ra, Rb, Pp", _SEL64, forms=(6,), layout="ab",
+         mods=(const("64"),), dst={"Rd": rd(width=2, file="UR")}, extra={"Pp": ps(file="UP")},
+         uniform=True, since=120),
+    Row("USEL", 0x1487,
+        {"Rd": rd(width=2, file="UR"), "Ra": R(24, 2, "UR"),
+         "Rb": I(bits(32, 33), style="shex", bits=64, signed=True), "Pp": ps(file="UP")},
+        "Rd, Ra, Rb, Pp", (const("64"),), since=120, guard="UP"),
+    *alu("UIMNMX", 0x085, "Pu, Pv, Rd, Ra, Rb, Pp, Pq",
+         {"Ra": Src("type"), "Rb": Src("type", imm="shex")}, forms=(1, 4), layout="ab",
+         mods=(Mod("type", bits(73, 2), {0: "U32", 1: "", 2: "U64", 3: "S64"}, {2: 2, 3: 2}),),
+         dst={"Rd": rd(width="type", file="UR")},
+         extra={"Pu": pd(81, "UP"), "Pv": pd(84, "UP"), "Pp": ps(file="UP"),
+                "Pq": ps(77, file="UP", false=True)}, uniform=True, since=120),
     *alu("VIMNMX3", 0x00F, "Rd, Ra, Rb, Rc, Pp",
-         {"Ra": Src(), "Rb": Src(imm="shex"), "Rc": Src(imm="shex")}, forms=(1, 2, 4),
+         {"Ra": Src(), "Rb": Src(imm="shex"), "Rc": Src(imm="shex")}, forms=(1, 2, 4, 6),
          mods=(_VMIN, RELU), extra={"Pp": ps()}, since=90),
     *alu("VIADDMNMX", 0x046, "Rd, Ra, Rb, Rc, Pp",
-         {"Ra": Src(), "Rb": Src(neg=True), "Rc": Src()}, forms=(1, 2, 4, 6),
+         {"Ra": Src(), "Rb": Src(neg=True), "Rc": Src()}, forms=(1, 2, 4, 6, 7),
          mods=(_VMIN, RELU), extra={"Pp": ps()}, since=90),
 ]  # fmt: skip
 
 _COUNT_PRED = {"Pu": pd(81)}
 _NOT = {"Rb": Src(inv=True)}
 COUNTS = [
-    *alu("IABS", 0x013, "Rd, Rb", {"Rb": Src()}, forms=(1,), layout="b"),
+    *alu("IABS", 0x013, "Rd, Rb", {"Rb": Src()}, forms=(1, 4, 5, 6), layout="b"),
+    *alu("UIABS", 0x04D, "Rd, Rb", {"Rb": Src()}, forms=(1, 4), layout="b", uniform=True,
+         since=120),
     *alu("POPC", 0x109, "Rd, Rb", _NOT, forms=(1, 4, 5, 6), layout="b"),
     *alu("FLO", 0x100, "Rd, Pu?, Rb", _NOT, forms=(1, 4, 5, 6), layout="b",
          mods=(Mod("U32", bits(73), {0: "U32", 1: ""}), flag("SH", 74)), extra=_COUNT_PRED),

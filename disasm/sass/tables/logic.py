@@ -13,8 +13,8 @@ MOVES = [
          until=100),
     *alu("MOV", 0x002, "Rd, Rb, mask?", _ONE, forms=(4,), layout="b", extra=_MASK, since=120),
     *alu("MOV", 0x002, "Rd, Rb, mask?", {"Rb": Src("64")}, forms=(1, 6), layout="b",
-         mods=(enum("64", 80, 1, "_ 64", {"64": 2}),), dst={"Rd": rd(width="64")}, extra=_MASK,
-         since=120),
+         mods=(enum("64", 80, 1, "_ 64", {"64": 2}), flag("SPILL", 88)),
+         dst={"Rd": rd(width="64")}, extra=_MASK, since=120),
     Row("MOV", 0x402, {"Rd": rd(width=2), "Rb": I(bits(24, 64), bits=64),
                        "mask": Fixed("int", 15)},
         "Rd, Rb", (const("64"),), since=120),
@@ -34,7 +34,9 @@ MOVES = [
     Row("R2UR", 0x3C2, {"Rd": rd(file="UR"), "Pu": pd(), "Ra": R(24)}, "Pu?, Rd, Ra",
         (flag("OR", 84),), until=89),
     Row("R2UR", 0x2CA, {"Rd": rd(file="UR"), "Pu": pd(), "Ra": R(24)}, "Pu?, Rd, Ra",
-        (flag("OR", 84),), since=90),
+        (flag("OR", 84),), since=90, until=100),
+    Row("R2UR", 0x2CA, {"Rd": rd(file="UR"), "Pu": pd(), "Ra": R(24)}, "Pu?, Rd, Ra",
+        (flag("OR", 84), flag("FILL", 86)), since=120),
 ]  # fmt: skip
 
 _LOGIC = {"Ra": Src(), "Rb": Src(), "Rc": Src()}

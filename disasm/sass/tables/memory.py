@@ -214,6 +214,7 @@ _AT_TYPE_W = {"64": 2, "S64": 2, "F64.RN": 2}
 _AT_TYPE_75 = enum("type", 73, 3, "_ S32 64 F32.FTZ.RN F16x2.RN S64 F64.RN -", _AT_TYPE_W)
 _AT_TYPE_90 = enum("type", 73, 3, "_ S32 64 S64 128 - - -", {"64": 2, "S64": 2, "128": 4})
 _CAS_TYPE = enum("type", 73, 2, "_ S32 64 S64", {"64": 2, "S64": 2})
+_CAS_TYPE_90 = enum("type", 73, 3, "_ S32 64 S64 128 - - -", {"64": 2, "S64": 2, "128": 4})
 _FLOAT_NAMES = (
     "F16x2.RN F16x4.RN F16x8.RN BF16x2.RN BF16x4.RN BF16x8.RN - - - "
     "F32.FTZ.RN F32x2.FTZ.RN F32x4.FTZ.RN F32.RN F32x2.RN F32x4.RN F64.RN"
@@ -244,7 +245,7 @@ def _atomics() -> list[Row]:
         mods = (E, EVICT, _AT_OP, types, order, *private)
         red = (E, EVICT, _RED_OP, types, order, *private)
         cas = (E, EVICT, _SPIN, _CAS_TYPE, order, *private)
-        casg = (E, const("CAS"), EVICT, _CAS_TYPE, order, *private)
+        casg = (E, const("CAS"), EVICT, _CAS_TYPE_90 if since >= 90 else _CAS_TYPE, order, *private)
         rows += [
             Row("ATOM", 0x38A, {**dst, "mem": mem, **data}, text, mods, since, until,
                 free=_NO_RC),
@@ -339,6 +340,12 @@ def _shared_atomics() -> list[Row]:
             Row("ATOMS", 0x38D, {**dst, "mem": mem, **swap}, "Rd, mem, Rb, Rc", (_SPIN, types),
                 since, until),
         ]  # fmt: skip
+    # From sm_100 on the compare-and-swap loop's success is a predicate, not a register.
+    rows.append(
+        Row("ATOMS", 0x58D, {"Pu": pd(81), "Rd": Fixed("R", 255), "mem": mem, **swap},
+            "Pu, mem, Rb, Rc", (const("CAST.SPIN"), _ATS_TYPE_90), since=100,
+            fixed=((bits(87, 2), 3),))
+    )  # fmt: skip
     for since, until, code in ((75, 89, 10), (90, 999, 11)):
         popc = const("POPC.INC.32")
         rows += [

@@ -13,6 +13,7 @@
 #include "threads.h"
 
 #include <algorithm>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
@@ -465,6 +466,21 @@ void execute(Launch &launch) {
   if (shared) b.active.erase(std::find(b.active.begin(), b.active.end(), &launch));
 }
 
+namespace {
+
+// The encoding at an offset of the kernel's code, as "[dc6a0000 04000102] "; "" outside of it.
+std::string instruction_at(const Launch &launch, uint32_t pc) {
+  const uint8_t *code = launch.module->code->elf.at_vaddr(launch.function->info->entry_vaddr + pc, 8);
+  uint32_t words[2];
+  if (!code) return "";
+  memcpy(words, code, sizeof words);
+  char text[32];
+  snprintf(text, sizeof text, "[%08x %08x] ", words[0], words[1]);
+  return text;
+}
+
+}  // namespace
+
 int report_fault(const Launch &launch) {
   const FaultRecord &f = launch.fault;
   if (f.kind == 0) return 0;
@@ -488,9 +504,9 @@ int report_fault(const Launch &launch) {
       {"SX0667", "strict mode: an undefined value was used, check", hipErrorLaunchFailure},
   };
   const Row &row = f.kind < sizeof rows / sizeof rows[0] ? rows[f.kind] : rows[0];
-  log_line("%s: kernel %s: /*%04x*/ %s 0x%llx, lane %u of wave %u, workgroup (%u,%u,%u)", row.code, kernel, f.pc,
-           row.text, static_cast<unsigned long long>(f.address), f.lane, f.wave, f.group[0], f.group[1],
-           f.group[2]);
+  log_line("%s: kernel %s: /*%04x*/ %s%s 0x%llx, lane %u of wave %u, workgroup (%u,%u,%u)", row.code, kernel,
+           f.pc, instruction_at(launch, f.pc).c_str(), row.text, static_cast<unsigned long long>(f.address), f.lane,
+           f.wave, f.group[0], f.group[1], f.group[2]);
   return row.error;
 }
 

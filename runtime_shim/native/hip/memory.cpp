@@ -148,7 +148,8 @@ int memory_allocate(uint64_t size, MemoryKind kind, unsigned flags, uint64_t &ad
     give_back(a, address, span);
     return hipErrorOutOfMemory;
   }
-  if (size >= 2 * kLarge) madvise(reinterpret_cast<void *>(address), size & ~(kLarge - 1), MADV_HUGEPAGE);
+  if (size >= 2 * kLarge && kind != MemoryKind::Internal)
+    madvise(reinterpret_cast<void *>(address), size & ~(kLarge - 1), MADV_HUGEPAGE);
   if (counted(kind)) a.used += span;
   Allocation &made = a.live[address];
   made.base = address;

@@ -1,5 +1,6 @@
 #include "state.h"
 
+#include "kernarg.h"
 #include "log.h"
 #include "memory.h"
 #include "stream.h"
@@ -79,7 +80,7 @@ int initialise() {
   static int result = 0;
   std::call_once(once, [] {
     pthread_atfork(nullptr, nullptr, after_fork_in_child);
-    result = memory_start() ? 0 : hipErrorOutOfMemory;
+    result = memory_start() && kernarg_start() ? 0 : hipErrorOutOfMemory;
     g_initialised.store(true);
   });
   return result;

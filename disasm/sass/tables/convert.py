@@ -1,0 +1,226 @@
+"""Conversions between number formats.
+
+A field for the destination's type (bits 75 to 77), one for the source's (84 to 86); a 64-bit
+number at either end has an opcode of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ..spec import Mod, R, Row, Select, bits, const, enum, flag, join
+from .forms import FTZ, ROUND, Src, alu, rd
+
+_FLOATS: Mapping[int, str] = {1: "F16", 2: "F32", 3: "F64", 4: "BF16"}
+_INTS: Mapping[int, str] = {
+    0: "U8", 1: "S8", 2: "U16", 3: "S16", 4: "U32", 5: "", 6: "U64", 7: "S64",
+}  # fmt: skip
+_ROUND_INT = enum("round", 78, 2, "_ FLOOR CEIL TRUNC")
+_HALF = {0: "", 1: "H1"}
+
+
+def _float_name(code: int) -> str:
+    return "" if code == 2 else _FLOATS[code]
+
+
+def _pairs(pairs: list[tuple[int, int]]) -> Mod:
+    """Destination and source of F2F, printed both."""
+    return Mod(
+        "types",
+        join((75, 3), (84, 3)),
+        {d | s << 3: f"{_FLOATS[d]}.{_FLOATS[s]}" for d, s in pairs},
+    )
+
+
+def _same(codes: list[int]) -> Mod:
+    """FRND's one type, which stands in both fields."""
+    return Mod("types", join((75, 3), (84, 3)), {c | c << 3: _float_name(c) for c in codes})
+
+
+def _to_int(codes: list[int], sizes: list[int]) -> Mod:
+    """F2I: the integer's size and sign, the float's type."""
+    return Mod(
+        "types",
+        join((72, 1), (75, 2), (84, 3)),
+        {
+            i | f << 3: ".".join(n for n in (_INTS[i], _float_name(f)) if n)
+            for f in codes
+            for i in range(8)
+            if i >> 1 in sizes
+        },
+    )
+
+
+def _from_int(codes: list[int], sizes: list[int]) -> Mod:
+    """I2F: the float's type, the integer's size and sign."""
+    return Mod(
+        "types",
+        join((74, 1), (84, 2), (75, 3)),
+        {
+            i | f << 3: ".".join(n for n in (_float_name(f), _INTS[i]) if n)
+            for f in codes
+            for i in range(8)
+            if i >> 1 in sizes
+        },
+    )
+
+
+# Which half of the source an F16 is in; which byte or half an integer is in.
+_F16_PART = Select(
+    join((60, 2), (84, 3)),
+    {p | f << 2: (_HALF[p] if f in (1, 4) else "") for f in range(8) for p in (0, 1)},
+)
+_INT_PART = Select(
+    join((60, 2), (84, 2)),
+    {
+        **{p: f"B{p}" if p else "" for p in range(4)},
+        **{p | 4: _HALF[p] for p in range(2)},
+        8: "",
+        12: "",
+    },
+)
+
+
+def _convert(
+    mnemonic: str,
+    base: int,
+    text: str,
+    types: Mod,
+    dst: int,
+    src: int,
+    before: tuple[Mod, ...],
+    after: tuple[Mod, ...],
+    part: Select | None,
+    since: int,
+    until: int,
+    integer: bool = False,
+    forms: tuple[int, ...] = (1, 4, 5, 6),
+) -> list[Row]:
+    imm = "hex" if integer else "f64" if src == 2 else "f32"
+    rows = alu(
+        mnemonic, base, text,
+        {"Rb": Src(src, neg=not integer, abs=not integer, imm=imm)},  # type: ignore[arg-type]
+        forms=forms, layout="b", mods=(*before, types, *after), dst={"Rd": rd(width=dst)},
+        since=since, until=until,
+    )  # fmt: skip
+    if part is None:
+        return rows
+    return [
+        r.with_(operands={**r.operands, "Rb": _with_part(r.operands["Rb"], part)}) for r in rows
+    ]
+
+
+def _with_part(slot: object, part: Select) -> object:
+    if isinstance(slot, R) and slot.file == "R":
+        return R(
+            slot.lo, slot.width, slot.file, slot.neg, slot.abs, slot.inv, slot.inv_if, part,
+            slot.suffix, slot.reuse,
+        )  # fmt: skip
+    return slot
+
+
+def _conversions() -> list[Row]:
+    """Each conversion by the widths of both ends: a 64-bit end has an opcode of its own."""
+    rows: list[Row] = []
+    ntz = flag("NTZ", 77)
+    for since, until, codes in ((75, 75, [1, 2]), (80, 89, [1, 2]), (90, 999, [1, 2, 4])):
+        narrow = [(1, 2), (2, 1)]
+        if since == 80:
+            narrow = [(1, 2), (2, 1), (4, 2)]
+        elif since == 90:
+            narrow = [(1, 2), (1, 4), (2, 1), (2, 4), (4, 1), (4, 2)]
+        rows += _convert("F2F", 0x104, "Rd, Rb", _pairs(narrow), 1, 1, (FTZ,), (ROUND,),
+                         _F16_PART, since, until)  # fmt: skip
+        for d, s in ((2, 1), (1, 2)):
+            types = [(3, c) for c in codes] if d == 2 else [(c, 3) for c in codes]
+            field = _pairs(types)
+            rows += [
+                r.with_(fixed=((bits(75, 3), 3),) if d == 2 else ((bits(84, 3), 3),))
+                for r in _convert("F2F", 0x110, "Rd, Rb", field, d, s, (FTZ,), (ROUND,),
+                                  _F16_PART if s == 1 else None, since, until)
+            ]  # fmt: skip
+        rows += _convert("F2I", 0x105, "Rd, Rb", _to_int(codes, [0, 1, 2]), 1, 1, (FTZ,),
+                         (_ROUND_INT, ntz), _F16_PART, since, until)  # fmt: skip
+        rows += [
+            r.with_(fixed=((bits(84, 3), 3), (bits(76), 1), (bits(75), 0)))
+            for r in _convert("F2I", 0x111, "Rd, Rb", _to_int([3], [2]), 1, 2, (FTZ,),
+                              (_ROUND_INT, ntz), None, since, until)
+        ]  # fmt: skip
+        rows += [
+            r.with_(fixed=((bits(84, 3), 3), (bits(76), 0)))
+            for r in _convert("F2I", 0x111, "Rd, Rb", _to_int([3], [0, 1]), 1, 2, (FTZ,),
+                              (_ROUND_INT, ntz), None, since, until)
+        ]  # fmt: skip
+        rows += [
+            r.with_(fixed=((bits(84, 3), 3), (bits(75, 2), 3)))
+            for r in _convert("F2I", 0x111, "Rd, Rb", _to_int([3], [3]), 2, 2, (FTZ,),
+                              (_ROUND_INT, ntz), None, since, until)
+        ]  # fmt: skip
+        for code in codes:
+            rows += [
+                r.with_(fixed=((bits(84, 3), code), (bits(75, 2), 3)))
+                for r in _convert("F2I", 0x111, "Rd, Rb", _to_int([code], [3]), 2, 1, (FTZ,),
+                                  (_ROUND_INT, ntz), _F16_PART, since, until)
+            ]  # fmt: skip
+        rows += _convert("I2F", 0x106, "Rd, Rb", _from_int(codes, [0, 1, 2]), 1, 1, (), (ROUND,),
+                         _INT_PART, since, until, True)  # fmt: skip
+        rows += [
+            r.with_(fixed=((bits(75, 3), 3), (bits(84, 2), 3)))
+            for r in _convert("I2F", 0x112, "Rd, Rb", _from_int([3], [3]), 2, 2, (), (ROUND,),
+                              None, since, until, True)
+        ]  # fmt: skip
+        for size in (0, 1, 2):
+            rows += [
+                r.with_(fixed=((bits(75, 3), 3), (bits(84, 2), size)))
+                for r in _convert("I2F", 0x112, "Rd, Rb", _from_int([3], [size]), 2, 1, (),
+                                  (ROUND,), _INT_PART, since, until, True)
+            ]  # fmt: skip
+        for code in codes:
+            rows += [
+                r.with_(fixed=((bits(75, 3), code), (bits(84, 2), 3)))
+                for r in _convert("I2F", 0x112, "Rd, Rb", _from_int([code], [3]), 1, 2, (),
+                                  (ROUND,), None, since, until, True)
+            ]  # fmt: skip
+        rows += _convert("FRND", 0x107, "Rd, Rb", _same(codes), 1, 1, (FTZ,), (_ROUND_INT,),
+                         _F16_PART, since, until)  # fmt: skip
+        rows += _convert("FRND", 0x113, "Rd, Rb", _same([3]), 2, 2, (FTZ,), (_ROUND_INT,), None,
+                         since, until)  # fmt: skip
+    return rows
+
+
+_I2FP = Mod("types", join((74, 1), (75, 3), (84, 2)),
+            {0 | 2 << 1 | 2 << 4: "F32.U32", 1 | 2 << 1 | 2 << 4: "F32.S32"})  # fmt: skip
+_I2FP_ROUND = enum("round", 78, 2, "_ - - RZ")
+I2FP = alu(
+    "I2FP", 0x045, "Rd, Rb", {"Rb": Src()}, forms=(1, 4, 5, 6), layout="b",
+    mods=(_I2FP, _I2FP_ROUND),
+    since=86,
+)  # fmt: skip
+INTEGER_CONVERSIONS = [
+    *alu("I2I", 0x038, "Rd, Rb", {"Rb": Src()}, forms=(1, 4, 5, 6), layout="b",
+         mods=(enum("type", 76, 2, "U8 S8 U16 S16"), const("S32.SAT"))),
+    *alu("I2IP", 0x039, "Rd, Ra, Rb, Rc", {"Ra": Src(), "Rb": Src(), "Rc": Src()},
+         forms=(1, 4, 5, 6),
+         mods=(enum("type", 76, 2, "U8 S8 U16 S16"), const("S32"),
+               Mod("sat", bits(74, 2), {0: "SAT", 1: "SAT"}))),
+]  # fmt: skip
+
+
+_BF = [1, 2, 4]
+_NARROW = [(1, 2), (1, 4), (2, 1), (2, 4), (4, 1), (4, 2)]
+_UFB = {"Rb": Src(neg=True, abs=True, imm="f32", select=_HALF)}
+UNIFORM = [
+    *alu("UF2F", 0x05B, "Rd, Rb", _UFB, forms=(1, 4), layout="b",
+         mods=(FTZ, _pairs(_NARROW), ROUND), uniform=True, since=120),
+    *alu("UF2I", 0x05C, "Rd, Rb", _UFB, forms=(1, 4), layout="b",
+         mods=(FTZ, _to_int(_BF, [0, 1, 2]), _ROUND_INT, flag("NTZ", 77)), uniform=True,
+         since=120),
+    *alu("UI2F", 0x05A, "Rd, Rb", {"Rb": Src()}, forms=(1, 4), layout="b",
+         mods=(_from_int(_BF, [0, 1, 2]), ROUND), uniform=True, since=120),
+    *alu("UI2FP", 0x05E, "Rd, Rb", {"Rb": Src()}, forms=(1, 4), layout="b",
+         mods=(_I2FP, _I2FP_ROUND), uniform=True, since=120),
+    *alu("UI2I", 0x04E, "Rd, Rb", {"Rb": Src()}, forms=(1, 4), layout="b",
+         mods=(enum("type", 76, 2, "U8 S8 U16 S16"), const("S32.SAT")), uniform=True, since=120),
+]  # fmt: skip
+
+ROWS: list[Row] = [*_conversions(), *I2FP, *INTEGER_CONVERSIONS, *UNIFORM]

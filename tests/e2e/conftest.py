@@ -1,0 +1,119 @@
+"""The self-checking programs: built once a session, run under ``sassxlate run``."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+sys.path.insert(0, str(ROOT / "tools"))
+
+import build_programs  # noqa: E402  # pyright: ignore[reportMissingImports]
+import program_truth  # noqa: E402  # pyright: ignore[reportMissingImports]
+
+TIME_LIMIT = 120.0  # seconds a program may take, its translation included
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a run ended."""
+
+    status: int
+    output: str
+    errors: str
+
+    def check(self, name: str, size: str, *, arch: int | None) -> None:
+        """Fails the test unless the program passed and printed what the GPU printed.
+
+        ``arch`` is the architecture whose code ran, or None where that is the device's choice.
+        """
+        shown = f"{name} {size}: status {self.status}\n{self.output}\n{self.errors}"
+        assert self.status == 0, shown
+        assert self.output.splitlines()[-1] == "PASS", shown
+        truth = program_truth.load_truth(name, size)
+        if truth is None:
+            return  # test_truth_is_complete says so
+        same_code = arch == 90 and program_truth.truth_toolkit() == built_with()
+        different = program_truth.differences(truth, self.output, same_code=same_code)
+        assert not different, f"{shown}\n" + "\n".join(different)
+
+
+def built_with() -> str | None:
+    """The release of the nvcc that builds here."""
+    try:
+        return build_programs.find_toolkit().release
+    except build_programs.BuildError:
+        return None
+
+
+Run = Callable[..., Outcome]
+Build = Callable[..., Path]
+
+
+@pytest.fixture(scope="session")
+def run_program(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """Runs an executable under ``sassxlate run``; skips where the command is not built."""
+    if importlib.util.find_spec("sassxlate.cli.run") is None:
+        pytest.skip("sassxlate has no run command here")
+    from sassxlate import runtime_shim
+
+    libraries = Path(str(runtime_shim.__file__)).parent / "lib"
+    if not (libraries / "libcuda.so.1").is_file():
+        pytest.skip("the native libraries are not built (pip install .)")
+    cache = tmp_path_factory.mktemp("cache")
+
+    def run(
+        executable: Path,
+        arguments: Sequence[str] = (),
+        *,
+        options: Sequence[str] = (),
+        environment: dict[str, str] | None = None,
+        time_limit: float = TIME_LIMIT,
+    ) -> Outcome:
+        command = [sys.executable, "-m", "sassxlate", "run", *options, "--", executable, *arguments]
+        done = subprocess.run(
+            command,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=time_limit,
+            env={
+                **os.environ,
+                "SASSXLATE_CACHE_DIR": os.environ.get("SASSXLATE_CACHE_DIR", str(cache)),
+                **(environment or {}),
+            },
+        )
+        return Outcome(done.returncode, done.stdout, done.stderr)
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def build(tmp_path_factory: pytest.TempPathFactory) -> Build:
+    """Builds a program once a session for each of its forms; skips where there is no nvcc."""
+    try:
+        toolkit = build_programs.find_toolkit()
+    except build_programs.BuildError as error:
+        pytest.skip(str(error))
+    folder = tmp_path_factory.mktemp("programs")
+    programs = build_programs.load_programs()
+
+    def built(
+        name: str, archs: Sequence[int], *, cudart: str = "static", strip: bool = False
+    ) -> Path:
+        form = "-".join([*map(str, archs), cudart, *(["stripped"] if strip else [])])
+        path: Path = folder / form / name
+        if not path.is_file():
+            build_programs.build_program(
+                programs[name], path, archs, cudart=cudart, strip=strip, toolkit=toolkit
+            )
+        return path
+
+    return built
