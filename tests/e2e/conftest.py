@@ -9,14 +9,18 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "tools"))
 
-import build_programs  # noqa: E402  # pyright: ignore[reportMissingImports]
-import program_truth  # noqa: E402  # pyright: ignore[reportMissingImports]
+if TYPE_CHECKING:
+    from tools import build_programs, program_truth
+else:
+    import build_programs
+    import program_truth
 
 TIME_LIMIT = 120.0  # seconds a program may take, its translation included
 
