@@ -55,7 +55,11 @@ def close(kind: str, got: int, want: int, ulps: int) -> bool:
         return False
     if is_nan(got, w) and is_nan(want, w):
         return True
-    return ulps > 0 and not is_nan(got, w) and abs(got - want) <= ulps
+    if not ulps or is_nan(got, w) or is_nan(want, w):
+        return False
+    top = 1 << (w - 1)
+    got, want = (-(v & ~top) if v & top else v for v in (got, want))  # both zeros are one
+    return abs(got - want) <= ulps
 
 
 def expected(row: Meaning, mode: Mode, inputs: tuple[int, ...], lane: int) -> tuple[int, ...]:
