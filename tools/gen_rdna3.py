@@ -157,6 +157,8 @@ ARGS: dict[str, str] = {
     "s_dcache_inv": "",
     "v_cndmask_b32": "vdst:w:v:1:b32 src0:r:src:1:f32 src1:r:src:1:f32 src2:r:sd:1:mask",
     "v_ldexp_f16": "vdst:w:v:1:f16 src0:r:src:1:f16 src1:r:src:1:i16",
+    # Its floating-point inline constants fill both halves, unlike those of VOP3P.
+    "v_pk_fmac_f16": "vdst:rw:v:1:pk_f16 src0:r:src:1:pk_f16x2 src1:r:v:1:pk_f16",
     "v_cndmask_b16": "vdst:w:v:1:b16 src0:r:src:1:f16 src1:r:src:1:f16 src2:r:sd:1:mask",
     "v_swap_b32": "vdst:rw:v:1:b32 src0:rw:v:1:b32",
     "v_swap_b16": "vdst:rw:v:1:b16 src0:rw:v:1:b16",

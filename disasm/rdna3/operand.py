@@ -98,6 +98,8 @@ def inline_values(typ: str) -> dict[int, int]:
         floats = _F64
     elif typ in ("f16", "pk_f16"):
         floats = _F16
+    elif typ == "pk_f16x2":
+        floats = tuple(value << 16 | value for value in _F16)
     elif typ in ("bf16", "pk_bf16"):
         floats = _BF16
     elif typ in _INT16:

@@ -26,8 +26,8 @@ class Operand:
     ``vi`` a VGPR or an inline constant, ``i`` a literal.  ``n`` counts 32-bit registers.
 
     ``type`` is ``f16``, ``f32``, ``f64``, ``i16`` ... ``u64``, ``b8`` ... ``b512``, ``pk_f16``,
-    ``pk_b16``, ``pk_bf16``, ``mask`` (a lane mask: 32 bits in wave32), ``lane`` (a lane's number)
-    or ``mix`` (f32 or f16, chosen by op_sel_hi).
+    ``pk_f16x2`` (constants in both halves), ``pk_b16``, ``pk_bf16``, ``mask`` (a lane mask: 32 bits
+    in wave32), ``lane`` (a lane's number) or ``mix`` (f32 or f16, chosen by op_sel_hi).
     """
 
     field: str

@@ -291,7 +291,7 @@ def enum(
     ``widths`` maps spellings to the register counts that they give to operands.
     """
     names = {i: ("" if s == "_" else s) for i, s in enumerate(spellings.split()) if s != "-"}
-    by_value = {i: widths[s] for i, s in names.items() if widths and s in widths}
+    by_value = {i: widths[s or "_"] for i, s in names.items() if widths and (s or "_") in widths}
     return Mod(name, bits(lo, width), names, by_value)
 
 

@@ -316,11 +316,15 @@ def imad_hi(c: Ctx) -> None:
         op = "v_mul_hi_u32" if c.ins.has("U32") else "v_mul_hi_i32"
         c.emit(op, c.dst_last(), c.src("Ra"), c.src("Rb"))
         return
-    if c.ins.has("X") or c.wants_pred("Pu"):
-        raise c.refuse("high multiply-add with carries")
-    fresh = c.vtemp(2)
-    _wide(c, fresh, c.stemp())
+    if c.ins.has("X"):
+        raise c.refuse("high multiply-add with a carry-in")
+    fresh, carry = c.vtemp(2), c.stemp()
+    _wide(c, fresh, carry)
     c.emit("v_mov_b32", c.dst_last(), V(fresh.index + 1))
+    if c.wants_pred("Pu"):  # the carry out of the 64-bit sum
+        if not c.ins.has("U32"):
+            raise c.refuse("carry out of a signed high multiply-add")
+        c.pred_commit("Pu", carry, clean=True)
 
 
 def shifted_up(c: Ctx, shift: int) -> Arg:

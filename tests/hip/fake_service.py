@@ -1,4 +1,4 @@
-"""A service that the library starts in the tests: notes how it was started, then refuses everything."""
+"""A service that the library starts in the tests: notes how it was started, refuses everything."""
 
 from __future__ import annotations
 

@@ -73,7 +73,11 @@ def test_the_service_is_apart_from_the_application(script: Script, place: Place)
     done = script(body, **place.environment, CUDA_VISIBLE_DEVICES="0", LD_LIBRARY_PATH="/nowhere")
     assert (done.stdout, done.stderr) == ("801\nno child []\n", "sassxlate: SX0601: refused\n")
     (start,) = place.starts
-    assert start["argv"] == ["-P", "-m", "sassxlate.runtime_shim.service"]
+    assert start["argv"][:3] == ["-P", "-m", "sassxlate.runtime_shim.service"]
+    assert start["argv"][3:] == [
+        *("--socket", str(place.directory / "s.sock")),
+        *("--cache", str(place.directory / "cache")),
+    ]
     assert start["cwd"] == "/"
     assert start["descriptors"][:3] == [0, 1, 2]
     assert len(start["descriptors"]) == 4  # and that of the listing itself

@@ -161,7 +161,8 @@ def _qmma() -> list[Row]:
             Row("QMMA", 0x27A, plain, "Rd, Ra, Rb, Rc", (const(shape), acc, *kinds), 89, 89,
                 fixed=((bits(75, 2), code), (bits(73, 2), 2))),
             Row("QMMA", 0x27A, {**_abc(a, b, "acc"), "Pp": _UP}, "Rd, Ra, Rb, Rc, Pp?",
-                (const(shape), acc, *kinds), 120, 999, fixed=((bits(75, 2), code),)),
+                (const(shape), acc, *kinds), 120, 999, fixed=((bits(75, 2), code),),
+                free=(bits(73, 2),)),
         ]  # fmt: skip
     return rows
 

@@ -96,7 +96,7 @@ bool private_directory(const std::string &path) {
   }
   struct stat st;
   return lstat(path.c_str(), &st) == 0 && S_ISDIR(st.st_mode) && st.st_uid == geteuid() &&
-         (st.st_mode & 022) == 0;
+         (st.st_mode & 077) == 0;
 }
 
 MappedFile::~MappedFile() {

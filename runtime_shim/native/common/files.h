@@ -19,7 +19,7 @@ bool read_file(const std::string &path, std::string &out, size_t limit);
 std::string write_temporary(const char *stem, const void *data, size_t size);
 
 // Makes a directory with mode 0700 where it is missing, and its parents as the umask says; true where it
-// is a directory of this user's that nobody else may write.
+// is a directory of this user's that nobody else may enter.
 bool private_directory(const std::string &path);
 
 // A read-only view of a regular file that belongs to this user or to root and that others cannot write.

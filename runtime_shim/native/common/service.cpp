@@ -5,12 +5,14 @@
 #include "spawn.h"
 
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <ctime>
 #include <fcntl.h>
 #include <mutex>
 #include <sys/file.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -111,6 +113,14 @@ std::string directory_of(const std::string &path) {
   return slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
 }
 
+std::string absolute(const std::string &path) {
+  if (!path.empty() && path[0] == '/') return path;
+  char *directory = getcwd(nullptr, 0);  // the service's own is /
+  std::string full = directory ? std::string(directory) + "/" + path : path;
+  free(directory);
+  return full;
+}
+
 // Starts the service and waits until it listens; concurrent starters take turns at a lock file, and
 // those that waited find it listening.
 int start_service(const std::string &path, std::string &error) {
@@ -151,7 +161,8 @@ int start_service(const std::string &path, std::string &error) {
       return -1;
     }
     if (pid > 0) pause_ms(100);
-    pid = spawn_detached({python, "-P", "-m", "sassxlate.runtime_shim.service"}, log, error);
+    pid = spawn_detached({python, "-P", "-m", "sassxlate.runtime_shim.service", "--socket", absolute(path),
+                          "--cache", absolute(cache_dir())}, log, error);
     if (pid < 0) return -1;
   }
   error = "the service (" + python + ") does not listen at " + path + "; see " + log;
@@ -163,7 +174,12 @@ int start_service(const std::string &path, std::string &error) {
 std::string service_socket() {
   std::string path = env_string("SASSXLATE_SOCKET");
   if (!path.empty()) return path;
-  return env_string("XDG_RUNTIME_DIR", "/tmp") + "/sassxlate-" + std::to_string(geteuid()) + "/service.sock";
+  std::string name = "/sassxlate-" + std::to_string(geteuid()), xdg = env_string("XDG_RUNTIME_DIR");
+  struct stat st;
+  // A variable left over from another session names a directory that is gone, or another user's.
+  bool usable = !xdg.empty() && xdg[0] == '/' &&
+                (private_directory(xdg + name) || lstat((xdg + name).c_str(), &st) == 0);
+  return (usable ? xdg : "/tmp") + name + "/service.sock";
 }
 
 ServiceReply service_call(const std::string &request) {

@@ -36,7 +36,7 @@ extern "C" __global__ void variables(int which, int *out) {
 extern "C" __global__ void reversed(int *data) {
   extern __shared__ int tile[];
   __shared__ int bias;
-  if (threadIdx.x == 0) bias = 100;
+  if (threadIdx.x == 0) bias = data[1] + 99;
   tile[threadIdx.x] = data[threadIdx.x];
   __syncthreads();
   data[threadIdx.x] = tile[blockDim.x - 1 - threadIdx.x] + bias;
