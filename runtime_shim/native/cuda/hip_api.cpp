@@ -4,8 +4,17 @@
 #include "log.h"
 
 #include <dlfcn.h>
+#include <sys/stat.h>
 
 namespace sx {
+namespace {
+
+bool same_file(const std::string &a, const std::string &b) {
+  struct stat x, y;
+  return !stat(a.c_str(), &x) && !stat(b.c_str(), &y) && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
+
+}  // namespace
 
 bool load_hip(Hip &hip, std::string &error) {
   std::string own = library_dir() + "/libamdhip64.so";
@@ -27,9 +36,8 @@ bool load_hip(Hip &hip, std::string &error) {
 #define F(name) hip.name = reinterpret_cast<decltype(hip.name)>(dlsym(handle, #name));
   SX_HIP_OPTIONAL(F)
 #undef F
-  Dl_info info;
-  hip.emulated = dladdr(reinterpret_cast<void *>(hip.hipInit), &info) && info.dli_fname &&
-                 (hip.path == own || dlsym(handle, "sassxlate_emulated_device"));
+  // The same file may be named through a link.
+  hip.emulated = same_file(hip.path, own) || dlsym(handle, "sassxlate_emulated_device");
   return true;
 }
 
