@@ -12,22 +12,8 @@ from . import entry_points
 from .conftest import Built, Run
 
 CHECKS = [
-    "launch",
-    "library",
-    "mixed",
-    "variables",
-    "shared",
-    "limits",
-    "extended",
-    "memory",
-    "streams",
-    "contexts",
-    "resolution",
-    "facts",
-    "fault",
-    "forked",
-    "ending",
-    "threads",
+    *("launch", "library", "mixed", "variables", "shared", "limits", "extended", "memory"),
+    *("streams", "contexts", "resolution", "facts", "fault", "forked", "ending", "threads"),
     "bad_image",
 ]
 
