@@ -606,6 +606,53 @@ static void no_code() {
   RESULT(cuLibraryGetKernel(&kernel, library, "saxpy"), CUDA_ERROR_NO_BINARY_FOR_GPU);
 }
 
+// Calls whose way through HIP is recorded elsewhere; nothing is computed.
+static void seam() {
+  start();
+  CUmodule module;
+  CUfunction f, g;
+  CUdeviceptr out;
+  CUstream s;
+  CUevent e;
+  OK(cuModuleLoadData(&module, image.data()));
+  OK(cuModuleGetFunction(&f, module, "mixed"));
+  OK(cuModuleGetFunction(&g, module, "variables"));
+  OK(cuMemAlloc(&out, 64));
+  OK(cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
+  OK(cuEventCreate(&e, CU_EVENT_DISABLE_TIMING));
+  struct Triple { double a; short b; char c; } triple;
+  memset(&triple, 0, sizeof triple);
+  triple.a = 2.25, triple.b = -7, triple.c = 'z';
+  char first = 'q';
+  CUdeviceptr marker = 0x1122334455667788;
+  void *params[] = {&first, &triple, &marker};
+  OK(cuLaunchKernel(f, 2, 3, 4, 5, 6, 7, 0, nullptr, params, nullptr));
+  OK(cuLaunchKernel(f, 8, 1, 1, 32, 1, 1, 128, s, params, nullptr));
+  OK(cuLaunchKernel(f, 8, 1, 1, 32, 1, 1, 128, CU_STREAM_PER_THREAD, params, nullptr));
+  OK(cuLaunchCooperativeKernel(f, 8, 1, 1, 32, 1, 1, 64, s, params));
+  int which = 1;
+  void *few[] = {&which, &out};
+  OK(cuLaunchKernel(g, 1, 1, 1, 64, 1, 1, 0, CU_STREAM_LEGACY, few, nullptr));
+  OK(cuMemsetD8Async(out, 7, 64, s));
+  int64_t got[8];
+  OK(cuMemcpyDtoHAsync(got, out, 64, s));
+  OK(cuEventRecord(e, s));
+  OK(cuStreamWaitEvent(nullptr, e, 0));
+  OK(cuEventSynchronize(e));
+  OK(cuStreamSynchronize(s));
+  OK(cuCtxSynchronize());
+  OK(cuModuleUnload(module));
+  OK(cuStreamDestroy(s));
+}
+
+// A device that takes no gfx1100 code says so at the first use.
+static void refused() {
+  start();
+  int value;
+  CUfunction f = function("mixed");
+  RESULT(cuFuncGetAttribute(&value, CU_FUNC_ATTRIBUTE_NUM_REGS, f), CUDA_ERROR_NO_BINARY_FOR_GPU);
+}
+
 int main(int argc, char **argv) {
   struct Check {
     const char *name;
@@ -615,7 +662,8 @@ int main(int argc, char **argv) {
       {"shared", shared},       {"limits", limits},         {"extended", extended}, {"memory", memory},
       {"streams", streams},     {"contexts", contexts},     {"resolution", resolution}, {"facts", facts},
       {"fault", fault},         {"forked", forked},         {"ending", ending},   {"threads", threads},
-      {"bad_image", bad_image}, {"no_code", no_code},
+      {"bad_image", bad_image}, {"no_code", no_code},     {"seam", seam},
+      {"refused", refused},
   };
   if (argc < 3) return 2;
   std::ifstream file(argv[2], std::ios::binary);
