@@ -49,7 +49,7 @@ cudaFree(nullptr) 0
 cudaStreamQuery(0) 600
 cudaMemcpy(host, host, 4, static_cast<cudaMemcpyKind>(9)) 21
 cudaDeviceGetNvSciSyncAttributes(nullptr, 0, 0) 801
-cudaFuncGetAttributes(&attributes, host) 98
+cudaFuncGetAttributes(&attributes, host) 400
 cudaErrorNotSupported invalid argument
 """
 

@@ -17,8 +17,8 @@ int wait_own(int error) { return error ? error : driver().cuStreamSynchronize(kS
 
 // Addresses are unified, so the kind only chooses how the copy behaves towards the host, never who owns the memory.
 int copy_now(void *to, const void *from, size_t size, int kind) {
-  if (!valid(kind)) return kInvalidMemcpyDirection;
   if (size == 0) return kSuccess;
+  if (!valid(kind)) return kInvalidMemcpyDirection;
   const Driver &d = driver();
   switch (kind) {
     case kHostToDevice: return d.cuMemcpyHtoD_v2(device_pointer(to), from, size);
@@ -29,8 +29,8 @@ int copy_now(void *to, const void *from, size_t size, int kind) {
 }
 
 int copy_later(void *to, const void *from, size_t size, int kind, CUstream stream) {
-  if (!valid(kind)) return kInvalidMemcpyDirection;
   if (size == 0) return kSuccess;
+  if (!valid(kind)) return kInvalidMemcpyDirection;
   const Driver &d = driver();
   switch (kind) {
     case kHostToDevice: return d.cuMemcpyHtoDAsync_v2(device_pointer(to), from, size, stream);
@@ -111,7 +111,7 @@ int copy_3d(const cudaMemcpy3DParms *p, CUstream stream, bool later) {
 }
 
 int fill_2d(void *p, size_t pitch, int value, size_t width, size_t height, CUstream stream, bool later) {
-  if (width > pitch && height > 1) return 12;  // cudaErrorInvalidPitchValue
+  if (width > pitch && height > 1) return kInvalidValue;  // unlike a copy's, which is an invalid pitch (12)
   if (width == 0 || height == 0) return kSuccess;
   unsigned char byte = static_cast<unsigned char>(value);
   return later ? driver().cuMemsetD2D8Async(device_pointer(p), pitch, byte, width, height, stream)

@@ -24,6 +24,10 @@ const Property kProperties[] = {
 // Lengths of cudaDeviceProp: 11's (which 12 still fills under the name without a suffix), 12's and 13's.
 constexpr size_t kLength11 = 728, kLength12 = 1032, kLength13 = 1008;
 
+constexpr unsigned kDeviceMapHost = 8;   // always on, and the driver's contexts have no such flag any more
+constexpr unsigned kDeviceFlags = 0x9f;  // scheduling (7), mapping, local memory (0x10), blocking copies (0x80)
+constexpr int kLimits = 7;               // cudaLimit ends before this
+
 // Places that the three structures share.
 constexpr size_t kNameOffset = 0, kNameLength = 256, kUuidOffset = 256, kTotalMemoryOffset = 288;
 
@@ -119,8 +123,9 @@ SX_API cudaChooseDevice(int *device, const void *wish) {
 SX_API cudaSetDeviceFlags(unsigned flags) {
   return with_driver([&] {
     int device = 0;
+    if (flags & ~kDeviceFlags) return static_cast<int>(kInvalidValue);
     if (int error = current_device(&device)) return error;
-    return driver().cuDevicePrimaryCtxSetFlags_v2(device, flags);
+    return driver().cuDevicePrimaryCtxSetFlags_v2(device, flags & ~kDeviceMapHost);
   });
 }
 
@@ -129,7 +134,9 @@ SX_API cudaGetDeviceFlags(unsigned *flags) {
     if (!flags) return static_cast<int>(kInvalidValue);
     int device = 0, active = 0;
     if (int error = current_device(&device)) return error;
-    return driver().cuDevicePrimaryCtxGetState(device, flags, &active);
+    int error = driver().cuDevicePrimaryCtxGetState(device, flags, &active);
+    if (!error) *flags |= kDeviceMapHost;
+    return error;
   });
 }
 
@@ -142,11 +149,15 @@ SX_API cudaDeviceReset() {
 }
 
 SX_API cudaDeviceGetLimit(size_t *value, int limit) {
-  return with_context([&] { return driver().cuCtxGetLimit(value, limit); });
+  return with_context([&] {
+    return limit < 0 || limit >= kLimits ? static_cast<int>(kInvalidValue) : driver().cuCtxGetLimit(value, limit);
+  });
 }
 
 SX_API cudaDeviceSetLimit(int limit, size_t value) {
-  return with_context([&] { return driver().cuCtxSetLimit(limit, value); });
+  return with_context([&] {
+    return limit < 0 || limit >= kLimits ? static_cast<int>(kInvalidValue) : driver().cuCtxSetLimit(limit, value);
+  });
 }
 
 SX_API cudaDeviceGetCacheConfig(int *config) {
@@ -190,6 +201,9 @@ namespace {
 
 int with_peer(int device, CUresult (*call)(CUcontext)) {
   return with_context([&] {
+    int own = 0;
+    if (int error = current_device(&own)) return error;
+    if (own == device) return static_cast<int>(kPeerAccessUnsupported);
     CUcontext peer = nullptr;
     if (int error = driver().cuDevicePrimaryCtxRetain(&peer, device)) return error;
     int error = call(peer);

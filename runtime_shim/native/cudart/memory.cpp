@@ -8,6 +8,7 @@ using namespace sx;
 
 namespace {
 
+constexpr unsigned kHostAllocMapped = 2;  // with one address space all host memory is, and the runtime says so
 constexpr int kInvalidDeviceId = -2;  // what a pointer that CUDA does not know belongs to
 
 CUdeviceptr device_pointer(const void *p) { return reinterpret_cast<CUdeviceptr>(p); }
@@ -118,7 +119,12 @@ int advise(const void *p, size_t size, int advice, cudaMemLocation where) {
 SX_API cudaMalloc(void **out, size_t size) { return allocate(out, size); }
 
 SX_API cudaFree(void *p) {
-  return with_context([&] { return p ? driver().cuMemFree_v2(device_pointer(p)) : static_cast<int>(kSuccess); });
+  return with_context([&] {
+    if (p) return driver().cuMemFree_v2(device_pointer(p));
+    // Frees nothing, but tells of a context that has failed, and programs call it to begin with.
+    size_t available = 0, total = 0;
+    return driver().cuMemGetInfo_v2(&available, &total);
+  });
 }
 
 SX_API cudaMallocPitch(void **out, size_t *pitch, size_t width, size_t height) {
@@ -134,7 +140,9 @@ SX_API cudaMalloc3D(cudaPitchedPtr *out, cudaExtent extent) {
 
 SX_API cudaMallocManaged(void **out, size_t size, unsigned flags) {
   return with_context([&] {
-    if (!out || size == 0) return static_cast<int>(kInvalidValue);
+    if (!out) return static_cast<int>(kInvalidValue);
+    *out = nullptr;
+    if (size == 0) return static_cast<int>(kSuccess);
     CUdeviceptr address = 0;
     return store(out, driver().cuMemAllocManaged(&address, size, flags), address);
   });
@@ -177,7 +185,11 @@ SX_API cudaHostGetDevicePointer(void **out, void *host, unsigned flags) {
 }
 
 SX_API cudaHostGetFlags(unsigned *flags, void *host) {
-  return with_context([&] { return driver().cuMemHostGetFlags(flags, host); });
+  return with_context([&] {
+    int error = driver().cuMemHostGetFlags(flags, host);
+    if (!error) *flags |= kHostAllocMapped;
+    return error;
+  });
 }
 
 SX_API cudaMemGetInfo(size_t *free_bytes, size_t *total) {

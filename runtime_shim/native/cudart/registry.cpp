@@ -163,7 +163,8 @@ int kernel_of(const void *function, CUkernel *kernel) {
   Registry &r = registry();
   std::lock_guard<std::mutex> lock(r.mutex);
   Function *f = newest(r.functions, function);
-  if (!f) return kInvalidDeviceFunction;
+  // 13 takes any address but null for a kernel's handle (measured with 13.0).
+  if (!f) return function && kMajor >= 13 ? kInvalidResourceHandle : kInvalidDeviceFunction;
   if (int error = resolve(*f)) return error;
   *kernel = f->kernel;
   return kSuccess;

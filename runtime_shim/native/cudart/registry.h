@@ -34,7 +34,7 @@ void register_variable(void **handle, const void *shadow, void **managed, const 
 int initialise_managed(void **handle);
 
 // The kernel that `function` stands for: a host stub, what __cudaGetKernel gave for one, or a kernel
-// handle of the driver's that kernel_of or adopt_kernel has seen.  98 where it is none of these; 209,
+// handle of the driver's that kernel_of or adopt_kernel has seen.  98 or 400 where it is none of these; 209,
 // 801 and the like where the driver cannot load it.
 int kernel_of(const void *function, CUkernel *kernel);
 

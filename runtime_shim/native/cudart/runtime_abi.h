@@ -33,6 +33,7 @@ enum Code : int {
   kNoDevice = 100,
   kInvalidDevice = 101,
   kDeviceUninitialized = 201,
+  kPeerAccessUnsupported = 217,
   kInvalidResourceHandle = 400,
   kSymbolNotFound = 500,
   kNotReady = 600,

@@ -53,7 +53,10 @@ SX_API cudaEventCreate(CUevent *event) {
   return with_context([&] { return driver().cuEventCreate(event, 0); });
 }
 SX_API cudaEventCreateWithFlags(CUevent *event, unsigned flags) {
-  return with_context([&] { return driver().cuEventCreate(event, flags); });
+  return with_context([&] {
+    constexpr unsigned known = 7;  // blocking, no timing, for other processes
+    return flags & ~known ? static_cast<int>(kInvalidValue) : driver().cuEventCreate(event, flags);
+  });
 }
 SX_API cudaEventDestroy(CUevent event) {
   return with_context([&] { return driver().cuEventDestroy_v2(event); });
