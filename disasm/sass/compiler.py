@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from ...errors import DecodeError, Where
+from ...errors import DecodeError
 from . import text as fmt
 from .ir import BReg, Const, Imm, Label, Mem, Operand, Pred, Reg, RegRef, Scoreboard, Special
 from .spec import SB, B, C, Fixed, I, L, M, Mask, Mod, P, R, Row, S, Select, When, bits
@@ -104,10 +104,13 @@ def _reg(slot: R, context: Context, widths: Mapping[str, int], generation: int) 
         part = _select(slot.select, word) or slot.suffix
         reuse = _bit(word, slot.reuse)
         body = reg_text(slot.file, index)
-        text = _wrap(body, neg, absolute, inv)
+        if slot.select is not None and slot.select.inside and part:
+            text = _wrap(f"{body}.{part}", neg, absolute, inv)
+        else:
+            text = _wrap(body, neg, absolute, inv)
         if reuse:
             text += ".reuse"
-        if part:
+        if part and not (slot.select is not None and slot.select.inside):
             text += f".{part}"
         value = Reg(slot.file, index, width, neg, absolute, inv, part, reuse)
         touched = refs(slot.file, index, width)
@@ -157,7 +160,8 @@ def _imm_text(slot: I, raw: int, value: int, bf16: bool) -> str:
 
 
 def _imm(slot: I, context: Context, widths: Mapping[str, int], generation: int) -> Decoder:
-    bf16 = bool(slot.bf16) and bool(context.get(slot.bf16))
+    mod, _, value_of_bf16 = slot.bf16.partition("=")
+    bf16 = bool(mod) and context.get(mod) == int(value_of_bf16)
 
     def decode(word: int, offset: int) -> Value:
         raw = slot.field.get(word)
@@ -188,9 +192,7 @@ def _const(slot: C, context: Context, widths: Mapping[str, int], generation: int
     flips = bool(slot.inv_if) and bool(context.get(slot.inv_if))
 
     def decode(word: int, offset: int) -> Value:
-        at = slot.offset.get(word)
-        if slot.signed:
-            at = fmt.signed(at, slot.offset.width)
+        at = fmt.signed(slot.offset.get(word), slot.offset.width) * slot.scale
         minus = _bit(word, slot.neg)
         neg, inv = minus and not flips, (minus and flips) or _bit(word, slot.inv)
         absolute = _bit(word, slot.abs)
@@ -241,6 +243,8 @@ def _mem(slot: M, context: Context, widths: Mapping[str, int], generation: int) 
         if slot.ureg is not None:
             u = ureg(word, slot.ureg, generation)
             if is_desc:
+                if slot.uwide is not None and not _bit(word, slot.uwide):
+                    raise DecodeError("SX0202", "a descriptor with a 32-bit address")
                 descriptor = Reg("UR", u, 2)
                 if not slot.desc_low or _bit(word, slot.desc_shown):
                     head = f"desc[{reg_text('UR', u)}]"
@@ -258,7 +262,7 @@ def _mem(slot: M, context: Context, widths: Mapping[str, int], generation: int) 
                 name += ".64" if _bit(word, slot.uwide) else ".U32"
             if scale != 1:
                 name += f".X{scale}"
-            if b != 255 or scale != 1:
+            if b != 255 or (scale != 1 and uniform is not None):
                 parts.append(name)
         if uniform is not None:
             parts.append(reg_text("UR", uniform.index))

@@ -95,6 +95,7 @@ class Select:
 
     field: Bits
     names: Mapping[int, str]
+    inside: bool = False  # of the bars of an absolute value
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +142,7 @@ class I:  # noqa: E742
     signed: bool = False
     scale: int = 1
     elide: int | None = None  # the value that templates elide
-    bf16: str = ""  # the modifier that turns a pair of f16 into one of bf16
+    bf16: str = ""  # "modifier=value" that turns a pair of f16 into one of bf16
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,11 +164,11 @@ class C:
     inv: int | None = None
     inv_if: str = ""
     select: Select | None = None
-    offset: Bits = bits(38, 16)
+    offset: Bits = bits(40, 14)  # signed, in units of ``scale`` bytes
+    scale: int = 4
     bank: Bits = bits(54, 5)
     index: int | None = None
     index_file: Literal["R", "UR"] = "R"
-    signed: bool = False
     gap: bool = False  # half-precision operands print a blank between the brackets
     bindless: int | None = None  # the low bit of the UR that holds the descriptor
 

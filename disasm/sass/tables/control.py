@@ -107,7 +107,8 @@ def _warpsync() -> list[Row]:
     exclusive = Mod("mode", bits(84, 3), {0: "", 4: "EXCLUSIVE"})
     exclusive_90 = Mod("mode", bits(85, 2), {0: "", 1: "EXCLUSIVE"})
     return [
-        Row("WARPSYNC", 0x348, {"Ra": R(32), "Pp": _PP}, "Pp?, Ra", (exclusive,), until=89),
+        Row("WARPSYNC", 0x348, {"Ra": R(32), "Pp": _PP}, "Pp?, Ra", until=75),
+        Row("WARPSYNC", 0x348, {"Ra": R(32), "Pp": _PP}, "Pp?, Ra", (exclusive,), 80, 89),
         Row("WARPSYNC", 0x948, {"Ra": I(bits(32, 32)), "Pp": _PP}, "Pp?, Ra", until=89),
         Row("WARPSYNC", 0xB48, {"Ra": C(), "Pp": _PP}, "Pp?, Ra", until=89),
         Row("WARPSYNC", 0x348, {"Ra": R(24), "Pp": _PP}, "Pp?, Ra", (exclusive_90,), since=90,
@@ -141,8 +142,8 @@ def _bar() -> list[Row]:
             Row("BAR", opcode, {**operands, "Pp": PT_FIXED}, text, (const("SYNC"), _DEFER),
                 fixed=((bits(77, 3), 0),), free=(bits(87, 4),)),
             Row("BAR", opcode, {**operands, "Pp": PT_FIXED},
-                text.replace("count?", "count") if opcode == 0xB1D else text,
-                (const("ARV"), _DEFER), fixed=((bits(77, 3), 1),), free=(bits(87, 4),)),
+                text.replace("count?", "count"),
+                (const("ARV"),), fixed=((bits(77, 3), 1),), free=(bits(87, 4),)),
             Row("BAR", opcode, {**operands, "Pp": _PP}, f"{text}, Pp",
                 (const("RED"), red, _DEFER), fixed=((bits(77, 3), 2),)),
         ]  # fmt: skip
@@ -155,10 +156,11 @@ def _bar() -> list[Row]:
 
 _SCOPE = enum("scope", 76, 3, "CTA SM GPU SYS - VC - -")
 _SEM = enum("sem", 79, 2, "SC ALL _ MMIO")
-_NS = (enum("mode", 83, 4, "_ CLEAR SYNCS - WARP - - - RAND - - - RAND.WARP - - -"),)
+_NS = (enum("mode", 84, 3, "_ - WARP - RAND - RAND.WARP -"),)
 
 WAITS = [
-    Row("MEMBAR", 0x992, {}, "", (_SEM, _SCOPE)),
+    Row("MEMBAR", 0x992, {}, "", (enum("sem", 79, 2, "SC ALL _ -"), _SCOPE), until=75),
+    Row("MEMBAR", 0x992, {}, "", (_SEM, _SCOPE), since=80),
     Row("DEPBAR", 0x91A, {"sb": SB(bits(44, 3)), "count": I(bits(38, 6)),
                           "also": Mask(bits(32, 6))}, "sb, count, also?", (const("LE"),),
         fixed=((bits(47), 1),)),

@@ -69,6 +69,7 @@ def _from_int(codes: list[int], sizes: list[int]) -> Mod:
 _F16_PART = Select(
     join((60, 2), (84, 3)),
     {p | f << 2: (_HALF[p] if f in (1, 4) else "") for f in range(8) for p in (0, 1)},
+    inside=True,
 )
 _INT_PART = Select(
     join((60, 2), (84, 2)),
@@ -201,8 +202,10 @@ INTEGER_CONVERSIONS = [
          mods=(enum("type", 76, 2, "U8 S8 U16 S16"), const("S32.SAT"))),
     *alu("I2IP", 0x039, "Rd, Ra, Rb, Rc", {"Ra": Src(), "Rb": Src(), "Rc": Src()},
          forms=(1, 4, 5, 6),
-         mods=(enum("type", 76, 2, "U8 S8 U16 S16"), const("S32"),
-               Mod("sat", bits(74, 2), {0: "SAT", 1: "SAT"}))),
+         mods=(enum("type", 76, 2, "U8 S8 U16 S16"), const("S32.SAT")), until=89),
+    *alu("I2IP", 0x039, "Rd, Ra, Rb, Rc", {"Ra": Src(), "Rb": Src(), "Rc": Src()},
+         forms=(1, 4, 5, 6),
+         mods=(enum("type", 76, 2, "U8 S8 U16 S16"), const("S32"), flag("SAT", 74)), since=90),
 ]  # fmt: skip
 
 

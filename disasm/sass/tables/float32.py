@@ -48,21 +48,59 @@ COMPARISONS = [
     *alu("FSEL", 0x008, "Rd, Ra, Rb, Pp", _FF, forms=(1, 4, 5, 6), layout="ab", mods=(FTZ,),
          extra={"Pp": ps()}),
     *alu("FMNMX", 0x009, "Rd, Ra, Rb, Pp", _FF, forms=(1, 4, 5, 6), layout="ab",
-         mods=(FTZ, _NAN, _XORSIGN), extra={"Pp": ps()}),
+         mods=(FTZ,), extra={"Pp": ps()}, until=75),
+    *alu("FMNMX", 0x009, "Rd, Ra, Rb, Pp", _FF, forms=(1, 4, 5, 6), layout="ab",
+         mods=(FTZ, _NAN), extra={"Pp": ps()}, since=80, until=80),
+    *alu("FMNMX", 0x009, "Rd, Ra, Rb, Pp", _FF, forms=(1, 4, 5, 6), layout="ab",
+         mods=(FTZ, _NAN, _XORSIGN), extra={"Pp": ps()}, since=86),
     *alu("FMNMX3", 0x076, "Rd, Ra, Rb, Rc, Pp", _FFF, forms=(1, 2, 4, 6, 7),
          mods=(FTZ, _NAN), extra={"Pp": ps()}, since=100),
     *alu("FCHK", 0x102, "Pu, Ra, Rb", _FF, forms=(1, 4, 5, 6), layout="ab", dst={},
          extra={"Pu": pd(81)}),
 ]  # fmt: skip
 
-_MUFU = enum("op", 74, 4, "COS SIN EX2 LG2 RCP RSQ RCP64H RSQ64H SQRT TANH - - - - - -")
-_FB = {"Rb": Src(neg=True, abs=True, imm="f32", select={0: "", 1: "H1"})}
+_MUFU_OPS = "COS SIN EX2 LG2 RCP RSQ RCP64H RSQ64H SQRT TANH".split()
+
+
+def _mufu(types: dict[int, str], high: bool = True) -> Mod:
+    """Function and type; the functions on the high word of a double have no type."""
+    return Mod(
+        "op",
+        join((74, 4), (72, 2)),
+        {
+            op | code << 4: f"{name}.{kind}" if kind else name
+            for op, name in enumerate(_MUFU_OPS)
+            for code, kind in types.items()
+            if not ((kind or not high) and name.endswith("64H"))
+        },
+    )
+
+
+
+def _mufu_rows(types: dict[int, str], since: int, until: int) -> list[Row]:
+    """A half-precision argument may stand in the upper half of its register."""
+    halves = {p | t << 2: "H1" if p else "" for t in types for p in ((0, 1) if t else (0,))}
+    part = Select(join((60, 2), (72, 2)), halves, inside=True)
+    rows = alu(
+        "MUFU", 0x108, "Rd, Rb", {"Rb": Src(neg=True, abs=True, imm="f32")}, forms=(1, 5, 6),
+        layout="b", mods=(_mufu(types),), since=since, until=until,
+    )  # fmt: skip
+    rows += alu(
+        "MUFU", 0x108, "Rd, Rb", {"Rb": Src(imm="f32")}, forms=(4,), layout="b",
+        mods=(_mufu({0: ""}, False),), since=since, until=until,
+    )  # fmt: skip
+    return [
+        r.with_(operands={**r.operands, "Rb": replace(slot, select=part)})
+        if isinstance(slot := r.operands["Rb"], R) and slot.file == "R"
+        else r
+        for r in rows
+    ]
+
+
 SPECIAL = [
-    *alu("MUFU", 0x108, "Rd, Rb", _FB, forms=(1, 4, 5, 6), layout="b",
-         mods=(_MUFU, enum("type", 73, 1, "_ F16")), until=89),
-    *alu("MUFU", 0x108, "Rd, Rb", _FB, forms=(1, 4, 5, 6), layout="b",
-         mods=(_MUFU, enum("type", 72, 2, "_ F16 BF16 -")), since=90),
-]  # fmt: skip
+    *_mufu_rows({0: "", 2: "F16"}, 75, 89),
+    *_mufu_rows({0: "", 1: "F16", 2: "BF16"}, 90, 999),
+]
 
 # Pairs of single-precision numbers, sm_100.
 _PAIR_HALF = {0: "F32x2.HI_LO", 1: "F32x2.LO_HI", 2: "F32", 4: "F32x2.HI_LO.NP",

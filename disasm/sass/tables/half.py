@@ -1,51 +1,104 @@
-"""Half precision: packed fp16 and bf16 arithmetic, comparisons, packing conversions."""
+"""Half precision: packed fp16 and bf16 arithmetic and comparisons."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
-from ..spec import Mod, Row, bits, enum, flag, join
+from ..spec import Idiom, Mod, Row, bits, const, enum, flag, join
 from .float32 import FCMP
-from .forms import FTZ, HALF_PLACES, HALVES, HALVES_F32, SAT, Src, alu, pd, ps, rd
+from .forms import FTZ, HALF_PLACES, HALVES, HALVES_F32, SAT, Src, alu, pd, ps
 
-_H = Src(neg=True, abs=True, imm="pair", select=HALVES, bf16="type")
-_H32 = Src(neg=True, abs=True, imm="pair", select=HALVES_F32, bf16="type")
-_HH = {"Ra": _H, "Rb": _H}
-_HH32 = {"Ra": _H32, "Rb": _H32}
-_HHH = {"Ra": _H, "Rb": _H32, "Rc": _H32}
-_FLAT = Src(neg=True, abs=True, imm="pair", bf16="type")
 _BF16: Mapping[int, str] = {0: "", 1: "BF16_V2"}
+_F16_ONLY = Mod("type", bits(85), {0: ""})
 _TYPE = Mod("type", bits(85), _BF16)
 _TYPE_F32 = Mod("type", join((85, 1), (78, 1)), {0: "", 1: "BF16_V2", 2: "F32"})
+_F16_F32 = Mod("type", join((85, 1), (78, 1)), {0: "", 2: "F32"})
 _FLUSH = Mod("flush", join((76, 1), (80, 1)), {0: "", 1: "FMZ", 2: "FTZ"})
-_RELU = flag("RELU", 79)
 _ALL = (1, 2, 3, 4, 5, 6, 7)
-_CMP = Mod("compare", FCMP.field, FCMP.names)
 _BOOL = enum("bool", 69, 2, "AND OR XOR -")
-_CMP_TYPE = Mod("type", bits(64, 2), {0: "", 2: "BF16_V2"})
 _SETP = {"Pu": pd(81), "Pv": pd(84), "Pp": ps(87)}
+_FLAT = Src(neg=True, abs=True, imm="pair", bf16="type=1")
 
-ARITHMETIC = [
-    *alu("HADD2", 0x030, "Rd, Ra, Rb", _HH32, forms=(1, 2, 3, 7), layout="ab2",
-         mods=(_TYPE_F32, FTZ, SAT)),
-    *alu("HMUL2", 0x032, "Rd, Ra, Rb", _HH, forms=(1, 4, 5, 6), layout="ab",
-         mods=(_TYPE, _FLUSH, SAT)),
-    *alu("HFMA2", 0x031, "Rd, Ra, Rb, Rc", _HHH, forms=_ALL, places=HALF_PLACES,
-         mods=(_TYPE_F32, _FLUSH, _RELU, SAT), free=(bits(87, 4),)),
-    *alu("HFMA2", 0x035, "Rd, Ra, Rb, Rc", {"Ra": _FLAT, "Rb": _FLAT, "Rc": _FLAT},
-         forms=_ALL, places=HALF_PLACES,
-         mods=(Mod("mma", bits(85, 0), {0: "MMA"}), _TYPE, _FLUSH, _RELU, SAT),
-         free=(bits(87, 4),), since=80, until=90),
-    *alu("HMNMX2", 0x040, "Rd, Ra, Rb, Pp", _HH, forms=(1, 4, 5, 6), layout="ab",
-         mods=(_TYPE, FTZ, flag("NAN", 81), flag("XORSIGN", 82)), extra={"Pp": ps()}, since=80),
-]  # fmt: skip
 
-COMPARISONS = [
-    *alu("HSET2", 0x033, "Rd, Ra, Rb, Pp", _HH, forms=(1, 2, 3, 7), layout="ab2",
-         mods=(_CMP_TYPE, flag("BF", 71), _CMP, FTZ, _BOOL), extra={"Pp": ps()}),
-    *alu("HSETP2", 0x034, "Pu, Pv, Ra, Rb, Pp", _HH, forms=(1, 2, 3, 7), layout="ab2",
-         mods=(_CMP_TYPE, flag("H_AND", 71), _CMP, FTZ, _BOOL), dst={}, extra=_SETP),
-]  # fmt: skip
+def _fma(
+    base: int,
+    sources: Mapping[str, Src],
+    types: Mod,
+    lead: Sequence[Mod | Idiom],
+    since: int,
+    until: int,
+) -> list[Row]:
+    """HFMA2.  Clamping at zero (``.RELU``, from sm_80) brings a predicate."""
+    rows = alu(
+        "HFMA2", base, "Rd, Ra, Rb, Rc", sources, forms=_ALL, places=HALF_PLACES,
+        mods=(*lead, types, _FLUSH, SAT), since=since, until=until, free=(bits(87, 4),),
+        fixed=((bits(79), 0),),
+    )  # fmt: skip
+    if until >= 80:
+        rows += alu(
+            "HFMA2", base, "Rd, Ra, Rb, Rc, Pp?", sources, forms=_ALL, places=HALF_PLACES,
+            mods=(*lead, types, _FLUSH, const("RELU")), extra={"Pp": ps()}, since=since,
+            until=until, fixed=((bits(79), 1), (bits(77), 0)),
+        )  # fmt: skip
+    return rows
 
-ROWS: list[Row] = [*ARITHMETIC, *COMPARISONS]
-__all__ = ["ROWS", "rd"]
+
+def _rows(since: int, until: int) -> list[Row]:
+    """Up to sm_89 any source may be an fp32 register (``.F32``), later only HFMA2's B.
+
+    bf16 came to HFMA2 and HMNMX2 with sm_80, to the others with sm_90.
+    """
+    old = until < 90
+    source = Src(
+        neg=True, abs=True, imm="pair", select=HALVES_F32 if old else HALVES, bf16="type=1"
+    )  # fmt: skip
+    two = {"Ra": source, "Rb": source}
+    cmp = {"Ra": source, "Rb": replace(source, bf16="type=2")}
+    three = {"Ra": source, "Rb": replace(source, select=HALVES_F32), "Rc": source}
+    sums = _F16_F32 if old else _TYPE_F32
+    compared = Mod("type", bits(64, 2), {0: ""} if old else {0: "", 2: "BF16_V2"})
+    rows = [
+        *alu("HADD2", 0x030, "Rd, Ra, Rb", two, forms=(1, 3, 7), layout="ab2",
+             mods=(sums, FTZ, SAT), since=since, until=until),
+        *alu("HADD2", 0x030, "Rd, Ra, Rb", two, forms=(2,), layout="ab2",
+             mods=(_F16_ONLY if old else _TYPE, FTZ, SAT), since=since, until=until),
+        *alu("HMUL2", 0x032, "Rd, Ra, Rb", two, forms=(1, 4, 5, 6), layout="ab",
+             mods=(_F16_F32 if old else _TYPE, _FLUSH, SAT), since=since, until=until),
+        *_fma(0x031, three, _TYPE_F32 if until >= 80 else _F16_F32, (), since, until),
+        *alu("HSET2", 0x033, "Rd, Ra, Rb, Pp", cmp, forms=(1, 2, 3, 7), layout="ab2",
+             mods=(compared, flag("BF", 71), FCMP, FTZ, _BOOL), extra={"Pp": ps()}, since=since,
+             until=until),
+        *alu("HSETP2", 0x034, "Pu, Pv, Ra, Rb, Pp", cmp, forms=(1, 2, 3, 7), layout="ab2",
+             mods=(compared, FCMP, FTZ, flag("H_AND", 71), _BOOL), dst={}, extra=_SETP,
+             since=since, until=until),
+    ]  # fmt: skip
+    return rows
+
+
+def _minmax(old: bool) -> list[Row]:
+    source = Src(
+        neg=True, abs=True, imm="pair", select=HALVES_F32 if old else HALVES, bf16="type=1"
+    )  # fmt: skip
+    mods: list[Mod] = [_TYPE, FTZ, flag("NAN", 81)]
+    rows: list[Row] = []
+    for since, until, extra in (
+        ((80, 80, []), (86, 89, [flag("XORSIGN", 82)])) if old else ((90, 999, [flag("XORSIGN", 82)]),)
+    ):
+        rows += alu(
+            "HMNMX2", 0x040, "Rd, Ra, Rb, Pp", {"Ra": source, "Rb": source}, forms=(1, 4, 5, 6),
+            layout="ab", mods=(*mods, *extra), extra={"Pp": ps()}, since=since, until=until,
+        )  # fmt: skip
+    return rows
+
+
+ROWS: list[Row] = [
+    *_rows(75, 75),
+    *_rows(80, 89),
+    *_rows(90, 999),
+    *_minmax(True),
+    *_minmax(False),
+    # On the tensor pipe; no part selectors.
+    *_fma(0x035, {"Ra": _FLAT, "Rb": _FLAT, "Rc": _FLAT}, _F16_ONLY, (const("MMA"),), 80, 80),
+    *_fma(0x035, {"Ra": _FLAT, "Rb": _FLAT, "Rc": _FLAT}, _TYPE, (const("MMA"),), 90, 90),
+]

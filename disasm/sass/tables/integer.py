@@ -30,13 +30,13 @@ _WIDE_SUM = {
     "Rc": Src(2, neg=True, inv_if="X"),
 }  # fmt: skip
 
-_VADD_NAMES = ("", "16x2", "S32", "S16x2", "U8x4", "S8x4")
+_VADD_NAMES = ("32", "16x2", "S32", "S16x2", "U8x4", "S8x4")
 _VADD = Mod(
     "type",
     join((73, 3), (80, 1)),
     {
         **dict(enumerate(_VADD_NAMES)),
-        **{i + 8: f"{name or '32'}.ISAT" for i, name in enumerate(_VADD_NAMES)},
+        **{i + 8: f"{name}.ISAT" for i, name in enumerate(_VADD_NAMES)},
     },
 )
 
@@ -127,19 +127,21 @@ def _lea(name: str, base: int, forms: tuple[int, ...], uniform: bool) -> list[Ro
     carry = {"Pu": pd(81, file), "Pp": When("X", ps(87, file=file, false=True), none)}
     no_rc = _NO_URC if uniform else _NO_RC
     without = {k: v for k, v in _LEA.items() if k != "Rc"}
-    low = (bits(80), 0), (bits(73), 0)
+    rz = bits(64, 6 if uniform else 8), (63 if uniform else 255)
+    low = (bits(80), 0), (bits(73), 0), rz
     high = (bits(80), 1), (bits(73), 0)
-    sign = (bits(80), 1), (bits(73), 1)
+    sign = (bits(80), 1), (bits(73), 1), rz
     return [
         *alu(name, base, "Rd, Pu?, Ra, Rb, shift, Pp:X", without, forms=forms, mods=(X,),
-             extra={**carry, "Rc": no_rc, "shift": _SHIFT}, fixed=low, free=(bits(64, 8),),
+             extra={**carry, "Rc": no_rc, "shift": _SHIFT}, fixed=low, free=(bits(70, 2),) if uniform else (),
              uniform=uniform),
         *alu(name, base, "Rd, Pu?, Ra, Rb, Rc, shift, Pp:X", _LEA, forms=forms,
              mods=(const("HI"), X), extra={**carry, "shift": _SHIFT}, fixed=high,
              uniform=uniform),
         *alu(name, base, "Rd, Pu?, Ra, Rb, shift, Pp:X", without, forms=forms,
              mods=(const("HI"), X, const("SX32")),
-             extra={**carry, "Rc": no_rc, "shift": _SHIFT}, fixed=sign, free=(bits(64, 8),),
+             extra={**carry, "Rc": no_rc, "shift": _SHIFT}, fixed=sign,
+             free=(bits(70, 2),) if uniform else (),
              uniform=uniform),
     ]  # fmt: skip
 
@@ -159,8 +161,11 @@ _SIZE = Mod(
 _PAIR64 = {"Ra": Src("type"), "Rb": Src("type", imm="shex")}
 
 COMPARISONS = [
+    # On sm_75 the last predicate is printed where it is not PT, with or without .EX.
+    *alu("ISETP", 0x00C, "Pu, Pv, Ra, Rb, Pp, Pq?", _PAIR, forms=(1, 4, 5, 6), layout="ab",
+         mods=(COMPARE, U32, BOOL, EX), dst={}, extra={**_SETP, "Pq": ps(68)}, until=75),
     *alu("ISETP", 0x00C, _SETP_TEXT, _PAIR, forms=(1, 4, 5, 6), layout="ab",
-         mods=(COMPARE, U32, BOOL, EX), dst={}, extra=_SETP, until=100),
+         mods=(COMPARE, U32, BOOL, EX), dst={}, extra=_SETP, since=80, until=100),
     *alu("ISETP", 0x00C, _SETP_TEXT, _PAIR64, forms=(1, 4, 6), layout="ab",
          mods=(COMPARE, _SIZE, BOOL, EX), dst={}, extra=_SETP, since=120),
     *alu("UISETP", 0x08C, _SETP_TEXT, _PAIR, forms=(1, 4), layout="ab",
@@ -198,9 +203,12 @@ SELECTIONS = [
          mods=(Mod("type", bits(73, 2), {0: "U32", 1: "", 2: "U64", 3: "S64"}, {2: 2, 3: 2}),),
          dst={"Rd": rd(width="type")},
          extra={"Pu": pd(81), "Pv": pd(84), "Pp": ps(), "Pq": ps(77, false=True)}, since=120),
-    *alu("VIMNMX", 0x048, "Rd, Pu?, Pv?, Ra, Rb, Pp", _PAIR, forms=(1, 4, 5, 6), layout="ab",
-         mods=(_VMIN, RELU), extra={"Pu": pd(81), "Pv": pd(84), "Pp": ps()}, since=90,
-         until=90),
+    *alu("VIMNMX", 0x048, "Rd, Ra, Rb, Pp", _PAIR, forms=(1, 4, 5, 6), layout="ab",
+         mods=(_VMIN, RELU), extra={"Pu": PT_FIXED, "Pv": PT_FIXED, "Pp": ps()}, since=90,
+         until=90, fixed=((bits(81, 6), 63),)),
+    *alu("VIMNMX", 0x048, "Rd, Pu, Pv, Ra, Rb, Pp", _PAIR, forms=(1, 4, 5, 6), layout="ab",
+         mods=(enum("type", 72, 2, "- - U16x2 S16x2"), RELU),
+         extra={"Pu": pd(81), "Pv": pd(84), "Pp": ps()}, since=90, until=90),
     *alu("VIMNMX", 0x048, "Rd, Pu, Pv, Ra, Rb, Pp", _PAIR, forms=(1, 4, 6), layout="ab",
          mods=(_VMIN, RELU), extra={"Pu": pd(81), "Pv": pd(84), "Pp": ps()}, since=100,
          until=100),

@@ -10,6 +10,7 @@ from .forms import PT_FIXED, pd, ps, rd
 _WIDTHS = {"64": 2, "128": 4}
 SIZE = enum("size", 73, 3, "U8 S8 U16 S16 _ 64 128 -", _WIDTHS)
 E = flag("E", 72)
+E_ONLY = Mod("E", bits(72), {1: "E"})  # with a uniform register, sm_80 and later
 EVICT = enum("evict", 84, 3, "EF _ EL LU EU NA - -")
 PREFETCH = enum("prefetch", 68, 2, "_ LTC64B LTC128B LTC256B")
 
@@ -22,7 +23,8 @@ _STRONG: Mapping[int, str] = {
     10: "STRONG.SYS", 11: "CONSTANT.SM.PRIVATE", 12: "MMIO.SYS", 13: "CONSTANT.VC",
     14: "CONSTANT.VC.PRIVATE", 15: "CONSTANT.GPU",
 }  # fmt: skip
-_STRONG_ST = {**_STRONG, 4: "STRONG.SM.PRIVATE"}
+# Stores have no use for the two that later architectures renamed.
+_STRONG_ST = {k: v for k, v in _STRONG.items() if k not in (13, 14)} | {4: "STRONG.SM.PRIVATE"}
 _LDGSTS = {0: "", 4: "CONSTANT"}
 
 
@@ -80,9 +82,10 @@ def _loads() -> list[Row]:
         uop = (0x981 if mnemonic == "LDG" else 0x980) | 0x1000
         rows += [
             Row(mnemonic, op, {**extra, "mem": mem}, text, mods75, until=75, free=free),
-            Row(mnemonic, uop, {**extra, "mem": umem}, text, mods75, until=75, free=free),
+            Row(mnemonic, uop, {**extra, "mem": umem}, text, (E_ONLY, *mods75[1:]), until=75,
+                free=free),
             Row(mnemonic, op, {**extra, "mem": mem}, text, mods80, since=80, free=free),
-            *_desc(mnemonic, uop, extra, text, mods80, 32, free),
+            *_desc(mnemonic, uop, extra, text, (E_ONLY, *mods80[1:]), 32, free),
         ]
     return rows
 
@@ -135,8 +138,9 @@ def _stores() -> list[Row]:
         ]
     for mnemonic, opcode in (("STG", 0x1986), ("ST", 0x1985)):
         rows += [
-            Row(mnemonic, opcode, {"mem": umem75, **data32}, "mem, Rb", mods75, 75, 75),
-            *_desc(mnemonic, opcode, data32, "mem, Rb", mods80, 64),
+            Row(mnemonic, opcode, {"mem": umem75, **data32}, "mem, Rb", (E_ONLY, *mods75[1:]),
+                75, 75),
+            *_desc(mnemonic, opcode, data32, "mem, Rb", (E_ONLY, *mods80[1:]), 64),
         ]
     return rows
 
@@ -185,39 +189,42 @@ MATRIX = [
         "mem, Rb", (const("16"), _SHAPE, _COUNT), since=90),
 ]  # fmt: skip
 
+_BYTES = bits(38, 16)
 _CONST_MODE = enum("mode", 78, 2, "_ IL IS ISL")
 _LDC_SIZE = enum("size", 73, 3, "U8 S8 U16 S16 _ 64 - -", _WIDTHS)
 CONSTANTS = [
     Row("LDC", 0xB82,
-        {"Rd": rd(width="size"), "src": C("size", index=24, signed=True)},
+        {"Rd": rd(width="size"), "src": C("size", index=24, offset=_BYTES, scale=1)},
         "Rd, src", (_LDC_SIZE, _CONST_MODE)),
     Row("LDC", 0x1B82,
-        {"Rd": rd(width="size"), "src": C("size", index=24, signed=True, bindless=32)},
+        {"Rd": rd(width="size"), "src": C("size", index=24, offset=_BYTES, scale=1, bindless=32)},
         "Rd, src", (_LDC_SIZE, _CONST_MODE)),
     Row("ULDC", 0xAB9,
-        {"Rd": rd(width="size", file="UR"), "src": C("size", signed=True)},
+        {"Rd": rd(width="size", file="UR"), "src": C("size", offset=_BYTES, scale=1)},
         "Rd, src", (_LDC_SIZE,), guard="UP", until=90),
     Row("ULDC", 0x1AB9,
-        {"Rd": rd(width="size", file="UR"), "src": C("size", signed=True, bindless=32)},
+        {"Rd": rd(width="size", file="UR"), "src": C("size", offset=_BYTES, scale=1, bindless=32)},
         "Rd, src", (_LDC_SIZE,), guard="UP", until=90),
     Row("ULDC", 0x1ABB,
-        {"Rd": rd(width="size", file="UR"), "src": C("size", index=24, index_file="UR", signed=True)},
+        {"Rd": rd(width="size", file="UR"), "src": C("size", index=24, index_file="UR", offset=_BYTES, scale=1)},
         "Rd, src", (_LDC_SIZE,), guard="UP", until=90),
     Row("LDCU", 0x17AC,
         {"Rd": rd(width="size", file="UR"),
-         "src": C("size", offset=bits(37, 17), index=24, index_file="UR", signed=True)},
+         "src": C("size", offset=bits(37, 17), scale=1, index=24, index_file="UR")},
         "Rd, src", (SIZE,), guard="UP", since=100),
 ]  # fmt: skip
 
 # ---- atomics
 
-_AT_OP = enum("op", 87, 4, "ADD MIN MAX INC DEC AND OR XOR EXCH SAFEADD - - - - - -")
+_AT_OP = enum("op", 87, 4, "ADD MIN MAX INC DEC AND OR XOR EXCH - - - - - - -")
+_ATG_OP = enum("op", 87, 4, "ADD MIN MAX INC DEC AND OR XOR EXCH SAFEADD - - - - - -")
 _RED_OP = enum("op", 87, 3, "ADD MIN MAX INC DEC AND OR XOR")
 _AT_TYPE_W = {"64": 2, "S64": 2, "F64.RN": 2}
 _AT_TYPE_75 = enum("type", 73, 3, "_ S32 64 F32.FTZ.RN F16x2.RN S64 F64.RN -", _AT_TYPE_W)
 _AT_TYPE_90 = enum("type", 73, 3, "_ S32 64 S64 128 - - -", {"64": 2, "S64": 2, "128": 4})
-_CAS_TYPE = enum("type", 73, 2, "_ S32 64 S64", {"64": 2, "S64": 2})
-_CAS_TYPE_90 = enum("type", 73, 3, "_ S32 64 S64 128 - - -", {"64": 2, "S64": 2, "128": 4})
+_RED_TYPE_90 = enum("type", 73, 3, "_ S32 64 S64 - - - -", {"64": 2, "S64": 2})
+_CAS_TYPE = enum("type", 73, 2, "_ S32 64 -", {"64": 2})
+_CAS_TYPE_90 = enum("type", 73, 3, "_ S32 64 - 128 - - -", {"64": 2, "128": 4})
 _FLOAT_NAMES = (
     "F16x2.RN F16x4.RN F16x8.RN BF16x2.RN BF16x4.RN BF16x8.RN - - - "
     "F32.FTZ.RN F32x2.FTZ.RN F32x4.FTZ.RN F32.RN F32x2.RN F32x4.RN F64.RN"
@@ -226,9 +233,9 @@ _AT_FLOAT = enum("type", 73, 4, _FLOAT_NAMES, {
     "F16x4.RN": 2, "F16x8.RN": 4, "BF16x4.RN": 2, "BF16x8.RN": 4, "F32x2.FTZ.RN": 2,
     "F32x4.FTZ.RN": 4, "F32x2.RN": 2, "F32x4.RN": 4, "F64.RN": 2,
 })  # fmt: skip
-_FLOAT_OP = enum("op", 87, 3, "ADD MIN MAX - - - - -")
+_FLOAT_OP = enum("op", 88, 2, "ADD MIN MAX -")
 _NO_RC = (bits(64, 8),)
-_SPIN = Mod("op", bits(87, 2), {0: "CAS", 2: "CAST", 3: "CAST.SPIN"})
+_SPIN = Mod("op", bits(87, 2), {0: "CAS", 1: "CAST", 3: "CAST.SPIN"})
 
 
 def _atomics() -> list[Row]:
@@ -245,14 +252,15 @@ def _atomics() -> list[Row]:
         (80, 89, _AT_TYPE_75, ST_80, ()),
         (90, 999, _AT_TYPE_90, ST_80, ()),
     ):
-        mods = (E, EVICT, _AT_OP, types, order, *private)
-        red = (E, EVICT, _RED_OP, types, order, *private)
-        cas = (E, EVICT, _SPIN, _CAS_TYPE, order, *private)
+        mods = (E, _AT_OP, EVICT, types, order, *private)
+        red = (E, _RED_OP, EVICT, types, order, *private)
+        cas = (E, _SPIN, EVICT, _CAS_TYPE, order, *private)
         casg = (E, const("CAS"), EVICT, _CAS_TYPE_90 if since >= 90 else _CAS_TYPE, order, *private)
         rows += [
             Row("ATOM", 0x38A, {**dst, "mem": mem, **data}, text, mods, since, until,
                 free=_NO_RC),
-            Row("ATOMG", 0x3A8, {**dst, "mem": mem, **data}, text, mods, since, until,
+            Row("ATOMG", 0x3A8, {**dst, "mem": mem, **data}, text,
+                (E, _ATG_OP, *mods[2:]), since, until,
                 free=_NO_RC),
             Row("ATOM", 0x38B, {**dst, "mem": mem, **swap}, swap_text, cas, since, until),
             Row("ATOMG", 0x3A9, {**dst, "mem": mem, **swap}, swap_text, casg, since, until),
@@ -272,20 +280,20 @@ def _atomics() -> list[Row]:
             )
     # With a descriptor the 64-bit address has no bit of its own up to sm_90: 71 is the descriptor.
     for mnemonic, opcode, mods in (
-        ("ATOM", 0x198A, (E, EVICT, _AT_OP)),
-        ("ATOMG", 0x19A8, (E, EVICT, _AT_OP)),
+        ("ATOM", 0x198A, (E_ONLY, _AT_OP, EVICT)),
+        ("ATOMG", 0x19A8, (E_ONLY, _ATG_OP, EVICT)),
     ):
         rows += _atom_desc(mnemonic, opcode, {**dst, **data}, text, mods, _AT_TYPE_75, 80, 89)
         rows += _atom_desc(mnemonic, opcode, {**dst, **data}, text, mods, _AT_TYPE_90, 90, 999)
     for mnemonic, opcode in (("ATOM", 0x19A2), ("ATOMG", 0x19A3)):
-        rows += _atom_desc(mnemonic, opcode, {**dst, **data}, text, (E, EVICT, _FLOAT_OP),
+        rows += _atom_desc(mnemonic, opcode, {**dst, **data}, text, (E_ONLY, _FLOAT_OP, EVICT),
                            _AT_FLOAT, 90, 999)  # fmt: skip
     red_data: dict[str, Operand] = {"Rb": data["Rb"]}
-    rows += _atom_desc("RED", 0x198E, red_data, "mem, Rb", (E, EVICT, _RED_OP), _AT_TYPE_75,
+    rows += _atom_desc("RED", 0x198E, red_data, "mem, Rb", (E_ONLY, _RED_OP, EVICT), _AT_TYPE_75,
                        80, 89, 90)  # fmt: skip
-    rows += _atom_desc("REDG", 0x198E, red_data, "mem, Rb", (E, EVICT, _RED_OP), _AT_TYPE_90,
+    rows += _atom_desc("REDG", 0x198E, red_data, "mem, Rb", (E_ONLY, _RED_OP, EVICT), _RED_TYPE_90,
                        90, 999, 90)  # fmt: skip
-    rows += _atom_desc("REDG", 0x19A6, red_data, "mem, Rb", (E, EVICT, _FLOAT_OP), _AT_FLOAT,
+    rows += _atom_desc("REDG", 0x19A6, red_data, "mem, Rb", (E_ONLY, _FLOAT_OP, EVICT), _AT_FLOAT,
                        90, 999, 90)  # fmt: skip
     return rows
 
@@ -362,18 +370,23 @@ def _shared_atomics() -> list[Row]:
 # ---- cache control and asynchronous copies
 
 _CACHE_KIND = enum("cache", 78, 2, "_ U C I")
+_CCTL_AT_75 = enum("op", 87, 4, "PF1 PF2 WB IV - RS - - - - - - - - - -")
 _CCTL_AT = enum("op", 87, 4, "PF1 PF2 WB IV - RS - - - PML2 DML2 RML2 - - - -")
 CACHE = [
     *(Row("CCTL", 0x98F, {}, "", (_CACHE_KIND, const(name)),
-          fixed=((bits(87, 4), code),), free=(bits(24, 8), bits(32, 32)))
+          fixed=((bits(87, 4), code), (bits(24, 8), 255)), free=(bits(32, 32),))
       for code, name in ((4, "IVALL"), (6, "IVALLP"), (7, "WBALL"), (8, "WBALLP"))),
     Row("CCTL", 0x98F, {"mem": M(offset=bits(32, 32), wide=72)}, "mem",
-        (E, _CACHE_KIND, _CCTL_AT)),
+        (E, _CACHE_KIND, _CCTL_AT_75), until=75),
+    Row("CCTL", 0x98F, {"mem": M(offset=bits(32, 32), wide=72)}, "mem",
+        (E, _CACHE_KIND, _CCTL_AT), since=80),
     Row("LDGDEPBAR", 0x9AF, {}, "", since=80),
     Row("ERRBAR", 0x9AB, {}, ""),
     Row("CGAERRBAR", 0x5AB, {}, "", since=90),
     Row("QSPC", 0x3AA, {"Pu": pd(81), "Rd": rd(), "mem": M(offset=bits(40, 24), wide=72)},
-        "Pu, Rd, mem", (E, enum("space", 73, 2, "G L S D"))),
+        "Pu, Rd, mem", (E, enum("space", 73, 2, "G L S -")), until=89),
+    Row("QSPC", 0x3AA, {"Pu": pd(81), "Rd": rd(), "mem": M(offset=bits(40, 24), wide=72)},
+        "Pu, Rd, mem", (E, enum("space", 73, 2, "G L S D")), since=90),
 ]  # fmt: skip
 
 # LDGSTS copies from global (``mem``) to shared memory (``dst``); its source address is 64 bits
@@ -399,7 +412,7 @@ def _ldgsts() -> list[Row]:
         ltc = enum("prefetch", 72 if later else 71, 2, "_ LTC64B LTC128B LTC256B")
         rows.append(
             Row("LDGSTS", 0x1FAE, {"dst": to, "mem": mem, "Pp": P(87, 90)}, "dst, mem, Pp?",
-                (const("E"), bypass, EVICT, ltc, size, order, zfill), since, until)
+                (const("E"), bypass, EVICT, ltc, size, zfill, order), since, until)
         )  # fmt: skip
     return rows
 

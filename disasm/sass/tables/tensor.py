@@ -81,7 +81,8 @@ _IMMA_75 = (("8816", 0, 8, 1, 1, 2), ("8832", 1, 4, 1, 1, 2))
 
 def _imma() -> list[Row]:
     rows: list[Row] = []
-    for since, until, shapes in ((75, 75, _IMMA_75), (80, 89, _IMMA), (90, 999, _IMMA)):
+    for since, until, shapes in ((75, 75, _IMMA_75), (80, 89, _IMMA), (90, 90, _IMMA),
+                                 (100, 999, _IMMA[1:3])):  # fmt: skip
         for shape, code, width, a, b, c in shapes:
             if width == 4 and since >= 90:
                 continue
@@ -103,8 +104,8 @@ def _imma() -> list[Row]:
 
 def _bmma() -> list[Row]:
     rows: list[Row] = []
-    op = Mod("op", join((78, 1),), {0: "XOR", 1: "AND"})
-    for since, until in ((80, 89), (90, 90)):
+    for since, until, op in ((80, 89, enum("op", 78, 1, "XOR AND")),
+                             (90, 90, enum("op", 78, 1, "- AND"))):  # fmt: skip
         for shape, code, a, b, c in (("88128", 0, 1, 1, 2), ("168256", 2, 4, 2, 4),
                                      ("168128", 1, 2, 1, 4)):  # fmt: skip
             operands: dict[str, Operand] = {
@@ -129,8 +130,8 @@ def _dmma() -> list[Row]:
     rows: list[Row] = []
     for since, until, shape, code, a, b, c in (
         (80, 89, "884", 0, 2, 2, 4),
-        (90, 999, "8x8x4", 0, 2, 2, 4), (90, 100, "16x8x4", 1, 4, 2, 8),
-        (90, 100, "16x8x8", 2, 8, 4, 8), (90, 100, "16x8x16", 3, 16, 8, 8),
+        (90, 999, "8x8x4", 0, 2, 2, 4), (90, 90, "16x8x4", 1, 4, 2, 8),
+        (90, 90, "16x8x8", 2, 8, 4, 8), (90, 90, "16x8x16", 3, 16, 8, 8),
     ):  # fmt: skip
         operands: dict[str, Operand] = {
             "Rd": rd(width=c), "Ra": R(24, a, neg=72, abs=73, reuse=122),
@@ -182,6 +183,7 @@ _H1_C = Select(bits(72), {0: "", 1: "H1"})
 _H1_B = Select(bits(88), {0: "", 1: "H1"})
 _OLD = Mod("types", bits(76), {0: "", 1: "BF16"})
 _DST = {0: "F16", 1: "BF16", 3: "TF32", 4: "E5M2", 5: "E4M3"}
+_WORD, _FP8 = (0, 1), (4, 5)  # what sm_100 and later still pack alone, and merge
 
 
 def _f2fp() -> list[Row]:
@@ -189,40 +191,41 @@ def _f2fp() -> list[Row]:
     sat, relu = flag("SATFINITE", 77), flag("RELU", 75)
     ra, rb = R(24, reuse=122, neg=None), R(32, reuse=123)
     rc = R(64, reuse=124, select=_H1_C)
-    for since, until, where in ((80, 86, _OLD.field), (89, 999, join((76, 1), (86, 2)))):
+    for since, until in ((80, 86), (89, 90), (100, 999)):
         old = since == 80
 
-        def types(src: str, old: bool = old, where: object = where) -> Mod:
-            if old:
+        def types(src: str, late: tuple[int, ...], since: int = since) -> Mod:
+            if since == 80:
                 return _OLD
-            return Mod("types", join((76, 1), (86, 2)), {k: f"{v}.{src}" for k, v in _DST.items()})
+            return Mod("types", join((76, 1), (86, 2)),
+                       {k: f"{v}.{src}" for k, v in _DST.items() if since < 100 or k in late})
 
         none = (bits(73, 2), 0), (bits(89, 2), 0)
         rows += alu("F2FP", 0x03E, "Rd, Ra, Rb",
                     {"Ra": Src(), "Rb": Src(imm="f32")}, forms=(1, 4, 5, 6), layout="ab",
-                    mods=(sat, relu, types("F32"), const("PACK_AB"), _ROUND),
+                    mods=(sat, relu, types("F32", _WORD), const("PACK_AB"), _ROUND),
                     extra={"Rc": Fixed("R", 255)}, since=since, until=until,
                     fixed=(*none, (bits(78), 0)), free=(bits(64, 8),))  # fmt: skip
         rows += [
             Row("F2FP", 0x23E, {"Rd": rd(), "Rb": rb, "Rc": rc}, "Rd, Rb, Rc",
-                (sat, relu, types("F32"), const("MERGE_C"), _ROUND), since, until,
+                (sat, relu, types("F32", _WORD), const("MERGE_C"), _ROUND), since, until,
                 fixed=(*none, (bits(78), 1)), free=(bits(24, 8),)),
         ]  # fmt: skip
         if old:
             continue
         rows += [
             Row("F2FP", 0x23E, {"Rd": rd(), "Rb": R(32, reuse=123, select=_H1_B)}, "Rd, Rb",
-                (sat, relu,
+                (relu,
                  Mod("types", join((76, 1), (86, 2), (73, 1)),
                      {d | s << 3: f"{_DST[d]}.{('E5M2', 'E4M3')[s]}" for d in (0, 1)
                       for s in (0, 1)}), const("UNPACK_B")),
                 since, until, fixed=((bits(74), 1), (bits(78), 0), (bits(89, 2), 1)),
                 free=(bits(24, 8), bits(64, 8))),
             Row("F2FP", 0x23E, {"Rd": rd(), "Rb": rb, "Rc": rc}, "Rd, Rb, Rc",
-                (sat, relu, types("F16"), const("UNPACK_B_MERGE_C")), since, until,
+                (sat, relu, types("F16", _FP8), const("UNPACK_B_MERGE_C")), since, until,
                 fixed=((bits(73, 2), 1), (bits(78), 0), (bits(89, 2), 2)), free=(bits(24, 8),)),
             Row("F2FP", 0x23E, {"Rd": rd(), "Ra": ra, "Rb": rb, "Rc": rc}, "Rd, Ra, Rb, Rc",
-                (sat, relu, types("F32"), const("PACK_AB_MERGE_C"), _ROUND), since, until,
+                (sat, relu, types("F32", _FP8), const("PACK_AB_MERGE_C"), _ROUND), since, until,
                 fixed=((bits(73, 2), 0), (bits(78), 1), (bits(89, 2), 2))),
         ]  # fmt: skip
     return rows
