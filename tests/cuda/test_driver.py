@@ -74,7 +74,9 @@ def test_every_entry_point_is_exported(libraries: Path) -> None:
     """All names of the table, nothing else."""
     import lief
 
-    library = lief.ELF.parse(str(libraries / "libcuda.so.1"))
+    library = lief.ELF.parse(  # pyright: ignore[reportUnknownMemberType]
+        str(libraries / "libcuda.so.1")
+    )
     assert library is not None
     exported = {str(s.name) for s in library.exported_symbols}
     expected = set(
