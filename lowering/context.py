@@ -89,19 +89,22 @@ class Ctx:
         if reason is None:
             return inst
         vector = inst.op.startswith("v_")
-        args = list(inst.args)
-        # From the last source to the first: the last ones are the least often forced to be scalar.
-        for i in range(len(args) - 1, 0, -1):
-            arg = args[i]
+        # The last operand of these is a lane mask, which only a scalar register can hold.
+        masked = inst.op.startswith(("v_cndmask", "v_add_co_ci", "v_sub_co_ci", "v_subrev_co_ci"))
+        last = len(inst.args) - (2 if masked else 1)
+        moved = list(inst.args)
+        for i in range(last, 0, -1):
+            arg = inst.args[i]
             if isinstance(arg, V | Lbl) or (isinstance(arg, Sp) and arg.name in ("off", "null")):
                 continue
             if isinstance(arg, Sp) and arg.name in ("exec_lo", "vcc_lo") and not vector:
                 continue
             n = arg.n if isinstance(arg, S | Sp) else 1
-            args[i] = self._to_vgpr(arg, n) if vector else self._to_sgpr(arg)
-            candidate = replace(inst, args=tuple(args))
-            if can_encode(candidate) is None:
-                return candidate
+            args = list(inst.args)
+            moved[i] = args[i] = self._to_vgpr(arg, n) if vector else self._to_sgpr(arg)
+            for candidate in (replace(inst, args=tuple(args)), replace(inst, args=tuple(moved))):
+                if can_encode(candidate) is None:
+                    return candidate
         raise LoweringError(
             "SX0411", f"no legal encoding for {inst.op}: {reason}", self.refuse("").where
         )

@@ -13,6 +13,7 @@ from .convergence import Plan, Point, branch_target, is_state_test, warpsync_mas
 
 END, SCAN, STUCK = "Lend", "Lscan", "Lstuck"
 TRAP_STUCK = 0x51  # trap id: no lane can go on (divergent barriers that never meet)
+TRAP_COLLECTIVE = 0x53  # trap id: WARPSYNC.COLLECTIVE, not translated, was reached
 TRAP_TOKEN = 0x52  # trap id: a return or indirect branch to an address the cubin does not list
 
 
@@ -242,7 +243,9 @@ class Control:
         ins = block.last
         point = self.plan.syncs.get(block.index)
         if ins.has("COLLECTIVE"):
-            raise c.refuse("collective warp synchronisation is not translated yet", "SX0426")
+            # The slow path of a shuffle whose warp came apart.  Stopping there is loud; going on would
+            # need the collective section's own rules.
+            c.raw(Inst("s_trap", (), imm=TRAP_COLLECTIVE))
         if ins.mnemonic == "BAR" and not ins.has("SYNC"):
             raise c.refuse("barrier reductions are not translated yet", "SX0422")
         if ins.mnemonic == "BAR":

@@ -23,7 +23,8 @@ CONTROL = frozenset(
     {"BRA", "JMP", "EXIT", "KILL", "BSYNC", "WARPSYNC", "BAR", "CALL", "RET", "BRX", "JMX", "BRXU"}
 )
 # Scheduling only: they order nothing that in-order execution does not order already.
-NOTHING = frozenset({"NOP", "DEPBAR", "YIELD", "LDGDEPBAR"})
+# ENDCOLLECTIVE only follows WARPSYNC.COLLECTIVE, which traps.
+NOTHING = frozenset({"NOP", "DEPBAR", "YIELD", "LDGDEPBAR", "ENDCOLLECTIVE"})
 STACK = 1024  # bytes of stack a lane where the cubin asks for less; CUDA's default limit
 
 

@@ -214,6 +214,8 @@ def operand(
     """(field, direction, class, registers, type) of one operand of the source."""
     kind, bits, where = info[0].name, info[1], info[2].name
     typ = operand_type(kind, bits)
+    if fmt.startswith("SOP") and bits < 32:
+        typ, bits = "b32", 32  # the scalar unit takes a whole register and picks its half
     regs = 1 if typ == "mask" else max(1, bits // 32)
     name_of = {"vsrc0": "src0", "vsrc1": "src1", "srcy0": "src0", "vsrcy1": "src1", "vdsty": "vdst"}
     ours = name_of.get(field, field)

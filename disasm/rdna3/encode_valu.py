@@ -40,10 +40,8 @@ def scalar_reads(row: OpInfo, codes: list[int]) -> set[int]:
         constant = 128 <= code < 235 or 240 <= code < 251
         if code < 256 and operand.role != "w" and code != NULL and not constant:
             scalars.add(code)
-    if row.is_vopd and "vcc" in row.reads:
-        scalars.add(VCC_LO)
-    elif "vcc" in row.reads:
-        scalars.add(-1)  # LLVM counts the implicit VCC of v_div_fmas beside an explicit one
+    if "vcc" in row.reads:
+        scalars.add(-1)  # LLVM counts the implicit VCC beside an explicit one
     return scalars
 
 

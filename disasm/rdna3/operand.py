@@ -183,9 +183,6 @@ def source_table(kind: str, n: int, typ: str) -> tuple[Arg | None, ...]:
     table: list[Arg | None] = [scalar(c, n) if _aligned(c, min(n, 4)) else None for c in range(256)]
     for value, code in inline_values(typ).items():
         table[code] = I(value)
-    if typ in _INT16:
-        for i, value in enumerate(_F32):
-            table[240 + i] = I(value)
     table[LITERAL] = LITERAL_MARK
     if kind == "src":
         table += source_table("v", n, typ)

@@ -166,16 +166,17 @@ def locate(m: Module, space: str, bytes_: int, align: int, access: Access) -> st
     return f"@{name}"
 
 
-def lane_loop(m: Module, name: str, args: str, body: str) -> str:
-    """A helper that visits the active lanes: `body` has %a, %lane, %lane64, %p and %stride."""
+def lane_loop(m: Module, name: str, args: str, body: str, prologue: str = "") -> str:
+    """A helper that visits the active lanes: `body` has %a, %lane, %lane64, %p and %stride.
+    `prologue` may do all at once and go to %done; it goes on to %lanes."""
     m.declare("i32 @llvm.cttz.i32(i32, i1)")
     m.functions[name] = (
         f"define internal void @{name}(ptr %w, ptr %addr, {args}i32 %exec, i32 %pc) "
         f"noinline {ATTRIBUTES} {{\nentry:\n"
         "  %none = icmp eq i32 %exec, 0\n"
-        "  br i1 %none, label %done, label %loop\n"
-        "loop:\n"
-        "  %m = phi i32 [ %exec, %entry ], [ %m2, %next ]\n"
+        f"  br i1 %none, label %done, label %{'all' if prologue else 'lanes'}\n{prologue}"
+        "lanes:\n  br label %loop\nloop:\n"
+        "  %m = phi i32 [ %exec, %lanes ], [ %m2, %next ]\n"
         "  %lane = call i32 @llvm.cttz.i32(i32 %m, i1 true)\n"
         "  %m1 = sub i32 %m, 1\n  %m2 = and i32 %m, %m1\n"
         "  %lane64 = zext i32 %lane to i64\n"
@@ -214,7 +215,109 @@ def _piece(i: int, kind: str) -> str:
     )
 
 
-def load(m: Module, space: str, bytes_: int, align: int, signed: bool) -> str:
+def _all_at_once(space: str, bytes_: int, align: int) -> str:
+    """From block `all`: where every active lane is inside, to `at.once` with %ptrs (the lanes'
+    pointers, of whole dwords), %wide (their addresses) and %lanes.m; else to `lanes`."""
+    v64 = "<32 x i64>"
+    if space == "l":
+        base = _member("vbase", "i64", Wave.LDS) + (
+            _member("vsize32", "i32", Wave.LDS_SIZE) + "  %vsize = zext i32 %vsize32 to i64\n"
+        )
+        off = f"  %voff = add {v64} %wide, zeroinitializer\n"
+    elif space == "s":
+        base = _member("vbase", "i64", Wave.SCRATCH) + _member("vsize", "i64", Wave.SCRATCH_SIZE)
+        off = f"  %voff = and {v64} %wide, splat (i64 4294967295)\n"
+    else:
+        base = _member("vbase", "i64", Wave.ARENA_BASE) + _member("vsize", "i64", Wave.ARENA_SIZE)
+        off = f"  %voff = sub {v64} %wide, %vb\n"
+    at = "%voff"
+    place = ""
+    if space == "s":
+        lanes = ", ".join(f"i64 {4 * i}" for i in range(32))
+        place = (
+            f"  %vdw = lshr {v64} %voff, splat (i64 2)\n"
+            f"  %vrow = shl {v64} %vdw, splat (i64 7)\n  %vin = add {v64} %vrow, <{lanes}>\n"
+        )
+        at = "%vin"
+    elif bytes_ < 4:
+        place = f"  %vin = and {v64} %voff, splat (i64 -4)\n"
+        at = "%vin"
+    return (
+        f"all:\n  %wide = load {v64}, ptr %addr, align 64\n" + base
+        + f"  %vb.1 = insertelement {v64} poison, i64 %vbase, i64 0\n"
+        f"  %vb = shufflevector {v64} %vb.1, {v64} poison, <32 x i32> zeroinitializer\n"
+        + off
+        + f"  %vlim.s = call i64 @llvm.usub.sat.i64(i64 %vsize, i64 {max(bytes_, 4) - 1})\n"
+        f"  %vlim.1 = insertelement {v64} poison, i64 %vlim.s, i64 0\n"
+        f"  %vlim = shufflevector {v64} %vlim.1, {v64} poison, <32 x i32> zeroinitializer\n"
+        f"  %vc1 = icmp ult {v64} %voff, %vlim\n"
+        f"  %vlow = and {v64} %wide, splat (i64 {align - 1})\n"
+        f"  %vc2 = icmp eq {v64} %vlow, zeroinitializer\n"
+        "  %vc = and <32 x i1> %vc1, %vc2\n  %vm = bitcast <32 x i1> %vc to i32\n"
+        "  %inactive = xor i32 %exec, -1\n  %vm1 = or i32 %vm, %inactive\n"
+        "  %vall = icmp eq i32 %vm1, -1\n"
+        "  br i1 %vall, label %at.once, label %lanes\n"
+        "at.once:\n" + place
+        + f"  %vaddr = add {v64} %vb, {at}\n"
+        f"  %ptrs = inttoptr {v64} %vaddr to <32 x ptr>\n"
+        "  %lanes.m = bitcast i32 %exec to <32 x i1>\n"
+    )
+
+
+def _dword_pointers(space: str, i: int) -> str:
+    """%ptrs.i, of the i-th dwords."""
+    step = 4 * i if space != "s" else 128 * i
+    return f"  %ptrs.{i} = getelementptr i8, <32 x ptr> %ptrs, i64 {step}\n"
+
+
+def _gather_all(m: Module, space: str, bytes_: int, align: int, signed: bool) -> str:
+    m.declare("i64 @llvm.usub.sat.i64(i64, i64)")
+    m.declare("<32 x i32> @llvm.masked.gather.v32i32.v32p0(<32 x ptr>, <32 x i1>, <32 x i32>)")
+    out = _all_at_once(space, bytes_, align)
+    for i in range(_pieces(bytes_)):
+        out += (
+            _dword_pointers(space, i)
+            + f"  %g.{i} = call <32 x i32> @llvm.masked.gather.v32i32.v32p0(<32 x ptr> align 4 "
+            f"%ptrs.{i}, <32 x i1> %lanes.m, <32 x i32> zeroinitializer)\n"
+        )
+        value = f"%g.{i}"
+        if bytes_ < 4:
+            up, shift = 32 - 8 * bytes_, "ashr" if signed else "lshr"
+            out += (
+                "  %byte64 = and <32 x i64> %wide, splat (i64 3)\n"
+                "  %byte = trunc <32 x i64> %byte64 to <32 x i32>\n"
+                "  %bit = shl <32 x i32> %byte, splat (i32 3)\n"
+                f"  %low.v = lshr <32 x i32> {value}, %bit\n"
+                f"  %top.v = shl <32 x i32> %low.v, splat (i32 {up})\n"
+                f"  %cut.v = {shift} <32 x i32> %top.v, splat (i32 {up})\n"
+            )
+            value = "%cut.v"
+        out += (
+            f"  %out.{i} = getelementptr i8, ptr %out, i64 {128 * i}\n"
+            f"  store <32 x i32> {value}, ptr %out.{i}, align 64\n"
+        )
+    return out + "  br label %done\n"
+
+
+def _scatter_all(m: Module, space: str, bytes_: int, align: int) -> str:
+    """Lanes are written from the lowest up, as the hardware's scatter does."""
+    m.declare("i64 @llvm.usub.sat.i64(i64, i64)")
+    m.declare("void @llvm.masked.scatter.v32i32.v32p0(<32 x i32>, <32 x ptr>, <32 x i1>)")
+    out = _all_at_once(space, bytes_, align)
+    for i in range(_pieces(bytes_)):
+        out += (
+            _dword_pointers(space, i)
+            + f"  %in.{i} = getelementptr i8, ptr %data, i64 {128 * i}\n"
+            f"  %s.{i} = load <32 x i32>, ptr %in.{i}, align 64\n"
+            f"  call void @llvm.masked.scatter.v32i32.v32p0(<32 x i32> %s.{i}, <32 x ptr> align 4 "
+            f"%ptrs.{i}, <32 x i1> %lanes.m)\n"
+        )
+    return out + "  br label %done\n"
+
+
+def load(
+    m: Module, space: str, bytes_: int, align: int, signed: bool, *, avx512: bool = False
+) -> str:
     """@load.*(w, addr, out, exec, pc)"""
     name = f"load.{space}.{bytes_}.{align}{'s' if signed else ''}"
     if name in m.functions:
@@ -231,10 +334,14 @@ def load(m: Module, space: str, bytes_: int, align: int, signed: bool) -> str:
         else:
             body += f"  %v{i} = load volatile i32, ptr %q{i}, align 4\n"
         body += f"  store i32 %v{i}, ptr %b{i}\n"
-    return lane_loop(m, name, "ptr %out, ", body)
+    # A lone dword around bytes at scratch's end is not looked for: those go lane by lane.
+    first = _gather_all(m, space, bytes_, align, signed) if avx512 and (
+        bytes_ >= 4 or space != "s"
+    ) else ""
+    return lane_loop(m, name, "ptr %out, ", body, first)
 
 
-def store(m: Module, space: str, bytes_: int, align: int) -> str:
+def store(m: Module, space: str, bytes_: int, align: int, *, avx512: bool = False) -> str:
     """@store.*(w, addr, data, exec, pc)"""
     name = f"store.{space}.{bytes_}.{align}"
     if name in m.functions:
@@ -249,7 +356,8 @@ def store(m: Module, space: str, bytes_: int, align: int) -> str:
             )
         else:
             body += f"  store volatile i32 %v{i}, ptr %q{i}, align 4\n"
-    return lane_loop(m, name, "ptr %data, ", body)
+    first = _scatter_all(m, space, bytes_, align) if avx512 and bytes_ >= 4 else ""
+    return lane_loop(m, name, "ptr %data, ", body, first)
 
 
 # Operations of atomicrmw; the others are compare-and-swap loops.

@@ -42,6 +42,10 @@ def const(n: int, width: int) -> Val:
     return Val(literal(n, width), width, False, n)
 
 
+# !0: loads of what never changes; !1: the first target of a branch is the likely one.
+_METADATA = '\n!0 = !{}\n!1 = !{!"branch_weights", i32 2000, i32 1}\n'
+
+
 class Module:
     """The functions of one image: the wave's, and the helpers that it asked for."""
 
@@ -54,7 +58,7 @@ class Module:
 
     def text(self) -> str:
         head = "".join(f"declare {d}\n" for d in self.declarations)
-        return head + "\n".join(self.functions.values())
+        return head + "\n".join(self.functions.values()) + _METADATA
 
 
 class Function:

@@ -3,25 +3,16 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 from sassxlate.disasm.rdna3.ir import Arg, I, Inst
 
-from . import helpers
+from . import access, helpers
 from .abi import Access
+from .access import Address, Shape
 from .context import Context, is_off
-from .irtext import Val, const, vec_type
+from .irtext import Val, const
 
 _SPACE = {"global": "g", "flat": "f", "scratch": "s", "ds": "l"}
-
-
-@dataclass(frozen=True, slots=True)
-class Shape:
-    """What moves: `bytes` in memory, and for d16 the half of the register that it is."""
-
-    bytes: int
-    signed: bool = False
-    half: int | None = None
 
 
 _PLAIN = {
@@ -50,77 +41,42 @@ def alignment(c: Context, bytes_: int) -> int:
 # --- addresses -----------------------------------------------------------------------------
 
 
-def vector_address(c: Context, inst: Inst, addr: Arg, saddr: Arg | None) -> Val:
-    """The lanes' 64-bit addresses of a global or flat access."""
-    d = c.d
+def vector_address(c: Context, inst: Inst, addr: Arg, saddr: Arg | None, space: str) -> Address:
+    """The lanes' addresses of a global or flat access."""
     offset = const(inst.imm, 64)
     if saddr is not None and not is_off(saddr):
-        base = d.add(c.read64(inst, saddr), offset)
-        return d.splat(d.add(d.zext(c.read32(inst, addr), 64), base))
-    return d.splat(d.add(c.read64(inst, addr), offset))
+        base = c.d.add(c.read64(inst, saddr), offset)
+        return Address(space, c.read32(inst, addr), None, base)
+    return Address(space, c.read32(inst, addr, 0), c.read32(inst, addr, 1), offset)
 
 
-def scratch_address(c: Context, inst: Inst, addr: Arg, saddr: Arg | None) -> Val:
-    d = c.d
+def scratch_address(c: Context, inst: Inst, addr: Arg, saddr: Arg | None) -> Address:
+    """Offsets are added in 32 bits."""
     total = const(inst.imm, 32)
     for part in (saddr, addr):
         if part is not None and not is_off(part):
-            total = d.add(c.read32(inst, part), total)
-    return d.splat(d.zext(total, 64))
+            total = c.d.add(c.read32(inst, part), total)
+    return Address("s", total, None, const(0, 64))
 
 
-def lds_address(c: Context, inst: Inst, addr: Arg, offset: int) -> Val:
+def lds_address(c: Context, inst: Inst, addr: Arg, offset: int) -> Address:
     """Address and offset are added in more than 32 bits: past the end is past the end."""
-    return c.d.splat(c.d.add(c.d.zext(c.read32(inst, addr), 64), const(offset, 64)))
-
-
-# --- buffers ---------------------------------------------------------------------------------
-
-
-def _put(c: Context, buffer: str, value: Val, at: int) -> None:
-    v = c.d.splat(value)
-    c.fn.do(f"%{buffer[1:]}.{c.fn.fresh('p')} = getelementptr i8, ptr {buffer}, i64 {at}")
-    ref = c.fn.lines[-1].split(" = ", 1)[0].strip()
-    c.fn.do(f"store {v.type} {v.ref}, ptr {ref}, align 64")
-
-
-def _get(c: Context, buffer: str, at: int) -> Val:
-    p = c.fn.emit_new(f"getelementptr i8, ptr {buffer}, i64 {at}")
-    return Val(c.fn.emit_new(f"load {vec_type(32)}, ptr {p}, align 64"), 32, True)
-
-
-def _call(c: Context, helper: str, address: Val, data: str) -> None:
-    buf = c.fn.buffer("addr", 256)
-    c.fn.do(f"store {vec_type(64)} {address.ref}, ptr {buf}, align 64")
-    mask = c.state.exec_mask()
-    c.fn.do(
-        f"call void {helper}(ptr %w, ptr {buf}, ptr {data}, i32 {mask.ref}, i32 {c.pc})"
-    )
-
-
-def _data_buffer(c: Context) -> str:
-    return c.fn.buffer("data", 128 * 4)
+    return Address("l", c.read32(inst, addr), None, const(offset, 64))
 
 
 # --- accesses --------------------------------------------------------------------------------
 
 
-def load(c: Context, space: str, shape: Shape, address: Val) -> list[Val]:
-    """The dwords that the active lanes read."""
-    helper = helpers.load(
-        c.module, space, shape.bytes, alignment(c, shape.bytes), shape.signed
-    )
-    buf = _data_buffer(c)
-    _call(c, helper, address, buf)
-    return [_get(c, buf, 128 * i) for i in range(max(1, shape.bytes // 4))]
+def load(c: Context, inst: Inst, shape: Shape, address: Address) -> list[Val]:
+    """The dwords that the active lanes read; what glc loads see is never an older load's."""
+    words = access.load(c, address, shape, alignment(c, shape.bytes), inst.glc)
+    if inst.glc:
+        c.fn.do('fence syncscope("singlethread") seq_cst')
+    return words
 
 
-def store(c: Context, space: str, shape: Shape, address: Val, data: list[Val]) -> None:
-    helper = helpers.store(c.module, space, shape.bytes, alignment(c, shape.bytes))
-    buf = _data_buffer(c)
-    for i, value in enumerate(data):
-        _put(c, buf, value, 128 * i)
-    _call(c, helper, address, buf)
+def store(c: Context, shape: Shape, address: Address, data: list[Val]) -> None:
+    access.store(c, address, shape, alignment(c, shape.bytes), data)
 
 
 def _write_loaded(c: Context, inst: Inst, dst: Arg, shape: Shape, words: list[Val]) -> None:
@@ -160,7 +116,7 @@ def emit_vmem(c: Context, inst: Inst) -> None:
     if space == "s":
         where = scratch_address(c, inst, addr, saddr)
     else:
-        where = vector_address(c, inst, addr, saddr)
+        where = vector_address(c, inst, addr, saddr, space)
     if kind == "atomic":
         assert data is not None
         _atomic(c, inst, space, what, where, [data], dst)
@@ -169,10 +125,10 @@ def emit_vmem(c: Context, inst: Inst) -> None:
     if shape is None:
         raise c.error(inst, "this memory instruction is not supported")
     if data is not None:
-        store(c, space, shape, where, _stored(c, inst, data, shape))
+        store(c, shape, where, _stored(c, inst, data, shape))
     else:
         assert dst is not None
-        _write_loaded(c, inst, dst, shape, load(c, space, shape, where))
+        _write_loaded(c, inst, dst, shape, load(c, inst, shape, where))
 
 
 # --- LDS -------------------------------------------------------------------------------------
@@ -190,9 +146,9 @@ def _ds(c: Context, inst: Inst, rest: str) -> None:
         addr = inst.args[1] if kind == "load" else inst.args[0]
         where = lds_address(c, inst, addr, inst.imm)
         if kind == "load":
-            _write_loaded(c, inst, data, shape, load(c, "l", shape, where))
+            _write_loaded(c, inst, data, shape, load(c, inst, shape, where))
         else:
-            store(c, "l", shape, where, _stored(c, inst, data, shape))
+            store(c, shape, where, _stored(c, inst, data, shape))
         return
     _ds_atomic(c, inst, rest)
 
@@ -200,19 +156,18 @@ def _ds(c: Context, inst: Inst, rest: str) -> None:
 def _ds_two(c: Context, inst: Inst, kind: str, rest: str) -> None:
     bytes_ = 8 if rest.endswith("b64") else 4
     unit = bytes_ * (64 if "stride64" in rest else 1)
-    shape, n = Shape(bytes_), bytes_ // 4
+    shape = Shape(bytes_)
     if kind == "load":
         words: list[Val] = []
         for offset in (inst.imm, inst.imm2):
             where = lds_address(c, inst, inst.args[1], offset * unit)
-            words += load(c, "l", shape, where)
+            words += load(c, inst, shape, where)
         for i, word in enumerate(words):
             c.write32(inst, inst.args[0], word, i)
         return
-    del n
     for arg, offset in ((inst.args[1], inst.imm), (inst.args[2], inst.imm2)):
         where = lds_address(c, inst, inst.args[0], offset * unit)
-        store(c, "l", shape, where, _stored(c, inst, arg, shape))
+        store(c, shape, where, _stored(c, inst, arg, shape))
 
 
 def _ds_exchange_two(c: Context, inst: Inst, rest: str, dst: Arg, args: list[Arg]) -> None:
@@ -254,7 +209,7 @@ _ATOMIC = {
 
 
 def _atomic(
-    c: Context, inst: Inst, space: str, what: str, where: Val, data: list[Arg], dst: Arg | None
+    c: Context, inst: Inst, space: str, what: str, where: Address, data: list[Arg], dst: Arg | None
 ) -> None:
     match = re.fullmatch(r"([a-z]+_[a-z])(32|64)", what)
     op = _ATOMIC.get(match[1]) if match else None
@@ -269,15 +224,15 @@ def _atomic(
 
 
 def _exchange(
-    c: Context, space: str, op: str, width: int, where: Val, words: list[Val]
+    c: Context, space: str, op: str, width: int, where: Address, words: list[Val]
 ) -> list[Val]:
     """An atomic's old values."""
     helper = helpers.atomic(c.module, space, op, width)
-    buf = _data_buffer(c)
+    buf = access.data_buffer(c)
     for i, word in enumerate(words):
-        _put(c, buf, word, 128 * i)
-    _call(c, helper, where, buf)
-    return [_get(c, buf, 128 * i) for i in range(width // 32)]
+        access.put(c, buf, word, 128 * i)
+    access.call(c, helper, where.full(c), buf, c.state.exec_mask())
+    return [access.get(c, buf, 128 * i) for i in range(width // 32)]
 
 
 def _operands(c: Context, inst: Inst, op: str, n: int, data: list[Arg]) -> list[Val]:

@@ -402,6 +402,15 @@ def select_minmax(c: Ctx, dst: V, a: Arg, b: Arg, which: Operand, sort: str) -> 
     c.emit("v_cndmask_b32", dst, high, low, mask)
 
 
+def minmax16(c: Ctx) -> None:
+    """VIMNMX on two 16-bit halves."""
+    which = c.operand("Pp")
+    if not (isinstance(which, Pred) and which.index == 7) or c.ins.has("RELU"):
+        raise c.refuse("this form of VIMNMX")
+    sort = "u16" if c.ins.has("U16x2") else "i16"
+    c.emit(f"v_pk_{'max' if which.inv else 'min'}_{sort}", c.dst_last(), c.vsrc("Ra"), c.vsrc("Rb"))
+
+
 def viadd(c: Ctx) -> None:
     if c.negated("Rb"):
         c.emit("v_sub_nc_u32", c.dst_last(), signed(c, "Ra"), c.isrc("Rb"))
@@ -522,6 +531,7 @@ RULES: tuple[Rule, ...] = (
     Rule("iabs", "IABS", iabs),
     Rule("imnmx", "IMNMX", minmax, _no_simd),
     Rule("vimnmx", "VIMNMX", minmax, _no_simd),
+    Rule("vimnmx16", "VIMNMX", minmax16, lambda i: i.has("S16x2") or i.has("U16x2")),
     Rule("uvimnmx", "UVIMNMX", minmax, _no_simd),
     Rule("viadd", "VIADD", viadd, _no_simd),
     Rule("uviadd", "UVIADD", viadd, _no_simd),

@@ -58,7 +58,7 @@ struct SxWave {
   int64_t fuel;            // 0x2b8 loop back edges left before yield
   void *host;              // 0x2c0 the library's own
   uint64_t strict_seed;    // 0x2c8 seeds the perturbation of approximate functions; 0: none
-  uint64_t code_base;      // 0x2d0 address that byte 0 of the kernel's code has for s_getpc (0 will do)
+  uint64_t code_base;      // 0x2d0 address that byte 0 of the code object's .text has for s_getpc (0 will do)
   uint64_t reserved[5];    // 0x2d8
 };                         // 0x300
 

@@ -26,6 +26,8 @@ def ambiguous(inst: Inst) -> bool:
     """
     if inst.op == "v_cndmask_b16":
         return True
+    if inst.op.startswith("v_wmma") and I(0x3E22F983) in inst.args:
+        return True  # printed and read as 1/(2 pi) of another type
     if inst.op == "v_fmac_f16" and inst.op_sel & 8:
         return True
     signed = inst.neg | inst.abs
@@ -62,8 +64,10 @@ def check_text(insts: list[Inst]) -> None:
         code = encode(inst)
         size, text = disassemble(code)
         constant = any(isinstance(a, I) for a in inst.args)
-        if constant and inst.op in ("v_cndmask_b16", "v_wmma_f32_16x16x16_bf16"):
+        if constant and (inst.op == "v_cndmask_b16" or inst.op.startswith("v_wmma")):
             continue  # LLVM prints their inline constants as of another type
+        if inst.dpp and inst.op in ("v_fma_mixlo_f16", "v_fma_mixhi_f16"):
+            continue  # LLVM's disassembler takes the wrong bits for the control
         ours = format_inst(inst)
         if (size, text) != (len(code), ours) or format_inst(decode(code)[0]) != ours:
             wrong.append(f"{code.hex()}: {ours}, LLVM {text}")
@@ -98,6 +102,8 @@ def test_shortest_encoding_is_llvms() -> None:
     rng = Random(5)
     insts = [sample(rng, op) for op in OPS if op.startswith("v_") for _ in range(2)]
     insts = [i for i in insts if not i.enc and not ambiguous(i) and not OPS[i.op].is_vopd]
+    # LLVM folds the sign of a constant into it.
+    insts = [i for i in insts if not (i.neg | i.abs and any(isinstance(a, I) for a in i.args))]
     texts = [format_inst(i).replace("_e32", "").replace("_e64", "") for i in insts]
     texts = [t.replace("_dpp ", " ") for t in texts]
     codes, errors = assemble_lines(texts)

@@ -62,6 +62,7 @@ CUresult release_primary(Device &device, bool all) {
   // Memory and streams go with a reset; a mere release may be followed by a retain that finds them.
   if (all && was && !device.sticky && hip().hipDeviceReset) {
     hip().hipSetDevice(device.hip);
+    ++device.generation;
     return from_hip(hip().hipDeviceReset());
   }
   return CUDA_SUCCESS;

@@ -44,6 +44,7 @@ struct Device {
   int multiprocessors = 1;
   Context primary;
   std::atomic<CUresult> sticky{CUDA_SUCCESS};  // an error that only the end of the process clears
+  std::atomic<unsigned> generation{0};         // resets so far: what a module had on the device is gone with each
   std::unique_ptr<MemoryPool> default_pool;
   MemoryPool *pool = nullptr;  // the current one
 

@@ -83,11 +83,13 @@ Module::~Module() {
   for (auto &kernel : kernels_) {
     if (!kernel) continue;
     Handles<Kernel>::all().remove(kernel.get());
-    for (LoadedKernel &loaded : kernel->loaded_)
-      if (loaded.module) hip().hipModuleUnload(loaded.module);
+    for (size_t i = 0; i < kernel->loaded_.size(); ++i)
+      if (kernel->loaded_[i].module && kernel->loaded_[i].generation == driver().devices[i]->generation)
+        hip().hipModuleUnload(kernel->loaded_[i].module);
   }
-  for (Storage &storage : storage_)
-    if (storage.memory) hip().hipFree(storage.memory);
+  for (size_t i = 0; i < storage_.size(); ++i)
+    if (storage_[i].memory && storage_[i].generation == driver().devices[i]->generation)
+      hip().hipFree(storage_[i].memory);
 }
 
 CUresult Module::ask_service(Manifest &manifest, std::string &directory) {
@@ -222,7 +224,10 @@ CUresult Module::storage(Device &device, Storage *&out) {
   if (result != CUDA_SUCCESS) return result;
   std::lock_guard<std::mutex> guard(mutex_);
   Storage &storage = storage_[static_cast<size_t>(device.ordinal)];
+  // After a reset the module's variables begin anew.
+  if (storage.generation != device.generation) storage = Storage();
   if (!storage.tried) {
+    storage.generation = device.generation;
     storage.result = allocate(storage);
     storage.tried = true;
   }
@@ -324,7 +329,9 @@ CUresult Kernel::translate() {
 CUresult Kernel::load(Device &device, hipFunction_t &function) {
   std::lock_guard<std::mutex> guard(mutex_);
   LoadedKernel &loaded = loaded_[static_cast<size_t>(device.ordinal)];
+  if (loaded.generation != device.generation) loaded = LoadedKernel();
   if (!loaded.tried) {
+    loaded.generation = device.generation;
     if (!translated_) {
       translation_ = translate();
       translated_ = true;

@@ -14,6 +14,7 @@ class Module;
 // A kernel on one device: the code object as HIP has it.
 struct LoadedKernel {
   bool tried = false;
+  unsigned generation = 0;  // the device's when it was loaded
   CUresult result = CUDA_SUCCESS;
   hipModule_t module = nullptr;
   hipFunction_t function = nullptr;
@@ -79,6 +80,7 @@ class Module {
  private:
   struct Storage {
     bool tried = false;
+    unsigned generation = 0;  // the device's when it was allocated
     CUresult result = CUDA_SUCCESS;
     void *memory = nullptr;
     std::vector<uint64_t> addresses;  // by section

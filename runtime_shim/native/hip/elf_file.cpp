@@ -55,6 +55,7 @@ bool ElfFile::parse(const uint8_t *data, size_t size, std::string &why) {
   flags = header.e_flags;
   os_abi = data[EI_OSABI];
   abi_version = data[EI_ABIVERSION];
+  names_ = header.e_shstrndx;
   if (header.e_phnum && header.e_phentsize != sizeof(Elf64_Phdr)) why = "odd size of a program header";
   else if (header.e_shnum && header.e_shentsize != sizeof(Elf64_Shdr)) why = "odd size of a section header";
   else if (!read_segments(header.e_phoff, header.e_phnum)) why = "a segment lies outside the file";
@@ -79,7 +80,7 @@ bool ElfFile::read_sections(uint64_t offset, unsigned count) {
   for (unsigned i = 0; i < count; ++i) {
     auto s = load<Elf64_Shdr>(data_, offset + i * sizeof(Elf64_Shdr));
     if (s.sh_type != SHT_NOBITS && !inside(s.sh_offset, s.sh_size)) return false;
-    sections_.push_back({s.sh_type, s.sh_link, s.sh_offset, s.sh_size, s.sh_entsize});
+    sections_.push_back({s.sh_type, s.sh_link, s.sh_addr, s.sh_offset, s.sh_size, s.sh_name});
   }
   for (const Section &section : sections_)
     if (section.type == SHT_DYNSYM && !read_symbols(section)) return false;
@@ -129,6 +130,16 @@ const ElfSymbol *ElfFile::symbol(const std::string &name) const {
   for (const ElfSymbol &s : symbols)
     if (s.defined && s.name == name) return &s;
   return nullptr;
+}
+
+bool ElfFile::section_address(const char *name, uint64_t &address) const {
+  if (names_ >= sections_.size()) return false;
+  for (const Section &section : sections_) {
+    if (string_at(sections_[names_], section.name) != name) continue;
+    address = section.address;
+    return true;
+  }
+  return false;
 }
 
 bool ElfFile::note(const char *owner, uint32_t type, const uint8_t *&desc, size_t &size) const {

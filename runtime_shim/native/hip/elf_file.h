@@ -46,13 +46,16 @@ class ElfFile {
   // The file's bytes at virtual addresses [vaddr, vaddr + size), or nullptr where no segment holds them.
   const uint8_t *at_vaddr(uint64_t vaddr, uint64_t size) const;
   const ElfSymbol *symbol(const std::string &name) const;
+  // Address of the section with this name; false where there is none.
+  bool section_address(const char *name, uint64_t &address) const;
   // Descriptor of the first note with this owner and type.
   bool note(const char *owner, uint32_t type, const uint8_t *&desc, size_t &size) const;
 
  private:
   struct Section {
     uint32_t type, link;
-    uint64_t offset, size, entsize;
+    uint64_t address, offset, size;
+    uint32_t name;
   };
   bool inside(uint64_t offset, uint64_t size) const { return offset <= size_ && size <= size_ - offset; }
   bool read_segments(uint64_t offset, unsigned count);
@@ -64,6 +67,7 @@ class ElfFile {
   const uint8_t *data_ = nullptr;
   size_t size_ = 0;
   std::vector<Section> sections_;
+  uint32_t names_ = 0;  // index of the section with the sections' names
 };
 
 }  // namespace sx

@@ -145,7 +145,9 @@ void make_templates(Launch &launch, const KernelInfo &info, uint64_t packet, uin
   wave.scratch_size = launch.scratch_size;
   wave.fuel = config().fuel;
   wave.strict_seed = config().strict ? config().strict_seed : 0;
-  wave.code_base = launch.module->load_base + info.entry_vaddr;
+  uint64_t text = info.entry_vaddr;
+  launch.module->code->elf.section_address(".text", text);
+  wave.code_base = launch.module->load_base + text;
   launch.templates.assign((threads + 31) / 32, wave);
   for (unsigned i = 0; i < launch.templates.size(); ++i) {
     SxWave &w = launch.templates[i];
