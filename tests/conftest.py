@@ -106,3 +106,16 @@ def _runner(name: str) -> Callable[..., str]:
         return done.stdout
 
     return run
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Marks what tests/known_failures.txt lists (test id, then the reason) as expected to fail."""
+    path = Path(__file__).with_name("known_failures.txt")
+    known: dict[str, str] = {}
+    for line in path.read_text().splitlines() if path.exists() else ():
+        if line.strip() and not line.startswith("#"):
+            name, _, reason = line.partition("  ")
+            known[name] = reason.strip()
+    for item in items:
+        if item.nodeid in known:
+            item.add_marker(pytest.mark.xfail(reason=known[item.nodeid], strict=False))

@@ -1,0 +1,69 @@
+"""``sassxlate disasm``: SASS as nvdisasm prints it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import click
+
+from sassxlate.disasm.containers import Cubin, Function, Kernel
+from sassxlate.disasm.sass import decode_section
+from sassxlate.disasm.sass.listing import labels, lines, next_label
+
+from ..errors import UsageError
+from ._files import arch_name, arch_option, kernel_matches, kernel_option, parse_arch, read_input
+
+EXIT_BAD_WORDS = 3
+
+
+@click.command()
+@click.argument("file", metavar="FILE")
+@kernel_option
+@arch_option
+@click.option("--encoding", is_flag=True, help="Print each word in hexadecimal as well.")
+@click.option("--control", is_flag=True, help="Print waits, scoreboards and stall counts.")
+@click.pass_context
+def command(
+    context: click.Context,
+    file: str,
+    kernels: tuple[str, ...],
+    arch: str | None,
+    encoding: bool,
+    control: bool,
+) -> None:
+    """Print the SASS of a fat binary, cubin or object file as nvdisasm does.
+
+    A word that cannot be decoded prints its error in place, and the exit status is 3.  Branch
+    targets print as labels, callees by their names; `-` is standard input.
+    """
+    wanted = parse_arch(arch) if arch else None
+    found = bad = 0
+    for _, cubin in read_input(file).cubins():
+        if wanted and (cubin.arch != wanted[0] or (wanted[1] and cubin.variant != wanted[1])):
+            continue
+        label = 0
+        for code in _codes(cubin, kernels):
+            found += 1
+            section = decode_section(code.code, cubin.arch)
+            bad += len(section.errors)
+            symbols = {s.value: s.name for s in code.callees}
+            click.echo(f"// {code.demangled} ({arch_name(cubin.arch, cubin.variant)})")
+            click.echo(f".text.{code.name}:")
+            for line in lines(
+                section, symbols, first_label=label, encoding=encoding, control=control
+            ):
+                click.echo(line)
+            click.echo("")
+            label = max(label, next_label(labels(section, symbols, label).values()))
+    if not found:
+        asked = " ".join((*kernels, arch or "")).strip()
+        raise UsageError("SX0802", f"no kernel of {file} matches {asked!r}")
+    if bad:
+        context.exit(EXIT_BAD_WORDS)
+
+
+def _codes(cubin: Cubin, patterns: tuple[str, ...]) -> Iterator[Kernel | Function]:
+    """The kernels, and the device functions that stand outside them, that are asked for."""
+    for code in (*cubin.kernels, *cubin.functions):
+        if kernel_matches(code.name, code.demangled, patterns):
+            yield code
