@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.metadata
 import os
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import cast
 
@@ -84,9 +84,17 @@ def cuobjdump() -> Callable[..., str]:
 
 
 @pytest.fixture(scope="session")
-def nvcc() -> Callable[..., str]:
+def nvcc(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., str]:
     """Runs nvcc with the arguments; skips where it is absent."""
-    return _runner("nvcc")
+    tool = _tool("nvcc")
+    extra: list[str] = []
+    if tool.origin.startswith("wheel"):
+        # The wheel has libcudart.so.13 alone, without the name that -cudart shared links by.
+        links = tmp_path_factory.mktemp("cuda_libraries")
+        for library in (Path(tool.command[0]).parent.parent / "lib").glob("lib*.so.*"):
+            (links / f"{library.name.partition('.so')[0]}.so").symlink_to(library)
+        extra.append(f"-L{links}")
+    return _runner("nvcc", extra)
 
 
 @pytest.fixture(scope="session")
@@ -95,12 +103,15 @@ def gxx() -> Callable[..., str]:
     return _runner("g++")
 
 
-def _runner(name: str) -> Callable[..., str]:
+def _runner(name: str, extra: Sequence[str] = ()) -> Callable[..., str]:
     tool = _tool(name)
 
     def run(*arguments: object) -> str:
         done = subprocess.run(
-            [*tool.command, *map(str, arguments)], capture_output=True, text=True, check=False
+            [*tool.command, *extra, *map(str, arguments)],
+            capture_output=True,
+            text=True,
+            check=False,
         )
         assert done.returncode == 0, f"{name} {arguments}: {done.stdout}{done.stderr}"
         return done.stdout
