@@ -8,6 +8,7 @@ installed; ``--check`` compares with the committed file.  Corrections to the sou
 from __future__ import annotations
 
 import argparse
+import importlib
 import json
 import re
 import sys
@@ -185,6 +186,11 @@ READ_WRITE = re.compile(
 PARTIAL = re.compile(r"_d16|_d16_hi|v_fma_mix(lo|hi)_f16|v_cvt_pk_u8_f32")
 
 
+def source(module: str) -> Any:
+    """A module of the source tables."""
+    return importlib.import_module(f"tinygrad.runtime.autogen.amd.rdna3.{module}")
+
+
 def operand_type(fmt: str, bits: int) -> str:
     """Our name of a tinygrad operand format."""
     name = fmt.removeprefix("FMT_")
@@ -245,7 +251,7 @@ def arguments(fmt: str, name: str, mnemonic: str, operands: dict[str, Any]) -> s
     """The operands in LLVM's print order, as ``field:direction:class:registers:type`` items."""
     if mnemonic in ARGS:
         return ARGS[mnemonic]
-    rows = {}
+    rows: dict[str, tuple[str, str, str, int, str]] = {}
     for field, info in operands.items():
         if info[2].name.startswith(
             ("OPR_SIMM", "OPR_LABEL", "OPR_WAIT", "OPR_HWREG", "OPR_CLAUSE")
@@ -281,7 +287,7 @@ def arguments(fmt: str, name: str, mnemonic: str, operands: dict[str, Any]) -> s
     if mnemonic.startswith("v_dual_cndmask"):
         rows["src1"] = ("src1", "r", "v", 1, "f32")
         rows["src0"] = ("src0", "r", "src", 1, "f32")
-    out = []
+    out: list[str] = []
     for field in order:
         if field not in rows:
             continue
@@ -408,8 +414,7 @@ def modifiers(fmt: str, mnemonic: str, args: str) -> set[str]:
 
 def formats() -> dict[str, Any]:
     """Bit layout of every format: fixed bits, opcode field, operand fields."""
-    from tinygrad.runtime.autogen.amd.rdna3 import ins  # type: ignore[import-untyped]
-
+    ins = source("ins")
     out: dict[str, Any] = {}
     for name, (cls_name, names) in FORMATS.items():
         mask = value = 0
@@ -428,7 +433,8 @@ def formats() -> dict[str, Any]:
             else:
                 ours, kind_of = names[field]
                 fields[ours] = [kind_of, bits.lo, width]
-        size = 4 if max(lo + w for _, lo, w in [*fields.values(), ["", *op]]) <= 32 else 8
+        ends = [lo + width for _, lo, width in fields.values()]
+        size = 4 if max([*ends, sum(op)]) <= 32 else 8
         size = 8 if mask >> 32 else size
         out[name] = {"size": size, "mask": mask, "value": value, "op": op, "fields": fields}
     return out
@@ -436,9 +442,8 @@ def formats() -> dict[str, Any]:
 
 def operations() -> dict[str, Any]:
     """Every mnemonic with its encodings, operands and properties."""
-    from tinygrad.runtime.autogen.amd.rdna3 import enum, operands, str_pcode
-
-    pcode_of: dict[Any, str] = str_pcode.PCODE
+    enum, all_operands = source("enum"), source("operands").OPERANDS
+    pcode_of: dict[Any, str] = source("str_pcode").PCODE
     out: dict[str, Any] = {}
     for fmt in FORMATS:
         for op in getattr(enum, f"{fmt}Op"):
@@ -458,7 +463,7 @@ def operations() -> dict[str, Any]:
             mnemonic = SUFFIX.sub("", name).lower()
             row = out.setdefault(mnemonic, {"forms": {}})
             row["forms"][fmt] = op.value
-            info = operands.OPERANDS.get(op, {})
+            info = all_operands.get(op, {})
             args = arguments(fmt, name, mnemonic, info)
             better = len(args) > len(row.get("args", "")) or fmt in ("VOP3", "VOP3SD")
             if "args" not in row or better:

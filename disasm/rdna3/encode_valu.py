@@ -10,7 +10,7 @@ from . import dpp
 from .codes import LIT, codes_of, one_literal, place
 from .ir import Inst
 from .layout import Layout, layout
-from .operand import NULL, VCC_LO
+from .operand import NULL, VCC_LO, bits_of
 from .table import OpInfo
 
 _SHIFTS64: Final = frozenset({"v_lshlrev_b64", "v_lshrrev_b64", "v_ashrrev_i64"})
@@ -39,7 +39,7 @@ def scalar_reads(row: OpInfo, codes: list[int]) -> set[int]:
         code = codes[i]
         constant = 128 <= code < 235 or 240 <= code < 251
         if code < 256 and operand.role != "w" and code != NULL and not constant:
-            scalars.add(code)
+            scalars.add(code | operand.n << 16)  # s0 and s[0:1] are two values
     if "vcc" in row.reads:
         scalars.add(-1)  # LLVM counts the implicit VCC beside an explicit one
     return scalars
@@ -47,7 +47,9 @@ def scalar_reads(row: OpInfo, codes: list[int]) -> set[int]:
 
 def check_constant_bus(row: OpInfo, codes: list[int]) -> None:
     """At most two scalar values, literal included (one for 64-bit shifts)."""
-    count = len(scalar_reads(row, codes)) + (one_literal(codes) is not None)
+    # A literal that operands of two widths read counts twice, as LLVM counts it.
+    widths = {bits_of(a.type) for a, code in zip(row.args, codes, strict=True) if code >= LIT}
+    count = len(scalar_reads(row, codes)) + len(widths)
     limit = 1 if row.op in _SHIFTS64 else 2
     if count > limit:
         raise EncodeError("SX0504", f"reads {count} scalar values, the limit is {limit}")

@@ -276,12 +276,10 @@ def _mem(slot: M, context: Context, widths: Mapping[str, int], generation: int) 
 
 def _label(slot: L, context: Context, widths: Mapping[str, int], generation: int) -> Decoder:
     def decode(word: int, offset: int) -> Value:
-        raw = slot.field.get(word)
-        relative = slot.relative and (not slot.when or bool(context.get(slot.when)))
-        at = fmt.signed(raw, slot.field.width) * slot.scale
-        if relative:
-            at += offset + 16
-        return Value(Label(at), fmt.shex(at), slot.elide_zero and at == 0, _NONE, _NONE)
+        distance = fmt.signed(slot.field.get(word), slot.field.width) * slot.scale
+        at = distance + offset + 16 if slot.relative else distance
+        operand = Imm(distance, 64) if slot.displacement else Label(at)
+        return Value(operand, fmt.shex(at), slot.elide_zero and at == 0, _NONE, _NONE)
 
     return decode
 

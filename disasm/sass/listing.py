@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from .decode import BadWord, Section
-from .ir import Control, Instruction, Label
+from .ir import Control, Imm, Instruction, Label
 
 _MNEMONIC_COLUMN = 35
 _ENCODING_COLUMN = 90
@@ -18,10 +18,24 @@ def targets(section: Section) -> list[int]:
     seen: dict[int, None] = {}
     for inst in section.instructions:
         if isinstance(inst, Instruction):
-            for operand in inst.operands.values():
-                if isinstance(operand, Label) and 0 <= operand.target < end:
-                    seen.setdefault(operand.target)
+            target = address_of(inst)
+            if target is not None and 0 <= target < end:
+                seen.setdefault(target)
     return list(seen)
+
+
+def address_of(inst: Instruction) -> int | None:
+    """The code address that an instruction's text names, if any.
+
+    An indirect CALL.REL and RET.REL name the address that their register is added to.
+    """
+    target = inst.get("target")
+    if isinstance(target, Label):
+        return None if inst.has("ABS") else target.target
+    disp = inst.get("disp")
+    if isinstance(disp, Imm) and inst.has("REL"):
+        return inst.offset + 16 + disp.value
+    return None
 
 
 def labels(section: Section, symbols: Mapping[int, str], first: int = 0) -> dict[int, str]:
@@ -52,15 +66,11 @@ def control_text(control: Control) -> str:
 
 def instruction_text(inst: Instruction, names: Mapping[int, str]) -> str:
     """The instruction's text with its target's name in place of the address."""
-    for operand in inst.operands.values():
-        if isinstance(operand, Label) and operand.target in names:
-            address = (
-                f"-{-operand.target:#x}" if operand.target < 0 else f"{operand.target:#x}"
-            )
-            head, found, tail = inst.text.rpartition(address)
-            if found and not tail:
-                return f"{head}`({names[operand.target]})"
-    return inst.text
+    target = address_of(inst)
+    if target is None or target not in names:
+        return inst.text
+    head, _, _ = inst.text.rpartition(" ")
+    return f"{head} `({names[target]})"
 
 
 def _aligned(text: str, lead: int) -> str:
@@ -82,12 +92,13 @@ def lines(
 ) -> Iterator[str]:
     """The listing's lines.  ``symbols`` names code addresses; bad words print their error.
 
+    What starts the section is named by the section itself.
     ``encoding`` adds the words in hexadecimal, the high half on a line of its own as nvdisasm
     has it; ``control`` adds the scheduling information before each instruction.
     """
     names = labels(section, symbols or {}, first_label)
     for item in section.instructions:
-        if item.offset in names:
+        if item.offset in names and item.offset:
             yield f"{names[item.offset]}:"
         place = f"        /*{item.offset:04x}*/"
         if isinstance(item, BadWord):
@@ -99,9 +110,10 @@ def lines(
         if not encoding:
             yield line
             continue
+        column = _ENCODING_COLUMN + (_CONTROL_WIDTH if control else 0)
         low, high = item.word & (1 << 64) - 1, item.word >> 64
-        yield f"{line:<{_ENCODING_COLUMN}} /* {low:#018x} */"
-        yield f"{'':<{_ENCODING_COLUMN}} /* {high:#018x} */"
+        yield f"{line:<{column}} /* {low:#018x} */"
+        yield f"{'':<{column}} /* {high:#018x} */"
 
 
 def next_label(names: Iterable[str]) -> int:

@@ -197,13 +197,17 @@ class M:
 
 @dataclass(frozen=True, slots=True)
 class L:
-    """A code address: PC + 16 + the signed field times ``scale``; absolute without ``relative``."""
+    """A code address: PC + 16 + the signed field times ``scale``; absolute without ``relative``.
+
+    With ``displacement`` the operand is an Imm, the signed field times ``scale``, since a
+    register is added to it.
+    """
 
     field: Bits
     scale: int = 4
     relative: bool = True
+    displacement: bool = False  # the operand is the displacement, though the text is the address
     elide_zero: bool = False
-    when: str = ""  # relative only where this modifier is set
 
 
 @dataclass(frozen=True, slots=True)

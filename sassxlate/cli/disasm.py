@@ -46,7 +46,7 @@ def command(
             found += 1
             section = decode_section(code.code, cubin.arch)
             bad += len(section.errors)
-            symbols = {s.value: s.name for s in code.callees}
+            symbols = {0: code.name} | {s.value: s.name for s in code.callees}
             click.echo(f"// {code.demangled} ({arch_name(cubin.arch, cubin.variant)})")
             click.echo(f".text.{code.name}:")
             for line in lines(

@@ -14,7 +14,7 @@ from .conftest import Built, Run
 CHECKS = [
     *("launch", "library", "mixed", "variables", "shared", "limits", "extended", "memory"),
     *("streams", "contexts", "resolution", "facts", "fault", "forked", "ending", "threads"),
-    "bad_image",
+    *("bad_image", "reset"),
 ]
 
 

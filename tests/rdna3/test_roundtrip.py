@@ -57,26 +57,41 @@ def test_decode_is_the_inverse_of_encode(seed: int) -> None:
             assert format_inst(back) == format_inst(inst)
 
 
+def try_decode(code: bytes) -> tuple[Inst, int] | EncodeError:
+    try:
+        return decode(code)
+    except EncodeError as error:
+        return error
+
+
+def try_encode(inst: Inst) -> bytes | EncodeError:
+    try:
+        return encode(inst)
+    except EncodeError as error:
+        return error
+
+
 def test_random_words_decode_or_raise() -> None:
     """Whatever decodes encodes to the same bytes, prints, and has effects."""
     rng = Random(3)
     decoded = 0
     for _ in range(20_000):
         code = rng.randbytes(12)
-        try:
-            inst, size = decode(code)
-        except EncodeError as error:
-            assert error.code in ("SX0520", "SX0521", "SX0523", "SX0524")
-            assert error.where.offset == 0
+        found = try_decode(code)
+        if isinstance(found, EncodeError):
+            assert found.code in ("SX0520", "SX0521", "SX0523", "SX0524")
+            assert found.where.offset == 0
             continue
+        inst, size = found
         decoded += 1
         format_inst(inst)
         assert reads(inst) is not None
         assert writes(inst) is not None
-        try:
-            assert encode(inst) == code[:size], (format_inst(inst), code.hex())
-        except EncodeError as error:  # rules that encodings can break: constant bus, VOPD banks
-            assert error.code in ("SX0504", "SX0509", "SX0507", "SX0503", "SX0508"), str(error)
+        made = try_encode(inst)
+        if isinstance(made, EncodeError):  # rules that encodings can break: constant bus, banks
+            assert made.code in ("SX0503", "SX0504", "SX0508", "SX0509"), str(made)
+        else:
+            assert made == code[:size], (format_inst(inst), code.hex())
     assert decoded > 3000
 
 
@@ -108,11 +123,10 @@ def test_candidates_encode_or_raise_typed_errors() -> None:
     rng = Random(6)
     for op in OPS:
         for _ in range(5):
-            try:
-                encode(candidate(rng, op))
-            except EncodeError as error:
-                assert error.code.startswith("SX05")
-                assert error.where.inst is not None
+            made = try_encode(candidate(rng, op))
+            if isinstance(made, EncodeError):
+                assert made.code.startswith("SX05")
+                assert made.where.inst is not None
 
 
 def test_every_bit_is_accounted_for() -> None:
@@ -163,7 +177,7 @@ def test_recorded_programs() -> None:
             assert code[offset : offset + len(made)] == made
     assert sorted(line.split("::")[-1] for line in failed) == [
         "test_s_fmamk_f32: SX0520",
-        "test_s_fmamk_f32: SX0520",
+        "test_s_fmamk_f32_negative: SX0520",
         "test_v_interp_p10_f16_f32: SX0521",
         "test_v_interp_p10_f32: SX0521",
     ]

@@ -26,6 +26,8 @@ def ambiguous(inst: Inst) -> bool:
     """
     if inst.op == "v_cndmask_b16":
         return True
+    if inst.op == "v_pk_fmac_f16" and isinstance(inst.args[1], I):
+        return True  # printed as a float, but read as one in the low half only
     if inst.op.startswith("v_wmma") and I(0x3E22F983) in inst.args:
         return True  # printed and read as 1/(2 pi) of another type
     if inst.op == "v_fmac_f16" and inst.op_sel & 8:

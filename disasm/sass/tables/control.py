@@ -11,7 +11,6 @@ _PP = ps(87)
 _FAR = bits(34, 48)
 _FAR_90 = join((16, 8), (34, 48))
 _INC = enum("count", 85, 2, "_ INC DEC -")
-_NO_UR = Fixed("UR", 255)
 
 
 def _branches() -> list[Row]:
@@ -20,23 +19,24 @@ def _branches() -> list[Row]:
         target = L(field)
         base: dict[str, Operand] = {"target": target, "Pp": _PP}
         rows += [
-            Row("BRA", 0x947, {**base, "Ra": _NO_UR}, "Pp?, target",
+            Row("BRA", 0x947, base, "Pp?, target",
                 (_INC, Mod("mode", bits(32, 2), {0: "", 1: "U", 2: "DIV", 3: "CONV"})),
                 since, until),
-            Row("CALL", 0x944, {**base, "Ra": Fixed("R", 255)}, "Pp?, target",
+            Row("CALL", 0x944, base, "Pp?, target",
                 (const("REL"), flag("NOINC", 86)), since, until),
             Row("CALL", 0x943,
-                {"target": L(field, relative=False), "Pp": _PP, "Ra": Fixed("R", 255)},
+                {"target": L(field, relative=False), "Pp": _PP},
                 "Pp?, target", (const("ABS"), flag("NOINC", 86)), since, until),
-            Row("CALL", 0x344, {**base, "Ra": R(24, 2)}, "Pp?, Ra target",
+            Row("CALL", 0x344,
+                {"disp": L(field, displacement=True), "Pp": _PP, "Ra": R(24, 2)}, "Pp?, Ra disp",
                 (const("REL"), flag("NOINC", 86)), since, until),
             Row("CALL", 0x343,
-                {"target": L(field, relative=False, elide_zero=True), "Pp": _PP, "Ra": R(24, 2)},
-                "Pp?, Ra target?", (const("ABS"), flag("NOINC", 86)), since, until),
-            Row("RET", 0x950, {"Ra": R(24, 2), "disp": L(field), "Pp": _PP}, "Pp?, Ra disp",
+                {"disp": L(field, relative=False, displacement=True, elide_zero=True),
+                 "Pp": _PP, "Ra": R(24, 2)}, "Pp?, Ra disp?", (const("ABS"), flag("NOINC", 86)), since, until),
+            Row("RET", 0x950, {"Ra": R(24, 2), "disp": L(field, displacement=True), "Pp": _PP}, "Pp?, Ra disp",
                 (const("REL"), Mod("NODEC", bits(86), {0: "", 1: "NODEC"})), since, until,
                 fixed=((bits(85), 0),)),
-            Row("RET", 0x950, {"Ra": R(24, 2), "disp": L(field, relative=False), "Pp": _PP},
+            Row("RET", 0x950, {"Ra": R(24, 2), "disp": L(field, relative=False, displacement=True), "Pp": _PP},
                 "Pp?, Ra disp", (const("ABS"), flag("NODEC", 86)), since, until,
                 fixed=((bits(85), 1),)),
             Row("BRX", 0x949,

@@ -43,7 +43,6 @@ struct Device {
   size_t memory = 0;
   int multiprocessors = 1;
   Context primary;
-  std::atomic<unsigned> generation{0};        // counts resets: what was on the device before is gone
   std::atomic<CUresult> sticky{CUDA_SUCCESS};  // an error that only the end of the process clears
   std::atomic<unsigned> generation{0};         // resets so far: what a module had on the device is gone with each
   std::unique_ptr<MemoryPool> default_pool;

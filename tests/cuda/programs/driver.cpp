@@ -606,6 +606,29 @@ static void no_code() {
   RESULT(cuLibraryGetKernel(&kernel, library, "saxpy"), CUDA_ERROR_NO_BINARY_FOR_GPU);
 }
 
+// A reset takes memory and code from the device; libraries and their kernels come back by themselves.
+static void reset() {
+  start();
+  CUlibrary lib;
+  CUkernel k;
+  CUdeviceptr counter, out;
+  int value = 7, which = 0;
+  OK(cuLibraryLoadData(&lib, image.data(), nullptr, nullptr, 0, nullptr, nullptr, 0));
+  OK(cuLibraryGetKernel(&k, lib, "variables"));
+  for (int round = 0; round < 3; ++round) {
+    OK(cuMemAlloc(&out, 8));
+    void *params[] = {&which, &out};
+    OK(cuLaunchKernel(reinterpret_cast<CUfunction>(k), 1, 1, 1, 1, 1, 1, 0, nullptr, params, nullptr));
+    OK(cuCtxSynchronize());
+    OK(cuLibraryGetGlobal(&counter, nullptr, lib, "counter"));
+    OK(cuMemcpyDtoH(&value, counter, 4));
+    EXPECT(value == 43);
+    OK(cuDevicePrimaryCtxReset(device));
+    start();
+  }
+  OK(cuLibraryUnload(lib));
+}
+
 // Calls whose way through HIP is recorded elsewhere; nothing is computed.
 static void seam() {
   start();
@@ -662,7 +685,7 @@ int main(int argc, char **argv) {
       {"shared", shared},       {"limits", limits},         {"extended", extended}, {"memory", memory},
       {"streams", streams},     {"contexts", contexts},     {"resolution", resolution}, {"facts", facts},
       {"fault", fault},         {"forked", forked},         {"ending", ending},   {"threads", threads},
-      {"bad_image", bad_image}, {"no_code", no_code},     {"seam", seam},
+      {"bad_image", bad_image}, {"no_code", no_code},     {"seam", seam},         {"reset", reset},
       {"refused", refused},
   };
   if (argc < 3) return 2;
