@@ -1,5 +1,5 @@
-// Prints what each call answers, good and bad ones alike; answers.txt is what an H200 printed with NVIDIA's runtime
-// 13.0 and driver 580.159.04.
+// Prints what each call answers, good and bad ones alike.  answers.txt is what an H200 printed, with NVIDIA's
+// runtime 13.0 and driver 580.159.04.
 #include <cstdio>
 #include <cstdlib>
 
