@@ -18,6 +18,7 @@ _HEADER: Final = struct.Struct("<16sHHIQQQIHHHHHH")
 _PHDR: Final = struct.Struct("<IIQQQQQQ")
 _SHDR: Final = struct.Struct("<IIQQQQIIQQ")
 _SYM: Final = struct.Struct("<IBBHQQ")
+_NOTE: Final = struct.Struct("<III")
 _FUNC, _OBJECT = 2, 1
 _PROTECTED: Final = 3
 
@@ -277,7 +278,7 @@ def _metadata(notes: bytes) -> bytes:
     """The description of the AMDGPU metadata note, empty if there is none."""
     at = 0
     while at + 12 <= len(notes):
-        name_size, size, kind = struct.unpack_from("<III", notes, at)
+        name_size, size, kind = _unpack(_NOTE, notes, at, "a note")
         name_at = at + 12
         desc_at = name_at + _align(name_size, 4)
         body = _slice(notes, desc_at, size, "a note")

@@ -243,8 +243,9 @@ def operand(
     return ours, "w" if write else "r", cls, regs, typ
 
 
-ORDER = ["sdata", "vdst", "sdst", "sbase", "soffset", "addr", "data", "data0", "data1"]
-ORDER += ["ssrc0", "ssrc1", "src0", "src1", "src2"]
+ORDER = (
+    "sdata vdst sdst sbase soffset addr data data0 data1 ssrc0 ssrc1 src0 src1 src2"
+).split()
 
 
 def arguments(fmt: str, name: str, mnemonic: str, operands: dict[str, Any]) -> str:

@@ -18,6 +18,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from elftools.elf.elffile import ELFFile
+from elftools.elf.sections import SymbolTableSection
 
 from sassxlate import toolchain
 
@@ -73,7 +74,9 @@ def _split(data: bytes, count: int) -> list[bytes | None]:
     elf = ELFFile(io.BytesIO(data))
     code = section(data, ".text")
     places: dict[int, int] = {}
-    for symbol in elf.get_section_by_name(".symtab").iter_symbols():
+    table = elf.get_section_by_name(".symtab")
+    assert isinstance(table, SymbolTableSection)
+    for symbol in table.iter_symbols():
         if re.fullmatch(r"L\d+", symbol.name):
             places[int(symbol.name[1:])] = symbol["st_value"]
     order = sorted(places)

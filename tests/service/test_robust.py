@@ -1,0 +1,154 @@
+"""Real programs under adversity: damaged containers, killed services, tiny and vanishing caches."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from sassxlate.errors import ServiceError, ShimError
+from sassxlate.runtime_shim import client, paths
+
+ROOT = Path(__file__).resolve().parents[2]
+SAXPY = ROOT / "fixtures" / "programs" / "saxpy"
+FATBIN_MAGIC = bytes.fromhex("50ed55ba")
+Done = subprocess.CompletedProcess
+
+
+@pytest.fixture
+def cache(tmp_path: Path) -> Path:
+    """A cache of the test's own; skips where the libraries or the program are absent."""
+    try:
+        paths.library_dir()
+    except ShimError as error:
+        pytest.skip(str(error))
+    if not SAXPY.is_file():
+        pytest.skip("fixtures/programs/saxpy is absent")
+    return tmp_path / "cache"
+
+
+def run(program: Path, cache: Path, **env: str) -> Done[str]:
+    """`sassxlate run PROGRAM`; fails the test if it takes over ten seconds."""
+    return subprocess.run(
+        [sys.executable, "-m", "sassxlate", "run", "--", str(program)],
+        env={
+            **os.environ,
+            "SASSXLATE_CACHE_DIR": str(cache),
+            "SASSXLATE_SERVICE_IDLE": "10",
+            **env,
+        },
+        capture_output=True,
+        text=True,
+        errors="replace",
+        timeout=10,
+        check=False,
+    )
+
+
+def mutate(data: bytes, seed: int) -> bytes:
+    """The executable with some bits of its .nv_fatbin flipped, headers more often."""
+    chance = random.Random(seed)
+    start = data.index(FATBIN_MAGIC)
+    size = 16 + int.from_bytes(data[start + 8 : start + 16], "little")
+    changed = bytearray(data)
+    for _ in range(chance.choice((1, 1, 2, 8))):
+        reach = 64 if chance.random() < 0.2 else size
+        changed[start + chance.randrange(reach)] ^= 1 << chance.randrange(8)
+    return bytes(changed)
+
+
+def check_mutants(cache: Path, seeds: range) -> None:
+    """Each ends within ten seconds in success, its own verdict, or typed lines; never a crash."""
+    data = SAXPY.read_bytes()
+    mutant = cache.parent / "mutant"
+    for seed in seeds:
+        mutant.write_bytes(mutate(data, seed))
+        mutant.chmod(0o755)
+        done = run(mutant, cache)
+        where = f"seed {seed}: {done.returncode} {done.stdout}{done.stderr}"
+        assert done.returncode in (0, 1, 3), where
+        assert "Traceback" not in done.stderr, where
+        assert "SX0905" not in done.stderr, where  # a worker crashed
+        assert "SX0908" not in done.stderr, where  # an internal error
+    assert not list(cache.rglob(".tmp-*"))
+
+
+def test_mutated_containers(cache: Path) -> None:
+    """A few seeds of the sweep below."""
+    check_mutants(cache, range(8))
+
+
+@pytest.mark.sweep
+def test_many_mutated_containers(cache: Path) -> None:
+    """Three hundred seeds."""
+    check_mutants(cache, range(8, 308))
+
+
+def test_programs_that_start_together(cache: Path) -> None:
+    """Six cold starts at once share one service and agree."""
+    with ThreadPoolExecutor(6) as pool:
+        results = list(pool.map(lambda _: run(SAXPY, cache), range(6)))
+    for done in results:
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert done.stdout == results[0].stdout
+        assert done.stderr == ""
+
+
+def test_killed_service(cache: Path) -> None:
+    """A service that dies is replaced; one that hangs onto its socket's file is no obstacle."""
+    from sassxlate.runtime_shim.tag import cache_tag
+
+    assert run(SAXPY, cache).returncode == 0
+    socket = paths.socket_path(cache_tag(), cache)
+    try:
+        answer = client.call(socket, {"op": "ping"})
+    except ServiceError:
+        pytest.skip("the service has ended already")
+    os.kill(int(answer["pid"]), 9)
+    time.sleep(0.1)
+    shutil.rmtree(cache)
+    done = run(SAXPY, cache)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_warm_start_needs_no_service(cache: Path) -> None:
+    """With a warm cache nothing is started: there need not even be a Python."""
+    assert run(SAXPY, cache).returncode == 0
+    from sassxlate.runtime_shim.tag import cache_tag
+
+    socket = paths.socket_path(cache_tag(), cache)
+    client.call(socket, {"op": "stop"})
+    while socket.exists():
+        time.sleep(0.01)
+    assert run(SAXPY, cache).returncode == 0
+    assert not client.listening(socket)
+
+
+@pytest.mark.parametrize("size", ["1", "20k"])
+def test_tiny_cache(cache: Path, size: str) -> None:
+    """A cap below one program's files: everything is made again, and right."""
+    for _ in range(2):
+        done = run(SAXPY, cache, SASSXLATE_CACHE_SIZE=size)
+        assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_damaged_cache(cache: Path) -> None:
+    """Files cut short or full of rubbish are made again or said to be unreadable, never believed."""
+    assert run(SAXPY, cache).returncode == 0
+    for path in sorted(cache.rglob("*")):
+        if path.is_file() and path.suffix in (".txt", ".launch", ".hsaco", ".sxh"):
+            good = path.read_bytes()
+            for bad in (b"", good[: len(good) // 2], b"rubbish\n" * 20):
+                path.write_bytes(bad)
+                done = run(SAXPY, cache)
+                assert done.returncode in (0, 1, 3), f"{path}: {done}"
+                assert "PASS" in done.stdout or "SX0" in done.stderr, f"{path}: {done}"
+            path.write_bytes(good)
+    assert run(SAXPY, cache).returncode == 0
