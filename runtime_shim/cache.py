@@ -27,6 +27,8 @@ _SUFFIXES = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 _STALE_TEMPORARY_S = 3600.0
 # Readers renew a file's time at most this often: a warm start should write nothing.
 TOUCH_AFTER_S = 3600.0
+# Files this young are on their way to a reader; so the cap may be passed for half a minute.
+_IN_USE_S = 30.0
 _EVICT_TO = 0.8  # of the cap, so that not every write evicts
 
 
@@ -149,8 +151,8 @@ def evict(root: Path, cap: int) -> int:
         total = sum(size for _, size, _ in kept)
         if total <= cap:
             return freed
-        for _, size, path in sorted(kept, key=lambda k: k[0]):
-            if total <= cap * _EVICT_TO:
+        for used, size, path in sorted(kept, key=lambda k: k[0]):
+            if total <= cap * _EVICT_TO or used > now - _IN_USE_S:
                 break
             total -= size
             freed += _unlink(path, size)

@@ -28,7 +28,7 @@ from typing import Any
 from sassxlate.errors import SassxlateError, ServiceError
 
 from . import paths, wire
-from .cache import Cache, size_cap, usage
+from .cache import Cache, evict, size_cap, usage
 from .tag import cache_tag
 from .work import Answer, Engine, Work, default_engine, failure
 from .workers import Job, Worker, fork_worker
@@ -404,6 +404,7 @@ def serve(socket_path: Path, cache_root: Path, engine: Callable[[], Engine]) -> 
         signal.signal(signal.SIGPIPE, signal.SIG_IGN)
         log.info("serving %s, cache %s, tag %s", socket_path, cache.root, cache.tag)
         service.run()
+        evict(cache.root, cache.cap)
         log.info("done")
     finally:
         with contextlib.suppress(OSError):

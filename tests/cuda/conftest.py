@@ -81,7 +81,7 @@ def run(cache: Path, libraries: Path) -> Run:
     def go(
         *command: object, options: tuple[object, ...] = (), **env: str
     ) -> subprocess.CompletedProcess[str]:
-        arguments = [sys.executable, "-m", "sassxlate", "run", *map(str, options), "--"]
+        arguments = [sys.executable, "-P", "-m", "sassxlate", "run", *map(str, options), "--"]
         return subprocess.run(
             [*arguments, *map(str, command)],
             env={

@@ -20,7 +20,7 @@ def test_answers_are_those_of_an_h200(kind: str, nvcc: Callable[..., str], tmp_p
     program = tmp_path / "answers"
     nvcc("-arch=sm_80", "-cudart", kind, HERE / "programs" / "answers.cu", "-o", program)
     done = subprocess.run(
-        [sys.executable, "-m", "sassxlate", "run", "--", str(program)],
+        [sys.executable, "-P", "-m", "sassxlate", "run", "--", str(program)],
         capture_output=True,
         text=True,
         check=False,

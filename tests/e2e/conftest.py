@@ -79,14 +79,16 @@ def run_program(tmp_path_factory: pytest.TempPathFactory) -> Run:
         *,
         options: Sequence[str] = (),
         environment: dict[str, str] | None = None,
+        stdin: str = "",
         time_limit: float = TIME_LIMIT,
     ) -> Outcome:
-        command = [sys.executable, "-m", "sassxlate", "run", *options, "--", executable, *arguments]
+        command = [sys.executable, "-P", "-m", "sassxlate", "run", *options, "--", executable, *arguments]
         done = subprocess.run(
             command,
             capture_output=True,
             text=True,
             check=False,
+            input=stdin,
             timeout=time_limit,
             env={
                 **os.environ,

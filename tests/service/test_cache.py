@@ -41,10 +41,10 @@ def test_eviction_takes_the_longest_unused(tmp_path: Path) -> None:
 
 
 def test_writes_keep_under_the_cap(tmp_path: Path) -> None:
-    """Writing evicts by itself."""
+    """Writing evicts by itself what nobody just made."""
     store = cache.Cache(tmp_path, "t", cap=100_000)
     for n in range(100):
-        store.write("host", f"{n}.sxh", b"x" * 5_000)
+        aged(store.write("host", f"{n}.sxh", b"x" * 5_000), 100 - n / 100)
     assert sum(u.bytes for u in cache.usage(tmp_path)) <= 110_000
 
 

@@ -17,7 +17,7 @@ from sassxlate.errors import ShimError
 from sassxlate.runtime_shim import application, paths
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
-COMMAND = [sys.executable, "-m", "sassxlate", "run"]
+COMMAND = [sys.executable, "-P", "-m", "sassxlate", "run"]
 
 
 @pytest.fixture
@@ -217,7 +217,7 @@ def test_cache_command(env: dict[str, str], tmp_path: Path) -> None:
 
     def cache(*args: str) -> str:
         return subprocess.run(
-            [sys.executable, "-m", "sassxlate", "cache", *args],
+            [sys.executable, "-P", "-m", "sassxlate", "cache", *args],
             env=env,
             capture_output=True,
             text=True,

@@ -134,12 +134,13 @@ def _conversions() -> list[Row]:
                          _F16_PART, since, until)  # fmt: skip
         for d, s in ((2, 1), (1, 2)):
             types = [(3, c) for c in codes] if d == 2 else [(c, 3) for c in codes]
-            field = _pairs(types)
-            rows += [
-                r.with_(fixed=((bits(75, 3), 3),) if d == 2 else ((bits(84, 3), 3),))
-                for r in _convert("F2F", 0x110, "Rd, Rb", field, d, s, (FTZ,), (ROUND,),
-                                  _F16_PART if s == 1 else None, since, until)
-            ]  # fmt: skip
+            for to, source in types:
+                rows += [
+                    r.with_(fixed=((bits(75, 3), to), (bits(84, 3), source)))
+                    for r in _convert("F2F", 0x110, "Rd, Rb", _pairs([(to, source)]), d, s,
+                                      (FTZ,), (ROUND,), _F16_PART if s == 1 else None, since,
+                                      until)
+                ]  # fmt: skip
         rows += _convert("F2I", 0x105, "Rd, Rb", _to_int(codes, [0, 1, 2]), 1, 1, (FTZ,),
                          (_ROUND_INT, ntz), _F16_PART, since, until)  # fmt: skip
         rows += [

@@ -94,6 +94,16 @@ _WIDE_EXTRA = {"Pu": pd(81), "Pp": When("X", ps(87, false=True), NOT_PT)}
 _UMAD_EXTRA = {"Pu": UPT_FIXED, "Pp": When("X", ps(87, file="UP", false=True), NOT_UPT)}
 _UWIDE_EXTRA = {"Pu": pd(81, "UP"), "Pp": When("X", ps(87, file="UP", false=True), NOT_UPT)}
 _ALL = (1, 2, 3, 4, 5, 6, 7)
+# Dot products of four bytes, or of two halves and two of four bytes; then the type of A.
+_DOT = Mod(
+    "mode",
+    join((76, 2), (73, 1)),
+    {
+        mode | sign << 2: f"{name}.{'SU'[1 - sign]}{width}"
+        for mode, name, width in ((0, "4A", 8), (1, "2A.LO", 16), (3, "2A.HI", 16))
+        for sign in (0, 1)
+    },
+)
 
 PRODUCTS = [
     *alu("IMAD", 0x024, "Rd, Ra, Rb, Rc, Pp:X", _PRODUCT, forms=_ALL, mods=(_IDIOM, U32, X),
@@ -111,9 +121,7 @@ PRODUCTS = [
          mods=(const("HI"), U32, X), extra=_UWIDE_EXTRA, uniform=True, since=120),
     *alu("IDP", 0x026, "Rd, Ra, Rb, Rc",
          {"Ra": Src(), "Rb": Src(), "Rc": Src(neg=True)}, forms=(1, 4, 5, 6),
-         mods=(Mod("mode", join((76, 1), (77, 1)), {0: "4A", 1: "2A.LO", 3: "2A.HI"}),
-               Mod("ta", join((73, 1), (76, 1)), {0: "U8", 1: "S8", 2: "U16", 3: "S16"}),
-               enum("tb", 74, 1, "U8 S8"))),
+         mods=(_DOT, enum("tb", 74, 1, "U8 S8"))),
 ]  # fmt: skip
 
 _LEA = {"Ra": Src(neg=True, inv_if="X"), "Rb": Src(neg=True, inv_if="X"), "Rc": Src()}

@@ -374,7 +374,7 @@ _CCTL_AT_75 = enum("op", 87, 4, "PF1 PF2 WB IV - RS - - - - - - - - - -")
 _CCTL_AT = enum("op", 87, 4, "PF1 PF2 WB IV - RS - - - PML2 DML2 RML2 - - - -")
 CACHE = [
     *(Row("CCTL", 0x98F, {}, "", (_CACHE_KIND, const(name)),
-          fixed=((bits(87, 4), code), (bits(24, 8), 255)), free=(bits(32, 32),))
+          fixed=((bits(87, 4), code),), free=(bits(24, 8), bits(32, 32)))
       for code, name in ((4, "IVALL"), (6, "IVALLP"), (7, "WBALL"), (8, "WBALLP"))),
     Row("CCTL", 0x98F, {"mem": M(offset=bits(32, 32), wide=72)}, "mem",
         (E, _CACHE_KIND, _CCTL_AT_75), until=75),
