@@ -1,9 +1,9 @@
 """Which blocks all live lanes run together, and which registers hold one value for the whole wave.
 
-A block is *converged* when every lane of the wave that has not exited is in it.  Only facts that the
-hardware guarantees count: uniform branches keep lanes together; BSYNC, a full WARPSYNC and BAR bring
-them together again; two paths that merely meet do not.  A register is uniform at a point when it was
-last written in a converged block by an instruction whose inputs were uniform.
+A block is *converged* when every lane of the wave that has not exited is in it.  Only facts that
+the hardware guarantees count: uniform branches keep lanes together; BSYNC, a full WARPSYNC and BAR
+bring them together again; two paths that merely meet do not.  A register is uniform at a point when
+it was last written in a converged block by an instruction whose inputs were uniform.
 """
 
 from __future__ import annotations

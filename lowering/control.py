@@ -28,7 +28,7 @@ class Control:
         self.k = k
         self.plan = plan
 
-    # --- small pieces ------------------------------------------------------------------------------
+    # --- small pieces -----------------------------------------------------------------------------
 
     def next_label(self, block: Block, *, behind_sync: bool = True) -> str:
         point = self.plan.next_point(block.index, behind_sync=behind_sync)
@@ -62,7 +62,7 @@ class Control:
         here = next(i for i, p in enumerate(points) if p.block == block.index and p.sync is None)
         return points[here + 1].label if here + 1 < len(points) else SCAN
 
-    # --- ends of blocks ----------------------------------------------------------------------------
+    # --- ends of blocks ---------------------------------------------------------------------------
 
     def end(self, c: Ctx, block: Block, following: Block | None) -> None:
         """The transfer of control at the end of ``block``; ``following`` is next in the layout."""
@@ -237,14 +237,14 @@ class Control:
         c.raw(Inst("s_trap", (), imm=trap))
         c.mark(fine)
 
-    # --- sync points -------------------------------------------------------------------------------
+    # --- sync points ------------------------------------------------------------------------------
 
     def _sync(self, c: Ctx, block: Block) -> None:
         ins = block.last
         point = self.plan.syncs.get(block.index)
         if ins.has("COLLECTIVE"):
-            # The slow path of a shuffle whose warp came apart.  Stopping there is loud; going on would
-            # need the collective section's own rules.
+            # The slow path of a shuffle whose warp came apart.  Stopping there is loud; going on
+            # would need the collective section's own rules.
             c.raw(Inst("s_trap", (), imm=TRAP_COLLECTIVE))
         if ins.mnemonic == "BAR" and not ins.has("SYNC"):
             raise c.refuse("barrier reductions are not translated yet", "SX0422")
@@ -292,7 +292,8 @@ class Control:
             raise c.refuse("named and counted barriers are not translated yet", "SX0424")
 
     def _barrier(self, c: Ctx) -> None:
-        # All memory traffic of the wave is done before it reports its arrival; see the memory table.
+        # All memory traffic of the wave is done before it reports its arrival; see the memory
+        # table.
         c.raw(Inst("s_waitcnt", (), imm=0))
         c.raw(Inst("s_waitcnt_vscnt", (NULL,), imm=0))
         c.raw(Inst("s_barrier"))

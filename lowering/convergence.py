@@ -1,11 +1,11 @@
 """The convergence machine's plan: where lanes may wait, and in what order waiting lanes are resumed.
 
-Lanes of a wave that are not running wait at *points*: the head of a block that a divergent branch left
-them at, or a sync point (BSYNC, WARPSYNC, BAR) whose other lanes are still missing.  Each point has a
-ready mask.  Running lanes go on in layout order; where EXEC becomes empty, the next point in layout
-order takes over, and behind the last one a scan resumes the first point that can go on.  So the lowest
-waiting block runs first, which brings diverged lanes together again as early as the layout allows; the
-sync points alone decide what must wait for what.
+Lanes of a wave that are not running wait at *points*: the head of a block that a divergent branch
+left them at, or a sync point (BSYNC, WARPSYNC, BAR) whose other lanes are still missing.  Each
+point has a ready mask.  Running lanes go on in layout order; where EXEC becomes empty, the next
+point in layout order takes over, and behind the last one a scan resumes the first point that can go
+on.  So the lowest waiting block runs first, which brings diverged lanes together again as early as
+the layout allows; the sync points alone decide what must wait for what.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Puts in s_waitcnt where a register that a load still has to fill is read or written again.
 
 vmcnt counts loads in order; lgkmcnt counts LDS in order and scalar loads out of order, so mixed
-traffic waits for all (RDNA3 ISA 4.4).  At labels and branches everything outstanding is waited for, so
-no path into a block brings unfinished loads along.  Stores are waited for only by the fences that the
-rules write themselves.
+traffic waits for all (RDNA3 ISA 4.4).  At labels and branches everything outstanding is waited for,
+so no path into a block brings unfinished loads along.  Stores are waited for only by the fences
+that the rules write themselves.
 """
 
 from __future__ import annotations

@@ -4,7 +4,8 @@ A meaning is a Python function of a `Domain` and opaque values.  Read over NumPy
 reference interpreter, over z3 terms the verifier, over LLVM values the emulator's compiler.
 
 Every value is a bit vector and knows its width; a width of 1 is a truth value.  Floating-point
-operations take and give the IEEE bit patterns of their width (16, 32 or 64): there is no float type.
+operations take and give the IEEE bit patterns of their width (16, 32 or 64): there is no float
+type.
 """
 
 from __future__ import annotations
@@ -46,7 +47,8 @@ FTZ = Fp(flush_in=True, flush_out=True)
 class Domain(Protocol[T]):
     """What a meaning may do.  Operands of a binary operation have one width, and so has its result.
 
-    Shift counts must be below the width: a meaning masks or clamps them first, as its hardware does.
+    Shift counts must be below the width: a meaning masks or clamps them first, as its hardware
+    does.
     """
 
     def const(self, n: int, width: int) -> T: ...

@@ -131,8 +131,8 @@ def tanh(c: Ctx) -> None:
 def fchk(c: Ctx) -> None:
     """True where Ra / Rb needs the slow path.
 
-    True is always safe.  The fast path is right when quotient, divisor and reciprocal are normal and
-    far from overflow: biased exponents ea, eb in 32..222 and |ea - eb| < 96.
+    True is always safe.  The fast path is right when quotient, divisor and reciprocal are normal
+    and far from overflow: biased exponents ea, eb in 32..222 and |ea - eb| < 96.
     """
     slow, out = c.stemp(), c.stemp()
     ea, eb, far = c.vtemp(), c.vtemp(), c.vtemp()

@@ -1,7 +1,7 @@
 """Integer arithmetic: additions with carries, multiply-adds, minimum and maximum, absolute value.
 
-Meanings: a ``-x`` of IADD3 is the two addends ~x and 1, so that -0 carries; IADD3.X adds ~x and both
-carry-ins; IMAD.HI is the high word of a*b + the pair Rc; LEA negates after the shift.
+Meanings: a ``-x`` of IADD3 is the two addends ~x and 1, so that -0 carries; IADD3.X adds ~x and
+both carry-ins; IMAD.HI is the high word of a*b + the pair Rc; LEA negates after the shift.
 """
 
 from __future__ import annotations

@@ -304,8 +304,8 @@ def _spread_signs(c: Ctx, taken: V, signs: Arg) -> None:
 
 
 def _prmt_known(c: Ctx, lo: Arg, hi: Arg, nibbles: list[int]) -> None:
-    # v_perm_b32: 0-3 are bytes of its second source, 4-7 of its first, 12 is zero; 8 to 11 spread the
-    # signs of bytes 1, 3, 5 and 7.
+    # v_perm_b32: 0-3 are bytes of its second source, 4-7 of its first, 12 is zero; 8 to 11 spread
+    # the signs of bytes 1, 3, 5 and 7.
     zero_lo, zero_hi = lo == ZERO, hi == ZERO
     codes: list[int] = []
     even_sign = False

@@ -1,7 +1,7 @@
 """Loads and stores of all spaces, constant loads, fences and cache control.
 
-Scopes (LLVM's AMDGPU memory model, gfx11, CU mode): STRONG.GPU and .SYS loads read past the L0 (glc);
-MEMBAR waits for all traffic and invalidates L0 and L1; within a workgroup nothing is needed.
+Scopes (LLVM's AMDGPU memory model, gfx11, CU mode): STRONG.GPU and .SYS loads read past the L0
+(glc); MEMBAR waits for all traffic and invalidates L0 and L1; within a workgroup nothing is needed.
 """
 
 from __future__ import annotations
