@@ -26,7 +26,7 @@ def _error(code: str, message: str, ins: Instruction) -> CfgError:
 
 
 def is_conditional(ins: Instruction) -> bool:
-    """Whether control may also go on behind this branch: a guard, a second predicate, a state test."""
+    """Whether control may also go on behind this branch: a guard, a second predicate or a test."""
     second = ins.get("Pp")
     tested = second is not None and getattr(second, "is_true", False) is False
     on_state = ins.mnemonic == "BRA" and (ins.has("DIV") or ins.has("CONV"))
@@ -105,7 +105,7 @@ def _walk(
     syscalls: frozenset[int],
     plain: frozenset[int],
 ) -> tuple[set[int], set[int], dict[int, tuple[int, ...]], dict[int, int]]:
-    """Reachable instructions of one function, its block starts, and its calls (offset -> callee)."""
+    """Reachable instructions of one function, its block starts, its calls (offset -> callee)."""
     seen: set[int] = set()
     leaders: set[int] = {entry}
     jumps: dict[int, tuple[int, ...]] = {}

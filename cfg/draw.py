@@ -21,7 +21,8 @@ def _names(refs: Iterable[RegRef]) -> str:
         groups.setdefault(r.file, []).append(r.index)
     parts: list[str] = []
     for file in sorted(groups, key=lambda f: order[f]):
-        parts += [f"{file}{lo}" if lo == hi else f"{file}{lo}-{hi}" for lo, hi in runs(groups[file])]
+        for lo, hi in runs(groups[file]):
+            parts.append(f"{file}{lo}" if lo == hi else f"{file}{lo}-{hi}")
     return " ".join(parts)
 
 

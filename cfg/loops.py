@@ -24,7 +24,7 @@ class Loop:
 
 @dataclass(frozen=True, slots=True)
 class Structure:
-    """Immediate dominators by block index (the entry maps to itself); EXIT is a virtual last block."""
+    """Immediate dominators by block index (the entry's is itself); EXIT is a virtual last block."""
 
     idom: Mapping[int, int]
     ipdom: Mapping[int, int]

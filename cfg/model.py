@@ -25,7 +25,7 @@ class Edge:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Instructions from byte ``start`` to ``end`` (exclusive); only the last may transfer control."""
+    """Instructions from byte ``start`` to ``end`` (exclusive); only the last transfers control."""
 
     index: int
     start: int

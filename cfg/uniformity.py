@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from sassxlate.disasm.sass.ir import BReg, Const, Imm, Instruction, Label, Mem, Pred, Reg, RegRef
+from sassxlate.disasm.sass.ir import BReg, Imm, Instruction, Label, Pred, RegRef
 
 from .build import is_conditional
 from .model import Block, Cfg
@@ -29,7 +29,7 @@ _UNIFORM_RESULT = frozenset({"VOTE", "VOTEU", "REDUX", "CREDUX", "R2UR", "S2UR",
 
 @dataclass(frozen=True, slots=True)
 class Uniformity:
-    """By block index: is it converged; which registers are uniform on entry; is its branch uniform."""
+    """By block index: converged or not; registers that are uniform on entry; uniform branches."""
 
     converged: tuple[bool, ...]
     uniform_in: tuple[frozenset[RegRef], ...]
@@ -194,7 +194,7 @@ def analyse(cfg: Cfg) -> Uniformity:
     uniform_branch = [True] * count
 
     def leaves_converged(block: Block) -> bool:
-        """Whether the lanes that pass this block's end towards its successors are all live lanes."""
+        """Whether the lanes that go from this block's end to its successors are all live lanes."""
         last = block.last
         if last.mnemonic == "BSYNC":
             region = sync_region.get(last.offset, -1)

@@ -1,8 +1,8 @@
 """The register map of one kernel: where its registers, predicates, masks and constants live.
 
-R*i* lives in v*i* where it fits, in scratch where it does not.  UR*i* lives in an SGPR where no path
-that waits can lose it, else in a VGPR (one copy a lane).  Predicates and the masks of the convergence
-machine are SGPR lane masks; masks that find no SGPR live in lanes of a VGPR.
+R*i* lives in v*i* where it fits, in scratch where it does not.  UR*i* lives in an SGPR where no
+path that waits can lose it, else in a VGPR (one copy a lane).  Predicates and the masks of the
+convergence machine are SGPR lane masks; masks that find no SGPR live in lanes of a VGPR.
 """
 
 from __future__ import annotations
@@ -99,8 +99,8 @@ def _tuples(ins: Instruction) -> Iterable[Reg]:
 def unsafe_uniforms(
     cfg: Cfg, live: Liveness, uniformity: Uniformity, pending: frozenset[RegRef]
 ) -> frozenset[int]:
-    """UR indices that one shared copy cannot serve: written where some live lanes are elsewhere, and
-    either read in another block or needed by lanes that wait."""
+    """UR indices that one shared copy cannot serve: written where some live lanes are elsewhere,
+    and either read in another block or needed by lanes that wait."""
     unsafe: set[int] = set()
     for block in cfg.blocks:
         if uniformity.converged[block.index]:
@@ -158,8 +158,9 @@ def allocate(
     """The map of one kernel.
 
     ``pending_points`` are the byte offsets of blocks and sync points where lanes may wait;
-    ``pending_live`` what is live there.  ``vtemps`` VGPRs are kept free for temporaries, ``spill_base``
-    is the first free byte of scratch.  LoweringError SX0402 when scalar registers run out.
+    ``pending_live`` what is live there.  ``vtemps`` VGPRs are kept free for temporaries,
+    ``spill_base`` is the first free byte of scratch.  LoweringError SX0402 when scalar registers
+    run out.
     """
     used = refs(cfg)
     sgprs = _Sgprs()
@@ -200,7 +201,10 @@ def allocate(
         quads = sorted({i // 4 for i in rs}, key=lambda q: sum(count[q * 4 + k] for k in range(4)))
         keep = sorted(quads[max(0, len(quads) - room // 4) :])
         r_map = {
-            q * 4 + k: pos * 4 + k for pos, q in enumerate(keep) for k in range(4) if q * 4 + k in rs
+            q * 4 + k: pos * 4 + k
+            for pos, q in enumerate(keep)
+            for k in range(4)
+            if q * 4 + k in rs
         }
         gone = [i for i in rs if i not in r_map]
         spilled = {i: spill_base + 4 * n for n, i in enumerate(gone)}

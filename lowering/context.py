@@ -1,9 +1,9 @@
 """What a selection rule sees of the kernel: operands by role, temporaries, and a place to write.
 
-A rule turns one SASS instruction into RDNA3 instructions.  The guard is already in EXEC (or, for the
-uniform datapath, applied when the result is committed), the waits and hazards come later.  Sources are
-read with ``src`` and friends; results go to what ``dst``, ``dst_last`` and ``pred_out`` return.  Temporaries
-live until the end of the instruction.
+A rule turns one SASS instruction into RDNA3 instructions.  The guard is already in EXEC (or, for
+the uniform datapath, applied when the result is committed), the waits and hazards come later.
+Sources are read with ``src`` and friends; results go to what ``dst``, ``dst_last`` and ``pred_out``
+return.  Temporaries live until the end of the instruction.
 """
 
 from __future__ import annotations
@@ -66,9 +66,8 @@ class Ctx:
     def refuse(self, message: str, code: str = "SX0410") -> LoweringError:
         """The error to raise for what cannot be translated here."""
         ins = self.ins
-        return LoweringError(
-            code, message, Where(kernel=self.k.name, offset=ins.offset, word=ins.word, inst=ins.text)
-        )
+        place = Where(kernel=self.k.name, offset=ins.offset, word=ins.word, inst=ins.text)
+        return LoweringError(code, message, place)
 
     def emit(self, op: str, *args: Arg, **mods: int | bool | str) -> None:
         """Appends one instruction, made legal: surplus scalars and literals go through VGPRs."""
@@ -168,8 +167,8 @@ class Ctx:
         return got
 
     def src(self, role: str, word: int = 0) -> Arg:
-        """32-bit word ``word`` of a source, without its modifiers (see ``fneg``/``isrc``): a VGPR, an
-        SGPR or a constant."""
+        """32-bit word ``word`` of a source, without its modifiers (see ``fneg``/``isrc``): a VGPR,
+        an SGPR or a constant."""
         return self.value(self.operand(role), word)
 
     def value(self, operand: Operand, word: int = 0) -> Arg:
@@ -305,8 +304,8 @@ class Ctx:
         return temp
 
     def ssrc(self, role: str, word: int = 0) -> Arg:
-        """A source word as a scalar (SGPR or constant), without modifiers: for the uniform datapath,
-        or where one lane's value stands for all."""
+        """A source word as a scalar (SGPR or constant), without modifiers: for the uniform
+        datapath, or where one lane's value stands for all."""
         return self.to_s(self.src(role, word))
 
     def to_s(self, arg: Arg) -> Arg:
@@ -358,7 +357,7 @@ class Ctx:
         return self.dst_last(role)
 
     def dst_last(self, role: str = "Rd") -> V:
-        """VGPRs for the result, to be written only by the last instruction, which reads every source."""
+        """VGPRs for the result, written only by the last instruction, which reads every source."""
         reg = self.reg(role)
         if reg.file == "UR":
             return self._uniform_vdst(reg)
@@ -423,8 +422,8 @@ class Ctx:
     # --- predicates ------------------------------------------------------------------------------
 
     def pred(self, role: str) -> Arg:
-        """A source predicate as a lane mask: an SGPR, or 0, or all ones.  Bits of lanes outside EXEC
-        mean nothing."""
+        """A source predicate as a lane mask: an SGPR, or 0, or all ones.  Bits of lanes outside
+        EXEC mean nothing."""
         return self.mask(self.operand(role))
 
     def mask(self, operand: Operand) -> Arg:
@@ -451,11 +450,11 @@ class Ctx:
         return isinstance(operand, Pred) and operand.index != 7
 
     def pred_out(self, role: str) -> S:
-        """An SGPR for a predicate result; follow with ``pred_commit``.  Never a source's register."""
+        """An SGPR for a predicate result, never a source's register; ``pred_commit`` is next."""
         return self.stemp()
 
     def pred_commit(self, role: str, mask: Arg, clean: bool = False) -> None:
-        """Writes lane mask ``mask`` to predicate ``role``.  ``clean``: bits outside EXEC are zero."""
+        """Writes lane mask ``mask`` to predicate ``role``.  ``clean``: 0 outside EXEC."""
         operand = self.operand(role)
         if not isinstance(operand, Pred) or operand.index == 7:
             return

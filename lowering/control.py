@@ -8,8 +8,8 @@ from sassxlate.disasm.rdna3.ir import I, Inst, S
 from sassxlate.disasm.sass.ir import Imm, Instruction, Label, Pred, Reg
 
 from .context import ALL_ONES, EXEC, NULL, ZERO, Ctx, KernelState
-from .rules.integer import is_zero
 from .convergence import Plan, Point, branch_target, is_state_test, warpsync_mask
+from .rules.integer import is_zero
 
 END, SCAN, STUCK = "Lend", "Lscan", "Lstuck"
 TRAP_STUCK = 0x51  # trap id: no lane can go on (divergent barriers that never meet)
@@ -87,7 +87,7 @@ class Control:
             c.branch("s_branch", label_of(block.end))
 
     def condition(self, c: Ctx, ins: Instruction) -> S | None:
-        """The running lanes for which the branch is taken (guard and second predicate); None: all."""
+        """The running lanes that take the branch (guard and second predicate); None: all."""
         preds = [p for p in (ins.guard, ins.get("Pp")) if isinstance(p, Pred) and not p.is_true]
         if not preds:
             return None
@@ -292,8 +292,7 @@ class Control:
             raise c.refuse("named and counted barriers are not translated yet", "SX0424")
 
     def _barrier(self, c: Ctx) -> None:
-        # All memory traffic of the wave is done before it reports its arrival; see the memory
-        # table.
+        # All memory traffic of the wave is done before it reports its arrival (memory table).
         c.raw(Inst("s_waitcnt", (), imm=0))
         c.raw(Inst("s_waitcnt_vscnt", (NULL,), imm=0))
         c.raw(Inst("s_barrier"))

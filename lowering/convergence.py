@@ -1,4 +1,4 @@
-"""The convergence machine's plan: where lanes may wait, and in what order waiting lanes are resumed.
+"""The convergence machine's plan: where lanes may wait, and in what order they are resumed.
 
 Lanes of a wave that are not running wait at *points*: the head of a block that a divergent branch
 left them at, or a sync point (BSYNC, WARPSYNC, BAR) whose other lanes are still missing.  Each
@@ -24,7 +24,7 @@ SyncKind: TypeAlias = Literal["bsync", "warpsync", "barrier"]
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """A place where lanes may wait.  ``key`` is a block's byte offset, or a sync instruction's plus 1."""
+    """A place where lanes may wait.  ``key``: a block's offset, or a sync instruction's plus 1."""
 
     key: int
     block: int

@@ -1,4 +1,4 @@
-"""The data hazards of wave32 gfx1100 that software must handle, each as triggered by / mitigated by.
+"""The data hazards of wave32 gfx1100 that software must handle: what triggers, what mitigates it.
 
 Sources: LLVM's GCNHazardRecognizer (feature list 11_0_Common) and Mesa ACO's README-ISA.
 
@@ -6,7 +6,7 @@ VALUTransUse   a transcendental's result read by a VALU within 5 VALUs and 1 tra
                -> s_waitcnt_depctr va_vdst(0) before the reader
 VcmpxPermlane  v_cmpx, then v_permlane* with no VALU between -> v_mov_b32 of a register to itself
 WMMA           a matrix multiply whose A or B overlaps the previous one's D -> v_nop
-MADIntraFwd    v_mad_u64_u32, v_mad_i64_i32 whose destination overlaps a source -> forbidden, an error
+MADIntraFwd    v_mad_u64_u32, v_mad_i64_i32 whose destination overlaps a source -> an error
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ TRANS_WINDOW_TRANS = 1
 
 @dataclass(slots=True)
 class _Trans:
-    """Transcendental results in flight: for each register, VALUs and transcendentals issued since."""
+    """Transcendental results in flight: by register, VALUs and transcendentals issued since."""
 
     since: dict[RRef, tuple[int, int]] = field(default_factory=dict)
 

@@ -1,4 +1,4 @@
-"""The way of a kernel: instructions, control flow, selection, waits, hazards, machine code, object."""
+"""The way of a kernel: instructions, control flow, selection, waits, hazards, code, object."""
 
 from __future__ import annotations
 
@@ -74,7 +74,8 @@ def kernel_cfg(kernel: Kernel) -> Cfg:
     good = [i for i in section.instructions if isinstance(i, Instruction)]
     bad = {b.offset: b for b in section.instructions if not isinstance(b, Instruction)}
     try:
-        return build(kernel.name, kernel.arch, good, kernel.indirect_targets, kernel.syscall_offsets)
+        targets, syscalls = kernel.indirect_targets, kernel.syscall_offsets
+        return build(kernel.name, kernel.arch, good, targets, syscalls)
     except SassxlateError as e:
         at = e.where.offset
         if at in bad:
@@ -85,7 +86,7 @@ def kernel_cfg(kernel: Kernel) -> Cfg:
 def translate_kernel(cubin: Cubin, name: str, options: Options | None = None) -> Translated:
     """Translates one kernel of a cubin by name.
 
-    Raises LoweringError (or DecodeError, CfgError) with the kernel, offset and instruction that stop it.
+    Raises LoweringError, DecodeError or CfgError with the kernel, offset and instruction.
     """
     del options  # one target, one engine so far
     kernel = next((k for k in cubin.kernels if k.name == name), None)

@@ -1,4 +1,4 @@
-"""From a control-flow graph to RDNA3 instructions: blocks in layout order, rules for their bodies."""
+"""From a control-flow graph to RDNA3 instructions: blocks in layout order, rules for bodies."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 
 from sassxlate.cfg import Block, Cfg, analyse, liveness
 from sassxlate.disasm.containers.model import Kernel
-from sassxlate.disasm.rdna3.ir import I, Inst, Item, Mark, S, V
-from sassxlate.disasm.sass.ir import Const, Instruction, Mem, Pred
+from sassxlate.disasm.rdna3.ir import Inst, Item, Mark, S, V
+from sassxlate.disasm.sass.ir import Const, Instruction, Pred
 from sassxlate.errors import LoweringError, SassxlateError, Where
 
 from . import control
@@ -116,7 +116,9 @@ def select(kernel: Kernel, cfg: Cfg) -> Selected:
             vtemps,
             stack,
         )
-        launch, table = launch_info(kernel, lay, banks, stack, regs.scratch_spill, kernel.shared_size)
+        launch, table = launch_info(
+            kernel, lay, banks, stack, regs.scratch_spill, kernel.shared_size
+        )
         state = KernelState(kernel.name, kernel.arch, lay, regs, table, plan.pending_live)
         _emit_kernel(state, plan)
         total = regs.vtemp_base + state.vtemps_used

@@ -274,7 +274,8 @@ class Reference:
 
     def ftoi(self, a: Bits, width: int, signed: bool) -> Bits:
         x = decode(a)
-        low, high = (-(1 << (width - 1)), (1 << (width - 1)) - 1) if signed else (0, (1 << width) - 1)
+        low = -(1 << (width - 1)) if signed else 0
+        high = low + (1 << width) - 1
         if x.kind == "nan":
             return Bits(0, width)
         if x.kind == "inf":

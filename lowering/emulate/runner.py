@@ -171,7 +171,8 @@ def run_image(
     """
     launch = _Launch()
     launch.entry = loaded.entry
-    launch.grid, launch.block = (ctypes.c_uint32 * 3)(*_three(grid)), (ctypes.c_uint32 * 3)(*_three(block))
+    launch.grid = (ctypes.c_uint32 * 3)(*_three(grid))
+    launch.block = (ctypes.c_uint32 * 3)(*_three(block))
     launch.wg_sgpr = (ctypes.c_int32 * 3)(*(-1 if i is None else i for i in setup.wg_sgpr))
     launch.lds_size = setup.lds_size + dynamic_lds
     launch.scratch_size = -(-setup.scratch_size // 4) * 4

@@ -158,7 +158,8 @@ class WaveBuilder:
 
     def _fault(self, kind: Fault, pc: int, addr: str = "0") -> None:
         name = helpers.fault(self.module)
-        self.fn.do(f"call void {name}(ptr %w, i32 {int(kind)}, i32 {self._pc(pc)}, i32 0, i64 {addr})")
+        where = f"i32 {self._pc(pc)}, i32 0, i64 {addr}"
+        self.fn.do(f"call void {name}(ptr %w, i32 {int(kind)}, {where})")
         self.fn.do("unreachable")
 
     def _runtime(self, rt: Rt, result: str, args: str) -> str:

@@ -1,4 +1,4 @@
-"""Selection rules by category; ``TABLE`` maps a SASS mnemonic to its rules, in order of preference."""
+"""Selection rules by category; ``TABLE`` maps a SASS mnemonic to its rules, the preferred first."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Atomics on global, generic and shared memory; what RDNA3 lacks becomes a compare-and-swap loop."""
+"""Atomics on global, generic and shared memory; what RDNA3 lacks is a compare-and-swap loop."""
 
 from __future__ import annotations
 

@@ -136,7 +136,7 @@ def dsetp(c: Ctx) -> None:
 
 
 def dsetp_minmax(c: Ctx) -> None:
-    """DSETP.MIN/.MAX: Pu says to take Ra; Pv that Ra is not a number and Rb's bits are to be quieted.
+    """DSETP.MIN/.MAX: Pu says to take Ra; Pv that Ra is not a number and Rb is to be quieted.
 
     The code behind it selects with Pu and then ORs the quiet bit under Pv.
     """

@@ -49,7 +49,8 @@ def _narrow(c: Ctx, kind: IntType, role: str = "Rb") -> Arg:
     if kind.bits == 32:
         return value
     select = getattr(operand, "select", "")
-    start = 8 * int(select[1]) if select[:1] == "B" else 16 * int(select[1]) if select[:1] == "H" else 0
+    unit = {"B": 8, "H": 16}.get(select[:1], 0)
+    start = unit * int(select[1]) if unit else 0
     temp = c.vtemp()
     c.emit("v_bfe_i32" if kind.signed else "v_bfe_u32", temp, value, I(start), I(kind.bits))
     return temp
@@ -237,7 +238,7 @@ def frnd(c: Ctx) -> None:
 
 
 def f2f(c: Ctx) -> None:
-    """F2F.<to>.<from>; the same width twice is a rounding to an integral value on old architectures."""
+    """F2F.<to>.<from>; the same width twice rounds to an integral value on old architectures."""
     kinds = [int(m[1:]) for m in c.ins.modifiers if m in ("F16", "F32", "F64")]
     if len(kinds) != 2 or kinds[0] == kinds[1]:
         raise c.refuse("this form of F2F")

@@ -43,7 +43,7 @@ def ffma(c: Ctx) -> None:
 
 
 def fmnmx(c: Ctx) -> None:
-    """Pp true is the minimum.  A NaN gives the other operand, two of them the canonical NaN; -0 < +0."""
+    """Pp true: the minimum.  A NaN gives the other operand, two the canonical NaN; -0 < +0."""
     if c.ins.has("NAN") or c.ins.has("XORSIGN"):
         raise c.refuse("this form of FMNMX")
     which = c.operand("Pp")
@@ -90,7 +90,7 @@ _MUFU_HIGH = {"RCP64H": "v_rcp_f64", "RSQ64H": "v_rsq_f64"}
 
 
 def mufu(c: Ctx) -> None:
-    """One-ulp approximations.  Both units take SIN and COS in turns; both flush denormals in EX2, LG2."""
+    """One-ulp approximations.  Both units take SIN, COS in turns, flush denormals in EX2, LG2."""
     name = next((m for m in c.ins.modifiers if m in _MUFU), None)
     if name is None:
         raise c.refuse("this function of MUFU")
@@ -111,7 +111,7 @@ def mufu_high(c: Ctx) -> None:
 
 
 def tanh(c: Ctx) -> None:
-    """tanh|x| = 1 - 2 / (exp(2|x|) + 1), the sign put back; below 2**-6 the odd series' first terms."""
+    """tanh|x| = 1 - 2 / (exp(2|x|) + 1), the sign put back; below 2**-6 the odd series' start."""
     x, small, t, series = c.vtemp(), c.stemp(), c.vtemp(), c.vtemp()
     value = float_bits(c, "Rb")
     c.emit("v_and_b32", x, I(0x7FFFFFFF), value)

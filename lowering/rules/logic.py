@@ -162,7 +162,7 @@ def shf(c: Ctx) -> None:
 
 
 def _shift_constant(c: Ctx, n: int, arithmetic: bool) -> None:
-    """A funnel shift of Rc:Ra by a known amount (0 to 64); the wanted word is the high one for .HI."""
+    """A funnel shift of Rc:Ra by a known amount (0 to 64); .HI wants the high word."""
     lo, hi = c.src("Ra"), c.src("Rc")
     high = c.ins.has("HI")
     dst = c.dst_last()
@@ -340,8 +340,8 @@ def brev(c: Ctx) -> None:
 
 
 def flo(c: Ctx) -> None:
-    """The position of the highest one (for signed negatives: zero), or its distance from the top with
-    .SH; all ones when there is none."""
+    """The position of the highest one (for signed negatives: zero), or its distance from the top
+    with .SH; all ones when there is none."""
     value = c.isrc("Rb")
     if not c.ins.has("U32"):
         sign, folded = c.vtemp(), c.vtemp()

@@ -28,7 +28,7 @@ def words(ins: Instruction) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Operands of a memory instruction: a VGPR address (or offset), a scalar base or off, an immediate."""
+    """A memory instruction's operands: a VGPR (address or offset), a scalar base or off, a number."""
 
     v: Arg
     s: Arg
@@ -123,7 +123,7 @@ def _offset32(c: Ctx, base: Reg, pair: Arg | None, rest: int, imm: int, flat: bo
 
 
 def address32(c: Ctx, mem: Mem, low: int, high: int) -> tuple[Arg, int]:
-    """A 32-bit address (shared or local): its register part, or None-like ZERO, and an offset in range."""
+    """A 32-bit address (shared or local): its register part, or ZERO, and an offset in range."""
     imm, rest = (mem.offset, 0) if low <= mem.offset <= high else (0, mem.offset)
     total: Arg = ZERO
     if mem.base is not None and not mem.base.is_zero:

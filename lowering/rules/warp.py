@@ -243,7 +243,7 @@ def _lane_mask(c: Ctx, out: V, relation: str) -> None:
 
 
 def _clock(c: Ctx, name: str) -> tuple[Arg, Arg]:
-    """(low, high) of the clocks: cycles of this SIMD (20 bits on RDNA3), or the 100 MHz counter in ns."""
+    """(low, high) of a clock: cycles of this SIMD (20 bits on RDNA3), or the 100 MHz one in ns."""
     low = c.stemp()
     if name.startswith("SR_CLOCK"):
         size, shader_cycles = 20, 29

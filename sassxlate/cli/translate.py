@@ -47,9 +47,9 @@ def command(
 ) -> None:
     """Translates every kernel of FILE to gfx1100.
 
-    Writes NAME.sm_XX.s (each line says which SASS it came from), NAME.sm_XX.hsaco, NAME.sm_XX.launch
-    and report.json.  A kernel that cannot be translated is named with its code; the others are written
-    all the same, and the exit status is 3.
+    Writes NAME.sm_XX.s (each line says which SASS it came from), NAME.sm_XX.hsaco,
+    NAME.sm_XX.launch and report.json.  A kernel that cannot be translated is named with its code;
+    the others are written all the same, and the exit status is 3.
     """
     from sassxlate.disasm.containers import load
     from sassxlate.lowering.pipeline import translate_kernel
@@ -94,7 +94,8 @@ def command(
             if "report" in entry:
                 r = entry["report"]
                 click.echo(
-                    f"{entry['arch']:7} {r['sass_instructions']:6} SASS -> {r['rdna_instructions']:6} RDNA3"
+                    f"{entry['arch']:7} {r['sass_instructions']:6} SASS"
+                    f" -> {r['rdna_instructions']:6} RDNA3"
                     f"  {r['vgprs']:3} VGPRs  {r['waiting_points']:3} points  {name}"
                 )
             else:

@@ -82,7 +82,8 @@ def run_program(tmp_path_factory: pytest.TempPathFactory) -> Run:
         stdin: str = "",
         time_limit: float = TIME_LIMIT,
     ) -> Outcome:
-        command = [sys.executable, "-P", "-m", "sassxlate", "run", *options, "--", executable, *arguments]
+        command = [sys.executable, "-P", "-m", "sassxlate", "run", *options, "--"]
+        command += [executable, *arguments]
         done = subprocess.run(
             command,
             capture_output=True,

@@ -1,4 +1,4 @@
-"""The four hazards of wave32 gfx1100, each with the pattern that needs help and one that does not."""
+"""The four hazards of wave32 gfx1100: for each a pattern that needs help and one that does not."""
 
 from __future__ import annotations
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from sassxlate.disasm.rdna3.ir import I, Inst, Item, Lbl, Mark, S, Sp, V
 from sassxlate.disasm.rdna3 import waitcnt_fields
+from sassxlate.disasm.rdna3.ir import I, Inst, Item, Lbl, Mark, S, Sp, V
 from sassxlate.lowering.waits import insert_waits
 
 OFF = Sp("off")

@@ -1,7 +1,7 @@
 """The steps of a correctly rounded division: div_scale, div_fmas, div_fixup, and trig_preop.
 
-The manual's pseudocode is wrong in places (its div_fmas scales one way only, its div_fixup forgets a
-quotient that is not a number); what follows is what gives IEEE quotients in LLVM's expansion.
+The manual's pseudocode is wrong in places (its div_fmas scales one way only, its div_fixup forgets
+a quotient that is not a number); what follows is what gives IEEE quotients in LLVM's expansion.
 """
 
 from __future__ import annotations
@@ -95,7 +95,8 @@ def div_fixup(d: Domain[T], mode: Mode, q: T, den: T, num: T) -> T:
     w = d.width(q)
     sign = d.and_(d.xor(den, num), d.const(1 << (w - 1), w))
     inf = d.const(((1 << exponent_bits(w)) - 1) << mantissa_bits(w), w)
-    nan = d.const(1 << (w - 1) | ((1 << exponent_bits(w)) - 1 << 1 | 1) << (mantissa_bits(w) - 1), w)
+    quiet_nan = ((1 << exponent_bits(w)) - 1 << 1 | 1) << (mantissa_bits(w) - 1)
+    nan = d.const(1 << (w - 1) | quiet_nan, w)
     out = d.or_(fabs(d, q), sign)
     out = d.select(is_nan(d, q), d.or_(inf, sign), out)
     if w > 16:
