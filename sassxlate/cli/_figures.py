@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.metadata
 import os
 import platform
@@ -87,8 +88,7 @@ def _cpu_model() -> str:
 
 def machine() -> dict[str, Any]:
     """What a figure depends on: CPU, its vectors, versions, and how busy the machine is."""
-    import llvmlite.binding as llvm
-
+    llvm: Any = importlib.import_module("llvmlite.binding")
     try:
         isa: str = host_isa()
     except Exception:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import importlib
 import json
+import sys
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -86,7 +87,7 @@ def test_without_fixtures(tmp_path: Path) -> None:
 
 def test_fixtures_are_what_the_tool_writes(monkeypatch: pytest.MonkeyPatch) -> None:
     """Text and code objects are the present encoder's, and the sums in their provenance hold."""
-    monkeypatch.syspath_prepend(ROOT / "tools")
+    monkeypatch.setattr(sys, "path", [str(ROOT / "tools"), *sys.path])
     make_bench: Any = importlib.import_module("make_bench")
     table = tomllib.loads((FIXTURES / "bench" / "provenance.toml").read_text("utf-8"))["file"]
     for name in make_bench.LOOPS:
