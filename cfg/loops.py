@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import networkx as nx
 
@@ -44,7 +43,7 @@ class Structure:
 
 
 def _graph(cfg: Cfg) -> nx.DiGraph[int]:
-    graph: Any = nx.DiGraph()
+    graph: nx.DiGraph[int] = nx.DiGraph()
     graph.add_nodes_from(range(len(cfg.blocks)))
     for e in cfg.edges:
         if e.kind != "back":  # the way through the callee is there as call and ret edges
@@ -57,15 +56,15 @@ def structure(cfg: Cfg) -> Structure:
     if not cfg.blocks:
         return Structure({}, {}, ())
     graph = _graph(cfg)
-    idom: dict[int, int] = dict(nx.immediate_dominators(graph, 0))
+    idom = dict(nx.immediate_dominators(graph, 0))
     idom[0] = 0
-    reverse: Any = graph.reverse(copy=True)
+    reverse = graph.reverse(copy=True)
     reverse.add_node(EXIT)
-    for b in cfg.blocks:
-        leaves = b.last.mnemonic in ("EXIT", "KILL") or not cfg.successors[b.index]
+    for block in cfg.blocks:
+        leaves = block.last.mnemonic in ("EXIT", "KILL") or not cfg.successors[block.index]
         if leaves:
-            reverse.add_edge(EXIT, b.index)
-    ipdom: dict[int, int] = dict(nx.immediate_dominators(reverse, EXIT))
+            reverse.add_edge(EXIT, block.index)
+    ipdom = dict(nx.immediate_dominators(reverse, EXIT))
     ipdom[EXIT] = EXIT
     partial = Structure(idom, ipdom, ())
     latches: dict[int, list[int]] = {}

@@ -220,7 +220,7 @@ def analyse(cfg: Cfg) -> Uniformity:
                 changed = True
             preds = [e for e in cfg.predecessors[i] if e.kind != "back"]
             if i != 0 and preds:
-                here = frozenset.intersection(*(outs[e.src] for e in preds)) & uniform_in[i]
+                here = uniform_in[i].intersection(*(outs[e.src] for e in preds))
                 if here != uniform_in[i]:
                     uniform_in[i] = here
                     changed = True

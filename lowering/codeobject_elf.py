@@ -245,7 +245,8 @@ def parse(data: bytes) -> Image:
         EncodeError: SX0531, not a code object for gfx1100; SX0532, truncated or corrupt.
     """
     version = _check_header(data)
-    _, kind, _, _, _, ph_at, sh_at, _, _, _, ph_n, _, sh_n, names_at = _HEADER.unpack_from(data)
+    header = _unpack(_HEADER, data, 0, "the ELF header")
+    _, kind, _, _, _, ph_at, sh_at, _, _, _, ph_n, _, sh_n, names_at = header
     if kind != 3:
         raise EncodeError("SX0531", "not linked (a relocatable object)")
     segments: list[Segment] = []

@@ -37,11 +37,11 @@ class KernelState:
     regs: RegisterMap
     bank_table: dict[int, int]  # constant bank -> byte offset of its pointer in the kernarg segment
     merge: frozenset[RegRef]  # predicates whose bits of waiting lanes must survive a write
-    items: list[Item] = field(default_factory=list)
+    items: list[Item] = field(default_factory=list[Item])
     labels: int = 0
     vtemps_used: int = 0
     uses_scratch: bool = False
-    rules_used: dict[str, int] = field(default_factory=dict)
+    rules_used: dict[str, int] = field(default_factory=dict[str, int])
     extra_lds: int = 0
 
     def label(self, stem: str) -> str:
@@ -100,7 +100,7 @@ class Ctx:
                 continue
             n = arg.n if isinstance(arg, S | Sp) else 1
             args = list(inst.args)
-            moved[i] = args[i] = self._to_vgpr(arg, n) if vector else self._to_sgpr(arg)
+            moved[i] = args[i] = self.to_vgpr(arg, n) if vector else self._to_sgpr(arg)
             for candidate in (replace(inst, args=tuple(args)), replace(inst, args=tuple(moved))):
                 if can_encode(candidate) is None:
                     return candidate
@@ -108,7 +108,7 @@ class Ctx:
             "SX0411", f"no legal encoding for {inst.op}: {reason}", self.refuse("").where
         )
 
-    def _to_vgpr(self, arg: Arg, n: int) -> V:
+    def to_vgpr(self, arg: Arg, n: int) -> V:
         temp = self.vtemp(n)
         for i in range(n):
             self.raw(Inst("v_mov_b32", (V(temp.index + i), part(arg, i))))
@@ -274,8 +274,7 @@ class Ctx:
     def vtuple(self, role: str, n: int | None = None) -> V:
         """A source of ``n`` words (default: its width) in consecutive VGPRs, without modifiers."""
         operand = self.operand(role)
-        width = n or getattr(operand, "width", 1)
-        return self.vtuple_of(operand, width)
+        return self.vtuple_of(operand, n or int(getattr(operand, "width", 1)))
 
     def vtuple_of(self, operand: Operand, width: int) -> V:
         m = self.k.regs

@@ -26,7 +26,7 @@ TRANS_WINDOW_TRANS = 1
 class _Trans:
     """Transcendental results in flight: by register, VALUs and transcendentals issued since."""
 
-    since: dict[RRef, tuple[int, int]] = field(default_factory=dict)
+    since: dict[RRef, tuple[int, int]] = field(default_factory=dict[RRef, tuple[int, int]])
 
     def step(self, is_trans: bool) -> None:
         kept: dict[RRef, tuple[int, int]] = {}
@@ -67,7 +67,7 @@ def insert_hazards(items: Iterable[Item]) -> list[Item]:
         if isinstance(item, Mark):
             if trans.since:
                 settle()
-            after_cmpx, matrix = False, frozenset()
+            after_cmpx, matrix = False, frozenset[RRef]()
             out.append(item)
             continue
         row = info(item.op)

@@ -66,7 +66,9 @@ class LaunchInfo:
         """The segment's bytes for one launch; ``banks`` gives the addresses of bank2 to bank4."""
         image = bytearray(self.kernarg_size)
         image[self.param_base : self.param_base + len(params)] = params
-        dims = dict(zip(("x", "y", "z"), zip(block, grid, strict=True), strict=True))
+        dims: dict[str, tuple[int, int]] = dict(
+            zip(("x", "y", "z"), zip(block, grid, strict=True), strict=True)
+        )
         for fill in self.fills:
             size = 8 if fill.kind in ("u64", "gridid", "bank2", "bank3", "bank4") else 4
             match fill.kind:

@@ -187,9 +187,6 @@ def _prologue(c: Ctx, plan: Plan) -> None:
     assert plan.cfg.blocks[0].start not in plan.heads or KERNARG.n == 2
 
 
-def _uniform_only(ins: Instruction) -> bool:
-    return bool(ins.writes) and all(w.file in ("UR", "UP") for w in ins.writes)
-
 
 def _body(k: KernelState, plan: Plan, block: Block, converged: bool) -> None:
     """The instructions of a block but its transfer of control; runs of one guard share one EXEC."""

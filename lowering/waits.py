@@ -19,8 +19,8 @@ from sassxlate.disasm.rdna3.ir import Inst, Item, Mark
 class _Outstanding:
     """Loads in issue order, each by the registers it fills; LDS and scalar loads apart."""
 
-    vm: list[frozenset[RRef]] = field(default_factory=list)
-    lgkm: list[frozenset[RRef]] = field(default_factory=list)
+    vm: list[frozenset[RRef]] = field(default_factory=list[frozenset[RRef]])
+    lgkm: list[frozenset[RRef]] = field(default_factory=list[frozenset[RRef]])
     scalar: bool = False  # a scalar load (or a flat access) is among ``lgkm``
 
     def needed(self, touched: frozenset[RRef]) -> tuple[int, int]:

@@ -60,9 +60,6 @@ def member(c: Context, at: Wave, type_: str = "i64") -> str:
     return c.fn.emit(f"load {type_}, ptr {p}, !invariant.load !0")
 
 
-def _i1(ref: str) -> Val:
-    return Val(ref, 1, False)
-
 
 def _first(c: Context, a: Val) -> Val:
     """Lane 0's value."""

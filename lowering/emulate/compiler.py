@@ -7,7 +7,7 @@ import threading
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import llvmlite.binding as llvm
 
@@ -69,9 +69,9 @@ def host_isa() -> Isa:
 _machines = threading.local()
 
 
-def target_machine(isa: Isa, opt: int) -> Any:
+def target_machine(isa: Isa, opt: int) -> llvm.TargetMachine:
     """This thread's target machine: they are costly to make and not to be shared."""
-    cache: dict[tuple[str, int], Any] | None = getattr(_machines, "cache", None)
+    cache: dict[tuple[str, int], llvm.TargetMachine] | None = getattr(_machines, "cache", None)
     if cache is None:
         cache = _machines.cache = {}
     key = isa, opt
@@ -84,7 +84,7 @@ def target_machine(isa: Isa, opt: int) -> Any:
     return cache[key]
 
 
-def _optimize(module: Any, machine: Any) -> None:
+def _optimize(module: llvm.ModuleRef, machine: llvm.TargetMachine) -> None:
     pto = llvm.create_pipeline_tuning_options(speed_level=1)
     builder = llvm.create_pass_builder(machine, pto)
     inline = llvm.create_new_module_pass_manager()

@@ -7,7 +7,7 @@ import struct
 from dataclasses import dataclass, field
 from typing import Any
 
-from elftools.elf.elffile import ELFFile  # type: ignore[import-untyped]
+from elftools.elf.elffile import ELFFile
 
 from sassxlate.errors import EmulatorError
 

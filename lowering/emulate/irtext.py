@@ -5,7 +5,7 @@ Text is several times faster to build than an object tree, and the parser is LLV
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -120,7 +120,7 @@ class Function:
         return ref
 
     @contextmanager
-    def arm(self, label: str) -> Iterator[None]:
+    def arm(self, label: str) -> Generator[None]:
         """A block dominated by the current one, whose values end with it."""
         saved = dict(self.memo)
         self.label(label, keep=True)

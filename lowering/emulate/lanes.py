@@ -148,7 +148,7 @@ def gather_lanes(c: Context, value: Val, index: Val) -> Val:
         return value
     index = c.d.splat(index)
     if c.d.avx512:
-        halves = []
+        halves: list[str] = []
         for half in range(2):
             lo = ", ".join(f"i32 {i}" for i in range(16))
             hi = ", ".join(f"i32 {i + 16}" for i in range(16))

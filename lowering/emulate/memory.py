@@ -254,9 +254,9 @@ def emit_smem(c: Context, inst: Inst) -> None:
         raise c.error(inst, "this scalar load is not supported")
     n = int(match[1]) // 32
     d = c.d
-    address = d.add(c.read64(inst, inst.args[1]), const(inst.imm, 64))
-    if len(inst.args) > 2:
-        extra = inst.args[2]
+    dst, base, *rest = inst.args
+    address = d.add(c.read64(inst, base), const(inst.imm, 64))
+    for extra in rest[:1]:
         if isinstance(extra, I):
             address = d.add(address, const(extra.value, 64))
         elif not is_off(extra):
@@ -269,4 +269,4 @@ def emit_smem(c: Context, inst: Inst) -> None:
     for i in range(n):
         q = c.fn.emit_new(f"getelementptr i8, ptr {p}, i64 {4 * i}")
         word = Val(c.fn.emit_new(f"load volatile i32, ptr {q}, align 4"), 32, False)
-        c.write32(inst, inst.args[0], word, i)
+        c.write32(inst, dst, word, i)

@@ -328,16 +328,17 @@ def _function(fn: Approximation, x: Fraction, w: int) -> Bits:
         return encode(Fraction(_log2(x)), w, Round.NEAREST)
     r = x - round(x)
     turn = 2 * math.pi * float(r)
+    wave: float
     if fn == "cos":
-        y = math.cos(turn) if abs(r) < Fraction(1, 8) else math.sin(
+        wave = math.cos(turn) if abs(r) < Fraction(1, 8) else math.sin(
             2 * math.pi * float(Fraction(1, 4) - abs(r))
         )
     else:
         near = abs(r) <= Fraction(1, 4)
-        y = math.sin(turn) if near else math.copysign(
+        wave = math.sin(turn) if near else math.copysign(
             math.sin(2 * math.pi * float(Fraction(1, 2) - abs(r))), r
         )
-    return encode(Fraction(y), w, Round.NEAREST, int(x < 0))
+    return encode(Fraction(wave), w, Round.NEAREST, int(x < 0))
 
 
 def _log2(x: Fraction) -> float:

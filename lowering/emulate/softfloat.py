@@ -16,9 +16,6 @@ from .vector import LlvmDomain
 _WIDER = {16: 32, 32: 64}
 
 
-def _plain(fp: Fp) -> Fp:
-    return Fp(fp.round)
-
 
 def _in(d: LlvmDomain, fp: Fp, *args: Val) -> list[Val]:
     return [flush(d, a) if fp.flush_in else a for a in args]

@@ -87,7 +87,7 @@ class State:
 
     def read_s(self, i: int) -> Val:
         """A scalar register by its operand code: SGPR, vcc, m0, exec, null, ttmp."""
-        if i == NULL or i == EXEC_HI:
+        if i in (NULL, EXEC_HI):
             return const(0, 32)
         known = self._c.sgpr.get(i)
         if known is None:
@@ -96,7 +96,7 @@ class State:
         return known
 
     def write_s(self, i: int, value: Val) -> None:
-        if i == NULL or i == EXEC_HI:
+        if i in (NULL, EXEC_HI):
             return
         if i == EXEC:
             self._settle()

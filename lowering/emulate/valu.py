@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
 
 from sassxlate.disasm.rdna3.ir import Arg, I, Inst, Sp
 from sassxlate.disasm.rdna3.meaning import Meaning, meanings
@@ -45,7 +44,7 @@ def _evaluate(c: Context, inst: Inst, row: Meaning) -> list[Val]:
 
 def _apply(c: Context, inst: Inst, row: Meaning, sources: list[Val]) -> list[Val]:
     fn = row.saturating if inst.clamp and row.saturating is not None else row.fn
-    out: Any = fn(c.d, c.mode, *sources) if row.mode else fn(c.d, *sources)
+    out: Val | tuple[Val, ...] = fn(c.d, c.mode, *sources) if row.mode else fn(c.d, *sources)
     return list(out) if isinstance(out, tuple) else [out]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from sassxlate.disasm.rdna3.decode import branch_target
 from sassxlate.disasm.rdna3.ir import I, Inst
@@ -102,8 +102,8 @@ class WaveBuilder:
         elif op in _FENCES:
             kind = "" if op == "buffer_gl1_inv" else 'syncscope("singlethread") '
             self.fn.do(f"fence {kind}seq_cst")
-        elif op in _CONTROL:
-            _CONTROL[op](self, step)
+        elif op in self._CONTROL:
+            self._CONTROL[op](self, step)
         elif op.startswith("s_cbranch_"):
             self._conditional(step)
         else:
@@ -295,27 +295,28 @@ class WaveBuilder:
 
     _bits: ModeBits = ModeBits(0)
 
+    _CONTROL: ClassVar[dict[str, Callable[[WaveBuilder, Step], None]]] = {
+        "s_branch": _branch,
+        "s_endpgm": _end,
+        "s_endpgm_saved": _end,
+        "s_code_end": _illegal,
+        "s_trap": _trap,
+        "s_barrier": _barrier,
+        "s_sleep": _sleep,
+        "s_getpc_b64": _getpc,
+        "s_call_b64": _call,
+        "s_setpc_b64": _indirect,
+        "s_swappc_b64": _indirect,
+        "s_getreg_b32": _getreg,
+        "s_setreg_b32": _setreg,
+        "s_setreg_imm32_b32": _setreg,
+        "s_sendmsg": _sendmsg,
+        "s_sendmsghalt": _sendmsg,
+        "s_sendmsg_rtn_b32": _sendmsg_rtn,
+        "s_sendmsg_rtn_b64": _sendmsg_rtn,
+    }
 
-_CONTROL: dict[str, Callable[[WaveBuilder, Step], None]] = {
-    "s_branch": WaveBuilder._branch,
-    "s_endpgm": WaveBuilder._end,
-    "s_endpgm_saved": WaveBuilder._end,
-    "s_code_end": WaveBuilder._illegal,
-    "s_trap": WaveBuilder._trap,
-    "s_barrier": WaveBuilder._barrier,
-    "s_sleep": WaveBuilder._sleep,
-    "s_getpc_b64": WaveBuilder._getpc,
-    "s_call_b64": WaveBuilder._call,
-    "s_setpc_b64": WaveBuilder._indirect,
-    "s_swappc_b64": WaveBuilder._indirect,
-    "s_getreg_b32": WaveBuilder._getreg,
-    "s_setreg_b32": WaveBuilder._setreg,
-    "s_setreg_imm32_b32": WaveBuilder._setreg,
-    "s_sendmsg": WaveBuilder._sendmsg,
-    "s_sendmsghalt": WaveBuilder._sendmsg,
-    "s_sendmsg_rtn_b32": WaveBuilder._sendmsg_rtn,
-    "s_sendmsg_rtn_b64": WaveBuilder._sendmsg_rtn,
-}
+
 _TERMINATORS = frozenset(
     {"s_branch", "s_endpgm", "s_endpgm_saved", "s_code_end", "s_trap", "s_call_b64"}
 )

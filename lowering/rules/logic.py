@@ -38,9 +38,7 @@ def lop3(c: Ctx) -> None:
             step = (4, 2, 1)[var]
             lut = sum((lut >> (row ^ step) & 1) << row for row in range(8))
     known = {n: const_value(c.ins.get(r)) for n, r in enumerate(roles)}
-    lut = _constant_lut(
-        lut, {n: v != 0 for n, v in known.items() if v in (0, 0xFFFFFFFF) and v is not None}
-    )
+    lut = _constant_lut(lut, {n: v != 0 for n, v in known.items() if v in (0, 0xFFFFFFFF)})
     inputs = [c.src(r) for r in roles]
     want = c.wants_pred("Pu")
     discard = isinstance(c.ins.get("Rd"), Reg) and c.reg("Rd").is_zero

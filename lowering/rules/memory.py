@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from sassxlate.disasm.rdna3.ir import Arg, I, Inst, S, V
 from sassxlate.disasm.sass.ir import Const, Instruction, Mem, Pred, Reg
 
-from ..context import KERNARG, NULL, OFF, VCC, ZERO, Ctx, Rule
+from ..allocate import KERNARG
+from ..context import NULL, OFF, VCC, ZERO, Ctx, Rule
 
 _LOADS = {"U8": "u8", "S8": "i8", "U16": "u16", "S16": "i16", "64": "b64", "128": "b128"}
 _STORES = {"U8": "b8", "S8": "b8", "U16": "b16", "S16": "b16", "64": "b64", "128": "b128"}
@@ -28,7 +29,7 @@ def words(ins: Instruction) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """A memory instruction's operands: a VGPR (address or offset), a scalar base or off, a number."""
+    """A memory operand: a VGPR (address or offset), a scalar base or off, a number of bytes."""
 
     v: Arg
     s: Arg
@@ -92,7 +93,7 @@ def address64(c: Ctx, mem: Mem, flat: bool = False) -> Address:
         pair = add64(c, pair, I(rest & 0xFFFFFFFFFFFFFFFF))
     if isinstance(pair, S):
         if flat:
-            return Address(c._to_vgpr(pair, 2), OFF, imm)
+            return Address(c.to_vgpr(pair, 2), OFF, imm)
         zero = c.vtemp()
         c.emit("v_mov_b32", zero, ZERO)
         return Address(zero, pair, imm)
@@ -147,11 +148,9 @@ def address32(c: Ctx, mem: Mem, low: int, high: int) -> tuple[Arg, int]:
     return total, imm
 
 
-def strong(ins: Instruction) -> dict[str, bool]:
-    """Cache bits of a load: GPU and system scope read past the L0."""
-    if not (ins.has("STRONG") or ins.has("MMIO")):
-        return {}
-    return {"glc": not (ins.has("SM") or ins.has("CTA"))}
+def strong(ins: Instruction) -> bool:
+    """The glc of a load: GPU and system scope read past the L0."""
+    return (ins.has("STRONG") or ins.has("MMIO")) and not (ins.has("SM") or ins.has("CTA"))
 
 
 def _check_load(c: Ctx) -> None:
@@ -169,7 +168,7 @@ def ldg(c: Ctx) -> None:
     _check_load(c)
     at = address64(c, c.mem())
     op = "global_load_" + access(c.ins, _LOADS)
-    c.raw(Inst(op, (_fresh(c), at.v, at.s), imm=at.imm, **strong(c.ins)))
+    c.raw(Inst(op, (_fresh(c), at.v, at.s), imm=at.imm, glc=strong(c.ins)))
 
 
 def stg(c: Ctx) -> None:
@@ -183,7 +182,7 @@ def ld(c: Ctx) -> None:
     _check_load(c)
     at = address64(c, c.mem(), flat=True)
     op = "flat_load_" + access(c.ins, _LOADS)
-    c.raw(Inst(op, (_fresh(c), at.v), imm=at.imm, **strong(c.ins)))
+    c.raw(Inst(op, (_fresh(c), at.v), imm=at.imm, glc=strong(c.ins)))
 
 
 def st(c: Ctx) -> None:

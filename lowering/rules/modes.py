@@ -3,7 +3,7 @@ denormals kept.  s_round_mode and s_denorm_mode: bits 1:0 are for f32, bits 3:2 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 
 from sassxlate.disasm.rdna3.ir import Inst
@@ -17,7 +17,7 @@ FLUSH_F16 = 0x3
 
 
 @contextmanager
-def ftz(c: Ctx, wanted: bool | None = None) -> Iterator[None]:
+def ftz(c: Ctx, wanted: bool | None = None) -> Generator[None]:
     """Flushes denormal f32 inputs and results inside when the instruction says .FTZ."""
     on = c.ins.has("FTZ") if wanted is None else wanted
     if on:
@@ -28,7 +28,7 @@ def ftz(c: Ctx, wanted: bool | None = None) -> Iterator[None]:
 
 
 @contextmanager
-def rounding(c: Ctx, mode: str | None = None) -> Iterator[None]:
+def rounding(c: Ctx, mode: str | None = None) -> Generator[None]:
     """Rounds inside as the instruction's .RM, .RP or .RZ says."""
     name = mode or next((m for m in c.ins.modifiers if m in _ROUND), None)
     value = _ROUND.get(name or "", 0)

@@ -64,6 +64,7 @@ def command(
 
 def _codes(cubin: Cubin, patterns: tuple[str, ...]) -> Iterator[Kernel | Function]:
     """The kernels, and the device functions that stand outside them, that are asked for."""
-    for code in (*cubin.kernels, *cubin.functions):
+    codes: tuple[Kernel | Function, ...] = (*cubin.kernels, *cubin.functions)
+    for code in codes:
         if kernel_matches(code.name, code.demangled, patterns):
             yield code

@@ -14,8 +14,10 @@ from sassxlate.lowering.emulate.flow import Block, Flow, Step
 from sassxlate.lowering.emulate.runner import Device, LoadedImage, Setup, run_image
 
 LANES = 32
-WIDTH = {"b16": 16, "f16": 16, "b32": 32, "f32": 32, "b64": 64, "f64": 64, "m": 1, "raw": 32}
-WIDTH |= {"p16": 32, "pf16": 32, "pair": 32, "mix": 32, "f16lo": 16, "f16hi": 16}
+WIDTH = {
+    **{"b16": 16, "f16": 16, "b32": 32, "f32": 32, "b64": 64, "f64": 64, "m": 1, "raw": 32},
+    **{"p16": 32, "pf16": 32, "pair": 32, "mix": 32, "f16lo": 16, "f16hi": 16},
+}
 
 _EDGES = {
     "b": [0, 1, 2, -1, -2, 0x7F, 0x80, 0xFF, 0x7FFF, 0x8000, 0xFFFF, 31, 32, 33, 63, 64],
@@ -58,7 +60,7 @@ def value(rng: random.Random, kind: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """An instruction without its registers: `build(dsts, srcs)` gives it; a row of inputs a lane."""
+    """An instruction without registers: `build(dsts, srcs)` gives it; a row of inputs a lane."""
 
     dst: tuple[str, ...]
     src: tuple[str, ...]

@@ -75,6 +75,7 @@ def expected(row: Meaning, mode: Mode, inputs: tuple[int, ...], lane: int) -> tu
             args.append(Bits(0, 8))
         else:
             args.append(Bits(next(values) & ((1 << WIDTH[kind]) - 1), WIDTH[kind]))
+    out: Bits | tuple[Bits, ...]
     out = row.fn(REF, mode, *args) if row.mode else row.fn(REF, *args)
     return tuple(v.n for v in (out if isinstance(out, tuple) else (out,)))
 
@@ -188,7 +189,7 @@ def test_scalar(names: list[str], isa: Isa) -> None:
     del cases
     for (row, inputs), (low, high, scc) in zip(picked, results, strict=True):
         args = [Bits(v & ((1 << _w(k)) - 1), _w(k)) for k, v in zip(row.src, inputs, strict=True)]
-        out = row.fn(REF, *args)
+        out: Bits | tuple[Bits, ...] = row.fn(REF, *args)
         outs = out if isinstance(out, tuple) else (out,)
         for kind, v in zip(row.dst, outs, strict=True):
             got = scc if kind == "scc" else low | high << 32 if kind == "b64" else low

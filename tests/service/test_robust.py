@@ -94,7 +94,7 @@ def test_many_mutated_containers(cache: Path) -> None:
 def test_programs_that_start_together(cache: Path) -> None:
     """Six cold starts at once share one service and agree."""
     with ThreadPoolExecutor(6) as pool:
-        results = list(pool.map(lambda _: run(SAXPY, cache), range(6)))
+        results = list(pool.map(run, [SAXPY] * 6, [cache] * 6))
     for done in results:
         assert done.returncode == 0, done.stdout + done.stderr
         assert done.stdout == results[0].stdout

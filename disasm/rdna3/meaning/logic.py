@@ -183,12 +183,13 @@ def rows() -> Iterator[Meaning]:
     yield row("v_clz_i32_u32", "b32", "b32", clz_u32)
     yield row("v_ctz_i32_b32", "b32", "b32", ctz_b32)
     yield row("v_cls_i32", "b32", "b32", cls_i32)
-    for op, f, g in (
+    triples: tuple[tuple[str, Fn, Fn], ...] = (
         ("and_or", and_, or_),
         ("or3", or_, or_),
         ("xor3", xor, xor),
         ("lshl_or", lshl, or_),
-    ):
+    )
+    for op, f, g in triples:
         yield row(f"v_{op}_b32", "b32", three, _three(f, g))
     for op, f, g in (("lshl_add", lshl, _add), ("add_lshl", _add, lshl), ("xad", xor, _add)):
         yield row(f"v_{op}_u32", "b32", three, _three(f, g))
