@@ -76,7 +76,6 @@ def _mufu(types: dict[int, str], high: bool = True) -> Mod:
     )
 
 
-
 def _mufu_rows(types: dict[int, str], since: int, until: int) -> list[Row]:
     """A half-precision argument may stand in the upper half of its register."""
     halves = {p | t << 2: "H1" if p else "" for t in types for p in ((0, 1) if t else (0,))}
@@ -89,6 +88,11 @@ def _mufu_rows(types: dict[int, str], since: int, until: int) -> list[Row]:
         "MUFU", 0x108, "Rd, Rb", {"Rb": Src(imm="f32")}, forms=(4,), layout="b",
         mods=(_mufu({0: ""}, False),), since=since, until=until,
     )  # fmt: skip
+    for code, name in ((6, "RCP64H"), (7, "RSQ64H")):  # these take a double's high word
+        rows += alu(
+            "MUFU", 0x108, "Rd, Rb", {"Rb": Src(imm="f64")}, forms=(4,), layout="b",
+            mods=(const(name),), fixed=((bits(72, 6), code << 2),), since=since, until=until,
+        )  # fmt: skip
     return [
         r.with_(operands={**r.operands, "Rb": replace(slot, select=part)})
         if isinstance(slot := r.operands["Rb"], R) and slot.file == "R"

@@ -33,10 +33,10 @@ MOVES = [
         (enum("size", 80, 1, "32 _", {"_": 2}),), guard="UP", since=100),
     Row("R2UR", 0x3C2, {"Rd": rd(file="UR"), "Pu": pd(), "Ra": R(24)}, "Pu:OR, Pu?:!OR, Rd, Ra",
         (flag("OR", 84),), until=89),
-    Row("R2UR", 0x2CA, {"Rd": rd(file="UR"), "Pu": pd(), "Ra": R(24)}, "Pu:OR, Pu?:!OR, Rd, Ra",
-        (flag("OR", 84),), since=90, until=100),
-    Row("R2UR", 0x2CA, {"Rd": rd(file="UR"), "Pu": pd(), "Ra": R(24)}, "Pu:OR, Pu?:!OR, Rd, Ra",
-        (flag("OR", 84), flag("FILL", 86)), since=120),
+    Row("R2UR", 0x2CA, {"Rd": rd(file="UR"), "Pu": pd(), "Ra": R(24, reuse=122)},
+        "Pu:OR, Pu?:!OR, Rd, Ra", (flag("OR", 84),), since=90, until=100),
+    Row("R2UR", 0x2CA, {"Rd": rd(file="UR"), "Pu": pd(), "Ra": R(24, reuse=122)},
+        "Pu:OR, Pu?:!OR, Rd, Ra", (flag("OR", 84), flag("FILL", 86)), since=120),
 ]  # fmt: skip
 
 _LOGIC = {"Ra": Src(), "Rb": Src(), "Rc": Src()}
@@ -119,4 +119,4 @@ WARP = [
 ]  # fmt: skip
 
 ROWS: list[Row] = [*MOVES, *LOGIC, *PREDICATES, *WARP]
-__all__ = ["HALVES", "PT_FIXED", "P", "ROWS"]
+__all__ = ["HALVES", "PT_FIXED", "ROWS", "P"]
