@@ -8,12 +8,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from sassxlate.disasm.sass.ir import Imm, Instruction, Label, Reg
 from sassxlate.errors import CfgError, Where
 
-from .model import Block, Cfg, Edge, EdgeKind
+from .collective import collectives
+from .model import SIZE, Block, Cfg, Edge, EdgeKind
 
-SIZE = 16  # bytes of a SASS instruction
-ENDS_BLOCK = frozenset(
-    {"BRA", "BRX", "BRXU", "CALL", "RET", "EXIT", "BSYNC", "WARPSYNC", "BAR", "KILL", "JMP", "JMX"}
-)
+SYNCS = frozenset({"BSYNC", "WARPSYNC", "BAR"})
+INDIRECT = frozenset({"BRX", "BRXU", "JMX", "JMXU"})
+JUMPS = frozenset({"BRA", "JMP"})
+ENDS_BLOCK = SYNCS | INDIRECT | JUMPS | {"CALL", "RET", "EXIT", "KILL", "ENDCOLLECTIVE"}
 
 
 def _target(ins: Instruction) -> int | None:
@@ -34,18 +35,16 @@ def is_conditional(ins: Instruction) -> bool:
 
 
 def _ends_block(ins: Instruction) -> bool:
-    if ins.mnemonic == "BAR":
-        return ins.has("SYNC") or ins.has("RED") or ins.has("SYNCALL")
     return ins.mnemonic in ENDS_BLOCK
 
 
 def _jump_targets(ins: Instruction, indirect: Mapping[int, tuple[int, ...]]) -> tuple[int, ...]:
     """Where this instruction may branch to inside the kernel (calls and returns not included)."""
-    if ins.mnemonic in ("BRX", "BRXU", "JMX"):
+    if ins.mnemonic in INDIRECT:
         if ins.offset not in indirect:
             raise _error("SX0302", "indirect branch whose targets the cubin does not list", ins)
         return indirect[ins.offset]
-    if ins.mnemonic in ("BRA", "JMP"):
+    if ins.mnemonic in JUMPS:
         target = _target(ins)
         if target is None:
             raise _error("SX0303", "branch without a target", ins)
@@ -83,11 +82,11 @@ def _plain_calls(
                     if comes_back(target) or is_conditional(ins):
                         work.append(offset + SIZE)
                     continue
-                if ins.mnemonic in ("BRX", "BRXU", "JMX"):
+                if ins.mnemonic in INDIRECT:
                     work.extend(indirect.get(offset, ()))
-                elif target is not None and ins.mnemonic in ("BRA", "JMP", "WARPSYNC"):
+                elif target is not None and ins.mnemonic in (*JUMPS, "WARPSYNC"):
                     work.append(target)
-                ends = ins.mnemonic in ("BRA", "JMP", "BRX", "BRXU", "JMX", "EXIT", "RET", "KILL")
+                ends = ins.mnemonic in JUMPS | INDIRECT | {"EXIT", "RET", "KILL"}
                 if not ends or is_conditional(ins):
                     work.append(offset + SIZE)
         return returns[entry]
@@ -104,12 +103,13 @@ def _walk(
     indirect: Mapping[int, tuple[int, ...]],
     syscalls: frozenset[int],
     plain: frozenset[int],
-) -> tuple[set[int], set[int], dict[int, tuple[int, ...]], dict[int, int]]:
-    """Reachable instructions of one function, its block starts, its calls (offset -> callee)."""
+    pointers: tuple[int, ...],
+) -> tuple[set[int], set[int], dict[int, tuple[int, ...]], dict[int, tuple[int, ...]]]:
+    """Reachable instructions of one function, its block starts, its calls (offset -> callees)."""
     seen: set[int] = set()
     leaders: set[int] = {entry}
     jumps: dict[int, tuple[int, ...]] = {}
-    calls: dict[int, int] = {}
+    calls: dict[int, tuple[int, ...]] = {}
     work = [entry]
     while work:
         offset = work.pop()
@@ -130,15 +130,14 @@ def _walk(
             work.extend(targets)
             if ins.mnemonic == "CALL" and offset not in syscalls and offset not in plain:
                 target = _target(ins)
-                if target is None:
-                    raise _error("SX0304", "call through a register is not followed yet", ins)
-                calls[offset] = target
+                calls[offset] = pointers if target is None else (target,)
+                if not calls[offset]:
+                    raise _error("SX0304", "call through a register, and no function to call", ins)
             elif ins.mnemonic == "WARPSYNC" and _target(ins) is not None:
                 leaders.add(_target(ins) or 0)
                 work.append(_target(ins) or 0)
-            goes_on = is_conditional(ins) or (
-                ins.mnemonic in ("CALL", "BSYNC", "WARPSYNC", "BAR") and offset not in plain
-            )
+            passes = ins.mnemonic == "CALL" or ins.mnemonic in SYNCS
+            goes_on = is_conditional(ins) or (passes and offset not in plain)
             if not goes_on:
                 break
             leaders.add(after)
@@ -152,36 +151,43 @@ def build(
     instructions: Sequence[Instruction],
     indirect: Mapping[int, tuple[int, ...]] | None = None,
     syscalls: Iterable[int] = (),
+    pointers: Iterable[int] = (),
 ) -> Cfg:
     """The graph of the kernel whose first instruction stands first.
 
     ``indirect`` lists the targets of each BRX by its offset (EIATTR_INDIRECT_BRANCH_TARGETS);
-    ``syscalls`` the offsets of calls of the driver's own functions, which are no control flow.
+    ``syscalls`` the offsets of calls of the driver's own functions, which are no control flow;
+    ``pointers`` the functions that a call through a register may reach.
     Raises CfgError when control leaves the code or an indirect target is unknown.
     """
     by_offset = {ins.offset: ins for ins in instructions}
     known = dict(indirect or {})
     builtin = frozenset(syscalls)
+    callable_ = tuple(sorted(set(pointers)))
     plain = _plain_calls(by_offset, known, builtin)
     owner: dict[int, int] = {}
+    sharers: dict[int, set[int]] = defaultdict(set)  # functions that reach an instruction
     leaders: set[int] = set()
     jumps: dict[int, tuple[int, ...]] = {}
-    calls: dict[int, int] = {}
+    calls: dict[int, tuple[int, ...]] = {}
     functions: list[int] = [instructions[0].offset if instructions else 0]
     for entry in functions:  # grows while it is walked
-        seen, starts, jump, call = _walk(by_offset, entry, known, builtin, plain)
+        seen, starts, jump, call = _walk(by_offset, entry, known, builtin, plain, callable_)
         for offset in seen:
             owner.setdefault(offset, entry)
+            sharers[offset].add(entry)
         leaders |= starts
         jumps |= jump
         calls |= call
-        functions.extend(c for c in dict.fromkeys(call.values()) if c not in functions)
+        called = dict.fromkeys(c for some in call.values() for c in some)
+        functions.extend(c for c in called if c not in functions)
     blocks = _cut(by_offset, owner, leaders, calls)
     by_start = {b.start: b.index for b in blocks}
     sites: dict[int, list[int]] = defaultdict(list)
-    for offset, callee in sorted(calls.items()):
-        sites[callee].append(offset + SIZE)
-    edges = _edges(blocks, by_start, jumps, calls, sites, builtin)
+    for offset, callees in sorted(calls.items()):
+        for callee in callees:
+            sites[callee].append(offset + SIZE)
+    edges = _edges(blocks, by_start, jumps, calls, sites, sharers, builtin)
     out: list[list[Edge]] = [[] for _ in blocks]
     into: list[list[Edge]] = [[] for _ in blocks]
     for edge in edges:
@@ -204,9 +210,9 @@ def _cut(
     by_offset: Mapping[int, Instruction],
     owner: Mapping[int, int],
     leaders: set[int],
-    calls: Mapping[int, int],
+    calls: Mapping[int, tuple[int, ...]],
 ) -> tuple[Block, ...]:
-    starts = leaders | set(calls.values())
+    starts = leaders | {c for some in calls.values() for c in some}
     blocks: list[Block] = []
     current: list[Instruction] = []
 
@@ -233,11 +239,13 @@ def _edges(
     blocks: Sequence[Block],
     by_start: Mapping[int, int],
     jumps: Mapping[int, tuple[int, ...]],
-    calls: Mapping[int, int],
+    calls: Mapping[int, tuple[int, ...]],
     sites: Mapping[int, Sequence[int]],
+    sharers: Mapping[int, set[int]],
     syscalls: frozenset[int],
 ) -> tuple[Edge, ...]:
     edges: list[Edge] = []
+    sections = collectives(i for b in blocks for i in b.instructions)
 
     def add(src: Block, offset: int, kind: EdgeKind) -> None:
         if offset not in by_start:
@@ -249,19 +257,28 @@ def _edges(
         name = last.mnemonic
         if not _ends_block(last):
             add(block, block.end, "fall")
-        elif name in ("BSYNC", "WARPSYNC", "BAR"):
-            target = _target(last) if name == "WARPSYNC" else None
-            if target is not None:
-                add(block, target, "taken")
+        elif name in SYNCS:
             add(block, block.end, "sync")
+            for site in sections.others(last.offset):
+                add(block, site.sync + SIZE, "sync")
+        elif name == "ENDCOLLECTIVE":
+            here = sections.by_end.get(last.offset)
+            if here is None:
+                raise _error("SX0306", "end of a collective section without its start", last)
+            add(block, here.target, "fall" if here.target == block.end else "taken")
+            for site in sections.others(here.sync):
+                if site.target != here.target:
+                    add(block, site.target, "taken")
         elif name == "CALL" and last.offset in syscalls:
             add(block, block.end, "fall")
         elif name == "CALL" and last.offset in calls:
-            add(block, calls[last.offset], "call")
+            for callee in calls[last.offset]:
+                add(block, callee, "call")
             add(block, block.end, "fall" if is_conditional(last) else "back")
         elif name == "RET":
-            for site in sites.get(block.function, ()):
-                add(block, site, "ret")
+            back = {s for f in sharers[last.offset] for s in sites.get(f, ())}
+            for offset in sorted(back):
+                add(block, offset, "ret")
             if is_conditional(last):
                 add(block, block.end, "fall")
         else:

@@ -8,6 +8,8 @@ from typing import Literal, TypeAlias
 
 from sassxlate.disasm.sass.ir import Instruction
 
+SIZE = 16  # bytes of a SASS instruction
+
 # taken: a branch (also each case of BRX); fall: into the next block; call: to a callee's entry;
 # back: from a CALL to its return site; ret: from a RET to a return site; sync: past BSYNC,
 # WARPSYNC or BAR once the lanes waited for have arrived.

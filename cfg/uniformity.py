@@ -8,13 +8,14 @@ it was last written in a converged block by an instruction whose inputs were uni
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
-from sassxlate.disasm.sass.ir import BReg, Imm, Instruction, Label, Pred, RegRef
+from sassxlate.disasm.sass.ir import Imm, Instruction, Pred, RegRef
 
-from .build import is_conditional
+from .build import INDIRECT, SYNCS, is_conditional
+from .collective import collectives
 from .model import Block, Cfg
+from .regions import regions
 
 # Instructions whose result is a function of their operands alone.  Loads are not: another lane may
 # store between two of them.
@@ -34,92 +35,6 @@ class Uniformity:
     converged: tuple[bool, ...]
     uniform_in: tuple[frozenset[RegRef], ...]
     uniform_branch: tuple[bool, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Region:
-    """A convergence region: the BSSYs that arm it and the BSYNCs that wait for it."""
-
-    target: int  # BSSY's operand, the byte offset behind the BSYNC
-    barrier: int  # n of Bn
-    arms: tuple[int, ...]  # offsets of the BSSY instructions
-    syncs: tuple[int, ...]  # offsets of the BSYNC instructions
-    breaks: tuple[int, ...]  # offsets of BREAKs that may take lanes out
-
-
-def regions(cfg: Cfg) -> tuple[tuple[Region, ...], Mapping[int, int]]:
-    """All regions, and for each BSYNC offset the index of its region, or -1 if it has none.
-
-    A BSYNC belongs to the BSSYs of its barrier that reach it.  Regions that share a BSYNC are one.
-    """
-    arms: dict[int, tuple[int, int]] = {}  # BSSY offset -> (barrier, target)
-    for block in cfg.blocks:
-        for ins in block.instructions:
-            breg, label = ins.get("B"), ins.get("target")
-            if ins.mnemonic == "BSSY" and isinstance(breg, BReg) and isinstance(label, Label):
-                arms[ins.offset] = (breg.index, label.target)
-    reach = _reaching_arms(cfg, arms)
-    parent: dict[int, int] = {o: o for o in arms}
-
-    def find(x: int) -> int:
-        while parent[x] != x:
-            x = parent[x]
-        return x
-
-    first_of: dict[tuple[int, int], int] = {}
-    for offset, key in arms.items():  # the same barrier and target: the same region
-        parent[find(offset)] = find(first_of.setdefault(key, offset))
-    for sync_arms in reach.values():
-        for other in sync_arms[1:]:
-            parent[find(other)] = find(sync_arms[0])
-    roots = sorted({find(o) for o in arms})
-    index = {root: i for i, root in enumerate(roots)}
-    sync_region = {o: index[find(a[0])] if a else -1 for o, a in reach.items()}
-    breaks: dict[int, list[int]] = {}
-    for block in cfg.blocks:
-        for ins in block.instructions:
-            breg = ins.get("B")
-            if ins.mnemonic == "BREAK" and isinstance(breg, BReg):
-                breaks.setdefault(breg.index, []).append(ins.offset)
-    made: list[Region] = []
-    for root in roots:
-        members = tuple(o for o in arms if find(o) == root)
-        barrier, target = arms[root]
-        syncs = tuple(o for o, r in sync_region.items() if r == index[root])
-        made.append(Region(target, barrier, members, syncs, tuple(breaks.get(barrier, ()))))
-    return tuple(made), sync_region
-
-
-def _reaching_arms(
-    cfg: Cfg, arms: Mapping[int, tuple[int, int]]
-) -> dict[int, tuple[int, ...]]:
-    """For each BSYNC, the BSSYs of the same barrier register that reach it (forward dataflow)."""
-    state: list[frozenset[int]] = [frozenset()] * len(cfg.blocks)
-    result: dict[int, frozenset[int]] = {}
-    work = [b.index for b in cfg.blocks]
-    while work:
-        block = cfg.blocks[work.pop(0)]
-        live = state[block.index]
-        for ins in block.instructions:
-            breg = ins.get("B")
-            if not isinstance(breg, BReg):
-                continue
-            if ins.mnemonic == "BSSY" and ins.offset in arms:
-                live = frozenset(a for a in live if arms[a][0] != breg.index) | {ins.offset}
-            elif ins.mnemonic == "BSYNC":
-                mine = frozenset(a for a in live if arms[a][0] == breg.index)
-                result[ins.offset] = mine
-                live -= mine
-        for edge in cfg.successors[block.index]:
-            # Callees save and restore what they use: arms pass over a call, not through it.
-            if edge.kind in ("call", "ret"):
-                continue
-            merged = state[edge.dst] | live
-            if merged != state[edge.dst]:
-                state[edge.dst] = merged
-                if edge.dst not in work:
-                    work.append(edge.dst)
-    return {o: tuple(sorted(a)) for o, a in result.items()}
 
 
 def _inputs_uniform(ins: Instruction, uniform: frozenset[RegRef]) -> bool:
@@ -186,6 +101,7 @@ def analyse(cfg: Cfg) -> Uniformity:
     """Solves both properties together, from the optimistic side, until nothing changes."""
     count = len(cfg.blocks)
     found, sync_region = regions(cfg)
+    sections = collectives(i for b in cfg.blocks for i in b.instructions)
     block_of = {ins.offset: b.index for b in cfg.blocks for ins in b.instructions}
     every = frozenset(w for b in cfg.blocks for i in b.instructions for w in i.writes | i.reads)
     converged = [True] * count
@@ -196,17 +112,27 @@ def analyse(cfg: Cfg) -> Uniformity:
     def leaves_converged(block: Block) -> bool:
         """Whether the lanes that go from this block's end to its successors are all live lanes."""
         last = block.last
+        if is_conditional(last) and last.mnemonic in SYNCS:
+            return converged[block.index] and uniform_branch[block.index]
         if last.mnemonic == "BSYNC":
             region = sync_region.get(last.offset, -1)
             if region < 0 or found[region].breaks or len(found[region].syncs) != 1:
                 return False
+            if found[region].soft:
+                return False
             return all(converged[block_of[a]] for a in found[region].arms)
+        if last.mnemonic == "ENDCOLLECTIVE":
+            here = sections.by_end.get(last.offset)
+            alone = here is not None and not sections.others(here.sync)
+            return converged[block.index] and alone
         if last.mnemonic == "WARPSYNC":
             return _full_warpsync(last)
         if last.mnemonic == "BAR":
             return True
+        if last.mnemonic == "CALL" and last.get("target") is None:
+            return False  # each lane calls what its register says
         if last.mnemonic == "EXIT" or not is_conditional(last):
-            return converged[block.index] and last.mnemonic not in ("BRX", "RET")
+            return converged[block.index] and last.mnemonic not in (*INDIRECT, "RET")
         return converged[block.index] and uniform_branch[block.index]
 
     changed = True

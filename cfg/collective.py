@@ -1,0 +1,65 @@
+"""Collective sections: what stands between WARPSYNC.COLLECTIVE and ENDCOLLECTIVE.
+
+The lanes of the mask run a section together, wherever in the code each of them arrived: the
+compiler gives the sections of one operation the same instructions and registers, and each
+WARPSYNC.COLLECTIVE names where its own lanes go on.  (Seen in nvcc 13.0, for shuffles with one
+mask in both arms of a branch, sm_90.)  So sections with the same instructions form a class, and
+lanes may meet across it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from sassxlate.disasm.sass.ir import Instruction, Label
+
+
+@dataclass(frozen=True, slots=True)
+class Collective:
+    """One section, by the byte offsets of its ends; ``target`` is where its lanes go on."""
+
+    sync: int
+    end: int
+    target: int
+    body: tuple[str, ...]
+    whole_warp: bool  # WARPSYNC.COLLECTIVE.ALL has no mask register
+
+
+@dataclass(frozen=True, slots=True)
+class Collectives:
+    """All sections of a kernel."""
+
+    by_sync: Mapping[int, Collective]
+    by_end: Mapping[int, Collective]
+
+    def others(self, sync: int) -> tuple[Collective, ...]:
+        """The other sections of the class of the section that starts at ``sync``."""
+        here = self.by_sync.get(sync)
+        if here is None:
+            return ()
+        return tuple(
+            s
+            for s in self.by_sync.values()
+            if s.sync != sync and s.body == here.body and s.whole_warp == here.whole_warp
+        )
+
+
+def collectives(instructions: Iterable[Instruction]) -> Collectives:
+    """The sections among instructions in layout order; one without an end is left out."""
+    by_sync: dict[int, Collective] = {}
+    by_end: dict[int, Collective] = {}
+    opened: Instruction | None = None
+    body: list[str] = []
+    for ins in instructions:
+        if ins.mnemonic == "WARPSYNC" and ins.has("COLLECTIVE"):
+            opened, body = ins, []
+        elif opened is not None and ins.mnemonic == "ENDCOLLECTIVE":
+            label = opened.get("target")
+            target = label.target if isinstance(label, Label) else ins.offset + 16
+            found = Collective(opened.offset, ins.offset, target, tuple(body), opened.has("ALL"))
+            by_sync[found.sync] = by_end[found.end] = found
+            opened = None
+        elif opened is not None and ins.mnemonic != "NOP":
+            body.append(ins.text.replace(".reuse", ""))
+    return Collectives(by_sync, by_end)

@@ -1,0 +1,137 @@
+"""Convergence regions: which BSSYs arm what a BSYNC waits for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from sassxlate.disasm.sass.ir import BReg, Instruction, Label, Reg
+
+from .model import Cfg
+from .spin import spins
+
+BARRIERS = 16  # B0 to B15; higher numbers are thread state
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """A convergence region: the BSSYs that arm it and the BSYNCs that wait for it."""
+
+    target: int  # BSSY's operand, the byte offset behind the BSYNC
+    barrier: int  # n of Bn
+    arms: tuple[int, ...]  # offsets of the BSSY instructions
+    syncs: tuple[int, ...]  # offsets of the BSYNC instructions
+    breaks: tuple[int, ...]  # offsets of BREAK and BMOV instructions that may take lanes out
+    soft: bool = False  # lanes may leave it while others spin inside
+
+
+@dataclass(slots=True)
+class _Reach:
+    """The arms that reach an instruction, by offset, and a block's end, by index."""
+
+    by_sync: dict[int, frozenset[int]]
+    by_break: dict[int, frozenset[int]]
+    by_block: dict[int, frozenset[int]]
+
+
+def barrier_of(ins: Instruction) -> int | None:
+    """The convergence barrier register that an instruction names, if it is none of thread state."""
+    breg = ins.get("B")
+    return breg.index if isinstance(breg, BReg) and breg.index < BARRIERS else None
+
+
+def moves_barrier(ins: Instruction) -> bool:
+    """Whether a barrier's mask is saved to or restored from a register (clearing alone is not)."""
+    if ins.mnemonic != "BMOV" or barrier_of(ins) is None:
+        return False
+    target = ins.get("Rd")
+    return not (isinstance(target, Reg) and target.is_zero)
+
+
+def disarms(ins: Instruction) -> bool:
+    """BREAK, and BMOV that clears a barrier and keeps nothing."""
+    if ins.mnemonic == "BMOV":
+        return barrier_of(ins) is not None and ins.has("CLEAR")
+    return ins.mnemonic == "BREAK"
+
+
+def regions(cfg: Cfg) -> tuple[tuple[Region, ...], Mapping[int, int]]:
+    """All regions, and for each BSYNC offset the index of its region, or -1 if it has none.
+
+    A BSYNC belongs to the BSSYs of its barrier that reach it.  Regions that share a BSYNC are one.
+    """
+    arms: dict[int, tuple[int, int]] = {}  # BSSY offset -> (barrier, target)
+    for block in cfg.blocks:
+        for ins in block.instructions:
+            barrier, label = barrier_of(ins), ins.get("target")
+            if ins.mnemonic == "BSSY" and barrier is not None and isinstance(label, Label):
+                arms[ins.offset] = (barrier, label.target)
+    reach = _reaching(cfg, arms)
+    parent: dict[int, int] = {o: o for o in arms}
+
+    def find(x: int) -> int:
+        while parent[x] != x:
+            x = parent[x]
+        return x
+
+    first_of: dict[tuple[int, int], int] = {}
+    for offset, key in arms.items():  # the same barrier and target: the same region
+        parent[find(offset)] = find(first_of.setdefault(key, offset))
+    for some in reach.by_sync.values():
+        ordered = sorted(some)
+        for other in ordered[1:]:
+            parent[find(other)] = find(ordered[0])
+    roots = sorted({find(o) for o in arms})
+    index = {root: i for i, root in enumerate(roots)}
+    sync_region = {o: index[find(min(a))] if a else -1 for o, a in reach.by_sync.items()}
+    marked = spins(cfg).marked
+    spun = {find(a) for b in marked for a in reach.by_block.get(b, ())}
+    made: list[Region] = []
+    for root in roots:
+        members = tuple(o for o in arms if find(o) == root)
+        barrier, target = arms[root]
+        syncs = tuple(o for o, r in sync_region.items() if r == index[root])
+        breaks = tuple(o for o, some in reach.by_break.items() if some & set(members))
+        made.append(Region(target, barrier, members, syncs, breaks, root in spun))
+    return tuple(made), sync_region
+
+
+def _reaching(cfg: Cfg, arms: Mapping[int, tuple[int, int]]) -> _Reach:
+    """Forward dataflow.  Arms end at a BSYNC of their barrier, and where BMOV changes it."""
+    state: list[frozenset[int]] = [frozenset()] * len(cfg.blocks)
+    found = _Reach({}, {}, {})
+    work = [b.index for b in cfg.blocks]
+    while work:
+        block = cfg.blocks[work.pop(0)]
+        live = state[block.index]
+        for ins in block.instructions:
+            barrier = barrier_of(ins)
+            if barrier is None:
+                continue
+            mine = frozenset(a for a in live if arms[a][0] == barrier)
+            if ins.mnemonic == "BSSY" and ins.offset in arms:
+                live = (live - mine if ins.guard.is_true else live) | {ins.offset}
+                continue
+            if ins.mnemonic == "BSYNC":
+                found.by_sync[ins.offset] = mine
+            if disarms(ins):
+                found.by_break[ins.offset] = mine
+            gone = ins.mnemonic == "BSYNC" or (ins.mnemonic == "BMOV" and _changes(ins))
+            if gone and ins.guard.is_true:
+                live -= mine
+        # A loop's body sees what is live at its end as at its start.
+        found.by_block[block.index] = live | state[block.index]
+        for edge in cfg.successors[block.index]:
+            # Callees save and restore what they use: arms pass over a call, not through it.
+            if edge.kind in ("call", "ret"):
+                continue
+            merged = state[edge.dst] | live
+            if merged != state[edge.dst]:
+                state[edge.dst] = merged
+                if edge.dst not in work:
+                    work.append(edge.dst)
+    return found
+
+
+def _changes(ins: Instruction) -> bool:
+    return ins.has("CLEAR") or ins.get("Rd") is None

@@ -1,0 +1,93 @@
+"""Loops in which lanes may wait for what other lanes do.
+
+A lane that spins on a lock or a flag must not keep the lane it waits for from running.  The
+candidates are loops with an atomic or a strong load, and loops with a load from shared memory that
+the compiler marked (YIELD or NANOSLEEP).  In the marked ones lanes that left the loop may also go
+on past the BSYNC behind it without the others: nvcc puts BSYNC in front of critical sections, and
+an H200 finishes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sassxlate.disasm.sass.ir import Instruction, Label
+
+from .model import Block, Cfg
+
+_ATOMIC = frozenset({"ATOM", "ATOMG", "ATOMS"})
+_LOADS = frozenset({"LD", "LDG"})
+_MARKS = frozenset({"YIELD", "NANOSLEEP"})
+
+
+@dataclass(frozen=True, slots=True)
+class Spins:
+    """Block indices: ``latches`` end with the back edge of such a loop; ``marked`` belong to a
+    marked loop, or call a function that has one."""
+
+    latches: frozenset[int]
+    marked: frozenset[int]
+
+
+def _waits(ins: Instruction) -> bool:
+    strong = ins.has("STRONG") or ins.has("MMIO")
+    return ins.mnemonic in _ATOMIC or (ins.mnemonic in _LOADS and strong)
+
+
+def _latch_target(block: Block) -> int | None:
+    last = block.last
+    label = last.get("target")
+    if last.mnemonic in ("BRA", "JMP") and isinstance(label, Label) and label.target <= last.offset:
+        return label.target
+    return None
+
+
+def _body(cfg: Cfg, header: int, latch: int) -> frozenset[int]:
+    """The blocks from which ``latch`` is reached before ``header`` is; calls are passed over."""
+    body, work = {header}, [latch]
+    while work:
+        b = work.pop()
+        if b in body:
+            continue
+        body.add(b)
+        work += [e.src for e in cfg.predecessors[b] if e.kind not in ("call", "ret")]
+    return frozenset(body)
+
+
+def _callees(cfg: Cfg, block: Block) -> frozenset[int]:
+    return frozenset(
+        cfg.blocks[e.dst].start for e in cfg.successors[block.index] if e.kind == "call"
+    )
+
+
+def spins(cfg: Cfg) -> Spins:
+    """All spin loops of a kernel."""
+    waiting = {b.function for b in cfg.blocks if any(map(_waits, b.instructions))}
+    changed = True
+    while changed:  # functions that call one that waits
+        more = {b.function for b in cfg.blocks if _callees(cfg, b) & waiting} - waiting
+        waiting |= more
+        changed = bool(more)
+    latches: set[int] = set()
+    marked: set[int] = set()
+    for block in cfg.blocks:
+        target = _latch_target(block)
+        if target is None:
+            continue
+        body = _body(cfg, cfg.by_start[target], block.index)
+        inside = [i for b in body for i in cfg.blocks[b].instructions]
+        mark = any(i.mnemonic in _MARKS for i in inside)
+        shared = mark and any(i.mnemonic in ("LDS", "LD") for i in inside)
+        called = any(_callees(cfg, cfg.blocks[b]) & waiting for b in body)
+        if any(map(_waits, inside)) or shared or called:
+            latches.add(block.index)
+            if mark:
+                marked |= body
+    functions = {cfg.blocks[b].function for b in marked}
+    changed = True
+    while changed:
+        callers = {b.index for b in cfg.blocks if _callees(cfg, b) & functions}
+        changed = not callers <= marked
+        marked |= callers
+        functions |= {cfg.blocks[b].function for b in callers}
+    return Spins(frozenset(latches), frozenset(marked))
