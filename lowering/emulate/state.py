@@ -6,6 +6,7 @@ lanes: when EXEC changes, when a lane is read across, and at the end of a block.
 
 from __future__ import annotations
 
+import zlib
 from dataclasses import dataclass, field
 
 from .abi import Wave
@@ -48,6 +49,7 @@ class State:
         self.d = d
         self._c = _Cache()
         self._made: set[str] = set()
+        self.poison = False  # strict mode: registers begin with seeded rubbish
         # Registers that some later block reads; None where that is not known.
         self.live_v: int | None = None
         self.live_s: int | None = None
@@ -61,12 +63,48 @@ class State:
         entry = self.fn.entry
         entry.append(f"  {slot} = alloca {type_}, align {64 if type_ == V32 else 4}")
         if offset is None:
-            entry.append(f"  store {type_} zeroinitializer, ptr {slot}")
+            first = self._rubbish(slot, type_) if self.poison else "zeroinitializer"
+            entry.append(f"  store {type_} {first}, ptr {slot}")
             return
         init = f"%init.{slot[1:]}"
         entry.append(f"  {init}.p = getelementptr i8, ptr %w, i64 {offset}")
         entry.append(f"  {init} = load {type_}, ptr {init}.p, align 4")
         entry.append(f"  store {type_} {init}, ptr {slot}")
+
+    def _rubbish(self, slot: str, type_: str) -> str:
+        """A register's value that nobody wrote: of the seed, the register and the lane."""
+        entry, name = self.fn.entry, slot[1:]
+        if "%rubbish" not in self._made:
+            self._made.add("%rubbish")
+            lanes = ", ".join(f"i32 {0x9E3779B1 * (i + 1) & 0xFFFFFFFF}" for i in range(LANES))
+            splat = f"{V32} poison, <{LANES} x i32> zeroinitializer"
+            entry += [
+                f"  %rubbish.p = getelementptr i8, ptr %w, i64 {int(Wave.STRICT_SEED)}",
+                "  %rubbish.w = load i64, ptr %rubbish.p",
+                "  %rubbish.h = lshr i64 %rubbish.w, 29",
+                "  %rubbish.x = xor i64 %rubbish.w, %rubbish.h",
+                "  %rubbish.s = trunc i64 %rubbish.x to i32",
+                f"  %rubbish.1 = insertelement {V32} poison, i32 %rubbish.s, i64 0",
+                f"  %rubbish.v = shufflevector {V32} %rubbish.1, {splat}",
+                f"  %rubbish = xor {V32} %rubbish.v, <{lanes}>",
+            ]
+        factor = zlib.crc32(name.encode()) | 1
+        if type_ == V32:
+            entry += [
+                f"  %r.{name}.m = mul {V32} %rubbish, splat (i32 {factor})",
+                f"  %r.{name}.h = lshr {V32} %r.{name}.m, splat (i32 15)",
+                f"  %r.{name} = xor {V32} %r.{name}.m, %r.{name}.h",
+            ]
+            return f"%r.{name}"
+        entry += [
+            f"  %r.{name}.m = mul i32 %rubbish.s, {factor}",
+            f"  %r.{name}.h = lshr i32 %r.{name}.m, 15",
+            f"  %r.{name}.x = xor i32 %r.{name}.m, %r.{name}.h",
+            f"  %r.{name} = trunc i32 %r.{name}.x to {type_}"
+            if type_ != "i32"
+            else f"  %r.{name} = xor i32 %r.{name}.x, {factor}",
+        ]
+        return f"%r.{name}"
 
     def _s_slot(self, i: int) -> str:
         if i == EXEC:

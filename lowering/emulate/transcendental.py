@@ -7,12 +7,14 @@ is within 0.5001.  The longer ones are functions of their own, called.
 from __future__ import annotations
 
 import math
+import zlib
 from collections.abc import Callable
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from sassxlate.domain import Approximation, fabs
 
+from .abi import Wave
 from .irtext import Function, Val, const, vec_type
 
 if TYPE_CHECKING:
@@ -135,3 +137,75 @@ def _called(d: LlvmDomain, fn: Approximation, a: Val) -> Val:
         f.do(f"ret {ty} {y.ref}")
         f.finish(name)
     return Val(d.fn.emit(f"call {ty} @{name}({ty} {a.ref})"), a.width, a.vec)
+
+
+# --- strict mode -----------------------------------------------------------------------------
+
+# How far a result may lie from the true one: binary32 1 ulp, binary64 2 ** 29 ulp, binary16 0.51
+# ulp (AMD's RDNA3 ISA document, the descriptions of V_RCP_* to V_COS_*).  What is computed above
+# takes half an ulp of that in binary16.
+_F64_SHIFT = 2  # of a signed 32-bit number: at most 2 ** 29
+_F16_WIDE = 80  # ulps of binary32: just under 0.01 ulp of binary16
+
+
+def perturb(d: LlvmDomain, fn: Approximation, a: Val, out: Val) -> Val:
+    """The result moved by an error that depends on the seed, the function and the argument.
+
+    Zeros, denormals, infinities and NaNs stay; so do powers of two in binary32 and binary16, which
+    are the document's examples (rcp(-2), rsq(4), sqrt(4), exp(0), sin(1/4)).
+    """
+    if out.width == 16:
+        return _perturb_half(d, fn, a, out)
+    noise = _noise(d, fn, a)
+    if out.width == 64:
+        step = d.sext(d.ashr(noise, const(_F64_SHIFT, 32)), 64)
+        moved = d.add(out, step)
+        inside = d.eq(d.lshr(d.xor(moved, out), const(63, 64)), const(0, 64))
+        keep = d.or_(_is_special(d, out), d.or_(_is_special(d, moved), d.not_(inside)))
+        return d.select(keep, out, moved)
+    exact = d.eq(d.and_(out, const(0x7FFFFF, 32)), const(0, 32))
+    keep = d.or_(_is_special(d, out), exact)
+    return d.select(keep, out, d.add(out, _unit(d, noise)))
+
+
+def _perturb_half(d: LlvmDomain, fn: Approximation, a: Val, out: Val) -> Val:
+    """Only what lies near the middle of two numbers may be rounded to the other one."""
+    wide = approx(d, fn, d.float_convert("fpext", a, 32))
+    step = d.mul(_unit(d, _noise(d, fn, a)), const(_F16_WIDE, 32))
+    moved = d.float_convert("fptrunc", d.add(wide, step), 16)
+    exact = d.eq(d.and_(wide, const(0x7FFFFF, 32)), const(0, 32))
+    keep = d.or_(d.or_(_is_special(d, out), _is_special(d, moved)), exact)
+    return d.select(keep, out, moved)
+
+
+def _is_special(d: LlvmDomain, x: Val) -> Val:
+    """Zero, denormal, infinity or NaN."""
+    m, e = {16: (10, 5), 32: (23, 8), 64: (52, 11)}[x.width]
+    exponent = d.and_(d.lshr(x, const(m, x.width)), const((1 << e) - 1, x.width))
+    # 0 and all ones are the two that become less than 2 when 1 is added.
+    return d.ult(
+        d.and_(d.add(exponent, const(1, x.width)), const((1 << e) - 1, x.width)),
+        const(2, x.width),
+    )
+
+
+def _noise(d: LlvmDomain, fn: Approximation, a: Val) -> Val:
+    """32 bits of the seed, the function and the argument; 0 where there is no seed."""
+    seed = Val(d.fn.emit(f"getelementptr i8, ptr %w, i64 {int(Wave.STRICT_SEED)}"), 64, False)
+    word = Val(d.fn.emit(f"load i64, ptr {seed.ref}, !invariant.load !0"), 64, False)
+    low, high = d.extract(word, 0, 32), d.extract(word, 32, 32)
+    x = d.zext(a, 32) if a.width == 16 else d.extract(a, 0, 32)
+    if a.width == 64:
+        x = d.xor(x, d.mul(d.extract(a, 32, 32), const(0x85EBCA6B, 32)))
+    x = d.xor(x, d.add(low, const(zlib.crc32(fn.encode()), 32)))
+    for factor, shift in ((0x9E3779B1, 15), (0xC2B2AE35, 13), (0x27D4EB2F, 16)):
+        x = d.mul(x, const(factor, 32))
+        x = d.xor(x, d.lshr(x, const(shift, 32)))
+        x = d.add(x, high)
+    return d.select(d.eq(word, const(0, 64)), const(0, 32), x)
+
+
+def _unit(d: LlvmDomain, noise: Val) -> Val:
+    """-1, 0 or 1: 0 of no noise, else in half of all cases."""
+    sign = d.or_(d.ashr(noise, const(31, 32)), const(1, 32))
+    return d.mul(sign, d.and_(noise, const(1, 32)))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-
 from sassxlate.disasm.rdna3.ir import Arg, I, Inst, Sp
 from sassxlate.disasm.rdna3.meaning import Meaning, meanings
 from sassxlate.domain import IEEE, fabs, fneg, is_nan

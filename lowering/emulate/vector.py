@@ -52,6 +52,7 @@ class LlvmDomain:
     def __init__(self, fn: Function, *, avx512: bool) -> None:
         self.fn = fn
         self.avx512 = avx512
+        self.perturbed = False  # strict mode: approximations err by as much as AMD allows
         self._as_float: dict[str, str] = {}
 
     # -- values ---------------------------------------------------------------------------
@@ -365,7 +366,8 @@ class LlvmDomain:
     def approx(self, fn: Approximation, a: Val) -> Val:
         from . import transcendental
 
-        return transcendental.approx(self, fn, a)
+        out = transcendental.approx(self, fn, a)
+        return transcendental.perturb(self, fn, a, out) if self.perturbed else out
 
     # -- lane masks -----------------------------------------------------------------------
 

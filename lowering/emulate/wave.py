@@ -10,7 +10,7 @@ from sassxlate.disasm.rdna3.ir import I, Inst
 from sassxlate.domain import is_zero
 from sassxlate.errors import EmulatorError
 
-from . import helpers, lanes, memory, valu
+from . import helpers, lanes, memory, strict, valu
 from .abi import Fault, Rt, Wave
 from .context import Context, Isa
 from .flow import INDIRECT, Block, Flow, ModeBits, Step, hwreg, modes, step_mode
@@ -47,7 +47,13 @@ class WaveBuilder:
         self.c = Context(
             self.module, self.fn, d, State(self.fn, d), options.align, options.strict, mode
         )
+        self.c.state.poison = options.strict
+        d.perturbed = options.strict
         self.count = 0
+        self.findings: dict[int, strict.Finding] = {}
+        if options.strict:
+            for found in strict.findings(flow):
+                self.findings.setdefault(found.pc, found)
 
     def build(self) -> str:
         before = modes(self.flow, self.initial)
@@ -56,6 +62,16 @@ class WaveBuilder:
             self._block(self.flow.blocks[start], before.get(start, self.initial))
         self.fn.finish("wave")
         return self.module.text()
+
+    def _refuse(self, found: strict.Finding) -> None:
+        """Stops the wave here, in the name of its first active lane; what follows is dead."""
+        c, name = self.c, helpers.fault(self.module)
+        lane = c.d.and_(c.d.ctz(c.state.exec_mask()), const(31, 32))
+        code = found.code(self.flow.entry)
+        self.fn.do(
+            f"call void {name}(ptr %w, i32 {int(Fault.STRICT)}, i32 {c.pc}, i32 {lane.ref}, "
+            f"i64 {code})"
+        )
 
     # -- blocks ---------------------------------------------------------------------------
 
@@ -79,6 +95,8 @@ class WaveBuilder:
         c, inst = self.c, step.inst
         c.pc, c.dpp_enable = self._pc(step.pc), None
         self.count += 1
+        if step.pc in self.findings:
+            self._refuse(self.findings[step.pc])
         try:
             self._instruction(step, bits)
         except EmulatorError as e:
