@@ -8,13 +8,13 @@ the same registers and modifiers endlessly, and a dictionary look-up is cheaper 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import NamedTuple
 
-from ...errors import DecodeError
+from sassxlate.errors import DecodeError
+
 from . import text as fmt
 from .ir import BReg, Const, Imm, Label, Mem, Operand, Pred, Reg, RegRef, Scoreboard, Special
-from .spec import SB, B, C, Fixed, I, L, M, Mask, Mod, P, R, Row, S, Select, When, bits
+from .spec import SB, B, C, Fixed, I, L, M, Mask, P, R, S, Select, When, bits
 from .specials import special_name
 
 _NONE: frozenset[RegRef] = frozenset()
@@ -221,7 +221,8 @@ def _const(slot: C, context: Context, widths: Mapping[str, int], generation: int
             inner += f"+{fmt.shex(at)}" if at else ""
         else:
             inner = fmt.shex(at)
-        body = _wrap(f"{head}{' ' if slot.gap else ''}[{inner}]", neg, absolute, inv) + (f".{part}" if part else "")
+        body = _wrap(f"{head}{' ' if slot.gap else ''}[{inner}]", neg, absolute, inv)
+        body += f".{part}" if part else ""
         value = Const(bank, at, index, handle, width, neg, absolute, inv, part)
         return Value(value, body, False, touched, _NONE)
 

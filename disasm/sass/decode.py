@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from functools import cache
 from types import MappingProxyType
 
-from ...errors import DecodeError, Where
+from sassxlate.errors import DecodeError
+
 from .compiler import Decoder, Value, make, operand_bits
 from .ir import Control, Imm, Instruction, Operand, Pred, RegRef
 from .spec import GENERATION_OF, Bits, Idiom, Row, bits

@@ -9,8 +9,9 @@ Bit numbers count from the least significant bit of the 128-bit little-endian wo
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 # One representative architecture for each encoding generation, oldest first.
@@ -73,7 +74,7 @@ class Mod:
     name: str
     field: Bits
     names: Mapping[int, str]
-    widths: Mapping[int, int] = field(default_factory=dict[int, int])
+    widths: Mapping[int, int] = dataclasses.field(default_factory=dict[int, int])
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +138,7 @@ class I:  # noqa: E742
 
     field: Bits
     kind: Literal["int", "f32", "f64", "f16x2"] = "int"
-    style: Literal["hex", "shex", "dec", "f32", "f64", "f16", "bf16", "pair", "bpair"] = "hex"
+    style: Literal["hex", "shex", "dec", "f32", "f64", "pair"] = "hex"
     bits: int = 32
     signed: bool = False
     scale: int = 1

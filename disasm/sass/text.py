@@ -12,7 +12,7 @@ def number(value: float) -> str:
     """A finite double, or -0."""
     if value == 0 and math.copysign(1.0, value) < 0:
         return "-0.0 "
-    return "%.20e" % value if abs(value) >= _BIG else "%.20g" % value
+    return f"{value:.20e}" if abs(value) >= _BIG else f"{value:.20g}"
 
 
 def _special(negative: bool, mantissa: int, quiet: bool) -> str:

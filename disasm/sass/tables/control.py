@@ -4,7 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ..spec import SB, B, C, Fixed, I, L, Mask, Mod, Operand, P, R, Row, bits, const, enum, flag, join
+from ..spec import (
+    SB,
+    B,
+    C,
+    Fixed,
+    I,
+    L,
+    Mask,
+    Mod,
+    Operand,
+    P,
+    R,
+    Row,
+    bits,
+    const,
+    enum,
+    flag,
+    join,
+)
 from .forms import PT_FIXED, pd, ps, rd
 
 _PP = ps(87)
@@ -32,11 +50,14 @@ def _branches() -> list[Row]:
                 (const("REL"), flag("NOINC", 86)), since, until),
             Row("CALL", 0x343,
                 {"disp": L(field, relative=False, displacement=True, elide_zero=True),
-                 "Pp": _PP, "Ra": R(24, 2)}, "Pp?, Ra disp?", (const("ABS"), flag("NOINC", 86)), since, until),
-            Row("RET", 0x950, {"Ra": R(24, 2), "disp": L(field, displacement=True), "Pp": _PP}, "Pp?, Ra disp",
+                 "Pp": _PP, "Ra": R(24, 2)}, "Pp?, Ra disp?",
+                (const("ABS"), flag("NOINC", 86)), since, until),
+            Row("RET", 0x950,
+                {"Ra": R(24, 2), "disp": L(field, displacement=True), "Pp": _PP}, "Pp?, Ra disp",
                 (const("REL"), Mod("NODEC", bits(86), {0: "", 1: "NODEC"})), since, until,
                 fixed=((bits(85), 0),)),
-            Row("RET", 0x950, {"Ra": R(24, 2), "disp": L(field, relative=False, displacement=True), "Pp": _PP},
+            Row("RET", 0x950,
+                {"Ra": R(24, 2), "disp": L(field, relative=False, displacement=True), "Pp": _PP},
                 "Pp?, Ra disp", (const("ABS"), flag("NODEC", 86)), since, until,
                 fixed=((bits(85), 1),)),
             Row("BRX", 0x949,

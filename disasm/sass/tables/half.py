@@ -82,9 +82,11 @@ def _minmax(old: bool) -> list[Row]:
     )  # fmt: skip
     mods: list[Mod] = [_TYPE, FTZ, flag("NAN", 81)]
     rows: list[Row] = []
-    for since, until, extra in (
-        ((80, 80, []), (86, 89, [flag("XORSIGN", 82)])) if old else ((90, 999, [flag("XORSIGN", 82)]),)
-    ):
+    xorsign = flag("XORSIGN", 82)
+    spans: list[tuple[int, int, list[Mod]]] = [(90, 999, [xorsign])]
+    if old:
+        spans = [(80, 80, []), (86, 89, [xorsign])]
+    for since, until, extra in spans:
         rows += alu(
             "HMNMX2", 0x040, "Rd, Ra, Rb, Pp", {"Ra": source, "Rb": source}, forms=(1, 4, 5, 6),
             layout="ab", mods=(*mods, *extra), extra={"Pp": ps()}, since=since, until=until,

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from ..spec import Fixed, I, Idiom, Mod, P, R, Row, Select, When, bits, const, enum, flag, join
+from collections.abc import Mapping
+from typing import Literal
+
+from ..spec import Fixed, I, Idiom, Mod, Operand, R, Row, When, bits, const, enum, flag, join
 from .forms import NOT_PT, NOT_UPT, PT_FIXED, UPT_FIXED, Src, alu, pd, ps, rd
 
 X = flag("X", 74)
@@ -13,11 +16,11 @@ EX = flag("EX", 72)
 
 _SUM = {"Ra": Src(neg=True, inv_if="X"), "Rb": Src(neg=True, inv_if="X", imm="shex"),
         "Rc": Src(neg=True, inv_if="X")}  # fmt: skip
-_CARRIES = {
+_CARRIES: Mapping[str, Operand] = {
     "Pu": pd(81), "Pv": pd(84),
     "Pp": When("X", ps(87, false=True), NOT_PT), "Pq": When("X", ps(77, false=True), NOT_PT),
 }  # fmt: skip
-_UCARRIES = {
+_UCARRIES: Mapping[str, Operand] = {
     "Pu": pd(81, "UP"), "Pv": pd(84, "UP"),
     "Pp": When("X", ps(87, file="UP", false=True), NOT_UPT),
     "Pq": When("X", ps(77, file="UP", false=True), NOT_UPT),
@@ -42,7 +45,8 @@ _VADD = Mod(
 
 SUMS = [
     *alu("IADD3", 0x010, _SUM_TEXT, _SUM, forms=(1, 4, 5, 6), mods=(X,), extra=_CARRIES, until=90),
-    *alu("IADD3", 0x010, _SUM_TEXT_100, _SUM, forms=(1, 4, 6), mods=(X,), extra=_CARRIES, since=100),
+    *alu("IADD3", 0x010, _SUM_TEXT_100, _SUM, forms=(1, 4, 6), mods=(X,), extra=_CARRIES,
+         since=100),
     *alu("UIADD3", 0x090, _SUM_TEXT, _SUM, forms=(1, 4), mods=(X,), extra=_UCARRIES, until=90,
          uniform=True),
     *alu("UIADD3", 0x090, _SUM_TEXT_100, _SUM, forms=(1, 4), mods=(X,), extra=_UCARRIES,
@@ -89,10 +93,11 @@ def _product_idiom(word: int) -> str:
 _IDIOM = Idiom("idiom", join((9, 3), (24, 8), (32, 32), (64, 8), (74, 1)), _product_idiom)
 _PRODUCT = {"Ra": Src(), "Rb": Src(imm="shex"), "Rc": Src(neg=True, inv_if="X", imm="shex")}
 _WIDE = {**_PRODUCT, "Rc": Src(2, neg=True, inv_if="X", imm="shex")}
-_MAD_EXTRA = {"Pu": PT_FIXED, "Pp": When("X", ps(87, false=True), NOT_PT)}
-_WIDE_EXTRA = {"Pu": pd(81), "Pp": When("X", ps(87, false=True), NOT_PT)}
-_UMAD_EXTRA = {"Pu": UPT_FIXED, "Pp": When("X", ps(87, file="UP", false=True), NOT_UPT)}
-_UWIDE_EXTRA = {"Pu": pd(81, "UP"), "Pp": When("X", ps(87, file="UP", false=True), NOT_UPT)}
+_MAD_EXTRA: Mapping[str, Operand] = {"Pu": PT_FIXED, "Pp": When("X", ps(87, false=True), NOT_PT)}
+_WIDE_EXTRA: Mapping[str, Operand] = {"Pu": pd(81), "Pp": When("X", ps(87, false=True), NOT_PT)}
+_UCARRY_IN = When("X", ps(87, file="UP", false=True), NOT_UPT)
+_UMAD_EXTRA: Mapping[str, Operand] = {"Pu": UPT_FIXED, "Pp": _UCARRY_IN}
+_UWIDE_EXTRA: Mapping[str, Operand] = {"Pu": pd(81, "UP"), "Pp": _UCARRY_IN}
 _ALL = (1, 2, 3, 4, 5, 6, 7)
 # Dot products of four bytes, or of two halves and two of four bytes; then the type of A.
 _DOT = Mod(
@@ -130,9 +135,11 @@ _NO_RC, _NO_URC = Fixed("R", 255), Fixed("UR", 255)
 
 
 def _lea(name: str, base: int, forms: tuple[int, ...], uniform: bool) -> list[Row]:
-    file = "UP" if uniform else "P"
+    file: Literal["P", "UP"] = "UP" if uniform else "P"
     none = NOT_UPT if uniform else NOT_PT
-    carry = {"Pu": pd(81, file), "Pp": When("X", ps(87, file=file, false=True), none)}
+    carry: Mapping[str, Operand] = {
+        "Pu": pd(81, file), "Pp": When("X", ps(87, file=file, false=True), none),
+    }  # fmt: skip
     no_rc = _NO_URC if uniform else _NO_RC
     without = {k: v for k, v in _LEA.items() if k != "Rc"}
     rz = bits(64, 6 if uniform else 8), (63 if uniform else 255)
@@ -141,7 +148,8 @@ def _lea(name: str, base: int, forms: tuple[int, ...], uniform: bool) -> list[Ro
     sign = (bits(80), 1), (bits(73), 1), rz
     return [
         *alu(name, base, "Rd, Pu?, Ra, Rb, shift, Pp:X", without, forms=forms, mods=(X,),
-             extra={**carry, "Rc": no_rc, "shift": _SHIFT}, fixed=low, free=(bits(70, 2),) if uniform else (),
+             extra={**carry, "Rc": no_rc, "shift": _SHIFT}, fixed=low,
+             free=(bits(70, 2),) if uniform else (),
              uniform=uniform),
         *alu(name, base, "Rd, Pu?, Ra, Rb, Rc, shift, Pp:X", _LEA, forms=forms,
              mods=(const("HI"), X), extra={**carry, "shift": _SHIFT}, fixed=high,
@@ -157,8 +165,10 @@ def _lea(name: str, base: int, forms: tuple[int, ...], uniform: bool) -> list[Ro
 LEAS = [*_lea("LEA", 0x011, (1, 4, 5, 6), False), *_lea("ULEA", 0x091, (1, 4), True)]
 
 _PAIR = {"Ra": Src(), "Rb": Src(imm="shex")}
-_SETP = {"Pu": pd(81), "Pv": pd(84), "Pp": ps(87), "Pq": When("EX", ps(68), PT_FIXED)}
-_USETP = {
+_SETP: Mapping[str, Operand] = {
+    "Pu": pd(81), "Pv": pd(84), "Pp": ps(87), "Pq": When("EX", ps(68), PT_FIXED),
+}  # fmt: skip
+_USETP: Mapping[str, Operand] = {
     "Pu": pd(81, "UP"), "Pv": pd(84, "UP"), "Pp": ps(87, file="UP"),
     "Pq": When("EX", ps(68, file="UP"), UPT_FIXED),
 }  # fmt: skip
@@ -266,4 +276,4 @@ COUNTS = [
 ]  # fmt: skip
 
 ROWS: list[Row] = [*SUMS, *_IADD, *PRODUCTS, *LEAS, *COMPARISONS, *SELECTIONS, *COUNTS]
-__all__ = ["ROWS", "P", "Select"]
+__all__ = ["ROWS"]

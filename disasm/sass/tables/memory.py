@@ -45,20 +45,6 @@ LD_80 = Mod("order", bits(77, 4), _STRONG)
 ST_80 = Mod("order", bits(77, 4), _STRONG_ST)
 
 
-def _global(offset: int, width: int, ureg: int | None, wide: int | None, gen: int) -> M:
-    """[R + UR + offset] of LDG and its like.
-
-    sm_75: plain or R.64/R.U32 + UR.  sm_80: bit 76 makes the UR a descriptor, which the text
-    leaves out unless bit 101 is set.  sm_90 and later print it.
-    """
-    if ureg is None:
-        return M(offset=bits(offset, width), wide=wide)
-    return M(
-        offset=bits(offset, width), ureg=ureg, wide=wide, uwide=90,
-        desc=76 if gen >= 80 else None, desc_low=gen == 80,
-        desc_shown=101 if gen == 80 else None,
-    )  # fmt: skip
-
 
 def _loads() -> list[Row]:
     rows: list[Row] = []
@@ -206,7 +192,8 @@ CONSTANTS = [
         {"Rd": rd(width="size", file="UR"), "src": C("size", offset=_BYTES, scale=1, bindless=32)},
         "Rd, src", (_LDC_SIZE,), guard="UP", until=90),
     Row("ULDC", 0x1ABB,
-        {"Rd": rd(width="size", file="UR"), "src": C("size", index=24, index_file="UR", offset=_BYTES, scale=1)},
+        {"Rd": rd(width="size", file="UR"),
+         "src": C("size", index=24, index_file="UR", offset=_BYTES, scale=1)},
         "Rd, src", (_LDC_SIZE,), guard="UP", until=90),
     Row("LDCU", 0x17AC,
         {"Rd": rd(width="size", file="UR"),
@@ -320,8 +307,8 @@ def _atom_desc(
         if wide is not None:
             desc, uwide = (71 if first < 100 else 81), wide
         mem = M(
-            offset=bits(40, 23 if uwide == 63 else 24), ureg=64, wide=72, uwide=uwide, desc=desc, desc_low=first == 80,
-            desc_shown=101 if first == 80 else None,
+            offset=bits(40, 23 if uwide == 63 else 24), ureg=64, wide=72, uwide=uwide, desc=desc,
+            desc_low=first == 80, desc_shown=101 if first == 80 else None,
         )  # fmt: skip
         rows.append(
             Row(mnemonic, opcode, {**operands, "mem": mem}, text, (*mods, types, ST_80), first,
@@ -406,9 +393,9 @@ def _ldgsts() -> list[Row]:
             offset=bits(32, 12), ureg=64, wide=wide, uwide=wide, desc=76, desc_low=since == 80,
             desc_shown=101 if since == 80 else None,
         )  # fmt: skip
-        size = (
-            enum("size", 74, 2, "_ 64 128 -") if later else enum("size", 73, 3, "- - - - _ 64 128 -")
-        )
+        size = enum("size", 73, 3, "- - - - _ 64 128 -")
+        if later:
+            size = enum("size", 74, 2, "_ 64 128 -")
         ltc = enum("prefetch", 72 if later else 71, 2, "_ LTC64B LTC128B LTC256B")
         rows.append(
             Row("LDGSTS", 0x1FAE, {"dst": to, "mem": mem, "Pp": P(87, 90)}, "dst, mem, Pp?",

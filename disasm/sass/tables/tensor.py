@@ -153,7 +153,7 @@ def _qmma() -> list[Row]:
     acc = enum("acc", 77, 1, "F16 F32", {"F16": 2, "F32": 4})
     kinds = enum("ta", 78, 1, "E4M3 E5M2"), enum("tb", 79, 1, "E4M3 E5M2")
     for shape, code, a, b in (("16816", 0, 2, 1), ("16832", 1, 4, 2)):
-        plain = {
+        plain: dict[str, Operand] = {
             "Rd": rd(width="acc"), "Ra": R(24, a, suffix="ROW", reuse=122),
             "Rb": R(32, b, suffix="COL", reuse=123), "Rc": R(64, "acc", reuse=124),
             "Pp": Fixed("UP"),
