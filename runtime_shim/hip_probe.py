@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -15,9 +16,15 @@ CANDIDATES = (
     "/opt/rocm/lib/libamdhip64.so.6",
 )
 
-# A broken driver may end the process that asks it, or hang.
-_PROBE = """
+# A broken driver may end the process that asks it, or hang; drivers also print what they like.
+_MARK = "sassxlate-probe:"
+_PROBE = (
+    f"mark = {_MARK!r}"
+    + """
 import ctypes, json, sys
+def say(name, reason, takers=(), count=0):
+    print("\\n" + mark + json.dumps([name, reason, list(takers), count]), flush=True)
+code = sys.stdin.buffer.read()
 for name in sys.argv[1:]:
     try:
         hip = ctypes.CDLL(name)
@@ -26,28 +33,38 @@ for name in sys.argv[1:]:
     count = ctypes.c_int(0)
     status = hip.hipInit(0) or hip.hipGetDeviceCount(ctypes.byref(count))
     if status or not count.value:
-        print(json.dumps([name, f"{name} finds no GPU (error {status})"]))
+        say(name, f"{name} finds no GPU (error {status})")
         break
-    code = sys.stdin.buffer.read()
-    module = ctypes.c_void_p()
-    status = hip.hipModuleLoadData(ctypes.byref(module), code)
-    print(json.dumps([name, f"the GPU takes no gfx1100 code (error {status})" if status else ""]))
+    takers = []
+    for device in range(count.value):
+        module = ctypes.c_void_p()
+        status = hip.hipSetDevice(device) or hip.hipModuleLoadData(ctypes.byref(module), code)
+        if not status:
+            takers.append(device)
+    reason = "" if takers else f"the GPU takes no gfx1100 code (error {status})"
+    say(name, reason, takers, count.value)
     break
 else:
-    print(json.dumps(["", "libamdhip64.so.6 or .7 is not found"]))
+    say("", "libamdhip64.so.6 or .7 is not found")
 """
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The library's name for dlopen, or why there is none."""
+    """The library's name for dlopen, or why there is none.
+
+    ``visible`` is what HIP_VISIBLE_DEVICES must be where only some of the GPUs take gfx1100 code (a
+    processor's own graphics beside a card); None where all do.
+    """
 
     path: str | None
     reason: str
+    visible: str | None = None
 
 
 def find_hip(candidates: tuple[str, ...] = CANDIDATES) -> Found:
-    """Load the first library that is there and let its first GPU take an empty gfx1100 kernel."""
+    """Load the first library that is there and let its GPUs take an empty gfx1100 kernel."""
     try:
         done = subprocess.run(
             [sys.executable, "-I", "-c", _PROBE, *candidates],
@@ -56,12 +73,23 @@ def find_hip(candidates: tuple[str, ...] = CANDIDATES) -> Found:
             timeout=30,
             check=False,
         )
-        name, reason = json.loads(done.stdout)
     except subprocess.TimeoutExpired:
         return Found(None, "HIP does not answer")
-    except ValueError:
+    lines = done.stdout.decode(errors="replace").splitlines()
+    answers = [line for line in lines if line.startswith(_MARK)]
+    if not answers:
         return Found(None, "HIP ends the process that asks it")
-    return Found(None, str(reason)) if reason else Found(str(name), "")
+    name, reason, takers, count = json.loads(answers[-1].removeprefix(_MARK))
+    if reason:
+        return Found(None, str(reason))
+    return Found(str(name), "", _visible(takers) if len(takers) < count else None)
+
+
+def _visible(takers: list[int]) -> str:
+    """The ordinals, in the terms of the variable that the user may have set."""
+    already = os.environ.get("HIP_VISIBLE_DEVICES")
+    names = already.split(",") if already else [str(n) for n in range(max(takers) + 1)]
+    return ",".join(names[n] for n in takers if n < len(names))
 
 
 def _empty_kernel() -> bytes:

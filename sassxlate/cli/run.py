@@ -8,6 +8,7 @@ import sys
 import tempfile
 from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -18,6 +19,9 @@ from sassxlate.runtime_shim.tag import cache_tag
 
 from .. import __version__
 from ..errors import ShimError, UsageError
+
+if TYPE_CHECKING:
+    from sassxlate.runtime_shim.hip_probe import Found
 
 EXIT_REFUSED = 3
 EXIT_NOT_FOUND = 127
@@ -72,8 +76,11 @@ def command(
         "SASSXLATE_STRICT": "1" if strict else "0",
         "SASSXLATE_STRICT_SEED": str(seed),
     }
-    hip = _hip(device)
+    found = _hip(device)
+    hip = found.path if found else None
     settings["SASSXLATE_HIP"] = hip or str(libraries / "libamdhip64.so")
+    if found and found.visible is not None:
+        settings["HIP_VISIBLE_DEVICES"] = found.visible
     if trace:
         settings["SASSXLATE_TRACE"] = str(_directory(trace))
     dump_dir = _directory(dump) if dump else None
@@ -136,8 +143,8 @@ def _directory(name: str) -> Path:
     return directory
 
 
-def _hip(device: str) -> str | None:
-    """The path of AMD's HIP library where kernels are to run on an AMD GPU; None: emulated."""
+def _hip(device: str) -> Found | None:
+    """AMD's HIP library where kernels are to run on an AMD GPU; None: emulated."""
     if device == "emulator" or (device == "auto" and not os.path.exists("/dev/kfd")):
         return None
     from sassxlate.runtime_shim.hip_probe import find_hip
@@ -145,7 +152,7 @@ def _hip(device: str) -> str | None:
     found = find_hip()
     if found.path is None and device == "hip":
         raise ShimError("SX0707", f"no AMD GPU that runs gfx1100 code: {found.reason}")
-    return found.path
+    return found if found.path else None
 
 
 def _mark_of(path: Path) -> str:
