@@ -12,6 +12,7 @@ from typing import Final, cast
 from sassxlate.errors import EncodeError, Where
 
 from . import codeobject_elf as elf
+from . import sourcemap
 from .codeobject_kd import SIZE, Descriptor, unpack
 from .codeobject_msgpack import Value, pack
 from .codeobject_msgpack import unpack as unpack_metadata
@@ -44,6 +45,7 @@ class KernelImage:
     private_segment: int
     kernarg_size: int
     max_flat_workgroup_size: int = 1024
+    source: str = ""  # which SASS its code came from, see sourcemap
 
     @property
     def descriptor(self) -> Descriptor:
@@ -139,7 +141,10 @@ def write(kernels: Sequence[KernelImage]) -> bytes:
         except EncodeError as error:
             raise error.at(kernel=kernel.name) from None
     text = _pad(text + _CODE_END * _PREFETCH, _ALIGN)
-    return elf.build(metadata_note(kernels), descriptors, text, functions, _ENTRY_FIELD)
+    source = sourcemap.note((kernel.name, kernel.source) for kernel in kernels)
+    return elf.build(
+        metadata_note(kernels), descriptors, text, functions, _ENTRY_FIELD, source
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -116,13 +116,15 @@ def build(
     text: bytes,
     functions: list[tuple[str, int, int]],
     entry_field: int,
+    notes: bytes = b"",
 ) -> bytes:
     """A linked code object.
 
     ``functions`` lists (name, offset in text, size); descriptor *i*, of 64 bytes, is theirs and
     gets at ``entry_field`` its distance to the code.  Each becomes the symbols NAME and NAME.kd.
+    ``notes`` are whole ELF notes to follow the metadata's.
     """
-    note_data = note(metadata)
+    note_data = note(metadata) + notes
     count = len(functions) * 2 + 1
     strings, symbol_strings = _Strings(), _Strings()
     names = [n for name, _, _ in functions for n in (name, f"{name}.kd")]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sassxlate.cfg import Cfg, build
 from sassxlate.disasm.containers.model import Cubin, Kernel
@@ -18,6 +18,7 @@ from .codeobject import KernelImage, write
 from .hazards import insert_hazards
 from .launch import LaunchInfo
 from .select import Selected, select
+from .sourcemap import source_map
 from .waits import insert_waits
 
 Pass = Callable[[list[Item]], list[Item]]
@@ -110,7 +111,8 @@ def translate_kernel(cubin: Cubin, name: str, options: Options | None = None) ->
         program = assemble(items)
     except SassxlateError as e:
         raise e.at(kernel=name) from None
-    code_object = write([image(kernel, selected, program)])
+    made = replace(image(kernel, selected, program), source=source_map(items, program))
+    code_object = write([made])
     times.append(("encode", time.perf_counter() - started))
     report = Report(
         kernel=name,

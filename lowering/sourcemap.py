@@ -1,0 +1,82 @@
+"""Which SASS each piece of machine code came from, as a note in the code object.
+
+The note's owner is ``SASSXLATE``, its type 0x5358; its text has for every kernel the line ``kernel NAME``
+and then one line a run of instructions: the run's offset from the kernel's entry in hexadecimal, a
+tab, and the SASS instruction as ``/*00f0*/ LDG.E R2, [R2.64]``.  Error messages quote it.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable
+from typing import Final
+
+from sassxlate.disasm.rdna3.assemble import Program
+from sassxlate.disasm.rdna3.ir import Inst, Item
+
+OWNER: Final = b"SASSXLATE\0"
+TYPE: Final = 0x5358  # "SX"
+
+
+def source_map(items: Iterable[Item], program: Program) -> str:
+    """The lines of one kernel, without its ``kernel`` line."""
+    texts: dict[str, str] = {}
+    lines: list[str] = []
+    last = ""
+    for item, offset in zip(items, program.offsets, strict=True):
+        if not isinstance(item, Inst) or not item.comment.startswith("/*"):
+            continue
+        place = item.comment.partition(" ")[0]
+        if len(item.comment) > len(place):
+            texts[place] = item.comment
+        if place != last:
+            lines.append(f"{offset:x}\t{texts.get(place, place)}\n")
+            last = place
+    return "".join(lines)
+
+
+def note(kernels: Iterable[tuple[str, str]]) -> bytes:
+    """The ELF note of (name, lines) pairs; nothing where no kernel has lines."""
+    text = "".join(f"kernel {name}\n{lines}" for name, lines in kernels if lines).encode()
+    if not text:
+        return b""
+    owner = OWNER + bytes(-len(OWNER) % 4)
+    return struct.pack("<III", len(OWNER), len(text), TYPE) + owner + text + bytes(-len(text) % 4)
+
+
+def find(code_object: bytes) -> str:
+    """The text of a code object's note; empty where there is none."""
+    at = code_object.find(OWNER)
+    if at < 12:
+        return ""
+    owner_size, size, kind = struct.unpack_from("<III", code_object, at - 12)
+    start = at + len(OWNER) + -len(OWNER) % 4
+    if (owner_size, kind) != (len(OWNER), TYPE) or start + size > len(code_object):
+        return ""
+    return code_object[start : start + size].decode("utf-8", "replace")
+
+
+def parse(note_text: str) -> dict[str, tuple[tuple[int, str], ...]]:
+    """Kernel to (offset, SASS) pairs in order of the offsets."""
+    out: dict[str, list[tuple[int, str]]] = {}
+    current: list[tuple[int, str]] = []
+    for line in note_text.splitlines():
+        if line.startswith("kernel "):
+            current = out.setdefault(line[7:], [])
+        else:
+            offset, _, text = line.partition("\t")
+            current.append((int(offset, 16), text))
+    return {name: tuple(rows) for name, rows in out.items()}
+
+
+def at(rows: tuple[tuple[int, str], ...], offset: int) -> str | None:
+    """The SASS that the instruction at an offset came from."""
+    found = None
+    for start, text in rows:
+        if start > offset:
+            break
+        found = text
+    return found
+
+
+__all__ = ["at", "find", "note", "parse", "source_map"]
