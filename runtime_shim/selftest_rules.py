@@ -10,7 +10,8 @@ import math
 from collections.abc import Callable, Sequence
 
 import numpy as np
-from kernel_numbers import (
+
+from .selftest_numbers import (
     M32,
     M64,
     double_words,
