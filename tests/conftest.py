@@ -7,13 +7,23 @@ import os
 import subprocess
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import cast
 
 import pytest
 
 from sassxlate import toolchain
 
 ROOT = Path(__file__).resolve().parent.parent
+
+
+# Where things are may be said to the tests; how programs run is theirs to say.
+_PLACES = frozenset({"SASSXLATE_SHARED", "SASSXLATE_LIB", "SASSXLATE_LIBLLVM"})
+
+
+def pytest_configure() -> None:
+    """The tests' programs start from an environment without the tester's own settings."""
+    for name in list(os.environ):
+        if name.startswith("SASSXLATE_") and name not in _PLACES:
+            del os.environ[name]
 
 
 def _package(name: str) -> str:
@@ -28,8 +38,7 @@ def _llvm() -> str:
         from llvmlite import binding
     except ImportError:
         return "absent"
-    version = cast("tuple[int, ...]", binding.llvm_version_info)  # pyright: ignore[reportUnknownMemberType]
-    return ".".join(map(str, version))
+    return ".".join(map(str, binding.llvm_version_info))
 
 
 def shared_folder() -> Path | None:
@@ -117,16 +126,3 @@ def _runner(name: str, extra: Sequence[str] = ()) -> Callable[..., str]:
         return done.stdout
 
     return run
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Marks what tests/known_failures.txt lists (test id, then the reason) as expected to fail."""
-    path = Path(__file__).with_name("known_failures.txt")
-    known: dict[str, str] = {}
-    for line in path.read_text().splitlines() if path.exists() else ():
-        if line.strip() and not line.startswith("#"):
-            name, _, reason = line.partition("  ")
-            known[name] = reason.strip()
-    for item in items:
-        if item.nodeid in known:
-            item.add_marker(pytest.mark.xfail(reason=known[item.nodeid], strict=False))

@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = ("disasm", "cfg", "lowering", "llm", "runtime_shim")
 SOURCES = (*PACKAGES, "sassxlate")
 CODE = re.compile(r"\bSX\d{4}\b")
-LONGEST = 750  # lines; about 400 is what reads well
+LONGEST = 700  # lines; about 400 is what reads well
 GENERATED = (".inc", ".def", ".json", ".csv")
 # What belongs to one machine and not to the project.
 MACHINE = re.compile(r"(?<![\w.])/(?:work|root)/|tmp/containers")

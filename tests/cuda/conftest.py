@@ -37,13 +37,12 @@ class Built:
 
 @pytest.fixture(scope="session")
 def built(tmp_path_factory: pytest.TempPathFactory, nvcc: Tool, libraries: Path) -> Built:
-    """driver.cpp against NVIDIA's own header, kernels.cu in every form of a module."""
+    """driver*.cpp against NVIDIA's own header, kernels.cu in every form of a module."""
     directory = tmp_path_factory.mktemp("driver")
     program = directory / "driver"
-    source = HERE / "programs" / "driver.cpp"
-    nvcc(
-        "-std=c++17", "-cudart", "none", source, "-o", program, f"-L{libraries}", "-l:libcuda.so.1"
-    )
+    sources = sorted((HERE / "programs").glob("driver*.cpp"))
+    options = ("-std=c++17", "-cudart", "none", f"-L{libraries}", "-l:libcuda.so.1")
+    nvcc(*sources, "-o", program, *options)
     kernels = HERE / "programs" / "kernels.cu"
     forms: dict[str, list[str]] = {
         "sm_80": ["-cubin", "-arch=sm_80"],
@@ -59,9 +58,9 @@ def built(tmp_path_factory: pytest.TempPathFactory, nvcc: Tool, libraries: Path)
         "rdc": ["-cubin", "-rdc=true", "-arch=sm_80"],
     }
     images: dict[str, Path] = {}
-    for name, options in forms.items():
+    for name, form in forms.items():
         images[name] = directory / f"{name}.image"
-        nvcc(*options, kernels, "-o", images[name])
+        nvcc(*form, kernels, "-o", images[name])
     return Built(program, images)
 
 

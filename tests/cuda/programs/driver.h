@@ -1,0 +1,57 @@
+// What the sources of the driver's test program share: its checks, its helpers, how it fails.
+#pragma once
+
+#include <cuda.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <vector>
+
+#define EXPECT(what)                                                \
+  do {                                                              \
+    if (!(what)) {                                                  \
+      printf("FAIL %s:%d: %s\n", __FILE__, __LINE__, #what);        \
+      exit(1);                                                      \
+    }                                                               \
+  } while (0)
+#define RESULT(call, expected)                                                              \
+  do {                                                                                      \
+    CUresult result_ = (call);                                                              \
+    if (result_ != (expected)) {                                                            \
+      printf("FAIL %s:%d: %s = %d, not %d\n", __FILE__, __LINE__, #call, result_,          \
+             int(expected));                                                                \
+      exit(1);                                                                              \
+    }                                                                                       \
+  } while (0)
+#define OK(call) RESULT(call, CUDA_SUCCESS)
+
+extern std::vector<char> image;  // the module that the command line names
+extern CUdevice device;
+extern CUcontext context;
+
+void start();  // the primary context of device 0, current
+CUfunction function(const char *name);  // of the image, loaded once
+void saxpy_with(CUfunction f, bool packed, CUstream stream);  // launches, checks every element
+
+// Each check exits with 1 at the first surprise.
+void launch();
+void library();
+void mixed();
+void variables();
+void shared();
+void limits();
+void extended();
+void memory();
+void streams();
+void contexts();
+void resolution();
+void facts();
+void fault();
+void forked();
+void ending();
+void threads();
+void bad_image();
+void no_code();
+void seam();
+void reset();
+void refused();

@@ -1,0 +1,138 @@
+// Checks of memory, streams and events.
+#include "driver.h"
+
+#include <cstdint>
+
+void memory() {
+  start();
+  CUdeviceptr d, pitched, async;
+  size_t pitch = 0, size = 0, available = 0, total = 0;
+  RESULT(cuMemAlloc(&d, 0), CUDA_ERROR_INVALID_VALUE);
+  RESULT(cuMemAlloc(&d, size_t(1) << 50), CUDA_ERROR_OUT_OF_MEMORY);
+  OK(cuMemAlloc(&d, 1000));
+  EXPECT(d % 256 == 0);
+  OK(cuMemGetInfo(&available, &total));
+  EXPECT(available <= total && total > 0);
+  OK(cuMemAllocPitch(&pitched, &pitch, 100, 10, 4));
+  EXPECT(pitch == 512);
+  OK(cuMemsetD32(d, 0x01020304, 250));
+  OK(cuMemsetD16(d, 0xabcd, 10));
+  OK(cuMemsetD8(d + 999, 0x77, 1));
+  std::vector<unsigned char> got(1000);
+  OK(cuMemcpyDtoH(got.data(), d, 1000));
+  EXPECT(got[0] == 0xcd && got[19] == 0xab && got[20] == 4 && got[23] == 1 && got[999] == 0x77);
+  OK(cuMemsetD2D8(pitched, pitch, 0x11, 100, 10));
+  std::vector<char> square(100 * 10);
+  CUDA_MEMCPY2D copy = {};
+  copy.srcMemoryType = CU_MEMORYTYPE_DEVICE;
+  copy.srcDevice = pitched;
+  copy.srcPitch = pitch;
+  copy.dstMemoryType = CU_MEMORYTYPE_HOST;
+  copy.dstHost = square.data();
+  copy.dstPitch = 100;
+  copy.WidthInBytes = 100;
+  copy.Height = 10;
+  OK(cuMemcpy2D(&copy));
+  for (char c : square) EXPECT(c == 0x11);
+  CUDA_MEMCPY3D block = {};
+  std::vector<char> volume(4 * 5 * 6);
+  for (size_t i = 0; i < volume.size(); ++i) volume[i] = char(i);
+  block.srcMemoryType = CU_MEMORYTYPE_HOST;
+  block.srcHost = volume.data();
+  block.srcPitch = 4;
+  block.srcHeight = 5;
+  block.srcXInBytes = 1, block.srcY = 2, block.srcZ = 3;
+  block.dstMemoryType = CU_MEMORYTYPE_DEVICE;
+  block.dstDevice = d;
+  block.dstPitch = 2;
+  block.dstHeight = 2;
+  block.WidthInBytes = 2, block.Height = 2, block.Depth = 2;
+  OK(cuMemcpy3D(&block));
+  OK(cuMemcpyDtoH(got.data(), d, 8));
+  EXPECT(got[0] == 3 * 20 + 2 * 4 + 1 && got[3] == 3 * 20 + 3 * 4 + 2 && got[7] == 4 * 20 + 3 * 4 + 2);
+  CUdeviceptr base = 0;
+  OK(cuMemGetAddressRange(&base, &size, d + 10));
+  EXPECT(base == d && size >= 1000);
+  CUmemorytype type;
+  int ordinal = -1, managed = -1;
+  OK(cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, d));
+  EXPECT(type == CU_MEMORYTYPE_DEVICE);
+  CUpointer_attribute ids[] = {CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, CU_POINTER_ATTRIBUTE_IS_MANAGED};
+  void *values[] = {&ordinal, &managed};
+  OK(cuPointerGetAttributes(2, ids, values, d));
+  EXPECT(ordinal == 0 && managed == 0);
+  int local = 0;
+  RESULT(cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, reinterpret_cast<CUdeviceptr>(&local)),
+         CUDA_ERROR_INVALID_VALUE);
+  void *pinned;
+  CUdeviceptr mapped;
+  OK(cuMemHostAlloc(&pinned, 4096, CU_MEMHOSTALLOC_DEVICEMAP));
+  OK(cuMemHostGetDevicePointer(&mapped, pinned, 0));
+  EXPECT(mapped == reinterpret_cast<CUdeviceptr>(pinned));
+  OK(cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, mapped));
+  EXPECT(type == CU_MEMORYTYPE_HOST);
+  OK(cuMemFreeHost(pinned));
+  std::vector<char> heap(8192);
+  OK(cuMemHostRegister(heap.data(), heap.size(), 0));
+  RESULT(cuMemHostRegister(heap.data(), heap.size(), 0), CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED);
+  OK(cuMemHostUnregister(heap.data()));
+  RESULT(cuMemHostUnregister(heap.data()), CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED);
+  CUmemoryPool pool;
+  OK(cuDeviceGetDefaultMemPool(&pool, device));
+  cuuint64_t threshold = 1 << 20, read = 0;
+  OK(cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &threshold));
+  OK(cuMemPoolGetAttribute(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &read));
+  EXPECT(read == threshold);
+  OK(cuMemAllocFromPoolAsync(&async, 512, pool, nullptr));
+  OK(cuMemFreeAsync(async, nullptr));
+  OK(cuMemAllocAsync(&async, 512, nullptr));
+  OK(cuMemFreeAsync(async, nullptr));
+  CUdeviceptr both;
+  OK(cuMemAllocManaged(&both, 64, CU_MEM_ATTACH_GLOBAL));
+  *reinterpret_cast<int *>(both) = 5;
+  OK(cuMemFree(both));
+  OK(cuMemFree(d));
+  RESULT(cuMemFree(d), CUDA_ERROR_INVALID_VALUE);
+}
+
+static void CUDA_CB note(CUstream, CUresult status, void *user) { *static_cast<int *>(user) = status == CUDA_SUCCESS ? 1 : -1; }
+static void CUDA_CB host(void *user) { *static_cast<int *>(user) += 10; }
+
+void streams() {
+  start();
+  CUstream s, t;
+  CUevent before, after;
+  OK(cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
+  OK(cuStreamCreateWithPriority(&t, CU_STREAM_DEFAULT, 0));
+  OK(cuEventCreate(&before, CU_EVENT_DEFAULT));
+  OK(cuEventCreate(&after, CU_EVENT_DEFAULT));
+  OK(cuEventRecord(before, s));
+  saxpy_with(function("saxpy"), false, s);
+  OK(cuEventRecord(after, s));
+  OK(cuStreamWaitEvent(t, after, 0));
+  OK(cuEventSynchronize(after));
+  OK(cuEventQuery(after));
+  float ms = -1;
+  OK(cuEventElapsedTime(&ms, before, after));
+  EXPECT(ms >= 0);
+  int seen = 0;
+  OK(cuStreamAddCallback(s, note, &seen, 0));
+  OK(cuLaunchHostFunc(s, host, &seen));
+  OK(cuStreamSynchronize(s));
+  EXPECT(seen == 11);
+  CUstreamCaptureStatus status;
+  OK(cuStreamIsCapturing(s, &status));
+  EXPECT(status == CU_STREAM_CAPTURE_STATUS_NONE);
+  unsigned flags = 9;
+  OK(cuStreamGetFlags(s, &flags));
+  EXPECT(flags == CU_STREAM_NON_BLOCKING);
+  unsigned long long first, second;
+  OK(cuStreamGetId(s, &first));
+  OK(cuStreamGetId(t, &second));
+  EXPECT(first != second);
+  OK(cuStreamQuery(t));
+  OK(cuStreamDestroy(s));
+  OK(cuStreamDestroy(t));
+  OK(cuEventDestroy(before));
+  OK(cuEventDestroy(after));
+}
