@@ -19,6 +19,7 @@ constexpr uint8_t kOsAbiHsa = 64;
 constexpr uint32_t kFlagMachineMask = 0xff;
 constexpr uint32_t kFlagGfx1100 = 0x41;
 constexpr uint32_t kNoteMetadata = 32;
+constexpr uint32_t kNoteSource = 0x5358;  // of the owner SASSXLATE
 constexpr uint64_t kMaxImage = 1ull << 30;
 constexpr uint16_t kPropertyWave32 = 1u << 10;
 constexpr uint16_t kPropertyDynamicStack = 1u << 11;
@@ -190,6 +191,28 @@ int read_kernel(const CodeObject &code, const msgpack::Value &map, KernelInfo &k
   return read_args(map, kernel, why) ? 0 : hipErrorInvalidImage;
 }
 
+// The note that the translator leaves (lowering/sourcemap.py); one that is malformed says nothing.
+void read_source(CodeObject &code) {
+  const uint8_t *desc;
+  size_t size;
+  if (!code.elf.note("SASSXLATE", kNoteSource, desc, size)) return;
+  std::string text(reinterpret_cast<const char *>(desc), size);
+  KernelInfo *kernel = nullptr;
+  for (size_t at = 0; at < text.size();) {
+    size_t end = std::min(text.find('\n', at), text.size());
+    std::string line = text.substr(at, end - at);
+    at = end + 1;
+    size_t tab = line.find('\t');
+    if (line.compare(0, 7, "kernel ") == 0) {
+      kernel = nullptr;
+      for (KernelInfo &each : code.kernels)
+        if (each.name == line.substr(7)) kernel = &each;
+    } else if (kernel && tab != std::string::npos) {
+      kernel->source.emplace_back(static_cast<uint32_t>(strtoul(line.c_str(), nullptr, 16)), line.substr(tab + 1));
+    }
+  }
+}
+
 int read_metadata(CodeObject &code, std::string &why) {
   const uint8_t *desc;
   size_t size;
@@ -212,10 +235,20 @@ int read_metadata(CodeObject &code, std::string &why) {
     if (int error = read_kernel(code, map, kernel, why)) return error;
     code.kernels.push_back(std::move(kernel));
   }
+  read_source(code);
   return 0;
 }
 
 }  // namespace
+
+std::string KernelInfo::sass_at(uint32_t pc) const {
+  std::string found;
+  for (const auto &[offset, text] : source) {
+    if (offset > pc) break;
+    found = text;
+  }
+  return found;
+}
 
 int read_code_object(const void *image, std::unique_ptr<CodeObject> &out, std::string &why) {
   auto code = std::make_unique<CodeObject>();

@@ -24,6 +24,10 @@ struct KernelInfo {
   uint32_t max_flat_workgroup_size = 1024;
   bool dynamic_stack = false;
   std::vector<KernelArg> args;
+  std::vector<std::pair<uint32_t, std::string>> source;  // offset from the entry, and the SASS it came from
+
+  // The SASS instruction behind an offset of the code; "" where that is not known.
+  std::string sass_at(uint32_t pc) const;
 };
 
 struct CodeObject {

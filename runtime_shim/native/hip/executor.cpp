@@ -10,6 +10,7 @@
 #include "log.h"
 #include "memory.h"
 #include "state.h"
+#include "strict.h"
 #include "threads.h"
 
 #include <algorithm>
@@ -42,14 +43,17 @@ struct alignas(64) Wave {
   WaveState state;
   Event event;
   uint32_t index;
+  uint64_t turns;  // times that it was given fuel
   // The range that the slow path found last, valid while the generation stays.
   uint64_t range_generation, range_begin, range_end;
+  bool range_internal;
 };
 
 struct Group {
   Launch *launch = nullptr;
   uint32_t id[3] = {0, 0, 0};
   unsigned live = 0, arrived = 0;
+  unsigned first_wave = 0;  // the one that is run first
   unsigned turns = 0;  // times it gave way since workgroups were last added
   std::vector<Wave> waves;
   uint8_t *lds = nullptr;
@@ -72,11 +76,18 @@ void runtime_barrier(SxWave *w, uint32_t) {
   suspend(wave, Event::Barrier);
 }
 
+// Strict mode lets waves give way at other places with every seed.
+int64_t fuel_for(Wave &wave) {
+  if (!config().strict) return config().fuel;
+  uint64_t place = uint64_t{wave.group->id[0]} << 32 | wave.group->id[1] << 16 | wave.group->id[2];
+  return 1 + static_cast<int64_t>(strict_mix(place, ++wave.turns << 8 | wave.index) % static_cast<uint64_t>(config().fuel));
+}
+
 void runtime_yield(SxWave *w, uint32_t) {
   Wave *wave = wave_of(w);
   // Fuel left means s_sleep: the wave itself says that it waits.
   Event event = w->fuel > 0 ? Event::Slept : Event::Gave;
-  w->fuel = config().fuel;
+  w->fuel = fuel_for(*wave);
   suspend(wave, wave->group->launch->aborted.load(std::memory_order_relaxed) ? Event::Stopped : event);
 }
 
@@ -103,17 +114,23 @@ void runtime_fault(SxWave *w, uint32_t kind, uint32_t pc, uint32_t lane, uint64_
   for (;;) suspend(wave, Event::Stopped);
 }
 
-void *runtime_resolve(SxWave *w, uint64_t address, uint32_t size, uint32_t, uint32_t pc, uint32_t lane) {
+void *runtime_resolve(SxWave *w, uint64_t address, uint32_t size, uint32_t access, uint32_t pc, uint32_t lane) {
   Wave *wave = wave_of(w);
   uint64_t generation = memory_generation();
   if (wave->range_generation != generation || address - wave->range_begin >= wave->range_end - wave->range_begin) {
     wave->range_generation = generation;
-    if (!memory_range(address, wave->range_begin, wave->range_end)) {
+    if (!memory_range(address, wave->range_begin, wave->range_end, wave->range_internal)) {
       wave->range_begin = wave->range_end = 0;
       runtime_fault(w, SX_FAULT_ADDRESS, pc, lane, address);
     }
   }
   if (size > wave->range_end - address) runtime_fault(w, SX_FAULT_ADDRESS, pc, lane, address);
+  if (wave->range_internal && config().strict) {
+    // Of the arguments a kernel may only read its own.
+    const Launch &launch = *wave->group->launch;
+    if (access != SX_READ || address < launch.kernarg || address + size > launch.kernarg + launch.kernarg_slot)
+      runtime_fault(w, SX_FAULT_ADDRESS, pc, lane, address);
+  }
   return reinterpret_cast<void *>(address);
 }
 
@@ -250,6 +267,7 @@ class Worker {
     if (batch_.next == batch_.end && !refill(only)) return false;
     Launch &launch = *batch_.launch;
     uint64_t index = batch_.next++;
+    uint64_t place = config().strict && !launch.cooperative ? strict_order(index, launch.total) : index;
     if (launch.aborted.load(std::memory_order_relaxed)) {
       uint64_t count = batch_.end - index;
       batch_ = {};
@@ -258,9 +276,9 @@ class Worker {
     }
     Group *group = spare_group();
     group->launch = &launch;
-    group->id[0] = static_cast<uint32_t>(index % launch.grid[0]);
-    group->id[1] = static_cast<uint32_t>(index / launch.grid[0] % launch.grid[1]);
-    group->id[2] = static_cast<uint32_t>(index / launch.grid[0] / launch.grid[1]);
+    group->id[0] = static_cast<uint32_t>(place % launch.grid[0]);
+    group->id[1] = static_cast<uint32_t>(place / launch.grid[0] % launch.grid[1]);
+    group->id[2] = static_cast<uint32_t>(place / launch.grid[0] / launch.grid[1]);
     begin(*group);
     resident_.push_back(group);
     waves_ += launch.waves();
@@ -321,11 +339,17 @@ class Worker {
       wave.state = WaveState::New;
       wave.index = i;
       wave.range_generation = 0;
+      wave.turns = 0;
     }
     if (!provide(group, scratch)) return out_of_memory(group);
-    // Strict mode fills with a pattern that is no small number, no zero and no usual float.
-    memset(group.lds, config().strict ? 0xa5 : 0, launch.lds_size);
-    if (config().strict && scratch) memset(group.scratch, 0xa5, scratch);
+    if (config().strict) {
+      uint64_t salt = strict_mix(group.id[0], uint64_t{group.id[1]} << 32 | group.id[2]);
+      strict_fill(group.lds, launch.lds_size, salt);
+      if (scratch) strict_fill(group.scratch, scratch, salt + 1);
+      group.first_wave = static_cast<unsigned>(salt % count);
+    } else {
+      memset(group.lds, 0, launch.lds_size);
+    }
   }
 
   static void out_of_memory(const Group &group) {
@@ -356,6 +380,7 @@ class Worker {
     wave.regs.scratch = group.scratch + size_t{wave.index} * 32 * launch.scratch_size;
     wave.regs.rt = &kRuntime;
     wave.regs.host = &wave;
+    if (config().strict) wave.regs.fuel = fuel_for(wave);
     wave.state = WaveState::Ready;
     return true;
   }
@@ -363,7 +388,10 @@ class Worker {
   Outcome run(Group &group) {
     for (;;) {
       bool gave_way = false;
-      for (Wave &wave : group.waves) {
+      size_t count = group.waves.size(), next = group.first_wave;
+      for (size_t i = 0; i < count; ++i) {
+        Wave &wave = group.waves[next];
+        if (++next == count) next = 0;
         if (wave.state == WaveState::New && !start(group, wave)) {
           stop(group);
           return Outcome::Finished;
@@ -501,12 +529,18 @@ int report_fault(const Launch &launch) {
       {"SX0664", "address outside shared memory (LDS)", hipErrorIllegalAddress},
       {"SX0665", "stack overflow: address outside scratch", hipErrorIllegalAddress},
       {"SX0666", "control left the code", hipErrorLaunchFailure},
-      {"SX0667", "strict mode: an undefined value was used, check", hipErrorLaunchFailure},
+      {"SX0667", "strict mode:", hipErrorLaunchFailure},
   };
   const Row &row = f.kind < sizeof rows / sizeof rows[0] ? rows[f.kind] : rows[0];
-  log_line("%s: kernel %s: /*%04x*/ %s%s 0x%llx, lane %u of wave %u, workgroup (%u,%u,%u)", row.code, kernel,
-           f.pc, instruction_at(launch, f.pc).c_str(), row.text, static_cast<unsigned long long>(f.address), f.lane,
-           f.wave, f.group[0], f.group[1], f.group[2]);
+  char address[32];
+  snprintf(address, sizeof address, "0x%llx", static_cast<unsigned long long>(f.address));
+  std::string what = f.kind == SX_FAULT_STRICT ? strict_text(f.address) : address;
+  if (f.kind == SX_FAULT_ADDRESS) what += memory_describe(f.address);
+  std::string sass = launch.function->info->sass_at(f.pc);
+  if (!sass.empty()) sass = ", from SASS " + sass;
+  log_line("%s: kernel %s: /*%04x*/ %s%s %s, lane %u of wave %u, workgroup (%u,%u,%u)%s", row.code, kernel, f.pc,
+           instruction_at(launch, f.pc).c_str(), row.text, what.c_str(), f.lane, f.wave, f.group[0], f.group[1],
+           f.group[2], sass.c_str());
   return row.error;
 }
 

@@ -6,6 +6,7 @@
 #include "memory.h"
 #include "state.h"
 #include "stream.h"
+#include "strict.h"
 
 #include <algorithm>
 #include <cstring>
@@ -140,11 +141,12 @@ void make_templates(Launch &launch, const KernelInfo &info, uint64_t packet, uin
   unsigned dimensions = (info.rsrc2 >> 11 & 3) + 1;
   SxWave wave;
   memset(&wave, 0, sizeof wave);
+  if (config().strict) strict_fill(wave.sgpr, sizeof wave.sgpr, 0x5095);
   place_sgprs(launch, info, packet, queue, wave);
   wave.lds_size = launch.lds_size;
   wave.scratch_size = launch.scratch_size;
   wave.fuel = config().fuel;
-  wave.strict_seed = config().strict ? config().strict_seed : 0;
+  wave.strict_seed = config().strict ? strict_wave_seed() : 0;
   uint64_t text = info.entry_vaddr;
   launch.module->code->elf.section_address(".text", text);
   wave.code_base = launch.module->load_base + text;
@@ -152,6 +154,7 @@ void make_templates(Launch &launch, const KernelInfo &info, uint64_t packet, uin
   for (unsigned i = 0; i < launch.templates.size(); ++i) {
     SxWave &w = launch.templates[i];
     unsigned lanes = std::min(32u, threads - i * 32);
+    if (config().strict) strict_fill(w.v0, sizeof w.v0, 0x6095 + i);
     w.exec = lanes == 32 ? 0xffffffffu : (1u << lanes) - 1;
     for (unsigned lane = 0; lane < lanes; ++lane) {
       unsigned flat = i * 32 + lane;

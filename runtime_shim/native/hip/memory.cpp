@@ -2,9 +2,12 @@
 
 #include "log.h"
 #include "state.h"
+#include "strict.h"
 
 #include <algorithm>
+#include <cstdio>
 #include <atomic>
+#include <deque>
 #include <map>
 #include <mutex>
 #include <set>
@@ -20,6 +23,9 @@ constexpr uint64_t kPage = 4096;
 constexpr uint64_t kLarge = 2u << 20;          // aligned to this, so that huge pages fit
 constexpr uint64_t kCommitStep = 16u << 20;
 constexpr uint64_t kReturnToSystem = 1u << 20; // smaller freed ranges keep their pages
+constexpr uint64_t kFreedSmall = 64u << 20;
+constexpr size_t kFreedCount = 100000;
+constexpr uint64_t kFillMax = 256u << 20;      // strict mode: the part of an allocation that is filled
 
 uint64_t round_up(uint64_t value, uint64_t to) { return (value + to - 1) / to * to; }
 
@@ -33,7 +39,10 @@ struct Arena {
   std::map<uint64_t, uint64_t> free_at;                  // base -> size
   std::set<std::pair<uint64_t, uint64_t>> free_by_size;  // (size, base)
   std::map<uint64_t, Allocation> registered;
+  std::deque<Allocation> freed;  // strict mode: not used again soon, so that late accesses are found
+  uint64_t freed_span = 0, freed_small = 0;
   std::atomic<uint64_t> generation{1};
+  uint64_t made = 0;  // allocations so far
 };
 
 Arena &arena() {
@@ -95,6 +104,18 @@ bool commit(Arena &a, uint64_t end) {
   return true;
 }
 
+// Strict mode gives freed ranges back in their order when there are too many of them; those that keep their
+// pages count for more.
+void give_back_oldest(Arena &a) {
+  while (!a.freed.empty() && (a.freed_span > a.size / 4 || a.freed_small > kFreedSmall || a.freed.size() > kFreedCount)) {
+    const Allocation &oldest = a.freed.front();
+    a.freed_span -= oldest.span;
+    if (oldest.span < kReturnToSystem) a.freed_small -= oldest.span;
+    give_back(a, oldest.base, oldest.span);
+    a.freed.pop_front();
+  }
+}
+
 bool counted(MemoryKind kind) { return kind != MemoryKind::Host && kind != MemoryKind::Internal; }
 
 const Allocation *find_in(const std::map<uint64_t, Allocation> &ranges, uint64_t address) {
@@ -112,7 +133,14 @@ void release(Arena &a, std::map<uint64_t, Allocation>::iterator it) {
     uint64_t begin = round_up(gone.base, kPage), end = (gone.base + gone.span) & ~(kPage - 1);
     if (end > begin) madvise(reinterpret_cast<void *>(begin), end - begin, MADV_DONTNEED);
   }
-  give_back(a, gone.base, gone.span);
+  if (config().strict) {
+    a.freed.push_back(gone);
+    a.freed_span += gone.span;
+    if (gone.span < kReturnToSystem) a.freed_small += gone.span;
+    give_back_oldest(a);
+  } else {
+    give_back(a, gone.base, gone.span);
+  }
   a.generation.fetch_add(1);
 }
 
@@ -158,6 +186,11 @@ int memory_allocate(uint64_t size, MemoryKind kind, unsigned flags, uint64_t &ad
   made.kind = kind;
   made.flags = flags;
   a.generation.fetch_add(1);
+  uint64_t number = ++a.made;
+  guard.unlock();
+  bool rubbish = kind == MemoryKind::Device || kind == MemoryKind::Host || kind == MemoryKind::Managed;
+  if (config().strict && rubbish)
+    strict_fill(reinterpret_cast<void *>(address), std::min(size, kFillMax), number);
   return 0;
 }
 
@@ -263,7 +296,7 @@ Window memory_window() {
 
 uint64_t memory_generation() { return arena().generation.load(std::memory_order_acquire); }
 
-bool memory_range(uint64_t address, uint64_t &begin, uint64_t &end) {
+bool memory_range(uint64_t address, uint64_t &begin, uint64_t &end, bool &internal) {
   Arena &a = arena();
   std::shared_lock<std::shared_mutex> guard(a.mutex);
   const Allocation *found = find_in(a.live, address);
@@ -271,7 +304,30 @@ bool memory_range(uint64_t address, uint64_t &begin, uint64_t &end) {
   if (!found) return false;
   begin = found->base;
   end = found->base + found->size;
+  internal = found->kind == MemoryKind::Internal;
   return true;
+}
+
+std::string memory_describe(uint64_t address) {
+  if (!config().strict) return "";
+  Arena &a = arena();
+  std::shared_lock<std::shared_mutex> guard(a.mutex);
+  if (address - a.base >= a.size) return "";
+  auto say = [](const char *where, uint64_t distance, const Allocation &what) {
+    char text[160];
+    snprintf(text, sizeof text, " (%llu bytes %s %llu bytes at 0x%llx)", static_cast<unsigned long long>(distance),
+             where, static_cast<unsigned long long>(what.size), static_cast<unsigned long long>(what.base));
+    return std::string(text);
+  };
+  for (auto it = a.freed.rbegin(); it != a.freed.rend(); ++it)
+    if (address - it->base < it->size) return say("into the freed", address - it->base, *it);
+  auto next = a.live.upper_bound(address);
+  const Allocation *before = next == a.live.begin() ? nullptr : &std::prev(next)->second;
+  const Allocation *after = next == a.live.end() ? nullptr : &next->second;
+  if (before && address - before->base < before->size) return say("into the", address - before->base, *before);
+  if (before && (!after || address - before->base - before->size <= after->base - address))
+    return say("past the end of the", address - before->base - before->size, *before);
+  return after ? say("before the", after->base - address, *after) : "";
 }
 
 }  // namespace sx

@@ -3,6 +3,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <string>
 
 namespace sx {
 
@@ -63,9 +64,13 @@ struct Window {
 };
 Window memory_window();
 
+// In strict mode, what lies at an address: " (24 bytes past the end of ...)"; "" where there is nothing to say.
+std::string memory_describe(uint64_t address);
+
 // Changes whenever a range comes or goes.
 uint64_t memory_generation();
-// The mapped range (allocation or registered memory) around `address`, for the slow path of kernels.
-bool memory_range(uint64_t address, uint64_t &begin, uint64_t &end);
+// The mapped range (allocation or registered memory) around `address`, for the slow path of kernels;
+// `internal` says that it holds the arguments of launches.
+bool memory_range(uint64_t address, uint64_t &begin, uint64_t &end, bool &internal);
 
 }  // namespace sx
