@@ -93,7 +93,7 @@ def run_program(tmp_path_factory: pytest.TempPathFactory) -> Run:
             timeout=time_limit,
             env={
                 **os.environ,
-                "SASSXLATE_CACHE_DIR": os.environ.get("SASSXLATE_CACHE_DIR", str(cache)),
+                "SASSXLATE_CACHE_DIR": str(cache),
                 **(environment or {}),
             },
         )

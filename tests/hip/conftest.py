@@ -20,33 +20,38 @@ from hip_images import StubService, compile_waves  # noqa: E402
 Script = Callable[..., subprocess.CompletedProcess[str]]
 
 
-@pytest.fixture(scope="package")
-def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StubService]:
-    """A service for this process and its children, with a cache of its own."""
+@pytest.fixture(scope="session")
+def service(tmp_path_factory: pytest.TempPathFactory) -> StubService:
+    """A service of prepared images."""
     if not library().is_file():
         pytest.skip("libamdhip64.so is not built (runtime_shim/native/build.sh)")
     if not all(shutil.which(tool) for tool in ("g++", "objcopy", "nm")):
         pytest.skip("no g++ and binutils to make host images with")
     directory = tmp_path_factory.mktemp("hip")
     code, offsets = compile_waves(directory)
-    stub = StubService(directory, code, offsets)
-    before = dict(os.environ)
-    os.environ["SASSXLATE_SOCKET"] = str(stub.path)
-    os.environ["SASSXLATE_CACHE_DIR"] = str(directory / "cache")
-    os.environ["SASSXLATE_DEVICE_MEMORY"] = "256M"
-    yield stub
-    os.environ.clear()
-    os.environ.update(before)
+    return StubService(directory, code, offsets)
 
 
-@pytest.fixture(scope="package")
-def hip(service: StubService) -> Hip:
+@pytest.fixture(scope="module")
+def environment(
+    service: StubService, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[StubService]:
+    """The service and a cache for the library in this process, while a module's tests run."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SASSXLATE_SOCKET", str(service.path))
+        patch.setenv("SASSXLATE_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
+        patch.setenv("SASSXLATE_DEVICE_MEMORY", "256M")
+        yield service
+
+
+@pytest.fixture(scope="module")
+def hip(environment: StubService) -> Hip:
     """The library; nothing that leaves an error behind may be done with it: use ``script``."""
     return Hip()
 
 
 @pytest.fixture
-def script(service: StubService) -> Script:
+def script(environment: StubService) -> Script:
     """Runs Python text in a process of its own, with ``hip`` and ``build`` at hand."""
 
     def run(body: str, *, timeout: float = 30, **env: str) -> subprocess.CompletedProcess[str]:
@@ -57,7 +62,7 @@ def script(service: StubService) -> Script:
             "from hip_code_objects import Arg, Kernel, build\n"
             "hip = Hip()\n"
         )
-        environment = {
+        variables = {
             **os.environ,
             "PYTHONPATH": str(HERE),
             "SASSXLATE_LIB": str(library().parent),
@@ -65,7 +70,7 @@ def script(service: StubService) -> Script:
         }
         return subprocess.run(
             [sys.executable, "-c", text + body],
-            env=environment,
+            env=variables,
             capture_output=True,
             text=True,
             timeout=timeout,

@@ -1,0 +1,151 @@
+"""Damaged files end every reading subcommand in success or in a typed error with its place.
+
+The work is chain.py's, in processes of its own with bounded memory: a crash or a hang there is one
+failed test here.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TypedDict
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+CHAIN = Path(__file__).with_name("chain.py")
+DATA = ROOT / "tests" / "containers" / "data"
+PROGRAMS = [ROOT / "fixtures" / "programs" / name for name in ("saxpy", "reduction", "collatz")]
+KERNELS = sorted((ROOT / "fixtures" / "kernels").glob("sm_*/*.cubin"))
+CUBINS = [*KERNELS, *sorted(DATA.glob("*.cubin"))]
+FATBINS = sorted(DATA.glob("*.fatbin"))
+BATCH_S = 600  # of one process; each command has ten seconds, chain.py sees to that
+
+Check = Callable[..., "Counter[str]"]
+
+
+class Answer(TypedDict):
+    """What chain.py prints."""
+
+    ends: dict[str, int]
+    faults: list[str]
+
+
+# Reading alone costs a tenth of the whole way, so that more of it can be tried.
+READ = "ls,extract,disasm"
+ALL = "ls,extract,disasm,cfg,translate"
+
+
+def batch(
+    damage: str, files: Sequence[Path], seeds: range, commands: str, folder: Path
+) -> Answer:
+    """What chain.py says about these seeds."""
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("SASSXLATE_")}
+    done = subprocess.run(
+        [
+            *(sys.executable, "-P", str(CHAIN), damage, *map(str, files)),
+            *(f"--commands={commands}", f"--first={seeds.start}", f"--count={len(seeds)}"),
+        ],
+        env={**environment, "PYTHONPATH": str(ROOT), "TMPDIR": str(folder)},
+        capture_output=True,
+        text=True,
+        timeout=BATCH_S,
+        check=False,
+    )
+    assert done.returncode == 0, f"{damage} {seeds}: {done.returncode} {done.stderr[-2000:]}"
+    answer: Answer = json.loads(done.stdout)
+    assert not any(folder.glob("sassxlate-mutations-*")), "a batch left its folder"
+    return answer
+
+
+@pytest.fixture
+def check(tmp_path: Path) -> Check:
+    """Damages files in so many ways and fails on any fault; the counts of ends."""
+
+    def go(
+        damage: str, files: Sequence[Path], seeds: range, commands: str = ALL
+    ) -> Counter[str]:
+        assert files
+        workers = min(4, max(1, len(os.sched_getaffinity(0))))
+        each = -(-len(seeds) // workers)
+
+        def part(number: int) -> Answer:
+            folder = tmp_path / str(number)
+            folder.mkdir(exist_ok=True)
+            mine = seeds[number * each : (number + 1) * each]
+            return batch(damage, files, mine, commands, folder)
+
+        with ThreadPoolExecutor(workers) as pool:
+            answers = list(pool.map(part, range(workers)))
+        ends: Counter[str] = Counter()
+        faults: list[str] = []
+        for answer in answers:
+            ends.update(answer["ends"])
+            faults += answer["faults"]
+        assert not faults, "\n".join(faults[:20])
+        return ends
+
+    return go
+
+
+def test_cubins(check: Check) -> None:
+    """Anywhere in a cubin, or cut off."""
+    check("file", CUBINS, range(1000), READ)
+    ends = check("file", CUBINS, range(1000, 2000))
+    assert ends["translate 0"] > 100  # a flipped immediate is still a program
+    assert ends["translate 3"] > 100  # and a flipped operation is often none
+    assert ends["translate 2"] > 100
+
+
+def test_fatbins(check: Check) -> None:
+    """Containers: compressed and not, with names, with PTX, linked."""
+    check("file", FATBINS, range(1600), READ)
+    ends = check("file", FATBINS, range(1600, 2000))
+    assert ends["ls 0"] > 50
+    assert ends["ls 2"] > 50
+
+
+def test_executables(check: Check) -> None:
+    """Anywhere in an executable: most bytes are not ours, and change nothing."""
+    check("file", PROGRAMS, range(800), READ)
+    ends = check("file", PROGRAMS[:1], range(800, 1000))
+    assert ends["translate 0"] > 50
+    assert ends["ls 2"] > 20
+
+
+def test_containers_in_executables(check: Check) -> None:
+    """Inside the executable's containers."""
+    check("fatbin", PROGRAMS, range(600), READ)
+    ends = check("fatbin", PROGRAMS, range(600, 1000))
+    assert ends["translate 0"] > 50
+    assert ends["translate 3"] > 20
+    assert ends["ls 2"] > 50
+
+
+def test_instructions(check: Check) -> None:
+    """Instructions alone: what decodes goes through control flow, selection and encoding."""
+    ends = check("code", CUBINS, range(600))
+    assert ends["ls 0"] == 600
+    assert ends["translate 3"] > 100
+
+
+@pytest.mark.sweep
+@pytest.mark.parametrize(
+    ("damage", "files"),
+    [
+        ("file", CUBINS),
+        ("file", FATBINS),
+        ("file", PROGRAMS),
+        ("fatbin", PROGRAMS),
+        ("code", CUBINS),
+    ],
+)
+def test_many(check: Check, damage: str, files: Sequence[Path]) -> None:
+    """Five thousand seeds more of each."""
+    check(damage, files, range(10_000, 15_000))
