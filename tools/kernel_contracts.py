@@ -9,6 +9,6 @@ from pathlib import Path
 # Where the package is not installed, as on a machine that has only a GPU and NumPy.
 sys.path.append(str(Path(__file__).resolve().parent.parent))
 
-from sassxlate.runtime_shim.selftest_contracts import CONTRACTS, Contract  # noqa: E402
+from sassxlate.runtime_shim.selftest_contracts import CONTRACTS, Contract
 
 __all__ = ["CONTRACTS", "Contract"]
