@@ -1,8 +1,9 @@
 """Which SASS each piece of machine code came from, as a note in the code object.
 
-The note's owner is ``SASSXLATE``, its type 0x5358; its text has for every kernel the line ``kernel NAME``
-and then one line a run of instructions: the run's offset from the kernel's entry in hexadecimal, a
-tab, and the SASS instruction as ``/*00f0*/ LDG.E R2, [R2.64]``.  Error messages quote it.
+The note's owner is ``SASSXLATE``, its type 0x5358; its text has for every kernel the line
+``kernel NAME`` and then one line a run of instructions: the run's offset from the kernel's entry in
+hexadecimal, a tab, and the SASS instruction as ``/*00f0*/ LDG.E R2, [R2.64]``.  Error messages
+quote it.
 """
 
 from __future__ import annotations

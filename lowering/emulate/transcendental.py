@@ -141,9 +141,9 @@ def _called(d: LlvmDomain, fn: Approximation, a: Val) -> Val:
 
 # --- strict mode -----------------------------------------------------------------------------
 
-# How far a result may lie from the true one: binary32 1 ulp, binary64 2 ** 29 ulp, binary16 0.51
-# ulp (AMD's RDNA3 ISA document, the descriptions of V_RCP_* to V_COS_*).  What is computed above
-# takes half an ulp of that in binary16.
+# How far a result may lie from the true one: binary32 1 ulp, so that it is one of the two numbers
+# around it; binary64 2 ** 29 ulp; binary16 0.51 ulp, so that only what lies near the middle of two
+# numbers may become the other one (AMD's RDNA3 ISA document, V_RCP_F16 to V_COS_F32).
 _F64_SHIFT = 2  # of a signed 32-bit number: at most 2 ** 29
 _F16_WIDE = 80  # ulps of binary32: just under 0.01 ulp of binary16
 
@@ -151,30 +151,30 @@ _F16_WIDE = 80  # ulps of binary32: just under 0.01 ulp of binary16
 def perturb(d: LlvmDomain, fn: Approximation, a: Val, out: Val) -> Val:
     """The result moved by an error that depends on the seed, the function and the argument.
 
-    Zeros, denormals, infinities and NaNs stay; so do powers of two in binary32 and binary16, which
-    are the document's examples (rcp(-2), rsq(4), sqrt(4), exp(0), sin(1/4)).
+    Zeros, denormals, infinities and NaNs stay, and so do exact results in binary32 and binary16,
+    among them the document's examples (rcp(-2), rsq(4), sqrt(4), exp(0), sin(1/4)).
     """
     if out.width == 16:
         return _perturb_half(d, fn, a, out)
     noise = _noise(d, fn, a)
     if out.width == 64:
-        step = d.sext(d.ashr(noise, const(_F64_SHIFT, 32)), 64)
-        moved = d.add(out, step)
-        inside = d.eq(d.lshr(d.xor(moved, out), const(63, 64)), const(0, 64))
-        keep = d.or_(_is_special(d, out), d.or_(_is_special(d, moved), d.not_(inside)))
-        return d.select(keep, out, moved)
-    exact = d.eq(d.and_(out, const(0x7FFFFF, 32)), const(0, 32))
-    keep = d.or_(_is_special(d, out), exact)
-    return d.select(keep, out, d.add(out, _unit(d, noise)))
+        moved = d.add(out, d.sext(d.ashr(noise, const(_F64_SHIFT, 32)), 64))
+        return d.select(d.or_(_is_special(d, out), _is_special(d, moved)), out, moved)
+    true = fabs(d, approx(d, fn, d.float_convert("fpext", a, 64)))
+    size = d.float_convert("fpext", fabs(d, out), 64)
+    less, more = d.fcmp("olt", size, true), d.fcmp("ogt", size, true)
+    step = d.sub(d.zext(less, 32), d.zext(more, 32))
+    moved = d.add(out, d.mul(step, d.and_(noise, const(1, 32))))
+    return d.select(d.or_(_is_special(d, out), _is_special(d, moved)), out, moved)
 
 
 def _perturb_half(d: LlvmDomain, fn: Approximation, a: Val, out: Val) -> Val:
-    """Only what lies near the middle of two numbers may be rounded to the other one."""
     wide = approx(d, fn, d.float_convert("fpext", a, 32))
-    step = d.mul(_unit(d, _noise(d, fn, a)), const(_F16_WIDE, 32))
+    noise = _noise(d, fn, a)
+    sign = d.or_(d.ashr(noise, const(31, 32)), const(1, 32))
+    step = d.mul(d.mul(sign, d.and_(noise, const(1, 32))), const(_F16_WIDE, 32))
     moved = d.float_convert("fptrunc", d.add(wide, step), 16)
-    exact = d.eq(d.and_(wide, const(0x7FFFFF, 32)), const(0, 32))
-    keep = d.or_(d.or_(_is_special(d, out), _is_special(d, moved)), exact)
+    keep = d.or_(_is_special(d, out), _is_special(d, moved))
     return d.select(keep, out, moved)
 
 
@@ -204,8 +204,3 @@ def _noise(d: LlvmDomain, fn: Approximation, a: Val) -> Val:
         x = d.add(x, high)
     return d.select(d.eq(word, const(0, 64)), const(0, 32), x)
 
-
-def _unit(d: LlvmDomain, noise: Val) -> Val:
-    """-1, 0 or 1: 0 of no noise, else in half of all cases."""
-    sign = d.or_(d.ashr(noise, const(31, 32)), const(1, 32))
-    return d.mul(sign, d.and_(noise, const(1, 32)))

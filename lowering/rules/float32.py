@@ -86,6 +86,10 @@ _MUFU = {
     "RCP": "v_rcp_f32", "RSQ": "v_rsq_f32", "SQRT": "v_sqrt_f32", "EX2": "v_exp_f32",
     "LG2": "v_log_f32", "SIN": "v_sin_f32", "COS": "v_cos_f32",
 }  # fmt: skip
+# nvcc's divisions and roots correct an approximation that may err by an ulp, and come out exactly
+# rounded for every argument but one a function and binade, where NVIDIA's unit happens to give the
+# better neighbour and AMD's need not: (bits that say so, their value).  There the result is odd.
+_ODD_RESULT = {"RCP": (0x7FFFFF, 0x7FFFFF), "RSQ": (0xFFFFFF, 0x6E9372)}
 _MUFU_HIGH = {"RCP64H": "v_rcp_f64", "RSQ64H": "v_rsq_f64"}
 
 
@@ -97,7 +101,25 @@ def mufu(c: Ctx) -> None:
     if c.ins.has("F16"):
         raise c.refuse("MUFU in half precision")
     with ftz(c, wanted=True):  # the unit flushes denormal inputs; the code around it scales
-        c.emit(_MUFU[name], c.dst_last(), c.src("Rb"), **c.fneg("Rb"))
+        if name in _ODD_RESULT:
+            _odd_result(c, name)
+        else:
+            c.emit(_MUFU[name], c.dst_last(), c.src("Rb"), **c.fneg("Rb"))
+
+
+def _odd_result(c: Ctx, name: str) -> None:
+    """RCP and RSQ with the argument of `_ODD_RESULT` put right."""
+    bits, value = _ODD_RESULT[name]
+    last, hit, out = c.vtemp(), c.stemp(), c.vtemp()
+    c.emit("v_and_b32", last, I(bits), float_bits(c, "Rb"))
+    c.emit(_MUFU[name], out, c.src("Rb"), **c.fneg("Rb"))
+    c.emit("v_cmp_eq_u32", hit, I(value), last)
+    c.emit("v_cndmask_b32", last, ZERO, I(1), hit)
+    if name == "RSQ":
+        c.emit("v_or_b32", c.dst_last(), out, last)
+        return
+    c.emit("v_or_b32", out, out, last)
+    c.emit("v_mul_f32", c.dst_last(), I(0x3F800000), out)  # of a flushed result, 0 stays 0
 
 
 def mufu_high(c: Ctx) -> None:
