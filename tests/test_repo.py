@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import subprocess
+import sys
 import tomllib
 from collections import defaultdict
 from pathlib import Path
@@ -142,6 +143,23 @@ def test_every_module_says_what_it_is_for(package: str) -> None:
         and path.read_text("utf-8").strip()
     ]
     assert not bare
+
+
+def test_every_module_imports_without_warnings() -> None:
+    names = [
+        ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+        for path in tracked()
+        if path.suffix == ".py" and path.relative_to(ROOT).parts[0] in SOURCES
+    ]
+    modules = sorted(n if n.startswith("sassxlate") else f"sassxlate.{n}" for n in names)
+    program = "import importlib, sys\nfor name in sys.argv[1:]: importlib.import_module(name)"
+    done = subprocess.run(
+        [sys.executable, "-P", "-W", "error", "-c", program, *modules],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
 
 
 def test_ci_runs_what_the_readme_says() -> None:
