@@ -11,6 +11,7 @@ import struct
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
 
 from sassxlate.errors import ContainerError
 
@@ -35,8 +36,12 @@ from .model import Attribute, Cubin, Function, Global, Kernel, Param, Reloc, Sym
 
 _STO_CUDA_ENTRY = 0x10
 _STT_FUNC, _STT_SECTION = 2, 3
-_TYPES = {0: "notype", 1: "object", 2: "func", 3: "section", 13: "object"}  # 13: STT_CUDA_OBJECT
-_BINDINGS = {0: "local", 2: "weak"}
+_SymbolType: TypeAlias = Literal["func", "object", "section", "notype", "other"]
+_Binding: TypeAlias = Literal["local", "global", "weak"]
+_TYPES: Mapping[int, _SymbolType] = {
+    0: "notype", 1: "object", 2: "func", 3: "section", 13: "object",  # 13: STT_CUDA_OBJECT
+}  # fmt: skip
+_BINDINGS: Mapping[int, _Binding] = {0: "local", 2: "weak"}
 _FLAG_A_ABI7, _FLAG_A_ABI8 = 0x800, 0x08
 _COMPAT_ACCELERATOR_TARGET = 9
 
@@ -147,7 +152,7 @@ class _Reader:
             name = section
         kind = _TYPES.get(raw.info & 15, "other")
         binding = _BINDINGS.get(raw.info >> 4, "global")
-        return Symbol(name, section, raw.value, raw.size, kind, binding)  # type: ignore[arg-type]
+        return Symbol(name, section, raw.value, raw.size, kind, binding)
 
     def _per_symbol_attributes(self) -> Mapping[tuple[str, int], int]:
         """(record's name, symbol number) -> value, for what .nv.info keeps by function."""

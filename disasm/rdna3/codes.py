@@ -18,11 +18,10 @@ _HALVES: Final = frozenset({"vcc_hi", "exec_hi", "m0"})
 
 def operand_code(arg: Arg, operand: Operand, forced: bool = False) -> int:
     """The source code of an argument (see operand.py), or LIT and a literal word."""
-    kind = type(arg)
-    if kind is V:
-        return _vector_code(arg, operand)  # type: ignore[arg-type]
-    if kind is S:
-        return _scalar_code(arg, operand)  # type: ignore[arg-type]
+    if isinstance(arg, V):
+        return _vector_code(arg, operand)
+    if isinstance(arg, S):
+        return _scalar_code(arg, operand)
     if isinstance(arg, Sp):
         return _special_code(arg, operand)
     if isinstance(arg, I):

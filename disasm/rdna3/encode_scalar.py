@@ -5,7 +5,7 @@ from __future__ import annotations
 from sassxlate.errors import EncodeError
 
 from .codes import codes_of, one_literal, operand_code, place, signed_field, unsigned_field
-from .ir import I, Inst, Lbl, Sp
+from .ir import Arg, I, Inst, Lbl, Sp
 from .layout import layout
 from .operand import NULL
 from .table import Operand, OpInfo
@@ -43,7 +43,7 @@ def _imm(inst: Inst, bits: int) -> int:
     return inst.imm & (1 << bits) - 1
 
 
-def with_immediate(inst: Inst, row: OpInfo) -> tuple[tuple[I | object, ...], int]:
+def with_immediate(inst: Inst, row: OpInfo) -> tuple[tuple[Arg, ...], int]:
     """(operands, simm16): a trailing constant operand is the immediate."""
     args = inst.args
     if len(args) == len(row.args) + 1:
@@ -64,7 +64,7 @@ def encode_sopk(inst: Inst, row: OpInfo) -> bytes:
     plain(inst)
     lay = layout(inst.op, row.formats[0])
     args, imm = with_immediate(inst, row)
-    codes = codes_of(inst, row, args)  # type: ignore[arg-type]
+    codes = codes_of(inst, row, args)
     raw = place(lay.base, lay.slots, codes) | imm
     literal = one_literal(codes)
     if literal is None:

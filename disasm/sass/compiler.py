@@ -8,7 +8,7 @@ the same registers and modifiers endlessly, and a dictionary look-up is cheaper 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from sassxlate.errors import DecodeError
 
@@ -44,11 +44,11 @@ def undefined(what: str, value: int) -> DecodeError:
     return DecodeError("SX0202", f"{what} has the undefined value {value}")
 
 
-def refs(file: str, index: int, width: int) -> frozenset[RegRef]:
+def refs(file: Literal["R", "UR"], index: int, width: int) -> frozenset[RegRef]:
     """The 32-bit registers from ``index`` on; RZ is none."""
     if index == 255:
         return _NONE
-    return frozenset(RegRef(file, i) for i in range(index, min(index + width, 255)))  # type: ignore[arg-type]
+    return frozenset(RegRef(file, i) for i in range(index, min(index + width, 255)))
 
 
 def ureg_bits(generation: int) -> int:
@@ -104,6 +104,8 @@ def _reg(slot: R, context: Context, widths: Mapping[str, int], generation: int) 
         part = _select(slot.select, word) or slot.suffix
         reuse = _bit(word, slot.reuse)
         body = reg_text(slot.file, index)
+        if slot.wrap:
+            body = slot.wrap.format(body)
         if slot.select is not None and slot.select.inside and part:
             text = _wrap(f"{body}.{part}", neg, absolute, inv)
         else:
@@ -192,7 +194,8 @@ def _const(slot: C, context: Context, widths: Mapping[str, int], generation: int
     flips = bool(slot.inv_if) and bool(context.get(slot.inv_if))
 
     def decode(word: int, offset: int) -> Value:
-        at = fmt.signed(slot.offset.get(word), slot.offset.width) * slot.scale
+        raw = slot.offset.get(word)
+        at = (raw if slot.bindless is not None else fmt.signed(raw, slot.offset.width)) * slot.scale
         minus = _bit(word, slot.neg)
         neg, inv = minus and not flips, (minus and flips) or _bit(word, slot.inv)
         absolute = _bit(word, slot.abs)
@@ -236,7 +239,9 @@ def _mem(slot: M, context: Context, widths: Mapping[str, int], generation: int) 
             at = fmt.signed(at, slot.offset.width)
         is_desc = _bit(word, slot.desc)
         scale = 1 if slot.scale is None else (1, 4, 8, 16)[slot.scale.get(word)]
-        wide = _bit(word, slot.wide) and (slot.uwide is None or _bit(word, slot.uwide))
+        pair = _bit(word, slot.wide) != slot.wide_clear
+        long_base = slot.uwide is not None and _bit(word, slot.uwide) != slot.wide_clear
+        wide = pair and (slot.uwide is None or long_base)
         touched = _NONE
         base = uniform = descriptor = None
         parts: list[str] = []
@@ -244,14 +249,14 @@ def _mem(slot: M, context: Context, widths: Mapping[str, int], generation: int) 
         if slot.ureg is not None:
             u = ureg(word, slot.ureg, generation)
             if is_desc:
-                if slot.uwide is not None and not _bit(word, slot.uwide):
+                if slot.uwide is not None and not long_base:
                     raise DecodeError("SX0202", "a descriptor with a 32-bit address")
                 descriptor = Reg("UR", u, 2)
                 if not slot.desc_low or _bit(word, slot.desc_shown):
                     head = f"desc[{reg_text('UR', u)}]"
                 touched |= refs("UR", u, 2)
             else:
-                uwidth = 2 if _bit(word, slot.wide) else 1
+                uwidth = 2 if pair else 1
                 uniform = Reg("UR", u, uwidth)
                 touched |= refs("UR", u, uwidth)
         if slot.base is not None:
@@ -260,12 +265,12 @@ def _mem(slot: M, context: Context, widths: Mapping[str, int], generation: int) 
             touched |= refs("R", b, 2 if wide else 1)
             name = reg_text("R", b)
             if slot.uwide is not None:
-                name += ".64" if _bit(word, slot.uwide) else ".U32"
+                name += ".64" if long_base else ".U32"
             if scale != 1:
                 name += f".X{scale}"
             if b != 255 or (scale != 1 and uniform is not None):
                 parts.append(name)
-        if uniform is not None:
+        if uniform is not None and not (slot.hide_urz and wide and uniform.index == 255):
             parts.append(reg_text("UR", uniform.index))
         if at or not parts:
             parts.append(fmt.shex(at) if at or base is None else "RZ")

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Literal, cast
+from typing import Literal
 
 import click
 
@@ -165,8 +165,7 @@ def _llvm() -> Check:
         from llvmlite import binding
     except (ImportError, OSError) as error:
         return Check("llvmlite", "missing", str(error), "pip install .")
-    info = cast("tuple[int, ...]", binding.llvm_version_info)  # pyright: ignore[reportUnknownMemberType]
-    version = ".".join(map(str, info))
+    version = ".".join(map(str, binding.llvm_version_info))
     return Check("llvmlite", "ok", f"LLVM {version}: compiles for the emulated device")
 
 

@@ -7,6 +7,7 @@ number at either end has an opcode of its own.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Literal
 
 from ..spec import Mod, R, Row, Select, bits, const, enum, flag, join
 from .forms import FTZ, ROUND, Src, alu, rd
@@ -97,10 +98,10 @@ def _convert(
     integer: bool = False,
     forms: tuple[int, ...] = (1, 4, 5, 6),
 ) -> list[Row]:
-    imm = "hex" if integer else "f64" if src == 2 else "f32"
+    imm: Literal["hex", "f64", "f32"] = "hex" if integer else "f64" if src == 2 else "f32"
     rows = alu(
         mnemonic, base, text,
-        {"Rb": Src(src, neg=not integer, abs=not integer, imm=imm)},  # type: ignore[arg-type]
+        {"Rb": Src(src, neg=not integer, abs=not integer, imm=imm)},
         forms=forms, layout="b", mods=(*before, types, *after), dst={"Rd": rd(width=dst)},
         since=since, until=until,
     )  # fmt: skip

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ..spec import C, Fixed, I, M, Mod, Operand, P, R, Row, bits, const, enum, flag, join
+from ..spec import Bits, C, Fixed, I, M, Mod, Operand, P, R, Row, bits, const, enum, flag, join
 from .forms import PT_FIXED, pd, ps, rd
 
 _WIDTHS = {"64": 2, "128": 4}
@@ -83,7 +83,7 @@ def _desc(
     text: str,
     mods: tuple[Mod, ...],
     ureg: int,
-    free: tuple[object, ...] = (),
+    free: tuple[Bits, ...] = (),
     desc: int = 76,
     desc_100: int | None = None,
     ureg_100: int | None = None,
@@ -97,7 +97,7 @@ def _desc(
     def row(mem: M, since: int, until: int) -> Row:
         return Row(
             mnemonic, opcode, {**operands, "mem": mem}, text, mods, since, until,
-            free=free,  # type: ignore[arg-type]
+            free=free,
         )  # fmt: skip
 
     return [
