@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
-from sassxlate.disasm.sass.ir import Imm, Instruction, Label, Reg
+from sassxlate.disasm.sass.ir import Imm, Instruction, Label, Pred, Reg
 from sassxlate.errors import CfgError, Where
 
 from .collective import collectives
@@ -26,12 +26,19 @@ def _error(code: str, message: str, ins: Instruction) -> CfgError:
     return CfgError(code, message, Where(offset=ins.offset, inst=ins.text))
 
 
+def conditions(ins: Instruction) -> tuple[Pred, ...]:
+    """The predicates that must all hold for the branch: the guard, and those it names.
+
+    BRA.U's uniform predicate has the place of a register (sm_90 and later).
+    """
+    named = (ins.get("Pp"), ins.get("Ra")) if ins.mnemonic != "BAR" else ()  # BAR.RED reduces it
+    return (ins.guard, *(p for p in named if isinstance(p, Pred)))
+
+
 def is_conditional(ins: Instruction) -> bool:
-    """Whether control may also go on behind this branch: a guard, a second predicate or a test."""
-    second = ins.get("Pp")
-    tested = second is not None and getattr(second, "is_true", False) is False
+    """Whether control may also go on behind this branch: a predicate or a test of the warp."""
     on_state = ins.mnemonic == "BRA" and (ins.has("DIV") or ins.has("CONV"))
-    return not ins.guard.is_true or tested or on_state
+    return on_state or not all(p.is_true for p in conditions(ins))
 
 
 def _ends_block(ins: Instruction) -> bool:

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sassxlate.disasm.sass.ir import Imm, Instruction, Pred, RegRef
+from sassxlate.disasm.sass.ir import Imm, Instruction, RegRef
 
-from .build import INDIRECT, SYNCS, is_conditional
+from .build import INDIRECT, SYNCS, conditions, is_conditional
 from .collective import collectives
 from .model import Block, Cfg
 from .regions import regions
@@ -83,12 +83,9 @@ def _guard_uniform(ins: Instruction, uniform: frozenset[RegRef]) -> bool:
 
 def branch_uniform(ins: Instruction, uniform: frozenset[RegRef]) -> bool:
     """Whether all lanes that reach this block's end together leave it the same way."""
-    preds = [ins.guard]
-    second = ins.get("Pp")
-    if isinstance(second, Pred):
-        preds.append(second)
     return all(
-        p.index == 7 or p.file == "UP" or RegRef(p.file, p.index) in uniform for p in preds
+        p.index == 7 or p.file == "UP" or RegRef(p.file, p.index) in uniform
+        for p in conditions(ins)
     )
 
 
@@ -114,6 +111,10 @@ def analyse(cfg: Cfg) -> Uniformity:
         last = block.last
         if is_conditional(last) and last.mnemonic in SYNCS:
             return converged[block.index] and uniform_branch[block.index]
+        if converged[block.index] and last.mnemonic in ("BSYNC", "WARPSYNC"):
+            serial = last.has("EXCLUSIVE") or last.has("COLLECTIVE")
+            if last.mnemonic == "BSYNC" or not serial or _full_warpsync(last):
+                return True  # nobody is missing
         if last.mnemonic == "BSYNC":
             region = sync_region.get(last.offset, -1)
             if region < 0 or found[region].breaks or len(found[region].syncs) != 1:

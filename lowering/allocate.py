@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from sassxlate.cfg import Cfg, Liveness, Uniformity
 from sassxlate.disasm.rdna3.ir import S, V
@@ -54,6 +54,7 @@ class RegisterMap:
     vtemp_base: int
     lane_vgprs: tuple[int, ...]
     scratch_spill: int  # bytes of spill slots a lane
+    barriers: Mapping[int, int] = field(default_factory=dict[int, int])  # B index -> VGPR of masks
 
 
 class _Sgprs:
@@ -154,6 +155,7 @@ def allocate(
     windows: frozenset[int],
     vtemps: int = 24,
     spill_base: int = 0,
+    barriers: Iterable[int] = (),
 ) -> RegisterMap:
     """The map of one kernel.
 
@@ -189,7 +191,8 @@ def allocate(
     # VGPRs: R0.., then promoted URs, the packed thread id, mask lanes, temporaries.
     rs = sorted(r.index for r in used if r.file == "R")
     top = (rs[-1] + 1) if rs else 0
-    extra = len(lanes) + 1 + 3
+    kept = sorted(set(barriers))
+    extra = len(lanes) + len(kept) + 1 + 3
     room = VGPRS - extra - vtemps
     spilled: dict[int, int] = {}
     if top > room:
@@ -218,6 +221,8 @@ def allocate(
         next_v += 1
     tid = V(next_v)
     next_v += 1
+    barrier_map = {b: next_v + n for n, b in enumerate(kept)}
+    next_v += len(kept)
 
     points = sorted(set(pending_points))
     lane_vgprs: list[int] = []
@@ -268,4 +273,5 @@ def allocate(
         vtemp_base=next_v,
         lane_vgprs=tuple(lane_vgprs),
         scratch_spill=4 * len(spilled),
+        barriers=barrier_map,
     )

@@ -8,7 +8,8 @@ return.  Temporaries live until the end of the instruction.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 from sassxlate.disasm.rdna3 import can_encode
@@ -25,6 +26,7 @@ NULL = Sp("null")
 OFF = Sp("off")
 ALL_ONES = I(0xFFFFFFFF)
 ZERO = I(0)
+FLAGS = ("neg", "abs", "inv", "select")  # what changes the value of a source operand
 
 
 @dataclass(slots=True)
@@ -43,6 +45,7 @@ class KernelState:
     uses_scratch: bool = False
     rules_used: dict[str, int] = field(default_factory=dict[str, int])
     extra_lds: int = 0
+    shared_size: int = 0  # static shared memory, bytes
 
     def label(self, stem: str) -> str:
         self.labels += 1
@@ -60,6 +63,7 @@ class Ctx:
         self._vnext = k.regs.vtemp_base
         self._stemps = list(k.regs.stemps)
         self._commits: list[Callable[[], None]] = []
+        self._considered: set[tuple[str, str]] = set()
 
     # --- errors and emission -------------------------------------------------------------------
 
@@ -139,29 +143,61 @@ class Ctx:
                 return S(i, n)
         raise self.refuse("no scalar temporaries left", "SX0402")
 
+    @contextmanager
+    def scope(self) -> Iterator[None]:
+        """Temporaries taken inside are free again behind it."""
+        stemps, vnext = list(self._stemps), self._vnext
+        yield
+        self._stemps, self._vnext = stemps, vnext
+
     # --- sources ---------------------------------------------------------------------------------
 
     def operand(self, role: str) -> Operand:
+        """The operand as it is decoded; its signs and selectors are then the rule's affair."""
+        self._considered.update((role, flag) for flag in (*FLAGS, "pred"))
+        return self._operand(role)
+
+    def _operand(self, role: str) -> Operand:
         got = self.ins.get(role)
         if got is None:
             raise self.refuse(f"operand {role} is missing", "SX0412")
         return got
 
+    def flag(self, role: str, name: str) -> bool:
+        """Whether an operand is there and has ``neg``, ``abs`` or ``inv``; the rule applies it."""
+        self._considered.add((role, name))
+        return bool(getattr(self.ins.get(role), name, False))
+
+    def check_flags(self) -> None:
+        """Refuses the instruction if a sign, complement, selector or predicate was not looked at.
+
+        So that a rule that does not know of one cannot be silently wrong.
+        """
+        for role, operand in self.ins.operands.items():
+            if isinstance(operand, Pred):
+                if operand.index != 7 and (role, "pred") not in self._considered:
+                    raise self.refuse(f"predicate {role} is not translated", "SX0415")
+                continue
+            for flag in FLAGS:
+                if getattr(operand, flag, False) and (role, flag) not in self._considered:
+                    shown = getattr(operand, flag) if flag == "select" else flag
+                    raise self.refuse(f"{shown} of operand {role} is not translated", "SX0415")
+
     def reg(self, role: str) -> Reg:
-        got = self.operand(role)
+        got = self._operand(role)
         if not isinstance(got, Reg):
             raise self.refuse(f"operand {role} is no register", "SX0412")
         return got
 
     def imm(self, role: str) -> int:
         """The raw value of an immediate operand."""
-        got = self.operand(role)
+        got = self._operand(role)
         if not isinstance(got, Imm):
             raise self.refuse(f"operand {role} is no immediate", "SX0412")
         return got.value
 
     def mem(self, role: str = "mem") -> Mem:
-        got = self.operand(role)
+        got = self._operand(role)
         if not isinstance(got, Mem):
             raise self.refuse(f"operand {role} is no address", "SX0412")
         return got
@@ -169,7 +205,7 @@ class Ctx:
     def src(self, role: str, word: int = 0) -> Arg:
         """32-bit word ``word`` of a source, without its modifiers (see ``fneg``/``isrc``): a VGPR,
         an SGPR or a constant."""
-        return self.value(self.operand(role), word)
+        return self.value(self._operand(role), word)
 
     def value(self, operand: Operand, word: int = 0) -> Arg:
         match operand:
@@ -273,7 +309,7 @@ class Ctx:
 
     def vtuple(self, role: str, n: int | None = None) -> V:
         """A source of ``n`` words (default: its width) in consecutive VGPRs, without modifiers."""
-        operand = self.operand(role)
+        operand = self._operand(role)
         return self.vtuple_of(operand, n or int(getattr(operand, "width", 1)))
 
     def vtuple_of(self, operand: Operand, width: int) -> V:
@@ -290,7 +326,7 @@ class Ctx:
 
     def src64(self, role: str) -> Arg:
         """A 64-bit source as a register pair (VGPR or SGPR), without modifiers."""
-        operand = self.operand(role)
+        operand = self._operand(role)
         lo, hi = self.value(operand, 0), self.value(operand, 1)
         if isinstance(lo, V) and isinstance(hi, V) and hi.index == lo.index + 1:
             return V(lo.index, 2)
@@ -316,14 +352,14 @@ class Ctx:
 
     def fneg(self, *roles: str) -> dict[str, int]:
         """``neg`` and ``abs`` bits of float sources, by position, for ``emit(**...)``."""
-        neg = sum(1 << i for i, r in enumerate(roles) if getattr(self.operand(r), "neg", False))
-        abs_ = sum(1 << i for i, r in enumerate(roles) if getattr(self.operand(r), "abs", False))
+        neg = sum(1 << i for i, r in enumerate(roles) if self.flag(r, "neg"))
+        abs_ = sum(1 << i for i, r in enumerate(roles) if self.flag(r, "abs"))
         return {"neg": neg, "abs": abs_}
 
     def isrc(self, role: str, word: int = 0) -> Arg:
         """An integer source word with ``~`` applied; a ``-`` is for the rule, see ``negated``."""
         arg = self.src(role, word)
-        if not getattr(self.operand(role), "inv", False):
+        if not self.flag(role, "inv"):
             return arg
         if isinstance(arg, I):
             return I(~arg.value & 0xFFFFFFFF)
@@ -336,7 +372,7 @@ class Ctx:
         return temp
 
     def negated(self, role: str) -> bool:
-        return bool(getattr(self.operand(role), "neg", False))
+        return self.flag(role, "neg")
 
     # --- results ---------------------------------------------------------------------------------
 
@@ -454,6 +490,7 @@ class Ctx:
 
     def pred_commit(self, role: str, mask: Arg, clean: bool = False) -> None:
         """Writes lane mask ``mask`` to predicate ``role``.  ``clean``: 0 outside EXEC."""
+        self._considered.add((role, "pred"))
         operand = self.operand(role)
         if not isinstance(operand, Pred) or operand.index == 7:
             return

@@ -6,6 +6,10 @@ point has a ready mask.  Running lanes go on in layout order; where EXEC becomes
 point in layout order takes over, and behind the last one a scan resumes the first point that can go
 on.  So the lowest waiting block runs first, which brings diverged lanes together again as early as
 the layout allows; the sync points alone decide what must wait for what.
+
+Which lanes a BSYNC waits for is one mask a region where the code arms barriers plainly, and one
+mask a lane and barrier register where BMOV saves and restores them (recursion, callees that keep
+B6).
 """
 
 from __future__ import annotations
@@ -14,12 +18,27 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from sassxlate.cfg import Block, Cfg, Liveness, Region, Uniformity, regions
-from sassxlate.cfg.build import SIZE, is_conditional
+from sassxlate.cfg import (
+    Block,
+    Cfg,
+    Collectives,
+    Liveness,
+    Region,
+    Uniformity,
+    collectives,
+    regions,
+)
+from sassxlate.cfg.build import INDIRECT, SYNCS, is_conditional
+from sassxlate.cfg.model import SIZE
+from sassxlate.cfg.regions import barrier_of, moves_barrier
+from sassxlate.cfg.spin import spins
 from sassxlate.disasm.sass.ir import Imm, Instruction, Label, Reg, RegRef
 from sassxlate.errors import LoweringError, Where
 
-SyncKind: TypeAlias = Literal["bsync", "warpsync", "barrier"]
+SyncKind: TypeAlias = Literal["bsync", "warpsync", "collective", "barrier"]
+
+# Keys of masks and counters that belong to no point.
+RESULT, SPIN_COUNT, SPIN_EXEC, SOFT, SWEPT = -1, -2, -3, -4, -5
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,15 +66,45 @@ class Plan:
     heads: frozenset[int]  # byte offsets of blocks that are points
     syncs: Mapping[int, Point]  # block index -> its sync point
     pending_live: frozenset[RegRef]
+    sections: Collectives
+    latches: frozenset[int]  # blocks at whose back edge other lanes get a turn
+    barriers: tuple[int, ...]  # convergence barriers kept as a mask a lane
+    reduces: bool  # BAR.RED or B2R occurs
+    polled: bool  # a barrier other than the whole block's own, in shared memory
 
-    def next_point(self, block: int, *, behind_sync: bool = True) -> Point | None:
-        """The first point in layout order behind block ``block``'s body (behind its sync point)."""
-        for point in self.points:
-            if point.block > block or (
-                point.block == block and point.sync and not behind_sync
-            ):
-                return point
-        return None
+    @property
+    def slots(self) -> tuple[int, ...]:
+        """The keys of all masks that the kernel needs."""
+        keys = [p.key for p in self.points]
+        if any(p.sync for p in self.points):
+            keys.append(SWEPT)
+        if self.latches:
+            keys += [SPIN_COUNT, SPIN_EXEC]
+        if self.softens:
+            keys.append(SOFT)
+        if self.reduces:
+            keys.append(RESULT)
+        return (*keys, *(moved(s) for s in self.sections.by_sync if self.sections.others(s)))
+
+    @property
+    def softens(self) -> bool:
+        """Whether a BSYNC of the kernel may let lanes go on while others spin."""
+        return bool(self.latches) and any(
+            p.sync == "bsync" and self.is_soft(self.cfg.blocks[p.block].last) for p in self.points
+        )
+
+    def is_soft(self, sync: Instruction) -> bool:
+        region = self.sync_region.get(sync.offset, -1)
+        return region < 0 or self.regions[region].soft
+
+    def next_point(self, block: int) -> Point | None:
+        """The first point in layout order behind block ``block``'s body and sync point."""
+        return next((p for p in self.points if p.block > block), None)
+
+
+def moved(sync: int) -> int:
+    """The key of the lanes of a collective section that run it elsewhere."""
+    return sync + 2
 
 
 def branch_target(ins: Instruction) -> int:
@@ -77,27 +126,47 @@ def sync_kind(ins: Instruction) -> SyncKind | None:
         case "BSYNC":
             return "bsync"
         case "WARPSYNC":
-            return "warpsync"
-        case "BAR" if ins.has("SYNC"):
+            return "collective" if ins.has("COLLECTIVE") else "warpsync"
+        case "BAR":
             return "barrier"
         case _:
             return None
 
 
 def needs_sync_point(block: Block, uniformity: Uniformity) -> bool:
-    """A sync instruction in a converged block has nobody to wait for (folded away)."""
-    return sync_kind(block.last) is not None and not uniformity.converged[block.index]
+    """A sync instruction in a converged block has nobody to wait for (folded away), unless its
+    lanes go different ways: a guard, or masks of their own that must go one after the other."""
+    if sync_kind(block.last) is None:
+        return False
+    if not uniformity.converged[block.index]:
+        return True
+    if is_conditional(block.last) and not uniformity.uniform_branch[block.index]:
+        return True
+    serial = block.last.has("EXCLUSIVE") or block.last.has("COLLECTIVE")
+    return serial and isinstance(warpsync_mask(block.last), Reg)
+
+
+def is_plain_barrier(ins: Instruction) -> bool:
+    """The whole block's barrier 0."""
+    barrier, count = ins.get("barrier"), ins.get("count")
+    if isinstance(count, Reg) and not count.is_zero:
+        return False
+    zero = count is None or isinstance(count, Reg) or (isinstance(count, Imm) and count.value == 0)
+    return zero and isinstance(barrier, Imm) and barrier.value == 0 and not ins.has("ARV")
 
 
 def make_plan(cfg: Cfg, live: Liveness, uniformity: Uniformity) -> Plan:
     """Finds all points; grows the set of waiting blocks until no jump needs a new one."""
     found, sync_region = regions(cfg)
+    sections = collectives(i for b in cfg.blocks for i in b.instructions)
+    latches = frozenset(b for b in spins(cfg).latches if not uniformity.converged[b])
     heads: set[int] = set()
     changed = True
     while changed:
         before = len(heads)
         for block in cfg.blocks:
-            heads |= _deposits(cfg, block, uniformity, heads)
+            heads |= _deposits(cfg, block, uniformity, heads, latches)
+            heads |= _collective_targets(block, sections)
         changed = len(heads) != before
     points: list[Point] = []
     syncs: dict[int, Point] = {}
@@ -114,6 +183,10 @@ def make_plan(cfg: Cfg, live: Liveness, uniformity: Uniformity) -> Plan:
             waiting |= live.live_in[point.block]
         else:
             waiting |= live.live_out[point.block] | cfg.blocks[point.block].last.reads
+    every = [i for b in cfg.blocks for i in b.instructions]
+    bars = [i for i in every if i.mnemonic == "BAR"]
+    saved = any(moves_barrier(i) for i in every)
+    named = {n for i in every if (n := barrier_of(i)) is not None}
     return Plan(
         cfg,
         uniformity,
@@ -122,30 +195,54 @@ def make_plan(cfg: Cfg, live: Liveness, uniformity: Uniformity) -> Plan:
         tuple(points),
         frozenset(heads),
         syncs,
-        frozenset(waiting),
+        frozenset(r for r in waiting if r.file != "B"),
+        sections,
+        latches,
+        tuple(sorted(named)) if saved else (),
+        any(i.has("RED") for i in bars) or any(i.mnemonic == "B2R" for i in every),
+        not all(map(is_plain_barrier, bars)),
     )
 
 
-def _deposits(cfg: Cfg, block: Block, uniformity: Uniformity, heads: set[int]) -> set[int]:
+def _collective_targets(block: Block, sections: Collectives) -> set[int]:
+    """Where lanes of other sections of the class go when this one ends."""
+    here = sections.by_end.get(block.last.offset)
+    if here is None:
+        return set()
+    return {s.target for s in sections.others(here.sync)}
+
+
+def _deposits(
+    cfg: Cfg, block: Block, uniformity: Uniformity, heads: set[int], latches: frozenset[int]
+) -> set[int]:
     """Byte offsets of blocks in which this block's end may leave lanes waiting."""
     last = block.last
-    match last.mnemonic:
+    name = last.mnemonic
+    if name in INDIRECT or name == "RET":
+        return {cfg.blocks[e.dst].start for e in cfg.successors[block.index]}
+    if name in SYNCS:
+        guarded = is_conditional(last) and needs_sync_point(block, uniformity)
+        return {block.end} if guarded else set()
+    match name:
         case "BRA" | "JMP":
             target = branch_target(last)
             forward = target > last.offset
+            spin = {target} if block.index in latches else set[int]()
             if is_state_test(last):
                 return set()
             if not is_conditional(last):
                 between = any(last.offset < h < target for h in heads)
-                return {target} if forward and between else set()
-            if uniformity.uniform_branch[block.index]:
+                return {target} if forward and between else spin
+            if uniformity.uniform_branch[block.index] and not spin:
                 return set()
-            return {target} if forward else {block.end}
-        case "BRX" | "BRXU" | "RET" | "JMX":
-            out = {cfg.blocks[e.dst].start for e in cfg.successors[block.index]}
-            return out
-        case "CALL" if not last.guard.is_true:
-            return {block.end}
+            return {target} if forward else {block.end} | spin
+        case "CALL":
+            callees = {
+                cfg.blocks[e.dst].start
+                for e in cfg.successors[block.index]
+                if e.kind == "call" and last.get("target") is None
+            }
+            return callees if not is_conditional(last) else callees | {block.end}
         case _:
             return set()
 
@@ -158,7 +255,7 @@ def warpsync_mask(ins: Instruction) -> int | Reg:
     if isinstance(mask, Imm):
         return mask.value
     if isinstance(mask, Reg):
-        return mask
+        return 0 if mask.is_zero else mask
     raise LoweringError(
         "SX0412", "WARPSYNC without a mask", Where(offset=ins.offset, inst=ins.text)
     )

@@ -6,25 +6,25 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from sassxlate.cfg import Block, Cfg, analyse, liveness
+from sassxlate.cfg.build import ENDS_BLOCK
 from sassxlate.disasm.containers.model import Kernel
 from sassxlate.disasm.rdna3.ir import Inst, Item, Mark, S, V
 from sassxlate.disasm.sass.ir import Const, Instruction, Pred
 from sassxlate.errors import LoweringError, SassxlateError, Where
 
-from . import control
 from .allocate import KERNARG, Lane, RegisterMap, allocate
+from .audit import unknown_modifiers
+from .barriers import barrier_bytes
 from .context import ALL_ONES, EXEC, NULL, ZERO, Ctx, KernelState, choose
-from .control import Control, label_of
+from .control import STATE, Control
 from .convergence import Plan, make_plan
 from .launch import BankLayout, Fill, LaunchInfo, layout
+from .machine import label_of
 from .rules import TABLE
 
-CONTROL = frozenset(
-    {"BRA", "JMP", "EXIT", "KILL", "BSYNC", "WARPSYNC", "BAR", "CALL", "RET", "BRX", "JMX", "BRXU"}
-)
+CONTROL = ENDS_BLOCK
 # Scheduling only: they order nothing that in-order execution does not order already.
-# ENDCOLLECTIVE only follows WARPSYNC.COLLECTIVE, which traps.
-NOTHING = frozenset({"NOP", "DEPBAR", "YIELD", "LDGDEPBAR", "ENDCOLLECTIVE"})
+NOTHING = frozenset({"NOP", "DEPBAR", "YIELD", "LDGDEPBAR"})
 STACK = 1024  # bytes of stack a lane where the cubin asks for less; CUDA's default limit
 
 
@@ -103,23 +103,26 @@ def select(kernel: Kernel, cfg: Cfg) -> Selected:
     plan = make_plan(cfg, live, uniformity)
     stack = (max(kernel.local_size, STACK if uses_stack(cfg) else 0) + 15) & ~15
     banks = banks_used(cfg)
+    shared = kernel.shared_size + barrier_bytes(plan)
     vtemps = 24
     for _ in range(4):
         regs = allocate(
             cfg,
             live,
             uniformity,
-            (p.key for p in plan.points),
+            plan.slots,
             plan.pending_live,
             len(plan.regions),
             _windows(lay),
             vtemps,
             stack,
+            plan.barriers,
         )
         launch, table = launch_info(
-            kernel, lay, banks, stack, regs.scratch_spill, kernel.shared_size
+            kernel, lay, banks, stack, regs.scratch_spill, shared
         )
         state = KernelState(kernel.name, kernel.arch, lay, regs, table, plan.pending_live)
+        state.shared_size = kernel.shared_size
         _emit_kernel(state, plan)
         total = regs.vtemp_base + state.vtemps_used
         if total <= 256:
@@ -134,13 +137,14 @@ def _emit_kernel(k: KernelState, plan: Plan) -> None:
     blocks = plan.cfg.blocks
     writer = Control(k, plan)
     _prologue(Ctx(k, blocks[0].instructions[0], True), plan)
+    writer.prologue(Ctx(k, blocks[0].instructions[0], True))
     for n, block in enumerate(blocks):
         following = blocks[n + 1] if n + 1 < len(blocks) else None
         k.items.append(Mark(label_of(block.start)))
         converged = plan.uniformity.converged[block.index]
         if block.start in plan.heads:
             writer.head(Ctx(k, block.instructions[0], converged), block)
-        _body(k, plan, block, converged)
+        _body(k, writer, block, converged)
         first = len(k.items)
         c = Ctx(k, block.last, converged)
         try:
@@ -162,6 +166,8 @@ def _prologue(c: Ctx, plan: Plan) -> None:
         for v in m.lane_vgprs:
             c.raw(Inst("v_mov_b32", (V(v), ZERO)))
         c.raw(Inst("s_mov_b32", (EXEC, m.live)))
+    for masks in m.barriers.values():
+        c.raw(Inst("v_mov_b32", (V(masks), ZERO)))
     for slot in slots:
         if not isinstance(slot, Lane):
             c.raw(Inst("s_mov_b32", (slot, ZERO)))
@@ -188,7 +194,7 @@ def _prologue(c: Ctx, plan: Plan) -> None:
 
 
 
-def _body(k: KernelState, plan: Plan, block: Block, converged: bool) -> None:
+def _body(k: KernelState, writer: Control, block: Block, converged: bool) -> None:
     """The instructions of a block but its transfer of control; runs of one guard share one EXEC."""
     guard: Pred | None = None
     for ins in block.instructions:
@@ -208,7 +214,7 @@ def _body(k: KernelState, plan: Plan, block: Block, converged: bool) -> None:
             _open(c)
             guard = ins.guard
         try:
-            _one(c, plan)
+            _one(c, writer)
             c.finish()
         except SassxlateError as e:
             raise e.at(kernel=k.name, offset=ins.offset, inst=ins.text, word=ins.word) from None
@@ -239,13 +245,10 @@ def _close(k: KernelState) -> None:
     k.items.append(Inst("s_mov_b32", (EXEC, k.regs.save_exec)))
 
 
-def _one(c: Ctx, plan: Plan) -> None:
+def _one(c: Ctx, writer: Control) -> None:
     ins = c.ins
-    if ins.mnemonic == "BSSY":
-        control.arms(c, c.k, plan, ins)
-        return
-    if ins.mnemonic == "BREAK":
-        control.breaks(c, c.k, plan, ins)
+    if ins.mnemonic in STATE:
+        writer.state(c, ins)
         return
     rules = TABLE.get(ins.mnemonic)
     if rules is None:
@@ -253,8 +256,11 @@ def _one(c: Ctx, plan: Plan) -> None:
     rule = choose(rules, ins)
     if rule is None:
         raise c.refuse(f"no rule for this form of {ins.mnemonic}", "SX0404")
+    if unknown := unknown_modifiers(ins, rule.name):
+        raise c.refuse(f"modifier {' '.join(unknown)} of {ins.mnemonic}", "SX0404")
     c.k.rules_used[rule.name] = c.k.rules_used.get(rule.name, 0) + 1
     rule.emit(c)
+    c.check_flags()
 
 
 def _comment(k: KernelState, first: int, ins: Instruction) -> None:

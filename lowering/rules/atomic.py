@@ -241,7 +241,10 @@ def cast_spin(c: Ctx) -> None:
     if c.wants_pred("Pu"):
         c.pred_commit("Pu", hit, clean=True)
     if _result(c):
-        c.emit("v_cndmask_b32", V(c.dst_last().index), I(0), I(1), hit)
+        dst = c.dst_last()
+        c.emit("v_cndmask_b32", V(dst.index), I(0), I(1), hit)
+        for i in range(1, dst.n):
+            c.emit("v_mov_b32", V(dst.index + i), I(0))
 
 
 def popc_inc(c: Ctx) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from sassxlate.disasm.rdna3.ir import Arg, I, S, V
 from sassxlate.disasm.sass.ir import Imm, Instruction, Reg
 
@@ -34,7 +36,7 @@ def lop3(c: Ctx) -> None:
     roles = ("Ra", "Rb", "Rc")
     lut = c.imm("lut")
     for var, role in enumerate(roles):  # ~ on an operand swaps the halves of the table
-        if getattr(c.ins.get(role), "inv", False):
+        if c.flag(role, "inv"):
             step = (4, 2, 1)[var]
             lut = sum((lut >> (row ^ step) & 1) << row for row in range(8))
     known = {n: const_value(c.ins.get(r)) for n, r in enumerate(roles)}
@@ -268,12 +270,43 @@ def bmsk(c: Ctx) -> None:
 # --- bytes and bits -------------------------------------------------------------------------------
 
 
+# The bytes that a mode takes for a value of Rb's bits 1:0, lowest first (PTX manual, prmt).
+PRMT_MODES: dict[str, Callable[[int], list[int]]] = {
+    "F4E": lambda n: [n + k for k in range(4)],
+    "B4E": lambda n: [(n - k) & 7 for k in range(4)],
+    "RC8": lambda n: [n] * 4,
+    "ECL": lambda n: [max(n, k) for k in range(4)],
+    "ECR": lambda n: [min(n, k) for k in range(4)],
+    "RC16": lambda n: [2 * (n & 1), 2 * (n & 1) + 1] * 2,
+}
+
+
+def _choose(c: Ctx, choices: list[list[int]]) -> V:
+    """The byte selector that Rb's bits 1:0 choose."""
+    out, number, hit = c.vtemp(), c.vtemp(), c.stemp()
+    words = [sum(byte << 8 * n for n, byte in enumerate(choice)) for choice in choices]
+    c.emit("v_and_b32", number, I(3), c.src("Rb"))
+    c.emit("v_mov_b32", out, I(words[0]))
+    for n, word in enumerate(words[1:], 1):
+        value = c.vtemp()
+        c.emit("v_mov_b32", value, I(word))
+        c.emit("v_cmp_eq_u32", hit, I(n), number)
+        c.emit("v_cndmask_b32", out, out, value, hit)
+    return out
+
+
 def prmt(c: Ctx) -> None:
     """Four bytes of Rc:Ra by the nibbles of Rb; bit 3 of a nibble spreads the byte's sign."""
-    if any(c.ins.has(m) for m in ("F4E", "B4E", "RC8", "ECL", "ECR", "RC16")):
-        raise c.refuse("this mode of PRMT")
     lo, hi = c.src("Ra"), c.src("Rc")
     known = const_value(c.ins.get("Rb"))
+    mode = next((m for m in PRMT_MODES if c.ins.has(m)), None)
+    if mode is not None:
+        choices = [PRMT_MODES[mode](n) for n in range(4)]
+        if known is not None:
+            _prmt_known(c, lo, hi, choices[known & 3])
+            return
+        c.emit("v_perm_b32", c.dst_last(), hi, lo, _choose(c, choices))
+        return
     if known is not None:
         _prmt_known(c, lo, hi, [known >> 4 * n & 15 for n in range(4)])
         return

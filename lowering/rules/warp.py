@@ -97,8 +97,16 @@ def vote(c: Ctx) -> None:
             c.emit("s_cmp_lg_u32", voters, ZERO)
         elif c.ins.has("ALL"):
             c.emit("s_cmp_eq_u32", voters, EXEC)
+        elif c.ins.has("EQ"):
+            all_, none = c.stemp(), c.stemp()
+            c.emit("s_cmp_eq_u32", voters, EXEC)
+            c.emit("s_cselect_b32", all_, ALL, ZERO)
+            c.emit("s_cmp_eq_u32", voters, ZERO)
+            c.emit("s_cselect_b32", none, ALL, ZERO)
+            c.emit("s_or_b32", out, all_, none)
+            c.emit("s_cmp_lg_u32", out, ZERO)
         else:
-            raise c.refuse("VOTE.EQ with a predicate result")
+            raise c.refuse("mode of VOTE")
         c.emit("s_cselect_b32", out, ALL, ZERO)
         c.pred_commit("Pu", out)
     reg = c.ins.get("Rd")
@@ -184,9 +192,17 @@ def redux(c: Ctx) -> None:
 
 
 def r2ur(c: Ctx) -> None:
+    """The first lane's value.  The predicate says that the lanes' values are not all the same: nvcc
+    puts it, negated, on BRA.CONV and BRA.DIV, which need one mask in all lanes."""
+    first = c.to_s(c.src("Ra"))
     if c.wants_pred("Pu"):
-        raise c.refuse("predicate result of R2UR")
-    c.write_uniform(c.reg("Rd"), 0, c.to_s(c.src("Ra")))
+        differ, out = c.stemp(), c.stemp()
+        c.emit("v_cmp_ne_u32", differ, first, c.vsrc("Ra"))
+        c.emit("s_cmp_lg_u32", differ, ZERO)
+        c.emit("s_cselect_b32", out, ALL, ZERO)
+        c.pred_commit("Pu", out)
+    if not c.reg("Rd").is_zero:
+        c.write_uniform(c.reg("Rd"), 0, first)
 
 
 # --- special registers ----------------------------------------------------------------------------

@@ -1,0 +1,92 @@
+"""The masks of the convergence machine, as instructions: lanes are left at points and taken up."""
+
+from __future__ import annotations
+
+from sassxlate.cfg import Block
+from sassxlate.disasm.rdna3.ir import Inst, S
+from sassxlate.disasm.sass.ir import Instruction, Pred
+
+from .allocate import Slot
+from .context import EXEC, ZERO, Ctx, KernelState
+from .convergence import Plan
+
+END, SCAN = "Lend", "Lscan"
+TRAP_STUCK = 0x51  # trap id: no lane can go on (divergent barriers that never meet)
+TRAP_TOKEN = 0x52  # trap id: a return or indirect branch to an address the cubin does not list
+
+
+def label_of(offset: int) -> str:
+    return f"L_{offset:04x}"
+
+
+class Machine:
+    """What the ends of blocks and the sync points share.  One instance a kernel."""
+
+    def __init__(self, k: KernelState, plan: Plan) -> None:
+        self.k = k
+        self.plan = plan
+
+    def slot(self, key: int) -> Slot:
+        return self.k.regs.ready[key]
+
+    def read(self, c: Ctx, key: int) -> S:
+        """The mask (or counter) of a key; a temporary where it lives in a lane."""
+        return c.read_slot(self.slot(key))
+
+    def write(self, c: Ctx, key: int, value: S | None) -> None:
+        """Sets the mask of a key; None is 0."""
+        c.write_slot(self.slot(key), ZERO if value is None else value)
+
+    def next_label(self, block: Block) -> str:
+        """Where to go on when nobody is left to run here."""
+        point = self.plan.next_point(block.index)
+        return point.label if point else SCAN
+
+    def deposit(self, c: Ctx, key: int, mask: S) -> None:
+        """Leaves the lanes of ``mask`` waiting at a point."""
+        slot = self.slot(key)
+        with c.scope():
+            old = c.read_slot(slot)
+            c.raw(Inst("s_or_b32", (old, old, mask)))
+            c.write_slot(slot, old)
+
+    def deposit_exec(self, c: Ctx, key: int) -> None:
+        with c.scope():
+            temp = c.stemp()
+            c.raw(Inst("s_mov_b32", (temp, EXEC)))
+            self.deposit(c, key, temp)
+
+    def leave(self, c: Ctx, block: Block) -> None:
+        """Goes on elsewhere, with nobody running."""
+        c.raw(Inst("s_mov_b32", (EXEC, ZERO)))
+        c.branch("s_branch", self.next_label(block))
+
+    def head(self, c: Ctx, block: Block) -> None:
+        """Takes the waiting lanes in, and goes on to the next point when there is nobody at all."""
+        slot = self.slot(block.start)
+        waiting = c.read_slot(slot)
+        c.raw(Inst("s_or_b32", (EXEC, EXEC, waiting)))
+        c.write_slot(slot, ZERO)
+        points = self.plan.points
+        here = next(i for i, p in enumerate(points) if p.block == block.index and p.sync is None)
+        following = points[here + 1].label if here + 1 < len(points) else SCAN
+        c.branch("s_cbranch_execz", following)
+
+    def condition(self, c: Ctx, ins: Instruction) -> S | None:
+        """The running lanes that do what ``ins`` says (guard, second predicate); None: all."""
+        second = ins.get("Pp") if ins.mnemonic != "BAR" else None
+        preds = [p for p in (ins.guard, second) if isinstance(p, Pred) and not p.is_true]
+        if not preds:
+            return None
+        taken = c.stemp()
+        c.raw(Inst("s_and_b32", (taken, EXEC, c.mask(preds[0]))))
+        for p in preds[1:]:
+            c.raw(Inst("s_and_b32", (taken, taken, c.mask(p))))
+        return taken
+
+    def trap_if(self, c: Ctx, skip: str, trap: int) -> None:
+        """A trap that the branch ``skip`` jumps over."""
+        fine = self.k.label("Lfine")
+        c.branch(skip, fine)
+        c.raw(Inst("s_trap", (), imm=trap))
+        c.mark(fine)

@@ -1,0 +1,379 @@
+"""Writes sync points: BSYNC, WARPSYNC and BAR, what arms and changes them, and the scan for lanes
+that can go on."""
+
+from __future__ import annotations
+
+from sassxlate.cfg import Block
+from sassxlate.cfg.regions import barrier_of, moves_barrier
+from sassxlate.disasm.rdna3.ir import Arg, I, Inst, S, V
+from sassxlate.disasm.sass.ir import BReg, Instruction, Reg
+
+from .barriers import Barriers
+from .context import EXEC, ZERO, Ctx
+from .convergence import SOFT, SWEPT, Plan, Point, moved, warpsync_mask
+from .machine import END, SCAN, TRAP_STUCK, Machine, label_of
+
+PATIENCE = 4  # turns that spinning lanes give before a BSYNC lets its waiting lanes go on
+
+
+class Syncs:
+    """Emits the sync points of a kernel."""
+
+    def __init__(self, machine: Machine) -> None:
+        self.m = machine
+        self.k = machine.k
+        self.plan: Plan = machine.plan
+        self.barriers = Barriers(machine)
+
+    def sync(self, c: Ctx, block: Block) -> None:
+        """The end of a block with a sync instruction."""
+        ins = block.last
+        point = self.plan.syncs.get(block.index)
+        arriving = self.m.condition(c, ins)
+        if ins.has("COLLECTIVE") and arriving is not None:
+            raise c.refuse("guarded collective section", "SX0423")
+        if point is None:
+            if arriving is not None:  # all lanes are here and agree
+                c.raw(Inst("s_cmp_lg_u32", (arriving, ZERO)))
+                c.branch("s_cbranch_scc0", label_of(block.end))
+            self._released(c, ins)
+            return
+        if arriving is None:
+            self.m.deposit_exec(c, point.key)
+        else:
+            passing = c.stemp()
+            c.raw(Inst("s_and_not1_b32", (passing, EXEC, arriving)))
+            self.m.deposit(c, point.key, arriving)
+            self.m.deposit(c, block.end, passing)
+        c.raw(Inst("s_mov_b32", (EXEC, ZERO)))
+        c.mark(point.label)
+        self._point(c, block, point)
+        self.m.write(c, SWEPT, None)
+        self._released(c, ins)
+
+    def _released(self, c: Ctx, ins: Instruction) -> None:
+        """What the running lanes do once they are let go."""
+        match ins.mnemonic:
+            case "BAR":
+                self.barriers.arrive(c, ins)
+            case "BSYNC":
+                self._disarm(c, ins)
+            case _:
+                pass
+
+    # --- points ----------------------------------------------------------------------------------
+
+    def _point(self, c: Ctx, block: Block, point: Point) -> None:
+        """Sets EXEC to lanes that may pass, or goes on to the next point."""
+        ins = block.last
+        blocked = self.m.next_label(block)
+        if point.sync == "collective":
+            self._collective(c, ins, point, blocked)
+            return
+        if point.sync == "bsync" and self.plan.barriers:
+            barrier = barrier_of(ins)
+            assert barrier is not None
+            self._by_group(c, ins, point, V(self.k.regs.barriers[barrier]), blocked)
+            return
+        if point.sync == "warpsync":
+            mask = warpsync_mask(ins)
+            if isinstance(mask, Reg):
+                lanes = c.value(mask)
+                if isinstance(lanes, V):
+                    self._by_group(c, ins, point, lanes, blocked)
+                    return
+                self._together(c, ins, point, blocked, lanes)
+                return
+            self._together(c, ins, point, blocked, I(mask))
+            return
+        self._together(c, ins, point, blocked, I(0xFFFFFFFF))
+
+    def _together(self, c: Ctx, ins: Instruction, point: Point, blocked: str, mask: Arg) -> None:
+        """All waiting lanes pass when nobody of one mask is missing."""
+        m = self.m
+        waiting = m.read(c, point.key)
+        c.raw(Inst("s_cmp_eq_u32", (waiting, ZERO)))
+        c.branch("s_cbranch_scc1", blocked)
+        missing = c.stemp()
+        live = self.k.regs.live
+        if point.sync == "bsync":
+            self._missing_of_region(c, ins, missing)
+        else:
+            c.raw(Inst("s_and_b32", (missing, live, mask)))
+            c.raw(Inst("s_and_not1_b32", (missing, missing, waiting)))
+        if point.sync == "bsync" and self._soft(ins):
+            go = self.k.label("Lgo")
+            c.raw(Inst("s_cmp_eq_u32", (missing, ZERO)))
+            c.branch("s_cbranch_scc1", go)
+            self._impatient(c, blocked)
+            c.mark(go)
+        else:
+            c.raw(Inst("s_cmp_lg_u32", (missing, ZERO)))
+            c.branch("s_cbranch_scc1", blocked)
+        c.raw(Inst("s_mov_b32", (EXEC, waiting)))
+        m.write(c, point.key, None)
+
+    def _soft(self, ins: Instruction) -> bool:
+        return self.plan.softens and self.plan.is_soft(ins)
+
+    def _impatient(self, c: Ctx, blocked: str) -> None:
+        """Passes only when spinning lanes gave their turn often enough."""
+        turns = self.m.read(c, SOFT)
+        c.raw(Inst("s_cmp_lt_u32", (turns, I(PATIENCE))))
+        c.branch("s_cbranch_scc1", blocked)
+        self.m.write(c, SOFT, None)
+
+    def _missing_of_region(self, c: Ctx, ins: Instruction, out: S) -> None:
+        index = self.plan.sync_region.get(ins.offset, -1)
+        if index < 0:
+            raise c.refuse("BSYNC that no BSSY reaches", "SX0425")
+        with c.scope():
+            armed = c.read_slot(self.k.regs.regions[index])
+            c.raw(Inst("s_and_b32", (out, self.k.regs.live, armed)))
+        for sync in self.plan.regions[index].syncs:
+            if sync + 1 in self.k.regs.ready:
+                with c.scope():
+                    c.raw(Inst("s_and_not1_b32", (out, out, self.m.read(c, sync + 1))))
+
+    def _by_group(self, c: Ctx, ins: Instruction, point: Point, masks: V, blocked: str) -> None:
+        """Lanes with masks of their own: those of one mask pass, when none of it is missing."""
+        m = self.m
+        left, first, same = c.stemp(), c.stemp(), c.stemp()
+        missing = c.stemp()
+        again, go, none = (self.k.label(x) for x in ("Lgroup", "Lgo", "Lnone"))
+        with c.scope():
+            c.raw(Inst("s_mov_b32", (left, m.read(c, point.key))))
+        c.mark(again)
+        c.raw(Inst("s_mov_b32", (EXEC, left)))
+        soft = point.sync == "bsync" and self._soft(ins)
+        c.branch("s_cbranch_execz", none if soft else blocked)
+        c.raw(Inst("v_readfirstlane_b32", (first, masks)))
+        c.emit("v_cmp_eq_u32", same, first, masks)
+        c.raw(Inst("s_and_not1_b32", (left, left, same)))
+        c.raw(Inst("s_and_b32", (missing, first, self.k.regs.live)))
+        c.raw(Inst("s_and_not1_b32", (missing, missing, same)))
+        c.raw(Inst("s_cmp_lg_u32", (missing, ZERO)))
+        c.branch("s_cbranch_scc1", again)
+        if soft:
+            c.branch("s_branch", go)
+            c.mark(none)
+            with c.scope():
+                c.raw(Inst("s_mov_b32", (same, m.read(c, point.key))))
+            c.raw(Inst("s_cmp_eq_u32", (same, ZERO)))
+            c.branch("s_cbranch_scc1", blocked)
+            self._impatient(c, blocked)
+            c.mark(go)
+        c.raw(Inst("s_mov_b32", (EXEC, same)))
+        with c.scope():
+            waiting = m.read(c, point.key)
+            c.raw(Inst("s_and_not1_b32", (waiting, waiting, same)))
+            m.write(c, point.key, waiting)
+
+    def _collective(self, c: Ctx, ins: Instruction, point: Point, blocked: str) -> None:
+        """The lanes of one mask run the section together, wherever they arrived."""
+        m = self.m
+        mask = warpsync_mask(ins)
+        others = self.plan.sections.others(ins.offset)
+        # Where the section is folded away, nobody waits.
+        sites = tuple(s for s in others if s.sync + 1 in self.k.regs.ready)
+        left, first, group, missing = c.stemp(), c.stemp(), c.stemp(), c.stemp()
+        with c.scope():
+            c.raw(Inst("s_mov_b32", (left, m.read(c, point.key))))
+        if not isinstance(mask, Reg):
+            c.raw(Inst("s_cmp_eq_u32", (left, ZERO)))
+            c.branch("s_cbranch_scc1", blocked)
+            c.raw(Inst("s_mov_b32", (group, left)))
+            for site in sites:
+                with c.scope():
+                    c.raw(Inst("s_or_b32", (group, group, m.read(c, site.sync + 1))))
+            c.raw(Inst("s_and_b32", (missing, self.k.regs.live, I(mask))))
+            c.raw(Inst("s_and_not1_b32", (missing, missing, group)))
+            c.raw(Inst("s_cmp_lg_u32", (missing, ZERO)))
+            c.branch("s_cbranch_scc1", blocked)
+        else:
+            masks = c.to_v(c.value(mask))
+            again = self.k.label("Lgroup")
+            c.mark(again)
+            c.raw(Inst("s_mov_b32", (EXEC, left)))
+            c.branch("s_cbranch_execz", blocked)
+            c.raw(Inst("v_readfirstlane_b32", (first, masks)))
+            c.emit("v_cmp_eq_u32", group, first, masks)
+            c.raw(Inst("s_and_not1_b32", (left, left, group)))
+            for site in sites:
+                theirs = self._mask_at(site.sync)
+                with c.scope():
+                    hit = c.stemp()
+                    c.raw(Inst("s_mov_b32", (EXEC, m.read(c, site.sync + 1))))
+                    c.emit("v_cmp_eq_u32", hit, first, c.to_v(c.value(theirs)))
+                    c.raw(Inst("s_or_b32", (group, group, hit)))
+            c.raw(Inst("s_and_b32", (missing, first, self.k.regs.live)))
+            c.raw(Inst("s_and_not1_b32", (missing, missing, group)))
+            c.raw(Inst("s_cmp_lg_u32", (missing, ZERO)))
+            c.branch("s_cbranch_scc1", again)
+        for sync in (ins.offset, *(s.sync for s in sites)):
+            with c.scope():
+                waiting = m.read(c, sync + 1)
+                if sync != ins.offset:
+                    away = c.stemp()
+                    c.raw(Inst("s_and_b32", (away, waiting, group)))
+                    m.write(c, moved(sync), away)
+                c.raw(Inst("s_and_not1_b32", (waiting, waiting, group)))
+                m.write(c, sync + 1, waiting)
+        c.raw(Inst("s_mov_b32", (EXEC, group)))
+
+    def _mask_at(self, sync: int) -> Reg:
+        block = next(b for b in self.plan.cfg.blocks if b.last.offset == sync)
+        mask = warpsync_mask(block.last)
+        assert isinstance(mask, Reg)
+        return mask
+
+    # --- what arms and changes barriers ----------------------------------------------------------
+
+    def arm(self, c: Ctx, ins: Instruction) -> None:
+        """BSSY: the running lanes join their region."""
+        if self.plan.barriers:
+            c.raw(Inst("v_mov_b32", (self._masks(c, ins), EXEC)))
+            return
+        index = next(i for i, r in enumerate(self.plan.regions) if ins.offset in r.arms)
+        if not any(sync + 1 in self.k.regs.ready for sync in self.plan.regions[index].syncs):
+            return  # every BSYNC of the region is folded away
+        slot = self.k.regs.regions[index]
+        armed = c.read_slot(slot)
+        c.raw(Inst("s_or_b32", (armed, armed, EXEC)))
+        c.write_slot(slot, armed)
+
+    def _masks(self, c: Ctx, ins: Instruction) -> V:
+        barrier = barrier_of(ins)
+        if barrier is None:
+            raise c.refuse("no convergence barrier", "SX0412")
+        return V(self.k.regs.barriers[barrier])
+
+    def _disarm(self, c: Ctx, ins: Instruction) -> None:
+        """The running lanes passed BSYNC."""
+        if self.plan.barriers:
+            c.raw(Inst("v_mov_b32", (self._masks(c, ins), ZERO)))
+            return
+        index = self.plan.sync_region.get(ins.offset, -1)
+        if index >= 0:
+            self._leave_region(c, index)
+
+    def _leave_region(self, c: Ctx, index: int) -> None:
+        if not any(sync + 1 in self.k.regs.ready for sync in self.plan.regions[index].syncs):
+            return
+        with c.scope():
+            slot = self.k.regs.regions[index]
+            armed = c.read_slot(slot)
+            c.raw(Inst("s_and_not1_b32", (armed, armed, EXEC)))
+            c.write_slot(slot, armed)
+
+    def break_out(self, c: Ctx, ins: Instruction) -> None:
+        """BREAK: the running lanes leave the region that their barrier register stands for."""
+        if ins.get("B") is None or barrier_of(ins) is None:
+            raise c.refuse("BREAK of this barrier")
+        narrowed = self.m.condition(c, ins)
+        save = c.stemp()
+        c.raw(Inst("s_mov_b32", (save, EXEC)))
+        if narrowed is not None:
+            c.raw(Inst("s_mov_b32", (EXEC, narrowed)))
+        if self.plan.barriers:
+            self._break_masks(c, self._masks(c, ins))
+        else:
+            for index, region in enumerate(self.plan.regions):
+                if ins.offset in region.breaks:
+                    self._leave_region(c, index)
+        c.raw(Inst("s_mov_b32", (EXEC, save)))
+
+    def _break_masks(self, c: Ctx, masks: V) -> None:
+        """Takes the running lanes out of the masks of all lanes that were armed with them."""
+        left, first, same, hit = (c.stemp() for _ in range(4))
+        again, done = self.k.label("Lbreak"), self.k.label("Lbroken")
+        c.raw(Inst("s_mov_b32", (left, EXEC)))
+        c.mark(again)
+        c.raw(Inst("s_mov_b32", (EXEC, left)))
+        c.branch("s_cbranch_execz", done)
+        c.raw(Inst("v_readfirstlane_b32", (first, masks)))
+        c.emit("v_cmp_eq_u32", same, first, masks)
+        c.raw(Inst("s_and_not1_b32", (left, left, same)))
+        c.raw(Inst("s_mov_b32", (EXEC, self.k.regs.live)))
+        c.emit("v_cmp_eq_u32", hit, first, masks)
+        c.raw(Inst("s_and_not1_b32", (first, first, same)))
+        c.raw(Inst("s_mov_b32", (EXEC, hit)))
+        c.raw(Inst("v_mov_b32", (masks, first)))
+        c.raw(Inst("s_mov_b32", (EXEC, same)))
+        c.raw(Inst("v_mov_b32", (masks, ZERO)))
+        c.branch("s_branch", again)
+        c.mark(done)
+
+    def move(self, c: Ctx, ins: Instruction) -> None:
+        """BMOV: saves, restores or clears a barrier's mask; reads the state of the warp."""
+        if ins.has("64") or ins.has("PQUAD"):
+            raise c.refuse("this width of BMOV")
+        target = ins.get("Rd")
+        if not isinstance(target, Reg):
+            self._restore(c, ins)
+            return
+        if barrier_of(ins) is None:
+            self._state(c, ins)
+            return
+        if moves_barrier(ins):
+            c.emit("v_mov_b32", c.dst_last("Rd"), self._masks(c, ins))
+        if not ins.has("CLEAR"):
+            return
+        if self.plan.barriers:
+            c.raw(Inst("v_mov_b32", (self._masks(c, ins), ZERO)))
+        else:
+            for index, region in enumerate(self.plan.regions):
+                if ins.offset in region.breaks:
+                    self._leave_region(c, index)
+
+    def _restore(self, c: Ctx, ins: Instruction) -> None:
+        if barrier_of(ins) is None:
+            raise c.refuse("write to the state of a thread", "SX0427")
+        masks = self._masks(c, ins)
+        c.raw(Inst("v_mov_b32", (masks, c.value(c.operand("Ra")))))
+
+    def _state(self, c: Ctx, ins: Instruction) -> None:
+        """Thread state: the running and the gone lanes are known here, the rest is the driver's."""
+        state = ins.get("B")
+        name = state.name if isinstance(state, BReg) else ""
+        value = c.stemp()
+        match name:
+            case "MACTIVE":
+                c.raw(Inst("s_mov_b32", (value, EXEC)))
+            case "MEXITED":
+                c.raw(Inst("s_not_b32", (value, self.k.regs.live)))
+            case _:
+                raise c.refuse(f"thread state {name}", "SX0427")
+        if ins.has("CLEAR"):
+            raise c.refuse(f"clearing of {name}", "SX0427")
+        c.give_scalar("Rd", value)
+
+    # --- the scan --------------------------------------------------------------------------------
+
+    def scan(self, c: Ctx) -> None:
+        """Behind the last block: resume the first head with lanes, or try each sync point once, or
+        end the wave."""
+        m = self.m
+        c.mark(SCAN)
+        c.raw(Inst("s_cmp_lg_u32", (self.k.regs.live, ZERO)))
+        c.branch("s_cbranch_scc0", END)
+        for point in self.plan.points:
+            if point.sync is None:
+                with c.scope():
+                    c.raw(Inst("s_cmp_lg_u32", (m.read(c, point.key), ZERO)))
+                c.branch("s_cbranch_scc1", point.label)
+        first = next((p for p in self.plan.points if p.sync), None)
+        if first is not None:
+            swept = m.read(c, SWEPT)
+            stuck = self.k.label("Lstuck")
+            c.raw(Inst("s_cmp_lg_u32", (swept, ZERO)))
+            c.branch("s_cbranch_scc1", stuck)
+            one = c.stemp()
+            c.raw(Inst("s_mov_b32", (one, I(1))))
+            m.write(c, SWEPT, one)
+            c.branch("s_branch", first.label)
+            c.mark(stuck)
+        c.raw(Inst("s_trap", (), imm=TRAP_STUCK))
+        c.mark(END)
+        self.barriers.depart(c)
+        c.raw(Inst("s_endpgm"))
