@@ -1,0 +1,115 @@
+"""``sassxlate selftest``: every fixture on a device, and one report about it."""
+
+from __future__ import annotations
+
+import fnmatch
+import os
+import time
+from pathlib import Path
+
+import click
+
+from ..errors import ShimError, UsageError
+
+EXIT_NEGATIVE = 1
+EXIT_UNSUPPORTED = 3
+
+
+@click.command()
+@click.option(
+    "--device",
+    type=click.Choice(["auto", "emulator", "hip"]),
+    default="auto",
+    help="What to test: an AMD GPU through HIP, or the emulated one (auto: what is there).",
+)
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path, dir_okay=False),
+    default=Path("sassxlate-selftest.zip"),
+    show_default=True,
+    help="The report: .json, or .zip with all code objects and their assembly.",
+)
+@click.option("-k", "--fixture", "patterns", multiple=True, help="Only what matches; repeatable.")
+@click.option("--seeds", type=click.IntRange(1, 100), default=2, help="Inputs a kernel.")
+@click.option(
+    "--time-limit",
+    type=click.FloatRange(min=1),
+    default=120.0,
+    show_default=True,
+    help="Seconds that a fixture may take, its translation included.",
+)
+@click.option("--list", "list_only", is_flag=True, help="Name the fixtures and end.")
+def command(
+    device: str,
+    output: Path,
+    patterns: tuple[str, ...],
+    seeds: int,
+    time_limit: float,
+    list_only: bool,
+) -> None:
+    """Run single instructions, kernels and programs on a device and write one report.
+
+    Each runs in a process of its own, with a time limit.  The exit status is 1 if anything failed,
+    3 if kernels were refused and all else passed.
+    """
+    from sassxlate.runtime_shim import selftest, selftest_report
+
+    chosen = [
+        fixture
+        for fixture in selftest.fixtures()
+        if not patterns or any(fnmatch.fnmatchcase(fixture.name, p) for p in patterns)
+    ]
+    if not chosen:
+        raise UsageError("SX0721", f"no fixture matches {' '.join(patterns)}")
+    if list_only:
+        for fixture in chosen:
+            click.echo(fixture.name)
+        return
+    if output.suffix not in (".json", ".zip"):
+        raise UsageError("SX0721", f"{output}: the report's name ends in .json or .zip")
+    _check_writable(output)
+    on_card = _on_card(device)
+
+    def tell(result: selftest.Result) -> None:
+        click.echo(f"{result.status.upper():8} {result.name:42} {result.seconds:7.1f} s")
+        for line in result.lines[:3]:
+            click.echo(f"{'':8} {line}")
+
+    begin = time.monotonic()
+    kind: selftest.Device = "hip" if on_card else "emulator"
+    with selftest.work_folder() as folder:
+        settings = selftest.Settings(kind, time_limit, seeds, Path(folder))
+        facts = selftest.device_facts(settings)
+        click.echo(f"device: {facts.get('name', 'unknown')}")
+        results = selftest.run_all(chosen, settings, tell)
+    try:
+        selftest_report.write(output, results, kind, facts, time.monotonic() - begin)
+    except OSError as error:
+        raise UsageError("SX0813", f"{output}: {error.strerror}") from error
+    counts = selftest_report.counts(results)
+    click.echo(", ".join(f"{number} {status}" for status, number in counts.items()))
+    click.echo(f"report: {output}")
+    if set(counts) - {"pass", "refused"}:
+        raise SystemExit(EXIT_NEGATIVE)
+    if "refused" in counts:
+        raise SystemExit(EXIT_UNSUPPORTED)
+
+
+def _check_writable(output: Path) -> None:
+    """Minutes of work are not to end in a report that cannot be written."""
+    folder = output.absolute().parent
+    if not folder.is_dir() or not os.access(folder, os.W_OK):
+        raise UsageError("SX0813", f"{output}: no directory that takes files")
+
+
+def _on_card(device: str) -> bool:
+    """Whether a card is to be tested; ShimError SX0707 where one is asked for and is not there."""
+    if device == "emulator" or (device == "auto" and not os.path.exists("/dev/kfd")):
+        return False
+    from sassxlate.runtime_shim.hip_probe import find_hip
+
+    found = find_hip()
+    if found.path is None and device == "hip":
+        raise ShimError("SX0707", f"no AMD GPU that runs gfx1100 code: {found.reason}")
+    return found.path is not None
