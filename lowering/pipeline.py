@@ -69,6 +69,19 @@ class Translated:
 
 
 
+def function_pointers(kernel: Kernel) -> tuple[int, ...]:
+    """The functions that a call through a register may reach: those that constant bank 2 lists.
+
+    A function pointer is an offset in that bank, whose word there is the function's offset in the
+    code (nvcc 13.0, whole programs).
+    """
+    listed = {
+        int.from_bytes(kernel.constant2[at : at + 8], "little")
+        for at in range(0, len(kernel.constant2) - 7, 8)
+    }
+    return tuple(sorted({f.value for f in kernel.callees if f.value in listed}))
+
+
 def kernel_cfg(kernel: Kernel) -> Cfg:
     """The control-flow graph.  A reachable word that does not decode raises its DecodeError."""
     section = decode_section(kernel.code, kernel.arch)
@@ -76,7 +89,8 @@ def kernel_cfg(kernel: Kernel) -> Cfg:
     bad = {b.offset: b for b in section.instructions if not isinstance(b, Instruction)}
     try:
         targets, syscalls = kernel.indirect_targets, kernel.syscall_offsets
-        return build(kernel.name, kernel.arch, good, targets, syscalls)
+        pointers = function_pointers(kernel)
+        return build(kernel.name, kernel.arch, good, targets, syscalls, pointers)
     except SassxlateError as e:
         at = e.where.offset
         if at in bad:
