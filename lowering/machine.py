@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from sassxlate.cfg import Block
+from sassxlate.cfg.build import conditions
 from sassxlate.disasm.rdna3.ir import Inst, S
-from sassxlate.disasm.sass.ir import Instruction, Pred
+from sassxlate.disasm.sass.ir import Instruction
 
 from .allocate import Slot
 from .context import EXEC, ZERO, Ctx, KernelState
@@ -73,9 +74,8 @@ class Machine:
         c.branch("s_cbranch_execz", following)
 
     def condition(self, c: Ctx, ins: Instruction) -> S | None:
-        """The running lanes that do what ``ins`` says (guard, second predicate); None: all."""
-        second = ins.get("Pp") if ins.mnemonic != "BAR" else None
-        preds = [p for p in (ins.guard, second) if isinstance(p, Pred) and not p.is_true]
+        """The running lanes that do what ``ins`` says (guard, named predicates); None: all."""
+        preds = [p for p in conditions(ins) if not p.is_true]
         if not preds:
             return None
         taken = c.stemp()

@@ -98,10 +98,14 @@ def hmnmx2(c: Ctx) -> None:
 
 def constant_move(ins: Instruction) -> bool:
     """HFMA2 Rd, -RZ, RZ, c, c is exactly c: -0 * 0 + c."""
+    if ins.has("FTZ") or ins.has("SAT") or ins.has("RELU") or ins.has("F32"):
+        return False
     return is_zero(ins.get("Ra")) and is_zero(ins.get("Rb")) and isinstance(ins.get("Rc"), Imm)
 
 
 def hfma2_mov(c: Ctx) -> None:
+    if c.flag("Ra", "neg") == c.flag("Rb", "neg"):  # +0 + -0 would be +0
+        raise c.refuse("this constant sum")
     c.emit("v_mov_b32", c.dst_last(), c.src("Rc"))
 
 

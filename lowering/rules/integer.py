@@ -75,7 +75,9 @@ def wants(c: Ctx, *roles: str) -> bool:
 
 def carry_in(c: Ctx, role: str) -> S | None:
     """The carry-in as a mask register, or None when it is absent (!PT)."""
-    operand = c.ins.get(role)
+    if role not in c.ins.operands:
+        return None
+    operand = c.operand(role)
     if not isinstance(operand, Pred) or operand.is_false:
         return None
     return c.mask_reg(role)
@@ -261,7 +263,7 @@ def wide_addend(c: Ctx, negative: bool) -> Arg:
     if is_zero(operand):
         return ZERO
     pair = c.src64("Rc")
-    inverted = getattr(operand, "inv", False)
+    inverted = c.flag("Rc", "inv")
     if not negative and not inverted:
         return pair
     temp = c.vtemp(2)
@@ -356,7 +358,7 @@ def lea(c: Ctx) -> None:
     if not extended and not wants(c, "Pu"):
         if c.negated("Ra"):
             value = negate(c, value)
-        elif getattr(c.ins.get("Ra"), "inv", False):
+        elif c.flag("Ra", "inv"):
             value = invert(c, value)
         add(c, c.dst_last(), value, signed(c, "Rb"))
         return
@@ -366,7 +368,7 @@ def lea(c: Ctx) -> None:
         if c.negated(role):
             terms.append(invert(c, arg))
             cins.append(ones(c))
-        elif getattr(c.ins.get(role), "inv", False):
+        elif c.flag(role, "inv"):
             terms.append(invert(c, arg))
         else:
             terms.append(arg)
@@ -411,6 +413,72 @@ def minmax16(c: Ctx) -> None:
     c.emit(f"v_pk_{'max' if which.inv else 'min'}_{sort}", c.dst_last(), c.vsrc("Ra"), c.vsrc("Rb"))
 
 
+def _each_byte(c: Ctx, op: str, sort: str) -> None:
+    """Rd = ``op`` of each pair of bytes, ``sort`` u8 or i8."""
+    a, b = c.vsrc("Ra"), c.vsrc("Rb")
+    extract = "v_bfe_i32" if sort == "i8" else "v_bfe_u32"
+    out, left, right = c.vtemp(), c.vtemp(), c.vtemp()
+    for n in range(4):
+        c.emit(extract, left, a, I(8 * n), I(8))
+        c.emit(extract, right, b, I(8 * n), I(8))
+        c.emit(op, left, left, right)
+        if n == 0:
+            c.emit("v_and_b32", out, I(0xFF), left)
+            continue
+        c.emit("v_and_b32", left, I(0xFF), left)
+        c.emit("v_lshl_or_b32", out, left, I(8 * n), out)
+    c.emit("v_mov_b32", c.dst_last(), out)
+
+
+def minmax8(c: Ctx) -> None:
+    """VIMNMX on four bytes."""
+    which = c.operand("Pp")
+    if not (isinstance(which, Pred) and which.index == 7):
+        raise c.refuse("this form of VIMNMX")
+    sort = "i" if c.ins.has("S8x4") else "u"
+    op = f"v_{'max' if which.inv else 'min'}_{sort}32"
+    _each_byte(c, op, sort + "8")
+
+
+def minmax64(c: Ctx) -> None:
+    """IMNMX.U64, .S64 of sm_120."""
+    which, more = c.operand("Pp"), c.operand("Pq")
+    if not (isinstance(more, Pred) and more.is_false) or wants(c, "Pu", "Pv"):
+        raise c.refuse("this form of IMNMX")
+    a, b = c.src64("Ra"), c.src64("Rb")
+    less, out = c.stemp(), c.vtemp(2)
+    c.emit(f"v_cmp_lt_{'u' if c.ins.has('U64') else 'i'}64", less, a, b)
+    mask = c.mask(which)  # true is the minimum: take a where less == which
+    c.emit("s_xor_b32", less, less, mask)
+    for w in range(2):
+        c.emit("v_cndmask_b32", V(out.index + w), word(a, w), word(b, w), less)
+    dst = c.dst_last()
+    for w in range(2):
+        c.emit("v_mov_b32", V(dst.index + w), V(out.index + w))
+
+
+def viadd_parts(c: Ctx) -> None:
+    """VIADD on two halves or four bytes; each wraps."""
+    minus = c.negated("Rb")
+    a, b = c.vsrc("Ra"), c.vsrc("Rb")
+    if any("16x2" in m for m in c.ins.modifiers):
+        c.emit("v_pk_sub_i16" if minus else "v_pk_add_u16", c.dst_last(), a, b)
+        return
+    # The top bits of the bytes are added without a carry out of them.
+    top, low, high = I(0x80808080), c.vtemp(), c.vtemp()
+    c.emit("v_and_b32", low, I(0x7F7F7F7F), b)
+    if minus:
+        c.emit("v_or_b32", high, top, a)
+        c.emit("v_sub_nc_u32", low, high, low)
+        c.emit("v_xnor_b32", high, a, b)
+    else:
+        c.emit("v_and_b32", high, I(0x7F7F7F7F), a)
+        c.emit("v_add_nc_u32", low, high, low)
+        c.emit("v_xor_b32", high, a, b)
+    c.emit("v_and_b32", high, top, high)
+    c.emit("v_xor_b32", c.dst_last(), low, high)
+
+
 def viadd(c: Ctx) -> None:
     if c.negated("Rb"):
         c.emit("v_sub_nc_u32", c.dst_last(), signed(c, "Ra"), c.isrc("Rb"))
@@ -439,7 +507,19 @@ def vimnmx3(c: Ctx) -> None:
 
 
 def _no_simd(ins: Instruction) -> bool:
-    return not any(m in ins.modifiers for m in ("16x2", "U16x2", "S16x2", "64", "S64", "U64"))
+    return not any(m.endswith(("x2", "x4", "64")) for m in ins.modifiers)
+
+
+def _bytes(ins: Instruction) -> bool:
+    return ins.has("U8x4") or ins.has("S8x4")
+
+
+def _parts(ins: Instruction) -> bool:
+    return any(m.endswith(("x2", "x4")) for m in ins.modifiers)
+
+
+def _is_64(ins: Instruction) -> bool:
+    return ins.has("U64") or ins.has("S64")
 
 
 def sad(c: Ctx) -> None:
@@ -530,10 +610,13 @@ RULES: tuple[Rule, ...] = (
     Rule("ulea", "ULEA", lea, _wide_add),
     Rule("iabs", "IABS", iabs),
     Rule("imnmx", "IMNMX", minmax, _no_simd),
+    Rule("imnmx64", "IMNMX", minmax64, _is_64),
     Rule("vimnmx", "VIMNMX", minmax, _no_simd),
     Rule("vimnmx16", "VIMNMX", minmax16, lambda i: i.has("S16x2") or i.has("U16x2")),
     Rule("uvimnmx", "UVIMNMX", minmax, _no_simd),
+    Rule("vimnmx8", "VIMNMX", minmax8, _bytes),
     Rule("viadd", "VIADD", viadd, _no_simd),
+    Rule("viadd_parts", "VIADD", viadd_parts, _parts),
     Rule("uviadd", "UVIADD", viadd, _no_simd),
     Rule("viaddmnmx", "VIADDMNMX", viaddmnmx, _no_simd),
     Rule("vimnmx3", "VIMNMX3", vimnmx3, _no_simd),

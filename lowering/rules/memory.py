@@ -154,7 +154,9 @@ def strong(ins: Instruction) -> bool:
 
 
 def _check_load(c: Ctx) -> None:
-    extra = c.ins.get("Pp")
+    if "Pp" not in c.ins.operands:
+        return
+    extra = c.operand("Pp")
     if isinstance(extra, Pred) and not extra.is_true:
         raise c.refuse("load with a second predicate")
 

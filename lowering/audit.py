@@ -1,0 +1,138 @@
+"""What the rules of each mnemonic know: a modifier that is not listed here refuses the instruction.
+
+A rule asks for the modifiers that it gives a meaning to, and would silently ignore the others.  So
+each mnemonic (or rule, by its name, where it knows less or more than its mnemonic) lists those that
+its rules translate, refuse themselves, or that change nothing in an execution in order: cache and
+eviction hints, the pipe that computes (.MMA), hints for the scheduler.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from sassxlate.disasm.sass.ir import Instruction
+
+_HINTS = "CONSTANT EF EL EU LU NA PRIVATE LTC64B LTC128B LTC256B"
+_SCOPES = "STRONG WEAK SM CTA GPU SYS MMIO"
+_SIZES = "S8 U8 S16 U16 64 128"
+_MEMORY = f"E {_SIZES} {_SCOPES} {_HINTS}"
+_ATOMIC = (
+    f"E 64 S32 U64 S64 F32 F64 F16x2 FTZ RN ADD MIN MAX INC DEC AND OR XOR EXCH CAS SAFEADD "
+    f"{_SCOPES} {_HINTS}"
+)
+_FLOAT_RELATIONS = "F LT EQ LE GT NE GE NUM NAN LTU EQU LEU GTU NEU GEU T AND OR XOR"
+_ROUND = "RM RP RZ"
+_INTS = "S8 U8 S16 U16 S32 U32 S64 U64"
+
+_KNOWN: Mapping[str, str] = {
+    # integer
+    "IABS": "",
+    "IADD": "64 X",
+    "IADD3": "X",
+    "IDP": "4A S8 U8",
+    "IMAD": "HI WIDE X U32 MOV SHL IADD",
+    "IMNMX": "U32",
+    "ISETP": "F LT EQ LE GT NE GE T AND OR XOR EX U32 U64 S64 64",
+    "LEA": "HI SX32 X",
+    "VABSDIFF": "U32",
+    "VABSDIFF4": "U8 ACC",
+    "VIADD": "32 S32 U32",
+    "VIADDMNMX": "U32",
+    "VIMNMX": "S32 U32",
+    "VIMNMX3": "S32 U32",
+    "imnmx64": "U64 S64",
+    "viadd_parts": "16x2 U16x2 S16x2 U8x4 S8x4",
+    "vimnmx8": "U8x4 S8x4",
+    "vimnmx16": "U16x2 S16x2 16x2",
+    # logic
+    "BMSK": "W",
+    "BREV": "",
+    "FLO": "U32 SH",
+    "LOP3": "LUT PAND",
+    "MOV": "64 SPILL",
+    "P2R": "B0 B1 B2 B3",
+    "PLOP3": "LUT",
+    "POPC": "",
+    "PRMT": "F4E B4E RC8 ECL ECR RC16",
+    "R2P": "B0 B1 B2 B3",
+    "SEL": "64",
+    "SGXT": "U32 W",
+    "SHF": "L R HI W U32 S32 U64 S64",
+    # floating point
+    "DADD": _ROUND,
+    "DFMA": _ROUND,
+    "DMUL": _ROUND,
+    "DSETP": f"{_FLOAT_RELATIONS} MIN MAX",
+    "FADD": f"FTZ SAT {_ROUND}",
+    "FCHK": "DIVIDE",
+    "FFMA": f"FTZ SAT FMZ {_ROUND}",
+    "FMNMX": "FTZ NAN XORSIGN",
+    "FMNMX3": "FTZ NAN",
+    "FMUL": f"FTZ SAT FMZ D2 D4 D8 M2 M4 M8 {_ROUND}",
+    "FRND": "F16 F64 FTZ TRUNC FLOOR CEIL",
+    "FSEL": "FTZ",
+    "FSETP": f"FTZ {_FLOAT_RELATIONS}",
+    "MUFU": "RCP RSQ SQRT EX2 LG2 SIN COS TANH RCP64H RSQ64H F16",
+    "HADD2": "F32 FTZ SAT",
+    "HFMA2": "MMA FTZ SAT FMZ RELU",
+    "hfma2_mov": "MMA BF16_V2",
+    "HMNMX2": "FTZ NAN XORSIGN",
+    "HMUL2": "FTZ SAT FMZ",
+    "HSETP2": f"FTZ H_AND {_FLOAT_RELATIONS}",
+    # conversions
+    "F2F": f"F16 F32 F64 FTZ {_ROUND}",
+    "F2FP": "F16 BF16 F32 PACK_AB RZ RELU SATFINITE E4M3 E5M2 TF32 UNPACK_B",
+    "F2I": f"FTZ NTZ F16 F64 TRUNC FLOOR CEIL {_INTS}",
+    "I2F": f"F16 F64 {_ROUND} {_INTS}",
+    "I2FP": "F32 S32 U32 RZ",
+    # memory
+    "ATOM": _ATOMIC,
+    "ATOMG": _ATOMIC,
+    "ATOMS": "64 S32 U64 S64 F32 F64 F16x2 RN FTZ ADD MIN MAX INC DEC AND OR XOR EXCH CAS ARRIVE",
+    "atoms_cast": "CAST SPIN 64",
+    "atoms_popc": "POPC INC 32",
+    "CCTL": "E C D I U IV IVALL IVALLP PF1 PF2 WB WBALL WBALLP RS PML2 DML2 RML2",
+    "CGAERRBAR": "",
+    "ERRBAR": "",
+    "LD": _MEMORY,
+    "LDC": "64 S8 U8 S16 U16 IL IS ISL",
+    "LDCU": "64 128 S8 U8 S16 U16",
+    "LDG": _MEMORY,
+    "LDL": f"{_SIZES} {_HINTS}",
+    "LDS": f"{_SIZES} U",  # .U: all lanes read one address
+    "MEMBAR": "SC ALL CTA SM GPU SYS VC MMIO",
+    "QSPC": "E S L G",
+    "RED": _ATOMIC,
+    "REDG": _ATOMIC,
+    "ST": _MEMORY,
+    "STG": _MEMORY,
+    "STL": f"{_SIZES} {_HINTS}",
+    "STS": _SIZES,
+    "ULDC": "64 S8 U8 S16 U16 IL IS ISL",
+    # the warp
+    "BPT": "TRAP",
+    "CREDUX": "MIN MAX S32",
+    "CS2R": "32",
+    "MATCH": "ALL ANY U64",
+    "NANOSLEEP": "RAND WARP",
+    "R2UR": "",
+    "REDUX": "SUM AND OR XOR MIN MAX S32",
+    "S2R": "",
+    "S2UR": "",
+    "SHFL": "IDX UP DOWN BFLY",
+    "VOTE": "ALL ANY EQ",
+}
+_UNIFORM = {
+    "UBMSK": "BMSK", "UBREV": "BREV", "UFLO": "FLO", "UIABS": "IABS", "UIADD3": "IADD3",
+    "UIMAD": "IMAD", "UIMNMX": "IMNMX", "UISETP": "ISETP", "ULEA": "LEA", "ULOP3": "LOP3",
+    "UMOV": "MOV", "UPLOP3": "PLOP3", "UPOPC": "POPC", "UPRMT": "PRMT", "USEL": "SEL",
+    "USGXT": "SGXT", "USHF": "SHF", "UVIADD": "VIADD", "UVIMNMX": "VIMNMX", "VOTEU": "VOTE",
+}  # fmt: skip
+_SETS = {name: frozenset(text.split()) for name, text in _KNOWN.items()}
+
+
+def unknown_modifiers(ins: Instruction, rule: str) -> list[str]:
+    """The modifiers of ``ins`` that the rule called ``rule`` does not know, in print order."""
+    base = _UNIFORM.get(ins.mnemonic, ins.mnemonic)
+    known = _SETS.get(rule, _SETS.get(base, frozenset()))
+    return [m for part in ins.modifiers for m in part.split(".") if m and m not in known]
