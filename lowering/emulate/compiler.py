@@ -14,6 +14,7 @@ import llvmlite.binding as llvm
 from sassxlate.errors import EmulatorError
 
 from . import flow as flows
+from . import objects
 from .image import HostImage, frame_size, header, link
 from .wave import build
 
@@ -129,27 +130,39 @@ def compile_flow(
     clock = time.perf_counter
     t0 = clock() if start is None else start
     try:
-        text, count = build(flow, options, isa, _ATTRIBUTES[isa])
+        built, count = build(flow, options, isa, _ATTRIBUTES[isa])
     except EmulatorError as e:
         raise e.at(kernel=kernel) from e
-    t1 = clock()
+    parts = objects.split(built, "wave")
+    seconds = {"ir": clock() - t0}
     machine = target_machine(isa, options.opt)
     try:
-        module = llvm.parse_assembly(text)
+        made = [_emit(parts.kernel, machine, seconds)]
+        t1 = clock()
+        how = f"{isa} {options.opt}"
+        made += objects.helpers(parts.helpers.values(), how, lambda text: _emit(text, machine, {}))
     except RuntimeError as e:
         raise EmulatorError("SX0691", f"the compiler made bad LLVM IR: {e}").at(
             kernel=kernel
         ) from e
     t2 = clock()
-    _optimize(module, machine)
-    t3 = clock()
-    obj = machine.emit_object(module)
-    t4 = clock()
-    blob, at = link(obj, "wave")
+    blob, at = link(made, "wave")
     data = header(kernel, len(blob), at, strict=options.strict, avx512=isa == "avx512") + blob
-    seconds = {"ir": t1 - t0, "parse": t2 - t1, "optimize": t3 - t2, "codegen": t4 - t3}
-    seconds["link"] = clock() - t4
+    seconds |= {"helpers": t2 - t1, "link": clock() - t2}
     return HostImage(data, kernel, count, len(blob), at, frame_size(blob, at), seconds)
+
+
+def _emit(text: str, machine: Any, seconds: dict[str, float]) -> bytes:
+    """A module's object; says what each step took."""
+    clock = time.perf_counter
+    t0 = clock()
+    module = llvm.parse_assembly(text)
+    t1 = clock()
+    _optimize(module, machine)
+    t2 = clock()
+    data: bytes = machine.emit_object(module)
+    seconds |= {"parse": t1 - t0, "optimize": t2 - t1, "codegen": clock() - t2}
+    return data
 
 
 def compile_code_object(

@@ -43,7 +43,7 @@ def const(n: int, width: int) -> Val:
 
 
 # !0: loads of what never changes; !1: the first target of a branch is the likely one.
-_METADATA = '\n!0 = !{}\n!1 = !{!"branch_weights", i32 2000, i32 1}\n'
+METADATA = '\n!0 = !{}\n!1 = !{!"branch_weights", i32 2000, i32 1}\n'
 
 
 class Module:
@@ -58,7 +58,7 @@ class Module:
 
     def text(self) -> str:
         head = "".join(f"declare {d}\n" for d in self.declarations)
-        return head + "\n".join(self.functions.values()) + _METADATA
+        return head + "\n".join(self.functions.values()) + METADATA
 
 
 class Function:

@@ -21,6 +21,7 @@ from typing import Any
 
 from sassxlate.errors import EmulatorError, UsageError, Where
 
+from . import strict
 from .abi import Fault
 from .compiler import CompileOptions, compile_kernel
 from .image import HostImage
@@ -194,7 +195,8 @@ def run_image(
         kind = Fault(r.kind).name.lower()
         raise EmulatorError(
             "SX0630",
-            f"{kind} fault in workgroup {r.group}, wave {r.wave}, lane {r.lane}: {r.addr:#x}",
+            f"{kind} fault in workgroup {r.group}, wave {r.wave}, lane {r.lane}: "
+            + (strict.describe(r.addr) if r.kind == Fault.STRICT else f"{r.addr:#x}"),
             Where(kernel=loaded.image.kernel, offset=r.pc),
         )
 

@@ -15,6 +15,7 @@ the writer.  So are the other hazards of older and later generations; s_delay_al
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import IntEnum
@@ -52,11 +53,11 @@ TEXT: dict[Check, str] = {
     Check.TRANS: "{reg} is read too soon after the transcendental at {source}",
     Check.PERMLANE: "v_permlane follows v_cmpx at {source} without a VALU between",
     Check.MATRIX: "A or B of this matrix multiply is the result of the one before",
-    Check.MAD: "the destination of this multiply-add overlaps a source",
+    Check.MAD: "the destination {reg} of this multiply-add overlaps a source",
     Check.BARRIER: "s_barrier before the memory access at {source} is done",
     Check.INVALIDATE: "a cache is invalidated before the memory access at {source} is done",
     Check.DEALLOC: "registers are given back before the scratch store at {source} is done",
-    Check.UNDEFINED: "an undefined value decides {reg}",
+    Check.UNDEFINED: "an undefined value in {reg} decides an address, a branch or EXEC",
 }
 
 
@@ -70,7 +71,8 @@ class Finding:
     register: RRef | None = None
 
     def __str__(self) -> str:
-        reg = f"{self.register.kind}{self.register.number}" if self.register else ""
+        names = {("s", 106): "vcc_lo", ("s", 126): "exec_lo"}
+        reg = names.get(self.register, "".join(map(str, self.register))) if self.register else ""
         return TEXT[self.check].format(reg=reg, source=f"/*{self.source:04x}*/")
 
     def code(self, entry: int) -> int:
@@ -78,6 +80,13 @@ class Finding:
         reg = self.register
         which = (1 << 48 if reg.kind == "v" else 0) | reg.number << 32 if reg else 0
         return int(self.check) << 56 | which | (self.source - entry) & 0xFFFFFFFF
+
+
+def describe(code: int) -> str:
+    """Words for `Finding.code`."""
+    kind = "v" if code >> 48 & 1 else "s"
+    found = Finding(Check(code >> 56), 0, code & 0xFFFFFFFF, RRef(kind, code >> 32 & 0xFFFF))
+    return str(found)
 
 
 Ages = dict[RRef, tuple[int, int]]  # register to (operations issued since, pc)
@@ -159,6 +168,12 @@ def _settled(ages: Ages, left: int) -> Ages:
     return {reg: at for reg, at in ages.items() if at[0] < left}
 
 
+@functools.lru_cache(maxsize=4096)
+def _touches(inst: Inst) -> tuple[frozenset[RRef], frozenset[RRef]]:
+    """(reads, writes): the analysis asks for them several times."""
+    return reads(inst), writes(inst)
+
+
 # --- waits -----------------------------------------------------------------------------------
 
 
@@ -215,7 +230,7 @@ def _uses(p: Pending, step: Step) -> Iterator[Finding]:
         return
     counted = counters(inst)
     row = info(inst.op)
-    read, written = reads(inst), writes(inst)
+    read, written = _touches(inst)
     in_order = row.kind in ("global", "scratch") and "vm" in counted
     in_lds = row.kind == "lds"
     for reg in sorted(read | written):
@@ -255,7 +270,7 @@ def _hazards(p: Pending, step: Step) -> Iterator[Finding]:
     if row.kind != "valu":
         return
     if p.trans:
-        for reg in sorted(r for r in reads(inst) if r in p.trans):
+        for reg in sorted(r for r in _touches(inst)[0] if r in p.trans):
             yield Finding(Check.TRANS, step.pc, p.trans[reg][2], reg)
     if p.cmpx is not None and inst.op.startswith("v_permlane"):
         yield Finding(Check.PERMLANE, step.pc, p.cmpx)
@@ -272,7 +287,7 @@ def _issue(p: Pending, step: Step) -> None:
     inst, pc = step.inst, step.pc
     row, counted = info(inst.op), counters(inst)
     if counted:
-        fills = [r for r in writes(inst) if r.kind in ("v", "s")]
+        fills = [r for r in _touches(inst)[1] if r.kind in ("v", "s")]
         if "vm" in counted:
             p.vm = _aged(p.vm)
             p.vm.update((r, (0, pc)) for r in fills)
@@ -298,7 +313,7 @@ def _issue_valu(p: Pending, inst: Inst, pc: int, is_trans: bool) -> None:
         p.trans = {
             r: a for r, a in aged.items() if a[0] <= TRANS_VALU and a[1] <= TRANS_TRANS
         }
-        for reg in writes(inst):
+        for reg in _touches(inst)[1]:
             p.trans.pop(reg, None)
     if is_trans:
         p.trans.update((r, (0, 0, pc)) for r in writes(inst) if r.kind == "v")
@@ -366,4 +381,4 @@ def _essence(p: Pending) -> tuple[object, ...]:
     )
 
 
-__all__ = ["Check", "Finding", "findings"]
+__all__ = ["Check", "Finding", "describe", "findings"]

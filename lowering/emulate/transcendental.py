@@ -162,7 +162,10 @@ def perturb(d: LlvmDomain, fn: Approximation, a: Val, out: Val) -> Val:
         return d.select(d.or_(_is_special(d, out), _is_special(d, moved)), out, moved)
     true = fabs(d, approx(d, fn, d.float_convert("fpext", a, 64)))
     size = d.float_convert("fpext", fabs(d, out), 64)
-    less, more = d.fcmp("olt", size, true), d.fcmp("ogt", size, true)
+    # The true value is known to 2 ** -40: what is closer to a binary32 number is that number.
+    low = d.float_op("fmul", size, _f64(1 - 2.0**-38))
+    high = d.float_op("fmul", size, _f64(1 + 2.0**-38))
+    less, more = d.fcmp("ogt", true, high), d.fcmp("olt", true, low)
     step = d.sub(d.zext(less, 32), d.zext(more, 32))
     moved = d.add(out, d.mul(step, d.and_(noise, const(1, 32))))
     return d.select(d.or_(_is_special(d, out), _is_special(d, moved)), out, moved)

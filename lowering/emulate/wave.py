@@ -55,13 +55,13 @@ class WaveBuilder:
             for found in strict.findings(flow):
                 self.findings.setdefault(found.pc, found)
 
-    def build(self) -> str:
+    def build(self) -> Module:
         before = modes(self.flow, self.initial)
         self.fn.do(f"br label %b{self.flow.entry}")
         for start in sorted(self.flow.blocks):
             self._block(self.flow.blocks[start], before.get(start, self.initial))
         self.fn.finish("wave")
-        return self.module.text()
+        return self.module
 
     def _refuse(self, found: strict.Finding) -> None:
         """Stops the wave here, in the name of its first active lane; what follows is dead."""
@@ -340,8 +340,8 @@ _TERMINATORS = frozenset(
 )
 
 
-def build(flow: Flow, options: CompileOptions, isa: Isa, attributes: str) -> tuple[str, int]:
-    """(LLVM IR of the module, number of RDNA3 instructions in it)."""
+def build(flow: Flow, options: CompileOptions, isa: Isa, attributes: str) -> tuple[Module, int]:
+    """(the module with the function @wave, number of RDNA3 instructions in it)."""
     builder = WaveBuilder(flow, options, isa, attributes)
     return builder.build(), builder.count
 

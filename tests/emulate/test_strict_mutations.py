@@ -1,0 +1,83 @@
+"""Every wait of a translated kernel is left out in its turn: strict mode finds each that matters.
+
+One that is not found is shown to be superfluous by a second, independent reading of the kernel.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from sassxlate.disasm.containers import load
+from sassxlate.disasm.rdna3.ir import Inst
+from sassxlate.errors import SassxlateError
+from sassxlate.lowering.codeobject import read
+from sassxlate.lowering.emulate import strict
+from sassxlate.lowering.emulate.flow import Flow, Step, discover
+from sassxlate.lowering.pipeline import translate_kernel
+
+from .waits import WAITS, walk
+
+PROGRAMS = Path(__file__).resolve().parents[2] / "fixtures" / "programs"
+WALKS, STEPS = 8, 1000
+
+
+def kernels(path: Path) -> Iterator[tuple[str, Flow]]:
+    """The translated kernels of an executable; refused ones are other tests' business."""
+    for _, cubin in load(path).cubins():
+        for kernel in cubin.kernels:
+            try:
+                done = translate_kernel(cubin, kernel.name)
+            except SassxlateError:
+                continue
+            code = read(done.code_object)
+            yield f"sm_{cubin.arch} {kernel.name}", discover(code.text, code.kernels[0].entry)
+
+
+def mutants(flow: Flow) -> Iterator[Step]:
+    """The waits, each left out of the flow while it is looked at."""
+    for block in flow.blocks.values():
+        for i, step in enumerate(block.steps):
+            if step.inst.op in WAITS:
+                block.steps[i] = Step(step.pc, step.next, Inst("s_nop"))
+                yield step
+                block.steps[i] = step
+
+
+def sample(places: list[int], most: int | None, seed: str) -> list[int]:
+    if most is None or len(places) <= most:
+        return places
+    return random.Random(seed).sample(places, most)
+
+
+def judge(name: str, flow: Flow, most: int | None = None) -> Counter[str]:
+    """How many waits there are, and what became of leaving them out (at `most` so many)."""
+    counts: Counter[str] = Counter()
+    assert strict.findings(flow) == [], name
+    assert walk(flow, random.Random(name), STEPS) is None, name
+    chosen = set(sample([step.pc for step in mutants(flow)], most, name))
+    for step in mutants(flow):
+        if step.pc not in chosen:
+            continue
+        found = {f.pc for f in strict.findings(flow)}
+        counts["waits"] += 1
+        counts["found" if found else "superfluous"] += 1
+        rng = random.Random(f"{name} {step.pc}")
+        seen = {walk(flow, rng, STEPS) for _ in range(1 if found else WALKS)} - {None}
+        assert seen <= found, (name, f"{step.pc:#x} {step.inst.op}")
+        counts["seen on a walk"] += bool(seen)
+    return counts
+
+
+@pytest.mark.parametrize("name", ["saxpy", "reduction", "collatz"])
+def test_waits_of_the_committed_programs(name: str) -> None:
+    total: Counter[str] = Counter()
+    for kernel, flow in kernels(PROGRAMS / name):
+        total += judge(kernel, flow, 25)
+    print(f"{name}: {dict(total)}")
+    assert total["found"] > 0
+    assert total["superfluous"] <= 1 + total["waits"] // 8
