@@ -8,7 +8,7 @@ return.  Temporaries live until the end of the instruction.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
@@ -144,7 +144,7 @@ class Ctx:
         raise self.refuse("no scalar temporaries left", "SX0402")
 
     @contextmanager
-    def scope(self) -> Iterator[None]:
+    def scope(self) -> Generator[None]:
         """Temporaries taken inside are free again behind it."""
         stemps, vnext = list(self._stemps), self._vnext
         yield

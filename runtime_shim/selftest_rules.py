@@ -342,14 +342,14 @@ def divergent_ballot(
     for warp in range(0, grid * block, 32):
         lanes = range(32)
 
-        def ballot(predicate: Callable[[int], bool], mask: int) -> int:
-            return sum(1 << k for k in range(32) if mask >> k & 1 and predicate(k))
+        def ballot(flags: list[bool], mask: int) -> int:
+            return sum(1 << k for k in range(32) if mask >> k & 1 and flags[k])
 
         xs, ys = a[warp : warp + 32], b[warp : warp + 32]
-        odds = ballot(lambda k, xs=xs: bool(xs[k] & 1), M32)
+        odds = ballot([bool(x & 1) for x in xs], M32)
         evens = odds ^ M32
-        high = ballot(lambda k, xs=xs: bool(xs[k] >> 31), odds)
-        low = ballot(lambda k, xs=xs: xs[k] & 6 == 0, evens)
+        high = ballot([bool(x >> 31) for x in xs], odds)
+        low = ballot([x & 6 == 0 for x in xs], evens)
         every = all(xs[k] & 0x00FFFFF0 for k in lanes if evens >> k & 1)
         first = next((k for k in lanes if odds >> k & 1), 0)
         results = [
@@ -357,7 +357,7 @@ def divergent_ballot(
         ]
         for k in lanes:
             for step in range(ys[k] & 7):
-                walkers = ballot(lambda j, step=step, ys=ys: step < ys[j] & 7, M32)
+                walkers = ballot([step < y & 7 for y in ys], M32)
                 results[k] = (results[k] * 3 + walkers) & M32
             out[warp + k] = results[k]
 
