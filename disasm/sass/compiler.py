@@ -239,8 +239,8 @@ def _mem(slot: M, context: Context, widths: Mapping[str, int], generation: int) 
             at = fmt.signed(at, slot.offset.width)
         is_desc = _bit(word, slot.desc)
         scale = 1 if slot.scale is None else (1, 4, 8, 16)[slot.scale.get(word)]
-        pair = _bit(word, slot.wide) != slot.wide_clear
-        long_base = slot.uwide is not None and _bit(word, slot.uwide) != slot.wide_clear
+        pair = _bit(word, slot.wide)
+        long_base = _bit(word, slot.uwide)
         wide = pair and (slot.uwide is None or long_base)
         touched = _NONE
         base = uniform = descriptor = None
@@ -268,7 +268,7 @@ def _mem(slot: M, context: Context, widths: Mapping[str, int], generation: int) 
                 name += ".64" if long_base else ".U32"
             if scale != 1:
                 name += f".X{scale}"
-            if b != 255 or (scale != 1 and uniform is not None):
+            if b != 255 or (scale != 1 and uniform is not None) or (slot.show_rz and not wide):
                 parts.append(name)
         if uniform is not None and not (slot.hide_urz and wide and uniform.index == 255):
             parts.append(reg_text("UR", uniform.index))

@@ -148,6 +148,11 @@ class CompiledRow:
         for free in row.free:
             used |= free.mask
         self.zero_mask = (1 << 128) - 1 & ~used
+        self.reserved_mask = 0
+        for reserved in row.reserved:
+            if reserved.mask & ~self.zero_mask:
+                raise ValueError(f"{row.mnemonic}: a reserved field overlaps others")
+            self.reserved_mask |= reserved.mask
         self._variants: dict[int, _Variant] = {}
 
     def _variant(self, word: int) -> _Variant:
@@ -182,10 +187,10 @@ class CompiledRow:
         head = ".".join((self.row.mnemonic, *modifiers))
         return _Variant(modifiers, head, slots, _tokens(self.row.text, context))
 
-    def decode(self, word: int, offset: int, arch: int) -> Instruction:
+    def decode(self, word: int, offset: int, arch: int, strict: bool = True) -> Instruction:
         """The instruction of a word that this row matches."""
-        if word & self.zero_mask:
-            stray = word & self.zero_mask
+        stray = word & (self.zero_mask if strict else self.reserved_mask)
+        if stray:
             which = ", ".join(str(i) for i in range(128) if stray >> i & 1)
             raise DecodeError("SX0203", f"{self.row.mnemonic}: reserved bits are set: {which}")
         key = word & self.mod_mask
@@ -310,37 +315,44 @@ def index(generation: int) -> Mapping[int, tuple[CompiledRow, ...]]:
 
 
 def _decode(
-    table: Mapping[int, tuple[CompiledRow, ...]], word: int, offset: int, arch: int
+    table: Mapping[int, tuple[CompiledRow, ...]],
+    word: int,
+    offset: int,
+    arch: int,
+    strict: bool = True,
 ) -> Instruction:
     rows = table.get(word & 0xFFF | word >> 79 & 0x1000)
     if rows is None:
         raise DecodeError("SX0201", f"unknown opcode {opcode_of(word):#06x} on sm_{arch}")
     for row in rows:
         if word & row.match_mask == row.match_value:
-            return row.decode(word, offset, arch)
+            return row.decode(word, offset, arch, strict)
     raise DecodeError(
         "SX0202", f"{rows[0].row.mnemonic}: no form of this opcode on sm_{arch} has these bits"
     )
 
 
-def decode(word: int, offset: int, arch: int) -> Instruction:
+def decode(word: int, offset: int, arch: int, *, strict: bool = True) -> Instruction:
     """Decode one word.
 
     ``offset`` is the word's place in its section in bytes, from which branch targets count;
-    ``arch`` is the number of the architecture (80 for sm_80).
+    ``arch`` is the number of the architecture (80 for sm_80).  Without ``strict``, bits that
+    belong to no field and that NVIDIA's disassembler ignores may be set.
 
     Raises :class:`DecodeError`: SX0201 unknown opcode, SX0202 undefined field value, SX0203
     reserved bits set, SX0204 unknown architecture.
     """
     table = index(generation_of(arch))
     try:
-        return _decode(table, word, offset, arch)
+        return _decode(table, word, offset, arch, strict)
     except DecodeError as error:
         raise error.at(offset=offset, word=word) from None
 
 
-def decode_section(code: bytes, arch: int) -> Section:
+def decode_section(code: bytes, arch: int, *, strict: bool = True) -> Section:
     """Decode a whole code section; words that cannot be decoded become :class:`BadWord`.
+
+    ``strict`` as for :func:`decode`.
 
     Raises :class:`DecodeError` SX0204 for an unknown architecture, SX0205 where the length is no
     multiple of 16 bytes.
@@ -352,7 +364,7 @@ def decode_section(code: bytes, arch: int) -> Section:
     for offset in range(0, len(code), WORD_BYTES):
         word = int.from_bytes(code[offset : offset + WORD_BYTES], "little")
         try:
-            out.append(_decode(table, word, offset, arch))
+            out.append(_decode(table, word, offset, arch, strict))
         except DecodeError as error:
             place = error.at(offset=offset, word=word)
             assert isinstance(place, DecodeError)

@@ -82,6 +82,13 @@ def _aligned(text: str, lead: int) -> str:
     return f"{guard:>{width}} {rest}"
 
 
+def _end(inst: Instruction) -> str:
+    """nvdisasm sets off the semicolon except where no stall is scheduled, as in padding."""
+    end = " ;" if inst.control.stall or inst.control.yield_ else ";"
+    # Numbers without digits, and -0.0, carry a blank of their own.
+    return f" {end}" if inst.text.endswith(("INF", "QNAN", "SNAN", " -0.0")) else end
+
+
 def lines(
     section: Section,
     symbols: Mapping[int, str] | None = None,
@@ -106,7 +113,7 @@ def lines(
             continue
         before = f"{place}  {control_text(item.control)}" if control else place
         lead = len(before) - (_CONTROL_WIDTH if control else 0)
-        line = f"{before}{_aligned(instruction_text(item, names), lead)} ;"
+        line = f"{before}{_aligned(instruction_text(item, names), lead)}{_end(item)}"
         if not encoding:
             yield line
             continue

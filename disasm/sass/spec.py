@@ -15,13 +15,13 @@ from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 # One representative architecture for each encoding generation, oldest first.
-GENERATIONS: tuple[int, ...] = (75, 80, 86, 89, 90, 100, 120)
+GENERATIONS: tuple[int, ...] = (75, 80, 86, 87, 89, 90, 100, 110, 120)
 
 # Architectures whose machine code is that of a generation (sm_86, 88 and 89 differ in nothing
-# that ptxas writes, but sm_89 has FP8 operations that 86 lacks).
+# that ptxas writes, but sm_89 has FP8 operations that 86 lacks; sm_110 was named 101 at first).
 GENERATION_OF: Mapping[int, int] = {
-    75: 75, 80: 80, 87: 80, 86: 86, 88: 86, 89: 89, 90: 90,
-    100: 100, 101: 100, 103: 100, 110: 100, 120: 120, 121: 120,
+    75: 75, 80: 80, 87: 87, 86: 86, 88: 86, 89: 89, 90: 90,
+    100: 100, 101: 110, 103: 100, 110: 110, 120: 120, 121: 120,
 }  # fmt: skip
 
 Width: TypeAlias = "int | str"  # a count of 32-bit registers, or the modifier that decides it
@@ -118,6 +118,7 @@ class R:
     reuse: int | None = None
     write: bool = False
     both: bool = False  # read and written
+    wrap: str = ""  # what stands around it: ``gdesc[{}]``
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,6 +182,7 @@ class M:
     ``wide`` is the bit (or a constant) that makes ``base`` a 64-bit pair; ``uwide`` the same for
     the base next to a uniform register (printed ``.64``/``.U32``); ``desc`` the bit that turns the
     uniform register into a descriptor, ``desc_shown`` the bit that makes sm_80 print it.
+    ``hide_urz`` leaves out URZ beside a 64-bit base; ``show_rz`` prints RZ as a 32-bit base.
     """
 
     base: int | None = 24
@@ -193,6 +195,8 @@ class M:
     desc: int | None = None
     desc_low: bool = False  # the descriptor is printed only where desc_shown is set
     desc_shown: int | None = None
+    hide_urz: bool = False
+    show_rz: bool = False
     write: bool = False
 
 
@@ -267,7 +271,7 @@ class Row:
     modifier X is printed, ``'PR'`` is a literal.  ``fixed`` are constant bits (field, value) that
     belong to the opcode; ``ones`` and ``free`` are fields that mean nothing: the former hold what
     NVIDIA's assembler writes there, the latter may hold anything.  All bits that no field names
-    are zero.
+    are zero in what compilers write; NVIDIA's disassembler ignores them, except ``reserved``.
     """
 
     mnemonic: str
@@ -277,13 +281,15 @@ class Row:
     mods: tuple[Mod | Idiom, ...] = ()
     since: int = 75
     until: int = 999
+    absent: tuple[int, ...] = ()  # generations in between that lack it
     fixed: tuple[tuple[Bits, int], ...] = ()
     free: tuple[Bits, ...] = ()
+    reserved: tuple[Bits, ...] = ()
     effect: Effect = ""
     guard: Literal["P", "UP"] = "P"
 
     def of(self, generation: int) -> bool:
-        return self.since <= generation <= self.until
+        return self.since <= generation <= self.until and generation not in self.absent
 
     def with_(self, **changes: object) -> Row:
         return replace(self, **changes)  # type: ignore[arg-type]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..spec import Row
-from . import control, convert, float32, half, integer, logic, memory, tensor
+from . import cluster, control, convert, float32, half, integer, logic, memory, tensor
 
 ROWS: tuple[Row, ...] = (
     *integer.ROWS,
@@ -14,4 +14,5 @@ ROWS: tuple[Row, ...] = (
     *memory.ROWS,
     *tensor.ROWS,
     *control.ROWS,
+    *cluster.ROWS,
 )

@@ -38,7 +38,8 @@ def _branches() -> list[Row]:
         base: dict[str, Operand] = {"target": target, "Pp": _PP}
         rows += [
             Row("BRA", 0x947, base, "Pp?, target",
-                (_INC, Mod("mode", bits(32, 2), {0: "", 1: "U", 2: "DIV", 3: "CONV"})),
+                (_INC, Mod("mode", bits(32, 2), {0: "", 1: "U", 2: "DIV", 3: "CONV"}),
+                 *((flag("ANY", 84), flag("NOT_TID0", 83)) if since >= 90 else ())),
                 since, until),
             Row("CALL", 0x944, base, "Pp?, target",
                 (const("REL"), flag("NOINC", 86)), since, until),
@@ -114,6 +115,12 @@ CONVERGENCE = [
         (const("32.CLEAR"),), fixed=((bits(84), 1),)),
     Row("BMOV", 0x356, {"B": B(bits(24, 5), _STATE, write=True, read=False), "Ra": R(32)},
         "B, Ra", (const("32"), flag("PQUAD", 84))),
+    Row("BMOV", 0xF55, {"Bd": B(_B16, write=True, read=False),
+                        "B": B(bits(24, 4), write=True)}, "Bd, B", (const("32.CLEAR"),),
+        since=80, fixed=((bits(84), 1),), reserved=(bits(28, 2),)),
+    Row("BMOV", 0x956, {"B": B(bits(24, 5), _STATE, write=True, read=False),
+                        "Ra": I(bits(32, 32))}, "B, Ra", (const("32"), flag("PQUAD", 84)),
+        reserved=(bits(29),)),
     Row("YIELD", 0x946, {"Pp": _PP}, "Pp?"),
     Row("NOP", 0x918, {}, ""),
     Row("BPT", 0x95C, {"trap": I(bits(34, 3), elide=0)}, "trap?", (const("TRAP"),),
@@ -178,6 +185,7 @@ def _bar() -> list[Row]:
 _SCOPE = enum("scope", 76, 3, "CTA SM GPU SYS - VC - -")
 _SEM = enum("sem", 79, 2, "SC ALL _ MMIO")
 _NS = (enum("mode", 84, 3, "_ - WARP - RAND - RAND.WARP -"),)
+_NS_90 = (enum("mode", 84, 3, "_ SYNCS WARP - RAND - RAND.WARP -"),)
 
 WAITS = [
     Row("MEMBAR", 0x992, {}, "", (enum("sem", 79, 2, "SC ALL _ -"), _SCOPE), until=75),
@@ -186,9 +194,12 @@ WAITS = [
                           "also": Mask(bits(32, 6))}, "sb, count, also?", (const("LE"),),
         fixed=((bits(47), 1),)),
     Row("DEPBAR", 0x91A, {"also": Mask(bits(32, 6))}, "also?", fixed=((bits(47), 0),)),
-    Row("NANOSLEEP", 0x35D, {"Rb": R(32), "Pp": _PP}, "Pp?, Rb", _NS),
-    Row("NANOSLEEP", 0x95D, {"Rb": I(bits(32, 32)), "Pp": _PP}, "Pp?, Rb", _NS),
-    Row("NANOSLEEP", 0xB5D, {"Rb": C(), "Pp": _PP}, "Pp?, Rb", _NS, until=90),
+    *(row for mods, since, until in ((_NS, 75, 89), (_NS_90, 90, 999)) for row in (
+        Row("NANOSLEEP", 0x35D, {"Rb": R(32), "Pp": _PP}, "Pp?, Rb", mods, since, until),
+        Row("NANOSLEEP", 0x95D, {"Rb": I(bits(32, 32)), "Pp": _PP}, "Pp?, Rb", mods, since,
+            until),
+        Row("NANOSLEEP", 0xB5D, {"Rb": C(), "Pp": _PP}, "Pp?, Rb", mods, since, min(until, 90)),
+    )),
     Row("B2R", 0x31C, {"Rd": rd(), "Pu": pd(81)}, "Rd, Pu?", (const("RESULT"),),
         fixed=((bits(78, 2), 1),)),
     Row("B2R", 0x31C, {"Rd": rd(), "barrier": I(bits(54, 4))}, "Rd, barrier",

@@ -113,7 +113,7 @@ def _convert(
 
 
 def _with_part(slot: object, part: Select) -> object:
-    if isinstance(slot, R) and slot.file == "R":
+    if isinstance(slot, R):
         return R(
             slot.lo, slot.width, slot.file, slot.neg, slot.abs, slot.inv, slot.inv_if, part,
             slot.suffix, slot.reuse,
@@ -210,6 +210,16 @@ INTEGER_CONVERSIONS = [
          mods=(enum("type", 76, 2, "U8 S8 U16 S16"), const("S32"), flag("SAT", 74)), since=90),
 ]  # fmt: skip
 
+_F2IP_ROUND = enum("round", 78, 2, "_ - - TRUNC")
+_F2IP = {
+    "Ra": Src(neg=False, imm="f32"), "Rb": Src(imm="f32"),
+    "Rc": Src(select=_HALF, select_lo=72),
+}  # fmt: skip
+PACKED_BYTES = alu(
+    "F2IP", 0x043, "Rd, Ra, Rb, Rc", _F2IP, forms=(1, 2, 4, 6, 7),
+    mods=(enum("type", 76, 2, "U8 S8 - -"), const("F32"), _F2IP_ROUND, flag("NTZ", 74),
+          flag("RELU", 75)), since=86,
+)  # fmt: skip
 
 _BF = [1, 2, 4]
 _NARROW = [(1, 2), (1, 4), (2, 1), (2, 4), (4, 1), (4, 2)]
@@ -220,12 +230,13 @@ UNIFORM = [
     *alu("UF2I", 0x05C, "Rd, Rb", _UFB, forms=(1, 4), layout="b",
          mods=(FTZ, _to_int(_BF, [0, 1, 2]), _ROUND_INT, flag("NTZ", 77)), uniform=True,
          since=120),
-    *alu("UI2F", 0x05A, "Rd, Rb", {"Rb": Src()}, forms=(1, 4), layout="b",
-         mods=(_from_int(_BF, [0, 1, 2]), ROUND), uniform=True, since=120),
+    *(r.with_(operands={**r.operands, "Rb": _with_part(r.operands["Rb"], _INT_PART)})
+      for r in alu("UI2F", 0x05A, "Rd, Rb", {"Rb": Src()}, forms=(1, 4), layout="b",
+                   mods=(_from_int(_BF, [0, 1, 2]), ROUND), uniform=True, since=120)),
     *alu("UI2FP", 0x05E, "Rd, Rb", {"Rb": Src()}, forms=(1, 4), layout="b",
          mods=(_I2FP, _I2FP_ROUND), uniform=True, since=120),
     *alu("UI2I", 0x04E, "Rd, Rb", {"Rb": Src()}, forms=(1, 4), layout="b",
          mods=(enum("type", 76, 2, "U8 S8 U16 S16"), const("S32.SAT")), uniform=True, since=120),
 ]  # fmt: skip
 
-ROWS: list[Row] = [*_conversions(), *I2FP, *INTEGER_CONVERSIONS, *UNIFORM]
+ROWS: list[Row] = [*_conversions(), *I2FP, *INTEGER_CONVERSIONS, *PACKED_BYTES, *UNIFORM]

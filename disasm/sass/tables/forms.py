@@ -194,7 +194,18 @@ def alu(
                 **row,  # type: ignore[arg-type]
             )
         )
+        if constant and not uniform:
+            rows.append(_bindless(rows[-1]))
     return rows
+
+
+def _bindless(row: Row) -> Row:
+    """The same form with bit 91: the constant's bank is a descriptor in a uniform register."""
+    slots = {
+        role: replace(slot, bindless=32) if isinstance(slot, C) else slot
+        for role, slot in row.operands.items()
+    }
+    return row.with_(opcode=row.opcode | 0x1000, operands=slots)
 
 
 def rd(lo: int = 16, width: Width = 1, file: Literal["R", "UR"] = "R") -> R:

@@ -94,13 +94,23 @@ def _minmax(old: bool) -> list[Row]:
     return rows
 
 
+_PART = Src(neg=True, abs=True, imm="pair", select=HALVES, bf16="type=1")
+_VHMNMX = alu(
+    "VHMNMX", 0x047, "Rd, Ra, Rb, Rc, Pp",
+    {"Ra": _PART, "Rb": _PART, "Rc": replace(_PART, select_lo=76)}, forms=(1, 4, 6),
+    places=HALF_PLACES, mods=(_TYPE, FTZ, flag("NAN", 81), flag("XORSIGN", 82)),
+    extra={"Pp": ps()}, since=90, until=100, reserved=(bits(78),),
+)  # fmt: skip
+
 ROWS: list[Row] = [
     *_rows(75, 75),
     *_rows(80, 89),
     *_rows(90, 999),
+    *_VHMNMX,
     *_minmax(True),
     *_minmax(False),
     # On the tensor pipe; no part selectors.
     *_fma(0x035, {"Ra": _FLAT, "Rb": _FLAT, "Rc": _FLAT}, _F16_ONLY, (const("MMA"),), 80, 80),
+    *_fma(0x035, {"Ra": _FLAT, "Rb": _FLAT, "Rc": _FLAT}, _F16_ONLY, (const("MMA"),), 87, 89),
     *_fma(0x035, {"Ra": _FLAT, "Rb": _FLAT, "Rc": _FLAT}, _TYPE, (const("MMA"),), 90, 90),
 ]

@@ -183,11 +183,11 @@ COMPARISONS = [
     *alu("ISETP", 0x00C, "Pu, Pv, Ra, Rb, Pp, Pq?", _PAIR, forms=(1, 4, 5, 6), layout="ab",
          mods=(COMPARE, U32, BOOL, EX), dst={}, extra={**_SETP, "Pq": ps(68)}, until=75),
     *alu("ISETP", 0x00C, _SETP_TEXT, _PAIR, forms=(1, 4, 5, 6), layout="ab",
-         mods=(COMPARE, U32, BOOL, EX), dst={}, extra=_SETP, since=80, until=100),
+         mods=(COMPARE, U32, BOOL, EX), dst={}, extra=_SETP, since=80, until=110),
     *alu("ISETP", 0x00C, _SETP_TEXT, _PAIR64, forms=(1, 4, 6), layout="ab",
          mods=(COMPARE, _SIZE, BOOL, EX), dst={}, extra=_SETP, since=120),
     *alu("UISETP", 0x08C, _SETP_TEXT, _PAIR, forms=(1, 4), layout="ab",
-         mods=(COMPARE, U32, BOOL, EX), dst={}, extra=_USETP, uniform=True, until=100),
+         mods=(COMPARE, U32, BOOL, EX), dst={}, extra=_USETP, uniform=True, until=110),
     *alu("UISETP", 0x08C, _SETP_TEXT, _PAIR64, forms=(1, 4), layout="ab",
          mods=(COMPARE, _SIZE, BOOL, EX), dst={}, extra=_USETP, uniform=True, since=120),
 ]  # fmt: skip
@@ -216,6 +216,8 @@ SELECTIONS = [
         "Rd, Ra, Rb, Pp", (const("64"),), since=120),
     *alu("IMNMX", 0x017, "Rd, Ra, Rb, Pp", _PAIR, forms=(1, 4, 5, 6), layout="ab",
          mods=(_MIN,), extra={"Pp": ps()}, until=90),
+    *alu("IMNMX", 0x017, "Rd, Ra, Rb, Pp", _PAIR, forms=(1, 4, 6), layout="ab",
+         mods=(_MIN,), extra={"Pp": ps()}, since=110, until=110, free=(bits(77, 10),)),
     *alu("IMNMX", 0x017, "Pu, Pv, Rd, Ra, Rb, Pp, Pq",
          {"Ra": Src("type"), "Rb": Src("type", imm="shex")}, forms=(1, 4, 6), layout="ab",
          mods=(Mod("type", bits(73, 2), {0: "U32", 1: "", 2: "U64", 3: "S64"}, {2: 2, 3: 2}),),
@@ -252,10 +254,10 @@ SELECTIONS = [
                 "Pq": ps(77, file="UP", false=True)}, uniform=True, since=120),
     *alu("VIMNMX3", 0x00F, "Rd, Ra, Rb, Rc, Pp",
          {"Ra": Src(), "Rb": Src(imm="shex"), "Rc": Src(imm="shex")}, forms=(1, 2, 4, 6),
-         mods=(_VMIN, RELU), extra={"Pp": ps()}, since=90),
+         mods=(_VMIN, RELU), extra={"Pp": ps()}, since=90, absent=(110,)),
     *alu("VIADDMNMX", 0x046, "Rd, Ra, Rb, Rc, Pp",
          {"Ra": Src(), "Rb": Src(neg=True), "Rc": Src()}, forms=(1, 2, 4, 6, 7),
-         mods=(_VMIN, RELU), extra={"Pp": ps()}, since=90),
+         mods=(_VMIN, RELU), extra={"Pp": ps()}, since=90, absent=(110,)),
 ]  # fmt: skip
 
 _COUNT_PRED = {"Pu": pd(81)}

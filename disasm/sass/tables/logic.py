@@ -10,7 +10,7 @@ _MASK = {"mask": I(bits(72, 4), elide=15)}
 
 MOVES = [
     *alu("MOV", 0x002, "Rd, Rb, mask?", _ONE, forms=(1, 4, 5, 6), layout="b", extra=_MASK,
-         until=100),
+         until=110),
     *alu("MOV", 0x002, "Rd, Rb, mask?", _ONE, forms=(4,), layout="b", extra=_MASK, since=120),
     *alu("MOV", 0x002, "Rd, Rb, mask?:!kind", {"Rb": Src("kind")}, forms=(1, 6), layout="b",
          mods=(Mod("kind", join((80, 1), (88, 1)), {0: "", 1: "64", 2: "SPILL"}, {1: 2}),),
@@ -20,7 +20,10 @@ MOVES = [
         "Rd, Rb", (const("64"),), since=120),
     # UMOV from an immediate lacks bit 91, unlike other uniform instructions.
     Row("UMOV", 0x882, {"Rd": rd(file="UR"), "Rb": I(bits(32, 32))}, "Rd, Rb", guard="UP"),
-    Row("UMOV", 0x1C82, {"Rd": rd(file="UR"), "Rb": R(32, 1, "UR")}, "Rd, Rb", guard="UP"),
+    Row("UMOV", 0x1C82, {"Rd": rd(file="UR"), "Rb": R(32, 1, "UR")}, "Rd, Rb", guard="UP",
+        until=110),
+    Row("UMOV", 0x1C82, {"Rd": rd(width="size", file="UR"), "Rb": R(32, "size", "UR")}, "Rd, Rb",
+        (enum("size", 80, 1, "_ 64", {"64": 2}),), guard="UP", since=120),
     Row("UMOV", 0x1482, {"Rd": rd(width=2, file="UR"), "Rb": I(bits(24, 64), bits=64)}, "Rd, Rb",
         (const("64"),), guard="UP", since=120),
     Row("UMOV", 0x1682, {"Rd": rd(width=2, file="UR"), "Rb": R(32, 2, "UR")}, "Rd, Rb",
@@ -34,9 +37,12 @@ MOVES = [
     Row("R2UR", 0x3C2, {"Rd": rd(file="UR"), "Pu": pd(), "Ra": R(24)}, "Pu:OR, Pu?:!OR, Rd, Ra",
         (flag("OR", 84),), until=89),
     Row("R2UR", 0x2CA, {"Rd": rd(file="UR"), "Pu": pd(), "Ra": R(24, reuse=122)},
-        "Pu:OR, Pu?:!OR, Rd, Ra", (flag("OR", 84),), since=90, until=100),
+        "Pu:OR, Pu?:!OR, Rd, Ra", (flag("OR", 84),), since=90, until=90),
     Row("R2UR", 0x2CA, {"Rd": rd(file="UR"), "Pu": pd(), "Ra": R(24, reuse=122)},
-        "Pu:OR, Pu?:!OR, Rd, Ra", (flag("OR", 84), flag("FILL", 86)), since=120),
+        "Pu:OR, Pu?:!OR, Rd, Ra", (flag("OR", 84), flag("BROADCAST", 87)), since=100, until=110),
+    Row("R2UR", 0x2CA, {"Rd": rd(file="UR"), "Pu": pd(), "Ra": R(24, reuse=122)},
+        "Pu:OR, Pu?:!OR, Rd, Ra",
+        (flag("OR", 84), flag("BROADCAST", 87), flag("FILL", 86)), since=120),
 ]  # fmt: skip
 
 _LOGIC = {"Ra": Src(), "Rb": Src(), "Rc": Src()}
@@ -85,6 +91,10 @@ PREDICATES = [
          "lut": _LUT1, "lut2": _LUT2},
         "Pu, Pv, Pp, Pq, Pr, lut, lut2", (const("LUT"),), fixed=((bits(67), 1),)),
     Row("UPLOP3", 0x189C,
+        {"Pu": pd(81, "UP"), "Pv": pd(84, "UP"), "Pp": ps(87, file="UP"),
+         "Pq": ps(77, file="UP"), "Pr": ps(68, file="UP"), "lut": _LUT1, "lut2": _LUT2},
+        "Pu, Pv, Pp, Pq, Pr, lut, lut2", (const("LUT"),), guard="UP"),
+    Row("UPLOP3", 0x89C,
         {"Pu": pd(81, "UP"), "Pv": pd(84, "UP"), "Pp": ps(87, file="UP"),
          "Pq": ps(77, file="UP"), "Pr": ps(68, file="UP"), "lut": _LUT1, "lut2": _LUT2},
         "Pu, Pv, Pp, Pq, Pr, lut, lut2", (const("LUT"),), guard="UP"),

@@ -9,6 +9,7 @@ from .forms import PT_FIXED, pd, ps, rd
 
 _WIDTHS = {"64": 2, "128": 4}
 SIZE = enum("size", 73, 3, "U8 S8 U16 S16 _ 64 128 -", _WIDTHS)
+SIZE_75 = enum("size", 73, 3, "U8 S8 U16 S16 _ 64 128 U.128", {**_WIDTHS, "U.128": 4})
 E = flag("E", 72)
 E_ONLY = Mod("E", bits(72), {1: "E"})  # with a uniform register, sm_80 and later
 EVICT = enum("evict", 84, 3, "EF _ EL LU EU NA - -")
@@ -62,7 +63,7 @@ def _loads() -> list[Row]:
         if mnemonic == "LD":
             # LD with a uniform register has LDG's layout.
             umem = M(offset=bits(40, 24), ureg=32, wide=72, uwide=90)
-        mods75 = (E, EVICT, PREFETCH, SIZE, LD_75, PRIVATE)
+        mods75 = (E, EVICT, PREFETCH, SIZE_75, LD_75, PRIVATE)
         mods80 = (E, EVICT, PREFETCH, SIZE, LD_80)
         op = base
         uop = (0x981 if mnemonic == "LDG" else 0x980) | 0x1000
@@ -110,7 +111,7 @@ def _desc(
 
 def _stores() -> list[Row]:
     rows: list[Row] = []
-    mods75 = (E, EVICT, SIZE, ST_75, PRIVATE)
+    mods75 = (E, EVICT, SIZE_75, ST_75, PRIVATE)
     mods80 = (E, EVICT, SIZE, ST_80)
     data32: dict[str, Operand] = {"Rb": R(32, "size", reuse=123)}
     data64: dict[str, Operand] = {"Rb": R(64, "size", reuse=124)}
@@ -367,6 +368,9 @@ CACHE = [
         (E, _CACHE_KIND, _CCTL_AT_75), until=75),
     Row("CCTL", 0x98F, {"mem": M(offset=bits(32, 32), wide=72)}, "mem",
         (E, _CACHE_KIND, _CCTL_AT), since=80),
+    Row("CCTL", 0x1540, {"map": R(24, 2, "UR", wrap="[{}]")}, "map",
+        (const("E.C.LDCU.IV"), flag("DEEP", 86)), since=100,
+        fixed=((bits(78, 3), 2), (bits(87, 4), 3))),
     Row("LDGDEPBAR", 0x9AF, {}, "", since=80),
     Row("ERRBAR", 0x9AB, {}, ""),
     Row("CGAERRBAR", 0x5AB, {}, "", since=90),
@@ -374,6 +378,11 @@ CACHE = [
         "Pu, Rd, mem", (E, enum("space", 73, 2, "G L S -")), until=89),
     Row("QSPC", 0x3AA, {"Pu": pd(81), "Rd": rd(), "mem": M(offset=bits(40, 24), wide=72)},
         "Pu, Rd, mem", (E, enum("space", 73, 2, "G L S D")), since=90),
+    *(Row("QSPC", 0x19AA,
+          {"Pu": pd(81), "Rd": rd(),
+           "mem": M(offset=bits(40, 24), ureg=32, wide=72, uwide=90, show_rz=True)},
+          "Pu, Rd, mem", (E, enum("space", 73, 2, names)), since, until)
+      for since, until, names in ((75, 89, "G L S -"), (90, 999, "G L S D"))),
 ]  # fmt: skip
 
 # LDGSTS copies from global (``mem``) to shared memory (``dst``); its source address is 64 bits

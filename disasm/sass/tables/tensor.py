@@ -191,7 +191,7 @@ def _f2fp() -> list[Row]:
     sat, relu = flag("SATFINITE", 77), flag("RELU", 75)
     ra, rb = R(24, reuse=122, neg=None), R(32, reuse=123)
     rc = R(64, reuse=124, select=_H1_C)
-    for since, until in ((80, 86), (89, 90), (100, 999)):
+    for since, until in ((80, 87), (89, 90), (100, 999)):
         old = since == 80
 
         def types(src: str, late: tuple[int, ...], since: int = since) -> Mod:
@@ -215,6 +215,13 @@ def _f2fp() -> list[Row]:
             continue
         rows += [
             Row("F2FP", 0x23E, {"Rd": rd(), "Rb": R(32, reuse=123, select=_H1_B)}, "Rd, Rb",
+                (relu,
+                 Mod("types", join((76, 1), (86, 2), (73, 1)),
+                     {d | s << 3: f"{_DST[d]}.{('E5M2', 'E4M3')[s]}" for d in (0, 1)
+                      for s in (0, 1)}), const("UNPACK_B")),
+                since, until, fixed=((bits(74), 1), (bits(78), 0), (bits(89, 2), 1)),
+                free=(bits(24, 8), bits(64, 8))),
+            Row("F2FP", 0x1C3E, {"Rd": rd(), "Rb": R(32, 1, "UR", select=_H1_B)}, "Rd, Rb",
                 (relu,
                  Mod("types", join((76, 1), (86, 2), (73, 1)),
                      {d | s << 3: f"{_DST[d]}.{('E5M2', 'E4M3')[s]}" for d in (0, 1)

@@ -1,0 +1,290 @@
+"""Clusters and asynchronous engines of sm_90 and later: mbarriers, bulk and tensor copies,
+reductions over a multicast object, warpgroup matrix products."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from ..spec import (
+    Bits,
+    Fixed,
+    I,
+    M,
+    Mod,
+    Operand,
+    P,
+    R,
+    Row,
+    Select,
+    When,
+    bits,
+    const,
+    enum,
+    flag,
+    join,
+)
+from .forms import pd, ps, rd
+
+_MEM = M(offset=bits(40, 24), ureg=64)
+_NO_UR = Fixed("UR", 255)
+
+
+def _ur(lo: int, width: int | str = 1, wrap: str = "[{}]") -> R:
+    """A uniform register that holds an address or a descriptor."""
+    return R(lo, width, "UR", wrap=wrap)
+
+
+# ---- mbarriers
+
+_ACTION = enum("action", 73, 3, "_ TMASK RED - OPTOUT TMASK.OPTOUT RED.OPTOUT -")
+_COUNTS = enum("counts", 84, 3, "_ A1T0 A0T1 A0TR A0TX ART0 - -")
+
+
+def _syncs() -> list[Row]:
+    rows: list[Row] = []
+    for since, until, mode in ((90, 90, bits(70, 2)), (100, 999, bits(76, 2))):
+        rows += [
+            Row("SYNCS", 0x15A7, {"Pu": pd(81), "mem": _MEM, "Rb": R(32)}, "Pu, mem, Rb",
+                (const("PHASECHK.TRANS64"), flag("TRYWAIT", 72)), since, until,
+                fixed=((mode, 1),)),
+            Row("SYNCS", 0x19A7, {"Rd": rd(width=2), "mem": _MEM, "Rb": R(32)}, "Rd, mem, Rb",
+                (const("ARRIVE.TRANS64"), _ACTION, _COUNTS), since, until, fixed=((mode, 0),)),
+        ]  # fmt: skip
+    return rows
+
+
+SYNC = [
+    *_syncs(),
+    Row("SYNCS", 0x15B2,
+        {"Rd": rd(width=2, file="UR"), "mem": M(base=None, offset=bits(40, 24), ureg=24),
+         "Rb": R(32, 2, "UR")}, "Rd, mem, Rb", (const("EXCH.64"),), since=90, guard="UP",
+        fixed=((bits(72, 2), 1),)),
+    Row("SYNCS", 0x19B1, {"mem": _MEM}, "mem", (const("CCTL"), enum("op", 72, 1, "IV WB")),
+        since=90, fixed=((bits(73), 0),)),
+    Row("SYNCS", 0x9B1, {}, "", (const("CCTL"), enum("op", 72, 1, "IVALL WBALL")), since=90,
+        fixed=((bits(73), 0),)),
+    Row("ELECT", 0x82F, {"Pu": pd(81), "Rd": rd(file="UR"), "Pp": ps(87)}, "Pu, Rd, Pp",
+        (flag("IGNOREKILL", 85),), since=90),
+    Row("ELECT", 0x182F, {"Pu": pd(81), "Rd": rd(file="UR"), "Ra": R(24, 1, "UR")},
+        "Pu, Rd, Ra", (flag("IGNOREKILL", 85),), since=90),
+    Row("UCGABAR_ARV", 0x19C7, {}, "", since=90, guard="UP", reserved=(bits(72),)),
+    Row("UCGABAR_WAIT", 0x1DC7, {}, "", since=90, guard="UP"),
+    Row("ACQBULK", 0x82E, {}, "", since=90),
+    Row("PREEXIT", 0x82D, {}, "", since=90),
+]  # fmt: skip
+
+# ---- bulk copies: the destination's pair is an address and its mbarrier, or a global address
+
+_DESC = Mod("desc", bits(76), {0: "", 1: ""})
+_CACHE: Operand = When("desc", _ur(40, 2, "desc[{}]"), _NO_UR)
+_LTC = enum("prefetch", 81, 2, "_ LTC64B LTC128B LTC256B")
+_MULTICAST = flag("MULTICAST", 75)
+_TO, _FROM = enum("to", 73, 1, "G S"), enum("from", 74, 1, "G S")
+_RED_OP = enum("op", 87, 3, "ADD MIN MAX INC DEC AND OR XOR")
+_RED_TYPE = Mod("type", bits(81, 4), {
+    0: "", 1: "S32", 2: "U64", 3: "S64", 4: "F16.RN", 5: "F32.RN", 6: "F32.FTZ.RN", 7: "F64.RN",
+    8: "BF16.RN",
+})  # fmt: skip
+_COUNTED = flag("COUNTED", 85)
+
+
+def _bulk() -> list[Row]:
+    copy: dict[str, Operand] = {
+        "dst": _ur(32, 2), "src": _ur(24, 2), "size": R(64, 1, "UR"), "cache": _CACHE,
+    }  # fmt: skip
+    text = "dst, src, size, cache:desc"
+    rows: list[Row] = []
+    for since, until in ((90, 90), (100, 999)):
+        late = (_COUNTED,) if since >= 100 else ()
+        mask = (flag("DST_G_BYTE_MASK", 84), *late) if since >= 100 else ()
+        rows += [
+            Row("UBLKCP", 0x13BA, copy, text,
+                (_TO, _FROM, _MULTICAST, _LTC, flag("SEQUENCED", 83), *mask, _DESC), since, until,
+                guard="UP", reserved=(bits(77, 4),)),
+            Row("UBLKRED", 0x13BB, copy, text,
+                (_TO, const("S"), _RED_OP, _RED_TYPE, *late, _DESC), since, until, guard="UP",
+                fixed=((bits(74), 1),), reserved=(bits(77, 4),)),
+        ]  # fmt: skip
+    rows.append(
+        Row("UBLKPF", 0x13BC, {"src": _ur(24, 2), "size": R(64, 1, "UR"), "cache": _CACHE},
+            "src, size, cache:desc", (const("L2"), _DESC), since=90, guard="UP")
+    )  # fmt: skip
+    return rows
+
+
+# ---- tensor copies: the first operand holds addresses and up to five coordinates
+
+_BOX: Mapping[str, int] = {"1D": 3, "2D": 4, "3D": 5, "4D": 6, "5D": 7}
+_DIM = enum("dim", 79, 3, "1D 2D 3D 4D 5D - - -", _BOX)
+
+
+def _tensor() -> list[Row]:
+    tile: dict[str, Operand] = {"box": _ur(32, "dim"), "map": _ur(24, 2), "cache": _CACHE}
+    more: dict[str, Operand] = {**tile, "Rc": R(64, 1, "UR")}
+    text, text_more = "box, map, cache:desc", "box, map, Rc, cache:desc"
+    rows: list[Row] = []
+
+    def add(
+        name: str, opcode: int, wide: bool, mods: tuple[Mod, ...], since: int, until: int
+    ) -> None:
+        rows.append(
+            Row(name, opcode, more if wide else tile, text_more if wide else text,
+                (*mods, _DESC), since, until, guard="UP")
+        )  # fmt: skip
+
+    im2col = flag("IM2COL", 82)
+    add("UTMALDG", 0x15B4, False, (_DIM,), 90, 90)
+    add("UTMALDG", 0x13B4, True, (_DIM, im2col, _MULTICAST), 90, 90)
+    cta2 = flag("2CTA", 85)
+    add("UTMALDG", 0x15B4, False,
+        (_DIM, enum("mode", 82, 3, "_ - - - GATHER4 - - -"), cta2), 100, 999)  # fmt: skip
+    add("UTMALDG", 0x13B4, True,
+        (_DIM, enum("mode", 82, 3, "_ IM2COL W128 W GATHER4 - - -"), _MULTICAST, cta2),
+        100, 999)  # fmt: skip
+    add("UTMASTG", 0x13B5, False, (_DIM, im2col), 90, 90)
+    add("UTMASTG", 0x13B5, False, (_DIM, enum("mode", 82, 2, "_ IM2COL SCATTER4 -")),
+        100, 999)  # fmt: skip
+    add("UTMAREDG", 0x13B6, False, (_DIM, im2col, _RED_OP), 90, 999)
+    for since, until, mode in (
+        (90, 90, ()), (100, 999, (enum("mode", 82, 3, "_ - - - GATHER4 - - -"),)),
+    ):  # fmt: skip
+        add("UTMAPF", 0x15B8, False, (const("L2"), _DIM, *mode), since, until)
+    return rows
+
+
+TENSOR = [
+    *_tensor(),
+    Row("UTMACCTL", 0x19B9, {"map": _ur(24, 2)}, "map", (enum("op", 82, 1, "IV PF"),), since=90,
+        guard="UP"),
+    Row("UTMACMDFLUSH", 0x9B7, {}, "", since=90, guard="UP"),
+]  # fmt: skip
+
+# ---- other blocks' shared memory, and multicast objects
+
+_STRONG = Mod("order", bits(77, 4), {10: "STRONG.SYS"})
+_INT_TYPE = enum("type", 73, 3, "32 S32 64 S64 - - - -", {"64": 2, "S64": 2})
+_INT_OP = enum("op", 87, 4, "ADD MIN MAX - - AND OR XOR - - - - - - - -")
+_NAMES = "F16x2 F16x4 F16x8 BF16x2 BF16x4 BF16x8 - - - - - - F32 F32x2 F32x4 F64".split()
+_BYTE_NAMES = "- E5M2x4 E5M2x8 E5M2x16 E4M3x4 E4M3x8 E4M3x16".split()
+_WIDTH: Mapping[str, int] = {
+    "F16x4": 2, "F16x8": 4, "BF16x4": 2, "BF16x8": 4, "F32x2": 2, "F32x4": 4, "F64": 2,
+    "E5M2x8": 2, "E5M2x16": 4, "E4M3x8": 2, "E4M3x16": 4,
+}  # fmt: skip
+
+
+def _reduced(names: Sequence[str]) -> Mod:
+    known = {i: name for i, name in enumerate(names) if name != "-"}
+    return Mod("type", join((73, 4), (87, 1)), {i: f"{name}.RN" for i, name in known.items()},
+               {i: _WIDTH[name] for i, name in known.items() if name in _WIDTH})  # fmt: skip
+
+
+def _multicast() -> list[Row]:
+    rows: list[Row] = []
+    for since, until, wide, desc in ((90, 90, 70, 71), (100, 999, 81, 82)):
+        mem = M(offset=bits(40, 24), ureg=64, wide=72, uwide=wide, desc=desc, show_rz=True)
+        operands: dict[str, Operand] = {"Rd": rd(width="type"), "mem": mem}
+        e = Mod("E", bits(72), {1: "E"})
+        late = since >= 100
+        rows += [
+            Row("LDGMC", 0x19A4, operands, "Rd, mem", (e, _INT_OP, _INT_TYPE, _STRONG), since,
+                until),
+            Row("LDGMC", 0x19A5, operands, "Rd, mem",
+                (e, enum("op", 88, 2, f"ADD MIN MAX {'HPADD' if late else 'F32ADD'}"),
+                 _reduced([*_NAMES, *_BYTE_NAMES] if late else _NAMES), _STRONG), since, until),
+        ]  # fmt: skip
+    return rows
+
+
+REMOTE = [
+    *_multicast(),
+    Row("STAS", 0x1DBD,
+        {"mem": M(offset=bits(40, 24), ureg=64, wide=90, uwide=90, hide_urz=True),
+         "Rb": R(32, "size")}, "mem, Rb",
+        (enum("size", 73, 3, "- - - - _ 64 128 -", {"64": 2, "128": 4}),), since=90,
+        reserved=(bits(77, 4),)),
+    Row("REDAS", 0x1DBE,
+        {"mem": M(offset=bits(40, 24), ureg=64, wide=72, uwide=72, hide_urz=True),
+         "Rb": R(32, "type")}, "mem, Rb",
+        (enum("op", 87, 4, "ADD MIN MAX INC DEC AND OR XOR - - - - - - - -"),
+         enum("type", 73, 3, "_ S32 64 - - - - -", {"64": 2})), since=90,
+        reserved=(bits(77, 4),)),
+]  # fmt: skip
+
+# ---- products of a warpgroup
+
+_GSB = Mod("gsb", bits(84, 3), {0: "", 7: ""})
+_SHARED_MODS: Mapping[int, str] = {
+    i: ".".join(n for b, n in enumerate(("negA", "negB", "tnspA", "tnspB")) if i >> b & 1)
+    for i in range(16)
+}
+_NEGATED: Mapping[int, str] = {0: "", 1: "negA", 2: "negB", 3: "negA.negB"}
+_B_MODS: Mapping[int, str] = {0: "", 1: "negB", 2: "tnspB", 3: "negB.tnspB"}
+_B_NEGATED: Mapping[int, str] = {0: "", 1: "negB"}
+_PLAIN: Mapping[int, str] = {0: ""}
+
+
+def _shape(k: int, fraction: int) -> Mod:
+    """64 x N x k; the accumulator takes N / ``fraction`` registers."""
+    ns = {i: 8 * (i + 1) for i in range(32)}
+    return Mod("shape", bits(53, 6), {i: f"64x{n}x{k}" for i, n in ns.items()},
+               {i: max(n // fraction, 1) for i, n in ns.items()})  # fmt: skip
+
+
+def _group_rows(
+    name: str, code: int, shape: Mod, mods: tuple[Mod, ...], fixed: tuple[tuple[Bits, int], ...],
+    both: tuple[Bits, Mapping[int, str]], b_only: tuple[Bits, Mapping[int, str]], negate: bool,
+) -> list[Row]:  # fmt: skip
+    """A from shared memory by descriptor, or from registers."""
+    shared: dict[str, Operand] = {
+        "Rd": rd(width="shape"), "Rc": R(64, "shape"),
+        "Pp": P(87, 90, "UP", flip=7),
+    }  # fmt: skip
+    text = "Rc, Pp?, 'gsb0':!gsb"
+    lead = (shape, *mods, _GSB)
+    return [
+        Row(name, 0x1900 | code,
+            {**shared, "Ra": R(24, 4, "UR", wrap="gdesc[{}]", select=Select(*both))},
+            f"Rd, Ra, {text}", lead, 90, 90, fixed=fixed),
+        Row(name, 0x1D00 | code,
+            {**shared, "Ra": R(24, 4, neg=72 if negate else None),
+             "Rb": R(32, 2, "UR", wrap="gdesc[{}]", select=Select(*b_only))},
+            f"Rd, Ra, Rb, {text}", lead, 90, 90, fixed=fixed),
+    ]  # fmt: skip
+
+
+def _groups() -> list[Row]:
+    rows: list[Row] = []
+    dense = (bits(73), 0)
+    half = (join((72, 1), (63, 1), (61, 1), (62, 1)), _SHARED_MODS), (
+        join((63, 1), (62, 1)), _B_MODS)  # fmt: skip
+    byte = (join((72, 1), (63, 1)), _NEGATED), (bits(63), _B_NEGATED)
+    plain = (Bits(()), _PLAIN), (Bits(()), _PLAIN)
+    for acc, name, fraction in ((0, "F16", 4), (1, "F32", 2)):
+        of = (bits(75), acc)
+        for k, kind, code, k8 in ((16, "", 0, 0), (16, "BF16", 1, 0), (8, "TF32", 2, 1)):
+            mods = (const(name), const(kind)) if kind else (const(name),)
+            rows += _group_rows("HGMMA", 0xF0, _shape_at(k, fraction, k8), mods,
+                                (dense, of, (bits(76, 2), code)), *half, True)  # fmt: skip
+        kinds = (const(name), enum("ta", 76, 1, "E4M3 E5M2"), enum("tb", 77, 1, "E4M3 E5M2"))
+        rows += _group_rows("QGMMA", 0xF3, _shape(32, fraction), kinds, (dense, of), *byte, True)
+    types = (enum("ta", 76, 2, "U8 S8 - -"), enum("tb", 82, 2, "U8 S8 - -"), flag("SAT", 75))
+    rows += _group_rows("IGMMA", 0xF1, _shape(32, 2), types, (dense,), *plain, False)
+    return rows
+
+
+def _shape_at(k: int, fraction: int, k8: int) -> Mod:
+    """HGMMA's shape, whose top bit chooses the smaller k."""
+    shape = _shape(k, fraction)
+    return Mod("shape", shape.field, {i | k8 << 5: s for i, s in shape.names.items()},
+               {i | k8 << 5: w for i, w in shape.widths.items()})  # fmt: skip
+
+
+GROUPS = [
+    *_groups(),
+    Row("WARPGROUP", 0x9C5, {}, "", (enum("op", 79, 1, "ARRIVE WAIT"),), 90, 90,
+        fixed=((bits(80), 0),)),
+    Row("WARPGROUP", 0x9C5, {"count": I(bits(72, 3))}, "'gsb0', count", (const("DEPBAR.LE"),), 90,
+        90, fixed=((bits(79, 2), 2), (bits(47), 1), (bits(84, 3), 0))),
+]  # fmt: skip
+
+ROWS: list[Row] = [*SYNC, *_bulk(), *TENSOR, *REMOTE, *GROUPS]
