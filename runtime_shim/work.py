@@ -7,6 +7,7 @@ code, a CUDA error number and one line of text.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -53,13 +54,15 @@ class Engine:
     translate: Callable[[Cubin, Kernel], TranslatedKernel]
     compile: Callable[[bytes, str, bool], bytes]
     supported: frozenset[int]
+    # Called with a cache in which parts that many kernels share may be kept.
+    share: Callable[[Cache], None] | None = None
 
 
 def default_engine() -> Engine:
     """The real translator and emulator compiler; imports them (about half a second)."""
     from sassxlate.disasm import containers
     from sassxlate.lowering import emulate, pipeline
-    from sassxlate.lowering.emulate import compiler
+    from sassxlate.lowering.emulate import compiler, objects
     from sassxlate.lowering.launch import LAYOUTS
 
     assert compiler  # imported here so that the workers, forked later, share it
@@ -76,7 +79,23 @@ def default_engine() -> Engine:
         translate=translate,
         compile=compile_one,
         supported=frozenset(LAYOUTS),
+        share=lambda cache: objects.keep_in(_Objects(cache)),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Objects:
+    """Objects of the emulator's helper functions, kept in the cache beside the host code."""
+
+    cache: Cache
+
+    def read(self, key: str) -> bytes | None:
+        return self.cache.read("host", f"{key}.o")
+
+    def write(self, key: str, data: bytes) -> None:
+        # What cannot be kept is made again.
+        with contextlib.suppress(OSError):
+            self.cache.write("host", f"{key}.o", data)
 
 
 def module_key(image: bytes, capability: int) -> str:
@@ -97,6 +116,10 @@ class Work:
     engine: Engine
     spare: Callable[[], Cache]  # a cache elsewhere, for when this one takes no more files
     _cubins: dict[str, Cubin] = field(default_factory=dict[str, Cubin])
+
+    def __post_init__(self) -> None:
+        if self.engine.share is not None:
+            self.engine.share(self.cache)
 
     def run(self, request: Request) -> Answer:
         """Do what ``request["op"]`` says."""

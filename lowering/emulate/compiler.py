@@ -152,7 +152,7 @@ def compile_flow(
     return HostImage(data, kernel, count, len(blob), at, frame_size(blob, at), seconds)
 
 
-def _emit(text: str, machine: Any, seconds: dict[str, float]) -> bytes:
+def _emit(text: str, machine: llvm.TargetMachine, seconds: dict[str, float]) -> bytes:
     """A module's object; says what each step took."""
     clock = time.perf_counter
     t0 = clock()
@@ -160,7 +160,7 @@ def _emit(text: str, machine: Any, seconds: dict[str, float]) -> bytes:
     t1 = clock()
     _optimize(module, machine)
     t2 = clock()
-    data: bytes = machine.emit_object(module)
+    data = machine.emit_object(module)
     seconds |= {"parse": t1 - t0, "optimize": t2 - t1, "codegen": clock() - t2}
     return data
 

@@ -51,6 +51,12 @@ class _Symbol(NamedTuple):
     size: int
 
 
+class _Relocation(NamedTuple):
+    offset: int
+    info: int
+    addend: int
+
+
 @dataclass(frozen=True, slots=True)
 class HostImage:
     """An image file's bytes, and what its making cost."""
@@ -122,7 +128,8 @@ class _Object:
                 continue
             at = self.base[section.info]
             end = section.offset + section.size
-            for offset, info, addend in _RELOCATION.iter_unpack(self.data[section.offset : end]):
+            for place in range(section.offset, end, _RELOCATION.size):
+                offset, info, addend = _Relocation(*_RELOCATION.unpack_from(self.data, place))
                 value = self._value(self.symbols[info >> 32], known) + addend - at - offset
                 kind = info & 0xFFFFFFFF
                 if kind in (_R_PC32, _R_PLT32):

@@ -1,8 +1,8 @@
 """Out-of-line functions as objects of their own, compiled once and kept by content.
 
 Half of what a small kernel costs the compiler is its memory helpers, and they are the same in all
-kernels.  So each is a module of its own here, whose object is kept by the text it came from: in this
-process, and where a store is given also there.
+kernels.  So each is a module of its own here, whose object is kept by the text it came from: in
+this process, and where a store is given also there.
 """
 
 from __future__ import annotations
