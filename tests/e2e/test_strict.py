@@ -1,0 +1,108 @@
+"""Strict mode over the sixteen programs: every seed passes, and what is left out is found."""
+
+from __future__ import annotations
+
+import random
+import struct
+import sys
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from sassxlate.lowering.codeobject import read
+from sassxlate.lowering.emulate import strict
+from sassxlate.lowering.emulate.flow import discover
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+sys.path.insert(0, str(ROOT / "tools"))
+
+if TYPE_CHECKING:
+    from tools import build_programs
+else:
+    import build_programs
+
+PROGRAMS = build_programs.load_programs()
+CASES = [(name, size) for name, program in PROGRAMS.items() for size in program.sizes]
+WAITS = ("s_waitcnt", "s_waitcnt_vscnt", "s_waitcnt_depctr")
+NOP = 0xBF800000  # s_nop 0
+MUTANTS = 6  # a kernel
+Run = Callable[..., Any]
+Build = Callable[..., Path]
+
+
+def _strict(
+    run: Run, executable: Path, name: str, size: str, seed: int, arch: int, **environment: str
+) -> Any:
+    return run(
+        executable,
+        PROGRAMS[name].sizes[size],
+        options=["--strict", "--seed", str(seed)],
+        environment={"SASSXLATE_CC": f"{arch // 10}.{arch % 10}", **environment},
+    )
+
+
+@pytest.mark.parametrize("arch", [80, 90])
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_two_seeds(name: str, arch: int, run_program: Run, build: Build) -> None:
+    executable = build(name, [80, 90])
+    for seed in (1, 2):
+        # Outputs in bits are of exact approximations; floats lie within their tolerance.
+        _strict(run_program, executable, name, "small", seed, arch).check(name, "small", arch=None)
+
+
+@pytest.mark.sweep
+@pytest.mark.parametrize("arch", [80, 90])
+@pytest.mark.parametrize(("name", "size"), CASES)
+def test_twenty_seeds(name: str, size: str, arch: int, run_program: Run, build: Build) -> None:
+    executable = build(name, [80, 90])
+    passed = 0
+    for seed in range(20):
+        _strict(run_program, executable, name, size, seed, arch).check(name, size, arch=None)
+        passed += 1
+    print(f"{name} sm_{arch} {size}: {passed} of 20 seeds passed")
+
+
+@pytest.mark.sweep
+@pytest.mark.parametrize("arch", [80, 90])
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_left_out_waits(
+    name: str, arch: int, run_program: Run, build: Build, tmp_path: Path
+) -> None:
+    """Waits are taken out of the cached code objects; the program fails where it gets there."""
+    executable = build(name, [80, 90])
+
+    def run() -> Any:
+        cache = {"SASSXLATE_CACHE_DIR": str(tmp_path)}
+        return _strict(run_program, executable, name, "small", 1, arch, **cache)
+
+    assert run().status == 0
+    counts: Counter[str] = Counter()
+    for file in sorted(tmp_path.glob("kernel/*/*.hsaco")):
+        whole = file.read_bytes()
+        code = read(whole)
+        start = whole.index(code.text)
+        flow = discover(code.text, code.kernels[0].entry)
+        steps = [s for b in flow.blocks.values() for s in b.steps if s.inst.op in WAITS]
+        for step in random.Random(file.name).sample(steps, min(MUTANTS, len(steps))):
+            mutant = bytearray(whole)
+            struct.pack_into("<I", mutant, start + step.pc, NOP)
+            file.write_bytes(mutant)
+            found = strict.findings(discover(read(bytes(mutant)).text, code.kernels[0].entry))
+            outcome = run()
+            entry = code.kernels[0].entry
+            places = {f"/*{f.pc - entry:04x}*/" for f in found}
+            counts["waits"] += 1
+            if outcome.status == 0:
+                # Superfluous, or the program never gets to what needs it.
+                counts["superfluous" if not found else "not reached"] += 1
+                continue
+            line = next(t for t in outcome.errors.splitlines() if "SX0667" in t)
+            assert any(place in line for place in places), (line, found)
+            assert "from SASS" in line
+            counts["found"] += 1
+        file.write_bytes(whole)
+    print(f"{name} sm_{arch}: {dict(counts)}")
+    assert counts["found"] > 0
