@@ -8,27 +8,26 @@ import subprocess
 import sys
 from dataclasses import dataclass
 
-# By majors whose ABI we use the same way; a path first, for what is not in the linker's cache.
-CANDIDATES = (
-    "libamdhip64.so.7",
-    "libamdhip64.so.6",
-    "/opt/rocm/lib/libamdhip64.so.7",
-    "/opt/rocm/lib/libamdhip64.so.6",
-)
+# By majors whose ABI we use the same way.
+_NAMES = ("libamdhip64.so.7", "libamdhip64.so.6")
+_ROCM = "/opt/rocm"  # where its packages put it, which the linker's cache may not know
 
 # A broken driver may end the process that asks it, or hang; drivers also print what they like.
 _MARK = "sassxlate-probe:"
 _PROBE = (
     f"mark = {_MARK!r}"
     + """
-import ctypes, json, sys
+import ctypes, json, os, sys
 def say(name, reason, takers=(), count=0):
     print("\\n" + mark + json.dumps([name, reason, list(takers), count]), flush=True)
 code = sys.stdin.buffer.read()
+problem = "libamdhip64.so.6 or .7 is not found"
 for name in sys.argv[1:]:
     try:
         hip = ctypes.CDLL(name)
-    except OSError:
+    except OSError as error:
+        if os.path.exists(name):
+            problem = str(error)
         continue
     count = ctypes.c_int(0)
     status = hip.hipInit(0) or hip.hipGetDeviceCount(ctypes.byref(count))
@@ -45,7 +44,7 @@ for name in sys.argv[1:]:
     say(name, reason, takers, count.value)
     break
 else:
-    say("", "libamdhip64.so.6 or .7 is not found")
+    say("", problem)
 """
 )
 
@@ -63,11 +62,21 @@ class Found:
     visible: str | None = None
 
 
-def find_hip(candidates: tuple[str, ...] = CANDIDATES) -> Found:
+def candidates() -> list[str]:
+    """Names and paths of AMD's library, in the order in which they are tried."""
+    roots = dict.fromkeys(
+        root for root in (os.environ.get("ROCM_PATH"), os.environ.get("HIP_PATH"), _ROCM) if root
+    )
+    paths = [f"{root}/lib/{name}" for root in roots for name in _NAMES]
+    # One that the user names goes first.
+    return [*paths, *_NAMES] if len(roots) > 1 else [*_NAMES, *paths]
+
+
+def find_hip() -> Found:
     """Load the first library that is there and let its GPUs take an empty gfx1100 kernel."""
     try:
         done = subprocess.run(
-            [sys.executable, "-I", "-c", _PROBE, *candidates],
+            [sys.executable, "-I", "-c", _PROBE, *candidates()],
             input=_empty_kernel(),
             capture_output=True,
             timeout=30,

@@ -134,7 +134,10 @@ def run_fixture(fixture: Fixture, settings: Settings) -> Result:
         result.found = json.loads(result_file.read_bytes())
     result.status, result.lines = _judged(fixture, result)
     if fixture.file is not None:
-        result.codes = _translated(fixture)
+        try:
+            result.codes = _translated(fixture)
+        except Exception as error:  # the report is worth more than its attachments
+            result.lines.append(f"not attached: {type(error).__name__}: {error}")
     return result
 
 

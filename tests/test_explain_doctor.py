@@ -65,7 +65,7 @@ def test_doctor_names_what_is_missing(monkeypatch: pytest.MonkeyPatch, tmp_path:
 
 def test_doctor_survives_a_broken_hip(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "lib").mkdir()
-    (tmp_path / "lib" / "libamdhip64.so").write_bytes(b"no library")
+    (tmp_path / "lib" / "libamdhip64.so.7").write_bytes(b"no library")
     monkeypatch.setenv("ROCM_PATH", str(tmp_path))
     answer = json.loads(run("doctor", "--json").output)
     (hip,) = [c for c in answer["checks"] if c["name"] == "AMD HIP"]

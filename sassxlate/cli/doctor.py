@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import importlib.metadata
 import importlib.util
-import json
 import os
 import platform
-import subprocess
 import sys
+import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Literal
 
 import click
 
 from sassxlate import toolchain
 from sassxlate.runtime_shim import client, paths
+from sassxlate.runtime_shim.hip_probe import find_hip
 
 from .. import __version__
 from ..errors import SassxlateError
@@ -32,19 +31,19 @@ _LIBRARIES = (
     "libamdhip64.so",
     "libsassxlate_preload.so",
 )
+# Packages that running programs needs, and the modules that they bring.
+_REQUIRED = {
+    "click": "click",
+    "lz4": "lz4",
+    "networkx": "networkx",
+    "numpy": "numpy",
+    "pyelftools": "elftools",
+    "zstandard": "zstandard",
+}
 _GLIBC = (2, 28)
 _TEST_EXTRA = "pip install '.[test]'"
-
-# Runs apart: a broken driver may end the process that asks it.
-_COUNT_DEVICES = """
-import ctypes, json, sys
-hip = ctypes.CDLL(sys.argv[1])
-count, version = ctypes.c_int(0), ctypes.c_int(0)
-status = hip.hipGetDeviceCount(ctypes.byref(count))
-hip.hipRuntimeGetVersion(ctypes.byref(version))
-print(json.dumps([status, count.value, version.value]))
-"""
-
+_KFD = "/dev/kfd"  # the kernel driver of AMD's compute stack
+_KERNEL = "early_exit"  # of the fixtures
 
 @dataclass(frozen=True, slots=True)
 class Check:
@@ -108,34 +107,44 @@ def _native() -> Check:
     return Check("native libraries", "ok", str(directory))
 
 
-def _hip_candidates() -> list[Path]:
-    """Where ROCm puts AMD's libamdhip64.so."""
-    roots = [os.environ.get("ROCM_PATH"), os.environ.get("HIP_PATH"), "/opt/rocm"]
-    found = [Path(root, "lib") for root in roots if root]
-    found += [Path("/usr/lib/x86_64-linux-gnu"), Path("/usr/lib64")]
-    names = ("libamdhip64.so", "libamdhip64.so.7", "libamdhip64.so.6", "libamdhip64.so.5")
-    return [directory / name for directory in found for name in names]
+def _translator() -> Check:
+    """Imports it all and takes a kernel the whole way, without the service."""
+    begin = time.monotonic()
+    try:
+        from sassxlate.disasm.containers import load
+        from sassxlate.lowering.emulate import compile_code_object
+        from sassxlate.lowering.pipeline import translate_kernel
+        from sassxlate.runtime_shim.selftest import data_folder
+
+        cubin = data_folder() / "kernels" / "sm_80" / f"{_KERNEL}.cubin"
+        for _, module in load(cubin).cubins():
+            compile_code_object(translate_kernel(module, _KERNEL).code_object, _KERNEL)
+    except Exception as error:  # whatever it is, it is what the user must know
+        detail = f"{type(error).__name__}: {error}"
+        return Check("translator", "missing", detail, "install sassxlate again")
+    seconds = time.monotonic() - begin
+    return Check("translator", "ok", f"translates and compiles a kernel in {seconds:.1f} s")
 
 
 def _hip() -> Check:
     fix = "install AMD's ROCm for a gfx11 card; without it programs run on the emulated device"
-    library = next((p for p in _hip_candidates() if p.is_file()), None)
-    if library is None:
-        return Check("AMD HIP", "optional", "libamdhip64.so of AMD is not installed", fix)
-    try:
-        done = subprocess.run(
-            [sys.executable, "-I", "-c", _COUNT_DEVICES, str(library)],
-            capture_output=True,
-            timeout=60,
-            check=True,
-            stdin=subprocess.DEVNULL,
-        )
-        status, count, version = json.loads(done.stdout)
-    except (OSError, subprocess.SubprocessError, ValueError) as error:
-        return Check("AMD HIP", "optional", f"{library}: {type(error).__name__}", fix)
-    if status or not count:
-        return Check("AMD HIP", "optional", f"{library}: no device (HIP error {status})", fix)
-    return Check("AMD HIP", "ok", f"{library}: version {version}, {count} device(s)")
+    if not os.path.exists(_KFD):
+        # Without the kernel's part `run` does not even ask.
+        return Check("AMD HIP", "optional", f"no AMD GPU ({_KFD} is absent){_found_hip()}", fix)
+    if not os.access(_KFD, os.R_OK | os.W_OK):
+        groups = "add this user to the groups render and video, and log in again"
+        return Check("AMD HIP", "optional", f"{_KFD} is not this user's to open", groups)
+    found = find_hip()
+    if found.path is None:
+        return Check("AMD HIP", "optional", found.reason, fix)
+    some = f"; GPUs {found.visible} of it" if found.visible else ""
+    return Check("AMD HIP", "ok", f"{found.path} takes gfx1100 code{some}")
+
+
+def _found_hip() -> str:
+    """What there is of HIP where there is no card."""
+    found = find_hip()
+    return f"; {found.path or found.reason}"
 
 
 def _tool(name: str, use: str, fix: str) -> Callable[[], Check]:
@@ -148,13 +157,19 @@ def _tool(name: str, use: str, fix: str) -> Callable[[], Check]:
     return check
 
 
-def _package(name: str, module: str, use: str, fix: str = "") -> Callable[[], Check]:
-    """A Python package; ``fix`` makes it optional and says which extra brings it."""
+def _packages() -> Check:
+    absent = [name for name, what in _REQUIRED.items() if importlib.util.find_spec(what) is None]
+    if absent:
+        return Check("packages", "missing", f"not installed: {', '.join(absent)}", "pip install .")
+    return Check("packages", "ok", ", ".join(_REQUIRED))
+
+
+def _package(name: str, module: str, use: str, fix: str) -> Callable[[], Check]:
+    """A Python package that only tests need; ``fix`` says which extra brings it."""
 
     def check() -> Check:
         if importlib.util.find_spec(module) is None:
-            state: State = "optional" if fix else "missing"
-            return Check(name, state, f"not installed; {use}", fix or "pip install .")
+            return Check(name, "optional", f"not installed; {use}", fix)
         return Check(name, "ok", f"{importlib.metadata.version(name)}: {use}")
 
     return check
@@ -191,10 +206,10 @@ def _service() -> Check:
 CHECKS: tuple[Callable[[], Check], ...] = (
     _host,
     _python,
+    _packages,
     _native,
     _llvm,
-    _package("z3-solver", "z3", "proves rules and blocks"),
-    _package("lief", "lief", "reads host programs"),
+    _translator,
     _cache,
     _service,
     _hip,
@@ -204,5 +219,5 @@ CHECKS: tuple[Callable[[], Check], ...] = (
     _tool("cuobjdump", "the object dumper that the tests compare with", _TEST_EXTRA),
     _tool("clang", "the assembler that the tests compare with", _TEST_EXTRA),
     _package("tinygrad", "tinygrad", "AMD's pseudocode, for the tests", _TEST_EXTRA),
-    _package("torch", "torch", "trains and runs the model", "pip install '.[llm]'"),
+    _package("lief", "lief", "the reader of host programs that the tests compare with", _TEST_EXTRA),
 )

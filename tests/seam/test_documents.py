@@ -25,7 +25,8 @@ SHOWN = ("README.md", "docs/life-of-a-kernel.md")
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 _BLOCK = re.compile(r"^```console( stable)?\n(.*?)^```$", re.M | re.S)
 # Backticked words that look like a path of the repository.
-_PATH = re.compile(r"`((?:disasm|cfg|lowering|runtime_shim|tests|tools|fixtures|docs|sassxlate)/[\w./*-]+)`")
+_FOLDERS = "disasm|cfg|lowering|runtime_shim|tests|tools|fixtures|docs|sassxlate"
+_PATH = re.compile(rf"`((?:{_FOLDERS})/[\w./*-]+)`")
 # What a build makes.
 _MADE = ("runtime_shim/lib",)
 
