@@ -70,16 +70,18 @@ class Translated:
 
 
 def function_pointers(kernel: Kernel) -> tuple[int, ...]:
-    """The functions that a call through a register may reach: those that constant bank 2 lists.
+    """The functions that a call through a register may reach.
 
-    A function pointer is an offset in that bank, whose word there is the function's offset in the
-    code (nvcc 13.0, whole programs).
+    In a module with several kernels a function pointer is an offset in constant bank 2, whose word
+    there is the function's offset in the kernel's code; with one kernel it is that offset itself
+    (nvcc 13.0, whole programs).  Where the bank lists none, any function may be meant.
     """
     listed = {
         int.from_bytes(kernel.constant2[at : at + 8], "little")
         for at in range(0, len(kernel.constant2) - 7, 8)
     }
-    return tuple(sorted({f.value for f in kernel.callees if f.value in listed}))
+    functions = {f.value for f in kernel.callees}
+    return tuple(sorted(functions & listed or functions))
 
 
 def kernel_cfg(kernel: Kernel) -> Cfg:

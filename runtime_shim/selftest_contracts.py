@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from . import selftest_control as control
 from . import selftest_rules as rules
 from .selftest_numbers import M32
 from .selftest_rules import GARBAGE, Grid, Thread
@@ -180,5 +181,20 @@ CONTRACTS: dict[str, Contract] = {
         Contract("spin_lock", rules.spin_lock, 2, 64, 100, 4, start=0),
         Contract("dynamic_shared", rules.dynamic_shared, 3, 160, 480, 480, shared_bytes=640),
         Contract("warp_match", rules.warp_match, 2, 128, 256, 1024),
+        Contract("spin_before_work", control.lock, 2, 64, 100, 4, start=0),
+        Contract("spin_backoff", control.lock, 2, 64, 100, 4, start=0),
+        Contract("lock_in_function", control.lock_in_function, 2, 64, 100, 4, start=0),
+        Contract("lane_flags", control.lane_flags, 2, 128, 256, 256),
+        Contract("split_warp_sync", control.split_warp_sync, 2, 128, 256, 256),
+        Contract("group_votes", control.group_votes, 2, 128, 256, 256),
+        Contract("shuffle_forms", control.shuffle_forms, 2, 128, 256, 256),
+        Contract("vote_forms", control.vote_forms, 2, 128, 256, 256),
+        Contract("barrier_reduce", control.barrier_reduce, 3, 128, 384, 384),
+        Contract("named_barriers", control.named_barriers, 3, 128, 384, 384),
+        Contract("divergent_barrier", control.divergent_barrier, 3, 128, 384, 384),
+        _of_threads("function_pointers", control.function_pointers),
+        Contract("mutual_recursion", control.mutual_recursion, 2, 96, 192, 192),
+        Contract("far_breaks", control.far_breaks, 2, 96, 192, 192),
+        Contract("exit_in_regions", control.exit_in_regions, 2, 96, 192, 192),
     )
 }

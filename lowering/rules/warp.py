@@ -191,6 +191,19 @@ def redux(c: Ctx) -> None:
     c.give_scalar("Rd", total)
 
 
+def elect(c: Ctx) -> None:
+    """ELECT: the first active lane for which the predicate holds; Rd is its number."""
+    voters, leader, out = c.stemp(), c.stemp(), c.stemp()
+    c.emit("s_and_b32", voters, c.pred("Pp"), EXEC)
+    c.emit("s_ctz_i32_b32", leader, voters)
+    if c.wants_pred("Pu"):
+        c.emit("s_sub_u32", out, ZERO, voters)
+        c.emit("s_and_b32", out, out, voters)
+        c.pred_commit("Pu", out, clean=True)
+    if not c.reg("Rd").is_zero:
+        c.give_scalar("Rd", leader)
+
+
 def r2ur(c: Ctx) -> None:
     """The first lane's value.  The predicate says that the lanes' values are not all the same: nvcc
     puts it, negated, on BRA.CONV and BRA.DIV, which need one mask in all lanes."""
@@ -337,6 +350,7 @@ RULES: tuple[Rule, ...] = (
     Rule("match", "MATCH", match),
     Rule("redux", "REDUX", redux),
     Rule("credux", "CREDUX", redux),
+    Rule("elect", "ELECT", elect),
     Rule("r2ur", "R2UR", r2ur),
     Rule("s2r", "S2R", s2r),
     Rule("s2ur", "S2UR", s2r),
