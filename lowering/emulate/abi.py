@@ -49,6 +49,7 @@ class Rt(IntEnum):
     MESSAGE = 5
 
 
+RUNTIME_STOP: Final = 6  # the slot of SxRuntime.stop, a number
 RUNTIME_SLOTS: Final = 16
 
 

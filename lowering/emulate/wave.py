@@ -11,7 +11,7 @@ from sassxlate.domain import is_zero
 from sassxlate.errors import EmulatorError
 
 from . import helpers, lanes, memory, strict, valu
-from .abi import Fault, Rt, Wave
+from .abi import RUNTIME_STOP, Fault, Rt, Wave
 from .context import Context, Isa
 from .flow import INDIRECT, Block, Flow, ModeBits, Step, hwreg, modes, step_mode
 from .irtext import Function, Module, Val, const
@@ -149,28 +149,43 @@ class WaveBuilder:
         if target not in self.flow.blocks:
             self._fault(Fault.ILLEGAL, source)
             return
-        if target <= source and self.flow.reads_memory(target, source):
-            self._fuel(source)
+        if target <= source:
+            if self.flow.reads_memory(target, source):
+                self._fuel(source)
+            else:
+                self._stop(source)
         fn.do(f"br label %b{target}")
 
     def _fuel(self, pc: int) -> None:
         fn = self.fn
-        name = "fuel"
-        if name not in self.module.functions:
-            self.module.functions[name] = (
-                "define internal void @fuel(ptr %w, i32 %pc) noinline cold nounwind {\n"
-                + helpers.runtime_call(Rt.YIELD, "void", "ptr %w, i32 %pc")
-                + "  ret void\n}\n"
-            )
         p = fn.emit_new(f"getelementptr i8, ptr %w, i64 {int(Wave.FUEL)}")
         old = fn.emit_new(f"load i64, ptr {p}")
         new = fn.emit_new(f"sub i64 {old}, 1")
         fn.do(f"store i64 {new}, ptr {p}")
-        out = fn.emit_new(f"icmp sle i64 {new}, 0")
-        empty, go = fn.fresh("empty"), fn.fresh("go")
-        fn.do(f"br i1 {out}, label %{empty}, label %{go}")
-        fn.label(empty)
-        fn.do(f"call void @fuel(ptr %w, i32 {self._pc(pc)})")
+        self._give_way(fn.emit_new(f"icmp sle i64 {new}, 0"), pc)
+
+    def _stop(self, pc: int) -> None:
+        """A loop that waits for nobody needs no fuel, but can be told to end."""
+        fn = self.fn
+        p = fn.emit_new(f"getelementptr i8, ptr %w, i64 {int(Wave.RT)}")
+        table = fn.emit_new(f"load ptr, ptr {p}")
+        word = fn.emit_new(f"getelementptr ptr, ptr {table}, i64 {RUNTIME_STOP}")
+        told = fn.emit_new(f"load volatile i32, ptr {word}")
+        self._give_way(fn.emit_new(f"icmp ne i32 {told}, 0"), pc)
+
+    def _give_way(self, when: str, pc: int) -> None:
+        """Calls SxRuntime.yield where the condition holds, which is seldom."""
+        fn, name = self.fn, "give_way"
+        if name not in self.module.functions:
+            self.module.functions[name] = (
+                f"define internal void @{name}(ptr %w, i32 %pc) noinline cold nounwind {{\n"
+                + helpers.runtime_call(Rt.YIELD, "void", "ptr %w, i32 %pc")
+                + "  ret void\n}\n"
+            )
+        now, go = fn.fresh("now"), fn.fresh("go")
+        fn.do(f"br i1 {when}, label %{now}, label %{go}")
+        fn.label(now)
+        fn.do(f"call void @{name}(ptr %w, i32 {self._pc(pc)})")
         fn.do(f"br label %{go}")
         fn.label(go)
 

@@ -41,7 +41,9 @@ struct SxRuntime {
   uint64_t (*clock)(SxWave *w, uint32_t which);
   // s_sendmsg other than dealloc_vgprs; returns the value of the _rtn forms.
   uint64_t (*message)(SxWave *w, uint32_t simm16, uint32_t m0, uint32_t pc);
-  void *reserved[10];
+  // Not 0 while a launch is to end: every loop, of whatever launch, calls yield at its back edges.
+  uint32_t stop, padding;
+  void *reserved[9];
 };
 
 struct SxWave {

@@ -20,7 +20,7 @@ from typing import Any
 import click
 
 from sassxlate.lowering.codeobject import read
-from sassxlate.lowering.emulate.abi import RUNTIME_SLOTS, WAVE_SIZE, Wave
+from sassxlate.lowering.emulate.abi import RUNTIME_SLOTS, RUNTIME_STOP, WAVE_SIZE, Wave
 from sassxlate.lowering.emulate.compiler import CompileOptions, Isa, compile_code_object
 from sassxlate.lowering.emulate.flow import discover
 from sassxlate.lowering.emulate.runner import Device, LoadedImage
@@ -64,6 +64,7 @@ class _Wave:
         self._stop = ctypes.CFUNCTYPE(None)(_stopped)
         address = ctypes.cast(self._stop, ctypes.c_void_p).value or 0
         self._runtime = (ctypes.c_uint64 * RUNTIME_SLOTS)(*([address] * RUNTIME_SLOTS))
+        self._runtime[RUNTIME_STOP] = 0
         self._entry: Any = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(self._image.entry)
         self._struct = ctypes.create_string_buffer(WAVE_SIZE + 64)
 

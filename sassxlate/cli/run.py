@@ -36,6 +36,14 @@ EXIT_NOT_FOUND = 127
 )
 @click.option("--strict", is_flag=True, help="Emulate with deferred loads and undefined values.")
 @click.option("--seed", type=click.IntRange(0), default=0, help="Of --strict's perturbations.")
+@click.option(
+    "--kernel-time-limit",
+    type=click.FloatRange(0),
+    default=0.0,
+    envvar="SASSXLATE_KERNEL_TIME_LIMIT",
+    metavar="SECONDS",
+    help="End a launch that takes longer, with error 702 (emulated device; 0: no limit).",
+)
 @click.option("--keep-status", is_flag=True, help="Exit as the application, even if refused.")
 @click.option("--trace", type=click.Path(file_okay=False), help="Write every driver call to DIR.")
 @click.option("--dump", type=click.Path(file_okay=False), help="Write used kernels' files to DIR.")
@@ -45,6 +53,7 @@ def command(
     device: str,
     strict: bool,
     seed: int,
+    kernel_time_limit: float,
     keep_status: bool,
     trace: str | None,
     dump: str | None,
@@ -75,6 +84,7 @@ def command(
         "SASSXLATE_REPORT": str(report_path),
         "SASSXLATE_STRICT": "1" if strict else "0",
         "SASSXLATE_STRICT_SEED": str(seed),
+        "SASSXLATE_KERNEL_TIME_LIMIT": str(kernel_time_limit),
     }
     found = _hip(device)
     hip = found.path if found else None

@@ -12,6 +12,7 @@
 #include "state.h"
 #include "strict.h"
 #include "threads.h"
+#include "watchdog.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -29,6 +30,7 @@ namespace {
 constexpr size_t kLdsMax = 64u << 10;
 // A worker's, so that stacks do not exhaust memory; more than the device advertises room for.
 constexpr unsigned kMaxResidentWaves = 4096;
+constexpr uint32_t kFaultTime = 101;    // the watchdog's
 constexpr uint32_t kFaultMemory = 100;  // no memory for a workgroup's stacks or scratch; not of compiled code
 
 enum class WaveState : uint8_t { New, Ready, AtBarrier, Ended };
@@ -83,14 +85,6 @@ int64_t fuel_for(Wave &wave) {
   return 1 + static_cast<int64_t>(strict_mix(place, ++wave.turns << 8 | wave.index) % static_cast<uint64_t>(config().fuel));
 }
 
-void runtime_yield(SxWave *w, uint32_t) {
-  Wave *wave = wave_of(w);
-  // Fuel left means s_sleep: the wave itself says that it waits.
-  Event event = w->fuel > 0 ? Event::Slept : Event::Gave;
-  w->fuel = fuel_for(*wave);
-  suspend(wave, wave->group->launch->aborted.load(std::memory_order_relaxed) ? Event::Stopped : event);
-}
-
 // The first fault of a launch counts; it ends the launch.
 void record_fault(const Group &group, FaultRecord fault) {
   Launch &launch = *group.launch;
@@ -100,6 +94,26 @@ void record_fault(const Group &group, FaultRecord fault) {
     if (launch.fault.kind == 0) launch.fault = fault;
   }
   launch.aborted.store(true);
+}
+
+// A wave that gives way at `pc`, or has not begun, of a launch whose time is over.
+void check_time(const Wave &wave, uint32_t pc) {
+  const Launch &launch = *wave.group->launch;
+  if (!launch.overdue.load(std::memory_order_relaxed) || launch.aborted.load(std::memory_order_relaxed)) return;
+  FaultRecord fault;
+  fault.kind = kFaultTime;
+  fault.pc = pc;
+  fault.wave = wave.index;
+  record_fault(*wave.group, fault);
+}
+
+void runtime_yield(SxWave *w, uint32_t pc) {
+  Wave *wave = wave_of(w);
+  // Fuel left means s_sleep, or the watchdog: the wave has no use for its turn.
+  Event event = w->fuel > 0 ? Event::Slept : Event::Gave;
+  w->fuel = fuel_for(*wave);
+  check_time(*wave, pc);
+  suspend(wave, wave->group->launch->aborted.load(std::memory_order_relaxed) ? Event::Stopped : event);
 }
 
 void runtime_fault(SxWave *w, uint32_t kind, uint32_t pc, uint32_t lane, uint64_t address) {
@@ -147,8 +161,9 @@ uint64_t runtime_message(SxWave *, uint32_t simm16, uint32_t, uint32_t) {
   return (simm16 & 0xff) == 131 ? nanoseconds() / 10 : 0;
 }
 
-const SxRuntime kRuntime = {runtime_barrier, runtime_yield,   runtime_resolve, runtime_fault,
-                            runtime_clock,   runtime_message, {}};
+// Not constant: the watchdog sets `stop`.
+SxRuntime g_runtime = {runtime_barrier, runtime_yield,   runtime_resolve, runtime_fault,
+                            runtime_clock,   runtime_message, 0, 0, {}};
 
 [[noreturn]] void wave_body(Fiber *fiber) {
   for (;;) {  // a fiber whose wave has ended runs the next one from the same stack
@@ -361,6 +376,7 @@ class Worker {
   // A wave's registers are only written when it is first run, which keeps them in the cache.
   bool start(Group &group, Wave &wave) {
     const Launch &launch = *group.launch;
+    check_time(wave, 0);
     if (launch.aborted.load(std::memory_order_relaxed)) return false;
     if (fibers_.empty()) {
       Fiber *fresh = fiber_take();
@@ -378,7 +394,7 @@ class Worker {
     for (int axis = 0; axis < 3; ++axis) wave.regs.sgpr[launch.group_id_register[axis]] = group.id[axis];
     wave.regs.lds = group.lds;
     wave.regs.scratch = group.scratch + size_t{wave.index} * 32 * launch.scratch_size;
-    wave.regs.rt = &kRuntime;
+    wave.regs.rt = &g_runtime;
     wave.regs.host = &wave;
     if (config().strict) wave.regs.fuel = fuel_for(wave);
     wave.state = WaveState::Ready;
@@ -478,6 +494,7 @@ void execute(Launch &launch) {
   thread_local std::unique_ptr<Worker> worker;
   if (!worker) worker = std::make_unique<Worker>();
   Board &b = board();
+  Watched watched(launch, g_runtime);
   launch.pending.store(launch.total);
   bool shared = launch.total > 1 && config().threads > 1;
   if (shared) {
@@ -531,10 +548,12 @@ int report_fault(const Launch &launch) {
       {"SX0666", "control left the code", hipErrorLaunchFailure},
       {"SX0667", "strict mode:", hipErrorLaunchFailure},
   };
-  const Row &row = f.kind < sizeof rows / sizeof rows[0] ? rows[f.kind] : rows[0];
+  static const Row late = {"SX0668", "longer than SASSXLATE_KERNEL_TIME_LIMIT:", hipErrorLaunchTimeOut};
+  const Row &row = f.kind == kFaultTime ? late : f.kind < sizeof rows / sizeof rows[0] ? rows[f.kind] : rows[0];
   char address[32];
   snprintf(address, sizeof address, "0x%llx", static_cast<unsigned long long>(f.address));
   std::string what = f.kind == SX_FAULT_STRICT ? strict_text(f.address) : address;
+  if (f.kind == kFaultTime) what = std::to_string(config().kernel_time_limit) + " s";
   if (f.kind == SX_FAULT_ADDRESS) what += memory_describe(f.address);
   std::string sass = launch.function->info->sass_at(f.pc);
   if (!sass.empty()) sass = ", from SASS " + sass;

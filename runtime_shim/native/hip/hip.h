@@ -36,6 +36,7 @@ enum {
   hipErrorHostMemoryAlreadyRegistered = 712,
   hipErrorHostMemoryNotRegistered = 713,
   hipErrorMisalignedAddress = 716,  // CUDA's number; HIP has none of its own
+  hipErrorLaunchTimeOut = 702,
   hipErrorLaunchFailure = 719,
   hipErrorCooperativeLaunchTooLarge = 720,
   hipErrorNotSupported = 801,

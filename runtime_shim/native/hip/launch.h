@@ -4,6 +4,7 @@
 #include "module.h"
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <memory>
 #include <mutex>
@@ -38,6 +39,8 @@ struct Launch {
   std::atomic<uint64_t> pending{0}; // not yet ended
   std::atomic<bool> aborted{false};
   std::atomic<bool> spun{false};    // a wave has given way for want of progress
+  std::atomic<bool> overdue{false}; // its time is over; the watchdog's, as is the deadline
+  std::chrono::steady_clock::time_point deadline;
   bool done = false;
   std::condition_variable finished;
   std::mutex fault_mutex;

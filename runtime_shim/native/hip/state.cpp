@@ -54,6 +54,8 @@ Config read_config() {
   c.device_memory = std::min(std::max<uint64_t>(advertised, 1u << 20), c.arena_size / 4 * 3);
   c.multiprocessors = static_cast<unsigned>(std::clamp<uint64_t>(env_size("SASSXLATE_MULTIPROCESSORS", 48), 1, 1024));
   c.fuel = static_cast<int64_t>(std::clamp<uint64_t>(env_size("SASSXLATE_FUEL", 8192), 1, 1u << 30));
+  double limit = strtod(env_string("SASSXLATE_KERNEL_TIME_LIMIT", "0").c_str(), nullptr);
+  c.kernel_time_limit = limit > 0 ? std::min(limit, 1e6) : 0;
   return c;
 }
 

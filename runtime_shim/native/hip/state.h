@@ -16,6 +16,7 @@ struct Config {
   uint64_t arena_size;    // SASSXLATE_ARENA, bytes of address space
   uint64_t device_memory; // SASSXLATE_DEVICE_MEMORY, bytes advertised
   unsigned multiprocessors;  // SASSXLATE_MULTIPROCESSORS advertised
+  double kernel_time_limit;  // SASSXLATE_KERNEL_TIME_LIMIT: seconds a launch may run; 0: no limit
   int64_t fuel;           // SASSXLATE_FUEL: loop back edges a wave runs before it gives way
 };
 const Config &config();

@@ -1,0 +1,22 @@
+// Ends kernels that run for longer than SASSXLATE_KERNEL_TIME_LIMIT says, as a display's watchdog does on a GPU.
+#pragma once
+#include "abi.h"
+
+namespace sx {
+
+struct Launch;
+
+// Looks after a launch from here to its end; does nothing where there is no limit.  A launch whose time is over has
+// `overdue` set, and `runtime.stop` makes every loop give way until it has ended.
+class Watched {
+ public:
+  Watched(Launch &launch, SxRuntime &runtime);
+  ~Watched();
+  Watched(const Watched &) = delete;
+  Watched &operator=(const Watched &) = delete;
+
+ private:
+  Launch *launch_;
+};
+
+}  // namespace sx
