@@ -219,5 +219,5 @@ CHECKS: tuple[Callable[[], Check], ...] = (
     _tool("cuobjdump", "the object dumper that the tests compare with", _TEST_EXTRA),
     _tool("clang", "the assembler that the tests compare with", _TEST_EXTRA),
     _package("tinygrad", "tinygrad", "AMD's pseudocode, for the tests", _TEST_EXTRA),
-    _package("lief", "lief", "the reader of host programs that the tests compare with", _TEST_EXTRA),
+    _package("lief", "lief", "the tests compare host programs with it", _TEST_EXTRA),
 )
