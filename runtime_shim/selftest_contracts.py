@@ -193,7 +193,7 @@ CONTRACTS: dict[str, Contract] = {
         Contract("named_barriers", control.named_barriers, 3, 128, 384, 384),
         Contract("divergent_barrier", control.divergent_barrier, 3, 128, 384, 384),
         _of_threads("function_pointers", control.function_pointers),
-        Contract("mutual_recursion", control.mutual_recursion, 2, 96, 192, 192),
+        Contract("mutual_recursion", _each_thread(control.mutual_recursion), 2, 96, 192, 192),
         Contract("far_breaks", control.far_breaks, 2, 96, 192, 192),
         Contract("exit_in_regions", control.exit_in_regions, 2, 96, 192, 192),
     )

@@ -228,9 +228,8 @@ def _even(x: int, depth: int) -> int:
     return y ^ x
 
 
-def mutual_recursion(a: Lanes, b: Lanes, n: int, grid: int, block: int, out: Lanes) -> None:
-    xs = [_even(x, y % 6) for x, y in zip(a, b, strict=True)]
-    out[:] = [x + xs[i ^ 7] for i, x in enumerate(xs)]
+def mutual_recursion(i: int, a: Lanes, b: Lanes, n: int, out: Lanes) -> None:
+    out[i] = _even(a[i], b[i] % 6)
 
 
 def _far_breaks(x: int) -> int:
