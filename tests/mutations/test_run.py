@@ -1,4 +1,4 @@
-"""Programs with damaged device code, run: a success, their own FAIL or a typed refusal, never a crash.
+"""Programs with damaged device code, run: success, their own FAIL or a typed refusal, no crash.
 
 All share one service, which has to answer to the last and then still run the undamaged programs.
 """
@@ -11,7 +11,6 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -80,7 +79,7 @@ class Place:
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Iterator[Place]:
+def place(tmp_path: Path) -> Place:
     """Skips where the libraries or the programs are absent."""
     try:
         paths.library_dir()
@@ -88,7 +87,7 @@ def place(tmp_path: Path) -> Iterator[Place]:
         pytest.skip(str(error))
     if not all((PROGRAMS / name).is_file() for name in NAMES):
         pytest.skip("fixtures/programs is incomplete")
-    yield Place(tmp_path)
+    return Place(tmp_path)
 
 
 def judge(place: Place, program: Path, seed: int) -> tuple[str, str | None]:
@@ -144,7 +143,7 @@ def check(place: Place, seeds: range) -> Counter[str]:
 def test_damaged_device_code(place: Place) -> None:
     """Sixty seeds of the sweep below."""
     ends = check(place, range(60))
-    assert ends["PASS"] and ends["refused"], ends
+    assert min(ends["PASS"], ends["refused"]) > 0, ends
 
 
 @pytest.mark.sweep
