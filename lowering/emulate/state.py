@@ -1,12 +1,15 @@
 """The registers of a wave as stack slots, with a cache of what the current block knows.
 
-Writes to a VGPR are merged with its old value under EXEC only when somebody can see the other
-lanes: when EXEC changes, when a lane is read across, and at the end of a block.
+Writes to a VGPR are merged with its old value under EXEC only where somebody can see the other
+lanes: where it is read after EXEC has changed or across lanes, and at the end of a block if a later
+block may read it.  Which blocks those are is known when all have been built; so what is left of a
+block's registers is written to the slots last, by ``finish``.
 """
 
 from __future__ import annotations
 
 import zlib
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from .abi import Wave
@@ -23,9 +26,11 @@ V32 = vec_type(32)
 
 @dataclass(slots=True)
 class _Vgpr:
-    """What is known of one VGPR: its whole value, and a newer one of the active lanes alone."""
+    """What is known of one VGPR: its whole value, newer ones of the lanes that were active when
+    they were written, in order, and the newest one, of the lanes that are active now."""
 
     whole: Val | None = None
+    older: list[tuple[Val, Val]] = field(default_factory=list[tuple[Val, Val]])  # (value, lanes)
     active: Val | None = None
     dirty: bool = False
 
@@ -41,6 +46,16 @@ class _Cache:
     exec_lanes: Val | None = None
 
 
+@dataclass(slots=True)
+class _End:
+    """The end of a block, to be written when it is known what is read later."""
+
+    block: int
+    cache: _Cache
+    memo: dict[str, str]
+    line: int  # the index in the function's lines where it goes
+
+
 class State:
     """Reads and writes the wave's registers in the block under construction."""
 
@@ -50,9 +65,10 @@ class State:
         self._c = _Cache()
         self._made: set[str] = set()
         self.poison = False  # strict mode: registers begin with seeded rubbish
-        # Registers that some later block reads; None where that is not known.
-        self.live_v: int | None = None
-        self.live_s: int | None = None
+        self._block = 0
+        self._ends: list[_End] = []
+        # Per block the VGPRs whose values of before it are used in it, a bit each.
+        self._uses: dict[int, int] = {}
 
     # -- slots ----------------------------------------------------------------------------
 
@@ -137,7 +153,7 @@ class State:
         if i in (NULL, EXEC_HI):
             return
         if i == EXEC:
-            self._settle()
+            self._exec_changes()
             self._c.exec_lanes = None
             self._c.lanes.clear()
         self._c.sgpr[i] = value
@@ -188,8 +204,13 @@ class State:
         return e.active if e.active is not None else self._whole(i, e)
 
     def _whole(self, i: int, e: _Vgpr) -> Val:
+        """All lanes as they were when EXEC last changed."""
         if e.whole is None:
             e.whole = Val(self.fn.emit_new(f"load {V32}, ptr {self._v_slot(i)}"), 32, True)
+            self._uses[self._block] = self._uses.get(self._block, 0) | 1 << i
+        for value, lanes in e.older:
+            e.whole = self.d.select(lanes, value, e.whole)
+        e.older.clear()
         return e.whole
 
     def read_v_all(self, i: int) -> Val:
@@ -206,6 +227,7 @@ class State:
     def write_v_all(self, i: int, value: Val) -> None:
         """Writes every lane, whatever EXEC says."""
         e = self._entry(i)
+        e.older.clear()
         e.whole, e.active, e.dirty = self.d.splat(value), None, True
 
     def _merge(self, i: int, e: _Vgpr) -> None:
@@ -213,38 +235,84 @@ class State:
             return
         value = self.d.splat(e.active)
         if self.exec_mask().const == 0xFFFFFFFF:
+            e.older.clear()
             e.whole = value
         else:
             e.whole = self.d.select(self.exec_lanes(), value, self._whole(i, e))
         e.active, e.dirty = None, True
 
-    def _settle(self) -> None:
-        for i, e in self._c.vgpr.items():
-            self._merge(i, e)
+    def _exec_changes(self) -> None:
+        """What the active lanes have been given is theirs alone from now on."""
+        for e in self._c.vgpr.values():
+            if e.active is None:
+                continue
+            value = self.d.splat(e.active)
+            if self.exec_mask().const == 0xFFFFFFFF:
+                e.older.clear()
+                e.whole = value
+            else:
+                e.older.append((value, self.exec_lanes()))
+            e.active, e.dirty = None, True
 
     # -- block ends -----------------------------------------------------------------------
 
     def flush(self) -> None:
-        """Writes what is cached to the slots; the cache stays valid in dominated blocks."""
-        self._settle()
+        """Here the block's registers go to the slots, and nothing more is read or written."""
+        self.exec_mask()  # not in the text that comes last: all of a block's loads come first
+        self._ends.append(_End(self._block, self._c, dict(self.fn.memo), len(self.fn.lines)))
+
+    def finish(self, successors: Mapping[int, Sequence[int]]) -> None:
+        """Writes the ends of all blocks, once ``successors`` of each block are known.
+
+        A masked write leaves the other lanes as they were, so no write ends a register's life.
+        """
+        later = _used_later(self._uses, successors)
+        lines, out, at = self.fn.lines, list[str](), 0
+        for end in self._ends:
+            out += lines[at : end.line]
+            at = end.line
+            self.fn.lines, self.fn.memo = out, end.memo
+            self._c = end.cache
+            self._write_back(later[end.block])
+        self.fn.lines = out + lines[at:]
+
+    def _write_back(self, live: int) -> None:
         for i, e in self._c.vgpr.items():
-            if e.dirty and (self.live_v is None or self.live_v >> i & 1):
-                assert e.whole is not None
-                self.fn.do(f"store {V32} {e.whole.ref}, ptr {self._v_slot(i)}")
-            e.dirty = False
+            if not live >> i & 1 or not (e.dirty or e.active is not None):
+                continue
+            self._merge(i, e)
+            whole = self._whole(i, e)
+            self.fn.do(f"store {V32} {whole.ref}, ptr {self._v_slot(i)}")
         for i in sorted(self._c.dirty):
-            if self.live_s is None or self.live_s >> i & 1:
-                value = self._c.sgpr[i]
-                self.fn.do(f"store i32 {value.ref}, ptr {self._s_slot(i)}")
-        self._c.dirty.clear()
+            self.fn.do(f"store i32 {self._c.sgpr[i].ref}, ptr {self._s_slot(i)}")
         if self._c.scc_dirty and self._c.scc is not None:
             self._init("%scc", "i1", None)
             self.fn.do(f"store i1 {self._c.scc.ref}, ptr %scc")
-            self._c.scc_dirty = False
 
-    def start_block(self) -> None:
+    def start_block(self, block: int) -> None:
         """Forgets what the last block knew."""
         self._c = _Cache()
+        self._block = block
+
+
+def _used_later(
+    uses: Mapping[int, int], successors: Mapping[int, Sequence[int]]
+) -> dict[int, int]:
+    """Per block the registers that a block behind it uses, a bit each."""
+    before: dict[int, list[int]] = {}
+    for block, following in successors.items():
+        for succ in following:
+            before.setdefault(succ, []).append(block)
+    later = dict.fromkeys(successors, 0)
+    work = list(successors)
+    while work:
+        block = work.pop()
+        wanted = later[block] | uses.get(block, 0)
+        for pred in before.get(block, ()):
+            if wanted & ~later[pred]:
+                later[pred] |= wanted
+                work.append(pred)
+    return later
 
 
 def lane_numbers() -> Val:

@@ -60,6 +60,7 @@ class WaveBuilder:
         self.fn.do(f"br label %b{self.flow.entry}")
         for start in sorted(self.flow.blocks):
             self._block(self.flow.blocks[start], before.get(start, self.initial))
+        self.c.state.finish({start: b.succs for start, b in self.flow.blocks.items()})
         self.fn.finish("wave")
         return self.module
 
@@ -78,7 +79,7 @@ class WaveBuilder:
     def _block(self, block: Block, bits: ModeBits) -> None:
         self.fn.label(f"b{block.start}")
         c = self.c
-        c.state.start_block()
+        c.state.start_block(block.start)
         for step in block.steps:
             self._step(step, bits)
             bits = step_mode(bits, step.inst)
