@@ -182,3 +182,21 @@ def test_standin_sees_host_access(standin: Path, libraries: Path) -> None:
         check=False,
     )
     assert done.returncode == -11, done.stderr
+
+
+@pytest.mark.sweep
+@pytest.mark.parametrize("arch", [80, 90])
+def test_all_programs(
+    arch: int, on_standin: Standin, nvcc: Tool, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """The sixteen programs, built here."""
+    assert nvcc
+    folder = tmp_path_factory.mktemp("programs")
+    tool = ROOT / "tools/build_programs.py"
+    subprocess.run([sys.executable, tool, "-o", folder, "--arch", str(arch)], check=True)
+    programs = sorted(path for path in folder.iterdir() if os.access(path, os.X_OK))
+    assert len(programs) == 16
+    for program in programs:
+        outcome = on_standin("run", "--device", "hip", "--", program)
+        assert outcome.output.endswith("PASS\n"), f"{program}: {outcome.output}{outcome.errors}"
+        check(outcome)
