@@ -41,14 +41,22 @@ class Selected:
     regs: RegisterMap
 
 
+# Those that a module has: its tables (2), __constant__ variables (3) and relocated addresses (4).
+_MODULE_BANKS = frozenset({2, 3, 4})
+
+
 def banks_used(cfg: Cfg) -> tuple[int, ...]:
-    found = {
-        o.bank
-        for b in cfg.blocks
-        for i in b.instructions
-        for o in i.operands.values()
-        if isinstance(o, Const) and o.bank != 0
-    }
+    """The constant banks besides 0 that the kernel reads; SX0413 for one that no module has."""
+    found: set[int] = set()
+    for block in cfg.blocks:
+        for inst in block.instructions:
+            for o in inst.operands.values():
+                if not isinstance(o, Const) or o.bank == 0:
+                    continue
+                if o.bank not in _MODULE_BANKS:
+                    where = Where(kernel=cfg.name, offset=inst.offset, inst=inst.text)
+                    raise LoweringError("SX0413", f"no module has constant bank {o.bank}", where)
+                found.add(o.bank)
     return tuple(sorted(found))
 
 
