@@ -174,6 +174,16 @@ hipError_t release(const char *call, void *pointer) {
 
 std::set<const void *> g_streams, g_events;
 std::map<const void *, int> g_modules;  // to the number of the code object's file
+// AMD's library keeps the pointer that it was given, not a copy: the image must stay as long as its module.
+struct Image {
+  const void *given;
+  std::string copy;
+};
+std::map<int, Image> g_images;
+bool image_is_there(int code) {
+  const Image &image = g_images[code];
+  return !memcmp(image.given, image.copy.data(), image.copy.size());
+}
 struct Kernel {
   int code;
   std::string name;
@@ -467,7 +477,10 @@ hipError_t hipModuleLoadData(hipModule_t *module, const void *image) {
   if (env("SX_STANDIN_REFUSE").find(char('0' + t_device)) != std::string::npos) return done(hipErrorNoBinaryForGpu);
   Work work;
   hipError_t status = DO(hipModuleLoadData, module, image);
-  if (status == hipSuccess) g_modules[*module] = number;
+  if (status == hipSuccess) {
+    g_modules[*module] = number;
+    g_images[number] = Image{image, std::string(static_cast<const char *>(image), size)};
+  }
   return done(status);
 }
 hipError_t hipModuleUnload(hipModule_t module) {
@@ -475,6 +488,7 @@ hipError_t hipModuleUnload(hipModule_t module) {
   auto at = g_modules.find(module);
   if (at == g_modules.end()) return done(wrong(__func__, "unknown module"));
   say(__func__, "\"code\": %d", at->second);
+  if (!image_is_there(at->second)) (void)wrong(__func__, "its code object is gone");
   for (auto k = g_kernels.begin(); k != g_kernels.end();) k = k->second.code == at->second ? g_kernels.erase(k) : ++k;
   g_modules.erase(at);
   Work work;
@@ -493,6 +507,7 @@ hipError_t hipModuleGetFunction(hipFunction_t *function, hipModule_t module, con
 static std::string impossible(hipFunction_t f, const unsigned (&grid)[3], const unsigned (&block)[3], unsigned shared,
                               hipStream_t s) {
   if (!g_kernels.count(f)) return "unknown function";
+  if (!image_is_there(g_kernels[f].code)) return "its code object is gone";
   for (unsigned n : grid)
     if (!n) return "an empty grid";
   for (unsigned n : block)

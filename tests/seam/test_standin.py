@@ -73,7 +73,8 @@ def driver(
     folder = tmp_path_factory.mktemp("driver")
     program, image = folder / "driver", folder / "kernels.cubin"
     link = (f"-L{libraries}", "-l:libcuda.so.1")
-    nvcc("-std=c++17", "-cudart", "none", DRIVER / "driver.cpp", "-o", program, *link)
+    sources = sorted(DRIVER.glob("driver*.cpp"))
+    nvcc("-std=c++17", "-cudart", "none", *sources, "-o", program, *link)
     nvcc("-cubin", "-arch=sm_80", DRIVER / "kernels.cu", "-o", image)
     return program, image
 
