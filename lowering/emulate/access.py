@@ -114,6 +114,21 @@ def _pointer(c: Context, space: str, address: Val, span: int) -> tuple[Val, str]
     return inside, c.fn.emit(f"inttoptr i64 {address.ref} to ptr")
 
 
+def scalar_pointer(c: Context, address: Val, span: int) -> str:
+    """The host pointer of `span` bytes at a scalar address of device memory, aligned to 4."""
+    fn = c.fn
+    inside, near = _pointer(c, "g", address, span)
+    ok = c.d.and_(inside, _aligned(c, address, 4))
+    n, here = fn.fresh("s"), fn.block
+    fn.do(f"br i1 {ok.ref}, label %join.{n}, label %far.{n}, !prof !1")
+    with fn.arm(f"far.{n}"):
+        helper = helpers.resolve(c.module, span)
+        far = fn.emit_new(f"call ptr {helper}(ptr %w, i64 {address.ref}, i32 {c.pc})")
+        fn.do(f"br label %join.{n}")
+    fn.label(f"join.{n}", keep=True)
+    return fn.emit_new(f"phi ptr [ {near}, %{here} ], [ {far}, %far.{n} ]")
+
+
 def _scratch_row(c: Context, a: Address, bytes_: int) -> tuple[Val, str]:
     """The dword row of a scratch address that all lanes share; see helpers for the layout."""
     d = c.d
@@ -124,6 +139,14 @@ def _scratch_row(c: Context, a: Address, bytes_: int) -> tuple[Val, str]:
     base = member(c, Wave.SCRATCH, "ptr")
     row = d.shl(offset, const(5, 64))
     return ok, c.fn.emit(f"getelementptr i8, ptr {base}, i64 {row.ref}")
+
+
+def _known_row(c: Context, a: Address, bytes_: int, align: int) -> str | None:
+    """The row of a constant scratch address that every launch has; None where it is no such."""
+    at = a.lo.const
+    if at is None or a.base.const != 0 or at % max(align, 4) or at + bytes_ > c.scratch:
+        return None
+    return c.fn.emit(f"getelementptr i8, ptr {member(c, Wave.SCRATCH, 'ptr')}, i64 {32 * at}")
 
 
 def either(
@@ -235,6 +258,9 @@ def load(c: Context, a: Address, shape: Shape, align: int, volatile: bool) -> li
     if a.space == "s":
         if not a.uniform or shape.bytes < 4:
             return slow()
+        known = _known_row(c, a, shape.bytes, align)
+        if known is not None:  # without active lanes too: what is read is nobody's
+            return _rows_load(c, known, shape.dwords)
         ok, p = _scratch_row(c, a, shape.bytes)
         ok = d.and_(ok, _natural(c, a, align))
         return either(c, _some(c, ok, exec_), lambda: _rows_load(c, p, shape.dwords), slow)
@@ -312,6 +338,11 @@ def _blend_row(c: Context, p: str, data: Val, lanes: Val) -> None:
     c.fn.do(f"store {V32} {c.d.select(lanes, data, old).ref}, ptr {p}, align 4")
 
 
+def _rows_store(c: Context, p: str, data: Sequence[Val], lanes: Val) -> None:
+    for k, v in enumerate(data):
+        _blend_row(c, c.fn.emit(f"getelementptr i8, ptr {p}, i64 {128 * k}"), v, lanes)
+
+
 def store(c: Context, a: Address, shape: Shape, align: int, data: list[Val]) -> None:
     d = c.d
     exec_, lanes = c.state.exec_mask(), c.state.exec_lanes()
@@ -329,12 +360,14 @@ def store(c: Context, a: Address, shape: Shape, align: int, data: list[Val]) -> 
         if not a.uniform or shape.bytes < 4:
             slow()
             return
+        known = _known_row(c, a, shape.bytes, align)
+        if known is not None:
+            _rows_store(c, known, data, lanes)
+            return
         ok, p = _scratch_row(c, a, shape.bytes)
 
         def rows() -> list[Val]:
-            for k, v in enumerate(data):
-                q = c.fn.emit(f"getelementptr i8, ptr {p}, i64 {128 * k}")
-                _blend_row(c, q, v, lanes)
+            _rows_store(c, p, data, lanes)
             return []
 
         either(c, _some(c, d.and_(ok, _natural(c, a, align)), exec_), rows, slow)

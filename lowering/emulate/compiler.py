@@ -7,7 +7,7 @@ import threading
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import llvmlite.binding as llvm
 
@@ -17,6 +17,9 @@ from . import flow as flows
 from . import objects
 from .image import HostImage, frame_size, header, link
 from .wave import build
+
+if TYPE_CHECKING:
+    from sassxlate.lowering.codeobject_kd import Descriptor
 
 Isa = Literal["avx512", "avx2"]
 _NEEDS_AVX512 = ("avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512cd")
@@ -34,7 +37,9 @@ class CompileOptions:
 
     ``isa`` None is the host's best.  ``align``: "natural" faults as CUDA does (8 bytes for b64,
     16 for b128), "dword" wants 4 at most, as code compiled for AMD may rely on.  ``float_mode`` is
-    the kernel descriptor's FLOAT_MODE byte: rounding 3:0, denormals 7:4.
+    the kernel descriptor's FLOAT_MODE byte: rounding 3:0, denormals 7:4; ``scratch`` its bytes of
+    scratch a lane, which no launch has less of; ``sgprs`` has a bit for each SGPR that a launch
+    gives a value.
     """
 
     strict: bool = False
@@ -44,6 +49,8 @@ class CompileOptions:
     float_mode: int = 0xF0
     ieee: bool = False
     dx10_clamp: bool = True
+    scratch: int = 0
+    sgprs: int = 0xFFFF
 
 
 @functools.cache
@@ -165,6 +172,14 @@ def _emit(text: str, machine: llvm.TargetMachine, seconds: dict[str, float]) -> 
     return data
 
 
+def _given_sgprs(kd: Descriptor) -> int:
+    """The SGPRs that hold something at a kernel's start, a bit each (LLVM's AMDGPUUsage)."""
+    two = (kd.enable_dispatch_ptr, kd.enable_queue_ptr, kd.enable_kernarg_ptr)
+    user = 2 * sum((*two, kd.enable_dispatch_id)) + kd.enable_private_segment_size
+    ids = (kd.enable_workgroup_id_x, kd.enable_workgroup_id_y, kd.enable_workgroup_id_z)
+    return (1 << user) - 1 | ((1 << sum(ids)) - 1) << kd.user_sgpr_count
+
+
 def compile_code_object(
     source: Path | str | bytes, kernel: str, options: CompileOptions | None = None
 ) -> HostImage:
@@ -182,5 +197,7 @@ def compile_code_object(
         float_mode=k.descriptor.float_mode,
         ieee=k.descriptor.ieee_mode,
         dx10_clamp=k.descriptor.dx10_clamp,
+        scratch=k.descriptor.private_segment_size,
+        sgprs=_given_sgprs(k.descriptor),
     )
     return compile_kernel(obj.text, k.entry, options, kernel)

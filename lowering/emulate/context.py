@@ -28,6 +28,7 @@ class Context:
     align: Literal["natural", "dword"]
     strict: bool
     mode: Mode
+    scratch: int = 0  # bytes a lane that every launch has
     pc: int = 0  # of the instruction, in bytes from the kernel's entry
     dpp_enable: Val | None = None  # the lanes that an instruction with DPP writes
 

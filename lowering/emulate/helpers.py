@@ -166,6 +166,18 @@ def locate(m: Module, space: str, bytes_: int, align: int, access: Access) -> st
     return f"@{name}"
 
 
+def resolve(m: Module, bytes_: int) -> str:
+    """@resolve.*(w, addr, pc) -> ptr: where a scalar load finds its bytes, or a fault."""
+    where = locate(m, "g", bytes_, 4, Access.READ)
+    name = f"resolve.{bytes_}"
+    m.functions[name] = (
+        f"define internal ptr @{name}(ptr %w, i64 %a, i32 %pc) noinline cold {ATTRIBUTES} {{\n"
+        f"  %f = call {{ptr, i64}} {where}(ptr %w, i64 %a, i32 %pc, i32 0)\n"
+        "  %p = extractvalue {ptr, i64} %f, 0\n  ret ptr %p\n}\n"
+    )
+    return f"@{name}"
+
+
 def lane_loop(m: Module, name: str, args: str, body: str, prologue: str = "") -> str:
     """A helper that visits the active lanes: `body` has %a, %lane, %lane64, %p and %stride.
     `prologue` may do all at once and go to %done; it goes on to %lanes."""

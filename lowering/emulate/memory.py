@@ -7,7 +7,6 @@ import re
 from sassxlate.disasm.rdna3.ir import Arg, I, Inst
 
 from . import access, helpers
-from .abi import Access
 from .access import Address, Shape
 from .context import Context, is_off
 from .irtext import Val, const
@@ -261,11 +260,7 @@ def emit_smem(c: Context, inst: Inst) -> None:
             address = d.add(address, const(extra.value, 64))
         elif not is_off(extra):
             address = d.add(address, d.zext(c.read32(inst, extra), 64))
-    where = helpers.locate(c.module, "g", 4 * n, 4, Access.READ)
-    found = c.fn.emit_new(
-        f"call {{ptr, i64}} {where}(ptr %w, i64 {address.ref}, i32 {c.pc}, i32 0)"
-    )
-    p = c.fn.emit_new(f"extractvalue {{ptr, i64}} {found}, 0")
+    p = access.scalar_pointer(c, address, 4 * n)
     for i in range(n):
         q = c.fn.emit_new(f"getelementptr i8, ptr {p}, i64 {4 * i}")
         word = Val(c.fn.emit_new(f"load volatile i32, ptr {q}, align 4"), 32, False)

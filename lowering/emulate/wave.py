@@ -16,6 +16,7 @@ from .context import Context, Isa
 from .flow import INDIRECT, Block, Flow, ModeBits, Step, hwreg, modes, step_mode
 from .irtext import Function, Module, Val, const
 from .state import EXEC, VCC_LO, State
+from .undefined import Shadow
 from .vector import LlvmDomain
 
 if TYPE_CHECKING:
@@ -47,11 +48,14 @@ class WaveBuilder:
         self.c = Context(
             self.module, self.fn, d, State(self.fn, d), options.align, options.strict, mode
         )
+        self.c.scratch = options.scratch
         self.c.state.poison = options.strict
         d.perturbed = options.strict
         self.count = 0
         self.findings: dict[int, strict.Finding] = {}
+        self.shadow: Shadow | None = None
         if options.strict:
+            self.shadow = Shadow(self.c, flow.entry, options.sgprs)
             for found in strict.findings(flow):
                 self.findings.setdefault(found.pc, found)
 
@@ -80,6 +84,9 @@ class WaveBuilder:
         self.fn.label(f"b{block.start}")
         c = self.c
         c.state.start_block(block.start)
+        self._last = block.steps[-1]
+        if self.shadow is not None:
+            self.shadow.start_block()
         for step in block.steps:
             self._step(step, bits)
             bits = step_mode(bits, step.inst)
@@ -96,6 +103,10 @@ class WaveBuilder:
         c, inst = self.c, step.inst
         c.pc, c.dpp_enable = self._pc(step.pc), None
         self.count += 1
+        if self.shadow is not None:
+            self.shadow.before(step)
+            if step is self._last:
+                self.shadow.flush()
         if step.pc in self.findings:
             self._refuse(self.findings[step.pc])
         try:
@@ -328,6 +339,7 @@ class WaveBuilder:
             c.write32(inst, inst.args[0], c.d.extract(value, 0, 32))
 
     _bits: ModeBits = ModeBits(0)
+    _last: Step | None = None
 
     _CONTROL: ClassVar[dict[str, Callable[[WaveBuilder, Step], None]]] = {
         "s_branch": _branch,
