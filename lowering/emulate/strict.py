@@ -28,6 +28,7 @@ from .flow import Block, Flow, Step
 TRANS_VALU, TRANS_TRANS = 5, 1  # VALUs and transcendentals after which a result is there
 _SATURATED = 63  # the counters have six bits
 _FAR = 64
+SCC_CODE = 253  # of an operand
 
 
 class Check(IntEnum):
@@ -71,13 +72,15 @@ class Finding:
     register: RRef | None = None
 
     def __str__(self) -> str:
-        names = {("s", 106): "vcc_lo", ("s", 126): "exec_lo"}
+        names = {("s", 106): "vcc_lo", ("s", 126): "exec_lo", ("s", SCC_CODE): "scc"}
         reg = names.get(self.register, "".join(map(str, self.register))) if self.register else ""
         return TEXT[self.check].format(reg=reg, source=f"/*{self.source:04x}*/")
 
     def code(self, entry: int) -> int:
         """As the fault's 64-bit address: check 63:56, v 48 (else s), register 47:32, source."""
         reg = self.register
+        if reg is not None and reg.kind == "scc":
+            reg = RRef("s", SCC_CODE)
         which = (1 << 48 if reg.kind == "v" else 0) | reg.number << 32 if reg else 0
         return int(self.check) << 56 | which | (self.source - entry) & 0xFFFFFFFF
 

@@ -105,7 +105,7 @@ def _implicit(c: Context, inst: Inst, kind: str) -> Val | None:
     if kind == "neg":
         return const(inst.neg, 8)
     if kind in ("imm", "immz"):
-        return const(_immediate(inst), 32)
+        return const(immediate(inst), 32)
     if kind.startswith("acc:"):
         dst = inst.args[0]
         width = _WIDTH[kind[4:]]
@@ -116,7 +116,7 @@ def _implicit(c: Context, inst: Inst, kind: str) -> Val | None:
     return None
 
 
-def _immediate(inst: Inst) -> int:
+def immediate(inst: Inst) -> int:
     """The signed simm16; unsigned comparisons take its low half again."""
     imm = inst.imm
     if inst.args and isinstance(inst.args[-1], I) and not imm:
@@ -220,4 +220,4 @@ def _write_one(c: Context, inst: Inst, arg: Arg, value: Val, half: int) -> None:
     c.write32(inst, arg, value)
 
 
-__all__ = ["emit", "lookup"]
+__all__ = ["emit", "immediate", "lookup"]
