@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -104,15 +105,27 @@ def load(path: str | os.PathLike[str]) -> LoadedFile:
     """
     name = os.fspath(path)
     try:
-        data = Path(name).read_bytes()
+        data = _read(name)
     except OSError as error:
         reason = error.strerror or str(error)
         raise ContainerError("SX0101", f"cannot read the file: {reason}", Where(name)) from None
+    except MemoryError:
+        raise ContainerError("SX0101", "the file does not fit in memory", Where(name)) from None
     except ValueError as error:  # a NUL in the name
         raise ContainerError(
             "SX0101", f"cannot read the file: {error}", Where(repr(name))
         ) from None
     return load_bytes(data, name)
+
+
+def _read(name: str) -> bytes:
+    """The whole file.  A device has no end, and a sparse file may be larger than memory."""
+    status = os.stat(name)
+    if stat.S_ISCHR(status.st_mode) or stat.S_ISBLK(status.st_mode):
+        raise ContainerError("SX0101", "cannot read the file: it is a device", Where(name))
+    if status.st_size > os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"):
+        raise MemoryError
+    return Path(name).read_bytes()
 
 
 def load_bytes(data: bytes, name: str = "<memory>") -> LoadedFile:

@@ -7,16 +7,17 @@ negative, 2 usage or bad input, 3 unsupported.
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from typing import Any, cast
 
 import click
 
 from .. import __version__
-from ..errors import SassxlateError
+from ..errors import SassxlateError, UsageError, Where
 
 # The order is that of `--help`: look, translate, run, then the tool itself.  The short texts stand
 # here so that `--help` need not import every subcommand.
@@ -114,10 +115,89 @@ def cli() -> None:
 
 
 def main(args: Sequence[str] | None = None) -> None:
-    """Entry point of the ``sassxlate`` program; ends the process with the exit status."""
+    """Entry point of the ``sassxlate`` program; ends the process with the exit status.
+
+    Whatever happens ends in one line on stderr; SASSXLATE_TRACEBACK=1 shows where it came from.
+    """
+    _hold_closed_streams()
+    # Statuses of click's own (usage 2, interruption 1) and of the subcommands pass through.
+    with _one_line(), contextlib.suppress(BrokenPipeError):
+        try:
+            cli.main(args=args, prog_name="sassxlate")
+        finally:
+            sys.stdout.flush()
+    # The reader of our output went away (`| head`): no traceback, and none at shutdown either.
+    _abandon_output()
+    raise SystemExit(EXIT_NEGATIVE)
+
+
+@contextlib.contextmanager
+def _one_line() -> Generator[None, None, None]:
+    """Turns what no subcommand expected into a typed error."""
     try:
-        cli.main(args=args, prog_name="sassxlate")
-    except BrokenPipeError:
-        # The reader of our output went away (`| head`): no traceback, and none at shutdown either.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        raise SystemExit(EXIT_NEGATIVE) from None
+        yield
+        return
+    except OSError as failed:
+        reason = failed.strerror or str(failed)
+        if failed.filename is None:
+            error = UsageError("SX0819", f"cannot be written: {reason}", Where("standard output"))
+        else:
+            error = UsageError("SX0819", reason, Where(os.fsdecode(failed.filename)))
+        _show_traceback()
+    except MemoryError:
+        error = UsageError("SX0820", "memory ran out")
+        _show_traceback()
+    except Exception as fault:
+        place = _innermost(fault)
+        text = " ".join(f"{type(fault).__name__}: {fault}".split())[:300]
+        error = UsageError("SX0821", f"internal error: {text}", Where(place))
+        _show_traceback()
+    _abandon_output()
+    with contextlib.suppress(OSError):
+        click.echo(f"sassxlate: {error}", err=True)
+    raise SystemExit(exit_status(error))
+
+
+def _innermost(fault: Exception) -> str | None:
+    """The line of ours, or of a library, that raised it."""
+    trace = fault.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    if trace is None:
+        return None
+    return f"{os.path.basename(trace.tb_frame.f_code.co_filename)}:{trace.tb_lineno}"
+
+
+def _show_traceback() -> None:
+    if os.environ.get("SASSXLATE_TRACEBACK", "") not in ("", "0"):
+        import traceback
+
+        traceback.print_exc()
+
+
+def _hold_closed_streams() -> None:
+    """Opens standard descriptors that are closed, so that no file of ours takes their numbers.
+
+    As the C library does for privileged programs: opened the wrong way round, so that using them
+    fails as before, here and in an application that inherits them.
+    """
+    for number in (0, 1, 2):
+        try:
+            os.fstat(number)
+        except OSError:
+            mode = os.O_WRONLY if number == 0 else os.O_RDONLY
+            if os.open(os.devnull, mode) == number:
+                os.set_inheritable(number, True)
+    # Python has None for them.
+    if cast(object, sys.stdin) is None:
+        sys.stdin = open(0, closefd=False)  # noqa: SIM115
+    if cast(object, sys.stdout) is None:
+        sys.stdout = open(1, "w", closefd=False)  # noqa: SIM115
+    if cast(object, sys.stderr) is None:
+        sys.stderr = open(os.devnull, "w")  # noqa: SIM115
+
+
+def _abandon_output() -> None:
+    """What was not written is not tried again when Python ends."""
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)

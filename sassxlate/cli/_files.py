@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import fnmatch
 import json
+import os
 import sys
+import tempfile
 from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
 from sassxlate.disasm.containers import LoadedFile, load, load_bytes
 
-from ..errors import UsageError
+from ..errors import ContainerError, UsageError, Where
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
@@ -22,8 +25,79 @@ SCHEMA = 1  # of every JSON answer
 def read_input(path: str) -> LoadedFile:
     """The file, or standard input for ``-``."""
     if path == "-":
-        return load_bytes(sys.stdin.buffer.read(), "<stdin>")
+        try:
+            data = sys.stdin.buffer.read()
+        except OSError as error:
+            reason = error.strerror or str(error)
+            raise ContainerError(
+                "SX0101", f"cannot read the file: {reason}", Where("<stdin>")
+            ) from None
+        return load_bytes(data, "<stdin>")
     return load(path)
+
+
+def require_device_code(loaded: LoadedFile) -> None:
+    """Raises ContainerError SX0110 where the file has no device code."""
+    if not loaded.fatbins:
+        raise ContainerError("SX0110", "the file holds no device code", Where(loaded.path))
+
+
+def require_machine_code(loaded: LoadedFile) -> None:
+    """Raises ContainerError SX0110, or UsageError SX0818 where all the device code is PTX."""
+    require_device_code(loaded)
+    entries = [entry for _, entry in loaded.entries()]
+    if not any(entry.kind == "elf" for entry in entries):
+        kinds = sorted({f"{e.kind} {arch_name(e.arch, e.variant)}" for e in entries})
+        what = ", ".join(kinds) or "empty"
+        raise UsageError("SX0818", f"the file holds no SASS ({what})", Where(loaded.path))
+
+
+def no_match(path: str, kernels: Sequence[str], arch: str | None) -> UsageError:
+    """The error that says what was asked for and not found."""
+    asked = " ".join((*kernels, arch or "")).strip()
+    text = f"no kernel matches {asked}" if asked else "the file holds no kernel"
+    return UsageError("SX0802", text, Where(path))
+
+
+def make_directory(path: Path) -> None:
+    """The directory and those above it; UsageError SX0813 where that is refused."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise _unwritten(error, path) from None
+
+
+def write_whole(path: Path, data: bytes) -> None:
+    """The whole file or nothing, with the permissions that the umask gives.
+
+    What is no regular file (a device, a pipe) is written as it is.
+    Raises UsageError SX0813.
+    """
+    try:
+        if path.exists() and not path.is_file():
+            path.write_bytes(data)
+        else:
+            _replace(path, data)
+    except OSError as error:
+        raise _unwritten(error, path) from None
+
+
+def _replace(path: Path, data: bytes) -> None:
+    descriptor, temporary = tempfile.mkstemp(prefix=".sassxlate-", dir=path.parent)
+    try:
+        with os.fdopen(descriptor, "wb") as stream:
+            stream.write(data)
+        mask = os.umask(0)
+        os.umask(mask)
+        os.chmod(temporary, 0o666 & ~mask)
+        os.replace(temporary, path)
+    except BaseException:
+        os.unlink(temporary)
+        raise
+
+
+def _unwritten(error: OSError, path: Path) -> UsageError:
+    return UsageError("SX0813", f"cannot write: {error.strerror or error}", Where(str(path)))
 
 
 def parse_arch(text: str) -> tuple[int, str]:

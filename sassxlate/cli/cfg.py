@@ -6,34 +6,42 @@ from pathlib import Path
 
 import click
 
-from sassxlate.errors import UsageError
+from ._files import (
+    kernel_matches,
+    no_match,
+    parse_arch,
+    read_input,
+    require_machine_code,
+    write_whole,
+)
 
 
 @click.command(short_help="A kernel's control-flow graph")
-@click.argument("file", type=click.Path(path_type=Path))
+@click.argument("file", metavar="FILE")
 @click.option("-k", "--kernel", required=True, help="Name, demangled name or glob.")
 @click.option("--arch", help="Only this architecture, e.g. sm_80.")
 @click.option("--format", "form", type=click.Choice(["text", "dot"]), default="text")
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Instead of stdout.")
-def command(file: Path, kernel: str, arch: str | None, form: str, output: Path | None) -> None:
+def command(file: str, kernel: str, arch: str | None, form: str, output: Path | None) -> None:
     """Prints blocks, edges with their kind, dominators, loops, liveness and uniformity."""
     from sassxlate.cfg.draw import to_dot, to_text
-    from sassxlate.cli.translate import wanted
-    from sassxlate.disasm.containers import load
     from sassxlate.lowering.pipeline import kernel_cfg
 
+    wanted = parse_arch(arch) if arch else None
     out: list[str] = []
-    for _, cubin in load(file).cubins():
-        if arch and arch != f"sm_{cubin.arch}{cubin.variant}":
+    loaded = read_input(file)
+    require_machine_code(loaded)
+    for _, cubin in loaded.cubins():
+        if wanted and (cubin.arch != wanted[0] or wanted[1] not in ("", cubin.variant)):
             continue
         for k in cubin.kernels:
-            if wanted(k.name, k.demangled, (kernel,)):
+            if kernel_matches(k.name, k.demangled, (kernel,)):
                 graph = kernel_cfg(k)
                 out.append(to_text(graph) if form == "text" else to_dot(graph))
     if not out:
-        raise UsageError("SX0802", f"no kernel matches {kernel!r} in {file}")
+        raise no_match(file, (kernel,), arch)
     text = "\n".join(out)
     if output is None:
         click.echo(text, nl=False)
     else:
-        output.write_text(text)
+        write_whole(output, text.encode())

@@ -10,8 +10,16 @@ from sassxlate.disasm.containers import Cubin, Function, Kernel
 from sassxlate.disasm.sass import decode_section
 from sassxlate.disasm.sass.listing import labels, lines, next_label
 
-from ..errors import UsageError
-from ._files import arch_name, arch_option, kernel_matches, kernel_option, parse_arch, read_input
+from ._files import (
+    arch_name,
+    arch_option,
+    kernel_matches,
+    kernel_option,
+    no_match,
+    parse_arch,
+    read_input,
+    require_machine_code,
+)
 
 EXIT_BAD_WORDS = 3
 
@@ -38,7 +46,9 @@ def command(
     """
     wanted = parse_arch(arch) if arch else None
     found = bad = 0
-    for _, cubin in read_input(file).cubins():
+    loaded = read_input(file)
+    require_machine_code(loaded)
+    for _, cubin in loaded.cubins():
         if wanted and (cubin.arch != wanted[0] or (wanted[1] and cubin.variant != wanted[1])):
             continue
         label = 0
@@ -56,8 +66,7 @@ def command(
             click.echo("")
             label = max(label, next_label(labels(section, symbols, label).values()))
     if not found:
-        asked = " ".join((*kernels, arch or "")).strip()
-        raise UsageError("SX0802", f"no kernel of {file} matches {asked!r}")
+        raise no_match(file, kernels, arch)
     if bad:
         context.exit(EXIT_BAD_WORDS)
 

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-import os
 import re
 import sys
-import tempfile
 from pathlib import Path
 
 import click
 
 from sassxlate.disasm.containers import FatbinEntry, Origin, demangle, parse_cubin
 
-from ..errors import ContainerError, UsageError, Where
+from ..errors import ContainerError, UsageError
 from ._files import (
     arch_name,
     arch_option,
     kernel_matches,
     kernel_option,
+    make_directory,
     parse_arch,
     read_input,
+    require_device_code,
+    write_whole,
 )
 
 _SUFFIX = {"elf": "cubin", "ptx": "ptx", "ltoir": "ltoir", "other": "bin"}
@@ -54,8 +55,7 @@ def command(
     """
     wanted = parse_arch(arch) if arch else None
     loaded = read_input(file)
-    if not loaded.fatbins:
-        raise ContainerError("SX0110", "the file holds no device code", Where(loaded.path))
+    require_device_code(loaded)
     chosen = [
         (origin, entry)
         for origin, entry in loaded.entries()
@@ -73,16 +73,12 @@ def command(
         return
     stem = "stdin" if file == "-" else Path(file).name
     directory = Path(output)
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-        for origin, entry in chosen:
-            arch_text = arch_name(entry.arch, entry.variant)
-            name = f"{stem}.{origin.module}.{origin.entry}.{arch_text}.{_SUFFIX[entry.kind]}"
-            _write(directory / name, _contents(entry))
-            click.echo(directory / name)
-    except OSError as error:
-        where = Where(error.filename or output)
-        raise UsageError("SX0813", f"cannot write: {error.strerror}", where) from None
+    make_directory(directory)
+    for origin, entry in chosen:
+        arch_text = arch_name(entry.arch, entry.variant)
+        name = f"{stem}.{origin.module}.{origin.entry}.{arch_text}.{_SUFFIX[entry.kind]}"
+        write_whole(directory / name, _contents(entry))
+        click.echo(directory / name)
 
 
 def _contents(entry: FatbinEntry) -> bytes:
@@ -105,18 +101,3 @@ def _holds(origin: Origin, entry: FatbinEntry, patterns: tuple[str, ...], path: 
         names = (m.decode("ascii", "replace") for m in _PTX_ENTRY.findall(entry.payload))
         return any(kernel_matches(name, demangle(name), patterns) for name in names)
     return False
-
-
-def _write(path: Path, data: bytes) -> None:
-    """The whole file or nothing, with the permissions that the umask gives."""
-    descriptor, temporary = tempfile.mkstemp(prefix=".sassxlate-", dir=path.parent)
-    try:
-        with os.fdopen(descriptor, "wb") as stream:
-            stream.write(data)
-        mask = os.umask(0)
-        os.umask(mask)
-        os.chmod(temporary, 0o666 & ~mask)
-        os.replace(temporary, path)
-    except BaseException:
-        os.unlink(temporary)
-        raise

@@ -8,7 +8,7 @@ import click
 
 from sassxlate.disasm.containers import Cubin, FatbinEntry, LoadedFile, Origin, parse_cubin
 
-from ..errors import ContainerError, SassxlateError, Where
+from ..errors import ContainerError, SassxlateError
 from ._files import (
     arch_name,
     arch_option,
@@ -18,6 +18,7 @@ from ._files import (
     parse_arch,
     print_json,
     read_input,
+    require_device_code,
     table,
 )
 
@@ -67,8 +68,7 @@ def _describe(
     errors: list[SassxlateError],
 ) -> dict[str, Any]:
     """The file as a JSON value.  Raises ContainerError SX0110 where there is no device code."""
-    if not loaded.fatbins:
-        raise ContainerError("SX0110", "the file holds no device code", Where(loaded.path))
+    require_device_code(loaded)
     sections = {f.module: f.section for f in loaded.fatbins}
     entries: list[dict[str, Any]] = []
     for origin, entry in loaded.entries():

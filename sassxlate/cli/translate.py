@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
-import fnmatch
 import hashlib
 import json
 import re
+from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import click
 
+from sassxlate.disasm.containers import Cubin, Kernel, LoadedFile, Origin
 from sassxlate.errors import SassxlateError
 
-
-def wanted(name: str, demangled: str, patterns: tuple[str, ...]) -> bool:
-    return not patterns or any(
-        p in (name, demangled) or fnmatch.fnmatchcase(name, p) or fnmatch.fnmatchcase(demangled, p)
-        for p in patterns
-    )
+from ._files import (
+    kernel_matches,
+    make_directory,
+    no_match,
+    parse_arch,
+    read_input,
+    require_machine_code,
+    write_whole,
+)
 
 
 def _stem(name: str, arch: int) -> str:
@@ -30,20 +34,32 @@ def _stem(name: str, arch: int) -> str:
     return f"{plain}.sm_{arch}"
 
 
-def _write(path: Path, data: bytes) -> None:
-    partial = path.with_name(path.name + ".partial")
-    partial.write_bytes(data)
-    partial.replace(path)
+def _chosen(
+    loaded: LoadedFile, kernels: tuple[str, ...], arch: str | None
+) -> Iterator[tuple[str, Origin, Cubin, Kernel]]:
+    """The kernels that are asked for, with the stem of their files: no two have the same."""
+    wanted = parse_arch(arch) if arch else None
+    stems: set[str] = set()
+    for where, cubin in loaded.cubins():
+        if wanted and (cubin.arch != wanted[0] or wanted[1] not in ("", cubin.variant)):
+            continue
+        for kernel in cubin.kernels:
+            if kernel_matches(kernel.name, kernel.demangled, kernels):
+                stem = _stem(kernel.name, cubin.arch)
+                if stem in stems:
+                    stem += f".{where.module}.{where.entry}"
+                stems.add(stem)
+                yield stem, where, cubin, kernel
 
 
 @click.command(short_help="SASS to gfx1100: assembly, code objects, a report")
-@click.argument("file", type=click.Path(path_type=Path))
+@click.argument("file", metavar="FILE")
 @click.option("-o", "--output", type=click.Path(path_type=Path), required=True, help="Directory.")
 @click.option("-k", "--kernel", "kernels", multiple=True, help="Name, demangled name or glob.")
 @click.option("--arch", help="Only this source architecture, e.g. sm_80.")
 @click.option("--json", "as_json", is_flag=True, help="The report on stdout as JSON.")
 def command(
-    file: Path, output: Path, kernels: tuple[str, ...], arch: str | None, as_json: bool
+    file: str, output: Path, kernels: tuple[str, ...], arch: str | None, as_json: bool
 ) -> None:
     """Translates every kernel of FILE to gfx1100.
 
@@ -51,41 +67,37 @@ def command(
     NAME.sm_XX.launch and report.json.  A kernel that cannot be translated is named with its code;
     the others are written all the same, and the exit status is 3.
     """
-    from sassxlate.disasm.containers import load
     from sassxlate.lowering.pipeline import translate_kernel
 
-    loaded = load(file)
-    output.mkdir(parents=True, exist_ok=True)
+    loaded = read_input(file)
+    require_machine_code(loaded)
     entries: list[dict[str, Any]] = []
     refused = 0
-    for where, cubin in loaded.cubins():
-        if arch and arch != f"sm_{cubin.arch}{cubin.variant}":
-            continue
-        for kernel in cubin.kernels:
-            if not wanted(kernel.name, kernel.demangled, kernels):
-                continue
-            stem = _stem(kernel.name, cubin.arch)
-            entry: dict[str, Any] = {
-                "kernel": kernel.name,
-                "demangled": kernel.demangled,
-                "arch": f"sm_{cubin.arch}",
-                "where": str(where),
-            }
-            try:
-                done = translate_kernel(cubin, kernel.name)
-            except SassxlateError as e:
-                refused += 1
-                located = e.at(file=str(file), kernel=kernel.name)
-                entry |= {"refused": {"code": e.code, "message": str(located)}}
-                click.echo(str(located), err=True)
-            else:
-                _write(output / f"{stem}.s", done.assembly.encode())
-                _write(output / f"{stem}.hsaco", done.code_object)
-                _write(output / f"{stem}.launch", str(done.launch).encode())
-                entry |= {"files": stem, "report": asdict(done.report)}
-            entries.append(entry)
-    report = {"schema": 1, "file": str(file), "kernels": entries, "refused": refused}
-    _write(output / "report.json", (json.dumps(report, indent=1) + "\n").encode())
+    for stem, where, cubin, kernel in _chosen(loaded, kernels, arch):
+        make_directory(output)
+        entry: dict[str, Any] = {
+            "kernel": kernel.name,
+            "demangled": kernel.demangled,
+            "arch": f"sm_{cubin.arch}",
+            "where": str(where),
+        }
+        try:
+            done = translate_kernel(cubin, kernel.name)
+        except SassxlateError as e:
+            refused += 1
+            located = e.at(file=file, kernel=kernel.name)
+            entry |= {"refused": {"code": e.code, "message": str(located)}}
+            click.echo(str(located), err=True)
+        else:
+            write_whole(output / f"{stem}.s", done.assembly.encode())
+            write_whole(output / f"{stem}.hsaco", done.code_object)
+            write_whole(output / f"{stem}.launch", str(done.launch).encode())
+            entry |= {"files": stem, "report": asdict(done.report)}
+        entries.append(entry)
+    if not entries:
+        raise no_match(file, kernels, arch)
+    report = {"schema": 1, "file": file, "kernels": entries, "refused": refused}
+    write_whole(output / "report.json", (json.dumps(report, indent=1) + "\n").encode())
     if as_json:
         click.echo(json.dumps(report))
     else:
