@@ -125,8 +125,9 @@ RULES: tuple[Rule, ...] = (
           Inst("flat_load_b32", (V(2), V(8, 2))), wait(lgkm=0), fix(wait(vm=0)), use(2)),
     _rule("a flat load needs lgkmcnt", Check.LDS, "v2 is used", 2,
           Inst("flat_load_b32", (V(2), V(8, 2))), wait(vm=0), fix(wait(lgkm=0)), use(2)),
-    _rule("behind a branch", Check.VM, "v2 is used", 4,
-          load(2), fix(wait(vm=0)), Inst("s_cbranch_scc0", (Lbl("next"),)),
+    _rule("behind a branch", Check.VM, "v2 is used", 5,
+          load(2), fix(wait(vm=0)), Inst("s_cmp_eq_u32", (S(2), S(2))),
+          Inst("s_cbranch_scc0", (Lbl("next"),)),
           Inst("s_nop"), Mark("next"), use(2)),
     _rule("around a loop", Check.VM, "v2 is used", 2,
           Inst("s_mov_b32", (S(6), I(2))), Mark("again"), use(2), load(2),
@@ -189,3 +190,108 @@ def offset_of(body: Sequence[Item], index: int) -> int:
     """The byte offset of an item of a body, from the kernel's start."""
     items = [*PROLOGUE, *body, Inst("s_endpgm")]
     return assemble(items).offsets[len(PROLOGUE) + index]
+
+
+@dataclass(frozen=True, slots=True)
+class Undefined:
+    """A body whose last instruction is decided by `what`, which `definition` would have defined."""
+
+    name: str
+    what: str
+    body: tuple[Item, ...]
+    definition: Item
+    lane: int = 0
+
+
+EXEC = Sp("exec_lo")
+VCC = Sp("vcc_lo")
+
+
+def _mov(register: int, value: int = 0) -> Inst:
+    return Inst("v_mov_b32", (V(register), I(value)))
+
+
+def _smov(register: int, value: int = 0) -> Inst:
+    return Inst("s_mov_b32", (S(register), I(value)))
+
+
+def _to_scalar(source: int) -> Inst:
+    return Inst("v_readfirstlane_b32", (S(20), V(source)))
+
+
+_OUT = Inst("global_store_b32", (V(21), V(2), S(2, 2)))
+UNDEFINED: tuple[Undefined, ...] = (
+    Undefined("an address", "v21", (_OUT,), _mov(21)),
+    Undefined("an address by way of sums", "v21",
+              (Inst("v_add_nc_u32", (V(21), V(22), V(1))), _OUT), _mov(22)),
+    Undefined("an address in some lanes", "v21",
+              (Inst("s_mov_b32", (EXEC, I(0xFFFF))), _mov(21),
+               Inst("s_mov_b32", (EXEC, I(-1 & 0xFFFFFFFF))), _OUT), _mov(21), 16),
+    Undefined("a selected address", "v21",
+              (_smov(20, 0xF0), Inst("v_cndmask_b32", (V(21), I(0), V(22), S(20))), _OUT),
+              _mov(22), 4),
+    Undefined("an LDS address", "v21", (Inst("ds_load_b32", (V(3), V(21))), wait(lgkm=0)),
+              _mov(21)),
+    Undefined("a base", "s23",
+              (Inst("s_mov_b32", (S(22), S(2))), Inst("global_load_b32", (V(3), V(1), S(22, 2))),
+               wait(vm=0)), Inst("s_mov_b32", (S(23), S(3)))),
+    Undefined("a scalar load's base", "s23",
+              (Inst("s_mov_b32", (S(22), S(2))), Inst("s_load_b32", (S(24), S(22, 2))),
+               wait(lgkm=0)), Inst("s_mov_b32", (S(23), S(3)))),
+    Undefined("a scalar comparison", "scc",
+              (Inst("s_cmp_lt_u32", (S(20), I(5))), Inst("s_cbranch_scc1", (Lbl("end"),)),
+               Mark("end")), _smov(20)),
+    Undefined("a lane's value", "scc",
+              (_to_scalar(22), Inst("s_cmp_eq_u32", (S(20), I(5))),
+               Inst("s_cbranch_scc1", (Lbl("end"),)), Mark("end")), _mov(22)),
+    Undefined("a vector comparison", "vcc_lo",
+              (Inst("v_cmp_eq_u32", (VCC, I(5), V(22))),
+               Inst("s_cbranch_vccnz", (Lbl("end"),)), Mark("end")), _mov(22)),
+    Undefined("lanes to run", "exec_lo",
+              (Inst("v_cmp_eq_u32", (S(20), I(5), V(22))),
+               Inst("s_and_saveexec_b32", (S(21), S(20)))), _mov(22)),
+    Undefined("lanes to run, compared", "exec_lo",
+              (Inst("v_cmpx_eq_u32", (I(5), V(22))),), _mov(22)),
+    Undefined("a mask", "exec_lo", (Inst("s_mov_b32", (EXEC, S(20))),), _smov(20, 1)),
+    Undefined("through a loop", "v21",
+              (_smov(6, 2), Mark("again"), Inst("v_add_nc_u32", (V(22), I(0), V(22))),
+               Inst("s_sub_u32", (S(6), S(6), I(1))), Inst("s_cmp_lg_u32", (S(6), I(0))),
+               Inst("s_cbranch_scc1", (Lbl("again"),)),
+               Inst("v_and_b32", (V(21), I(0), V(22))), _OUT), _mov(22)),
+    Undefined("through a lane of a spill", "scc",
+              (Inst("v_writelane_b32", (V(23), S(20), I(3))),
+               Inst("v_readlane_b32", (S(21), V(23), I(3))), Inst("s_cmp_eq_u32", (S(21), I(0))),
+               Inst("s_cbranch_scc1", (Lbl("end"),)), Mark("end")), _smov(20)),
+)  # fmt: skip
+
+# Where something undefined is about, and decides nothing.
+DEFINED: dict[str, tuple[Item, ...]] = {
+    "stored data": (store(22),),
+    "a mask cut off": (
+        Inst("s_and_b32", (S(21), S(20), I(0))), Inst("s_and_saveexec_b32", (S(22), S(21))),
+    ),
+    "a mask with a certain bit": (
+        Inst("s_or_b32", (S(21), S(20), I(1))), Inst("s_cmp_lg_u32", (S(21), I(0))),
+        Inst("s_cbranch_scc0", (Lbl("end"),)), Mark("end"),
+    ),
+    "the lane of a mask": (
+        Inst("s_and_b32", (S(21), S(20), I(1))), Inst("s_lshr_b32", (S(21), S(21), I(1))),
+        Inst("s_cmp_eq_u32", (S(21), I(0))), Inst("s_cbranch_scc0", (Lbl("end"),)), Mark("end"),
+    ),
+    "a value that is not selected": (
+        _smov(20), Inst("v_cndmask_b32", (V(21), I(0), V(22), S(20))), _OUT,
+    ),
+    "a register less itself": (Inst("v_xor_b32", (V(21), V(22), V(22))), _OUT),
+    "lanes that do not run": (
+        Inst("s_mov_b32", (EXEC, I(0xFF))), _mov(21), _OUT, Inst("s_mov_b32", (EXEC, I(0xF))),
+        _OUT,
+    ),
+    "a loaded value": (
+        Inst("ds_load_b32", (V(21), V(1))), wait(lgkm=0),
+        Inst("v_and_b32", (V(21), I(12), V(21))), _OUT,
+    ),
+    "a lane that was written": (
+        Inst("v_writelane_b32", (V(23), S(2), I(3))), Inst("v_readlane_b32", (S(21), V(23), I(3))),
+        Inst("s_cmp_eq_u32", (S(21), I(0))), Inst("s_cbranch_scc1", (Lbl("end"),)), Mark("end"),
+    ),
+}  # fmt: skip

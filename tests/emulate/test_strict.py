@@ -18,11 +18,14 @@ from sassxlate.lowering.emulate.compiler import CompileOptions, Isa, host_isa
 from sassxlate.lowering.emulate.runner import Device, run_code_object
 
 from .strict_programs import (
+    DEFINED,
     KERNEL,
     RULES,
     SOUND,
+    UNDEFINED,
     VALU_DONE,
     Rule,
+    Undefined,
     code_object,
     load,
     offset_of,
@@ -93,6 +96,23 @@ def test_the_first_active_lane_is_named() -> None:
     body = (Inst("s_mov_b32", (Sp("exec_lo"), I(0xFF00))), load(2), store(2))
     with pytest.raises(EmulatorError, match="lane 8: v2 is used"):
         run(body, checked=True)
+
+
+@needs_compiler
+@pytest.mark.parametrize("case", UNDEFINED, ids=lambda c: c.name)
+@pytest.mark.parametrize("isa", ["avx2", None])
+def test_what_is_undefined_decides_nothing(case: Undefined, isa: Isa | None) -> None:
+    run((case.definition, *case.body), checked=True, isa=isa)
+    text = f"lane {case.lane}: an undefined value in {case.what} decides"
+    with pytest.raises(EmulatorError, match=text):
+        run(case.body, checked=True, isa=isa)
+
+
+@needs_compiler
+@pytest.mark.parametrize("name", DEFINED)
+def test_what_is_undefined_may_be_about(name: str) -> None:
+    for seed in (1, 2):
+        run(DEFINED[name], checked=True, seed=seed)
 
 
 # --- registers ---------------------------------------------------------------------------------

@@ -61,6 +61,7 @@ std::string strict_text(uint64_t code) {
   char reg[16], text[160];
   if (!(code >> 48 & 1) && number == 106) snprintf(reg, sizeof reg, "vcc_lo");
   else if (!(code >> 48 & 1) && number == 126) snprintf(reg, sizeof reg, "exec_lo");
+  else if (!(code >> 48 & 1) && number == 253) snprintf(reg, sizeof reg, "scc");
   else snprintf(reg, sizeof reg, "%c%u", code >> 48 & 1 ? 'v' : 's', number);
   switch (check) {
     case 1:
