@@ -41,6 +41,7 @@ _KNOWN: Mapping[str, str] = {
     "VIMNMX": "S32 U32",
     "VIMNMX3": "S32 U32",
     "imnmx64": "U64 S64",
+    "uimnmx64": "U64 S64",
     "viadd_parts": "16x2 U16x2 S16x2 U8x4 S8x4",
     "vimnmx8": "U8x4 S8x4",
     "vimnmx16": "U16x2 S16x2 16x2",
@@ -123,7 +124,9 @@ _KNOWN: Mapping[str, str] = {
     "VOTE": "ALL ANY EQ",
 }
 _UNIFORM = {
-    "UBMSK": "BMSK", "UBREV": "BREV", "UFLO": "FLO", "UIABS": "IABS", "UIADD3": "IADD3",
+    "UF2F": "F2F", "UF2I": "F2I", "UFADD": "FADD", "UFFMA": "FFMA", "UFMNMX": "FMNMX",
+    "UFMUL": "FMUL", "UFRND": "FRND", "UFSEL": "FSEL", "UFSETP": "FSETP", "UI2F": "I2F",
+    "UI2FP": "I2FP", "UBMSK": "BMSK", "UBREV": "BREV", "UFLO": "FLO", "UIABS": "IABS", "UIADD3": "IADD3",
     "UIMAD": "IMAD", "UIMNMX": "IMNMX", "UISETP": "ISETP", "ULEA": "LEA", "ULOP3": "LOP3",
     "UMOV": "MOV", "UPLOP3": "PLOP3", "UPOPC": "POPC", "UPRMT": "PRMT", "USEL": "SEL",
     "USGXT": "SGXT", "USHF": "SHF", "UVIADD": "VIADD", "UVIMNMX": "VIMNMX", "VOTEU": "VOTE",

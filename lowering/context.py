@@ -214,7 +214,10 @@ class Ctx:
                     return ZERO
                 return self._register(operand.file, operand.index + word)
             case Imm():
-                return I(operand.value >> (32 * word) & 0xFFFFFFFF)
+                value = operand.value
+                if operand.bits == 32 and operand.kind == "int" and value >> 31 & 1:
+                    value |= -1 << 32  # 64-bit instructions extend the sign, unsigned ones too
+                return I(value >> (32 * word) & 0xFFFFFFFF)
             case Const():
                 return self._constant(operand, word)
             case _:

@@ -190,6 +190,8 @@ RULES: tuple[Rule, ...] = (
     Rule("isetp", "ISETP", isetp),
     Rule("uisetp", "UISETP", isetp),
     Rule("fsetp", "FSETP", fsetp),
+    Rule("ufsetp", "UFSETP", fsetp),
     Rule("dsetp", "DSETP", dsetp),
     Rule("fsel", "FSEL", fsel),
+    Rule("ufsel", "UFSEL", fsel),
 )

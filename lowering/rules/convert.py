@@ -292,9 +292,14 @@ def _to_bf16(c: Ctx, out: V, value: Arg) -> None:
 
 RULES: tuple[Rule, ...] = (
     Rule("i2f", "I2F", i2f),
+    Rule("ui2f", "UI2F", i2f),
     Rule("i2fp", "I2FP", i2f),
+    Rule("ui2fp", "UI2FP", i2f),
     Rule("f2i", "F2I", f2i),
+    Rule("uf2i", "UF2I", f2i),
     Rule("frnd", "FRND", frnd),
+    Rule("ufrnd", "UFRND", frnd),
     Rule("f2f", "F2F", f2f),
+    Rule("uf2f", "UF2F", f2f),
     Rule("f2fp", "F2FP", f2fp),
 )

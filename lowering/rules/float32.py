@@ -186,9 +186,13 @@ def fmnmx3(c: Ctx) -> None:
 
 RULES: tuple[Rule, ...] = (
     Rule("fadd", "FADD", fadd),
+    Rule("ufadd", "UFADD", fadd),
     Rule("fmul", "FMUL", fmul),
+    Rule("ufmul", "UFMUL", fmul),
     Rule("ffma", "FFMA", ffma),
+    Rule("uffma", "UFFMA", ffma),
     Rule("fmnmx", "FMNMX", fmnmx),
+    Rule("ufmnmx", "UFMNMX", fmnmx),
     Rule("fmnmx3", "FMNMX3", fmnmx3),
     Rule("dadd", "DADD", dadd),
     Rule("dmul", "DMUL", dmul),

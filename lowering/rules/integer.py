@@ -262,6 +262,8 @@ def wide_addend(c: Ctx, negative: bool) -> Arg:
     operand = c.ins.get("Rc")
     if is_zero(operand):
         return ZERO
+    if isinstance(operand, Imm) and operand.bits == 32 and operand.value >> 31:
+        raise c.refuse("negative immediate as a 64-bit addend")
     pair = c.src64("Rc")
     inverted = c.flag("Rc", "inv")
     if not negative and not inverted:
@@ -609,8 +611,11 @@ RULES: tuple[Rule, ...] = (
     Rule("lea", "LEA", lea, _wide_add),
     Rule("ulea", "ULEA", lea, _wide_add),
     Rule("iabs", "IABS", iabs),
+    Rule("uiabs", "UIABS", iabs),
     Rule("imnmx", "IMNMX", minmax, _no_simd),
     Rule("imnmx64", "IMNMX", minmax64, _is_64),
+    Rule("uimnmx", "UIMNMX", minmax, _no_simd),
+    Rule("uimnmx64", "UIMNMX", minmax64, _is_64),
     Rule("vimnmx", "VIMNMX", minmax, _no_simd),
     Rule("vimnmx16", "VIMNMX", minmax16, lambda i: i.has("S16x2") or i.has("U16x2")),
     Rule("uvimnmx", "UVIMNMX", minmax, _no_simd),

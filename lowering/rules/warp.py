@@ -244,6 +244,8 @@ def special_value(c: Ctx, name: str) -> Arg:
             _lane_mask(c, out, name[3:5])
         case "SRZ" | "SR_CgaCtaId" | "SR_CgaSize" | "SR_SWINLO" | "SR_LWINLO":
             return ZERO
+        case "SR_LMEMHIOFF":  # the lowest offset of the stack, which debug code checks
+            return ZERO
         case "SR_SWINHI":
             return c.aperture("src_shared_base")
         case "SR_LWINHI":
