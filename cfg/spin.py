@@ -9,6 +9,7 @@ an H200 finishes.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from sassxlate.disasm.sass.ir import Instruction, Label
@@ -60,14 +61,21 @@ def _callees(cfg: Cfg, block: Block) -> frozenset[int]:
     )
 
 
+def _functions(cfg: Cfg, holds: Callable[[Instruction], bool]) -> frozenset[int]:
+    """The functions with such an instruction, or that call one with it."""
+    found = {b.function for b in cfg.blocks if any(map(holds, b.instructions))}
+    changed = True
+    while changed:
+        more = {b.function for b in cfg.blocks if _callees(cfg, b) & found} - found
+        found |= more
+        changed = bool(more)
+    return frozenset(found)
+
+
 def spins(cfg: Cfg) -> Spins:
     """All spin loops of a kernel."""
-    waiting = {b.function for b in cfg.blocks if any(map(_waits, b.instructions))}
-    changed = True
-    while changed:  # functions that call one that waits
-        more = {b.function for b in cfg.blocks if _callees(cfg, b) & waiting} - waiting
-        waiting |= more
-        changed = bool(more)
+    waiting = _functions(cfg, _waits)
+    yielding = _functions(cfg, lambda i: i.mnemonic in _MARKS)
     latches: set[int] = set()
     marked: set[int] = set()
     for block in cfg.blocks:
@@ -76,10 +84,10 @@ def spins(cfg: Cfg) -> Spins:
             continue
         body = _body(cfg, cfg.by_start[target], block.index)
         inside = [i for b in body for i in cfg.blocks[b].instructions]
-        mark = any(i.mnemonic in _MARKS for i in inside)
+        called = frozenset[int]().union(*(_callees(cfg, cfg.blocks[b]) for b in body))
+        mark = any(i.mnemonic in _MARKS for i in inside) or bool(called & yielding)
         shared = mark and any(i.mnemonic in ("LDS", "LD") for i in inside)
-        called = any(_callees(cfg, cfg.blocks[b]) & waiting for b in body)
-        if any(map(_waits, inside)) or shared or called:
+        if any(map(_waits, inside)) or shared or called & waiting:
             latches.add(block.index)
             if mark:
                 marked |= body

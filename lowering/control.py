@@ -196,7 +196,7 @@ class Control:
         if isinstance(label, Label):
             return label.target
         if ins.has("ABS") or ins.mnemonic.startswith("JMX"):
-            return 0
+            return disp.value & 0xFFFFFFFF if isinstance(disp, Imm) else 0
         if isinstance(disp, Imm):
             return (disp.value + ins.offset + SIZE) & 0xFFFFFFFF
         return 0

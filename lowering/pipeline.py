@@ -17,6 +17,7 @@ from sassxlate.errors import LoweringError, SassxlateError, Where
 from .codeobject import KernelImage, write
 from .hazards import insert_hazards
 from .launch import LaunchInfo
+from .link import joined
 from .select import Selected, select
 from .sourcemap import source_map
 from .waits import insert_waits
@@ -86,6 +87,10 @@ def function_pointers(kernel: Kernel) -> tuple[int, ...]:
 
 def kernel_cfg(kernel: Kernel) -> Cfg:
     """The control-flow graph.  A reachable word that does not decode raises its DecodeError."""
+    left = next((r for r in kernel.relocs if r.section.startswith(".text.")), None)
+    if left is not None:
+        where = Where(kernel=kernel.name, offset=left.offset)
+        raise LoweringError("SX0407", f"the code was not joined with {left.symbol}", where)
     section = decode_section(kernel.code, kernel.arch)
     good = [i for i in section.instructions if isinstance(i, Instruction)]
     bad = {b.offset: b for b in section.instructions if not isinstance(b, Instruction)}
@@ -112,6 +117,7 @@ def translate_kernel(cubin: Cubin, name: str, options: Options | None = None) ->
     if cubin.relocatable:
         raise LoweringError("SX0406", "the cubin was never linked", Where(kernel=name))
     started = time.perf_counter()
+    kernel = joined(kernel, cubin)
     cfg = kernel_cfg(kernel)
     times = [("cfg", time.perf_counter() - started)]
     started = time.perf_counter()

@@ -25,6 +25,7 @@ from ._files import (
 def command(file: str, kernel: str, arch: str | None, form: str, output: Path | None) -> None:
     """Prints blocks, edges with their kind, dominators, loops, liveness and uniformity."""
     from sassxlate.cfg.draw import to_dot, to_text
+    from sassxlate.lowering.link import joined
     from sassxlate.lowering.pipeline import kernel_cfg
 
     wanted = parse_arch(arch) if arch else None
@@ -36,7 +37,7 @@ def command(file: str, kernel: str, arch: str | None, form: str, output: Path | 
             continue
         for k in cubin.kernels:
             if kernel_matches(k.name, k.demangled, (kernel,)):
-                graph = kernel_cfg(k)
+                graph = kernel_cfg(joined(k, cubin))
                 out.append(to_text(graph) if form == "text" else to_dot(graph))
     if not out:
         raise no_match(file, (kernel,), arch)
