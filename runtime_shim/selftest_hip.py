@@ -5,6 +5,9 @@ from __future__ import annotations
 import ctypes
 from typing import Any
 
+from sassxlate.disasm.rdna3 import depctr_imm
+from sassxlate.disasm.rdna3.ir import Inst, Item, Sp
+
 # hipDeviceProp_tR0600, ROCm 6 and 7 (hip_runtime_api.h): offsets in bytes of what is reported.
 PROPERTIES_SIZE = 1472
 PROPERTIES: dict[str, tuple[int, str]] = {
@@ -102,6 +105,15 @@ class Hip:
             if not self.library.hipDeviceGetName(text, _TEXT, 0):
                 found["name"] = text.value.decode(errors="replace")
         return found
+
+
+def wait_for_all() -> list[Item]:
+    """Waits for memory and for the vector unit."""
+    return [
+        Inst("s_waitcnt", (), imm=0),
+        Inst("s_waitcnt_vscnt", (Sp("null"),), imm=0),
+        Inst("s_waitcnt_depctr", (), imm=depctr_imm(va_vdst=0)),
+    ]
 
 
 def _member(data: bytes, offset: int, kind: str) -> str | int:

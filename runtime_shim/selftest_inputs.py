@@ -6,7 +6,7 @@ import random
 
 WIDTH = {
     **{"b16": 16, "f16": 16, "b32": 32, "f32": 32, "b64": 64, "f64": 64, "m": 1, "raw": 32},
-    **{"f16lo": 16, "f16hi": 16},
+    **{"f16lo": 16, "f16hi": 16, "p16": 32, "pf16": 32},
 }
 _INTEGERS = (
     *(0, 1, 2, -1, -2, 0x7F, 0x80, 0xFF, 0x7FFF, 0x8000, 0xFFFF, 31, 32, 33, 63, 64),
@@ -39,6 +39,9 @@ def value(rng: random.Random, kind: str) -> int:
     width = WIDTH[kind]
     if width == 1:
         return rng.getrandbits(1)
+    if kind in ("p16", "pf16"):
+        half = "f16" if kind == "pf16" else "b16"
+        return value(rng, half) << 16 | value(rng, half)
     if kind[0] == "f":
         return _float(rng, width)
     choice = rng.random()

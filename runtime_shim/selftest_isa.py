@@ -20,21 +20,23 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
-from sassxlate.disasm.rdna3 import OPS, assemble, depctr_imm, format_inst
-from sassxlate.disasm.rdna3.ir import Arg, I, Inst, Item, S, Sp, V
+from sassxlate.disasm.rdna3 import OPS, assemble, format_inst
+from sassxlate.disasm.rdna3.ir import Arg, I, Inst, Item, S, V
 from sassxlate.disasm.rdna3.meaning import Meaning, Mode, meanings
 from sassxlate.domain import Fp, Round, exponent_bits, mantissa_bits
 from sassxlate.lowering.codeobject import KernelImage, write
 from sassxlate.lowering.emulate.reference import Bits, Reference
 
+from . import selftest_scalar
 from .paths import write_whole
-from .selftest_hip import Hip, HipError
+from .selftest_hip import Hip, HipError, wait_for_all
 from .selftest_inputs import WIDTH, value
 
 LANES = 32
 GROUP = 40  # instructions a process
 _OLD = 0x5A5A5A5A5A5A5A5A  # what destinations hold before
 _SHOWN = 4  # differing lanes an instruction
+PACKED = ("p16", "pf16")
 _IMPLICIT = frozenset({"lane", "neg"})
 # The MODE register's rounding (bits 3:0) and denormals (bits 7:4), and the same for the meaning.
 MODES: dict[str, tuple[int, Mode]] = {
@@ -61,7 +63,6 @@ class Case:
 
 def vector_rows() -> list[Meaning]:
     """Instructions whose operands are all printed, and whose result is a register or lane mask."""
-    special = {"execm", "p16", "pf16"}
     literal = ("v_fmaak_", "v_fmamk_")  # one of their operands is a constant
     return [
         row
@@ -69,7 +70,7 @@ def vector_rows() -> list[Meaning]:
         if op in OPS
         and op.startswith("v_")
         and not op.startswith(literal)
-        and row.dst[0] not in special
+        and row.dst[0] != "execm"
         and not {"vcc", "mix", "pair", "exec", "scc"} & set(row.src)
     ]
 
@@ -87,18 +88,30 @@ def random_case(row: Meaning, seed: str) -> Case:
 
 def expected(case: Case, mode: Mode, lane: int) -> tuple[int, ...]:
     """What the meaning says that a lane's destinations hold."""
-    values = iter(case.inputs[lane])
+    if case.row.dst[0] not in PACKED:
+        return _computed(case, mode, lane, case.inputs[lane])
+    # The meaning is of one half.
+    halves = [
+        _computed(case, mode, lane, tuple(v >> at & 0xFFFF for v in case.inputs[lane]))[0] & 0xFFFF
+        for at in (0, 16)
+    ]
+    return (halves[1] << 16 | halves[0],)
+
+
+def _computed(case: Case, mode: Mode, lane: int, inputs: tuple[int, ...]) -> tuple[int, ...]:
+    values = iter(inputs)
+    widths = {**WIDTH, "p16": 16, "pf16": 16}
     arguments: list[Bits] = []
     for kind in case.row.src:
         if kind.startswith("acc:"):
-            width = WIDTH[kind[4:]]
+            width = widths[kind[4:]]
             arguments.append(Bits(_OLD & ((1 << width) - 1), width))
         elif kind == "lane":
             arguments.append(Bits(lane, 32))
         elif kind == "neg":
             arguments.append(Bits(0, 8))
         else:
-            arguments.append(Bits(next(values) & ((1 << WIDTH[kind]) - 1), WIDTH[kind]))
+            arguments.append(Bits(next(values) & ((1 << widths[kind]) - 1), widths[kind]))
     reader = Reference()
     first = (reader, mode) if case.row.mode else (reader,)
     out = cast("Bits | tuple[Bits, ...]", case.row.fn(*first, *arguments))
@@ -117,14 +130,6 @@ class Program:
     results: tuple[tuple[int, ...], ...]  # [case][destination]: byte offset
     result_bytes: int
     texts: tuple[str, ...]  # of the instructions
-
-
-def _wait_for_all() -> list[Item]:
-    return [
-        Inst("s_waitcnt", (), imm=0),
-        Inst("s_waitcnt_vscnt", (Sp("null"),), imm=0),
-        Inst("s_waitcnt_depctr", (), imm=depctr_imm(va_vdst=0)),
-    ]
 
 
 def _words(kind: str) -> int:
@@ -147,7 +152,7 @@ def build(cases: Sequence[Case], mode_bits: int) -> Program:
         Inst("v_lshlrev_b32", (V(1), I(2), V(1))),
         Inst("s_round_mode", (), mode_bits & 15),
         Inst("s_denorm_mode", (), mode_bits >> 4),
-        *_wait_for_all(),
+        *wait_for_all(),
     ]
     data, at_result = bytearray(), 0
     results: list[tuple[int, ...]] = []
@@ -172,7 +177,7 @@ def build(cases: Sequence[Case], mode_bits: int) -> Program:
                 items.append(Inst("v_mov_b32", (V(register + j), I(_OLD & 0xFFFFFFFF))))
             targets.append(S(register) if kind == "m" else V(register, _words(kind)))
         instruction = Inst(case.row.op, (*targets, *sources))
-        items += [*_wait_for_all(), instruction, *_wait_for_all()]
+        items += [*wait_for_all(), instruction, *wait_for_all()]
         texts.append(format_inst(instruction))
         places: list[int] = []
         for i, kind in enumerate(case.row.dst):
@@ -184,7 +189,7 @@ def build(cases: Sequence[Case], mode_bits: int) -> Program:
                 items.append(Inst("v_add_nc_u32", (V(2), I(at_result), V(1))))
                 items.append(Inst("global_store_b32", (V(2), V(register + j), S(2, 2)), 0))
                 at_result += 128
-        items += _wait_for_all()
+        items += wait_for_all()
         results.append(tuple(places))
     items.append(Inst("s_endpgm"))
     image = KernelImage("instructions", assemble(items).data, 72, 106, 0, 0, 16, 1024)
@@ -236,6 +241,8 @@ def distance(kind: str, got: int, want: int) -> int | None:
 
 
 def _same(kind: str, got: int, want: int) -> bool:
+    if kind == "pf16":
+        return all(_same("f16", got >> at & 0xFFFF, want >> at & 0xFFFF) for at in (0, 16))
     # Zeros of different sign are different here.
     apart = distance(kind, got, want)
     return apart == 0 and (got == want or _is_nan(want, WIDTH[kind]))
@@ -323,6 +330,7 @@ def groups() -> list[str]:
     found = [
         f"{name}/{number}" for name in MODES for number in range(-(-len(exact_rows(name)) // GROUP))
     ]
+    found += [f"scalar/{number}" for number in range(selftest_scalar.groups())]
     return [*found, "approximate"]
 
 
@@ -331,6 +339,8 @@ def check_group(hip: Hip, group: str) -> dict[str, Any]:
     if group == "approximate":
         return check_approximations(hip, vector_rows())
     name, _, number = group.partition("/")
+    if name == "scalar":
+        return selftest_scalar.check(hip, int(number))
     start = int(number) * GROUP
     return check_mode(hip, name, exact_rows(name)[start : start + GROUP])
 

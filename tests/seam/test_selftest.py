@@ -117,6 +117,27 @@ def test_a_bad_card(
     assert "code_object" not in good["codes"][0]
 
 
+@pytest.mark.parametrize(
+    ("kernel", "group"), [("instructions", "ieee/8"), ("scalars", "scalar/2")]
+)
+def test_a_wrong_instruction(
+    kernel: str, group: str, on_standin: Standin, tmp_path: Path
+) -> None:
+    """A bit that comes out otherwise is found, and named by instruction and inputs."""
+    output = tmp_path / "report.json"
+    outcome = on_standin(
+        *("selftest", "--device", "hip", "-o", output, *chosen(f"instructions/{group}")),
+        SX_STANDIN_WRONG=kernel,
+    )
+    assert outcome.status == 1, outcome.output + outcome.errors
+    (row,) = report_of(output)["fixtures"]
+    assert row["status"] == "fail"
+    (wrong,) = row["found"]["wrong"]
+    assert wrong["lanes"] == 1
+    (lane,) = wrong["first"]
+    assert int(lane["actual"][0], 16) ^ 1 == int(lane["expected"][0], 16)
+
+
 def test_lost_card(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """A device that does not come back: the rest is not run, and the report says so."""
     fixtures = [selftest.Fixture(name, "instructions", "ieee") for name in ("a", "b", "c")]
