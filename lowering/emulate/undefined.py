@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from sassxlate.disasm.rdna3 import RRef, info, registers, writes
 from sassxlate.disasm.rdna3.encode_mem import present
@@ -262,9 +262,9 @@ class Shadow:
         elif row.kind == "branch":
             self._branch(inst)
         else:
-            self._defines(inst)
+            self.defines(inst)
 
-    def _defines(self, inst: Inst) -> None:
+    def defines(self, inst: Inst) -> None:
         for ref in sorted(writes(inst)):
             if ref.kind == "v":
                 self._set_lanes(ref.number, _ZERO)
@@ -374,7 +374,8 @@ class Shadow:
             else:
                 sources.append(self._pair(inst, kind, next(args)))
         made: Any = row.fn(self.pairs, *sources)
-        results: list[Pair] = list(made) if isinstance(made, tuple) else [made]
+        several = isinstance(made, tuple)
+        results: list[Pair] = list(cast("tuple[Pair, ...]", made)) if several else [made]
         printed = iter(inst.args)
         for kind, result in zip(row.dst, results, strict=True):
             if kind == "scc":
@@ -403,7 +404,7 @@ class Shadow:
         if row.kind == "smem" and len(inst.args) > len(row.args):
             for ref in registers(inst.args[-1]):
                 self._check(self._get(ref), ref)
-        self._defines(inst)
+        self.defines(inst)
 
     def _branch(self, inst: Inst) -> None:
         if "scc" in inst.op:
@@ -415,12 +416,12 @@ class Shadow:
             )
             self._check(zero.u, ref)
 
-    def _jump(self, inst: Inst) -> None:
+    def jump(self, inst: Inst) -> None:
         for ref in registers(inst.args[-1]):
             self._check(self._get(ref), ref)
-        self._defines(inst)
+        self.defines(inst)
 
-    def _readlane(self, inst: Inst) -> None:
+    def readlane(self, inst: Inst) -> None:
         """One lane's bit, for all bits of the scalar."""
         c, d = self.c, self.c.d
         ref = registers(inst.args[1])[0]
@@ -436,14 +437,14 @@ class Shadow:
                 out = d.or_(out, self._spread(self._get(other)))
         self._set(registers(inst.args[0])[0], out)
 
-    def _writelane(self, inst: Inst) -> None:
+    def writelane(self, inst: Inst) -> None:
         c, d = self.c, self.c.d
         ref = registers(inst.args[0])[0]
         bit = d.shl(const(1, 32), d.and_(c.read32(inst, inst.args[2]), const(31, 32)))
         value = self._lanes(inst.args[1], 1)
         self._set(ref, d.or_(d.and_(self._get(ref), d.not_(bit)), d.and_(value, bit)))
 
-    def _swap(self, inst: Inst) -> None:
+    def swap(self, inst: Inst) -> None:
         a, b = (registers(arg)[0] for arg in inst.args[:2])
         of_a, of_b = self._get(a), self._get(b)
         self._set_lanes(a.number, of_b)
@@ -451,15 +452,15 @@ class Shadow:
 
 
 _SPECIAL: dict[str, Callable[[Shadow, Inst], None]] = {
-    "v_readlane_b32": Shadow._readlane,
-    "v_readfirstlane_b32": Shadow._readlane,
-    "v_writelane_b32": Shadow._writelane,
-    "v_swap_b32": Shadow._swap,
-    "s_setpc_b64": Shadow._jump,
-    "s_swappc_b64": Shadow._jump,
-    "ds_bpermute_b32": Shadow._defines,
-    "ds_permute_b32": Shadow._defines,
-    "ds_swizzle_b32": Shadow._defines,
+    "v_readlane_b32": Shadow.readlane,
+    "v_readfirstlane_b32": Shadow.readlane,
+    "v_writelane_b32": Shadow.writelane,
+    "v_swap_b32": Shadow.swap,
+    "s_setpc_b64": Shadow.jump,
+    "s_swappc_b64": Shadow.jump,
+    "ds_bpermute_b32": Shadow.defines,
+    "ds_permute_b32": Shadow.defines,
+    "ds_swizzle_b32": Shadow.defines,
 }
 
 __all__ = ["Pair", "PairDomain", "Shadow"]

@@ -101,8 +101,9 @@ def test_left_out_waits(
                 continue
             line = next(t for t in outcome.errors.splitlines() if "SX0667" in t)
             assert any(place in line for place in places), (line, found)
-            assert "from SASS" in line
             counts["found"] += 1
+            counts["of a SASS instruction"] += "from SASS" in line  # not of the kernel's set-up
         file.write_bytes(whole)
     print(f"{name} sm_{arch}: {dict(counts)}")
     assert counts["found"] > 0
+    assert counts["of a SASS instruction"] > 0
