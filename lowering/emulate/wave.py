@@ -70,13 +70,17 @@ class WaveBuilder:
 
     def _refuse(self, found: strict.Finding) -> None:
         """Stops the wave here, in the name of its first active lane; what follows is dead."""
-        c, name = self.c, helpers.fault(self.module)
-        lane = c.d.and_(c.d.ctz(c.state.exec_mask()), const(31, 32))
+        c, name, lane = self.c, helpers.fault(self.module), self._first_lane()
         code = found.code(self.flow.entry)
         self.fn.do(
             f"call void {name}(ptr %w, i32 {int(Fault.STRICT)}, i32 {c.pc}, i32 {lane.ref}, "
             f"i64 {code})"
         )
+
+    def _first_lane(self) -> Val:
+        """The lowest active lane; 0 where there is none."""
+        d = self.c.d
+        return d.and_(d.ctz(self.c.state.exec_mask()), const(31, 32))
 
     # -- blocks ---------------------------------------------------------------------------
 
@@ -201,9 +205,9 @@ class WaveBuilder:
         fn.do(f"br label %{go}")
         fn.label(go)
 
-    def _fault(self, kind: Fault, pc: int, addr: str = "0") -> None:
+    def _fault(self, kind: Fault, pc: int, addr: str = "0", lane: str = "0") -> None:
         name = helpers.fault(self.module)
-        where = f"i32 {self._pc(pc)}, i32 0, i64 {addr}"
+        where = f"i32 {self._pc(pc)}, i32 {lane}, i64 {addr}"
         self.fn.do(f"call void {name}(ptr %w, i32 {int(kind)}, {where})")
         self.fn.do("unreachable")
 
@@ -250,7 +254,7 @@ class WaveBuilder:
         self._fault(Fault.ILLEGAL, step.pc)
 
     def _trap(self, step: Step) -> None:
-        self._fault(Fault.TRAP, step.pc, str(step.inst.imm & 0xFF))
+        self._fault(Fault.TRAP, step.pc, str(step.inst.imm & 0xFF), self._first_lane().ref)
 
     def _barrier(self, step: Step) -> None:
         self._runtime(Rt.BARRIER, "void", f"ptr %w, i32 {self._pc(step.pc)}")
