@@ -10,6 +10,7 @@ from sassxlate.disasm.containers import Cubin, Function, Kernel
 from sassxlate.disasm.sass import decode_section
 from sassxlate.disasm.sass.listing import labels, lines, next_label
 
+from ..errors import DecodeError
 from ._files import (
     arch_name,
     arch_option,
@@ -54,7 +55,13 @@ def command(
         label = 0
         for code in _codes(cubin, kernels):
             found += 1
-            section = decode_section(code.code, cubin.arch)
+            try:
+                section = decode_section(code.code, cubin.arch)
+            except DecodeError as error:
+                # An architecture that is not known: the file's others can still be read.
+                bad += 1
+                click.echo(f"sassxlate: {error.at(file=file, kernel=code.name)}", err=True)
+                continue
             bad += len(section.errors)
             symbols = {0: code.name} | {s.value: s.name for s in code.callees}
             click.echo(f"// {code.demangled} ({arch_name(cubin.arch, cubin.variant)})")

@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <cstring>
 #include <ctime>
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -39,6 +40,24 @@ std::string directory_of(const std::string &path) { return path.substr(0, path.r
 void say_refused(const std::string &kernel, CUresult error, const std::string &line) {
   log_line("%s (CUDA error %d)", line.c_str(), error);
   report({"refused", line.substr(0, line.find(':')), std::to_string(error), kernel, line});
+}
+
+// The program or library that an image is a part of, and how far from its start.
+std::string place_of(const ImageView &image) {
+  Dl_info info = {};
+  if (!image.data || !dladdr(image.data, &info) || !info.dli_fname || !*info.dli_fname)
+    return "a module of " + std::to_string(image.size) + " bytes";
+  const char *slash = strrchr(info.dli_fname, '/');
+  char offset[32];
+  snprintf(offset, sizeof offset, "+%#zx",
+           static_cast<size_t>(image.data - static_cast<const uint8_t *>(info.dli_fbase)));
+  return (slash ? slash + 1 : info.dli_fname) + std::string(offset);
+}
+
+// A line with the place behind its code.
+std::string at_place(const std::string &place, const std::string &line) {
+  size_t colon = line.find(": ");
+  return colon == std::string::npos ? line : line.substr(0, colon + 2) + place + line.substr(colon);
 }
 
 // An answer that grants the request; else the error, with its line in `line`.
@@ -71,7 +90,7 @@ bool cache_place(std::string &directory, std::string &tag) {
 Kernel *find_kernel(const void *handle) { return Handles<Kernel>::all().find(handle); }
 Module *find_module(const void *handle) { return Handles<Module>::all().find(handle); }
 
-Module::Module(const ImageView &image, bool stays) : image_(image), storage_(driver().devices.size()) {
+Module::Module(const ImageView &image, bool stays) : place_(place_of(image)), image_(image), storage_(driver().devices.size()) {
   if (!stays) {
     copy_.assign(image.data, image.data + image.size);
     image_.data = copy_.data();
@@ -95,7 +114,7 @@ Module::~Module() {
 CUresult Module::ask_service(Manifest &manifest, std::string &directory) {
   std::string file = write_temporary("image", image_.data, image_.size);
   if (file.empty()) {
-    say_refused("*", CUDA_ERROR_OPERATING_SYSTEM, "SX0907: no temporary file can be written for the module");
+    say_refused("*", CUDA_ERROR_OPERATING_SYSTEM, at_place(place_, "SX0907: no temporary file can be written"));
     return CUDA_ERROR_OPERATING_SYSTEM;
   }
   json::Value body;
@@ -105,12 +124,12 @@ CUresult Module::ask_service(Manifest &manifest, std::string &directory) {
                         body, line);
   unlink(file.c_str());
   if (result != CUDA_SUCCESS) {
-    say_refused("*", result, line);
+    say_refused("*", result, at_place(place_, line));
     return result;
   }
   std::string path = body["manifest"].text(), text;
   if (!read_file(path, text, kTextLimit) || !parse_manifest(text, manifest)) {
-    say_refused("*", CUDA_ERROR_UNKNOWN, "SX0903: the module's manifest " + path + " cannot be read");
+    say_refused("*", CUDA_ERROR_UNKNOWN, at_place(place_, "SX0903: the manifest " + path + " cannot be read"));
     return CUDA_ERROR_UNKNOWN;
   }
   directory = directory_of(path);
@@ -119,7 +138,7 @@ CUresult Module::ask_service(Manifest &manifest, std::string &directory) {
 
 CUresult Module::read_manifest() {
   if (image_.kind == ImageKind::Unreadable || image_.kind == ImageKind::Unknown) {
-    say_refused("*", CUDA_ERROR_INVALID_IMAGE, "SX0709: a module's image is damaged");
+    say_refused("*", CUDA_ERROR_INVALID_IMAGE, at_place(place_, "SX0709: the image is damaged"));
     return CUDA_ERROR_INVALID_IMAGE;
   }
   Blake2b hash(16);
@@ -136,7 +155,7 @@ CUresult Module::read_manifest() {
     if (result != CUDA_SUCCESS) return result;
   }
   if (manifest_.error) {
-    say_refused("*", manifest_.error, manifest_.reason);
+    say_refused("*", manifest_.error, at_place(place_, manifest_.reason));
     return manifest_.error;
   }
   kernels_.resize(manifest_.kernels.size());

@@ -72,6 +72,8 @@ class Module {
   // Gives the service the image (again: its cubin may have been evicted meanwhile).
   CUresult ask_service(Manifest &manifest, std::string &directory);
   const std::string &key() const { return key_; }
+  // Where the image came from: a file and the image's address in it, or its size.
+  const std::string &place() const { return place_; }
   int arch() const { return manifest_.arch; }
 
   CUmodule module_handle() { return reinterpret_cast<CUmodule>(this); }
@@ -92,6 +94,7 @@ class Module {
   bool section_bytes(const SectionInfo &section, std::string &bytes);
 
   std::vector<uint8_t> copy_;
+  std::string place_;
   ImageView image_;
   std::string key_;
   std::string directory_;  // of the manifest and the section images
