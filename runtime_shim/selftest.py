@@ -27,7 +27,6 @@ from sassxlate.errors import SassxlateError, ShimError
 Kind = Literal["instructions", "kernel", "program"]
 Status = Literal["pass", "fail", "refused", "error", "crash", "hang", "not run"]
 Device = Literal["hip", "emulator"]
-ARCHITECTURES = (80, 90)
 EXIT_REFUSED = 3
 _TAIL = 4000  # characters of what a process printed
 _LISTING = 400  # lines of assembly in a report that is one JSON file
@@ -90,8 +89,10 @@ def fixtures() -> list[Fixture]:
 
     folder = data_folder()
     found = [Fixture(f"instructions/{group}", "instructions", group) for group in groups()]
+    folders = (folder / "kernels").glob("sm_*")
+    architectures = sorted(int(path.name.removeprefix("sm_")) for path in folders)
     for name in CONTRACTS:
-        for arch in ARCHITECTURES:
+        for arch in architectures:
             cubin = folder / "kernels" / f"sm_{arch}" / f"{name}.cubin"
             if cubin.is_file():
                 found.append(Fixture(f"kernel/{name}/sm_{arch}", "kernel", name, cubin, arch))
