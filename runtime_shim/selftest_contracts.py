@@ -163,6 +163,8 @@ CONTRACTS: dict[str, Contract] = {
         _of_threads("permute_bytes", rules.permute_bytes, 8),
         _of_threads("calls", rules.calls),
         _of_threads("carry_chains", rules.carry_chains, 10),
+        _of_threads("wide_constants", rules.wide_constants, 14),
+        _of_threads("byte_lanes", rules.byte_lanes, 10),
         _of_threads("float_rules", rules.float_rules, 8, values="floats", kinds="fffffuff"),
         _of_threads("conversions", rules.conversions, 12, values="floats", kinds="ffffuuuufuef"),
         _of_threads("constant_tables", rules.constant_tables),

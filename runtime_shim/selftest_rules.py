@@ -418,6 +418,46 @@ def uniform_barrier(
         out[number * block : (number + 1) * block] = [x ^ odd for x in xs]
 
 
+def wide_constants(i: int, a: list[int], b: list[int], n: int, out: list[int]) -> None:
+    x, y = a[i] << 32 | b[i], signed(b[i] << 32 | a[i], 64)
+    results = (
+        x + 0xFFFFFFDC,
+        x - 0x24,
+        x if x > 0xFFFFFFDC else 1,
+        x if x > M64 - 0x23 else 2,
+        5 if y > -0x24 else y,
+        0xFFFFFFDC if y > 0 else x,
+        -0x24 if y > 1 else x,
+    )
+    out[14 * i : 14 * i + 14] = [r >> s & M32 for r in results for s in (0, 32)]
+
+
+def _lanes(x: int, y: int, bits: int, function: Callable[[int, int], int]) -> int:
+    ones = (1 << bits) - 1
+    return sum(
+        (function(x >> s & ones, y >> s & ones) & ones) << s for s in range(0, 32, bits)
+    )
+
+
+def byte_lanes(i: int, a: list[int], b: list[int], n: int, out: list[int]) -> None:
+    def by_sign(choose: Callable[[int, int], int], bits: int) -> Callable[[int, int], int]:
+        return lambda x, y: choose(signed(x, bits), signed(y, bits))
+
+    x, y = a[i], b[i]
+    out[10 * i : 10 * i + 10] = [
+        _lanes(x, y, 8, lambda p, q: p + q),
+        _lanes(x, y, 8, lambda p, q: p - q),
+        _lanes(x, y, 8, min),
+        _lanes(x, y, 8, max),
+        _lanes(x, y, 8, by_sign(min, 8)),
+        _lanes(x, y, 8, by_sign(max, 8)),
+        _lanes(x, y, 16, lambda p, q: p + q),
+        _lanes(x, y, 16, lambda p, q: p - q),
+        _lanes(x, y, 16, by_sign(min, 16)),
+        _lanes(x, y, 8, lambda p, q: abs(p - q)),
+    ]
+
+
 def spin_lock(a: list[int], b: list[int], n: int, grid: int, block: int, out: list[int]) -> None:
     out[:3] = [0, n, sum(a[:n])]
 

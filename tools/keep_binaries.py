@@ -26,6 +26,7 @@ from build_programs import (
 KEPT = ("saxpy", "reduction", "collatz")
 KERNELS = ROOT / "fixtures" / "kernels"
 ARCHS = (80, 90)
+KERNEL_ARCHS = (80, 90, 120)  # 120 stands for the encodings of sm_100 and later
 
 # Titles and numbers of the sections, not their text.
 LICENCE = """\
@@ -78,7 +79,7 @@ def keep_kernels(kit: Toolkit) -> list[Path]:
     rows: list[str] = []
     kept: list[Path] = []
     for source in sorted(KERNELS.glob("*.cu")):
-        for arch in ARCHS:
+        for arch in KERNEL_ARCHS:
             cubin = build_cubin(source, KERNELS / f"sm_{arch}" / f"{source.stem}.cubin", arch)
             kept.append(cubin)
             rows.append(

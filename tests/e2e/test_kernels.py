@@ -5,6 +5,7 @@ Needs no nvcc: the cubins are launched through the driver API by a small C++ pro
 
 from __future__ import annotations
 
+import functools
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -70,14 +71,24 @@ def test_contracts_see_differences() -> None:
         assert contract.differences(untouched, expected), contract.name
 
 
-@pytest.mark.parametrize("arch", [80, 90])
+@pytest.mark.parametrize("arch", [80, 90, 120])
 @pytest.mark.parametrize("name", kernel_contracts.CONTRACTS)
 def test_kernel(name: str, arch: int, runner: Path, run_program: Run, tmp_path: Path) -> None:
     _check(name, arch, range(2), runner, run_program, tmp_path)
 
 
+@pytest.mark.parametrize("arch", [80, 90, 120])
+@pytest.mark.parametrize("name", kernel_contracts.CONTRACTS)
+def test_kernel_strict(
+    name: str, arch: int, runner: Path, run_program: Run, tmp_path: Path
+) -> None:
+    for seed in (1, 2):
+        run = functools.partial(run_program, options=["--strict", "--seed", str(seed)])
+        _check(name, arch, range(seed, seed + 1), runner, run, tmp_path)
+
+
 @pytest.mark.sweep
-@pytest.mark.parametrize("arch", [80, 90])
+@pytest.mark.parametrize("arch", [80, 90, 120])
 @pytest.mark.parametrize("name", kernel_contracts.CONTRACTS)
 def test_kernel_seeds(name: str, arch: int, runner: Path, run_program: Run, tmp_path: Path) -> None:
     _check(name, arch, range(2, 30), runner, run_program, tmp_path)
