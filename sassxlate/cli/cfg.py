@@ -6,6 +6,8 @@ from pathlib import Path
 
 import click
 
+from sassxlate.errors import SassxlateError
+
 from ._files import (
     kernel_matches,
     no_match,
@@ -37,7 +39,10 @@ def command(file: str, kernel: str, arch: str | None, form: str, output: Path | 
             continue
         for k in cubin.kernels:
             if kernel_matches(k.name, k.demangled, (kernel,)):
-                graph = kernel_cfg(joined(k, cubin))
+                try:
+                    graph = kernel_cfg(joined(k, cubin))
+                except SassxlateError as error:
+                    raise error.at(file=file, kernel=k.name) from None
                 out.append(to_text(graph) if form == "text" else to_dot(graph))
     if not out:
         raise no_match(file, (kernel,), arch)
