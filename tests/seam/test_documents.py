@@ -113,3 +113,13 @@ def test_every_document_is_named_in_the_readme() -> None:
     text = (ROOT / "README.md").read_text()
     for path in (ROOT / "docs").glob("*.md"):
         assert f"docs/{path.name}" in text, path.name
+
+
+def test_every_variable_is_documented() -> None:
+    found: set[str] = set()
+    for folder in ("runtime_shim", "lowering", "sassxlate/cli", "sassxlate"):
+        for pattern in ("*.py", "native/**/*.cpp", "native/**/*.h"):
+            for path in (ROOT / folder).glob(pattern):
+                found |= set(re.findall(r"\bSASSXLATE_[A-Z][A-Z_]+", path.read_text()))
+    shown = "".join(path.read_text() for path in DOCUMENTS)
+    assert {name for name in found if name not in shown} == set()
