@@ -82,6 +82,7 @@ def command(
         "SASSXLATE_PYTHON": sys.executable,
         "SASSXLATE_PYTHONPATH": client.import_root(),
         "SASSXLATE_REPORT": str(report_path),
+        "SASSXLATE_RUNNER": str(os.getpid()),
         "SASSXLATE_STRICT": "1" if strict else "0",
         "SASSXLATE_STRICT_SEED": str(seed),
         "SASSXLATE_KERNEL_TIME_LIMIT": str(kernel_time_limit),

@@ -10,12 +10,14 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 
 from sassxlate.errors import ShimError
 from sassxlate.runtime_shim import application, paths
 
+Value = TypeVar("Value")
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 COMMAND = [sys.executable, "-P", "-m", "sassxlate", "run"]
 
@@ -232,3 +234,28 @@ def test_cache_command(env: dict[str, str], tmp_path: Path) -> None:
     assert stats["areas"]["host"] == {"files": 1, "bytes": 5}
     assert cache("clean") == "5 bytes freed\n"
     assert not file.exists()
+
+
+def test_application_ends_with_a_killed_runner(env: dict[str, str], tmp_path: Path) -> None:
+    """SIGKILL cannot be passed on, yet leaves no application behind."""
+    note = tmp_path / "pid"
+    process = subprocess.Popen(
+        [*COMMAND, "--", "/bin/sh", "-c", f"echo $$ > {note}; while :; do :; done"],
+        env=env,
+    )
+    try:
+        pid = _eventually(lambda: note.read_text().strip() if note.exists() else "")
+    finally:
+        process.kill()
+        process.wait()
+    _eventually(lambda: not Path(f"/proc/{pid}/exe").exists())
+
+
+def _eventually(get: Callable[[], Value]) -> Value:
+    """The first true result within ten seconds."""
+    end = time.monotonic() + 10
+    while time.monotonic() < end:
+        if value := get():
+            return value
+        time.sleep(0.02)
+    raise AssertionError("nothing happened for ten seconds")

@@ -1,6 +1,11 @@
 #include "preload.h"
 
+#include <sys/prctl.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <csignal>
+#include <cstdlib>
 #include <cstring>
 
 #include "detour.h"
@@ -94,7 +99,22 @@ void scan_new_objects() {
 
 }  // namespace sx::preload
 
+namespace {
+
+// Killed with SIGKILL, the command that started this program cannot pass that on; the kernel does it then.
+void end_with_runner() {
+  const char *runner = std::getenv("SASSXLATE_RUNNER");
+  if (runner == nullptr) return;
+  const pid_t parent = static_cast<pid_t>(std::strtol(runner, nullptr, 10));
+  if (parent <= 1 || getppid() != parent) return;  // a child of the application, or started by hand
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (getppid() != parent) raise(SIGKILL);  // it ended meanwhile
+}
+
+}  // namespace
+
 __attribute__((constructor)) static void start() {
+  end_with_runner();
   if (!sx::preload::hooked()) sx::preload::trace("libraries loaded later with dlopen are not examined");
   sx::preload::scan_new_objects();
 }
