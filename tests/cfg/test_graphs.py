@@ -1,0 +1,156 @@
+"""Graphs of the kept kernels: blocks, edges, regions, spin loops, collective sections."""
+
+from __future__ import annotations
+
+from functools import cache
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from sassxlate.cfg import Cfg, analyse, build, collectives, liveness, regions
+from sassxlate.cfg.model import SIZE
+from sassxlate.cfg.spin import spins
+from sassxlate.disasm.containers.cubin import parse_cubin
+from sassxlate.disasm.sass import decode_section
+from sassxlate.disasm.sass.ir import Instruction
+from sassxlate.errors import CfgError
+from sassxlate.lowering.link import joined
+from sassxlate.lowering.pipeline import kernel_cfg
+
+KERNELS = Path(__file__).resolve().parent.parent.parent / "fixtures" / "kernels"
+ALL = sorted(KERNELS.glob("sm_[89]0/*.cubin"))
+
+
+@cache
+def graph(path: Path) -> Cfg:
+    cubin = parse_cubin(path.read_bytes())
+    return kernel_cfg(joined(cubin.kernels[0], cubin))
+
+
+def named(name: str, arch: int) -> Cfg:
+    return graph(KERNELS / f"sm_{arch}" / f"{name}.cubin")
+
+
+@pytest.mark.parametrize("path", ALL, ids=lambda p: f"{p.stem}-{p.parent.name}")
+def test_blocks_cover_the_code_once(path: Path) -> None:
+    cfg = graph(path)
+    for block in cfg.blocks:
+        assert block.end - block.start == SIZE * len(block.instructions)
+        assert cfg.by_start[block.start] == block.index
+    ends = [(b.start, b.end) for b in cfg.blocks]
+    assert all(before[1] <= after[0] for before, after in pairwise(ends))
+    for edge in cfg.edges:
+        assert edge in cfg.successors[edge.src]
+        assert edge in cfg.predecessors[edge.dst]
+
+
+@pytest.mark.parametrize("path", ALL, ids=lambda p: f"{p.stem}-{p.parent.name}")
+def test_every_bsync_has_its_region(path: Path) -> None:
+    cfg = graph(path)
+    found, sync_region = regions(cfg)
+    for block in cfg.blocks:
+        if block.last.mnemonic == "BSYNC":
+            region = found[sync_region[block.last.offset]]
+            assert block.end in {region.target} or len(region.syncs) > 1
+            assert region.arms
+
+
+@pytest.mark.parametrize("path", ALL, ids=lambda p: f"{p.stem}-{p.parent.name}")
+def test_nothing_is_read_before_it_is_written(path: Path) -> None:
+    cfg = graph(path)
+    entry = {r for r in liveness(cfg).live_in[0] if r.file in ("R", "UR")}
+    # A guarded write does not end a range: what is live at the entry is written under guards.
+    written = {w for b in cfg.blocks for i in b.instructions for w in i.writes}
+    assert entry <= written
+
+
+# --- calls ---------------------------------------------------------------------------------------
+
+
+def test_recursion_returns_to_all_its_sites() -> None:
+    cfg = named("mutual_recursion", 80)
+    assert len(cfg.functions) == 3
+    for entry in cfg.functions[1:]:
+        sites = set(cfg.call_sites[entry])
+        returns = [b for b in cfg.blocks if b.last.mnemonic == "RET" and b.function == entry]
+        for block in returns:
+            assert {cfg.blocks[e.dst].start for e in cfg.successors[block.index]} == sites
+
+
+@pytest.mark.parametrize("arch", [80, 90])
+def test_pointers_reach_every_function(arch: int) -> None:
+    cfg = named("function_pointers", arch)
+    callers = [b for b in cfg.blocks if b.last.mnemonic == "CALL" and b.last.get("target") is None]
+    assert len(callers) == 7
+    for block in callers:
+        kinds = [e.kind for e in cfg.successors[block.index]]
+        assert kinds.count("call") == 5
+        assert kinds.count("back") == 1
+
+
+def test_call_through_a_register_needs_functions() -> None:
+    cubin = parse_cubin((KERNELS / "sm_80" / "function_pointers.cubin").read_bytes())
+    kernel = cubin.kernels[0]
+    section = decode_section(kernel.code, kernel.arch)
+    good = [i for i in section.instructions if isinstance(i, Instruction)]
+    with pytest.raises(CfgError) as caught:
+        build(kernel.name, kernel.arch, good)
+    assert caught.value.code == "SX0304"
+
+
+# --- convergence ---------------------------------------------------------------------------------
+
+
+def test_collective_sections_form_classes() -> None:
+    cfg = named("split_warp_sync", 90)
+    sections = collectives(i for b in cfg.blocks for i in b.instructions)
+    sizes = sorted(len(sections.others(s)) + 1 for s in sections.by_sync)
+    # The two shuffles are one class, the two __syncwarp of the arms and those of the loop another.
+    assert sizes.count(2) >= 2
+    for here in sections.by_sync.values():
+        end = next(b for b in cfg.blocks if b.last.offset == here.end)
+        targets = {cfg.blocks[e.dst].start for e in cfg.successors[end.index]}
+        assert targets == {here.target, *(s.target for s in sections.others(here.sync))}
+
+
+@pytest.mark.parametrize("arch", [80, 90])
+@pytest.mark.parametrize("name", ["spin_before_work", "spin_backoff", "lane_flags"])
+def test_spin_loops_are_soft(name: str, arch: int) -> None:
+    cfg = named(name, arch)
+    assert spins(cfg).latches
+    assert any(r.soft for r in regions(cfg)[0])
+
+
+def test_lock_in_a_function_softens_its_callers() -> None:
+    cfg = named("lock_in_function", 80)
+    (call,) = [b.index for b in cfg.blocks if b.last.mnemonic == "CALL"]
+    assert call in spins(cfg).marked
+
+
+@pytest.mark.parametrize("name", ["nested_break", "divergent_if", "far_breaks", "uniform_loop"])
+def test_plain_loops_do_not_spin(name: str) -> None:
+    cfg = named(name, 90)
+    assert not spins(cfg).latches
+    assert not any(r.soft for r in regions(cfg)[0])
+
+
+def test_breaks_belong_to_the_region_that_they_leave() -> None:
+    cfg = named("far_breaks", 80)
+    found, _ = regions(cfg)
+    broken = [r for r in found if r.breaks]
+    assert len(broken) == 1
+    breaks = {i.offset for b in cfg.blocks for i in b.instructions if i.mnemonic == "BREAK"}
+    assert set(broken[0].breaks) == breaks
+
+
+def test_uniform_code_is_converged() -> None:
+    for name in ("uniform_loop", "shuffle_forms", "warp_match"):
+        assert all(analyse(named(name, 80)).converged)
+
+
+def test_code_behind_a_spin_loop_is_not() -> None:
+    cfg = named("spin_before_work", 80)
+    facts = analyse(cfg)
+    behind = next(b for b in cfg.blocks if any(i.mnemonic == "MEMBAR" for i in b.instructions))
+    assert not facts.converged[behind.index]

@@ -1,0 +1,107 @@
+"""Translates kernels of ``fixtures/kernels`` and runs them on the emulator, in this process."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sassxlate.disasm.containers.cubin import parse_cubin
+from sassxlate.disasm.containers.model import Cubin
+from sassxlate.disasm.sass import decode_section
+from sassxlate.disasm.sass.ir import Instruction
+from sassxlate.lowering.emulate.compiler import CompileOptions
+from sassxlate.lowering.emulate.runner import Device, run_code_object
+from sassxlate.lowering.pipeline import Translated, translate_kernel
+from sassxlate.runtime_shim.selftest_contracts import CONTRACTS
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+KERNELS = ROOT / "fixtures" / "kernels"
+Words = NDArray[np.uint32]
+GUARD = 12  # the bit from which on a word holds its guard
+
+
+def load(name: str, arch: int) -> Cubin:
+    return parse_cubin((KERNELS / f"sm_{arch}" / f"{name}.cubin").read_bytes())
+
+
+def patched(cubin: Cubin, change: Callable[[Instruction], int | None]) -> Cubin:
+    """The cubin with words of its only kernel replaced where ``change`` gives another one."""
+    (kernel,) = cubin.kernels
+    code = bytearray(kernel.code)
+    for ins in decode_section(kernel.code, kernel.arch).instructions:
+        word = change(ins) if isinstance(ins, Instruction) else None
+        if word is not None:
+            code[ins.offset : ins.offset + 16] = word.to_bytes(16, "little")
+    return replace(cubin, kernels=(replace(kernel, code=bytes(code)),))
+
+
+def guarded(word: int, predicate: int, inverted: bool = False) -> int:
+    """A word under the guard @P or @!P; 7 is PT."""
+    return word & ~(15 << GUARD) | (predicate | inverted << 3) << GUARD
+
+
+def _banks(cubin: Cubin, constant2: bytes, device: Device) -> dict[str, int]:
+    """The constant banks and the module's variables, filled and relocated."""
+    sections: dict[str, int] = {}
+    for name in (".nv.global.init", ".nv.global"):
+        if name in cubin.section_sizes or name in cubin.sections:
+            data = cubin.sections.get(name) or bytes(cubin.section_sizes.get(name, 16))
+            sections[name] = device.alloc(data)
+    banks = {"bank2": device.alloc(constant2)} if constant2 else {}
+    places = {g.name: (g.section, g.offset) for g in cubin.globals}
+    for number in (3, 4):
+        name = f".nv.constant{number}"
+        if name not in cubin.sections:
+            continue
+        data = bytearray(cubin.sections[name])
+        for reloc in cubin.relocs:
+            if reloc.section == name:
+                section, offset = places[reloc.symbol]
+                address = sections[section] + offset + reloc.addend
+                data[reloc.offset : reloc.offset + 8] = address.to_bytes(8, "little")
+        banks[f"bank{number}"] = device.alloc(bytes(data))
+    return banks
+
+
+def run(
+    cubin: Cubin, name: str, seed: int, *, strict: bool = False, fuel: int = 10000
+) -> tuple[Words, Words, Translated]:
+    """What a launch over a contract's inputs writes, what it must write, and the translation."""
+    contract = CONTRACTS[name]
+    done = translate_kernel(cubin, name)
+    device = Device(1 << 22)
+    a, b = contract.inputs(seed)
+    out = np.full(contract.out_words, contract.start, np.uint32)
+    places = [device.alloc(x.tobytes()) for x in (a, b, out)]
+    launch = done.launch.kernarg(
+        struct.pack("<QQQi", *places, contract.n),
+        (contract.block, 1, 1),
+        (contract.grid, 1, 1),
+        _banks(cubin, done.kernel.constant2, device),
+        contract.shared_bytes,
+    )
+    run_code_object(
+        done.code_object,
+        name,
+        contract.grid,
+        contract.block,
+        launch,
+        device,
+        CompileOptions(strict=strict),
+        dynamic_lds=contract.shared_bytes,
+        fuel=fuel,
+    )
+    actual = np.frombuffer(device.read(places[2], out.nbytes), np.uint32)
+    return actual, contract.expected(a, b), done
+
+
+def check(cubin: Cubin, name: str, seed: int = 0, **options: bool) -> Translated:
+    """Runs a kernel and compares it with its contract."""
+    actual, expected, done = run(cubin, name, seed, **options)
+    assert CONTRACTS[name].differences(actual, expected) == []
+    return done
