@@ -13,6 +13,7 @@ import pytest
 
 from sassxlate.runtime_shim import hip_probe
 
+from . import comgr
 from .code_objects import assembled_again, check_code, check_launch
 from .conftest import ROOT, Outcome, Standin
 
@@ -63,6 +64,20 @@ def test_code_is_llvms_too(on_standin: Standin) -> None:
             done = subprocess.run([readelf, "-n", file], capture_output=True, text=True, check=True)
             assert f".symbol:         {kernel.symbol}" in done.stdout
             assert "NT_AMDGPU_METADATA" in done.stdout
+
+
+def test_amds_reader_takes_it(on_standin: Standin) -> None:
+    """The library with which AMD's HIP reads the metadata."""
+    library = comgr.library()
+    if library is None:
+        pytest.skip("no libamd_comgr")
+    outcome = on_standin("run", "--device", "hip", "--", PROGRAMS / "reduction")
+    for load in outcome.of("hipModuleLoadData"):
+        data = (outcome.folder / load["file"]).read_bytes()
+        (kernel,) = check_code(data).kernels
+        metadata = comgr.Metadata(library, data)
+        assert metadata.kernel(".name") == kernel.name
+        assert metadata.kernel(".kernarg_segment_size") == str(kernel.descriptor.kernarg_size)
 
 
 @pytest.fixture(scope="session")
