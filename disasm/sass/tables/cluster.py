@@ -79,7 +79,7 @@ _DESC = Mod("desc", bits(76), {0: "", 1: ""})
 _CACHE: Operand = When("desc", _ur(40, 2, "desc[{}]"), _NO_UR)
 _LTC = enum("prefetch", 81, 2, "_ LTC64B LTC128B LTC256B")
 _MULTICAST = flag("MULTICAST", 75)
-_TO, _FROM = enum("to", 73, 1, "G S"), enum("from", 74, 1, "G S")
+_TO, _FROM = enum("to", 73, 1, "G S"), enum("from", 74, 1, "G S", {"G": 2, "S": 1})
 _RED_OP = enum("op", 87, 3, "ADD MIN MAX INC DEC AND OR XOR")
 _RED_TYPE = Mod("type", bits(81, 4), {
     0: "", 1: "S32", 2: "U64", 3: "S64", 4: "F16.RN", 5: "F32.RN", 6: "F32.FTZ.RN", 7: "F64.RN",
@@ -90,8 +90,9 @@ _COUNTED = flag("COUNTED", 85)
 
 def _bulk() -> list[Row]:
     copy: dict[str, Operand] = {
-        "dst": _ur(32, 2), "src": _ur(24, 2), "size": R(64, 1, "UR"), "cache": _CACHE,
+        "dst": _ur(32, 2), "src": _ur(24, "from"), "size": R(64, 1, "UR"), "cache": _CACHE,
     }  # fmt: skip
+    red = {**copy, "src": _ur(24)}
     text = "dst, src, size, cache:desc"
     rows: list[Row] = []
     for since, until in ((90, 90), (100, 999)):
@@ -101,7 +102,7 @@ def _bulk() -> list[Row]:
             Row("UBLKCP", 0x13BA, copy, text,
                 (_TO, _FROM, _MULTICAST, _LTC, flag("SEQUENCED", 83), *mask, _DESC), since, until,
                 guard="UP", reserved=(bits(77, 4),)),
-            Row("UBLKRED", 0x13BB, copy, text,
+            Row("UBLKRED", 0x13BB, red, text,
                 (_TO, const("S"), _RED_OP, _RED_TYPE, *late, _DESC), since, until, guard="UP",
                 fixed=((bits(74), 1),), reserved=(bits(77, 4),)),
         ]  # fmt: skip
@@ -112,10 +113,16 @@ def _bulk() -> list[Row]:
     return rows
 
 
-# ---- tensor copies: the first operand holds addresses and up to five coordinates
+# ---- tensor copies: the first operand holds up to two addresses and five coordinates
 
-_BOX: Mapping[str, int] = {"1D": 3, "2D": 4, "3D": 5, "4D": 6, "5D": 7}
-_DIM = enum("dim", 79, 3, "1D 2D 3D 4D 5D - - -", _BOX)
+_DIMS = "1D 2D 3D 4D 5D - - -"
+
+
+def _dim(addresses: int) -> Mod:
+    return enum("dim", 79, 3, _DIMS, {f"{n}D": n + addresses for n in range(1, 6)})
+
+
+_DIM, _STORE_DIM, _PREFETCH_DIM = _dim(2), _dim(1), _dim(0)
 
 
 def _tensor() -> list[Row]:
@@ -141,14 +148,14 @@ def _tensor() -> list[Row]:
     add("UTMALDG", 0x13B4, True,
         (_DIM, enum("mode", 82, 3, "_ IM2COL W128 W GATHER4 - - -"), _MULTICAST, cta2),
         100, 999)  # fmt: skip
-    add("UTMASTG", 0x13B5, False, (_DIM, im2col), 90, 90)
-    add("UTMASTG", 0x13B5, False, (_DIM, enum("mode", 82, 2, "_ IM2COL SCATTER4 -")),
+    add("UTMASTG", 0x13B5, False, (_STORE_DIM, im2col), 90, 90)
+    add("UTMASTG", 0x13B5, False, (_STORE_DIM, enum("mode", 82, 2, "_ IM2COL SCATTER4 -")),
         100, 999)  # fmt: skip
-    add("UTMAREDG", 0x13B6, False, (_DIM, im2col, _RED_OP), 90, 999)
+    add("UTMAREDG", 0x13B6, False, (_STORE_DIM, im2col, _RED_OP), 90, 999)
     for since, until, mode in (
         (90, 90, ()), (100, 999, (enum("mode", 82, 3, "_ - - - GATHER4 - - -"),)),
     ):  # fmt: skip
-        add("UTMAPF", 0x15B8, False, (const("L2"), _DIM, *mode), since, until)
+        add("UTMAPF", 0x15B8, False, (const("L2"), _PREFETCH_DIM, *mode), since, until)
     return rows
 
 
@@ -247,7 +254,7 @@ def _group_rows(
             f"Rd, Ra, {text}", lead, 90, 90, fixed=fixed),
         Row(name, 0x1D00 | code,
             {**shared, "Ra": R(24, 4, neg=72 if negate else None),
-             "Rb": R(32, 2, "UR", wrap="gdesc[{}]", select=Select(*b_only))},
+             "Rb": R(32, 4, "UR", wrap="gdesc[{}]", select=Select(*b_only))},
             f"Rd, Ra, Rb, {text}", lead, 90, 90, fixed=fixed),
     ]  # fmt: skip
 

@@ -227,6 +227,8 @@ _UFB = {"Rb": Src(neg=True, abs=True, imm="f32", select=_HALF)}
 UNIFORM = [
     *alu("UF2F", 0x05B, "Rd, Rb", _UFB, forms=(1, 4), layout="b",
          mods=(FTZ, _pairs(_NARROW), ROUND), uniform=True, since=120),
+    *alu("UFRND", 0x05D, "Rd, Rb", _UFB, forms=(1, 4), layout="b",
+         mods=(FTZ, _same(_BF), _ROUND_INT), uniform=True, since=120),
     *alu("UF2I", 0x05C, "Rd, Rb", _UFB, forms=(1, 4), layout="b",
          mods=(FTZ, _to_int(_BF, [0, 1, 2]), _ROUND_INT, flag("NTZ", 77)), uniform=True,
          since=120),

@@ -107,6 +107,7 @@ class Src:
     select_lo: int | None = None
     bf16: str = ""
     suffix: str = ""
+    tight: bool = False  # a constant of halves without the blank between its brackets
 
 
 _IMM_KIND: Mapping[str, Literal["int", "f32", "f64", "f16x2"]] = {
@@ -136,7 +137,7 @@ def place(
         lo = src.select_lo if src.select_lo is not None else at.select
         select = Select(bits(lo, 2), src.select)
     if where == "const":
-        return C(src.width, neg, absolute, inv, src.inv_if, select, gap=src.imm == "pair")
+        return C(src.width, neg, absolute, inv, src.inv_if, select, gap=src.imm == "pair" and not src.tight)
     uniform = where == "ur" or file == "UR"
     return R(
         at.lo, src.width, "UR" if uniform else "R", neg, absolute, inv, src.inv_if, select,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from ..spec import Idiom, Mod, Row, bits, const, enum, flag, join
+from ..spec import Bits, Idiom, Mod, Row, bits, const, enum, flag, join
 from .float32 import FCMP
 from .forms import FTZ, HALF_PLACES, HALVES, HALVES_F32, SAT, Src, alu, pd, ps
 
@@ -18,7 +18,8 @@ _FLUSH = Mod("flush", join((76, 1), (80, 1)), {0: "", 1: "FMZ", 2: "FTZ"})
 _ALL = (1, 2, 3, 4, 5, 6, 7)
 _BOOL = enum("bool", 69, 2, "AND OR XOR -")
 _SETP = {"Pu": pd(81), "Pv": pd(84), "Pp": ps(87)}
-_FLAT = Src(neg=True, abs=True, imm="pair", bf16="type=1")
+_FLAT = Src(neg=True, abs=True, imm="pair", bf16="type=1", tight=True)
+_UNTYPED = Mod("type", Bits(()), {0: ""})
 
 
 def _fma(
@@ -110,7 +111,7 @@ ROWS: list[Row] = [
     *_minmax(True),
     *_minmax(False),
     # On the tensor pipe; no part selectors.
-    *_fma(0x035, {"Ra": _FLAT, "Rb": _FLAT, "Rc": _FLAT}, _F16_ONLY, (const("MMA"),), 80, 80),
-    *_fma(0x035, {"Ra": _FLAT, "Rb": _FLAT, "Rc": _FLAT}, _F16_ONLY, (const("MMA"),), 87, 89),
+    *_fma(0x035, {"Ra": _FLAT, "Rb": _FLAT, "Rc": _FLAT}, _UNTYPED, (const("MMA"),), 80, 80),
+    *_fma(0x035, {"Ra": _FLAT, "Rb": _FLAT, "Rc": _FLAT}, _UNTYPED, (const("MMA"),), 87, 89),
     *_fma(0x035, {"Ra": _FLAT, "Rb": _FLAT, "Rc": _FLAT}, _TYPE, (const("MMA"),), 90, 90),
 ]

@@ -123,9 +123,9 @@ WARP = [
     Row("VOTEU", 0x886, {"Rd": rd(file="UR"), "Pu": pd(81, "UP"), "Pp": ps(87)}, "Rd?, Pu, Pp",
         (_VOTE,)),
     *alu("VABSDIFF", 0x014, "Rd, Pu?, Ra, Rb, Rc", _VABS, forms=(1, 2, 3, 4, 5),
-         mods=(enum("type", 73, 1, "U32 _"),), extra={"Pu": pd(81)}, until=100),
+         mods=(enum("type", 73, 1, "U32 _"),), extra={"Pu": pd(81)}, until=110),
     *alu("VABSDIFF4", 0x015, "Rd, Pu?, Ra, Rb, Rc", _VABS, forms=(1, 2, 3, 4, 5),
-         mods=(enum("type", 73, 1, "U8 _"), flag("ACC", 75)), extra={"Pu": pd(81)}, until=100),
+         mods=(enum("type", 73, 1, "U8 _"), flag("ACC", 75)), extra={"Pu": pd(81)}, until=110),
 ]  # fmt: skip
 
 ROWS: list[Row] = [*MOVES, *LOGIC, *PREDICATES, *WARP]

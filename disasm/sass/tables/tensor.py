@@ -171,8 +171,8 @@ def _qmma() -> list[Row]:
 MOVES = [
     Row("MOVM", 0x23A, {"Rd": rd(), "Ra": R(24, reuse=122)}, "Rd, Ra",
         (const("16"), enum("shape", 78, 2, "MT88 M832 M864 -")), until=90),
-    Row("MOVM", 0x23A, {"Rd": rd(), "Ra": R(24, reuse=122)}, "Rd, Ra",
-        (enum("size", 75, 3, "16 U4TO8 - - - - - -"),
+    Row("MOVM", 0x23A, {"Rd": rd(width="size"), "Ra": R(24, reuse=122)}, "Rd, Ra",
+        (enum("size", 75, 3, "16 U4TO8 - - - - - -", {"U4TO8": 2}),
          enum("shape", 78, 2, "MT88 M832 M864 -")), since=100),
 ]  # fmt: skip
 

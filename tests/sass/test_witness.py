@@ -1,0 +1,66 @@
+"""Bit flips of real words, judged by nvdisasm: three verdicts are counted and printed."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent / "tools"))
+
+if TYPE_CHECKING:
+    from tools import sass_golden, sass_witness
+else:
+    import sass_golden
+    import sass_witness
+
+FILES = sorted(sass_golden.GOLDEN.glob("sm_*.txt"))
+SEED = 20
+
+# Of the words that nvdisasm prints without marks of doubt, the share that we print alike; each
+# golden form weighs the same, so rare forms count as much as frequent ones.
+FLOOR = 0.90
+
+
+def _flip(path: Path, count: int, witness: sass_witness.Witness) -> sass_witness.Tally:
+    arch = int(path.stem.removeprefix("sm_"))
+    words = [word for word, _ in sass_golden.read_golden(path)]
+    tally = sass_witness.Tally()
+    sass_witness.flips(witness, arch, words, count, SEED, tally)
+    return tally
+
+
+def _check(path: Path, count: int, witness: sass_witness.Witness) -> None:
+    tally = _flip(path, count, witness)
+    counts = tally.counts
+    printed = counts["equal"] + counts["text"] + counts["unknown"]
+    print(
+        f"{path.stem}: equal {counts['equal']}, text differs {counts['text']}, "
+        f"only nvdisasm prints {counts['unknown']}; "
+        f"with marks of doubt {counts['lenient']}, only we print {counts['accepted']}, "
+        f"neither {counts['rejected']}"
+    )
+    sass_witness.report({int(path.stem.removeprefix("sm_")): tally})
+    assert counts["equal"] / printed > FLOOR
+    assert sum(counts.values()) == count
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda p: p.stem)
+def test_flips(path: Path, witness: sass_witness.Witness) -> None:
+    """A few hundred mutants an architecture."""
+    _check(path, 500, witness)
+
+
+@pytest.mark.sweep
+@pytest.mark.parametrize("path", FILES, ids=lambda p: p.stem)
+def test_many_flips(path: Path, witness: sass_witness.Witness) -> None:
+    """As above, at length."""
+    _check(path, 50_000, witness)
+
+
+def test_a_word_that_hides_the_rest(witness: sass_witness.Witness) -> None:
+    """nvdisasm prints nothing where one word is bad; the witness still gives the others."""
+    nop = 0x000FC00000000000_0000000000007918
+    assert witness.texts(80, [nop, 0xFFF, nop]) == ["NOP", None, "NOP"]

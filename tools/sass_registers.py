@@ -1,0 +1,148 @@
+"""What each instruction reads and writes, against nvdisasm's register life ranges (``-plr``).
+
+::
+
+    python tools/sass_registers.py CUBIN...
+"""
+
+from __future__ import annotations
+
+import collections
+import re
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeAlias
+
+import sass_witness
+
+from sassxlate.disasm.containers import parse_cubin
+from sassxlate.disasm.sass import BadWord, decode_section
+from sassxlate.disasm.sass.ir import Instruction
+
+Register: TypeAlias = tuple[str, int]
+_FILES: Mapping[str, str] = {"GPR": "R", "PRED": "P", "UGPR": "UR", "UPRED": "UP"}
+# Transfers of control show what lies behind them.
+_ELSEWHERE = frozenset({"CALL", "RET", "BRX", "BRXU"})
+
+
+@dataclass(frozen=True, slots=True)
+class Touched:
+    """The registers that an instruction reads and writes."""
+
+    reads: frozenset[Register]
+    writes: frozenset[Register]
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """An instruction of which nvdisasm says something else."""
+
+    arch: int
+    instruction: Instruction
+    ours: Touched
+    theirs: Touched
+
+    def __str__(self) -> str:
+        reads = sorted(self.ours.reads ^ self.theirs.reads)
+        writes = sorted(self.ours.writes ^ self.theirs.writes)
+        return f"sm_{self.arch} {self.instruction.text}: reads {reads}, writes {writes}"
+
+
+def life_ranges(witness: sass_witness.Witness, cubin: Path) -> dict[str, dict[int, Touched]]:
+    """Section name -> offset -> registers, from the columns that nvdisasm draws."""
+    done = subprocess.run(
+        [witness.path, "-c", "-plr", str(cubin)], capture_output=True, text=True, check=True
+    )
+    out: dict[str, dict[int, Touched]] = {}
+    names: list[str] = []
+    columns: dict[int, Register] = {}
+    current: dict[int, Touched] = {}
+    for line in done.stdout.splitlines():
+        section = re.match(r"^\.text\.(\S+):", line)
+        if section:
+            current = out.setdefault(section[1], {})
+        _, bar, tail = line.partition("// |")
+        if not bar:
+            continue
+        tail = f"|{tail}"
+        if re.search(r"\b(GPR|PRED)\b", tail):
+            names = re.findall(r"\bU?(?:GPR|PRED)\b", tail)
+        elif re.search(r"#\s+\d", tail):
+            columns = {
+                group.start() + number.end() - 1: (_FILES[name], int(number[0]))
+                for name, group in zip(names, re.finditer(r"\|[^|]*(?=\|)", tail), strict=True)
+                for number in re.finditer(r"\d+", group[0])
+            }
+        else:
+            place = re.match(r"^\s+/\*([0-9a-f]{4,})\*/", line)
+            if place:
+                marks = {reg: tail[at] for at, reg in columns.items() if at < len(tail)}
+                current[int(place[1], 16)] = Touched(
+                    frozenset(reg for reg, mark in marks.items() if mark in "vx"),
+                    frozenset(reg for reg, mark in marks.items() if mark in "^x"),
+                )
+    return out
+
+
+def touched(inst: Instruction) -> Touched:
+    """Our reading, without the convergence barriers, which nvdisasm does not show."""
+    return Touched(
+        frozenset((r.file, r.index) for r in inst.reads if r.file != "B"),
+        frozenset((r.file, r.index) for r in inst.writes if r.file != "B"),
+    )
+
+
+def compare(
+    witness: sass_witness.Witness, cubin: Path, forms: set[tuple[str, int]]
+) -> Iterator[Difference]:
+    """The differences in a cubin; ``forms`` collects what was compared."""
+    parsed = parse_cubin(cubin.read_bytes())
+    ranges = life_ranges(witness, cubin)
+    for kernel in parsed.kernels:
+        theirs = ranges.get(kernel.name, {})
+        for inst in decode_section(kernel.code, parsed.arch).instructions:
+            if isinstance(inst, BadWord) or inst.offset not in theirs:
+                continue
+            if inst.mnemonic in _ELSEWHERE:
+                continue
+            forms.add((inst.mnemonic, inst.word & 0xFFF | inst.word >> 79 & 0x1000))
+            if touched(inst) != theirs[inst.offset]:
+                yield Difference(parsed.arch, inst, touched(inst), theirs[inst.offset])
+
+
+def expected(difference: Difference) -> bool:
+    """Whether the difference is one of nvdisasm's known omissions.
+
+    Its columns leave out the predicates of R2P, P2R, UP2UR and UR2UP and uniform registers from
+    UR63 on, and show the predicate that LDGSTS reads as written.
+    """
+    if difference.instruction.mnemonic in ("R2P", "P2R", "UP2UR", "UR2UP", "LDGSTS"):
+        return True
+    ours = difference.ours
+    low = Touched(
+        frozenset(r for r in ours.reads if r[0] != "UR" or r[1] < 63),
+        frozenset(r for r in ours.writes if r[0] != "UR" or r[1] < 63),
+    )
+    return low == difference.theirs
+
+
+def main(paths: Sequence[Path]) -> int:
+    """Print every difference and the number of forms compared."""
+    witness = sass_witness.find()
+    forms: set[tuple[str, int]] = set()
+    counts: collections.Counter[str] = collections.Counter()
+    for path in paths:
+        for difference in compare(witness, path, forms):
+            kind = "expected" if expected(difference) else "wrong"
+            counts[kind] += 1
+            if kind == "wrong":
+                print(f"{path.name}: {difference}")
+    print(f"{len(forms)} forms, {counts['expected']} known omissions, {counts['wrong']} differ")
+    return int(counts["wrong"] > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main([Path(name) for name in sys.argv[1:]]))
