@@ -76,7 +76,8 @@ def i2f(c: Ctx) -> None:
             # Exact up to 2**24; everything above 65519 is infinite in half precision anyway.
             temp = c.vtemp()
             c.emit(f"v_cvt_f32_{sort}", temp, value)
-            c.emit("v_cvt_f16_f32", c.dst_last(), temp)
+            c.emit("v_cvt_f16_f32", temp, temp)
+            c.emit("v_and_b32", c.dst_last(), I(0xFFFF), temp)  # its high half is the old one
 
 
 def _i64_to_f64(c: Ctx, signed: bool) -> None:
@@ -253,8 +254,11 @@ def f2f(c: Ctx) -> None:
             temp = c.vtemp()
             c.emit("v_lshrrev_b32", temp, I(16), value)
             value = temp
+    out = c.vtemp() if to == 16 else c.dst_last()
     with rounding(c), ftz(c):
-        c.emit(f"v_cvt_f{to}_f{source}", c.dst_last(), value, **c.fneg("Rb"))
+        c.emit(f"v_cvt_f{to}_f{source}", out, value, **c.fneg("Rb"))
+    if to == 16:
+        c.emit("v_and_b32", c.dst_last(), I(0xFFFF), out)  # its high half is the old one
 
 
 def f2fp(c: Ctx) -> None:
