@@ -35,7 +35,12 @@ EXIT_NOT_FOUND = 127
     help="Where kernels run: an AMD GPU through HIP, or the emulated one (auto: what is there).",
 )
 @click.option("--strict", is_flag=True, help="Emulate with deferred loads and undefined values.")
-@click.option("--seed", type=click.IntRange(0), default=0, help="Of --strict's perturbations.")
+@click.option(
+    "--seed",
+    type=click.IntRange(0, 2**63 - 1),
+    default=0,
+    help="Of --strict: what nobody wrote, the order of things, errors of approximations.",
+)
 @click.option(
     "--kernel-time-limit",
     type=click.FloatRange(0),
@@ -67,6 +72,8 @@ def command(
     """
     if seed and not strict:
         raise UsageError("SX0719", "--seed is of use with --strict only")
+    if strict and device == "hip":
+        raise UsageError("SX0719", "--strict is the emulated device's; it cannot run on hip")
     path = application.find(app, os.environ.get("PATH", os.defpath))
     application.check(path)
     libraries = _plain(paths.library_dir())
@@ -87,7 +94,7 @@ def command(
         "SASSXLATE_STRICT_SEED": str(seed),
         "SASSXLATE_KERNEL_TIME_LIMIT": str(kernel_time_limit),
     }
-    found = _hip(device)
+    found = _hip("emulator" if strict else device)
     hip = found.path if found else None
     settings["SASSXLATE_HIP"] = hip or str(libraries / "libamdhip64.so")
     if found and found.visible is not None:

@@ -107,3 +107,11 @@ def test_left_out_waits(
     print(f"{name} sm_{arch}: {dict(counts)}")
     assert counts["found"] > 0
     assert counts["of a SASS instruction"] > 0
+
+
+def test_strict_is_the_emulated_devices(run_program: Run) -> None:
+    for options in (["--strict", "--device", "hip"], ["--seed", "1"]):
+        outcome = run_program(Path("/bin/true"), options=options)
+        assert outcome.status == 2
+        assert "SX0719" in outcome.errors
+    assert run_program(Path("/bin/true"), options=["--strict", "--seed", str(2**63 - 1)]).status == 0
