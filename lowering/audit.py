@@ -126,7 +126,8 @@ _KNOWN: Mapping[str, str] = {
 _UNIFORM = {
     "UF2F": "F2F", "UF2I": "F2I", "UFADD": "FADD", "UFFMA": "FFMA", "UFMNMX": "FMNMX",
     "UFMUL": "FMUL", "UFRND": "FRND", "UFSEL": "FSEL", "UFSETP": "FSETP", "UI2F": "I2F",
-    "UI2FP": "I2FP", "UBMSK": "BMSK", "UBREV": "BREV", "UFLO": "FLO", "UIABS": "IABS", "UIADD3": "IADD3",
+    "UI2FP": "I2FP", "UBMSK": "BMSK", "UBREV": "BREV", "UFLO": "FLO", "UIABS": "IABS",
+    "UIADD3": "IADD3",
     "UIMAD": "IMAD", "UIMNMX": "IMNMX", "UISETP": "ISETP", "ULEA": "LEA", "ULOP3": "LOP3",
     "UMOV": "MOV", "UPLOP3": "PLOP3", "UPOPC": "POPC", "UPRMT": "PRMT", "USEL": "SEL",
     "USGXT": "SGXT", "USHF": "SHF", "UVIADD": "VIADD", "UVIMNMX": "VIMNMX", "VOTEU": "VOTE",
