@@ -12,6 +12,21 @@ from typing import Literal, TypeAlias
 
 from sassxlate.errors import LoweringError
 
+# A CU of RDNA3, on which the whole of a block runs: its SIMDs, the waves and VGPRs a lane that each
+# of them holds, and the step by which it gives VGPRs out (LLVM's AMDGPUUsage; 1,536 are gfx1100's).
+SIMDS, WAVES, REGISTERS, STEP = 2, 16, 1536, 24
+LANES = 32
+
+
+def most_threads(vgprs: int) -> int:
+    """Threads of a block that a CU has room for, of a kernel with so many VGPRs.
+
+    AMD's library does not look; the hardware would never begin a larger block.
+    """
+    given = -(-max(vgprs, 1) // STEP) * STEP
+    return SIMDS * min(WAVES, REGISTERS // given) * LANES
+
+
 FillKind: TypeAlias = Literal[
     "blockdim.x", "blockdim.y", "blockdim.z", "griddim.x", "griddim.y", "griddim.z",
     "u32", "u64", "dynamic_shared", "gridid", "bank2", "bank3", "bank4",

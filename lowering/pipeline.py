@@ -16,7 +16,7 @@ from sassxlate.errors import LoweringError, SassxlateError, Where
 
 from .codeobject import KernelImage, write
 from .hazards import insert_hazards
-from .launch import LaunchInfo
+from .launch import LaunchInfo, most_threads
 from .link import joined
 from .select import Selected, select
 from .sourcemap import source_map
@@ -121,7 +121,7 @@ def translate_kernel(cubin: Cubin, name: str, options: Options | None = None) ->
     cfg = kernel_cfg(kernel)
     times = [("cfg", time.perf_counter() - started)]
     started = time.perf_counter()
-    selected = select(kernel, cfg)
+    selected = _fitting(select(kernel, cfg))
     times.append(("select", time.perf_counter() - started))
     items = list(selected.items)
     for label, run in PASSES:
@@ -152,6 +152,12 @@ def translate_kernel(cubin: Cubin, name: str, options: Options | None = None) ->
     return Translated(
         kernel, code_object, selected.launch, text, report, cfg, program, tuple(items)
     )
+
+
+def _fitting(selected: Selected) -> Selected:
+    """With no more threads a block than there are registers for."""
+    threads = min(selected.launch.max_threads, most_threads(selected.vgprs))
+    return replace(selected, launch=replace(selected.launch, max_threads=threads))
 
 
 def image(kernel: Kernel, selected: Selected, program: Program) -> KernelImage:

@@ -109,10 +109,13 @@ CUresult launch(const void *handle, const Shape &shape, void **params, void **ex
   hipFunction_t function;
   result = kernel->load(device, function);
   if (result != CUDA_SUCCESS) return result;
+  // Registers for so many threads: asked here, because AMD's library answers with an error that stays.
+  const unsigned *b = shape.block;
+  if (uint64_t(b[0]) * b[1] * b[2] > kernel->launch.max_threads) return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
   thread_local std::vector<uint8_t> segment;
   result = build_segment(*kernel, device, shape, params, extra, segment);
   if (result != CUDA_SUCCESS) return result;
-  const unsigned *g = shape.grid, *b = shape.block;
+  const unsigned *g = shape.grid;
   hipStream_t stream = to_hip(shape.stream);
   if (shape.cooperative) {
     if (!hip().hipModuleLaunchCooperativeKernel) return CUDA_ERROR_NOT_SUPPORTED;
