@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from sassxlate.disasm.sass.ir import Imm, Instruction, Label, Pred, Reg
 from sassxlate.errors import CfgError, Where
 
-from .collective import collectives
+from .collective import Collectives, collectives
 from .model import SIZE, Block, Cfg, Edge, EdgeKind
 
 SYNCS = frozenset({"BSYNC", "WARPSYNC", "BAR"})
@@ -188,13 +188,18 @@ def build(
         calls |= call
         called = dict.fromkeys(c for some in call.values() for c in some)
         functions.extend(c for c in called if c not in functions)
+    sections = collectives(by_offset[o] for o in sorted(owner))
+    for section in sections.by_sync.values():
+        if section is not sections.leader(section.sync):  # its lanes run the leader's body
+            for offset in range(section.sync + SIZE, section.end + SIZE, SIZE):
+                owner.pop(offset, None)
     blocks = _cut(by_offset, owner, leaders, calls)
     by_start = {b.start: b.index for b in blocks}
     sites: dict[int, list[int]] = defaultdict(list)
     for offset, callees in sorted(calls.items()):
         for callee in callees:
             sites[callee].append(offset + SIZE)
-    edges = _edges(blocks, by_start, jumps, calls, sites, sharers, builtin)
+    edges = _edges(blocks, by_start, jumps, calls, sites, sharers, builtin, sections)
     out: list[list[Edge]] = [[] for _ in blocks]
     into: list[list[Edge]] = [[] for _ in blocks]
     for edge in edges:
@@ -210,6 +215,7 @@ def build(
         by_start,
         tuple(functions),
         {callee: tuple(offsets) for callee, offsets in sites.items()},
+        sections,
     )
 
 
@@ -250,9 +256,9 @@ def _edges(
     sites: Mapping[int, Sequence[int]],
     sharers: Mapping[int, set[int]],
     syscalls: frozenset[int],
+    sections: Collectives,
 ) -> tuple[Edge, ...]:
     edges: list[Edge] = []
-    sections = collectives(i for b in blocks for i in b.instructions)
 
     def add(src: Block, offset: int, kind: EdgeKind) -> None:
         if offset not in by_start:
@@ -265,17 +271,14 @@ def _edges(
         if not _ends_block(last):
             add(block, block.end, "fall")
         elif name in SYNCS:
-            add(block, block.end, "sync")
-            for site in sections.others(last.offset):
-                add(block, site.sync + SIZE, "sync")
+            meeting = last.offset in sections.by_sync
+            add(block, sections.leader(last.offset).sync + SIZE if meeting else block.end, "sync")
         elif name == "ENDCOLLECTIVE":
             here = sections.by_end.get(last.offset)
             if here is None:
                 raise _error("SX0306", "end of a collective section without its start", last)
-            add(block, here.target, "fall" if here.target == block.end else "taken")
-            for site in sections.others(here.sync):
-                if site.target != here.target:
-                    add(block, site.target, "taken")
+            for target in dict.fromkeys(m.target for m in sections.members(here.sync)):
+                add(block, target, "fall" if target == block.end else "taken")
         elif name == "CALL" and last.offset in syscalls:
             add(block, block.end, "fall")
         elif name == "CALL" and last.offset in calls:

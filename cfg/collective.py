@@ -3,8 +3,8 @@
 The lanes of the mask run a section together, wherever in the code each of them arrived: the
 compiler gives the sections of one operation the same instructions and registers, and each
 WARPSYNC.COLLECTIVE names where its own lanes go on.  (Seen in nvcc 13.0, for shuffles with one
-mask in both arms of a branch, sm_90.)  So sections with the same instructions form a class, and
-lanes may meet across it.
+mask in both arms of a branch, sm_90.)  So sections with the same instructions form a class: its
+lanes meet at one point and run the leader's section, whichever of the class they came from.
 """
 
 from __future__ import annotations
@@ -32,17 +32,19 @@ class Collectives:
 
     by_sync: Mapping[int, Collective]
     by_end: Mapping[int, Collective]
+    classes: Mapping[tuple[tuple[str, ...], bool], tuple[Collective, ...]]
 
-    def others(self, sync: int) -> tuple[Collective, ...]:
-        """The other sections of the class of the section that starts at ``sync``."""
+    def members(self, sync: int) -> tuple[Collective, ...]:
+        """The class of the section that starts at ``sync``, itself included, in layout order."""
         here = self.by_sync.get(sync)
-        if here is None:
-            return ()
-        return tuple(
-            s
-            for s in self.by_sync.values()
-            if s.sync != sync and s.body == here.body and s.whole_warp == here.whole_warp
-        )
+        return () if here is None else self.classes[here.body, here.whole_warp]
+
+    def leader(self, sync: int) -> Collective:
+        """The section that the lanes of the class run."""
+        return self.members(sync)[0]
+
+
+NONE = Collectives({}, {}, {})
 
 
 def collectives(instructions: Iterable[Instruction]) -> Collectives:
@@ -62,4 +64,8 @@ def collectives(instructions: Iterable[Instruction]) -> Collectives:
             opened = None
         elif opened is not None and ins.mnemonic != "NOP":
             body.append(ins.text.replace(".reuse", ""))
-    return Collectives(by_sync, by_end)
+    classes: dict[tuple[tuple[str, ...], bool], tuple[Collective, ...]] = {}
+    for found in by_sync.values():
+        key = (found.body, found.whole_warp)
+        classes[key] = (*classes.get(key, ()), found)
+    return Collectives(by_sync, by_end, classes)

@@ -8,6 +8,9 @@ from typing import Literal, TypeAlias
 
 from sassxlate.disasm.sass.ir import Instruction
 
+from .collective import NONE as NO_COLLECTIVES
+from .collective import Collectives
+
 SIZE = 16  # bytes of a SASS instruction
 
 # taken: a branch (also each case of BRX); fall: into the next block; call: to a callee's entry;
@@ -53,6 +56,7 @@ class Cfg:
     by_start: Mapping[int, int]
     functions: tuple[int, ...]  # entry offsets; the first is the kernel's
     call_sites: Mapping[int, tuple[int, ...]]  # callee entry -> return-site offsets
+    collectives: Collectives = NO_COLLECTIVES
 
     def block_at(self, offset: int) -> Block:
         return self.blocks[self.by_start[offset]]

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from sassxlate.disasm.sass.ir import Imm, Instruction, RegRef
 
 from .build import INDIRECT, SYNCS, conditions, is_conditional
-from .collective import collectives
 from .model import Block, Cfg
 from .regions import regions
 
@@ -98,7 +97,7 @@ def analyse(cfg: Cfg) -> Uniformity:
     """Solves both properties together, from the optimistic side, until nothing changes."""
     count = len(cfg.blocks)
     found, sync_region = regions(cfg)
-    sections = collectives(i for b in cfg.blocks for i in b.instructions)
+    sections = cfg.collectives
     block_of = {ins.offset: b.index for b in cfg.blocks for ins in b.instructions}
     every = frozenset(w for b in cfg.blocks for i in b.instructions for w in i.writes | i.reads)
     converged = [True] * count
@@ -124,7 +123,7 @@ def analyse(cfg: Cfg) -> Uniformity:
             return all(converged[block_of[a]] for a in found[region].arms)
         if last.mnemonic == "ENDCOLLECTIVE":
             here = sections.by_end.get(last.offset)
-            alone = here is not None and not sections.others(here.sync)
+            alone = here is not None and len(sections.members(here.sync)) == 1
             return converged[block.index] and alone
         if last.mnemonic == "WARPSYNC":
             return _full_warpsync(last)

@@ -5,11 +5,19 @@ from __future__ import annotations
 from sassxlate.cfg import Block
 from sassxlate.cfg.build import INDIRECT, SYNCS, is_conditional
 from sassxlate.cfg.model import SIZE
-from sassxlate.disasm.rdna3.ir import I, Inst
+from sassxlate.disasm.rdna3.ir import I, Inst, V
 from sassxlate.disasm.sass.ir import Imm, Instruction, Label, Reg
 
 from .context import ALL_ONES, EXEC, ZERO, Ctx, KernelState
-from .convergence import SOFT, SPIN_COUNT, SPIN_EXEC, Plan, branch_target, is_state_test, moved
+from .convergence import (
+    ORIGIN,
+    SOFT,
+    SPIN_COUNT,
+    SPIN_EXEC,
+    Plan,
+    branch_target,
+    is_state_test,
+)
 from .machine import END, TRAP_TOKEN, Machine, label_of
 from .syncs import Syncs
 
@@ -67,7 +75,11 @@ class Control:
                     self._end_collective(c, block)
                 case _:
                     pass
-        falls = any(e.kind in ("fall", "sync") for e in self.plan.cfg.successors[block.index])
+        cfg = self.plan.cfg
+        falls = any(
+            e.kind in ("fall", "sync") and cfg.blocks[e.dst].start == block.end
+            for e in cfg.successors[block.index]
+        )
         if falls and (following is None or following.start != block.end):
             c.branch("s_branch", label_of(block.end))
 
@@ -248,24 +260,34 @@ class Control:
     # --- collective sections ---------------------------------------------------------------------
 
     def _end_collective(self, c: Ctx, block: Block) -> None:
-        """Lanes that came from other sections of the class go on behind those."""
-        sections = self.plan.sections
+        """The lanes go on behind the sections that they came to."""
+        sections = self.plan.cfg.collectives
         here = sections.by_end[block.last.offset]
+        members = sections.members(here.sync)
         m = self.machine
         if is_conditional(block.last):
             raise c.refuse("guarded end of a collective section", "SX0423")
-        others = sections.others(here.sync)
-        for site in others:
+        if len(members) == 1:
+            if here.target != block.end:
+                c.branch("s_branch", label_of(here.target))
+            return
+        origin = V(self.k.regs.barriers[ORIGIN])
+        first, same = c.stemp(), c.stemp()
+        apart = self.k.label("Lapart")
+        c.raw(Inst("v_readfirstlane_b32", (first, origin)))
+        c.emit("v_cmp_eq_u32", same, first, origin)
+        c.raw(Inst("s_cmp_lg_u32", (same, EXEC)))
+        c.branch("s_cbranch_scc1", apart)
+        for number, site in enumerate(members):
+            c.raw(Inst("s_cmp_eq_u32", (first, I(number))))
+            c.branch("s_cbranch_scc1", label_of(site.target))
+        c.mark(apart)
+        for number, site in enumerate(members):
             with c.scope():
                 theirs = c.stemp()
-                c.raw(Inst("s_and_b32", (theirs, EXEC, m.read(c, moved(site.sync)))))
+                c.emit("v_cmp_eq_u32", theirs, I(number), origin)
                 m.deposit(c, site.target, theirs)
-                c.raw(Inst("s_and_not1_b32", (EXEC, EXEC, theirs)))
-                m.write(c, moved(site.sync), None)
-        if others:
-            c.branch("s_cbranch_execz", m.next_label(block))
-        if here.target != block.end:
-            c.branch("s_branch", label_of(here.target))
+        m.leave(c, block)
 
 
 __all__ = ["STATE", "Control"]

@@ -18,16 +18,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from sassxlate.cfg import (
-    Block,
-    Cfg,
-    Collectives,
-    Liveness,
-    Region,
-    Uniformity,
-    collectives,
-    regions,
-)
+from sassxlate.cfg import Block, Cfg, Liveness, Region, Uniformity, regions
 from sassxlate.cfg.build import INDIRECT, SYNCS, is_conditional
 from sassxlate.cfg.model import SIZE
 from sassxlate.cfg.regions import barrier_of, moves_barrier
@@ -39,6 +30,8 @@ SyncKind: TypeAlias = Literal["bsync", "warpsync", "collective", "barrier"]
 
 # Keys of masks and counters that belong to no point.
 RESULT, SPIN_COUNT, SPIN_EXEC, SOFT, SWEPT = -1, -2, -3, -4, -5
+# Words a lane behind the sixteen barriers': which section of its class a lane came to, its mask.
+ORIGIN, WANTED = 16, 17
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +59,6 @@ class Plan:
     heads: frozenset[int]  # byte offsets of blocks that are points
     syncs: Mapping[int, Point]  # block index -> its sync point
     pending_live: frozenset[RegRef]
-    sections: Collectives
     latches: frozenset[int]  # blocks at whose back edge other lanes get a turn
     barriers: tuple[int, ...]  # convergence barriers kept as a mask a lane
     reduces: bool  # BAR.RED or B2R occurs
@@ -84,7 +76,14 @@ class Plan:
             keys.append(SOFT)
         if self.reduces:
             keys.append(RESULT)
-        return (*keys, *(moved(s) for s in self.sections.by_sync if self.sections.others(s)))
+        return tuple(keys)
+
+    @property
+    def lane_words(self) -> tuple[int, ...]:
+        """What needs a word a lane: barriers' masks by their number, and the two of collective
+        sections that lanes reach from more than one place."""
+        several = any(len(some) > 1 for some in self.cfg.collectives.classes.values())
+        return (*self.barriers, *((ORIGIN, WANTED) if several else ()))
 
     @property
     def softens(self) -> bool:
@@ -100,11 +99,6 @@ class Plan:
     def next_point(self, block: int) -> Point | None:
         """The first point in layout order behind block ``block``'s body and sync point."""
         return next((p for p in self.points if p.block > block), None)
-
-
-def moved(sync: int) -> int:
-    """The key of the lanes of a collective section that run it elsewhere."""
-    return sync + 2
 
 
 def branch_target(ins: Instruction) -> int:
@@ -158,7 +152,6 @@ def is_plain_barrier(ins: Instruction) -> bool:
 def make_plan(cfg: Cfg, live: Liveness, uniformity: Uniformity) -> Plan:
     """Finds all points; grows the set of waiting blocks until no jump needs a new one."""
     found, sync_region = regions(cfg)
-    sections = collectives(i for b in cfg.blocks for i in b.instructions)
     latches = frozenset(b for b in spins(cfg).latches if not uniformity.converged[b])
     heads: set[int] = set()
     changed = True
@@ -166,23 +159,30 @@ def make_plan(cfg: Cfg, live: Liveness, uniformity: Uniformity) -> Plan:
         before = len(heads)
         for block in cfg.blocks:
             heads |= _deposits(cfg, block, uniformity, heads, latches)
-            heads |= _collective_targets(block, sections)
+            heads |= _collective_targets(cfg, block)
         changed = len(heads) != before
     points: list[Point] = []
     syncs: dict[int, Point] = {}
     for block in cfg.blocks:
         if block.start in heads:
             points.append(Point(block.start, block.index))
-        if needs_sync_point(block, uniformity):
-            point = Point(block.last.offset + 1, block.index, sync_kind(block.last))
+        if _class_waits(cfg, block, uniformity):
+            leader = cfg.collectives.leader(block.last.offset).sync
+            home = next(b.index for b in cfg.blocks if b.last.offset == leader)
+            syncs[block.index] = point = Point(leader + 1, home, "collective")
+            if home == block.index:
+                points.append(point)
+        elif needs_sync_point(block, uniformity):
+            syncs[block.index] = point = Point(
+                block.last.offset + 1, block.index, sync_kind(block.last)
+            )
             points.append(point)
-            syncs[block.index] = point
     waiting: set[RegRef] = set()
     for point in points:
         if point.sync is None:
             waiting |= live.live_in[point.block]
-        else:
-            waiting |= live.live_out[point.block] | cfg.blocks[point.block].last.reads
+    for index in syncs:
+        waiting |= live.live_out[index] | cfg.blocks[index].last.reads
     every = [i for b in cfg.blocks for i in b.instructions]
     bars = [i for i in every if i.mnemonic == "BAR"]
     saved = any(moves_barrier(i) for i in every)
@@ -196,7 +196,6 @@ def make_plan(cfg: Cfg, live: Liveness, uniformity: Uniformity) -> Plan:
         frozenset(heads),
         syncs,
         frozenset(r for r in waiting if r.file != "B"),
-        sections,
         latches,
         tuple(sorted(named)) if saved else (),
         any(i.has("RED") for i in bars) or any(i.mnemonic == "B2R" for i in every),
@@ -204,12 +203,17 @@ def make_plan(cfg: Cfg, live: Liveness, uniformity: Uniformity) -> Plan:
     )
 
 
-def _collective_targets(block: Block, sections: Collectives) -> set[int]:
-    """Where lanes of other sections of the class go when this one ends."""
-    here = sections.by_end.get(block.last.offset)
-    if here is None:
-        return set()
-    return {s.target for s in sections.others(here.sync)}
+def _class_waits(cfg: Cfg, block: Block, uniformity: Uniformity) -> bool:
+    """Whether this block ends with the start of a collective section whose class needs a point."""
+    members = {s.sync for s in cfg.collectives.members(block.last.offset)}
+    return any(b.last.offset in members and needs_sync_point(b, uniformity) for b in cfg.blocks)
+
+
+def _collective_targets(cfg: Cfg, block: Block) -> set[int]:
+    """Where lanes of a class of several sections go when theirs ends."""
+    here = cfg.collectives.by_end.get(block.last.offset)
+    members = cfg.collectives.members(here.sync) if here is not None else ()
+    return {s.target for s in members} if len(members) > 1 else set()
 
 
 def _deposits(

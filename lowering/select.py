@@ -124,7 +124,7 @@ def select(kernel: Kernel, cfg: Cfg) -> Selected:
             _windows(lay),
             vtemps,
             stack,
-            plan.barriers,
+            plan.lane_words,
         )
         launch, table = launch_info(
             kernel, lay, banks, stack, regs.scratch_spill, shared

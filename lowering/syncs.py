@@ -3,14 +3,17 @@ that can go on."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from sassxlate.cfg import Block
+from sassxlate.cfg.model import SIZE
 from sassxlate.cfg.regions import barrier_of, moves_barrier
 from sassxlate.disasm.rdna3.ir import Arg, I, Inst, S, V
 from sassxlate.disasm.sass.ir import BReg, Instruction, Reg
 
 from .barriers import Barriers
 from .context import EXEC, ZERO, Ctx
-from .convergence import SOFT, SWEPT, Plan, Point, moved, warpsync_mask
+from .convergence import ORIGIN, SOFT, SWEPT, WANTED, Plan, Point, warpsync_mask
 from .machine import END, SCAN, TRAP_STUCK, Machine, label_of
 
 PATIENCE = 4  # turns that spinning lanes give before a BSYNC lets its waiting lanes go on
@@ -30,8 +33,11 @@ class Syncs:
         ins = block.last
         point = self.plan.syncs.get(block.index)
         arriving = self.m.condition(c, ins)
-        if ins.has("COLLECTIVE") and arriving is not None:
-            raise c.refuse("guarded collective section", "SX0423")
+        if ins.has("COLLECTIVE"):
+            if arriving is not None or ins.offset not in self.plan.cfg.collectives.by_sync:
+                raise c.refuse("guarded or open collective section", "SX0423")
+            self._come_together(c, block)
+            return
         if point is None:
             if arriving is not None:  # all lanes are here and agree
                 c.raw(Inst("s_cmp_lg_u32", (arriving, ZERO)))
@@ -67,26 +73,27 @@ class Syncs:
         """Sets EXEC to lanes that may pass, or goes on to the next point."""
         ins = block.last
         blocked = self.m.next_label(block)
-        if point.sync == "collective":
-            self._collective(c, ins, point, blocked)
-            return
         if point.sync == "bsync" and self.plan.barriers:
             barrier = barrier_of(ins)
             assert barrier is not None
-            self._by_group(c, ins, point, V(self.k.regs.barriers[barrier]), blocked)
+            held = V(self.k.regs.barriers[barrier])
+            self._by_group(c, ins, point, lambda: held, blocked)
             return
         if point.sync == "warpsync":
             mask = warpsync_mask(ins)
             if isinstance(mask, Reg):
-                lanes = c.value(mask)
-                if isinstance(lanes, V):
-                    self._by_group(c, ins, point, lanes, blocked)
-                    return
-                self._together(c, ins, point, blocked, lanes)
+                if self._a_word_a_lane(mask):
+                    self._by_group(c, ins, point, lambda: c.to_v(c.value(mask)), blocked)
+                else:
+                    self._together(c, ins, point, blocked, c.value(mask))
                 return
             self._together(c, ins, point, blocked, I(mask))
             return
         self._together(c, ins, point, blocked, I(0xFFFFFFFF))
+
+    def _a_word_a_lane(self, reg: Reg) -> bool:
+        """Whether lanes may have different values of a register."""
+        return reg.file == "R" or reg.index in self.k.regs.ur_lanes
 
     def _together(self, c: Ctx, ins: Instruction, point: Point, blocked: str, mask: Arg) -> None:
         """All waiting lanes pass when nobody of one mask is missing."""
@@ -135,8 +142,13 @@ class Syncs:
                 with c.scope():
                     c.raw(Inst("s_and_not1_b32", (out, out, self.m.read(c, sync + 1))))
 
-    def _by_group(self, c: Ctx, ins: Instruction, point: Point, masks: V, blocked: str) -> None:
-        """Lanes with masks of their own: those of one mask pass, when none of it is missing."""
+    def _by_group(
+        self, c: Ctx, ins: Instruction, point: Point, fetch: Callable[[], V], blocked: str
+    ) -> None:
+        """Lanes with masks of their own: those of one mask pass, when none of it is missing.
+
+        ``fetch`` gives the running lanes' masks (a spilled register is loaded for them).
+        """
         m = self.m
         left, first, same = c.stemp(), c.stemp(), c.stemp()
         missing = c.stemp()
@@ -147,6 +159,7 @@ class Syncs:
         c.raw(Inst("s_mov_b32", (EXEC, left)))
         soft = point.sync == "bsync" and self._soft(ins)
         c.branch("s_cbranch_execz", none if soft else blocked)
+        masks = fetch()
         c.raw(Inst("v_readfirstlane_b32", (first, masks)))
         c.emit("v_cmp_eq_u32", same, first, masks)
         c.raw(Inst("s_and_not1_b32", (left, left, same)))
@@ -169,63 +182,45 @@ class Syncs:
             c.raw(Inst("s_and_not1_b32", (waiting, waiting, same)))
             m.write(c, point.key, waiting)
 
-    def _collective(self, c: Ctx, ins: Instruction, point: Point, blocked: str) -> None:
-        """The lanes of one mask run the section together, wherever they arrived."""
-        m = self.m
-        mask = warpsync_mask(ins)
-        others = self.plan.sections.others(ins.offset)
-        # Where the section is folded away, nobody waits.
-        sites = tuple(s for s in others if s.sync + 1 in self.k.regs.ready)
-        left, first, group, missing = c.stemp(), c.stemp(), c.stemp(), c.stemp()
-        with c.scope():
-            c.raw(Inst("s_mov_b32", (left, m.read(c, point.key))))
-        if not isinstance(mask, Reg):
-            c.raw(Inst("s_cmp_eq_u32", (left, ZERO)))
-            c.branch("s_cbranch_scc1", blocked)
-            c.raw(Inst("s_mov_b32", (group, left)))
-            for site in sites:
-                with c.scope():
-                    c.raw(Inst("s_or_b32", (group, group, m.read(c, site.sync + 1))))
-            c.raw(Inst("s_and_b32", (missing, self.k.regs.live, I(mask))))
-            c.raw(Inst("s_and_not1_b32", (missing, missing, group)))
-            c.raw(Inst("s_cmp_lg_u32", (missing, ZERO)))
-            c.branch("s_cbranch_scc1", blocked)
-        else:
-            masks = c.to_v(c.value(mask))
-            again = self.k.label("Lgroup")
-            c.mark(again)
-            c.raw(Inst("s_mov_b32", (EXEC, left)))
-            c.branch("s_cbranch_execz", blocked)
-            c.raw(Inst("v_readfirstlane_b32", (first, masks)))
-            c.emit("v_cmp_eq_u32", group, first, masks)
-            c.raw(Inst("s_and_not1_b32", (left, left, group)))
-            for site in sites:
-                theirs = self._mask_at(site.sync)
-                with c.scope():
-                    hit = c.stemp()
-                    c.raw(Inst("s_mov_b32", (EXEC, m.read(c, site.sync + 1))))
-                    c.emit("v_cmp_eq_u32", hit, first, c.to_v(c.value(theirs)))
-                    c.raw(Inst("s_or_b32", (group, group, hit)))
-            c.raw(Inst("s_and_b32", (missing, first, self.k.regs.live)))
-            c.raw(Inst("s_and_not1_b32", (missing, missing, group)))
-            c.raw(Inst("s_cmp_lg_u32", (missing, ZERO)))
-            c.branch("s_cbranch_scc1", again)
-        for sync in (ins.offset, *(s.sync for s in sites)):
-            with c.scope():
-                waiting = m.read(c, sync + 1)
-                if sync != ins.offset:
-                    away = c.stemp()
-                    c.raw(Inst("s_and_b32", (away, waiting, group)))
-                    m.write(c, moved(sync), away)
-                c.raw(Inst("s_and_not1_b32", (waiting, waiting, group)))
-                m.write(c, sync + 1, waiting)
-        c.raw(Inst("s_mov_b32", (EXEC, group)))
+    # --- collective sections ---------------------------------------------------------------------
 
-    def _mask_at(self, sync: int) -> Reg:
-        block = next(b for b in self.plan.cfg.blocks if b.last.offset == sync)
-        mask = warpsync_mask(block.last)
-        assert isinstance(mask, Reg)
-        return mask
+    def _come_together(self, c: Ctx, block: Block) -> None:
+        """WARPSYNC.COLLECTIVE: the lanes of one mask run the leader's section together, from
+        whichever section of its class they come."""
+        ins = block.last
+        m = self.m
+        sections = self.plan.cfg.collectives
+        members = sections.members(ins.offset)
+        body = label_of(members[0].sync + SIZE)
+        point = self.plan.syncs.get(block.index)
+        mask = warpsync_mask(ins)
+        wanted = mask if isinstance(mask, Reg) and self._a_word_a_lane(mask) else None
+        if len(members) > 1:
+            number = next(n for n, s in enumerate(members) if s.sync == ins.offset)
+            c.raw(Inst("v_mov_b32", (V(self.k.regs.barriers[ORIGIN]), I(number))))
+            if isinstance(mask, Reg):
+                held = V(self.k.regs.barriers[WANTED])
+                c.raw(Inst("v_mov_b32", (held, c.value(mask))))
+        if point is None:
+            c.branch("s_branch", body)
+            return
+        m.deposit_exec(c, point.key)
+        c.raw(Inst("s_mov_b32", (EXEC, ZERO)))
+        if point.block != block.index:
+            c.branch("s_branch", point.label)
+            return
+        c.mark(point.label)
+        blocked = m.next_label(block)
+        if len(members) > 1 and isinstance(mask, Reg):
+            held = V(self.k.regs.barriers[WANTED])
+            self._by_group(c, ins, point, lambda: held, blocked)
+        elif wanted is not None:
+            self._by_group(c, ins, point, lambda: c.to_v(c.value(wanted)), blocked)
+        else:
+            lanes = c.value(mask) if isinstance(mask, Reg) else I(mask)
+            self._together(c, ins, point, blocked, lanes)
+        m.write(c, SWEPT, None)
+        c.branch("s_branch", body)
 
     # --- what arms and changes barriers ----------------------------------------------------------
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from sassxlate.cfg import Cfg, analyse, build, collectives, liveness, regions
+from sassxlate.cfg import Cfg, analyse, build, liveness, regions
 from sassxlate.cfg.model import SIZE
 from sassxlate.cfg.spin import spins
 from sassxlate.disasm.containers.cubin import parse_cubin
@@ -104,14 +104,17 @@ def test_call_through_a_register_needs_functions() -> None:
 
 def test_collective_sections_form_classes() -> None:
     cfg = named("split_warp_sync", 90)
-    sections = collectives(i for b in cfg.blocks for i in b.instructions)
-    sizes = sorted(len(sections.others(s)) + 1 for s in sections.by_sync)
-    # The two shuffles are one class, the two __syncwarp of the arms and those of the loop another.
-    assert sizes.count(2) >= 2
-    for here in sections.by_sync.values():
-        end = next(b for b in cfg.blocks if b.last.offset == here.end)
+    sections = cfg.collectives
+    # The shuffles of the two arms are a class, and so are the __syncwarp of the arms and the loop.
+    assert sorted(len(some) for some in sections.classes.values())[-2:] == [2, 4]
+    for some in sections.classes.values():
+        end = next(b for b in cfg.blocks if b.last.offset == some[0].end)
         targets = {cfg.blocks[e.dst].start for e in cfg.successors[end.index]}
-        assert targets == {here.target, *(s.target for s in sections.others(here.sync))}
+        assert targets == {s.target for s in some}
+        body = some[0].sync + SIZE
+        for section in some:
+            start = next(b for b in cfg.blocks if b.last.offset == section.sync)
+            assert [cfg.blocks[e.dst].start for e in cfg.successors[start.index]] == [body]
 
 
 @pytest.mark.parametrize("arch", [80, 90])
