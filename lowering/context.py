@@ -350,7 +350,7 @@ class Ctx:
         if not isinstance(arg, V):
             return arg
         temp = self.stemp()
-        self.raw(Inst("v_readfirstlane_b32", (temp, arg)))
+        self.raw(Inst("v_readfirstlane_b32", (temp, arg), uniform=True))
         return temp
 
     def fneg(self, *roles: str) -> dict[str, int]:

@@ -3,13 +3,14 @@
 The note's owner is ``SASSXLATE``, its type 0x5358; its text has for every kernel the line
 ``kernel NAME`` and then one line a run of instructions: the run's offset from the kernel's entry in
 hexadecimal, a tab, and the SASS instruction as ``/*00f0*/ LDG.E R2, [R2.64]``.  Error messages
-quote it.
+quote it.  The line ``uniform`` has the offsets of those v_readfirstlane whose active lanes the
+translation takes for equal, which strict mode holds it to.
 """
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from sassxlate.disasm.rdna3.assemble import Program
@@ -19,11 +20,18 @@ OWNER: Final = b"SASSXLATE\0"
 TYPE: Final = 0x5358  # "SX"
 
 
-def source_map(items: Iterable[Item], program: Program) -> str:
+def source_map(items: Sequence[Item], program: Program) -> str:
     """The lines of one kernel, without its ``kernel`` line."""
     texts: dict[str, str] = {}
     lines: list[str] = []
     last = ""
+    uniform = [
+        f" {offset:x}"
+        for item, offset in zip(items, program.offsets, strict=True)
+        if isinstance(item, Inst) and item.uniform
+    ]
+    if uniform:
+        lines.append(f"uniform{''.join(uniform)}\n")
     for item, offset in zip(items, program.offsets, strict=True):
         if not isinstance(item, Inst) or not item.comment.startswith("/*"):
             continue
@@ -64,10 +72,21 @@ def parse(note_text: str) -> dict[str, tuple[tuple[int, str], ...]]:
     for line in note_text.splitlines():
         if line.startswith("kernel "):
             current = out.setdefault(line[7:], [])
-        else:
+        elif "\t" in line:
             offset, _, text = line.partition("\t")
             current.append((int(offset, 16), text))
     return {name: tuple(rows) for name, rows in out.items()}
+
+
+def uniform(note_text: str, kernel: str) -> frozenset[int]:
+    """The offsets of a kernel's ``uniform`` line."""
+    inside = False
+    for line in note_text.splitlines():
+        if line.startswith("kernel "):
+            inside = line[7:] == kernel
+        elif inside and line.startswith("uniform "):
+            return frozenset(int(word, 16) for word in line.split()[1:])
+    return frozenset()
 
 
 def at(rows: tuple[tuple[int, str], ...], offset: int) -> str | None:
@@ -80,4 +99,4 @@ def at(rows: tuple[tuple[int, str], ...], offset: int) -> str | None:
     return found
 
 
-__all__ = ["at", "find", "note", "parse", "source_map"]
+__all__ = ["at", "find", "note", "parse", "source_map", "uniform"]

@@ -39,7 +39,8 @@ class CompileOptions:
     16 for b128), "dword" wants 4 at most, as code compiled for AMD may rely on.  ``float_mode`` is
     the kernel descriptor's FLOAT_MODE byte: rounding 3:0, denormals 7:4; ``scratch`` its bytes of
     scratch a lane, which no launch has less of; ``sgprs`` has a bit for each SGPR that a launch
-    gives a value.
+    gives a value; ``uniform`` are offsets, from the entry, of v_readfirstlane instructions whose
+    active lanes are equal, which strict mode checks.
     """
 
     strict: bool = False
@@ -51,6 +52,7 @@ class CompileOptions:
     dx10_clamp: bool = True
     scratch: int = 0
     sgprs: int = 0xFFFF
+    uniform: frozenset[int] = frozenset()
 
 
 @functools.cache
@@ -186,6 +188,7 @@ def compile_code_object(
     """The host image of a kernel of a gfx1100 code object, by path or content."""
     from dataclasses import replace
 
+    from sassxlate.lowering import sourcemap
     from sassxlate.lowering.codeobject import read
 
     data = source if isinstance(source, bytes) else Path(source).read_bytes()
@@ -199,5 +202,6 @@ def compile_code_object(
         dx10_clamp=k.descriptor.dx10_clamp,
         scratch=k.descriptor.private_segment_size,
         sgprs=_given_sgprs(k.descriptor),
+        uniform=sourcemap.uniform(sourcemap.find(data), kernel) if options.strict else frozenset(),
     )
     return compile_kernel(obj.text, k.entry, options, kernel)

@@ -45,6 +45,7 @@ class Check(IntEnum):
     INVALIDATE = 9
     DEALLOC = 10
     UNDEFINED = 11
+    UNIFORM = 12
 
 
 TEXT: dict[Check, str] = {
@@ -58,6 +59,7 @@ TEXT: dict[Check, str] = {
     Check.BARRIER: "s_barrier before the memory access at {source} is done",
     Check.INVALIDATE: "a cache is invalidated before the memory access at {source} is done",
     Check.DEALLOC: "registers are given back before the scratch store at {source} is done",
+    Check.UNIFORM: "{reg} is taken for the same in all active lanes, and is not",
     Check.UNDEFINED: "an undefined value in {reg} decides an address, a branch or EXEC",
 }
 

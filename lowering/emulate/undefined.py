@@ -162,10 +162,13 @@ class PairDomain:
 class Shadow:
     """The shadows of a wave's registers, and their checks."""
 
-    def __init__(self, c: Context, entry: int, defined_sgprs: int) -> None:
+    def __init__(
+        self, c: Context, entry: int, defined_sgprs: int, uniform: frozenset[int] = frozenset()
+    ) -> None:
         self.c = c
         self.entry = entry
         self.defined_sgprs = defined_sgprs
+        self.uniform = uniform  # offsets of v_readfirstlane of what is the same in all lanes
         self.pairs = PairDomain(c.d)
         self._made: set[RRef] = set()
         self._known: dict[RRef, Val] = {}
@@ -224,7 +227,7 @@ class Shadow:
 
     # -- errors ---------------------------------------------------------------------------
 
-    def _check(self, bad: Val, ref: RRef) -> None:
+    def _check(self, bad: Val, ref: RRef, check: Check = Check.UNDEFINED) -> None:
         """An error where a bit is set; the lowest is taken for the lane."""
         if bad.const == 0:
             return
@@ -232,7 +235,7 @@ class Shadow:
         wide = c.d.zext(bad, 32)
         lane = c.d.and_(c.d.ctz(wide), const(31, 32)) if ref.kind == "v" else _ZERO
         good = c.d.eq(wide, _ZERO)
-        code = Finding(Check.UNDEFINED, self._step.pc, self._step.pc, ref).code(self.entry)
+        code = Finding(check, self._step.pc, self._step.pc, ref).code(self.entry)
         stop, go = fn.fresh("undefined"), fn.fresh("defined")
         fn.do(f"br i1 {good.ref}, label %{go}, label %{stop}, !prof !1")
         fn.label(stop, keep=True)
@@ -426,6 +429,8 @@ class Shadow:
         c, d = self.c, self.c.d
         ref = registers(inst.args[1])[0]
         if inst.op == "v_readfirstlane_b32":
+            if c.pc in self.uniform and ref.kind == "v":
+                self._hold_equal(ref)
             lane = d.and_(d.ctz(c.state.exec_mask()), const(31, 32))
         else:
             lane = d.and_(c.read32(inst, inst.args[2]), const(31, 32))
@@ -436,6 +441,17 @@ class Shadow:
             for other in registers(index):
                 out = d.or_(out, self._spread(self._get(other)))
         self._set(registers(inst.args[0])[0], out)
+
+    def _hold_equal(self, ref: RRef) -> None:
+        """An error in the lowest active lane whose value is not the first one's."""
+        c, d = self.c, self.c.d
+        value = c.state.read_v_all(ref.number)
+        if not value.vec:
+            return
+        first = d.and_(d.ctz(c.state.exec_mask()), const(31, 32))
+        one = c.fn.emit(f"extractelement {value.type} {value.ref}, i32 {first.ref}")
+        differ = d.not_(d.eq(value, d.splat(Val(one, 32, False))))
+        self._check(d.and_(d.mask_of(differ), c.state.exec_mask()), ref, Check.UNIFORM)
 
     def writelane(self, inst: Inst) -> None:
         c, d = self.c, self.c.d

@@ -55,7 +55,7 @@ class WaveBuilder:
         self.findings: dict[int, strict.Finding] = {}
         self.shadow: Shadow | None = None
         if options.strict:
-            self.shadow = Shadow(self.c, flow.entry, options.sgprs)
+            self.shadow = Shadow(self.c, flow.entry, options.sgprs, options.uniform)
             for found in strict.findings(flow):
                 self.findings.setdefault(found.pc, found)
 

@@ -98,6 +98,9 @@ std::string strict_text(uint64_t code) {
     case 11:
       snprintf(text, sizeof text, "an undefined value in %s decides an address, a branch or EXEC", reg);
       break;
+    case 12:
+      snprintf(text, sizeof text, "%s is taken for the same in all active lanes, and is not", reg);
+      break;
     default:
       snprintf(text, sizeof text, "check 0x%llx", static_cast<unsigned long long>(code));
   }
