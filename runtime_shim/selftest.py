@@ -30,6 +30,7 @@ Device = Literal["hip", "emulator"]
 EXIT_REFUSED = 3
 _TAIL = 4000  # characters of what a process printed
 _LISTING = 400  # lines of assembly in a report that is one JSON file
+_LOG_LINES = 40
 _PATIENCE_S = 10.0  # for a killed process to go: one that waits for a GPU may not
 _RECOVERY_S = (0.0, 5.0, 15.0)  # before each question whether the device is well again
 
@@ -305,10 +306,24 @@ def run_all(
         else:
             result = run_fixture(fixture, settings)
             if result.status in ("hang", "crash", "error"):
+                if settings.device == "hip":
+                    result.found["kernel_log"] = kernel_log()
                 lost = not device_is_well(settings)
         results.append(result)
         tell(result)
     return results
+
+
+def kernel_log() -> list[str]:
+    """The newest lines that AMD's driver wrote to the system's log, where it may be read."""
+    try:
+        done = subprocess.run(
+            ["dmesg"], capture_output=True, timeout=5, check=False, stdin=subprocess.DEVNULL
+        )
+    except (OSError, subprocess.SubprocessError):
+        return []
+    lines = done.stdout.decode(errors="replace").splitlines()
+    return [line for line in lines if re.search(r"amdgpu|kfd", line)][-_LOG_LINES:]
 
 
 def device_facts(settings: Settings) -> dict[str, Any]:
