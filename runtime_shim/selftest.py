@@ -76,10 +76,10 @@ class Result:
 
 
 def data_folder() -> Path:
-    """The fixtures, in a checkout or in the installed package; ShimError SX0720 if neither."""
+    """The fixtures, in a checkout or in the installed package; ShimError SX0729 if neither."""
     folder = Path(str(resources.files("sassxlate").joinpath("selftest_data")))
     if not (folder / "kernels").is_dir():
-        raise ShimError("SX0720", f"no fixtures in {folder}")
+        raise ShimError("SX0729", f"no fixtures in {folder}")
     return folder
 
 
