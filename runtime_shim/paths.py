@@ -63,37 +63,48 @@ def private_dir(directory: Path) -> Path:
 
 def runtime_dir() -> Path:
     """The private directory of sockets and locks, made where it is missing."""
-    name = f"sassxlate-{os.getuid()}"
     xdg = os.environ.get("XDG_RUNTIME_DIR")
     if xdg and os.path.isabs(xdg):
         try:
-            return private_dir(Path(xdg) / name)
+            return private_dir(Path(xdg) / _own_name())
         except OSError:
             pass  # left over from another session, or read-only: /tmp will do
+    return _runtime_dir_in_tmp()
+
+
+def _own_name() -> str:
+    return f"sassxlate-{os.getuid()}"
+
+
+def _runtime_dir_in_tmp() -> Path:
     try:
-        return private_dir(Path("/tmp") / name)
+        return private_dir(Path("/tmp") / _own_name())
     except OSError as error:
-        raise ServiceError("SX0901", f"/tmp/{name}: {error.strerror}") from error
+        raise ServiceError("SX0901", f"/tmp/{_own_name()}: {error.strerror}") from error
 
 
 def socket_path(tag: str | None = None, cache: Path | None = None) -> Path:
     """The service's socket: SASSXLATE_SOCKET, or a name in the runtime directory.
 
     With ``tag`` and ``cache`` the name is theirs, so that two versions of the translator, or two
-    caches, have a service each.
+    caches, have a service each.  Where the runtime directory's own path is too long for a socket,
+    it stands in /tmp.
     """
     own = os.environ.get("SASSXLATE_SOCKET")
     if own:
-        path = Path(own)
-    elif tag is not None and cache is not None:
+        if len(os.fsencode(own)) > SOCKET_PATH_MAX:
+            text = f"the socket's path is longer than {SOCKET_PATH_MAX}: {own}"
+            raise ServiceError("SX0901", text)
+        return Path(own)
+    name = "service.sock"
+    if tag is not None and cache is not None:
         import hashlib
 
         digest = hashlib.blake2b(f"{tag}\0{cache}".encode(), digest_size=6).hexdigest()
-        path = runtime_dir() / f"service-{digest}.sock"
-    else:
-        path = runtime_dir() / "service.sock"
+        name = f"service-{digest}.sock"
+    path = runtime_dir() / name
     if len(os.fsencode(path)) > SOCKET_PATH_MAX:
-        raise ServiceError("SX0901", f"the socket's path is longer than {SOCKET_PATH_MAX}: {path}")
+        path = _runtime_dir_in_tmp() / name
     return path
 
 

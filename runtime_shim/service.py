@@ -17,7 +17,6 @@ import selectors
 import signal
 import socket
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -127,7 +126,7 @@ class Service:
             log.exception("the translator cannot be imported")
 
     def _spare(self) -> Cache:
-        root = Path(tempfile.mkdtemp(prefix="sassxlate-cache-"))
+        root = paths.private_dir(paths.runtime_dir() / "cache")
         return Cache(root, self._cache.tag, self._cache.cap)
 
     def _finished(self) -> bool:

@@ -257,7 +257,9 @@ class Work:
                 log.warning("%s: %s; using %s", error.filename, error.strerror, self.cache.root)
                 return self.cache.write(area, name, data)
             except OSError as second:
-                raise ServiceError("SX0907", f"{second.filename}: {second.strerror}") from second
+                # A failed write names no file.
+                place = second.filename or self.cache.root
+                raise ServiceError("SX0907", f"{place}: {second.strerror}") from second
 
 
 def failure(error: SassxlateError) -> Answer:

@@ -8,6 +8,7 @@ negative, 2 usage or bad input, 3 unsupported.
 from __future__ import annotations
 
 import contextlib
+import errno
 import importlib
 import os
 import sys
@@ -25,6 +26,7 @@ SUBCOMMANDS: dict[str, str] = {
     "ls": "List what a fat binary holds: architectures, kernels, sizes.",
     "extract": "Write the entries of a fat binary to files.",
     "disasm": "Print SASS as nvdisasm does.",
+    "asm": "Assemble SASS text.",
     "cfg": "Print a kernel's control flow graph.",
     "translate": "Translate kernels to gfx1100 assembly and code objects.",
     "run": "Run a CUDA application on the emulated device or on HIP.",
@@ -138,11 +140,7 @@ def _one_line() -> Generator[None, None, None]:
         yield
         return
     except OSError as failed:
-        reason = failed.strerror or str(failed)
-        if failed.filename is None:
-            error = UsageError("SX0819", f"cannot be written: {reason}", Where("standard output"))
-        else:
-            error = UsageError("SX0819", reason, Where(os.fsdecode(failed.filename)))
+        error = UsageError("SX0819", failed.strerror or str(failed), Where(_what_failed(failed)))
         _show_traceback()
     except MemoryError:
         error = UsageError("SX0820", "memory ran out")
@@ -156,6 +154,23 @@ def _one_line() -> Generator[None, None, None]:
     with contextlib.suppress(OSError):
         click.echo(f"sassxlate: {error}", err=True)
     raise SystemExit(exit_status(error))
+
+
+def _what_failed(error: OSError) -> str:
+    """The file, or what else the operation was on."""
+    if error.filename is not None:
+        return os.fsdecode(error.filename)
+    if error.errno == errno.ENOENT and not _has_directory():
+        return "the working directory"
+    return "standard output"
+
+
+def _has_directory() -> bool:
+    try:
+        os.getcwd()
+    except OSError:
+        return False
+    return True
 
 
 def _innermost(fault: Exception) -> str | None:

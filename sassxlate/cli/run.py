@@ -148,7 +148,12 @@ def _usable_cache() -> Path:
 
 def _report_file() -> Path:
     descriptor, name = tempfile.mkstemp(prefix="report-", dir=paths.runtime_dir())
-    os.close(descriptor)
+    with os.fdopen(descriptor, "wb", buffering=0) as file:
+        try:
+            file.write(b"sassxlate-report 1\n")
+        except OSError as error:
+            text = f"{name}: no report can be written ({error.strerror}): kernels that are refused"
+            click.echo(f"sassxlate: SX0722: {text} do not show in the exit status", err=True)
     return Path(name)
 
 

@@ -73,20 +73,11 @@ std::string write_temporary(const char *stem, const void *data, size_t size) {
     fd = mkostemp(path.data(), O_CLOEXEC);
     if (fd < 0) return "";
   }
-  const char *bytes = static_cast<const char *>(data);
-  while (size) {
-    ssize_t n = write(fd, bytes, size);
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) {
-      close(fd);
-      unlink(path.c_str());
-      return "";
-    }
-    bytes += n;
-    size -= static_cast<size_t>(n);
-  }
+  bool whole = write_quietly(fd, data, size);
   close(fd);
-  return path;
+  if (whole) return path;
+  unlink(path.c_str());
+  return "";
 }
 
 bool private_directory(const std::string &path) {

@@ -1,5 +1,7 @@
 #include "log.h"
 
+#include <cerrno>
+#include <csignal>
 #include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
@@ -21,11 +23,38 @@ void log_line(const char *format, ...) {
   used += static_cast<size_t>(n);
   if (used > sizeof text - 2) used = sizeof text - 2;
   text[used++] = '\n';
-  for (size_t done = 0; done < used;) {
-    ssize_t wrote = write(STDERR_FILENO, text + done, used - done);
-    if (wrote <= 0) return;
-    done += static_cast<size_t>(wrote);
+  write_quietly(STDERR_FILENO, text, used);
+}
+
+bool write_quietly(int fd, const void *data, size_t size) {
+  sigset_t ours, before, pending, mine;
+  sigemptyset(&ours);
+  sigaddset(&ours, SIGPIPE);
+  sigaddset(&ours, SIGXFSZ);
+  pthread_sigmask(SIG_BLOCK, &ours, &before);
+  sigpending(&pending);
+  const char *bytes = static_cast<const char *>(data);
+  bool failed = false;
+  while (size && !failed) {
+    ssize_t n = write(fd, bytes, size);
+    if (n < 0 && errno == EINTR) continue;
+    failed = n <= 0;
+    if (failed) break;
+    bytes += n;
+    size -= static_cast<size_t>(n);
   }
+  int error = errno;
+  if (failed && (error == EPIPE || error == EFBIG)) {
+    // The signal of this write, unless one of the application's was waiting already.
+    int number = error == EPIPE ? SIGPIPE : SIGXFSZ;
+    sigemptyset(&mine);
+    sigaddset(&mine, number);
+    timespec now = {0, 0};
+    if (!sigismember(&pending, number)) sigtimedwait(&mine, nullptr, &now);
+  }
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  errno = error;
+  return !failed;
 }
 
 std::string env_string(const char *name, const std::string &fallback) {

@@ -8,6 +8,10 @@ namespace sx {
 // Writes "sassxlate: <text>\n" to standard error in one write, so that lines of threads never mix.
 void log_line(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
+// Writes all of it; false where that fails, without the signal that a closed pipe or a limit on the size of files would
+// send to the application.
+bool write_quietly(int fd, const void *data, size_t size);
+
 // Value of an environment variable, or `fallback` where it is unset or empty.
 std::string env_string(const char *name, const std::string &fallback = "");
 

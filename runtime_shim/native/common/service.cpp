@@ -177,7 +177,7 @@ std::string service_socket() {
   std::string name = "/sassxlate-" + std::to_string(geteuid()), xdg = env_string("XDG_RUNTIME_DIR");
   struct stat st;
   // A variable left over from another session names a directory that is gone, or another user's.
-  bool usable = !xdg.empty() && xdg[0] == '/' &&
+  bool usable = !xdg.empty() && xdg[0] == '/' && (xdg + name + "/service.sock").size() < sizeof sockaddr_un::sun_path &&
                 (private_directory(xdg + name) || lstat((xdg + name).c_str(), &st) == 0);
   return (usable ? xdg : "/tmp") + name + "/service.sock";
 }

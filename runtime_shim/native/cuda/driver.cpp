@@ -237,8 +237,7 @@ void report(const std::vector<std::string> &fields) {
   // One write to a file opened for appending: lines of several processes never mix.
   int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
   if (fd < 0) return;
-  if (write(fd, line.data(), line.size()) < 0) {
-  }
+  write_quietly(fd, line.data(), line.size());
   close(fd);
 }
 

@@ -121,14 +121,14 @@ CUresult launch(const void *handle, const Shape &shape, void **params, void **ex
     if (!hip().hipModuleLaunchCooperativeKernel) return CUDA_ERROR_NOT_SUPPORTED;
     // It takes no packed buffer; the kernel has one argument, the whole segment.
     void *argument = segment.data();
-    return from_hip(hip().hipModuleLaunchCooperativeKernel(function, g[0], g[1], g[2], b[0], b[1], b[2], shape.shared,
-                                                           stream, &argument));
+    return kernel->launched(from_hip(hip().hipModuleLaunchCooperativeKernel(
+        function, g[0], g[1], g[2], b[0], b[1], b[2], shape.shared, stream, &argument)));
   }
   size_t size = segment.size();
   void *config[] = {HIP_LAUNCH_PARAM_BUFFER_POINTER, segment.data(), HIP_LAUNCH_PARAM_BUFFER_SIZE, &size,
                     HIP_LAUNCH_PARAM_END};
-  return from_hip(hip().hipModuleLaunchKernel(function, g[0], g[1], g[2], b[0], b[1], b[2], shape.shared, stream,
-                                              nullptr, config));
+  return kernel->launched(from_hip(hip().hipModuleLaunchKernel(function, g[0], g[1], g[2], b[0], b[1], b[2],
+                                                               shape.shared, stream, nullptr, config)));
 }
 
 // Attributes change how a launch is scheduled, or what it means; the latter must not be passed over.

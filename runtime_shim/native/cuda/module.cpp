@@ -296,6 +296,20 @@ CUresult Kernel::refuse(CUresult error, const std::string &line) {
   return error;
 }
 
+CUresult Kernel::launched(CUresult result) {
+  switch (result) {
+    case CUDA_ERROR_NOT_SUPPORTED:
+    case CUDA_ERROR_UNKNOWN:
+    case CUDA_ERROR_OPERATING_SYSTEM:
+    case CUDA_ERROR_INVALID_IMAGE:
+    case CUDA_ERROR_NO_BINARY_FOR_GPU:
+      if (!refused_at_launch_.exchange(true))
+        refuse(result, "SX0716: " + info->name + ": the device does not take its code object");
+      return result;
+    default: return result;
+  }
+}
+
 bool Kernel::read_cached(const std::string &stem) {
   std::string text, error;
   if (!read_used(stem + ".launch", text, kTextLimit) || !parse_launch(text, launch, error)) return false;

@@ -5,6 +5,7 @@
 #include "image.h"
 #include "manifest.h"
 
+#include <atomic>
 #include <unordered_map>
 
 namespace sx {
@@ -27,6 +28,9 @@ struct Kernel {
 
   // Translates and loads it on the device, once; a refusal is said once on stderr and in the report.
   CUresult load(Device &device, hipFunction_t &function);
+  // The result of a launch.  Only then does the emulated device compile the code object: where it cannot, that is a
+  // refusal like any other, and is said as one.
+  CUresult launched(CUresult result);
 
   LaunchInfo launch;       // valid once load() has succeeded
   int max_dynamic_shared;  // as set by the application
@@ -44,6 +48,7 @@ struct Kernel {
   bool read_refusal(const std::string &text);
 
   std::mutex mutex_;
+  std::atomic<bool> refused_at_launch_{false};
   bool translated_ = false;
   CUresult translation_ = CUDA_SUCCESS;
   std::string code_;  // the code object

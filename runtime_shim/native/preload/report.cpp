@@ -41,7 +41,7 @@ void report(const char *code, const std::string &object, const std::string &text
   if (file < 0) return;
   // The fields of every refusal: what, code, CUDA error, kernel, text.
   std::string row = std::string("refused\t") + code + "\t35\t(runtime)\t" + line + "\n";
-  if (write(file, row.data(), row.size()) < 0) log_line("the report cannot be written");
+  if (!write_quietly(file, row.data(), row.size())) log_line("the report cannot be written");
   close(file);
 }
 
