@@ -185,10 +185,11 @@ def _in_time(
             raise
         if status is None:
             _kill(process)
-    texts = [
-        (settings.work / name).read_bytes()[-_TAIL:].decode(errors="replace")
-        for name in ("out", "err")
-    ]
+    tails = [(settings.work / name).read_bytes()[-_TAIL:] for name in ("out", "err")]
+    texts = [tail.decode(errors="replace") for tail in tails]
+    home = os.path.expanduser("~")
+    if len(home) > 1:  # a report does not say who made it
+        texts = [text.replace(home, "~") for text in texts]
     return status, texts[0], texts[1]
 
 
