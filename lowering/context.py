@@ -346,11 +346,12 @@ class Ctx:
         datapath, or where one lane's value stands for all."""
         return self.to_s(self.src(role, word))
 
-    def to_s(self, arg: Arg) -> Arg:
+    def to_s(self, arg: Arg, *, uniform: bool = True) -> Arg:
+        """A value as a scalar: the first active lane's, which all hold where ``uniform``."""
         if not isinstance(arg, V):
             return arg
         temp = self.stemp()
-        self.raw(Inst("v_readfirstlane_b32", (temp, arg), uniform=True))
+        self.raw(Inst("v_readfirstlane_b32", (temp, arg), uniform=uniform))
         return temp
 
     def fneg(self, *roles: str) -> dict[str, int]:

@@ -207,7 +207,7 @@ def elect(c: Ctx) -> None:
 def r2ur(c: Ctx) -> None:
     """The first lane's value.  The predicate says that the lanes' values are not all the same: nvcc
     puts it, negated, on BRA.CONV and BRA.DIV, which need one mask in all lanes."""
-    first = c.to_s(c.src("Ra"))
+    first = c.to_s(c.src("Ra"), uniform=not c.wants_pred("Pu"))
     if c.wants_pred("Pu"):
         differ, out = c.stemp(), c.stemp()
         c.emit("v_cmp_ne_u32", differ, first, c.vsrc("Ra"))

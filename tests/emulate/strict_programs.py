@@ -175,13 +175,16 @@ SOUND: dict[str, tuple[Item, ...]] = {
 }  # fmt: skip
 
 
-def code_object(body: Sequence[Item], vgprs: int = 32) -> tuple[bytes, int]:
+def code_object(
+    body: Sequence[Item], vgprs: int = 32, uniform: Sequence[int] = ()
+) -> tuple[bytes, int]:
     """(a code object of the body between prologue and end, the offset of its first item)."""
     items = [*PROLOGUE, *body, Inst("s_endpgm")]
     program = assemble(items)
     image = KernelImage(
         name=KERNEL, code=program.data, vgprs=vgprs, sgprs=32, group_segment=LDS_SIZE,
         private_segment=SCRATCH_SIZE, kernarg_size=8,
+        source=f"uniform {' '.join(f'{at:x}' for at in uniform)}\n" if uniform else "",
     )  # fmt: skip
     return write([image]), program.offsets[len(PROLOGUE)]
 

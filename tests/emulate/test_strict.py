@@ -13,6 +13,7 @@ import pytest
 from sassxlate.disasm.rdna3 import assemble
 from sassxlate.disasm.rdna3.ir import Inst, Item, S, V
 from sassxlate.errors import EmulatorError
+from sassxlate.lowering import sourcemap
 from sassxlate.lowering.emulate import flow, strict
 from sassxlate.lowering.emulate.compiler import CompileOptions, Isa, host_isa
 from sassxlate.lowering.emulate.runner import Device, run_code_object
@@ -231,3 +232,22 @@ def test_special_cases_stay_exact(function: str, pairs: list[tuple[int, int]]) -
         assert raw == tuple(pairs[i % len(pairs)][1] for i in range(64))
     nans = struct.unpack("<64f", _approximate(function, 32, b"\0\0\xc0\x7f" * 64, 5, host_isa()))
     assert all(map(math.isnan, nans))
+
+
+@needs_compiler
+def test_what_is_taken_for_uniform_is() -> None:
+    first = Inst("v_readfirstlane_b32", (S(20), V(5)))
+    for value, wrong in ((V(1), True), (S(2), False)):
+        body = (Inst("v_mov_b32", (V(5), value)), first)
+        at = offset_of(body, 1)
+        data = code_object(body, uniform=(at,))[0]
+        assert sourcemap.uniform(sourcemap.find(data), KERNEL) == {at}
+        device = Device(1 << 16)
+        buffer = struct.pack("<Q", device.alloc(4096))
+        run_code_object(data, KERNEL, 1, 64, buffer, device, CompileOptions(strict=False))
+        if not wrong:
+            run_code_object(data, KERNEL, 1, 64, buffer, device, CompileOptions(strict=True))
+            continue
+        with pytest.raises(EmulatorError, match="lane 1: v5 is taken for the same") as caught:
+            run_code_object(data, KERNEL, 1, 64, buffer, device, CompileOptions(strict=True))
+        assert caught.value.where.offset == at
