@@ -82,8 +82,10 @@ class Syncs:
         if point.sync == "warpsync":
             mask = warpsync_mask(ins)
             if isinstance(mask, Reg):
-                if self._a_word_a_lane(mask):
+                if self._a_word_a_lane(mask) and ins.has("EXCLUSIVE"):
                     self._by_group(c, ins, point, lambda: c.to_v(c.value(mask)), blocked)
+                elif self._a_word_a_lane(mask):
+                    self._by_lane(c, point, mask, blocked)
                 else:
                     self._together(c, ins, point, blocked, c.value(mask))
                 return
@@ -141,6 +143,23 @@ class Syncs:
             if sync + 1 in self.k.regs.ready:
                 with c.scope():
                     c.raw(Inst("s_and_not1_b32", (out, out, self.m.read(c, sync + 1))))
+
+    def _by_lane(self, c: Ctx, point: Point, mask: Reg, blocked: str) -> None:
+        """Lanes with masks of their own: all pass of whose mask nobody is missing."""
+        m = self.m
+        waiting, gone, go = c.stemp(), c.stemp(), c.stemp()
+        with c.scope():
+            c.raw(Inst("s_mov_b32", (waiting, m.read(c, point.key))))
+        c.raw(Inst("s_mov_b32", (EXEC, waiting)))
+        c.branch("s_cbranch_execz", blocked)
+        c.raw(Inst("s_and_not1_b32", (gone, self.k.regs.live, waiting)))
+        missing = c.vtemp()
+        c.emit("v_and_b32", missing, gone, c.to_v(c.value(mask)))
+        c.emit("v_cmp_eq_u32", go, ZERO, missing)
+        c.raw(Inst("s_and_not1_b32", (waiting, waiting, go)))
+        m.write(c, point.key, waiting)
+        c.raw(Inst("s_mov_b32", (EXEC, go)))
+        c.branch("s_cbranch_execz", blocked)
 
     def _by_group(
         self, c: Ctx, ins: Instruction, point: Point, fetch: Callable[[], V], blocked: str
