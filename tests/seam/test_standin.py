@@ -216,3 +216,30 @@ def test_all_programs(
         outcome = on_standin("run", "--device", "hip", "--", program)
         assert outcome.output.endswith("PASS\n"), f"{program}: {outcome.output}{outcome.errors}"
         check(outcome)
+
+
+@pytest.mark.parametrize(
+    ("found", "state", "detail"),
+    [
+        (hip_probe.Found("lib.so", "", "1"), "ok", "lib.so takes gfx1100 code; GPUs 1 of it"),
+        (hip_probe.Found("lib.so", ""), "ok", "lib.so takes gfx1100 code"),
+        (hip_probe.Found(None, "HIP does not answer"), "optional", "HIP does not answer"),
+    ],
+)
+def test_doctor(
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    found: hip_probe.Found,
+    state: str,
+    detail: str,
+) -> None:
+    """What doctor says where the kernel driver is there."""
+    from sassxlate.cli import doctor
+
+    kfd = tmp_path / "kfd"
+    kfd.touch()
+    monkeypatch.setattr(doctor, "_KFD", str(kfd))
+    monkeypatch.setattr(doctor, "find_hip", lambda: found)
+    check = doctor._hip()  # pyright: ignore[reportPrivateUsage]
+    assert (check.state, check.detail) == (state, detail)
+    assert check.state == "ok" or check.fix
