@@ -86,7 +86,7 @@ class _Token:
     lead: str
 
 
-def _tokens(template: str, context: Mapping[str, int]) -> tuple[_Token, ...]:
+def tokens(template: str, context: Mapping[str, int]) -> tuple[_Token, ...]:
     """The roles of a template that are printed under these modifiers."""
     out: list[_Token] = []
     for piece in template.split(","):
@@ -145,7 +145,7 @@ class CompiledRow:
             self.match_mask |= fixed.mask
             self.match_value |= _place(fixed, value)
         used = _OPCODE_MASK | _GUARD.mask | _CONTROL.mask | mods | field | self.match_mask
-        for free in row.free:
+        for free in (*row.free, *row.ones):
             used |= free.mask
         self.zero_mask = (1 << 128) - 1 & ~used
         self.reserved_mask = 0
@@ -185,7 +185,7 @@ class CompiledRow:
         )
         modifiers = tuple(parts)
         head = ".".join((self.row.mnemonic, *modifiers))
-        return _Variant(modifiers, head, slots, _tokens(self.row.text, context))
+        return _Variant(modifiers, head, slots, tokens(self.row.text, context))
 
     def decode(self, word: int, offset: int, arch: int, strict: bool = True) -> Instruction:
         """The instruction of a word that this row matches."""

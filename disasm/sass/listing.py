@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from .decode import BadWord, Section
-from .ir import Control, Imm, Instruction, Label
+from .ir import RZ, Control, Imm, Instruction, Label, Mem
+from .parse import DESCRIPTOR
 
 _MNEMONIC_COLUMN = 35
 _ENCODING_COLUMN = 90
@@ -64,6 +65,24 @@ def control_text(control: Control) -> str:
     return f"[B{waits}:R{read}:W{write}:{flag}:S{control.stall:02}]"
 
 
+def hidden_text(inst: Instruction) -> str:
+    """What the text does not tell and an assembler needs, as further parts of the brackets.
+
+    ``:UR6``, a descriptor that sm_80 to sm_89 do not print, where it is not in UR4;
+    ``:0x7fc00000``, the bits of an immediate that is no number.
+    """
+    out = ""
+    for operand in inst.operands.values():
+        if isinstance(operand, Mem) and operand.desc is not None and "desc[" not in inst.text:
+            if operand.desc.index != DESCRIPTOR:
+                index = operand.desc.index
+                out += f":UR{'Z' if index == RZ else index}"
+        elif isinstance(operand, Imm) and operand.kind in ("f32", "f64") and "NAN" in inst.text:
+            raw = operand.value >> 32 if operand.kind == "f64" else operand.value
+            out += f":{raw:#x}"
+    return out
+
+
 def instruction_text(inst: Instruction, names: Mapping[int, str]) -> str:
     """The instruction's text with its target's name in place of the address."""
     target = address_of(inst)
@@ -111,8 +130,10 @@ def lines(
         if isinstance(item, BadWord):
             yield f"{place} error {item.error.code}: {item.error.message}: {item.word:#034x}"
             continue
-        before = f"{place}  {control_text(item.control)}" if control else place
-        lead = len(before) - (_CONTROL_WIDTH if control else 0)
+        before = place
+        if control:
+            before += f"  {control_text(item.control)[:-1]}{hidden_text(item)}]"
+        lead = len(place)
         line = f"{before}{_aligned(instruction_text(item, names), lead)}{_end(item)}"
         if not encoding:
             yield line

@@ -15,13 +15,13 @@ from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 # One representative architecture for each encoding generation, oldest first.
-GENERATIONS: tuple[int, ...] = (75, 80, 86, 87, 89, 90, 100, 110, 120)
+GENERATIONS: tuple[int, ...] = (75, 80, 86, 87, 89, 90, 100, 103, 110, 120)
 
 # Architectures whose machine code is that of a generation (sm_86, 88 and 89 differ in nothing
 # that ptxas writes, but sm_89 has FP8 operations that 86 lacks; sm_110 was named 101 at first).
 GENERATION_OF: Mapping[int, int] = {
     75: 75, 80: 80, 87: 87, 86: 86, 88: 86, 89: 89, 90: 90,
-    100: 100, 101: 110, 103: 100, 110: 110, 120: 120, 121: 120,
+    100: 100, 101: 110, 103: 103, 110: 110, 120: 120, 121: 120,
 }  # fmt: skip
 
 Width: TypeAlias = "int | str"  # a count of 32-bit registers, or the modifier that decides it
@@ -269,9 +269,10 @@ class Row:
     is the print template: roles in print order, split by commas (or by blanks where NVIDIA prints
     none); ``Pu?`` elides an operand that has its default value, ``Pp:X`` prints it only where the
     modifier X is printed, ``'PR'`` is a literal.  ``fixed`` are constant bits (field, value) that
-    belong to the opcode; ``ones`` and ``free`` are fields that mean nothing: the former hold what
-    NVIDIA's assembler writes there, the latter may hold anything.  All bits that no field names
-    are zero in what compilers write; NVIDIA's disassembler ignores them, except ``reserved``.
+    belong to the opcode; ``free`` and ``ones`` are fields that mean nothing and may hold anything:
+    compilers mostly write zeros into the former, ones into the latter.  All bits that no field
+    names are zero in what compilers write; NVIDIA's disassembler ignores them, except
+    ``reserved``.
     """
 
     mnemonic: str
@@ -284,6 +285,7 @@ class Row:
     absent: tuple[int, ...] = ()  # generations in between that lack it
     fixed: tuple[tuple[Bits, int], ...] = ()
     free: tuple[Bits, ...] = ()
+    ones: tuple[Bits, ...] = ()
     reserved: tuple[Bits, ...] = ()
     effect: Effect = ""
     guard: Literal["P", "UP"] = "P"

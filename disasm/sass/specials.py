@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 
 # number -> (first generation, name) entries, oldest first
 _NAMES: Mapping[int, str] = {
@@ -50,3 +51,9 @@ def special_name(number: int, generation: int) -> str:
         if first <= generation <= last:
             return name
     return _NAMES.get(number, f"SR{number}")
+
+
+@cache
+def special_numbers(generation: int) -> Mapping[str, int]:
+    """The inverse of :func:`special_name`."""
+    return {special_name(number, generation): number for number in reversed(range(256))}

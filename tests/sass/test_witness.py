@@ -18,6 +18,7 @@ else:
 
 FILES = sorted(sass_golden.GOLDEN.glob("sm_*.txt"))
 SEED = 20
+QUICK = ("sm_80", "sm_90", "sm_120")  # the others with -m sweep
 
 # Of the words that nvdisasm prints without marks of doubt, the share that we print alike; each
 # golden form weighs the same, so rare forms count as much as frequent ones.
@@ -47,10 +48,12 @@ def _check(path: Path, count: int, witness: sass_witness.Witness) -> None:
     assert sum(counts.values()) == count
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda p: p.stem)
+@pytest.mark.parametrize(
+    "path", [path for path in FILES if path.stem in QUICK], ids=lambda p: p.stem
+)
 def test_flips(path: Path, witness: sass_witness.Witness) -> None:
-    """A few hundred mutants an architecture."""
-    _check(path, 500, witness)
+    """A few hundred mutants."""
+    _check(path, 400, witness)
 
 
 @pytest.mark.sweep

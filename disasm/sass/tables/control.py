@@ -226,7 +226,7 @@ def _warp() -> list[Row]:
     size = enum("type", 73, 1, "_ U64", {"U64": 2})
     rows += [
         Row("MATCH", 0x3A1, {"Pu": PT_FIXED, "Rd": rd(), "Ra": R(24, "type")}, "Rd, Ra",
-            (const("ANY"), size), fixed=((bits(79), 1),), free=(bits(81, 3),)),
+            (const("ANY"), size), fixed=((bits(79), 1),), ones=(bits(81, 3),)),
         Row("MATCH", 0x3A1, {"Pu": pd(81), "Rd": rd(), "Ra": R(24, "type")}, "Pu, Rd, Ra",
             (const("ALL"), size), fixed=((bits(79), 0),)),
         Row("REDUX", 0x3C4, {"Rd": rd(file="UR"), "Ra": R(24)}, "Rd, Ra",

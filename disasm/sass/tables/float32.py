@@ -62,12 +62,16 @@ COMPARISONS = [
 _MUFU_OPS = "COS SIN EX2 LG2 RCP RSQ RCP64H RSQ64H SQRT TANH".split()
 
 
-def _mufu(types: dict[int, str], high: bool = True) -> Mod:
+def _mufu(types: dict[int, str], high: bool = True, pairs: bool = False) -> Mod:
     """Function and type; the functions on the high word of a double have no type."""
+    field, names = join((74, 4), (72, 2)), dict[int, str]()
+    if pairs:  # EX2 of two halves at once, sm_103
+        field, names = join((74, 4), (72, 2), (80, 1)), {0x32: "EX2.F16x2", 0x42: "EX2.BF16x2"}
     return Mod(
         "op",
-        join((74, 4), (72, 2)),
-        {
+        field,
+        names
+        | {
             op | code << 4: f"{name}.{kind}" if kind else name
             for op, name in enumerate(_MUFU_OPS)
             for code, kind in types.items()
@@ -76,13 +80,17 @@ def _mufu(types: dict[int, str], high: bool = True) -> Mod:
     )
 
 
-def _mufu_rows(types: dict[int, str], since: int, until: int) -> list[Row]:
+def _mufu_rows(
+    types: dict[int, str], since: int, until: int, pairs: bool = False
+) -> list[Row]:
     """A half-precision argument may stand in the upper half of its register."""
     halves = {p | t << 2: "H1" if p else "" for t in types for p in ((0, 1) if t else (0,))}
+    if pairs:
+        halves[3 << 2] = ""
     part = Select(join((60, 2), (72, 2)), halves, inside=True)
     rows = alu(
         "MUFU", 0x108, "Rd, Rb", {"Rb": Src(neg=True, abs=True, imm="f32")}, forms=(1, 5, 6),
-        layout="b", mods=(_mufu(types),), since=since, until=until,
+        layout="b", mods=(_mufu(types, pairs=pairs),), since=since, until=until,
     )  # fmt: skip
     rows += alu(
         "MUFU", 0x108, "Rd, Rb", {"Rb": Src(imm="f32")}, forms=(4,), layout="b",
@@ -103,7 +111,9 @@ def _mufu_rows(types: dict[int, str], since: int, until: int) -> list[Row]:
 
 SPECIAL = [
     *_mufu_rows({0: "", 2: "F16"}, 75, 89),
-    *_mufu_rows({0: "", 1: "F16", 2: "BF16"}, 90, 999),
+    *_mufu_rows({0: "", 1: "F16", 2: "BF16"}, 90, 100),
+    *_mufu_rows({0: "", 1: "F16", 2: "BF16"}, 103, 103, True),
+    *_mufu_rows({0: "", 1: "F16", 2: "BF16"}, 110, 999),
 ]
 
 # Pairs of single-precision numbers, sm_100.
@@ -121,7 +131,7 @@ def _packed(mnemonic: str, base: int, roles: str, selects: tuple[int, ...], flus
     for role, lo in zip(roles.split(), selects, strict=True):
         operands[role] = replace(slots[role], select=Select(bits(lo, 3), _PAIR_HALF))
     text = ", ".join(("Rd", *roles.split()))
-    return Row(mnemonic, base | 0x200, operands, text, (flush, ROUND), 100, 100)
+    return Row(mnemonic, base | 0x200, operands, text, (flush, ROUND), 100, 103)
 
 
 PACKED = [

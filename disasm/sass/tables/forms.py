@@ -137,7 +137,8 @@ def place(
         lo = src.select_lo if src.select_lo is not None else at.select
         select = Select(bits(lo, 2), src.select)
     if where == "const":
-        return C(src.width, neg, absolute, inv, src.inv_if, select, gap=src.imm == "pair" and not src.tight)
+        gap = src.imm == "pair" and not src.tight
+        return C(src.width, neg, absolute, inv, src.inv_if, select, gap=gap)
     uniform = where == "ur" or file == "UR"
     return R(
         at.lo, src.width, "UR" if uniform else "R", neg, absolute, inv, src.inv_if, select,

@@ -54,7 +54,7 @@ SUMS = [
     *alu("UIADD3", 0x097, _SUM_TEXT_100, _WIDE_SUM, forms=(1, 4), mods=(const("64"), X),
          dst={"Rd": rd(width=2, file="UR")}, extra=_UCARRIES, since=120, uniform=True),
     *alu("VIADD", 0x036, "Rd, Ra, Rb", {"Ra": Src(), "Rb": Src(neg=True)}, forms=(1, 4, 5, 6),
-         layout="ab", mods=(flag("16x2", 73),), since=90, until=100),
+         layout="ab", mods=(flag("16x2", 73),), since=90, until=103),
     *alu("VIADD", 0x036, "Rd, Ra, Rb", {"Ra": Src(neg=True), "Rb": Src(neg=True)},
          forms=(1, 4, 6), layout="ab", mods=(_VADD,), since=120),
 ]  # fmt: skip
@@ -112,13 +112,13 @@ _DOT = Mod(
 
 PRODUCTS = [
     *alu("IMAD", 0x024, "Rd, Ra, Rb, Rc, Pp:X", _PRODUCT, forms=_ALL, mods=(_IDIOM, U32, X),
-         extra=_MAD_EXTRA, free=(bits(81, 3),)),
+         extra=_MAD_EXTRA, ones=(bits(81, 3),)),
     *alu("IMAD", 0x025, "Rd, Pu?, Ra, Rb, Rc, Pp:X", _WIDE, forms=_ALL,
          mods=(const("WIDE"), U32, X), dst={"Rd": rd(width=2)}, extra=_WIDE_EXTRA),
     *alu("IMAD", 0x027, "Rd, Pu?, Ra, Rb, Rc, Pp:X", _WIDE, forms=_ALL,
          mods=(const("HI"), U32, X), extra=_WIDE_EXTRA),
     *alu("UIMAD", 0x0a4, "Rd, Ra, Rb, Rc, Pp:X", _PRODUCT, forms=(1, 2, 4), mods=(U32, X),
-         extra=_UMAD_EXTRA, uniform=True, free=(bits(81, 3),)),
+         extra=_UMAD_EXTRA, uniform=True, ones=(bits(81, 3),)),
     *alu("UIMAD", 0x0a5, "Rd, Pu?, Ra, Rb, Rc, Pp:X", _WIDE, forms=(1, 2, 4),
          mods=(const("WIDE"), U32, X), dst={"Rd": rd(width=2, file="UR")}, extra=_UWIDE_EXTRA,
          uniform=True),
@@ -134,7 +134,9 @@ _SHIFT = I(bits(75, 5))
 _NO_RC, _NO_URC = Fixed("R", 255), Fixed("UR", 255)
 
 
-def _lea(name: str, base: int, forms: tuple[int, ...], uniform: bool) -> list[Row]:
+def _lea(
+    name: str, base: int, forms: tuple[int, ...], uniform: bool, since: int, until: int
+) -> list[Row]:
     file: Literal["P", "UP"] = "UP" if uniform else "P"
     none = NOT_UPT if uniform else NOT_PT
     carry: Mapping[str, Operand] = {
@@ -142,27 +144,30 @@ def _lea(name: str, base: int, forms: tuple[int, ...], uniform: bool) -> list[Ro
     }  # fmt: skip
     no_rc = _NO_URC if uniform else _NO_RC
     without = {k: v for k, v in _LEA.items() if k != "Rc"}
-    rz = bits(64, 6 if uniform else 8), (63 if uniform else 255)
-    low = (bits(80), 0), (bits(73), 0), rz
+    rz = bits(64, 6 if uniform and until < 100 else 8)
+    free = (bits(70, 2),) if uniform and until < 100 else ()
+    low = (bits(80), 0), (bits(73), 0)
     high = (bits(80), 1), (bits(73), 0)
-    sign = (bits(80), 1), (bits(73), 1), rz
+    sign = (bits(80), 1), (bits(73), 1)
     return [
         *alu(name, base, "Rd, Pu?, Ra, Rb, shift, Pp:X", without, forms=forms, mods=(X,),
              extra={**carry, "Rc": no_rc, "shift": _SHIFT}, fixed=low,
-             free=(bits(70, 2),) if uniform else (),
-             uniform=uniform),
+             free=free, ones=(rz,), uniform=uniform, since=since, until=until),
         *alu(name, base, "Rd, Pu?, Ra, Rb, Rc, shift, Pp:X", _LEA, forms=forms,
              mods=(const("HI"), X), extra={**carry, "shift": _SHIFT}, fixed=high,
-             uniform=uniform),
+             uniform=uniform, since=since, until=until),
         *alu(name, base, "Rd, Pu?, Ra, Rb, shift, Pp:X", without, forms=forms,
              mods=(const("HI"), X, const("SX32")),
              extra={**carry, "Rc": no_rc, "shift": _SHIFT}, fixed=sign,
-             free=(bits(70, 2),) if uniform else (),
-             uniform=uniform),
+             free=free, ones=(rz,), uniform=uniform, since=since, until=until),
     ]  # fmt: skip
 
 
-LEAS = [*_lea("LEA", 0x011, (1, 4, 5, 6), False), *_lea("ULEA", 0x091, (1, 4), True)]
+LEAS = [
+    *_lea("LEA", 0x011, (1, 4, 5, 6), False, 75, 999),
+    *_lea("ULEA", 0x091, (1, 4), True, 75, 90),
+    *_lea("ULEA", 0x091, (1, 4), True, 100, 999),
+]
 
 _PAIR = {"Ra": Src(), "Rb": Src(imm="shex")}
 _SETP: Mapping[str, Operand] = {
@@ -217,7 +222,7 @@ SELECTIONS = [
     *alu("IMNMX", 0x017, "Rd, Ra, Rb, Pp", _PAIR, forms=(1, 4, 5, 6), layout="ab",
          mods=(_MIN,), extra={"Pp": ps()}, until=90),
     *alu("IMNMX", 0x017, "Rd, Ra, Rb, Pp", _PAIR, forms=(1, 4, 6), layout="ab",
-         mods=(_MIN,), extra={"Pp": ps()}, since=110, until=110, free=(bits(77, 10),)),
+         mods=(_MIN,), extra={"Pp": ps()}, since=110, until=110, ones=(bits(77, 10),)),
     *alu("IMNMX", 0x017, "Pu, Pv, Rd, Ra, Rb, Pp, Pq",
          {"Ra": Src("type"), "Rb": Src("type", imm="shex")}, forms=(1, 4, 6), layout="ab",
          mods=(Mod("type", bits(73, 2), {0: "U32", 1: "", 2: "U64", 3: "S64"}, {2: 2, 3: 2}),),
@@ -231,12 +236,13 @@ SELECTIONS = [
          extra={"Pu": pd(81), "Pv": pd(84), "Pp": ps()}, since=90, until=90),
     *alu("VIMNMX", 0x048, "Rd, Pu, Pv, Ra, Rb, Pp", _PAIR, forms=(1, 4, 6), layout="ab",
          mods=(_VMIN, RELU), extra={"Pu": pd(81), "Pv": pd(84), "Pp": ps()}, since=100,
-         until=100),
+         until=103),
     *alu("VIMNMX", 0x048, "Rd, Ra, Rb, Pp", _PAIR, forms=(1, 4, 6), layout="ab",
-         mods=(_VMIN120, RELU), extra={"Pp": ps()}, since=120, free=(bits(77, 10),)),
+         mods=(_VMIN120, RELU), extra={"Pp": ps()}, since=120, ones=(bits(81, 6),),
+         free=(bits(77, 4),)),
     *alu("UVIMNMX", 0x04A, "Rd, Ra, Rb, Pp", _PAIR, forms=(1, 4), layout="ab",
          mods=(_VMIN120, RELU), extra={"Pp": ps(file="UP")}, uniform=True, since=120,
-         free=(bits(77, 10),)),
+         ones=(bits(81, 6),), free=(bits(77, 4),)),
     *alu("UVIADD", 0x049, "Rd, Ra, Rb", {"Ra": Src(neg=True), "Rb": Src(neg=True)},
          forms=(1, 4), layout="ab", mods=(_VADD,), uniform=True, since=120),
     *alu("USEL", 0x087, "Rd, Ra, Rb, Pp", _SEL64, forms=(6,), layout="ab",

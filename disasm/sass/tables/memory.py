@@ -244,12 +244,12 @@ def _atomics() -> list[Row]:
         red = (E, _RED_OP, EVICT, types, order, *private)
         cas = (E, _SPIN, EVICT, _CAS_TYPE, order, *private)
         casg = (E, const("CAS"), EVICT, _CAS_TYPE_90 if since >= 90 else _CAS_TYPE, order, *private)
+        zeros, ones = ((), _NO_RC) if since == 75 else (_NO_RC, ())
         rows += [
-            Row("ATOM", 0x38A, {**dst, "mem": mem, **data}, text, mods, since, until,
-                free=_NO_RC),
+            Row("ATOM", 0x38A, {**dst, "mem": mem, **data}, text, mods, since, until, free=zeros,
+                ones=ones),
             Row("ATOMG", 0x3A8, {**dst, "mem": mem, **data}, text,
-                (E, _ATG_OP, *mods[2:]), since, until,
-                free=_NO_RC),
+                (E, _ATG_OP, *mods[2:]), since, until, free=zeros, ones=ones),
             Row("ATOM", 0x38B, {**dst, "mem": mem, **swap}, swap_text, cas, since, until),
             Row("ATOMG", 0x3A9, {**dst, "mem": mem, **swap}, swap_text, casg, since, until),
             Row("RED" if since < 90 else "REDG", 0x98E, {"mem": mem, "Rb": data["Rb"]},
@@ -330,10 +330,11 @@ def _shared_atomics() -> list[Row]:
     dst: dict[str, Operand] = {"Rd": rd(width="type"), "Pu": PT_FIXED}
     data: dict[str, Operand] = {"Rb": R(32, "type", reuse=123), "Rc": Fixed("R", 255)}
     swap: dict[str, Operand] = {"Rb": R(32, "type", reuse=123), "Rc": R(64, "type", reuse=124)}
-    for since, until, types in ((75, 89, _ATS_TYPE), (90, 999, _ATS_TYPE_90)):
+    for since, until, types in ((75, 75, _ATS_TYPE), (80, 89, _ATS_TYPE), (90, 999, _ATS_TYPE_90)):
+        zeros, ones = ((), _NO_RC) if since == 75 else (_NO_RC, ())
         rows += [
             Row("ATOMS", 0x38C, {**dst, "mem": mem, **data}, "Rd, mem, Rb", (_ATS_OP, types),
-                since, until, free=_NO_RC),
+                since, until, free=zeros, ones=ones),
             Row("ATOMS", 0x198C, {**dst, "mem": umem, **data}, "Rd, mem, Rb", (_ATS_OP, types),
                 since, until),
             Row("ATOMS", 0x38D, {**dst, "mem": mem, **swap}, "Rd, mem, Rb, Rc", (_SPIN, types),
@@ -362,7 +363,7 @@ _CCTL_AT_75 = enum("op", 87, 4, "PF1 PF2 WB IV - RS - - - - - - - - - -")
 _CCTL_AT = enum("op", 87, 4, "PF1 PF2 WB IV - RS - - - PML2 DML2 RML2 - - - -")
 CACHE = [
     *(Row("CCTL", 0x98F, {}, "", (_CACHE_KIND, const(name)),
-          fixed=((bits(87, 4), code),), free=(bits(24, 8), bits(32, 32)))
+          fixed=((bits(87, 4), code),), free=(bits(32, 32),), ones=(bits(24, 8),))
       for code, name in ((4, "IVALL"), (6, "IVALLP"), (7, "WBALL"), (8, "WBALLP"))),
     Row("CCTL", 0x98F, {"mem": M(offset=bits(32, 32), wide=72)}, "mem",
         (E, _CACHE_KIND, _CCTL_AT_75), until=75),

@@ -163,7 +163,7 @@ def _qmma() -> list[Row]:
                 fixed=((bits(75, 2), code), (bits(73, 2), 2))),
             Row("QMMA", 0x27A, {**_abc(a, b, "acc"), "Pp": _UP}, "Rd, Ra, Rb, Rc, Pp?",
                 (const(shape), acc, *kinds), 120, 999, fixed=((bits(75, 2), code),),
-                free=(bits(73, 2),)),
+                free=(bits(73),), ones=(bits(74),)),
         ]  # fmt: skip
     return rows
 
@@ -205,11 +205,11 @@ def _f2fp() -> list[Row]:
                     {"Ra": Src(), "Rb": Src(imm="f32")}, forms=(1, 4, 5, 6), layout="ab",
                     mods=(sat, relu, types("F32", _WORD), const("PACK_AB"), _ROUND),
                     extra={"Rc": Fixed("R", 255)}, since=since, until=until,
-                    fixed=(*none, (bits(78), 0)), free=(bits(64, 8),))  # fmt: skip
+                    fixed=(*none, (bits(78), 0)), ones=(bits(64, 8),))  # fmt: skip
         rows += [
             Row("F2FP", 0x23E, {"Rd": rd(), "Rb": rb, "Rc": rc}, "Rd, Rb, Rc",
                 (sat, relu, types("F32", _WORD), const("MERGE_C"), _ROUND), since, until,
-                fixed=(*none, (bits(78), 1)), free=(bits(24, 8),)),
+                fixed=(*none, (bits(78), 1)), ones=(bits(24, 8),)),
         ]  # fmt: skip
         if old:
             continue
@@ -220,17 +220,17 @@ def _f2fp() -> list[Row]:
                      {d | s << 3: f"{_DST[d]}.{('E5M2', 'E4M3')[s]}" for d in (0, 1)
                       for s in (0, 1)}), const("UNPACK_B")),
                 since, until, fixed=((bits(74), 1), (bits(78), 0), (bits(89, 2), 1)),
-                free=(bits(24, 8), bits(64, 8))),
+                ones=(bits(24, 8), bits(64, 8))),
             Row("F2FP", 0x1C3E, {"Rd": rd(), "Rb": R(32, 1, "UR", select=_H1_B)}, "Rd, Rb",
                 (relu,
                  Mod("types", join((76, 1), (86, 2), (73, 1)),
                      {d | s << 3: f"{_DST[d]}.{('E5M2', 'E4M3')[s]}" for d in (0, 1)
                       for s in (0, 1)}), const("UNPACK_B")),
                 since, until, fixed=((bits(74), 1), (bits(78), 0), (bits(89, 2), 1)),
-                free=(bits(24, 8), bits(64, 8))),
+                ones=(bits(24, 8), bits(64, 8))),
             Row("F2FP", 0x23E, {"Rd": rd(), "Rb": rb, "Rc": rc}, "Rd, Rb, Rc",
                 (sat, relu, types("F16", _FP8), const("UNPACK_B_MERGE_C")), since, until,
-                fixed=((bits(73, 2), 1), (bits(78), 0), (bits(89, 2), 2)), free=(bits(24, 8),)),
+                fixed=((bits(73, 2), 1), (bits(78), 0), (bits(89, 2), 2)), ones=(bits(24, 8),)),
             Row("F2FP", 0x23E, {"Rd": rd(), "Ra": ra, "Rb": rb, "Rc": rc}, "Rd, Ra, Rb, Rc",
                 (sat, relu, types("F32", _FP8), const("PACK_AB_MERGE_C"), _ROUND), since, until,
                 fixed=((bits(73, 2), 0), (bits(78), 1), (bits(89, 2), 2))),

@@ -1,0 +1,245 @@
+"""Assembling: the text of an instruction, as nvdisasm and :mod:`.listing` print it, to its word.
+
+A row of the tables is chosen by mnemonic, its modifiers and operands are matched in print order,
+and the word is decoded again: only a word whose text is the given one is ever returned.
+
+Where the text does not determine the word, the word is the one that compilers write: fields
+without meaning hold their usual values, NaN immediates the canonical pattern, descriptors that
+sm_80 to sm_89 leave out UR4.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+
+from sassxlate.errors import DecodeError
+
+from .compiler import Context
+from .decode import CompiledRow, generation_of, index, opcode_bits, opcode_of, tokens
+from .ir import Control
+from .parse import DESCRIPTOR, Slots, put, spellings
+from .spec import Bits, Idiom, Row
+
+_GUARD = re.compile(r"@(!?)(U?P)(\d|T)\s+")
+_CONTROL = re.compile(
+    r"\[B([0-5-]{6}):R([0-5-]):W([0-5-]):([Y-]):S(\d\d)(?::UR(\d+|Z))?(?::0x([0-9a-f]+))?\]\s*"
+)
+_IDIOMS = (("IADD",), ("MOV",), ("SHL",), ())
+NO_CONTROL = 0x7E0 << 105  # no barrier is set, nothing is waited for
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A line of assembly, taken apart."""
+
+    guard: int  # bits 12 to 15
+    guard_file: str
+    mnemonic: str
+    parts: list[str]
+    operands: str
+    control: int | None  # bits 105 to 125 in place, without the reuse bits
+    descriptor: int  # the uniform register of a descriptor that is not in the text
+    nan: int | None  # the bits of an immediate that is no number
+
+
+def control_bits(control: Control) -> int:
+    """The scheduling bits in place, without the reuse bits, which belong to the operands."""
+    return (
+        control.stall
+        | control.yield_ << 4
+        | control.write_barrier << 5
+        | control.read_barrier << 8
+        | control.wait_mask << 11
+    ) << 105
+
+
+def _error(what: str) -> DecodeError:
+    return DecodeError("SX0206", what)
+
+
+def _source(text: str) -> Source:
+    """Guard, mnemonic, modifiers, operands and scheduling of a line."""
+    body = text.strip().removesuffix(";").strip()
+    control = nan = None
+    descriptor = DESCRIPTOR
+    match = _CONTROL.match(body)
+    if match:
+        body = body[match.end() :]
+        control = control_bits(
+            Control(
+                stall=int(match[5]),
+                yield_=match[4] == "-",
+                write_barrier=7 if match[3] == "-" else int(match[3]),
+                read_barrier=7 if match[2] == "-" else int(match[2]),
+                wait_mask=sum(1 << int(c) for c in match[1] if c != "-"),
+                reuse=0,
+            )
+        )
+        if match[6]:
+            descriptor = 63 if match[6] == "Z" else int(match[6])
+        nan = int(match[7], 16) if match[7] else None
+    guard, file = 7, ""
+    match = _GUARD.match(body)
+    if match:
+        guard = (7 if match[3] == "T" else int(match[3])) | bool(match[1]) << 3
+        file = match[2]
+        body = body[match.end() :]
+    head, _, operands = body.partition(" ")
+    mnemonic, *parts = head.split(".")
+    if not mnemonic or guard & 7 > 7:
+        raise _error(f"no instruction: {text.strip()!r}")
+    return Source(guard, file, mnemonic, parts, operands.strip(), control, descriptor, nan)
+
+
+@cache
+def _by_mnemonic(generation: int) -> Mapping[str, tuple[CompiledRow, ...]]:
+    out: dict[str, list[CompiledRow]] = {}
+    for rows in index(generation).values():
+        for row in rows:
+            out.setdefault(row.row.mnemonic, []).append(row)
+    return {name: tuple(rows) for name, rows in out.items()}
+
+
+def _modifiers(
+    row: Row, parts: list[str], at: int, i: int, context: dict[str, int], bits: int
+) -> Iterator[tuple[dict[str, int], int]]:
+    """Every way in which the row's modifiers spell ``parts``: their values and bits."""
+    if i == len(row.mods):
+        if at == len(parts):
+            yield context, bits
+        return
+    mod = row.mods[i]
+    if isinstance(mod, Idiom):
+        for name in _IDIOMS:
+            if parts[at : at + len(name)] == list(name):
+                more = {**context, mod.name: int(bool(name))}
+                yield from _modifiers(row, parts, at + len(name), i + 1, more, bits)
+        return
+    for value, end in spellings(mod.names, parts, at):
+        more = {**context, mod.name: value}
+        yield from _modifiers(row, parts, end, i + 1, more, bits | put(mod.field, value))
+
+
+def _operands(
+    row: Row, slots: Slots, text: str, printed: list[tuple[str, bool, bool, str]], offset: int
+) -> Iterator[int]:
+    """Every way in which the print template matches: the operands' bits."""
+    slots.offset = offset
+    absent = 0
+    shown = {role for role, literal, _, _ in printed if not literal}
+    for role, slot in row.operands.items():
+        if role not in shown:
+            absent |= slots.default(slot)
+
+    def match(i: int, at: int, bits: int, first: bool) -> Iterator[int]:
+        if i == len(printed):
+            if not text[at:].strip():
+                yield bits
+            return
+        role, literal, elide, lead = printed[i]
+        start = at if first else _after(text, at, lead)
+        if start is not None:
+            if literal:
+                if text.startswith(role, start):
+                    yield from match(i + 1, start + len(role), bits, False)
+            else:
+                found = slots.parse(row.operands[role], text, start)
+                if found is not None:
+                    yield from match(i + 1, found[1], bits | found[0], False)
+        if elide:
+            yield from match(i + 1, at, bits | slots.default(row.operands[role]), first)
+
+    yield from match(0, 0, absent, True)
+
+
+def _after(text: str, at: int, lead: str) -> int | None:
+    """The position behind a separator, which may have a blank before it."""
+    for spelling in (lead, f" {lead}"):
+        if text.startswith(spelling, at):
+            return at + len(spelling)
+    return None
+
+
+def _usual(row: CompiledRow) -> int:
+    """What compilers write into the fields that mean nothing: no register, no predicate."""
+    bits = 0
+    for field in row.row.ones:
+        bits |= field.mask
+    return bits
+
+
+def _fixed(row: Row) -> int:
+    return sum(put(field, value) for field, value in row.fixed)
+
+
+def assemble(text: str, arch: int, offset: int = 0) -> int:
+    """The 128-bit word of an instruction's text.
+
+    ``offset`` is the instruction's place in its section, from which code addresses count.  The
+    scheduling information of :func:`.listing.control_text` may stand before it; without it no
+    barrier is set or waited for and no stall is scheduled.
+
+    Raises :class:`DecodeError`: SX0204 unknown architecture, SX0206 no instruction of the
+    architecture has this text.
+    """
+    source = _source(text)
+    wanted = _canonical(source)
+    rows = _by_mnemonic(generation_of(arch)).get(source.mnemonic)
+    if rows is None:
+        raise _error(f"{source.mnemonic} is no instruction of sm_{arch}")
+    scheduling = NO_CONTROL if source.control is None else source.control
+    for row in rows:
+        for word in _candidates(row, source, offset):
+            word |= scheduling
+            try:
+                found = row.decode(word, offset, arch, False)
+            except DecodeError:
+                continue
+            if _squeeze(found.text) == wanted and _chosen(arch, word) is row:
+                return word
+    raise _error(f"no form of {source.mnemonic} on sm_{arch} reads {text.strip()!r}")
+
+
+def _chosen(arch: int, word: int) -> CompiledRow | None:
+    """The row that decodes a word."""
+    for row in index(generation_of(arch)).get(opcode_of(word), ()):
+        if word & row.match_mask == row.match_value:
+            return row
+    return None
+
+
+def _squeeze(text: str) -> str:
+    return re.sub(r"\s+", " ", text).strip()
+
+
+def _canonical(source: Source) -> str:
+    """The text as decoding the word must give it."""
+    head = ".".join((source.mnemonic, *source.parts))
+    guard = ""
+    if source.guard != 7 or source.guard_file:
+        index_ = source.guard & 7
+        inv = "!" if source.guard & 8 else ""
+        guard = f"@{inv}{source.guard_file}{'T' if index_ == 7 else index_} "
+        if index_ == 7 and not inv:
+            guard = ""
+    return _squeeze(f"{guard}{head} {source.operands}")
+
+
+def _candidates(row: CompiledRow, source: Source, offset: int) -> Iterator[int]:
+    """Words of a row that may have the text."""
+    if source.guard_file and source.guard_file != row.row.guard:
+        return
+    base = opcode_bits(row.row.opcode) | source.guard << 12 | _fixed(row.row) | _usual(row)
+    for context, bits in _modifiers(row.row, source.parts, 0, 0, {}, 0):
+        settled = row.mod_mask | row.match_mask
+        slots = Slots(context, row.generation, base | bits, settled)
+        slots.descriptor, slots.nan = source.descriptor, source.nan
+        printed = [(t.role, t.literal, t.elide, t.lead) for t in tokens(row.row.text, context)]
+        for operands in _operands(row.row, slots, source.operands, printed, offset):
+            yield base | bits | operands
+
+
+__all__ = ["Bits", "Context", "assemble", "control_bits"]

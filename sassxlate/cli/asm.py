@@ -1,0 +1,45 @@
+"""``sassxlate asm``: SASS text to machine code."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TextIO
+
+import click
+
+from sassxlate.disasm.sass.assembler import assemble_listing
+
+from ..errors import UsageError, Where
+from ._files import parse_arch, write_whole
+
+
+@click.command()
+@click.argument("file", metavar="FILE", type=click.File("r", encoding="utf-8"))
+@click.option("--arch", required=True, help="The architecture, such as sm_80.")
+@click.option("-o", "--output", metavar="PATH", help="Write the machine code of one section there.")
+@click.option("--section", metavar="NAME", help="The section to write, where there are several.")
+def command(file: TextIO, arch: str, output: str | None, section: str | None) -> None:
+    """Assemble SASS as `sassxlate disasm --control` or nvdisasm prints it.
+
+    Prints each word in hexadecimal, or writes the bytes with `-o`.  Labels and scheduling
+    information are read; without the latter no stall and no barrier is set.  `-` is standard
+    input.
+    """
+    sections = assemble_listing(file, parse_arch(arch)[0])
+    if section is not None:
+        if section not in sections:
+            raise UsageError("SX0802", f"no section {section!r}", Where(file.name))
+        sections = {section: sections[section]}
+    if output is not None:
+        if len(sections) != 1:
+            names = ", ".join(sections)
+            text = f"name one section with --section: {names}"
+            raise UsageError("SX0802", text, Where(file.name))
+        (code,) = sections.values()
+        write_whole(Path(output), code)
+        return
+    for name, code in sections.items():
+        if name:
+            click.echo(f".text.{name}:")
+        for at in range(0, len(code), 16):
+            click.echo(f"{int.from_bytes(code[at : at + 16], 'little'):#034x}")
