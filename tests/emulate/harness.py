@@ -153,7 +153,8 @@ def _unpack(raw: bytes, at: int, kind: str, lane: int) -> int:
     if w == 1:
         return word >> lane & 1
     if w == 64:
-        return word | struct.unpack_from("<I", raw, at + 128 + 4 * lane)[0] << 32
+        high: int = struct.unpack_from("<I", raw, at + 128 + 4 * lane)[0]
+        return word | high << 32
     return word >> 16 if kind == "f16hi" else word & ((1 << w) - 1)
 
 

@@ -22,7 +22,9 @@ from sassxlate.lowering.pipeline import translate_kernel
 
 from .waits import WAITS, walk
 
-PROGRAMS = Path(__file__).resolve().parents[2] / "fixtures" / "programs"
+FIXTURES = Path(__file__).resolve().parents[2] / "fixtures"
+PROGRAMS = FIXTURES / "programs"
+CUBINS = sorted((FIXTURES / "kernels").glob("sm_*/*.cubin"))
 WALKS, STEPS = 8, 1000
 
 
@@ -81,3 +83,13 @@ def test_waits_of_the_committed_programs(name: str) -> None:
     print(f"{name}: {dict(total)}")
     assert total["found"] > 0
     assert total["superfluous"] <= 1 + total["waits"] // 8
+
+
+@pytest.mark.sweep
+@pytest.mark.parametrize("path", CUBINS, ids=lambda p: f"{p.parent.name}-{p.stem}")
+def test_waits_of_the_kept_kernels(path: Path) -> None:
+    total: Counter[str] = Counter()
+    for kernel, flow in kernels(path):
+        total += judge(kernel, flow, 40)
+    print(f"{path.stem} {path.parent.name}: {dict(total)}")
+    assert total["found"] > 0
