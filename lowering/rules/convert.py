@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from sassxlate.disasm.rdna3.ir import Arg, I, V
-from sassxlate.disasm.sass.ir import Instruction
+from sassxlate.disasm.sass.ir import Imm, Instruction
 
 from ..context import ZERO, Ctx, Rule
 from .compare import float_bits
@@ -63,6 +63,8 @@ def i2f(c: Ctx) -> None:
     kind = int_type(c.ins)
     target = _first_float(c.ins)
     if kind.bits == 64:
+        if isinstance(c.operand("Rb"), Imm):  # the silicon takes it as the high word
+            raise c.refuse("immediate as a 64-bit source of a conversion")
         (_i64_to_f64 if target == 64 else _i64_to_f32)(c, kind.signed)
         return
     value = _narrow(c, kind)
@@ -232,6 +234,8 @@ def frnd(c: Ctx) -> None:
     width = _first_float(c.ins)
     if width == 16:
         raise c.refuse("FRND in half precision")
+    if width == 64 and c.ins.has("FTZ"):
+        raise c.refuse("FRND.F64 that flushes denormals")
     name = next((_ROUND_OP[m] for m in c.ins.modifiers if m in _ROUND_OP), "rndne")
     value = c.src64("Rb") if width == 64 else c.src("Rb")
     with ftz(c):

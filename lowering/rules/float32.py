@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sassxlate.disasm.rdna3.ir import Arg, I, V
-from sassxlate.disasm.sass.ir import Instruction, Pred
+from sassxlate.disasm.sass.ir import Imm, Instruction, Pred
 
 from ..context import ZERO, Ctx, Rule
 from .compare import float_bits
@@ -125,15 +125,18 @@ def _odd_result(c: Ctx, name: str) -> None:
 def mufu_high(c: Ctx) -> None:
     """RCP64H, RSQ64H: the high word of an approximation, from the high word of a double."""
     name = next(m for m in c.ins.modifiers if m in _MUFU_HIGH)
+    word = 1 if isinstance(c.operand("Rb"), Imm) else 0  # an immediate is the high word as it is
     pair, out = c.vtemp(2), c.vtemp(2)
     c.emit("v_mov_b32", V(pair.index), ZERO)
-    c.emit("v_mov_b32", V(pair.index + 1), float_bits(c, "Rb"))
+    c.emit("v_mov_b32", V(pair.index + 1), float_bits(c, "Rb", word))
     c.emit(_MUFU_HIGH[name], out, pair)
     c.emit("v_mov_b32", c.dst_last(), V(out.index + 1))
 
 
 def tanh(c: Ctx) -> None:
     """tanh|x| = 1 - 2 / (exp(2|x|) + 1), the sign put back; below 2**-6 the odd series' start."""
+    if c.ins.has("F16"):
+        raise c.refuse("MUFU in half precision")
     x, small, t, series = c.vtemp(), c.stemp(), c.vtemp(), c.vtemp()
     value = float_bits(c, "Rb")
     c.emit("v_and_b32", x, I(0x7FFFFFFF), value)

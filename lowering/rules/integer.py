@@ -310,7 +310,7 @@ def imad_wide(c: Ctx) -> None:
         c.emit("v_mov_b32", V(dst.index), V(fresh.index))
         c.emit("v_mov_b32", V(dst.index + 1), V(fresh.index + 1))
     if c.wants_pred("Pu"):
-        if not c.ins.has("U32"):
+        if not c.ins.has("U32") or c.negated("Rc"):
             raise c.refuse("carry out of a signed wide multiply-add")
         c.pred_commit("Pu", carry, clean=True)
 
@@ -326,7 +326,7 @@ def imad_hi(c: Ctx) -> None:
     _wide(c, fresh, carry)
     c.emit("v_mov_b32", c.dst_last(), V(fresh.index + 1))
     if c.wants_pred("Pu"):  # the carry out of the 64-bit sum
-        if not c.ins.has("U32"):
+        if not c.ins.has("U32") or c.negated("Rc"):
             raise c.refuse("carry out of a signed high multiply-add")
         c.pred_commit("Pu", carry, clean=True)
 

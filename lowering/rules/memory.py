@@ -312,4 +312,7 @@ RULES: tuple[Rule, ...] = (
     Rule("cctl", "CCTL", cctl),
     Rule("errbar", "ERRBAR", nothing),
     Rule("cgaerrbar", "CGAERRBAR", nothing),
+    # Launches of a stream follow one another: what a grid depends on is done when it starts.
+    Rule("acqbulk", "ACQBULK", nothing),
+    Rule("preexit", "PREEXIT", nothing),
 )
