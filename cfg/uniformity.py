@@ -8,6 +8,7 @@ it was last written in a converged block by an instruction whose inputs were uni
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import dataclass
 
 from sassxlate.disasm.sass.ir import Imm, Instruction, RegRef
@@ -99,6 +100,12 @@ def analyse(cfg: Cfg) -> Uniformity:
     found, sync_region = regions(cfg)
     sections = cfg.collectives
     block_of = {ins.offset: b.index for b in cfg.blocks for ins in b.instructions}
+    guarded = {
+        ins.offset
+        for b in cfg.blocks
+        for ins in b.instructions
+        if ins.mnemonic == "BSSY" and not ins.guard.is_true
+    }
     every = frozenset(w for b in cfg.blocks for i in b.instructions for w in i.writes | i.reads)
     converged = [True] * count
     uniform_in: list[frozenset[RegRef]] = [every] * count
@@ -118,7 +125,7 @@ def analyse(cfg: Cfg) -> Uniformity:
             region = sync_region.get(last.offset, -1)
             if region < 0 or found[region].breaks or len(found[region].syncs) != 1:
                 return False
-            if found[region].soft:
+            if found[region].soft or guarded.intersection(found[region].arms):
                 return False
             return all(converged[block_of[a]] for a in found[region].arms)
         if last.mnemonic == "ENDCOLLECTIVE":
@@ -135,29 +142,35 @@ def analyse(cfg: Cfg) -> Uniformity:
             return converged[block.index] and last.mnemonic not in (*INDIRECT, "RET")
         return converged[block.index] and uniform_branch[block.index]
 
-    changed = True
-    while changed:
-        changed = False
-        outs = [_through(b, uniform_in[b.index], converged[b.index]) for b in cfg.blocks]
-        for block in cfg.blocks:
-            i = block.index
-            if uniform_branch[i] and not branch_uniform(block.last, outs[i]):
-                uniform_branch[i] = False
-                changed = True
-            preds = [e for e in cfg.predecessors[i] if e.kind != "back"]
-            if i != 0 and preds:
-                here = uniform_in[i].intersection(*(outs[e.src] for e in preds))
-                if here != uniform_in[i]:
-                    uniform_in[i] = here
-                    changed = True
-            together = all(
-                leaves_converged(cfg.blocks[e.src])
-                or (e.kind == "ret" and _returns_together(cfg.blocks[e.src], converged))
-                for e in preds
-            )
-            if converged[i] and not together:
-                converged[i] = False
-                changed = True
+    # What must be looked at again when a block is found not to be converged: its successors, and
+    # those of the BSYNCs that wait for what it arms.
+    after: list[set[int]] = [{e.dst for e in cfg.successors[i]} for i in range(count)]
+    for offset, index in sync_region.items():
+        for arm in found[index].arms if index >= 0 else ():
+            after[block_of[arm]] |= {e.dst for e in cfg.successors[block_of[offset]]}
+    outs = [_through(b, uniform_in[b.index], True) for b in cfg.blocks]
+    work = deque(range(count))
+    queued = set(work)
+    while work:
+        i = work.popleft()
+        queued.discard(i)
+        block = cfg.blocks[i]
+        before = (uniform_in[i], converged[i], uniform_branch[i])
+        preds = [e for e in cfg.predecessors[i] if e.kind != "back"]
+        if i != 0 and preds:
+            uniform_in[i] = uniform_in[i].intersection(*(outs[e.src] for e in preds))
+        converged[i] = converged[i] and all(
+            leaves_converged(cfg.blocks[e.src])
+            or (e.kind == "ret" and _returns_together(cfg.blocks[e.src], converged))
+            for e in preds
+        )
+        new = _through(block, uniform_in[i], converged[i])
+        uniform_branch[i] = uniform_branch[i] and branch_uniform(block.last, new)
+        if before != (uniform_in[i], converged[i], uniform_branch[i]) or new != outs[i]:
+            outs[i] = new
+            fresh = after[i] - queued
+            work.extend(sorted(fresh))
+            queued |= fresh
     return Uniformity(tuple(converged), tuple(uniform_in), tuple(uniform_branch))
 
 

@@ -163,16 +163,18 @@ def make_plan(cfg: Cfg, live: Liveness, uniformity: Uniformity) -> Plan:
         changed = len(heads) != before
     points: list[Point] = []
     syncs: dict[int, Point] = {}
+    ends = {b.last.offset: b.index for b in cfg.blocks}
     for block in cfg.blocks:
         if block.start in heads:
             points.append(Point(block.start, block.index))
-        if _class_waits(cfg, block, uniformity):
-            leader = cfg.collectives.leader(block.last.offset).sync
-            home = next(b.index for b in cfg.blocks if b.last.offset == leader)
+        members = cfg.collectives.members(block.last.offset)
+        if any(needs_sync_point(cfg.blocks[ends[s.sync]], uniformity) for s in members):
+            leader = members[0].sync
+            home = ends[leader]
             syncs[block.index] = point = Point(leader + 1, home, "collective")
             if home == block.index:
                 points.append(point)
-        elif needs_sync_point(block, uniformity):
+        elif not members and needs_sync_point(block, uniformity):
             syncs[block.index] = point = Point(
                 block.last.offset + 1, block.index, sync_kind(block.last)
             )
@@ -201,12 +203,6 @@ def make_plan(cfg: Cfg, live: Liveness, uniformity: Uniformity) -> Plan:
         any(i.has("RED") for i in bars) or any(i.mnemonic == "B2R" for i in every),
         not all(map(is_plain_barrier, bars)),
     )
-
-
-def _class_waits(cfg: Cfg, block: Block, uniformity: Uniformity) -> bool:
-    """Whether this block ends with the start of a collective section whose class needs a point."""
-    members = {s.sync for s in cfg.collectives.members(block.last.offset)}
-    return any(b.last.offset in members and needs_sync_point(b, uniformity) for b in cfg.blocks)
 
 
 def _collective_targets(cfg: Cfg, block: Block) -> set[int]:
