@@ -70,8 +70,8 @@ class Barriers:
 
     def _drain(self, c: Ctx) -> None:
         # All memory traffic of the wave is done before it reports its arrival.
-        c.raw(Inst("s_waitcnt", (), imm=0))
-        c.raw(Inst("s_waitcnt_vscnt", (NULL,), imm=0))
+        c.raw(Inst("s_waitcnt", (), imm=0, fence=True))
+        c.raw(Inst("s_waitcnt_vscnt", (NULL,), imm=0, fence=True))
 
     def _load(self, c: Ctx, address: V, offset: int) -> S:
         got, out = c.vtemp(), c.stemp()

@@ -4,14 +4,16 @@ The note's owner is ``SASSXLATE``, its type 0x5358; its text has for every kerne
 ``kernel NAME`` and then one line a run of instructions: the run's offset from the kernel's entry in
 hexadecimal, a tab, and the SASS instruction as ``/*00f0*/ LDG.E R2, [R2.64]``.  Error messages
 quote it.  The line ``uniform`` has the offsets of those v_readfirstlane whose active lanes the
-translation takes for equal, which strict mode holds it to.
+translation takes for equal, which strict mode holds it to, and the line ``fence`` those of the
+instructions before which all memory accesses must be done, for another thread may then look.
 """
 
 from __future__ import annotations
 
 import struct
 from collections.abc import Iterable, Sequence
-from typing import Final
+from itertools import pairwise
+from typing import Final, Literal
 
 from sassxlate.disasm.rdna3.assemble import Program
 from sassxlate.disasm.rdna3.ir import Inst, Item
@@ -25,13 +27,20 @@ def source_map(items: Sequence[Item], program: Program) -> str:
     texts: dict[str, str] = {}
     lines: list[str] = []
     last = ""
-    uniform = [
-        f" {offset:x}"
+    insts = [
+        (item, offset)
         for item, offset in zip(items, program.offsets, strict=True)
-        if isinstance(item, Inst) and item.uniform
+        if isinstance(item, Inst)
     ]
-    if uniform:
-        lines.append(f"uniform{''.join(uniform)}\n")
+    equal = [offset for item, offset in insts if item.uniform]
+    fences = [
+        offset
+        for (before, _), (item, offset) in pairwise(insts)
+        if before.fence and not item.fence
+    ]
+    for name, offsets in (("uniform", equal), ("fence", fences)):
+        if offsets:
+            lines.append(f"{name} {' '.join(f'{offset:x}' for offset in offsets)}\n")
     for item, offset in zip(items, program.offsets, strict=True):
         if not isinstance(item, Inst) or not item.comment.startswith("/*"):
             continue
@@ -78,13 +87,13 @@ def parse(note_text: str) -> dict[str, tuple[tuple[int, str], ...]]:
     return {name: tuple(rows) for name, rows in out.items()}
 
 
-def uniform(note_text: str, kernel: str) -> frozenset[int]:
-    """The offsets of a kernel's ``uniform`` line."""
+def offsets(note_text: str, kernel: str, what: Literal["uniform", "fence"]) -> frozenset[int]:
+    """The offsets of a kernel's line of this name."""
     inside = False
     for line in note_text.splitlines():
         if line.startswith("kernel "):
             inside = line[7:] == kernel
-        elif inside and line.startswith("uniform "):
+        elif inside and line.startswith(what + " "):
             return frozenset(int(word, 16) for word in line.split()[1:])
     return frozenset()
 
@@ -99,4 +108,4 @@ def at(rows: tuple[tuple[int, str], ...], offset: int) -> str | None:
     return found
 
 
-__all__ = ["at", "find", "note", "parse", "source_map", "uniform"]
+__all__ = ["at", "find", "note", "offsets", "parse", "source_map"]

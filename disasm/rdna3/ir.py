@@ -66,7 +66,8 @@ class Inst:
     operands (bit 3: of the destination).  VOP3P has ``op_sel``, ``op_sel_hi``, ``neg`` (LLVM's
     neg_lo) and ``neg_hi``; v_fma_mix* have ``neg`` and ``abs``.  ``imm`` is simm16 of SOPP/SOPK,
     or the offset of a memory instruction in bytes.  ``comment`` goes into the assembly text.
-    ``uniform`` says of a v_readfirstlane that all active lanes are known to hold the same value.
+    ``uniform`` says of a v_readfirstlane that all active lanes are known to hold the same value,
+    ``fence`` of a wait that what follows it may count on all memory accesses being done.
     """
 
     op: str
@@ -89,6 +90,7 @@ class Inst:
     enc: str = field(default="", compare=False)  # "e64": the 64-bit encoding; "lit1": see encode
     comment: str = field(default="", compare=False)
     uniform: bool = field(default=False, compare=False)
+    fence: bool = field(default=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,7 +40,8 @@ class CompileOptions:
     the kernel descriptor's FLOAT_MODE byte: rounding 3:0, denormals 7:4; ``scratch`` its bytes of
     scratch a lane, which no launch has less of; ``sgprs`` has a bit for each SGPR that a launch
     gives a value; ``uniform`` are offsets, from the entry, of v_readfirstlane instructions whose
-    active lanes are equal, which strict mode checks.
+    active lanes are equal, ``fences`` of instructions before which all memory accesses are done:
+    strict mode checks both.
     """
 
     strict: bool = False
@@ -53,6 +54,7 @@ class CompileOptions:
     scratch: int = 0
     sgprs: int = 0xFFFF
     uniform: frozenset[int] = frozenset()
+    fences: frozenset[int] = frozenset()
 
 
 @functools.cache
@@ -195,6 +197,7 @@ def compile_code_object(
     obj = read(data)
     k = obj.kernel(kernel)
     options = options or CompileOptions()
+    note = sourcemap.find(data) if options.strict else ""
     options = replace(
         options,
         float_mode=k.descriptor.float_mode,
@@ -202,6 +205,7 @@ def compile_code_object(
         dx10_clamp=k.descriptor.dx10_clamp,
         scratch=k.descriptor.private_segment_size,
         sgprs=_given_sgprs(k.descriptor),
-        uniform=sourcemap.uniform(sourcemap.find(data), kernel) if options.strict else frozenset(),
+        uniform=sourcemap.offsets(note, kernel, "uniform"),
+        fences=sourcemap.offsets(note, kernel, "fence"),
     )
     return compile_kernel(obj.text, k.entry, options, kernel)

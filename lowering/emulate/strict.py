@@ -46,6 +46,7 @@ class Check(IntEnum):
     DEALLOC = 10
     UNDEFINED = 11
     UNIFORM = 12
+    FENCE = 13
 
 
 TEXT: dict[Check, str] = {
@@ -60,6 +61,7 @@ TEXT: dict[Check, str] = {
     Check.INVALIDATE: "a cache is invalidated before the memory access at {source} is done",
     Check.DEALLOC: "registers are given back before the scratch store at {source} is done",
     Check.UNIFORM: "{reg} is taken for the same in all active lanes, and is not",
+    Check.FENCE: "the memory access at {source} is not done at a fence",
     Check.UNDEFINED: "an undefined value in {reg} decides an address, a branch or EXEC",
 }
 
@@ -248,12 +250,13 @@ def _uses(p: Pending, step: Step) -> Iterator[Finding]:
             yield Finding(Check.SMEM, step.pc, p.smem[reg], reg)
 
 
-def _order(p: Pending, step: Step) -> Iterator[Finding]:
-    """What must be done before barriers, invalidations and the end."""
+def _order(p: Pending, step: Step, fences: frozenset[int]) -> Iterator[Finding]:
+    """What must be done before barriers, fences, invalidations and the end."""
     op = step.inst.op
-    if op == "s_barrier":
+    if op == "s_barrier" or step.pc in fences:
+        check = Check.BARRIER if op == "s_barrier" else Check.FENCE
         for pc in (*p.shared[:1], *p.loads[:1], *(pc for pc, _ in p.stores[:1])):
-            yield Finding(Check.BARRIER, step.pc, pc)
+            yield Finding(check, step.pc, pc)
     elif op in ("buffer_gl0_inv", "buffer_gl1_inv"):
         for pc in (*p.loads[:1], *(pc for pc, _ in p.stores[:1])):
             yield Finding(Check.INVALIDATE, step.pc, pc)
@@ -328,10 +331,10 @@ def _issue_valu(p: Pending, inst: Inst, pc: int, is_trans: bool) -> None:
         p.cmpx = None
 
 
-def _step(p: Pending, step: Step) -> list[Finding]:
+def _step(p: Pending, step: Step, fences: frozenset[int]) -> list[Finding]:
     if _wait(p, step.inst):
         return []
-    found = [*_uses(p, step), *_order(p, step), *_hazards(p, step)]
+    found = [*_uses(p, step), *_order(p, step, fences), *_hazards(p, step)]
     _issue(p, step)
     return found
 
@@ -342,12 +345,16 @@ def _step(p: Pending, step: Step) -> list[Finding]:
 def _through(block: Block, before: Pending) -> Pending:
     p = before.copy()
     for step in block.steps:
-        _step(p, step)
+        _step(p, step, frozenset())
     return p
 
 
-def findings(flow: Flow) -> list[Finding]:
-    """All violations of a kernel, by place; at most one of a kind and register a place."""
+def findings(flow: Flow, fences: frozenset[int] = frozenset()) -> list[Finding]:
+    """All violations of a kernel, by place; at most one of a kind and register a place.
+
+    ``fences`` are places where no memory access may be under way, from the kernel's entry.
+    """
+    fences = frozenset(flow.entry + at for at in fences)
     before: dict[int, Pending] = {flow.entry: Pending()}
     work = [flow.entry]
     while work:
@@ -363,7 +370,7 @@ def findings(flow: Flow) -> list[Finding]:
     for start in sorted(before):
         p = before[start].copy()
         for step in flow.blocks[start].steps:
-            out += _step(p, step)
+            out += _step(p, step, fences)
     return out
 
 

@@ -56,7 +56,7 @@ class WaveBuilder:
         self.shadow: Shadow | None = None
         if options.strict:
             self.shadow = Shadow(self.c, flow.entry, options.sgprs, options.uniform)
-            for found in strict.findings(flow):
+            for found in strict.findings(flow, options.fences):
                 self.findings.setdefault(found.pc, found)
 
     def build(self) -> Module:

@@ -274,8 +274,8 @@ def uldc(c: Ctx) -> None:
 
 
 def wait_all(c: Ctx) -> None:
-    c.raw(Inst("s_waitcnt", (), imm=0))
-    c.raw(Inst("s_waitcnt_vscnt", (NULL,), imm=0))
+    c.raw(Inst("s_waitcnt", (), imm=0, fence=True))
+    c.raw(Inst("s_waitcnt_vscnt", (NULL,), imm=0, fence=True))
 
 
 def membar(c: Ctx) -> None:

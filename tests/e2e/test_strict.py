@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from sassxlate.lowering import sourcemap
 from sassxlate.lowering.codeobject import read
 from sassxlate.lowering.emulate import strict
 from sassxlate.lowering.emulate.flow import discover
@@ -90,9 +91,10 @@ def test_left_out_waits(
             mutant = bytearray(whole)
             struct.pack_into("<I", mutant, start + step.pc, NOP)
             file.write_bytes(mutant)
-            found = strict.findings(discover(read(bytes(mutant)).text, code.kernels[0].entry))
+            entry, name_ = code.kernels[0].entry, code.kernels[0].name
+            fences = sourcemap.offsets(sourcemap.find(whole), name_, "fence")
+            found = strict.findings(discover(read(bytes(mutant)).text, entry), fences)
             outcome = run()
-            entry = code.kernels[0].entry
             places = {f"/*{f.pc - entry:04x}*/" for f in found}
             counts["waits"] += 1
             if outcome.status == 0:

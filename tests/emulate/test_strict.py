@@ -241,7 +241,7 @@ def test_what_is_taken_for_uniform_is() -> None:
         body = (Inst("v_mov_b32", (V(5), value)), first)
         at = offset_of(body, 1)
         data = code_object(body, uniform=(at,))[0]
-        assert sourcemap.uniform(sourcemap.find(data), KERNEL) == {at}
+        assert sourcemap.offsets(sourcemap.find(data), KERNEL, "uniform") == {at}
         device = Device(1 << 16)
         buffer = struct.pack("<Q", device.alloc(4096))
         run_code_object(data, KERNEL, 1, 64, buffer, device, CompileOptions(strict=False))

@@ -15,6 +15,7 @@ import pytest
 from sassxlate.disasm.containers import load
 from sassxlate.disasm.rdna3.ir import Inst
 from sassxlate.errors import SassxlateError
+from sassxlate.lowering import sourcemap
 from sassxlate.lowering.codeobject import read
 from sassxlate.lowering.emulate import strict
 from sassxlate.lowering.emulate.flow import Flow, Step, discover
@@ -28,7 +29,10 @@ CUBINS = sorted((FIXTURES / "kernels").glob("sm_*/*.cubin"))
 WALKS, STEPS = 8, 1000
 
 
-def kernels(path: Path) -> Iterator[tuple[str, Flow]]:
+Fences = frozenset[int]
+
+
+def kernels(path: Path) -> Iterator[tuple[str, Flow, Fences]]:
     """The translated kernels of an executable; refused ones are other tests' business."""
     for _, cubin in load(path).cubins():
         for kernel in cubin.kernels:
@@ -37,7 +41,9 @@ def kernels(path: Path) -> Iterator[tuple[str, Flow]]:
             except SassxlateError:
                 continue
             code = read(done.code_object)
-            yield f"sm_{cubin.arch} {kernel.name}", discover(code.text, code.kernels[0].entry)
+            fences = sourcemap.offsets(sourcemap.find(done.code_object), kernel.name, "fence")
+            flow = discover(code.text, code.kernels[0].entry)
+            yield f"sm_{cubin.arch} {kernel.name}", flow, fences
 
 
 def mutants(flow: Flow) -> Iterator[Step]:
@@ -56,20 +62,20 @@ def sample(places: list[int], most: int | None, seed: str) -> list[int]:
     return random.Random(seed).sample(places, most)
 
 
-def judge(name: str, flow: Flow, most: int | None = None) -> Counter[str]:
+def judge(name: str, flow: Flow, fences: Fences, most: int | None = None) -> Counter[str]:
     """How many waits there are, and what became of leaving them out (at `most` so many)."""
     counts: Counter[str] = Counter()
-    assert strict.findings(flow) == [], name
-    assert walk(flow, random.Random(name), STEPS) is None, name
+    assert strict.findings(flow, fences) == [], name
+    assert walk(flow, fences, random.Random(name), STEPS) is None, name
     chosen = set(sample([step.pc for step in mutants(flow)], most, name))
     for step in mutants(flow):
         if step.pc not in chosen:
             continue
-        found = {f.pc for f in strict.findings(flow)}
+        found = {f.pc for f in strict.findings(flow, fences)}
         counts["waits"] += 1
         counts["found" if found else "superfluous"] += 1
         rng = random.Random(f"{name} {step.pc}")
-        seen = {walk(flow, rng, STEPS) for _ in range(1 if found else WALKS)} - {None}
+        seen = {walk(flow, fences, rng, STEPS) for _ in range(1 if found else WALKS)} - {None}
         assert seen <= found, (name, f"{step.pc:#x} {step.inst.op}")
         counts["seen on a walk"] += bool(seen)
     return counts
@@ -78,8 +84,8 @@ def judge(name: str, flow: Flow, most: int | None = None) -> Counter[str]:
 @pytest.mark.parametrize("name", ["saxpy", "reduction", "collatz"])
 def test_waits_of_the_committed_programs(name: str) -> None:
     total: Counter[str] = Counter()
-    for kernel, flow in kernels(PROGRAMS / name):
-        total += judge(kernel, flow, 25)
+    for kernel, flow, fences in kernels(PROGRAMS / name):
+        total += judge(kernel, flow, fences, 25)
     print(f"{name}: {dict(total)}")
     assert total["found"] > 0
     assert total["superfluous"] <= 1 + total["waits"] // 8
@@ -89,7 +95,7 @@ def test_waits_of_the_committed_programs(name: str) -> None:
 @pytest.mark.parametrize("path", CUBINS, ids=lambda p: f"{p.parent.name}-{p.stem}")
 def test_waits_of_the_kept_kernels(path: Path) -> None:
     total: Counter[str] = Counter()
-    for kernel, flow in kernels(path):
-        total += judge(kernel, flow, 40)
+    for kernel, flow, fences in kernels(path):
+        total += judge(kernel, flow, fences, 40)
     print(f"{path.stem} {path.parent.name}: {dict(total)}")
     assert total["found"] > 0

@@ -73,11 +73,16 @@ class Wave:
             return True
         if any(regs & (e.reads if e.kind == "lds" else e.used) for regs in self.lds):
             return True
-        if e.op == "s_barrier" and (self.vm or self.vs or self.lds):
+        if e.op == "s_barrier" and self.busy:
             return True
         if e.op.startswith("buffer_gl") and (self.vm or self.vs):
             return True
         return e.kind == "valu" and self._too_soon(e.reads)
+
+    @property
+    def busy(self) -> bool:
+        """Whether a memory access is under way."""
+        return bool(self.vm or self.vs or self.lds)
 
     def _too_soon(self, read: frozenset[RRef]) -> bool:
         """A transcendental's result within 5 VALUs and 1 transcendental."""
@@ -103,8 +108,11 @@ class Wave:
             self.valus = [*self.valus[-8:], e]
 
 
-def walk(flow: Flow, rng: random.Random, steps: int) -> int | None:
-    """The place of the first wrong instruction on a random path, if there is one."""
+def walk(flow: Flow, fences: frozenset[int], rng: random.Random, steps: int) -> int | None:
+    """The place of the first wrong instruction on a random path, if there is one.
+
+    At `fences`, counted from the kernel's entry, nothing may be under way.
+    """
     wave, block, done = Wave(), flow.blocks[flow.entry], 0
     while done < steps:
         for step in block.steps:
@@ -113,7 +121,7 @@ def walk(flow: Flow, rng: random.Random, steps: int) -> int | None:
                 wave.wait(step)
                 continue
             now = effect(step.inst)
-            if wave.wrong(now):
+            if wave.wrong(now) or (step.pc - flow.entry in fences and wave.busy):
                 return step.pc
             wave.issue(now)
         if not block.succs:

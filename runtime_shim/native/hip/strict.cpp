@@ -101,6 +101,9 @@ std::string strict_text(uint64_t code) {
     case 12:
       snprintf(text, sizeof text, "%s is taken for the same in all active lanes, and is not", reg);
       break;
+    case 13:
+      snprintf(text, sizeof text, "the memory access at /*%04x*/ is not done at a fence", source);
+      break;
     default:
       snprintf(text, sizeof text, "check 0x%llx", static_cast<unsigned long long>(code));
   }
