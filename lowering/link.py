@@ -1,9 +1,13 @@
 """Joins a kernel's code with the functions that stand in sections of their own.
 
-Debug builds and separately compiled programs (-G, -rdc) keep device functions apart and reach them
-through relocations that the driver applies when it loads the module.  Here the kernel is put at
-address 0 and the functions that it needs behind it, so that an absolute code address is an offset
-in the joined code.
+Debug builds and separately compiled programs (-G, -rdc) keep device functions apart and name them,
+and the module's variables, in relocations that the driver applies when it loads the module.  Here
+every module has one layout of its code: a kernel at address 0, the functions behind the longest
+kernel, each at the same place for all kernels.  So an absolute code address is an offset in the
+joined code, and a function's address in a variable means the same to every kernel.
+
+The address of a variable is known only when the module is loaded.  It becomes a word of constant
+bank 4, behind those that the module has itself; the loader fills them by the same list.
 """
 
 from __future__ import annotations
@@ -11,11 +15,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from sassxlate.disasm.containers.model import Cubin, Function, Kernel, Reloc
+from sassxlate.disasm.containers.model import Cubin, Function, Kernel, Reloc, Symbol
 from sassxlate.errors import LoweringError, Where
 
 ALIGN = 128  # bytes between sections of code
-_MASK32 = (1 << 32) - 1
+BANK4 = ".nv.constant4"
+_CALLS = (0x343, 0x344)  # the low 12 bits of CALL through a register
 
 
 def _put(word: int, value: int, low: int, width: int) -> int:
@@ -33,19 +38,81 @@ def _split_call(word: int, value: int) -> int:
     return _put(_put(word, value >> 2, 16, 8), value >> 10, 34, 47)
 
 
-# Relocations of code that name code, by number (measured, nvcc 13.0): how they change a word.
+def _low(word: int, value: int) -> int:
+    return _put(word, value, 32, 32)
+
+
+def _high(word: int, value: int) -> int:
+    return _put(word, value >> 32, 32, 32)
+
+
+# Relocations of code, by number (measured, nvcc 13.0): how they change a word.  Those of 32 bits
+# may also name a variable.
+_HALVES: Mapping[int, Callable[[int, int], int]] = {
+    0x38: _low,  # R_CUDA_ABS32_LO_32
+    0x39: _high,  # R_CUDA_ABS32_HI_32
+    0x70: _low,  # R_CUDA_UNIFIED32_LO_32
+    0x71: _high,  # R_CUDA_UNIFIED32_HI_32
+}
 PATCHES: Mapping[int, Callable[[int, int], int]] = {
-    0x38: lambda word, value: _put(word, value, 32, 32),  # R_CUDA_ABS32_LO_32
-    0x39: lambda word, value: _put(word, value >> 32, 32, 32),  # R_CUDA_ABS32_HI_32
+    **_HALVES,
     0x3A: _call,  # R_CUDA_ABS47_34
     0x4B: _split_call,  # R_CUDA_ABS55_16_34
-    0x70: lambda word, value: _put(word, value, 32, 32),  # R_CUDA_UNIFIED32_LO_32
-    0x71: lambda word, value: _put(word, value >> 32, 32, 32),  # R_CUDA_UNIFIED32_HI_32
 }
 
 
-def _in_code(kernel: Kernel | Function) -> tuple[Reloc, ...]:
-    return tuple(r for r in kernel.relocs if r.section.startswith(".text."))
+def _in_code(part: Kernel | Function) -> tuple[Reloc, ...]:
+    return tuple(r for r in part.relocs if r.section.startswith(".text."))
+
+
+def _parts(cubin: Cubin) -> tuple[Kernel | Function, ...]:
+    parts: list[Kernel | Function] = [*cubin.kernels, *cubin.functions]
+    return tuple(parts)
+
+
+def function_addresses(cubin: Cubin) -> Mapping[str, int]:
+    """Where each function with a section of its own stands, for all kernels of the module."""
+    at = max((len(k.code) for k in cubin.kernels), default=0)
+    places: dict[str, int] = {}
+    for function in cubin.functions:
+        at = (at + ALIGN - 1) & ~(ALIGN - 1)
+        places[function.name] = at
+        at += len(function.code)
+    return places
+
+
+def address_words(cubin: Cubin) -> Mapping[tuple[str, int], int]:
+    """The variables that the code names, as (symbol, addend), and the offset in constant bank 4
+    where the loader puts the address."""
+    variables = {g.name for g in cubin.globals}
+    named = {
+        (r.symbol, r.addend)
+        for part in _parts(cubin)
+        for r in _in_code(part)
+        if r.type in _HALVES and r.symbol in variables
+    }
+    start = (cubin.section_sizes.get(BANK4, 0) + 7) & ~7
+    return {key: start + 8 * n for n, key in enumerate(sorted(named))}
+
+
+def _calls_pointers(code: bytes) -> bool:
+    """Whether an instruction may be a call through a register."""
+    return any(
+        int.from_bytes(code[at : at + 2], "little") & 0xFFF in _CALLS
+        for at in range(0, len(code) - 15, 16)
+    )
+
+
+def _address_taken(cubin: Cubin) -> tuple[str, ...]:
+    names = {f.name for f in cubin.functions}
+    data = {r.symbol for r in cubin.relocs if not r.section.startswith(".text.")}
+    code = {
+        r.symbol
+        for part in _parts(cubin)
+        for r in _in_code(part)
+        if r.type in _HALVES and r.symbol != part.name
+    }
+    return tuple(sorted(names & (data | code)))
 
 
 def joined(kernel: Kernel, cubin: Cubin) -> Kernel:
@@ -54,41 +121,60 @@ def joined(kernel: Kernel, cubin: Cubin) -> Kernel:
     Raises LoweringError SX0407 for a relocation of another kind, SX0420 for a function that the
     module does not hold, SX0408 for one with constants of its own.
     """
-    if not _in_code(kernel):
+    pointers = bool(cubin.functions) and _calls_pointers(kernel.code)
+    if not _in_code(kernel) and not pointers:
         return kernel
     known = {f.name: f for f in cubin.functions}
+    layout = function_addresses(cubin)
+    variables = {g.name for g in cubin.globals}
     places: dict[str, int] = {kernel.name: 0}
     parts: list[tuple[int, Kernel | Function]] = [(0, kernel)]
-    size = len(kernel.code)
+
+    def reach(name: str, where: Where) -> None:
+        if name in places:
+            return
+        function = known.get(name)
+        if function is None:
+            raise LoweringError("SX0420", f"{name} is not in this module", where)
+        if function.constant2:
+            raise LoweringError("SX0408", f"{name} has its own constants", where)
+        places[name] = layout[name]
+        parts.append((layout[name], function))
+
     for at, part in parts:  # grows while it is walked
         for reloc in _in_code(part):
-            if reloc.symbol in places:
-                continue
             where = Where(kernel=kernel.name, offset=at + reloc.offset)
-            function = known.get(reloc.symbol)
-            if reloc.type not in PATCHES or any(g.name == reloc.symbol for g in cubin.globals):
+            if reloc.type not in PATCHES:
                 what = f"relocation {reloc.type:#x} of {reloc.symbol} in the code"
                 raise LoweringError("SX0407", what, where)
-            if function is None:
-                raise LoweringError("SX0420", f"{reloc.symbol} is not in this module", where)
-            if function.constant2:
-                raise LoweringError("SX0408", f"{reloc.symbol} has its own constants", where)
-            size = (size + ALIGN - 1) & ~(ALIGN - 1)
-            places[reloc.symbol] = size
-            parts.append((size, function))
-            size += len(function.code)
-    code = bytearray(size)
+            if reloc.symbol not in variables or reloc.type not in _HALVES:
+                reach(reloc.symbol, where)
+        if _calls_pointers(part.code):
+            for name in _address_taken(cubin):
+                reach(name, Where(kernel=kernel.name, offset=at))
+    code = bytearray(max(at + len(part.code) for at, part in parts))
     for at, part in parts:
         code[at : at + len(part.code)] = part.code
+    words = address_words(cubin)
+    addresses: dict[int, int] = {}
     for at, part in parts:
         for reloc in _in_code(part):
-            _apply(code, at, reloc, places, kernel.name)
+            if reloc.symbol in places:
+                _apply(code, at, reloc, places[reloc.symbol], kernel.name)
+            else:
+                high = 4 * (_HALVES[reloc.type] is _high)
+                addresses[at + reloc.offset] = words[reloc.symbol, reloc.addend] + high
+    entries = tuple(
+        Symbol(p.name, f".text.{kernel.name}", at, len(p.code), "func", "local")
+        for at, p in parts[1:]
+    )
+    inner = tuple(replace(s, value=s.value + at) for at, p in parts for s in p.callees)
     return replace(
         kernel,
         code=bytes(code),
         local_size=kernel.local_size + sum(p.local_size for _, p in parts[1:]),
         relocs=tuple(r for r in kernel.relocs if r not in _in_code(kernel)),
-        callees=tuple(replace(s, value=s.value + at) for at, p in parts for s in p.callees),
+        callees=(*entries, *(s for s in inner if s.value not in {e.value for e in entries})),
         exits=tuple(e + at for at, p in parts for e in p.exits),
         syscall_offsets=tuple(o + at for at, p in parts for o in p.syscall_offsets),
         indirect_targets={
@@ -96,19 +182,15 @@ def joined(kernel: Kernel, cubin: Cubin) -> Kernel:
             for at, p in parts
             for o, targets in p.indirect_targets.items()
         },
+        addresses=addresses,
     )
 
 
-def _apply(
-    code: bytearray, at: int, reloc: Reloc, places: Mapping[str, int], kernel: str
-) -> None:
-    patch = PATCHES.get(reloc.type)
+def _apply(code: bytearray, at: int, reloc: Reloc, place: int, kernel: str) -> None:
     offset = at + reloc.offset
-    where = Where(kernel=kernel, offset=offset)
-    if patch is None or reloc.symbol not in places:
-        raise LoweringError("SX0407", f"relocation {reloc.type:#x} in the code", where)
     if offset % 16 or offset + 16 > len(code):
+        where = Where(kernel=kernel, offset=offset)
         raise LoweringError("SX0407", "relocation between instructions", where)
     word = int.from_bytes(code[offset : offset + 16], "little")
-    word = patch(word, places[reloc.symbol] + reloc.addend)
+    word = PATCHES[reloc.type](word, place + reloc.addend)
     code[offset : offset + 16] = word.to_bytes(16, "little")

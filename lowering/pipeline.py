@@ -11,7 +11,7 @@ from sassxlate.disasm.containers.model import Cubin, Kernel
 from sassxlate.disasm.rdna3 import Program, assemble, format_inst
 from sassxlate.disasm.rdna3.ir import Inst, Item, Mark
 from sassxlate.disasm.sass import decode_section
-from sassxlate.disasm.sass.ir import Instruction
+from sassxlate.disasm.sass.ir import Const, Imm, Instruction
 from sassxlate.errors import LoweringError, SassxlateError, Where
 
 from .codeobject import KernelImage, write
@@ -85,6 +85,17 @@ def function_pointers(kernel: Kernel) -> tuple[int, ...]:
     return tuple(sorted(functions & listed or functions))
 
 
+def with_address(kernel: Kernel, ins: Instruction) -> Instruction:
+    """The instruction with half of a variable's address in the place of its immediate."""
+    offset = kernel.addresses.get(ins.offset)
+    if offset is None:
+        return ins
+    if not isinstance(ins.get("Rb"), Imm):
+        where = Where(kernel=kernel.name, offset=ins.offset, inst=ins.text)
+        raise LoweringError("SX0407", "address of a variable in this instruction", where)
+    return replace(ins, operands={**ins.operands, "Rb": Const(4, offset)})
+
+
 def kernel_cfg(kernel: Kernel) -> Cfg:
     """The control-flow graph.  A reachable word that does not decode raises its DecodeError."""
     left = next((r for r in kernel.relocs if r.section.startswith(".text.")), None)
@@ -92,7 +103,9 @@ def kernel_cfg(kernel: Kernel) -> Cfg:
         where = Where(kernel=kernel.name, offset=left.offset)
         raise LoweringError("SX0407", f"the code was not joined with {left.symbol}", where)
     section = decode_section(kernel.code, kernel.arch)
-    good = [i for i in section.instructions if isinstance(i, Instruction)]
+    good = [
+        with_address(kernel, i) for i in section.instructions if isinstance(i, Instruction)
+    ]
     bad = {b.offset: b for b in section.instructions if not isinstance(b, Instruction)}
     try:
         targets, syscalls = kernel.indirect_targets, kernel.syscall_offsets

@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 
 from sassxlate.disasm.containers.model import Cubin, Fatbin, FatbinEntry, Kernel, Reloc
 from sassxlate.errors import ContainerError
+from sassxlate.lowering.link import BANK4, address_words, function_addresses
 
 from .cache import key_of
 
@@ -29,6 +30,7 @@ CUDA_ERROR_NO_BINARY_FOR_GPU = 209
 
 # R_CUDA_* of data sections, from the numbers that `readelf` prints for nvcc's output
 # (CUDA 13.0, sm_75 to sm_120): what is stored of the symbol's address.
+_ABS64 = 2
 _RELOC_KINDS = {1: "abs32lo", 2: "abs64", 3: "abs32lo", 4: "abs64"}
 
 # The kilobyte that the hardware keeps of each block's shared memory (sm_90 and later); CUDA does
@@ -85,10 +87,12 @@ def write(key: str, cubin: Cubin) -> Manifest:
         return refuse(
             CUDA_ERROR_NO_BINARY_FOR_GPU, "SX0710", "relocatable device code that was not linked"
         )
+    sizes = {name: size for name, size in cubin.section_sizes.items() if _is_data(name)}
+    words = address_words(cubin)
+    if words:
+        sizes[BANK4] = max(words.values()) + 8
     images: list[tuple[str, int, bytes]] = [
-        (name, size, cubin.sections.get(name, b""))
-        for name, size in sorted(cubin.section_sizes.items())
-        if _is_data(name)
+        (name, size, _with_functions(cubin, name, size)) for name, size in sorted(sizes.items())
     ]
     bank2: dict[str, int] = {}
     for kernel in cubin.kernels:
@@ -105,9 +109,13 @@ def write(key: str, cubin: Cubin) -> Manifest:
             files[suffix] = data
             file = f"{key}.{suffix}"
         lines.append(f"section {number} {size} {file} {_name(name)}")
+    code = function_addresses(cubin)
     for reloc in cubin.relocs:
-        if reloc.section in numbers:
+        if reloc.section in numbers and reloc.symbol not in code:
             lines.append(_reloc(cubin, reloc, numbers))
+    for (symbol, addend), offset in words.items():
+        word = Reloc(BANK4, offset, _ABS64, symbol, addend)
+        lines.append(_reloc(cubin, word, numbers))
     for item in cubin.globals:
         if item.section in numbers:
             number = numbers[item.section]
@@ -115,6 +123,21 @@ def write(key: str, cubin: Cubin) -> Manifest:
     for kernel in cubin.kernels:
         lines += _kernel(kernel, bank2.get(kernel.name, -1))
     return Manifest("\n".join(lines) + "\n", files)
+
+
+def _with_functions(cubin: Cubin, section: str, size: int) -> bytes:
+    """A section's bytes, with the addresses of functions that have sections of their own."""
+    data = bytearray(cubin.sections.get(section, b""))
+    places = function_addresses(cubin)
+    for reloc in cubin.relocs:
+        if reloc.section == section and reloc.symbol in places:
+            if reloc.type != _ABS64 or reloc.offset + 8 > len(data):
+                raise ContainerError(
+                    "SX0711", f"relocation type {reloc.type} of {section}+{reloc.offset:#x}"
+                )
+            value = places[reloc.symbol] + reloc.addend
+            data[reloc.offset : reloc.offset + 8] = value.to_bytes(8, "little")
+    return bytes(data).ljust(size, b"\0") if data else b""
 
 
 def _is_data(section: str) -> bool:

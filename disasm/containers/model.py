@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 
@@ -99,6 +99,9 @@ class Kernel:
     relocs: tuple[Reloc, ...]  # those that patch this kernel's own sections
     attributes: tuple[Attribute, ...]
     uses_cta_z: bool
+    # Code offsets whose 32-bit immediate is a word of constant bank 4, at that byte offset: half
+    # of a variable's address.  Filled where the code is joined, see lowering/link.py.
+    addresses: Mapping[int, int] = field(default_factory=dict[int, int])
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from sassxlate.disasm.sass import decode_section
 from sassxlate.disasm.sass.ir import Instruction
 from sassxlate.lowering.emulate.compiler import CompileOptions
 from sassxlate.lowering.emulate.runner import Device, run_code_object
+from sassxlate.lowering.link import BANK4, address_words, function_addresses
 from sassxlate.lowering.pipeline import Translated, translate_kernel
 from sassxlate.runtime_shim.selftest_contracts import CONTRACTS
 
@@ -47,24 +48,26 @@ def guarded(word: int, predicate: int, inverted: bool = False) -> int:
 
 def _banks(cubin: Cubin, constant2: bytes, device: Device) -> dict[str, int]:
     """The constant banks and the module's variables, filled and relocated."""
-    sections: dict[str, int] = {}
-    for name in (".nv.global.init", ".nv.global"):
-        if name in cubin.section_sizes or name in cubin.sections:
-            data = cubin.sections.get(name) or bytes(cubin.section_sizes.get(name, 16))
-            sections[name] = device.alloc(data)
+    functions, words = function_addresses(cubin), address_words(cubin)
+    data = (".nv.global", ".nv.constant")
+    sizes = {n: s for n, s in cubin.section_sizes.items() if n.startswith(data)}
+    if words:
+        sizes[BANK4] = max(words.values()) + 8
+    images = {n: bytearray(cubin.sections.get(n, b"").ljust(s, b"\0")) for n, s in sizes.items()}
+    places = {n: device.alloc(len(image)) for n, image in images.items() if image}
+    variables = {g.name: places[g.section] + g.offset for g in cubin.globals if g.section in places}
+    relocs = [(r.section, r.offset, r.symbol, r.addend) for r in cubin.relocs]
+    relocs += [(BANK4, offset, symbol, addend) for (symbol, addend), offset in words.items()]
+    for section, offset, symbol, addend in relocs:
+        if section in images:
+            value = (functions if symbol in functions else variables)[symbol] + addend
+            images[section][offset : offset + 8] = value.to_bytes(8, "little")
+    for name, place in places.items():
+        device.write(place, bytes(images[name]))
     banks = {"bank2": device.alloc(constant2)} if constant2 else {}
-    places = {g.name: (g.section, g.offset) for g in cubin.globals}
     for number in (3, 4):
-        name = f".nv.constant{number}"
-        if name not in cubin.sections:
-            continue
-        data = bytearray(cubin.sections[name])
-        for reloc in cubin.relocs:
-            if reloc.section == name:
-                section, offset = places[reloc.symbol]
-                address = sections[section] + offset + reloc.addend
-                data[reloc.offset : reloc.offset + 8] = address.to_bytes(8, "little")
-        banks[f"bank{number}"] = device.alloc(bytes(data))
+        if f".nv.constant{number}" in places:
+            banks[f"bank{number}"] = places[f".nv.constant{number}"]
     return banks
 
 
