@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -122,7 +123,10 @@ class _Variant:
     modifiers: tuple[str, ...]
     head: str
     slots: tuple[_Slot, ...]
-    tokens: tuple[_Token, ...]
+    roles: tuple[str, ...]
+    # What is printed: the operand's index, or None and a literal; whether it may be left out;
+    # what stands before it behind another operand.
+    printed: tuple[tuple[int | None, str, bool, str], ...]
 
 
 class CompiledRow:
@@ -185,7 +189,12 @@ class CompiledRow:
         )
         modifiers = tuple(parts)
         head = ".".join((self.row.mnemonic, *modifiers))
-        return _Variant(modifiers, head, slots, tokens(self.row.text, context))
+        roles = tuple(self.row.operands)
+        printed = tuple(
+            (None if t.literal else roles.index(t.role), t.role, t.elide, t.lead)
+            for t in tokens(self.row.text, context)
+        )
+        return _Variant(modifiers, head, slots, roles, printed)
 
     def decode(self, word: int, offset: int, arch: int, strict: bool = True) -> Instruction:
         """The instruction of a word that this row matches."""
@@ -199,9 +208,8 @@ class CompiledRow:
             variant = self._variant(word)
             if len(self._variants) < _CACHE_LIMIT:
                 self._variants[key] = variant
-        values: dict[str, Value] = {}
-        operands: dict[str, Operand] = {}
-        guard, prefix, guard_reads = _guard(word >> 12 & 15, self.row.guard)
+        values: list[Value] = []
+        guard, text, guard_reads = _guard(word >> 12 & 15, self.row.guard)
         reads: set[RegRef] = set(guard_reads)
         writes: set[RegRef] = set()
         for slot in variant.slots:
@@ -216,25 +224,23 @@ class CompiledRow:
                     if len(seen) < _CACHE_LIMIT:
                         seen[part] = found
                 value = found
-            values[slot.role] = value
-            operands[slot.role] = value.operand
+            values.append(value)
             if value.reads:
                 reads |= value.reads
             if value.writes:
                 writes |= value.writes
-        text = prefix + variant.head
-        first = True
-        for token in variant.tokens:
-            if token.literal:
-                body = token.role
-            else:
-                value = values[token.role]
-                if token.elide and value.default:
+        text += variant.head
+        lead = " "
+        for at, body, elide, before in variant.printed:
+            if at is not None:
+                value = values[at]
+                if elide and value.default:
                     continue
                 body = value.text
             if body:
-                text += f" {body}" if first else f"{token.lead}{body}"
-            first = False
+                text += (lead or before) + body
+            lead = ""
+        operands = dict(zip(variant.roles, [value.operand for value in values], strict=True))
         if self.row.effect:
             _EFFECTS[self.row.effect](operands, reads, writes)
         return Instruction(
@@ -360,6 +366,18 @@ def decode_section(code: bytes, arch: int, *, strict: bool = True) -> Section:
     table = index(generation_of(arch))
     if len(code) % WORD_BYTES:
         raise DecodeError("SX0205", f"{len(code)} bytes of code are no whole number of words")
+    collecting = gc.isenabled()
+    gc.disable()  # it would walk the growing list over and over and find nothing
+    try:
+        return Section(arch, tuple(_words(table, code, arch, strict)))
+    finally:
+        if collecting:
+            gc.enable()
+
+
+def _words(
+    table: Mapping[int, tuple[CompiledRow, ...]], code: bytes, arch: int, strict: bool
+) -> list[Instruction | BadWord]:
     out: list[Instruction | BadWord] = []
     for offset in range(0, len(code), WORD_BYTES):
         word = int.from_bytes(code[offset : offset + WORD_BYTES], "little")
@@ -369,4 +387,4 @@ def decode_section(code: bytes, arch: int, *, strict: bool = True) -> Section:
             place = error.at(offset=offset, word=word)
             assert isinstance(place, DecodeError)
             out.append(BadWord(offset, word, place))
-    return Section(arch, tuple(out))
+    return out

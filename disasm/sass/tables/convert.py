@@ -24,11 +24,11 @@ def _float_name(code: int) -> str:
     return "" if code == 2 else _FLOATS[code]
 
 
-def _pairs(pairs: list[tuple[int, int]]) -> Mod:
-    """Destination and source of F2F, printed both."""
+def _pairs(pairs: list[tuple[int, int]], wide: int = 3) -> Mod:
+    """Destination and source of F2F, printed both; the source's field has ``wide`` bits."""
     return Mod(
         "types",
-        join((75, 3), (84, 3)),
+        join((75, 3), (84, wide)),
         {d | s << 3: f"{_FLOATS[d]}.{_FLOATS[s]}" for d, s in pairs},
     )
 
@@ -38,11 +38,11 @@ def _same(codes: list[int]) -> Mod:
     return Mod("types", join((75, 3), (84, 3)), {c | c << 3: _float_name(c) for c in codes})
 
 
-def _to_int(codes: list[int], sizes: list[int]) -> Mod:
+def _to_int(codes: list[int], sizes: list[int], wide: int = 3) -> Mod:
     """F2I: the integer's size and sign, the float's type."""
     return Mod(
         "types",
-        join((72, 1), (75, 2), (84, 3)),
+        join((72, 1), (75, 2), (84, wide)),
         {
             i | f << 3: ".".join(n for n in (_INTS[i], _float_name(f)) if n)
             for f in codes
@@ -52,11 +52,11 @@ def _to_int(codes: list[int], sizes: list[int]) -> Mod:
     )
 
 
-def _from_int(codes: list[int], sizes: list[int]) -> Mod:
+def _from_int(codes: list[int], sizes: list[int], wide: int = 3) -> Mod:
     """I2F: the float's type, the integer's size and sign."""
     return Mod(
         "types",
-        join((74, 1), (84, 2), (75, 3)),
+        join((74, 1), (84, 2), (75, wide)),
         {
             i | f << 3: ".".join(n for n in (_float_name(f), _INTS[i]) if n)
             for f in codes
@@ -67,11 +67,15 @@ def _from_int(codes: list[int], sizes: list[int]) -> Mod:
 
 
 # Which half of the source an F16 is in; which byte or half an integer is in.
-_F16_PART = Select(
-    join((60, 2), (84, 3)),
-    {p | f << 2: (_HALF[p] if f in (1, 4) else "") for f in range(8) for p in (0, 1)},
-    inside=True,
-)
+def _f16_part(wide: int) -> Select:
+    return Select(
+        join((60, 2), (84, wide)),
+        {p | f << 2: (_HALF[p] if f in (1, 4) else "") for f in range(1 << wide) for p in (0, 1)},
+        inside=True,
+    )
+
+
+
 _INT_PART = Select(
     join((60, 2), (84, 2)),
     {
@@ -125,67 +129,71 @@ def _conversions() -> list[Row]:
     """Each conversion by the widths of both ends: a 64-bit end has an opcode of its own."""
     rows: list[Row] = []
     ntz = flag("NTZ", 77)
-    for since, until, codes in ((75, 75, [1, 2]), (80, 89, [1, 2]), (90, 999, [1, 2, 4])):
+    # Up to sm_89 the float's type has two bits where bf16 cannot stand.
+    for since, until, codes, w in (
+        (75, 75, [1, 2], 2), (80, 89, [1, 2], 2), (90, 999, [1, 2, 4], 3),
+    ):  # fmt: skip
+        source_at, part = bits(84, w), _f16_part(w)
         narrow = [(1, 2), (2, 1)]
         if since == 80:
             narrow = [(1, 2), (2, 1), (4, 2)]
         elif since == 90:
             narrow = [(1, 2), (1, 4), (2, 1), (2, 4), (4, 1), (4, 2)]
-        rows += _convert("F2F", 0x104, "Rd, Rb", _pairs(narrow), 1, 1, (FTZ,), (ROUND,),
-                         _F16_PART, since, until)  # fmt: skip
+        rows += _convert("F2F", 0x104, "Rd, Rb", _pairs(narrow, w), 1, 1, (FTZ,), (ROUND,),
+                         part, since, until)  # fmt: skip
         for d, s in ((2, 1), (1, 2)):
             types = [(3, c) for c in codes] if d == 2 else [(c, 3) for c in codes]
             for to, source in types:
                 rows += [
-                    r.with_(fixed=((bits(75, 3), to), (bits(84, 3), source)))
-                    for r in _convert("F2F", 0x110, "Rd, Rb", _pairs([(to, source)]), d, s,
-                                      (FTZ,), (ROUND,), _F16_PART if s == 1 else None, since,
+                    r.with_(fixed=((bits(75, 3), to), (source_at, source)))
+                    for r in _convert("F2F", 0x110, "Rd, Rb", _pairs([(to, source)], w), d, s,
+                                      (FTZ,), (ROUND,), part if s == 1 else None, since,
                                       until)
                 ]  # fmt: skip
-        rows += _convert("F2I", 0x105, "Rd, Rb", _to_int(codes, [0, 1, 2]), 1, 1, (FTZ,),
-                         (_ROUND_INT, ntz), _F16_PART, since, until)  # fmt: skip
+        rows += _convert("F2I", 0x105, "Rd, Rb", _to_int(codes, [0, 1, 2], w), 1, 1, (FTZ,),
+                         (_ROUND_INT, ntz), part, since, until)  # fmt: skip
         rows += [
-            r.with_(fixed=((bits(84, 3), 3), (bits(76), 1), (bits(75), 0)))
-            for r in _convert("F2I", 0x111, "Rd, Rb", _to_int([3], [2]), 1, 2, (FTZ,),
+            r.with_(fixed=((source_at, 3), (bits(76), 1), (bits(75), 0)))
+            for r in _convert("F2I", 0x111, "Rd, Rb", _to_int([3], [2], w), 1, 2, (FTZ,),
                               (_ROUND_INT, ntz), None, since, until)
         ]  # fmt: skip
         rows += [
-            r.with_(fixed=((bits(84, 3), 3), (bits(76), 0)))
-            for r in _convert("F2I", 0x111, "Rd, Rb", _to_int([3], [0, 1]), 1, 2, (FTZ,),
+            r.with_(fixed=((source_at, 3), (bits(76), 0)))
+            for r in _convert("F2I", 0x111, "Rd, Rb", _to_int([3], [0, 1], w), 1, 2, (FTZ,),
                               (_ROUND_INT, ntz), None, since, until)
         ]  # fmt: skip
         rows += [
-            r.with_(fixed=((bits(84, 3), 3), (bits(75, 2), 3)))
-            for r in _convert("F2I", 0x111, "Rd, Rb", _to_int([3], [3]), 2, 2, (FTZ,),
+            r.with_(fixed=((source_at, 3), (bits(75, 2), 3)))
+            for r in _convert("F2I", 0x111, "Rd, Rb", _to_int([3], [3], w), 2, 2, (FTZ,),
                               (_ROUND_INT, ntz), None, since, until)
         ]  # fmt: skip
         for code in codes:
             rows += [
-                r.with_(fixed=((bits(84, 3), code), (bits(75, 2), 3)))
-                for r in _convert("F2I", 0x111, "Rd, Rb", _to_int([code], [3]), 2, 1, (FTZ,),
-                                  (_ROUND_INT, ntz), _F16_PART, since, until)
+                r.with_(fixed=((source_at, code), (bits(75, 2), 3)))
+                for r in _convert("F2I", 0x111, "Rd, Rb", _to_int([code], [3], w), 2, 1, (FTZ,),
+                                  (_ROUND_INT, ntz), part, since, until)
             ]  # fmt: skip
-        rows += _convert("I2F", 0x106, "Rd, Rb", _from_int(codes, [0, 1, 2]), 1, 1, (), (ROUND,),
+        rows += _convert("I2F", 0x106, "Rd, Rb", _from_int(codes, [0, 1, 2], w), 1, 1, (), (ROUND,),
                          _INT_PART, since, until, True)  # fmt: skip
         rows += [
-            r.with_(fixed=((bits(75, 3), 3), (bits(84, 2), 3)))
-            for r in _convert("I2F", 0x112, "Rd, Rb", _from_int([3], [3]), 2, 2, (), (ROUND,),
+            r.with_(fixed=((bits(75, w), 3), (bits(84, 2), 3)))
+            for r in _convert("I2F", 0x112, "Rd, Rb", _from_int([3], [3], w), 2, 2, (), (ROUND,),
                               None, since, until, True)
         ]  # fmt: skip
         for size in (0, 1, 2):
             rows += [
-                r.with_(fixed=((bits(75, 3), 3), (bits(84, 2), size)))
-                for r in _convert("I2F", 0x112, "Rd, Rb", _from_int([3], [size]), 2, 1, (),
+                r.with_(fixed=((bits(75, w), 3), (bits(84, 2), size)))
+                for r in _convert("I2F", 0x112, "Rd, Rb", _from_int([3], [size], w), 2, 1, (),
                                   (ROUND,), _INT_PART, since, until, True)
             ]  # fmt: skip
         for code in codes:
             rows += [
-                r.with_(fixed=((bits(75, 3), code), (bits(84, 2), 3)))
-                for r in _convert("I2F", 0x112, "Rd, Rb", _from_int([code], [3]), 1, 2, (),
+                r.with_(fixed=((bits(75, w), code), (bits(84, 2), 3)))
+                for r in _convert("I2F", 0x112, "Rd, Rb", _from_int([code], [3], w), 1, 2, (),
                                   (ROUND,), None, since, until, True)
             ]  # fmt: skip
         rows += _convert("FRND", 0x107, "Rd, Rb", _same(codes), 1, 1, (FTZ,), (_ROUND_INT,),
-                         _F16_PART, since, until)  # fmt: skip
+                         part, since, until)  # fmt: skip
         rows += _convert("FRND", 0x113, "Rd, Rb", _same([3]), 2, 2, (FTZ,), (_ROUND_INT,), None,
                          since, until)  # fmt: skip
     return rows

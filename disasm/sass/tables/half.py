@@ -10,7 +10,8 @@ from .float32 import FCMP
 from .forms import FTZ, HALF_PLACES, HALVES, HALVES_F32, SAT, Src, alu, pd, ps
 
 _BF16: Mapping[int, str] = {0: "", 1: "BF16_V2"}
-_F16_ONLY = Mod("type", bits(85), {0: ""})
+_F32 = Mod("type", bits(78), {0: "", 1: "F32"})
+_UNTYPED = Mod("type", Bits(()), {0: ""})
 _TYPE = Mod("type", bits(85), _BF16)
 _TYPE_F32 = Mod("type", join((85, 1), (78, 1)), {0: "", 1: "BF16_V2", 2: "F32"})
 _F16_F32 = Mod("type", join((85, 1), (78, 1)), {0: "", 2: "F32"})
@@ -19,7 +20,6 @@ _ALL = (1, 2, 3, 4, 5, 6, 7)
 _BOOL = enum("bool", 69, 2, "AND OR XOR -")
 _SETP = {"Pu": pd(81), "Pv": pd(84), "Pp": ps(87)}
 _FLAT = Src(neg=True, abs=True, imm="pair", bf16="type=1", tight=True)
-_UNTYPED = Mod("type", Bits(()), {0: ""})
 
 
 def _fma(
@@ -57,15 +57,15 @@ def _rows(since: int, until: int) -> list[Row]:
     two = {"Ra": source, "Rb": source}
     cmp = {"Ra": source, "Rb": replace(source, bf16="type=2")}
     three = {"Ra": source, "Rb": replace(source, select=HALVES_F32), "Rc": source}
-    sums = _F16_F32 if old else _TYPE_F32
-    compared = Mod("type", bits(64, 2), {0: ""} if old else {0: "", 2: "BF16_V2"})
+    sums = _F32 if old else _TYPE_F32
+    compared = _UNTYPED if old else Mod("type", bits(64, 2), {0: "", 2: "BF16_V2"})
     rows = [
         *alu("HADD2", 0x030, "Rd, Ra, Rb", two, forms=(1, 3, 7), layout="ab2",
              mods=(sums, FTZ, SAT), since=since, until=until),
         *alu("HADD2", 0x030, "Rd, Ra, Rb", two, forms=(2,), layout="ab2",
-             mods=(_F16_ONLY if old else _TYPE, FTZ, SAT), since=since, until=until),
+             mods=(_F32 if old else _TYPE, FTZ, SAT), since=since, until=until),
         *alu("HMUL2", 0x032, "Rd, Ra, Rb", two, forms=(1, 4, 5, 6), layout="ab",
-             mods=(_F16_F32 if old else _TYPE, _FLUSH, SAT), since=since, until=until),
+             mods=(_F32 if old else _TYPE, _FLUSH, SAT), since=since, until=until),
         *_fma(0x031, three, _TYPE_F32 if until >= 80 else _F16_F32, (), since, until),
         *alu("HSET2", 0x033, "Rd, Ra, Rb, Pp", cmp, forms=(1, 2, 3, 7), layout="ab2",
              mods=(compared, flag("BF", 71), FCMP, FTZ, _BOOL), extra={"Pp": ps()}, since=since,
@@ -81,7 +81,7 @@ def _minmax(old: bool) -> list[Row]:
     source = Src(
         neg=True, abs=True, imm="pair", select=HALVES_F32 if old else HALVES, bf16="type=1"
     )  # fmt: skip
-    mods: list[Mod] = [_TYPE, FTZ, flag("NAN", 81)]
+    mods: list[Mod] = [_TYPE_F32 if old else _TYPE, FTZ, flag("NAN", 81)]
     rows: list[Row] = []
     xorsign = flag("XORSIGN", 82)
     spans: list[tuple[int, int, list[Mod]]] = [(90, 999, [xorsign])]
@@ -91,6 +91,12 @@ def _minmax(old: bool) -> list[Row]:
         rows += alu(
             "HMNMX2", 0x040, "Rd, Ra, Rb, Pp", {"Ra": source, "Rb": source}, forms=(1, 4, 5, 6),
             layout="ab", mods=(*mods, *extra), extra={"Pp": ps()}, since=since, until=until,
+        )  # fmt: skip
+    if not old:  # which of the two was chosen, for each half
+        rows += alu(
+            "HMNMX2", 0x040, "Rd, Pu, Pv, Ra, Rb, Pp", {"Ra": source, "Rb": source},
+            forms=(1, 4, 5, 6), layout="ab", mods=(*mods, xorsign, const("IS_A")),
+            extra={"Pu": pd(66), "Pv": pd(69), "Pp": ps()}, since=90, fixed=((bits(65), 1),),
         )  # fmt: skip
     return rows
 

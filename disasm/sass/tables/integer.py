@@ -73,7 +73,7 @@ def _product_idiom(word: int) -> str:
     """IMAD's pseudo-modifier: a product that is trivial, or a shift.  Form 7 has none."""
     a = word >> 24 & 255
     form = word >> 9 & 7
-    if word >> 74 & 1 or form >= 6:
+    if word >> 74 & 1 or form >= 6 or word >> 91 & 1:
         return ""
     if form == 4:
         b, c = word >> 32 & 0xFFFFFFFF, word >> 64 & 255
@@ -90,7 +90,9 @@ def _product_idiom(word: int) -> str:
     return "MOV" if 255 in (a, b) else ""
 
 
-_IDIOM = Idiom("idiom", join((9, 3), (24, 8), (32, 32), (64, 8), (74, 1)), _product_idiom)
+_IDIOM = Idiom(
+    "idiom", join((9, 3), (24, 8), (32, 32), (64, 8), (74, 1), (91, 1)), _product_idiom
+)
 _PRODUCT = {"Ra": Src(), "Rb": Src(imm="shex"), "Rc": Src(neg=True, inv_if="X", imm="shex")}
 _WIDE = {**_PRODUCT, "Rc": Src(2, neg=True, inv_if="X", imm="shex")}
 _MAD_EXTRA: Mapping[str, Operand] = {"Pu": PT_FIXED, "Pp": When("X", ps(87, false=True), NOT_PT)}
@@ -229,10 +231,10 @@ SELECTIONS = [
          dst={"Rd": rd(width="type")},
          extra={"Pu": pd(81), "Pv": pd(84), "Pp": ps(), "Pq": ps(77, false=True)}, since=120),
     *alu("VIMNMX", 0x048, "Rd, Ra, Rb, Pp", _PAIR, forms=(1, 4, 5, 6), layout="ab",
-         mods=(_VMIN, RELU), extra={"Pu": PT_FIXED, "Pv": PT_FIXED, "Pp": ps()}, since=90,
-         until=90, fixed=((bits(81, 6), 63),)),
+         mods=(_VMIN, RELU), extra={"Pu": PT_FIXED, "Pv": pd(84), "Pp": ps()}, since=90,
+         until=90, fixed=((bits(81, 3), 7),)),
     *alu("VIMNMX", 0x048, "Rd, Pu, Pv, Ra, Rb, Pp", _PAIR, forms=(1, 4, 5, 6), layout="ab",
-         mods=(enum("type", 72, 2, "- - U16x2 S16x2"), RELU),
+         mods=(_VMIN, RELU),
          extra={"Pu": pd(81), "Pv": pd(84), "Pp": ps()}, since=90, until=90),
     *alu("VIMNMX", 0x048, "Rd, Pu, Pv, Ra, Rb, Pp", _PAIR, forms=(1, 4, 6), layout="ab",
          mods=(_VMIN, RELU), extra={"Pu": pd(81), "Pv": pd(84), "Pp": ps()}, since=100,
@@ -269,8 +271,8 @@ SELECTIONS = [
 _COUNT_PRED = {"Pu": pd(81)}
 _NOT = {"Rb": Src(inv=True)}
 COUNTS = [
-    *alu("IABS", 0x013, "Rd, Rb", {"Rb": Src()}, forms=(1, 4, 5, 6), layout="b"),
-    *alu("UIABS", 0x04D, "Rd, Rb", {"Rb": Src()}, forms=(1, 4), layout="b", uniform=True,
+    *alu("IABS", 0x013, "Rd, Rb", {"Rb": Src(imm="shex")}, forms=(1, 4, 5, 6), layout="b"),
+    *alu("UIABS", 0x04D, "Rd, Rb", {"Rb": Src(imm="shex")}, forms=(1, 4), layout="b", uniform=True,
          since=120),
     *alu("POPC", 0x109, "Rd, Rb", _NOT, forms=(1, 4, 5, 6), layout="b"),
     *alu("FLO", 0x100, "Rd, Pu?, Rb", _NOT, forms=(1, 4, 5, 6), layout="b",

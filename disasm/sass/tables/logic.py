@@ -34,6 +34,8 @@ MOVES = [
         (enum("size", 80, 1, "32 _", {"_": 2}),)),
     Row("CS2UR", 0x8C5, {"Rd": rd(width="size", file="UR"), "sr": S()}, "Rd, sr",
         (enum("size", 80, 1, "32 _", {"_": 2}),), guard="UP", since=100),
+    Row("CS2UR", 0x8CB, {"Rd": rd(width="size", file="UR"), "sr": S()}, "Rd, sr",
+        (enum("size", 80, 1, "32 _", {"_": 2}),), guard="UP", since=120),
     Row("R2UR", 0x3C2, {"Rd": rd(file="UR"), "Pu": pd(), "Ra": R(24)}, "Pu:OR, Pu?:!OR, Rd, Ra",
         (flag("OR", 84),), until=89),
     Row("R2UR", 0x2CA, {"Rd": rd(file="UR"), "Pu": pd(), "Ra": R(24, reuse=122)},

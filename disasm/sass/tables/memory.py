@@ -11,7 +11,6 @@ _WIDTHS = {"64": 2, "128": 4}
 SIZE = enum("size", 73, 3, "U8 S8 U16 S16 _ 64 128 -", _WIDTHS)
 SIZE_75 = enum("size", 73, 3, "U8 S8 U16 S16 _ 64 128 U.128", {**_WIDTHS, "U.128": 4})
 E = flag("E", 72)
-E_ONLY = Mod("E", bits(72), {1: "E"})  # with a uniform register, sm_80 and later
 EVICT = enum("evict", 84, 3, "EF _ EL LU EU NA - -")
 PREFETCH = enum("prefetch", 68, 2, "_ LTC64B LTC128B LTC256B")
 
@@ -69,10 +68,10 @@ def _loads() -> list[Row]:
         uop = (0x981 if mnemonic == "LDG" else 0x980) | 0x1000
         rows += [
             Row(mnemonic, op, {**extra, "mem": mem}, text, mods75, until=75, free=free),
-            Row(mnemonic, uop, {**extra, "mem": umem}, text, (E_ONLY, *mods75[1:]), until=75,
+            Row(mnemonic, uop, {**extra, "mem": umem}, text, (E, *mods75[1:]), until=75,
                 free=free),
             Row(mnemonic, op, {**extra, "mem": mem}, text, mods80, since=80, free=free),
-            *_desc(mnemonic, uop, extra, text, (E_ONLY, *mods80[1:]), 32, free),
+            *_desc(mnemonic, uop, extra, text, (E, *mods80[1:]), 32, free),
         ]
     return rows
 
@@ -125,9 +124,9 @@ def _stores() -> list[Row]:
         ]
     for mnemonic, opcode in (("STG", 0x1986), ("ST", 0x1985)):
         rows += [
-            Row(mnemonic, opcode, {"mem": umem75, **data32}, "mem, Rb", (E_ONLY, *mods75[1:]),
+            Row(mnemonic, opcode, {"mem": umem75, **data32}, "mem, Rb", (E, *mods75[1:]),
                 75, 75),
-            *_desc(mnemonic, opcode, data32, "mem, Rb", (E_ONLY, *mods80[1:]), 64),
+            *_desc(mnemonic, opcode, data32, "mem, Rb", (E, *mods80[1:]), 64),
         ]
     return rows
 
@@ -190,7 +189,7 @@ CONSTANTS = [
         {"Rd": rd(width="size", file="UR"), "src": C("size", offset=_BYTES, scale=1)},
         "Rd, src", (_LDC_SIZE,), guard="UP", until=90),
     Row("ULDC", 0x1AB9,
-        {"Rd": rd(width="size", file="UR"), "src": C("size", offset=_BYTES, scale=1, bindless=32)},
+        {"Rd": rd(width="size", file="UR"), "src": C("size", offset=_BYTES, scale=1, bindless=24)},
         "Rd, src", (_LDC_SIZE,), guard="UP", until=90),
     Row("ULDC", 0x1ABB,
         {"Rd": rd(width="size", file="UR"),
@@ -268,20 +267,20 @@ def _atomics() -> list[Row]:
             )
     # With a descriptor the 64-bit address has no bit of its own up to sm_90: 71 is the descriptor.
     for mnemonic, opcode, mods in (
-        ("ATOM", 0x198A, (E_ONLY, _AT_OP, EVICT)),
-        ("ATOMG", 0x19A8, (E_ONLY, _ATG_OP, EVICT)),
+        ("ATOM", 0x198A, (E, _AT_OP, EVICT)),
+        ("ATOMG", 0x19A8, (E, _ATG_OP, EVICT)),
     ):
         rows += _atom_desc(mnemonic, opcode, {**dst, **data}, text, mods, _AT_TYPE_75, 80, 89)
         rows += _atom_desc(mnemonic, opcode, {**dst, **data}, text, mods, _AT_TYPE_90, 90, 999)
     for mnemonic, opcode in (("ATOM", 0x19A2), ("ATOMG", 0x19A3)):
-        rows += _atom_desc(mnemonic, opcode, {**dst, **data}, text, (E_ONLY, _FLOAT_OP, EVICT),
+        rows += _atom_desc(mnemonic, opcode, {**dst, **data}, text, (E, _FLOAT_OP, EVICT),
                            _AT_FLOAT, 90, 999)  # fmt: skip
     red_data: dict[str, Operand] = {"Rb": data["Rb"]}
-    rows += _atom_desc("RED", 0x198E, red_data, "mem, Rb", (E_ONLY, _RED_OP, EVICT), _AT_TYPE_75,
+    rows += _atom_desc("RED", 0x198E, red_data, "mem, Rb", (E, _RED_OP, EVICT), _AT_TYPE_75,
                        80, 89, 90)  # fmt: skip
-    rows += _atom_desc("REDG", 0x198E, red_data, "mem, Rb", (E_ONLY, _RED_OP, EVICT), _RED_TYPE_90,
+    rows += _atom_desc("REDG", 0x198E, red_data, "mem, Rb", (E, _RED_OP, EVICT), _RED_TYPE_90,
                        90, 999, 90)  # fmt: skip
-    rows += _atom_desc("REDG", 0x19A6, red_data, "mem, Rb", (E_ONLY, _FLOAT_OP, EVICT), _AT_FLOAT,
+    rows += _atom_desc("REDG", 0x19A6, red_data, "mem, Rb", (E, _FLOAT_OP, EVICT), _AT_FLOAT,
                        90, 999, 90)  # fmt: skip
     return rows
 

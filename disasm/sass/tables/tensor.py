@@ -142,7 +142,8 @@ def _dmma() -> list[Row]:
         rows.append(
             Row("DMMA", 0x23F, operands,
                 "Rd, Ra, Rb, Rc, Pp?" if since >= 90 else "Rd, Ra, Rb, Rc",
-                (const(shape), _DROUND), since, until, fixed=((bits(76, 2), code),))
+                (const(shape), _DROUND), since, until,
+                fixed=((bits(76, 2), code),) if since == 90 and until == 90 else ())
         )  # fmt: skip
     return rows
 
