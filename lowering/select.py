@@ -71,8 +71,27 @@ def uses_stack(cfg: Cfg) -> bool:
     return any(i.mnemonic in names | generic for b in cfg.blocks for i in b.instructions)
 
 
+def _reads(cfg: Cfg, offset: int) -> bool:
+    """Whether the kernel names a word of the eight bytes at ``offset`` of constant bank 0."""
+    return any(
+        isinstance(o, Const)
+        and o.bank == 0
+        and (o.index is None or o.index.is_zero)
+        and offset <= o.offset < offset + 8
+        for b in cfg.blocks
+        for i in b.instructions
+        for o in i.operands.values()
+    )
+
+
 def launch_info(
-    kernel: Kernel, lay: BankLayout, banks: Iterable[int], stack: int, spill: int, lds: int
+    kernel: Kernel,
+    lay: BankLayout,
+    banks: Iterable[int],
+    stack: int,
+    spill: int,
+    lds: int,
+    points_to_constants: bool = False,
 ) -> tuple[LaunchInfo, dict[int, int]]:
     """The kernarg layout, and for each constant bank the offset of its pointer in it."""
     table = (max(kernel.constant0_size, kernel.param_base + kernel.param_size, 0x30) + 7) & ~7
@@ -88,6 +107,8 @@ def launch_info(
         Fill(lay.grid_id, "gridid"),
         *(Fill(offset, f"bank{bank}") for bank, offset in offsets.items()),  # type: ignore[arg-type]
     ]
+    if points_to_constants:
+        fills.append(Fill(lay.constant3, "bank3"))
     if lay.dynamic_shared is not None:
         fills.append(Fill(lay.dynamic_shared, "dynamic_shared"))
     threads = kernel.max_threads
@@ -127,7 +148,7 @@ def select(kernel: Kernel, cfg: Cfg) -> Selected:
             plan.lane_words,
         )
         launch, table = launch_info(
-            kernel, lay, banks, stack, regs.scratch_spill, shared
+            kernel, lay, banks, stack, regs.scratch_spill, shared, _reads(cfg, lay.constant3)
         )
         state = KernelState(kernel.name, kernel.arch, lay, regs, table, plan.pending_live)
         state.shared_size = kernel.shared_size
