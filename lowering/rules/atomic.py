@@ -94,11 +94,28 @@ def _no_predicate(c: Ctx) -> None:
 
 
 def atomic(c: Ctx) -> None:
-    """ATOM, ATOMG, RED, REDG."""
-    _no_predicate(c)
+    """ATOM, ATOMG, RED, REDG.  ATOM's predicate says whether it was done: debug code goes on with a
+    loop of its own where it was not.  Flat atomics reach global and shared memory, not scratch."""
     flat = c.ins.mnemonic == "ATOM"
+    if not flat:
+        _no_predicate(c)
     kind = kind_of(c)
     at = address64(c, c.mem(), flat)
+    if not c.wants_pred("Pu") or not isinstance(at.v, V):
+        _no_predicate(c)
+        _atomic_at(c, kind, at, flat)
+        return
+    save, done = c.stemp(), c.stemp()
+    private = c.aperture("src_private_base")
+    c.emit("v_cmp_ne_u32", done, private, V(at.v.index + 1))
+    c.emit("s_mov_b32", save, EXEC)
+    c.emit("s_mov_b32", EXEC, done)
+    _atomic_at(c, kind, at, flat)
+    c.emit("s_mov_b32", EXEC, save)
+    c.pred_commit("Pu", done, clean=True)
+
+
+def _atomic_at(c: Ctx, kind: Kind, at: Address, flat: bool) -> None:
     name = _name(kind)
     if name is None:
         _global_loop(c, kind, at, flat)
