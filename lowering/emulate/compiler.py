@@ -57,8 +57,16 @@ class CompileOptions:
     fences: frozenset[int] = frozenset()
 
 
+# How far the register allocator looks for places to split live ranges.  With its default, kernels
+# whose registers live in all of many blocks take the square of their size (4,000 instructions 35 s,
+# with this 4 s), and become larger.
+_ALLOCATOR = "-grow-region-complexity-budget=10"
+_STACK = 768 << 10  # bytes that a frame may have: the library's fibers have a MiB
+
+
 @functools.cache
 def _initialize() -> None:
+    llvm.set_option("", _ALLOCATOR)
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
 
@@ -158,9 +166,14 @@ def compile_flow(
         ) from e
     t2 = clock()
     blob, at = link(made, "wave")
+    stack = frame_size(blob, at)
+    if stack > _STACK:
+        raise EmulatorError("SX0690", f"the compiled code needs {stack} bytes of stack").at(
+            kernel=kernel
+        )
     data = header(kernel, len(blob), at, strict=options.strict, avx512=isa == "avx512") + blob
     seconds |= {"helpers": t2 - t1, "link": clock() - t2}
-    return HostImage(data, kernel, count, len(blob), at, frame_size(blob, at), seconds)
+    return HostImage(data, kernel, count, len(blob), at, stack, seconds)
 
 
 def _emit(text: str, machine: llvm.TargetMachine, seconds: dict[str, float]) -> bytes:
