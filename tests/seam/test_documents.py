@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from sassxlate.cli import catalogue
+from sassxlate.cli import SUBCOMMANDS, catalogue
 
 from .conftest import ROOT
 
@@ -113,6 +113,11 @@ def test_every_document_is_named_in_the_readme() -> None:
     text = (ROOT / "README.md").read_text()
     for path in (ROOT / "docs").glob("*.md"):
         assert f"docs/{path.name}" in text, path.name
+
+
+def test_every_command_is_in_the_readme() -> None:
+    text = (ROOT / "README.md").read_text()
+    assert [name for name in SUBCOMMANDS if f"`sassxlate {name}" not in text] == []
 
 
 def test_every_variable_is_documented() -> None:
