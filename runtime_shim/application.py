@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import stat
 import struct
 import sys
 from collections.abc import Mapping, Sequence
@@ -90,7 +91,7 @@ def check(path: Path) -> None:
 
     Raises:
         ShimError: SX0702 unreadable or no program at all, SX0703 no 64-bit x86-64 program,
-            SX0704 linked statically.
+            SX0704 linked statically, SX0730 set-user-ID and the like.
     """
     try:
         with open(path, "rb") as file:
@@ -118,6 +119,24 @@ def check(path: Path) -> None:
     kinds = {struct.unpack_from("<I", table, n * size)[0] for n in range(count)}
     if _PT_INTERP not in kinds:
         raise ShimError("SX0704", f"{path} is linked statically: no library can be put in it")
+    if _privileged(path):
+        text = f"{path} gets other rights than ours when it starts: no library can be put in it"
+        raise ShimError("SX0730", text)
+
+
+def _privileged(path: Path) -> bool:
+    """Whether the dynamic linker will take no libraries from the environment (ld.so(8))."""
+    status = os.stat(path)
+    if os.statvfs(path).f_flag & os.ST_NOSUID:
+        return False
+    if status.st_mode & stat.S_ISUID and status.st_uid != os.getuid():
+        return True
+    if status.st_mode & stat.S_ISGID and status.st_gid != os.getgid():
+        return True
+    try:
+        return os.getuid() != 0 and bool(os.getxattr(path, "security.capability"))
+    except OSError:
+        return False
 
 
 def environment(

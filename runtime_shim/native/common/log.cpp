@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <fcntl.h>
 #include <unistd.h>
 
 namespace sx {
@@ -57,13 +58,46 @@ bool write_quietly(int fd, const void *data, size_t size) {
   return !failed;
 }
 
-std::string env_string(const char *name, const std::string &fallback) {
+namespace {
+
+// The environment that the process started with.
+std::string read_environment() {
+  std::string text;
+  // Not that of "self": it is empty once the main thread has ended by pthread_exit.
+  int file = open("/proc/thread-self/environ", O_RDONLY | O_CLOEXEC);
+  if (file < 0) return text;
+  char buffer[4096];
+  for (ssize_t n; (n = read(file, buffer, sizeof buffer)) > 0;) text.append(buffer, static_cast<size_t>(n));
+  close(file);
+  return text;
+}
+
+// How `run` told us where things are is not the application's to forget: some clear their environment.
+const char *first_value(const char *name) {
+  static const std::string *const environment = new std::string(read_environment());
+  size_t length = strlen(name);
+  for (size_t at = 0; at < environment->size(); at = environment->find('\0', at) + 1) {
+    if (!environment->compare(at, length, name) && (*environment)[at + length] == '=')
+      return environment->c_str() + at + length + 1;
+    if (environment->find('\0', at) == std::string::npos) break;
+  }
+  return nullptr;
+}
+
+const char *value_of(const char *name) {
   const char *value = getenv(name);
+  return value || strncmp(name, "SASSXLATE_", 10) != 0 ? value : first_value(name);
+}
+
+}  // namespace
+
+std::string env_string(const char *name, const std::string &fallback) {
+  const char *value = value_of(name);
   return value && *value ? std::string(value) : fallback;
 }
 
 uint64_t env_size(const char *name, uint64_t fallback) {
-  const char *value = getenv(name);
+  const char *value = value_of(name);
   if (!value || *value < '0' || *value > '9') return fallback;
   char *end = nullptr;
   uint64_t number = strtoull(value, &end, 0);

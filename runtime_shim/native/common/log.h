@@ -12,7 +12,8 @@ void log_line(const char *format, ...) __attribute__((format(printf, 1, 2)));
 // send to the application.
 bool write_quietly(int fd, const void *data, size_t size);
 
-// Value of an environment variable, or `fallback` where it is unset or empty.
+// Value of an environment variable, or `fallback` where it is unset or empty.  Ours (SASSXLATE_...) have the value that
+// the process started with where the application has removed them since.
 std::string env_string(const char *name, const std::string &fallback = "");
 
 // A number with an optional suffix K, M, G or T (powers of 1024); `fallback` where unset or not a number.

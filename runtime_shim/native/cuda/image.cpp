@@ -15,11 +15,13 @@ namespace {
 constexpr uint32_t kWrapperMagic = 0x466243b1;
 constexpr uint32_t kFatbinMagic = 0xba55ed50;
 
-// The number of readable bytes at `address`, as /proc/self/maps tells.  A damaged header may name any
+// The number of readable bytes at `address`, as the list of mappings tells.  A damaged header may name any
 // size, and reading past a mapping would end the application.
 size_t readable_at(const void *address) {
   uintptr_t at = reinterpret_cast<uintptr_t>(address), end = at;
-  FILE *maps = fopen("/proc/self/maps", "re");
+  // Not that of "self": it is empty once the main thread has ended by pthread_exit.
+  FILE *maps = fopen("/proc/thread-self/maps", "re");
+  if (!maps) maps = fopen("/proc/self/maps", "re");
   if (!maps) return SIZE_MAX - at;
   char line[512];
   uintptr_t low, high;

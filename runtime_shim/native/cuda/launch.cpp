@@ -112,7 +112,7 @@ CUresult launch(const void *handle, const Shape &shape, void **params, void **ex
   // Registers for so many threads: asked here, because AMD's library answers with an error that stays.
   const unsigned *b = shape.block;
   if (uint64_t(b[0]) * b[1] * b[2] > kernel->launch.max_threads) return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
-  thread_local std::vector<uint8_t> segment;
+  std::vector<uint8_t> segment;
   result = build_segment(*kernel, device, shape, params, extra, segment);
   if (result != CUDA_SUCCESS) return result;
   const unsigned *g = shape.grid;

@@ -1,6 +1,7 @@
 // Registration, and the ways to launch a kernel.
 #include <vector>
 
+#include "per_thread.h"
 #include "registry.h"
 #include "state.h"
 
@@ -15,7 +16,9 @@ struct Configuration {
 };
 
 // What k<<<...>>> pushed and its host stub has not popped yet; arguments may launch kernels themselves.
-thread_local std::vector<Configuration> t_pushed;
+struct Pushed {
+  std::vector<Configuration> list;
+};
 
 int launch(const void *function, dim3 grid, dim3 block, void **arguments, size_t shared, CUstream stream) {
   return with_context([&] {
@@ -79,18 +82,19 @@ SX_API_RETURNS(char) __cudaInitModule(void **handle) {
 }
 
 SX_API_RETURNS(unsigned) __cudaPushCallConfiguration(dim3 grid, dim3 block, size_t shared, CUstream stream) {
-  t_pushed.push_back({grid, block, shared, stream});
+  sx::PerThread<Pushed>::get().list.push_back({grid, block, shared, stream});
   return 0;
 }
 
 SX_API __cudaPopCallConfiguration(dim3 *grid, dim3 *block, size_t *shared, void *stream) {
-  if (t_pushed.empty()) return record(kMissingConfiguration);
-  const Configuration &c = t_pushed.back();
+  std::vector<Configuration> &pushed = sx::PerThread<Pushed>::get().list;
+  if (pushed.empty()) return record(kMissingConfiguration);
+  const Configuration &c = pushed.back();
   *grid = c.grid;
   *block = c.block;
   *shared = c.shared;
   *static_cast<CUstream *>(stream) = c.stream;
-  t_pushed.pop_back();
+  pushed.pop_back();
   return kSuccess;
 }
 

@@ -8,11 +8,15 @@
 #include <cstring>
 #include <elf.h>
 #include <fcntl.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
 namespace sx {
 namespace {
+
+// Of the calling thread: the main thread's memory is gone once it has ended by pthread_exit.
+pid_t thread_id() { return static_cast<pid_t>(syscall(SYS_gettid)); }
 
 constexpr uint16_t kMachineAmdgpu = 224;
 constexpr uint8_t kOsAbiHsa = 64;
@@ -31,9 +35,9 @@ bool read_memory(uint64_t address, void *out, size_t size) {
   char *to = static_cast<char *>(out);
   while (size) {
     iovec local = {to, size}, remote = {reinterpret_cast<void *>(address), size};
-    ssize_t n = process_vm_readv(getpid(), &local, 1, &remote, 1, 0);
+    ssize_t n = process_vm_readv(thread_id(), &local, 1, &remote, 1, 0);
     if (n <= 0 && errno != EFAULT) {  // the call is not allowed here: the slow way
-      int fd = open("/proc/self/mem", O_RDONLY | O_CLOEXEC);
+      int fd = open("/proc/thread-self/mem", O_RDONLY | O_CLOEXEC);
       if (fd < 0) return false;
       n = pread(fd, to, size, static_cast<off_t>(address));
       close(fd);

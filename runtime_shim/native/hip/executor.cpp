@@ -9,6 +9,7 @@
 #include "fiber.h"
 #include "log.h"
 #include "memory.h"
+#include "per_thread.h"
 #include "state.h"
 #include "strict.h"
 #include "threads.h"
@@ -491,8 +492,7 @@ void help() {
 }  // namespace
 
 void execute(Launch &launch) {
-  thread_local std::unique_ptr<Worker> worker;
-  if (!worker) worker = std::make_unique<Worker>();
+  Worker *worker = &PerThread<Worker>::get();
   Board &b = board();
   Watched watched(launch, g_runtime);
   launch.pending.store(launch.total);

@@ -1,6 +1,7 @@
 #include "stream.h"
 
 #include "log.h"
+#include "per_thread.h"
 #include "state.h"
 #include "threads.h"
 
@@ -106,7 +107,10 @@ void dispatch(Streams &s, const StreamRef &stream) {
 }
 
 StreamRef thread_stream() {
-  thread_local StreamRef stream;
+  struct Own {
+    StreamRef stream;
+  };
+  StreamRef &stream = PerThread<Own>::get().stream;
   if (!stream) {
     stream = std::make_shared<Stream>();
     std::lock_guard<std::mutex> guard(streams().mutex);
