@@ -90,6 +90,7 @@ _KNOWN: Mapping[str, str] = {
     "ATOM": _ATOMIC,
     "ATOMG": _ATOMIC,
     "ATOMS": "64 S32 U64 S64 F32 F64 F16x2 RN FTZ ADD MIN MAX INC DEC AND OR XOR EXCH CAS ARRIVE",
+    "atom_cast": f"E CAST SPIN 64 {_SCOPES}",
     "atoms_cast": "CAST SPIN 64",
     "atoms_popc": "POPC INC 32",
     "CCTL": "E C D I U IV IVALL IVALLP PF1 PF2 WB WBALL WBALLP RS PML2 DML2 RML2",
@@ -102,7 +103,7 @@ _KNOWN: Mapping[str, str] = {
     "LDL": f"{_SIZES} {_HINTS}",
     "LDS": f"{_SIZES} U",  # .U: all lanes read one address
     "MEMBAR": "SC ALL CTA SM GPU SYS VC MMIO",
-    "QSPC": "E S L G",
+    "QSPC": "E S L G D",
     "RED": _ATOMIC,
     "REDG": _ATOMIC,
     "ST": _MEMORY,

@@ -264,6 +264,25 @@ def cast_spin(c: Ctx) -> None:
             c.emit("v_mov_b32", V(dst.index + i), I(0))
 
 
+def cast_flat(c: Ctx) -> None:
+    """ATOM.CAST.SPIN: the same through a generic address."""
+    _no_predicate(c)
+    n = 2 if c.ins.has("64") else 1
+    at = address64(c, c.mem(), True)
+    pair, seen, hit = c.vtemp(2 * n), c.vtemp(n), c.stemp()
+    for i in range(n):
+        c.emit("v_mov_b32", V(pair.index + i), c.src("Rc", i))
+        c.emit("v_mov_b32", V(pair.index + n + i), c.src("Rb", i))
+    op = f"flat_atomic_cmpswap_b{32 * n}"
+    c.raw(Inst(op, (seen, at.v, V(pair.index, 2 * n)), imm=at.imm, glc=True))
+    c.emit(f"v_cmp_eq_u{32 * n}", hit, seen, V(pair.index + n, n))
+    if _result(c):
+        dst = c.dst_last()
+        c.emit("v_cndmask_b32", V(dst.index), I(0), I(1), hit)
+        for i in range(1, dst.n):
+            c.emit("v_mov_b32", V(dst.index + i), I(0))
+
+
 def popc_inc(c: Ctx) -> None:
     """ATOMS.POPC.INC: one more for each lane."""
     if _result(c):
@@ -279,6 +298,7 @@ def _is_cast(ins: Instruction) -> bool:
 
 
 RULES: tuple[Rule, ...] = (
+    Rule("atom_cast", "ATOM", cast_flat, _is_cast),
     Rule("atom", "ATOM", atomic),
     Rule("atomg", "ATOMG", atomic),
     Rule("red", "RED", atomic),

@@ -334,6 +334,9 @@ def qspc(c: Ctx) -> None:
     shared, local = c.stemp(), c.stemp()
     c.emit("v_cmp_eq_u32", shared, c.aperture("src_shared_base"), high)
     c.emit("v_cmp_eq_u32", local, c.aperture("src_private_base"), high)
+    if c.ins.has("D"):  # another block's shared memory: there are no clusters of several blocks
+        c.pred_commit("Pu", ZERO, clean=True)
+        return
     if c.ins.has("S"):
         hit = shared
     elif c.ins.has("L"):
