@@ -192,7 +192,9 @@ def allocate(
     rs = sorted(r.index for r in used if r.file == "R")
     top = (rs[-1] + 1) if rs else 0
     kept = sorted(set(barriers))
-    extra = len(lanes) + len(kept) + 1 + 3
+    points = sorted(set(pending_points))
+    masks = max(3, (len(points) + region_count) // 32 + 1)  # VGPRs whose lanes hold masks
+    extra = len(lanes) + len(kept) + 1 + masks
     room = VGPRS - extra - vtemps
     spilled: dict[int, int] = {}
     if top > room:
@@ -224,7 +226,6 @@ def allocate(
     barrier_map = {b: next_v + n for n, b in enumerate(kept)}
     next_v += len(kept)
 
-    points = sorted(set(pending_points))
     lane_vgprs: list[int] = []
     lane_count = 0
 
