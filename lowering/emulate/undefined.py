@@ -4,7 +4,7 @@ A VGPR has a bit a lane, a scalar register a bit a bit, since it is mostly a mas
 undefined value reaches becomes undefined; it is an error where it decides something: an address of
 an active lane, a branch, EXEC.  Scalar instructions are read by their meanings over pairs of value
 and shadow, so that a mask that an `s_and` cuts off is defined.  Vector instructions are taken as
-strict in all lanes of their operands, but for selects.  What is loaded, or comes from another lane,
+strict in all lanes of their operands, but for selects and what puts parts together.  What is loaded, or comes from another lane,
 counts as defined: rubbish of the seed stands there instead.
 """
 
@@ -30,6 +30,12 @@ from .vector import LlvmDomain
 
 _ZERO, _ONES = const(0, 32), const(-1, 32)
 _SELECTS = frozenset({"v_cndmask_b32", "v_dual_cndmask_b32", "v_cndmask_b16"})
+# They put parts of registers together: nvcc keeps the undefined rest of a register whose low half
+# it writes, and cuts it off later.  The result counts as defined where one of the registers is.
+_MERGES = frozenset(
+    "v_perm_b32 v_bfi_b32 v_alignbit_b32 v_alignbyte_b32 v_and_or_b32 v_lshl_or_b32 "
+    "v_pack_b32_f16".split()
+)
 _SAME = frozenset({"v_xor_b32", "v_sub_nc_u32", "v_subrev_nc_u32"})  # of a register and itself: 0
 _IMPLICIT_RESULTS = ("scc", "exec", "execm")
 
@@ -319,6 +325,8 @@ class Shadow:
         args = iter(inst.args[n_dst:])
         if inst.op in _SAME and inst.args[1] == inst.args[2]:
             return _ZERO
+        if inst.op in _MERGES:
+            return self._all_undefined(inst.args[n_dst:])
         parts: list[Val] = []
         for kind in row.src:
             if kind in ("exec", "lane", "imm", "immz", "neg"):
@@ -344,6 +352,15 @@ class Shadow:
         for part in parts:
             out = d.or_(out, part)
         return out
+
+    def _all_undefined(self, args: tuple[Arg, ...]) -> Val:
+        """The lanes for which every register among the operands is undefined."""
+        out: Val | None = None
+        for arg in args:
+            if registers(arg):
+                lanes = self._lanes(arg, 1)
+                out = lanes if out is None else self.c.d.and_(out, lanes)
+        return out if out is not None else _ZERO
 
     # scalar
 

@@ -289,6 +289,10 @@ DEFINED: dict[str, tuple[Item, ...]] = {
         Inst("s_mov_b32", (EXEC, I(0xFF))), _mov(21), _OUT, Inst("s_mov_b32", (EXEC, I(0xF))),
         _OUT,
     ),
+    "a rest that is cut off": (
+        Inst("v_perm_b32", (V(21), V(22), V(1), I(0x07060100))),
+        Inst("v_and_b32", (V(21), I(0xFC), V(21))), _OUT,
+    ),
     "a loaded value": (
         Inst("ds_load_b32", (V(21), V(1))), wait(lgkm=0),
         Inst("v_and_b32", (V(21), I(12), V(21))), _OUT,
