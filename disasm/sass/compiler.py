@@ -272,8 +272,11 @@ def _mem(slot: M, context: Context, widths: Mapping[str, int], generation: int) 
                 parts.append(name)
         if uniform is not None and not (slot.hide_urz and wide and uniform.index == 255):
             parts.append(reg_text("UR", uniform.index))
-        if at or not parts:
-            parts.append(fmt.shex(at) if at or base is None else "RZ")
+        if not parts:
+            at = slot.offset.get(word)  # an address by itself has no sign
+            parts.append(f"{at:#x}" if at or base is None else "RZ")
+        elif at:
+            parts.append(fmt.shex(at))
         value = Mem(base, at, uniform, scale, descriptor)
         return Value(value, f"{head}[{'+'.join(parts)}]", False, touched, _NONE)
 
@@ -282,7 +285,11 @@ def _mem(slot: M, context: Context, widths: Mapping[str, int], generation: int) 
 
 def _label(slot: L, context: Context, widths: Mapping[str, int], generation: int) -> Decoder:
     def decode(word: int, offset: int) -> Value:
-        distance = fmt.signed(slot.field.get(word), slot.field.width) * slot.scale
+        raw = slot.field.get(word)
+        if slot.relative or slot.displacement:
+            distance = fmt.signed(raw, slot.field.width) * slot.scale
+        else:  # an address lacks the field's top bit
+            distance = raw * slot.scale & (2 << slot.field.width) - 1
         at = distance + offset + 16 if slot.relative else distance
         operand = Imm(distance, 64) if slot.displacement else Label(at)
         return Value(operand, fmt.shex(at), slot.elide_zero and at == 0, _NONE, _NONE)

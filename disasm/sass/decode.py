@@ -153,7 +153,7 @@ class CompiledRow:
             used |= free.mask
         self.zero_mask = (1 << 128) - 1 & ~used
         self.reserved_mask = 0
-        for reserved in row.reserved:
+        for reserved in row.reserved if generation >= row.reserved_since else ():
             if reserved.mask & ~self.zero_mask:
                 raise ValueError(f"{row.mnemonic}: a reserved field overlaps others")
             self.reserved_mask |= reserved.mask

@@ -287,6 +287,7 @@ class Row:
     free: tuple[Bits, ...] = ()
     ones: tuple[Bits, ...] = ()
     reserved: tuple[Bits, ...] = ()
+    reserved_since: int = 75  # the first generation where ``reserved`` bits mean something
     effect: Effect = ""
     guard: Literal["P", "UP"] = "P"
 

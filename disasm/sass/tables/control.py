@@ -31,6 +31,17 @@ _FAR_90 = join((16, 8), (34, 48))
 _INC = enum("count", 85, 2, "_ INC DEC -")
 
 
+_MODES = ("", "U", "DIV", "CONV")
+_MODE = Mod("mode", bits(32, 2), dict(enumerate(_MODES)))
+# Which lanes take a uniform branch; for the other modes the two bits mean nothing.
+_LANES = ("U", "U.NOT_TID0", "U.ANY", "U.ANY.NOT_TID0")
+_MODE_90 = Mod(
+    "mode",
+    join((32, 2), (83, 2)),
+    {m | n << 2: _LANES[n] if m == 1 else _MODES[m] for m in range(4) for n in range(4)},
+)
+
+
 def _branches() -> list[Row]:
     rows: list[Row] = []
     for since, until, field in ((75, 89, _FAR), (90, 999, _FAR_90)):
@@ -38,8 +49,7 @@ def _branches() -> list[Row]:
         base: dict[str, Operand] = {"target": target, "Pp": _PP}
         rows += [
             Row("BRA", 0x947, base, "Pp?, target",
-                (_INC, Mod("mode", bits(32, 2), {0: "", 1: "U", 2: "DIV", 3: "CONV"}),
-                 *((flag("ANY", 84), flag("NOT_TID0", 83)) if since >= 90 else ())),
+                (_INC, _MODE_90 if since >= 90 else _MODE),
                 since, until),
             Row("CALL", 0x944, base, "Pp?, target",
                 (const("REL"), flag("NOINC", 86)), since, until),

@@ -33,9 +33,9 @@ def _pairs(pairs: list[tuple[int, int]], wide: int = 3) -> Mod:
     )
 
 
-def _same(codes: list[int]) -> Mod:
+def _same(codes: list[int], wide: int = 3) -> Mod:
     """FRND's one type, which stands in both fields."""
-    return Mod("types", join((75, 3), (84, 3)), {c | c << 3: _float_name(c) for c in codes})
+    return Mod("types", join((75, 3), (84, wide)), {c | c << 3: _float_name(c) for c in codes})
 
 
 def _to_int(codes: list[int], sizes: list[int], wide: int = 3) -> Mod:
@@ -70,7 +70,11 @@ def _from_int(codes: list[int], sizes: list[int], wide: int = 3) -> Mod:
 def _f16_part(wide: int) -> Select:
     return Select(
         join((60, 2), (84, wide)),
-        {p | f << 2: (_HALF[p] if f in (1, 4) else "") for f in range(1 << wide) for p in (0, 1)},
+        {
+            p | f << 2: (_HALF[p] if f in (1, 4) else "")
+            for f in range(1 << wide)
+            for p in range(2 if f in (1, 4) else 4)
+        },
         inside=True,
     )
 
@@ -81,8 +85,7 @@ _INT_PART = Select(
     {
         **{p: f"B{p}" if p else "" for p in range(4)},
         **{p | 4: _HALF[p] for p in range(2)},
-        8: "",
-        12: "",
+        **{p | size << 2: "" for p in range(4) for size in (2, 3)},
     },
 )
 
@@ -192,9 +195,9 @@ def _conversions() -> list[Row]:
                 for r in _convert("I2F", 0x112, "Rd, Rb", _from_int([code], [3], w), 1, 2, (),
                                   (ROUND,), None, since, until, True)
             ]  # fmt: skip
-        rows += _convert("FRND", 0x107, "Rd, Rb", _same(codes), 1, 1, (FTZ,), (_ROUND_INT,),
+        rows += _convert("FRND", 0x107, "Rd, Rb", _same(codes, w), 1, 1, (FTZ,), (_ROUND_INT,),
                          part, since, until)  # fmt: skip
-        rows += _convert("FRND", 0x113, "Rd, Rb", _same([3]), 2, 2, (FTZ,), (_ROUND_INT,), None,
+        rows += _convert("FRND", 0x113, "Rd, Rb", _same([3], w), 2, 2, (FTZ,), (_ROUND_INT,), None,
                          since, until)  # fmt: skip
     return rows
 
@@ -208,7 +211,7 @@ I2FP = alu(
     since=86,
 )  # fmt: skip
 INTEGER_CONVERSIONS = [
-    *alu("I2I", 0x038, "Rd, Rb", {"Rb": Src()}, forms=(1, 4, 5, 6), layout="b",
+    *alu("I2I", 0x038, "Rd, Rb", {"Rb": Src(imm="shex")}, forms=(1, 4, 5, 6), layout="b",
          mods=(enum("type", 76, 2, "U8 S8 U16 S16"), const("S32.SAT"))),
     *alu("I2IP", 0x039, "Rd, Ra, Rb, Rc", {"Ra": Src(), "Rb": Src(), "Rc": Src()},
          forms=(1, 4, 5, 6),
@@ -218,10 +221,11 @@ INTEGER_CONVERSIONS = [
          mods=(enum("type", 76, 2, "U8 S8 U16 S16"), const("S32"), flag("SAT", 74)), since=90),
 ]  # fmt: skip
 
+_LOW_BIT = {0: "", 1: "H1", 2: "", 3: "H1"}
 _F2IP_ROUND = enum("round", 78, 2, "_ - - TRUNC")
 _F2IP = {
     "Ra": Src(neg=False, imm="f32"), "Rb": Src(imm="f32"),
-    "Rc": Src(select=_HALF, select_lo=72),
+    "Rc": Src(imm="f32", select=_LOW_BIT, select_lo=72),
 }  # fmt: skip
 PACKED_BYTES = alu(
     "F2IP", 0x043, "Rd, Ra, Rb, Rc", _F2IP, forms=(1, 2, 4, 6, 7),
@@ -245,7 +249,7 @@ UNIFORM = [
                    mods=(_from_int(_BF, [0, 1, 2]), ROUND), uniform=True, since=120)),
     *alu("UI2FP", 0x05E, "Rd, Rb", {"Rb": Src()}, forms=(1, 4), layout="b",
          mods=(_I2FP, _I2FP_ROUND), uniform=True, since=120),
-    *alu("UI2I", 0x04E, "Rd, Rb", {"Rb": Src()}, forms=(1, 4), layout="b",
+    *alu("UI2I", 0x04E, "Rd, Rb", {"Rb": Src(imm="shex")}, forms=(1, 4), layout="b",
          mods=(enum("type", 76, 2, "U8 S8 U16 S16"), const("S32.SAT")), uniform=True, since=120),
 ]  # fmt: skip
 

@@ -26,10 +26,11 @@ _NAN = flag("NAN", 81)
 
 ARITHMETIC = [
     *alu("FADD", 0x021, "Rd, Ra, Rb", _FF, forms=(1, 2, 3, 7), layout="ab2",
-         mods=(FTZ, ROUND, SAT)),
+         mods=(FTZ, ROUND, SAT), reserved=(bits(81),), reserved_since=100),
     *alu("FMUL", 0x020, "Rd, Ra, Rb", _FF, forms=(1, 4, 5, 6), layout="ab",
          mods=(FLUSH, _SCALE, ROUND, SAT)),
-    *alu("FFMA", 0x023, "Rd, Ra, Rb, Rc", _FFF, forms=_ALL, mods=(FLUSH, ROUND, SAT)),
+    *alu("FFMA", 0x023, "Rd, Ra, Rb, Rc", _FFF, forms=_ALL, mods=(FLUSH, ROUND, SAT),
+         reserved=(bits(81),), reserved_since=100),
     *alu("DADD", 0x029, "Rd, Ra, Rb", _DD, forms=(1, 2, 3, 7), layout="ac", mods=(ROUND,),
          dst={"Rd": rd(width=2)}),
     *alu("DMUL", 0x028, "Rd, Ra, Rb", _DD, forms=(1, 4, 5, 6), layout="ab", mods=(ROUND,),
@@ -87,9 +88,9 @@ def _mufu_rows(
     types: dict[int, str], since: int, until: int, pairs: bool = False
 ) -> list[Row]:
     """A half-precision argument may stand in the upper half of its register."""
-    halves = {p | t << 2: "H1" if p else "" for t in types for p in ((0, 1) if t else (0,))}
+    halves = {p | t << 2: "H1" if p else "" for t in types for p in range(2 if t else 4)}
     if pairs:
-        halves[3 << 2] = ""
+        halves |= {p | 3 << 2: "" for p in range(4)}
     part = Select(join((60, 2), (72, 2)), halves, inside=True)
     rows = alu(
         "MUFU", 0x108, "Rd, Rb", {"Rb": Src(neg=True, abs=True, imm="f32")}, forms=(1, 5, 6),

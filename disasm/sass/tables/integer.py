@@ -46,7 +46,7 @@ _VADD = Mod(
 SUMS = [
     *alu("IADD3", 0x010, _SUM_TEXT, _SUM, forms=(1, 4, 5, 6), mods=(X,), extra=_CARRIES, until=90),
     *alu("IADD3", 0x010, _SUM_TEXT_100, _SUM, forms=(1, 4, 6), mods=(X,), extra=_CARRIES,
-         since=100),
+         since=100, reserved=(bits(76),)),
     *alu("UIADD3", 0x090, _SUM_TEXT, _SUM, forms=(1, 4), mods=(X,), extra=_UCARRIES, until=90,
          uniform=True),
     *alu("UIADD3", 0x090, _SUM_TEXT_100, _SUM, forms=(1, 4), mods=(X,), extra=_UCARRIES,
@@ -114,9 +114,10 @@ _DOT = Mod(
 
 PRODUCTS = [
     *alu("IMAD", 0x024, "Rd, Ra, Rb, Rc, Pp:X", _PRODUCT, forms=_ALL, mods=(_IDIOM, U32, X),
-         extra=_MAD_EXTRA, ones=(bits(81, 3),)),
+         extra=_MAD_EXTRA, ones=(bits(81, 3),), reserved=(bits(76),), reserved_since=100),
     *alu("IMAD", 0x025, "Rd, Pu?, Ra, Rb, Rc, Pp:X", _WIDE, forms=_ALL,
-         mods=(const("WIDE"), U32, X), dst={"Rd": rd(width=2)}, extra=_WIDE_EXTRA),
+         mods=(const("WIDE"), U32, X), dst={"Rd": rd(width=2)}, extra=_WIDE_EXTRA,
+         reserved=(bits(76),), reserved_since=100),
     *alu("IMAD", 0x027, "Rd, Pu?, Ra, Rb, Rc, Pp:X", _WIDE, forms=_ALL,
          mods=(const("HI"), U32, X), extra=_WIDE_EXTRA),
     *alu("UIMAD", 0x0a4, "Rd, Ra, Rb, Rc, Pp:X", _PRODUCT, forms=(1, 2, 4), mods=(U32, X),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from ..spec import Fixed, I, Mod, P, R, Row, S, Select, bits, const, enum, flag, join
 from .forms import HALVES, PT_FIXED, Src, alu, pd, ps, rd
 
@@ -61,7 +63,8 @@ LOGIC = [
     *alu("ULOP3", 0x092, "Pu?, Rd, Ra, Rb, Rc, lut, Pp", _LOGIC, forms=(1, 4), uniform=True,
          mods=(const("LUT"), flag("PAND", 80)),
          extra={"Pu": pd(file="UP"), "lut": _LUT, "Pp": ps(file="UP", false=True)}),
-    *alu("SHF", 0x019, "Rd, Ra, Rb, Rc", _LOGIC, forms=(1, 2, 3, 4, 5, 6, 7), mods=_SHIFT_MODS),
+    *alu("SHF", 0x019, "Rd, Ra, Rb, Rc", _LOGIC, forms=(1, 2, 3, 4, 5, 6, 7), mods=_SHIFT_MODS,
+         reserved=(bits(77),), reserved_since=100),
     *alu("USHF", 0x099, "Rd, Ra, Rb, Rc", _LOGIC, forms=(1, 2, 4), mods=_SHIFT_MODS,
          uniform=True),
     *alu("PRMT", 0x016, "Rd, Ra, Rb, Rc", _LOGIC, forms=(1, 2, 3, 4, 5, 6, 7),
@@ -82,6 +85,10 @@ _LUT2 = I(bits(16, 8))
 _BYTE = enum("byte", 76, 2, "_ B1 B2 B3")
 _BYTE_OF = Select(bits(76, 2), {0: "", 1: "B1", 2: "B2", 3: "B3"})
 _ALL_PREDS = 0x7F
+
+_P2R_STYLES: tuple[tuple[int, int, Literal["hex", "shex"]], ...] = (
+    (75, 89, "shex"), (90, 999, "hex"),
+)  # fmt: skip
 
 PREDICATES = [
     Row("PLOP3", 0x81C,
@@ -106,8 +113,10 @@ PREDICATES = [
          "Pq": R(32, suffix="SIGN", reuse=123), "Pr": R(64, suffix="SIGN", reuse=124),
          "lut": I(bits(72, 8)), "lut2": _LUT2},
         "Pu, Pv, Pp, Pq, Pr, lut, lut2", (const("LUT"),)),
-    Row("P2R", 0x803, {"Rd": rd(), "Ra": R(24, reuse=122), "mask": I(bits(32, 32))},
-        "Rd, 'PR', Ra, mask", (_BYTE,), effect="p2r"),
+    *(Row("P2R", 0x803,
+          {"Rd": rd(), "Ra": R(24, reuse=122), "mask": I(bits(32, 32), style=style)},
+          "Rd, 'PR', Ra, mask", (_BYTE,), since, until, effect="p2r")
+      for since, until, style in _P2R_STYLES),
     Row("R2P", 0x804, {"Ra": R(24, reuse=122, select=_BYTE_OF), "mask": I(bits(32, 32))},
         "'PR', Ra, mask", effect="r2p"),
     Row("UP2UR", 0x1883, {"Rd": rd(file="UR"), "Ra": R(24, 1, "UR"), "mask": I(bits(32, 32))},

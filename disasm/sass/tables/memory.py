@@ -23,9 +23,12 @@ _STRONG: Mapping[int, str] = {
     10: "STRONG.SYS", 11: "CONSTANT.SM.PRIVATE", 12: "MMIO.SYS", 13: "CONSTANT.VC",
     14: "CONSTANT.VC.PRIVATE", 15: "CONSTANT.GPU",
 }  # fmt: skip
-# Stores have no use for the two that later architectures renamed.
-_STRONG_ST = {k: v for k, v in _STRONG.items() if k not in (13, 14)} | {4: "STRONG.SM.PRIVATE"}
-_LDGSTS = {0: "", 4: "CONSTANT"}
+_STRONG_ST = {**_STRONG, 4: "STRONG.SM.PRIVATE"}
+_ORDERED = {13: "SYS.ORDERED", 14: "STRONG.SYS.ORDERED", 15: "MMIO.SYS.ORDERED"}  # STG, sm_100
+_COPIED: Mapping[int, str] = {
+    **_STRONG, 5: "MMIO.CTA", 6: "GPU.PRIVATE", 7: "MMIO.CTA.PRIVATE", 8: "MMIO.SM",
+    10: "MMIO.VC", 12: "MMIO.GPU",
+}  # fmt: skip
 
 
 def _order75(orders: Mapping[int, str]) -> Mod:
@@ -43,6 +46,7 @@ AT_75 = _order75({1: "", 2: "STRONG"})
 PRIVATE = flag("PRIVATE", 76)
 LD_80 = Mod("order", bits(77, 4), _STRONG)
 ST_80 = Mod("order", bits(77, 4), _STRONG_ST)
+STG_100 = Mod("order", bits(77, 4), {**_STRONG_ST, **_ORDERED})
 
 
 
@@ -117,17 +121,22 @@ def _stores() -> list[Row]:
     plain_g = M(offset=bits(40, 24), wide=72)
     plain = M(offset=bits(32, 32), wide=72)
     umem75 = M(offset=bits(40, 24), ureg=64, wide=72, uwide=90)
-    for since, until, mods in ((75, 75, mods75), (80, 999, mods80)):
+    mods100 = (E, EVICT, SIZE, STG_100)
+    for since, until, mods, modsg in (
+        (75, 75, mods75, mods75), (80, 90, mods80, mods80), (100, 999, mods80, mods100),
+    ):  # fmt: skip
         rows += [
-            Row("STG", 0x386, {"mem": plain_g, **data32}, "mem, Rb", mods, since, until),
+            Row("STG", 0x386, {"mem": plain_g, **data32}, "mem, Rb", modsg, since, until),
             Row("ST", 0x385, {"mem": plain, **data64}, "mem, Rb", mods, since, until),
         ]
-    for mnemonic, opcode in (("STG", 0x1986), ("ST", 0x1985)):
+    for mnemonic, opcode, late in (("STG", 0x1986, mods100), ("ST", 0x1985, mods80)):
         rows += [
-            Row(mnemonic, opcode, {"mem": umem75, **data32}, "mem, Rb", (E, *mods75[1:]),
-                75, 75),
-            *_desc(mnemonic, opcode, data32, "mem, Rb", (E, *mods80[1:]), 64),
-        ]
+            Row(mnemonic, opcode, {"mem": umem75, **data32}, "mem, Rb", (E, *mods75[1:]), 75, 75),
+            *(row for row in _desc(mnemonic, opcode, data32, "mem, Rb", (E, *mods80[1:]), 64)
+              if row.since < 100),
+            *(row for row in _desc(mnemonic, opcode, data32, "mem, Rb", (E, *late[1:]), 64)
+              if row.since >= 100),
+        ]  # fmt: skip
     return rows
 
 
@@ -318,7 +327,7 @@ def _atom_desc(
 
 
 _ATS_TYPE = enum("type", 73, 2, "_ S32 64 -", {"64": 2})
-_ATS_TYPE_90 = enum("type", 73, 3, "_ S32 64 - - - - -", {"64": 2})
+_ATS_TYPE_90 = enum("type", 73, 3, "_ S32 64 - 128 - - -", {"64": 2, "128": 4})
 _ATS_OP = enum("op", 87, 4, "ADD MIN MAX INC DEC AND OR XOR EXCH - - - - - - -")
 
 
@@ -368,7 +377,7 @@ CACHE = [
         (E, _CACHE_KIND, _CCTL_AT_75), until=75),
     Row("CCTL", 0x98F, {"mem": M(offset=bits(32, 32), wide=72)}, "mem",
         (E, _CACHE_KIND, _CCTL_AT), since=80),
-    Row("CCTL", 0x1540, {"map": R(24, 2, "UR", wrap="[{}]")}, "map",
+    Row("CCTL", 0x1540, {"mem": M(base=None, ureg=24, offset=bits(32, 32))}, "mem",
         (const("E.C.LDCU.IV"), flag("DEEP", 86)), since=100,
         fixed=((bits(78, 3), 2), (bits(87, 4), 3))),
     Row("LDGDEPBAR", 0x9AF, {}, "", since=80),
@@ -393,14 +402,14 @@ def _ldgsts() -> list[Row]:
     rows: list[Row] = []
     to = M(base=16, offset=bits(44, 20))
     bypass = Mod("bypass", bits(81), {0: "BYPASS", 1: ""})
-    order = Mod("order", bits(77, 4), {0: "", 4: "CONSTANT"})
+    order = Mod("order", bits(77, 4), _COPIED)
     zfill = flag("ZFILL", 82)
     for since, until in ((80, 89), (90, 90), (100, 999)):
         later = since >= 100
         wide = 83 if later else 70
         mem = M(
             offset=bits(32, 12), ureg=64, wide=wide, uwide=wide, desc=76, desc_low=since == 80,
-            desc_shown=101 if since == 80 else None,
+            desc_shown=101 if since == 80 else None, hide_urz=True,
         )  # fmt: skip
         size = enum("size", 73, 3, "- - - - _ 64 128 -")
         if later:

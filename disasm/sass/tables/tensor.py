@@ -60,7 +60,7 @@ def _hmma() -> list[Row]:
                 else:
                     operands["Pp"] = Fixed("UP")
                 if sparse:
-                    operands["Re"] = R(40, 1, reuse=None if since >= 90 else 50)
+                    operands["Re"] = R(40, 1, reuse=50)
                     operands["selector"] = I(bits(48, 2))
                     text += ", Re, selector"
                 rows.append(
