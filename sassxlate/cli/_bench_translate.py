@@ -90,18 +90,20 @@ def _translate(
     times: list[float] = []
     stages: list[dict[str, float]] = []
     done = translate_kernel(cubin, name)
+    cpu = time.process_time()
     for _ in range(repeat):
         start = time.perf_counter()
         done = translate_kernel(cubin, name)
         times.append(time.perf_counter() - start)
         stages.append(dict(done.report.seconds))
+    cpu = (time.process_time() - cpu) / repeat
     target = TRANSLATE_S if subject.sized else None
     report = done.report
     size = f"{report.sass_instructions} SASS, {report.rdna_instructions} RDNA3 instructions"
     label = f"{subject.kernel}: to code object"
     figures = [
         Figure(label + ", first", "s", tuple(first), "less", target, size),
-        Figure(label, "s", tuple(times), "less", target, f"ms: {_stages(stages)}"),
+        Figure(label, "s", tuple(times), "less", target, f"CPU {cpu:.3g} s; ms: {_stages(stages)}"),
     ]
     return figures, done
 
@@ -109,13 +111,16 @@ def _translate(
 def _compile(subject: Subject, done: Translated, isa: Isa, repeat: int) -> Figure:
     times: list[float] = []
     images: list[HostImage] = []
+    cpu = time.process_time()
     for _ in range(repeat):
         start = time.perf_counter()
         images.append(
             compile_code_object(done.code_object, done.kernel.name, CompileOptions(isa=isa))
         )
         times.append((time.perf_counter() - start) * 1e3 / images[-1].instructions)
-    note = f"{images[-1].instructions} instructions; ms: {_stages([i.seconds for i in images])}"
+    cpu = (time.process_time() - cpu) * 1e3 / repeat / images[-1].instructions
+    note = f"{images[-1].instructions} instructions, CPU {cpu:.3g} ms each; "
+    note += f"ms: {_stages([i.seconds for i in images])}"
     target = COMPILE_MS if subject.sized else None
     return Figure(
         f"{subject.kernel}: to host code", "ms/instruction", tuple(times), "less", target, note
