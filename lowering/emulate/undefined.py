@@ -4,8 +4,8 @@ A VGPR has a bit a lane, a scalar register a bit a bit, since it is mostly a mas
 undefined value reaches becomes undefined; it is an error where it decides something: an address of
 an active lane, a branch, EXEC.  Scalar instructions are read by their meanings over pairs of value
 and shadow, so that a mask that an `s_and` cuts off is defined.  Vector instructions are taken as
-strict in all lanes of their operands, but for selects and what puts parts together.  What is loaded, or comes from another lane,
-counts as defined: rubbish of the seed stands there instead.
+strict in all lanes of their operands, but for selects and what puts parts together.  What is
+loaded, or comes from another lane, counts as defined: rubbish of the seed stands there instead.
 """
 
 from __future__ import annotations
