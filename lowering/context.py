@@ -8,7 +8,7 @@ return.  Temporaries live until the end of the instruction.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
@@ -46,6 +46,8 @@ class KernelState:
     rules_used: dict[str, int] = field(default_factory=dict[str, int])
     extra_lds: int = 0
     shared_size: int = 0  # static shared memory, bytes
+    grid_words: Mapping[int, int] = field(default_factory=dict[int, int])  # bank 0 -> half
+    grid_workspace: int = 0  # of the grid's counters, in bank 4
 
     def label(self, stem: str) -> str:
         self.labels += 1
@@ -291,7 +293,16 @@ class Ctx:
         ):
             if base is not None and base <= offset < base + 8:
                 return self.aperture(name) if offset >= base + 4 else ZERO
-        return None
+        half = self.k.grid_words.get(offset)
+        return None if half is None else self._grid_workspace(half)
+
+    def _grid_workspace(self, half: int) -> S:
+        """The low or high word of the address of grid.sync()'s counters."""
+        pointer = self.bank_pointer(4)
+        low, high = S(pointer.index), S(pointer.index + 1)
+        self.raw(Inst("s_add_u32", (low, low, I(self.k.grid_workspace))))
+        self.raw(Inst("s_addc_u32", (high, high, ZERO)))
+        return high if half else low
 
     def aperture(self, name: str) -> S:
         """The high word of an aperture (``src_shared_base`` or ``src_private_base``)."""

@@ -95,6 +95,40 @@ def address_words(cubin: Cubin) -> Mapping[tuple[str, int], int]:
     return {key: start + 8 * n for n, key in enumerate(sorted(named))}
 
 
+# Where constant bank 0 has the low and the high word of the address of grid.sync()'s counters
+# (envreg2 and envreg1; measured, CUDA 13.0).  Not for sm_100 and later, which index the bank.
+GRID_WORKSPACE: Mapping[int, tuple[int, int]] = {
+    **dict.fromkeys((75, 80, 86, 87, 88, 89), (0x90, 0x8C)),
+    90: (0x48, 0x44),
+}
+WORKSPACE = 16  # bytes
+
+
+def _syncs_grid(kernel: Kernel) -> bool:
+    """Whether an instruction may name the address of the grid's counters."""
+    place = GRID_WORKSPACE.get(kernel.arch)
+    return place is not None and any(
+        int.from_bytes(kernel.code[at : at + 8], "little") >> 38 & 0x1FFFFF == place[0]
+        for at in range(0, len(kernel.code) - 15, 16)
+    )
+
+
+def grid_workspaces(cubin: Cubin) -> Mapping[str, int]:
+    """Where in constant bank 4, behind the addresses of variables, each kernel that synchronises
+    its grid has counters of its own.  They start as zeros; what one launch leaves is a start for
+    the next."""
+    size = cubin.section_sizes.get(BANK4, 0)
+    start = (max([size, *(o + 8 for o in address_words(cubin).values())]) + 15) & ~15
+    names = [k.name for k in cubin.kernels if _syncs_grid(k)]
+    return {name: start + WORKSPACE * n for n, name in enumerate(names)}
+
+
+def bank4_size(cubin: Cubin) -> int:
+    """The size of constant bank 4 with all that is added to the module's own."""
+    ends = [cubin.section_sizes.get(BANK4, 0), *(o + 8 for o in address_words(cubin).values())]
+    return max([*ends, *(o + WORKSPACE for o in grid_workspaces(cubin).values())])
+
+
 def _calls_pointers(code: bytes) -> bool:
     """Whether an instruction may be a call through a register."""
     return any(
@@ -121,6 +155,7 @@ def joined(kernel: Kernel, cubin: Cubin) -> Kernel:
     Raises LoweringError SX0407 for a relocation of another kind, SX0420 for a function that the
     module does not hold, SX0408 for one with constants of its own.
     """
+    kernel = replace(kernel, grid_workspace=grid_workspaces(cubin).get(kernel.name))
     pointers = bool(cubin.functions) and _calls_pointers(kernel.code)
     if not _in_code(kernel) and not pointers:
         return kernel

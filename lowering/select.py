@@ -19,6 +19,7 @@ from .context import ALL_ONES, EXEC, NULL, ZERO, Ctx, KernelState, choose
 from .control import STATE, Control
 from .convergence import Plan, make_plan
 from .launch import BankLayout, Fill, LaunchInfo, layout
+from .link import GRID_WORKSPACE
 from .machine import label_of
 from .rules import TABLE
 
@@ -132,6 +133,11 @@ def select(kernel: Kernel, cfg: Cfg) -> Selected:
     plan = make_plan(cfg, live, uniformity)
     stack = (max(kernel.local_size, STACK if uses_stack(cfg) else 0) + 15) & ~15
     banks = banks_used(cfg)
+    grid_words: dict[int, int] = {}
+    if kernel.grid_workspace is not None:
+        low, high = GRID_WORKSPACE[kernel.arch]
+        grid_words = {low: 0, high: 1}
+        banks = tuple(sorted({*banks, 4}))
     shared = kernel.shared_size + barrier_bytes(plan)
     vtemps = 24
     for _ in range(4):
@@ -142,7 +148,7 @@ def select(kernel: Kernel, cfg: Cfg) -> Selected:
             plan.slots,
             plan.pending_live,
             len(plan.regions),
-            _windows(lay),
+            _windows(lay) | frozenset(grid_words),
             vtemps,
             stack,
             plan.lane_words,
@@ -152,6 +158,7 @@ def select(kernel: Kernel, cfg: Cfg) -> Selected:
         )
         state = KernelState(kernel.name, kernel.arch, lay, regs, table, plan.pending_live)
         state.shared_size = kernel.shared_size
+        state.grid_words, state.grid_workspace = grid_words, kernel.grid_workspace or 0
         _emit_kernel(state, plan)
         total = regs.vtemp_base + state.vtemps_used
         if total <= 256:

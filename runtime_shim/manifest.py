@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 
 from sassxlate.disasm.containers.model import Cubin, Fatbin, FatbinEntry, Kernel, Reloc
 from sassxlate.errors import ContainerError
-from sassxlate.lowering.link import BANK4, address_words, function_addresses
+from sassxlate.lowering.link import BANK4, address_words, bank4_size, function_addresses
 
 from .cache import key_of
 
@@ -89,8 +89,8 @@ def write(key: str, cubin: Cubin) -> Manifest:
         )
     sizes = {name: size for name, size in cubin.section_sizes.items() if _is_data(name)}
     words = address_words(cubin)
-    if words:
-        sizes[BANK4] = max(words.values()) + 8
+    if bank4 := bank4_size(cubin):
+        sizes[BANK4] = bank4
     images: list[tuple[str, int, bytes]] = [
         (name, size, _with_functions(cubin, name, size)) for name, size in sorted(sizes.items())
     ]

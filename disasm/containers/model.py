@@ -102,6 +102,7 @@ class Kernel:
     # Code offsets whose 32-bit immediate is a word of constant bank 4, at that byte offset: half
     # of a variable's address.  Filled where the code is joined, see lowering/link.py.
     addresses: Mapping[int, int] = field(default_factory=dict[int, int])
+    grid_workspace: int | None = None  # of grid.sync()'s counters, a byte offset in that bank
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from sassxlate.disasm.sass import decode_section
 from sassxlate.disasm.sass.ir import Instruction
 from sassxlate.lowering.emulate.compiler import CompileOptions
 from sassxlate.lowering.emulate.runner import Device, run_code_object
-from sassxlate.lowering.link import BANK4, address_words, function_addresses
+from sassxlate.lowering.link import BANK4, address_words, bank4_size, function_addresses
 from sassxlate.lowering.pipeline import Translated, translate_kernel
 from sassxlate.runtime_shim.selftest_contracts import CONTRACTS
 
@@ -51,8 +51,8 @@ def _banks(cubin: Cubin, constant2: bytes, device: Device) -> dict[str, int]:
     functions, words = function_addresses(cubin), address_words(cubin)
     data = (".nv.global", ".nv.constant")
     sizes = {n: s for n, s in cubin.section_sizes.items() if n.startswith(data)}
-    if words:
-        sizes[BANK4] = max(words.values()) + 8
+    if size := bank4_size(cubin):
+        sizes[BANK4] = size
     images = {n: bytearray(cubin.sections.get(n, b"").ljust(s, b"\0")) for n, s in sizes.items()}
     places = {n: device.alloc(len(image)) for n, image in images.items() if image}
     variables = {g.name: places[g.section] + g.offset for g in cubin.globals if g.section in places}
