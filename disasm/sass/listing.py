@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from .decode import BadWord, Section
-from .ir import RZ, Control, Imm, Instruction, Label, Mem
+from .ir import RZ, Control, Imm, Instruction, Label, Mem, RegRef
 from .parse import DESCRIPTOR
 
 _MNEMONIC_COLUMN = 35
@@ -142,6 +142,50 @@ def lines(
         low, high = item.word & (1 << 64) - 1, item.word >> 64
         yield f"{line:<{column}} /* {low:#018x} */"
         yield f"{'':<{column}} /* {high:#018x} */"
+
+
+def records(
+    section: Section, symbols: Mapping[int, str] | None = None, *, first_label: int = 0
+) -> list[dict[str, object]]:
+    """The listing as values for JSON: one dictionary a word.
+
+    Registers are named as in text (``R4``, ``UR2``, ``P0``, ``B1``); words and offsets are in
+    hexadecimal, scoreboards are null where none is set.
+    """
+    names = labels(section, symbols or {}, first_label)
+    out: list[dict[str, object]] = []
+    for item in section.instructions:
+        record: dict[str, object] = {"offset": f"{item.offset:#06x}", "word": f"{item.word:#034x}"}
+        if item.offset in names and item.offset:
+            record["label"] = names[item.offset]
+        if isinstance(item, BadWord):
+            record["error"] = {"code": item.error.code, "message": item.error.message}
+        else:
+            record |= {
+                "text": instruction_text(item, names),
+                "mnemonic": item.mnemonic,
+                "modifiers": list(item.modifiers),
+                "reads": _register_names(item.reads),
+                "writes": _register_names(item.writes),
+                "control": _control_record(item.control),
+            }
+        out.append(record)
+    return out
+
+
+def _register_names(refs: Iterable[RegRef]) -> list[str]:
+    return [f"{r.file}{r.index}" for r in sorted(refs, key=lambda r: (r.file, r.index))]
+
+
+def _control_record(control: Control) -> dict[str, object]:
+    return {
+        "stall": control.stall,
+        "yield": not control.yield_,
+        "write_barrier": None if control.write_barrier == 7 else control.write_barrier,
+        "read_barrier": None if control.read_barrier == 7 else control.read_barrier,
+        "wait": [i for i in range(6) if control.wait_mask >> i & 1],
+        "reuse": control.reuse,
+    }
 
 
 def next_label(names: Iterable[str]) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from pathlib import Path
 
@@ -118,3 +119,25 @@ def test_random_words_raise_nothing_else(arch: int) -> None:
 def test_not_strict_ignores_what_means_nothing() -> None:
     """Without ``strict`` a bit that belongs to no field may be set, as nvdisasm has it."""
     assert decode(NOP | 1 << 40, 0, 80, strict=False).text == "NOP"
+
+
+def test_json(tmp_path: Path) -> None:
+    """``--json``: the same instructions with registers, labels, scheduling and errors."""
+    data = (KERNELS / "sm_80" / "early_exit.cubin").read_bytes()
+    (kernel,) = parse_cubin(data).kernels
+    place = data.index(kernel.code) + 16 * 5
+    damaged = tmp_path / "damaged.cubin"
+    damaged.write_bytes(data[:place] + UNKNOWN.to_bytes(16, "little") + data[place + 16 :])
+    result = CliRunner().invoke(command, [str(damaged), "--json"])
+    assert result.exit_code == EXIT_BAD_WORDS
+    (listed,) = json.loads(result.output)["kernels"]
+    records = listed["instructions"]
+    assert len(records) == len(kernel.code) // 16
+    assert records[5]["error"]["code"] == "SX0201"
+    for i, record in enumerate(records):
+        if i != 5:
+            inst = decode(int(record["word"], 16), 16 * i, 80)
+            assert record["offset"] == f"{16 * i:#06x}"
+            assert record["mnemonic"] == inst.mnemonic
+            assert len(record["reads"]) == len(inst.reads)
+            assert record["control"]["stall"] == inst.control.stall

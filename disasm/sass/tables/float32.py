@@ -88,7 +88,11 @@ def _mufu_rows(
     types: dict[int, str], since: int, until: int, pairs: bool = False
 ) -> list[Row]:
     """A half-precision argument may stand in the upper half of its register."""
-    halves = {p | t << 2: "H1" if p else "" for t in types for p in range(2 if t else 4)}
+    halves = {
+        p | t << 2: "H1" if p and names else ""
+        for t, names in types.items()
+        for p in range(2 if names else 4)
+    }
     if pairs:
         halves |= {p | 3 << 2: "" for p in range(4)}
     part = Select(join((60, 2), (72, 2)), halves, inside=True)
@@ -114,7 +118,7 @@ def _mufu_rows(
 
 
 SPECIAL = [
-    *_mufu_rows({0: "", 2: "F16"}, 75, 89),
+    *_mufu_rows({0: "", 1: "", 2: "F16"}, 75, 89),
     *_mufu_rows({0: "", 1: "F16", 2: "BF16"}, 90, 100),
     *_mufu_rows({0: "", 1: "F16", 2: "BF16"}, 103, 103, True),
     *_mufu_rows({0: "", 1: "F16", 2: "BF16"}, 110, 999),
