@@ -18,7 +18,7 @@ from sassxlate.lowering.emulate.compiler import CompileOptions
 from sassxlate.lowering.emulate.runner import Device, run_code_object
 from sassxlate.lowering.link import BANK4, address_words, bank4_size, function_addresses
 from sassxlate.lowering.pipeline import Translated, translate_kernel
-from sassxlate.runtime_shim.selftest_contracts import CONTRACTS
+from sassxlate.runtime_shim.selftest_contracts import CONTRACTS, Contract
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 KERNELS = ROOT / "fixtures" / "kernels"
@@ -71,17 +71,16 @@ def _banks(cubin: Cubin, constant2: bytes, device: Device) -> dict[str, int]:
     return banks
 
 
-def run(
-    cubin: Cubin, name: str, seed: int, *, strict: bool = False, fuel: int = 10000
-) -> tuple[Words, Words, Translated]:
-    """What a launch over a contract's inputs writes, what it must write, and the translation."""
-    contract = CONTRACTS[name]
-    done = translate_kernel(cubin, name)
+def launch(
+    cubin: Cubin, contract: Contract, seed: int, *, strict: bool = False, **options: int
+) -> tuple[Words, Translated]:
+    """Translates a contract's kernel and launches it: what is in ``out`` then."""
+    done = translate_kernel(cubin, contract.name)
     device = Device(1 << 22)
     a, b = contract.inputs(seed)
     out = np.full(contract.out_words, contract.start, np.uint32)
     places = [device.alloc(x.tobytes()) for x in (a, b, out)]
-    launch = done.launch.kernarg(
+    segment = done.launch.kernarg(
         struct.pack("<QQQi", *places, contract.n),
         (contract.block, 1, 1),
         (contract.grid, 1, 1),
@@ -90,17 +89,25 @@ def run(
     )
     run_code_object(
         done.code_object,
-        name,
+        contract.name,
         contract.grid,
         contract.block,
-        launch,
+        segment,
         device,
         CompileOptions(strict=strict),
         dynamic_lds=contract.shared_bytes,
-        fuel=fuel,
+        **options,
     )
-    actual = np.frombuffer(device.read(places[2], out.nbytes), np.uint32)
-    return actual, contract.expected(a, b), done
+    return np.frombuffer(device.read(places[2], out.nbytes), np.uint32), done
+
+
+def run(
+    cubin: Cubin, name: str, seed: int, *, strict: bool = False, fuel: int = 10000
+) -> tuple[Words, Words, Translated]:
+    """What a launch over a contract's inputs writes, what it must write, and the translation."""
+    contract = CONTRACTS[name]
+    actual, done = launch(cubin, contract, seed, strict=strict, fuel=fuel)
+    return actual, contract.expected(*contract.inputs(seed)), done
 
 
 def check(cubin: Cubin, name: str, seed: int = 0, **options: bool) -> Translated:

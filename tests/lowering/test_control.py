@@ -12,9 +12,9 @@ from sassxlate.disasm.containers.cubin import parse_cubin
 from sassxlate.disasm.sass.ir import Instruction
 from sassxlate.errors import LoweringError
 from sassxlate.lowering.pipeline import translate_kernel
-from sassxlate.runtime_shim.selftest_contracts import CONTRACTS
+from sassxlate.runtime_shim.selftest_contracts import CONTRACTS, Contract
 
-from .emulated import KERNELS, check, guarded, load, patched, run
+from .emulated import KERNELS, check, guarded, launch, load, patched, run
 
 QUICK = ("lane_flags", "split_warp_sync", "group_votes", "barrier_reduce", "mutual_recursion")
 LONG = (
@@ -158,12 +158,14 @@ def test_result_of_and_as_a_number_is_refused() -> None:
 # --- other builds --------------------------------------------------------------------------------
 
 
-def _build(name: str, arch: int, folder: Path, *flags: str) -> Path:
+def _build(
+    name: str, arch: int, folder: Path, *flags: str, folder_of_source: Path = KERNELS
+) -> Path:
     nvcc = shutil.which("nvcc")
     if nvcc is None:
         pytest.skip("there is no nvcc here")
     out = folder / f"{name}.cubin"
-    source = KERNELS / f"{name}.cu"
+    source = folder_of_source / f"{name}.cu"
     command = [nvcc, *flags, "-std=c++17", f"-I{KERNELS}", "-cubin", f"-arch=sm_{arch}"]
     subprocess.run([*command, str(source), "-o", str(out)], check=True, capture_output=True)
     return out
@@ -187,6 +189,23 @@ def test_separate_compilation(name: str, arch: int, tmp_path: Path) -> None:
     command = [nvlink, f"-arch=sm_{arch}", str(part), "-o", str(whole)]
     subprocess.run(command, check=True, capture_output=True)
     check(parse_cubin(whole.read_bytes()), name)
+
+
+def _rounds(a: list[int], b: list[int], n: int, grid: int, block: int, out: list[int]) -> None:
+    xs = a[:n]
+    for k in range(2 + (b[0] & 3)):
+        xs = [(x * 3 + xs[(i * 7 + 3) % n] + k) & 0xFFFFFFFF for i, x in enumerate(xs)]
+    out[:n] = xs
+
+
+@pytest.mark.parametrize("arch", [80, 90])
+def test_grid_synchronisation(arch: int, tmp_path: Path) -> None:
+    contract = Contract("grid_sync", _rounds, 5, 64, 320, 320)
+    path = _build("grid_sync", arch, tmp_path, "-O3", folder_of_source=Path(__file__).parent)
+    cubin = parse_cubin(path.read_bytes())
+    actual, done = launch(cubin, contract, seed=0, resident=True)
+    assert contract.differences(actual, contract.expected(*contract.inputs(0))) == []
+    assert done.kernel.grid_workspace is not None
 
 
 @pytest.mark.parametrize("arch", [75, 100, 120])
