@@ -123,12 +123,19 @@ def _odd_result(c: Ctx, name: str) -> None:
 
 
 def mufu_high(c: Ctx) -> None:
-    """RCP64H, RSQ64H: the high word of an approximation, from the high word of a double."""
+    """RCP64H, RSQ64H: the high word of an approximation, from the high word of a double.
+
+    Denormals are flushed, as PTX's rcp.approx.ftz.f64 says, and as an H200 does.
+    """
     name = next(m for m in c.ins.modifiers if m in _MUFU_HIGH)
     word = 1 if isinstance(c.operand("Rb"), Imm) else 0  # an immediate is the high word as it is
     pair, out = c.vtemp(2), c.vtemp(2)
     c.emit("v_mov_b32", V(pair.index), ZERO)
-    c.emit("v_mov_b32", V(pair.index + 1), float_bits(c, "Rb", word))
+    high, sign, tiny = c.to_v(float_bits(c, "Rb", word)), c.vtemp(), c.stemp()
+    c.emit("v_and_b32", sign, I(0x7FF00000), high)
+    c.emit("v_cmp_eq_u32", tiny, ZERO, sign)
+    c.emit("v_and_b32", sign, I(0x80000000), high)
+    c.emit("v_cndmask_b32", V(pair.index + 1), high, sign, tiny)
     c.emit(_MUFU_HIGH[name], out, pair)
     c.emit("v_mov_b32", c.dst_last(), V(out.index + 1))
 
