@@ -11,6 +11,7 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from sassxlate.disasm.containers import load
@@ -55,26 +56,58 @@ def _find(fixtures: Path, subject: Subject) -> tuple[Cubin, str]:
     raise UsageError("SX0817", f"{subject.file} has no kernel {subject.kernel}")
 
 
-def _in_child(action: Callable[[], float]) -> float:
-    """What ``action`` returns in a forked process: all imported, nothing used yet, as in a worker
-    of the service."""
+class _Watch:
+    """Wall and CPU time of calls.  On an idle machine the two are one; on a busy one the CPU time
+    says what the work costs, and the wall time what the others leave of the machine."""
+
+    def __init__(self) -> None:
+        self.wall: list[float] = []
+        self.cpu: list[float] = []
+
+    def take(self, action: Callable[[], object], unit: float = 1.0) -> None:
+        """One call; times are divided by ``unit`` seconds."""
+        used = _cpu()
+        self.add(seconds(action) / unit, (_cpu() - used) / unit)
+
+    def add(self, wall: float, cpu: float) -> None:
+        self.wall.append(wall)
+        self.cpu.append(cpu)
+
+    def figures(self, name: str, unit: str, target: float | None, note: str) -> list[Figure]:
+        return [
+            Figure(name, unit, tuple(self.wall), "less", target, note),
+            Figure(f"{name} (CPU)", unit, tuple(self.cpu), "less", target),
+        ]
+
+
+def _cpu() -> float:
+    """CPU seconds of this process and of its children that have ended."""
+    used = os.times()
+    return time.process_time() + used.children_user + used.children_system
+
+
+def _in_child(action: Callable[[], object], watch: _Watch) -> None:
+    """Takes the time of ``action`` in a forked process: all imported, nothing used yet, as in a
+    worker of the service."""
     reader, writer = os.pipe()
     pid = os.fork()
     if pid == 0:
         status = 1
         try:
-            os.write(writer, struct.pack("<d", action()))
+            mine = _Watch()
+            mine.take(action)
+            os.write(writer, struct.pack("<dd", mine.wall[0], mine.cpu[0]))
             status = 0
         finally:
             os._exit(status)
     os.close(writer)
-    data = os.read(reader, 8)
+    data = os.read(reader, 16)
     os.close(reader)
     _, status = os.waitpid(pid, 0)
-    if status or len(data) != 8:
+    if status or len(data) != 16:
         raise UsageError("SX0817", f"a measuring process ended with status {status}")
-    (value,) = struct.unpack("<d", data)
-    return float(value)
+    wall, cpu = struct.unpack("<dd", data)
+    watch.add(wall, cpu)
 
 
 def _stages(rows: Sequence[dict[str, float]]) -> str:
@@ -85,46 +118,36 @@ def _stages(rows: Sequence[dict[str, float]]) -> str:
 
 
 def _translate(
-    subject: Subject, cubin: Cubin, name: str, first: list[float], repeat: int
+    subject: Subject, cubin: Cubin, name: str, first: _Watch, repeat: int
 ) -> tuple[list[Figure], Translated]:
-    times: list[float] = []
-    stages: list[dict[str, float]] = []
-    done = translate_kernel(cubin, name)
-    cpu = time.process_time()
+    watch = _Watch()
+    made = [translate_kernel(cubin, name)]
     for _ in range(repeat):
-        start = time.perf_counter()
-        done = translate_kernel(cubin, name)
-        times.append(time.perf_counter() - start)
-        stages.append(dict(done.report.seconds))
-    cpu = (time.process_time() - cpu) / repeat
+        watch.take(lambda: made.append(translate_kernel(cubin, name)))
     target = TRANSLATE_S if subject.sized else None
-    report = done.report
+    report = made[-1].report
     size = f"{report.sass_instructions} SASS, {report.rdna_instructions} RDNA3 instructions"
+    stages = _stages([dict(one.report.seconds) for one in made[1:]])
     label = f"{subject.kernel}: to code object"
-    figures = [
-        Figure(label + ", first", "s", tuple(first), "less", target, size),
-        Figure(label, "s", tuple(times), "less", target, f"CPU {cpu:.3g} s; ms: {_stages(stages)}"),
-    ]
-    return figures, done
+    figures = first.figures(label + ", first", "s", target, size)
+    return figures + watch.figures(label, "s", target, f"ms: {stages}"), made[-1]
 
 
-def _compile(subject: Subject, done: Translated, isa: Isa, repeat: int) -> Figure:
-    times: list[float] = []
+def _compile(subject: Subject, done: Translated, isa: Isa, repeat: int) -> list[Figure]:
+    watch = _Watch()
     images: list[HostImage] = []
-    cpu = time.process_time()
+    options = CompileOptions(isa=isa)
+
+    def once() -> None:
+        images.append(compile_code_object(done.code_object, done.kernel.name, options))
+
+    once()  # helpers, which all kernels share, are compiled once in a process
+    count = images.pop().instructions
     for _ in range(repeat):
-        start = time.perf_counter()
-        images.append(
-            compile_code_object(done.code_object, done.kernel.name, CompileOptions(isa=isa))
-        )
-        times.append((time.perf_counter() - start) * 1e3 / images[-1].instructions)
-    cpu = (time.process_time() - cpu) * 1e3 / repeat / images[-1].instructions
-    note = f"{images[-1].instructions} instructions, CPU {cpu:.3g} ms each; "
-    note += f"ms: {_stages([i.seconds for i in images])}"
+        watch.take(once, count / 1e3)
+    note = f"{count} instructions; ms: {_stages([image.seconds for image in images])}"
     target = COMPILE_MS if subject.sized else None
-    return Figure(
-        f"{subject.kernel}: to host code", "ms/instruction", tuple(times), "less", target, note
-    )
+    return watch.figures(f"{subject.kernel}: to host code", "ms/instruction", target, note)
 
 
 def _runs(program: Path, repeat: int) -> list[Figure]:
@@ -149,17 +172,20 @@ def _runs(program: Path, repeat: int) -> list[Figure]:
                 said = (done.stdout + done.stderr).decode(errors="replace").strip()
                 raise UsageError("SX0817", f"{program.name} did not pass: {said[-200:]}")
 
+        cold, warm = _Watch(), _Watch()
         try:
-            cold = seconds(once)
+            cold.take(once)
             once()  # the program is marked as known only by a run that needed nothing
-            warm = [seconds(once) for _ in range(repeat)]
+            for _ in range(repeat):
+                warm.take(once)
         finally:
             for socket in (Path(made) / "run").rglob("service-*.sock"):
                 client.call(socket, {"op": "stop"}, timeout=10)
     name = program.name
+    note = "everything translated by a service that starts; CPU without the service's"
     return [
-        Figure(f"{name}: run, cold", "s", (cold,), note="service started, everything translated"),
-        Figure(f"{name}: run, warm", "s", tuple(warm), "less", WARM_S, "launches included"),
+        *cold.figures(f"{name}: run, cold", "s", None, note),
+        *warm.figures(f"{name}: run, warm", "s", WARM_S, "launches included"),
     ]
 
 
@@ -167,13 +193,13 @@ def measure(fixtures: Path, repeat: int, isa: Isa) -> list[Figure]:
     """The figures of every subject, and of the program saxpy."""
     found = [(subject, *_find(fixtures, subject)) for subject in SUBJECTS]
 
-    def first(cubin: Cubin, name: str) -> float:
-        return _in_child(lambda: seconds(lambda: translate_kernel(cubin, name)))
-
     # Before anything is translated in this process, whose children these are.
-    firsts = [[first(cubin, name) for _ in range(repeat)] for _, cubin, name in found]
+    firsts = [_Watch() for _ in found]
+    for watch, (_, cubin, name) in zip(firsts, found, strict=True):
+        for _ in range(repeat):
+            _in_child(partial(translate_kernel, cubin, name), watch)
     figures: list[Figure] = []
-    for (subject, cubin, name), times in zip(found, firsts, strict=True):
-        made, done = _translate(subject, cubin, name, times, repeat)
-        figures += [*made, _compile(subject, done, isa, repeat)]
+    for (subject, cubin, name), watch in zip(found, firsts, strict=True):
+        made, done = _translate(subject, cubin, name, watch, repeat)
+        figures += [*made, *_compile(subject, done, isa, repeat)]
     return figures + _runs(fixtures / "programs" / "saxpy", repeat)
