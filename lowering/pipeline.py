@@ -107,6 +107,8 @@ def kernel_cfg(kernel: Kernel) -> Cfg:
         with_address(kernel, i) for i in section.instructions if isinstance(i, Instruction)
     ]
     bad = {b.offset: b for b in section.instructions if not isinstance(b, Instruction)}
+    if 0 in bad:  # the graph's entry is the first instruction that it is given
+        raise bad[0].error.at(kernel=kernel.name)
     try:
         targets, syscalls = kernel.indirect_targets, kernel.syscall_offsets
         pointers = function_pointers(kernel)
