@@ -14,6 +14,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import lru_cache
+
+import numpy as np
 
 from sassxlate.disasm.containers.model import Cubin, Function, Kernel, Reloc, Symbol
 from sassxlate.errors import LoweringError, Where
@@ -96,21 +99,28 @@ def address_words(cubin: Cubin) -> Mapping[tuple[str, int], int]:
 
 
 # Where constant bank 0 has the low and the high word of the address of grid.sync()'s counters
-# (envreg2 and envreg1; measured, CUDA 13.0).  Not for sm_100 and later, which index the bank.
+# (envreg2 and envreg1; measured, CUDA 13.0).
 GRID_WORKSPACE: Mapping[int, tuple[int, int]] = {
     **dict.fromkeys((75, 80, 86, 87, 88, 89), (0x90, 0x8C)),
     90: (0x48, 0x44),
+    **dict.fromkeys((100, 103, 110, 120, 121), (0x258, 0x254)),
 }
 WORKSPACE = 16  # bytes
 
 
+@lru_cache(maxsize=1024)
+def _names(code: bytes, offset: int) -> bool:
+    """Whether an instruction may name the word at ``offset`` of constant bank 0."""
+    words = np.frombuffer(code[: len(code) & ~15], "<u8")[::2]
+    # Offset and bank stand from bit 38 on; those of LDCU from bit 37 on.
+    plain = (words >> np.uint64(38) & np.uint64(0x1FFFFF)) == offset
+    wide = (words >> np.uint64(37) & np.uint64(0x3FFFFF)) == offset
+    return bool((plain | wide).any())
+
+
 def _syncs_grid(kernel: Kernel) -> bool:
-    """Whether an instruction may name the address of the grid's counters."""
     place = GRID_WORKSPACE.get(kernel.arch)
-    return place is not None and any(
-        int.from_bytes(kernel.code[at : at + 8], "little") >> 38 & 0x1FFFFF == place[0]
-        for at in range(0, len(kernel.code) - 15, 16)
-    )
+    return place is not None and _names(kernel.code, place[0])
 
 
 def grid_workspaces(cubin: Cubin) -> Mapping[str, int]:
@@ -129,12 +139,11 @@ def bank4_size(cubin: Cubin) -> int:
     return max([*ends, *(o + WORKSPACE for o in grid_workspaces(cubin).values())])
 
 
+@lru_cache(maxsize=1024)
 def _calls_pointers(code: bytes) -> bool:
     """Whether an instruction may be a call through a register."""
-    return any(
-        int.from_bytes(code[at : at + 2], "little") & 0xFFF in _CALLS
-        for at in range(0, len(code) - 15, 16)
-    )
+    opcodes = np.frombuffer(code[: len(code) & ~15], "<u2")[::8] & 0xFFF
+    return bool(np.isin(opcodes, _CALLS).any())
 
 
 def _address_taken(cubin: Cubin) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ Scopes (LLVM's AMDGPU memory model, gfx11, CU mode): STRONG.GPU and .SYS loads r
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sassxlate.disasm.rdna3.ir import Arg, I, Inst, S, V
 from sassxlate.disasm.sass.ir import Const, Instruction, Mem, Pred, Reg
@@ -233,8 +233,17 @@ def _const(c: Ctx) -> Const:
     return source
 
 
+def _plain(c: Ctx, source: Const) -> Const:
+    """Without an index that is known to be 0: from sm_100 on, code reaches what the driver keeps
+    in bank 0 at -160 times SR_CgaSize, which is 0 here."""
+    indexed = source.index is not None and not source.index.is_zero
+    if indexed and c.arch >= 100 and source.bank == 0 and source.offset in c.k.grid_words:
+        return replace(source, index=None)
+    return source
+
+
 def ldc(c: Ctx) -> None:
-    source = _const(c)
+    source = _plain(c, _const(c))
     kind = access(c.ins, _LOADS)
     if source.index is not None and not source.index.is_zero:
         base = KERNARG if source.bank == 0 else c.bank_pointer(source.bank)
@@ -259,7 +268,7 @@ def ldc(c: Ctx) -> None:
 
 def uldc(c: Ctx) -> None:
     """ULDC, LDCU: the same into uniform registers; without an index a scalar copy."""
-    source = _const(c)
+    source = _plain(c, _const(c))
     kind = access(c.ins, _LOADS)
     indexed = source.index is not None and not source.index.is_zero
     if indexed or kind not in ("b32", "b64", "b128"):

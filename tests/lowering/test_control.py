@@ -198,7 +198,7 @@ def _rounds(a: list[int], b: list[int], n: int, grid: int, block: int, out: list
     out[:n] = xs
 
 
-@pytest.mark.parametrize("arch", [80, 90])
+@pytest.mark.parametrize("arch", [75, 80, 90, 120])
 def test_grid_synchronisation(arch: int, tmp_path: Path) -> None:
     contract = Contract("grid_sync", _rounds, 5, 64, 320, 320)
     path = _build("grid_sync", arch, tmp_path, "-O3", folder_of_source=Path(__file__).parent)
