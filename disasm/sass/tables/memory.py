@@ -419,6 +419,14 @@ def _ldgsts() -> list[Row]:
             Row("LDGSTS", 0x1FAE, {"dst": to, "mem": mem, "Pp": P(87, 90)}, "dst, mem, Pp?",
                 (const("E"), bypass, EVICT, ltc, size, zfill, order), since, until)
         )  # fmt: skip
+        if not later:  # the uniform register belongs to the shared address
+            rows.append(
+                Row("LDGSTS", 0x1DAE,
+                    {"dst": M(base=16, offset=bits(44, 20), ureg=64),
+                     "mem": M(offset=bits(32, 12), wide=70, uwide=70), "Pp": P(87, 90)},
+                    "dst, mem, Pp?", (const("E"), bypass, EVICT, ltc, size, zfill, order), since,
+                    until)
+            )  # fmt: skip
     return rows
 
 

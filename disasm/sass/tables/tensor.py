@@ -76,13 +76,20 @@ _IMMA: tuple[tuple[str, int, int, int, int, int], ...] = (
     ("8816", 0, 8, 1, 1, 2), ("16816", 4, 8, 2, 1, 4), ("16832", 5, 8, 4, 2, 4),
     ("8832", 2, 4, 1, 1, 2), ("16832", 5, 4, 2, 1, 4), ("16864", 6, 4, 4, 2, 4),
 )  # fmt: skip
+# Sparse, where A holds every other element.
+_IMMA_SP: tuple[tuple[str, int, int, int, int, int], ...] = (
+    ("16832", 5, 8, 2, 2, 4), ("16864", 6, 8, 4, 4, 4), ("16864", 6, 4, 2, 2, 4),
+    ("168128", 7, 4, 4, 4, 4),
+)  # fmt: skip
 _IMMA_75 = (("8816", 0, 8, 1, 1, 2), ("8832", 1, 4, 1, 1, 2))
 
 
 def _imma() -> list[Row]:
     rows: list[Row] = []
-    for since, until, shapes in ((75, 75, _IMMA_75), (80, 89, _IMMA), (90, 90, _IMMA),
-                                 (100, 999, _IMMA[1:3])):  # fmt: skip
+    for since, until, shapes, sparse in (
+        (75, 75, _IMMA_75, False), (80, 89, _IMMA, False), (90, 90, _IMMA, False),
+        (100, 999, _IMMA[1:3], False), (80, 89, _IMMA_SP, True), (90, 999, _IMMA_SP, True),
+    ):  # fmt: skip
         for shape, code, width, a, b, c in shapes:
             if width == 4 and since >= 90:
                 continue
@@ -93,11 +100,16 @@ def _imma() -> list[Row]:
                 "Pp": _UP if since >= 90 else Fixed("UP"),
             }  # fmt: skip
             where = bits(85) if since == 75 else join((75, 1), (85, 2))
+            text = "Rd, Ra, Rb, Rc, Pp?" if since >= 90 else "Rd, Ra, Rb, Rc"
+            name = const(f"SP.{shape}" if sparse else shape)
+            if sparse:
+                operands |= {"Re": R(40, reuse=50 if since < 90 else None),
+                             "selector": I(bits(48, 2))}  # fmt: skip
+                text += ", Re, selector"
             rows.append(
-                Row("IMMA", 0x237, operands,
-                    "Rd, Ra, Rb, Rc, Pp?" if since >= 90 else "Rd, Ra, Rb, Rc",
-                    (const(shape), *types, flag("SAT", 82)), since, until,
-                    fixed=((where, code), (bits(73, 2), 2), (bits(83, 2), 3 if width == 4 else 0)))
+                Row("IMMA", 0x237, operands, text, (name, *types, flag("SAT", 82)), since, until,
+                    fixed=((where, code), (bits(72), int(sparse)), (bits(73, 2), 2),
+                           (bits(83, 2), 3 if width == 4 else 0)))
             )  # fmt: skip
     return rows
 
@@ -161,10 +173,25 @@ def _qmma() -> list[Row]:
         }  # fmt: skip
         rows += [
             Row("QMMA", 0x27A, plain, "Rd, Ra, Rb, Rc", (const(shape), acc, *kinds), 89, 89,
-                fixed=((bits(75, 2), code), (bits(73, 2), 2))),
+                fixed=((bits(75, 2), code), (bits(73, 2), 2), (bits(80), 0))),
             Row("QMMA", 0x27A, {**_abc(a, b, "acc"), "Pp": _UP}, "Rd, Ra, Rb, Rc, Pp?",
-                (const(shape), acc, *kinds), 120, 999, fixed=((bits(75, 2), code),),
-                free=(bits(73),), ones=(bits(74),)),
+                (const(shape), acc, *kinds), 120, 999,
+                fixed=((bits(75, 2), code), (bits(80), 0)), free=(bits(73),), ones=(bits(74),)),
+        ]  # fmt: skip
+    sparse: dict[str, Operand] = {"Re": R(40, reuse=50), "selector": I(bits(48, 2))}
+    for shape, code, a, b in (("16832", 1, 2, 2), ("16864", 2, 4, 4)):
+        plain = {
+            "Rd": rd(width="acc"), "Ra": R(24, a, neg=72, suffix="ROW", reuse=122),
+            "Rb": R(32, b, neg=63, suffix="COL", reuse=123), "Rc": R(64, "acc", reuse=124),
+            "Pp": _UP, **sparse,
+        }  # fmt: skip
+        text = "Rd, Ra, Rb, Rc, Pp?, Re, selector"
+        mods = (const(f"SP.{shape}"), acc, *kinds)
+        rows += [
+            Row("QMMA", 0x27A, plain, text, mods, 89, 89,
+                fixed=((bits(75, 2), code), (bits(73, 2), 2), (bits(80), 1))),
+            Row("QMMA", 0x27A, {**_abc(a, b, "acc"), "Pp": _UP, **sparse}, text, mods, 120, 999,
+                fixed=((bits(75, 2), code), (bits(80), 1)), free=(bits(73),), ones=(bits(74),)),
         ]  # fmt: skip
     return rows
 
@@ -222,6 +249,10 @@ def _f2fp() -> list[Row]:
                       for s in (0, 1)}), const("UNPACK_B")),
                 since, until, fixed=((bits(74), 1), (bits(78), 0), (bits(89, 2), 1)),
                 ones=(bits(24, 8), bits(64, 8))),
+            Row("F2FP", 0x23E, {"Rd": rd(), "Rb": R(32, reuse=123)}, "Rd, Rb",
+                (sat, relu, const("TF32.F32.PACK_B")), since, until,
+                fixed=((bits(73, 2), 0), (join((76, 1), (86, 2)), 3), (bits(78), 1),
+                       (bits(89, 2), 1)), ones=(bits(24, 8), bits(64, 8))),
             Row("F2FP", 0x1C3E, {"Rd": rd(), "Rb": R(32, 1, "UR", select=_H1_B)}, "Rd, Rb",
                 (relu,
                  Mod("types", join((76, 1), (86, 2), (73, 1)),
