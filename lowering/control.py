@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from sassxlate.cfg import Block
-from sassxlate.cfg.build import INDIRECT, SYNCS, is_conditional
+from sassxlate.cfg.build import ENDS_BLOCK, INDIRECT, SYNCS, is_conditional
 from sassxlate.cfg.model import SIZE
 from sassxlate.disasm.rdna3.ir import I, Inst, V
 from sassxlate.disasm.sass.ir import Imm, Instruction, Label, Reg
@@ -22,7 +24,29 @@ from .machine import END, TRAP_TOKEN, Machine, label_of
 from .syncs import Syncs
 
 STATE = frozenset({"BSSY", "BREAK", "BMOV", "B2R"})
+_SOFT = frozenset({"RECONVERGENT", "RELIABLE"})  # hints of sm_100 and later
+# The modifiers that have a meaning here, or change nothing that a program can see; any other one
+# refuses the instruction.  (INC and DEC count the depth of calls for the driver.)
+KNOWN: Mapping[str, frozenset[str]] = {
+    "B2R": frozenset({"RESULT"}),
+    "BAR": frozenset({"SYNC", "ARV", "RED", "POPC", "AND", "OR", "DEFER_BLOCKING"}),
+    "BMOV": frozenset({"32", "CLEAR"}),
+    "BRA": frozenset({"U", "DIV", "CONV"}),
+    "BREAK": _SOFT,
+    "BSSY": _SOFT,
+    "BSYNC": _SOFT,
+    "CALL": frozenset({"REL", "ABS", "NOINC"}),
+    "EXIT": frozenset({"KEEPREFCOUNT", "NO_ATEXIT"}),
+    "RET": frozenset({"REL", "ABS", "NODEC"}),
+    "WARPSYNC": frozenset({"ALL", "COLLECTIVE", "EXCLUSIVE"}),
+}
 TURN = 64  # rounds of a spin loop with unchanged EXEC after which waiting lanes get a turn
+
+
+def _check_modifiers(c: Ctx, ins: Instruction) -> None:
+    unknown = [m for m in ins.modifiers if m not in KNOWN.get(ins.mnemonic, frozenset())]
+    if unknown:
+        raise c.refuse(f"modifier {unknown[0]} of {ins.mnemonic}")
 
 
 class Control:
@@ -45,6 +69,8 @@ class Control:
 
     def state(self, c: Ctx, ins: Instruction) -> None:
         """An instruction of ``STATE``: it acts on barriers, not on data."""
+        if ins.mnemonic != "B2R":  # which has a code of its own
+            _check_modifiers(c, ins)
         match ins.mnemonic:
             case "BSSY":
                 self.syncs.arm(c, ins)
@@ -59,6 +85,8 @@ class Control:
         """The transfer of control at the end of ``block``; ``following`` is next in the layout."""
         last = block.last
         name = last.mnemonic
+        if name in ENDS_BLOCK:
+            _check_modifiers(c, last)
         if name in INDIRECT or name == "RET":
             self._indirect(c, block, ("ret", "taken"))
         elif name in SYNCS:
@@ -90,8 +118,6 @@ class Control:
         m = self.machine
         target = branch_target(ins)
         forward = target > ins.offset
-        if any(ins.has(mod) for mod in ("INC", "DEC", "INVALID3")):
-            raise c.refuse("branch that counts the call depth")
         if is_state_test(ins):
             self._state_test(c, target)
             return

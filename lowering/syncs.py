@@ -320,8 +320,6 @@ class Syncs:
 
     def move(self, c: Ctx, ins: Instruction) -> None:
         """BMOV: saves, restores or clears a barrier's mask; reads the state of the warp."""
-        if ins.has("64") or ins.has("PQUAD"):
-            raise c.refuse("this width of BMOV")
         target = ins.get("Rd")
         if not isinstance(target, Reg):
             self._restore(c, ins)
