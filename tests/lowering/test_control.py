@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -36,9 +37,7 @@ def test_strict_mode_all(name: str, arch: int) -> None:
     check(load(name, arch), name, seed=41, strict=True)
 
 
-@pytest.mark.parametrize(
-    "name", ["spin_before_work", "lane_flags", "lock_in_function", "named_barriers"]
-)
+@pytest.mark.parametrize("name", ["spin_before_work", "lane_flags", "lock_in_function"])
 def test_waves_give_way_at_every_turn(name: str) -> None:
     actual, expected, _ = run(load(name, 80), name, seed=42, fuel=1)
     assert CONTRACTS[name].differences(actual, expected) == []
@@ -158,6 +157,11 @@ def test_result_of_and_as_a_number_is_refused() -> None:
 # --- other builds --------------------------------------------------------------------------------
 
 
+def _sweep(*values: int | str) -> list[Any]:
+    """Parameters for the long run alone."""
+    return [pytest.param(value, marks=pytest.mark.sweep) for value in values]
+
+
 def _build(
     name: str, arch: int, folder: Path, *flags: str, folder_of_source: Path = KERNELS
 ) -> Path:
@@ -171,7 +175,8 @@ def _build(
     return out
 
 
-@pytest.mark.parametrize(("name", "arch"), [("function_pointers", 90), ("lock_in_function", 80)])
+@pytest.mark.parametrize("arch", [90, *_sweep(80)])
+@pytest.mark.parametrize("name", ["function_pointers", *_sweep("lock_in_function", "calls")])
 def test_debug_builds(name: str, arch: int, tmp_path: Path) -> None:
     """Functions in sections of their own, called by absolute address; variables by relocations."""
     cubin = parse_cubin(_build(name, arch, tmp_path, "-G").read_bytes())
@@ -179,7 +184,8 @@ def test_debug_builds(name: str, arch: int, tmp_path: Path) -> None:
     check(cubin, name)
 
 
-@pytest.mark.parametrize(("name", "arch"), [("function_pointers", 80), ("calls", 90)])
+@pytest.mark.parametrize("arch", [80, *_sweep(90)])
+@pytest.mark.parametrize("name", ["function_pointers", *_sweep("lock_in_function", "calls")])
 def test_separate_compilation(name: str, arch: int, tmp_path: Path) -> None:
     nvlink = shutil.which("nvlink")
     if nvlink is None:
@@ -198,7 +204,7 @@ def _rounds(a: list[int], b: list[int], n: int, grid: int, block: int, out: list
     out[:n] = xs
 
 
-@pytest.mark.parametrize("arch", [75, 80, 90, 120])
+@pytest.mark.parametrize("arch", [80, *_sweep(75, 90, 120)])
 def test_grid_synchronisation(arch: int, tmp_path: Path) -> None:
     contract = Contract("grid_sync", _rounds, 5, 64, 320, 320)
     path = _build("grid_sync", arch, tmp_path, "-O3", folder_of_source=Path(__file__).parent)
@@ -208,7 +214,7 @@ def test_grid_synchronisation(arch: int, tmp_path: Path) -> None:
     assert done.kernel.grid_workspace is not None
 
 
-@pytest.mark.parametrize("arch", [75, 100, 120])
+@pytest.mark.parametrize("arch", [120, *_sweep(75, 100)])
 def test_other_architectures(arch: int, tmp_path: Path) -> None:
     cubin = parse_cubin(_build("mutual_recursion", arch, tmp_path, "-O3").read_bytes())
     check(cubin, "mutual_recursion")
