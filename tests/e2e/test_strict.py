@@ -27,6 +27,7 @@ else:
 
 PROGRAMS = build_programs.load_programs()
 CASES = [(name, size) for name, program in PROGRAMS.items() for size in program.sizes]
+KEPT = sorted(path.name.split(".")[0] for path in build_programs.PROGRAMS.glob("*.provenance.toml"))
 WAITS = ("s_waitcnt", "s_waitcnt_vscnt", "s_waitcnt_depctr")
 NOP = 0xBF800000  # s_nop 0
 MUTANTS = 6  # a kernel
@@ -52,6 +53,15 @@ def test_two_seeds(name: str, arch: int, run_program: Run, build: Build) -> None
     for seed in (1, 2):
         # Outputs in bits are of exact approximations; floats lie within their tolerance.
         _strict(run_program, executable, name, "small", seed, arch).check(name, "small", arch=None)
+
+
+@pytest.mark.parametrize("name", KEPT)
+def test_kept_executables(name: str, run_program: Run) -> None:
+    for seed in (1, 2):
+        outcome = run_program(
+            build_programs.PROGRAMS / name, options=["--strict", "--seed", str(seed)]
+        )
+        outcome.check(name, "small", arch=None)
 
 
 @pytest.mark.sweep
