@@ -11,7 +11,7 @@ from types import MappingProxyType
 from sassxlate.errors import DecodeError
 
 from .compiler import Decoder, Value, make, operand_bits
-from .ir import Control, Imm, Instruction, Operand, Pred, RegRef
+from .ir import Control, Imm, Instruction, Operand, Pred, PredFile, RegRef
 from .spec import GENERATION_OF, Bits, Idiom, Row, bits
 from .tables import ROWS
 
@@ -56,13 +56,13 @@ def opcode_bits(opcode: int) -> int:
 
 
 @cache
-def _guard(raw: int, file: str) -> tuple[Pred, str, frozenset[RegRef]]:
+def _guard(raw: int, file: PredFile) -> tuple[Pred, str, frozenset[RegRef]]:
     index, inv = raw & 7, bool(raw & 8)
-    pred = Pred(file, index, inv)  # type: ignore[arg-type]
+    pred = Pred(file, index, inv)
     if index == 7:
         return pred, f"@!{file}T " if inv else "", _NONE
     name = f"@{'!' if inv else ''}{file}{index} "
-    return pred, name, frozenset((RegRef(file, index),))  # type: ignore[arg-type]
+    return pred, name, frozenset((RegRef(file, index),))
 
 
 @cache
@@ -252,10 +252,20 @@ class CompiledRow:
             guard,
             MappingProxyType(operands),
             _control(word >> 105 & 0x1FFFFF),
-            frozenset(reads),
-            frozenset(writes),
+            _shared(frozenset(reads)),
+            _shared(frozenset(writes)),
             text.rstrip(),
         )
+
+
+_SETS: dict[frozenset[RegRef], frozenset[RegRef]] = {}
+
+
+def _shared(refs: frozenset[RegRef]) -> frozenset[RegRef]:
+    """The one object for equal sets: they are few, and take more room than all the rest."""
+    if len(_SETS) >= 1 << 16:
+        _SETS.clear()
+    return _SETS.setdefault(refs, refs)
 
 
 def _place(field: Bits, value: int) -> int:
@@ -266,12 +276,12 @@ def _place(field: Bits, value: int) -> int:
     return word
 
 
-def _masked(operands: Mapping[str, Operand], file: str) -> set[RegRef]:
+def _masked(operands: Mapping[str, Operand], file: PredFile) -> set[RegRef]:
     """The predicates that the immediate ``mask`` names."""
     mask = operands["mask"]
     if not isinstance(mask, Imm):
-        return {RegRef(file, i) for i in range(7)}  # type: ignore[arg-type]
-    return {RegRef(file, i) for i in range(7) if mask.value >> i & 1}  # type: ignore[arg-type]
+        return {RegRef(file, i) for i in range(7)}
+    return {RegRef(file, i) for i in range(7) if mask.value >> i & 1}
 
 
 def _p2r(operands: Mapping[str, Operand], reads: set[RegRef], writes: set[RegRef]) -> None:
