@@ -211,6 +211,10 @@ def _wide_load(c: Context, p: str, shape: Shape, align: int, volatile: bool) -> 
         )
         return [c.d.sext(raw, 32) if shape.signed else c.d.zext(raw, 32)]
     n = shape.dwords
+    if n > 1 and not c.d.avx512:
+        buf = data_buffer(c)
+        fn.do(f"call void {helpers.deal(c.module, n, align, how)}(ptr {p}, ptr {buf})")
+        return [get(c, buf, 128 * k) for k in range(n)]
     ty = f"<{LANES * n} x i32>"
     ref = fn.emit_new(f"{how} {ty}, ptr {p}, align {align}")
     if n == 1:
@@ -318,6 +322,12 @@ def _wide_store(c: Context, p: str, shape: Shape, data: Sequence[Val], align: in
         w = 8 * shape.bytes
         v = c.d.extract(c.d.splat(data[0]), 0, w)
         c.fn.do(f"store {vec_type(w)} {v.ref}, ptr {p}, align {shape.bytes}")
+        return
+    if shape.dwords > 1 and not c.d.avx512:
+        buf = data_buffer(c)
+        for k, value in enumerate(data):
+            put(c, buf, value, 128 * k)
+        c.fn.do(f"call void {helpers.collect(c.module, shape.dwords, align)}(ptr {p}, ptr {buf})")
         return
     ty = f"<{LANES * shape.dwords} x i32>"
     c.fn.do(f"store {ty} {_interleave(c, data)}, ptr {p}, align {align}")

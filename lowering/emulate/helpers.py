@@ -178,6 +178,46 @@ def resolve(m: Module, bytes_: int) -> str:
     return f"@{name}"
 
 
+def _every(n: int, first: int) -> str:
+    return ", ".join(f"i32 {n * i + first}" for i in range(32))
+
+
+def deal(m: Module, n: int, align: int, how: str) -> str:
+    """@deal.*(p, out): 32 elements of n dwords side by side, as n vectors of a dword a lane.
+
+    Without AVX-512 this is much code, so it is not written out at each access.
+    """
+    name = f"deal.{n}.{align}" + (".v" if "volatile" in how else "")
+    ty = f"<{32 * n} x i32>"
+    body = f"  %all = {how} {ty}, ptr %p, align {align}\n"
+    for k in range(n):
+        body += (
+            f"  %v{k} = shufflevector {ty} %all, {ty} poison, <32 x i32> <{_every(n, k)}>\n"
+            f"  %q{k} = getelementptr i8, ptr %out, i64 {128 * k}\n"
+            f"  store <32 x i32> %v{k}, ptr %q{k}, align 64\n"
+        )
+    m.functions[name] = (
+        f"define internal void @{name}(ptr %p, ptr %out) noinline {ATTRIBUTES} {{\n"
+        f"{body}  ret void\n}}\n"
+    )
+    return f"@{name}"
+
+
+def collect(m: Module, n: int, align: int) -> str:
+    """@collect.*(p, data): what @deal does, the other way."""
+    name = f"collect.{n}.{align}"
+    ty = f"<{32 * n} x i32>"
+    # The vectors lie one behind the other: dword k of lane i is number 32 * k + i.
+    index = ", ".join(f"i32 {32 * k + i}" for i in range(32) for k in range(n))
+    m.functions[name] = (
+        f"define internal void @{name}(ptr %p, ptr %data) noinline {ATTRIBUTES} {{\n"
+        f"  %rows = load {ty}, ptr %data, align 64\n"
+        f"  %all = shufflevector {ty} %rows, {ty} poison, {ty} <{index}>\n"
+        f"  store {ty} %all, ptr %p, align {align}\n  ret void\n}}\n"
+    )
+    return f"@{name}"
+
+
 def lane_loop(m: Module, name: str, args: str, body: str, prologue: str = "") -> str:
     """A helper that visits the active lanes: `body` has %a, %lane, %lane64, %p and %stride.
     `prologue` may do all at once and go to %done; it goes on to %lanes."""
