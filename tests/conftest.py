@@ -56,7 +56,7 @@ def pytest_report_header() -> list[str]:
         lines.append(f"  {name}: {tool.version} ({tool.origin})" if tool else f"  {name}: absent")
     packages = ", ".join(
         f"{name} {_package(name)}"
-        for name in ("z3-solver", "tinygrad", "lief", "pyelftools", "numpy", "hypothesis")
+        for name in ("tinygrad", "lief", "pyelftools", "numpy", "hypothesis")
     )
     lines.append(f"  LLVM of llvmlite: {_llvm()}")
     lines.append(f"  packages: {packages}")

@@ -37,7 +37,6 @@ _REQUIRED = {
     "lz4": "lz4",
     "networkx": "networkx",
     "numpy": "numpy",
-    "pyelftools": "elftools",
     "zstandard": "zstandard",
 }
 _GLIBC = (2, 28)
