@@ -270,5 +270,16 @@ def _f2fp() -> list[Row]:
     return rows
 
 
-ROWS: list[Row] = [*_hmma(), *_imma(), *_bmma(), *_dmma(), *_qmma(), *MOVES, *_f2fp()]
+# Its fields stand elsewhere than F2FP's; the form that compilers write.
+UNIFORM = [
+    Row("UF2FP", 0x12BA,
+        {"Rd": rd(file="UR"), "Ra": R(24, 1, "UR"), "Rb": R(32, 1, "UR"),
+         "Rc": R(64, 1, "UR", select=_H1_C)}, "Rd, Ra, Rb, Rc",
+        (flag("SATFINITE", 82), flag("RELU", 74),
+         Mod("types", bits(75, 3), {4: "E5M2.F32", 5: "E4M3.F32"}), const("PACK_AB_MERGE_C")),
+        since=100, fixed=((bits(78), 1), (bits(84, 2), 2), (bits(89, 2), 2)), guard="UP",
+        reserved=(bits(79, 3),)),
+]  # fmt: skip
+
+ROWS: list[Row] = [*UNIFORM, *_hmma(), *_imma(), *_bmma(), *_dmma(), *_qmma(), *MOVES, *_f2fp()]
 __all__ = ["FTZ", "ROWS"]
