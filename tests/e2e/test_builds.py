@@ -1,0 +1,43 @@
+"""Programs built in other ways than nvcc's default: debug, separate compilation, cooperative."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+SOURCES = Path(__file__).resolve().parent / "builds"
+
+
+def _sweep(*values: object) -> Any:
+    return pytest.param(*values, marks=pytest.mark.sweep)
+
+
+@pytest.mark.parametrize(
+    ("name", "flags", "arch"),
+    [
+        ("functions", "-rdc=true", 90),
+        ("functions", "-G", 80),
+        ("grid", "-O3", 90),
+        _sweep("functions", "-rdc=true", 80),
+        _sweep("functions", "-G", 90),
+        _sweep("grid", "-O3", 80),
+        _sweep("grid", "-rdc=true", 80),
+    ],
+)
+def test_build(
+    name: str, flags: str, arch: int, run_program: Callable[..., Any], tmp_path: Path
+) -> None:
+    nvcc = shutil.which("nvcc")
+    if nvcc is None:
+        pytest.skip("there is no nvcc here")
+    program = tmp_path / name
+    command = [nvcc, flags, f"-arch=sm_{arch}", str(SOURCES / f"{name}.cu"), "-o", str(program)]
+    subprocess.run(command, check=True, capture_output=True)
+    outcome = run_program(program, environment={"SASSXLATE_CC": str(arch)})
+    assert outcome.status == 0, f"{outcome.output}\n{outcome.errors}"
+    assert outcome.output.startswith("bad 0 ")
