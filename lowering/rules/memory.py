@@ -295,8 +295,12 @@ def membar(c: Ctx) -> None:
 
 
 def cctl(c: Ctx) -> None:
-    """Invalidation is done; prefetches and hints have no effect to keep."""
+    """Invalidation is done, behind the loads before it: the load that acquires must have come.
+
+    Prefetches and hints have no effect to keep.
+    """
     if c.ins.has("IVALL") or c.ins.has("IV"):
+        wait_all(c)
         c.raw(Inst("buffer_gl1_inv"))
         c.raw(Inst("buffer_gl0_inv"))
 

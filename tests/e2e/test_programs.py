@@ -125,18 +125,3 @@ def test_other_architecture(name: str, arch: int, run_program: Run, build: Build
     if name not in TEN and outcome.status == 3:
         pytest.skip(f"{name} for sm_{arch} has a kernel that is refused")
     outcome.check(name, "small", arch=arch)
-
-
-@pytest.mark.sweep
-@pytest.mark.parametrize("seed", range(20))
-@pytest.mark.parametrize("arch", [80, 90])
-@pytest.mark.parametrize("name", PROGRAMS)
-def test_strict(name: str, arch: int, seed: int, run_program: Run, build: Build) -> None:
-    executable = build(name, [arch])
-    # Seed 0 perturbs nothing.
-    options = ["--strict", "--seed", str(seed + 1)]
-    _check(
-        *(run_program, executable, name, "small", arch),
-        options=options,
-        time_limit=600.0,
-    )
