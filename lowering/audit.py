@@ -123,21 +123,14 @@ _KNOWN: Mapping[str, str] = {
     "S2UR": "",
     "SHFL": "IDX UP DOWN BFLY",
     "VOTE": "ALL ANY EQ",
+    "VOTEU": "ALL ANY EQ",
 }
-_UNIFORM = {
-    "UF2F": "F2F", "UF2I": "F2I", "UFADD": "FADD", "UFFMA": "FFMA", "UFMNMX": "FMNMX",
-    "UFMUL": "FMUL", "UFRND": "FRND", "UFSEL": "FSEL", "UFSETP": "FSETP", "UI2F": "I2F",
-    "UI2FP": "I2FP", "UBMSK": "BMSK", "UBREV": "BREV", "UFLO": "FLO", "UIABS": "IABS",
-    "UIADD3": "IADD3",
-    "UIMAD": "IMAD", "UIMNMX": "IMNMX", "UISETP": "ISETP", "ULEA": "LEA", "ULOP3": "LOP3",
-    "UMOV": "MOV", "UPLOP3": "PLOP3", "UPOPC": "POPC", "UPRMT": "PRMT", "USEL": "SEL",
-    "USGXT": "SGXT", "USHF": "SHF", "UVIADD": "VIADD", "UVIMNMX": "VIMNMX", "VOTEU": "VOTE",
-}  # fmt: skip
 _SETS = {name: frozenset(text.split()) for name, text in _KNOWN.items()}
 
 
 def unknown_modifiers(ins: Instruction, rule: str) -> list[str]:
     """The modifiers of ``ins`` that the rule called ``rule`` does not know, in print order."""
-    base = _UNIFORM.get(ins.mnemonic, ins.mnemonic)
-    known = _SETS.get(rule, _SETS.get(base, frozenset()))
+    known = _SETS.get(rule, _SETS.get(ins.mnemonic))
+    if known is None:  # the uniform datapath shares the rules
+        known = _SETS.get(ins.mnemonic.removeprefix("U"), frozenset())
     return [m for part in ins.modifiers for m in part.split(".") if m and m not in known]

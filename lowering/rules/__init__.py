@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ..context import Rule
-from . import atomic, compare, convert, float32, half, integer, logic, memory, warp
+from . import atomic, compare, convert, float32, half, integer, lanes, logic, memory, warp
 
 _CATEGORIES: tuple[tuple[Rule, ...], ...] = (
     integer.RULES,
+    lanes.RULES,
     logic.RULES,
     compare.RULES,
     float32.RULES,

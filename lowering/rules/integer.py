@@ -406,42 +406,6 @@ def select_minmax(c: Ctx, dst: V, a: Arg, b: Arg, which: Operand, sort: str) -> 
     c.emit("v_cndmask_b32", dst, high, low, mask)
 
 
-def minmax16(c: Ctx) -> None:
-    """VIMNMX on two 16-bit halves."""
-    which = c.operand("Pp")
-    if not (isinstance(which, Pred) and which.index == 7) or c.ins.has("RELU"):
-        raise c.refuse("this form of VIMNMX")
-    sort = "u16" if c.ins.has("U16x2") else "i16"
-    c.emit(f"v_pk_{'max' if which.inv else 'min'}_{sort}", c.dst_last(), c.vsrc("Ra"), c.vsrc("Rb"))
-
-
-def _each_byte(c: Ctx, op: str, sort: str) -> None:
-    """Rd = ``op`` of each pair of bytes, ``sort`` u8 or i8."""
-    a, b = c.vsrc("Ra"), c.vsrc("Rb")
-    extract = "v_bfe_i32" if sort == "i8" else "v_bfe_u32"
-    out, left, right = c.vtemp(), c.vtemp(), c.vtemp()
-    for n in range(4):
-        c.emit(extract, left, a, I(8 * n), I(8))
-        c.emit(extract, right, b, I(8 * n), I(8))
-        c.emit(op, left, left, right)
-        if n == 0:
-            c.emit("v_and_b32", out, I(0xFF), left)
-            continue
-        c.emit("v_and_b32", left, I(0xFF), left)
-        c.emit("v_lshl_or_b32", out, left, I(8 * n), out)
-    c.emit("v_mov_b32", c.dst_last(), out)
-
-
-def minmax8(c: Ctx) -> None:
-    """VIMNMX on four bytes."""
-    which = c.operand("Pp")
-    if not (isinstance(which, Pred) and which.index == 7):
-        raise c.refuse("this form of VIMNMX")
-    sort = "i" if c.ins.has("S8x4") else "u"
-    op = f"v_{'max' if which.inv else 'min'}_{sort}32"
-    _each_byte(c, op, sort + "8")
-
-
 def minmax64(c: Ctx) -> None:
     """IMNMX.U64, .S64 of sm_120."""
     which, more = c.operand("Pp"), c.operand("Pq")
@@ -457,28 +421,6 @@ def minmax64(c: Ctx) -> None:
     dst = c.dst_last()
     for w in range(2):
         c.emit("v_mov_b32", V(dst.index + w), V(out.index + w))
-
-
-def viadd_parts(c: Ctx) -> None:
-    """VIADD on two halves or four bytes; each wraps."""
-    minus = c.negated("Rb")
-    a, b = c.vsrc("Ra"), c.vsrc("Rb")
-    if any("16x2" in m for m in c.ins.modifiers):
-        c.emit("v_pk_sub_i16" if minus else "v_pk_add_u16", c.dst_last(), a, b)
-        return
-    # The top bits of the bytes are added without a carry out of them.
-    top, low, high = I(0x80808080), c.vtemp(), c.vtemp()
-    c.emit("v_and_b32", low, I(0x7F7F7F7F), b)
-    if minus:
-        c.emit("v_or_b32", high, top, a)
-        c.emit("v_sub_nc_u32", low, high, low)
-        c.emit("v_xnor_b32", high, a, b)
-    else:
-        c.emit("v_and_b32", high, I(0x7F7F7F7F), a)
-        c.emit("v_add_nc_u32", low, high, low)
-        c.emit("v_xor_b32", high, a, b)
-    c.emit("v_and_b32", high, top, high)
-    c.emit("v_xor_b32", c.dst_last(), low, high)
 
 
 def viadd(c: Ctx) -> None:
@@ -512,68 +454,8 @@ def _no_simd(ins: Instruction) -> bool:
     return not any(m.endswith(("x2", "x4", "64")) for m in ins.modifiers)
 
 
-def _bytes(ins: Instruction) -> bool:
-    return ins.has("U8x4") or ins.has("S8x4")
-
-
-def _parts(ins: Instruction) -> bool:
-    return any(m.endswith(("x2", "x4")) for m in ins.modifiers)
-
-
 def _is_64(ins: Instruction) -> bool:
     return ins.has("U64") or ins.has("S64")
-
-
-def sad(c: Ctx) -> None:
-    """VABSDIFF: |Ra - Rb| + Rc, signed unless .U32."""
-    a, b = c.src("Ra"), c.src("Rb")
-    if c.ins.has("U32"):
-        c.emit("v_sad_u32", c.dst_last(), a, b, c.src("Rc"))
-        return
-    low, high, diff = c.vtemp(), c.vtemp(), c.vtemp()
-    c.emit("v_min_i32", low, a, b)
-    c.emit("v_max_i32", high, a, b)
-    c.emit("v_sub_nc_u32", diff, high, low)
-    add(c, c.dst_last(), diff, c.src("Rc"))
-
-
-def sad4(c: Ctx) -> None:
-    """VABSDIFF4: byte by byte |Ra - Rb|, packed; with .ACC their sum plus Rc.  Unsigned bytes."""
-    if not c.ins.has("U8"):
-        raise c.refuse("VABSDIFF4 of signed bytes")
-    a, b = c.src("Ra"), c.src("Rb")
-    if c.ins.has("ACC"):
-        c.emit("v_sad_u8", c.dst_last(), a, b, c.src("Rc"))
-        return
-    if not is_zero(c.ins.get("Rc")):
-        raise c.refuse("VABSDIFF4 with an addend")
-    out, left, right, low = c.vtemp(), c.vtemp(), c.vtemp(), c.vtemp()
-    c.emit("v_mov_b32", out, ZERO)
-    for n in range(4):
-        c.emit("v_bfe_u32", left, a, I(8 * n), I(8))
-        c.emit("v_bfe_u32", right, b, I(8 * n), I(8))
-        c.emit("v_min_u32", low, left, right)
-        c.emit("v_max_u32", left, left, right)
-        c.emit("v_sub_nc_u32", left, left, low)
-        c.emit("v_lshl_or_b32", out, left, I(8 * n), out)
-    c.emit("v_mov_b32", c.dst_last(), out)
-
-
-def idp4(c: Ctx) -> None:
-    """IDP.4A: four byte products and Rc; the sorts of both operands are modifiers."""
-    sorts = [m for m in c.ins.modifiers if m in ("S8", "U8")]
-    if not c.ins.has("4A") or len(sorts) != 2:
-        raise c.refuse("this form of IDP")
-    a, b, total = c.src("Ra"), c.src("Rb"), c.vtemp()
-    c.emit("v_mov_b32", total, signed(c, "Rc"))
-    left, right = c.vtemp(), c.vtemp()
-    for n in range(4):
-        for temp, arg, sort in ((left, a, sorts[0]), (right, b, sorts[1])):
-            op = "v_bfe_i32" if sort == "S8" else "v_bfe_u32"
-            c.emit(op, temp, arg, I(8 * n), I(8))
-        c.emit("v_mul_lo_u32", left, left, right)
-        add(c, total, total, left)
-    c.emit("v_mov_b32", c.dst_last(), total)
 
 
 def _imad_rules(source: str) -> tuple[Rule, ...]:
@@ -617,15 +499,9 @@ RULES: tuple[Rule, ...] = (
     Rule("uimnmx", "UIMNMX", minmax, _no_simd),
     Rule("uimnmx64", "UIMNMX", minmax64, _is_64),
     Rule("vimnmx", "VIMNMX", minmax, _no_simd),
-    Rule("vimnmx16", "VIMNMX", minmax16, lambda i: i.has("S16x2") or i.has("U16x2")),
     Rule("uvimnmx", "UVIMNMX", minmax, _no_simd),
-    Rule("vimnmx8", "VIMNMX", minmax8, _bytes),
     Rule("viadd", "VIADD", viadd, _no_simd),
-    Rule("viadd_parts", "VIADD", viadd_parts, _parts),
     Rule("uviadd", "UVIADD", viadd, _no_simd),
     Rule("viaddmnmx", "VIADDMNMX", viaddmnmx, _no_simd),
     Rule("vimnmx3", "VIMNMX3", vimnmx3, _no_simd),
-    Rule("vabsdiff", "VABSDIFF", sad),
-    Rule("vabsdiff4", "VABSDIFF4", sad4),
-    Rule("idp", "IDP", idp4),
 )

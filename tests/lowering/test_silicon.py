@@ -31,8 +31,8 @@ Words = NDArray[np.uint32]
 # Largest distances, as the vendors state them: in units of the last place, or absolute.
 # RCP64H and RSQ64H give the high word of a double.
 ULPS = {"RCP": 1, "RSQ": 1, "SQRT": 1, "EX2": 2, "RCP64H": 1, "RSQ64H": 1}
-ABSOLUTE = {"SIN": 2.0**-20, "COS": 2.0**-20, "LG2": 2.0**-22}
-RELATIVE = {"TANH": 2.0**-10}
+ABSOLUTE = {"SIN": 2.0**-21, "COS": 2.0**-21, "LG2": 2.0**-22}
+RELATIVE = {"TANH": 2.0**-11}
 
 
 @dataclass(frozen=True, slots=True)
