@@ -150,7 +150,10 @@ bool memory_start() {
   Arena &a = arena();
   // A limit on address space (ulimit -v) may leave room for less only.
   for (uint64_t size = config().arena_size; size >= (64u << 20); size /= 2) {
-    void *at = mmap(nullptr, size + kLarge, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    // Far from where the system puts libraries: a library that is opened later needs free addresses near it.
+    // The address is a wish; where it cannot be had, any other serves.
+    void *wish = reinterpret_cast<void *>(uintptr_t{0x200000000000});
+    void *at = mmap(wish, size + kLarge, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (at == MAP_FAILED) continue;
     a.base = round_up(reinterpret_cast<uint64_t>(at), kLarge);
     a.size = size & ~(kLarge - 1);

@@ -12,11 +12,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "near.h"
 #include "report.h"
-
-#ifndef MAP_FIXED_NOREPLACE
-#define MAP_FIXED_NOREPLACE 0x100000
-#endif
 
 namespace sx::preload {
 namespace {
@@ -24,7 +21,6 @@ namespace {
 constexpr size_t kPage = 4096;
 constexpr size_t kJump = 5;
 constexpr size_t kStub = 16;       // jmp *slot; push index; jmp common
-constexpr uintptr_t kReach = 0x70000000;  // a near jump reaches 2 GiB; some is left for the image itself
 
 // One redirected runtime.  Never freed: the image's code jumps through it.
 struct Detour {
@@ -35,21 +31,6 @@ struct Detour {
 };
 
 size_t round_up(size_t size) { return (size + kPage - 1) & ~(kPage - 1); }
-
-// Memory below the image, within a near jump's reach of all of it: what lies above is where a program's heap grows.
-unsigned char *map_near(const Image &image, size_t size) {
-  uintptr_t low = image.low() & ~(kPage - 1);
-  uintptr_t lowest = image.high() > kReach ? image.high() - kReach : 0x10000;
-  lowest = std::max<uintptr_t>(lowest, 0x10000);
-  for (uintptr_t at = low - size; at >= lowest && at < low; at -= 16 * kPage) {
-    void *p = mmap(reinterpret_cast<void *>(at), size, PROT_READ | PROT_WRITE,
-                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
-    if (p == reinterpret_cast<void *>(at)) return static_cast<unsigned char *>(p);
-    // Kernels before 4.17 take the address as a wish.
-    if (p != MAP_FAILED) munmap(p, size);
-  }
-  return nullptr;
-}
 
 void put32(unsigned char *at, int64_t value) {
   int32_t narrow = static_cast<int32_t>(value);

@@ -5,6 +5,7 @@
 #include <dlfcn.h>
 #include <pthread.h>
 #include <string>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <thread>
 #include <unistd.h>
@@ -134,7 +135,13 @@ int main(int argc, char **argv) {
     for (int result : results) bad += result != 0;
     printf("threads %d\n", bad);
   }
-  if (is("dlopen"))
+  if (is("crowded")) {  // nothing free but small holes: a library comes to lie in one, with few beside it
+    work();
+    for (size_t size = size_t{1} << 46; size >= (64u << 20); size /= 2)
+      while (mmap(nullptr, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0) != MAP_FAILED) {
+      }
+  }
+  if (is("dlopen") || is("crowded"))
     for (int i = 0; i < 3; ++i) {
       void *library = dlopen(argv[2], RTLD_NOW);
       if (!library) return puts(dlerror()), 1;
