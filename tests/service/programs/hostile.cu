@@ -94,6 +94,20 @@ static int ask_refused() {
   return 0;
 }
 
+// Takes the free addresses within 4 GiB of where `path` is loaded, but for 32 KiB in every megabyte below it.
+static void crowd(const char *path) {
+  void *library = dlopen(path, RTLD_NOW);
+  Dl_info info;
+  dladdr(dlsym(library, "run"), &info);
+  char *base = static_cast<char *>(info.dli_fbase);
+  const size_t block = 64 << 10;
+  const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE;
+  for (long i = -(long{4} << 30); i < long{4} << 30; i += block)
+    if (mmap(base + i, block, PROT_NONE, flags, -1, 0) == base + i && i < 0 && i % (1 << 20) == 0)
+      munmap(base + i + (8 << 10), 32 << 10);
+  dlclose(library);
+}
+
 int main(int argc, char **argv) {
   setvbuf(stdout, nullptr, _IONBF, 0);
   const char *what = argc > 1 ? argv[1] : "";
@@ -135,12 +149,7 @@ int main(int argc, char **argv) {
     for (int result : results) bad += result != 0;
     printf("threads %d\n", bad);
   }
-  if (is("crowded")) {  // nothing free but small holes: a library comes to lie in one, with few beside it
-    work();
-    for (size_t size = size_t{1} << 46; size >= (64u << 20); size /= 2)
-      while (mmap(nullptr, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0) != MAP_FAILED) {
-      }
-  }
+  if (is("crowded")) crowd(argv[2]);
   if (is("dlopen") || is("crowded"))
     for (int i = 0; i < 3; ++i) {
       void *library = dlopen(argv[2], RTLD_NOW);
