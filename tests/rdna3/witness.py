@@ -96,6 +96,25 @@ def _libraries() -> list[str]:
 @cache
 def disassembler() -> Callable[[bytes], tuple[int, str]] | None:
     """A function from bytes to (size, text); size 0 where LLVM knows no such instruction."""
+    found = _load()
+    return found[1] if found else None
+
+
+def library() -> str:
+    """The path of the libLLVM that disassembles; empty where there is none."""
+    found = _load()
+    return found[0] if found else ""
+
+
+def library_version() -> tuple[int, int, int]:
+    """The version that the libLLVM says it has."""
+    numbers = [ctypes.c_uint() for _ in range(3)]
+    ctypes.CDLL(library()).LLVMGetVersion(*(ctypes.byref(n) for n in numbers))
+    return numbers[0].value, numbers[1].value, numbers[2].value
+
+
+@cache
+def _load() -> tuple[str, Callable[[bytes], tuple[int, str]]] | None:
     for path in _libraries():
         try:
             lib = ctypes.CDLL(path)
@@ -121,7 +140,7 @@ def disassembler() -> Callable[[bytes], tuple[int, str]] | None:
         context = create(_TRIPLE, b"gfx1100", b"+wavefrontsize32", None, 0, None, None)
         if not context:
             continue
-        return _disassembler(run, context)
+        return path, _disassembler(run, context)
     return None
 
 
