@@ -412,6 +412,77 @@ def operand_bits(slot: object, generation: int) -> int:
     return mask
 
 
+def failing_bits(slot: object, generation: int) -> int:
+    """The bits of a slot that decide, with the modifiers, whether decoding it fails.
+
+    A kind that is not listed may fail for any of its bits.
+    """
+    match slot:
+        case P() | I() | Fixed() | L() | S() | SB() | Mask():
+            return 0
+        case R() | C():
+            return slot.select.field.mask if slot.select else 0
+        case M():
+            return sum(1 << b for b in {slot.uwide, slot.desc} if b is not None)
+        case B():
+            return slot.field.mask if slot.names is not None else 0
+        case When():
+            return failing_bits(slot.slot, generation)
+        case _:
+            return operand_bits(slot, generation)
+
+
+def touching_bits(slot: object, generation: int) -> int:
+    """The bits of a slot that decide, with the modifiers, which registers it reads and writes.
+
+    Those of a kind that is not listed may all matter.
+    """
+    uniform = (1 << ureg_bits(generation)) - 1
+    match slot:
+        case I() | Fixed() | L() | S() | SB() | Mask():
+            return 0
+        case R():
+            return (uniform if slot.file == "UR" else 255) << slot.lo
+        case P():
+            return 7 << slot.lo
+        case C():
+            mask = 0 if slot.bindless is None else uniform << slot.bindless
+            if slot.index is not None:
+                mask |= (uniform if slot.index_file == "UR" else 255) << slot.index
+            return mask
+        case M():
+            plain = {slot.wide, slot.uwide, slot.desc}
+            mask = sum(1 << b for b in plain if b is not None)
+            mask |= 0 if slot.base is None else 255 << slot.base
+            return mask | (0 if slot.ureg is None else uniform << slot.ureg)
+        case When():
+            return touching_bits(slot.slot, generation)
+        case _:
+            return operand_bits(slot, generation)
+
+
+def settling_mods(slot: object) -> frozenset[str] | None:
+    """The modifiers that a slot's decoder depends on; None where it may be any."""
+    match slot:
+        case P() | Fixed() | M() | L() | S() | B() | SB() | Mask():
+            return frozenset()
+        case R() | C():
+            width = {slot.width} if isinstance(slot.width, str) else set[str]()
+            return frozenset(width | {slot.inv_if} - {""})
+        case I():
+            return frozenset({slot.bf16.partition("=")[0]} - {""})
+        case When():
+            inner = settling_mods(slot.slot)
+            return None if inner is None else inner | {slot.mod}
+        case _:
+            return None
+
+
+def relative(slot: object) -> bool:
+    """Whether an operand depends on the place of its instruction."""
+    return isinstance(slot, L) or (isinstance(slot, When) and isinstance(slot.slot, L))
+
+
 def make(slot: object, context: Context, widths: Mapping[str, int], generation: int) -> Decoder:
     """The decoder of one operand slot, given the values of the row's modifiers."""
     return _MAKERS[type(slot)](slot, context, widths, generation)

@@ -7,10 +7,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from types import MappingProxyType
+from typing import NamedTuple
 
 from sassxlate.errors import DecodeError
 
-from .compiler import Decoder, Value, make, operand_bits
+from .compiler import Decoder, Value, make, operand_bits, relative
 from .ir import Control, Imm, Instruction, Operand, Pred, PredFile, RegRef
 from .spec import GENERATION_OF, Bits, Idiom, Row, bits
 from .tables import ROWS
@@ -115,6 +116,13 @@ class _Slot:
         self.decode = decode
         self.seen: dict[int, Value] | None = {} if remember else None
 
+    def remember(self, part: int, word: int, offset: int) -> Value:
+        """A value not seen before."""
+        value = self.decode(word, offset)
+        if self.seen is not None and len(self.seen) < _CACHE_LIMIT:
+            self.seen[part] = value
+        return value
+
 
 @dataclass(frozen=True, slots=True)
 class _Variant:
@@ -129,11 +137,20 @@ class _Variant:
     printed: tuple[tuple[int | None, str, bool, str], ...]
 
 
+class _Settled(NamedTuple):
+    """The modifiers of a word: their fields' values, the register counts they give, the parts."""
+
+    context: dict[str, int]
+    widths: dict[str, int]
+    parts: tuple[str, ...]
+
+
 class CompiledRow:
-    """A row made ready for one generation."""
+    """A row made ready for one generation; ``number`` is its place among :func:`forms`."""
 
     def __init__(self, row: Row, generation: int) -> None:
         self.row = row
+        self.number = -1
         self.generation = generation
         mods = field = 0
         for mod in row.mods:
@@ -158,8 +175,10 @@ class CompiledRow:
                 raise ValueError(f"{row.mnemonic}: a reserved field overlaps others")
             self.reserved_mask |= reserved.mask
         self._variants: dict[int, _Variant] = {}
+        self._settled: dict[tuple[object, ...], _Variant] = {}
 
-    def _variant(self, word: int) -> _Variant:
+    def settle(self, word: int) -> _Settled:
+        """The values of the modifiers; SX0202 where one is undefined."""
         context: dict[str, int] = {}
         widths: dict[str, int] = {}
         parts: list[str] = []
@@ -178,23 +197,44 @@ class CompiledRow:
                 widths[mod.name] = mod.widths.get(value, 1)
             if name:
                 parts += name.split(".")
+        return _Settled(context, widths, tuple(parts))
+
+    def variant(self, word: int) -> _Variant:
+        """The row under the modifiers of a word; SX0202 where one is undefined."""
+        key = word & self.mod_mask
+        variant = self._variants.get(key)
+        if variant is None:
+            variant = self._variant(word)
+            if len(self._variants) < _CACHE_LIMIT:
+                self._variants[key] = variant
+        return variant
+
+    def _variant(self, word: int) -> _Variant:
+        context, widths, modifiers = self.settle(word)
+        # Words whose idiom is the same are one variant, though its bits are those of operands.
+        same = (*context.items(), modifiers)
+        known = self._settled.get(same)
+        if known is not None:
+            return known
         slots = tuple(
             _Slot(
                 role,
                 self.operand_masks[role],
                 make(spec, context, widths, self.generation),
-                type(spec).__name__ != "L",
+                not relative(spec),
             )
             for role, spec in self.row.operands.items()
         )
-        modifiers = tuple(parts)
         head = ".".join((self.row.mnemonic, *modifiers))
         roles = tuple(self.row.operands)
         printed = tuple(
             (None if t.literal else roles.index(t.role), t.role, t.elide, t.lead)
             for t in tokens(self.row.text, context)
         )
-        return _Variant(modifiers, head, slots, roles, printed)
+        variant = _Variant(modifiers, head, slots, roles, printed)
+        if len(self._settled) < _CACHE_LIMIT:
+            self._settled[same] = variant
+        return variant
 
     def decode(self, word: int, offset: int, arch: int, strict: bool = True) -> Instruction:
         """The instruction of a word that this row matches."""
@@ -202,12 +242,7 @@ class CompiledRow:
         if stray:
             which = ", ".join(str(i) for i in range(128) if stray >> i & 1)
             raise DecodeError("SX0203", f"{self.row.mnemonic}: reserved bits are set: {which}")
-        key = word & self.mod_mask
-        variant = self._variants.get(key)
-        if variant is None:
-            variant = self._variant(word)
-            if len(self._variants) < _CACHE_LIMIT:
-                self._variants[key] = variant
+        variant = self.variant(word)
         values: list[Value] = []
         guard, text, guard_reads = _guard(word >> 12 & 15, self.row.guard)
         reads: set[RegRef] = set(guard_reads)
@@ -218,12 +253,7 @@ class CompiledRow:
                 value = slot.decode(word, offset)
             else:
                 part = word & slot.mask
-                found = seen.get(part)
-                if found is None:
-                    found = slot.decode(word, offset)
-                    if len(seen) < _CACHE_LIMIT:
-                        seen[part] = found
-                value = found
+                value = seen.get(part) or slot.remember(part, word, offset)
             values.append(value)
             if value.reads:
                 reads |= value.reads
@@ -324,10 +354,19 @@ def index(generation: int) -> Mapping[int, tuple[CompiledRow, ...]]:
     for row in ROWS:
         if row.of(generation):
             table.setdefault(row.opcode, []).append(CompiledRow(row, generation))
-    return {
+    out = {
         opcode: tuple(sorted(rows, key=lambda r: -r.match_mask.bit_count()))
         for opcode, rows in table.items()
     }
+    for number, compiled in enumerate(row for rows in out.values() for row in rows):
+        compiled.number = number
+    return out
+
+
+@cache
+def forms(generation: int) -> tuple[CompiledRow, ...]:
+    """The rows of a generation by their numbers."""
+    return tuple(row for rows in index(generation).values() for row in rows)
 
 
 def _decode(
