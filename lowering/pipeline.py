@@ -102,11 +102,9 @@ def kernel_cfg(kernel: Kernel) -> Cfg:
     if left is not None:
         where = Where(kernel=kernel.name, offset=left.offset)
         raise LoweringError("SX0407", f"the code was not joined with {left.symbol}", where)
-    section = decode_section(kernel.code, kernel.arch)
-    good = [
-        with_address(kernel, i) for i in section.instructions if isinstance(i, Instruction)
-    ]
-    bad = {b.offset: b for b in section.instructions if not isinstance(b, Instruction)}
+    items = decode_section(kernel.code, kernel.arch).made()
+    good = [with_address(kernel, i) for i in items if isinstance(i, Instruction)]
+    bad = {b.offset: b for b in items if not isinstance(b, Instruction)}
     if 0 in bad:  # the graph's entry is the first instruction that it is given
         raise bad[0].error.at(kernel=kernel.name)
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
-from .decode import BadWord, Section, decode, decode_section
+from .decode import BadWord, decode
+from .section import Section, decode_section, decode_sections
 
-__all__ = ["BadWord", "Section", "decode", "decode_section"]
+__all__ = ["BadWord", "Section", "decode", "decode_section", "decode_sections"]

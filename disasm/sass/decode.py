@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -31,19 +30,6 @@ class BadWord:
     offset: int
     word: int
     error: DecodeError
-
-
-@dataclass(frozen=True, slots=True)
-class Section:
-    """A decoded code section; offsets are multiples of 16 from 0 on."""
-
-    arch: int
-    instructions: tuple[Instruction | BadWord, ...]
-
-    @property
-    def errors(self) -> tuple[BadWord, ...]:
-        """The words that could not be decoded."""
-        return tuple(i for i in self.instructions if isinstance(i, BadWord))
 
 
 def opcode_of(word: int) -> int:
@@ -404,36 +390,13 @@ def decode(word: int, offset: int, arch: int, *, strict: bool = True) -> Instruc
         raise error.at(offset=offset, word=word) from None
 
 
-def decode_section(code: bytes, arch: int, *, strict: bool = True) -> Section:
-    """Decode a whole code section; words that cannot be decoded become :class:`BadWord`.
-
-    ``strict`` as for :func:`decode`.
-
-    Raises :class:`DecodeError` SX0204 for an unknown architecture, SX0205 where the length is no
-    multiple of 16 bytes.
-    """
-    table = index(generation_of(arch))
-    if len(code) % WORD_BYTES:
-        raise DecodeError("SX0205", f"{len(code)} bytes of code are no whole number of words")
-    collecting = gc.isenabled()
-    gc.disable()  # it would walk the growing list over and over and find nothing
+def decode_or_bad(
+    table: Mapping[int, tuple[CompiledRow, ...]], word: int, offset: int, arch: int, strict: bool
+) -> Instruction | BadWord:
+    """As :func:`decode`, with the error as a value."""
     try:
-        return Section(arch, tuple(_words(table, code, arch, strict)))
-    finally:
-        if collecting:
-            gc.enable()
-
-
-def _words(
-    table: Mapping[int, tuple[CompiledRow, ...]], code: bytes, arch: int, strict: bool
-) -> list[Instruction | BadWord]:
-    out: list[Instruction | BadWord] = []
-    for offset in range(0, len(code), WORD_BYTES):
-        word = int.from_bytes(code[offset : offset + WORD_BYTES], "little")
-        try:
-            out.append(_decode(table, word, offset, arch, strict))
-        except DecodeError as error:
-            place = error.at(offset=offset, word=word)
-            assert isinstance(place, DecodeError)
-            out.append(BadWord(offset, word, place))
-    return out
+        return _decode(table, word, offset, arch, strict)
+    except DecodeError as error:
+        place = error.at(offset=offset, word=word)
+        assert isinstance(place, DecodeError)
+        return BadWord(offset, word, place)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from .decode import BadWord, Section
+from .decode import BadWord
 from .ir import RZ, Control, Imm, Instruction, Label, Mem, RegRef
 from .parse import DESCRIPTOR
+from .section import Section
 
 _MNEMONIC_COLUMN = 35
 _ENCODING_COLUMN = 90
