@@ -105,7 +105,8 @@ def _reg(slot: R, context: Context, widths: Mapping[str, int], generation: int) 
         reuse = _bit(word, slot.reuse)
         body = reg_text(slot.file, index)
         if slot.wrap:
-            body = slot.wrap.format(body)
+            behind = reg_text(slot.file, min(index + 1, 255))
+            body = slot.wrap.format(body, next=behind)
         if slot.select is not None and slot.select.inside and part:
             text = _wrap(f"{body}.{part}", neg, absolute, inv)
         else:
@@ -245,7 +246,7 @@ def _mem(slot: M, context: Context, widths: Mapping[str, int], generation: int) 
         touched = _NONE
         base = uniform = descriptor = None
         parts: list[str] = []
-        head = ""
+        head = slot.space
         if slot.ureg is not None:
             u = ureg(word, slot.ureg, generation)
             if is_desc:

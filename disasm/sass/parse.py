@@ -116,8 +116,9 @@ def _sign(slot: R | C, sign: str, slots: Slots) -> int | None:
 
 def _reg(slots: Slots, slot: R, text: str, at: int) -> Parsed:
     before, _, after = (slot.wrap or "{}").partition("{}")
+    behind = re.escape(after).replace(re.escape("{next}"), rf"{slot.file}(?:\d+|Z)")
     match = re.compile(
-        rf"([-~]?)(\|?){re.escape(before)}{slot.file}(\d+|Z){re.escape(after)}({_NAME})(\|?)({_NAME})"
+        rf"([-~]?)(\|?){re.escape(before)}{slot.file}(\d+|Z){behind}({_NAME})(\|?)({_NAME})"
     ).match(text, at)
     if match is None or bool(match[2]) != bool(match[5]):
         return None
@@ -277,7 +278,9 @@ _BASE = re.compile(r"R(\d+|Z)(\.64|\.U32)?(?:\.X(4|8|16))?")
 
 
 def _mem(slots: Slots, slot: M, text: str, at: int) -> Parsed:
-    match = _MEM.match(text, at)
+    if not text.startswith(slot.space, at):
+        return None
+    match = _MEM.match(text, at + len(slot.space))
     if match is None:
         return None
     bits = value = 0

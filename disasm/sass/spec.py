@@ -118,7 +118,7 @@ class R:
     reuse: int | None = None
     write: bool = False
     both: bool = False  # read and written
-    wrap: str = ""  # what stands around it: ``gdesc[{}]``
+    wrap: str = ""  # what stands around it: ``gdesc[{}]``; ``{next}`` is the register behind it
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,6 +183,7 @@ class M:
     the base next to a uniform register (printed ``.64``/``.U32``); ``desc`` the bit that turns the
     uniform register into a descriptor, ``desc_shown`` the bit that makes sm_80 print it.
     ``hide_urz`` leaves out URZ beside a 64-bit base; ``show_rz`` prints RZ as a 32-bit base.
+    ``space`` is the name of a memory of its own that stands before the brackets.
     """
 
     base: int | None = 24
@@ -197,6 +198,7 @@ class M:
     desc_shown: int | None = None
     hide_urz: bool = False
     show_rz: bool = False
+    space: str = ""
     write: bool = False
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..spec import Row
-from . import cluster, control, convert, float32, half, integer, logic, memory, tensor
+from . import cluster, control, convert, float32, half, integer, logic, memory, tensor, tmem
 
 ROWS: tuple[Row, ...] = (
     *integer.ROWS,
@@ -13,6 +13,7 @@ ROWS: tuple[Row, ...] = (
     *half.ROWS,
     *memory.ROWS,
     *tensor.ROWS,
+    *tmem.ROWS,
     *control.ROWS,
     *cluster.ROWS,
 )
