@@ -172,9 +172,9 @@ ARGS: dict[str, str] = {
     "v_permlane64_b32": "vdst:w:v:1:b32 src0:r:v:1:b32",
     "s_movrels_b32": "sdst:w:sd:1:b32 ssrc0:r:sd:1:b32",
     "s_movrels_b64": "sdst:w:sd:2:b64 ssrc0:r:sd:2:b64",
-    "s_movrelsd_2_b32": "sdst:w:sd:1:b32 ssrc0:r:sd:1:b32",
+    "s_movrelsd_2_b32": "sdst:w:sd:1:b32 ssrc0:r:s:1:b32",
     "s_setpc_b64": "ssrc0:r:sd:2:b64",
-    "s_swappc_b64": "sdst:w:sd:2:b64 ssrc0:r:sd:2:b64",
+    "s_swappc_b64": "sdst:w:sd:2:b64 ssrc0:r:s:2:b64",
     "s_rfe_b64": "ssrc0:r:sd:2:b64",
     "s_sendmsg_rtn_b32": "sdst:w:sd:1:b32",
     "s_sendmsg_rtn_b64": "sdst:w:sd:2:b64",
@@ -383,6 +383,8 @@ def implicit(fmt: str, mnemonic: str, pcode: str) -> tuple[list[str], list[str]]
     return sorted(reads), sorted(writes)
 
 
+# Instructions whose 32-bit encoding alone has DPP.
+DPP_SHORT = re.compile(r"v_dot2acc_f32_f16|v_movrels|v_movreld")
 INT_CLAMP = re.compile(
     r"v_(mul_[iu]32_[iu]24|(add|sub|subrev)_nc_[iu](16|32)|mad_[iu](16|32)|mad_[iu]\d+_[iu]\d+"
     r"|m?sad_|sad_|m?qsad_|(add|sub|subrev)_co_)"
@@ -459,8 +461,6 @@ def operations() -> dict[str, Any]:
                 continue
             if fmt == "VOP3" and name == "V_READFIRSTLANE_B32_E64":
                 continue  # LLVM has only the 32-bit form
-            if fmt == "VOPD" and name.startswith("V_DUAL_DOT2ACC_F32_BF16"):
-                continue
             mnemonic = SUFFIX.sub("", name).lower()
             row = out.setdefault(mnemonic, {"forms": {}})
             row["forms"][fmt] = op.value
@@ -481,6 +481,8 @@ def operations() -> dict[str, Any]:
                 dpp = first is not None and first[2].name == "OPR_VGPR"
                 if dpp and mnemonic != "v_fma_dx9_zero_f32":
                     flags.add("dpp")
+            if fmt in ("VOP1", "VOP2") and DPP_SHORT.match(mnemonic):
+                flags.add("dpp")
             if fmt in ("VOP3", "VOP3SD", "VOP3P"):
                 flags |= modifiers(fmt, mnemonic, row["args"])
             if TRANS.match(mnemonic):

@@ -10,7 +10,8 @@
 Each prints a table and the words that differ.  A word that LLVM prints is ``equal``, ``differs``,
 or refused by us; of the refused the sweep tells apart those where LLVM itself prints a warning
 (``warned``), whose text its assembler refuses (``unreadable``) or assembles to other bytes, because
-bits were ignored (``lossy``), and the rest (``gap``).  ``alone``: words that only we accept.
+bits were ignored (``lossy``), and the rest (``gap``).  ``alone``: words that only we accept;
+``theirs``: LLVM's text assembles to another word, ours to this one.
 The disassembler is a libLLVM (``SASSXLATE_LIBLLVM`` or the Rust toolchain's), the assembler clang.
 """
 
@@ -67,7 +68,9 @@ FORMATS: dict[str, tuple[int, int, int, int]] = {
 SHORT = ("VOP1", "VOP2", "VOPC")
 MEMORY = ("FLAT", "GLOBAL", "SCRATCH", "DS", "MUBUF", "MTBUF", "MIMG")
 WARNED = re.compile(r"Warning|Invalid|Error|src_lds_direct")
-COLUMNS = ("words", "neither", "equal", "differs", "warned", "unreadable", "lossy", "gap", "alone")
+COLUMNS = (
+    "words", "neither", "equal", "differs", "theirs", "warned", "unreadable", "lossy", "gap", "alone",
+)  # fmt: skip
 
 
 class NoWitness(Exception):
@@ -88,7 +91,7 @@ def find() -> Disassemble:
 def ours(code: bytes) -> tuple[int, str]:
     """(size, text) of the first instruction; size 0 and the error where it is refused."""
     try:
-        inst, size = decode(code)
+        inst, size = decode(code, strict=True)
         return size, format_inst(inst)
     except SassxlateError as error:
         return 0, f"{error.code} {error.message}"
@@ -129,6 +132,7 @@ def judge(tally: Tally, disassemble: Disassemble, code: bytes) -> int:
 
 def explain(tally: Tally) -> None:
     """Ask the assembler about the words that we refuse or print otherwise."""
+    doubted: list[int] = []
     asked = [i for i, row in enumerate(tally.rows) if row[0] in ("refused", "differs")]
     codes: list[bytes | None] = []
     for start in range(0, len(asked), 20_000):
@@ -137,10 +141,18 @@ def explain(tally: Tally) -> None:
     for i, made in zip(asked, codes, strict=True):
         verdict, code, llvm, text = tally.rows[i]
         if verdict == "differs":
+            if made != code:
+                doubted.append(i)
             continue
         kind = "unreadable" if made is None else "gap" if made == code else "lossy"
         tally.counts[kind] += 1
         tally.rows[i] = (kind, code, llvm, text)
+    codes = witness.assemble_lines([tally.rows[i][3] for i in doubted])[0]
+    for i, made in zip(doubted, codes, strict=True):
+        if made == tally.rows[i][1]:
+            tally.counts["differs"] -= 1
+            tally.counts["theirs"] += 1
+            tally.rows[i] = ("theirs", *tally.rows[i][1:])
 
 
 def random_word(rng: Random, name: str, opcode: int) -> bytes:

@@ -117,6 +117,11 @@ def codes_of(inst: Inst, row: OpInfo, args: tuple[Arg, ...] | None = None) -> li
     return out
 
 
+def literal_of(enc: str) -> int:
+    """The literal word that ``Inst.enc`` keeps (see encode)."""
+    return next(int(t[5:], 16) for t in enc.split() if t.startswith("word:"))
+
+
 def one_literal(codes: list[int]) -> int | None:
     """The literal word of an instruction, None without one; two different ones are an error."""
     word = None

@@ -11,7 +11,16 @@ from sassxlate.errors import EncodeError, Where
 from . import dpp
 from .ir import Arg, I, Inst, Sp, V
 from .layout import Layout, layouts
-from .operand import LITERAL_MARK, NULL, inline_code, literal_value, scalar, source_table
+from .operand import (
+    LITERAL_MARK,
+    NULL,
+    bits_of,
+    inline_code,
+    literal_value,
+    scalar,
+    source_table,
+)
+from .table import OPS
 
 _SHORT: Final = {"VOP1", "VOP2", "VOPC"}
 _SIGNED: Final = frozenset(
@@ -78,8 +87,12 @@ def _fill_literal(lay: Layout, args: list[Arg], word: int) -> str:
             if operand.type == "lane" or operand.cls == "vi":
                 raise EncodeError("SX0524", f"{lay.info.op}: {operand.field} cannot be a literal")
             value = literal_value(word, operand.type)
+            if word >> 16 and bits_of(operand.type) == 16 and operand.cls != "i":
+                value &= 0xFFFF  # the hardware does not look at the upper half
+                enc += f" word:{word:#x}"
             args[i] = I(value)
-            if operand.cls != "i" and inline_code(value, operand.type) is not None:
+            inline = inline_code(value, operand.type) is not None or operand.type == "mix"
+            if operand.cls != "i" and inline:
                 enc += f" lit{i}"
     return enc
 
@@ -160,7 +173,8 @@ def _short_dpp(lay: Layout, raw: int, source: int, word: int) -> tuple[Inst, int
         neg = (word >> 20 & 1) | (word >> 22 & 1) << 1
         abs_ = (word >> 21 & 1) | (word >> 23 & 1) << 1
         long = layouts("VOP3").get(lay.info.forms.get("VOP3", -1))
-        if long is not None and (neg | abs_) & ~long.neg:
+        signs = lay.neg if long is None else long.neg
+        if (neg | abs_) & ~signs:
             raise EncodeError("SX0523", f"{lay.info.op}: a sign modifier on an integer")
     op_sel = _halves(lay, raw, args)
     return Inst(lay.info.op, tuple(args), 0, neg, abs_, op_sel=op_sel, dpp=text), 8
@@ -397,10 +411,19 @@ def _dispatch() -> tuple[_Decoder | None, ...]:
 _DISPATCH: Final = _dispatch()
 
 
-def decode(data: bytes, offset: int = 0) -> tuple[Inst, int]:
+def _check_zeros(inst: Inst) -> None:
+    """SX0523 where a register field that the opcode does not use is set and LLVM wants zeros."""
+    row = OPS[inst.op]
+    if row.is_vopd or "DS" in row.forms or inst.op == "v_nop":
+        raise EncodeError("SX0523", f"{inst.op}: an unused register field is not zero")
+
+
+def decode(data: bytes, offset: int = 0, *, strict: bool = False) -> tuple[Inst, int]:
     """The instruction at a byte offset, and its size (4, 8 or 12 bytes).
 
-    Branches keep their signed distance in dwords in ``imm``; see ``branch_target``.
+    Branches keep their signed distance in dwords in ``imm``; see ``branch_target``.  The hardware
+    ignores register fields that an opcode does not use; ``strict`` refuses those which LLVM's
+    disassembler refuses: in DS, VOPD and v_nop.
 
     Raises:
         EncodeError: SX0520 to SX0524, with the offset and the first word.
@@ -413,7 +436,10 @@ def decode(data: bytes, offset: int = 0) -> tuple[Inst, int]:
             if name:
                 raise EncodeError("SX0521", f"{name} instructions are not supported")
             raise EncodeError("SX0520", f"no format begins with {raw >> 26:#08b}")
-        return run(data, offset, raw)
+        found = run(data, offset, raw)
+        if strict and "ignored" in found[0].enc:
+            _check_zeros(found[0])
+        return found
     except EncodeError as error:
         word = int.from_bytes(data[offset : offset + 4], "little")
         raise EncodeError(error.code, error.message, Where(offset=offset, word=word)) from None

@@ -8,6 +8,7 @@ from typing import Final
 
 from sassxlate.errors import EncodeError
 
+from .codes import literal_of
 from .encode_mem import encode_ds, encode_flat, encode_mubuf
 from .encode_scalar import encode_smem, encode_sop, encode_sopk
 from .encode_valu import encode_valu
@@ -44,7 +45,7 @@ def encode(inst: Inst) -> bytes:
 
     ``inst.enc`` may ask for more than the shortest form: ``e64`` for the 64-bit encoding, ``lit2``
     for operand 2 as a literal although an inline constant has the value, ``ignored:0x..`` for bits
-    of unused register fields.
+    of unused register fields, ``word:0x..`` for a literal of which a 16-bit operand takes half.
 
     Raises:
         EncodeError: SX0501 to SX0512, naming the instruction; labels need assemble().
@@ -57,6 +58,8 @@ def encode(inst: Inst) -> bytes:
         code = found[1](inst, found[0])
     except EncodeError as error:
         raise EncodeError(error.code, error.message, error.where).at(inst=describe(inst)) from None
+    if "word:" in inst.enc:
+        code = code[:-4] + literal_of(inst.enc).to_bytes(4, "little")
     return _with_ignored(code, inst.enc) if "ignored" in inst.enc else code
 
 

@@ -58,6 +58,11 @@ _HWREG: Final = {
     29: "HW_REG_SHADER_CYCLES",
 }
 _VERSIONS: Final = {0: "UC_VERSION_GFX7", 4: "UC_VERSION_GFX10", 6: "UC_VERSION_GFX11"}
+_VERSION_FLAGS: Final = (
+    (0x2000, "UC_VERSION_W64_BIT"),
+    (0x4000, "UC_VERSION_W32_BIT"),
+    (0x8000, "UC_VERSION_MDP_BIT"),
+)
 # (name, place, width) of the fields of s_waitcnt_depctr, in LLVM's order.
 _DEPCTR: Final = (
     ("hold_cnt", 7, 1),
@@ -131,9 +136,19 @@ def _delay(imm: int) -> str:
 
 
 def _message(imm: int) -> str:
-    if imm > 255:
-        return str(imm)
-    return f"sendmsg({_MESSAGES[imm]})" if imm in _MESSAGES else f"sendmsg({imm}, 0, 0)"
+    if imm & 255 in _MESSAGES:
+        return f"sendmsg({_MESSAGES[imm & 255]})"  # the bits above are ignored
+    return f"sendmsg({imm}, 0, 0)" if imm < 256 else str(imm)
+
+
+def _version(imm: int) -> str:
+    out = _VERSIONS.get(imm & 255, str(imm & 255))
+    if imm & 0x1F00:
+        return f"{imm:#x}"
+    for bit, flag in _VERSION_FLAGS:
+        if imm & bit:
+            out = f"({out})|{flag}" if "|" in out else f"{out}|{flag}"
+    return out
 
 
 def _hwreg(imm: int) -> str:
@@ -184,7 +199,7 @@ def immediate_text(op: str, row: OpInfo, imm: int) -> str | None:
     if op == "s_delay_alu":
         return _delay(raw)
     if op == "s_version":
-        return _VERSIONS.get(raw, str(raw) if raw < 256 else f"{raw:#x}")
+        return _version(raw)
     if op.startswith(("s_getreg", "s_setreg")):
         return _hwreg(raw)
     if row.kind == "branch" or op == "s_call_b64":

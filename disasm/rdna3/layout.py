@@ -147,7 +147,7 @@ def _modifiers(info: OpInfo, fmt: str) -> tuple[int, int, int]:
             continue
         if operand.half:
             op_sel |= 1 << bit
-        dot2 = info.op.startswith("v_dot2_") and operand.type.startswith("pk_")
+        dot2 = info.op.startswith(("v_dot2_", "v_dot2acc_")) and operand.type.startswith("pk_")
         if bit < 3 and (operand.type in FLOATS or dot2):
             neg |= 1 << bit
     if fmt == "VOP3":
@@ -206,6 +206,9 @@ def _build(info: OpInfo, fmt: Format, opcode: int) -> Layout:
     if fmt.name == "SMEM" and info.args:
         known |= 0x7F << 57
     registers = sum(f.mask << f.lo for f in fmt.fields.values() if f.kind != "i")
+    if any(a.field == "sdst" for a in info.args) and fmt.name in ("VOP1", "VOP3"):
+        place = fmt.fields["vdst"]
+        registers &= ~(place.mask << place.lo)  # of a scalar register's number the top bit is zero
     return Layout(
         info,
         fmt,

@@ -190,4 +190,4 @@ def source_table(kind: str, n: int, typ: str) -> tuple[Arg | None, ...]:
 
 
 def _aligned(code: int, align: int) -> bool:
-    return code >= NULL or align <= 1 or (code if code < 106 else code - 106) % align == 0
+    return code >= NULL or align <= 1 or (code if code < 108 else code - 108) % align == 0

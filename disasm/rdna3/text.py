@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
-from .codes import codes_of, mixed
+from .codes import codes_of, literal_of, mixed
 from .encode_mem import is_off, present
 from .encode_valu import fits_short
 from .immtext import immediate_text, swizzle_text
@@ -21,18 +22,33 @@ _OMOD: Final = ("", " mul:2", " mul:4", " div:2")
 def constant_text(value: int, typ: str, forced: bool = False) -> str:
     """A constant in an operand of a type; ``forced``: a literal although an inline form exists."""
     code = inline_code(value, typ)
-    if code is None or forced:
-        word = literal_word(value, typ)
-        if word is None:
-            return hex(value)
-        if typ == "f64" and word == 0:
-            return "0"
-        if typ == "f64" and code is not None:
-            return _inline_text(code, typ)
-        wide = bits_of(typ) == 16 and word > 0xFFFF and typ in ("f16", "bf16")
-        forced = forced and code is not None and typ != "f64"
-        return f"lit({word:#x})" if forced or wide else f"{word:#x}"
-    return _inline_text(code, typ)
+    if code is not None and not forced:
+        return _inline_text(code, typ)
+    word = literal_word(value, typ)
+    return hex(value) if word is None else literal_text(word, typ)
+
+
+def literal_text(word: int, typ: str) -> str:
+    """A literal; ``lit()`` stands around what the assembler would else take for an inline constant.
+
+    Of 16-bit operands LLVM prints the lower half where that is unambiguous, and what it compares
+    with depends on the type.
+    """
+    if typ == "f64":
+        code = inline_code(word << 32, typ)
+        return "0" if word == 0 else f"{word:#x}" if code is None else _inline_text(code, typ)
+    low = word & 0xFFFF
+    if typ == "mixed f32":
+        inline = inline_code(low, "f16") is not None or word != low
+    elif typ in ("f16", "bf16"):
+        inline = inline_code(low, typ) is not None
+    elif bits_of(typ) == 16:
+        inline = inline_code(word, "b32") is not None
+    else:
+        inline = inline_code(word, typ) is not None
+        if typ == "pk_f16x2" and word >> 16 == low:
+            inline = inline_code(low, "f16") is not None
+    return f"lit({word:#x})" if inline else f"{low if bits_of(typ) == 16 else word:#x}"
 
 
 def _inline_text(code: int, typ: str) -> str:
@@ -45,8 +61,10 @@ def _inline_text(code: int, typ: str) -> str:
     return _FLOATS[code - 240]
 
 
-def operand_text(arg: Arg, operand: Operand | None = None, forced: bool = False) -> str:
-    """An operand's text, without its modifiers."""
+def operand_text(
+    arg: Arg, operand: Operand | None = None, forced: bool = False, word: int | None = None
+) -> str:
+    """An operand's text, without its modifiers; ``word`` is the literal that a constant is from."""
     if isinstance(arg, V):
         return _tuple_text("v", arg.index, arg.n)
     if isinstance(arg, S):
@@ -65,6 +83,8 @@ def operand_text(arg: Arg, operand: Operand | None = None, forced: bool = False)
             and operand.type != "b32"
         ):
             return f"{literal_word(arg.value, operand.type) or 0:#x}"
+        if word is not None and operand is not None:
+            return literal_text(word, operand.type)
         return constant_text(arg.value, operand.type if operand else "b32", forced)
     return arg.name
 
@@ -108,7 +128,7 @@ def _valu_text(inst: Inst, row: OpInfo) -> str:
     operands = mixed(row, inst) if row.mixed else row.args
     for i, operand in enumerate(operands):
         arg = inst.args[i]
-        text = operand_text(arg, operand, f"lit{i}" in inst.enc)
+        text = _source_text(inst, row, i, operand)
         source = {"src0": 0, "src1": 1, "src2": 2, "vdst": 3}.get(operand.field, 3)
         if operand.half and halves and isinstance(arg, V):
             text += ".h" if inst.op_sel >> source & 1 else ".l"
@@ -116,10 +136,28 @@ def _valu_text(inst: Inst, row: OpInfo) -> str:
             if inst.abs >> source & 1:
                 text = f"|{text}|"
             if inst.neg >> source & 1:
-                plain = isinstance(arg, I) and not inst.abs >> source & 1
+                plain = isinstance(arg, I) and not inst.abs >> source & 1 and text[0] != "l"
                 text = f"neg({text})" if plain else f"-{text}"
         parts.append(text)
     return f"{name} {', '.join(parts)}".rstrip() + _valu_tail(inst, row, short, lay.abs)
+
+
+def _source_text(inst: Inst, row: OpInfo, i: int, operand: Operand) -> str:
+    """An operand's text; what a literal stands for is in Inst.enc where its value does not say."""
+    arg = inst.args[i]
+    forced = inst.enc != "" and f"lit{i}" in inst.enc
+    word = None
+    if isinstance(arg, I) and operand.cls != "i":
+        if "word:" in inst.enc and operand.half:
+            word = literal_of(inst.enc)
+        elif forced and row.mixed:
+            word = arg.value
+            operand = replace(operand, type="mixed f32") if operand.type == "f32" else operand
+        if word is not None and not forced and inline_code(arg.value, operand.type) is not None:
+            word = None  # an inline constant beside a literal
+        if row.is_wmma and inline_code(arg.value, operand.type) == 248:
+            return _inline_text(248, "f64")  # LLVM prints it with all digits, whatever the type
+    return operand_text(arg, operand, forced, word)
 
 
 def _suffix(inst: Inst, row: OpInfo, short: bool) -> str:
