@@ -19,6 +19,7 @@ from sassxlate.errors import DecodeError
 
 from .compiler import failing_bits
 from .decode import CompiledRow, forms, generation_of, index
+from .legal import ANYTHING, CONTROL_BITS, Legality
 from .spec import Idiom
 
 U64: TypeAlias = NDArray[np.uint64]
@@ -67,6 +68,16 @@ def word_of(low: U64, high: U64, i: int) -> int:
     return int(low[i]) | int(high[i]) << 64
 
 
+_CONTROL = Gather(CONTROL_BITS)
+
+
+@cache
+def _scheduling(legal: Legality) -> NDArray[np.bool_]:
+    """Which values of the scheduling bits, packed, a form takes."""
+    packed = range(1 << _CONTROL.bits)
+    return np.array([legal.takes_control(i & 0x7FF | (i & 0x3800) << 6) for i in packed])
+
+
 class _Spelled:
     """The idioms of words, as numbers."""
 
@@ -105,7 +116,7 @@ class Plan:
         slots = row.row.operands.values()
         fails = [failing_bits(slot, row.generation) for slot in slots]
         self._fallible = tuple(i for i, mask in enumerate(fails) if mask)
-        mask = 0
+        mask = row.legal.mask
         self._idioms: list[_Spelled] = []
         for mod in row.row.mods:
             if isinstance(mod, Idiom):
@@ -115,6 +126,7 @@ class Plan:
         for bits in fails:
             mask |= bits
         self._gather = Gather(mask)
+        self._scheduling = None if row.legal is ANYTHING else _scheduling(row.legal)
         self.key_bits = self._gather.bits + _IDIOM_BITS * len(self._idioms)
         if self.key_bits > 60:
             raise ValueError(f"{row.row.mnemonic}: modifiers of {self.key_bits} bits")
@@ -133,6 +145,8 @@ class Plan:
         """Which words of this row are instructions."""
         zero_low, zero_high = self.zero if strict else self.reserved
         state: NDArray[np.bool_] = self._states(low, high) == 1
+        if self._scheduling is not None:
+            state &= self._scheduling[_CONTROL(low, high)]
         if zero_low:
             state &= low & zero_low == 0
         if zero_high:
@@ -197,6 +211,9 @@ class Columns:
         self.generation = generation_of(arch)
         self.words: U64 = np.frombuffer(code, "<u8").reshape(-1, 2)
         self.starts = np.array(starts, np.int64)
+        # What bulk.py keeps: texts of the last block printed; words that name code addresses.
+        self.block: tuple[int, list[str | None]] | None = None
+        self.addresses: tuple[list[int], list[int]] | None = None
         self.form: NDArray[np.int16] = np.full(len(self.words), -1, np.int16)
         for first in range(0, len(self.words), _WINDOW):
             self._classify(first, min(first + _WINDOW, len(self.words)))

@@ -21,6 +21,7 @@ _NONE: frozenset[RegRef] = frozenset()
 _CACHE_LIMIT = 1 << 14  # entries per operand; immediates would grow without bound
 
 CONTROL = bits(105, 21)
+NO_YIELD = 109  # where it is clear, the bits of reuse hold something else
 REUSE = {24: 122, 32: 123, 64: 124}  # by the low bit of the register field
 
 
@@ -102,7 +103,7 @@ def _reg(slot: R, context: Context, widths: Mapping[str, int], generation: int) 
         neg, inv = minus and not flips, (minus and flips) or _bit(word, slot.inv)
         absolute = _bit(word, slot.abs)
         part = _select(slot.select, word) or slot.suffix
-        reuse = _bit(word, slot.reuse)
+        reuse = _bit(word, slot.reuse) and _bit(word, NO_YIELD)
         body = reg_text(slot.file, index)
         if slot.wrap:
             behind = reg_text(slot.file, min(index + 1, 255))
@@ -386,6 +387,7 @@ def operand_bits(slot: object, generation: int) -> int:
         case R():
             span(slot.lo, uniform if slot.file == "UR" else 8)
             add(slot.neg, slot.abs, slot.inv, slot.reuse)
+            add(None if slot.reuse is None else NO_YIELD)
             mask |= slot.select.field.mask if slot.select else 0
         case P():
             span(slot.lo, 3)
@@ -411,6 +413,27 @@ def operand_bits(slot: object, generation: int) -> int:
         case _:
             pass
     return mask
+
+
+def value_bits(slot: object, generation: int) -> int:
+    """The bits of a slot that number a register, an address or the like: any value will do."""
+    match slot:
+        case R():
+            return ((1 << ureg_bits(generation) if slot.file == "UR" else 256) - 1) << slot.lo
+        case C() | M():
+            kept = slot.offset.mask
+            index = slot.index if isinstance(slot, C) else slot.base
+            handle = slot.bindless if isinstance(slot, C) else slot.ureg
+            if isinstance(slot, C) and slot.bindless is None:
+                kept |= slot.bank.mask
+            if index is not None:
+                uniform = isinstance(slot, C) and slot.index_file == "UR"
+                kept |= ((1 << ureg_bits(generation) if uniform else 256) - 1) << index
+            return kept | (0 if handle is None else (1 << ureg_bits(generation)) - 1 << handle)
+        case When():
+            return value_bits(slot.slot, generation)
+        case _:
+            return operand_bits(slot, generation)
 
 
 def failing_bits(slot: object, generation: int) -> int:

@@ -10,8 +10,9 @@ from typing import NamedTuple
 
 from sassxlate.errors import DecodeError
 
+from . import legal
 from .compiler import Decoder, Value, make, operand_bits, relative
-from .ir import Control, Imm, Instruction, Operand, Pred, PredFile, RegRef
+from .ir import Control, Imm, Instruction, Label, Operand, Pred, PredFile, RegRef
 from .spec import GENERATION_OF, Bits, Idiom, Row, bits
 from .tables import ROWS
 
@@ -19,6 +20,7 @@ WORD_BYTES = 16
 _OPCODE_MASK = 0xFFF | 1 << 91
 _GUARD = bits(12, 4)
 _CONTROL = bits(105, 21)
+_SCHEDULING = legal.CONTROL_BITS >> 105
 _CACHE_LIMIT = 1 << 13  # remembered values per operand slot and variant
 _NONE: frozenset[RegRef] = frozenset()
 
@@ -52,6 +54,11 @@ def _guard(raw: int, file: PredFile) -> tuple[Pred, str, frozenset[RegRef]]:
     return pred, name, frozenset((RegRef(file, index),))
 
 
+def guard_text(word: int, file: PredFile) -> str:
+    """What stands before the mnemonic: ``@!P0 `` or nothing."""
+    return _guard(word >> 12 & 15, file)[1]
+
+
 @cache
 def _control(raw: int) -> Control:
     return Control(
@@ -62,6 +69,11 @@ def _control(raw: int) -> Control:
         wait_mask=raw >> 11 & 63,
         reuse=raw >> 17 & 15,
     )
+
+
+def control_of(word: int) -> Control:
+    """The scheduling information of a word."""
+    return _control(word >> 105 & 0x1FFFFF)
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,6 +172,10 @@ class CompiledRow:
             if reserved.mask & ~self.zero_mask:
                 raise ValueError(f"{row.mnemonic}: a reserved field overlaps others")
             self.reserved_mask |= reserved.mask
+        self.legal = legal.find(row.opcode, self.match_mask, self.match_value, generation)
+        self.reserved_mask |= self.legal.reserved & self.zero_mask
+        self.mod_mask |= self.legal.mask
+        self._scheduled: set[int] = set()
         self._variants: dict[int, _Variant] = {}
         self._settled: dict[tuple[object, ...], _Variant] = {}
 
@@ -195,8 +211,18 @@ class CompiledRow:
                 self._variants[key] = variant
         return variant
 
+    def scheduled(self, word: int) -> None:
+        """SX0202 where the form does not take a word's scheduling information."""
+        bits = word >> 105 & _SCHEDULING
+        if not self.legal.takes_control(bits):
+            raise DecodeError(
+                "SX0202", f"{self.row.mnemonic}: undefined scheduling information {bits:#x}"
+            )
+        self._scheduled.add(bits)
+
     def _variant(self, word: int) -> _Variant:
         context, widths, modifiers = self.settle(word)
+        self.legal.check(word, self.row.mnemonic)
         # Words whose idiom is the same are one variant, though its bits are those of operands.
         same = (*context.items(), modifiers)
         known = self._settled.get(same)
@@ -229,6 +255,8 @@ class CompiledRow:
             which = ", ".join(str(i) for i in range(128) if stray >> i & 1)
             raise DecodeError("SX0203", f"{self.row.mnemonic}: reserved bits are set: {which}")
         variant = self.variant(word)
+        if word >> 105 & _SCHEDULING not in self._scheduled:
+            self.scheduled(word)
         values: list[Value] = []
         guard, text, guard_reads = _guard(word >> 12 & 15, self.row.guard)
         reads: set[RegRef] = set(guard_reads)
@@ -267,7 +295,7 @@ class CompiledRow:
             variant.modifiers,
             guard,
             MappingProxyType(operands),
-            _control(word >> 105 & 0x1FFFFF),
+            control_of(word),
             _shared(frozenset(reads)),
             _shared(frozenset(writes)),
             text.rstrip(),
@@ -323,6 +351,18 @@ _EFFECTS: Mapping[str, Callable[[Mapping[str, Operand], set[RegRef], set[RegRef]
     "up2ur": _up2ur,
     "ur2up": _ur2up,
 }
+
+
+def code_address(operand: Operand | None, modifiers: tuple[str, ...], offset: int) -> int | None:
+    """The code address that an instruction's text names, if any: its ``target`` or ``disp``.
+
+    An indirect CALL.REL and RET.REL name the address that their register is added to.
+    """
+    if isinstance(operand, Label):
+        return None if "ABS" in modifiers else operand.target
+    if isinstance(operand, Imm) and "REL" in modifiers:
+        return offset + WORD_BYTES + operand.value
+    return None
 
 
 def generation_of(arch: int) -> int:

@@ -20,12 +20,13 @@ from sassxlate.errors import DecodeError
 from .compiler import Context
 from .decode import CompiledRow, generation_of, index, opcode_bits, opcode_of, tokens
 from .ir import Control
-from .parse import DESCRIPTOR, Slots, put, spellings
-from .spec import Bits, Idiom, Row
+from .parse import Slots, put, spellings
+from .spec import DESCRIPTOR, Bits, Idiom, Row
 
 _GUARD = re.compile(r"@(!?)(U?P)(\d|T)\s+")
 _CONTROL = re.compile(
-    r"\[B([0-5-]{6}):R([0-5-]):W([0-5-]):([Y-]):S(\d\d)(?::UR(\d+|Z))?(?::0x([0-9a-f]+))?\]\s*"
+    r"\[B([0-5-]{6}):R([0-7-]):W([0-7-]):([Y-]):S(\d\d)"
+    r"(?::UR(\d+|Z))?(?::0x([0-9a-f]+))?(?::T([1-7]))?\]\s*"
 )
 _IDIOMS = (("IADD",), ("MOV",), ("SHL",), ())
 NO_CONTROL = 0x7E0 << 105  # no barrier is set, nothing is waited for
@@ -81,6 +82,7 @@ def _source(text: str) -> Source:
         if match[6]:
             descriptor = 63 if match[6] == "Z" else int(match[6])
         nan = int(match[7], 16) if match[7] else None
+        control |= int(match[8] or 0) << 122
     guard, file = 7, ""
     match = _GUARD.match(body)
     if match:
@@ -190,7 +192,9 @@ def assemble(text: str, arch: int, offset: int = 0) -> int:
     rows = _by_mnemonic(generation_of(arch)).get(source.mnemonic)
     if rows is None:
         raise _error(f"{source.mnemonic} is no instruction of sm_{arch}")
-    scheduling = NO_CONTROL if source.control is None else source.control
+    scheduling = source.control
+    if scheduling is None:  # registers are kept only where the warp does not yield
+        scheduling = NO_CONTROL | (0x11 << 105 if ".reuse" in text else 0)
     for row in rows:
         for word in _candidates(row, source, offset):
             word |= scheduling

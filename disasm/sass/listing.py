@@ -4,40 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from .decode import BadWord
-from .ir import RZ, Control, Imm, Instruction, Label, Mem, RegRef
-from .parse import DESCRIPTOR
-from .section import Section
+from .decode import BadWord, control_of
+from .ir import RZ, Control, Imm, Instruction, Mem, RegRef
+from .section import Section, address_of
+from .spec import DESCRIPTOR
 
 _MNEMONIC_COLUMN = 35
 _ENCODING_COLUMN = 90
 _CONTROL_WIDTH = 27
+_STALL = 105  # the lowest bit of the scheduling information
+_WINDOW = 1 << 12  # words printed at a time
 
 
 def targets(section: Section) -> list[int]:
     """The code addresses inside the section that instructions name, in order of first mention."""
-    end = 16 * len(section.instructions)
-    seen: dict[int, None] = {}
-    for inst in section.instructions:
-        if isinstance(inst, Instruction):
-            target = address_of(inst)
-            if target is not None and 0 <= target < end:
-                seen.setdefault(target)
-    return list(seen)
-
-
-def address_of(inst: Instruction) -> int | None:
-    """The code address that an instruction's text names, if any.
-
-    An indirect CALL.REL and RET.REL name the address that their register is added to.
-    """
-    target = inst.get("target")
-    if isinstance(target, Label):
-        return None if inst.has("ABS") else target.target
-    disp = inst.get("disp")
-    if isinstance(disp, Imm) and inst.has("REL"):
-        return inst.offset + 16 + disp.value
-    return None
+    end = 16 * len(section)
+    return list(dict.fromkeys(t for t in section.addresses().values() if 0 <= t < end))
 
 
 def labels(section: Section, symbols: Mapping[int, str], first: int = 0) -> dict[int, str]:
@@ -70,7 +52,8 @@ def hidden_text(inst: Instruction) -> str:
     """What the text does not tell and an assembler needs, as further parts of the brackets.
 
     ``:UR6``, a descriptor that sm_80 to sm_89 do not print, where it is not in UR4;
-    ``:0x7fc00000``, the bits of an immediate that is no number.
+    ``:0x7fc00000``, the bits of an immediate that is no number; ``:T3``, what stands in the bits of
+    reuse where they mean something else.
     """
     out = ""
     for operand in inst.operands.values():
@@ -81,32 +64,46 @@ def hidden_text(inst: Instruction) -> str:
         elif isinstance(operand, Imm) and operand.kind in ("f32", "f64") and "NAN" in inst.text:
             raw = operand.value >> 32 if operand.kind == "f64" else operand.value
             out += f":{raw:#x}"
-    return out
+    batch = inst.control.reuse & 7
+    return f"{out}:T{batch}" if batch and ".reuse" not in inst.text else out
+
+
+def _named(text: str, name: str) -> str:
+    """The text with its target's name in place of the address."""
+    head, _, _ = text.rpartition(" ")
+    return f"{head} `({name})"
 
 
 def instruction_text(inst: Instruction, names: Mapping[int, str]) -> str:
     """The instruction's text with its target's name in place of the address."""
     target = address_of(inst)
-    if target is None or target not in names:
-        return inst.text
-    head, _, _ = inst.text.rpartition(" ")
-    return f"{head} `({names[target]})"
+    return inst.text if target is None or target not in names else _named(inst.text, names[target])
 
 
-def _aligned(text: str, lead: int) -> str:
+def aligned(text: str, lead: int) -> str:
     """Guards stand flush right before the mnemonic's column."""
-    guard, blank, rest = text.partition(" ")
-    if not text.startswith("@") or not blank:
-        guard, rest = "", text
     width = _MNEMONIC_COLUMN - lead - 1
-    return f"{guard:>{width}} {rest}"
+    if text.startswith("@"):
+        guard, blank, rest = text.partition(" ")
+        if blank:
+            return f"{guard:>{width}} {rest}"
+    return f"{'':{width}} {text}"
 
 
-def _end(inst: Instruction) -> str:
+def ending(text: str, word: int) -> str:
     """nvdisasm sets off the semicolon except where no stall is scheduled, as in padding."""
-    end = " ;" if inst.control.stall or inst.control.yield_ else ";"
+    end = " ;" if word >> _STALL & 31 else ";"  # the bit above the stall is yield's
     # Numbers without digits, and -0.0, carry a blank of their own.
-    return f" {end}" if inst.text.endswith(("INF", "QNAN", "SNAN", " -0.0")) else end
+    return f" {end}" if text.endswith(("INF", "QNAN", "SNAN", " -0.0")) else end
+
+
+def _control(section: Section, i: int, word: int, text: str) -> str:
+    """The brackets of :func:`control_text`, with what the text does not tell."""
+    known = control_text(control_of(word))
+    if "[" not in text and "NAN" not in text:
+        return known
+    item = section.instructions[i]
+    return f"{known[:-1]}{hidden_text(item)}]" if isinstance(item, Instruction) else known
 
 
 def lines(
@@ -124,25 +121,37 @@ def lines(
     has it; ``control`` adds the scheduling information before each instruction.
     """
     names = labels(section, symbols or {}, first_label)
-    for item in section.instructions:
-        if item.offset in names and item.offset:
-            yield f"{names[item.offset]}:"
-        place = f"        /*{item.offset:04x}*/"
-        if isinstance(item, BadWord):
-            yield f"{place} error {item.error.code}: {item.error.message}: {item.word:#034x}"
-            continue
-        before = place
-        if control:
-            before += f"  {control_text(item.control)[:-1]}{hidden_text(item)}]"
-        lead = len(place)
-        line = f"{before}{_aligned(instruction_text(item, names), lead)}{_end(item)}"
-        if not encoding:
-            yield line
-            continue
-        column = _ENCODING_COLUMN + (_CONTROL_WIDTH if control else 0)
-        low, high = item.word & (1 << 64) - 1, item.word >> 64
-        yield f"{line:<{column}} /* {low:#018x} */"
-        yield f"{'':<{column}} /* {high:#018x} */"
+    addresses = section.addresses()
+    column = _ENCODING_COLUMN + (_CONTROL_WIDTH if control else 0)
+    for start in range(0, len(section), _WINDOW):
+        stop = min(start + _WINDOW, len(section))
+        texts = section.texts(start, stop)
+        for i, word, text in zip(
+            range(start, stop), section.words(start, stop), texts, strict=True
+        ):
+            offset = 16 * i
+            if offset in names and offset:
+                yield f"{names[offset]}:"
+            place = before = f"        /*{offset:04x}*/"
+            if text is None:
+                yield f"{place} {_bad(section.instructions[i])}"
+                continue
+            if control:
+                before += f"  {_control(section, i, word, text)}"
+            shown = text
+            if i in addresses and addresses[i] in names:
+                shown = _named(text, names[addresses[i]])
+            line = f"{before}{aligned(shown, len(place))}{ending(text, word)}"
+            if not encoding:
+                yield line
+                continue
+            yield f"{line:<{column}} /* {word & (1 << 64) - 1:#018x} */"
+            yield f"{'':<{column}} /* {word >> 64:#018x} */"
+
+
+def _bad(item: Instruction | BadWord) -> str:
+    assert isinstance(item, BadWord)
+    return f"error {item.error.code}: {item.error.message}: {item.word:#034x}"
 
 
 def records(

@@ -13,12 +13,11 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TypeAlias
 
 from .compiler import Context, ureg_bits
-from .spec import SB, B, Bits, C, Fixed, I, L, M, Mask, P, R, S, Select, When
+from .spec import DESCRIPTOR, SB, B, Bits, C, Fixed, I, L, M, Mask, P, R, S, Select, When
 from .specials import special_numbers
 
 # The bits, the position behind the operand.
 Parsed: TypeAlias = tuple[int, int] | None
-DESCRIPTOR = 4  # the uniform register of a descriptor that the text does not show
 _NAME = r"(?:\.[A-Za-z0-9_]+)*"
 _REG = re.compile(r"(U?R)(\d+|Z)")
 _HEX = re.compile(r"(-?)0x([0-9a-f]+)")

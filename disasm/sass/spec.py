@@ -24,6 +24,8 @@ GENERATION_OF: Mapping[int, int] = {
     100: 100, 101: 110, 103: 103, 110: 110, 120: 120, 121: 120,
 }  # fmt: skip
 
+DESCRIPTOR = 4  # the uniform register of a descriptor that the text does not show
+
 Width: TypeAlias = "int | str"  # a count of 32-bit registers, or the modifier that decides it
 
 
