@@ -97,10 +97,10 @@ def ending(text: str, word: int) -> str:
     return f" {end}" if text.endswith(("INF", "QNAN", "SNAN", " -0.0")) else end
 
 
-def _control(section: Section, i: int, word: int, text: str) -> str:
+def control_brackets(section: Section, i: int, word: int, text: str) -> str:
     """The brackets of :func:`control_text`, with what the text does not tell."""
     known = control_text(control_of(word))
-    if "[" not in text and "NAN" not in text:
+    if "[" not in text and "NAN" not in text and not word >> 122 & 7:
         return known
     item = section.instructions[i]
     return f"{known[:-1]}{hidden_text(item)}]" if isinstance(item, Instruction) else known
@@ -134,10 +134,10 @@ def lines(
                 yield f"{names[offset]}:"
             place = before = f"        /*{offset:04x}*/"
             if text is None:
-                yield f"{place} {_bad(section.instructions[i])}"
+                yield f"{place} {bad_text(section.instructions[i])}"
                 continue
             if control:
-                before += f"  {_control(section, i, word, text)}"
+                before += f"  {control_brackets(section, i, word, text)}"
             shown = text
             if i in addresses and addresses[i] in names:
                 shown = _named(text, names[addresses[i]])
@@ -149,7 +149,7 @@ def lines(
             yield f"{'':<{column}} /* {word >> 64:#018x} */"
 
 
-def _bad(item: Instruction | BadWord) -> str:
+def bad_text(item: Instruction | BadWord) -> str:
     assert isinstance(item, BadWord)
     return f"error {item.error.code}: {item.error.message}: {item.word:#034x}"
 
