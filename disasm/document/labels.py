@@ -1,0 +1,135 @@
+"""The names of code addresses, numbered as nvdisasm numbers them.
+
+It numbers on through the whole file: first the return addresses that relocations name, then branch
+targets, then what .nv.info says of indirect branches, the entries of their tables, and last the
+ends of the functions.  Some requests use up a number though the address has a name already.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from sassxlate.disasm.sass.section import Section as Code
+
+from .image import STT_FUNC, STT_SECTION, Image
+
+_WORD = 16
+_TABLE_ENTRY = 4
+_INDIRECT = re.compile(r"(?:@\S+ )?(BRXU?|JMXU?)\b")
+
+
+@dataclass(slots=True)
+class Labels:
+    """Names by section and offset.  ``numbered`` are those of no symbol, in the listing."""
+
+    image: Image
+    numbered: dict[tuple[int, int], str] = field(default_factory=dict[tuple[int, int], str])
+    following: int = 0
+    _symbols: dict[tuple[int, int], str] = field(default_factory=dict[tuple[int, int], str])
+
+    def __post_init__(self) -> None:
+        for number, symbol in enumerate(self.image.symbols):
+            if not number or not 0 < symbol.shndx < len(self.image.sections):
+                continue
+            place = (symbol.shndx, symbol.value)
+            kind = symbol.info & 15
+            if kind == STT_FUNC or (kind == STT_SECTION and place not in self._symbols):
+                self._symbols[place] = self.image.name(number)
+
+    def at(self, section: int, offset: int) -> str | None:
+        """The name of an address: a function's, else a numbered one."""
+        place = (section, offset)
+        return self._symbols.get(place) or self.numbered.get(place)
+
+    def need(self, section: int, offset: int) -> str:
+        """The name of an address, a new one where it has none."""
+        found = self.at(section, offset)
+        if found is None:
+            found = self.numbered[section, offset] = f".L_x_{self.following}"
+            self.following += 1
+        return found
+
+    def ask(self, section: int, offset: int) -> str:
+        """As `need`, using up a number in any case."""
+        known = self.at(section, offset)
+        if known is not None:
+            self.following += 1
+            return known
+        return self.need(section, offset)
+
+
+def number_labels(image: Image, codes: Mapping[int, Code]) -> Labels:
+    """The labels of a file; ``codes`` are its decoded sections by number."""
+    labels = Labels(image)
+    _return_addresses(image, labels)
+    for section in image.texts:
+        _branches(section.index, codes[section.index], image, labels)
+    _tables(image, labels)
+    _ends(image, labels)
+    return labels
+
+
+def _return_addresses(image: Image, labels: Labels) -> None:
+    for section in image.texts:
+        for reloc in image.relocations.get(section.index, ()):
+            place = code_place(image, reloc.symbol, reloc.addend)
+            if place is not None:
+                labels.need(*place)
+
+
+def code_place(image: Image, number: int, addend: int) -> tuple[int, int] | None:
+    """The instruction behind a function's first that symbol and addend name, if they do."""
+    symbol = image.symbols[number]
+    if symbol.info & 15 != STT_FUNC or not 0 < symbol.shndx < len(image.sections) or not addend:
+        return None
+    offset = symbol.value + addend
+    size = image.sections[symbol.shndx].size
+    return (symbol.shndx, offset) if offset % _WORD == 0 and 0 <= offset < size else None
+
+
+def _branches(index: int, code: Code, image: Image, labels: Labels) -> None:
+    end = _WORD * len(code)
+    relocated = {r.offset // _WORD for r in image.relocations.get(index, ())}
+    addresses = code.addresses()
+    indirect = {
+        at for table in image.tables_of(index) for at in (table.offset // _WORD,) if at < len(code)
+    }
+    for at in sorted({*addresses, *indirect} - relocated):
+        if at in indirect:
+            (text,) = code.texts(at, at + 1)
+            if image.relocatable and text is not None and from_start(text):
+                labels.following += 1
+            continue
+        target = addresses[at]
+        if 0 <= target < end:
+            labels.need(index, target)
+
+
+def from_start(text: str) -> bool:
+    """Whether an indirect branch of a relocatable file is printed as from its section's start."""
+    match = _INDIRECT.match(text)
+    return match is not None and match[1] in ("BRX", "JMX")
+
+
+def _tables(image: Image, labels: Labels) -> None:
+    by_name = {s.name: s for s in image.sections}
+    for text in image.texts:
+        for table in image.tables_of(text.index):
+            labels.ask(text.index, table.offset)
+            for target in table.targets:
+                labels.ask(text.index, target)
+    if not image.relocatable:
+        return
+    for text in image.texts:
+        entries = by_name.get(".nv.constant2" + text.name.removeprefix(".text"))
+        if entries is not None and image.tables_of(text.index):
+            labels.following += entries.size // _TABLE_ENTRY
+
+
+def _ends(image: Image, labels: Labels) -> None:
+    texts = {s.index for s in image.texts}
+    for symbol in image.symbols:
+        if symbol.info & 15 == STT_FUNC and symbol.shndx in texts:
+            labels.ask(symbol.shndx, symbol.value + symbol.size)

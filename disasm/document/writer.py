@@ -1,0 +1,240 @@
+"""The listing itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from sassxlate.disasm.containers.elf import ElfSymbol, Section
+from sassxlate.disasm.sass.listing import aligned, bad_text, control_brackets, ending
+from sassxlate.disasm.sass.section import Section as Code
+from sassxlate.disasm.sass.section import decode_sections
+
+from .image import (
+    STB_GLOBAL,
+    STB_WEAK,
+    STT_CUDA_OBJECT,
+    STT_FUNC,
+    STT_NOTYPE,
+    STT_OBJECT,
+    STT_SECTION,
+    Image,
+)
+from .labels import from_start, number_labels
+from .relocated import relocated
+
+_ENCODING_COLUMN = 90
+_CONTROL_WIDTH = 27
+_WINDOW = 1 << 12  # words printed at a time
+_VISIBILITY = ("STV_DEFAULT", "STV_INTERNAL", "STV_HIDDEN", "STV_PROTECTED")
+_OTHER = (
+    (0x10, "STO_CUDA_ENTRY"),
+    (0x20, "STO_CUDA_GLOBAL"),
+    (0x40, "STO_CUDA_SHARED"),
+    (0x80, "STO_CUDA_CONSTANT"),
+)
+_TYPES = {
+    STT_NOTYPE: "@notype",
+    STT_OBJECT: "@object",
+    STT_FUNC: "@function",
+    STT_CUDA_OBJECT: '@"STT_CUDA_OBJECT"',
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """``encoding`` adds the words, ``control`` the scheduling; ``wanted`` chooses functions."""
+
+    encoding: bool = False
+    control: bool = False
+    wanted: Callable[[str], bool] | None = None
+    # Section and offset of an instruction -> the lines that say where it comes from.
+    source: Callable[[str, int], tuple[str, ...]] | None = None
+
+
+class Document:
+    """A cubin's listing and the words of it that could not be decoded.
+
+    Raises ContainerError (the cubin) and DecodeError SX0204 (the architecture).
+    """
+
+    def __init__(self, data: bytes | memoryview, options: Options | None = None) -> None:
+        self.options = options or Options()
+        self.image = Image(data)
+        arch = self.image.cubin.arch
+        texts = self.image.texts
+        decoded = decode_sections([bytes(s.data) for s in texts], arch)
+        self.codes = {s.index: code for s, code in zip(texts, decoded, strict=True)}
+        self.labels = number_labels(self.image, self.codes)
+        self.bad = sum(
+            len(self.codes[s.index].errors) for s in self.image.texts if self._chosen(s)
+        )
+        self._column = 2 + max(
+            (len(text) for s in texts for text in self._texts(s) if text), default=0
+        )
+
+    def _chosen(self, section: Section) -> bool:
+        wanted = self.options.wanted
+        return wanted is None or wanted(section.name.removeprefix(".text."))
+
+    def _texts(self, section: Section) -> Iterator[str | None]:
+        """The text of each instruction, without the comment that follows some; None where bad."""
+        code = self.codes[section.index]
+        relocs = {r.offset: r for r in self.image.relocations.get(section.index, ())}
+        addresses = code.addresses()
+        indirect = {t.offset for t in self.image.tables_of(section.index)}
+        for start in range(0, len(code), _WINDOW):
+            for at, text in enumerate(code.texts(start, min(start + _WINDOW, len(code))), start):
+                if text is None:
+                    yield None
+                elif 16 * at in relocs:
+                    yield relocated(self.image, self.labels, text, relocs[16 * at])
+                elif 16 * at in indirect:
+                    yield self._indirect(section, text)
+                else:
+                    yield self._branch(section, text, addresses.get(at))
+
+    def _indirect(self, section: Section, text: str) -> str:
+        if not self.image.relocatable or not from_start(text):
+            return text
+        head, _, _ = text.rpartition(" ")
+        return f"{head} `((({section.name} - .) - 0x10))"
+
+    def _branch(self, section: Section, text: str, target: int | None) -> str:
+        name = self.labels.at(section.index, target) if target is not None else None
+        if name is None:
+            return text
+        head, _, _ = text.rpartition(" ")
+        return f"{head} `({name})"
+
+    def lines(self) -> Iterator[str]:
+        """The listing, as ``nvdisasm -c`` prints it."""
+        yield from self._header()
+        for section in self.image.texts:
+            if self._chosen(section):
+                yield from self._section(section)
+        yield from self._symbols()
+
+    def _header(self) -> Iterator[str]:
+        cubin, elf = self.image.cubin, self.image.elf
+        kind = "ET_REL" if self.image.relocatable else "ET_EXEC"
+        if cubin.abi == 7:
+            flags = ["EF_CUDA_TEXMODE_UNIFIED", "EF_CUDA_64BIT_ADDRESS"]
+            if elf.flags & 0x800:
+                flags.append("EF_CUDA_ACCELERATORS")
+            flags.append(f"EF_CUDA_SM{elf.flags & 0xFF}")
+            flags.append(f"EF_CUDA_VIRTUAL_SM(EF_CUDA_SM{elf.flags >> 16 & 0xFF})")
+            yield f'\t.headerflags\t@"{" ".join(flags)}"'
+        else:
+            yield f"\t.target\tsm_{cubin.arch}{cubin.variant}"
+            yield ""
+        yield f'\t.elftype\t@"{kind}"'
+        yield from ("", "")
+
+    def _section(self, section: Section) -> Iterator[str]:
+        yield f"//--------------------- {section.name:<25} --------------------------"
+        yield f'\t.section\t{section.name},"ax",@progbits'
+        barriers = section.flags >> 20 & 0x7F
+        if barriers:
+            yield f'\t.sectionflags\t@"SHF_BARRIERS={barriers}"'
+        registers = section.info >> 24
+        if registers:
+            yield f'\t.sectioninfo\t@"SHI_REGISTERS={registers}"'
+        yield f"\t.align\t{section.align}"
+        marks = self._marks(section)
+        code = self.codes[section.index]
+        comments = self._comments(section)
+        for at, (word, text) in enumerate(zip(code.words(), self._texts(section), strict=True)):
+            offset = 16 * at
+            if offset in marks:
+                yield from marks.pop(offset)
+            if self.options.source is not None:
+                yield from self.options.source(section.name, offset)
+            place = f"        /*{offset:04x}*/"
+            if text is None:
+                yield f"{place} {bad_text(code.instructions[at])}"
+                continue
+            yield from self._line(code, at, word, place, text, comments.get(offset, ""))
+        for offset in sorted(marks):
+            yield from marks[offset]
+        yield from ("", "")
+
+    def _marks(self, section: Section) -> dict[int, list[str]]:
+        """Offset -> the lines before the instruction there: symbols with directives, labels."""
+        found: dict[int, list[str]] = {}
+        for number in reversed(self.image.symbols_of.get(section.index, ())):
+            symbol = self.image.symbols[number]
+            found.setdefault(symbol.value, []).extend(self._symbol(number, symbol))
+        for (index, offset), name in self.labels.numbered.items():
+            if index == section.index:
+                found.setdefault(offset, []).append(f"{name}:")
+        return found
+
+    def _symbol(self, number: int, symbol: ElfSymbol) -> Iterator[str]:
+        name = self.image.name(number)
+        if symbol.info & 15 != STT_SECTION:
+            binding = symbol.info >> 4
+            if binding in (STB_GLOBAL, STB_WEAK):
+                word = ".global" if binding == STB_GLOBAL else ".weak"
+                yield f"        {word:<16}{name}"
+            yield f"        {'.type':<16}{name},{_TYPES.get(symbol.info & 15, '@notype')}"
+            end = self.labels.at(symbol.shndx, symbol.value + symbol.size)
+            yield f"        {'.size':<16}{name},({end} - {name})"
+            if symbol.other:
+                yield f'        {".other":<16}{name},@"{_other(symbol.other)}"'
+        yield f"{name}:"
+
+    def _line(
+        self, code: Code, at: int, word: int, place: str, text: str, comment: str
+    ) -> Iterator[str]:
+        before = place
+        if self.options.control:
+            before += f"  {control_brackets(code, at, word, text)}"
+        end = ending(text, word)
+        if comment:
+            text, end = f"{text:<{self._column}}{comment}", ";"
+        line = f"{before}{aligned(text, len(place))}{end}"
+        if not self.options.encoding:
+            yield line
+            return
+        column = _ENCODING_COLUMN + (_CONTROL_WIDTH if self.options.control else 0)
+        yield f"{line:<{column}} /* {word & (1 << 64) - 1:#018x} */"
+        yield f"{'':<{column}} /* {word >> 64:#018x} */"
+
+    def _comments(self, section: Section) -> dict[int, str]:
+        """Offset -> the targets of an indirect branch."""
+        found: dict[int, str] = {}
+        for table in self.image.tables_of(section.index):
+            names = ",".join(str(self.labels.at(section.index, t)) for t in table.targets)
+            found[table.offset] = f'(*"BRANCH_TARGETS {names}"*)'
+        return found
+
+    def _symbols(self) -> Iterator[str]:
+        """The symbols that stand in no section."""
+        undefined = [
+            (number, symbol)
+            for number, symbol in enumerate(self.image.symbols)
+            if number and symbol.shndx == 0 and symbol.name
+        ]
+        if not undefined:
+            return
+        yield "//--------------------- SYMBOLS --------------------------"
+        yield ""
+        for number, symbol in undefined:
+            name = self.image.name(number)
+            yield f"\t.type\t\t{name},{_TYPES.get(symbol.info & 15, '@notype')}"
+            if symbol.size:
+                yield f"\t.size\t\t{name},{symbol.size:#x}"
+            if symbol.other:
+                yield f'\t.other\t\t{name},@"{_other(symbol.other)}"'
+
+
+def _other(value: int) -> str:
+    """A symbol's st_other in NVIDIA's names."""
+    names = [name for bit, name in _OTHER if value & bit]
+    return " ".join([*names, _VISIBILITY[value & 3]])
+
+
+def document(data: bytes | memoryview, options: Options | None = None) -> Iterator[str]:
+    """The lines of a cubin's listing."""
+    return Document(data, options).lines()
