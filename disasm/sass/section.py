@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import gc
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeAlias, cast, overload
 
 from sassxlate.errors import DecodeError
 
-from .decode import WORD_BYTES, BadWord, decode_or_bad, generation_of, index
+from .decode import WORD_BYTES, BadWord, code_address, decode_or_bad, generation_of, index
 from .ir import Instruction
 
 if TYPE_CHECKING:
@@ -19,7 +20,6 @@ Item: TypeAlias = Instruction | BadWord
 
 # Sections of fewer words are decoded one by one, at once: NumPy gains nothing there.
 _FEW = 512
-_WINDOW = 1 << 12  # words made into Python's integers at a time
 
 
 class Section:
@@ -62,12 +62,34 @@ class Section:
             return tuple(self.instructions.bad())
         return tuple(i for i in self.instructions if isinstance(i, BadWord))
 
-    def words(self) -> Iterator[int]:
-        """The words one after the other."""
-        for first in range(0, len(self._code), WORD_BYTES * _WINDOW):
-            part = self._code[first : first + WORD_BYTES * _WINDOW]
-            for at in range(0, len(part), WORD_BYTES):
-                yield int.from_bytes(part[at : at + WORD_BYTES], "little")
+    def words(self, start: int = 0, stop: int | None = None) -> Iterator[int]:
+        """The words from one index to another."""
+        code = self._code
+        last = len(self) if stop is None else stop
+        for at in range(WORD_BYTES * start, WORD_BYTES * last, WORD_BYTES):
+            yield int.from_bytes(code[at : at + WORD_BYTES], "little")
+
+    def texts(self, start: int = 0, stop: int | None = None) -> list[str | None]:
+        """The instructions' texts, from one index to another; None where there is none."""
+        last = len(self) if stop is None else stop
+        if not isinstance(self.instructions, Items):
+            some = self.instructions[start:last]
+            return [i.text if isinstance(i, Instruction) else None for i in some]
+        from .bulk import block_texts
+
+        return block_texts(self.columns, self.start + start, self.start + last)
+
+    def addresses(self) -> dict[int, int]:
+        """The code addresses that texts name, by the instructions' indices, in order."""
+        if not isinstance(self.instructions, Items):
+            found = ((i, address_of(x)) for i, x in enumerate(self.instructions))
+            return {i: address for i, address in found if address is not None}
+        from .bulk import addresses
+
+        words, named = addresses(self.columns)
+        first = bisect_left(words, self.start)
+        last = bisect_left(words, self.start + len(self))
+        return {words[i] - self.start: named[i] for i in range(first, last)}
 
     def _made(self) -> tuple[Item, ...]:
         """All instructions."""
@@ -88,6 +110,14 @@ class Section:
     def made(self) -> tuple[Item, ...]:
         """All instructions as objects that stay."""
         return self._made() if isinstance(self.instructions, Items) else tuple(self.instructions)
+
+
+def address_of(item: Item) -> int | None:
+    """The code address that an instruction's text names, if any."""
+    if isinstance(item, BadWord):
+        return None
+    operand = item.get("target") or item.get("disp")
+    return code_address(operand, item.modifiers, item.offset)
 
 
 class Items(Sequence[Item]):

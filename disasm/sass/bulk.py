@@ -1,0 +1,221 @@
+"""Texts of many instructions at once: each distinct operand of a form is rendered once.
+
+The words of one form have their operands in the same bits, so an operand's text is looked up by
+those bits, packed by NumPy; the texts of an instruction's parts are then joined.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+
+from .columns import U64, Columns, Gather, Indices, Plan, plan, word_of
+from .compiler import relative, settling_mods
+from .decode import CompiledRow, code_address, forms, guard_text
+
+_REMEMBERED = 1 << 14  # entries of a dictionary before it starts anew
+_FEW = 6  # words of one form that are not worth NumPy's calls
+_BLOCK = 1 << 14  # words rendered at a time
+_GUARD_BITS = np.uint64(4)
+
+
+class _Part:
+    """One operand of a form in print: its text by the bits that decide it.
+
+    ``lead`` stands before the text; ``elide`` makes an operand with its default value vanish.
+    """
+
+    def __init__(self, row: CompiledRow, at: int, elide: bool, lead: str) -> None:
+        self._row = row
+        self._at = at
+        self._elide = elide
+        self._lead = lead
+        self.blank = False  # whether a text ends in a blank
+        role, slot = list(row.row.operands.items())[at]
+        self._relative = relative(slot)
+        mods = settling_mods(slot)
+        mask = row.operand_masks[role]
+        for mod in row.row.mods:
+            if mods is None or mod.name in mods:
+                mask |= mod.field.mask
+        self._gather = Gather(mask)
+        self._seen: dict[int, str] = {}
+
+    def _render(self, word: int, offset: int) -> str:
+        value = self._row.variant(word).slots[self._at].decode(word, offset)
+        if (self._elide and value.default) or not value.text:
+            return ""
+        self.blank = self.blank or value.text.endswith(" ")
+        return self._lead + value.text
+
+    def column(self, low: U64, high: U64, where: Indices, columns: Columns) -> list[str]:
+        """The operand's text for each word."""
+        if self._relative or self._gather.bits > 64:
+            return [
+                self._render(word_of(low, high, i), columns.offset(at))
+                for i, at in enumerate(where.tolist())
+            ]
+        if len(self._seen) > _REMEMBERED:
+            self._seen.clear()
+        keys = self._gather(low, high).tolist()
+        out = list(map(self._seen.get, keys))
+        if None in out:
+            for i, text in enumerate(out):
+                if text is None:
+                    text = self._seen.get(keys[i])
+                    if text is None:
+                        text = self._seen[keys[i]] = self._render(word_of(low, high, i), 0)
+                    out[i] = text
+        return out  # type: ignore[return-value]
+
+
+class _Shape:
+    """What a form prints under certain modifiers: operands and literals in order."""
+
+    def __init__(
+        self, row: CompiledRow, printed: tuple[tuple[int | None, str, bool, str], ...]
+    ) -> None:
+        # Where the first operand may vanish, it is not known here which one has no comma.
+        self.loose = bool(printed) and printed[0][2] and printed[0][0] is not None
+        self._parts: list[_Part | str] = []
+        for i, (at, body, elide, before) in enumerate(printed):
+            lead = before if i or self.loose else " "
+            self._parts.append(lead + body if at is None else _Part(row, at, elide, lead))
+
+    def texts(
+        self, heads: list[str], low: U64, high: U64, where: Indices, columns: Columns
+    ) -> list[str]:
+        """The texts of words, given those of their guards and mnemonics."""
+        if not self._parts:
+            return [head.rstrip() for head in heads]
+        cells = [
+            [part] * len(heads) if isinstance(part, str) else part.column(low, high, where, columns)
+            for part in self._parts
+        ]
+        if self.loose:
+            bodies = map("".join, zip(*cells, strict=True))
+            return [
+                f"{head} {body.lstrip(', ')}".rstrip()
+                for head, body in zip(heads, bodies, strict=True)
+            ]
+        out = list(map("".join, zip(heads, *cells, strict=True)))
+        if any(isinstance(part, _Part) and part.blank for part in self._parts):
+            return [text.rstrip() for text in out]
+        return out
+
+
+class _Printer:
+    """The printer of one form."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+        self._heads: dict[int, tuple[str, int]] = {}
+        self._shapes: list[_Shape] = []
+        self._numbers: dict[tuple[tuple[int | None, str, bool, str], ...], int] = {}
+
+    def _head(self, word: int) -> tuple[str, int]:
+        row = self._plan.row
+        variant = row.variant(word)
+        number = self._numbers.get(variant.printed)
+        if number is None:
+            number = self._numbers[variant.printed] = len(self._shapes)
+            self._shapes.append(_Shape(row, variant.printed))
+        return guard_text(word, row.row.guard) + variant.head, number
+
+    def texts(self, low: U64, high: U64, where: Indices, columns: Columns) -> list[str]:
+        """The texts of words of this form."""
+        if len(self._heads) > _REMEMBERED:
+            self._heads.clear()
+        guard = low >> np.uint64(12) & np.uint64(15)
+        keys = (self._plan.keys(low, high) << _GUARD_BITS | guard).tolist()
+        found = list(map(self._heads.get, keys))
+        if None in found:
+            for i, known in enumerate(found):
+                if known is None:
+                    known = self._heads.get(keys[i])
+                    if known is None:
+                        known = self._heads[keys[i]] = self._head(word_of(low, high, i))
+                    found[i] = known
+        pairs: list[tuple[str, int]] = found  # type: ignore[assignment]
+        heads = [head for head, _ in pairs]
+        if len(self._shapes) == 1:
+            return self._shapes[0].texts(heads, low, high, where, columns)
+        out = heads
+        numbers = np.array([number for _, number in pairs])
+        for number, shape in enumerate(self._shapes):
+            some = np.flatnonzero(numbers == number)
+            if not len(some):
+                continue
+            mine = [heads[i] for i in some.tolist()]
+            texts = shape.texts(mine, low[some], high[some], where[some], columns)
+            for i, text in zip(some.tolist(), texts, strict=True):
+                out[i] = text
+        return out
+
+
+@cache
+def _printer(generation: int, number: int) -> _Printer:
+    return _Printer(plan(generation, number))
+
+
+def texts(columns: Columns, start: int, stop: int) -> list[str | None]:
+    """The texts of words, None for what is no instruction: as :attr:`.ir.Instruction.text`."""
+    out: list[str | None] = [None] * (stop - start)
+    rows = forms(columns.generation)
+    for number, where in columns.by_form(start, stop):
+        if number < 0:
+            continue
+        places = where.tolist()
+        if len(places) < _FEW:
+            row = rows[number]
+            for at in places:
+                found = row.decode(columns.word(at), columns.offset(at), columns.arch, False)
+                out[at - start] = found.text
+            continue
+        low, high = columns.words[where, 0], columns.words[where, 1]
+        printed = _printer(columns.generation, number).texts(low, high, where, columns)
+        for at, text in zip(places, printed, strict=True):
+            out[at - start] = text
+    return out
+
+
+def block_texts(columns: Columns, start: int, stop: int) -> list[str | None]:
+    """As :func:`texts`; whole blocks are printed, of which the last one is kept.
+
+    Sections that follow each other in a batch are printed together.
+    """
+    out: list[str | None] = []
+    while start < stop:
+        first = start // _BLOCK * _BLOCK
+        if columns.block is None or columns.block[0] != first:
+            last = min(first + _BLOCK, len(columns))
+            columns.block = first, texts(columns, first, last)
+        end = min(stop, first + _BLOCK)
+        out += columns.block[1][start - first : end - first]
+        start = end
+    return out
+
+
+def addresses(columns: Columns) -> tuple[list[int], list[int]]:
+    """The words whose text names a code address, in order, and the addresses."""
+    if columns.addresses is None:
+        found: dict[int, int] = {}
+        rows = forms(columns.generation)
+        for number, where in columns.by_form(0, len(columns)):
+            row = rows[number]
+            roles = list(row.row.operands)
+            role = next((r for r in ("target", "disp") if r in roles), "")
+            if number < 0 or not role:
+                continue
+            place = roles.index(role)
+            for at in where.tolist():
+                word, offset = columns.word(at), columns.offset(at)
+                variant = row.variant(word)
+                operand = variant.slots[place].decode(word, offset).operand
+                address = code_address(operand, variant.modifiers, offset)
+                if address is not None:
+                    found[at] = address
+        words = sorted(found)
+        columns.addresses = words, [found[at] for at in words]
+    return columns.addresses
