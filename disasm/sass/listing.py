@@ -12,7 +12,7 @@ from .spec import DESCRIPTOR
 _MNEMONIC_COLUMN = 35
 _ENCODING_COLUMN = 90
 _CONTROL_WIDTH = 27
-_STALL = 105  # the lowest bit of the scheduling information
+_AWAITED = 31 << 105 | 63 << 116  # stall and yield, and the scoreboards that are waited for
 _WINDOW = 1 << 12  # words printed at a time
 
 
@@ -91,8 +91,8 @@ def aligned(text: str, lead: int) -> str:
 
 
 def ending(text: str, word: int) -> str:
-    """nvdisasm sets off the semicolon except where no stall is scheduled, as in padding."""
-    end = " ;" if word >> _STALL & 31 else ";"  # the bit above the stall is yield's
+    """nvdisasm sets off the semicolon except where nothing is awaited, as in padding."""
+    end = " ;" if word & _AWAITED else ";"
     # Numbers without digits, and -0.0, carry a blank of their own.
     return f" {end}" if text.endswith(("INF", "QNAN", "SNAN", " -0.0")) else end
 
