@@ -66,7 +66,8 @@ def number_labels(image: Image, codes: Mapping[int, Code]) -> Labels:
     _return_addresses(image, labels)
     for section in image.texts:
         _branches(section.index, codes[section.index], image, labels)
-    _tables(image, labels)
+    _tables(image, codes, labels)
+    _data(image, labels)
     _ends(image, labels)
     return labels
 
@@ -86,7 +87,7 @@ def code_place(image: Image, number: int, addend: int) -> tuple[int, int] | None
         return None
     offset = symbol.value + addend
     size = image.sections[symbol.shndx].size
-    return (symbol.shndx, offset) if offset % _WORD == 0 and 0 <= offset < size else None
+    return (symbol.shndx, offset) if offset % _WORD == 0 and 0 <= offset <= size else None
 
 
 def _branches(index: int, code: Code, image: Image, labels: Labels) -> None:
@@ -113,7 +114,7 @@ def from_start(text: str) -> bool:
     return match is not None and match[1] in ("BRX", "JMX")
 
 
-def _tables(image: Image, labels: Labels) -> None:
+def _tables(image: Image, codes: Mapping[int, Code], labels: Labels) -> None:
     by_name = {s.name: s for s in image.sections}
     for text in image.texts:
         for table in image.tables_of(text.index):
@@ -124,8 +125,28 @@ def _tables(image: Image, labels: Labels) -> None:
         return
     for text in image.texts:
         entries = by_name.get(".nv.constant2" + text.name.removeprefix(".text"))
-        if entries is not None and image.tables_of(text.index):
+        if entries is not None and _has_start_branch(image, codes[text.index], text.index):
             labels.following += entries.size // _TABLE_ENTRY
+
+
+def _has_start_branch(image: Image, code: Code, index: int) -> bool:
+    for table in image.tables_of(index):
+        at = table.offset // _WORD
+        (text,) = code.texts(at, at + 1)
+        if text is not None and from_start(text):
+            return True
+    return False
+
+
+def _data(image: Image, labels: Labels) -> None:
+    """Code addresses in other sections, such as those of debug information."""
+    texts = {s.index for s in image.texts}
+    for section in image.sections:
+        if section.index not in texts:
+            for reloc in image.relocations.get(section.index, ()):
+                place = code_place(image, reloc.symbol, reloc.addend)
+                if place is not None:
+                    labels.need(*place)
 
 
 def _ends(image: Image, labels: Labels) -> None:

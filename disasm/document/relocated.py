@@ -37,7 +37,7 @@ def relocated(image: Image, labels: Labels, text: str, reloc: ElfReloc) -> str:
         if match is None:
             return text
         inner = expression(image, labels, reloc, signed=True)
-        index = f"{match[1]}+" if match[1] else ""
+        index = f"{match[1]}+" if match[1] not in (None, "RZ", "URZ") else ""
         return f"{text[: match.start()]}c[{index}`({inner})]{text[match.end() :]}"
     inner = expression(image, labels, reloc, signed=not kind.wrap)
     filled = kind.wrap.format(inner) if kind.wrap else f"`({inner})"
