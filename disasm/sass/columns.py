@@ -19,12 +19,14 @@ from sassxlate.errors import DecodeError
 
 from .compiler import failing_bits
 from .decode import CompiledRow, forms, generation_of, index
+from .legal import Legality
 from .legal import ANYTHING, CONTROL_BITS, Legality
 from .spec import Idiom
 
 U64: TypeAlias = NDArray[np.uint64]
 Indices: TypeAlias = NDArray[np.int64]
 
+CONTROL = 105  # the lowest bit of the scheduling information
 _HALF = (1 << 64) - 1
 _WINDOW = 1 << 17  # words decoded at a time: bounds what is held meanwhile
 _TABLE_BITS = 12  # keys up to so many bits are looked up in a table
@@ -145,6 +147,8 @@ class Plan:
         """Which words of this row are instructions."""
         zero_low, zero_high = self.zero if strict else self.reserved
         state: NDArray[np.bool_] = self._states(low, high) == 1
+        for gather, taken in self._legal:
+            state &= taken[gather(low, high)]
         if self._scheduling is not None:
             state &= self._scheduling[_CONTROL(low, high)]
         if zero_low:
@@ -177,12 +181,31 @@ class Plan:
 
     def _judge(self, word: int) -> int:
         try:
-            slots = self.row.variant(word).slots
+            slots = self.row.variant_of(self.row.settle(word)).slots
             for i in self._fallible:
                 slots[i].decode(word, 0)
         except DecodeError:
             return 2
         return 1
+
+
+def _legal(legal: Legality) -> list[tuple[Gather, NDArray[np.bool_]]]:
+    """Groups of bits, and which of their values a form takes."""
+    groups = [(Gather(group.mask), group.taken) for group in legal.groups]
+    groups.append((Gather(7 << CONTROL + 5), legal.write))
+    groups.append((Gather(7 << CONTROL + 8), legal.read))
+    groups.append((Gather(31 << CONTROL | 7 << CONTROL + 17), legal.stall))
+    everything = [(1 << (1 << gather.bits)) - 1 for gather, _ in groups]
+    return [
+        (gather, _bitmap(taken, 1 << gather.bits))
+        for (gather, taken), all_of in zip(groups, everything, strict=True)
+        if taken & all_of != all_of
+    ]
+
+
+def _bitmap(bits: int, count: int) -> NDArray[np.bool_]:
+    data = np.frombuffer((bits & (1 << count) - 1).to_bytes(-(-count // 8), "little"), np.uint8)
+    return np.unpackbits(data, count=count, bitorder="little").astype(np.bool_)
 
 
 def _halves(mask: int) -> tuple[np.uint64, np.uint64]:

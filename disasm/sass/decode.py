@@ -221,8 +221,13 @@ class CompiledRow:
         self._scheduled.add(bits)
 
     def _variant(self, word: int) -> _Variant:
-        context, widths, modifiers = self.settle(word)
+        settled = self.settle(word)
         self.legal.check(word, self.row.mnemonic)
+        return self.variant_of(settled)
+
+    def variant_of(self, settled: _Settled) -> _Variant:
+        """The row under given modifiers."""
+        context, widths, modifiers = settled
         # Words whose idiom is the same are one variant, though its bits are those of operands.
         same = (*context.items(), modifiers)
         known = self._settled.get(same)
