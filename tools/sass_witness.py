@@ -3,7 +3,7 @@
 ::
 
     python tools/sass_witness.py compare FILE...      # every instruction of executables, libraries,
-                                                      # objects, cubins and wheels
+                                                      # objects, cubins, wheels and folders
     python tools/sass_witness.py flips FILE... --words N  # N words an architecture made from theirs
 
 Both print a table by architecture and the words that differ: ``equal`` text, another ``text``,
@@ -21,20 +21,18 @@ import re
 import subprocess
 import sys
 import tempfile
-import zipfile
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT))
+import sass_corpus
 
-from sassxlate import toolchain  # noqa: E402
-from sassxlate.disasm.containers import Function, Kernel  # noqa: E402
-from sassxlate.disasm.sass import BadWord, decode_section  # noqa: E402
-from sassxlate.disasm.sass.spec import GENERATION_OF  # noqa: E402
-from sassxlate.errors import SassxlateError  # noqa: E402
+from sassxlate import toolchain
+from sassxlate.disasm.sass import BadWord, decode_section
+from sassxlate.disasm.sass.spec import GENERATION_OF
+
+ROOT = sass_corpus.ROOT
 
 # A word of no architecture; its error message, which has an address, bounds those that have none.
 _SENTINEL = 0xFFF
@@ -106,9 +104,7 @@ class Witness:
                 bare, addressed = (bare, False) if addressed else (True, False)
         return bad
 
-    def texts(
-        self, arch: int, words: Sequence[int], *, at_zero: bool = False
-    ) -> list[str | None]:
+    def texts(self, arch: int, words: Sequence[int], *, at_zero: bool = False) -> list[str | None]:
         """What nvdisasm prints for each word, None where it rejects it.
 
         Code addresses in the texts are as if the words stood one behind the other, which holds
@@ -186,6 +182,11 @@ class Tally:
         return verdict
 
 
+def doubtful(text: str) -> bool:
+    """Whether nvdisasm marks something in its text as undefined."""
+    return _MARKS.search(text) is not None
+
+
 def judge(want: str | None, got: str | BadWord) -> Verdict:
     """How our reading of a word compares with nvdisasm's."""
     if isinstance(got, BadWord):
@@ -206,59 +207,103 @@ def read(code: bytes, arch: int, *, strict: bool = True) -> list[str | BadWord]:
 
 
 def sections(paths: Iterable[Path]) -> Iterator[tuple[int, bytes]]:
-    """The distinct code sections of files; wheels and archives of libraries are opened."""
-    from sassxlate.cli._files import read_input
-
-    seen: set[tuple[int, bytes]] = set()
-    for path in _files(paths):
-        try:
-            cubins = list(read_input(str(path)).cubins())
-        except SassxlateError:
-            continue
-        for _, cubin in cubins:
-            codes: list[Kernel | Function] = [*cubin.kernels, *cubin.functions]
-            for code in codes:
-                key = cubin.arch, hashlib.sha256(code.code).digest()
-                if cubin.arch in GENERATION_OF and key not in seen:
-                    seen.add(key)
-                    yield cubin.arch, code.code
+    """The distinct code sections of files; folders and wheels are opened."""
+    corpus = sass_corpus.read(list(paths))
+    for (arch, _), found in corpus.sections.items():
+        for code, _ in found.values():
+            yield arch, code
 
 
-def _files(paths: Iterable[Path]) -> Iterator[Path]:
-    for path in paths:
-        if path.suffix != ".whl":
-            yield path
-            continue
-        with zipfile.ZipFile(path) as wheel, tempfile.TemporaryDirectory() as folder:
-            for name in wheel.namelist():
-                if re.search(r"\.(so[.\d]*|a|cubin|fatbin)$", name):
-                    yield Path(wheel.extract(name, folder))
+@dataclass(slots=True)
+class Agreement:
+    """How the distinct words of one architecture compare, and how often they occur."""
+
+    words: int = 0
+    tally: Tally = field(default_factory=Tally)
+    occurrences: collections.Counter[Verdict] = field(
+        default_factory=lambda: collections.Counter[Verdict]()
+    )
 
 
-def compare(paths: Sequence[Path]) -> int:
-    """Every instruction of the files; the number of those that differ."""
+def compare(paths: Sequence[Path], listed: int = 1000) -> int:
+    """Every instruction of the files; the number of those that differ.
+
+    Each distinct word is compared once and counted as often as it occurs; the scheduling bits
+    (105 to 121) do not enter the text.
+    """
     witness = find()
     print(f"nvdisasm {witness.version}, sha256 {witness.sha256}")
-    tallies: dict[int, Tally] = collections.defaultdict(Tally)
-    waiting: dict[int, list[bytes]] = collections.defaultdict(list)
-
-    def flush(arch: int) -> None:
-        code = b"".join(waiting.pop(arch, []))
-        words = [int.from_bytes(code[i : i + 16], "little") for i in range(0, len(code), 16)]
-        # Whole sections in one piece, so that addresses agree: no word may be rejected.
+    corpus = sass_corpus.read(paths)
+    print_contents(corpus)
+    agreements: dict[sass_corpus.Target, Agreement] = {}
+    for target in sorted(corpus.sections):
+        agreements[target] = agreement = Agreement()
+        words, counts = sass_corpus.unscheduled(*corpus.words(target))
+        agreement.words = len(words)
         for first in range(0, len(words), BATCH):
             part = words[first : first + BATCH]
-            ours = read(b"".join(w.to_bytes(16, "little") for w in part), arch)
-            for word, want, got in zip(part, witness.texts(arch, part), ours, strict=True):
-                tallies[arch].add(word, want, got)
+            wanted, ours = _texts(witness, target[0], part)
+            many = counts[first : first + BATCH].tolist()
+            for word, want, got, count in zip(
+                sass_corpus.integers(part), wanted, ours, many, strict=True
+            ):
+                agreement.occurrences[agreement.tally.add(word, want, got)] += count
+    return _report_agreement(agreements, listed)
 
-    for arch, code in sections(paths):
-        waiting[arch].append(code)
-        if sum(map(len, waiting[arch])) > 16 * BATCH:
-            flush(arch)
-    for arch in list(waiting):
-        flush(arch)
-    return report(tallies)
+
+def _texts(
+    witness: Witness, arch: int, words: sass_corpus.Halves
+) -> tuple[list[str | None], list[str | BadWord]]:
+    """Their texts and ours."""
+    numbers = sass_corpus.integers(words)
+    wanted = witness.texts(arch, numbers)
+    if None not in wanted:
+        return wanted, read(words.tobytes(), arch)
+    # Where one is rejected, places are not those of the words: as if each stood at 0.
+    ours = [read(word.to_bytes(16, "little"), arch)[0] for word in numbers]
+    return witness.texts(arch, numbers, at_zero=True), ours
+
+
+def print_contents(corpus: sass_corpus.Corpus) -> None:
+    """What was read: instructions by file (or folder) and architecture."""
+    for group, counts in corpus.instructions.items():
+        inside = {t: n for t, n in counts.items() if t[0] in GENERATION_OF}
+        archs = ", ".join(f"{t[0]}{t[1]}" for t in sorted(inside))
+        print(
+            f"{group}: {corpus.files[group]} files, {sum(inside.values()):,} instructions ({archs})"
+        )
+        older = sum(counts.values()) - sum(inside.values())
+        if older:
+            print(f"    and {older:,} of older architectures, not compared")
+    for error in corpus.errors:
+        print(f"unreadable: {error}")
+
+
+def _report_agreement(agreements: dict[sass_corpus.Target, Agreement], listed: int) -> int:
+    print(
+        f"{'arch':8}{'instructions':>14}{'words':>12}{'differ':>10}{'unknown':>10}{'equal %':>12}"
+    )
+    total = Agreement()
+    for target, agreement in agreements.items():
+        _print_row(sass_corpus.name(target), agreement)
+        total.words += agreement.words
+        total.occurrences.update(agreement.occurrences)
+    _print_row("all", total)
+    for target, agreement in agreements.items():
+        for verdict, found in agreement.tally.samples.items():
+            print(f"{sass_corpus.name(target)} {verdict}: {len(found)} words")
+            for word, want, got in found[:listed]:
+                print(f"    {word:#034x}\n      {want}\n      {got}")
+    return sum(total.occurrences.values()) - total.occurrences["equal"]
+
+
+def _print_row(title: str, agreement: Agreement) -> None:
+    counts = agreement.occurrences
+    count = sum(counts.values())
+    unknown = counts["unknown"] + counts["lenient"]
+    differ = count - counts["equal"] - unknown
+    share = 100 * counts["equal"] / count if count else 100.0
+    print(f"{title:8}{count:14,}{agreement.words:12,}{differ:10,}{unknown:10,}{share:12.6f}")
 
 
 def mutants(words: Sequence[int], count: int, seed: int) -> list[int]:
@@ -310,6 +355,7 @@ def main() -> int:
     commands = parser.add_subparsers(dest="command", required=True)
     command = commands.add_parser("compare")
     command.add_argument("files", nargs="+", type=Path)
+    command.add_argument("--listed", type=int, default=1000, help="words shown of each verdict")
     command = commands.add_parser("flips")
     command.add_argument("files", nargs="+", type=Path)
     command.add_argument("--words", type=int, default=20_000, help="mutants an architecture")
@@ -317,7 +363,7 @@ def main() -> int:
     options = parser.parse_args()
     try:
         if options.command == "compare":
-            return int(compare(options.files) > 0)
+            return int(compare(options.files, options.listed) > 0)
         tallies: dict[int, Tally] = {}
         real: dict[int, list[int]] = collections.defaultdict(list)
         for arch, code in sections(options.files):
