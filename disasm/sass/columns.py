@@ -20,7 +20,6 @@ from sassxlate.errors import DecodeError
 from .compiler import failing_bits
 from .decode import CompiledRow, forms, generation_of, index
 from .legal import Legality
-from .legal import ANYTHING, CONTROL_BITS, Legality
 from .spec import Idiom
 
 U64: TypeAlias = NDArray[np.uint64]
@@ -70,16 +69,6 @@ def word_of(low: U64, high: U64, i: int) -> int:
     return int(low[i]) | int(high[i]) << 64
 
 
-_CONTROL = Gather(CONTROL_BITS)
-
-
-@cache
-def _scheduling(legal: Legality) -> NDArray[np.bool_]:
-    """Which values of the scheduling bits, packed, a form takes."""
-    packed = range(1 << _CONTROL.bits)
-    return np.array([legal.takes_control(i & 0x7FF | (i & 0x3800) << 6) for i in packed])
-
-
 class _Spelled:
     """The idioms of words, as numbers."""
 
@@ -118,7 +107,7 @@ class Plan:
         slots = row.row.operands.values()
         fails = [failing_bits(slot, row.generation) for slot in slots]
         self._fallible = tuple(i for i, mask in enumerate(fails) if mask)
-        mask = row.legal.mask
+        mask = 0
         self._idioms: list[_Spelled] = []
         for mod in row.row.mods:
             if isinstance(mod, Idiom):
@@ -128,7 +117,7 @@ class Plan:
         for bits in fails:
             mask |= bits
         self._gather = Gather(mask)
-        self._scheduling = None if row.legal is ANYTHING else _scheduling(row.legal)
+        self._legal = _legal(row.legal)
         self.key_bits = self._gather.bits + _IDIOM_BITS * len(self._idioms)
         if self.key_bits > 60:
             raise ValueError(f"{row.row.mnemonic}: modifiers of {self.key_bits} bits")
@@ -149,8 +138,6 @@ class Plan:
         state: NDArray[np.bool_] = self._states(low, high) == 1
         for gather, taken in self._legal:
             state &= taken[gather(low, high)]
-        if self._scheduling is not None:
-            state &= self._scheduling[_CONTROL(low, high)]
         if zero_low:
             state &= low & zero_low == 0
         if zero_high:
