@@ -31,8 +31,6 @@ Target: TypeAlias = tuple[int, str]  # (90, "a")
 Halves: TypeAlias = "NDArray[np.uint64]"  # shape (words, 2): low and high half of each word
 Counts: TypeAlias = "NDArray[np.int64]"
 _LIBRARY = re.compile(r"\.(so[.\d]*|a|o|cubin|fatbin)$")
-_SCHEDULING = 0x1FFFF << 41  # of the high half
-_NO_BARRIERS = 0x7E1 << 41  # and a stall: nvdisasm rejects what an instruction cannot have
 _NO_DEVICE_CODE = ("SX0101", "SX0102")
 
 
@@ -80,14 +78,6 @@ def _distinct(every: Halves, weights: Counts) -> tuple[Halves, Counts]:
     first[1:] = (every[1:] != every[:-1]).any(axis=1)
     starts = np.flatnonzero(first)
     return every[starts], np.add.reduceat(weights, starts) if len(starts) else weights
-
-
-def unscheduled(words: Halves, counts: Counts) -> tuple[Halves, Counts]:
-    """Distinct words whose scheduling bits, 105 to 121, say nothing; the reuse bits stay."""
-    bare = words.copy()
-    bare[:, 1] &= np.uint64(~_SCHEDULING & (1 << 64) - 1)
-    bare[:, 1] |= np.uint64(_NO_BARRIERS)
-    return _distinct(bare, counts)
 
 
 def integers(halves: Halves) -> list[int]:

@@ -228,8 +228,7 @@ class Agreement:
 def compare(paths: Sequence[Path], listed: int = 1000) -> int:
     """Every instruction of the files; the number of those that differ.
 
-    Each distinct word is compared once and counted as often as it occurs; the scheduling bits
-    (105 to 121) do not enter the text.
+    Each distinct word is compared once and counted as often as it occurs.
     """
     witness = find()
     print(f"nvdisasm {witness.version}, sha256 {witness.sha256}")
@@ -238,7 +237,7 @@ def compare(paths: Sequence[Path], listed: int = 1000) -> int:
     agreements: dict[sass_corpus.Target, Agreement] = {}
     for target in sorted(corpus.sections):
         agreements[target] = agreement = Agreement()
-        words, counts = sass_corpus.unscheduled(*corpus.words(target))
+        words, counts = corpus.words(target)
         agreement.words = len(words)
         for first in range(0, len(words), BATCH):
             part = words[first : first + BATCH]
