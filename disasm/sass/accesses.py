@@ -1,0 +1,166 @@
+"""Which registers the instructions of a section read and write, as columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cache
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .columns import U64, Columns, Gather, Indices, word_of
+from .compiler import settling_mods, touching_bits
+from .decode import CompiledRow, forms
+from .ir import Instruction, RegRef
+
+FILES: Final = ("R", "UR", "P", "UP", "B")
+_REMEMBERED = 1 << 16  # entries of a dictionary before it starts anew
+
+
+@dataclass(frozen=True, slots=True)
+class Accesses:
+    """One line an operand and run of registers: ``count`` from ``first`` on of a file.
+
+    ``word`` is the instruction's index in the section, in order; ``file`` a place in
+    :data:`FILES`.  RZ and PT never occur; a register may occur twice for one instruction.
+    """
+
+    word: NDArray[np.int32]
+    file: NDArray[np.uint8]
+    first: NDArray[np.uint8]
+    count: NDArray[np.uint8]
+    write: NDArray[np.bool_]
+
+
+# (file, first, count, write)
+_Run = tuple[int, int, int, bool]
+
+
+def _runs(reads: Iterable[RegRef], writes: Iterable[RegRef]) -> tuple[_Run, ...]:
+    """Sets of registers as runs."""
+    out: list[_Run] = []
+    for write, refs in ((False, reads), (True, writes)):
+        for file, index in sorted((FILES.index(r.file), r.index) for r in refs):
+            if out:
+                known, first, count, kind = out[-1]
+                if (known, first + count, kind) == (file, index, write):
+                    out[-1] = (file, first, count + 1, write)
+                    continue
+            out.append((file, index, 1, write))
+    return tuple(out)
+
+
+class _Table:
+    """Distinct lists of runs by number."""
+
+    def __init__(self) -> None:
+        self.numbers: dict[tuple[_Run, ...], int] = {}
+        self.runs: list[_Run] = []
+        self.starts: list[int] = []
+
+    def number(self, runs: tuple[_Run, ...]) -> int:
+        """The number of a list of runs."""
+        known = self.numbers.get(runs)
+        if known is None:
+            known = self.numbers[runs] = len(self.starts)
+            self.starts.append(len(self.runs))
+            self.runs += runs
+        return known
+
+
+_TABLE = _Table()
+
+
+class _Toucher:
+    """What one operand of a form touches, by the bits that decide it."""
+
+    def __init__(self, row: CompiledRow, at: int) -> None:
+        self._row = row
+        self._at = at
+        slot = list(row.row.operands.values())[at]
+        mask = touching_bits(slot, row.generation)
+        self.none = not mask
+        mods = settling_mods(slot)
+        for mod in row.row.mods:
+            if mods is None or mod.name in mods:
+                mask |= mod.field.mask
+        self._gather = Gather(mask)
+        self._seen: dict[int, int] = {}
+
+    def numbers(self, low: U64, high: U64) -> list[int]:
+        """The lists of runs that the words touch."""
+        if len(self._seen) > _REMEMBERED:
+            self._seen.clear()
+        keys = self._gather(low, high).tolist()
+        out = list(map(self._seen.get, keys))
+        if None in out:
+            for i, number in enumerate(out):
+                if number is None:
+                    number = self._seen.get(keys[i])
+                    if number is None:
+                        slot = self._row.variant(word_of(low, high, i)).slots[self._at]
+                        value = slot.decode(word_of(low, high, i), 0)
+                        number = _TABLE.number(_runs(value.reads, value.writes))
+                        self._seen[keys[i]] = number
+                    out[i] = number
+        return out  # type: ignore[return-value]
+
+
+@cache
+def _touchers(generation: int, number: int) -> tuple[_Toucher, ...]:
+    row = forms(generation)[number]
+    found = (_Toucher(row, at) for at in range(len(row.row.operands)))
+    return tuple(toucher for toucher in found if not toucher.none)
+
+
+def _guards(row: CompiledRow, low: U64) -> NDArray[np.int64]:
+    file = row.row.guard
+    found = [_TABLE.number(_runs([RegRef(file, i)], ()) if i < 7 else ()) for i in range(8)]
+    numbers = np.array(found, np.int64)
+    return numbers[(low >> np.uint64(12) & np.uint64(7)).astype(np.intp)]
+
+
+def _whole(row: CompiledRow, columns: Columns, where: Indices) -> list[int]:
+    """For forms that touch more than their operands say."""
+    out: list[int] = []
+    for at in where.tolist():
+        found: Instruction = row.decode(columns.word(at), 0, columns.arch, False)
+        out.append(_TABLE.number(_runs(found.reads, found.writes)))
+    return out
+
+
+def accesses(columns: Columns, start: int, stop: int) -> Accesses:
+    """What words touch; their indices count from ``start``."""
+    rows = forms(columns.generation)
+    words: list[Indices] = []
+    lists: list[NDArray[np.int64]] = []
+    for number, where in columns.by_form(start, stop):
+        if number < 0:
+            continue
+        row = rows[number]
+        low, high = columns.words[where, 0], columns.words[where, 1]
+        if row.row.effect:
+            found = [np.array(_whole(row, columns, where))]
+        else:
+            found = [np.array(t.numbers(low, high)) for t in _touchers(row.generation, number)]
+            found.append(_guards(row, low))
+        lists += found
+        words += [where - start] * len(found)
+    word = np.concatenate(words) if words else np.zeros(0, np.int64)
+    which = np.concatenate(lists) if lists else np.zeros(0, np.int64)
+    starts = np.array([*_TABLE.starts, len(_TABLE.runs)])
+    counts = (starts[1:] - starts[:-1])[which] if len(which) else which
+    order = np.repeat(np.arange(len(which)), counts)
+    inside = np.arange(len(order)) - np.repeat(np.cumsum(counts) - counts, counts)
+    runs = np.array(_TABLE.runs or [(0, 0, 0, False)], np.uint8)[starts[which[order]] + inside]
+    by_word = np.argsort(word[order], kind="stable")
+    runs = runs[by_word]
+    return Accesses(
+        word[order][by_word].astype(np.int32),
+        runs[:, 0].copy(),
+        runs[:, 1].copy(),
+        runs[:, 2].copy(),
+        runs[:, 3].astype(np.bool_),
+    )
