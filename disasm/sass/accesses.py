@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
-from typing import Final
+from typing import Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,7 @@ from .compiler import settling_mods, touching_bits
 from .decode import CompiledRow, forms
 from .ir import Instruction, RegRef
 
-FILES: Final = ("R", "UR", "P", "UP", "B")
+FILES: Final[tuple[Literal["R", "UR", "P", "UP", "B"], ...]] = ("R", "UR", "P", "UP", "B")
 _REMEMBERED = 1 << 16  # entries of a dictionary before it starts anew
 
 
