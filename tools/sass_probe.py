@@ -28,8 +28,9 @@ import json
 import random
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TypeAlias
 
 import sass_golden
 import sass_witness
@@ -38,7 +39,7 @@ from sass_sweep import place, runs
 from sassxlate.disasm.sass import legal
 from sassxlate.disasm.sass.compiler import value_bits
 from sassxlate.disasm.sass.decode import CompiledRow, index, opcode_bits, opcode_of
-from sassxlate.disasm.sass.spec import GENERATION_OF, GENERATIONS, Idiom, Mod
+from sassxlate.disasm.sass.spec import GENERATION_OF, GENERATIONS, Idiom, Mod, R
 from sassxlate.errors import DecodeError
 
 _OPCODE = 0xFFF | 1 << 91
@@ -47,6 +48,7 @@ _CONTROL = (1 << 126) - (1 << 105)
 _SIMPLE = 0x7E1 << 105  # no barriers, one cycle
 _USCHED = (0, 1, 8, 15, 16, 17, 22, 27, 28, 31)
 _PRODUCT = 4096  # values of a group that are all tried
+_LARGEST = 13  # bits of a group
 _SEED = 20
 
 
@@ -67,6 +69,10 @@ class Target:
     good: dict[int, str] = field(default_factory=lambda: dict[int, str]())
     bad: set[int] = field(default_factory=lambda: set[int]())
     bases: list[int] = field(default_factory=lambda: list[int]())
+    # By the mask of parts that were varied by themselves: whether their values were ever printed.
+    tests: dict[int, dict[int, bool]] = field(
+        default_factory=lambda: collections.defaultdict(dict[int, bool])
+    )
     reserved: int = 0
     ignored: int = 0
     control: str = ""
@@ -87,7 +93,8 @@ def signature(row: CompiledRow) -> str:
         row.match_mask,
         [(m.name, m.field, sorted(m.names.items()) if isinstance(m, Mod) else "")
          for m in row.row.mods],
-        sorted((role, repr(slot)) for role, slot in row.row.operands.items()),
+        sorted((role, repr(replace(slot, reuse=None) if isinstance(slot, R) else slot))
+               for role, slot in row.row.operands.items()),
         row.row.free, row.row.ones,
     ))  # fmt: skip
     return hashlib.sha256(body.encode()).hexdigest()[:12]
@@ -149,24 +156,37 @@ class Questions:
         ):
             self.known[word] = text
 
-    def learn(self, target: Target, words: Iterable[int]) -> None:
-        """File the answers about a target's words."""
-        for word in words:
-            text = self.known[word]
-            if text is None or sass_witness.doubtful(text):
-                target.bad.add(word)
-            else:
-                target.good[word] = text
+    def learn(self, target: Target, word: int, varied: int) -> None:
+        """File the answer about a target's word, in which the bits ``varied`` were changed."""
+        text = self.known[word]
+        good = text is not None and not sass_witness.doubtful(text)
+        if good:
+            target.good[word] = text or ""
+        else:
+            target.bad.add(word)
+        if varied:
+            tests, value = target.tests[varied], pext(word, varied)
+            tests[value] = tests.get(value, False) or good
+
+
+Question: TypeAlias = tuple[int, int]  # a word, the bits that were varied by themselves
 
 
 def each(
-    questions: Questions, targets: Sequence[Target], make: Callable[[Target], Iterable[int]]
+    questions: Questions,
+    targets: Sequence[Target],
+    make: Callable[[Target], Iterable[Question]],
 ) -> None:
     """Ask and file what ``make`` wants to know about each target."""
-    wanted = [(target, list(make(target))) for target in targets]
-    questions.ask(word for _, words in wanted for word in words)
-    for target, words in wanted:
-        questions.learn(target, words)
+    wanted = [
+        (target, word, varied)
+        for target in targets
+        for word, varied in make(target)
+        if legal_row(word, questions.arch) is target.row
+    ]
+    questions.ask(word for _, word, _ in wanted)
+    for target, word, varied in wanted:
+        questions.learn(target, word, varied)
 
 
 # ---- words
@@ -180,7 +200,7 @@ def usual(row: CompiledRow) -> int:
     return word
 
 
-def invent(target: Target, rng: random.Random, count: int) -> Iterator[int]:
+def invent(target: Target, rng: random.Random, count: int) -> Iterator[Question]:
     """Words of the row with any modifiers and operands."""
     base = usual(target.row)
     operands = 0
@@ -194,17 +214,24 @@ def invent(target: Target, rng: random.Random, count: int) -> Iterator[int]:
         for mask in target.parts:
             word = word & ~mask | place(mask, rng.choice(target.values[mask] or [0]))
         if word & target.row.match_mask == target.row.match_value:
-            yield word
+            yield word, 0
 
 
-def chosen(target: Target, rng: random.Random, count: int, loose: float = 0.0) -> Iterator[int]:
+def chosen(target: Target, rng: random.Random, count: int) -> Iterator[Question]:
     """Base words with any combination of what can combine."""
     for _ in range(count if target.bases and target.parts else 0):
         word = rng.choice(target.bases)
         for mask in target.parts:
-            if rng.random() >= loose:
-                word = word & ~mask | place(mask, rng.choice(target.values[mask] or [0]))
-        yield word
+            word = word & ~mask | place(mask, rng.choice(target.values[mask] or [0]))
+        yield word, 0
+
+
+def single_words(target: Target) -> Iterator[Question]:
+    """Every value of each part, in base words."""
+    for base in target.bases[:3]:
+        for mask in target.parts:
+            for value in range(1 << min(mask.bit_count(), 9)):
+                yield base & ~mask | place(mask, value), mask
 
 
 def spread(target: Target, count: int) -> None:
@@ -291,26 +318,6 @@ def projections(words: Iterable[int], mask: int) -> set[int]:
     return {pext(w & mask, mask) for w in {w & mask for w in words}}
 
 
-def singles(target: Target) -> list[tuple[int, int]]:
-    """The values of each part that were ever printed; those never asked about may be."""
-    out: list[tuple[int, int]] = []
-    for mask in target.parts:
-        if mask.bit_count() > 12:
-            continue
-        seen = projections(target.good, mask)
-        never = projections(target.bad, mask) - seen
-        if never:
-            out.append((mask, _bitmap(mask, never)))
-    return out
-
-
-def _bitmap(mask: int, never: Iterable[int]) -> int:
-    bitmap = (1 << (1 << mask.bit_count())) - 1
-    for value in never:
-        bitmap &= ~(1 << value)
-    return bitmap
-
-
 def predicted(groups: Sequence[tuple[int, int]], word: int) -> bool:
     """Whether the groups found so far take a word."""
     return all(bitmap >> pext(word, mask) & 1 for mask, bitmap in groups)
@@ -321,20 +328,38 @@ def unexplained(target: Target) -> list[int]:
     return [w for w in target.bad if predicted(target.groups, w)]
 
 
-def pair_words(target: Target, rng: random.Random) -> Iterator[int]:
-    """For each pair of parts, their values around base words."""
+def pair_words(target: Target, rng: random.Random) -> Iterator[Question]:
+    """For each pair of parts, their values in base words."""
     for a, b in itertools.combinations(target.parts, 2):
         product = list(itertools.product(target.values[a], target.values[b]))
-        if len(product) > 192:
-            product = rng.sample(product, 192)
+        if len(product) > 256:
+            product = rng.sample(product, 256)
         for base in target.bases[:3]:
             for va, vb in product:
-                yield base & ~(a | b) | place(a, va) | place(b, vb)
+                yield base & ~(a | b) | place(a, va) | place(b, vb), a | b
+
+
+def never(target: Target, union: int) -> set[int]:
+    """The values of some bits that were asked about by themselves and never printed."""
+    asked = {value for value, good in target.tests[union].items() if not good}
+    return asked - projections(target.good, union) if asked else asked
+
+
+def fit(target: Target) -> None:
+    """Groups that take everything printed: single parts, then what these leave of larger ones."""
+    target.groups = []
+    for union in sorted(target.tests, key=lambda mask: (mask.bit_count(), mask)):
+        inside = [(mask, taken) for mask, taken in target.groups if not mask & ~union]
+        left = {v for v in never(target, union) if predicted(inside, place(union, v))}
+        if left and union.bit_count() <= _LARGEST:
+            bitmap = (1 << (1 << union.bit_count())) - 1
+            for value in left:
+                bitmap &= ~(1 << value)
+            target.groups.append((union, bitmap))
 
 
 def joined(target: Target) -> list[list[int]]:
-    """Parts that depend on each other, from pairs of values that are never printed."""
-    alone = {mask: projections(target.good, mask) for mask in target.parts}
+    """Parts that depend on each other, by the groups of pairs."""
     parent = {mask: mask for mask in target.parts}
 
     def root(mask: int) -> int:
@@ -342,67 +367,35 @@ def joined(target: Target) -> list[list[int]]:
             mask = parent[mask]
         return mask
 
-    for a, b in itertools.combinations(target.parts, 2):
-        if (a | b).bit_count() > 14 or root(a) == root(b):
-            continue
-        seen = projections(target.good, a | b)
-        for value in projections(target.bad, a | b) - seen:
-            word = place(a | b, value)
-            if pext(word, a) in alone[a] and pext(word, b) in alone[b]:
-                parent[root(a)] = root(b)
-                break
+    pairs = {a | b: (a, b) for a, b in itertools.combinations(target.parts, 2)}
+    for union, _ in target.groups:
+        if union in pairs:
+            a, b = pairs[union]
+            parent[root(a)] = root(b)
     sets: dict[int, list[int]] = collections.defaultdict(list)
     for mask in target.parts:
         sets[root(mask)].append(mask)
-    return [masks for masks in sets.values() if len(masks) > 1]
+    return [masks for masks in sets.values() if len(masks) > 2]
 
 
-def product_words(target: Target, masks: Sequence[int], rng: random.Random) -> list[int]:
-    """Every combination of a group's values on base words, or a sample."""
-    alone = [sorted(projections(target.good, m) & set(target.values[m])) for m in masks]
-    total = 1
-    for values in alone:
-        total *= len(values)
-    if total <= _PRODUCT:
-        combos: Iterable[tuple[int, ...]] = itertools.product(*alone)
-    else:
-        combos = {tuple(rng.choice(v) for v in alone) for _ in range(_PRODUCT)}
-    union = sum(masks)
-    out: list[int] = []
-    for combo in combos:
-        bits = sum(place(m, v) for m, v in zip(masks, combo, strict=True))
-        out += [base & ~union | bits for base in target.bases[:2]]
-    return out
-
-
-def fit(target: Target) -> None:
-    """Groups that take everything printed and as little as possible of what is rejected."""
-    target.groups = singles(target)
-    if not unexplained(target):
-        return
+def product_words(target: Target, rng: random.Random) -> Iterator[Question]:
+    """Every combination of values that depend on each other, in base words, or a sample."""
     for masks in joined(target):
-        for size in range(2, len(masks) + 1):
-            for some in itertools.combinations(masks, size):
-                union = sum(some)
-                if union.bit_count() > 14:
-                    continue
-                left = unexplained(target)
-                if not left:
-                    return
-                seen = projections(target.good, union)
-                never = projections(left, union) - seen
-                if never:
-                    everywhere = projections(target.bad, union) - seen
-                    target.groups.append((union, _bitmap(union, everywhere)))
-    prune(target)
-
-
-def prune(target: Target) -> None:
-    """Leave out groups that others make superfluous."""
-    for group in list(target.groups):
-        rest = [g for g in target.groups if g is not group]
-        if all(not predicted(rest, w) for w in target.bad if not predicted(target.groups, w)):
-            target.groups = rest
+        alone = [
+            sorted(projections(target.good, mask) & set(target.values[mask])) for mask in masks
+        ]
+        total = 1
+        for values in alone:
+            total *= len(values)
+        combos: Iterable[tuple[int, ...]] = itertools.product(*alone)
+        if total > _PRODUCT:
+            combos = {tuple(rng.choice(v) for v in alone) for _ in range(_PRODUCT)}
+        union = sum(masks)
+        for combo in combos:
+            bits = sum(place(m, v) for m, v in zip(masks, combo, strict=True))
+            if predicted(target.groups, bits | target.bases[0] & ~union):
+                for base in target.bases[:2]:
+                    yield base & ~union | bits, union
 
 
 def probe(
@@ -417,8 +410,9 @@ def probe(
         target = by_row.get(id(row))
         if target and len(target.bases) < 40:
             target.bases.append(word & ~_CONTROL | _SIMPLE)
-    each(questions, targets, lambda t: t.bases)
+    each(questions, targets, lambda t: ((base, 0) for base in t.bases))
     each(questions, targets, lambda t: invent(t, rng, 64))
+    each(questions, [t for t in targets if not t.good], lambda t: invent(t, rng, 1000))
     for target in targets:
         real_ones = [w for w in target.bases if w in target.good]
         target.bases = real_ones + [w for w in target.good if w not in real_ones]
@@ -431,11 +425,7 @@ def probe(
     log("bits", questions)
     control_of(questions, targets)
     log("scheduling", questions)
-    each(questions, targets, lambda t: (
-        base & ~mask | place(mask, v)
-        for base in t.bases[:3] for mask in t.parts
-        for v in range(1 << min(mask.bit_count(), 9))
-    ))  # fmt: skip
+    each(questions, targets, single_words)
     each(questions, targets, lambda t: chosen(t, rng, 96 * min(len(t.parts), 4)))
     for target in targets:
         fit(target)
@@ -446,9 +436,9 @@ def probe(
             more = [w for w in target.good if w not in target.bases]
             target.bases = target.bases[:1] + rng.sample(more, min(3, len(more)))
         each(questions, hard, lambda t: pair_words(t, rng))
-        each(questions, hard, lambda t: (
-            w for masks in joined(t) for w in product_words(t, masks, rng)
-        ))  # fmt: skip
+        for target in hard:
+            fit(target)
+        each(questions, hard, lambda t: product_words(t, rng))
         each(questions, hard, lambda t: chosen(t, rng, 400))
         for target in hard:
             fit(target)
@@ -533,35 +523,40 @@ def run(state: Path, files: Sequence[Path], archs: Sequence[int]) -> None:
 
 
 def write(state: Path, witness: sass_witness.Witness) -> None:
-    """The shipped file: profiles, and rows by name with the profile of each generation."""
-    profiles: dict[str, int] = {}
-    rows: dict[str, dict[str, list[int]]] = collections.defaultdict(dict)
+    """The shipped file: groups, profiles, and rows by name with each generation's profile."""
+    groups: dict[str, str] = {}
+    found: dict[str, dict[int, str]] = collections.defaultdict(dict)
     for generation in GENERATIONS:
         path = state / f"{generation}.json"
-        if not path.exists():
-            continue
-        for name, entry in json.loads(path.read_text()).items():
-            if not entry["control"]:
-                continue
-            profile = json.dumps(
-                [entry["reserved"], entry["ignored"], entry["control"], *entry["groups"]]
-            )
-            number = profiles.setdefault(profile, len(profiles))
-            rows[name].setdefault(str(number), []).append(generation)
-    order = sorted(profiles)
-    place_of = {profiles[text]: i for i, text in enumerate(order)}
-    lines = ["{", f'"witness": "nvdisasm {witness.version}, sha256 {witness.sha256}",']
-    lines.append('"profiles": [\n' + ",\n".join(order) + "\n],")
-    lines.append('"rows": {')
-    body: list[str] = []
-    for name in sorted(rows):
-        found = {str(place_of[int(n)]): gens for n, gens in rows[name].items()}
-        body.append(f"{json.dumps(name)}: {json.dumps(found, sort_keys=True)}")
-    lines.append(",\n".join(body) + "\n}}\n")
-    legal.PATH.write_text("\n".join(lines))
-    legal.load.cache_clear()
-    size = legal.PATH.stat().st_size
-    print(f"{legal.PATH.name}: {len(rows)} rows, {len(order)} profiles, {size} bytes")
+        known = json.loads(path.read_text()) if path.exists() else {}
+        for name, entry in known.items():
+            if entry["control"]:
+                own = sorted(f'["{mask}", "{taken}"]' for mask, taken in entry["groups"])
+                groups |= dict.fromkeys(own, "")
+                found[name][generation] = json.dumps(
+                    [entry["reserved"], entry["ignored"], entry["control"], own]
+                )
+    group_number = {text: i for i, text in enumerate(sorted(groups))}
+
+    def profile(text: str) -> str:
+        reserved, ignored, control, own = json.loads(text)
+        return json.dumps([reserved, ignored, control, *(group_number[g] for g in own)])
+
+    profiles = sorted({profile(text) for by in found.values() for text in by.values()})
+    number = {text: i for i, text in enumerate(profiles)}
+    rows: list[str] = []
+    for name in sorted(found):
+        by: dict[str, list[int]] = collections.defaultdict(list)
+        for generation, text in found[name].items():
+            by[str(number[profile(text)])].append(generation)
+        rows.append(f"{json.dumps(name)}: {json.dumps(by, sort_keys=True)}")
+    legal.PATH.write_text(
+        f'{{\n"witness": "nvdisasm {witness.version}, sha256 {witness.sha256}",\n'
+        + '"groups": [\n' + ",\n".join(sorted(groups)) + '\n],\n"profiles": [\n'
+        + ",\n".join(profiles) + '\n],\n"rows": {\n' + ",\n".join(rows) + "\n}}\n"
+    )  # fmt: skip
+    print(f"{legal.PATH.name}: {len(rows)} rows, {len(profiles)} profiles, {len(groups)} groups, "
+          f"{legal.PATH.stat().st_size} bytes")  # fmt: skip
 
 
 def check(archs: Sequence[int], count: int, seed: int) -> int:
@@ -574,8 +569,9 @@ def check(archs: Sequence[int], count: int, seed: int) -> int:
         questions = Questions(witness, generation)
         asked: list[tuple[Target, int]] = []
         for target in targets_of(generation):
-            for word in invent(target, rng, count):
-                asked.append((target, word))
+            for word, _ in invent(target, rng, count):
+                if legal_row(word, generation) is target.row:
+                    asked.append((target, word))
         questions.ask(word for _, word in asked)
         found: dict[tuple[str, str, str], list[str]] = collections.defaultdict(list)
         for target, word in asked:

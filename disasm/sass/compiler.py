@@ -22,6 +22,7 @@ _CACHE_LIMIT = 1 << 14  # entries per operand; immediates would grow without bou
 
 CONTROL = bits(105, 21)
 NO_YIELD = 109  # where it is clear, the bits of reuse hold something else
+REUSE_BITS = (122, 123, 124)
 REUSE = {24: 122, 32: 123, 64: 124}  # by the low bit of the register field
 
 
@@ -103,7 +104,7 @@ def _reg(slot: R, context: Context, widths: Mapping[str, int], generation: int) 
         neg, inv = minus and not flips, (minus and flips) or _bit(word, slot.inv)
         absolute = _bit(word, slot.abs)
         part = _select(slot.select, word) or slot.suffix
-        reuse = _bit(word, slot.reuse) and _bit(word, NO_YIELD)
+        reuse = _bit(word, slot.reuse) and (slot.reuse not in REUSE_BITS or _bit(word, NO_YIELD))
         body = reg_text(slot.file, index)
         if slot.wrap:
             behind = reg_text(slot.file, min(index + 1, 255))
@@ -387,7 +388,7 @@ def operand_bits(slot: object, generation: int) -> int:
         case R():
             span(slot.lo, uniform if slot.file == "UR" else 8)
             add(slot.neg, slot.abs, slot.inv, slot.reuse)
-            add(None if slot.reuse is None else NO_YIELD)
+            add(NO_YIELD if slot.reuse in REUSE_BITS else None)
             mask |= slot.select.field.mask if slot.select else 0
         case P():
             span(slot.lo, 3)

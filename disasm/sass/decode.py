@@ -147,9 +147,16 @@ class CompiledRow:
     """A row made ready for one generation; ``number`` is its place among :func:`forms`."""
 
     def __init__(self, row: Row, generation: int) -> None:
-        self.row = row
         self.number = -1
         self.generation = generation
+        self.match_mask = self.match_value = 0
+        for fixed, value in row.fixed:
+            if fixed.get(_place(fixed, value)) != value:
+                raise ValueError(f"{row.mnemonic}: fixed value does not fit")
+            self.match_mask |= fixed.mask
+            self.match_value |= _place(fixed, value)
+        self.legal = legal.find(row.opcode, self.match_mask, self.match_value, generation)
+        self.row = row = legal.without_reuse(row, self.legal)
         mods = field = 0
         for mod in row.mods:
             mods |= mod.field.mask
@@ -157,12 +164,6 @@ class CompiledRow:
         self.operand_masks = {r: operand_bits(s, generation) for r, s in row.operands.items()}
         for mask in self.operand_masks.values():
             field |= mask
-        self.match_mask = self.match_value = 0
-        for fixed, value in row.fixed:
-            if fixed.get(_place(fixed, value)) != value:
-                raise ValueError(f"{row.mnemonic}: fixed value does not fit")
-            self.match_mask |= fixed.mask
-            self.match_value |= _place(fixed, value)
         used = _OPCODE_MASK | _GUARD.mask | _CONTROL.mask | mods | field | self.match_mask
         for free in (*row.free, *row.ones):
             used |= free.mask
@@ -172,7 +173,6 @@ class CompiledRow:
             if reserved.mask & ~self.zero_mask:
                 raise ValueError(f"{row.mnemonic}: a reserved field overlaps others")
             self.reserved_mask |= reserved.mask
-        self.legal = legal.find(row.opcode, self.match_mask, self.match_value, generation)
         self.reserved_mask |= self.legal.reserved & self.zero_mask
         self.mod_mask |= self.legal.mask
         self._scheduled: set[int] = set()

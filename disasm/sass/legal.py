@@ -16,14 +16,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from sassxlate.errors import DecodeError
 
+from .spec import Operand, R, Row
+
 PATH = Path(__file__).with_name("tables") / "legal.json"
+_REUSE: Mapping[int | None, int] = {122: 1, 123: 2, 124: 4}
 CONTROL_BITS = (0x7FF << 105) | (7 << 122)  # stall, barriers and reuse
 
 
@@ -63,6 +66,15 @@ class Legality:
     read: int = 0xFF  # barriers set when operands were read
     stall: int = (1 << 256) - 1  # stall and yield (5 bits) below reuse (3 bits)
     groups: tuple[Group, ...] = ()
+
+    @property
+    def reuse(self) -> int:
+        """Which of the three bits of reuse keep a register (bit 0 that at 122)."""
+        taken = self.stall
+        values = {v for v in range(8) if taken >> (v << 5 | 22) & 1}
+        if 6 not in values and {1, 2, 4} <= values:
+            return 0  # something else stands there
+        return sum(1 << i for i in range(3) if 1 << i in values)
 
     @property
     def mask(self) -> int:
@@ -114,9 +126,15 @@ ANYTHING = Legality()
 def load() -> Mapping[str, Any]:
     """The file; empty where there is none."""
     if not PATH.exists():
-        return {"witness": "", "profiles": [], "rows": {}}
+        return {"witness": "", "groups": [], "profiles": [], "rows": {}}
     found: Mapping[str, Any] = json.loads(PATH.read_text())
     return found
+
+
+@cache
+def _group(number: int) -> Group:
+    mask, taken = load()["groups"][number]
+    return Group(int(mask, 16), int(taken, 16))
 
 
 @cache
@@ -128,7 +146,7 @@ def _profile(number: int) -> Legality:
         int(control[:2], 16),
         int(control[2:4], 16),
         int(control[4:], 16),
-        tuple(Group(int(mask, 16), int(taken, 16)) for mask, taken in groups),
+        tuple(_group(number) for number in groups),
     )
 
 
@@ -146,3 +164,14 @@ def find(opcode: int, match_mask: int, match_value: int, generation: int) -> Leg
     """What a row takes; anything where it was not probed."""
     number = _generation(generation).get(name_of(opcode, match_mask, match_value))
     return ANYTHING if number is None else _profile(number)
+
+
+def without_reuse(row: Row, legality: Legality) -> Row:
+    """The row whose registers are kept only where the form takes it."""
+    operands: dict[str, Operand] = {}
+    for role, slot in row.operands.items():
+        kept = slot.reuse if isinstance(slot, R) else None
+        if isinstance(slot, R) and kept in _REUSE and not legality.reuse & _REUSE[kept]:
+            slot = replace(slot, reuse=None)
+        operands[role] = slot
+    return row if operands == row.operands else row.with_(operands=operands)
