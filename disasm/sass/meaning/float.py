@@ -1,0 +1,215 @@
+"""Single and double precision arithmetic, minimum and maximum, the multi-function unit.
+
+Any NaN result of single precision is 0x7fffffff.  Double precision passes on the last source that is no
+number, quieted, its sign as it stands in the register, and makes 0xfff8000000000000 where there is none
+(measured on an H200).
+"""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+from sassxlate.domain import (
+    Approximation,
+    Domain,
+    Fp,
+    Round,
+    fabs,
+    flush,
+    is_nan,
+    quiet,
+)
+
+from ..ir import Imm
+from .rows import Meaning, NoMeaning, Results, View, row, uniform
+
+T = TypeVar("T")
+
+ROUNDS = {"RM": Round.DOWN, "RP": Round.UP, "RZ": Round.ZERO}
+NAN32, NAN64 = 0x7FFFFFFF, 0xFFF8000000000000
+_SCALES = {"D2": 0x3F000000, "D4": 0x3E800000, "D8": 0x3E000000,
+           "M2": 0x40000000, "M4": 0x40800000, "M8": 0x41000000}  # fmt: skip
+
+
+def rounding(x: View[T]) -> Round:
+    return ROUNDS.get(x.one_of(ROUNDS), Round.NEAREST)
+
+
+def mode(x: View[T]) -> Fp:
+    on = x.has("FTZ", "FMZ")
+    return Fp(rounding(x), on, on)
+
+
+def canonical(d: Domain[T], value: T) -> T:
+    """The one NaN of single precision."""
+    return d.select(is_nan(d, value), d.const(NAN32, 32), value)
+
+
+def passed_on(d: Domain[T], value: T, *sources: T) -> T:
+    """The NaN of double precision: the last source that is one, without its printed signs."""
+    out = d.const(NAN64, 64)
+    for source in sources:
+        out = d.select(is_nan(d, source), quiet(d, source), out)
+    return d.select(is_nan(d, value), out, value)
+
+
+def saturate(d: Domain[T], x: View[T], value: T) -> T:
+    """.SAT: to [0, 1]; what is no number becomes +0."""
+    if not x.has("SAT"):
+        return value
+    w = d.width(value)
+    one = d.const({16: 0x3C00, 32: 0x3F800000}[w], w)
+    out = d.select(d.fcmp("ogt", value, d.const(0, w)), value, d.const(0, w))
+    return d.select(d.fcmp("ogt", out, one), one, out)
+
+
+def _finish(d: Domain[T], x: View[T], value: T) -> Results:
+    return {"Rd": saturate(d, x, canonical(d, value))}
+
+
+def fadd(d: Domain[T], x: View[T]) -> Results:
+    return _finish(d, x, d.fadd(x.float("Ra"), x.float("Rb"), mode(x)))
+
+
+def _zero_product(d: Domain[T], x: View[T], a: T, b: T) -> T:
+    """.FMZ: zero, or what is flushed to it, times anything is +0."""
+    zero = d.const(0, 32)
+    return d.or_(
+        d.eq(fabs(d, flush(d, a)), zero), d.eq(fabs(d, flush(d, b)), zero)
+    )
+
+
+def fmul(d: Domain[T], x: View[T]) -> Results:
+    a, b = x.float("Ra"), x.float("Rb")
+    scale = x.one_of(_SCALES)
+    if scale:
+        raise NoMeaning("scaled product")
+    out = canonical(d, d.fmul(a, b, mode(x)))
+    if x.has("FMZ"):
+        out = d.select(_zero_product(d, x, a, b), d.const(0, 32), out)
+    return {"Rd": saturate(d, x, out)}
+
+
+def ffma(d: Domain[T], x: View[T]) -> Results:
+    a, b, c = x.float("Ra"), x.float("Rb"), x.float("Rc")
+    out = canonical(d, d.ffma(a, b, c, mode(x)))
+    if x.has("FMZ"):
+        alone = canonical(d, d.fadd(d.const(0, 32), c, mode(x)))
+        out = d.select(_zero_product(d, x, a, b), alone, out)
+    return {"Rd": saturate(d, x, out)}
+
+
+def dadd(d: Domain[T], x: View[T]) -> Results:
+    out = d.fadd(x.float("Ra", 64), x.float("Rb", 64), mode(x))
+    return {"Rd": passed_on(d, out, x.whole("Ra", 64), x.whole("Rb", 64))}
+
+
+def dmul(d: Domain[T], x: View[T]) -> Results:
+    out = d.fmul(x.float("Ra", 64), x.float("Rb", 64), mode(x))
+    return {"Rd": passed_on(d, out, x.whole("Ra", 64), x.whole("Rb", 64))}
+
+
+def dfma(d: Domain[T], x: View[T]) -> Results:
+    a, b, c = (x.float(r, 64) for r in ("Ra", "Rb", "Rc"))
+    out = d.ffma(a, b, c, mode(x))
+    return {"Rd": passed_on(d, out, *(x.whole(r, 64) for r in ("Ra", "Rc", "Rb")))}
+
+
+# --- minimum and maximum -----------------------------------------------------------------------
+
+
+def extreme(d: Domain[T], a: T, b: T, least: T, *, nan: int, strict: bool) -> T:
+    """The smaller where ``least`` holds, else the larger; -0 is below +0.
+
+    Of a number and a NaN the number, of two NaN ``nan``; ``strict`` (.NAN): NaN wins.
+    """
+    w = d.width(a)
+    low = d.select(d.fcmp("olt", a, b), a, d.select(d.fcmp("olt", b, a), b, d.or_(a, b)))
+    high = d.select(d.fcmp("ogt", a, b), a, d.select(d.fcmp("ogt", b, a), b, d.and_(a, b)))
+    out = d.select(least, low, high)
+    nan_a, nan_b, quiet = is_nan(d, a), is_nan(d, b), d.const(nan, w)
+    if strict:
+        return d.select(d.or_(nan_a, nan_b), quiet, out)
+    out = d.select(nan_a, b, d.select(nan_b, a, out))
+    return d.select(d.and_(nan_a, nan_b), quiet, out)
+
+
+def _pick(d: Domain[T], x: View[T], a: T, b: T) -> T:
+    if x.has("FTZ"):
+        a, b = flush(d, a), flush(d, b)
+    return extreme(d, a, b, x.pred("Pp"), nan=NAN32, strict=x.has("NAN"))
+
+
+def fmnmx(d: Domain[T], x: View[T]) -> Results:
+    """.XORSIGN: the sign is that of the sources' product, whatever - and || they have."""
+    out = _pick(d, x, x.float("Ra"), x.float("Rb"))
+    if x.has("XORSIGN"):
+        sign = d.and_(d.xor(x.whole("Ra"), x.whole("Rb")), d.const(1 << 31, 32))
+        out = d.select(is_nan(d, out), out, d.or_(fabs(d, out), sign))
+    return {"Rd": out}
+
+
+def fmnmx3(d: Domain[T], x: View[T]) -> Results:
+    return {"Rd": _pick(d, x, _pick(d, x, x.float("Ra"), x.float("Rb")), x.float("Rc"))}
+
+
+# --- the multi-function unit -------------------------------------------------------------------
+
+_MUFU: dict[str, Approximation] = {
+    "RCP": "rcp", "RSQ": "rsq", "SQRT": "sqrt", "EX2": "exp2", "LG2": "log2", "SIN": "sin",
+    "COS": "cos",
+}  # fmt: skip
+
+
+def mufu(d: Domain[T], x: View[T]) -> Results:
+    """SIN and COS take revolutions; denormals are flushed on both sides."""
+    name = x.one_of((*_MUFU, "RCP64H", "RSQ64H"))
+    if x.has("F16", "BF16", "TANH") or not name:
+        raise NoMeaning("this function of MUFU")
+    if name.endswith("64H"):
+        return {"Rd": _mufu64(d, x, "rcp" if name == "RCP64H" else "rsq")}
+    out = d.approx(_MUFU[name], flush(d, x.float("Rb")))
+    return {"Rd": canonical(d, flush(d, out))}
+
+
+def _mufu64(d: Domain[T], x: View[T], fn: Approximation) -> T:
+    """The high word of a function of a double whose high word is the source, its low word 0."""
+    if isinstance(x.operand("Rb"), Imm):  # an immediate is the high word
+        high = d.extract(x.float("Rb", 64), 32, 32)
+    else:
+        high = x.float("Rb")
+    out = d.approx(fn, flush(d, d.concat(high, d.const(0, 32))))
+    return d.extract(out, 32, 32)
+
+
+def fchk(d: Domain[T], x: View[T]) -> Results:
+    """Whether a division needs the slow path: the biased exponents alone decide (all 65,536 pairs
+    were measured on an H200)."""
+    ea, eb = (d.zext(d.extract(x.whole(r), 23, 8), 32) for r in ("Ra", "Rb"))
+
+    def outside(value: T, low: int, high: int) -> T:
+        return d.or_(d.slt(value, d.const(low, 32)), d.slt(d.const(high, 32), value))
+
+    far = outside(d.sub(ea, eb), -124, 126)
+    return {"Pu": d.or_(far, d.or_(outside(ea, 25, 254), outside(eb, 2, 251)))}
+
+
+_ROUND = "RM RP RZ"
+
+
+def rows() -> list[Meaning]:
+    return [
+        *uniform([
+            row("FADD", fadd, f"FTZ SAT {_ROUND}"),
+            row("FMUL", fmul, f"FTZ FMZ SAT {_ROUND} {' '.join(_SCALES)}"),
+            row("FFMA", ffma, f"FTZ FMZ SAT {_ROUND}"),
+            row("FMNMX", fmnmx, "FTZ NAN XORSIGN"),
+        ]),
+        row("FMNMX3", fmnmx3, "FTZ NAN"),
+        row("DADD", dadd, _ROUND),
+        row("DMUL", dmul, _ROUND),
+        row("DFMA", dfma, _ROUND),
+        row("MUFU", mufu, "RCP RSQ SQRT EX2 LG2 SIN COS TANH RCP64H RSQ64H F16 BF16",
+            approximate=True),
+        row("FCHK", fchk, "DIVIDE"),
+    ]  # fmt: skip

@@ -1,0 +1,92 @@
+"""The meanings of SASS against an NVIDIA GPU.
+
+::
+
+    python tools/silicon words -o WORDS        # needs nvdisasm: the words to measure
+    python tools/silicon run WORDS -o RESULTS  # needs the GPU: runs and compares them
+
+``run`` prints a table by mnemonic: words equal to their meaning to the bit (or, for the multi-function
+unit, within its bounds), differing, not described, and not executable; RESULTS says which.
+"""
+
+from __future__ import annotations
+
+import argparse
+import collections
+import json
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT), str(ROOT / "tools")]
+
+from silicon import forms  # noqa: E402
+
+VERDICTS = ("equal", "differ", "undescribed", "illegal", "began")
+
+
+def _words(options: argparse.Namespace) -> int:
+    import sass_witness
+
+    candidates = forms.words(options.arch, options.combinations, options.seed)
+    texts = sass_witness.find().texts(options.arch, candidates, at_zero=True)
+    chosen = forms.legal(options.arch, candidates, texts)
+    lines = [f"{w.word:032x} {w.kind} {'U' if w.uniform else '-'} {w.text}" for w in chosen]
+    Path(options.output).write_text("\n".join(lines) + "\n")
+    print(f"{len(chosen)} words of {len(candidates)}")
+    return 0
+
+
+def _run(options: argparse.Namespace) -> int:
+    from silicon.device import Device
+    from silicon.measure import measure
+
+    words: list[forms.Word] = []
+    for line in Path(options.words).read_text().splitlines():
+        word, kind, uniform, text = line.split(" ", 3)
+        words.append(forms.Word(int(word, 16), kind, uniform == "U", text))
+    with tempfile.TemporaryDirectory() as folder:
+        found = measure(options.arch, words, options.vectors, options.seed, Path(folder),
+                        options.processes)  # fmt: skip
+    table: dict[str, collections.Counter[str]] = {}
+    for word, result in zip(words, found, strict=True):
+        name = word.text.split()[0].partition(".")[0]
+        table.setdefault(name, collections.Counter())[str(result["verdict"])] += 1
+    print(Device().describe(), f"{options.vectors} vectors a word, seed {options.seed}")
+    print(f"{'':12}" + "".join(f"{v:>12}" for v in VERDICTS))
+    total: collections.Counter[str] = collections.Counter()
+    for name, counts in sorted(table.items()):
+        total += counts
+        print(f"{name:12}" + "".join(f"{counts[v]:12}" for v in VERDICTS))
+    print(f"{'all':12}" + "".join(f"{total[v]:12}" for v in VERDICTS))
+    rest = [
+        {"word": f"{w.word:032x}", "kind": w.kind, "uniform": w.uniform, "text": w.text, **r}
+        for w, r in zip(words, found, strict=True)
+        if r["verdict"] != "equal"
+    ]
+    Path(options.output).write_text("\n".join(json.dumps(r) for r in rest) + "\n")
+    return int(total["differ"] > 0)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    commands = parser.add_subparsers(dest="command", required=True)
+    command = commands.add_parser("words")
+    command.add_argument("-o", "--output", required=True)
+    command.add_argument("--combinations", type=int, default=60)
+    command.add_argument("--seed", type=int, default=1)
+    command.add_argument("--arch", type=int, default=90)
+    command = commands.add_parser("run")
+    command.add_argument("words")
+    command.add_argument("-o", "--output", required=True)
+    command.add_argument("--vectors", type=int, default=1 << 17)
+    command.add_argument("--seed", type=int, default=1)
+    command.add_argument("--processes", type=int, default=14)
+    command.add_argument("--arch", type=int, default=90)
+    options = parser.parse_args()
+    return _words(options) if options.command == "words" else _run(options)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,190 @@
+"""Instruction words to measure, made from the encoding tables.
+
+Every modifier value of every form, each sign, complement and selector, and random combinations;
+operands stand in the registers of :mod:`probe`'s template.  Words that nvdisasm rejects or prints
+with marks of doubt are left out.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from sassxlate.disasm.sass import BadWord, decode_section
+from sassxlate.disasm.sass.meaning import meanings
+from sassxlate.disasm.sass.spec import Bits, Fixed, I, Mask, Mod, Operand, P, R, Row, When, bits
+from sassxlate.disasm.sass.tables import ROWS
+
+CLASSES = ("words", "floats", "doubles", "halves")
+# Where the template keeps the values, by role; uniform registers have the same numbers.
+REGISTERS = {"Ra": 4, "Rb": 2, "Rc": 8, "Rd": 10}
+PREDICATES = {"Pu": 3, "Pv": 4, "Pp": 0, "Pq": 1, "Pr": 2}
+_INTEGERS = (
+    0, 1, 2, 5, 7, 31, 32, 33, 63, 64, 0xFF, 0x7FFF, 0xFFFF, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF,
+    0x12345678, 0xFFFFFFF0,
+)  # fmt: skip
+_FLOATS = (
+    0, 0x80000000, 0x3F800000, 0xBF800000, 0x3F000000, 0x7F7FFFFF, 0x7F800000, 0x7FC00000, 1,
+    0x00800000, 0x40490FDB, 0x4B000001,
+)  # fmt: skip
+# Stall 15, wait for nothing, no barrier: the template waits around the slot.
+_CONTROL = 0x7E0 | 15
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """A word to measure: the class of its inputs, whether its operands are uniform registers."""
+
+    word: int
+    kind: str
+    uniform: bool
+    text: str
+
+
+def _put(word: int, field: Bits, value: int) -> int:
+    for lo, width in field.parts:
+        ones = (1 << width) - 1
+        word = word & ~(ones << lo) | (value & ones) << lo
+        value >>= width
+    return word
+
+
+def _slot(operand: Operand) -> Operand:
+    return operand.slot if isinstance(operand, When) else operand
+
+
+class _Form:
+    """One row, with its registers in place; None of the template's registers: ``usable`` false."""
+
+    def __init__(self, row: Row, chance: random.Random) -> None:
+        self.row = row
+        self.chance = chance
+        self.word = row.opcode & 0xFFF | row.opcode >> 12 << 91 | 7 << 12
+        for field, value in row.fixed:
+            self.word = _put(self.word, field, value)
+        for field in row.ones:
+            self.word = _put(self.word, field, -1)
+        self.immediates: list[tuple[str, I | Mask]] = []
+        self.flags: list[tuple[Bits, int]] = []
+        self.files: set[str] = set()
+        self.usable = all(self._place(role, _slot(o)) for role, o in row.operands.items())
+        self.mods = [m for m in row.mods if isinstance(m, Mod) and m.field.parts]
+
+    @property
+    def uniform(self) -> bool:
+        return self.files == {"UR"} or (not self.files and self.row.guard == "UP")
+
+    def _place(self, role: str, slot: Operand) -> bool:
+        if isinstance(slot, R):
+            if role not in REGISTERS:
+                return False
+            self.files.add(slot.file)
+            self.word = _put(self.word, bits(slot.lo, 6 if slot.file == "UR" else 8), REGISTERS[role])
+            if not slot.write:
+                self.flags += [
+                    (bits(b), 1) for b in (slot.neg, slot.abs, slot.inv) if b is not None
+                ]
+                if slot.select:
+                    self.flags += [(slot.select.field, v) for v in slot.select.names]
+        elif isinstance(slot, P):
+            if role not in PREDICATES:
+                return False
+            self.word = _put(self.word, bits(slot.lo, 3), PREDICATES[role] ^ slot.flip)
+            if not slot.write and slot.inv is not None:
+                self.flags.append((bits(slot.inv), 1))
+        elif isinstance(slot, I | Mask):
+            self.immediates.append((role, slot))
+        elif not isinstance(slot, Fixed):
+            return False
+        return True
+
+    def _immediate(self, role: str, slot: I | Mask) -> int:
+        width, chance = slot.field.width, self.chance
+        if role in ("lut", "lut2"):
+            return chance.randrange(256)
+        if role == "shift":
+            return chance.choice((0, 1, 4, 31))
+        if role == "mask":
+            if self.row.mnemonic in ("P2R", "R2P", "UP2UR", "UR2UP"):
+                return chance.choice((0x7F, 0x2A, 0x15))
+            return 15 if "MOV" in self.row.mnemonic else chance.randrange(1 << width)
+        kind = slot.kind if isinstance(slot, I) else "int"
+        values: Sequence[int] = _INTEGERS if kind == "int" else _FLOATS
+        return chance.choice(values) & (1 << width) - 1
+
+    def finish(self, word: int) -> int:
+        for role, slot in self.immediates:
+            word = _put(word, slot.field, self._immediate(role, slot))
+        return word & ~(((1 << 23) - 1) << 105) | _CONTROL << 105
+
+    def variants(self, combinations: int) -> Iterator[int]:
+        """The plain form, each modifier and flag alone, and random combinations."""
+        chance = self.chance
+        for _ in range(3 if self.immediates else 1):
+            yield self.finish(self.word)
+            for mod in self.mods:
+                for value in mod.names:
+                    yield self.finish(_put(self.word, mod.field, value))
+        for field, value in self.flags:
+            yield self.finish(_put(self.word, field, value))
+        for _ in range(combinations if self.mods or self.flags else 0):
+            word = self.word
+            for mod in self.mods:
+                if chance.random() < 0.6:
+                    word = _put(word, mod.field, chance.choice(list(mod.names)))
+            for field, value in self.flags:
+                if chance.random() < 0.35:
+                    word = _put(word, field, value)
+            if self.row.opcode >> 9 & 7 == 1 and chance.random() < 0.15:  # RZ in places
+                word = _put(word, bits(chance.choice((24, 32, 64)), 8), 255)
+            yield self.finish(word)
+
+
+def kind_of(text: str) -> str:
+    """The class of inputs for an instruction."""
+    head = re.sub(r"^@\S+ ", "", text).split()[0]
+    name, *mods = head.split(".")
+    name = name.removeprefix("U")
+    if name[0] == "D" or ("F64" in mods and name != "I2F") or "64H" in head:
+        return "doubles"
+    if name[0] == "H" or (name in ("F2F", "F2I", "FRND", "MUFU") and {"F16", "BF16"} & set(mods)):
+        return "halves"
+    if name in ("I2F", "I2FP"):
+        return "words"
+    return "floats" if name[0] == "F" or name == "MUFU" else "words"
+
+
+def words(generation: int, combinations: int, seed: int) -> list[int]:
+    """Candidates for every mnemonic that has a meaning."""
+    chance = random.Random(seed)
+    found: dict[int, None] = {}
+    for row in ROWS:
+        if row.mnemonic not in meanings() or not row.of(generation):
+            continue
+        form = _Form(row, chance)
+        if form.usable and len(form.files) <= 1:
+            for word in form.variants(combinations):
+                found.setdefault(word)
+    return list(found)
+
+
+def legal(arch: int, candidates: Sequence[int], texts: Sequence[str | None]) -> list[Word]:
+    """Those that nvdisasm prints without a doubt, and as we do."""
+    raw = b"".join(w.to_bytes(16, "little") for w in candidates)
+    out: list[Word] = []
+    for word, want, ins in zip(
+        candidates, texts, decode_section(raw, arch).instructions, strict=True
+    ):
+        if want is None or isinstance(ins, BadWord) or re.search(r"INVALID|\?\?", want):
+            continue
+        if ins.text != want:
+            print(f"{word:#034x}: nvdisasm {want}, ours {ins.text}", file=sys.stderr)
+            continue
+        uniform = any(r.file in ("UR", "UP") for r in ins.reads | ins.writes)
+        if uniform and any(r.file in ("R", "P") for r in ins.writes):
+            continue
+        out.append(Word(word, kind_of(want), uniform, want))
+    return out

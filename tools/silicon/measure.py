@@ -1,0 +1,164 @@
+"""Runs words on the device and compares them with their meanings, in several processes.
+
+A word that the device cannot execute leaves its context unusable: that is made anew, and where it
+cannot be, the process ends and another one goes on behind the word.
+"""
+
+from __future__ import annotations
+
+import json
+import multiprocessing as mp
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sassxlate.disasm.sass import decode
+from sassxlate.disasm.sass.ir import Const, Instruction, PredFile, RegFile, Special
+from sassxlate.disasm.sass.meaning import Meaning, NoMeaning, evaluate, meanings
+from sassxlate.disasm.sass.meaning.bounds import near
+from sassxlate.vectors import Vec, Vectors, vec
+
+from .device import Device, DeviceError
+from .forms import CLASSES, Word
+from .inputs import inputs
+from .template import template
+
+Words = NDArray[np.uint32]
+THREADS = 256
+# Register -> word of a vector; and of the result.
+_SOURCES = {4: 0, 5: 1, 2: 2, 3: 3, 8: 4, 9: 5, 10: 6, 11: 7}
+_CHUNK = 8192  # vectors at a time: their values stay in the cache
+KEPT = 512  # vectors whose results are kept of words that differ or have no meaning
+
+
+@dataclass(frozen=True, slots=True)
+class _Lanes:
+    words: Words
+
+    def reg(self, file: RegFile, index: int) -> Vec:
+        return vec(self.words[:, _SOURCES[index]], 32)
+
+    def pred(self, file: PredFile, index: int) -> Vec:
+        return vec(self.words[:, 8] >> np.uint32(index) & 1, 1)
+
+    def const(self, operand: Const, word: int) -> Vec:
+        raise NoMeaning("constant")
+
+    def special(self, operand: Special) -> Vec:
+        raise NoMeaning("special register")
+
+
+def meant(word: int, arch: int, before: Words) -> Words:
+    """(vector, word) of R10, R11 and the predicates, by the meaning.  Raises NoMeaning."""
+    ins = decode(word, 0, arch)
+    meaning = meanings().get(ins.mnemonic)
+    if meaning is None:
+        raise NoMeaning(ins.mnemonic)
+    parts = [before[at : at + _CHUNK] for at in range(0, len(before), _CHUNK)]
+    return np.concatenate([_part(ins, meaning, part) for part in parts])
+
+
+def _part(ins: Instruction, meaning: Meaning, before: Words) -> Words:
+    out = np.array(before[:, 6:9])
+    for ref, value in evaluate(Vectors(), meaning, ins, _Lanes(before)).items():
+        lanes = np.broadcast_to(value.v, (len(before),)).astype(np.uint32)
+        if ref.file in ("R", "UR"):
+            out[:, ref.index - 10] = lanes
+        else:
+            out[:, 2] &= ~np.uint32(1 << ref.index)
+            out[:, 2] |= lanes << np.uint32(ref.index)
+    return out
+
+
+def differing(word: Word, arch: int, actual: Words, real: Words) -> NDArray[np.intp]:
+    """The vectors that are not equal to the bit, or within bounds for what is approximate."""
+    ins = decode(word.word, 0, arch)
+    wrong = (actual != real).any(axis=1)
+    if meanings()[ins.mnemonic].approximate:
+        close = near(ins.modifiers[0], np.ascontiguousarray(actual[:, 0]),
+                     np.ascontiguousarray(real[:, 0]))  # fmt: skip
+        wrong &= ~(close & (actual[:, 1:] == real[:, 1:]).all(axis=1))
+    return np.flatnonzero(wrong)
+
+
+def _worker(arch: int, words: Sequence[Word], numbers: Sequence[int], vectors: int,
+            prepared: str, out: str) -> None:  # fmt: skip
+    before = np.load(prepared, mmap_mode="r")
+    results = np.empty((vectors, 3), dtype=np.uint32)
+    templates = {uniform: template(uniform) for uniform in (False, True)}
+    device: Device | None = None
+    with Path(out).open("a") as lines:
+        for number in numbers:
+            if device is None:
+                device = Device()
+                source, target = device.allocate(before.nbytes), device.allocate(vectors * 12)
+                device.put(source, before)
+            word = words[number]
+            cubin, slot = templates[word.uniform]
+            cubin[slot : slot + 16] = word.word.to_bytes(16, "little")
+            kind = CLASSES.index(word.kind)
+            at = int(source.value or 0) + kind * before[0].nbytes
+            lanes = 32 if word.uniform else 1
+            line: dict[str, object] = {"n": number}
+            print(json.dumps({"n": number, "verdict": "began"}), file=lines, flush=True)
+            try:
+                device.run(bytes(cubin), "probe", vectors * lanes // THREADS, THREADS, at,
+                           int(target.value or 0))  # fmt: skip
+                device.get(target, results)
+                line |= _compare(word, arch, before[kind], results)
+            except DeviceError as error:
+                line |= {"verdict": "illegal", "status": error.status}
+                device.reset()
+                device = None
+            print(json.dumps(line), file=lines, flush=True)
+
+
+def _compare(word: Word, arch: int, before: Words, real: Words) -> dict[str, object]:
+    try:
+        actual = meant(word.word, arch, before)
+    except NoMeaning as reason:
+        return {"verdict": "undescribed", "why": str(reason), "kept": real[:KEPT].tolist()}
+    bad = differing(word, arch, actual, real)
+    if not bad.size:
+        return {"verdict": "equal"}
+    some = bad[:8]
+    return {
+        "verdict": "differ", "count": int(bad.size), "at": some.tolist(),
+        "in": before[some].tolist(), "real": real[some].tolist(), "ours": actual[some].tolist(),
+        "kept": real[:KEPT].tolist(),
+    }  # fmt: skip
+
+
+def measure(arch: int, words: Sequence[Word], vectors: int, seed: int, folder: Path,
+            processes: int) -> list[dict[str, object]]:  # fmt: skip
+    """The verdict of each word, in order."""
+    folder.mkdir(parents=True, exist_ok=True)
+    prepared = folder / "inputs.npy"
+    np.save(prepared, inputs(vectors, seed))
+    pending = {p: list(range(p, len(words), processes)) for p in range(processes)}
+    found: dict[int, dict[str, object]] = {}
+    context = mp.get_context("spawn")
+    running: dict[int, mp.process.BaseProcess] = {}
+    while True:
+        for p, numbers in pending.items():
+            if p in running and running[p].is_alive():
+                continue
+            path = folder / f"{p}.jsonl"
+            if path.exists():
+                for text in path.read_text().splitlines():
+                    line = json.loads(text)
+                    found[line["n"]] = line
+                numbers = pending[p] = [n for n in numbers if n not in found]
+            if numbers:
+                args = (arch, words, numbers, vectors, str(prepared), str(path))
+                running[p] = context.Process(target=_worker, args=args)
+                running[p].start()
+            else:
+                running.pop(p, None)
+        if not running:
+            break
+        next(iter(running.values())).join(0.2)
+    return [found[n] for n in range(len(words))]
