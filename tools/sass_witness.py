@@ -16,6 +16,7 @@ from __future__ import annotations
 import argparse
 import collections
 import hashlib
+import lzma
 import random
 import re
 import subprocess
@@ -225,10 +226,11 @@ class Agreement:
     )
 
 
-def compare(paths: Sequence[Path], listed: int = 1000) -> int:
+def compare(paths: Sequence[Path], listed: int = 1000, kept: Path | None = None) -> int:
     """Every instruction of the files; the number of those that differ.
 
-    Each distinct word is compared once and counted as often as it occurs.
+    Each distinct word is compared once and counted as often as it occurs.  ``kept`` is a folder
+    for the witness's answers.
     """
     witness = find()
     print(f"nvdisasm {witness.version}, sha256 {witness.sha256}")
@@ -241,7 +243,7 @@ def compare(paths: Sequence[Path], listed: int = 1000) -> int:
         agreement.words = len(words)
         for first in range(0, len(words), BATCH):
             part = words[first : first + BATCH]
-            wanted, ours = _texts(witness, target[0], part)
+            wanted, ours = _texts(witness, target[0], part, kept)
             many = counts[first : first + BATCH].tolist()
             for word, want, got, count in zip(
                 sass_corpus.integers(part), wanted, ours, many, strict=True
@@ -251,16 +253,37 @@ def compare(paths: Sequence[Path], listed: int = 1000) -> int:
 
 
 def _texts(
-    witness: Witness, arch: int, words: sass_corpus.Halves
+    witness: Witness, arch: int, words: sass_corpus.Halves, kept: Path | None
 ) -> tuple[list[str | None], list[str | BadWord]]:
     """Their texts and ours."""
     numbers = sass_corpus.integers(words)
-    wanted = witness.texts(arch, numbers)
+    wanted = _remembered(witness, arch, words, numbers, kept)
     if None not in wanted:
         return wanted, read(words.tobytes(), arch)
     # Where one is rejected, places are not those of the words: as if each stood at 0.
     ours = [read(word.to_bytes(16, "little"), arch)[0] for word in numbers]
     return witness.texts(arch, numbers, at_zero=True), ours
+
+
+def _remembered(
+    witness: Witness,
+    arch: int,
+    words: sass_corpus.Halves,
+    numbers: Sequence[int],
+    kept: Path | None,
+) -> list[str | None]:
+    """The witness's texts, from the folder where it was asked before."""
+    if kept is None:
+        return witness.texts(arch, numbers)
+    name = hashlib.sha256(f"{witness.version} {arch}".encode() + words.tobytes()).hexdigest()
+    place = kept / f"{name}.txt.xz"
+    if place.exists():
+        return [line or None for line in lzma.decompress(place.read_bytes()).decode().split("\n")]
+    texts = witness.texts(arch, numbers)
+    kept.mkdir(parents=True, exist_ok=True)
+    lines = "\n".join(text or "" for text in texts).encode()
+    place.write_bytes(lzma.compress(lines, preset=0))
+    return texts
 
 
 def print_contents(corpus: sass_corpus.Corpus) -> None:
@@ -355,6 +378,7 @@ def main() -> int:
     command = commands.add_parser("compare")
     command.add_argument("files", nargs="+", type=Path)
     command.add_argument("--listed", type=int, default=1000, help="words shown of each verdict")
+    command.add_argument("--kept", type=Path, help="a folder for nvdisasm's answers")
     command = commands.add_parser("flips")
     command.add_argument("files", nargs="+", type=Path)
     command.add_argument("--words", type=int, default=20_000, help="mutants an architecture")
@@ -362,7 +386,7 @@ def main() -> int:
     options = parser.parse_args()
     try:
         if options.command == "compare":
-            return int(compare(options.files, options.listed) > 0)
+            return int(compare(options.files, options.listed, options.kept) > 0)
         tallies: dict[int, Tally] = {}
         real: dict[int, list[int]] = collections.defaultdict(list)
         for arch, code in sections(options.files):

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from functools import cache
+from dataclasses import dataclass, replace
+from functools import cache, lru_cache
 
 from sassxlate.errors import DecodeError
 
@@ -125,16 +125,48 @@ def _modifiers(
         yield from _modifiers(row, parts, end, i + 1, more, bits | put(mod.field, value))
 
 
-def _operands(
-    row: Row, slots: Slots, text: str, printed: list[tuple[str, bool, bool, str]], offset: int
-) -> Iterator[int]:
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """One way to read a mnemonic with its modifiers.
+
+    ``bits`` are those that the mnemonic decides, ``absent`` those of operands that are not
+    printed; ``printed`` are role, whether it is a literal or may be left out, and separator.
+    """
+
+    row: CompiledRow
+    context: Mapping[str, int]
+    bits: int
+    absent: int
+    printed: tuple[tuple[str, bool, bool, str], ...]
+
+    def slots(self) -> Slots:
+        settled = self.row.mod_mask | self.row.match_mask
+        return Slots(self.context, self.row.generation, self.bits, settled)
+
+
+@lru_cache(maxsize=1 << 13)
+def _readings(generation: int, mnemonic: str, parts: tuple[str, ...]) -> tuple[_Reading, ...]:
+    """All ways to read a mnemonic, in the order of the table."""
+    out: list[_Reading] = []
+    for row in _by_mnemonic(generation).get(mnemonic, ()):
+        base = opcode_bits(row.row.opcode) | _fixed(row.row) | _usual(row)
+        for context, bits in _modifiers(row.row, list(parts), 0, 0, {}, 0):
+            printed = tuple(
+                (t.role, t.literal, t.elide, t.lead) for t in tokens(row.row.text, context)
+            )
+            reading = _Reading(row, context, base | bits, 0, printed)
+            shown = {role for role, literal, _, _ in printed if not literal}
+            slots, absent = reading.slots(), 0
+            for role, slot in row.row.operands.items():
+                if role not in shown:
+                    absent |= slots.default(slot)
+            out.append(replace(reading, absent=absent))
+    return tuple(out)
+
+
+def _operands(reading: _Reading, slots: Slots, text: str) -> Iterator[int]:
     """Every way in which the print template matches: the operands' bits."""
-    slots.offset = offset
-    absent = 0
-    shown = {role for role, literal, _, _ in printed if not literal}
-    for role, slot in row.operands.items():
-        if role not in shown:
-            absent |= slots.default(slot)
+    row, printed = reading.row.row, reading.printed
 
     def match(i: int, at: int, bits: int, first: bool) -> Iterator[int]:
         if i == len(printed):
@@ -154,7 +186,7 @@ def _operands(
         if elide:
             yield from match(i + 1, at, bits | slots.default(row.operands[role]), first)
 
-    yield from match(0, 0, absent, True)
+    yield from match(0, 0, reading.absent, True)
 
 
 def _after(text: str, at: int, lead: str) -> int | None:
@@ -189,14 +221,15 @@ def assemble(text: str, arch: int, offset: int = 0) -> int:
     """
     source = _source(text)
     wanted = _canonical(source)
-    rows = _by_mnemonic(generation_of(arch)).get(source.mnemonic)
-    if rows is None:
+    generation = generation_of(arch)
+    if source.mnemonic not in _by_mnemonic(generation):
         raise _error(f"{source.mnemonic} is no instruction of sm_{arch}")
     scheduling = source.control
     if scheduling is None:  # registers are kept only where the warp does not yield
         scheduling = NO_CONTROL | (0x11 << 105 if ".reuse" in text else 0)
-    for row in rows:
-        for word in _candidates(row, source, offset):
+    for reading in _readings(generation, source.mnemonic, tuple(source.parts)):
+        row = reading.row
+        for word in _candidates(reading, source, offset):
             word |= scheduling
             try:
                 found = row.decode(word, offset, arch, False)
@@ -232,18 +265,14 @@ def _canonical(source: Source) -> str:
     return _squeeze(f"{guard}{head} {source.operands}")
 
 
-def _candidates(row: CompiledRow, source: Source, offset: int) -> Iterator[int]:
-    """Words of a row that may have the text."""
-    if source.guard_file and source.guard_file != row.row.guard:
+def _candidates(reading: _Reading, source: Source, offset: int) -> Iterator[int]:
+    """Words that may have the text."""
+    if source.guard_file and source.guard_file != reading.row.row.guard:
         return
-    base = opcode_bits(row.row.opcode) | source.guard << 12 | _fixed(row.row) | _usual(row)
-    for context, bits in _modifiers(row.row, source.parts, 0, 0, {}, 0):
-        settled = row.mod_mask | row.match_mask
-        slots = Slots(context, row.generation, base | bits, settled)
-        slots.descriptor, slots.nan = source.descriptor, source.nan
-        printed = [(t.role, t.literal, t.elide, t.lead) for t in tokens(row.row.text, context)]
-        for operands in _operands(row.row, slots, source.operands, printed, offset):
-            yield base | bits | operands
+    slots = reading.slots()
+    slots.offset, slots.descriptor, slots.nan = offset, source.descriptor, source.nan
+    for operands in _operands(reading, slots, source.operands):
+        yield reading.bits | source.guard << 12 | operands
 
 
 __all__ = ["Bits", "Context", "assemble", "control_bits"]

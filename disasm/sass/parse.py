@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 import struct
 from collections.abc import Callable, Iterator, Mapping
+from functools import cache
 from typing import TypeAlias
 
 from .compiler import Context, ureg_bits
@@ -113,12 +114,17 @@ def _sign(slot: R | C, sign: str, slots: Slots) -> int | None:
     return _bit(slot.neg) if flips and slot.neg is not None else _bit(slot.inv)
 
 
+@cache
+def _register_pattern(file: str, wrap: str) -> re.Pattern[str]:
+    before, _, after = (wrap or "{}").partition("{}")
+    behind = re.escape(after).replace(re.escape("{next}"), rf"{file}(?:\d+|Z)")
+    return re.compile(
+        rf"([-~]?)(\|?){re.escape(before)}{file}(\d+|Z){behind}({_NAME})(\|?)({_NAME})"
+    )
+
+
 def _reg(slots: Slots, slot: R, text: str, at: int) -> Parsed:
-    before, _, after = (slot.wrap or "{}").partition("{}")
-    behind = re.escape(after).replace(re.escape("{next}"), rf"{slot.file}(?:\d+|Z)")
-    match = re.compile(
-        rf"([-~]?)(\|?){re.escape(before)}{slot.file}(\d+|Z){behind}({_NAME})(\|?)({_NAME})"
-    ).match(text, at)
+    match = _register_pattern(slot.file, slot.wrap).match(text, at)
     if match is None or bool(match[2]) != bool(match[5]):
         return None
     index = _register(slot.file, match[3], slots.generation)
