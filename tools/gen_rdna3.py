@@ -118,7 +118,45 @@ FORMATS: dict[str, Spec] = {
             "tfe": ("tfe", "i"),
         },
     ),
+    "MTBUF": (
+        "MTBUF",
+        {
+            "vdata": ("vdata", "v"),
+            "vaddr": ("vaddr", "v"),
+            "srsrc": ("srsrc", "sq"),
+            "soffset": ("soffset", "s"),
+            "offset": ("offset", "i"),
+            "format": ("format", "i"),
+            "offen": ("offen", "i"),
+            "idxen": ("idxen", "i"),
+            "glc": ("glc", "i"),
+            "dlc": ("dlc", "i"),
+            "slc": ("slc", "i"),
+        },
+    ),
+    "VINTERP": ("VINTERP", VALU3 | {"opsel": ("op_sel", "i"), "waitexp": ("wait_exp", "i")}),
+    "LDSDIR": (
+        "LDSDIR",
+        {
+            "vdst": ("vdst", "v"),
+            "attr": ("attr", "i"),
+            "attr_chan": ("chan", "i"),
+            "wait_vdst": ("wait_vdst", "i"),
+        },
+    ),
+    "EXP": (
+        "EXP",
+        {f"vsrc{i}": (f"vsrc{i}", "v") for i in range(4)}
+        | {
+            "en": ("en", "i"),
+            "target": ("target", "i"),
+            "done": ("done", "i"),
+            "row": ("row", "i"),
+        },
+    ),
 }
+# Fields of the source that gfx1100 does not have.
+DROPPED = {("MTBUF", "tfe")}
 
 # RDNA3.5 only (gfx1150): floating point on the scalar unit.
 GFX1150_SALU = re.compile(
@@ -127,9 +165,8 @@ GFX1150_SALU = re.compile(
 )
 # In the source, but in the wrong format, or not accepted by gfx1100.
 ABSENT = re.compile(
-    r"GLOBAL_LOAD_LDS_.*|SCRATCH_LOAD_LDS_.*|BUFFER_LOAD_LDS_.*|FLAT_ATOMIC_CSUB_U32|V_PIPEFLUSH"
-    r"|S_ENDPGM_ORDERED_PS_DONE_|DS_ORDERED_COUNT|S_ATC_PROBE"
-    r"|DS_GWS_|DS_(ADD|SUB)_GS_REG_RTN|DS_NOP"
+    r"GLOBAL_LOAD_LDS_.*|SCRATCH_LOAD_LDS_.*|BUFFER_LOAD_LDS_.*|FLAT_ATOMIC_CSUB_U32"
+    r"|S_ENDPGM_ORDERED_PS_DONE_"
 )
 SUFFIX = re.compile(r"_E(32|64)$")
 
@@ -139,6 +176,12 @@ MIX = "vdst:w:v:1:{} src0:r:src:1:mix src1:r:src:1:mix src2:r:src:1:mix"
 # Operands that the source lacks or has wrong: mnemonic -> the list in print order.
 ARGS: dict[str, str] = {
     "v_nop": "",
+    "v_pipeflush": "",
+    "s_atc_probe": "sbase:r:sd:2:b64",
+    "s_atc_probe_buffer": "sbase:r:sd:4:b128",
+    "exp": " ".join(f"vsrc{i}:r:v:1:b32" for i in range(4)),
+    "lds_param_load": "vdst:w:v:1:b32",
+    "lds_direct_load": "vdst:w:v:1:b32",
     "ds_consume": "vdst:w:v:1:b32",
     "ds_append": "vdst:w:v:1:b32",
     "ds_bvh_stack_rtn_b32": "vdst:w:v:1:b32 addr:rw:v:1:b32 data0:r:v:1:b32 data1:r:v:4:b128",
@@ -231,7 +274,7 @@ def operand(
         cls = "s"
     elif where == "OPR_SRC_VGPR_OR_INLINE":
         cls = "vi"
-    elif where == "OPR_SRC_VGPR":
+    elif where == "OPR_SRC_VGPR" or fmt == "VINTERP":
         cls = "v"
     elif ours in ("src0", "src1", "src2"):
         cls = "src"  # OPR_VGPR stands for the DPP form; OPR_SRC is the general one
@@ -243,15 +286,27 @@ def operand(
     return ours, "w" if write else "r", cls, regs, typ
 
 
-ORDER = (
-    "sdata vdst sdst sbase soffset addr data data0 data1 ssrc0 ssrc1 src0 src1 src2"
-).split()
+ORDER = ("sdata vdst sdst sbase soffset addr data data0 data1 ssrc0 ssrc1 src0 src1 src2").split()
+
+
+def buffer_arguments(mnemonic: str, operands: dict[str, Any]) -> str:
+    """The operands of a buffer access; two of 16 bits share a register."""
+    if not operands or mnemonic.endswith("_inv"):
+        return ""
+    regs = max(1, operands["vdata"][1] // 32)
+    if "_d16_format_" in mnemonic:
+        regs = (len(mnemonic.rpartition("_")[2]) + 1) // 2
+    way = "rw" if "_atomic_" in mnemonic else "w" if "_load_" in mnemonic else "r"
+    vdata = f"vdata:{way}:v:{regs}:b{32 * regs}"
+    return f"{vdata} vaddr:r:v:1:b32 srsrc:r:sd:4:b128 soffset:r:s:1:lane"
 
 
 def arguments(fmt: str, name: str, mnemonic: str, operands: dict[str, Any]) -> str:
     """The operands in LLVM's print order, as ``field:direction:class:registers:type`` items."""
     if mnemonic in ARGS:
         return ARGS[mnemonic]
+    if fmt in ("MUBUF", "MTBUF"):
+        return buffer_arguments(mnemonic, operands)
     rows: dict[str, tuple[str, str, str, int, str]] = {}
     for field, info in operands.items():
         if info[2].name.startswith(
@@ -325,6 +380,9 @@ SALU_KIND = (
 )
 
 
+RARE = {"VINTERP": "interp", "LDSDIR": "ldsdir", "EXP": "export"}
+
+
 def kind(fmt: str, mnemonic: str) -> str:
     """The unit and role of an instruction; see OpInfo.kind."""
     if fmt.startswith("SOP"):
@@ -333,8 +391,10 @@ def kind(fmt: str, mnemonic: str) -> str:
         return "inv" if mnemonic.endswith("_inv") else "smem"
     if fmt == "DS":
         return "lds"
-    if fmt == "MUBUF":
+    if fmt in ("MUBUF", "MTBUF"):
         return "inv" if mnemonic.endswith("_inv") else "buffer"
+    if fmt in RARE:
+        return RARE[fmt]
     if fmt in ("FLAT", "GLOBAL", "SCRATCH"):
         return fmt.lower()
     return "valu"
@@ -383,6 +443,8 @@ def implicit(fmt: str, mnemonic: str, pcode: str) -> tuple[list[str], list[str]]
     return sorted(reads), sorted(writes)
 
 
+NO_GDS = re.compile(r"ds_b?permute_b32|ds_bvh_stack_rtn_b32")
+ONLY_GDS = re.compile(r"ds_gws_|ds_ordered_count|ds_(add|sub)_gs_reg_rtn")
 # Instructions whose 32-bit encoding alone has DPP.
 DPP_SHORT = re.compile(r"v_dot2acc_f32_f16|v_movrels|v_movreld")
 INT_CLAMP = re.compile(
@@ -431,6 +493,8 @@ def formats() -> dict[str, Any]:
                 value |= bits.default << bits.lo
             elif field in ("op", "opx"):
                 op = [bits.lo, width]
+            elif (name, field) in DROPPED:
+                continue
             elif field == "opy":
                 fields["opy"] = ["i", bits.lo, width]
             else:
@@ -439,25 +503,34 @@ def formats() -> dict[str, Any]:
         ends = [lo + width for _, lo, width in fields.values()]
         size = 4 if max([*ends, sum(op)]) <= 32 else 8
         size = 8 if mask >> 32 else size
+        op = op or [0, 0]  # EXP has one instruction
         out[name] = {"size": size, "mask": mask, "value": value, "op": op, "fields": fields}
     return out
 
 
+def opcodes(fmt: str) -> list[Any]:
+    """The source's opcodes of a format, in order."""
+    return list(getattr(source("enum"), f"{fmt}Op"))
+
+
+def images() -> dict[str, str]:
+    """Opcode to name of the image instructions, which are refused by name."""
+    return {str(op.value): op.name.lower() for op in opcodes("MIMG")}
+
+
 def operations() -> dict[str, Any]:
     """Every mnemonic with its encodings, operands and properties."""
-    enum, all_operands = source("enum"), source("operands").OPERANDS
+    all_operands = source("operands").OPERANDS
     pcode_of: dict[Any, str] = source("str_pcode").PCODE
     out: dict[str, Any] = {}
     for fmt in FORMATS:
-        for op in getattr(enum, f"{fmt}Op"):
+        for op in opcodes(fmt):
             name: str = op.name
             if GFX1150_SALU.match(name) and fmt.startswith("SOP"):
                 continue
             if ABSENT.match(SUFFIX.sub("", name)):
                 continue
             if fmt == "FLAT" and not name.startswith("FLAT_"):
-                continue
-            if fmt == "MUBUF" and not name.endswith("_INV"):
                 continue
             if fmt == "VOP3" and name == "V_READFIRSTLANE_B32_E64":
                 continue  # LLVM has only the 32-bit form
@@ -499,6 +572,10 @@ def operations() -> dict[str, Any]:
                 mnemonic,
             ):
                 flags.add("atomic")
+            if NO_GDS.match(mnemonic):
+                flags.add("no_gds")
+            if ONLY_GDS.match(mnemonic):
+                flags.add("gds")
             if flags:
                 row["flags"] = sorted(flags)
     for row in out.values():
@@ -516,6 +593,7 @@ def text() -> str:
     lines = [f"{json.dumps(k)}: {json.dumps(v)}" for k, v in head.items()]
     rows = [f" {json.dumps(k)}: {json.dumps(v)}" for k, v in formats().items()]
     lines.append('"formats": {\n' + ",\n".join(rows) + "\n}")
+    lines.append(f'"images": {json.dumps(images())}')
     rows = [f" {json.dumps(k)}: {json.dumps(v)}" for k, v in operations().items()]
     lines.append('"ops": {\n' + ",\n".join(rows) + "\n}")
     return "{" + ",\n".join(lines) + "}\n"

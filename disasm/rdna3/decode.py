@@ -9,18 +9,19 @@ from typing import Final
 from sassxlate.errors import EncodeError, Where
 
 from . import dpp
+from .decode_more import buffer, export, interpolate, lds_direct
+from .decode_parts import (
+    check_known,
+    fill_literal,
+    layout_of,
+    operands_of,
+    read_literal,
+    word_at,
+)
 from .ir import Arg, I, Inst, Sp, V
 from .layout import Layout, layouts
-from .operand import (
-    LITERAL_MARK,
-    NULL,
-    bits_of,
-    inline_code,
-    literal_value,
-    scalar,
-    source_table,
-)
-from .table import OPS
+from .operand import LITERAL_MARK, NULL, scalar, source_table
+from .table import IMAGES, OPS
 
 _SHORT: Final = {"VOP1", "VOP2", "VOPC"}
 _SIGNED: Final = frozenset(
@@ -33,88 +34,19 @@ _SIGNED: Final = frozenset(
         *(f"cmpk_{c}" for c in ["eq", "lg", "gt", "ge", "lt", "le"]),
     )
 )
-_OTHER_FORMATS: Final = {
-    0b110011: "VINTERP or LDSDIR",
-    0b111010: "MTBUF",
-    0b111100: "MIMG",
-    0b111110: "EXP",
-}
 _Decoder = Callable[[bytes, int, int], tuple[Inst, int]]
-
-
-def _word(data: bytes, at: int) -> int:
-    """The 32-bit word at a byte offset; SX0522 past the end."""
-    if at + 4 > len(data):
-        raise EncodeError("SX0522", "the code ends inside an instruction")
-    return int.from_bytes(data[at : at + 4], "little")
-
-
-def _layout(fmt: str, opcode: int) -> Layout:
-    lay = layouts(fmt).get(opcode)
-    if lay is None:
-        raise EncodeError("SX0520", f"no {fmt} instruction has opcode {opcode}")
-    return lay
-
-
-def _check_known(lay: Layout, raw: int, also: int = 0) -> str:
-    """The token of Inst.enc that keeps bits which the hardware ignores; SX0523 for others."""
-    extra = raw & ~lay.known
-    if not extra and not also:
-        return ""
-    if extra & ~lay.ignored:
-        raise EncodeError("SX0523", f"{lay.info.op}: bits {extra & ~lay.ignored:#x} must be zero")
-    return f"ignored:{extra | raw & also:#x}" if extra | raw & also else ""
-
-
-def _args(lay: Layout, raw: int) -> list[Arg]:
-    """The operands; literals are LITERAL_MARK.  SX0524 for a reserved value."""
-    out: list[Arg] = []
-    for lo, mask, table in lay.plan:
-        arg = table[raw >> lo & mask]
-        if arg is None:
-            value = raw >> lo & mask
-            raise EncodeError("SX0524", f"{lay.info.op}: operand code {value:#x} is reserved")
-        out.append(arg)
-    return out
-
-
-def _fill_literal(lay: Layout, args: list[Arg], word: int) -> str:
-    """Replace the literal marks; the tokens of Inst.enc for those that had an inline form."""
-    enc = ""
-    for i, arg in enumerate(args):
-        if arg is LITERAL_MARK:
-            operand = lay.info.args[i]
-            if operand.type == "lane" or operand.cls == "vi":
-                raise EncodeError("SX0524", f"{lay.info.op}: {operand.field} cannot be a literal")
-            value = literal_value(word, operand.type)
-            if word >> 16 and bits_of(operand.type) == 16 and operand.cls != "i":
-                value &= 0xFFFF  # the hardware does not look at the upper half
-                enc += f" word:{word:#x}"
-            args[i] = I(value)
-            inline = inline_code(value, operand.type) is not None or operand.type == "mix"
-            if operand.cls != "i" and inline:
-                enc += f" lit{i}"
-    return enc
-
-
-def _literal(lay: Layout, args: list[Arg], data: bytes, at: int) -> tuple[str, int]:
-    """(tokens of enc, bytes read) of the literal word, if the operands have one."""
-    for arg in args:
-        if arg is LITERAL_MARK:
-            return _fill_literal(lay, args, _word(data, at)), 4
-    return "", 0
 
 
 def _scalar(fmt: str, shift: int, mask: int) -> _Decoder:
     def run(data: bytes, at: int, raw: int) -> tuple[Inst, int]:
-        lay = _layout(fmt, raw >> shift & mask)
+        lay = layout_of(fmt, raw >> shift & mask)
         imm = 0
         if lay.info.kind == "message" and fmt == "SOP1":
             imm = raw & 0xFF
             raw &= ~0xFF
-        kept = _check_known(lay, raw)
-        args = _args(lay, raw)
-        enc, more = _literal(lay, args, data, at + 4)
+        kept = check_known(lay, raw)
+        args = operands_of(lay, raw)
+        enc, more = read_literal(lay, args, data, at + 4)
         return Inst(lay.info.op, tuple(args), imm, enc=(kept + enc).strip()), 4 + more
 
     return run
@@ -122,14 +54,14 @@ def _scalar(fmt: str, shift: int, mask: int) -> _Decoder:
 
 def _sopk(data: bytes, at: int, raw: int) -> tuple[Inst, int]:
     fmt = "SOPP" if raw >> 23 == 0b101111111 else "SOPK"
-    lay = _layout(fmt, raw >> 16 & 0x7F if fmt == "SOPP" else raw >> 23 & 0x1F)
-    kept = _check_known(lay, raw)
-    args = _args(lay, raw)
+    lay = layout_of(fmt, raw >> 16 & 0x7F if fmt == "SOPP" else raw >> 23 & 0x1F)
+    kept = check_known(lay, raw)
+    args = operands_of(lay, raw)
     imm = raw & 0xFFFF
     row = lay.info
     if imm >= 0x8000 and (row.op in _SIGNED or row.kind == "branch" or row.op == "s_call_b64"):
         imm -= 0x10000
-    _, more = _literal(lay, args, data, at + 4)
+    _, more = read_literal(lay, args, data, at + 4)
     return Inst(row.op, tuple(args), imm, enc=kept), 4 + more
 
 
@@ -143,13 +75,13 @@ def _halves(lay: Layout, raw: int, args: list[Arg]) -> int:
 
 def _short(fmt: str, shift: int, mask: int) -> _Decoder:
     def run(data: bytes, at: int, raw: int) -> tuple[Inst, int]:
-        lay = _layout(fmt, raw >> shift & mask)
+        lay = layout_of(fmt, raw >> shift & mask)
         source = raw & 0x1FF
         if source in (250, 233, 234) and lay.plan:
-            return _short_dpp(lay, raw, source, _word(data, at + 4))
-        kept = _check_known(lay, raw)
-        args = _args(lay, raw)
-        enc, more = _literal(lay, args, data, at + 4)
+            return _short_dpp(lay, raw, source, word_at(data, at + 4))
+        kept = check_known(lay, raw)
+        args = operands_of(lay, raw)
+        enc, more = read_literal(lay, args, data, at + 4)
         enc = kept + enc
         op_sel = _halves(lay, raw, args) if lay.halves else 0
         return Inst(lay.info.op, tuple(args), op_sel=op_sel, enc=enc.strip()), 4 + more
@@ -167,7 +99,7 @@ def _control(lay: Layout, source: int, word: int) -> str:
 def _short_dpp(lay: Layout, raw: int, source: int, word: int) -> tuple[Inst, int]:
     text = _control(lay, source, word)
     raw = raw & ~0x1FF | 256 | word & 0xFF
-    args = _args(lay, raw)
+    args = operands_of(lay, raw)
     neg = abs_ = 0
     if source == 250:
         neg = (word >> 20 & 1) | (word >> 22 & 1) << 1
@@ -189,9 +121,14 @@ def _vop3(data: bytes, at: int, low: int) -> tuple[Inst, int]:
 
 
 def _vop3p(data: bytes, at: int, low: int) -> tuple[Inst, int]:
-    if low >> 24 != 0b11001100:
-        raise EncodeError("SX0521", "VINTERP and LDSDIR instructions are not supported")
-    return _long(_layout("VOP3P", low >> 16 & 0x7F), data, at, low)
+    kind = low >> 24 & 3
+    if kind == 1:
+        return interpolate(data, at, low)
+    if kind == 2:
+        return lds_direct(low)
+    if kind == 3:
+        raise EncodeError("SX0520", "no format begins with 0xcf")
+    return _long(layout_of("VOP3P", low >> 16 & 0x7F), data, at, low)
 
 
 def _halve_constants(raw: int, hi: int, args: list[Arg]) -> None:
@@ -206,21 +143,21 @@ def _halve_constants(raw: int, hi: int, args: list[Arg]) -> None:
 
 def _long(lay: Layout, data: bytes, at: int, low: int) -> tuple[Inst, int]:
     """VOP3, VOP3SD and VOP3P, with a literal or a DPP word."""
-    raw = low | _word(data, at + 4) << 32
+    raw = low | word_at(data, at + 4) << 32
     source = raw >> 32 & 0x1FF
     size, control = 8, ""
     if source in (250, 233, 234) and lay.plan:
-        word = _word(data, at + 8)
+        word = word_at(data, at + 8)
         control = _control(lay, source, word)
         if source == 250 and word >> 20 & 0xF:
             raise EncodeError("SX0523", f"{lay.info.op}: sign bits in the DPP word of VOP3")
         raw = raw & ~(0x1FF << 32) | (256 | word & 0xFF) << 32
         size = 12
-    kept = _check_known(lay, raw)
+    kept = check_known(lay, raw)
     if lay.info.op.startswith("v_cmpx") and raw & 0xFF != 126:
         raise EncodeError("SX0524", f"{lay.info.op}: the destination must be exec")
-    args = _args(lay, raw)
-    enc, more = _literal(lay, args, data, at + 8)
+    args = operands_of(lay, raw)
+    enc, more = read_literal(lay, args, data, at + 8)
     if more and control:
         raise EncodeError("SX0524", f"{lay.info.op}: DPP and a literal")
     if lay.info.formats[0] in _SHORT:
@@ -276,9 +213,9 @@ def _half(lay: Layout, raw: int, src0: int, src1: int, vdst: int) -> list[Arg]:
 
 
 def _vopd(data: bytes, at: int, low: int) -> tuple[Inst, int]:
-    raw = low | _word(data, at + 4) << 32
-    x = _layout("VOPD", raw >> 22 & 15)
-    y = _layout("VOPD", raw >> 17 & 31)
+    raw = low | word_at(data, at + 4) << 32
+    x = layout_of("VOPD", raw >> 22 & 15)
+    y = layout_of("VOPD", raw >> 17 & 31)
     dst = raw >> 56
     xargs = _half(x, raw, 0, 9, dst)
     yargs = _half(y, raw, 32, 41, (raw >> 49 & 0x7F) << 1 | (dst & 1 ^ 1))
@@ -288,8 +225,8 @@ def _vopd(data: bytes, at: int, low: int) -> tuple[Inst, int]:
             kept += f"ignored:{raw & bits:#x} "
     size, words = 8, ["", ""]
     if any(arg is LITERAL_MARK for arg in (*xargs, *yargs)):
-        literal = _word(data, at + 8)
-        words = [_fill_literal(x, xargs, literal), _fill_literal(y, yargs, literal)]
+        literal = word_at(data, at + 8)
+        words = [fill_literal(x, xargs, literal), fill_literal(y, yargs, literal)]
         size = 12
     second = Inst(y.info.op, tuple(yargs), enc=words[1].strip())
     return Inst(x.info.op, tuple(xargs), y=second, enc=(kept + words[0]).strip()), size
@@ -300,10 +237,10 @@ def _signed(value: int, bits: int) -> int:
 
 
 def _smem(data: bytes, at: int, low: int) -> tuple[Inst, int]:
-    raw = low | _word(data, at + 4) << 32
-    lay = _layout("SMEM", low >> 18 & 0xFF)
-    kept = _check_known(lay, raw)
-    args = _args(lay, raw)
+    raw = low | word_at(data, at + 4) << 32
+    lay = layout_of("SMEM", low >> 18 & 0xFF)
+    kept = check_known(lay, raw)
+    args = operands_of(lay, raw)
     if not lay.plan:
         return Inst(lay.info.op, enc=kept), 8
     code = raw >> 57
@@ -313,28 +250,31 @@ def _smem(data: bytes, at: int, low: int) -> tuple[Inst, int]:
             raise EncodeError("SX0524", f"{lay.info.op}: operand code {code:#x} is reserved")
         args.append(offset)
     imm = _signed(raw >> 32 & 0x1FFFFF, 21)
+    more = (("probe", raw >> 6 & 0x7F),) if lay.info.op.startswith("s_atc_probe") else ()
     glc, dlc = bool(raw >> 14 & 1), bool(raw >> 13 & 1)
-    return Inst(lay.info.op, tuple(args), imm, glc=glc, dlc=dlc, enc=kept), 8
+    return Inst(lay.info.op, tuple(args), imm, glc=glc, dlc=dlc, more=more, enc=kept), 8
 
 
 def _ds(data: bytes, at: int, low: int) -> tuple[Inst, int]:
-    raw = low | _word(data, at + 4) << 32
-    lay = _layout("DS", low >> 18 & 0xFF)
-    kept = _check_known(lay, raw)
-    args = tuple(_args(lay, raw))
+    raw = low | word_at(data, at + 4) << 32
+    lay = layout_of("DS", low >> 18 & 0xFF)
+    kept = check_known(lay, raw)
+    args = tuple(operands_of(lay, raw))
     gds = bool(raw >> 17 & 1)
+    if "gds" in lay.info.flags and not gds:
+        raise EncodeError("SX0524", f"{lay.info.op}: the gds bit must be set")
     if "2addr" in lay.info.op:
         return Inst(lay.info.op, args, raw & 0xFF, imm2=raw >> 8 & 0xFF, gds=gds, enc=kept), 8
     return Inst(lay.info.op, args, raw & 0xFFFF, gds=gds, enc=kept), 8
 
 
 def _flat(data: bytes, at: int, low: int) -> tuple[Inst, int]:
-    raw = low | _word(data, at + 4) << 32
+    raw = low | word_at(data, at + 4) << 32
     segment = low >> 16 & 3
     if segment == 3:
         raise EncodeError("SX0520", "no FLAT instruction has segment 3")
     name = ("FLAT", "SCRATCH", "GLOBAL")[segment]
-    lay = _layout(name, low >> 18 & 0x7F)
+    lay = layout_of(name, low >> 18 & 0x7F)
     row = lay.info
     operands = row.args
     unused = 0
@@ -348,7 +288,7 @@ def _flat(data: bytes, at: int, low: int) -> tuple[Inst, int]:
     vector = bool(raw >> 55 & 1)
     if name == "SCRATCH" and not vector:
         unused |= 0xFF << 32
-    kept = _check_known(lay, raw, unused)
+    kept = check_known(lay, raw, unused)
     args: list[Arg] = []
     for operand in operands:
         field = operand.field
@@ -368,13 +308,12 @@ def _flat(data: bytes, at: int, low: int) -> tuple[Inst, int]:
     return Inst(row.op, tuple(args), imm, glc=glc, dlc=dlc, slc=slc, enc=kept), 8
 
 
-def _mubuf(data: bytes, at: int, low: int) -> tuple[Inst, int]:
-    raw = low | _word(data, at + 4) << 32
-    lay = layouts("MUBUF").get(low >> 18 & 0xFF)
-    if lay is None:
-        raise EncodeError("SX0521", "buffer instructions other than cache invalidation")
-    kept = _check_known(lay, raw)
-    return Inst(lay.info.op, tuple(_args(lay, raw)), enc=kept), 8
+def _image(data: bytes, at: int, low: int) -> tuple[Inst, int]:
+    del data, at
+    name = IMAGES.get(low >> 18 & 0xFF)
+    if name is None:
+        raise EncodeError("SX0520", f"no MIMG instruction has opcode {low >> 18 & 0xFF}")
+    raise EncodeError("SX0521", f"{name}: image instructions are not supported")
 
 
 def _dispatch() -> tuple[_Decoder | None, ...]:
@@ -399,8 +338,11 @@ def _dispatch() -> tuple[_Decoder | None, ...]:
         0b110101: _vop3,
         0b110110: _ds,
         0b110111: _flat,
-        0b111000: _mubuf,
+        0b111000: buffer,
+        0b111010: buffer,
+        0b111100: _image,
         0b111101: _smem,
+        0b111110: export,
     }
     for top6, run in wide.items():
         for low in range(8):
@@ -414,7 +356,7 @@ _DISPATCH: Final = _dispatch()
 def _check_zeros(inst: Inst) -> None:
     """SX0523 where a register field that the opcode does not use is set and LLVM wants zeros."""
     row = OPS[inst.op]
-    if row.is_vopd or "DS" in row.forms or inst.op == "v_nop":
+    if row.is_vopd or "DS" in row.forms or inst.op in ("v_nop", "v_pipeflush"):
         raise EncodeError("SX0523", f"{inst.op}: an unused register field is not zero")
 
 
@@ -423,18 +365,15 @@ def decode(data: bytes, offset: int = 0, *, strict: bool = False) -> tuple[Inst,
 
     Branches keep their signed distance in dwords in ``imm``; see ``branch_target``.  The hardware
     ignores register fields that an opcode does not use; ``strict`` refuses those which LLVM's
-    disassembler refuses: in DS, VOPD and v_nop.
+    disassembler refuses: in DS, VOPD, v_nop and v_pipeflush.
 
     Raises:
         EncodeError: SX0520 to SX0524, with the offset and the first word.
     """
     try:
-        raw = _word(data, offset)
+        raw = word_at(data, offset)
         run = _DISPATCH[raw >> 23]
         if run is None:
-            name = _OTHER_FORMATS.get(raw >> 26)
-            if name:
-                raise EncodeError("SX0521", f"{name} instructions are not supported")
             raise EncodeError("SX0520", f"no format begins with {raw >> 26:#08b}")
         found = run(data, offset, raw)
         if strict and "ignored" in found[0].enc:

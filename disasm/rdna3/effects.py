@@ -39,6 +39,7 @@ _MEMORY: Final = {
     "lds": (LDS,),
     "flat": (MEM, LDS, SCRATCH),
     "global": (MEM,),
+    "buffer": (MEM,),
     "scratch": (SCRATCH,),
     "smem": (MEM,),
 }
@@ -142,7 +143,7 @@ def counters(inst: Inst) -> frozenset[str]:
         return frozenset({"lgkm"})
     if row.kind == "inv" and "SMEM" in row.forms:
         return frozenset({"lgkm"})
-    if row.kind not in ("flat", "global", "scratch"):
+    if row.kind not in ("flat", "global", "scratch", "buffer"):
         return frozenset()
     returns = row.load or (row.atomic and inst.glc)
     out = {"vm" if returns else "vs"}

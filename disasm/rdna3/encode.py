@@ -9,7 +9,8 @@ from typing import Final
 from sassxlate.errors import EncodeError
 
 from .codes import literal_of
-from .encode_mem import encode_ds, encode_flat, encode_mubuf
+from .encode_mem import encode_ds, encode_flat
+from .encode_more import encode_buffer, encode_export, encode_interp, encode_ldsdir
 from .encode_scalar import encode_smem, encode_sop, encode_sopk
 from .encode_valu import encode_valu
 from .encode_vopd import encode_vopd
@@ -35,7 +36,11 @@ _ENCODERS: Final[dict[str, Callable[[Inst, OpInfo], bytes]]] = {
     "FLAT": encode_flat,
     "GLOBAL": encode_flat,
     "SCRATCH": encode_flat,
-    "MUBUF": encode_mubuf,
+    "MUBUF": encode_buffer,
+    "MTBUF": encode_buffer,
+    "VINTERP": encode_interp,
+    "LDSDIR": encode_ldsdir,
+    "EXP": encode_export,
 }
 _BY_OP: Final = {op: (row, _ENCODERS[row.formats[-1]]) for op, row in OPS.items()}
 

@@ -1,4 +1,4 @@
-"""Encoding of LDS and vector memory instructions: DS, FLAT, GLOBAL, SCRATCH, cache invalidation."""
+"""Encoding of LDS and vector memory instructions: DS, FLAT, GLOBAL, SCRATCH."""
 
 from __future__ import annotations
 
@@ -82,10 +82,3 @@ def _flat_operand(lay: Layout, operand: Operand, arg: Arg, scalar: bool) -> int:
         if scalar:
             operand = Operand("addr", "r", "v", 1, "b32")
     return operand_code(arg, operand) - 256 << field.lo
-
-
-def encode_mubuf(inst: Inst, row: OpInfo) -> bytes:
-    """buffer_gl0_inv and buffer_gl1_inv: no operands."""
-    plain(inst)
-    lay = layout(inst.op, "MUBUF")
-    return place(lay.base, lay.slots, codes_of(inst, row)).to_bytes(8, "little")

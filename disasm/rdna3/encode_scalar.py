@@ -88,6 +88,10 @@ def encode_smem(inst: Inst, row: OpInfo) -> bytes:
     if not row.args:
         return raw.to_bytes(8, "little")
     raw |= inst.glc << 14 | inst.dlc << 13 | offset << 57
+    if inst.op.startswith("s_atc_probe"):
+        if inst.glc or inst.dlc:
+            raise EncodeError("SX0507", "it has neither glc nor dlc")
+        raw |= unsigned_field(dict(inst.more).get("probe", 0), 7, "the probe") << 6
     if inst.op.startswith("s_buffer"):
         raw |= unsigned_field(imm, 20, "the offset") << 32
     else:

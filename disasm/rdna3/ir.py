@@ -87,6 +87,7 @@ class Inst:
     dpp: str = ""  # LLVM's text of a DPP control, e.g. "row_shr:1 row_mask:0xf bank_mask:0xf"
     y: Inst | None = None  # the second half of a VOPD
     gds: bool = False  # DS: global data share
+    more: tuple[tuple[str, int], ...] = ()  # modifiers of the rarer formats, by LLVM's name
     enc: str = field(default="", compare=False)  # "e64": the 64-bit encoding; "lit1": see encode
     comment: str = field(default="", compare=False)
     uniform: bool = field(default=False, compare=False)

@@ -122,7 +122,7 @@ def _known(fmt: Format, info: OpInfo, slots: list[Slot], op_sel: int, neg: int, 
         "neg": neg,
         "abs": abs_,
         "neg_hi": abs_ if info.op.startswith("v_fma_mix") else neg,
-        "clamp": int("clamp" in info.flags),
+        "clamp": int("clamp" in info.flags or fmt.name == "VINTERP"),
         "omod": 3 if "omod" in info.flags else 0,
         "offset1": 0xFF if "_2addr_" in info.op or info.op.endswith("_2addr") else 0,
     }
@@ -133,8 +133,18 @@ def _known(fmt: Format, info: OpInfo, slots: list[Slot], op_sel: int, neg: int, 
         known |= 0xFFFF  # offset0 and offset1 are one 16-bit offset or two of 8 bits
     if not info.args and fmt.name in ("SMEM", "MUBUF", "DS"):
         known = fmt.mask | fmt.op.mask << fmt.op.lo
-        if info.op.startswith("ds_gws") or fmt.name == "DS":
-            known |= 0xFFFF | 1 << 17
+        if info.op.startswith("ds_gws"):
+            known |= 0xFFFF
+    if fmt.name == "DS":
+        known = known & ~(1 << 17) if "no_gds" in info.flags else known | 1 << 17
+    if info.op == "ds_nop":
+        known &= ~(0xFFFF | 1 << 17)
+    if fmt.name == "MUBUF" and "atomic" in info.flags:
+        known &= ~(1 << 53)  # no tfe
+    if info.op.startswith("s_atc_probe"):
+        known = known & ~0x6000 | 0x7F << 6  # in the place of the data; neither glc nor dlc
+    if info.op == "lds_direct_load":
+        known &= ~(0xFF << 8)
     return known
 
 
@@ -152,6 +162,8 @@ def _modifiers(info: OpInfo, fmt: str) -> tuple[int, int, int]:
             neg |= 1 << bit
     if fmt == "VOP3":
         abs_ = neg
+    if fmt == "VINTERP":
+        op_sel = 15 if op_sel else 0
     if info.op.startswith("v_permlane") and "16" in info.op:
         op_sel = 3
     if fmt == "VOP3P":
@@ -167,6 +179,8 @@ def _modifiers(info: OpInfo, fmt: str) -> tuple[int, int, int]:
 
 def _build(info: OpInfo, fmt: Format, opcode: int) -> Layout:
     base = fmt.value | opcode << fmt.op.lo
+    if "gds" in info.flags:
+        base |= 1 << 17
     slots: list[Slot] = []
     vcc: list[int] = []
     halves: list[tuple[int, int, int]] = []

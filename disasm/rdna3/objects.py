@@ -149,10 +149,11 @@ def _check(data: bytes) -> tuple[int, tuple[int, ...]]:
 def _relocations(
     data: bytes, row: tuple[int, ...], rows: list[tuple[int, ...]], tables: dict[int, list[Symbol]]
 ) -> tuple[Relocation, ...]:
-    symbols = tables.get(row[6], [])
+    symbols: list[Symbol] = tables.get(row[6], [])
     body = _slice(data, row[4], row[5], "a relocation table")
     out: list[Relocation] = []
-    for offset, info, addend in _RELA.iter_unpack(body[: len(body) // 24 * 24]):
+    places: list[tuple[int, int, int]] = list(_RELA.iter_unpack(body[: len(body) // 24 * 24]))
+    for offset, info, addend in places:
         if info >> 32 >= len(symbols):
             raise _bad("a relocation of a symbol that is not there")
         kind = info & 0xFFFFFFFF
@@ -164,7 +165,8 @@ def _relocations(
 
 
 def _section_name(data: bytes, rows: list[tuple[int, ...]], index: int) -> str:
-    names = rows[_HEADER.unpack_from(data)[13]]
+    header: tuple[int, ...] = _HEADER.unpack_from(data)
+    names = rows[header[13]]
     if not 0 < index < len(rows):
         return "*ABS*"
     return _string(_slice(data, names[4], names[5], "the section names"), rows[index][0])
@@ -218,5 +220,5 @@ def _read(data: bytes) -> CodeObject:
         sections.append(Section(index, name, row[3], body, code, relocations.get(index, ())))
     symbols = next((tables[i] for i, row in enumerate(rows) if row[1] == 2), None)
     if symbols is None:
-        symbols = next(iter(tables.values()), [])
+        symbols = [symbol for table in tables.values() for symbol in table]
     return CodeObject(version, kind == 3, tuple(sections), tuple(symbols))

@@ -6,6 +6,7 @@ from dataclasses import replace
 from random import Random
 from typing import Final
 
+from .decode_more import EXPORT_TARGETS
 from .encode import can_encode
 from .encode_mem import OFF
 from .encode_vopd import Y_ONLY
@@ -141,6 +142,9 @@ def _memory(rng: Random, row: OpInfo) -> Inst:
         else:
             args.append(vgpr(rng, a.n))
     if row.kind == "lds":
+        gds = "gds" in row.flags
+        if gds or row.op == "ds_nop":
+            return Inst(row.op, tuple(args), rng.getrandbits(16) if gds else 0, gds=gds)
         if "2addr" in row.op:
             return Inst(row.op, tuple(args), rng.randrange(256), imm2=rng.randrange(256))
         offset = rng.choice((0, 4, 65535, rng.getrandbits(16)))
@@ -153,14 +157,54 @@ def _memory(rng: Random, row: OpInfo) -> Inst:
     return Inst(row.op, tuple(args), imm, glc=glc, dlc=dlc, slc=slc)
 
 
+def _rare(rng: Random, row: OpInfo) -> Inst:
+    """Buffers, interpolation, LDS parameters, exports."""
+    if row.kind == "buffer":
+        offen, idxen = rng.randrange(2), rng.randrange(2)
+        typed = "MTBUF" in row.forms
+        tfe = rng.randrange(2) if row.load and not typed else 0
+        args = (
+            vgpr(rng, row.args[0].n + tfe),
+            vgpr(rng, offen + idxen) if offen + idxen else OFF,
+            scalar_register(rng, 4),
+            constant(rng, "b32", literal=False) if rng.random() < 0.3 else scalar_register(rng, 1),
+        )
+        more = [(n, 1) for n, on in (("idxen", idxen), ("offen", offen), ("tfe", tfe)) if on]
+        if typed:
+            more.append(("format", rng.randrange(128)))
+        glc, dlc, slc = (rng.random() < 0.3 for _ in range(3))
+        imm = rng.choice((0, 4095, rng.randrange(4096)))
+        return Inst(row.op, args, imm, glc=glc, dlc=dlc, slc=slc, more=tuple(more))
+    registers = tuple(vgpr(rng, a.n, a.half) for a in row.args)
+    if row.kind == "interp":
+        wait = (("wait_exp", rng.randrange(8)),)
+        neg, clamp = _subset(rng, 7), rng.random() < 0.2
+        op_sel = _subset(rng, layout(row.op, "VINTERP").op_sel)
+        return Inst(row.op, registers, neg=neg, clamp=clamp, op_sel=op_sel, more=wait)
+    if row.kind == "export":
+        enabled = tuple(a if rng.random() < 0.7 else OFF for a in registers)
+        more = [("target", rng.choice(tuple(EXPORT_TARGETS)))]
+        more += [(name, 1) for name in ("done", "row_en") if rng.random() < 0.3]
+        return Inst(row.op, enabled, more=tuple(more))
+    more = [("wait_vdst", rng.randrange(16))]
+    if row.op == "lds_param_load":
+        more = [("attr", rng.randrange(32)), ("chan", rng.randrange(4)), *more]
+    return Inst(row.op, registers, more=tuple(more))
+
+
 def _scalar_memory(rng: Random, row: OpInfo) -> Inst:
     args = tuple(scalar_register(rng, a.n, special=False) for a in row.args)
     if not args:
         return Inst(row.op)
+    glc, dlc = rng.random() < 0.3, rng.random() < 0.3
+    more: tuple[tuple[str, int], ...] = ()
+    if row.op.startswith("s_atc_probe"):
+        glc = dlc = False
+        more = (("probe", rng.randrange(128)),)
     offset = (S(register(rng, SGPRS, 1)),) if rng.random() < 0.3 else ()
     low = 0 if row.op.startswith("s_buffer") else -(1 << 20)
     imm = rng.choice((0, 4, low, (1 << 20) - 1, rng.randint(0, 0xFFFFF)))
-    return Inst(row.op, (*args, *offset), imm, glc=rng.random() < 0.3, dlc=rng.random() < 0.3)
+    return Inst(row.op, (*args, *offset), imm, glc=glc, dlc=dlc, more=more)
 
 
 def _immediate(rng: Random, row: OpInfo) -> int:
@@ -190,6 +234,8 @@ def candidate(rng: Random, op: str) -> Inst:
         return _memory(rng, row)
     if "SMEM" in row.forms:
         return _scalar_memory(rng, row)
+    if row.kind in ("buffer", "interp", "ldsdir", "export"):
+        return _rare(rng, row)
     args = tuple(_source(rng, a) for a in row.args)
     if row.kind == "wait" and args:
         args = (Sp("null"),)  # the counters that have an instruction of their own

@@ -77,10 +77,11 @@ class OpInfo:
 
     ``kind`` is the unit and role: ``salu``, ``branch``, ``jump`` (PC in a register), ``wait``,
     ``barrier``, ``end``, ``message``, ``mode`` (writes MODE), ``hint``, ``smem``, ``inv`` (cache
-    invalidation), ``valu``, ``lds``, ``flat``, ``global``, ``scratch``.  ``forms`` maps a format
+    invalidation), ``valu``, ``lds``, ``flat``, ``global``, ``scratch``, ``buffer``, and of graphics
+    ``interp``, ``ldsdir``, ``export``.  ``forms`` maps a format
     to the opcode there.  ``reads`` and ``writes`` are the implicit ones: scc, vcc, exec, m0, mode.
-    ``load``/``store``/``atomic`` hold for lds, flat, global, scratch and smem; an atomic that
-    returns the old value has ``glc`` set (LDS: has an operand ``vdst``).
+    ``load``/``store``/``atomic`` hold for lds, flat, global, scratch, buffer and smem; an atomic
+    that returns the old value has ``glc`` set (LDS: has an operand ``vdst``).
     """
 
     op: str
@@ -124,7 +125,7 @@ def _access(op: str, kind: str, args: tuple[Operand, ...], flags: frozenset[str]
     """(load, store, atomic) of a memory instruction."""
     if kind == "smem":
         return [bool(args) and args[0].role == "w", False, False]
-    if kind not in ("lds", "flat", "global", "scratch"):
+    if kind not in ("lds", "flat", "global", "scratch", "buffer"):
         return [False, False, False]
     lane_exchange = op.startswith(("ds_swizzle", "ds_permute", "ds_bpermute"))
     if lane_exchange or op.startswith(("ds_nop", "ds_gws")):
@@ -146,6 +147,12 @@ def _row(op: str, raw: dict[str, Any]) -> OpInfo:
 
 
 @cache
+def _images() -> dict[int, str]:
+    data = json.loads(TABLE_PATH.read_text(encoding="utf-8"))
+    return {int(opcode): name for opcode, name in data["images"].items()}
+
+
+@cache
 def _load() -> tuple[dict[str, Format], dict[str, OpInfo]]:
     data = json.loads(TABLE_PATH.read_text(encoding="utf-8"))
     formats = {
@@ -164,6 +171,7 @@ def _load() -> tuple[dict[str, Format], dict[str, OpInfo]]:
 
 FORMATS: Final[dict[str, Format]] = _load()[0]
 OPS: Final[dict[str, OpInfo]] = _load()[1]
+IMAGES: Final[dict[int, str]] = _images()  # opcode to name; they are refused by name
 
 
 def info(op: str) -> OpInfo:

@@ -13,6 +13,7 @@ from .ir import Arg, I, Inst, Item, Mark, S, Sp, V
 from .layout import layout
 from .operand import bits_of, inline_code, literal_word
 from .table import OPS, Operand, OpInfo, info
+from .text_more import buffer_text, export_text, ldsdir_text
 
 _FLOATS: Final = ("0.5", "-0.5", "1.0", "-1.0", "2.0", "-2.0", "4.0", "-4.0")
 _SPECIAL: Final = {"scc": "src_scc"}
@@ -166,7 +167,7 @@ def _suffix(inst: Inst, row: OpInfo, short: bool) -> str:
         if short:
             return "" if "VOPC" in forms else "_dpp"
         return "_e64_dpp"
-    if len(forms) == 1 or row.op == "v_nop":
+    if len(forms) == 1 or row.op in ("v_nop", "v_pipeflush"):
         return ""
     return "_e32" if short else "_e64"
 
@@ -189,7 +190,9 @@ def _valu_tail(inst: Inst, row: OpInfo, short: bool, mixed: int) -> str:
                 out += f" neg_hi:{_bits(inst.neg_hi, count)}"
     elif inst.op_sel and not short and row.op != "v_cndmask_b16":
         out += " op_sel:" + _op_sel_text(inst, row, sources)
-    if inst.clamp:
+    if row.kind == "interp":
+        out = " clamp" * inst.clamp + out + f" wait_exp:{dict(inst.more).get('wait_exp', 0)}"
+    elif inst.clamp:
         out += " clamp"
     out += _OMOD[inst.omod]
     return out + (f" {inst.dpp}" if inst.dpp else "")
@@ -250,6 +253,9 @@ def _smem_text(inst: Inst, row: OpInfo) -> str:
         elif not is_off(last):
             args.append(last)
     parts = [operand_text(arg) for arg in args]
+    if inst.op.startswith("s_atc_probe"):
+        probe = dict(inst.more).get("probe", 0)
+        parts.insert(0, str(probe) if probe <= 64 else f"{probe:#x}")
     tail = ""
     if row.args:
         offset = f"{imm:#x}" if imm >= 0 else f"-{-imm:#x}"
@@ -264,7 +270,7 @@ def _cache_text(inst: Inst) -> str:
     return " glc" * inst.glc + " slc" * inst.slc + " dlc" * inst.dlc
 
 
-def _ds_text(inst: Inst) -> str:
+def _ds_text(inst: Inst, row: OpInfo) -> str:
     parts = ", ".join(operand_text(arg) for arg in inst.args)
     tail = ""
     if "2addr" in inst.op:
@@ -274,7 +280,7 @@ def _ds_text(inst: Inst) -> str:
         tail += f" offset:{swizzle_text(inst.imm)}"
     elif inst.imm:
         tail += f" offset:{inst.imm}"
-    return f"{inst.op} {parts}".rstrip() + tail + " gds" * inst.gds
+    return f"{inst.op} {parts}".rstrip() + tail + " gds" * (inst.gds or "gds" in row.flags)
 
 
 def _flat_text(inst: Inst, row: OpInfo) -> str:
@@ -294,12 +300,19 @@ def format_inst(inst: Inst) -> str:
     """
     row = OPS.get(inst.op) or info(inst.op)
     kind = row.kind
-    if kind == "valu":
+    if kind in ("valu", "interp"):
         return _vopd_text(inst) if row.is_vopd else _valu_text(inst, row)
     if kind in ("flat", "global", "scratch"):
         return _flat_text(inst, row)
     if kind == "lds":
-        return _ds_text(inst)
+        return _ds_text(inst, row)
+    if kind in ("buffer", "ldsdir", "export"):
+        parts = [
+            "off" if is_off(a) and i == 1 else operand_text(a) for i, a in enumerate(inst.args)
+        ]
+        if kind == "buffer":
+            return buffer_text(inst, parts, _cache_text(inst))
+        return ldsdir_text(inst, parts) if kind == "ldsdir" else export_text(inst, parts)
     if "SMEM" in row.forms:
         return _smem_text(inst, row)
     return _scalar_text(inst, row)

@@ -22,7 +22,6 @@ from .rows import Fn, Meaning, Mode, frow, row
 T = TypeVar("T")
 
 
-
 def _signed(d: Domain[T], a: T, b: T) -> T:
     return d.slt(a, b)
 

@@ -71,9 +71,7 @@ def pk_rtz(d: Domain[T], mode: Mode, a: T, b: T) -> T:
 
 def _pack_ints(signed: bool) -> Fn:
     def fn(d: Domain[T], a: T, b: T) -> T:
-        lo, hi = (
-            clamp_signed(d, v, 16) if signed else clamp_unsigned(d, v, 16) for v in (a, b)
-        )
+        lo, hi = (clamp_signed(d, v, 16) if signed else clamp_unsigned(d, v, 16) for v in (a, b))
         return d.concat(d.extract(hi, 0, 16), d.extract(lo, 0, 16))
 
     return fn

@@ -299,14 +299,30 @@ def rows() -> Iterator[Meaning]:
     yield row("v_sub_nc_i16", "b16", "b16 b16", sub, saturating=ssub_sat)
     yield row("v_add_co_u32", "b32 m", two, add_co, saturating=_with_carry(uadd_sat, add_co))
     yield row("v_sub_co_u32", "b32 m", two, sub_co, saturating=_with_carry(usub_sat, sub_co))
-    yield row("v_subrev_co_u32", "b32 m", two, subrev_co,
-              saturating=_with_carry(usubrev_sat, subrev_co))
-    yield row("v_add_co_ci_u32", "b32 m", "b32 b32 m", add_co_ci,
-              saturating=_with_carry(add_ci_sat, add_co_ci))
-    yield row("v_sub_co_ci_u32", "b32 m", "b32 b32 m", sub_co_ci,
-              saturating=_with_carry(sub_ci_sat, sub_co_ci))
-    yield row("v_subrev_co_ci_u32", "b32 m", "b32 b32 m", subrev_co_ci,
-              saturating=_with_carry(subrev_ci_sat, subrev_co_ci))
+    yield row(
+        "v_subrev_co_u32", "b32 m", two, subrev_co, saturating=_with_carry(usubrev_sat, subrev_co)
+    )
+    yield row(
+        "v_add_co_ci_u32",
+        "b32 m",
+        "b32 b32 m",
+        add_co_ci,
+        saturating=_with_carry(add_ci_sat, add_co_ci),
+    )
+    yield row(
+        "v_sub_co_ci_u32",
+        "b32 m",
+        "b32 b32 m",
+        sub_co_ci,
+        saturating=_with_carry(sub_ci_sat, sub_co_ci),
+    )
+    yield row(
+        "v_subrev_co_ci_u32",
+        "b32 m",
+        "b32 b32 m",
+        subrev_co_ci,
+        saturating=_with_carry(subrev_ci_sat, subrev_co_ci),
+    )
     yield row("v_mul_lo_u32", "b32", two, mul)
     yield row("v_mul_hi_u32", "b32", two, umul_hi)
     yield row("v_mul_hi_i32", "b32", two, smul_hi)

@@ -11,16 +11,20 @@ import io
 import os
 import re
 import subprocess
+import sys
 from collections.abc import Callable, Sequence
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from elftools.elf.elffile import ELFFile
-from elftools.elf.sections import SymbolTableSection
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
 
-from sassxlate import toolchain
+from elftools.elf.elffile import ELFFile  # noqa: E402
+from elftools.elf.sections import SymbolTableSection  # noqa: E402
+
+from sassxlate import toolchain  # noqa: E402
 
 _TRIPLE = b"amdgcn-amd-amdhsa"
 
