@@ -3,7 +3,19 @@
 from __future__ import annotations
 
 from ..spec import Row
-from . import cluster, control, convert, float32, half, integer, logic, memory, tensor, tmem
+from . import (
+    cluster,
+    control,
+    convert,
+    float32,
+    half,
+    integer,
+    logic,
+    memory,
+    tensor,
+    tmem,
+    warpgroup,
+)
 
 ROWS: tuple[Row, ...] = (
     *integer.ROWS,
@@ -16,4 +28,5 @@ ROWS: tuple[Row, ...] = (
     *tmem.ROWS,
     *control.ROWS,
     *cluster.ROWS,
+    *warpgroup.ROWS,
 )

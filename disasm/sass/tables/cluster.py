@@ -1,21 +1,17 @@
 """Clusters and asynchronous engines of sm_90 and later: mbarriers, bulk and tensor copies,
-reductions over a multicast object, warpgroup matrix products."""
+reductions over a multicast object."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
 from ..spec import (
-    Bits,
     Fixed,
-    I,
     M,
     Mod,
     Operand,
-    P,
     R,
     Row,
-    Select,
     When,
     bits,
     const,
@@ -217,81 +213,4 @@ REMOTE = [
         reserved=(bits(77, 4),)),
 ]  # fmt: skip
 
-# ---- products of a warpgroup
-
-_GSB = Mod("gsb", bits(84, 3), {0: "", 7: ""})
-_SHARED_MODS: Mapping[int, str] = {
-    i: ".".join(n for b, n in enumerate(("negA", "negB", "tnspA", "tnspB")) if i >> b & 1)
-    for i in range(16)
-}
-_NEGATED: Mapping[int, str] = {0: "", 1: "negA", 2: "negB", 3: "negA.negB"}
-_B_MODS: Mapping[int, str] = {0: "", 1: "negB", 2: "tnspB", 3: "negB.tnspB"}
-_B_NEGATED: Mapping[int, str] = {0: "", 1: "negB"}
-_PLAIN: Mapping[int, str] = {0: ""}
-
-
-def _shape(k: int, fraction: int) -> Mod:
-    """64 x N x k; the accumulator takes N / ``fraction`` registers."""
-    ns = {i: 8 * (i + 1) for i in range(32)}
-    return Mod("shape", bits(53, 6), {i: f"64x{n}x{k}" for i, n in ns.items()},
-               {i: max(n // fraction, 1) for i, n in ns.items()})  # fmt: skip
-
-
-def _group_rows(
-    name: str, code: int, shape: Mod, mods: tuple[Mod, ...], fixed: tuple[tuple[Bits, int], ...],
-    both: tuple[Bits, Mapping[int, str]], b_only: tuple[Bits, Mapping[int, str]], negate: bool,
-) -> list[Row]:  # fmt: skip
-    """A from shared memory by descriptor, or from registers."""
-    shared: dict[str, Operand] = {
-        "Rd": rd(width="shape"), "Rc": R(64, "shape"),
-        "Pp": P(87, 90, "UP", flip=7),
-    }  # fmt: skip
-    text = "Rc, Pp?, 'gsb0':!gsb"
-    lead = (shape, *mods, _GSB)
-    return [
-        Row(name, 0x1900 | code,
-            {**shared, "Ra": R(24, 4, "UR", wrap="gdesc[{}]", select=Select(*both))},
-            f"Rd, Ra, {text}", lead, 90, 90, fixed=fixed),
-        Row(name, 0x1D00 | code,
-            {**shared, "Ra": R(24, 4, neg=72 if negate else None),
-             "Rb": R(32, 4, "UR", wrap="gdesc[{}]", select=Select(*b_only))},
-            f"Rd, Ra, Rb, {text}", lead, 90, 90, fixed=fixed),
-    ]  # fmt: skip
-
-
-def _groups() -> list[Row]:
-    rows: list[Row] = []
-    dense = (bits(73), 0)
-    half = (join((72, 1), (63, 1), (61, 1), (62, 1)), _SHARED_MODS), (
-        join((63, 1), (62, 1)), _B_MODS)  # fmt: skip
-    byte = (join((72, 1), (63, 1)), _NEGATED), (bits(63), _B_NEGATED)
-    plain = (Bits(()), _PLAIN), (Bits(()), _PLAIN)
-    for acc, name, fraction in ((0, "F16", 4), (1, "F32", 2)):
-        of = (bits(75), acc)
-        for k, kind, code, k8 in ((16, "", 0, 0), (16, "BF16", 1, 0), (8, "TF32", 2, 1)):
-            mods = (const(name), const(kind)) if kind else (const(name),)
-            rows += _group_rows("HGMMA", 0xF0, _shape_at(k, fraction, k8), mods,
-                                (dense, of, (bits(76, 2), code)), *half, True)  # fmt: skip
-        kinds = (const(name), enum("ta", 76, 1, "E4M3 E5M2"), enum("tb", 77, 1, "E4M3 E5M2"))
-        rows += _group_rows("QGMMA", 0xF3, _shape(32, fraction), kinds, (dense, of), *byte, True)
-    types = (enum("ta", 76, 2, "U8 S8 - -"), enum("tb", 82, 2, "U8 S8 - -"), flag("SAT", 75))
-    rows += _group_rows("IGMMA", 0xF1, _shape(32, 2), types, (dense,), *plain, False)
-    return rows
-
-
-def _shape_at(k: int, fraction: int, k8: int) -> Mod:
-    """HGMMA's shape, whose top bit chooses the smaller k."""
-    shape = _shape(k, fraction)
-    return Mod("shape", shape.field, {i | k8 << 5: s for i, s in shape.names.items()},
-               {i | k8 << 5: w for i, w in shape.widths.items()})  # fmt: skip
-
-
-GROUPS = [
-    *_groups(),
-    Row("WARPGROUP", 0x9C5, {}, "", (enum("op", 79, 1, "ARRIVE WAIT"),), 90, 90,
-        fixed=((bits(80), 0),)),
-    Row("WARPGROUP", 0x9C5, {"count": I(bits(72, 3))}, "'gsb0', count", (const("DEPBAR.LE"),), 90,
-        90, fixed=((bits(79, 2), 2), (bits(47), 1), (bits(84, 3), 0))),
-]  # fmt: skip
-
-ROWS: list[Row] = [*SYNC, *_bulk(), *TENSOR, *REMOTE, *GROUPS]
+ROWS: list[Row] = [*SYNC, *_bulk(), *TENSOR, *REMOTE]
