@@ -305,7 +305,7 @@ def control_of(questions: Questions, targets: Sequence[Target]) -> None:
         taken = 0
         for v in range(8):
             for u in range(32):
-                like = u if u in _USCHED else 8 if u < 16 else 22
+                like = u if u in _USCHED else 8 if u < 16 else 22 if u < 28 else 28
                 if ("o", v << 5 | like) in found:
                     taken |= 1 << (v << 5 | u)
         write = sum(1 << v for v in range(8) if ("w", v) in found)
@@ -550,11 +550,13 @@ def write(state: Path, witness: sass_witness.Witness) -> None:
         for generation, text in found[name].items():
             by[str(number[profile(text)])].append(generation)
         rows.append(f"{json.dumps(name)}: {json.dumps(by, sort_keys=True)}")
-    legal.PATH.write_text(
+    temporary = legal.PATH.with_suffix(".tmp")
+    temporary.write_text(
         f'{{\n"witness": "nvdisasm {witness.version}, sha256 {witness.sha256}",\n'
         + '"groups": [\n' + ",\n".join(sorted(groups)) + '\n],\n"profiles": [\n'
         + ",\n".join(profiles) + '\n],\n"rows": {\n' + ",\n".join(rows) + "\n}}\n"
     )  # fmt: skip
+    temporary.rename(legal.PATH)
     print(f"{legal.PATH.name}: {len(rows)} rows, {len(profiles)} profiles, {len(groups)} groups, "
           f"{legal.PATH.stat().st_size} bytes")  # fmt: skip
 
