@@ -6,18 +6,65 @@ those bits, packed by NumPy; the texts of an instruction's parts are then joined
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cache
 
 import numpy as np
 
 from .columns import U64, Columns, Gather, Indices, Plan, plan, word_of
 from .compiler import relative, settling_mods
-from .decode import CompiledRow, code_address, forms, guard_text
+from .decode import WORD_BYTES, CompiledRow, code_address, forms, guard_text
+from .spec import L
 
 _REMEMBERED = 1 << 14  # entries of a dictionary before it starts anew
 _FEW = 6  # words of one form that are not worth NumPy's calls
 _BLOCK = 1 << 14  # words rendered at a time
 _GUARD_BITS = np.uint64(4)
+
+
+class _Target:
+    """The code addresses that the words of a form name, or displacements to them."""
+
+    def __init__(self, row: CompiledRow, at: int) -> None:
+        self._row = row
+        self._at = at
+        slot = list(row.row.operands.values())[at]
+        # A field whose pieces stand in their order; addresses fit in 64 bits with a sign.
+        lows = [low for low, _ in slot.field.parts] if isinstance(slot, L) else []
+        fits = isinstance(slot, L) and slot.field.width <= 58 and slot.scale <= 4
+        self._slot = slot if isinstance(slot, L) and fits and lows == sorted(lows) else None
+        self._gather = Gather(slot.field.mask if isinstance(slot, L) else 0)
+
+    def printed(self, low: U64, high: U64, where: Indices, columns: Columns) -> list[int] | None:
+        """The address in each word's text; None where only single words can tell."""
+        slot = self._slot
+        if slot is None:
+            return None
+        value = self._gather(low, high).astype(np.int64)
+        width = slot.field.width
+        if slot.relative or slot.displacement:
+            value = (value - (value >> width - 1 << width)) * slot.scale
+        else:
+            value = value * slot.scale & (2 << width) - 1
+        if slot.relative:
+            value += columns.offsets(where) + WORD_BYTES
+        found: list[int] = value.tolist()
+        return found
+
+    def named(
+        self, low: U64, high: U64, where: Indices, columns: Columns
+    ) -> Iterator[tuple[int, int | None]]:
+        """Each word's index with the code address of :func:`.decode.code_address`."""
+        printed = self.printed(low, high, where, columns)
+        for i, at in enumerate(where.tolist()):
+            word = word_of(low, high, i)
+            variant = self._row.variant(word)
+            if printed is not None and self._slot is not None and not self._slot.displacement:
+                yield at, None if "ABS" in variant.modifiers else printed[i]
+            else:
+                offset = columns.offset(at)
+                operand = variant.slots[self._at].decode(word, offset).operand
+                yield at, code_address(operand, variant.modifiers, offset)
 
 
 class _Part:
@@ -34,6 +81,8 @@ class _Part:
         self.blank = False  # whether a text ends in a blank
         role, slot = list(row.row.operands.items())[at]
         self._relative = relative(slot)
+        self._target = _Target(row, at) if isinstance(slot, L) else None
+        self._elide_zero = elide and isinstance(slot, L) and slot.elide_zero
         mods = settling_mods(slot)
         mask = row.operand_masks[role]
         for mod in row.row.mods:
@@ -51,6 +100,11 @@ class _Part:
 
     def column(self, low: U64, high: U64, where: Indices, columns: Columns) -> list[str]:
         """The operand's text for each word."""
+        if self._target is not None:
+            addresses = self._target.printed(low, high, where, columns)
+            if addresses is not None:
+                lead, vanishes = self._lead, self._elide_zero
+                return ["" if vanishes and not at else f"{lead}{at:#x}" for at in addresses]
         if self._relative or self._gather.bits > 64:
             return [
                 self._render(word_of(low, high, i), columns.offset(at))
@@ -197,6 +251,11 @@ def block_texts(columns: Columns, start: int, stop: int) -> list[str | None]:
     return out
 
 
+@cache
+def _target(generation: int, number: int, at: int) -> _Target:
+    return _Target(forms(generation)[number], at)
+
+
 def addresses(columns: Columns) -> tuple[list[int], list[int]]:
     """The words whose text names a code address, in order, and the addresses."""
     if columns.addresses is None:
@@ -208,12 +267,9 @@ def addresses(columns: Columns) -> tuple[list[int], list[int]]:
             role = next((r for r in ("target", "disp") if r in roles), "")
             if number < 0 or not role:
                 continue
-            place = roles.index(role)
-            for at in where.tolist():
-                word, offset = columns.word(at), columns.offset(at)
-                variant = row.variant(word)
-                operand = variant.slots[place].decode(word, offset).operand
-                address = code_address(operand, variant.modifiers, offset)
+            low, high = columns.words[where, 0], columns.words[where, 1]
+            target = _target(columns.generation, number, roles.index(role))
+            for at, address in target.named(low, high, where, columns):
                 if address is not None:
                     found[at] = address
         words = sorted(found)

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from .decode import BadWord, control_of
 from .ir import RZ, Control, Imm, Instruction, Mem, RegRef
-from .section import Section, address_of
+from .section import AWAITED, Section, address_of
 from .spec import DESCRIPTOR
 
-_MNEMONIC_COLUMN = 35
+MNEMONIC_COLUMN = 35
 _ENCODING_COLUMN = 90
-_CONTROL_WIDTH = 27
-_AWAITED = 31 << 105 | 63 << 116  # stall and yield, and the scoreboards that are waited for
+CONTROL_WIDTH = 27
+_BLANK = ("INF", "QNAN", "SNAN", " -0.0")
 _WINDOW = 1 << 12  # words printed at a time
 
 
@@ -82,7 +83,7 @@ def instruction_text(inst: Instruction, names: Mapping[int, str]) -> str:
 
 def aligned(text: str, lead: int) -> str:
     """Guards stand flush right before the mnemonic's column."""
-    width = _MNEMONIC_COLUMN - lead - 1
+    width = MNEMONIC_COLUMN - lead - 1
     if text.startswith("@"):
         guard, blank, rest = text.partition(" ")
         if blank:
@@ -92,9 +93,35 @@ def aligned(text: str, lead: int) -> str:
 
 def ending(text: str, word: int) -> str:
     """nvdisasm sets off the semicolon except where nothing is awaited, as in padding."""
-    end = " ;" if word & _AWAITED else ";"
+    end = " ;" if word & AWAITED else ";"
     # Numbers without digits, and -0.0, carry a blank of their own.
-    return f" {end}" if text.endswith(("INF", "QNAN", "SNAN", " -0.0")) else end
+    return f" {end}" if text.endswith(_BLANK) else end
+
+
+def plain_lines(section: Section, start: int, texts: Sequence[str | None]) -> list[str]:
+    """The lines of instructions from an index on, without words and scheduling.
+
+    ``texts`` are what the lines say, which may be other than :meth:`.Section.texts`; None where the
+    word could not be decoded.
+    """
+    out: list[str] = []
+    offset = 16 * start
+    awaited = section.awaited(start, start + len(texts))
+    for text, apart in zip(texts, awaited, strict=True):
+        place = f"        /*{offset:04x}*/"
+        offset += 16
+        if text is None:
+            out.append(f"{place} {bad_text(section.instructions[offset // 16 - 1])}")
+            continue
+        end = " ;" if apart else ";"
+        if text.endswith(_BLANK):
+            end = f" {end}"
+        guard = ""
+        if text[0] == "@":
+            guard, blank, rest = text.partition(" ")
+            guard, text = (guard, rest) if blank else ("", text)
+        out.append(f"{place}{guard:>{MNEMONIC_COLUMN - 1 - len(place)}} {text}{end}")
+    return out
 
 
 def control_brackets(section: Section, i: int, word: int, text: str) -> str:
@@ -122,31 +149,46 @@ def lines(
     """
     names = labels(section, symbols or {}, first_label)
     addresses = section.addresses()
-    column = _ENCODING_COLUMN + (_CONTROL_WIDTH if control else 0)
+    named = {i: names[at] for i, at in addresses.items() if at in names}
+    keys = list(named)
+    marks = sorted(at for at in names if at % 16 == 0 and 0 < at < 16 * len(section))
     for start in range(0, len(section), _WINDOW):
-        stop = min(start + _WINDOW, len(section))
-        texts = section.texts(start, stop)
-        for i, word, text in zip(
-            range(start, stop), section.words(start, stop), texts, strict=True
-        ):
-            offset = 16 * i
-            if offset in names and offset:
-                yield f"{names[offset]}:"
-            place = before = f"        /*{offset:04x}*/"
-            if text is None:
-                yield f"{place} {bad_text(section.instructions[i])}"
-                continue
-            if control:
-                before += f"  {control_brackets(section, i, word, text)}"
-            shown = text
-            if i in addresses and addresses[i] in names:
-                shown = _named(text, names[addresses[i]])
-            line = f"{before}{aligned(shown, len(place))}{ending(text, word)}"
-            if not encoding:
-                yield line
-                continue
-            yield f"{line:<{column}} /* {word & (1 << 64) - 1:#018x} */"
-            yield f"{'':<{column}} /* {word >> 64:#018x} */"
+        texts = section.texts(start, min(start + _WINDOW, len(section)))
+        for i in keys[bisect_left(keys, start) : bisect_left(keys, start + len(texts))]:
+            text = texts[i - start]
+            if text is not None:
+                texts[i - start] = _named(text, named[i])
+        found = plain_lines(section, start, texts)
+        if encoding or control:
+            found = list(_with_words(section, start, texts, found, encoding, control))
+        end = 16 * (start + len(texts))
+        for mark in reversed(marks[bisect_left(marks, 16 * start) : bisect_left(marks, end)]):
+            found.insert(mark // 16 - start, f"{names[mark]}:")
+        yield from "\n".join(found).split("\n") if encoding else found
+
+
+def _with_words(
+    section: Section,
+    start: int,
+    texts: Sequence[str | None],
+    plain: Sequence[str],
+    encoding: bool,
+    control: bool,
+) -> Iterator[str]:
+    """Lines with the scheduling information before the instruction and the words behind it."""
+    column = _ENCODING_COLUMN + (CONTROL_WIDTH if control else 0)
+    words = section.words(start, start + len(texts))
+    for i, (word, text, line) in enumerate(zip(words, texts, plain, strict=True), start):
+        if text is None:
+            yield line
+            continue
+        if control:
+            place = line.index("*/") + 2
+            line = f"{line[:place]}  {control_brackets(section, i, word, text)}{line[place:]}"
+        if encoding:
+            line = f"{line:<{column}} /* {word & (1 << 64) - 1:#018x} */"
+            line += f"\n{'':<{column}} /* {word >> 64:#018x} */"
+        yield line
 
 
 def bad_text(item: Instruction | BadWord) -> str:

@@ -20,6 +20,8 @@ Item: TypeAlias = Instruction | BadWord
 
 # Sections of fewer words are decoded one by one, at once: NumPy gains nothing there.
 _FEW = 512
+_CONTROL = 105  # the lowest bit of the scheduling information
+AWAITED = 31 << 105 | 63 << 116  # stall and yield, and the scoreboards that are waited for
 
 
 class Section:
@@ -68,6 +70,14 @@ class Section:
         last = len(self) if stop is None else stop
         for at in range(WORD_BYTES * start, WORD_BYTES * last, WORD_BYTES):
             yield int.from_bytes(code[at : at + WORD_BYTES], "little")
+
+    def awaited(self, start: int, stop: int) -> list[bool]:
+        """Which words have a stall, a yield or wait for a scoreboard, from an index to another."""
+        if isinstance(self.instructions, Items):
+            control = self.columns.control(self.start + start, self.start + stop)
+            found: list[bool] = (control & (AWAITED >> _CONTROL) != 0).tolist()
+            return found
+        return [word & AWAITED != 0 for word in self.words(start, stop)]
 
     def texts(self, start: int = 0, stop: int | None = None) -> list[str | None]:
         """The instructions' texts, from one index to another; None where there is none."""
