@@ -49,6 +49,27 @@ def assemble_object(source: str, *, link: bool = False) -> tuple[bytes | None, s
         return out.read_bytes() if done.returncode == 0 else None, done.stderr
 
 
+def compile_hip(source: Path, level: int) -> tuple[bytes | None, str]:
+    """(relocatable code object or None, messages) of a HIP file, without headers or libraries."""
+    tool = toolchain.clang()
+    if tool is None:
+        return None, "no clang"
+    zig = tool.command[-1] == "cc"  # which takes no HIP; the clang inside it does
+    command = [*tool.command[:-1], "clang"] if zig else list(tool.command)
+    target = ["-triple", "amdgcn-amd-amdhsa", "-aux-triple", "x86_64-unknown-linux-gnu"]
+    device = ["-target-cpu", "gfx1100", "-x", "hip", "-fcuda-is-device", "-emit-obj"]
+    with TemporaryDirectory() as folder:
+        out = Path(folder, "a.o")
+        done = subprocess.run(
+            [*command, "-cc1", *target, *device, f"-O{level}", "-o", str(out), str(source)],
+            capture_output=True,
+            check=False,
+            text=True,
+            stdin=subprocess.DEVNULL,
+        )
+        return out.read_bytes() if done.returncode == 0 else None, done.stderr
+
+
 def section(data: bytes, name: str) -> bytes:
     """One section of an object file."""
     found = ELFFile(io.BytesIO(data)).get_section_by_name(name)

@@ -13,16 +13,18 @@ from typing import TYPE_CHECKING
 import pytest
 
 from sassxlate import toolchain
-from sassxlate.disasm.rdna3 import OPS, decode, encode, format_inst
+from sassxlate.disasm.rdna3 import OPS, decode, encode, format_inst, objects
 from sassxlate.disasm.rdna3.ir import I, Inst, V
 from sassxlate.disasm.rdna3.samples import sample
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent / "tools"))
 
 if TYPE_CHECKING:
-    from tools.rdna3_llvm import assemble_lines, disassembler
+    from tools import rdna3_witness
+    from tools.rdna3_llvm import assemble_lines, compile_hip, disassembler
 else:
-    from rdna3_llvm import assemble_lines, disassembler
+    import rdna3_witness
+    from rdna3_llvm import assemble_lines, compile_hip, disassembler
 
 needs_clang = pytest.mark.skipif(toolchain.clang() is None, reason="no clang (wheel ziglang)")
 needs_libllvm = pytest.mark.skipif(disassembler() is None, reason="no libLLVM with AMDGPU")
@@ -177,3 +179,48 @@ def test_table_is_what_the_generator_makes() -> None:
         [sys.executable, str(root / "tools" / "gen_rdna3.py"), "--check"], check=False
     )
     assert done.returncode == 0
+
+
+KERNELS = sorted(Path(__file__).with_name("kernels").glob("*.hip"))
+
+
+@needs_clang
+@needs_libllvm
+@pytest.mark.parametrize("level", [0, 3])
+@pytest.mark.parametrize("path", KERNELS, ids=lambda path: str(path.stem))
+def test_compiled_kernels(path: Path, level: int) -> None:
+    """Every word of what clang makes of HIP kernels has LLVM's text."""
+    disassemble = disassembler()
+    assert disassemble is not None
+    data, messages = compile_hip(path, level)
+    assert data is not None, messages
+    tally = rdna3_witness.Tally()
+    for section in objects.read(data).sections:
+        at = 0
+        while section.code and at < len(section.data):
+            at += rdna3_witness.judge(tally, disassemble, section.data[at : at + 12]) or 4
+    assert [row for row in tally.rows if row[0] != "equal"] == []
+    assert tally.counts["equal"] == tally.counts["words"] > 500
+
+
+def check_sweep(words: int, seed: int, gaps: bool) -> None:
+    """No word has another text than LLVM's, and none is accepted that LLVM refuses."""
+    names = list(rdna3_witness.FORMATS)
+    for name, tally in rdna3_witness.sweep(names, words, seed, gaps=gaps).items():
+        wrong = [row for row in tally.rows if row[0] in ("differs", "alone")]
+        assert wrong == [], name
+        refused = [row[3] for row in tally.rows if row[0] == "gap"]
+        assert [text for text in refused if text[:6] not in ("SX0521", "SX0523", "SX0524")] == []
+
+
+@needs_clang
+@needs_libllvm
+def test_words_of_every_format() -> None:
+    check_sweep(400, 11, gaps=False)
+
+
+@needs_clang
+@needs_libllvm
+@pytest.mark.sweep
+def test_words_of_every_format_at_length() -> None:
+    check_sweep(20_000, 12, gaps=True)
