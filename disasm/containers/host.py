@@ -1,4 +1,4 @@
-"""Host files: where an executable, a shared object or an object file keeps its fatbins."""
+"""Host files: where executables, shared objects, objects and archives keep their fatbins."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ import os
 import stat
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
 from sassxlate.errors import ContainerError, Where
 
+from . import archive
 from . import elf as elf_file
 from .cubin import is_cubin, parse_cubin
 from .elf import Elf, Section, fail
@@ -23,9 +24,10 @@ _WRAPPER = struct.Struct("<IIQQ")
 _LINKED, _UNLINKED = (".nv_fatbin",), ("__nv_relfatbin",)
 _R_X86_64_64, _R_X86_64_RELATIVE = 1, 8
 
+Kind = Literal["executable", "shared object", "object", "fatbin", "cubin", "archive"]
+
 _FOREIGN = (
     (b"MZ", "a Windows program"),
-    (b"!<arch>\n", "a static archive"),
     (b"\xcf\xfa\xed\xfe", "a macOS program"),
     (b"\xca\xfe\xba\xbe", "a macOS universal program"),
     (b"PK\x03\x04", "a ZIP archive"),
@@ -51,14 +53,19 @@ class Wrapper:
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where a cubin came from: container and entry by number, and its byte offset in the file."""
+    """Where a cubin came from: container and entry by number, and its byte offset in the file.
+
+    ``member`` is the archive member that it stands in, "" in other files.
+    """
 
     module: int
     entry: int
     offset: int
+    member: str = ""
 
     def __str__(self) -> str:
-        return f"module {self.module} entry {self.entry}"
+        place = f"module {self.module} entry {self.entry}"
+        return f"{place} of {self.member}" if self.member else place
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +73,7 @@ class LoadedFile:
     """A file and every fatbin in it; a bare cubin counts as one module with one entry."""
 
     path: str
-    kind: Literal["executable", "shared object", "object", "fatbin", "cubin"]
+    kind: Kind
     fatbins: tuple[Fatbin, ...]
     wrappers: tuple[Wrapper, ...]
 
@@ -74,34 +81,47 @@ class LoadedFile:
         """Every entry of every container, in file order."""
         for fatbin in self.fatbins:
             for number, entry in enumerate(fatbin.entries):
-                yield Origin(fatbin.module, number, fatbin.offset + entry.offset), entry
+                offset = fatbin.offset + entry.offset
+                yield Origin(fatbin.module, number, offset, fatbin.member), entry
 
     def cubins(self, *, unlinked: bool = False) -> Iterator[tuple[Origin, Cubin]]:
-        """The cubins in file order.
+        """As `images`, without the bytes."""
+        for origin, _, cubin in self.images(unlinked=unlinked):
+            yield origin, cubin
+
+    def images(self, *, unlinked: bool = False) -> Iterator[tuple[Origin, bytes, Cubin]]:
+        """The cubins in file order, as bytes and as read.
 
         A device-linked file still carries the relocatable objects that went into the link
         (__nv_relfatbin): they are left out where linked code stands beside them, unless
         ``unlinked``.
         Raises ContainerError with this file's path.
         """
-        relocatable = {f.module for f in self.fatbins if f.section in _UNLINKED}
-        skip = relocatable if len(relocatable) < len(self.fatbins) and not unlinked else set[int]()
+        linked = {f.member for f in self.fatbins if f.section not in _UNLINKED}
+        skip = {
+            f.module
+            for f in self.fatbins
+            if f.section in _UNLINKED and f.member in linked and not unlinked
+        }
         for origin, entry in self.entries():
             if entry.kind == "elf" and origin.module not in skip:
                 try:
-                    yield origin, parse_cubin(entry.payload)
+                    cubin = parse_cubin(entry.payload)
                 except ContainerError as error:
                     message = f"{error.message} (in {origin})"
                     raise ContainerError(error.code, message, error.where).at(
                         file=self.path
                     ) from None
+                yield origin, entry.payload, cubin
 
 
 def load(path: str | os.PathLike[str]) -> LoadedFile:
-    """Reads a host ELF file (executable, shared object, object), a bare fatbin or a bare cubin.
+    """Reads a host ELF file (executable, shared object, object), a static archive of such files,
+    a bare fatbin or a bare cubin.
 
     A host file without device code gives no fatbins.  Raises ContainerError: SX0101 (cannot be
-    read), SX0102 (no such file format), and those of the readers, with the file and an offset.
+    read), SX0102 (no such file format), SX0108 and SX0109 (archives), and those of the readers,
+    with the file and an offset.
     """
     name = os.fspath(path)
     try:
@@ -145,12 +165,38 @@ def _load(data: bytes, name: str) -> LoadedFile:
         cubin = parse_cubin(data)
         entry = FatbinEntry("elf", cubin.arch, 0, "", 0, data, data, "none", cubin.variant)
         return LoadedFile(name, "cubin", (Fatbin(0, 0, (entry,)),), ())
+    if data[:8] in (archive.MAGIC, archive.THIN_MAGIC):
+        return _load_archive(data, name)
     if data[:4] != elf_file.MAGIC:
         what = next((text for magic, text in _FOREIGN if data.startswith(magic)), None)
         if what is None:
             what = "no ELF file, fatbin or cubin"
-        raise fail("SX0102", f"{what}: sassxlate reads ELF files, fatbins and cubins", 0)
+        raise fail("SX0102", f"{what}: sassxlate reads ELF files, archives, fatbins and cubins", 0)
     return _load_host(Elf(data), data, name)
+
+
+def _load_archive(data: bytes, name: str) -> LoadedFile:
+    """The device code of every member that is a host file, a fatbin or a cubin."""
+    fatbins: list[Fatbin] = []
+    wrappers: list[Wrapper] = []
+    for member in archive.members(data):
+        head = bytes(member.data[:4])
+        if head not in (elf_file.MAGIC, MAGIC_BYTES):
+            continue  # a text, or an object of another kind: no device code
+        try:
+            inner = _load(bytes(member.data), name)
+        except ContainerError as error:
+            offset = member.offset + (error.where.offset or 0)
+            message = f"{error.message} (in {member.name})"
+            raise ContainerError(error.code, message, replace(error.where, offset=offset)) from None
+        for fatbin in inner.fatbins:
+            place = member.offset + fatbin.offset
+            fatbins.append(replace(fatbin, module=len(fatbins), offset=place, member=member.name))
+        wrappers += (
+            replace(w, offset=w.offset + member.offset, container=w.container + member.offset)
+            for w in inner.wrappers
+        )
+    return LoadedFile(name, "archive", tuple(fatbins), tuple(wrappers))
 
 
 def _load_host(elf: Elf, data: bytes, name: str) -> LoadedFile:
@@ -174,7 +220,7 @@ def _load_host(elf: Elf, data: bytes, name: str) -> LoadedFile:
         for module, at in enumerate(sorted(places))
     )
     if elf.type == elf_file.ET_REL:
-        kind: Literal["executable", "shared object", "object"] = "object"
+        kind: Kind = "object"
     elif elf.type == elf_file.ET_EXEC or any(s.name == ".interp" for s in elf.sections):
         kind = "executable"
     else:

@@ -30,6 +30,7 @@ class Fatbin:
     offset: int
     entries: tuple[FatbinEntry, ...]
     section: str = ""  # of the host file: ".nv_fatbin", "__nv_relfatbin" (-rdc objects), ""
+    member: str = ""  # of a static archive, by name
 
 
 @dataclass(frozen=True, slots=True)

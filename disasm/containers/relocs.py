@@ -42,7 +42,7 @@ IDS: Mapping[str, int] = {name: number for number, name in enumerate(NAMES)}
 class Kind:
     """What an instruction's operand becomes: ``wrap`` is put around the symbol in its text."""
 
-    field: Literal["immediate", "constant", "target"]
+    field: Literal["immediate", "constant", "target", "offset"]
     wrap: str = ""
 
 
@@ -51,6 +51,8 @@ def _kind(name: str) -> Kind | None:
         return Kind("constant")
     if name.startswith(("ABS55", "ABS56", "ABS47", "PCREL")):
         return Kind("target")
+    if name == "ABS24_40":
+        return Kind("offset")
     for part, wrap in (
         ("FUNC_DESC32_LO", "32@lo(fun@fdesc({}))"),
         ("FUNC_DESC32_HI", "32@hi(fun@fdesc({}))"),

@@ -1,5 +1,5 @@
 """Whole cubins as text in nvdisasm's shape: directives, labels, symbols, relocated operands."""
 
-from .writer import Options, document
+from .writer import Document, Options
 
-__all__ = ["Options", "document"]
+__all__ = ["Document", "Options"]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
-from sassxlate.disasm.containers import eiattr
+from sassxlate.disasm.containers import eiattr, relocs
 from sassxlate.disasm.containers.cubin import parse_cubin
 from sassxlate.disasm.containers.elf import (
     ET_REL,
@@ -20,9 +20,10 @@ from sassxlate.disasm.containers.elf import (
     ElfSymbol,
     Section,
 )
-from sassxlate.disasm.containers.model import Cubin
+from sassxlate.disasm.containers.model import Cubin, Function, Kernel
 
 STT_NOTYPE, STT_OBJECT, STT_FUNC, STT_SECTION, STT_CUDA_OBJECT = 0, 1, 2, 3, 13
+_IN_PLACE = {relocs.IDS["R_CUDA_64"]: 8, relocs.IDS["R_CUDA_32"]: 4}
 STB_LOCAL, STB_GLOBAL, STB_WEAK = 0, 1, 2
 
 
@@ -34,14 +35,26 @@ class BranchTable:
     targets: tuple[int, ...]
 
 
+def in_place(reloc: ElfReloc, data: memoryview) -> ElfReloc:
+    """A relocation without an addend of its own, with that which stands in the section.
+
+    Only addresses in data have one; those in code are of symbols alone.
+    """
+    size = _IN_PLACE.get(reloc.type)
+    if size is None or reloc.offset + size > len(data):
+        return reloc
+    addend = int.from_bytes(data[reloc.offset : reloc.offset + size], "little", signed=True)
+    return replace(reloc, addend=addend)
+
+
 class Image:
     """A cubin that `parse_cubin` accepts, with the parts of its ELF file that a listing names.
 
     Raises ContainerError as `parse_cubin` does.
     """
 
-    def __init__(self, data: bytes | memoryview) -> None:
-        self.cubin: Cubin = parse_cubin(data)
+    def __init__(self, data: bytes | memoryview, cubin: Cubin | None = None) -> None:
+        self.cubin = parse_cubin(data) if cubin is None else cubin
         self.elf = Elf(data)
         self.relocatable = self.elf.type == ET_REL
         self.sections = self.elf.sections
@@ -52,17 +65,15 @@ class Image:
     def texts(self) -> tuple[Section, ...]:
         """The code sections in file order."""
         return tuple(
-            s
-            for s in self.sections
-            if s.flags & SHF_EXECINSTR and s.name.startswith(".text.")
+            s for s in self.sections if s.flags & SHF_EXECINSTR and s.name.startswith(".text.")
         )
 
     def name(self, number: int) -> str:
         """A symbol's name; a section's symbol is named as the section."""
         symbol = self.symbols[number]
-        if not symbol.name and symbol.info & 15 == STT_SECTION:
-            if symbol.shndx < len(self.sections):
-                return self.sections[symbol.shndx].name
+        nameless = not symbol.name and symbol.info & 15 == STT_SECTION
+        if nameless and symbol.shndx < len(self.sections):
+            return self.sections[symbol.shndx].name
         return symbol.name
 
     @cached_property
@@ -79,11 +90,13 @@ class Image:
         """Section -> its relocations by offset."""
         found: dict[int, list[ElfReloc]] = defaultdict(list)
         for table in self.sections:
-            if table.type in (SHT_REL, SHT_RELA):
+            if table.type == SHT_RELA:
                 found[table.info] += self.elf.relocations(table)
+            elif table.type == SHT_REL and table.info < len(self.sections):
+                data = self.sections[table.info].data
+                found[table.info] += (in_place(r, data) for r in self.elf.relocations(table))
         return {
-            index: tuple(sorted(relocs, key=lambda r: r.offset))
-            for index, relocs in found.items()
+            index: tuple(sorted(relocs, key=lambda r: r.offset)) for index, relocs in found.items()
         }
 
     def tables_of(self, index: int) -> tuple[BranchTable, ...]:
@@ -93,6 +106,7 @@ class Image:
     @cached_property
     def _tables(self) -> Mapping[str, tuple[BranchTable, ...]]:
         number = eiattr.IDS["EIATTR_INDIRECT_BRANCH_TARGETS"]
+        codes: list[Kernel | Function] = [*self.cubin.kernels, *self.cubin.functions]
         return {
             code.name: tuple(
                 BranchTable(at, targets)
@@ -100,5 +114,5 @@ class Image:
                 if record.id == number
                 for at, targets in eiattr.branch_targets(record).items()
             )
-            for code in (*self.cubin.kernels, *self.cubin.functions)
+            for code in codes
         }

@@ -11,6 +11,7 @@ from .image import Image
 from .labels import Labels, code_place
 
 _CONSTANT = re.compile(r"c\[0x[0-9a-f]+\]\[(?:(U?R\d+|U?RZ)(?:\.X\w+)?)?\+?(?:-?0x[0-9a-f]+)?\]")
+_ADDRESS = re.compile(r"\[((?:U?R(?:\d+|Z)[\w.]*\+?)*?)\+?(?:-?0x[0-9a-f]+)?\]")
 _NUMBER = re.compile(r"^(?:-?0x[0-9a-f]+|[-+]?[0-9.]+(?:e[-+][0-9]+)?|[-+](?:INF|QNAN|SNAN))$")
 
 
@@ -40,6 +41,8 @@ def relocated(image: Image, labels: Labels, text: str, reloc: ElfReloc) -> str:
         index = f"{match[1]}+" if match[1] not in (None, "RZ", "URZ") else ""
         return f"{text[: match.start()]}c[{index}`({inner})]{text[match.end() :]}"
     inner = expression(image, labels, reloc, signed=not kind.wrap)
+    if kind.field == "offset":
+        return _ADDRESS.sub(lambda m: f"[{m[1]}{'+' if m[1] else ''}`({inner})]", text, count=1)
     filled = kind.wrap.format(inner) if kind.wrap else f"`({inner})"
     return _in_place_of_number(text, filled)
 
@@ -53,3 +56,13 @@ def _in_place_of_number(text: str, filled: str) -> str:
             parts[at] = filled
             return "".join(parts)
     return f"{text} {filled}"
+
+
+def action(image: Image, reloc: ElfReloc) -> str | None:
+    """The comment on a word that the linker replaces as a whole; None for other relocations."""
+    name = relocs.relocation_name(reloc.type)
+    if name in ("R_CUDA_INSTRUCTION64", "R_CUDA_INSTRUCTION128"):
+        return f'(*"RELOCATOR MAIN,{image.name(reloc.symbol)}"*)'
+    if name == "R_CUDA_YIELD_OPCODE9_0":
+        return f'(*"RELOCATOR OPCODE,YIELD,{reloc.addend}"*)'
+    return '(*""*)' if name == "R_CUDA_YIELD_CLEAR_PRED4_87" else None

@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 from sassxlate.disasm.containers.elf import ElfSymbol, Section
-from sassxlate.disasm.sass.listing import aligned, bad_text, control_brackets, ending
+from sassxlate.disasm.containers.model import Cubin
+from sassxlate.disasm.containers.relocs import relocation_name
+from sassxlate.disasm.sass.listing import (
+    CONTROL_WIDTH,
+    MNEMONIC_COLUMN,
+    aligned,
+    bad_text,
+    control_brackets,
+    ending,
+    records,
+)
 from sassxlate.disasm.sass.section import Section as Code
 from sassxlate.disasm.sass.section import decode_sections
 
@@ -21,10 +33,9 @@ from .image import (
     Image,
 )
 from .labels import from_start, number_labels
-from .relocated import relocated
+from .relocated import action, relocated
 
-_ENCODING_COLUMN = 90
-_CONTROL_WIDTH = 27
+_GUARD = re.compile(r"^@\S+ ")
 _WINDOW = 1 << 12  # words printed at a time
 _VISIBILITY = ("STV_DEFAULT", "STV_INTERNAL", "STV_HIDDEN", "STV_PROTECTED")
 _OTHER = (
@@ -53,25 +64,42 @@ class Options:
 
 
 class Document:
-    """A cubin's listing and the words of it that could not be decoded.
+    """A cubin's listing and how many of its words could not be decoded.
+
+    ``cubin`` is ``data`` as `parse_cubin` reads it, where that is known already.
 
     Raises ContainerError (the cubin) and DecodeError SX0204 (the architecture).
     """
 
-    def __init__(self, data: bytes | memoryview, options: Options | None = None) -> None:
+    def __init__(
+        self,
+        data: bytes | memoryview,
+        options: Options | None = None,
+        cubin: Cubin | None = None,
+    ) -> None:
         self.options = options or Options()
-        self.image = Image(data)
+        self.image = Image(data, cubin)
         arch = self.image.cubin.arch
         texts = self.image.texts
         decoded = decode_sections([bytes(s.data) for s in texts], arch)
         self.codes = {s.index: code for s, code in zip(texts, decoded, strict=True)}
         self.labels = number_labels(self.image, self.codes)
-        self.bad = sum(
-            len(self.codes[s.index].errors) for s in self.image.texts if self._chosen(s)
+        self.bad = sum(len(self.codes[s.index].errors) for s in self.image.texts if self._chosen(s))
+
+    @cached_property
+    def _column(self) -> int:
+        """Where comments stand: behind the longest instruction of the file."""
+        texts = (text for s in self.image.texts for text in self._texts(s) if text)
+        return 2 + max((len(_GUARD.sub("", text)) for text in texts), default=0)
+
+    @cached_property
+    def _encoding_column(self) -> int:
+        """Where the words stand: behind the longest comment."""
+        widest = max(
+            (len(c) for s in self.image.texts for c in self._comments(s).values()), default=0
         )
-        self._column = 2 + max(
-            (len(text) for s in texts for text in self._texts(s) if text), default=0
-        )
+        more = CONTROL_WIDTH if self.options.control else 0
+        return MNEMONIC_COLUMN + self._column + widest + more + 1
 
     def _chosen(self, section: Section) -> bool:
         wanted = self.options.wanted
@@ -110,10 +138,42 @@ class Document:
     def lines(self) -> Iterator[str]:
         """The listing, as ``nvdisasm -c`` prints it."""
         yield from self._header()
+        parts = [self._section(s) for s in self.image.texts if self._chosen(s)]
+        for number, part in enumerate([*parts, self._symbols()]):
+            for at, line in enumerate(part):
+                if number and not at:
+                    yield from ("", "")
+                yield line
+
+    @property
+    def chosen(self) -> int:
+        """How many functions are listed."""
+        return sum(map(self._chosen, self.image.texts))
+
+    def functions(self) -> Iterator[tuple[str, list[dict[str, object]]]]:
+        """(name, one JSON record a word) of each function, relocations and labels filled in."""
         for section in self.image.texts:
-            if self._chosen(section):
-                yield from self._section(section)
-        yield from self._symbols()
+            if not self._chosen(section):
+                continue
+            code = self.codes[section.index]
+            found = records(code)
+            texts = self._texts(section)
+            relocs = {r.offset: r for r in self.image.relocations.get(section.index, ())}
+            for at, (record, text) in enumerate(zip(found, texts, strict=True)):
+                label = self.labels.at(section.index, 16 * at)
+                record.pop("label", None)
+                if label is not None and at:
+                    record["label"] = label
+                if text is not None:
+                    record["text"] = text
+                reloc = relocs.get(16 * at)
+                if reloc is not None:
+                    record["relocation"] = {
+                        "type": relocation_name(reloc.type),
+                        "symbol": self.image.name(reloc.symbol),
+                        "addend": reloc.addend,
+                    }
+            yield section.name.removeprefix(".text."), found
 
     def _header(self) -> Iterator[str]:
         cubin, elf = self.image.cubin, self.image.elf
@@ -157,7 +217,6 @@ class Document:
             yield from self._line(code, at, word, place, text, comments.get(offset, ""))
         for offset in sorted(marks):
             yield from marks[offset]
-        yield from ("", "")
 
     def _marks(self, section: Section) -> dict[int, list[str]]:
         """Offset -> the lines before the instruction there: symbols with directives, labels."""
@@ -192,18 +251,24 @@ class Document:
             before += f"  {control_brackets(code, at, word, text)}"
         end = ending(text, word)
         if comment:
-            text, end = f"{text:<{self._column}}{comment}", ";"
+            guard = _GUARD.match(text)
+            width = self._column + (guard.end() if guard else 0)
+            text, end = f"{text:<{width}}{comment}", ";"
         line = f"{before}{aligned(text, len(place))}{end}"
         if not self.options.encoding:
             yield line
             return
-        column = _ENCODING_COLUMN + (_CONTROL_WIDTH if self.options.control else 0)
+        column = self._encoding_column
         yield f"{line:<{column}} /* {word & (1 << 64) - 1:#018x} */"
         yield f"{'':<{column}} /* {word >> 64:#018x} */"
 
     def _comments(self, section: Section) -> dict[int, str]:
-        """Offset -> the targets of an indirect branch."""
+        """Offset -> the targets of an indirect branch, or what the linker does to a word."""
         found: dict[int, str] = {}
+        for reloc in self.image.relocations.get(section.index, ()):
+            comment = action(self.image, reloc)
+            if comment is not None:
+                found.setdefault(reloc.offset, comment)
         for table in self.image.tables_of(section.index):
             names = ",".join(str(self.labels.at(section.index, t)) for t in table.targets)
             found[table.offset] = f'(*"BRANCH_TARGETS {names}"*)'
@@ -233,8 +298,3 @@ def _other(value: int) -> str:
     """A symbol's st_other in NVIDIA's names."""
     names = [name for bit, name in _OTHER if value & bit]
     return " ".join([*names, _VISIBILITY[value & 3]])
-
-
-def document(data: bytes | memoryview, options: Options | None = None) -> Iterator[str]:
-    """The lines of a cubin's listing."""
-    return Document(data, options).lines()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import count
 
 from .decode import BadWord, control_of
 from .ir import RZ, Control, Imm, Instruction, Mem, RegRef
@@ -105,22 +106,26 @@ def plain_lines(section: Section, start: int, texts: Sequence[str | None]) -> li
     word could not be decoded.
     """
     out: list[str] = []
-    offset = 16 * start
+    append = out.append
     awaited = section.awaited(start, start + len(texts))
-    for text, apart in zip(texts, awaited, strict=True):
-        place = f"        /*{offset:04x}*/"
-        offset += 16
+    width, limit = 0, -1  # of the guard; up to which offset
+    pad = ""
+    for offset, text, apart in zip(count(16 * start, 16), texts, awaited, strict=False):
+        if offset > limit:
+            digits = max(4, len(f"{offset:x}"))
+            width, limit = MNEMONIC_COLUMN - 13 - digits, (1 << 4 * digits) - 1
+            pad = " " * (width + 1)
         if text is None:
-            out.append(f"{place} {bad_text(section.instructions[offset // 16 - 1])}")
+            append(f"        /*{offset:04x}*/ {bad_text(section.instructions[offset // 16])}")
             continue
         end = " ;" if apart else ";"
         if text.endswith(_BLANK):
             end = f" {end}"
-        guard = ""
         if text[0] == "@":
-            guard, blank, rest = text.partition(" ")
-            guard, text = (guard, rest) if blank else ("", text)
-        out.append(f"{place}{guard:>{MNEMONIC_COLUMN - 1 - len(place)}} {text}{end}")
+            guard, _, rest = text.partition(" ")
+            append(f"        /*{offset:04x}*/{guard:>{width}} {rest}{end}")
+        else:
+            append(f"        /*{offset:04x}*/{pad}{text}{end}")
     return out
 
 

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import click
 
-from sassxlate.disasm.containers import Cubin, Function, Kernel
-from sassxlate.disasm.sass import decode_section
-from sassxlate.disasm.sass.listing import labels, lines, next_label, records
+from sassxlate.disasm.containers import Function, Kernel
+from sassxlate.disasm.document import Document, Options
 
 from ..errors import DecodeError
 from ._files import (
@@ -44,11 +41,12 @@ def command(
     control: bool,
     output_format: str,
 ) -> None:
-    """Print the SASS of a fat binary, cubin or object file as nvdisasm does.
+    """Print the SASS of a fat binary, cubin, object file or archive as nvdisasm -c does.
 
-    A word that cannot be decoded prints its error in place, and the exit status is 3.  Branch
-    targets print as labels, callees by their names; `-` is standard input.  As JSON each
-    instruction has its registers read and written and its scheduling information.
+    Each cubin of a file that is none itself is headed by a comment that says which.  A word that
+    cannot be decoded prints its error in place, and the exit status is 3.  Branch targets print as
+    labels, what is relocated by its symbol; `-` is standard input.  As JSON each instruction has
+    its registers read and written and its scheduling information.
     """
     as_json = output_format == "json"
     listed: list[dict[str, object]] = []
@@ -56,51 +54,38 @@ def command(
     found = bad = 0
     loaded = read_input(file)
     require_machine_code(loaded)
-    for _, cubin in loaded.cubins():
+    for origin, data, cubin in loaded.images():
         if wanted and (cubin.arch != wanted[0] or (wanted[1] and cubin.variant != wanted[1])):
             continue
-        label = 0
-        for code in _codes(cubin, kernels):
-            found += 1
-            try:
-                section = decode_section(code.code, cubin.arch)
-            except DecodeError as error:
-                # An architecture that is not known: the file's others can still be read.
-                bad += 1
-                click.echo(f"sassxlate: {error.at(file=file, kernel=code.name)}", err=True)
-                continue
-            bad += len(section.errors)
-            symbols = {0: code.name} | {s.value: s.name for s in code.callees}
-            if as_json:
+        codes: list[Kernel | Function] = [*cubin.kernels, *cubin.functions]
+        names = {code.name: code.demangled for code in codes}
+        chosen = {n for n, plain in names.items() if kernel_matches(n, plain, kernels)}
+        if not chosen:
+            continue
+        found += len(chosen)
+        try:
+            text = Document(data, Options(encoding, control, chosen.__contains__), cubin)
+        except DecodeError as error:
+            # An architecture that is not known: the file's others can still be read.
+            bad += 1
+            click.echo(f"sassxlate: {error.at(file=file, kernel=min(chosen))}", err=True)
+            continue
+        bad += text.bad
+        target = arch_name(cubin.arch, cubin.variant)
+        if as_json:
+            for name, records in text.functions():
+                plain = names[name]
                 listed.append(
-                    {
-                        "name": code.name,
-                        "demangled": code.demangled,
-                        "arch": arch_name(cubin.arch, cubin.variant),
-                        "instructions": records(section, symbols, first_label=label),
-                    }
+                    {"name": name, "demangled": plain, "arch": target, "instructions": records}
                 )
-                label = max(label, next_label(labels(section, symbols, label).values()))
-                continue
-            click.echo(f"// {code.demangled} ({arch_name(cubin.arch, cubin.variant)})")
-            click.echo(f".text.{code.name}:")
-            for line in lines(
-                section, symbols, first_label=label, encoding=encoding, control=control
-            ):
-                click.echo(line)
-            click.echo("")
-            label = max(label, next_label(labels(section, symbols, label).values()))
+            continue
+        if loaded.kind != "cubin":
+            click.echo(f"// {file}, {origin}, {target}")
+        for line in text.lines():
+            click.echo(line)
     if not found:
         raise no_match(file, kernels, arch)
     if as_json:
         print_json({"file": file, "kernels": listed})
     if bad:
         context.exit(EXIT_BAD_WORDS)
-
-
-def _codes(cubin: Cubin, patterns: tuple[str, ...]) -> Iterator[Kernel | Function]:
-    """The kernels, and the device functions that stand outside them, that are asked for."""
-    codes: tuple[Kernel | Function, ...] = (*cubin.kernels, *cubin.functions)
-    for code in codes:
-        if kernel_matches(code.name, code.demangled, patterns):
-            yield code

@@ -92,7 +92,7 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Path]:
         ("arm", "SX0105"),
         ("headers", "SX0106"),
         ("windows", "SX0102"),
-        ("archive", "SX0102"),
+        ("archive", "SX0109"),
         ("directory", "SX0101"),
         ("absent", "SX0101"),
         ("device", "SX0101"),

@@ -80,7 +80,7 @@ def test_errors_do_not_hide_the_other_files(tmp_path: Path) -> None:
     assert "ptx   sm_80" in result.stdout
     assert result.stderr.splitlines() == [
         f"sassxlate: SX0102: {broken}:/*0000*/: no ELF file, fatbin or cubin: "
-        "sassxlate reads ELF files, fatbins and cubins",
+        "sassxlate reads ELF files, archives, fatbins and cubins",
         f"sassxlate: SX0101: {tmp_path / 'absent'}: cannot read the file: "
         "No such file or directory",
     ]
