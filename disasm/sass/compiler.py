@@ -13,8 +13,21 @@ from typing import Literal, NamedTuple
 from sassxlate.errors import DecodeError
 
 from . import text as fmt
-from .ir import BReg, Const, Imm, Label, Mem, Operand, Pred, Reg, RegRef, Scoreboard, Special
-from .spec import SB, B, C, Fixed, I, L, M, Mask, P, R, S, Select, When, bits
+from .ir import (
+    BReg,
+    Const,
+    Imm,
+    Label,
+    Mem,
+    Name,
+    Operand,
+    Pred,
+    Reg,
+    RegRef,
+    Scoreboard,
+    Special,
+)
+from .spec import SB, B, C, Count, Fixed, I, L, M, Mask, N, P, R, S, Select, When, bits
 from .specials import special_name
 
 _NONE: frozenset[RegRef] = frozenset()
@@ -94,11 +107,15 @@ def _bit(word: int, position: int | None) -> bool:
 
 
 def _reg(slot: R, context: Context, widths: Mapping[str, int], generation: int) -> Decoder:
-    width = slot.width if isinstance(slot.width, int) else widths[slot.width]
+    count = slot.width if isinstance(slot.width, Count) else None
+    settled = slot.width if isinstance(slot.width, int) else 1
+    if isinstance(slot.width, str):
+        settled = widths[slot.width]
     flips = bool(slot.inv_if) and bool(context.get(slot.inv_if))
     uniform = slot.file == "UR"
 
     def decode(word: int, offset: int) -> Value:
+        width = settled if count is None else count.of(word)
         index = ureg(word, slot.lo, generation) if uniform else word >> slot.lo & 255
         minus = _bit(word, slot.neg)
         neg, inv = minus and not flips, (minus and flips) or _bit(word, slot.inv)
@@ -271,9 +288,12 @@ def _mem(slot: M, context: Context, widths: Mapping[str, int], generation: int) 
                 name += ".64" if long_base else ".U32"
             if scale != 1:
                 name += f".X{scale}"
-            if b != 255 or (scale != 1 and uniform is not None) or (slot.show_rz and not wide):
+            shown = scale != 1 and uniform is not None or slot.show_rz and not wide
+            named = slot.uwide is not None and (generation >= 90 or descriptor is not None)
+            if b != 255 or shown or named:
                 parts.append(name)
-        if uniform is not None and not (slot.hide_urz and wide and uniform.index == 255):
+        hidden = slot.hide_urz and (wide or slot.desc is not None)
+        if uniform is not None and not (hidden and uniform.index == 255):
             parts.append(reg_text("UR", uniform.index))
         if not parts:
             at = slot.offset.get(word)  # an address by itself has no sign
@@ -338,6 +358,17 @@ def _scoreboard(slot: SB, context: Context, widths: Mapping[str, int], generatio
     return decode
 
 
+def _named(slot: N, context: Context, widths: Mapping[str, int], generation: int) -> Decoder:
+    def decode(word: int, offset: int) -> Value:
+        value = slot.field.get(word)
+        name = slot.names.get(value)
+        if name is None:
+            raise undefined("a named operand", value)
+        return Value(Name(value, name), name, value == slot.elide, _NONE, _NONE)
+
+    return decode
+
+
 def _set(slot: Mask, context: Context, widths: Mapping[str, int], generation: int) -> Decoder:
     def decode(word: int, offset: int) -> Value:
         raw = slot.field.get(word)
@@ -362,6 +393,7 @@ _MAKERS: dict[type, Callable[..., Decoder]] = {
     L: _label,
     S: _special,
     B: _barrier,
+    N: _named,
     SB: _scoreboard,
     Mask: _set,
     When: _when,
@@ -390,10 +422,11 @@ def operand_bits(slot: object, generation: int) -> int:
             add(slot.neg, slot.abs, slot.inv, slot.reuse)
             add(NO_YIELD if slot.reuse in REUSE_BITS else None)
             mask |= slot.select.field.mask if slot.select else 0
+            mask |= slot.width.field.mask if isinstance(slot.width, Count) else 0
         case P():
             span(slot.lo, 3)
             add(slot.inv)
-        case I() | L() | S() | B() | SB() | Mask():
+        case I() | L() | S() | B() | N() | SB() | Mask():
             mask |= slot.field.mask
         case C():
             mask |= slot.offset.mask
@@ -464,10 +497,11 @@ def touching_bits(slot: object, generation: int) -> int:
     """
     uniform = (1 << ureg_bits(generation)) - 1
     match slot:
-        case I() | Fixed() | L() | S() | SB() | Mask():
+        case I() | Fixed() | L() | S() | N() | SB() | Mask():
             return 0
         case R():
-            return (uniform if slot.file == "UR" else 255) << slot.lo
+            count = slot.width.field.mask if isinstance(slot.width, Count) else 0
+            return (uniform if slot.file == "UR" else 255) << slot.lo | count
         case P():
             return 7 << slot.lo
         case C():
@@ -486,21 +520,35 @@ def touching_bits(slot: object, generation: int) -> int:
             return operand_bits(slot, generation)
 
 
-def settling_mods(slot: object) -> frozenset[str] | None:
-    """The modifiers that a slot's decoder depends on; None where it may be any."""
+def settling_mods(slot: object, *, widths: bool = True) -> frozenset[str] | None:
+    """The modifiers that a slot's decoder depends on; None where it may be any.
+
+    Without ``widths`` those that its text depends on, which register counts are not part of.
+    """
     match slot:
-        case P() | Fixed() | M() | L() | S() | B() | SB() | Mask():
+        case P() | Fixed() | M() | L() | S() | B() | N() | SB() | Mask():
             return frozenset()
         case R() | C():
-            width = {slot.width} if isinstance(slot.width, str) else set[str]()
+            width = {slot.width} if widths and isinstance(slot.width, str) else set[str]()
             return frozenset(width | {slot.inv_if} - {""})
         case I():
             return frozenset({slot.bf16.partition("=")[0]} - {""})
         case When():
-            inner = settling_mods(slot.slot)
+            inner = settling_mods(slot.slot, widths=widths)
             return None if inner is None else inner | {slot.mod}
         case _:
             return None
+
+
+def may_end_blank(slot: object) -> bool:
+    """Whether a slot's text may end in a blank, as numbers without digits do."""
+    match slot:
+        case I():
+            return slot.style in ("f32", "f64", "pair")
+        case When():
+            return may_end_blank(slot.slot)
+        case _:
+            return not isinstance(slot, R | P | Fixed | C | M | L | S | B | SB | Mask)
 
 
 def relative(slot: object) -> bool:

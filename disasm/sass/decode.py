@@ -174,7 +174,7 @@ class CompiledRow:
                 raise ValueError(f"{row.mnemonic}: a reserved field overlaps others")
             self.reserved_mask |= reserved.mask
         self.reserved_mask |= self.legal.reserved & self.zero_mask
-        self.mod_mask |= self.legal.mask
+        self.key_mask = self.mod_mask | self.legal.mask
         self._scheduled: set[int] = set()
         self._variants: dict[int, _Variant] = {}
         self._settled: dict[tuple[object, ...], _Variant] = {}
@@ -203,7 +203,7 @@ class CompiledRow:
 
     def variant(self, word: int) -> _Variant:
         """The row under the modifiers of a word; SX0202 where one is undefined."""
-        key = word & self.mod_mask
+        key = word & self.key_mask
         variant = self._variants.get(key)
         if variant is None:
             variant = self._variant(word)

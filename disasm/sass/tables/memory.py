@@ -389,7 +389,7 @@ CACHE = [
         "Pu, Rd, mem", (E, enum("space", 73, 2, "G L S D")), since=90),
     *(Row("QSPC", 0x19AA,
           {"Pu": pd(81), "Rd": rd(),
-           "mem": M(offset=bits(40, 24), ureg=32, wide=72, uwide=90, show_rz=True)},
+           "mem": M(offset=bits(40, 24), ureg=32, wide=72, uwide=90)},
           "Pu, Rd, mem", (E, enum("space", 73, 2, names)), since, until)
       for since, until, names in ((75, 89, "G L S -"), (90, 999, "G L S D"))),
 ]  # fmt: skip
@@ -409,7 +409,7 @@ def _ldgsts() -> list[Row]:
         wide = 83 if later else 70
         mem = M(
             offset=bits(32, 12), ureg=64, wide=wide, uwide=wide, desc=76, desc_low=since == 80,
-            desc_shown=101 if since == 80 else None, hide_urz=True,
+            desc_shown=101 if since == 80 else None, hide_urz=True, show_rz=True,
         )  # fmt: skip
         size = enum("size", 73, 3, "- - - - _ 64 128 -")
         if later:
