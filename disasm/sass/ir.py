@@ -117,13 +117,23 @@ class BReg:
 
 
 @dataclass(frozen=True, slots=True)
+class Name:
+    """A choice that is printed as an operand, by value and by name (``ARRAY_2D``)."""
+
+    value: int
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
 class Scoreboard:
     """SB0 to SB5, of DEPBAR."""
 
     index: int
 
 
-Operand: TypeAlias = Reg | Pred | Imm | Const | Mem | Label | Special | BReg | Scoreboard
+Operand: TypeAlias = (
+    Reg | Pred | Imm | Const | Mem | Label | Special | BReg | Name | Scoreboard
+)
 
 
 @dataclass(frozen=True, slots=True)

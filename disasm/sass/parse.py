@@ -14,7 +14,7 @@ from functools import cache
 from typing import TypeAlias
 
 from .compiler import Context, ureg_bits
-from .spec import DESCRIPTOR, SB, B, Bits, C, Fixed, I, L, M, Mask, P, R, S, Select, When
+from .spec import DESCRIPTOR, SB, B, Bits, C, Fixed, I, L, M, Mask, N, P, R, S, Select, When
 from .specials import special_numbers
 
 # The bits, the position behind the operand.
@@ -99,6 +99,8 @@ class Slots:
                 return ((1 << width) - 1) << slot.lo
             case I() if slot.elide is not None:
                 return put(slot.field, slot.elide // slot.scale)
+            case N() if slot.elide is not None:
+                return put(slot.field, slot.elide)
             case When():
                 return 0 if isinstance(slot.slot, R) else self.default(slot.slot)
             case _:
@@ -355,6 +357,7 @@ def _label(slots: Slots, slot: L, text: str, at: int) -> Parsed:
 
 
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*")
+_CHOICE = re.compile(r"\w+")
 
 
 def _special(slots: Slots, slot: S, text: str, at: int) -> Parsed:
@@ -371,6 +374,14 @@ def _barrier(slots: Slots, slot: B, text: str, at: int) -> Parsed:
     for number, name in names.items():
         if name == match[0]:
             return put(slot.field, number), match.end()
+    return None
+
+
+def _named(slots: Slots, slot: N, text: str, at: int) -> Parsed:
+    match = _CHOICE.match(text, at)
+    for value, name in slot.names.items():
+        if match is not None and name == match[0]:
+            return put(slot.field, value), match.end()
     return None
 
 
@@ -401,6 +412,7 @@ _PARSERS: Mapping[type, Callable[..., Parsed]] = {
     L: _label,
     S: _special,
     B: _barrier,
+    N: _named,
     SB: _scoreboard,
     Mask: _mask,
     When: _when,

@@ -65,6 +65,17 @@ def join(*parts: tuple[int, int]) -> Bits:
 
 
 @dataclass(frozen=True, slots=True)
+class Count:
+    """A count of registers that several fields decide together; ``of`` sees the whole word.
+
+    ``field`` is the union of the bits that ``of`` looks at.
+    """
+
+    field: Bits
+    of: Callable[[int], int]
+
+
+@dataclass(frozen=True, slots=True)
 class Mod:
     """A dotted part of the mnemonic.
 
@@ -109,7 +120,7 @@ class R:
     """
 
     lo: int
-    width: Width = 1
+    width: Width | Count = 1
     file: Literal["R", "UR"] = "R"
     neg: int | None = None
     abs: int | None = None
@@ -238,6 +249,15 @@ class B:
 
 
 @dataclass(frozen=True, slots=True)
+class N:
+    """A word of NVIDIA's for the value of a field, printed as an operand (``ARRAY_2D``)."""
+
+    field: Bits
+    names: Mapping[int, str]
+    elide: int | None = None  # the value that templates elide
+
+
+@dataclass(frozen=True, slots=True)
 class SB:
     """A scoreboard."""
 
@@ -260,7 +280,7 @@ class When:
     other: Fixed
 
 
-Operand: TypeAlias = R | P | I | Fixed | C | M | L | S | B | SB | Mask | When
+Operand: TypeAlias = R | P | I | Fixed | C | M | L | S | B | N | SB | Mask | When
 
 Effect: TypeAlias = Literal["", "p2r", "r2p", "up2ur", "ur2up"]
 

@@ -13,6 +13,7 @@ from . import (
     logic,
     memory,
     tensor,
+    texture,
     tmem,
     warpgroup,
 )
@@ -26,6 +27,7 @@ ROWS: tuple[Row, ...] = (
     *memory.ROWS,
     *tensor.ROWS,
     *tmem.ROWS,
+    *texture.ROWS,
     *control.ROWS,
     *cluster.ROWS,
     *warpgroup.ROWS,
