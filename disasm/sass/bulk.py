@@ -12,7 +12,7 @@ from functools import cache
 import numpy as np
 
 from .columns import U64, Columns, Gather, Indices, Plan, plan, word_of
-from .compiler import relative, settling_mods
+from .compiler import may_end_blank, relative, settling_mods
 from .decode import WORD_BYTES, CompiledRow, code_address, forms, guard_text
 from .spec import L
 
@@ -67,6 +67,17 @@ class _Target:
                 yield at, code_address(operand, variant.modifiers, offset)
 
 
+_SHARED: dict[tuple[object, ...], dict[int, str]] = {}
+
+
+def _shared(*key: object) -> dict[int, str]:
+    """The texts of an operand that stands in several forms."""
+    try:
+        return _SHARED.setdefault(key, {})
+    except TypeError:  # a slot with a dictionary of names
+        return {}
+
+
 class _Part:
     """One operand of a form in print: its text by the bits that decide it.
 
@@ -78,24 +89,25 @@ class _Part:
         self._at = at
         self._elide = elide
         self._lead = lead
-        self.blank = False  # whether a text ends in a blank
         role, slot = list(row.row.operands.items())[at]
         self._relative = relative(slot)
         self._target = _Target(row, at) if isinstance(slot, L) else None
         self._elide_zero = elide and isinstance(slot, L) and slot.elide_zero
-        mods = settling_mods(slot)
+        mods = settling_mods(slot, widths=False)
+        self.blank = may_end_blank(slot)
         mask = row.operand_masks[role]
         for mod in row.row.mods:
             if mods is None or mod.name in mods:
                 mask |= mod.field.mask
         self._gather = Gather(mask)
         self._seen: dict[int, str] = {}
+        if mods == frozenset():
+            self._seen = _shared(row.generation, slot, mask, elide, lead)
 
     def _render(self, word: int, offset: int) -> str:
         value = self._row.variant(word).slots[self._at].decode(word, offset)
         if (self._elide and value.default) or not value.text:
             return ""
-        self.blank = self.blank or value.text.endswith(" ")
         return self._lead + value.text
 
     def column(self, low: U64, high: U64, where: Indices, columns: Columns) -> list[str]:

@@ -75,3 +75,30 @@ def translate(output_format: str, repeat: int, check: bool, isa: str, given: str
 
     figures = _bench_translate.measure(fixtures(given), repeat, isa_of(isa))
     _end("translate", figures, output_format, check)
+
+
+@command.command("disasm")
+@click.argument("files", nargs=-1, required=True, metavar="FILES...")
+@click.option(
+    "--limit",
+    type=click.IntRange(1),
+    default=400_000,
+    show_default=True,
+    help="Instructions after which no further cubin is taken.",
+)
+@click.option("--check", is_flag=True, help="Exit status 1 if a target is missed.")
+@click.option(
+    "--repeat", type=click.IntRange(1, 1000), default=3, show_default=True, help="Values a figure."
+)
+@format_option
+def disasm(
+    files: tuple[str, ...], limit: int, check: bool, repeat: int, output_format: str
+) -> None:
+    """Decoding and printing SASS beside nvdisasm, where it is found, on the same cubins.
+
+    FILES are cubins, executables and libraries.  Times are CPU time of one thread.
+    """
+    from . import _bench_disasm
+
+    figures = _bench_disasm.measure(files, repeat, limit)
+    _end("disasm", figures, output_format, check)
