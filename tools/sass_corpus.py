@@ -94,7 +94,7 @@ def read(paths: Sequence[Path]) -> Corpus:
     """The code of files, wheels and folders; each argument is a group of its own."""
     out = Corpus()
     for path in paths:
-        for file, loaded in _opened(path, out):
+        for file, loaded in opened([path], out.errors):
             out.files[path.name] += 1
             try:
                 for _, cubin in loaded.cubins():
@@ -106,13 +106,16 @@ def read(paths: Sequence[Path]) -> Corpus:
     return out
 
 
-def _opened(path: Path, out: Corpus) -> Iterator[tuple[str, LoadedFile]]:
-    for file, where in _files([path]):
+def opened(
+    paths: Iterable[Path], errors: list[str] | None = None
+) -> Iterator[tuple[str, LoadedFile]]:
+    """The files that hold device code, with their names; ``errors`` takes those of bad ones."""
+    for file, where in _files(paths):
         try:
             loaded = load(where)
         except SassxlateError as error:
-            if error.code not in _NO_DEVICE_CODE:
-                out.errors.append(f"{file}: {error}")
+            if errors is not None and error.code not in _NO_DEVICE_CODE:
+                errors.append(f"{file}: {error}")
             continue
         if loaded.fatbins:
             yield file, loaded

@@ -2,27 +2,33 @@
 
 ::
 
-    python tools/sass_registers.py CUBIN...
+    python tools/sass_registers.py FILE...    # executables, libraries, cubins, wheels, folders
 """
 
 from __future__ import annotations
 
+import argparse
 import collections
+import hashlib
 import re
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
+import sass_corpus
 import sass_witness
 
 from sassxlate.disasm.containers import parse_cubin
 from sassxlate.disasm.sass import BadWord, decode_section
 from sassxlate.disasm.sass.ir import Instruction
+from sassxlate.disasm.sass.spec import GENERATION_OF
 
 Register: TypeAlias = tuple[str, int]
+Form: TypeAlias = tuple[str, int]  # mnemonic and opcode
 _FILES: Mapping[str, str] = {"GPR": "R", "PRED": "P", "UGPR": "UR", "UPRED": "UP"}
 # Transfers of control show what lies behind them.
 _ELSEWHERE = frozenset({"CALL", "RET", "BRX", "BRXU"})
@@ -96,9 +102,12 @@ def touched(inst: Instruction) -> Touched:
 
 
 def compare(
-    witness: sass_witness.Witness, cubin: Path, forms: set[tuple[str, int]]
+    witness: sass_witness.Witness,
+    cubin: Path,
+    forms: set[Form],
+    counts: collections.Counter[str] | None = None,
 ) -> Iterator[Difference]:
-    """The differences in a cubin; ``forms`` collects what was compared."""
+    """The differences in a cubin; ``forms`` and ``counts`` collect what was compared."""
     parsed = parse_cubin(cubin.read_bytes())
     ranges = life_ranges(witness, cubin)
     for kernel in parsed.kernels:
@@ -108,6 +117,8 @@ def compare(
                 continue
             if inst.mnemonic in _ELSEWHERE:
                 continue
+            if counts is not None:
+                counts["instructions"] += 1
             forms.add((inst.mnemonic, inst.word & 0xFFF | inst.word >> 79 & 0x1000))
             if touched(inst) != theirs[inst.offset]:
                 yield Difference(parsed.arch, inst, touched(inst), theirs[inst.offset])
@@ -129,20 +140,50 @@ def expected(difference: Difference) -> bool:
     return low == difference.theirs
 
 
-def main(paths: Sequence[Path]) -> int:
-    """Print every difference and the number of forms compared."""
+def cubins(paths: Sequence[Path]) -> Iterator[tuple[str, int, bytes]]:
+    """Name, architecture and bytes of the distinct cubins of files, wheels and folders."""
+    seen: set[bytes] = set()
+    for file, loaded in sass_corpus.opened(paths):
+        for origin, entry in loaded.entries():
+            key = hashlib.sha256(entry.payload).digest()
+            if entry.kind == "elf" and entry.arch in GENERATION_OF and key not in seen:
+                seen.add(key)
+                yield f"{file}: {origin}", entry.arch, entry.payload
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Print every difference, and by architecture the number of forms compared."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("files", nargs="+", type=Path)
+    parser.add_argument("--arch", type=int, action="append", help="only this one; may be repeated")
+    parser.add_argument("--limit", type=int, default=4 << 20, help="bytes of the largest cubin")
+    parser.add_argument("--forms", action="store_true", help="name the forms")
+    options = parser.parse_args(arguments)
     witness = sass_witness.find()
-    forms: set[tuple[str, int]] = set()
-    counts: collections.Counter[str] = collections.Counter()
-    for path in paths:
-        for difference in compare(witness, path, forms):
-            kind = "expected" if expected(difference) else "wrong"
-            counts[kind] += 1
-            if kind == "wrong":
-                print(f"{path.name}: {difference}")
-    print(f"{len(forms)} forms, {counts['expected']} known omissions, {counts['wrong']} differ")
-    return int(counts["wrong"] > 0)
+    forms: dict[int, set[Form]] = collections.defaultdict(set)
+    counts: dict[int, collections.Counter[str]] = collections.defaultdict(collections.Counter)
+    with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
+        for name, arch, payload in cubins(options.files):
+            if len(payload) > options.limit or (options.arch and arch not in options.arch):
+                continue
+            Path(file.name).write_bytes(payload)
+            counts[arch]["cubins"] += 1
+            for difference in compare(witness, Path(file.name), forms[arch], counts[arch]):
+                kind = "expected" if expected(difference) else "wrong"
+                counts[arch][kind] += 1
+                if kind == "wrong":
+                    print(f"{name}: {difference}", flush=True)
+    for arch, found in sorted(forms.items()):
+        count = counts[arch]
+        print(
+            f"sm_{arch}: {len(found)} forms in {count['instructions']:,} instructions of "
+            f"{count['cubins']} cubins, {count['expected']} known omissions, "
+            f"{count['wrong']} differ"
+        )
+        if options.forms:
+            print("    " + " ".join(f"{mnemonic}/{opcode:x}" for mnemonic, opcode in sorted(found)))
+    return int(any(count["wrong"] for count in counts.values()))
 
 
 if __name__ == "__main__":
-    sys.exit(main([Path(name) for name in sys.argv[1:]]))
+    sys.exit(main(sys.argv[1:]))
