@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 
 from sassxlate.disasm.containers.elf import ElfSymbol, Section
 from sassxlate.disasm.containers.model import Cubin
@@ -17,6 +19,7 @@ from sassxlate.disasm.sass.listing import (
     bad_text,
     control_brackets,
     ending,
+    plain_lines,
     records,
 )
 from sassxlate.disasm.sass.section import Section as Code
@@ -107,20 +110,29 @@ class Document:
 
     def _texts(self, section: Section) -> Iterator[str | None]:
         """The text of each instruction, without the comment that follows some; None where bad."""
+        return chain.from_iterable(self._windows(section))
+
+    def _windows(self, section: Section) -> Iterator[list[str | None]]:
+        """As `_texts`, many at a time."""
         code = self.codes[section.index]
         relocs = {r.offset: r for r in self.image.relocations.get(section.index, ())}
         addresses = code.addresses()
         indirect = {t.offset for t in self.image.tables_of(section.index)}
+        named = sorted({*addresses, *(at // 16 for at in (*relocs, *indirect) if at % 16 == 0)})
         for start in range(0, len(code), _WINDOW):
-            for at, text in enumerate(code.texts(start, min(start + _WINDOW, len(code))), start):
+            texts = code.texts(start, min(start + _WINDOW, len(code)))
+            for at in named[bisect_left(named, start) : bisect_left(named, start + len(texts))]:
+                text = texts[at - start]
                 if text is None:
-                    yield None
-                elif 16 * at in relocs:
-                    yield relocated(self.image, self.labels, text, relocs[16 * at])
+                    continue
+                if 16 * at in relocs:
+                    text = relocated(self.image, self.labels, text, relocs[16 * at])
                 elif 16 * at in indirect:
-                    yield self._indirect(section, text)
+                    text = self._indirect(section, text)
                 else:
-                    yield self._branch(section, text, addresses.get(at))
+                    text = self._branch(section, text, addresses.get(at))
+                texts[at - start] = text
+            yield texts
 
     def _indirect(self, section: Section, text: str) -> str:
         if not self.image.relocatable or not from_start(text):
@@ -204,6 +216,9 @@ class Document:
         marks = self._marks(section)
         code = self.codes[section.index]
         comments = self._comments(section)
+        if not (self.options.encoding or self.options.control or self._source):
+            yield from self._plain(section, marks, notes)
+            return
         for at, (word, text) in enumerate(zip(code.words(), self._texts(section), strict=True)):
             offset = 16 * at
             if offset in marks:
@@ -218,15 +233,52 @@ class Document:
         for offset in sorted(marks):
             yield from marks[offset]
 
+    def _plain(
+        self, section: Section, marks: Mapping[int, list[str]], notes: Mapping[int, str]
+    ) -> Iterator[str]:
+        """The instructions of a section with what stands between them, without options."""
+        code = self.codes[section.index]
+        stops = sorted({*marks, *notes})
+        start = 0
+        for texts in self._windows(section):
+            printed = plain_lines(code, start, texts)
+            end = start + len(texts)
+            done = start
+            for offset in stops[bisect_left(stops, 16 * start) : bisect_left(stops, 16 * end)]:
+                at = offset // 16
+                if offset % 16:
+                    continue
+                yield from printed[done - start : at - start]
+                yield from marks.get(offset, ())
+                done = at
+                text = texts[at - start]
+                if offset in notes and text is not None:
+                    (word,) = code.words(at, at + 1)
+                    place = f"        /*{offset:04x}*/"
+                    yield from self._line(code, at, word, place, text, notes[offset])
+                    done = at + 1
+            yield from printed[done - start :]
+            start = end
+        for offset in stops:
+            if offset % 16 or not offset < 16 * len(code):
+                yield from marks.get(offset, ())
+
+    @cached_property
+    def _numbered(self) -> Mapping[int, list[tuple[int, str]]]:
+        """The labels of each section: offset and name."""
+        found: dict[int, list[tuple[int, str]]] = {}
+        for (index, offset), name in self.labels.numbered.items():
+            found.setdefault(index, []).append((offset, name))
+        return found
+
     def _marks(self, section: Section) -> dict[int, list[str]]:
         """Offset -> the lines before the instruction there: symbols with directives, labels."""
         found: dict[int, list[str]] = {}
         for number in reversed(self.image.symbols_of.get(section.index, ())):
             symbol = self.image.symbols[number]
             found.setdefault(symbol.value, []).extend(self._symbol(number, symbol))
-        for (index, offset), name in self.labels.numbered.items():
-            if index == section.index:
-                found.setdefault(offset, []).append(f"{name}:")
+        for offset, name in self._numbered.get(section.index, ()):
+            found.setdefault(offset, []).append(f"{name}:")
         return found
 
     def _symbol(self, number: int, symbol: ElfSymbol) -> Iterator[str]:
