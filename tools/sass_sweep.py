@@ -310,7 +310,7 @@ def meaning(word: int, arch: int) -> int:
     """The bits of a word that its row gives a meaning."""
     row = row_of(word, arch)
     assert row is not None
-    mask = row.match_mask | row.mod_mask | 0xF000 | _OPCODE | (1 << 126) - (1 << 105)
+    mask = row.match_mask | row.mod_mask | 0xF000 | _OPCODE | (1 << 125) - (1 << 105)
     for part in row.operand_masks.values():
         mask |= part
     return mask

@@ -38,19 +38,24 @@ _LANES = ("U", "U.NOT_TID0", "U.ANY", "U.ANY.NOT_TID0")
 _MODE_90 = Mod(
     "mode",
     join((32, 2), (83, 2)),
+    {m | n << 2: _LANES[n & 2] if m == 1 else _MODES[m] for m in range(4) for n in range(4)},
+)
+_MODE_100 = Mod(
+    "mode",
+    _MODE_90.field,
     {m | n << 2: _LANES[n] if m == 1 else _MODES[m] for m in range(4) for n in range(4)},
 )
 
 
 def _branches() -> list[Row]:
     rows: list[Row] = []
-    for since, until, field in ((75, 89, _FAR), (90, 999, _FAR_90)):
+    for since, until, field, mode in (
+        (75, 89, _FAR, _MODE), (90, 90, _FAR_90, _MODE_90), (100, 999, _FAR_90, _MODE_100)
+    ):  # fmt: skip
         target = L(field)
         base: dict[str, Operand] = {"target": target, "Pp": _PP}
         rows += [
-            Row("BRA", 0x947, base, "Pp?, target",
-                (_INC, _MODE_90 if since >= 90 else _MODE),
-                since, until),
+            Row("BRA", 0x947, base, "Pp?, target", (_INC, mode), since, until),
             Row("CALL", 0x944, base, "Pp?, target",
                 (const("REL"), flag("NOINC", 86)), since, until),
             Row("CALL", 0x943,
@@ -184,22 +189,30 @@ def _bar() -> list[Row]:
                 (const("ARV"),), fixed=((bits(77, 3), 1),), free=(bits(87, 4),)),
             Row("BAR", opcode, {**operands, "Pp": _PP}, f"{text}, Pp",
                 (const("RED"), red, _DEFER), fixed=((bits(77, 3), 2),)),
+            Row("BAR", opcode, {**operands, "Pp": _PP}, f"{text.replace('?', '')}, Pp",
+                (const("SCAN"),), fixed=((bits(77, 3), 3),)),
         ]  # fmt: skip
     rows.append(
         Row("BAR", 0xB1D, {"barrier": Fixed("int", 0), "count": Fixed("int", 0), "Pp": PT_FIXED},
-            "", (const("SYNCALL"), _DEFER), fixed=((bits(77, 3), 4),), free=(bits(87, 4),))
+            "", (const("SYNCALL"), _DEFER), until=89, fixed=((bits(77, 3), 4),),
+            free=(bits(87, 4),))
     )  # fmt: skip
     return rows
 
 
 _SCOPE = enum("scope", 76, 3, "CTA SM GPU SYS - VC - -")
 _SEM = enum("sem", 79, 2, "SC ALL _ MMIO")
-_NS = (enum("mode", 84, 3, "_ - WARP - RAND - RAND.WARP -"),)
-_NS_90 = (enum("mode", 84, 3, "_ SYNCS WARP - RAND - RAND.WARP -"),)
+_NS = (enum("mode", 85, 2, "_ WARP RAND RAND.WARP"),)
+_NS_90 = (*_NS, flag("SYNCS", 84))
+_SCOPE_90 = enum("scope", 76, 3, "CTA SM GPU SYS - VC CTA.PARTIAL -")
 
 WAITS = [
-    Row("MEMBAR", 0x992, {}, "", (enum("sem", 79, 2, "SC ALL _ -"), _SCOPE), until=75),
-    Row("MEMBAR", 0x992, {}, "", (_SEM, _SCOPE), since=80),
+    Row("MEMBAR", 0x992, {}, "", (enum("sem", 79, 2, "SC ALL _ -"), _SCOPE,
+                                  flag("MMIO", 72)), until=75),
+    Row("MEMBAR", 0x992, {}, "", (_SEM, _SCOPE), since=80, until=89),
+    Row("MEMBAR", 0x992, {}, "", (_SEM, _SCOPE_90), since=90, fixed=((bits(73), 0),)),
+    Row("MEMBAR", 0x992, {}, "", (const("VC.ASYNC"),), since=90,
+        fixed=((bits(73), 1), (bits(76, 3), 5)), free=(bits(79, 2),)),
     Row("DEPBAR", 0x91A, {"sb": SB(bits(44, 3)), "count": I(bits(38, 6)),
                           "also": Mask(bits(32, 6))}, "sb, count, also?", (const("LE"),),
         fixed=((bits(47), 1),)),
@@ -210,13 +223,18 @@ WAITS = [
             until),
         Row("NANOSLEEP", 0xB5D, {"Rb": C(), "Pp": _PP}, "Pp?, Rb", mods, since, min(until, 90)),
     )),
+    Row("NANOSLEEP", 0x95D, {"Pp": _PP}, "Pp?", (const("CLEAR"),), since=80,
+        fixed=((bits(83), 1),), free=(bits(84, 3),)),
     Row("B2R", 0x31C, {"Rd": rd(), "Pu": pd(81)}, "Rd, Pu?", (const("RESULT"),),
         fixed=((bits(78, 2), 1),)),
     Row("B2R", 0x31C, {"Rd": rd(), "barrier": I(bits(54, 4))}, "Rd, barrier",
         fixed=((bits(78, 2), 0),)),
     Row("B2R", 0x31C, {"Rd": rd()}, "Rd", (const("WARP"),), fixed=((bits(78, 2), 2),)),
-    Row("FENCE", 0x3C6, {}, "", (const("VIEW.ASYNC"), enum("space", 72, 2, "S G - -")),
-        since=90),
+    *(Row("FENCE", 0x3C6, {}, "", (const("VIEW.ASYNC"), space), since, until)
+      for space, since, until in (
+          (enum("space", 72, 1, "S G"), 90, 90), (enum("space", 72, 2, "S G T -"), 100, 110),
+          (enum("space", 72, 2, "S G - -"), 120, 999),
+      )),
 ]  # fmt: skip
 
 _SHFL = enum("mode", 58, 2, "IDX UP DOWN BFLY")

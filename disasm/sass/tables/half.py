@@ -16,6 +16,7 @@ _TYPE = Mod("type", bits(85), _BF16)
 _TYPE_F32 = Mod("type", join((85, 1), (78, 1)), {0: "", 1: "BF16_V2", 2: "F32"})
 _F16_F32 = Mod("type", join((85, 1), (78, 1)), {0: "", 2: "F32"})
 _FLUSH = Mod("flush", join((76, 1), (80, 1)), {0: "", 1: "FMZ", 2: "FTZ"})
+_FLUSH_90 = Mod("flush", _FLUSH.field, {**_FLUSH.names, 3: "OOB"})  # HFMA2 alone
 _ALL = (1, 2, 3, 4, 5, 6, 7)
 _BOOL = enum("bool", 69, 2, "AND OR XOR -")
 _SETP = {"Pu": pd(81), "Pv": pd(84), "Pp": ps(87)}
@@ -31,15 +32,16 @@ def _fma(
     until: int,
 ) -> list[Row]:
     """HFMA2.  Clamping at zero (``.RELU``, from sm_80) brings a predicate."""
+    flush = _FLUSH_90 if since >= 90 else _FLUSH
     rows = alu(
         "HFMA2", base, "Rd, Ra, Rb, Rc", sources, forms=_ALL, places=HALF_PLACES,
-        mods=(*lead, types, _FLUSH, SAT), since=since, until=until, free=(bits(87, 4),),
+        mods=(*lead, types, flush, SAT), since=since, until=until, free=(bits(87, 4),),
         fixed=((bits(79), 0),),
     )  # fmt: skip
     if until >= 80:
         rows += alu(
             "HFMA2", base, "Rd, Ra, Rb, Rc, Pp?", sources, forms=_ALL, places=HALF_PLACES,
-            mods=(*lead, types, _FLUSH, const("RELU")), extra={"Pp": ps()}, since=since,
+            mods=(*lead, types, flush, const("RELU")), extra={"Pp": ps()}, since=since,
             until=until, fixed=((bits(79), 1), (bits(77), 0)),
         )  # fmt: skip
     return rows
@@ -71,7 +73,7 @@ def _rows(since: int, until: int) -> list[Row]:
              mods=(compared, flag("BF", 71), FCMP, FTZ, _BOOL), extra={"Pp": ps()}, since=since,
              until=until),
         *alu("HSETP2", 0x034, "Pu, Pv, Ra, Rb, Pp", cmp, forms=(1, 2, 3, 7), layout="ab2",
-             mods=(compared, FCMP, FTZ, flag("H_AND", 71), _BOOL), dst={}, extra=_SETP,
+             mods=(compared, FCMP, flag("H_AND", 71), FTZ, _BOOL), dst={}, extra=_SETP,
              since=since, until=until),
     ]  # fmt: skip
     return rows

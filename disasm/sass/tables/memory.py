@@ -147,16 +147,19 @@ def _shared_local() -> list[Row]:
     rows: list[Row] = []
     unsigned = flag("U", 76)
     local = M(offset=bits(40, 24))
-    ulocal = M(offset=bits(40, 24), ureg=32)
+    local_desc = ((75, 89, None), (90, 90, 76), (100, 999, None))
     shared = M(offset=bits(40, 24), scale=_SCALE)
     ushared = M(offset=bits(40, 24), ureg=32, scale=_SCALE)
     rows += [
         Row("LDL", 0x983, {"Rd": rd(width="size"), "mem": local}, "Rd, mem", (EVICT, SIZE)),
-        Row("LDL", 0x1983, {"Rd": rd(width="size"), "mem": ulocal}, "Rd, mem", (EVICT, SIZE)),
+        *(Row("LDL", 0x1983,
+              {"Rd": rd(width="size"), "mem": M(offset=bits(40, 24), ureg=32, desc=desc)},
+              "Rd, mem", (EVICT, SIZE), since, until) for since, until, desc in local_desc),
         Row("STL", 0x387, {"mem": local, "Rb": R(32, "size", reuse=123)}, "mem, Rb",
             (EVICT, SIZE)),
-        Row("STL", 0x1987, {"mem": M(offset=bits(40, 24), ureg=64),
-                            "Rb": R(32, "size", reuse=123)}, "mem, Rb", (EVICT, SIZE)),
+        *(Row("STL", 0x1987, {"mem": M(offset=bits(40, 24), ureg=64, desc=desc),
+                              "Rb": R(32, "size", reuse=123)}, "mem, Rb", (EVICT, SIZE), since,
+              until) for since, until, desc in local_desc),
         Row("LDS", 0x984, {"Rd": rd(width="size"), "mem": shared}, "Rd, mem", (unsigned, SIZE),
             until=75),
         Row("LDS", 0x1984, {"Rd": rd(width="size"), "mem": ushared}, "Rd, mem", (unsigned, SIZE),
@@ -172,16 +175,21 @@ def _shared_local() -> list[Row]:
 
 
 _COUNT = enum("count", 72, 2, "_ 2 4 -", {"2": 2, "4": 4})
-_SHAPE = enum("shape", 78, 2, "M88 MT88 - -")
+_SHAPE = enum("shape", 78, 2, "M88 MT88 M816 M832")
+_STORED = Mod("shape", bits(78), {0: "M88", 1: "MT88"})
+_STORED_100 = enum("shape", 78, 2, "M88 MT88 MT168 -")
 MATRIX = [
     Row("LDSM", 0x83B, {"Rd": rd(width="count"), "mem": M(offset=bits(40, 24))}, "Rd, mem",
         (const("16"), _SHAPE, _COUNT)),
     Row("LDSM", 0x183B, {"Rd": rd(width="count"), "mem": M(offset=bits(40, 24), ureg=32)},
         "Rd, mem", (const("16"), _SHAPE, _COUNT)),
-    Row("STSM", 0x844, {"mem": M(offset=bits(40, 24)), "Rb": R(32, "count")}, "mem, Rb",
-        (const("16"), _SHAPE, _COUNT), since=90),
-    Row("STSM", 0x1844, {"mem": M(offset=bits(40, 24), ureg=64), "Rb": R(32, "count")},
-        "mem, Rb", (const("16"), _SHAPE, _COUNT), since=90),
+    *(Row("STSM", opcode, {"mem": M(offset=bits(40, 24), ureg=ureg), "Rb": R(32, "count")},
+          "mem, Rb", (element, shape, _COUNT), since, until)
+      for opcode, ureg in ((0x844, None), (0x1844, 64))
+      for element, shape, since, until in (
+          (const("16"), _STORED, 90, 90),
+          (Mod("element", bits(75), {0: "16", 1: "8"}), _STORED_100, 100, 999),
+      )),
 ]  # fmt: skip
 
 _BYTES = bits(38, 16)
@@ -231,7 +239,7 @@ _AT_FLOAT = enum("type", 73, 4, _FLOAT_NAMES, {
 })  # fmt: skip
 _FLOAT_OP = enum("op", 88, 2, "ADD MIN MAX -")
 _NO_RC = (bits(64, 8),)
-_SPIN = Mod("op", bits(87, 2), {0: "CAS", 1: "CAST", 3: "CAST.SPIN"})
+_SPIN = Mod("op", bits(87, 2), {0: "CAS", 1: "CAST", 2: "CAS", 3: "CAST.SPIN"})
 
 
 def _atomics() -> list[Row]:
@@ -250,8 +258,9 @@ def _atomics() -> list[Row]:
     ):
         mods = (E, _AT_OP, EVICT, types, order, *private)
         red = (E, _RED_OP, EVICT, types, order, *private)
-        cas = (E, _SPIN, EVICT, _CAS_TYPE, order, *private)
-        casg = (E, const("CAS"), EVICT, _CAS_TYPE_90 if since >= 90 else _CAS_TYPE, order, *private)
+        swapped = _CAS_TYPE_90 if since >= 90 else _CAS_TYPE
+        cas = (E, _SPIN, EVICT, swapped, order, *private)
+        casg = (E, const("CAS"), EVICT, swapped, order, *private)
         zeros, ones = ((), _NO_RC) if since == 75 else (_NO_RC, ())
         rows += [
             Row("ATOM", 0x38A, {**dst, "mem": mem, **data}, text, mods, since, until, free=zeros,
