@@ -49,14 +49,18 @@ def assemble_object(source: str, *, link: bool = False) -> tuple[bytes | None, s
         return out.read_bytes() if done.returncode == 0 else None, done.stderr
 
 
-def compile_hip(source: Path, level: int) -> tuple[bytes | None, str]:
-    """(relocatable code object or None, messages) of a HIP file, without headers or libraries."""
+def compile_hip(source: Path, level: int, version: int = 6) -> tuple[bytes | None, str]:
+    """(relocatable code object or None, messages) of a HIP file, without headers or libraries.
+
+    ``level`` is that of optimisation, 0 to 3; ``version`` the code object's, 4 to 6.
+    """
     tool = toolchain.clang()
     if tool is None:
         return None, "no clang"
     zig = tool.command[-1] == "cc"  # which takes no HIP; the clang inside it does
     command = [*tool.command[:-1], "clang"] if zig else list(tool.command)
     target = ["-triple", "amdgcn-amd-amdhsa", "-aux-triple", "x86_64-unknown-linux-gnu"]
+    target.append(f"-mcode-object-version={version}")
     device = ["-target-cpu", "gfx1100", "-x", "hip", "-fcuda-is-device", "-emit-obj"]
     with TemporaryDirectory() as folder:
         out = Path(folder, "a.o")

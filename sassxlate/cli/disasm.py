@@ -1,4 +1,4 @@
-"""``sassxlate disasm``: SASS as nvdisasm prints it."""
+"""``sassxlate disasm``: SASS as nvdisasm prints it, gfx1100 as llvm-objdump does."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from sassxlate.disasm.containers import Function, Kernel
 from sassxlate.disasm.document import Document, Options
 
 from ..errors import DecodeError
+from ._code_objects import list_code_objects, read_code_object
 from ._files import (
     arch_name,
     arch_option,
@@ -30,6 +31,7 @@ EXIT_BAD_WORDS = 3
 @arch_option
 @click.option("--encoding", is_flag=True, help="Print each word in hexadecimal as well.")
 @click.option("--control", is_flag=True, help="Print waits, scoreboards and stall counts.")
+@click.option("--descriptors", is_flag=True, help="Print gfx1100 kernel descriptors as well.")
 @format_option
 @click.pass_context
 def command(
@@ -39,6 +41,7 @@ def command(
     arch: str | None,
     encoding: bool,
     control: bool,
+    descriptors: bool,
     output_format: str,
 ) -> None:
     """Print the SASS of a fat binary, cubin, object file or archive as nvdisasm -c does.
@@ -47,8 +50,19 @@ def command(
     cannot be decoded prints its error in place, and the exit status is 3.  Branch targets print as
     labels, what is relocated by its symbol; `-` is standard input.  As JSON each instruction has
     its registers read and written and its scheduling information.
+
+    Code objects for gfx1100 (linked, relocatable, or in an offload bundle) print as llvm-objdump
+    does; with --encoding the lines are those of llvm-objdump -dr.
     """
     as_json = output_format == "json"
+    code_object = read_code_object(file)
+    if code_object is not None:
+        if list_code_objects(
+            file, code_object, kernels, arch, encoding=encoding, control=control,
+            descriptors=descriptors, as_json=as_json,
+        ):  # fmt: skip
+            context.exit(EXIT_BAD_WORDS)
+        return
     listed: list[dict[str, object]] = []
     wanted = parse_arch(arch) if arch else None
     found = bad = 0

@@ -216,7 +216,7 @@ def check_sweep(words: int, seed: int, gaps: bool) -> None:
 @needs_clang
 @needs_libllvm
 def test_words_of_every_format() -> None:
-    check_sweep(400, 11, gaps=False)
+    check_sweep(150, 11, gaps=False)
 
 
 @needs_clang

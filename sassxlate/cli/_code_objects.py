@@ -1,0 +1,154 @@
+"""What ``sassxlate disasm`` does with AMD's code objects."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+
+import click
+
+from sassxlate.disasm.containers import demangle
+from sassxlate.disasm.rdna3 import descriptor, listing, objects
+from sassxlate.disasm.rdna3.objects import CodeObject, Symbol
+
+from ..errors import EncodeError, UsageError, Where
+from ._files import kernel_matches, no_match, print_json
+
+TARGET = "gfx1100"
+_HEAD = 24  # bytes that tell a code object from other files
+
+
+def read_code_object(path: str) -> bytes | None:
+    """The bytes of an AMDGPU ELF file or offload bundle; None where the file is something else."""
+    if path == "-":
+        peek = getattr(sys.stdin.buffer, "peek", None)
+        if peek is None or not objects.is_code_object(bytes(peek(_HEAD))[:_HEAD]):
+            return None
+        return sys.stdin.buffer.read()
+    try:
+        with open(path, "rb") as stream:
+            head = stream.read(_HEAD)
+            return head + stream.read() if objects.is_code_object(head) else None
+    except OSError:
+        return None  # whoever reads it next says why
+
+
+def _parts(path: str, data: bytes) -> Iterator[tuple[str, CodeObject]]:
+    """(target, code object) of an ELF file or of a bundle's entries for gfx1100."""
+    if data[:4] == b"\x7fELF":
+        yield TARGET, objects.read(data, path)
+        return
+    entries = objects.unbundle(data)
+    chosen = [(name, part) for name, part in entries if TARGET in name.split("-")[-1].split(":")]
+    if not chosen:
+        names = ", ".join(name for name, _ in entries) or "nothing"
+        message = f"the bundle has no code for {TARGET}: {names}"
+        raise EncodeError("SX0531", message, Where(file=path))
+    for name, part in chosen:
+        yield name, objects.read(part, path)
+
+
+def _descriptors(obj: CodeObject) -> dict[str, bytes]:
+    """Kernel to descriptor: the objects NAME.kd."""
+    found: dict[str, bytes] = {}
+    for section in obj.sections:
+        for symbol in obj.symbols_of(section):
+            if symbol.kind == 1 and symbol.name.endswith(".kd"):
+                at = symbol.value - section.address
+                found[symbol.name[:-3]] = section.data[at : at + descriptor.SIZE]
+    return found
+
+
+class _Names:
+    """Which symbols are asked for."""
+
+    def __init__(self, patterns: tuple[str, ...]) -> None:
+        self.patterns = patterns
+        self.found = 0
+
+    def wanted(self, symbol: Symbol | None) -> bool:
+        """Whether a piece of code is to be printed."""
+        if symbol is None:
+            self.found += not self.patterns
+            return not self.patterns
+        chosen = kernel_matches(symbol.name, demangle(symbol.name), self.patterns)
+        self.found += chosen
+        return chosen
+
+
+def list_code_objects(
+    file: str,
+    data: bytes,
+    kernels: tuple[str, ...],
+    arch: str | None,
+    *,
+    encoding: bool,
+    control: bool,
+    descriptors: bool,
+    as_json: bool,
+) -> int:
+    """Print the code of a code object as ``llvm-objdump -d`` does; the number of bad words.
+
+    Raises:
+        EncodeError: SX0531 to SX0533; UsageError: SX0802, SX0822.
+    """
+    if control:
+        raise UsageError("SX0822", "gfx1100 keeps no scheduling information in its words")
+    if arch not in (None, TARGET):
+        raise no_match(file, kernels, arch)
+    names = _Names(kernels)
+    bad = 0
+    listed: list[dict[str, object]] = []
+    for target, obj in _parts(file, data):
+        found = _descriptors(obj)
+        if as_json:
+            some, errors = _records(obj, names, found)
+            listed += some
+            bad += errors
+            continue
+        click.echo(f"\n{file}:\tfile format elf64-amdgpu" + f" ({target})" * (target != TARGET))
+        bad += _print(obj, names, encoding)
+        if descriptors:
+            for name, body in found.items():
+                if kernel_matches(name, demangle(name), kernels):
+                    click.echo("\n" + "\n".join(descriptor.text(name, body)))
+    if not names.found:
+        raise no_match(file, kernels, arch)
+    if as_json:
+        print_json({"file": file, "kernels": listed})
+    return bad
+
+
+def _print(obj: CodeObject, names: _Names, encoding: bool) -> int:
+    bad = 0
+    for section in obj.sections:
+        if not section.code or not section.data:
+            continue
+        lines = listing.section_lines(obj, section, names.wanted, encoding=encoding)
+        for i, (text, line) in enumerate(lines):
+            if i == 0:
+                click.echo(f"\nDisassembly of section {section.name}:")
+            click.echo(text)
+            bad += line is not None and line.error is not None
+    return bad
+
+
+def _records(
+    obj: CodeObject, names: _Names, found: dict[str, bytes]
+) -> tuple[list[dict[str, object]], int]:
+    out: list[dict[str, object]] = []
+    bad = 0
+    for section in obj.sections:
+        if not section.code:
+            continue
+        for symbol, address, code in listing.pieces(obj, section):
+            if not names.wanted(symbol):
+                continue
+            name = symbol.name if symbol else section.name
+            lines = list(listing.decode_code(code, address))
+            bad += sum(line.error is not None for line in lines)
+            entry: dict[str, object] = {"name": name, "demangled": demangle(name), "arch": TARGET}
+            if name in found:
+                entry["descriptor"] = descriptor.fields(found[name])
+            out.append(entry | {"instructions": [listing.record(line) for line in lines]})
+    return out, bad
