@@ -8,6 +8,7 @@ import os
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -20,6 +21,7 @@ from ..errors import ContainerError, UsageError, Where
 _F = TypeVar("_F", bound=Callable[..., Any])
 
 SCHEMA = 1  # of every JSON answer
+_LINES = 1024  # printed at a time
 
 
 def read_input(path: str) -> LoadedFile:
@@ -158,6 +160,13 @@ def format_option(function: _F) -> _F:
         show_default=True,
         help="How to print the answer.",
     )(function)
+
+
+def print_lines(lines: Iterable[str]) -> None:
+    """Lines on stdout, many at a time."""
+    rest = iter(lines)
+    while some := list(islice(rest, _LINES)):
+        click.echo("\n".join(some))
 
 
 def print_json(value: dict[str, Any]) -> None:
