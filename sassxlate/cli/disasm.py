@@ -18,6 +18,7 @@ from ._files import (
     no_match,
     parse_arch,
     print_json,
+    print_lines,
     read_input,
     require_machine_code,
 )
@@ -95,8 +96,7 @@ def command(
             continue
         if loaded.kind != "cubin":
             click.echo(f"// {file}, {origin}, {target}")
-        for line in text.lines():
-            click.echo(line)
+        print_lines(text.lines())
     if not found:
         raise no_match(file, kernels, arch)
     if as_json:
