@@ -116,7 +116,10 @@ def _reg(slot: R, context: Context, widths: Mapping[str, int], generation: int) 
 
     def decode(word: int, offset: int) -> Value:
         width = settled if count is None else count.of(word)
-        index = ureg(word, slot.lo, generation) if uniform else word >> slot.lo & 255
+        if slot.split is not None:
+            index = slot.split.get(word)
+        else:
+            index = ureg(word, slot.lo, generation) if uniform else word >> slot.lo & 255
         minus = _bit(word, slot.neg)
         neg, inv = minus and not flips, (minus and flips) or _bit(word, slot.inv)
         absolute = _bit(word, slot.abs)
@@ -400,6 +403,13 @@ _MAKERS: dict[type, Callable[..., Decoder]] = {
 }
 
 
+def register_bits(slot: R, generation: int) -> int:
+    """The mask of the bits that number a register."""
+    if slot.split is not None:
+        return slot.split.mask
+    return ((1 << ureg_bits(generation) if slot.file == "UR" else 256) - 1) << slot.lo
+
+
 def operand_bits(slot: object, generation: int) -> int:
     """The mask of the bits that an operand slot reads."""
     mask = 0
@@ -418,7 +428,7 @@ def operand_bits(slot: object, generation: int) -> int:
     uniform = ureg_bits(generation)
     match slot:
         case R():
-            span(slot.lo, uniform if slot.file == "UR" else 8)
+            mask |= register_bits(slot, generation)
             add(slot.neg, slot.abs, slot.inv, slot.reuse)
             add(NO_YIELD if slot.reuse in REUSE_BITS else None)
             mask |= slot.select.field.mask if slot.select else 0
@@ -453,7 +463,7 @@ def value_bits(slot: object, generation: int) -> int:
     """The bits of a slot that number a register, an address or the like: any value will do."""
     match slot:
         case R():
-            return ((1 << ureg_bits(generation) if slot.file == "UR" else 256) - 1) << slot.lo
+            return register_bits(slot, generation)
         case C() | M():
             kept = slot.offset.mask
             index = slot.index if isinstance(slot, C) else slot.base
@@ -501,7 +511,7 @@ def touching_bits(slot: object, generation: int) -> int:
             return 0
         case R():
             count = slot.width.field.mask if isinstance(slot.width, Count) else 0
-            return (uniform if slot.file == "UR" else 255) << slot.lo | count
+            return register_bits(slot, generation) | count
         case P():
             return 7 << slot.lo
         case C():

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from typing import TypeAlias
 
-from .compiler import Context, ureg_bits
+from .compiler import Context, register_bits, ureg_bits
 from .spec import DESCRIPTOR, SB, B, Bits, C, Fixed, I, L, M, Mask, N, P, R, S, Select, When
 from .specials import special_numbers
 
@@ -95,8 +95,7 @@ class Slots:
                     bits |= 1 << slot.inv
                 return bits
             case R():
-                width = ureg_bits(self.generation) if slot.file == "UR" else 8
-                return ((1 << width) - 1) << slot.lo
+                return register_bits(slot, self.generation)
             case I() if slot.elide is not None:
                 return put(slot.field, slot.elide // slot.scale)
             case N() if slot.elide is not None:
@@ -143,7 +142,8 @@ def _reg(slots: Slots, slot: R, text: str, at: int) -> Parsed:
     absolute = _bit(slot.abs) if match[2] else 0
     if index is None or sign is None or part is None or absolute is None:
         return None
-    return index << slot.lo | sign | part | absolute | reuse, match.end()
+    number = index << slot.lo if slot.split is None else put(slot.split, index)
+    return number | sign | part | absolute | reuse, match.end()
 
 
 _PRED = re.compile(r"(!?)(U?P)(\d|T)")
