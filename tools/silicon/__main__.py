@@ -23,7 +23,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tools")]
 
 from silicon import forms  # noqa: E402
 
-VERDICTS = ("equal", "differ", "undescribed", "illegal", "began")
+VERDICTS = ("equal", "differ", "undescribed", "illegal", "began", "late")
 
 
 def _words(options: argparse.Namespace) -> int:
@@ -48,11 +48,17 @@ def _run(options: argparse.Namespace) -> int:
         words.append(forms.Word(int(word, 16), kind, uniform == "U", text))
     with tempfile.TemporaryDirectory() as folder:
         found = measure(options.arch, words, options.vectors, options.seed, Path(folder),
-                        options.processes)  # fmt: skip
+                        options.processes, options.seconds)  # fmt: skip
     table: dict[str, collections.Counter[str]] = {}
     for word, result in zip(words, found, strict=True):
         name = word.text.split()[0].partition(".")[0]
         table.setdefault(name, collections.Counter())[str(result["verdict"])] += 1
+    rest = [
+        {"word": f"{w.word:032x}", "kind": w.kind, "uniform": w.uniform, "text": w.text, **r}
+        for w, r in zip(words, found, strict=True)
+        if r["verdict"] != "equal"
+    ]
+    Path(options.output).write_text("\n".join(json.dumps(r) for r in rest) + "\n")
     print(Device().describe(), f"{options.vectors} vectors a word, seed {options.seed}")
     print(f"{'':12}" + "".join(f"{v:>12}" for v in VERDICTS))
     total: collections.Counter[str] = collections.Counter()
@@ -60,12 +66,6 @@ def _run(options: argparse.Namespace) -> int:
         total += counts
         print(f"{name:12}" + "".join(f"{counts[v]:12}" for v in VERDICTS))
     print(f"{'all':12}" + "".join(f"{total[v]:12}" for v in VERDICTS))
-    rest = [
-        {"word": f"{w.word:032x}", "kind": w.kind, "uniform": w.uniform, "text": w.text, **r}
-        for w, r in zip(words, found, strict=True)
-        if r["verdict"] != "equal"
-    ]
-    Path(options.output).write_text("\n".join(json.dumps(r) for r in rest) + "\n")
     return int(total["differ"] > 0)
 
 
@@ -83,6 +83,7 @@ def main() -> int:
     command.add_argument("--vectors", type=int, default=1 << 17)
     command.add_argument("--seed", type=int, default=1)
     command.add_argument("--processes", type=int, default=14)
+    command.add_argument("--seconds", type=float, default=1e9, help="stop after that long")
     command.add_argument("--arch", type=int, default=90)
     options = parser.parse_args()
     return _words(options) if options.command == "words" else _run(options)

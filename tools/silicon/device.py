@@ -32,10 +32,6 @@ class Device:
         if status:
             raise DeviceError(name, status)
 
-    def reset(self) -> None:
-        """Ends the context, whatever befell it."""
-        self._cuda.cuDevicePrimaryCtxReset_v2(c_int(0))
-
     def describe(self) -> dict[str, str]:
         """Name and driver version."""
         name = ctypes.create_string_buffer(100)

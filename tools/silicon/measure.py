@@ -1,13 +1,15 @@
 """Runs words on the device and compares them with their meanings, in several processes.
 
-A word that the device cannot execute leaves its context unusable: that is made anew, and where it
-cannot be, the process ends and another one goes on behind the word.
+A word that the device cannot execute leaves its context unusable: that process ends, and another one
+goes on behind the word.
 """
 
 from __future__ import annotations
 
 import json
 import multiprocessing as mp
+import os
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -89,13 +91,11 @@ def _worker(arch: int, words: Sequence[Word], numbers: Sequence[int], vectors: i
     before = np.load(prepared, mmap_mode="r")
     results = np.empty((vectors, 3), dtype=np.uint32)
     templates = {uniform: template(uniform) for uniform in (False, True)}
-    device: Device | None = None
+    device = Device()
+    source, target = device.allocate(before.nbytes), device.allocate(vectors * 12)
+    device.put(source, before)
     with Path(out).open("a") as lines:
         for number in numbers:
-            if device is None:
-                device = Device()
-                source, target = device.allocate(before.nbytes), device.allocate(vectors * 12)
-                device.put(source, before)
             word = words[number]
             cubin, slot = templates[word.uniform]
             cubin[slot : slot + 16] = word.word.to_bytes(16, "little")
@@ -111,8 +111,8 @@ def _worker(arch: int, words: Sequence[Word], numbers: Sequence[int], vectors: i
                 line |= _compare(word, arch, before[kind], results)
             except DeviceError as error:
                 line |= {"verdict": "illegal", "status": error.status}
-                device.reset()
-                device = None
+                print(json.dumps(line), file=lines, flush=True)
+                os._exit(0)  # quick, and nothing of the context is worth keeping
             print(json.dumps(line), file=lines, flush=True)
 
 
@@ -133,16 +133,17 @@ def _compare(word: Word, arch: int, before: Words, real: Words) -> dict[str, obj
 
 
 def measure(arch: int, words: Sequence[Word], vectors: int, seed: int, folder: Path,
-            processes: int) -> list[dict[str, object]]:  # fmt: skip
-    """The verdict of each word, in order."""
+            processes: int, seconds: float) -> list[dict[str, object]]:  # fmt: skip
+    """The verdict of each word, in order; ``late`` for those that ``seconds`` did not suffice for."""
     folder.mkdir(parents=True, exist_ok=True)
     prepared = folder / "inputs.npy"
     np.save(prepared, inputs(vectors, seed))
     pending = {p: list(range(p, len(words), processes)) for p in range(processes)}
     found: dict[int, dict[str, object]] = {}
-    context = mp.get_context("spawn")
+    context = mp.get_context("fork")  # its imports are done; this process has no context
     running: dict[int, mp.process.BaseProcess] = {}
-    while True:
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
         for p, numbers in pending.items():
             if p in running and running[p].is_alive():
                 continue
@@ -160,5 +161,12 @@ def measure(arch: int, words: Sequence[Word], vectors: int, seed: int, folder: P
                 running.pop(p, None)
         if not running:
             break
-        next(iter(running.values())).join(0.2)
-    return [found[n] for n in range(len(words))]
+        next(iter(running.values())).join(0.05)
+    for process in running.values():
+        process.kill()
+    for path in folder.glob("*.jsonl"):
+        for text in path.read_text().splitlines():
+            if text.endswith("}"):
+                line = json.loads(text)
+                found[line["n"]] = line
+    return [found.get(n, {"n": n, "verdict": "late"}) for n in range(len(words))]

@@ -109,9 +109,6 @@ def dsetp(d: Domain[T], x: View[T]) -> Results:
 def _dsetp_extreme(d: Domain[T], x: View[T], a: T, b: T) -> Results:
     """Pu: take Ra; Pv: both are no numbers.  Measured: -0 is below +0; of equal numbers .MIN takes
     Ra and .MAX Rb; what is no number is not taken."""
-    other = x.ins["Pp"]
-    if x.has("OR", "XOR") or not getattr(other, "is_true", False):
-        raise NoMeaning("joined DSETP.MIN or .MAX")
     nan_a, nan_b = is_nan(d, a), is_nan(d, b)
     both_zero = d.eq(d.or_(fabs(d, a), fabs(d, b)), d.const(0, 64))
     minus_a, minus_b = d.extract(a, 63, 1), d.extract(b, 63, 1)
@@ -120,7 +117,8 @@ def _dsetp_extreme(d: Domain[T], x: View[T], a: T, b: T) -> Results:
     else:
         hit = d.select(both_zero, d.and_(d.not_(minus_a), minus_b), d.fcmp("ogt", a, b))
     take = d.and_(d.or_(hit, nan_b), d.not_(nan_a))
-    return {"Pu": take, "Pv": d.and_(nan_a, nan_b)}
+    other = x.pred("Pp")
+    return {"Pu": join(d, x, take, other), "Pv": d.and_(nan_a, nan_b)}
 
 
 def fsel(d: Domain[T], x: View[T]) -> Results:

@@ -23,6 +23,7 @@ from sassxlate.domain import (
 )
 
 from ..ir import Imm
+from . import bfloat
 from .float import canonical, passed_on, rounding
 from .rows import Meaning, NoMeaning, Results, View, row, uniform
 
@@ -51,15 +52,18 @@ def _float_width(x: View[T]) -> int:
     return _FLOATS[name] if name else 32
 
 
+def _raw_source(d: Domain[T], x: View[T], width: int) -> T:
+    """A float source without its printed signs."""
+    if width != 16:
+        return x.whole("Rb", width)
+    if isinstance(x.operand("Rb"), Imm):
+        raise NoMeaning("immediate half")
+    high = x.select("Rb") in ("H1", "H1_H1")
+    return d.extract(x.whole("Rb"), 16 if high else 0, 16)
+
+
 def _float_source(d: Domain[T], x: View[T], width: int) -> T:
-    if width == 16:
-        value = x.whole("Rb")
-        if isinstance(x.operand("Rb"), Imm):
-            raise NoMeaning("immediate half")
-        high = x.select("Rb") in ("H1", "H1_H1")
-        out = x.signed("Rb", d.extract(value, 16 if high else 0, 16))
-    else:
-        out = x.float("Rb", width)
+    out = x.signed("Rb", _raw_source(d, x, width)) if width == 16 else x.float("Rb", width)
     return flush(d, out) if x.has("FTZ") else out
 
 
@@ -69,9 +73,9 @@ def _float_source(d: Domain[T], x: View[T], width: int) -> T:
 def i2f(d: Domain[T], x: View[T]) -> Results:
     kind, target = _int_type(x), _float_width(x)
     if kind.bits == 64:
-        if isinstance(x.operand("Rb"), Imm):
-            raise NoMeaning("immediate as a 64-bit source")
         value = x.bits("Rb", 64)
+        if isinstance(x.operand("Rb"), Imm):  # measured: it is the high word
+            value = d.concat(x.bits("Rb"), d.const(0, 32))
     else:
         value = _narrow(d, x, kind)
     out = d.itof(value, target, kind.signed, Fp(rounding(x)))
@@ -131,9 +135,12 @@ def f2f(d: Domain[T], x: View[T]) -> Results:
         raise NoMeaning("F2F.FTZ of these formats")
     value = _float_source(d, x, source)
     out = d.fcvt(value, to, Fp(rounding(x), flush_out=x.has("FTZ") and to == 32))
-    if to == 16:
-        return {"Rd": d.zext(d.select(is_nan(d, out), d.const(0x7FFF, 16), out), 32)}
-    return {"Rd": d.select(is_nan(d, value), _carried_nan(d, x.whole("Rb", source), to), out)}
+    if 64 in kinds:  # the double-precision unit passes payloads on
+        nan = _carried_nan(d, _raw_source(d, x, source), to)
+    else:
+        nan = d.const(0x7FFF if to == 16 else 0x7FFFFFFF, to)
+    out = d.select(is_nan(d, value), nan, out)
+    return {"Rd": d.zext(out, 32) if to == 16 else out}
 
 
 def _carried_nan(d: Domain[T], value: T, to: int) -> T:
@@ -151,17 +158,6 @@ def _carried_nan(d: Domain[T], value: T, to: int) -> T:
     return d.or_(d.or_(sign, top), d.or_(moved, loud))
 
 
-def _bfloat(d: Domain[T], value: T, how: Round) -> T:
-    """The upper half of a binary32 pattern, rounded; a NaN becomes 0x7fff."""
-    if how not in (Round.NEAREST, Round.ZERO):
-        raise NoMeaning("rounding of bf16")
-    out = value
-    if how == Round.NEAREST:
-        odd = d.zext(d.extract(value, 16, 1), 32)
-        out = d.add(value, d.add(odd, d.const(0x7FFF, 32)))
-    return d.select(is_nan(d, value), d.const(0x7FFF, 16), d.extract(out, 16, 16))
-
-
 def f2fp(d: Domain[T], x: View[T]) -> Results:
     """Two binary32 numbers as a pair of halves, Ra's the high one."""
     if x.has("RELU", "SATFINITE", "E4M3", "E5M2", "TF32", "UNPACK_B") or not x.has("PACK_AB"):
@@ -170,7 +166,7 @@ def f2fp(d: Domain[T], x: View[T]) -> Results:
     for role in ("Rb", "Ra"):
         value = x.float(role)
         if x.has("BF16"):
-            parts.append(_bfloat(d, value, rounding(x)))
+            parts.append(bfloat.of_single(d, value, rounding(x)))
         else:
             half = d.fcvt(value, 16, Fp(rounding(x)))
             parts.append(d.select(is_nan(d, half), d.const(0x7FFF, 16), half))

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TypeVar
 
 from sassxlate.domain import (
+    IEEE,
     Approximation,
     Domain,
     Fp,
@@ -71,22 +72,26 @@ def fadd(d: Domain[T], x: View[T]) -> Results:
     return _finish(d, x, d.fadd(x.float("Ra"), x.float("Rb"), mode(x)))
 
 
-def _zero_product(d: Domain[T], x: View[T], a: T, b: T) -> T:
+def _zero_product(d: Domain[T], a: T, b: T) -> T:
     """.FMZ: zero, or what is flushed to it, times anything is +0."""
     zero = d.const(0, 32)
-    return d.or_(
-        d.eq(fabs(d, flush(d, a)), zero), d.eq(fabs(d, flush(d, b)), zero)
-    )
+    return d.or_(d.eq(fabs(d, flush(d, a)), zero), d.eq(fabs(d, flush(d, b)), zero))
 
 
 def fmul(d: Domain[T], x: View[T]) -> Results:
+    """A scale is a power of two that the exact product is multiplied by."""
     a, b = x.float("Ra"), x.float("Rb")
     scale = x.one_of(_SCALES)
     if scale:
-        raise NoMeaning("scaled product")
-    out = canonical(d, d.fmul(a, b, mode(x)))
+        how = mode(x)
+        wide = (d.fcvt(v, 64, Fp(flush_in=how.flush_in)) for v in (a, b, d.const(_SCALES[scale], 32)))
+        p, q, r = wide
+        product = d.fcvt(d.fmul(d.fmul(p, q, IEEE), r, IEEE), 32, Fp(how.round, False, how.flush_out))
+        out = canonical(d, product)
+    else:
+        out = canonical(d, d.fmul(a, b, mode(x)))
     if x.has("FMZ"):
-        out = d.select(_zero_product(d, x, a, b), d.const(0, 32), out)
+        out = d.select(_zero_product(d, a, b), d.const(0, 32), out)
     return {"Rd": saturate(d, x, out)}
 
 
@@ -95,7 +100,7 @@ def ffma(d: Domain[T], x: View[T]) -> Results:
     out = canonical(d, d.ffma(a, b, c, mode(x)))
     if x.has("FMZ"):
         alone = canonical(d, d.fadd(d.const(0, 32), c, mode(x)))
-        out = d.select(_zero_product(d, x, a, b), alone, out)
+        out = d.select(_zero_product(d, a, b), alone, out)
     return {"Rd": saturate(d, x, out)}
 
 
@@ -141,12 +146,16 @@ def _pick(d: Domain[T], x: View[T], a: T, b: T) -> T:
 
 
 def fmnmx(d: Domain[T], x: View[T]) -> Results:
-    """.XORSIGN: the sign is that of the sources' product, whatever - and || they have."""
-    out = _pick(d, x, x.float("Ra"), x.float("Rb"))
+    """.IS_A: Pu says that Ra was taken and is the result.  .XORSIGN: the sign is that of the
+    sources' product, whatever - and || they have."""
+    a = x.float("Ra")
+    chosen = out = _pick(d, x, a, x.float("Rb"))
     if x.has("XORSIGN"):
         sign = d.and_(d.xor(x.whole("Ra"), x.whole("Rb")), d.const(1 << 31, 32))
         out = d.select(is_nan(d, out), out, d.or_(fabs(d, out), sign))
-    return {"Rd": out}
+    both_nan = d.and_(is_nan(d, a), is_nan(d, out))
+    taken = d.or_(d.and_(d.eq(chosen, a), d.eq(out, a)), both_nan)
+    return {"Rd": out, "Pu": taken}
 
 
 def fmnmx3(d: Domain[T], x: View[T]) -> Results:
@@ -179,7 +188,7 @@ def _mufu64(d: Domain[T], x: View[T], fn: Approximation) -> T:
     else:
         high = x.float("Rb")
     out = d.approx(fn, flush(d, d.concat(high, d.const(0, 32))))
-    return d.extract(out, 32, 32)
+    return d.extract(flush(d, out), 32, 32)
 
 
 def fchk(d: Domain[T], x: View[T]) -> Results:
@@ -203,7 +212,7 @@ def rows() -> list[Meaning]:
             row("FADD", fadd, f"FTZ SAT {_ROUND}"),
             row("FMUL", fmul, f"FTZ FMZ SAT {_ROUND} {' '.join(_SCALES)}"),
             row("FFMA", ffma, f"FTZ FMZ SAT {_ROUND}"),
-            row("FMNMX", fmnmx, "FTZ NAN XORSIGN"),
+            row("FMNMX", fmnmx, "FTZ NAN XORSIGN IS_A"),
         ]),
         row("FMNMX3", fmnmx3, "FTZ NAN"),
         row("DADD", dadd, _ROUND),

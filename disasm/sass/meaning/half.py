@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from typing import TypeVar
 
-from sassxlate.domain import IEEE, Domain, Fp, flush, is_nan
+from sassxlate.domain import IEEE, Domain, Fp, fabs, flush, is_nan, is_zero, smax
 
+from . import bfloat
 from .compare import FLOAT, FLOAT_MODS, JOINS, constant, join
 from .float import extreme, saturate
 from .rows import Meaning, NoMeaning, Results, View, row
@@ -36,80 +37,116 @@ def _halves(d: Domain[T], x: View[T], role: str) -> tuple[T, T]:
     return a, b
 
 
-def _fp(x: View[T]) -> Fp:
-    return Fp(flush_in=x.has("FTZ"), flush_out=x.has("FTZ"))
+_ONE, _MINUS_ZERO = {False: 0x3C00, True: 0x3F80}, 0x8000
 
 
-def _only_fp16(x: View[T]) -> None:
-    if x.has("BF16_V2", "BF16", "FMZ", "RELU"):
+def _is_bf16(x: View[T]) -> bool:
+    return x.has("BF16_V2", "BF16")
+
+
+def _fma(d: Domain[T], x: View[T], a: T, b: T, c: T) -> T:
+    """a * b + c of halves in the instruction's format, under its .FTZ, .FMZ, .SAT and .RELU."""
+    if x.has("F32"):
         raise NoMeaning("this form of a half-precision instruction")
+    on = x.has("FTZ", "FMZ")
+    if _is_bf16(x):
+        if on or x.has("SAT"):
+            raise NoMeaning("this form of a bf16 instruction")
+        p, q, r = (bfloat.widen(d, v) for v in (a, b, c))
+        out = bfloat.narrow(d, bfloat.odd_fma(d, p, q, r))
+    else:
+        out = d.ffma(a, b, c, Fp(flush_in=on, flush_out=on))
+        out = d.select(is_nan(d, out), d.const(_NAN16, 16), out)
+    if x.has("FMZ"):
+        none = d.or_(is_zero(d, fabs(d, flush(d, a))), is_zero(d, fabs(d, flush(d, b))))
+        alone = d.fadd(d.const(0, 16), c, Fp(flush_in=True, flush_out=True))
+        alone = d.select(is_nan(d, alone), d.const(_NAN16, 16), alone)
+        out = d.select(none, alone, out)
+    if x.has("RELU"):  # where Pp holds; a NaN, 0x7fff, is the largest of the patterns
+        out = d.select(x.pred_or("Pp", 1), smax(d, out, d.const(0, 16)), out)
+    return saturate(d, x, out)
 
 
-def _finish(d: Domain[T], x: View[T], value: T) -> T:
-    nan = d.select(is_nan(d, value), d.const(_NAN16, 16), value)
-    return saturate(d, x, nan)
+def _each(d: Domain[T], x: View[T], *sources: tuple[T, T]) -> Results:
+    lo, hi = (_fma(d, x, *parts) for parts in zip(*sources, strict=True))
+    return {"Rd": d.concat(hi, lo)}
+
+
+def _same(d: Domain[T], value: int) -> tuple[T, T]:
+    return d.const(value, 16), d.const(value, 16)
 
 
 def hadd2(d: Domain[T], x: View[T]) -> Results:
-    _only_fp16(x)
     if x.has("F32"):
         return _hadd2_f32(d, x)
-    a, b = _halves(d, x, "Ra"), _halves(d, x, "Rb")
-    lo, hi = (_finish(d, x, d.fadd(p, q, _fp(x))) for p, q in zip(a, b, strict=True))
-    return {"Rd": d.concat(hi, lo)}
+    one = _same(d, _ONE[_is_bf16(x)])
+    return _each(d, x, _halves(d, x, "Ra"), one, _halves(d, x, "Rb"))
 
 
 def _hadd2_f32(d: Domain[T], x: View[T]) -> Results:
     """The sum of the low selected halves in single precision."""
+    if _is_bf16(x):
+        raise NoMeaning("HADD2.F32 of bf16")
     a, b = (d.fcvt(_halves(d, x, r)[0], 32, IEEE) for r in ("Ra", "Rb"))
-    out = d.fadd(a, b, _fp(x))
+    on = x.has("FTZ")
+    out = d.fadd(a, b, Fp(flush_in=on, flush_out=on))
     out = d.select(is_nan(d, out), d.const(0x7FFFFFFF, 32), out)
     return {"Rd": saturate(d, x, out)}
 
 
 def hmul2(d: Domain[T], x: View[T]) -> Results:
-    _only_fp16(x)
-    if x.has("F32", "FTZ"):
-        raise NoMeaning("this form of HMUL2")
-    a, b = _halves(d, x, "Ra"), _halves(d, x, "Rb")
-    lo, hi = (_finish(d, x, d.fmul(p, q, IEEE)) for p, q in zip(a, b, strict=True))
-    return {"Rd": d.concat(hi, lo)}
+    """-0 is what adds nothing to a product."""
+    none = _same(d, 0 if x.has("FMZ") else _MINUS_ZERO)
+    return _each(d, x, _halves(d, x, "Ra"), _halves(d, x, "Rb"), none)
 
 
 def hfma2(d: Domain[T], x: View[T]) -> Results:
-    _only_fp16(x)
-    if x.has("F32", "FTZ"):
-        raise NoMeaning("this form of HFMA2")
-    sources = [_halves(d, x, r) for r in ("Ra", "Rb", "Rc")]
-    lo, hi = (
-        _finish(d, x, d.ffma(p, q, r, IEEE)) for p, q, r in zip(*sources, strict=True)
-    )
-    return {"Rd": d.concat(hi, lo)}
+    return _each(d, x, *(_halves(d, x, r) for r in ("Ra", "Rb", "Rc")))
+
+
+def _comparable(d: Domain[T], x: View[T], a: T) -> T:
+    """A half as a float of the domain: bf16 as the binary32 number that it is."""
+    out = d.concat(a, d.const(0, 16)) if _is_bf16(x) else a
+    return flush(d, out) if x.has("FTZ") else out
 
 
 def hmnmx2(d: Domain[T], x: View[T]) -> Results:
-    _only_fp16(x)
-    if x.has("XORSIGN", "IS_A"):
-        raise NoMeaning("this form of HMNMX2")
+    """.IS_A: Pu and Pv say of the low and the high half that it is Ra's."""
     a, b = _halves(d, x, "Ra"), _halves(d, x, "Rb")
     parts: list[T] = []
+    same: list[T] = []
+    nan = _NAN16 << 16 if _is_bf16(x) else _NAN16
     for p, q in zip(a, b, strict=True):
-        if x.has("FTZ"):
-            p, q = flush(d, p), flush(d, q)
-        parts.append(extreme(d, p, q, x.pred("Pp"), nan=_NAN16, strict=x.has("NAN")))
-    return {"Rd": d.concat(parts[1], parts[0])}
+        f, g = _comparable(d, x, p), _comparable(d, x, q)
+        out = extreme(d, f, g, x.pred("Pp"), nan=nan, strict=x.has("NAN"))
+        out = d.extract(out, d.width(out) - 16, 16)
+        same.append(d.or_(d.eq(out, p), d.and_(is_nan(d, f), d.eq(out, d.const(_NAN16, 16)))))
+        parts.append(out)
+    if x.has("XORSIGN"):
+        if x.has("IS_A"):
+            raise NoMeaning("this form of HMNMX2")
+        parts = [_xor_sign(d, x, out, i) for i, out in enumerate(parts)]
+    return {"Rd": d.concat(parts[1], parts[0]), "Pu": same[0], "Pv": same[1]}
+
+
+def _xor_sign(d: Domain[T], x: View[T], out: T, i: int) -> T:
+    """The sign is that of the halves' product, whatever - and || they have."""
+    raw: list[T] = []
+    for role in ("Ra", "Rb"):
+        high = x.select(role) == "H1_H1" or (x.select(role) == "" and i == 1)
+        raw.append(d.extract(x.whole(role), 16 if high else 0, 16))
+    sign = d.and_(d.xor(raw[0], raw[1]), d.const(0x8000, 16))
+    return d.select(d.eq(out, d.const(_NAN16, 16)), out, d.or_(fabs(d, out), sign))
 
 
 def hsetp2(d: Domain[T], x: View[T]) -> Results:
     """Pu: the low halves' comparison; Pv the high ones'; each joined with Pp.  With .H_AND both
     must hold for Pu, and Pv is its opposite."""
-    _only_fp16(x)
     a, b = _halves(d, x, "Ra"), _halves(d, x, "Rb")
     hits: list[T] = []
     for p, q in zip(a, b, strict=True):
         fixed = constant(d, x)
-        if x.has("FTZ"):
-            p, q = flush(d, p), flush(d, q)
+        p, q = _comparable(d, x, p), _comparable(d, x, q)
         hits.append(d.fcmp(FLOAT[x.one_of(FLOAT)], p, q) if fixed is None else fixed)
     if x.has("H_AND"):
         both = d.and_(hits[0], hits[1])

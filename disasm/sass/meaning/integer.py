@@ -95,8 +95,6 @@ def _imad_wide(d: Domain[T], x: View[T]) -> Results:
     carry = x.pred("Pp") if x.has("X") else d.const(int(minus), 1)
     if minus or inverted:
         addend = d.not_(addend)
-    if x.wants("Pu") and not x.has("U32"):
-        raise NoMeaning("carry of a signed product")
     total, out = _add64(d, addend, _product(d, x), carry)
     return {"Rd": d.extract(total, 32, 32) if x.has("HI") else total, "Pu": out}
 
@@ -177,9 +175,10 @@ def _type(x: View[T]) -> tuple[int, bool]:
 
 
 def imnmx(d: Domain[T], x: View[T]) -> Results:
-    if x.wants("Pu") or x.wants("Pv"):
-        raise NoMeaning("predicates of a minimum")
+    """Pu: Ra was taken, or of parts the lowest was; Pv: of halves the high one was, else as Pu."""
     width, signed = _type(x)
+    if (x.wants("Pu") or x.wants("Pv")) and (width in (8, 64) or x.has("RELU")):
+        raise NoMeaning("predicates of this minimum")
     if width == 64 and not x.absent("Pq"):
         more = x.ins["Pq"]
         if not getattr(more, "is_false", False):
@@ -187,7 +186,12 @@ def imnmx(d: Domain[T], x: View[T]) -> Results:
     pick = _extreme(d, x, signed)
     word = 64 if width == 64 else 32
     a, b = x.integer("Ra", word), x.integer("Rb", word)
-    return {"Rd": _each(d, width, lambda p, q: _relu(d, x, pick(p, q), signed), a, b)}
+    out = _each(d, width, lambda p, q: _relu(d, x, pick(p, q), signed), a, b)
+    low, high = (
+        d.eq(d.extract(out, lo, w), d.extract(a, lo, w))
+        for lo, w in ((0, min(width, word)), (16 if width == 16 else 0, min(width, word)))
+    )
+    return {"Rd": out, "Pu": low, "Pv": high}
 
 
 def vimnmx3(d: Domain[T], x: View[T]) -> Results:
@@ -233,28 +237,23 @@ def _distance(d: Domain[T], a: T, b: T, signed: bool) -> T:
 
 
 def vabsdiff(d: Domain[T], x: View[T]) -> Results:
-    if x.wants("Pu"):
-        raise NoMeaning("predicate of VABSDIFF")
+    """Pu: the sum does not fit 32 bits."""
     diff = _distance(d, x.bits("Ra"), x.bits("Rb"), not x.has("U32"))
-    return {"Rd": d.add(diff, x.bits("Rc"))}
+    total = d.add(diff, x.bits("Rc"))
+    return {"Rd": total, "Pu": d.ult(total, diff)}
 
 
 def vabsdiff4(d: Domain[T], x: View[T]) -> Results:
-    """Byte by byte, packed; with .ACC their sum and Rc."""
-    if x.wants("Pu"):
-        raise NoMeaning("predicate of VABSDIFF4")
+    """Byte by byte, packed, whatever Rc is; with .ACC their sum and Rc, and Pu its carry."""
     signed = not x.has("U8")
-    bytes_ = _each(
-        d, 8, lambda p, q: _distance(d, p, q, signed), x.bits("Ra"), x.bits("Rb")
-    )
-    addend = x.bits("Rc")
+    bytes_ = _each(d, 8, lambda p, q: _distance(d, p, q, signed), x.bits("Ra"), x.bits("Rb"))
     if not x.has("ACC"):
-        if not getattr(x.ins.get("Rc"), "is_zero", False):
-            raise NoMeaning("VABSDIFF4 with an addend")
-        return {"Rd": bytes_}
+        return {"Rd": bytes_, "Pu": d.const(0, 1)}
+    total = d.zext(x.bits("Rc"), _SUM_BITS)
     for lo in range(0, 32, 8):
-        addend = d.add(addend, d.zext(d.extract(bytes_, lo, 8), 32))
-    return {"Rd": addend}
+        total = d.add(total, d.zext(d.extract(bytes_, lo, 8), _SUM_BITS))
+    carry = d.not_(d.eq(d.extract(total, 32, 8), d.const(0, 8)))
+    return {"Rd": d.extract(total, 0, 32), "Pu": carry}
 
 
 def idp(d: Domain[T], x: View[T]) -> Results:
