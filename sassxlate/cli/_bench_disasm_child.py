@@ -20,6 +20,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from sassxlate.disasm.containers import Cubin, Function, Kernel, parse_cubin
+from sassxlate.disasm.document import Document
 from sassxlate.disasm.sass import Section, decode_sections
 from sassxlate.disasm.sass.listing import lines
 
@@ -41,36 +42,34 @@ def _decode(cubin: Cubin) -> list[Section]:
     return decode_sections(codes_of(cubin), cubin.arch)
 
 
-def _print(cubin: Cubin, write: Callable[[str], object]) -> None:
-    for code, section in zip(_codes(cubin), _decode(cubin), strict=True):
-        write(f".text.{code.name}:")
-        for line in lines(section, {0: code.name}):
-            write(line)
-
-
 # What a measuring process does with the cubins; it prints a JSON object.
-def _timed(paths: Sequence[Path], action: Callable[[Cubin], object]) -> dict[str, float]:
+def _timed(paths: Sequence[Path], action: Callable[[bytes], object]) -> dict[str, float]:
     importlib.import_module(_LATE)
     start = time.process_time()
     for path in paths:
-        action(parse_cubin(path.read_bytes()))
+        action(path.read_bytes())
     return {"seconds": time.process_time() - start}
 
 
 def _decode_all(paths: Sequence[Path]) -> dict[str, float]:
-    return _timed(paths, _decode)
+    return _timed(paths, lambda data: _decode(parse_cubin(data)))
 
 
 def _print_all(paths: Sequence[Path]) -> dict[str, float]:
     with open(os.devnull, "w") as sink:
-        return _timed(paths, lambda cubin: _print(cubin, lambda line: sink.write(line + "\n")))
+
+        def action(data: bytes) -> None:
+            for line in Document(data).lines():
+                sink.write(line + "\n")
+
+        return _timed(paths, action)
 
 
 def _registers_all(paths: Sequence[Path]) -> dict[str, float]:
     from sassxlate.disasm.sass.accesses import accesses
 
-    def action(cubin: Cubin) -> None:
-        sections = _decode(cubin)
+    def action(data: bytes) -> None:
+        sections = _decode(parse_cubin(data))
         if sections:
             accesses(sections[0].columns, 0, len(sections[0].columns))
 
@@ -78,7 +77,7 @@ def _registers_all(paths: Sequence[Path]) -> dict[str, float]:
 
 
 def _objects_all(paths: Sequence[Path]) -> dict[str, float]:
-    return _timed(paths, lambda cubin: [_count(section) for section in _decode(cubin)])
+    return _timed(paths, lambda data: [_count(section) for section in _decode(parse_cubin(data))])
 
 
 def _count(section: Section) -> int:
