@@ -120,6 +120,8 @@ def _reg(slot: R, context: Context, widths: Mapping[str, int], generation: int) 
             index = slot.split.get(word)
         else:
             index = ureg(word, slot.lo, generation) if uniform else word >> slot.lo & 255
+        if index == 255 and slot.real:
+            raise undefined("a register that cannot be RZ", index)
         minus = _bit(word, slot.neg)
         neg, inv = minus and not flips, (minus and flips) or _bit(word, slot.inv)
         absolute = _bit(word, slot.abs)
@@ -488,6 +490,8 @@ def failing_bits(slot: object, generation: int) -> int:
     match slot:
         case P() | I() | Fixed() | L() | S() | SB() | Mask():
             return 0
+        case R() if slot.real:
+            return operand_bits(slot, generation)
         case R() | C():
             return slot.select.field.mask if slot.select else 0
         case M():

@@ -132,6 +132,7 @@ class R:
     write: bool = False
     both: bool = False  # read and written
     wrap: str = ""  # what stands around it: ``gdesc[{}]``; ``{next}`` is the register behind it
+    real: bool = False  # RZ is no instruction
     split: Bits | None = None  # the eight bits of its number where they stand apart
 
 

@@ -151,7 +151,8 @@ def _rows(kind: _Kind) -> list[Row]:
             text = ["Pu?"] if kind.predicate else []
             operands["Rd2"] = R(64, _components(False, typed), write=True)
             operands["Rd"] = R(16, _components(True, typed), write=True)
-            operands |= {"Ra": R(24, a), "Rb": R(32, b)}
+            real = kind.packs and handle is True
+            operands |= {"Ra": R(24, a, real=kind.predicate), "Rb": R(32, b, real=real)}
             operands |= {role.rstrip("?"): slot for role, slot in where.items()}
             operands |= {"dim": dims, "mask": I(_MASK, elide=15)}
             other = "Rb"
