@@ -216,7 +216,8 @@ class Document:
         marks = self._marks(section)
         code = self.codes[section.index]
         comments = self._comments(section)
-        if not (self.options.encoding or self.options.control or self._source):
+        options = self.options
+        if not (options.encoding or options.control or options.source):
             yield from self._plain(section, marks, notes)
             return
         for at, (word, text) in enumerate(zip(code.words(), self._texts(section), strict=True)):
