@@ -1,7 +1,7 @@
 """Surfaces: loads and stores of texels, formatted (``.P``) or as bits (``.D``), atomics, queries.
 
-The address is a list of coordinates, the layer of an array last; ``.UAI`` (sm_120) takes that from a
-uniform register.  Where the handle comes from is the form, as for textures.
+The address is a list of coordinates, the layer of an array last; ``.UAI`` (sm_120) takes that
+from a uniform register.  Where the handle comes from is the form, as for textures.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def _forms(
         address = {"Ra": _address(_UAI in mods)}
         rows.append(
             Row(name, opcode, {**operands, **address, **known}, ", ".join((text, *where)), mods,
-                since, until)
+                since, until, ones=(bits(48, 8),) if since == 100 else ())
         )  # fmt: skip
 
     under = 0 if name == "SUQUERY" else 1  # the opcode of a register's handle is the next

@@ -162,9 +162,10 @@ def _rows(kind: _Kind) -> list[Row]:
             bound = (_B,) if handle is None else (const("B"),) if handle else ()
             lead = (_SCR, *kind.lead) if kind.packs else kind.lead
             fixed = ((bits(59), 1),) if handle and since < 100 else ()
+            ones = (bits(48, 8),) if since == 100 and kind.predicate else ()
             rows.append(
                 Row(kind.name, opcode, operands, ", ".join(text), (*lead, *bound, *mods), since,
-                    until, fixed=fixed)
+                    until, fixed=fixed, ones=ones)
             )  # fmt: skip
 
         base = kind.base
