@@ -215,7 +215,7 @@ class Document:
         yield f"\t.align\t{section.align}"
         marks = self._marks(section)
         code = self.codes[section.index]
-        comments = self._comments(section)
+        notes = self._comments(section)
         options = self.options
         if not (options.encoding or options.control or options.source):
             yield from self._plain(section, marks, notes)
@@ -230,7 +230,7 @@ class Document:
             if text is None:
                 yield f"{place} {bad_text(code.instructions[at])}"
                 continue
-            yield from self._line(code, at, word, place, text, comments.get(offset, ""))
+            yield from self._line(code, at, word, place, text, notes.get(offset, ""))
         for offset in sorted(marks):
             yield from marks[offset]
 
