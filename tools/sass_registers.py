@@ -168,20 +168,26 @@ def main(arguments: Sequence[str]) -> int:
                 continue
             Path(file.name).write_bytes(payload)
             counts[arch]["cubins"] += 1
-            for difference in compare(witness, Path(file.name), forms[arch], counts[arch]):
+            try:
+                found = list(compare(witness, Path(file.name), forms[arch], counts[arch]))
+            except subprocess.CalledProcessError as error:
+                counts[arch]["refused"] += 1
+                print(f"{name}: nvdisasm: {error.stderr.strip()}", flush=True)
+                continue
+            for difference in found:
                 kind = "expected" if expected(difference) else "wrong"
                 counts[arch][kind] += 1
                 if kind == "wrong":
                     print(f"{name}: {difference}", flush=True)
-    for arch, found in sorted(forms.items()):
+    for arch, some in sorted(forms.items()):
         count = counts[arch]
         print(
-            f"sm_{arch}: {len(found)} forms in {count['instructions']:,} instructions of "
+            f"sm_{arch}: {len(some)} forms in {count['instructions']:,} instructions of "
             f"{count['cubins']} cubins, {count['expected']} known omissions, "
-            f"{count['wrong']} differ"
+            f"{count['wrong']} differ, {count['refused']} cubins refused by nvdisasm"
         )
         if options.forms:
-            print("    " + " ".join(f"{mnemonic}/{opcode:x}" for mnemonic, opcode in sorted(found)))
+            print("    " + " ".join(f"{mnemonic}/{opcode:x}" for mnemonic, opcode in sorted(some)))
     return int(any(count["wrong"] for count in counts.values()))
 
 
