@@ -1,223 +1,89 @@
-"""Instructions that have a meaning: operands in, the meaning over the LLVM reader, results out."""
+"""Instructions that have a meaning, over the LLVM reader."""
 
 from __future__ import annotations
 
-from sassxlate.disasm.rdna3.ir import Arg, I, Inst, Sp
-from sassxlate.disasm.rdna3.meaning import Meaning, meanings
-from sassxlate.domain import IEEE, fabs, fneg, is_nan
+from dataclasses import dataclass
+
+from sassxlate.disasm.rdna3.ir import Arg, Inst
+from sassxlate.disasm.rdna3.meaning import Meaning, Mode
+from sassxlate.lowering.apply import apply, immediate, lookup
 
 from . import lanes
 from .context import Context
-from .irtext import Val, const
-from .state import EXEC, VCC_LO, lane_numbers
-
-_WIDTH = {
-    "b16": 16, "f16": 16, "b32": 32, "f32": 32, "b64": 64, "f64": 64, "raw": 32, "mix": 32,
-}  # fmt: skip
+from .irtext import Val
+from .state import lane_numbers
+from .vector import LlvmDomain
 
 
-def lookup(op: str) -> Meaning | None:
-    """A row by mnemonic; a half of a dual instruction means what the single one does."""
-    table = meanings()
-    return table.get(op) or (table.get("v_" + op[7:]) if op.startswith("v_dual_") else None)
+@dataclass(frozen=True, slots=True)
+class _Machine:
+    """The wave function under construction as a ``Machine[Val]``."""
+
+    c: Context
+
+    @property
+    def d(self) -> LlvmDomain:
+        return self.c.d
+
+    @property
+    def mode(self) -> Mode:
+        return self.c.mode
+
+    def error(self, inst: Inst, message: str) -> Exception:
+        return self.c.error(inst, message)
+
+    def read32(self, inst: Inst, arg: Arg) -> Val:
+        return self.c.read32(inst, arg)
+
+    def read64(self, inst: Inst, arg: Arg) -> Val:
+        return self.c.read64(inst, arg)
+
+    def write32(self, inst: Inst, arg: Arg, value: Val) -> None:
+        self.c.write32(inst, arg, value)
+
+    def write64(self, inst: Inst, arg: Arg, value: Val) -> None:
+        self.c.write64(inst, arg, value)
+
+    def scalar_index(self, inst: Inst, arg: Arg) -> int:
+        return self.c.scalar_index(inst, arg)
+
+    def write_scalar(self, index: int, value: Val) -> None:
+        self.c.state.write_s(index, value)
+
+    def scc(self) -> Val:
+        return self.c.state.read_scc()
+
+    def write_scc(self, value: Val) -> None:
+        self.c.state.write_scc(value)
+
+    def exec_mask(self) -> Val:
+        return self.c.state.exec_mask()
+
+    def mask(self, index: int) -> Val:
+        return self.c.state.read_mask(index)
+
+    def write_mask(self, index: int, value: Val) -> None:
+        self.c.state.write_mask(index, value)
+
+    def lanes_of(self, mask: Val) -> Val:
+        return self.c.d.lanes_of(mask)
+
+    def mask_of(self, lanes: Val) -> Val:
+        return self.c.d.mask_of(lanes)
+
+    def lane_number(self) -> Val:
+        return lane_numbers()
+
+    def permuted(self, inst: Inst, arg: Arg) -> Val:
+        return lanes.dpp(self.c, inst, arg)
+
+    def kept(self, inst: Inst, arg: Arg, value: Val) -> Val:
+        return lanes.dpp_keep(self.c, inst, arg, value)
 
 
 def emit(c: Context, inst: Inst, row: Meaning) -> None:
     """One instruction, or both halves of a dual one: all sources are read before any write."""
-    results = _evaluate(c, inst, row)
-    if inst.y is not None:
-        other = lookup(inst.y.op)
-        if other is None:
-            raise c.error(inst.y, "this instruction is not supported")
-        second = _evaluate(c, inst.y, other)
-        _write(c, inst.y, other, second)
-    _write(c, inst, row, results)
-
-
-def _evaluate(c: Context, inst: Inst, row: Meaning) -> list[Val]:
-    if row.dst[0] in ("p16", "pf16"):
-        return [_packed(c, inst, row)]
-    results = _apply(c, inst, row, _sources(c, inst, row))
-    return [_modify(c, inst, kind, r) for kind, r in zip(row.dst, results, strict=True)]
-
-
-def _apply(c: Context, inst: Inst, row: Meaning, sources: list[Val]) -> list[Val]:
-    fn = row.saturating if inst.clamp and row.saturating is not None else row.fn
-    out: Val | tuple[Val, ...] = fn(c.d, c.mode, *sources) if row.mode else fn(c.d, *sources)
-    return list(out) if isinstance(out, tuple) else [out]
-
-
-def _packed(c: Context, inst: Inst, row: Meaning) -> Val:
-    """The function of a half, on both halves."""
-    halves: list[Val] = []
-    for high in (0, 1):
-        sources: list[Val] = []
-        for i, kind in enumerate(row.src):
-            if kind.startswith("acc:"):
-                sources.append(c.d.extract(c.read32(inst, inst.args[0]), 16 * high, 16))
-            else:
-                sources.append(_pick_half(c, inst, inst.args[1 + i], i, high, kind == "pf16"))
-        halves.append(_modify(c, inst, row.dst[0][1:], _apply(c, inst, row, sources)[0]))
-    return c.d.concat(halves[1], halves[0])
-
-
-def _pick_half(c: Context, inst: Inst, arg: Arg, i: int, high: int, is_float: bool) -> Val:
-    """The half of source i that op_sel or op_sel_hi names, negated as neg_lo or neg_hi says."""
-    select = inst.op_sel_hi if high else inst.op_sel
-    value = c.d.extract(c.read32(inst, arg), 16 * (select >> i & 1), 16)
-    signs = inst.neg_hi if high else inst.neg
-    return fneg(c.d, value) if is_float and signs >> i & 1 else value
-
-
-# --- sources ---------------------------------------------------------------------------------
-
-
-def _sources(c: Context, inst: Inst, row: Meaning) -> list[Val]:
-    n_dst = sum(1 for k in row.dst if k not in ("scc", "exec", "execm"))
-    printed = iter(inst.args[n_dst:])
-    out: list[Val] = []
-    position = 0
-    for kind in row.src:
-        implicit = _implicit(c, inst, kind)
-        if implicit is not None:
-            out.append(implicit)
-            continue
-        arg = next(printed, None)
-        if arg is None and kind == "m":  # v_dual_cndmask: vcc is not printed
-            arg = Sp("vcc_lo")
-        if arg is None:
-            raise c.error(inst, "an operand is missing")
-        out.append(_source(c, inst, kind, arg, position))
-        position += 1
-    return out
-
-
-def _implicit(c: Context, inst: Inst, kind: str) -> Val | None:
-    st = c.state
-    if kind == "scc":
-        return st.read_scc()
-    if kind == "exec":
-        return st.exec_mask()
-    if kind == "vcc":
-        return st.read_mask(VCC_LO)
-    if kind == "lane":
-        return lane_numbers()
-    if kind == "neg":
-        return const(inst.neg, 8)
-    if kind in ("imm", "immz"):
-        return const(immediate(inst), 32)
-    if kind.startswith("acc:"):
-        dst = inst.args[0]
-        width = _WIDTH[kind[4:]]
-        if width == 64:
-            return c.read64(inst, dst)
-        word = c.read32(inst, dst)
-        return word if width == 32 else c.d.extract(word, 16 * (inst.op_sel >> 3 & 1), 16)
-    return None
-
-
-def immediate(inst: Inst) -> int:
-    """The signed simm16; unsigned comparisons take its low half again."""
-    imm = inst.imm
-    if inst.args and isinstance(inst.args[-1], I) and not imm:
-        imm = inst.args[-1].value
-    imm &= 0xFFFF
-    if inst.op.startswith("s_cmpk_") and "_u32" in inst.op:
-        return imm
-    return imm - 0x10000 if imm >> 15 else imm
-
-
-def _source(c: Context, inst: Inst, kind: str, arg: Arg, position: int) -> Val:
-    d = c.d
-    if kind == "m":
-        if isinstance(arg, I):
-            return d.lanes_of(const(arg.value, 32))
-        return c.state.read_mask(c.scalar_index(inst, arg))
-    if kind == "pair":
-        halves = [_pick_half(c, inst, arg, position, high, True) for high in (1, 0)]
-        return d.concat(halves[0], halves[1])
-    width = _WIDTH[kind]
-    if kind == "mix" and inst.op_sel_hi >> position & 1:
-        high = inst.op_sel >> position & 1
-        value = d.fcvt(d.extract(c.read32(inst, arg), 16 * high, 16), 32, IEEE)
-    elif width == 64:
-        value = c.read64(inst, arg)
-    else:
-        value = c.read32(inst, arg)
-        if inst.dpp and position == 0:
-            value = lanes.dpp(c, inst, arg)
-        if width == 16:
-            high = inst.op_sel >> position & 1 and not isinstance(arg, I)
-            value = d.extract(value, 16 if high else 0, 16)
-    if kind[0] in "fm":
-        if inst.abs >> position & 1:
-            value = fabs(d, value)
-        if inst.neg >> position & 1:
-            value = fneg(d, value)
-    return value
-
-
-# --- results ---------------------------------------------------------------------------------
-
-
-def _modify(c: Context, inst: Inst, kind: str, value: Val) -> Val:
-    """omod and clamp of a floating-point result."""
-    if kind[0] != "f" or (not inst.omod and not inst.clamp):
-        return value
-    d, w = c.d, value.width
-    if inst.omod and c.mode.fp(w).flush_out:  # ignored while denormals are kept
-        factor = {1: 2.0, 2: 4.0, 3: 0.5}[inst.omod]
-        value = d.fmul(value, const(_bits(factor, w), w), c.mode.fp(w))
-    if inst.clamp:
-        zero, one = const(0, w), const(_bits(1.0, w), w)
-        nan = is_nan(d, value)
-        low = d.select(d.fcmp("ogt", value, zero), value, zero)
-        low = d.select(d.fcmp("olt", low, one), low, one)
-        value = low if c.mode.dx10_clamp else d.select(nan, value, low)
-    return value
-
-
-def _bits(x: float, width: int) -> int:
-    import struct
-
-    fmt = {16: "<e", 32: "<f", 64: "<d"}[width]
-    return int.from_bytes(struct.pack(fmt, x), "little")
-
-
-def _write(c: Context, inst: Inst, row: Meaning, results: list[Val]) -> None:
-    st = c.state
-    args = iter(inst.args)
-    pending_exec: Val | None = None
-    for kind, value in zip(row.dst, results, strict=True):
-        if kind == "scc":
-            st.write_scc(value)
-        elif kind == "exec":
-            pending_exec = value
-        elif kind == "execm":
-            st.write_s(EXEC, c.d.and_(c.d.mask_of(value), st.exec_mask()))
-        elif kind == "m":
-            st.write_mask(c.scalar_index(inst, next(args)), value)
-        else:
-            half = {"f16lo": 0, "f16hi": 1}.get(kind, inst.op_sel >> 3 & 1)
-            _write_one(c, inst, next(args), value, half)
-    if pending_exec is not None:
-        st.write_s(EXEC, pending_exec)
-
-
-def _write_one(c: Context, inst: Inst, arg: Arg, value: Val, half: int) -> None:
-    d = c.d
-    if inst.dpp:
-        value = lanes.dpp_keep(c, inst, arg, value)
-    if value.width == 64:
-        c.write64(inst, arg, value)
-        return
-    if value.width == 16:  # the other half stays
-        old = c.read32(inst, arg)
-        if half:
-            value = d.concat(value, d.extract(old, 0, 16))
-        else:
-            value = d.concat(d.extract(old, 16, 16), value)
-    c.write32(inst, arg, value)
+    apply(_Machine(c), inst, row)
 
 
 __all__ = ["emit", "immediate", "lookup"]
