@@ -4,134 +4,190 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ..spec import Fixed, I, Mod, Operand, P, R, Row, Select, bits, const, enum, flag, join
+from ..spec import (
+    Bits,
+    Count,
+    Fixed,
+    I,
+    Mod,
+    Operand,
+    P,
+    R,
+    Row,
+    Select,
+    bits,
+    const,
+    enum,
+    flag,
+    join,
+)
 from .forms import FTZ, Src, alu, rd
 
 _UP = P(87, 90, "UP", flip=7)
+_NO_UP = Fixed("UP")
 
-
-def _abc(a: str | int, b: str | int, c: str | int, *, signs: bool = True) -> dict[str, Operand]:
-    """Rd, Ra, Rb and Rc, their widths given by modifiers; HMMA may negate A and B."""
-    return {
-        "Rd": rd(width=c),
-        "Ra": R(24, a, neg=72 if signs else None, reuse=122),
-        "Rb": R(32, b, neg=63 if signs else None, reuse=123),
-        "Rc": R(64, c, reuse=124),
-    }
-
-
-# HMMA's shape and element type together decide how many registers each fragment takes:
-# name -> (A, B) for the shape and type; C and D take 2 for F16 and 4 for F32.
-_HMMA: Mapping[tuple[str, str], tuple[int, int]] = {
-    ("1688", ""): (2, 1), ("1688", "BF16"): (2, 1), ("1688", "TF32"): (4, 2),
-    ("16816", ""): (4, 2), ("16816", "BF16"): (4, 2), ("1684", "TF32"): (2, 1),
+# A tile of m x k times one of k x n.  The name is spelled without ``x`` but for DMMA.
+_Shape = tuple[int, int, int]
+_NAMES: Mapping[str, _Shape] = {
+    "1684": (16, 8, 4), "1688": (16, 8, 8), "16816": (16, 8, 16), "16832": (16, 8, 32),
+    "16864": (16, 8, 64), "168128": (16, 8, 128), "168256": (16, 8, 256), "8816": (8, 8, 16),
+    "8832": (8, 8, 32), "8864": (8, 8, 64), "88128": (8, 8, 128),
 }  # fmt: skip
-_SPARSE: Mapping[tuple[str, str], tuple[int, int]] = {
-    ("16832", ""): (4, 4), ("16832", "BF16"): (4, 4), ("16816", ""): (2, 2),
-    ("16816", "BF16"): (2, 2), ("16816", "TF32"): (4, 4), ("1688", "TF32"): (2, 2),
-}  # fmt: skip
-_SHAPE_CODE = {"1688": 0, "16816": 1, "1684": 2}
-_SPARSE_CODE = {"1688": 0, "16816": 1, "16832": 3}
-_TYPE_CODE = {"": 0, "BF16": 1, "TF32": 2}
+
+
+def _registers(elements: int, width: int) -> int:
+    """How many registers of a warp's 32 lanes hold ``elements`` of ``width`` bits."""
+    return max(1, elements * width // 1024)
+
+
+def _fragments(
+    field: Bits, names: Mapping[int, str], types: Bits, widths: tuple[Mapping[int, int], ...],
+    sparse: bool = False,
+) -> tuple[Mod, Count, Count]:  # fmt: skip
+    """The modifier of the shape, and the registers of A and B.
+
+    ``widths`` gives the bits of an element of A and of B by the value of ``types``.  Of a sparse
+    A every other element is there.
+    """
+    of_a, of_b = widths[0], widths[-1]
+
+    def shape(word: int) -> _Shape:
+        return _NAMES.get(names.get(field.get(word), ""), (8, 8, 4))
+
+    def a(word: int) -> int:
+        m, _, k = shape(word)
+        return _registers(m * k >> sparse, of_a.get(types.get(word), 8))
+
+    def b(word: int) -> int:
+        _, n, k = shape(word)
+        return _registers(k * n, of_b.get(types.get(word), 8))
+
+    used = Bits((*field.parts, *types.parts))
+    return Mod("shape", field, names), Count(used, a), Count(used, b)
+
+
+def _sparse_operands(since: int, *, extra: str = "") -> tuple[dict[str, Operand], str]:
+    """The register with the places of A's elements, and which of its parts counts."""
+    reuse = 50 if since < 120 else None
+    return {"Re": R(40, 1, reuse=reuse), "selector": I(bits(48, 2))}, f"{extra}, Re, selector"
+
+
+# Generations that agree: sm_86 and later have a predicate, sm_120 no reuse of the sparse places.
+_SPANS = ((75, 75), (80, 80), (86, 110), (120, 999))
+_HMMA = ({0: "1688", 1: "16816", 2: "1684"}, {0: "1688", 1: "16816", 3: "16832"})
 _ACC = enum("acc", 76, 1, "F16 F32", {"F16": 2, "F32": 4})
 
 
 def _hmma() -> list[Row]:
     rows: list[Row] = []
-    for since, until, sat, pred in ((75, 75, True, False), (80, 89, False, False),
-                                    (90, 999, False, True)):  # fmt: skip
-        for sparse, table, code in ((False, _HMMA, _SHAPE_CODE), (True, _SPARSE, _SPARSE_CODE)):
-            for (shape, kind), (a, b) in table.items():
-                if since == 75 and (sparse or kind):
-                    continue
-                at = code[shape]
-                mods = [const(shape), _ACC]
-                if sparse:
-                    mods.insert(0, const("SP"))
-                if sat:
-                    mods.append(flag("SATFINITE", 77))
-                if kind:
-                    mods.append(const(kind))
-                operands = _abc(a, b, "acc")
-                text = "Rd, Ra, Rb, Rc"
-                if pred:
-                    operands["Pp"] = _UP
-                    text += ", Pp?"
-                else:
-                    operands["Pp"] = Fixed("UP")
-                if sparse:
-                    operands["Re"] = R(40, 1, reuse=50)
-                    operands["selector"] = I(bits(48, 2))
-                    text += ", Re, selector"
-                rows.append(
-                    Row("HMMA", 0x23C, operands, text, tuple(mods), since, until,
-                        fixed=((bits(75), at & 1), (bits(78), at >> 1), (bits(73), int(sparse)),
-                               (bits(82, 2), _TYPE_CODE[kind])))
-                )  # fmt: skip
+    place, types = join((75, 1), (78, 1)), bits(82, 2)
+    for since, until in _SPANS:
+        for sparse in (False, True):
+            if sparse and since == 75:
+                continue
+            shape, a, b = _fragments(place, _HMMA[sparse], types, ({0: 16, 1: 16, 2: 32},), sparse)
+            mods: tuple[Mod, ...] = (shape, _ACC, enum("type", 82, 2, "_ BF16 TF32 -"))
+            fixed: tuple[tuple[Bits, int], ...] = ((bits(73), int(sparse)),)
+            if since == 75:
+                mods, fixed = (shape, _ACC, flag("SATFINITE", 77)), ((types, 0),)
+            operands: dict[str, Operand] = {
+                "Rd": rd(width="acc"), "Ra": R(24, a, neg=72, reuse=122),
+                "Rb": R(32, b, neg=63, reuse=123), "Rc": R(64, "acc", reuse=124),
+                "Pp": _UP if since >= 86 else _NO_UP,
+            }  # fmt: skip
+            text = "Rd, Ra, Rb, Rc, Pp?" if since >= 86 else "Rd, Ra, Rb, Rc"
+            if sparse:
+                more, tail = _sparse_operands(since)
+                operands |= more
+                text += tail
+                mods = (const("SP"), *mods)
+            rows.append(
+                Row("HMMA", 0x23C, operands, text, mods, since, until, fixed=fixed,
+                    reserved=(bits(81),) * sparse)
+            )  # fmt: skip
     return rows
 
 
-# IMMA: name -> (code of the shape in bits 75, 85, 86; bits an element; A, B, C).
-_IMMA: tuple[tuple[str, int, int, int, int, int], ...] = (
-    ("8816", 0, 8, 1, 1, 2), ("16816", 4, 8, 2, 1, 4), ("16832", 5, 8, 4, 2, 4),
-    ("8832", 2, 4, 1, 1, 2), ("16832", 5, 4, 2, 1, 4), ("16864", 6, 4, 4, 2, 4),
-)  # fmt: skip
-# Sparse, where A holds every other element.
-_IMMA_SP: tuple[tuple[str, int, int, int, int, int], ...] = (
-    ("16832", 5, 8, 2, 2, 4), ("16864", 6, 8, 4, 4, 4), ("16864", 6, 4, 2, 2, 4),
-    ("168128", 7, 4, 4, 4, 4),
-)  # fmt: skip
-_IMMA_75 = (("8816", 0, 8, 1, 1, 2), ("8832", 1, 4, 1, 1, 2))
+_DENSE_8, _DENSE_10 = {0: "8816", 4: "16816", 5: "16832"}, {4: "16816", 5: "16832"}
+_ALL = {**_DENSE_8, 2: "8832", 6: "16864"}
+_SP_8, _SP_10 = {2: "8832", 5: "16832", 6: "16864"}, {5: "16832", 6: "16864"}
+_SP_ALL = {**_SP_8, 3: "8864", 7: "168128"}
+_OF_A = join((76, 1), (83, 1))
+_OF_B = join((78, 1), (84, 1))
 
 
 def _imma() -> list[Row]:
+    """Up to sm_89 elements have eight or four bits, later eight."""
     rows: list[Row] = []
-    for since, until, shapes, sparse in (
-        (75, 75, _IMMA_75, False), (80, 89, _IMMA, False), (90, 90, _IMMA, False),
-        (100, 999, _IMMA[1:3], False), (80, 89, _IMMA_SP, True), (90, 999, _IMMA_SP, True),
+    for since, until, names, sparse in (
+        (80, 80, _ALL, False), (86, 89, _ALL, False), (90, 90, _DENSE_8, False),
+        (100, 999, _DENSE_10, False), (80, 80, _SP_ALL, True), (86, 89, _SP_ALL, True),
+        (90, 90, _SP_8, True), (100, 110, _SP_10, True), (120, 999, _SP_10, True),
     ):  # fmt: skip
-        for shape, code, width, a, b, c in shapes:
-            if width == 4 and since >= 90:
-                continue
-            types = enum("ta", 76, 1, f"U{width} S{width}"), enum("tb", 78, 1, f"U{width} S{width}")
-            operands: dict[str, Operand] = {
-                "Rd": rd(width=c), "Ra": R(24, a, suffix="ROW", reuse=122),
-                "Rb": R(32, b, suffix="COL", reuse=123), "Rc": R(64, c, reuse=124),
-                "Pp": _UP if since >= 90 else Fixed("UP"),
-            }  # fmt: skip
-            where = bits(85) if since == 75 else join((75, 1), (85, 2))
-            text = "Rd, Ra, Rb, Rc, Pp?" if since >= 90 else "Rd, Ra, Rb, Rc"
-            name = const(f"SP.{shape}" if sparse else shape)
-            if sparse:
-                operands |= {"Re": R(40, reuse=50 if since < 90 else None),
-                             "selector": I(bits(48, 2))}  # fmt: skip
-                text += ", Re, selector"
-            rows.append(
-                Row("IMMA", 0x237, operands, text, (name, *types, flag("SAT", 82)), since, until,
-                    fixed=((where, code), (bits(72), int(sparse)), (bits(73, 2), 2),
-                           (bits(83, 2), 3 if width == 4 else 0)))
-            )  # fmt: skip
+        place, widths = join((75, 1), (85, 2)), Bits((*_OF_A.parts, *_OF_B.parts))
+        kinds = "U8 S8 U4 S4" if since < 90 else "U8 S8"
+        of_a = {v: 4 if v >> 1 & 1 else 8 for v in range(16)}
+        of_b = {v: 4 if v >> 3 & 1 else 8 for v in range(16)}
+        shape, a, b = _fragments(place, names, widths, (of_a, of_b), sparse)
+        mods = [shape, _kind("ta", _OF_A, kinds), _kind("tb", _OF_B, kinds), flag("SAT", 82)]
+        operands: dict[str, Operand] = {
+            **_integers(Count(place, lambda word: 2 if word >> 86 & 1 == word >> 75 & 1 == 0
+                              else 4), a, b),
+            "Pp": _UP if since >= 86 else _NO_UP,
+        }  # fmt: skip
+        text = "Rd, Ra, Rb, Rc, Pp?" if since >= 86 else "Rd, Ra, Rb, Rc"
+        if sparse:
+            more, tail = _sparse_operands(since)
+            operands |= more
+            text += tail
+            mods.insert(0, const("SP"))
+        rows.append(
+            Row("IMMA", 0x237, operands, text, tuple(mods), since, until,
+                fixed=((bits(72), int(sparse)), (bits(73, 2), 2)),
+                reserved=(bits(81),) * sparse)
+        )  # fmt: skip
+    for name, code, width in (("8816", 0, 8), ("8816", 0, 4), ("8832", 1, 4)):
+        types = enum("ta", 76, 1, f"U{width} S{width}"), enum("tb", 78, 1, f"U{width} S{width}")
+        rows.append(
+            Row("IMMA", 0x237, {**_integers(2, 1, 1), "Pp": _NO_UP}, "Rd, Ra, Rb, Rc",
+                (const(name), *types, flag("SAT", 82)), 75, 75,
+                fixed=((bits(85), code), (bits(73, 2), 2), (bits(83, 2), 3 * (width == 4))),
+                reserved=(bits(77),))
+        )  # fmt: skip
     return rows
+
+
+def _kind(name: str, field: Bits, spellings: str) -> Mod:
+    return Mod(name, field, dict(enumerate(spellings.split())))
+
+
+def _integers(c: int | Count, a: int | Count, b: int | Count) -> dict[str, Operand]:
+    return {
+        "Rd": R(16, c, write=True), "Ra": R(24, a, suffix="ROW", reuse=122),
+        "Rb": R(32, b, suffix="COL", reuse=123), "Rc": R(64, c, reuse=124),
+    }  # fmt: skip
 
 
 def _bmma() -> list[Row]:
     rows: list[Row] = []
-    for since, until, op in ((80, 89, enum("op", 78, 1, "XOR AND")),
-                             (90, 90, enum("op", 78, 1, "- AND"))):  # fmt: skip
-        for shape, code, a, b, c in (("88128", 0, 1, 1, 2), ("168256", 2, 4, 2, 4),
-                                     ("168128", 1, 2, 1, 4)):  # fmt: skip
-            operands: dict[str, Operand] = {
-                "Rd": rd(width=c), "Ra": R(24, a, suffix="ROW", reuse=122),
-                "Rb": R(32, b, suffix="COL", reuse=123), "Rc": R(64, c, reuse=124),
-                "Pp": _UP if since >= 90 else Fixed("UP"),
-            }  # fmt: skip
-            rows.append(
-                Row("BMMA", 0x23D, operands,
-                    "Rd, Ra, Rb, Rc, Pp?" if since >= 90 else "Rd, Ra, Rb, Rc",
-                    (const(shape), op, const("POPC")), since, until,
-                    fixed=((bits(75, 2), code), (bits(73, 2), 2), (bits(77), 0),
-                           (bits(79, 2), 2)))
-            )  # fmt: skip
+    shapes = enum("shape", 75, 2, "88128 168128 168256 -", {"88128": 2, "168128": 4, "168256": 4})
+    place = bits(75, 2)
+    for since, until, ops in ((75, 75, "XOR XOR"), (80, 80, "XOR AND"), (86, 89, "XOR AND"),
+                              (90, 90, "- AND")):  # fmt: skip
+        _, a, b = _fragments(place, shapes.names, Bits(()), ({0: 1},))
+        shape = shapes
+        if since == 75:
+            shape = enum("shape", 75, 2, "88128 - - -", {"88128": 2})
+        rows.append(
+            Row("BMMA", 0x23D,
+                {"Rd": rd(width="shape"), "Ra": R(24, a, suffix="ROW", reuse=122),
+                 "Rb": R(32, b, suffix="COL", reuse=123), "Rc": R(64, "shape", reuse=124),
+                 "Pp": _UP if since >= 86 else _NO_UP},
+                "Rd, Ra, Rb, Rc, Pp?" if since >= 86 else "Rd, Ra, Rb, Rc",
+                (shape, enum("op", 78, 1, ops), const("POPC")), since, until,
+                fixed=((bits(77), 0), (bits(80), 1)), free=(bits(73), bits(79)),
+                ones=(bits(74),))
+        )  # fmt: skip
     return rows
 
 
@@ -141,57 +197,97 @@ _DROUND = enum("round", 78, 2, "_ RM RP RZ")
 def _dmma() -> list[Row]:
     rows: list[Row] = []
     for since, until, shape, code, a, b, c in (
-        (80, 89, "884", 0, 2, 2, 4),
-        (90, 999, "8x8x4", 0, 2, 2, 4), (90, 90, "16x8x4", 1, 4, 2, 8),
-        (90, 90, "16x8x8", 2, 8, 4, 8), (90, 90, "16x8x16", 3, 16, 8, 8),
+        (80, 80, "884", 0, 2, 2, 4), (86, 89, "884", 0, 2, 2, 4), (90, 999, "8x8x4", 0, 2, 2, 4),
+        (90, 90, "16x8x4", 1, 4, 2, 8), (90, 90, "16x8x8", 2, 8, 4, 8),
+        (90, 90, "16x8x16", 3, 16, 8, 8),
     ):  # fmt: skip
         operands: dict[str, Operand] = {
             "Rd": rd(width=c), "Ra": R(24, a, neg=72, abs=73, reuse=122),
             "Rb": R(32, b, neg=63, abs=62, reuse=123),
             "Rc": R(64, c, neg=75, abs=74, reuse=124),
-            "Pp": _UP if since >= 90 else Fixed("UP"),
+            "Pp": _UP if since >= 86 else _NO_UP,
         }  # fmt: skip
         rows.append(
             Row("DMMA", 0x23F, operands,
-                "Rd, Ra, Rb, Rc, Pp?" if since >= 90 else "Rd, Ra, Rb, Rc",
+                "Rd, Ra, Rb, Rc, Pp?" if since >= 86 else "Rd, Ra, Rb, Rc",
                 (const(shape), _DROUND), since, until,
-                fixed=((bits(76, 2), code),) if since == 90 and until == 90 else ())
+                fixed=((bits(76, 2), code),) if since >= 90 else ())
         )  # fmt: skip
     return rows
 
 
+# Elements of eight, six and four bits, from sm_120 on in any combination; all fill a byte.
+_BYTES = {0: "E4M3", 1: "E5M2", 3: "E3M2", 4: "E2M3", 5: "E2M1"}
+_KINDS = Mod("ta", join((78, 1), (82, 2)), _BYTES), Mod("tb", join((79, 1), (84, 2)), _BYTES)
+_NIBBLES = {0: "E2M1", 1: "E0M3"}
+# The uniform register that says which bytes of the scales count.
+_SCALE_BYTES = R(60, 1, "UR", split=join((60, 3), (73, 5)))
+
+
 def _qmma() -> list[Row]:
-    """FP8 on sm_89 and sm_120.  Elements of six and four bits are not decoded."""
     rows: list[Row] = []
     acc = enum("acc", 77, 1, "F16 F32", {"F16": 2, "F32": 4})
-    kinds = enum("ta", 78, 1, "E4M3 E5M2"), enum("tb", 79, 1, "E4M3 E5M2")
-    for shape, code, a, b in (("16816", 0, 2, 1), ("16832", 1, 4, 2)):
-        plain: dict[str, Operand] = {
-            "Rd": rd(width="acc"), "Ra": R(24, a, suffix="ROW", reuse=122),
-            "Rb": R(32, b, suffix="COL", reuse=123), "Rc": R(64, "acc", reuse=124),
-            "Pp": Fixed("UP"),
+    for since, until in ((89, 89), (120, 999)):
+        for sparse in (False, True):
+            names = {1: "16832", 2: "16864"} if sparse else {0: "16816", 1: "16832"}
+            shape, a, b = _fragments(bits(75, 2), names, Bits(()), ({0: 8},), sparse)
+            old = since == 89
+            layouts = ("ROW", "COL") if old else ("", "")
+            kinds: tuple[Mod, ...] = (
+                enum("ta", 78, 1, "E4M3 E5M2"), enum("tb", 79, 1, "E4M3 E5M2"),
+            ) if old else _KINDS  # fmt: skip
+            operands: dict[str, Operand] = {
+                "Rd": rd(width="acc"), "Ra": R(24, a, neg=72, suffix=layouts[0], reuse=122),
+                "Rb": R(32, b, neg=63, suffix=layouts[1], reuse=123),
+                "Rc": R(64, "acc", reuse=124), "Pp": _UP,
+            }  # fmt: skip
+            text = "Rd, Ra, Rb, Rc, Pp?"
+            lead: tuple[Mod, ...] = ()
+            fixed: tuple[tuple[Bits, int], ...] = ((bits(80), int(sparse)),)
+            free, ones = () if old else (bits(73),), () if old else (bits(74),)
+            if old:
+                fixed += ((bits(73, 2), 2),)
+            if sparse:
+                more, tail = _sparse_operands(since)
+                operands |= more
+                text += tail
+                lead = (const("SP"), flag("REGOFFSET", 81)) if old else (const("SP"),)
+                fixed += () if old else ((bits(81), 0),)
+            rows.append(
+                Row("QMMA", 0x27A, operands, text, (*lead, shape, acc, *kinds), since, until,
+                    fixed=fixed, free=free, ones=ones)
+            )  # fmt: skip
+    return rows
+
+
+def _scaled() -> list[Row]:
+    """Products whose blocks of elements have scales, on sm_120."""
+    rows: list[Row] = []
+    for sparse in (False, True):
+        operands: dict[str, Operand] = {
+            "Rd": rd(width=4), "Ra": R(24, 4, neg=72, reuse=122),
+            "Rb": R(32, 4 if sparse else 2, neg=63, reuse=123), "Rc": R(64, 4, reuse=124),
+            "Pp": _UP,
+            # The places of a sparse A's elements stand before the scales of A.
+            "Re": R(40, 2 if sparse else 1), "Rs": R(52, reuse=51), "Us": _SCALE_BYTES,
         }  # fmt: skip
+        text = "Rd, Ra, Rb, Rc, Pp?, Re, Rs, Us"
+        lead: tuple[Mod, ...] = (const("SF"),)
+        fixed: tuple[tuple[Bits, int], ...] = ((bits(80), int(sparse)),)
+        if sparse:
+            operands["selector"] = I(bits(48, 2))
+            text += ", selector"
+            lead += (const("SP"),)
+            fixed += ((bits(81), 0),)
+        nibbles = Mod("ta", bits(78), _NIBBLES), Mod("tb", bits(79), _NIBBLES)
         rows += [
-            Row("QMMA", 0x27A, plain, "Rd, Ra, Rb, Rc", (const(shape), acc, *kinds), 89, 89,
-                fixed=((bits(75, 2), code), (bits(73, 2), 2), (bits(80), 0))),
-            Row("QMMA", 0x27A, {**_abc(a, b, "acc"), "Pp": _UP}, "Rd, Ra, Rb, Rc, Pp?",
-                (const(shape), acc, *kinds), 120, 999,
-                fixed=((bits(75, 2), code), (bits(80), 0)), free=(bits(73),), ones=(bits(74),)),
-        ]  # fmt: skip
-    sparse: dict[str, Operand] = {"Re": R(40, reuse=50), "selector": I(bits(48, 2))}
-    for shape, code, a, b in (("16832", 1, 2, 2), ("16864", 2, 4, 4)):
-        plain = {
-            "Rd": rd(width="acc"), "Ra": R(24, a, neg=72, suffix="ROW", reuse=122),
-            "Rb": R(32, b, neg=63, suffix="COL", reuse=123), "Rc": R(64, "acc", reuse=124),
-            "Pp": _UP, **sparse,
-        }  # fmt: skip
-        text = "Rd, Ra, Rb, Rc, Pp?, Re, selector"
-        mods = (const(f"SP.{shape}"), acc, *kinds)
-        rows += [
-            Row("QMMA", 0x27A, plain, text, mods, 89, 89,
-                fixed=((bits(75, 2), code), (bits(73, 2), 2), (bits(80), 1))),
-            Row("QMMA", 0x27A, {**_abc(a, b, "acc"), "Pp": _UP, **sparse}, text, mods, 120, 999,
-                fixed=((bits(75, 2), code), (bits(80), 1)), free=(bits(73),), ones=(bits(74),)),
+            Row("QMMA", 0x47A, operands, text,
+                (*lead, const("16864" if sparse else "16832"), const("F32"), *_KINDS, const("E8")),
+                since=120, fixed=fixed),
+            Row("OMMA", 0x47F, operands, text,
+                (*lead, const("168128" if sparse else "16864"), const("F32"), *nibbles,
+                 enum("scales", 82, 1, "E8 UE4M3"), enum("blocks", 83, 1, "4X _")),
+                since=120, fixed=fixed),
         ]  # fmt: skip
     return rows
 
@@ -281,5 +377,6 @@ UNIFORM = [
         reserved=(bits(79, 3),)),
 ]  # fmt: skip
 
-ROWS: list[Row] = [*UNIFORM, *_hmma(), *_imma(), *_bmma(), *_dmma(), *_qmma(), *MOVES, *_f2fp()]
+ROWS: list[Row] = [*UNIFORM, *_hmma(), *_imma(), *_bmma(), *_dmma(), *_qmma(), *_scaled(),
+    *MOVES, *_f2fp()]
 __all__ = ["FTZ", "ROWS"]
