@@ -249,8 +249,12 @@ def _const(slot: C, context: Context, widths: Mapping[str, int], generation: int
             inner += f"+{fmt.shex(at)}" if at else ""
         else:
             inner = fmt.shex(at)
-        body = _wrap(f"{head}{' ' if slot.gap else ''}[{inner}]", neg, absolute, inv)
-        body += f".{part}" if part else ""
+        chosen = slot.select
+        gap = slot.gap or (chosen is not None and chosen.field.get(word) in chosen.spaced)
+        body = f"{head}{' ' if gap else ''}[{inner}]"
+        within = f".{part}" if chosen is not None and chosen.inside and part else ""
+        body = _wrap(body + within, neg, absolute, inv)
+        body += f".{part}" if part and not within else ""
         value = Const(bank, at, index, handle, width, neg, absolute, inv, part)
         return Value(value, body, False, touched, _NONE)
 
@@ -293,7 +297,7 @@ def _mem(slot: M, context: Context, widths: Mapping[str, int], generation: int) 
                 name += ".64" if long_base else ".U32"
             if scale != 1:
                 name += f".X{scale}"
-            shown = scale != 1 and uniform is not None or slot.show_rz and not wide
+            shown = (scale != 1 and uniform is not None) or (slot.show_rz and not wide)
             named = slot.uwide is not None and (generation >= 90 or descriptor is not None)
             if b != 255 or shown or named:
                 parts.append(name)

@@ -168,12 +168,12 @@ class CompiledRow:
         for free in (*row.free, *row.ones):
             used |= free.mask
         self.zero_mask = (1 << 128) - 1 & ~used
-        self.reserved_mask = 0
-        for reserved in row.reserved if generation >= row.reserved_since else ():
-            if reserved.mask & ~self.zero_mask:
+        self.reserved_mask = self.legal.reserved & self.zero_mask
+        if self.legal is legal.ANYTHING and generation >= row.reserved_since:  # not probed
+            for reserved in row.reserved:
+                self.reserved_mask |= reserved.mask
+            if self.reserved_mask & ~self.zero_mask:
                 raise ValueError(f"{row.mnemonic}: a reserved field overlaps others")
-            self.reserved_mask |= reserved.mask
-        self.reserved_mask |= self.legal.reserved & self.zero_mask
         self.key_mask = self.mod_mask | self.legal.mask
         self._scheduled: set[int] = set()
         self._variants: dict[int, _Variant] = {}

@@ -228,19 +228,21 @@ def _fixed(slots: Slots, slot: Fixed, text: str, at: int) -> Parsed:
 
 
 _CONST = re.compile(
-    rf"([-~]?)(\|?)(?:c\[0x([0-9a-f]+)\]|cx\[UR(\d+|Z)\])( ?)\[([^\]]*)\](\|?)({_NAME})"
+    rf"([-~]?)(\|?)(?:c\[0x([0-9a-f]+)\]|cx\[UR(\d+|Z)\])( ?)\[([^\]]*)\]({_NAME})(\|?)({_NAME})"
 )
 
 
 def _const(slots: Slots, slot: C, text: str, at: int) -> Parsed:
     match = _CONST.match(text, at)
-    if match is None or bool(match[2]) != bool(match[7]) or bool(match[5]) != slot.gap:
+    if match is None or bool(match[2]) != bool(match[8]):
+        return None
+    if bool(match[5]) != slot.gap and not (slot.select is not None and slot.select.spaced):
         return None
     if (match[4] is not None) != (slot.bindless is not None):
         return None
     sign = _sign(slot, match[1], slots)
     absolute = _bit(slot.abs) if match[2] else 0
-    part = _selected(slot.select, match[8].lstrip("."), slots.word, slots.settled)
+    part = _selected(slot.select, (match[7] + match[9]).lstrip("."), slots.word, slots.settled)
     inner = _inner(slots, slot, match[6])
     if sign is None or absolute is None or part is None or inner is None:
         return None

@@ -110,6 +110,7 @@ class Select:
     field: Bits
     names: Mapping[int, str]
     inside: bool = False  # of the bars of an absolute value
+    spaced: frozenset[int] = frozenset()  # values that put a blank into a constant's text
 
 
 @dataclass(frozen=True, slots=True)

@@ -147,7 +147,7 @@ CONVERGENCE = [
 
 
 def _warpsync() -> list[Row]:
-    exclusive = Mod("mode", bits(84, 3), {0: "", 4: "EXCLUSIVE"})
+    exclusive = flag("EXCLUSIVE", 86)
     exclusive_90 = Mod("mode", bits(85, 2), {0: "", 1: "EXCLUSIVE"})
     return [
         Row("WARPSYNC", 0x348, {"Ra": R(32), "Pp": _PP}, "Pp?, Ra", until=75),

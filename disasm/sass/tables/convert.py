@@ -7,9 +7,10 @@ number at either end has an opcode of its own.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Literal
 
-from ..spec import Mod, R, Row, Select, bits, const, enum, flag, join
+from ..spec import C, Mod, R, Row, Select, bits, const, enum, flag, join
 from .forms import FTZ, ROUND, Src, alu, rd
 
 _FLOATS: Mapping[int, str] = {1: "F16", 2: "F32", 3: "F64", 4: "BF16"}
@@ -35,7 +36,9 @@ def _pairs(pairs: list[tuple[int, int]], wide: int = 3) -> Mod:
 
 def _same(codes: list[int], wide: int = 3) -> Mod:
     """FRND's one type, which stands in both fields."""
-    return Mod("types", join((75, 3), (84, wide)), {c | c << 3: _float_name(c) for c in codes})
+    return Mod(
+        "types", join((75, wide), (84, wide)), {c | c << wide: _float_name(c) for c in codes}
+    )
 
 
 def _to_int(codes: list[int], sizes: list[int], wide: int = 3) -> Mod:
@@ -76,6 +79,7 @@ def _f16_part(wide: int) -> Select:
             for p in range(2 if f in (1, 4) else 4)
         },
         inside=True,
+        spaced=frozenset(p | f << 2 for f in (1, 4) for p in range(2)),
     )
 
 
@@ -87,6 +91,7 @@ _INT_PART = Select(
         **{p | 4: _HALF[p] for p in range(2)},
         **{p | size << 2: "" for p in range(4) for size in (2, 3)},
     },
+    spaced=frozenset(range(8)),
 )
 
 
@@ -120,12 +125,7 @@ def _convert(
 
 
 def _with_part(slot: object, part: Select) -> object:
-    if isinstance(slot, R):
-        return R(
-            slot.lo, slot.width, slot.file, slot.neg, slot.abs, slot.inv, slot.inv_if, part,
-            slot.suffix, slot.reuse,
-        )  # fmt: skip
-    return slot
+    return replace(slot, select=part) if isinstance(slot, R | C) else slot
 
 
 def _conversions() -> list[Row]:

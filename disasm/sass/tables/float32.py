@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ..spec import Mod, Operand, R, Row, Select, bits, const, enum, flag, join
+from ..spec import C, Mod, Operand, R, Row, Select, bits, const, enum, flag, join
 from .forms import FTZ, ROUND, SAT, Src, alu, pd, ps, rd
 
 _F = Src(neg=True, abs=True, imm="f32")
@@ -95,7 +95,8 @@ def _mufu_rows(
     }
     if pairs:
         halves |= {p | 3 << 2: "" for p in range(4)}
-    part = Select(join((60, 2), (72, 2)), halves, inside=True)
+    spaced = frozenset(p | t << 2 for t, names in types.items() for p in range(2) if names)
+    part = Select(join((60, 2), (72, 2)), halves, inside=True, spaced=spaced)
     rows = alu(
         "MUFU", 0x108, "Rd, Rb", {"Rb": Src(neg=True, abs=True, imm="f32")}, forms=(1, 5, 6),
         layout="b", mods=(_mufu(types, pairs=pairs),), since=since, until=until,
@@ -111,14 +112,14 @@ def _mufu_rows(
         )  # fmt: skip
     return [
         r.with_(operands={**r.operands, "Rb": replace(slot, select=part)})
-        if isinstance(slot := r.operands["Rb"], R) and slot.file == "R"
+        if isinstance(slot := r.operands["Rb"], R | C)
         else r
         for r in rows
     ]
 
 
 SPECIAL = [
-    *_mufu_rows({0: "", 1: "", 2: "F16"}, 75, 89),
+    *_mufu_rows({0: "", 1: "", 2: "F16", 3: "F16"}, 75, 89),
     *_mufu_rows({0: "", 1: "F16", 2: "BF16"}, 90, 100),
     *_mufu_rows({0: "", 1: "F16", 2: "BF16"}, 103, 103, True),
     *_mufu_rows({0: "", 1: "F16", 2: "BF16"}, 110, 999),

@@ -56,7 +56,8 @@ def _rows(since: int, until: int) -> list[Row]:
     source = Src(
         neg=True, abs=True, imm="pair", select=HALVES_F32 if old else HALVES, bf16="type=1"
     )  # fmt: skip
-    two = {"Ra": source, "Rb": source}
+    plain = replace(source, bf16="") if old else source  # bf16 came to these with sm_90
+    two = {"Ra": plain, "Rb": plain}
     cmp = {"Ra": source, "Rb": replace(source, bf16="type=2")}
     three = {"Ra": source, "Rb": replace(source, select=HALVES_F32), "Rc": source}
     sums = _F32 if old else _TYPE_F32

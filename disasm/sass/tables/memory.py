@@ -147,19 +147,23 @@ def _shared_local() -> list[Row]:
     rows: list[Row] = []
     unsigned = flag("U", 76)
     local = M(offset=bits(40, 24))
-    local_desc = ((75, 89, None), (90, 90, 76), (100, 999, None))
+    descriptors: tuple[tuple[int, int, int | None, int | None], ...] = (
+        (75, 75, None, None), (80, 89, 76, 101), (90, 999, 76, None),
+    )  # fmt: skip
     shared = M(offset=bits(40, 24), scale=_SCALE)
     ushared = M(offset=bits(40, 24), ureg=32, scale=_SCALE)
     rows += [
         Row("LDL", 0x983, {"Rd": rd(width="size"), "mem": local}, "Rd, mem", (EVICT, SIZE)),
         *(Row("LDL", 0x1983,
-              {"Rd": rd(width="size"), "mem": M(offset=bits(40, 24), ureg=32, desc=desc)},
-              "Rd, mem", (EVICT, SIZE), since, until) for since, until, desc in local_desc),
+              {"Rd": rd(width="size"), "mem": M(offset=bits(40, 24), ureg=32, desc=desc,
+                                              desc_low=low is not None, desc_shown=low)},
+              "Rd, mem", (EVICT, SIZE), since, until) for since, until, desc, low in descriptors),
         Row("STL", 0x387, {"mem": local, "Rb": R(32, "size", reuse=123)}, "mem, Rb",
             (EVICT, SIZE)),
-        *(Row("STL", 0x1987, {"mem": M(offset=bits(40, 24), ureg=64, desc=desc),
+        *(Row("STL", 0x1987, {"mem": M(offset=bits(40, 24), ureg=64, desc=desc,
+                                       desc_low=low is not None, desc_shown=low),
                               "Rb": R(32, "size", reuse=123)}, "mem, Rb", (EVICT, SIZE), since,
-              until) for since, until, desc in local_desc),
+              until) for since, until, desc, low in descriptors),
         Row("LDS", 0x984, {"Rd": rd(width="size"), "mem": shared}, "Rd, mem", (unsigned, SIZE),
             until=75),
         Row("LDS", 0x1984, {"Rd": rd(width="size"), "mem": ushared}, "Rd, mem", (unsigned, SIZE),
@@ -380,7 +384,7 @@ _CCTL_AT_75 = enum("op", 87, 4, "PF1 PF2 WB IV - RS - - - - - - - - - -")
 _CCTL_AT = enum("op", 87, 4, "PF1 PF2 WB IV - RS - - - PML2 DML2 RML2 - - - -")
 CACHE = [
     *(Row("CCTL", 0x98F, {}, "", (_CACHE_KIND, const(name)),
-          fixed=((bits(87, 4), code),), free=(bits(32, 32),), ones=(bits(24, 8),))
+          fixed=((bits(87, 4), code), (bits(24, 8), 255)), free=(bits(32, 32),))
       for code, name in ((4, "IVALL"), (6, "IVALLP"), (7, "WBALL"), (8, "WBALLP"))),
     Row("CCTL", 0x98F, {"mem": M(offset=bits(32, 32), wide=72)}, "mem",
         (E, _CACHE_KIND, _CCTL_AT_75), until=75),
