@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 
 import click
@@ -15,22 +14,6 @@ from ..errors import EncodeError, UsageError, Where
 from ._files import kernel_matches, no_match, print_json
 
 TARGET = "gfx1100"
-_HEAD = 24  # bytes that tell a code object from other files
-
-
-def read_code_object(path: str) -> bytes | None:
-    """The bytes of an AMDGPU ELF file or offload bundle; None where the file is something else."""
-    if path == "-":
-        peek = getattr(sys.stdin.buffer, "peek", None)
-        if peek is None or not objects.is_code_object(bytes(peek(_HEAD))[:_HEAD]):
-            return None
-        return sys.stdin.buffer.read()
-    try:
-        with open(path, "rb") as stream:
-            head = stream.read(_HEAD)
-            return head + stream.read() if objects.is_code_object(head) else None
-    except OSError:
-        return None  # whoever reads it next says why
 
 
 def _parts(path: str, data: bytes) -> Iterator[tuple[str, CodeObject]]:
