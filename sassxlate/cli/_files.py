@@ -21,6 +21,9 @@ from ..errors import ContainerError, UsageError, Where
 _F = TypeVar("_F", bound=Callable[..., Any])
 
 SCHEMA = 1  # of every JSON answer
+_HEAD = 24  # bytes that tell a code object from other files
+_AMDGPU = 224  # e_machine
+_BUNDLE = b"__CLANG_OFFLOAD_BUNDLE__"
 _LINES = 1024  # printed at a time
 
 
@@ -36,6 +39,28 @@ def read_input(path: str) -> LoadedFile:
             ) from None
         return load_bytes(data, "<stdin>")
     return load(path)
+
+
+def read_code_object(path: str) -> bytes | None:
+    """The bytes of an AMDGPU ELF file or offload bundle; None where the file is something else."""
+    if path == "-":
+        peek = getattr(sys.stdin.buffer, "peek", None)
+        if peek is None or not is_code_object(bytes(peek(_HEAD))[:_HEAD]):
+            return None
+        return sys.stdin.buffer.read()
+    try:
+        with open(path, "rb") as stream:
+            head = stream.read(_HEAD)
+            return head + stream.read() if is_code_object(head) else None
+    except OSError:
+        return None  # whoever reads it next says why
+
+
+def is_code_object(data: bytes) -> bool:
+    """As `rdna3.objects.is_code_object`, without importing the decoder."""
+    if data[:4] == b"\x7fELF":
+        return len(data) >= 20 and int.from_bytes(data[18:20], "little") == _AMDGPU
+    return data.startswith(_BUNDLE)
 
 
 def require_device_code(loaded: LoadedFile) -> None:
