@@ -8,7 +8,6 @@ from sassxlate.disasm.containers import Function, Kernel
 from sassxlate.disasm.document import Document, Options
 
 from ..errors import DecodeError
-from ._code_objects import list_code_objects, read_code_object
 from ._files import (
     arch_name,
     arch_option,
@@ -19,6 +18,7 @@ from ._files import (
     parse_arch,
     print_json,
     print_lines,
+    read_code_object,
     read_input,
     require_machine_code,
 )
@@ -58,6 +58,8 @@ def command(
     as_json = output_format == "json"
     code_object = read_code_object(file)
     if code_object is not None:
+        from ._code_objects import list_code_objects
+
         if list_code_objects(
             file, code_object, kernels, arch, encoding=encoding, control=control,
             descriptors=descriptors, as_json=as_json,
