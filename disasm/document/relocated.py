@@ -42,7 +42,11 @@ def relocated(image: Image, labels: Labels, text: str, reloc: ElfReloc) -> str:
         return f"{text[: match.start()]}c[{index}`({inner})]{text[match.end() :]}"
     inner = expression(image, labels, reloc, signed=not kind.wrap)
     if kind.field == "offset":
-        return _ADDRESS.sub(lambda m: f"[{m[1]}{'+' if m[1] else ''}`({inner})]", text, count=1)
+        match = _ADDRESS.search(text)
+        if match is None:
+            return text
+        base = "" if match[1] in ("", "RZ", "RZ+") else f"{match[1].rstrip('+')}+"
+        return f"{text[: match.start()]}[{base}`({inner})]{text[match.end() :]}"
     filled = kind.wrap.format(inner) if kind.wrap else f"`({inner})"
     return _in_place_of_number(text, filled)
 

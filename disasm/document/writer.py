@@ -37,6 +37,7 @@ from .image import (
 )
 from .labels import from_start, number_labels
 from .relocated import action, relocated
+from .source import Mode, comments
 
 _GUARD = re.compile(r"^@\S+ ")
 _WINDOW = 1 << 12  # words printed at a time
@@ -62,8 +63,7 @@ class Options:
     encoding: bool = False
     control: bool = False
     wanted: Callable[[str], bool] | None = None
-    # Section and offset of an instruction -> the lines that say where it comes from.
-    source: Callable[[str, int], tuple[str, ...]] | None = None
+    source: Mode | None = None  # the lines that instructions come from
 
 
 class Document:
@@ -82,6 +82,8 @@ class Document:
     ) -> None:
         self.options = options or Options()
         self.image = Image(data, cubin)
+        mode = self.options.source
+        self._source = comments(self.image.elf, mode) if mode else None
         arch = self.image.cubin.arch
         texts = self.image.texts
         decoded = decode_sections([bytes(s.data) for s in texts], arch)
@@ -224,8 +226,8 @@ class Document:
             offset = 16 * at
             if offset in marks:
                 yield from marks.pop(offset)
-            if self.options.source is not None:
-                yield from self.options.source(section.name, offset)
+            if self._source is not None:
+                yield from self._source(section.name, offset)
             place = f"        /*{offset:04x}*/"
             if text is None:
                 yield f"{place} {bad_text(code.instructions[at])}"
@@ -321,9 +323,10 @@ class Document:
         for reloc in self.image.relocations.get(section.index, ()):
             comment = action(self.image, reloc)
             if comment is not None:
-                found.setdefault(reloc.offset, comment)
+                found[reloc.offset] = max(found.get(reloc.offset, ""), comment, key=len)
         for table in self.image.tables_of(section.index):
-            names = ",".join(str(self.labels.at(section.index, t)) for t in table.targets)
+            targets = (self.labels.at(section.index, t) for t in table.targets)
+            names = ",".join(dict.fromkeys(filter(None, targets)))
             found[table.offset] = f'(*"BRANCH_TARGETS {names}"*)'
         return found
 

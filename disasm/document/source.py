@@ -1,0 +1,46 @@
+"""Source lines in a listing: ``//## File "a.cu", line 5 inlined at "a.cu", line 9``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal, TypeAlias
+
+from sassxlate.disasm.containers.elf import Elf
+from sassxlate.disasm.containers.lines import LINES, LINES_OF_PTX, LineTable, Row, parse_lines
+
+# Lines of the source; the same with the calls that were inlined; lines of the PTX.
+Mode: TypeAlias = Literal["line", "inline", "ptx"]
+Comments: TypeAlias = Callable[[str, int], tuple[str, ...]]
+
+
+def comments(elf: Elf, mode: Mode) -> Comments:
+    """What nvdisasm prints before the instruction at (section, offset).
+
+    Its options for the modes are -g, -gi and -gp.  Raises ContainerError SX0129.
+    """
+    rows: dict[tuple[str, int], tuple[LineTable, Row]] = {}
+    for table in parse_lines(elf, LINES_OF_PTX if mode == "ptx" else LINES):
+        for row in table.rows:
+            if row.section and not row.end:
+                rows[row.section, row.address] = (table, row)
+    texts: dict[tuple[str, int], tuple[str, ...]] = {}
+    for place, (table, row) in rows.items():
+        calls = table.calls(row) if mode == "inline" else ()
+        texts[place] = tuple(_texts(row, calls))
+
+    def at(section: str, offset: int) -> tuple[str, ...]:
+        return texts.get((section, offset), ())
+
+    return at
+
+
+def _texts(row: Row, calls: tuple[Row, ...]) -> list[str]:
+    found: list[str] = []
+    for call in calls:
+        found.append(f'\t//## {_file(row)} inlined at "{call.file}", line {call.line}')
+        row = call
+    return [*found, f"\t//## {_file(row)}"]
+
+
+def _file(row: Row) -> str:
+    return f'File "{row.file}", line {row.line}'
