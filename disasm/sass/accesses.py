@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from .columns import U64, Columns, Gather, Indices, word_of
 from .compiler import settling_mods, touching_bits
-from .decode import CompiledRow, forms
+from .decode import CompiledRow, index
 from .ir import Instruction, RegRef
 
 FILES: Final[tuple[Literal["R", "UR", "P", "UP", "B"], ...]] = ("R", "UR", "P", "UP", "B")
@@ -42,13 +42,13 @@ def _runs(reads: Iterable[RegRef], writes: Iterable[RegRef]) -> tuple[_Run, ...]
     """Sets of registers as runs."""
     out: list[_Run] = []
     for write, refs in ((False, reads), (True, writes)):
-        for file, index in sorted((FILES.index(r.file), r.index) for r in refs):
+        for file, at in sorted((FILES.index(r.file), r.index) for r in refs):
             if out:
                 known, first, count, kind = out[-1]
-                if (known, first + count, kind) == (file, index, write):
+                if (known, first + count, kind) == (file, at, write):
                     out[-1] = (file, first, count + 1, write)
                     continue
-            out.append((file, index, 1, write))
+            out.append((file, at, 1, write))
     return tuple(out)
 
 
@@ -110,7 +110,7 @@ class _Toucher:
 
 @cache
 def _touchers(generation: int, number: int) -> tuple[_Toucher, ...]:
-    row = forms(generation)[number]
+    row = index(generation).form(number)
     found = (_Toucher(row, at) for at in range(len(row.row.operands)))
     return tuple(toucher for toucher in found if not toucher.none)
 
@@ -133,13 +133,13 @@ def _whole(row: CompiledRow, columns: Columns, where: Indices) -> list[int]:
 
 def accesses(columns: Columns, start: int, stop: int) -> Accesses:
     """What words touch; their indices count from ``start``."""
-    rows = forms(columns.generation)
+    rows = index(columns.generation)
     words: list[Indices] = []
     lists: list[NDArray[np.int64]] = []
     for number, where in columns.by_form(start, stop):
         if number < 0:
             continue
-        row = rows[number]
+        row = rows.form(number)
         low, high = columns.words[where, 0], columns.words[where, 1]
         if row.row.effect:
             found = [np.array(_whole(row, columns, where))]

@@ -13,7 +13,7 @@ import numpy as np
 
 from .columns import U64, Columns, Gather, Indices, Plan, plan, word_of
 from .compiler import may_end_blank, relative, settling_mods
-from .decode import WORD_BYTES, CompiledRow, code_address, forms, guard_text
+from .decode import WORD_BYTES, CompiledRow, code_address, guard_text, index
 from .spec import L
 
 _REMEMBERED = 1 << 14  # entries of a dictionary before it starts anew
@@ -228,13 +228,13 @@ def _printer(generation: int, number: int) -> _Printer:
 def texts(columns: Columns, start: int, stop: int) -> list[str | None]:
     """The texts of words, None for what is no instruction: as :attr:`.ir.Instruction.text`."""
     out: list[str | None] = [None] * (stop - start)
-    rows = forms(columns.generation)
+    rows = index(columns.generation)
     for number, where in columns.by_form(start, stop):
         if number < 0:
             continue
         places = where.tolist()
         if len(places) < _FEW:
-            row = rows[number]
+            row = rows.form(number)
             for at in places:
                 found = row.decode(columns.word(at), columns.offset(at), columns.arch, False)
                 out[at - start] = found.text
@@ -265,19 +265,18 @@ def block_texts(columns: Columns, start: int, stop: int) -> list[str | None]:
 
 @cache
 def _target(generation: int, number: int, at: int) -> _Target:
-    return _Target(forms(generation)[number], at)
+    return _Target(index(generation).form(number), at)
 
 
 def addresses(columns: Columns) -> tuple[list[int], list[int]]:
     """The words whose text names a code address, in order, and the addresses."""
     if columns.addresses is None:
         found: dict[int, int] = {}
-        rows = forms(columns.generation)
+        rows = index(columns.generation)
         for number, where in columns.by_form(0, len(columns)):
-            row = rows[number]
-            roles = list(row.row.operands)
+            roles = list(rows.form(number).row.operands) if number >= 0 else []
             role = next((r for r in ("target", "disp") if r in roles), "")
-            if number < 0 or not role:
+            if not role:
                 continue
             low, high = columns.words[where, 0], columns.words[where, 1]
             target = _target(columns.generation, number, roles.index(role))

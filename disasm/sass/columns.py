@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from sassxlate.errors import DecodeError
 
 from .compiler import failing_bits
-from .decode import CompiledRow, forms, generation_of, index
+from .decode import CompiledRow, generation_of, index
 from .legal import Legality
 from .spec import Idiom
 
@@ -202,14 +202,14 @@ def _halves(mask: int) -> tuple[np.uint64, np.uint64]:
 @cache
 def plan(generation: int, number: int) -> Plan:
     """The plan of a generation's row."""
-    return Plan(forms(generation)[number])
+    return Plan(index(generation).form(number))
 
 
 class Columns:
     """The words of one section or of several of one architecture, decoded.
 
     ``words`` has a line a word: its low and its high half.  ``form`` is the number of the row that
-    a word belongs to among :func:`.decode.forms`, -1 for what is no instruction.  ``starts``
+    a word belongs to in :class:`.decode.Index`, -1 for what is no instruction.  ``starts``
     are the indices of the sections' first words.
     """
 
@@ -232,7 +232,7 @@ class Columns:
         return len(self.words)
 
     def _classify(self, start: int, stop: int) -> None:
-        rows = index(self.generation)
+        table = index(self.generation)
         low, high = self.words[start:stop, 0], self.words[start:stop, 1]
         opcodes = (low & np.uint64(0xFFF) | high >> np.uint64(15) & np.uint64(0x1000)).astype(
             np.uint16
@@ -240,7 +240,7 @@ class Columns:
         form = self.form[start:stop]
         for opcode, where in grouped(opcodes):
             pending, some_low, some_high = where, low[where], high[where]
-            for row in rows.get(opcode, ()):
+            for row in table.rows(opcode):
                 if row.match_mask:
                     mask_low, mask_high = _halves(row.match_mask)
                     value_low, value_high = _halves(row.match_value)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from types import MappingProxyType
@@ -144,7 +144,7 @@ class _Settled(NamedTuple):
 
 
 class CompiledRow:
-    """A row made ready for one generation; ``number`` is its place among :func:`forms`."""
+    """A row made ready for one generation; ``number`` is its place in its :class:`Index`."""
 
     def __init__(self, row: Row, generation: int) -> None:
         self.number = -1
@@ -378,41 +378,63 @@ def generation_of(arch: int) -> int:
         raise DecodeError("SX0204", f"sm_{arch} is not a known architecture") from None
 
 
-@cache
-def index(generation: int) -> Mapping[int, tuple[CompiledRow, ...]]:
-    """The rows of a generation by opcode; those with fixed bits come first."""
-    table: dict[int, list[CompiledRow]] = {}
-    for row in ROWS:
-        if row.of(generation):
-            table.setdefault(row.opcode, []).append(CompiledRow(row, generation))
-    out = {
-        opcode: tuple(sorted(rows, key=lambda r: -r.match_mask.bit_count()))
-        for opcode, rows in table.items()
-    }
-    for number, compiled in enumerate(row for rows in out.values() for row in rows):
-        compiled.number = number
-    return out
+class Index(Mapping[int, tuple[CompiledRow, ...]]):
+    """The rows of a generation by opcode, those with fixed bits first; made ready when needed."""
+
+    def __init__(self, generation: int) -> None:
+        self._generation = generation
+        self._raw: dict[int, list[Row]] = {}
+        for row in ROWS:
+            if row.of(generation):
+                self._raw.setdefault(row.opcode, []).append(row)
+        self._first: dict[int, int] = {}
+        self._opcodes: list[int] = []  # of each row by its number
+        for opcode, rows in self._raw.items():
+            self._first[opcode] = len(self._opcodes)
+            self._opcodes += [opcode] * len(rows)
+        self._made: dict[int, tuple[CompiledRow, ...]] = {}
+
+    def rows(self, opcode: int) -> tuple[CompiledRow, ...]:
+        """The rows of an opcode, none where it is unknown."""
+        rows = self._made.get(opcode)
+        if rows is None:
+            found = [CompiledRow(row, self._generation) for row in self._raw.get(opcode, ())]
+            rows = tuple(sorted(found, key=lambda r: -r.match_mask.bit_count()))
+            for number, row in enumerate(rows, self._first.get(opcode, 0)):
+                row.number = number
+            self._made[opcode] = rows
+        return rows
+
+    def form(self, number: int) -> CompiledRow:
+        """The row of a number."""
+        opcode = self._opcodes[number]
+        return self.rows(opcode)[number - self._first[opcode]]
+
+    def __getitem__(self, opcode: int) -> tuple[CompiledRow, ...]:
+        if opcode not in self._raw:
+            raise KeyError(opcode)
+        return self.rows(opcode)
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._raw)
+
+    def __len__(self) -> int:
+        return len(self._raw)
 
 
 @cache
-def forms(generation: int) -> tuple[CompiledRow, ...]:
-    """The rows of a generation by their numbers."""
-    return tuple(row for rows in index(generation).values() for row in rows)
+def index(generation: int) -> Index:
+    """The rows of a generation."""
+    return Index(generation)
 
 
-def _decode(
-    table: Mapping[int, tuple[CompiledRow, ...]],
-    word: int,
-    offset: int,
-    arch: int,
-    strict: bool = True,
-) -> Instruction:
-    rows = table.get(word & 0xFFF | word >> 79 & 0x1000)
-    if rows is None:
-        raise DecodeError("SX0201", f"unknown opcode {opcode_of(word):#06x} on sm_{arch}")
+def _decode(table: Index, word: int, offset: int, arch: int, strict: bool) -> Instruction:
+    rows = table.rows(word & 0xFFF | word >> 79 & 0x1000)
     for row in rows:
         if word & row.match_mask == row.match_value:
             return row.decode(word, offset, arch, strict)
+    if not rows:
+        raise DecodeError("SX0201", f"unknown opcode {opcode_of(word):#06x} on sm_{arch}")
     raise DecodeError(
         "SX0202", f"{rows[0].row.mnemonic}: no form of this opcode on sm_{arch} has these bits"
     )
@@ -436,7 +458,7 @@ def decode(word: int, offset: int, arch: int, *, strict: bool = True) -> Instruc
 
 
 def decode_or_bad(
-    table: Mapping[int, tuple[CompiledRow, ...]], word: int, offset: int, arch: int, strict: bool
+    table: Index, word: int, offset: int, arch: int, strict: bool
 ) -> Instruction | BadWord:
     """As :func:`decode`, with the error as a value."""
     try:

@@ -12,7 +12,7 @@ import pytest
 from sassxlate.disasm.sass import BadWord, decode_section, decode_sections
 from sassxlate.disasm.sass.accesses import FILES, accesses
 from sassxlate.disasm.sass.columns import Columns
-from sassxlate.disasm.sass.decode import decode_or_bad, forms, generation_of, index
+from sassxlate.disasm.sass.decode import decode_or_bad, generation_of, index
 from sassxlate.disasm.sass.ir import Instruction, RegRef
 from sassxlate.disasm.sass.listing import lines
 from sassxlate.disasm.sass.section import Item, Section, address_of
@@ -72,7 +72,7 @@ def _check(words: list[int], arch: int, strict: bool) -> None:
     bad = [item for item in want if isinstance(item, BadWord)]
     assert len(bad) == len(section.errors)
     assert all(map(_same, section.errors, bad))
-    rows = forms(columns.generation)
+    rows = index(columns.generation)
     texts = section.texts()
     numbers: list[int] = columns.form.tolist()
     for item, text, number in zip(want, texts, numbers, strict=True):
@@ -81,7 +81,7 @@ def _check(words: list[int], arch: int, strict: bool) -> None:
             assert number == -1
         else:
             assert text == item.text
-            assert rows[number].row.mnemonic == item.mnemonic
+            assert rows.form(number).row.mnemonic == item.mnemonic
     named = {i: address_of(item) for i, item in enumerate(want)}
     assert section.addresses() == {i: at for i, at in named.items() if at is not None}
     _check_accesses(columns, want)
