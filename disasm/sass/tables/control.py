@@ -194,7 +194,7 @@ def _bar() -> list[Row]:
         ]  # fmt: skip
     rows.append(
         Row("BAR", 0xB1D, {"barrier": Fixed("int", 0), "count": Fixed("int", 0), "Pp": PT_FIXED},
-            "", (const("SYNCALL"), _DEFER), until=89, fixed=((bits(77, 3), 4),),
+            "", (const("SYNCALL"), _DEFER), until=87, fixed=((bits(77, 3), 4),),
             free=(bits(87, 4),))
     )  # fmt: skip
     return rows
@@ -261,7 +261,7 @@ def _warp() -> list[Row]:
             (enum("op", 78, 3, "_ OR XOR SUM MIN MAX - -"), flag("S32", 73)), since=80),
         Row("CREDUX", 0x2CC, {"Rd": rd(file="UR"), "Ra": R(24, reuse=122)}, "Rd, Ra",
             (enum("op", 78, 2, "MAX MAXABS MIN MINABS"), enum("type", 73, 2, "_ S32 F32 -"),
-             flag("NAN", 77)), since=100),
+             flag("NAN", 77)), since=100, until=103),
     ]  # fmt: skip
     return rows
 

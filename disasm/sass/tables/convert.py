@@ -187,7 +187,8 @@ def _conversions() -> list[Row]:
             rows += [
                 r.with_(fixed=((bits(75, w), 3), (bits(84, 2), size)))
                 for r in _convert("I2F", 0x112, "Rd, Rb", _from_int([3], [size], w), 2, 1, (),
-                                  (ROUND,), _INT_PART, since, until, True)
+                                  (ROUND,), _INT_PART, since, until, True,
+                                  (1, 4, 5, 6) if size == 2 else (1, 5, 6))
             ]  # fmt: skip
         for code in codes:
             rows += [

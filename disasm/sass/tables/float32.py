@@ -57,8 +57,8 @@ COMPARISONS = [
     *alu("FMNMX", 0x009, "Rd, Pu, Ra, Rb, Pp", _FF, forms=(1, 4, 5, 6), layout="ab",
          mods=(FTZ, _NAN, _XORSIGN, const("IS_A")), extra={"Pu": pd(66), "Pp": ps()}, since=90,
          fixed=((bits(65), 1),)),
-    *alu("FMNMX3", 0x076, "Rd, Ra, Rb, Rc, Pp", _FFF, forms=(1, 2, 4, 6, 7),
-         mods=(FTZ, _NAN), extra={"Pp": ps()}, since=100),
+    *alu("FMNMX3", 0x076, "Rd, Ra, Rb, Rc, Pp", _FFF, forms=(1, 4, 6),
+         mods=(FTZ, _NAN), extra={"Pp": ps()}, since=100, until=110),
     *alu("FCHK", 0x102, "Pu, Ra, Rb", _FF, forms=(1, 4, 5, 6), layout="ab", dst={},
          extra={"Pu": pd(81)}),
 ]  # fmt: skip

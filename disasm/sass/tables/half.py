@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from ..spec import Bits, Idiom, Mod, Row, bits, const, enum, flag, join
+from ..spec import Bits, C, Idiom, Mod, R, Row, Select, bits, const, enum, flag, join
 from .float32 import FCMP
 from .forms import FTZ, HALF_PLACES, HALVES, HALVES_F32, SAT, Src, alu, pd, ps
 
@@ -21,6 +21,10 @@ _ALL = (1, 2, 3, 4, 5, 6, 7)
 _BOOL = enum("bool", 69, 2, "AND OR XOR -")
 _SETP = {"Pu": pd(81), "Pv": pd(84), "Pp": ps(87)}
 _FLAT = Src(neg=True, abs=True, imm="pair", bf16="type=1", tight=True)
+
+
+# Both halves are the lower one, the second with its sign changed.
+_NEGATED_HALF = Select(join((60, 2), (86, 1)), {**HALVES_F32, 4: "H0_NH1"})
 
 
 def _fma(
@@ -44,7 +48,16 @@ def _fma(
             mods=(*lead, types, flush, const("RELU")), extra={"Pp": ps()}, since=since,
             until=until, fixed=((bits(79), 1), (bits(77), 0)),
         )  # fmt: skip
-    return rows
+    if since < 86:
+        return rows
+    return [
+        r.with_(operands={**r.operands, "Rb": replace(slot, select=_NEGATED_HALF)})
+        if isinstance(slot := r.operands["Rb"], R | C)
+        and slot.select is not None
+        and slot.select.field == bits(60, 2)
+        else r
+        for r in rows
+    ]
 
 
 def _rows(since: int, until: int) -> list[Row]:
@@ -114,7 +127,8 @@ _VHMNMX = alu(
 
 ROWS: list[Row] = [
     *_rows(75, 75),
-    *_rows(80, 89),
+    *_rows(80, 80),
+    *_rows(86, 89),
     *_rows(90, 999),
     *_VHMNMX,
     *_minmax(True),

@@ -46,7 +46,11 @@ _VADD = Mod(
 SUMS = [
     *alu("IADD3", 0x010, _SUM_TEXT, _SUM, forms=(1, 4, 5, 6), mods=(X,), extra=_CARRIES, until=90),
     *alu("IADD3", 0x010, _SUM_TEXT_100, _SUM, forms=(1, 4, 6), mods=(X,), extra=_CARRIES,
-         since=100, reserved=(bits(76),)),
+         since=100),
+    # Without carries between the bits.
+    *alu("IADD", 0x010, "Rd, Pu, Ra, Rb, Rc, Pp:X", _SUM, forms=(1, 4, 6), mods=(X, const("XOR")),
+         extra={"Pu": pd(81), "Pp": _CARRIES["Pp"]}, since=100, until=110,
+         fixed=((bits(76), 1),), free=(bits(77, 4),), ones=(bits(84, 3),)),
     *alu("UIADD3", 0x090, _SUM_TEXT, _SUM, forms=(1, 4), mods=(X,), extra=_UCARRIES, until=90,
          uniform=True),
     *alu("UIADD3", 0x090, _SUM_TEXT_100, _SUM, forms=(1, 4), mods=(X,), extra=_UCARRIES,
@@ -101,6 +105,7 @@ _UCARRY_IN = When("X", ps(87, file="UP", false=True), NOT_UPT)
 _UMAD_EXTRA: Mapping[str, Operand] = {"Pu": UPT_FIXED, "Pp": _UCARRY_IN}
 _UWIDE_EXTRA: Mapping[str, Operand] = {"Pu": pd(81, "UP"), "Pp": _UCARRY_IN}
 _ALL = (1, 2, 3, 4, 5, 6, 7)
+_NO_LONG = (1, 3, 4, 5, 6, 7)  # an addend of 64 bits is no immediate
 # Dot products of four bytes, or of two halves and two of four bytes; then the type of A.
 _DOT = Mod(
     "mode",
@@ -114,21 +119,26 @@ _DOT = Mod(
 
 PRODUCTS = [
     *alu("IMAD", 0x024, "Rd, Ra, Rb, Rc, Pp:X", _PRODUCT, forms=_ALL, mods=(_IDIOM, U32, X),
-         extra=_MAD_EXTRA, ones=(bits(81, 3),), reserved=(bits(76),), reserved_since=100),
-    *alu("IMAD", 0x025, "Rd, Pu?, Ra, Rb, Rc, Pp:X", _WIDE, forms=_ALL,
-         mods=(const("WIDE"), U32, X), dst={"Rd": rd(width=2)}, extra=_WIDE_EXTRA,
-         reserved=(bits(76),), reserved_since=100),
-    *alu("IMAD", 0x027, "Rd, Pu?, Ra, Rb, Rc, Pp:X", _WIDE, forms=_ALL,
+         extra=_MAD_EXTRA, ones=(bits(81, 3),)),
+    *alu("IMAD", 0x025, "Rd, Pu?, Ra, Rb, Rc, Pp:X", _WIDE, forms=_NO_LONG,
+         mods=(const("WIDE"), U32, X), dst={"Rd": rd(width=2)}, extra=_WIDE_EXTRA),
+    *alu("IMUL", 0x024, "Rd, Ra, Rb, Rc, Pp:X", _PRODUCT, forms=(1, 2, 4, 6, 7),
+         mods=(const("XOR"), U32, X), extra=_MAD_EXTRA, ones=(bits(81, 3),), since=100, until=110,
+         fixed=((bits(76), 1),)),
+    *alu("IMUL", 0x025, "Rd, Pu?, Ra, Rb, Rc, Pp:X", _WIDE, forms=(1, 4, 6, 7),
+         mods=(const("WIDE.XOR"), U32, X), dst={"Rd": rd(width=2)}, extra=_WIDE_EXTRA, since=100,
+         until=110, fixed=((bits(76), 1),)),
+    *alu("IMAD", 0x027, "Rd, Pu?, Ra, Rb, Rc, Pp:X", _WIDE, forms=_NO_LONG,
          mods=(const("HI"), U32, X), extra=_WIDE_EXTRA),
     *alu("UIMAD", 0x0a4, "Rd, Ra, Rb, Rc, Pp:X", _PRODUCT, forms=(1, 2, 4), mods=(U32, X),
          extra=_UMAD_EXTRA, uniform=True, ones=(bits(81, 3),)),
-    *alu("UIMAD", 0x0a5, "Rd, Pu?, Ra, Rb, Rc, Pp:X", _WIDE, forms=(1, 2, 4),
+    *alu("UIMAD", 0x0a5, "Rd, Pu?, Ra, Rb, Rc, Pp:X", _WIDE, forms=(1, 4),
          mods=(const("WIDE"), U32, X), dst={"Rd": rd(width=2, file="UR")}, extra=_UWIDE_EXTRA,
          uniform=True),
-    *alu("UIMAD", 0x0a6, "Rd, Pu?, Ra, Rb, Rc, Pp:X", _WIDE, forms=(1, 2, 4),
+    *alu("UIMAD", 0x0a6, "Rd, Pu?, Ra, Rb, Rc, Pp:X", _WIDE, forms=(1, 4),
          mods=(const("HI"), U32, X), extra=_UWIDE_EXTRA, uniform=True, since=120),
     *alu("IDP", 0x026, "Rd, Ra, Rb, Rc",
-         {"Ra": Src(), "Rb": Src(), "Rc": Src(neg=True)}, forms=(1, 4, 5, 6),
+         {"Ra": Src(), "Rb": Src(), "Rc": Src(neg=True)}, forms=(1, 5, 6),
          mods=(_DOT, enum("tb", 74, 1, "U8 S8"))),
 ]  # fmt: skip
 
@@ -262,11 +272,11 @@ SELECTIONS = [
          extra={"Pu": pd(81, "UP"), "Pv": pd(84, "UP"), "Pp": ps(file="UP"),
                 "Pq": ps(77, file="UP", false=True)}, uniform=True, since=120),
     *alu("VIMNMX3", 0x00F, "Rd, Ra, Rb, Rc, Pp",
-         {"Ra": Src(), "Rb": Src(imm="shex"), "Rc": Src(imm="shex")}, forms=(1, 2, 4, 6),
-         mods=(_VMIN, RELU), extra={"Pp": ps()}, since=90, absent=(110,)),
+         {"Ra": Src(), "Rb": Src(imm="shex"), "Rc": Src(imm="shex")}, forms=(1, 4, 6),
+         mods=(_VMIN, RELU), extra={"Pp": ps()}, since=90, until=103),
     *alu("VIADDMNMX", 0x046, "Rd, Ra, Rb, Rc, Pp",
          {"Ra": Src(), "Rb": Src(neg=True), "Rc": Src()}, forms=(1, 2, 4, 6, 7),
-         mods=(_VMIN, RELU), extra={"Pp": ps()}, since=90, absent=(110,)),
+         mods=(_VMIN, RELU), extra={"Pp": ps()}, since=90, until=103),
 ]  # fmt: skip
 
 _COUNT_PRED = {"Pu": pd(81)}

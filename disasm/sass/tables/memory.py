@@ -180,13 +180,19 @@ def _shared_local() -> list[Row]:
 
 _COUNT = enum("count", 72, 2, "_ 2 4 -", {"2": 2, "4": 4})
 _SHAPE = enum("shape", 78, 2, "M88 MT88 M816 M832")
+_SHAPE_100 = enum("shape", 78, 3, "M88 MT88 M816 M832 MT1616 - - -")
+_ELEMENT_100 = Mod(
+    "element", bits(75, 3), {0: "16", 5: "U4x16P64TO8", 6: "U6x16P32TO8", 7: "8"}
+)
 _STORED = Mod("shape", bits(78), {0: "M88", 1: "MT88"})
 _STORED_100 = enum("shape", 78, 2, "M88 MT88 MT168 -")
 MATRIX = [
-    Row("LDSM", 0x83B, {"Rd": rd(width="count"), "mem": M(offset=bits(40, 24))}, "Rd, mem",
-        (const("16"), _SHAPE, _COUNT)),
-    Row("LDSM", 0x183B, {"Rd": rd(width="count"), "mem": M(offset=bits(40, 24), ureg=32)},
-        "Rd, mem", (const("16"), _SHAPE, _COUNT)),
+    *(Row("LDSM", opcode, {"Rd": rd(width="count"), "mem": M(offset=bits(40, 24), ureg=ureg)},
+          "Rd, mem", (element, shape, _COUNT), since, until)
+      for opcode, ureg in ((0x83B, None), (0x183B, 32))
+      for element, shape, since, until in (
+          (const("16"), _SHAPE, 75, 90), (_ELEMENT_100, _SHAPE_100, 100, 999),
+      )),
     *(Row("STSM", opcode, {"mem": M(offset=bits(40, 24), ureg=ureg), "Rb": R(32, "count")},
           "mem, Rb", (element, shape, _COUNT), since, until)
       for opcode, ureg in ((0x844, None), (0x1844, 64))
@@ -203,9 +209,6 @@ CONSTANTS = [
     Row("LDC", 0xB82,
         {"Rd": rd(width="size"), "src": C("size", index=24, offset=_BYTES, scale=1)},
         "Rd, src", (_LDC_SIZE, _CONST_MODE)),
-    Row("LDC", 0x1B82,
-        {"Rd": rd(width="size"), "src": C("size", index=24, offset=_BYTES, scale=1, bindless=32)},
-        "Rd, src", (_LDC_SIZE, _CONST_MODE)),
     Row("ULDC", 0xAB9,
         {"Rd": rd(width="size", file="UR"), "src": C("size", offset=_BYTES, scale=1)},
         "Rd, src", (_LDC_SIZE,), guard="UP", until=90),
@@ -219,7 +222,12 @@ CONSTANTS = [
     Row("LDCU", 0x17AC,
         {"Rd": rd(width="size", file="UR"),
          "src": C("size", offset=bits(37, 17), scale=1, index=24, index_file="UR")},
-        "Rd, src", (SIZE,), guard="UP", since=100),
+        "Rd, src", (SIZE, enum("unpack", 80, 2, "_ TEXUNPACK HDRUNPACK -")), guard="UP",
+        since=120),
+    Row("LDCU", 0x17AC,
+        {"Rd": rd(width="size", file="UR"),
+         "src": C("size", offset=bits(37, 17), scale=1, index=24, index_file="UR")},
+        "Rd, src", (SIZE, flag("TEXUNPACK", 80)), guard="UP", since=100, until=110),
 ]  # fmt: skip
 
 # ---- atomics
@@ -362,17 +370,18 @@ def _shared_atomics() -> list[Row]:
                 since, until),
         ]  # fmt: skip
     # From sm_100 on the compare-and-swap loop's success is a predicate, not a register.
-    rows.append(
+    rows += [
         Row("ATOMS", 0x58D, {"Pu": pd(81), "Rd": Fixed("R", 255), "mem": mem, **swap},
-            "Pu, mem, Rb, Rc", (const("CAST.SPIN"), _ATS_TYPE_90), since=100,
-            fixed=((bits(87, 2), 3),))
-    )  # fmt: skip
+            "Pu, mem, Rb, Rc", (const(name), _ATS_TYPE_90), since=100,
+            fixed=((bits(87, 2), code),))
+        for code, name in ((1, "CAST"), (3, "CAST.SPIN"))
+    ]  # fmt: skip
     for since, until, code in ((75, 89, 10), (90, 999, 11)):
         popc = const("POPC.INC.32")
         rows += [
             Row("ATOMS", opcode, {"Rd": rd(), "Pu": PT_FIXED, "mem": where}, "Rd, mem", (popc,),
-                since, until, fixed=((bits(87, 4), code),))
-            for opcode, where in ((0x1F8C, umem), (0xF8C, mem))
+                max(since, 80), until, fixed=((bits(87, 4), code),))
+            for opcode, where in ((0x1F8C, umem),)
         ]  # fmt: skip
     return rows
 
