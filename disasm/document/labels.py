@@ -1,8 +1,8 @@
 """The names of code addresses, numbered as nvdisasm numbers them.
 
 It numbers on through the whole file: first the return addresses that relocations name, then branch
-targets, then what .nv.info says of indirect branches, the entries of their tables, and last the
-ends of the functions.  Some requests use up a number though the address has a name already.
+targets, then what other sections say in file order, and last the ends of the functions.  Some
+requests use up a number though the address has a name already.
 """
 
 from __future__ import annotations
@@ -66,8 +66,7 @@ def number_labels(image: Image, codes: Mapping[int, Code]) -> Labels:
     _return_addresses(image, labels)
     for section in image.texts:
         _branches(section.index, codes[section.index], image, labels)
-    _tables(image, codes, labels)
-    _data(image, labels)
+    _other_sections(image, codes, labels)
     _ends(image, labels)
     return labels
 
@@ -114,21 +113,6 @@ def from_start(text: str) -> bool:
     return match is not None and match[1] in ("BRX", "JMX")
 
 
-def _tables(image: Image, codes: Mapping[int, Code], labels: Labels) -> None:
-    by_name = {s.name: s for s in image.sections}
-    for text in image.texts:
-        for table in image.tables_of(text.index):
-            labels.ask(text.index, table.offset)
-            for target in table.targets:
-                labels.ask(text.index, target)
-    if not image.relocatable:
-        return
-    for text in image.texts:
-        entries = by_name.get(".nv.constant2" + text.name.removeprefix(".text"))
-        if entries is not None and _has_start_branch(image, codes[text.index], text.index):
-            labels.following += entries.size // _TABLE_ENTRY
-
-
 def _has_start_branch(image: Image, code: Code, index: int) -> bool:
     for table in image.tables_of(index):
         at = table.offset // _WORD
@@ -138,15 +122,26 @@ def _has_start_branch(image: Image, code: Code, index: int) -> bool:
     return False
 
 
-def _data(image: Image, labels: Labels) -> None:
-    """Code addresses in other sections, such as those of debug information."""
-    texts = {s.index for s in image.texts}
+def _other_sections(image: Image, codes: Mapping[int, Code], labels: Labels) -> None:
+    """What names code from outside, in file order: debug information, .nv.info, branch tables."""
+    by_name = {s.name.removeprefix(".text"): s.index for s in image.texts}
+    texts = set(by_name.values())
     for section in image.sections:
-        if section.index not in texts:
-            for reloc in image.relocations.get(section.index, ()):
-                place = code_place(image, reloc.symbol, reloc.addend)
-                if place is not None:
-                    labels.need(*place)
+        if section.index in texts:
+            continue
+        text = by_name.get(section.name.removeprefix(".nv.info"))
+        if text is not None:
+            for table in image.tables_of(text):
+                labels.ask(text, table.offset)
+                for target in table.targets:
+                    labels.ask(text, target)
+        text = by_name.get(section.name.removeprefix(".nv.constant2"))
+        if text is not None and image.relocatable and _has_start_branch(image, codes[text], text):
+            labels.following += section.size // _TABLE_ENTRY
+        for reloc in image.relocations.get(section.index, ()):
+            place = code_place(image, reloc.symbol, reloc.addend)
+            if place is not None:
+                labels.need(*place)
 
 
 def _ends(image: Image, labels: Labels) -> None:
