@@ -56,6 +56,10 @@ class Machine(Protocol[T]):
         """The 32-bit mask of a bit a lane."""
         ...
 
+    def float_result(self, value: T, /) -> T:
+        """What is written of a floating-point result."""
+        ...
+
     def lane_number(self) -> T: ...
     def permuted(self, inst: Inst, arg: Arg, /) -> T:
         """Source 0 after the instruction's DPP control."""
@@ -217,8 +221,10 @@ def _source(c: Machine[T], inst: Inst, kind: str, arg: Arg, position: int) -> T:
 
 def _modify(c: Machine[T], inst: Inst, kind: str, value: T) -> T:
     """omod and clamp of a floating-point result."""
-    if kind[0] != "f" or (not inst.omod and not inst.clamp):
+    if kind[0] != "f":
         return value
+    if not inst.omod and not inst.clamp:
+        return c.float_result(value)
     d, w = c.d, c.d.width(value)
     if inst.omod and c.mode.fp(w).flush_out:  # ignored while denormals are kept
         factor = {1: 2.0, 2: 4.0, 3: 0.5}[inst.omod]
@@ -229,7 +235,7 @@ def _modify(c: Machine[T], inst: Inst, kind: str, value: T) -> T:
         low = d.select(d.fcmp("ogt", value, zero), value, zero)
         low = d.select(d.fcmp("olt", low, one), low, one)
         value = low if c.mode.dx10_clamp else d.select(nan, value, low)
-    return value
+    return c.float_result(value)
 
 
 def _bits(x: float, width: int) -> int:

@@ -122,6 +122,11 @@ class Domain(Protocol[T]):
         ...
 
 
+def has_payloads(d: Domain[T]) -> bool:
+    """Whether a reader tells NaN apart; the solver's has one NaN a format."""
+    return bool(getattr(d, "payloads", True))
+
+
 # --- what many meanings share -------------------------------------------------------------------
 
 _EXP = {16: 5, 32: 8, 64: 11}

@@ -71,6 +71,9 @@ class _Machine:
     def mask_of(self, lanes: Val) -> Val:
         return self.c.d.mask_of(lanes)
 
+    def float_result(self, value: Val) -> Val:
+        return value
+
     def lane_number(self) -> Val:
         return lane_numbers()
 

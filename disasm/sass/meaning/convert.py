@@ -15,6 +15,7 @@ from sassxlate.domain import (
     Round,
     exponent_bits,
     flush,
+    has_payloads,
     is_nan,
     mantissa_bits,
     smax,
@@ -24,7 +25,7 @@ from sassxlate.domain import (
 
 from ..ir import Imm
 from . import bfloat
-from .float import canonical, passed_on, rounding
+from .float import NAN64, canonical, passed_on, rounding
 from .rows import Meaning, NoMeaning, Results, View, row, uniform
 
 T = TypeVar("T")
@@ -135,10 +136,10 @@ def f2f(d: Domain[T], x: View[T]) -> Results:
         raise NoMeaning("F2F.FTZ of these formats")
     value = _float_source(d, x, source)
     out = d.fcvt(value, to, Fp(rounding(x), flush_out=x.has("FTZ") and to == 32))
-    if 64 in kinds:  # the double-precision unit passes payloads on
+    if 64 in kinds and has_payloads(d):  # the double-precision unit passes payloads on
         nan = _carried_nan(d, _raw_source(d, x, source), to)
     else:
-        nan = d.const(0x7FFF if to == 16 else 0x7FFFFFFF, to)
+        nan = d.const({16: 0x7FFF, 32: 0x7FFFFFFF, 64: NAN64}[to], to)
     out = d.select(is_nan(d, value), nan, out)
     return {"Rd": d.zext(out, 32) if to == 16 else out}
 

@@ -17,6 +17,7 @@ from sassxlate.domain import (
     Round,
     fabs,
     flush,
+    has_payloads,
     is_nan,
     quiet,
 )
@@ -49,7 +50,7 @@ def canonical(d: Domain[T], value: T) -> T:
 def passed_on(d: Domain[T], value: T, *sources: T) -> T:
     """The NaN of double precision: the last source that is one, without its printed signs."""
     out = d.const(NAN64, 64)
-    for source in sources:
+    for source in sources if has_payloads(d) else ():
         out = d.select(is_nan(d, source), quiet(d, source), out)
     return d.select(is_nan(d, value), out, value)
 

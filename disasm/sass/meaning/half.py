@@ -37,7 +37,7 @@ def _halves(d: Domain[T], x: View[T], role: str) -> tuple[T, T]:
     return a, b
 
 
-_ONE, _MINUS_ZERO = {False: 0x3C00, True: 0x3F80}, 0x8000
+_ONE, _MINUS_ZERO = 0x3F80, 0x8000  # of bf16
 
 
 def _is_bf16(x: View[T]) -> bool:
@@ -67,6 +67,10 @@ def _fma(d: Domain[T], x: View[T], a: T, b: T, c: T) -> T:
     return saturate(d, x, out)
 
 
+def _finish(d: Domain[T], x: View[T], value: T) -> T:
+    return saturate(d, x, d.select(is_nan(d, value), d.const(_NAN16, 16), value))
+
+
 def _each(d: Domain[T], x: View[T], *sources: tuple[T, T]) -> Results:
     lo, hi = (_fma(d, x, *parts) for parts in zip(*sources, strict=True))
     return {"Rd": d.concat(hi, lo)}
@@ -79,8 +83,14 @@ def _same(d: Domain[T], value: int) -> tuple[T, T]:
 def hadd2(d: Domain[T], x: View[T]) -> Results:
     if x.has("F32"):
         return _hadd2_f32(d, x)
-    one = _same(d, _ONE[_is_bf16(x)])
-    return _each(d, x, _halves(d, x, "Ra"), one, _halves(d, x, "Rb"))
+    a, b = _halves(d, x, "Ra"), _halves(d, x, "Rb")
+    if _is_bf16(x):
+        return _each(d, x, a, _same(d, _ONE), b)
+    on = x.has("FTZ")
+    lo, hi = (
+        _finish(d, x, d.fadd(p, q, Fp(flush_in=on, flush_out=on))) for p, q in zip(a, b, strict=True)
+    )
+    return {"Rd": d.concat(hi, lo)}
 
 
 def _hadd2_f32(d: Domain[T], x: View[T]) -> Results:
@@ -95,9 +105,17 @@ def _hadd2_f32(d: Domain[T], x: View[T]) -> Results:
 
 
 def hmul2(d: Domain[T], x: View[T]) -> Results:
-    """-0 is what adds nothing to a product."""
-    none = _same(d, 0 if x.has("FMZ") else _MINUS_ZERO)
-    return _each(d, x, _halves(d, x, "Ra"), _halves(d, x, "Rb"), none)
+    """Of bf16, -0 is what adds nothing to a product."""
+    if x.has("F32"):
+        raise NoMeaning("this form of HMUL2")
+    a, b = _halves(d, x, "Ra"), _halves(d, x, "Rb")
+    if _is_bf16(x) or x.has("FMZ"):
+        return _each(d, x, a, b, _same(d, 0 if x.has("FMZ") else _MINUS_ZERO))
+    on = x.has("FTZ")
+    lo, hi = (
+        _finish(d, x, d.fmul(p, q, Fp(flush_in=on, flush_out=on))) for p, q in zip(a, b, strict=True)
+    )
+    return {"Rd": d.concat(hi, lo)}
 
 
 def hfma2(d: Domain[T], x: View[T]) -> Results:

@@ -1,0 +1,76 @@
+"""The verdict on a block: by the solver for all inputs, by numbers where it cannot decide.
+
+A difference that the solver finds is replayed on numbers: floating-point operations are functions
+without properties to it, so that what it calls a counterexample need not be one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import cast
+
+import z3
+
+from .relation import Block, Pair, run
+from .replay import differential, replay
+from .terms import BV, Terms
+from .verdict import Proved, Refuted, Undecided, Unknown, Verdict
+
+TIMEOUT_MS = 10_000
+VECTORS = 4096
+
+
+def verify(block: Block, *, timeout_ms: int = TIMEOUT_MS, vectors: int = VECTORS) -> Verdict:
+    """Proved for all inputs, Refuted by one that was replayed, or Unknown.
+
+    Where the solver cannot decide, ``vectors`` random inputs are tried: a difference refutes, none
+    leaves it Unknown, with their number in the reason.
+    """
+    d = Terms()
+    memory: dict[str, BV] = {}
+
+    def free(name: str, width: int) -> BV:
+        return memory.setdefault(name, z3.BitVec(name, width))
+
+    try:
+        outcome = run(block, d, free)
+    except Undecided as reason:
+        return Unknown(str(reason))
+    modulo = (*(("NaN payload",) if d.floats else ()),
+              *(("uniform values",) if outcome.uniform else ()))  # fmt: skip
+    found = _solve(outcome.pairs, timeout_ms)
+    if found is None:
+        return Proved(modulo)
+    if isinstance(found, z3.ModelRef):
+        inputs = {
+            name: cast(z3.BitVecNumRef, found[term]).as_long()
+            for name, term in memory.items()
+            if found[term] is not None
+        }
+        shown = replay(block, inputs)
+        if shown is not None:
+            return shown
+    refuted = differential(block, vectors)
+    if refuted is not None:
+        return refuted
+    reason = found if isinstance(found, str) else "floating point beyond the solver"
+    return Unknown(f"{reason}; {vectors} random inputs agree")
+
+
+def _solve(pairs: Sequence[Pair[BV]], timeout_ms: int) -> z3.ModelRef | str | None:
+    """None: equal for all inputs.  A model, or why the solver gave up."""
+    open_ = [p for p in pairs if not z3.is_true(z3.simplify(p.sass == p.rdna))]
+    if not open_:
+        return None
+    solver = z3.Solver()
+    solver.set("timeout", timeout_ms)
+    solver.add(z3.Or(*(p.sass != p.rdna for p in open_)))
+    found = solver.check()
+    if found == z3.unsat:
+        return None
+    if found == z3.unknown:
+        return f"the solver gave up ({solver.reason_unknown()})"
+    return solver.model()
+
+
+__all__ = ["Block", "Proved", "Refuted", "Unknown", "verify"]

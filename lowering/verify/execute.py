@@ -1,0 +1,117 @@
+"""Straight-line RDNA3 over a domain: what a list of decoded instructions does to the registers.
+
+Forward branches over a region that no lane needs are both taken, and their ends joined.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from sassxlate.disasm.rdna3.decode import branch_target
+from sassxlate.disasm.rdna3.ir import Inst, V
+from sassxlate.disasm.rdna3.operand import EXEC_LO, VCC_LO
+from sassxlate.domain import is_zero
+from sassxlate.lowering.apply import apply, lookup
+from sassxlate.lowering.emulate.flow import ModeBits, step_mode
+
+from .machine import Registers
+from .verdict import Undecided
+
+T = TypeVar("T")
+# MODE as our code objects set it: nearest even, denormals kept, DX10 clamp, not IEEE.
+INITIAL_MODE = ModeBits(0xF0 | 1 << 8)
+_NOTHING = frozenset(
+    "s_nop s_waitcnt s_waitcnt_vscnt s_waitcnt_vmcnt s_waitcnt_lgkmcnt s_waitcnt_expcnt "
+    "s_waitcnt_depctr s_delay_alu s_clause s_setprio v_nop s_round_mode s_denorm_mode".split()
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """A decoded instruction, its offset and that of the next."""
+
+    inst: Inst
+    pc: int
+    next: int
+
+
+@dataclass(slots=True)
+class _Waiting(Generic[T]):
+    """A state that goes on at an offset, where ``when`` (one bit) holds."""
+
+    when: T
+    regs: Registers[T]
+
+
+def execute(code: Sequence[Placed], regs: Registers[T]) -> Registers[T]:
+    """The registers behind the last instruction.  Raises Undecided."""
+    d = regs.d
+    bits = INITIAL_MODE
+    waiting: dict[int, list[_Waiting[T]]] = {}
+    path = d.const(1, 1)
+    end = code[-1].next if code else 0
+    for step in code:
+        regs, path = _joined(waiting.pop(step.pc, []), regs, path)
+        inst = step.inst
+        mode = bits.mode()
+        if mode is None:
+            raise Undecided("the MODE register is not known")
+        regs.mode = mode
+        if inst.op.startswith("s_cbranch_"):
+            target = branch_target(inst, step.pc)
+            if not step.pc < target <= end:
+                raise Undecided(f"{inst.op} leaves the block")
+            taken = _condition(inst, regs)
+            there = waiting.setdefault(target, [])
+            there.append(_Waiting(d.and_(path, taken), regs.copy()))
+            path = d.and_(path, d.not_(taken))
+        else:
+            _step(inst, regs)
+        bits = step_mode(bits, inst)
+    regs, _ = _joined(waiting.pop(end, []), regs, path)
+    if waiting:
+        raise Undecided("a branch into the middle of nothing")
+    if bits != INITIAL_MODE:
+        raise Undecided("MODE is changed at the end")
+    return regs
+
+
+def _joined(
+    arriving: list[_Waiting[T]], regs: Registers[T], path: T
+) -> tuple[Registers[T], T]:
+    d = regs.d
+    for other in arriving:
+        merged = regs.copy()
+        for i in {*regs.v, *other.regs.v}:
+            merged.v[i] = d.select(other.when, other.regs.vgpr(i), regs.vgpr(i))
+        for i in {*regs.s, *other.regs.s}:
+            merged.s[i] = d.select(other.when, other.regs.sgpr(i), regs.sgpr(i))
+        merged.flag = d.select(other.when, other.regs.flag, regs.flag)
+        merged.uniform = regs.uniform or other.regs.uniform
+        regs, path = merged, d.or_(path, other.when)
+    return regs, path
+
+
+def _condition(inst: Inst, regs: Registers[T]) -> T:
+    d, what = regs.d, inst.op.removeprefix("s_cbranch_")
+    if what in ("scc0", "scc1"):
+        return regs.flag if what == "scc1" else d.not_(regs.flag)
+    zero = is_zero(d, regs.sgpr(VCC_LO if what.startswith("vcc") else EXEC_LO))
+    return zero if what.endswith("cz") else d.not_(zero)
+
+
+def _step(inst: Inst, regs: Registers[T]) -> None:
+    row = lookup(inst.op)
+    if row is not None:
+        apply(regs, inst, row)
+    elif inst.op == "v_readfirstlane_b32":
+        value = regs.read32(inst, inst.args[1])
+        if isinstance(inst.args[1], V):
+            if not inst.uniform:
+                raise Undecided("v_readfirstlane of a value that lanes may differ in")
+            regs.uniform = True
+        regs.write32(inst, inst.args[0], value)
+    elif inst.op not in _NOTHING:
+        raise Undecided(inst.op)

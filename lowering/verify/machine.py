@@ -1,0 +1,162 @@
+"""RDNA3 registers over a domain, as one lane of a wave sees them.
+
+A VGPR is the lane's 32 bits.  A scalar register is 32 bits for the whole wave; where it is a mask, its
+lowest bit is the lane's and the others are whatever other lanes make of them.  Which lane it is does
+not matter: instructions that ask for the lane's number, or reach other lanes, are not decided here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Generic, TypeVar
+
+from sassxlate.disasm.rdna3.ir import Arg, I, Inst, S, Sp, V
+from sassxlate.disasm.rdna3.meaning import Mode
+from sassxlate.disasm.rdna3.operand import ALIASES, EXEC_LO
+from sassxlate.domain import Domain, is_nan
+
+from .verdict import Undecided
+
+T = TypeVar("T")
+
+_APERTURES = {
+    "src_shared_base": (0, 0x00010000), "src_shared_limit": (0xFFFFFFFF, 0x00010000),
+    "src_private_base": (0, 0x00020000), "src_private_limit": (0xFFFFFFFF, 0x00020000),
+}  # fmt: skip
+
+
+class Registers(Generic[T]):
+    """``Machine[T]``; registers that were never set are free: ``free`` makes such a value."""
+
+    def __init__(self, d: Domain[T], free: Callable[[str, int], T]) -> None:
+        self.d = d
+        self.free = free
+        self.mode = Mode()
+        self.v: dict[int, T] = {}
+        self.s: dict[int, T] = {}
+        self.flag: T = free("scc", 1)
+        self.uniform = False  # whether a value was taken as that of all lanes
+        self._fresh = [0]
+
+    def copy(self) -> Registers[T]:
+        out = Registers(self.d, self.free)
+        out.mode, out.flag, out.uniform = self.mode, self.flag, self.uniform
+        out.v, out.s, out._fresh = dict(self.v), dict(self.s), self._fresh
+        return out
+
+    def fresh(self, width: int) -> T:
+        """What other lanes made of their bits."""
+        self._fresh[0] += 1
+        return self.free(f"other{self._fresh[0]}", width)
+
+    def error(self, inst: Inst, message: str) -> Exception:
+        return Undecided(f"{inst.op}: {message}")
+
+    # -- registers ------------------------------------------------------------------------
+
+    def vgpr(self, index: int) -> T:
+        if index not in self.v:
+            self.v[index] = self.free(f"v{index}", 32)
+        return self.v[index]
+
+    def sgpr(self, index: int) -> T:
+        if index not in self.s:
+            self.s[index] = self.free(f"s{index}", 32)
+        return self.s[index]
+
+    def active(self) -> T:
+        """Whether the lane is."""
+        return self.d.extract(self.sgpr(EXEC_LO), 0, 1)
+
+    def read32(self, inst: Inst, arg: Arg, part: int = 0) -> T:
+        if isinstance(arg, V):
+            return self.vgpr(arg.index + part)
+        if isinstance(arg, S):
+            return self.sgpr(arg.index + part)
+        if isinstance(arg, I):
+            return self.d.const(arg.value >> 32 * part, 32)
+        if isinstance(arg, Sp):
+            return self._special(inst, arg.name, part)
+        raise self.error(inst, "a label is no operand")
+
+    def _special(self, inst: Inst, name: str, part: int) -> T:
+        if name == "scc":
+            return self.d.zext(self.flag, 32)
+        if name in _APERTURES:
+            return self.d.const(_APERTURES[name][part], 32)
+        if name in ("vccz", "execz"):
+            raise self.error(inst, name)
+        if name in ("off", "null"):
+            return self.d.const(0, 32)
+        if name not in ALIASES:
+            raise self.error(inst, f"operand {name}")
+        return self.sgpr(ALIASES[name] + part)
+
+    def read64(self, inst: Inst, arg: Arg) -> T:
+        if isinstance(arg, I):
+            return self.d.const(arg.value, 64)
+        return self.d.concat(self.read32(inst, arg, 1), self.read32(inst, arg, 0))
+
+    def scalar_index(self, inst: Inst, arg: Arg) -> int:
+        if isinstance(arg, S):
+            return arg.index
+        if isinstance(arg, Sp) and arg.name in ALIASES:
+            return ALIASES[arg.name]
+        raise self.error(inst, "a scalar register is expected")
+
+    def write32(self, inst: Inst, arg: Arg, value: T, part: int = 0) -> None:
+        if isinstance(arg, V):
+            at = arg.index + part
+            self.v[at] = self.d.select(self.active(), value, self.vgpr(at))
+        elif not (isinstance(arg, Sp) and arg.name == "null"):
+            self.write_scalar(self.scalar_index(inst, arg) + part, value)
+
+    def write64(self, inst: Inst, arg: Arg, value: T) -> None:
+        self.write32(inst, arg, self.d.extract(value, 0, 32), 0)
+        self.write32(inst, arg, self.d.extract(value, 32, 32), 1)
+
+    def write_scalar(self, index: int, value: T) -> None:
+        self.s[index] = value
+
+    def scc(self) -> T:
+        return self.flag
+
+    def write_scc(self, value: T) -> None:
+        self.flag = value
+
+    # -- masks ----------------------------------------------------------------------------
+
+    def exec_mask(self) -> T:
+        return self.sgpr(EXEC_LO)
+
+    def mask(self, index: int) -> T:
+        return self.d.extract(self.sgpr(index), 0, 1)
+
+    def write_mask(self, index: int, value: T) -> None:
+        mine = self.d.and_(value, self.active())
+        self.write_scalar(index, self.d.concat(self.fresh(31), mine))
+
+    def lanes_of(self, mask: T) -> T:
+        return self.d.extract(mask, 0, 1)
+
+    def mask_of(self, lanes: T) -> T:
+        return self.d.concat(self.fresh(31), lanes)
+
+    def float_result(self, value: T) -> T:
+        return without_payload(self.d, value)
+
+    def lane_number(self) -> T:
+        raise Undecided("the lane's number")
+
+    def permuted(self, inst: Inst, arg: Arg) -> T:
+        raise self.error(inst, "DPP")
+
+    def kept(self, inst: Inst, arg: Arg, value: T) -> T:
+        raise self.error(inst, "DPP")
+
+
+def without_payload(d: Domain[T], value: T) -> T:
+    """A float with the one NaN that SASS makes."""
+    w = d.width(value)
+    nan = {16: 0x7FFF, 32: 0x7FFFFFFF, 64: 0xFFF8000000000000}[w]
+    return d.select(is_nan(d, value), d.const(nan, w), value)

@@ -1,0 +1,85 @@
+"""Both sides of a block on numbers: counterexamples replayed, and edge-biased random inputs."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Mapping
+
+import numpy as np
+
+from sassxlate.vectors import Vec, Vectors
+
+from .relation import Block, run
+from .verdict import Refuted
+
+_EDGES = np.array(
+    [0, 1, 2, 31, 32, 63, 64, 0x7F, 0x80, 0xFF, 0x7FFF, 0x8000, 0xFFFF, 0x10000, 0x7FFFFFFF,
+     0x80000000, 0xFFFFFFFF, 0x3F800000, 0xBF800000, 0x3F000000, 0x7F800000, 0xFF800000,
+     0x7FC00000, 0x7F7FFFFF, 0x00800000, 0x007FFFFF, 0x4B000000, 0x4F000000, 0x5F000000,
+     0x7FF00000, 0xFFF00000, 0x7FF80000, 0x3FF00000, 0xC0000000, 0x41E00000, 0x43E00000,
+     0x3C003C00, 0x7C007C00, 0xFC007E00, 0x00010001, 0x7BFF7BFF, 0x3C000000, 0x00100000],
+    dtype=np.uint64,
+)  # fmt: skip
+
+
+class _Numbers(Vectors):
+    """NaN have no payloads: what the silicon makes of them is not what is compared."""
+
+    payloads = False
+
+
+def _random(name: str, width: int, lanes: int, seed: int) -> Vec:
+    """Values of a name: corners, few bits, halves of floats, uniform bits."""
+    chance = np.random.default_rng([seed, zlib.crc32(name.encode())])
+    raw = chance.integers(0, 1 << 32, lanes, dtype=np.uint64)
+    if width == 32:
+        kind = chance.random(lanes)
+        raw = np.where(kind < 0.3, chance.choice(_EDGES, lanes), raw)
+        small = raw >> chance.integers(0, 32, lanes, dtype=np.uint64)
+        raw = np.where((kind > 0.3) & (kind < 0.5), small, raw)
+        near_one = raw & np.uint64(0x80FFFFFF) | np.uint64(0x3F000000)
+        raw = np.where((kind > 0.5) & (kind < 0.7), near_one, raw)
+    return Vec(raw & np.uint64((1 << width) - 1), width)
+
+
+def differential(block: Block, lanes: int, seed: int = 1) -> Refuted | None:
+    """The first random input on which the sides differ, if any.  Raises Undecided."""
+    memory: dict[str, Vec] = {}
+
+    def free(name: str, width: int) -> Vec:
+        if name not in memory:
+            memory[name] = _random(name, width, lanes, seed)
+            if name == "s126":  # most lanes are active
+                memory[name] = Vec(memory[name].v | (memory["s126"].v >> np.uint64(1) & 1), 32)
+        return memory[name]
+
+    return _compare(block, free, memory, lanes)
+
+
+def replay(block: Block, inputs: Mapping[str, int]) -> Refuted | None:
+    """The difference that these inputs show, if they do."""
+    memory: dict[str, Vec] = {}
+
+    def free(name: str, width: int) -> Vec:
+        if name not in memory:
+            value = inputs.get(name, 0) & ((1 << width) - 1)
+            memory[name] = Vec(np.array([value], dtype=np.uint64), width)
+        return memory[name]
+
+    return _compare(block, free, memory, 1)
+
+
+def _compare(block: Block, free: object, memory: Mapping[str, Vec], lanes: int) -> Refuted | None:
+    outcome = run(block, _Numbers(), free)  # type: ignore[arg-type]
+    for pair in outcome.pairs:
+        a, b = (np.broadcast_to(v.v, (lanes,)) for v in (pair.sass, pair.rdna))
+        wrong = np.flatnonzero(a != b)
+        if wrong.size:
+            at = int(wrong[0])
+            inputs = {
+                name: int(np.broadcast_to(v.v, (lanes,))[at])
+                for name, v in memory.items()
+                if not name.startswith("other")
+            }
+            return Refuted(inputs, pair.name, int(a[at]), int(b[at]))
+    return None
