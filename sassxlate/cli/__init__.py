@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import gc
 import importlib
 import os
 import sys
@@ -28,6 +29,7 @@ SUBCOMMANDS: dict[str, str] = {
     "disasm": "Print SASS as nvdisasm does.",
     "asm": "Assemble SASS text.",
     "cfg": "Print a kernel's control flow graph.",
+    "callgraph": "Print which functions call which.",
     "translate": "Translate kernels to gfx1100 assembly and code objects.",
     "run": "Run a CUDA application on the emulated device or on HIP.",
     "doctor": "Say what is installed, what is missing and how to get it.",
@@ -79,6 +81,19 @@ def exit_status(error: SassxlateError) -> int:
     return _EXIT_BY_AREA.get(error.code[:4], EXIT_USAGE)
 
 
+@contextlib.contextmanager
+def _without_collection() -> Generator[None, None, None]:
+    """Imports make objects that stay: the collector walks them neither now nor later."""
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.freeze()
+        if collecting:
+            gc.enable()
+
+
 class LazyGroup(click.Group):
     """A group that imports a subcommand's module when the subcommand is called."""
 
@@ -90,7 +105,8 @@ class LazyGroup(click.Group):
         """The command object of ``sassxlate.cli.<cmd_name>``; None if there is no such command."""
         if cmd_name not in SUBCOMMANDS:
             return None
-        module = importlib.import_module(f"{__name__}.{cmd_name}")
+        with _without_collection():
+            module = importlib.import_module(f"{__name__}.{cmd_name}")
         return cast(click.Command, module.command)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
