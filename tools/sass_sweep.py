@@ -34,7 +34,7 @@ from sassxlate.disasm.sass import decode
 from sassxlate.disasm.sass.decode import CompiledRow, index, opcode_of
 from sassxlate.disasm.sass.encode import assemble
 from sassxlate.disasm.sass.listing import control_text, hidden_text
-from sassxlate.disasm.sass.spec import GENERATION_OF, GENERATIONS
+from sassxlate.disasm.sass.spec import GENERATION_OF, GENERATIONS, Mod, Select, When
 from sassxlate.errors import DecodeError
 
 CHUNK = 100_000
@@ -306,14 +306,30 @@ def compare(folder: Path, archs: Sequence[int], samples: int, count: int) -> Non
 # ---- there and back
 
 
-def meaning(word: int, arch: int) -> int:
-    """The bits of a word that its row gives a meaning."""
+def differing(word: int, made: int, arch: int) -> int:
+    """The bits of two words that differ and mean something.
+
+    What the row of ``word`` does not name, operands that its modifiers leave out, and values of one
+    field that the row spells alike mean nothing.
+    """
     row = row_of(word, arch)
     assert row is not None
-    mask = row.match_mask | row.mod_mask | 0xF000 | _OPCODE | (1 << 125) - (1 << 105)
-    for part in row.operand_masks.values():
-        mask |= part
-    return mask
+    context = row.settle(word).context
+    mask = row.match_mask | 0xF000 | _OPCODE | (1 << 125) - (1 << 105)
+    alike = 0
+    fields_: list[Mod | Select] = [mod for mod in row.row.mods if isinstance(mod, Mod)]
+    for mod in fields_:
+        mask |= mod.field.mask
+    for role, slot in row.row.operands.items():
+        if not isinstance(slot, When) or context.get(slot.mod):
+            mask |= row.operand_masks[role]
+        select = getattr(slot, "select", None)
+        if isinstance(select, Select):
+            fields_.append(select)
+    for named in fields_:
+        if named.names.get(named.field.get(word)) == named.names.get(named.field.get(made)):
+            alike |= named.field.mask
+    return (word ^ made) & mask & ~alike
 
 
 def back(folder: Path, archs: Sequence[int], count: int, samples: int) -> None:
@@ -333,7 +349,7 @@ def back(folder: Path, archs: Sequence[int], count: int, samples: int) -> None:
                 line = f"{control_text(inst.control)[:-1]}{hidden_text(inst)}] {inst.text} ;"
                 try:
                     made = assemble(line, arch)
-                    differs = (made ^ word) & meaning(word, arch)
+                    differs = differing(word, made, arch)
                     why = f"bits {[i for i in range(128) if differs >> i & 1]}" if differs else ""
                 except DecodeError as error:
                     why = f"{error.code} {error.message}"
