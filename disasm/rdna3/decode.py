@@ -141,6 +141,13 @@ def _halve_constants(raw: int, hi: int, args: list[Arg]) -> None:
             args[i + 1] = arg
 
 
+def _check_dpp(lay: Layout, args: list[Arg]) -> None:
+    """SX0524 where the second source of a DPP instruction is no VGPR (gfx11.5 allows others)."""
+    for operand, arg in zip(lay.info.args, args, strict=True):
+        if operand.field == "src1" and not isinstance(arg, V):
+            raise EncodeError("SX0524", f"{lay.info.op}: with DPP src1 must be a VGPR")
+
+
 def _long(lay: Layout, data: bytes, at: int, low: int) -> tuple[Inst, int]:
     """VOP3, VOP3SD and VOP3P, with a literal or a DPP word."""
     raw = low | word_at(data, at + 4) << 32
@@ -160,6 +167,8 @@ def _long(lay: Layout, data: bytes, at: int, low: int) -> tuple[Inst, int]:
     enc, more = read_literal(lay, args, data, at + 8)
     if more and control:
         raise EncodeError("SX0524", f"{lay.info.op}: DPP and a literal")
+    if control:
+        _check_dpp(lay, args)
     if lay.info.formats[0] in _SHORT:
         enc = "e64" + enc
     enc = f"{kept} {enc}" if kept else enc

@@ -57,7 +57,12 @@ _HWREG: Final = {
     27: "HW_REG_PERF_SNAPSHOT_DATA",
     29: "HW_REG_SHADER_CYCLES",
 }
-_VERSIONS: Final = {0: "UC_VERSION_GFX7", 4: "UC_VERSION_GFX10", 6: "UC_VERSION_GFX11"}
+_VERSIONS: Final = {
+    0: "UC_VERSION_GFX7",
+    4: "UC_VERSION_GFX10",
+    6: "UC_VERSION_GFX11",
+    9: "UC_VERSION_GFX12",
+}
 _VERSION_FLAGS: Final = (
     (0x2000, "UC_VERSION_W64_BIT"),
     (0x4000, "UC_VERSION_W32_BIT"),
@@ -172,6 +177,9 @@ def swizzle_text(imm: int) -> str:
         return f"swizzle(SWAP,{xor})"
     if and_ == 31 and or_ == 0 and xor and xor & xor + 1 == 0:
         return f"swizzle(REVERSE,{xor + 1})"
+    group = 32 - and_
+    if group > 1 and group & group - 1 == 0 and or_ < group and xor == 0:
+        return f"swizzle(BROADCAST,{group},{or_})"
     return _bitmask(and_, or_, xor)
 
 

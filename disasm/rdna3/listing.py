@@ -34,6 +34,8 @@ class Line:
         """The instruction as LLVM prints it; of a bad word, the directive for its bytes."""
         if self.inst is not None:
             return format_inst(self.inst)
+        if self.code == bytes(4):
+            return "v_illegal"
         if len(self.code) == 4:
             return f".long {int.from_bytes(self.code, 'little'):#010x}"
         return ".byte " + ", ".join(f"{byte:#04x}" for byte in self.code)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Final
 
 from .codes import codes_of, literal_of, mixed
@@ -49,7 +48,8 @@ def literal_text(word: int, typ: str) -> str:
         inline = inline_code(word, typ) is not None
         if typ == "pk_f16x2" and word >> 16 == low:
             inline = inline_code(low, "f16") is not None
-    return f"lit({word:#x})" if inline else f"{low if bits_of(typ) == 16 else word:#x}"
+    half = bits_of(typ) == 16 and typ != "bf16"
+    return f"lit({word:#x})" if inline else f"{low if half else word:#x}"
 
 
 def _inline_text(code: int, typ: str) -> str:
@@ -62,10 +62,8 @@ def _inline_text(code: int, typ: str) -> str:
     return _FLOATS[code - 240]
 
 
-def operand_text(
-    arg: Arg, operand: Operand | None = None, forced: bool = False, word: int | None = None
-) -> str:
-    """An operand's text, without its modifiers; ``word`` is the literal that a constant is from."""
+def operand_text(arg: Arg, operand: Operand | None = None, forced: bool = False) -> str:
+    """An operand's text, without its modifiers."""
     if isinstance(arg, V):
         return _tuple_text("v", arg.index, arg.n)
     if isinstance(arg, S):
@@ -84,8 +82,6 @@ def operand_text(
             and operand.type != "b32"
         ):
             return f"{literal_word(arg.value, operand.type) or 0:#x}"
-        if word is not None and operand is not None:
-            return literal_text(word, operand.type)
         return constant_text(arg.value, operand.type if operand else "b32", forced)
     return arg.name
 
@@ -143,22 +139,32 @@ def _valu_text(inst: Inst, row: OpInfo) -> str:
     return f"{name} {', '.join(parts)}".rstrip() + _valu_tail(inst, row, short, lay.abs)
 
 
+# LLVM's type of an operand where it is another than the instruction's.
+_PRINTED_AS: Final = {
+    ("v_cndmask_b16", "src0"): "i16",
+    ("v_cndmask_b16", "src1"): "i16",
+    ("v_ldexp_f16", "src1"): "f16",
+}
+
+
 def _source_text(inst: Inst, row: OpInfo, i: int, operand: Operand) -> str:
     """An operand's text; what a literal stands for is in Inst.enc where its value does not say."""
     arg = inst.args[i]
     forced = inst.enc != "" and f"lit{i}" in inst.enc
-    word = None
-    if isinstance(arg, I) and operand.cls != "i":
-        if "word:" in inst.enc and operand.half:
-            word = literal_of(inst.enc)
-        elif forced and row.mixed:
-            word = arg.value
-            operand = replace(operand, type="mixed f32") if operand.type == "f32" else operand
-        if word is not None and not forced and inline_code(arg.value, operand.type) is not None:
-            word = None  # an inline constant beside a literal
-        if row.is_wmma and inline_code(arg.value, operand.type) == 248:
+    if not isinstance(arg, I) or operand.cls == "i":
+        return operand_text(arg, operand, forced)
+    typ = _PRINTED_AS.get((row.op, operand.field), operand.type)
+    code = None if forced else inline_code(arg.value, operand.type)
+    if code is not None:
+        if row.is_wmma and code == 248:
             return _inline_text(248, "f64")  # LLVM prints it with all digits, whatever the type
-    return operand_text(arg, operand, forced, word)
+        return f"{arg.value:#x}" if typ == "i16" and code >= 240 else _inline_text(code, typ)
+    word = literal_word(arg.value, operand.type)
+    if "word:" in inst.enc and operand.half:
+        word = literal_of(inst.enc)
+    if word is None:
+        return operand_text(arg, operand, forced)
+    return literal_text(word, "mixed f32" if row.mixed and typ == "f32" else typ)
 
 
 def _suffix(inst: Inst, row: OpInfo, short: bool) -> str:

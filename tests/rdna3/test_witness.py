@@ -77,9 +77,6 @@ def check_text(insts: list[Inst]) -> None:
     for inst in insts:
         code = encode(inst)
         size, text = disassemble(code)
-        constant = any(isinstance(a, I) for a in inst.args)
-        if constant and inst.op == "v_cndmask_b16":
-            continue  # LLVM prints their inline constants as of another type
         multiplies = "fmaak" in inst.op + text or "fmamk" in inst.op + text
         if multiplies and int.from_bytes(code[-4:], "little") < 256:
             continue  # LLVM's disassembler reads such a literal as the code of an operand
@@ -203,12 +200,74 @@ def test_compiled_kernels(path: Path, level: int) -> None:
     assert tally.counts["equal"] == tally.counts["words"] > 500
 
 
+# Instructions whose immediate has a text of its own, as words without it; DS has a second word.
+IMMEDIATES = {
+    "s_waitcnt": 0xBF890000,
+    "s_delay_alu": 0xBF870000,
+    "s_sendmsg": 0xBFB60000,
+    "s_waitcnt_depctr": 0xBF880000,
+    "s_getreg_b32": 0xB8800000,
+    "s_setreg_b32": 0xB9000000,
+    "s_version": 0xB0800000,
+    "s_nop": 0xBF800000,
+    "s_clause": 0xBF850000,
+    "s_round_mode": 0xBF910000,
+    "s_wait_event": 0xBF8B0000,
+    "s_endpgm": 0xBFB00000,
+    "s_movk_i32": 0xB0000000,
+    "s_cmpk_lt_u32": 0xB6800000,
+    "ds_swizzle_b32": 0x02000001 << 32 | 0xD8D40000,
+}
+
+
+def check_immediates(step: int) -> None:
+    disassemble = disassembler()
+    assert disassemble is not None
+    for op, word in IMMEDIATES.items():
+        for imm in range(0, 1 << 16, step):
+            code = (word | imm).to_bytes(16, "little")
+            text = disassemble(code)[1]
+            inst = decode(code)[0]
+            assert (inst.op, format_inst(inst)) == (op, text)
+
+
+@needs_libllvm
+def test_immediates() -> None:
+    check_immediates(101)
+
+
+@needs_libllvm
+@pytest.mark.sweep
+def test_all_immediates() -> None:
+    check_immediates(1)
+
+
+@needs_libllvm
+def test_instructions_of_rdna35_are_refused() -> None:
+    """The scalar unit's floating point (gfx1150) is nothing that gfx1100 has, and LLVM agrees."""
+    gen = pytest.importorskip("tinygrad.runtime.autogen.amd.rdna3.enum")
+    disassemble = disassembler()
+    assert disassemble is not None
+    places = {"SOP1": (0xBE800000, 8), "SOP2": (0x80000000, 23), "SOPC": (0xBF000000, 16)}
+    refused = 0
+    for fmt, (word, place) in places.items():
+        for opcode in getattr(gen, f"{fmt}Op"):
+            if opcode.name.lower() in OPS:
+                continue
+            refused += 1
+            code = (word | opcode.value << place).to_bytes(16, "little")
+            assert rdna3_witness.ours(code)[1].startswith("SX0520"), opcode.name
+            assert disassemble(code)[0] == 0
+    assert refused == 58
+
+
 def check_sweep(words: int, seed: int, gaps: bool) -> None:
     """No word has another text than LLVM's, and none is accepted that LLVM refuses."""
     names = list(rdna3_witness.FORMATS)
     for name, tally in rdna3_witness.sweep(names, words, seed, gaps=gaps).items():
-        wrong = [row for row in tally.rows if row[0] in ("differs", "alone")]
-        assert wrong == [], name
+        wrong = [row for row in tally.rows if row[0] in ("differs", "alone", "nobodys")]
+        # Of literals in v_fma_mix* LLVM prints the lower half, whether or not it is all.
+        assert [row for row in wrong if not row[2].startswith("v_fma_mix")] == [], name
         refused = [row[3] for row in tally.rows if row[0] == "gap"]
         assert [text for text in refused if text[:6] not in ("SX0521", "SX0523", "SX0524")] == []
 
@@ -216,7 +275,7 @@ def check_sweep(words: int, seed: int, gaps: bool) -> None:
 @needs_clang
 @needs_libllvm
 def test_words_of_every_format() -> None:
-    check_sweep(150, 11, gaps=False)
+    check_sweep(80, 11, gaps=False)
 
 
 @needs_clang
