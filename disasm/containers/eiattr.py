@@ -8,6 +8,8 @@ by giving it a cubin with each number in turn; a test repeats that where cuobjdu
 from __future__ import annotations
 
 import struct
+from collections.abc import Mapping
+from typing import Literal
 
 from .elf import fail
 from .model import Attribute
@@ -46,6 +48,9 @@ NAMES: tuple[str, ...] = tuple(
 IDS: dict[str, int] = {name: number for number, name in enumerate(NAMES)}
 
 _NVAL, _BVAL, _HVAL, _SVAL = 1, 2, 3, 4
+_FORMATS: Mapping[int, Literal["NVAL", "BVAL", "HVAL", "SVAL"]] = {
+    _NVAL: "NVAL", _BVAL: "BVAL", _HVAL: "HVAL", _SVAL: "SVAL",
+}  # fmt: skip
 
 
 def attribute_name(number: int) -> str:
@@ -81,7 +86,7 @@ def parse_attributes(data: memoryview, offset: int, section: str) -> tuple[Attri
             value, step = bytes(data[at + 4 : at + 4 + half]), 4 + half
         else:
             raise fail("SX0123", f"{section} has a record of unknown format {form}", offset + at)
-        found.append(Attribute(number, attribute_name(number), value))
+        found.append(Attribute(number, attribute_name(number), value, _FORMATS[form]))
         at += step
     return tuple(found)
 

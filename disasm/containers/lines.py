@@ -190,7 +190,9 @@ def _code_places(elf: Elf, section: Section) -> dict[int, tuple[str, int]]:
             continue
         for reloc in elf.relocations(relocs):
             if reloc.symbol >= len(symbols):
-                raise fail("SX0107", f"a relocation of {section.name} is out of range", relocs.offset)
+                raise fail(
+                    "SX0107", f"a relocation of {section.name} is out of range", relocs.offset
+                )
             symbol = symbols[reloc.symbol]
             name = ""
             if 0 < symbol.shndx < len(elf.sections):
@@ -209,7 +211,7 @@ def _unit(
 ) -> LineTable:
     header = _header(unit, wide, strings)
     if section == LINES_OF_PTX:
-        header.files = [PTX_TEXT] + header.files[1:]
+        header.files = [PTX_TEXT, *header.files[1:]]
     rows = _Program(unit, header, strings, places, offset).run()
     return LineTable(header.version, offset, tuple(header.files), tuple(rows))
 
@@ -273,9 +275,7 @@ def _join(unit: _Reader, name: str, directory: int, directories: list[str]) -> s
     return f"{folder}/{name}" if folder and not name.startswith("/") else name
 
 
-def _entries(
-    unit: _Reader, wide: int, strings: _Strings, directories: list[str]
-) -> list[str]:
+def _entries(unit: _Reader, wide: int, strings: _Strings, directories: list[str]) -> list[str]:
     """Directories or files of version 5, numbered from 0."""
     formats = [(unit.uleb(), unit.uleb()) for _ in range(unit.number(1))]
     count = unit.uleb()
@@ -418,9 +418,7 @@ class _Program:
         elif opcode == _INLINED_CALL:
             self.call = unit.uleb()
             name = unit.uleb()
-            self.function = (
-                self.strings.at(".debug_str", name, unit.place) if self.call else ""
-            )
+            self.function = self.strings.at(".debug_str", name, unit.place) if self.call else ""
         if unit.at > start + length:
             raise fail("SX0129", "an extended opcode is longer than it says", unit.place)
         unit.at = start + length

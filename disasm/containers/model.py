@@ -72,6 +72,7 @@ class Attribute:
     id: int
     name: str
     value: bytes
+    format: Literal["NVAL", "BVAL", "HVAL", "SVAL"] = "SVAL"
 
 
 @dataclass(frozen=True, slots=True)

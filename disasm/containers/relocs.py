@@ -6,9 +6,11 @@ nvdisasm; tests repeat both where the tools are found.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
+
+from .elf import SHT_REL, SHT_RELA, SHT_SYMTAB, Elf, ElfReloc, fail
 
 _BYTES = "8_0 8_8 8_16 8_24 8_32 8_40 8_48 8_56".split()
 
@@ -79,3 +81,35 @@ def relocation_name(number: int) -> str:
 def kind(number: int) -> Kind | None:
     """What a relocation of an instruction fills in; None for those that fill in no operand."""
     return _KINDS[number] if number < len(_KINDS) else None
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A relocation of any section, debug information included."""
+
+    section: str
+    offset: int
+    type: str
+    symbol: str
+    addend: int
+
+
+def relocations(elf: Elf) -> Iterator[Listed]:
+    """Every relocation of a cubin, by section and offset.  Raises ContainerError SX0107."""
+    table = next((s for s in elf.sections if s.type == SHT_SYMTAB), None)
+    symbols = elf.symbols(table) if table else ()
+    found: list[tuple[int, ElfReloc]] = []
+    for part in elf.sections:
+        if part.type in (SHT_REL, SHT_RELA):
+            if part.info >= len(elf.sections):
+                raise fail("SX0107", f"{part.name} patches section {part.info}", part.offset)
+            found += ((part.info, reloc) for reloc in elf.relocations(part))
+    for index, reloc in sorted(found, key=lambda f: (f[0], f[1].offset)):
+        target = elf.sections[index]
+        if reloc.symbol >= len(symbols):
+            raise fail("SX0107", f"a relocation of {target.name} is out of range", target.offset)
+        symbol = symbols[reloc.symbol]
+        name = symbol.name
+        if not name and 0 < symbol.shndx < len(elf.sections):
+            name = elf.sections[symbol.shndx].name
+        yield Listed(target.name, reloc.offset, relocation_name(reloc.type), name, reloc.addend)

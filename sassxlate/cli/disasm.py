@@ -6,6 +6,7 @@ import click
 
 from sassxlate.disasm.containers import Function, Kernel
 from sassxlate.disasm.document import Document, Options
+from sassxlate.disasm.document.source import Mode
 
 from ..errors import DecodeError
 from ._files import (
@@ -33,6 +34,11 @@ EXIT_BAD_WORDS = 3
 @click.option("--encoding", is_flag=True, help="Print each word in hexadecimal as well.")
 @click.option("--control", is_flag=True, help="Print waits, scoreboards and stall counts.")
 @click.option("--descriptors", is_flag=True, help="Print gfx1100 kernel descriptors as well.")
+@click.option(
+    "--source", "source", flag_value="inline", help="Print source lines, and where inlined code is."
+)
+@click.option("--source-line", "source", flag_value="line", help="Print source lines alone.")
+@click.option("--source-ptx", "source", flag_value="ptx", help="Print lines of the PTX.")
 @format_option
 @click.pass_context
 def command(
@@ -42,6 +48,7 @@ def command(
     arch: str | None,
     encoding: bool,
     control: bool,
+    source: Mode | None,
     descriptors: bool,
     output_format: str,
 ) -> None:
@@ -81,7 +88,7 @@ def command(
             continue
         found += len(chosen)
         try:
-            text = Document(data, Options(encoding, control, chosen.__contains__), cubin)
+            text = Document(data, Options(encoding, control, chosen.__contains__, source), cubin)
         except DecodeError as error:
             # An architecture that is not known: the file's others can still be read.
             bad += 1

@@ -9,6 +9,7 @@ import click
 from sassxlate.disasm.containers import Cubin, FatbinEntry, LoadedFile, Origin, parse_cubin
 
 from ..errors import ContainerError, SassxlateError
+from ._cubins import More, more_lines
 from ._files import (
     arch_name,
     arch_option,
@@ -27,6 +28,8 @@ from ._files import (
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
 @kernel_option
 @arch_option
+@click.option("--attributes", is_flag=True, help="Every record of .nv.info, decoded.")
+@click.option("--relocations", is_flag=True, help="Every relocation, by section and offset.")
 @format_option
 @click.pass_context
 def command(
@@ -34,19 +37,23 @@ def command(
     files: tuple[str, ...],
     kernels: tuple[str, ...],
     arch: str | None,
+    attributes: bool,
+    relocations: bool,
     output_format: str,
 ) -> None:
     """List what fat binaries hold: entries with architecture, kind and size, and their kernels.
 
-    FILE is an executable, a shared object, an object file, a fatbin or a cubin; - is standard
-    input.  Sizes are in bytes; shared includes the kilobyte that sm_90 and later reserve.
+    FILE is an executable, a shared object, an object file, a static archive, a fatbin or a cubin;
+    - is standard input.  Sizes are in bytes; shared includes the kilobyte that sm_90 and later
+    reserve.
     """
+    more = More(attributes, relocations)
     wanted = parse_arch(arch) if arch else None
     answers: list[dict[str, Any]] = []
     errors: list[SassxlateError] = []
     for path in files:
         try:
-            answer = _describe(read_input(path), wanted, kernels, errors)
+            answer = _describe(read_input(path), wanted, kernels, more, errors)
         except SassxlateError as error:
             errors.append(error)
             continue
@@ -65,6 +72,7 @@ def _describe(
     loaded: LoadedFile,
     wanted: tuple[int, str] | None,
     patterns: tuple[str, ...],
+    more: More,
     errors: list[SassxlateError],
 ) -> dict[str, Any]:
     """The file as a JSON value.  Raises ContainerError SX0110 where there is no device code."""
@@ -78,6 +86,7 @@ def _describe(
         if entry.kind == "elf":
             try:
                 row |= _cubin(parse_cubin(entry.payload), patterns)
+                row |= more.of(entry.payload, loaded.path, errors)
             except ContainerError as error:
                 message = f"{error.message} (in {origin})"
                 errors.append(ContainerError(error.code, message, error.where).at(file=loaded.path))
@@ -96,6 +105,7 @@ def _entry(origin: Origin, entry: FatbinEntry, section: str) -> dict[str, Any]:
         "module": origin.module,
         "entry": origin.entry,
         "offset": origin.offset,
+        "member": origin.member,
         "section": section,
         "kind": entry.kind,
         "arch": arch_name(entry.arch, entry.variant),
@@ -147,6 +157,8 @@ def _print(answer: dict[str, Any]) -> None:
     for line in table((*keys, "notes"), rows, "  "):
         click.echo(line)
     for entry in entries:
+        for line in more_lines(entry):
+            click.echo(line)
         kernels: list[dict[str, Any]] = entry.get("kernels", [])
         if not kernels:
             continue
@@ -163,6 +175,8 @@ def _notes(entry: dict[str, Any]) -> str:
         notes.append("relocatable")
     if entry["section"] == "__nv_relfatbin":
         notes.append("not linked")
+    if entry["member"]:
+        notes.append(f"in {entry['member']}")
     if "error" in entry:
         notes.append(f"unreadable: {entry['error']}")
     if entry["name"]:

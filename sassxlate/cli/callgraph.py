@@ -1,0 +1,116 @@
+"""``sassxlate callgraph``: which functions call which, with stack sizes."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+
+import click
+
+from sassxlate.disasm.document.calls import CallGraph, Edge, Node, call_graph
+from sassxlate.disasm.document.image import Image
+
+from ..errors import SassxlateError
+from ._files import (
+    SCHEMA,
+    arch_name,
+    arch_option,
+    no_match,
+    parse_arch,
+    read_input,
+    require_machine_code,
+    write_whole,
+)
+
+
+@click.command()
+@click.argument("file", metavar="FILE")
+@arch_option
+@click.option("--format", "form", type=click.Choice(["text", "dot", "json"]), default="text")
+@click.option("-o", "--output", type=click.Path(path_type=Path), help="Instead of stdout.")
+def command(file: str, arch: str | None, form: str, output: Path | None) -> None:
+    """Print the call graph of each cubin of a file.
+
+    Direct calls and those through relocations are exact; a call through a register has an edge to
+    each function that it may reach.  Recursion is marked; sizes are in bytes a lane.
+    """
+    import json
+
+    wanted = parse_arch(arch) if arch else None
+    loaded = read_input(file)
+    require_machine_code(loaded)
+    graphs: list[tuple[str, CallGraph]] = []
+    for origin, data, cubin in loaded.images():
+        if wanted and (cubin.arch != wanted[0] or wanted[1] not in ("", cubin.variant)):
+            continue
+        if not cubin.kernels and not cubin.functions:
+            continue
+        try:
+            graph = call_graph(Image(data, cubin))
+        except SassxlateError as error:
+            raise error.at(file=file) from None
+        graphs.append((f"{origin}, {arch_name(cubin.arch, cubin.variant)}", graph))
+    if not graphs:
+        raise no_match(file, (), arch)
+    if form == "json":
+        cubins = [{"place": place, **asdict(graph)} for place, graph in graphs]
+        text = json.dumps({"schema": SCHEMA, "file": file, "cubins": cubins}, indent=2) + "\n"
+    else:
+        draw = _text if form == "text" else _dot
+        text = "\n".join(draw(place, graph) for place, graph in graphs)
+    if output is None:
+        click.echo(text, nl=False)
+    else:
+        write_whole(output, text.encode())
+
+
+def _text(place: str, graph: CallGraph) -> str:
+    lines = [f"// {place}"]
+    for node in graph.nodes:
+        lines.append(_title(node))
+        lines += (_call(e) for e in graph.edges if e.caller == node.name)
+    return "\n".join(lines) + "\n"
+
+
+def _title(node: Node) -> str:
+    parts: list[str] = [node.kind]
+    sizes = (("registers", node.registers), ("frame", node.frame), ("stack", node.stack))
+    parts += (f"{key} {value}" for key, value in sizes if value is not None)
+    parts += (
+        word
+        for word, true in (
+            ("recursive", node.recursive),
+            ("address taken", node.address_taken),
+            ("calls pointers", node.calls_pointers),
+        )
+        if true
+    )
+    return f"{node.demangled}: {', '.join(parts)}"
+
+
+def _call(edge: Edge) -> str:
+    places = " ".join(f"/*{offset:04x}*/" for offset in edge.offsets)
+    return f"    {edge.kind:<9} {edge.callee} {places}".rstrip()
+
+
+def _dot(place: str, graph: CallGraph) -> str:
+    lines = ["digraph calls {", f"  label={_quoted(place)};", "  node [shape=box];"]
+    for node in graph.nodes:
+        sizes = [f"frame {node.frame}"] if node.frame is not None else []
+        sizes += [f"stack {node.stack}"] if node.stack is not None else []
+        label = "\\n".join(_escaped(text) for text in (node.demangled, " ".join(sizes)) if text)
+        style = {"kernel": "bold", "external": "dashed"}.get(node.kind, "solid")
+        color = ", color=red" if node.recursive else ""
+        lines.append(f'  {_quoted(node.name)} [label="{label}", style={style}{color}];')
+    for edge in graph.edges:
+        style = " [style=dashed]" if edge.kind == "indirect" else ""
+        lines.append(f"  {_quoted(edge.caller)} -> {_quoted(edge.callee)}{style};")
+    return "\n".join([*lines, "}"]) + "\n"
+
+
+def _quoted(text: str) -> str:
+    return f'"{_escaped(text)}"'
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"')
