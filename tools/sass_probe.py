@@ -30,7 +30,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import sass_golden
 import sass_witness
@@ -494,13 +494,19 @@ def words_of(generation: int, files: Sequence[Path]) -> list[int]:
     return list(words)
 
 
+def _state(path: Path) -> dict[str, dict[str, Any]]:
+    """What was found so far, by row."""
+    found: dict[str, dict[str, Any]] = json.loads(path.read_text()) if path.exists() else {}
+    return found
+
+
 def run(state: Path, files: Sequence[Path], archs: Sequence[int]) -> None:
     """Probe what the state lacks and write the result."""
     witness = sass_witness.find()
     state.mkdir(parents=True, exist_ok=True)
     for generation in archs:
         path = state / f"{generation}.json"
-        known = json.loads(path.read_text()) if path.exists() else {}
+        known = _state(path)
         everything = targets_of(generation)
         names = {t.name for t in everything}
         todo = [t for t in everything if known.get(t.name, {}).get("signature") != t.signature]
@@ -528,8 +534,7 @@ def write(state: Path, witness: sass_witness.Witness) -> None:
     found: dict[str, dict[int, str]] = collections.defaultdict(dict)
     for generation in GENERATIONS:
         path = state / f"{generation}.json"
-        known = json.loads(path.read_text()) if path.exists() else {}
-        for name, entry in known.items():
+        for name, entry in _state(path).items():
             if entry["control"]:
                 own = sorted(f'["{mask}", "{taken}"]' for mask, taken in entry["groups"])
                 groups |= dict.fromkeys(own, "")
