@@ -21,6 +21,7 @@ _ABI_HSA: Final = 64
 _VERSIONS: Final = {2: 4, 3: 5, 4: 6}  # e_ident[EI_ABIVERSION] to the code object's version
 _GFX1100: Final = 0x41
 _BUNDLE: Final = b"__CLANG_OFFLOAD_BUNDLE__"
+_COMPRESSED: Final = b"CCOB"  # of a compressed offload bundle
 _NOBITS: Final = 8
 _WRITE, _ALLOC, _EXECUTE = 1, 2, 4
 # e_flags' machine numbers, for messages (AMDGPUUsage, "AMDGPU Machine Types").
@@ -93,7 +94,7 @@ def is_code_object(data: bytes) -> bool:
     """Whether the bytes begin an AMDGPU ELF file or an offload bundle."""
     if data[:4] == b"\x7fELF" and len(data) >= 20:
         return int.from_bytes(data[18:20], "little") == _MACHINE
-    return data[: len(_BUNDLE)] == _BUNDLE
+    return data[: len(_BUNDLE)] == _BUNDLE or data[: len(_COMPRESSED)] == _COMPRESSED
 
 
 def _bad(message: str) -> EncodeError:
@@ -117,8 +118,10 @@ def unbundle(data: bytes) -> tuple[tuple[str, bytes], ...]:
     """(target, code object) of every entry of an offload bundle; host code is left out.
 
     Raises:
-        EncodeError: SX0532, truncated.
+        EncodeError: SX0531, a compressed bundle; SX0532, truncated.
     """
+    if data[: len(_COMPRESSED)] == _COMPRESSED:
+        raise EncodeError("SX0531", "a compressed offload bundle")
     (count,) = struct.unpack("<Q", _slice(data, 24, 8, "the bundle's header"))
     at = 32
     out: list[tuple[str, bytes]] = []

@@ -67,6 +67,7 @@ def list_code_objects(
     *,
     encoding: bool,
     control: bool,
+    source: bool,
     descriptors: bool,
     as_json: bool,
 ) -> int:
@@ -77,6 +78,8 @@ def list_code_objects(
     """
     if control:
         raise UsageError("SX0822", "gfx1100 keeps no scheduling information in its words")
+    if source:
+        raise UsageError("SX0822", "source lines of code objects are not read")
     if arch not in (None, TARGET):
         raise no_match(file, kernels, arch)
     names = _Names(kernels)

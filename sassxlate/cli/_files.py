@@ -24,6 +24,7 @@ SCHEMA = 1  # of every JSON answer
 _HEAD = 24  # bytes that tell a code object from other files
 _AMDGPU = 224  # e_machine
 _BUNDLE = b"__CLANG_OFFLOAD_BUNDLE__"
+_COMPRESSED_BUNDLE = b"CCOB"
 _LINES = 1024  # printed at a time
 
 
@@ -60,7 +61,7 @@ def is_code_object(data: bytes) -> bool:
     """As `rdna3.objects.is_code_object`, without importing the decoder."""
     if data[:4] == b"\x7fELF":
         return len(data) >= 20 and int.from_bytes(data[18:20], "little") == _AMDGPU
-    return data.startswith(_BUNDLE)
+    return data.startswith((_BUNDLE, _COMPRESSED_BUNDLE))
 
 
 def require_device_code(loaded: LoadedFile) -> None:

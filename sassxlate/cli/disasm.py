@@ -69,7 +69,7 @@ def command(
 
         if list_code_objects(
             file, code_object, kernels, arch, encoding=encoding, control=control,
-            descriptors=descriptors, as_json=as_json,
+            source=source is not None, descriptors=descriptors, as_json=as_json,
         ):  # fmt: skip
             context.exit(EXIT_BAD_WORDS)
         return

@@ -157,10 +157,12 @@ def test_bundle(tmp_path: Path) -> None:
     host = ("host-x86_64-unknown-linux-gnu-", b"")
     path.write_bytes(bundle(host, ("hipv4-amdgcn-amd-amdhsa--gfx1100", BENCH.read_bytes())))
     assert "<lds>:" in run(str(path))
-    path.write_bytes(bundle(host, ("hipv4-amdgcn-amd-amdhsa--gfx90a", BENCH.read_bytes())))
-    done = CliRunner().invoke(disasm.command, [str(path)])
-    assert isinstance(done.exception, EncodeError)
-    assert done.exception.code == "SX0531"
+    other = bundle(host, ("hipv4-amdgcn-amd-amdhsa--gfx90a", BENCH.read_bytes()))
+    for data, code in ((other, "SX0531"), (b"CCOB" + bytes(40), "SX0531"), (other[:60], "SX0532")):
+        path.write_bytes(data)
+        done = CliRunner().invoke(disasm.command, [str(path)])
+        assert isinstance(done.exception, EncodeError)
+        assert done.exception.code == code
 
 
 @pytest.mark.parametrize(
@@ -178,7 +180,11 @@ def test_other_targets_are_refused(tmp_path: Path, at: int, value: int, code: st
 
 
 def test_options_that_do_not_apply() -> None:
-    for args, code in ((["--control"], "SX0822"), (["--arch", "sm_80"], "SX0802")):
+    for args, code in (
+        (["--control"], "SX0822"),
+        (["--source"], "SX0822"),
+        (["--arch", "sm_80"], "SX0802"),
+    ):
         done = CliRunner().invoke(disasm.command, [*args, str(BENCH)])
         assert isinstance(done.exception, SassxlateError)
         assert done.exception.code == code
