@@ -159,10 +159,6 @@ def _scalar(record: Attribute, names: Names) -> Value:
     return eiattr.scalar(record)
 
 
-def _flag(record: Attribute, names: Names) -> Value:
-    return True
-
-
 _READERS: Mapping[str, Callable[[Attribute, Names], Value]] = {
     "REGCOUNT": _symbol_value("registers"),
     "FRAME_SIZE": _symbol_value("bytes"),
@@ -232,9 +228,10 @@ def _compatibility(section: Section) -> Iterator[Record]:
 
 
 def records(elf: Elf) -> tuple[tuple[Record, ...], tuple[ContainerError, ...]]:
-    """Every record of .nv.compat, .nv.info and .nv.info.<function>, and what contradicts its layout.
+    """Every record of .nv.compat, .nv.info and .nv.info.<function>, and errors.
 
-    Records that do keep their bytes.  Raises ContainerError SX0123 where a section cannot be read.
+    Records that contradict their layout keep their bytes.  Raises ContainerError
+    SX0123 where a section cannot be read.
     """
     table = next((s for s in elf.sections if s.type == SHT_SYMTAB), None)
     symbols: Sequence[str] = [

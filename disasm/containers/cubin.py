@@ -92,13 +92,15 @@ def is_cubin(data: bytes | memoryview) -> bool:
 def parse_cubin(data: bytes | memoryview) -> Cubin:
     """A device ELF file, linked or (-rdc) relocatable.
 
-    Raises ContainerError SX0103 to SX0107 (ELF), SX0120 (no cubin), SX0121 (flavour), SX0123 and
-    SX0124 (.nv.info), SX0125 to SX0128 (kernels); offsets count from the start of ``data``.
+    Raises ContainerError SX0103 to SX0107 (ELF), SX0120 (no cubin), SX0121 (flavour), SX0122
+    (sections that overlap), SX0123 and SX0124 (.nv.info), SX0125 to SX0128 (kernels); offsets
+    count from the start of ``data``.
     """
     elf = Elf(data)
     if elf.machine != EM_CUDA:
         raise fail("SX0120", f"an ELF file for machine {elf.machine}, not CUDA", 18)
     arch, variant, abi = _flavour(elf)
+    elf.check_overlaps()
     if elf.type not in (ET_REL, ET_EXEC):
         raise fail("SX0121", f"a cubin of ELF type {elf.type}", 16)
     return _Reader(elf, arch, abi).cubin(variant)
@@ -228,6 +230,8 @@ class _Reader:
             part = _Parts(text, self.raw_symbols[owner])
             if part.symbol.value != 0:
                 raise fail("SX0125", f"{name} starts inside its section", text.offset)
+            if part.symbol.size > text.size:
+                raise fail("SX0125", f"{name} is longer than its section", text.offset)
             self._check_code(text)
             for number in by_text[text.index]:
                 callee = self.symbols[number]

@@ -11,6 +11,7 @@ import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 
 from sassxlate.errors import ContainerError, Where
 
@@ -26,6 +27,7 @@ PT_LOAD, PT_DYNAMIC = 1, 2
 # CUDA's own types of sections without bytes in the file: .nv.global, .nv.local, .nv.shared.* and
 # .nv.shared.reserved.* of relocatable objects (linked cubins use SHT_NOBITS).
 _CUDA_NOBITS = frozenset({0x70000007, 0x70000009, 0x7000000A, 0x70000015})
+_SHARING = (".nv.merc.", ".nv.capmerc")
 SHN_UNDEF, SHN_LORESERVE, SHN_XINDEX = 0, 0xFF00, 0xFFFF
 
 _EHDR = struct.Struct("<16sHHIQQQIHHHHHH")
@@ -94,6 +96,12 @@ class ElfReloc:
 def fail(code: str, message: str, offset: int | None = None) -> ContainerError:
     """A container error at a byte offset of the file."""
     return ContainerError(code, message, Where(offset=offset))
+
+
+def check_entries(table: Section, size: int) -> None:
+    """Refuses a table whose header claims entries of another size (SX0107)."""
+    if table.entsize not in (0, size):
+        raise fail("SX0107", f"{table.name} has entries of {table.entsize} bytes", table.offset)
 
 
 class Elf:
@@ -169,6 +177,8 @@ class Elf:
                 raise fail(
                     "SX0106", f"the table of section names is section {strndx} of {count}", 62
                 )
+            if rows[strndx][1] != SHT_STRTAB:
+                raise fail("SX0106", f"section {strndx} is no table of section names", 62)
             names = self.slice(rows[strndx][4], rows[strndx][5], "the table of section names")
         cuda = self.machine == EM_CUDA
         found: list[Section] = []
@@ -186,6 +196,25 @@ class Elf:
             )
         return tuple(found)
 
+    def check_overlaps(self) -> None:
+        """Refuses sections that share bytes with each other or with the headers (SX0122).
+
+        Those of NVIDIA's second form of the code (sm_100 and later) may: they do with its data.
+        """
+        taken = [(0, _EHDR.size, "the ELF header")]
+        if self._shoff:
+            size = len(self.sections) * _SHDR.size
+            taken.append((self._shoff, size, "the section header table"))
+        taken += (
+            (s.offset, len(s.data), s.name)
+            for s in self.sections
+            if len(s.data) and not s.name.startswith(_SHARING)
+        )
+        taken.sort()
+        for (at, size, name), (following, _, other) in pairwise(taken):
+            if at + size > following:
+                raise fail("SX0122", f"{name} and {other} share bytes", following)
+
     def section(self, name: str) -> Section | None:
         """The first section of that name."""
         return next((s for s in self.sections if s.name == name), None)
@@ -198,6 +227,9 @@ class Elf:
             raise fail(
                 "SX0107", f"{table.name} names section {table.link} as its strings", table.offset
             )
+        if self.sections[table.link].type != SHT_STRTAB:
+            raise fail("SX0107", f"the strings of {table.name} are no string table", table.offset)
+        check_entries(table, _SYM.size)
         names = self.sections[table.link].data
         wide = self._wide_indices(table)
         found: list[ElfSymbol] = []
@@ -220,6 +252,7 @@ class Elf:
     def relocations(self, table: Section) -> Iterator[ElfReloc]:
         """The relocations of a SHT_REL or SHT_RELA section."""
         layout = _RELA if table.type == SHT_RELA else _REL
+        check_entries(table, layout.size)
         if table.size % layout.size:
             raise fail("SX0107", f"{table.name} is no whole number of relocations", table.offset)
         for row in layout.iter_unpack(table.data):

@@ -313,7 +313,8 @@ def _form(unit: _Reader, wide: int, strings: _Strings, form: int) -> str | int |
         case 0x09:  # DW_FORM_block
             unit.take(unit.uleb())
             return None
-    raise fail("SX0129", f"a name of form {form:#x} in a line table", unit.place)
+        case _:
+            raise fail("SX0129", f"a name of form {form:#x} in a line table", unit.place)
 
 
 class _Program:

@@ -14,8 +14,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-import networkx as nx
-
 from sassxlate.disasm.containers import demangle, eiattr, relocs
 from sassxlate.disasm.containers.elf import Section, fail
 from sassxlate.disasm.containers.model import Attribute, Function, Kernel
@@ -243,12 +241,17 @@ class _Builder:
         return places[at][1] if at >= 0 else None
 
     def _recursive(self) -> set[int]:
-        graph = nx.DiGraph()
-        graph.add_edges_from((caller, callee) for caller, callee, _ in self.edges)
+        """The functions that can reach themselves."""
+        callees: dict[int, set[int]] = defaultdict(set)
+        callers: dict[int, set[int]] = defaultdict(set)
+        for caller, callee, _ in self.edges:
+            callees[caller].add(callee)
+            callers[callee].add(caller)
         found: set[int] = set()
-        for part in nx.strongly_connected_components(graph):
-            if len(part) > 1 or graph.has_edge(*(2 * tuple(part))):
-                found |= part
+        for part in _components(callees, callers):
+            (first, *others) = part
+            if others or first in callees[first]:
+                found.update(part)
         return found
 
     def _sizes(self) -> dict[int, dict[str, int]]:
@@ -283,3 +286,38 @@ class _Builder:
             address_taken=number in self.taken,
             calls_pointers=number in self.pointers,
         )
+
+
+def _components(
+    callees: Mapping[int, set[int]], callers: Mapping[int, set[int]]
+) -> Iterator[list[int]]:
+    """Kosaraju's strongly connected components, without recursion."""
+    order: list[int] = []
+    for node in _walks(list(callees), callees, set()):
+        order += reversed(node)
+    yield from _walks(order[::-1], callers, set())
+
+
+def _walks(
+    roots: list[int], following: Mapping[int, set[int]], seen: set[int]
+) -> Iterator[list[int]]:
+    """For each root not met before, what is reached from it; each node after what it leads to.
+
+    The lists are reversed: the root stands first.
+    """
+    for root in roots:
+        if root in seen:
+            continue
+        seen.add(root)
+        stack = [(root, iter(following.get(root, ())))]
+        done: list[int] = []
+        while stack:
+            node, rest = stack[-1]
+            fresh = next((n for n in rest if n not in seen), None)
+            if fresh is None:
+                stack.pop()
+                done.append(node)
+            else:
+                seen.add(fresh)
+                stack.append((fresh, iter(following.get(fresh, ()))))
+        yield done[::-1]

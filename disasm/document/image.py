@@ -19,6 +19,7 @@ from sassxlate.disasm.containers.elf import (
     ElfReloc,
     ElfSymbol,
     Section,
+    fail,
 )
 from sassxlate.disasm.containers.model import Cubin, Function, Kernel
 
@@ -95,6 +96,9 @@ class Image:
             elif table.type == SHT_REL and table.info < len(self.sections):
                 data = self.sections[table.info].data
                 found[table.info] += (in_place(r, data) for r in self.elf.relocations(table))
+        for index, relocs_of in found.items():
+            if index >= len(self.sections) or any(r.symbol >= len(self.symbols) for r in relocs_of):
+                raise fail("SX0107", f"a relocation of section {index} is out of range")
         return {
             index: tuple(sorted(relocs, key=lambda r: r.offset)) for index, relocs in found.items()
         }

@@ -293,7 +293,8 @@ class Document:
                 yield f"        {word:<16}{name}"
             yield f"        {'.type':<16}{name},{_TYPES.get(symbol.info & 15, '@notype')}"
             end = self.labels.at(symbol.shndx, symbol.value + symbol.size)
-            yield f"        {'.size':<16}{name},({end} - {name})"
+            size = f"({end} - {name})" if end is not None else f"{symbol.size:#x}"
+            yield f"        {'.size':<16}{name},{size}"
             if symbol.other:
                 yield f'        {".other":<16}{name},@"{_other(symbol.other)}"'
         yield f"{name}:"

@@ -64,11 +64,12 @@ def more_lines(entry: dict[str, Any]) -> Iterator[str]:
 
 
 def _symbol(relocation: dict[str, Any]) -> str:
-    addend = relocation["addend"]
+    addend: int = relocation["addend"]
+    symbol: str = relocation["symbol"]
     if not addend:
-        return relocation["symbol"]
+        return symbol
     sign = "-" if addend < 0 else "+"
-    return f"{relocation['symbol']} {sign} {abs(addend):#x}"
+    return f"{symbol} {sign} {abs(addend):#x}"
 
 
 def _text(value: Value, decoded: bool) -> str:
