@@ -320,7 +320,7 @@ def _mem(slots: Slots, slot: M, text: str, at: int) -> Parsed:
         if index is None:
             return None
         bits |= index << slot.base
-    if uniform and not base and slot.uwide is not None:
+    if uniform and not base and slot.uwide is not None and not slot.narrow_rz:
         bits |= 1 << slot.uwide  # RZ stands for the 64-bit base that is not there
     handle = match[1] if match[1] is not None else uniform
     if slot.ureg is None:

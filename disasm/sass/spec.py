@@ -215,6 +215,7 @@ class M:
     hide_urz: bool = False
     show_rz: bool = False
     space: str = ""
+    narrow_rz: bool = False  # compilers leave ``uwide`` clear where the base is RZ
     write: bool = False
 
 
