@@ -91,15 +91,15 @@ def _bulk() -> list[Row]:
     red = {**copy, "src": _ur(24)}
     text = "dst, src, size, cache:desc"
     rows: list[Row] = []
-    for since, until in ((90, 90), (100, 999)):
-        late = (_COUNTED,) if since >= 100 else ()
-        mask = (flag("DST_G_BYTE_MASK", 84), *late) if since >= 100 else ()
+    for since, until in ((90, 90), (100, 110), (120, 999)):
+        late = (_COUNTED,) if since == 100 else ()
+        mask = (flag("DST_G_BYTE_MASK", 84),) if since >= 100 else ()
         rows += [
             Row("UBLKCP", 0x13BA, copy, text,
-                (_TO, _FROM, _MULTICAST, _LTC, flag("SEQUENCED", 83), *mask, _DESC), since, until,
-                guard="UP", reserved=(bits(77, 4),)),
+                (_TO, _FROM, _MULTICAST, *mask, _LTC, flag("SEQUENCED", 83), *late, _DESC),
+                since, until, guard="UP", reserved=(bits(77, 4),)),
             Row("UBLKRED", 0x13BB, red, text,
-                (_TO, const("S"), _RED_OP, _RED_TYPE, *late, _DESC), since, until, guard="UP",
+                (_TO, const("S"), _RED_OP, *late, _RED_TYPE, _DESC), since, until, guard="UP",
                 fixed=((bits(74), 1),), reserved=(bits(77, 4),)),
         ]  # fmt: skip
     rows.append(

@@ -217,7 +217,8 @@ INTEGER_CONVERSIONS = [
     *alu("I2IP", 0x039, "Rd, Ra, Rb, Rc", {"Ra": Src(), "Rb": Src(), "Rc": Src()},
          forms=(1, 4, 5, 6),
          mods=(enum("type", 76, 2, "U8 S8 U16 S16"), const("S32.SAT")), until=89),
-    *alu("I2IP", 0x039, "Rd, Ra, Rb, Rc", {"Ra": Src(), "Rb": Src(), "Rc": Src()},
+    *alu("I2IP", 0x039, "Rd, Ra, Rb, Rc",
+         {"Ra": Src(), "Rb": Src(), "Rc": Src(select={0: "", 1: "H1"}, select_lo=72)},
          forms=(1, 4, 5, 6),
          mods=(enum("type", 76, 2, "U8 S8 U16 S16"), const("S32"), flag("SAT", 74)), since=90),
 ]  # fmt: skip

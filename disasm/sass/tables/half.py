@@ -23,8 +23,9 @@ _SETP = {"Pu": pd(81), "Pv": pd(84), "Pp": ps(87)}
 _FLAT = Src(neg=True, abs=True, imm="pair", bf16="type=1", tight=True)
 
 
-# Both halves are the lower one, the second with its sign changed.
-_NEGATED_HALF = Select(join((60, 2), (86, 1)), {**HALVES_F32, 4: "H0_NH1"})
+def _negated_half(select: Select) -> Select:
+    """With ``H0_NH1``: both halves are the lower one, the second with its sign changed."""
+    return Select(join(*select.field.parts, (86, 1)), {**HALVES_F32, 4: "H0_NH1"})
 
 
 def _fma(
@@ -51,10 +52,8 @@ def _fma(
     if since < 86:
         return rows
     return [
-        r.with_(operands={**r.operands, "Rb": replace(slot, select=_NEGATED_HALF)})
-        if isinstance(slot := r.operands["Rb"], R | C)
-        and slot.select is not None
-        and slot.select.field == bits(60, 2)
+        r.with_(operands={**r.operands, "Rb": replace(slot, select=_negated_half(slot.select))})
+        if isinstance(slot := r.operands["Rb"], R | C) and slot.select is not None
         else r
         for r in rows
     ]

@@ -65,7 +65,7 @@ def _loads() -> list[Row]:
         umem = M(offset=bits(*offset), ureg=32, wide=72, uwide=90)
         if mnemonic == "LD":
             # LD with a uniform register has LDG's layout.
-            umem = M(offset=bits(40, 24), ureg=32, wide=72, uwide=90)
+            umem = M(offset=bits(40, 24), ureg=32, wide=72, uwide=90, narrow_rz=True)
         mods75 = (E, EVICT, PREFETCH, SIZE_75, LD_75, PRIVATE)
         mods80 = (E, EVICT, PREFETCH, SIZE, LD_80)
         op = base
@@ -302,6 +302,16 @@ def _atomics() -> list[Row]:
     ):
         rows += _atom_desc(mnemonic, opcode, {**dst, **data}, text, mods, _AT_TYPE_75, 80, 89)
         rows += _atom_desc(mnemonic, opcode, {**dst, **data}, text, mods, _AT_TYPE_90, 90, 999)
+    float_data = {"Rb": data["Rb"]}
+    floats = (_AT_FLOAT, ST_80)
+    rows += [
+        Row("ATOM", 0x3A2, {**dst, "mem": mem, **data}, text, (E, _FLOAT_OP, EVICT, *floats), 90,
+            free=_NO_RC),
+        Row("ATOMG", 0x3A3, {**dst, "mem": mem, **data}, text, (E, _FLOAT_OP, EVICT, *floats), 90,
+            free=_NO_RC),
+        Row("REDG", 0x9A6, {"mem": mem, **float_data}, "mem, Rb", (E, _FLOAT_OP, EVICT, *floats),
+            90),
+    ]
     for mnemonic, opcode in (("ATOM", 0x19A2), ("ATOMG", 0x19A3)):
         rows += _atom_desc(mnemonic, opcode, {**dst, **data}, text, (E, _FLOAT_OP, EVICT),
                            _AT_FLOAT, 90, 999)  # fmt: skip

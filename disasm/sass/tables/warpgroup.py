@@ -86,6 +86,7 @@ def _products() -> list[Row]:
 
 CONTROL = [
     Row("WARPGROUP", 0x9C5, {}, "", (const("ARRIVE"),), 90, 90, fixed=((bits(79, 2), 0),)),
+    Row("WARPGROUP", 0x9C5, {}, "", (const("WAIT"),), 90, 90, fixed=((bits(79, 2), 1),)),
     Row("WARPGROUP", 0x9C5, {"count": I(bits(72, 3))}, "'gsb0', count", (const("DEPBAR.LE"),), 90,
         90, fixed=((bits(79, 2), 2), (bits(47), 1), (bits(84, 3), 0))),
 ]  # fmt: skip
