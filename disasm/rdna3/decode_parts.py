@@ -55,7 +55,8 @@ def fill_literal(lay: Layout, args: list[Arg], word: int) -> str:
             if operand.type == "lane" or operand.cls == "vi":
                 raise EncodeError("SX0524", f"{lay.info.op}: {operand.field} cannot be a literal")
             value = literal_value(word, operand.type)
-            if word >> 16 and bits_of(operand.type) == 16 and operand.cls != "i":
+            shared = any(a.cls == "i" for a in lay.info.args)  # v_fmaak_f16 and v_fmamk_f16
+            if word >> 16 and bits_of(operand.type) == 16 and not shared:
                 value &= 0xFFFF  # the hardware does not look at the upper half
                 enc += f" word:{word:#x}"
             args[i] = I(value)
