@@ -8,9 +8,11 @@ requests use up a number though the address has a name already.
 from __future__ import annotations
 
 import re
+import struct
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from sassxlate.disasm.containers.elf import Section
 from sassxlate.disasm.sass.section import Section as Code
 
 from .image import STT_FUNC, STT_SECTION, Image
@@ -122,6 +124,22 @@ def _has_start_branch(image: Image, code: Code, index: int) -> bool:
     return False
 
 
+def _table_entries(image: Image, section: Section, text: int) -> int:
+    """How many words of a function's constant bank 2 are entries of tables of branch targets.
+
+    The tables have symbols; what else stands in the bank names no targets.
+    """
+    targets = {t for table in image.tables_of(text) for t in table.targets}
+    found = 0
+    for number in image.symbols_of.get(section.index, ()):
+        symbol = image.symbols[number]
+        data = section.data[symbol.value : symbol.value + symbol.size]
+        if symbol.info & 15 != STT_SECTION and len(data) and len(data) % _TABLE_ENTRY == 0:
+            words = struct.unpack(f"<{len(data) // _TABLE_ENTRY}I", data)
+            found += len(words) if targets.issuperset(words) else 0
+    return found
+
+
 def _other_sections(image: Image, codes: Mapping[int, Code], labels: Labels) -> None:
     """What names code from outside, in file order: debug information, .nv.info, branch tables."""
     by_name = {s.name.removeprefix(".text"): s.index for s in image.texts}
@@ -137,7 +155,7 @@ def _other_sections(image: Image, codes: Mapping[int, Code], labels: Labels) -> 
                     labels.ask(text, target)
         text = by_name.get(section.name.removeprefix(".nv.constant2"))
         if text is not None and image.relocatable and _has_start_branch(image, codes[text], text):
-            labels.following += section.size // _TABLE_ENTRY
+            labels.following += _table_entries(image, section, text)
         for reloc in image.relocations.get(section.index, ()):
             place = code_place(image, reloc.symbol, reloc.addend)
             if place is not None:
