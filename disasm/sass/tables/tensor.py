@@ -307,7 +307,6 @@ _H1_C = Select(bits(72), {0: "", 1: "H1"})
 _H1_B = Select(bits(88), {0: "", 1: "H1"})
 _OLD = Mod("types", bits(76), {0: "", 1: "BF16"})
 _DST = {0: "F16", 1: "BF16", 3: "TF32", 4: "E5M2", 5: "E4M3"}
-_WORD, _FP8 = (0, 1), (4, 5)  # what sm_100 and later still pack alone, and merge
 
 
 def _f2fp() -> list[Row]:
@@ -315,24 +314,23 @@ def _f2fp() -> list[Row]:
     sat, relu = flag("SATFINITE", 77), flag("RELU", 75)
     ra, rb = R(24, reuse=122, neg=None), R(32, reuse=123)
     rc = R(64, reuse=124, select=_H1_C)
-    for since, until in ((80, 87), (89, 90), (100, 999)):
+    for since, until in ((80, 87), (89, 90)):
         old = since == 80
 
-        def types(src: str, late: tuple[int, ...], since: int = since) -> Mod:
+        def types(src: str, since: int = since) -> Mod:
             if since == 80:
                 return _OLD
-            return Mod("types", join((76, 1), (86, 2)),
-                       {k: f"{v}.{src}" for k, v in _DST.items() if since < 100 or k in late})
+            return Mod("types", join((76, 1), (86, 2)), {k: f"{v}.{src}" for k, v in _DST.items()})
 
         none = (bits(73, 2), 0), (bits(89, 2), 0)
         rows += alu("F2FP", 0x03E, "Rd, Ra, Rb",
                     {"Ra": Src(), "Rb": Src(imm="f32")}, forms=(1, 4, 5, 6), layout="ab",
-                    mods=(sat, relu, types("F32", _WORD), const("PACK_AB"), _ROUND),
+                    mods=(sat, relu, types("F32"), const("PACK_AB"), _ROUND),
                     extra={"Rc": Fixed("R", 255)}, since=since, until=until,
                     fixed=(*none, (bits(78), 0)), ones=(bits(64, 8),))  # fmt: skip
         rows += [
             Row("F2FP", 0x23E, {"Rd": rd(), "Rb": rb, "Rc": rc}, "Rd, Rb, Rc",
-                (sat, relu, types("F32", _WORD), const("MERGE_C"), _ROUND), since, until,
+                (sat, relu, types("F32"), const("MERGE_C"), _ROUND), since, until,
                 fixed=(*none, (bits(78), 1)), ones=(bits(24, 8),)),
         ]  # fmt: skip
         if old:
@@ -341,26 +339,26 @@ def _f2fp() -> list[Row]:
             Row("F2FP", 0x23E, {"Rd": rd(), "Rb": R(32, reuse=123, select=_H1_B)}, "Rd, Rb",
                 (relu,
                  Mod("types", join((76, 1), (86, 2), (73, 1)),
-                     {d | s << 3: f"{_DST[d]}.{('E5M2', 'E4M3')[s]}" for d in (0, 1)
+                     {d | s << 3: f"{_DST[d]}.{('E5M2', 'E4M3')[s]}" for d in _DST
                       for s in (0, 1)}), const("UNPACK_B")),
                 since, until, fixed=((bits(74), 1), (bits(78), 0), (bits(89, 2), 1)),
                 ones=(bits(24, 8), bits(64, 8))),
             Row("F2FP", 0x23E, {"Rd": rd(), "Rb": R(32, reuse=123)}, "Rd, Rb",
-                (sat, relu, const("TF32.F32.PACK_B")), since, until,
+                (relu, const("TF32.F32.PACK_B"), _ROUND), since, until,
                 fixed=((bits(73, 2), 0), (join((76, 1), (86, 2)), 3), (bits(78), 1),
                        (bits(89, 2), 1)), ones=(bits(24, 8), bits(64, 8))),
             Row("F2FP", 0x1C3E, {"Rd": rd(), "Rb": R(32, 1, "UR", select=_H1_B)}, "Rd, Rb",
                 (relu,
                  Mod("types", join((76, 1), (86, 2), (73, 1)),
-                     {d | s << 3: f"{_DST[d]}.{('E5M2', 'E4M3')[s]}" for d in (0, 1)
+                     {d | s << 3: f"{_DST[d]}.{('E5M2', 'E4M3')[s]}" for d in _DST
                       for s in (0, 1)}), const("UNPACK_B")),
                 since, until, fixed=((bits(74), 1), (bits(78), 0), (bits(89, 2), 1)),
                 ones=(bits(24, 8), bits(64, 8))),
             Row("F2FP", 0x23E, {"Rd": rd(), "Rb": rb, "Rc": rc}, "Rd, Rb, Rc",
-                (sat, relu, types("F16", _FP8), const("UNPACK_B_MERGE_C")), since, until,
+                (sat, relu, types("F16"), const("UNPACK_B_MERGE_C")), since, until,
                 fixed=((bits(73, 2), 1), (bits(78), 0), (bits(89, 2), 2)), ones=(bits(24, 8),)),
             Row("F2FP", 0x23E, {"Rd": rd(), "Ra": ra, "Rb": rb, "Rc": rc}, "Rd, Ra, Rb, Rc",
-                (sat, relu, types("F32", _FP8), const("PACK_AB_MERGE_C"), _ROUND), since, until,
+                (sat, relu, types("F32"), const("PACK_AB_MERGE_C"), _ROUND), since, until,
                 fixed=((bits(73, 2), 0), (bits(78), 1), (bits(89, 2), 2))),
         ]  # fmt: skip
     return rows

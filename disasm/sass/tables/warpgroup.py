@@ -28,7 +28,7 @@ _SIGNED_B = Select(bits(63), {0: "", 1: "negB"})
 def _shape(field: Bits, codes: Mapping[int, tuple[int, int]], fraction: int) -> Mod:
     """64 x N x k; the accumulator takes N / ``fraction`` registers."""
     return Mod("shape", field, {i: f"64x{n}x{k}" for i, (n, k) in codes.items()},
-               {i: n // fraction for i, (n, k) in codes.items()})  # fmt: skip
+               {i: shape[0] // fraction for i, shape in codes.items()})  # fmt: skip
 
 
 def _forms(
