@@ -231,7 +231,7 @@ def _vopd(data: bytes, at: int, low: int) -> tuple[Inst, int]:
     kept = ""
     for half, bits in ((x, 0xFF << 9), (y, 0xFF << 41)):
         if not any(a.field == "src1" for a in half.info.args) and raw & bits:
-            kept += f"ignored:{raw & bits:#x} "
+            kept += f"ignored:{raw & bits:X} "
     size, words = 8, ["", ""]
     if any(arg is LITERAL_MARK for arg in (*xargs, *yargs)):
         literal = word_at(data, at + 8)

@@ -31,7 +31,7 @@ def check_known(lay: Layout, raw: int, also: int = 0) -> str:
         return ""
     if extra & ~lay.ignored:
         raise EncodeError("SX0523", f"{lay.info.op}: bits {extra & ~lay.ignored:#x} must be zero")
-    return f"ignored:{extra | raw & also:#x}" if extra | raw & also else ""
+    return f"ignored:{extra | raw & also:X}" if extra | raw & also else ""
 
 
 def operands_of(lay: Layout, raw: int) -> list[Arg]:
@@ -58,7 +58,7 @@ def fill_literal(lay: Layout, args: list[Arg], word: int) -> str:
             shared = any(a.cls == "i" for a in lay.info.args)  # v_fmaak_f16 and v_fmamk_f16
             if word >> 16 and bits_of(operand.type) == 16 and not shared:
                 value &= 0xFFFF  # the hardware does not look at the upper half
-                enc += f" word:{word:#x}"
+                enc += f" word:{word:X}"
             args[i] = I(value)
             inline = inline_code(value, operand.type) is not None or operand.type == "mix"
             if operand.cls != "i" and inline:

@@ -49,8 +49,9 @@ def encode(inst: Inst) -> bytes:
     """The machine code of one instruction: 4, 8 or 12 bytes.
 
     ``inst.enc`` may ask for more than the shortest form: ``e64`` for the 64-bit encoding, ``lit2``
-    for operand 2 as a literal although an inline constant has the value, ``ignored:0x..`` for bits
-    of unused register fields, ``word:0x..`` for a literal of which a 16-bit operand takes half.
+    for operand 2 as a literal although an inline constant has the value, ``ignored:FF`` for bits
+    of unused register fields, ``word:FF`` for a literal of which a 16-bit operand takes half (upper
+    case, so that no token is part of another).
 
     Raises:
         EncodeError: SX0501 to SX0512, naming the instruction; labels need assemble().
