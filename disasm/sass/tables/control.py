@@ -140,8 +140,9 @@ CONVERGENCE = [
     Row("NOP", 0x918, {}, ""),
     Row("BPT", 0x95C, {"trap": I(bits(34, 3), elide=0)}, "trap?", (const("TRAP"),),
         fixed=((bits(84, 3), 3),)),
-    Row("BPT", 0x95C, {"trap": I(bits(34, 3), elide=0)}, "trap?", (const("INT"),),
-        fixed=((bits(84, 3), 4),)),
+    *(Row("BPT", 0x95C, {"trap": I(bits(34, 3), elide=0)}, "trap?", (const(name),), until=until,
+          fixed=((bits(84, 3), code),))
+      for code, name, until in ((2, "PAUSE", 75), (4, "INT", 999), (5, "DRAIN", 75))),
     Row("ENDCOLLECTIVE", 0x91B, {"Pp": _PP}, "Pp?", since=90),
     Row("LEPC", 0x34E, {"Rd": rd(width=2)}, "Rd", until=89),
     Row("LEPC", 0x94E, {"Rd": rd(width=2), "target": L(bits(24, 58), 1)}, "Rd, target", since=90),

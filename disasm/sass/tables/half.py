@@ -14,7 +14,7 @@ _F32 = Mod("type", bits(78), {0: "", 1: "F32"})
 _UNTYPED = Mod("type", Bits(()), {0: ""})
 _TYPE = Mod("type", bits(85), _BF16)
 _TYPE_F32 = Mod("type", join((85, 1), (78, 1)), {0: "", 1: "BF16_V2", 2: "F32"})
-_F16_F32 = Mod("type", join((85, 1), (78, 1)), {0: "", 2: "F32"})
+_F16_F32 = Mod("type", bits(78), {0: "", 1: "F32"})
 _FLUSH = Mod("flush", join((76, 1), (80, 1)), {0: "", 1: "FMZ", 2: "FTZ"})
 _FLUSH_90 = Mod("flush", _FLUSH.field, {**_FLUSH.names, 3: "OOB"})  # HFMA2 alone
 _ALL = (1, 2, 3, 4, 5, 6, 7)
@@ -41,7 +41,7 @@ def _fma(
     rows = alu(
         "HFMA2", base, "Rd, Ra, Rb, Rc", sources, forms=_ALL, places=HALF_PLACES,
         mods=(*lead, types, flush, SAT), since=since, until=until, free=(bits(87, 4),),
-        fixed=((bits(79), 0),),
+        fixed=((bits(79), 0),) if until >= 80 else (),
     )  # fmt: skip
     if until >= 80:
         rows += alu(
@@ -71,7 +71,8 @@ def _rows(since: int, until: int) -> list[Row]:
     plain = replace(source, bf16="") if old else source  # bf16 came to these with sm_90
     two = {"Ra": plain, "Rb": plain}
     cmp = {"Ra": source, "Rb": replace(source, bf16="type=2")}
-    three = {"Ra": source, "Rb": replace(source, select=HALVES_F32), "Rc": source}
+    summed = plain if until < 80 else source
+    three = {"Ra": summed, "Rb": replace(summed, select=HALVES_F32), "Rc": summed}
     sums = _F32 if old else _TYPE_F32
     compared = _UNTYPED if old else Mod("type", bits(64, 2), {0: "", 2: "BF16_V2"})
     rows = [

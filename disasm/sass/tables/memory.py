@@ -71,6 +71,9 @@ def _loads() -> list[Row]:
         op = base
         uop = (0x981 if mnemonic == "LDG" else 0x980) | 0x1000
         rows += [
+            *(Row(mnemonic, opcode, {**extra, "mem": where, "Pu": pd(81)}, "Pu, Rd, mem, Pp?",
+                  (*mods75, const("ZD")), until=75, fixed=((bits(87), 1),))
+              for opcode, where in ((op, mem), (uop, umem))),
             Row(mnemonic, op, {**extra, "mem": mem}, text, mods75, until=75, free=free),
             Row(mnemonic, uop, {**extra, "mem": umem}, text, (E, *mods75[1:]), until=75,
                 free=free),
@@ -164,6 +167,9 @@ def _shared_local() -> list[Row]:
                                        desc_low=low is not None, desc_shown=low),
                               "Rb": R(32, "size", reuse=123)}, "mem, Rb", (EVICT, SIZE), since,
               until) for since, until, desc, low in descriptors),
+        *(Row("LDS", opcode, {"Pu": pd(81), "Rd": rd(width="size"), "mem": mem}, "Pu, Rd, mem",
+              (unsigned, SIZE, const("ZD")), until=75, fixed=((bits(87), 1),))
+          for opcode, mem in ((0x984, shared), (0x1984, ushared))),
         Row("LDS", 0x984, {"Rd": rd(width="size"), "mem": shared}, "Rd, mem", (unsigned, SIZE),
             until=75),
         Row("LDS", 0x1984, {"Rd": rd(width="size"), "mem": ushared}, "Rd, mem", (unsigned, SIZE),
