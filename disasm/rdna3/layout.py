@@ -157,7 +157,7 @@ def _modifiers(info: OpInfo, fmt: str) -> tuple[int, int, int]:
             continue
         if operand.half:
             op_sel |= 1 << bit
-        dot2 = info.op.startswith(("v_dot2_", "v_dot2acc_")) and operand.type.startswith("pk_")
+        dot2 = info.op.startswith("v_dot2_") and operand.type.startswith("pk_")
         if bit < 3 and (operand.type in FLOATS or dot2):
             neg |= 1 << bit
     if fmt == "VOP3":
