@@ -263,7 +263,7 @@ def _const(slot: C, context: Context, widths: Mapping[str, int], generation: int
 
 def _mem(slot: M, context: Context, widths: Mapping[str, int], generation: int) -> Decoder:
     def decode(word: int, offset: int) -> Value:
-        at = slot.offset.get(word)
+        at = slot.offset.get(word) * slot.unit
         if slot.signed:
             at = fmt.signed(at, slot.offset.width)
         is_desc = _bit(word, slot.desc)
@@ -301,11 +301,11 @@ def _mem(slot: M, context: Context, widths: Mapping[str, int], generation: int) 
             named = slot.uwide is not None and (generation >= 90 or descriptor is not None)
             if b != 255 or shown or named:
                 parts.append(name)
-        hidden = slot.hide_urz and (wide or slot.desc is not None)
+        hidden = slot.hide_urz and (wide or slot.desc is not None or slot.base is None)
         if uniform is not None and not (hidden and uniform.index == 255):
             parts.append(reg_text("UR", uniform.index))
         if not parts:
-            at = slot.offset.get(word)  # an address by itself has no sign
+            at = slot.offset.get(word) * slot.unit  # an address by itself has no sign
             parts.append(f"{at:#x}" if at or base is None else "RZ")
         elif at:
             parts.append(fmt.shex(at))

@@ -341,8 +341,9 @@ def _mem(slots: Slots, slot: M, text: str, at: int) -> Parsed:
             # sm_80 to sm_89 print no descriptor; it is in UR4 in nearly all that nvcc writes.
             bits &= ~(slots.default(R(slot.ureg, 1, "UR")))
             bits |= slots.descriptor << slot.ureg | 1 << slot.desc
-    if not fits(value, slot.offset.width, slot.signed):
+    if value % slot.unit or not fits(value // slot.unit, slot.offset.width, slot.signed):
         return None
+    value //= slot.unit
     return bits | put(slot.offset, value), match.end()
 
 
@@ -359,7 +360,7 @@ def _label(slots: Slots, slot: L, text: str, at: int) -> Parsed:
 
 
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*")
-_CHOICE = re.compile(r"\w+")
+_CHOICE = re.compile(r"[\w.]+")
 
 
 def _special(slots: Slots, slot: S, text: str, at: int) -> Parsed:

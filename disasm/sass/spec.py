@@ -216,6 +216,7 @@ class M:
     show_rz: bool = False
     space: str = ""
     narrow_rz: bool = False  # compilers leave ``uwide`` clear where the base is RZ
+    unit: int = 1  # bytes that one step of the offset counts
     write: bool = False
 
 
