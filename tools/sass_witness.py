@@ -204,7 +204,9 @@ def judge(want: str | None, got: str | BadWord) -> Verdict:
 def read(code: bytes, arch: int, *, strict: bool = True) -> list[str | BadWord]:
     """Our text of each word of a section, or why there is none."""
     section = decode_section(code, arch, strict=strict)
-    return [i if isinstance(i, BadWord) else i.text for i in section.instructions]
+    bad = {item.offset: item for item in section.errors}
+    texts = section.texts()
+    return [bad[16 * i] if text is None else text for i, text in enumerate(texts)]
 
 
 def sections(paths: Iterable[Path]) -> Iterator[tuple[int, bytes]]:
