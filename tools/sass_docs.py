@@ -339,23 +339,35 @@ def _by_opcode(generation: int) -> dict[int, list[tuple[int, int, int]]]:
     return {k: sorted(v, key=lambda item: -item[1].bit_count()) for k, v in table.items()}
 
 
-def modifier_table(rows: Iterable[Row]) -> list[str]:
-    """Each distinct modifier of a mnemonic once, with its values."""
-    seen: dict[str, None] = {}
+def _modifier(mod: Mod | Idiom) -> str:
+    """Bits and values of a modifier, as cells of a table."""
+    if isinstance(mod, Idiom):
+        return f"{ranges(mod.field.mask)} | several fields decide together"
+    if not mod.field.parts:
+        return f"- | always `{mod.names[0]}`"
+    return f"{field_text(mod.field)} | {_names(mod.names)}{_counts(mod)}"
+
+
+def labels(rows: Iterable[Row]) -> dict[tuple[str, str], str]:
+    """(name, cells) of the distinct modifiers of a mnemonic to what the page calls them: those of
+    the same name are numbered."""
+    out: dict[tuple[str, str], str] = {}
+    counts: dict[str, int] = {}
     for row in rows:
         for mod in row.mods:
-            if isinstance(mod, Idiom):
-                bits_ = ranges(mod.field.mask)
-                seen[f"| {mod.name} | {bits_} | several fields decide together |"] = None
-            elif mod.field.parts:
-                values = _names(mod.names)
-                counts = _counts(mod)
-                seen[f"| {mod.name} | {field_text(mod.field)} | {values}{counts} |"] = None
-            else:
-                seen[f"| {mod.name} | - | always `{mod.names[0]}` |"] = None
-    if not seen:
+            key = mod.name, _modifier(mod)
+            if key not in out:
+                counts[mod.name] = number = counts.get(mod.name, 0) + 1
+                out[key] = mod.name if number == 1 else f"{mod.name} ({number})"
+    return out
+
+
+def modifier_table(named: Mapping[tuple[str, str], str]) -> list[str]:
+    """Each distinct modifier of a mnemonic once, with its values."""
+    if not named:
         return []
-    return ["## Modifiers", "", "| modifier | bits | values |", "|---|---|---|", *seen, ""]
+    rows = [f"| {label} | {cells} |" for (_, cells), label in named.items()]
+    return ["## Modifiers", "", "| modifier | bits | values |", "|---|---|---|", *rows, ""]
 
 
 def _counts(mod: Mod) -> str:
@@ -365,7 +377,7 @@ def _counts(mod: Mod) -> str:
     return f"; registers by value {', '.join(shown)}"
 
 
-def form(number: int, row: Row, heading: int) -> list[str]:
+def form(number: int, row: Row, heading: int, named: Mapping[tuple[str, str], str]) -> list[str]:
     """One form: text, architectures, bits, operands, an example an architecture."""
     found = generations(row)
     always = [m.names[0] for m in row.mods if isinstance(m, Mod) and not m.field.parts]
@@ -384,11 +396,12 @@ def form(number: int, row: Row, heading: int) -> list[str]:
         out += ["```", *lines, "```", ""]
     _, keys = bitmap(row, found[-1])
     out += ["| | field | bits | |", "|---|---|---|---|"]
-    masks = {m.name: m.field for m in row.mods if isinstance(m, Mod)}
+    mods = {f".{m.name}": m for m in row.mods}
     for label, mask, text in fields(row, found[-1]):
-        place = field_text(masks[label[1:]]) if label[1:] in masks and label[0] == "." else None
-        where_ = place or ranges(mask) or "-"
-        out.append(f"| {keys.get(label, '')} | {label} | {where_} | {text} |")
+        mod = mods.get(label)
+        place = field_text(mod.field) if isinstance(mod, Mod) else ranges(mask) or "-"
+        shown = f".{named[mod.name, _modifier(mod)]}" if mod else label
+        out.append(f"| {keys.get(label, '')} | {shown} | {place} | {text} |")
     out.append("")
     rows = examples().get(number, {})
     if rows:
@@ -402,9 +415,10 @@ def page(mnemonic: str, category: str, rows: list[tuple[int, Row]]) -> str:
     everywhere = span({g for _, row in rows for g in generations(row)})
     plural = "1 form" if len(rows) == 1 else f"{len(rows)} forms"
     out = [f"# {mnemonic}", "", f"[{category}](README.md#{category}); {plural}; {everywhere}.", ""]
-    out += modifier_table(row for _, row in rows)
+    named = labels(row for _, row in rows)
+    out += modifier_table(named)
     for heading, (number, row) in enumerate(rows, 1):
-        out += form(number, row, heading)
+        out += form(number, row, heading, named)
     return "\n".join(out).rstrip("\n") + "\n"
 
 
@@ -446,8 +460,8 @@ Every instruction is a word of 128 bits, little-endian; bit 0 is the lowest of t
 
 The heading is the template of the text. `Pu?` is left out where it has its default value, `Pp:X` is
 printed only with the modifier X, words in quotation marks stand for themselves. Modifiers print
-behind the mnemonic, each with a dot; `-` among their values prints nothing, and values that are not
-listed are undefined.
+behind the mnemonic, each with a dot; those of one name that differ from form to form are numbered.
+`-` among their values prints nothing, and values that are not listed are undefined.
 
 Operands are named by role: `Rd` is the destination, `Ra`, `Rb`, `Rc` are the sources, `Pu` and `Pv`
 predicates that are written, `Pp` and `Pq` those that are read; `UR` and `UP` are the uniform files.
