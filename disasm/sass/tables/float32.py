@@ -103,12 +103,14 @@ def _mufu_rows(
     )  # fmt: skip
     rows += alu(
         "MUFU", 0x108, "Rd, Rb", {"Rb": Src(imm="f32")}, forms=(4,), layout="b",
-        mods=(_mufu({0: ""}, False),), since=since, until=until,
+        mods=(_mufu({t: "" for t in types if not types[t]}, False),), since=since, until=until,
     )  # fmt: skip
+    untyped = (bits(73), 0) if since < 90 else (bits(72, 2), 0)
     for code, name in ((6, "RCP64H"), (7, "RSQ64H")):  # these take a double's high word
         rows += alu(
             "MUFU", 0x108, "Rd, Rb", {"Rb": Src(imm="f64")}, forms=(4,), layout="b",
-            mods=(const(name),), fixed=((bits(72, 6), code << 2),), since=since, until=until,
+            mods=(const(name),), fixed=((bits(74, 4), code), untyped),
+            free=(bits(72),) if since < 90 else (), since=since, until=until,
         )  # fmt: skip
     return [
         r.with_(operands={**r.operands, "Rb": replace(slot, select=part)})
