@@ -220,7 +220,8 @@ def _const(slot: C, context: Context, widths: Mapping[str, int], generation: int
 
     def decode(word: int, offset: int) -> Value:
         raw = slot.offset.get(word)
-        at = (raw if slot.bindless is not None else fmt.signed(raw, slot.offset.width)) * slot.scale
+        plain = slot.bindless is not None and not slot.signed
+        at = (raw if plain else fmt.signed(raw, slot.offset.width)) * slot.scale
         minus = _bit(word, slot.neg)
         neg, inv = minus and not flips, (minus and flips) or _bit(word, slot.inv)
         absolute = _bit(word, slot.abs)
@@ -305,8 +306,9 @@ def _mem(slot: M, context: Context, widths: Mapping[str, int], generation: int) 
         if uniform is not None and not (hidden and uniform.index == 255):
             parts.append(reg_text("UR", uniform.index))
         if not parts:
-            at = slot.offset.get(word) * slot.unit  # an address by itself has no sign
-            parts.append(f"{at:#x}" if at or base is None else "RZ")
+            if not slot.sign_alone:  # an address by itself has no sign
+                at = slot.offset.get(word) * slot.unit
+            parts.append(fmt.shex(at) if at or base is None else "RZ")
         elif at:
             parts.append(fmt.shex(at))
         value = Mem(base, at, uniform, scale, descriptor)

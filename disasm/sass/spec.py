@@ -189,6 +189,7 @@ class C:
     index_file: Literal["R", "UR"] = "R"
     gap: bool = False  # half-precision operands print a blank between the brackets
     bindless: int | None = None  # the low bit of the UR that holds the descriptor
+    signed: bool = False  # the offset has a sign though the bank is a descriptor's
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,6 +218,7 @@ class M:
     space: str = ""
     narrow_rz: bool = False  # compilers leave ``uwide`` clear where the base is RZ
     unit: int = 1  # bytes that one step of the offset counts
+    sign_alone: bool = False  # the offset has its sign though nothing stands beside it
     write: bool = False
 
 

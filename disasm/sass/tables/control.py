@@ -26,23 +26,23 @@ from ..spec import (
 from .forms import PT_FIXED, pd, ps, rd
 
 _PP = ps(87)
-_FAR = bits(34, 48)
-_FAR_90 = join((16, 8), (34, 48))
-_INC = enum("count", 85, 2, "_ INC DEC -")
+FAR = bits(34, 48)
+FAR_90 = join((16, 8), (34, 48))
+INC = enum("count", 85, 2, "_ INC DEC -")
 
 
 _MODES = ("", "U", "DIV", "CONV")
-_MODE = Mod("mode", bits(32, 2), dict(enumerate(_MODES)))
+MODE = Mod("mode", bits(32, 2), dict(enumerate(_MODES)))
 # Which lanes take a uniform branch; for the other modes the two bits mean nothing.
 _LANES = ("U", "U.NOT_TID0", "U.ANY", "U.ANY.NOT_TID0")
-_MODE_90 = Mod(
+MODE_90 = Mod(
     "mode",
     join((32, 2), (83, 2)),
     {m | n << 2: _LANES[n & 2] if m == 1 else _MODES[m] for m in range(4) for n in range(4)},
 )
 _MODE_100 = Mod(
     "mode",
-    _MODE_90.field,
+    MODE_90.field,
     {m | n << 2: _LANES[n] if m == 1 else _MODES[m] for m in range(4) for n in range(4)},
 )
 
@@ -50,12 +50,12 @@ _MODE_100 = Mod(
 def _branches() -> list[Row]:
     rows: list[Row] = []
     for since, until, field, mode in (
-        (75, 89, _FAR, _MODE), (90, 90, _FAR_90, _MODE_90), (100, 999, _FAR_90, _MODE_100)
+        (75, 89, FAR, MODE), (90, 90, FAR_90, MODE_90), (100, 999, FAR_90, _MODE_100)
     ):  # fmt: skip
         target = L(field)
         base: dict[str, Operand] = {"target": target, "Pp": _PP}
         rows += [
-            Row("BRA", 0x947, base, "Pp?, target", (_INC, mode), since, until),
+            Row("BRA", 0x947, base, "Pp?, target", (INC, mode), since, until),
             Row("CALL", 0x944, base, "Pp?, target",
                 (const("REL"), flag("NOINC", 86)), since, until),
             Row("CALL", 0x943,
@@ -77,24 +77,22 @@ def _branches() -> list[Row]:
                 "Pp?, Ra disp", (const("ABS"), flag("NODEC", 86)), since, until,
                 fixed=((bits(85), 1),)),
             Row("BRX", 0x949,
-                {"Ra": R(24, 2), "disp": I(field, style="shex", signed=True, scale=4, bits=64),
-                 "Pp": _PP}, "Pp?, Ra disp", (_INC,), since, until),
+                {"Ra": R(24, 2),
+                 "disp": I(field, style="shex", signed=True, scale=4, bits=64, elide=0),
+                 "Pp": _PP}, "Pp?, Ra disp?", (INC,), since, until),
         ]  # fmt: skip
-    for since, until, field, inv in ((80, 89, _FAR, 30), (90, 90, _FAR_90, 30),
-                                     (100, 999, _FAR_90, 82)):  # fmt: skip
+    for since, until, field, inv in ((80, 89, FAR, 30), (90, 90, FAR_90, 30),
+                                     (100, 999, FAR_90, 82)):  # fmt: skip
         rows.append(
             Row("BRA", 0x1947,
                 {"Ra": R(24, 1, "UR", inv=inv), "target": L(field), "Pp": _PP},
-                "Pp?, Ra, target", (_INC, Mod("mode", bits(32, 2), {2: "DIV", 3: "CONV"})),
+                "Pp?, Ra, target", (INC, Mod("mode", bits(32, 2), {2: "DIV", 3: "CONV"})),
                 since, until)
         )  # fmt: skip
     rows += [
-        Row("BRA", 0x1547, {"Ra": P(24, 27, "UP"), "target": L(_FAR_90), "Pp": _PP},
+        Row("BRA", 0x1547, {"Ra": P(24, 27, "UP"), "target": L(FAR_90), "Pp": _PP},
             "Pp?, Ra, target",
-            (_INC, Mod("mode", bits(32, 2), {1: "U"}), flag("ANY", 84)), since=90),
-        Row("BRXU", 0x1958, {"Ra": R(24, 2, "UR"), "Pp": _PP,
-            "disp": I(_FAR_90, style="shex", signed=True, scale=4, bits=64)},
-            "Pp?, Ra disp", (_INC,), since=100),
+            (INC, Mod("mode", bits(32, 2), {1: "U"}), flag("ANY", 84)), since=90),
     ]  # fmt: skip
     return rows
 
@@ -159,11 +157,11 @@ def _warpsync() -> list[Row]:
         Row("WARPSYNC", 0xB48, {"Ra": C(), "Pp": _PP}, "Pp?, Ra", until=89),
         Row("WARPSYNC", 0x348, {"Ra": R(24), "Pp": _PP}, "Pp?, Ra", (exclusive_90,), since=90,
             fixed=((bits(86), 0),)),
-        Row("WARPSYNC", 0x348, {"Ra": R(24), "target": L(_FAR_90), "Pp": _PP},
+        Row("WARPSYNC", 0x348, {"Ra": R(24), "target": L(FAR_90), "Pp": _PP},
             "Pp?, Ra, target", (const("COLLECTIVE"),), since=90, fixed=((bits(85, 2), 2),)),
         Row("WARPSYNC", 0x948, {"Pp": _PP}, "Pp?", (const("ALL"),), since=90,
             fixed=((bits(86), 0),)),
-        Row("WARPSYNC", 0x948, {"target": L(_FAR_90), "Pp": _PP}, "Pp?, target",
+        Row("WARPSYNC", 0x948, {"target": L(FAR_90), "Pp": _PP}, "Pp?, target",
             (const("COLLECTIVE.ALL"),), since=90, fixed=((bits(86), 1),)),
     ]  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""Graphics: attributes of vertices and their interpolation, pixels, primitives, internal buffers."""
+"""Graphics: attributes of vertices and their interpolation, pixels, primitives, buffers."""
 
 from __future__ import annotations
 
