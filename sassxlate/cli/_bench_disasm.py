@@ -7,6 +7,7 @@ time less that for a single word.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import subprocess
@@ -17,7 +18,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sassxlate.disasm.containers import parse_cubin
 from sassxlate.disasm.sass.spec import GENERATION_OF
 
 from ..errors import UsageError, Where
@@ -53,16 +53,14 @@ def gather(files: Iterable[str], folder: Path, limit: int) -> Sample:
     words: set[bytes] = set()
     total = 0
     for file in files:
-        for _, entry in read_input(file).entries():
-            if entry.kind != "elf" or entry.arch not in GENERATION_OF or total >= limit:
-                continue
-            code = b"".join(codes_of(parse_cubin(entry.payload)))
-            if not code:
+        for _, data, cubin in read_input(file).images():
+            code = b"".join(codes_of(cubin))
+            if cubin.arch not in GENERATION_OF or not code or total >= limit:
                 continue
             total += len(code) // 16
             words.update(code[at : at + 16] for at in range(0, len(code), 16))
             paths.append(folder / f"{len(paths)}.cubin")
-            paths[-1].write_bytes(entry.payload)
+            paths[-1].write_bytes(data)
     if not paths:
         raise UsageError("SX0818", "the files hold no SASS", Where(", ".join(files)))
     return Sample(tuple(paths), total, len(words))
@@ -146,7 +144,7 @@ def _measure(sample: Sample, folder: Path, repeat: int, tool: Tool | None) -> li
     count, paths, taken = sample.instructions, sample.paths, _Taken()
     for _ in range(repeat):
         if tool is not None:
-            idle = min(_startup(tool, folder) for _ in range(3))
+            idle = min(_startup(tool, folder) for _ in range(2))
             whole = _theirs(tool, paths)
             taken.add("nvdisasm start-up", "s", idle)
             taken.add("nvdisasm", "words/s", count / max(whole - idle * len(paths), 1e-3))
@@ -162,13 +160,19 @@ def _measure(sample: Sample, folder: Path, repeat: int, tool: Tool | None) -> li
             said = _ours(f"{action}-memory", paths).said
             said |= _ours(f"{action}-resident", paths).said
             for kind in _MEMORY:
-                taken.add(f"{action}: memory {kind}", "B/word", said[kind] / count)
+                taken.add(f"{action}: memory {kind}", "B/word", max(said[kind], 1) / count)
     return _figures(sample, taken, tool)
+
+
+def _witness(tool: Tool) -> str:
+    digest = hashlib.sha256(Path(tool.command[0]).read_bytes()).hexdigest()
+    return f"{tool.version}, {tool.origin}, sha256 {digest[:16]}"
 
 
 def _figures(sample: Sample, taken: _Taken, tool: Tool | None) -> list[Figure]:
     out: list[Figure] = []
-    note = f"{len(sample.paths)} cubins, {sample.instructions} instructions"
+    count = len(sample.paths)
+    note = f"{count} cubin{'s' if count != 1 else ''}, {sample.instructions} instructions"
     note += f", {sample.distinct} distinct words"
     ours = [
         taken.figure("decode", note=note),
@@ -180,7 +184,7 @@ def _figures(sample: Sample, taken: _Taken, tool: Tool | None) -> list[Figure]:
     ]
     out += ours
     if tool is not None:
-        theirs = taken.figure("nvdisasm", note=f"{tool.version}, {tool.origin}")
+        theirs = taken.figure("nvdisasm", note=_witness(tool))
         started = taken.figure("nvdisasm, with start-up")
         out += [theirs, started, taken.figure("nvdisasm start-up", "s")]
         for figure in ours:

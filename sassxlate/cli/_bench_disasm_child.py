@@ -69,9 +69,8 @@ def _registers_all(paths: Sequence[Path]) -> dict[str, float]:
     from sassxlate.disasm.sass.accesses import accesses
 
     def action(data: bytes) -> None:
-        sections = _decode(parse_cubin(data))
-        if sections:
-            accesses(sections[0].columns, 0, len(sections[0].columns))
+        for section in _decode(parse_cubin(data)):
+            accesses(section.columns, section.start, section.start + len(section))
 
     return _timed(paths, action)
 

@@ -15,6 +15,7 @@ from click.testing import CliRunner
 
 from sassxlate.cli import cli
 from sassxlate.runtime_shim import paths
+from sassxlate.toolchain import nvdisasm
 
 ROOT = Path(__file__).resolve().parents[2]
 FIXTURES = ROOT / "fixtures"
@@ -77,6 +78,24 @@ def test_translate() -> None:
     assert targets["saxpy: run, warm"] == targets["saxpy: run, warm (CPU)"] == 0.3
     assert targets["uniform_loop: to code object, first"] == 0.25
     assert targets["uniform_loop: to host code"] == 1.2
+
+
+def test_disasm() -> None:
+    file = FIXTURES / "kernels" / "sm_80" / "calls.cubin"
+    document = answer("disasm", "--repeat", "1", str(file))
+    figures = {figure["name"]: figure for figure in document["figures"]}
+    assert "1 cubin," in figures["decode"]["note"]
+    assert figures["decode: memory held"]["target"] == 200
+    assert figures["text: memory held"]["target"] == 1000
+    witness = nvdisasm()
+    assert ("text / nvdisasm" in figures) == (witness is not None)
+    if witness is not None:
+        assert figures["nvdisasm"]["note"].startswith(witness.version)
+
+
+def test_disasm_without_sass() -> None:
+    result = CliRunner().invoke(cli, ["bench", "disasm", str(FIXTURES / "bench" / "alu.hsaco")])
+    assert result.exit_code == 2
 
 
 def test_without_fixtures(tmp_path: Path) -> None:
