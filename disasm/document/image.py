@@ -91,14 +91,16 @@ class Image:
         """Section -> its relocations by offset."""
         found: dict[int, list[ElfReloc]] = defaultdict(list)
         for table in self.sections:
-            if table.type == SHT_RELA:
-                found[table.info] += self.elf.relocations(table)
-            elif table.type == SHT_REL and table.info < len(self.sections):
+            if table.type not in (SHT_REL, SHT_RELA):
+                continue
+            relocs_of = list(self.elf.relocations(table))
+            out = any(r.symbol >= len(self.symbols) for r in relocs_of)
+            if out or table.info >= len(self.sections):
+                raise fail("SX0107", f"a relocation of {table.name} is out of range", table.offset)
+            if table.type == SHT_REL:
                 data = self.sections[table.info].data
-                found[table.info] += (in_place(r, data) for r in self.elf.relocations(table))
-        for index, relocs_of in found.items():
-            if index >= len(self.sections) or any(r.symbol >= len(self.symbols) for r in relocs_of):
-                raise fail("SX0107", f"a relocation of section {index} is out of range")
+                relocs_of = [in_place(r, data) for r in relocs_of]
+            found[table.info] += relocs_of
         return {
             index: tuple(sorted(relocs, key=lambda r: r.offset)) for index, relocs in found.items()
         }
