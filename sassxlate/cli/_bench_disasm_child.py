@@ -69,8 +69,9 @@ def _registers_all(paths: Sequence[Path]) -> dict[str, float]:
     from sassxlate.disasm.sass.accesses import accesses
 
     def action(data: bytes) -> None:
-        for section in _decode(parse_cubin(data)):
-            accesses(section.columns, section.start, section.start + len(section))
+        batches = {id(s.columns): s.columns for s in _decode(parse_cubin(data))}
+        for columns in batches.values():
+            accesses(columns, 0, len(columns))
 
     return _timed(paths, action)
 
