@@ -7,7 +7,7 @@ op_sel, neg, clamp, DPP and the implicit operands do is said here once for both.
 from __future__ import annotations
 
 import struct
-from typing import Protocol, TypeVar
+from typing import Protocol, TypeVar, cast
 
 from sassxlate.disasm.rdna3.ir import Arg, I, Inst, Sp
 from sassxlate.disasm.rdna3.meaning import Meaning, Mode, meanings
@@ -102,8 +102,10 @@ def _evaluate(c: Machine[T], inst: Inst, row: Meaning) -> list[T]:
 
 def _apply(c: Machine[T], inst: Inst, row: Meaning, sources: list[T]) -> list[T]:
     fn = row.saturating if inst.clamp and row.saturating is not None else row.fn
-    out: T | tuple[T, ...] = fn(c.d, c.mode, *sources) if row.mode else fn(c.d, *sources)
-    return list(out) if isinstance(out, tuple) else [out]
+    out: object = fn(c.d, c.mode, *sources) if row.mode else fn(c.d, *sources)
+    if isinstance(out, tuple):
+        return list(cast("tuple[T, ...]", out))
+    return [cast(T, out)]
 
 
 def _packed(c: Machine[T], inst: Inst, row: Meaning) -> T:

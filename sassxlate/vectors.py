@@ -11,7 +11,7 @@ rounds up to the smallest of them is kept (measured on an H200; not known of AMD
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -42,7 +42,8 @@ class Vec:
 
     @property
     def true(self) -> B:
-        return self.v != 0
+        out: B = self.v != 0
+        return out
 
 
 def vec(values: object, w: int) -> Vec:
@@ -62,7 +63,8 @@ def _truth(b: B) -> Vec:
 
 
 def _sign(a: Vec) -> B:
-    return (a.v >> np.uint64(a.w - 1)) != 0
+    out: B = (a.v >> np.uint64(a.w - 1)).astype(np.bool_)
+    return out
 
 
 def _inf(w: int) -> int:
@@ -74,7 +76,8 @@ def _magnitude(a: Vec) -> U:
 
 
 def _is_nan(a: Vec) -> B:
-    return _magnitude(a) > np.uint64(_inf(a.w))
+    out: B = _magnitude(a) > np.uint64(_inf(a.w))
+    return out
 
 
 def _flush(a: Vec, on: bool) -> Vec:
@@ -157,7 +160,7 @@ def _from_float(x: F, w: int, how: Round) -> Vec:
 
 
 def _rounded(x: F, w: int, fp: Fp) -> Vec:
-    """``x`` (binary64, rounded to odd) in the format of width ``w``, flushed where ``fp`` says so."""
+    """``x`` (binary64, rounded to odd) in the format of width ``w``, rounded and flushed."""
     out = _from_float(x, w, fp.round)
     if not fp.flush_out or w == 64:
         return _flush(out, fp.flush_out)
@@ -234,10 +237,9 @@ def _fma64(a: int, b: int, c: int, how: Round) -> int:
     return _round64(int(total < 0), abs(total), low, how)
 
 
-def _each(fn: Callable[..., int], arrays: Sequence[U]) -> U:
-    wide = np.broadcast_arrays(*arrays)
-    lists: list[list[int]] = [a.tolist() for a in wide]
-    return np.array([fn(*values) for values in zip(*lists, strict=True)], dtype=np.uint64)
+def _fma64s(a: U, b: U, c: U, how: Round) -> U:
+    lists: list[list[int]] = [v.tolist() for v in np.broadcast_arrays(a, b, c)]
+    return np.array([_fma64(x, y, z, how) for x, y, z in zip(*lists, strict=True)], dtype=np.uint64)
 
 
 # --- the reader --------------------------------------------------------------------------------
@@ -360,8 +362,8 @@ class Vectors:
     def _add64(self, a: Vec, b: Vec, how: Round) -> Vec:
         if how == Round.NEAREST:
             return _from_float(to_float(a) + to_float(b), 64, how)
-        one = np.float64(1.0).view(np.uint64)
-        return Vec(_each(lambda x, y, o: _fma64(x, o, y, how), (a.v, b.v, one)), 64)
+        one = np.array([1.0]).view(np.uint64)
+        return Vec(_fma64s(a.v, one, b.v, how), 64)
 
     def fmul(self, a: Vec, b: Vec, fp: Fp) -> Vec:
         a, b = _flush(a, fp.flush_in), _flush(b, fp.flush_in)
@@ -369,16 +371,14 @@ class Vectors:
             if a.w < 64 or fp.round == Round.NEAREST:
                 return _rounded(to_float(a) * to_float(b), a.w, fp)
             minus = (a.v ^ b.v) & np.uint64(1 << 63)  # a zero of the product's sign
-            how = fp.round
-            out = Vec(_each(lambda x, y, z: _fma64(x, y, z, how), (a.v, b.v, minus)), 64)
+            out = Vec(_fma64s(a.v, b.v, minus, fp.round), 64)
         return _flush(out, fp.flush_out)
 
     def ffma(self, a: Vec, b: Vec, c: Vec, fp: Fp) -> Vec:
         a, b, c = (_flush(x, fp.flush_in) for x in (a, b, c))
         with np.errstate(all="ignore"):
             if a.w == 64:
-                how = fp.round
-                out = Vec(_each(lambda x, y, z: _fma64(x, y, z, how), (a.v, b.v, c.v)), 64)
+                out = Vec(_fma64s(a.v, b.v, c.v, fp.round), 64)
             else:
                 product = to_float(a) * to_float(b)  # exact
                 z = to_float(c)

@@ -165,6 +165,8 @@ def _float_source(c: Ctx) -> tuple[Arg, int]:
 def f2i(c: Ctx) -> None:
     kind = int_type(c.ins)
     value, width = _float_source(c)
+    if width == 64 and c.ins.has("FTZ"):
+        raise c.refuse("conversion of a double that flushes denormals")
     if kind.bits == 64:
         _f_to_i64(c, value, width, kind.signed)
         return

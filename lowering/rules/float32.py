@@ -107,19 +107,21 @@ def mufu(c: Ctx) -> None:
             c.emit(_MUFU[name], c.dst_last(), c.src("Rb"), **c.fneg("Rb"))
 
 
+_NORMAL = 1 << 3 | 1 << 8  # v_cmp_class: negative and positive normal numbers
+
+
 def _odd_result(c: Ctx, name: str) -> None:
-    """RCP and RSQ with the argument of `_ODD_RESULT` put right."""
+    """RCP and RSQ with the argument of `_ODD_RESULT` put right, where the result is a normal
+    number: a denormal argument with these bits counts as 0."""
     bits, value = _ODD_RESULT[name]
-    last, hit, out = c.vtemp(), c.stemp(), c.vtemp()
+    last, hit, normal, out = c.vtemp(), c.stemp(), c.stemp(), c.vtemp()
     c.emit("v_and_b32", last, I(bits), float_bits(c, "Rb"))
     c.emit(_MUFU[name], out, c.src("Rb"), **c.fneg("Rb"))
     c.emit("v_cmp_eq_u32", hit, I(value), last)
+    c.emit("v_cmp_class_f32", normal, out, I(_NORMAL))
+    c.emit("s_and_b32", hit, hit, normal)
     c.emit("v_cndmask_b32", last, ZERO, I(1), hit)
-    if name == "RSQ":
-        c.emit("v_or_b32", c.dst_last(), out, last)
-        return
-    c.emit("v_or_b32", out, out, last)
-    c.emit("v_mul_f32", c.dst_last(), I(0x3F800000), out)  # of a flushed result, 0 stays 0
+    c.emit("v_or_b32", c.dst_last(), out, last)
 
 
 def mufu_high(c: Ctx) -> None:

@@ -7,7 +7,6 @@ without properties to it, so that what it calls a counterexample need not be one
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import cast
 
 import z3
 
@@ -26,31 +25,40 @@ def verify(block: Block, *, timeout_ms: int = TIMEOUT_MS, vectors: int = VECTORS
     Where the solver cannot decide, ``vectors`` random inputs are tried: a difference refutes, none
     leaves it Unknown, with their number in the reason.
     """
-    d = Terms()
-    memory: dict[str, BV] = {}
+    modulo: set[str] = set()
+    for active in (True, False):
+        d = Terms()
+        memory: dict[str, BV] = {}
 
-    def free(name: str, width: int) -> BV:
-        return memory.setdefault(name, z3.BitVec(name, width))
+        def free(name: str, width: int, memory: dict[str, BV] = memory) -> BV:
+            return memory.setdefault(name, z3.BitVec(name, width))
 
-    try:
-        outcome = run(block, d, free)
-    except Undecided as reason:
-        return Unknown(str(reason))
-    modulo = (*(("NaN payload",) if d.floats else ()),
-              *(("uniform values",) if outcome.uniform else ()))  # fmt: skip
-    found = _solve(outcome.pairs, timeout_ms)
-    if found is None:
-        return Proved(modulo)
+        try:
+            outcome = run(block, d, free, active=active)
+        except Undecided as reason:
+            return Unknown(str(reason))
+        modulo |= {"NaN payload"} if d.floats else set()
+        modulo |= {"uniform values"} if outcome.uniform else set()
+        found = _solve(outcome.pairs, timeout_ms)
+        if found is not None:
+            return _numbers(block, active, found, memory, vectors)
+    return Proved(tuple(sorted(modulo)))
+
+
+def _numbers(
+    block: Block, active: bool, found: z3.ModelRef | str, memory: dict[str, BV], vectors: int
+) -> Verdict:
+    """What numbers say where the solver has a difference, or gave up."""
     if isinstance(found, z3.ModelRef):
         inputs = {
-            name: cast(z3.BitVecNumRef, found[term]).as_long()
+            name: value.as_long()
             for name, term in memory.items()
-            if found[term] is not None
+            if (value := found[term]) is not None
         }
-        shown = replay(block, inputs)
+        shown = replay(block, inputs, active=active)
         if shown is not None:
             return shown
-    refuted = differential(block, vectors)
+    refuted = differential(block, vectors, active=active)
     if refuted is not None:
         return refuted
     reason = found if isinstance(found, str) else "floating point beyond the solver"
@@ -59,12 +67,16 @@ def verify(block: Block, *, timeout_ms: int = TIMEOUT_MS, vectors: int = VECTORS
 
 def _solve(pairs: Sequence[Pair[BV]], timeout_ms: int) -> z3.ModelRef | str | None:
     """None: equal for all inputs.  A model, or why the solver gave up."""
-    open_ = [p for p in pairs if not z3.is_true(z3.simplify(p.sass == p.rdna))]
+    open_: list[tuple[BV, BV]] = []
+    for pair in pairs:
+        a, b = z3.simplify(pair.sass), z3.simplify(pair.rdna)
+        if not a.eq(b):
+            open_.append((a, b))
     if not open_:
         return None
     solver = z3.Solver()
     solver.set("timeout", timeout_ms)
-    solver.add(z3.Or(*(p.sass != p.rdna for p in open_)))
+    solver.add(z3.Or(*(a != b for a, b in open_)))
     found = solver.check()
     if found == z3.unsat:
         return None

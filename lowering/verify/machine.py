@@ -1,8 +1,8 @@
 """RDNA3 registers over a domain, as one lane of a wave sees them.
 
-A VGPR is the lane's 32 bits.  A scalar register is 32 bits for the whole wave; where it is a mask, its
-lowest bit is the lane's and the others are whatever other lanes make of them.  Which lane it is does
-not matter: instructions that ask for the lane's number, or reach other lanes, are not decided here.
+A VGPR is the lane's 32 bits.  A scalar register is 32 bits for the whole wave; where it is a mask,
+its lowest bit is the lane's and the others are whatever other lanes make of them.  Which lane it is
+does not matter: instructions that ask for its number, or reach other lanes, are not decided here.
 """
 
 from __future__ import annotations

@@ -50,16 +50,19 @@ class Outcome(Generic[T]):
     uniform: bool  # whether a value was taken as that of all lanes
 
 
-def run(block: Block, d: Domain[T], free: Callable[[str, int], T]) -> Outcome[T]:
+def run(
+    block: Block, d: Domain[T], free: Callable[[str, int], T], *, active: bool
+) -> Outcome[T]:
     """Runs both sides.  An active lane must have what SASS computes, an inactive one must keep what
-    it had.  ``free`` makes the value of a name, the same one each time.  Raises Undecided."""
+    it had: two runs, for terms without the question in each of them are easier to compare.
+    ``free`` makes the value of a name, the same one each time.  Raises Undecided."""
     if block.regs.spilled:
         raise Undecided("registers in scratch")
     lane, machine = Lane(d, block.layout, free), Registers(d, free)
     _place(block.regs, lane, machine)
     before = dict(lane.values)
-    mask = machine.sgpr(EXEC_LO)
-    active = d.extract(mask, 0, 1)
+    mask = machine.mask_of(d.const(int(active), 1))
+    machine.write_scalar(EXEC_LO, mask)
     for ins in block.sass:
         lane.run(ins)
     machine = execute(block.rdna, machine)
@@ -84,22 +87,21 @@ def _place(regs: RegisterMap, lane: Lane[T], machine: Registers[T]) -> None:
 
 
 def _registers(
-    block: Block, lane: Lane[T], before: dict[RegRef, T], machine: Registers[T], active: T
+    block: Block, lane: Lane[T], before: dict[RegRef, T], machine: Registers[T], active: bool
 ) -> list[Pair[T]]:
-    d, regs = lane.d, block.regs
+    regs = block.regs
     out: list[Pair[T]] = []
 
     def kept(ref: RegRef, actual: T) -> None:
         """A place where an inactive lane keeps its value."""
         if block.live_out is None or ref in block.live_out:
-            want = d.select(active, lane.get(ref), before[ref])
+            want = lane.get(ref) if active else before[ref]
             out.append(Pair(f"{ref.file}{ref.index}", want, actual))
 
     def seen(ref: RegRef, actual: T) -> None:
         """A place that inactive lanes do not care for."""
-        if block.live_out is None or ref in block.live_out:
-            want = lane.get(ref)
-            out.append(Pair(f"{ref.file}{ref.index}", want, d.select(active, actual, want)))
+        if active and (block.live_out is None or ref in block.live_out):
+            out.append(Pair(f"{ref.file}{ref.index}", lane.get(ref), actual))
 
     for index, v in regs.r.items():
         kept(RegRef("R", index), machine.vgpr(v))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import TypeAlias
 
 import numpy as np
 
@@ -20,6 +21,9 @@ _EDGES = np.array(
      0x3C003C00, 0x7C007C00, 0xFC007E00, 0x00010001, 0x7BFF7BFF, 0x3C000000, 0x00100000],
     dtype=np.uint64,
 )  # fmt: skip
+
+
+Free: TypeAlias = Callable[[str, int], Vec]
 
 
 class _Numbers(Vectors):
@@ -42,21 +46,19 @@ def _random(name: str, width: int, lanes: int, seed: int) -> Vec:
     return Vec(raw & np.uint64((1 << width) - 1), width)
 
 
-def differential(block: Block, lanes: int, seed: int = 1) -> Refuted | None:
+def differential(block: Block, lanes: int, seed: int = 1, *, active: bool = True) -> Refuted | None:
     """The first random input on which the sides differ, if any.  Raises Undecided."""
     memory: dict[str, Vec] = {}
 
     def free(name: str, width: int) -> Vec:
         if name not in memory:
             memory[name] = _random(name, width, lanes, seed)
-            if name == "s126":  # most lanes are active
-                memory[name] = Vec(memory[name].v | (memory["s126"].v >> np.uint64(1) & 1), 32)
         return memory[name]
 
-    return _compare(block, free, memory, lanes)
+    return _compare(block, free, memory, lanes, active)
 
 
-def replay(block: Block, inputs: Mapping[str, int]) -> Refuted | None:
+def replay(block: Block, inputs: Mapping[str, int], *, active: bool = True) -> Refuted | None:
     """The difference that these inputs show, if they do."""
     memory: dict[str, Vec] = {}
 
@@ -66,11 +68,13 @@ def replay(block: Block, inputs: Mapping[str, int]) -> Refuted | None:
             memory[name] = Vec(np.array([value], dtype=np.uint64), width)
         return memory[name]
 
-    return _compare(block, free, memory, 1)
+    return _compare(block, free, memory, 1, active)
 
 
-def _compare(block: Block, free: object, memory: Mapping[str, Vec], lanes: int) -> Refuted | None:
-    outcome = run(block, _Numbers(), free)  # type: ignore[arg-type]
+def _compare(
+    block: Block, free: Free, memory: Mapping[str, Vec], lanes: int, active: bool
+) -> Refuted | None:
+    outcome = run(block, _Numbers(), free, active=active)
     for pair in outcome.pairs:
         a, b = (np.broadcast_to(v.v, (lanes,)) for v in (pair.sass, pair.rdna))
         wrong = np.flatnonzero(a != b)
@@ -81,5 +85,6 @@ def _compare(block: Block, free: object, memory: Mapping[str, Vec], lanes: int) 
                 for name, v in memory.items()
                 if not name.startswith("other")
             }
+            inputs["active"] = int(active)
             return Refuted(inputs, pair.name, int(a[at]), int(b[at]))
     return None

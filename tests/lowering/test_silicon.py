@@ -20,6 +20,7 @@ from sassxlate.lowering.pipeline import translate_kernel
 
 from .silicon import FOLDER, SLOT, VECTORS, Form, Words, differing, forms, inputs, measured
 
+
 def emulated(form: Form) -> Words:
     """(vector, word) as the translation computes it.  Raises what refuses it."""
     cubin = parse_cubin((FOLDER / "template.cubin").read_bytes())

@@ -5,8 +5,9 @@
     python tools/silicon words -o WORDS        # needs nvdisasm: the words to measure
     python tools/silicon run WORDS -o RESULTS  # needs the GPU: runs and compares them
 
-``run`` prints a table by mnemonic: words equal to their meaning to the bit (or, for the multi-function
-unit, within its bounds), differing, not described, and not executable; RESULTS says which.
+``run`` prints a table by mnemonic: words equal to their meaning to the bit (or, for the
+multi-function unit, within its bounds), differing, not described, not executable.  RESULTS names
+those that are not equal.
 """
 
 from __future__ import annotations

@@ -82,7 +82,8 @@ class _Form:
             if role not in REGISTERS:
                 return False
             self.files.add(slot.file)
-            self.word = _put(self.word, bits(slot.lo, 6 if slot.file == "UR" else 8), REGISTERS[role])
+            field = bits(slot.lo, 6 if slot.file == "UR" else 8)
+            self.word = _put(self.word, field, REGISTERS[role])
             if not slot.write:
                 self.flags += [
                     (bits(b), 1) for b in (slot.neg, slot.abs, slot.inv) if b is not None

@@ -1,7 +1,7 @@
 """Runs words on the device and compares them with their meanings, in several processes.
 
-A word that the device cannot execute leaves its context unusable: that process ends, and another one
-goes on behind the word.
+A word that the device cannot execute leaves its context unusable: that process ends, and another
+one goes on behind the word.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import os
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from multiprocessing.context import ForkProcess
 from pathlib import Path
 
 import numpy as np
@@ -134,14 +135,14 @@ def _compare(word: Word, arch: int, before: Words, real: Words) -> dict[str, obj
 
 def measure(arch: int, words: Sequence[Word], vectors: int, seed: int, folder: Path,
             processes: int, seconds: float) -> list[dict[str, object]]:  # fmt: skip
-    """The verdict of each word, in order; ``late`` for those that ``seconds`` did not suffice for."""
+    """The verdict of each word, in order; ``late`` where ``seconds`` did not suffice."""
     folder.mkdir(parents=True, exist_ok=True)
     prepared = folder / "inputs.npy"
     np.save(prepared, inputs(vectors, seed))
     pending = {p: list(range(p, len(words), processes)) for p in range(processes)}
     found: dict[int, dict[str, object]] = {}
     context = mp.get_context("fork")  # its imports are done; this process has no context
-    running: dict[int, mp.process.BaseProcess] = {}
+    running: dict[int, ForkProcess] = {}
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         for p, numbers in pending.items():

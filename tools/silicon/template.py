@@ -1,8 +1,8 @@
 """The kernels whose slot a word is put into, written as SASS of sm_90 and assembled here.
 
-Both fill the code of ``fixtures/silicon/sm_90/template.cubin`` (a kernel of ours, nvcc 13.0.88, for its
-sections and its eighteen registers).  Thread i reads vector i; in the uniform one each warp reads a vector of its
-own, and lane 0 of it stores.
+Both fill the code of ``fixtures/silicon/sm_90/template.cubin`` (a kernel of ours, nvcc 13.0.88, for
+its sections and its eighteen registers).  Thread i reads vector i; in the uniform one each warp
+reads a vector of its own, and lane 0 of it stores.
 """
 
 from __future__ import annotations

@@ -26,11 +26,12 @@ def near(function: str, actual: Words, real: Words) -> NDArray[np.bool_]:
         a = actual.view("<f4").astype(np.float64)
         r = real.view("<f4").astype(np.float64)
         distance = np.abs(a - r)
-    same = (actual == real) | (np.isnan(a) & np.isnan(r))
+    close: NDArray[np.bool_] = distance <= RELATIVE.get(function, 0.0) * np.abs(r)
     if function in ULPS:
-        return same | (np.abs(actual.astype(np.int64) - real.astype(np.int64)) <= ULPS[function])
-    if function == "LG2":  # the larger of the bound and one unit in the last place
-        return same | (distance <= np.maximum(ABSOLUTE["LG2"], np.abs(r) * 2.0**-22))
-    if function in ABSOLUTE:
-        return same | (distance <= ABSOLUTE[function])
-    return same | (distance <= RELATIVE.get(function, 0.0) * np.abs(r))
+        close = np.abs(actual.astype(np.int64) - real.astype(np.int64)) <= ULPS[function]
+    elif function == "LG2":  # the larger of the bound and one unit in the last place
+        close = distance <= np.maximum(ABSOLUTE["LG2"], np.abs(r) * 2.0**-22)
+    elif function in ABSOLUTE:
+        close = distance <= ABSOLUTE[function]
+    same: NDArray[np.bool_] = (actual == real) | (np.isnan(a) & np.isnan(r))
+    return same | close

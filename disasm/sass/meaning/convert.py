@@ -145,7 +145,7 @@ def f2f(d: Domain[T], x: View[T]) -> Results:
 
 
 def _carried_nan(d: Domain[T], value: T, to: int) -> T:
-    """A NaN of another width: sign and the payload's upper bits, quieted; printed signs do not count."""
+    """A NaN of another width: its own sign and the payload's upper bits, quieted."""
     source = d.width(value)
     gap = mantissa_bits(to) - mantissa_bits(source)
     payload = d.and_(value, d.const((1 << mantissa_bits(source)) - 1, source))

@@ -1,8 +1,8 @@
 """Single and double precision arithmetic, minimum and maximum, the multi-function unit.
 
-Any NaN result of single precision is 0x7fffffff.  Double precision passes on the last source that is no
-number, quieted, its sign as it stands in the register, and makes 0xfff8000000000000 where there is none
-(measured on an H200).
+Any NaN result of single precision is 0x7fffffff.  Double precision passes on the last source that
+is no number, quieted, its sign as it stands in the register, and makes 0xfff8000000000000 where
+there is none (measured on an H200).
 """
 
 from __future__ import annotations
@@ -84,11 +84,10 @@ def fmul(d: Domain[T], x: View[T]) -> Results:
     a, b = x.float("Ra"), x.float("Rb")
     scale = x.one_of(_SCALES)
     if scale:
-        how = mode(x)
-        wide = (d.fcvt(v, 64, Fp(flush_in=how.flush_in)) for v in (a, b, d.const(_SCALES[scale], 32)))
-        p, q, r = wide
-        product = d.fcvt(d.fmul(d.fmul(p, q, IEEE), r, IEEE), 32, Fp(how.round, False, how.flush_out))
-        out = canonical(d, product)
+        how, factor = mode(x), d.const(_SCALES[scale], 32)
+        p, q, r = (d.fcvt(v, 64, Fp(flush_in=how.flush_in)) for v in (a, b, factor))
+        exact = d.fmul(d.fmul(p, q, IEEE), r, IEEE)
+        out = canonical(d, d.fcvt(exact, 32, Fp(how.round, False, how.flush_out)))
     else:
         out = canonical(d, d.fmul(a, b, mode(x)))
     if x.has("FMZ"):
@@ -165,6 +164,9 @@ def fmnmx3(d: Domain[T], x: View[T]) -> Results:
 
 # --- the multi-function unit -------------------------------------------------------------------
 
+# Where an approximation may be either neighbour, the unit's is odd for these arguments (bits that
+# tell, their value): nvcc's divisions and roots, which correct it, rely on that.
+ODD_RESULT = {"RCP": (0x7FFFFF, 0x7FFFFF), "RSQ": (0xFFFFFF, 0x6E9372)}
 _MUFU: dict[str, Approximation] = {
     "RCP": "rcp", "RSQ": "rsq", "SQRT": "sqrt", "EX2": "exp2", "LG2": "log2", "SIN": "sin",
     "COS": "cos",
@@ -178,8 +180,15 @@ def mufu(d: Domain[T], x: View[T]) -> Results:
         raise NoMeaning("this function of MUFU")
     if name.endswith("64H"):
         return {"Rd": _mufu64(d, x, "rcp" if name == "RCP64H" else "rsq")}
-    out = d.approx(_MUFU[name], flush(d, x.float("Rb")))
-    return {"Rd": canonical(d, flush(d, out))}
+    source = x.float("Rb")
+    out = canonical(d, flush(d, d.approx(_MUFU[name], flush(d, source))))
+    if name in ODD_RESULT:
+        bits, value = ODD_RESULT[name]
+        odd = d.eq(d.and_(source, d.const(bits, 32)), d.const(value, 32))
+        field = d.extract(out, 23, 8)
+        special = d.or_(d.eq(field, d.const(0, 8)), d.eq(field, d.const(255, 8)))
+        out = d.or_(out, d.zext(d.and_(odd, d.not_(special)), 32))
+    return {"Rd": out}
 
 
 def _mufu64(d: Domain[T], x: View[T], fn: Approximation) -> T:

@@ -40,6 +40,10 @@ def _halves(d: Domain[T], x: View[T], role: str) -> tuple[T, T]:
 _ONE, _MINUS_ZERO = 0x3F80, 0x8000  # of bf16
 
 
+def _fp(x: View[T]) -> Fp:
+    return Fp(flush_in=x.has("FTZ"), flush_out=x.has("FTZ"))
+
+
 def _is_bf16(x: View[T]) -> bool:
     return x.has("BF16_V2", "BF16")
 
@@ -86,10 +90,7 @@ def hadd2(d: Domain[T], x: View[T]) -> Results:
     a, b = _halves(d, x, "Ra"), _halves(d, x, "Rb")
     if _is_bf16(x):
         return _each(d, x, a, _same(d, _ONE), b)
-    on = x.has("FTZ")
-    lo, hi = (
-        _finish(d, x, d.fadd(p, q, Fp(flush_in=on, flush_out=on))) for p, q in zip(a, b, strict=True)
-    )
+    lo, hi = (_finish(d, x, d.fadd(p, q, _fp(x))) for p, q in zip(a, b, strict=True))
     return {"Rd": d.concat(hi, lo)}
 
 
@@ -98,8 +99,7 @@ def _hadd2_f32(d: Domain[T], x: View[T]) -> Results:
     if _is_bf16(x):
         raise NoMeaning("HADD2.F32 of bf16")
     a, b = (d.fcvt(_halves(d, x, r)[0], 32, IEEE) for r in ("Ra", "Rb"))
-    on = x.has("FTZ")
-    out = d.fadd(a, b, Fp(flush_in=on, flush_out=on))
+    out = d.fadd(a, b, _fp(x))
     out = d.select(is_nan(d, out), d.const(0x7FFFFFFF, 32), out)
     return {"Rd": saturate(d, x, out)}
 
@@ -111,10 +111,7 @@ def hmul2(d: Domain[T], x: View[T]) -> Results:
     a, b = _halves(d, x, "Ra"), _halves(d, x, "Rb")
     if _is_bf16(x) or x.has("FMZ"):
         return _each(d, x, a, b, _same(d, 0 if x.has("FMZ") else _MINUS_ZERO))
-    on = x.has("FTZ")
-    lo, hi = (
-        _finish(d, x, d.fmul(p, q, Fp(flush_in=on, flush_out=on))) for p, q in zip(a, b, strict=True)
-    )
+    lo, hi = (_finish(d, x, d.fmul(p, q, _fp(x))) for p, q in zip(a, b, strict=True))
     return {"Rd": d.concat(hi, lo)}
 
 

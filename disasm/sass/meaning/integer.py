@@ -16,11 +16,35 @@ T = TypeVar("T")
 _SUM_BITS = 40  # of a sum of a few 32-bit words
 
 
-def _sum(d: Domain[T], words: list[T], carries: list[T]) -> T:
-    total = d.const(0, _SUM_BITS)
-    for w in (*words, *carries):
-        total = d.add(total, d.zext(w, _SUM_BITS))
-    return total
+def _chain(d: Domain[T], terms: list[T], carries: list[T]) -> tuple[T, list[T]]:
+    """The sum of words and carries, and the carries out of its additions, one after the other.
+
+    Each addition takes one more word and one carry, as an adder does; that also keeps the terms of
+    a proof near those of the other side.
+    """
+    pending = list(carries)
+    total, rest = terms[0], list(terms[1:])
+    while len(rest) < len(pending):
+        rest.append(d.const(0, 32))
+    out: list[T] = []
+    for term in rest:
+        first = d.add(total, term)
+        carry = d.ult(first, total)
+        total = first
+        if pending:
+            total = d.add(first, d.zext(pending.pop(0), 32))
+            carry = d.or_(carry, d.ult(total, first))
+        out.append(carry)
+    return total, out
+
+
+def _carry_predicates(d: Domain[T], carries: list[T]) -> tuple[T, T]:
+    """Whether there is a carry, and whether there are two."""
+    some = two = d.const(0, 1)
+    for c in carries:
+        two = d.or_(two, d.and_(some, c))
+        some = d.or_(some, c)
+    return some, two
 
 
 def _addend(d: Domain[T], x: View[T], role: str, word: int) -> tuple[T, list[T]]:
@@ -31,31 +55,25 @@ def _addend(d: Domain[T], x: View[T], role: str, word: int) -> tuple[T, list[T]]
         value = d.extract(value, 32, 32)
     if x.flag(role, "neg") or x.flag(role, "inv"):
         value = d.not_(value)
-    return value, [d.const(1, 1)] if x.flag(role, "neg") else []
+    return value, [d.const(1, 1)] if x.flag(role, "neg") and word == 0 else []
 
 
 def _carried(d: Domain[T], x: View[T], roles: tuple[str, ...], words: int) -> Results:
     """The sum of sources of ``words`` 32-bit words, and its carries."""
-    carry: list[T] = []
-    if x.has("X"):
-        carry += [x.pred_or("Pp", 0), x.pred_or("Pq", 0)]
+    carries: list[T] = []
+    given = [x.pred_or("Pp", 0), x.pred_or("Pq", 0)] if x.has("X") else []
     parts: list[T] = []
-    high = d.const(0, _SUM_BITS - 32)
     for i in range(words):
         terms: list[T] = []
         for role in roles:
             value, one = _addend(d, x, role, i)
             terms.append(value)
-            carry += one if i == 0 else []
-        total = _sum(d, terms, carry)
-        parts.append(d.extract(total, 0, 32))
-        high = d.extract(total, 32, _SUM_BITS - 32)
-        carry = [high]
-    out: dict[object, T] = {"Rd": parts[0] if words == 1 else d.concat(parts[1], parts[0])}
-    none = d.const(0, _SUM_BITS - 32)
-    out["Pu"] = d.not_(d.eq(high, none))
-    out["Pv"] = d.ult(d.const(1, _SUM_BITS - 32), high)
-    return out  # type: ignore[return-value]
+            carries += one
+        total, carries = _chain(d, terms, [*carries, *(given if i == 0 else [])])
+        parts.append(total)
+    some, two = _carry_predicates(d, carries)
+    value = parts[0] if words == 1 else d.concat(parts[1], parts[0])
+    return {"Rd": value, "Pu": some, "Pv": two}
 
 
 def iadd3(d: Domain[T], x: View[T]) -> Results:
@@ -117,9 +135,8 @@ def lea(d: Domain[T], x: View[T]) -> Results:
             carries.append(d.const(1, 1))
     if x.has("X"):
         carries.append(x.pred("Pp"))
-    total = _sum(d, terms, carries)
-    carry = d.not_(d.eq(d.extract(total, 32, 8), d.const(0, 8)))
-    return {"Rd": d.extract(total, 0, 32), "Pu": carry}
+    total, out = _chain(d, terms, carries)
+    return {"Rd": total, "Pu": _carry_predicates(d, out)[0]}
 
 
 def iabs(d: Domain[T], x: View[T]) -> Results:
@@ -186,7 +203,10 @@ def imnmx(d: Domain[T], x: View[T]) -> Results:
     pick = _extreme(d, x, signed)
     word = 64 if width == 64 else 32
     a, b = x.integer("Ra", word), x.integer("Rb", word)
-    out = _each(d, width, lambda p, q: _relu(d, x, pick(p, q), signed), a, b)
+    def part(p: T, q: T) -> T:
+        return _relu(d, x, pick(p, q), signed)
+
+    out = _each(d, width, part, a, b)
     low, high = (
         d.eq(d.extract(out, lo, w), d.extract(a, lo, w))
         for lo, w in ((0, min(width, word)), (16 if width == 16 else 0, min(width, word)))
@@ -246,7 +266,11 @@ def vabsdiff(d: Domain[T], x: View[T]) -> Results:
 def vabsdiff4(d: Domain[T], x: View[T]) -> Results:
     """Byte by byte, packed, whatever Rc is; with .ACC their sum and Rc, and Pu its carry."""
     signed = not x.has("U8")
-    bytes_ = _each(d, 8, lambda p, q: _distance(d, p, q, signed), x.bits("Ra"), x.bits("Rb"))
+
+    def part(p: T, q: T) -> T:
+        return _distance(d, p, q, signed)
+
+    bytes_ = _each(d, 8, part, x.bits("Ra"), x.bits("Rb"))
     if not x.has("ACC"):
         return {"Rd": bytes_, "Pu": d.const(0, 1)}
     total = d.zext(x.bits("Rc"), _SUM_BITS)

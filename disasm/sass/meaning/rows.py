@@ -18,6 +18,7 @@ from sassxlate.domain import Domain, fabs, fneg, neg
 from ..ir import Const, Imm, Instruction, Operand, Pred, PredFile, Reg, RegFile, RegRef, Special
 
 T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
 
 _FLAGS = ("neg", "abs", "inv", "select")
 
@@ -26,22 +27,22 @@ class NoMeaning(Exception):
     """This form of the instruction is not described; the message says what of it."""
 
 
-class Env(Protocol[T]):
+class Env(Protocol[T_co]):
     """Where a lane's values come from.  RZ, URZ and PT are never asked for."""
 
-    def reg(self, file: RegFile, index: int) -> T:
+    def reg(self, file: RegFile, index: int) -> T_co:
         """32 bits."""
         ...
 
-    def pred(self, file: PredFile, index: int) -> T:
+    def pred(self, file: PredFile, index: int) -> T_co:
         """One bit."""
         ...
 
-    def const(self, operand: Const, word: int) -> T:
+    def const(self, operand: Const, word: int) -> T_co:
         """The 32-bit word number ``word`` of a constant operand, its signs not applied."""
         ...
 
-    def special(self, operand: Special) -> T:
+    def special(self, operand: Special) -> T_co:
         """32 bits of a special register."""
         ...
 
@@ -225,7 +226,9 @@ def _registers(d: Domain[T], target: Reg, value: T) -> dict[RegRef, T]:
     width = d.width(value)
     if width != 32 * target.width:
         raise NoMeaning(f"{width} bits for {target.width} registers")
+    if width == 32:
+        return {RegRef(target.file, target.index): value}
     return {
-        RegRef(target.file, target.index + i): value if width == 32 else d.extract(value, 32 * i, 32)
+        RegRef(target.file, target.index + i): d.extract(value, 32 * i, 32)
         for i in range(target.width)
     }

@@ -1,0 +1,10 @@
+"""Verification: is a block of RDNA3 what a block of SASS means?  Proved, refuted or unknown."""
+
+from __future__ import annotations
+
+from .check import verify
+from .execute import Placed
+from .relation import Block
+from .verdict import Proved, Refuted, Unknown, Verdict
+
+__all__ = ["Block", "Placed", "Proved", "Refuted", "Unknown", "Verdict", "verify"]

@@ -1,0 +1,57 @@
+"""One instruction word as a block: translated in the silicon template's slot, its RDNA3 decoded back."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+
+from sassxlate.disasm.containers.cubin import parse_cubin
+from sassxlate.disasm.containers.model import Cubin
+from sassxlate.disasm.rdna3 import assemble, decode
+from sassxlate.disasm.rdna3.ir import Inst
+from sassxlate.disasm.sass import BadWord, decode_section
+from sassxlate.lowering.launch import layout
+from sassxlate.lowering.link import joined
+from sassxlate.lowering.pipeline import PASSES, kernel_cfg
+from sassxlate.lowering.select import select
+from sassxlate.lowering.verify import Block, Placed
+
+FOLDER_WORD = 0x180  # the slot's offset in the code
+
+
+@cache
+def _template() -> Cubin:
+    from pathlib import Path
+
+    root = Path(__file__).resolve().parents[2]
+    return parse_cubin((root / "fixtures" / "silicon" / "sm_90" / "template.cubin").read_bytes())
+
+
+def block_of(word: int) -> Block:
+    """The block of one word.  Raises what refuses its translation."""
+    cubin = _template()
+    code = bytearray(cubin.kernels[0].code)
+    code[FOLDER_WORD : FOLDER_WORD + 16] = word.to_bytes(16, "little")
+    kernel = joined(replace(cubin.kernels[0], code=bytes(code)), cubin)
+    selected = select(kernel, kernel_cfg(kernel))
+    items = list(selected.items)
+    for _, run in PASSES:
+        items = run(items)
+    program = assemble(items)
+    mine = f"/*{FOLDER_WORD:04x}*/"
+    said = [i for i, it in enumerate(items) if isinstance(it, Inst) and it.comment.startswith("/*")]
+    first = next((i for i in said if items[i].comment.startswith(mine)), None)
+    placed: list[Placed] = []
+    if first is not None:
+        last = next(i for i in said if i > first and not items[i].comment.startswith(mine))
+        for i in range(first, last):
+            item = items[i]
+            if isinstance(item, Inst):
+                at = program.offsets[i]
+                inst, size = decode(program.data, at)
+                placed.append(Placed(replace(inst, uniform=item.uniform), at, at + size))
+    (ins,) = decode_section(word.to_bytes(16, "little"), kernel.arch, strict=False).instructions
+    assert not isinstance(ins, BadWord)
+    return Block(
+        (ins,), placed, selected.regs, layout(kernel.arch), frozenset(selected.plan.pending_live)
+    )

@@ -1,0 +1,29 @@
+"""Translations that were wrong until the verifier refuted them; each was confirmed on an H200."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("z3", reason="z3-solver is not installed")
+
+from sassxlate.disasm.sass.encode import assemble
+from sassxlate.errors import LoweringError
+from sassxlate.lowering.verify import Refuted, verify
+
+from .one import block_of
+
+# The silicon template's scheduling information.
+_CONTROL = "[B------:R-:W-:Y:S15] "
+
+
+@pytest.mark.parametrize("text", ["MUFU.RCP R10, R2", "MUFU.RSQ R10, R2"])
+def test_odd_results_of_denormals(text: str) -> None:
+    """0x007fffff and 0x006e9372 count as 0: infinite, not a NaN."""
+    assert not isinstance(verify(block_of(assemble(f"{_CONTROL}{text} ;", 90))), Refuted)
+
+
+@pytest.mark.parametrize("text", ["F2I.FTZ.F64.FLOOR R10, R2", "F2I.FTZ.S64.F64.CEIL R10, R2"])
+def test_flushed_doubles(text: str) -> None:
+    """.FTZ flushes denormal doubles too; AMD's mode for them is shared with halves, so: refused."""
+    with pytest.raises(LoweringError):
+        block_of(assemble(f"{_CONTROL}{text} ;", 90))
