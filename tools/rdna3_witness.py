@@ -38,7 +38,7 @@ sys.path.insert(0, str(ROOT))
 
 from sassxlate import toolchain  # noqa: E402
 from sassxlate.disasm.rdna3 import OPS, decode, encode, format_inst  # noqa: E402
-from sassxlate.disasm.rdna3.objects import is_code_object, read, unbundle  # noqa: E402
+from sassxlate.disasm.rdna3.objects import find_bundles, is_code_object, read, unbundle  # noqa: E402
 from sassxlate.disasm.rdna3.samples import sample  # noqa: E402
 from sassxlate.errors import SassxlateError  # noqa: E402
 
@@ -97,7 +97,12 @@ def find() -> Disassemble:
 
 
 def ours(code: bytes) -> tuple[int, str]:
-    """(size, text) of the first instruction; size 0 and the error where it is refused."""
+    """(size, text) of the first instruction; size 0 and the error where it is refused.
+
+    Zeros are no instruction, but a listing has LLVM's word for them.
+    """
+    if code[:4] == bytes(4):
+        return 4, "v_illegal"
     try:
         inst, size = decode(code, strict=True)
         return size, format_inst(inst)
@@ -248,9 +253,14 @@ def codes_of(path: Path) -> Iterator[tuple[str, bytes]]:
                 raise SystemExit(f"{path}: {messages}")
             yield from _code_sections(f"{path.name} -O{level}", made, path)
         return
-    if not is_code_object(data):
-        raise SystemExit(f"{path}: neither a code object nor recorded programs")
-    parts = [(path.name, data)] if data[:4] == b"\x7fELF" else unbundle(data)
+    if is_code_object(data) and data[:4] == b"\x7fELF":
+        parts = [(path.name, data)]
+    else:
+        bundles = find_bundles(data)
+        parts = [part for bundle in bundles for part in unbundle(bundle)]
+        parts = [(name, part) for name, part in parts if "gfx1100" in name]
+    if not parts:
+        raise SystemExit(f"{path}: no code for gfx1100 and no recorded programs")
     for name, part in parts:
         yield from _code_sections(name, part, path)
 

@@ -10,6 +10,8 @@ import struct
 from dataclasses import dataclass
 from typing import Final
 
+import zstandard
+
 from sassxlate.errors import EncodeError, Where
 
 _HEADER: Final = struct.Struct("<16sHHIQQQIHHHHHH")
@@ -22,6 +24,7 @@ _VERSIONS: Final = {2: 4, 3: 5, 4: 6}  # e_ident[EI_ABIVERSION] to the code obje
 _GFX1100: Final = 0x41
 _BUNDLE: Final = b"__CLANG_OFFLOAD_BUNDLE__"
 _COMPRESSED: Final = b"CCOB"  # of a compressed offload bundle
+_MOST: Final = 1 << 31  # bytes that a bundle may have
 _NOBITS: Final = 8
 _WRITE, _ALLOC, _EXECUTE = 1, 2, 4
 # e_flags' machine numbers, for messages (AMDGPUUsage, "AMDGPU Machine Types").
@@ -114,14 +117,47 @@ def _string(table: bytes, at: int) -> str:
     return table[at:end].decode("utf-8", "replace")
 
 
+def _decompress(data: bytes) -> bytes:
+    """The bundle in a compressed one: versions 1 to 3 of clang's header, zstd."""
+    version, method = struct.unpack("<HH", _slice(data, 4, 4, "the bundle's header"))
+    layout = {1: "<IQ", 2: "<IIQ", 3: "<QQQ"}.get(version)
+    if layout is None or method != 1:
+        raise EncodeError("SX0531", f"a bundle of version {version}, compressed by method {method}")
+    size = struct.calcsize(layout)
+    *head, whole, _ = struct.unpack(layout, _slice(data, 8, size, "the bundle's header"))
+    if head and head[0] > len(data):
+        raise _bad("the file ends inside the compressed bundle")
+    body = data[8 + size : head[0] if head else len(data)]
+    try:
+        out = zstandard.ZstdDecompressor().decompress(body, max_output_size=min(whole, _MOST))
+    except zstandard.ZstdError as error:
+        raise _bad(f"the compressed bundle is damaged: {error}") from None
+    if len(out) != whole:
+        raise _bad(f"the compressed bundle holds {len(out)} bytes, not {whole}")
+    return out
+
+
+def find_bundles(data: bytes) -> tuple[bytes, ...]:
+    """The offload bundles in a host program or library, which lie in its section .hip_fatbin."""
+    found: list[bytes] = []
+    for magic in (_BUNDLE, _COMPRESSED):
+        at = data.find(magic)
+        while at >= 0:
+            found.append(data[at:])
+            at = data.find(magic, at + 1)
+    return tuple(found)
+
+
 def unbundle(data: bytes) -> tuple[tuple[str, bytes], ...]:
     """(target, code object) of every entry of an offload bundle; host code is left out.
 
     Raises:
-        EncodeError: SX0531, a compressed bundle; SX0532, truncated.
+        EncodeError: SX0531, compressed in another way than zstd; SX0532, truncated or damaged.
     """
     if data[: len(_COMPRESSED)] == _COMPRESSED:
-        raise EncodeError("SX0531", "a compressed offload bundle")
+        data = _decompress(data)
+        if data[: len(_BUNDLE)] != _BUNDLE:
+            raise _bad("the compressed bundle holds no bundle")
     (count,) = struct.unpack("<Q", _slice(data, 24, 8, "the bundle's header"))
     at = 32
     out: list[tuple[str, bytes]] = []
