@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from itertools import count
 
 from .decode import BadWord, control_of
 from .ir import RZ, Control, Imm, Instruction, Mem, RegRef
-from .section import AWAITED, Section, address_of
+from .section import AWAITED, CONTROL, Section, address_of
 from .spec import DESCRIPTOR
 
 MNEMONIC_COLUMN = 35
@@ -129,10 +130,18 @@ def plain_lines(section: Section, start: int, texts: Sequence[str | None]) -> li
     return out
 
 
+@lru_cache(1 << 14)
+def _known_brackets(scheduling: int) -> str:
+    return control_text(control_of(scheduling << CONTROL))
+
+
 def control_brackets(section: Section, i: int, word: int, text: str) -> str:
     """The brackets of :func:`control_text`, with what the text does not tell."""
-    known = control_text(control_of(word))
-    if "[" not in text and "NAN" not in text and not word >> 122 & 7:
+    known = _known_brackets(word >> CONTROL & 0x1FFFFF)
+    # Memory operands stand behind a blank and may have a descriptor that is not printed.
+    memory = " [" in text and "desc[" not in text
+    batch = word >> 122 & 7 and ".reuse" not in text
+    if not memory and "NAN" not in text and not batch:
         return known
     item = section.instructions[i]
     return f"{known[:-1]}{hidden_text(item)}]" if isinstance(item, Instruction) else known

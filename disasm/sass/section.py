@@ -20,7 +20,7 @@ Item: TypeAlias = Instruction | BadWord
 
 # Sections of fewer words are decoded one by one, at once: NumPy gains nothing there.
 _FEW = 512
-_CONTROL = 105  # the lowest bit of the scheduling information
+CONTROL = 105  # the lowest bit of the scheduling information
 AWAITED = 31 << 105 | 63 << 116  # stall and yield, and the scoreboards that are waited for
 
 
@@ -75,7 +75,7 @@ class Section:
         """Which words have a stall, a yield or wait for a scoreboard, from an index to another."""
         if isinstance(self.instructions, Items):
             control = self.columns.control(self.start + start, self.start + stop)
-            found: list[bool] = (control & (AWAITED >> _CONTROL) != 0).tolist()
+            found: list[bool] = (control & (AWAITED >> CONTROL) != 0).tolist()
             return found
         return [word & AWAITED != 0 for word in self.words(start, stop)]
 
