@@ -264,9 +264,10 @@ def _const(slot: C, context: Context, widths: Mapping[str, int], generation: int
 
 def _mem(slot: M, context: Context, widths: Mapping[str, int], generation: int) -> Decoder:
     def decode(word: int, offset: int) -> Value:
-        at = slot.offset.get(word) * slot.unit
+        at = slot.offset.get(word)
         if slot.signed:
             at = fmt.signed(at, slot.offset.width)
+        at *= slot.unit
         is_desc = _bit(word, slot.desc)
         scale = 1 if slot.scale is None else (1, 4, 8, 16)[slot.scale.get(word)]
         pair = _bit(word, slot.wide)

@@ -20,6 +20,7 @@ from . import (
     texture,
     tmem,
     warpgroup,
+    wide,
 )
 
 ROWS: tuple[Row, ...] = (
@@ -36,6 +37,7 @@ ROWS: tuple[Row, ...] = (
     *surface.ROWS,
     *graphics.ROWS,
     *system.ROWS,
+    *wide.ROWS,
     *control.ROWS,
     *cluster.ROWS,
     *warpgroup.ROWS,

@@ -6,6 +6,7 @@ number at either end has an opcode of its own.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Literal
@@ -230,10 +231,17 @@ _F2IP = {
     "Rc": Src(imm="f32", select=_LOW_BIT, select_lo=72),
 }  # fmt: skip
 PACKED_BYTES = alu(
-    "F2IP", 0x043, "Rd, Ra, Rb, Rc", _F2IP, forms=(1, 2, 4, 6, 7),
+    "F2IP", 0x043, "Rd, Ra, Rb, Rc", _F2IP, forms=(1, 2, 3, 4, 5, 6, 7),
     mods=(enum("type", 76, 2, "U8 S8 - -"), const("F32"), _F2IP_ROUND, flag("NTZ", 74),
           flag("RELU", 75)), since=86,
 )  # fmt: skip
+
+PACKED_BYTES = [  # nvdisasm sets a blank where the constant has a part selector
+    r.with_(operands={**r.operands, "Rc": dataclasses.replace(slot, gap=True)})
+    if isinstance(slot := r.operands["Rc"], C)
+    else r
+    for r in PACKED_BYTES
+]
 
 _BF = [1, 2, 4]
 _NARROW = [(1, 2), (1, 4), (2, 1), (2, 4), (4, 1), (4, 2)]

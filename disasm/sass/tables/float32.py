@@ -140,7 +140,9 @@ def _packed(mnemonic: str, base: int, roles: str, selects: tuple[int, ...], flus
     }
     operands: dict[str, Operand] = {"Rd": rd(width=2)}
     for role, lo in zip(roles.split(), selects, strict=True):
-        operands[role] = replace(slots[role], select=Select(bits(lo, 3), _PAIR_HALF))
+        wide = 2 if lo == 87 else 3  # there is no .NP for this source
+        names = {i: name for i, name in _PAIR_HALF.items() if i < 1 << wide}
+        operands[role] = replace(slots[role], select=Select(bits(lo, wide), names))
     text = ", ".join(("Rd", *roles.split()))
     return Row(mnemonic, base | 0x200, operands, text, (flush, ROUND), 100, 103)
 

@@ -120,7 +120,7 @@ def _minmax(old: bool) -> list[Row]:
 _PART = Src(neg=True, abs=True, imm="pair", select=HALVES, bf16="type=1")
 _VHMNMX = alu(
     "VHMNMX", 0x047, "Rd, Ra, Rb, Rc, Pp",
-    {"Ra": _PART, "Rb": _PART, "Rc": replace(_PART, select_lo=76)}, forms=(1, 4, 6),
+    {"Ra": _PART, "Rb": _PART, "Rc": replace(_PART, select_lo=76)}, forms=(1, 4, 5, 6),
     places=HALF_PLACES, mods=(_TYPE, FTZ, flag("NAN", 81), flag("XORSIGN", 82)),
     extra={"Pp": ps()}, since=90, until=103, reserved=(bits(78),),
 )  # fmt: skip

@@ -236,7 +236,7 @@ SELECTIONS = [
     *alu("IMNMX", 0x017, "Rd, Ra, Rb, Pp", _PAIR, forms=(1, 4, 5, 6), layout="ab",
          mods=(_MIN,), extra={"Pp": ps()}, until=90),
     *alu("IMNMX", 0x017, "Rd, Ra, Rb, Pp", _PAIR, forms=(1, 4, 6), layout="ab",
-         mods=(_MIN,), extra={"Pp": ps()}, since=110, until=110, ones=(bits(77, 10),)),
+         mods=(_MIN,), extra={"Pp": ps()}, since=100, until=110, ones=(bits(77, 10),)),
     *alu("IMNMX", 0x017, "Pu, Pv, Rd, Ra, Rb, Pp, Pq",
          {"Ra": Src("type"), "Rb": Src("type", imm="shex")}, forms=(1, 4, 6), layout="ab",
          mods=(Mod("type", bits(73, 2), {0: "U32", 1: "", 2: "U64", 3: "S64"}, {2: 2, 3: 2}),),
@@ -276,7 +276,7 @@ SELECTIONS = [
          {"Ra": Src(), "Rb": Src(imm="shex"), "Rc": Src(imm="shex")}, forms=(1, 4, 6),
          mods=(_VMIN, RELU), extra={"Pp": ps()}, since=90, until=103),
     *alu("VIADDMNMX", 0x046, "Rd, Ra, Rb, Rc, Pp",
-         {"Ra": Src(), "Rb": Src(neg=True), "Rc": Src()}, forms=(1, 2, 4, 6, 7),
+         {"Ra": Src(), "Rb": Src(neg=True), "Rc": Src()}, forms=(1, 2, 3, 4, 5, 6, 7),
          mods=(_VMIN, RELU), extra={"Pp": ps()}, since=90, until=103),
 ]  # fmt: skip
 

@@ -133,9 +133,9 @@ WARP = [
     Row("VOTE", 0x806, {"Rd": rd(), "Pu": pd(81), "Pp": ps(87)}, "Rd?, Pu, Pp", (_VOTE,)),
     Row("VOTEU", 0x886, {"Rd": rd(file="UR"), "Pu": pd(81, "UP"), "Pp": ps(87)}, "Rd?, Pu, Pp",
         (_VOTE,)),
-    *alu("VABSDIFF", 0x014, "Rd, Pu?, Ra, Rb, Rc", _VABS, forms=(1, 2, 3, 4, 5),
+    *alu("VABSDIFF", 0x014, "Rd, Pu?, Ra, Rb, Rc", _VABS, forms=(1, 2, 3, 4, 5, 6, 7),
          mods=(enum("type", 73, 1, "U32 _"),), extra={"Pu": pd(81)}, until=110),
-    *alu("VABSDIFF4", 0x015, "Rd, Pu?, Ra, Rb, Rc", _VABS, forms=(1, 2, 3, 4, 5),
+    *alu("VABSDIFF4", 0x015, "Rd, Pu?, Ra, Rb, Rc", _VABS, forms=(1, 2, 3, 4, 5, 6, 7),
          mods=(enum("type", 73, 1, "U8 _"), flag("ACC", 75)), extra={"Pu": pd(81)}, until=110),
 ]  # fmt: skip
 
