@@ -48,18 +48,18 @@ def relocated(image: Image, labels: Labels, text: str, reloc: ElfReloc) -> str:
         base = "" if match[1] in ("", "RZ", "RZ+") else f"{match[1].rstrip('+')}+"
         return f"{text[: match.start()]}[{base}`({inner})]{text[match.end() :]}"
     filled = kind.wrap.format(inner) if kind.wrap else f"`({inner})"
-    return _in_place_of_number(text, filled)
+    return _in_place_of_number(text, filled, kind.field == "target")
 
 
-def _in_place_of_number(text: str, filled: str) -> str:
-    """The text with its last number replaced."""
+def _in_place_of_number(text: str, filled: str, append: bool) -> str:
+    """The text with its last number replaced; a target of 0 is not printed, it comes behind."""
     head, *operands = re.split(r"(, | (?=[^ ]+$))", text)
     parts = [head, *operands]
     for at in range(len(parts) - 1, -1, -1):
         if _NUMBER.match(parts[at].strip()):
             parts[at] = filled
             return "".join(parts)
-    return f"{text} {filled}"
+    return f"{text} {filled}" if append else text
 
 
 def action(image: Image, reloc: ElfReloc) -> str | None:
