@@ -345,10 +345,10 @@ class Document:
         for number, symbol in undefined:
             name = self.image.name(number)
             yield f"\t.type\t\t{name},{_TYPES.get(symbol.info & 15, '@notype')}"
-            if symbol.size:
-                yield f"\t.size\t\t{name},{symbol.size:#x}"
             if symbol.other:
                 yield f'\t.other\t\t{name},@"{_other(symbol.other)}"'
+            if symbol.size:
+                yield f"\t.size\t\t{name},{symbol.size:#x}"
 
 
 def _other(value: int) -> str:

@@ -207,10 +207,10 @@ def test_archives() -> None:
 def test_many() -> None:
     """10,000 damaged cubins and archives in bounded memory."""
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    outcomes = check_all(8000, seed=6)
+    outcomes = check_all(8000, seed=6, each_by=2)
     for seed in range(7, 9):
         outcomes += check([archived()], load_all, seed=100 * seed)
-    assert outcomes.total() > 40_000
+    assert outcomes.total() > 20_000
     grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
     assert grown < 400 << 10, f"{grown >> 10} MiB"  # ru_maxrss counts KiB
 
