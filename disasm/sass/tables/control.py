@@ -103,7 +103,7 @@ _EXIT = (
 )
 _B16 = bits(16, 4)
 _RECONVERGE = Mod("mode", bits(72, 2), {0: "", 1: "RELIABLE", 2: "RECONVERGENT"})
-_STATE: Mapping[int, str] = {
+STATE: Mapping[int, str] = {
     **{i: f"B{i}" for i in range(16)},
     **{16 + i: f"THREAD_STATE_ENUM.{i}" for i in range(5)},
     21: "TRAP_RETURN_PC.LO", 22: "TRAP_RETURN_PC.HI", 23: "TRAP_RETURN_MASK", 24: "MEXITED",
@@ -122,16 +122,16 @@ CONVERGENCE = [
     Row("BREAK", 0x942, {"B": B(_B16, write=True), "Pp": _PP}, "Pp?, B", until=90),
     Row("BREAK", 0x942, {"B": B(_B16, write=True), "Pp": _PP}, "Pp?, B", (_RECONVERGE,),
         since=100),
-    Row("BMOV", 0x355, {"Rd": rd(), "B": B(bits(24, 5), _STATE)}, "Rd, B",
+    Row("BMOV", 0x355, {"Rd": rd(), "B": B(bits(24, 5), STATE)}, "Rd, B",
         (const("32"),), fixed=((bits(84), 0),)),
-    Row("BMOV", 0x355, {"Rd": rd(), "B": B(bits(24, 5), _STATE, write=True)}, "Rd, B",
+    Row("BMOV", 0x355, {"Rd": rd(), "B": B(bits(24, 5), STATE, write=True)}, "Rd, B",
         (const("32.CLEAR"),), fixed=((bits(84), 1),)),
-    Row("BMOV", 0x356, {"B": B(bits(24, 5), _STATE, write=True, read=False), "Ra": R(32)},
+    Row("BMOV", 0x356, {"B": B(bits(24, 5), STATE, write=True, read=False), "Ra": R(32)},
         "B, Ra", (const("32"), flag("PQUAD", 84))),
     Row("BMOV", 0xF55, {"Bd": B(_B16, write=True, read=False),
                         "B": B(bits(24, 4), write=True)}, "Bd, B", (const("32.CLEAR"),),
         since=80, fixed=((bits(84), 1),), reserved=(bits(28, 2),)),
-    Row("BMOV", 0x956, {"B": B(bits(24, 5), _STATE, write=True, read=False),
+    Row("BMOV", 0x956, {"B": B(bits(24, 5), STATE, write=True, read=False),
                         "Ra": I(bits(32, 32))}, "B, Ra", (const("32"), flag("PQUAD", 84)),
         reserved=(bits(29),)),
     Row("YIELD", 0x946, {"Pp": _PP}, "Pp?"),
@@ -177,7 +177,7 @@ def _bar() -> list[Row]:
     shapes: list[tuple[int, dict[str, Operand], str]] = [
         (0x31D, {"barrier": R(32), "count": R(32)}, "barrier, count"),
         (0x51D, {"barrier": R(32), "count": _BAR_COUNT}, "barrier, count?"),
-        (0x91D, {"barrier": _BAR_IMM, "count": R(32)}, "barrier, count"),
+        (0x91D, {"barrier": _BAR_IMM, "count": R(32)}, "barrier, count?"),
         (0xB1D, {"barrier": _BAR_IMM, "count": _BAR_COUNT}, "barrier, count?"),
     ]
     red = enum("red", 74, 2, "POPC AND OR -")

@@ -34,6 +34,9 @@ def _swap_type(wide: str) -> Mod:
 _SWAPPED = Count(bits(73, 3), lambda word: 4 if word >> 73 & 7 == 2 else 2)
 
 
+_SPANS = ((75, 75), (80, 89), (86, 89), (90, 90))
+
+
 def _address(shared: bool) -> R:
     """The coordinates; with ``shared`` the layer may be in a uniform register."""
     field = join((58, 1), (61, 3)) if shared else bits(61, 3)
@@ -77,7 +80,7 @@ def _forms(
     split: Mapping[str, Operand] = {
         "bank": bank, "offset": I(bits(40, 6)), "offset2": I(bits(46, 8)),
     }  # fmt: skip
-    spans = [(since, until) for since, until in ((75, 75), (80, 89), (90, 90)) if since in mods]
+    spans = [(since, until) for since, until in _SPANS if since in mods]
     for since, until in spans:
         some = mods[since]
         add(constant << 9 | base, {"bank": bank, "offset": offset}, since, until, some)
@@ -144,7 +147,7 @@ def _rows() -> list[Row]:
 
 
 def _queries() -> list[Row]:
-    mods = {90: (_BA, _DIM)}
+    mods = {86: (_BA, _DIM), 90: (_BA, _DIM)}
     operands: dict[str, Operand] = {
         "Pu": _PU, "Rd": R(16, write=True), "query": N(bits(87), {0: "COMP_STATUS"}),
     }  # fmt: skip

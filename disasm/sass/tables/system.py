@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ..spec import (
+    B,
     Bits,
     C,
     Fixed,
@@ -25,7 +26,7 @@ from ..spec import (
     flag,
     join,
 )
-from .control import FAR, FAR_90, INC, MODE, MODE_90
+from .control import FAR, FAR_90, INC, MODE, MODE_90, STATE
 from .forms import pd, ps, rd
 
 _PP = ps(87)
@@ -127,6 +128,20 @@ def _moves() -> list[Row]:
         )
     return rows
 
+
+_ANY_STATE = B(bits(24, 5), STATE, write=True, read=False)
+_BARRIER = B(bits(16, 4), write=True, read=False)
+STATES = [
+    *(Row("BMOV", opcode, {"B": _ANY_STATE, "Ra": slot}, "B, Ra",
+          (const("32"), flag("PQUAD", 84)), until=until, reserved=(bits(29),))
+      for opcode, slot, until in ((0xB56, C(), 90), (0x1B56, _BOUND, 90),
+                                  (0x1D56, R(32, 1, "UR"), 999))),
+    Row("BMOV", 0xF56, {"B": _ANY_STATE, "Bs": B(bits(16, 4))}, "B, Bs",
+        (const("32"), flag("PQUAD", 84)), reserved=(bits(29),)),
+    Row("BMOV", 0xF55,
+        {"Bd": _BARRIER, "B": B(bits(24, 5), {i: n for i, n in STATE.items() if i >= 16})},
+        "Bd, B", (const("32"),), fixed=((bits(84), 0),), reserved=(bits(29),)),
+]  # fmt: skip
 
 _CACHE_KIND = enum("cache", 78, 2, "_ U C I")
 _LINE = enum("op", 87, 4, "PF1 PF2 WB IV - RS - - - - - - - - - -")
@@ -273,4 +288,4 @@ MACHINE = [
     Row("NANOSLEEP", 0x1D5D, {"Rb": R(32, 1, "UR"), "Pp": _PP}, "Pp?, Rb", (_NS_90,), since=90),
 ]  # fmt: skip
 
-ROWS: list[Row] = [*_jumps(), *_moves(), *CACHES, *_packed(), *_signs(), *MACHINE]
+ROWS: list[Row] = [*_jumps(), *_moves(), *STATES, *CACHES, *_packed(), *_signs(), *MACHINE]
