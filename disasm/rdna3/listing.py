@@ -34,11 +34,16 @@ class Line:
         """The instruction as LLVM prints it; of a bad word, the directive for its bytes."""
         if self.inst is not None:
             return format_inst(self.inst)
-        if self.code == bytes(4):
+        if self.is_zero:
             return "v_illegal"
         if len(self.code) == 4:
             return f".long {int.from_bytes(self.code, 'little'):#010x}"
         return ".byte " + ", ".join(f"{byte:#04x}" for byte in self.code)
+
+    @property
+    def is_zero(self) -> bool:
+        """Whether it is padding, which LLVM names ``v_illegal``."""
+        return self.code == bytes(4)
 
     @property
     def words(self) -> str:
@@ -142,7 +147,7 @@ def section_lines(
                     text = f"{text.rpartition(' ')[0]} {label}"
                 elif "s_call" not in text:
                     comment += _place(symbols, target)
-            if line.error is not None:
+            if line.error is not None and not line.is_zero:
                 comment += f" // {line.error.code}: {line.error.message}"
             yield f"{chr(9) + text:<{_COLUMN}}{comment}", line
             at += len(line.code)

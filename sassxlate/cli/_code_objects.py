@@ -17,11 +17,13 @@ TARGET = "gfx1100"
 
 
 def _parts(path: str, data: bytes) -> Iterator[tuple[str, CodeObject]]:
-    """(target, code object) of an ELF file or of a bundle's entries for gfx1100."""
-    if data[:4] == b"\x7fELF":
+    """(target, code object) of an ELF file, or of the entries for gfx1100 of the offload bundles
+    in a file."""
+    if data[:4] == b"\x7fELF" and objects.is_code_object(data):
         yield TARGET, objects.read(data, path)
         return
-    entries = objects.unbundle(data)
+    bundles = [data] if objects.is_code_object(data) else objects.find_bundles(data)
+    entries = [entry for bundle in bundles for entry in objects.unbundle(bundle)]
     chosen = [(name, part) for name, part in entries if TARGET in name.split("-")[-1].split(":")]
     if not chosen:
         names = ", ".join(name for name, _ in entries) or "nothing"
@@ -115,7 +117,7 @@ def _print(obj: CodeObject, names: _Names, encoding: bool) -> int:
             if i == 0:
                 click.echo(f"\nDisassembly of section {section.name}:")
             click.echo(text)
-            bad += line is not None and line.error is not None
+            bad += line is not None and line.error is not None and not line.is_zero
     return bad
 
 
@@ -132,7 +134,7 @@ def _records(
                 continue
             name = symbol.name if symbol else section.name
             lines = list(listing.decode_code(code, address))
-            bad += sum(line.error is not None for line in lines)
+            bad += sum(line.error is not None and not line.is_zero for line in lines)
             entry: dict[str, object] = {"name": name, "demangled": demangle(name), "arch": TARGET}
             if name in found:
                 entry["descriptor"] = descriptor.fields(found[name])

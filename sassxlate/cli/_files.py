@@ -57,6 +57,15 @@ def read_code_object(path: str) -> bytes | None:
         return None  # whoever reads it next says why
 
 
+def read_hip_program(path: str) -> bytes | None:
+    """The bytes of a host program or library with HIP device code; None where it has none."""
+    try:
+        data = Path(path).read_bytes()
+    except OSError:
+        return None
+    return data if b".hip_fatbin\0" in data else None
+
+
 def is_code_object(data: bytes) -> bool:
     """As `rdna3.objects.is_code_object`, without importing the decoder."""
     if data[:4] == b"\x7fELF":

@@ -20,6 +20,7 @@ from ._files import (
     print_json,
     print_lines,
     read_code_object,
+    read_hip_program,
     read_input,
     require_machine_code,
 )
@@ -59,12 +60,16 @@ def command(
     labels, what is relocated by its symbol; `-` is standard input.  As JSON each instruction has
     its registers read and written and its scheduling information.
 
-    Code objects for gfx1100 (linked, relocatable, or in an offload bundle) print as llvm-objdump
-    does; with --encoding the lines are those of llvm-objdump -dr.
+    Code objects for gfx1100 (linked, relocatable, in offload bundles or HIP programs) print as
+    llvm-objdump does; with --encoding the lines are those of llvm-objdump -dr.
     """
     as_json = output_format == "json"
     code_object = read_code_object(file)
-    if code_object is not None:
+    loaded = None if code_object is not None else read_input(file)
+    if loaded is not None and not loaded.fatbins:
+        code_object = read_hip_program(file)
+    if loaded is None or code_object is not None:
+        assert code_object is not None
         from ._code_objects import list_code_objects
 
         if list_code_objects(
@@ -76,7 +81,6 @@ def command(
     listed: list[dict[str, object]] = []
     wanted = parse_arch(arch) if arch else None
     found = bad = 0
-    loaded = read_input(file)
     require_machine_code(loaded)
     for origin, data, cubin in loaded.images():
         if wanted and (cubin.arch != wanted[0] or (wanted[1] and cubin.variant != wanted[1])):

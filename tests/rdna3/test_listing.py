@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+import zstandard
 from click.testing import CliRunner
 
 from sassxlate import toolchain
@@ -156,6 +157,16 @@ def test_bundle(tmp_path: Path) -> None:
     path = tmp_path / "bundle.hsaco"
     host = ("host-x86_64-unknown-linux-gnu-", b"")
     path.write_bytes(bundle(host, ("hipv4-amdgcn-amd-amdhsa--gfx1100", BENCH.read_bytes())))
+    assert "<lds>:" in run(str(path))
+    # A host library: what tells it is the name of the section.
+    inside = b"\x7fELF" + bytes(60) + b".hip_fatbin\0" + path.read_bytes()
+    assert [name for b in objects.find_bundles(inside) for name, _ in objects.unbundle(b)] == [
+        "hipv4-amdgcn-amd-amdhsa--gfx1100"
+    ]
+    head = struct.pack("<HHII", 2, 1, 0, len(path.read_bytes())) + bytes(8)
+    packed = b"CCOB" + head + zstandard.compress(path.read_bytes())
+    packed = packed[:8] + struct.pack("<I", len(packed)) + packed[12:]
+    path.write_bytes(packed)
     assert "<lds>:" in run(str(path))
     other = bundle(host, ("hipv4-amdgcn-amd-amdhsa--gfx90a", BENCH.read_bytes()))
     for data, code in ((other, "SX0531"), (b"CCOB" + bytes(40), "SX0531"), (other[:60], "SX0532")):
