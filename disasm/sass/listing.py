@@ -13,6 +13,7 @@ from .section import AWAITED, CONTROL, Section, address_of
 from .spec import DESCRIPTOR
 
 MNEMONIC_COLUMN = 35
+_GUARDS = ("@P", "@!P")
 _ENCODING_COLUMN = 90
 CONTROL_WIDTH = 27
 _BLANK = ("INF", "QNAN", "SNAN", " -0.0")
@@ -84,9 +85,9 @@ def instruction_text(inst: Instruction, names: Mapping[int, str]) -> str:
 
 
 def aligned(text: str, lead: int) -> str:
-    """Guards stand flush right before the mnemonic's column."""
+    """Guards stand flush right before the mnemonic's column; uniform ones do not."""
     width = MNEMONIC_COLUMN - lead - 1
-    if text.startswith("@"):
+    if text.startswith(_GUARDS):
         guard, blank, rest = text.partition(" ")
         if blank:
             return f"{guard:>{width}} {rest}"
@@ -122,7 +123,7 @@ def plain_lines(section: Section, start: int, texts: Sequence[str | None]) -> li
         end = " ;" if apart else ";"
         if text.endswith(_BLANK):
             end = f" {end}"
-        if text[0] == "@":
+        if text[0] == "@" and text.startswith(_GUARDS):
             guard, _, rest = text.partition(" ")
             append(f"        /*{offset:04x}*/{guard:>{width}} {rest}{end}")
         else:
