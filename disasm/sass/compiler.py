@@ -195,6 +195,8 @@ def _imm(slot: I, context: Context, widths: Mapping[str, int], generation: int) 
         value = (fmt.signed(raw, slot.field.width) if slot.signed else raw) * slot.scale
         stored = raw << 32 if slot.kind == "f64" else value
         body = _imm_text(slot, raw, value, bf16)
+        if slot.signed_by is not None and _bit(word, slot.signed_by):
+            body = fmt.shex(fmt.signed(raw, slot.field.width))
         return Value(Imm(stored, slot.bits, slot.kind), body, value == slot.elide, _NONE, _NONE)
 
     return decode
@@ -445,7 +447,10 @@ def operand_bits(slot: object, generation: int) -> int:
         case P():
             span(slot.lo, 3)
             add(slot.inv)
-        case I() | L() | S() | B() | N() | SB() | Mask():
+        case I():
+            mask |= slot.field.mask
+            add(slot.signed_by)
+        case L() | S() | B() | N() | SB() | Mask():
             mask |= slot.field.mask
         case C():
             mask |= slot.offset.mask
@@ -483,6 +488,8 @@ def value_bits(slot: object, generation: int) -> int:
                 uniform = isinstance(slot, C) and slot.index_file == "UR"
                 kept |= ((1 << ureg_bits(generation) if uniform else 256) - 1) << index
             return kept | (0 if handle is None else (1 << ureg_bits(generation)) - 1 << handle)
+        case I():
+            return slot.field.mask
         case When():
             return value_bits(slot.slot, generation)
         case _:

@@ -160,6 +160,7 @@ class I:  # noqa: E742
     signed: bool = False
     scale: int = 1
     elide: int | None = None  # the value that templates elide
+    signed_by: int | None = None  # the bit of the word that makes ``hex`` print a sign
     bf16: str = ""  # "modifier=value" that turns a pair of f16 into one of bf16
 
 

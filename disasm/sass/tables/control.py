@@ -175,10 +175,10 @@ def _bar() -> list[Row]:
     """BAR: the barrier is a register (forms 1, 2) or a number; so is the count."""
     rows: list[Row] = []
     shapes: list[tuple[int, dict[str, Operand], str]] = [
+        (0xB1D, {"barrier": _BAR_IMM, "count": _BAR_COUNT}, "barrier, count?"),
         (0x31D, {"barrier": R(32), "count": R(32)}, "barrier, count"),
         (0x51D, {"barrier": R(32), "count": _BAR_COUNT}, "barrier, count?"),
         (0x91D, {"barrier": _BAR_IMM, "count": R(32)}, "barrier, count?"),
-        (0xB1D, {"barrier": _BAR_IMM, "count": _BAR_COUNT}, "barrier, count?"),
     ]
     red = enum("red", 74, 2, "POPC AND OR -")
     for opcode, operands, text in shapes:

@@ -114,7 +114,8 @@ def _convert(
     imm: Literal["hex", "f64", "f32"] = "hex" if integer else "f64" if src == 2 else "f32"
     rows = alu(
         mnemonic, base, text,
-        {"Rb": Src(src, neg=not integer, abs=not integer, imm=imm)},
+        {"Rb": Src(src, neg=not integer, abs=not integer, imm=imm,
+                   signed_by=74 if integer else None)},
         forms=forms, layout="b", mods=(*before, types, *after), dst={"Rd": rd(width=dst)},
         since=since, until=until,
     )  # fmt: skip
@@ -208,7 +209,7 @@ _I2FP = Mod("types", join((74, 1), (75, 3), (84, 2)),
             {0 | 2 << 1 | 2 << 4: "F32.U32", 1 | 2 << 1 | 2 << 4: "F32.S32"})  # fmt: skip
 _I2FP_ROUND = enum("round", 78, 2, "_ - - RZ")
 I2FP = alu(
-    "I2FP", 0x045, "Rd, Rb", {"Rb": Src()}, forms=(1, 4, 5, 6), layout="b",
+    "I2FP", 0x045, "Rd, Rb", {"Rb": Src(signed_by=74)}, forms=(1, 4, 5, 6), layout="b",
     mods=(_I2FP, _I2FP_ROUND),
     since=86,
 )  # fmt: skip

@@ -103,6 +103,7 @@ class Src:
     inv: bool = False  # the sign bit prints ~
     inv_if: str = ""  # ... where this modifier is set
     imm: Literal["hex", "shex", "f32", "f64", "pair"] = "hex"
+    signed_by: int | None = None  # the bit that gives an immediate its sign
     select: Mapping[int, str] | None = None
     select_lo: int | None = None
     bf16: str = ""
@@ -126,7 +127,7 @@ def place(
     if where == "imm":
         return I(
             bits(32, 32), _IMM_KIND[src.imm], src.imm,
-            64 if src.imm == "f64" else 32, bf16=src.bf16,
+            64 if src.imm == "f64" else 32, bf16=src.bf16, signed_by=src.signed_by,
         )  # fmt: skip
     at = places["b" if where in ("const", "ur") else where]
     neg = at.neg if src.neg or src.inv_if else None
@@ -135,7 +136,7 @@ def place(
     select = None
     if src.select is not None:
         lo = src.select_lo if src.select_lo is not None else at.select
-        select = Select(bits(lo, 2), src.select)
+        select = Select(bits(lo, 2), src.select, inside=where in ("const", "ur"))
     if where == "const":
         gap = src.imm == "pair" and not src.tight
         return C(src.width, neg, absolute, inv, src.inv_if, select, gap=gap)

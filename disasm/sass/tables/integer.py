@@ -275,7 +275,7 @@ SELECTIONS = [
          extra={"Pu": pd(81, "UP"), "Pv": pd(84, "UP"), "Pp": ps(file="UP"),
                 "Pq": ps(77, file="UP", false=True)}, uniform=True, since=120),
     *alu("VIMNMX3", 0x00F, "Rd, Ra, Rb, Rc, Pp",
-         {"Ra": Src(), "Rb": Src(imm="shex"), "Rc": Src(imm="shex")}, forms=(1, 4, 5, 6),
+         {"Ra": Src(), "Rb": Src(), "Rc": Src()}, forms=(1, 4, 5, 6),
          mods=(_VMIN, RELU), extra={"Pp": ps()}, since=90, until=103),
     *alu("VIADDMNMX", 0x046, "Rd, Ra, Rb, Rc, Pp",
          {"Ra": Src(), "Rb": Src(neg=True), "Rc": Src()}, forms=(1, 2, 3, 4, 5, 6, 7),
