@@ -6,7 +6,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ..spec import (
+    Bits,
+    Count,
     Fixed,
+    I,
     M,
     Mod,
     Operand,
@@ -69,6 +72,56 @@ SYNC = [
     Row("PREEXIT", 0x82D, {}, "", since=90),
 ]  # fmt: skip
 
+# ---- shared memory and registers that a block may take or give back; work from other blocks
+
+_ARRIVED = "_ ARVCNT TRANSCNT -"
+_UMEM = M(base=None, offset=bits(40, 24), ureg=24)
+_GLOBAL = M(base=None, offset=bits(40, 24), ureg=24, wide=91)  # the address is always a pair
+_L2 = enum("evict", 83, 2, "EFL2 _ ELL2 -")
+_FAR = Mod("order", bits(77, 4), {7: "STRONG.GPU", 8: "MMIO.GPU", 10: "STRONG.SYS", 12: "MMIO.SYS"})
+
+
+def _registers() -> list[Row]:
+    rows: list[Row] = []
+    for opcode, count in ((0x13C8, R(32, 1, "UR")), (0x19C8, I(bits(32, 10)))):
+        rows += [
+            Row("USETMAXREG", opcode, {"count": count}, "count", (const("DEALLOC.CTAPOOL"),),
+                since=90, fixed=((bits(72, 3), 5),), guard="UP"),
+            Row("USETMAXREG", opcode, {"Pu": pd(81, "UP"), "count": count}, "Pu, count",
+                (const("TRY_ALLOC.CTAPOOL"),), since=90, fixed=((bits(72, 3), 6),), guard="UP"),
+        ]  # fmt: skip
+    return rows
+
+
+BLOCK = [
+    *(Row("ARRIVES", 0x19B0, {"mem": _MEM}, "mem",
+          (const("LDGSTSBAR.64"), enum("count", at, 2, _ARRIVED)), since, until,
+          fixed=((bits(72, 4), 10),))
+      for since, until, at in ((80, 90, 70), (100, 999, 76))),
+    Row("SYNCS", 0x15B1, {"Rd": rd(width=2), "mem": _MEM}, "Rd, mem",
+        (const("LD.64"), flag("WATCH", 74)), since=90, fixed=((bits(73), 1),)),
+    Row("SYNCS", 0x19B2, {"Rd": rd(width=2, file="UR"), "mem": _UMEM}, "Rd, mem",
+        (const("LD.64"),), since=90, fixed=((bits(72, 2), 0),), guard="UP"),
+    Row("SYNCS", 0x3A7, {}, "", (const("FLUSH"),), since=100, fixed=((bits(76, 2), 2),)),
+    *_registers(),
+    Row("USETSHMSZ", 0x13C9, {"Rb": R(32, 1, "UR")}, "Rb", since=90, guard="UP"),
+    Row("USETSHMSZ", 0x19C9, {"Rb": I(bits(32, 20))}, "Rb", since=90, fixed=((bits(72), 0),),
+        guard="UP"),
+    Row("USETSHMSZ", 0x19C9, {}, "", (const("FLUSH"),), since=90, fixed=((bits(72), 1),),
+        free=(bits(32, 20),), guard="UP"),
+    Row("ACQSHMINIT", 0x877, {}, "", since=100),
+    Row("UGETNEXTWORKID", 0x13CA, {"Ra": R(24, 2, "UR", wrap="[{}], [{next}]")}, "Ra",
+        (enum("to", 72, 1, "SELFCAST BROADCAST"),), since=100, guard="UP"),
+    Row("UMEMSETS", 0x13CB, {"mem": _UMEM, "Rb": Fixed("UR", 255), "Rc": R(64, 1, "UR")},
+        "mem, Rb, Rc", (const("64"),), since=100, fixed=((bits(32, 8), 255),), guard="UP"),
+    Row("USTGR", 0x1377, {"mem": _GLOBAL, "Rb": R(32, "size", "UR")}, "mem, Rb",
+        (const("E.NA"), _L2, enum("size", 73, 3, "U8 S8 U16 S16 _ 64 - -", {"64": 2}), _FAR), 100,
+        103, guard="UP"),
+    Row("UREDGR", 0x1378, {"mem": _GLOBAL, "Rb": R(32, "type", "UR")}, "mem, Rb",
+        (const("E.ADD.NA"), _L2, enum("type", 73, 3, "_ S32 64 - - - - -", {"64": 2}), _FAR), 100,
+        103, fixed=((bits(87, 3), 0),), guard="UP"),
+]  # fmt: skip
+
 # ---- bulk copies: the destination's pair is an address and its mbarrier, or a global address
 
 _DESC = Mod("desc", bits(76), {0: "", 1: ""})
@@ -111,29 +164,38 @@ def _bulk() -> list[Row]:
 
 # ---- tensor copies: the first operand holds up to two addresses and five coordinates
 
-_DIMS = "1D 2D 3D 4D 5D - - -"
+_DIM = enum("dim", 79, 3, "1D 2D 3D 4D 5D - - -")
+# What stands before the coordinates: addresses in shared memory and of an mbarrier.
+_ADDRESSES: Mapping[str, int] = {"UTMALDG": 2, "UTMASTG": 1, "UTMAREDG": 1, "UTMAPF": 0}
 
 
-def _dim(addresses: int) -> Mod:
-    return enum("dim", 79, 3, _DIMS, {f"{n}D": n + addresses for n in range(1, 6)})
+def _box(name: str, mods: tuple[Mod, ...]) -> Count:
+    """Addresses and coordinates; four rows that are gathered or scattered have one each."""
+    four = [(m.field, v) for m in mods for v, n in m.names.items() if n in ("GATHER4", "SCATTER4")]
 
+    def registers(word: int) -> int:
+        coordinates = 5 if any(f.get(word) == v for f, v in four) else _DIM.field.get(word) + 1
+        return _ADDRESSES[name] + min(coordinates, 5)
 
-_DIM, _STORE_DIM, _PREFETCH_DIM = _dim(2), _dim(1), _dim(0)
+    parts = [part for field, _ in four for part in field.parts]
+    return Count(Bits((*_DIM.field.parts, *parts)), registers)
 
 
 def _tensor() -> list[Row]:
-    tile: dict[str, Operand] = {"box": _ur(32, "dim"), "map": _ur(24, 2), "cache": _CACHE}
-    more: dict[str, Operand] = {**tile, "Rc": R(64, 1, "UR")}
-    text, text_more = "box, map, cache:desc", "box, map, Rc, cache:desc"
     rows: list[Row] = []
 
     def add(
         name: str, opcode: int, wide: bool, mods: tuple[Mod, ...], since: int, until: int
     ) -> None:
-        rows.append(
-            Row(name, opcode, more if wide else tile, text_more if wide else text,
-                (*mods, _DESC), since, until, guard="UP")
-        )  # fmt: skip
+        operands: dict[str, Operand] = {
+            "box": R(32, _box(name, mods), "UR", wrap="[{}]"), "map": _ur(24, 2),
+            "cache": _CACHE,
+        }  # fmt: skip
+        text = "box, map, cache:desc"
+        if wide:
+            operands["Rc"] = R(64, 1, "UR")
+            text = "box, map, Rc, cache:desc"
+        rows.append(Row(name, opcode, operands, text, (*mods, _DESC), since, until, guard="UP"))
 
     im2col = flag("IM2COL", 82)
     add("UTMALDG", 0x15B4, False, (_DIM,), 90, 90)
@@ -144,20 +206,26 @@ def _tensor() -> list[Row]:
     add("UTMALDG", 0x13B4, True,
         (_DIM, enum("mode", 82, 3, "_ IM2COL W128 W GATHER4 - - -"), _MULTICAST, cta2),
         100, 999)  # fmt: skip
-    add("UTMASTG", 0x13B5, False, (_STORE_DIM, im2col), 90, 90)
-    add("UTMASTG", 0x13B5, False, (_STORE_DIM, enum("mode", 82, 2, "_ IM2COL SCATTER4 -")),
+    add("UTMASTG", 0x13B5, False, (_DIM, im2col), 90, 90)
+    add("UTMASTG", 0x13B5, False, (_DIM, enum("mode", 82, 2, "_ IM2COL SCATTER4 -")),
         100, 999)  # fmt: skip
-    add("UTMAREDG", 0x13B6, False, (_STORE_DIM, im2col, _RED_OP), 90, 999)
+    add("UTMAREDG", 0x13B6, False, (_DIM, im2col, _RED_OP), 90, 999)
     for since, until, mode in (
         (90, 90, ()), (100, 999, (enum("mode", 82, 3, "_ - - - GATHER4 - - -"),)),
     ):  # fmt: skip
-        add("UTMAPF", 0x15B8, False, (const("L2"), _PREFETCH_DIM, *mode), since, until)
+        add("UTMAPF", 0x15B8, False, (const("L2"), _DIM, *mode), since, until)
+    add("UTMAPF", 0x13B8, True, (const("L2"), _DIM, enum("mode", 82, 1, "- IM2COL")), 90,
+        90)  # fmt: skip
+    add("UTMAPF", 0x13B8, True,
+        (const("L2"), _DIM, enum("mode", 82, 3, "- IM2COL W128 W - - - -")), 100, 999)
     return rows
 
 
 TENSOR = [
     *_tensor(),
     Row("UTMACCTL", 0x19B9, {"map": _ur(24, 2)}, "map", (enum("op", 82, 1, "IV PF"),), since=90,
+        guard="UP"),
+    Row("UTMACCTL", 0x9B9, {}, "", (const("IVALL"),), since=90, fixed=((bits(83), 1),),
         guard="UP"),
     Row("UTMACMDFLUSH", 0x9B7, {}, "", since=90, guard="UP"),
 ]  # fmt: skip
@@ -213,4 +281,4 @@ REMOTE = [
         reserved=(bits(77, 4),)),
 ]  # fmt: skip
 
-ROWS: list[Row] = [*SYNC, *_bulk(), *TENSOR, *REMOTE]
+ROWS: list[Row] = [*SYNC, *BLOCK, *_bulk(), *TENSOR, *REMOTE]

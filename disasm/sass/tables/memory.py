@@ -415,7 +415,7 @@ CACHE = [
         (E, _CACHE_KIND, _CCTL_AT_75), until=75),
     Row("CCTL", 0x98F, {"mem": M(offset=bits(32, 32), wide=72)}, "mem",
         (E, _CACHE_KIND, _CCTL_AT), since=80),
-    Row("CCTL", 0x1540, {"mem": M(base=None, ureg=24, offset=bits(32, 32))}, "mem",
+    Row("CCTL", 0x1540, {"mem": M(base=None, ureg=24, offset=bits(32, 32), wide=91)}, "mem",
         (const("E.C.LDCU.IV"), flag("DEEP", 86)), since=100,
         fixed=((bits(78, 3), 2), (bits(87, 4), 3))),
     Row("LDGDEPBAR", 0x9AF, {}, "", since=80),

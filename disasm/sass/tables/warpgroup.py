@@ -89,6 +89,10 @@ CONTROL = [
     Row("WARPGROUP", 0x9C5, {}, "", (const("WAIT"),), 90, 90, fixed=((bits(79, 2), 1),)),
     Row("WARPGROUP", 0x9C5, {"count": I(bits(72, 3))}, "'gsb0', count", (const("DEPBAR.LE"),), 90,
         90, fixed=((bits(79, 2), 2), (bits(47), 1), (bits(84, 3), 0))),
+    Row("WARPGROUPSET", 0x1D5E, {"Rb": R(32, 1, "UR")}, "Rb", (const("AC"),), 90, 90,
+        fixed=((bits(79), 0),)),
+    Row("WARPGROUPSET", 0x1D5E, {"Rb": R(32, 1, "UR")}, "Rb, 'gsb0'", (const("SB"),), 90, 90,
+        fixed=((bits(79), 1), (bits(84, 3), 0))),
 ]  # fmt: skip
 
 ROWS: list[Row] = [*_products(), *CONTROL]
