@@ -26,7 +26,7 @@ from .spec import DESCRIPTOR, Bits, Idiom, Row
 _GUARD = re.compile(r"@(!?)(U?P)(\d|T)\s+")
 _CONTROL = re.compile(
     r"\[B([0-5-]{6}):R([0-7-]):W([0-7-]):([Y-]):S(\d\d)"
-    r"(?::UR(\d+|Z))?(?::0x([0-9a-f]+))?(?::T([1-7]))?\]\s*"
+    r"(?::UR(\d+|Z))?(?::0x([0-9a-f]+))?(?::(32|64))?(?::T([1-7]))?\]\s*"
 )
 _IDIOMS = (("IADD",), ("MOV",), ("SHL",), ())
 NO_CONTROL = 0x7E0 << 105  # no barrier is set, nothing is waited for
@@ -44,6 +44,7 @@ class Source:
     control: int | None  # bits 105 to 125 in place, without the reuse bits
     descriptor: int  # the uniform register of a descriptor that is not in the text
     nan: int | None  # the bits of an immediate that is no number
+    width: int | None  # of an RZ that a uniform register hides
 
 
 def control_bits(control: Control) -> int:
@@ -65,6 +66,7 @@ def _source(text: str) -> Source:
     """Guard, mnemonic, modifiers, operands and scheduling of a line."""
     body = text.strip().removesuffix(";").strip()
     control = nan = None
+    width: int | None = None
     descriptor = DESCRIPTOR
     match = _CONTROL.match(body)
     if match:
@@ -82,7 +84,8 @@ def _source(text: str) -> Source:
         if match[6]:
             descriptor = 63 if match[6] == "Z" else int(match[6])
         nan = int(match[7], 16) if match[7] else None
-        control |= int(match[8] or 0) << 122
+        width = int(match[8]) if match[8] else None
+        control |= int(match[9] or 0) << 122
     guard, file = 7, ""
     match = _GUARD.match(body)
     if match:
@@ -93,7 +96,7 @@ def _source(text: str) -> Source:
     mnemonic, *parts = head.split(".")
     if not mnemonic or guard & 7 > 7:
         raise _error(f"no instruction: {text.strip()!r}")
-    return Source(guard, file, mnemonic, parts, operands.strip(), control, descriptor, nan)
+    return Source(guard, file, mnemonic, parts, operands.strip(), control, descriptor, nan, width)
 
 
 @cache
@@ -271,6 +274,7 @@ def _candidates(reading: _Reading, source: Source, offset: int) -> Iterator[int]
         return
     slots = reading.slots()
     slots.offset, slots.descriptor, slots.nan = offset, source.descriptor, source.nan
+    slots.width = source.width
     for operands in _operands(reading, slots, source.operands):
         yield reading.bits | source.guard << 12 | operands
 

@@ -15,6 +15,7 @@ from .spec import DESCRIPTOR
 MNEMONIC_COLUMN = 35
 _GUARDS = ("@P", "@!P")
 _ENCODING_COLUMN = 90
+_HIDDEN_RZ = frozenset(("LD", "LDG", "ST", "STG"))  # sm_75 to sm_89
 CONTROL_WIDTH = 27
 _BLANK = ("INF", "QNAN", "SNAN", " -0.0")
 _WINDOW = 1 << 12  # words printed at a time
@@ -57,7 +58,8 @@ def hidden_text(inst: Instruction) -> str:
 
     ``:UR6``, a descriptor that sm_80 to sm_89 do not print, where it is not in UR4;
     ``:0x7fc00000``, the bits of an immediate that is no number; ``:T3``, what stands in the bits of
-    reuse where they mean something else.
+    reuse where they mean something else; ``:64`` and ``:32``, the width of RZ where a uniform
+    register hides it and compilers mostly write the other.
     """
     out = ""
     for operand in inst.operands.values():
@@ -65,6 +67,11 @@ def hidden_text(inst: Instruction) -> str:
             if operand.desc.index != DESCRIPTOR:
                 index = operand.desc.index
                 out += f":UR{'Z' if index == RZ else index}"
+        elif isinstance(operand, Mem) and operand.base is not None and operand.ureg is not None:
+            usual = 1 if inst.mnemonic == "LD" else 2
+            wide = inst.mnemonic in _HIDDEN_RZ and operand.base.index == RZ
+            if wide and inst.has("E") and operand.base.width != usual and "[UR" in inst.text:
+                out += ":64" if usual == 1 else ":32"
         elif isinstance(operand, Imm) and operand.kind in ("f32", "f64") and "NAN" in inst.text:
             raw = operand.value >> 32 if operand.kind == "f64" else operand.value
             out += f":{raw:#x}"

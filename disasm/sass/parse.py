@@ -81,6 +81,7 @@ class Slots:
         self.offset = 0
         self.descriptor = DESCRIPTOR
         self.nan: int | None = None  # the bits of an immediate that is no number
+        self.width: int | None = None  # of an RZ that a uniform register hides
 
     def parse(self, slot: object, text: str, at: int) -> Parsed:
         """The bits of an operand whose text starts at ``at``."""
@@ -320,7 +321,8 @@ def _mem(slots: Slots, slot: M, text: str, at: int) -> Parsed:
         if index is None:
             return None
         bits |= index << slot.base
-    if uniform and not base and slot.uwide is not None and not slot.narrow_rz:
+    narrow = slot.narrow_rz if slots.width is None else slots.width == 32
+    if uniform and not base and slot.uwide is not None and not narrow:
         bits |= 1 << slot.uwide  # RZ stands for the 64-bit base that is not there
     handle = match[1] if match[1] is not None else uniform
     if slot.ureg is None:
