@@ -177,6 +177,10 @@ def _imm_text(slot: I, raw: int, value: int, bf16: bool) -> str:
             return fmt.shex(fmt.signed(raw, slot.field.width) * slot.scale)
         case "dec":
             return str(value)
+        case "f16":
+            return fmt.f16(raw)
+        case "bf16":
+            return fmt.bf16(raw)
         case "f32":
             return fmt.f32(raw)
         case "f64":
@@ -572,7 +576,7 @@ def may_end_blank(slot: object) -> bool:
     """Whether a slot's text may end in a blank, as numbers without digits do."""
     match slot:
         case I():
-            return slot.style in ("f32", "f64", "pair")
+            return slot.style in ("f16", "bf16", "f32", "f64", "pair")
         case When():
             return may_end_blank(slot.slot)
         case _:

@@ -155,7 +155,7 @@ class I:  # noqa: E742
 
     field: Bits
     kind: Literal["int", "f32", "f64", "f16x2"] = "int"
-    style: Literal["hex", "shex", "dec", "f32", "f64", "pair"] = "hex"
+    style: Literal["hex", "shex", "dec", "f16", "bf16", "f32", "f64", "pair"] = "hex"
     bits: int = 32
     signed: bool = False
     scale: int = 1

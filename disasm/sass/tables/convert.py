@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Literal
 
-from ..spec import C, Mod, R, Row, Select, bits, const, enum, flag, join
+from ..spec import Bits, C, I, Mod, R, Row, Select, bits, const, enum, flag, join
 from .forms import FTZ, ROUND, Src, alu, rd
 
 _FLOATS: Mapping[int, str] = {1: "F16", 2: "F32", 3: "F64", 4: "BF16"}
@@ -119,6 +119,8 @@ def _convert(
         forms=forms, layout="b", mods=(*before, types, *after), dst={"Rd": rd(width=dst)},
         since=since, until=until,
     )  # fmt: skip
+    if imm == "f32":
+        rows = _by_source(rows, bits(84, 2 if since < 90 else 3))
     if part is None:
         return rows
     return [
@@ -128,6 +130,35 @@ def _convert(
 
 def _with_part(slot: object, part: Select) -> object:
     return replace(slot, select=part) if isinstance(slot, R | C) else slot
+
+
+def _by_source(rows: list[Row], source: Bits) -> list[Row]:
+    """An immediate of 16 bits where the source is half precision: a row for each source."""
+    out: list[Row] = []
+    for row in rows:
+        slot = row.operands["Rb"]
+        types = next(m for m in row.mods if m.name == "types")
+        if not (isinstance(slot, I) and isinstance(types, Mod) and slot.style == "f32"):
+            out.append(row)
+            continue
+        for code, style in _SOURCES:
+            names = {value: name for value, name in types.names.items() if value >> 3 == code}
+            if not names:
+                continue
+            value = slot if style is None else I(bits(32, 16), "f16x2", style, 16)
+            kept = tuple(dataclasses.replace(types, names=names) if m is types else m
+                         for m in row.mods)  # fmt: skip
+            fixed = (*(f for f in row.fixed if f[0] != source), (source, code))
+            out.append(
+                row.with_(operands={**row.operands, "Rb": value}, mods=kept, fixed=fixed,
+                          free=() if style is None else (bits(48, 16),))
+            )  # fmt: skip
+    return out
+
+
+_SOURCES: tuple[tuple[int, Literal["f16", "bf16"] | None], ...] = (
+    (1, "f16"), (2, None), (4, "bf16"),
+)  # fmt: skip
 
 
 def _conversions() -> list[Row]:
@@ -248,13 +279,15 @@ _BF = [1, 2, 4]
 _NARROW = [(1, 2), (1, 4), (2, 1), (2, 4), (4, 1), (4, 2)]
 _UFB = {"Rb": Src(neg=True, abs=True, imm="f32", select=_HALF)}
 UNIFORM = [
-    *alu("UF2F", 0x05B, "Rd, Rb", _UFB, forms=(1, 4), layout="b",
-         mods=(FTZ, _pairs(_NARROW), ROUND), uniform=True, since=120),
-    *alu("UFRND", 0x05D, "Rd, Rb", _UFB, forms=(1, 4), layout="b",
-         mods=(FTZ, _same(_BF), _ROUND_INT), uniform=True, since=120),
-    *alu("UF2I", 0x05C, "Rd, Rb", _UFB, forms=(1, 4), layout="b",
-         mods=(FTZ, _to_int(_BF, [0, 1, 2]), _ROUND_INT, flag("NTZ", 77)), uniform=True,
-         since=120),
+    *(r.with_(operands={**r.operands, "Rb": _with_part(r.operands["Rb"], _f16_part(3))})
+      for r in _by_source(
+        [*alu("UF2F", 0x05B, "Rd, Rb", _UFB, forms=(1, 4), layout="b",
+              mods=(FTZ, _pairs(_NARROW), ROUND), uniform=True, since=120),
+         *alu("UFRND", 0x05D, "Rd, Rb", _UFB, forms=(1, 4), layout="b",
+              mods=(FTZ, _same(_BF), _ROUND_INT), uniform=True, since=120),
+         *alu("UF2I", 0x05C, "Rd, Rb", _UFB, forms=(1, 4), layout="b",
+              mods=(FTZ, _to_int(_BF, [0, 1, 2]), _ROUND_INT, flag("NTZ", 77)), uniform=True,
+              since=120)], bits(84, 3))),
     *(r.with_(operands={**r.operands, "Rb": _with_part(r.operands["Rb"], _INT_PART)})
       for r in alu("UI2F", 0x05A, "Rd, Rb", {"Rb": Src()}, forms=(1, 4), layout="b",
                    mods=(_from_int(_BF, [0, 1, 2]), ROUND), uniform=True, since=120)),

@@ -121,11 +121,13 @@ def _buffers() -> list[Row]:
             Row("ISBERD", 0x923, {"Rd": rd(), "mem": mem}, "Rd, mem",
                 (_O, _WHICH, _SKEW, _BUFFER_SIZE), since, until)
         )  # fmt: skip
-    rows.append(
-        Row("ISBEWR", 0x927, {"mem": offset, "Rb": R(32)},
-            "mem, Rb", (const("O"), _WRITTEN, _SKEW, _BUFFER_SIZE), since=86,
-            fixed=((bits(79), 1),))
-    )  # fmt: skip
+        if since == 75:
+            since = 80
+        rows.append(
+            Row("ISBEWR", 0x927, {"mem": mem, "Rb": R(32)},
+                "mem, Rb", (const("O"), _WRITTEN, _SKEW, _BUFFER_SIZE), since, until,
+                fixed=((bits(79), 1),))
+        )  # fmt: skip
     return rows
 
 

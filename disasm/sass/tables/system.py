@@ -229,7 +229,7 @@ def _signs() -> list[Row]:
     return rows
 
 
-_NS = enum("mode", 84, 3, "_ _ WARP WARP RAND RAND RAND.WARP RAND.WARP")
+_NS = enum("mode", 85, 2, "_ WARP RAND RAND.WARP")
 _NS_90 = enum("mode", 84, 3, "_ SYNCS WARP WARP.SYNCS RAND RAND.SYNCS RAND.WARP RAND.WARP.SYNCS")
 _CONSTANT_SIZE = enum("size", 73, 3, "U8 S8 U16 S16 _ 64 - -", {"64": 2, "128": 4})
 _INDEXED_MODE = enum("mode", 78, 2, "_ IL IS ISL")
@@ -282,8 +282,10 @@ MACHINE = [
         guard="UP", since=100),
     Row("WARPSYNC", 0x1B48, {"Ra": _BOUND, "Pp": _PP}, "Pp?, Ra", until=89),
     Row("WARPSYNC", 0x1D48, {"Ra": R(32, 1, "UR"), "Pp": _PP}, "Pp?, Ra", until=89),
-    Row("NANOSLEEP", 0x1B5D, {"Rb": _BOUND, "Pp": _PP}, "Pp?, Rb", (_NS,), until=89),
-    Row("NANOSLEEP", 0x1D5D, {"Rb": R(32, 1, "UR"), "Pp": _PP}, "Pp?, Rb", (_NS,), until=89),
+    Row("NANOSLEEP", 0x1B5D, {"Rb": _BOUND, "Pp": _PP}, "Pp?, Rb", (_NS,), until=89,
+        free=(bits(84),)),
+    Row("NANOSLEEP", 0x1D5D, {"Rb": R(32, 1, "UR"), "Pp": _PP}, "Pp?, Rb", (_NS,), until=89,
+        free=(bits(84),)),
     Row("NANOSLEEP", 0x1B5D, {"Rb": _BOUND, "Pp": _PP}, "Pp?, Rb", (_NS_90,), 90, 90),
     Row("NANOSLEEP", 0x1D5D, {"Rb": R(32, 1, "UR"), "Pp": _PP}, "Pp?, Rb", (_NS_90,), since=90),
 ]  # fmt: skip

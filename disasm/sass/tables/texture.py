@@ -298,14 +298,15 @@ def _queries() -> list[Row]:
         rows.append(
             Row("TXQ", opcode, operands, ", ".join(operands),
                 (*((_B,) if handle is None else (const("B"),) if handle else ()), _NODEP),
-                since, until, fixed=((bits(59), 1),) if handle else ())
+                since, until, fixed=((bits(59), 1),) if handle and since < 100 else ())
         )  # fmt: skip
 
     bank, offset = I(bits(54, 5)), I(bits(40, 14))
     add(0xB6F, None, {"bank": bank, "offset": offset}, 75, 90)
     add(0xB71, True, {"bank": bank, "offset": I(bits(40, 6)), "offset2": I(bits(46, 8))}, 75, 90)
     add(0x1F6F, False, {"Uc": R(40, 2, "UR"), "offset": I(bits(46, 8))}, 75, 90)
-    add(0x370, True, {}, 75, 999)
+    add(0x370, True, {}, 75, 90)
+    add(0x370, True, {}, 100, 999)
     add(0x1F6F, False, {"Uc": R(40, 2, "UR"), "offset": Fixed("int", 0)}, 100, 999)
     add(0x1F70, True, {"Uc": R(40, 2, "UR")}, 120, 999)
     return rows
