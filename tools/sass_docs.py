@@ -519,8 +519,12 @@ def index(pages: Mapping[str, str], members: Mapping[str, list[str]]) -> str:
     for name, sentence, _ in categories():
         if not members.get(name):
             continue
-        links = " ".join(f"[{m}]({m}.md)" for m in members[name])
-        out += [f"## {name}", "", sentence, "", links, ""]
+        out += [f"## {name}", "", sentence, "", "| mnemonic | forms | |", "|---|---|---|"]
+        for mnemonic in members[name]:
+            rows = [row for row in tables.ROWS if row.mnemonic == mnemonic]
+            where = span({g for row in rows for g in generations(row)})
+            out.append(f"| [{mnemonic}]({mnemonic}.md) | {len(rows)} | {where} |")
+        out.append("")
     return "\n".join(out).rstrip("\n") + "\n"
 
 
