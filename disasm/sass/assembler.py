@@ -11,7 +11,7 @@ from sassxlate.errors import DecodeError, Where
 from .decode import WORD_BYTES
 from .encode import assemble
 
-_COMMENT = re.compile(r"/\*.*?\*/|//.*$")
+_COMMENT = re.compile(r"/\*.*?\*/|//.*$|\(\*.*?\*\)")
 _LABEL = re.compile(r"^\s*([.\w$@]+):\s*$")
 _SECTION = re.compile(r"^\.text\.(.+)$")
 _DIRECTIVE = re.compile(r"^\s*\.\w+(\s|$)")
