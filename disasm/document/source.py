@@ -24,9 +24,13 @@ def comments(elf: Elf, mode: Mode) -> Comments:
             if row.section and not row.end:
                 rows[row.section, row.address] = (table, row)
     texts: dict[tuple[str, int], tuple[str, ...]] = {}
-    for place, (table, row) in rows.items():
+    last = ("", "", 0)
+    for place, (table, row) in sorted(rows.items(), key=lambda item: item[0]):
         calls = table.calls(row) if mode == "inline" else ()
-        texts[place] = tuple(_texts(row, calls))
+        line = (row.section, row.file, row.line)
+        if line != last:  # wherever it was inlined
+            texts[place] = tuple(_texts(row, calls))
+        last = line
 
     def at(section: str, offset: int) -> tuple[str, ...]:
         return texts.get((section, offset), ())
