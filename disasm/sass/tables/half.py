@@ -134,7 +134,6 @@ ROWS: list[Row] = [
     *_minmax(True),
     *_minmax(False),
     # On the tensor pipe; no part selectors.
-    *_fma(0x035, {"Ra": _FLAT, "Rb": _FLAT, "Rc": _FLAT}, _UNTYPED, (const("MMA"),), 80, 80),
-    *_fma(0x035, {"Ra": _FLAT, "Rb": _FLAT, "Rc": _FLAT}, _UNTYPED, (const("MMA"),), 87, 89),
+    *_fma(0x035, {"Ra": _FLAT, "Rb": _FLAT, "Rc": _FLAT}, _UNTYPED, (const("MMA"),), 80, 89),
     *_fma(0x035, {"Ra": _FLAT, "Rb": _FLAT, "Rc": _FLAT}, _TYPE, (const("MMA"),), 90, 90),
 ]

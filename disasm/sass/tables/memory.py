@@ -25,7 +25,7 @@ _STRONG: Mapping[int, str] = {
 }  # fmt: skip
 _STRONG_ST = {**_STRONG, 4: "STRONG.SM.PRIVATE"}
 _ORDERED = {13: "SYS.ORDERED", 14: "STRONG.SYS.ORDERED", 15: "MMIO.SYS.ORDERED"}  # STG, sm_100
-_COPIED: Mapping[int, str] = {
+COPIED: Mapping[int, str] = {
     **_STRONG, 5: "MMIO.CTA", 6: "GPU.PRIVATE", 7: "MMIO.CTA.PRIVATE", 8: "MMIO.SM",
     10: "MMIO.VC", 12: "MMIO.GPU",
 }  # fmt: skip
@@ -440,7 +440,7 @@ def _ldgsts() -> list[Row]:
     rows: list[Row] = []
     to = M(base=16, offset=bits(44, 20))
     bypass = Mod("bypass", bits(81), {0: "BYPASS", 1: ""})
-    order = Mod("order", bits(77, 4), _COPIED)
+    order = Mod("order", bits(77, 4), COPIED)
     zfill = flag("ZFILL", 82)
     for since, until in ((80, 89), (90, 90), (100, 999)):
         later = since >= 100

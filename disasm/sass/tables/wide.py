@@ -9,7 +9,7 @@ from dataclasses import replace
 from ..spec import C, Fixed, I, M, Mod, Operand, P, R, Row, Select, bits, const, enum, flag, join
 from .float32 import FLUSH
 from .forms import FTZ, ROUND, Src, alu, ps, rd
-from .memory import EVICT, LD_80, PREFETCH, SIZE, STG_100
+from .memory import COPIED, EVICT, LD_80, PREFETCH, SIZE, STG_100
 
 _LAST = 103
 
@@ -73,6 +73,14 @@ _GLOBAL = [
          "mask": I(join((59, 5), (88, 3)))}, "mem, Rb, Rb2, mask",
         (const("E"), EVICT, _L2, const("256"), STG_100), since=100),
 ]  # fmt: skip
+_COPY = Row(  # the uniform register belongs to the shared address
+    "LDGSTS", 0x1DAE,
+    {"dst": M(base=16, offset=bits(44, 20), ureg=64),
+     "mem": M(offset=bits(32, 12), wide=83, uwide=83), "Pp": P(87, 90)}, "dst, mem, Pp?",
+    (const("E"), Mod("bypass", bits(81), {0: "BYPASS", 1: ""}), EVICT,
+     replace(PREFETCH, field=bits(72, 2)), enum("size", 74, 2, "_ 64 128 -"), flag("ZFILL", 82),
+     Mod("order", bits(77, 4), COPIED)), since=100, fixed=((bits(76), 0), (bits(83), 1)),
+)  # fmt: skip
 _UMASK = I(join((32, 4), (80, 4)))
 _TWO: Mapping[str, Operand] = {"Rd2": rd(72, 4, "UR"), "Rd": rd(16, 4, "UR")}
 _INNER = bits(37, 17)
@@ -149,4 +157,4 @@ OTHERS = [
         110, 110, guard="UP", fixed=((bits(87, 3), 0),)),
 ]  # fmt: skip
 
-ROWS: list[Row] = [*PAIRS, *_GLOBAL, *_constants(), *OTHERS]
+ROWS: list[Row] = [*PAIRS, *_GLOBAL, _COPY, *_constants(), *OTHERS]
