@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from sassxlate.disasm.sass import BadWord, decode_section, decode_sections
+from sassxlate.disasm.sass import BadWord, bulk, decode_section, decode_sections
 from sassxlate.disasm.sass.accesses import FILES, accesses
 from sassxlate.disasm.sass.columns import Columns
 from sassxlate.disasm.sass.decode import decode_or_bad, generation_of, index, opcode_bits
@@ -27,6 +27,12 @@ else:
     import sass_golden
 
 FILES_OF_WORDS = sorted(sass_golden.GOLDEN.glob("sm_*.txt"))
+
+
+@pytest.fixture(autouse=True)
+def all_in_bulk(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Forms that occur once are printed as those that occur often."""
+    monkeypatch.setattr(bulk, "_FEW", 1)
 
 
 def _arch(path: Path) -> int:
