@@ -7,6 +7,7 @@
                                                       # -O3) and of recorded programs (.jsonl.gz)
     python tools/rdna3_witness.py sweep [FORMAT...] --words N   # N words a format: random ones,
                                                                 # and legal ones with flipped bits
+    python tools/rdna3_witness.py opcodes             # by format the opcodes that LLVM and we know
 
 Each prints a table and the words that differ.  A word that LLVM prints is ``equal``, ``differs``,
 or refused by us; of the refused the sweep tells apart those where LLVM itself prints a warning
@@ -28,7 +29,7 @@ import json
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING
@@ -237,6 +238,56 @@ def sweep(names: list[str], words: int, seed: int, *, gaps: bool = True) -> dict
     return out
 
 
+def _mnemonic(text: str) -> str:
+    return text.split()[0].split("_e32")[0].split("_e64")[0].split("_dpp")[0]
+
+
+def opcodes(name: str, tries: int = 120) -> tuple[dict[int, str], dict[int, str]]:
+    """Opcode to mnemonic of a format: what LLVM prints without a warning, and what we print.
+
+    Asked are a legal instruction of each of our opcodes, and random words of all opcodes.
+    """
+    disassemble = find()
+    mask, value, lo, width = FORMATS[name]
+    found: tuple[dict[int, str], dict[int, str]] = ({}, {})
+
+    def ask(opcode: int, code: bytes) -> None:
+        both = disassemble(code.ljust(16, b"\0")), ours(code)
+        for known, (size, text) in zip(found, both, strict=True):
+            if size and not WARNED.search(text):
+                known.setdefault(opcode, _mnemonic(text))
+
+    rng = Random(name)
+    for op, row in OPS.items():
+        opcode = row.forms.get(name, row.forms.get("VOP3SD") if name == "VOP3" else None)
+        if opcode is not None and name not in ("VOPD", "EXP"):
+            ask(opcode, encode(replace(sample(rng, op), enc="e64" if name == "VOP3" else "")))
+    for opcode in range(1 << width):
+        rng = Random(f"{name} {opcode}")
+        for _ in range(tries):
+            if opcode in found[0] and opcode in found[1]:
+                break
+            code = random_word(rng, name, opcode)
+            low = int.from_bytes(code[:4], "little")
+            here = low >> lo & (1 << width) - 1
+            if low & mask == value and (mask >> lo & 1 or here == opcode):
+                ask(opcode, code)
+    return found
+
+
+def _print_opcodes() -> None:
+    print(f"{'':9}{'LLVM':>6}{'ours':>6}{'both':>6}  one alone, or another name")
+    for name in FORMATS:
+        llvm, own = opcodes(name)
+        both = sum(own.get(opcode) == text for opcode, text in llvm.items())
+        other = [
+            f"{opcode}: {llvm.get(opcode, '-')} / {own.get(opcode, '-')}"
+            for opcode in sorted({*llvm, *own})
+            if llvm.get(opcode) != own.get(opcode)
+        ]
+        print(f"{name:9}{len(llvm):6}{len(own):6}{both:6}  {', '.join(other)}")
+
+
 def codes_of(path: Path) -> Iterator[tuple[str, bytes]]:
     """(name, code) of a file: executable sections, or the programs of a recording."""
     if path.name.endswith(".jsonl.gz"):
@@ -346,6 +397,7 @@ def main(argv: list[str] | None = None) -> int:
     space.add_argument("formats", nargs="*", metavar="FORMAT", help=" ".join(FORMATS))
     space.add_argument("--words", type=int, default=10_000, help="a format (default: 10,000)")
     space.add_argument("--seed", type=int, default=1)
+    commands.add_parser("opcodes", help="the opcodes of every format, by name")
     for command in (files, space):
         command.add_argument("--rows", type=int, default=5, help="words shown of each kind")
     args = parser.parse_args(argv)
@@ -366,6 +418,9 @@ def main(argv: list[str] | None = None) -> int:
             _table({"": tally}, (*columns, "unreadable", "lossy", "bytes"))
             _print_rows(tally, ("differs", "refused", "alone", "unreadable", "bytes"), args.rows)
             return int(bool(tally.counts["differs"] or tally.counts["bytes"]))
+        if args.command == "opcodes":
+            _print_opcodes()
+            return 0
         rows = sweep(args.formats or list(FORMATS), args.words, args.seed)
     except NoWitness as error:
         print(f"rdna3_witness: {error}", file=sys.stderr)
