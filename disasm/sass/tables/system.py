@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ..spec import (
+    SB,
     B,
     Bits,
     C,
@@ -13,6 +14,7 @@ from ..spec import (
     I,
     L,
     M,
+    Mask,
     Mod,
     N,
     Operand,
@@ -280,6 +282,10 @@ MACHINE = [
         {"Rd": rd(width="size", file="UR"), "mem": M(base=None, ureg=24, offset=bits(38, 32)),
          "Pp": _UP}, "Rd, mem, Pp", (_LDCU_SIZE, flag("TEXUNPACK", 80)),
         guard="UP", since=100),
+    *(Row("DEPBAR", 0x1D1A,
+          {"sb": SB(bits(44, 3)), "count": R(32, 1, "UR"), "also": Mask(bits(lo, 6))},
+          "sb, count, also?", (const("LE"),), since, until, fixed=((bits(47), 1),))
+      for since, until, lo in ((90, 90, 38), (100, 999, 48))),
     Row("WARPSYNC", 0x1B48, {"Ra": _BOUND, "Pp": _PP}, "Pp?, Ra", until=89),
     Row("WARPSYNC", 0x1D48, {"Ra": R(32, 1, "UR"), "Pp": _PP}, "Pp?, Ra", until=89),
     Row("NANOSLEEP", 0x1B5D, {"Rb": _BOUND, "Pp": _PP}, "Pp?, Rb", (_NS,), until=89,

@@ -298,7 +298,8 @@ def _queries() -> list[Row]:
         rows.append(
             Row("TXQ", opcode, operands, ", ".join(operands),
                 (*((_B,) if handle is None else (const("B"),) if handle else ()), _NODEP),
-                since, until, fixed=((bits(59), 1),) if handle and since < 100 else ())
+                since, until, fixed=((bits(59), 1),) if handle and since < 100 else (),
+                ones=(bits(59),) if handle and since >= 100 else ())
         )  # fmt: skip
 
     bank, offset = I(bits(54, 5)), I(bits(40, 14))
