@@ -244,19 +244,24 @@ I2FP = alu(
     mods=(_I2FP, _I2FP_ROUND),
     since=86,
 )  # fmt: skip
+_LOW_BIT = {0: "", 1: "H1", 2: "", 3: "H1"}
 INTEGER_CONVERSIONS = [
     *alu("I2I", 0x038, "Rd, Rb", {"Rb": Src(imm="shex")}, forms=(1, 4, 5, 6), layout="b",
          mods=(enum("type", 76, 2, "U8 S8 U16 S16"), const("S32.SAT"))),
-    *alu("I2IP", 0x039, "Rd, Ra, Rb, Rc", {"Ra": Src(), "Rb": Src(), "Rc": Src()},
-         forms=(1, 4, 5, 6),
-         mods=(enum("type", 76, 2, "U8 S8 U16 S16"), const("S32.SAT")), until=89),
-    *alu("I2IP", 0x039, "Rd, Ra, Rb, Rc",
-         {"Ra": Src(), "Rb": Src(), "Rc": Src(select={0: "", 1: "H1"}, select_lo=72)},
-         forms=(1, 4, 5, 6),
-         mods=(enum("type", 76, 2, "U8 S8 U16 S16"), const("S32"), flag("SAT", 74)), since=90),
+    *(row
+      for since, until, sat in ((75, 89, enum("sat", 74, 2, "SAT _ SATRELU -")),
+                                (90, 999, flag("SAT", 74)))
+      for names, at, code, rest in (("U8 S8 U16 S16", 2, 0, Src(select=_LOW_BIT, select_lo=72)),
+                                    ("U4 S4", 1, 3, Src(suffix="24")),
+                                    ("U2 S2", 1, 2, Src(suffix="28")))
+      for row in alu("I2IP", 0x039, "Rd, Ra, Rb, Rc", {"Ra": Src(), "Rb": Src(), "Rc": rest},
+                     forms=(1, 4, 5, 6),
+                     mods=(enum("type", 76, at, names), const("S32"), sat), since=since,
+                     until=until,
+                     fixed=((bits(78), 0), (bits(73), 0)) if at == 2 else (
+                         (bits(77, 2), code), (bits(72, 2), 2 if code == 3 else 3)))),
 ]  # fmt: skip
 
-_LOW_BIT = {0: "", 1: "H1", 2: "", 3: "H1"}
 _F2IP_ROUND = enum("round", 78, 2, "_ - - TRUNC")
 _F2IP = {
     "Ra": Src(neg=False, imm="f32"), "Rb": Src(imm="f32"),
