@@ -322,16 +322,22 @@ def _f2fp() -> list[Row]:
                 return _OLD
             return Mod("types", join((76, 1), (86, 2)), {k: f"{v}.{src}" for k, v in _DST.items()})
 
-        none = (bits(73, 2), 0), (bits(89, 2), 0)
+        none: tuple[tuple[Bits, int], ...] = ((bits(73, 2), 0), (bits(89, 2), 0))
+        unused: tuple[Bits, ...] = ()
+        if old:  # one kind of source alone: its fields mean nothing
+            none, unused = (), (bits(73, 2), bits(89, 2))
         rows += alu("F2FP", 0x03E, "Rd, Ra, Rb",
                     {"Ra": Src(), "Rb": Src(imm="f32")}, forms=(1, 4, 5, 6), layout="ab",
                     mods=(sat, relu, types("F32"), const("PACK_AB"), _ROUND),
                     extra={"Rc": Fixed("R", 255)}, since=since, until=until,
-                    fixed=(*none, (bits(78), 0)), ones=(bits(64, 8),))  # fmt: skip
+                    fixed=(*none, (bits(78), 0)), ones=(bits(64, 8),), free=unused)  # fmt: skip
         rows += [
-            Row("F2FP", 0x23E, {"Rd": rd(), "Rb": rb, "Rc": rc}, "Rd, Rb, Rc",
-                (sat, relu, types("F32"), const("MERGE_C"), _ROUND), since, until,
-                fixed=(*none, (bits(78), 1)), ones=(bits(24, 8),)),
+            row.with_(operands={**row.operands, "Rc": rc})
+            for row in alu("F2FP", 0x03E, "Rd, Rb, Rc", {"Rb": Src(imm="f32"), "Rc": Src()},
+                           forms=(1, 4, 5, 6),
+                           mods=(sat, relu, types("F32"), const("MERGE_C"), _ROUND), since=since,
+                           until=until, fixed=(*none, (bits(78), 1)), ones=(bits(24, 8),),
+                           free=unused)
         ]  # fmt: skip
         if old:
             continue
