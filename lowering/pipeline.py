@@ -66,6 +66,7 @@ class Translated:
     cfg: Cfg
     program: Program
     items: tuple[Item, ...]
+    selected: Selected
 
 
 
@@ -163,7 +164,7 @@ def translate_kernel(cubin: Cubin, name: str, options: Options | None = None) ->
     )
     text = assembly(items, program)
     return Translated(
-        kernel, code_object, selected.launch, text, report, cfg, program, tuple(items)
+        kernel, code_object, selected.launch, text, report, cfg, program, tuple(items), selected
     )
 
 

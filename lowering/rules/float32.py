@@ -133,13 +133,21 @@ def mufu_high(c: Ctx) -> None:
     word = 1 if isinstance(c.operand("Rb"), Imm) else 0  # an immediate is the high word as it is
     pair, out = c.vtemp(2), c.vtemp(2)
     c.emit("v_mov_b32", V(pair.index), ZERO)
-    high, sign, tiny = c.to_v(float_bits(c, "Rb", word)), c.vtemp(), c.stemp()
-    c.emit("v_and_b32", sign, I(0x7FF00000), high)
-    c.emit("v_cmp_eq_u32", tiny, ZERO, sign)
-    c.emit("v_and_b32", sign, I(0x80000000), high)
-    c.emit("v_cndmask_b32", V(pair.index + 1), high, sign, tiny)
+    _flush_high(c, V(pair.index + 1), c.to_v(float_bits(c, "Rb", word)))
     c.emit(_MUFU_HIGH[name], out, pair)
-    c.emit("v_mov_b32", c.dst_last(), V(out.index + 1))
+    if name == "RSQ64H":  # of no double is it denormal
+        c.emit("v_mov_b32", c.dst_last(), V(out.index + 1))
+    else:
+        _flush_high(c, c.dst_last(), V(out.index + 1))
+
+
+def _flush_high(c: Ctx, dst: V, high: V) -> None:
+    """The high word of a double, its sign alone where the exponent is 0."""
+    part, tiny = c.vtemp(), c.stemp()
+    c.emit("v_and_b32", part, I(0x7FF00000), high)
+    c.emit("v_cmp_eq_u32", tiny, ZERO, part)
+    c.emit("v_and_b32", part, I(0x80000000), high)
+    c.emit("v_cndmask_b32", dst, high, part, tiny)
 
 
 def tanh(c: Ctx) -> None:

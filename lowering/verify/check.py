@@ -10,12 +10,15 @@ from collections.abc import Sequence
 
 import z3
 
+from sassxlate.disasm.sass.ir import Instruction
+
 from .relation import Block, Pair, run
 from .replay import differential, replay
 from .terms import BV, Terms
 from .verdict import Proved, Refuted, Undecided, Unknown, Verdict
 
 TIMEOUT_MS = 10_000
+CUT_MS = 1_000  # for a single instruction; what is not decided then is left to the end
 VECTORS = 4096
 
 
@@ -34,7 +37,7 @@ def verify(block: Block, *, timeout_ms: int = TIMEOUT_MS, vectors: int = VECTORS
             return memory.setdefault(name, z3.BitVec(name, width))
 
         try:
-            outcome = run(block, d, free, active=active)
+            outcome = run(block, d, free, active=active, cut=_same)
         except Undecided as reason:
             return Unknown(str(reason))
         modulo |= {"NaN payload"} if d.floats else set()
@@ -43,6 +46,18 @@ def verify(block: Block, *, timeout_ms: int = TIMEOUT_MS, vectors: int = VECTORS
         if found is not None:
             return _numbers(block, active, found, memory, vectors)
     return Proved(tuple(sorted(modulo)))
+
+
+def _same(ins: Instruction, sass: BV, rdna: BV) -> BV | None:
+    """One term for both sides, where they are proved equal behind an instruction."""
+    a, b = z3.simplify(sass), z3.simplify(rdna)
+    if not a.eq(b):
+        solver = z3.Solver()
+        solver.set("timeout", CUT_MS)
+        solver.add(a != b)
+        if solver.check() != z3.unsat:
+            return None
+    return a
 
 
 def _numbers(

@@ -17,6 +17,7 @@ from sassxlate.lowering.apply import apply, lookup
 from sassxlate.lowering.emulate.flow import ModeBits, step_mode
 
 from .machine import Registers
+from .memory import rdna_space
 from .verdict import Undecided
 
 T = TypeVar("T")
@@ -64,6 +65,8 @@ def execute(code: Sequence[Placed], regs: Registers[T]) -> Registers[T]:
             if not step.pc < target <= end:
                 raise Undecided(f"{inst.op} leaves the block")
             taken = _condition(inst, regs)
+            if any(rdna_space(s.inst.op) for s in code if step.pc < s.pc < target):
+                raise Undecided("an access that a branch goes around")
             there = waiting.setdefault(target, [])
             there.append(_Waiting(d.and_(path, taken), regs.copy()))
             path = d.and_(path, d.not_(taken))
@@ -113,5 +116,9 @@ def _step(inst: Inst, regs: Registers[T]) -> None:
                 raise Undecided("v_readfirstlane of a value that lanes may differ in")
             regs.uniform = True
         regs.write32(inst, inst.args[0], value)
+    elif inst.op.startswith("s_load_b"):
+        regs.load_constant(inst)
+    elif (space := rdna_space(inst.op)) is not None:
+        regs.load_or_store(inst, space)
     elif inst.op not in _NOTHING:
         raise Undecided(inst.op)

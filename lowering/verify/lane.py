@@ -8,23 +8,31 @@ from typing import Generic, TypeVar
 from sassxlate.disasm.sass.ir import Const, Instruction, PredFile, RegFile, RegRef, Special
 from sassxlate.disasm.sass.meaning import NoMeaning, evaluate, meanings
 from sassxlate.domain import Domain
+from sassxlate.lowering.allocate import GROUP_ID
 from sassxlate.lowering.launch import BankLayout
 
+from .memory import Memory, is_access, sass_access
 from .verdict import Undecided
 
 T = TypeVar("T")
+# What they change is the convergence machine's; the registers and predicates of a lane stay.
+_CONVERGENCE = frozenset({"BSSY", "BREAK"})
+# A cluster has one block.
+_ZERO = frozenset({"SR_CgaCtaId"})
 
 
 class Lane(Generic[T]):
     """Registers and predicates; those never written are free, as ``free`` makes them."""
 
     def __init__(
-        self, d: Domain[T], layout: BankLayout, free: Callable[[str, int], T]
+        self, d: Domain[T], layout: BankLayout, free: Callable[[str, int], T], active: bool
     ) -> None:
         self.d = d
+        self.active = d.const(int(active), 1)
         self.layout = layout
         self.free = free
         self.values: dict[RegRef, T] = {}
+        self.memory = Memory(d, free)
 
     def reg(self, file: RegFile, index: int) -> T:
         return self.get(RegRef(file, index))
@@ -49,7 +57,8 @@ class Lane(Generic[T]):
         return self.free(f"c[{bank:#x}][{offset:#x}]", 32)
 
     def const(self, operand: Const, word: int) -> T:
-        if operand.ur is not None or operand.index is not None:
+        indexed = operand.index is not None and not operand.index.is_zero
+        if operand.ur is not None or indexed:
             raise Undecided("a constant whose place is computed")
         offset = operand.offset + 4 * word
         value = self.word(operand.bank, offset & ~3)
@@ -57,23 +66,39 @@ class Lane(Generic[T]):
         return self.d.lshr(value, self.d.const(shift, 32)) if shift else value
 
     def special(self, operand: Special) -> T:
+        """Thread and block numbers, where a wave starts with them."""
+        name, _, axis = operand.name.partition(".")
+        if name == "SR_TID" and axis:  # packed, ten bits each
+            packed = self.free("tid", 32)
+            return self.d.zext(self.d.extract(packed, 10 * "XYZ".index(axis), 10), 32)
+        if name == "SR_CTAID" and axis:
+            return self.free(f"s{GROUP_ID['XYZ'.index(axis)].index}", 32)
+        if operand.name in _ZERO:
+            return self.d.const(0, 32)
         raise Undecided(f"special register {operand.name}")
 
     def run(self, ins: Instruction) -> None:
         """One instruction, where its guard holds.  Raises Undecided."""
+        guard = ins.guard
+        told = self.d.const(int(not guard.inv), 1)
+        if guard.index != 7:
+            value = self.get(RegRef(guard.file, guard.index))
+            told = self.d.not_(value) if guard.inv else value
+        written = self._written(ins, told)
+        if not guard.is_true:
+            written = {r: self.d.select(told, v, self.get(r)) for r, v in written.items()}
+        self.values.update(written)
+
+    def _written(self, ins: Instruction, told: T) -> dict[RegRef, T]:
+        if ins.mnemonic in _CONVERGENCE:
+            return {}
+        if is_access(ins):
+            when = self.d.and_(told, self.active)
+            return sass_access(self.d, ins, self.get, when, self.memory)
         meaning = meanings().get(ins.mnemonic)
         if meaning is None:
             raise Undecided(f"no meaning of {ins.mnemonic}")
         try:
-            written = evaluate(self.d, meaning, ins, self)
+            return evaluate(self.d, meaning, ins, self)
         except NoMeaning as reason:
             raise Undecided(f"{ins.mnemonic}: {reason}") from None
-        guard = ins.guard
-        if guard.index != 7:
-            told = self.get(RegRef(guard.file, guard.index))
-            if guard.inv:
-                told = self.d.not_(told)
-            written = {r: self.d.select(told, v, self.get(r)) for r, v in written.items()}
-        elif guard.inv:
-            written = {}
-        self.values.update(written)

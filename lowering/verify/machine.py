@@ -7,14 +7,16 @@ does not matter: instructions that ask for its number, or reach other lanes, are
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Generic, TypeVar
 
 from sassxlate.disasm.rdna3.ir import Arg, I, Inst, S, Sp, V
 from sassxlate.disasm.rdna3.meaning import Mode
 from sassxlate.disasm.rdna3.operand import ALIASES, EXEC_LO
 from sassxlate.domain import Domain, is_nan
+from sassxlate.lowering.allocate import KERNARG
 
+from .memory import Memory, rdna_access
 from .verdict import Undecided
 
 T = TypeVar("T")
@@ -37,11 +39,19 @@ class Registers(Generic[T]):
         self.flag: T = free("scc", 1)
         self.uniform = False  # whether a value was taken as that of all lanes
         self._fresh = [0]
+        self.memory = Memory(d, free)
+        # Scalar registers that hold the address of a constant bank, the words of the banks, and
+        # where in bank 0's image the addresses of the others stand.
+        self.pointers: dict[int, int] = {KERNARG.index: 0}
+        self.word: Callable[[int, int], T] | None = None
+        self.tables: Mapping[int, int] = {}
 
     def copy(self) -> Registers[T]:
         out = Registers(self.d, self.free)
         out.mode, out.flag, out.uniform = self.mode, self.flag, self.uniform
         out.v, out.s, out._fresh = dict(self.v), dict(self.s), self._fresh
+        out.memory, out.word, out.tables = self.memory, self.word, self.tables
+        out.pointers = dict(self.pointers)
         return out
 
     def fresh(self, width: int) -> T:
@@ -111,12 +121,48 @@ class Registers(Generic[T]):
         elif not (isinstance(arg, Sp) and arg.name == "null"):
             self.write_scalar(self.scalar_index(inst, arg) + part, value)
 
+    def load_or_store(self, inst: Inst, space: str) -> None:
+        """A memory instruction in the active lane."""
+
+        def words(arg: Arg, count: int) -> list[T]:
+            return [self.read32(inst, arg, i) for i in range(count)]
+
+        loaded = rdna_access(
+            self.d,
+            inst,
+            space,
+            lambda arg: self.read32(inst, arg),
+            lambda arg: self.read64(inst, arg),
+            words,
+            self.active(),
+            self.memory,
+        )
+        for i, value in enumerate(loaded):
+            self.write32(inst, inst.args[0], value, i)
+
     def write64(self, inst: Inst, arg: Arg, value: T) -> None:
         self.write32(inst, arg, self.d.extract(value, 0, 32), 0)
         self.write32(inst, arg, self.d.extract(value, 32, 32), 1)
 
     def write_scalar(self, index: int, value: T) -> None:
         self.s[index] = value
+        self.pointers.pop(index, None)
+        self.pointers.pop(index - 1, None)
+
+    def load_constant(self, inst: Inst) -> None:
+        """s_load from a constant bank; its address comes from the table behind bank 0."""
+        dst, base = inst.args[0], inst.args[1]
+        bank = self.pointers.get(base.index) if isinstance(base, S) else None
+        plain = len(inst.args) == 2 or inst.args[2] == Sp("null")
+        if bank is None or self.word is None or not isinstance(dst, S) or not plain:
+            raise self.error(inst, "an address that is not a constant bank's")
+        if bank == 0 and inst.imm in self.tables and dst.n == 2:
+            for i in range(2):
+                self.write_scalar(dst.index + i, self.free(f"bank@{inst.imm + 4 * i:#x}", 32))
+            self.pointers[dst.index] = self.tables[inst.imm]
+            return
+        for i in range(dst.n):
+            self.write_scalar(dst.index + i, self.word(bank, inst.imm + 4 * i))
 
     def scc(self) -> T:
         return self.flag

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Generic, TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Generic, TypeAlias, TypeVar
 
 from sassxlate.disasm.rdna3.operand import EXEC_LO
 from sassxlate.disasm.sass.ir import Instruction, RegRef
@@ -15,6 +15,7 @@ from sassxlate.lowering.launch import BankLayout
 from .execute import Placed, execute
 from .lane import Lane
 from .machine import Registers
+from .memory import Memory
 from .verdict import Undecided
 
 T = TypeVar("T")
@@ -22,17 +23,23 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """What is compared: the two sides, where each SASS register lives, what is live behind.
+    """What is compared: instructions and the code of each, where each SASS register lives, what is
+    live behind.  An engine that does not say which code is whose gives it all to the last.
 
-    ``merged`` are the predicates whose bits of waiting lanes must survive.
+    ``merged`` are the predicates whose bits of waiting lanes must survive; ``tables`` says at which
+    offsets of the kernarg segment the addresses of constant banks stand.
     """
 
     sass: Sequence[Instruction]
-    rdna: Sequence[Placed]
+    rdna: Sequence[Sequence[Placed]]
     regs: RegisterMap
     layout: BankLayout
     merged: frozenset[RegRef]
+    tables: Mapping[int, int] = field(default_factory=dict[int, int])
     live_out: frozenset[RegRef] | None = None  # None: everything
+
+
+Cut: TypeAlias = Callable[[Instruction, T, T], "T | None"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,24 +58,71 @@ class Outcome(Generic[T]):
 
 
 def run(
-    block: Block, d: Domain[T], free: Callable[[str, int], T], *, active: bool
+    block: Block,
+    d: Domain[T],
+    free: Callable[[str, int], T],
+    *,
+    active: bool,
+    cut: Cut[T] | None = None,
 ) -> Outcome[T]:
     """Runs both sides.  An active lane must have what SASS computes, an inactive one must keep what
     it had: two runs, for terms without the question in each of them are easier to compare.
-    ``free`` makes the value of a name, the same one each time.  Raises Undecided."""
+    ``free`` makes the value of a name, the same one each time.  ``cut`` is told what each instruction
+    wrote on both sides, and may give a value for both to go on with.  Raises Undecided.
+    """
     if block.regs.spilled:
         raise Undecided("registers in scratch")
-    lane, machine = Lane(d, block.layout, free), Registers(d, free)
+    lane, machine = Lane(d, block.layout, free, active), Registers(d, free)
     _place(block.regs, lane, machine)
     before = dict(lane.values)
+    machine.word, machine.tables = lane.word, block.tables
     mask = machine.mask_of(d.const(int(active), 1))
     machine.write_scalar(EXEC_LO, mask)
-    for ins in block.sass:
+    for ins, code in zip(block.sass, block.rdna, strict=True):
         lane.run(ins)
-    machine = execute(block.rdna, machine)
+        machine = execute(code, machine)
+        if cut is not None and active:
+            _cut(ins, block.regs, lane, machine, cut)
     pairs = [*_registers(block, lane, before, machine, active)]
+    pairs += _accesses(d, lane.memory, machine.memory)
     pairs.append(Pair("EXEC", mask, machine.sgpr(EXEC_LO)))
     return Outcome(tuple(pairs), machine.uniform)
+
+
+def _cut(
+    ins: Instruction, regs: RegisterMap, lane: Lane[T], machine: Registers[T], cut: Cut[T]
+) -> None:
+    for ref in ins.writes:
+        if ref.file == "R" and ref.index in regs.r:
+            table, at = machine.v, regs.r[ref.index]
+        elif ref.file == "UR" and ref.index in regs.ur:
+            table, at = machine.s, regs.ur[ref.index]
+        elif ref.file == "UR" and ref.index in regs.ur_lanes:
+            table, at = machine.v, regs.ur_lanes[ref.index]
+        else:
+            continue
+        same = cut(ins, lane.get(ref), table[at])
+        if same is not None:
+            lane.values[ref] = table[at] = same
+
+
+def _accesses(d: Domain[T], sass: Memory[T], rdna: Memory[T]) -> list[Pair[T]]:
+    """The same accesses in the same order, each where the lane does it."""
+    out: list[Pair[T]] = []
+    if len(sass.accesses) != len(rdna.accesses):
+        raise Undecided(f"{len(sass.accesses)} accesses and {len(rdna.accesses)}")
+    for n, (a, b) in enumerate(zip(sass.accesses, rdna.accesses, strict=True)):
+        if (a.space, a.store, a.size) != (b.space, b.store, b.size):
+            raise Undecided(f"access {n} is {a.space} of {a.size} and {b.space} of {b.size} bytes")
+        zero = d.const(0, d.width(a.address))
+        out.append(Pair(f"condition of access {n}", a.when, b.when))
+        out.append(Pair(f"address of access {n}", d.select(a.when, a.address, zero),
+                        d.select(b.when, b.address, zero)))  # fmt: skip
+        if a.data is not None and b.data is not None:
+            none = d.const(0, d.width(a.data))
+            out.append(Pair(f"data of access {n}", d.select(a.when, a.data, none),
+                            d.select(b.when, b.data, none)))  # fmt: skip
+    return out
 
 
 def _place(regs: RegisterMap, lane: Lane[T], machine: Registers[T]) -> None:
@@ -82,6 +136,7 @@ def _place(regs: RegisterMap, lane: Lane[T], machine: Registers[T]) -> None:
         machine.s[place.index] = machine.mask_of(lane.get(RegRef("P", index)))
     for index, place in regs.up.items():
         machine.s[place.index] = machine.mask_of(lane.get(RegRef("UP", index)))
+    machine.v[regs.tid.index] = machine.free("tid", 32)
     for (bank, offset), place in regs.consts.items():
         machine.s[place.index] = lane.word(bank, offset)
 

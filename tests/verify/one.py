@@ -1,4 +1,4 @@
-"""One instruction word as a block: translated in the silicon template's slot, its RDNA3 decoded back."""
+"""One instruction word as a block: translated in the silicon template's slot, decoded back."""
 
 from __future__ import annotations
 
@@ -53,5 +53,5 @@ def block_of(word: int) -> Block:
     (ins,) = decode_section(word.to_bytes(16, "little"), kernel.arch, strict=False).instructions
     assert not isinstance(ins, BadWord)
     return Block(
-        (ins,), placed, selected.regs, layout(kernel.arch), frozenset(selected.plan.pending_live)
+        (ins,), [placed], selected.regs, layout(kernel.arch), frozenset(selected.plan.pending_live)
     )

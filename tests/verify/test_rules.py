@@ -61,12 +61,12 @@ def _word(start: str) -> int:
 
 def _changed(block: Block, change: Callable[[Inst], Inst | None]) -> Block:
     """The block with the first instruction that ``change`` takes replaced by what it gives."""
-    code = list(block.rdna)
+    code = list(block.rdna[0])
     for i, step in enumerate(code):
         other = change(step.inst)
         if other is not None and other != step.inst:
             code[i] = Placed(other, step.pc, step.next)
-            return replace(block, rdna=code)
+            return replace(block, rdna=[code])
     raise AssertionError("nothing to change")
 
 
@@ -139,9 +139,9 @@ def test_broken_rules(text: str, change: Callable[[Inst], Inst | None]) -> None:
 
 def test_undecided_is_unknown() -> None:
     block = block_of(_word("IADD3"))
-    step = block.rdna[0]
+    step = block.rdna[0][0]
     odd = Inst("ds_bpermute_b32", (V(10), V(4), V(2)))
-    verdict = verify(replace(block, rdna=[Placed(odd, step.pc, step.next), *block.rdna[1:]]))
+    verdict = verify(replace(block, rdna=[[Placed(odd, step.pc, step.next)]]))
     assert isinstance(verdict, Unknown)
     assert "ds_bpermute_b32" in verdict.reason
 
@@ -150,6 +150,6 @@ def test_lost_lane() -> None:
     """A write that forgets EXEC changes lanes that are not active."""
     block = block_of(_word("IADD3"))
     wide = Inst("s_mov_b32", (Sp("exec_lo"), I(0xFFFFFFFF)))
-    first = block.rdna[0]
-    code = [Placed(wide, first.pc, first.pc), *block.rdna]
+    first = block.rdna[0][0]
+    code = [[Placed(wide, first.pc, first.pc), *block.rdna[0]]]
     assert isinstance(verify(replace(block, rdna=code)), Refuted)

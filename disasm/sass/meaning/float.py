@@ -198,6 +198,8 @@ def _mufu64(d: Domain[T], x: View[T], fn: Approximation) -> T:
     else:
         high = x.float("Rb")
     out = d.approx(fn, flush(d, d.concat(high, d.const(0, 32))))
+    if not has_payloads(d):
+        out = d.select(is_nan(d, out), d.const(NAN64, 64), out)
     return d.extract(flush(d, out), 32, 32)
 
 

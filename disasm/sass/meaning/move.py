@@ -1,0 +1,54 @@
+"""Values that are only fetched: special registers and constants without an index."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+from sassxlate.domain import Domain
+
+from ..ir import Const, Reg, Special
+from .rows import Meaning, NoMeaning, Results, View, row
+
+T = TypeVar("T")
+_PARTS = {"U8": (8, False), "S8": (8, True), "U16": (16, False), "S16": (16, True)}
+
+
+def s2r(d: Domain[T], x: View[T]) -> Results:
+    source = x.operand("sr")
+    if not isinstance(source, Special):
+        raise NoMeaning("this source of S2R")
+    target = x.ins.get("Rd")
+    width = target.width if isinstance(target, Reg) else 1
+    if source.name == "SRZ":
+        return {"Rd": d.const(0, 32 * width)}
+    if width != 1:
+        raise NoMeaning("64 bits of a special register")
+    return {"Rd": x.env.special(source)}
+
+
+def ldc(d: Domain[T], x: View[T]) -> Results:
+    source = x.operand("src")
+    if not isinstance(source, Const) or source.ur is not None:
+        raise NoMeaning("this kind of constant operand")
+    if source.index is not None and not source.index.is_zero:
+        raise NoMeaning("a constant with an index")
+    part = x.one_of(_PARTS)
+    if part:
+        bits, signed = _PARTS[part]
+        value = d.extract(x.env.const(source, 0), 0, bits)
+        return {"Rd": d.sext(value, 32) if signed else d.zext(value, 32)}
+    value = x.env.const(source, 0)
+    if x.has("64"):
+        value = d.concat(x.env.const(source, 1), value)
+    return {"Rd": value}
+
+
+def rows() -> list[Meaning]:
+    return [
+        row("S2R", s2r),
+        row("S2UR", s2r),
+        row("CS2R", s2r, "32"),
+        row("LDC", ldc, "64 U8 S8 U16 S16"),
+        row("ULDC", ldc, "64 U8 S8 U16 S16"),
+        row("LDCU", ldc, "64 U8 S8 U16 S16"),
+    ]

@@ -1,0 +1,110 @@
+"""The blocks of a translated kernel as the verifier takes them: from the final bytes, decoded back."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from sassxlate.cfg import liveness
+from sassxlate.disasm.rdna3 import decode
+from sassxlate.disasm.rdna3.ir import Inst
+from sassxlate.disasm.sass.ir import Instruction
+from sassxlate.lowering.launch import layout
+from sassxlate.lowering.pipeline import Translated
+from sassxlate.lowering.select import CONTROL, NOTHING
+
+from .execute import Placed
+from .relation import Block
+
+_OFFSET = re.compile(r"/\*([0-9a-f]+)\*/")
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A block of the graph, by its number and first offset."""
+
+    index: int
+    start: int
+    block: Block
+
+
+def _source(item: object) -> int | None:
+    """The offset of the SASS instruction that an item stands for."""
+    if not isinstance(item, Inst):
+        return None
+    match = _OFFSET.match(item.comment)
+    return int(match[1], 16) if match else None
+
+
+def blocks(translated: Translated) -> Iterator[Found]:
+    """The straight-line part of each block: without what transfers control, and what only waits."""
+    cfg, selected = translated.cfg, translated.selected
+    live = liveness(cfg)
+    tables = {
+        f.offset: int(f.kind.removeprefix("bank"))
+        for f in selected.launch.fills
+        if f.kind.startswith("bank")
+    }
+    converged = selected.plan.uniformity.converged
+    places: dict[int, list[int]] = {}
+    for i, item in enumerate(translated.items):
+        source = _source(item)
+        if source is not None:
+            places.setdefault(source, []).append(i)
+    for block in cfg.blocks:
+        body = _body(block.instructions)
+        code = _segments(translated, body, places)
+        yield Found(
+            block.index,
+            block.start,
+            Block(
+                body,
+                code,
+                selected.regs,
+                layout(translated.kernel.arch),
+                frozenset() if converged[block.index] else frozenset(selected.plan.pending_live),
+                tables,
+                frozenset(live.live_out[block.index]),
+            ),
+        )
+
+
+def _body(instructions: tuple[Instruction, ...]) -> list[Instruction]:
+    last = instructions[-1]
+    return [
+        i
+        for i in instructions
+        if i.mnemonic not in NOTHING and not (i is last and i.mnemonic in CONTROL)
+    ]
+
+
+def _segments(
+    translated: Translated, body: list[Instruction], places: dict[int, list[int]]
+) -> list[list[Placed]]:
+    """The code of each instruction; what stands between two belongs to the first."""
+    starts = [min(places[i.offset]) if i.offset in places else None for i in body]
+    last = max((places[i.offset][-1] for i in body if i.offset in places), default=-1)
+    items = translated.items
+    save = translated.selected.regs.save_exec
+    following = items[last + 1] if 0 <= last < len(items) - 1 else None
+    if isinstance(following, Inst) and following.op == "s_mov_b32" and following.args[1] == save:
+        last += 1  # the end of a guarded run
+    out: list[list[Placed]] = []
+    for n, start in enumerate(starts):
+        later = [s for s in starts[n + 1 :] if s is not None]
+        end = min(later) if later else last + 1
+        out.append([] if start is None else _placed(translated, start, end))
+    return out
+
+
+def _placed(translated: Translated, first: int, end: int) -> list[Placed]:
+    program = translated.program
+    out: list[Placed] = []
+    for i in range(first, end):
+        item = translated.items[i]
+        if isinstance(item, Inst):
+            at = program.offsets[i]
+            inst, size = decode(program.data, at)
+            out.append(Placed(replace(inst, uniform=item.uniform), at, at + size))
+    return out
