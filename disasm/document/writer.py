@@ -151,9 +151,8 @@ class Document:
 
     def lines(self) -> Iterator[str]:
         """The listing, as ``nvdisasm -c`` prints it."""
-        yield from self._header()
         parts = [self._section(s) for s in self.image.texts if self._chosen(s)]
-        for number, part in enumerate([*parts, self._symbols()]):
+        for number, part in enumerate([self._header(), *parts, self._symbols()]):
             for at, line in enumerate(part):
                 if number and not at:
                     yield from ("", "")
@@ -203,7 +202,6 @@ class Document:
             yield f"\t.target\tsm_{cubin.arch}{cubin.variant}"
             yield ""
         yield f'\t.elftype\t@"{kind}"'
-        yield from ("", "")
 
     def _section(self, section: Section) -> Iterator[str]:
         yield f"//--------------------- {section.name:<25} --------------------------"
