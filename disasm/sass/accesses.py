@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
@@ -56,21 +57,37 @@ class _Table:
     """Distinct lists of runs by number."""
 
     def __init__(self) -> None:
-        self.numbers: dict[tuple[_Run, ...], int] = {}
-        self.runs: list[_Run] = []
-        self.starts: list[int] = []
+        self._lock = threading.Lock()
+        self._numbers: dict[tuple[_Run, ...], int] = {}
+        self._lists: list[tuple[_Run, ...]] = []
+
+    def __len__(self) -> int:
+        return len(self._lists)
 
     def number(self, runs: tuple[_Run, ...]) -> int:
         """The number of a list of runs."""
-        known = self.numbers.get(runs)
-        if known is None:
-            known = self.numbers[runs] = len(self.starts)
-            self.starts.append(len(self.runs))
-            self.runs += runs
-        return known
+        with self._lock:
+            known = self._numbers.setdefault(runs, len(self._lists))
+            if known == len(self._lists):
+                self._lists.append(runs)
+            return known
+
+    def flat(self) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+        """All runs, and where each list's begin in them, with the end of the last."""
+        lists = self._lists[:]
+        runs = [run for some in lists for run in some] or [(0, 0, 0, False)]
+        counts = np.array([0, *map(len, lists)], np.int64)
+        return np.array(runs, np.uint8), np.cumsum(counts)
 
 
-_TABLE = _Table()
+_tables = [_Table()]
+
+
+def _table() -> _Table:
+    """The present table; one that has grown is given up."""
+    if len(_tables[0]) > _REMEMBERED:
+        _tables[0] = _Table()
+    return _tables[0]
 
 
 class _Toucher:
@@ -87,23 +104,25 @@ class _Toucher:
             if mods is None or mod.name in mods:
                 mask |= mod.field.mask
         self._gather = Gather(mask)
-        self._seen: dict[int, int] = {}
+        self._seen: tuple[_Table, dict[int, int]] = (_tables[0], {})
 
-    def numbers(self, low: U64, high: U64) -> list[int]:
+    def numbers(self, table: _Table, low: U64, high: U64) -> list[int]:
         """The lists of runs that the words touch."""
-        if len(self._seen) > _REMEMBERED:
-            self._seen.clear()
+        seen = self._seen[1]
+        if self._seen[0] is not table or len(seen) > _REMEMBERED:
+            seen = {}
+            self._seen = table, seen
         keys = self._gather(low, high).tolist()
-        out = list(map(self._seen.get, keys))
+        out = list(map(seen.get, keys))
         if None in out:
             for i, number in enumerate(out):
                 if number is None:
-                    number = self._seen.get(keys[i])
+                    number = seen.get(keys[i])
                     if number is None:
                         slot = self._row.variant(word_of(low, high, i)).slots[self._at]
                         value = slot.decode(word_of(low, high, i), 0)
-                        number = _TABLE.number(_runs(value.reads, value.writes))
-                        self._seen[keys[i]] = number
+                        number = table.number(_runs(value.reads, value.writes))
+                        seen[keys[i]] = number
                     out[i] = number
         return out  # type: ignore[return-value]
 
@@ -115,25 +134,25 @@ def _touchers(generation: int, number: int) -> tuple[_Toucher, ...]:
     return tuple(toucher for toucher in found if not toucher.none)
 
 
-def _guards(row: CompiledRow, low: U64) -> NDArray[np.int64]:
+def _guards(table: _Table, row: CompiledRow, low: U64) -> NDArray[np.int64]:
     file = row.row.guard
-    found = [_TABLE.number(_runs([RegRef(file, i)], ()) if i < 7 else ()) for i in range(8)]
+    found = [table.number(_runs([RegRef(file, i)], ()) if i < 7 else ()) for i in range(8)]
     numbers = np.array(found, np.int64)
     return numbers[(low >> np.uint64(12) & np.uint64(7)).astype(np.intp)]
 
 
-def _whole(row: CompiledRow, columns: Columns, where: Indices) -> list[int]:
+def _whole(table: _Table, row: CompiledRow, columns: Columns, where: Indices) -> list[int]:
     """For forms that touch more than their operands say."""
     out: list[int] = []
     for at in where.tolist():
         found: Instruction = row.decode(columns.word(at), 0, columns.arch, False)
-        out.append(_TABLE.number(_runs(found.reads, found.writes)))
+        out.append(table.number(_runs(found.reads, found.writes)))
     return out
 
 
 def accesses(columns: Columns, start: int, stop: int) -> Accesses:
     """What words touch; their indices count from ``start``."""
-    rows = index(columns.generation)
+    rows, table = index(columns.generation), _table()
     words: list[Indices] = []
     lists: list[NDArray[np.int64]] = []
     for number, where in columns.by_form(start, stop):
@@ -142,19 +161,21 @@ def accesses(columns: Columns, start: int, stop: int) -> Accesses:
         row = rows.form(number)
         low, high = columns.words[where, 0], columns.words[where, 1]
         if row.row.effect:
-            found = [np.array(_whole(row, columns, where))]
+            found = [np.array(_whole(table, row, columns, where))]
         else:
-            found = [np.array(t.numbers(low, high)) for t in _touchers(row.generation, number)]
-            found.append(_guards(row, low))
+            found = [
+                np.array(t.numbers(table, low, high)) for t in _touchers(row.generation, number)
+            ]
+            found.append(_guards(table, row, low))
         lists += found
         words += [where - start] * len(found)
     word = np.concatenate(words) if words else np.zeros(0, np.int64)
     which = np.concatenate(lists) if lists else np.zeros(0, np.int64)
-    starts = np.array([*_TABLE.starts, len(_TABLE.runs)])
-    counts = (starts[1:] - starts[:-1])[which] if len(which) else which
+    flat, starts = table.flat()
+    counts = (starts[1:] - starts[:-1])[which]
     order = np.repeat(np.arange(len(which)), counts)
     inside = np.arange(len(order)) - np.repeat(np.cumsum(counts) - counts, counts)
-    runs = np.array(_TABLE.runs or [(0, 0, 0, False)], np.uint8)[starts[which[order]] + inside]
+    runs = flat[starts[which[order]] + inside]
     by_word = np.argsort(word[order], kind="stable")
     runs = runs[by_word]
     return Accesses(

@@ -254,11 +254,12 @@ def block_texts(columns: Columns, start: int, stop: int) -> list[str | None]:
     out: list[str | None] = []
     while start < stop:
         first = start // _BLOCK * _BLOCK
-        if columns.block is None or columns.block[0] != first:
-            last = min(first + _BLOCK, len(columns))
-            columns.block = first, texts(columns, first, last)
+        block = columns.block
+        if block is None or block[0] != first:
+            block = first, texts(columns, first, min(first + _BLOCK, len(columns)))
+            columns.block = block
         end = min(stop, first + _BLOCK)
-        out += columns.block[1][start - first : end - first]
+        out += block[1][start - first : end - first]
         start = end
     return out
 
