@@ -92,7 +92,7 @@ def encode_smem(inst: Inst, row: OpInfo) -> bytes:
         if inst.glc or inst.dlc:
             raise EncodeError("SX0507", "it has neither glc nor dlc")
         raw |= unsigned_field(dict(inst.more).get("probe", 0), 7, "the probe") << 6
-    if inst.op.startswith("s_buffer"):
+    if "buffer" in inst.op:
         raw |= unsigned_field(imm, 20, "the offset") << 32
     else:
         raw |= signed_field(imm, 21, "the offset") << 32

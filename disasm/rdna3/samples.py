@@ -202,7 +202,7 @@ def _scalar_memory(rng: Random, row: OpInfo) -> Inst:
         glc = dlc = False
         more = (("probe", rng.randrange(128)),)
     offset = (S(register(rng, SGPRS, 1)),) if rng.random() < 0.3 else ()
-    low = 0 if row.op.startswith("s_buffer") else -(1 << 20)
+    low = 0 if "buffer" in row.op else -(1 << 20)
     imm = rng.choice((0, 4, low, (1 << 20) - 1, rng.randint(0, 0xFFFFF)))
     return Inst(row.op, (*args, *offset), imm, glc=glc, dlc=dlc, more=more)
 
