@@ -150,8 +150,8 @@ def test_the_device_runtime(tmp_path: Path) -> None:
     library = None
     if nvcc is not None:
         root = Path(nvcc.command[0]).resolve().parent.parent
-        places = [*root.glob("lib*/libcudadevrt.a"), *root.parent.glob("*/lib*/libcudadevrt.a")]
-        library = next(iter(places), None)
+        patterns = ("lib*/libcudadevrt.a", "cuda*/lib*/libcudadevrt.a")
+        library = next((p for pattern in patterns for p in root.glob(pattern)), None)
     if library is None:
         pytest.skip("libcudadevrt.a is not installed")
     loaded = load(library)
