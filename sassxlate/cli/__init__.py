@@ -35,7 +35,7 @@ SUBCOMMANDS: dict[str, str] = {
     "doctor": "Say what is installed, what is missing and how to get it.",
     "explain": "Explain an error code.",
     "cache": "Show, measure or empty the cache.",
-    "bench": "Measure the emulator and the translator.",
+    "bench": "Measure the emulator, the translator and the disassembler.",
     "selftest": "Run the fixtures on a device and write a report.",
 }
 
