@@ -45,7 +45,7 @@ def _end(title: str, figures: Sequence[Figure], output_format: str, check: bool)
 
 @click.group()
 def command() -> None:
-    """Measure the emulator and the translator: smallest, median and largest of several runs."""
+    """Measure emulator, translator and disassembler: smallest, median, largest of several runs."""
 
 
 @command.command("emulator")
