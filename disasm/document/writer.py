@@ -93,9 +93,9 @@ class Document:
 
     @cached_property
     def _column(self) -> int:
-        """Where comments stand: behind the longest instruction of the file."""
+        """Where comments stand: behind the longest instruction of the file, guard included."""
         texts = (text for s in self.image.texts for text in self._texts(s) if text)
-        return 2 + max((len(_GUARD.sub("", text)) for text in texts), default=0)
+        return 2 + max(map(len, texts), default=0)
 
     @cached_property
     def _encoding_column(self) -> int:
