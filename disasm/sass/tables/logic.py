@@ -66,7 +66,7 @@ LOGIC = [
          mods=(const("LUT"), flag("PAND", 80)),
          extra={"Pu": pd(file="UP"), "lut": _LUT, "Pp": ps(file="UP", false=True)}),
     *(row for mods, since, until in (
-        (_SHIFT_MODS, 75, 90), ((flag("XOR", 77), *_SHIFT_MODS), 100, 110), (_SHIFT_MODS, 120, 999),
+        (_SHIFT_MODS, 75, 90), ((flag("XOR", 77), *_SHIFT_MODS), 100, 103), (_SHIFT_MODS, 110, 999),
     ) for row in alu("SHF", 0x019, "Rd, Ra, Rb, Rc", _LOGIC, forms=(1, 2, 3, 4, 5, 6, 7), mods=mods,
                      since=since, until=until)),
     *alu("USHF", 0x099, "Rd, Ra, Rb, Rc", _LOGIC, forms=(1, 2, 4), mods=_SHIFT_MODS,
