@@ -93,10 +93,12 @@ class Control:
             self.syncs.sync(c, block)
         else:
             match name:
-                case "BRA" | "JMP":
+                case "BRA":
                     self._branch(c, block)
-                case "EXIT" | "KILL":
+                case "EXIT":
                     self._exit(c, block)
+                case "JMP" | "KILL":  # absolute addresses; the end of a pixel
+                    raise c.refuse(f"no rule for {name}", "SX0403")
                 case "CALL":
                     self._call(c, block)
                 case "ENDCOLLECTIVE":
