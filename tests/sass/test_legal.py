@@ -27,7 +27,7 @@ else:
     import sass_sweep
 
 QUICK = (80, 90, 120)  # the others with -m sweep
-PROBED = 0.8  # of the rows; a new row is probed by the next run of the tool
+PROBED = 0.65  # of the rows; new ones are probed by the next run of the tool
 
 
 def _code(words: list[int]) -> bytes:
