@@ -289,12 +289,12 @@ def f2fp(c: Ctx) -> None:
 
 def _to_bf16(c: Ctx, out: V, value: Arg) -> None:
     """The upper half of an f32, rounded to nearest even; a NaN stays one."""
-    if c.ins.has("RZ"):
-        c.emit("v_lshrrev_b32", out, I(16), value)
-        return
     bit, nan = c.vtemp(), c.stemp()
-    c.emit("v_bfe_u32", bit, value, I(16), I(1))
-    c.emit("v_add3_u32", bit, bit, value, I(0x7FFF))
+    if c.ins.has("RZ"):
+        c.emit("v_mov_b32", bit, value)
+    else:
+        c.emit("v_bfe_u32", bit, value, I(16), I(1))
+        c.emit("v_add3_u32", bit, bit, value, I(0x7FFF))
     c.emit("v_cmp_u_f32", nan, value, c.to_v(value))
     c.emit("v_cndmask_b32", bit, bit, I(0x7FFF0000), nan)
     c.emit("v_lshrrev_b32", out, I(16), bit)

@@ -149,6 +149,8 @@ def iadd3(c: Ctx) -> None:
             values.append(c.isrc(r))
     if extended:
         cins += [p for p in (carry_in(c, "Pp"), carry_in(c, "Pq")) if p is not None]
+    if len(cins) > 2:  # there are two carries out at most
+        raise c.refuse("carries of three negated addends")
     dst = c.dst()
     first, second = sum_with_carries(c, dst, values or [ZERO], cins)
     commit_carries(c, first, second)

@@ -1,4 +1,4 @@
-"""The blocks of a translated kernel as the verifier takes them: from the final bytes, decoded back."""
+"""The blocks of a translated kernel as the verifier takes them, from the final bytes."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Memory as ordered effects: what each side loads and stores, where, and under which condition.
 
-Accesses are compared word by word, so that one side may split or merge them.  A loaded word is a free
-value that both sides share by its place in the order.  Nothing is said of what memory holds.
+Accesses are compared word by word, so that one side may split or merge them.  A loaded word is a
+free value that both sides share by its place in the order.  Nothing is said of what memory holds.
 """
 
 from __future__ import annotations
@@ -111,7 +111,8 @@ def sass_access(
     address = d.add(base, _extended(d, get, mem.ureg, width))
     address = d.add(address, d.const(mem.offset, width))
     part = next((_PARTS[m] for m in ins.modifiers if m in _PARTS), None)
-    size, signed = part or (next((int(m) // 8 for m in ins.modifiers if m in ("64", "128")), 4), False)
+    whole = next((int(m) // 8 for m in ins.modifiers if m in ("64", "128")), 4)
+    size, signed = part or (whole, False)
     target = ins.get("Rb" if store else "Rd")
     if not isinstance(target, Reg):
         raise Undecided(f"this form of {ins.mnemonic}")

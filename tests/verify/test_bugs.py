@@ -8,7 +8,7 @@ pytest.importorskip("z3", reason="z3-solver is not installed")
 
 from sassxlate.disasm.sass.encode import assemble
 from sassxlate.errors import LoweringError
-from sassxlate.lowering.verify import Refuted, verify
+from sassxlate.lowering.verify import Proved, Refuted, verify
 
 from .one import block_of
 
@@ -20,6 +20,18 @@ _CONTROL = "[B------:R-:W-:Y:S15] "
 def test_odd_results_of_denormals(text: str) -> None:
     """0x007fffff and 0x006e9372 count as 0: infinite, not a NaN."""
     assert not isinstance(verify(block_of(assemble(f"{_CONTROL}{text} ;", 90))), Refuted)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "F2FP.BF16.F32.PACK_AB.RZ R10, R4, R2",  # a NaN with a low payload became infinite
+        "MUFU.RCP64H R10, R2",  # a denormal result was kept
+        "FCHK P3, R4, R2",  # took the slow path too often
+    ],
+)
+def test_proved_since(text: str) -> None:
+    assert isinstance(verify(block_of(assemble(f"{_CONTROL}{text} ;", 90))), Proved)
 
 
 @pytest.mark.parametrize("text", ["F2I.FTZ.F64.FLOOR R10, R2", "F2I.FTZ.S64.F64.CEIL R10, R2"])

@@ -50,6 +50,7 @@ _FROM_UNIFORM = [
     "[B012345:R-:W-:Y:S15] UP2UR UR6, UPR, URZ, 0x7f ;",
     *(f"[B012345:R-:W-:Y:S15] MOV R{i}, UR{i} ;" for i in (10, 11)),
     "[B012345:R-:W-:Y:S15] MOV R7, UR6 ;",
+    "[B------:R-:W0:Y:S15] S2R R5, SR_TID.X ;",
     "[B012345:R-:W-:Y:S15] LOP3.LUT P0, RZ, R5, 0x1f, RZ, 0xc0, !PT ;",
 ]
 _STORE = """
