@@ -56,7 +56,7 @@ SUMS = [
     *alu("UIADD3", 0x090, _SUM_TEXT_100, _SUM, forms=(1, 4), mods=(X,), extra=_UCARRIES,
          since=100, uniform=True),
     *alu("UIADD3", 0x097, _SUM_TEXT, _WIDE_SUM, forms=(1, 4), mods=(const("64"), X),
-         dst={"Rd": rd(width=2, file="UR")}, extra=_UCARRIES, since=80, until=90, uniform=True),
+         dst={"Rd": rd(width=2, file="UR")}, extra=_UCARRIES, until=90, uniform=True),
     *alu("UIADD3", 0x097, _SUM_TEXT_100, _WIDE_SUM, forms=(1, 4), mods=(const("64"), X),
          dst={"Rd": rd(width=2, file="UR")}, extra=_UCARRIES, since=100, uniform=True),
     *alu("VIADD", 0x036, "Rd, Ra, Rb", {"Ra": Src(), "Rb": Src(neg=True)}, forms=(1, 4, 5, 6),

@@ -55,10 +55,10 @@ def _jumps() -> list[Row]:
                     (INC, MODE_90 if late else MODE), since, until),
                 Row("JMP", opcode & 0x1FF | (0x1400 if opcode == 0x94A else 0x1600),
                     {**where, "Ra": uniform, "Pp": _PP}, f"Pp?, Ra, {role}",
-                    (INC, const("U"), *((flag("ANY", 84),) if late else ())), since, until,
+                    (INC, const("U"), *((flag("ANY", 84),) if late else ())), max(since, 80), until,
                     fixed=((bits(32, 2), 1),)),
                 Row("JMP", opcode | 0x1000, {**where, "Ra": lanes, "Pp": _PP},
-                    f"Pp?, Ra, {role}", (INC, _LANES), since, until),
+                    f"Pp?, Ra, {role}", (INC, _LANES), max(since, 80), until),
             ]  # fmt: skip
         away = I(field, style="shex", signed=True, scale=4, bits=64, elide=0)
         rows += [
@@ -91,7 +91,7 @@ def _jumps() -> list[Row]:
         ]  # fmt: skip
     rows += [
         Row("BRA", 0x1547, {"Ra": P(24, 27, "UP"), "target": L(FAR), "Pp": _PP},
-            "Pp?, Ra, target", (INC, const("U")), until=89, fixed=((bits(32, 2), 1),)),
+            "Pp?, Ra, target", (INC, const("U")), 80, 89, fixed=((bits(32, 2), 1),)),
     ]  # fmt: skip
     return rows
 
@@ -263,10 +263,11 @@ MACHINE = [
     Row("UCLEA", 0x1CBC,
         {"Rd": rd(width=2, file="UR"), "Pu": pd(81, "UP"), "Ra": R(24, 1, "UR"),
          "Rb": R(32, 1, "UR"), "shift": I(bits(73, 4))}, "Rd, Pu, Ra, Rb, shift", guard="UP"),
-    Row("LDC", 0x1582,
-        {"Rd": rd(width="size"),
-         "src": C("size", index=64, offset=bits(38, 16), scale=1, bindless=24, signed=True)},
-        "Rd, src", (_CONSTANT_SIZE, _INDEXED_MODE)),
+    *(Row("LDC", 0x1582,
+          {"Rd": rd(width="size"),
+           "src": C("size", index=64, offset=bits(38, 16), scale=1, bindless=24, signed=True)},
+          "Rd, src", (_CONSTANT_SIZE, *modes), since, until)
+      for modes, since, until in (((), 75, 75), ((_INDEXED_MODE,), 80, 999))),
     Row("ULDC", 0x18B8,
         {"Rd": rd(width="size", file="UR"), "mem": _ALONE, "Pp": Fixed("UP")}, "Rd, mem",
         (_CONSTANT_SIZE,), guard="UP", until=90, fixed=((bits(24, 6), 63),),
