@@ -25,4 +25,15 @@ nvcc -rdc=true -arch=sm_90 -c linked_a.cu -o "$work/a.o"
 nvcc -rdc=true -arch=sm_90 -c linked_b.cu -o "$work/b.o"
 nvcc -dlink -fatbin -arch=sm_90 "$work/a.o" "$work/b.o" -o linked.fatbin
 cp "$work/a.o" relocatable.o
+mkdir -p /src && cp lines.cu lines.h /src  # the directory is in the line tables
+here=$(pwd)
+(
+  cd /src
+  nvcc -cubin -lineinfo -arch=sm_90 lines.cu -o "$here/lines_sm_90.cubin"
+  nvcc -cubin -lineinfo -rdc=true -arch=sm_120 lines.cu -o "$here/lines_relocatable_sm_120.cubin"
+  nvcc -cubin -G -rdc=true -arch=sm_75 lines.cu -o "$here/debug_relocatable_sm_75.cubin"
+  nvcc -ptx -lineinfo -rdc=true -arch=compute_80 lines.cu -o "$work/lines.ptx"
+)
+sed 's/^.version .*/.version 8.7/' "$work/lines.ptx" > "$work/lines.12.ptx"
+"$PTXAS12" -c -lineinfo -arch=sm_80 "$work/lines.12.ptx" -o lines_cuda12_relocatable_sm_80.cubin
 rm -rf "$work"
