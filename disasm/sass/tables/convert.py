@@ -267,7 +267,7 @@ _F2IP = {
     "Ra": Src(neg=False, imm="f32"), "Rb": Src(imm="f32"),
     "Rc": Src(imm="f32", select=_LOW_BIT, select_lo=72),
 }  # fmt: skip
-PACKED_BYTES = alu(
+_BYTES = alu(
     "F2IP", 0x043, "Rd, Ra, Rb, Rc", _F2IP, forms=(1, 2, 3, 4, 5, 6, 7),
     mods=(enum("type", 76, 2, "U8 S8 - -"), const("F32"), _F2IP_ROUND, flag("NTZ", 74),
           flag("RELU", 75)), since=86,
@@ -277,7 +277,7 @@ PACKED_BYTES = [  # nvdisasm sets a blank where the constant has a part selector
     r.with_(operands={**r.operands, "Rc": dataclasses.replace(slot, gap=True)})
     if isinstance(slot := r.operands["Rc"], C)
     else r
-    for r in PACKED_BYTES
+    for r in _BYTES
 ]
 
 _BF = [1, 2, 4]

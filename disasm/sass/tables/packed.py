@@ -35,6 +35,30 @@ MIXED = [
     )
 ]  # fmt: skip
 
+_BYTE = Select(bits(80, 2), {0: "", 1: "B1", 2: "B2", 3: "B3"})
+UNIFORM = [
+    Row("UFHADD", 0x1254,
+        {"Rd": rd(file="UR"),
+         "Ra": R(24, 1, "UR", 72, 73, select=Select(bits(83), {0: "", 1: "H1"})),
+         "Rb": R(64, 1, "UR", 75, 74)}, "Rd, Ra, Rb", (_TYPE, ROUND, SAT), 120,
+        fixed=((bits(81), 1),), guard="UP"),
+    Row("UFHFMA", 0x1255,
+        {"Rd": rd(file="UR"),
+         "Ra": R(24, 1, "UR", 72, 73, select=Select(bits(83), {0: "", 1: "H1"})),
+         "Rb": R(32, 1, "UR", 63, 62, select=Select(bits(84), {0: "", 1: "H1"})),
+         "Rc": R(64, 1, "UR", 75, 74)}, "Rd, Ra, Rb, Rc", (_TYPE, ROUND, SAT), 120,
+        fixed=((bits(81), 1),), guard="UP"),
+]  # fmt: skip
+
+# Two numbers of four bits become halves.
+NIBBLES = [
+    Row("I2FP", opcode, {"Rd": rd(), "Rb": source}, "Rd, Rb",
+        (const("F16x2"), enum("type", 74, 1, "U4x2 S4x2"), enum("round", 78, 2, "_ - - RZ")), 100,
+        103)
+    for opcode, source in ((0x445, R(32, 1, select=_BYTE, reuse=123)),
+                           (0x1E45, R(32, 1, "UR", select=_BYTE)))
+]  # fmt: skip
+
 # ---- QADD4, QMUL4, QFMA4
 
 _BYTES = {0: "B3210", 1: "B3", 2: "B2", 3: "B1", 4: "B0", 5: "N7654", 6: "N3210", 7: "N6420"}
@@ -77,7 +101,7 @@ def _quads() -> list[Row]:
                 operands |= {"Rb": _quad("Rc", ""), "Rc": _quad("Rb", "imm")}
             rows.append(
                 Row(name, base | form << 9 | (form >= 6) << 12, operands,
-                    ", ".join(("Rd", *roles)), mods, 100, 110)
+                    ", ".join(("Rd", *roles)), mods, 100, 103)
             )  # fmt: skip
     return rows
 
@@ -187,4 +211,4 @@ def _common(
     )
 
 
-ROWS: list[Row] = [*MIXED, *_quads(), *_f2fp()]
+ROWS: list[Row] = [*MIXED, *UNIFORM, *NIBBLES, *_quads(), *_f2fp()]
