@@ -67,8 +67,8 @@ def run(
 ) -> Outcome[T]:
     """Runs both sides.  An active lane must have what SASS computes, an inactive one must keep what
     it had: two runs, for terms without the question in each of them are easier to compare.
-    ``free`` makes the value of a name, the same one each time.  ``cut`` is told what each instruction
-    wrote on both sides, and may give a value for both to go on with.  Raises Undecided.
+    ``free`` makes the value of a name, the same one each time.  ``cut`` is told what each
+    instruction wrote on both sides, and may give a value for both to go on with.  Raises Undecided.
     """
     if block.regs.spilled:
         raise Undecided("registers in scratch")
