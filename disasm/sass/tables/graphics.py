@@ -40,8 +40,8 @@ def _attributes() -> list[Row]:
                 fixed=(*where, _OF_PATCH, (bits(32, 8), 255))),
             Row("AST", opcode_st, {"mem": mem, **stored, "vertex": R(64)}, "mem, Rb, vertex?",
                 (_SIZE,), fixed=(*where, _NONE)),
-            Row("AST", opcode_st, {"mem": mem, **stored}, "mem, Rb", (_P, _SIZE),
-                fixed=(*where, _OF_PATCH, (bits(64, 8), 255))),
+            Row("AST", opcode_st, {"mem": mem, **stored, "vertex": R(64)}, "mem, Rb, vertex?",
+                (_P, _SIZE), fixed=(*where, _OF_PATCH)),
         ]  # fmt: skip
     at = _attribute(24)
     physical = M(offset=Bits(()), signed=False, space="a")
@@ -50,8 +50,8 @@ def _attributes() -> list[Row]:
             fixed=(_OF_PATCH, (bits(32, 8), 255))),
         Row("ALD", 0x321, {**data, "mem": physical, "vertex": R(32)}, "Rd, mem, vertex?",
             (_O, const("PHYS"), _SIZE), fixed=(_PHYSICAL,)),
-        Row("AST", 0x322, {"mem": at, **stored}, "mem, Rb", (_P, _SIZE),
-            fixed=(_OF_PATCH, (bits(64, 8), 255))),
+        Row("AST", 0x322, {"mem": at, **stored, "vertex": R(64)}, "mem, Rb, vertex?",
+            (_P, _SIZE), fixed=(_OF_PATCH,)),
         Row("AST", 0x322, {"mem": physical, **stored, "vertex": R(64)}, "mem, Rb, vertex?",
             (const("PHYS"), _SIZE), fixed=(_PHYSICAL,)),
         Row("AL2P", 0x920, {"Rd": rd(), "Ra": R(24),

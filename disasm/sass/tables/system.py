@@ -240,6 +240,10 @@ _ALONE = M(base=None, offset=bits(38, 32), signed=False)
 _ALONE_SIGNED = M(base=None, offset=bits(38, 32), sign_alone=True)
 _LDCU_SIZE = enum("size", 73, 3, "U8 S8 U16 S16 _ 64 128 -", {"64": 2, "128": 4})
 
+_UCLEA: tuple[tuple[int, R | I], ...] = (
+    (0x18BC, I(bits(32, 16))), (0x1CBC, R(32, 1, "UR")),
+)  # fmt: skip
+
 MACHINE = [
     Row("PMTRIG", 0x801, {"Pp": _PP, "mask": I(bits(32, 16))}, "Pp?, mask"),
     Row("GETLMEMBASE", 0x3C0, {"Rd": rd(width=2)}, "Rd"),
@@ -257,12 +261,11 @@ MACHINE = [
     Row("USETSHMSZ", 0x19C9, {}, "", (const("FLUSH"),), since=90, guard="UP",
         fixed=((bits(72), 1),), free=(bits(32, 20),)),
     Row("ACQSHMINIT", 0x877, {}, "", since=100),
-    Row("UCLEA", 0x18BC,
-        {"Rd": rd(width=2, file="UR"), "Pu": pd(81, "UP"), "Ra": R(24, 1, "UR"),
-         "Rb": I(bits(32, 16)), "shift": I(bits(73, 4))}, "Rd, Pu, Ra, Rb, shift", guard="UP"),
-    Row("UCLEA", 0x1CBC,
-        {"Rd": rd(width=2, file="UR"), "Pu": pd(81, "UP"), "Ra": R(24, 1, "UR"),
-         "Rb": R(32, 1, "UR"), "shift": I(bits(73, 4))}, "Rd, Pu, Ra, Rb, shift", guard="UP"),
+    *(Row("UCLEA", opcode,
+          {"Rd": rd(width=2, file="UR"), "Pu": pd(81, "UP"), "Ra": R(24, 1, "UR"), "Rb": slot,
+           "shift": I(bits(73, width))}, "Rd, Pu, Ra, Rb, shift", (), since, until, guard="UP")
+      for since, until, width in ((75, 90, 4), (100, 999, 5))
+      for opcode, slot in _UCLEA),
     *(Row("LDC", 0x1582,
           {"Rd": rd(width="size"),
            "src": C("size", index=64, offset=bits(38, 16), scale=1, bindless=24, signed=True)},
