@@ -500,8 +500,8 @@ def _state(path: Path) -> dict[str, dict[str, Any]]:
     return found
 
 
-def run(state: Path, files: Sequence[Path], archs: Sequence[int]) -> None:
-    """Probe what the state lacks and write the result."""
+def run(state: Path, files: Sequence[Path], archs: Sequence[int], new: bool) -> None:
+    """Probe what the state lacks, or its ``new`` rows alone, and write the result."""
     witness = sass_witness.find()
     state.mkdir(parents=True, exist_ok=True)
     for generation in archs:
@@ -510,6 +510,8 @@ def run(state: Path, files: Sequence[Path], archs: Sequence[int]) -> None:
         everything = targets_of(generation)
         names = {t.name for t in everything}
         todo = [t for t in everything if known.get(t.name, {}).get("signature") != t.signature]
+        if new:
+            todo = [t for t in todo if t.name not in known]
         if todo:
             print(f"sm_{generation}: {len(todo)} rows", file=sys.stderr, flush=True)
             probe(witness, generation, todo, words_of(generation, files))
@@ -608,6 +610,7 @@ def main() -> int:
     parser.add_argument("state", type=Path)
     parser.add_argument("files", nargs="*", type=Path)
     parser.add_argument("--arch", type=int, nargs="+", default=list(GENERATIONS))
+    parser.add_argument("--new", action="store_true", help="leave out rows that only changed")
     parser.add_argument("--check", action="store_true", help="compare a fresh sample")
     parser.add_argument("--words", type=int, default=24, help="of each row, with --check")
     parser.add_argument("--seed", type=int, default=1)
@@ -615,7 +618,7 @@ def main() -> int:
     try:
         if options.check:
             return int(check(options.arch, options.words, options.seed) > 0)
-        run(options.state, options.files, options.arch)
+        run(options.state, options.files, options.arch, options.new)
     except sass_witness.NoWitness as error:
         print(error, file=sys.stderr)
         return 2
