@@ -262,7 +262,7 @@ MACHINE = [
         fixed=((bits(72), 1),), free=(bits(32, 20),)),
     Row("ACQSHMINIT", 0x877, {}, "", since=100),
     *(Row("UCLEA", opcode,
-          {"Rd": rd(width=2, file="UR"), "Pu": pd(81, "UP"), "Ra": R(24, 1, "UR"), "Rb": slot,
+          {"Rd": rd(width=2, file="UR"), "Pu": pd(81, "UP"), "Ra": R(24, 2, "UR"), "Rb": slot,
            "shift": I(bits(73, width))}, "Rd, Pu, Ra, Rb, shift", (), since, until, guard="UP")
       for since, until, width in ((75, 90, 4), (100, 999, 5))
       for opcode, slot in _UCLEA),
