@@ -108,6 +108,26 @@ def _hmma() -> list[Row]:
     return rows
 
 
+def _quad_pairs() -> list[Row]:
+    """8 x 8 x 4 for each quad pair, in two steps or, into single precision, in four."""
+    layouts = {0: "ROW", 1: "COL"}
+    operands: dict[str, Operand] = {
+        "Rd": rd(width=2), "Ra": R(24, 2, neg=72, select=Select(bits(73), layouts), reuse=122),
+        "Rb": R(32, 2, neg=63, select=Select(bits(74), layouts), reuse=123),
+        "Rc": R(64, 2, reuse=124), "Pp": _NO_UP,
+    }  # fmt: skip
+    return [
+        Row("HMMA", 0x236, operands, "Rd, Ra, Rb, Rc",
+            (const("884"), const(name), enum("addend", 78, 1, kinds),
+             enum("step", 79, 2, steps), flag("SATFINITE", 77)), 75, 75,
+            fixed=((bits(75), 0), (bits(76), code)))
+        for code, name, kinds, steps in (
+            (0, "F16", "F16 -", "STEP0 STEP1 - -"),
+            (1, "F32", "F16 F32", "STEP0 STEP1 STEP2 STEP3"),
+        )
+    ]  # fmt: skip
+
+
 _DENSE_8, _DENSE_10 = {0: "8816", 4: "16816", 5: "16832"}, {4: "16816", 5: "16832"}
 _ALL = {**_DENSE_8, 2: "8832", 6: "16864"}
 _SP_8, _SP_10 = {2: "8832", 5: "16832", 6: "16864"}, {5: "16832", 6: "16864"}
@@ -381,6 +401,8 @@ UNIFORM = [
         reserved=(bits(79, 3),)),
 ]  # fmt: skip
 
-ROWS: list[Row] = [*UNIFORM, *_hmma(), *_imma(), *_bmma(), *_dmma(), *_qmma(), *_scaled(),
-    *MOVES, *_f2fp()]
+ROWS: list[Row] = [
+    *UNIFORM, *_hmma(), *_quad_pairs(), *_imma(), *_bmma(), *_dmma(), *_qmma(), *_scaled(),
+    *MOVES, *_f2fp(),
+]  # fmt: skip
 __all__ = ["FTZ", "ROWS"]
