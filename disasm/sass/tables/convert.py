@@ -249,7 +249,8 @@ INTEGER_CONVERSIONS = [
     *alu("I2I", 0x038, "Rd, Rb", {"Rb": Src(imm="shex")}, forms=(1, 4, 5, 6), layout="b",
          mods=(enum("type", 76, 2, "U8 S8 U16 S16"), const("S32.SAT"))),
     *(row
-      for since, until, sat in ((75, 89, enum("sat", 74, 2, "SAT _ SATRELU -")),
+      for since, until, sat in ((75, 80, const("SAT")),
+                                (86, 89, enum("sat", 74, 2, "SAT _ SATRELU -")),
                                 (90, 999, flag("SAT", 74)))
       for names, at, code, rest in (("U8 S8 U16 S16", 2, 0, Src(select=_LOW_BIT, select_lo=72)),
                                     ("U4 S4", 1, 3, Src(suffix="24")),
