@@ -399,6 +399,11 @@ def _shared_atomics() -> list[Row]:
                 max(since, 80), until, fixed=((bits(87, 4), code),))
             for opcode, where in ((0x1F8C, umem),)
         ]  # fmt: skip
+    # An arrival at a barrier in shared memory; its token, 64 bits, is the result.
+    rows.append(
+        Row("ATOMS", 0x1F8C, {"Rd": rd(width=2), "Pu": PT_FIXED, "mem": umem}, "Rd, mem",
+            (const("ARRIVE.64"),), 80, 89, fixed=((bits(87, 4), 9), (bits(73, 2), 2)))
+    )  # fmt: skip
     return rows
 
 
