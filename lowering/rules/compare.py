@@ -104,6 +104,24 @@ def isetp(c: Ctx) -> None:
     write_results(c, hit)
 
 
+def fset(c: Ctx) -> None:
+    """FSET.BF: 1.0 where the comparison, joined with Pp, holds, else 0."""
+    fixed = constant_relation(c.ins)
+    if fixed is not None:
+        hit = _constant_hit(c, fixed)
+    else:
+        name = relation(c, FLOAT)
+        if name is None:
+            raise c.refuse("comparison not known")
+        hit = c.stemp()
+        a, b = c.src("Ra"), c.src("Rb")
+        with ftz(c):
+            c.emit(f"v_cmp_{name}_f32", hit, a, b, **c.fneg("Ra", "Rb"))
+    op = next((JOIN[m] for m in c.ins.modifiers if m in JOIN), "s_and_b32")
+    c.emit(op, hit, hit, c.pred("Pp"))
+    c.emit("v_cndmask_b32", c.dst_last(), ZERO, I(0x3F800000), hit)
+
+
 def fsetp(c: Ctx) -> None:
     fixed = constant_relation(c.ins)
     if fixed is not None:
@@ -200,6 +218,8 @@ RULES: tuple[Rule, ...] = (
     Rule("uisetp", "UISETP", isetp),
     Rule("fsetp", "FSETP", fsetp),
     Rule("ufsetp", "UFSETP", fsetp),
+    Rule("fset", "FSET", fset),
+    Rule("ufset", "UFSET", fset),
     Rule("dsetp", "DSETP", dsetp),
     Rule("fsel", "FSEL", fsel),
     Rule("ufsel", "UFSEL", fsel),

@@ -43,9 +43,15 @@ def ffma(c: Ctx) -> None:
 
 
 def fmnmx(c: Ctx) -> None:
-    """Pp true: the minimum.  A NaN gives the other operand, two the canonical NaN; -0 < +0."""
-    if c.ins.has("NAN") or c.ins.has("XORSIGN"):
+    """Pp true: the minimum.  A NaN gives the other operand, two the canonical NaN; -0 < +0.
+
+    With .NAN, any NaN gives the canonical one.
+    """
+    if c.ins.has("XORSIGN"):
         raise c.refuse("this form of FMNMX")
+    if c.ins.has("NAN"):
+        _fmnmx_nan(c)
+        return
     which = c.operand("Pp")
     a, b = c.src("Ra"), c.src("Rb")
     mods = c.fneg("Ra", "Rb")
@@ -58,6 +64,18 @@ def fmnmx(c: Ctx) -> None:
         c.emit("v_min_f32", low, a, b, **mods)
         c.emit("v_max_f32", high, a, b, **mods)
     c.emit("v_cndmask_b32", c.dst_last(), high, low, c.mask_reg("Pp"))
+
+
+def _fmnmx_nan(c: Ctx) -> None:
+    which = c.operand("Pp")
+    if not (isinstance(which, Pred) and which.index == 7):
+        raise c.refuse("FMNMX.NAN by a predicate")
+    a, b, out, nan = c.src("Ra"), c.src("Rb"), c.vtemp(), c.stemp()
+    mods = c.fneg("Ra", "Rb")
+    with ftz(c):
+        c.emit("v_max_f32" if which.inv else "v_min_f32", out, a, b, **mods)
+    c.emit("v_cmp_u_f32", nan, a, c.to_v(b), **mods)
+    c.emit("v_cndmask_b32", c.dst_last(), out, I(0x7FFFFFFF), nan)
 
 
 def dbinary(c: Ctx, op: str, second: str) -> None:
@@ -176,6 +194,8 @@ def fchk(c: Ctx) -> None:
     The biased exponents decide (all pairs were measured on an H200): the fast path is for ea in 25
     to 254, eb in 2 to 251 and ea - eb in -124 to 126.
     """
+    for role in ("Ra", "Rb"):
+        c.operand(role)  # signs do not count
     slow, out = c.stemp(), c.stemp()
     ea, eb, far = c.vtemp(), c.vtemp(), c.vtemp()
     c.emit("v_bfe_u32", ea, c.src("Ra"), I(23), I(8))

@@ -394,7 +394,18 @@ def minmax(c: Ctx) -> None:
     sort = "u32" if c.ins.has("U32") else "i32"
     which = c.operand("Pp")
     a, b = signed(c, "Ra"), signed(c, "Rb")
-    select_minmax(c, c.dst(), a, b, which, sort)
+    dst = c.dst()
+    select_minmax(c, dst, a, b, which, sort)
+    _relu(c, dst)
+
+
+def _relu(c: Ctx, dst: V) -> None:
+    """.RELU: negative results become 0."""
+    if not c.ins.has("RELU"):
+        return
+    if c.ins.has("U32"):
+        raise c.refuse("RELU of unsigned numbers")
+    c.emit("v_max_i32", dst, ZERO, dst)
 
 
 def select_minmax(c: Ctx, dst: V, a: Arg, b: Arg, which: Operand, sort: str) -> None:
@@ -434,22 +445,22 @@ def viadd(c: Ctx) -> None:
 
 def viaddmnmx(c: Ctx) -> None:
     """minimum or maximum of Ra + Rb and Rc; the sum wraps."""
-    if c.ins.has("RELU"):
-        raise c.refuse("VIADDMNMX.RELU")
     total = c.vtemp()
     add(c, total, signed(c, "Ra"), signed(c, "Rb"))
     sort = "u32" if c.ins.has("U32") else "i32"
-    select_minmax(c, c.dst(), total, signed(c, "Rc"), c.operand("Pp"), sort)
+    dst = c.dst()
+    select_minmax(c, dst, total, signed(c, "Rc"), c.operand("Pp"), sort)
+    _relu(c, dst)
 
 
 def vimnmx3(c: Ctx) -> None:
-    if c.ins.has("RELU"):
-        raise c.refuse("VIMNMX3.RELU")
     sort = "u32" if c.ins.has("U32") else "i32"
     temp = c.vtemp()
     which = c.operand("Pp")
     select_minmax(c, temp, signed(c, "Ra"), signed(c, "Rb"), which, sort)
-    select_minmax(c, c.dst(), temp, signed(c, "Rc"), which, sort)
+    dst = c.dst()
+    select_minmax(c, dst, temp, signed(c, "Rc"), which, sort)
+    _relu(c, dst)
 
 
 def _no_simd(ins: Instruction) -> bool:

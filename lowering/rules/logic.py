@@ -427,6 +427,7 @@ def r2p(c: Ctx) -> None:
     if mask is None:
         raise c.refuse("R2P with a mask in a register")
     bit = c.vtemp()
+    c.operand("Ra")  # its selector is the byte
     value = c.src("Ra")
     for n in range(7):
         if mask >> n & 1:
