@@ -8,7 +8,7 @@ from sassxlate.disasm.containers import Function, Kernel
 from sassxlate.disasm.document import Document, Options
 from sassxlate.disasm.document.source import Mode
 
-from ..errors import DecodeError
+from ..errors import DecodeError, SassxlateError
 from ._files import (
     arch_name,
     arch_option,
@@ -98,18 +98,22 @@ def command(
             bad += 1
             click.echo(f"sassxlate: {error.at(file=file, kernel=min(chosen))}", err=True)
             continue
+        except SassxlateError as error:
+            raise error.at(file=file) from None
         bad += text.bad
         target = arch_name(cubin.arch, cubin.variant)
-        if as_json:
-            for name, records in text.functions():
-                plain = names[name]
-                listed.append(
-                    {"name": name, "demangled": plain, "arch": target, "instructions": records}
-                )
-            continue
-        if loaded.kind != "cubin":
-            click.echo(f"// {file}, {origin}, {target}")
-        print_lines(text.lines())
+        try:
+            if as_json:
+                listed += [
+                    {"name": n, "demangled": names[n], "arch": target, "instructions": records}
+                    for n, records in text.functions()
+                ]
+                continue
+            if loaded.kind != "cubin":
+                click.echo(f"// {file}, {origin}, {target}")
+            print_lines(text.lines())
+        except SassxlateError as error:
+            raise error.at(file=file) from None
     if not found:
         raise no_match(file, kernels, arch)
     if as_json:

@@ -14,7 +14,7 @@ from .conftest import Built, Run
 CHECKS = [
     *("launch", "library", "mixed", "variables", "shared", "limits", "extended", "memory"),
     *("streams", "contexts", "resolution", "facts", "fault", "forked", "ending", "threads"),
-    *("bad_image", "reset"),
+    "reset",
 ]
 
 
@@ -25,6 +25,15 @@ def test_check(built: Built, run: Run, check: str, arch: str) -> None:
     done = run(built.program, check, built.images[arch])
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.endswith("PASS\n")
+
+
+@pytest.mark.parametrize("arch", ["sm_80", "sm_90"])
+def test_bad_images(built: Built, run: Run, arch: str) -> None:
+    """Errors that an application sees; that of a damaged cubin is said in the end too."""
+    done = run(built.program, "bad_image", built.images[arch])
+    assert done.stdout.endswith("PASS\n"), done.stdout + done.stderr
+    assert done.returncode == 3
+    assert "SX0106" in done.stderr.splitlines()[0]
 
 
 def test_fat_binary(built: Built, run: Run) -> None:
