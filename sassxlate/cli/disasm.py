@@ -104,10 +104,10 @@ def command(
         target = arch_name(cubin.arch, cubin.variant)
         try:
             if as_json:
-                listed += [
-                    {"name": n, "demangled": names[n], "arch": target, "instructions": records}
-                    for n, records in text.functions()
-                ]
+                for n, records in text.functions():
+                    listed.append(
+                        {"name": n, "demangled": names[n], "arch": target, "instructions": records}
+                    )
                 continue
             if loaded.kind != "cubin":
                 click.echo(f"// {file}, {origin}, {target}")

@@ -133,7 +133,7 @@ def test_what_applications_do(
 
 
 def test_other_programs_and_libraries(place: Place, hostile: Path) -> None:
-    """exec of another CUDA program, a child by the shell, a library with kernels opened thrice, also
+    """exec of another program, a child by the shell, a library with kernels opened thrice, also
     where few addresses are free."""
     assert place.run(hostile, "exec", hostile, "plain").stdout == "first 0\nwork 0\n"
     assert place.run(hostile, "system", hostile).stdout == "work 0\nown 0 system 0\n"
