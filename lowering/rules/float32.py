@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from sassxlate.disasm.rdna3.ir import Arg, I, V
 from sassxlate.disasm.sass.ir import Imm, Instruction, Pred
+from sassxlate.disasm.sass.meaning.float import ODD_RESULT
 
 from ..context import ZERO, Ctx, Rule
 from .compare import float_bits
@@ -104,10 +105,6 @@ _MUFU = {
     "RCP": "v_rcp_f32", "RSQ": "v_rsq_f32", "SQRT": "v_sqrt_f32", "EX2": "v_exp_f32",
     "LG2": "v_log_f32", "SIN": "v_sin_f32", "COS": "v_cos_f32",
 }  # fmt: skip
-# nvcc's divisions and roots correct an approximation that may err by an ulp, and come out exactly
-# rounded for every argument but one a function and binade, where NVIDIA's unit happens to give the
-# better neighbour and AMD's need not: (bits that say so, their value).  There the result is odd.
-_ODD_RESULT = {"RCP": (0x7FFFFF, 0x7FFFFF), "RSQ": (0xFFFFFF, 0x6E9372)}
 _MUFU_HIGH = {"RCP64H": "v_rcp_f64", "RSQ64H": "v_rsq_f64"}
 
 
@@ -119,7 +116,7 @@ def mufu(c: Ctx) -> None:
     if c.ins.has("F16"):
         raise c.refuse("MUFU in half precision")
     with ftz(c, wanted=True):  # the unit flushes denormal inputs; the code around it scales
-        if name in _ODD_RESULT:
+        if name in ODD_RESULT:
             _odd_result(c, name)
         else:
             c.emit(_MUFU[name], c.dst_last(), c.src("Rb"), **c.fneg("Rb"))
@@ -129,9 +126,13 @@ _NORMAL = 1 << 3 | 1 << 8  # v_cmp_class: negative and positive normal numbers
 
 
 def _odd_result(c: Ctx, name: str) -> None:
-    """RCP and RSQ with the argument of `_ODD_RESULT` put right, where the result is a normal
-    number: a denormal argument with these bits counts as 0."""
-    bits, value = _ODD_RESULT[name]
+    """RCP and RSQ with the argument of ``ODD_RESULT`` put right, where the result is normal.
+
+    nvcc's divisions and roots correct an approximation that may err by an ulp, and come out exactly
+    rounded for every argument but one a function and binade, where NVIDIA's unit gives the better
+    neighbour and AMD's need not.  A denormal argument with these bits counts as 0.
+    """
+    bits, value = ODD_RESULT[name]
     last, hit, normal, out = c.vtemp(), c.stemp(), c.stemp(), c.vtemp()
     c.emit("v_and_b32", last, I(bits), float_bits(c, "Rb"))
     c.emit(_MUFU[name], out, c.src("Rb"), **c.fneg("Rb"))

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from sassxlate.disasm.rdna3.ir import Arg, I, S, V
 from sassxlate.disasm.sass.ir import Imm, Instruction, Reg
+from sassxlate.disasm.sass.meaning.logic import PRMT_MODES
 
 from ..context import EXEC, ZERO, Ctx, Rule
 from ..lut import ONES, Expr, synthesise
@@ -268,17 +267,6 @@ def bmsk(c: Ctx) -> None:
 
 
 # --- bytes and bits -------------------------------------------------------------------------------
-
-
-# The bytes that a mode takes for a value of Rb's bits 1:0, lowest first (PTX manual, prmt).
-PRMT_MODES: dict[str, Callable[[int], list[int]]] = {
-    "F4E": lambda n: [n + k for k in range(4)],
-    "B4E": lambda n: [(n - k) & 7 for k in range(4)],
-    "RC8": lambda n: [n] * 4,
-    "ECL": lambda n: [max(n, k) for k in range(4)],
-    "ECR": lambda n: [min(n, k) for k in range(4)],
-    "RC16": lambda n: [2 * (n & 1), 2 * (n & 1) + 1] * 2,
-}
 
 
 def _choose(c: Ctx, choices: list[list[int]]) -> V:
