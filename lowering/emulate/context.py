@@ -10,6 +10,7 @@ from sassxlate.disasm.rdna3.meaning import Mode
 from sassxlate.disasm.rdna3.operand import ALIASES
 from sassxlate.errors import EmulatorError, Where
 
+from .abi import PRIVATE_APERTURE_HI, SHARED_APERTURE_HI
 from .irtext import Function, Module, Val, const
 from .state import State
 from .vector import LlvmDomain
@@ -58,7 +59,7 @@ class Context:
             register = st.read_s(106 if name == "vccz" else 126)
             return d.zext(d.eq(register, const(0, 32)), 32)
         if name.startswith("src_"):
-            high = 0x00010000 if "shared" in name else 0x00020000
+            high = SHARED_APERTURE_HI if "shared" in name else PRIVATE_APERTURE_HI
             if name.endswith("limit"):
                 return const(high if part else 0xFFFFFFFF, 32)
             return const(high if part else 0, 32)

@@ -10,8 +10,6 @@ from collections.abc import Sequence
 
 import z3
 
-from sassxlate.disasm.sass.ir import Instruction
-
 from .relation import Block, Pair, run
 from .replay import differential, replay
 from .terms import BV, Terms
@@ -48,7 +46,7 @@ def verify(block: Block, *, timeout_ms: int = TIMEOUT_MS, vectors: int = VECTORS
     return Proved(tuple(sorted(modulo)))
 
 
-def _same(ins: Instruction, sass: BV, rdna: BV) -> BV | None:
+def _same(sass: BV, rdna: BV) -> BV | None:
     """One term for both sides, where they are proved equal behind an instruction."""
     a, b = z3.simplify(sass), z3.simplify(rdna)
     if not a.eq(b):

@@ -93,6 +93,7 @@ def _joined(
             merged.s[i] = d.select(other.when, other.regs.sgpr(i), regs.sgpr(i))
         merged.flag = d.select(other.when, other.regs.flag, regs.flag)
         merged.uniform = regs.uniform or other.regs.uniform
+        merged.pointers = dict(regs.pointers.items() & other.regs.pointers.items())
         regs, path = merged, d.or_(path, other.when)
     return regs, path
 

@@ -9,6 +9,7 @@ from sassxlate.disasm.sass.ir import Const, Instruction, PredFile, RegFile, RegR
 from sassxlate.disasm.sass.meaning import NoMeaning, evaluate, meanings
 from sassxlate.domain import Domain
 from sassxlate.lowering.allocate import GROUP_ID
+from sassxlate.lowering.emulate.abi import PRIVATE_APERTURE_HI, SHARED_APERTURE_HI
 from sassxlate.lowering.launch import BankLayout
 
 from .memory import Memory, is_access, sass_access
@@ -49,8 +50,9 @@ class Lane(Generic[T]):
     def word(self, bank: int, offset: int) -> T:
         """An aligned word of a constant bank; the windows' bases are AMD's apertures."""
         windows = (
-            (self.layout.shared_window, 0x00010000), (self.layout.local_window, 0x00020000),
-        )  # fmt: skip
+            (self.layout.shared_window, SHARED_APERTURE_HI),
+            (self.layout.local_window, PRIVATE_APERTURE_HI),
+        )
         for base, high in windows:
             if bank == 0 and base is not None and offset in (base, base + 4):
                 return self.d.const(high if offset > base else 0, 32)

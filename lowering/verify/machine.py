@@ -15,6 +15,7 @@ from sassxlate.disasm.rdna3.meaning import Mode
 from sassxlate.disasm.rdna3.operand import ALIASES, EXEC_LO
 from sassxlate.domain import Domain, is_nan
 from sassxlate.lowering.allocate import KERNARG
+from sassxlate.lowering.emulate.abi import PRIVATE_APERTURE_HI, SHARED_APERTURE_HI
 
 from .memory import Memory, rdna_access
 from .verdict import Undecided
@@ -22,9 +23,11 @@ from .verdict import Undecided
 T = TypeVar("T")
 
 _APERTURES = {
-    "src_shared_base": (0, 0x00010000), "src_shared_limit": (0xFFFFFFFF, 0x00010000),
-    "src_private_base": (0, 0x00020000), "src_private_limit": (0xFFFFFFFF, 0x00020000),
-}  # fmt: skip
+    "src_shared_base": (0, SHARED_APERTURE_HI),
+    "src_shared_limit": (0xFFFFFFFF, SHARED_APERTURE_HI),
+    "src_private_base": (0, PRIVATE_APERTURE_HI),
+    "src_private_limit": (0xFFFFFFFF, PRIVATE_APERTURE_HI),
+}
 
 
 class Registers(Generic[T]):

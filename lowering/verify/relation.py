@@ -6,10 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, TypeAlias, TypeVar
 
+from sassxlate.disasm.rdna3.ir import S
 from sassxlate.disasm.rdna3.operand import EXEC_LO
 from sassxlate.disasm.sass.ir import Instruction, RegRef
 from sassxlate.domain import Domain
-from sassxlate.lowering.allocate import RegisterMap
+from sassxlate.lowering.allocate import GROUP_ID, KERNARG, RegisterMap
 from sassxlate.lowering.launch import BankLayout
 
 from .execute import Placed, execute
@@ -39,7 +40,7 @@ class Block:
     live_out: frozenset[RegRef] | None = None  # None: everything
 
 
-Cut: TypeAlias = Callable[[Instruction, T, T], "T | None"]
+Cut: TypeAlias = Callable[[T, T], "T | None"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +76,7 @@ def run(
     lane, machine = Lane(d, block.layout, free, active), Registers(d, free)
     _place(block.regs, lane, machine)
     before = dict(lane.values)
+    fixed = _fixed(block.regs, machine)
     machine.word, machine.tables = lane.word, block.tables
     mask = machine.mask_of(d.const(int(active), 1))
     machine.write_scalar(EXEC_LO, mask)
@@ -86,6 +88,8 @@ def run(
     pairs = [*_registers(block, lane, before, machine, active)]
     pairs += _accesses(d, lane.memory, machine.memory)
     pairs.append(Pair("EXEC", mask, machine.sgpr(EXEC_LO)))
+    now = _fixed(block.regs, machine)
+    pairs += [Pair(name, value, now[name]) for name, value in fixed.items()]
     return Outcome(tuple(pairs), machine.uniform)
 
 
@@ -101,7 +105,7 @@ def _cut(
             table, at = machine.v, regs.ur_lanes[ref.index]
         else:
             continue
-        same = cut(ins, lane.get(ref), table[at])
+        same = cut(lane.get(ref), table[at])
         if same is not None:
             lane.values[ref] = table[at] = same
 
@@ -139,6 +143,15 @@ def _place(regs: RegisterMap, lane: Lane[T], machine: Registers[T]) -> None:
     machine.v[regs.tid.index] = machine.free("tid", 32)
     for (bank, offset), place in regs.consts.items():
         machine.s[place.index] = lane.word(bank, offset)
+
+
+def _fixed(regs: RegisterMap, machine: Registers[T]) -> dict[str, T]:
+    """What no block's body may change: where a kernel finds its arguments, its threads and blocks,
+    the lanes that live, and the lanes that wait for other blocks."""
+    places = [*GROUP_ID, regs.live, *(s for s in regs.ready.values() if isinstance(s, S))]
+    places += [S(KERNARG.index + i) for i in range(KERNARG.n)]
+    out = {f"s{place.index}": machine.sgpr(place.index) for place in places}
+    return {**out, "thread": machine.vgpr(regs.tid.index)}
 
 
 def _registers(

@@ -15,7 +15,7 @@ from ._files import kernel_matches, no_match, parse_arch, read_input, require_ma
 
 if TYPE_CHECKING:
     from sassxlate.disasm.containers import Cubin, Kernel
-    from sassxlate.lowering.verify import Refuted, Verdict
+    from sassxlate.lowering.verify import Verdict
     from sassxlate.lowering.verify.blocks import Found
 
 
@@ -45,7 +45,7 @@ def command(
     where a block was refuted.
     """
     try:
-        from sassxlate.lowering.verify import Refuted, verify
+        from sassxlate.lowering.verify import Proved, verify
     except ImportError:
         message = "the solver is missing: pip install 'sassxlate[verify]'"
         raise UsageError("SX0823", message) from None
@@ -67,8 +67,8 @@ def command(
             counts[type(verdict).__name__] += 1
             if as_json:
                 click.echo(json.dumps({"kernel": k.name, **_record(item, verdict)}))
-            elif verbose or not _is_proved(verdict):
-                _print(item, verdict, isinstance(verdict, Refuted))
+            elif verbose or not isinstance(verdict, Proved):
+                _print(item, verdict)
         total += counts
         if not as_json:
             click.echo(f"{k.demangled} (sm_{cubin.arch}): {_counted(counts)}")
@@ -99,34 +99,25 @@ def _blocks(cubin: Cubin, kernel: Kernel) -> Iterator[Found]:
     return (b for b in blocks(translate_kernel(cubin, kernel.name)) if b.block.sass)
 
 
-def _is_proved(verdict: Verdict) -> bool:
-    return type(verdict).__name__ == "Proved"
-
-
 def _counted(counts: Counter[str]) -> str:
     names = ("Proved", "Refuted", "Unknown", "refused kernels")
     return ", ".join(f"{counts[n]} {n.lower()}" for n in names if counts[n]) or "no blocks"
 
 
-def _print(found: Found, verdict: Verdict, refuted: bool) -> None:
-    size = len(found.block.sass)
-    click.echo(f"  block /*{found.start:04x}*/, {size} instructions: {_said(verdict)}")
-    if refuted:
-        _counterexample(verdict)  # type: ignore[arg-type]
+def _print(found: Found, verdict: Verdict) -> None:
+    from sassxlate.lowering.verify import Proved, Refuted
 
-
-def _counterexample(verdict: Refuted) -> None:
-    inputs = {n: v for n, v in verdict.inputs.items() if v and not n.startswith(("v", "s"))}
-    click.echo("    with " + ", ".join(f"{n} = {v:#x}" for n, v in inputs.items()))
-    click.echo(f"    {verdict.where}: SASS {verdict.sass:#x}, RDNA3 {verdict.rdna:#x}")
-
-
-def _said(verdict: Verdict) -> str:
-    name = type(verdict).__name__
-    if name == "Proved":
-        modulo = getattr(verdict, "modulo", ())
-        return "proved" + (f" (modulo {', '.join(modulo)})" if modulo else "")
-    return "refuted" if name == "Refuted" else f"unknown: {getattr(verdict, 'reason', '')}"
+    head = f"  block /*{found.start:04x}*/, {len(found.block.sass)} instructions:"
+    if isinstance(verdict, Proved):
+        reading = f" (modulo {', '.join(verdict.modulo)})" if verdict.modulo else ""
+        click.echo(f"{head} proved{reading}")
+    elif isinstance(verdict, Refuted):
+        inputs = {n: v for n, v in verdict.inputs.items() if v and not n.startswith(("v", "s"))}
+        click.echo(f"{head} refuted")
+        click.echo("    with " + ", ".join(f"{n} = {v:#x}" for n, v in inputs.items()))
+        click.echo(f"    {verdict.where}: SASS {verdict.sass:#x}, RDNA3 {verdict.rdna:#x}")
+    else:
+        click.echo(f"{head} unknown: {verdict.reason}")
 
 
 def _record(found: Found, verdict: Verdict) -> dict[str, object]:

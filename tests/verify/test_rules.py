@@ -13,7 +13,7 @@ import pytest
 
 pytest.importorskip("z3", reason="z3-solver is not installed")
 
-from sassxlate.disasm.rdna3.ir import I, Inst, Sp, V
+from sassxlate.disasm.rdna3.ir import I, Inst, S, Sp, V
 from sassxlate.errors import DecodeError, LoweringError
 from sassxlate.lowering.verify import Block, Placed, Proved, Refuted, Unknown, verify
 
@@ -144,6 +144,18 @@ def test_undecided_is_unknown() -> None:
     verdict = verify(replace(block, rdna=[[Placed(odd, step.pc, step.next)]]))
     assert isinstance(verdict, Unknown)
     assert "ds_bpermute_b32" in verdict.reason
+
+
+def test_fixed_places() -> None:
+    """A body that overwrites what the kernel keeps for itself: thread numbers, arguments, lanes."""
+    block = block_of(_word("IADD3"))
+    first = block.rdna[0][0]
+    for op, place in (
+        ("v_mov_b32", block.regs.tid), ("s_mov_b32", S(0)), ("s_mov_b32", block.regs.live),
+    ):  # fmt: skip
+        step = Placed(Inst(op, (place, I(1))), first.pc, first.pc)
+        verdict = verify(replace(block, rdna=[[step, *block.rdna[0]]]))
+        assert isinstance(verdict, Refuted)
 
 
 def test_lost_lane() -> None:

@@ -55,8 +55,9 @@ class _Lanes:
 
 
 def meant(word: int, arch: int, before: Words) -> Words:
-    """(vector, word) of R10, R11 and the predicates, by the meaning.  Raises NoMeaning."""
-    ins = decode(word, 0, arch)
+    """(vector, word) of R10, R11 and the predicates, by the meaning; ``before`` are the vectors,
+    ten words each.  Raises NoMeaning, or DecodeError.  Bits that mean nothing may be set."""
+    ins = decode(word, 0, arch, strict=False)
     meaning = meanings().get(ins.mnemonic)
     if meaning is None:
         raise NoMeaning(ins.mnemonic)
@@ -78,7 +79,7 @@ def _part(ins: Instruction, meaning: Meaning, before: Words) -> Words:
 
 def differing(word: Word, arch: int, actual: Words, real: Words) -> NDArray[np.intp]:
     """The vectors that are not equal to the bit, or within bounds for what is approximate."""
-    ins = decode(word.word, 0, arch)
+    ins = decode(word.word, 0, arch, strict=False)
     wrong = (actual != real).any(axis=1)
     if meanings()[ins.mnemonic].approximate:
         close = near(ins.modifiers[0], np.ascontiguousarray(actual[:, 0]),

@@ -19,6 +19,7 @@ from sassxlate.domain import (
     flush,
     has_payloads,
     is_nan,
+    is_zero,
     quiet,
 )
 
@@ -73,10 +74,9 @@ def fadd(d: Domain[T], x: View[T]) -> Results:
     return _finish(d, x, d.fadd(x.float("Ra"), x.float("Rb"), mode(x)))
 
 
-def _zero_product(d: Domain[T], a: T, b: T) -> T:
+def zero_product(d: Domain[T], a: T, b: T) -> T:
     """.FMZ: zero, or what is flushed to it, times anything is +0."""
-    zero = d.const(0, 32)
-    return d.or_(d.eq(fabs(d, flush(d, a)), zero), d.eq(fabs(d, flush(d, b)), zero))
+    return d.or_(is_zero(d, fabs(d, flush(d, a))), is_zero(d, fabs(d, flush(d, b))))
 
 
 def fmul(d: Domain[T], x: View[T]) -> Results:
@@ -91,7 +91,7 @@ def fmul(d: Domain[T], x: View[T]) -> Results:
     else:
         out = canonical(d, d.fmul(a, b, mode(x)))
     if x.has("FMZ"):
-        out = d.select(_zero_product(d, a, b), d.const(0, 32), out)
+        out = d.select(zero_product(d, a, b), d.const(0, 32), out)
     return {"Rd": saturate(d, x, out)}
 
 
@@ -100,7 +100,7 @@ def ffma(d: Domain[T], x: View[T]) -> Results:
     out = canonical(d, d.ffma(a, b, c, mode(x)))
     if x.has("FMZ"):
         alone = canonical(d, d.fadd(d.const(0, 32), c, mode(x)))
-        out = d.select(_zero_product(d, a, b), alone, out)
+        out = d.select(zero_product(d, a, b), alone, out)
     return {"Rd": saturate(d, x, out)}
 
 

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from typing import TypeVar
 
-from sassxlate.domain import IEEE, Domain, Fp, fabs, flush, is_nan, is_zero, smax
+from sassxlate.domain import IEEE, Domain, Fp, fabs, flush, is_nan, smax
 
 from . import bfloat
 from .compare import FLOAT, FLOAT_MODS, JOINS, constant, join
-from .float import extreme, saturate
+from .float import extreme, saturate, zero_product
 from .rows import Meaning, NoMeaning, Results, View, row
 
 T = TypeVar("T")
@@ -62,10 +62,9 @@ def _fma(d: Domain[T], x: View[T], a: T, b: T, c: T) -> T:
         out = d.ffma(a, b, c, Fp(flush_in=on, flush_out=on))
         out = d.select(is_nan(d, out), d.const(_NAN16, 16), out)
     if x.has("FMZ"):
-        none = d.or_(is_zero(d, fabs(d, flush(d, a))), is_zero(d, fabs(d, flush(d, b))))
         alone = d.fadd(d.const(0, 16), c, Fp(flush_in=True, flush_out=True))
         alone = d.select(is_nan(d, alone), d.const(_NAN16, 16), alone)
-        out = d.select(none, alone, out)
+        out = d.select(zero_product(d, a, b), alone, out)
     if x.has("RELU"):  # where Pp holds; a NaN, 0x7fff, is the largest of the patterns
         out = d.select(x.pred_or("Pp", 1), smax(d, out, d.const(0, 16)), out)
     return saturate(d, x, out)

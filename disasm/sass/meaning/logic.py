@@ -59,7 +59,7 @@ def sel(d: Domain[T], x: View[T]) -> Results:
 
 
 def mov(d: Domain[T], x: View[T]) -> Results:
-    if x.imm("mask") != 15 if not x.absent("mask") else False:
+    if not x.absent("mask") and x.imm("mask") != 15:
         raise NoMeaning("MOV of some bytes")
     return {"Rd": x.integer("Rb", _width(x))}
 
