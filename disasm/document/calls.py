@@ -14,6 +14,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+import networkx as nx
+
 from sassxlate.disasm.containers import demangle, eiattr, relocs
 from sassxlate.disasm.containers.elf import Section, fail
 from sassxlate.disasm.containers.model import Attribute, Function, Kernel
@@ -138,6 +140,7 @@ class _Builder:
             self.functions,
             key=lambda n: (self.functions[n].shndx or 1 << 32, self.functions[n].value, n),
         )
+        rank = {number: i for i, number in enumerate(numbers)}
         names = self._names(numbers)
         cycles = self._recursive()
         sizes = self._sizes()
@@ -146,7 +149,7 @@ class _Builder:
             tuple(
                 Edge(names[caller], names[callee], kind, tuple(sorted(offsets)))
                 for (caller, callee, kind), offsets in sorted(
-                    self.edges.items(), key=lambda e: (numbers.index(e[0][0]), e[0][1:])
+                    self.edges.items(), key=lambda e: (rank.get(e[0][0], -1), e[0][1:])
                 )
                 if caller in names and callee in names
             ),
@@ -242,17 +245,12 @@ class _Builder:
 
     def _recursive(self) -> set[int]:
         """The functions that can reach themselves."""
-        callees: dict[int, set[int]] = defaultdict(set)
-        callers: dict[int, set[int]] = defaultdict(set)
+        graph: nx.DiGraph[int] = nx.DiGraph()
         for caller, callee, _ in self.edges:
-            callees[caller].add(callee)
-            callers[callee].add(caller)
-        found: set[int] = set()
-        for part in _components(callees, callers):
-            (first, *others) = part
-            if others or first in callees[first]:
-                found.update(part)
-        return found
+            graph.add_edge(caller, callee)
+        itself = {caller for caller, callee, _ in self.edges if caller == callee}
+        rings = (part for part in nx.strongly_connected_components(graph) if len(part) > 1)
+        return itself.union(*rings)
 
     def _sizes(self) -> dict[int, dict[str, int]]:
         """Symbol -> what .nv.info keeps by function."""
@@ -286,38 +284,3 @@ class _Builder:
             address_taken=number in self.taken,
             calls_pointers=number in self.pointers,
         )
-
-
-def _components(
-    callees: Mapping[int, set[int]], callers: Mapping[int, set[int]]
-) -> Iterator[list[int]]:
-    """Kosaraju's strongly connected components, without recursion."""
-    order: list[int] = []
-    for node in _walks(list(callees), callees, set()):
-        order += reversed(node)
-    yield from _walks(order[::-1], callers, set())
-
-
-def _walks(
-    roots: list[int], following: Mapping[int, set[int]], seen: set[int]
-) -> Iterator[list[int]]:
-    """For each root not met before, what is reached from it; each node after what it leads to.
-
-    The lists are reversed: the root stands first.
-    """
-    for root in roots:
-        if root in seen:
-            continue
-        seen.add(root)
-        stack = [(root, iter(following.get(root, ())))]
-        done: list[int] = []
-        while stack:
-            node, rest = stack[-1]
-            fresh = next((n for n in rest if n not in seen), None)
-            if fresh is None:
-                stack.pop()
-                done.append(node)
-            else:
-                seen.add(fresh)
-                stack.append((fresh, iter(following.get(fresh, ()))))
-        yield done[::-1]

@@ -207,6 +207,21 @@ def test_call_graph_that_lies() -> None:
     assert caught.value.where.offset is not None
 
 
+def test_call_graph_of_other_symbols() -> None:
+    """A caller that is a symbol, but no function: left out, no traceback."""
+    data = bytearray(RELOCATABLE.read_bytes())
+    section = Elf(bytes(data)).section(".nv.callgraph")
+    assert section is not None
+    image = Image(bytes(data))
+    other = next(i for i, s in enumerate(image.symbols) if i and s.info & 15 != 2)
+    function = next(i for i, s in enumerate(image.symbols) if s.info & 15 == 2)
+    struct.pack_into("<ii", data, section.offset, 0, -1)
+    struct.pack_into("<ii", data, section.offset + 8, other, function)
+    found = call_graph(Image(bytes(data)))
+    assert image.name(other) not in {e.caller for e in found.edges}
+
+
+
 def test_command() -> None:
     path = KERNELS / "sm_80" / "mutual_recursion.cubin"
     text = run("callgraph", path)
