@@ -101,6 +101,18 @@ def touched(inst: Instruction) -> Touched:
     )
 
 
+def registers_named(text: str) -> set[tuple[str, int]]:
+    """``R4-7 P0`` as (file, index) pairs; ValueError for anything else than R, UR, P, UP, B."""
+    out: set[tuple[str, int]] = set()
+    for item in text.split():
+        match = re.fullmatch(r"(U?[RPB])(\d+)(?:-(\d+))?", item)
+        if match is None:
+            raise ValueError(f"{item} names no register")
+        first = int(match[2])
+        out |= {(match[1], i) for i in range(first, int(match[3] or first) + 1)}
+    return out
+
+
 def compare(
     witness: sass_witness.Witness,
     cubin: Path,

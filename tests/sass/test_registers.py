@@ -3,7 +3,6 @@ register life ranges for every instruction of the kept kernels."""
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -78,17 +77,6 @@ BY_HAND = [
 ]  # fmt: skip
 
 
-def _set(text: str) -> set[tuple[str, int]]:
-    """``R4-7 P0`` as register references."""
-    out: set[tuple[str, int]] = set()
-    for item in text.split():
-        match = re.fullmatch(r"(U?[RPB])(\d+)(?:-(\d+))?", item)
-        assert match
-        first = int(match[2])
-        out |= {(match[1], i) for i in range(first, int(match[3] or first) + 1)}
-    return out
-
-
 @pytest.mark.parametrize(
     ("arch", "word", "text", "reads", "writes"), BY_HAND, ids=[row[2] for row in BY_HAND]
 )
@@ -96,8 +84,8 @@ def test_by_hand(arch: int, word: int, text: str, reads: str, writes: str) -> No
     """Pairs, quads, carries, implicit predicates and guards."""
     inst = decode(word, 0, arch)
     assert inst.text == text
-    assert {(r.file, r.index) for r in inst.reads} == _set(reads)
-    assert {(r.file, r.index) for r in inst.writes} == _set(writes)
+    assert {(r.file, r.index) for r in inst.reads} == sass_registers.registers_named(reads)
+    assert {(r.file, r.index) for r in inst.writes} == sass_registers.registers_named(writes)
 
 
 def test_zero_registers_are_no_registers() -> None:
