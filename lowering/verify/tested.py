@@ -1,0 +1,63 @@
+"""Rules that no solver decides, and what they were tried on instead.
+
+Approximations and conversions of floating point, and sequences that reach other lanes, are run as
+SASS means them and as our RDNA3 computes them, on edge-biased random inputs.  That is evidence, not
+a proof: a block that holds one can only be proved apart from it, see :func:`evidence`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+
+from sassxlate.disasm.sass.ir import Instruction
+from sassxlate.lowering.context import choose
+from sassxlate.lowering.rules import TABLE
+
+COMMAND = "sassxlate verify --rules"
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What one form of a rule was tried on: how many inputs, and within which bound they agree."""
+
+    rule: str
+    form: str  # the modifiers, in order of print
+    vectors: int
+    bound: str
+    command: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Tried:
+    vectors: int
+    bound: str
+    forms: frozenset[str]
+
+
+def _tried(vectors: int, bound: str, forms: str) -> _Tried:
+    return _Tried(vectors, bound, frozenset(line.strip() for line in forms.split(";")))
+
+
+_EQUAL = "equal to the bit but for NaN payloads"
+TRIED: Mapping[str, _Tried] = {
+    "mufu": _tried(1 << 20, _EQUAL, "RCP; RSQ; SQRT; EX2; LG2; SIN; COS"),
+}
+
+
+@cache
+def _evidence(rule: str, form: str) -> Evidence | None:
+    tried = TRIED.get(rule)
+    if tried is None or form not in tried.forms:
+        return None
+    return Evidence(rule, form, tried.vectors, tried.bound, f"{COMMAND} {rule}")
+
+
+def evidence(instruction: Instruction) -> Evidence | None:
+    """What the rule that translates an instruction was tried on; None where it was not, because
+    the solver decides it or nobody did."""
+    rule = choose(TABLE.get(instruction.mnemonic, ()), instruction)
+    if rule is None:
+        return None
+    return _evidence(rule.name, " ".join(instruction.modifiers))
