@@ -1,0 +1,235 @@
+"""Loads, stores and matrix loads: where they go, how wide they are, what they give.
+
+:func:`shape` and :func:`address` are over any domain; the rest is over warps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sassxlate.domain import Domain
+
+from ..ir import Const, Instruction, Mem, Pred, Reg
+from .rows import NoMeaning, View
+from .state import (
+    LANES,
+    Addresses,
+    Bytes,
+    Fault,
+    Fn,
+    Space,
+    WarpMeaning,
+    WarpView,
+    Words,
+    as_bytes,
+    as_words,
+    constant_bytes,
+)
+
+T = TypeVar("T")
+Results: TypeAlias = "Mapping[str, NDArray[Any]]"
+
+# Cache policy, prefetch, order and scope: they change no value of one thread.
+POLICY = (
+    "E EF EL LU EU NA U LTC64B LTC128B LTC256B PRIVATE CONSTANT CTA SM GPU SYS VC STRONG MMIO "
+    "ORDERED"
+)
+_SIZES = {
+    "U8": (1, False), "S8": (1, True), "U16": (2, False), "S16": (2, True),
+    "64": (8, False), "128": (16, False),
+}  # fmt: skip
+_SPACES: Mapping[str, tuple[Space, bool]] = {
+    "LDG": ("global", False), "STG": ("global", True), "LD": ("generic", False),
+    "ST": ("generic", True), "LDS": ("shared", False), "STS": ("shared", True),
+    "LDL": ("local", False), "STL": ("local", True),
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """One access of a lane: ``size`` bytes; of 1 and 2 those loaded are extended."""
+
+    space: Space
+    store: bool
+    size: int
+    signed: bool
+
+
+def shape(ins: Instruction) -> Shape:
+    """Of LDG, STG, LD, ST, LDS, STS, LDL and STL."""
+    space, store = _SPACES[ins.mnemonic]
+    size, signed = next((_SIZES[m] for m in ins.modifiers if m in _SIZES), (4, False))
+    return Shape(space, store, size, signed)
+
+
+def _part(d: Domain[T], x: View[T], reg: Reg | None, width: int) -> T:
+    """A register or pair of an address; 32 bits are extended with zeros."""
+    if reg is None or reg.is_zero:
+        return d.const(0, width)
+    low = x.env.reg(reg.file, reg.index)
+    if width == 32:
+        return low
+    if reg.width == 1:
+        return d.zext(low, 64)
+    return d.concat(x.env.reg(reg.file, reg.index + 1), low)
+
+
+def address(d: Domain[T], x: View[T], role: str = "mem", width: int = 64) -> T:
+    """The address of a memory operand, of 32 bits in shared and local memory."""
+    mem = x.operand(role)
+    if not isinstance(mem, Mem):
+        raise NoMeaning(f"{role} is no address")
+    base = _part(d, x, mem.base, width)
+    if mem.scale != 1:
+        base = d.shl(base, d.const(mem.scale.bit_length() - 1, width))
+    total = d.add(base, _part(d, x, mem.ureg, width))
+    return d.add(total, d.const(mem.offset, width))
+
+
+# --- over warps --------------------------------------------------------------------------------
+
+
+def width_of(space: Space) -> int:
+    """Bits of an address."""
+    return 64 if space in ("global", "generic") else 32
+
+
+def places(x: WarpView, space: Space, size: int) -> Addresses:
+    """The address of each lane.  Raises Fault where one that counts is not aligned."""
+    where = np.broadcast_to(address(x.d, x, width=width_of(space)).v, x.mask.shape)
+    if ((where & np.uint64(size - 1)) != 0)[x.mask].any():
+        raise Fault(f"an address of {x.ins.mnemonic} is not aligned to {size} bytes")
+    return where
+
+
+def extended(data: Bytes, signed: bool) -> Words:
+    """(..., size) loaded bytes as registers: (...) of one, (..., n) of several."""
+    size = data.shape[-1]
+    if size < 4:
+        kind = {(1, False): "u1", (1, True): "i1", (2, False): "<u2", (2, True): "<i2"}
+        part = np.ascontiguousarray(data).view(kind[size, signed])[..., 0]
+        out: Words = part.astype(np.int32 if signed else np.uint32).view(np.uint32)
+        return out
+    words = as_words(data)
+    return words[..., 0] if size == 4 else words
+
+
+def load(x: WarpView) -> Results:
+    if not x.absent("Pu") and x.wants("Pu"):
+        raise NoMeaning("predicate of a load")
+    second = x.ins.get("Pp")
+    if isinstance(second, Pred) and not second.is_true:
+        raise NoMeaning("second predicate of a load")
+    what = shape(x.ins)
+    where = places(x, what.space, what.size)
+    return {"Rd": extended(x.warp.load(what.space, where, what.size, x.mask), what.signed)}
+
+
+def store(x: WarpView) -> Results:
+    what = shape(x.ins)
+    data = as_bytes(x.words("Rb"))[..., : what.size]
+    x.warp.store(what.space, places(x, what.space, what.size), data, x.mask)
+    return {}
+
+
+def ldc(x: WarpView) -> Results:
+    source = x.operand("src")
+    if not isinstance(source, Const):
+        raise NoMeaning("this kind of constant operand")
+    size, signed = next((_SIZES[m] for m in x.ins.modifiers if m in _SIZES), (4, False))
+    value = extended(constant_bytes(x.warp, source, size), signed)
+    reg = x.operand("Rd")
+    once = isinstance(reg, Reg) and reg.file == "UR"
+    lanes = (*x.mask.shape[:-1], 1 if once else LANES)
+    tail = value.shape[-1:] if size > 4 else ()
+    return {"Rd": np.broadcast_to(value, (*lanes, *tail))}
+
+
+# --- matrices in shared memory -----------------------------------------------------------------
+
+
+def _rows(x: WarpView, count: int) -> Addresses:
+    """The address of each row: (..., count, 8); lane 8 m + r has that of row r of matrix m."""
+    if not x.mask.all():
+        raise NoMeaning(f"{x.ins.mnemonic} with inactive lanes")
+    where = address(x.d, x, width=32).v
+    full = np.broadcast_to(where, x.mask.shape)[..., : 8 * count]
+    if (full & np.uint64(15)).any():
+        raise Fault(f"a row of {x.ins.mnemonic} is not aligned to 16 bytes")
+    return full.reshape(*full.shape[:-1], count, 8)
+
+
+def _count(x: WarpView) -> int:
+    return int(x.one_of(("2", "4"), "1"))
+
+
+def _transposed(x: WarpView) -> bool:
+    if not x.has("M88", "MT88") or not x.has("16"):
+        raise NoMeaning(f"this shape of {x.ins.mnemonic}")
+    return x.has("MT88")
+
+
+def ldsm(x: WarpView) -> Results:
+    """8 x 8 halves each: lane 4 r + c gets row r's elements 2 c and 2 c + 1 (.MT88: column r's)."""
+    count = _count(x)
+    rows = _rows(x, count)
+    lead = rows.shape[:-2]
+    padded = np.zeros((*lead, LANES), dtype=np.uint64)
+    padded[..., : 8 * count] = rows.reshape(*lead, 8 * count)
+    mask = np.broadcast_to(np.arange(LANES) < 8 * count, padded.shape)
+    data = x.warp.load("shared", padded, 16, mask)[..., : 8 * count, :]
+    halves = np.ascontiguousarray(data).view("<u2").reshape(*lead, count, 8, 8)
+    if _transposed(x):
+        halves = np.swapaxes(halves, -1, -2)
+    words = as_words(np.ascontiguousarray(halves).view(np.uint8)).reshape(*lead, count, LANES)
+    return {"Rd": words[..., 0, :] if count == 1 else np.moveaxis(words, -2, -1)}
+
+
+def stsm(x: WarpView) -> Results:
+    """The reverse of LDSM."""
+    count = _count(x)
+    rows = _rows(x, count)
+    lead = rows.shape[:-2]
+    words = np.ascontiguousarray(np.moveaxis(x.words("Rb"), -1, -2))  # (..., count, 32)
+    halves = words.view("<u2").reshape(*lead, count, 8, 8)
+    if _transposed(x):
+        halves = np.swapaxes(halves, -1, -2)
+    data = np.zeros((*lead, LANES, 16), dtype=np.uint8)
+    packed = np.ascontiguousarray(halves).view(np.uint8)
+    data[..., : 8 * count, :] = packed.reshape(*lead, 8 * count, 16)
+    padded = np.zeros((*lead, LANES), dtype=np.uint64)
+    padded[..., : 8 * count] = rows.reshape(*lead, 8 * count)
+    mask = np.broadcast_to(np.arange(LANES) < 8 * count, padded.shape)
+    x.warp.store("shared", padded, data, mask)
+    return {}
+
+
+def movm(x: WarpView) -> Results:
+    """.MT88: the 8 x 8 halves of a warp, transposed."""
+    if not x.has("MT88"):
+        raise NoMeaning("this shape of MOVM")
+    if not x.mask.all():
+        raise NoMeaning("MOVM with inactive lanes")
+    value = np.ascontiguousarray(x.lanes("Ra").astype("<u4"))
+    halves = np.swapaxes(value.view("<u2").reshape(*value.shape[:-1], 8, 8), -1, -2)
+    return {"Rd": np.ascontiguousarray(halves).view("<u4").reshape(value.shape)}
+
+
+def _row(mnemonic: str, fn: Fn, mods: str) -> WarpMeaning:
+    return WarpMeaning(mnemonic, fn, frozenset(mods.split()))
+
+
+def rows() -> list[WarpMeaning]:
+    wide = POLICY + " U8 S8 U16 S16 64 128"
+    return [
+        *(_row(m, store if stores else load, wide) for m, (_, stores) in _SPACES.items()),
+        *(_row(m, ldc, "U8 S8 U16 S16 64 128") for m in ("LDC", "ULDC", "LDCU")),
+        _row("LDSM", ldsm, "16 M88 MT88 2 4"),
+        _row("STSM", stsm, "16 M88 MT88 2 4"),
+        _row("MOVM", movm, "16 MT88"),
+    ]
