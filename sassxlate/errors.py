@@ -77,6 +77,10 @@ class DecodeError(SassxlateError):
     """A word that is no instruction of its architecture (SX02)."""
 
 
+class InterpretError(SassxlateError):
+    """A launch that the reference interpreter cannot run, or that goes wrong in it (SX02)."""
+
+
 class CfgError(SassxlateError):
     """Control flow that cannot be followed (SX03)."""
 
