@@ -26,6 +26,7 @@ import hashlib
 import itertools
 import json
 import random
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -38,7 +39,7 @@ from sass_sweep import place, runs
 
 from sassxlate.disasm.sass import legal
 from sassxlate.disasm.sass.compiler import value_bits
-from sassxlate.disasm.sass.decode import CompiledRow, index, opcode_bits, opcode_of
+from sassxlate.disasm.sass.decode import CompiledRow, index, opcode_bits, row_of
 from sassxlate.disasm.sass.spec import GENERATION_OF, GENERATIONS, Idiom, Mod, R
 from sassxlate.errors import DecodeError
 
@@ -97,6 +98,7 @@ def signature(row: CompiledRow) -> str:
                for role, slot in row.row.operands.items()),
         row.row.free, row.row.ones,
     ))  # fmt: skip
+    body = re.sub(r" at 0x[0-9a-f]+>", ">", body)  # functions stand at another place each time
     return hashlib.sha256(body.encode()).hexdigest()[:12]
 
 
@@ -182,7 +184,7 @@ def each(
         (target, word, varied)
         for target in targets
         for word, varied in make(target)
-        if legal_row(word, questions.arch) is target.row
+        if row_of(word, questions.arch) is target.row
     ]
     questions.ask(word for _, word, _ in wanted)
     for target, word, varied in wanted:
@@ -406,7 +408,7 @@ def probe(
     rng = random.Random(_SEED + generation)
     by_row = {id(t.row): t for t in targets}
     for word in real:
-        row = legal_row(word, generation)
+        row = row_of(word, generation)
         target = by_row.get(id(row))
         if target and len(target.bases) < 40:
             target.bases.append(word & ~_CONTROL | _SIMPLE)
@@ -454,14 +456,6 @@ def log(what: str, questions: Questions) -> None:
     print(f"  {what} ({questions.count} words)", file=sys.stderr, flush=True)
 
 
-def legal_row(word: int, generation: int) -> CompiledRow | None:
-    """The row that decodes a word."""
-    for row in index(generation).get(opcode_of(word), ()):
-        if word & row.match_mask == row.match_value:
-            return row
-    return None
-
-
 # ---- state and result
 
 
@@ -486,7 +480,7 @@ def words_of(generation: int, files: Sequence[Path]) -> list[int]:
         if GENERATION_OF[arch] == generation:
             for i in range(0, len(code), 16):
                 word = int.from_bytes(code[i : i + 16], "little")
-                row = legal_row(word, generation)
+                row = row_of(word, generation)
                 kind = word & (row.mod_mask | _OPCODE | row.match_mask) if row else 0
                 if row and kind not in kinds:
                     kinds.add(kind)
@@ -579,7 +573,7 @@ def check(archs: Sequence[int], count: int, seed: int) -> int:
         asked: list[tuple[Target, int]] = []
         for target in targets_of(generation):
             for word, _ in invent(target, rng, count):
-                if legal_row(word, generation) is target.row:
+                if row_of(word, generation) is target.row:
                     asked.append((target, word))
         questions.ask(word for _, word in asked)
         found: dict[tuple[str, str, str], list[str]] = collections.defaultdict(list)

@@ -31,10 +31,10 @@ import sass_witness
 import zstandard
 
 from sassxlate.disasm.sass import decode
-from sassxlate.disasm.sass.decode import CompiledRow, index, opcode_of
+from sassxlate.disasm.sass.brackets import control_text, differing, hidden_text
+from sassxlate.disasm.sass.decode import opcode_of, row_of
 from sassxlate.disasm.sass.encode import assemble
-from sassxlate.disasm.sass.listing import control_text, hidden_text
-from sassxlate.disasm.sass.spec import GENERATION_OF, GENERATIONS, Mod, Select, When
+from sassxlate.disasm.sass.spec import GENERATION_OF, GENERATIONS
 from sassxlate.errors import DecodeError
 
 CHUNK = 100_000
@@ -79,14 +79,6 @@ def bases(arch: int, files: Iterable[Path]) -> list[list[int]]:
     return [forms[name] for name in sorted(forms)]
 
 
-def row_of(word: int, arch: int) -> CompiledRow | None:
-    """The row that decodes a word."""
-    for row in index(GENERATION_OF[arch]).get(opcode_of(word), ()):
-        if word & row.match_mask == row.match_value:
-            return row
-    return None
-
-
 def runs(mask: int) -> Iterator[int]:
     """The contiguous parts of a mask, of eight bits at most: registers share no part."""
     while mask:
@@ -100,7 +92,7 @@ def runs(mask: int) -> Iterator[int]:
 
 def fields(word: int, arch: int) -> tuple[list[int], list[int]]:
     """The masks of a word's fields: those that choose what it is, and all."""
-    row = row_of(word, arch)
+    row = row_of(word, GENERATION_OF[arch])
     if row is None:
         parts = list(runs((1 << 105) - 1 & ~0xFFFF & ~_OPCODE))
         return parts, [*parts, *_COMMON]
@@ -249,7 +241,7 @@ def reading(word: int, arch: int) -> tuple[str | None, str]:
 
 def form_of(word: int, arch: int, text: str | None) -> str:
     """The opcode and the mnemonic."""
-    row = row_of(word, arch)
+    row = row_of(word, GENERATION_OF[arch])
     name = row.row.mnemonic if row else "?"
     if text is not None:
         name = re.sub(r"^@\S+ ", "", text).split(" ")[0].partition(".")[0]
@@ -306,32 +298,6 @@ def compare(folder: Path, archs: Sequence[int], samples: int, count: int) -> Non
 # ---- there and back
 
 
-def differing(word: int, made: int, arch: int) -> int:
-    """The bits of two words that differ and mean something.
-
-    What the row of ``word`` does not name, operands that its modifiers leave out, and values of one
-    field that the row spells alike mean nothing.
-    """
-    row = row_of(word, arch)
-    assert row is not None
-    context = row.settle(word).context
-    mask = row.match_mask | 0xF000 | _OPCODE | (1 << 125) - (1 << 105)
-    alike = 0
-    fields_: list[Mod | Select] = [mod for mod in row.row.mods if isinstance(mod, Mod)]
-    for mod in fields_:
-        mask |= mod.field.mask
-    for role, slot in row.row.operands.items():
-        if not isinstance(slot, When) or context.get(slot.mod):
-            mask |= row.operand_masks[role]
-        select = getattr(slot, "select", None)
-        if isinstance(select, Select):
-            fields_.append(select)
-    for named in fields_:
-        if named.names.get(named.field.get(word)) == named.names.get(named.field.get(made)):
-            alike |= named.field.mask
-    return (word ^ made) & mask & ~alike
-
-
 def back(folder: Path, archs: Sequence[int], count: int, samples: int) -> None:
     """Assemble what mutants read, with scheduling; the bits that mean something must be equal."""
     for arch in archs:
@@ -349,7 +315,7 @@ def back(folder: Path, archs: Sequence[int], count: int, samples: int) -> None:
                 line = f"{control_text(inst.control)[:-1]}{hidden_text(inst)}] {inst.text} ;"
                 try:
                     made = assemble(line, arch)
-                    differs = differing(word, made, arch)
+                    differs = differing(word, made, GENERATION_OF[arch])
                     why = f"bits {[i for i in range(128) if differs >> i & 1]}" if differs else ""
                 except DecodeError as error:
                     why = f"{error.code} {error.message}"

@@ -428,6 +428,14 @@ def index(generation: int) -> Index:
     return Index(generation)
 
 
+def row_of(word: int, generation: int) -> CompiledRow | None:
+    """The row that a word is decoded by, if any."""
+    for row in index(generation).rows(word & 0xFFF | word >> 79 & 0x1000):
+        if word & row.match_mask == row.match_value:
+            return row
+    return None
+
+
 def _decode(table: Index, word: int, offset: int, arch: int, strict: bool) -> Instruction:
     rows = table.rows(word & 0xFFF | word >> 79 & 0x1000)
     for row in rows:

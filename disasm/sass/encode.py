@@ -18,7 +18,7 @@ from functools import cache, lru_cache
 from sassxlate.errors import DecodeError
 
 from .compiler import Context
-from .decode import CompiledRow, generation_of, index, opcode_bits, opcode_of, tokens
+from .decode import CompiledRow, generation_of, index, opcode_bits, row_of, tokens
 from .ir import Control
 from .parse import Slots, put, spellings
 from .spec import DESCRIPTOR, Bits, Idiom, Row
@@ -26,8 +26,10 @@ from .spec import DESCRIPTOR, Bits, Idiom, Row
 _GUARD = re.compile(r"@(!?)(U?P)(\d|T)\s+")
 _CONTROL = re.compile(
     r"\[B([0-5-]{6}):R([0-7-]):W([0-7-]):([Y-]):S(\d\d)"
-    r"(?::UR(\d+|Z))?(?::0x([0-9a-f]+))?(?::(32|64))?(?::T([1-7]))?\]\s*"
+    r"(?::UR(\d+|Z))?(?::0x([0-9a-f]+))?(?::(32|64))?(?::T([1-7]))?"
+    r"((?::b\d+(?:-\d+)?=0x[0-9a-f]+)*)\]\s*"
 )
+_BITS = re.compile(r":b(\d+)(?:-(\d+))?=0x([0-9a-f]+)")
 _IDIOMS = (("IADD",), ("MOV",), ("SHL",), ())
 NO_CONTROL = 0x7E0 << 105  # no barrier is set, nothing is waited for
 
@@ -45,6 +47,8 @@ class Source:
     descriptor: int  # the uniform register of a descriptor that is not in the text
     nan: int | None  # the bits of an immediate that is no number
     width: int | None  # of an RZ that a uniform register hides
+    mask: int  # bits that the brackets give a value,
+    value: int  # and that
 
 
 def control_bits(control: Control) -> int:
@@ -66,6 +70,7 @@ def _source(text: str) -> Source:
     """Guard, mnemonic, modifiers, operands and scheduling of a line."""
     body = text.strip().removesuffix(";").strip()
     control = nan = None
+    mask = value = 0
     width: int | None = None
     descriptor = DESCRIPTOR
     match = _CONTROL.match(body)
@@ -86,6 +91,7 @@ def _source(text: str) -> Source:
         nan = int(match[7], 16) if match[7] else None
         width = int(match[8]) if match[8] else None
         control |= int(match[9] or 0) << 122
+        mask, value = _said(match[10])
     guard, file = 7, ""
     match = _GUARD.match(body)
     if match:
@@ -96,7 +102,21 @@ def _source(text: str) -> Source:
     mnemonic, *parts = head.split(".")
     if not mnemonic or guard & 7 > 7:
         raise _error(f"no instruction: {text.strip()!r}")
-    return Source(guard, file, mnemonic, parts, operands.strip(), control, descriptor, nan, width)
+    return Source(
+        guard, file, mnemonic, parts, operands.strip(), control, descriptor, nan, width, mask, value
+    )
+
+
+def _said(text: str) -> tuple[int, int]:
+    """The bits that brackets give a value, and the value in place."""
+    mask = value = 0
+    for low, high, number in _BITS.findall(text):
+        lo, hi, n = int(low), int(high or low), int(number, 16)
+        if not lo <= hi < 128 or n >> hi - lo + 1:
+            raise _error(f"no bits of a word: {text!r}")
+        mask |= (1 << hi + 1) - (1 << lo)
+        value |= n << lo
+    return mask, value
 
 
 @cache
@@ -238,17 +258,18 @@ def assemble(text: str, arch: int, offset: int = 0) -> int:
                 found = row.decode(word, offset, arch, False)
             except DecodeError:
                 continue
-            if _squeeze(found.text) == wanted and _chosen(arch, word) is row:
-                return word
+            if _squeeze(found.text) == wanted and row_of(word, generation_of(arch)) is row:
+                return _with_bits(word, source, wanted, arch, offset) if source.mask else word
     raise _error(f"no form of {source.mnemonic} on sm_{arch} reads {text.strip()!r}")
 
 
-def _chosen(arch: int, word: int) -> CompiledRow | None:
-    """The row that decodes a word."""
-    for row in index(generation_of(arch)).get(opcode_of(word), ()):
-        if word & row.match_mask == row.match_value:
-            return row
-    return None
+def _with_bits(word: int, source: Source, wanted: str, arch: int, offset: int) -> int:
+    """The word with the bits that the brackets give, if it reads the same."""
+    word = word & ~source.mask | source.value
+    row = row_of(word, generation_of(arch))
+    if row is None or _squeeze(row.decode(word, offset, arch, False).text) != wanted:
+        raise _error("the bits in the brackets make another instruction")
+    return word
 
 
 def _squeeze(text: str) -> str:

@@ -7,15 +7,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import count
 
-from .decode import BadWord, control_of
-from .ir import RZ, Control, Imm, Instruction, Mem, RegRef
+from .brackets import control_text, hidden_text, hides
+from .decode import BadWord, control_of, generation_of
+from .ir import Control, Instruction, RegRef
 from .section import AWAITED, CONTROL, Section, address_of
-from .spec import DESCRIPTOR
 
 MNEMONIC_COLUMN = 35
 _GUARDS = ("@P", "@!P")
 _ENCODING_COLUMN = 90
-_HIDDEN_RZ = frozenset(("LD", "LDG", "ST", "STG"))  # sm_75 to sm_89
 CONTROL_WIDTH = 27
 _BLANK = ("INF", "QNAN", "SNAN", " -0.0")
 _WINDOW = 1 << 12  # words printed at a time
@@ -38,45 +37,6 @@ def labels(section: Section, symbols: Mapping[int, str], first: int = 0) -> dict
             names[target] = f".L_x_{first}"
             first += 1
     return names
-
-
-def control_text(control: Control) -> str:
-    """The scheduling information: what is waited for, barriers set, yield, stall, reuse.
-
-    ``[B0-2---:R3:W-:Y:S04]``: scoreboards 0 and 2 are waited for, 3 is set when the operands are
-    read, none when the result is written, the warp may yield, four cycles of stall.
-    """
-    waits = "".join(str(i) if control.wait_mask >> i & 1 else "-" for i in range(6))
-    read = "-" if control.read_barrier == 7 else str(control.read_barrier)
-    write = "-" if control.write_barrier == 7 else str(control.write_barrier)
-    flag = "-" if control.yield_ else "Y"  # the bit set means: do not yield
-    return f"[B{waits}:R{read}:W{write}:{flag}:S{control.stall:02}]"
-
-
-def hidden_text(inst: Instruction) -> str:
-    """What the text does not tell and an assembler needs, as further parts of the brackets.
-
-    ``:UR6``, a descriptor that sm_80 to sm_89 do not print, where it is not in UR4;
-    ``:0x7fc00000``, the bits of an immediate that is no number; ``:T3``, what stands in the bits of
-    reuse where they mean something else; ``:64`` and ``:32``, the width of RZ where a uniform
-    register hides it and compilers mostly write the other.
-    """
-    out = ""
-    for operand in inst.operands.values():
-        if isinstance(operand, Mem) and operand.desc is not None and "desc[" not in inst.text:
-            if operand.desc.index != DESCRIPTOR:
-                index = operand.desc.index
-                out += f":UR{'Z' if index == RZ else index}"
-        elif isinstance(operand, Mem) and operand.base is not None and operand.ureg is not None:
-            usual = 1 if inst.mnemonic == "LD" else 2
-            wide = inst.mnemonic in _HIDDEN_RZ and operand.base.index == RZ
-            if wide and inst.has("E") and operand.base.width != usual and "[UR" in inst.text:
-                out += ":64" if usual == 1 else ":32"
-        elif isinstance(operand, Imm) and operand.kind in ("f32", "f64") and "NAN" in inst.text:
-            raw = operand.value >> 32 if operand.kind == "f64" else operand.value
-            out += f":{raw:#x}"
-    batch = inst.control.reuse & 7
-    return f"{out}:T{batch}" if batch and ".reuse" not in inst.text else out
 
 
 def _named(text: str, name: str) -> str:
@@ -149,7 +109,8 @@ def control_brackets(section: Section, i: int, word: int, text: str) -> str:
     # Memory operands stand behind a blank and may have a descriptor that is not printed.
     memory = " [" in text and "desc[" not in text
     batch = word >> 122 & 7 and ".reuse" not in text
-    if not memory and "NAN" not in text and not batch:
+    usual = not memory and "NAN" not in text and not batch
+    if usual and not hides(word, generation_of(section.arch)):
         return known
     item = section.instructions[i]
     return f"{known[:-1]}{hidden_text(item)}]" if isinstance(item, Instruction) else known

@@ -215,6 +215,8 @@ def _imm(slots: Slots, slot: I, text: str, at: int) -> Parsed:
     low = _float(second[0], kind) if second else None
     if high is None or low is None or second is None:
         return None
+    if slots.nan is not None and "NAN" in first[0] + second[0]:
+        return put(slot.field, slots.nan), second.end()
     return put(slot.field, high << 16 | low), second.end()
 
 

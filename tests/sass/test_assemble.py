@@ -13,9 +13,9 @@ from sassxlate.cli import asm, disasm
 from sassxlate.disasm.containers import parse_cubin
 from sassxlate.disasm.sass import decode
 from sassxlate.disasm.sass.assembler import assemble_listing
+from sassxlate.disasm.sass.brackets import control_text, hidden_text
 from sassxlate.disasm.sass.encode import assemble
 from sassxlate.disasm.sass.ir import Instruction
-from sassxlate.disasm.sass.listing import control_text, hidden_text
 from sassxlate.errors import DecodeError
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent / "tools"))

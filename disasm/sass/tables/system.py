@@ -250,7 +250,7 @@ MACHINE = [
     Row("SETLMEMBASE", 0x3C1, {"Ra": R(24, 2)}, "Ra"),
     Row("SETCTAID", 0x31F, {"Ra": R(24, "part")}, "Ra",
         (enum("part", 78, 2, "X Y Z _", {"_": 2}),)),
-    Row("__HIR0X1E0", 0x94F, {}, "", until=89),
+    Row("__HIR0X1E0", 0x94F, {}, "", until=75),
     Row("LEPC", 0x34E, {"Rd": rd(width=2)}, "Rd", since=90),
     Row("ULEPC", 0x13CE, {"Rd": rd(width=2, file="UR")}, "Rd", since=90, guard="UP"),
     Row("ULEPC", 0x19CE, {"Rd": rd(width=2, file="UR"), "target": L(bits(24, 58), 1)},

@@ -166,7 +166,7 @@ def _imma() -> list[Row]:
                 fixed=((bits(72), int(sparse)), (bits(73, 2), 2)),
                 reserved=(bits(81),) * sparse)
         )  # fmt: skip
-    for name, code, width in (("8816", 0, 8), ("8816", 0, 4), ("8832", 1, 4)):
+    for name, code, width in (("8816", 0, 8), ("8832", 1, 4)):
         types = enum("ta", 76, 1, f"U{width} S{width}"), enum("tb", 78, 1, f"U{width} S{width}")
         rows.append(
             Row("IMMA", 0x237, {**_integers(2, 1, 1), "Pp": _NO_UP}, "Rd, Ra, Rb, Rc",
