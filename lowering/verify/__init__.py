@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from .block import Block
 from .check import verify
 from .execute import Placed
-from .relation import Block
 from .verdict import Proved, Refuted, Unknown, Verdict
 
 __all__ = ["Block", "Placed", "Proved", "Refuted", "Unknown", "Verdict", "verify"]

@@ -7,15 +7,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from sassxlate.cfg import liveness
-from sassxlate.disasm.rdna3 import decode
+from sassxlate.disasm.rdna3 import decode, info
 from sassxlate.disasm.rdna3.ir import Inst
 from sassxlate.disasm.sass.ir import Instruction
 from sassxlate.lowering.launch import layout
 from sassxlate.lowering.pipeline import Translated
 from sassxlate.lowering.select import CONTROL, NOTHING
 
+from .block import Block
 from .execute import Placed
-from .relation import Block
 
 _OFFSET = re.compile(r"/\*([0-9a-f]+)\*/")
 
@@ -54,7 +54,7 @@ def blocks(translated: Translated) -> Iterator[Found]:
             places.setdefault(source, []).append(i)
     for block in cfg.blocks:
         body = _body(block.instructions)
-        code = _segments(translated, body, places)
+        code, tail = _segments(translated, body, places)
         yield Found(
             block.index,
             block.start,
@@ -66,6 +66,7 @@ def blocks(translated: Translated) -> Iterator[Found]:
                 frozenset() if converged[block.index] else frozenset(selected.plan.pending_live),
                 tables,
                 frozenset(live.live_out[block.index]),
+                tail,
             ),
         )
 
@@ -81,8 +82,9 @@ def _body(instructions: tuple[Instruction, ...]) -> list[Instruction]:
 
 def _segments(
     translated: Translated, body: list[Instruction], places: dict[int, list[int]]
-) -> list[list[Placed]]:
-    """The code of each instruction; what stands between two belongs to the first."""
+) -> tuple[list[list[Placed]], list[Placed]]:
+    """The code of each instruction; what stands between two belongs to the first.  And what
+    follows, up to a label or branch."""
     starts = [min(places[i.offset]) if i.offset in places else None for i in body]
     last = max((places[i.offset][-1] for i in body if i.offset in places), default=-1)
     items = translated.items
@@ -95,7 +97,17 @@ def _segments(
         later = [s for s in starts[n + 1 :] if s is not None]
         end = min(later) if later else last + 1
         out.append([] if start is None else _placed(translated, start, end))
-    return out
+    behind = last + 1
+    while behind < len(items) and _goes_on(items[behind]):
+        behind += 1
+    return out, _placed(translated, last + 1, behind) if last >= 0 else []
+
+
+def _goes_on(item: object) -> bool:
+    """Neither a label nor a transfer of control: at those nothing is outstanding."""
+    if not isinstance(item, Inst):
+        return False
+    return info(item.op).kind not in ("branch", "jump", "end", "barrier")
 
 
 def _placed(translated: Translated, first: int, end: int) -> list[Placed]:

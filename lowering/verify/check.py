@@ -1,17 +1,23 @@
 """The verdict on a block: by the solver for all inputs, by numbers where it cannot decide.
 
 A difference that the solver finds is replayed on numbers: floating-point operations are functions
-without properties to it, so that what it calls a counterexample need not be one.
+without properties to it, so that what it calls a counterexample need not be one.  What neither
+decides is passed over where a rule was tried on inputs, see :mod:`.cut`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
 
 import z3
 
-from .relation import Block, Pair, run
-from .replay import differential, replay
+from .block import Block, Pair
+from .counters import waits
+from .cut import Cut, cut_at
+from .relation import run
+from .replay import Replay
 from .terms import BV, Terms
 from .verdict import Proved, Refuted, Undecided, Unknown, Verdict
 
@@ -26,56 +32,124 @@ def verify(block: Block, *, timeout_ms: int = TIMEOUT_MS, vectors: int = VECTORS
     Where the solver cannot decide, ``vectors`` random inputs are tried: a difference refutes, none
     leaves it Unknown, with their number in the reason.
     """
-    modulo: set[str] = set()
-    for active in (True, False):
+    code = [*chain.from_iterable(block.rdna), *block.tail]
+    try:
+        counted = waits(code)
+    except Undecided as reason:
+        return Unknown(str(reason))
+    if counted.early is not None:
+        return Refuted(where=counted.early.register, defect=f"missing wait: {counted.early}")
+    return _Search(block, counted.done, timeout_ms, vectors).verdict()
+
+
+@dataclass(slots=True)
+class _Search:
+    """The verdict on one block: what was found equal, and what had to be passed over."""
+
+    block: Block
+    done: frozenset[int]
+    timeout_ms: int
+    vectors: int
+    modulo: set[str] = field(default_factory=set[str])
+    cuts: dict[int, Cut] = field(default_factory=dict[int, Cut])
+    # Terms have a number for as long as they are kept.
+    _equal: dict[tuple[int, int], bool] = field(default_factory=dict[tuple[int, int], bool])
+    _kept: list[BV] = field(default_factory=list[BV])
+    _open: set[int] = field(default_factory=set[int])
+
+    def verdict(self) -> Verdict:
+        for active in (True, False):
+            while True:
+                try:
+                    found = self._side(active)
+                except Undecided as reason:
+                    why = self._pass_over(reason.at)
+                    if why is not None:
+                        return Unknown(f"{reason}; {why}" if why else str(reason))
+                    continue
+                if found is None:
+                    break
+                if isinstance(found, Refuted) or not self._pass_open():
+                    return found
+        for cut in self.cuts.values():
+            self.modulo.add(cut.name)
+        return Proved(tuple(sorted(self.modulo)))
+
+    def _pass_over(self, n: int | None) -> str | None:
+        """Passes over an instruction, and all others of its form; or says why not."""
+        if n is None or n in self.cuts:
+            return ""
+        mine = self.block.sass[n]
+        for i, ins in enumerate(self.block.sass):
+            if i in self.cuts or (ins.mnemonic, ins.modifiers) != (mine.mnemonic, mine.modifiers):
+                continue
+            try:
+                cut = cut_at(self.block, i)
+            except Undecided as reason:
+                cut = str(reason)
+            if isinstance(cut, Cut):
+                self.cuts[i] = cut
+            elif i == n:
+                return cut
+        return None
+
+    def _pass_open(self) -> bool:
+        """Passes over what was not found equal behind its instruction, if any of it was tried."""
+        return any([self._pass_over(n) is None for n in sorted(self._open - self.cuts.keys())])
+
+    def _side(self, active: bool) -> Verdict | None:
+        """None: equal for all inputs.  Raises Undecided."""
         d = Terms()
         memory: dict[str, BV] = {}
+        self._open.clear()
 
-        def free(name: str, width: int, memory: dict[str, BV] = memory) -> BV:
+        def free(name: str, width: int) -> BV:
             return memory.setdefault(name, z3.BitVec(name, width))
 
-        try:
-            outcome = run(block, d, free, active=active, cut=_same)
-        except Undecided as reason:
-            return Unknown(str(reason))
-        modulo |= {"NaN payload"} if d.floats else set()
-        modulo |= {"uniform values"} if outcome.uniform else set()
-        found = _solve(outcome.pairs, timeout_ms)
-        if found is not None:
-            return _numbers(block, active, found, memory, vectors)
-    return Proved(tuple(sorted(modulo)))
+        outcome = run(
+            self.block, d, free, active=active, done=self.done, same=self._same, cuts=self.cuts
+        )
+        self.modulo |= {"NaN payload"} if d.floats else set()
+        self.modulo |= {"uniform values"} if outcome.uniform else set()
+        found = _solve(outcome.pairs, self.timeout_ms)
+        return None if found is None else self._numbers(active, found, memory)
 
-
-def _same(sass: BV, rdna: BV) -> BV | None:
-    """One term for both sides, where they are proved equal behind an instruction."""
-    a, b = z3.simplify(sass), z3.simplify(rdna)
-    if not a.eq(b):
-        solver = z3.Solver()
-        solver.set("timeout", CUT_MS)
-        solver.add(a != b)
-        if solver.check() != z3.unsat:
+    def _same(self, n: int, sass: BV, rdna: BV) -> BV | None:
+        """One term for both sides, where they are proved equal behind an instruction."""
+        a, b = z3.simplify(sass), z3.simplify(rdna)
+        if a.eq(b):
+            return a
+        self._kept += (a, b)
+        key = a.get_id(), b.get_id()
+        if key not in self._equal:
+            solver = z3.Solver()
+            solver.set("timeout", CUT_MS)
+            solver.add(a != b)
+            self._equal[key] = solver.check() == z3.unsat
+        if not self._equal[key]:
+            self._open.add(n)
             return None
-    return a
+        return a
 
-
-def _numbers(
-    block: Block, active: bool, found: z3.ModelRef | str, memory: dict[str, BV], vectors: int
-) -> Verdict:
-    """What numbers say where the solver has a difference, or gave up."""
-    if isinstance(found, z3.ModelRef):
-        inputs = {
-            name: value.as_long()
-            for name, term in memory.items()
-            if (value := found[term]) is not None
-        }
-        shown = replay(block, inputs, active=active)
-        if shown is not None:
-            return shown
-    refuted = differential(block, vectors, active=active)
-    if refuted is not None:
-        return refuted
-    reason = found if isinstance(found, str) else "floating point beyond the solver"
-    return Unknown(f"{reason}; {vectors} random inputs agree")
+    def _numbers(
+        self, active: bool, found: z3.ModelRef | str, memory: Mapping[str, BV]
+    ) -> Verdict:
+        """What numbers say where the solver has a difference, or gave up."""
+        numbers = Replay(self.block, self.done, self.cuts, active)
+        if isinstance(found, z3.ModelRef):
+            inputs = {
+                name: value.as_long()
+                for name, term in memory.items()
+                if (value := found[term]) is not None
+            }
+            shown = numbers.of(inputs)
+            if shown is not None:
+                return shown
+        refuted = numbers.random(self.vectors)
+        if refuted is not None:
+            return refuted
+        reason = found if isinstance(found, str) else "floating point beyond the solver"
+        return Unknown(f"{reason}; {self.vectors} random inputs agree")
 
 
 def _solve(pairs: Sequence[Pair[BV]], timeout_ms: int) -> z3.ModelRef | str | None:

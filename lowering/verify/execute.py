@@ -17,15 +17,15 @@ from sassxlate.lowering.apply import apply, lookup
 from sassxlate.lowering.emulate.flow import ModeBits, step_mode
 
 from .machine import Registers
-from .memory import rdna_space
+from .machine_memory import access, fence, is_fence, rdna_space
 from .verdict import Undecided
 
 T = TypeVar("T")
 # MODE as our code objects set it: nearest even, denormals kept, DX10 clamp, not IEEE.
 INITIAL_MODE = ModeBits(0xF0 | 1 << 8)
 _NOTHING = frozenset(
-    "s_nop s_waitcnt s_waitcnt_vscnt s_waitcnt_vmcnt s_waitcnt_lgkmcnt s_waitcnt_expcnt "
-    "s_waitcnt_depctr s_delay_alu s_clause s_setprio v_nop s_round_mode s_denorm_mode".split()
+    "s_nop s_waitcnt_vmcnt s_waitcnt_lgkmcnt s_waitcnt_expcnt s_waitcnt_depctr s_delay_alu "
+    "s_sleep s_clause s_setprio v_nop s_round_mode s_denorm_mode".split()
 )
 
 
@@ -71,7 +71,7 @@ def execute(code: Sequence[Placed], regs: Registers[T]) -> Registers[T]:
             there.append(_Waiting(d.and_(path, taken), regs.copy()))
             path = d.and_(path, d.not_(taken))
         else:
-            _step(inst, regs)
+            _step(inst, regs, step.pc)
         bits = step_mode(bits, inst)
     regs, _ = _joined(waiting.pop(end, []), regs, path)
     if waiting:
@@ -91,6 +91,9 @@ def _joined(
             merged.v[i] = d.select(other.when, other.regs.vgpr(i), regs.vgpr(i))
         for i in {*regs.s, *other.regs.s}:
             merged.s[i] = d.select(other.when, other.regs.sgpr(i), regs.sgpr(i))
+        for at, value in regs.slots.items():
+            merged.slots[at] = d.select(other.when, other.regs.slots[at], value)
+        merged.known = dict(regs.known.items() & other.regs.known.items())
         merged.flag = d.select(other.when, other.regs.flag, regs.flag)
         merged.uniform = regs.uniform or other.regs.uniform
         merged.pointers = dict(regs.pointers.items() & other.regs.pointers.items())
@@ -106,7 +109,7 @@ def _condition(inst: Inst, regs: Registers[T]) -> T:
     return zero if what.endswith("cz") else d.not_(zero)
 
 
-def _step(inst: Inst, regs: Registers[T]) -> None:
+def _step(inst: Inst, regs: Registers[T], pc: int) -> None:
     row = lookup(inst.op)
     if row is not None:
         apply(regs, inst, row)
@@ -120,6 +123,8 @@ def _step(inst: Inst, regs: Registers[T]) -> None:
     elif inst.op.startswith("s_load_b"):
         regs.load_constant(inst)
     elif (space := rdna_space(inst.op)) is not None:
-        regs.load_or_store(inst, space)
+        access(regs, inst, space)
+    elif is_fence(inst):
+        fence(regs, inst, pc in regs.done)
     elif inst.op not in _NOTHING:
         raise Undecided(inst.op)

@@ -12,14 +12,22 @@ from sassxlate.lowering.allocate import GROUP_ID
 from sassxlate.lowering.emulate.abi import PRIVATE_APERTURE_HI, SHARED_APERTURE_HI
 from sassxlate.lowering.launch import BankLayout
 
-from .memory import Memory, is_access, sass_access
+from .lane_memory import Accesses, is_access
+from .memory import Memory
 from .verdict import Undecided
 
 T = TypeVar("T")
 # What they change is the convergence machine's; the registers and predicates of a lane stay.
 _CONVERGENCE = frozenset({"BSSY", "BREAK"})
 # A cluster has one block.
-_ZERO = frozenset({"SR_CgaCtaId"})
+_ZERO = frozenset({"SRZ", "SR_CgaCtaId", "SR_CgaSize", "SR_SWINLO", "SR_LWINLO", "SR_LMEMHIOFF"})
+_APERTURES = {"SR_SWINHI": SHARED_APERTURE_HI, "SR_LWINHI": PRIVATE_APERTURE_HI}
+_LANE_MASKS = {f"SR_{kind.upper()}MASK": kind for kind in ("eq", "lt", "le", "gt", "ge")}
+
+
+def lane_number(d: Domain[T], free: Callable[[str, int], T]) -> T:
+    """The lane's own: any of 32."""
+    return d.zext(free("lane", 5), 32)
 
 
 class Lane(Generic[T]):
@@ -34,6 +42,7 @@ class Lane(Generic[T]):
         self.free = free
         self.values: dict[RegRef, T] = {}
         self.memory = Memory(d, free)
+        self._accesses = Accesses(d, self.get, self.memory)
 
     def reg(self, file: RegFile, index: int) -> T:
         return self.get(RegRef(file, index))
@@ -77,15 +86,41 @@ class Lane(Generic[T]):
             return self.free(f"s{GROUP_ID['XYZ'.index(axis)].index}", 32)
         if operand.name in _ZERO:
             return self.d.const(0, 32)
+        if operand.name in _APERTURES:
+            return self.d.const(_APERTURES[operand.name], 32)
+        if operand.name == "SR_LANEID":
+            return lane_number(self.d, self.free)
+        if operand.name in _LANE_MASKS:
+            return self._lane_mask(_LANE_MASKS[operand.name])
         raise Undecided(f"special register {operand.name}")
+
+    def _lane_mask(self, kind: str) -> T:
+        d = self.d
+        bit = d.shl(d.const(1, 32), lane_number(d, self.free))
+        below = d.sub(bit, d.const(1, 32))
+        match kind:
+            case "eq":
+                return bit
+            case "lt":
+                return below
+            case "le":
+                return d.or_(below, bit)
+            case "gt":
+                return d.not_(d.or_(below, bit))
+            case _:
+                return d.not_(below)
+
+    def told(self, ins: Instruction) -> T:
+        """Whether the guard holds."""
+        guard = ins.guard
+        if guard.index == 7:
+            return self.d.const(int(not guard.inv), 1)
+        value = self.get(RegRef(guard.file, guard.index))
+        return self.d.not_(value) if guard.inv else value
 
     def run(self, ins: Instruction) -> None:
         """One instruction, where its guard holds.  Raises Undecided."""
-        guard = ins.guard
-        told = self.d.const(int(not guard.inv), 1)
-        if guard.index != 7:
-            value = self.get(RegRef(guard.file, guard.index))
-            told = self.d.not_(value) if guard.inv else value
+        guard, told = ins.guard, self.told(ins)
         written = self._written(ins, told)
         if not guard.is_true:
             written = {r: self.d.select(told, v, self.get(r)) for r, v in written.items()}
@@ -96,7 +131,7 @@ class Lane(Generic[T]):
             return {}
         if is_access(ins):
             when = self.d.and_(told, self.active)
-            return sass_access(self.d, ins, self.get, when, self.memory)
+            return self._accesses.run(ins, when)
         meaning = meanings().get(ins.mnemonic)
         if meaning is None:
             raise Undecided(f"no meaning of {ins.mnemonic}")

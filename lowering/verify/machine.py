@@ -2,7 +2,7 @@
 
 A VGPR is the lane's 32 bits.  A scalar register is 32 bits for the whole wave; where it is a mask,
 its lowest bit is the lane's and the others are whatever other lanes make of them.  Which lane it is
-does not matter: instructions that ask for its number, or reach other lanes, are not decided here.
+does not matter: its number is free, and instructions that reach other lanes are not decided here.
 """
 
 from __future__ import annotations
@@ -17,7 +17,9 @@ from sassxlate.domain import Domain, is_nan
 from sassxlate.lowering.allocate import KERNARG
 from sassxlate.lowering.emulate.abi import PRIVATE_APERTURE_HI, SHARED_APERTURE_HI
 
-from .memory import Memory, rdna_access
+from .lane import lane_number
+from .machine_memory import constant_of
+from .memory import Memory
 from .verdict import Undecided
 
 T = TypeVar("T")
@@ -48,13 +50,19 @@ class Registers(Generic[T]):
         self.pointers: dict[int, int] = {KERNARG.index: 0}
         self.word: Callable[[int, int], T] | None = None
         self.tables: Mapping[int, int] = {}
+        self.known: dict[int, int] = {}  # scalar registers that hold a number that was written
+        self.slots: dict[int, T] = {}  # of registers in scratch, by offset
+        self.done: frozenset[int] = frozenset()  # places of waits behind which nothing is out
 
     def copy(self) -> Registers[T]:
         out = Registers(self.d, self.free)
         out.mode, out.flag, out.uniform = self.mode, self.flag, self.uniform
         out.v, out.s, out._fresh = dict(self.v), dict(self.s), self._fresh
         out.memory, out.word, out.tables = self.memory, self.word, self.tables
-        out.pointers = dict(self.pointers)
+        out.pointers, out.known, out.slots = (
+            dict(self.pointers), dict(self.known), dict(self.slots)
+        )  # fmt: skip
+        out.done = self.done
         return out
 
     def fresh(self, width: int) -> T:
@@ -122,26 +130,10 @@ class Registers(Generic[T]):
             at = arg.index + part
             self.v[at] = self.d.select(self.active(), value, self.vgpr(at))
         elif not (isinstance(arg, Sp) and arg.name == "null"):
-            self.write_scalar(self.scalar_index(inst, arg) + part, value)
-
-    def load_or_store(self, inst: Inst, space: str) -> None:
-        """A memory instruction in the active lane."""
-
-        def words(arg: Arg, count: int) -> list[T]:
-            return [self.read32(inst, arg, i) for i in range(count)]
-
-        loaded = rdna_access(
-            self.d,
-            inst,
-            space,
-            lambda arg: self.read32(inst, arg),
-            lambda arg: self.read64(inst, arg),
-            words,
-            self.active(),
-            self.memory,
-        )
-        for i, value in enumerate(loaded):
-            self.write32(inst, inst.args[0], value, i)
+            index = self.scalar_index(inst, arg) + part
+            self.write_scalar(index, value)
+            if (number := constant_of(inst)) is not None:
+                self.known[index] = number
 
     def write64(self, inst: Inst, arg: Arg, value: T) -> None:
         self.write32(inst, arg, self.d.extract(value, 0, 32), 0)
@@ -149,6 +141,7 @@ class Registers(Generic[T]):
 
     def write_scalar(self, index: int, value: T) -> None:
         self.s[index] = value
+        self.known.pop(index, None)
         self.pointers.pop(index, None)
         self.pointers.pop(index - 1, None)
 
@@ -195,7 +188,7 @@ class Registers(Generic[T]):
         return without_payload(self.d, value)
 
     def lane_number(self) -> T:
-        raise Undecided("the lane's number")
+        return lane_number(self.d, self.free)
 
     def permuted(self, inst: Inst, arg: Arg) -> T:
         raise self.error(inst, "DPP")

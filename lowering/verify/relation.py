@@ -3,53 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Generic, TypeAlias, TypeVar
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar
 
+from sassxlate.disasm.rdna3 import RRef
 from sassxlate.disasm.rdna3.ir import S
 from sassxlate.disasm.rdna3.operand import EXEC_LO
 from sassxlate.disasm.sass.ir import Instruction, RegRef
 from sassxlate.domain import Domain
 from sassxlate.lowering.allocate import GROUP_ID, KERNARG, RegisterMap
-from sassxlate.lowering.launch import BankLayout
 
+from .block import Block, Pair
+from .effects import accesses
 from .execute import Placed, execute
 from .lane import Lane
 from .machine import Registers
-from .memory import Memory
+from .tested import evidence
 from .verdict import Undecided
+
+if TYPE_CHECKING:
+    from .cut import Cut
 
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class Block:
-    """What is compared: instructions and the code of each, where each SASS register lives, what is
-    live behind.  An engine that does not say which code is whose gives it all to the last.
-
-    ``merged`` are the predicates whose bits of waiting lanes must survive; ``tables`` says at which
-    offsets of the kernarg segment the addresses of constant banks stand.
-    """
-
-    sass: Sequence[Instruction]
-    rdna: Sequence[Sequence[Placed]]
-    regs: RegisterMap
-    layout: BankLayout
-    merged: frozenset[RegRef]
-    tables: Mapping[int, int] = field(default_factory=dict[int, int])
-    live_out: frozenset[RegRef] | None = None  # None: everything
-
-
-Cut: TypeAlias = Callable[[T, T], "T | None"]
-
-
-@dataclass(frozen=True, slots=True)
-class Pair(Generic[T]):
-    """A place by its SASS name, with what each side leaves in it."""
-
-    name: str
-    sass: T
-    rdna: T
+Same: TypeAlias = Callable[[int, T, T], "T | None"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,74 +42,194 @@ def run(
     free: Callable[[str, int], T],
     *,
     active: bool,
-    cut: Cut[T] | None = None,
+    done: frozenset[int] = frozenset(),
+    same: Same[T] | None = None,
+    cuts: Mapping[int, Cut] | None = None,
 ) -> Outcome[T]:
     """Runs both sides.  An active lane must have what SASS computes, an inactive one must keep what
     it had: two runs, for terms without the question in each of them are easier to compare.
-    ``free`` makes the value of a name, the same one each time.  ``cut`` is told what each
-    instruction wrote on both sides, and may give a value for both to go on with.  Raises Undecided.
+
+    ``free`` makes the value of a name, the same one each time.  ``done`` are the places of waits
+    that leave nothing outstanding.  ``same`` is told what each instruction wrote on both sides, and
+    may give a value for both to go on with.  ``cuts`` are the instructions that are passed over.
+    Raises Undecided, with the number of the instruction.
     """
-    if block.regs.spilled:
-        raise Undecided("registers in scratch")
-    lane, machine = Lane(d, block.layout, free, active), Registers(d, free)
-    _place(block.regs, lane, machine)
-    before = dict(lane.values)
-    fixed = _fixed(block.regs, machine)
-    machine.word, machine.tables = lane.word, block.tables
-    mask = machine.mask_of(d.const(int(active), 1))
-    machine.write_scalar(EXEC_LO, mask)
-    for ins, code in zip(block.sass, block.rdna, strict=True):
-        lane.run(ins)
-        machine = execute(code, machine)
-        if cut is not None and active:
-            _cut(ins, block.regs, lane, machine, cut)
-    pairs = [*_registers(block, lane, before, machine, active)]
-    pairs += _accesses(d, lane.memory, machine.memory)
-    pairs.append(Pair("EXEC", mask, machine.sgpr(EXEC_LO)))
-    now = _fixed(block.regs, machine)
-    pairs += [Pair(name, value, now[name]) for name, value in fixed.items()]
-    return Outcome(tuple(pairs), machine.uniform)
+    sides = _Sides(block, d, free, active, done)
+    for n, (ins, code) in enumerate(zip(block.sass, block.rdna, strict=True)):
+        try:
+            here = cuts.get(n) if cuts else None
+            if here is not None:
+                sides.cut(n, ins, here)
+                continue
+            sides.step(ins, code)
+            if same is not None and active:
+                sides.unify(n, ins, same)
+        except Undecided as reason:
+            raise Undecided(str(reason), n if reason.at is None else reason.at) from None
+    return sides.outcome()
 
 
-def _cut(
-    ins: Instruction, regs: RegisterMap, lane: Lane[T], machine: Registers[T], cut: Cut[T]
-) -> None:
-    for ref in ins.writes:
+class _Sides(Generic[T]):
+    """A lane of SASS and a lane of RDNA3, on their way through a block."""
+
+    def __init__(
+        self,
+        block: Block,
+        d: Domain[T],
+        free: Callable[[str, int], T],
+        active: bool,
+        done: frozenset[int],
+    ) -> None:
+        self.block, self.d, self.active = block, d, active
+        self.lane, self.machine = Lane(d, block.layout, free, active), Registers(d, free)
+        _place(block.regs, self.lane, self.machine)
+        self.before = dict(self.lane.values)
+        self.fixed = _fixed(block.regs, self.machine)
+        self.machine.word, self.machine.tables = self.lane.word, block.tables
+        self.machine.done = done
+        self.mask = self.machine.mask_of(d.const(int(active), 1))
+        self.machine.write_scalar(EXEC_LO, self.mask)
+        self.pairs: list[Pair[T]] = []
+
+    def step(self, ins: Instruction, code: Sequence[Placed]) -> None:
+        self.lane.run(ins)
+        self.machine = execute(code, self.machine)
+        counts = len(self.lane.memory.accesses), len(self.machine.memory.accesses)
+        if code and counts[0] != counts[1] and evidence(ins) is not None:
+            # A sequence that stands for one access, and that was tried.
+            raise Undecided(f"{counts[0]} accesses and {counts[1]} behind {ins.mnemonic}")
+
+    def unify(self, n: int, ins: Instruction, same: Same[T]) -> None:
+        """Goes on with one value for both, where they are the same."""
+        for ref in ins.writes:
+            here = self._table(ref)
+            if here is None:
+                continue
+            table, at = here
+            value = same(n, self.lane.get(ref), table[at])
+            if value is not None:
+                self.lane.values[ref] = table[at] = value
+
+    def _table(self, ref: RegRef) -> tuple[dict[int, T], int] | None:
+        """Where a register's value is kept on the other side."""
+        regs, machine = self.block.regs, self.machine
         if ref.file == "R" and ref.index in regs.r:
-            table, at = machine.v, regs.r[ref.index]
-        elif ref.file == "UR" and ref.index in regs.ur:
-            table, at = machine.s, regs.ur[ref.index]
-        elif ref.file == "UR" and ref.index in regs.ur_lanes:
-            table, at = machine.v, regs.ur_lanes[ref.index]
+            return machine.v, regs.r[ref.index]
+        if ref.file == "R" and ref.index in regs.spilled:
+            return machine.slots, regs.spilled[ref.index]
+        if ref.file == "UR" and ref.index in regs.ur:
+            return machine.s, regs.ur[ref.index]
+        if ref.file == "UR" and ref.index in regs.ur_lanes:
+            return machine.v, regs.ur_lanes[ref.index]
+        return None
+
+    def _bit(self, ref: RegRef) -> T:
+        """A predicate's bit of the lane."""
+        regs = self.block.regs
+        return self.machine.mask((regs.p if ref.file == "P" else regs.up)[ref.index].index)
+
+    # -- cuts -----------------------------------------------------------------------------
+
+    def cut(self, n: int, ins: Instruction, here: Cut) -> None:
+        """Passes over an instruction whose sources agree, with free results for both sides."""
+        d, lane = self.d, self.lane
+        self.machine = execute(here.parts.opening, self.machine)
+        machine, told = self.machine, lane.told(ins)
+        when, actual = d.and_(told, lane.active), machine.active()
+        label = f"before {ins.mnemonic} /*{ins.offset:04x}*/"
+        self.pairs.append(Pair(f"EXEC {label}", when, actual))
+        if self.active:
+            self._agree(ins, when, label)
+        self._unchanged(label)
+        if here.memory:
+            lane.memory.tested(here.name, when)
+            machine.memory.tested(here.name, actual)
+        kept = {r: machine.sgpr(r.number) for r in here.frame.written if r.kind == "s"}
+        self._havoc(n, here.frame.written)
+        machine.s[EXEC_LO] = kept.get(RRef("s", EXEC_LO), machine.sgpr(EXEC_LO))
+        for ref in sorted(ins.writes, key=lambda r: (r.file, r.index)):
+            self._result(n, ref, when, kept)
+        self.machine = execute(here.parts.closing, machine)
+
+    def _agree(self, ins: Instruction, when: T, label: str) -> None:
+        """What the instruction reads is the same on both sides, where it is executed."""
+        d = self.d
+        for ref in sorted(ins.reads, key=lambda r: (r.file, r.index)):
+            mine = self.lane.get(ref)
+            place = self._table(ref)
+            if place is not None:
+                other = place[0][place[1]]
+            elif ref.file in ("P", "UP"):
+                other = self._bit(ref)
+            else:
+                raise Undecided(f"{ref.file}{ref.index} has no place")
+            none = d.const(0, d.width(mine))
+            self.pairs.append(
+                Pair(f"{ref.file}{ref.index} {label}", d.select(when, mine, none),
+                     d.select(when, other, none))
+            )  # fmt: skip
+
+    def _unchanged(self, label: str) -> None:
+        """What the kernel keeps for itself is in its place here too."""
+        now = _fixed(self.block.regs, self.machine)
+        for name, value in self.fixed.items():
+            if value is not now[name]:
+                self.pairs.append(Pair(f"{name} {label}", value, now[name]))
+        for (bank, offset), place in self.block.regs.consts.items():
+            value, found = self.lane.word(bank, offset), self.machine.sgpr(place.index)
+            if value is not found:
+                self.pairs.append(Pair(f"c[{bank:#x}][{offset:#x}] {label}", value, found))
+
+    def _havoc(self, n: int, written: frozenset[RRef]) -> None:
+        """Temporaries hold anything; destinations are set by :meth:`_result`."""
+        machine = self.machine
+        for reg in written:
+            if reg.kind == "v" and reg.number >= self.block.regs.vtemp_base:
+                machine.v[reg.number] = machine.free(f"left{n}.v{reg.number}", 32)
+            elif reg.kind == "s":
+                machine.write_scalar(reg.number, machine.free(f"left{n}.s{reg.number}", 32))
+        machine.flag = machine.free(f"left{n}.scc", 1)
+
+    def _result(self, n: int, ref: RegRef, when: T, kept: dict[RRef, T]) -> None:
+        """A free value where the instruction is executed, the old one elsewhere."""
+        d, lane, machine = self.d, self.lane, self.machine
+        name = f"{ref.file}{ref.index}.{n}"
+        place = self._table(ref)
+        if place is not None:
+            value = lane.free(name, 32)
+            lane.values[ref] = d.select(when, value, lane.get(ref))
+            table, at = place
+            old = kept.get(RRef("s", at), table[at]) if table is machine.s else table[at]
+            table[at] = d.select(when, value, old)
+        elif ref.file in ("P", "UP"):
+            regs = self.block.regs
+            index = (regs.p if ref.file == "P" else regs.up)[ref.index].index
+            old_mask = kept.get(RRef("s", index), machine.sgpr(index))
+            value = lane.free(name, 1)
+            lane.values[ref] = d.select(when, value, lane.get(ref))
+            old = d.extract(old_mask, 0, 1)
+            if self.active or ref in self.block.merged:
+                machine.write_scalar(index, machine.mask_of(d.select(when, value, old)))
         else:
-            continue
-        same = cut(lane.get(ref), table[at])
-        if same is not None:
-            lane.values[ref] = table[at] = same
+            raise Undecided(f"{ref.file}{ref.index} has no place")
 
+    # -- the end --------------------------------------------------------------------------
 
-def _accesses(d: Domain[T], sass: Memory[T], rdna: Memory[T]) -> list[Pair[T]]:
-    """The same accesses in the same order, each where the lane does it."""
-    out: list[Pair[T]] = []
-    if len(sass.accesses) != len(rdna.accesses):
-        raise Undecided(f"{len(sass.accesses)} accesses and {len(rdna.accesses)}")
-    for n, (a, b) in enumerate(zip(sass.accesses, rdna.accesses, strict=True)):
-        if (a.space, a.store, a.size) != (b.space, b.store, b.size):
-            raise Undecided(f"access {n} is {a.space} of {a.size} and {b.space} of {b.size} bytes")
-        zero = d.const(0, d.width(a.address))
-        out.append(Pair(f"condition of access {n}", a.when, b.when))
-        out.append(Pair(f"address of access {n}", d.select(a.when, a.address, zero),
-                        d.select(b.when, b.address, zero)))  # fmt: skip
-        if a.data is not None and b.data is not None:
-            none = d.const(0, d.width(a.data))
-            out.append(Pair(f"data of access {n}", d.select(a.when, a.data, none),
-                            d.select(b.when, b.data, none)))  # fmt: skip
-    return out
+    def outcome(self) -> Outcome[T]:
+        d, lane, machine = self.d, self.lane, self.machine
+        pairs = [*self.pairs, *_registers(self.block, lane, self.before, machine, self.active)]
+        pairs += accesses(d, lane.memory, machine.memory)
+        pairs.append(Pair("EXEC", self.mask, machine.sgpr(EXEC_LO)))
+        now = _fixed(self.block.regs, machine)
+        pairs += [Pair(name, value, now[name]) for name, value in self.fixed.items()]
+        return Outcome(tuple(pairs), machine.uniform)
 
 
 def _place(regs: RegisterMap, lane: Lane[T], machine: Registers[T]) -> None:
     for index, v in regs.r.items():
         machine.v[v] = lane.get(RegRef("R", index))
+    for index, at in regs.spilled.items():
+        machine.slots[at] = lane.get(RegRef("R", index))
     for index, v in regs.ur_lanes.items():
         machine.v[v] = lane.get(RegRef("UR", index))
     for index, s in regs.ur.items():
@@ -173,6 +271,8 @@ def _registers(
 
     for index, v in regs.r.items():
         kept(RegRef("R", index), machine.vgpr(v))
+    for index, at in regs.spilled.items():
+        kept(RegRef("R", index), machine.slots[at])
     for index, v in regs.ur_lanes.items():
         kept(RegRef("UR", index), machine.vgpr(v))
     for index, s in regs.ur.items():
@@ -187,3 +287,6 @@ def _registers(
         name = f"c[{bank:#x}][{offset:#x}]"
         out.append(Pair(name, lane.word(bank, offset), machine.sgpr(place.index)))
     return out
+
+
+__all__ = ["Block", "Outcome", "Pair", "run"]

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
 
 from sassxlate.vectors import Vec, Vectors
 
-from .relation import Block, run
+from .block import Block
+from .cut import Cut
+from .relation import run
 from .verdict import Refuted
 
 _EDGES = np.array(
@@ -46,45 +49,52 @@ def _random(name: str, width: int, lanes: int, seed: int) -> Vec:
     return Vec(raw & np.uint64((1 << width) - 1), width)
 
 
-def differential(block: Block, lanes: int, seed: int = 1, *, active: bool = True) -> Refuted | None:
-    """The first random input on which the sides differ, if any.  Raises Undecided."""
-    memory: dict[str, Vec] = {}
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """One side of the question (an active lane, or one that is not) on numbers."""
 
-    def free(name: str, width: int) -> Vec:
-        if name not in memory:
-            memory[name] = _random(name, width, lanes, seed)
-        return memory[name]
+    block: Block
+    done: frozenset[int]
+    cuts: Mapping[int, Cut]
+    active: bool
 
-    return _compare(block, free, memory, lanes, active)
+    def random(self, lanes: int, seed: int = 1) -> Refuted | None:
+        """The first random input on which the sides differ, if any.  Raises Undecided."""
+        memory: dict[str, Vec] = {}
 
+        def free(name: str, width: int) -> Vec:
+            if name not in memory:
+                memory[name] = _random(name, width, lanes, seed)
+            return memory[name]
 
-def replay(block: Block, inputs: Mapping[str, int], *, active: bool = True) -> Refuted | None:
-    """The difference that these inputs show, if they do."""
-    memory: dict[str, Vec] = {}
+        return self._compare(free, memory, lanes)
 
-    def free(name: str, width: int) -> Vec:
-        if name not in memory:
-            value = inputs.get(name, 0) & ((1 << width) - 1)
-            memory[name] = Vec(np.array([value], dtype=np.uint64), width)
-        return memory[name]
+    def of(self, inputs: Mapping[str, int]) -> Refuted | None:
+        """The difference that these inputs show, if they do."""
+        memory: dict[str, Vec] = {}
 
-    return _compare(block, free, memory, 1, active)
+        def free(name: str, width: int) -> Vec:
+            if name not in memory:
+                value = inputs.get(name, 0) & ((1 << width) - 1)
+                memory[name] = Vec(np.array([value], dtype=np.uint64), width)
+            return memory[name]
 
+        return self._compare(free, memory, 1)
 
-def _compare(
-    block: Block, free: Free, memory: Mapping[str, Vec], lanes: int, active: bool
-) -> Refuted | None:
-    outcome = run(block, _Numbers(), free, active=active)
-    for pair in outcome.pairs:
-        a, b = (np.broadcast_to(v.v, (lanes,)) for v in (pair.sass, pair.rdna))
-        wrong = np.flatnonzero(a != b)
-        if wrong.size:
-            at = int(wrong[0])
-            inputs = {
-                name: int(np.broadcast_to(v.v, (lanes,))[at])
-                for name, v in memory.items()
-                if not name.startswith("other")
-            }
-            inputs["active"] = int(active)
-            return Refuted(inputs, pair.name, int(a[at]), int(b[at]))
-    return None
+    def _compare(self, free: Free, memory: Mapping[str, Vec], lanes: int) -> Refuted | None:
+        outcome = run(
+            self.block, _Numbers(), free, active=self.active, done=self.done, cuts=self.cuts
+        )
+        for pair in outcome.pairs:
+            a, b = (np.broadcast_to(v.v, (lanes,)) for v in (pair.sass, pair.rdna))
+            wrong = np.flatnonzero(a != b)
+            if wrong.size:
+                at = int(wrong[0])
+                inputs = {
+                    name: int(np.broadcast_to(v.v, (lanes,))[at])
+                    for name, v in memory.items()
+                    if not name.startswith("other")
+                }
+                inputs["active"] = int(self.active)
+                return Refuted(inputs, pair.name, int(a[at]), int(b[at]))
+        return None

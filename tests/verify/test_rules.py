@@ -140,10 +140,10 @@ def test_broken_rules(text: str, change: Callable[[Inst], Inst | None]) -> None:
 def test_undecided_is_unknown() -> None:
     block = block_of(_word("IADD3"))
     step = block.rdna[0][0]
-    odd = Inst("ds_bpermute_b32", (V(10), V(4), V(2)))
+    odd = Inst("v_permlane16_b32", (V(10), V(4), S(2), S(3)))
     verdict = verify(replace(block, rdna=[[Placed(odd, step.pc, step.next)]]))
     assert isinstance(verdict, Unknown)
-    assert "ds_bpermute_b32" in verdict.reason
+    assert "v_permlane16_b32" in verdict.reason
 
 
 def test_fixed_places() -> None:

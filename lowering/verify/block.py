@@ -1,0 +1,45 @@
+"""What is compared: a block of SASS, its RDNA3, and where each register lives."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+from sassxlate.disasm.sass.ir import Instruction, RegRef
+from sassxlate.lowering.allocate import RegisterMap
+from sassxlate.lowering.launch import BankLayout
+
+if TYPE_CHECKING:
+    from .execute import Placed
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """What is compared: instructions and the code of each, where each SASS register lives, what is
+    live behind.  An engine that does not say which code is whose gives it all to the last.
+
+    ``merged`` are the predicates whose bits of waiting lanes must survive; ``tables`` says at which
+    offsets of the kernarg segment the addresses of constant banks stand.  ``tail`` is the start of
+    what transfers control, up to its first branch: only the waits in it are looked at.
+    """
+
+    sass: Sequence[Instruction]
+    rdna: Sequence[Sequence[Placed]]
+    regs: RegisterMap
+    layout: BankLayout
+    merged: frozenset[RegRef]
+    tables: Mapping[int, int] = field(default_factory=dict[int, int])
+    live_out: frozenset[RegRef] | None = None  # None: everything
+    tail: Sequence[Placed] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Pair(Generic[T]):
+    """A place by its SASS name, with what each side leaves in it."""
+
+    name: str
+    sass: T
+    rdna: T

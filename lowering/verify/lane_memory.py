@@ -1,0 +1,199 @@
+"""What SASS instructions do to memory: their spaces, sizes, addresses and operations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Generic, TypeVar
+
+from sassxlate.disasm.sass.ir import Const, Instruction, Mem, Pred, Reg, RegRef
+from sassxlate.domain import Domain
+
+from .memory import Memory
+from .verdict import Undecided
+
+T = TypeVar("T")
+# SASS mnemonic -> (AMD's space, whether it stores).
+_PLAIN = {
+    "LDG": ("global", False), "STG": ("global", True), "LD": ("flat", False),
+    "ST": ("flat", True), "LDS": ("ds", False), "STS": ("ds", True),
+    "LDL": ("scratch", False), "STL": ("scratch", True),
+}  # fmt: skip
+_ATOMIC = {
+    "ATOM": "flat", "ATOMG": "global", "RED": "global", "REDG": "global", "ATOMS": "ds",
+}  # fmt: skip
+_CONSTANT = frozenset({"LDC", "ULDC", "LDCU"})
+# What leaves nothing to see: hints, reports of errors, what a stream orders already, sleep.
+_SILENT = frozenset({"ERRBAR", "CGAERRBAR", "ACQBULK", "PREEXIT", "NANOSLEEP"})
+_FENCES = frozenset({"MEMBAR", "CCTL"})
+_PARTS = {"U8": (1, False), "S8": (1, True), "U16": (2, False), "S16": (2, True)}
+_WIDE = frozenset({"64", "U64", "S64", "F64"})
+# Scope, order and caching; an atomic's word is one word whatever they say.
+_ORDER = frozenset(
+    "E STRONG WEAK CONSTANT MMIO GPU SM SYS CTA EF EL LU NA EN DESC 64 128 U8 S8 U16 S16 32 PRIVATE"
+    " LTC128B LTC64B LTC256B LTCXXX".split()
+)
+
+
+def is_access(ins: Instruction) -> bool:
+    """Whether :class:`Accesses` knows it; constants in a fixed place are not memory."""
+    if ins.mnemonic in _CONSTANT:
+        source = ins.get("src")
+        return isinstance(source, Const) and source.index is not None and not source.index.is_zero
+    return ins.mnemonic in {*_PLAIN, *_ATOMIC, *_SILENT, *_FENCES}
+
+
+class Accesses(Generic[T]):
+    """Adds instructions' accesses to one side's memory."""
+
+    def __init__(self, d: Domain[T], get: Callable[[RegRef], T], memory: Memory[T]) -> None:
+        self.d = d
+        self.get = get
+        self.memory = memory
+
+    def run(self, ins: Instruction, when: T) -> dict[RegRef, T]:
+        """The registers that an instruction loads.  Raises Undecided."""
+        name = ins.mnemonic
+        if name in _PLAIN:
+            return self._plain(ins, when)
+        if name in _ATOMIC:
+            return self._atomic(ins, when)
+        if name in _CONSTANT:
+            return self._constant(ins, when)
+        if name in _FENCES:
+            self._fence(ins)
+        return {}
+
+    # -- operands -------------------------------------------------------------------------
+
+    def _register(self, reg: Reg | None, width: int) -> T:
+        """A register or pair as an address of 32 or 64 bits."""
+        d = self.d
+        if reg is None or reg.is_zero:
+            return d.const(0, width)
+        low = self.get(RegRef(reg.file, reg.index))
+        if width == 32:
+            return low
+        if reg.width == 1:
+            return d.zext(low, 64)
+        return d.concat(self.get(RegRef(reg.file, reg.index + 1)), low)
+
+    def _address(self, ins: Instruction, width: int) -> T:
+        d, mem = self.d, ins.get("mem")
+        if not isinstance(mem, Mem):
+            raise Undecided(f"this form of {ins.mnemonic}")
+        base = self._register(mem.base, width)
+        if mem.scale != 1:
+            base = d.shl(base, d.const(mem.scale.bit_length() - 1, width))
+        address = d.add(base, self._register(mem.ureg, width))
+        return d.add(address, d.const(mem.offset, width))
+
+    def _words(self, ins: Instruction, role: str, count: int) -> list[T]:
+        operand = ins.get(role)
+        if not isinstance(operand, Reg) or operand.neg or operand.inv or operand.select:
+            raise Undecided(f"this form of {ins.mnemonic}")
+        if operand.is_zero:
+            return [self.d.const(0, 32)] * count
+        return [self.get(RegRef(operand.file, operand.index + i)) for i in range(count)]
+
+    @staticmethod
+    def _written(ins: Instruction, words: list[T]) -> dict[RegRef, T]:
+        target = ins.get("Rd")
+        if not isinstance(target, Reg) or target.is_zero:
+            return {}
+        return {RegRef(target.file, target.index + i): w for i, w in enumerate(words)}
+
+    # -- loads and stores -----------------------------------------------------------------
+
+    def _plain(self, ins: Instruction, when: T) -> dict[RegRef, T]:
+        space, store = _PLAIN[ins.mnemonic]
+        second = ins.get("Pp")
+        if isinstance(second, Pred) and not second.is_true:
+            raise Undecided(f"this form of {ins.mnemonic}")
+        if not _ORDER.issuperset(ins.modifiers):
+            raise Undecided(f"this form of {ins.mnemonic}")
+        address = self._address(ins, 64 if space in ("global", "flat") else 32)
+        size, signed = _size(ins)
+        if store:
+            data = self._words(ins, "Rb", (size + 3) // 4)
+            self.memory.store(space, size, when, address, data)
+            return {}
+        return self._written(ins, self.memory.load(space, size, signed, when, address))
+
+    def _constant(self, ins: Instruction, when: T) -> dict[RegRef, T]:
+        """A constant whose place is computed: the sum has 32 bits."""
+        d, source = self.d, ins.get("src")
+        if not isinstance(source, Const) or source.ur is not None:
+            raise Undecided("a constant bank that is computed")
+        if any(ins.has(m) for m in ("IL", "IS", "ISL")):
+            raise Undecided(f"this form of {ins.mnemonic}")
+        place = d.add(self._register(source.index, 32), d.const(source.offset, 32))
+        size, signed = _size(ins)
+        space = f"c[{source.bank}]"
+        words = self.memory.load(space, size, signed, when, d.zext(place, 64))
+        return self._written(ins, words)
+
+    # -- atomics --------------------------------------------------------------------------
+
+    def _atomic(self, ins: Instruction, when: T) -> dict[RegRef, T]:
+        space, d = _ATOMIC[ins.mnemonic], self.d
+        done = ins.get("Pu")
+        if isinstance(done, Pred) and done.index != 7:
+            raise Undecided(f"the predicate of {ins.mnemonic}")
+        words = 2 if _WIDE.intersection(ins.modifiers) else 1
+        address = self._address(ins, 32 if space == "ds" else 64)
+        if ins.has("POPC"):  # one more for each lane
+            target = ins.get("Rd")
+            if isinstance(target, Reg) and not target.is_zero:
+                raise Undecided("the result of ATOMS.POPC.INC")
+            self.memory.atomic(space, "add_u32", 1, when, address, [d.const(1, 32)])
+            return {}
+        if ins.has("CAS") or ins.has("CAST"):
+            old = self._words(ins, "Rb", words)
+            data = [*self._words(ins, "Rc", words), *old]
+            came = self.memory.atomic(space, f"cmpswap_b{32 * words}", words, when, address, data)
+            if ins.has("CAST"):  # whether it was done
+                same = d.const(1, 1)
+                for a, b in zip(came, old, strict=True):
+                    same = d.and_(same, d.eq(a, b))
+                came = [d.zext(same, 32), *(d.const(0, 32) for _ in old[1:])]
+            return self._written(ins, came)
+        data = self._words(ins, "Rb", words)
+        name = _operation(ins, words)
+        return self._written(ins, self.memory.atomic(space, name, words, when, address, data))
+
+    # -- order ----------------------------------------------------------------------------
+
+    def _fence(self, ins: Instruction) -> None:
+        if ins.mnemonic == "CCTL":
+            if ins.has("IVALL") or ins.has("IV"):
+                self.memory.fence("done", "gl1", "gl0")
+            return
+        wide = any(ins.has(m) for m in ("GPU", "SYS", "VC"))
+        self.memory.fence("done", *(("gl1", "gl0") if wide else ()))
+
+
+def _size(ins: Instruction) -> tuple[int, bool]:
+    """Bytes of a load or store, and whether the part of a word is signed."""
+    part = next((_PARTS[m] for m in ins.modifiers if m in _PARTS), None)
+    whole = next((int(m) // 8 for m in ins.modifiers if m in ("64", "128")), 4)
+    return part or (whole, False)
+
+
+_NAMES = {"EXCH": "swap_b", "AND": "and_b", "OR": "or_b", "XOR": "xor_b"}
+
+
+def _operation(ins: Instruction, words: int) -> str:
+    """The operation and its type by RDNA3's name."""
+    bits = 32 * words
+    op = next((m for m in ins.modifiers if m in ("ADD", "MIN", "MAX", "INC", "DEC", *_NAMES)), None)
+    if op is None or any(m in ins.modifiers for m in ("RZ", "RM", "RP")):
+        raise Undecided(f"this form of {ins.mnemonic}")
+    if op in _NAMES:
+        return f"{_NAMES[op]}{bits}"
+    kind = next((m for m in ins.modifiers if m[:1] in "FB" and m[1:2].isdigit()), None)
+    if kind is None and any(m.startswith(("BF16", "F16")) for m in ins.modifiers):
+        kind = "F16x2"
+    if kind is not None:
+        return f"{op.lower()}_{kind.lower()}"
+    signed = op in ("MIN", "MAX") and (ins.has("S32") or ins.has("S64"))
+    return f"{op.lower()}_{'i' if signed else 'u'}{bits}"

@@ -1,0 +1,117 @@
+"""Whether code is, apart from waits, what the rule of its instruction writes.
+
+What a rule was tried on says nothing of other code.  So before that counts, the rule is applied
+again, under the same register map, and its code compared with the decoded one, bit by bit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from sassxlate.disasm.rdna3 import encode
+from sassxlate.disasm.rdna3.decode import branch_target
+from sassxlate.disasm.rdna3.ir import Inst, Item, Lbl, Mark, S, Sp
+from sassxlate.disasm.sass.ir import Instruction, RegRef
+from sassxlate.errors import SassxlateError
+from sassxlate.lowering.allocate import RegisterMap
+from sassxlate.lowering.context import Ctx, KernelState, choose
+from sassxlate.lowering.launch import BankLayout
+from sassxlate.lowering.rules import TABLE
+
+from .execute import Placed
+
+_WAITS = frozenset(
+    "s_waitcnt s_waitcnt_vscnt s_waitcnt_vmcnt s_waitcnt_lgkmcnt s_waitcnt_depctr v_nop s_nop "
+    "s_delay_alu".split()
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """The code of one instruction: what narrows EXEC to its guard, itself, what widens it again."""
+
+    opening: Sequence[Placed]
+    core: Sequence[Placed]
+    closing: Sequence[Placed]
+
+
+def parts(code: Sequence[Placed], regs: RegisterMap) -> Parts:
+    """Splits off the save and restore of EXEC for a guard."""
+    save = regs.save_exec
+    first, last = 0, len(code)
+    if code and code[0].inst.op.endswith("_saveexec_b32") and code[0].inst.args[0] == save:
+        first = 1
+    ends = [i for i in range(first, last) if code[i].inst.op not in _WAITS]
+    if ends and _restores(code[ends[-1]].inst, save):
+        last = ends[-1]
+    return Parts(code[:first], code[first:last], code[last:])
+
+
+def _restores(inst: Inst, save: S) -> bool:
+    return inst.op == "s_mov_b32" and inst.args == (Sp("exec_lo"), save)
+
+
+def is_own(
+    ins: Instruction,
+    core: Sequence[Placed],
+    regs: RegisterMap,
+    layout: BankLayout,
+    merged: frozenset[RegRef],
+    tables: Mapping[int, int],
+) -> bool:
+    """Whether ``core`` is the code that the rule of ``ins`` writes."""
+    rule = choose(TABLE.get(ins.mnemonic, ()), ins)
+    if rule is None:
+        return False
+    banks = {bank: offset for offset, bank in tables.items()}
+    k = KernelState("", ins.arch, layout, regs, banks, merged)
+    c = Ctx(k, ins, converged=False)
+    try:
+        rule.emit(c)
+        c.finish()
+        return _bits(k.items) == _decoded(core)
+    except SassxlateError:
+        return False
+
+
+_Shape = list[tuple[bytes, int]]
+
+
+def _encoded(inst: Inst, target: int | None) -> tuple[bytes, int]:
+    """The bits, and of a branch the number of the instruction that it goes to."""
+    if target is None:
+        return encode(inst), -1
+    return encode(replace(inst, args=(), imm=0)), target
+
+
+def _bits(items: Sequence[Item]) -> _Shape:
+    places: dict[str, int] = {}
+    kept: list[Inst] = []
+    for item in items:
+        if isinstance(item, Mark):
+            places[item.name] = len(kept)
+        elif item.op not in _WAITS:
+            kept.append(item)
+    out: _Shape = []
+    for inst in kept:
+        label = inst.args[-1] if inst.args and isinstance(inst.args[-1], Lbl) else None
+        name = label.name if label is not None else None
+        out.append(_encoded(inst, None if name is None else places[name]))
+    return out
+
+
+def _decoded(code: Sequence[Placed]) -> _Shape:
+    kept = [s for s in code if s.inst.op not in _WAITS]
+
+    def number(pc: int) -> int:
+        return sum(s.pc < pc for s in kept)
+
+    out: _Shape = []
+    for step in kept:
+        inst = step.inst
+        if inst.op.startswith(("s_cbranch_", "s_branch")):
+            out.append(_encoded(inst, number(branch_target(inst, step.pc))))
+        else:
+            out.append(_encoded(inst, None))
+    return out
