@@ -26,11 +26,18 @@ CUT_MS = 1_000  # for a single instruction; what is not decided then is left to 
 VECTORS = 4096
 
 
-def verify(block: Block, *, timeout_ms: int = TIMEOUT_MS, vectors: int = VECTORS) -> Verdict:
+def verify(
+    block: Block,
+    *,
+    timeout_ms: int = TIMEOUT_MS,
+    vectors: int = VECTORS,
+    tested: bool = False,
+) -> Verdict:
     """Proved for all inputs, Refuted by one that was replayed, or Unknown.
 
     Where the solver cannot decide, ``vectors`` random inputs are tried: a difference refutes, none
-    leaves it Unknown, with their number in the reason.
+    leaves it Unknown, with their number in the reason.  ``tested``: instructions whose rule was
+    tried on inputs are passed over, and the verdict names them.
     """
     code = [*chain.from_iterable(block.rdna), *block.tail]
     try:
@@ -39,7 +46,7 @@ def verify(block: Block, *, timeout_ms: int = TIMEOUT_MS, vectors: int = VECTORS
         return Unknown(str(reason))
     if counted.early is not None:
         return Refuted(where=counted.early.register, defect=f"missing wait: {counted.early}")
-    return _Search(block, counted.done, timeout_ms, vectors).verdict()
+    return _Search(block, counted.done, timeout_ms, vectors, tested).verdict()
 
 
 @dataclass(slots=True)
@@ -50,6 +57,7 @@ class _Search:
     done: frozenset[int]
     timeout_ms: int
     vectors: int
+    tested: bool
     modulo: set[str] = field(default_factory=set[str])
     cuts: dict[int, Cut] = field(default_factory=dict[int, Cut])
     # Terms have a number for as long as they are kept.
@@ -77,7 +85,7 @@ class _Search:
 
     def _pass_over(self, n: int | None) -> str | None:
         """Passes over an instruction, and all others of its form; or says why not."""
-        if n is None or n in self.cuts:
+        if n is None or n in self.cuts or not self.tested:
             return ""
         mine = self.block.sass[n]
         for i, ins in enumerate(self.block.sass):

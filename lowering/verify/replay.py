@@ -5,6 +5,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from itertools import chain
 from typing import TypeAlias
 
 import numpy as np
@@ -12,6 +13,7 @@ import numpy as np
 from sassxlate.vectors import Vec, Vectors
 
 from .block import Block
+from .counters import waits
 from .cut import Cut
 from .relation import run
 from .verdict import Refuted
@@ -47,6 +49,12 @@ def _random(name: str, width: int, lanes: int, seed: int) -> Vec:
         near_one = raw & np.uint64(0x80FFFFFF) | np.uint64(0x3F000000)
         raw = np.where((kind > 0.5) & (kind < 0.7), near_one, raw)
     return Vec(raw & np.uint64((1 << width) - 1), width)
+
+
+def differential(block: Block, lanes: int, seed: int = 1, *, active: bool = True) -> Refuted | None:
+    """The first random input on which the sides differ, if any.  Raises Undecided."""
+    done = waits([*chain.from_iterable(block.rdna), *block.tail]).done
+    return Replay(block, done, {}, active).random(lanes, seed)
 
 
 @dataclass(frozen=True, slots=True)
