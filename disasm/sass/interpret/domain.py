@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from sassxlate.domain import Fp, Round
+from sassxlate.domain import IEEE, Fp, Round
 from sassxlate.vectors import Vec, Vectors, to_float
 
 _TINY = 2.0**-125
@@ -32,10 +32,46 @@ def _odd(a: F, b: F) -> F:
     return np.where(inexact, cut, bits).view(np.float64)
 
 
-class Lanes(Vectors):
-    """``Vectors``, with binary32 to nearest even done by the processor's own conversion.
+def _product(a: F, b: F) -> tuple[F, F]:
+    """a * b as a sum of two binary64 numbers (Dekker)."""
+    p = a * b
+    parts: list[tuple[F, F]] = []
+    for x in (a, b):
+        t = x * 134217729.0  # 2 ** 27 + 1
+        high = t - (t - x)
+        parts.append((high, x - high))
+    (ah, al), (bh, bl) = parts
+    return p, ((ah * bh - p) + ah * bl + al * bh) + al * bl
 
-    What may underflow takes the way of ``Vectors``; that both agree is a test.
+
+def _sum(a: F, b: F) -> tuple[F, F]:
+    """a + b as a sum of two binary64 numbers (Knuth)."""
+    s = a + b
+    near = s - a
+    return s, (a - (s - near)) + (b - near)
+
+
+_LOW, _HIGH = 2.0**-400, 2.0**400
+
+
+def _moderate(x: F) -> NDArray[np.bool_]:
+    size = np.abs(x)
+    inside: NDArray[np.bool_] = (size > _LOW) & (size < _HIGH)
+    return inside
+
+
+def _fma(a: F, b: F, c: F) -> F:
+    """a * b + c to nearest even, of moderate numbers (Boldo and Melquiond 2008)."""
+    high, low = _product(a, b)
+    th, tl = _sum(c, low)
+    vh, vl = _sum(high, th)
+    return vh + _odd(tl, vl)
+
+
+class Lanes(Vectors):
+    """``Vectors``, with rounding to nearest even done by the processor where that is exact.
+
+    What may underflow or overflow takes the way of ``Vectors``; that both agree is a test.
     """
 
     def fadd(self, a: Vec, b: Vec, fp: Fp) -> Vec:
@@ -44,6 +80,9 @@ class Lanes(Vectors):
                 x = _odd(to_float(a), to_float(b))
                 if not _flushes(fp, x, a, b):
                     return _narrow(x)
+        if a.w == 64 and fp.round != Round.NEAREST:
+            shape = np.broadcast_shapes(a.v.shape, b.v.shape)
+            return _shaped(super().fadd(*_lines(a, b), fp), shape)
         return super().fadd(a, b, fp)
 
     def fmul(self, a: Vec, b: Vec, fp: Fp) -> Vec:
@@ -52,15 +91,45 @@ class Lanes(Vectors):
                 x = to_float(a) * to_float(b)
                 if not _flushes(fp, x, a, b):
                     return _narrow(x)
+        if a.w == 64 and fp.round != Round.NEAREST:
+            shape = np.broadcast_shapes(a.v.shape, b.v.shape)
+            return _shaped(super().fmul(*_lines(a, b), fp), shape)
         return super().fmul(a, b, fp)
 
     def ffma(self, a: Vec, b: Vec, c: Vec, fp: Fp) -> Vec:
+        if a.w == 64:
+            return self._fma64(a, b, c, fp)
         if a.w == 32 and fp.round == Round.NEAREST:
             with np.errstate(all="ignore"):
                 x = _odd(to_float(a) * to_float(b), to_float(c))
                 if not _flushes(fp, x, a, b, c):
                     return _narrow(x)
         return super().ffma(a, b, c, fp)
+
+    def _fma64(self, a: Vec, b: Vec, c: Vec, fp: Fp) -> Vec:
+        shape = np.broadcast_shapes(a.v.shape, b.v.shape, c.v.shape)
+        a, b, c = _lines(a, b, c)
+        if fp != IEEE:
+            return _shaped(super().ffma(a, b, c, fp), shape)
+        with np.errstate(all="ignore"):
+            x, y, z = to_float(a), to_float(b), to_float(c)
+            out = _fma(x, y, z)
+            good = _moderate(x) & _moderate(y) & (_moderate(z) | (z == 0)) & _moderate(out)
+        bits = out.view(np.uint64)
+        if not good.all():
+            rest = ~good
+            bits[rest] = super().ffma(*(Vec(v.v[rest], 64) for v in (a, b, c)), fp).v
+        return _shaped(Vec(bits, 64), shape)
+
+
+def _lines(*values: Vec) -> tuple[Vec, ...]:
+    """Values of one shape, in one dimension."""
+    arrays = np.broadcast_arrays(*(v.v for v in values))
+    return tuple(Vec(np.ascontiguousarray(a).reshape(-1), v.w) for a, v in zip(arrays, values, strict=True))
+
+
+def _shaped(value: Vec, shape: tuple[int, ...]) -> Vec:
+    return Vec(value.v.reshape(shape), value.w)
 
 
 def _flushes(fp: Fp, result: F, *sources: Vec) -> bool:

@@ -28,10 +28,13 @@ from .domain import Lanes
 from .flow import Wait, Waiting, home_of, section_classes
 from .launch import Launch, instructions
 from .memory import Bytes, Device
-from .resident import LANES, Group, LaneEnv, Mask, Missed, Resident, ballot
+from .resident import LANES, Group, LaneEnv, Mask, Missed, Resident, ballot, spread
 
 SIZE = 16  # bytes of an instruction
-_KEY = 1 << 24  # instructions that a key has room for
+# What runs together has one key: the warp's number in bits 63:40 (0 in Order.TOGETHER), the index of
+# the instruction, and in bits 7:0 a team, 0 for none.  Lanes that WARPSYNC.EXCLUSIVE or a collective
+# section brought together are a team, named by its lowest lane plus 1, up to the next sync.
+_WARP, _INDEX = 40, 8
 PATIENCE = 2000  # turns after which the group that waited longest goes on for a while
 QUANTUM = 64
 GIVE = 64  # turns of spinning groups alone after which BSYNC lets its lanes pass
@@ -225,11 +228,24 @@ class Machine:
     def _resume(self, index: int, lanes: Mask, polite: bool = False) -> None:
         """Lanes (over all warps) that go on at an instruction."""
         if self.options.order == Order.TOGETHER:
-            self._add(index, Group.of(self.s, lanes), polite)
+            self._add(index << _INDEX, Group.of(self.s, lanes), polite)
             return
         for row in np.flatnonzero(lanes.any(axis=1)):
             one = Group(self.s, np.array([row]), lanes[row : row + 1])
-            self._add(int(row) * _KEY + index, one, polite)
+            self._add(int(row) << _WARP | index << _INDEX, one, polite)
+
+    def _teams(self, index: int, lanes: Mask, masks: NDArray[np.uint32]) -> None:
+        """As _resume, the lanes of each mask (over all warps) as a team of their own."""
+        masks = masks & ballot(self.s.live)[:, None]
+        lowest = np.argmax(spread(masks.reshape(-1)), axis=1).reshape(masks.shape)
+        for team in np.unique(lowest[lanes]).tolist():
+            some = lanes & (lowest == team)
+            if self.options.order == Order.TOGETHER:
+                self._add(index << _INDEX | (team + 1), Group.of(self.s, some))
+                continue
+            for row in np.flatnonzero(some.any(axis=1)):
+                one = Group(self.s, np.array([row]), some[row : row + 1])
+                self._add(int(row) << _WARP | index << _INDEX | (team + 1), one)
 
     def _add(self, key: int, group: Group, polite: bool = False) -> None:
         before = self.ready.get(key)
@@ -241,7 +257,11 @@ class Machine:
     def _to(self, key: int, index: int, group: Group | None, polite: bool = False) -> None:
         """A part of the group of a key goes on elsewhere."""
         if group is not None:
-            self._add(key - key % _KEY + index, group, polite)
+            self._add(_at(key, index), group, polite)
+
+    def _leave(self, key: int, index: int, group: Group | None) -> None:
+        """As _to, and it is no team any more."""
+        self._to(key & ~255, index, group)
 
     def _deadlock(self) -> InterpretError:
         w = self.waiting
@@ -268,12 +288,12 @@ class Machine:
 
     def _go(self, key: int, group: Group, polite: bool) -> None:
         """Runs a group to the end of a block, or to where others wait to be joined."""
-        s, code, steps, index = self.s, self.code, self.steps, key % _KEY
-        start, base = index, key - key % _KEY
+        s, code, steps, index = self.s, self.code, self.steps, _index_of(key)
+        start = index
         spins = polite
         while True:
-            if index != start and base + index in self.ready:
-                self._add(base + index, group)
+            if index != start and _at(key, index) in self.ready:
+                self._add(_at(key, index), group)
                 return
             ins = code[index] if index < len(code) else None
             if ins is None:
@@ -444,8 +464,11 @@ class Machine:
         if kind == Wait.BSYNC:  # only if the others here wait with the same mask
             first = np.take_along_axis(masks, np.argmax(arriving, axis=1)[:, None], 1)
             complete &= ((masks == first) | ~arriving).all(axis=1, keepdims=True)
-        passing = complete | (group.act & ~arriving)
-        self._to(key, index + 1, group.only(passing))
+        self._to(key, index + 1, group.only(group.act & ~arriving))
+        if ins.has("EXCLUSIVE"):
+            self._teams(index + 1, group.everywhere(complete), group.everywhere(masks))
+        else:
+            self._leave(key, index + 1, group.only(complete))
         left = arriving & ~complete
         if left.any():
             everywhere = group.everywhere(masks)
@@ -467,7 +490,11 @@ class Machine:
                 lowest = np.where(some, w.index, len(self.code)).min(axis=1, keepdims=True)
                 np.copyto(w.index, lowest, where=some)
         for index, lanes in w.free(met):
-            self._resume(index, lanes)
+            before = self.code[index - 1]
+            if kind == Wait.COLLECTIVE or (before is not None and before.has("EXCLUSIVE")):
+                self._teams(index, lanes, w.mask)
+            else:
+                self._resume(index, lanes)
 
     def _break(self, key: int, ins: Instruction, group: Group, lanes: Mask) -> None:
         """The lanes leave the masks of all that were armed with them."""
@@ -522,10 +549,10 @@ class Machine:
     def _go_home(self, key: int, ins: Instruction, group: Group, lanes: Mask) -> None:
         if not (lanes == group.act).all():
             raise NoMeaning("guard")
-        home = self.waiting.home[group.at]
+        home = self.waiting.home[group.at]  # of each lane
         for index in np.unique(home[lanes]).tolist():
             target = index if index >= 0 else key_index(ins) + 1
-            self._to(key, target, group.only(lanes & (home == index)))
+            self._leave(key, target, group.only(lanes & (home == index)))
 
     # --- barriers of a block --------------------------------------------------------------------
 
@@ -696,6 +723,15 @@ _CONTROL = frozenset(
 def key_index(ins: Instruction) -> int:
     """The index of an instruction in the code."""
     return ins.offset // SIZE
+
+
+def _index_of(key: int) -> int:
+    return key >> _INDEX & 0xFFFFFFFF
+
+
+def _at(key: int, index: int) -> int:
+    """The same warp and team at another instruction."""
+    return key & ~(0xFFFFFFFF << _INDEX) | index << _INDEX
 
 
 def _nothing(ins: Instruction, group: Group, lanes: Mask) -> None:
