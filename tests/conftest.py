@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import os
+import signal
 import subprocess
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -20,7 +21,17 @@ _PLACES = frozenset({"SASSXLATE_SHARED", "SASSXLATE_LIB", "SASSXLATE_LIBLLVM"})
 
 
 def pytest_configure() -> None:
-    """The tests' programs start from an environment without the tester's own settings."""
+    """The tests' programs start from an environment without the tester's own settings.
+
+    Under nohup or behind a shell's `&` signals are ignored, and children inherit that: programs
+    that wait for one would wait for ever.
+    """
+    for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(
+                number,
+                signal.default_int_handler if number is signal.SIGINT else signal.SIG_DFL,
+            )
     for name in list(os.environ):
         if name.startswith("SASSXLATE_") and name not in _PLACES:
             del os.environ[name]
