@@ -1,0 +1,328 @@
+"""Matrix products of a warp: where the elements are, and how they are added.
+
+Lane 4 g + t holds, in register i of A (16 rows), row g + 8 (i mod 2), and of that row the 32-bit
+word t + 4 (i div 2); in register i of B column g, word t + 4 i; of C and D rows g and g + 8,
+columns 2 t and 2 t + 1 (PTX manual, mma.sync; measured).  A of 8 rows has only rows g.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sassxlate.domain import Fp, Round
+from sassxlate.vectors import Vec, Vectors, pack
+
+from ..ir import Pred, Reg
+from .rows import NoMeaning
+from .state import LANES, Fn, Mask, WarpMeaning, WarpView, Words
+
+Results: TypeAlias = "Mapping[str, NDArray[Any]]"
+I64: TypeAlias = "NDArray[np.int64]"
+_G, _T = np.arange(LANES) // 4, np.arange(LANES) % 4
+
+
+# --- fragments ---------------------------------------------------------------------------------
+
+
+def rows_of_a(words: Words, tall: bool) -> Words:
+    """(..., 32, n) registers as (..., rows, words of a row)."""
+    lead, n = words.shape[:-2], words.shape[-1]
+    if tall and n % 2:
+        raise NoMeaning("half a matrix")
+    deep = n // 2 if tall else n
+    out = np.zeros((*lead, 16 if tall else 8, 4 * deep), dtype=words.dtype)
+    for i in range(n):
+        row, step = (_G + 8 * (i % 2), i // 2) if tall else (_G, i)
+        out[..., row, _T + 4 * step] = words[..., i]
+    return out
+
+
+def columns_of_b(words: Words) -> Words:
+    """(..., 32, n) registers as (..., 8 columns, words of a column)."""
+    return rows_of_a(words, False)
+
+
+def _places(i: int, tall: bool) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Row and column of C's element number ``i`` in each lane."""
+    del tall
+    return _G + 8 * (i // 2), 2 * _T + i % 2
+
+
+def elements_of_c(values: NDArray[Any], tall: bool) -> NDArray[Any]:
+    """(..., 32, elements) as (..., rows, 8)."""
+    out = np.zeros((*values.shape[:-2], 16 if tall else 8, 8), dtype=values.dtype)
+    for i in range(values.shape[-1]):
+        row, column = _places(i, tall)
+        out[..., row, column] = values[..., i]
+    return out
+
+
+def lanes_of_d(matrix: NDArray[Any], count: int, tall: bool) -> NDArray[Any]:
+    """The reverse: (..., rows, 8) as (..., 32, count)."""
+    parts = [matrix[(..., *_places(i, tall))] for i in range(count)]
+    return np.stack(parts, axis=-1)
+
+
+def _all_active(x: WarpView) -> None:
+    if not x.mask.all():
+        raise NoMeaning(f"{x.ins.mnemonic} with inactive lanes")
+
+
+def _no_accumulator(x: WarpView) -> bool:
+    """The uniform predicate, where there is one: false leaves C out."""
+    got = x.ins.get("Pp")
+    if isinstance(got, Pred) and not got.is_true:
+        raise NoMeaning(f"predicate of {x.ins.mnemonic}")
+    return False
+
+
+# --- sums of products as the tensor core makes them --------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """An IEEE-like format; TF32 has the low 13 bits of its word cut off."""
+
+    width: int
+    exponent: int
+    mantissa: int
+    cut: int = 0
+
+    @property
+    def bias(self) -> int:
+        return (1 << (self.exponent - 1)) - 1
+
+
+F16, BF16 = Format(16, 5, 10), Format(16, 8, 7)
+TF32, F32 = Format(32, 8, 10, 13), Format(32, 8, 23)
+
+
+@dataclass(frozen=True, slots=True)
+class Numbers:
+    """Value: ``m`` (with its sign) times two to the ``e`` - mantissa bits; ``kind``: 0 finite,
+    1 infinite, 2 NaN."""
+
+    m: I64
+    e: I64
+    kind: NDArray[np.int8]
+    negative: Mask
+    mantissa: int
+
+
+def numbers(raw: NDArray[Any], f: Format) -> Numbers:
+    bits = raw.astype(np.int64) >> f.cut
+    field = bits >> f.mantissa & (1 << f.exponent) - 1
+    fraction = bits & (1 << f.mantissa) - 1
+    negative = (bits >> (f.exponent + f.mantissa) & 1).astype(np.bool_)
+    special = field == (1 << f.exponent) - 1
+    kind = np.where(special, np.where(fraction != 0, 2, 1), 0).astype(np.int8)
+    m = np.where(field != 0, fraction | 1 << f.mantissa, fraction)
+    return Numbers(
+        np.where(negative, -m, m), np.maximum(field, 1) - f.bias, kind, negative, f.mantissa
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Core:
+    """How one group of products and an addend become one number.
+
+    Each term is cut towards zero to ``extra`` bits below the unit of the largest exponent (of
+    products the sum of both factors'), the terms are added exactly, and the sum is rounded:
+    to binary32 towards zero, to binary16 to nearest.
+    """
+
+    group: int
+    extra: int
+
+
+HOPPER = Core(16, 25)
+_LOWEST = -(1 << 20)
+
+
+def _aligned(m: I64, e: I64, scale: int, top: I64, extra: int) -> I64:
+    """``m`` times two to the ``e`` - ``scale`` in units of two to the ``top`` - ``extra``."""
+    shift = top - e - extra + scale
+    left = np.abs(m) << np.clip(-shift, 0, 40)
+    right = left >> np.clip(shift, 0, 62)
+    return np.where(m < 0, -right, right)
+
+
+def dot(a: Numbers, b: Numbers, c: Numbers, core: Core) -> tuple[I64, I64, NDArray[np.int8], Mask]:
+    """The sum of a * b over the last axis and c: mantissa, the exponent of its unit, its kind, and
+    the sign of an infinite one."""
+    m = a.m * b.m
+    e = a.e + b.e
+    zero = m == 0
+    e = np.where(zero, _LOWEST, e)
+    ec = np.where(c.m == 0, _LOWEST, c.e)
+    top = np.maximum(e.max(axis=-1), ec)
+    top = np.where(top == _LOWEST, 0, top)
+    total = _aligned(m, e, a.mantissa + b.mantissa, top[..., None], core.extra).sum(axis=-1)
+    total = total + _aligned(c.m, ec, c.mantissa, top, core.extra)
+    # special values
+    invalid = ((a.kind == 1) & (b.kind == 0) & (b.m == 0)) | (
+        (b.kind == 1) & (a.kind == 0) & (a.m == 0)
+    )
+    nan = ((a.kind == 2) | (b.kind == 2) | invalid).any(axis=-1) | (c.kind == 2)
+    infinite = (a.kind == 1) | (b.kind == 1)
+    sign = a.negative ^ b.negative
+    plus = (infinite & ~sign).any(axis=-1) | ((c.kind == 1) & ~c.negative)
+    minus = (infinite & sign).any(axis=-1) | ((c.kind == 1) & c.negative)
+    kind = np.where(nan | (plus & minus), 2, np.where(plus | minus, 1, 0)).astype(np.int8)
+    return total, top - core.extra, kind, minus
+
+
+def rounded(
+    total: I64, unit: I64, kind: NDArray[np.int8], minus: Mask, f: Format, how: Round
+) -> Words:
+    """The patterns of a format; NaN is all ones but its sign; an exact zero is +0."""
+    size = np.abs(total).astype(np.uint64)
+    out = pack(total < 0, size, unit, f.width, how).v
+    inf = np.uint64(((1 << f.exponent) - 1) << f.mantissa)
+    signed = np.where(minus, inf | np.uint64(1 << (f.width - 1)), inf)
+    out = np.where(kind == 1, signed, out)
+    return np.where(kind == 2, np.uint64((1 << (f.width - 1)) - 1), out).astype(np.uint32)
+
+
+def _split(words: Words, f: Format) -> NDArray[Any]:
+    """(..., words) as (..., elements)."""
+    if f.width == 16:
+        return np.ascontiguousarray(words, dtype="<u4").view("<u2")
+    return words
+
+
+def _times(x: WarpView, a: NDArray[Any], b: NDArray[Any], c: Words, f: Format, into: Format,
+           core: Core) -> Words:  # fmt: skip
+    """(..., rows, k), (..., 8, k), (..., rows, 8) -> (..., rows, 8)"""
+    depth = a.shape[-1]
+    out = c
+    for at in range(0, depth, core.group):
+        left = numbers(a[..., :, None, at : at + core.group], f)
+        right = numbers(b[..., None, :, at : at + core.group], f)
+        addend = numbers(out, into)
+        how = Round.ZERO if into.width == 32 else Round.NEAREST
+        out = rounded(*dot(left, right, addend, core), into, how)
+    return out
+
+
+def hmma(x: WarpView) -> Results:
+    _all_active(x)
+    _no_accumulator(x)
+    for flag in ("SATFINITE", "SP", "884"):
+        if x.has(flag):
+            raise NoMeaning(f"HMMA with {flag}")
+    f = BF16 if x.has("BF16") else TF32 if x.has("TF32") else F16
+    into = F32 if x.has("F32") else F16
+    group = {"F16": 16, "BF16": 16, "TF32": 8}["BF16" if f is BF16 else "TF32" if f is TF32 else "F16"]
+    core = Core(group, HOPPER.extra)
+    sign = np.uint32(0x80008000 if f.width == 16 else 0x80000000)
+    a, b = (_signed(x, role, sign) for role in ("Ra", "Rb"))
+    rows, columns = _split(rows_of_a(a, True), f), _split(columns_of_b(b), f)
+    c = _addend(x, into)
+    out = _times(x, rows, columns, elements_of_c(c, True), f, into, core)
+    d = lanes_of_d(out, 4, True)
+    if into.width == 16:
+        d = np.ascontiguousarray(d.astype("<u2")).view("<u4")
+    return {"Rd": d}
+
+
+def _signed(x: WarpView, role: str, sign: np.uint32) -> Words:
+    words = x.words(role)
+    return words ^ sign if x.flag(role, "neg") else words
+
+
+def _addend(x: WarpView, into: Format) -> NDArray[Any]:
+    words = x.words("Rc")
+    if into.width == 16:
+        return np.ascontiguousarray(words, dtype="<u4").view("<u2")
+    return words
+
+
+# --- integers ----------------------------------------------------------------------------------
+
+
+def imma(x: WarpView) -> Results:
+    """8-bit elements; the sum wraps, or saturates as a signed one with .SAT."""
+    _all_active(x)
+    _no_accumulator(x)
+    shape = x.ins.modifiers[0]
+    sorts = [m for m in x.ins.modifiers if m in ("U8", "S8")]
+    if len(sorts) != 2 or x.has("SP"):
+        raise NoMeaning("this form of IMMA")
+    tall = shape.startswith("16")
+    a = np.ascontiguousarray(rows_of_a(x.words("Ra"), tall), dtype="<u4")
+    b = np.ascontiguousarray(columns_of_b(x.words("Rb")), dtype="<u4")
+    left = a.view("i1" if sorts[0] == "S8" else "u1").astype(np.int64)
+    right = b.view("i1" if sorts[1] == "S8" else "u1").astype(np.int64)
+    c = elements_of_c(x.words("Rc"), tall).view(np.int32).astype(np.int64)
+    total = np.einsum("...ik,...jk->...ij", left, right) + c
+    if x.has("SAT"):
+        total = np.clip(total, -(1 << 31), (1 << 31) - 1)
+    return {"Rd": lanes_of_d(total.astype(np.uint32), 4 if tall else 2, tall)}
+
+
+def bmma(x: WarpView) -> Results:
+    """Single bits: the population count of their AND."""
+    _all_active(x)
+    _no_accumulator(x)
+    if not x.has("AND"):
+        raise NoMeaning("BMMA but AND")
+    tall = x.ins.modifiers[0].startswith("16")
+    a, b = rows_of_a(x.words("Ra"), tall), columns_of_b(x.words("Rb"))
+    both = a[..., :, None, :] & b[..., None, :, :]
+    count = Vectors().popcount(Vec(both.astype(np.uint64), 32)).v.sum(axis=-1)
+    c = elements_of_c(x.words("Rc"), tall)
+    return {"Rd": lanes_of_d(c + count.astype(np.uint32), 4 if tall else 2, tall)}
+
+
+def dmma(x: WarpView) -> Results:
+    """8 x 8 x 4 doubles: fused multiplications and additions, one behind the other."""
+    _all_active(x)
+    _no_accumulator(x)
+    if not x.has("8x8x4", "884"):
+        raise NoMeaning("this shape of DMMA")
+    rounds = {"RM": Round.DOWN, "RP": Round.UP, "RZ": Round.ZERO}
+    fp = Fp(rounds.get(x.one_of(rounds), Round.NEAREST))
+    a, b = (_doubles(x, role)[..., 0] for role in ("Ra", "Rb"))
+    rows = np.zeros((*a.shape[:-1], 8, 4), dtype=np.uint64)
+    columns = np.zeros_like(rows)
+    rows[..., _G, _T], columns[..., _G, _T] = a, b
+    c = elements_of_c(_doubles(x, "Rc"), False)
+    total = Vec(c.reshape(-1), 64)
+    for k in range(4):
+        left, right = (
+            Vec(np.broadcast_to(part, c.shape).reshape(-1), 64)
+            for part in (rows[..., :, None, k], columns[..., None, :, k])
+        )
+        total = x.d.ffma(left, right, total, fp)
+    d = lanes_of_d(total.v.reshape(c.shape), 2, False)
+    return {"Rd": np.ascontiguousarray(d, dtype="<u8").view("<u4")}
+
+
+def _doubles(x: WarpView, role: str) -> NDArray[np.uint64]:
+    value = np.ascontiguousarray(x.words(role), dtype="<u4").view("<u8")
+    top = np.uint64(1 << 63)
+    if x.flag(role, "abs"):
+        value = value & ~top
+    return value ^ top if x.flag(role, "neg") else value
+
+
+def _row(mnemonic: str, fn: Fn, mods: str) -> WarpMeaning:
+    return WarpMeaning(mnemonic, fn, frozenset(mods.split()))
+
+
+def rows() -> list[WarpMeaning]:
+    return [
+        _row("HMMA", hmma, "1688 16816 1684 F16 F32 BF16 TF32"),
+        _row("IMMA", imma, "8816 16816 16832 U8 S8 SAT"),
+        _row("BMMA", bmma, "88128 168128 168256 AND POPC"),
+        _row("DMMA", dmma, "8x8x4 884 RM RP RZ"),
+    ]
+
+
+__all__ = ["Core", "Format", "HOPPER", "Reg", "dot", "numbers", "rounded", "rows"]
