@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
+from sassxlate.runtime_shim import paths
+
 from ._figures import REPEAT, Figure, fixtures, isa_of, show
-from ._files import format_option
+from ._files import format_option, print_json, print_lines
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 EXIT_MISSED = 1
+_FILE = click.Path(dir_okay=False, path_type=Path)
 
 
 def _options(function: _F) -> _F:
@@ -45,7 +51,7 @@ def _end(title: str, figures: Sequence[Figure], output_format: str, check: bool)
 
 @click.group()
 def command() -> None:
-    """Measure emulator, translator and disassembler: smallest, median, largest of several runs."""
+    """Measure emulator, translator and disassembler; run folders of programs."""
 
 
 @command.command("emulator")
@@ -102,3 +108,87 @@ def disasm(
 
     figures = _bench_disasm.measure(files, repeat, limit)
     _end("disasm", figures, output_format, check)
+
+
+@command.command("programs")
+@click.argument("folder", type=click.Path(file_okay=False, exists=True, path_type=Path))
+@click.option(
+    "--sample", type=_FILE, help="A TOML file of names and arguments; run no other programs."
+)
+@click.option("--truth", type=_FILE, help="A JSON file of what they print on an NVIDIA GPU.")
+@click.option("-k", "pattern", default="", help="A regular expression that names must have.")
+@click.option("--arch", default="", help="Executables for this architecture alone (sm_80).")
+@click.option("--jobs", type=click.IntRange(1), default=1, show_default=True, help="At a time.")
+@click.option(
+    "--timeout",
+    type=click.FloatRange(0.1),
+    default=60.0,
+    show_default=True,
+    help="Seconds a program may take.",
+)
+@click.option(
+    "--memory",
+    type=click.FloatRange(0.1),
+    default=8.0,
+    show_default=True,
+    help="GiB that a program may hold.",
+)
+@click.option("--results", type=_FILE, help="Where results are kept (default: in the cache).")
+@click.option("--stale", is_flag=True, help="Take known results of other versions, too.")
+@click.option(
+    "--again", default="", metavar="VERDICTS", help="Run those once more, or 'all' (a,b,...)."
+)
+@click.option("--write", type=_FILE, help="Put the table into this document.")
+@click.option("--check", is_flag=True, help="Exit status 1 if a program does not pass.")
+@format_option
+def programs(
+    folder: Path,
+    sample: Path | None,
+    truth: Path | None,
+    pattern: str,
+    arch: str,
+    jobs: int,
+    timeout: float,
+    memory: float,
+    results: Path | None,
+    stale: bool,
+    again: str,
+    write: Path | None,
+    check: bool,
+    output_format: str,
+) -> None:
+    """Run every executable in FOLDER on the emulated device, and say what came of each.
+
+    A file run.json beside an executable may hold its "args".  What is known from an earlier call
+    (the same bytes, arguments and version of sassxlate) is not run again, so that a call that was
+    interrupted goes on where it was.
+    """
+    from . import _bench_programs as bench
+    from . import _programs_table as report
+
+    known = bench.read_truth(truth) if truth else {}
+    keep = results or paths.cache_dir() / "programs.jsonl"
+    keep.parent.mkdir(parents=True, exist_ok=True)
+    wanted = [
+        program
+        for program in bench.find(folder, sample)
+        if re.search(pattern, program.name) and arch in ("", program.arch)
+    ]
+    work = bench.Bench(keep, bench.Limits(timeout, int(memory * 2**30)), known, stale)
+    work.forget(again)
+    outcomes: list[bench.Outcome] = []
+    try:
+        for outcome in work.run(wanted, jobs):
+            outcomes.append(outcome)
+            line = f"{len(outcomes)}/{len(wanted)} {outcome.name} {outcome.arch}: {outcome.verdict}"
+            reason = f" ({outcome.reason})" if outcome.reason else ""
+            click.echo(f"{line}{reason}, {outcome.seconds:.1f} s", err=True)
+    finally:
+        if output_format == "json":
+            print_json({"programs": [asdict(outcome) for outcome in outcomes]})
+        else:
+            print_lines(report.text(outcomes))
+    if write:
+        report.write(write, outcomes)
+    if check and any(outcome.verdict != "pass" for outcome in outcomes):
+        raise SystemExit(EXIT_MISSED)

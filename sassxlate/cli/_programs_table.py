@@ -1,0 +1,92 @@
+"""The table of `sassxlate bench programs`, on the terminal and in a document."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from ..errors import UsageError, Where
+from ._bench_programs import VERDICTS, Outcome, count
+from ._files import table, write_whole
+
+BEGIN, END = "<!-- programs: begin -->", "<!-- programs: end -->"
+_REASON = 160  # characters of a reason in a document
+
+
+def text(outcomes: Sequence[Outcome]) -> list[str]:
+    """Counts, then a line a program."""
+    head = ("program", "arch", "verdict", "s", "launches", "first", "reason")
+    rows = [
+        (o.name, o.arch, o.verdict, f"{o.seconds:.1f}", o.launches, o.first, o.reason)
+        for o in _sorted(outcomes)
+    ]
+    return [*table(head, rows), "", *summary(outcomes)]
+
+
+def summary(outcomes: Sequence[Outcome]) -> list[str]:
+    """A line an architecture."""
+    lines: list[str] = []
+    for counts in count(outcomes):
+        parts = [f"{v} {counts.by_verdict[v]}" for v in VERDICTS if v in counts.by_verdict]
+        share = 100 * counts.passed / counts.total
+        lines.append(f"{counts.arch}: {share:.1f} % of {counts.total} pass ({', '.join(parts)})")
+    return lines
+
+
+def write(file: Path, outcomes: Sequence[Outcome]) -> None:
+    """Replace what stands between the marks in ``file``; UsageError SX0824 if they are missing."""
+    try:
+        old = file.read_text(encoding="utf-8")
+        before, rest = old.split(BEGIN, 1)
+        after = rest.split(END, 1)[1]
+    except (OSError, ValueError, IndexError):
+        raise UsageError("SX0824", f"no {BEGIN} and {END}", Where(str(file))) from None
+    body = "\n".join(markdown(outcomes))
+    write_whole(file, f"{before}{BEGIN}\n{body}\n{END}{after}".encode())
+
+
+def markdown(outcomes: Sequence[Outcome]) -> list[str]:
+    """Counts by verdict, failures with their reasons, then every program on a line."""
+    counts = count(outcomes)
+    lines = ["| verdict | " + " | ".join(c.arch for c in counts) + " |"]
+    lines.append("|---" * (len(counts) + 1) + "|")
+    for verdict in VERDICTS:
+        numbers = [str(c.by_verdict.get(verdict, 0)) for c in counts]
+        lines.append(f"| {verdict} | {' | '.join(numbers)} |")
+    lines.append("| all | " + " | ".join(str(c.total) for c in counts) + " |")
+    shares = [f"{100 * c.passed / c.total:.1f} %" for c in counts]
+    lines.append(f"| **share that passes** | {' | '.join(shares)} |")
+    failures = [o for o in _sorted(outcomes) if o.verdict != "pass"]
+    lines += ["", "Failures:", "", "| program | arch | verdict | first failing | reason |"]
+    lines.append("|---|---|---|---|---|")
+    lines += [
+        f"| {o.name} | {o.arch} | {o.verdict} | {_cell(o.first)} | {_cell(o.reason)} |"
+        for o in failures
+    ]
+    lines += ["", "All programs; seconds of wall time and kernel launches, by architecture:", ""]
+    lines.append("| program | domain | arguments | " + " | ".join(c.arch for c in counts) + " |")
+    lines.append("|---" * (3 + len(counts)) + "|")
+    by_name: dict[str, dict[str, Outcome]] = {}
+    for outcome in _sorted(outcomes):
+        by_name.setdefault(outcome.name, {})[outcome.arch] = outcome
+    for name, row in by_name.items():
+        some = next(iter(row.values()))
+        cells = [_result(row.get(c.arch)) for c in counts]
+        args = _cell(some.args)
+        lines.append(f"| {name} | {some.domain} | {args} | {' | '.join(cells)} |")
+    return lines
+
+
+def _result(outcome: Outcome | None) -> str:
+    if outcome is None:
+        return ""
+    return f"{outcome.verdict}, {outcome.seconds:.1f} s, {outcome.launches}"
+
+
+def _cell(text: str) -> str:
+    short = text if len(text) <= _REASON else text[: _REASON - 3] + "..."
+    return f"`{short.replace('|', '/').replace('`', chr(39))}`" if short else ""
+
+
+def _sorted(outcomes: Sequence[Outcome]) -> list[Outcome]:
+    return sorted(outcomes, key=lambda o: (o.name, o.arch))
