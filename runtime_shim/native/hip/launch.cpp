@@ -4,6 +4,7 @@
 #include "kernarg.h"
 #include "limits.h"
 #include "memory.h"
+#include "record.h"
 #include "state.h"
 #include "stream.h"
 #include "strict.h"
@@ -173,7 +174,10 @@ void run_launch(Launch &launch) {
       wave.arena_base = window.base;
       wave.arena_size = window.size;
     }
-    execute(launch);
+    {
+      Recording recording(launch, launch.lds_size - launch.function->info->group_size);
+      execute(launch);
+    }
     if (int error = report_fault(launch)) set_sticky_error(error);
   }
   kernarg_give(launch.kernarg, launch.kernarg_slot);

@@ -206,6 +206,15 @@ bool memory_release(uint64_t address, unsigned kinds) {
   return true;
 }
 
+std::vector<Allocation> memory_list() {
+  Arena &a = arena();
+  std::shared_lock<std::shared_mutex> guard(a.mutex);
+  std::vector<Allocation> all;
+  for (const auto *ranges : {&a.live, &a.registered})
+    for (const auto &range : *ranges) all.push_back(range.second);
+  return all;
+}
+
 void memory_reset() {
   Arena &a = arena();
   std::unique_lock<std::shared_mutex> guard(a.mutex);

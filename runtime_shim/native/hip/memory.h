@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace sx {
 
@@ -46,6 +47,9 @@ bool memory_release(uint64_t address, unsigned kinds);
 // The live allocation that holds `address`.
 bool memory_find(uint64_t address, Allocation &out);
 Place memory_place(const void *address, uint64_t size);
+
+// All live allocations and registered host ranges.
+std::vector<Allocation> memory_list();
 
 // Frees everything that the application allocated (hipDeviceReset).
 void memory_reset();
