@@ -51,13 +51,17 @@ class Device:
     def get(self, at: c_void_p, into: NDArray[np.uint32]) -> None:
         self._call("cuMemcpyDtoH_v2", into.ctypes.data_as(c_void_p), at, c_size_t(into.nbytes))
 
-    def run(self, cubin: bytes, name: str, blocks: int, threads: int, *pointers: int) -> None:
-        """Loads, launches and waits."""
+    def run(self, cubin: bytes, name: str, blocks: int, threads: int,
+            *arguments: int | bytes) -> None:  # fmt: skip
+        """Loads, launches and waits; arguments are pointers, or bytes by value."""
         module, function = c_void_p(), c_void_p()
         self._call("cuModuleLoadData", byref(module), c_char_p(cubin))
         try:
             self._call("cuModuleGetFunction", byref(function), module, c_char_p(name.encode()))
-            values = [c_void_p(p) for p in pointers]
+            values = [
+                ctypes.create_string_buffer(a, len(a)) if isinstance(a, bytes) else c_void_p(a)
+                for a in arguments
+            ]
             table = (c_void_p * len(values))(*(ctypes.cast(byref(v), c_void_p) for v in values))
             self._call(
                 "cuLaunchKernel", function, c_uint(blocks), c_uint(1), c_uint(1), c_uint(threads),

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from sassxlate.domain import Fp, Round
 from sassxlate.vectors import Vec, Vectors, pack
 
-from ..ir import Pred, Reg
+from ..ir import Pred
 from .rows import NoMeaning
 from .state import LANES, Fn, Mask, WarpMeaning, WarpView, Words
 
@@ -149,7 +149,8 @@ def _aligned(m: I64, e: I64, scale: int, top: I64, extra: int) -> I64:
     shift = top - e - extra + scale
     left = np.abs(m) << np.clip(-shift, 0, 40)
     right = left >> np.clip(shift, 0, 62)
-    return np.where(m < 0, -right, right)
+    out: I64 = np.where(m < 0, -right, right)
+    return out
 
 
 def dot(a: Numbers, b: Numbers, c: Numbers, core: Core) -> tuple[I64, I64, NDArray[np.int8], Mask]:
@@ -218,8 +219,7 @@ def hmma(x: WarpView) -> Results:
             raise NoMeaning(f"HMMA with {flag}")
     f = BF16 if x.has("BF16") else TF32 if x.has("TF32") else F16
     into = F32 if x.has("F32") else F16
-    group = {"F16": 16, "BF16": 16, "TF32": 8}["BF16" if f is BF16 else "TF32" if f is TF32 else "F16"]
-    core = Core(group, HOPPER.extra)
+    core = Core(8 if f is TF32 else 16, HOPPER.extra)
     sign = np.uint32(0x80008000 if f.width == 16 else 0x80000000)
     a, b = (_signed(x, role, sign) for role in ("Ra", "Rb"))
     rows, columns = _split(rows_of_a(a, True), f), _split(columns_of_b(b), f)
@@ -325,4 +325,4 @@ def rows() -> list[WarpMeaning]:
     ]
 
 
-__all__ = ["Core", "Format", "HOPPER", "Reg", "dot", "numbers", "rounded", "rows"]
+__all__ = ["HOPPER", "Core", "Format", "dot", "numbers", "rounded", "rows"]

@@ -1,0 +1,1 @@
+"""Words that reach other lanes or memory, against an NVIDIA GPU."""

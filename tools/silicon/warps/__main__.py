@@ -1,0 +1,81 @@
+"""Words that reach other lanes or memory, on the device, against their meanings.
+
+::
+
+    python tools/silicon/warps run -o RESULTS    # the device's; needs no other tool
+
+It prints a table by mnemonic, and writes what is not equal to RESULTS.jsonl and the first warps'
+results of every word to RESULTS.npz, by its number in ``words()``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import collections
+import json
+import re
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[3]
+sys.path[:0] = [str(ROOT), str(ROOT / "tools")]
+
+import numpy as np  # noqa: E402
+from silicon.warps.words import words  # noqa: E402
+
+VERDICTS = ("equal", "differ", "undescribed", "illegal", "began", "late")
+
+
+def _run(options: argparse.Namespace) -> int:
+    from silicon.device import Device
+    from silicon.warps.measure import measure
+
+    chosen, _ = words()
+    if options.only:
+        chosen = [w for w in chosen if re.search(options.only, w.text)]
+    chosen = chosen[options.phase :: options.step]
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        found = measure(chosen, options.warps, options.seed, folder, options.processes,
+                        options.seconds)  # fmt: skip
+        arrays: dict[str, object] = {}
+        for path in folder.glob("*.npz"):
+            with np.load(path) as data:
+                arrays |= dict(data.items())
+    np.savez_compressed(f"{options.output}.npz", **arrays)  # type: ignore[arg-type]
+    table: dict[str, collections.Counter[str]] = {}
+    lines: list[str] = []
+    for word, result in zip(chosen, found, strict=True):
+        name = re.sub(r"^@\S+ ", "", word.text).split()[0].partition(".")[0]
+        table.setdefault(name, collections.Counter())[str(result["verdict"])] += 1
+        lines.append(json.dumps({"word": f"{word.word:032x}", "space": word.space,
+                                 "kind": word.kind, "text": word.text, **result}))  # fmt: skip
+    Path(f"{options.output}.jsonl").write_text("\n".join(lines) + "\n")
+    print(Device().describe(), f"{options.warps} warps a word, seed {options.seed}")
+    print(f"{'':12}" + "".join(f"{v:>12}" for v in VERDICTS))
+    total: collections.Counter[str] = collections.Counter()
+    for name, counts in sorted(table.items()):
+        total += counts
+        print(f"{name:12}" + "".join(f"{counts[v]:12}" for v in VERDICTS))
+    print(f"{'all':12}" + "".join(f"{total[v]:12}" for v in VERDICTS))
+    return int(total["differ"] > 0)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    commands = parser.add_subparsers(dest="command", required=True)
+    command = commands.add_parser("run")
+    command.add_argument("-o", "--output", required=True)
+    command.add_argument("--warps", type=int, default=1 << 12)
+    command.add_argument("--seed", type=int, default=1)
+    command.add_argument("--processes", type=int, default=14)
+    command.add_argument("--seconds", type=float, default=1e9, help="stop after that long")
+    command.add_argument("--only", default="", help="words whose text has this pattern")
+    command.add_argument("--step", type=int, default=1)
+    command.add_argument("--phase", type=int, default=0)
+    return _run(parser.parse_args())
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,215 @@
+"""Runs words in the template on the device and compares what they leave with the meanings.
+
+A word that faults spoils its process's context: each process writes what it found line by line,
+and a new one goes on behind the word that ended it.
+"""
+
+from __future__ import annotations
+
+import json
+import multiprocessing as mp
+import os
+import time
+from collections.abc import Sequence
+from ctypes import c_void_p
+from dataclasses import dataclass
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sassxlate.disasm.sass import decode
+from sassxlate.disasm.sass.ir import Instruction, Mem
+from sassxlate.disasm.sass.meaning import NoMeaning
+from sassxlate.disasm.sass.meaning.atomic import element
+from sassxlate.disasm.sass.meaning.memory import shape
+from sassxlate.disasm.sass.meaning.state import LANES, Bytes, Fault
+from sassxlate.disasm.sass.meaning.state import Words as Lanes
+
+from ..device import Device, DeviceError
+from .inputs import constants, made
+from .state import Warps, meant
+from .template import RECORD, REGION, RESULT, patched
+from .words import Word
+
+KEPT, MANY = 4, 256  # warps whose results are kept of a word, and of matrix products
+MISALIGNED = 716  # CUDA's status
+
+
+def access_size(ins: Instruction) -> int:
+    """Bytes that a lane's address must be aligned to."""
+    if ins.mnemonic in ("LDSM", "STSM"):
+        return 16
+    if ins.mnemonic.startswith(("ATOM", "RED")):
+        return 16 if "128" in ins.modifiers else element(ins.modifiers).size
+    if isinstance(ins.get("mem"), Mem):
+        return shape(ins).size
+    return 4
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What a word left: the lanes' results and all of memory."""
+
+    results: Lanes
+    memory: Bytes
+
+
+class Bench:
+    """The buffers of one context."""
+
+    def __init__(self, warps: int, seed: int, arch: int = 90) -> None:
+        self.device = Device()
+        self.warps, self.seed, self.arch = warps, seed, arch
+        self.source = self.device.allocate(warps * LANES * RECORD * 4)
+        self.target = self.device.allocate(warps * LANES * RESULT * 4)
+        # A region more on either side: wrong addresses should be seen, not fault.
+        self.field = self.device.allocate((warps + 2) * REGION)
+        self.base = int(self.field.value or 0) + REGION
+        self.constants = constants(seed)
+
+    def prepared(self, word: Word) -> tuple[Lanes, Bytes]:
+        ins = decode(word.word, 0, self.arch, strict=False)
+        return made(ins, word.kind, word.space, self.warps, self.base, access_size(ins), self.seed)
+
+    def run(self, word: Word, records: Lanes, memory: Bytes) -> Seen:
+        """Raises DeviceError."""
+        put, at = self.device.put, self.base
+        put(self.source, np.ascontiguousarray(records))
+        put(c_void_p(at), np.ascontiguousarray(memory).reshape(-1).view(np.uint32))
+        self.device.run(
+            patched(word.word, word.space), "warp_probe", self.warps, LANES,
+            int(self.source.value or 0), int(self.target.value or 0), at,
+            self.constants.tobytes(),
+        )  # fmt: skip
+        results = np.empty((self.warps, LANES, RESULT), dtype=np.uint32)
+        after = np.empty(self.warps * REGION // 4, dtype=np.uint32)
+        self.device.get(self.target, results)
+        self.device.get(c_void_p(at), after)
+        return Seen(results, after.view(np.uint8).reshape(self.warps, REGION))
+
+    def model(self, word: Word, records: Lanes, memory: Bytes) -> Seen:
+        """Raises NoMeaning, Fault."""
+        warps = Warps(records, memory.copy(), self.constants, self.base, word.space)
+        return Seen(meant(word.word, self.arch, warps), warps.memory)
+
+
+def compared(
+    word: Word, records: Lanes, memory: Bytes, real: Seen, ours: Seen
+) -> dict[str, object]:
+    """The verdict, with the first lanes and bytes that differ."""
+    loose = word.kind.startswith("collide")
+    bad = np.argwhere((real.results != ours.results).any(axis=-1))
+    if loose:
+        bad = bad[:0]
+    spots = np.argwhere(real.memory != ours.memory)
+    if not len(bad) and not len(spots):
+        return {"verdict": "equal"}
+    line: dict[str, object] = {"verdict": "differ", "lanes": len(bad), "bytes": len(spots)}
+    line["at"] = [
+        {
+            "warp": int(w), "lane": int(n), "in": records[w, n].tolist(),
+            "real": real.results[w, n].tolist(), "ours": ours.results[w, n].tolist(),
+            "active": int((records[w, :, 20] >> 6 & 1) @ (1 << np.arange(LANES, dtype=np.int64))),
+        }
+        for w, n in bad[:6]
+    ]  # fmt: skip
+    seen: set[tuple[int, int]] = set()
+    for w, b in spots:
+        if len(seen) < 6:
+            seen.add((int(w), int(b) & ~15))
+    line["memory"] = [
+        {"warp": w, "byte": b, "was": memory[w, b : b + 16].tobytes().hex(),
+         "real": real.memory[w, b : b + 16].tobytes().hex(),
+         "ours": ours.memory[w, b : b + 16].tobytes().hex()}
+        for w, b in sorted(seen)
+    ]  # fmt: skip
+    return line
+
+
+class _Kept:
+    """Results of the first warps of each word, for fixtures and for what is not described yet."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.arrays: dict[str, NDArray[Any]] = {}
+
+    def add(self, number: int, word: Word, memory: Bytes, real: Seen) -> None:
+        many = MANY if word.kind.startswith("matrix") and "-" not in word.text else KEPT
+        self.arrays[f"{number}"] = real.results[:many]
+        at = np.flatnonzero(real.memory[:KEPT] != memory[:KEPT])
+        if at.size:
+            self.arrays[f"{number}.at"] = at.astype(np.uint16)
+            self.arrays[f"{number}.byte"] = real.memory[:KEPT].reshape(-1)[at]
+
+    def save(self) -> None:
+        np.savez_compressed(self.path, **self.arrays)  # type: ignore[arg-type]
+
+
+def _worker(words: Sequence[Word], numbers: Sequence[int], warps: int, seed: int, out: str) -> None:
+    bench = Bench(warps, seed)
+    kept = _Kept(Path(f"{out}.{os.getpid()}.npz"))
+    with Path(out).open("a") as lines:
+        for number in numbers:
+            word = words[number]
+            line: dict[str, object] = {"n": number, "base": bench.base}
+            print(json.dumps({"n": number, "verdict": "began"}), file=lines, flush=True)
+            records, memory = bench.prepared(word)
+            try:
+                real = bench.run(word, records, memory)
+            except DeviceError as error:
+                known = (word.kind, error.status) == ("misaligned", MISALIGNED)
+                line |= {"verdict": "equal" if known else "illegal", "status": error.status}
+                print(json.dumps(line), file=lines, flush=True)
+                lines.close()
+                kept.save()
+                os._exit(0)  # quick, and nothing of the context is worth keeping
+            kept.add(number, word, memory, real)
+            try:
+                line |= compared(word, records, memory, real, bench.model(word, records, memory))
+            except (NoMeaning, Fault, ArithmeticError, LookupError, ValueError) as reason:
+                line |= {"verdict": "undescribed", "why": f"{type(reason).__name__}: {reason}"}
+            print(json.dumps(line), file=lines, flush=True)
+    kept.save()
+
+
+def measure(
+    words: Sequence[Word], warps: int, seed: int, folder: Path, processes: int, seconds: float
+) -> list[dict[str, object]]:
+    """The verdict of each word, in order; ``late`` where ``seconds`` did not suffice."""
+    folder.mkdir(parents=True, exist_ok=True)
+    pending = {p: list(range(p, len(words), processes)) for p in range(processes)}
+    found: dict[int, dict[str, object]] = {}
+    context = mp.get_context("fork")  # its imports are done; this process has no context
+    running: dict[int, BaseProcess] = {}
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        for p in pending:
+            if p in running and running[p].is_alive():
+                continue
+            path = folder / f"{p}.jsonl"
+            found |= _read(path)
+            numbers = pending[p] = [n for n in pending[p] if n not in found]
+            if numbers:
+                args = (words, numbers, warps, seed, str(path))
+                running[p] = context.Process(target=_worker, args=args)
+                running[p].start()
+            else:
+                running.pop(p, None)
+        if not running:
+            break
+        time.sleep(0.05)
+    for process in running.values():
+        process.kill()
+    for p in pending:
+        found |= _read(folder / f"{p}.jsonl")
+    return [found.get(n, {"n": n, "verdict": "late"}) for n in range(len(words))]
+
+
+def _read(path: Path) -> dict[int, dict[str, object]]:
+    if not path.exists():
+        return {}
+    whole = [text for text in path.read_text().splitlines() if text.endswith("}")]
+    return {line["n"]: line for line in map(json.loads, whole)}
