@@ -67,11 +67,11 @@ def bfe_u32(d: Domain[T], a: T, offset: T, count: T) -> T:
 
 
 def bfe_i32(d: Domain[T], a: T, offset: T, count: T) -> T:
-    """The field is cut out unsigned and extended from its top bit: a field of no bits is 0."""
+    """Beyond the top there are copies of the sign; a field of no bits is 0."""
     n = mask_bits(d, count, 31)
-    field = bfe_u32(d, a, offset, count)
+    low = d.ashr(a, mask_bits(d, offset, 31))
     up = mask_bits(d, d.sub(d.const(32, 32), n), 31)
-    wide = d.ashr(d.shl(field, up), up)
+    wide = d.ashr(d.shl(low, up), up)
     return d.select(is_zero(d, n), d.const(0, 32), wide)
 
 

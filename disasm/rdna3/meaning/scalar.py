@@ -193,13 +193,14 @@ def _lshl_add(n: int) -> Fn:
 
 def bfe(signed: bool) -> Fn:
     def fn(d: Domain[T], a: T, b: T) -> T:
-        """Offset in the low bits of b, width in bits 22 to 16; past the top there are zeros."""
+        """Offset in the low bits of b, width in bits 22 to 16; past the top there are zeros, or
+        copies of the sign."""
         w = d.width(a)
         offset = mask_bits(d, b, w - 1)
         count = d.zext(d.extract(b, 16, 7), 32)
         if w > 32:
             offset, count = d.zext(offset, w), d.zext(count, w)
-        low = d.lshr(a, offset)
+        low = d.ashr(a, offset) if signed else d.lshr(a, offset)
         full = d.not_(d.ult(count, d.const(w, w)))
         short = mask_bits(d, count, w - 1)
         one = d.const(1, w)
