@@ -4,8 +4,8 @@
 
     python tools/silicon/warps run -o RESULTS    # the device's; needs no other tool
 
-It prints a table by mnemonic, and writes what is not equal to RESULTS.jsonl and the first warps'
-results of every word to RESULTS.npz, by its number in ``words()``.
+It prints a table by mnemonic, and writes the verdicts to RESULTS.jsonl and the first warps'
+changes of every word to RESULTS.0.npz ..., by its number in the lines.
 """
 
 from __future__ import annotations
@@ -37,13 +37,15 @@ def _run(options: argparse.Namespace) -> int:
     chosen = chosen[options.phase :: options.step]
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        found = measure(chosen, options.warps, options.seed, folder, options.processes,
-                        options.seconds)  # fmt: skip
+        found = measure(chosen, options.warps, options.few, options.seed, folder,
+                        options.processes, options.seconds)  # fmt: skip
         arrays: dict[str, object] = {}
         for path in folder.glob("*.npz"):
             with np.load(path) as data:
                 arrays |= dict(data.items())
-    np.savez_compressed(f"{options.output}.npz", **arrays)  # type: ignore[arg-type]
+    for part in range(options.parts):
+        mine = {k: v for k, v in arrays.items() if int(k.partition(".")[0]) % options.parts == part}
+        np.savez_compressed(f"{options.output}.{part}.npz", **mine)  # type: ignore[arg-type]
     table: dict[str, collections.Counter[str]] = {}
     lines: list[str] = []
     for word, result in zip(chosen, found, strict=True):
@@ -68,10 +70,12 @@ def main() -> int:
     command = commands.add_parser("run")
     command.add_argument("-o", "--output", required=True)
     command.add_argument("--warps", type=int, default=1 << 12)
+    command.add_argument("--few", type=int, default=1 << 12, help="warps of matrix products")
     command.add_argument("--seed", type=int, default=1)
     command.add_argument("--processes", type=int, default=14)
     command.add_argument("--seconds", type=float, default=1e9, help="stop after that long")
     command.add_argument("--only", default="", help="words whose text has this pattern")
+    command.add_argument("--parts", type=int, default=1, help="files of results")
     command.add_argument("--step", type=int, default=1)
     command.add_argument("--phase", type=int, default=0)
     return _run(parser.parse_args())

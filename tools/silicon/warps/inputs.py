@@ -197,7 +197,7 @@ def _addresses(s: _Stream, ins: Instruction, kind: str, records: Words, space: s
     warps = len(records)
     step = max(size, mem.scale)
     place = _places(s, kind, warps, step)
-    if space == "local" and kind == "load":
+    if space == "local":
         place = s.below((REGION // LANES - 96) // step, warps, LANES) * step + 48
     region = REGION * np.arange(warps, dtype=np.int64)[:, None]
     alone = mem.base is None or mem.base.is_zero

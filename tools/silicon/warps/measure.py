@@ -30,11 +30,11 @@ from sassxlate.disasm.sass.meaning.state import Words as Lanes
 
 from ..device import Device, DeviceError
 from .inputs import constants, made
-from .state import Warps, meant
+from .state import Warps, meant, untouched
 from .template import RECORD, REGION, RESULT, patched
 from .words import Word
 
-KEPT, MANY = 4, 256  # warps whose results are kept of a word, and of matrix products
+KEPT, MANY = 2, 192  # warps whose results are kept of a word, and of matrix products
 MISALIGNED = 716  # CUDA's status
 
 
@@ -49,6 +49,20 @@ def access_size(ins: Instruction) -> int:
     return 4
 
 
+def _key(ins: Instruction, word: Word) -> tuple[object, ...]:
+    """What the inputs of a word depend on."""
+    mem = ins.get("mem")
+    where: tuple[object, ...] = ()
+    if isinstance(mem, Mem):
+        base = mem.base and (mem.base.width, mem.base.is_zero)
+        where = (base, mem.offset, mem.scale, mem.ureg and mem.ureg.width)
+    return (word.kind, word.space, access_size(ins), *where)
+
+
+def _cost(word: Word) -> float:
+    return 20 if "DMMA" in word.text else 8 if "HMMA" in word.text else 1
+
+
 @dataclass(frozen=True, slots=True)
 class Seen:
     """What a word left: the lanes' results and all of memory."""
@@ -58,9 +72,9 @@ class Seen:
 
 
 class Bench:
-    """The buffers of one context."""
+    """The buffers of one context; ``few``: the warps of a matrix product."""
 
-    def __init__(self, warps: int, seed: int, arch: int = 90) -> None:
+    def __init__(self, warps: int, seed: int, few: int, arch: int = 90) -> None:
         self.device = Device()
         self.warps, self.seed, self.arch = warps, seed, arch
         self.source = self.device.allocate(warps * LANES * RECORD * 4)
@@ -69,26 +83,46 @@ class Bench:
         self.field = self.device.allocate((warps + 2) * REGION)
         self.base = int(self.field.value or 0) + REGION
         self.constants = constants(seed)
+        self.few = few
+        self._key: tuple[object, ...] = ()
+        self._made: tuple[Lanes, Bytes]
+        self._sent = False
 
     def prepared(self, word: Word) -> tuple[Lanes, Bytes]:
+        """The records and the memory before; those of the last word again where they are its."""
         ins = decode(word.word, 0, self.arch, strict=False)
-        return made(ins, word.kind, word.space, self.warps, self.base, access_size(ins), self.seed)
+        warps = min(self.warps, self.few) if word.kind.startswith("matrix") else self.warps
+        key = (*_key(ins, word), warps)
+        if key != self._key:
+            self._made = made(
+                ins, word.kind, word.space, warps, self.base, access_size(ins), self.seed
+            )
+            self._key, self._sent = key, False
+            self._made[0].setflags(write=False)
+            self._made[1].setflags(write=False)
+        return self._made
 
     def run(self, word: Word, records: Lanes, memory: Bytes) -> Seen:
         """Raises DeviceError."""
         put, at = self.device.put, self.base
-        put(self.source, np.ascontiguousarray(records))
-        put(c_void_p(at), np.ascontiguousarray(memory).reshape(-1).view(np.uint32))
+        warps = len(records)
+        if not self._sent:
+            put(self.source, np.ascontiguousarray(records))
+            put(c_void_p(at), np.ascontiguousarray(memory).reshape(-1).view(np.uint32))
+            self._sent = True
         self.device.run(
-            patched(word.word, word.space), "warp_probe", self.warps, LANES,
+            patched(word.word, word.space), "warp_probe", warps, LANES,
             int(self.source.value or 0), int(self.target.value or 0), at,
             self.constants.tobytes(),
         )  # fmt: skip
-        results = np.empty((self.warps, LANES, RESULT), dtype=np.uint32)
-        after = np.empty(self.warps * REGION // 4, dtype=np.uint32)
+        results = np.empty((warps, LANES, RESULT), dtype=np.uint32)
         self.device.get(self.target, results)
+        if not word.space and "[" not in word.text:
+            return Seen(results, memory)
+        after = np.empty(warps * REGION // 4, dtype=np.uint32)
         self.device.get(c_void_p(at), after)
-        return Seen(results, after.view(np.uint8).reshape(self.warps, REGION))
+        self._sent = False
+        return Seen(results, after.view(np.uint8).reshape(warps, REGION))
 
     def model(self, word: Word, records: Lanes, memory: Bytes) -> Seen:
         """Raises NoMeaning, Fault."""
@@ -136,9 +170,9 @@ class _Kept:
         self.path = path
         self.arrays: dict[str, NDArray[Any]] = {}
 
-    def add(self, number: int, word: Word, memory: Bytes, real: Seen) -> None:
+    def add(self, number: int, word: Word, records: Lanes, memory: Bytes, real: Seen) -> None:
         many = MANY if word.kind.startswith("matrix") and "-" not in word.text else KEPT
-        self.arrays[f"{number}"] = real.results[:many]
+        self.arrays[f"{number}"] = real.results[:many] ^ untouched(records[:many])
         at = np.flatnonzero(real.memory[:KEPT] != memory[:KEPT])
         if at.size:
             self.arrays[f"{number}.at"] = at.astype(np.uint16)
@@ -148,8 +182,10 @@ class _Kept:
         np.savez_compressed(self.path, **self.arrays)  # type: ignore[arg-type]
 
 
-def _worker(words: Sequence[Word], numbers: Sequence[int], warps: int, seed: int, out: str) -> None:
-    bench = Bench(warps, seed)
+def _worker(
+    words: Sequence[Word], numbers: Sequence[int], warps: int, few: int, seed: int, out: str
+) -> None:
+    bench = Bench(warps, seed, few)
     kept = _Kept(Path(f"{out}.{os.getpid()}.npz"))
     with Path(out).open("a") as lines:
         for number in numbers:
@@ -166,7 +202,7 @@ def _worker(words: Sequence[Word], numbers: Sequence[int], warps: int, seed: int
                 lines.close()
                 kept.save()
                 os._exit(0)  # quick, and nothing of the context is worth keeping
-            kept.add(number, word, memory, real)
+            kept.add(number, word, records, memory, real)
             try:
                 line |= compared(word, records, memory, real, bench.model(word, records, memory))
             except (NoMeaning, Fault, ArithmeticError, LookupError, ValueError) as reason:
@@ -176,11 +212,12 @@ def _worker(words: Sequence[Word], numbers: Sequence[int], warps: int, seed: int
 
 
 def measure(
-    words: Sequence[Word], warps: int, seed: int, folder: Path, processes: int, seconds: float
-) -> list[dict[str, object]]:
+    words: Sequence[Word], warps: int, few: int, seed: int, folder: Path, processes: int,
+    seconds: float,
+) -> list[dict[str, object]]:  # fmt: skip
     """The verdict of each word, in order; ``late`` where ``seconds`` did not suffice."""
     folder.mkdir(parents=True, exist_ok=True)
-    pending = {p: list(range(p, len(words), processes)) for p in range(processes)}
+    pending = _shares(words, processes)
     found: dict[int, dict[str, object]] = {}
     context = mp.get_context("fork")  # its imports are done; this process has no context
     running: dict[int, BaseProcess] = {}
@@ -193,7 +230,7 @@ def measure(
             found |= _read(path)
             numbers = pending[p] = [n for n in pending[p] if n not in found]
             if numbers:
-                args = (words, numbers, warps, seed, str(path))
+                args = (words, numbers, warps, few, seed, str(path))
                 running[p] = context.Process(target=_worker, args=args)
                 running[p].start()
             else:
@@ -206,6 +243,19 @@ def measure(
     for p in pending:
         found |= _read(folder / f"{p}.jsonl")
     return [found.get(n, {"n": n, "verdict": "late"}) for n in range(len(words))]
+
+
+def _shares(words: Sequence[Word], processes: int) -> dict[int, list[int]]:
+    """Words with the same inputs go to one process, in a row."""
+    keys = [_key(decode(w.word, 0, 90, strict=False), w) for w in words]
+    order = sorted(range(len(words)), key=lambda n: (repr(keys[n]), n))
+    whole = sum(map(_cost, words))
+    out: dict[int, list[int]] = {p: [] for p in range(processes)}
+    done = 0.0
+    for n in order:
+        out[min(processes - 1, int(done / whole * processes))].append(n)
+        done += _cost(words[n])
+    return out
 
 
 def _read(path: Path) -> dict[int, dict[str, object]]:

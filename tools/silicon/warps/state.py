@@ -108,14 +108,19 @@ class Warps:
         return in_order(self, space, address, size, mask, change)
 
 
-def results(ins: Instruction, warps: Warps) -> Words:
-    """(warp, lane, 8) as the template leaves it.  Raises NoMeaning, Fault."""
-    records = warps.records
+def untouched(records: Words) -> Words:
+    """(warp, lane, 8) as the template leaves it behind an instruction that does nothing."""
     out = np.zeros((len(records), LANES, RESULT), dtype=np.uint32)
     out[..., :4] = records[..., 12:16]
     out[..., 4] = records[..., 20] & np.uint32(0x7F)
     out[..., 5], out[..., 6] = records[:, :1, 12], records[:, :1, 13]
     out[..., 7] = records[:, :1, 22] & np.uint32(8)
+    return out
+
+
+def results(ins: Instruction, warps: Warps) -> Words:
+    """(warp, lane, 8) as the template leaves it.  Raises NoMeaning, Fault."""
+    out = untouched(warps.records)
     mask = executing(ins, warps)
     some = np.broadcast_to(mask.any(axis=1, keepdims=True), mask.shape)
     for ref, value in evaluate_warp(ins, warps).items():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import random
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -150,6 +151,8 @@ def _atomics() -> Iterator[tuple[str, str, str]]:
     for name, op, kind, where in itertools.product(
         ("ATOMG", "ATOM", "REDG"), _OPS, ("", "S32", "64", "S64", "128"), at
     ):
+        if kind == "128" and (op != "EXCH" or where != at[0]):
+            continue
         target = "" if name == "REDG" else "PT, R16, "
         text = f"{_dots(name + '.E', op, kind, 'STRONG.GPU')} {target}{where}, R8"
         yield "", "update", text
@@ -162,9 +165,9 @@ def _atomics() -> Iterator[tuple[str, str, str]]:
         ("ATOMG", "ATOM", "REDG"), ("ADD", "MIN", "MAX"), _FLOATS, at
     ):
         target = "" if name == "REDG" else "PT, R16, "
-        short = kind.partition(".")[0]
+        short = re.match(r"[A-Z]+\d\d", kind)
         text = f"{_dots(name + '.E', op, kind, 'STRONG.GPU')} {target}{where}, R8"
-        yield "", f"update {short.rstrip('x248') if short[0] != 'B' else 'BF16'}", text
+        yield "", f"update {short[0] if short else ''}", text
     for name, kind, where in itertools.product(
         ("ATOMG", "ATOM"), ("", "64", "128"), ("[R20]", "[R20+0x10]")
     ):
