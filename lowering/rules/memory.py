@@ -247,13 +247,14 @@ def ldc(c: Ctx) -> None:
     kind = access(c.ins, _LOADS)
     if source.index is not None and not source.index.is_zero:
         base = KERNARG if source.bank == 0 else c.bank_pointer(source.bank)
-        imm, rest = (source.offset, 0) if source.offset < 4096 else (0, source.offset)
         index = c.to_v(c.value(source.index))
-        if rest:
+        if source.offset:
+            # The sum has 32 bits: an index may be negative, and the load's own offset is added
+            # to the unsigned one in 64.
             summed = c.vtemp()
-            c.emit("v_add_nc_u32", summed, index, I(rest))
+            c.emit("v_add_nc_u32", summed, index, I(source.offset & 0xFFFFFFFF))
             index = summed
-        c.raw(Inst("global_load_" + kind, (_fresh(c), index, base), imm=imm))
+        c.raw(Inst("global_load_" + kind, (_fresh(c), index, base)))
         return
     dst = c.dst_last()
     if kind in ("b32", "b64", "b128"):

@@ -23,6 +23,7 @@ from .verdict import Proved, Refuted, Undecided, Unknown, Verdict
 
 TIMEOUT_MS = 10_000
 CUT_MS = 1_000  # for a single instruction; what is not decided then is left to the end
+EFFORT = 4000  # what z3 counts in about a millisecond: a verdict does not depend on the clock
 VECTORS = 4096
 
 
@@ -83,6 +84,17 @@ class _Search:
             self.modulo.add(cut.name)
         return Proved(tuple(sorted(self.modulo)))
 
+    def _side(self, active: bool) -> Verdict | None:
+        """None: equal for all inputs.  First instruction by instruction, each from any state that
+        both sides have; where that fails, with what is known of the values.  Raises Undecided."""
+        if self._ask(active, True, memory={}) is None:
+            return None
+        if self._pass_open():
+            return self._side(active)
+        memory: dict[str, BV] = {}
+        found = self._ask(active, False, memory)
+        return None if found is None else self._numbers(active, found, memory)
+
     def _pass_over(self, n: int | None) -> str | None:
         """Passes over an instruction, and all others of its form; or says why not."""
         if n is None or n in self.cuts or not self.tested:
@@ -105,24 +117,33 @@ class _Search:
         """Passes over what was not found equal behind its instruction, if any of it was tried."""
         return any([self._pass_over(n) is None for n in sorted(self._open - self.cuts.keys())])
 
-    def _side(self, active: bool) -> Verdict | None:
-        """None: equal for all inputs.  Raises Undecided."""
+    def _ask(
+        self, active: bool, any_state: bool, memory: dict[str, BV]
+    ) -> z3.ModelRef | str | None:
+        """None: equal.  ``any_state``: behind each instruction both sides have a new free value."""
         d = Terms()
-        memory: dict[str, BV] = {}
         self._open.clear()
 
         def free(name: str, width: int) -> BV:
             return memory.setdefault(name, z3.BitVec(name, width))
 
+        def same(n: int, sass: BV, rdna: BV) -> BV | None:
+            value = self._same(n, sass, rdna, d)
+            if not any_state or (value is not None and value.num_args() == 0):
+                return value
+            # What is open is asked again; behind it the sides are taken to agree.
+            return free(f"mid{len(memory)}", d.width(sass))
+
         outcome = run(
-            self.block, d, free, active=active, done=self.done, same=self._same, cuts=self.cuts
+            self.block, d, free, active=active, done=self.done, same=same, cuts=self.cuts
         )
         self.modulo |= {"NaN payload"} if d.floats else set()
         self.modulo |= {"uniform values"} if outcome.uniform else set()
-        found = _solve(outcome.pairs, self.timeout_ms)
-        return None if found is None else self._numbers(active, found, memory)
+        if any_state and self._open:
+            return "not each instruction by itself"
+        return _solve(outcome.pairs, d.facts, self.timeout_ms)
 
-    def _same(self, n: int, sass: BV, rdna: BV) -> BV | None:
+    def _same(self, n: int, sass: BV, rdna: BV, d: Terms) -> BV | None:
         """One term for both sides, where they are proved equal behind an instruction."""
         a, b = z3.simplify(sass), z3.simplify(rdna)
         if a.eq(b):
@@ -130,10 +151,7 @@ class _Search:
         self._kept += (a, b)
         key = a.get_id(), b.get_id()
         if key not in self._equal:
-            solver = z3.Solver()
-            solver.set("timeout", CUT_MS)
-            solver.add(a != b)
-            self._equal[key] = solver.check() == z3.unsat
+            self._equal[key] = _refute(a != b, d.facts, CUT_MS) is None
         if not self._equal[key]:
             self._open.add(n)
             return None
@@ -160,7 +178,9 @@ class _Search:
         return Unknown(f"{reason}; {self.vectors} random inputs agree")
 
 
-def _solve(pairs: Sequence[Pair[BV]], timeout_ms: int) -> z3.ModelRef | str | None:
+def _solve(
+    pairs: Sequence[Pair[BV]], facts: Sequence[z3.BoolRef], timeout_ms: int
+) -> z3.ModelRef | str | None:
     """None: equal for all inputs.  A model, or why the solver gave up."""
     open_: list[tuple[BV, BV]] = []
     for pair in pairs:
@@ -169,10 +189,21 @@ def _solve(pairs: Sequence[Pair[BV]], timeout_ms: int) -> z3.ModelRef | str | No
             open_.append((a, b))
     if not open_:
         return None
+    return _refute(z3.Or(*(a != b for a, b in open_)), facts, timeout_ms)
+
+
+def _refute(
+    question: z3.BoolRef, facts: Sequence[z3.BoolRef], timeout_ms: int
+) -> z3.ModelRef | str | None:
+    """A model of the question, why there is no answer, or None: it never holds.  What holds of
+    floating-point operations is added where it does not go without."""
     solver = z3.Solver()
-    solver.set("timeout", timeout_ms)
-    solver.add(z3.Or(*(a != b for a, b in open_)))
+    solver.set("rlimit", timeout_ms * EFFORT)
+    solver.add(question)
     found = solver.check()
+    if found == z3.sat and facts:
+        solver.add(*facts)
+        found = solver.check()
     if found == z3.unsat:
         return None
     if found == z3.unknown:

@@ -8,7 +8,7 @@ does not matter: its number is free, and instructions that reach other lanes are
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Generic, TypeVar
+from typing import Generic, TypeVar, cast
 
 from sassxlate.disasm.rdna3.ir import Arg, I, Inst, S, Sp, V
 from sassxlate.disasm.rdna3.meaning import Mode
@@ -20,6 +20,7 @@ from sassxlate.lowering.emulate.abi import PRIVATE_APERTURE_HI, SHARED_APERTURE_
 from .lane import lane_number
 from .machine_memory import constant_of
 from .memory import Memory
+from .terms import NAN
 from .verdict import Undecided
 
 T = TypeVar("T")
@@ -44,6 +45,7 @@ class Registers(Generic[T]):
         self.flag: T = free("scc", 1)
         self.uniform = False  # whether a value was taken as that of all lanes
         self._fresh = [0]
+        self._active: tuple[T, T] | None = None  # the mask that it was taken from, and the bit
         self.memory = Memory(d, free)
         # Scalar registers that hold the address of a constant bank, the words of the banks, and
         # where in bank 0's image the addresses of the others stand.
@@ -87,7 +89,12 @@ class Registers(Generic[T]):
 
     def active(self) -> T:
         """Whether the lane is."""
-        return self.d.extract(self.sgpr(EXEC_LO), 0, 1)
+        mask = self.sgpr(EXEC_LO)
+        if self._active is None or self._active[0] is not mask:
+            bit = self.d.extract(mask, 0, 1)
+            simple = getattr(self.d, "simple", None)
+            self._active = mask, bit if simple is None else cast("T", simple(bit))
+        return self._active[1]
 
     def read32(self, inst: Inst, arg: Arg, part: int = 0) -> T:
         if isinstance(arg, V):
@@ -199,6 +206,8 @@ class Registers(Generic[T]):
 
 def without_payload(d: Domain[T], value: T) -> T:
     """A float with the one NaN that SASS makes."""
+    own = getattr(d, "one_nan", None)
+    if own is not None:
+        return cast("T", own(value))
     w = d.width(value)
-    nan = {16: 0x7FFF, 32: 0x7FFFFFFF, 64: 0xFFF8000000000000}[w]
-    return d.select(is_nan(d, value), d.const(nan, w), value)
+    return d.select(is_nan(d, value), d.const(NAN[w], w), value)

@@ -101,14 +101,20 @@ class _Sides(Generic[T]):
 
     def unify(self, n: int, ins: Instruction, same: Same[T]) -> None:
         """Goes on with one value for both, where they are the same."""
-        for ref in ins.writes:
+        for ref in sorted(ins.writes, key=lambda r: (r.file, r.index)):
             here = self._table(ref)
-            if here is None:
-                continue
-            table, at = here
-            value = same(n, self.lane.get(ref), table[at])
-            if value is not None:
-                self.lane.values[ref] = table[at] = value
+            if here is not None:
+                table, at = here
+                value = same(n, self.lane.get(ref), table[at])
+                if value is not None:
+                    self.lane.values[ref] = table[at] = value
+            elif ref.file in ("P", "UP"):
+                regs = self.block.regs
+                index = (regs.p if ref.file == "P" else regs.up)[ref.index].index
+                value = same(n, self.lane.get(ref), self.machine.mask(index))
+                if value is not None:
+                    self.lane.values[ref] = value
+                    self.machine.write_scalar(index, self.machine.mask_of(value))
 
     def _table(self, ref: RegRef) -> tuple[dict[int, T], int] | None:
         """Where a register's value is kept on the other side."""

@@ -7,6 +7,8 @@ is decided by bit patterns alone (comparisons, minimum, signs) is exact.  NaN ha
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import z3
 
 from sassxlate.domain import (
@@ -18,8 +20,17 @@ from sassxlate.domain import (
     flush,
     mantissa_bits,
 )
+from sassxlate.vectors import Vec, Vectors, vec
 
 BV = z3.BitVecRef
+# The one NaN that SASS makes of each format.
+NAN = {16: 0x7FFF, 32: 0x7FFFFFFF, 64: 0xFFF8000000000000}
+_NUMBERS = Vectors()
+
+
+def _is_nan(n: int, width: int) -> bool:
+    inf = ((1 << exponent_bits(width)) - 1) << mantissa_bits(width)
+    return n & ((1 << width - 1) - 1) > inf
 
 
 def bit(condition: z3.BoolRef) -> BV:
@@ -39,6 +50,9 @@ class Terms:
     def __init__(self) -> None:
         self._functions: dict[tuple[str, int, tuple[int, ...]], z3.FuncDeclRef] = {}
         self.floats = False  # whether a floating-point operation occurred
+        self.facts: list[z3.BoolRef] = []  # that hold of operations whatever their operands
+        self._plain: dict[int, BV] = {}  # by what one_nan made of it
+        self._told: dict[int, BV] = {}
         self._kept: list[BV] = []  # terms have a number for as long as they are kept
 
     def const(self, n: int, width: int) -> BV:
@@ -46,6 +60,9 @@ class Terms:
 
     def width(self, a: BV) -> int:
         return int(a.size())
+
+    def simple(self, a: BV) -> BV:
+        return z3.simplify(a)
 
     # -- integers -------------------------------------------------------------------------
 
@@ -89,6 +106,16 @@ class Terms:
         return bit(a < b)
 
     def select(self, c: BV, a: BV, b: BV) -> BV:
+        if z3.is_bv_value(a) and a.as_long() == NAN.get(self.width(a)):
+            # Results of operations have no NaN but this, and have it where an operand is one.
+            value = z3.simplify(b)
+            if self._is_result(value):
+                told = z3.simplify(holds(c))
+                for x in (value, *self._spreading(value)):
+                    if told.eq(z3.simplify(self._nan(x))):
+                        return value
+        if z3.is_bv_value(c):
+            return a if c.as_long() else b
         return z3.If(holds(c), a, b)
 
     def zext(self, a: BV, width: int) -> BV:
@@ -130,6 +157,47 @@ class Terms:
 
     # -- floating point -------------------------------------------------------------------
 
+    def one_nan(self, a: BV) -> BV:
+        """A float whose NaN is the one that SASS makes; of a result of an operation, itself."""
+        if a.get_id() not in self._plain:
+            a = z3.simplify(a)
+        if self._is_result(a) or a.get_id() in self._plain:
+            return a
+        w = self.width(a)
+        out = z3.simplify(z3.If(self._nan(a), z3.BitVecVal(NAN[w], w), a))
+        self._plain[out.get_id()] = a
+        self._kept += (out, a)
+        return out
+
+    def _is_result(self, a: BV) -> bool:
+        return a.decl().kind() == z3.Z3_OP_UNINTERPRETED and a.num_args() > 0
+
+    @staticmethod
+    def _spreading(a: BV) -> list[BV]:
+        """The operands of an operation that gives a NaN for each NaN."""
+        name = a.decl().name().partition("_")[0]
+        return a.children() if name in ("fadd", "fmul", "ffma", "frint", "fcvt") else []
+
+    def _operand(self, a: BV) -> BV:
+        """A float without what only tells NaN apart: no operation sees that."""
+        if a.get_id() not in self._plain:
+            a = z3.simplify(a)
+        if a.get_id() in self._plain:
+            a = self._plain[a.get_id()]
+        elif z3.is_app_of(a, z3.Z3_OP_ITE):
+            told, yes, no = a.children()
+            if z3.is_bv_value(no) and _is_nan(no.as_long(), self.width(a)):
+                if told.eq(z3.simplify(z3.Not(self._nan(yes)))):
+                    a = yes
+            elif (
+                z3.is_bv_value(yes)
+                and _is_nan(yes.as_long(), self.width(a))
+                and told.eq(z3.simplify(self._nan(no)))
+            ):
+                a = no
+        self._kept.append(a)
+        return a
+
     def _apply(self, name: str, width: int, how: tuple[int, ...], *args: BV) -> BV:
         self.floats = True
         key = (name, width, (*how, *(self.width(a) for a in args)))
@@ -139,34 +207,80 @@ class Terms:
             text = "_".join([name, str(width), *map(str, key[2])])
             function = z3.Function(text, *sorts, z3.BitVecSort(width))
             self._functions[key] = function
-        return function(*args)
+        out: BV = function(*args)
+        if name != "ftoi" and out.get_id() not in self._told:
+            nan = z3.BitVecVal(NAN[width], width)
+            spread = [self._nan(x) for x in self._spreading(out)]
+            self._told[out.get_id()] = out
+            self.facts.append(z3.Implies(z3.Or(self._nan(out), *spread), out == nan))
+        return out
 
     def _sorted(self, a: BV, b: BV) -> tuple[BV, BV]:
         """Operands of a commutative operation in one order."""
-        a, b = (z3.simplify(v) for v in (a, b))
-        self._kept += (a, b)
+        a, b = self._operand(a), self._operand(b)
         return (a, b) if a.get_id() <= b.get_id() else (b, a)
+
+    def _known(self, fn: Callable[[Vectors], Callable[..., Vec]], *args: object) -> BV | None:
+        """The result where all operands are numbers."""
+        values: list[object] = []
+        for a in args:
+            if isinstance(a, z3.BitVecRef):
+                number = z3.simplify(a)
+                if not z3.is_bv_value(number):
+                    return None
+                values.append(vec(number.as_long(), self.width(a)))
+            else:
+                values.append(a)
+        out = fn(_NUMBERS)(*values)
+        self.floats = True
+        return self.one_nan(z3.BitVecVal(int(out.v[0]), out.w))
+
+    def _flushed(self, a: BV, fp: Fp) -> BV:
+        self.floats = True
+        return self.one_nan(flush(self, a) if fp.flush_in or fp.flush_out else a)
+
+    def _nothing(self, a: BV, fp: Fp) -> bool:
+        """Whether adding ``a`` changes no number: -0, or +0 where sums round downwards."""
+        zero = 0 if fp.round == Round.DOWN else 1 << self.width(a) - 1
+        value = z3.simplify(a)
+        return z3.is_bv_value(value) and value.as_long() == zero
 
     @staticmethod
     def _how(fp: Fp) -> tuple[int, ...]:
         return int(fp.round), int(fp.flush_in), int(fp.flush_out)
 
     def fadd(self, a: BV, b: BV, fp: Fp) -> BV:
+        if (out := self._known(lambda d: d.fadd, a, b, fp)) is not None:
+            return out
+        for x, y in ((a, b), (b, a)):
+            if self._nothing(x, fp):
+                return self._flushed(y, fp)
         return self._apply("fadd", self.width(a), self._how(fp), *self._sorted(a, b))
 
     def fmul(self, a: BV, b: BV, fp: Fp) -> BV:
         """A product with 1 is the other operand, flushed where the mode says so."""
-        one = {16: 0x3C00, 32: 0x3F800000, 64: 0x3FF0000000000000}[self.width(a)]
+        if (out := self._known(lambda d: d.fmul, a, b, fp)) is not None:
+            return out
         for x, y in ((a, b), (b, a)):
-            value = z3.simplify(x)
-            if z3.is_bv_value(value) and value.as_long() == one:
-                self.floats = True
-                return flush(self, y) if fp.flush_in or fp.flush_out else y
+            if self._is_one(x):
+                return self._flushed(y, fp)
         return self._apply("fmul", self.width(a), self._how(fp), *self._sorted(a, b))
 
+    def _is_one(self, a: BV) -> bool:
+        one = {16: 0x3C00, 32: 0x3F800000, 64: 0x3FF0000000000000}[self.width(a)]
+        value = z3.simplify(a)
+        return z3.is_bv_value(value) and value.as_long() == one
+
     def ffma(self, a: BV, b: BV, c: BV, fp: Fp) -> BV:
+        if (out := self._known(lambda d: d.ffma, a, b, c, fp)) is not None:
+            return out
+        for x, y in ((a, b), (b, a)):
+            if self._is_one(x):
+                return self.fadd(y, c, fp)
+        if self._nothing(c, fp):
+            return self.fmul(a, b, fp)
         p, q = self._sorted(a, b)
-        return self._apply("ffma", self.width(a), self._how(fp), p, q, z3.simplify(c))
+        return self._apply("ffma", self.width(a), self._how(fp), p, q, self._operand(c))
 
     def fcmp(self, predicate: FloatPredicate, a: BV, b: BV) -> BV:
         unordered = z3.Or(self._nan(a), self._nan(b))
@@ -193,23 +307,29 @@ class Terms:
         return z3.If(a < 0, -size, size)
 
     def frint(self, a: BV, how: Round) -> BV:
-        return self._apply("frint", self.width(a), (int(how),), z3.simplify(a))
+        if (out := self._known(lambda d: d.frint, a, how)) is not None:
+            return out
+        return self._apply("frint", self.width(a), (int(how),), self._operand(a))
 
     def fcvt(self, a: BV, width: int, fp: Fp) -> BV:
+        if (out := self._known(lambda d: d.fcvt, a, width, fp)) is not None:
+            return out
         how = self._how(fp)
         if width > self.width(a):  # exact
             how = (0, *how[1:])
-        return self._apply("fcvt", width, how, z3.simplify(a))
+        return self._apply("fcvt", width, how, self._operand(a))
 
     def ftoi(self, a: BV, width: int, signed: bool) -> BV:
-        a = z3.simplify(a)
+        a = self._operand(a)
         if a.decl().name() == f"frint_{self.width(a)}_{int(Round.ZERO)}_{self.width(a)}":
             a = a.arg(0)  # the conversion truncates by itself
         return self._apply("ftoi", width, (int(signed),), a)
 
     def itof(self, a: BV, width: int, signed: bool, fp: Fp) -> BV:
+        if (out := self._known(lambda d: d.itof, a, width, signed, fp)) is not None:
+            return out
         how = (int(signed), int(fp.round))
         return self._apply("itof", width, how, z3.simplify(a))
 
     def approx(self, fn: Approximation, a: BV) -> BV:
-        return self._apply(fn, self.width(a), (), z3.simplify(a))
+        return self._apply(fn, self.width(a), (), self._operand(a))

@@ -52,6 +52,10 @@ def block_of(word: int) -> Block:
                 placed.append(Placed(replace(inst, uniform=item.uniform), at, at + size))
     (ins,) = decode_section(word.to_bytes(16, "little"), kernel.arch, strict=False).instructions
     assert not isinstance(ins, BadWord)
-    return Block(
-        (ins,), [placed], selected.regs, layout(kernel.arch), frozenset(selected.plan.pending_live)
-    )
+    tables = {
+        f.offset: int(f.kind.removeprefix("bank"))
+        for f in selected.launch.fills
+        if f.kind.startswith("bank")
+    }
+    merged = frozenset(selected.plan.pending_live)
+    return Block((ins,), [placed], selected.regs, layout(kernel.arch), merged, tables)
