@@ -19,7 +19,7 @@ T = TypeVar("T")
 FloatPredicate = Literal[
     "oeq", "ogt", "oge", "olt", "ole", "one", "ord", "ueq", "ugt", "uge", "ult", "ule", "une", "uno"
 ]
-Approximation = Literal["rcp", "rsq", "sqrt", "exp2", "log2", "sin", "cos"]
+Approximation = Literal["rcp", "rsq", "sqrt", "exp2", "log2", "sin", "cos", "tanh"]
 
 
 class Round(IntEnum):

@@ -459,4 +459,5 @@ _APPROXIMATE: dict[Approximation, Callable[[F], F]] = {
     "log2": np.log2,
     "sin": _sin,
     "cos": lambda x: _wave(x, 0.25),
+    "tanh": np.tanh,
 }

@@ -93,6 +93,6 @@ def differing(form: Form, actual: Words, real: Words) -> NDArray[np.intp]:
     if name[0] == "F" or name in ("MUFU", "HADD2"):
         wrong &= ~(np.isnan(a32) & np.isnan(r32) & others)
     if name == "MUFU":
-        close = near(rest[0], *(np.ascontiguousarray(w[:, 0]) for w in (actual, real)))
+        close = near(rest, *(np.ascontiguousarray(w[:, 0]) for w in (actual, real)))
         wrong &= ~(close & others)
     return np.flatnonzero(wrong)

@@ -82,7 +82,7 @@ def differing(word: Word, arch: int, actual: Words, real: Words) -> NDArray[np.i
     ins = decode(word.word, 0, arch, strict=False)
     wrong = (actual != real).any(axis=1)
     if meanings()[ins.mnemonic].approximate:
-        close = near(ins.modifiers[0], np.ascontiguousarray(actual[:, 0]),
+        close = near(ins.modifiers, np.ascontiguousarray(actual[:, 0]),
                      np.ascontiguousarray(real[:, 0]))  # fmt: skip
         wrong &= ~(close & (actual[:, 1:] == real[:, 1:]).all(axis=1))
     return np.flatnonzero(wrong)

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cache
 
-from . import compare, convert, float, half, integer, logic, move
+from . import compare, convert, float, half, integer, logic, move, pack
 from .rows import Env, Meaning, NoMeaning, View, evaluate
 
-_CATEGORIES = (integer, logic, compare, float, half, convert, move)
+_CATEGORIES = (integer, logic, compare, float, half, convert, pack, move)
 
 
 @cache

@@ -1,43 +1,50 @@
-"""bf16: the upper half of a binary32 pattern, computed in binary64 and rounded once."""
+"""bf16: the upper half of a binary32 pattern.  Everything is rounded once."""
 
 from __future__ import annotations
 
 from typing import TypeVar
 
-from sassxlate.domain import IEEE, Domain, Fp, Round, flush, is_inf, is_nan
+from sassxlate.domain import IEEE, Domain, Fp, Round, fabs, is_nan
 
 T = TypeVar("T")
 NAN = 0x7FFF
 
 
-def widen(d: Domain[T], a: T) -> T:
-    """The binary64 pattern of a bf16 one, exactly."""
-    return d.fcvt(d.concat(a, d.const(0, 16)), 64, IEEE)
+def single(d: Domain[T], a: T) -> T:
+    """The binary32 pattern of a bf16 one."""
+    return d.concat(a, d.const(0, 16))
 
 
 def odd(d: Domain[T], down: T, up: T) -> T:
-    """A result rounded to odd, from those rounded down and up."""
+    """A result rounded to odd, from those rounded down and up; it never overflows."""
     w = d.width(down)
     minus = d.extract(up, w - 1, 1)
     cut = d.or_(d.select(minus, up, down), d.const(1, w))
-    finite = d.not_(d.or_(d.or_(is_nan(d, down), is_inf(d, down)), is_inf(d, up)))
-    exact = d.eq(down, up)
     # A sum that is exactly zero is -0 downwards: not an inexact one.
-    return d.select(d.or_(exact, d.not_(finite)), up, cut)
+    zero = d.eq(d.shl(d.or_(down, up), d.const(1, w)), d.const(0, w))
+    exact = d.or_(d.eq(down, up), zero)
+    return d.select(d.or_(exact, is_nan(d, down)), up, cut)
 
 
-def odd_fma(d: Domain[T], a: T, b: T, c: T) -> T:
-    """a * b + c of binary64 patterns, rounded to odd; an exact zero has the sign of nearest."""
-    near = d.ffma(a, b, c, IEEE)
-    out = odd(d, d.ffma(a, b, c, Fp(Round.DOWN)), d.ffma(a, b, c, Fp(Round.UP)))
-    zero = d.eq(d.shl(near, d.const(1, 64)), d.const(0, 64))
-    return d.select(zero, near, out)
+def fma(d: Domain[T], a: T, b: T, c: T) -> T:
+    """a * b + c of bf16 numbers, rounded to nearest once: by way of binary32, rounded to odd."""
+    p, q, r = (single(d, v) for v in (a, b, c))
+    down, up = (d.ffma(p, q, r, Fp(how)) for how in (Round.DOWN, Round.UP))
+    return of_single(d, odd(d, down, up), Round.NEAREST)
 
 
 def narrow(d: Domain[T], a: T, how: Round = Round.NEAREST) -> T:
     """A binary64 pattern, rounded to odd or exact, as bf16; a NaN becomes 0x7fff."""
     single = odd(d, d.fcvt(a, 32, Fp(Round.DOWN)), d.fcvt(a, 32, Fp(Round.UP)))
     return of_single(d, single, how)
+
+
+def without_tiny(d: Domain[T], a: T, out: T, how: Round) -> T:
+    """``out``, bf16 of ``a``, as a zero of its sign where ``a`` rounded to the precision of normal
+    numbers is below them."""
+    lifted = narrow(d, d.fmul(a, d.const(0x43F0000000000000, 64), IEEE), how)  # by 2**64
+    tiny = d.ult(fabs(d, lifted), d.const(65 << 7, 16))
+    return d.select(tiny, d.and_(out, d.const(0x8000, 16)), out)
 
 
 def of_single(d: Domain[T], value: T, how: Round) -> T:
@@ -58,8 +65,3 @@ def of_single(d: Domain[T], value: T, how: Round) -> T:
     infinite = d.eq(d.extract(value, 0, 31), d.const(0x7F800000, 31))
     out = d.select(infinite, d.extract(value, 16, 16), out)
     return d.select(is_nan(d, value), d.const(NAN, 16), out)
-
-
-def flushed(d: Domain[T], a: T) -> T:
-    """A denormal bf16 becomes a zero of its sign."""
-    return d.extract(flush(d, d.concat(a, d.const(0, 16))), 16, 16)

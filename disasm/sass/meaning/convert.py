@@ -10,14 +10,13 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from sassxlate.domain import (
+    IEEE,
     Domain,
     Fp,
     Round,
-    exponent_bits,
     flush,
     has_payloads,
     is_nan,
-    mantissa_bits,
     smax,
     smin,
     umin,
@@ -31,7 +30,8 @@ from .rows import Meaning, NoMeaning, Results, View, row, uniform
 T = TypeVar("T")
 _INTS = ("S8", "U8", "S16", "U16", "S32", "U32", "S64", "U64")
 _ROUND_INT = {"FLOOR": Round.DOWN, "CEIL": Round.UP, "TRUNC": Round.ZERO}
-_FLOATS = {"F16": 16, "F32": 32, "F64": 64}
+_FLOATS = ("F16", "BF16", "F32", "F64")
+_WIDTHS = {"F16": 16, "BF16": 16, "F32": 32, "F64": 64}
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,25 +46,27 @@ def _int_type(x: View[T]) -> IntType:
     return IntType(name[0] == "S", int(name[1:])) if name else IntType(True, 32)
 
 
-def _float_width(x: View[T]) -> int:
-    if x.has("BF16"):
-        raise NoMeaning("bf16 in this conversion")
-    name = x.one_of(_FLOATS)
-    return _FLOATS[name] if name else 32
+def _format(x: View[T]) -> str:
+    """The float end; F32 is not printed."""
+    return x.one_of(_FLOATS, "F32")
 
 
-def _raw_source(d: Domain[T], x: View[T], width: int) -> T:
-    """A float source without its printed signs."""
-    if width != 16:
-        return x.whole("Rb", width)
-    if isinstance(x.operand("Rb"), Imm):
-        raise NoMeaning("immediate half")
-    high = x.select("Rb") in ("H1", "H1_H1")
-    return d.extract(x.whole("Rb"), 16 if high else 0, 16)
+def _raw_source(d: Domain[T], x: View[T], kind: str) -> T:
+    """A float source without its printed signs; a half is the low one, of immediates too."""
+    value = x.whole("Rb", 64 if kind == "F64" else 32)
+    if _WIDTHS[kind] != 16:
+        return value
+    return d.extract(value, 16 if x.select("Rb") in ("H1", "H1_H1") else 0, 16)
 
 
-def _float_source(d: Domain[T], x: View[T], width: int) -> T:
-    out = x.signed("Rb", _raw_source(d, x, width)) if width == 16 else x.float("Rb", width)
+def _float_source(d: Domain[T], x: View[T], kind: str) -> T:
+    """A source with its signs, flushed by .FTZ; bf16 as the binary32 pattern that it begins."""
+    if _WIDTHS[kind] == 16:
+        out = x.signed("Rb", _raw_source(d, x, kind))
+    else:
+        out = x.float("Rb", _WIDTHS[kind])
+    if kind == "BF16":
+        out = bfloat.single(d, out)
     return flush(d, out) if x.has("FTZ") else out
 
 
@@ -72,15 +74,19 @@ def _float_source(d: Domain[T], x: View[T], width: int) -> T:
 
 
 def i2f(d: Domain[T], x: View[T]) -> Results:
-    kind, target = _int_type(x), _float_width(x)
+    kind, target, how = _int_type(x), _format(x), rounding(x)
     if kind.bits == 64:
         value = x.bits("Rb", 64)
         if isinstance(x.operand("Rb"), Imm):  # measured: it is the high word
             value = d.concat(x.bits("Rb"), d.const(0, 32))
     else:
         value = _narrow(d, x, kind)
-    out = d.itof(value, target, kind.signed, Fp(rounding(x)))
-    return {"Rd": d.zext(out, 32) if target == 16 else out}
+    if target == "BF16":
+        down, up = (d.itof(value, 32, kind.signed, Fp(r)) for r in (Round.DOWN, Round.UP))
+        out = bfloat.of_single(d, bfloat.odd(d, down, up), how)
+    else:
+        out = d.itof(value, _WIDTHS[target], kind.signed, Fp(how))
+    return {"Rd": d.zext(out, 32) if _WIDTHS[target] == 16 else out}
 
 
 def _narrow(d: Domain[T], x: View[T], kind: IntType) -> T:
@@ -97,7 +103,7 @@ def _narrow(d: Domain[T], x: View[T], kind: IntType) -> T:
 
 def f2i(d: Domain[T], x: View[T]) -> Results:
     kind = _int_type(x)
-    value = _float_source(d, x, _float_width(x))
+    value = _float_source(d, x, _format(x))
     how = _ROUND_INT.get(x.one_of(_ROUND_INT), Round.NEAREST)
     width = max(kind.bits, 32)
     number = d.ftoi(d.frint(value, how), width, kind.signed)
@@ -116,70 +122,57 @@ def f2i(d: Domain[T], x: View[T]) -> Results:
 
 
 def frnd(d: Domain[T], x: View[T]) -> Results:
-    width = _float_width(x)
-    value = _float_source(d, x, width)
-    out = d.frint(value, _ROUND_INT.get(x.one_of(_ROUND_INT), Round.NEAREST))
-    if width == 16:
-        return {"Rd": d.zext(d.select(is_nan(d, out), d.const(0x7FFF, 16), out), 32)}
-    if width == 64:
+    kind = _format(x)
+    out = d.frint(
+        _float_source(d, x, kind), _ROUND_INT.get(x.one_of(_ROUND_INT), Round.NEAREST)
+    )
+    if kind == "F64":
         return {"Rd": passed_on(d, out, x.whole("Rb", 64))}
-    return {"Rd": canonical(d, out)}
+    if kind == "F32":
+        return {"Rd": canonical(d, out)}
+    half = d.extract(out, d.width(out) - 16, 16)
+    return {"Rd": d.zext(d.select(is_nan(d, out), d.const(0x7FFF, 16), half), 32)}
+
+
+_NANS = {"F16": 0x7FFF, "BF16": 0x7FFF, "F32": 0x7FFFFFFF, "F64": NAN64}
+_MANTISSA = {"F16": 10, "BF16": 7, "F32": 23, "F64": 52}
 
 
 def f2f(d: Domain[T], x: View[T]) -> Results:
-    """The result's format first, then the source's."""
-    kinds = [_FLOATS[m] for m in x.ins.modifiers if m in _FLOATS]
-    if len(kinds) != 2 or kinds[0] == kinds[1] or x.has("BF16"):
+    """The result's format first, then the source's.  .FTZ flushes sources, and results of single
+    precision or from doubles."""
+    kinds = [m for m in x.ins.modifiers if m in _FLOATS]
+    if len(kinds) != 2 or kinds[0] == kinds[1]:
         raise NoMeaning("this form of F2F")
     to, source = kinds
-    if x.has("FTZ") and 32 not in kinds:
-        raise NoMeaning("F2F.FTZ of these formats")
-    value = _float_source(d, x, source)
-    out = d.fcvt(value, to, Fp(rounding(x), flush_out=x.has("FTZ") and to == 32))
-    if 64 in kinds and has_payloads(d):  # the double-precision unit passes payloads on
-        nan = _carried_nan(d, _raw_source(d, x, source), to)
+    value, how = _float_source(d, x, source), rounding(x)
+    flushes = x.has("FTZ") and (to == "F32" or source == "F64")
+    if to == "BF16":
+        wide = d.fcvt(value, 64, IEEE)
+        out = bfloat.narrow(d, wide, how)
+        out = bfloat.without_tiny(d, wide, out, how) if flushes else out
     else:
-        nan = d.const({16: 0x7FFF, 32: 0x7FFFFFFF, 64: NAN64}[to], to)
+        out = d.fcvt(value, _WIDTHS[to], Fp(how, flush_out=flushes))
+    if "F64" in kinds and has_payloads(d):  # the double-precision unit passes payloads on
+        nan = _carried_nan(d, _raw_source(d, x, source), source, to)
+    else:
+        nan = d.const(_NANS[to], _WIDTHS[to])
     out = d.select(is_nan(d, value), nan, out)
-    return {"Rd": d.zext(out, 32) if to == 16 else out}
+    return {"Rd": d.zext(out, 32) if _WIDTHS[to] == 16 else out}
 
 
-def _carried_nan(d: Domain[T], value: T, to: int) -> T:
-    """A NaN of another width: its own sign and the payload's upper bits, quieted."""
-    source = d.width(value)
-    gap = mantissa_bits(to) - mantissa_bits(source)
-    payload = d.and_(value, d.const((1 << mantissa_bits(source)) - 1, source))
+def _carried_nan(d: Domain[T], value: T, source: str, to: str) -> T:
+    """A NaN in another format: sign and upper payload bits kept, quieted."""
+    width, wide = _WIDTHS[to], _WIDTHS[source]
+    gap = _MANTISSA[to] - _MANTISSA[source]
+    payload = d.and_(value, d.const((1 << _MANTISSA[source]) - 1, wide))
     if gap > 0:
-        moved = d.shl(d.zext(payload, to), d.const(gap, to))
+        moved = d.shl(d.zext(payload, width), d.const(gap, width))
     else:
-        moved = d.extract(d.lshr(payload, d.const(-gap, source)), 0, to)
-    sign = d.shl(d.zext(d.extract(value, source - 1, 1), to), d.const(to - 1, to))
-    top = d.const(((1 << exponent_bits(to)) - 1) << mantissa_bits(to), to)
-    loud = d.const(1 << mantissa_bits(to) - 1, to)
-    return d.or_(d.or_(sign, top), d.or_(moved, loud))
-
-
-def f2fp(d: Domain[T], x: View[T]) -> Results:
-    """Two binary32 numbers as a pair of halves, Ra's the high one."""
-    if x.has("RELU", "SATFINITE", "E4M3", "E5M2", "TF32", "UNPACK_B") or not x.has("PACK_AB"):
-        raise NoMeaning("this form of F2FP")
-    parts: list[T] = []
-    for role in ("Rb", "Ra"):
-        value = x.float(role)
-        if x.has("BF16"):
-            parts.append(bfloat.of_single(d, value, rounding(x)))
-        else:
-            half = d.fcvt(value, 16, Fp(rounding(x)))
-            parts.append(d.select(is_nan(d, half), d.const(0x7FFF, 16), half))
-    return {"Rd": d.concat(parts[1], parts[0])}
-
-
-def i2i(d: Domain[T], x: View[T]) -> Results:
-    """A signed word, saturated to a narrower type."""
-    name = x.one_of(_INTS)
-    bits, value = int(name[1:]), x.bits("Rb")
-    low, top = (-(1 << bits - 1), (1 << bits - 1) - 1) if name[0] == "S" else (0, (1 << bits) - 1)
-    return {"Rd": smax(d, smin(d, value, d.const(top, 32)), d.const(low, 32))}
+        moved = d.extract(d.lshr(payload, d.const(-gap, wide)), 0, width)
+    sign = d.shl(d.zext(d.extract(value, wide - 1, 1), width), d.const(width - 1, width))
+    quiet = (1 << width - 1) - (1 << _MANTISSA[to] - 1)  # the exponent and the top payload bit
+    return d.or_(d.or_(sign, d.const(quiet, width)), moved)
 
 
 _ROUND = "RM RP RZ"
@@ -187,14 +180,10 @@ _INT_MODS = " ".join(_INTS)
 
 
 def rows() -> list[Meaning]:
-    return [
-        *uniform([
-            row("I2F", i2f, f"F16 F64 BF16 {_ROUND} {_INT_MODS}"),
-            row("I2FP", i2f, "F32 S32 U32 RZ"),
-            row("F2I", f2i, f"FTZ NTZ F16 F64 BF16 FLOOR CEIL TRUNC {_INT_MODS}"),
-            row("FRND", frnd, "F16 F64 BF16 FTZ FLOOR CEIL TRUNC"),
-            row("F2F", f2f, f"F16 F32 F64 BF16 FTZ {_ROUND}"),
-            row("I2I", i2i, f"{_INT_MODS} SAT"),
-        ]),
-        row("F2FP", f2fp, "F16 BF16 F32 PACK_AB RZ RELU SATFINITE E4M3 E5M2 TF32 UNPACK_B"),
-    ]  # fmt: skip
+    return uniform([
+        row("I2F", i2f, f"F16 F64 BF16 {_ROUND} {_INT_MODS}"),
+        row("I2FP", i2f, "F32 S32 U32 RZ"),
+        row("F2I", f2i, f"FTZ NTZ F16 F64 BF16 FLOOR CEIL TRUNC {_INT_MODS}"),
+        row("FRND", frnd, "F16 F64 BF16 FTZ FLOOR CEIL TRUNC"),
+        row("F2F", f2f, f"F16 F32 F64 BF16 FTZ {_ROUND}"),
+    ])  # fmt: skip

@@ -24,6 +24,7 @@ from sassxlate.domain import (
 )
 
 from ..ir import Imm
+from . import bfloat
 from .rows import Meaning, NoMeaning, Results, View, row, uniform
 
 T = TypeVar("T")
@@ -169,19 +170,24 @@ def fmnmx3(d: Domain[T], x: View[T]) -> Results:
 ODD_RESULT = {"RCP": (0x7FFFFF, 0x7FFFFF), "RSQ": (0xFFFFFF, 0x6E9372)}
 _MUFU: dict[str, Approximation] = {
     "RCP": "rcp", "RSQ": "rsq", "SQRT": "sqrt", "EX2": "exp2", "LG2": "log2", "SIN": "sin",
-    "COS": "cos",
+    "COS": "cos", "TANH": "tanh",
 }  # fmt: skip
 
 
 def mufu(d: Domain[T], x: View[T]) -> Results:
-    """SIN and COS take revolutions; denormals are flushed on both sides."""
+    """SIN and COS take revolutions; denormals are flushed on both sides, but TANH's.
+
+    Halves are widened, and the result's lower bits cut off.
+    """
     name = x.one_of((*_MUFU, "RCP64H", "RSQ64H"))
-    if x.has("F16", "BF16", "TANH") or not name:
+    if not name:
         raise NoMeaning("this function of MUFU")
     if name.endswith("64H"):
         return {"Rd": _mufu64(d, x, "rcp" if name == "RCP64H" else "rsq")}
+    if x.has("F16", "BF16"):
+        return {"Rd": _mufu16(d, x, name)}
     source = x.float("Rb")
-    out = canonical(d, flush(d, d.approx(_MUFU[name], flush(d, source))))
+    out = canonical(d, _approximated(d, name, source))
     if name in ODD_RESULT:
         bits, value = ODD_RESULT[name]
         odd = d.eq(d.and_(source, d.const(bits, 32)), d.const(value, 32))
@@ -189,6 +195,21 @@ def mufu(d: Domain[T], x: View[T]) -> Results:
         special = d.or_(d.eq(field, d.const(0, 8)), d.eq(field, d.const(255, 8)))
         out = d.or_(out, d.zext(d.and_(odd, d.not_(special)), 32))
     return {"Rd": out}
+
+
+def _approximated(d: Domain[T], name: str, source: T) -> T:
+    if name == "TANH":
+        return d.approx("tanh", source)
+    return flush(d, d.approx(_MUFU[name], flush(d, source)))
+
+
+def _mufu16(d: Domain[T], x: View[T], name: str) -> T:
+    half = x.signed("Rb", d.extract(x.whole("Rb"), 16 if x.select("Rb") == "H1" else 0, 16))
+    bf16 = x.has("BF16")
+    wide = bfloat.single(d, half) if bf16 else d.fcvt(half, 32, IEEE)
+    single = _approximated(d, name, wide)
+    out = d.extract(single, 16, 16) if bf16 else d.fcvt(single, 16, Fp(Round.ZERO))
+    return d.zext(d.select(is_nan(d, single), d.const(0x7FFF, 16), out), 32)
 
 
 def _mufu64(d: Domain[T], x: View[T], fn: Approximation) -> T:

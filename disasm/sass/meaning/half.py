@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TypeVar
 
-from sassxlate.domain import IEEE, Domain, Fp, fabs, flush, is_nan, smax
+from sassxlate.domain import IEEE, Domain, Fp, fabs, flush, fneg, is_nan, smax
 
 from . import bfloat
 from .compare import FLOAT, FLOAT_MODS, JOINS, constant, join
@@ -31,6 +31,8 @@ def _halves(d: Domain[T], x: View[T], role: str) -> tuple[T, T]:
             pair = low, low
         case "H1_H1":
             pair = high, high
+        case "H0_NH1":  # the low part is the high half, negated
+            pair = fneg(d, high), low
         case other:
             raise NoMeaning(f"selector {other}")
     a, b = (x.signed(role, part) for part in pair)
@@ -56,8 +58,7 @@ def _fma(d: Domain[T], x: View[T], a: T, b: T, c: T) -> T:
     if _is_bf16(x):
         if on or x.has("SAT"):
             raise NoMeaning("this form of a bf16 instruction")
-        p, q, r = (bfloat.widen(d, v) for v in (a, b, c))
-        out = bfloat.narrow(d, bfloat.odd_fma(d, p, q, r))
+        out = bfloat.fma(d, a, b, c)
     else:
         out = d.ffma(a, b, c, Fp(flush_in=on, flush_out=on))
         out = d.select(is_nan(d, out), d.const(_NAN16, 16), out)
@@ -120,8 +121,29 @@ def hfma2(d: Domain[T], x: View[T]) -> Results:
 
 def _comparable(d: Domain[T], x: View[T], a: T) -> T:
     """A half as a float of the domain: bf16 as the binary32 number that it is."""
-    out = d.concat(a, d.const(0, 16)) if _is_bf16(x) else a
+    out = bfloat.single(d, a) if _is_bf16(x) else a
     return flush(d, out) if x.has("FTZ") else out
+
+
+def _picked(d: Domain[T], x: View[T], a: T, b: T, raw: tuple[T, T]) -> tuple[T, T]:
+    """The extreme of two halves, and the same before .XORSIGN: the sign is then that of the
+    product of the ``raw`` halves, whatever - and || they have."""
+    nan = _NAN16 << 16 if _is_bf16(x) else _NAN16
+    out = extreme(
+        d, _comparable(d, x, a), _comparable(d, x, b), x.pred("Pp"), nan=nan, strict=x.has("NAN")
+    )
+    chosen = out = d.extract(out, d.width(out) - 16, 16)
+    if x.has("XORSIGN"):
+        sign = d.and_(d.xor(*raw), d.const(0x8000, 16))
+        none = d.eq(out, d.const(_NAN16, 16))
+        out = d.select(none, out, d.or_(fabs(d, out), sign))
+    return out, chosen
+
+
+def _raw(d: Domain[T], x: View[T], role: str, i: int) -> T:
+    """The half that a selector names, without signs."""
+    high = x.select(role) == "H1_H1" or (x.select(role) == "" and i == 1)
+    return d.extract(x.whole(role), 16 if high else 0, 16)
 
 
 def hmnmx2(d: Domain[T], x: View[T]) -> Results:
@@ -129,39 +151,49 @@ def hmnmx2(d: Domain[T], x: View[T]) -> Results:
     a, b = _halves(d, x, "Ra"), _halves(d, x, "Rb")
     parts: list[T] = []
     same: list[T] = []
-    nan = _NAN16 << 16 if _is_bf16(x) else _NAN16
-    for p, q in zip(a, b, strict=True):
-        f, g = _comparable(d, x, p), _comparable(d, x, q)
-        out = extreme(d, f, g, x.pred("Pp"), nan=nan, strict=x.has("NAN"))
-        out = d.extract(out, d.width(out) - 16, 16)
-        same.append(d.or_(d.eq(out, p), d.and_(is_nan(d, f), d.eq(out, d.const(_NAN16, 16)))))
+    for i, (p, q) in enumerate(zip(a, b, strict=True)):
+        out, chosen = _picked(d, x, p, q, (_raw(d, x, "Ra", i), _raw(d, x, "Rb", i)))
+        none = d.and_(is_nan(d, _comparable(d, x, p)), d.eq(out, d.const(_NAN16, 16)))
+        same.append(d.or_(d.and_(d.eq(out, p), d.eq(chosen, p)), none))
         parts.append(out)
-    if x.has("XORSIGN"):
-        if x.has("IS_A"):
-            raise NoMeaning("this form of HMNMX2")
-        parts = [_xor_sign(d, x, out, i) for i, out in enumerate(parts)]
     return {"Rd": d.concat(parts[1], parts[0]), "Pu": same[0], "Pv": same[1]}
 
 
-def _xor_sign(d: Domain[T], x: View[T], out: T, i: int) -> T:
-    """The sign is that of the halves' product, whatever - and || they have."""
-    raw: list[T] = []
-    for role in ("Ra", "Rb"):
-        high = x.select(role) == "H1_H1" or (x.select(role) == "" and i == 1)
-        raw.append(d.extract(x.whole(role), 16 if high else 0, 16))
-    sign = d.and_(d.xor(raw[0], raw[1]), d.const(0x8000, 16))
-    return d.select(d.eq(out, d.const(_NAN16, 16)), out, d.or_(fabs(d, out), sign))
+def vhmnmx(d: Domain[T], x: View[T]) -> Results:
+    """The extreme of Ra's and Rb's halves, then of that and Rc's."""
+    sources = [_halves(d, x, role) for role in ("Ra", "Rb", "Rc")]
+    parts: list[T] = []
+    for i, (p, q, r) in enumerate(zip(*sources, strict=True)):
+        first, _ = _picked(d, x, p, q, (_raw(d, x, "Ra", i), _raw(d, x, "Rb", i)))
+        out, _ = _picked(d, x, first, r, (first, _raw(d, x, "Rc", i)))
+        parts.append(out)
+    return {"Rd": d.concat(parts[1], parts[0])}
+
+
+def _hits(d: Domain[T], x: View[T]) -> list[T]:
+    """The comparisons of the low and the high halves."""
+    hits: list[T] = []
+    for p, q in zip(_halves(d, x, "Ra"), _halves(d, x, "Rb"), strict=True):
+        fixed = constant(d, x)
+        p, q = _comparable(d, x, p), _comparable(d, x, q)
+        hits.append(d.fcmp(FLOAT[x.one_of(FLOAT)], p, q) if fixed is None else fixed)
+    return hits
+
+
+def hset2(d: Domain[T], x: View[T]) -> Results:
+    """Ones, or with .BF the number 1, in the halves where the comparison joined with Pp holds."""
+    one = (_ONE if _is_bf16(x) else 0x3C00) if x.has("BF") else 0xFFFF
+    other = x.pred("Pp")
+    lo, hi = (
+        d.select(join(d, x, hit, other), d.const(one, 16), d.const(0, 16)) for hit in _hits(d, x)
+    )
+    return {"Rd": d.concat(hi, lo)}
 
 
 def hsetp2(d: Domain[T], x: View[T]) -> Results:
     """Pu: the low halves' comparison; Pv the high ones'; each joined with Pp.  With .H_AND both
     must hold for Pu, and Pv is its opposite."""
-    a, b = _halves(d, x, "Ra"), _halves(d, x, "Rb")
-    hits: list[T] = []
-    for p, q in zip(a, b, strict=True):
-        fixed = constant(d, x)
-        p, q = _comparable(d, x, p), _comparable(d, x, q)
-        hits.append(d.fcmp(FLOAT[x.one_of(FLOAT)], p, q) if fixed is None else fixed)
+    hits = _hits(d, x)
     if x.has("H_AND"):
         both = d.and_(hits[0], hits[1])
         hits = [both, d.not_(both)]
@@ -176,5 +208,7 @@ def rows() -> list[Meaning]:
         row("HMUL2", hmul2, "FTZ SAT FMZ BF16_V2 F32"),
         row("HFMA2", hfma2, "MMA FTZ SAT FMZ RELU BF16_V2 F32"),
         row("HMNMX2", hmnmx2, "FTZ NAN XORSIGN BF16_V2 IS_A"),
+        row("VHMNMX", vhmnmx, "FTZ NAN XORSIGN BF16_V2"),
+        row("HSET2", hset2, f"{FLOAT_MODS} {joins} BF FTZ BF16_V2"),
         row("HSETP2", hsetp2, f"{FLOAT_MODS} {joins} FTZ H_AND BF16_V2"),
     ]

@@ -194,7 +194,7 @@ def _type(x: View[T]) -> tuple[int, bool]:
 def imnmx(d: Domain[T], x: View[T]) -> Results:
     """Pu: Ra was taken, or of parts the lowest was; Pv: of halves the high one was, else as Pu."""
     width, signed = _type(x)
-    if (x.wants("Pu") or x.wants("Pv")) and (width in (8, 64) or x.has("RELU")):
+    if (x.wants("Pu") or x.wants("Pv")) and width in (8, 64):
         raise NoMeaning("predicates of this minimum")
     if width == 64 and not x.absent("Pq"):
         more = x.ins["Pq"]
