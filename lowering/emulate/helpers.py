@@ -448,8 +448,18 @@ def _result(width: int) -> str:
     )
 
 
-def _new_value(op: str, width: int) -> str:
-    """%new from %was (the old value) and %d0, %d1."""
+def _without_denormals(name: str) -> str:
+    """%{name}.n: binary32 %{name}, or a zero of its sign."""
+    return (
+        f"  %{name}.e = and i32 %{name}, 2139095040\n  %{name}.0 = and i32 %{name}, -2147483648\n"
+        f"  %{name}.t = icmp eq i32 %{name}.e, 0\n"
+        f"  %{name}.n = select i1 %{name}.t, i32 %{name}.0, i32 %{name}\n"
+    )
+
+
+def _new_value(op: str, width: int, *, cache: bool) -> str:
+    """%new from %was (the old value) and %d0, %d1.  Outside of LDS the unit that adds binary32
+    flushes denormal operands in every mode (RDNA3 ISA, 13.2)."""
     ty, fl = f"i{width}", {32: "float", 64: "double"}[width]
     if op == "csub":
         return (
@@ -467,6 +477,13 @@ def _new_value(op: str, width: int) -> str:
         return (
             f"  %ge = icmp uge {ty} %was, %d0\n  %dn = sub {ty} %was, %d0\n"
             f"  %up = add {ty} %was, %d1\n  %new = select i1 %ge, {ty} %dn, {ty} %up\n"
+        )
+    if op == "add_f" and cache and width == 32:
+        return (
+            _without_denormals("was")
+            + _without_denormals("d0")
+            + "  %fw = bitcast i32 %was.n to float\n  %fd = bitcast i32 %d0.n to float\n"
+            "  %fn = fadd float %fw, %fd\n  %new = bitcast float %fn to i32\n"
         )
     bits = f"  %fw = bitcast {ty} %was to {fl}\n  %fd = bitcast {ty} %d0 to {fl}\n"
     if op == "add_f":
@@ -514,7 +531,7 @@ def atomic(m: Module, space: str, op: str, width: int) -> str:
             f"  %first = load atomic {ty}, ptr %p monotonic, align {bytes_}\n"
             "  br label %again\nagain:\n"
             f"  %was = phi {ty} [ %first, %loop ], [ %old, %again ]\n"
-            + _new_value(op, width)
+            + _new_value(op, width, cache=space != "l")
             + f"  %pair = cmpxchg ptr %p, {ty} %was, {ty} %new seq_cst seq_cst, align {bytes_}\n"
             f"  %old = extractvalue {{{ty}, i1}} %pair, 0\n"
             f"  %won = extractvalue {{{ty}, i1}} %pair, 1\n"
