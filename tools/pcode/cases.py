@@ -310,3 +310,22 @@ def forms(path: Path) -> list[tuple[Form, int]]:
 def dump(counts: dict[Form, int]) -> str:
     return "".join(f"{counts[f]} {f.text}\n" for f in sorted(counts, key=lambda f: f.text))
 
+
+
+# --- forms of the table of meanings ----------------------------------------------------------------
+
+_VECTOR = {"b64": "v2", "f64": "v2", "m": "s1"}
+_SCALAR = {"b64": "s2", "b32": "s1"}
+_HIDDEN = frozenset({"scc", "exec", "execm", "vcc", "lane", "neg", "imm", "immz"})
+
+
+def meaning_forms() -> list[Form]:
+    """Every row of the table of meanings once, with registers alone."""
+    from sassxlate.disasm.rdna3.meaning import meanings
+
+    out: list[Form] = []
+    for op, row in meanings().items():
+        kinds = _SCALAR if op.startswith("s_") else _VECTOR
+        printed = [k for k in (*row.dst, *row.src) if k not in _HIDDEN and k[:4] != "acc:"]
+        out.append(Form(op, tuple(kinds.get(k, "v1") for k in printed)))
+    return out

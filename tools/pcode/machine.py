@@ -123,6 +123,8 @@ class Wave:
     denormals: int = 15
     memory: bytearray = field(default_factory=bytearray)
     lds: bytearray = field(default_factory=bytearray)
+    origin: int = 0  # the address of memory's first byte
+    private: int = 0  # bytes of scratch a lane, one after the other; 0: memory is shared
 
     def rules(self, width: int) -> sf.Rules:
         """MODE: denormals' bit 0 of a pair keeps inputs, bit 1 results (manual, section 3.5)."""
@@ -478,21 +480,13 @@ def _crossing(wave: Wave, inst: Inst) -> None:
 def _memory(wave: Wave, inst: Inst) -> None:
     """Loads, stores and atomics of one lane after the other; addresses are given by the case."""
     op = inst.op
-    text = description(_memory_name(op))
+    text = description(memory_name(op))
     shared = op.startswith("ds_")
-    store = "_store_" in op and "storexchg" not in op
     args = list(inst.args)
     loads = "_load_" in op
     returns = loads or ("_rtn_" in op if shared else inst.glc and "atomic" in op)
     dst = args.pop(0) if returns else None
-    if op.startswith("scratch_"):
-        address, data = (args[1 if store else 0], args[1:]) if not store else (args[0], args[1:])
-        if store:
-            address, data = args[0], args[1:]
-        else:
-            address, data = args[0], []
-    else:
-        address, data = args[0], args[1:]
+    address, data = args[0], [a for a in args[1:] if isinstance(a, V)]
     base: Arg | None = None
     if op.startswith("global_") and args[-1] != Sp("off") and isinstance(args[-1], S):
         base = args[-1]
@@ -503,13 +497,15 @@ def _memory(wave: Wave, inst: Inst) -> None:
         at = 0 if isinstance(address, Sp) else wave.read(address, lane)
         if base is not None:
             at += wave.read(base, 0)
-        plain = "OFFSET" in text
-        at += 0 if plain else inst.imm
+        at += 0 if "OFFSET" in text else inst.imm
+        at &= (1 << 64) - 1 if not shared else _FULL
+        if wave.private:
+            at += lane * wave.private
         names: dict[str, Place | Value] = {
             "ADDR": Value(at, 64, "u"), "ADDR_BASE": Value(at, 64, "u"),
             "OFFSET": Value(inst.imm, 32, "u"), "OFFSET0": Value(inst.imm, 32, "u"),
             "OFFSET1": Value(inst.imm2, 32, "u"),
-            "MEM": Table(lambda place: _Byte(memory, place)),
+            "MEM": Table(lambda place: _Byte(memory, place - wave.origin)),
         }  # fmt: skip
         for name, arg in zip(_data_names(text), data, strict=False):
             names[name] = Cell(wave.read(arg, lane), 128)
@@ -519,14 +515,17 @@ def _memory(wave: Wave, inst: Inst) -> None:
         names["RETURN_DATA"] = result
         if loads and "VDATA" in text:
             names["VDATA"] = result
-        execute(text, _frame(wave, names))
+        frame = _frame(wave, names)
+        if "add_f32" in op and not shared:  # manual, 13.2: flushes denormal operands in every mode
+            frame.rules = lambda width: sf.Rules(flush_in=True)
+        execute(text, frame)
         if dst is not None:
             assert isinstance(dst, V)
             for i in range(width):
                 wave.vgprs[dst.index + i][lane] = result.n >> 32 * i & _FULL
 
 
-def _memory_name(op: str) -> str:
+def memory_name(op: str) -> str:
     return op if op in descriptions() else op.replace("flat_", "global_").replace(
         "scratch_", "global_"
     )
