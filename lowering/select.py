@@ -18,6 +18,7 @@ from .barriers import barrier_bytes
 from .context import ALL_ONES, EXEC, NULL, ZERO, Ctx, KernelState, choose
 from .control import STATE, Control
 from .convergence import Plan, make_plan
+from .hostcalls import ARGUMENTS, functions_of
 from .launch import BankLayout, Fill, LaunchInfo, layout
 from .link import GRID_WORKSPACE
 from .machine import label_of
@@ -118,7 +119,8 @@ def launch_info(
         param_base=kernel.param_base,
         param_size=kernel.param_size,
         lds_static=lds,
-        private_size=stack + spill,
+        # What printf keeps of its arguments may reach beyond the stack.
+        private_size=stack + spill + (ARGUMENTS if "vprintf" in functions_of(kernel) else 0),
         max_threads=threads[0] * threads[1] * threads[2] if threads else 1024,
         fills=tuple(fills),
     )
@@ -158,6 +160,7 @@ def select(kernel: Kernel, cfg: Cfg) -> Selected:
         )
         state = KernelState(kernel.name, kernel.arch, lay, regs, table, plan.pending_live)
         state.shared_size = kernel.shared_size
+        state.externs = functions_of(kernel)
         state.grid_words, state.grid_workspace = grid_words, kernel.grid_workspace or 0
         _emit_kernel(state, plan)
         total = regs.vtemp_base + state.vtemps_used
@@ -264,6 +267,22 @@ def _body(k: KernelState, writer: Control, block: Block, converged: bool) -> Non
         _close(k)
 
 
+def one(k: KernelState, ins: Instruction, *, converged: bool) -> None:
+    """One instruction alone, by its rule and under its guard, as it would stand in a block.
+
+    LoweringError where it is refused; what acts on barriers has no rule.
+    """
+    if ins.mnemonic in STATE or ins.mnemonic in CONTROL:
+        raise LoweringError("SX0403", f"no rule for {ins.mnemonic}", Where(inst=ins.text))
+    c = Ctx(k, ins, converged)
+    if not ins.guard.is_true:
+        _open(c)
+    _one(c, None)
+    c.finish()
+    if not ins.guard.is_true:
+        _close(k)
+
+
 def _open(c: Ctx) -> None:
     """Narrows EXEC to the guard's lanes."""
     guard = c.ins.guard
@@ -281,9 +300,9 @@ def _close(k: KernelState) -> None:
     k.items.append(Inst("s_mov_b32", (EXEC, k.regs.save_exec)))
 
 
-def _one(c: Ctx, writer: Control) -> None:
+def _one(c: Ctx, writer: Control | None) -> None:
     ins = c.ins
-    if ins.mnemonic in STATE:
+    if writer is not None and ins.mnemonic in STATE:
         writer.state(c, ins)
         return
     rules = TABLE.get(ins.mnemonic)

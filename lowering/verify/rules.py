@@ -1,0 +1,234 @@
+"""Every lowering rule, verified for the forms that its instructions have.
+
+A rule's result on one word in one surrounding is proved, tested, refuted, unknown or a refusal.
+An immediate is proved for all its values at once where the code for them differs in nothing but
+the literal, see :mod:`.rules_immediate`; what was proved value by value is said.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal, TypeAlias
+
+from sassxlate.disasm.sass.ir import Const, Imm, Instruction, Mem, Pred, Reg
+from sassxlate.disasm.sass.spec import GENERATION_OF, Row
+from sassxlate.errors import SassxlateError
+from sassxlate.lowering.context import choose
+from sassxlate.lowering.rules import TABLE
+
+from .check import verify
+from .relation import Block
+from .replay import differential
+from .rules_block import SURROUNDINGS, Surroundings, translated
+from .rules_immediate import for_all
+from .rules_words import Case, cases, rows
+from .verdict import Proved, Refuted, Undecided
+
+Status: TypeAlias = Literal["proved", "tested", "refuted", "unknown", "refused"]
+STATUSES: tuple[Status, ...] = ("proved", "tested", "refuted", "unknown", "refused")
+# How Unknown tells that floating point alone kept the solver from deciding.
+_FLOATS, _TRIED = "floating point beyond the solver", "random inputs agree"
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How much to look at; ``vectors`` are the inputs of a form that the solver cannot decide."""
+
+    arch: int = 90
+    combinations: int = 24  # random words a row
+    seed: int = 1
+    timeout_ms: int = 10_000
+    vectors: int = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One word in one surrounding.  ``immediates`` is how many values it stands for: ``all`` 2**32,
+    a count of those that were looked at one by one, or nothing."""
+
+    rule: str
+    form: str
+    text: str
+    word: int
+    surroundings: Surroundings
+    status: Status
+    detail: str = ""
+    immediates: str = ""
+    vectors: int = 0
+
+
+def rule_of(ins: Instruction) -> str:
+    """The name of the rule that translates an instruction; its mnemonic where there is none."""
+    rule = choose(TABLE.get(ins.mnemonic, ()), ins)
+    return ins.mnemonic if rule is None else rule.name
+
+
+def form_of(ins: Instruction) -> str:
+    """Mnemonic, modifiers, and what kind of thing each operand is."""
+    kinds: list[str] = []
+    for operand in ins.operands.values():
+        match operand:
+            case Reg():
+                kinds.append(operand.file)
+            case Pred():
+                kinds.append("P")
+            case Imm():
+                kinds.append("imm")
+            case Const():
+                kinds.append("c" if operand.ur is None else "cx")
+            case Mem():
+                kinds.append("[UR]" if operand.ureg is not None else "[]")
+            case _:
+                kinds.append(type(operand).__name__)
+    return " ".join([".".join([ins.mnemonic, *ins.modifiers]), ",".join(kinds)])
+
+
+def chosen(patterns: Sequence[str], settings: Settings) -> list[Row]:
+    """The rows of the encoding tables whose mnemonic, or one of its rules, matches a pattern."""
+    from fnmatch import fnmatch
+
+    def wanted(mnemonic: str) -> bool:
+        names = [mnemonic, *(r.name for r in TABLE[mnemonic])]
+        return not patterns or any(
+            fnmatch(n.lower(), p.lower()) for p in patterns for n in names
+        )
+
+    return rows(GENERATION_OF[settings.arch], wanted)
+
+
+def _usable(ins: Instruction) -> bool:
+    try:
+        translated(ins, "together")
+    except SassxlateError:
+        return False
+    return True
+
+
+def verify_row(row: Row, settings: Settings) -> list[Finding]:
+    """The findings of one row of the encoding tables."""
+    out: list[Finding] = []
+    open_: dict[str, list[tuple[int, Block]]] = defaultdict(list)
+    generation = GENERATION_OF[settings.arch]
+    for case in cases(
+        row, settings.arch, generation, settings.combinations, settings.seed, _usable
+    ):
+        for surroundings in SURROUNDINGS:
+            finding, block = _judge(case, surroundings, settings)
+            if block is not None:
+                open_[f"{finding.rule} {finding.form}"].append((len(out), block))
+            out.append(finding)
+    for group in open_.values():
+        _test(group, out, settings)
+    return out
+
+
+def _judge(
+    case: Case, surroundings: Surroundings, settings: Settings
+) -> tuple[Finding, Block | None]:
+    """The finding on a word; with its block where numbers may still tell."""
+    ins = case.ins
+    finding = Finding(rule_of(ins), form_of(ins), ins.text, ins.word, surroundings, "refused")
+    try:
+        block = translated(ins, surroundings)
+    except SassxlateError as error:
+        return replace(finding, detail=f"{error.code}: {error.message}"), None
+    if case.immediate:
+        found = for_all(case, surroundings, settings.timeout_ms)
+        if found is not None:
+            refuted, immediates, modulo = found
+            if refuted:
+                return replace(finding, status="refuted", detail=refuted), None
+            done = replace(finding, status="proved", detail=modulo, immediates=immediates)
+            return done, None
+    verdict = verify(block, timeout_ms=settings.timeout_ms)
+    one = "1" if case.immediate else ""
+    if isinstance(verdict, Proved):
+        modulo = ", ".join(verdict.modulo)
+        return replace(finding, status="proved", detail=modulo, immediates=one), None
+    if isinstance(verdict, Refuted):
+        return replace(finding, status="refuted", detail=shown(verdict)), None
+    floats = verdict.reason.startswith(_FLOATS) and verdict.reason.endswith(_TRIED)
+    numbers = block if floats else None
+    return replace(finding, status="unknown", detail=verdict.reason, immediates=one), numbers
+
+
+def shown(verdict: Refuted) -> str:
+    """A counterexample in one line."""
+    inputs = ", ".join(f"{n} = {v:#x}" for n, v in sorted(verdict.inputs.items()) if v)
+    return f"{verdict.where}: SASS {verdict.sass:#x}, RDNA3 {verdict.rdna:#x} with {inputs}"
+
+
+_CHUNK = 1 << 15
+
+
+def _test(group: Sequence[tuple[int, Block]], out: list[Finding], settings: Settings) -> None:
+    """Inputs for the words of one form that the solver cannot decide: all of them have at least
+    ``settings.vectors`` together, each a share of its own."""
+    if not settings.vectors:
+        return
+    chunks = max(1, -(-settings.vectors // (_CHUNK * len(group))))
+    words = [(at, block) for at, block in group]
+    good: list[int] = []
+    for at, block in words:
+        refuted: Refuted | None = None
+        for n in range(chunks):
+            try:
+                refuted = differential(block, _CHUNK, seed=1000 * settings.seed + 7 * at + n)
+            except Undecided as reason:
+                out[at] = replace(out[at], detail=str(reason))
+                break
+            if refuted is not None:
+                out[at] = replace(out[at], status="refuted", detail=shown(refuted))
+                break
+        else:
+            good.append(at)
+    total = chunks * _CHUNK * len(good)
+    if total >= settings.vectors:
+        for at in good:
+            out[at] = replace(out[at], status="tested", vectors=total)
+
+
+def table(findings: Sequence[Finding]) -> Mapping[str, Mapping[Status, int]]:
+    """Findings by rule and status."""
+    out: dict[str, dict[Status, int]] = {}
+    for finding in findings:
+        counts = out.setdefault(finding.rule, dict.fromkeys(STATUSES, 0))
+        counts[finding.status] += 1
+    return out
+
+
+def each(
+    patterns: Sequence[str], settings: Settings, jobs: int, told: Callable[[Row], None]
+) -> Iterator[list[Finding]]:
+    """The findings of the rows that patterns choose, in ``jobs`` processes; ``told`` hears of each
+    row that is done."""
+    todo = chosen(patterns, settings)
+    if jobs <= 1:
+        for row in todo:
+            yield verify_row(row, settings)
+            told(row)
+        return
+    from concurrent.futures import ProcessPoolExecutor
+    from multiprocessing import get_context
+
+    with ProcessPoolExecutor(jobs, get_context("fork")) as pool:
+        numbers = [_number(row) for row in todo]
+        for row, found in zip(
+            todo, pool.map(_numbered, numbers, [settings] * len(todo)), strict=True
+        ):
+            yield found
+            told(row)
+
+
+def _number(row: Row) -> int:
+    from sassxlate.disasm.sass.tables import ROWS
+
+    return next(n for n, other in enumerate(ROWS) if other is row)
+
+
+def _numbered(number: int, settings: Settings) -> list[Finding]:
+    from sassxlate.disasm.sass.tables import ROWS
+
+    return verify_row(ROWS[number], settings)

@@ -1,0 +1,84 @@
+"""One instruction as a block: translated as it would be inside a kernel, decoded back.
+
+Two surroundings decide what a rule writes.  ``together``: all lanes are here, uniform registers are
+scalar, constants were loaded before.  ``apart``: lanes wait elsewhere whose predicate bits must
+survive, each lane has uniform registers of its own, constants are loaded where they are named.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from functools import cache
+from typing import Literal, TypeAlias
+
+from sassxlate.disasm.rdna3 import assemble, decode
+from sassxlate.disasm.rdna3.ir import Inst, Item, S, V
+from sassxlate.disasm.sass.ir import Instruction, RegRef
+from sassxlate.lowering.allocate import RegisterMap
+from sassxlate.lowering.context import KernelState
+from sassxlate.lowering.launch import layout
+from sassxlate.lowering.pipeline import PASSES
+from sassxlate.lowering.select import one
+
+from .execute import Placed
+from .relation import Block
+from .rules_words import BANK, CONSTANT
+
+Surroundings: TypeAlias = Literal["together", "apart"]
+SURROUNDINGS: tuple[Surroundings, ...] = ("together", "apart")
+_TABLE = {3: 0x800, 4: 0x808}  # of the addresses of constant banks
+GENERAL, UNIFORM = 48, 48
+
+
+@cache
+def _registers(surroundings: Surroundings) -> RegisterMap:
+    """A map like those that ``allocate`` makes."""
+    together = surroundings == "together"
+    first = GENERAL + (0 if together else UNIFORM)
+    return RegisterMap(
+        r={i: i for i in range(GENERAL)},
+        spilled={},
+        ur={i: 40 + i for i in range(UNIFORM)} if together else {},
+        ur_lanes={} if together else {i: GENERAL + i for i in range(UNIFORM)},
+        p={i: S(88 + i) for i in range(7)},
+        up={i: S(96 + i) for i in range(7)},
+        live=S(3),
+        save_exec=S(2),
+        ready={},
+        regions=(),
+        consts={(BANK, CONSTANT): S(36), (BANK, CONSTANT + 4): S(37)} if together else {},
+        stemps=(*range(4, 12), *range(16, 28)),
+        tid=V(first),
+        vtemp_base=first + 1,
+        lane_vgprs=(),
+        scratch_spill=0,
+    )
+
+
+@cache
+def _merged() -> frozenset[RegRef]:
+    return frozenset(RegRef(f, i) for f in ("P", "UP") for i in range(7))  # type: ignore[arg-type]
+
+
+def translated(ins: Instruction, surroundings: Surroundings) -> Block:
+    """The block of one instruction.  LoweringError where it is refused."""
+    regs = _registers(surroundings)
+    merged: frozenset[RegRef] = frozenset() if surroundings == "together" else _merged()
+    state = KernelState("rule", ins.arch, layout(ins.arch), regs, dict(_TABLE), merged)
+    one(state, ins, converged=surroundings == "together")
+    items: Iterable[Item] = state.items
+    for _, run in PASSES:
+        items = run(list(items))
+    items = list(items)
+    program = assemble(items)
+    code: list[Placed] = []
+    for item, at in zip(items, program.offsets, strict=True):
+        if isinstance(item, Inst):
+            inst, size = decode(program.data, at)
+            code.append(Placed(replace(inst, uniform=item.uniform), at, at + size))
+    tables = {offset: bank for bank, offset in _TABLE.items()}
+    return Block((ins,), (code,), regs, layout(ins.arch), merged, tables)
+
+
+__all__ = ["SURROUNDINGS", "Surroundings", "translated"]
