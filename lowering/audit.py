@@ -114,6 +114,8 @@ _KNOWN: Mapping[str, str] = {
     "ULDC": "64 S8 U8 S16 U16 IL IS ISL",
     # the warp
     "BPT": "TRAP",
+    "HOSTCALL": "ABS REL NOINC",
+    "LEPC": "",
     "CREDUX": "MIN MAX S32",
     "CS2R": "32",
     "MATCH": "ALL ANY U64",

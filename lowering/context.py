@@ -48,6 +48,7 @@ class KernelState:
     shared_size: int = 0  # static shared memory, bytes
     grid_words: Mapping[int, int] = field(default_factory=dict[int, int])  # bank 0 -> half
     grid_workspace: int = 0  # of the grid's counters, in bank 4
+    externs: tuple[str, ...] = ()  # the driver's functions that the kernel calls
 
     def label(self, stem: str) -> str:
         self.labels += 1
@@ -402,7 +403,7 @@ class Ctx:
             return self._uniform_vdst(reg)
         if not reg.is_zero and self._overlaps_sources(reg.index, reg.width):
             temp = self.vtemp(reg.width)
-            self._commits.append(lambda: self._write_r(reg, temp))
+            self._commits.append(lambda: self.write_back(reg, temp))
             return temp
         return self.dst_last(role)
 
@@ -417,10 +418,11 @@ class Ctx:
         if places[0] >= 0 and places == list(range(places[0], places[0] + reg.width)):
             return V(places[0], reg.width)
         temp = self.vtemp(reg.width)
-        self._commits.append(lambda: self._write_r(reg, temp))
+        self._commits.append(lambda: self.write_back(reg, temp))
         return temp
 
-    def _write_r(self, reg: Reg, temp: V) -> None:
+    def write_back(self, reg: Reg, temp: V) -> None:
+        """Writes VGPRs to a register that may be spilled, at once."""
         for i in range(reg.width):
             word = V(temp.index + i)
             if reg.index + i in self.k.regs.spilled:

@@ -221,6 +221,7 @@ def joined(kernel: Kernel, cubin: Cubin) -> Kernel:
         callees=(*entries, *(s for s in inner if s.value not in {e.value for e in entries})),
         exits=tuple(e + at for at, p in parts for e in p.exits),
         syscall_offsets=tuple(o + at for at, p in parts for o in p.syscall_offsets),
+        externs=tuple(dict.fromkeys(name for _, p in parts for name in p.externs)),
         indirect_targets={
             o + at: tuple(t + at for t in targets)
             for at, p in parts

@@ -16,6 +16,7 @@ from sassxlate.errors import LoweringError, SassxlateError, Where
 
 from .codeobject import KernelImage, write
 from .hazards import insert_hazards
+from .hostcalls import as_instructions
 from .launch import LaunchInfo, most_threads
 from .link import joined
 from .select import Selected, select
@@ -104,7 +105,11 @@ def kernel_cfg(kernel: Kernel) -> Cfg:
         where = Where(kernel=kernel.name, offset=left.offset)
         raise LoweringError("SX0407", f"the code was not joined with {left.symbol}", where)
     items = decode_section(kernel.code, kernel.arch).made()
-    good = [with_address(kernel, i) for i in items if isinstance(i, Instruction)]
+    good = [
+        as_instructions(kernel, with_address(kernel, i))
+        for i in items
+        if isinstance(i, Instruction)
+    ]
     bad = {b.offset: b for b in items if not isinstance(b, Instruction)}
     if 0 in bad:  # the graph's entry is the first instruction that it is given
         raise bad[0].error.at(kernel=kernel.name)

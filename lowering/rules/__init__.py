@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ..context import Rule
-from . import atomic, compare, convert, float32, half, integer, lanes, logic, memory, warp
+from . import atomic, compare, convert, float32, half, hostcall, integer, lanes, logic, memory, warp
 
 _CATEGORIES: tuple[tuple[Rule, ...], ...] = (
     integer.RULES,
@@ -18,6 +18,7 @@ _CATEGORIES: tuple[tuple[Rule, ...], ...] = (
     memory.RULES,
     atomic.RULES,
     warp.RULES,
+    hostcall.RULES,
 )
 
 

@@ -1,5 +1,6 @@
 // Contexts: a stack for each thread, the device's primary context, limits.
 #include "driver.h"
+#include "hostcall.h"
 #include "handles.h"
 
 using namespace sx;
@@ -147,13 +148,14 @@ SX_API cuCtxGetDevice_v2(CUdevice *device, CUcontext handle) {
 }
 
 SX_API cuCtxSynchronize() {
-  return enter<Need::Context>(__func__, [&] { return from_hip(hip().hipDeviceSynchronize()); });
+  return enter<Need::Context>(__func__,
+                              [&] { return flush(current_device(), from_hip(hip().hipDeviceSynchronize())); });
 }
 
 SX_API cuCtxSynchronize_v2(CUcontext handle) {
   return enter<Need::Context>(__func__, [&]() -> CUresult {
     if (handle && !find_context(handle)) return CUDA_ERROR_INVALID_CONTEXT;
-    return from_hip(hip().hipDeviceSynchronize());
+    return flush(current_device(), from_hip(hip().hipDeviceSynchronize()));
   });
 }
 

@@ -1,6 +1,7 @@
 // Copies and fills.  Addresses decide, not the name of the function: H2D from a device address is a copy
 // between devices, as on NVIDIA's driver.
 #include "driver.h"
+#include "hostcall.h"
 
 #include <cstring>
 
@@ -14,10 +15,17 @@ CUresult copy(void *dst, const void *src, size_t size, hipMemcpyKind kind, CUstr
   if (!dst || !src) return CUDA_ERROR_INVALID_VALUE;
   hipStream_t s = to_hip(stream);
   if (!wait) return from_hip(hip().hipMemcpyAsync(dst, src, size, kind, s));
-  if (!s) return from_hip(hip().hipMemcpy(dst, src, size, kind));
-  if (hip().hipMemcpyWithStream) return from_hip(hip().hipMemcpyWithStream(dst, src, size, kind, s));
-  CUresult result = from_hip(hip().hipMemcpyAsync(dst, src, size, kind, s));
-  return result == CUDA_SUCCESS ? from_hip(hip().hipStreamSynchronize(s)) : result;
+  CUresult result;
+  if (!s) {
+    result = from_hip(hip().hipMemcpy(dst, src, size, kind));
+  } else if (hip().hipMemcpyWithStream) {
+    result = from_hip(hip().hipMemcpyWithStream(dst, src, size, kind, s));
+  } else {
+    result = from_hip(hip().hipMemcpyAsync(dst, src, size, kind, s));
+    if (result == CUDA_SUCCESS) result = from_hip(hip().hipStreamSynchronize(s));
+  }
+  // A copy inside the device shows nothing (measured); one whose ends are open may.
+  return kind == hipMemcpyDeviceToHost || kind == hipMemcpyDefault ? flush(current_device(), result) : result;
 }
 
 CUresult finish(CUresult result, CUstream stream, bool wait) {

@@ -85,6 +85,7 @@ bool parse_item(Fields &fields, std::string_view kind, Manifest &out) {
     fields.number(item.section);
     fields.number(item.offset);
     fields.number(item.size);
+    item.name = fields.rest();
     if (item.size != 4 && item.size != 8) return false;
     out.relocs.push_back(item);
   } else if (kind == "global") {

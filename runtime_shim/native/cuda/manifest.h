@@ -17,6 +17,7 @@ struct RelocInfo {
   enum class Kind { Abs64, Abs32Lo, Unresolved } kind = Kind::Abs64;
   unsigned section = 0, target = 0;
   uint64_t offset = 0, addend = 0, size = 8;
+  std::string name;  // of what is unresolved
 };
 
 struct GlobalInfo {

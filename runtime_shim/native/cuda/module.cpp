@@ -1,5 +1,7 @@
 #include "module.h"
 
+#include "hostcall.h"
+
 #include "blake2b.h"
 #include "files.h"
 #include "handles.h"
@@ -204,7 +206,7 @@ bool Module::section_bytes(const SectionInfo &section, std::string &bytes) {
   return true;
 }
 
-CUresult Module::allocate(Storage &storage) {
+CUresult Module::allocate(Device &device, Storage &storage) {
   const std::vector<SectionInfo> sections = manifest_.sections;
   std::vector<uint64_t> offsets;
   uint64_t total = 0;
@@ -231,6 +233,7 @@ CUresult Module::allocate(Storage &storage) {
   for (const RelocInfo &reloc : manifest_.relocs) {
     uint64_t value = kPoison;
     if (reloc.kind != RelocInfo::Kind::Unresolved) value = storage.addresses[reloc.target] + reloc.addend;
+    else if (reloc.size == 8) value = host_function(device, reloc.name, kPoison);
     // parse_manifest has checked that the place lies inside its section.
     memcpy(image.data() + offsets[reloc.section] + reloc.offset, &value, reloc.size);
   }
@@ -247,7 +250,7 @@ CUresult Module::storage(Device &device, Storage *&out) {
   if (storage.generation != device.generation) storage = Storage();
   if (!storage.tried) {
     storage.generation = device.generation;
-    storage.result = allocate(storage);
+    storage.result = allocate(device, storage);
     storage.tried = true;
   }
   out = &storage;

@@ -95,7 +95,7 @@ class Module {
 
   CUresult read_manifest();
   CUresult storage(Device &device, Storage *&out);
-  CUresult allocate(Storage &storage);
+  CUresult allocate(Device &device, Storage &storage);
   bool section_bytes(const SectionInfo &section, std::string &bytes);
 
   std::vector<uint8_t> copy_;

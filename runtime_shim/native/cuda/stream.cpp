@@ -1,5 +1,6 @@
 // Streams and events: HIP's own, under the same handles.
 #include "driver.h"
+#include "hostcall.h"
 
 #include <unordered_map>
 
@@ -128,7 +129,9 @@ CUresult get_device(CUstream, CUdevice *device) {
 // Managed memory is visible everywhere at all times: attaching it changes nothing.
 CUresult attach(CUdeviceptr pointer) { return pointer ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE; }
 
-CUresult stream_done(CUstream stream) { return from_hip(hip().hipStreamSynchronize(to_hip(stream))); }
+CUresult stream_done(CUstream stream) {
+  return flush(current_device(), from_hip(hip().hipStreamSynchronize(to_hip(stream))));
+}
 CUresult stream_query(CUstream stream) { return SX_HIP(hipStreamQuery, to_hip(stream)); }
 
 }  // namespace
@@ -212,7 +215,8 @@ SX_API cuEventDestroy_v2(CUevent event) {
 
 SX_API cuEventSynchronize(CUevent event) {
   return enter<Need::Context>(__func__, [&]() -> CUresult {
-    return event ? from_hip(hip().hipEventSynchronize(to_hip(event))) : CUDA_ERROR_INVALID_HANDLE;
+    if (!event) return CUDA_ERROR_INVALID_HANDLE;
+    return flush(current_device(), from_hip(hip().hipEventSynchronize(to_hip(event))));
   });
 }
 

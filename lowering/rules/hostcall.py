@@ -1,0 +1,325 @@
+"""The driver's functions for kernels (lowering/hostcalls.py), and LEPC, which their calls use.
+
+The blocks of memory, as native/cuda/hostcall.h has them; offsets in bytes:
+
+queue  0 function, 4 records (a power of two), 8 next to write, 12 next to read, 64 records
+record 0 function once it is whole, else 0; 4 line; 8 format or message; 16 file; 24 function's
+       name; 32 block's and 44 thread's number; 64 printf's arguments
+heap   0 and 32 functions, 8 next free byte, 16 end, 64 a free list a size class: first block and
+       turns
+block  0 size class, 4 next free block; 16 the program's bytes.  Blocks are counted in 16 bytes.
+"""
+
+from __future__ import annotations
+
+from sassxlate.disasm.rdna3.ir import Arg, I, Inst, S, V
+from sassxlate.disasm.sass.ir import Label, Reg
+
+from ..context import EXEC, OFF, VCC, ZERO, Ctx, Rule
+from ..hostcalls import ARGUMENTS, FUNCTIONS
+from .memory import add64, wait_all
+from .warp import special_value
+
+RECORD, HEAD = 64 + ARGUMENTS, 64
+HEADER, FREE_AT = 16, 32
+_AXES = "XYZ"
+
+
+def lepc(c: Ctx) -> None:
+    """A code address is an offset here: of the label, or of the instruction itself."""
+    target = c.ins.get("target")
+    value = target.target if isinstance(target, Label) else c.ins.offset
+    reg = c.reg("Rd")
+    for i in range(reg.width):
+        word = I(value) if i == 0 else ZERO
+        if reg.file == "UR":
+            c.write_uniform(reg, i, word)
+        else:
+            c.emit("v_mov_b32", V(c.dst_last().index + i), word)
+
+
+def hostcall(c: Ctx) -> None:
+    """Which function is called is known to the block that the address names."""
+    block = c.vtuple("Ra", 2)
+    names = [name for name in FUNCTIONS if name in c.k.externs]
+    save = c.stemp()
+    if len(names) > 1:
+        which = c.vtemp()
+        c.raw(Inst("global_load_b32", (which, block, OFF)))
+        c.raw(Inst("s_mov_b32", (save, EXEC)))
+    for name in names:
+        with c.scope():
+            if len(names) == 1:
+                _BODIES[name](c, block)
+                continue
+            mine = c.stemp()
+            skip = c.k.label("Lother")
+            c.emit("v_cmp_eq_u32", mine, I(FUNCTIONS[name].number), which)
+            c.raw(Inst("s_and_b32", (EXEC, save, mine)))
+            c.branch("s_cbranch_execz", skip)
+            _BODIES[name](c, block)
+            c.mark(skip)
+    if len(names) > 1:
+        c.raw(Inst("s_mov_b32", (EXEC, save)))
+
+
+def _argument(c: Ctx, index: int, n: int = 1) -> V:
+    return c.vtuple_of(Reg("R", index, n), n)
+
+
+def _at(c: Ctx, base: V, index: Arg, scale: int, start: int = 0) -> V:
+    """base + index * scale + start, an unsigned 32-bit product in 64 bits."""
+    wide = c.vtemp(2)
+    c.emit("v_mul_lo_u32", V(wide.index), index, I(scale))
+    c.emit("v_mul_hi_u32", V(wide.index + 1), index, I(scale))
+    if start:
+        wide = add64(c, wide, I(start))
+    return add64(c, base, wide)
+
+
+def _put(c: Ctx, at: V, offset: int, value: V) -> None:
+    c.raw(Inst(f"global_store_b{32 * value.n}", (at, value, OFF), imm=offset))
+
+
+def _record(c: Ctx, block: V) -> tuple[V, S, str]:
+    """A new record: its address, the lanes that asked, a label behind what fills it.
+
+    EXEC holds the lanes that got one: what does not fit is lost, as in CUDA's queue.
+    """
+    save, fits, done = c.stemp(), c.stemp(), c.k.label("Lrecord")
+    number, limits, used = c.vtemp(), c.vtemp(2), c.vtemp()
+    c.emit("v_mov_b32", number, I(1))
+    c.raw(Inst("global_atomic_add_u32", (number, block, number, OFF), imm=8, glc=True))
+    c.raw(Inst("global_load_b32", (V(limits.index), block, OFF), imm=4, glc=True))
+    c.raw(Inst("global_load_b32", (V(limits.index + 1), block, OFF), imm=12, glc=True))
+    c.emit("v_sub_nc_u32", used, number, V(limits.index + 1))
+    c.emit("v_cmp_gt_u32", fits, V(limits.index), used)
+    c.raw(Inst("s_mov_b32", (save, EXEC)))
+    c.raw(Inst("s_and_b32", (EXEC, EXEC, fits)))
+    c.branch("s_cbranch_execz", done)
+    c.emit("v_add_nc_u32", V(limits.index), I(0xFFFFFFFF), V(limits.index))
+    c.emit("v_and_b32", number, V(limits.index), number)
+    return _at(c, block, number, RECORD, HEAD), save, done
+
+
+def _whole(c: Ctx, at: V, name: str, save: S, done: str) -> None:
+    """The record's own number comes last, when all else can be seen."""
+    wait_all(c)
+    kind = c.vtemp()
+    c.emit("v_mov_b32", kind, I(FUNCTIONS[name].number))
+    _put(c, at, 0, kind)
+    c.mark(done)
+    c.raw(Inst("s_mov_b32", (EXEC, save)))
+
+
+def _vprintf(c: Ctx, block: V) -> None:
+    at, save, done = _record(c, block)
+    _put(c, at, 8, _argument(c, 4, 2))
+    local, inner, none = c.stemp(), c.stemp(), c.k.label("Lnone")
+    arguments = _argument(c, 6, 2)
+    # The arguments lie in local memory; without any the pointer is null.
+    c.emit("v_cmp_eq_u32", local, c.aperture("src_private_base"), V(arguments.index + 1))
+    c.raw(Inst("s_mov_b32", (inner, EXEC)))
+    c.raw(Inst("s_and_b32", (EXEC, EXEC, local)))
+    c.branch("s_cbranch_execz", none)
+    for offset in range(0, ARGUMENTS, 16):
+        with c.scope():
+            some = c.vtemp(4)
+            for i in range(0, 4, 2):
+                word = V(some.index + i, 2)
+                c.raw(Inst("flat_load_b64", (word, arguments), imm=offset + 4 * i))
+            _put(c, at, 64 + offset, some)
+    c.mark(none)
+    c.raw(Inst("s_mov_b32", (EXEC, inner)))
+    _whole(c, at, "vprintf", save, done)
+    _count_arguments(c)
+
+
+def _count_arguments(c: Ctx) -> None:
+    """printf's result: the conversions in the format, of which %% is none."""
+    at, byte, count, inside = c.vtemp(2), c.vtemp(), c.vtemp(), c.vtemp()
+    save, percent, begins = c.stemp(), c.stemp(), c.stemp()
+    again, done = c.k.label("Lformat"), c.k.label("Lformat_end")
+    form = _argument(c, 4, 2)
+    for i in range(2):
+        c.emit("v_mov_b32", V(at.index + i), V(form.index + i))
+    c.emit("v_mov_b32", count, ZERO)
+    c.emit("v_mov_b32", inside, ZERO)
+    c.raw(Inst("s_mov_b32", (save, EXEC)))
+    c.branch("s_cbranch_execz", done)
+    c.mark(again)
+    c.raw(Inst("global_load_u8", (byte, at, OFF)))
+    c.emit("v_add_co_u32", V(at.index), VCC, I(1), V(at.index))
+    c.emit("v_add_co_ci_u32", V(at.index + 1), VCC, ZERO, V(at.index + 1), VCC)
+    c.emit("v_cmp_eq_u32", percent, I(ord("%")), byte)
+    c.emit("v_cmp_eq_u32", begins, ZERO, inside)
+    with c.scope():
+        change = c.vtemp()
+        c.emit("v_cndmask_b32", change, I(0xFFFFFFFF), I(1), begins)
+        c.emit("v_cndmask_b32", change, ZERO, change, percent)
+        c.emit("v_add_nc_u32", count, count, change)
+        c.raw(Inst("s_and_b32", (begins, begins, percent)))
+        c.emit("v_cndmask_b32", inside, ZERO, I(1), begins)
+    c.emit("v_cmp_ne_u32", percent, ZERO, byte)
+    c.raw(Inst("s_and_b32", (EXEC, EXEC, percent)))
+    c.branch("s_cbranch_execnz", again)
+    c.mark(done)
+    c.raw(Inst("s_mov_b32", (EXEC, save)))
+    c.write_back(Reg("R", 4, 1), count)
+
+
+def _assertfail(c: Ctx, block: V) -> None:
+    """The kernel goes on; the launch has failed once the host sees the record."""
+    at, save, done = _record(c, block)
+    _put(c, at, 4, _argument(c, 8))
+    for offset, register in ((8, 4), (16, 6), (24, 10)):
+        _put(c, at, offset, _argument(c, register, 2))
+    for start, stem in ((32, "SR_CTAID"), (44, "SR_TID")):
+        for n, axis in enumerate(_AXES):
+            with c.scope():
+                _put(c, at, start + 4 * n, c.to_v(special_value(c, f"{stem}.{axis}")))
+    _whole(c, at, "__assertfail", save, done)
+
+
+def _free_list(c: Ctx, block: V, size_class: V) -> V:
+    return _at(c, block, size_class, 8, HEAD)
+
+
+def _malloc(c: Ctx, block: V) -> None:
+    """A block of the next power of two: from the free list of its size, else from the end."""
+    size = _argument(c, 4, 2)
+    out, klass, total, mask = c.vtemp(2), c.vtemp(), c.vtemp(), c.stemp()
+    save, left = c.stemp(), c.stemp()
+    done, again, fresh = (c.k.label(stem) for stem in ("Lmalloc", "Lpop", "Lfresh"))
+    c.raw(Inst("s_mov_b32", (save, EXEC)))
+    c.emit("v_mov_b32", V(out.index), ZERO)
+    c.emit("v_mov_b32", V(out.index + 1), ZERO)
+    # Null for 2 GiB and more; the heap is smaller.
+    c.emit("v_cmp_eq_u32", mask, ZERO, V(size.index + 1))
+    c.raw(Inst("s_and_b32", (EXEC, EXEC, mask)))
+    c.emit("v_cmp_gt_u32", mask, I(0x7FFFFF00), V(size.index))
+    c.raw(Inst("s_and_b32", (EXEC, EXEC, mask)))
+    c.branch("s_cbranch_execz", done)
+    # The class is the number of bits of (bytes + header - 1), five at least.
+    c.emit("v_add_nc_u32", total, I(HEADER - 1), V(size.index))
+    c.emit("v_max_u32", total, I(31), total)
+    c.emit("v_clz_i32_u32", klass, total)
+    c.emit("v_sub_nc_u32", klass, I(32), klass)
+    head = _free_list(c, block, klass)
+    old, pair, seen, link, at = c.vtemp(2), c.vtemp(4), c.vtemp(2), c.vtemp(), c.vtemp(2)
+    c.raw(Inst("s_mov_b32", (left, EXEC)))
+    c.raw(Inst("global_load_b64", (old, head, OFF), glc=True))
+    c.mark(again)
+    c.emit("v_cmp_ne_u32", mask, ZERO, V(old.index))
+    c.raw(Inst("s_and_b32", (EXEC, EXEC, mask)))
+    c.branch("s_cbranch_execz", fresh)
+    with c.scope():
+        first = _at(c, block, V(old.index), 16)
+        c.emit("v_mov_b32", V(at.index), V(first.index))
+        c.emit("v_mov_b32", V(at.index + 1), V(first.index + 1))
+    c.raw(Inst("global_load_b32", (link, at, OFF), imm=4, glc=True))
+    c.emit("v_mov_b32", V(pair.index), link)
+    c.emit("v_add_nc_u32", V(pair.index + 1), I(1), V(old.index + 1))
+    c.emit("v_mov_b32", V(pair.index + 2), V(old.index))
+    c.emit("v_mov_b32", V(pair.index + 3), V(old.index + 1))
+    swap = Inst("global_atomic_cmpswap_b64", (seen, head, pair, OFF), glc=True)
+    c.raw(swap)
+    c.emit("v_cmp_eq_u64", mask, seen, old)
+    c.emit("v_mov_b32", V(old.index), V(seen.index))
+    c.emit("v_mov_b32", V(old.index + 1), V(seen.index + 1))
+    _take(c, out, at, mask, left)
+    c.branch("s_cbranch_execnz", again)
+    c.mark(fresh)
+    c.raw(Inst("s_mov_b32", (EXEC, left)))
+    c.branch("s_cbranch_execz", done)
+    _from_end(c, block, klass, out, mask)
+    c.mark(done)
+    c.raw(Inst("s_mov_b32", (EXEC, save)))
+    _result(c, out)
+
+
+def _take(c: Ctx, out: V, at: V, mask: S, left: S) -> None:
+    """Lanes of ``mask`` have the block at ``at``: they leave EXEC and ``left``."""
+    for i in range(2):
+        c.emit("v_cndmask_b32", V(out.index + i), V(out.index + i), V(at.index + i), mask)
+    c.raw(Inst("s_and_not1_b32", (left, left, mask)))
+    c.raw(Inst("s_and_not1_b32", (EXEC, EXEC, mask)))
+
+
+def _from_end(c: Ctx, block: V, klass: V, out: V, mask: S) -> None:
+    bytes_, start, end = c.vtemp(2), c.vtemp(2), c.vtemp(2)
+    c.emit("v_lshlrev_b32", V(bytes_.index), klass, I(1))
+    c.emit("v_mov_b32", V(bytes_.index + 1), ZERO)
+    c.raw(Inst("global_atomic_add_u64", (start, block, bytes_, OFF), imm=8, glc=True))
+    c.raw(Inst("global_load_b64", (end, block, OFF), imm=16))
+    behind = add64(c, start, bytes_)
+    c.emit("v_cmp_le_u64", mask, behind, end)
+    c.raw(Inst("s_and_b32", (EXEC, EXEC, mask)))
+    at = add64(c, block, start)
+    _put(c, at, 0, klass)
+    for i in range(2):
+        c.emit("v_mov_b32", V(out.index + i), V(at.index + i))
+
+
+def _result(c: Ctx, at: V) -> None:
+    """The bytes behind the header of ``at``, or null; a new block belongs to its lane alone."""
+    given, mask = c.vtemp(2), c.stemp()
+    c.emit("v_add_co_u32", V(given.index), VCC, I(HEADER), V(at.index))
+    c.emit("v_add_co_ci_u32", V(given.index + 1), VCC, ZERO, V(at.index + 1), VCC)
+    c.emit("v_cmp_ne_u32", mask, ZERO, V(at.index + 1))
+    for i in range(2):
+        c.emit("v_cndmask_b32", V(given.index + i), ZERO, V(given.index + i), mask)
+    c.write_back(Reg("R", 4, 2), given)
+
+
+def _free(c: Ctx, block: V) -> None:
+    """The block becomes the first of its size's free list; null is nothing."""
+    block = add64(c, block, I(-FREE_AT & 0xFFFFFFFFFFFFFFFF))
+    given = _argument(c, 4, 2)
+    save, mask = c.stemp(), c.stemp()
+    done, again = c.k.label("Lfree"), c.k.label("Lpush")
+    at, klass, number = c.vtemp(2), c.vtemp(), c.vtemp()
+    old, pair, seen = c.vtemp(2), c.vtemp(4), c.vtemp(2)
+    c.raw(Inst("s_mov_b32", (save, EXEC)))
+    c.emit("v_cmp_ne_u64", mask, given, c.to_vgpr(ZERO, 2))
+    c.raw(Inst("s_and_b32", (EXEC, EXEC, mask)))
+    c.branch("s_cbranch_execz", done)
+    c.emit("v_sub_co_u32", V(at.index), VCC, V(given.index), I(HEADER))
+    c.emit("v_subrev_co_ci_u32", V(at.index + 1), VCC, ZERO, V(given.index + 1), VCC)
+    c.raw(Inst("global_load_b32", (klass, at, OFF)))
+    c.emit("v_sub_nc_u32", number, V(at.index), V(block.index))
+    c.emit("v_lshrrev_b32", number, I(4), number)
+    wait_all(c)  # what the program did with the bytes comes before their next use
+    head = _free_list(c, block, klass)
+    c.raw(Inst("global_load_b64", (old, head, OFF), glc=True))
+    c.mark(again)
+    with c.scope():
+        link = c.vtemp()
+        c.emit("v_mov_b32", link, V(old.index))
+        _put(c, at, 4, link)
+    wait_all(c)
+    c.emit("v_mov_b32", V(pair.index), number)
+    c.emit("v_add_nc_u32", V(pair.index + 1), I(1), V(old.index + 1))
+    c.emit("v_mov_b32", V(pair.index + 2), V(old.index))
+    c.emit("v_mov_b32", V(pair.index + 3), V(old.index + 1))
+    c.raw(Inst("global_atomic_cmpswap_b64", (seen, head, pair, OFF), glc=True))
+    c.emit("v_cmp_eq_u64", mask, seen, old)
+    c.emit("v_mov_b32", V(old.index), V(seen.index))
+    c.emit("v_mov_b32", V(old.index + 1), V(seen.index + 1))
+    c.raw(Inst("s_and_not1_b32", (EXEC, EXEC, mask)))
+    c.branch("s_cbranch_execnz", again)
+    c.mark(done)
+    c.raw(Inst("s_mov_b32", (EXEC, save)))
+
+
+_BODIES = {
+    "vprintf": _vprintf,
+    "__assertfail": _assertfail,
+    "malloc": _malloc,
+    "free": _free,
+}
+
+RULES: tuple[Rule, ...] = (
+    Rule("lepc", "LEPC", lepc),
+    Rule("hostcall", "HOSTCALL", hostcall),
+)
