@@ -18,8 +18,8 @@ from sassxlate.errors import SassxlateError
 from sassxlate.lowering.context import choose
 from sassxlate.lowering.rules import TABLE
 
+from .block import Block
 from .check import verify
-from .relation import Block
 from .replay import differential
 from .rules_block import SURROUNDINGS, Surroundings, translated
 from .rules_immediate import for_all
@@ -111,10 +111,9 @@ def verify_row(row: Row, settings: Settings) -> list[Finding]:
     out: list[Finding] = []
     open_: dict[str, list[tuple[int, Block]]] = defaultdict(list)
     generation = GENERATION_OF[settings.arch]
-    for case in cases(
-        row, settings.arch, generation, settings.combinations, settings.seed, _usable
-    ):
-        for surroundings in SURROUNDINGS:
+    found = cases(row, settings.arch, generation, settings.combinations, settings.seed, _usable)
+    for n, case in enumerate(found):
+        for surroundings in SURROUNDINGS if case.alone else (SURROUNDINGS[n % 2],):
             finding, block = _judge(case, surroundings, settings)
             if block is not None:
                 open_[f"{finding.rule} {finding.form}"].append((len(out), block))

@@ -13,7 +13,7 @@ from functools import cache
 from typing import Literal, TypeAlias
 
 from sassxlate.disasm.rdna3 import assemble, decode
-from sassxlate.disasm.rdna3.ir import Inst, Item, S, V
+from sassxlate.disasm.rdna3.ir import Inst, Item, Mark, S, V
 from sassxlate.disasm.sass.ir import Instruction, RegRef
 from sassxlate.lowering.allocate import RegisterMap
 from sassxlate.lowering.context import KernelState
@@ -21,8 +21,8 @@ from sassxlate.lowering.launch import layout
 from sassxlate.lowering.pipeline import PASSES
 from sassxlate.lowering.select import one
 
+from .block import Block
 from .execute import Placed
-from .relation import Block
 from .rules_words import BANK, CONSTANT
 
 Surroundings: TypeAlias = Literal["together", "apart"]
@@ -31,16 +31,22 @@ _TABLE = {3: 0x800, 4: 0x808}  # of the addresses of constant banks
 GENERAL, UNIFORM = 48, 48
 
 
-@cache
-def _registers(surroundings: Surroundings) -> RegisterMap:
+def _near(ins: Instruction, file: str) -> list[int]:
+    """The registers that an instruction names, and those beside them: all that a map must hold."""
+    used = {ref.index // 4 for ref in ins.reads | ins.writes if ref.file == file}
+    return [4 * quad + i for quad in sorted(used) for i in range(4)]
+
+
+def registers(ins: Instruction, surroundings: Surroundings) -> RegisterMap:
     """A map like those that ``allocate`` makes."""
     together = surroundings == "together"
     first = GENERAL + (0 if together else UNIFORM)
+    uniform = _near(ins, "UR")
     return RegisterMap(
-        r={i: i for i in range(GENERAL)},
+        r={i: i for i in _near(ins, "R")},
         spilled={},
-        ur={i: 40 + i for i in range(UNIFORM)} if together else {},
-        ur_lanes={} if together else {i: GENERAL + i for i in range(UNIFORM)},
+        ur={i: 40 + i for i in uniform} if together else {},
+        ur_lanes={} if together else {i: GENERAL + i for i in uniform},
         p={i: S(88 + i) for i in range(7)},
         up={i: S(96 + i) for i in range(7)},
         live=S(3),
@@ -61,13 +67,19 @@ def _merged() -> frozenset[RegRef]:
     return frozenset(RegRef(f, i) for f in ("P", "UP") for i in range(7))  # type: ignore[arg-type]
 
 
-def translated(ins: Instruction, surroundings: Surroundings) -> Block:
-    """The block of one instruction.  LoweringError where it is refused."""
-    regs = _registers(surroundings)
+def selected(ins: Instruction, surroundings: Surroundings) -> KernelState:
+    """What the rule of one instruction writes.  LoweringError where it is refused."""
+    regs = registers(ins, surroundings)
     merged: frozenset[RegRef] = frozenset() if surroundings == "together" else _merged()
     state = KernelState("rule", ins.arch, layout(ins.arch), regs, dict(_TABLE), merged)
     one(state, ins, converged=surroundings == "together")
-    items: Iterable[Item] = state.items
+    return state
+
+
+def translated(ins: Instruction, surroundings: Surroundings) -> Block:
+    """The block of one instruction.  LoweringError where it is refused."""
+    state = selected(ins, surroundings)
+    items: Iterable[Item] = [*state.items, Mark("end")]  # where everything is waited for
     for _, run in PASSES:
         items = run(list(items))
     items = list(items)
@@ -78,7 +90,7 @@ def translated(ins: Instruction, surroundings: Surroundings) -> Block:
             inst, size = decode(program.data, at)
             code.append(Placed(replace(inst, uniform=item.uniform), at, at + size))
     tables = {offset: bank for bank, offset in _TABLE.items()}
-    return Block((ins,), (code,), regs, layout(ins.arch), merged, tables)
+    return Block((ins,), (code,), state.regs, layout(ins.arch), state.merge, tables)
 
 
-__all__ = ["SURROUNDINGS", "Surroundings", "translated"]
+__all__ = ["SURROUNDINGS", "Surroundings", "registers", "selected", "translated"]

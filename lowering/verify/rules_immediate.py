@@ -16,9 +16,9 @@ from sassxlate.disasm.rdna3.ir import Arg, I, Inst, S
 from sassxlate.disasm.sass.ir import Const, Imm, Instruction
 from sassxlate.errors import SassxlateError
 
+from .block import Block
 from .check import verify
 from .execute import Placed
-from .relation import Block
 from .rules_block import Surroundings, translated
 from .rules_words import EDGES, Case, with_immediate
 from .verdict import Proved, Refuted

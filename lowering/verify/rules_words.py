@@ -80,6 +80,7 @@ class Case:
     ins: Instruction
     immediate: str = ""  # the role; its word here holds one value of many
     field: Bits = NO_BITS
+    alone: bool = False  # nothing but one modifier, sign or selector is special
 
 
 @dataclass(frozen=True, slots=True)
@@ -352,7 +353,7 @@ def cases(
             ins = form.legal(word)
             if ins is not None and ins.word not in found:
                 found.add(ins.word)
-                yield Case(ins, role, field)
+                yield Case(ins, role, field, alone=True)
     rest: list[int] = [_mixed(form, form.word, chance) for _ in range(0 if bases else 8)]
     for base in bases:
         rest += _places(form, base, chance)
