@@ -13,6 +13,7 @@ from sassxlate.domain import IEEE, Domain, Fp, Round, is_nan, smax, smin, umax, 
 from sassxlate.vectors import Vec
 
 from . import bfloat
+from .float import passed_on
 from .memory import POLICY, places
 from .rows import NoMeaning
 from .state import Bytes, Space, WarpMeaning, WarpView, as_bytes, as_words
@@ -85,7 +86,7 @@ def combine(d: Domain[T], op: str, what: Element, old: T, operand: T) -> T:
             raise NoMeaning(f"atomic {op}")
 
 
-_NAN = {16: 0x7FFF, 32: 0x7FFFFFFF, 64: 0xFFF8000000000000}
+_NAN = {16: 0x7FFF, 32: 0x7FFFFFFF}
 
 
 def _sum(d: Domain[T], op: str, what: Element, old: T, operand: T) -> T:
@@ -98,6 +99,8 @@ def _sum(d: Domain[T], op: str, what: Element, old: T, operand: T) -> T:
         none = d.eq(d.shl(near, d.const(1, 32)), d.const(0, 32))
         return bfloat.of_single(d, d.select(none, near, odd), Round.NEAREST)
     out = d.fadd(old, operand, Fp(flush_in=what.flush, flush_out=what.flush))
+    if what.bits == 64:
+        return passed_on(d, out, operand, old)
     return d.select(is_nan(d, out), d.const(_NAN[what.bits], what.bits), out)
 
 
@@ -115,11 +118,11 @@ def _data(x: WarpView, role: str, what: Element) -> Bytes:
 
 
 def _given(x: WarpView, before: Bytes) -> Results:
-    """What was in memory; Pu holds."""
+    """What was in memory; Pu holds for ATOM, and does not for ATOMG."""
     words = as_words(before)
     return {
         "Rd": words if words.shape[-1] > 1 else words[..., 0],
-        "Pu": np.ones(x.mask.shape, dtype=np.bool_),
+        "Pu": np.full(x.mask.shape, x.ins.mnemonic != "ATOMG"),
     }
 
 
@@ -133,7 +136,7 @@ def atom(x: WarpView) -> Results:
         what, op = element(x.ins.modifiers), x.one_of(_OPS)
         data = _data(x, "Rb", what)
     combine(x.d, op, what, *(Vec(np.zeros(1, dtype=np.uint64), what.bits),) * 2)  # is it known?
-    where = places(x, space, what.size)
+    where = places(x, space, what.size, x.mask)
 
     def change(old: Bytes, at: tuple[NDArray[np.intp], ...]) -> Bytes:
         new = combine(x.d, op, what, _elements(old, what), _elements(data[at], what))
@@ -155,7 +158,7 @@ def swap(x: WarpView) -> Results:
         same = (old == expected[at]).all(axis=-1, keepdims=True)
         return np.where(same, new[at], old)
 
-    before = x.warp.update(space, places(x, space, what.size), what.size, x.mask, change)
+    before = x.warp.update(space, places(x, space, what.size, x.mask), what.size, x.mask, change)
     if x.has("CAS"):
         return _given(x, before)
     hit = (before == expected).all(axis=-1)

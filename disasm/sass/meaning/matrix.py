@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from sassxlate.domain import Fp, Round
 from sassxlate.vectors import Vec, Vectors, pack
 
-from ..ir import Pred
+from .float import passed_on
 from .rows import NoMeaning
 from .state import LANES, Fn, Mask, WarpMeaning, WarpView, Words
 
@@ -73,12 +73,12 @@ def _all_active(x: WarpView) -> None:
         raise NoMeaning(f"{x.ins.mnemonic} with inactive lanes")
 
 
-def _no_accumulator(x: WarpView) -> bool:
-    """The uniform predicate, where there is one: false leaves C out."""
-    got = x.ins.get("Pp")
-    if isinstance(got, Pred) and not got.is_true:
-        raise NoMeaning(f"predicate of {x.ins.mnemonic}")
-    return False
+def _c(x: WarpView) -> Words:
+    """C's registers; zeros where the uniform predicate does not hold."""
+    words = x.words("Rc")
+    if x.absent("Pp"):
+        return words
+    return np.where(x.truth("Pp")[..., None], words, np.uint32(0))
 
 
 # --- sums of products as the tensor core makes them --------------------------------------------
@@ -181,13 +181,18 @@ def dot(a: Numbers, b: Numbers, c: Numbers, core: Core) -> tuple[I64, I64, NDArr
 def rounded(
     total: I64, unit: I64, kind: NDArray[np.int8], minus: Mask, f: Format, how: Round
 ) -> Words:
-    """The patterns of a format; NaN is all ones but its sign; an exact zero is +0."""
+    """The patterns of a format; NaN is all ones but its sign, zero has no sign, and what is beyond
+    the largest number is infinite."""
     size = np.abs(total).astype(np.uint64)
     out = pack(total < 0, size, unit, f.width, how).v
     inf = np.uint64(((1 << f.exponent) - 1) << f.mantissa)
-    signed = np.where(minus, inf | np.uint64(1 << (f.width - 1)), inf)
-    out = np.where(kind == 1, signed, out)
-    return np.where(kind == 2, np.uint64((1 << (f.width - 1)) - 1), out).astype(np.uint32)
+    sign = np.uint64(1 << (f.width - 1))
+    with np.errstate(divide="ignore"):
+        large = np.log2(size.astype(np.float64)) + unit >= f.bias + 1
+    out = np.where(large, inf | out & sign, out)
+    out = np.where(out == sign, np.uint64(0), out)
+    out = np.where(kind == 1, np.where(minus, inf | sign, inf), out)
+    return np.where(kind == 2, sign - np.uint64(1), out).astype(np.uint32)
 
 
 def _split(words: Words, f: Format) -> NDArray[Any]:
@@ -213,7 +218,6 @@ def _times(x: WarpView, a: NDArray[Any], b: NDArray[Any], c: Words, f: Format, i
 
 def hmma(x: WarpView) -> Results:
     _all_active(x)
-    _no_accumulator(x)
     for flag in ("SATFINITE", "SP", "884"):
         if x.has(flag):
             raise NoMeaning(f"HMMA with {flag}")
@@ -237,7 +241,7 @@ def _signed(x: WarpView, role: str, sign: np.uint32) -> Words:
 
 
 def _addend(x: WarpView, into: Format) -> NDArray[Any]:
-    words = x.words("Rc")
+    words = _c(x)
     if into.width == 16:
         return np.ascontiguousarray(words, dtype="<u4").view("<u2")
     return words
@@ -249,7 +253,6 @@ def _addend(x: WarpView, into: Format) -> NDArray[Any]:
 def imma(x: WarpView) -> Results:
     """8-bit elements; the sum wraps, or saturates as a signed one with .SAT."""
     _all_active(x)
-    _no_accumulator(x)
     shape = x.ins.modifiers[0]
     sorts = [m for m in x.ins.modifiers if m in ("U8", "S8")]
     if len(sorts) != 2 or x.has("SP"):
@@ -259,7 +262,7 @@ def imma(x: WarpView) -> Results:
     b = np.ascontiguousarray(columns_of_b(x.words("Rb")), dtype="<u4")
     left = a.view("i1" if sorts[0] == "S8" else "u1").astype(np.int64)
     right = b.view("i1" if sorts[1] == "S8" else "u1").astype(np.int64)
-    c = elements_of_c(x.words("Rc"), tall).view(np.int32).astype(np.int64)
+    c = elements_of_c(_c(x), tall).view(np.int32).astype(np.int64)
     total = np.einsum("...ik,...jk->...ij", left, right) + c
     if x.has("SAT"):
         total = np.clip(total, -(1 << 31), (1 << 31) - 1)
@@ -269,21 +272,19 @@ def imma(x: WarpView) -> Results:
 def bmma(x: WarpView) -> Results:
     """Single bits: the population count of their AND."""
     _all_active(x)
-    _no_accumulator(x)
     if not x.has("AND"):
         raise NoMeaning("BMMA but AND")
     tall = x.ins.modifiers[0].startswith("16")
     a, b = rows_of_a(x.words("Ra"), tall), columns_of_b(x.words("Rb"))
     both = a[..., :, None, :] & b[..., None, :, :]
     count = Vectors().popcount(Vec(both.astype(np.uint64), 32)).v.sum(axis=-1)
-    c = elements_of_c(x.words("Rc"), tall)
+    c = elements_of_c(_c(x), tall)
     return {"Rd": lanes_of_d(c + count.astype(np.uint32), 4 if tall else 2, tall)}
 
 
 def dmma(x: WarpView) -> Results:
     """8 x 8 x 4 doubles: fused multiplications and additions, one behind the other."""
     _all_active(x)
-    _no_accumulator(x)
     if not x.has("8x8x4", "884"):
         raise NoMeaning("this shape of DMMA")
     rounds = {"RM": Round.DOWN, "RP": Round.UP, "RZ": Round.ZERO}
@@ -299,7 +300,8 @@ def dmma(x: WarpView) -> Results:
             Vec(np.broadcast_to(part, c.shape).reshape(-1), 64)
             for part in (rows[..., :, None, k], columns[..., None, :, k])
         )
-        total = x.d.ffma(left, right, total, fp)
+        out = x.d.ffma(left, right, total, fp)
+        total = passed_on(x.d, out, left, total, right)
     d = lanes_of_d(total.v.reshape(c.shape), 2, False)
     return {"Rd": np.ascontiguousarray(d, dtype="<u8").view("<u4")}
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from sassxlate.domain import Domain
 
-from ..ir import Const, Instruction, Mem, Pred, Reg
+from ..ir import Const, Instruction, Mem, Reg
 from .rows import NoMeaning, View
 from .state import (
     LANES,
@@ -22,6 +22,7 @@ from .state import (
     Bytes,
     Fault,
     Fn,
+    Mask,
     Space,
     WarpMeaning,
     WarpView,
@@ -99,10 +100,10 @@ def width_of(space: Space) -> int:
     return 64 if space in ("global", "generic") else 32
 
 
-def places(x: WarpView, space: Space, size: int) -> Addresses:
-    """The address of each lane.  Raises Fault where one that counts is not aligned."""
+def places(x: WarpView, space: Space, size: int, mask: Mask) -> Addresses:
+    """The address of each lane.  Raises Fault where one of the mask is not aligned."""
     where = np.broadcast_to(address(x.d, x, width=width_of(space)).v, x.mask.shape)
-    if ((where & np.uint64(size - 1)) != 0)[x.mask].any():
+    if ((where & np.uint64(size - 1)) != 0)[mask].any():
         raise Fault(f"an address of {x.ins.mnemonic} is not aligned to {size} bytes")
     return where
 
@@ -120,20 +121,19 @@ def extended(data: Bytes, signed: bool) -> Words:
 
 
 def load(x: WarpView) -> Results:
-    if not x.absent("Pu") and x.wants("Pu"):
-        raise NoMeaning("predicate of a load")
-    second = x.ins.get("Pp")
-    if isinstance(second, Pred) and not second.is_true:
-        raise NoMeaning("second predicate of a load")
+    """Where Pp does not hold nothing is read and Rd becomes zero; Pu never holds."""
     what = shape(x.ins)
-    where = places(x, what.space, what.size)
-    return {"Rd": extended(x.warp.load(what.space, where, what.size, x.mask), what.signed)}
+    told = x.mask if x.absent("Pp") else x.mask & x.truth("Pp")
+    where = places(x, what.space, what.size, told)
+    data = x.warp.load(what.space, where, what.size, told)
+    data = np.where(told[..., None], data, np.uint8(0))
+    return {"Rd": extended(data, what.signed), "Pu": np.zeros_like(told)}
 
 
 def store(x: WarpView) -> Results:
     what = shape(x.ins)
     data = as_bytes(x.words("Rb"))[..., : what.size]
-    x.warp.store(what.space, places(x, what.space, what.size), data, x.mask)
+    x.warp.store(what.space, places(x, what.space, what.size, x.mask), data, x.mask)
     return {}
 
 

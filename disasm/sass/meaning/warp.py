@@ -36,7 +36,10 @@ def _lanes(x: WarpView, value: NDArray[Any]) -> NDArray[Any]:
 
 
 def shfl(x: WarpView) -> Results:
-    """Rc: the segment mask in bits 12:8, the clamp in bits 4:0 (PTX manual, shfl.sync)."""
+    """Rc: the segment mask in bits 12:8, the clamp in bits 4:0 (PTX manual, shfl.sync).
+
+    A lane that does not execute it gives 0.
+    """
     step = (x.lanes("Rb") & np.uint64(31)).astype(np.int64)
     control = x.lanes("Rc").astype(np.int64)
     clamp, segment = control & 31, control >> 8 & 31
@@ -52,7 +55,7 @@ def shfl(x: WarpView) -> Results:
         }[mode]  # fmt: skip
         inside = source <= limit
     source = np.where(inside, source, _LANE)
-    value = x.lanes("Ra").astype(np.uint32)
+    value = np.where(x.mask, x.lanes("Ra"), np.uint64(0)).astype(np.uint32)
     return {"Rd": np.take_along_axis(value, source, -1), "Pu": inside}
 
 
@@ -105,29 +108,42 @@ def redux(x: WarpView) -> Results:
 
 
 def elect(x: WarpView) -> Results:
-    """The first of the lanes for which Pp holds: Pu in that lane, Rd its number."""
+    """The first of the lanes for which Pp holds: Pu in that lane, Rd its number, or -1."""
     voters = x.truth("Pp") & x.mask
-    first = np.argmax(voters, axis=-1)[..., None]
+    first = np.where(voters.any(axis=-1), np.argmax(voters, axis=-1), -1)[..., None]
     return {"Pu": voters & (first == _LANE), "Rd": first.astype(np.uint32)}
 
 
 def r2ur(x: WarpView) -> Results:
-    """The first lane's value; Pu: the lanes' values are not all the same."""
+    """The first lane's value; Pu: this lane's is another one, or, with .OR, Pu held before."""
     value = x.lanes("Ra").astype(np.uint32)
     first = np.take_along_axis(value, x.leader, -1)
-    return {"Rd": first, "Pu": _lanes(x, ~_all((value == first) | ~x.mask))}
+    other = value != first
+    if x.has("OR") and x.wants("Pu"):
+        other = other | x.truth("Pu")
+    return {"Rd": first, "Pu": other}
 
 
 # --- special registers -------------------------------------------------------------------------
 
 
+# What lanes have of their own; as a uniform value it is not that of an active lane.
+_OF_LANES = frozenset(
+    "SR_LANEID SR_EQMASK SR_LTMASK SR_LEMASK SR_GTMASK SR_GEMASK SR_TID SR_TID.X SR_TID.Y "
+    "SR_TID.Z".split()
+)
+
+
 def s2ur(x: WarpView) -> Results:
-    """The first lane's value."""
     special = x.operand("sr")
     if not isinstance(special, Special):
         raise NoMeaning("no special register")
+    if special.name in _OF_LANES:
+        raise NoMeaning(f"{special.name} of a warp")
+    if special.name == "SRZ":
+        return {"Rd": np.zeros((*x.mask.shape[:-1], 1), dtype=np.uint32)}
     value = _lanes(x, x.warp.special(special))
-    return {"Rd": np.take_along_axis(value, x.leader, -1)}
+    return {"Rd": value[..., :1]}
 
 
 def _row(mnemonic: str, fn: Fn, mods: str = "") -> WarpMeaning:
