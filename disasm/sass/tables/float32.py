@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Literal
 
-from ..spec import C, Mod, Operand, R, Row, Select, bits, const, enum, flag, join
+from ..spec import C, I, Mod, Operand, R, Row, Select, bits, const, enum, flag, join
 from .forms import FTZ, ROUND, SAT, Src, alu, pd, ps, rd
 
 _F = Src(neg=True, abs=True, imm="f32")
@@ -105,7 +106,16 @@ def _mufu_rows(
         "MUFU", 0x108, "Rd, Rb", {"Rb": Src(imm="f32")}, forms=(4,), layout="b",
         mods=(_mufu({t: "" for t in types if not types[t]}, False),), since=since, until=until,
     )  # fmt: skip
-    untyped = (bits(73), 0) if since < 90 else (bits(72, 2), 0)
+    typed = bits(73) if since < 90 else bits(72, 2)
+    for code, style in ((2, "F16"),) if since < 90 else ((1, "F16"), (2, "BF16")):
+        half: Literal["f16", "bf16"] = "f16" if style == "F16" else "bf16"
+        names = {t: name for t, name in types.items() if name == style}
+        rows.append(
+            Row("MUFU", 0x908, {"Rd": rd(), "Rb": I(bits(32, 16), style=half, bits=16)}, "Rd, Rb",
+                (_mufu(names),), since, until, fixed=((typed, code >> (since < 90)),),
+                free=(bits(48, 16),))
+        )  # fmt: skip
+    untyped = (typed, 0)
     for code, name in ((6, "RCP64H"), (7, "RSQ64H")):  # these take a double's high word
         rows += alu(
             "MUFU", 0x108, "Rd, Rb", {"Rb": Src(imm="f64")}, forms=(4,), layout="b",
