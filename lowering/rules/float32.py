@@ -10,7 +10,8 @@ from ..context import ZERO, Ctx, Rule
 from .compare import float_bits
 from .modes import ftz, rounding
 
-_SCALES = ("D2", "D4", "D8", "M2", "M4", "M8")
+# What FMUL multiplies its product by: powers of two, as exponents.
+_SCALES = {"D2": -1, "D4": -2, "D8": -3, "M2": 1, "M4": 2, "M8": 3}
 
 
 def _no_oddities(c: Ctx) -> None:
@@ -32,7 +33,20 @@ def fadd(c: Ctx) -> None:
 
 
 def fmul(c: Ctx) -> None:
-    binary(c, "v_mul_f32")
+    scale = next((_SCALES[m] for m in c.ins.modifiers if m in _SCALES), None)
+    if scale is None:
+        binary(c, "v_mul_f32")
+        return
+    if c.ins.has("FMZ"):
+        raise c.refuse(".FMZ (0 times anything is 0)")
+    # The exact product is scaled, then rounded once: in binary64 both are exact.
+    wide = [c.vtemp(2), c.vtemp(2)]
+    with rounding(c), ftz(c):
+        for role, out in zip(("Ra", "Rb"), wide, strict=True):
+            c.emit("v_cvt_f64_f32", out, c.src(role), **c.fneg(role))
+        c.emit("v_mul_f64", wide[0], wide[0], wide[1])
+        c.emit("v_ldexp_f64", wide[0], wide[0], I(scale & 0xFFFFFFFF))
+        c.emit("v_cvt_f32_f64", c.dst_last(), wide[0], clamp=c.ins.has("SAT"))
 
 
 def ffma(c: Ctx) -> None:
