@@ -12,6 +12,7 @@ import click
 from sassxlate.errors import SassxlateError, UsageError
 
 from ._files import kernel_matches, no_match, parse_arch, read_input, require_machine_code
+from ._verify_run import run_options
 
 if TYPE_CHECKING:
     from sassxlate.disasm.containers import Cubin, Kernel
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 @click.option("--json", "as_json", is_flag=True, help="One object a block.")
 @click.option("-v", "--verbose", is_flag=True, help="Every block, not only what is not proved.")
 @click.pass_context
+@run_options
 def command(
     context: click.Context,
     file: str,
@@ -43,6 +45,9 @@ def command(
 
     What a block's end does (branches, barriers, convergence) is not its part.  The exit status is 1
     where a block was refuted.
+
+    With --run, FILE is a program: it runs on the emulated device, every launch of it again in the
+    reference interpreter of SASS, and memory behind it must be the same.
     """
     try:
         from sassxlate.lowering.verify import Proved, verify

@@ -125,7 +125,8 @@ class Lanes(Vectors):
 def _lines(*values: Vec) -> tuple[Vec, ...]:
     """Values of one shape, in one dimension."""
     arrays = np.broadcast_arrays(*(v.v for v in values))
-    return tuple(Vec(np.ascontiguousarray(a).reshape(-1), v.w) for a, v in zip(arrays, values, strict=True))
+    lines = [np.ascontiguousarray(a).reshape(-1) for a in arrays]
+    return tuple(Vec(line, v.w) for line, v in zip(lines, values, strict=True))
 
 
 def _shaped(value: Vec, shape: tuple[int, ...]) -> Vec:

@@ -31,9 +31,10 @@ from .memory import Bytes, Device
 from .resident import LANES, Group, LaneEnv, Mask, Missed, Resident, ballot, spread
 
 SIZE = 16  # bytes of an instruction
-# What runs together has one key: the warp's number in bits 63:40 (0 in Order.TOGETHER), the index of
-# the instruction, and in bits 7:0 a team, 0 for none.  Lanes that WARPSYNC.EXCLUSIVE or a collective
-# section brought together are a team, named by its lowest lane plus 1, up to the next sync.
+# What runs together has one key: the warp's number in bits 63:40 (0 in Order.TOGETHER), the index
+# of the instruction, and in bits 7:0 a team, 0 for none.  Lanes that WARPSYNC.EXCLUSIVE or a
+# collective section brought together are a team, named by its lowest lane plus 1, up to the next
+# sync.
 _WARP, _INDEX = 40, 8
 PATIENCE = 2000  # turns after which the group that waited longest goes on for a while
 QUANTUM = 64
@@ -54,10 +55,11 @@ _IGNORED = frozenset(
 
 
 class Order(Enum):
-    """Whose turn it is: everybody's at the lowest address, or each warp's until it waits."""
+    """Whose turn it is: everybody's at the lowest address, or one warp's until it waits."""
 
     TOGETHER = "together"
     WARPS = "warps"
+    REVERSED = "reversed"  # as WARPS, from the last one
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,10 +109,11 @@ def run(
     batch = max(1, MOST_LANES // (each * LANES))
     if launch.cooperative:
         batch = launch.blocks
-    elif options.order == Order.WARPS:
+    elif options.order != Order.TOGETHER:
         batch = 1
     executed, seen, shared = 0, np.zeros(len(code), np.bool_), list[bytes]()
-    for first in range(0, launch.blocks, batch):
+    starts = range(0, launch.blocks, batch)
+    for first in reversed(starts) if options.order == Order.REVERSED else starts:
         count = min(batch, launch.blocks - first)
         machine = Machine(launch, options, device, code, (first, count), observe)
         machine.executed, machine.seen = executed, seen
@@ -230,9 +233,14 @@ class Machine:
         if self.options.order == Order.TOGETHER:
             self._add(index << _INDEX, Group.of(self.s, lanes), polite)
             return
-        for row in np.flatnonzero(lanes.any(axis=1)):
+        for row in np.flatnonzero(lanes.any(axis=1)).tolist():
             one = Group(self.s, np.array([row]), lanes[row : row + 1])
-            self._add(int(row) << _WARP | index << _INDEX, one, polite)
+            self._add(self._of_warp(row) | index << _INDEX, one, polite)
+
+    def _of_warp(self, row: int) -> int:
+        """A warp's part of a key."""
+        reverse = self.options.order == Order.REVERSED
+        return (self.s.warps - 1 - row if reverse else row) << _WARP
 
     def _teams(self, index: int, lanes: Mask, masks: NDArray[np.uint32]) -> None:
         """As _resume, the lanes of each mask (over all warps) as a team of their own."""
@@ -243,9 +251,9 @@ class Machine:
             if self.options.order == Order.TOGETHER:
                 self._add(index << _INDEX | (team + 1), Group.of(self.s, some))
                 continue
-            for row in np.flatnonzero(some.any(axis=1)):
+            for row in np.flatnonzero(some.any(axis=1)).tolist():
                 one = Group(self.s, np.array([row]), some[row : row + 1])
-                self._add(int(row) << _WARP | index << _INDEX | (team + 1), one)
+                self._add(self._of_warp(row) | index << _INDEX | (team + 1), one)
 
     def _add(self, key: int, group: Group, polite: bool = False) -> None:
         before = self.ready.get(key)
@@ -338,6 +346,8 @@ class Machine:
         own = {"BMOV": self._move, "B2R": self._result, "BPT": self._trap, "LDGSTS": ldgsts}
         if name in own:
             return own[name]
+        if name in _ATOMICS:
+            return _atomic_step
         if name in warp_meanings():
             return _warp_step
         return self._lane_step
@@ -736,6 +746,11 @@ def _at(key: int, index: int) -> int:
 
 def _nothing(ins: Instruction, group: Group, lanes: Mask) -> None:
     pass
+
+
+def _atomic_step(ins: Instruction, group: Group, lanes: Mask) -> None:
+    group.adds = (ins.has("ADD") or ins.has("POPC")) and not ins.has("RN")
+    _warp_step(ins, group, lanes)
 
 
 def _warp_step(ins: Instruction, group: Group, lanes: Mask) -> None:

@@ -17,7 +17,7 @@ from ..ir import Const, PredFile, RegFile, RegRef, Special
 from ..meaning.rows import NoMeaning
 from ..meaning.state import Space, Update
 from .launch import Launch
-from .memory import LOCAL_WINDOW, SHARED_WINDOW, Bytes, Device, Outside, Places, Rows
+from .memory import LOCAL_WINDOW, SHARED_WINDOW, Bytes, Device, Flat, Outside, Places, Rows
 
 Mask: TypeAlias = NDArray[np.bool_]
 Masks: TypeAlias = NDArray[np.uint32]  # a word a warp; lane 0 is bit 0
@@ -111,7 +111,7 @@ def _specials(launch: Launch, first: int, blocks: int, each: int) -> dict[str, N
 class Group:
     """Some lanes of some warps at one instruction: the ``Warp`` of its meaning."""
 
-    __slots__ = ("act", "at", "by", "s")
+    __slots__ = ("act", "adds", "at", "by", "s")
 
     def __init__(self, s: Resident, rows: Index | None, act: Mask) -> None:
         """``act`` is over the warps of ``rows``, ascending; over all where that is None."""
@@ -121,6 +121,7 @@ class Group:
         self.at: Index | slice = slice(None) if rows is None else rows
         self.act = act
         self.by = -1  # the code offset of the running instruction
+        self.adds = False  # which is a sum of integers in memory
 
     @classmethod
     def of(cls, s: Resident, lanes: Mask) -> Group:
@@ -292,18 +293,73 @@ class Group:
         before = np.zeros((self.act.size, size), np.uint8)
         if len(lanes):
             for kind, where, some in self._split(space, address.reshape(-1)[lanes], lanes):
-                memory = self._memory(kind)
                 at = self._places(kind, where, some, size)
-                left = np.arange(len(at))
-                while len(left):
-                    _, first = np.unique(at[left], return_index=True)
-                    now = left[first]
-                    old = memory.load(at[now], size)
-                    before[some[now]] = old
-                    turn = np.unravel_index(some[now], self.act.shape)
-                    memory.store(at[now], change(old, turn), self.by)
-                    left = np.delete(left, first) if len(first) < len(left) else left[:0]
+                turns = _Turns(self._memory(kind), at, size, some, self)
+                before[some] = turns.added(change) if self.adds else turns.taken(change)
         return before.reshape(*self.act.shape, size)
+
+
+class _Turns:
+    """Atomic accesses of lanes, in order; ``lanes`` are places among a group's."""
+
+    def __init__(
+        self, memory: Flat, at: Places, size: int, lanes: NDArray[np.intp], group: Group
+    ) -> None:
+        self.memory, self.at, self.size, self.lanes, self.group = memory, at, size, lanes, group
+        self.order = np.argsort(at, kind="stable")
+        place = at[self.order]
+        self.head = np.ones(len(at), np.bool_)  # in that order: the first at its place
+        self.head[1:] = place[1:] != place[:-1]
+
+    def _change(self, change: Update, old: Bytes, which: NDArray[np.intp]) -> Bytes:
+        return change(old, np.unravel_index(self.lanes[which], self.group.act.shape))
+
+    def added(self, change: Update) -> Bytes:
+        """Sums of integers: what lanes see are sums of those before them."""
+        kind = np.uint32 if self.size == 4 else np.uint64
+        order, head = self.order, self.head
+        start = self.memory.load(self.at[order], self.size)
+        zero = np.zeros_like(start)
+        operand = np.ascontiguousarray(self._change(change, zero, order)).view(kind)[:, 0]
+        total = np.cumsum(operand, dtype=kind)
+        ahead = total - operand
+        first = np.flatnonzero(head)
+        ahead -= np.repeat(ahead[first], np.diff(np.append(first, len(order))))
+        seen = np.ascontiguousarray(start).view(kind)[:, 0] + ahead
+        last = np.append(first[1:], len(order)) - 1
+        new = (seen + operand)[last]
+        self.memory.store(self.at[order[last]], new[:, None].view(np.uint8), self.group.by)
+        out = np.empty((len(order), self.size), np.uint8)
+        out[order] = seen[:, None].view(np.uint8)
+        return out
+
+    def taken(self, change: Update) -> Bytes:
+        """All that is left of a place is tried at once: what changes nothing needs no turn."""
+        out = np.empty((len(self.at), self.size), np.uint8)
+        left, head = self.order, self.head
+        while len(left):
+            old = self.memory.load(self.at[left], self.size)
+            new = self._change(change, old, left)
+            changed = (new != old).any(axis=1)
+            group = np.cumsum(head) - 1
+            # The first of each place that changes it, and those before, have their turn.
+            count = np.cumsum(changed)
+            before = (count - changed) - (count - changed)[np.flatnonzero(head)][group]
+            done = before == 0
+            out[left[done]] = old[done]
+            doer = done & changed
+            self.memory.store(self.at[left[doer]], new[doer], self.group.by)
+            idle = done & ~changed & ~_any_by(doer, group)  # accessed, though unchanged
+            self.memory.writer[self.at[left[idle]] >> 2] = self.group.by
+            left, group = left[~done], group[~done]
+            head = np.ones(len(left), np.bool_)
+            head[1:] = group[1:] != group[:-1]
+        return out
+
+
+def _any_by(truths: Mask, group: NDArray[np.int64]) -> Mask:
+    found: Mask = np.bincount(group, truths, minlength=1)[group] > 0
+    return found
 
 
 class Missed(Exception):

@@ -1,0 +1,99 @@
+"""What ``SASSXLATE_RECORD`` makes the emulated device write down: launches, and memory around them.
+
+``native/hip/record.h`` has the format.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sassxlate.errors import ShimError, Where
+
+Bytes = NDArray[np.uint8]
+MAGIC = b"sassxlate-launches 1\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """One launch.  ``before`` and ``after`` are the pieces of device memory by address; ``key`` is
+    that of the kernel's host code (:func:`.work.host_key`)."""
+
+    number: int
+    kernel: str
+    key: str
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    shared: int  # dynamic, bytes
+    cooperative: bool
+    kernarg: bytes
+    before: Mapping[int, Bytes]
+    after: Mapping[int, Bytes]
+    fault: int  # 0, or the kind of fault that stopped it
+
+
+def read(path: Path) -> Iterator[Recorded]:
+    """The launches of a record, in the order in which they ran.  ShimError SX0723 for another file;
+    a last launch that was not finished is left out."""
+    with open(path, "rb") as file:
+        if file.readline() != MAGIC:
+            raise ShimError("SX0723", "no record of launches", Where(str(path)))
+        try:
+            yield from _launches(file)
+        except (ValueError, IndexError, KeyError):
+            text = "the record of launches is damaged"
+            raise ShimError("SX0723", text, Where(str(path))) from None
+
+
+def _launches(file: BinaryIO) -> Iterator[Recorded]:
+    memory: dict[int, Bytes] = {}
+    before: dict[int, Bytes] = {}
+    head: list[str] = []
+    kernarg = b""
+    number = 0
+    while line := file.readline():
+        if not line.endswith(b"\n"):
+            return
+        what, *rest = line.decode().rstrip("\n").split(" ")
+        match what:
+            case "piece":
+                memory[int(rest[0])] = np.zeros(int(rest[1]), np.uint8)
+            case "gone":
+                del memory[int(rest[0])]
+            case "page":
+                address, size = int(rest[0]), int(rest[1])
+                data = file.read(size)
+                if len(data) < size:
+                    return
+                base = max(b for b in memory if b <= address)
+                memory[base][address - base : address - base + size] = np.frombuffer(data, np.uint8)
+            case "launch":
+                head = rest
+                before = {base: data.copy() for base, data in memory.items()}
+                kernarg = file.read(int(rest[10]))
+            case "end":
+                after = {base: data.copy() for base, data in memory.items()}
+                yield _recorded(number, head, kernarg, before, after, int(rest[0]))
+                number += 1
+            case _:
+                raise ValueError(what)
+
+
+def _recorded(
+    number: int,
+    head: list[str],
+    kernarg: bytes,
+    before: Mapping[int, Bytes],
+    after: Mapping[int, Bytes],
+    fault: int,
+) -> Recorded:
+    n = [int(text) for text in head[1:9]]
+    return Recorded(
+        number, " ".join(head[11:]), head[0], (n[0], n[1], n[2]), (n[3], n[4], n[5]), n[6],
+        bool(n[7]), kernarg, before, after, fault,
+    )  # fmt: skip

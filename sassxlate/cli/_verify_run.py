@@ -1,0 +1,295 @@
+"""`sassxlate verify --run`: whole launches, by the reference interpreter and by the translation."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from sassxlate.errors import InterpretError, SassxlateError, UsageError
+
+if TYPE_CHECKING:
+    from sassxlate.disasm.containers import Cubin, Kernel
+    from sassxlate.disasm.sass.interpret import Launch
+    from sassxlate.runtime_shim.record import Recorded
+
+    from ._compared import Verdict
+
+LIMIT = 50_000_000  # instructions of warps a launch
+
+
+def run_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Adds ``--run`` and what belongs to it; without it the command is as before."""
+
+    @functools.wraps(command)
+    def wrapped(context: click.Context, *args: Any, **options: Any) -> None:
+        own = {name: options.pop(name) for name in _OWN}
+        if not own.pop("run"):
+            if own["args"]:
+                raise UsageError("SX0825", "arguments of a program are of use with --run only")
+            command(context, *args, **options)
+            return
+        status = verify_run(
+            options["file"], own["args"], own["limit"], options["as_json"], options["verbose"],
+            options["kernel"],
+        )  # fmt: skip
+        context.exit(status)
+
+    for option in reversed(_OPTIONS):
+        wrapped = option(wrapped)
+    return wrapped
+
+
+_OWN = ("run", "limit", "args")
+_OPTIONS: tuple[Callable[[Callable[..., None]], Callable[..., None]], ...] = (
+    click.option("--run", is_flag=True, help="Run FILE with ARGS, and each launch of it twice."),
+    click.option(
+        "--limit",
+        type=click.IntRange(1),
+        default=LIMIT,
+        show_default=True,
+        help="Of --run: instructions of warps after which a launch is given up.",
+    ),
+    click.argument("args", nargs=-1, type=click.UNPROCESSED),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Used:
+    """A kernel that the program used, with what its launches need."""
+
+    cubin: Cubin
+    kernel: Kernel
+    code_object: bytes
+    launch: Mapping[str, str]  # the launch text; fills by what they are
+
+
+def verify_run(
+    program: str,
+    args: tuple[str, ...],
+    limit: int,
+    as_json: bool,
+    verbose: bool,
+    patterns: tuple[str, ...] = (),
+) -> int:
+    """Runs a program on the emulated device, and each of its launches again in the interpreter.
+
+    Gives the exit status: 1 where memory differs, 3 where nothing was decided.
+    """
+    from sassxlate.runtime_shim import record
+
+    from ._files import kernel_matches
+
+    total: Counter[str] = Counter()
+    with tempfile.TemporaryDirectory(prefix="sassxlate-verify-") as folder:
+        status = _record(program, args, Path(folder))
+        used = list(_used(Path(folder) / "dump"))
+        seen: set[str] = set()
+        for path in sorted(Path(folder).glob("launches-*")):
+            for recorded in record.read(path):
+                kernel = _of(used, recorded)
+                shown = kernel.kernel.demangled if kernel else recorded.kernel
+                if patterns and not kernel_matches(recorded.kernel, shown, patterns):
+                    continue
+                mark = _mark(recorded)
+                if mark in seen:
+                    total["repeated"] += 1
+                    continue
+                seen.add(mark)
+                verdict = _verdict(kernel, recorded, limit)
+                total[type(verdict).__name__] += 1
+                _say(recorded, kernel, verdict, as_json, verbose)
+    if status:
+        click.echo(f"sassxlate: {Path(program).name} ended with status {status}", err=True)
+    names = ("Same", "Different", "Unknown", "repeated")
+    text = ", ".join(f"{total[n]} {n.lower()}" for n in names if total[n]) or "no launches"
+    click.echo(f"all: {text}", err=as_json)
+    if total["Different"]:
+        return 1
+    return 0 if total["Same"] and not total["Unknown"] else 3
+
+
+def _record(program: str, args: tuple[str, ...], folder: Path) -> int:
+    """The program under ``sassxlate run``; its output goes to standard error."""
+    command = [sys.executable, "-P", "-m", "sassxlate", "run", "--keep-status"]
+    command += ["--device", "emulator", "--dump", str(folder / "dump"), "--", program, *args]
+    # One thread: the order of blocks is the interpreter's, too.
+    settings = {"SASSXLATE_RECORD": str(folder), "SASSXLATE_THREADS": "1"}
+    done = subprocess.run(
+        command, env={**os.environ, **settings}, stdout=sys.stderr.fileno(), check=False
+    )
+    return done.returncode
+
+
+def _used(dump: Path) -> Iterator[_Used]:
+    from sassxlate.disasm.containers import parse_cubin
+
+    cubins = {p.stem: parse_cubin(p.read_bytes()) for p in dump.glob("*.cubin")}
+    for path in sorted(dump.glob("*.hsaco")):
+        module, name = path.stem.split("-", 1)
+        cubin = cubins[module]
+        text = path.with_suffix(".launch").read_text()
+        fields = (line.rsplit(" ", 1) for line in text.splitlines())
+        launch = {key: value for key, value in fields}
+        for kernel in cubin.kernels:
+            if kernel.name[:100] == name:
+                yield _Used(cubin, kernel, path.read_bytes(), launch)
+
+
+def _of(used: list[_Used], recorded: Recorded) -> _Used | None:
+    from sassxlate.runtime_shim.work import host_key
+
+    for one in used:
+        same = one.kernel.name == recorded.kernel
+        if same and host_key(one.code_object, recorded.kernel, False) == recorded.key:
+            return one
+    return None
+
+
+def _mark(recorded: Recorded) -> str:
+    """What tells launches apart: kernel, shape, arguments and memory; not the launch's number."""
+    digest = hashlib.blake2b(digest_size=16)
+    for part in (recorded.key, recorded.grid, recorded.block, recorded.shared, recorded.kernarg):
+        digest.update(repr(part).encode())
+    for base, data in sorted(recorded.before.items()):
+        digest.update(f"{base} {len(data)}".encode())
+        digest.update(data.tobytes())
+    return digest.hexdigest()
+
+
+def _verdict(used: _Used | None, recorded: Recorded, limit: int) -> Verdict:
+    from ._compared import Unknown, compare
+
+    if used is None:
+        return Unknown("the kernel that was launched is not among those that were kept")
+    if recorded.fault:
+        return Unknown(f"the launch stopped with fault {recorded.fault}")
+    try:
+        launch = replayed(used.cubin, used.kernel, used.launch, recorded)
+        return compare(launch, recorded.after, approximations(launch), limit)
+    except InterpretError as error:
+        return Unknown(f"the interpreter stopped: {error}")
+    except SassxlateError as error:
+        return Unknown(str(error))
+
+
+def replayed(
+    cubin: Cubin, kernel: Kernel, launch: Mapping[str, str], recorded: Recorded
+) -> Launch:
+    """A recorded launch for the interpreter."""
+    from ._interpreted import launch_of
+
+    def word(offset: int, size: int) -> int:
+        return int.from_bytes(recorded.kernarg[offset : offset + size], "little")
+
+    base, size = int(launch["param_base"]), int(launch["param_size"])
+    banks: dict[int, int] = {}
+    stack, grid_id = 0, 1
+    for key, value in launch.items():
+        match key.split(" "):
+            case ["fill", _, "u32"]:
+                stack = int(value)
+            case ["fill", offset] if value == "gridid":
+                grid_id = word(int(offset), 8)
+            case ["fill", offset] if value in ("bank2", "bank3", "bank4"):
+                banks[int(value[-1])] = word(int(offset), 8)
+            case _:
+                pass
+    return launch_of(
+        cubin,
+        kernel,
+        recorded.kernarg[base : base + size],
+        (recorded.grid, recorded.block),
+        recorded.before,
+        banks,
+        shared=recorded.shared,
+        stack=stack,
+        grid_id=grid_id,
+        cooperative=recorded.cooperative,
+    )
+
+
+def approximations(launch: Launch) -> frozenset[int]:
+    """The code offsets of instructions whose results are within bounds only."""
+    from sassxlate.disasm.sass.interpret.launch import instructions
+    from sassxlate.disasm.sass.meaning import meanings
+
+    table = meanings()
+    every = (i for i in instructions(launch) if i is not None)
+    return frozenset(
+        i.offset for i in every if i.mnemonic in table and table[i.mnemonic].approximate
+    )
+
+
+# --- what is printed ---------------------------------------------------------------------------
+
+
+def _say(
+    recorded: Recorded, used: _Used | None, verdict: Verdict, as_json: bool, verbose: bool
+) -> None:
+    from ._compared import Different, Same
+
+    if as_json:
+        record = {"launch": recorded.number, "kernel": recorded.kernel}
+        record |= {"grid": recorded.grid, "block": recorded.block}
+        record |= {"verdict": type(verdict).__name__, **asdict(verdict)}
+        if isinstance(verdict, Different) and used is not None:
+            record |= {"block_start": _block(used, verdict.offset)}
+        click.echo(json.dumps(record))
+        return
+    if isinstance(verdict, Same) and not verbose:
+        return
+    shape = " x ".join(",".join(map(str, s)) for s in (recorded.grid, recorded.block))
+    name = used.kernel.demangled if used is not None else recorded.kernel
+    click.echo(f"launch {recorded.number}, {name} ({shape}): {_text(used, verdict)}")
+
+
+def _text(used: _Used | None, verdict: Verdict) -> str:
+    from ._compared import Different, Same
+
+    if isinstance(verdict, Same):
+        return "same" + (f" (modulo {', '.join(verdict.modulo)})" if verdict.modulo else "")
+    if not isinstance(verdict, Different):
+        return f"unknown: {verdict.reason}"
+    text = f"{verdict.words} words differ, first that at {verdict.address:#x}: "
+    text += f"SASS {verdict.sass:#010x}, RDNA3 {verdict.rdna:#010x}; "
+    if verdict.offset is None:
+        return text + "no SASS instruction wrote it"
+    block = _block(used, verdict.offset) if used is not None else None
+    inside = "" if block is None else f", in block /*{block:04x}*/"
+    return text + f"written by /*{verdict.offset:04x}*/ {_instruction(used, verdict.offset)}{inside}"
+
+
+def _block(used: _Used, offset: int | None) -> int | None:
+    from sassxlate.lowering.link import joined
+    from sassxlate.lowering.pipeline import kernel_cfg
+
+    if offset is None:
+        return None
+    graph = kernel_cfg(joined(used.kernel, used.cubin))
+    return next((b.start for b in graph.blocks if b.start <= offset < b.end), None)
+
+
+def _instruction(used: _Used | None, offset: int) -> str:
+    from sassxlate.disasm.sass import decode
+    from sassxlate.lowering.link import joined
+
+    if used is None:
+        return ""
+    code = joined(used.kernel, used.cubin).code
+    word = int.from_bytes(code[offset : offset + 16], "little")
+    return decode(word, offset, used.cubin.arch).text
+
+
+__all__ = ["LIMIT", "replayed", "run_options", "verify_run"]
