@@ -289,29 +289,37 @@ def dmma(x: WarpView) -> Results:
         raise NoMeaning("this shape of DMMA")
     rounds = {"RM": Round.DOWN, "RP": Round.UP, "RZ": Round.ZERO}
     fp = Fp(rounds.get(x.one_of(rounds), Round.NEAREST))
-    a, b = (_doubles(x, role)[..., 0] for role in ("Ra", "Rb"))
-    rows = np.zeros((*a.shape[:-1], 8, 4), dtype=np.uint64)
-    columns = np.zeros_like(rows)
-    rows[..., _G, _T], columns[..., _G, _T] = a, b
-    c = elements_of_c(_doubles(x, "Rc"), False)
-    total = Vec(c.reshape(-1), 64)
+    (a, b, c), (na, nb, nc) = (_doubles(x, signed) for signed in (True, False))
+    total, other = Vec(c.reshape(-1), 64), Vec(nc.reshape(-1), 64)
     for k in range(4):
-        left, right = (
+        left, right, p, q = (
             Vec(np.broadcast_to(part, c.shape).reshape(-1), 64)
-            for part in (rows[..., :, None, k], columns[..., None, :, k])
+            for m, n in ((a, b), (na, nb))
+            for part in (m[..., :, None, k], n[..., None, :, k])
         )
-        out = x.d.ffma(left, right, total, fp)
-        total = passed_on(x.d, out, left, total, right)
+        total = other = passed_on(x.d, x.d.ffma(left, right, total, fp), p, other, q)
     d = lanes_of_d(total.v.reshape(c.shape), 2, False)
     return {"Rd": np.ascontiguousarray(d, dtype="<u8").view("<u4")}
 
 
-def _doubles(x: WarpView, role: str) -> NDArray[np.uint64]:
-    value = np.ascontiguousarray(x.words(role), dtype="<u4").view("<u8")
+def _doubles(x: WarpView, signed: bool) -> list[NDArray[np.uint64]]:
+    """A and B, (..., 8, 4), and C, (..., 8, 8), with or without the printed signs."""
+    out: list[NDArray[np.uint64]] = []
     top = np.uint64(1 << 63)
-    if x.flag(role, "abs"):
-        value = value & ~top
-    return value ^ top if x.flag(role, "neg") else value
+    for role in ("Ra", "Rb", "Rc"):
+        words = _c(x) if role == "Rc" else x.words(role)
+        value = np.ascontiguousarray(words, dtype="<u4").view("<u8")
+        if signed and x.flag(role, "abs"):
+            value = value & ~top
+        if signed and x.flag(role, "neg"):
+            value = value ^ top
+        if role == "Rc":
+            out.append(elements_of_c(value, False))
+            continue
+        matrix = np.zeros((*value.shape[:-2], 8, 4), dtype=np.uint64)
+        matrix[..., _G, _T] = value[..., 0]
+        out.append(matrix)
+    return out
 
 
 def _row(mnemonic: str, fn: Fn, mods: str) -> WarpMeaning:

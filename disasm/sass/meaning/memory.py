@@ -137,6 +137,18 @@ def store(x: WarpView) -> Results:
     return {}
 
 
+def ldgsts(x: WarpView) -> Results:
+    """From global to shared memory, as if at once."""
+    size = int(x.one_of(("64", "128"), "32")) // 8
+    told = x.mask if x.absent("Pp") else x.mask & x.truth("Pp")
+    to = np.broadcast_to(address(x.d, x, "dst", 32).v, x.mask.shape)
+    data = x.warp.load("global", places(x, "global", size, told), size, told)
+    if x.has("ZFILL"):
+        data, told = np.where(told[..., None], data, np.uint8(0)), x.mask
+    x.warp.store("shared", to, data, told)
+    return {}
+
+
 def ldc(x: WarpView) -> Results:
     source = x.operand("src")
     if not isinstance(source, Const):
@@ -229,6 +241,7 @@ def rows() -> list[WarpMeaning]:
     return [
         *(_row(m, store if stores else load, wide) for m, (_, stores) in _SPACES.items()),
         *(_row(m, ldc, "U8 S8 U16 S16 64 128") for m in ("LDC", "ULDC", "LDCU")),
+        _row("LDGSTS", ldgsts, POLICY + " BYPASS 64 128 ZFILL"),
         _row("LDSM", ldsm, "16 M88 MT88 2 4"),
         _row("STSM", stsm, "16 M88 MT88 2 4"),
         _row("MOVM", movm, "16 MT88"),

@@ -3,6 +3,8 @@ generator is asked."""
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -201,30 +203,50 @@ def _addresses(s: _Stream, ins: Instruction, kind: str, records: Words, space: s
         place = s.below((REGION // LANES - 96) // step, warps, LANES) * step + 48
     region = REGION * np.arange(warps, dtype=np.int64)[:, None]
     alone = mem.base is None or mem.base.is_zero
-    if alone and (kind != "collide" or space):  # all lanes at one place
+    near = space in ("shared", "local", "window")
+    if alone and (kind != "collide" or near):  # all lanes at one place
         place = np.broadcast_to(place[:, :1], place.shape)
-    first = {"shared": SHARED_BASE, "local": 0}.get(space, 0)
+    first = SHARED_BASE if space in ("shared", "window") else 0
     target = place + first
-    if not space:
+    if not near:
         target = target + base + region
     uniform = s.below(4, warps, 1) * 16
     if mem.ureg is None:
         uniform = uniform * 0
     elif alone:
         uniform = target[:, :1] - mem.offset
-    elif not space and mem.base is not None and mem.base.width == 1:
+    elif not near and mem.base is not None and mem.base.width == 1:
         uniform = base + region - 4096
     records[..., 18] = (uniform & 0xFFFFFFFF).astype(np.uint32)
     records[..., 19] = (uniform >> 32 & 0xFFFFFFFF).astype(np.uint32)
+    if isinstance(ins.get("dst"), Mem):  # a copy: to the lane's own part of shared memory
+        own = SHARED_BASE + np.arange(LANES) * (REGION // LANES)
+        to = own + s.below(3, warps, LANES) * 16 + 32
+        records[..., 22] = to.astype(np.uint32)
     # The scaled part alone is a multiple of the scale.
     left = (target - uniform - mem.offset) // mem.scale
     records[..., 16] = (left & 0xFFFFFFFF).astype(np.uint32)
     records[..., 17] = (left >> 32 & 0xFFFFFFFF).astype(np.uint32)
 
 
-def made(ins: Instruction, kind: str, space: str, warps: int, base: int, size: int,
-         seed: int) -> tuple[Words, Bytes]:  # fmt: skip
-    """(records, memory) for a word; ``size``: of its access in bytes, to which it is aligned."""
+def _barriers(s: _Stream, *shape: int) -> NDArray[np.uint64]:
+    """States of barriers in shared memory: a bit, minus the expected arrivals, the bytes to come,
+    minus the pending arrivals, the phase."""
+    few = s.chance(80, *shape)
+    expected = np.where(few, -s.below(5, *shape), s.below(1 << 20, *shape)) & 0xFFFFF
+    pending = np.where(few, -s.below(4, *shape), s.below(1 << 20, *shape)) & 0xFFFFF
+    bytes_ = np.where(s.chance(60, *shape), 0, s.below(64, *shape) - 32)
+    bytes_ = np.where(s.chance(10, *shape), s.below(1 << 22, *shape), bytes_) & 0x3FFFFF
+    low = s.chance(10, *shape).astype(_U)
+    return (
+        low | expected.astype(_U) << _U(1) | bytes_.astype(_U) << _U(21)
+        | pending.astype(_U) << _U(43) | (s.bits(*shape) & _U(1)) << _U(63)
+    )  # fmt: skip
+
+
+@lru_cache(maxsize=2)
+def _filled(kind: str, warps: int, seed: int) -> tuple[Words, Bytes, NDArray[np.bool_]]:
+    """Records without addresses, memory, the lanes that execute the word."""
     s = _Stream(seed)
     records = s.bits(warps, LANES, RECORD).astype(np.uint32)
     memory = s.bits(warps, REGION // 8).view(np.uint8).reshape(warps, REGION)
@@ -236,6 +258,11 @@ def made(ins: Instruction, kind: str, space: str, warps: int, base: int, size: i
         records[..., :16] = _patterns(s, more, warps, LANES, 16)
         image = _patterns(s, more, warps, LANES, REGION // LANES // 4)
         memory = np.ascontiguousarray(image).view(np.uint8).reshape(warps, REGION)
+    elif first == "barrier":
+        image = _barriers(s, warps, REGION // 8)
+        memory = np.ascontiguousarray(image).view(np.uint8).reshape(warps, REGION)
+        some = s.among((0, 1, 2, 3, 16, 0x80000000, 0x7FFFFFFF, 0xFFFFFFFF), warps, LANES)
+        records[..., 4] = np.where(s.chance(70, warps, LANES), some, s.bits(warps, LANES))
     elif first == "matrix":
         ab, c = more.split()
         records[..., 0:4] = _elements(s, ab, warps, 4)
@@ -247,6 +274,16 @@ def made(ins: Instruction, kind: str, space: str, warps: int, base: int, size: i
         records[..., 18] = (s.below(0x3C0 // 8, warps, 1) * 8).astype(np.uint32)
     if first in ("matrix", "whole", "rows"):
         active = np.ones_like(active)
+    return records, memory, active
+
+
+def made(ins: Instruction, kind: str, space: str, warps: int, base: int, size: int,
+         seed: int) -> tuple[Words, Bytes]:  # fmt: skip
+    """(records, memory) for a word; ``size``: of its access in bytes, to which it is aligned."""
+    plain, memory, active = _filled(kind, warps, seed)
+    records, active = plain.copy(), active.copy()
+    s = _Stream(seed + 500)
+    first = kind.partition(" ")[0]
     _addresses(s, ins, first, records, space, base, size)
     if first == "misaligned":
         active[:, 3] = True
@@ -254,6 +291,8 @@ def made(ins: Instruction, kind: str, space: str, warps: int, base: int, size: i
     if first in ("load", "store", "update", "swap"):  # where inactive lanes point does not matter
         wild = s.bits(warps, LANES, 2).astype(np.uint32)
         records[..., 16:18] = np.where(active[..., None], records[..., 16:18], wild)
+    if first == "same":  # what all lanes store to one place
+        records[..., 4:8] = records[:, :1, 4:8]
     records[..., 20] = records[..., 20] & np.uint32(0x3F) | active.astype(np.uint32) << np.uint32(6)
     return records, memory
 
@@ -261,5 +300,3 @@ def made(ins: Instruction, kind: str, space: str, warps: int, base: int, size: i
 def constants(seed: int) -> Words:
     """The 1 KiB of constants."""
     return hashed(seed + 7, 128).view(np.uint32)
-
-

@@ -22,6 +22,7 @@ from sassxlate.disasm.sass.meaning.whole import evaluate_warp, executing
 
 from .template import CONSTANTS, REGION, RESULT, SHARED_BASE
 
+WINDOW = 0x7FFF  # the high word of generic addresses of shared memory, in the model
 # Where the model puts the stack of every lane, for R20 that the template adds to it.
 STACK = 0x4000
 _LANE = np.arange(LANES, dtype=np.uint32)
@@ -62,6 +63,8 @@ class Warps:
         value = self.records[:, :, index - 4]
         if index == 20 and self.space == "local":
             value = value + np.uint32(STACK)
+        if index == 21 and self.space == "window":
+            value = np.full_like(value, WINDOW)
         return value
 
     def pred(self, file: PredFile, index: int) -> Mask:
@@ -86,6 +89,8 @@ class Warps:
         """Places in ``memory``, which is flat here: (warp, lane, size)."""
         warp = np.arange(self.count, dtype=np.int64)[:, None]
         at = address.astype(np.int64)
+        if space == "generic" and self.space == "window":
+            space, at = "shared", at - (WINDOW << 32)
         if space == "shared":
             at = at - SHARED_BASE + REGION * warp
         elif space == "local":

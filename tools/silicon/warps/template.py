@@ -66,6 +66,15 @@ _TAIL = f"""
 """
 
 
+_WINDOW = [
+    "[B------:R-:W0:-:S07] S2R R46, SR_SWINLO ;",
+    "[B------:R-:W1:-:S07] S2R R21, SR_SWINHI ;",
+    f"{_WAIT} IADD3 R20, R20, R46, RZ ;",
+]
+# Waits for asynchronous copies.
+_COPIED = ["[B------:R-:W0:-:S02] LDGDEPBAR ;", f"{_WAIT} DEPBAR.LE SB0, 0x0 ;", *[_NOP] * 4]
+
+
 def _copies(load: str, store: str) -> list[str]:
     """Eight quads from one place to another; ``{}`` is the offset."""
     out: list[str] = []
@@ -78,7 +87,7 @@ def _copies(load: str, store: str) -> list[str]:
 def _around(space: str) -> tuple[list[str], list[str]]:
     """What fills a warp's memory before the word, and what takes it out."""
     far_in, far_out = "LDG.E.128 R48, desc[UR12][R44.64+{}]", "STG.E.128 desc[UR12][R44.64+{}], R48"
-    if space == "shared":
+    if space in ("shared", "copy", "window"):
         at = f"{_WAIT} LEA R46, R3, {SHARED_BASE:#x}, 0x7 ;"
         return (
             [at, *_copies(far_in, "STS.128 [R46+{}], R48"), f"{_WAIT} WARPSYNC.ALL ;", _NOP],
@@ -95,13 +104,17 @@ def _around(space: str) -> tuple[list[str], list[str]]:
 def listing(space: str) -> list[str]:
     """The instructions, one a line, with SLOT where the word goes; ``space`` may be empty."""
     fill, drain = _around(space)
-    moved = [f"{_WAIT} IADD3 R20, R20, R1, RZ ;"] if space == "local" else []
+    moved = {
+        "local": [f"{_WAIT} IADD3 R20, R20, R1, RZ ;"],
+        "window": _WINDOW,  # the generic address of shared memory
+    }.get(space, [])
+    done = _COPIED if space == "copy" else []
     return [
         *(line for line in _HEAD.splitlines() if line), *fill, *_LOADS, *_SCALARS, *moved,
         f"{_WAIT} R2P PR, R24, 0x7f ;",
         f"{_WAIT} BSSY B0, `(.L1) ;",
         f"{_WAIT} @!P6 BRA `(.L1) ;",
-        _NOP, SLOT, *[_NOP] * _AFTER,
+        _NOP, SLOT, *[_NOP] * _AFTER, *done,
         ".L1:",
         f"{_WAIT} BSYNC B0 ;",
         _NOP, *(line for line in _TAIL.splitlines() if line), *drain,

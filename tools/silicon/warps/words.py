@@ -14,12 +14,12 @@ from sassxlate.errors import DecodeError
 # Written back late: they set barrier 0 (results) or 1 (sources), which the template waits for.
 _LATE = (
     "SHFL MATCH REDUX R2UR S2R S2UR LDG LD LDS LDL LDC LDSM ATOM ATOMG ATOMS MOVM DMMA VOTEU "
-    "ELECT"
+    "ELECT SYNCS"
 ).split()  # fmt: skip
-_LATE_SOURCES = ("STG", "ST", "STS", "STL", "STSM", "REDG", "RED")
+_LATE_SOURCES = ("LDGSTS", "STG", "ST", "STS", "STL", "STSM", "REDG", "RED")
 _ORDERS = (
-    "CONSTANT.PRIVATE", "CONSTANT", "STRONG.SM", "STRONG.GPU", "STRONG.SYS", "CONSTANT.SM",
-    "MMIO.SYS", "STRONG.GPU.PRIVATE", "CONSTANT.GPU", "MMIO.GPU",
+    "CONSTANT", "STRONG.SM", "STRONG.GPU", "STRONG.SYS", "MMIO.SYS", "STRONG.GPU.PRIVATE",
+    "MMIO.GPU",
 )  # fmt: skip
 _EVICT = ("EF", "EL", "LU", "EU", "NA")
 _SIZES = ("", "U8", "S8", "U16", "S16", "64", "128")
@@ -47,7 +47,8 @@ def _lanes() -> Iterator[str]:
         ("R12", "0x1f", "0x0", "0x181f", "0x1c00", "0x7", "0x1e03", "0x1c07"),
     ):
         yield f"SHFL.{mode} P3, R16, R4, {lane}, {clamp}"
-        yield f"SHFL.{mode} PT, R16, R4, {lane}, {clamp}"
+        if lane in ("R8", "0x1"):
+            yield f"SHFL.{mode} PT, R16, R4, {lane}, {clamp}"
     for mode, p in itertools.product(("ALL", "ANY", "EQ"), ("P0", "!P1", "PT", "!PT", "P6")):
         yield f"VOTE.{mode} R16, P3, {p}"
         yield f"VOTE.{mode} R16, PT, {p}"
@@ -114,7 +115,8 @@ def _accesses(chance: random.Random) -> Iterator[tuple[str, str, str]]:
             yield "", "store", f"{_dots('ST.E', evict, size, order)} {mode}, R8"
         for mode in _SHARED:
             yield "shared", "load", f"{_dots('LDS', size)} R16, {mode}"
-            yield "shared", "store", f"{_dots('STS', size)} {mode}, R8"
+            kind = "same" if mode[1] == "U" else "store"
+            yield "shared", kind, f"{_dots('STS', size)} {mode}, R8"
         for mode in _LOCAL:
             yield "local", "load", f"{_dots('LDL', size)} R16, {mode}"
             yield "local", "store", f"{_dots('STL', size)} {mode}, R8"
@@ -151,7 +153,12 @@ def _atomics() -> Iterator[tuple[str, str, str]]:
     for name, op, kind, where in itertools.product(
         ("ATOMG", "ATOM", "REDG"), _OPS, ("", "S32", "64", "S64", "128"), at
     ):
-        if kind == "128" and (op != "EXCH" or where != at[0]):
+        signed_only = ("S32", "S64") if op in ("INC", "DEC") else ()
+        if kind in signed_only or (kind == "S64" and op in ("ADD", "AND", "OR", "XOR", "EXCH")):
+            continue  # no such instruction: the GPU refuses it
+        if (kind == "128") > (op == "EXCH") or (kind == "128" and where != at[0]):
+            continue
+        if op == "SAFEADD" and (where != at[0] or kind == "S64"):
             continue
         target = "" if name == "REDG" else "PT, R16, "
         text = f"{_dots(name + '.E', op, kind, 'STRONG.GPU')} {target}{where}, R8"
@@ -165,6 +172,8 @@ def _atomics() -> Iterator[tuple[str, str, str]]:
         ("ATOMG", "ATOM", "REDG"), ("ADD", "MIN", "MAX"), _FLOATS, at
     ):
         target = "" if name == "REDG" else "PT, R16, "
+        if op != "ADD" and (kind[0] == "F" and kind[1:3] != "16"):
+            continue  # no such instruction
         short = re.match(r"[A-Z]+\d\d", kind)
         text = f"{_dots(name + '.E', op, kind, 'STRONG.GPU')} {target}{where}, R8"
         yield "", f"update {short[0] if short else ''}", text
@@ -178,6 +187,10 @@ def _atomics() -> Iterator[tuple[str, str, str]]:
         yield "", "update", f"{_dots('ATOMG.E.ADD', order)} PT, R16, {at[0]}, R8"
         yield "", "update", f"{_dots('REDG.E.MAX.S32', order)} {at[0]}, R8"
     for op, kind, mode in itertools.product(_OPS[:-1], ("", "S32", "64"), _SHARED):
+        if kind == "S32" and op in ("INC", "DEC"):
+            continue
+        if mode not in ("[R20]", "[UR14]") and op not in ("ADD", "MAX"):
+            continue
         text = f"{_dots('ATOMS', op, kind)} R16, {mode}, R8"
         if mode.startswith("[UR"):  # all lanes at one place
             yield "shared", "collide", text.replace("R16", "RZ")
@@ -200,25 +213,44 @@ def _atomics() -> Iterator[tuple[str, str, str]]:
         yield "shared", "collide", f"ATOMS.POPC.INC.32 RZ, {mode}"
 
 
+# Shapes, accumulators and elements that there are.
+_HMMA = (
+    ("1688", "F16", ""), ("1688", "F32", ""), ("16816", "F16", ""), ("16816", "F32", ""),
+    ("1688", "F32", "BF16"), ("16816", "F32", "BF16"), ("1684", "F32", "TF32"),
+    ("1688", "F32", "TF32"),
+)  # fmt: skip
+_SPARSE = (
+    ("16816", "F16", ""), ("16816", "F32", ""), ("16832", "F16", ""), ("16832", "F32", ""),
+    ("16816", "F32", "BF16"), ("16832", "F32", "BF16"), ("1688", "F32", "TF32"),
+    ("16816", "F32", "TF32"),
+)  # fmt: skip
+_ELEMENT = {"": "f16", "BF16": "bf16", "TF32": "tf32"}
+
+
 def _matrices() -> Iterator[tuple[str, str]]:
     """(class, text); the class names the elements of A and B, then of C."""
-    signs = ("", "-")
-    for shape, acc, kind in itertools.product(("1688", "16816", "1684"), ("F16", "F32"),
-                                              ("", "BF16", "TF32")):  # fmt: skip
-        name = {"": "f16", "BF16": "bf16", "TF32": "tf32"}[kind]
-        for a, b, up, c in itertools.product(signs, signs, ("", ", !UPT"), ("R12", "RZ")):
-            if up and (a or b):
-                continue
-            text = f"{_dots('HMMA', shape, acc, kind)} R16, {a}R4, {b}R8, {c}{up}"
-            yield f"matrix {name} {acc.lower()}", text
+    for shape, acc, kind in _HMMA:
+        name = f"matrix {_ELEMENT[kind]} {acc.lower()}"
+        for tail in ("R4, R8, R12", "-R4, R8, R12", "R4, -R8, R12", "R4, R8, RZ",
+                     "R4, R8, R12, !UPT"):  # fmt: skip
+            yield name, f"{_dots('HMMA', shape, acc, kind)} R16, {tail}"
+    for (shape, acc, kind), which in itertools.product(_SPARSE, range(4)):
+        text = f"{_dots('HMMA.SP', shape, acc, kind)} R16, R4, R8, R12, R20, {which:#x}"
+        yield f"matrix {_ELEMENT[kind]} {acc.lower()}", text
+    for shape, a, b, which in itertools.product(
+        ("16832", "16864"), ("U8", "S8"), ("U8", "S8"), range(2)
+    ):
+        text = f"IMMA.SP.{shape}.{a}.{b} R16, R4.ROW, R8.COL, R12, R20, {which:#x}"
+        yield "matrix int int", text
     for shape, a, b, sat in itertools.product(("8816", "16816", "16832"), ("U8", "S8"),
                                               ("U8", "S8"), ("", "SAT")):  # fmt: skip
-        for c, up in (("R12", ""), ("RZ", ""), ("R12", ", !UPT")):
+        for c, up in (("R12", ""), ("R12", ", !UPT")):
             text = f"{_dots('IMMA', shape, a, b, sat)} R16, R4.ROW, R8.COL, {c}{up}"
             yield "matrix int int", text
     for shape, mode in itertools.product(("8x8x4",), ("", "RM", "RP", "RZ")):
-        for text in ("R4, R8, R12", "-R4, R8, R12", "R4, -R8, R12", "R4, R8, -R12",
-                     "|R4|, R8, R12", "R4, R8, RZ", "-R4, R8, -R12"):
+        for text in ("R4, R8, R12", "-R4, R8, R12", "R4, -R8, -R12", "|R4|, R8, R12"):
+            if mode and text[0] == "-":
+                continue
             yield "matrix f64 f64", f"{_dots('DMMA', shape, mode)} R16, {text}"
     for shape in ("88128", "168128", "168256"):
         yield "matrix int int", f"BMMA.{shape}.AND.POPC R16, R4.ROW, R8.COL, R12"
@@ -236,6 +268,47 @@ _MISALIGNED = (
 )  # fmt: skip
 
 
+def _barriers() -> Iterator[tuple[str, str]]:
+    """(class, text)"""
+    for action in ("A1T0", "ART0", "", "RED.A0TR", "RED.A0TX", "RED.A1T0", "OPTOUT.A1T0",
+                   "RED.ART0", "TMASK.ART0", "OPTOUT.ART0"):  # fmt: skip
+        for rd, rb in (("R16", "R8"), ("RZ", "R8"), ("R16", "RZ"), ("RZ", "RZ")):
+            yield "barrier", f"{_dots('SYNCS.ARRIVE.TRANS64', action)} {rd}, [R20+URZ], {rb}"
+    for wait, rb in itertools.product(("", ".TRYWAIT"), ("R8", "RZ")):
+        yield "barrier", f"SYNCS.PHASECHK.TRANS64{wait} P3, [R20+URZ+0x8], {rb}"
+    yield "barrier", "SYNCS.EXCH.64 UR10, [UR14], UR8"
+    yield "barrier", "SYNCS.EXCH.64 URZ, [UR14+0x8], UR8"
+    yield "barrier", "SYNCS.LD.64 R16, [R20+URZ]"
+
+
+def _windows() -> Iterator[tuple[str, str]]:
+    """Generic addresses of shared memory."""
+    for size in _SIZES:
+        yield "load", f"{_dots('LD.E', size)} R16, [R20.64]"
+        yield "load", f"{_dots('LD.E', size)} R16, desc[UR12][R20.64+0x10]"
+        yield "store", f"{_dots('ST.E', size)} desc[UR12][R20.64], R8"
+    for op, kind in itertools.product(_OPS[:-1], ("", "S32", "64")):
+        if kind != "S32" or op in ("MIN", "MAX", "ADD"):
+            yield "update", f"{_dots('ATOM.E', op, kind, 'STRONG.GPU')} P3, R16, [R20], R8"
+            text = f"{_dots('ATOM.E', op, kind, 'STRONG.GPU')} P3, R16, desc[UR12][R20.64], R8"
+            yield "update", text
+    yield "update F32", "ATOM.E.ADD.F32.FTZ.RN.STRONG.GPU P3, R16, desc[UR12][R20.64], R8"
+    for op, kind in itertools.product(("CAS", "CAST.SPIN", "CAST"), ("", "64")):
+        yield "swap", f"{_dots('ATOM.E', op, kind, 'STRONG.GPU')} P3, R16, [R20], R8, R12"
+
+
+def _copies() -> Iterator[str]:
+    """From global to shared memory."""
+    for size, bypass, p in itertools.product(("", "64", "128"), ("", "BYPASS"), ("P0", "!PT", "")):
+        if bypass and size != "128":
+            continue
+        for zfill in ("", "ZFILL"):
+            tail = f", {p}" if p else ""
+            text = f"{_dots('LDGSTS.E', bypass, size, zfill)} [R26], desc[UR12][R20.64]{tail}"
+            yield text
+            yield text.replace("[R26]", "[R26+0x10]").replace("R20.64", "R20.64+0x20")
+
+
 def _texts(seed: int) -> Iterator[tuple[str, str, str]]:
     for text in _lanes():
         yield "", "lanes", text
@@ -243,6 +316,12 @@ def _texts(seed: int) -> Iterator[tuple[str, str, str]]:
     yield from _atomics()
     for kind, text in _matrices():
         yield "", kind, text
+    for kind, text in _barriers():
+        yield "shared", kind, text
+    for kind, text in _windows():
+        yield "window", kind, text
+    for text in _copies():
+        yield "copy", "copy", text
     for space, text in _MISALIGNED:
         yield space, "misaligned", text
 
@@ -255,13 +334,20 @@ def _control(name: str) -> str:
     return "[B------:R-:W-:Y:S15]"
 
 
+def _guarded(kind: str, text: str) -> bool:
+    """Whether it is measured under predicates too."""
+    if kind == "lanes":
+        return "PT" not in text and ("SHFL" not in text or text.endswith(("R8, R12", "0x1, 0x1f")))
+    return kind == "update" and text.endswith(("[R20], R8", "P3, R16, desc[UR12][R20.64], R8"))
+
+
 def words(arch: int = 90, seed: int = 1) -> tuple[list[Word], list[str]]:
     """Those that there are, and the texts that no form has."""
-    found: dict[tuple[int, str], Word] = {}
+    found: dict[tuple[int, str, str], Word] = {}
     missing: list[str] = []
     for space, kind, text in _texts(seed):
         name = text.split()[0].partition(".")[0]
-        guards = _GUARDS if kind in ("lanes", "update") else _GUARDS[:1]
+        guards = _GUARDS if _guarded(kind, text) else _GUARDS[:1]
         for guard in guards:
             try:
                 code = assemble_listing([f"{_control(name)} {guard}{text} ;"], arch)[""]
@@ -269,5 +355,5 @@ def words(arch: int = 90, seed: int = 1) -> tuple[list[Word], list[str]]:
                 missing.append(text)
                 break
             word = int.from_bytes(code, "little")
-            found.setdefault((word, kind), Word(word, space, kind, guard + text))
+            found.setdefault((word, kind, space), Word(word, space, kind, guard + text))
     return list(found.values()), missing
