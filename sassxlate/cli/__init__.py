@@ -32,6 +32,7 @@ SUBCOMMANDS: dict[str, str] = {
     "callgraph": "Print which functions call which.",
     "translate": "Translate kernels to gfx1100 assembly and code objects.",
     "verify": "Prove the translation of a kernel's blocks, or find where it is wrong.",
+    "interpret": "Run a kernel's SASS in the reference interpreter.",
     "run": "Run a CUDA application on the emulated device or on HIP.",
     "doctor": "Say what is installed, what is missing and how to get it.",
     "explain": "Explain an error code.",

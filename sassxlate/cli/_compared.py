@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -126,8 +127,9 @@ def _both_nan(
 ) -> NDArray[np.bool_]:
     """Of some words: whether both are NaN, halves where they differ, or parts of doubles."""
 
-    def nan(bits: NDArray[np.unsignedinteger], infinity: int, sign: int) -> NDArray[np.bool_]:
-        out: NDArray[np.bool_] = (bits & type(bits.flat[0])(sign - 1)) > type(bits.flat[0])(infinity)
+    def nan(bits: NDArray[Any], infinity: int, sign: int) -> NDArray[np.bool_]:
+        word = bits.dtype.type
+        out: NDArray[np.bool_] = (bits & word(sign - 1)) > word(infinity)
         return out
 
     x, y = a[at], b[at]

@@ -268,7 +268,8 @@ def _text(used: _Used | None, verdict: Verdict) -> str:
         return text + "no SASS instruction wrote it"
     block = _block(used, verdict.offset) if used is not None else None
     inside = "" if block is None else f", in block /*{block:04x}*/"
-    return text + f"written by /*{verdict.offset:04x}*/ {_instruction(used, verdict.offset)}{inside}"
+    writer = _instruction(used, verdict.offset)
+    return text + f"written by /*{verdict.offset:04x}*/ {writer}{inside}"
 
 
 def _block(used: _Used, offset: int | None) -> int | None:

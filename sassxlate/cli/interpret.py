@@ -1,0 +1,274 @@
+"""`sassxlate interpret FILE -k NAME`: a kernel's SASS, run by what its instructions mean."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+import numpy as np
+from numpy.typing import NDArray
+
+from sassxlate.errors import UsageError
+
+from ._files import (
+    SCHEMA,
+    kernel_matches,
+    no_match,
+    parse_arch,
+    read_input,
+    require_machine_code,
+    write_whole,
+)
+
+if TYPE_CHECKING:
+    from sassxlate.disasm.containers import Cubin, Kernel
+    from sassxlate.disasm.sass.interpret import Done, Group, Launch, Resident
+    from sassxlate.disasm.sass.ir import Instruction
+
+    from ._arguments import Arguments
+
+Shape = tuple[int, int, int]
+_COLUMNS = 8  # words a line of a dump
+
+
+class _ShapeType(click.ParamType):
+    name = "X[,Y[,Z]]"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> Shape:
+        if isinstance(value, tuple):
+            x, y, z = value  # pyright: ignore[reportUnknownVariableType]
+            return int(x), int(y), int(z)  # pyright: ignore[reportUnknownArgumentType]
+        parts = str(value).replace("x", ",").split(",")
+        if not 1 <= len(parts) <= 3 or not all(p.strip().isdecimal() and int(p) for p in parts):
+            self.fail(f"{value!r} is not X, X,Y or X,Y,Z", param, ctx)
+        x, y, z = (*map(int, parts), 1, 1)[:3]
+        return x, y, z
+
+
+SHAPE = _ShapeType()
+
+
+@click.command(short_help="Run a kernel's SASS in the reference interpreter")
+@click.argument("file", metavar="FILE")
+@click.option("-k", "--kernel", required=True, help="Name, demangled name or glob.")
+@click.option("--arch", help="Only this architecture, e.g. sm_80.")
+@click.option("--grid", type=SHAPE, default=(1, 1, 1), help="Blocks.")
+@click.option("--block", type=SHAPE, default=(32, 1, 1), help="Threads of a block.")
+@click.option("--shared", type=click.IntRange(0), default=0, help="Dynamic shared memory, bytes.")
+@click.option(
+    "--arg",
+    "arguments",
+    multiple=True,
+    metavar="FORM",
+    help="One a parameter, in order: u32:5, f32:1.5, i64:-1, hex:00ff, buf:4k:random "
+    "(zeros, random, floats, count, ones), file:PATH.",
+)
+@click.option("--seed", type=int, default=0, help="Of random buffers.")
+@click.option(
+    "--dump",
+    multiple=True,
+    metavar="N[:WORDS]",
+    help="Print the buffer of argument N (from 0) behind the launch.",
+)
+@click.option("--out", multiple=True, metavar="N:FILE", help="Write that buffer to a file.")
+@click.option(
+    "--trace",
+    metavar="WARP[:LANE]",
+    help="Print each instruction of a lane (warps of all blocks, from 0) and what it wrote.",
+)
+@click.option("--stop-at", metavar="OFFSET", help="Stop there and print the first lane's state.")
+@click.option(
+    "--order",
+    type=click.Choice(["together", "warps", "reversed"]),
+    default="together",
+    show_default=True,
+    help="All warps at the lowest address, or one after another.",
+)
+@click.option("--limit", type=click.IntRange(0), default=0, help="Instructions of warps; 0: none.")
+@click.option("--json", "as_json", is_flag=True, help="One object at the end.")
+def command(
+    file: str,
+    kernel: str,
+    arch: str | None,
+    grid: Shape,
+    block: Shape,
+    shared: int,
+    arguments: tuple[str, ...],
+    seed: int,
+    dump: tuple[str, ...],
+    out: tuple[str, ...],
+    trace: str | None,
+    stop_at: str | None,
+    order: str,
+    limit: int,
+    as_json: bool,
+) -> None:
+    """Runs one launch of a kernel by the meanings of its SASS instructions, nothing translated.
+
+    Buffers are at addresses of their own; an access outside of them is an error that names the
+    instruction.
+    """
+    from sassxlate.disasm.sass.interpret import Options, Order, run
+
+    from ._arguments import lay_out
+
+    cubin, found = _kernel(file, kernel, arch)
+    given = lay_out(found, arguments, seed)
+    wanted = [_numbered(text, given) for text in dump]
+    written = [_numbered(text, given) for text in out]
+    launch = prepared(cubin, found, given, grid, block, shared)
+    options = Options(Order(order), limit, _offset(stop_at))
+    observer = _Trace(trace) if trace is not None else None
+    done = run(launch, options, observer.see if observer else None, _show_state)
+    data = {p.base: done.device.data(n) for n, p in enumerate(done.device.pieces)}
+    for address, path in written:
+        if not path:
+            raise UsageError("SX0826", "--out N:FILE")
+        write_whole(Path(path), data[address].tobytes())
+    if as_json:
+        click.echo(json.dumps(_record(found, done, given, data)))
+        return
+    for address, words in wanted:
+        _dump(data[address], int(words) if words.isdecimal() else None)
+    what = "stopped behind" if done.stopped else "executed"
+    text = f"{found.demangled} (sm_{cubin.arch}): {what} {done.executed} instructions of warps, "
+    click.echo(text + f"{len(done.seen)} of {len(launch.code) // 16} in the code")
+
+
+def prepared(
+    cubin: Cubin, kernel: Kernel, given: Arguments, grid: Shape, block: Shape, shared: int
+) -> Launch:
+    """The launch with the module's constants and variables in memory."""
+    from ._interpreted import launch_of, module_images
+
+    end = given.end
+
+    def allocate(size: int) -> int:
+        nonlocal end
+        place, end = end, end + size + 511 & ~511
+        return place
+
+    images, banks = module_images(cubin, kernel, allocate)
+    pieces = dict(given.buffers)
+    pieces |= {place: np.frombuffer(data, np.uint8) for place, data in images.items()}
+    return launch_of(cubin, kernel, given.params, (grid, block), pieces, banks, shared=shared)
+
+
+def _kernel(file: str, name: str, arch: str | None) -> tuple[Cubin, Kernel]:
+    """The one that matches; of several architectures the first in the file."""
+    loaded = read_input(file)
+    require_machine_code(loaded)
+    wanted = parse_arch(arch) if arch else None
+    found: list[tuple[Cubin, Kernel]] = []
+    for _, cubin in loaded.cubins():
+        if wanted and (cubin.arch != wanted[0] or wanted[1] not in ("", cubin.variant)):
+            continue
+        found += [(cubin, k) for k in cubin.kernels if kernel_matches(k.name, k.demangled, (name,))]
+    names = {k.name for _, k in found}
+    if not found:
+        raise no_match(file, (name,), arch)
+    if len(names) > 1:
+        raise UsageError("SX0827", f"{name} matches kernels {', '.join(sorted(names))}")
+    return found[0]
+
+
+def _offset(text: str | None) -> int:
+    if text is None:
+        return -1
+    try:
+        return int(text, 16)
+    except ValueError:
+        raise UsageError("SX0826", f"--stop-at {text}: no offset, like 0x1f0") from None
+
+
+def _numbered(text: str, given: Arguments) -> tuple[int, str]:
+    number, _, rest = text.partition(":")
+    place = None
+    if number.isdecimal() and int(number) < len(given.places):
+        place = given.places[int(number)]
+    if place is None:
+        raise UsageError("SX0826", f"{text}: argument {number} is no buffer")
+    return place, rest
+
+
+def _dump(data: NDArray[np.uint8], limit: int | None) -> None:
+    words = np.frombuffer(data.tobytes().ljust(-(-len(data) // 4) * 4, b"\0"), "<u4")[:limit]
+    for at in range(0, len(words), _COLUMNS):
+        line = " ".join(f"{w:08x}" for w in words[at : at + _COLUMNS].tolist())
+        click.echo(f"{4 * at:06x}: {line}")
+
+
+def _record(
+    kernel: Kernel, done: Done, given: Arguments, data: dict[int, NDArray[np.uint8]]
+) -> dict[str, Any]:
+    import hashlib
+
+    return {
+        "schema": SCHEMA,
+        "kernel": kernel.name,
+        "executed": done.executed,
+        "seen": sorted(done.seen),
+        "stopped": done.stopped,
+        "buffers": {
+            number: hashlib.blake2b(data[place].tobytes(), digest_size=16).hexdigest()
+            for number, place in enumerate(given.places)
+            if place is not None
+        },
+    }
+
+
+class _Trace:
+    """Prints the instructions of one lane."""
+
+    def __init__(self, text: str) -> None:
+        warp, _, lane = text.partition(":")
+        if not warp.isdecimal() or not (lane or "0").isdecimal() or int(lane or 0) > 31:
+            raise UsageError("SX0826", f"--trace {text}: no WARP[:LANE]")
+        self.warp, self.lane = int(warp), int(lane or 0)
+
+    def see(self, ins: Instruction, group: Group, lanes: NDArray[np.bool_]) -> None:
+        """Behind each instruction."""
+        row = self.warp - group.s.first * group.s.each
+        at = int(np.searchsorted(group.rows, row))
+        if at >= group.count or group.rows[at] != row or not group.act[at, self.lane]:
+            return
+        if not lanes[at, self.lane]:
+            click.echo(f"/*{ins.offset:04x}*/ ({ins.text})")
+            return
+        written = ", ".join(_value(group.s, row, self.lane, r.file, r.index) for r in _sorted(ins))
+        click.echo(f"/*{ins.offset:04x}*/ {ins.text}" + (f"    {written}" if written else ""))
+
+
+def _sorted(ins: Instruction) -> list[Any]:
+    return sorted(ins.writes, key=lambda r: (r.file, r.index))
+
+
+def _value(s: Resident, row: int, lane: int, file: str, index: int) -> str:
+    match file:
+        case "R":
+            return f"R{index} = {int(s.r[index][row, lane]):#x}"
+        case "UR":
+            return f"UR{index} = {int(s.ur[index][row, 0]):#x}"
+        case "P":
+            return f"P{index} = {int(s.p[index][row, lane])}"
+        case "UP":
+            return f"UP{index} = {int(s.up[index][row, 0])}"
+        case _:
+            return f"B{index} = {int(s.b[index][row, lane]):#010x}"
+
+
+def _show_state(s: Resident, group: Group) -> None:
+    """Registers of the first lane of a group that stopped."""
+    row = int(group.rows[0])
+    lane = int(np.argmax(group.act[0]))
+    click.echo(f"lane {lane} of warp {row + s.first * s.each}, {int(group.act.sum())} lanes here")
+    values = [_value(s, row, lane, "R", i) for i in range(len(s.r)) if s.r[i][row, lane]]
+    values += [_value(s, row, lane, "UR", i) for i in range(255) if s.ur[i][row, 0]]
+    values += [_value(s, row, lane, "P", i) for i in range(7)]
+    values += [_value(s, row, lane, "UP", i) for i in range(7) if s.up[i][row, 0]]
+    for at in range(0, len(values), 6):
+        click.echo("  " + ", ".join(values[at : at + 6]))
