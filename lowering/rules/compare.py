@@ -56,7 +56,7 @@ def write_results(c: Ctx, hit: S) -> None:
         c.pred_commit(role, mask, clean=simple and role == "Pu")
 
 
-def _constant_hit(c: Ctx, value: bool) -> S:
+def constant_hit(c: Ctx, value: bool) -> S:
     hit = c.stemp()
     c.emit("s_mov_b32", hit, EXEC if value else ZERO)
     return hit
@@ -66,7 +66,7 @@ def isetp(c: Ctx) -> None:
     ins = c.ins
     fixed = constant_relation(ins)
     if fixed is not None:
-        write_results(c, _constant_hit(c, fixed))
+        write_results(c, constant_hit(c, fixed))
         return
     name = relation(c, INT)
     if name is None:
@@ -108,7 +108,7 @@ def fset(c: Ctx) -> None:
     """FSET.BF: 1.0 where the comparison, joined with Pp, holds, else 0."""
     fixed = constant_relation(c.ins)
     if fixed is not None:
-        hit = _constant_hit(c, fixed)
+        hit = constant_hit(c, fixed)
     else:
         name = relation(c, FLOAT)
         if name is None:
@@ -125,7 +125,7 @@ def fset(c: Ctx) -> None:
 def fsetp(c: Ctx) -> None:
     fixed = constant_relation(c.ins)
     if fixed is not None:
-        write_results(c, _constant_hit(c, fixed))
+        write_results(c, constant_hit(c, fixed))
         return
     name = relation(c, FLOAT)
     if name is None:
@@ -143,7 +143,7 @@ def dsetp(c: Ctx) -> None:
         return
     fixed = constant_relation(c.ins)
     if fixed is not None:
-        write_results(c, _constant_hit(c, fixed))
+        write_results(c, constant_hit(c, fixed))
         return
     name = relation(c, FLOAT)
     if name is None:

@@ -11,11 +11,13 @@ from sassxlate.disasm.rdna3.ir import Arg, I, V
 from sassxlate.disasm.sass.ir import Imm, Instruction
 
 from ..context import ZERO, Ctx, Rule
+from . import bfloat
 from .compare import float_bits
 from .integer import word
 from .modes import ftz, rounding
 
 _INTS = ("S8", "U8", "S16", "U16", "S32", "U32", "S64", "U64")
+_ROUNDS = ("RM", "RP", "RZ")
 _ROUND_OP = {"TRUNC": "trunc", "FLOOR": "floor", "CEIL": "ceil"}
 
 
@@ -61,6 +63,9 @@ def _narrow(c: Ctx, kind: IntType, role: str = "Rb") -> Arg:
 
 def i2f(c: Ctx) -> None:
     kind = int_type(c.ins)
+    if c.ins.has("BF16"):
+        _to_bf16_from_int(c, kind)
+        return
     target = _first_float(c.ins)
     if kind.bits == 64:
         if isinstance(c.operand("Rb"), Imm):  # the silicon takes it as the high word
@@ -80,6 +85,25 @@ def i2f(c: Ctx) -> None:
             c.emit(f"v_cvt_f32_{sort}", temp, value)
             c.emit("v_cvt_f16_f32", temp, temp)
             c.emit("v_and_b32", c.dst_last(), I(0xFFFF), temp)  # its high half is the old one
+
+
+def _to_bf16_from_int(c: Ctx, kind: IntType) -> None:
+    if kind.bits == 64:
+        raise c.refuse("64-bit integer to bf16")
+    value, sort = _narrow(c, kind), "i32" if kind.signed else "u32"
+    down, up = c.vtemp(), c.vtemp()
+    with rounding(c, "RM"):
+        c.emit(f"v_cvt_f32_{sort}", down, value)
+    with rounding(c, "RP"):
+        c.emit(f"v_cvt_f32_{sort}", up, value)
+    _low_bf16(c, bfloat.odd(c, down, up))
+
+
+def _low_bf16(c: Ctx, value: Arg) -> None:
+    """The result: binary32 rounded to bf16, as the instruction says, in the low half."""
+    out = c.vtemp()
+    bfloat.upper_half(c, out, value, next((m for m in c.ins.modifiers if m in _ROUNDS), ""))
+    c.emit("v_lshrrev_b32", c.dst_last(), I(16), out)
 
 
 def _i64_to_f64(c: Ctx, signed: bool) -> None:
@@ -132,6 +156,31 @@ def _rounded(c: Ctx, value: Arg, width: int) -> Arg:
     return temp
 
 
+def _half_source(c: Ctx) -> Arg:
+    """The half of Rb in the low bits; the others mean nothing."""
+    if getattr(c.operand("Rb"), "select", "") not in ("H1", "H1_H1"):
+        return c.src("Rb")
+    temp = c.vtemp()
+    c.emit("v_lshrrev_b32", temp, I(16), c.src("Rb"))
+    return temp
+
+
+def _bf16_source(c: Ctx) -> V:
+    """Rb as binary32, with its signs."""
+    if c.ins.has("FTZ"):
+        raise c.refuse("conversion of bf16 that flushes denormals")
+    out = c.vtemp()
+    if getattr(c.operand("Rb"), "select", "") in ("H1", "H1_H1"):
+        c.emit("v_and_b32", out, I(0xFFFF0000), c.src("Rb"))
+    else:
+        c.emit("v_lshlrev_b32", out, I(16), c.src("Rb"))
+    if c.flag("Rb", "abs"):
+        c.emit("v_and_b32", out, I(0x7FFFFFFF), out)
+    if c.flag("Rb", "neg"):
+        c.emit("v_xor_b32", out, I(0x80000000), out)
+    return out
+
+
 def _float_source(c: Ctx) -> tuple[Arg, int]:
     """The source with its sign operations applied, as f32 or f64."""
     width = _first_float(c.ins)
@@ -143,14 +192,12 @@ def _float_source(c: Ctx) -> tuple[Arg, int]:
             c.emit("v_mov_b32", V(fresh.index + 1), float_bits(c, "Rb", 1))
             return fresh, 64
         return pair, 64
+    if c.ins.has("BF16"):
+        return _bf16_source(c), 32
     if width == 16:
-        temp = c.vtemp()
-        select = getattr(c.operand("Rb"), "select", "")
-        source: Arg = c.src("Rb")
-        if select in ("H1", "H1_H1"):
-            c.emit("v_lshrrev_b32", temp, I(16), source)
-            source = temp
-        out = c.vtemp()
+        source, out = _half_source(c), c.vtemp()
+        if c.ins.has("FTZ"):
+            raise c.refuse("conversion of a half that flushes denormals")
         c.emit("v_cvt_f32_f16", out, source, **c.fneg("Rb"))
         return out, 32
     value = float_bits(c, "Rb")
@@ -170,9 +217,8 @@ def f2i(c: Ctx) -> None:
     if kind.bits == 64:
         _f_to_i64(c, value, width, kind.signed)
         return
-    value = _rounded(c, value, width)
     out = c.vtemp()
-    c.emit(f"v_cvt_{'i' if kind.signed else 'u'}32_f{width}", out, value)
+    c.emit(f"v_cvt_{'i' if kind.signed else 'u'}32_f{width}", out, _rounded(c, value, width))
     if kind.bits < 32:
         low = -(1 << kind.bits - 1) if kind.signed else 0
         high = (1 << kind.bits - 1) - 1 if kind.signed else (1 << kind.bits) - 1
@@ -234,24 +280,46 @@ def constant64(c: Ctx, high: int) -> V:
 
 def frnd(c: Ctx) -> None:
     width = _first_float(c.ins)
-    if width == 16:
-        raise c.refuse("FRND in half precision")
+    name = next((_ROUND_OP[m] for m in c.ins.modifiers if m in _ROUND_OP), "rndne")
+    if width == 16 or c.ins.has("BF16"):
+        _frnd16(c, name)
+        return
     if width == 64 and c.ins.has("FTZ"):
         raise c.refuse("FRND.F64 that flushes denormals")
-    name = next((_ROUND_OP[m] for m in c.ins.modifiers if m in _ROUND_OP), "rndne")
     value = c.src64("Rb") if width == 64 else c.src("Rb")
     with ftz(c):
         c.emit(f"v_{name}_f{width}", c.dst_last(), value, **c.fneg("Rb"))
 
 
+def _frnd16(c: Ctx, name: str) -> None:
+    """In the low half, the upper one 0; a NaN becomes 0x7fff."""
+    out, nan = c.vtemp(), c.stemp()
+    if c.ins.has("BF16"):
+        c.emit(f"v_{name}_f32", out, _bf16_source(c))
+        c.emit("v_cmp_u_f32", nan, out, out)
+        c.emit("v_lshrrev_b32", out, I(16), out)
+    else:
+        if c.ins.has("FTZ"):
+            raise c.refuse("FRND.F16 that flushes denormals")
+        c.emit(f"v_{name}_f16", out, _half_source(c), **c.fneg("Rb"))
+        c.emit("v_and_b32", out, I(0xFFFF), out)  # its high half is the old one
+        c.emit("v_cmp_u_f16", nan, out, out)
+    c.emit("v_cndmask_b32", c.dst_last(), out, I(0x7FFF), nan)
+
+
 def f2f(c: Ctx) -> None:
     """F2F.<to>.<from>; the same width twice rounds to an integral value on old architectures."""
+    if c.ins.has("BF16"):
+        _f2f_bf16(c)
+        return
     kinds = [int(m[1:]) for m in c.ins.modifiers if m in ("F16", "F32", "F64")]
     if len(kinds) != 2 or kinds[0] == kinds[1]:
         raise c.refuse("this form of F2F")
     to, source = kinds
     if {to, source} == {16, 64}:
         raise c.refuse("conversion between half and double")
+    if source == 16 and c.ins.has("FTZ"):
+        raise c.refuse("conversion of a half that flushes denormals")
     if source == 64:
         value: Arg = c.src64("Rb")
     else:
@@ -267,6 +335,21 @@ def f2f(c: Ctx) -> None:
         c.emit("v_and_b32", c.dst_last(), I(0xFFFF), out)  # its high half is the old one
 
 
+def _f2f_bf16(c: Ctx) -> None:
+    """To or from single precision."""
+    kinds = [m for m in c.ins.modifiers if m in ("F16", "BF16", "F32", "F64")]
+    if c.ins.has("FTZ"):
+        raise c.refuse("conversion of bf16 that flushes denormals")
+    if kinds == ["BF16", "F32"]:
+        _low_bf16(c, float_bits(c, "Rb"))
+    elif kinds == ["F32", "BF16"]:
+        value, nan = _bf16_source(c), c.stemp()
+        c.emit("v_cmp_u_f32", nan, value, value)
+        c.emit("v_cndmask_b32", c.dst_last(), value, I(0x7FFFFFFF), nan)
+    else:
+        raise c.refuse("conversion between bf16 and another format than binary32")
+
+
 def f2fp(c: Ctx) -> None:
     """Packs two f32 as halves: Ra goes to the high one."""
     ins = c.ins
@@ -274,30 +357,58 @@ def f2fp(c: Ctx) -> None:
         raise c.refuse("this form of F2FP")
     if not ins.has("PACK_AB"):
         raise c.refuse("this form of F2FP")
-    halves: list[V] = []
-    for role in ("Ra", "Rb"):
+    parts: list[V] = []
+    for role in ("Rb", "Ra"):
         out = c.vtemp()
         if ins.has("BF16"):
-            _to_bf16(c, out, float_bits(c, role))
+            bfloat.upper_half(c, out, float_bits(c, role), "RZ" if ins.has("RZ") else "")
         else:
             with rounding(c):
                 c.emit("v_cvt_f16_f32", out, c.src(role), **c.fneg(role))
-        halves.append(out)
-    c.emit("v_and_b32", halves[1], I(0xFFFF), halves[1])
-    c.emit("v_lshl_or_b32", c.dst_last(), halves[0], I(16), halves[1])
+        parts.append(out)
+    if ins.has("BF16"):
+        bfloat.packed(c, c.dst_last(), *parts)
+        return
+    low, high = parts
+    c.emit("v_and_b32", low, I(0xFFFF), low)
+    c.emit("v_lshl_or_b32", c.dst_last(), high, I(16), low)
 
 
-def _to_bf16(c: Ctx, out: V, value: Arg) -> None:
-    """The upper half of an f32, rounded to nearest even; a NaN stays one."""
-    bit, nan = c.vtemp(), c.stemp()
-    if c.ins.has("RZ"):
-        c.emit("v_mov_b32", bit, value)
+def f2ip(c: Ctx) -> None:
+    """Two floats as bytes, saturated, below a half of Rc; a NaN gives 0 with .NTZ, else 0x80."""
+    signed = c.ins.has("S8")
+    if c.ins.has("RELU") and not signed:
+        raise c.refuse("RELU of an unsigned number")
+    name = "v_trunc_f32" if c.ins.has("TRUNC") else "v_rndne_f32"
+    low, high = (-128, 127) if signed else (0, 255)
+    parts: list[V] = []
+    for role in ("Ra", "Rb"):
+        out, whole, nan = c.vtemp(), c.vtemp(), c.stemp()
+        value = c.to_v(float_bits(c, role))
+        c.emit(name, whole, value)
+        c.emit("v_cvt_i32_f32", out, whole)
+        c.emit("v_min_i32", out, I(high), out)
+        c.emit("v_max_i32", out, I(low & 0xFFFFFFFF), out)
+        if not c.ins.has("NTZ"):
+            c.emit("v_cmp_u_f32", nan, value, value)
+            c.emit("v_cndmask_b32", out, out, I(0x80 if not signed else 0xFFFFFF80), nan)
+        if c.ins.has("RELU"):
+            c.emit("v_max_i32", out, ZERO, out)
+        c.emit("v_and_b32", out, I(0xFF), out)
+        parts.append(out)
+    _below(c, 8, *parts)
+
+
+def _below(c: Ctx, bits: int, a: V, b: V) -> None:
+    """Two parts in the low half, Rc's low half, or with .H1 its high one, above them."""
+    select = getattr(c.operand("Rc"), "select", "")
+    if select not in ("", "H1"):
+        raise c.refuse(f"selector {select}")
+    c.emit("v_lshl_or_b32", a, a, I(bits), b)
+    if select:
+        c.emit("v_and_or_b32", c.dst_last(), c.src("Rc"), I(0xFFFF0000), a)
     else:
-        c.emit("v_bfe_u32", bit, value, I(16), I(1))
-        c.emit("v_add3_u32", bit, bit, value, I(0x7FFF))
-    c.emit("v_cmp_u_f32", nan, value, c.to_v(value))
-    c.emit("v_cndmask_b32", bit, bit, I(0x7FFF0000), nan)
-    c.emit("v_lshrrev_b32", out, I(16), bit)
+        c.emit("v_lshl_or_b32", c.dst_last(), c.src("Rc"), I(16), a)
 
 
 RULES: tuple[Rule, ...] = (
@@ -312,4 +423,5 @@ RULES: tuple[Rule, ...] = (
     Rule("f2f", "F2F", f2f),
     Rule("uf2f", "UF2F", f2f),
     Rule("f2fp", "F2FP", f2fp),
+    Rule("f2ip", "F2IP", f2ip),
 )

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from sassxlate.disasm.rdna3.ir import Arg, I, Inst, V
-from sassxlate.disasm.sass.ir import Imm, Instruction, Reg
+from sassxlate.disasm.rdna3.ir import Arg, I, Inst, S, V
+from sassxlate.disasm.sass.ir import Imm, Instruction, Pred, Reg
 
 from ..context import ZERO, Ctx, Rule
-from .compare import FLOAT, JOIN, relation
+from . import bfloat
+from .compare import FLOAT, JOIN, constant_hit, constant_relation, relation
 from .integer import is_zero
 from .modes import FLUSH_F16, KEEP_DENORMALS
 
@@ -117,41 +118,101 @@ def hfma2_mov(c: Ctx) -> None:
     c.emit("v_mov_b32", c.dst_last(), c.src("Rc"))
 
 
-def hsetp2(c: Ctx) -> None:
-    """Compares both halves: Pu is the low one's result, Pv the high one's (.H_AND joins them)."""
-    _check(c)
-    if c.ins.has("FTZ") or c.ins.has("H_AND"):
-        raise c.refuse("this form of HSETP2")
+def _hits(c: Ctx) -> tuple[S, S]:
+    """The comparisons of the low and the high halves, as lane masks."""
+    if c.ins.has("FTZ"):
+        raise c.refuse("half-precision comparison that flushes denormals")
+    fixed = constant_relation(c.ins)
+    if fixed is not None:
+        return constant_hit(c, fixed), constant_hit(c, fixed)
     name = relation(c, FLOAT)
     if name is None:
         raise c.refuse("comparison not known")
-    join = next((JOIN[m] for m in c.ins.modifiers if m in JOIN), "s_and_b32")
+    return _hits_bf16(c, name) if bfloat.is_bf16(c.ins) else _hits_f16(c, name)
+
+
+def _hits_bf16(c: Ctx, name: str) -> tuple[S, S]:
+    low, high = c.stemp(), c.stemp()
+    for hit, part in ((low, 0), (high, 1)):
+        a, b = bfloat.widened(c, "Ra", part), bfloat.widened(c, "Rb", part)
+        c.emit(f"v_cmp_{name}_f32", hit, a, b, **c.fneg("Ra", "Rb"))
+    return low, high
+
+
+def _hits_f16(c: Ctx, name: str) -> tuple[S, S]:
     mods = {"op_sel": 0, "op_sel_hi": 7, "neg": 0, "neg_hi": 0}
     values = [_pair(c, r, n, mods) for n, r in enumerate(("Ra", "Rb"))]
-    other = c.pred("Pp")
-    for role, half in (("Pu", 0), ("Pv", 1)):
-        if not c.wants_pred(role):
-            continue
+    low, high = c.stemp(), c.stemp()
+    for hit, selected in ((low, mods["op_sel"]), (high, mods["op_sel_hi"])):
         args: list[Arg] = []
         for n, v in enumerate(values):
-            wanted = (mods["op_sel"] if half == 0 else mods["op_sel_hi"]) >> n & 1
-            if wanted:
+            if selected >> n & 1:
                 temp = c.vtemp()
                 c.emit("v_lshrrev_b32", temp, I(16), v)
                 v = temp
             args.append(v)
-        hit = c.stemp()
         c.emit(f"v_cmp_{name}_f16", hit, *args, neg=mods["neg"])
-        c.emit(join, hit, hit, other)
-        c.pred_commit(role, hit)
+    return low, high
+
+
+def _join(c: Ctx) -> str:
+    return next((JOIN[m] for m in c.ins.modifiers if m in JOIN), "s_and_b32")
+
+
+def hsetp2(c: Ctx) -> None:
+    """Compares both halves: Pu is the low one's result, Pv the high one's.  With .H_AND Pu is both,
+    Pv that not both."""
+    low, high = _hits(c)
+    if c.ins.has("H_AND"):
+        c.emit("s_and_b32", low, low, high)
+        c.emit("s_not_b32", high, low)
+    other = c.pred("Pp")
+    for role, hit in (("Pu", low), ("Pv", high)):
+        if c.wants_pred(role):
+            c.emit(_join(c), hit, hit, other)
+            c.pred_commit(role, hit)
+
+
+def hset2(c: Ctx) -> None:
+    """Ones, or with .BF the number 1, in the halves whose comparison, joined with Pp, holds."""
+    one = 0xFFFF
+    if c.ins.has("BF"):
+        one = 0x3F80 if bfloat.is_bf16(c.ins) else 0x3C00
+    other = c.pred("Pp")
+    out: list[V] = []
+    for hit, shift in zip(_hits(c), (0, 16), strict=True):
+        c.emit(_join(c), hit, hit, other)
+        out.append(c.vtemp())
+        c.emit("v_cndmask_b32", out[-1], ZERO, I(one << shift), hit)
+    c.emit("v_or_b32", c.dst_last(), *out)
+
+
+def vhmnmx(c: Ctx) -> None:
+    """The extreme of three."""
+    which = c.operand("Pp")
+    if not (isinstance(which, Pred) and which.index == 7):
+        raise c.refuse("VHMNMX by a predicate")
+    if any(c.ins.has(m) for m in ("FTZ", "NAN", "XORSIGN", "BF16_V2")):
+        raise c.refuse("this form of VHMNMX")
+    op = "v_pk_max_f16" if which.inv else "v_pk_min_f16"
+    first = c.vtemp()
+    mods = {"op_sel": 0, "op_sel_hi": 7, "neg": 0, "neg_hi": 0}
+    args = [_pair(c, r, n, mods) for n, r in enumerate(("Ra", "Rb"))]
+    c.emit(op, first, *args, **mods)
+    mods = {"op_sel": 0, "op_sel_hi": 7, "neg": 0, "neg_hi": 0}
+    last = _pair(c, "Rc", 0, mods)
+    c.emit(op, c.dst_last(), last, first, **mods)
 
 
 RULES: tuple[Rule, ...] = (
+    Rule("hfma2_mov", "HFMA2", hfma2_mov, constant_move),
+    *bfloat.RULES,
     Rule("hadd2_f32", "HADD2", hadd2_f32, lambda i: i.has("F32")),
     Rule("hadd2", "HADD2", hadd2),
     Rule("hmul2", "HMUL2", hmul2),
-    Rule("hfma2_mov", "HFMA2", hfma2_mov, constant_move),
     Rule("hfma2", "HFMA2", hfma2),
     Rule("hmnmx2", "HMNMX2", hmnmx2),
     Rule("hsetp2", "HSETP2", hsetp2),
+    Rule("hset2", "HSET2", hset2),
+    Rule("vhmnmx", "VHMNMX", vhmnmx),
 )

@@ -87,6 +87,7 @@ def test_every_mnemonic() -> None:
         "FRND.FTZ.F64.CEIL R10, R2",
         "MUFU.RSQ64H R10, R2",
         "HMUL2.FTZ R10, R4, R2",
+        "F2F.FTZ.F32.F16.RP R10",
     ],
 )
 def test_once_wrong(text: str) -> None:

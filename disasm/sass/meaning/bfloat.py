@@ -16,14 +16,14 @@ def single(d: Domain[T], a: T) -> T:
 
 
 def odd(d: Domain[T], down: T, up: T) -> T:
-    """A result rounded to odd, from those rounded down and up; it never overflows."""
+    """A result rounded to odd, from those rounded down and up; it never overflows.
+
+    An exact zero is the one that is rounded up: its sign is that of rounding to nearest.
+    """
     w = d.width(down)
     minus = d.extract(up, w - 1, 1)
     cut = d.or_(d.select(minus, up, down), d.const(1, w))
-    # A sum that is exactly zero is -0 downwards: not an inexact one.
-    zero = d.eq(d.shl(d.or_(down, up), d.const(1, w)), d.const(0, w))
-    exact = d.or_(d.eq(down, up), zero)
-    return d.select(d.or_(exact, is_nan(d, down)), up, cut)
+    return d.select(d.fcmp("oeq", down, up), up, cut)
 
 
 def fma(d: Domain[T], a: T, b: T, c: T) -> T:

@@ -90,12 +90,13 @@ def i2f(d: Domain[T], x: View[T]) -> Results:
 
 
 def _narrow(d: Domain[T], x: View[T], kind: IntType) -> T:
-    """A source of 8, 16 or 32 bits; the byte or half is a selector."""
+    """A source of 8, 16 or 32 bits as a word; the byte or half is a selector."""
     value, select = x.whole("Rb"), x.select("Rb")
     if any(x.flag("Rb", f) for f in ("neg", "abs", "inv")):
         raise NoMeaning("sign of an integer")
     start = int(select[1]) * {"B": 8, "H": 16}[select[0]] if select else 0
-    return d.extract(value, start, kind.bits)
+    part = d.extract(value, start, kind.bits)
+    return d.sext(part, 32) if kind.signed else d.zext(part, 32)
 
 
 # --- float to integer --------------------------------------------------------------------------
@@ -147,10 +148,13 @@ def f2f(d: Domain[T], x: View[T]) -> Results:
     to, source = kinds
     value, how = _float_source(d, x, source), rounding(x)
     flushes = x.has("FTZ") and (to == "F32" or source == "F64")
-    if to == "BF16":
-        wide = d.fcvt(value, 64, IEEE)
-        out = bfloat.narrow(d, wide, how)
-        out = bfloat.without_tiny(d, wide, out, how) if flushes else out
+    if to == "BF16" and source == "F64":
+        out = bfloat.narrow(d, value, how)
+        out = bfloat.without_tiny(d, value, out, how) if flushes else out
+    elif to == "BF16":
+        out = bfloat.of_single(d, d.fcvt(value, 32, IEEE) if source == "F16" else value, how)
+    elif d.width(value) == _WIDTHS[to]:
+        out = value  # bf16 as binary32
     else:
         out = d.fcvt(value, _WIDTHS[to], Fp(how, flush_out=flushes))
     if "F64" in kinds and has_payloads(d):  # the double-precision unit passes payloads on

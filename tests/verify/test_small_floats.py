@@ -1,0 +1,63 @@
+"""Rules of halves, bf16 and bytes: each of these forms is proved."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("z3", reason="z3-solver is not installed")
+
+from sassxlate.disasm.sass.assembler import assemble_listing
+from sassxlate.errors import LoweringError
+from sassxlate.lowering.verify import Proved, verify
+
+from .one import block_of
+
+PROVED = """
+HFMA2.BF16_V2 R10, -R4.H0_H0, R2, -R8.H1_H1
+HADD2.BF16_V2 R10, R4, -R2
+HMUL2.BF16_V2 R10, R4, |R2|.H1_H1
+HMNMX2.BF16_V2 R10, R4, R2, PT
+HMNMX2.BF16_V2 R10, R4, R2, !PT
+VHMNMX R10, R4.H0_H0, R2.H1_H1, R8.H0_H0, !PT
+HSET2.BF.GT.AND R10, R4, RZ.H0_H0, PT
+HSET2.BF16_V2.LE.OR R10, R4, R2, P1
+HSETP2.BF16_V2.LE.AND P3, P4, R4, R2, PT
+F2F.BF16.F32 R10, R2
+F2F.BF16.F32.RM R10, -R2
+F2F.BF16.F32.RP R10, |R2|
+F2F.F32.BF16 R10, -R2.H1
+I2F.BF16 R10, R2
+I2F.BF16.U16 R10, R2.H1
+FRND.F16 R10, -R2.H1
+FRND.BF16.FLOOR R10, R2
+F2I.U32.BF16 R10, R2.H1
+F2I.BF16.CEIL R10, R2
+F2IP.U8.F32.NTZ R10, R4, R2, R8
+F2IP.S8.F32.TRUNC.RELU R10, RZ, R2, R8.H1
+""".strip().splitlines()
+
+# Denormal halves: a conversion that flushes them was translated as one that keeps them.
+REFUSED = """
+F2F.FTZ.F32.F16 R10, R2
+F2I.FTZ.F16.CEIL R10, R2
+FRND.FTZ.BF16.CEIL R10, R2
+HSET2.BF.GT.FTZ.AND R10, R4, R2, PT
+HFMA2.BF16_V2.RELU R10, R4, R2, R8
+""".strip().splitlines()
+
+
+def _word(text: str) -> int:
+    code = assemble_listing([f"[B------:R-:W-:Y:S15] {text} ;"], 90)[""]
+    return int.from_bytes(code[:16], "little")
+
+
+@pytest.mark.parametrize("text", PROVED)
+def test_proved(text: str) -> None:
+    verdict = verify(block_of(_word(text)), timeout_ms=5000)
+    assert isinstance(verdict, Proved), verdict
+
+
+@pytest.mark.parametrize("text", REFUSED)
+def test_refused(text: str) -> None:
+    with pytest.raises(LoweringError):
+        block_of(_word(text))
