@@ -192,4 +192,9 @@ def _open(inst: Instruction, said: str, generation: int) -> int:
         made = assemble(line, inst.arch, inst.offset)
     except DecodeError:
         return 0  # nothing reads the text: bits would not help
-    return differing(inst.word, made, generation) & ~_SCHEDULING
+    mask = 0
+    # Values that read alike do not differ until a bit of theirs is set: as often as that.
+    while more := differing(inst.word, made, generation) & ~_SCHEDULING:
+        mask |= more
+        made = made & ~mask | inst.word & mask
+    return mask
