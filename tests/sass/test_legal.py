@@ -96,6 +96,26 @@ def test_by_hand(arch: int, word: int, text: str) -> None:
     assert caught.value.code == "SX0202"
 
 
+@pytest.mark.parametrize(
+    ("arch", "word", "said"),
+    [
+        # The second of two optional carries; a predicate that is not printed; half a NaN; the
+        # descriptor of a local access; a type that is spelled as another value of its field.
+        (90, 0x000FE40000DFE4FFFFFFFFFF03037810, ":b82=0x1:b85=0x0"),
+        (90, 0x000FE400079E0000000000190219C248, ":b85-86=0x0"),
+        (90, 0x001FCC0000000000FF003E0008097430, ":0xff003e00"),
+        (80, 0x0000A6000C1E91000000000622309983, ":UR6"),
+        (120, 0x000FE40008010D000000002A00067C02, ":b73=0x0"),
+    ],
+)
+def test_brackets(arch: int, word: int, said: str) -> None:
+    """What a text leaves open stands in the brackets, and is read back."""
+    inst = decode(word, 0, arch, strict=False)
+    assert said in hidden_text(inst)
+    line = f"{control_text(inst.control)[:-1]}{hidden_text(inst)}] {inst.text} ;"
+    assert not differing(word, assemble(line, arch), GENERATION_OF[arch])
+
+
 def _mutants(arch: int, count: int) -> list[int]:
     forms = sass_sweep.bases(arch, ())
     return sass_sweep.mutants(forms, arch, count, f"tests {arch}")
@@ -142,7 +162,7 @@ def test_mutants(arch: int) -> None:
     items = _together(arch, _mutants(arch, 700))
     assert len(items) > 300
     wrong = _back(items[:250], arch)
-    assert len(wrong) <= 3, "\n".join(wrong)
+    assert not wrong, "\n".join(wrong)
 
 
 @pytest.mark.parametrize("arch", QUICK)
