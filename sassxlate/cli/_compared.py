@@ -138,7 +138,8 @@ def _both_nan(
     double = nan(p, 0x7FF << 52, 1 << 63) & nan(q, 0x7FF << 52, 1 << 63)
     h, k = a.view(np.uint16).reshape(-1, 2)[at], b.view(np.uint16).reshape(-1, 2)[at]
     halves = ((h == k) | (nan(h, 0x7C00, 1 << 15) & nan(k, 0x7C00, 1 << 15))).all(axis=1)
-    return single | double | halves
+    out: NDArray[np.bool_] = single | double | halves
+    return out
 
 
 def _unstable(first: Device, others: list[Device]) -> Places:

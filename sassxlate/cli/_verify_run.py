@@ -46,9 +46,10 @@ def run_options(command: Callable[..., None]) -> Callable[..., None]:
         )  # fmt: skip
         context.exit(status)
 
+    out: Callable[..., None] = wrapped
     for option in reversed(_OPTIONS):
-        wrapped = option(wrapped)
-    return wrapped
+        out = option(out)
+    return out
 
 
 _OWN = ("run", "limit", "args")

@@ -33,31 +33,22 @@ Shape = tuple[int, int, int]
 _COLUMNS = 8  # words a line of a dump
 
 
-class _ShapeType(click.ParamType):
-    name = "X[,Y[,Z]]"
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> Shape:
-        if isinstance(value, tuple):
-            x, y, z = value  # pyright: ignore[reportUnknownVariableType]
-            return int(x), int(y), int(z)  # pyright: ignore[reportUnknownArgumentType]
-        parts = str(value).replace("x", ",").split(",")
-        if not 1 <= len(parts) <= 3 or not all(p.strip().isdecimal() and int(p) for p in parts):
-            self.fail(f"{value!r} is not X, X,Y or X,Y,Z", param, ctx)
-        x, y, z = (*map(int, parts), 1, 1)[:3]
-        return x, y, z
-
-
-SHAPE = _ShapeType()
+def _shape(context: click.Context, param: click.Parameter, value: str) -> Shape:
+    parts = value.replace("x", ",").split(",")
+    if not 1 <= len(parts) <= 3 or not all(p.strip().isdecimal() and int(p) for p in parts):
+        raise click.BadParameter(f"{value!r} is not X, X,Y or X,Y,Z", context, param)
+    x, y, z = (*map(int, parts), 1, 1)[:3]
+    return x, y, z
 
 
 @click.command(short_help="Run a kernel's SASS in the reference interpreter")
 @click.argument("file", metavar="FILE")
 @click.option("-k", "--kernel", required=True, help="Name, demangled name or glob.")
 @click.option("--arch", help="Only this architecture, e.g. sm_80.")
-@click.option("--grid", type=SHAPE, default=(1, 1, 1), help="Blocks.")
-@click.option("--block", type=SHAPE, default=(32, 1, 1), help="Threads of a block.")
+@click.option("--grid", callback=_shape, default="1", metavar="X[,Y[,Z]]", help="Blocks.")
+@click.option(
+    "--block", callback=_shape, default="32", metavar="X[,Y[,Z]]", help="Threads of a block."
+)
 @click.option("--shared", type=click.IntRange(0), default=0, help="Dynamic shared memory, bytes.")
 @click.option(
     "--arg",

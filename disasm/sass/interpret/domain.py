@@ -82,7 +82,8 @@ class Lanes(Vectors):
                     return _narrow(x)
         if a.w == 64 and fp.round != Round.NEAREST:
             shape = np.broadcast_shapes(a.v.shape, b.v.shape)
-            return _shaped(super().fadd(*_lines(a, b), fp), shape)
+            p, q = _lines(a, b)
+            return _shaped(super().fadd(p, q, fp), shape)
         return super().fadd(a, b, fp)
 
     def fmul(self, a: Vec, b: Vec, fp: Fp) -> Vec:
@@ -93,7 +94,8 @@ class Lanes(Vectors):
                     return _narrow(x)
         if a.w == 64 and fp.round != Round.NEAREST:
             shape = np.broadcast_shapes(a.v.shape, b.v.shape)
-            return _shaped(super().fmul(*_lines(a, b), fp), shape)
+            p, q = _lines(a, b)
+            return _shaped(super().fmul(p, q, fp), shape)
         return super().fmul(a, b, fp)
 
     def ffma(self, a: Vec, b: Vec, c: Vec, fp: Fp) -> Vec:
@@ -118,7 +120,8 @@ class Lanes(Vectors):
         bits = out.view(np.uint64)
         if not good.all():
             rest = ~good
-            bits[rest] = super().ffma(*(Vec(v.v[rest], 64) for v in (a, b, c)), fp).v
+            a, b, c = (Vec(v.v[rest], 64) for v in (a, b, c))
+            bits[rest] = super().ffma(a, b, c, fp).v
         return _shaped(Vec(bits, 64), shape)
 
 

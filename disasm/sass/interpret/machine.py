@@ -511,7 +511,7 @@ class Machine:
         number = _barrier(ins)
         leaving = self._condition(ins, group, lanes)
         masks = self.s.b[number][group.at]
-        out = masks.copy()
+        out: NDArray[np.uint32] = masks.copy()
         for i in range(LANES):  # of each warp, those that have one lane's mask
             mine = leaving[:, i : i + 1]
             if mine.any():
@@ -627,10 +627,11 @@ class Machine:
         self, group: Group, lanes: Mask, number: NDArray[np.int32], need: NDArray[np.int32]
     ) -> None:
         s = self.s
-        for row, mask in zip(group.rows.tolist(), ballot(lanes).tolist(), strict=True):
+        rows: list[int] = group.rows.tolist()
+        masks: list[int] = ballot(lanes).tolist()
+        for at, (row, mask) in enumerate(zip(rows, masks, strict=True)):
             if not mask:
                 continue
-            at = int(np.searchsorted(group.rows, row))
             lane = int(np.argmax(lanes[at]))
             name, many = int(number[at, lane]), int(need[at, lane])
             block, warp = row // s.each, row % s.each
@@ -651,7 +652,8 @@ class Machine:
     def _let_go(self, lanes: Mask) -> None:
         """Lanes pass a barrier; reductions get their results."""
         w, s = self.waiting, self.s
-        for index in np.unique(w.index[lanes]).tolist():
+        reached: list[int] = np.unique(w.index[lanes]).tolist()
+        for index in reached:
             ins = self.code[index]
             if ins is None or not ins.has("RED"):
                 continue
@@ -661,7 +663,7 @@ class Machine:
                 for number in np.unique(w.number[own][lanes[own]]).tolist():
                     some = lanes[own] & (w.number[own] == number)
                     votes = self.votes[own][some]
-                    total = np.count_nonzero(votes)
+                    total = int(np.count_nonzero(votes))
                     if ins.has("AND"):
                         total = int(total == votes.size)
                     elif ins.has("OR"):
@@ -697,7 +699,8 @@ class Machine:
 
     def _state(self, source: BReg, group: Group) -> NDArray[np.uint32]:
         if source.index < 16:
-            return self.s.b[source.index][group.at]
+            out: NDArray[np.uint32] = self.s.b[source.index][group.at]
+            return out
         if source.name == "MACTIVE":
             return ballot(group.act)[:, None]
         if source.name == "MEXITED":
@@ -773,7 +776,8 @@ def _barrier(ins: Instruction) -> int:
 def _truth(operand: Pred, group: Group) -> Mask:
     if operand.index == 7:
         return np.full((1, 1), not operand.inv)
-    return group.pred(operand.file, operand.index) ^ operand.inv
+    out: Mask = group.pred(operand.file, operand.index) ^ operand.inv
+    return out
 
 
 def _value(operand: Reg, group: Group) -> NDArray[np.uint64]:

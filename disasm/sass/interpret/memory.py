@@ -43,11 +43,12 @@ class Flat:
     def load(self, at: Places, size: int) -> Bytes:
         """(n, size) bytes at aligned places."""
         if size < 4:
-            return self.bytes[at[:, None] + np.arange(size)]
-        first = at >> 2
-        if size == 4:
-            return self.words[first][:, None].view(np.uint8)
-        return self.words[first[:, None] + np.arange(size // 4)].view(np.uint8)
+            out: Bytes = self.bytes[at[:, None] + np.arange(size)]
+        elif size == 4:
+            out = self.words[at >> 2][:, None].view(np.uint8)
+        else:
+            out = self.words[(at >> 2)[:, None] + np.arange(size // 4)].view(np.uint8)
+        return out
 
     def store(self, at: Places, data: Bytes, by: int) -> None:
         """Of two stores to one place the last one wins."""
@@ -120,7 +121,8 @@ class Device(Flat):
     def writers(self, number: int) -> NDArray[np.int32]:
         """The code offset of the last store to each byte of a piece."""
         place = int(self._at[number])
-        return self.writer[(place + np.arange(self.pieces[number].size)) >> 2]
+        out: NDArray[np.int32] = self.writer[(place + np.arange(self.pieces[number].size)) >> 2]
+        return out
 
     def places(self, addresses: Addresses, size: int) -> Places:
         """Where accesses of ``size`` bytes lie; Outside where there is nothing."""
@@ -130,7 +132,8 @@ class Device(Flat):
         inside = addresses - self._bases[k]
         room = self._sizes[k]
         if size <= room and (inside <= room - np.uint64(size)).all():
-            return inside.astype(np.int64) + self._at[k]
+            near: Places = inside.astype(np.int64) + self._at[k]
+            return near
         number = np.searchsorted(self._bases, addresses, side="right") - 1
         known = np.maximum(number, 0)
         inside = addresses - self._bases[known]
@@ -140,7 +143,8 @@ class Device(Flat):
             lane = int(np.flatnonzero(bad)[0])
             raise Outside(int(addresses[lane]), lane)
         self._last = int(known[0])
-        return inside.astype(np.int64) + self._at[known]
+        out: Places = inside.astype(np.int64) + self._at[known]
+        return out
 
     def read(self, address: int, size: int) -> Bytes:
         """``size`` bytes at an address; Outside where they do not exist."""

@@ -167,16 +167,19 @@ class Group:
 
     def reg(self, file: RegFile, index: int) -> NDArray[np.uint32]:
         source = self.s.r if file == "R" else self.s.ur
-        return source[index][self.at].astype(np.uint32)
+        out: NDArray[np.uint32] = source[index][self.at].astype(np.uint32)
+        return out
 
     def wide(self, file: RegFile, index: int) -> NDArray[np.uint64]:
         """A register as the numbers of ``Vectors``."""
         source = self.s.r if file == "R" else self.s.ur
-        return source[index][self.at]
+        out: NDArray[np.uint64] = source[index][self.at]
+        return out
 
     def pred(self, file: PredFile, index: int) -> Mask:
         source = self.s.p if file == "P" else self.s.up
-        return source[index][self.at]
+        out: Mask = source[index][self.at]
+        return out
 
     def write(self, values: Mapping[RegRef, NDArray[Any]], lanes: Mask) -> None:
         """What an instruction gives, in the lanes that execute it."""
@@ -316,16 +319,17 @@ class _Turns:
 
     def added(self, change: Update) -> Bytes:
         """Sums of integers: what lanes see are sums of those before them."""
-        kind = np.uint32 if self.size == 4 else np.uint64
+        kind = np.dtype(np.uint32 if self.size == 4 else np.uint64)
         order, head = self.order, self.head
         start = self.memory.load(self.at[order], self.size)
         zero = np.zeros_like(start)
-        operand = np.ascontiguousarray(self._change(change, zero, order)).view(kind)[:, 0]
-        total = np.cumsum(operand, dtype=kind)
+        operand: NDArray[Any] = np.ascontiguousarray(self._change(change, zero, order))
+        operand = operand.view(kind)[:, 0]
+        total: NDArray[Any] = np.cumsum(operand, dtype=kind)
         ahead = total - operand
         first = np.flatnonzero(head)
         ahead -= np.repeat(ahead[first], np.diff(np.append(first, len(order))))
-        seen = np.ascontiguousarray(start).view(kind)[:, 0] + ahead
+        seen: NDArray[Any] = np.ascontiguousarray(start).view(kind)[:, 0] + ahead
         last = np.append(first[1:], len(order)) - 1
         new = (seen + operand)[last]
         self.memory.store(self.at[order[last]], new[:, None].view(np.uint8), self.group.by)
