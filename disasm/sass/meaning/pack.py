@@ -139,6 +139,8 @@ def _half_of(d: Domain[T], x: View[T], role: str) -> T:
 def f2fp(d: Domain[T], x: View[T]) -> Results:
     """PACK_AB: Ra's is the higher of two parts.  MERGE_C: a half of Rc goes above."""
     kinds = [m for m in x.ins.modifiers if m in _FLOATS]
+    if x.ins.arch < 89:  # sources are binary32; that and F16 are not printed
+        kinds = [*(kinds or ["F16"]), "F32"]
     if len(kinds) != 2:
         raise NoMeaning("types of F2FP")
     to, source = kinds
