@@ -23,7 +23,6 @@ from .verdict import Proved, Refuted, Undecided, Unknown, Verdict
 
 TIMEOUT_MS = 10_000
 CUT_MS = 1_000  # for a single instruction; what is not decided then is left to the end
-EFFORT = 4000  # what z3 counts in about a millisecond: a verdict does not depend on the clock
 VECTORS = 4096
 
 
@@ -87,6 +86,7 @@ class _Search:
     def _side(self, active: bool) -> Verdict | None:
         """None: equal for all inputs.  First instruction by instruction, each from any state that
         both sides have; where that fails, with what is known of the values.  Raises Undecided."""
+        self._open.clear()
         if self._ask(active, True, memory={}) is None:
             return None
         if self._pass_open():
@@ -120,18 +120,21 @@ class _Search:
     def _ask(
         self, active: bool, any_state: bool, memory: dict[str, BV]
     ) -> z3.ModelRef | str | None:
-        """None: equal.  ``any_state``: behind each instruction both sides have a new free value."""
+        """None: equal.  ``any_state``: behind each instruction both sides have a new free value;
+        without, only what is open then is asked again."""
         d = Terms()
+        again = frozenset(self._open)
         self._open.clear()
 
         def free(name: str, width: int) -> BV:
             return memory.setdefault(name, z3.BitVec(name, width))
 
         def same(n: int, sass: BV, rdna: BV) -> BV | None:
+            if not any_state and n not in again:
+                return None if self._open else z3.simplify(sass)
             value = self._same(n, sass, rdna, d)
             if not any_state or (value is not None and value.num_args() == 0):
                 return value
-            # What is open is asked again; behind it the sides are taken to agree.
             return free(f"mid{len(memory)}", d.width(sass))
 
         outcome = run(
@@ -198,7 +201,7 @@ def _refute(
     """A model of the question, why there is no answer, or None: it never holds.  What holds of
     floating-point operations is added where it does not go without."""
     solver = z3.Solver()
-    solver.set("rlimit", timeout_ms * EFFORT)
+    solver.set("timeout", timeout_ms)
     solver.add(question)
     found = solver.check()
     if found == z3.sat and facts:
