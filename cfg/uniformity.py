@@ -44,6 +44,8 @@ def _inputs_uniform(ins: Instruction, uniform: frozenset[RegRef]) -> bool:
 def result_uniform(ins: Instruction, uniform: frozenset[RegRef]) -> bool:
     """Whether what this instruction writes is one value for all lanes that run it together."""
     name = ins.mnemonic
+    if name == "R2UR" and any(r.file == "P" for r in ins.writes):
+        return False  # a lane's value may be another one
     if name in _UNIFORM_RESULT or (name.startswith("U") and name != "UNKNOWN"):
         return all(r in uniform for r in ins.reads if r.file == "P" and r in _guard_refs(ins))
     if name in ("S2R", "CS2R"):
@@ -83,6 +85,8 @@ def _guard_uniform(ins: Instruction, uniform: frozenset[RegRef]) -> bool:
 
 def branch_uniform(ins: Instruction, uniform: frozenset[RegRef]) -> bool:
     """Whether all lanes that reach this block's end together leave it the same way."""
+    if ins.mnemonic == "BRA" and (ins.has("DIV") or ins.has("CONV")):
+        return True  # a test of the warp
     return all(
         p.index == 7 or p.file == "UP" or RegRef(p.file, p.index) in uniform
         for p in conditions(ins)

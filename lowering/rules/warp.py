@@ -205,15 +205,13 @@ def elect(c: Ctx) -> None:
 
 
 def r2ur(c: Ctx) -> None:
-    """The first lane's value.  The predicate says that the lanes' values are not all the same: nvcc
-    puts it, negated, on BRA.CONV and BRA.DIV, which need one mask in all lanes."""
+    """The first lane's value.  The predicate says that this lane's value is another one: nvcc puts
+    it, negated, on BRA.CONV and BRA.DIV, which need one mask in all lanes."""
     first = c.to_s(c.src("Ra"), uniform=not c.wants_pred("Pu"))
     if c.wants_pred("Pu"):
-        differ, out = c.stemp(), c.stemp()
+        differ = c.stemp()
         c.emit("v_cmp_ne_u32", differ, first, c.vsrc("Ra"))
-        c.emit("s_cmp_lg_u32", differ, ZERO)
-        c.emit("s_cselect_b32", out, ALL, ZERO)
-        c.pred_commit("Pu", out)
+        c.pred_commit("Pu", differ, clean=True)
     if not c.reg("Rd").is_zero:
         c.write_uniform(c.reg("Rd"), 0, first)
 
