@@ -7,6 +7,7 @@ there is none (measured on an H200).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TypeVar
 
 from sassxlate.domain import (
@@ -96,13 +97,71 @@ def fmul(d: Domain[T], x: View[T]) -> Results:
     return {"Rd": saturate(d, x, out)}
 
 
-def ffma(d: Domain[T], x: View[T]) -> Results:
-    a, b, c = x.float("Ra"), x.float("Rb"), x.float("Rc")
+def _product_sum(d: Domain[T], x: View[T], a: T, b: T, c: T) -> T:
     out = canonical(d, d.ffma(a, b, c, mode(x)))
     if x.has("FMZ"):
         alone = canonical(d, d.fadd(d.const(0, 32), c, mode(x)))
         out = d.select(zero_product(d, a, b), alone, out)
+    return out
+
+
+def ffma(d: Domain[T], x: View[T]) -> Results:
+    out = _product_sum(d, x, x.float("Ra"), x.float("Rb"), x.float("Rc"))
     return {"Rd": saturate(d, x, out)}
+
+
+# --- pairs, and halves in single precision -----------------------------------------------------
+
+_PAIRS = {"F32x2.HI_LO": (0, 1), "F32x2.LO_HI": (1, 0), "F32": (0, 0)}
+
+
+def _pair(d: Domain[T], x: View[T], role: str) -> tuple[T, T]:
+    """The low and the high number that a selector takes of two registers; an immediate is both."""
+    select = x.select(role)
+    if isinstance(x.operand(role), Imm):
+        return x.float(role), x.float(role)
+    if select not in _PAIRS:
+        raise NoMeaning(f"selector {select}")
+    both = x.whole(role, 64)
+    low, high = (x.signed(role, d.extract(both, 32 * i, 32)) for i in _PAIRS[select])
+    return low, high
+
+
+def _two(fn: Callable[..., T], *roles: str) -> Callable[[Domain[T], View[T]], Results]:
+    def each(d: Domain[T], x: View[T]) -> Results:
+        low, high = (fn(d, x, *part) for part in zip(*(_pair(d, x, r) for r in roles), strict=True))
+        return {"Rd": d.concat(high, low)}
+
+    return each
+
+
+def _sum2(d: Domain[T], x: View[T], a: T, b: T) -> T:
+    return canonical(d, d.fadd(a, b, mode(x)))
+
+
+def _product2(d: Domain[T], x: View[T], a: T, b: T) -> T:
+    out = canonical(d, d.fmul(a, b, mode(x)))
+    return d.select(zero_product(d, a, b), d.const(0, 32), out) if x.has("FMZ") else out
+
+
+def _half(d: Domain[T], x: View[T], role: str) -> T:
+    """A half of a register as binary32, with its signs."""
+    select = x.select(role)
+    if select not in ("", "H1"):
+        raise NoMeaning(f"selector {select}")
+    part = d.extract(x.whole(role), 16 if select else 0, 16)
+    return x.signed(role, bfloat.single(d, part) if x.has("BF16") else d.fcvt(part, 32, IEEE))
+
+
+def fhadd(d: Domain[T], x: View[T]) -> Results:
+    """Ra is a half."""
+    return _finish(d, x, d.fadd(_half(d, x, "Ra"), x.float("Rb"), mode(x)))
+
+
+def fhfma(d: Domain[T], x: View[T]) -> Results:
+    """Ra and Rb are halves."""
+    a, b = _half(d, x, "Ra"), _half(d, x, "Rb")
+    return _finish(d, x, d.ffma(a, b, x.float("Rc"), mode(x)))
 
 
 def dadd(d: Domain[T], x: View[T]) -> Results:
@@ -245,8 +304,13 @@ def rows() -> list[Meaning]:
             row("FADD", fadd, f"FTZ SAT {_ROUND}"),
             row("FMUL", fmul, f"FTZ FMZ SAT {_ROUND} {' '.join(_SCALES)}"),
             row("FFMA", ffma, f"FTZ FMZ SAT {_ROUND}"),
+            row("FHADD", fhadd, f"BF16 SAT {_ROUND}"),
+            row("FHFMA", fhfma, f"BF16 SAT {_ROUND}"),
             row("FMNMX", fmnmx, "FTZ NAN XORSIGN IS_A"),
         ]),
+        row("FADD2", _two(_sum2, "Ra", "Rb"), f"FTZ {_ROUND}"),
+        row("FMUL2", _two(_product2, "Ra", "Rb"), f"FTZ FMZ {_ROUND}"),
+        row("FFMA2", _two(_product_sum, "Ra", "Rb", "Rc"), f"FTZ FMZ {_ROUND}"),
         row("FMNMX3", fmnmx3, "FTZ NAN"),
         row("DADD", dadd, _ROUND),
         row("DMUL", dmul, _ROUND),

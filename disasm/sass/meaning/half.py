@@ -9,6 +9,7 @@ from typing import TypeVar
 
 from sassxlate.domain import IEEE, Domain, Fp, fabs, flush, fneg, is_nan, smax
 
+from ..ir import Reg
 from . import bfloat
 from .compare import FLOAT, FLOAT_MODS, JOINS, constant, join
 from .float import extreme, saturate, zero_product
@@ -87,11 +88,25 @@ def _same(d: Domain[T], value: int) -> tuple[T, T]:
 def hadd2(d: Domain[T], x: View[T]) -> Results:
     if x.has("F32"):
         return _hadd2_f32(d, x)
+    if "F32" in (x.select("Ra"), x.select("Rb")):
+        return _converted(d, x)
     a, b = _halves(d, x, "Ra"), _halves(d, x, "Rb")
     if _is_bf16(x):
         return _each(d, x, a, _same(d, _ONE), b)
     lo, hi = (_finish(d, x, d.fadd(p, q, _fp(x))) for p, q in zip(a, b, strict=True))
     return {"Rd": d.concat(hi, lo)}
+
+
+def _converted(d: Domain[T], x: View[T]) -> Results:
+    """A binary32 number and a zero: the number in both halves."""
+    single, other = ("Ra", "Rb") if x.select("Ra") == "F32" else ("Rb", "Ra")
+    zero = x.operand(other)
+    if not (isinstance(zero, Reg) and zero.is_zero and zero.neg and not zero.abs):
+        raise NoMeaning("selector F32")
+    if _is_bf16(x) or x.has("FTZ"):
+        raise NoMeaning("selector F32")
+    half = _finish(d, x, d.fcvt(x.signed(single, x.whole(single)), 16, IEEE))
+    return {"Rd": d.concat(half, half)}
 
 
 def _hadd2_f32(d: Domain[T], x: View[T]) -> Results:

@@ -237,6 +237,7 @@ def rows() -> list[Meaning]:
             row("BREV", brev),
             row("FLO", flo, "U32 SH"),
         ]),
+        row("MOV64IUR", mov),
         row("P2R", _p2r("P"), _BYTES),
         row("R2P", _r2p("P"), _BYTES),
         row("UP2UR", _p2r("UP"), _BYTES),

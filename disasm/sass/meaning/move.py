@@ -6,7 +6,7 @@ from typing import TypeVar
 
 from sassxlate.domain import Domain
 
-from ..ir import Const, Reg, Special
+from ..ir import Const, Reg, RegRef, Special
 from .rows import Meaning, NoMeaning, Results, View, row
 
 T = TypeVar("T")
@@ -37,6 +37,12 @@ def ldc(d: Domain[T], x: View[T]) -> Results:
         bits, signed = _PARTS[part]
         value = d.extract(x.env.const(source, 0), 0, bits)
         return {"Rd": d.sext(value, 32) if signed else d.zext(value, 32)}
+    target = x.ins.get("Rd")
+    if x.has("128") and isinstance(target, Reg):
+        return {
+            RegRef(target.file, target.index + i): x.env.const(source, i)
+            for i in range(0 if target.is_zero else 4)
+        }
     value = x.env.const(source, 0)
     if x.has("64"):
         value = d.concat(x.env.const(source, 1), value)
@@ -50,5 +56,5 @@ def rows() -> list[Meaning]:
         row("CS2R", s2r, "32"),
         row("LDC", ldc, "64 U8 S8 U16 S16"),
         row("ULDC", ldc, "64 U8 S8 U16 S16"),
-        row("LDCU", ldc, "64 U8 S8 U16 S16"),
+        row("LDCU", ldc, "64 128 U8 S8 U16 S16"),
     ]

@@ -151,9 +151,12 @@ def f2fp(d: Domain[T], x: View[T]) -> Results:
         pair = _half_of(d, x, "Rb")
         lo, hi = (_relu(d, x, of_byte(d, d.extract(pair, at, 8), source)) for at in (0, 8))
         return {"Rd": d.concat(hi, lo)}
-    if form == "UNPACK_B_MERGE_C" and to in _BYTES and source == "F16":
+    if form == "UNPACK_B_MERGE_C" and to in _BYTES and source in ("F16", "BF16"):
         pair = x.bits("Rb")
-        lo, hi = (_small(d, x, d.extract(pair, at, 16), to) for at in (0, 16))
+        halves = [d.extract(pair, at, 16) for at in (0, 16)]
+        if source == "BF16":
+            halves = [bfloat.single(d, half) for half in halves]
+        lo, hi = (_small(d, x, half, to) for half in halves)
     elif source == "F32" and to in ("F16", "BF16") and form in ("PACK_AB", "MERGE_C"):
         out = _small(d, x, x.float("Rb"), to)
         if form == "MERGE_C":
