@@ -2,8 +2,9 @@
 
 Layout under the directory: ``module/<tag>/`` manifests, section images and cubins,
 ``kernel/<tag>/`` code objects with their launch text or a refusal, ``host/<tag>/`` machine code of
-the emulated device, ``tmp/`` images on their way to the service.  Every file is written whole and
-never changed, so a reader needs no lock; who finds a file gone asks the service again.
+the emulated device, ``verdict/<tag>/`` verdicts of the verifier, ``tmp/`` images on their way to
+the service.  Every file is written whole and never changed, so a reader needs no lock; who finds a
+file gone asks the service again.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from sassxlate.errors import ServiceError
 
 from .paths import write_whole
 
-AREAS = ("module", "kernel", "host", "tmp")
+AREAS = ("module", "kernel", "host", "verdict", "tmp")
 DEFAULT_SIZE = 2 << 30
 _SUFFIXES = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 _STALE_TEMPORARY_S = 3600.0

@@ -116,7 +116,7 @@ class _Out:
             again = reg not in read
             if reg in self.mixed:
                 return Early(_name(reg), self.mixed[reg], pc)
-            if reg in self.vm and not (again and counted == {"vm"}):
+            if reg in self.vm and not (again and counted == frozenset({"vm"})):
                 return Early(_name(reg), self.vm[reg][1], pc)
             if reg in self.lds and not (again and kind == "lds"):
                 return Early(_name(reg), self.lds[reg][1], pc)

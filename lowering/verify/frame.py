@@ -124,7 +124,7 @@ def _step(inst: Inst, state: State, memory: frozenset[str]) -> State:
     row = info(inst.op)
     touched = {r.kind for r in reads(inst) | writes(inst)} & {"mem", "lds", "scratch"}
     if row.kind == "smem":
-        touched = set()
+        touched = set[str]()
     if touched - memory and inst.op not in _ACROSS:
         raise Undecided(f"{inst.op} in code that should leave memory alone")
     inside = state[EXEC_LO].outside == _NONE

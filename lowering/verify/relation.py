@@ -54,7 +54,7 @@ def run(
     may give a value for both to go on with.  ``cuts`` are the instructions that are passed over.
     Raises Undecided, with the number of the instruction.
     """
-    sides = _Sides(block, d, free, active, done)
+    sides = Sides(block, d, free, active, done)
     for n, (ins, code) in enumerate(zip(block.sass, block.rdna, strict=True)):
         try:
             here = cuts.get(n) if cuts else None
@@ -69,7 +69,7 @@ def run(
     return sides.outcome()
 
 
-class _Sides(Generic[T]):
+class Sides(Generic[T]):
     """A lane of SASS and a lane of RDNA3, on their way through a block."""
 
     def __init__(
@@ -102,7 +102,7 @@ class _Sides(Generic[T]):
     def unify(self, n: int, ins: Instruction, same: Same[T]) -> None:
         """Goes on with one value for both, where they are the same."""
         for ref in sorted(ins.writes, key=lambda r: (r.file, r.index)):
-            here = self._table(ref)
+            here = self.table(ref)
             if here is not None:
                 table, at = here
                 value = same(n, self.lane.get(ref), table[at])
@@ -116,7 +116,7 @@ class _Sides(Generic[T]):
                     self.lane.values[ref] = value
                     self.machine.write_scalar(index, self.machine.mask_of(value))
 
-    def _table(self, ref: RegRef) -> tuple[dict[int, T], int] | None:
+    def table(self, ref: RegRef) -> tuple[dict[int, T], int] | None:
         """Where a register's value is kept on the other side."""
         regs, machine = self.block.regs, self.machine
         if ref.file == "R" and ref.index in regs.r:
@@ -129,7 +129,7 @@ class _Sides(Generic[T]):
             return machine.v, regs.ur_lanes[ref.index]
         return None
 
-    def _bit(self, ref: RegRef) -> T:
+    def bit(self, ref: RegRef) -> T:
         """A predicate's bit of the lane."""
         regs = self.block.regs
         return self.machine.mask((regs.p if ref.file == "P" else regs.up)[ref.index].index)
@@ -162,11 +162,11 @@ class _Sides(Generic[T]):
         d = self.d
         for ref in sorted(ins.reads, key=lambda r: (r.file, r.index)):
             mine = self.lane.get(ref)
-            place = self._table(ref)
+            place = self.table(ref)
             if place is not None:
                 other = place[0][place[1]]
             elif ref.file in ("P", "UP"):
-                other = self._bit(ref)
+                other = self.bit(ref)
             else:
                 raise Undecided(f"{ref.file}{ref.index} has no place")
             none = d.const(0, d.width(mine))
@@ -200,7 +200,7 @@ class _Sides(Generic[T]):
         """A free value where the instruction is executed, the old one elsewhere."""
         d, lane, machine = self.d, self.lane, self.machine
         name = f"{ref.file}{ref.index}.{n}"
-        place = self._table(ref)
+        place = self.table(ref)
         if place is not None:
             value = lane.free(name, 32)
             lane.values[ref] = d.select(when, value, lane.get(ref))
@@ -295,4 +295,4 @@ def _registers(
     return out
 
 
-__all__ = ["Block", "Outcome", "Pair", "run"]
+__all__ = ["Block", "Outcome", "Pair", "Sides", "run"]

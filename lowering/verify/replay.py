@@ -31,7 +31,7 @@ _EDGES = np.array(
 Free: TypeAlias = Callable[[str, int], Vec]
 
 
-class _Numbers(Vectors):
+class Numbers(Vectors):
     """NaN have no payloads: what the silicon makes of them is not what is compared."""
 
     payloads = False
@@ -91,7 +91,7 @@ class Replay:
 
     def _compare(self, free: Free, memory: Mapping[str, Vec], lanes: int) -> Refuted | None:
         outcome = run(
-            self.block, _Numbers(), free, active=self.active, done=self.done, cuts=self.cuts
+            self.block, Numbers(), free, active=self.active, done=self.done, cuts=self.cuts
         )
         for pair in outcome.pairs:
             a, b = (np.broadcast_to(v.v, (lanes,)) for v in (pair.sass, pair.rdna))

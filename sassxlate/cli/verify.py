@@ -5,19 +5,26 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 import click
 
-from sassxlate.errors import SassxlateError, UsageError
+from sassxlate.errors import UsageError
 
-from ._files import kernel_matches, no_match, parse_arch, read_input, require_machine_code
+from ._files import (
+    kernel_matches,
+    no_match,
+    parse_arch,
+    print_lines,
+    read_input,
+    require_machine_code,
+)
+from ._verify_blocks import Answer, Judged, Settings, cores, judge_all
 from ._verify_run import run_options
 
 if TYPE_CHECKING:
     from sassxlate.disasm.containers import Cubin, Kernel
-    from sassxlate.lowering.verify import Verdict
-    from sassxlate.lowering.verify.blocks import Found
 
 
 @click.command(short_help="Prove the translation of a kernel's blocks")
@@ -26,6 +33,8 @@ if TYPE_CHECKING:
 @click.option("--arch", help="Only this architecture, e.g. sm_80.")
 @click.option("--timeout", type=float, default=10.0, help="Seconds for the solver, a block.")
 @click.option("--vectors", type=int, default=4096, help="Random inputs where it cannot decide.")
+@click.option("-j", "--jobs", type=click.IntRange(0), default=0, help="Processes; 0 is all cores.")
+@click.option("--no-cache", is_flag=True, help="Ask again what was answered before.")
 @click.option("--json", "as_json", is_flag=True, help="One object a block.")
 @click.option("-v", "--verbose", is_flag=True, help="Every block, not only what is not proved.")
 @click.pass_context
@@ -37,6 +46,8 @@ def command(
     arch: str | None,
     timeout: float,
     vectors: int,
+    jobs: int,
+    no_cache: bool,
     as_json: bool,
     verbose: bool,
 ) -> None:
@@ -49,39 +60,33 @@ def command(
     With --run, FILE is a program: it runs on the emulated device, every launch of it again in the
     reference interpreter of SASS, and memory behind it must be the same.
     """
+    require_solver()
+    loaded = read_input(file)
+    require_machine_code(loaded)
+    kernels = list(_kernels(loaded.cubins(), kernel, arch))
+    if not kernels:
+        raise no_match(file, kernel, arch)
+    total: Counter[str] = Counter()
+    settings = Settings(int(timeout * 1000), vectors)
+    answers = judge_all(kernels, settings, not no_cache, jobs or cores())
     try:
-        from sassxlate.lowering.verify import Proved, verify
+        for (cubin, k), answer in zip(kernels, answers, strict=True):
+            total += _report(file, cubin, k, answer, as_json, verbose)
+    except KeyboardInterrupt:
+        answers.close()
+        context.exit(130)
+    click.echo(f"all: {counted(total)}", err=as_json)
+    if total["Refuted"]:
+        context.exit(1)
+
+
+def require_solver() -> None:
+    """UsageError SX0823 where z3 is missing."""
+    try:
+        import z3  # noqa: F401  # pyright: ignore[reportUnusedImport]
     except ImportError:
         message = "the solver is missing: pip install 'sassxlate[verify]'"
         raise UsageError("SX0823", message) from None
-    loaded = read_input(file)
-    require_machine_code(loaded)
-    total: Counter[str] = Counter()
-    matched = False
-    for cubin, k in _kernels(loaded.cubins(), kernel, arch):
-        matched = True
-        try:
-            found = list(_blocks(cubin, k))
-        except SassxlateError as error:
-            click.echo(f"sassxlate: {error.at(file=file, kernel=k.name)}", err=True)
-            total["refused kernels"] += 1
-            continue
-        counts: Counter[str] = Counter()
-        for item in found:
-            verdict = verify(item.block, timeout_ms=int(timeout * 1000), vectors=vectors)
-            counts[type(verdict).__name__] += 1
-            if as_json:
-                click.echo(json.dumps({"kernel": k.name, **_record(item, verdict)}))
-            elif verbose or not isinstance(verdict, Proved):
-                _print(item, verdict)
-        total += counts
-        if not as_json:
-            click.echo(f"{k.demangled} (sm_{cubin.arch}): {_counted(counts)}")
-    if not matched:
-        raise no_match(file, kernel, arch)
-    click.echo(f"all: {_counted(total)}", err=as_json)
-    if total["Refuted"]:
-        context.exit(1)
 
 
 def _kernels(
@@ -96,42 +101,54 @@ def _kernels(
                 yield cubin, k
 
 
-def _blocks(cubin: Cubin, kernel: Kernel) -> Iterator[Found]:
-    """Those that have something in them."""
-    from sassxlate.lowering.pipeline import translate_kernel
-    from sassxlate.lowering.verify.blocks import blocks
+def _report(
+    file: str, cubin: Cubin, kernel: Kernel, answer: Answer, as_json: bool, verbose: bool
+) -> Counter[str]:
+    """Prints what came of one kernel; the counts by verdict."""
+    if answer.refused is not None:
+        click.echo(f"sassxlate: {answer.refused.at(file=file, kernel=kernel.name)}", err=True)
+        return Counter({"refused kernels": 1})
+    counts = Counter(type(j.verdict).__name__ for j in answer.judged)
+    for judged in answer.judged:
+        if as_json:
+            head = {"kernel": kernel.name, "arch": f"sm_{cubin.arch}"}
+            click.echo(json.dumps({**head, **_record(judged)}))
+        elif verbose or type(judged.verdict).__name__ != "Proved":
+            print_verdict(judged)
+    if not as_json:
+        click.echo(f"{kernel.demangled} (sm_{cubin.arch}): {counted(counts)}")
+    return counts
 
-    return (b for b in blocks(translate_kernel(cubin, kernel.name)) if b.block.sass)
 
-
-def _counted(counts: Counter[str]) -> str:
+def counted(counts: Counter[str]) -> str:
+    """The counts in words."""
     names = ("Proved", "Refuted", "Unknown", "refused kernels")
     return ", ".join(f"{counts[n]} {n.lower()}" for n in names if counts[n]) or "no blocks"
 
 
-def _print(found: Found, verdict: Verdict) -> None:
+def print_verdict(judged: Judged) -> None:
+    """One line a block; a counterexample in both languages."""
     from sassxlate.lowering.verify import Proved, Refuted
 
-    head = f"  block /*{found.start:04x}*/, {len(found.block.sass)} instructions:"
+    verdict = judged.verdict
+    head = f"  block /*{judged.start:04x}*/, {judged.instructions} instructions:"
     if isinstance(verdict, Proved):
         reading = f" (modulo {', '.join(verdict.modulo)})" if verdict.modulo else ""
         click.echo(f"{head} proved{reading}")
     elif isinstance(verdict, Refuted):
-        inputs = {n: v for n, v in verdict.inputs.items() if v and not n.startswith(("v", "s"))}
         click.echo(f"{head} refuted")
-        click.echo("    with " + ", ".join(f"{n} = {v:#x}" for n, v in inputs.items()))
-        click.echo(f"    {verdict.where}: SASS {verdict.sass:#x}, RDNA3 {verdict.rdna:#x}")
+        print_lines(f"    {line}".rstrip() for line in judged.shown)
     else:
         click.echo(f"{head} unknown: {verdict.reason}")
 
 
-def _record(found: Found, verdict: Verdict) -> dict[str, object]:
-    from dataclasses import asdict
-
+def _record(judged: Judged) -> dict[str, object]:
     return {
-        "block": found.index,
-        "offset": found.start,
-        "instructions": len(found.block.sass),
-        "verdict": type(verdict).__name__,
-        **asdict(verdict),
+        "block": judged.index,
+        "offset": judged.start,
+        "instructions": judged.instructions,
+        "verdict": type(judged.verdict).__name__,
+        "ms": judged.ms,
+        "cached": judged.cached,
+        **asdict(judged.verdict),
     }

@@ -1,0 +1,109 @@
+"""Verdicts by content: the same block under the same map, judged by the same code, is asked once.
+
+A file of the cache holds one verdict with a checksum in front.  A damaged file is no verdict.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.metadata
+import json
+import os
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from functools import cache
+from importlib import resources
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sassxlate.runtime_shim.cache import Cache, key_of, size_cap
+from sassxlate.runtime_shim.paths import cache_dir
+
+if TYPE_CHECKING:
+    from sassxlate.lowering.verify import Block, Verdict
+
+AREA = "verdict"
+_CODE = ("disasm", "cfg", "lowering")
+
+
+@cache
+def verdict_tag() -> str:
+    """Changes with the sources that decide, and with the solver."""
+    digest = hashlib.blake2b(importlib.metadata.version("z3-solver").encode(), digest_size=16)
+    root = Path(str(resources.files("sassxlate")))
+    paths = [*root.glob("*.py")]
+    for package in _CODE:
+        for base, dirs, files in os.walk(root / package):
+            dirs[:] = sorted(d for d in dirs if d != "__pycache__")
+            paths += [Path(base, f) for f in files if f.endswith((".py", ".json"))]
+    for path in sorted(paths):
+        data = path.read_bytes()
+        digest.update(f"{path.relative_to(root)} {len(data)}\0".encode() + data)
+    return digest.hexdigest()
+
+
+def _sorted(items: Iterable[object]) -> str:
+    return " ".join(sorted(map(repr, items)))
+
+
+def key(block: Block, settings: object) -> str:
+    """Of everything that a verdict depends on, the bytes of the code decoded."""
+    regs = block.regs
+    parts = [
+        repr(settings),
+        repr([(i.arch, i.offset, i.word) for i in block.sass]),
+        repr([[(s.pc, s.next, s.inst, s.inst.uniform) for s in code] for code in block.rdna]),
+        repr([(s.pc, s.next, s.inst) for s in block.tail]),
+        # Instructions may have been given operands that are not in their words.
+        repr([sorted(i.operands.items(), key=lambda o: o[0]) for i in block.sass]),
+        *(f"{name} {getattr(regs, name)!r}" for name in type(regs).__slots__),
+        repr(block.layout),
+        _sorted(block.merged),
+        repr(sorted(block.tables.items())),
+        "all" if block.live_out is None else _sorted(block.live_out),
+    ]
+    return key_of(*(p.encode() for p in parts))
+
+
+@dataclass(frozen=True, slots=True)
+class Verdicts:
+    """The verdicts on disk; without a cache none are kept."""
+
+    cache: Cache | None
+
+    def read(self, name: str) -> Verdict | None:
+        data = None if self.cache is None else self.cache.read(AREA, name)
+        return None if data is None else _parsed(data)
+
+    def write(self, name: str, verdict: Verdict) -> None:
+        """Keeps what does not depend on how fast the machine was."""
+        from sassxlate.lowering.verify import Unknown
+
+        if self.cache is None or isinstance(verdict, Unknown):
+            return
+        body = json.dumps({"verdict": type(verdict).__name__, **asdict(verdict)}).encode()
+        try:
+            self.cache.write(AREA, name, _sum(body) + b"\n" + body)
+        except OSError:
+            return  # no room: asked again next time
+
+
+def verdicts(use: bool) -> Verdicts:
+    """The cache that the environment names."""
+    return Verdicts(Cache(cache_dir(), verdict_tag(), size_cap()) if use else None)
+
+
+def _sum(body: bytes) -> bytes:
+    return hashlib.blake2b(body, digest_size=16).hexdigest().encode()
+
+
+def _parsed(data: bytes) -> Verdict | None:
+    from sassxlate.lowering.verify import Proved, Refuted
+
+    head, _, body = data.partition(b"\n")
+    if head != _sum(body):
+        return None
+    fields: dict[str, Any] = json.loads(body)
+    if fields.pop("verdict") == "Proved":
+        return Proved(tuple(fields["modulo"]))
+    return Refuted(**fields)
