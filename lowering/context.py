@@ -49,6 +49,7 @@ class KernelState:
     grid_words: Mapping[int, int] = field(default_factory=dict[int, int])  # bank 0 -> half
     grid_workspace: int = 0  # of the grid's counters, in bank 4
     externs: tuple[str, ...] = ()  # the driver's functions that the kernel calls
+    textures: int = 0  # where the kernarg segment has the address of the table of textures
 
     def label(self, stem: str) -> str:
         self.labels += 1

@@ -29,8 +29,11 @@ def most_threads(vgprs: int) -> int:
 
 FillKind: TypeAlias = Literal[
     "blockdim.x", "blockdim.y", "blockdim.z", "griddim.x", "griddim.y", "griddim.z",
-    "u32", "u64", "dynamic_shared", "gridid", "bank2", "bank3", "bank4",
+    "u32", "u64", "dynamic_shared", "gridid", "bank2", "bank3", "bank4", "textures",
 ]  # fmt: skip
+
+
+_ADDRESSES = ("bank2", "bank3", "bank4", "textures")
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,14 +81,15 @@ class LaunchInfo:
         banks: dict[str, int] | None = None,
         dynamic_shared: int = 0,
     ) -> bytes:
-        """The segment's bytes for one launch; ``banks`` gives the addresses of bank2 to bank4."""
+        """The segment's bytes for one launch; ``banks`` gives the addresses of bank2 to bank4
+        and of the table of textures."""
         image = bytearray(self.kernarg_size)
         image[self.param_base : self.param_base + len(params)] = params
         dims: dict[str, tuple[int, int]] = dict(
             zip(("x", "y", "z"), zip(block, grid, strict=True), strict=True)
         )
         for fill in self.fills:
-            size = 8 if fill.kind in ("u64", "gridid", "bank2", "bank3", "bank4") else 4
+            size = 8 if fill.kind in ("u64", "gridid", *_ADDRESSES) else 4
             match fill.kind:
                 case "u32" | "u64":
                     value = fill.value
@@ -93,7 +97,7 @@ class LaunchInfo:
                     value = dynamic_shared
                 case "gridid":
                     value = 1
-                case "bank2" | "bank3" | "bank4":
+                case "bank2" | "bank3" | "bank4" | "textures":
                     value = (banks or {}).get(fill.kind, 0)
                 case _:
                     value = dims[fill.kind[-1]][fill.kind.startswith("grid")]

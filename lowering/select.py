@@ -73,6 +73,10 @@ def uses_stack(cfg: Cfg) -> bool:
     return any(i.mnemonic in names | generic for b in cfg.blocks for i in b.instructions)
 
 
+def uses_textures(cfg: Cfg) -> bool:
+    return any(i.mnemonic in ("TEX", "SUST") for b in cfg.blocks for i in b.instructions)
+
+
 def _reads(cfg: Cfg, offset: int) -> bool:
     """Whether the kernel names a word of the eight bytes at ``offset`` of constant bank 0."""
     return any(
@@ -94,6 +98,7 @@ def launch_info(
     spill: int,
     lds: int,
     points_to_constants: bool = False,
+    textures: bool = False,
 ) -> tuple[LaunchInfo, dict[int, int]]:
     """The kernarg layout, and for each constant bank the offset of its pointer in it."""
     table = (max(kernel.constant0_size, kernel.param_base + kernel.param_size, 0x30) + 7) & ~7
@@ -111,11 +116,15 @@ def launch_info(
     ]
     if points_to_constants:
         fills.append(Fill(lay.constant3, "bank3"))
+    size = table + 8 * len(offsets)
+    if textures:
+        fills.append(Fill(size, "textures"))
+        size += 8
     if lay.dynamic_shared is not None:
         fills.append(Fill(lay.dynamic_shared, "dynamic_shared"))
     threads = kernel.max_threads
     info = LaunchInfo(
-        kernarg_size=table + 8 * len(offsets),
+        kernarg_size=size,
         param_base=kernel.param_base,
         param_size=kernel.param_size,
         lds_static=lds,
@@ -156,11 +165,19 @@ def select(kernel: Kernel, cfg: Cfg) -> Selected:
             plan.lane_words,
         )
         launch, table = launch_info(
-            kernel, lay, banks, stack, regs.scratch_spill, shared, _reads(cfg, lay.constant3)
+            kernel,
+            lay,
+            banks,
+            stack,
+            regs.scratch_spill,
+            shared,
+            _reads(cfg, lay.constant3),
+            uses_textures(cfg),
         )
         state = KernelState(kernel.name, kernel.arch, lay, regs, table, plan.pending_live)
         state.shared_size = kernel.shared_size
         state.externs = functions_of(kernel)
+        state.textures = next((f.offset for f in launch.fills if f.kind == "textures"), 0)
         state.grid_words, state.grid_workspace = grid_words, kernel.grid_workspace or 0
         _emit_kernel(state, plan)
         total = regs.vtemp_base + state.vtemps_used

@@ -5,7 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ..context import Rule
-from . import atomic, compare, convert, float32, half, hostcall, integer, lanes, logic, memory, warp
+from . import (
+    atomic,
+    compare,
+    convert,
+    float32,
+    half,
+    hostcall,
+    integer,
+    lanes,
+    logic,
+    memory,
+    texture,
+    warp,
+)
 
 _CATEGORIES: tuple[tuple[Rule, ...], ...] = (
     integer.RULES,
@@ -19,6 +32,7 @@ _CATEGORIES: tuple[tuple[Rule, ...], ...] = (
     atomic.RULES,
     warp.RULES,
     hostcall.RULES,
+    texture.RULES,
 )
 
 

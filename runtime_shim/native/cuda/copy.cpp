@@ -2,6 +2,7 @@
 // between devices, as on NVIDIA's driver.
 #include "driver.h"
 #include "hostcall.h"
+#include "texture.h"
 
 #include <cstring>
 
@@ -39,7 +40,16 @@ struct Side {
   size_t pitch = 0, height = 0;
 };
 
-bool side_of(unsigned type, const void *host, CUdeviceptr device, size_t pitch, size_t width, Side &side) {
+bool side_of(unsigned type, const void *host, CUdeviceptr device, CUarray handle, size_t pitch, size_t width,
+             Side &side) {
+  if (type == CU_MEMORYTYPE_ARRAY) {
+    Array *array = find_array(handle);
+    if (!array) return false;
+    side.base = array->memory;
+    side.pitch = array->pitch;
+    side.height = array->rows();
+    return true;
+  }
   switch (type) {
     case CU_MEMORYTYPE_HOST: side.base = static_cast<char *>(const_cast<void *>(host)); break;
     case CU_MEMORYTYPE_DEVICE:
@@ -48,6 +58,13 @@ bool side_of(unsigned type, const void *host, CUdeviceptr device, size_t pitch, 
   }
   side.pitch = pitch ? pitch : width;
   return true;
+}
+
+// Whether rows and planes lie inside an array; memory's own bounds are HIP's to check.
+bool fits(unsigned type, CUarray handle, size_t rows, size_t planes) {
+  if (type != CU_MEMORYTYPE_ARRAY) return true;
+  Array *array = find_array(handle);
+  return array && rows <= array->rows() && planes <= array->planes();
 }
 
 CUresult copy_rows(char *dst, size_t dst_pitch, const char *src, size_t src_pitch, size_t width, size_t height,
@@ -61,16 +78,18 @@ CUresult copy_rows(char *dst, size_t dst_pitch, const char *src, size_t src_pitc
 
 CUresult copy_3d(const CUDA_MEMCPY3D *p, CUstream stream, bool wait) {
   if (!p) return CUDA_ERROR_INVALID_VALUE;
-  if (p->srcMemoryType == CU_MEMORYTYPE_ARRAY || p->dstMemoryType == CU_MEMORYTYPE_ARRAY)
-    return CUDA_ERROR_NOT_SUPPORTED;
   if (!p->WidthInBytes || !p->Height || !p->Depth) return CUDA_SUCCESS;
   Side src, dst;
-  if (!side_of(p->srcMemoryType, p->srcHost, p->srcDevice, p->srcPitch, p->WidthInBytes, src) ||
-      !side_of(p->dstMemoryType, p->dstHost, p->dstDevice, p->dstPitch, p->WidthInBytes, dst) || !src.base ||
+  if (!side_of(p->srcMemoryType, p->srcHost, p->srcDevice, p->srcArray, p->srcPitch, p->WidthInBytes, src) ||
+      !side_of(p->dstMemoryType, p->dstHost, p->dstDevice, p->dstArray, p->dstPitch, p->WidthInBytes, dst) || !src.base ||
       !dst.base || p->srcXInBytes + p->WidthInBytes > src.pitch || p->dstXInBytes + p->WidthInBytes > dst.pitch)
     return CUDA_ERROR_INVALID_VALUE;
-  src.height = p->srcHeight ? p->srcHeight : p->Height;
-  dst.height = p->dstHeight ? p->dstHeight : p->Height;
+  // An array's own height counts; of memory, the one that is given.
+  if (!src.height) src.height = p->srcHeight ? p->srcHeight : p->Height;
+  if (!dst.height) dst.height = p->dstHeight ? p->dstHeight : p->Height;
+  if (!fits(p->srcMemoryType, p->srcArray, p->srcY + p->Height, p->srcZ + p->Depth) ||
+      !fits(p->dstMemoryType, p->dstArray, p->dstY + p->Height, p->dstZ + p->Depth))
+    return CUDA_ERROR_INVALID_VALUE;
   for (size_t z = 0; z < p->Depth; ++z) {
     const char *from = src.base + ((p->srcZ + z) * src.height + p->srcY) * src.pitch + p->srcXInBytes;
     char *to = dst.base + ((p->dstZ + z) * dst.height + p->dstY) * dst.pitch + p->dstXInBytes;
@@ -88,12 +107,14 @@ CUresult copy_2d(const CUDA_MEMCPY2D *p, CUstream stream, bool wait) {
   full.srcMemoryType = p->srcMemoryType;
   full.srcHost = p->srcHost;
   full.srcDevice = p->srcDevice;
+  full.srcArray = p->srcArray;
   full.srcPitch = p->srcPitch;
   full.dstXInBytes = p->dstXInBytes;
   full.dstY = p->dstY;
   full.dstMemoryType = p->dstMemoryType;
   full.dstHost = p->dstHost;
   full.dstDevice = p->dstDevice;
+  full.dstArray = p->dstArray;
   full.dstPitch = p->dstPitch;
   full.WidthInBytes = p->WidthInBytes;
   full.Height = p->Height;

@@ -175,6 +175,65 @@ struct CUDA_MEMCPY3D {
 };
 static_assert(sizeof(CUDA_MEMCPY3D) == 200, "ABI");
 
+struct CUDA_ARRAY_DESCRIPTOR {
+  size_t Width, Height;
+  unsigned Format, NumChannels;
+};
+
+struct CUDA_ARRAY3D_DESCRIPTOR {
+  size_t Width, Height, Depth;
+  unsigned Format, NumChannels, Flags;
+};
+static_assert(sizeof(CUDA_ARRAY3D_DESCRIPTOR) == 40, "ABI");
+
+enum : unsigned {
+  CU_AD_FORMAT_UNSIGNED_INT8 = 1,
+  CU_AD_FORMAT_UNSIGNED_INT16 = 2,
+  CU_AD_FORMAT_UNSIGNED_INT32 = 3,
+  CU_AD_FORMAT_SIGNED_INT8 = 8,
+  CU_AD_FORMAT_SIGNED_INT16 = 9,
+  CU_AD_FORMAT_SIGNED_INT32 = 10,
+  CU_AD_FORMAT_HALF = 16,
+  CU_AD_FORMAT_FLOAT = 32,
+  CUDA_ARRAY3D_LAYERED = 1,
+  CUDA_ARRAY3D_SURFACE_LDST = 2,
+  CUDA_ARRAY3D_CUBEMAP = 4,
+  CU_TRSF_READ_AS_INTEGER = 1,
+  CU_TRSF_NORMALIZED_COORDINATES = 2,
+  CU_TRSF_SRGB = 16,
+};
+
+struct CUDA_RESOURCE_DESC {
+  int resType;  // 0 an array, 1 a mipmapped one, 2 linear memory, 3 with a pitch
+  union {
+    CUarray array;
+    struct {
+      CUdeviceptr devPtr;
+      unsigned format, numChannels;
+      size_t sizeInBytes;
+    } linear;
+    struct {
+      CUdeviceptr devPtr;
+      unsigned format, numChannels;
+      size_t width, height, pitchInBytes;
+    } pitch2D;
+    int reserved[32];
+  } res;
+  unsigned flags;
+};
+static_assert(sizeof(CUDA_RESOURCE_DESC) == 144, "ABI");
+
+struct CUDA_TEXTURE_DESC {
+  int addressMode[3];  // 0 wrap, 1 clamp, 2 mirror, 3 border
+  int filterMode;      // 0 point, 1 linear
+  unsigned flags, maxAnisotropy;
+  int mipmapFilterMode;
+  float mipmapLevelBias, minMipmapLevelClamp, maxMipmapLevelClamp;
+  float borderColor[4];
+  int reserved[12];
+};
+static_assert(sizeof(CUDA_TEXTURE_DESC) == 104, "ABI");
+
 struct CUlaunchAttribute {
   int id;
   char pad[4];

@@ -58,7 +58,9 @@ void describe(Device &device) {
   if (!device.memory && api.hipSetDevice(device.hip) == hipSuccess &&
       api.hipMemGetInfo(&available, &total) == hipSuccess)
     device.memory = total;
-  device.multiprocessors = cpu_count();
+  // As many as there are cores to run them, unless a program is to see another device.
+  device.multiprocessors = static_cast<int>(
+      env_size("SASSXLATE_MULTIPROCESSORS", static_cast<uint64_t>(cpu_count())));
   int count = 0;
   if (!api.emulated && api.hipDeviceGetAttribute &&
       api.hipDeviceGetAttribute(&count, kHipMultiprocessorCount, device.hip) == hipSuccess && count > 0)

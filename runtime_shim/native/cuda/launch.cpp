@@ -1,5 +1,6 @@
 // Launches: parameters become the image of constant bank 0, which HIP takes as one argument.
 #include "module.h"
+#include "texture.h"
 #include "log.h"
 
 #include <cstring>
@@ -73,6 +74,7 @@ CUresult fill_value(Kernel &kernel, Device &device, const Shape &shape, const Fi
     case FillInfo::Kind::Bank2: return kernel.owner->section(device, kernel.info->bank2, value);
     case FillInfo::Kind::Bank3: return kernel.owner->bank(device, ".nv.constant3", value);
     case FillInfo::Kind::Bank4: return kernel.owner->bank(device, ".nv.constant4", value);
+    case FillInfo::Kind::Textures: return texture_table(device, value);
   }
   return CUDA_SUCCESS;
 }
@@ -92,7 +94,8 @@ CUresult build_segment(Kernel &kernel, Device &device, const Shape &shape, void 
       case FillInfo::Kind::GridId:
       case FillInfo::Kind::Bank2:
       case FillInfo::Kind::Bank3:
-      case FillInfo::Kind::Bank4: width = 8; break;
+      case FillInfo::Kind::Bank4:
+      case FillInfo::Kind::Textures: width = 8; break;
       default: break;
     }
     memcpy(segment.data() + fill.offset, &value, width);

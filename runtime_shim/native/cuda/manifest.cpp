@@ -141,6 +141,7 @@ constexpr FillName kFills[] = {
     {"bank2", FillInfo::Kind::Bank2, false},
     {"bank3", FillInfo::Kind::Bank3, false},
     {"bank4", FillInfo::Kind::Bank4, false},
+    {"textures", FillInfo::Kind::Textures, false},
 };
 
 size_t fill_width(FillInfo::Kind kind) {
@@ -151,6 +152,7 @@ size_t fill_width(FillInfo::Kind kind) {
     case FillInfo::Kind::Bank2:
     case FillInfo::Kind::Bank3:
     case FillInfo::Kind::Bank4:
+    case FillInfo::Kind::Textures:
       return 8;
     default:
       return 4;

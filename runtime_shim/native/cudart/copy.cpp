@@ -1,6 +1,7 @@
 // Copies and fills.  A `_ptds` entry is the blocking form of a program compiled for a default stream a
 // thread: the asynchronous form on that stream, waited for.
 #include <cstring>
+#include <initializer_list>
 
 #include "registry.h"
 #include "state.h"
@@ -74,30 +75,41 @@ int copy_2d(void *to, size_t to_pitch, const void *from, size_t from_pitch, size
   return later ? driver().cuMemcpy2DAsync_v2(&c, stream) : driver().cuMemcpy2DUnaligned_v2(&c);
 }
 
-// Boxes between linear memory; arrays are refused until the driver has them.
+// Boxes of memory and arrays.
 int box(CUDA_MEMCPY3D *c, const cudaMemcpy3DParms *p) {
   if (!p) return kInvalidValue;
   if (!valid(p->kind)) return kInvalidMemcpyDirection;
-  if (p->srcArray || p->dstArray) return kNotSupported;
-  if (!p->srcPtr.ptr || !p->dstPtr.ptr) return kInvalidValue;
+  if ((!p->srcArray && !p->srcPtr.ptr) || (!p->dstArray && !p->dstPtr.ptr)) return kInvalidValue;
+  // With an array, widths and the array's positions count its elements, else bytes.
+  size_t element = 1, from_element = 1, to_element = 1;
+  for (CUarray array : {p->dstArray, p->srcArray}) {
+    if (!array) continue;
+    CUDA_ARRAY3D_DESCRIPTOR d;
+    if (int error = driver().cuArray3DGetDescriptor_v2(&d, array)) return error;
+    int format = d.Format;
+    element = d.NumChannels * (format == 32 || format == 3 || format == 10 ? 4 : format == 1 || format == 8 ? 1 : 2);
+    (array == p->srcArray ? from_element : to_element) = element;
+  }
   memset(c, 0, sizeof *c);
-  c->srcXInBytes = p->srcPos.x;
+  c->srcXInBytes = p->srcPos.x * from_element;
   c->srcY = p->srcPos.y;
   c->srcZ = p->srcPos.z;
-  c->srcMemoryType = side(p->kind, true);
+  c->srcMemoryType = p->srcArray ? CU_MEMORYTYPE_ARRAY : side(p->kind, true);
+  c->srcArray = p->srcArray;
   c->srcHost = p->srcPtr.ptr;
   c->srcDevice = device_pointer(p->srcPtr.ptr);
   c->srcPitch = p->srcPtr.pitch;
   c->srcHeight = p->srcPtr.ysize;
-  c->dstXInBytes = p->dstPos.x;
+  c->dstXInBytes = p->dstPos.x * to_element;
   c->dstY = p->dstPos.y;
   c->dstZ = p->dstPos.z;
-  c->dstMemoryType = side(p->kind, false);
+  c->dstMemoryType = p->dstArray ? CU_MEMORYTYPE_ARRAY : side(p->kind, false);
+  c->dstArray = p->dstArray;
   c->dstHost = p->dstPtr.ptr;
   c->dstDevice = device_pointer(p->dstPtr.ptr);
   c->dstPitch = p->dstPtr.pitch;
   c->dstHeight = p->dstPtr.ysize;
-  c->WidthInBytes = p->extent.width;
+  c->WidthInBytes = p->extent.width * element;
   c->Height = p->extent.height;
   c->Depth = p->extent.depth;
   return kSuccess;

@@ -100,6 +100,36 @@ struct CUDA_MEMCPY2D {
 };
 static_assert(sizeof(CUDA_MEMCPY2D) == 128, "ABI");
 
+struct CUDA_RESOURCE_DESC {
+  int resType;
+  union {
+    CUarray array;
+    struct {
+      CUdeviceptr devPtr;
+      unsigned format, numChannels;
+      size_t sizeInBytes;
+    } linear;
+    struct {
+      CUdeviceptr devPtr;
+      unsigned format, numChannels;
+      size_t width, height, pitchInBytes;
+    } pitch2D;
+    int reserved[32];
+  } res;
+  unsigned flags;
+};
+static_assert(sizeof(CUDA_RESOURCE_DESC) == 144, "ABI");
+
+struct CUDA_TEXTURE_DESC {
+  int addressMode[3], filterMode;
+  unsigned flags, maxAnisotropy;
+  int mipmapFilterMode;
+  float mipmapLevelBias, minMipmapLevelClamp, maxMipmapLevelClamp;
+  float borderColor[4];
+  int reserved[12];
+};
+static_assert(sizeof(CUDA_TEXTURE_DESC) == 104, "ABI");
+
 struct CUDA_MEMCPY3D {
   size_t srcXInBytes, srcY, srcZ, srcLOD;
   CUmemorytype srcMemoryType;

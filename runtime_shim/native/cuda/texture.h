@@ -1,0 +1,24 @@
+// Arrays, which are linear in memory here, and the objects through which kernels see them.
+#pragma once
+#include "driver.h"
+
+namespace sx {
+
+struct Array {
+  Device *device = nullptr;
+  unsigned generation = 0;  // of the device: a reset takes the memory
+  char *memory = nullptr;
+  size_t pitch = 0;
+  CUDA_ARRAY3D_DESCRIPTOR described = {};
+
+  size_t rows() const { return described.Height ? described.Height : 1; }
+  size_t planes() const { return described.Depth ? described.Depth : 1; }
+};
+
+// The array behind a handle, or null.
+Array *find_array(CUarray handle);
+
+// The device address of the table of descriptors.
+CUresult texture_table(Device &device, uint64_t &address);
+
+}  // namespace sx
