@@ -40,7 +40,8 @@ def shown(block: Block, refuted: Refuted) -> Iterator[str]:
     """Lines of text."""
     if refuted.defect:
         yield refuted.defect
-        yield from _table([_Step(i, c, {}, {}) for i, c in zip(block.sass, block.rdna, strict=True)])
+        both = zip(block.sass, block.rdna, strict=True)
+        yield from _table([_Step(ins, code, {}, {}) for ins, code in both])
         return
     lane = "an active lane" if refuted.inputs.get("active", 1) else "a lane that is not active"
     yield f"{refuted.where}: SASS {refuted.sass:#x}, RDNA3 {refuted.rdna:#x}, in {lane}"
