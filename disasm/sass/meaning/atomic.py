@@ -100,7 +100,7 @@ def _sum(d: Domain[T], op: str, what: Element, old: T, operand: T) -> T:
         return bfloat.of_single(d, d.select(none, near, odd), Round.NEAREST)
     out = d.fadd(old, operand, Fp(flush_in=what.flush, flush_out=what.flush))
     if what.bits == 64:
-        return passed_on(d, out, operand, old)
+        return passed_on(d, out, old, operand)
     return d.select(is_nan(d, out), d.const(_NAN[what.bits], what.bits), out)
 
 

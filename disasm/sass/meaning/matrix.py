@@ -140,7 +140,22 @@ class Core:
     extra: int
 
 
-HOPPER = Core(16, 25)
+# By architecture and the bits of an element.  Measured on sm_90; those of sm_80 to sm_89 are taken
+# from publications (Fasi et al. 2021, Li et al. 2024), and others are not known.
+_CORES: Mapping[int, Mapping[int, Core]] = {
+    90: {16: Core(16, 25), 32: Core(8, 25)},
+    **{arch: {16: Core(8, 24), 32: Core(4, 24)} for arch in (80, 86, 87, 88, 89)},
+}
+
+
+def core_of(arch: int, width: int) -> Core:
+    """Raises NoMeaning for an architecture whose sums are not known."""
+    known = _CORES.get(arch)
+    if known is None:
+        raise NoMeaning(f"sums of matrix products on sm_{arch}")
+    return known[width]
+
+
 _LOWEST = -(1 << 20)
 
 
@@ -202,34 +217,72 @@ def _split(words: Words, f: Format) -> NDArray[Any]:
     return words
 
 
-def _times(x: WarpView, a: NDArray[Any], b: NDArray[Any], c: Words, f: Format, into: Format,
-           core: Core) -> Words:  # fmt: skip
-    """(..., rows, k), (..., 8, k), (..., rows, 8) -> (..., rows, 8)"""
-    depth = a.shape[-1]
+def _times(
+    a: NDArray[Any], b: NDArray[Any], c: Words, f: Format, into: Format, core: Core
+) -> Words:
+    """(..., rows, k), (..., 1 or rows, 8, k), (..., rows, 8) -> (..., rows, 8)"""
+    how = Round.ZERO if into.width == 32 else Round.NEAREST
     out = c
-    for at in range(0, depth, core.group):
+    for at in range(0, a.shape[-1], core.group):
         left = numbers(a[..., :, None, at : at + core.group], f)
-        right = numbers(b[..., None, :, at : at + core.group], f)
-        addend = numbers(out, into)
-        how = Round.ZERO if into.width == 32 else Round.NEAREST
-        out = rounded(*dot(left, right, addend, core), into, how)
+        right = numbers(b[..., at : at + core.group], f)
+        out = rounded(*dot(left, right, numbers(out, into), core), into, how)
     return out
+
+
+# --- sparse A ----------------------------------------------------------------------------------
+
+
+def _indices(x: WarpView, units: int, bits: int) -> NDArray[np.int64]:
+    """Which of four units of B each unit of A is multiplied with: (..., 16, units).
+
+    A unit has ``bits`` bits: of 16 (an element, or half of a TF32 one) or 8.  Their places, two
+    bits each, are in one, two or four lanes of each four; the selector says in which.
+    """
+    word = x.lanes("Re")
+    first = x.imm("selector") * (units // 8)
+    parts = [word[..., i::4] for i in range(4)]  # (..., 8)
+    half = np.uint64(0xFFFF)
+    if bits == 16:
+        rows = [np.concatenate([p & half, p >> np.uint64(16)], axis=-1) for p in parts]
+        fields, each = rows[first : first + units // 8], 8
+    else:
+        rows = [np.concatenate(parts[i : i + 2], axis=-1) for i in (0, 2)]
+        fields, each = rows[first // 2 : first // 2 + units // 16], 16
+    shifts = 2 * np.arange(each, dtype=np.uint64)
+    found = [f[..., None] >> shifts & np.uint64(3) for f in fields]
+    return np.concatenate(found, axis=-1).astype(np.int64)
+
+
+def _chosen(x: WarpView, a: Words, b: Words, bits: int) -> NDArray[Any]:
+    """B's units for each row of a sparse A: (..., 16, 8, units of a row)."""
+    kind = "<u2" if bits == 16 else "u1"
+    units = a.shape[-1] * 32 // bits
+    place = 4 * (np.arange(units) // 2) + _indices(x, units, bits)
+    columns = np.ascontiguousarray(b, dtype="<u4").view(kind)[..., None, :, :]
+    shape = (*place.shape[:-1], 8)
+    return np.take_along_axis(
+        np.broadcast_to(columns, (*shape, columns.shape[-1])),
+        np.broadcast_to(place[..., None, :], (*shape, units)), axis=-1,
+    )  # fmt: skip
+
+
+# --- instructions ------------------------------------------------------------------------------
 
 
 def hmma(x: WarpView) -> Results:
     _all_active(x)
-    for flag in ("SATFINITE", "SP", "884"):
-        if x.has(flag):
-            raise NoMeaning(f"HMMA with {flag}")
     f = BF16 if x.has("BF16") else TF32 if x.has("TF32") else F16
     into = F32 if x.has("F32") else F16
-    core = Core(8 if f is TF32 else 16, HOPPER.extra)
+    core = core_of(x.ins.arch, f.width)
     sign = np.uint32(0x80008000 if f.width == 16 else 0x80000000)
-    a, b = (_signed(x, role, sign) for role in ("Ra", "Rb"))
-    rows, columns = _split(rows_of_a(a, True), f), _split(columns_of_b(b), f)
-    c = _addend(x, into)
-    out = _times(x, rows, columns, elements_of_c(c, True), f, into, core)
-    d = lanes_of_d(out, 4, True)
+    a, b = rows_of_a(_signed(x, "Ra", sign), True), columns_of_b(_signed(x, "Rb", sign))
+    if x.has("SP"):
+        right = np.ascontiguousarray(_chosen(x, a, b, 16)).view("<u2" if f.width == 16 else "<u4")
+    else:
+        right = _split(b, f)[..., None, :, :]
+    c = elements_of_c(_addend(x, into), True)
+    d = lanes_of_d(_times(_split(a, f), right, c, f, into, core), 4, True)
     if into.width == 16:
         d = np.ascontiguousarray(d.astype("<u2")).view("<u4")
     return {"Rd": d}
@@ -253,17 +306,19 @@ def _addend(x: WarpView, into: Format) -> NDArray[Any]:
 def imma(x: WarpView) -> Results:
     """8-bit elements; the sum wraps, or saturates as a signed one with .SAT."""
     _all_active(x)
-    shape = x.ins.modifiers[0]
+    shape = next(m for m in x.ins.modifiers if m.isdigit())
     sorts = [m for m in x.ins.modifiers if m in ("U8", "S8")]
-    if len(sorts) != 2 or x.has("SP"):
-        raise NoMeaning("this form of IMMA")
+    if len(sorts) != 2:
+        raise NoMeaning("IMMA of other elements than bytes")
     tall = shape.startswith("16")
     a = np.ascontiguousarray(rows_of_a(x.words("Ra"), tall), dtype="<u4")
     b = np.ascontiguousarray(columns_of_b(x.words("Rb")), dtype="<u4")
-    left = a.view("i1" if sorts[0] == "S8" else "u1").astype(np.int64)
-    right = b.view("i1" if sorts[1] == "S8" else "u1").astype(np.int64)
+    right = _chosen(x, a, b, 8) if x.has("SP") else b.view("u1")[..., None, :, :]
+    kinds = {"U8": "u1", "S8": "i1"}
+    left = a.view(kinds[sorts[0]]).astype(np.int64)[..., :, None, :]
+    products = left * np.ascontiguousarray(right).view(kinds[sorts[1]]).astype(np.int64)
     c = elements_of_c(_c(x), tall).view(np.int32).astype(np.int64)
-    total = np.einsum("...ik,...jk->...ij", left, right) + c
+    total = products.sum(axis=-1) + c
     if x.has("SAT"):
         total = np.clip(total, -(1 << 31), (1 << 31) - 1)
     return {"Rd": lanes_of_d(total.astype(np.uint32), 4 if tall else 2, tall)}
@@ -328,11 +383,11 @@ def _row(mnemonic: str, fn: Fn, mods: str) -> WarpMeaning:
 
 def rows() -> list[WarpMeaning]:
     return [
-        _row("HMMA", hmma, "1688 16816 1684 F16 F32 BF16 TF32"),
-        _row("IMMA", imma, "8816 16816 16832 U8 S8 SAT"),
+        _row("HMMA", hmma, "SP 1688 16816 16832 1684 F16 F32 BF16 TF32"),
+        _row("IMMA", imma, "SP 8816 16816 16832 16864 U8 S8 SAT"),
         _row("BMMA", bmma, "88128 168128 168256 AND POPC"),
         _row("DMMA", dmma, "8x8x4 884 RM RP RZ"),
     ]
 
 
-__all__ = ["HOPPER", "Core", "Format", "dot", "numbers", "rounded", "rows"]
+__all__ = ["Core", "Format", "core_of", "dot", "numbers", "rounded", "rows"]

@@ -16,11 +16,11 @@ import numpy as np
 from sassxlate.vectors import Vectors
 
 from ..ir import Instruction
-from . import atomic, matrix, meanings, memory, warp
+from . import atomic, barrier, matrix, meanings, memory, warp
 from .rows import NoMeaning, evaluate
 from .state import Warp, WarpMeaning, WarpView, Written, executing, placed, warp_env
 
-_CATEGORIES = (warp, memory, atomic, matrix)
+_CATEGORIES = (warp, memory, atomic, barrier, matrix)
 
 
 @cache

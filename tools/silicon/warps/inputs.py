@@ -230,16 +230,14 @@ def _addresses(s: _Stream, ins: Instruction, kind: str, records: Words, space: s
 
 
 def _barriers(s: _Stream, *shape: int) -> NDArray[np.uint64]:
-    """States of barriers in shared memory: a bit, minus the expected arrivals, the bytes to come,
-    minus the pending arrivals, the phase."""
-    few = s.chance(80, *shape)
-    expected = np.where(few, -s.below(5, *shape), s.below(1 << 20, *shape)) & 0xFFFFF
-    pending = np.where(few, -s.below(4, *shape), s.below(1 << 20, *shape)) & 0xFFFFF
-    bytes_ = np.where(s.chance(60, *shape), 0, s.below(64, *shape) - 32)
-    bytes_ = np.where(s.chance(10, *shape), s.below(1 << 22, *shape), bytes_) & 0x3FFFFF
-    low = s.chance(10, *shape).astype(_U)
+    """States of barriers in shared memory that no arrival of up to two spoils."""
+    expected = s.below(5, *shape) + 2
+    pending = s.below(1 << 20, *shape) % (expected - 1) + 2
+    bytes_ = np.where(s.chance(50, *shape), 0, s.below(4, *shape) * 16)
+    bytes_ = np.where(s.chance(10, *shape), s.below(1 << 20, *shape), bytes_)
+    expected, pending = -expected & 0xFFFFF, -pending & 0xFFFFF
     return (
-        low | expected.astype(_U) << _U(1) | bytes_.astype(_U) << _U(21)
+        expected.astype(_U) << _U(1) | bytes_.astype(_U) << _U(21)
         | pending.astype(_U) << _U(43) | (s.bits(*shape) & _U(1)) << _U(63)
     )  # fmt: skip
 
@@ -261,8 +259,11 @@ def _filled(kind: str, warps: int, seed: int) -> tuple[Words, Bytes, NDArray[np.
     elif first == "barrier":
         image = _barriers(s, warps, REGION // 8)
         memory = np.ascontiguousarray(image).view(np.uint8).reshape(warps, REGION)
-        some = s.among((0, 1, 2, 3, 16, 0x80000000, 0x7FFFFFFF, 0xFFFFFFFF), warps, LANES)
-        records[..., 4] = np.where(s.chance(70, warps, LANES), some, s.bits(warps, LANES))
+        records[..., 4] = s.among((1, 2, 16, 32), warps, LANES)
+        if more == "count":
+            records[..., 4] = s.among((1, 2), warps, LANES)
+        if more == "phase":
+            records[..., 4] = s.bits(warps, LANES).astype(np.uint32)
     elif first == "matrix":
         ab, c = more.split()
         records[..., 0:4] = _elements(s, ab, warps, 4)

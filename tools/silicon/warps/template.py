@@ -67,9 +67,9 @@ _TAIL = f"""
 
 
 _WINDOW = [
-    "[B------:R-:W0:-:S07] S2R R46, SR_SWINLO ;",
+    "[B------:R-:W0:-:S07] S2R R47, SR_SWINLO ;",
     "[B------:R-:W1:-:S07] S2R R21, SR_SWINHI ;",
-    f"{_WAIT} IADD3 R20, R20, R46, RZ ;",
+    f"{_WAIT} IADD3 R20, R20, R47, RZ ;",
 ]
 # Waits for asynchronous copies.
 _COPIED = ["[B------:R-:W0:-:S02] LDGDEPBAR ;", f"{_WAIT} DEPBAR.LE SB0, 0x0 ;", *[_NOP] * 4]

@@ -153,12 +153,12 @@ def _atomics() -> Iterator[tuple[str, str, str]]:
     for name, op, kind, where in itertools.product(
         ("ATOMG", "ATOM", "REDG"), _OPS, ("", "S32", "64", "S64", "128"), at
     ):
-        signed_only = ("S32", "S64") if op in ("INC", "DEC") else ()
+        signed_only = ("S32", "64", "S64") if op in ("INC", "DEC") else ()
         if kind in signed_only or (kind == "S64" and op in ("ADD", "AND", "OR", "XOR", "EXCH")):
             continue  # no such instruction: the GPU refuses it
         if (kind == "128") > (op == "EXCH") or (kind == "128" and where != at[0]):
             continue
-        if op == "SAFEADD" and (where != at[0] or kind == "S64"):
+        if op == "SAFEADD" and (where != at[0] or kind != "64"):
             continue
         target = "" if name == "REDG" else "PT, R16, "
         text = f"{_dots(name + '.E', op, kind, 'STRONG.GPU')} {target}{where}, R8"
@@ -187,9 +187,9 @@ def _atomics() -> Iterator[tuple[str, str, str]]:
         yield "", "update", f"{_dots('ATOMG.E.ADD', order)} PT, R16, {at[0]}, R8"
         yield "", "update", f"{_dots('REDG.E.MAX.S32', order)} {at[0]}, R8"
     for op, kind, mode in itertools.product(_OPS[:-1], ("", "S32", "64"), _SHARED):
-        if kind == "S32" and op in ("INC", "DEC"):
+        if (kind == "S32" and op in ("INC", "DEC")) or (kind == "64" and op in ("MIN", "MAX")):
             continue
-        if mode not in ("[R20]", "[UR14]") and op not in ("ADD", "MAX"):
+        if mode not in ("[R20]", "[UR14]") and (kind == "64" or op not in ("ADD", "MAX")):
             continue
         text = f"{_dots('ATOMS', op, kind)} R16, {mode}, R8"
         if mode.startswith("[UR"):  # all lanes at one place
@@ -204,8 +204,6 @@ def _atomics() -> Iterator[tuple[str, str, str]]:
         ("CAS", "CAST", "CAST.SPIN"), ("", "64"), ("[R20]", "[R20+0x40]", "[R20.X4]")
     ):
         yield "shared", "swap", f"{_dots('ATOMS', op, kind)} R16, {mode}, R8, R12"
-    for name, kind in itertools.product(("CAST", "CAST.SPIN"), ("", "64")):
-        yield "", "swap", f"{_dots('ATOM.E', name, kind, 'STRONG.GPU')} PT, R16, [R20], R8, R12"
     for mode in ("[R20+UR14]", "[R20+UR14+0x40]", "[UR14]"):
         if mode != "[UR14]":
             yield "shared", "update", f"ATOMS.POPC.INC.32 R16, {mode}"
@@ -235,11 +233,15 @@ def _matrices() -> Iterator[tuple[str, str]]:
                      "R4, R8, R12, !UPT"):  # fmt: skip
             yield name, f"{_dots('HMMA', shape, acc, kind)} R16, {tail}"
     for (shape, acc, kind), which in itertools.product(_SPARSE, range(4)):
+        if which > 1 and (shape == "16832" or (shape, kind) == ("16816", "TF32")):
+            continue
         text = f"{_dots('HMMA.SP', shape, acc, kind)} R16, R4, R8, R12, R20, {which:#x}"
         yield f"matrix {_ELEMENT[kind]} {acc.lower()}", text
     for shape, a, b, which in itertools.product(
         ("16832", "16864"), ("U8", "S8"), ("U8", "S8"), range(2)
     ):
+        if which and shape == "16864":
+            continue
         text = f"IMMA.SP.{shape}.{a}.{b} R16, R4.ROW, R8.COL, R12, R20, {which:#x}"
         yield "matrix int int", text
     for shape, a, b, sat in itertools.product(("8816", "16816", "16832"), ("U8", "S8"),
@@ -270,12 +272,17 @@ _MISALIGNED = (
 
 def _barriers() -> Iterator[tuple[str, str]]:
     """(class, text)"""
-    for action in ("A1T0", "ART0", "", "RED.A0TR", "RED.A0TX", "RED.A1T0", "OPTOUT.A1T0",
-                   "RED.ART0", "TMASK.ART0", "OPTOUT.ART0"):  # fmt: skip
-        for rd, rb in (("R16", "R8"), ("RZ", "R8"), ("R16", "RZ"), ("RZ", "RZ")):
-            yield "barrier", f"{_dots('SYNCS.ARRIVE.TRANS64', action)} {rd}, [R20+URZ], {rb}"
-    for wait, rb in itertools.product(("", ".TRYWAIT"), ("R8", "RZ")):
-        yield "barrier", f"SYNCS.PHASECHK.TRANS64{wait} P3, [R20+URZ+0x8], {rb}"
+    for action in ("A1T0", "OPTOUT.A1T0"):
+        yield "barrier", f"SYNCS.ARRIVE.TRANS64.{action} R16, [R20+URZ], RZ"
+        yield "barrier", f"SYNCS.ARRIVE.TRANS64.{action} RZ, [R20+URZ+0x10], RZ"
+    yield "barrier", "SYNCS.ARRIVE.TRANS64.RED.A1T0 RZ, [R20+URZ], RZ"
+    for rd in ("R16", "RZ"):
+        yield "barrier count", f"SYNCS.ARRIVE.TRANS64.ART0 {rd}, [R20+URZ], R8"
+        yield "barrier", f"SYNCS.ARRIVE.TRANS64 {rd}, [R20+URZ], R8"
+    yield "barrier", "SYNCS.ARRIVE.TRANS64.RED.A0TR RZ, [R20+URZ], R8"
+    yield "barrier", "SYNCS.ARRIVE.TRANS64.RED.A0TX RZ, [R20+URZ], R8"
+    for wait in ("", ".TRYWAIT"):
+        yield "barrier phase", f"SYNCS.PHASECHK.TRANS64{wait} P3, [R20+URZ+0x8], R8"
     yield "barrier", "SYNCS.EXCH.64 UR10, [UR14], UR8"
     yield "barrier", "SYNCS.EXCH.64 URZ, [UR14+0x8], UR8"
     yield "barrier", "SYNCS.LD.64 R16, [R20+URZ]"
@@ -288,7 +295,7 @@ def _windows() -> Iterator[tuple[str, str]]:
         yield "load", f"{_dots('LD.E', size)} R16, desc[UR12][R20.64+0x10]"
         yield "store", f"{_dots('ST.E', size)} desc[UR12][R20.64], R8"
     for op, kind in itertools.product(_OPS[:-1], ("", "S32", "64")):
-        if kind != "S32" or op in ("MIN", "MAX", "ADD"):
+        if kind == "" or (kind == "S32" and op in ("MIN", "MAX")) or op == "EXCH":
             yield "update", f"{_dots('ATOM.E', op, kind, 'STRONG.GPU')} P3, R16, [R20], R8"
             text = f"{_dots('ATOM.E', op, kind, 'STRONG.GPU')} P3, R16, desc[UR12][R20.64], R8"
             yield "update", text

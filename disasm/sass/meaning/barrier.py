@@ -1,0 +1,112 @@
+"""Barriers in shared memory (PTX's mbarrier): one word of 64 bits, changed as a whole.
+
+    bit 0         not used
+    bits 1-20     minus the arrivals that a phase expects
+    bits 21-42    the bytes still to come, signed
+    bits 43-62    minus the arrivals still to come
+    bit 63        the phase
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeAlias, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sassxlate.domain import Domain
+from sassxlate.vectors import Vec
+
+from ..ir import Reg
+from .memory import places
+from .rows import NoMeaning
+from .state import Bytes, WarpMeaning, WarpView, as_bytes, as_words
+
+T = TypeVar("T")
+Results: TypeAlias = "Mapping[str, NDArray[Any]]"
+_EXPECTED, _BYTES, _PENDING = (1, 20), (21, 22), (43, 20)
+# What an arrival counts, and which way it changes the bytes to come: by the register or not.
+_ACTIONS = {
+    "A1T0": (1, 0), "ART0": (None, 0), "": (1, 1), "A0TR": (0, 1), "A0TX": (0, -1),
+}  # fmt: skip
+
+
+def arrived(d: Domain[T], state: T, action: str, count: T, leaves: bool) -> T:
+    """The state behind an arrival; ``count``: the register, 32 bits.  ``leaves``: one arrival less
+    is expected from now on."""
+
+    def field(place: tuple[int, int]) -> T:
+        return d.extract(state, *place)
+
+    many, sign = _ACTIONS[action]
+    one = d.const(many or 0, 20) if many is not None else d.extract(count, 0, 20)
+    amount = d.extract(count, 0, 22)
+    bytes_ = field(_BYTES)
+    if sign:
+        bytes_ = (d.add if sign > 0 else d.sub)(bytes_, amount)
+    pending = d.add(field(_PENDING), one)
+    expected = d.add(field(_EXPECTED), one) if leaves else field(_EXPECTED)
+    done = d.and_(d.eq(pending, d.const(0, 20)), d.eq(bytes_, d.const(0, 22)))
+    phase = d.xor(d.extract(state, 63, 1), done)
+    pending = d.select(done, expected, pending)
+    low = d.concat(bytes_, d.concat(expected, d.extract(state, 0, 1)))
+    return d.concat(d.concat(phase, pending), low)
+
+
+def _old(x: WarpView, before: Bytes) -> Results:
+    return {"Rd": as_words(before)}
+
+
+def _arrive(x: WarpView) -> Results:
+    action = x.one_of([a for a in _ACTIONS if a])
+    count = x.lanes("Rb")
+
+    def change(old: Bytes, at: tuple[NDArray[np.intp], ...]) -> Bytes:
+        state = Vec(np.ascontiguousarray(old).view("<u8")[..., 0], 64)
+        new = arrived(x.d, state, action, Vec(count[at], 32), x.has("OPTOUT"))
+        out: Bytes = new.v.astype("<u8")[:, None].view(np.uint8)
+        return out
+
+    where = places(x, "shared", 8, x.mask)
+    return _old(x, x.warp.update("shared", where, 8, x.mask, change))
+
+
+def _check(x: WarpView) -> Results:
+    """Whether the phase of Rb's sign is over; .TRYWAIT may wait for it first."""
+    where = places(x, "shared", 8, x.mask)
+    state = as_words(x.warp.load("shared", where, 8, x.mask))[..., 1]
+    return {"Pu": (state >> np.uint32(31)) != (x.lanes("Rb") >> np.uint64(31)).astype(np.uint32)}
+
+
+def _exchange(x: WarpView) -> Results:
+    """By the warp, once."""
+    data = x.words("Rb")
+    where = places(x, "shared", 8, x.mask)
+    first = np.arange(x.mask.shape[-1]) == x.leader
+    mask = x.mask & first
+    before = x.warp.load("shared", where, 8, mask)
+    x.warp.store("shared", where, as_bytes(data), mask)
+    reg = x.operand("Rd")
+    old = as_words(before)
+    if isinstance(reg, Reg) and reg.file == "UR":
+        old = np.take_along_axis(old, x.leader[..., None], -2)
+    return {"Rd": old}
+
+
+def syncs(x: WarpView) -> Results:
+    if x.has("PHASECHK"):
+        return _check(x)
+    if x.has("EXCH"):
+        return _exchange(x)
+    if x.has("LD"):
+        where = places(x, "shared", 8, x.mask)
+        return _old(x, x.warp.load("shared", where, 8, x.mask))
+    if x.has("ARRIVE") and not x.has("TMASK"):
+        return _arrive(x)
+    raise NoMeaning("this form of SYNCS")
+
+
+def rows() -> list[WarpMeaning]:
+    mods = "ARRIVE TRANS64 RED OPTOUT A1T0 ART0 A0TR A0TX PHASECHK TRYWAIT EXCH LD 64"
+    return [WarpMeaning("SYNCS", syncs, frozenset(mods.split()))]
