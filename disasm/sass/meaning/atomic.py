@@ -13,7 +13,7 @@ from sassxlate.domain import IEEE, Domain, Fp, Round, is_nan, smax, smin, umax, 
 from sassxlate.vectors import Vec
 
 from . import bfloat
-from .float import passed_on
+from .float import NAN64
 from .memory import POLICY, places
 from .rows import NoMeaning
 from .state import Bytes, Space, WarpMeaning, WarpView, as_bytes, as_words
@@ -100,7 +100,9 @@ def _sum(d: Domain[T], op: str, what: Element, old: T, operand: T) -> T:
         return bfloat.of_single(d, d.select(none, near, odd), Round.NEAREST)
     out = d.fadd(old, operand, Fp(flush_in=what.flush, flush_out=what.flush))
     if what.bits == 64:
-        return passed_on(d, out, old, operand)
+        # A NaN stays as it is, a signalling one too; the operand's before memory's.
+        invalid = d.select(is_nan(d, out), d.const(NAN64, 64), out)
+        return d.select(is_nan(d, operand), operand, d.select(is_nan(d, old), old, invalid))
     return d.select(is_nan(d, out), d.const(_NAN[what.bits], what.bits), out)
 
 
