@@ -752,7 +752,11 @@ def _nothing(ins: Instruction, group: Group, lanes: Mask) -> None:
 
 
 def _atomic_step(ins: Instruction, group: Group, lanes: Mask) -> None:
-    group.adds = (ins.has("ADD") or ins.has("POPC")) and not ins.has("RN")
+    group.op = ""
+    if not (ins.has("RN") or ins.has("128") or ins.has("CAS")):
+        group.op = next((m for m in ("ADD", "XOR", "EXCH") if ins.has(m)), "")
+    if ins.has("POPC"):
+        group.op = "ADD"
     _warp_step(ins, group, lanes)
 
 

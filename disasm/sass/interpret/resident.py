@@ -111,7 +111,7 @@ def _specials(launch: Launch, first: int, blocks: int, each: int) -> dict[str, N
 class Group:
     """Some lanes of some warps at one instruction: the ``Warp`` of its meaning."""
 
-    __slots__ = ("act", "adds", "at", "by", "s")
+    __slots__ = ("act", "at", "by", "op", "s")
 
     def __init__(self, s: Resident, rows: Index | None, act: Mask) -> None:
         """``act`` is over the warps of ``rows``, ascending; over all where that is None."""
@@ -121,7 +121,7 @@ class Group:
         self.at: Index | slice = slice(None) if rows is None else rows
         self.act = act
         self.by = -1  # the code offset of the running instruction
-        self.adds = False  # which is a sum of integers in memory
+        self.op = ""  # of an atomic whose turns need not be taken one by one
 
     @classmethod
     def of(cls, s: Resident, lanes: Mask) -> Group:
@@ -298,7 +298,7 @@ class Group:
             for kind, where, some in self._split(space, address.reshape(-1)[lanes], lanes):
                 at = self._places(kind, where, some, size)
                 turns = _Turns(self._memory(kind), at, size, some, self)
-                before[some] = turns.added(change) if self.adds else turns.taken(change)
+                before[some] = turns.scanned(change, self.op) if self.op else turns.taken(change)
         return before.reshape(*self.act.shape, size)
 
 
@@ -317,24 +317,32 @@ class _Turns:
     def _change(self, change: Update, old: Bytes, which: NDArray[np.intp]) -> Bytes:
         return change(old, np.unravel_index(self.lanes[which], self.group.act.shape))
 
-    def added(self, change: Update) -> Bytes:
-        """Sums of integers: what lanes see are sums of those before them."""
+    def scanned(self, change: Update, op: str) -> Bytes:
+        """Sums of integers, XOR and exchanges: what a lane sees follows from those before it."""
         kind = np.dtype(np.uint32 if self.size == 4 else np.uint64)
         order, head = self.order, self.head
-        start = self.memory.load(self.at[order], self.size)
-        zero = np.zeros_like(start)
-        operand: NDArray[Any] = np.ascontiguousarray(self._change(change, zero, order))
-        operand = operand.view(kind)[:, 0]
-        total: NDArray[Any] = np.cumsum(operand, dtype=kind)
-        ahead = total - operand
+        start: NDArray[Any] = self.memory.load(self.at[order], self.size)
+        operand: NDArray[Any] = self._change(change, np.zeros_like(start), order)
+        operand = np.ascontiguousarray(operand).view(kind)[:, 0]
+        start = np.ascontiguousarray(start).view(kind)[:, 0]
         first = np.flatnonzero(head)
-        ahead -= np.repeat(ahead[first], np.diff(np.append(first, len(order))))
-        seen: NDArray[Any] = np.ascontiguousarray(start).view(kind)[:, 0] + ahead
+        runs = np.diff(np.append(first, len(order)))
+        seen: NDArray[Any]
+        if op == "EXCH":
+            seen = np.where(head, start, np.roll(operand, 1))
+            new = operand
+        elif op == "XOR":
+            ahead: NDArray[Any] = np.bitwise_xor.accumulate(operand) ^ operand
+            seen = start ^ ahead ^ np.repeat(ahead[first], runs)
+            new = seen ^ operand
+        else:
+            ahead = np.cumsum(operand, dtype=kind) - operand
+            seen = start + ahead - np.repeat(ahead[first], runs)
+            new = seen + operand
         last = np.append(first[1:], len(order)) - 1
-        new = (seen + operand)[last]
-        self.memory.store(self.at[order[last]], new[:, None].view(np.uint8), self.group.by)
+        self.memory.store(self.at[order[last]], new[last, None].view(np.uint8), self.group.by)
         out = np.empty((len(order), self.size), np.uint8)
-        out[order] = seen[:, None].view(np.uint8)
+        out[order] = np.ascontiguousarray(seen)[:, None].view(np.uint8)
         return out
 
     def taken(self, change: Update) -> Bytes:
