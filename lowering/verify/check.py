@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import chain
 
 import z3
@@ -23,6 +24,7 @@ from .verdict import Proved, Refuted, Undecided, Unknown, Verdict
 
 TIMEOUT_MS = 10_000
 CUT_MS = 1_000  # for a single instruction; what is not decided then is left to the end
+QUICK_MS = 100
 VECTORS = 4096
 
 
@@ -122,12 +124,14 @@ class _Search:
     ) -> z3.ModelRef | str | None:
         """None: equal.  ``any_state``: behind each instruction both sides have a new free value;
         without, only what is open then is asked again."""
-        d = Terms()
+        d = Terms(products=any_state)
         again = frozenset(self._open)
         self._open.clear()
 
         def free(name: str, width: int) -> BV:
-            return memory.setdefault(name, z3.BitVec(name, width))
+            if name not in memory:
+                memory[name] = _variable(name, width)
+            return memory[name]
 
         def same(n: int, sass: BV, rdna: BV) -> BV | None:
             if not any_state and n not in again:
@@ -181,12 +185,19 @@ class _Search:
         return Unknown(f"{reason}; {self.vectors} random inputs agree")
 
 
+@lru_cache(maxsize=1 << 14)
+def _variable(name: str, width: int) -> BV:
+    return z3.BitVec(name, width)
+
+
 def _solve(
     pairs: Sequence[Pair[BV]], facts: Sequence[z3.BoolRef], timeout_ms: int
 ) -> z3.ModelRef | str | None:
     """None: equal for all inputs.  A model, or why the solver gave up."""
     open_: list[tuple[BV, BV]] = []
     for pair in pairs:
+        if pair.sass is pair.rdna:
+            continue
         a, b = z3.simplify(pair.sass), z3.simplify(pair.rdna)
         if not a.eq(b):
             open_.append((a, b))
@@ -200,18 +211,20 @@ def _refute(
 ) -> z3.ModelRef | str | None:
     """A model of the question, why there is no answer, or None: it never holds.  What holds of
     floating-point operations is added where it does not go without."""
-    solver = z3.Solver()
-    solver.set("timeout", timeout_ms)
-    solver.add(question)
-    found = solver.check()
-    if found == z3.sat and facts:
-        solver.add(*facts)
+    found: z3.CheckSatResult = z3.unknown
+    # What is easy is found sooner without the other's preparations.
+    for solver, limit in ((z3.SimpleSolver(), QUICK_MS), (z3.Solver(), timeout_ms)):
+        solver.set("timeout", limit)
+        solver.add(question)
         found = solver.check()
-    if found == z3.unsat:
-        return None
-    if found == z3.unknown:
-        return f"the solver gave up ({solver.reason_unknown()})"
-    return solver.model()
+        if found == z3.sat and facts:
+            solver.add(*facts)
+            found = solver.check()
+        if found == z3.unsat:
+            return None
+        if found == z3.sat:
+            return solver.model()
+    return f"the solver gave up ({solver.reason_unknown()})"
 
 
 __all__ = ["Block", "Proved", "Refuted", "Unknown", "verify"]

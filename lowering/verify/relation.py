@@ -17,6 +17,7 @@ from .block import Block, Pair
 from .effects import accesses
 from .execute import Placed, execute
 from .lane import Lane
+from .lane_memory import is_access
 from .machine import Registers
 from .tested import evidence
 from .verdict import Undecided
@@ -92,7 +93,9 @@ class Sides(Generic[T]):
         self.pairs: list[Pair[T]] = []
 
     def step(self, ins: Instruction, code: Sequence[Placed]) -> None:
-        self.lane.run(ins)
+        # A lane that is not active computes nothing; where it reaches memory is asked all the same.
+        if self.active or is_access(ins):
+            self.lane.run(ins)
         self.machine = execute(code, self.machine)
         counts = len(self.lane.memory.accesses), len(self.machine.memory.accesses)
         if code and counts[0] != counts[1] and evidence(ins) is not None:

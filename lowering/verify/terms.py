@@ -47,7 +47,8 @@ class Terms:
 
     payloads = False
 
-    def __init__(self) -> None:
+    def __init__(self, products: bool = False) -> None:
+        self.products = products  # whether they are a function without properties
         self._functions: dict[tuple[str, int, tuple[int, ...]], z3.FuncDeclRef] = {}
         self.floats = False  # whether a floating-point operation occurred
         self.facts: list[z3.BoolRef] = []  # that hold of operations whatever their operands
@@ -73,7 +74,51 @@ class Terms:
         return a - b
 
     def mul(self, a: BV, b: BV) -> BV:
-        return a * b
+        """A product of what is not known is made of one function of two words, so that products
+        of different widths and signs share it."""
+        w = self.width(a)
+        a, b = z3.simplify(a), z3.simplify(b)
+        if not self.products or w not in (32, 64) or self._narrow(a) or self._narrow(b):
+            return a * b
+        if w == 32:
+            return self.extract(self._product(a, b), 0, 32)
+        (al, ah), (bl, bh) = self._halves(a), self._halves(b)
+        zero = z3.BitVecVal(0, 32)
+        total = self._product(al, bl)
+        for x, y in ((al, bh), (ah, bl)):
+            total = total + z3.Concat(self._upper(x, y), zero)
+        return total
+
+    def _narrow(self, a: BV) -> bool:
+        """Whether the solver knows what to do with it: a number, or at most half a word."""
+        if z3.is_bv_value(a):
+            return True
+        rest = z3.simplify(z3.LShR(a, z3.BitVecVal(16, self.width(a))))
+        return z3.is_bv_value(rest) and rest.as_long() == 0
+
+    def _halves(self, a: BV) -> tuple[BV, BV]:
+        return z3.simplify(self.extract(a, 0, 32)), z3.simplify(self.extract(a, 32, 32))
+
+    def _upper(self, x: BV, y: BV) -> BV:
+        """The low word of a product; of a sign, 0 or the other negated."""
+        for a, b in ((x, y), (y, x)):
+            if z3.is_bv_value(a):
+                return a * b
+            if self._is_sign(a):
+                return self.select(self.extract(a, 0, 1), -b, z3.BitVecVal(0, 32))
+        return self.extract(self._product(x, y), 0, 32)
+
+    def _is_sign(self, a: BV) -> bool:
+        """Whether all bits are the same."""
+        last = self.extract(a, 31, 1)
+        return a.eq(z3.simplify(self.sext(last, 32)))
+
+    def _product(self, a: BV, b: BV) -> BV:
+        """All 64 bits of an unsigned product of words."""
+        a, b = (a, b) if a.get_id() <= b.get_id() else (b, a)
+        self._kept += (a, b)
+        word = z3.BitVecSort(32)
+        return z3.Function("product", word, word, z3.BitVecSort(64))(a, b)
 
     def and_(self, a: BV, b: BV) -> BV:
         return a & b

@@ -44,7 +44,7 @@ class Judged:
     start: int
     instructions: int
     verdict: Verdict
-    ms: float
+    ms: float  # of a processor
     cached: bool
     shown: tuple[str, ...] = ()  # a counterexample in both languages
 
@@ -84,7 +84,7 @@ def judge(found: Found, settings: Settings, use_cache: bool) -> Judged:
     from sassxlate.lowering.verify import Refuted, verify
     from sassxlate.lowering.verify.shown import shown
 
-    started = time.perf_counter()
+    started = time.process_time()
     kept = _verdicts(use_cache)
     name = key(found.block, settings) if use_cache else ""
     verdict = kept.read(name)
@@ -94,7 +94,7 @@ def judge(found: Found, settings: Settings, use_cache: bool) -> Judged:
             found.block, timeout_ms=settings.timeout_ms, vectors=settings.vectors, tested=True
         )
         kept.write(name, verdict)
-    ms = 1000 * (time.perf_counter() - started)
+    ms = 1000 * (time.process_time() - started)
     lines = shown(found.block, verdict) if isinstance(verdict, Refuted) else ()
     count = len(found.block.sass)
     return Judged(found.index, found.start, count, verdict, round(ms, 2), was, tuple(lines))
