@@ -42,7 +42,7 @@ def run_options(command: Callable[..., None]) -> Callable[..., None]:
             return
         status = verify_run(
             options["file"], own["args"], own["limit"], options["as_json"], options["verbose"],
-            options["kernel"],
+            options["kernel"], own["most"],
         )  # fmt: skip
         context.exit(status)
 
@@ -52,7 +52,7 @@ def run_options(command: Callable[..., None]) -> Callable[..., None]:
     return out
 
 
-_OWN = ("run", "limit", "args")
+_OWN = ("run", "limit", "most", "args")
 _OPTIONS: tuple[Callable[[Callable[..., None]], Callable[..., None]], ...] = (
     click.option("--run", is_flag=True, help="Run FILE with ARGS, and each launch of it twice."),
     click.option(
@@ -61,6 +61,12 @@ _OPTIONS: tuple[Callable[[Callable[..., None]], Callable[..., None]], ...] = (
         default=LIMIT,
         show_default=True,
         help="Of --run: instructions of warps after which a launch is given up.",
+    ),
+    click.option(
+        "--most",
+        type=click.IntRange(0),
+        default=0,
+        help="Of --run: launches of one kernel that are compared, the first ones; 0: all.",
     ),
     click.argument("args", nargs=-1, type=click.UNPROCESSED),
 )
@@ -83,6 +89,7 @@ def verify_run(
     as_json: bool,
     verbose: bool,
     patterns: tuple[str, ...] = (),
+    most: int = 0,
 ) -> int:
     """Runs a program on the emulated device, and each of its launches again in the interpreter.
 
@@ -97,6 +104,7 @@ def verify_run(
         status = _record(program, args, Path(folder))
         used = list(_used(Path(folder) / "dump"))
         seen: set[str] = set()
+        compared: Counter[str] = Counter()
         for path in sorted(Path(folder).glob("launches-*")):
             for recorded in record.read(path):
                 kernel = _of(used, recorded)
@@ -108,12 +116,16 @@ def verify_run(
                     total["repeated"] += 1
                     continue
                 seen.add(mark)
+                compared[recorded.key] += 1
+                if most and compared[recorded.key] > most:
+                    total["left out"] += 1
+                    continue
                 verdict = _verdict(kernel, recorded, limit)
                 total[type(verdict).__name__] += 1
                 _say(recorded, kernel, verdict, as_json, verbose)
     if status:
         click.echo(f"sassxlate: {Path(program).name} ended with status {status}", err=True)
-    names = ("Same", "Different", "Unknown", "repeated")
+    names = ("Same", "Different", "Unknown", "repeated", "left out")
     text = ", ".join(f"{total[n]} {n.lower()}" for n in names if total[n]) or "no launches"
     click.echo(f"all: {text}", err=as_json)
     if total["Different"]:
