@@ -338,7 +338,8 @@ def _function(fn: Approximation, x: Fraction, w: int) -> Bits:
         wave = math.sin(turn) if near else math.copysign(
             math.sin(2 * math.pi * float(Fraction(1, 2) - abs(r))), r
         )
-    return encode(Fraction(wave), w, Round.NEAREST, int(x < 0))
+    # Of whole negative turns the sine is +0 (RDNA3 ISA, V_SIN_F32's examples).
+    return encode(Fraction(wave), w, Round.NEAREST, int(math.copysign(1.0, wave) < 0))
 
 
 def _log2(x: Fraction) -> float:

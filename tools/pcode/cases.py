@@ -88,7 +88,8 @@ def form_of(inst: Inst, how: int, denormals: int) -> Form:
             kinds.append(arg.name)
         else:
             kinds.append("i" if isinstance(arg, I) else "label")
-    mods = [(m, int(getattr(inst, m))) for m in _MODS if getattr(inst, m) != (7 if m == "op_sel_hi" else 0)]
+    values = [(m, int(getattr(inst, m))) for m in _MODS]
+    mods = [(m, n) for m, n in values if n != (7 if m == "op_sel_hi" else 0)]
     if inst.dpp:
         mods.append(("dpp", 1))
     if inst.y is not None:
@@ -98,7 +99,7 @@ def form_of(inst: Inst, how: int, denormals: int) -> Form:
     return Form(inst.op, tuple(kinds), tuple(mods), how, denormals)
 
 
-# --- operands --------------------------------------------------------------------------------------
+# --- operands ------------------------------------------------------------------------------------
 
 
 def source_class(op: str, name: str) -> str:
@@ -165,6 +166,8 @@ def make(form: Form, chance: random.Random, vectors: Vectors) -> Case:
                 args.append(Sp(kind, 2 if kind.startswith("src_") else 1))
             if not is_dst:
                 word += 2
+        if form.op.startswith("v_div_scale"):  # what is scaled is one of the other two
+            args[2] = args[chance.choice((3, 4))]
         mods = {k: bool(n) if k in ("clamp", "glc") else n for k, n in form.mods}
         imm = chance.choice([0, 1, -1, 0x7FFF, -0x8000, chance.randint(-0x8000, 0x7FFF)])
         inst = Inst(form.op, tuple(args), **mods)  # type: ignore[arg-type]
@@ -187,7 +190,7 @@ def _immediate(
     return int(vectors[group, chance.randrange(vectors.shape[1]), chance.randrange(8)])
 
 
-# --- the emulator ----------------------------------------------------------------------------------
+# --- the emulator --------------------------------------------------------------------------------
 
 _SCALARS = 48  # words of scalars a wave: 40 of the classes, EXEC, VCC, SCC
 EXEC, VCC, SCC = 40, 41, 42
@@ -312,11 +315,12 @@ def dump(counts: dict[Form, int]) -> str:
 
 
 
-# --- forms of the table of meanings ----------------------------------------------------------------
+# --- forms that are not recorded -----------------------------------------------------------------
 
 _VECTOR = {"b64": "v2", "f64": "v2", "m": "s1"}
 _SCALAR = {"b64": "s2", "b32": "s1"}
 _HIDDEN = frozenset({"scc", "exec", "execm", "vcc", "lane", "neg", "imm", "immz"})
+_CONSTANT = {"v_fmaak": 3, "v_fmamk": 2}  # the operand that is a literal
 
 
 def meaning_forms() -> list[Form]:
@@ -327,5 +331,32 @@ def meaning_forms() -> list[Form]:
     for op, row in meanings().items():
         kinds = _SCALAR if op.startswith("s_") else _VECTOR
         printed = [k for k in (*row.dst, *row.src) if k not in _HIDDEN and k[:4] != "acc:"]
-        out.append(Form(op, tuple(kinds.get(k, "v1") for k in printed)))
+        args = [kinds.get(k, "v1") for k in printed]
+        if op[:7] in _CONSTANT:
+            args[_CONSTANT[op[:7]]] = "i"
+        mods = (("op_sel_hi", 0),) if op.startswith("v_fma_mix") else ()
+        out.append(Form(op, tuple(args), mods))
+    return out
+
+
+_ATOMS = ("add_u", "sub_u", "min_i", "min_u", "max_i", "max_u", "and_b", "or_b", "xor_b", "inc_u",
+          "dec_u")  # fmt: skip
+
+
+def memory_forms() -> list[Form]:
+    """Integer atomics of each width, in global memory and LDS, with and without a result."""
+    out: list[Form] = []
+    for n, bits in ((1, 32), (2, 64)):
+        data = f"v{n}"
+        for name in (*_ATOMS, "swap_b"):
+            op = f"global_atomic_{name}{bits}"
+            out.append(Form(op, ("v2", data, "off")))
+            out.append(Form(op, (data, "v2", data, "off"), (("glc", 1),)))
+        for name in _ATOMS:
+            out.append(Form(f"ds_{name}{bits}", ("v1", data)))
+            out.append(Form(f"ds_{name.replace('_', '_rtn_')}{bits}", (data, "v1", data)))
+        out.append(Form(f"ds_storexchg_rtn_b{bits}", (data, "v1", data)))
+        out.append(Form(f"ds_cmpstore_b{bits}", ("v1", data, data)))
+        swap = f"flat_atomic_cmpswap_b{bits}"
+        out.append(Form(swap, (data, "v2", f"v{2 * n}"), (("glc", 1),)))
     return out

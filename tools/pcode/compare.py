@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from . import softfloat as sf
@@ -26,14 +27,9 @@ class Difference:
     theirs: int
 
 
-def waves_of(case: Case, vectors: Vectors, chosen: range) -> list[Difference]:
-    del case, vectors, chosen
-    return []
-
-
 def result_width(op: str) -> int:
     """The width of a floating-point result, 0 of others; 16 twice for packed ones."""
-    if op.startswith("v_pk_") or op == "v_pack_b32_f16":
+    if op.startswith("v_pk_") or op in ("v_pack_b32_f16", "v_cvt_pk_rtz_f16_f32"):
         return -16 if "f16" in op else 0
     for kind in views(description(op), "D0"):
         if kind[0] == "f":
@@ -65,8 +61,11 @@ def _near(op: str, width: int, a: int, b: int) -> bool:
     return abs(x - y) <= ULPS.get(op, 1)
 
 
-def compare(case: Case, vectors: Vectors, outcome: Outcome, waves: range) -> list[Difference]:
-    """The lanes of the given waves that differ.  Raises `NotDescribed`."""
+def compare(
+    case: Case, vectors: Vectors, outcome: Outcome, waves: Iterable[int], *, read: bool = False
+) -> list[Difference]:
+    """The lanes of the given waves that differ; with ``read`` from the description as the manual's
+    words complete it.  Raises `NotDescribed`."""
     form, op = case.form, case.form.op
     words = scalars(vectors)
     width = result_width(op)
@@ -76,6 +75,7 @@ def compare(case: Case, vectors: Vectors, outcome: Outcome, waves: range) -> lis
         wave = Wave(
             scc=int(words[w, SCC]), exec=int(words[w, EXEC]),
             round32=form.round & 3, round16_64=form.round >> 2, denormals=form.denormals,
+            completed=read,
         )  # fmt: skip
         wave.sgprs[106] = int(words[w, VCC])
         for r, group, word in case.vector_loads:

@@ -198,6 +198,24 @@ def _exponent(frame: Frame, a: Value) -> Value:
     return value(sf.field(form(a), a.n), 32, "i")
 
 
+def _frexp_exponent(frame: Frame, a: Value) -> Value:
+    """C's frexp(): 0 of zero."""
+    f = form(a)
+    if sf.is_zero(f, a.n):
+        return value(0, 32, "i")
+    n, e = sf.unpack(f, a.n)
+    return value(abs(n).bit_length() + e, 32, "i")
+
+
+def _rndne(frame: Frame, a: Value) -> Value:
+    return Value(sf.to_integral(form(a), a.n, sf.NEAREST), a.w, a.k)
+
+
+def _below_one(frame: Frame, a: Value) -> Value:
+    f = form(a)
+    return Value((f.bias << f.fraction) - 1, a.w, a.k)
+
+
 def _mantissa(frame: Frame, a: Value) -> Value:
     f = form(a)
     if sf.is_zero(f, a.n):
@@ -244,7 +262,8 @@ def _tables() -> dict[str, Function]:
         "fract": _fract, "isEven": _is_even, "sqrt": _sqrt, "log2": _log2, "isNAN": _isnan,
         "isSignalNAN": _signalling, "isQuietNAN": _quiet_nan, "cvtToQuietNAN": _quieted,
         "exponent": _exponent, "mantissa": _mantissa, "sign": _sign, "abs": _abs,
-        "signext": _signext, "s_ff1_i32_b32": _first_one, "s_ff1_i32_b64": _first_one,
+        "signext": _signext, "frexp_exponent": _frexp_exponent, "below_one": _below_one,
+        "rndne": _rndne, "s_ff1_i32_b32": _first_one, "s_ff1_i32_b64": _first_one,
         "sin": _turn(math.sin), "cos": _turn(math.cos),
     }.items():  # fmt: skip
         out[name] = _one(fn)

@@ -155,7 +155,7 @@ def literal(text: str) -> Value:
     body = text.rstrip("UL")
     suffix = text[len(body) :]
     n = int(body, 0)
-    k = "u" if "U" in suffix else "i"
+    k = "u" if "U" in suffix or body[:2] == "0x" else "i"  # hexadecimal: a pattern
     return value(n, 64 if "LL" in suffix or n >= 1 << 32 else 32, k)
 
 
@@ -221,7 +221,7 @@ def as_kind(v: Value, w: int, k: str) -> Value:
         if v.k in ("f", "bf"):
             move = sf.widened if to.width >= form(v).width else sf.narrowed
             return Value(move(form(v), v.n, to), w, k)
-        if v.n >= 1 << 15 and v.k != "i":
+        if v.n >> 15 and v.k != "i":
             return Value(v.n & ((1 << w) - 1), w, k)  # 32'F(0xffc00000) is the pattern
         return Value(sf.from_integer(v.signed, to, sf.Rules()), w, k)
     if v.k in ("f", "bf"):
@@ -396,12 +396,8 @@ class Parser:
         self.eat("endif")
 
         def run(frame: Frame) -> None:
-            for condition, body in arms:
-                if truth(rvalue(frame, condition(frame))):
-                    break
-            else:
-                body = other
-            for s in body:
+            taken = next((b for c, b in arms if truth(rvalue(frame, c(frame)))), other)
+            for s in taken:
                 s(frame)
 
         return run
@@ -461,11 +457,11 @@ class Parser:
 
         def run(frame: Frame) -> None:
             got = rvalue(frame, expr(frame))
-            if name is not None and (name not in frame.names or _loose(frame, name)):
-                if op == "=":
-                    frame.names[name] = Cell(got.n, got.w, got.k)
-                    frame.names[f"{name} is loose"] = Value(1, 1, "u")
-                    return
+            new = name is not None and (name not in frame.names or _loose(frame, name))
+            if name is not None and new and op == "=":
+                frame.names[name] = Cell(got.n, got.w, got.k)
+                frame.names[f"{name} is loose"] = Value(1, 1, "u")
+                return
             place = target(frame)
             if op != "=":
                 got = binary(frame, op[0], rvalue(frame, place), got)

@@ -7,13 +7,13 @@ op_sel and clamp are written here again, from the manual, and not taken from the
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
 from sassxlate.disasm.rdna3.ir import Arg, I, Inst, S, Sp, V
 
+from . import readings
 from . import softfloat as sf
 from .functions import FUNCTIONS
 from .language import (
@@ -32,15 +32,6 @@ from .language import (
 LANES = 32
 _FULL = (1 << LANES) - 1
 
-# Where the text cannot be read as it stands, with the reason (docs/rdna3.md has the table).
-READINGS: tuple[tuple[str, str, str], ...] = (
-    # The unit takes turns: the product is not rounded on the way (V_SIN_F32's own examples).
-    (r"\* \d\d'F\(PI \* 2\.0\)", "", "sin and cos of turns"),
-    # 16'F(2 ** n) is an infinity for most n; the description says "by a power of 2".
-    (r"16'F\((2\.0F \*\* 32'I\(S1\.i16\))\)", r"\1", "an exact power"),
-)
-
-
 @cache
 def descriptions() -> dict[str, str]:
     """Descriptions by name in lower case, without ``_e32``; e64 where the two differ."""
@@ -53,20 +44,20 @@ def descriptions() -> dict[str, str]:
         base = re.sub(r"_e(32|64)$", "", name)
         if base in out and name.endswith("_e32"):
             continue
-        for pattern, new, _ in READINGS:
-            text = re.sub(pattern, new, text)
-        out[base] = text
+        out[base] = readings.always(base, text)
     return out
 
 
-def description(op: str) -> str:
+@cache
+def description(op: str, *, read: bool = False) -> str:
+    """The pseudocode of an opcode; with ``read``, as the manual's words complete it."""
     text = descriptions().get(op)
     if text is None:
         raise NotDescribed("no description")
-    return text
+    return readings.read(op, text) if read else text
 
 
-# --- roles of the printed operands -----------------------------------------------------------------
+# --- roles of the printed operands ---------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +96,7 @@ def roles(op: str, count: int) -> Roles:
     return Roles(("D0", "S0", "S1", "S2")[:count])
 
 
-# --- the wave --------------------------------------------------------------------------------------
+# --- the wave ------------------------------------------------------------------------------------
 
 _SPECIAL = {"vcc_lo": 106, "vcc_hi": 107, "m0": 125, "exec_lo": 126, "exec_hi": 127}
 
@@ -124,6 +115,7 @@ class Wave:
     memory: bytearray = field(default_factory=bytearray)
     lds: bytearray = field(default_factory=bytearray)
     origin: int = 0  # the address of memory's first byte
+    completed: bool = False  # descriptions as the manual's words complete them
     private: int = 0  # bytes of scratch a lane, one after the other; 0: memory is shared
 
     def rules(self, width: int) -> sf.Rules:
@@ -163,11 +155,17 @@ class Wave:
         return sum(self.scalar(code + i) << 32 * i for i in range(n))
 
 
+@cache
 def _float_width(text: str, name: str) -> int:
     for view in views(text, name):
         if view[0] == "f":
             return int(view[1:])
     return 0
+
+
+@cache
+def _is_half(text: str, name: str) -> bool:
+    return any(view[-2:] == "16" for view in views(text, name))
 
 
 def _signs(n: int, width: int, absolute: int, negate: int) -> int:
@@ -202,15 +200,14 @@ def _operand(wave: Wave, inst: Inst, text: str, name: str, arg: Arg, i: int, lan
     if _MIXED.match(op):
         return n
     width = _float_width(text, name)
-    half = any(v[-2:] == "16" for v in views(text, name))
-    if half and inst.op_sel >> i & 1 and not isinstance(arg, I):
+    if _is_half(text, name) and inst.op_sel >> i & 1 and not isinstance(arg, I):
         n >>= 16
     if width:
         n = _signs(n, width, inst.abs >> i & 1, inst.neg >> i & 1)
     return n
 
 
-class _Byte(Cell):
+class Bytes(Cell):
     """Sixteen bytes of memory from an address."""
 
     def __init__(self, memory: bytearray, at: int) -> None:
@@ -272,17 +269,17 @@ def functions() -> dict[str, Function]:
     return _ALL
 
 
+@cache
 def _constants() -> dict[str, Value]:
     return {
         "WAVE32": Value(1, 1, "u"),
         "WAVE64": Value(0, 1, "u"),
         "WAVE_MODE.IEEE": Value(0, 1, "u"),
-        "ROUND_MODE": Value(0, 32, "u"),
         "ROUND_TOWARD_ZERO": Value(3, 32, "u"),
     }
 
 
-# --- running ---------------------------------------------------------------------------------------
+# --- running -------------------------------------------------------------------------------------
 
 
 def step(wave: Wave, inst: Inst) -> None:
@@ -302,9 +299,18 @@ def step(wave: Wave, inst: Inst) -> None:
         _vector(wave, inst)
 
 
-def _frame(wave: Wave, names: dict[str, Place | Value]) -> Frame:
-    rules: Callable[[int], sf.Rules] = wave.rules
+def _frame(wave: Wave, names: dict[str, Place | Value], *, flush: bool = False) -> Frame:
     names.update(_constants())
+    mode = Cell(0, 32)
+    names["ROUND_MODE"] = mode  # what a description assigns to it
+    plain = {w: wave.rules(w) for w in (16, 32, 64)}
+
+    def rules(width: int) -> sf.Rules:
+        r = plain[width]
+        if not flush and not mode.n:
+            return r
+        return sf.Rules(mode.n or r.round, flush or r.flush_in, flush or r.flush_out)
+
     return Frame(names, functions(), rules)
 
 
@@ -332,12 +338,13 @@ def _scalar(wave: Wave, inst: Inst) -> None:
         for i in range(n):
             wave.put_scalar(wave.code(dst) + i, result.n >> 32 * i & _FULL)
     wave.scc = scc.n & 1
-    if mask.n & _FULL != wave.exec:
+    if "EXEC" in text:
         wave.exec = mask.n & _FULL
 
 
 def _vector(wave: Wave, inst: Inst) -> None:
-    text = description(inst.op)
+    text = description(inst.op, read=wave.completed)
+    flush = wave.completed and readings.flushes(inst.op)
     role = roles(inst.op, len(inst.args))
     printed = list(zip(role.names, inst.args, strict=False))
     carry_in = next((a for name, a in printed if name == "CARRY"), Sp("vcc_lo"))
@@ -373,19 +380,19 @@ def _vector(wave: Wave, inst: Inst) -> None:
         if dst is not None:
             result.n = wave.read(dst, lane)
             high = inst.op_sel >> 3 & 1
-            half = any(v.endswith("16") for v in views(text, "D0"))
-            if high and half:
+            if high and _is_half(text, "D0"):
                 result.n = result.n >> 16 & 0xFFFF
         names["D0"], names["D1"] = result, second
         if "S2" not in names:
             names["S2"] = Cell(result.n, 64)  # v_fmac: the addend is the destination
         mask = Cell(wave.exec, 64)
         names["EXEC"] = mask
-        execute(text, _frame(wave, names))
+        execute(text, _frame(wave, names, flush=flush))
         if op_writes_mask(inst.op):
             hits |= (result.n >> lane & 1) << lane
         elif out_mask is not None:
-            hits |= (second.n & 1 if "D1" in text else vcc.n >> lane & 1) << lane
+            bit = second.n if "D1" in text else vcc.n if "VCC = 0x" in text else vcc.n >> lane
+            hits |= (bit & 1) << lane
         elif role.implicit == "EXEC":
             hits |= (mask.n >> lane & 1) << lane
         if dst is not None:
@@ -450,8 +457,6 @@ def _crossing(wave: Wave, inst: Inst) -> None:
         "EXEC_LO": Cell(wave.exec, 32),
         "OFFSET": Cell(inst.imm & 0xFFFF, 32),
     }
-    before = {k: list(v) for k, v in wave.vgprs.items()}
-    del before
 
     def register(arg: Arg) -> Cell:
         if not isinstance(arg, V):
@@ -505,7 +510,7 @@ def _memory(wave: Wave, inst: Inst) -> None:
             "ADDR": Value(at, 64, "u"), "ADDR_BASE": Value(at, 64, "u"),
             "OFFSET": Value(inst.imm, 32, "u"), "OFFSET0": Value(inst.imm, 32, "u"),
             "OFFSET1": Value(inst.imm2, 32, "u"),
-            "MEM": Table(lambda place: _Byte(memory, place - wave.origin)),
+            "MEM": Table(lambda place: Bytes(memory, place - wave.origin)),
         }  # fmt: skip
         for name, arg in zip(_data_names(text), data, strict=False):
             names[name] = Cell(wave.read(arg, lane), 128)
@@ -516,7 +521,7 @@ def _memory(wave: Wave, inst: Inst) -> None:
         if loads and "VDATA" in text:
             names["VDATA"] = result
         frame = _frame(wave, names)
-        if "add_f32" in op and not shared:  # manual, 13.2: flushes denormal operands in every mode
+        if wave.completed and readings.flushes(op):
             frame.rules = lambda width: sf.Rules(flush_in=True)
         execute(text, frame)
         if dst is not None:

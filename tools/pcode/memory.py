@@ -5,7 +5,6 @@ No two lanes meet at an address, so that the order of atomics does not matter.
 
 from __future__ import annotations
 
-import random
 import struct
 from dataclasses import dataclass
 
@@ -64,16 +63,16 @@ def plan(form: Form, vectors: Vectors) -> Plan:
     chance = seed(form.text)
     size = _size(op)
     n = vectors.shape[1]
-    step_ = np.array([chance.randrange(0, 16, min(size, 16)) for _ in range(n)], dtype=np.int64)
-    at = _AT + step_
+    aligned = [_AT + chance.randrange(0, 16, min(size, 16)) for _ in range(n)]
+    at = np.array(aligned, dtype=np.int64)
     space = "l" if op.startswith("ds_") else "s" if op.startswith("scratch_") else "g"
-    store = "_store_" in op
     returns = "_load_" in op or ("_rtn_" in op if space == "l" else dict(form.mods).get("glc"))
     imm = chance.choice(
         [0, 4, 8, 16] if space == "l" else [0, 16, 2048] if op[0] == "f" else [0, -16, 16, -2048]
     )
-    if form.args[:2] == ("off", "off") or form.args[0] == "off":
-        imm = _AT
+    if form.args[1 if returns else 0] == "off":
+        imm = _AT  # no register has the address
+        at = np.full(n, _AT, dtype=np.int64)
     args: list[Arg] = []
     data: list[int] = []
     dst: list[int] = []
@@ -95,7 +94,6 @@ def plan(form: Form, vectors: Vectors) -> Plan:
             args.append(V(v, count))
             data += range(v, v + count)
             v += count
-    del store
     mods = {k: bool(x) for k, x in form.mods if k == "glc"}
     inst = Inst(op, tuple(args), imm, **mods)  # type: ignore[arg-type]
     floats = "f32" in op or "f64" in op
@@ -104,12 +102,6 @@ def plan(form: Form, vectors: Vectors) -> Plan:
     slots = np.resize(np.roll(words, chance.randrange(len(words))), n * SLOT // 4)
     memory = slots.astype("<u4").view(np.uint8).reshape(n, SLOT).copy()
     _some_equal(op, size, at, memory, vectors[group], len(data))
-    if isinstance(args[-1 if space == "s" and op.startswith("scratch_load") else 0], Sp):
-        at = np.full(n, _AT, dtype=np.int64)
-    if space == "s" and Sp("off") in args and not any(
-        isinstance(a, V) and a.index == _ADDRESS for a in args
-    ):
-        at = np.full(n, _AT, dtype=np.int64)
     return Plan(form, inst, space, at, tuple(data), tuple(dst), floats, memory)
 
 
@@ -133,7 +125,7 @@ def _lane_address(p: Plan, vector: int) -> int:
 
 
 def _program(plans: list[Plan]) -> list[Item]:
-    """Columns of the kernarg: per plan (address low, high, region), then words, scalars, results."""
+    """Six pointers a plan in the kernarg: its addresses (low, high), region, EXEC, words, results."""
     items: list[Item] = [
         Inst("s_lshl_b32", (S(15), S(14), I(7))),
         Inst("v_lshlrev_b32", (V(1), I(2), V(0))),
@@ -147,6 +139,7 @@ def _program(plans: list[Plan]) -> list[Item]:
     def pointer(k: int, to: int = 2) -> Inst:
         return Inst("s_load_b64", (S(to, 2), S(0, 2), Sp("null")), 8 * k)
 
+    following = (Inst("s_add_u32", (S(2), S(2), S(18))), Inst("s_addc_u32", (S(3), S(3), I(0))))
     column = 0
     for p in plans:
         low, high, region, execs, words, out = range(column, column + 6)
@@ -154,9 +147,8 @@ def _program(plans: list[Plan]) -> list[Item]:
         for r, k in ((_ADDRESS, low), (_ADDRESS + 1, high)):
             items += [pointer(k), Inst("global_load_b32", (V(r), V(1), S(2, 2)))]
         items.append(pointer(words))
-        for i, r in enumerate((*p.data, *p.dst)):
-            items.append(Inst("global_load_b32", (V(r), V(1), S(2, 2))))
-            items += [Inst("s_add_u32", (S(2), S(2), S(18))), Inst("s_addc_u32", (S(3), S(3), I(0)))]
+        for r in (*p.data, *p.dst):
+            items += [Inst("global_load_b32", (V(r), V(1), S(2, 2))), *following]
         items += [pointer(region, _BASE)]
         for i in range(4 if p.space != "g" else 0):
             items.append(Inst("global_load_b128", (V(60, 4), V(2), S(_BASE, 2)), 16 * i))
@@ -172,8 +164,7 @@ def _program(plans: list[Plan]) -> list[Item]:
             pointer(out),
         ]
         for r in p.dst:
-            items.append(Inst("global_store_b32", (V(1), V(r), S(2, 2))))
-            items += [Inst("s_add_u32", (S(2), S(2), S(18))), Inst("s_addc_u32", (S(3), S(3), I(0)))]
+            items += [Inst("global_store_b32", (V(1), V(r), S(2, 2))), *following]
         for i in range(4 if p.space != "g" else 0):
             items.append(_own(p, "load", i))
             items.append(Inst("global_store_b128", (V(2), V(60, 4), S(_BASE, 2)), 16 * i))
@@ -191,8 +182,11 @@ def _own(p: Plan, what: str, i: int) -> Inst:
     return Inst(f"scratch_{what}_b128", args, 16 * i)
 
 
-def run(plans: list[Plan], vectors: Vectors, execs: NDArray[np.uint32]) -> list[list[Difference]]:
-    """The lanes of each plan whose registers or memory differ from the description's."""
+def run(
+    plans: list[Plan], vectors: Vectors, execs: NDArray[np.uint32]
+) -> list[tuple[list[Difference], list[Difference]]]:
+    """The lanes of each plan whose registers or memory differ from the description's: as it
+    stands, and as the manual's words complete it."""
     n = vectors.shape[1]
     program = assemble(_program(plans))
     options = CompileOptions(scratch=256)
@@ -218,24 +212,26 @@ def run(plans: list[Plan], vectors: Vectors, execs: NDArray[np.uint32]) -> list[
     kernarg = struct.pack(f"<{len(pointers)}Q", *pointers)
     setup = Setup(kernarg_sgpr=0, wg_sgpr=(14, None, None), lds_size=4096, scratch_size=256)
     run_image(loaded, setup, n // LANES, LANES, kernarg, device)
-    return [
-        _differences(
-            p, vectors, execs,
-            np.frombuffer(device.read(region, n * SLOT), dtype=np.uint8).reshape(n, SLOT),
-            np.frombuffer(device.read(out, n * 4 * len(p.dst)), dtype=np.uint32).reshape(-1, n).T,
-        )
-        for p, (region, out) in zip(plans, regions, strict=True)
-    ]  # fmt: skip
+    found: list[tuple[list[Difference], list[Difference]]] = []
+    for p, (region, out) in zip(plans, regions, strict=True):
+        memory = np.frombuffer(device.read(region, n * SLOT), dtype=np.uint8).reshape(n, SLOT)
+        raw = device.read(out, n * 4 * len(p.dst))
+        got = np.frombuffer(raw, dtype=np.uint32).reshape(len(p.dst), n).T
+        plain = _differences(p, vectors, execs, memory, got, read=False)
+        rest = _differences(p, vectors, execs, memory, got, read=True) if plain else []
+        found.append((plain, rest))
+    return found
 
 
 def _differences(
-    p: Plan, vectors: Vectors, execs: NDArray[np.uint32], memory: Bytes, got: NDArray[np.uint32]
+    p: Plan, vectors: Vectors, execs: NDArray[np.uint32], memory: Bytes, got: NDArray[np.uint32],
+    *, read: bool,
 ) -> list[Difference]:
     words = vectors[1 if p.floats else 0]
     found: list[Difference] = []
     for w in range(vectors.shape[1] // LANES):
         lanes = range(w * LANES, (w + 1) * LANES)
-        wave = Wave(exec=int(execs[w]))
+        wave = Wave(exec=int(execs[w]), completed=read)
         wave.memory = wave.lds = bytearray(p.slots[lanes.start : lanes.stop].tobytes())
         wave.private = SLOT if p.space == "s" else 0
         if p.space == "g":
@@ -271,5 +267,3 @@ def _equal_floats(ours: bytes, theirs: bytes) -> bool:
 def _joined(words: list[int]) -> int:
     return sum(n << 32 * i for i, n in enumerate(words))
 
-
-__all__ = ["Plan", "is_memory", "plan", "random", "run"]
