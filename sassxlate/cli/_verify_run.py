@@ -10,8 +10,8 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -35,15 +35,21 @@ def run_options(command: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(command)
     def wrapped(context: click.Context, *args: Any, **options: Any) -> None:
         own = {name: options.pop(name) for name in _OWN}
-        if not own.pop("run"):
-            if own["args"]:
-                raise UsageError("SX0825", "arguments of a program are of use with --run only")
+        if not own["run"]:
+            if own["args"] or own["arguments"]:
+                raise UsageError("SX0825", "arguments are of use with --run only")
             command(context, *args, **options)
             return
-        status = verify_run(
-            options["file"], own["args"], own["limit"], options["as_json"], options["verbose"],
-            options["kernel"], own["most"],
-        )  # fmt: skip
+        how = How(own["limit"], own["most"], options["as_json"], options["verbose"])
+        if own["grid"] or own["arguments"]:
+            from .interpret import shape_of
+
+            shapes = shape_of(own["grid"] or "1"), shape_of(own["block"] or "32")
+            launched = Launched(*shapes, own["shared"], own["arguments"], own["seed"])
+            file, names, arch = options["file"], options["kernel"], options["arch"]
+            status = verify_launch(file, names, arch, launched, how)
+        else:
+            status = verify_run(options["file"], own["args"], how, options["kernel"])
         context.exit(status)
 
     out: Callable[..., None] = wrapped
@@ -52,7 +58,7 @@ def run_options(command: Callable[..., None]) -> Callable[..., None]:
     return out
 
 
-_OWN = ("run", "limit", "most", "args")
+_OWN = ("run", "limit", "most", "grid", "block", "shared", "arguments", "seed", "args")
 _OPTIONS: tuple[Callable[[Callable[..., None]], Callable[..., None]], ...] = (
     click.option("--run", is_flag=True, help="Run FILE with ARGS, and each launch of it twice."),
     click.option(
@@ -68,6 +74,17 @@ _OPTIONS: tuple[Callable[[Callable[..., None]], Callable[..., None]], ...] = (
         default=0,
         help="Of --run: launches of one kernel that are compared, the first ones; 0: all.",
     ),
+    click.option("--grid", metavar="X[,Y[,Z]]", help="Of --run: launch a kernel of FILE itself."),
+    click.option("--block", metavar="X[,Y[,Z]]", help="Of --run --grid: threads of a block."),
+    click.option("--shared", type=click.IntRange(0), default=0, help="Of --run --grid: bytes."),
+    click.option(
+        "--arg",
+        "arguments",
+        multiple=True,
+        metavar="FORM",
+        help="Of --run --grid: one a parameter, as `sassxlate interpret` takes them.",
+    ),
+    click.option("--seed", type=int, default=0, help="Of --run --grid: of random buffers."),
     click.argument("args", nargs=-1, type=click.UNPROCESSED),
 )
 
@@ -78,36 +95,85 @@ class _Used:
 
     cubin: Cubin
     kernel: Kernel
-    code_object: bytes
     launch: Mapping[str, str]  # the launch text; fills by what they are
 
 
+@dataclass(frozen=True, slots=True)
+class How:
+    """What bounds a run, and how it is told: the options of these names."""
+
+    limit: int = LIMIT
+    most: int = 0
+    as_json: bool = False
+    verbose: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Launched:
+    """A launch by hand."""
+
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    shared: int
+    arguments: tuple[str, ...]
+    seed: int
+
+
+def verify_launch(
+    file: str, patterns: tuple[str, ...], arch: str | None, launched: Launched, how: How
+) -> int:
+    """As :func:`verify_run`, of one launch of a kernel of ``file``."""
+    from sassxlate.runtime_shim import client
+
+    from ._arguments import parse
+    from .interpret import find_kernel
+
+    if len(patterns) != 1:
+        raise UsageError("SX0827", "--grid launches one kernel: -k NAME")
+    entry, kernel = find_kernel(file, patterns[0], arch)
+    with tempfile.TemporaryDirectory(prefix="sassxlate-launch-") as name:
+        folder = Path(name)
+        (folder / "cubin").write_bytes(entry)
+        values: list[dict[str, str]] = []
+        for number, text in enumerate(launched.arguments):
+            argument = parse(text, number, launched.seed)
+            if argument.buffer is None:
+                values.append({"hex": argument.value.hex()})
+                continue
+            argument.buffer.tofile(folder / f"{number}")
+            values.append({"file": str(folder / f"{number}")})
+        spec: dict[str, Any] = {"cubin": str(folder / "cubin"), "kernel": kernel}
+        spec |= {"values": values, "shared": launched.shared}
+        spec |= {"grid": launched.grid, "block": launched.block}
+        (folder / "spec").write_text(json.dumps(spec))
+        os.environ["PYTHONPATH"] = client.import_root()
+        args = ("-P", "-m", "sassxlate.runtime_shim.launch_once", str(folder / "spec"))
+        return verify_run(sys.executable, args, replace(how, verbose=True))
+
+
 def verify_run(
-    program: str,
-    args: tuple[str, ...],
-    limit: int,
-    as_json: bool,
-    verbose: bool,
-    patterns: tuple[str, ...] = (),
-    most: int = 0,
+    program: str, args: tuple[str, ...], how: How, patterns: tuple[str, ...] = ()
 ) -> int:
     """Runs a program on the emulated device, and each of its launches again in the interpreter.
 
     Gives the exit status: 1 where memory differs, 3 where nothing was decided.
     """
-    from sassxlate.runtime_shim import record
+    from sassxlate.runtime_shim import paths, record
 
     from ._files import kernel_matches
 
     total: Counter[str] = Counter()
     with tempfile.TemporaryDirectory(prefix="sassxlate-verify-") as folder:
-        status = _record(program, args, Path(folder))
-        used = list(_used(Path(folder) / "dump"))
+        cache = paths.cache_dir() if paths.usable(paths.cache_dir()) else Path(folder) / "cache"
+        status = _record(program, args, Path(folder), cache)
+        used: dict[str, _Used | None] = {}
         seen: set[str] = set()
         compared: Counter[str] = Counter()
         for path in sorted(Path(folder).glob("launches-*")):
             for recorded in record.read(path):
-                kernel = _of(used, recorded)
+                if recorded.key not in used:
+                    used[recorded.key] = _of(cache, recorded)
+                kernel = used[recorded.key]
                 shown = kernel.kernel.demangled if kernel else recorded.kernel
                 if patterns and not kernel_matches(recorded.kernel, shown, patterns):
                     continue
@@ -117,56 +183,52 @@ def verify_run(
                     continue
                 seen.add(mark)
                 compared[recorded.key] += 1
-                if most and compared[recorded.key] > most:
+                if how.most and compared[recorded.key] > how.most:
                     total["left out"] += 1
                     continue
-                verdict = _verdict(kernel, recorded, limit)
+                verdict = _verdict(kernel, recorded, how.limit)
                 total[type(verdict).__name__] += 1
-                _say(recorded, kernel, verdict, as_json, verbose)
+                _say(recorded, kernel, verdict, how.as_json, how.verbose)
     if status:
         click.echo(f"sassxlate: {Path(program).name} ended with status {status}", err=True)
     names = ("Same", "Different", "Unknown", "repeated", "left out")
     text = ", ".join(f"{total[n]} {n.lower()}" for n in names if total[n]) or "no launches"
-    click.echo(f"all: {text}", err=as_json)
+    click.echo(f"all: {text}", err=how.as_json)
     if total["Different"]:
         return 1
     return 0 if total["Same"] and not total["Unknown"] else 3
 
 
-def _record(program: str, args: tuple[str, ...], folder: Path) -> int:
+def _record(program: str, args: tuple[str, ...], folder: Path, cache: Path) -> int:
     """The program under ``sassxlate run``; its output goes to standard error."""
     command = [sys.executable, "-P", "-m", "sassxlate", "run", "--keep-status"]
-    command += ["--device", "emulator", "--dump", str(folder / "dump"), "--", program, *args]
+    command += ["--device", "emulator", "--", program, *args]
     # One thread: the order of blocks is the interpreter's, too.
     settings = {"SASSXLATE_RECORD": str(folder), "SASSXLATE_THREADS": "1"}
+    settings["SASSXLATE_CACHE_DIR"] = str(cache)
     done = subprocess.run(
         command, env={**os.environ, **settings}, stdout=sys.stderr.fileno(), check=False
     )
     return done.returncode
 
 
-def _used(dump: Path) -> Iterator[_Used]:
+def _of(cache: Path, recorded: Recorded) -> _Used | None:
+    """What the cache has of the kernel of a launch."""
     from sassxlate.disasm.containers import parse_cubin
-
-    cubins = {p.stem: parse_cubin(p.read_bytes()) for p in dump.glob("*.cubin")}
-    for path in sorted(dump.glob("*.hsaco")):
-        module, name = path.stem.split("-", 1)
-        cubin = cubins[module]
-        text = path.with_suffix(".launch").read_text()
-        fields = (line.rsplit(" ", 1) for line in text.splitlines())
-        launch = {key: value for key, value in fields}
-        for kernel in cubin.kernels:
-            if kernel.name[:100] == name:
-                yield _Used(cubin, kernel, path.read_bytes(), launch)
-
-
-def _of(used: list[_Used], recorded: Recorded) -> _Used | None:
+    from sassxlate.runtime_shim.cache import key_of
     from sassxlate.runtime_shim.work import host_key
 
-    for one in used:
-        same = one.kernel.name == recorded.kernel
-        if same and host_key(one.code_object, recorded.kernel, False) == recorded.key:
-            return one
+    name = recorded.kernel
+    for path in sorted(cache.glob(f"kernel/*/*-{key_of(name.encode())}.hsaco")):
+        if host_key(path.read_bytes(), name, False) != recorded.key:
+            continue
+        module = cache / "module" / path.parent.name / f"{path.stem.split('-')[0]}.cubin"
+        cubin = parse_cubin(module.read_bytes())
+        kernel = next((k for k in cubin.kernels if k.name == name), None)
+        if kernel is not None:
+            text = path.with_suffix(".launch").read_text()
+            fields = (line.rpartition(" ") for line in text.splitlines())
+            return _Used(cubin, kernel, {key: value for key, _, value in fields})
     return None
 
 

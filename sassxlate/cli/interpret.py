@@ -33,10 +33,11 @@ Shape = tuple[int, int, int]
 _COLUMNS = 8  # words a line of a dump
 
 
-def _shape(context: click.Context, param: click.Parameter, value: str) -> Shape:
-    parts = value.replace("x", ",").split(",")
+def shape_of(text: str) -> Shape:
+    """X, X,Y or X,Y,Z; UsageError SX0826."""
+    parts = text.replace("x", ",").split(",")
     if not 1 <= len(parts) <= 3 or not all(p.strip().isdecimal() and int(p) for p in parts):
-        raise click.BadParameter(f"{value!r} is not X, X,Y or X,Y,Z", context, param)
+        raise UsageError("SX0826", f"{text!r} is not X, X,Y or X,Y,Z")
     x, y, z = (*map(int, parts), 1, 1)[:3]
     return x, y, z
 
@@ -45,10 +46,8 @@ def _shape(context: click.Context, param: click.Parameter, value: str) -> Shape:
 @click.argument("file", metavar="FILE")
 @click.option("-k", "--kernel", required=True, help="Name, demangled name or glob.")
 @click.option("--arch", help="Only this architecture, e.g. sm_80.")
-@click.option("--grid", callback=_shape, default="1", metavar="X[,Y[,Z]]", help="Blocks.")
-@click.option(
-    "--block", callback=_shape, default="32", metavar="X[,Y[,Z]]", help="Threads of a block."
-)
+@click.option("--grid", default="1", metavar="X[,Y[,Z]]", help="Blocks.")
+@click.option("--block", default="32", metavar="X[,Y[,Z]]", help="Threads of a block.")
 @click.option("--shared", type=click.IntRange(0), default=0, help="Dynamic shared memory, bytes.")
 @click.option(
     "--arg",
@@ -85,8 +84,8 @@ def command(
     file: str,
     kernel: str,
     arch: str | None,
-    grid: Shape,
-    block: Shape,
+    grid: str,
+    block: str,
     shared: int,
     arguments: tuple[str, ...],
     seed: int,
@@ -107,11 +106,11 @@ def command(
 
     from ._arguments import lay_out
 
-    cubin, found = _kernel(file, kernel, arch)
+    _, cubin, found = _kernel(file, kernel, arch)
     given = lay_out(found, arguments, seed)
     wanted = [_numbered(text, given) for text in dump]
     written = [_numbered(text, given) for text in out]
-    launch = prepared(cubin, found, given, grid, block, shared)
+    launch = prepared(cubin, found, given, shape_of(grid), shape_of(block), shared)
     options = Options(Order(order), limit, _offset(stop_at))
     observer = _Trace(trace) if trace is not None else None
     done = run(launch, options, observer.see if observer else None, _show_state)
@@ -149,17 +148,24 @@ def prepared(
     return launch_of(cubin, kernel, given.params, (grid, block), pieces, banks, shared=shared)
 
 
-def _kernel(file: str, name: str, arch: str | None) -> tuple[Cubin, Kernel]:
+def find_kernel(file: str, name: str, arch: str | None) -> tuple[bytes, str]:
+    """The image that holds the one kernel of that name, and its mangled name."""
+    image, _, kernel = _kernel(file, name, arch)
+    return image, kernel.name
+
+
+def _kernel(file: str, name: str, arch: str | None) -> tuple[bytes, Cubin, Kernel]:
     """The one that matches; of several architectures the first in the file."""
     loaded = read_input(file)
     require_machine_code(loaded)
     wanted = parse_arch(arch) if arch else None
-    found: list[tuple[Cubin, Kernel]] = []
-    for _, cubin in loaded.cubins():
+    found: list[tuple[bytes, Cubin, Kernel]] = []
+    for _, image, cubin in loaded.images():
         if wanted and (cubin.arch != wanted[0] or wanted[1] not in ("", cubin.variant)):
             continue
-        found += [(cubin, k) for k in cubin.kernels if kernel_matches(k.name, k.demangled, (name,))]
-    names = {k.name for _, k in found}
+        some = (k for k in cubin.kernels if kernel_matches(k.name, k.demangled, (name,)))
+        found += [(image, cubin, k) for k in some]
+    names = {k.name for _, _, k in found}
     if not found:
         raise no_match(file, (name,), arch)
     if len(names) > 1:
