@@ -449,8 +449,7 @@ class Ctx:
         index = reg.index + i
         guarded = not self.ins.guard.is_true
         if index in m.ur_lanes:
-            # Under a guard EXEC already holds it; the other lanes keep their copy.
-            self.raw(Inst("v_mov_b32", (V(m.ur_lanes[index]), value)))
+            self._write_copies(V(m.ur_lanes[index]), value)
             return
         target = S(m.ur[index])
         if not guarded:
@@ -459,6 +458,23 @@ class Ctx:
         # EXEC is narrowed to the guard's lanes: a scalar write happens when any lane is left.
         self.raw(Inst("s_cmp_lg_u32", (EXEC, ZERO)))
         self.raw(Inst("s_cselect_b32", (target, value, target)))
+
+    @property
+    def _narrowed(self) -> bool:
+        """Whether some of the lanes that share a uniform register may stand outside EXEC."""
+        return not self.ins.guard.is_true and self.ins.guard.file == "P"
+
+    def _write_copies(self, target: V, value: Arg) -> None:
+        """Each lane's copy of a uniform register: of all lanes that are here, if any executes."""
+        if not self._narrowed:
+            self.raw(Inst("v_mov_b32", (target, value)))
+            return
+        mine = self.stemp()
+        self.raw(Inst("s_mov_b32", (mine, EXEC)))
+        self.raw(Inst("s_cmp_lg_u32", (EXEC, ZERO)))
+        self.raw(Inst("s_cselect_b32", (EXEC, self.k.regs.save_exec, EXEC)))
+        self.raw(Inst("v_mov_b32", (target, value)))
+        self.raw(Inst("s_mov_b32", (EXEC, mine)))
 
     def write_uniform(self, reg: Reg, word: int, value: Arg) -> None:
         """Writes a scalar to word ``word`` of a UR destination at the end of the instruction."""
@@ -516,6 +532,14 @@ class Ctx:
         target = regs[operand.index]
 
         def commit() -> None:
+            if operand.file == "UP" and self._narrowed:  # the result is that of all lanes here
+                here, mine = self.stemp(), self.stemp()
+                self.raw(Inst("s_cmp_lg_u32", (EXEC, ZERO)))
+                self.raw(Inst("s_cselect_b32", (here, self.k.regs.save_exec, ZERO)))
+                self.raw(Inst("s_and_b32", (mine, mask, here)))
+                self.raw(Inst("s_and_not1_b32", (target, target, here)))
+                self.raw(Inst("s_or_b32", (target, target, mine)))
+                return
             guarded = not self.ins.guard.is_true
             keep = guarded or RegRef(operand.file, operand.index) in self.k.merge
             if not (keep and (guarded or not self.converged)):

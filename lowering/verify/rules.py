@@ -24,6 +24,7 @@ from .replay import differential
 from .rules_block import SURROUNDINGS, Surroundings, translated
 from .rules_immediate import for_all
 from .rules_words import Case, cases, rows
+from .tested import form_key
 from .verdict import Proved, Refuted, Undecided
 
 Status: TypeAlias = Literal["proved", "tested", "refuted", "unknown", "refused"]
@@ -109,14 +110,15 @@ def _usable(ins: Instruction) -> bool:
 def verify_row(row: Row, settings: Settings) -> list[Finding]:
     """The findings of one row of the encoding tables."""
     out: list[Finding] = []
-    open_: dict[str, list[tuple[int, Block]]] = defaultdict(list)
+    open_: dict[str, list[_Open]] = defaultdict(list)
     generation = GENERATION_OF[settings.arch]
     found = cases(row, settings.arch, generation, settings.combinations, settings.seed, _usable)
     for n, case in enumerate(found):
         for surroundings in SURROUNDINGS if case.alone else (SURROUNDINGS[n % 2],):
             finding, block = _judge(case, surroundings, settings)
-            if block is not None:
-                open_[f"{finding.rule} {finding.form}"].append((len(out), block))
+            if finding.status == "unknown":
+                key = f"{finding.rule} {form_key(case.ins)}"
+                open_[key].append(_Open(len(out), case.ins, surroundings, block))
             out.append(finding)
     for group in open_.values():
         _test(group, out, settings)
@@ -159,34 +161,72 @@ def shown(verdict: Refuted) -> str:
     return f"{verdict.where}: SASS {verdict.sass:#x}, RDNA3 {verdict.rdna:#x} with {inputs}"
 
 
-_CHUNK = 1 << 15
+@dataclass(frozen=True, slots=True)
+class _Open:
+    """A finding that numbers may still settle; ``block`` where one lane is enough for that."""
+
+    at: int
+    ins: Instruction
+    surroundings: Surroundings
+    block: Block | None
+
+    def differs(self, count: int, seed: int) -> str | None:
+        """A difference among ``count`` inputs.  Raises what says that it cannot be tried."""
+        if self.block is not None:
+            for n, first in enumerate(range(0, count, _CHUNK)):
+                size = min(_CHUNK, count - first)
+                refuted = differential(self.block, size, seed=seed + n)
+                if refuted is not None:
+                    return shown(refuted)
+            return None
+        from .rules_warp import LANES, tried
+
+        waves = max(1, count // LANES)
+        for n, first in enumerate(range(0, waves, _WAVES)):
+            found = tried(self.ins, self.surroundings, min(_WAVES, waves - first), seed + n)
+            if found is not None:
+                return str(found)
+        return None
 
 
-def _test(group: Sequence[tuple[int, Block]], out: list[Finding], settings: Settings) -> None:
+_CHUNK = 1 << 15  # lanes at a time
+_WAVES = 1 << 12
+_LEAST = 1 << 10  # inputs of a word
+
+
+def _test(group: Sequence[_Open], out: list[Finding], settings: Settings) -> None:
     """Inputs for the words of one form that the solver cannot decide: all of them have at least
     ``settings.vectors`` together, each a share of its own."""
+    from sassxlate.disasm.sass.meaning import NoMeaning
+    from sassxlate.errors import EmulatorError
+
     if not settings.vectors:
         return
-    chunks = max(1, -(-settings.vectors // (_CHUNK * len(group))))
-    words = [(at, block) for at, block in group]
-    good: list[int] = []
-    for at, block in words:
-        refuted: Refuted | None = None
-        for n in range(chunks):
-            try:
-                refuted = differential(block, _CHUNK, seed=1000 * settings.seed + 7 * at + n)
-            except Undecided as reason:
-                out[at] = replace(out[at], detail=str(reason))
-                break
-            if refuted is not None:
-                out[at] = replace(out[at], status="refuted", detail=shown(refuted))
-                break
+    can: list[_Open] = []
+    for one in group:  # a few inputs tell which can be tried at all
+        try:
+            difference = one.differs(_LEAST, 999 * settings.seed)
+        except (Undecided, NoMeaning, SassxlateError) as reason:
+            if not isinstance(reason, Undecided):
+                detail = f"{out[one.at].detail}; {reason}"
+                out[one.at] = replace(out[one.at], detail=detail)
+            if isinstance(reason, EmulatorError):
+                out[one.at] = replace(out[one.at], status="refuted")
+            continue
+        if difference is None:
+            can.append(one)
         else:
-            good.append(at)
-    total = chunks * _CHUNK * len(good)
-    if total >= settings.vectors:
-        for at in good:
-            out[at] = replace(out[at], status="tested", vectors=total)
+            out[one.at] = replace(out[one.at], status="refuted", detail=difference)
+    share = max(_LEAST, -(-settings.vectors // max(1, len(can))))
+    good: list[int] = []
+    for n, one in enumerate(can):
+        difference = one.differs(share, 1000 * settings.seed + 100 * n)
+        if difference is None:
+            good.append(one.at)
+        else:
+            out[one.at] = replace(out[one.at], status="refuted", detail=difference)
+    for at in good if share * len(good) >= settings.vectors else ():
+        out[at] = replace(out[at], status="tested", vectors=share * len(good))
 
 
 def table(findings: Sequence[Finding]) -> Mapping[str, Mapping[Status, int]]:

@@ -64,7 +64,7 @@ def registers(ins: Instruction, surroundings: Surroundings) -> RegisterMap:
 
 @cache
 def _merged() -> frozenset[RegRef]:
-    return frozenset(RegRef(f, i) for f in ("P", "UP") for i in range(7))  # type: ignore[arg-type]
+    return frozenset([*(RegRef("P", i) for i in range(7)), *(RegRef("UP", i) for i in range(7))])
 
 
 def selected(ins: Instruction, surroundings: Surroundings) -> KernelState:

@@ -7,7 +7,7 @@ the emulated device, one wave a record; the SASS side is the meaning over 32 lan
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,7 +16,16 @@ from numpy.typing import NDArray
 
 from sassxlate.disasm.rdna3 import assemble
 from sassxlate.disasm.rdna3.ir import I, Inst, Item, S, Sp, V
-from sassxlate.disasm.sass.ir import Instruction, Mem, PredFile, Reg, RegFile, RegRef, Special
+from sassxlate.disasm.sass.ir import (
+    Const,
+    Instruction,
+    Mem,
+    PredFile,
+    Reg,
+    RegFile,
+    RegRef,
+    Special,
+)
 from sassxlate.disasm.sass.meaning.atomic import element
 from sassxlate.disasm.sass.meaning.rows import NoMeaning
 from sassxlate.disasm.sass.meaning.state import Fault, Update, in_order
@@ -112,7 +121,8 @@ class _Waves:
         if bank:
             raise NoMeaning("a constant bank")
         at = offset.astype(np.int64)[..., None] + np.arange(size)
-        return self.constants[np.minimum(at, _KERNARG - 1)]
+        data: NDArray[np.uint8] = self.constants[np.minimum(at, _KERNARG - 1)]
+        return data
 
     def _where(self, address: NDArray[np.uint64], size: int) -> tuple[Any, Any, Any]:
         n = len(self.active)
@@ -131,9 +141,12 @@ class _Waves:
             raise NoMeaning("local memory")
         if space == "shared":
             at = (address.astype(np.int64) % MEMORY)[..., None] + np.arange(size)
-            return self.shared[np.arange(len(at))[:, None, None], np.minimum(at, MEMORY - 1)]
+            wave = np.arange(len(at))[:, None, None]
+            mine: NDArray[np.uint8] = self.shared[wave, np.minimum(at, MEMORY - 1)]
+            return mine
         shared, at, wave = self._where(address, size)
-        return np.where(shared[..., None], self.shared[wave, at], self.memory[wave, at])
+        both = np.where(shared[..., None], self.shared[wave, at], self.memory[wave, at])
+        return both.astype(np.uint8)
 
     def store(
         self, space: str, address: NDArray[np.uint64], data: NDArray[np.uint8], mask: Mask
@@ -207,28 +220,53 @@ def _map(ins: Instruction, together: bool) -> RegisterMap:
     return registers(ins, "together" if together else "apart")
 
 
+_SHARED = ("LDS", "STS", "ATOMS", "LDL", "STL")
+
+
 def _addresses(ins: Instruction, waves: _Waves, chance: np.random.Generator, base: int) -> None:
     """Registers of a memory operand, so that it names few words of the wave's own memory."""
+    n = len(waves.active)
+    for operand in ins.operands.values():
+        index = operand.index if isinstance(operand, Const) else None
+        if isinstance(operand, Const) and operand.bank:
+            raise NoMeaning("a constant bank besides 0")
+        if isinstance(operand, Const) and index is not None and not index.is_zero:
+            most = _IN - 16 - operand.offset  # one that stays inside the segment
+            if operand.offset < 0 or most <= 0:
+                raise NoMeaning("an offset beyond the constants")
+            at = chance.integers(0, most // 8, (n, LANES)) * 8
+            _set(waves.general if index.file == "R" else waves.uniform, index, at)
     mem = ins.get("mem")
     if not isinstance(mem, Mem):
         return
-    n = len(waves.active)
+    if ins.mnemonic in _SHARED and not 0 <= mem.offset < MEMORY // 2:
+        raise NoMeaning("an offset beyond the wave's memory")
     size = max(16, element(ins.modifiers).size) if "128" in ins.modifiers else 8
     if ins.mnemonic in ("CCTL", "CCTLL"):
         size = 4
-    span = np.where(chance.random((n, 1)) < 0.6, 4, MEMORY // size - 2)
-    at = (chance.integers(0, 1 << 20, (n, LANES)) % span + 1) * size
+    first = mem.offset if ins.mnemonic in _SHARED else 0  # shared addresses do not wrap there
+    span = np.where(chance.random((n, 1)) < 0.6, 4, (MEMORY - first) // size - 3)
+    at = (chance.integers(0, 1 << 20, (n, LANES)) % span + 1 + first // size) * size
     reg = mem.base if mem.base is not None and not mem.base.is_zero else None
     uniform = mem.ureg if mem.ureg is not None and not mem.ureg.is_zero else None
     if reg is None:
         at[:] = at[:, :1]
     where = at.astype(np.int64)
-    if ins.mnemonic not in ("LDS", "STS", "ATOMS", "LDL", "STL"):
+    if ins.mnemonic not in _SHARED:
         mine = base + MEMORY * np.arange(n, dtype=np.int64)[:, None]
         shared = np.int64(SHARED_APERTURE_HI << 32)
         generic = ins.mnemonic in ("LD", "ST", "ATOM", "QSPC")
         where = where + np.where(generic & (chance.random((n, 1)) < 0.4), shared, mine)
     where = where - mem.offset
+    if ins.mnemonic not in _SHARED:
+        if reg is not None and reg.width == 1:
+            if uniform is None or uniform.width == 1:
+                raise NoMeaning("a global address of 32 bits")
+            _set(waves.uniform, uniform, where[:, :1] - at[:, :1])
+            _set(waves.general, reg, at)
+            return
+        if reg is None and (uniform is None or uniform.width == 1):
+            raise NoMeaning("a global address of 32 bits")
     if uniform is not None and reg is not None:
         add = np.broadcast_to(chance.integers(0, 64, (n, 1)) * 4 * size, (n, 1))
         _set(waves.uniform, uniform, add.astype(np.int64))
@@ -358,13 +396,14 @@ _BITS = np.uint32(1) << np.arange(LANES, dtype=np.uint32)
 
 
 def _mask(bits: Mask) -> Words:
-    return (np.broadcast_to(bits, (len(bits), LANES)) * _BITS).sum(-1, dtype=np.uint32)[:, None]
+    wide = np.broadcast_to(bits, (len(bits), LANES)) * _BITS
+    return np.asarray(wide.sum(-1, dtype=np.uint32))[:, None]
 
 
 def _value(waves: _Waves, ref: RegRef) -> Words:
-    if ref.file in ("R", "UR"):
-        return waves.reg(ref.file, ref.index)  # type: ignore[arg-type]
-    return _mask(waves.pred(ref.file, ref.index))  # type: ignore[arg-type]
+    if ref.file == "R" or ref.file == "UR":
+        return waves.reg(ref.file, ref.index)
+    return _mask(waves.pred("P" if ref.file == "P" else "UP", ref.index))
 
 
 def tried(
@@ -461,4 +500,4 @@ def _nan(words: Words, kind: str) -> Mask:
     return ((words & 0x7FFF) > 0x7C00) | ((words >> 16 & 0x7FFF) > 0x7C00)
 
 
-__all__ = ["Different", "Fault", "Sequence", "tried"]
+__all__ = ["Different", "Fault", "tried"]

@@ -278,16 +278,16 @@ def _bases(form: _Form, chance: random.Random, usable: Usable) -> list[int]:
     for place in form.places:
         if place.file in ("P", "UP"):
             quiet = put(quiet, place.field, place.zero)
-    wide = quiet
-    for field, value in form.wide:
-        wide = put(wide, field, value)
+    full = form.word
+    for field, value in form.wide:  # addresses of 32 bits are refused, or name nothing
+        full, quiet = put(full, field, value), put(quiet, field, value)
     found: list[int] = []
-    for base in (form.word, quiet, wide):
+    for base in (full, quiet):
         ins = form.legal(_plain(form, chance, base))
         if ins is not None and usable(ins) and base not in found:
             found.append(base)
     for _ in range(0 if found else 400):
-        base = _mixed(form, chance.choice((form.word, quiet, wide)), chance)
+        base = _mixed(form, chance.choice((form.word, quiet, full)), chance)
         ins = form.legal(_plain(form, chance, base))
         if ins is not None and usable(ins):
             return [base]

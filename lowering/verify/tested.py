@@ -36,6 +36,18 @@ class _Tried:
     forms: frozenset[str]
 
 
+# What changes nothing of a value: where a cache keeps it, who else must see it.
+_UNSEEN = frozenset(
+    "E CONSTANT EF EL EU LU NA PRIVATE LTC64B LTC128B LTC256B STRONG WEAK SM CTA GPU SYS MMIO"
+    .split()
+)
+
+
+def form_key(instruction: Instruction) -> str:
+    """The modifiers that decide what an instruction computes, in order of print."""
+    return " ".join(m for m in instruction.modifiers if m not in _UNSEEN)
+
+
 def _tried(vectors: int, bound: str, forms: str) -> _Tried:
     return _Tried(vectors, bound, frozenset(line.strip() for line in forms.split(";")))
 
@@ -60,4 +72,4 @@ def evidence(instruction: Instruction) -> Evidence | None:
     rule = choose(TABLE.get(instruction.mnemonic, ()), instruction)
     if rule is None:
         return None
-    return _evidence(rule.name, " ".join(instruction.modifiers))
+    return _evidence(rule.name, form_key(instruction))

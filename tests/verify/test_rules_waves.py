@@ -1,0 +1,40 @@
+"""Rules that reach other lanes or memory: whole waves against the meanings over 32 lanes."""
+
+from __future__ import annotations
+
+import shutil
+
+import pytest
+
+from sassxlate.disasm.sass import decode
+from sassxlate.disasm.sass.encode import assemble
+from sassxlate.lowering.verify.rules_block import SURROUNDINGS, Surroundings
+from sassxlate.lowering.verify.rules_warp import tried
+
+pytestmark = pytest.mark.skipif(
+    not any(map(shutil.which, ("g++", "c++", "clang++"))), reason="needs a C++ compiler"
+)
+
+
+@pytest.mark.parametrize("surroundings", SURROUNDINGS)
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SHFL.BFLY P3, R16, R4, R8, R12",
+        "VOTE.ALL R16, P3, !P0",
+        "@P5 SHFL.UP P3, R4, R4, 0x3, 0x1c00",
+        "MATCH.ANY R16, R4",
+        "ATOMG.E.ADD.STRONG.GPU PT, R16, desc[UR4][R4.64], R8",
+        "ATOMS.CAS R16, [R4+0x10], R8, R12",
+        "S2R R16, SR_LTMASK",
+        "R2UR P3, UR16, R4",
+        # Once wrong: lanes that are here but not under the guard kept the old uniform value.
+        "@P5 VOTEU.ALL UR16, UP3, P0",
+        "@!P5 VOTEU.ANY UR16, UP3, P0",
+        "@P5 REDUX UR16, R4",
+        "@P5 ELECT P3, UR16, P0",
+    ],
+)
+def test_waves(text: str, surroundings: Surroundings) -> None:
+    ins = decode(assemble(text + " ;", 90, 0), 0, 90)
+    assert tried(ins, surroundings, 24) is None
