@@ -20,7 +20,7 @@ from .cut import Cut, cut_at
 from .relation import run
 from .replay import Replay
 from .terms import BV, Terms
-from .verdict import Proved, Refuted, Undecided, Unknown, Verdict
+from .verdict import Defective, Proved, Refuted, Undecided, Unknown, Verdict
 
 TIMEOUT_MS = 10_000
 CUT_MS = 1_000  # for a single instruction; what is not decided then is left to the end
@@ -48,7 +48,10 @@ def verify(
         return Unknown(str(reason))
     if counted.early is not None:
         return Refuted(where=counted.early.register, defect=f"missing wait: {counted.early}")
-    return _Search(block, counted.done, timeout_ms, vectors, tested).verdict()
+    try:
+        return _Search(block, counted.done, timeout_ms, vectors, tested).verdict()
+    except Defective as reason:
+        return Refuted(defect=str(reason))
 
 
 @dataclass(slots=True)

@@ -14,15 +14,13 @@ from sassxlate.disasm.rdna3.ir import Inst, V
 from sassxlate.disasm.rdna3.operand import EXEC_LO, VCC_LO
 from sassxlate.domain import is_zero
 from sassxlate.lowering.apply import apply, lookup
-from sassxlate.lowering.emulate.flow import ModeBits, step_mode
+from sassxlate.lowering.emulate.flow import step_mode
 
 from .machine import Registers
 from .machine_memory import access, fence, is_fence, rdna_space
 from .verdict import Undecided
 
 T = TypeVar("T")
-# MODE as our code objects set it: nearest even, denormals kept, DX10 clamp, not IEEE.
-INITIAL_MODE = ModeBits(0xF0 | 1 << 8)
 _NOTHING = frozenset(
     "s_nop s_waitcnt_vmcnt s_waitcnt_lgkmcnt s_waitcnt_expcnt s_waitcnt_depctr s_delay_alu "
     "s_sleep s_clause s_setprio v_nop s_round_mode s_denorm_mode".split()
@@ -49,14 +47,13 @@ class _Waiting(Generic[T]):
 def execute(code: Sequence[Placed], regs: Registers[T]) -> Registers[T]:
     """The registers behind the last instruction.  Raises Undecided."""
     d = regs.d
-    bits = INITIAL_MODE
     waiting: dict[int, list[_Waiting[T]]] = {}
     path = d.const(1, 1)
     end = code[-1].next if code else 0
     for step in code:
         regs, path = _joined(waiting.pop(step.pc, []), regs, path)
         inst = step.inst
-        mode = bits.mode()
+        mode = regs.bits.mode()
         if mode is None:
             raise Undecided("the MODE register is not known")
         regs.mode = mode
@@ -72,12 +69,10 @@ def execute(code: Sequence[Placed], regs: Registers[T]) -> Registers[T]:
             path = d.and_(path, d.not_(taken))
         else:
             _step(inst, regs, step.pc)
-        bits = step_mode(bits, inst)
+        regs.bits = step_mode(regs.bits, inst)
     regs, _ = _joined(waiting.pop(end, []), regs, path)
     if waiting:
         raise Undecided("a branch into the middle of nothing")
-    if bits != INITIAL_MODE:
-        raise Undecided("MODE is changed at the end")
     return regs
 
 
@@ -86,6 +81,8 @@ def _joined(
 ) -> tuple[Registers[T], T]:
     d = regs.d
     for other in arriving:
+        if other.regs.bits != regs.bits:
+            raise Undecided("MODE differs where paths meet")
         merged = regs.copy()
         for i in {*regs.v, *other.regs.v}:
             merged.v[i] = d.select(other.when, other.regs.vgpr(i), regs.vgpr(i))

@@ -16,6 +16,7 @@ from sassxlate.disasm.rdna3.operand import ALIASES, EXEC_LO
 from sassxlate.domain import Domain, is_nan
 from sassxlate.lowering.allocate import KERNARG
 from sassxlate.lowering.emulate.abi import PRIVATE_APERTURE_HI, SHARED_APERTURE_HI
+from sassxlate.lowering.emulate.flow import ModeBits
 
 from .lane import lane_number
 from .machine_memory import constant_of
@@ -25,6 +26,8 @@ from .verdict import Undecided
 
 T = TypeVar("T")
 
+# MODE as our code objects set it: nearest even, denormals kept, DX10 clamp, not IEEE.
+INITIAL_MODE = ModeBits(0xF0 | 1 << 8)
 _APERTURES = {
     "src_shared_base": (0, SHARED_APERTURE_HI),
     "src_shared_limit": (0xFFFFFFFF, SHARED_APERTURE_HI),
@@ -40,6 +43,7 @@ class Registers(Generic[T]):
         self.d = d
         self.free = free
         self.mode = Mode()
+        self.bits = INITIAL_MODE
         self.v: dict[int, T] = {}
         self.s: dict[int, T] = {}
         self.flag: T = free("scc", 1)
@@ -59,6 +63,7 @@ class Registers(Generic[T]):
     def copy(self) -> Registers[T]:
         out = Registers(self.d, self.free)
         out.mode, out.flag, out.uniform = self.mode, self.flag, self.uniform
+        out.bits = self.bits
         out.v, out.s, out._fresh = dict(self.v), dict(self.s), self._fresh
         out.memory, out.word, out.tables = self.memory, self.word, self.tables
         out.pointers, out.known, out.slots = (

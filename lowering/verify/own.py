@@ -37,15 +37,23 @@ class Parts:
 
 
 def parts(code: Sequence[Placed], regs: RegisterMap) -> Parts:
-    """Splits off the save and restore of EXEC for a guard."""
+    """Splits off the save and restore of EXEC for a guard; the restore of the one before, too."""
     save = regs.save_exec
     first, last = 0, len(code)
-    if code and code[0].inst.op.endswith("_saveexec_b32") and code[0].inst.args[0] == save:
-        first = 1
+    while first < last and code[first].inst.op in _WAITS:
+        first += 1
+    if first < last and _restores(code[first].inst, save):
+        first += 1
+    if first < last and _saves(code[first].inst, save):
+        first += 1
     ends = [i for i in range(first, last) if code[i].inst.op not in _WAITS]
     if ends and _restores(code[ends[-1]].inst, save):
         last = ends[-1]
     return Parts(code[:first], code[first:last], code[last:])
+
+
+def _saves(inst: Inst, save: S) -> bool:
+    return inst.op.endswith("_saveexec_b32") and inst.args[0] == save
 
 
 def _restores(inst: Inst, save: S) -> bool:

@@ -18,9 +18,9 @@ from .effects import accesses
 from .execute import Placed, execute
 from .lane import Lane
 from .lane_memory import is_access
-from .machine import Registers
+from .machine import INITIAL_MODE, Registers
 from .tested import evidence
-from .verdict import Undecided
+from .verdict import Defective, Undecided
 
 if TYPE_CHECKING:
     from .cut import Cut
@@ -226,6 +226,8 @@ class Sides(Generic[T]):
 
     def outcome(self) -> Outcome[T]:
         d, lane, machine = self.d, self.lane, self.machine
+        if machine.bits != INITIAL_MODE:
+            raise Defective("MODE is not as it was at the end")
         pairs = [*self.pairs, *_registers(self.block, lane, self.before, machine, self.active)]
         pairs += accesses(d, lane.memory, machine.memory)
         pairs.append(Pair("EXEC", self.mask, machine.sgpr(EXEC_LO)))

@@ -124,7 +124,7 @@ def _slice(steps: list[_Step], where: str) -> list[_Step]:
         if step.ins.guard.is_true:
             wanted -= written
         wanted |= {_name(r) for r in step.ins.reads}
-    return out[::-1]
+    return out[::-1] or steps
 
 
 def _table(steps: Sequence[_Step]) -> Iterator[str]:

@@ -48,3 +48,7 @@ class Undecided(Exception):
     def __init__(self, reason: str, at: int | None = None) -> None:
         super().__init__(reason)
         self.at = at
+
+
+class Defective(Exception):
+    """Raised inside the verifier for what is wrong whatever the input; becomes Refuted."""

@@ -44,6 +44,8 @@ def block_of(word: int) -> Block:
     placed: list[Placed] = []
     if first is not None:
         last = next(i for i in said if i > first and not items[i].comment.startswith(mine))
+        if isinstance(end := items[last], Inst) and end.args[1:] == (selected.regs.save_exec,):
+            last += 1  # EXEC as it was in front of the guard
         for i in range(first, last):
             item = items[i]
             if isinstance(item, Inst):
