@@ -533,12 +533,12 @@ class Ctx:
 
         def commit() -> None:
             if operand.file == "UP" and self._narrowed:  # the result is that of all lanes here
-                here, mine = self.stemp(), self.stemp()
+                here, new = self.stemp(), self.stemp()
                 self.raw(Inst("s_cmp_lg_u32", (EXEC, ZERO)))
                 self.raw(Inst("s_cselect_b32", (here, self.k.regs.save_exec, ZERO)))
-                self.raw(Inst("s_and_b32", (mine, mask, here)))
+                self.raw(Inst("s_and_b32", (new, mask, here)))
                 self.raw(Inst("s_and_not1_b32", (target, target, here)))
-                self.raw(Inst("s_or_b32", (target, target, mine)))
+                self.raw(Inst("s_or_b32", (target, target, new)))
                 return
             guarded = not self.ins.guard.is_true
             keep = guarded or RegRef(operand.file, operand.index) in self.k.merge

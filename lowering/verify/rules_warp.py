@@ -146,7 +146,8 @@ class _Waves:
             return mine
         shared, at, wave = self._where(address, size)
         both = np.where(shared[..., None], self.shared[wave, at], self.memory[wave, at])
-        return both.astype(np.uint8)
+        got: NDArray[np.uint8] = both.astype(np.uint8)
+        return got
 
     def store(
         self, space: str, address: NDArray[np.uint64], data: NDArray[np.uint8], mask: Mask
