@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-import sassxlate
+from sassxlate.cli import main
 from sassxlate.cli._compared import Different, Same, Unknown, compare
 from sassxlate.cli.interpret import command
 from sassxlate.disasm.sass.interpret import Launch, run
@@ -62,7 +62,7 @@ def test_wrong_call(options: list[str], capsys: pytest.CaptureFixture[str]) -> N
         buffers = [x for _ in range(3) for x in ("--arg", "buf:64")]
         options = [*options, *buffers, "--arg", "i32:0"]
     with pytest.raises(SystemExit) as ended:
-        sassxlate.cli.main(
+        main(
             ["interpret", str(KERNELS / "carry_chains.cubin"), "-k", "carry_chains", *options]
         )
     assert ended.value.code == 2
