@@ -21,6 +21,7 @@ from ._files import (
     require_machine_code,
 )
 from ._verify_blocks import Answer, Judged, Settings, cores, judge_all
+from ._verify_rules import rules_options
 from ._verify_run import run_options
 
 if TYPE_CHECKING:
@@ -28,7 +29,8 @@ if TYPE_CHECKING:
 
 
 @click.command(short_help="Prove the translation of a kernel's blocks")
-@click.argument("file", metavar="FILE")
+@rules_options
+@click.argument("file", metavar="FILE", required=False)
 @click.option("-k", "--kernel", multiple=True, help="Name, demangled name or glob; all without.")
 @click.option("--arch", help="Only this architecture, e.g. sm_80.")
 @click.option("--timeout", type=float, default=10.0, help="Seconds for the solver, a block.")
@@ -59,6 +61,9 @@ def command(
 
     With --run, FILE is a program: it runs on the emulated device, every launch of it again in the
     reference interpreter of SASS, and memory behind it must be the same.
+
+    With --rules there is no file: each lowering rule is verified for the forms that its
+    instructions have.  FILE and ARGS are then mnemonics, rules or patterns of them.
     """
     require_solver()
     loaded = read_input(file)
