@@ -167,7 +167,7 @@ def _forms(options: argparse.Namespace) -> int:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="pcode", description=__doc__.split("\n")[0])
+    parser = argparse.ArgumentParser(prog="pcode", description=(__doc__ or "").split("\n")[0])
     commands = parser.add_subparsers(dest="command", required=True)
     forms = commands.add_parser("forms", help="record what translations consist of")
     forms.add_argument("files", nargs="+")

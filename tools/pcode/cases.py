@@ -344,8 +344,9 @@ _ATOMS = ("add_u", "sub_u", "min_i", "min_u", "max_i", "max_u", "and_b", "or_b",
 
 
 def memory_forms() -> list[Form]:
-    """Integer atomics of each width, in global memory and LDS, with and without a result."""
-    out: list[Form] = []
+    """Integer atomics of each width, in global memory and LDS, with and without a result; and a
+    permutation of lanes."""
+    out = [Form("ds_permute_b32", ("v1", "v1", "v1"))]
     for n, bits in ((1, 32), (2, 64)):
         data = f"v{n}"
         for name in (*_ATOMS, "swap_b"):

@@ -28,15 +28,13 @@ class Difference:
 
 
 def result_width(op: str) -> int:
-    """The width of a floating-point result, 0 of others; 16 twice for packed ones."""
-    if op.startswith("v_pk_") or op in ("v_pack_b32_f16", "v_cvt_pk_rtz_f16_f32"):
+    """The width of a floating-point result, 0 of others; -16 of halves side by side."""
+    if op.startswith("v_pk_"):
         return -16 if "f16" in op else 0
-    for kind in views(description(op), "D0"):
-        if kind[0] == "f":
-            return int(kind[1:])
-    if op.startswith("v_fma_mixlo"):
-        return 16
-    return -16 if op.startswith("v_fma_mixhi") else 0
+    if op in ("v_pack_b32_f16", "v_cvt_pk_rtz_f16_f32") or op.startswith("v_fma_mixhi"):
+        return -16
+    kinds = (k for k in views(description(op), "D0") if k[0] == "f")
+    return next((int(k[1:]) for k in kinds), 0)
 
 
 def same(op: str, width: int, ours: int, theirs: int) -> bool:

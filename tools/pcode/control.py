@@ -11,7 +11,7 @@ from sassxlate.lowering.emulate.compiler import CompileOptions, compile_kernel
 from sassxlate.lowering.emulate.runner import Device, LoadedImage, Setup, run_image
 
 from .compare import Difference
-from .language import Cell, Frame, Table, Value, execute
+from .language import Cell, Frame, Place, Table, Value, execute
 from .machine import Bytes, Wave, description, functions
 
 _BRANCH = re.compile(r"s_branch|s_cbranch_(scc|vcc|exec)\w+")
@@ -113,11 +113,11 @@ def load_differences(op: str) -> tuple[list[Difference], list[Difference], int]:
     found: list[Difference] = []
     for k, offset in enumerate(_OFFSETS):
         result = Cell(0, 32 * n)
-        names = {
+        names: dict[str, Place | Value] = {
             "SDATA": result, "ADDR": Value(middle + offset, 64, "u"),
             "MEM": Table(lambda at: Bytes(memory, at)),
         }  # fmt: skip
-        execute(description(op), Frame(dict(names), functions(), Wave().rules))
+        execute(description(op), Frame(names, functions(), Wave().rules))
         ours = int.from_bytes(raw[32 * k : 32 * k + 4 * n], "little")
         if ours != result.n:
             found.append(Difference(k, "SDATA", (offset,), ours, result.n))

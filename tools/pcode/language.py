@@ -182,6 +182,7 @@ class Return(Exception):
 
 
 Function: TypeAlias = "Callable[[Frame, list[Value]], Value]"
+Body: TypeAlias = "tuple[list[str], Expr | list[Statement]]"  # of a lambda
 
 
 @dataclass(slots=True)
@@ -191,7 +192,7 @@ class Frame:
     names: dict[str, Place | Value]
     functions: dict[str, Function]
     rules: Callable[[int], sf.Rules]
-    lambdas: dict[str, tuple[list[str], Expr | list[Statement]]] = field(default_factory=dict)
+    lambdas: dict[str, Body] = field(default_factory=dict[str, "Body"])
 
     def flush(self, v: Value) -> Value:
         f = form(v)
@@ -644,7 +645,7 @@ class Parser:
 class _Joined(Cell):
     """Places side by side, the first at the top: read as their bits, or assigned together."""
 
-    parts: list[Slice] = field(default_factory=list)
+    parts: list[Slice] = field(default_factory=list[Slice])
     frame: Frame | None = None
 
     def __post_init__(self) -> None:
@@ -814,7 +815,8 @@ def _call(name: str, arguments: list[Expr]) -> Expr:
             try:
                 if not isinstance(body, list):
                     return rvalue(inner, body(inner))
-                for s in body:
+                statements: list[Statement] = body
+                for s in statements:
                     s(inner)
             except Return as r:
                 return r.value

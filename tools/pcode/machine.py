@@ -35,7 +35,7 @@ _FULL = (1 << LANES) - 1
 @cache
 def descriptions() -> dict[str, str]:
     """Descriptions by name in lower case, without ``_e32``; e64 where the two differ."""
-    from tinygrad.runtime.autogen.amd.rdna3 import str_pcode  # type: ignore[import-untyped]
+    from tinygrad.runtime.autogen.amd.rdna3 import str_pcode
 
     table: dict[Any, str] = str_pcode.PCODE
     out: dict[str, str] = {}
@@ -445,14 +445,13 @@ def _clamped(n: int, width: int) -> int:
 def _crossing(wave: Wave, inst: Inst) -> None:
     """Descriptions that name lanes themselves: run once for the wave."""
     text = description(inst.op)
-    args = inst.args
+    args = list(inst.args)
 
     def lane_row(lane: int) -> Table:
         return Table(lambda index: _Register(wave, index, lane))
 
-    table: Any = Table(lane_row)  # type: ignore[arg-type]
     names: dict[str, Place | Value] = {
-        "VGPR": table,
+        "VGPR": Table(lane_row),
         "EXEC": Cell(wave.exec, 64),
         "EXEC_LO": Cell(wave.exec, 32),
         "OFFSET": Cell(inst.imm & 0xFFFF, 32),

@@ -125,7 +125,7 @@ def _lane_address(p: Plan, vector: int) -> int:
 
 
 def _program(plans: list[Plan]) -> list[Item]:
-    """Six pointers a plan in the kernarg: its addresses (low, high), region, EXEC, words, results."""
+    """Six pointers a plan in the kernarg: addresses (low, high), region, EXEC, words, results."""
     items: list[Item] = [
         Inst("s_lshl_b32", (S(15), S(14), I(7))),
         Inst("v_lshlrev_b32", (V(1), I(2), V(0))),

@@ -37,7 +37,8 @@ ALWAYS: tuple[Reading, ...] = (
     Reading("ds_b?permute_b32", r"32'I\(VGPR", "32'U(VGPR", "high-order bits are ignored",
             "16.13 DS_BPERMUTE_B32"),
     Reading("v_cvt_off_f32_i4", r"(?s)declare.*",
-            "D0.f32 = i32_to_f32(32'I(signext(S0.i4))) * 0.0625F", "its table is printed beside it", "16.8 V_CVT_OFF_F32_I4"),
+            "D0.f32 = i32_to_f32(32'I(signext(S0.i4))) * 0.0625F",
+            "its table is printed beside it", "16.8 V_CVT_OFF_F32_I4"),
 )  # fmt: skip
 
 # Said in words.
