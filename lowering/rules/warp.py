@@ -288,6 +288,11 @@ def _clock(c: Ctx, name: str) -> tuple[Arg, Arg]:
     return low, high
 
 
+_OF_LANES = frozenset(
+    f"SR_{name}" for name in "LANEID EQMASK LTMASK LEMASK GTMASK GEMASK TID TID.X TID.Y TID.Z".split()
+)
+
+
 def s2r(c: Ctx) -> None:
     special = c.operand("sr")
     if not isinstance(special, Special):
@@ -302,6 +307,8 @@ def s2r(c: Ctx) -> None:
         return
     value = special_value(c, name)
     if c.reg("Rd").file == "UR":
+        if name in _OF_LANES:
+            raise c.refuse(f"{name}, which lanes differ in, as a uniform value", "SX0414")
         c.write_uniform(c.reg("Rd"), 0, c.to_s(value))
         return
     dst = c.dst_last()
