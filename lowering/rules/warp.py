@@ -289,7 +289,8 @@ def _clock(c: Ctx, name: str) -> tuple[Arg, Arg]:
 
 
 _OF_LANES = frozenset(
-    f"SR_{name}" for name in "LANEID EQMASK LTMASK LEMASK GTMASK GEMASK TID TID.X TID.Y TID.Z".split()
+    "SR_LANEID SR_EQMASK SR_LTMASK SR_LEMASK SR_GTMASK SR_GEMASK SR_TID SR_TID.X SR_TID.Y SR_TID.Z"
+    .split()
 )
 
 
