@@ -17,7 +17,7 @@ _OPS = ("ADD", "MIN", "MAX", "INC", "DEC", "AND", "OR", "XOR", "EXCH", "CAS", "S
 @dataclass(frozen=True, slots=True)
 class Kind:
     op: str
-    type: str  # u32 i32 u64 i64 f32 f64 f16x2 b32 b64
+    type: str  # u32 i32 u64 i64 f32 f64 f16x2; f32 kept: with its denormals
 
     @property
     def words(self) -> int:
@@ -31,7 +31,8 @@ def kind_of(c: Ctx) -> Kind:
         raise c.refuse("atomic operation not known")
     sort = "u32"
     if ins.has("F32"):
-        sort = "f32"
+        # RDNA3's flushes denormals, as .FTZ asks for.
+        sort = "f32" if ins.has("FTZ") or op != "ADD" else "f32 kept"
     elif ins.has("F64"):
         sort = "f64"
     elif ins.has("F16x2"):
@@ -140,6 +141,7 @@ def _combine(c: Ctx, kind: Kind) -> Callable[[V, V, V], None]:
     """(new, old, operand) -> instructions for the operations that RDNA3 has no atomic of."""
     ops = {
         ("ADD", "f64"): "v_add_f64",
+        ("ADD", "f32 kept"): "v_add_f32",
         ("ADD", "f16x2"): "v_pk_add_f16",
         ("MIN", "f32"): "v_min_f32",
         ("MAX", "f32"): "v_max_f32",

@@ -13,10 +13,21 @@ from sassxlate.domain import IEEE, Domain, Fp, Round, is_nan, smax, smin, umax, 
 from sassxlate.vectors import Vec
 
 from . import bfloat
-from .float import NAN64
+from .float import NAN64, extreme
 from .memory import POLICY, places
 from .rows import NoMeaning
-from .state import Bytes, Space, WarpMeaning, WarpView, as_bytes, as_words
+from .state import (
+    Addresses,
+    Bytes,
+    Mask,
+    Space,
+    WarpMeaning,
+    WarpView,
+    Windows,
+    Words,
+    as_bytes,
+    as_words,
+)
 
 T = TypeVar("T")
 Results: TypeAlias = "Mapping[str, NDArray[Any]]"
@@ -90,6 +101,12 @@ _NAN = {16: 0x7FFF, 32: 0x7FFFFFFF}
 
 
 def _sum(d: Domain[T], op: str, what: Element, old: T, operand: T) -> T:
+    if op in ("MIN", "MAX") and what.bits == 16:
+        least = d.const(int(op == "MIN"), 1)
+        if what.kind == "f":
+            return extreme(d, old, operand, least, nan=0x7FFF, strict=False)
+        p, q = d.concat(old, d.const(0, 16)), d.concat(operand, d.const(0, 16))
+        return d.extract(extreme(d, p, q, least, nan=0x7FFF0000, strict=False), 16, 16)
     if op != "ADD":
         raise NoMeaning(f"atomic {op} of floats")
     if what.kind == "bf":
@@ -119,13 +136,28 @@ def _data(x: WarpView, role: str, what: Element) -> Bytes:
     return as_bytes(x.words(role))[..., : what.size]
 
 
-def _given(x: WarpView, before: Bytes) -> Results:
-    """What was in memory; Pu holds for ATOM, and does not for ATOMG."""
+def _done(x: WarpView, where: Addresses, shared: bool, far: bool) -> Mask:
+    """The lanes whose generic address is one that this operation reaches: ``shared`` memory,
+    ``far`` memory.  For the others nothing happens, and ATOM's predicate says so."""
+    if x.ins.mnemonic not in ("ATOM", "RED"):
+        return x.mask
+    near = np.zeros_like(x.mask)
+    if isinstance(x.warp, Windows):
+        near = np.broadcast_to(x.warp.in_shared(where), x.mask.shape)
+    return x.mask & np.where(near, shared, far)
+
+
+def _given(x: WarpView, before: Bytes, done: Mask, hit: Words | None = None) -> Results:
+    """What was in memory, or ``hit``; Pu: whether it was done, of ATOMG never.  Where it was not,
+    Rd keeps what it had."""
     words = as_words(before)
-    return {
-        "Rd": words if words.shape[-1] > 1 else words[..., 0],
-        "Pu": np.full(x.mask.shape, x.ins.mnemonic != "ATOMG"),
-    }
+    if hit is not None:
+        words = np.zeros_like(words)
+        words[..., 0] = hit
+    if x.wants("Rd") and not done.all():
+        words = np.where(done[..., None], words, x.words("Rd"))
+    out = words if words.shape[-1] > 1 else words[..., 0]
+    return {"Rd": out, "Pu": done & (x.ins.mnemonic != "ATOMG")}
 
 
 def atom(x: WarpView) -> Results:
@@ -147,11 +179,13 @@ def atom(x: WarpView) -> Results:
         out: Bytes = values.view(np.uint8).reshape(old.shape)
         return out
 
-    return _given(x, x.warp.update(space, where, what.size, x.mask, change))
+    done = _done(x, where, what.kind not in ("f", "bf"), True)
+    return _given(x, x.warp.update(space, where, what.size, done, change), done)
 
 
 def swap(x: WarpView) -> Results:
-    """CAS: Rc goes where Rb is; Rd: what was there.  CAST: Rd: 1 where it went, else 0."""
+    """CAS: Rc goes where Rb is; Rd: what was there.  CAST, in shared memory alone: Rd is 1 where it
+    went, else 0; it may fail where it could go (measured), which is not done here."""
     space = _SPACES[x.ins.mnemonic]
     what = element(x.ins.modifiers)
     expected, new = _data(x, "Rb", what), _data(x, "Rc", what)
@@ -160,13 +194,12 @@ def swap(x: WarpView) -> Results:
         same = (old == expected[at]).all(axis=-1, keepdims=True)
         return np.where(same, new[at], old)
 
-    before = x.warp.update(space, places(x, space, what.size, x.mask), what.size, x.mask, change)
-    if x.has("CAS"):
-        return _given(x, before)
-    hit = (before == expected).all(axis=-1)
-    word = hit.astype(np.uint32)
-    rest = [np.zeros_like(word)] * (what.size // 4 - 1)
-    return {"Rd": np.stack([word, *rest], axis=-1) if rest else word, "Pu": hit}
+    where = places(x, space, what.size, x.mask)
+    cast = not x.has("CAS")
+    done = _done(x, where, True, not cast)
+    before = x.warp.update(space, where, what.size, done, change)
+    hit = (before == expected).all(axis=-1).astype(np.uint32) if cast else None
+    return _given(x, before, done, hit)
 
 
 def _any(x: WarpView) -> Results:

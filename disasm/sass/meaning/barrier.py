@@ -2,7 +2,8 @@
 
     bit 0         not used
     bits 1-20     minus the arrivals that a phase expects
-    bits 21-42    the bytes still to come, signed
+    bits 21-41    minus the bytes still to come
+    bit 42        not used
     bits 43-62    minus the arrivals still to come
     bit 63        the phase
 """
@@ -25,10 +26,10 @@ from .state import Bytes, WarpMeaning, WarpView, as_bytes, as_words
 
 T = TypeVar("T")
 Results: TypeAlias = "Mapping[str, NDArray[Any]]"
-_EXPECTED, _BYTES, _PENDING = (1, 20), (21, 22), (43, 20)
+_EXPECTED, _BYTES, _PENDING = (1, 20), (21, 21), (43, 20)
 # What an arrival counts, and which way it changes the bytes to come: by the register or not.
 _ACTIONS = {
-    "A1T0": (1, 0), "ART0": (None, 0), "": (1, 1), "A0TR": (0, 1), "A0TX": (0, -1),
+    "A1T0": (1, 0), "ART0": (None, 0), "": (1, -1), "A0TR": (0, -1), "A0TX": (0, 1),
 }  # fmt: skip
 
 
@@ -41,21 +42,26 @@ def arrived(d: Domain[T], state: T, action: str, count: T, leaves: bool) -> T:
 
     many, sign = _ACTIONS[action]
     one = d.const(many or 0, 20) if many is not None else d.extract(count, 0, 20)
-    amount = d.extract(count, 0, 22)
+    amount = d.extract(count, 0, 21)
     bytes_ = field(_BYTES)
     if sign:
         bytes_ = (d.add if sign > 0 else d.sub)(bytes_, amount)
     pending = d.add(field(_PENDING), one)
     expected = d.add(field(_EXPECTED), one) if leaves else field(_EXPECTED)
-    done = d.and_(d.eq(pending, d.const(0, 20)), d.eq(bytes_, d.const(0, 22)))
+    done = d.and_(d.eq(pending, d.const(0, 20)), d.eq(bytes_, d.const(0, 21)))
     phase = d.xor(d.extract(state, 63, 1), done)
     pending = d.select(done, expected, pending)
     low = d.concat(bytes_, d.concat(expected, d.extract(state, 0, 1)))
-    return d.concat(d.concat(phase, pending), low)
+    high = d.concat(pending, d.extract(state, 42, 1))
+    return d.concat(phase, d.concat(high, low))
 
 
-def _old(x: WarpView, before: Bytes) -> Results:
-    return {"Rd": as_words(before)}
+def _token(x: WarpView, before: Bytes) -> Results:
+    """The state before, of which only the high register is written."""
+    words = as_words(before).copy()
+    if x.wants("Rd"):
+        words[..., 0] = x.words("Rd")[..., 0]
+    return {"Rd": words}
 
 
 def _arrive(x: WarpView) -> Results:
@@ -69,7 +75,7 @@ def _arrive(x: WarpView) -> Results:
         return out
 
     where = places(x, "shared", 8, x.mask)
-    return _old(x, x.warp.update("shared", where, 8, x.mask, change))
+    return _token(x, x.warp.update("shared", where, 8, x.mask, change))
 
 
 def _check(x: WarpView) -> Results:
@@ -101,7 +107,7 @@ def syncs(x: WarpView) -> Results:
         return _exchange(x)
     if x.has("LD"):
         where = places(x, "shared", 8, x.mask)
-        return _old(x, x.warp.load("shared", where, 8, x.mask))
+        return {"Rd": as_words(x.warp.load("shared", where, 8, x.mask))}
     if x.has("ARRIVE") and not x.has("TMASK"):
         return _arrive(x)
     raise NoMeaning("this form of SYNCS")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -75,15 +75,32 @@ class Warp(Protocol):
         ...
 
 
+@runtime_checkable
+class Windows(Protocol):
+    """A warp that knows which generic addresses lie in shared memory; without it none do."""
+
+    def in_shared(self, address: Addresses) -> Mask:
+        """(..., 32)"""
+        ...
+
+
 def in_order(
-    warp: Warp, space: Space, address: Addresses, size: int, mask: Mask, change: Update
-) -> Bytes:
-    """``Warp.update`` by loads and stores: lanes at one address go in order of their numbers."""
+    warp: Warp, space: Space, address: Addresses, size: int, mask: Mask, change: Update,
+    apart: bool = False,
+) -> Bytes:  # fmt: skip
+    """``Warp.update`` by loads and stores: lanes at one address go in order of their numbers.
+
+    ``apart``: each warp has a memory of its own.
+    """
+    place = address
+    if apart:
+        numbers = np.arange(mask.size // LANES, dtype=np.uint64).reshape(*mask.shape[:-1], 1)
+        place = address + (numbers << np.uint64(40))
     before = np.zeros((*address.shape, size), dtype=np.uint8)
     left = mask.copy()
     while left.any():
         flat = np.flatnonzero(left)
-        _, first = np.unique(address.reshape(-1)[flat], return_index=True)
+        _, first = np.unique(place.reshape(-1)[flat], return_index=True)
         turn = np.zeros(left.size, dtype=np.bool_)
         turn[flat[first]] = True
         now = turn.reshape(left.shape)

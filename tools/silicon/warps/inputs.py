@@ -232,10 +232,11 @@ def _addresses(s: _Stream, ins: Instruction, kind: str, records: Words, space: s
 def _barriers(s: _Stream, *shape: int) -> NDArray[np.uint64]:
     """States of barriers in shared memory that no arrival of up to two spoils."""
     expected = s.below(5, *shape) + 2
-    pending = s.below(1 << 20, *shape) % (expected - 1) + 2
+    pending = s.below(1 << 20, *shape) % expected + 1
     bytes_ = np.where(s.chance(50, *shape), 0, s.below(4, *shape) * 16)
-    bytes_ = np.where(s.chance(10, *shape), s.below(1 << 20, *shape), bytes_)
+    bytes_ = np.where(s.chance(10, *shape), s.below(1 << 20, *shape), bytes_) & 0x1FFFFF
     expected, pending = -expected & 0xFFFFF, -pending & 0xFFFFF
+    bytes_ = -bytes_ & 0x1FFFFF
     return (
         expected.astype(_U) << _U(1) | bytes_.astype(_U) << _U(21)
         | pending.astype(_U) << _U(43) | (s.bits(*shape) & _U(1)) << _U(63)
@@ -261,7 +262,7 @@ def _filled(kind: str, warps: int, seed: int) -> tuple[Words, Bytes, NDArray[np.
         memory = np.ascontiguousarray(image).view(np.uint8).reshape(warps, REGION)
         records[..., 4] = s.among((1, 2, 16, 32), warps, LANES)
         if more == "count":
-            records[..., 4] = s.among((1, 2), warps, LANES)
+            records[..., 4] = 1
         if more == "phase":
             records[..., 4] = s.bits(warps, LANES).astype(np.uint32)
     elif first == "matrix":

@@ -99,6 +99,9 @@ class Warps:
             at = at - self.base
         return at[..., None] + np.arange(size)
 
+    def in_shared(self, address: Addresses) -> Mask:
+        return np.full(address.shape, self.space == "window")
+
     def load(self, space: Space, address: Addresses, size: int, mask: Mask) -> Bytes:
         at = self._where(space, address, size)
         return self.memory.reshape(-1)[np.where(mask[..., None], at, 0)]
@@ -110,7 +113,8 @@ class Warps:
     def update(
         self, space: Space, address: Addresses, size: int, mask: Mask, change: Update
     ) -> Bytes:
-        return in_order(self, space, address, size, mask, change)
+        apart = space == "shared" or self.space == "window"
+        return in_order(self, space, address, size, mask, change, apart)
 
 
 def untouched(records: Words) -> Words:

@@ -31,6 +31,7 @@ _WAIT = "[B012345:R-:W-:Y:S15]"
 _NOP = f"{_WAIT} NOP ;"
 # Behind the word: longer than any instruction without a barrier of its own takes.
 _AFTER = 48
+_AFTER_SHARED = 190  # arrivals at barriers in shared memory
 
 _HEAD = f"""
 {_WAIT} ULDC.64 UR12, c[0x0][0x208] ;
@@ -114,7 +115,7 @@ def listing(space: str) -> list[str]:
         f"{_WAIT} R2P PR, R24, 0x7f ;",
         f"{_WAIT} BSSY B0, `(.L1) ;",
         f"{_WAIT} @!P6 BRA `(.L1) ;",
-        _NOP, SLOT, *[_NOP] * _AFTER, *done,
+        _NOP, SLOT, *[_NOP] * (_AFTER_SHARED if fill else _AFTER), *done,
         ".L1:",
         f"{_WAIT} BSYNC B0 ;",
         _NOP, *(line for line in _TAIL.splitlines() if line), *drain,

@@ -183,11 +183,13 @@ def _atomics() -> Iterator[tuple[str, str, str]]:
         text = f"{_dots(name + '.E.CAS', kind, 'STRONG.GPU')} PT, R16, {where}, R8, R12"
         yield "", "swap", text
         yield "", "swap", text.replace("PT, R16", "P3, R16")
+    for kind in ("", "64"):
+        yield "", "swap", f"{_dots('ATOM.E.CAST.SPIN', kind, 'STRONG.GPU')} P3, R16, [R20], R8, R12"
     for order in ("", "STRONG.SM", "STRONG.SYS", "STRONG.GPU.PRIVATE"):
         yield "", "update", f"{_dots('ATOMG.E.ADD', order)} PT, R16, {at[0]}, R8"
         yield "", "update", f"{_dots('REDG.E.MAX.S32', order)} {at[0]}, R8"
     for op, kind, mode in itertools.product(_OPS[:-1], ("", "S32", "64"), _SHARED):
-        if (kind == "S32" and op in ("INC", "DEC")) or (kind == "64" and op in ("MIN", "MAX")):
+        if op in {"S32": ("INC", "DEC"), "64": ("MIN", "MAX", "INC", "DEC")}.get(kind, ()):
             continue
         if mode not in ("[R20]", "[UR14]") and (kind == "64" or op not in ("ADD", "MAX")):
             continue
@@ -281,6 +283,7 @@ def _barriers() -> Iterator[tuple[str, str]]:
         yield "barrier", f"SYNCS.ARRIVE.TRANS64 {rd}, [R20+URZ], R8"
     yield "barrier", "SYNCS.ARRIVE.TRANS64.RED.A0TR RZ, [R20+URZ], R8"
     yield "barrier", "SYNCS.ARRIVE.TRANS64.RED.A0TX RZ, [R20+URZ], R8"
+    yield "barrier count", "SYNCS.ARRIVE.TRANS64.RED.ART0 RZ, [R20+URZ], R8"
     for wait in ("", ".TRYWAIT"):
         yield "barrier phase", f"SYNCS.PHASECHK.TRANS64{wait} P3, [R20+URZ+0x8], R8"
     yield "barrier", "SYNCS.EXCH.64 UR10, [UR14], UR8"
@@ -295,10 +298,14 @@ def _windows() -> Iterator[tuple[str, str]]:
         yield "load", f"{_dots('LD.E', size)} R16, desc[UR12][R20.64+0x10]"
         yield "store", f"{_dots('ST.E', size)} desc[UR12][R20.64], R8"
     for op, kind in itertools.product(_OPS[:-1], ("", "S32", "64")):
+        if kind == "64" and op in ("ADD", "MIN", "EXCH", "AND"):
+            yield "update", f"ATOM.E.{op}.64.STRONG.GPU P3, R16, desc[UR12][R20.64], R8"
         if kind == "" or (kind == "S32" and op in ("MIN", "MAX")) or op == "EXCH":
             yield "update", f"{_dots('ATOM.E', op, kind, 'STRONG.GPU')} P3, R16, [R20], R8"
             text = f"{_dots('ATOM.E', op, kind, 'STRONG.GPU')} P3, R16, desc[UR12][R20.64], R8"
             yield "update", text
+    yield "update F64", "ATOM.E.ADD.F64.RN.STRONG.GPU P3, R16, desc[UR12][R20.64], R8"
+    yield "update F16", "ATOM.E.ADD.F16x2.RN.STRONG.GPU P3, R16, desc[UR12][R20.64], R8"
     yield "update F32", "ATOM.E.ADD.F32.FTZ.RN.STRONG.GPU P3, R16, desc[UR12][R20.64], R8"
     for op, kind in itertools.product(("CAS", "CAST.SPIN", "CAST"), ("", "64")):
         yield "swap", f"{_dots('ATOM.E', op, kind, 'STRONG.GPU')} P3, R16, [R20], R8, R12"
