@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sassxlate.disasm.sass.interpret import Device, Launch, Options, Order, run
-from sassxlate.disasm.sass.interpret.memory import NOBODY
 from sassxlate.errors import InterpretError
 
 Bytes = NDArray[np.uint8]
@@ -27,13 +26,15 @@ class Same:
 
 @dataclass(frozen=True, slots=True)
 class Different:
-    """``offset`` is that of the SASS instruction that wrote the first differing word, or None."""
+    """``offset`` is that of the SASS instruction that wrote the first differing word, and ``lane``
+    whose it was: its block, its warp there, its number; None where nobody wrote it."""
 
     words: int
     address: int
     sass: int
     rdna: int
     offset: int | None
+    lane: tuple[int, int, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,20 +81,27 @@ def compare(
     many = sum(map(len, seen.differing.values()))
     if not stable:
         return Unknown(f"the order of atomics or of racing stores decides {many} words")
-    return _first(first, after, stable)
+    return _first(launch, first, after, stable)
 
 
-def _first(device: Device, after: Mapping[int, Bytes], places: Places) -> Different:
+def _first(
+    launch: Launch, device: Device, after: Mapping[int, Bytes], places: Places
+) -> Different:
     piece = min(places)
     word = int(places[piece][0])
     number = next(n for n, p in enumerate(device.pieces) if p.base == piece)
-    writer = int(device.writers(number)[4 * word])
+    writer = device.writer_of(number, 4 * word)
+    lane = None
+    if writer is not None:
+        warp, place = divmod(writer[1], 32)
+        lane = (*divmod(warp, (launch.threads + 31) // 32), place)
     return Different(
         sum(map(len, places.values())),
         piece + 4 * word,
         int(_words(device.data(number))[word]),
         int(_words(after[piece])[word]),
-        None if writer == NOBODY else writer,
+        None if writer is None else writer[0],
+        lane,
     )
 
 

@@ -344,7 +344,10 @@ def _text(used: _Used | None, verdict: Verdict) -> str:
     block = _block(used, verdict.offset) if used is not None else None
     inside = "" if block is None else f", in block /*{block:04x}*/"
     writer = _instruction(used, verdict.offset)
-    return text + f"written by /*{verdict.offset:04x}*/ {writer}{inside}"
+    text += f"written by /*{verdict.offset:04x}*/ {writer}{inside}"
+    if verdict.lane is not None:
+        text += ", lane {2} of warp {1} of block {0}".format(*verdict.lane)
+    return text
 
 
 def _block(used: _Used, offset: int | None) -> int | None:

@@ -114,7 +114,7 @@ def test_differences_name_the_instruction() -> None:
     assert compare(launch, {_BASE: after}, frozenset((0x70,)), 0) == Same(("MUFU", "NaN payload"))
     after.view(np.uint32)[9] = 3
     found = compare(launch, {_BASE: after}, frozenset(), 0)
-    assert found == Different(1, _BASE + 36, 0x7FFFFFFF, 3, 0x70)
+    assert found == Different(1, _BASE + 36, 0x7FFFFFFF, 3, 0x70, (1, 0, 9))
     after.view(np.uint32)[9] = 0x7FFFFFFF
     after.view(np.uint32)[200] = 1  # which no instruction writes
     assert compare(launch, {_BASE: after}, frozenset(), 0) == Different(1, _BASE + 800, 0, 1, None)

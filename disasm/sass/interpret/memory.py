@@ -33,12 +33,13 @@ class Outside(Exception):
 
 
 class Flat:
-    """Bytes; ``writer`` is the code offset of the last store to each word."""
+    """Bytes; ``writer`` is the code offset of the last store to each word, ``thread`` whose."""
 
     def __init__(self, size: int) -> None:
         self.bytes: Bytes = np.zeros((size + _ROOM) & ~15, np.uint8)
         self.words: NDArray[np.uint32] = self.bytes.view(np.uint32)
         self.writer: NDArray[np.int32] = np.full(len(self.words), NOBODY, np.int32)
+        self.thread: NDArray[np.int64] = np.zeros(len(self.words), np.int64)
 
     def load(self, at: Places, size: int) -> Bytes:
         """(n, size) bytes at aligned places."""
@@ -50,18 +51,20 @@ class Flat:
             out = self.words[(at >> 2)[:, None] + np.arange(size // 4)].view(np.uint8)
         return out
 
-    def store(self, at: Places, data: Bytes, by: int) -> None:
+    def store(self, at: Places, data: Bytes, by: int, threads: NDArray[np.int64]) -> None:
         """Of two stores to one place the last one wins."""
         size = data.shape[-1]
         first = at >> 2
         if size < 4:
             self.bytes[at[:, None] + np.arange(size)] = data
             self.writer[first] = by
+            self.thread[first] = threads
             return
         words = np.ascontiguousarray(data).view(np.uint32)
         for i in range(size // 4):
             self.words[first + i] = words[:, i]
             self.writer[first + i] = by
+            self.thread[first + i] = threads
 
 
 class Rows(Flat):
@@ -118,11 +121,12 @@ class Device(Flat):
         place = int(self._at[number])
         return self.bytes[place : place + self.pieces[number].size]
 
-    def writers(self, number: int) -> NDArray[np.int32]:
-        """The code offset of the last store to each byte of a piece."""
-        place = int(self._at[number])
-        out: NDArray[np.int32] = self.writer[(place + np.arange(self.pieces[number].size)) >> 2]
-        return out
+    def writer_of(self, number: int, offset: int) -> tuple[int, int] | None:
+        """Of a byte of a piece: the code offset of the last store, and the number of its lane in
+        the grid (32 a warp, from the first block on)."""
+        word = int(self._at[number]) + offset >> 2
+        by = int(self.writer[word])
+        return None if by == NOBODY else (by, int(self.thread[word]))
 
     def places(self, addresses: Addresses, size: int) -> Places:
         """Where accesses of ``size`` bytes lie; Outside where there is nothing."""

@@ -264,6 +264,11 @@ class Group:
             lane = int(lanes[error.number])
             raise Missed(space, error.address, size, int(self.rows[lane >> 5]), lane & 31) from None
 
+    def threads(self, lanes: NDArray[np.intp]) -> NDArray[np.int64]:
+        """The numbers in the grid of lanes of the group, 32 a warp."""
+        out: NDArray[np.int64] = self.rows[lanes >> 5] * LANES + (lanes & 31)
+        return out + self.s.first * self.s.each * LANES
+
     def _memory(self, space: Space) -> Device | Rows:
         if space == "global":
             return self.s.device
@@ -286,7 +291,7 @@ class Group:
             every = data.reshape(-1, size)
             for kind, where, some in self._split(space, address.reshape(-1)[lanes], lanes):
                 at = self._places(kind, where, some, size)
-                self._memory(kind).store(at, every[some], self.by)
+                self._memory(kind).store(at, every[some], self.by, self.threads(some))
 
     def update(
         self, space: Space, address: NDArray[np.uint64], size: int, mask: Mask, change: Update
@@ -317,6 +322,10 @@ class _Turns:
     def _change(self, change: Update, old: Bytes, which: NDArray[np.intp]) -> Bytes:
         return change(old, np.unravel_index(self.lanes[which], self.group.act.shape))
 
+    def _store(self, which: NDArray[np.intp], data: Bytes) -> None:
+        group = self.group
+        self.memory.store(self.at[which], data, group.by, group.threads(self.lanes[which]))
+
     def scanned(self, change: Update, op: str) -> Bytes:
         """Sums of integers, XOR and exchanges: what a lane sees follows from those before it."""
         kind = np.dtype(np.uint32 if self.size == 4 else np.uint64)
@@ -340,7 +349,7 @@ class _Turns:
             seen = start + ahead - np.repeat(ahead[first], runs)
             new = seen + operand
         last = np.append(first[1:], len(order)) - 1
-        self.memory.store(self.at[order[last]], new[last, None].view(np.uint8), self.group.by)
+        self._store(order[last], np.ascontiguousarray(new[last])[:, None].view(np.uint8))
         out = np.empty((len(order), self.size), np.uint8)
         out[order] = np.ascontiguousarray(seen)[:, None].view(np.uint8)
         return out
@@ -360,18 +369,11 @@ class _Turns:
             done = before == 0
             out[left[done]] = old[done]
             doer = done & changed
-            self.memory.store(self.at[left[doer]], new[doer], self.group.by)
-            idle = done & ~changed & ~_any_by(doer, group)  # accessed, though unchanged
-            self.memory.writer[self.at[left[idle]] >> 2] = self.group.by
+            self._store(left[doer], new[doer])
             left, group = left[~done], group[~done]
             head = np.ones(len(left), np.bool_)
             head[1:] = group[1:] != group[:-1]
         return out
-
-
-def _any_by(truths: Mask, group: NDArray[np.int64]) -> Mask:
-    found: Mask = np.bincount(group, truths, minlength=1)[group] > 0
-    return found
 
 
 class Missed(Exception):
