@@ -125,6 +125,22 @@ def verify_row(row: Row, settings: Settings) -> list[Finding]:
     return out
 
 
+def verify_word(ins: Instruction, settings: Settings) -> tuple[Status, str]:
+    """The worse of an instruction's two findings, and its detail."""
+    found: list[Finding] = []
+    open_: list[_Open] = []
+    for surroundings in SURROUNDINGS:
+        finding, block = _judge(Case(ins), surroundings, settings)
+        if finding.status == "unknown":
+            open_.append(_Open(len(found), ins, surroundings, block))
+        found.append(finding)
+    if open_:
+        _test(open_, found, settings)
+    order: tuple[Status, ...] = ("proved", "tested", "unknown", "refused", "refuted")
+    worst = max(found, key=lambda f: order.index(f.status))
+    return worst.status, worst.detail
+
+
 def _judge(
     case: Case, surroundings: Surroundings, settings: Settings
 ) -> tuple[Finding, Block | None]:

@@ -1,0 +1,273 @@
+"""Which opcode forms occur, and which of them have a meaning, confirmed on silicon, and a rule.
+
+::
+
+    python tools/coverage.py count -o FORMS GROUP=PATH...   # forms of executables, wheels, folders
+    python tools/coverage.py merge -o FORMS FORMS...        # several counts as one
+    python tools/coverage.py confirmed RESULT...            # words that silicon computes as we do
+    python tools/coverage.py rules --arch 90                # what becomes of each form's rule
+    python tools/coverage.py table                          # docs/coverage.md, from these
+
+An opcode form is a mnemonic with its modifiers and kinds of operands.  ``fixtures/coverage`` keeps
+one synthetic word of each, with registers and immediates of ours, and how often it occurs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import collections
+import json
+import lzma
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(ROOT), str(ROOT / "tools")]
+
+import sass_corpus  # noqa: E402
+
+from sassxlate.disasm.sass import decode  # noqa: E402
+from sassxlate.disasm.sass.columns import Columns, plan, word_of  # noqa: E402
+from sassxlate.disasm.sass.decode import generation_of, index  # noqa: E402
+from sassxlate.disasm.sass.ir import Instruction  # noqa: E402
+from sassxlate.disasm.sass.spec import (  # noqa: E402
+    Bits,
+    C,
+    I,
+    L,
+    M,
+    R,
+    Row,
+    When,
+    bits,
+)
+from sassxlate.errors import DecodeError  # noqa: E402
+
+FOLDER = ROOT / "fixtures" / "coverage"
+FORMS, CONFIRMED, RULES = FOLDER / "forms.xz", FOLDER / "confirmed.txt", FOLDER / "rules.txt"
+PAGE = ROOT / "docs" / "coverage.md"
+_CONTROL = 0x7E0 | 15
+_REGISTERS = {"Ra": 4, "Rb": 8, "Rc": 12, "Rd": 16}
+
+Counts = dict[str, int]  # "90 wheels" -> occurrences
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """One opcode form: a synthetic word of one architecture that has it, and its occurrences."""
+
+    word: int
+    arch: int
+    counts: Mapping[str, int]
+
+
+# --- counting ----------------------------------------------------------------------------------
+
+
+def _put(word: int, field: Bits, value: int) -> int:
+    for lo, width in field.parts:
+        ones = (1 << width) - 1
+        word = word & ~(ones << lo) | (value & ones) << lo
+        value >>= width
+    return word
+
+
+def synthetic(word: int, row: Row, arch: int) -> int:
+    """The word with registers, immediates and places of ours, of the same form."""
+    generation = generation_of(arch)
+
+    def form(candidate: int) -> tuple[object, ...] | None:
+        try:
+            ins = decode(candidate, 0, arch, strict=False)
+        except DecodeError:
+            return None
+        kinds = tuple((role, type(o)) for role, o in ins.operands.items())
+        return ins.mnemonic, ins.modifiers, kinds
+
+    word = word & ~(((1 << 23) - 1) << 105) | _CONTROL << 105
+    word = word & ~(15 << 12) | 7 << 12
+    want = form(word)
+    width = 8 if generation >= 100 else 6
+    for role, operand in row.operands.items():
+        slot = operand.slot if isinstance(operand, When) else operand
+        changes: list[tuple[Bits, int]] = []
+        match slot:
+            case R():
+                field = slot.split or bits(slot.lo, width if slot.file == "UR" else 8)
+                changes = [(field, _REGISTERS.get(role, 20))]
+                changes += [(bits(b), 0) for b in (slot.neg, slot.abs, slot.inv) if b is not None]
+            case I() | L():
+                changes = [(slot.field, 0)]
+            case C():
+                changes = [(slot.offset, 0x240 // slot.scale), (slot.bank, 0)]
+            case M():
+                changes = [(slot.offset, 0)]
+                if slot.base is not None:
+                    changes.append((bits(slot.base, 8), 4))
+                if slot.ureg is not None:
+                    changes.append((bits(slot.ureg, width), 4))
+            case _:
+                pass
+        for field, value in changes:
+            candidate = _put(word, field, value)
+            if form(candidate) == want:
+                word = candidate
+    return word
+
+
+def count(groups: Sequence[str]) -> list[Form]:
+    """The forms of files; each group is NAME=PATH."""
+    found: dict[tuple[int, int], tuple[int, Counts]] = {}
+    for text in groups:
+        name, _, path = text.partition("=")
+        corpus = sass_corpus.read([Path(path)])
+        for error in corpus.errors:
+            print(error, file=sys.stderr)
+        for target in corpus.sections:
+            arch = target[0]
+            halves, weights = corpus.words(target)
+            columns = Columns(np.ascontiguousarray(halves).tobytes(), arch, False, [0])
+            low, high = columns.words[:, 0], columns.words[:, 1]
+            for number, where in columns.by_form(0, len(columns)):
+                if number < 0:
+                    continue
+                keys = plan(columns.generation, number).keys(low[where], high[where])
+                _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
+                sums = np.bincount(inverse, weights=weights[where].astype(float))
+                row = index(columns.generation).form(number).row
+                for f, s in zip(first.tolist(), sums.tolist(), strict=True):
+                    word = synthetic(word_of(low, high, int(where[f])), row, arch)
+                    _, counts = found.setdefault((word, columns.generation), (arch, {}))
+                    key = f"{arch} {name}"
+                    counts[key] = counts.get(key, 0) + int(s)
+    return [Form(word, arch, counts) for (word, _), (arch, counts) in found.items()]
+
+
+def write_forms(forms: Iterable[Form], path: Path) -> None:
+    merged: dict[tuple[int, int], tuple[int, Counts]] = {}
+    for form in forms:
+        _, counts = merged.setdefault((form.word, generation_of(form.arch)), (form.arch, {}))
+        for key, value in form.counts.items():
+            counts[key] = counts.get(key, 0) + value
+    lines = [
+        f"{word:032x} {arch} " + ",".join(f"{k}={n}" for k, n in sorted(counts.items()))
+        for (word, _), (arch, counts) in sorted(merged.items())
+    ]
+    path.write_bytes(lzma.compress(("\n".join(lines) + "\n").encode(), preset=9))
+
+
+def read_forms(path: Path = FORMS) -> list[Form]:
+    out: list[Form] = []
+    for line in lzma.decompress(path.read_bytes()).decode().splitlines():
+        word, arch, rest = line.split(" ", 2)
+        pairs = (part.rpartition("=") for part in rest.split(","))
+        out.append(Form(int(word, 16), int(arch), {k: int(n) for k, _, n in pairs}))
+    return out
+
+
+# --- what is known of a form -------------------------------------------------------------------
+
+
+def key_of(ins: Instruction) -> str:
+    """Mnemonic and modifiers."""
+    return ".".join([ins.mnemonic, *ins.modifiers])
+
+
+def confirmed(paths: Sequence[Path]) -> dict[str, int]:
+    """Words by mnemonic and modifiers that silicon (sm_90) computes as their meaning says: from
+    lists of (word, verdict), or of objects, one a line."""
+    out: collections.Counter[str] = collections.Counter()
+    for path in paths:
+        text = path.read_text()
+        if text.startswith("["):
+            pairs = [(w, v) for w, v, *_ in json.loads(text)]
+        else:
+            records = [json.loads(line) for line in text.splitlines() if line.startswith("{")]
+            pairs = [(r.get("word"), r.get("verdict")) for r in records]
+        for word, verdict in pairs:
+            if word is not None and verdict == "equal":
+                out[key_of(decode(int(word, 16), 0, 90, strict=False))] += 1
+    return dict(out)
+
+
+def rules(forms: Sequence[Form], arch: int, seconds: float) -> Iterator[tuple[str, str, str]]:
+    """(word, status, detail) of each form of an architecture, by its rule."""
+    from sassxlate.lowering.verify.rules import Settings, verify_word
+
+    settings = Settings(arch=arch, timeout_ms=int(1000 * seconds), vectors=1 << 15)
+    for form in forms:
+        if generation_of(form.arch) == generation_of(arch):
+            status, detail = verify_word(decode(form.word, 0, form.arch, strict=False), settings)
+            yield f"{form.word:032x}", status, detail
+
+
+# --- main --------------------------------------------------------------------------------------
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    commands = parser.add_subparsers(dest="command", required=True)
+    command = commands.add_parser("count")
+    command.add_argument("groups", nargs="+", metavar="GROUP=PATH")
+    command.add_argument("-o", "--output", type=Path, default=FORMS)
+    command = commands.add_parser("merge")
+    command.add_argument("forms", nargs="+", type=Path)
+    command.add_argument("-o", "--output", type=Path, default=FORMS)
+    command = commands.add_parser("confirmed")
+    command.add_argument("results", nargs="+", type=Path)
+    command = commands.add_parser("rules")
+    command.add_argument("--arch", type=int, default=90)
+    command.add_argument("--timeout", type=float, default=4)
+    commands.add_parser("table")
+    options = parser.parse_args()
+    match options.command:
+        case "count":
+            write_forms(count(options.groups), options.output)
+        case "merge":
+            write_forms((f for p in options.forms for f in read_forms(p)), options.output)
+        case "confirmed":
+            found = confirmed(options.results)
+            CONFIRMED.write_text("".join(f"{k} {n}\n" for k, n in sorted(found.items())))
+            print(f"{sum(found.values())} words of {len(found)} forms")
+        case "rules":
+            known = read_rules()
+            for word, status, detail in rules(read_forms(), options.arch, options.timeout):
+                known[options.arch, word] = status, detail
+                write_rules(known)
+        case _:
+            import coverage_page
+
+            text = coverage_page.page(read_forms(), read_confirmed(), read_rules())
+            PAGE.write_text(text)
+            print(text)
+    return 0
+
+
+def read_confirmed() -> dict[str, int]:
+    lines = CONFIRMED.read_text().splitlines() if CONFIRMED.exists() else []
+    return {k: int(n) for k, _, n in (line.rpartition(" ") for line in lines)}
+
+
+Rules = dict[tuple[int, str], tuple[str, str]]
+
+
+def read_rules() -> Rules:
+    out: Rules = {}
+    for line in RULES.read_text().splitlines() if RULES.exists() else ():
+        arch, word, status, *detail = line.split(" ", 3)
+        out[int(arch), word] = status, detail[0] if detail else ""
+    return out
+
+
+def write_rules(known: Rules) -> None:
+    RULES.write_text(
+        "".join(f"{a} {w} {s} {d}".rstrip() + "\n" for (a, w), (s, d) in sorted(known.items()))
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())
