@@ -318,7 +318,7 @@ def f2f(c: Ctx) -> None:
     to, source = kinds
     if {to, source} == {16, 64}:
         raise c.refuse("conversion between half and double")
-    if source == 16 and c.ins.has("FTZ"):
+    if 16 in kinds and c.ins.has("FTZ"):  # sources and results
         raise c.refuse("conversion of a half that flushes denormals")
     if source == 64:
         value: Arg = c.src64("Rb")

@@ -74,6 +74,8 @@ def _f32(c: Ctx, role: str) -> V:
 
 def hadd2_f32(c: Ctx) -> None:
     """HADD2.F32: the f32 sum of one half of each operand; with -RZ, a conversion."""
+    if c.ins.has("FTZ"):
+        raise c.refuse("conversion of a half that flushes denormals")
     a, b = _f32(c, "Ra"), _f32(c, "Rb")
     c.emit("v_add_f32", c.dst_last(), a, b, clamp=c.ins.has("SAT"))
 

@@ -39,6 +39,8 @@ F2IP.S8.F32.TRUNC.RELU R10, RZ, R2, R8.H1
 # Denormal halves: a conversion that flushes them was translated as one that keeps them.
 REFUSED = """
 F2F.FTZ.F32.F16 R10, R2
+F2F.FTZ.F16.F32 R10, R2
+HADD2.F32.FTZ R10, -RZ, R2.H0_H0
 F2I.FTZ.F16.CEIL R10, R2
 FRND.FTZ.BF16.CEIL R10, R2
 HSET2.BF.GT.FTZ.AND R10, R4, R2, PT

@@ -33,7 +33,7 @@ def _words(options: argparse.Namespace) -> int:
     candidates = forms.words(options.arch, options.combinations, options.seed)
     texts = sass_witness.find().texts(options.arch, candidates, at_zero=True)
     chosen = forms.legal(options.arch, candidates, texts)
-    lines = [f"{w.word:032x} {w.kind} {'U' if w.uniform else '-'} {w.text}" for w in chosen]
+    lines = [f"{w.word:032x} {w.kind} {w.place} {w.text}" for w in chosen]
     Path(options.output).write_text("\n".join(lines) + "\n")
     print(f"{len(chosen)} words of {len(candidates)}")
     return 0
@@ -45,8 +45,8 @@ def _run(options: argparse.Namespace) -> int:
 
     words: list[forms.Word] = []
     for line in Path(options.words).read_text().splitlines():
-        word, kind, uniform, text = line.split(" ", 3)
-        words.append(forms.Word(int(word, 16), kind, uniform == "U", text))
+        word, kind, place, text = line.split(" ", 3)
+        words.append(forms.Word(int(word, 16), kind, place, text))
     with tempfile.TemporaryDirectory() as folder:
         found = measure(options.arch, words, options.vectors, options.seed, Path(folder),
                         options.processes, options.seconds)  # fmt: skip
@@ -55,7 +55,7 @@ def _run(options: argparse.Namespace) -> int:
         name = word.text.split()[0].partition(".")[0]
         table.setdefault(name, collections.Counter())[str(result["verdict"])] += 1
     rest = [
-        {"word": f"{w.word:032x}", "kind": w.kind, "uniform": w.uniform, "text": w.text, **r}
+        {"word": f"{w.word:032x}", "kind": w.kind, "place": w.place, "text": w.text, **r}
         for w, r in zip(words, found, strict=True)
         if r["verdict"] != "equal"
     ]

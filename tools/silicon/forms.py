@@ -7,6 +7,7 @@ with marks of doubt are left out.
 
 from __future__ import annotations
 
+import itertools
 import random
 import re
 import sys
@@ -14,6 +15,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from sassxlate.disasm.sass import BadWord, decode_section
+from sassxlate.disasm.sass.assembler import assemble_listing
+from sassxlate.disasm.sass.ir import Instruction
 from sassxlate.disasm.sass.meaning import meanings
 from sassxlate.disasm.sass.spec import Bits, Fixed, I, Mask, Mod, Operand, P, R, Row, When, bits
 from sassxlate.disasm.sass.tables import ROWS
@@ -44,19 +47,36 @@ REFUSED = tuple(re.compile(pattern) for pattern in (
     r"(HSET2|HSETP2|HMNMX2|VHMNMX)\.\S*BF16_V2\.\S*FTZ",
     r"HFMA2\.\S*F32|HFMA2\S* .*\.F32",
     r"VI(ADD)?MNMX3?\.U\S*RELU",
+    r"HADD2\.F32\S* R\d+, (?!-RZ, )",
+    r"IADD3\S* R\d+, P\d, P\d, [-~]R\w+, [-~]R",
     r"(UIADD3|U?LEA)\S* U?R\d+, U?P\d, (UP\d, )?[-~]U?R\w+, [-~]U?R",
 ))  # fmt: skip
+# Forms that need operands of their own.
+WRITTEN = (
+    *(f"HADD2.F32{sat} R10, -RZ, {source}" for sat in ("", ".SAT", ".FTZ")
+      for source in ("R2.H0_H0", "R2.H1_H1", "-R2.H0_H0", "|R2|.H1_H1", "-|R2|.H0_H0")),
+    "IMAD.MOV.U32 R10, RZ, RZ, R2", "IMAD.MOV R10, RZ, RZ, R2",
+    *(f"IMAD.SHL.U32 R10, R4, {1 << n:#x}, RZ" for n in (1, 2, 8, 15)),
+    *(f"IMAD.IADD{sort} R10, R4, 0x1, {other}" for sort in ("", ".U32") for other in ("R8", "-R8")),
+    "HFMA2.MMA R10, -RZ, RZ, 1.875, 0.0004794597625732421875", "HFMA2 R10, -RZ, RZ, 1, -1",
+    "CS2R R10, SRZ", "CS2R.32 R10, SRZ",
+)  # fmt: skip
+_ALL = 512  # as many combinations of modifiers are all measured
 # Stall 15, wait for nothing, no barrier: the template waits around the slot.
 _CONTROL = 0x7E0 | 15
 
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """A word to measure: the class of its inputs, whether its operands are uniform registers."""
+    """A word to measure, and the class of its inputs.
+
+    ``place`` is the template's: ``-`` of registers alone, ``U`` of uniform ones, ``M`` of both,
+    with results in registers.
+    """
 
     word: int
     kind: str
-    uniform: bool
+    place: str
     text: str
 
 
@@ -91,10 +111,6 @@ class _Form:
         if isinstance(row.operands.get("Pu"), Fixed) and isinstance(hidden, P):
             self.word = _put(self.word, bits(hidden.lo, 3), 7)  # neither is printed
         self.mods = [m for m in row.mods if isinstance(m, Mod) and m.field.parts]
-
-    @property
-    def uniform(self) -> bool:
-        return self.files == {"UR"} or (not self.files and self.row.guard == "UP")
 
     def _place(self, role: str, slot: Operand) -> bool:
         if isinstance(slot, R):
@@ -141,17 +157,27 @@ class _Form:
         return word & ~(((1 << 23) - 1) << 105) | _CONTROL << 105
 
     def variants(self, combinations: int) -> Iterator[int]:
-        """The plain form, each modifier and flag alone, and random combinations."""
-        chance = self.chance
+        """The plain form, each modifier and flag alone, modifiers two by two, all of them together
+        where that are not too many, and random combinations.
+
+        Where no modifier is none of them, its first value is the plain one.
+        """
+        chance, plain = self.chance, self.word
+        for mod in self.mods:
+            if 0 not in mod.names:
+                plain = _put(plain, mod.field, next(iter(mod.names)))
         for _ in range(3 if self.immediates else 1):
-            yield self.finish(self.word)
+            yield self.finish(plain)
             for mod in self.mods:
                 for value in mod.names:
-                    yield self.finish(_put(self.word, mod.field, value))
+                    yield self.finish(_put(plain, mod.field, value))
+        yield from self._products(plain, self.mods, 0 if self.immediates else _ALL)
+        for pair in itertools.combinations(self.mods, 2):
+            yield from self._products(plain, pair, combinations)
         for field, value in self.flags:
-            yield self.finish(_put(self.word, field, value))
+            yield self.finish(_put(plain, field, value))
         for _ in range(combinations if self.mods or self.flags else 0):
-            word = self.word
+            word = plain
             for mod in self.mods:
                 if chance.random() < 0.6:
                     word = _put(word, mod.field, chance.choice(list(mod.names)))
@@ -160,6 +186,16 @@ class _Form:
                     word = _put(word, field, value)
             if self.row.opcode >> 9 & 7 == 1 and chance.random() < 0.15:  # RZ in places
                 word = _put(word, bits(chance.choice((24, 32, 64)), 8), 255)
+            yield self.finish(word)
+
+
+    def _products(self, plain: int, mods: Sequence[Mod], most: int) -> Iterator[int]:
+        """Values of modifiers together, ``most`` of them."""
+        every = list(itertools.product(*(mod.names for mod in mods)))
+        for values in self.chance.sample(every, min(len(every), most)):
+            word = plain
+            for mod, value in zip(mods, values, strict=True):
+                word = _put(word, mod.field, value)
             yield self.finish(word)
 
 
@@ -181,17 +217,33 @@ def kind_of(text: str) -> str:
 
 
 def words(generation: int, combinations: int, seed: int) -> list[int]:
-    """Candidates for every mnemonic that has a meaning."""
-    chance = random.Random(seed)
+    """Candidates for every mnemonic that has a meaning; with a tenth of the combinations for forms
+    that also read uniform registers."""
     found: dict[int, None] = {}
-    for row in ROWS:
-        if row.mnemonic not in meanings() or not row.of(generation):
-            continue
-        form = _Form(row, chance)
-        if form.usable and len(form.files) <= 1:
-            for word in form.variants(combinations):
-                found.setdefault(word)
+    for mixed, count in ((False, combinations), (True, combinations // 10)):
+        chance = random.Random(seed)
+        for row in ROWS:
+            if row.mnemonic not in meanings() or not row.of(generation):
+                continue
+            form = _Form(row, chance)
+            if form.usable and (len(form.files) > 1) == mixed:
+                for word in form.variants(count):
+                    found.setdefault(word)
+    control = "[B------:R-:W-:Y:S15]"
+    for text in WRITTEN:
+        code = assemble_listing([f"{control} {text} ;"], generation)[""]
+        found.setdefault(int.from_bytes(code[:16], "little"))
     return list(found)
+
+
+def _place_of(ins: Instruction) -> str:
+    """The template for an instruction, or nothing where none fits."""
+    written = {r.file for r in ins.writes}
+    if not any(r.file in ("UR", "UP") for r in ins.reads | ins.writes):
+        return "-"
+    if written & {"R", "P"}:
+        return "" if written & {"UR", "UP"} else "M"
+    return "U"
 
 
 def legal(arch: int, candidates: Sequence[int], texts: Sequence[str | None]) -> list[Word]:
@@ -208,8 +260,7 @@ def legal(arch: int, candidates: Sequence[int], texts: Sequence[str | None]) -> 
         if ins.text != want:
             print(f"{word:#034x}: nvdisasm {want}, ours {ins.text}", file=sys.stderr)
             continue
-        uniform = any(r.file in ("UR", "UP") for r in ins.reads | ins.writes)
-        if uniform and any(r.file in ("R", "P") for r in ins.writes):
-            continue
-        out.append(Word(word, kind_of(want), uniform, want))
+        place = _place_of(ins)
+        if place:
+            out.append(Word(word, kind_of(want), place, want))
     return out

@@ -27,7 +27,7 @@ from sassxlate.vectors import Vec, Vectors, vec
 from .device import Device, DeviceError
 from .forms import CLASSES, Word
 from .inputs import inputs
-from .template import template
+from .template import PLACES, template
 
 Words = NDArray[np.uint32]
 THREADS = 256
@@ -92,18 +92,18 @@ def _worker(arch: int, words: Sequence[Word], numbers: Sequence[int], vectors: i
             prepared: str, out: str) -> None:  # fmt: skip
     before = np.load(prepared, mmap_mode="r")
     results = np.empty((vectors, 3), dtype=np.uint32)
-    templates = {uniform: template(uniform) for uniform in (False, True)}
+    templates = {place: template(place) for place in PLACES}
     device = Device()
     source, target = device.allocate(before.nbytes), device.allocate(vectors * 12)
     device.put(source, before)
     with Path(out).open("a") as lines:
         for number in numbers:
             word = words[number]
-            cubin, slot = templates[word.uniform]
+            cubin, slot = templates[word.place]
             cubin[slot : slot + 16] = word.word.to_bytes(16, "little")
             kind = CLASSES.index(word.kind)
             at = int(source.value or 0) + kind * before[0].nbytes
-            lanes = 32 if word.uniform else 1
+            lanes = 1 if word.place == "-" else 32
             line: dict[str, object] = {"n": number}
             print(json.dumps({"n": number, "verdict": "began"}), file=lines, flush=True)
             try:

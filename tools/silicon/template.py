@@ -1,8 +1,8 @@
 """The kernels whose slot a word is put into, written as SASS of sm_90 and assembled here.
 
-Both fill the code of ``fixtures/silicon/sm_90/template.cubin`` (a kernel of ours, nvcc 13.0.88, for
-its sections and its eighteen registers).  Thread i reads vector i; in the uniform one each warp
-reads a vector of its own, and lane 0 of it stores.
+They fill the code of ``fixtures/silicon/sm_90/template.cubin`` (a kernel of ours, nvcc 13.0.88, for
+its sections and its eighteen registers).  Thread i reads vector i; where there are uniform
+registers, each warp reads a vector of its own, and lane 0 of it stores.
 """
 
 from __future__ import annotations
@@ -46,13 +46,20 @@ _TO_UNIFORM = [
     *(f"[B012345:R-:W0:Y:S15] R2UR UR{i}, R{i} ;" for i in (2, 3, 4, 5, 8, 9, 10, 11, 6)),
     "[B012345:R-:W-:Y:S15] UR2UP UPR, UR6, 0x7f ;",
 ]
+_FIRST_LANE = [
+    "[B------:R-:W0:Y:S15] S2R R5, SR_TID.X ;",
+    "[B012345:R-:W-:Y:S15] LOP3.LUT P0, RZ, R5, 0x1f, RZ, 0xc0, !PT ;",
+]
+_PREDICATES = "[B012345:R-:W-:Y:S15] P2R R7, PR, RZ, 0x7f ;"
+_FROM_LANES = [_PREDICATES, "[B012345:R-:W-:Y:S15] ISETP.NE.AND P0, PT, RZ, RZ, PT ;"]
 _FROM_UNIFORM = [
     "[B012345:R-:W-:Y:S15] UP2UR UR6, UPR, URZ, 0x7f ;",
     *(f"[B012345:R-:W-:Y:S15] MOV R{i}, UR{i} ;" for i in (10, 11)),
     "[B012345:R-:W-:Y:S15] MOV R7, UR6 ;",
-    "[B------:R-:W0:Y:S15] S2R R5, SR_TID.X ;",
-    "[B012345:R-:W-:Y:S15] LOP3.LUT P0, RZ, R5, 0x1f, RZ, 0xc0, !PT ;",
+    *_FIRST_LANE,
 ]
+_FROM_BOTH = [_PREDICATES, *_FIRST_LANE]
+PLACES = ("-", "U", "M")
 _STORE = """
 [B012345:R-:W-:Y:S15] IMAD R3, R0, 0xc, RZ ;
 [B012345:R-:W-:Y:S15] IADD3 R12, P1, R14, R3, RZ ;
@@ -68,27 +75,24 @@ def _lines(text: str) -> list[str]:
     return [line for line in text.splitlines() if line]
 
 
-def listing(uniform: bool) -> list[str]:
+def listing(place: str) -> list[str]:
     """The instructions of a template, one a line, with SLOT where the slot is."""
-    head = [*_lines(_HEAD), *_lines(_UNIFORM_INDEX if uniform else _INDEX), *_lines(_LOAD)]
-    before = _TO_UNIFORM if uniform else []
-    if uniform:
-        after = _FROM_UNIFORM
-    else:
-        after = ["[B012345:R-:W-:Y:S15] P2R R7, PR, RZ, 0x7f ;",
-                 "[B012345:R-:W-:Y:S15] ISETP.NE.AND P0, PT, RZ, RZ, PT ;"]  # fmt: skip
+    wide = place != "-"
+    head = [*_lines(_HEAD), *_lines(_UNIFORM_INDEX if wide else _INDEX), *_lines(_LOAD)]
+    before = _TO_UNIFORM if wide else []
+    after = {"-": _FROM_LANES, "U": _FROM_UNIFORM, "M": _FROM_BOTH}[place]
     return [*head, *before, _NOP, SLOT, _NOP, _NOP, *after, *_lines(_STORE)]
 
 
-def template(uniform: bool) -> tuple[bytearray, int]:
+def template(place: str) -> tuple[bytearray, int]:
     """The cubin, and where in the file its slot is."""
     data = CUBIN.read_bytes()
     (kernel,) = parse_cubin(data).kernels
-    lines = listing(uniform)
-    place = 16 * lines.index(SLOT)
+    lines = listing(place)
+    slot = 16 * lines.index(SLOT)
     code = assemble_listing([_NOP if line == SLOT else line for line in lines], 90)[""]
     assert len(code) <= len(kernel.code)
     nop = assemble_listing([_NOP], 90)[""]
     code += nop * ((len(kernel.code) - len(code)) // 16)
     at = data.index(kernel.code)
-    return bytearray(data[:at] + code + data[at + len(code) :]), at + place
+    return bytearray(data[:at] + code + data[at + len(code) :]), at + slot

@@ -140,14 +140,13 @@ _MANTISSA = {"F16": 10, "BF16": 7, "F32": 23, "F64": 52}
 
 
 def f2f(d: Domain[T], x: View[T]) -> Results:
-    """The result's format first, then the source's.  .FTZ flushes sources, and results of single
-    precision or from doubles."""
+    """The result's format first, then the source's.  .FTZ flushes both."""
     kinds = [m for m in x.ins.modifiers if m in _FLOATS]
     if len(kinds) != 2 or kinds[0] == kinds[1]:
         raise NoMeaning("this form of F2F")
     to, source = kinds
     value, how = _float_source(d, x, source), rounding(x)
-    flushes = x.has("FTZ") and (to == "F32" or source == "F64")
+    flushes = x.has("FTZ")
     if to == "BF16" and source == "F64":
         out = bfloat.narrow(d, value, how)
         out = bfloat.without_tiny(d, value, out, how) if flushes else out

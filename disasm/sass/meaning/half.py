@@ -17,6 +17,7 @@ from .rows import Meaning, NoMeaning, Results, View, row
 
 T = TypeVar("T")
 _NAN16 = 0x7FFF
+_OUT_OF_BOUNDS = 0x7FF7  # of .OOB, with either sign
 
 
 def _halves(d: Domain[T], x: View[T], role: str) -> tuple[T, T]:
@@ -67,6 +68,9 @@ def _fma(d: Domain[T], x: View[T], a: T, b: T, c: T) -> T:
         alone = d.fadd(d.const(0, 16), c, Fp(flush_in=True, flush_out=True))
         alone = d.select(is_nan(d, alone), d.const(_NAN16, 16), alone)
         out = d.select(zero_product(d, a, b), alone, out)
+    if x.has("OOB"):  # a factor that marks what was out of bounds
+        marks = [d.eq(fabs(d, v), d.const(_OUT_OF_BOUNDS, 16)) for v in (a, b)]
+        out = d.select(d.or_(*marks), d.const(0, 16), out)
     if x.has("RELU"):  # where Pp holds; a NaN, 0x7fff, is the largest of the patterns
         out = d.select(x.pred_or("Pp", 1), smax(d, out, d.const(0, 16)), out)
     return saturate(d, x, out)
@@ -110,10 +114,11 @@ def _converted(d: Domain[T], x: View[T]) -> Results:
 
 
 def _hadd2_f32(d: Domain[T], x: View[T]) -> Results:
-    """The sum of the low selected halves in single precision."""
+    """The sum of the low selected halves in single precision; .FTZ flushes denormal halves."""
     if _is_bf16(x):
         raise NoMeaning("HADD2.F32 of bf16")
-    a, b = (d.fcvt(_halves(d, x, r)[0], 32, IEEE) for r in ("Ra", "Rb"))
+    parts = [_halves(d, x, r)[0] for r in ("Ra", "Rb")]
+    a, b = (d.fcvt(flush(d, v) if x.has("FTZ") else v, 32, IEEE) for v in parts)
     out = d.fadd(a, b, _fp(x))
     out = d.select(is_nan(d, out), d.const(0x7FFFFFFF, 32), out)
     return {"Rd": saturate(d, x, out)}
@@ -221,7 +226,7 @@ def rows() -> list[Meaning]:
     return [
         row("HADD2", hadd2, "F32 FTZ SAT BF16_V2"),
         row("HMUL2", hmul2, "FTZ SAT FMZ BF16_V2 F32"),
-        row("HFMA2", hfma2, "MMA FTZ SAT FMZ RELU BF16_V2 F32"),
+        row("HFMA2", hfma2, "MMA FTZ SAT FMZ OOB RELU BF16_V2 F32"),
         row("HMNMX2", hmnmx2, "FTZ NAN XORSIGN BF16_V2 IS_A"),
         row("VHMNMX", vhmnmx, "FTZ NAN XORSIGN BF16_V2"),
         row("HSET2", hset2, f"{FLOAT_MODS} {joins} BF FTZ BF16_V2"),
