@@ -23,6 +23,7 @@ from ._files import (
 from ._verify_blocks import Answer, Judged, Settings, cores, judge_all
 from ._verify_rules import rules_options
 from ._verify_run import run_options
+from ._verify_text import verify_text
 
 if TYPE_CHECKING:
     from sassxlate.disasm.containers import Cubin, Kernel
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 @click.option("--vectors", type=int, default=4096, help="Random inputs where it cannot decide.")
 @click.option("-j", "--jobs", type=click.IntRange(0), default=0, help="Processes; 0 is all cores.")
 @click.option("--no-cache", is_flag=True, help="Ask again what was answered before.")
+@click.option("--text", is_flag=True, help="FILE is one block as text: see below.")
 @click.option("--json", "as_json", is_flag=True, help="One object a block.")
 @click.option("-v", "--verbose", is_flag=True, help="Every block, not only what is not proved.")
 @click.pass_context
@@ -50,6 +52,7 @@ def command(
     vectors: int,
     jobs: int,
     no_cache: bool,
+    text: bool,
     as_json: bool,
     verbose: bool,
 ) -> None:
@@ -59,6 +62,9 @@ def command(
     What a block's end does (branches, barriers, convergence) is not its part.  The exit status is 1
     where a block was refuted.
 
+    With --text, FILE is one block in TOML: arch = 90, sass and rdna3 (text, an instruction a line),
+    registers (R4 = "v4", P0 = "s20", UR4 = "s24"), and perhaps constants and live_out.
+
     With --run, FILE is a program: it runs on the emulated device, every launch of it again in the
     reference interpreter of SASS, and memory behind it must be the same.
 
@@ -66,13 +72,15 @@ def command(
     instructions have.  FILE and ARGS are then mnemonics, rules or patterns of them.
     """
     require_solver()
+    settings = Settings(int(timeout * 1000), vectors)
+    if text:
+        context.exit(verify_text(file, settings, as_json))
     loaded = read_input(file)
     require_machine_code(loaded)
     kernels = list(_kernels(loaded.cubins(), kernel, arch))
     if not kernels:
         raise no_match(file, kernel, arch)
     total: Counter[str] = Counter()
-    settings = Settings(int(timeout * 1000), vectors)
     answers = judge_all(kernels, settings, not no_cache, jobs or cores())
     try:
         for (cubin, k), answer in zip(kernels, answers, strict=True):

@@ -9,7 +9,7 @@ pytest.importorskip("z3", reason="z3-solver is not installed")
 from sassxlate.lowering.verify import Proved, Refuted, verify
 from sassxlate.lowering.verify.shown import shown
 
-from .broken import DEFECTS, Defect, block, broken
+from .defects import DEFECTS, Defect, block, broken
 
 
 def test_enough() -> None:
