@@ -25,13 +25,13 @@ if TYPE_CHECKING:
     from tools.pcode import cases, compare, control, machine, memory
     from tools.pcode import softfloat as sf
     from tools.pcode.__main__ import NO_VALUE, measured
-    from tools.pcode.language import NotDescribed
+    from tools.pcode.values import NotDescribed
     from tools.silicon.inputs import inputs
 else:
     from pcode import cases, compare, control, machine, memory
     from pcode import softfloat as sf
     from pcode.__main__ import NO_VALUE, measured
-    from pcode.language import NotDescribed
+    from pcode.values import NotDescribed
     from silicon.inputs import inputs
 
 FORMS = Path(__file__).with_name("emitted.txt")

@@ -27,7 +27,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tools")]
 
 from pcode import cases, compare, control, memory, readings  # noqa: E402
 from pcode.cases import Form  # noqa: E402
-from pcode.language import NotDescribed  # noqa: E402
+from pcode.values import NotDescribed  # noqa: E402
 
 FORMS = ROOT / "tests" / "emulate" / "emitted.txt"
 

@@ -11,8 +11,9 @@ from sassxlate.lowering.emulate.compiler import CompileOptions, compile_kernel
 from sassxlate.lowering.emulate.runner import Device, LoadedImage, Setup, run_image
 
 from .compare import Difference
-from .language import Cell, Frame, Place, Table, Value, execute
+from .language import execute
 from .machine import Bytes, Wave, description, functions
+from .values import Cell, Frame, Place, Table, Value
 
 _BRANCH = re.compile(r"s_branch|s_cbranch_(scc|vcc|exec)\w+")
 # SCC, VCC, EXEC

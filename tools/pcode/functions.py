@@ -11,7 +11,7 @@ from collections.abc import Callable
 from fractions import Fraction
 
 from . import softfloat as sf
-from .language import Frame, Function, NotDescribed, Value, as_kind, flag, form, value
+from .values import Frame, Function, NotDescribed, Value, as_kind, flag, form, value
 
 
 def _one(fn: Callable[[Frame, Value], Value]) -> Function:

@@ -16,18 +16,8 @@ from sassxlate.disasm.rdna3.ir import Arg, I, Inst, S, Sp, V
 from . import readings
 from . import softfloat as sf
 from .functions import FUNCTIONS
-from .language import (
-    Array,
-    Cell,
-    Frame,
-    Function,
-    NotDescribed,
-    Place,
-    Table,
-    Value,
-    execute,
-    views,
-)
+from .language import execute, views
+from .values import Array, Cell, Frame, Function, NotDescribed, Place, Table, Value
 
 LANES = 32
 _FULL = (1 << LANES) - 1
