@@ -179,7 +179,8 @@ def atom(x: WarpView) -> Results:
         out: Bytes = values.view(np.uint8).reshape(old.shape)
         return out
 
-    done = _done(x, where, what.kind not in ("f", "bf"), True)
+    near = what.kind in ("signed", "unsigned") and (what.bits == 32 or op in ("ADD", "EXCH"))
+    done = _done(x, where, near, True)
     return _given(x, x.warp.update(space, where, what.size, done, change), done)
 
 

@@ -138,14 +138,12 @@ def store(x: WarpView) -> Results:
 
 
 def ldgsts(x: WarpView) -> Results:
-    """From global to shared memory, as if at once."""
+    """From global to shared memory, as if at once; zeros where Pp does not hold, .ZFILL or not."""
     size = int(x.one_of(("64", "128"), "32")) // 8
     told = x.mask if x.absent("Pp") else x.mask & x.truth("Pp")
     to = np.broadcast_to(address(x.d, x, "dst", 32).v, x.mask.shape)
     data = x.warp.load("global", places(x, "global", size, told), size, told)
-    if x.has("ZFILL"):
-        data, told = np.where(told[..., None], data, np.uint8(0)), x.mask
-    x.warp.store("shared", to, data, told)
+    x.warp.store("shared", to, np.where(told[..., None], data, np.uint8(0)), x.mask)
     return {}
 
 

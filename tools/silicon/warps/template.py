@@ -31,7 +31,8 @@ _WAIT = "[B012345:R-:W-:Y:S15]"
 _NOP = f"{_WAIT} NOP ;"
 # Behind the word: longer than any instruction without a barrier of its own takes.
 _AFTER = 48
-_AFTER_SHARED = 190  # arrivals at barriers in shared memory
+# Arrivals at barriers in shared memory are done some time later.
+_ARRIVED = [f"{_WAIT} NANOSLEEP 0x4e20 ;"]
 
 _HEAD = f"""
 {_WAIT} ULDC.64 UR12, c[0x0][0x208] ;
@@ -115,7 +116,7 @@ def listing(space: str) -> list[str]:
         f"{_WAIT} R2P PR, R24, 0x7f ;",
         f"{_WAIT} BSSY B0, `(.L1) ;",
         f"{_WAIT} @!P6 BRA `(.L1) ;",
-        _NOP, SLOT, *[_NOP] * (_AFTER_SHARED if fill else _AFTER), *done,
+        _NOP, SLOT, *[_NOP] * _AFTER, *done, *(_ARRIVED if space == "shared" else ()),
         ".L1:",
         f"{_WAIT} BSYNC B0 ;",
         _NOP, *(line for line in _TAIL.splitlines() if line), *drain,

@@ -137,8 +137,6 @@ def _accesses(chance: random.Random) -> Iterator[tuple[str, str, str]]:
             yield "shared", "rows", f"{_dots('LDSM.16', shape, count)} R16, {mode}"
             yield "shared", "whole", f"{_dots('STSM.16', shape, count)} {mode}, R8"
     yield "", "whole", "MOVM.16.MT88 R16, R4"
-    yield "", "whole", "MOVM.16.M832 R16, R4"
-    yield "", "whole", "MOVM.16.M864 R16, R4"
 
 
 _FLOATS = (
@@ -158,7 +156,7 @@ def _atomics() -> Iterator[tuple[str, str, str]]:
             continue  # no such instruction: the GPU refuses it
         if (kind == "128") > (op == "EXCH") or (kind == "128" and where != at[0]):
             continue
-        if op == "SAFEADD" and (where != at[0] or kind != "64"):
+        if op == "SAFEADD":
             continue
         target = "" if name == "REDG" else "PT, R16, "
         text = f"{_dots(name + '.E', op, kind, 'STRONG.GPU')} {target}{where}, R8"
@@ -189,8 +187,8 @@ def _atomics() -> Iterator[tuple[str, str, str]]:
         yield "", "update", f"{_dots('ATOMG.E.ADD', order)} PT, R16, {at[0]}, R8"
         yield "", "update", f"{_dots('REDG.E.MAX.S32', order)} {at[0]}, R8"
     for op, kind, mode in itertools.product(_OPS[:-1], ("", "S32", "64"), _SHARED):
-        if op in {"S32": ("INC", "DEC"), "64": ("MIN", "MAX", "INC", "DEC")}.get(kind, ()):
-            continue
+        if (kind == "S32" and op in ("INC", "DEC")) or (kind == "64" and op not in ("ADD", "EXCH")):
+            continue  # no such instruction
         if mode not in ("[R20]", "[UR14]") and (kind == "64" or op not in ("ADD", "MAX")):
             continue
         text = f"{_dots('ATOMS', op, kind)} R16, {mode}, R8"
@@ -321,6 +319,8 @@ def _copies() -> Iterator[str]:
             text = f"{_dots('LDGSTS.E', bypass, size, zfill)} [R26], desc[UR12][R20.64]{tail}"
             yield text
             yield text.replace("[R26]", "[R26+0x10]").replace("R20.64", "R20.64+0x20")
+    yield "LDGSTS.E.BYPASS.LTC128B.128 [R26], desc[UR12][R20.64], P0"
+    yield "LDGSTS.E.LTC128B.64 [R26], desc[UR12][R20.64], P0"
 
 
 def _texts(seed: int) -> Iterator[tuple[str, str, str]]:
