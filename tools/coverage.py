@@ -6,6 +6,7 @@
     python tools/coverage.py merge -o FORMS FORMS...        # several counts as one
     python tools/coverage.py confirmed RESULT...            # words that silicon computes as we do
     python tools/coverage.py rules --arch 90                # what becomes of each form's rule
+    python tools/coverage.py findings JSONL...      # sassxlate verify --rules --json, summed
     python tools/coverage.py table                          # docs/coverage.md, from these
 
 An opcode form is a mnemonic with its modifiers and kinds of operands.  ``fixtures/coverage`` keeps
@@ -17,10 +18,8 @@ from __future__ import annotations
 import argparse
 import collections
 import json
-import lzma
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -29,6 +28,21 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "tools")]
 
 import sass_corpus  # noqa: E402
+from coverage_tables import (  # noqa: E402
+    CONFIRMED,
+    FORMS,
+    PAGE,
+    Counts,
+    Form,
+    read_confirmed,
+    read_findings,
+    read_forms,
+    read_rules,
+    summed,
+    write_findings,
+    write_forms,
+    write_rules,
+)
 
 from sassxlate.disasm.sass import decode  # noqa: E402
 from sassxlate.disasm.sass.columns import Columns, plan, word_of  # noqa: E402
@@ -47,23 +61,8 @@ from sassxlate.disasm.sass.spec import (  # noqa: E402
 )
 from sassxlate.errors import DecodeError  # noqa: E402
 
-FOLDER = ROOT / "fixtures" / "coverage"
-FORMS, CONFIRMED, RULES = FOLDER / "forms.xz", FOLDER / "confirmed.txt", FOLDER / "rules.txt"
-PAGE = ROOT / "docs" / "coverage.md"
 _CONTROL = 0x7E0 | 15
 _REGISTERS = {"Ra": 4, "Rb": 8, "Rc": 12, "Rd": 16}
-
-Counts = dict[str, int]  # "90 wheels" -> occurrences
-
-
-@dataclass(frozen=True, slots=True)
-class Form:
-    """One opcode form: a synthetic word of one architecture that has it, and its occurrences."""
-
-    word: int
-    arch: int
-    counts: Mapping[str, int]
-
 
 # --- counting ----------------------------------------------------------------------------------
 
@@ -74,6 +73,12 @@ def _put(word: int, field: Bits, value: int) -> int:
         word = word & ~(ones << lo) | (value & ones) << lo
         value >>= width
     return word
+
+
+def _zero(slot: R, word: int, width: int) -> bool:
+    """Whether a register is RZ: a result that nobody wants may make another instruction."""
+    field = slot.split or bits(slot.lo, width if slot.file == "UR" else 8)
+    return field.get(word) == (1 << field.width) - 1
 
 
 def synthetic(word: int, row: Row, arch: int) -> int:
@@ -96,10 +101,14 @@ def synthetic(word: int, row: Row, arch: int) -> int:
         slot = operand.slot if isinstance(operand, When) else operand
         changes: list[tuple[Bits, int]] = []
         match slot:
+            case R() if slot.write and _zero(slot, word, width):
+                pass
             case R():
                 field = slot.split or bits(slot.lo, width if slot.file == "UR" else 8)
                 changes = [(field, _REGISTERS.get(role, 20))]
                 changes += [(bits(b), 0) for b in (slot.neg, slot.abs, slot.inv) if b is not None]
+            case I() if slot.field.width <= 8:  # tables and masks are part of what it does
+                pass
             case I() | L():
                 changes = [(slot.field, 0)]
             case C():
@@ -145,28 +154,6 @@ def count(groups: Sequence[str]) -> list[Form]:
                     key = f"{arch} {name}"
                     counts[key] = counts.get(key, 0) + int(s)
     return [Form(word, arch, counts) for (word, _), (arch, counts) in found.items()]
-
-
-def write_forms(forms: Iterable[Form], path: Path) -> None:
-    merged: dict[tuple[int, int], tuple[int, Counts]] = {}
-    for form in forms:
-        _, counts = merged.setdefault((form.word, generation_of(form.arch)), (form.arch, {}))
-        for key, value in form.counts.items():
-            counts[key] = counts.get(key, 0) + value
-    lines = [
-        f"{word:032x} {arch} " + ",".join(f"{k}={n}" for k, n in sorted(counts.items()))
-        for (word, _), (arch, counts) in sorted(merged.items())
-    ]
-    path.write_bytes(lzma.compress(("\n".join(lines) + "\n").encode(), preset=9))
-
-
-def read_forms(path: Path = FORMS) -> list[Form]:
-    out: list[Form] = []
-    for line in lzma.decompress(path.read_bytes()).decode().splitlines():
-        word, arch, rest = line.split(" ", 2)
-        pairs = (part.rpartition("=") for part in rest.split(","))
-        out.append(Form(int(word, 16), int(arch), {k: int(n) for k, _, n in pairs}))
-    return out
 
 
 # --- what is known of a form -------------------------------------------------------------------
@@ -219,6 +206,8 @@ def main() -> int:
     command.add_argument("-o", "--output", type=Path, default=FORMS)
     command = commands.add_parser("confirmed")
     command.add_argument("results", nargs="+", type=Path)
+    command = commands.add_parser("findings")
+    command.add_argument("results", nargs="+", type=Path)
     command = commands.add_parser("rules")
     command.add_argument("--arch", type=int, default=90)
     command.add_argument("--timeout", type=float, default=4)
@@ -233,6 +222,9 @@ def main() -> int:
             found = confirmed(options.results)
             CONFIRMED.write_text("".join(f"{k} {n}\n" for k, n in sorted(found.items())))
             print(f"{sum(found.values())} words of {len(found)} forms")
+        case "findings":
+            lines = (line for p in options.results for line in p.read_text().splitlines())
+            write_findings(summed(lines, read_findings()))
         case "rules":
             known = read_rules()
             for word, status, detail in rules(read_forms(), options.arch, options.timeout):
@@ -241,32 +233,12 @@ def main() -> int:
         case _:
             import coverage_page
 
-            text = coverage_page.page(read_forms(), read_confirmed(), read_rules())
+            text = coverage_page.page(
+                read_forms(), read_confirmed(), read_rules(), read_findings()
+            )
             PAGE.write_text(text)
             print(text)
     return 0
-
-
-def read_confirmed() -> dict[str, int]:
-    lines = CONFIRMED.read_text().splitlines() if CONFIRMED.exists() else []
-    return {k: int(n) for k, _, n in (line.rpartition(" ") for line in lines)}
-
-
-Rules = dict[tuple[int, str], tuple[str, str]]
-
-
-def read_rules() -> Rules:
-    out: Rules = {}
-    for line in RULES.read_text().splitlines() if RULES.exists() else ():
-        arch, word, status, *detail = line.split(" ", 3)
-        out[int(arch), word] = status, detail[0] if detail else ""
-    return out
-
-
-def write_rules(known: Rules) -> None:
-    RULES.write_text(
-        "".join(f"{a} {w} {s} {d}".rstrip() + "\n" for (a, w), (s, d) in sorted(known.items()))
-    )
 
 
 if __name__ == "__main__":

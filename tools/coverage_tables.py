@@ -1,0 +1,134 @@
+"""The tables of ``fixtures/coverage``: forms and counts, what was measured, what rules do."""
+
+from __future__ import annotations
+
+import json
+import lzma
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from sassxlate.disasm.sass.decode import generation_of
+
+ROOT = Path(__file__).resolve().parent.parent
+FOLDER = ROOT / "fixtures" / "coverage"
+FORMS, CONFIRMED = FOLDER / "forms.xz", FOLDER / "confirmed.txt"
+RULES, FINDINGS = FOLDER / "rules.txt", FOLDER / "findings.txt"
+PAGE = ROOT / "docs" / "coverage.md"
+
+# What changes nothing of a value: where a cache keeps it, who else must see it, who schedules it.
+UNSEEN = frozenset(
+    "E CONSTANT EF EL EU LU NA PRIVATE LTC64B LTC128B LTC256B STRONG WEAK SM CTA GPU SYS MMIO"
+    .split()
+)
+Counts = dict[str, int]  # "90 wheels" -> occurrences
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """One opcode form: a synthetic word of one architecture that has it, and its occurrences."""
+
+    word: int
+    arch: int
+    counts: Mapping[str, int]
+
+
+def write_forms(forms: Iterable[Form], path: Path) -> None:
+    merged: dict[tuple[int, int], tuple[int, Counts]] = {}
+    for form in forms:
+        _, counts = merged.setdefault((form.word, generation_of(form.arch)), (form.arch, {}))
+        for key, value in form.counts.items():
+            counts[key] = counts.get(key, 0) + value
+    lines = [
+        f"{word:032x} {arch} " + ",".join(f"{k}={n}" for k, n in sorted(counts.items()))
+        for (word, _), (arch, counts) in sorted(merged.items())
+    ]
+    path.write_bytes(lzma.compress(("\n".join(lines) + "\n").encode(), preset=9))
+
+
+def read_forms(path: Path = FORMS) -> list[Form]:
+    out: list[Form] = []
+    for line in lzma.decompress(path.read_bytes()).decode().splitlines():
+        word, arch, rest = line.split(" ", 2)
+        pairs = (part.rpartition("=") for part in rest.split(","))
+        out.append(Form(int(word, 16), int(arch), {k: int(n) for k, _, n in pairs}))
+    return out
+
+
+def normal(key: tuple[str, tuple[str, ...]]) -> tuple[str, tuple[str, ...]]:
+    """Without what changes no value."""
+    name, modifiers = key
+    return name, tuple(m for m in modifiers if m not in UNSEEN)
+
+
+def read_confirmed() -> dict[str, int]:
+    lines = CONFIRMED.read_text().splitlines() if CONFIRMED.exists() else []
+    return {k: int(n) for k, _, n in (line.rpartition(" ") for line in lines)}
+
+
+Rules = dict[tuple[int, str], tuple[str, str]]
+
+
+def read_rules() -> Rules:
+    out: Rules = {}
+    for line in RULES.read_text().splitlines() if RULES.exists() else ():
+        arch, word, status, *detail = line.split(" ", 3)
+        out[int(arch), word] = status, detail[0] if detail else ""
+    return out
+
+
+def write_rules(known: Rules) -> None:
+    RULES.write_text(
+        "".join(f"{a} {w} {s} {d}".rstrip() + "\n" for (a, w), (s, d) in sorted(known.items()))
+    )
+
+
+# Architecture -> (rule -> status -> words, (rule, why unknown) -> words, immediates -> words).
+Findings = dict[
+    int, tuple[dict[str, dict[str, int]], dict[tuple[str, str], int], dict[str, int]]
+]
+
+
+def summed(lines: Iterable[str], known: Findings) -> Findings:
+    """With the findings of ``sassxlate verify --rules --json``; of each architecture in full."""
+    fresh: Findings = {}
+    for line in lines:
+        found = json.loads(line)
+        arch = int(found["arch"].removeprefix("sm_"))
+        rules, reasons, immediates = fresh.setdefault(arch, ({}, {}, {}))
+        counts = rules.setdefault(found["rule"], {})
+        counts[found["status"]] = counts.get(found["status"], 0) + 1
+        if found["status"] == "unknown":
+            why = found["rule"], found["detail"]
+            reasons[why] = reasons.get(why, 0) + 1
+        if found["status"] == "proved" and found["immediates"]:
+            what = "for all values" if found["immediates"] == "all" else "value by value"
+            immediates[what] = immediates.get(what, 0) + 1
+    return {**known, **fresh}
+
+
+def read_findings() -> Findings:
+    out: Findings = {}
+    for line in FINDINGS.read_text().splitlines() if FINDINGS.exists() else ():
+        kind, arch, number, rest = line.split(" ", 3)
+        rules, reasons, immediates = out.setdefault(int(arch), ({}, {}, {}))
+        if kind == "rule":
+            rule, status = rest.split(" ")
+            rules.setdefault(rule, {})[status] = int(number)
+        elif kind == "unknown":
+            rule, _, why = rest.partition(" ")
+            reasons[rule, why] = int(number)
+        else:
+            immediates[rest] = int(number)
+    return out
+
+
+def write_findings(findings: Findings) -> None:
+    lines: list[str] = []
+    for arch, (rules, reasons, immediates) in sorted(findings.items()):
+        for rule, counts in sorted(rules.items()):
+            lines += [f"rule {arch} {n} {rule} {status}" for status, n in sorted(counts.items())]
+        lines += [f"unknown {arch} {n} {rule} {w}" for (rule, w), n in sorted(reasons.items())]
+        lines += [f"immediates {arch} {n} {what}" for what, n in sorted(immediates.items())]
+    FINDINGS.write_text("\n".join(lines) + "\n")
+
