@@ -45,9 +45,6 @@ class Order(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-
-
-@dataclass(frozen=True, slots=True)
 class Options:
     """``limit``: instructions of warps after which a launch is given up; 0: none."""
 
