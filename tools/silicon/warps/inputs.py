@@ -203,10 +203,10 @@ def _addresses(s: _Stream, ins: Instruction, kind: str, records: Words, space: s
         place = s.below((REGION // LANES - 96) // step, warps, LANES) * step + 48
     region = REGION * np.arange(warps, dtype=np.int64)[:, None]
     alone = mem.base is None or mem.base.is_zero
-    near = space in ("shared", "local", "window")
+    near = space in ("shared", "local", "window", "barrier")
     if alone and (kind != "collide" or near):  # all lanes at one place
         place = np.broadcast_to(place[:, :1], place.shape)
-    first = SHARED_BASE if space in ("shared", "window") else 0
+    first = SHARED_BASE if space in ("shared", "window", "barrier") else 0
     target = place + first
     if not near:
         target = target + base + region
@@ -234,7 +234,7 @@ def _barriers(s: _Stream, *shape: int) -> NDArray[np.uint64]:
     expected = s.below(5, *shape) + 2
     pending = s.below(1 << 20, *shape) % expected + 1
     bytes_ = np.where(s.chance(50, *shape), 0, s.below(4, *shape) * 16)
-    bytes_ = np.where(s.chance(10, *shape), s.below(1 << 20, *shape), bytes_) & 0x1FFFFF
+    bytes_ = np.where(s.chance(10, *shape), s.below(1 << 19, *shape), bytes_) & 0x1FFFFF
     expected, pending = -expected & 0xFFFFF, -pending & 0xFFFFF
     bytes_ = -bytes_ & 0x1FFFFF
     return (

@@ -31,8 +31,6 @@ _WAIT = "[B012345:R-:W-:Y:S15]"
 _NOP = f"{_WAIT} NOP ;"
 # Behind the word: longer than any instruction without a barrier of its own takes.
 _AFTER = 48
-# Arrivals at barriers in shared memory are done some time later.
-_ARRIVED = [f"{_WAIT} NANOSLEEP 0x4e20 ;"]
 
 _HEAD = f"""
 {_WAIT} ULDC.64 UR12, c[0x0][0x208] ;
@@ -77,6 +75,12 @@ _WINDOW = [
 _COPIED = ["[B------:R-:W0:-:S02] LDGDEPBAR ;", f"{_WAIT} DEPBAR.LE SB0, 0x0 ;", *[_NOP] * 4]
 
 
+_SYNCED = {
+    op: [f"[B012345:R0:W-:Y:S15] SYNCS.CCTL.{op} ;", *[_NOP] * 4, f"{_WAIT} NANOSLEEP 0x3e8 ;"]
+    for op in ("IVALL", "WBALL")
+}
+
+
 def _copies(load: str, store: str) -> list[str]:
     """Eight quads from one place to another; ``{}`` is the offset."""
     out: list[str] = []
@@ -89,7 +93,7 @@ def _copies(load: str, store: str) -> list[str]:
 def _around(space: str) -> tuple[list[str], list[str]]:
     """What fills a warp's memory before the word, and what takes it out."""
     far_in, far_out = "LDG.E.128 R48, desc[UR12][R44.64+{}]", "STG.E.128 desc[UR12][R44.64+{}], R48"
-    if space in ("shared", "copy", "window"):
+    if space in ("shared", "copy", "window", "barrier"):
         at = f"{_WAIT} LEA R46, R3, {SHARED_BASE:#x}, 0x7 ;"
         return (
             [at, *_copies(far_in, "STS.128 [R46+{}], R48"), f"{_WAIT} WARPSYNC.ALL ;", _NOP],
@@ -106,17 +110,20 @@ def _around(space: str) -> tuple[list[str], list[str]]:
 def listing(space: str) -> list[str]:
     """The instructions, one a line, with SLOT where the word goes; ``space`` may be empty."""
     fill, drain = _around(space)
+    done: list[str] = []
+    if space == "barrier":  # barriers have a cache of their own
+        fill, done = [*fill, *_SYNCED["IVALL"]], _SYNCED["WBALL"]
     moved = {
         "local": [f"{_WAIT} IADD3 R20, R20, R1, RZ ;"],
         "window": _WINDOW,  # the generic address of shared memory
     }.get(space, [])
-    done = _COPIED if space == "copy" else []
+    done = _COPIED if space == "copy" else done
     return [
         *(line for line in _HEAD.splitlines() if line), *fill, *_LOADS, *_SCALARS, *moved,
         f"{_WAIT} R2P PR, R24, 0x7f ;",
         f"{_WAIT} BSSY B0, `(.L1) ;",
         f"{_WAIT} @!P6 BRA `(.L1) ;",
-        _NOP, SLOT, *[_NOP] * _AFTER, *done, *(_ARRIVED if space == "shared" else ()),
+        _NOP, SLOT, *[_NOP] * _AFTER, *done,
         ".L1:",
         f"{_WAIT} BSYNC B0 ;",
         _NOP, *(line for line in _TAIL.splitlines() if line), *drain,

@@ -331,7 +331,7 @@ def _texts(seed: int) -> Iterator[tuple[str, str, str]]:
     for kind, text in _matrices():
         yield "", kind, text
     for kind, text in _barriers():
-        yield "shared", kind, text
+        yield "barrier", kind, text
     for kind, text in _windows():
         yield "window", kind, text
     for text in _copies():
