@@ -25,7 +25,7 @@ _HALF, _LAYERS, _NORMAL, _FACTOR, _BORDER = 32, 33, 34, 35, 36
 _BYTES_X, _HEIGHT, _DEPTH, _CHANNEL_SHIFT = 40, 41, 42, 43
 
 _FORMATS = ("u8", "i8", "u16", "i16", "b32", "f16")  # _FORMAT counts these
-_AXES = {"1D": 1, "2D": 2, "3D": 3, "ARRAY_1D": 1, "ARRAY_2D": 2}
+_AXES = {"1D": 1, "2D": 2, "3D": 3, "ARRAY_1D": 1, "ARRAY_2D": 2, "CUBE": 2}
 _WEIGHT = 0x43800000  # 256.0
 _ONE, _HALF_F = 0x3F800000, 0x3F000000
 ALL = I(0xFFFFFFFF)
@@ -96,18 +96,24 @@ def tex(c: Ctx) -> None:
     if c.wants_pred("Pu"):
         raise c.refuse("residency of a texture")
     layered = dim.name.startswith("ARRAY")
+    cube = dim.name == "CUBE"
     words = _words(c, "Ra", "Rb")
-    if len(words) < axes + layered + c.ins.has("LL"):
+    if len(words) < axes + (layered or cube) + c.ins.has("LL"):
         raise c.refuse("coordinates of a texture", "SX0412")
     texture = _descriptor(c)
     layer: V | None = None
-    if layered:
+    if cube:
+        # A face is a layer, and what lies outside of it is addressed within it: only what asks
+        # for seamless filtering reaches other faces, and is refused when it is created.
+        words = list(_face(c, *(c.to_v(word) for word in words[:3])))
+    if layered or cube:
         layer = c.vtemp()
         with c.scope():
             last = texture.field(_LAYERS)
             c.emit("s_sub_u32", last, last, I(1))
             c.emit("v_min_u32", layer, last, c.to_v(words[0]))
-    along = [_along(texture, n, c.to_v(words[layered + n])) for n in range(axes)]
+    first = int(layered or cube)
+    along = [_along(texture, n, c.to_v(words[first + n])) for n in range(axes)]
     channels = [n for n in range(4) if c.imm("mask") >> n & 1]
     out = c.vtemp(len(channels))
     done, nearest = c.k.label("Ltexture"), c.k.label("Lnearest")
@@ -130,6 +136,55 @@ def tex(c: Ctx) -> None:
             c.emit("v_mov_b32", V(out.index + n), value)
     c.mark(done)
     _give(c, out)
+
+
+def _face(c: Ctx, x: V, y: V, z: V) -> tuple[V, V, V]:
+    """The face of a cube that a direction points to (+x -x +y -y +z -z), and where on it."""
+    face, s, t, most = c.vtemp(), c.vtemp(), c.vtemp(), c.vtemp()
+    with c.scope():
+        mask, also = c.stemp(), c.stemp()
+        below, turned = c.vtemp(), c.vtemp()
+
+        def pick(out: V, value: Arg, neg: int = 0) -> None:
+            """out = the value where the mask holds, with its sign changed where neg is 1."""
+            c.emit("v_mul_f32", turned, I(_ONE), c.to_v(value), neg=2 if neg else 0)
+            c.emit("v_cndmask_b32", out, out, turned, mask)
+
+        def longest(axis: V, others: tuple[V, V]) -> None:
+            c.emit("v_cmp_ge_f32", mask, axis, others[0], abs=3)
+            c.emit("v_cmp_ge_f32", also, axis, others[1], abs=3)
+            c.emit("s_and_b32", mask, mask, also)
+
+        for out in (face, s, t, most):
+            c.emit("v_mov_b32", out, ZERO)
+        # z goes before y, and y before x, where two are equally long.
+        for number, axis, others, (u, v) in (
+            (0, x, (y, z), ((z, 1), (y, 1))),
+            (2, y, (x, z), ((x, 0), (z, 0))),
+            (4, z, (x, y), ((x, 0), (y, 1))),
+        ):
+            longest(axis, others)
+            c.emit("v_cmp_gt_f32", also, ZERO, axis)
+            c.emit("v_cndmask_b32", below, I(number), I(number + 1), also)
+            c.emit("v_cndmask_b32", face, face, below, mask)
+            c.emit("v_max_f32", turned, axis, axis, neg=2)
+            c.emit("v_cndmask_b32", most, most, turned, mask)
+            for out, (value, neg) in ((s, u), (t, v)):
+                pick(out, value, neg)
+            # On the negative side one of the two runs the other way.
+            flipped = t if number == 2 else s
+            c.emit("s_and_b32", mask, mask, also)
+            if number == 2:
+                pick(flipped, z, 1)
+            elif number == 0:
+                pick(flipped, z, 0)
+            else:
+                pick(flipped, x, 1)
+        c.emit("v_rcp_f32", most, most)
+        for out in (s, t):
+            c.emit("v_mul_f32", out, most, out)
+            c.emit("v_fma_f32", out, out, c.to_v(I(_HALF_F)), c.to_v(I(_HALF_F)))
+    return face, s, t
 
 
 def _along(t: _Texture, axis: int, coordinate: V) -> _Along:

@@ -67,6 +67,8 @@ class Program:
     args: tuple[str, ...] = ()
     domain: str = ""
     proof: str = ""
+    ignore: str = ""  # lines of the output that the program itself leaves open
+    multiprocessors: int = 0  # that the device advertises, where the output depends on it
 
     @property
     def key(self) -> str:
@@ -150,6 +152,8 @@ def find(folder: Path, sample: Path | None) -> list[Program]:
                 tuple(shlex.split(str(beside.get("args") or ""))),
                 str(beside.get("domain") or ""),
                 str(beside.get("proof") or ""),
+                str(beside.get("ignore") or ""),
+                int(beside.get("multiprocessors") or 0),
             )
         )
     if not found:
@@ -286,6 +290,8 @@ def execute(program: Program, limits: Limits, stop: Event) -> Run | None:
         command += ["--trace", str(trace), "--", f"./{program.path.name}", *program.args]
         env = {**os.environ, "PYTHONPATH": client.import_root()}
         env.setdefault("SASSXLATE_CC", _capability(program.arch))
+        if program.multiprocessors:
+            env["SASSXLATE_MULTIPROCESSORS"] = str(program.multiprocessors)
         start = time.monotonic()
         with open(f"{scratch}/out", "w+b") as out, open(f"{scratch}/err", "w+b") as err:
             process = subprocess.Popen(
@@ -427,7 +433,8 @@ def _fault(program: Program, run: Run, truth: Truth | None) -> str:
     if program.proof and not re.search(program.proof, run.out + run.err, re.MULTILINE):
         return f"its output has no {program.proof!r}: {_last_line(run)}"
     if truth:
-        differs = difference(run.out, truth.out) or difference(run.err, truth.err)
+        open_ = program.ignore
+        differs = difference(run.out, truth.out, open_) or difference(run.err, truth.err, open_)
         if differs:
             return f"output differs: {differs}"
     return ""

@@ -23,7 +23,7 @@ _TIMING = re.compile(
 _DEVICE = re.compile(
     r"GPU Device|compute capab|multi-?processors?\b|\bSMs?\b|H200|Hopper|Ampere|NVIDIA|gfx1100"
     r"|compute units|num_?Blocks|occupancy|\bcores\b|host CPUs|memory clock|device name|\bpci"
-    r"|total memory|\.sm_\d+",
+    r"|OS_System|total memory|\.sm_\d+",
     re.IGNORECASE,
 )
 # What a program says of its own error: as small as there, and another digit is no other result.
@@ -31,14 +31,16 @@ _ERROR = re.compile(r"\berror|\brmse?\b|norm\b|deviation|difference", re.IGNOREC
 _MARGIN, _SMALL = 10, 1e-3
 
 
-def difference(ours: str, theirs: Sequence[str]) -> str:
+def difference(ours: str, theirs: Sequence[str], ignore: str = "") -> str:
     """Empty if ``ours`` agrees with the runs ``theirs``; else the first lines that do not.
+
+    Lines in which the regular expression ``ignore`` is found are not compared.
 
     Numbers with a fraction agree to three digits, for sums whose order is open and for
     approximations that differ between makers; all else agrees to the letter.
     """
-    mine = _lines(ours)
-    runs = [_lines(text) for text in theirs]
+    skip = re.compile(ignore or r"(?!)")
+    mine, *runs = ([line for line in _lines(t) if not skip.search(line)] for t in (ours, *theirs))
     if not runs:
         return ""
     if any(len(run) != len(runs[0]) for run in runs):

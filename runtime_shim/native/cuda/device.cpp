@@ -67,6 +67,8 @@ constexpr AttributeValue kAttributes[] = {
     {97, 64512},       // MAX_SHARED_MEMORY_PER_BLOCK_OPTIN: 64 KiB less what is reserved
     {99, 1},           // HOST_REGISTER_SUPPORTED
     {106, 32},         // MAX_BLOCKS_PER_MULTIPROCESSOR
+    {108, 4718592},    // MAX_PERSISTING_L2_CACHE_SIZE: three quarters of the L2; a hint
+    {109, 134217728},  // MAX_ACCESS_POLICY_WINDOW_SIZE
     {111, 1024},       // RESERVED_SHARED_MEMORY_PER_BLOCK
     {115, 1},          // MEMORY_POOLS_SUPPORTED
     {122, 1},          // CAN_USE_64_BIT_STREAM_MEM_OPS

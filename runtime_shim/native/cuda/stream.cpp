@@ -2,6 +2,7 @@
 #include "driver.h"
 #include "hostcall.h"
 
+#include <cstring>
 #include <unordered_map>
 
 using namespace sx;
@@ -90,6 +91,36 @@ CUresult write_value(CUstream stream, CUdeviceptr address, uint64_t value, unsig
   return SX_HIP(hipStreamWriteValue32, to_hip(stream), to_pointer(address), static_cast<uint32_t>(value), 0);
 }
 
+// Attributes of streams are hints (which part of the L2 to keep, how to wait): kept, and told again.
+struct Attribute {
+  char bytes[64] = {};
+};
+
+std::unordered_map<CUstream, std::unordered_map<int, Attribute>> &attributes() {
+  static auto *all = new std::unordered_map<CUstream, std::unordered_map<int, Attribute>>;
+  return *all;
+}
+
+CUresult set_attribute(CUstream stream, int id, const void *value) {
+  if (!value || id <= 0) return CUDA_ERROR_INVALID_VALUE;
+  std::lock_guard<std::mutex> guard(g_mutex);
+  memcpy(attributes()[stream][id].bytes, value, sizeof(Attribute));
+  return CUDA_SUCCESS;
+}
+
+CUresult get_attribute(CUstream stream, int id, void *value) {
+  if (!value || id <= 0) return CUDA_ERROR_INVALID_VALUE;
+  std::lock_guard<std::mutex> guard(g_mutex);
+  memcpy(value, attributes()[stream][id].bytes, sizeof(Attribute));
+  return CUDA_SUCCESS;
+}
+
+CUresult copy_attributes(CUstream to, CUstream from) {
+  std::lock_guard<std::mutex> guard(g_mutex);
+  attributes()[to] = std::unordered_map<int, Attribute>(attributes()[from]);
+  return CUDA_SUCCESS;
+}
+
 CUresult capture_status(int *status) {
   if (!status) return CUDA_ERROR_INVALID_VALUE;
   *status = 0;  // graphs are not captured here, so no stream ever is
@@ -147,6 +178,10 @@ SX_API cuStreamCreateWithPriority(CUstream *out, unsigned flags, int priority) {
 SX_API cuStreamDestroy_v2(CUstream stream) {
   return enter<Need::Context>(__func__, [&]() -> CUresult {
     if (is_default(stream)) return CUDA_ERROR_INVALID_HANDLE;
+    {
+      std::lock_guard<std::mutex> guard(g_mutex);
+      attributes().erase(stream);  // the handle may come again
+    }
     return from_hip(hip().hipStreamDestroy(to_hip(stream)));
   });
 }
@@ -172,6 +207,9 @@ SX_STREAM(cuStreamGetPriority, (CUstream s, int *priority), s, stream_priority(s
 SX_STREAM(cuStreamGetId, (CUstream s, unsigned long long *id), s, get_id(s, id))
 SX_STREAM(cuStreamGetDevice, (CUstream s, CUdevice *device), s, get_device(s, device))
 SX_STREAM(cuStreamGetCtx, (CUstream s, CUcontext *context), s, current_of(s, context))
+SX_STREAM(cuStreamSetAttribute, (CUstream s, int id, const void *value), s, set_attribute(s, id, value))
+SX_STREAM(cuStreamGetAttribute, (CUstream s, int id, void *value), s, get_attribute(s, id, value))
+SX_STREAM(cuStreamCopyAttributes, (CUstream s, CUstream from), s, copy_attributes(s, from))
 SX_STREAM(cuStreamIsCapturing, (CUstream s, int *status), s, capture_status(status))
 SX_STREAM(cuStreamAttachMemAsync, (CUstream s, CUdeviceptr pointer, size_t, unsigned), s, attach(pointer))
 SX_STREAM(cuStreamGetCaptureInfo_v2,

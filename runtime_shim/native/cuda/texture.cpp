@@ -193,7 +193,7 @@ uint32_t bits(float value) {
 CUresult create_texture(unsigned long long *object, const CUDA_RESOURCE_DESC *resource, const CUDA_TEXTURE_DESC *texture,
                         const void *view) {
   if (!object || !resource || !texture) return CUDA_ERROR_INVALID_VALUE;
-  if (view || texture->flags & CU_TRSF_SRGB) return CUDA_ERROR_NOT_SUPPORTED;
+  if (view || texture->flags & (CU_TRSF_SRGB | CU_TRSF_SEAMLESS_CUBEMAP)) return CUDA_ERROR_NOT_SUPPORTED;
   Descriptor d = {};
   const Format *format = nullptr;
   CUresult result = place(*resource, d, format);

@@ -37,9 +37,17 @@ SX_STREAM_API(cudaStreamGetId, (CUstream stream, uint64_t *id), cuStreamGetId(st
 SX_STREAM_API(cudaStreamGetPriority, (CUstream stream, int *priority), cuStreamGetPriority(stream, priority))
 SX_STREAM_API(cudaStreamAttachMemAsync, (CUstream stream, void *p, size_t size, unsigned flags),
               cuStreamAttachMemAsync(stream, reinterpret_cast<CUdeviceptr>(p), size, flags))
+SX_STREAM_API(cudaStreamSetAttribute, (CUstream stream, int attribute, const void *value),
+              cuStreamSetAttribute(stream, attribute, value))
+SX_STREAM_API(cudaStreamGetAttribute, (CUstream stream, int attribute, void *value),
+              cuStreamGetAttribute(stream, attribute, value))
 SX_STREAM_API(cudaStreamIsCapturing, (CUstream stream, int *status), cuStreamIsCapturing(stream, status))
 SX_STREAM_API(cudaStreamBeginCapture, (CUstream stream, int mode), cuStreamBeginCapture_v2(stream, mode))
 SX_STREAM_API(cudaStreamEndCapture, (CUstream stream, CUgraph *graph), cuStreamEndCapture(stream, graph))
+
+SX_API cudaStreamCopyAttributes(CUstream to, CUstream from) {
+  return with_context([&] { return driver().cuStreamCopyAttributes(to, from); });
+}
 
 SX_API cudaThreadExchangeStreamCaptureMode(int *mode) {
   return with_driver([&] { return driver().cuThreadExchangeStreamCaptureMode(mode); });

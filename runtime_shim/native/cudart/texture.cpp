@@ -33,6 +33,8 @@ struct TextureDesc {
   unsigned anisotropy;
   int mipmap_filter;
   float mipmap_bias, mipmap_least, mipmap_most;
+  int no_trilinear;
+  int seamless;
 };
 
 // The driver's name of a format; 0 for what it has none for.
@@ -111,7 +113,8 @@ int create_texture(unsigned long long *out, const ResourceDesc *resource, const 
   CUDA_TEXTURE_DESC t = {};
   memcpy(t.addressMode, texture->address, sizeof t.addressMode);
   t.filterMode = texture->filter;
-  t.flags = (texture->read == 0 ? 1u : 0u) | (texture->normalized ? 2u : 0u) | (texture->srgb ? 16u : 0u);
+  t.flags = (texture->read == 0 ? 1u : 0u) | (texture->normalized ? 2u : 0u) | (texture->srgb ? 16u : 0u) |
+            (texture->seamless ? 64u : 0u);
   t.maxAnisotropy = texture->anisotropy;
   t.mipmapFilterMode = texture->mipmap_filter;
   t.mipmapLevelBias = texture->mipmap_bias;
