@@ -16,10 +16,8 @@ from ctypes import c_void_p
 from dataclasses import dataclass
 from multiprocessing.process import BaseProcess
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sassxlate.disasm.sass import decode
 from sassxlate.disasm.sass.ir import Instruction, Mem
@@ -31,11 +29,11 @@ from sassxlate.disasm.sass.meaning.state import Words as Lanes
 
 from ..device import Device, DeviceError
 from .inputs import constants, made
-from .state import Warps, meant, untouched
+from .kept import Arrays, digest, shown
+from .state import Warps, meant
 from .template import RECORD, REGION, RESULT, patched
 from .words import Word
 
-KEPT, MANY = 4, 192  # warps whose results are kept of a word, and of matrix products
 MISALIGNED = 716  # CUDA's status
 
 
@@ -182,30 +180,15 @@ def compared(
     return line
 
 
-class _Kept:
-    """Results of the first warps of each word, for fixtures and for what is not described yet."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.arrays: dict[str, NDArray[Any]] = {}
-
-    def add(self, number: int, word: Word, records: Lanes, memory: Bytes, real: Seen) -> None:
-        many = MANY if word.kind.startswith("matrix") and "-" not in word.text else KEPT
-        self.arrays[f"{number}"] = real.results[:many] ^ untouched(records[:many])
-        at = np.flatnonzero(real.memory[:KEPT] != memory[:KEPT])
-        if at.size:
-            self.arrays[f"{number}.at"] = at.astype(np.uint16)
-            self.arrays[f"{number}.byte"] = real.memory[:KEPT].reshape(-1)[at]
-
-    def save(self) -> None:
-        np.savez_compressed(self.path, **self.arrays)  # type: ignore[arg-type]
-
-
 def _worker(
     words: Sequence[Word], numbers: Sequence[int], warps: int, few: int, seed: int, out: str
 ) -> None:
     bench = Bench(warps, seed, few)
-    kept = _Kept(Path(f"{out}.{os.getpid()}.npz"))
+    kept: Arrays = {}
+
+    def save() -> None:
+        np.savez_compressed(f"{out}.{os.getpid()}.npz", **kept)  # type: ignore[arg-type]
+
     with Path(out).open("a") as lines:
         for number in numbers:
             word = words[number]
@@ -219,15 +202,16 @@ def _worker(
                 line |= {"verdict": "equal" if known else "illegal", "status": error.status}
                 print(json.dumps(line), file=lines, flush=True)
                 lines.close()
-                kept.save()
+                save()
                 os._exit(0)  # quick, and nothing of the context is worth keeping
-            kept.add(number, word, records, memory, real)
+            kept |= shown(str(number), records, memory, real.results, real.memory)
+            line["digest"] = digest(word, real.results, real.memory)
             try:
                 line |= compared(word, records, memory, real, bench.model(word, records, memory))
             except (NoMeaning, Fault, ArithmeticError, LookupError, ValueError) as reason:
                 line |= {"verdict": "undescribed", "why": f"{type(reason).__name__}: {reason}"}
             print(json.dumps(line), file=lines, flush=True)
-    kept.save()
+    save()
 
 
 def measure(
