@@ -44,7 +44,9 @@ _KNOWN: Mapping[str, str] = {
     "uimnmx64": "U64 S64",
     "viadd_parts": "16x2 U16x2 S16x2 U8x4 S8x4",
     "vimnmx8": "U8x4 S8x4",
-    "vimnmx16": "U16x2 S16x2 16x2",
+    "viaddmnmx16": "U16x2 S16x2 16x2 RELU",
+    "vimnmx16": "U16x2 S16x2 16x2 RELU",
+    "vimnmx3_16": "U16x2 S16x2 16x2 RELU",
     # logic
     "BMSK": "W",
     "BREV": "",
@@ -89,11 +91,12 @@ _KNOWN: Mapping[str, str] = {
     "hmul2_bf16": "BF16_V2 FTZ SAT FMZ F32",
     # conversions
     "F2F": f"F16 BF16 F32 F64 FTZ {_ROUND}",
-    "F2FP": "F16 BF16 F32 PACK_AB RZ RELU SATFINITE E4M3 E5M2 TF32 UNPACK_B",
+    "F2FP": "F16 BF16 F32 PACK_AB MERGE_C RZ RELU SATFINITE E4M3 E5M2 TF32 UNPACK_B",
     "F2IP": "U8 S8 F32 TRUNC NTZ RELU",
     "F2I": f"FTZ NTZ F16 BF16 F64 TRUNC FLOOR CEIL {_INTS}",
     "I2F": f"F16 BF16 F64 {_ROUND} {_INTS}",
     "I2FP": "F32 S32 U32 RZ",
+    "I2IP": "S2 U2 S4 U4 S8 U8 S16 U16 S32 SAT SATRELU",
     # memory
     "ATOM": _ATOMIC,
     "ATOMG": _ATOMIC,

@@ -2,20 +2,52 @@
 
 from __future__ import annotations
 
-from sassxlate.disasm.rdna3.ir import I
+from sassxlate.disasm.rdna3.ir import I, V
 from sassxlate.disasm.sass.ir import Instruction, Pred
 
 from ..context import ZERO, Ctx, Rule
 from .integer import add, is_zero, signed
 
 
+def _extreme16(c: Ctx) -> str:
+    """The packed minimum or maximum that the instruction asks for."""
+    which = c.operand("Pp")
+    signed_halves = not c.ins.has("U16x2")
+    if not (isinstance(which, Pred) and which.index == 7):
+        raise c.refuse("minimum or maximum by a predicate")
+    if c.ins.has("RELU") and not signed_halves:
+        raise c.refuse("RELU of unsigned numbers")
+    return f"v_pk_{'max' if which.inv else 'min'}_{'i16' if signed_halves else 'u16'}"
+
+
+def _give16(c: Ctx, op: str, *sources: V) -> None:
+    """The extreme of the sources' halves, with .RELU at least 0."""
+    out, *rest = sources
+    last = len(rest) - 1
+    for i, source in enumerate(rest):
+        done = i == last and not c.ins.has("RELU")
+        target = c.dst_last() if done else c.vtemp()
+        c.emit(op, target, out, source)
+        out = target
+    if c.ins.has("RELU"):
+        c.emit("v_pk_max_i16", c.dst_last(), out, c.to_v(ZERO))
+
+
 def minmax16(c: Ctx) -> None:
     """VIMNMX on two 16-bit halves."""
-    which = c.operand("Pp")
-    if not (isinstance(which, Pred) and which.index == 7) or c.ins.has("RELU"):
-        raise c.refuse("this form of VIMNMX")
-    sort = "u16" if c.ins.has("U16x2") else "i16"
-    c.emit(f"v_pk_{'max' if which.inv else 'min'}_{sort}", c.dst_last(), c.vsrc("Ra"), c.vsrc("Rb"))
+    _give16(c, _extreme16(c), c.vsrc("Ra"), c.vsrc("Rb"))
+
+
+def minmax3_16(c: Ctx) -> None:
+    _give16(c, _extreme16(c), c.vsrc("Ra"), c.vsrc("Rb"), c.vsrc("Rc"))
+
+
+def addminmax16(c: Ctx) -> None:
+    """VIADDMNMX on two halves: of Ra + Rb, which wraps, and Rc."""
+    total, op = c.vtemp(), _extreme16(c)
+    add16 = "v_pk_sub_i16" if c.negated("Rb") else "v_pk_add_u16"
+    c.emit(add16, total, c.vsrc("Ra"), c.vsrc("Rb"))
+    _give16(c, op, total, c.vsrc("Rc"))
 
 
 def _each_byte(c: Ctx, op: str, sort: str) -> None:
@@ -123,12 +155,18 @@ def _bytes(ins: Instruction) -> bool:
     return ins.has("U8x4") or ins.has("S8x4")
 
 
+def _halves(ins: Instruction) -> bool:
+    return any(ins.has(m) for m in ("S16x2", "U16x2", "16x2"))
+
+
 def _parts(ins: Instruction) -> bool:
     return any(m.endswith(("x2", "x4")) for m in ins.modifiers)
 
 
 RULES: tuple[Rule, ...] = (
-    Rule("vimnmx16", "VIMNMX", minmax16, lambda i: i.has("S16x2") or i.has("U16x2")),
+    Rule("vimnmx16", "VIMNMX", minmax16, _halves),
+    Rule("vimnmx3_16", "VIMNMX3", minmax3_16, _halves),
+    Rule("viaddmnmx16", "VIADDMNMX", addminmax16, _halves),
     Rule("vimnmx8", "VIMNMX", minmax8, _bytes),
     Rule("viadd_parts", "VIADD", viadd_parts, _parts),
     Rule("vabsdiff", "VABSDIFF", sad),

@@ -1,4 +1,4 @@
-"""Rules of halves, bf16 and bytes: each of these forms is proved."""
+"""Rules of halves, bf16, bytes and packed integers: each of these forms is proved."""
 
 from __future__ import annotations
 
@@ -32,8 +32,18 @@ FRND.F16 R10, -R2.H1
 FRND.BF16.FLOOR R10, R2
 F2I.U32.BF16 R10, R2.H1
 F2I.BF16.CEIL R10, R2
+F2FP.RELU.F16.F32.PACK_AB R10, R4, R2
+F2FP.RELU.BF16.F32.MERGE_C R10, R2, R8.H1
+F2FP.F16.F32.MERGE_C R10, R2, R8
 F2IP.U8.F32.NTZ R10, R4, R2, R8
 F2IP.S8.F32.TRUNC.RELU R10, RZ, R2, R8.H1
+I2IP.S8.S32.SAT R10, R4, R2, R8
+I2IP.U8.S32 R10, R4, R2, R8.H1
+I2IP.S4.S32.SAT R10, R4, R2, R8.24
+I2IP.U16.S32.SAT R10, R4, R2, R8
+VIMNMX3.U16x2 R10, R4, R2, R8, !PT
+VIMNMX3.S16x2.RELU R10, R4, R2, R8, !PT
+VIADDMNMX.S16x2.RELU R10, R4, -R2, R8, PT
 """.strip().splitlines()
 
 # Denormal halves: a conversion that flushes them was translated as one that keeps them.
