@@ -5,7 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
-from sassxlate.disasm.sass.ir import Const, Instruction, PredFile, RegFile, RegRef, Special
+from sassxlate.disasm.sass.ir import (
+    Const,
+    Instruction,
+    Label,
+    Pred,
+    PredFile,
+    Reg,
+    RegFile,
+    RegRef,
+    Special,
+)
 from sassxlate.disasm.sass.meaning import NoMeaning, evaluate, meanings
 from sassxlate.domain import Domain
 from sassxlate.lowering.allocate import GROUP_ID
@@ -132,6 +142,9 @@ class Lane(Generic[T]):
         if is_access(ins):
             when = self.d.and_(told, self.active)
             return self._accesses.run(ins, when)
+        own = self._state(ins)
+        if own is not None:
+            return own
         meaning = meanings().get(ins.mnemonic)
         if meaning is None:
             raise Undecided(f"no meaning of {ins.mnemonic}")
@@ -139,3 +152,23 @@ class Lane(Generic[T]):
             return evaluate(self.d, meaning, ins, self)
         except NoMeaning as reason:
             raise Undecided(f"{ins.mnemonic}: {reason}") from None
+
+    def _state(self, ins: Instruction) -> dict[RegRef, T] | None:
+        """Instructions that read what is not data: code addresses, which are offsets here, and
+        another lane's register, where all lanes have the same."""
+        target, source, out = ins.get("target"), ins.get("Ra"), ins.get("Rd")
+        done = ins.get("Pu")
+        if not isinstance(out, Reg) or (isinstance(done, Pred) and done.index != 7):
+            return None
+        if ins.mnemonic == "LEPC" and not ins.modifiers:
+            value = target.target if isinstance(target, Label) else ins.offset
+            words = [self.d.const(value >> 32 * i, 32) for i in range(out.width)]
+        elif ins.mnemonic == "R2UR" and not ins.modifiers and isinstance(source, Reg):
+            if source.neg or source.inv or source.is_zero:
+                return None
+            words = [self.get(RegRef(source.file, source.index))]
+        else:
+            return None
+        if out.is_zero:
+            return {}
+        return {RegRef(out.file, out.index + i): w for i, w in enumerate(words)}

@@ -265,20 +265,23 @@ class Terms:
         a, b = self._operand(a), self._operand(b)
         return (a, b) if a.get_id() <= b.get_id() else (b, a)
 
-    def _known(self, fn: Callable[[Vectors], Callable[..., Vec]], *args: object) -> BV | None:
-        """The result where all operands are numbers."""
+    def _known(
+        self, fn: Callable[[Vectors], Callable[..., Vec]], *args: object, number: bool = True
+    ) -> BV | None:
+        """The result where all operands are numbers; ``number``: it is a float."""
         values: list[object] = []
         for a in args:
             if isinstance(a, z3.BitVecRef):
-                number = z3.simplify(a)
-                if not z3.is_bv_value(number):
+                known = z3.simplify(a)
+                if not z3.is_bv_value(known):
                     return None
-                values.append(vec(number.as_long(), self.width(a)))
+                values.append(vec(known.as_long(), self.width(a)))
             else:
                 values.append(a)
         out = fn(_NUMBERS)(*values)
         self.floats = True
-        return self.one_nan(z3.BitVecVal(int(out.v[0]), out.w))
+        value = z3.BitVecVal(int(out.v[0]), out.w)
+        return self.one_nan(value) if number else value
 
     def _flushed(self, a: BV, fp: Fp) -> BV:
         self.floats = True
@@ -365,6 +368,8 @@ class Terms:
         return self._apply("fcvt", width, how, self._operand(a))
 
     def ftoi(self, a: BV, width: int, signed: bool) -> BV:
+        if (out := self._known(lambda d: d.ftoi, a, width, signed, number=False)) is not None:
+            return out
         a = self._operand(a)
         if a.decl().name() == f"frint_{self.width(a)}_{int(Round.ZERO)}_{self.width(a)}":
             a = a.arg(0)  # the conversion truncates by itself
@@ -377,4 +382,10 @@ class Terms:
         return self._apply("itof", width, how, z3.simplify(a))
 
     def approx(self, fn: Approximation, a: BV) -> BV:
-        return self._apply(fn, self.width(a), (), self._operand(a))
+        out = self._apply(fn, self.width(a), (), self._operand(a))
+        if fn == "rsq":  # of the largest number still far from denormal
+            w = self.width(a)
+            size = self.extract(out, 0, w - 1)
+            least = z3.BitVecVal(1 << mantissa_bits(w), w - 1)
+            self.facts.append(z3.Or(size == 0, z3.Not(z3.ULT(size, least))))
+        return out

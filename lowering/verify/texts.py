@@ -133,7 +133,7 @@ def _map(texts: Texts) -> RegisterMap:
     p: dict[int, S] = {}
     up: dict[int, S] = {}
     taken: set[str] = set()
-    for name, where in [*texts.registers.items(), *texts.constants.items()]:
+    for where in [*texts.registers.values(), *texts.constants.values()]:
         if where in taken:
             raise _bad("SX0442", f"{where} is the place of two registers")
         taken.add(where)

@@ -9,7 +9,7 @@ import sys
 import time
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cache, lru_cache
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import click
@@ -76,7 +76,6 @@ class _Job:
 
 
 _job = _Job()
-_verdicts = cache(verdicts)
 
 
 def judge(found: Found, settings: Settings, use_cache: bool) -> Judged:
@@ -85,7 +84,7 @@ def judge(found: Found, settings: Settings, use_cache: bool) -> Judged:
     from sassxlate.lowering.verify.shown import shown
 
     started = time.process_time()
-    kept = _verdicts(use_cache)
+    kept = verdicts(use_cache)
     name = key(found.block, settings) if use_cache else ""
     verdict = kept.read(name)
     was = verdict is not None

@@ -90,7 +90,13 @@ class Verdicts:
 
 def verdicts(use: bool) -> Verdicts:
     """The cache that the environment names."""
-    return Verdicts(Cache(cache_dir(), verdict_tag(), size_cap()) if use else None)
+    return Verdicts(_cache(cache_dir(), verdict_tag(), size_cap()) if use else None)
+
+
+@cache
+def _cache(root: Path, tag: str, cap: int) -> Cache:
+    # One in a process: it looks at the size of the whole now and then.
+    return Cache(root, tag, cap)
 
 
 def _sum(body: bytes) -> bytes:

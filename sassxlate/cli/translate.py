@@ -5,10 +5,11 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -24,6 +25,9 @@ from ._files import (
     require_machine_code,
     write_whole,
 )
+
+if TYPE_CHECKING:
+    from sassxlate.lowering.pipeline import Translated
 
 
 def _stem(name: str, arch: int) -> str:
@@ -58,21 +62,36 @@ def _chosen(
 @click.option("-k", "--kernel", "kernels", multiple=True, help="Name, demangled name or glob.")
 @click.option("--arch", help="Only this source architecture, e.g. sm_80.")
 @click.option("--json", "as_json", is_flag=True, help="The report on stdout as JSON.")
+@click.option("--verify", is_flag=True, help="Prove each block as `sassxlate verify` does.")
 def command(
-    file: str, output: Path, kernels: tuple[str, ...], arch: str | None, as_json: bool
+    file: str,
+    output: Path,
+    kernels: tuple[str, ...],
+    arch: str | None,
+    as_json: bool,
+    verify: bool,
 ) -> None:
     """Translates every kernel of FILE to gfx1100.
 
     Writes NAME.sm_XX.s (each line says which SASS it came from), NAME.sm_XX.hsaco,
     NAME.sm_XX.launch and report.json.  A kernel that cannot be translated is named with its code;
     the others are written all the same, and the exit status is 3.
+
+    With --verify a kernel with a block that is refuted is not written, and the exit status is 1;
+    the report counts the blocks by verdict.
     """
     from sassxlate.lowering.pipeline import translate_kernel
+
+    if verify:
+        from .verify import require_solver
+
+        require_solver()
 
     loaded = read_input(file)
     require_machine_code(loaded)
     entries: list[dict[str, Any]] = []
     refused = 0
+    total: Counter[str] = Counter()
     for stem, where, cubin, kernel in _chosen(loaded, kernels, arch):
         make_directory(output)
         entry: dict[str, Any] = {
@@ -89,10 +108,16 @@ def command(
             entry |= {"refused": {"code": e.code, "message": str(located)}}
             click.echo(str(located), err=True)
         else:
-            write_whole(output / f"{stem}.s", done.assembly.encode())
-            write_whole(output / f"{stem}.hsaco", done.code_object)
-            write_whole(output / f"{stem}.launch", str(done.launch).encode())
-            entry |= {"files": stem, "report": asdict(done.report)}
+            counts = _verified(done) if verify else Counter[str]()
+            entry |= {"report": asdict(done.report)}
+            if verify:
+                entry |= {"verdicts": {name.lower(): n for name, n in counts.items()}}
+                total += counts
+            if not counts["Refuted"]:
+                write_whole(output / f"{stem}.s", done.assembly.encode())
+                write_whole(output / f"{stem}.hsaco", done.code_object)
+                write_whole(output / f"{stem}.launch", str(done.launch).encode())
+                entry |= {"files": stem}
         entries.append(entry)
     if not entries:
         raise no_match(file, kernels, arch)
@@ -112,5 +137,26 @@ def command(
                 )
             else:
                 click.echo(f"{entry['arch']:7} refused {entry['refused']['code']}  {name}")
+    if verify:
+        from .verify import counted
+
+        click.echo(f"blocks: {counted(total)}", err=as_json)
+    if total["Refuted"]:
+        raise SystemExit(1)
     if refused:
         raise SystemExit(3)
+
+
+def _verified(done: Translated) -> Counter[str]:
+    """Blocks by verdict; what is refuted is shown."""
+    from ._verify_blocks import Settings, judge_kernel
+    from .verify import print_verdict
+
+    counts: Counter[str] = Counter()
+    for judged in judge_kernel(done, Settings(), use_cache=True):
+        name = type(judged.verdict).__name__
+        counts[name] += 1
+        if name == "Refuted":
+            click.echo(f"{done.kernel.name}:", err=True)
+            print_verdict(judged, err=True)
+    return counts

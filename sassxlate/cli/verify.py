@@ -16,7 +16,6 @@ from ._files import (
     kernel_matches,
     no_match,
     parse_arch,
-    print_lines,
     read_input,
     require_machine_code,
 )
@@ -139,7 +138,7 @@ def counted(counts: Counter[str]) -> str:
     return ", ".join(f"{counts[n]} {n.lower()}" for n in names if counts[n]) or "no blocks"
 
 
-def print_verdict(judged: Judged) -> None:
+def print_verdict(judged: Judged, *, err: bool = False) -> None:
     """One line a block; a counterexample in both languages."""
     from sassxlate.lowering.verify import Proved, Refuted
 
@@ -147,12 +146,12 @@ def print_verdict(judged: Judged) -> None:
     head = f"  block /*{judged.start:04x}*/, {judged.instructions} instructions:"
     if isinstance(verdict, Proved):
         reading = f" (modulo {', '.join(verdict.modulo)})" if verdict.modulo else ""
-        click.echo(f"{head} proved{reading}")
+        click.echo(f"{head} proved{reading}", err=err)
     elif isinstance(verdict, Refuted):
-        click.echo(f"{head} refuted")
-        print_lines(f"    {line}".rstrip() for line in judged.shown)
+        lines = [f"{head} refuted", *(f"    {line}".rstrip() for line in judged.shown)]
+        click.echo("\n".join(lines), err=err)
     else:
-        click.echo(f"{head} unknown: {verdict.reason}")
+        click.echo(f"{head} unknown: {verdict.reason}", err=err)
 
 
 def _record(judged: Judged) -> dict[str, object]:
