@@ -165,13 +165,12 @@ def ldc(x: WarpView) -> Results:
 
 def _rows(x: WarpView, count: int) -> Addresses:
     """The address of each row: (..., count, 8); lane 8 m + r has that of row r of matrix m."""
+    where = np.broadcast_to(address(x.d, x, width=32).v, x.mask.shape)[..., : 8 * count]
+    if ((where & np.uint64(15)) != 0)[x.mask[..., : 8 * count]].any():
+        raise Fault(f"a row of {x.ins.mnemonic} is not aligned to 16 bytes")
     if not x.mask.all():
         raise NoMeaning(f"{x.ins.mnemonic} with inactive lanes")
-    where = address(x.d, x, width=32).v
-    full = np.broadcast_to(where, x.mask.shape)[..., : 8 * count]
-    if (full & np.uint64(15)).any():
-        raise Fault(f"a row of {x.ins.mnemonic} is not aligned to 16 bytes")
-    return full.reshape(*full.shape[:-1], count, 8)
+    return where.reshape(*where.shape[:-1], count, 8)
 
 
 def _count(x: WarpView) -> int:
