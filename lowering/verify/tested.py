@@ -53,8 +53,16 @@ def _tried(vectors: int, bound: str, forms: str) -> _Tried:
 
 
 _EQUAL = "equal to the bit but for NaN payloads"
+_WAVES = "equal to the bit but for NaN payloads; waves of 32 lanes, random EXEC"
 TRIED: Mapping[str, _Tried] = {
-    "mufu": _tried(1 << 20, _EQUAL, "RCP; RSQ; SQRT; EX2; LG2; SIN; COS"),
+    "i2f": _tried(1 << 20, _EQUAL, "F16; F64 S64; F64 U64"),
+    "match": _tried(1 << 20, _WAVES, "ANY"),
+    "mufu_high": _tried(1 << 20, _EQUAL, "RSQ64H"),
+    "r2ur": _tried(1 << 20, _WAVES, ""),
+    "redux": _tried(1 << 20, _WAVES, "; OR; SUM; SUM S32"),
+    "shfl": _tried(1 << 20, _WAVES, "BFLY; DOWN; IDX; UP"),
+    "vote": _tried(1 << 20, _WAVES, "ALL; ANY; EQ"),
+    "voteu": _tried(1 << 20, _WAVES, "ALL; ANY; EQ"),
 }
 
 
