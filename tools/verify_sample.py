@@ -104,7 +104,7 @@ def measure(
             counts[kind] += 1
             times.append(judged.ms)
             if kind == "Unknown":
-                reasons[re.sub(r"\d+", "N", verdict["reason"])] += 1
+                reasons[re.sub(r"\b\d+\b", "N", verdict["reason"])] += 1
             for reading in verdict.get("modulo", ()):
                 readings[reading] += 1
             if stream:

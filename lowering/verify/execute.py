@@ -92,6 +92,7 @@ def _joined(
             merged.slots[at] = d.select(other.when, other.regs.slots[at], value)
         merged.known = dict(regs.known.items() & other.regs.known.items())
         merged.flag = d.select(other.when, other.regs.flag, regs.flag)
+        merged.masks = regs.masks | other.regs.masks
         merged.uniform = regs.uniform or other.regs.uniform
         merged.pointers = dict(regs.pointers.items() & other.regs.pointers.items())
         regs, path = merged, d.or_(path, other.when)

@@ -28,6 +28,11 @@ T = TypeVar("T")
 
 # MODE as our code objects set it: nearest even, denormals kept, DX10 clamp, not IEEE.
 INITIAL_MODE = ModeBits(0xF0 | 1 << 8)
+_LANEWISE = frozenset(
+    "s_mov_b32 s_not_b32 s_and_b32 s_or_b32 s_xor_b32 s_and_not1_b32 s_or_not1_b32 s_nand_b32 "
+    "s_nor_b32 s_xnor_b32 s_cselect_b32 s_and_saveexec_b32 s_and_not0_saveexec_b32 "
+    "s_and_not1_saveexec_b32 s_or_saveexec_b32".split()
+)
 _APERTURES = {
     "src_shared_base": (0, SHARED_APERTURE_HI),
     "src_shared_limit": (0xFFFFFFFF, SHARED_APERTURE_HI),
@@ -48,6 +53,9 @@ class Registers(Generic[T]):
         self.s: dict[int, T] = {}
         self.flag: T = free("scc", 1)
         self.uniform = False  # whether a value was taken as that of all lanes
+        # Scalar registers that hold a bit a lane.  Which bit is this lane's is not known, so that they
+        # are no numbers.
+        self.masks: set[int] = {EXEC_LO}
         self._fresh = [0]
         self._active: tuple[T, T] | None = None  # the mask that it was taken from, and the bit
         self.memory = Memory(d, free)
@@ -63,7 +71,7 @@ class Registers(Generic[T]):
     def copy(self) -> Registers[T]:
         out = Registers(self.d, self.free)
         out.mode, out.flag, out.uniform = self.mode, self.flag, self.uniform
-        out.bits = self.bits
+        out.bits, out.masks = self.bits, set(self.masks)
         out.v, out.s, out._fresh = dict(self.v), dict(self.s), self._fresh
         out.memory, out.word, out.tables = self.memory, self.word, self.tables
         out.pointers, out.known, out.slots = (
@@ -105,7 +113,7 @@ class Registers(Generic[T]):
         if isinstance(arg, V):
             return self.vgpr(arg.index + part)
         if isinstance(arg, S):
-            return self.sgpr(arg.index + part)
+            return self._scalar(inst, arg.index + part)
         if isinstance(arg, I):
             return self.d.const(arg.value >> 32 * part, 32)
         if isinstance(arg, Sp):
@@ -123,7 +131,27 @@ class Registers(Generic[T]):
             return self.d.const(0, 32)
         if name not in ALIASES:
             raise self.error(inst, f"operand {name}")
-        return self.sgpr(ALIASES[name] + part)
+        return self._scalar(inst, ALIASES[name] + part)
+
+    def _scalar(self, inst: Inst, index: int) -> T:
+        if index in self.masks and not self._keeps_lanes(inst):
+            raise self.error(inst, "a mask of lanes as a number")
+        return self.sgpr(index)
+
+    def _keeps_lanes(self, inst: Inst) -> bool:
+        """Whether each bit of the result is made of those in the same place: of masks, and of
+        numbers that have all bits the same."""
+        if inst.op.startswith(("s_cmp_eq_", "s_cmp_lg_")):
+            return True  # of the wave as a whole: other lanes' bits have a say
+        return inst.op in _LANEWISE and all(self._is_mask(a) for a in inst.args[1:])
+
+    def _is_mask(self, arg: Arg) -> bool:
+        if isinstance(arg, I):
+            return arg.value & 0xFFFFFFFF in (0, 0xFFFFFFFF)
+        index = arg.index if isinstance(arg, S) else None
+        if isinstance(arg, Sp):
+            index = ALIASES.get(arg.name)
+        return index in self.masks
 
     def read64(self, inst: Inst, arg: Arg) -> T:
         if isinstance(arg, I):
@@ -143,7 +171,10 @@ class Registers(Generic[T]):
             self.v[at] = self.d.select(self.active(), value, self.vgpr(at))
         elif not (isinstance(arg, Sp) and arg.name == "null"):
             index = self.scalar_index(inst, arg) + part
+            mask = self._keeps_lanes(inst) and inst.op in _LANEWISE
             self.write_scalar(index, value)
+            if mask:
+                self.masks.add(index)
             if (number := constant_of(inst)) is not None:
                 self.known[index] = number
 
@@ -154,6 +185,8 @@ class Registers(Generic[T]):
     def write_scalar(self, index: int, value: T) -> None:
         self.s[index] = value
         self.known.pop(index, None)
+        if index != EXEC_LO:
+            self.masks.discard(index)
         self.pointers.pop(index, None)
         self.pointers.pop(index - 1, None)
 
@@ -188,7 +221,12 @@ class Registers(Generic[T]):
 
     def write_mask(self, index: int, value: T) -> None:
         mine = self.d.and_(value, self.active())
-        self.write_scalar(index, self.d.concat(self.fresh(31), mine))
+        self.put_mask(index, self.d.concat(self.fresh(31), mine))
+
+    def put_mask(self, index: int, value: T) -> None:
+        """A bit a lane, those of other lanes included."""
+        self.write_scalar(index, value)
+        self.masks.add(index)
 
     def lanes_of(self, mask: T) -> T:
         return self.d.extract(mask, 0, 1)

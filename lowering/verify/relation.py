@@ -117,7 +117,7 @@ class Sides(Generic[T]):
                 value = same(n, self.lane.get(ref), self.machine.mask(index))
                 if value is not None:
                     self.lane.values[ref] = value
-                    self.machine.write_scalar(index, self.machine.mask_of(value))
+                    self.machine.put_mask(index, self.machine.mask_of(value))
 
     def table(self, ref: RegRef) -> tuple[dict[int, T], int] | None:
         """Where a register's value is kept on the other side."""
@@ -218,7 +218,7 @@ class Sides(Generic[T]):
             lane.values[ref] = d.select(when, value, lane.get(ref))
             old = d.extract(old_mask, 0, 1)
             if self.active or ref in self.block.merged:
-                machine.write_scalar(index, machine.mask_of(d.select(when, value, old)))
+                machine.put_mask(index, machine.mask_of(d.select(when, value, old)))
         else:
             raise Undecided(f"{ref.file}{ref.index} has no place")
 
@@ -246,9 +246,11 @@ def _place(regs: RegisterMap, lane: Lane[T], machine: Registers[T]) -> None:
     for index, s in regs.ur.items():
         machine.s[s] = lane.get(RegRef("UR", index))
     for index, place in regs.p.items():
-        machine.s[place.index] = machine.mask_of(lane.get(RegRef("P", index)))
+        machine.put_mask(place.index, machine.mask_of(lane.get(RegRef("P", index))))
     for index, place in regs.up.items():
-        machine.s[place.index] = machine.mask_of(lane.get(RegRef("UP", index)))
+        machine.put_mask(place.index, machine.mask_of(lane.get(RegRef("UP", index))))
+    slots = [regs.live, regs.save_exec, *regs.regions, *regs.ready.values()]
+    machine.masks |= {s.index for s in slots if isinstance(s, S)}
     machine.v[regs.tid.index] = machine.free("tid", 32)
     for (bank, offset), place in regs.consts.items():
         machine.s[place.index] = lane.word(bank, offset)
