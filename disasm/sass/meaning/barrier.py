@@ -22,7 +22,7 @@ from sassxlate.vectors import Vec
 from ..ir import Reg
 from .memory import places
 from .rows import NoMeaning
-from .state import Bytes, WarpMeaning, WarpView, as_bytes, as_words
+from .state import LANES, Bytes, Mask, WarpMeaning, WarpView, as_bytes, as_words
 
 T = TypeVar("T")
 Results: TypeAlias = "Mapping[str, NDArray[Any]]"
@@ -89,8 +89,7 @@ def _exchange(x: WarpView) -> Results:
     """By the warp, once."""
     data = x.words("Rb")
     where = places(x, "shared", 8, x.mask)
-    first = np.arange(x.mask.shape[-1]) == x.leader
-    mask = x.mask & first
+    mask: Mask = x.mask & np.equal(np.arange(LANES, dtype=np.intp), x.leader)
     before = x.warp.load("shared", where, 8, mask)
     x.warp.store("shared", where, as_bytes(data), mask)
     reg = x.operand("Rd")

@@ -258,7 +258,8 @@ def _chosen(x: WarpView, a: Words, b: Words, bits: int) -> NDArray[Any]:
     """B's units for each row of a sparse A: (..., 16, 8, units of a row)."""
     kind = "<u2" if bits == 16 else "u1"
     units = a.shape[-1] * 32 // bits
-    place = 4 * (np.arange(units) // 2) + _indices(x, units, bits)
+    groups: I64 = 4 * (np.arange(units, dtype=np.int64) // 2)
+    place: I64 = groups + _indices(x, units, bits)
     columns = np.ascontiguousarray(b, dtype="<u4").view(kind)[..., None, :, :]
     shape = (*place.shape[:-1], 8)
     return np.take_along_axis(
