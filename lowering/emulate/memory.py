@@ -59,8 +59,12 @@ def scratch_address(c: Context, inst: Inst, addr: Arg, saddr: Arg | None) -> Add
 
 
 def lds_address(c: Context, inst: Inst, addr: Arg, offset: int) -> Address:
-    """Address and offset are added in more than 32 bits: past the end is past the end."""
-    return Address("l", c.read32(inst, addr), None, const(offset, 64))
+    """Address and offset are added in 32 bits, so a negative address may come back into range:
+    LLVM folds such sums into the offset for everything after Southern Islands."""
+    base = c.read32(inst, addr)
+    if not offset:
+        return Address("l", base, None, const(0, 64))
+    return Address("l", c.d.add(base, const(offset, 32)), None, const(0, 64))
 
 
 # --- accesses --------------------------------------------------------------------------------
