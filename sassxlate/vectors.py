@@ -238,8 +238,10 @@ def _fma64(a: int, b: int, c: int, how: Round) -> int:
 
 
 def _fma64s(a: U, b: U, c: U, how: Round) -> U:
-    lists: list[list[int]] = [v.tolist() for v in np.broadcast_arrays(a, b, c)]
-    return np.array([_fma64(x, y, z, how) for x, y, z in zip(*lists, strict=True)], dtype=np.uint64)
+    arrays = np.broadcast_arrays(a, b, c)
+    lists: list[list[int]] = [v.ravel().tolist() for v in arrays]
+    out = [_fma64(x, y, z, how) for x, y, z in zip(*lists, strict=True)]
+    return np.array(out, dtype=np.uint64).reshape(arrays[0].shape)
 
 
 # --- the reader --------------------------------------------------------------------------------
