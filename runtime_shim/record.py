@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
@@ -37,24 +37,28 @@ class Recorded:
     fault: int  # 0, or the kind of fault that stopped it
 
 
-def read(path: Path) -> Iterator[Recorded]:
-    """The launches of a record, in the order in which they ran.  ShimError SX0723 for another file;
-    a last launch that was not finished is left out."""
+def read(path: Path, wanted: Callable[[str, str], bool] | None = None) -> Iterator[Recorded]:
+    """The launches of a record, in the order in which they ran, for whose kernel and key ``wanted``
+    holds.  ShimError SX0723 for another file; a last launch that was not finished is left out."""
     with open(path, "rb") as file:
         if file.readline() != MAGIC:
             raise ShimError("SX0723", "no record of launches", Where(str(path)))
         try:
-            yield from _launches(file)
+            yield from _launches(file, wanted or _every)
         except (ValueError, IndexError, KeyError):
             text = "the record of launches is damaged"
             raise ShimError("SX0723", text, Where(str(path))) from None
 
 
-def _launches(file: BinaryIO) -> Iterator[Recorded]:
+def _every(_kernel: str, _key: str) -> bool:
+    return True
+
+
+def _launches(file: BinaryIO, wanted: Callable[[str, str], bool]) -> Iterator[Recorded]:
     memory: dict[int, Bytes] = {}
     before: dict[int, Bytes] = {}
     head: list[str] = []
-    kernarg = b""
+    kernarg, kept = b"", False
     number = 0
     while line := file.readline():
         if not line.endswith(b"\n"):
@@ -74,11 +78,13 @@ def _launches(file: BinaryIO) -> Iterator[Recorded]:
                 memory[base][address - base : address - base + size] = np.frombuffer(data, np.uint8)
             case "launch":
                 head = rest
-                before = {base: data.copy() for base, data in memory.items()}
+                kept = wanted(" ".join(rest[11:]), rest[0])
+                before = {base: data.copy() for base, data in memory.items()} if kept else {}
                 kernarg = file.read(int(rest[10]))
             case "end":
-                after = {base: data.copy() for base, data in memory.items()}
-                yield _recorded(number, head, kernarg, before, after, int(rest[0]))
+                if kept:
+                    after = {base: data.copy() for base, data in memory.items()}
+                    yield _recorded(number, head, kernarg, before, after, int(rest[0]))
                 number += 1
             case _:
                 raise ValueError(what)

@@ -169,8 +169,15 @@ def verify_run(
         used: dict[str, _Used | None] = {}
         seen: set[str] = set()
         compared: Counter[str] = Counter()
+
+        def wanted(_: str, key: str) -> bool:
+            if how.most and compared[key] >= how.most:
+                total["left out"] += 1
+                return False
+            return True
+
         for path in sorted(Path(folder).glob("launches-*")):
-            for recorded in record.read(path):
+            for recorded in record.read(path, wanted):
                 if recorded.key not in used:
                     used[recorded.key] = _of(cache, recorded)
                 kernel = used[recorded.key]
@@ -183,9 +190,6 @@ def verify_run(
                     continue
                 seen.add(mark)
                 compared[recorded.key] += 1
-                if how.most and compared[recorded.key] > how.most:
-                    total["left out"] += 1
-                    continue
                 verdict = _verdict(kernel, recorded, how.limit)
                 total[type(verdict).__name__] += 1
                 _say(recorded, kernel, verdict, how.as_json, how.verbose)
