@@ -20,6 +20,7 @@ from .ir import RZ, Control, Imm, Instruction, Mem
 from .spec import DESCRIPTOR, Bits, C, I, L, M, Mod, Operand, R, Select, When
 
 _RZ_WIDTH = frozenset(("LD", "LDG", "ST", "STG"))  # sm_75 to sm_89
+_NUMBER = 6  # bits of the shortest register number
 _OPCODE = 0xFFF | 1 << 91
 _GUARD = 0xF000
 _SCHEDULING = (1 << 125) - (1 << 105)
@@ -117,7 +118,8 @@ def _numbers(row: CompiledRow) -> tuple[int, tuple[Bits, ...]]:
     taken = row.mod_mask | row.match_mask
     kept: list[Bits] = []
     for field in fields:
-        if field.width and not field.mask & taken:  # shared with a modifier: part of the kind
+        # What shares bits with a modifier, or may not be printed at all, is part of the kind.
+        if field.width >= _NUMBER and not field.mask & taken:
             plain &= ~field.mask
             kept.append(field)
     return plain, tuple(kept)
