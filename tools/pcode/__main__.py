@@ -2,7 +2,7 @@
 
 ::
 
-    python tools/pcode forms FILE... -o FORMS   # what the translations of these files consist of
+    python tools/pcode forms FILE... [--add]    # records what the translations of these files consist of
     python tools/pcode compare [FORMS] [--vectors N] [--seed N] [--only TEXT]
 
 FILE is a program, a library or a cubin.  The pseudocode is the one in tinygrad's tables (in the
@@ -161,6 +161,9 @@ def _forms(options: argparse.Namespace) -> int:
     from pcode import emitted
 
     counts = emitted.count([Path(f) for f in options.files])
+    if options.add:
+        known = dict(cases.forms(Path(options.output)))
+        counts = Counter({form: known.get(form) or n for form, n in {**counts, **known}.items()})
     Path(options.output).write_text(emitted.HEADER + cases.dump(counts))
     print(f"{len(counts)} forms of {len({f.op for f in counts})} opcodes")
     return 0
@@ -172,6 +175,7 @@ def main() -> int:
     forms = commands.add_parser("forms", help="record what translations consist of")
     forms.add_argument("files", nargs="+")
     forms.add_argument("-o", "--output", default=str(FORMS))
+    forms.add_argument("--add", action="store_true", help="to those that are recorded already")
     forms.set_defaults(run=_forms)
     comparing = commands.add_parser("compare", help="compare with AMD's pseudocode")
     comparing.add_argument("forms", nargs="?", default=str(FORMS))
