@@ -1,0 +1,132 @@
+"""Words that reach other lanes or memory, translated and run on the emulated device, against their
+meanings, which an H200 confirmed (``test_sass_warps.py``).
+
+NaN payloads are free.  What a word leaves in a uniform register counts in the lanes that execute
+it: of a divergent path the others keep what they had, which no compiler reads.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+import sys
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from sassxlate.disasm.containers.cubin import parse_cubin
+from sassxlate.disasm.sass import decode
+from sassxlate.disasm.sass.meaning.state import LANES, executing
+from sassxlate.errors import LoweringError
+from sassxlate.lowering.emulate.runner import Device, run_code_object
+from sassxlate.lowering.pipeline import translate_kernel
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent / "tools"))
+
+if TYPE_CHECKING:
+    from tools.silicon.warps import fixture
+    from tools.silicon.warps.inputs import constants, made
+    from tools.silicon.warps.measure import access_size
+    from tools.silicon.warps.state import Warps, meant
+    from tools.silicon.warps.template import RECORD, REGION, RESULT, patched
+    from tools.silicon.warps.words import Word
+else:
+    from silicon.warps import fixture
+    from silicon.warps.inputs import constants, made
+    from silicon.warps.measure import access_size
+    from silicon.warps.state import Warps, meant
+    from silicon.warps.template import RECORD, REGION, RESULT, patched
+    from silicon.warps.words import Word
+
+WARPS = 16
+Bytes = NDArray[np.uint8]
+_UNIFORM = slice(5, 8)  # of a result: what uniform registers hold
+_INFINITY = {"F16": ("<u2", 0x7C00), "BF16": ("<u2", 0x7F80), "F32": ("<u4", 0x7F800000),
+             "F64": ("<u8", 0x7FF << 52)}  # fmt: skip
+
+
+def _nan(memory: Bytes, sort: str) -> NDArray[np.bool_]:
+    kind, infinity = _INFINITY[sort]
+    value = memory.view(kind)
+    top = np.array(1 << (8 * value.dtype.itemsize - 1), value.dtype)
+    found: NDArray[np.bool_] = (value & ~top) > np.array(infinity, value.dtype)
+    return np.repeat(found, value.dtype.itemsize, axis=-1)
+
+
+def _wrong(word: Word) -> str:
+    """How the translation of a word differs; raises LoweringError where it is refused."""
+    (kernel,) = (cubin := parse_cubin(patched(word.word, word.space))).kernels
+    done = translate_kernel(replace(cubin, kernels=(kernel,)), kernel.name)
+    device = Device(1 << 22)
+    field = device.alloc((WARPS + 2) * REGION) + REGION
+    ins = decode(word.word, 0, 90, strict=False)
+    size = access_size(ins)
+    records, memory = made(ins, word.kind, word.space, WARPS, field, size, fixture.SEED)
+    source, target = device.alloc(records.tobytes()), device.alloc(WARPS * LANES * RESULT * 4)
+    assert records.shape[-1] == RECORD
+    device.write(field, memory.tobytes())
+    words = constants(fixture.SEED)
+    given = struct.pack("<QQQ", source, target, field) + words.tobytes()
+    segment = done.launch.kernarg(given, (LANES, 1, 1), (WARPS, 1, 1), {})
+    run_code_object(done.code_object, kernel.name, WARPS, LANES, segment, device)
+    shape = (WARPS, LANES, RESULT)
+    real = np.frombuffer(device.read(target, WARPS * LANES * RESULT * 4), "<u4").reshape(shape)
+    after = np.frombuffer(device.read(field, memory.size), np.uint8).reshape(memory.shape)
+    warps = Warps(records, memory.copy(), words, field, word.space)
+    differ = real != meant(word.word, 90, warps)
+    differ[..., _UNIFORM] &= executing(ins, warps)[..., None]
+    if word.kind.startswith("collide"):
+        differ[:] = False
+    bytes_ = after != warps.memory
+    sort = word.kind.partition(" ")[2]
+    if bytes_.any() and sort in _INFINITY:
+        bytes_ &= ~(_nan(after, sort) & _nan(warps.memory, sort))
+    for w, lane in np.argwhere(differ.any(axis=-1))[:1]:
+        return f"{word.text}: warp {w} lane {lane}: {real[w, lane].tolist()}"
+    return f"{word.text}: {bytes_.sum()} bytes of memory" if bytes_.any() else ""
+
+
+_QUICK = re.compile(
+    r"(SHFL\.(UP|IDX) P3, R16, R4, R8, R12|MATCH\.(ANY|ALL P3,) R16, R4|REDUX\.MIN\.S32 UR10, R4"
+    r"|R2UR P3, UR10, R4|@P0 VOTE\.EQ R16, P3, !P1|REDG\.E\.ADD\.(F32|F16x2)\.RN\.STRONG\.GPU desc"
+    r"\[UR12\]\[R20\.64\], R8|ATOMG\.E\.ADD\.F32\.FTZ\.RN\.STRONG\.GPU PT, R16, desc\[UR12\]\[R20\."
+    r"64\], R8|ATOMS\.CAS R16, \[R20\.X4\], R8, R12|LDG\.E\.S8 R16, \[R20\.U32\+UR14\+0x40\]"
+    r"|STS\.128 \[R20\.X16\+UR14\+0x20\], R8|LDC\.S16 R16, c\[0x0\]\[R21\+0x240\])"
+)
+
+
+def _judge(words: list[Word]) -> Counter[str]:
+    counts: Counter[str] = Counter()
+    wrong: list[str] = []
+    for word in words:
+        try:
+            found = _wrong(word)
+        except LoweringError:
+            counts["refused"] += 1
+            continue
+        counts["differ" if found else "equal"] += 1
+        wrong += [found] * bool(found)
+    print(dict(counts))
+    assert not wrong, "\n".join(wrong)
+    return counts
+
+
+def _words() -> list[Word]:
+    return [m.word for m in fixture.measured() if m.word.kind != "misaligned"]
+
+
+def test_some_words() -> None:
+    chosen = [w for w in _words() if _QUICK.fullmatch(w.text) and w.space in ("", "shared")]
+    counts = _judge(chosen)
+    assert counts["equal"] >= 14
+    assert not counts["refused"]
+
+
+@pytest.mark.sweep
+def test_many_words() -> None:
+    assert _judge(_words()[::11])["equal"] > 120
