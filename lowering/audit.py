@@ -58,6 +58,8 @@ _KNOWN: Mapping[str, str] = {
     "POPC": "",
     "PRMT": "F4E B4E RC8 ECL ECR RC16",
     "R2P": "B0 B1 B2 B3",
+    "UP2UR": "B0 B1 B2 B3",
+    "UR2UP": "B0 B1 B2 B3",
     "SEL": "64",
     "SGXT": "U32 W",
     "SHF": "L R HI W U32 S32 U64 S64",
@@ -96,6 +98,7 @@ _KNOWN: Mapping[str, str] = {
     "F2I": f"FTZ NTZ F16 BF16 F64 TRUNC FLOOR CEIL {_INTS}",
     "I2F": f"F16 BF16 F64 {_ROUND} {_INTS}",
     "I2FP": "F32 S32 U32 RZ",
+    "I2I": "S8 U8 S16 U16 S32 SAT",
     "I2IP": "S2 U2 S4 U4 S8 U8 S16 U16 S32 SAT SATRELU",
     # memory
     "ATOM": _ATOMIC,

@@ -442,13 +442,27 @@ def f2ip(c: Ctx) -> None:
     _below(c, 8, *parts)
 
 
+def i2i(c: Ctx) -> None:
+    """A signed word, saturated to a narrower type."""
+    name = next(m for m in c.ins.modifiers if m in _PARTS)
+    low, high = _limits(name)
+    out = c.vtemp()
+    c.emit("v_min_i32", out, I(high), c.src("Rb"))
+    c.emit("v_max_i32", c.dst_last(), I(low & 0xFFFFFFFF), out)
+
+
+def _limits(name: str) -> tuple[int, int]:
+    bits = int(name[1:])
+    return (-(1 << bits - 1), (1 << bits - 1) - 1) if name[0] == "S" else (0, (1 << bits) - 1)
+
+
 def i2ip(c: Ctx) -> None:
     """Two integers as parts of 2 to 16 bits, cut off or saturated, below Rc."""
     name = next(m for m in c.ins.modifiers if m in _PARTS)
-    bits, signed = int(name[1:]), name[0] == "S"
+    bits = int(name[1:])
     if c.ins.has("SATRELU"):
         raise c.refuse("this form of I2IP")
-    low, high = (-(1 << bits - 1), (1 << bits - 1) - 1) if signed else (0, (1 << bits) - 1)
+    low, high = _limits(name)
     parts: list[V] = []
     for role in ("Ra", "Rb"):
         out = c.vtemp()
@@ -496,5 +510,6 @@ RULES: tuple[Rule, ...] = (
     Rule("uf2f", "UF2F", f2f),
     Rule("f2fp", "F2FP", f2fp),
     Rule("f2ip", "F2IP", f2ip),
+    Rule("i2i", "I2I", i2i),
     Rule("i2ip", "I2IP", i2ip),
 )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from sassxlate.disasm.rdna3.ir import Arg, I, S, V
 from sassxlate.disasm.sass.ir import Imm, Instruction, Reg
 from sassxlate.disasm.sass.meaning.logic import PRMT_MODES
@@ -390,7 +392,8 @@ def _byte(c: Ctx, reg: Instruction) -> int:
 
 
 def p2r(c: Ctx) -> None:
-    """Packs P0 to P6 under a mask into a byte of Rd; the other bits come from Ra."""
+    """Packs P0 to P6, or uniform ones, under a mask into a byte of Rd; the other bits come from
+    Ra."""
     shift = 8 * _byte(c, c.ins)
     mask = const_value(c.ins.get("mask"))
     if mask is None:
@@ -399,7 +402,7 @@ def p2r(c: Ctx) -> None:
     out = c.vtemp()
     c.emit("v_and_b32", out, I(~(mask << shift) & 0xFFFFFFFF), base)
     bit = c.vtemp()
-    for n, place in c.k.regs.p.items():
+    for n, place in _predicates(c).items():
         if mask >> n & 1:
             c.emit("v_cndmask_b32", bit, ZERO, I(1 << (n + shift)), place)
             c.emit("v_or_b32", out, out, bit)
@@ -425,9 +428,14 @@ def r2p(c: Ctx) -> None:
             write_p(c, n, hit)
 
 
+def _predicates(c: Ctx) -> Mapping[int, S]:
+    """The places of P0 to P6, or of the uniform ones."""
+    return c.k.regs.up if c.ins.mnemonic in ("UP2UR", "UR2UP") else c.k.regs.p
+
+
 def write_p(c: Ctx, index: int, mask: S) -> None:
-    """Merges a clean lane mask into P``index``."""
-    place = c.k.regs.p[index]
+    """Merges a clean lane mask into P``index``, or the uniform one."""
+    place = _predicates(c)[index]
     c.emit("s_and_not1_b32", place, place, EXEC)
     c.emit("s_or_b32", place, place, mask)
 
@@ -457,5 +465,7 @@ RULES: tuple[Rule, ...] = (
     Rule("uflo", "UFLO", flo),
     Rule("p2r", "P2R", p2r),
     Rule("r2p", "R2P", r2p),
+    Rule("up2ur", "UP2UR", p2r),
+    Rule("ur2up", "UR2UP", r2p),
 )
 

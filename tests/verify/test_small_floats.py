@@ -1,4 +1,4 @@
-"""Rules of halves, bf16, bytes and packed integers: each of these forms is proved."""
+"""Rules of halves, bf16, bytes, packed integers and a few more: each of these forms is proved."""
 
 from __future__ import annotations
 
@@ -41,6 +41,9 @@ I2IP.S8.S32.SAT R10, R4, R2, R8
 I2IP.U8.S32 R10, R4, R2, R8.H1
 I2IP.S4.S32.SAT R10, R4, R2, R8.24
 I2IP.U16.S32.SAT R10, R4, R2, R8
+I2I.U8.S32.SAT R10, R2
+UP2UR UR10, UPR, UR4, 0x2a
+UR2UP UPR, UR4, 0x15
 VIMNMX3.U16x2 R10, R4, R2, R8, !PT
 VIMNMX3.S16x2.RELU R10, R4, R2, R8, !PT
 VIADDMNMX.S16x2.RELU R10, R4, -R2, R8, PT
