@@ -98,12 +98,12 @@ def _segments(
         end = min(later) if later else last + 1
         out.append([] if start is None else _placed(translated, start, end))
     behind = last + 1
-    while behind < len(items) and _goes_on(items[behind]):
+    while behind < len(items) and goes_on(items[behind]):
         behind += 1
     return out, _placed(translated, last + 1, behind) if last >= 0 else []
 
 
-def _goes_on(item: object) -> bool:
+def goes_on(item: object) -> bool:
     """Neither a label nor a transfer of control: at those nothing is outstanding."""
     if not isinstance(item, Inst):
         return False

@@ -53,8 +53,8 @@ class Registers(Generic[T]):
         self.s: dict[int, T] = {}
         self.flag: T = free("scc", 1)
         self.uniform = False  # whether a value was taken as that of all lanes
-        # Scalar registers that hold a bit a lane.  Which bit is this lane's is not known, so that they
-        # are no numbers.
+        # Scalar registers that hold a bit a lane.  Which bit is this lane's is not known, so that
+        # they are no numbers.
         self.masks: set[int] = {EXEC_LO}
         self._fresh = [0]
         self._active: tuple[T, T] | None = None  # the mask that it was taken from, and the bit

@@ -35,6 +35,7 @@ def block(text: str, merged: Sequence[int] = ()) -> Block:
         parts[0],
         sass=[i for p in parts for i in p.sass],
         rdna=[code for p in parts for code in p.rdna],
+        tail=parts[-1].tail,
     )
     return replace(made, merged=frozenset(RegRef("P", p) for p in merged)) if merged else made
 

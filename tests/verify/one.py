@@ -15,6 +15,7 @@ from sassxlate.lowering.link import joined
 from sassxlate.lowering.pipeline import PASSES, kernel_cfg
 from sassxlate.lowering.select import select
 from sassxlate.lowering.verify import Block, Placed
+from sassxlate.lowering.verify.blocks import goes_on
 
 FOLDER_WORD = 0x180  # the slot's offset in the code
 
@@ -42,16 +43,19 @@ def block_of(word: int) -> Block:
     said = [i for i, it in enumerate(items) if isinstance(it, Inst) and it.comment.startswith("/*")]
     first = next((i for i in said if items[i].comment.startswith(mine)), None)
     placed: list[Placed] = []
+    tail: list[Placed] = []
     if first is not None:
         last = next(i for i in said if i > first and not items[i].comment.startswith(mine))
         if isinstance(end := items[last], Inst) and end.args[1:] == (selected.regs.save_exec,):
             last += 1  # EXEC as it was in front of the guard
-        for i in range(first, last):
+        behind = next(i for i in range(last, len(items)) if not goes_on(items[i]))
+        for i in range(first, behind):
             item = items[i]
             if isinstance(item, Inst):
                 at = program.offsets[i]
                 inst, size = decode(program.data, at)
-                placed.append(Placed(replace(inst, uniform=item.uniform), at, at + size))
+                step = Placed(replace(inst, uniform=item.uniform), at, at + size)
+                (placed if i < last else tail).append(step)
     (ins,) = decode_section(word.to_bytes(16, "little"), kernel.arch, strict=False).instructions
     assert not isinstance(ins, BadWord)
     tables = {
@@ -60,4 +64,6 @@ def block_of(word: int) -> Block:
         if f.kind.startswith("bank")
     }
     merged = frozenset(selected.plan.pending_live)
-    return Block((ins,), [placed], selected.regs, layout(kernel.arch), merged, tables)
+    return Block(
+        (ins,), [placed], selected.regs, layout(kernel.arch), merged, tables, tail=tail
+    )
