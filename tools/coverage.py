@@ -18,6 +18,7 @@ from __future__ import annotations
 import argparse
 import collections
 import json
+import lzma
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -166,9 +167,13 @@ def key_of(ins: Instruction) -> str:
 
 def confirmed(paths: Sequence[Path]) -> dict[str, int]:
     """Words by mnemonic and modifiers that silicon (sm_90) computes as their meaning says: from
-    lists of (word, verdict), or of objects, one a line."""
+    lists of (word, verdict), from objects, one a line, or from a fixture of equal ones."""
     out: collections.Counter[str] = collections.Counter()
     for path in paths:
+        if path.suffix == ".xz":
+            for line in lzma.decompress(path.read_bytes()).decode().splitlines():
+                out[key_of(decode(int(line[1:33], 16), 0, 90, strict=False))] += 1
+            continue
         text = path.read_text()
         if text.startswith("["):
             pairs = [(w, v) for w, v, *_ in json.loads(text)]
