@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
-from sassxlate.disasm.sass.ir import Const, Instruction, Mem, Pred, Reg, RegRef
+from sassxlate.disasm.sass.ir import Const, Instruction, Mem, Pred, Reg, RegFile, RegRef
+from sassxlate.disasm.sass.meaning.memory import place, size_of
 from sassxlate.domain import Domain
 
 from .memory import Memory
@@ -25,7 +26,6 @@ _CONSTANT = frozenset({"LDC", "ULDC", "LDCU"})
 # What leaves nothing to see: hints, reports of errors, what a stream orders already, sleep.
 _SILENT = frozenset({"ERRBAR", "CGAERRBAR", "ACQBULK", "PREEXIT", "NANOSLEEP"})
 _FENCES = frozenset({"MEMBAR", "CCTL"})
-_PARTS = {"U8": (1, False), "S8": (1, True), "U16": (2, False), "S16": (2, True)}
 _WIDE = frozenset({"64", "U64", "S64", "F64"})
 # Scope, order and caching; an atomic's word is one word whatever they say.
 _ORDER = frozenset(
@@ -65,27 +65,14 @@ class Accesses(Generic[T]):
 
     # -- operands -------------------------------------------------------------------------
 
-    def _register(self, reg: Reg | None, width: int) -> T:
-        """A register or pair as an address of 32 or 64 bits."""
-        d = self.d
-        if reg is None or reg.is_zero:
-            return d.const(0, width)
-        low = self.get(RegRef(reg.file, reg.index))
-        if width == 32:
-            return low
-        if reg.width == 1:
-            return d.zext(low, 64)
-        return d.concat(self.get(RegRef(reg.file, reg.index + 1)), low)
+    def _register(self, file: RegFile, index: int) -> T:
+        return self.get(RegRef(file, index))
 
     def _address(self, ins: Instruction, width: int) -> T:
-        d, mem = self.d, ins.get("mem")
+        mem = ins.get("mem")
         if not isinstance(mem, Mem):
             raise Undecided(f"this form of {ins.mnemonic}")
-        base = self._register(mem.base, width)
-        if mem.scale != 1:
-            base = d.shl(base, d.const(mem.scale.bit_length() - 1, width))
-        address = d.add(base, self._register(mem.ureg, width))
-        return d.add(address, d.const(mem.offset, width))
+        return place(self.d, mem, self._register, width)
 
     def _words(self, ins: Instruction, role: str, count: int) -> list[T]:
         operand = ins.get(role)
@@ -112,7 +99,7 @@ class Accesses(Generic[T]):
         if not _ORDER.issuperset(ins.modifiers):
             raise Undecided(f"this form of {ins.mnemonic}")
         address = self._address(ins, 64 if space in ("global", "flat") else 32)
-        size, signed = _size(ins)
+        size, signed = size_of(ins)
         if store:
             data = self._words(ins, "Rb", (size + 3) // 4)
             self.memory.store(space, size, when, address, data)
@@ -126,10 +113,10 @@ class Accesses(Generic[T]):
             raise Undecided("a constant bank that is computed")
         if any(ins.has(m) for m in ("IL", "IS", "ISL")):
             raise Undecided(f"this form of {ins.mnemonic}")
-        place = d.add(self._register(source.index, 32), d.const(source.offset, 32))
-        size, signed = _size(ins)
+        at = place(d, Mem(source.index, source.offset), self._register, 32)
+        size, signed = size_of(ins)
         space = f"c[{source.bank}]"
-        words = self.memory.load(space, size, signed, when, d.zext(place, 64))
+        words = self.memory.load(space, size, signed, when, d.zext(at, 64))
         return self._written(ins, words)
 
     # -- atomics --------------------------------------------------------------------------
@@ -172,13 +159,6 @@ class Accesses(Generic[T]):
         self.memory.fence("done", *(("gl1", "gl0") if wide else ()))
 
 
-def _size(ins: Instruction) -> tuple[int, bool]:
-    """Bytes of a load or store, and whether the part of a word is signed."""
-    part = next((_PARTS[m] for m in ins.modifiers if m in _PARTS), None)
-    whole = next((int(m) // 8 for m in ins.modifiers if m in ("64", "128")), 4)
-    return part or (whole, False)
-
-
 _NAMES = {"EXCH": "swap_b", "AND": "and_b", "OR": "or_b", "XOR": "xor_b"}
 
 
@@ -193,6 +173,8 @@ def _operation(ins: Instruction, words: int) -> str:
     kind = next((m for m in ins.modifiers if m[:1] in "FB" and m[1:2].isdigit()), None)
     if kind is None and any(m.startswith(("BF16", "F16")) for m in ins.modifiers):
         kind = "F16x2"
+    if kind == "F32" and op == "ADD" and not ins.has("FTZ"):
+        raise Undecided("an atomic sum that keeps denormals")  # add_f32 flushes them
     if kind is not None:
         return f"{op.lower()}_{kind.lower()}"
     signed = op in ("MIN", "MAX") and (ins.has("S32") or ins.has("S64"))

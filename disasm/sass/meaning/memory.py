@@ -1,11 +1,11 @@
 """Loads, stores and matrix loads: where they go, how wide they are, what they give.
 
-:func:`shape` and :func:`address` are over any domain; the rest is over warps.
+:func:`shape` and :func:`place` are over any domain; the rest is over warps.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias, TypeVar
 
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from sassxlate.domain import Domain
 
-from ..ir import Const, Instruction, Mem, Reg
+from ..ir import Const, Instruction, Mem, Reg, RegFile
 from .rows import NoMeaning, View
 from .state import (
     LANES,
@@ -61,35 +61,46 @@ class Shape:
     signed: bool
 
 
+def size_of(ins: Instruction) -> tuple[int, bool]:
+    """Bytes of a load or store, of constants too, and whether they are extended with their sign."""
+    return next((_SIZES[m] for m in ins.modifiers if m in _SIZES), (4, False))
+
+
 def shape(ins: Instruction) -> Shape:
     """Of LDG, STG, LD, ST, LDS, STS, LDL and STL."""
     space, store = _SPACES[ins.mnemonic]
-    size, signed = next((_SIZES[m] for m in ins.modifiers if m in _SIZES), (4, False))
-    return Shape(space, store, size, signed)
+    return Shape(space, store, *size_of(ins))
 
 
-def _part(d: Domain[T], x: View[T], reg: Reg | None, width: int) -> T:
-    """A register or pair of an address; 32 bits are extended with zeros."""
+def _part(
+    d: Domain[T], get: Callable[[RegFile, int], T], reg: Reg | None, width: int
+) -> T:
     if reg is None or reg.is_zero:
         return d.const(0, width)
-    low = x.env.reg(reg.file, reg.index)
+    low = get(reg.file, reg.index)
     if width == 32:
         return low
     if reg.width == 1:
         return d.zext(low, 64)
-    return d.concat(x.env.reg(reg.file, reg.index + 1), low)
+    return d.concat(get(reg.file, reg.index + 1), low)
+
+
+def place(d: Domain[T], mem: Mem, get: Callable[[RegFile, int], T], width: int) -> T:
+    """The address of an operand, ``width`` bits: 32 in shared and local memory, else 64, to which
+    registers of 32 bits are extended with zeros.  ``get`` gives registers."""
+    base = _part(d, get, mem.base, width)
+    if mem.scale != 1:
+        base = d.shl(base, d.const(mem.scale.bit_length() - 1, width))
+    total = d.add(base, _part(d, get, mem.ureg, width))
+    return d.add(total, d.const(mem.offset, width))
 
 
 def address(d: Domain[T], x: View[T], role: str = "mem", width: int = 64) -> T:
-    """The address of a memory operand, of 32 bits in shared and local memory."""
+    """The address that a role names."""
     mem = x.operand(role)
     if not isinstance(mem, Mem):
         raise NoMeaning(f"{role} is no address")
-    base = _part(d, x, mem.base, width)
-    if mem.scale != 1:
-        base = d.shl(base, d.const(mem.scale.bit_length() - 1, width))
-    total = d.add(base, _part(d, x, mem.ureg, width))
-    return d.add(total, d.const(mem.offset, width))
+    return place(d, mem, x.env.reg, width)
 
 
 # --- over warps --------------------------------------------------------------------------------
@@ -151,7 +162,7 @@ def ldc(x: WarpView) -> Results:
     source = x.operand("src")
     if not isinstance(source, Const):
         raise NoMeaning("this kind of constant operand")
-    size, signed = next((_SIZES[m] for m in x.ins.modifiers if m in _SIZES), (4, False))
+    size, signed = size_of(x.ins)
     value = extended(constant_bytes(x.warp, source, size), signed)
     reg = x.operand("Rd")
     once = isinstance(reg, Reg) and reg.file == "UR"
