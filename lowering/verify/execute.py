@@ -93,6 +93,7 @@ def _joined(
         merged.known = dict(regs.known.items() & other.regs.known.items())
         merged.flag = d.select(other.when, other.regs.flag, regs.flag)
         merged.masks = regs.masks | other.regs.masks
+        merged.even = regs.even & other.regs.even
         merged.uniform = regs.uniform or other.regs.uniform
         merged.pointers = dict(regs.pointers.items() & other.regs.pointers.items())
         regs, path = merged, d.or_(path, other.when)

@@ -56,6 +56,7 @@ class Registers(Generic[T]):
         # Scalar registers that hold a bit a lane.  Which bit is this lane's is not known, so that
         # they are no numbers.
         self.masks: set[int] = {EXEC_LO}
+        self.even: set[int] = set()  # those that are 0 or all ones: masks and numbers
         self._fresh = [0]
         self._active: tuple[T, T] | None = None  # the mask that it was taken from, and the bit
         self.memory = Memory(d, free)
@@ -71,7 +72,7 @@ class Registers(Generic[T]):
     def copy(self) -> Registers[T]:
         out = Registers(self.d, self.free)
         out.mode, out.flag, out.uniform = self.mode, self.flag, self.uniform
-        out.bits, out.masks = self.bits, set(self.masks)
+        out.bits, out.masks, out.even = self.bits, set(self.masks), set(self.even)
         out.v, out.s, out._fresh = dict(self.v), dict(self.s), self._fresh
         out.memory, out.word, out.tables = self.memory, self.word, self.tables
         out.pointers, out.known, out.slots = (
@@ -151,7 +152,12 @@ class Registers(Generic[T]):
         index = arg.index if isinstance(arg, S) else None
         if isinstance(arg, Sp):
             index = ALIASES.get(arg.name)
-        return index in self.masks
+        return index in self.masks or index in self.even
+
+    def _is_even(self, arg: Arg) -> bool:
+        if isinstance(arg, I):
+            return arg.value & 0xFFFFFFFF in (0, 0xFFFFFFFF)
+        return isinstance(arg, S) and arg.index in self.even
 
     def read64(self, inst: Inst, arg: Arg) -> T:
         if isinstance(arg, I):
@@ -171,10 +177,12 @@ class Registers(Generic[T]):
             self.v[at] = self.d.select(self.active(), value, self.vgpr(at))
         elif not (isinstance(arg, Sp) and arg.name == "null"):
             index = self.scalar_index(inst, arg) + part
-            mask = self._keeps_lanes(inst) and inst.op in _LANEWISE
+            lanewise = inst.op in _LANEWISE and self._keeps_lanes(inst)
+            # What an instruction reads implicitly is EXEC or a choice between its sources.
+            even = "saveexec" not in inst.op and all(self._is_even(a) for a in inst.args[1:])
             self.write_scalar(index, value)
-            if mask:
-                self.masks.add(index)
+            if lanewise:
+                (self.even if even else self.masks).add(index)
             if (number := constant_of(inst)) is not None:
                 self.known[index] = number
 
@@ -187,6 +195,7 @@ class Registers(Generic[T]):
         self.known.pop(index, None)
         if index != EXEC_LO:
             self.masks.discard(index)
+        self.even.discard(index)
         self.pointers.pop(index, None)
         self.pointers.pop(index - 1, None)
 
