@@ -2,7 +2,7 @@
 
 ::
 
-    python tools/pcode forms FILE... [--add]    # records what the translations of these files consist of
+    python tools/pcode forms FILE... [--add]  # records what translations consist of
     python tools/pcode compare [FORMS] [--vectors N] [--seed N] [--only TEXT]
 
 FILE is a program, a library or a cubin.  The pseudocode is the one in tinygrad's tables (in the
