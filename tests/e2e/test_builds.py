@@ -24,6 +24,7 @@ def _sweep(*values: object) -> Any:
         ("functions", "-G", 80),
         ("grid", "-O3", 90),
         ("shared_index", "-O3", 80),
+        ("capture", "-O3", 90),
         _sweep("functions", "-rdc=true", 80),
         _sweep("functions", "-G", 90),
         _sweep("grid", "-O3", 80),

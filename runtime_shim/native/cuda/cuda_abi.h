@@ -16,6 +16,7 @@ struct CUarray_st;
 struct CUmemPoolHandle_st;
 struct CUgraph_st;
 struct CUgraphNode_st;
+struct CUgraphExec_st;
 }
 
 typedef int CUresult;
@@ -31,6 +32,7 @@ typedef CUevent_st *CUevent;
 typedef CUarray_st *CUarray;
 typedef CUmemPoolHandle_st *CUmemoryPool;
 typedef CUgraph_st *CUgraph;
+typedef CUgraphExec_st *CUgraphExec;
 typedef CUgraphNode_st *CUgraphNode;
 typedef uint64_t cuuint64_t;
 typedef uint32_t cuuint32_t;
@@ -73,6 +75,10 @@ enum : CUresult {
   CUDA_ERROR_LAUNCH_FAILED = 719,
   CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE = 720,
   CUDA_ERROR_NOT_SUPPORTED = 801,
+  CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED = 900,
+  CUDA_ERROR_STREAM_CAPTURE_MERGE = 902,
+  CUDA_ERROR_STREAM_CAPTURE_UNMATCHED = 903,
+  CUDA_ERROR_STREAM_CAPTURE_ISOLATION = 905,
   CUDA_ERROR_UNKNOWN = 999,
 };
 

@@ -1,4 +1,5 @@
 // Launches: parameters become the image of constant bank 0, which HIP takes as one argument.
+#include "graph.h"
 #include "module.h"
 #include "texture.h"
 #include "log.h"
@@ -103,6 +104,35 @@ CUresult build_segment(Kernel &kernel, Device &device, const Shape &shape, void 
   return result;
 }
 
+// The launch of a kernel whose arguments are ready; a captured one keeps them.
+CUresult start(Kernel *kernel, hipFunction_t function, const Shape &shape, std::vector<uint8_t> &segment) {
+  const unsigned *g = shape.grid, *b = shape.block;
+  hipStream_t stream = to_hip(shape.stream);
+  if (shape.cooperative) {
+    if (!hip().hipModuleLaunchCooperativeKernel) return CUDA_ERROR_NOT_SUPPORTED;
+    // It takes no packed buffer; the kernel has one argument, the whole segment.
+    void *argument = segment.data();
+    return kernel->launched(from_hip(hip().hipModuleLaunchCooperativeKernel(
+        function, g[0], g[1], g[2], b[0], b[1], b[2], shape.shared, stream, &argument)));
+  }
+  size_t size = segment.size();
+  void *config[] = {HIP_LAUNCH_PARAM_BUFFER_POINTER, segment.data(), HIP_LAUNCH_PARAM_BUFFER_SIZE, &size,
+                    HIP_LAUNCH_PARAM_END};
+  return kernel->launched(from_hip(hip().hipModuleLaunchKernel(function, g[0], g[1], g[2], b[0], b[1], b[2],
+                                                               shape.shared, stream, nullptr, config)));
+}
+
+// A graph's launch into a capturing stream is captured once more.
+CUresult start_or_keep(Kernel *kernel, hipFunction_t function, const Shape &shape, std::vector<uint8_t> segment) {
+  auto again = [=](CUstream to) {
+    Shape there = shape;
+    there.stream = to;
+    return start_or_keep(kernel, function, there, segment);
+  };
+  if (is_capturing(shape.stream) && captured(shape.stream, again)) return CUDA_SUCCESS;
+  return start(kernel, function, shape, segment);
+}
+
 CUresult launch(const void *handle, const Shape &shape, void **params, void **extra) {
   Kernel *kernel = find_kernel(handle);
   if (!kernel) return CUDA_ERROR_INVALID_HANDLE;
@@ -118,20 +148,7 @@ CUresult launch(const void *handle, const Shape &shape, void **params, void **ex
   std::vector<uint8_t> segment;
   result = build_segment(*kernel, device, shape, params, extra, segment);
   if (result != CUDA_SUCCESS) return result;
-  const unsigned *g = shape.grid;
-  hipStream_t stream = to_hip(shape.stream);
-  if (shape.cooperative) {
-    if (!hip().hipModuleLaunchCooperativeKernel) return CUDA_ERROR_NOT_SUPPORTED;
-    // It takes no packed buffer; the kernel has one argument, the whole segment.
-    void *argument = segment.data();
-    return kernel->launched(from_hip(hip().hipModuleLaunchCooperativeKernel(
-        function, g[0], g[1], g[2], b[0], b[1], b[2], shape.shared, stream, &argument)));
-  }
-  size_t size = segment.size();
-  void *config[] = {HIP_LAUNCH_PARAM_BUFFER_POINTER, segment.data(), HIP_LAUNCH_PARAM_BUFFER_SIZE, &size,
-                    HIP_LAUNCH_PARAM_END};
-  return kernel->launched(from_hip(hip().hipModuleLaunchKernel(function, g[0], g[1], g[2], b[0], b[1], b[2],
-                                                               shape.shared, stream, nullptr, config)));
+  return start_or_keep(kernel, function, shape, std::move(segment));
 }
 
 // Attributes change how a launch is scheduled, or what it means; the latter must not be passed over.
@@ -206,7 +223,8 @@ SX_API cuLaunchCooperativeKernel(CUfunction function, unsigned gx, unsigned gy, 
 SX_API cuLaunchHostFunc(CUstream stream, CUhostFn function, void *user) {
   return enter<Need::Context>(__func__, [&]() -> CUresult {
     if (!function) return CUDA_ERROR_INVALID_VALUE;
-    return SX_HIP(hipLaunchHostFunc, to_hip(stream), function, user);
+    auto call = [=](CUstream to) -> CUresult { return SX_HIP(hipLaunchHostFunc, to_hip(to), function, user); };
+    return captured(stream, call) ? CUDA_SUCCESS : call(stream);
   });
 }
 

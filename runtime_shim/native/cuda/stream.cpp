@@ -1,5 +1,6 @@
 // Streams and events: HIP's own, under the same handles.
 #include "driver.h"
+#include "graph.h"
 #include "hostcall.h"
 
 #include <cstring>
@@ -49,6 +50,7 @@ void run_callback(hipStream_t, hipError_t status, void *data) {
 
 CUresult add_callback(CUstream stream, CUstreamCallback function, void *user, unsigned flags) {
   if (!function || flags) return CUDA_ERROR_INVALID_VALUE;
+  if (is_capturing(stream)) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
   auto *callback = new Callback{function, stream, user};
   CUresult result = SX_HIP(hipStreamAddCallback, to_hip(stream), run_callback, callback, 0);
   if (result != CUDA_SUCCESS) delete callback;
@@ -67,10 +69,14 @@ CUresult elapsed(float *milliseconds, CUevent start, CUevent end) {
 }
 
 CUresult record(CUevent event, CUstream stream) {
+  CUresult result;
+  if (event && captured_record(event, stream, result)) return result;
   return event ? from_hip(hip().hipEventRecord(to_hip(event), to_hip(stream))) : CUDA_ERROR_INVALID_HANDLE;
 }
 
 CUresult wait_event(CUstream stream, CUevent event) {
+  CUresult result;
+  if (event && captured_wait(stream, event, result)) return result;
   return event ? SX_HIP(hipStreamWaitEvent, to_hip(stream), to_hip(event), 0) : CUDA_ERROR_INVALID_HANDLE;
 }
 
@@ -121,12 +127,6 @@ CUresult copy_attributes(CUstream to, CUstream from) {
   return CUDA_SUCCESS;
 }
 
-CUresult capture_status(int *status) {
-  if (!status) return CUDA_ERROR_INVALID_VALUE;
-  *status = 0;  // graphs are not captured here, so no stream ever is
-  return CUDA_SUCCESS;
-}
-
 CUresult current_of(CUstream, CUcontext *context) {
   if (!context) return CUDA_ERROR_INVALID_VALUE;
   *context = current_context()->handle();
@@ -161,9 +161,13 @@ CUresult get_device(CUstream, CUdevice *device) {
 CUresult attach(CUdeviceptr pointer) { return pointer ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE; }
 
 CUresult stream_done(CUstream stream) {
+  if (is_capturing(stream)) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
   return flush(current_device(), from_hip(hip().hipStreamSynchronize(to_hip(stream))));
 }
-CUresult stream_query(CUstream stream) { return SX_HIP(hipStreamQuery, to_hip(stream)); }
+CUresult stream_query(CUstream stream) {
+  if (is_capturing(stream)) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+  return SX_HIP(hipStreamQuery, to_hip(stream));
+}
 
 }  // namespace
 
@@ -210,14 +214,7 @@ SX_STREAM(cuStreamGetCtx, (CUstream s, CUcontext *context), s, current_of(s, con
 SX_STREAM(cuStreamSetAttribute, (CUstream s, int id, const void *value), s, set_attribute(s, id, value))
 SX_STREAM(cuStreamGetAttribute, (CUstream s, int id, void *value), s, get_attribute(s, id, value))
 SX_STREAM(cuStreamCopyAttributes, (CUstream s, CUstream from), s, copy_attributes(s, from))
-SX_STREAM(cuStreamIsCapturing, (CUstream s, int *status), s, capture_status(status))
 SX_STREAM(cuStreamAttachMemAsync, (CUstream s, CUdeviceptr pointer, size_t, unsigned), s, attach(pointer))
-SX_STREAM(cuStreamGetCaptureInfo_v2,
-          (CUstream s, int *status, cuuint64_t *, CUgraph *, const CUgraphNode **, size_t *), s, capture_status(status))
-SX_STREAM(cuStreamGetCaptureInfo_v3,
-          (CUstream s, int *status, cuuint64_t *, CUgraph *, const CUgraphNode **, const void **, size_t *), s,
-          capture_status(status))
-SX_STREAM(cuStreamGetCaptureInfo, (CUstream s, int *status, cuuint64_t *), s, capture_status(status))
 SX_STREAM(cuStreamWaitValue32_v2, (CUstream s, CUdeviceptr a, cuuint32_t v, unsigned f), s, wait_value(s, a, v, f, false))
 SX_STREAM(cuStreamWaitValue64_v2, (CUstream s, CUdeviceptr a, cuuint64_t v, unsigned f), s, wait_value(s, a, v, f, true))
 SX_STREAM(cuStreamWriteValue32_v2, (CUstream s, CUdeviceptr a, cuuint32_t v, unsigned f), s, write_value(s, a, v, f, false))

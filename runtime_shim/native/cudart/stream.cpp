@@ -45,6 +45,41 @@ SX_STREAM_API(cudaStreamIsCapturing, (CUstream stream, int *status), cuStreamIsC
 SX_STREAM_API(cudaStreamBeginCapture, (CUstream stream, int mode), cuStreamBeginCapture_v2(stream, mode))
 SX_STREAM_API(cudaStreamEndCapture, (CUstream stream, CUgraph *graph), cuStreamEndCapture(stream, graph))
 
+#if SX_CUDART_MAJOR >= 13
+#define SX_CAPTURE_INFO cudaStreamGetCaptureInfo
+#else
+#define SX_CAPTURE_INFO cudaStreamGetCaptureInfo_v3
+SX_STREAM_API(cudaStreamGetCaptureInfo, (CUstream stream, int *status, uint64_t *id),
+              cuStreamGetCaptureInfo_v2(stream, status, id, nullptr, nullptr, nullptr))
+SX_STREAM_API(cudaStreamGetCaptureInfo_v2,
+              (CUstream stream, int *status, uint64_t *id, CUgraph *graph, const CUgraphNode **nodes, size_t *n),
+              cuStreamGetCaptureInfo_v2(stream, status, id, graph, nodes, n))
+#endif
+#define SX_EXPANDED(name, parameters, call) SX_STREAM_API(name, parameters, call)
+SX_EXPANDED(SX_CAPTURE_INFO,
+            (CUstream stream, int *status, uint64_t *id, CUgraph *graph, const CUgraphNode **nodes, const void **,
+             size_t *n),
+            cuStreamGetCaptureInfo_v2(stream, status, id, graph, nodes, n))
+SX_STREAM_API(cudaGraphLaunch, (CUgraphExec exec, CUstream stream), cuGraphLaunch(exec, stream))
+SX_STREAM_API(cudaGraphUpload, (CUgraphExec exec, CUstream stream), cuGraphUpload(exec, stream))
+
+SX_API cudaGraphCreate(CUgraph *graph, unsigned flags) {
+  return with_context([&] { return driver().cuGraphCreate(graph, flags); });
+}
+SX_API cudaGraphDestroy(CUgraph graph) {
+  return with_context([&] { return driver().cuGraphDestroy(graph); });
+}
+SX_API cudaGraphInstantiateWithFlags(CUgraphExec *exec, CUgraph graph, unsigned long long flags) {
+  return with_context([&] { return driver().cuGraphInstantiateWithFlags(exec, graph, flags); });
+}
+// The older form, with a node and a text for errors behind, differs in what is not looked at.
+SX_API cudaGraphInstantiate(CUgraphExec *exec, CUgraph graph, unsigned long long) {
+  return with_context([&] { return driver().cuGraphInstantiateWithFlags(exec, graph, 0); });
+}
+SX_API cudaGraphExecDestroy(CUgraphExec exec) {
+  return with_context([&] { return driver().cuGraphExecDestroy(exec); });
+}
+
 SX_API cudaStreamCopyAttributes(CUstream to, CUstream from) {
   return with_context([&] { return driver().cuStreamCopyAttributes(to, from); });
 }
