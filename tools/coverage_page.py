@@ -285,13 +285,14 @@ interpreter, and were confirmed by whole launches only. *Measured* are occurrenc
 whose mnemonic and modifiers an H200 computed as the meaning says, in some kind of operand: a
 constant or uniform operand has the value a register would have. Cache and scope modifiers are
 left out of the comparison. An H200 runs sm_90; on other architectures *measured* says: the same
-form and meaning as on sm_90."""
+form and meaning as on sm_90.
+"""
 _FORMS = "Opcode forms:"
-_RULES = """Each form above (control, hints and those apart excepted), as one synthetic word: its translation
-is proved, was tried on inputs beside what the solver cannot decide (*tested*), is unknown, or
-refused with a typed error. Shares of occurrences, and forms."""
-_FINDINGS = """`sassxlate verify --rules` makes words of all forms of a rule's instructions: every modifier, sign
-and selector by itself, random combinations, RZ and PT, destinations that are sources or overlap
-them, guards, constants, uniform registers. Each is looked at where all lanes are together and
+_RULES = """Each form above (control, hints and those apart excepted), as one synthetic word: its
+translation is proved, was tried on inputs where the solver cannot decide (*tested*), is unknown,
+or refused with a typed error. Shares of occurrences, and forms."""
+_FINDINGS = """`sassxlate verify --rules` makes words of all forms of a rule's instructions: every
+modifier, sign and selector by itself, random combinations, RZ and PT, destinations that are
+sources or overlap them, guards, constants, uniform registers. Each is looked at where all lanes are together and
 where lanes wait elsewhere. *Tested*: at least 2**20 inputs (lanes) of a form; never counted as
 proved. *Refused*: a typed error instead of a translation."""

@@ -148,6 +148,7 @@ class _Search:
             self.block, d, free, active=active, done=self.done, same=same, cuts=self.cuts
         )
         self.modulo |= {"NaN payload"} if d.floats else set()
+        self.modulo |= {"approximations"} if d.approximate else set()
         self.modulo |= {"uniform values"} if outcome.uniform else set()
         if any_state and self._open:
             return "not each instruction by itself"

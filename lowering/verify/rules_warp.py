@@ -155,18 +155,17 @@ class _Waves:
         if space == "local":
             raise NoMeaning("local memory")
         size = data.shape[-1]
-        for lane in range(LANES):  # the last one wins, as on the emulated device
-            rows = np.flatnonzero(mask[:, lane])
-            if not len(rows):
-                continue
-            if space == "shared":
-                at = address[rows, lane].astype(np.int64)[:, None] + np.arange(size)
-                self.shared[rows[:, None], at] = data[rows, lane]
-                continue
+        n = len(mask)
+        if space == "shared":
+            shared = np.ones((n, LANES), dtype=np.bool_)
+            at = (address.astype(np.int64) % MEMORY)[..., None] + np.arange(size)
+        else:
             shared, at, _ = self._where(address, size)
+        for lane in range(LANES):  # the last one wins, as on the emulated device
             for where, kind in ((self.shared, True), (self.memory, False)):
-                some = rows[shared[rows, lane] == kind]
-                where[some[:, None], at[some, lane]] = data[some, lane]
+                some = np.flatnonzero(mask[:, lane] & (shared[:, lane] == kind))
+                if len(some):
+                    where[some[:, None], at[some, lane]] = data[some, lane]
 
     def update(
         self, space: str, address: NDArray[np.uint64], size: int, mask: Mask, change: Update

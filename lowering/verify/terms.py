@@ -51,6 +51,7 @@ class Terms:
         self.products = products  # whether they are a function without properties
         self._functions: dict[tuple[str, int, tuple[int, ...]], z3.FuncDeclRef] = {}
         self.floats = False  # whether a floating-point operation occurred
+        self.approximate = False  # whether one of the multi-function unit did
         self.facts: list[z3.BoolRef] = []  # that hold of operations whatever their operands
         self._plain: dict[int, BV] = {}  # by what one_nan made of it
         self._told: dict[int, BV] = {}
@@ -382,6 +383,7 @@ class Terms:
         return self._apply("itof", width, how, z3.simplify(a))
 
     def approx(self, fn: Approximation, a: BV) -> BV:
+        self.approximate = True
         out = self._apply(fn, self.width(a), (), self._operand(a))
         if fn == "rsq":  # of the largest number still far from denormal
             w = self.width(a)

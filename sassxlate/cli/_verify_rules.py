@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+import sys
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
@@ -81,8 +82,9 @@ def verify_rules(
     if not todo:
         raise UsageError("SX0803", f"no rule is named {', '.join(patterns)}")
     found: list[Finding] = []
-    with click.progressbar(length=len(todo), label="forms", file=click.get_text_stream("stderr"),
-                           hidden=as_json) as bar:  # fmt: skip
+    with click.progressbar(
+        length=len(todo), label="forms", file=sys.stderr, hidden=as_json
+    ) as bar:
         for some in each(patterns, settings, jobs or cores(), lambda _: bar.update(1)):
             found += some
             if as_json:
