@@ -124,13 +124,13 @@ class _Compared:
             different = np.flatnonzero(ours != theirs)
             if not len(different):
                 continue
-            nan = _both_nan(ours, theirs, different)
+            nan = both_nan(ours, theirs, different)
             self.payloads += int(np.count_nonzero(nan))
             if not nan.all():
                 self.differing[piece.base] = different[~nan]
 
 
-def _both_nan(
+def both_nan(
     a: NDArray[np.uint32], b: NDArray[np.uint32], at: NDArray[np.int64]
 ) -> NDArray[np.bool_]:
     """Of some words: whether both are NaN, halves where they differ, or parts of doubles."""

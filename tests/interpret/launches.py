@@ -72,7 +72,12 @@ class Prepared:
         device = Device(1 << 22)
         places = [device.alloc(x.tobytes()) for x in self.inputs]
         params = struct.pack("<QQQi", *places, self.n)
-        segment = done.launch.kernarg(params, self.block, self.grid, {}, self.shared)
+        (kernel,) = (k for k in self.cubin.kernels if k.name == self.name)
+        images, banks = module_images(self.cubin, kernel, device.alloc)
+        for place, data in images.items():
+            device.write(place, data)
+        named = {f"bank{number}": place for number, place in banks.items()}
+        segment = done.launch.kernarg(params, self.block, self.grid, named, self.shared)
         run_code_object(
             done.code_object, self.name, self.grid, self.block, segment, device,
             CompileOptions(strict=strict), dynamic_lds=self.shared,

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import shutil
+import subprocess
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+from sassxlate.cli._compared import both_nan
+from sassxlate.disasm.containers.cubin import parse_cubin
 from sassxlate.disasm.sass.interpret import Launch, Options, Order, run
 from sassxlate.disasm.sass.interpret.domain import Lanes
 from sassxlate.domain import FTZ, IEEE, Fp, Round, exponent_bits, mantissa_bits
@@ -14,7 +19,7 @@ from sassxlate.errors import InterpretError
 from sassxlate.runtime_shim.selftest_contracts import CONTRACTS
 from sassxlate.vectors import Vec, Vectors
 
-from . import launches
+from . import generated_cuda, launches
 
 SLOW = frozenset("lane_flags spin_before_work spin_backoff lock_in_function".split())
 QUICK = sorted(set(CONTRACTS) - SLOW)
@@ -62,6 +67,36 @@ def test_random_control_flow(seed: int, arch: int) -> None:
 @pytest.mark.parametrize("seed", range(100))
 def test_more_random_control_flow(seed: int, arch: int) -> None:
     _agree(seed, arch)
+
+
+# --- random CUDA ---------------------------------------------------------------------------------
+
+
+@pytest.mark.sweep
+@pytest.mark.parametrize("arch", [80, 90])
+@pytest.mark.parametrize("seed", range(12))
+def test_random_cuda(seed: int, arch: int, tmp_path: Path) -> None:
+    nvcc = shutil.which("nvcc")
+    if nvcc is None:
+        pytest.skip("nvcc is not on PATH")
+    source, made = tmp_path / "fuzz.cu", tmp_path / "fuzz.cubin"
+    source.write_text(generated_cuda.source(seed, 3))
+    flags = ["-O3", "-std=c++17", f"-arch=sm_{arch}", "-cubin"]
+    subprocess.run([nvcc, *flags, source, "-o", made], check=True, capture_output=True)
+    cubin = parse_cubin(made.read_bytes())
+    rng = np.random.default_rng(seed)
+    threads = 3 * 96
+    words = [rng.integers(0, 1 << 32, threads, dtype=np.uint32) for _ in range(2)]
+    words[0] >>= rng.choice(np.array([0, 0, 5, 20, 28], np.uint32), threads)
+    out = np.full(threads * generated_cuda.WORDS, 7, np.uint32)
+    for kernel in cubin.kernels:
+        prepared = launches.Prepared(
+            cubin, kernel.name, (3, 1, 1), (96, 1, 1), (words[0], words[1], out), threads
+        )
+        ours, theirs = prepared.interpreted(), prepared.translated()
+        different = np.flatnonzero(ours != theirs)
+        wrong = different[~both_nan(ours, theirs, different)]
+        assert wrong.tolist() == [], kernel.name
 
 
 # --- what goes wrong -----------------------------------------------------------------------------
