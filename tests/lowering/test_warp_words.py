@@ -1,8 +1,8 @@
 """Words that reach other lanes or memory, translated and run on the emulated device, against their
 meanings, which an H200 confirmed (``test_sass_warps.py``).
 
-NaN payloads are free.  What a word leaves in a uniform register counts in the lanes that execute
-it: of a divergent path the others keep what they had, which no compiler reads.
+NaN payloads are free.  What a word leaves in a uniform register counts where all lanes execute it:
+behind a divergent path lanes may see what they had before it, and no compiler reads it there.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def _wrong(word: Word) -> str:
     after = np.frombuffer(device.read(field, memory.size), np.uint8).reshape(memory.shape)
     warps = Warps(records, memory.copy(), words, field, word.space)
     differ = real != meant(word.word, 90, warps)
-    differ[..., _UNIFORM] &= executing(ins, warps)[..., None]
+    differ[..., _UNIFORM] &= executing(ins, warps).all(axis=1)[:, None, None]
     if word.kind.startswith("collide"):
         differ[:] = False
     bytes_ = after != warps.memory
