@@ -272,10 +272,11 @@ def _registers(
     out: list[Pair[T]] = []
 
     def kept(ref: RegRef, actual: T) -> None:
-        """A place where an inactive lane keeps its value."""
-        if block.live_out is None or ref in block.live_out:
-            want = lane.get(ref) if active else before[ref]
-            out.append(Pair(f"{ref.file}{ref.index}", want, actual))
+        """A place where an inactive lane keeps its value: it may wait where that is needed."""
+        if not active:
+            out.append(Pair(f"{ref.file}{ref.index}", before[ref], actual))
+        elif block.live_out is None or ref in block.live_out:
+            out.append(Pair(f"{ref.file}{ref.index}", lane.get(ref), actual))
 
     def seen(ref: RegRef, actual: T) -> None:
         """A place that inactive lanes do not care for."""

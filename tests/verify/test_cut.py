@@ -10,6 +10,7 @@ import pytest
 pytest.importorskip("z3", reason="z3-solver is not installed")
 
 from sassxlate.disasm.rdna3.ir import I, Inst, S, Sp, V
+from sassxlate.disasm.sass.ir import RegRef
 from sassxlate.lowering.verify import Proved, Refuted, Unknown, cut, verify
 from sassxlate.lowering.verify.execute import Placed
 from sassxlate.lowering.verify.frame import frame
@@ -117,3 +118,16 @@ def test_loop_in_a_frame() -> None:
     found = frame([Placed(i, 4 * n, 4 * n + 4) for n, i in enumerate(code)], frozenset())
     assert found.keeps(6)
     assert not found.keeps(5)
+
+
+def test_dead_here() -> None:
+    """A register that is dead behind a block may be needed where other lanes wait."""
+    made = replace(block("IADD3 R10, R4, R2, RZ"), live_out=frozenset[RegRef]())
+    assert isinstance(verify(made), Proved)
+    wide = [
+        first(Inst("s_mov_b32", (S(2), _EXEC))),
+        first(Inst("s_mov_b32", (_EXEC, I(-1)))),
+        last(Inst("s_mov_b32", (_EXEC, S(2)))),
+    ]
+    code = wide[0](wide[2](wide[1](list(made.rdna[0]))))
+    assert isinstance(verify(replace(made, rdna=[code])), Refuted)
