@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Generic, TypeVar
 
 from sassxlate.disasm.sass.ir import (
+    BReg,
     Const,
     Instruction,
     Label,
@@ -28,7 +29,7 @@ from .verdict import Undecided
 
 T = TypeVar("T")
 # What they change is the convergence machine's; the registers and predicates of a lane stay.
-_CONVERGENCE = frozenset({"BSSY", "BREAK"})
+CONVERGENCE = frozenset({"BSSY", "BREAK"})
 # A cluster has one block.
 _ZERO = frozenset({"SRZ", "SR_CgaCtaId", "SR_CgaSize", "SR_SWINLO", "SR_LWINLO", "SR_LMEMHIOFF"})
 _APERTURES = {"SR_SWINHI": SHARED_APERTURE_HI, "SR_LWINHI": PRIVATE_APERTURE_HI}
@@ -62,7 +63,7 @@ class Lane(Generic[T]):
 
     def get(self, ref: RegRef) -> T:
         if ref not in self.values:
-            width = 32 if ref.file in ("R", "UR") else 1
+            width = 32 if ref.file in ("R", "UR", "B") else 1
             self.values[ref] = self.free(f"{ref.file}{ref.index}", width)
         return self.values[ref]
 
@@ -137,7 +138,7 @@ class Lane(Generic[T]):
         self.values.update(written)
 
     def _written(self, ins: Instruction, told: T) -> dict[RegRef, T]:
-        if ins.mnemonic in _CONVERGENCE:
+        if ins.mnemonic in CONVERGENCE:
             return {}
         if is_access(ins):
             when = self.d.and_(told, self.active)
@@ -156,6 +157,8 @@ class Lane(Generic[T]):
     def _state(self, ins: Instruction) -> dict[RegRef, T] | None:
         """Instructions that read what is not data: code addresses, which are offsets here, and
         another lane's register, where all lanes have the same."""
+        if ins.mnemonic == "BMOV":
+            return self._barrier(ins)
         target, source, out = ins.get("target"), ins.get("Ra"), ins.get("Rd")
         done = ins.get("Pu")
         if not isinstance(out, Reg) or (isinstance(done, Pred) and done.index != 7):
@@ -172,3 +175,17 @@ class Lane(Generic[T]):
         if out.is_zero:
             return {}
         return {RegRef(out.file, out.index + i): w for i, w in enumerate(words)}
+
+    def _barrier(self, ins: Instruction) -> dict[RegRef, T] | None:
+        """BMOV between a register and a convergence barrier, which is a mask a lane here."""
+        target, source = ins.get("Rd"), ins.get("Ra")
+        barrier = ins.get("B") or ins.get("Bd")
+        if not isinstance(barrier, BReg) or not barrier.name.startswith("B"):
+            return None
+        ref = RegRef("B", barrier.index)
+        if isinstance(target, Reg):
+            out = {} if target.is_zero else {RegRef(target.file, target.index): self.get(ref)}
+            return {**out, ref: self.d.const(0, 32)} if ins.has("CLEAR") else out
+        if isinstance(source, Reg) and not source.is_zero:
+            return {ref: self.get(RegRef(source.file, source.index))}
+        return None

@@ -56,6 +56,7 @@ class Registers(Generic[T]):
         # Scalar registers that hold a bit a lane.  Which bit is this lane's is not known, so that
         # they are no numbers.
         self.masks: set[int] = {EXEC_LO}
+        self.barriers: frozenset[int] = frozenset()  # VGPRs of masks a lane
         self.even: set[int] = set()  # those that are 0 or all ones: masks and numbers
         self._fresh = [0]
         self._active: tuple[T, T] | None = None  # the mask that it was taken from, and the bit
@@ -78,7 +79,7 @@ class Registers(Generic[T]):
         out.pointers, out.known, out.slots = (
             dict(self.pointers), dict(self.known), dict(self.slots)
         )  # fmt: skip
-        out.done = self.done
+        out.done, out.barriers = self.done, self.barriers
         return out
 
     def fresh(self, width: int) -> T:
@@ -136,6 +137,9 @@ class Registers(Generic[T]):
 
     def _scalar(self, inst: Inst, index: int) -> T:
         if index in self.masks and not self._keeps_lanes(inst):
+            target = inst.args[0] if inst.args else None
+            if isinstance(target, V) and target.index in self.barriers:
+                return self.fresh(32)  # the convergence machine's: never a number
             raise self.error(inst, "a mask of lanes as a number")
         return self.sgpr(index)
 

@@ -16,7 +16,7 @@ from sassxlate.lowering.allocate import GROUP_ID, KERNARG, RegisterMap
 from .block import Block, Pair
 from .effects import accesses
 from .execute import Placed, execute
-from .lane import Lane
+from .lane import CONVERGENCE, Lane
 from .lane_memory import is_access
 from .machine import INITIAL_MODE, Registers
 from .tested import evidence
@@ -97,10 +97,17 @@ class Sides(Generic[T]):
         if self.active or is_access(ins):
             self.lane.run(ins)
         self.machine = execute(code, self.machine)
+        self._armed(ins)
         counts = len(self.lane.memory.accesses), len(self.machine.memory.accesses)
         if code and counts[0] != counts[1] and evidence(ins) is not None:
             # A sequence that stands for one access, and that was tried.
             raise Undecided(f"{counts[0]} accesses and {counts[1]} behind {ins.mnemonic}")
+
+    def _armed(self, ins: Instruction) -> None:
+        """What BSSY and BREAK make of a barrier is the convergence machine's."""
+        if ins.mnemonic in CONVERGENCE:
+            for index, place in self.block.regs.barriers.items():
+                self.lane.values[RegRef("B", index)] = self.machine.v[place]
 
     def unify(self, n: int, ins: Instruction, same: Same[T]) -> None:
         """Goes on with one value for both, where they are the same."""
@@ -126,6 +133,8 @@ class Sides(Generic[T]):
             return machine.v, regs.r[ref.index]
         if ref.file == "R" and ref.index in regs.spilled:
             return machine.slots, regs.spilled[ref.index]
+        if ref.file == "B" and ref.index in regs.barriers:
+            return machine.v, regs.barriers[ref.index]
         if ref.file == "UR" and ref.index in regs.ur:
             return machine.s, regs.ur[ref.index]
         if ref.file == "UR" and ref.index in regs.ur_lanes:
@@ -249,6 +258,9 @@ def _place(regs: RegisterMap, lane: Lane[T], machine: Registers[T]) -> None:
         machine.put_mask(place.index, machine.mask_of(lane.get(RegRef("P", index))))
     for index, place in regs.up.items():
         machine.put_mask(place.index, machine.mask_of(lane.get(RegRef("UP", index))))
+    for index, v in regs.barriers.items():
+        machine.v[v] = lane.get(RegRef("B", index))
+    machine.barriers = frozenset(regs.barriers.values())
     slots = [regs.live, regs.save_exec, *regs.regions, *regs.ready.values()]
     machine.masks |= {s.index for s in slots if isinstance(s, S)}
     machine.v[regs.tid.index] = machine.free("tid", 32)
@@ -275,7 +287,7 @@ def _registers(
         """A place where an inactive lane keeps its value: it may wait where that is needed."""
         if not active:
             out.append(Pair(f"{ref.file}{ref.index}", before[ref], actual))
-        elif block.live_out is None or ref in block.live_out:
+        elif block.live_out is None or ref.file == "B" or ref in block.live_out:
             out.append(Pair(f"{ref.file}{ref.index}", lane.get(ref), actual))
 
     def seen(ref: RegRef, actual: T) -> None:
@@ -287,6 +299,8 @@ def _registers(
         kept(RegRef("R", index), machine.vgpr(v))
     for index, at in regs.spilled.items():
         kept(RegRef("R", index), machine.slots[at])
+    for index, v in regs.barriers.items():
+        kept(RegRef("B", index), machine.vgpr(v))
     for index, v in regs.ur_lanes.items():
         kept(RegRef("UR", index), machine.vgpr(v))
     for index, s in regs.ur.items():
