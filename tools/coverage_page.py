@@ -293,6 +293,6 @@ translation is proved, was tried on inputs where the solver cannot decide (*test
 or refused with a typed error. Shares of occurrences, and forms."""
 _FINDINGS = """`sassxlate verify --rules` makes words of all forms of a rule's instructions: every
 modifier, sign and selector by itself, random combinations, RZ and PT, destinations that are
-sources or overlap them, guards, constants, uniform registers. Each is looked at where all lanes are together and
-where lanes wait elsewhere. *Tested*: at least 2**20 inputs (lanes) of a form; never counted as
+sources or overlap them, guards, constants, uniform registers. Each is looked at where all lanes
+are together and where lanes wait elsewhere. *Tested*: at least 2**20 inputs (lanes) of a form; never counted as
 proved. *Refused*: a typed error instead of a translation."""

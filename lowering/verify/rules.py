@@ -12,7 +12,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
+import numpy as np
+
 from sassxlate.disasm.sass.ir import Const, Imm, Instruction, Mem, Pred, Reg
+from sassxlate.disasm.sass.meaning import NoMeaning, meanings
+from sassxlate.disasm.sass.meaning.bounds import near
 from sassxlate.disasm.sass.spec import GENERATION_OF, Row
 from sassxlate.errors import SassxlateError
 from sassxlate.lowering.context import choose
@@ -20,7 +24,7 @@ from sassxlate.lowering.rules import TABLE
 
 from .block import Block
 from .check import verify
-from .replay import differential
+from .replay import Close, differential
 from .rules_block import SURROUNDINGS, Surroundings, translated
 from .rules_immediate import for_all
 from .rules_words import Case, cases, rows
@@ -164,11 +168,21 @@ def _judge(
     if isinstance(verdict, Proved):
         modulo = ", ".join(verdict.modulo)
         return replace(finding, status="proved", detail=modulo, immediates=one), None
+    if isinstance(verdict, Refuted) and _close(ins) is not None and verdict.inputs:
+        return replace(finding, status="unknown", detail="other steps to an approximation"), block
     if isinstance(verdict, Refuted):
         return replace(finding, status="refuted", detail=shown(verdict)), None
     floats = verdict.reason.startswith(_FLOATS) and verdict.reason.endswith(_TRIED)
     numbers = block if floats else None
     return replace(finding, status="unknown", detail=verdict.reason, immediates=one), numbers
+
+
+def _close(ins: Instruction) -> Close | None:
+    """For approximations: which results are within the bounds of the vendor's statements."""
+    meaning = meanings().get(ins.mnemonic)
+    if meaning is None or not meaning.approximate:
+        return None
+    return lambda a, b: near(ins.modifiers, a.astype(np.uint32), b.astype(np.uint32))
 
 
 def shown(verdict: Refuted) -> str:
@@ -191,7 +205,8 @@ class _Open:
         if self.block is not None:
             for n, first in enumerate(range(0, count, _CHUNK)):
                 size = min(_CHUNK, count - first)
-                refuted = differential(self.block, size, seed=seed + n)
+                close = _close(self.ins)
+                refuted = differential(self.block, size, seed=seed + n, close=close)
                 if refuted is not None:
                     return shown(refuted)
             return None
@@ -213,7 +228,6 @@ _LEAST = 1 << 10  # inputs of a word
 def _test(group: Sequence[_Open], out: list[Finding], settings: Settings) -> None:
     """Inputs for the words of one form that the solver cannot decide: all of them have at least
     ``settings.vectors`` together, each a share of its own."""
-    from sassxlate.disasm.sass.meaning import NoMeaning
     from sassxlate.errors import EmulatorError
 
     if not settings.vectors:

@@ -156,6 +156,7 @@ class _Waves:
             raise NoMeaning("local memory")
         size = data.shape[-1]
         n = len(mask)
+        at: NDArray[np.int64]
         if space == "shared":
             shared = np.ones((n, LANES), dtype=np.bool_)
             at = (address.astype(np.int64) % MEMORY)[..., None] + np.arange(size)

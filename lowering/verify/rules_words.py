@@ -114,7 +114,7 @@ class _Form:
         self.flags: list[tuple[Bits, int]] = []
         self.choices: list[tuple[Bits, Sequence[int]]] = []
         self.immediates: list[tuple[str, I | Mask]] = []
-        spare = list(SPARE)
+        spare: list[int] = [*SPARE]
         self.wide: list[tuple[Bits, int]] = []
         for role, operand in row.operands.items():
             self._place(role, _slot(operand), spare)

@@ -8,7 +8,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 from click.core import ParameterSource
@@ -54,13 +54,14 @@ def rules_options(command: Callable[..., None]) -> Callable[..., None]:
         )
         context.exit(status)
 
+    passed: Callable[..., None] = click.pass_context(cast("Any", wrapped))
     out = click.option(
         "--combinations",
         type=click.IntRange(0),
         default=24,
         show_default=True,
         help="Of --rules: random words of each form, besides every modifier and sign by itself.",
-    )(click.pass_context(wrapped))
+    )(passed)
     return click.option(
         "--rules", is_flag=True, help="All lowering rules, or those that FILE and ARGS name."
     )(out)
