@@ -82,7 +82,7 @@ def _wrong(word: Word) -> str:
     differ[..., _UNIFORM] &= executing(ins, warps).all(axis=1)[:, None, None]
     if word.kind.startswith("collide"):
         differ[:] = False
-    bytes_ = after != warps.memory
+    bytes_ = np.not_equal(after, warps.memory)
     sort = word.kind.partition(" ")[2]
     if bytes_.any() and sort in _INFINITY:
         bytes_ &= ~(_nan(after, sort) & _nan(warps.memory, sort))
