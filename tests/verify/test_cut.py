@@ -10,7 +10,7 @@ import pytest
 pytest.importorskip("z3", reason="z3-solver is not installed")
 
 from sassxlate.disasm.rdna3.ir import I, Inst, S, Sp, V
-from sassxlate.disasm.sass.ir import RegRef
+from sassxlate.disasm.sass.ir import Instruction, RegRef
 from sassxlate.lowering.verify import Proved, Refuted, Unknown, cut, verify
 from sassxlate.lowering.verify.execute import Placed
 from sassxlate.lowering.verify.frame import frame
@@ -71,7 +71,10 @@ def test_another_source() -> None:
 
 
 def test_untried(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cut, "evidence", lambda _: None)
+    def nothing(_: Instruction) -> None:
+        return None
+
+    monkeypatch.setattr(cut, "evidence", nothing)
     verdict = verify(block(SHUFFLE), tested=True)
     assert isinstance(verdict, Unknown)
     assert "not tried" in verdict.reason
