@@ -90,13 +90,26 @@ class Sides(Generic[T]):
         self.machine.done = done
         self.mask = self.machine.mask_of(d.const(int(active), 1))
         self.machine.write_scalar(EXEC_LO, self.mask)
+        for index, place in block.regs.up.items():
+            ref = RegRef("UP", index)
+            self.machine.put_mask(place.index, self.mask_of(ref, self.lane.get(ref)))
         self.pairs: list[Pair[T]] = []
+
+    def mask_of(self, ref: RegRef, value: T) -> T:
+        """A lane's predicate as a mask; a uniform one is the same in all lanes that are here."""
+        d, machine = self.d, self.machine
+        if ref.file != "UP" or not self.active:
+            return machine.mask_of(value)
+        here, others = d.extract(self.mask, 1, 31), machine.fresh(31)
+        mine = d.and_(d.sext(value, 31), here)
+        return d.concat(d.or_(mine, d.and_(others, d.not_(here))), value)
 
     def step(self, ins: Instruction, code: Sequence[Placed]) -> None:
         # A lane that is not active computes nothing; where it reaches memory is asked all the same.
         if self.active or is_access(ins):
             self.lane.run(ins)
         self.machine = execute(code, self.machine)
+        self.machine.uniform |= any(ref.file == "UP" for ref in ins.reads)
         self._armed(ins)
         counts = len(self.lane.memory.accesses), len(self.machine.memory.accesses)
         if code and counts[0] != counts[1] and evidence(ins) is not None:
@@ -124,7 +137,7 @@ class Sides(Generic[T]):
                 value = same(n, self.lane.get(ref), self.machine.mask(index))
                 if value is not None:
                     self.lane.values[ref] = value
-                    self.machine.put_mask(index, self.machine.mask_of(value))
+                    self.machine.put_mask(index, self.mask_of(ref, value))
 
     def table(self, ref: RegRef) -> tuple[dict[int, T], int] | None:
         """Where a register's value is kept on the other side."""
@@ -227,7 +240,7 @@ class Sides(Generic[T]):
             lane.values[ref] = d.select(when, value, lane.get(ref))
             old = d.extract(old_mask, 0, 1)
             if self.active or ref in self.block.merged:
-                machine.put_mask(index, machine.mask_of(d.select(when, value, old)))
+                machine.put_mask(index, self.mask_of(ref, d.select(when, value, old)))
         else:
             raise Undecided(f"{ref.file}{ref.index} has no place")
 
