@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from sassxlate.disasm.containers.cubin import parse_cubin
 from sassxlate.disasm.sass import decode
-from sassxlate.disasm.sass.meaning.state import LANES, executing
+from sassxlate.disasm.sass.meaning.state import LANES, Bytes, Mask, executing
 from sassxlate.errors import LoweringError
 from sassxlate.lowering.emulate.runner import Device, run_code_object
 from sassxlate.lowering.pipeline import translate_kernel
@@ -44,7 +44,6 @@ else:
     from silicon.warps.words import Word
 
 WARPS = 16
-Bytes = NDArray[np.uint8]
 _UNIFORM = slice(5, 8)  # of a result: what uniform registers hold
 _INFINITY = {"F16": ("<u2", 0x7C00), "BF16": ("<u2", 0x7F80), "F32": ("<u4", 0x7F800000),
              "F64": ("<u8", 0x7FF << 52)}  # fmt: skip
@@ -78,11 +77,12 @@ def _wrong(word: Word) -> str:
     real = np.frombuffer(device.read(target, WARPS * LANES * RESULT * 4), "<u4").reshape(shape)
     after = np.frombuffer(device.read(field, memory.size), np.uint8).reshape(memory.shape)
     warps = Warps(records, memory.copy(), words, field, word.space)
-    differ = real != meant(word.word, 90, warps)
-    differ[..., _UNIFORM] &= executing(ins, warps).all(axis=1)[:, None, None]
+    differ: Mask = np.not_equal(real, meant(word.word, 90, warps))
+    whole: Mask = np.asarray(executing(ins, warps).all(axis=1, keepdims=True))
+    differ[..., _UNIFORM] &= whole[..., None]
     if word.kind.startswith("collide"):
         differ[:] = False
-    bytes_ = np.not_equal(after, warps.memory)
+    bytes_: Mask = np.not_equal(after, warps.memory)
     sort = word.kind.partition(" ")[2]
     if bytes_.any() and sort in _INFINITY:
         bytes_ &= ~(_nan(after, sort) & _nan(warps.memory, sort))
@@ -116,8 +116,13 @@ def _judge(words: list[Word]) -> Counter[str]:
     return counts
 
 
+# Atomics on shared memory that an H200 leaves to the loop behind them, and the translation does.
+_LEFT = re.compile(r"(@\S+ )?ATOM\.E\.(MIN\.64|AND\.64|ADD\.F).*")
+
+
 def _words() -> list[Word]:
-    return [m.word for m in fixture.measured() if m.word.kind != "misaligned"]
+    words = [m.word for m in fixture.measured() if m.word.kind != "misaligned"]
+    return [w for w in words if w.space != "window" or not _LEFT.fullmatch(w.text)]
 
 
 def test_some_words() -> None:
