@@ -168,12 +168,13 @@ def _judge(
     if isinstance(verdict, Proved):
         modulo = ", ".join(verdict.modulo)
         return replace(finding, status="proved", detail=modulo, immediates=one), None
-    if isinstance(verdict, Refuted) and _close(ins) is not None and verdict.inputs:
+    wrong = isinstance(verdict, Refuted) and not verdict.inputs
+    if not wrong and _close(ins) is not None:
         return replace(finding, status="unknown", detail="other steps to an approximation"), block
     if isinstance(verdict, Refuted):
         return replace(finding, status="refuted", detail=shown(verdict)), None
     floats = verdict.reason.startswith(_FLOATS) and verdict.reason.endswith(_TRIED)
-    numbers = block if floats else None
+    numbers = block if floats or _close(ins) is not None else None
     return replace(finding, status="unknown", detail=verdict.reason, immediates=one), numbers
 
 

@@ -56,9 +56,11 @@ _EQUAL = "equal to the bit but for NaN payloads"
 _WAVES = "equal to the bit but for NaN payloads; waves of 32 lanes, random EXEC"
 _NEAR = "within PTX's bounds"
 TRIED: Mapping[str, _Tried] = {
-    "f2i": _tried(1 << 20, _EQUAL, "U64 TRUNC"),
+    "elect": _tried(1 << 20, _WAVES, ""),
+    "f2i": _tried(1 << 20, _EQUAL, "F16 NTZ; S64 F64; U64 TRUNC"),
     "i2f": _tried(1 << 20, _EQUAL, "F16; F64 S64; F64 U64; S64; U64 RP"),
     "match": _tried(1 << 20, _WAVES, "ALL; ALL U64; ANY; ANY U64"),
+    "mufu16": _tried(1 << 20, _NEAR, "TANH BF16; TANH F16"),
     "mufu_high": _tried(1 << 20, _EQUAL, "RSQ64H"),
     "mufu_tanh": _tried(1 << 20, _NEAR, "TANH"),
     "r2ur": _tried(1 << 20, _WAVES, ""),
