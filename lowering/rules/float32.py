@@ -127,8 +127,6 @@ def mufu(c: Ctx) -> None:
     name = next((m for m in c.ins.modifiers if m in _MUFU), None)
     if name is None:
         raise c.refuse("this function of MUFU")
-    if c.ins.has("F16"):
-        raise c.refuse("MUFU in half precision")
     with ftz(c, wanted=True):  # the unit flushes denormal inputs; the code around it scales
         if name in ODD_RESULT:
             _odd_result(c, name)
@@ -184,11 +182,12 @@ def _flush_high(c: Ctx, dst: V, high: V) -> None:
 
 
 def tanh(c: Ctx) -> None:
+    _tanh(c, c.dst_last(), float_bits(c, "Rb"))
+
+
+def _tanh(c: Ctx, dst: V, value: Arg) -> None:
     """tanh|x| = 1 - 2 / (exp(2|x|) + 1), the sign put back; below 2**-6 the odd series' start."""
-    if c.ins.has("F16"):
-        raise c.refuse("MUFU in half precision")
     x, small, t, series = c.vtemp(), c.stemp(), c.vtemp(), c.vtemp()
-    value = float_bits(c, "Rb")
     c.emit("v_and_b32", x, I(0x7FFFFFFF), value)
     c.emit("v_mul_f32", t, I(0x4038AA3B), x)  # 2 * log2(e)
     c.emit("v_exp_f32", t, t)
@@ -200,7 +199,53 @@ def tanh(c: Ctx) -> None:
     c.emit("v_mul_f32", series, series, x)
     c.emit("v_cmp_lt_f32", small, x, I(0x3D000000))
     c.emit("v_cndmask_b32", t, t, series, small)
-    c.emit("v_bfi_b32", c.dst_last(), I(0x7FFFFFFF), t, value)
+    c.emit("v_bfi_b32", dst, I(0x7FFFFFFF), t, value)
+
+
+def mufu16(c: Ctx) -> None:
+    """The function of the half as binary32, its lower bits cut off; from 65,536 on infinite."""
+    name = next((m for m in c.ins.modifiers if m in _MUFU or m == "TANH"), None)
+    if name is None:
+        raise c.refuse("this function of MUFU")
+    bf16, high = c.ins.has("BF16"), getattr(c.operand("Rb"), "select", "") == "H1"
+    half, wide, out, nan = c.vtemp(), c.vtemp(), c.vtemp(), c.stemp()
+    if bf16:
+        wide = half
+        if high:
+            c.emit("v_and_b32", half, I(0xFFFF0000), c.src("Rb"))
+        else:
+            c.emit("v_lshlrev_b32", half, I(16), c.src("Rb"))
+        if c.flag("Rb", "abs"):
+            c.emit("v_and_b32", half, I(0x7FFFFFFF), half)
+        if c.flag("Rb", "neg"):
+            c.emit("v_xor_b32", half, I(0x80000000), half)
+    else:
+        c.emit("v_lshrrev_b32", half, I(16 if high else 0), c.src("Rb"))
+        c.emit("v_cvt_f32_f16", wide, half, **c.fneg("Rb"))
+    if name == "TANH":
+        _tanh(c, out, wide)
+    else:
+        with ftz(c, wanted=True):
+            c.emit(_MUFU[name], out, wide)
+    c.emit("v_cmp_u_f32", nan, out, out)
+    if bf16:
+        c.emit("v_lshrrev_b32", half, I(16), out)
+    else:
+        _cut_to_half(c, half, out)
+    c.emit("v_cndmask_b32", c.dst_last(), half, I(0x7FFF), nan)
+
+
+def _cut_to_half(c: Ctx, dst: V, value: V) -> None:
+    size, sign, huge = c.vtemp(), c.vtemp(), c.stemp()
+    with rounding(c, "RZ"):
+        c.emit("v_cvt_f16_f32", dst, value)
+    c.emit("v_and_b32", dst, I(0xFFFF), dst)  # its high half is the old one
+    c.emit("v_and_b32", size, I(0x7FFFFFFF), value)
+    c.emit("v_cmp_lt_u32", huge, I(0x477FFFFF), size)
+    c.emit("v_lshrrev_b32", sign, I(16), value)
+    c.emit("v_and_b32", sign, I(0x8000), sign)
+    c.emit("v_or_b32", sign, I(0x7C00), sign)
+    c.emit("v_cndmask_b32", dst, dst, sign, huge)
 
 
 def fchk(c: Ctx) -> None:
@@ -253,6 +298,7 @@ RULES: tuple[Rule, ...] = (
     Rule("dmul", "DMUL", dmul),
     Rule("dfma", "DFMA", dfma),
     Rule("mufu_high", "MUFU", mufu_high, _is_high),
+    Rule("mufu16", "MUFU", mufu16, lambda i: i.has("F16") or i.has("BF16")),
     Rule("mufu_tanh", "MUFU", tanh, lambda i: i.has("TANH")),
     Rule("mufu", "MUFU", mufu),
     Rule("fchk", "FCHK", fchk),

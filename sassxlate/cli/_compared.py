@@ -48,10 +48,14 @@ Verdict = Same | Different | Unknown
 
 
 def compare(
-    launch: Launch, after: Mapping[int, Bytes], approximate: frozenset[int], limit: int
+    launch: Launch,
+    after: Mapping[int, Bytes],
+    approximate: frozenset[int],
+    limit: int,
+    apart: frozenset[int] = frozenset(),
 ) -> Verdict:
     """Runs a launch and compares memory with ``after`` it; ``approximate`` are the code offsets of
-    instructions that give approximations.
+    instructions that give approximations, ``apart`` of those that give others here and there.
 
     Where they differ other orders are tried, since the order of atomics and of racing stores is
     free.  Words that depend on it decide nothing.
@@ -70,6 +74,8 @@ def compare(
             modulo += ["NaN payload"] if seen.payloads else []
             modulo += [f"order ({order.value})"] if order != Order.TOGETHER else []
             return Same(tuple(modulo))
+        if apart & done.seen:
+            return Unknown("MUFU.TANH is approximated in another way")
         found.append((order, done.device, seen))
     (_, first, seen), *others = found
     unstable = _unstable(first, [device for _, device, _ in others])

@@ -256,7 +256,9 @@ def _verdict(used: _Used | None, recorded: Recorded, limit: int) -> Verdict:
         return Unknown(f"the launch stopped with fault {recorded.fault}")
     try:
         launch = replayed(used.cubin, used.kernel, used.launch, recorded)
-        return compare(launch, recorded.after, approximations(launch), limit)
+        return compare(
+            launch, recorded.after, approximations(launch), limit, approximations(launch, "TANH")
+        )
     except InterpretError as error:
         return Unknown(f"the interpreter stopped: {error}")
     except SassxlateError as error:
@@ -299,15 +301,20 @@ def replayed(
     )
 
 
-def approximations(launch: Launch) -> frozenset[int]:
-    """The code offsets of instructions whose results are within bounds only."""
+def approximations(launch: Launch, function: str = "") -> frozenset[int]:
+    """The code offsets of instructions whose results are within bounds only, or those of one
+    function."""
     from sassxlate.disasm.sass.interpret.launch import instructions
     from sassxlate.disasm.sass.meaning import meanings
 
     table = meanings()
     every = (i for i in instructions(launch) if i is not None)
     return frozenset(
-        i.offset for i in every if i.mnemonic in table and table[i.mnemonic].approximate
+        i.offset
+        for i in every
+        if i.mnemonic in table
+        and table[i.mnemonic].approximate
+        and (not function or function in i.modifiers)
     )
 
 

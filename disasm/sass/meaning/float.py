@@ -233,10 +233,13 @@ _MUFU: dict[str, Approximation] = {
 }  # fmt: skip
 
 
+_BELOW_HALF = 0x477FFFFF  # the largest binary32 number that is no infinite half
+
+
 def mufu(d: Domain[T], x: View[T]) -> Results:
     """SIN and COS take revolutions; denormals are flushed on both sides, but TANH's.
 
-    Halves are widened, and the result's lower bits cut off.
+    Halves are widened, and the result's lower bits cut off; from 65,536 on it is infinite.
     """
     name = x.one_of((*_MUFU, "RCP64H", "RSQ64H"))
     if not name:
@@ -267,7 +270,13 @@ def _mufu16(d: Domain[T], x: View[T], name: str) -> T:
     bf16 = x.has("BF16")
     wide = bfloat.single(d, half) if bf16 else d.fcvt(half, 32, IEEE)
     single = _approximated(d, name, wide)
-    out = d.extract(single, 16, 16) if bf16 else d.fcvt(single, 16, Fp(Round.ZERO))
+    if bf16:
+        out = d.extract(single, 16, 16)
+    else:
+        sign = d.and_(d.extract(single, 16, 16), d.const(0x8000, 16))
+        huge = d.ult(d.const(_BELOW_HALF, 32), fabs(d, single))
+        out = d.fcvt(single, 16, Fp(Round.ZERO))
+        out = d.select(huge, d.or_(sign, d.const(0x7C00, 16)), out)
     return d.zext(d.select(is_nan(d, single), d.const(0x7FFF, 16), out), 32)
 
 
