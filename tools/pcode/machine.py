@@ -377,7 +377,10 @@ def _vector(wave: Wave, inst: Inst) -> None:
             names["S2"] = Cell(result.n, 64)  # v_fmac: the addend is the destination
         mask = Cell(wave.exec, 64)
         names["EXEC"] = mask
-        execute(text, _frame(wave, names, flush=flush))
+        frame = _frame(wave, names, flush=flush)
+        if wave.completed and readings.keeps(inst.op):
+            frame.rules = lambda width: sf.Rules()
+        execute(text, frame)
         if op_writes_mask(inst.op):
             hits |= (result.n >> lane & 1) << lane
         elif out_mask is not None:

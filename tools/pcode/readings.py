@@ -54,6 +54,8 @@ READINGS: tuple[Reading, ...] = (
             "16.8 V_FREXP_EXP_I32_F32"),
     Reading(rf"v_{_DENORMALS}(_iflag)?_f32", r"$", "",
             "1ULP accuracy, denormals are flushed", "16.8 V_RCP_F32"),
+    Reading(r"v_cmpx?_class_f\d\d", r"$", "", "classes are of the operand's bits, in every mode",
+            "LLVM's llvm.is.fpclass, which becomes this instruction in every mode"),
     Reading("(global|flat)_atomic_add_f32", r"$", "", "Add_F32: Flush", "13.2, table of denormals"),
     Reading(r"v_div_scale_f(32|64)", r"VCC = 0x0LL;", "VCC = 0x0LL; D0.f64 = S0.f64;",
             "D0 is S0 where nothing is scaled", _DIVISION),
@@ -93,6 +95,11 @@ def _applied(readings: tuple[Reading, ...], op: str, text: str) -> str:
 def flushes(op: str) -> bool:
     """Whether the manual says that the operation flushes denormals in every mode."""
     return bool(re.fullmatch(rf"v_{_DENORMALS}(_iflag)?_f32|(global|flat)_atomic_add_f32", op))
+
+
+def keeps(op: str) -> bool:
+    """Whether the operation sees denormals in every mode."""
+    return bool(re.fullmatch(r"v_cmpx?_class_f\d\d", op))
 
 
 def reasons(op: str) -> list[Reading]:
