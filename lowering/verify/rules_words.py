@@ -116,6 +116,7 @@ class _Form:
         self.immediates: list[tuple[str, I | Mask]] = []
         spare: list[int] = [*SPARE]
         self.wide: list[tuple[Bits, int]] = []
+        self.bindless = False  # constants through a descriptor, which no rule translates
         for role, operand in row.operands.items():
             self._place(role, _slot(operand), spare)
         self.mods = [m for m in row.mods if isinstance(m, Mod) and m.field.parts]
@@ -158,6 +159,8 @@ class _Form:
                     self._address(f"{role} index", slot.index, slot.index_file, 8)
                 if slot.bindless is None:
                     self.choices.append((slot.bank, (3,)))
+                else:
+                    self.bindless = True
             case M():
                 self._memory(slot)
             case S():
@@ -346,7 +349,7 @@ def cases(
     form = _Form(row, arch, generation)
     wide = [(r, s.field) for r, s in form.immediates if isinstance(s, I) and s.field.width > 8]
     role, field = wide[0] if wide else ("", NO_BITS)
-    bases = _bases(form, chance, usable)
+    bases = [] if form.bindless else _bases(form, chance, usable)
     found: set[int] = set()
     for base in bases:
         for word in _alone(form, base, chance):
