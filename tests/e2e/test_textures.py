@@ -22,5 +22,5 @@ def test_textures(arch: int, run_program: Callable[..., Any], tmp_path: Path) ->
     command = [nvcc, "-O3", "-w", f"-arch=sm_{arch}", str(SOURCE), "-o", str(program)]
     subprocess.run(command, check=True, capture_output=True)
     outcome = run_program(program, environment={"SASSXLATE_CC": str(arch)})
-    assert outcome.output == "bad 0 of 4859\n", outcome.errors
+    assert outcome.output == "bad 0 of 5113\n", outcome.errors
     assert outcome.status == 0

@@ -100,7 +100,8 @@ CUresult copy_3d(const CUDA_MEMCPY3D *p, CUstream stream, bool wait) {
     CUresult result = copy_rows(to, dst.pitch, from, src.pitch, p->WidthInBytes, p->Height, stream);
     if (result != CUDA_SUCCESS) return result;
   }
-  return finish(CUDA_SUCCESS, stream, wait);
+  CUresult result = finish(CUDA_SUCCESS, stream, wait);
+  return wait ? flush(current_device(), result) : result;
 }
 
 CUresult copy_2d(const CUDA_MEMCPY2D *p, CUstream stream, bool wait) {

@@ -48,6 +48,16 @@ __global__ void solid(cudaTextureObject_t t, float *out, int n) {
   int i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i < n) out[i] = tex3D<float>(t, (i + 0.5f) / n, 0.4f, (i % 5 + 0.25f) / 5);
 }
+__host__ __device__ static void direction(int i, float *d) {
+  unsigned h = i * 2654435761u + 12345u;
+  for (int k = 0; k < 3; ++k, h = h * 1664525u + 1013904223u) d[k] = (float)(h >> 8) / (1 << 23) - 1.0f;
+}
+__global__ void cube(cudaTextureObject_t t, float *out, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  float d[3];
+  direction(i, d);
+  if (i < n) out[i] = texCubemap<float>(t, d[0], d[1], d[2]);
+}
 __global__ void bytes(cudaTextureObject_t t, float4 *out, uchar4 *plain, cudaTextureObject_t same, int n) {
   int i = threadIdx.x;
   if (i < n) {
@@ -137,6 +147,32 @@ int main() {
     }
     cudaDestroyTextureObject(t);
     cudaFreeArray(array);
+  }
+
+  const int E = 8;
+  std::vector<float> faces(E * E * 6);
+  for (size_t i = 0; i < faces.size(); ++i) faces[i] = (float)i;
+  cudaMalloc3DArray(&array, &f, make_cudaExtent(E, E, 6), cudaArrayCubemap);
+  p = {};
+  p.srcPtr = make_cudaPitchedPtr(faces.data(), E * 4, E, E);
+  p.dstArray = array;
+  p.extent = make_cudaExtent(E, E, 6);
+  p.kind = cudaMemcpyHostToDevice;
+  if (cudaError_t e = cudaMemcpy3D(&p)) printf("copy: %s\n", cudaGetErrorName(e)), ++bad;
+  cudaTextureObject_t box = object(array, cudaAddressModeClamp, false, true, cudaReadModeElementType);
+  cube<<<N / 64, 64>>>(box, out, N);
+  cudaMemcpy(host, out, sizeof host, cudaMemcpyDeviceToHost);
+  for (int i = 0; i < N; ++i) {
+    float d[3], s, u, m;
+    direction(i, d);
+    float x = std::fabs(d[0]), y = std::fabs(d[1]), z = std::fabs(d[2]);
+    int face;
+    if (x > y && x > z) face = d[0] < 0, m = x, s = d[0] < 0 ? d[2] : -d[2], u = -d[1];
+    else if (y > z) face = 2 + (d[1] < 0), m = y, s = d[0], u = d[1] < 0 ? -d[2] : d[2];
+    else face = 4 + (d[2] < 0), m = z, s = d[2] < 0 ? -d[0] : d[0], u = -d[1];
+    float a = (s / m + 1) / 2 * E, b = (u / m + 1) / 2 * E;
+    if (std::fabs(a - std::rint(a)) < 1e-3f || std::fabs(b - std::rint(b)) < 1e-3f) continue;  // between two texels
+    expect("cube", host[i], faces[(face * E + (int)b) * E + (int)a]);
   }
 
   cudaChannelFormatDesc c4 = cudaCreateChannelDesc<uchar4>();
