@@ -11,7 +11,7 @@ from sassxlate.disasm.rdna3.ir import Arg, I, V
 from sassxlate.disasm.sass.ir import Imm, Instruction
 
 from ..context import ZERO, Ctx, Rule
-from . import bfloat
+from . import bfloat, float8
 from .compare import float_bits
 from .integer import word
 from .modes import ftz, rounding
@@ -508,6 +508,7 @@ RULES: tuple[Rule, ...] = (
     Rule("ufrnd", "UFRND", frnd),
     Rule("f2f", "F2F", f2f),
     Rule("uf2f", "UF2F", f2f),
+    *float8.RULES,
     Rule("f2fp", "F2FP", f2fp),
     Rule("f2ip", "F2IP", f2ip),
     Rule("i2i", "I2I", i2i),

@@ -25,28 +25,27 @@ _BYTES = ("E5M2", "E4M3")
 # --- bytes that are floats ---------------------------------------------------------------------
 
 
-def to_byte(d: Domain[T], wide: T, kind: str) -> T:
-    """A binary64 pattern rounded to nearest as E5M2 or E4M3; a NaN becomes 0x7f, and so does what
+def to_byte(d: Domain[T], single: T, kind: str) -> T:
+    """A binary32 pattern rounded to nearest as E5M2 or E4M3; a NaN becomes 0x7f, and so does what
     E4M3, which has no infinities, cannot hold.
 
-    Both are upper bits of a half: E4M3's lowest normal number is 2**8 times that of halves.
+    Both are upper bits of a half: E4M3's lowest normal number is 2**8 times that of halves.  What
+    that scale makes denormal is zero in either.
     """
-    cut = 7 if kind == "E4M3" else 8
+    cut = 8
     if kind == "E4M3":
-        wide = d.fmul(wide, d.const(0x3F70000000000000, 64), IEEE)  # 2**-8
-    half = bfloat.odd(d, d.fcvt(wide, 16, Fp(Round.DOWN)), d.fcvt(wide, 16, Fp(Round.UP)))
+        cut, single = 7, d.fmul(single, d.const(0x3B800000, 32), IEEE)  # 2**-8
+    down, up = (d.fcvt(single, 16, Fp(how)) for how in (Round.DOWN, Round.UP))
+    half = bfloat.odd(d, down, up)
     size = fabs(d, half)
     bit = d.and_(d.lshr(size, d.const(cut, 16)), d.const(1, 16))
-    middle = d.add(d.const((1 << cut - 1) - 1, 16), bit)
-    byte = d.extract(d.lshr(d.add(size, middle), d.const(cut, 16)), 0, 8)
-    byte = d.select(is_inf(d, half), d.const(0x7F if kind == "E4M3" else 0x7C, 8), byte)
+    total = d.add(size, d.add(d.const((1 << cut - 1) - 1, 16), bit))
+    byte = d.extract(d.lshr(total, d.const(cut, 16)), 0, 8)
     sign = d.shl(d.zext(d.extract(half, 15, 1), 8), d.const(7, 8))
+    none = is_nan(d, half)
     if kind == "E4M3":
-        huge = d.not_(d.ult(byte, d.const(_BYTE_NAN, 8)))
-        byte = d.select(huge, d.const(_BYTE_NAN, 8), d.or_(byte, sign))
-    else:
-        byte = d.or_(byte, sign)
-    return d.select(is_nan(d, half), d.const(_BYTE_NAN, 8), byte)
+        none = d.or_(none, d.not_(d.ult(byte, d.const(_BYTE_NAN, 8))))
+    return d.select(none, d.const(_BYTE_NAN, 8), d.or_(byte, sign))
 
 
 def of_byte(d: Domain[T], byte: T, kind: str) -> T:
@@ -75,7 +74,7 @@ def _small(d: Domain[T], x: View[T], value: T, to: str) -> T:
     if to in _BYTES:
         if how != Round.NEAREST:
             raise NoMeaning("rounding of a byte")
-        out = to_byte(d, d.fcvt(value, 64, IEEE), to)
+        out = to_byte(d, d.fcvt(value, 32, IEEE) if narrow else value, to)
     elif narrow:
         raise NoMeaning("types of F2FP")
     elif to == "BF16":
