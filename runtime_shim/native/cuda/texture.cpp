@@ -106,7 +106,7 @@ CUresult create_array(CUarray *out, const CUDA_ARRAY3D_DESCRIPTOR *wanted) {
   array->device = &current_device();
   array->generation = array->device->generation;
   array->described = *wanted;
-  array->pitch = (wanted->Width * channels << format->shift) + 63 & ~size_t{63};
+  array->pitch = ((wanted->Width * channels << format->shift) + 63) & ~size_t{63};
   size_t size = 0;
   if (__builtin_mul_overflow(array->pitch, array->rows(), &size) || __builtin_mul_overflow(size, array->planes(), &size) ||
       size > UINT32_MAX)
