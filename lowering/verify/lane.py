@@ -132,6 +132,9 @@ class Lane(Generic[T]):
     def run(self, ins: Instruction) -> None:
         """One instruction, where its guard holds.  Raises Undecided."""
         guard, told = ins.guard, self.told(ins)
+        if guard.file == "P" and guard.index != 7 and any(r.file[0] == "U" for r in ins.writes):
+            # Other lanes may execute it, and this one then sees what they leave.
+            raise Undecided("a uniform result under a guard of lanes")
         written = self._written(ins, told)
         if not guard.is_true:
             written = {r: self.d.select(told, v, self.get(r)) for r, v in written.items()}

@@ -34,6 +34,7 @@ from .verdict import Proved, Refuted, Undecided
 Status: TypeAlias = Literal["proved", "tested", "refuted", "unknown", "refused"]
 STATUSES: tuple[Status, ...] = ("proved", "tested", "refuted", "unknown", "refused")
 # How Unknown tells that floating point alone kept the solver from deciding.
+_GAVE_UP = "the solver gave up"  # inputs are no answer to that
 _FLOATS, _TRIED = "floating point beyond the solver", "random inputs agree"
 
 
@@ -120,7 +121,7 @@ def verify_row(row: Row, settings: Settings) -> list[Finding]:
     for n, case in enumerate(found):
         for surroundings in SURROUNDINGS if case.alone else (SURROUNDINGS[n % 2],):
             finding, block = _judge(case, surroundings, settings)
-            if finding.status == "unknown":
+            if finding.status == "unknown" and not finding.detail.startswith(_GAVE_UP):
                 key = f"{finding.rule} {form_key(case.ins)}"
                 open_[key].append(_Open(len(out), case.ins, surroundings, block))
             out.append(finding)
@@ -135,7 +136,7 @@ def verify_word(ins: Instruction, settings: Settings) -> tuple[Status, str]:
     open_: list[_Open] = []
     for surroundings in SURROUNDINGS:
         finding, block = _judge(Case(ins), surroundings, settings)
-        if finding.status == "unknown":
+        if finding.status == "unknown" and not finding.detail.startswith(_GAVE_UP):
             open_.append(_Open(len(found), ins, surroundings, block))
         found.append(finding)
     if open_:
