@@ -44,6 +44,7 @@ class Settings:
 
     arch: int = 90
     combinations: int = 24  # random words a row
+    words: int = 0  # of a row, at most: every so many of them; 0: all
     seed: int = 1
     timeout_ms: int = 10_000
     vectors: int = 1 << 20
@@ -117,8 +118,11 @@ def verify_row(row: Row, settings: Settings) -> list[Finding]:
     out: list[Finding] = []
     open_: dict[str, list[_Open]] = defaultdict(list)
     generation = GENERATION_OF[settings.arch]
-    found = cases(row, settings.arch, generation, settings.combinations, settings.seed, _usable)
-    for n, case in enumerate(found):
+    found = [
+        *cases(row, settings.arch, generation, settings.combinations, settings.seed, _usable)
+    ]
+    step = max(1, -(-len(found) // settings.words)) if settings.words else 1
+    for n, case in enumerate(found[::step]):
         for surroundings in SURROUNDINGS if case.alone else (SURROUNDINGS[n % 2],):
             finding, block = _judge(case, surroundings, settings)
             if finding.status == "unknown" and not finding.detail.startswith(_GAVE_UP):

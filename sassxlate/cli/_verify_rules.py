@@ -28,9 +28,9 @@ def rules_options(command: Callable[..., None]) -> Callable[..., None]:
 
     @functools.wraps(command)
     def wrapped(context: click.Context, **options: Any) -> None:
-        rules, combinations = options.pop("rules"), options.pop("combinations")
+        own = {name: options.pop(name) for name in ("rules", "combinations", "words")}
         file = options["file"]
-        if not rules:
+        if not own["rules"]:
             if file is None:
                 raise click.UsageError("Missing argument 'FILE'.", context)
             command(**options)
@@ -44,7 +44,8 @@ def rules_options(command: Callable[..., None]) -> Callable[..., None]:
 
         settings = Settings(
             _arch(options["arch"]),
-            combinations,
+            own["combinations"],
+            own["words"],
             options["seed"] or 1,
             int(options["timeout"] * 1000),
             options["vectors"] if given else VECTORS,
@@ -62,6 +63,12 @@ def rules_options(command: Callable[..., None]) -> Callable[..., None]:
         show_default=True,
         help="Of --rules: random words of each form, besides every modifier and sign by itself.",
     )(passed)
+    out = click.option(
+        "--words",
+        type=click.IntRange(0),
+        default=0,
+        help="Of --rules: words of each row of the encoding tables, at most; 0: all.",
+    )(out)
     return click.option(
         "--rules", is_flag=True, help="All lowering rules, or those that FILE and ARGS name."
     )(out)
