@@ -11,6 +11,7 @@ import random
 TYPES = ("unsigned", "int", "unsigned long long", "float", "double")
 NAMES = {"unsigned": "u", "int": "i", "unsigned long long": "w", "float": "f", "double": "d"}
 WORDS = 14  # of ``out`` a thread: 3 u, 3 i, 2 w, 2 f, 1 d (and what is left)
+MOST = 45  # lines of a kernel, about
 _COUNT = {"unsigned": 3, "int": 3, "unsigned long long": 2, "float": 2, "double": 1}
 
 
@@ -35,7 +36,7 @@ class _Kernel:
         return f"({kind}){self.rng.choice((1, 2, 7, 31, 255, 0x1234567, 0x80000000))}u"
 
     def expression(self, kind: str, depth: int = 0) -> str:
-        if depth > 2 or self.rng.random() < 0.25:
+        if depth > 1 or self.rng.random() < 0.25:
             return self.leaf(kind)
 
         def sub(other: str = kind) -> str:
@@ -95,7 +96,7 @@ class _Kernel:
     def body(self, most: int) -> None:
         for _ in range(self.rng.randrange(1, most)):
             r = self.rng.random()
-            if r < 0.5 or self.depth > 2:
+            if r < 0.5 or self.depth > 2 or len(self.lines) > MOST:
                 self.assign()
             elif r < 0.72:
                 self.put(f"if ({self.condition()}) {{")

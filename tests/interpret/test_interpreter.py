@@ -36,6 +36,11 @@ def test_kernel(name: str) -> None:
     _check(name, 90, 0, Order.TOGETHER)
 
 
+@pytest.mark.parametrize("name", ["shared_atomics", "jump_table", "warp_match"])
+def test_kernel_of_a_later_architecture(name: str) -> None:
+    _check(name, 120, 0, Order.TOGETHER)
+
+
 @pytest.mark.sweep
 @pytest.mark.parametrize("order", Order)
 @pytest.mark.parametrize("arch", [80, 90, 120])

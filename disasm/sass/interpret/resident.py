@@ -228,6 +228,11 @@ class Group:
 
     # --- memory ---------------------------------------------------------------------------------
 
+    def in_shared(self, address: NDArray[np.uint64]) -> Mask:
+        """Which generic addresses lie in shared memory."""
+        out: Mask = address >> np.uint64(32) == np.uint64(SHARED_WINDOW)
+        return out
+
     def _flat(self, mask: Mask) -> NDArray[np.intp]:
         return np.flatnonzero(np.broadcast_to(mask, self.act.shape))
 

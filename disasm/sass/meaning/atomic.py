@@ -200,7 +200,10 @@ def swap(x: WarpView) -> Results:
     done = _done(x, where, True, not cast)
     before = x.warp.update(space, where, what.size, done, change)
     hit = (before == expected).all(axis=-1).astype(np.uint32) if cast else None
-    return _given(x, before, done, hit)
+    given = _given(x, before, done, hit)
+    if hit is not None and x.ins.mnemonic == "ATOMS":  # what sm_100 and later loop on
+        return {**given, "Pu": hit != 0}
+    return given
 
 
 def _any(x: WarpView) -> Results:
