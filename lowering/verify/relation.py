@@ -179,7 +179,9 @@ class Sides(Generic[T]):
         self._havoc(n, here.frame.written)
         machine.s[EXEC_LO] = kept.get(RRef("s", EXEC_LO), machine.sgpr(EXEC_LO))
         for ref in sorted(ins.writes, key=lambda r: (r.file, r.index)):
-            self._result(n, ref, when, kept)
+            # Under a guard of lanes others may execute it, and this one sees what they leave.
+            shared = ref.file in ("UR", "UP") and ins.guard.file == "P" and self.active
+            self._result(n, ref, d.const(1, 1) if shared else when, kept)
         self.machine = execute(here.parts.closing, machine)
 
     def _agree(self, ins: Instruction, when: T, label: str) -> None:
