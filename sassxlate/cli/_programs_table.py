@@ -60,7 +60,7 @@ def markdown(outcomes: Sequence[Outcome]) -> list[str]:
     lines += ["", "Failures:", "", "| program | arch | verdict | first failing | reason |"]
     lines.append("|---|---|---|---|---|")
     lines += [
-        f"| {o.name} | {o.arch} | {o.verdict} | {_cell(o.first)} | {_cell(o.reason)} |"
+        f"| {o.name} | {o.arch} | {o.verdict} | {_cell(o.first)} | {_reason(o)} |"
         for o in failures
     ]
     lines += ["", "All programs; seconds of wall time and kernel launches, by architecture:", ""]
@@ -75,6 +75,13 @@ def markdown(outcomes: Sequence[Outcome]) -> list[str]:
         args = _cell(some.args)
         lines.append(f"| {name} | {some.domain} | {args} | {' | '.join(cells)} |")
     return lines
+
+
+def _reason(outcome: Outcome) -> str:
+    """Why, as code; for a timeout how far it came, of its seconds those on a processor."""
+    if outcome.verdict != "timeout":
+        return _cell(outcome.reason)
+    return f"{outcome.seconds:.0f} s, {outcome.cpu:.0f} s of CPU time, {outcome.launches} launches"
 
 
 def _result(outcome: Outcome | None) -> str:
