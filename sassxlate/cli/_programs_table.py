@@ -60,8 +60,7 @@ def markdown(outcomes: Sequence[Outcome]) -> list[str]:
     lines += ["", "Failures:", "", "| program | arch | verdict | first failing | reason |"]
     lines.append("|---|---|---|---|---|")
     lines += [
-        f"| {o.name} | {o.arch} | {o.verdict} | {_cell(o.first)} | {_reason(o)} |"
-        for o in failures
+        f"| {o.name} | {o.arch} | {o.verdict} | {_cell(o.first)} | {_reason(o)} |" for o in failures
     ]
     lines += ["", "All programs; seconds of wall time and kernel launches, by architecture:", ""]
     lines.append("| program | domain | arguments | " + " | ".join(c.arch for c in counts) + " |")
