@@ -26,6 +26,7 @@ from .verdict import Proved, Refuted
 _ONES = 0xFFFFFFFF
 _SPARE = (30, 31, 32, 33, 34, 35)  # scalar registers that no rule is given; values made of it
 _VALUE, _BANK = S(28), 17  # the value and the next word; a bank that no program has
+_PRODUCTS, _ADDEND = ("v_mad_u64_u32", "v_mad_i64_i32"), 4  # of 32 bits but for the addend
 _LEAST = 12  # values of one shape, to say that it is the shape of all
 _SPECIAL = 70  # values that a rule may treat apart: powers of two and their negatives
 _FEW = 24  # values looked at one by one, at most
@@ -98,6 +99,7 @@ def for_all(
         return None
     modulo: set[str] = set()
     single: list[Block] = []
+    covered: set[int] = set()  # of ``single``: what a proof for all values speaks of too
     general = whole = False
     for members in classes.values():
         made = _general(case, members) if len(members) >= _LEAST else None
@@ -106,6 +108,7 @@ def for_all(
             general = True
             modulo |= set(verdict.modulo)
             members = members[:2]  # that a word is read as a constant is
+            covered |= {id(block) for _, _, block in members}
         elif len(members) > _SPECIAL:
             whole = True
         single += [block for _, _, block in members]
@@ -117,9 +120,10 @@ def for_all(
         verdict = verify(block, timeout_ms=timeout_ms)
         if isinstance(verdict, Refuted):
             return f"{block.sass[0].text}: {verdict.where}: {verdict.inputs}", "", ""
-        if not isinstance(verdict, Proved):
+        if isinstance(verdict, Proved):
+            modulo |= set(verdict.modulo)
+        elif not general or id(block) not in covered:
             return None
-        modulo |= set(verdict.modulo)
     return "", "all" if general else str(len(single)), ", ".join(sorted(modulo))
 
 
@@ -170,9 +174,12 @@ def _replaced(code: Sequence[Placed], places: Sequence[Arg | None]) -> list[Plac
     out: list[Placed] = []
     for step in code:
         args: list[Arg] = []
-        for arg in step.inst.args:
+        for n, arg in enumerate(step.inst.args):
             place = next(rest) if isinstance(arg, I) else None
-            if place is not None and any(t in step.inst.op for t in ("64", "pk_", "f16", "16")):
+            wide = any(t in step.inst.op for t in ("64", "pk_", "16"))
+            if step.inst.op in _PRODUCTS:
+                wide = n == _ADDEND
+            if place is not None and wide:
                 return None
             args.append(arg if place is None else place)
         out.append(replace(step, inst=replace(step.inst, args=tuple(args))))

@@ -156,17 +156,16 @@ class _Waves:
             raise NoMeaning("local memory")
         size = data.shape[-1]
         n = len(mask)
-        at: NDArray[np.int64]
-        if space == "shared":
-            shared = np.ones((n, LANES), dtype=np.bool_)
-            at = (address.astype(np.int64) % MEMORY)[..., None] + np.arange(size)
-        else:
-            shared, at, _ = self._where(address, size)
+        shared: Mask = np.ones((n, LANES), dtype=np.bool_)
+        inside: NDArray[np.int64] = address.astype(np.int64) % MEMORY
+        place: NDArray[np.int64] = inside[..., None] + np.arange(size, dtype=np.int64)
+        if space != "shared":
+            shared, place, _ = self._where(address, size)
         for lane in range(LANES):  # the last one wins, as on the emulated device
             for where, kind in ((self.shared, True), (self.memory, False)):
                 some = np.flatnonzero(mask[:, lane] & (shared[:, lane] == kind))
                 if len(some):
-                    where[some[:, None], at[some, lane]] = data[some, lane]
+                    where[some[:, None], place[some, lane]] = data[some, lane]
 
     def update(
         self, space: str, address: NDArray[np.uint64], size: int, mask: Mask, change: Update
