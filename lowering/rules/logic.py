@@ -398,6 +398,8 @@ def p2r(c: Ctx) -> None:
     mask = const_value(c.ins.get("mask"))
     if mask is None:
         raise c.refuse("P2R with a mask in a register")
+    if mask >> 8:
+        raise c.refuse("P2R with a mask of more than a byte")
     base: Arg = ZERO if c.ins.get("Ra") is None else c.src("Ra")
     out = c.vtemp()
     c.emit("v_and_b32", out, I(~(mask << shift) & 0xFFFFFFFF), base)
@@ -417,6 +419,8 @@ def r2p(c: Ctx) -> None:
     mask = const_value(c.ins.get("mask"))
     if mask is None:
         raise c.refuse("R2P with a mask in a register")
+    if mask >> 8:
+        raise c.refuse("R2P with a mask of more than a byte")
     bit = c.vtemp()
     c.operand("Ra")  # its selector is the byte
     value = c.src("Ra")

@@ -111,3 +111,9 @@ def test_evidence() -> None:
     assert tried.vectors >= 1_000_000
     assert evidence(word("IADD3 R16, R4, R8, RZ")) is None
     assert all(t.vectors >= 1_000_000 for t in TRIED.values())
+
+
+def test_masks_of_more_than_a_byte() -> None:
+    """Once translated, to something else than the meaning says; nobody measured one."""
+    assert verify_word(word("P2R R16, PR, R4, 0x4000"), SMALL)[0] == "refused"
+    assert verify_word(word("P2R R16, PR, R4, 0x7f"), SMALL)[0] == "proved"
