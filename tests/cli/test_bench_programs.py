@@ -111,5 +111,7 @@ def test_a_folder(tmp_path: Path) -> None:
     (line,) = results.read_text().splitlines()
     assert json.loads(line)["launches"] > 0
     text = page.read_text()
-    assert text.startswith("before\n") and text.endswith("after\n") and "old" not in text
+    assert text.startswith("before\n")
+    assert text.endswith("after\n")
+    assert "old" not in text
     assert "| saxpy |" in text

@@ -255,8 +255,8 @@ INTEGER_CONVERSIONS = [
       for names, at, code, rest in (("U8 S8 U16 S16", 2, 0, Src(select=_LOW_BIT, select_lo=72)),
                                     ("U4 S4", 1, 3, Src(suffix="24")),
                                     ("U2 S2", 1, 2, Src(suffix="28")))
-      for row in alu("I2IP", 0x039, "Rd, Ra, Rb, Rc", {"Ra": Src(), "Rb": Src(imm="shex"), "Rc": rest},
-                     forms=(1, 4, 5, 6),
+      for row in alu("I2IP", 0x039, "Rd, Ra, Rb, Rc",
+                     {"Ra": Src(), "Rb": Src(imm="shex"), "Rc": rest}, forms=(1, 4, 5, 6),
                      mods=(enum("type", 76, at, names), const("S32"), sat), since=since,
                      until=until,
                      fixed=((bits(78), 0), (bits(73), 0)) if at == 2 else (
