@@ -307,10 +307,12 @@ def execute(program: Program, limits: Limits, stop: Event) -> Run | None:
             seconds = time.monotonic() - start
             if stop.is_set():
                 return None
-            texts = [_head(stream) for stream in (out, err)]
+            printed, said = _head(out), _head(err)
         status = process.returncode if process.returncode >= 0 else 128 - process.returncode
         calls, launches = _read_trace(trace)
-        return Run(status, *texts, round(seconds, 2), round(cpu, 2), calls, launches, stopped)
+        return Run(
+            status, printed, said, round(seconds, 2), round(cpu, 2), calls, launches, stopped
+        )
 
 
 def _capability(arch: str) -> str:
