@@ -23,7 +23,7 @@ from .terms import BV, Terms
 from .verdict import Defective, Proved, Refuted, Undecided, Unknown, Verdict
 
 TIMEOUT_MS = 10_000
-CUT_MS = 3_000  # for a single instruction; what is not decided then is left to the end
+CUT_MS = 6_000  # for a single instruction; what is not decided then is left to the end
 QUICK_MS = 100
 VECTORS = 4096
 
