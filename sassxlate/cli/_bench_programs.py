@@ -53,7 +53,7 @@ _NOTES = ("SX0907", "SX0713")  # said, but nothing of the program's
 _FAILED = re.compile(r"\bFAIL(?:ED|URE)?\b|\bFAIL!|verify = FAIL")
 _LAUNCH = re.compile(r"^(?:cuLaunch(?:Kernel|CooperativeKernel)\w*|cuGraphLaunch\w*) 0$")
 _CALL = re.compile(r"^(\w+) (\d+)$")
-_HARMLESS = {0, 600}  # success, not ready
+_HARMLESS = {0, 4, 600}  # success, the end of the process, not ready
 
 
 @dataclass(frozen=True, slots=True)
