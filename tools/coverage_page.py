@@ -288,9 +288,10 @@ left out of the comparison. An H200 runs sm_90; on other architectures *measured
 form and meaning as on sm_90.
 """
 _FORMS = "Opcode forms:"
-_RULES = """Each form above (control, hints and those apart excepted), as one synthetic word: its
-translation is proved, was tried on inputs where the solver cannot decide (*tested*), is unknown,
-or refused with a typed error. Shares of occurrences, and forms."""
+_RULES = """Each form above (control, hints and those apart excepted), as one synthetic word:
+its translation is proved, was tried on inputs where the solver cannot decide
+(*tested*), is unknown, or refused with a typed error. Shares of occurrences, and
+forms. Of sm_75 and sm_80 the most frequent forms that sm_90 has not."""
 _FINDINGS = """`sassxlate verify --rules` makes words of all forms of a rule's instructions: every
 modifier, sign and selector by itself, random combinations, RZ and PT, destinations
 that are sources or overlap them, guards, constants, uniform registers. Each is
