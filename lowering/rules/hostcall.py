@@ -43,15 +43,15 @@ def hostcall(c: Ctx) -> None:
     block = c.vtuple("Ra", 2)
     names = [name for name in FUNCTIONS if name in c.k.externs]
     save = c.stemp()
-    if len(names) > 1:
-        which = c.vtemp()
-        c.raw(Inst("global_load_b32", (which, block, OFF)))
-        c.raw(Inst("s_mov_b32", (save, EXEC)))
+    if len(names) == 1:
+        with c.scope():
+            _BODIES[names[0]](c, block)
+        return
+    which = c.vtemp()
+    c.raw(Inst("global_load_b32", (which, block, OFF)))
+    c.raw(Inst("s_mov_b32", (save, EXEC)))
     for name in names:
         with c.scope():
-            if len(names) == 1:
-                _BODIES[name](c, block)
-                continue
             mine = c.stemp()
             skip = c.k.label("Lother")
             c.emit("v_cmp_eq_u32", mine, I(FUNCTIONS[name].number), which)
@@ -59,8 +59,7 @@ def hostcall(c: Ctx) -> None:
             c.branch("s_cbranch_execz", skip)
             _BODIES[name](c, block)
             c.mark(skip)
-    if len(names) > 1:
-        c.raw(Inst("s_mov_b32", (EXEC, save)))
+    c.raw(Inst("s_mov_b32", (EXEC, save)))
 
 
 def _argument(c: Ctx, index: int, n: int = 1) -> V:

@@ -24,7 +24,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from threading import Event, Lock
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from sassxlate.runtime_shim import client
 from sassxlate.runtime_shim.tag import cache_tag
@@ -197,7 +197,7 @@ def _beside(path: Path) -> Mapping[str, Any]:
     with suppress(OSError, ValueError):
         value = json.loads((path.parent / "run.json").read_text())
         if isinstance(value, dict):
-            return value
+            return cast("dict[str, Any]", value)
     return {}
 
 
