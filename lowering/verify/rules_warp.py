@@ -416,6 +416,8 @@ def tried(
     together = surroundings == "together"
     if not has_meaning(ins.mnemonic):
         raise NoMeaning(ins.mnemonic)
+    if ins.mnemonic in ("LDL", "STL"):
+        raise NoMeaning("local memory, which these waves have none of")
     code, lay = _program(ins, surroundings)
     record = lay.rows * LANES + MEMORY // 4
     device = Device(3 * waves * max(4 * record, MEMORY) + (1 << 20))

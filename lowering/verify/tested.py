@@ -57,6 +57,11 @@ _WAVES = "equal to the bit but for NaN payloads; waves of 32 lanes, random EXEC"
 _NEAR = "within PTX's bounds"
 TRIED: Mapping[str, _Tried] = {
     "elect": _tried(1 << 20, _WAVES, ""),
+    "f2fp_bytes": _tried(
+        1 << 20,
+        _EQUAL,
+        "SATFINITE E4M3 F16 UNPACK_B_MERGE_C; SATFINITE E5M2 F16 UNPACK_B_MERGE_C",
+    ),
     "f2i": _tried(1 << 20, _EQUAL, "F16 NTZ; S64 F64; U64 TRUNC"),
     "i2f": _tried(1 << 20, _EQUAL, "F16; F64 S64; F64 U64; S64; U64 RP"),
     "match": _tried(1 << 20, _WAVES, "ALL; ALL U64; ANY; ANY U64"),
