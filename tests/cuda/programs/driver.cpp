@@ -145,7 +145,9 @@ void resolution() {
   RESULT(cuGetErrorName(static_cast<CUresult>(12345), &text), CUDA_ERROR_INVALID_VALUE);
   CUarray array;
   CUDA_ARRAY3D_DESCRIPTOR description = {};
-  RESULT(cuArray3DCreate(&array, &description), CUDA_ERROR_NOT_SUPPORTED);  // exported, not implemented
+  RESULT(cuArray3DCreate(&array, &description), CUDA_ERROR_INVALID_VALUE);
+  CUmipmappedArray levels;
+  RESULT(cuMipmappedArrayCreate(&levels, &description, 1), CUDA_ERROR_NOT_SUPPORTED);  // exported, not implemented
 }
 
 void facts() {
