@@ -190,7 +190,7 @@ def rules(forms: Sequence[Form], arch: int, seconds: float) -> Iterator[tuple[st
     """(word, status, detail) of each form of an architecture, by its rule."""
     from sassxlate.lowering.verify.rules import Settings, verify_word
 
-    settings = Settings(arch=arch, timeout_ms=int(1000 * seconds), vectors=1 << 15)
+    settings = Settings(arch=arch, timeout_ms=int(1000 * seconds))
     for form in forms:
         if generation_of(form.arch) == generation_of(arch):
             status, detail = verify_word(decode(form.word, 0, form.arch, strict=False), settings)
