@@ -478,9 +478,12 @@ def _compare(
     pairs.append(("shared memory", state.shared.view("<u4"), after[:, lay.rows * LANES :]))
     pairs.append(("global memory", state.memory.view("<u4"), memory))
     floats = [m for m in ins.modifiers if m in ("F32", "F64", "F16x2", "BF16x2")]
+    words = {name: (a, b) for name, a, b in pairs}
     for name, a, b in pairs:
         wrong = a != b
-        if floats and name not in ("EXEC",):
+        if "F64" in floats and name[0] == "R":
+            wrong &= ~(_nan64(name, words, 0) & _nan64(name, words, 1))
+        elif floats and name != "EXEC":
             wrong &= ~(_nan(a, floats[0]) & _nan(b, floats[0]))
         if wrong.any():
             wave, lane = (int(i) for i in np.argwhere(wrong)[0])
@@ -495,7 +498,8 @@ def _nan(words: Words, kind: str) -> Mask:
     if kind == "F32":
         return (words & 0x7FFFFFFF) > 0x7F800000
     if kind == "F64":
-        high = (words & 0x7FFFFFFF) >= 0x7FF00000
+        high = np.zeros(words.shape, bool)
+        high[:, 1:] = _high(words[:, 1:], words[:, :-1])
         low = np.zeros_like(high)
         low[:, :-1] = high[:, 1:]
         return high | low
@@ -503,3 +507,21 @@ def _nan(words: Words, kind: str) -> Mask:
 
 
 __all__ = ["Different", "Fault", "tried"]
+
+
+def _high(high: Words, low: Words) -> Mask:
+    """High words of binary64 NaN."""
+    top = high & 0x7FFFFFFF
+    found: Mask = (top > 0x7FF00000) | ((top == 0x7FF00000) & (low != 0))
+    return found
+
+
+def _nan64(name: str, words: Mapping[str, tuple[Words, Words]], side: int) -> Mask:
+    """Where a register holds one of the two words of a NaN."""
+    number = int(name[1:])
+    mine = words[name][side]
+    found = np.zeros(mine.shape, bool)
+    for low, high in ((number - 1, number), (number, number + 1)):
+        if f"R{low}" in words and f"R{high}" in words:
+            found |= _high(words[f"R{high}"][side], words[f"R{low}"][side])
+    return found

@@ -8,6 +8,7 @@ import pytest
 
 from sassxlate.disasm.sass import decode
 from sassxlate.disasm.sass.encode import assemble
+from sassxlate.lowering.verify.rules import Settings, verify_word
 from sassxlate.lowering.verify.rules_block import SURROUNDINGS, Surroundings
 from sassxlate.lowering.verify.rules_warp import tried
 
@@ -38,3 +39,10 @@ pytestmark = pytest.mark.skipif(
 def test_waves(text: str, surroundings: Surroundings) -> None:
     ins = decode(assemble(text + " ;", 90, 0), 0, 90)
     assert tried(ins, surroundings, 24) is None
+
+
+def test_two_words_of_a_nan() -> None:
+    """The low word of a binary64 NaN is no number of its own; an infinity is no NaN."""
+    word = 0xFDE00080E1F5800000008041079A2  # ATOM.E.ADD.EF.F64.RN PT, R16, [R4.64+UR24], R8
+    found, _ = verify_word(decode(word, 0, 90, strict=False), Settings(vectors=1 << 12))
+    assert found == "tested"
