@@ -36,9 +36,8 @@ from sassxlate.lowering.emulate.runner import Device, Setup, run_code
 from sassxlate.lowering.pipeline import PASSES
 
 from .rules_block import Surroundings, selected
+from .rules_compare import Different, Mask, Words, first_difference, float_kind
 
-Words = NDArray[np.uint32]
-Mask = NDArray[np.bool_]
 LANES = 32
 MEMORY = 1024  # bytes of global and of shared memory a wave
 _PER_LANE = MEMORY // 4 // LANES
@@ -53,21 +52,6 @@ _CORNERS = np.array(
      0xFFFFFFFE, 0x3F800000, 0x7F800000, 0xFF800000, 0x7FC00000, 0x00000001, 0x80000001],
     dtype=np.uint32,
 )  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True)
-class Different:
-    """A wave in which the two sides differ: the place, its lane, both values."""
-
-    place: str
-    lane: int
-    sass: int
-    rdna: int
-    count: int
-
-    def __str__(self) -> str:
-        values = f"SASS {self.sass:#x}, RDNA3 {self.rdna:#x}"
-        return f"{self.place} of lane {self.lane}: {values}; {self.count} values differ"
 
 
 @dataclass(slots=True)
@@ -477,51 +461,7 @@ def _compare(
         pairs.append((f"{ref.file}{ref.index}", value, got))
     pairs.append(("shared memory", state.shared.view("<u4"), after[:, lay.rows * LANES :]))
     pairs.append(("global memory", state.memory.view("<u4"), memory))
-    floats = [m for m in ins.modifiers if m in ("F32", "F64", "F16x2", "BF16x2")]
-    words = {name: (a, b) for name, a, b in pairs}
-    for name, a, b in pairs:
-        wrong = a != b
-        if "F64" in floats and name[0] == "R":
-            wrong &= ~(_nan64(name, words, 0) & _nan64(name, words, 1))
-        elif floats and name != "EXEC":
-            wrong &= ~(_nan(a, floats[0]) & _nan(b, floats[0]))
-        if wrong.any():
-            wave, lane = (int(i) for i in np.argwhere(wrong)[0])
-            return Different(
-                name, lane, int(a[wave, lane]), int(b[wave, lane]), int(wrong.sum())
-            )
-    return None
-
-
-def _nan(words: Words, kind: str) -> Mask:
-    """Words that are, or are part of, a NaN."""
-    if kind == "F32":
-        return (words & 0x7FFFFFFF) > 0x7F800000
-    if kind == "F64":
-        high = np.zeros(words.shape, bool)
-        high[:, 1:] = _high(words[:, 1:], words[:, :-1])
-        low = np.zeros_like(high)
-        low[:, :-1] = high[:, 1:]
-        return high | low
-    return ((words & 0x7FFF) > 0x7C00) | ((words >> 16 & 0x7FFF) > 0x7C00)
+    return first_difference(pairs, written, float_kind(ins))
 
 
 __all__ = ["Different", "Fault", "tried"]
-
-
-def _high(high: Words, low: Words) -> Mask:
-    """High words of binary64 NaN."""
-    top = high & 0x7FFFFFFF
-    found: Mask = (top > 0x7FF00000) | ((top == 0x7FF00000) & (low != 0))
-    return found
-
-
-def _nan64(name: str, words: Mapping[str, tuple[Words, Words]], side: int) -> Mask:
-    """Where a register holds one of the two words of a NaN."""
-    number = int(name[1:])
-    mine = words[name][side]
-    found = np.zeros(mine.shape, bool)
-    for low, high in ((number - 1, number), (number, number + 1)):
-        if f"R{low}" in words and f"R{high}" in words:
-            found |= _high(words[f"R{high}"][side], words[f"R{low}"][side])
-    return found

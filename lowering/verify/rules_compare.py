@@ -1,0 +1,99 @@
+"""Where two sides of waves differ: bit by bit, but for the payloads of NaN that a rule computes."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sassxlate.disasm.sass.ir import Instruction, RegRef
+
+Words: TypeAlias = "NDArray[np.uint32]"
+Mask: TypeAlias = "NDArray[np.bool_]"
+Pair: TypeAlias = "tuple[Words, Words]"  # SASS, RDNA3: (waves, words of the place)
+_HALVES = {"F16x2": 0x7C00, "BF16x2": 0x7F80}  # infinity
+_ONES = np.uint32(0xFFFFFFFF)
+_MEMORIES = ("shared memory", "global memory")
+
+
+@dataclass(frozen=True, slots=True)
+class Different:
+    """A wave in which the two sides differ: the place, its lane, both values."""
+
+    place: str
+    lane: int
+    sass: int
+    rdna: int
+    count: int
+
+    def __str__(self) -> str:
+        values = f"SASS {self.sass:#x}, RDNA3 {self.rdna:#x}"
+        return f"{self.place} of lane {self.lane}: {values}; {self.count} values differ"
+
+
+def float_kind(ins: Instruction) -> str:
+    """The floating-point type that an atomic computes; "" where it is none."""
+    return next((m for m in ins.modifiers if m in _HALVES or m in ("F32", "F64")), "")
+
+
+def first_difference(
+    pairs: Sequence[tuple[str, Words, Words]], written: Collection[RegRef], kind: str
+) -> Different | None:
+    """The first place of ``pairs`` (name, SASS's words, RDNA3's: uint32, (waves, words)) that
+    differs.
+
+    ``kind`` is the floating-point type that an instruction computes, or "".  Two NaN of it are
+    equal in the general registers ``written`` and in memory; predicates, masks of lanes, uniform
+    registers and what the instruction leaves alone are compared as they are.
+    """
+    computed = {f"R{ref.index}" for ref in written if ref.file == "R"}
+    words = {name: (a, b) for name, a, b in pairs}
+    for name, a, b in pairs:
+        if kind and (name in computed or name in _MEMORIES):
+            wrong = _one_nan(name, words, 0, kind) != _one_nan(name, words, 1, kind)
+        else:
+            wrong = a != b
+        if wrong.any():
+            wave, lane = (int(i) for i in np.argwhere(wrong)[0])
+            return Different(
+                name, lane, int(a[wave, lane]), int(b[wave, lane]), int(wrong.sum())
+            )
+    return None
+
+
+def _one_nan(name: str, words: Mapping[str, Pair], side: int, kind: str) -> Words:
+    """A side's words of a place with all ones for each NaN.
+
+    The two words of a binary64 number are an even register and the next, or an aligned pair.
+    """
+    mine = words[name][side]
+    if kind == "F32":
+        single: Words = np.where(mine & 0x7FFFFFFF > 0x7F800000, _ONES, mine)
+        return single
+    if kind in _HALVES:
+        low, high = mine & 0xFFFF, mine >> 16
+        infinity = _HALVES[kind]
+        low, high = (np.where(h & 0x7FFF > infinity, 0xFFFF, h) for h in (low, high))
+        return np.asarray(low | high << 16, dtype=np.uint32)
+    if name in _MEMORIES:
+        pair = mine.reshape(*mine.shape[:-1], -1, 2)
+        nan = _nan64(pair[..., 0], pair[..., 1])
+        return np.where(nan[..., None], _ONES, pair).reshape(mine.shape)
+    number = int(name[1:])
+    other = words.get(f"R{number ^ 1}")
+    if other is None:
+        return mine
+    nan = _nan64(other[side], mine) if number % 2 else _nan64(mine, other[side])
+    return np.where(nan, _ONES, mine)
+
+
+def _nan64(low: Words, high: Words) -> Mask:
+    top = high & 0x7FFFFFFF
+    found: Mask = (top > 0x7FF00000) | ((top == 0x7FF00000) & (low != 0))
+    return found
+
+
+__all__ = ["Different", "first_difference", "float_kind"]

@@ -1,0 +1,39 @@
+"""Comparing waves: a NaN is a NaN where a rule computes one, and nothing else is let pass."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from sassxlate.disasm.sass.ir import RegRef
+from sassxlate.lowering.verify.rules_compare import Words, first_difference
+
+BOTH = "R16", "R17"
+
+
+@pytest.mark.parametrize(
+    ("kind", "names", "sass", "rdna", "equal"),
+    [
+        ("F32", ("R5",), (0x7FFFFFFF,), (0xFFC00001,), True),
+        ("F32", ("R5",), (0x7FFFFFFF,), (0x7F800000,), False),  # an infinity
+        ("F32", ("R7",), (0x7FFFFFFF,), (0xFFC00001,), False),  # not computed
+        ("F32", ("P0",), (0x7FFFFFFF,), (0xFFC00001,), False),  # lanes
+        ("F32", ("global memory",), (0x7FFFFFFF,), (0xFFC00001,), True),
+        ("F64", BOTH, (0xFFFFFFFF, 0x7FFFFFFF), (5, 0xFFF00000), True),
+        ("F64", BOTH, (0xFFFFFFFF, 0x7FFFFFFF), (0, 0x7FF00000), False),
+        ("F64", BOTH, (1, 0x3FF00000), (2, 0x3FF00000), False),
+        ("F16x2", ("R5",), (0x7FFF0001,), (0xFE000001,), True),
+        ("F16x2", ("R5",), (0x7FFF0001,), (0xFE000002,), False),  # the other half
+        ("BF16x2", ("R5",), (0x7D003F80,), (0x7D013F80,), False),  # a large number in bf16
+        ("BF16x2", ("R5",), (0x7FFF3F80,), (0xFFC13F80,), True),
+    ],
+)
+def test_nan(
+    kind: str, names: tuple[str, ...], sass: tuple[int, ...], rdna: tuple[int, ...], equal: bool
+) -> None:
+    def words(value: int) -> Words:
+        return np.full((1, 2), value, dtype=np.uint32)
+
+    pairs = [(n, words(a), words(b)) for n, a, b in zip(names, sass, rdna, strict=True)]
+    written = [RegRef("R", i) for i in (5, 16, 17)]
+    assert (first_difference(pairs, written, kind) is None) == equal
