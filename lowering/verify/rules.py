@@ -31,6 +31,8 @@ from .rules_words import Case, cases, rows
 from .tested import form_key
 from .verdict import Proved, Refuted, Undecided
 
+# Words of one form, each with its number in its row: that decides the surroundings.
+Share: TypeAlias = list[tuple[int, Case]]
 Status: TypeAlias = Literal["proved", "tested", "refuted", "unknown", "refused"]
 STATUSES: tuple[Status, ...] = ("proved", "tested", "refuted", "unknown", "refused")
 # How Unknown tells that floating point alone kept the solver from deciding.
@@ -113,24 +115,31 @@ def _usable(ins: Instruction) -> bool:
     return True
 
 
-def verify_row(row: Row, settings: Settings) -> list[Finding]:
-    """The findings of one row of the encoding tables."""
-    out: list[Finding] = []
-    open_: dict[str, list[_Open]] = defaultdict(list)
+def shares(row: Row, settings: Settings) -> list[Share]:
+    """The words of one row of the encoding tables, those of one form together."""
     generation = GENERATION_OF[settings.arch]
     found = [
         *cases(row, settings.arch, generation, settings.combinations, settings.seed, _usable)
     ]
     step = max(1, -(-len(found) // settings.words)) if settings.words else 1
+    groups: dict[str, Share] = defaultdict(list)
     for n, case in enumerate(found[::step]):
+        groups[f"{rule_of(case.ins)} {form_key(case.ins)}"].append((n, case))
+    return [*groups.values()]
+
+
+def verify_share(share: Share, settings: Settings) -> list[Finding]:
+    """The findings of one form of a row; what the solver leaves of it is tried on numbers."""
+    out: list[Finding] = []
+    open_: list[_Open] = []
+    for n, case in share:
         for surroundings in SURROUNDINGS if case.alone else (SURROUNDINGS[n % 2],):
             finding, block = _judge(case, surroundings, settings)
             if finding.status == "unknown" and not finding.detail.startswith(_GAVE_UP):
-                key = f"{finding.rule} {form_key(case.ins)}"
-                open_[key].append(_Open(len(out), case.ins, surroundings, block))
+                open_.append(_Open(len(out), case.ins, surroundings, block))
             out.append(finding)
-    for group in open_.values():
-        _test(group, out, settings)
+    if open_:
+        _test(open_, out, settings)
     return out
 
 
@@ -275,26 +284,31 @@ def table(findings: Sequence[Finding]) -> Mapping[str, Mapping[Status, int]]:
 
 
 def each(
-    patterns: Sequence[str], settings: Settings, jobs: int, told: Callable[[Row], None]
+    patterns: Sequence[str], settings: Settings, jobs: int, told: Callable[[float], None]
 ) -> Iterator[list[Finding]]:
-    """The findings of the rows that patterns choose, in ``jobs`` processes; ``told`` hears of each
-    row that is done."""
+    """The findings of the rows that patterns choose, form by form, in ``jobs`` processes; ``told``
+    hears which part of a row is done, 1.0 in all for each."""
     todo = chosen(patterns, settings)
     if jobs <= 1:
         for row in todo:
-            yield verify_row(row, settings)
-            told(row)
+            for share in shares(row, settings):
+                yield verify_share(share, settings)
+            told(1.0)
         return
     from concurrent.futures import ProcessPoolExecutor
     from multiprocessing import get_context
 
     with ProcessPoolExecutor(jobs, get_context("fork")) as pool:
         numbers = [_number(row) for row in todo]
-        for row, found in zip(
-            todo, pool.map(_numbered, numbers, [settings] * len(todo)), strict=True
-        ):
-            yield found
-            told(row)
+        listed = [pool.submit(_listed, number, settings) for number in numbers]
+        # A form is the unit: the conversions alone would keep one process busy for an hour.
+        work = [[pool.submit(verify_share, s, settings) for s in one.result()] for one in listed]
+        for forms in work:
+            for form in forms:
+                yield form.result()
+                told(1 / len(forms))
+            if not forms:
+                told(1.0)
 
 
 def _number(row: Row) -> int:
@@ -303,7 +317,7 @@ def _number(row: Row) -> int:
     return next(n for n, other in enumerate(ROWS) if other is row)
 
 
-def _numbered(number: int, settings: Settings) -> list[Finding]:
+def _listed(number: int, settings: Settings) -> list[Share]:
     from sassxlate.disasm.sass.tables import ROWS
 
-    return verify_row(ROWS[number], settings)
+    return shares(ROWS[number], settings)

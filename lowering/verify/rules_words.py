@@ -82,6 +82,17 @@ class Case:
     field: Bits = NO_BITS
     alone: bool = False  # nothing but one modifier, sign or selector is special
 
+    def __reduce__(self) -> tuple[object, ...]:
+        """For other processes: a word is read again there, its operands have no way to travel."""
+        ins = self.ins
+        return _again, (ins.word, ins.offset, ins.arch, self.immediate, self.field, self.alone)
+
+
+def _again(
+    word: int, offset: int, arch: int, immediate: str, field: Bits, alone: bool
+) -> Case:
+    return Case(decode(word, offset, arch), immediate, field, alone)
+
 
 @dataclass(frozen=True, slots=True)
 class _Place:

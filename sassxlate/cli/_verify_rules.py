@@ -91,13 +91,18 @@ def verify_rules(
         raise UsageError("SX0803", f"no rule is named {', '.join(patterns)}")
     found: list[Finding] = []
     with click.progressbar(
-        length=len(todo), label="forms", file=sys.stderr, hidden=as_json
+        length=1000 * len(todo), label="forms", file=sys.stderr, hidden=as_json
     ) as bar:
-        for some in each(patterns, settings, jobs or cores(), lambda _: bar.update(1)):
+
+        def told(part: float) -> None:
+            bar.update(round(1000 * part))
+
+        for some in each(patterns, settings, jobs or cores(), told):
             found += some
             if as_json:
                 for finding in some:
                     click.echo(json.dumps({"arch": f"sm_{settings.arch}", **asdict(finding)}))
+                sys.stdout.flush()
     if not as_json:
         _print(found, table(found), verbose)
     return int(any(f.status == "refuted" for f in found))
