@@ -19,6 +19,7 @@ import argparse
 import collections
 import json
 import lzma
+import multiprocessing
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -186,15 +187,24 @@ def confirmed(paths: Sequence[Path]) -> dict[str, int]:
     return dict(out)
 
 
-def rules(forms: Sequence[Form], arch: int, seconds: float) -> Iterator[tuple[str, str, str]]:
-    """(word, status, detail) of each form of an architecture, by its rule."""
+def rules(
+    forms: Sequence[Form], arch: int, seconds: float, jobs: int
+) -> Iterator[tuple[str, str, str]]:
+    """(word, status, detail) of each form of an architecture, by its rule; in ``jobs`` processes,
+    as they are done."""
+    own = [f for f in forms if generation_of(f.arch) == generation_of(arch)]
+    work = [(form.word, form.arch, arch, seconds) for form in own]
+    with multiprocessing.get_context("fork").Pool(jobs) as pool:
+        yield from pool.imap_unordered(_rule, work)
+
+
+def _rule(work: tuple[int, int, int, float]) -> tuple[str, str, str]:
     from sassxlate.lowering.verify.rules import Settings, verify_word
 
+    word, form_arch, arch, seconds = work
     settings = Settings(arch=arch, timeout_ms=int(1000 * seconds))
-    for form in forms:
-        if generation_of(form.arch) == generation_of(arch):
-            status, detail = verify_word(decode(form.word, 0, form.arch, strict=False), settings)
-            yield f"{form.word:032x}", status, detail
+    status, detail = verify_word(decode(word, 0, form_arch, strict=False), settings)
+    return f"{word:032x}", status, detail
 
 
 # --- main --------------------------------------------------------------------------------------
@@ -216,6 +226,7 @@ def main() -> int:
     command = commands.add_parser("rules")
     command.add_argument("--arch", type=int, default=90)
     command.add_argument("--timeout", type=float, default=4)
+    command.add_argument("-j", "--jobs", type=int, default=1)
     commands.add_parser("table")
     options = parser.parse_args()
     match options.command:
@@ -232,9 +243,12 @@ def main() -> int:
             write_findings(summed(lines, read_findings()))
         case "rules":
             known = read_rules()
-            for word, status, detail in rules(read_forms(), options.arch, options.timeout):
+            judged = rules(read_forms(), options.arch, options.timeout, options.jobs)
+            for n, (word, status, detail) in enumerate(judged):
                 known[options.arch, word] = status, detail
-                write_rules(known)
+                if n % 100 == 0:  # an interrupted run loses little
+                    write_rules(known)
+            write_rules(known)
         case _:
             import coverage_page
 
