@@ -14,6 +14,7 @@ SHARED_APERTURE_HI: Final = 0x00010000
 PRIVATE_APERTURE_HI: Final = 0x00020000
 
 FLAG_STRICT: Final = 1
+FLAG_COUNTS: Final = 2
 ISA_AVX2: Final = 0
 ISA_AVX512: Final = 1
 
@@ -70,6 +71,7 @@ class Wave(IntEnum):
     HOST = 0x2C0
     STRICT_SEED = 0x2C8
     CODE_BASE = 0x2D0
+    COUNTS = 0x2D8
 
 
 WAVE_SIZE: Final = 0x300

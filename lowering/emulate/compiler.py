@@ -41,7 +41,8 @@ class CompileOptions:
     scratch a lane, which no launch has less of; ``sgprs`` has a bit for each SGPR that a launch
     gives a value; ``uniform`` are offsets, from the entry, of v_readfirstlane instructions whose
     active lanes are equal, ``fences`` of instructions before which all memory accesses are done:
-    strict mode checks both.
+    strict mode checks both.  ``counts``: each block adds 1 to its number in ``SxWave.counts`` when
+    it begins (``counts.py``).
     """
 
     strict: bool = False
@@ -55,6 +56,7 @@ class CompileOptions:
     sgprs: int = 0xFFFF
     uniform: frozenset[int] = frozenset()
     fences: frozenset[int] = frozenset()
+    counts: bool = False
 
 
 # How far the register allocator looks for places to split live ranges.  With its default, kernels
@@ -171,9 +173,13 @@ def compile_flow(
         raise EmulatorError("SX0690", f"the compiled code needs {stack} bytes of stack").at(
             kernel=kernel
         )
-    data = header(kernel, len(blob), at, strict=options.strict, avx512=isa == "avx512") + blob
+    avx512 = isa == "avx512"
+    page = header(
+        kernel, len(blob), at, strict=options.strict, avx512=avx512, counts=options.counts
+    )
     seconds |= {"helpers": t2 - t1, "link": clock() - t2}
-    return HostImage(data, kernel, count, len(blob), at, stack, seconds)
+    counts = len(flow.blocks) if options.counts else 0
+    return HostImage(page + blob, kernel, count, len(blob), at, stack, seconds, counts)
 
 
 def _emit(text: str, machine: llvm.TargetMachine, seconds: dict[str, float]) -> bytes:

@@ -10,6 +10,7 @@ from typing import Final, NamedTuple
 from sassxlate.errors import EmulatorError
 
 from .abi import (
+    FLAG_COUNTS,
     FLAG_STRICT,
     HEADER_FORMAT,
     HEADER_SIZE,
@@ -68,6 +69,7 @@ class HostImage:
     entry: int
     stack: int  # bytes of stack that the wave's function itself takes
     seconds: dict[str, float] = field(default_factory=dict[str, float])
+    counts: int = 0  # numbers that it counts in, one a block
 
     @property
     def code(self) -> bytes:
@@ -170,7 +172,9 @@ def link(objects: Sequence[bytes], entry: str) -> tuple[bytes, int]:
     return bytes(blob), known[entry]
 
 
-def header(kernel: str, size: int, entry: int, *, strict: bool, avx512: bool) -> bytes:
+def header(
+    kernel: str, size: int, entry: int, *, strict: bool, avx512: bool, counts: bool = False
+) -> bytes:
     name = kernel.encode()[:255]
     page = struct.pack(
         HEADER_FORMAT,
@@ -179,7 +183,7 @@ def header(kernel: str, size: int, entry: int, *, strict: bool, avx512: bool) ->
         HEADER_SIZE,
         size,
         entry,
-        FLAG_STRICT if strict else 0,
+        (FLAG_STRICT if strict else 0) | (FLAG_COUNTS if counts else 0),
         ISA_AVX512 if avx512 else ISA_AVX2,
         0,
         name,

@@ -60,6 +60,7 @@ class _Launch(ctypes.Structure):
         ("resident", ctypes.c_uint32),
         ("fuel", ctypes.c_uint32),
         ("result", _Result),
+        ("counts", ctypes.c_void_p),
     ]  # fmt: skip
 
 
@@ -163,8 +164,10 @@ def run_image(
     fuel: int = 10000,
     strict_seed: int = 0,
     code_base: int = 0,
+    counts: Any = None,
 ) -> None:
-    """Runs a launch of `grid` workgroups to its end.
+    """Runs a launch of `grid` workgroups to its end; `counts` is an array of c_uint64 to which an
+    image made with `CompileOptions.counts` adds.
 
     Raises:
         EmulatorError: SX0630, a wave stopped; the message has the kind, workgroup, wave, lane and
@@ -190,6 +193,9 @@ def run_image(
     launch.sgpr = ctypes.cast(sgpr, ctypes.POINTER(ctypes.c_uint32))
     launch.ranges, launch.range_count = None, 0
     launch.resident, launch.fuel = resident, fuel
+    launch.counts = ctypes.addressof(counts) if counts is not None else None
+    if counts is None and loaded.image.counts:
+        raise UsageError("SX0801", "an image that counts needs somewhere to count")
     if _library().sx_run(ctypes.byref(launch)):
         r = launch.result
         kind = Fault(r.kind).name.lower()

@@ -30,6 +30,7 @@ struct Launch {  // mirrored in runner.py
   uint32_t resident;  // all workgroups at once
   uint32_t fuel;
   Result result;
+  uint64_t *counts;  // a number for each block, of images that count
 };
 
 struct Fiber {
@@ -132,6 +133,7 @@ void prepare(Launch *l, std::vector<Fiber *> &fibers, std::vector<Group *> &grou
     w.host = f;
     w.strict_seed = l->strict_seed;
     w.code_base = l->code_base;
+    w.counts = l->counts;
     f->launch = l;
     f->group = g;
     f->index = i;

@@ -50,6 +50,9 @@ class WaveBuilder:
         )
         self.c.scratch = options.scratch
         self.c.state.poison = options.strict
+        self.numbers: dict[int, int] = {}
+        if options.counts:
+            self.numbers = {start: n for n, start in enumerate(sorted(flow.blocks))}
         d.perturbed = options.strict
         self.count = 0
         self.findings: dict[int, strict.Finding] = {}
@@ -89,6 +92,8 @@ class WaveBuilder:
         c = self.c
         c.state.start_block(block.start)
         self._last = block.steps[-1]
+        if block.start in self.numbers:
+            self._count(self.numbers[block.start])
         if self.shadow is not None:
             self.shadow.start_block()
         for step in block.steps:
@@ -98,6 +103,14 @@ class WaveBuilder:
         if not self._ends(last.inst.op):
             c.state.flush()
             self._goto(last.next, last.pc)
+
+    def _count(self, number: int) -> None:
+        """One more time that a wave begins this block; waves of other threads count, too."""
+        fn = self.fn
+        p = fn.emit_new(f"getelementptr i8, ptr %w, i64 {int(Wave.COUNTS)}")
+        table = fn.emit_new(f"load ptr, ptr {p}")
+        word = fn.emit_new(f"getelementptr i64, ptr {table}, i64 {number}")
+        fn.emit_new(f"atomicrmw add ptr {word}, i64 1 monotonic")
 
     @staticmethod
     def _ends(op: str) -> bool:

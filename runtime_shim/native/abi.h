@@ -61,7 +61,8 @@ struct SxWave {
   void *host;              // 0x2c0 the library's own
   uint64_t strict_seed;    // 0x2c8 seeds the perturbation of approximate functions; 0: none
   uint64_t code_base;      // 0x2d0 address that byte 0 of the code object's .text has for s_getpc (0 will do)
-  uint64_t reserved[5];    // 0x2d8
+  uint64_t *counts;        // 0x2d8 images that count (flag 2) add 1 to a block's number when they begin it
+  uint64_t reserved[4];    // 0x2e0
 };                         // 0x300
 
 struct SxImageHeader {
@@ -69,7 +70,7 @@ struct SxImageHeader {
   uint64_t code_offset;    // of the mapped part in the file (4096)
   uint64_t code_size;
   uint64_t entry_offset;   // from code_offset
-  uint64_t flags;          // bit 0: strict
+  uint64_t flags;          // bit 0: strict; bit 1: counts
   uint32_t isa;            // 0 generic AVX2, 1 AVX-512
   uint32_t reserved;
   char kernel[256];
