@@ -1,10 +1,10 @@
 """Loops in which lanes may wait for what other lanes do.
 
 A lane that spins on a lock or a flag must not keep the lane it waits for from running.  The
-candidates are loops with an atomic or a strong load, and loops with a load from shared memory that
-the compiler marked (YIELD or NANOSLEEP).  In the marked ones lanes that left the loop may also go
-on past the BSYNC behind it without the others: nvcc puts BSYNC in front of critical sections, and
-an H200 finishes.
+candidates are loops with an atomic, a strong load or a look at an arrival barrier, and loops with a
+load from shared memory that the compiler marked (YIELD or NANOSLEEP).  In the marked ones lanes
+that left the loop may also go on past the BSYNC behind it without the others: nvcc puts BSYNC in
+front of critical sections, and an H200 finishes.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ class Spins:
 
 def _waits(ins: Instruction) -> bool:
     strong = ins.has("STRONG") or ins.has("MMIO")
-    return ins.mnemonic in _ATOMIC or (ins.mnemonic in _LOADS and strong)
+    looks = ins.mnemonic == "SYNCS" and ins.has("PHASECHK")
+    return looks or ins.mnemonic in _ATOMIC or (ins.mnemonic in _LOADS and strong)
 
 
 def _latch_target(block: Block) -> int | None:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from ..context import Rule
 from . import (
+    asynchronous,
     atomic,
     compare,
     convert,
@@ -29,6 +30,7 @@ _CATEGORIES: tuple[tuple[Rule, ...], ...] = (
     half.RULES,
     convert.RULES,
     memory.RULES,
+    asynchronous.RULES,
     atomic.RULES,
     warp.RULES,
     hostcall.RULES,

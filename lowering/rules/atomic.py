@@ -199,9 +199,6 @@ def _give(c: Ctx, value: V, n: int) -> None:
 
 def atoms(c: Ctx) -> None:
     _no_predicate(c)
-    ins = c.ins
-    if ins.has("ARRIVE"):
-        raise c.refuse("arrival barrier in shared memory")
     kind = kind_of(c)
     at, imm = address32(c, c.mem(), 0, 0xFFFF)
     address = c.to_v(at)

@@ -15,7 +15,6 @@ from ..meaning import meanings
 from ..meaning.rows import NoMeaning, evaluate
 from ..meaning.state import Fault, executing
 from ..meaning.whole import evaluate_warp, warp_meanings
-from .copies import ldgsts
 from .domain import Lanes
 from .launch import Launch, instructions
 from .memory import Device
@@ -187,7 +186,7 @@ class Machine(Transfers):
             return None
         if name in _NOTHING:
             return _nothing
-        own = {"BMOV": self._move, "B2R": self._result, "BPT": self._trap, "LDGSTS": ldgsts}
+        own = {"BMOV": self._move, "B2R": self._result, "BPT": self._trap}
         if name in own:
             return own[name]
         if name in _ATOMICS:
@@ -227,7 +226,8 @@ def _warp_step(ins: Instruction, group: Group, lanes: Mask) -> None:
 def _waits(ins: Instruction) -> bool:
     """Whether a loop with this instruction may wait for others."""
     strong = ins.mnemonic in ("LDG", "LD") and (ins.has("STRONG") or ins.has("MMIO"))
-    return strong or ins.mnemonic in _POLITE or ins.mnemonic in _ATOMICS
+    looks = ins.mnemonic == "SYNCS" and ins.has("PHASECHK")
+    return strong or looks or ins.mnemonic in _POLITE or ins.mnemonic in _ATOMICS
 
 
 __all__ = ["Done", "Launch", "Machine", "Observer", "Options", "Order", "run"]

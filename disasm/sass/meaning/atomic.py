@@ -13,6 +13,7 @@ from sassxlate.domain import IEEE, Domain, Fp, Round, is_nan, smax, smin, umax, 
 from sassxlate.vectors import Vec
 
 from . import bfloat
+from .barrier import arrive80
 from .float import NAN64, extreme
 from .memory import POLICY, places
 from .rows import NoMeaning
@@ -207,11 +208,14 @@ def swap(x: WarpView) -> Results:
 
 
 def _any(x: WarpView) -> Results:
+    if x.has("ARRIVE"):
+        return arrive80(x)
     return swap(x) if x.has("CAS", "CAST") else atom(x)
 
 
 def rows() -> list[WarpMeaning]:
     mods = frozenset(
-        [*POLICY.split(), *_OPS, *_TYPES, "RN", "FTZ", "CAS", "CAST", "SPIN", "POPC", "32"]
+        [*POLICY.split(), *_OPS, *_TYPES, "RN", "FTZ", "CAS", "CAST", "SPIN", "POPC", "32",
+         "ARRIVE"]
     )
     return [WarpMeaning(mnemonic, _any, mods) for mnemonic in _SPACES]

@@ -6,11 +6,18 @@
     bit 42        not used
     bits 43-62    minus the arrivals still to come
     bit 63        the phase
+
+On sm_80 to sm_89 there are no bytes; what nvcc stores for ``mbarrier.init`` and adds for
+``.noComplete`` and drops tells the fields (no such GPU was here to measure ATOMS.ARRIVE):
+
+    bits 0-29     minus the arrivals that a phase expects
+    bits 32-62    minus the arrivals still to come
+    bit 63        the phase
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
@@ -27,9 +34,11 @@ from .state import LANES, Bytes, Mask, WarpMeaning, WarpView, as_bytes, as_words
 T = TypeVar("T")
 Results: TypeAlias = "Mapping[str, NDArray[Any]]"
 _EXPECTED, _BYTES, _PENDING = (1, 20), (21, 21), (43, 20)
-# What an arrival counts, and which way it changes the bytes to come: by the register or not.
-_ACTIONS = {
-    "A1T0": (1, 0), "ART0": (None, 0), "": (1, -1), "A0TR": (0, -1), "A0TX": (0, 1),
+# What an arrival counts, and which way it changes the bytes to come; None: the register says.
+# A0T1 and its counterpart TRANSCNT (ARRIVES) were not measured.
+_ACTIONS: Mapping[str, tuple[int | None, int, int | None]] = {
+    "A1T0": (1, 0, None), "ART0": (None, 0, None), "": (1, -1, None), "A0TR": (0, -1, None),
+    "A0TX": (0, 1, None), "A0T1": (0, -1, 1), "TRANSCNT": (0, 1, 1), "ARVCNT": (1, 0, None),
 }  # fmt: skip
 
 
@@ -40,9 +49,9 @@ def arrived(d: Domain[T], state: T, action: str, count: T, leaves: bool) -> T:
     def field(place: tuple[int, int]) -> T:
         return d.extract(state, *place)
 
-    many, sign = _ACTIONS[action]
+    many, sign, moved = _ACTIONS[action]
     one = d.const(many or 0, 20) if many is not None else d.extract(count, 0, 20)
-    amount = d.extract(count, 0, 21)
+    amount = d.const(moved, 21) if moved is not None else d.extract(count, 0, 21)
     bytes_ = field(_BYTES)
     if sign:
         bytes_ = (d.add if sign > 0 else d.sub)(bytes_, amount)
@@ -56,6 +65,42 @@ def arrived(d: Domain[T], state: T, action: str, count: T, leaves: bool) -> T:
     return d.concat(phase, d.concat(high, low))
 
 
+def arrived80(d: Domain[T], state: T) -> T:
+    """The state behind one arrival, on sm_80 to sm_89: the phase changes by the carry."""
+    expected, high = d.extract(state, 0, 30), d.extract(state, 32, 32)
+    left = d.add(high, d.const(1, 32))
+    again = d.add(d.zext(expected, 31), d.const(1 << 30, 31))
+    done = d.eq(d.extract(left, 0, 31), d.const(0, 31))
+    pending = d.select(done, again, d.extract(left, 0, 31))
+    return d.concat(d.extract(left, 31, 1), d.concat(pending, d.extract(state, 0, 32)))
+
+
+def _updated(x: WarpView, change: Callable[[Vec, tuple[NDArray[np.intp], ...]], Vec]) -> Bytes:
+    """Changes the barrier of each lane, one after the other; the states before."""
+
+    def bytes_(old: Bytes, at: tuple[NDArray[np.intp], ...]) -> Bytes:
+        new = change(Vec(np.ascontiguousarray(old).view("<u8")[..., 0], 64), at)
+        out: Bytes = new.v.astype("<u8")[:, None].view(np.uint8)
+        return out
+
+    return x.warp.update("shared", places(x, "shared", 8, x.mask), 8, x.mask, bytes_)
+
+
+def arrive80(x: WarpView) -> Results:
+    """ATOMS.ARRIVE.64, of sm_80 to sm_89."""
+    return {"Rd": as_words(_updated(x, lambda state, _: arrived80(x.d, state)))}
+
+
+def copied(x: WarpView) -> Results:
+    """ARRIVES.LDGSTSBAR: an arrival when the lane's copies are done; they are."""
+    if x.ins.arch < 90:
+        _updated(x, lambda state, _: arrived80(x.d, state))
+        return {}
+    action, none = x.one_of(("ARVCNT", "TRANSCNT")), Vec(np.zeros(1, np.uint64), 32)
+    _updated(x, lambda state, _: arrived(x.d, state, action, none, False))
+    return {}
+
+
 def _token(x: WarpView, before: Bytes) -> Results:
     """The state before, of which only the high register is written."""
     words = as_words(before).copy()
@@ -65,17 +110,13 @@ def _token(x: WarpView, before: Bytes) -> Results:
 
 
 def _arrive(x: WarpView) -> Results:
-    action = x.one_of([a for a in _ACTIONS if a])
+    action = x.one_of(("A1T0", "ART0", "A0T1", "A0TR", "A0TX"))
     count = x.lanes("Rb")
 
-    def change(old: Bytes, at: tuple[NDArray[np.intp], ...]) -> Bytes:
-        state = Vec(np.ascontiguousarray(old).view("<u8")[..., 0], 64)
-        new = arrived(x.d, state, action, Vec(count[at], 32), x.has("OPTOUT"))
-        out: Bytes = new.v.astype("<u8")[:, None].view(np.uint8)
-        return out
+    def change(state: Vec, at: tuple[NDArray[np.intp], ...]) -> Vec:
+        return arrived(x.d, state, action, Vec(count[at], 32), x.has("OPTOUT"))
 
-    where = places(x, "shared", 8, x.mask)
-    return _token(x, x.warp.update("shared", where, 8, x.mask, change))
+    return _token(x, _updated(x, change))
 
 
 def _check(x: WarpView) -> Results:
@@ -104,6 +145,8 @@ def syncs(x: WarpView) -> Results:
         return _check(x)
     if x.has("EXCH"):
         return _exchange(x)
+    if x.has("CCTL", "FLUSH"):
+        return {}
     if x.has("LD"):
         where = places(x, "shared", 8, x.mask)
         return {"Rd": as_words(x.warp.load("shared", where, 8, x.mask))}
@@ -113,5 +156,11 @@ def syncs(x: WarpView) -> Results:
 
 
 def rows() -> list[WarpMeaning]:
-    mods = "ARRIVE TRANS64 RED OPTOUT A1T0 ART0 A0TR A0TX PHASECHK TRYWAIT EXCH LD 64"
-    return [WarpMeaning("SYNCS", syncs, frozenset(mods.split()))]
+    mods = (
+        "ARRIVE TRANS64 RED OPTOUT A1T0 ART0 A0T1 A0TR A0TX PHASECHK TRYWAIT EXCH LD 64 "
+        "CCTL IV WB IVALL WBALL FLUSH"
+    )
+    return [
+        WarpMeaning("SYNCS", syncs, frozenset(mods.split())),
+        WarpMeaning("ARRIVES", copied, frozenset("LDGSTSBAR 64 ARVCNT TRANSCNT".split())),
+    ]
