@@ -166,10 +166,47 @@ uint64_t runtime_message(SxWave *, uint32_t simm16, uint32_t, uint32_t) {
 SxRuntime g_runtime = {runtime_barrier, runtime_yield,   runtime_resolve, runtime_fault,
                             runtime_clock,   runtime_message, 0, 0, {}};
 
+// A wave's registers are only written when it is first run, which keeps them in the cache.
+void fill_registers(Group &group, Wave &wave) {
+  const Launch &launch = *group.launch;
+  memcpy(&wave.regs, &launch.templates[wave.index], launch.template_size);
+  for (int axis = 0; axis < 3; ++axis) wave.regs.sgpr[launch.group_id_register[axis]] = group.id[axis];
+  wave.regs.lds = group.lds;
+  wave.regs.scratch = group.scratch + size_t{wave.index} * 32 * launch.scratch_size;
+  wave.regs.rt = &g_runtime;
+  wave.regs.host = &wave;
+  if (config().strict) wave.regs.fuel = fuel_for(wave);
+  wave.state = WaveState::Ready;
+}
+
+// The wave has ended; where the next one of its workgroup has not begun, it goes on in the same fiber, without a way
+// through the scheduler.  Null where the scheduler is to decide.
+Wave *follow(Wave &wave) {
+  Group &group = *wave.group;
+  const Launch &launch = *group.launch;
+  size_t index = size_t{wave.index} + 1;
+  if (index == group.waves.size()) index = 0;
+  Wave &next = group.waves[index];
+  if (next.state != WaveState::New || launch.aborted.load(std::memory_order_relaxed) ||
+      launch.overdue.load(std::memory_order_relaxed))
+    return nullptr;
+  next.fiber = wave.fiber;
+  next.fiber->user = &next;
+  wave.fiber = nullptr;
+  wave.state = WaveState::Ended;
+  --group.live;
+  fill_registers(group, next);
+  return &next;
+}
+
 [[noreturn]] void wave_body(Fiber *fiber) {
   for (;;) {  // a fiber whose wave has ended runs the next one from the same stack
-    Wave *wave = static_cast<Wave *>(fiber->user);
-    wave->group->launch->entry(&wave->regs);
+    Wave *wave = static_cast<Wave *>(fiber->user), *next = wave;
+    while (next) {
+      wave = next;
+      wave->group->launch->entry(&wave->regs);
+      next = follow(*wave);
+    }
     suspend(wave, Event::Ended);
   }
 }
@@ -374,11 +411,9 @@ class Worker {
     record_fault(group, fault);
   }
 
-  // A wave's registers are only written when it is first run, which keeps them in the cache.
   bool start(Group &group, Wave &wave) {
-    const Launch &launch = *group.launch;
     check_time(wave, 0);
-    if (launch.aborted.load(std::memory_order_relaxed)) return false;
+    if (group.launch->aborted.load(std::memory_order_relaxed)) return false;
     if (fibers_.empty()) {
       Fiber *fresh = fiber_take();
       if (!fresh) {
@@ -391,14 +426,7 @@ class Worker {
     wave.fiber = fibers_.back();
     fibers_.pop_back();
     wave.fiber->user = &wave;
-    memcpy(&wave.regs, &launch.templates[wave.index], sizeof wave.regs);
-    for (int axis = 0; axis < 3; ++axis) wave.regs.sgpr[launch.group_id_register[axis]] = group.id[axis];
-    wave.regs.lds = group.lds;
-    wave.regs.scratch = group.scratch + size_t{wave.index} * 32 * launch.scratch_size;
-    wave.regs.rt = &g_runtime;
-    wave.regs.host = &wave;
-    if (config().strict) wave.regs.fuel = fuel_for(wave);
-    wave.state = WaveState::Ready;
+    fill_registers(group, wave);
     return true;
   }
 
@@ -414,19 +442,21 @@ class Worker {
           return Outcome::Finished;
         }
         if (wave.state != WaveState::Ready) continue;
-        fiber_resume(wave.fiber);
-        switch (wave.event) {
+        Fiber *fiber = wave.fiber;
+        fiber_resume(fiber);
+        Wave &now = *static_cast<Wave *>(fiber->user);  // a later one where waves have ended
+        switch (now.event) {
           case Event::Stopped:
             stop(group);
             return Outcome::Finished;
           case Event::Ended:
-            wave.state = WaveState::Ended;
-            fibers_.push_back(wave.fiber);
-            wave.fiber = nullptr;
+            now.state = WaveState::Ended;
+            fibers_.push_back(fiber);
+            now.fiber = nullptr;
             --group.live;
             break;
           case Event::Barrier:
-            wave.state = WaveState::AtBarrier;
+            now.state = WaveState::AtBarrier;
             ++group.arrived;
             break;
           default:

@@ -32,6 +32,8 @@ struct Launch {
   bool cooperative = false;
   unsigned group_id_register[3] = {0, 0, 0};  // SGPR of each workgroup id, kNoRegister where not enabled
   std::vector<SxWave> templates;              // a wave's initial state, without what differs by workgroup
+  // Not a constant, for which compilers write a slow instruction in place of a call of memcpy.
+  size_t template_size = sizeof(SxWave);
 
   // Scheduling; the executor's.
   uint64_t total = 0;               // workgroups
