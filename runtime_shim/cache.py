@@ -26,6 +26,8 @@ AREAS = ("module", "kernel", "host", "verdict", "tmp")
 DEFAULT_SIZE = 2 << 30
 _SUFFIXES = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 _STALE_TEMPORARY_S = 3600.0
+# A file whose process is not seen may be that of another container: it gets time to be renamed.
+_ABANDONED_S = 10.0
 # Readers renew a file's time at most this often: a warm start should write nothing.
 TOUCH_AFTER_S = 3600.0
 # Files this young are on their way to a reader; so the cap may be passed for half a minute.
@@ -158,6 +160,45 @@ def evict(root: Path, cap: int) -> int:
             total -= size
             freed += _unlink(path, size)
         return freed
+
+
+def remove_abandoned(root: Path, tag: str, pid: int | None = None) -> int:
+    """Delete the half-written files of process ``pid``, or of all that have ended; their number."""
+    found = 0
+    for directory in (root / "tmp", *(root / area / tag for area in AREAS)):
+        with contextlib.suppress(OSError), os.scandir(directory) as entries:
+            for entry in entries:
+                writer = _writer(entry.name)
+                if writer is None:
+                    continue
+                with contextlib.suppress(OSError):
+                    if pid is None:
+                        gone = not _lives(writer)
+                        gone = gone and time.time() - entry.stat().st_mtime > _ABANDONED_S
+                    else:
+                        gone = writer == pid
+                    if gone:
+                        os.unlink(entry.path)
+                        found += 1
+    return found
+
+
+def _writer(name: str) -> int | None:
+    """The process that writes the temporary file: ``.tmp-PID-...``, ``image-PID-...``."""
+    parts = name.split("-")
+    if len(parts) != 3 or parts[0] not in (".tmp", "image", "object") or not parts[1].isdecimal():
+        return None
+    return int(parts[1])
+
+
+def _lives(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        pass
+    return True
 
 
 def clean(root: Path) -> int:

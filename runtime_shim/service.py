@@ -27,7 +27,7 @@ from typing import Any
 from sassxlate.errors import SassxlateError, ServiceError
 
 from . import paths, wire
-from .cache import Cache, evict, size_cap, usage
+from .cache import Cache, evict, remove_abandoned, size_cap, usage
 from .tag import cache_tag
 from .work import Answer, Engine, Work, default_engine, failure
 from .workers import Job, Worker, fork_worker
@@ -98,6 +98,7 @@ class Service:
         self._selector.register(self._wake, selectors.EVENT_READ, self._woken)
         # The import takes half a second; requests of the application meanwhile wait in the socket.
         self._prepare()
+        remove_abandoned(self._cache.root, self._cache.tag)
         while not self._finished():
             for key, events in self._selector.select(self._patience()):
                 key.data(events)
@@ -337,7 +338,9 @@ class Service:
         self._workers.remove(worker)
         with contextlib.suppress(KeyError, ValueError):
             self._selector.unregister(worker.pipe)
-        return worker.end()
+        how = worker.end()
+        remove_abandoned(self._cache.root, self._cache.tag, worker.pid)
+        return how
 
     def _finish(self, job: Job, answer: Answer) -> None:
         self._active = time.monotonic()

@@ -240,3 +240,37 @@ def test_program_refuses_a_long_socket_path() -> None:
     assert done.returncode == 2
     assert done.stderr.count("\n") == 1
     assert "SX0901" in done.stderr
+
+
+def _resident(pid: int) -> int:
+    """Bytes of a process and its children."""
+    pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
+    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    return pages * os.sysconf("SC_PAGESIZE") + sum(_resident(int(c)) for c in children)
+
+
+def _requests(service: Running, image: Path, count: int) -> int:
+    """What the service and its workers have grown by over the last nine tenths, in bytes."""
+    before = 0
+    for number in range(count):
+        if number == count // 10:
+            before = _resident(int(str(service.process.pid)))
+        image.write_bytes(b"\x7fELF" + number.to_bytes(4, "little"))
+        made = service.call(op="module", image=str(image), cc=90)
+        assert made["ok"], made
+        for kernel in ("_Z5saxpyifPKfPf", "refused"):
+            service.call(op="translate", module=made["key"], kernel=kernel)
+    return _resident(int(str(service.process.pid))) - before
+
+
+def test_service_does_not_grow(start: Callable[..., Running], image: Path) -> None:
+    """Modules, translations and refusals that are all new."""
+    assert _requests(start(), image, 300) < 2 << 20
+
+
+@pytest.mark.sweep
+def test_service_does_not_grow_in_long(start: Callable[..., Running], image: Path) -> None:
+    """The same with thirty thousand modules: ninety thousand requests."""
+    grown = _requests(start(), image, 30_000)
+    print(f"grown {grown >> 10} KiB")
+    assert grown < 4 << 20

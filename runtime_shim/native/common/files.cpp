@@ -66,13 +66,19 @@ bool read_file(const std::string &path, std::string &out, size_t limit) {
 }
 
 std::string write_temporary(const char *stem, const void *data, size_t size) {
-  std::string path = env_string("TMPDIR", "/tmp") + "/sassxlate-" + stem + "-XXXXXX";
-  int fd = mkostemp(path.data(), O_CLOEXEC);
-  if (fd < 0) {
-    path = std::string("/tmp/sassxlate-") + stem + "-XXXXXX";
+  // In the cache first: of a process that is killed, the service removes what the name says is its.
+  std::string name = std::string(stem) + "-" + std::to_string(getpid()) + "-XXXXXX", own = cache_dir() + "/tmp";
+  std::string path;
+  int fd = -1;
+  // A relative path means another place to the service.
+  if (own[0] == '/') mkdir(own.c_str(), 0700);
+  else own = "/nonexistent";
+  for (const std::string &start : {own + "/", env_string("TMPDIR", "/tmp") + "/sassxlate-", std::string("/tmp/sassxlate-")}) {
+    path = start + name;
     fd = mkostemp(path.data(), O_CLOEXEC);
-    if (fd < 0) return "";
+    if (fd >= 0) break;
   }
+  if (fd < 0) return "";
   bool whole = write_quietly(fd, data, size);
   close(fd);
   if (whole) return path;

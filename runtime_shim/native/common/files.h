@@ -15,7 +15,7 @@ std::string cache_dir();
 // The whole of a file, at most `limit` bytes; false where it cannot be read or is longer.
 bool read_file(const std::string &path, std::string &out, size_t limit);
 
-// Writes `data` to a new private file in $TMPDIR (else /tmp) and gives its path; "" on failure.
+// Writes `data` to a new private file in the cache (else $TMPDIR, /tmp) and gives its path; "" on failure.
 std::string write_temporary(const char *stem, const void *data, size_t size);
 
 // Makes a directory with mode 0700 where it is missing, and its parents as the umask says; true where it
