@@ -39,7 +39,7 @@ def is_access(ins: Instruction) -> bool:
     if ins.mnemonic in _CONSTANT:
         source = ins.get("src")
         return isinstance(source, Const) and source.index is not None and not source.index.is_zero
-    return ins.mnemonic in {*_PLAIN, *_ATOMIC, *_SILENT, *_FENCES}
+    return ins.mnemonic in {*_PLAIN, *_ATOMIC, *_SILENT, *_FENCES, "LDGSTS"}
 
 
 class Accesses(Generic[T]):
@@ -59,6 +59,8 @@ class Accesses(Generic[T]):
             return self._atomic(ins, when)
         if name in _CONSTANT:
             return self._constant(ins, when)
+        if name == "LDGSTS":
+            self._copy(ins, when)
         if name in _FENCES:
             self._fence(ins)
         return {}
@@ -68,8 +70,8 @@ class Accesses(Generic[T]):
     def _register(self, file: RegFile, index: int) -> T:
         return self.get(RegRef(file, index))
 
-    def _address(self, ins: Instruction, width: int) -> T:
-        mem = ins.get("mem")
+    def _address(self, ins: Instruction, width: int, role: str = "mem") -> T:
+        mem = ins.get(role)
         if not isinstance(mem, Mem):
             raise Undecided(f"this form of {ins.mnemonic}")
         return place(self.d, mem, self._register, width)
@@ -105,6 +107,20 @@ class Accesses(Generic[T]):
             self.memory.store(space, size, when, address, data)
             return {}
         return self._written(ins, self.memory.load(space, size, signed, when, address))
+
+    def _copy(self, ins: Instruction, when: T) -> None:
+        """From global to shared memory; zeros where a second predicate does not hold."""
+        d, second = self.d, ins.get("Pp")
+        told = d.const(1, 1)
+        if isinstance(second, Pred):
+            if second.index != 7:
+                told = self.get(RegRef(second.file, second.index))
+            told = d.xor(told, d.const(int(second.inv), 1))
+        size, _ = size_of(ins)
+        source, target = self._address(ins, 64), self._address(ins, 32, "dst")
+        words = self.memory.load("global", size, False, d.and_(when, told), source)
+        data = [d.select(told, word, d.const(0, 32)) for word in words]
+        self.memory.store("ds", size, when, target, data)
 
     def _constant(self, ins: Instruction, when: T) -> dict[RegRef, T]:
         """A constant whose place is computed: the sum has 32 bits."""

@@ -67,6 +67,7 @@ class _Waves:
     shared: NDArray[np.uint8]  # (n, MEMORY)
     memory: NDArray[np.uint8]
     base: int  # device address of the first wave's global memory
+    shift: int  # where shared memory's bytes begin
     constants: NDArray[np.uint8] = field(
         default_factory=lambda: np.zeros(_KERNARG, dtype=np.uint8)
     )
@@ -124,7 +125,7 @@ class _Waves:
         if space == "local":
             raise NoMeaning("local memory")
         if space == "shared":
-            at = (address.astype(np.int64) % MEMORY)[..., None] + np.arange(size)
+            at = ((address.astype(np.int64) - self.shift) % MEMORY)[..., None] + np.arange(size)
             wave = np.arange(len(at))[:, None, None]
             mine: NDArray[np.uint8] = self.shared[wave, np.minimum(at, MEMORY - 1)]
             return mine
@@ -141,7 +142,7 @@ class _Waves:
         size = data.shape[-1]
         n = len(mask)
         shared: Mask = np.ones((n, LANES), dtype=np.bool_)
-        inside: NDArray[np.int64] = address.astype(np.int64) % MEMORY
+        inside: NDArray[np.int64] = (address.astype(np.int64) - self.shift) % MEMORY
         place: NDArray[np.int64] = inside[..., None] + np.arange(size, dtype=np.int64)
         if space != "shared":
             shared, place, _ = self._where(address, size)
@@ -187,7 +188,7 @@ def _inputs(ins: Instruction, together: bool, n: int, seed: int, base: int) -> _
         {i: chance.random((n, 1)) < 0.5 for i in range(7)},
         chance.integers(0, 256, (n, MEMORY), dtype=np.uint8),
         chance.integers(0, 256, (n, MEMORY), dtype=np.uint8),
-        base,
+        base, _shift(ins),
     )  # fmt: skip
     waves.constants[:_IN] = chance.integers(0, 256, _IN, dtype=np.uint8)
     _addresses(ins, waves, chance, base)
@@ -195,7 +196,30 @@ def _inputs(ins: Instruction, together: bool, n: int, seed: int, base: int) -> _
         words = data.view("<u4")
         words[:] = np.where(chance.random(words.shape) < 0.5, chance.choice(_CORNERS, words.shape),
                             words)  # fmt: skip
+    if ins.mnemonic in ("SYNCS", "ARRIVES") or ins.has("ARRIVE"):
+        waves.shared[:] = _barriers(ins.arch, chance, n)
     return waves
+
+
+def _barriers(arch: int, chance: np.random.Generator, n: int) -> NDArray[np.uint8]:
+    """Words of arrival barriers that few arrivals (or bytes) complete."""
+    shape = (n, MEMORY // 8)
+
+    def few(most: int, bits: int) -> NDArray[np.int64]:
+        small = chance.integers(0, most, shape)
+        some = np.where(chance.random(shape) < 0.9, small, small << 7).astype(np.int64)
+        return -some & np.int64((1 << bits) - 1)
+
+    phase = chance.integers(0, 2, shape) << 63
+    if arch < 90:
+        words = few(9, 30) | few(33, 31) << 32 | phase
+    else:
+        bytes_ = np.where(chance.random(shape) < 0.5, 0, few(9, 21))
+        words = few(9, 20) << 1 | bytes_ << 21 | few(33, 20) << 43 | phase
+        words |= chance.integers(0, 2, shape) | chance.integers(0, 2, shape) << 42
+    raw = chance.integers(0, 1 << 63, shape)
+    words = np.where(chance.random(shape) < 0.1, raw, words)
+    return np.ascontiguousarray(words, dtype="<i8").view(np.uint8)
 
 
 def _map(ins: Instruction, together: bool) -> RegisterMap:
@@ -204,7 +228,18 @@ def _map(ins: Instruction, together: bool) -> RegisterMap:
     return registers(ins, "together" if together else "apart")
 
 
-_SHARED = ("LDS", "STS", "ATOMS", "LDL", "STL")
+def _shift(ins: Instruction) -> int:
+    """Offsets into shared memory do not wrap: it begins where the offset of the instruction is."""
+    mem = ins.get("dst") or ins.get("mem")
+    shared = ins.mnemonic in _SHARED or "dst" in ins.operands
+    if not shared or not isinstance(mem, Mem):
+        return 0
+    if mem.offset >= 0xF000:
+        raise NoMeaning("an offset beyond shared memory")
+    return max(mem.offset, 0) & ~15
+
+
+_SHARED = ("LDS", "STS", "ATOMS", "LDL", "STL", "SYNCS", "ARRIVES")
 
 
 def _addresses(ins: Instruction, waves: _Waves, chance: np.random.Generator, base: int) -> None:
@@ -220,29 +255,41 @@ def _addresses(ins: Instruction, waves: _Waves, chance: np.random.Generator, bas
                 raise NoMeaning("an offset beyond the constants")
             at = chance.integers(0, most // 8, (n, LANES)) * 8
             _set(waves.general if index.file == "R" else waves.uniform, index, at)
-    mem = ins.get("mem")
-    if not isinstance(mem, Mem):
-        return
-    if ins.mnemonic in _SHARED and not 0 <= mem.offset < MEMORY // 2:
-        raise NoMeaning("an offset beyond the wave's memory")
+    to, source = ins.get("dst"), ins.get("mem")
+    bases = [m.base for m in (to, source) if isinstance(m, Mem) and m.base is not None]
+    if len(bases) == 2 and bases[0].index - bases[1].index in (0, 1):
+        raise NoMeaning("one register for two addresses")
+    for role, mem in (("dst", to), ("mem", source)):
+        if isinstance(mem, Mem):
+            _address(ins, mem, role == "dst" or ins.mnemonic in _SHARED, waves, chance, base)
+
+
+def _address(
+    ins: Instruction, mem: Mem, in_shared: bool, waves: _Waves, chance: np.random.Generator,
+    base: int,
+) -> None:  # fmt: skip
+    """As _addresses, of one operand."""
+    n = len(waves.active)
+    if in_shared and mem.offset < 0 and all(r is None or r.is_zero for r in (mem.base, mem.ureg)):
+        raise NoMeaning("an address below 0")
     size = max(16, element(ins.modifiers).size) if "128" in ins.modifiers else 8
     if ins.mnemonic in ("CCTL", "CCTLL"):
         size = 4
-    first = mem.offset if ins.mnemonic in _SHARED else 0  # shared addresses do not wrap there
+    first = max(mem.offset, 0) - waves.shift if in_shared else 0  # addresses do not wrap there
     span = np.where(chance.random((n, 1)) < 0.6, 4, (MEMORY - first) // size - 3)
     at = (chance.integers(0, 1 << 20, (n, LANES)) % span + 1 + first // size) * size
     reg = mem.base if mem.base is not None and not mem.base.is_zero else None
     uniform = mem.ureg if mem.ureg is not None and not mem.ureg.is_zero else None
     if reg is None:
         at[:] = at[:, :1]
-    where = at.astype(np.int64)
-    if ins.mnemonic not in _SHARED:
+    where = at.astype(np.int64) + (waves.shift if in_shared else 0)
+    if not in_shared:
         mine = base + MEMORY * np.arange(n, dtype=np.int64)[:, None]
         shared = np.int64(SHARED_APERTURE_HI << 32)
         generic = ins.mnemonic in ("LD", "ST", "ATOM", "QSPC")
         where = where + np.where(generic & (chance.random((n, 1)) < 0.4), shared, mine)
     where = where - mem.offset
-    if ins.mnemonic not in _SHARED:
+    if not in_shared:
         if reg is not None and reg.width == 1:
             if uniform is None or uniform.width == 1:
                 raise NoMeaning("a global address of 32 bits")
@@ -316,20 +363,20 @@ def _program(ins: Instruction, surroundings: Surroundings) -> tuple[bytes, _Layo
         Inst("v_mov_b32", (regs.tid, V(0))),
         Inst("v_lshlrev_b32", (_AT, I(2), V(0))),
     ]
-    items += _fill(lay, regs)
+    items += _fill(lay, regs, _shift(ins))
     items += state.items
-    items += _spill(lay)
+    items += _spill(lay, _shift(ins))
     for _, run in PASSES:
         items = run(items)
     return assemble(items).data, lay
 
 
-def _fill(lay: _Layout, regs: RegisterMap) -> Iterator[Item]:
+def _fill(lay: _Layout, regs: RegisterMap, shift: int) -> Iterator[Item]:
     """Shared memory, registers, EXEC."""
     first = lay.rows * LANES * 4
     for i in range(_PER_LANE):
         yield from _load(first + 4 * LANES * i)
-        yield Inst("ds_store_b32", (_AT, _DATA), imm=4 * LANES * i)
+        yield Inst("ds_store_b32", (_AT, _DATA), imm=4 * LANES * i + shift)
     for n, (_, index) in enumerate(lay.scalar):
         yield Inst("s_load_b32", (S(index), _SOURCE, Sp("null")), imm=128 * (2 + n))
     yield Inst("s_load_b32", (regs.live, _SOURCE, Sp("null")), imm=128)
@@ -357,7 +404,7 @@ def _store(at: int) -> Iterator[Item]:
     yield Inst("global_store_b32", (V(252), _DATA, _TARGET), imm=at & 0xFFF)
 
 
-def _spill(lay: _Layout) -> Iterator[Item]:
+def _spill(lay: _Layout, shift: int) -> Iterator[Item]:
     """What the rule left, to the other record."""
     yield _wait()
     yield Inst("s_waitcnt_vscnt", (Sp("null"),), imm=0)
@@ -370,7 +417,7 @@ def _spill(lay: _Layout) -> Iterator[Item]:
         yield Inst("v_mov_b32", (_DATA, V(index)))
         yield from _store(128 * (2 + len(lay.scalar) + n))
     for i in range(_PER_LANE):
-        yield Inst("ds_load_b32", (_DATA, _AT), imm=4 * LANES * i)
+        yield Inst("ds_load_b32", (_DATA, _AT), imm=4 * LANES * i + shift)
         yield _wait()
         yield from _store(lay.rows * LANES * 4 + 4 * LANES * i)
     yield Inst("s_endpgm", ())
@@ -420,7 +467,7 @@ def tried(
     for offset, pointer in ((_IN, source), (_OUT, target), (_GLOBAL, base)):
         segment[offset : offset + 8] = pointer.to_bytes(8, "little")
     state.constants[:] = np.frombuffer(bytes(segment), dtype=np.uint8)
-    setup = Setup(kernarg_sgpr=0, wg_sgpr=(13, 14, 15), lds_size=MEMORY)
+    setup = Setup(kernarg_sgpr=0, wg_sgpr=(13, 14, 15), lds_size=MEMORY + _shift(ins))
     run_code(code, waves, LANES, bytes(segment), device, setup)
     after = np.frombuffer(device.read(target, before.nbytes), dtype=np.uint32)
     after = after.reshape(waves, record)

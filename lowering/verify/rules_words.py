@@ -173,7 +173,7 @@ class _Form:
                 else:
                     self.bindless = True
             case M():
-                self._memory(slot)
+                self._memory(slot, 28 if role == "dst" else 4)
             case S():
                 self.choices.append((slot.field, range(1 << slot.field.width)))
             case N():
@@ -187,9 +187,9 @@ class _Form:
         self.word = put(self.word, field, index)
         self.places.append(_Place(role, field, (1 << width) - 1, False, file))
 
-    def _memory(self, slot: M) -> None:
+    def _memory(self, slot: M, base: int) -> None:
         if slot.base is not None:
-            self._address("base", slot.base, "R", 4)
+            self._address("base", slot.base, "R", base)
         if slot.ureg is not None:
             self._address("ureg", slot.ureg, "UR", 24)
         for bit in (slot.wide, slot.uwide, slot.desc, slot.desc_shown):
