@@ -19,6 +19,7 @@ from sassxlate.errors import LoweringError, Where
 
 from .allocate import KERNARG, Lane, RegisterMap, Slot
 from .launch import BankLayout
+from .tidy import tidy
 
 EXEC = Sp("exec_lo")
 VCC = Sp("vcc_lo")
@@ -64,6 +65,7 @@ class Ctx:
         self.ins = ins
         self.arch = k.arch
         self.converged = converged
+        self._first = len(k.items)
         self._vnext = k.regs.vtemp_base
         self._stemps = list(k.regs.stemps)
         self._commits: list[Callable[[], None]] = []
@@ -575,6 +577,7 @@ class Ctx:
         for commit in self._commits:
             commit()
         self._commits.clear()
+        self.k.items[self._first :] = tidy(self.k.items[self._first :], self.k.regs)
 
 
 def part(arg: Arg, i: int) -> Arg:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from sassxlate.cfg import Block
-from sassxlate.cfg.build import ENDS_BLOCK, INDIRECT, SYNCS, is_conditional
+from sassxlate.cfg.build import ENDS_BLOCK, INDIRECT, SYNCS, conditions, is_conditional
 from sassxlate.cfg.model import SIZE
 from sassxlate.disasm.rdna3.ir import I, Inst, V
 from sassxlate.disasm.sass.ir import Imm, Instruction, Label, Reg
@@ -135,7 +135,6 @@ class Control:
                 c.branch("s_branch", label_of(target))
             return
         if self.plan.uniformity.uniform_branch[block.index] and not spin:
-            c.raw(Inst("s_cmp_lg_u32", (taken, ZERO)))
             c.branch("s_cbranch_scc1", label_of(target))
             return
         if forward:
@@ -199,6 +198,9 @@ class Control:
 
     def _exit(self, c: Ctx, block: Block) -> None:
         live = self.k.regs.live
+        if self.plan.alone:
+            self._end_alone(c, block)
+            return
         leaving = self.machine.condition(c, block.last)
         if leaving is None:
             c.raw(Inst("s_and_not1_b32", (live, live, EXEC)))
@@ -209,6 +211,18 @@ class Control:
         c.branch("s_cbranch_scc0", END)
         c.raw(Inst("s_and_not1_b32", (EXEC, EXEC, leaving)))
         c.branch("s_cbranch_execz", self.machine.next_label(block))
+
+    def _end_alone(self, c: Ctx, block: Block) -> None:
+        """EXIT where no lane can wait: the wave ends with its last running lane."""
+        preds = [p for p in conditions(block.last) if not p.is_true]
+        if not preds:
+            if block is not self.plan.cfg.blocks[-1]:  # else the end is next
+                c.branch("s_branch", END)
+            return
+        leaving = self.machine.condition(c, block.last) if len(preds) > 1 else c.mask(preds[0])
+        assert leaving is not None
+        c.raw(Inst("s_and_not1_b32", (EXEC, EXEC, leaving)))
+        c.branch("s_cbranch_execz", END)
 
     def _call(self, c: Ctx, block: Block) -> None:
         ins = block.last

@@ -92,6 +92,20 @@ class Plan:
             p.sync == "bsync" and self.is_soft(self.cfg.blocks[p.block].last) for p in self.points
         )
 
+    @property
+    def alone(self) -> bool:
+        """Whether no lane ever waits, and nothing asks which lanes live: those that run do."""
+        asks = {"BMOV", "BREAK"}
+        return (
+            not self.points
+            and not self.barriers
+            and not any(
+                i.mnemonic in asks or is_state_test(i)
+                for block in self.cfg.blocks
+                for i in block.instructions
+            )
+        )
+
     def is_soft(self, sync: Instruction) -> bool:
         region = self.sync_region.get(sync.offset, -1)
         return region < 0 or self.regions[region].soft

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from sassxlate.cfg import Block
 from sassxlate.cfg.build import conditions
-from sassxlate.disasm.rdna3.ir import Inst, S
-from sassxlate.disasm.sass.ir import Instruction
+from sassxlate.disasm.rdna3.ir import Arg, Inst, S
+from sassxlate.disasm.sass.ir import Instruction, Pred
 
 from .allocate import Slot
 from .context import EXEC, ZERO, Ctx, KernelState
@@ -74,15 +76,23 @@ class Machine:
         c.branch("s_cbranch_execz", following)
 
     def condition(self, c: Ctx, ins: Instruction) -> S | None:
-        """The running lanes that do what ``ins`` says (guard, named predicates); None: all."""
+        """The running lanes that do what ``ins`` says (guard, named predicates), and in SCC whether
+        there are any; None: all."""
         preds = [p for p in conditions(ins) if not p.is_true]
         if not preds:
             return None
         taken = c.stemp()
-        c.raw(Inst("s_and_b32", (taken, EXEC, c.mask(preds[0]))))
+        self._narrow(c, taken, EXEC, preds[0])
         for p in preds[1:]:
-            c.raw(Inst("s_and_b32", (taken, taken, c.mask(p))))
+            self._narrow(c, taken, taken, p)
         return taken
+
+    def _narrow(self, c: Ctx, to: S, lanes: Arg, pred: Pred) -> None:
+        """to = lanes & pred; SCC says whether any lane is left."""
+        if pred.inv and pred.index != 7:
+            c.raw(Inst("s_and_not1_b32", (to, lanes, c.mask(replace(pred, inv=False)))))
+        else:
+            c.raw(Inst("s_and_b32", (to, lanes, c.mask(pred))))
 
     def trap_if(self, c: Ctx, skip: str, trap: int) -> None:
         """A trap that the branch ``skip`` jumps over."""

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from sassxlate.cfg import Block
+from sassxlate.cfg.build import is_conditional
 from sassxlate.cfg.model import SIZE
 from sassxlate.cfg.regions import barrier_of, moves_barrier
 from sassxlate.disasm.rdna3.ir import Arg, I, Inst, S, V
@@ -367,6 +368,14 @@ class Syncs:
         end the wave."""
         m = self.m
         c.mark(SCAN)
+        if self.plan.alone:
+            last = self.plan.cfg.blocks[-1].last
+            if last.mnemonic != "EXIT" or is_conditional(last):
+                c.raw(Inst("s_trap", (), imm=TRAP_STUCK))
+            c.mark(END)
+            self.barriers.depart(c)
+            c.raw(Inst("s_endpgm"))
+            return
         c.raw(Inst("s_cmp_lg_u32", (self.k.regs.live, ZERO)))
         c.branch("s_cbranch_scc0", END)
         for point in self.plan.points:

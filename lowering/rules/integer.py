@@ -357,8 +357,12 @@ def shifted_up(c: Ctx, shift: int) -> Arg:
 
 def lea(c: Ctx) -> None:
     shift = c.imm("shift") & 31
-    value = shifted_up(c, shift)
     extended = c.ins.has("X")
+    plain = not (extended or wants(c, "Pu") or c.ins.has("HI"))
+    if plain and shift and not (c.negated("Ra") or c.flag("Ra", "inv")):
+        c.emit("v_lshl_add_u32", c.dst_last(), c.src("Ra"), I(shift), signed(c, "Rb"))
+        return
+    value = shifted_up(c, shift)
     if not extended and not wants(c, "Pu"):
         if c.negated("Ra"):
             value = negate(c, value)
