@@ -39,6 +39,7 @@ from coverage_tables import (  # noqa: E402
     read_confirmed,
     read_findings,
     read_forms,
+    read_launched,
     read_rules,
     summed,
     write_findings,
@@ -253,7 +254,7 @@ def main() -> int:
             import coverage_page
 
             text = coverage_page.page(
-                read_forms(), read_confirmed(), read_rules(), read_findings()
+                read_forms(), read_confirmed(), read_rules(), read_findings(), read_launched()
             )
             PAGE.write_text(text)
             print(text)

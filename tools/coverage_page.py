@@ -9,7 +9,7 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from coverage_tables import Findings, Form, Rules, normal
+from coverage_tables import Findings, Form, Launched, Rules, normal, shape_key
 
 from sassxlate.disasm.sass import decode
 from sassxlate.disasm.sass.ir import Const, Instruction, PredFile, RegFile, Special
@@ -123,19 +123,23 @@ class _Row:
     forms_meant: int = 0
     confirmed: int = 0
     forms_confirmed: int = 0
+    launched: int = 0
+    forms_launched: int = 0
+    forms_control: int = 0
     rules: collections.Counter[str] = field(default_factory=lambda: collections.Counter[str]())
     forms_rules: collections.Counter[str] = field(
         default_factory=lambda: collections.Counter[str]()
     )
     missing: collections.Counter[str] = field(default_factory=lambda: collections.Counter[str]())
     open: collections.Counter[str] = field(default_factory=lambda: collections.Counter[str]())
+    unreached: collections.Counter[str] = field(default_factory=lambda: collections.Counter[str]())
     unsettled: collections.Counter[tuple[str, str]] = field(
         default_factory=lambda: collections.Counter[tuple[str, str]]()
     )
 
 
 def _rows(
-    forms: Sequence[Form], confirmed: Mapping[str, int], rules: Rules
+    forms: Sequence[Form], confirmed: Mapping[str, int], rules: Rules, launched: Launched
 ) -> Mapping[int, _Row]:
     out: dict[int, _Row] = collections.defaultdict(_Row)
     known = {normal(decode_key(k)) for k in confirmed}
@@ -145,6 +149,8 @@ def _rows(
         why = None if kind == "apart" else without_meaning(ins, kind)
         name = ".".join([ins.mnemonic, *ins.modifiers])
         measured = normal((ins.mnemonic, ins.modifiers)) in known
+        control = kind in ("control", "nothing")
+        reached = shape_key(ins) if control else ""
         by_arch: collections.Counter[int] = collections.Counter()
         for key, n in form.counts.items():
             by_arch[int(key.split()[0])] += n
@@ -154,6 +160,12 @@ def _rows(
             row.total[kind] += n
             if kind == "apart":
                 continue
+            row.forms_control += control
+            if reached in launched:
+                row.launched += n
+                row.forms_launched += 1
+            elif control:
+                row.unreached[reached] += n
             if why is not None:
                 row.missing[f"{name} ({why})"] += n
             else:
@@ -185,14 +197,21 @@ def _share(part: int, whole: int) -> str:
 
 
 def page(
-    forms: Sequence[Form], confirmed: Mapping[str, int], rules: Rules, findings: Findings
+    forms: Sequence[Form],
+    confirmed: Mapping[str, int],
+    rules: Rules,
+    findings: Findings,
+    launched: Launched | None = None,
 ) -> str:
     """The page's text."""
-    rows = _rows(forms, confirmed, rules)
-    lines = [_HEAD.format(words=sum(confirmed.values()), keys=len(confirmed))]
+    launched = launched or {}
+    rows = _rows(forms, confirmed, rules, launched)
+    words, keys = sum(confirmed.values()), len(confirmed)
+    lines = [_HEAD.format(words=words, keys=keys, reached=len(launched))]
     lines += [
-        "| architecture | occurrences | apart | control | hints | rest | meaning | measured |",
-        "|---|---|---|---|---|---|---|---|",
+        "| architecture | occurrences | apart | control | hints | rest | meaning | measured "
+        "| launched | confirmed |",
+        "|---|---|---|---|---|---|---|---|---|---|",
     ]
     for arch, row in sorted(rows.items()):
         whole = sum(row.total.values())
@@ -200,14 +219,21 @@ def page(
         cells = [f"sm_{arch}", f"{whole:,}", _share(row.total["apart"], whole)]
         cells += [_share(row.total[k], whole) for k in ("control", "nothing")]
         cells += [f"{rest:,}", _share(rest - sum(row.missing.values()), rest)]
-        cells += [_share(row.confirmed, rest)]
+        steer = row.total["control"] + row.total["nothing"]
+        cells += [_share(row.confirmed, rest), _share(row.launched, steer)]
+        cells += [_share(row.confirmed + row.launched, whole)]
         lines.append("| " + " | ".join(cells) + " |")
     lines += ["", _FORMS, ""]
-    lines += ["| architecture | forms | with a meaning | measured |", "|---|---|---|---|"]
+    lines += [
+        "| architecture | forms | with a meaning | measured | control and hints | launched |",
+        "|---|---|---|---|---|---|",
+    ]
     for arch, row in sorted(rows.items()):
         cells = [f"sm_{arch}", str(row.forms), str(row.forms_meant), str(row.forms_confirmed)]
+        cells += [str(row.forms_control), str(row.forms_launched)]
         lines.append("| " + " | ".join(cells) + " |")
     lines += _lists(rows)
+    lines += _launches(rows, launched)
     lines += _rules(rows)
     lines += _findings(findings)
     return "\n".join(lines) + "\n"
@@ -229,6 +255,18 @@ def _lists(rows: Mapping[int, _Row]) -> list[str]:
     out += _top(row.missing, 25, rest)
     out += ["", "## sm_90: forms with a meaning that was not measured", ""]
     out += _top(row.open, 25, rest)
+    return out
+
+
+def _launches(rows: Mapping[int, _Row], launched: Launched) -> list[str]:
+    out = ["", "## Control flow and hints that launches reached", "", _LAUNCHES, ""]
+    out += ["| form | launches | all | apart | mixed | none |", "|---|---|---|---|---|---|"]
+    for key, counts in sorted(launched.items()):
+        out.append(f"| {key} | " + " | ".join(f"{n:,}" if n else "" for n in counts) + " |")
+    row = rows.get(90, _Row())
+    steer = row.total["control"] + row.total["nothing"]
+    if row.unreached:
+        out += ["", "sm_90, not reached:", "", *_top(row.unreached, 25, steer)]
     return out
 
 
@@ -281,13 +319,21 @@ different modifiers that an H200 computed as their meanings say), `rules.txt` an
 
 *Apart* are textures, surfaces, TMA and Blackwell's tensor memory. *Control* (branches, barriers,
 convergence) and *hints* (fences, cache control, NOP) have their meaning in the reference
-interpreter, and were confirmed by whole launches only. *Measured* are occurrences of the rest
+interpreter, and are confirmed by whole launches. *Measured* are occurrences of the rest
 whose mnemonic and modifiers an H200 computed as the meaning says, in some kind of operand: a
 constant or uniform operand has the value a register would have. Cache and scope modifiers are
-left out of the comparison. An H200 runs sm_90; on other architectures *measured* says: the same
-form and meaning as on sm_90.
+left out of the comparison. *Launched* are occurrences of control and hints whose form (mnemonic,
+modifiers, kinds of operands) was executed in a launch that left the same memory on an H200 and in
+the reference interpreter (`launched.txt`: {reached:,} forms). *Confirmed* is the sum of both, of
+all occurrences, those apart included. An H200 runs sm_90; on other architectures *measured* and
+*launched* say: the same form and meaning as on sm_90.
 """
 _FORMS = "Opcode forms:"
+_LAUNCHES = """`tools/silicon/launches` runs whole kernels on an H200 and in the reference
+interpreter (nvcc's and hand-written ones, random ones in SASS and CUDA) and compares all of their
+memory. Of each form, the launches in which it was executed, and how many warps executed it: with
+*all* of their lanes that had not ended, with all that were there while others were *apart*, with
+some, guard or predicate being *mixed*, or with *none*. Of branches that means: taken."""
 _RULES = """Each form above (control, hints and those apart excepted), as one synthetic word:
 its translation is proved, was tried on inputs where the solver cannot decide
 (*tested*), is unknown, or refused with a typed error. Shares of occurrences, and

@@ -9,10 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sassxlate.disasm.sass.decode import generation_of
+from sassxlate.disasm.sass.ir import Instruction, Pred, Reg
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "fixtures" / "coverage"
 FORMS, CONFIRMED = FOLDER / "forms.xz", FOLDER / "confirmed.txt"
+LAUNCHED = FOLDER / "launched.txt"
 RULES, FINDINGS = FOLDER / "rules.txt", FOLDER / "findings.txt"
 PAGE = ROOT / "docs" / "coverage.md"
 
@@ -61,9 +63,38 @@ def normal(key: tuple[str, tuple[str, ...]]) -> tuple[str, tuple[str, ...]]:
     return name, tuple(m for m in modifiers if m not in UNSEEN)
 
 
+_KINDS = {"Imm": "I", "Label": "L", "Const": "C", "Mem": "M", "BReg": "B", "Scoreboard": "SB"}
+
+
+def shape_key(ins: Instruction) -> str:
+    """Mnemonic, modifiers and kinds of operands: ``BAR.SYNC.DEFER_BLOCKING R,I``; predicates of
+    lanes are left out."""
+    kinds: list[str] = []
+    for operand in ins.operands.values():
+        if isinstance(operand, (Reg, Pred)):
+            kinds += [operand.file] if operand.file != "P" else []
+        else:
+            name = type(operand).__name__
+            kinds.append(_KINDS.get(name, name))
+    return f"{'.'.join([ins.mnemonic, *ins.modifiers])} {','.join(kinds)}".rstrip()
+
+
 def read_confirmed() -> dict[str, int]:
     lines = CONFIRMED.read_text().splitlines() if CONFIRMED.exists() else []
     return {k: int(n) for k, _, n in (line.rpartition(" ") for line in lines)}
+
+
+# Forms of control flow and hints that launches reached whose memory was right: how many launches,
+# and how many warps executed them: all lanes that had not ended, those that were here, some, none.
+Launched = dict[str, tuple[int, int, int, int, int]]
+
+
+def read_launched() -> Launched:
+    out: Launched = {}
+    for line in LAUNCHED.read_text().splitlines() if LAUNCHED.exists() else ():
+        launches, every, apart, mixed, none, key = line.split(" ", 5)
+        out[key] = int(launches), int(every), int(apart), int(mixed), int(none)
+    return out
 
 
 Rules = dict[tuple[int, str], tuple[str, str]]

@@ -183,13 +183,13 @@ class Writer:
         self.put(f"CALL.REL.NOINC `({name})")
 
 
-def kernel(seed: int, arch: int) -> str:
+def kernel(seed: int, arch: int, writer: type[Writer] = Writer) -> str:
     """A listing for sm_80 or sm_90 of a kernel (const u32 *a, const u32 *b, u32 *out, int n).
 
     Its threads, a block of at most 1,024 in x, read one word of ``a`` and ``b`` each and have
     ``WORDS`` words of ``out``; it has ``SHARED`` bytes of shared memory.
     """
-    w = Writer(random.Random(seed), arch)
+    w = writer(random.Random(seed), arch)
     params = {80: 0x160, 90: 0x210}[arch]
     w.exits = w.rng.random() < 0.5
     w.put("S2R R0, SR_CTAID.X")

@@ -45,6 +45,9 @@ class Device:
         self._call("cuMemAlloc_v2", byref(at), c_size_t(size))
         return at
 
+    def free(self, at: c_void_p) -> None:
+        self._call("cuMemFree_v2", at)
+
     def put(self, at: c_void_p, data: NDArray[np.uint32]) -> None:
         self._call("cuMemcpyHtoD_v2", at, data.ctypes.data_as(c_void_p), c_size_t(data.nbytes))
 
@@ -52,8 +55,9 @@ class Device:
         self._call("cuMemcpyDtoH_v2", into.ctypes.data_as(c_void_p), at, c_size_t(into.nbytes))
 
     def run(self, cubin: bytes, name: str, blocks: int, threads: int,
-            *arguments: int | bytes) -> None:  # fmt: skip
-        """Loads, launches and waits; arguments are pointers, or bytes by value."""
+            *arguments: int | bytes, shared: int = 0) -> None:  # fmt: skip
+        """Loads, launches and waits; arguments are pointers, or bytes by value; ``shared`` are
+        bytes of dynamic shared memory."""
         module, function = c_void_p(), c_void_p()
         self._call("cuModuleLoadData", byref(module), c_char_p(cubin))
         try:
@@ -65,7 +69,7 @@ class Device:
             table = (c_void_p * len(values))(*(ctypes.cast(byref(v), c_void_p) for v in values))
             self._call(
                 "cuLaunchKernel", function, c_uint(blocks), c_uint(1), c_uint(1), c_uint(threads),
-                c_uint(1), c_uint(1), c_uint(0), None, table, None,
+                c_uint(1), c_uint(1), c_uint(shared), None, table, None,
             )  # fmt: skip
             self._call("cuCtxSynchronize")
         finally:

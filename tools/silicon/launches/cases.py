@@ -1,0 +1,154 @@
+"""The launches: a cubin, one of its kernels, a shape and seeded inputs.
+
+All kernels have the parameters (const u32 *a, const u32 *b, u32 *out, int n).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sassxlate.disasm.containers.cubin import parse_cubin
+from sassxlate.disasm.sass.assembler import assemble_listing
+from sassxlate.runtime_shim.selftest_contracts import CONTRACTS
+from tests.interpret import generated_cuda
+
+from ..warps.inputs import hashed
+from . import dressed, own
+
+ROOT = Path(__file__).resolve().parents[3]
+KERNELS = ROOT / "fixtures" / "kernels" / "sm_90"
+OWN = ROOT / "fixtures" / "silicon" / "sm_90" / "launches"
+CUDA = ROOT / "build" / "launches"  # what nvcc made of generated_cuda, not kept
+SEEDS = {"random": 140, "jumps": 60, "saving": 40}
+CUDA_SEEDS = 12
+Words = NDArray[np.uint32]
+
+# Results or sources are ready late: scoreboard 0 or 1, which the next instruction waits for.
+_LATE = frozenset(
+    "S2R S2UR LDC LDG LD LDS LDL POPC FLO BREV SHFL MATCH REDUX VOTEU R2UR ATOMG ATOMS ATOM B2R "
+    "LDGDEPBAR ELECT FENCE".split()
+)
+_LATE_SOURCES = frozenset("STG ST STS STL REDG BAR".split())
+
+
+def scheduled(text: str) -> list[str]:
+    """A listing whose instructions wait for all before them; those with brackets stay."""
+    out: list[str] = []
+    for line in text.splitlines():
+        if not line or line.endswith(":") or line.startswith("["):
+            out += [line] if line else []
+            continue
+        words = line.split()
+        name = words[1 if words[0].startswith("@") else 0]
+        head, read, write = name.partition(".")[0], "-", "-"
+        if name.startswith("BMOV"):
+            read, write = ("1", "-") if "CLEAR" not in name else ("-", "0")
+        elif head in _LATE:
+            write = "0"
+        elif head in _LATE_SOURCES or name.startswith("CCTL.E"):
+            read = "1"
+        out.append(f"[B012345:R{read}:W{write}:Y:S15] {line.removesuffix(';').rstrip()} ;")
+    return out
+
+
+@cache
+def _template() -> tuple[bytes, int, int]:
+    """The cubin, where its code is and how long it is."""
+    data = (OWN / "template.cubin").read_bytes()
+    (kernel,) = parse_cubin(data).kernels
+    return data, data.index(kernel.code), len(kernel.code)
+
+
+def with_code(text: str) -> bytes:
+    """A cubin of ours with a listing for its code."""
+    data, at, room = _template()
+    code = assemble_listing(scheduled(text), 90)[""]
+    assert len(code) <= room, len(code)
+    nop = assemble_listing(["[B------:R-:W-:Y:S15] NOP ;"], 90)[""]
+    code += nop * ((room - len(code)) // 16)
+    return data[:at] + code + data[at + room :]
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """``where``: what :meth:`cubin` makes the cubin of; ``traps``: the launch ends in a trap."""
+
+    name: str
+    where: str
+    kernel: str
+    grid: int
+    block: int
+    n: int
+    shared: int = 0
+    traps: bool = False
+
+    def cubin(self) -> bytes:
+        kind, _, rest = self.where.partition(":")
+        match kind:
+            case "file":
+                return (ROOT / rest).read_bytes()
+            case "own":
+                return with_code(dict(own.kernels())[rest])
+            case _:
+                return with_code(dressed.kernel(int(rest), kind))
+
+    def inputs(self) -> tuple[Words, Words, Words]:
+        """``a``, ``b`` and ``out`` before the launch."""
+        threads = self.grid * self.block
+        seed = int.from_bytes(self.name.encode(), "little") % (1 << 31)
+        if self.kernel in CONTRACTS:
+            contract = CONTRACTS[self.kernel]
+            a, b = contract.inputs(int(self.name.rpartition("#")[2]))
+            return a, b, np.full(contract.out_words, contract.start, np.uint32)
+        many = generated_cuda.WORDS if self.kernel.startswith("fuzz") else own.WORDS
+        words = hashed(seed, 2, 2 * threads).astype(np.uint32)
+        a, b = words
+        some = hashed(seed + 1, 2 * threads) % np.uint64(5)
+        a = a >> np.array([0, 0, 5, 20, 28], np.uint32)[some]
+        out = np.full(threads * many, 0xABCD, np.uint32)
+        return a, b, out
+
+
+def _own() -> Iterator[Case]:
+    for name, _ in own.kernels():
+        yield Case(name, f"own:{name}", "launch_probe", 3, own.THREADS, 0, traps=name[-1] == "-")
+
+
+# Of fixtures/silicon/sm_90/launches/effects.cu: threads a block.
+_EFFECTS = {
+    "copy_groups": 128, "memory_barriers": 128, "dependent": 96, "asserted": 64,
+    "counted_barriers": 128,
+}  # fmt: skip
+LINKED = ("calls", "function_pointers", "mutual_recursion")  # built with -rdc
+
+
+def cases() -> list[Case]:
+    """All that can be launched here; names are unique."""
+    found: list[Case] = []
+    for name, contract in CONTRACTS.items():
+        shape = contract.grid, contract.block, contract.n, contract.shared_bytes
+        folder = KERNELS.relative_to(ROOT)
+        found += [Case(f"{name}#{s}", f"file:{folder}/{name}.cubin", name, *shape) for s in (0, 1)]
+        if name in LINKED:
+            file = f"file:{OWN.relative_to(ROOT)}/{name}.cubin"
+            found += [Case(f"linked {name}#{s}", file, name, *shape) for s in (0, 1)]
+    effects = OWN / "effects.cubin"
+    for kernel in parse_cubin(effects.read_bytes()).kernels:
+        block = _EFFECTS.get(kernel.name, 64)
+        file = f"file:{effects.relative_to(ROOT)}"
+        found.append(Case(f"effects {kernel.name}", file, kernel.name, 4, block, 64))
+    found += _own()
+    for kind, count in SEEDS.items():
+        for seed in range(count):
+            found.append(Case(f"{kind} {seed}", f"{kind}:{seed}", "launch_probe", 2, 80, 160))
+    for path in sorted(CUDA.glob("cuda*.cubin")):
+        file = f"file:{path.relative_to(ROOT)}"
+        for kernel in parse_cubin(path.read_bytes()).kernels:
+            found.append(Case(f"{path.stem} {kernel.name}", file, kernel.name, 3, 96, 288))
+    return found

@@ -1,0 +1,161 @@
+"""Launches on the device, compared with the interpreter.
+
+Each process writes what it found line by line.  A launch that faults spoils its process's context,
+one that never ends holds it: a new process goes on behind it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import multiprocessing as mp
+import os
+import time
+from collections.abc import Sequence
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+
+import numpy as np
+
+from sassxlate.cli._compared import both_nan
+from sassxlate.errors import SassxlateError
+
+from ..device import Device, DeviceError
+from .cases import Case, Words
+from .interpreted import interpreted
+
+TIMES = 4  # that each case is launched; all must leave the same
+Line = dict[str, object]
+
+
+def digest(memory: Sequence[Words]) -> str:
+    """Of all memory that a launch leaves."""
+    out = hashlib.blake2b(digest_size=12)
+    for words in memory:
+        out.update(np.ascontiguousarray(words).tobytes())
+    return out.hexdigest()
+
+
+def launched(device: Device, case: Case) -> tuple[Words, ...]:
+    """``a``, ``b`` and ``out`` behind a launch on the device.  Raises DeviceError."""
+    memory = case.inputs()
+    places = [device.allocate(x.nbytes) for x in memory]
+    for at, words in zip(places, memory, strict=True):
+        device.put(at, words)
+    arguments = [int(at.value or 0) for at in places]
+    device.run(
+        case.cubin(), case.kernel, case.grid, case.block, *arguments,
+        case.n.to_bytes(4, "little"), shared=case.shared,
+    )  # fmt: skip
+    for at, words in zip(places, memory, strict=True):
+        device.get(at, words)
+        device.free(at)
+    return memory
+
+
+def compared(real: Sequence[Words], ours: Sequence[Words]) -> Line:
+    """The verdict, with the first words that differ."""
+    places: list[tuple[int, int, int, int]] = []
+    nan = False
+    for number, (a, b) in enumerate(zip(real, ours, strict=True)):
+        at = np.flatnonzero(a != b)
+        if len(at):
+            payload = both_nan(a, b, at)
+            nan |= bool(payload.any())
+            places += [(number, int(i), int(a[i]), int(b[i])) for i in at[~payload]]
+    if places:
+        return {"verdict": "differ", "words": len(places), "first": places[:8]}
+    return {"verdict": "equal", "payload": True} if nan else {"verdict": "equal"}
+
+
+def _worker(cases: Sequence[Case], numbers: Sequence[int], out: str) -> None:
+    device = Device()
+    kept: dict[str, Words] = {}
+
+    def save() -> None:
+        np.savez_compressed(f"{out}.{os.getpid()}.npz", **kept)  # type: ignore[arg-type]
+
+    with Path(out).open("a") as lines:
+
+        def put(line: Line) -> None:
+            print(json.dumps(line), file=lines, flush=True)
+
+        for number in numbers:
+            case = cases[number]
+            line: Line = {"n": number, "name": case.name}
+            put({"n": number, "verdict": "hung"})  # unless another line follows
+            try:
+                real = launched(device, case)
+                again = [launched(device, case) for _ in range(TIMES - 1)]
+            except DeviceError as error:
+                line |= {"status": error.status, "call": str(error), "verdict": "failed"}
+                if case.traps and str(error).startswith("cuCtxSynchronize"):
+                    line["forms"] = interpreted(case).forms  # raises, unless it traps too
+                    line["verdict"] = "equal"
+                put(line)
+                lines.close()
+                save()
+                os._exit(0)  # quick, and nothing of the context is worth keeping
+            put({"n": number, "verdict": "late", "launched": True})
+            kept[case.name] = real[2]
+            line["digest"] = digest(real)
+            try:
+                left = interpreted(case)
+                line |= compared(real, left.memory) | {"executed": left.executed}
+                line["forms"] = left.forms
+            except (SassxlateError, ArithmeticError, LookupError, ValueError) as error:
+                line |= {"verdict": "undescribed", "why": f"{type(error).__name__}: {error}"}
+            if any(digest(x) != line["digest"] for x in again):
+                line["verdict"] = "unsteady"
+            put(line)
+    save()
+
+
+def measure(
+    cases: Sequence[Case], folder: Path, processes: int, patience: float, seconds: float
+) -> list[Line]:
+    """The verdict of each case, in order; ``patience``: seconds after which launches of one case
+    hang, ``seconds``: of all."""
+    folder.mkdir(parents=True, exist_ok=True)
+    pending = {p: list(range(len(cases)))[p::processes] for p in range(processes)}
+    found: dict[int, Line] = {}
+    context = mp.get_context("fork")  # its imports are done; this process has no context
+    running: dict[int, BaseProcess] = {}
+    since: dict[int, tuple[int, float]] = {}  # of each process: its lines, and since when
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        for p in pending:
+            path = folder / f"{p}.jsonl"
+            mine = _read(path)
+            if p in running and running[p].is_alive():
+                last = mine[-1]["verdict"] if mine else ""
+                count, start = since.setdefault(p, (len(mine), time.monotonic()))
+                if count != len(mine):
+                    since[p] = len(mine), time.monotonic()
+                elif last == "hung" and time.monotonic() - start > patience:
+                    running[p].kill()
+                    running[p].join(5)
+                continue
+            found |= {int(str(line["n"])): line for line in mine}
+            pending[p] = [n for n in pending[p] if n not in found]
+            if pending[p]:
+                since.pop(p, None)
+                args = (cases, pending[p], str(path))
+                running[p] = context.Process(target=_worker, args=args)
+                running[p].start()
+            else:
+                running.pop(p, None)
+        if not running:
+            break
+        time.sleep(0.1)
+    for process in running.values():
+        process.kill()
+    for p in pending:
+        found |= {int(str(line["n"])): line for line in _read(folder / f"{p}.jsonl")}
+    return [found.get(n, {"n": n, "verdict": "late"}) for n in range(len(cases))]
+
+
+def _read(path: Path) -> list[Line]:
+    if not path.exists():
+        return []
+    return [json.loads(text) for text in path.read_text().splitlines() if text.endswith("}")]
