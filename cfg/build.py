@@ -138,12 +138,14 @@ def _walk(
             if ins.mnemonic == "CALL" and offset not in syscalls and offset not in plain:
                 target = _target(ins)
                 calls[offset] = pointers if target is None else (target,)
-                if not calls[offset]:
+                if not calls[offset] and is_conditional(ins):
                     raise _error("SX0304", "call through a register, and no function to call", ins)
             elif ins.mnemonic == "WARPSYNC" and _target(ins) is not None:
                 leaders.add(_target(ins) or 0)
                 work.append(_target(ins) or 0)
+            # A call through a register where no function has its address taken never comes back.
             passes = ins.mnemonic == "CALL" or ins.mnemonic in SYNCS
+            passes = passes and calls.get(offset) != ()
             goes_on = is_conditional(ins) or (passes and offset not in plain)
             if not goes_on:
                 break
@@ -284,7 +286,8 @@ def _edges(
         elif name == "CALL" and last.offset in calls:
             for callee in calls[last.offset]:
                 add(block, callee, "call")
-            add(block, block.end, "fall" if is_conditional(last) else "back")
+            if calls[last.offset]:
+                add(block, block.end, "fall" if is_conditional(last) else "back")
         elif name == "RET":
             back = {s for f in sharers[last.offset] for s in sites.get(f, ())}
             for offset in sorted(back):

@@ -226,6 +226,9 @@ class Control:
 
     def _call(self, c: Ctx, block: Block) -> None:
         ins = block.last
+        if ins.get("target") is None and not self.plan.cfg.successors[block.index]:
+            self._nowhere(c)
+            return
         # A call that never comes back is the compiler's far jump: its edge is "taken".
         if not any(e.kind in ("call", "taken") for e in self.plan.cfg.successors[block.index]):
             raise c.refuse("call of a function outside the kernel", "SX0420")
@@ -242,6 +245,16 @@ class Control:
         self.machine.deposit(c, block.end, stay)
         c.raw(Inst("s_mov_b32", (EXEC, called)))
         c.branch("s_cbranch_execnz", label_of(target))
+
+    @staticmethod
+    def _nowhere(c: Ctx) -> None:
+        """A call through a register in a module that takes no function's address.
+
+        The compiler's code comes here only with a pointer that somebody set (NULL is asked for
+        before), and nobody can have: it traps.
+        """
+        c.raw(Inst("s_trap", (), imm=TRAP_TOKEN))
+        c.branch("s_branch", END)
 
     @staticmethod
     def _base(ins: Instruction) -> int:

@@ -31,7 +31,8 @@ CUDA_ERROR_NO_BINARY_FOR_GPU = 209
 # R_CUDA_* of data sections, from the numbers that `readelf` prints for nvcc's output
 # (CUDA 13.0, sm_75 to sm_120): what is stored of the symbol's address.
 _ABS64 = 2
-_RELOC_KINDS = {1: "abs32lo", 2: "abs64", 3: "abs32lo", 4: "abs64"}
+_DESCRIPTOR64 = 35  # of a function: its address (libcudadevrt's tables of functions)
+_RELOC_KINDS = {1: "abs32lo", 2: "abs64", 3: "abs32lo", 4: "abs64", _DESCRIPTOR64: "abs64"}
 
 # The kilobyte that the hardware keeps of each block's shared memory (sm_90 and later); CUDA does
 # not count it among a kernel's static shared memory.
@@ -131,7 +132,7 @@ def _with_functions(cubin: Cubin, section: str, size: int) -> bytes:
     places = function_addresses(cubin)
     for reloc in cubin.relocs:
         if reloc.section == section and reloc.symbol in places:
-            if reloc.type != _ABS64 or reloc.offset + 8 > len(data):
+            if reloc.type not in (_ABS64, _DESCRIPTOR64) or reloc.offset + 8 > len(data):
                 raise ContainerError(
                     "SX0711", f"relocation type {reloc.type} of {section}+{reloc.offset:#x}"
                 )

@@ -151,7 +151,7 @@ def _process(plan: Plan, file: str, listed: Sequence[str]) -> tuple[list[Row], b
             )
             stopped = _watch(process, results, plan.seconds)
         text = log.read_text("utf-8", "replace")
-        with (plan.logs / f"{Path(file).stem}.log").open("a", encoding="utf-8") as kept:
+        with (plan.logs / f"{Path(file).name}.log").open("a", encoding="utf-8") as kept:
             kept.write(text)
         events = [json.loads(line) for line in results.read_text("utf-8").splitlines()]
     said = _said(text)

@@ -78,7 +78,7 @@ def _unless(c: Ctx, *modifiers: str) -> None:
 
 def _fma(c: Ctx, roles: tuple[str | I, str | I, str | I]) -> None:
     """The products and sums of the halves; a constant stands for a source that there is not."""
-    _unless(c, "FTZ", "FMZ", "SAT", "F32", "OOB", "RELU")
+    _unless(c, "FTZ", "FMZ", "SAT", "F32", "OOB")
     names = [r if isinstance(r, str) else "" for r in roles]
     signs = c.fneg(*names)
     parts: list[V] = []
@@ -92,7 +92,14 @@ def _fma(c: Ctx, roles: tuple[str | I, str | I, str | I]) -> None:
             with rounding(c, "RP"):
                 c.emit("v_fma_f32", up, *args, **signs)
             upper_half(c, parts[high], odd(c, down, up))
-    packed(c, c.dst_last(), *parts)
+    if not c.ins.has("RELU"):
+        packed(c, c.dst_last(), *parts)
+        return
+    where = c.ins.get("Pp")
+    if where is not None and not (isinstance(where, Pred) and where.index == 7 and not where.inv):
+        raise c.refuse("RELU by a predicate")
+    packed(c, parts[0], *parts)
+    c.emit("v_pk_max_i16", c.dst_last(), parts[0], c.to_v(ZERO))  # a NaN is 0x7fff
 
 
 def hadd2(c: Ctx) -> None:
@@ -109,7 +116,7 @@ def hfma2(c: Ctx) -> None:
 
 def hmnmx2(c: Ctx) -> None:
     """The extreme of two numbers is one of them: nothing is rounded."""
-    _unless(c, "FTZ", "NAN", "XORSIGN", "IS_A")
+    _unless(c, "FTZ", "XORSIGN", "IS_A")
     which = c.operand("Pp")
     if not (isinstance(which, Pred) and which.index == 7):
         raise c.refuse("HMNMX2 by a predicate")
@@ -119,7 +126,7 @@ def hmnmx2(c: Ctx) -> None:
         out, nan = c.vtemp(), c.stemp()
         a, b = widened(c, "Ra", high), widened(c, "Rb", high)
         c.emit("v_max_f32" if which.inv else "v_min_f32", out, a, b, **signs)
-        c.emit("v_cmp_u_f32", nan, out, out)
+        c.emit("v_cmp_u_f32", nan, *((a, b) if c.ins.has("NAN") else (out, out)))
         c.emit("v_cndmask_b32", out, out, I(_NAN), nan)
         parts.append(out)
     packed(c, c.dst_last(), *parts)

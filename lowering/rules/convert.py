@@ -71,7 +71,7 @@ def i2f(c: Ctx) -> None:
     if kind.bits == 64:
         if isinstance(c.operand("Rb"), Imm):  # the silicon takes it as the high word
             raise c.refuse("immediate as a 64-bit source of a conversion")
-        (_i64_to_f64 if target == 64 else _i64_to_f32)(c, kind.signed)
+        {64: _i64_to_f64, 32: _i64_to_f32, 16: _i64_to_f16}[target](c, kind.signed)
         return
     value = _narrow(c, kind)
     sort = "i32" if kind.signed else "u32"
@@ -90,7 +90,8 @@ def i2f(c: Ctx) -> None:
 
 def _to_bf16_from_int(c: Ctx, kind: IntType) -> None:
     if kind.bits == 64:
-        raise c.refuse("64-bit integer to bf16")
+        _i64_to_bf16(c, kind.signed)
+        return
     value, sort = _narrow(c, kind), "i32" if kind.signed else "u32"
     down, up = c.vtemp(), c.vtemp()
     with rounding(c, "RM"):
@@ -118,9 +119,26 @@ def _i64_to_f64(c: Ctx, signed: bool) -> None:
 
 
 def _i64_to_f32(c: Ctx, signed: bool) -> None:
-    """Normalised to 32 significant bits with the rest folded into the lowest: one rounding."""
-    if _first_float(c.ins) == 16:
-        raise c.refuse("64-bit integer to half precision")
+    top, shift = _normalised(c, signed)
+    with rounding(c):
+        c.emit("v_cvt_f32_i32" if signed else "v_cvt_f32_u32", top, top)
+    c.emit("v_ldexp_f32", c.dst_last(), top, shift)
+
+
+def _i64_to_bf16(c: Ctx, signed: bool) -> None:
+    top, shift = _normalised(c, signed)
+    down, up = c.vtemp(), c.vtemp()
+    for out, how in ((down, "RM"), (up, "RP")):
+        with rounding(c, how):
+            c.emit("v_cvt_f32_i32" if signed else "v_cvt_f32_u32", out, top)
+    single = bfloat.odd(c, down, up)
+    c.emit("v_ldexp_f32", single, single, shift)
+    _low_bf16(c, single)
+
+
+def _normalised(c: Ctx, signed: bool) -> tuple[V, V]:
+    """Rb's 32 highest significant bits with the rest folded into the lowest, so that what rounds
+    them rounds once; and how many bits they are to be moved up by."""
     pair = c.vtuple("Rb", 2)
     lo, hi = V(pair.index), V(pair.index + 1)
     shift, norm, sticky = c.vtemp(), c.vtemp(2), c.vtemp()
@@ -138,10 +156,29 @@ def _i64_to_f32(c: Ctx, signed: bool) -> None:
     c.emit("v_lshlrev_b64", norm, shift, pair)
     c.emit("v_min_u32", sticky, I(1), V(norm.index))
     c.emit("v_or_b32", sticky, sticky, V(norm.index + 1))
-    with rounding(c):
-        c.emit("v_cvt_f32_i32" if signed else "v_cvt_f32_u32", sticky, sticky)
     c.emit("v_sub_nc_u32", shift, I(32), shift)
-    c.emit("v_ldexp_f32", c.dst_last(), sticky, shift)
+    return sticky, shift
+
+
+def _i64_to_f16(c: Ctx, signed: bool) -> None:
+    """By way of 32 bits: whatever does not fit there is beyond the halves, on the same side."""
+    pair = c.vtuple("Rb", 2)
+    lo, hi = V(pair.index), V(pair.index + 1)
+    out, fits = c.vtemp(), c.stemp()
+    if signed:
+        limit = c.vtemp()
+        c.emit("v_ashrrev_i32", out, I(31), lo)
+        c.emit("v_cmp_eq_u32", fits, out, hi)
+        c.emit("v_ashrrev_i32", limit, I(31), hi)
+        c.emit("v_xor_b32", limit, I(0x7FFFFFFF), limit)
+        c.emit("v_cndmask_b32", out, limit, lo, fits)
+    else:
+        c.emit("v_cmp_eq_u32", fits, ZERO, hi)
+        c.emit("v_cndmask_b32", out, I(0xFFFFFFFF), lo, fits)
+    with rounding(c):
+        c.emit("v_cvt_f32_i32" if signed else "v_cvt_f32_u32", out, out)
+        c.emit("v_cvt_f16_f32", out, out)
+    c.emit("v_and_b32", c.dst_last(), I(0xFFFF), out)  # its high half is the old one
 
 
 # --- float to integer -----------------------------------------------------------------------------
@@ -317,10 +354,11 @@ def f2f(c: Ctx) -> None:
     if len(kinds) != 2 or kinds[0] == kinds[1]:
         raise c.refuse("this form of F2F")
     to, source = kinds
-    if {to, source} == {16, 64}:
-        raise c.refuse("conversion between half and double")
     if 16 in kinds and c.ins.has("FTZ"):  # sources and results
         raise c.refuse("conversion of a half that flushes denormals")
+    if {to, source} == {16, 64}:
+        (_f64_to_f16 if to == 16 else _f16_to_f64)(c)
+        return
     if source == 64:
         value: Arg = c.src64("Rb")
     else:
@@ -336,6 +374,26 @@ def f2f(c: Ctx) -> None:
         c.emit("v_and_b32", c.dst_last(), I(0xFFFF), out)  # its high half is the old one
 
 
+def _f64_to_f16(c: Ctx) -> None:
+    """By way of binary32 rounded to odd: the rounding to a half is the one that counts."""
+    value = c.src64("Rb")
+    down, up = c.vtemp(), c.vtemp()
+    for out, how in ((down, "RM"), (up, "RP")):
+        with rounding(c, how):
+            c.emit("v_cvt_f32_f64", out, value, **c.fneg("Rb"))
+    single = bfloat.odd(c, down, up)
+    with rounding(c):
+        c.emit("v_cvt_f16_f32", single, single)
+    c.emit("v_and_b32", c.dst_last(), I(0xFFFF), single)  # its high half is the old one
+
+
+def _f16_to_f64(c: Ctx) -> None:
+    """Exact, in two steps."""
+    single = c.vtemp()
+    c.emit("v_cvt_f32_f16", single, _half_source(c), **c.fneg("Rb"))
+    c.emit("v_cvt_f64_f32", c.dst_last(), single)
+
+
 def _f2f_bf16(c: Ctx) -> None:
     """To or from single precision."""
     kinds = [m for m in c.ins.modifiers if m in ("F16", "BF16", "F32", "F64")]
@@ -347,8 +405,26 @@ def _f2f_bf16(c: Ctx) -> None:
         value, nan = _bf16_source(c), c.stemp()
         c.emit("v_cmp_u_f32", nan, value, value)
         c.emit("v_cndmask_b32", c.dst_last(), value, I(0x7FFFFFFF), nan)
+    elif kinds == ["BF16", "F64"]:
+        _f64_to_bf16(c)
+    elif kinds == ["F64", "BF16"]:
+        c.emit("v_cvt_f64_f32", c.dst_last(), _bf16_source(c))
     else:
-        raise c.refuse("conversion between bf16 and another format than binary32")
+        raise c.refuse("conversion between bf16 and half precision")
+
+
+def _f64_to_bf16(c: Ctx) -> None:
+    """By way of binary32 rounded to odd; a NaN keeps its sign and upper bits."""
+    value = c.src64("Rb")
+    down, up, out, nan = c.vtemp(), c.vtemp(), c.vtemp(), c.stemp()
+    for single, how in ((down, "RM"), (up, "RP")):
+        with rounding(c, how):
+            c.emit("v_cvt_f32_f64", single, value, **c.fneg("Rb"))
+    single = bfloat.odd(c, down, up)
+    bfloat.upper_half(c, out, single, next((m for m in c.ins.modifiers if m in _ROUNDS), ""))
+    c.emit("v_cmp_u_f32", nan, single, single)
+    c.emit("v_cndmask_b32", out, out, single, nan)
+    c.emit("v_lshrrev_b32", c.dst_last(), I(16), out)
 
 
 def f2fp(c: Ctx) -> None:

@@ -115,6 +115,8 @@ def constant_move(ins: Instruction) -> bool:
 
 
 def hfma2_mov(c: Ctx) -> None:
+    c.flag("Ra", "select")  # both halves of RZ are 0
+    c.flag("Rb", "select")
     if c.flag("Ra", "neg") == c.flag("Rb", "neg"):  # +0 + -0 would be +0
         raise c.refuse("this constant sum")
     c.emit("v_mov_b32", c.dst_last(), c.src("Rc"))

@@ -321,6 +321,7 @@ def imad_hi(c: Ctx) -> None:
     if is_zero(c.ins.get("Rc")) and is_plain(c.ins.get("Ra")) and is_plain(c.ins.get("Rb")):
         op = "v_mul_hi_u32" if c.ins.has("U32") else "v_mul_hi_i32"
         c.emit(op, c.dst_last(), c.src("Ra"), c.src("Rb"))
+        c.pred_commit("Pu", ZERO, clean=True)  # nothing is added: nothing carries
         return
     if c.ins.has("X"):
         raise c.refuse("high multiply-add with a carry-in")

@@ -31,7 +31,7 @@ CUresult get_attribute(int *value, int id, Kernel &kernel, Device &device) {
       *value = std::min(info.threads, static_cast<int>(kernel.launch.max_threads));
       break;
     case CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES: *value = info.shared; break;
-    case CU_FUNC_ATTRIBUTE_CONST_SIZE_BYTES: *value = 0; break;
+    case CU_FUNC_ATTRIBUTE_CONST_SIZE_BYTES: *value = static_cast<int>(kernel.owner->constants()); break;
     case CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES: *value = info.local; break;
     case CU_FUNC_ATTRIBUTE_NUM_REGS: *value = info.registers; break;
     case CU_FUNC_ATTRIBUTE_PTX_VERSION:

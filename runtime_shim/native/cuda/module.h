@@ -80,6 +80,12 @@ class Module {
   // Where the image came from: a file and the image's address in it, or its size.
   const std::string &place() const { return place_; }
   int arch() const { return manifest_.arch; }
+  // Bytes of the __constant__ variables, which all of its kernels see.
+  uint64_t constants() const {
+    for (const SectionInfo &section : manifest_.sections)
+      if (section.name == ".nv.constant3") return section.size;
+    return 0;
+  }
 
   CUmodule module_handle() { return reinterpret_cast<CUmodule>(this); }
   CUlibrary library_handle() { return reinterpret_cast<CUlibrary>(this); }
