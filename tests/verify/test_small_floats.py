@@ -28,6 +28,11 @@ F2F.BF16.F32.RP R10, |R2|
 F2F.F32.BF16 R10, -R2.H1
 I2F.BF16 R10, R2
 I2F.BF16.U16 R10, R2.H1
+F2F.F64.BF16 R10, -R2.H1
+HMNMX2.BF16_V2.NAN R10, R4.H0_H0, R2, !PT
+HFMA2.BF16_V2.RELU R10, R4.H0_H0, R2, R8.H0_H0
+HFMA2.BF16_V2 R10, -RZ.H0_H0, RZ.H0_H0, 2.5, 2.5
+IMAD.HI.U32 R10, P0, R4, 0x1, RZ
 FRND.F16 R10, -R2.H1
 FRND.BF16.FLOOR R10, R2
 F2I.U32.BF16 R10, R2.H1
@@ -55,6 +60,17 @@ VIMNMX3.S16x2.RELU R10, R4, R2, R8, !PT
 VIADDMNMX.S16x2.RELU R10, R4, -R2, R8, PT
 """.strip().splitlines()
 
+# Beyond the solver: compared on random inputs.
+COMPARED = """
+I2F.BF16.S64 R10, R2
+I2F.BF16.U64.RZ R10, R2
+I2F.F16.S64 R10, R2
+F2F.BF16.F64 R10, -R2
+F2F.BF16.F64.RP R10, R2
+F2F.F16.F64 R10, R2
+F2F.F64.F16 R10, R2.H1
+""".strip().splitlines()
+
 # Denormal halves: a conversion that flushes them was translated as one that keeps them.
 REFUSED = """
 F2F.FTZ.F32.F16 R10, R2
@@ -63,7 +79,6 @@ HADD2.F32.FTZ R10, -RZ, R2.H0_H0
 F2I.FTZ.F16.CEIL R10, R2
 FRND.FTZ.BF16.CEIL R10, R2
 HSET2.BF.GT.FTZ.AND R10, R4, R2, PT
-HFMA2.BF16_V2.RELU R10, R4, R2, R8
 """.strip().splitlines()
 
 
@@ -76,6 +91,13 @@ def _word(text: str) -> int:
 def test_proved(text: str) -> None:
     verdict = verify(block_of(_word(text)), timeout_ms=5000)
     assert isinstance(verdict, Proved), verdict
+
+
+@pytest.mark.parametrize("text", COMPARED)
+def test_compared(text: str) -> None:
+    verdict = verify(block_of(_word(text)), timeout_ms=500)
+    assert isinstance(verdict, Unknown)
+    assert "random inputs agree" in verdict.reason
 
 
 @pytest.mark.parametrize("text", ["MUFU.TANH R10, R2", "MUFU.TANH.F16 R10, |R2|"])
