@@ -8,6 +8,12 @@ from ctypes import byref, c_char_p, c_int, c_size_t, c_uint, c_void_p
 import numpy as np
 from numpy.typing import NDArray
 
+Shape = tuple[int, int, int]
+
+
+def _shape(size: int | Shape) -> Shape:
+    return (size, 1, 1) if isinstance(size, int) else size
+
 
 class DeviceError(Exception):
     """A call failed; ``status`` is CUDA's."""
@@ -54,7 +60,7 @@ class Device:
     def get(self, at: c_void_p, into: NDArray[np.uint32]) -> None:
         self._call("cuMemcpyDtoH_v2", into.ctypes.data_as(c_void_p), at, c_size_t(into.nbytes))
 
-    def run(self, cubin: bytes, name: str, blocks: int, threads: int,
+    def run(self, cubin: bytes, name: str, blocks: int | Shape, threads: int | Shape,
             *arguments: int | bytes, shared: int = 0) -> None:  # fmt: skip
         """Loads, launches and waits; arguments are pointers, or bytes by value; ``shared`` are
         bytes of dynamic shared memory."""
@@ -68,8 +74,8 @@ class Device:
             ]
             table = (c_void_p * len(values))(*(ctypes.cast(byref(v), c_void_p) for v in values))
             self._call(
-                "cuLaunchKernel", function, c_uint(blocks), c_uint(1), c_uint(1), c_uint(threads),
-                c_uint(1), c_uint(1), c_uint(shared), None, table, None,
+                "cuLaunchKernel", function, *map(c_uint, (*_shape(blocks), *_shape(threads))),
+                c_uint(shared), None, table, None,
             )  # fmt: skip
             self._call("cuCtxSynchronize")
         finally:

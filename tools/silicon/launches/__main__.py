@@ -7,8 +7,8 @@
 
 ``run`` prints a table, and writes RESULTS.jsonl (a line a case: verdict, digest of the memory, the
 forms of control flow and hints that its warps executed and how) and RESULTS.npz (what ``out`` was).
-``build/launches/cuda*.cubin``, where there are any, are launched too: random CUDA kernels, made by
-``cuda``.
+What there is below ``build/launches`` is launched too: random CUDA kernels, which ``cuda`` makes
+(nvcc), and launches of programs, which ``record`` keeps.
 """
 
 from __future__ import annotations
@@ -28,8 +28,10 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tools")]
 import numpy as np  # noqa: E402
 from silicon.launches import kept  # noqa: E402
 from silicon.launches.cases import CUDA, CUDA_SEEDS, cases  # noqa: E402
+from silicon.launches.programs import record  # noqa: E402
 
-VERDICTS = ("equal", "differ", "unsteady", "failed", "hung", "undescribed", "late")
+VERDICTS = ("equal", "differ", "unsteady", "failed", "hung", "undescribed", "late",
+            "approximate")
 
 
 def _run(options: argparse.Namespace) -> int:
@@ -93,11 +95,16 @@ def main() -> int:
     command = commands.add_parser("keep")
     command.add_argument("results", type=Path, help="RESULTS.jsonl")
     commands.add_parser("cuda")
+    command = commands.add_parser("record")
+    command.add_argument("programs", type=Path, nargs="+")
     options = parser.parse_args()
     if options.command == "run":
         return _run(options)
     if options.command == "cuda":
         return _cuda()
+    if options.command == "record":
+        print(record(options.programs, CUDA / "programs"))
+        return 0
     print(kept.write(options.results))
     return 0
 

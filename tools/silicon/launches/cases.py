@@ -5,10 +5,11 @@ All kernels have the parameters (const u32 *a, const u32 *b, u32 *out, int n).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +20,7 @@ from sassxlate.runtime_shim.selftest_contracts import CONTRACTS
 from tests.interpret import generated_cuda
 
 from ..warps.inputs import hashed
-from . import dressed, own
+from . import dressed, own, programs
 
 ROOT = Path(__file__).resolve().parents[3]
 KERNELS = ROOT / "fixtures" / "kernels" / "sm_90"
@@ -28,6 +29,7 @@ CUDA = ROOT / "build" / "launches"  # what nvcc made of generated_cuda, not kept
 SEEDS = {"random": 140, "jumps": 60, "saving": 40}
 CUDA_SEEDS = 12
 Words = NDArray[np.uint32]
+Shape = tuple[int, int, int]
 
 # Results or sources are ready late: scoreboard 0 or 1, which the next instruction waits for.
 _LATE = frozenset(
@@ -98,7 +100,20 @@ class Case:
             case _:
                 return with_code(dressed.kernel(int(rest), kind))
 
-    def inputs(self) -> tuple[Words, Words, Words]:
+    @property
+    def shape(self) -> tuple[Shape, Shape]:
+        """Of the grid and of a block."""
+        return (self.grid, 1, 1), (self.block, 1, 1)
+
+    def arguments(self, places: Sequence[int]) -> list[bytes]:
+        """With the memory of :meth:`inputs` at ``places``."""
+        return [*(at.to_bytes(8, "little") for at in places), self.n.to_bytes(4, "little")]
+
+    def params(self, places: Sequence[int]) -> bytes:
+        """The same as one piece of the constant bank."""
+        return b"".join(self.arguments(places))
+
+    def inputs(self) -> tuple[Words, ...]:
         """``a``, ``b`` and ``out`` before the launch."""
         threads = self.grid * self.block
         seed = int.from_bytes(self.name.encode(), "little") % (1 << 31)
@@ -115,6 +130,57 @@ class Case:
         return a, b, out
 
 
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """A launch of a program, kept in a file (:mod:`.programs`)."""
+
+    name: str
+    path: Path
+    about: Mapping[str, Any]
+    where: str = "file:build"
+    traps: bool = False
+
+    @property
+    def kernel(self) -> str:
+        return str(self.about["kernel"])
+
+    @property
+    def shared(self) -> int:
+        return int(self.about["shared"])
+
+    @property
+    def shape(self) -> tuple[Shape, Shape]:
+        grid, block = (tuple(map(int, self.about[key])) for key in ("grid", "block"))
+        return (grid[0], grid[1], grid[2]), (block[0], block[1], block[2])
+
+    def _part(self, name: str) -> bytes:
+        with np.load(self.path) as data:
+            return bytes(data[name].tobytes())
+
+    def cubin(self) -> bytes:
+        return self._part("cubin")
+
+    def inputs(self) -> tuple[Words, ...]:
+        many = 1 + max((piece for _, piece, _ in self.about["pointers"]), default=-1)
+        parts = [self._part(f"piece{n}") for n in range(many)]
+        return tuple(np.frombuffer(p + bytes(-len(p) % 4), np.uint32).copy() for p in parts)
+
+    def params(self, places: Sequence[int]) -> bytes:
+        out = bytearray(self._part("params"))
+        for at, piece, offset in self.about["pointers"]:
+            out[at : at + 8] = (places[piece] + offset).to_bytes(8, "little")
+        return bytes(out)
+
+    def arguments(self, places: Sequence[int]) -> list[bytes]:
+        whole = self.params(places)
+        (kernel,) = (k for k in parse_cubin(self.cubin()).kernels if k.name == self.kernel)
+        parts = sorted(kernel.params, key=lambda p: p.index)
+        return [whole[p.offset : p.offset + p.size] for p in parts]
+
+
+AnyCase: TypeAlias = Case | Recorded
+
+
 def _own() -> Iterator[Case]:
     for name, _ in own.kernels():
         yield Case(name, f"own:{name}", "launch_probe", 3, own.THREADS, 0, traps=name[-1] == "-")
@@ -128,9 +194,9 @@ _EFFECTS = {
 LINKED = ("calls", "function_pointers", "mutual_recursion")  # built with -rdc
 
 
-def cases() -> list[Case]:
+def cases() -> list[AnyCase]:
     """All that can be launched here; names are unique."""
-    found: list[Case] = []
+    found: list[AnyCase] = []
     for name, contract in CONTRACTS.items():
         shape = contract.grid, contract.block, contract.n, contract.shared_bytes
         folder = KERNELS.relative_to(ROOT)
@@ -151,4 +217,7 @@ def cases() -> list[Case]:
         file = f"file:{path.relative_to(ROOT)}"
         for kernel in parse_cubin(path.read_bytes()).kernels:
             found.append(Case(f"{path.stem} {kernel.name}", file, kernel.name, 3, 96, 288))
+    for name, about in programs.kept(CUDA / "programs"):
+        path = CUDA / "programs" / f"{name}.npz"
+        found.append(Recorded(f"program {name}", path, about))
     return found

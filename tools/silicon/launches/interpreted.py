@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import struct
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -11,12 +10,13 @@ from coverage_tables import shape_key
 from numpy.typing import NDArray
 
 from sassxlate.cli._interpreted import launch_of, module_images
+from sassxlate.cli._verify_run import approximations
 from sassxlate.disasm.containers.cubin import parse_cubin
 from sassxlate.disasm.sass.interpret import Group, Options, run
 from sassxlate.disasm.sass.ir import Instruction, Pred, Reg
 from sassxlate.errors import InterpretError
 
-from .cases import Case, Words
+from .cases import AnyCase, Words
 
 LIMIT = 3_000_000
 # How a warp executes an instruction: all of its lanes that have not ended; those of them that are
@@ -76,14 +76,15 @@ def _doing(ins: Instruction, group: Group, lanes: Mask, live: Mask) -> Mask:
 
 @dataclass(frozen=True, slots=True)
 class Left:
-    """What a launch leaves: ``a``, ``b`` and ``out``; none where it ends in a trap."""
+    """What a launch leaves of its inputs; nothing where it ends in a trap."""
 
     memory: tuple[Words, ...]
     forms: dict[str, list[int]]
     executed: int
+    approximate: bool = False  # a multi-function unit's result was taken
 
 
-def interpreted(case: Case, limit: int = LIMIT) -> Left:
+def interpreted(case: AnyCase, limit: int = LIMIT) -> Left:
     """Raises InterpretError, but not for a trap that the case expects."""
     cubin = parse_cubin(case.cubin())
     (kernel,) = (k for k in cubin.kernels if k.name == case.kernel)
@@ -99,9 +100,8 @@ def interpreted(case: Case, limit: int = LIMIT) -> Left:
     pieces = {at: x.view(np.uint8).copy() for at, x in zip(places, inputs, strict=True)}
     images, banks = module_images(cubin, kernel, allocate)
     pieces |= {at: np.frombuffer(data, np.uint8) for at, data in images.items()}
-    shape = ((case.grid, 1, 1), (case.block, 1, 1))
-    params = struct.pack("<QQQi", *places, case.n)
-    launch = launch_of(cubin, kernel, params, shape, pieces, banks, shared=case.shared)
+    params = case.params(places)
+    launch = launch_of(cubin, kernel, params, case.shape, pieces, banks, shared=case.shared)
     seen = Seen()
     try:
         done = run(launch, Options(limit=limit), seen.see)
@@ -113,4 +113,4 @@ def interpreted(case: Case, limit: int = LIMIT) -> Left:
         done.device.read(at, x.nbytes).view(np.uint32).copy()
         for at, x in zip(places, inputs, strict=True)
     )
-    return Left(memory, seen.forms, done.executed)
+    return Left(memory, seen.forms, done.executed, bool(approximations(launch) & done.seen))

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from coverage_tables import LAUNCHED
 
-from .cases import OWN, Case, cases
+from .cases import OWN, cases
 
 DIGESTS = OWN / "digests.txt"
 
@@ -48,4 +48,4 @@ def digests() -> dict[str, str]:
     return {name: digest for digest, name in pairs}
 
 
-__all__ = ["DIGESTS", "Case", "digests", "write"]
+__all__ = ["DIGESTS", "digests", "write"]
