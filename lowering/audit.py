@@ -113,6 +113,8 @@ _KNOWN: Mapping[str, str] = {
     "LDGSTS": f"E 64 128 BYPASS ZFILL VC {_SCOPES} {_HINTS}",
     "SYNCS": "ARRIVE TRANS64 RED OPTOUT TMASK A1T0 A0T1 A0TR A0TX ART0 PHASECHK TRYWAIT EXCH LD 64 "
     "CCTL IV WB IVALL WBALL FLUSH",
+    "UBLKCP": "S G LTC64B LTC128B LTC256B",
+    "UBLKPF": "L2",
     "USETMAXREG": "DEALLOC TRY_ALLOC CTAPOOL",
     "atom_cast": f"E CAST SPIN 64 {_SCOPES}",
     "atoms_cast": "CAST SPIN 64",
@@ -135,6 +137,14 @@ _KNOWN: Mapping[str, str] = {
     "STL": f"{_SIZES} {_HINTS}",
     "STS": _SIZES,
     "ULDC": "64 S8 U8 S16 U16 IL IS ISL",
+    # matrices
+    "BMMA": "88128 168128 168256 AND POPC",
+    "DMMA": f"8x8x4 884 {_ROUND}",
+    "HMMA": "1684 1688 16816 F16 F32 BF16 TF32",
+    "IMMA": "8816 16816 16832 U8 S8 SAT",
+    "LDSM": "16 M88 MT88 2 4",
+    "MOVM": "16 MT88",
+    "STSM": "16 M88 MT88 2 4",
     # the warp
     "BPT": "TRAP",
     "TEX": "SCR LL LZ",

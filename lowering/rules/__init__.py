@@ -16,6 +16,8 @@ from . import (
     integer,
     lanes,
     logic,
+    matrix,
+    matrix_float,
     memory,
     texture,
     warp,
@@ -34,6 +36,8 @@ _CATEGORIES: tuple[tuple[Rule, ...], ...] = (
     atomic.RULES,
     warp.RULES,
     hostcall.RULES,
+    matrix.RULES,
+    matrix_float.RULES,
     texture.RULES,
 )
 

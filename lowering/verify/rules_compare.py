@@ -35,7 +35,10 @@ class Different:
 
 
 def float_kind(ins: Instruction) -> str:
-    """The floating-point type that an atomic computes; "" where it is none."""
+    """The floating-point type that an instruction computes whose NaN are as good as any other;
+    "" where it is none.  HMMA has one NaN."""
+    if ins.mnemonic in ("DMMA", "HMMA"):
+        return "F64" if ins.mnemonic == "DMMA" else ""
     return next((m for m in ins.modifiers if m in _HALVES or m in ("F32", "F64")), "")
 
 

@@ -37,6 +37,7 @@ from sassxlate.lowering.pipeline import PASSES
 
 from .rules_block import Surroundings, selected
 from .rules_compare import Different, Mask, Words, first_difference, float_kind
+from .rules_matrix import WHOLE, fill
 
 LANES = 32
 MEMORY = 1024  # bytes of global and of shared memory a wave
@@ -191,7 +192,10 @@ def _inputs(ins: Instruction, together: bool, n: int, seed: int, base: int) -> _
         base, _shift(ins),
     )  # fmt: skip
     waves.constants[:_IN] = chance.integers(0, 256, _IN, dtype=np.uint8)
-    _addresses(ins, waves, chance, base)
+    if ins.mnemonic in WHOLE:
+        _whole(ins, waves, chance)
+    else:
+        _addresses(ins, waves, chance, base)
     for data in (waves.shared, waves.memory):  # words that an exchange compares with
         words = data.view("<u4")
         words[:] = np.where(chance.random(words.shape) < 0.5, chance.choice(_CORNERS, words.shape),
@@ -220,6 +224,17 @@ def _barriers(arch: int, chance: np.random.Generator, n: int) -> NDArray[np.uint
     raw = chance.integers(0, 1 << 63, shape)
     words = np.where(chance.random(shape) < 0.1, raw, words)
     return np.ascontiguousarray(words, dtype="<i8").view(np.uint8)
+
+
+def _whole(ins: Instruction, waves: _Waves, chance: np.random.Generator) -> None:
+    """All lanes execute; sources that the instruction is hard for."""
+    n = len(waves.active)
+    waves.live[:] = waves.active[:] = True
+    guard = ins.guard
+    if guard.index != 7:
+        table = waves.predicates if guard.file == "P" else waves.uniform_predicates
+        table[guard.index][:] = not guard.inv
+    fill(ins, chance, n, MEMORY, waves.general, waves.uniform)
 
 
 def _map(ins: Instruction, together: bool) -> RegisterMap:
