@@ -85,7 +85,7 @@ def _guard_uniform(ins: Instruction, uniform: frozenset[RegRef]) -> bool:
 
 def branch_uniform(ins: Instruction, uniform: frozenset[RegRef]) -> bool:
     """Whether all lanes that reach this block's end together leave it the same way."""
-    if ins.mnemonic == "BRA" and (ins.has("DIV") or ins.has("CONV")):
+    if ins.mnemonic == "BRA" and any(ins.has(m) for m in ("DIV", "CONV", "ANY")):
         return True  # a test of the warp
     return all(
         p.index == 7 or p.file == "UP" or RegRef(p.file, p.index) in uniform

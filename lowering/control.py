@@ -31,7 +31,7 @@ KNOWN: Mapping[str, frozenset[str]] = {
     "B2R": frozenset({"RESULT"}),
     "BAR": frozenset({"SYNC", "ARV", "RED", "POPC", "AND", "OR", "DEFER_BLOCKING"}),
     "BMOV": frozenset({"32", "CLEAR"}),
-    "BRA": frozenset({"U", "DIV", "CONV"}),
+    "BRA": frozenset({"U", "ANY", "DIV", "CONV"}),
     "BREAK": _SOFT,
     "BSSY": _SOFT,
     "BSYNC": _SOFT,
@@ -135,8 +135,10 @@ class Control:
                 c.branch("s_branch", label_of(target))
             return
         if self.plan.uniformity.uniform_branch[block.index] and not spin:
-            c.branch("s_cbranch_scc1", label_of(target))
+            c.branch("s_cbranch_scc1", label_of(target))  # .ANY: all go where one lane does
             return
+        if ins.has("ANY"):
+            raise c.refuse("BRA.U.ANY behind a loop that may wait for other lanes")
         if forward:
             m.deposit(c, target, taken)
             c.raw(Inst("s_and_not1_b32", (EXEC, EXEC, taken)))

@@ -48,6 +48,11 @@ class Pair:
     u: Val
 
 
+def _has_constant_bytes(selector: Arg) -> bool:
+    """Whether v_perm_b32 puts zeros or ones into some byte: a register's rest is merged with it."""
+    return isinstance(selector, I) and any(selector.value >> 8 * i & 0xFF >= 12 for i in range(4))
+
+
 class PairDomain:
     """`Domain[Pair]` of scalar integers over the LLVM reader; what the scalar ALU needs of it."""
 
@@ -324,6 +329,8 @@ class Shadow:
         n_dst = sum(1 for kind in row.dst if kind not in _IMPLICIT_RESULTS)
         args = iter(inst.args[n_dst:])
         if inst.op in _SAME and inst.args[1] == inst.args[2]:
+            return _ZERO
+        if inst.op == "v_perm_b32" and _has_constant_bytes(inst.args[-1]):
             return _ZERO
         if inst.op in _MERGES:
             return self._all_undefined(inst.args[n_dst:])

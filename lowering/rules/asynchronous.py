@@ -12,7 +12,7 @@ from collections.abc import Callable
 from sassxlate.disasm.rdna3.ir import I, Inst, V
 from sassxlate.disasm.sass.ir import Instruction, Mem, Pred, Reg
 
-from ..context import ALL_ONES, EXEC, ZERO, Ctx, Rule
+from ..context import ALL_ONES, EXEC, ZERO, Ctx, Rule, part
 from .memory import address32, address64, strong, wait_all, words
 
 # --- copies ---------------------------------------------------------------------------------------
@@ -239,6 +239,61 @@ def arrive80(c: Ctx) -> None:
     _give_token(c, seen, 0)
 
 
+# --- copies of many bytes -------------------------------------------------------------------------
+
+_LINE = 512  # bytes that the lanes of a wave copy at once
+
+
+def bulk(c: Ctx) -> None:
+    """UBLKCP between global and shared memory, once a warp, 16 bytes a lane in turn; all lanes of
+    the wave help.  What comes to shared memory is counted at the barrier beside its address."""
+    ins = c.ins
+    inwards = ins.has("S")
+    if inwards and not ins.has("G"):
+        raise c.refuse("copy between shared memories")
+    to, source = c.reg("dst"), c.reg("src")
+    near, far = (to, source) if inwards else (source, to)
+    save, left, total = c.stemp(), c.stemp(), c.stemp()
+    again, copied_, done = (c.k.label(x) for x in ("Lcopy", "Lcopied", "Lnone"))
+    pair = c.stemp(2)
+    c.branch("s_cbranch_execz", done)
+    for i in range(2):
+        with c.scope():
+            c.raw(Inst("s_mov_b32", (part(pair, i), c.to_s(c.value(far, i)))))
+    at, offset, data = c.vtemp(), c.vtemp(), c.vtemp(4)
+    shared = c.stemp()
+    c.raw(Inst("s_mov_b32", (shared, c.to_s(c.value(near)))))
+    c.raw(Inst("s_lshl_b32", (total, c.ssrc("size"), I(4))))
+    c.raw(Inst("s_mov_b32", (save, EXEC)))
+    c.raw(Inst("s_mov_b32", (EXEC, ALL_ONES)))
+    c.emit("v_mbcnt_lo_u32_b32", offset, ALL_ONES, ZERO)
+    c.emit("v_lshlrev_b32", offset, I(4), offset)
+    c.mark(again)
+    c.emit("v_cmp_gt_u32", left, total, offset)
+    c.raw(Inst("s_mov_b32", (EXEC, left)))
+    c.branch("s_cbranch_execz", copied_)
+    c.emit("v_add_nc_u32", at, shared, offset)
+    if inwards:
+        c.raw(Inst("global_load_b128", (data, offset, pair), glc=True))
+        c.raw(Inst("ds_store_b128", (at, data)))
+    else:
+        c.raw(Inst("ds_load_b128", (data, at)))
+        c.raw(Inst("global_store_b128", (offset, data, pair)))
+    c.emit("v_add_nc_u32", offset, I(_LINE), offset)
+    c.branch("s_branch", again)
+    c.mark(copied_)
+    if inwards:
+        c.raw(Inst("s_mov_b32", (EXEC, save)))
+        barrier = c.to_s(c.value(near, 1))
+        c.raw(Inst("s_mov_b32", (EXEC, I(1))))
+        _in_front(c)
+        c.emit("v_mov_b32", at, barrier)
+        c.emit("v_mov_b32", offset, total)
+        _swap_loop(c, at, 0, lambda new, old: _arrived(c, new, old, None, ("add", offset), False))
+    c.raw(Inst("s_mov_b32", (EXEC, save)))
+    c.mark(done)
+
+
 # --- what has nothing left to do ------------------------------------------------------------------
 
 
@@ -265,6 +320,10 @@ RULES: tuple[Rule, ...] = (
     Rule("syncs_ld", "SYNCS", inspect, _has("LD")),
     Rule("syncs_cctl", "SYNCS", nothing, _has("CCTL", "FLUSH")),
     Rule("arrives", "ARRIVES", copied),
+    Rule("ublkcp", "UBLKCP", bulk),
+    # A prefetch, and the end of a group of copies that are done.
+    Rule("ublkpf", "UBLKPF", nothing),
+    Rule("utmacmdflush", "UTMACMDFLUSH", nothing),
     Rule("fence", "FENCE", nothing, _has("VIEW")),
     Rule("usetmaxreg", "USETMAXREG", registers),
 )

@@ -16,7 +16,7 @@ from .resident import LANES, Group, Mask, ballot
 from .turns import SIZE, Options, Turns, key_index
 
 _IGNORED = frozenset(
-    "REL ABS NOINC NODEC INC DEC U RELIABLE RECONVERGENT KEEPREFCOUNT NO_ATEXIT DIV CONV ALL "
+    "REL ABS NOINC NODEC INC DEC U RELIABLE RECONVERGENT KEEPREFCOUNT NO_ATEXIT DIV CONV ANY ALL "
     "COLLECTIVE EXCLUSIVE SYNC ARV RED POPC AND OR DEFER_BLOCKING 32 CLEAR RESULT TRAP".split()
 )
 
@@ -84,6 +84,8 @@ class Transfers(Turns):
                 wanted = wanted & (~value if mask.inv else value).reshape(-1)
             apart = ballot(taken) != wanted
             taken = group.act & (apart if ins.has("DIV") else ~apart)[:, None]
+        if ins.has("ANY"):
+            taken = group.act & taken.any(axis=1, keepdims=True)
         target = self._target(ins, index)
         self._to(key, target, group.only(taken), self._spins and target <= index)
         self._to(key, index + 1, group.only(group.act & ~taken))

@@ -29,7 +29,7 @@ from sassxlate.vectors import Vec
 from ..ir import Reg
 from .memory import places
 from .rows import NoMeaning
-from .state import LANES, Bytes, Mask, WarpMeaning, WarpView, as_bytes, as_words
+from .state import LANES, Addresses, Bytes, Mask, Space, WarpMeaning, WarpView, as_bytes, as_words
 
 T = TypeVar("T")
 Results: TypeAlias = "Mapping[str, NDArray[Any]]"
@@ -75,15 +75,22 @@ def arrived80(d: Domain[T], state: T) -> T:
     return d.concat(d.extract(left, 31, 1), d.concat(pending, d.extract(state, 0, 32)))
 
 
-def _updated(x: WarpView, change: Callable[[Vec, tuple[NDArray[np.intp], ...]], Vec]) -> Bytes:
-    """Changes the barrier of each lane, one after the other; the states before."""
+Change: TypeAlias = "Callable[[Vec, tuple[NDArray[np.intp], ...]], Vec]"
+
+
+def _changed(x: WarpView, where: Addresses, mask: Mask, change: Change) -> Bytes:
+    """Changes the barriers at addresses, one lane after the other; the states before."""
 
     def bytes_(old: Bytes, at: tuple[NDArray[np.intp], ...]) -> Bytes:
         new = change(Vec(np.ascontiguousarray(old).view("<u8")[..., 0], 64), at)
         out: Bytes = new.v.astype("<u8")[:, None].view(np.uint8)
         return out
 
-    return x.warp.update("shared", places(x, "shared", 8, x.mask), 8, x.mask, bytes_)
+    return x.warp.update("shared", where, 8, mask, bytes_)
+
+
+def _updated(x: WarpView, change: Change) -> Bytes:
+    return _changed(x, places(x, "shared", 8, x.mask), x.mask, change)
 
 
 def arrive80(x: WarpView) -> Results:
@@ -140,6 +147,33 @@ def _exchange(x: WarpView) -> Results:
     return {"Rd": old}
 
 
+def bulk(x: WarpView) -> Results:
+    """UBLKCP: once a warp, in units of 16 bytes, as if at once; those that come to shared memory
+    arrive at the barrier beside the address.  As PTX describes it, not measured."""
+    inwards = x.has("S")
+    if inwards and not x.has("G"):
+        raise NoMeaning("a copy between shared memories")
+    mask: Mask = x.mask & np.equal(np.arange(LANES, dtype=np.intp), x.leader)
+    to, source_ = x.words("dst").astype(np.uint64), x.words("src").astype(np.uint64)
+    near, far = (to, source_) if inwards else (source_, to)
+    where, units = far[..., 0] | far[..., 1] << np.uint64(32), x.lanes("size")
+    spaces: tuple[Space, Space] = ("global", "shared") if inwards else ("shared", "global")
+    for unit in range(int(units[mask].max(initial=0))):
+        step, now = np.uint64(16 * unit), mask & (units > unit)
+        places_ = (where + step, near[..., 0] + step)
+        source, target = places_ if inwards else places_[::-1]
+        data = x.warp.load(spaces[0], source, 16, now)
+        x.warp.store(spaces[1], target, data, now)
+    if inwards:
+        count = units << np.uint64(4)
+
+        def change(state: Vec, at: tuple[NDArray[np.intp], ...]) -> Vec:
+            return arrived(x.d, state, "A0TX", Vec(count[at], 32), False)
+
+        _changed(x, near[..., 1], mask, change)
+    return {}
+
+
 def syncs(x: WarpView) -> Results:
     if x.has("PHASECHK"):
         return _check(x)
@@ -162,5 +196,6 @@ def rows() -> list[WarpMeaning]:
     )
     return [
         WarpMeaning("SYNCS", syncs, frozenset(mods.split())),
+        WarpMeaning("UBLKCP", bulk, frozenset("S G LTC64B LTC128B LTC256B".split())),
         WarpMeaning("ARRIVES", copied, frozenset("LDGSTSBAR 64 ARVCNT TRANSCNT".split())),
     ]
