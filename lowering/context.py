@@ -51,6 +51,10 @@ class KernelState:
     grid_workspace: int = 0  # of the grid's counters, in bank 4
     externs: tuple[str, ...] = ()  # the driver's functions that the kernel calls
     textures: int = 0  # where the kernarg segment has the address of the table of textures
+    sharing: bool = False  # whether rules with long code put it behind the kernel, once
+    shared: dict[str, Callable[[Ctx], None]] = field(
+        default_factory=dict[str, "Callable[[Ctx], None]"]
+    )
 
     def label(self, stem: str) -> str:
         self.labels += 1

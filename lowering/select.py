@@ -77,6 +77,11 @@ def uses_textures(cfg: Cfg) -> bool:
     return any(i.mnemonic in ("TEX", "SUST") for b in cfg.blocks for i in b.instructions)
 
 
+def shares(cfg: Cfg) -> bool:
+    """Whether instructions with long code, called where it is used, occur more than once."""
+    return sum(i.mnemonic == "HMMA" for b in cfg.blocks for i in b.instructions) > 1
+
+
 def _reads(cfg: Cfg, offset: int) -> bool:
     """Whether the kernel names a word of the eight bytes at ``offset`` of constant bank 0."""
     return any(
@@ -178,6 +183,7 @@ def select(kernel: Kernel, cfg: Cfg) -> Selected:
         state.shared_size = kernel.shared_size
         state.externs = functions_of(kernel)
         state.textures = next((f.offset for f in launch.fills if f.kind == "textures"), 0)
+        state.sharing = shares(cfg)
         state.grid_words, state.grid_workspace = grid_words, kernel.grid_workspace or 0
         _emit_kernel(state, plan)
         total = regs.vtemp_base + state.vtemps_used
@@ -210,6 +216,9 @@ def _emit_kernel(k: KernelState, plan: Plan) -> None:
         if block.last.mnemonic in CONTROL:
             _comment(k, first, block.last)
     writer.scan(Ctx(k, blocks[0].instructions[0], True))
+    for label, emit in k.shared.items():
+        k.items.append(Mark(label))
+        emit(Ctx(k, blocks[0].instructions[0], True))
 
 
 def _prologue(c: Ctx, plan: Plan) -> None:

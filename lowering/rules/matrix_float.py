@@ -18,8 +18,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
-from sassxlate.disasm.rdna3.ir import I, S, V
+from sassxlate.disasm.rdna3.ir import I, Inst, Lbl, S, V
 from sassxlate.disasm.sass.ir import Instruction
 
 from ..context import ZERO, Ctx, Rule
@@ -443,7 +444,17 @@ def _grouped(p: _Product, group: range, addends: list[V]) -> list[V]:
     return out
 
 
-def hmma(c: Ctx) -> None:
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """What decides the code of an instruction, its registers apart."""
+
+    kind: _Kind
+    half: bool  # addend and result are binary16
+    size: int  # words of a group
+    extra: int
+
+
+def _form(c: Ctx) -> _Form:
     kind = _BF16 if c.ins.has("BF16") else _TF32 if c.ins.has("TF32") else _F16
     half = not c.ins.has("F32")
     core = _CORES.get(c.arch)
@@ -451,22 +462,60 @@ def hmma(c: Ctx) -> None:
         raise c.refuse(f"sums of matrix products on sm_{c.arch}")
     if half and kind is not _F16:
         raise c.refuse("a result of halves for this type")
-    size, extra = core
-    sources = addend(c)
-    a, b = _signed(c, kind, "Ra"), _signed(c, kind, "Rb")
+    return _Form(kind, half, *core)
+
+
+def hmma(c: Ctx) -> None:
+    """Where a kernel has several, their code is behind it, and called with sources and results in
+    the first temporaries."""
+    form = _form(c)
+    widths = [c.reg(role).width for role in ("Ra", "Rb", "Rc")]
+    if not c.k.sharing:
+        a, b, last = _signed(c, form.kind, "Ra"), _signed(c, form.kind, "Rb"), addend(c)
+        with whole_warp(c):
+            give(c, _product(c, form, a, b, last))
+        return
+    label = "Lhmma_" + "_".join((*c.ins.modifiers, *(str(n) for n in widths)))
+    c.k.shared.setdefault(label, partial(_shared, form, widths))
+    frame, back = _frame(c, widths)
+    sources = [*_signed(c, form.kind, "Ra"), *_signed(c, form.kind, "Rb"), *addend(c)]
     with whole_warp(c):
-        base = columns(c)
-        ea, peak = _exponents(c, kind, a, None)
-        eb, peak = _exponents(c, kind, b, peak)
-        p = _Product(c, kind, half, extra, base, a, b, ea, eb, _specials(c, kind, peak))
-        words = _unpacked(c, sources) if half else sources
-        for first in range(0, 4 * len(b), size):
-            words = _grouped(p, range(first, min(first + size, 4 * len(b))), words)
-        if half:
-            for i in (0, 1):
-                c.emit("v_perm_b32", words[i], words[2 * i + 1], words[2 * i], I(0x05040100))
-            words = words[:2]
-        give(c, words)
+        for place, word in zip([w for part in frame for w in part], sources, strict=True):
+            c.emit("v_mov_b32", place, word)
+        c.raw(Inst("s_call_b64", (back, Lbl(label))))
+        give(c, frame[2])
+
+
+def _frame(c: Ctx, widths: Sequence[int]) -> tuple[list[list[V]], S]:
+    """Where caller and callee have A, B and C, in whose place the results come back, and the
+    address to go back to: the first temporaries of both."""
+    words = [[c.vtemp() for _ in range(n)] for n in widths]
+    return words, c.stemp(2)
+
+
+def _shared(form: _Form, widths: Sequence[int], c: Ctx) -> None:
+    (a, b, last), back = _frame(c, widths)
+    for place, word in zip(last, _product(c, form, a, b, last), strict=True):
+        c.emit("v_mov_b32", place, word)
+    c.raw(Inst("s_setpc_b64", (back,)))
+
+
+def _product(c: Ctx, form: _Form, a: list[V], b: list[V], words: list[V]) -> list[V]:
+    """The registers of the result; ``words`` are those of the addend."""
+    kind, half = form.kind, form.half
+    base = columns(c)
+    ea, peak = _exponents(c, kind, a, None)
+    eb, peak = _exponents(c, kind, b, peak)
+    p = _Product(c, kind, half, form.extra, base, a, b, ea, eb, _specials(c, kind, peak))
+    if half:
+        words = _unpacked(c, words)
+    for first in range(0, 4 * len(b), form.size):
+        words = _grouped(p, range(first, min(first + form.size, 4 * len(b))), words)
+    if not half:
+        return words
+    for i in (0, 1):
+        c.emit("v_perm_b32", words[i], words[2 * i + 1], words[2 * i], I(0x05040100))
+    return words[:2]
 
 
 def _unpacked(c: Ctx, words: Sequence[V]) -> list[V]:
