@@ -257,6 +257,14 @@ def test_opened_library_is_ready_before_its_constructors(
     assert sum(c == "cuLibraryUnload" for c in result.calls) == 2
 
 
+def test_libraries_have_last_errors_of_their_own(stage: Stage, programs: Path, gxx: Tool) -> None:
+    library, target = programs / "liblibrary.so", programs / "instances"
+    other = programs / "libother.so"
+    shutil.copy(library, other)
+    gxx(HERE / "programs" / "instances.cpp", "-o", target, "-ldl")
+    assert stage.run(target, library, other).out == "2\n2 0\n"
+
+
 def test_stream_of_its_own(stage: Stage, programs: Path) -> None:
     result = stage.run(programs / "flow_own_stream")
     assert "cuMemcpyHtoDAsync 1024 stream 0x2" in result.calls

@@ -9,7 +9,11 @@
 #include <cerrno>
 #include <cstring>
 #include <dlfcn.h>
+#include <fcntl.h>
+#include <mutex>
 #include <sys/mman.h>
+#include <sys/sendfile.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "near.h"
@@ -28,6 +32,9 @@ struct Detour {
   int major;
   std::vector<std::string> names;
   std::atomic<void *> *slots;
+  bool executable;
+  void *runtime = nullptr;  // the handle of ours, from the first call on
+  std::recursive_mutex mutex{};
 };
 
 size_t round_up(size_t size) { return (size + kPage - 1) & ~(kPage - 1); }
@@ -37,15 +44,40 @@ void put32(unsigned char *at, int64_t value) {
   memcpy(at, &narrow, 4);
 }
 
-void *load_runtime(int major) {
-  static std::atomic<void *> handles[32];
-  void *handle = handles[major].load();
-  if (handle) return handle;
-  std::string path = own_directory() + "libcudart.so." + std::to_string(major);
-  handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (!handle) refuse("SX0763", path, std::string("cannot be loaded: ") + dlerror());
-  handles[major].store(handle);
+// Each statically linked runtime is an instance of its own, with its own last error and chosen device: two
+// libraries of one process must not see each other's.  The linker loads a file once, so a library gets a copy of
+// ours, which has no name; the name given here leads to it and is no other's.  Null where the system forbids it.
+void *load_copy(const std::string &path) {
+  static std::atomic<int> copies;
+  int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (file < 0) return nullptr;
+  int copy = memfd_create("libcudart (sassxlate)", MFD_CLOEXEC);
+  struct stat size;
+  bool whole = copy >= 0 && fstat(file, &size) == 0;
+  for (off_t at = 0; whole && at < size.st_size;)
+    whole = sendfile(copy, file, &at, static_cast<size_t>(size.st_size - at)) > 0;
+  void *handle = nullptr;
+  if (whole) {
+    // It looks for the driver beside itself, then for one that is there.
+    dlopen((own_directory() + "libcuda.so.1").c_str(), RTLD_NOW | RTLD_LOCAL);
+    std::string name = own_copies();
+    for (int i = copies++; i > 0; --i) name += "./";
+    handle = dlopen((name + std::to_string(copy)).c_str(), RTLD_NOW | RTLD_LOCAL);
+  }
+  close(file);
+  if (copy >= 0) close(copy);
   return handle;
+}
+
+void *load_runtime(Detour *detour) {
+  std::lock_guard<std::recursive_mutex> lock(detour->mutex);
+  if (detour->runtime) return detour->runtime;
+  std::string path = own_directory() + "libcudart.so." + std::to_string(detour->major);
+  // The program itself has the file, so that debuggers find it.
+  if (!detour->executable) detour->runtime = load_copy(path);
+  if (!detour->runtime) detour->runtime = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (!detour->runtime) refuse("SX0763", path, std::string("cannot be loaded: ") + dlerror());
+  return detour->runtime;
 }
 
 }  // namespace
@@ -53,7 +85,7 @@ void *load_runtime(int major) {
 // What a slot's first call reaches, through sx_bind_entry.
 extern "C" __attribute__((visibility("hidden"), used)) void *sx_bind(Detour *detour, size_t index) {
   const std::string &name = detour->names[index];
-  void *function = dlsym(load_runtime(detour->major), name.c_str());
+  void *function = dlsym(load_runtime(detour), name.c_str());
   if (!function)
     refuse("SX0764", detour->object, name + " of its CUDA runtime has no counterpart in ours (" +
                                          std::to_string(detour->major) + ")");
@@ -184,6 +216,11 @@ const std::string &own_directory() {
   return directory;
 }
 
+const std::string &own_copies() {
+  static const std::string directory = "/proc/self/./fd/";
+  return directory;
+}
+
 bool write_code(unsigned char *where, const void *code, size_t size) {
   uintptr_t low = reinterpret_cast<uintptr_t>(where) & ~(kPage - 1);
   size_t length = round_up(reinterpret_cast<uintptr_t>(where) + size - low);
@@ -203,7 +240,8 @@ void redirect(const Image &image, const Match &match) {
   unsigned char *region = map_near(image, code_size + slots_size);
   if (!region) refuse("SX0762", image.path, "no memory near its code for the jumps");
 
-  Detour *detour = new Detour{image.path, match.major, {}, reinterpret_cast<std::atomic<void *> *>(region + code_size)};
+  Detour *detour = new Detour{image.path, match.major, {}, reinterpret_cast<std::atomic<void *> *>(region + code_size),
+                              image.executable};
   for (const Entry &entry : match.entries) detour->names.emplace_back(entry.name);
   write_stubs(region, detour, count);
   if (mprotect(region, code_size, PROT_READ | PROT_EXEC) || !write_jumps(match, region))

@@ -14,3 +14,10 @@ static int launch() {
 static int early = launch();
 
 extern "C" int run_library() { return early * 1000 + launch(); }
+
+extern "C" int fail_library() {
+  float *p = nullptr;
+  return cudaMalloc(&p, size_t{1} << 40);
+}
+
+extern "C" int last_error_of_library() { return cudaPeekAtLastError(); }
