@@ -140,12 +140,10 @@ def _kill_one(case: Case, cache: Path, victim: str, delay: float) -> bool:
             target = VICTIMS[victim](cache, process.pid)
         if target is not None:
             time.sleep(delay)
-            try:
+            with contextlib.suppress(ProcessLookupError):
                 os.kill(target, signal.SIGKILL)
-            except ProcessLookupError:
-                target = None
-        process.communicate(timeout=TIME_LIMIT_S)
         early = target is not None and len(_files(cache)) < len(case.whole)
+        process.communicate(timeout=TIME_LIMIT_S)
     _stop(cache)
     _check_whole(case.whole, cache)
     _passes(case.program, cache)

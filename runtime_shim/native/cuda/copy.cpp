@@ -3,6 +3,7 @@
 #include "driver.h"
 #include "graph.h"
 #include "hostcall.h"
+#include "launch.h"
 #include "texture.h"
 
 #include <cstring>
@@ -15,8 +16,15 @@ namespace sx {
 CUresult copy(void *dst, const void *src, size_t size, hipMemcpyKind kind, CUstream stream, bool wait) {
   if (!size) return CUDA_SUCCESS;
   if (!dst || !src) return CUDA_ERROR_INVALID_VALUE;
-  if (!wait && captured(stream, [=](CUstream to) { return copy(dst, src, size, kind, to, false); }))
-    return CUDA_SUCCESS;
+  if (!wait && is_capturing(stream)) {
+    GraphWork work(NodeType::Copy);
+    work.copy.srcMemoryType = work.copy.dstMemoryType = CU_MEMORYTYPE_UNIFIED;
+    work.copy.srcDevice = reinterpret_cast<CUdeviceptr>(src);
+    work.copy.dstDevice = reinterpret_cast<CUdeviceptr>(dst);
+    work.copy.WidthInBytes = size;
+    work.copy.Height = work.copy.Depth = 1;
+    return capture(stream, std::move(work));
+  }
   hipStream_t s = to_hip(stream);
   if (!wait) return from_hip(hip().hipMemcpyAsync(dst, src, size, kind, s));
   CUresult result;
@@ -81,7 +89,11 @@ CUresult copy_rows(char *dst, size_t dst_pitch, const char *src, size_t src_pitc
 
 CUresult copy_3d(const CUDA_MEMCPY3D *p, CUstream stream, bool wait) {
   if (!p) return CUDA_ERROR_INVALID_VALUE;
-  if (!wait && captured(stream, [own = *p](CUstream to) { return copy_3d(&own, to, false); })) return CUDA_SUCCESS;
+  if (!wait && is_capturing(stream)) {
+    GraphWork work(NodeType::Copy);
+    work.copy = *p;
+    return capture(stream, std::move(work));
+  }
   if (!p->WidthInBytes || !p->Height || !p->Depth) return CUDA_SUCCESS;
   Side src, dst;
   if (!side_of(p->srcMemoryType, p->srcHost, p->srcDevice, p->srcArray, p->srcPitch, p->WidthInBytes, src) ||
@@ -132,8 +144,11 @@ CUresult fill(CUdeviceptr dst, size_t pitch, unsigned value, unsigned element, s
               CUstream stream, bool wait) {
   if (!width || !height) return CUDA_SUCCESS;
   if (!dst || dst % element) return CUDA_ERROR_INVALID_VALUE;
-  if (!wait && captured(stream, [=](CUstream to) { return fill(dst, pitch, value, element, width, height, to, false); }))
-    return CUDA_SUCCESS;
+  if (!wait && is_capturing(stream)) {
+    GraphWork work(NodeType::Fill);
+    work.fill = {dst, pitch, value, element, width, height};
+    return capture(stream, std::move(work));
+  }
   hipStream_t s = to_hip(stream);
   CUresult result = CUDA_SUCCESS;
   if (element == 1 && height > 1 && hip().hipMemset2DAsync) {

@@ -1,44 +1,7 @@
-// The part of the driver API's public ABI that is implemented here: handles, constants, structures.
-// Names, numbers and layouts are the driver API's (CUDA 13.0); unused members are left as reserved bytes.
+// The part of the driver API's public ABI that is implemented here: constants.  Handles and structures are in
+// driver_structs.h, which the runtime has in common.  Names and numbers are the driver API's (CUDA 13.0).
 #pragma once
-#include <cstddef>
-#include <cstdint>
-
-extern "C" {
-struct CUctx_st;
-struct CUmod_st;
-struct CUlib_st;
-struct CUfunc_st;
-struct CUkern_st;
-struct CUstream_st;
-struct CUevent_st;
-struct CUarray_st;
-struct CUmemPoolHandle_st;
-struct CUgraph_st;
-struct CUgraphNode_st;
-struct CUgraphExec_st;
-}
-
-typedef int CUresult;
-typedef int CUdevice;
-typedef unsigned long long CUdeviceptr;
-typedef CUctx_st *CUcontext;
-typedef CUmod_st *CUmodule;
-typedef CUlib_st *CUlibrary;
-typedef CUfunc_st *CUfunction;
-typedef CUkern_st *CUkernel;
-typedef CUstream_st *CUstream;
-typedef CUevent_st *CUevent;
-typedef CUarray_st *CUarray;
-typedef CUmemPoolHandle_st *CUmemoryPool;
-typedef CUgraph_st *CUgraph;
-typedef CUgraphExec_st *CUgraphExec;
-typedef CUgraphNode_st *CUgraphNode;
-typedef uint64_t cuuint64_t;
-typedef uint32_t cuuint32_t;
-typedef void (*CUstreamCallback)(CUstream stream, CUresult status, void *user);
-typedef void (*CUhostFn)(void *user);
-typedef size_t (*CUoccupancyB2DSize)(int block_size);
+#include "driver_structs.h"
 
 enum : CUresult {
   CUDA_SUCCESS = 0,
@@ -78,7 +41,9 @@ enum : CUresult {
   CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED = 900,
   CUDA_ERROR_STREAM_CAPTURE_MERGE = 902,
   CUDA_ERROR_STREAM_CAPTURE_UNMATCHED = 903,
+  CUDA_ERROR_STREAM_CAPTURE_UNJOINED = 904,
   CUDA_ERROR_STREAM_CAPTURE_ISOLATION = 905,
+  CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE = 910,
   CUDA_ERROR_UNKNOWN = 999,
 };
 
@@ -90,10 +55,6 @@ inline CUstream const CU_STREAM_PER_THREAD = reinterpret_cast<CUstream>(0x2);
 inline void *const CU_LAUNCH_PARAM_END = nullptr;
 inline void *const CU_LAUNCH_PARAM_BUFFER_POINTER = reinterpret_cast<void *>(0x1);
 inline void *const CU_LAUNCH_PARAM_BUFFER_SIZE = reinterpret_cast<void *>(0x2);
-
-struct CUuuid {
-  char bytes[16];
-};
 
 enum : int {
   CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK = 0,
@@ -144,54 +105,6 @@ enum : int {
   CU_LIBRARY_BINARY_IS_PRESERVED = 1,
 };
 
-struct CUDA_MEMCPY2D {
-  size_t srcXInBytes, srcY;
-  unsigned srcMemoryType;
-  const void *srcHost;
-  CUdeviceptr srcDevice;
-  CUarray srcArray;
-  size_t srcPitch;
-  size_t dstXInBytes, dstY;
-  unsigned dstMemoryType;
-  void *dstHost;
-  CUdeviceptr dstDevice;
-  CUarray dstArray;
-  size_t dstPitch;
-  size_t WidthInBytes, Height;
-};
-static_assert(sizeof(CUDA_MEMCPY2D) == 128, "ABI");
-
-// CUDA_MEMCPY3D_PEER has contexts where this one has reserved pointers; we need neither.
-struct CUDA_MEMCPY3D {
-  size_t srcXInBytes, srcY, srcZ, srcLOD;
-  unsigned srcMemoryType;
-  const void *srcHost;
-  CUdeviceptr srcDevice;
-  CUarray srcArray;
-  void *reserved0;
-  size_t srcPitch, srcHeight;
-  size_t dstXInBytes, dstY, dstZ, dstLOD;
-  unsigned dstMemoryType;
-  void *dstHost;
-  CUdeviceptr dstDevice;
-  CUarray dstArray;
-  void *reserved1;
-  size_t dstPitch, dstHeight;
-  size_t WidthInBytes, Height, Depth;
-};
-static_assert(sizeof(CUDA_MEMCPY3D) == 200, "ABI");
-
-struct CUDA_ARRAY_DESCRIPTOR {
-  size_t Width, Height;
-  unsigned Format, NumChannels;
-};
-
-struct CUDA_ARRAY3D_DESCRIPTOR {
-  size_t Width, Height, Depth;
-  unsigned Format, NumChannels, Flags;
-};
-static_assert(sizeof(CUDA_ARRAY3D_DESCRIPTOR) == 40, "ABI");
-
 enum : unsigned {
   CU_AD_FORMAT_UNSIGNED_INT8 = 1,
   CU_AD_FORMAT_UNSIGNED_INT16 = 2,
@@ -208,89 +121,4 @@ enum : unsigned {
   CU_TRSF_NORMALIZED_COORDINATES = 2,
   CU_TRSF_SRGB = 16,
   CU_TRSF_SEAMLESS_CUBEMAP = 64,
-};
-
-struct CUDA_RESOURCE_DESC {
-  int resType;  // 0 an array, 1 a mipmapped one, 2 linear memory, 3 with a pitch
-  union {
-    CUarray array;
-    struct {
-      CUdeviceptr devPtr;
-      unsigned format, numChannels;
-      size_t sizeInBytes;
-    } linear;
-    struct {
-      CUdeviceptr devPtr;
-      unsigned format, numChannels;
-      size_t width, height, pitchInBytes;
-    } pitch2D;
-    int reserved[32];
-  } res;
-  unsigned flags;
-};
-static_assert(sizeof(CUDA_RESOURCE_DESC) == 144, "ABI");
-
-struct CUDA_TEXTURE_DESC {
-  int addressMode[3];  // 0 wrap, 1 clamp, 2 mirror, 3 border
-  int filterMode;      // 0 point, 1 linear
-  unsigned flags, maxAnisotropy;
-  int mipmapFilterMode;
-  float mipmapLevelBias, minMipmapLevelClamp, maxMipmapLevelClamp;
-  float borderColor[4];
-  int reserved[12];
-};
-static_assert(sizeof(CUDA_TEXTURE_DESC) == 104, "ABI");
-
-struct CUlaunchAttribute {
-  int id;
-  char pad[4];
-  union {
-    char bytes[64];
-    int cooperative;
-    unsigned cluster[3];
-    struct {
-      CUevent event;
-      int flags;
-      int trigger;
-    } event;
-    struct {
-      int updatable;
-      void *node;
-    } updatable;
-  } value;
-};
-static_assert(sizeof(CUlaunchAttribute) == 72, "ABI");
-
-struct CUlaunchConfig {
-  unsigned gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes;
-  CUstream hStream;
-  CUlaunchAttribute *attrs;
-  unsigned numAttrs;
-};
-static_assert(sizeof(CUlaunchConfig) == 56, "ABI");
-
-struct CUmemLocation {
-  int type;  // 1: a device, 2: the host, 3: a NUMA node of the host
-  int id;
-};
-
-struct CUmemPoolProps {
-  int allocType, handleTypes;
-  CUmemLocation location;
-  void *win32SecurityAttributes;
-  size_t maxSize;
-  unsigned short usage;
-  unsigned char reserved[54];
-};
-static_assert(sizeof(CUmemPoolProps) == 88, "ABI");
-
-struct CUmemAccessDesc {
-  CUmemLocation location;
-  int flags;  // 0 none, 1 read, 3 read and write
-};
-
-struct CUctxCreateParams {
-  void *execAffinityParams;
-  int numExecAffinityParams;
-  void *cigParams;
 };

@@ -3,227 +3,279 @@
 #include "handles.h"
 
 #include <algorithm>
+#include <cstring>
 #include <unordered_map>
+#include <unordered_set>
 
 namespace sx {
 namespace {
 
-struct Graph {
-  std::vector<GraphNode> nodes;
-  CUstream origin = nullptr;
-  unsigned long long id = 0;
-};
+std::atomic<unsigned long long> g_next_id{1};
 
-std::mutex g_mutex;
-std::atomic<int> g_captures{0};  // so that nobody looks where nothing is captured
-
-std::unordered_map<CUstream, Graph *> &streams() {
-  static auto *all = new std::unordered_map<CUstream, Graph *>;
-  return *all;
-}
-std::unordered_map<CUevent, Graph *> &events() {
-  static auto *all = new std::unordered_map<CUevent, Graph *>;
-  return *all;
-}
-
-// Under the mutex.
-Graph *graph_of(CUstream stream) {
-  auto found = streams().find(stream);
-  return found == streams().end() ? nullptr : found->second;
-}
-
-CUresult begin(CUstream stream) {
-  if (!stream || stream == CU_STREAM_LEGACY) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
-  std::lock_guard<std::mutex> guard(g_mutex);
-  if (graph_of(stream)) return CUDA_ERROR_ILLEGAL_STATE;
-  static unsigned long long next = 1;
-  auto *graph = new Graph;
-  graph->origin = stream;
-  graph->id = next++;
-  streams()[stream] = graph;
-  ++g_captures;
+CUresult destroy_graph(CUgraph handle) {
+  std::lock_guard<std::recursive_mutex> guard(graph_mutex());
+  Graph *graph = find_graph(handle);
+  if (!graph || graph->owned) return CUDA_ERROR_INVALID_VALUE;
+  delete graph;
   return CUDA_SUCCESS;
 }
 
-CUresult end(CUstream stream, CUgraph *out) {
-  std::lock_guard<std::mutex> guard(g_mutex);
-  Graph *graph = graph_of(stream);
-  if (!graph) return CUDA_ERROR_ILLEGAL_STATE;
-  if (graph->origin != stream) return CUDA_ERROR_STREAM_CAPTURE_UNMATCHED;
-  auto &all = streams();
-  for (auto i = all.begin(); i != all.end();) i = i->second == graph ? all.erase(i) : std::next(i);
-  auto &known = events();
-  for (auto i = known.begin(); i != known.end();) i = i->second == graph ? known.erase(i) : std::next(i);
-  --g_captures;
-  if (!out) {
-    delete graph;
-    return CUDA_ERROR_INVALID_VALUE;
+CUresult clone(CUgraph *out, CUgraph handle) {
+  std::lock_guard<std::recursive_mutex> guard(graph_mutex());
+  Graph *from = find_graph(handle);
+  if (!out || !from) return CUDA_ERROR_INVALID_VALUE;
+  for (const auto &node : from->nodes)
+    if (node->work.memory) return CUDA_ERROR_NOT_SUPPORTED;  // CUDA: not of graphs that allocate
+  auto *to = new Graph;
+  copy_graph(*from, *to);
+  *out = handle_of(to);
+  return CUDA_SUCCESS;
+}
+
+// Fills the application's array: `count` is its room, and says in the end how many there are.
+template <typename Get>
+CUresult give(size_t total, size_t *count, bool asked, Get get) {
+  if (!count) return CUDA_ERROR_INVALID_VALUE;
+  if (asked)
+    for (size_t i = 0; i < *count && i < total; ++i) get(i);
+  if (asked && *count < total) return CUDA_ERROR_INVALID_VALUE;
+  *count = total;
+  return CUDA_SUCCESS;
+}
+
+CUresult give_nodes(const std::vector<GraphNode *> &nodes, CUgraphNode *out, CUgraphEdgeData *data, size_t *count) {
+  return give(nodes.size(), count, out != nullptr, [&](size_t i) {
+    out[i] = handle_of(nodes[i]);
+    if (data) data[i] = {};
+  });
+}
+
+CUresult get_nodes(CUgraph handle, CUgraphNode *out, size_t *count, bool roots) {
+  std::lock_guard<std::recursive_mutex> guard(graph_mutex());
+  Graph *graph = find_graph(handle);
+  if (!graph) return CUDA_ERROR_INVALID_VALUE;
+  std::vector<GraphNode *> found;
+  for (const auto &node : graph->nodes)
+    if (!roots || node->before.empty()) found.push_back(node.get());
+  return give_nodes(found, out, nullptr, count);
+}
+
+CUresult get_edges(CUgraph handle, CUgraphNode *from, CUgraphNode *to, CUgraphEdgeData *data, size_t *count) {
+  std::lock_guard<std::recursive_mutex> guard(graph_mutex());
+  Graph *graph = find_graph(handle);
+  if (!graph) return CUDA_ERROR_INVALID_VALUE;
+  std::vector<std::pair<GraphNode *, GraphNode *>> edges;
+  for (const auto &node : graph->nodes)
+    for (GraphNode *earlier : node->before) edges.emplace_back(earlier, node.get());
+  return give(edges.size(), count, from && to, [&](size_t i) {
+    from[i] = handle_of(edges[i].first);
+    to[i] = handle_of(edges[i].second);
+    if (data) data[i] = {};
+  });
+}
+
+CUresult get_neighbours(CUgraphNode handle, CUgraphNode *out, CUgraphEdgeData *data, size_t *count, bool earlier) {
+  std::lock_guard<std::recursive_mutex> guard(graph_mutex());
+  GraphNode *node = find_node(handle);
+  if (!node) return CUDA_ERROR_INVALID_VALUE;
+  if (earlier) return give_nodes(node->before, out, data, count);
+  std::vector<GraphNode *> found;
+  for (const auto &other : node->graph->nodes)
+    if (std::count(other->before.begin(), other->before.end(), node)) found.push_back(other.get());
+  return give_nodes(found, out, data, count);
+}
+
+CUresult change_edges(CUgraph handle, const CUgraphNode *from, const CUgraphNode *to, size_t count, bool add) {
+  std::lock_guard<std::recursive_mutex> guard(graph_mutex());
+  Graph *graph = find_graph(handle);
+  if (!graph || (count && (!from || !to))) return CUDA_ERROR_INVALID_VALUE;
+  for (size_t i = 0; i < count; ++i) {
+    GraphNode *earlier = find_node(from[i]), *later = find_node(to[i]);
+    if (!earlier || !later || earlier == later || earlier->graph != graph || later->graph != graph)
+      return CUDA_ERROR_INVALID_VALUE;
+    bool known = std::count(later->before.begin(), later->before.end(), earlier) != 0;
+    if (known == add) return CUDA_ERROR_INVALID_VALUE;
   }
-  Handles<Graph>::all().add(graph);
-  *out = reinterpret_cast<CUgraph>(graph);
+  for (size_t i = 0; i < count; ++i) {
+    GraphNode *earlier = find_node(from[i]), *later = find_node(to[i]);
+    auto &list = later->before;
+    if (add) list.push_back(earlier);
+    else list.erase(std::find(list.begin(), list.end(), earlier));
+  }
   return CUDA_SUCCESS;
 }
 
-CUresult create(CUgraph *out, unsigned flags) {
-  if (!out || flags) return CUDA_ERROR_INVALID_VALUE;
-  auto *graph = new Graph;
-  Handles<Graph>::all().add(graph);
-  *out = reinterpret_cast<CUgraph>(graph);
-  return CUDA_SUCCESS;
-}
-
-// A graph that can be launched is the graph as it was: later changes of that one do not reach it.
-struct Exec {
-  std::vector<GraphNode> nodes;
-};
-
-CUresult instantiate(CUgraphExec *out, CUgraph handle) {
-  Graph *graph = Handles<Graph>::all().find(handle);
+CUresult find_in_clone(CUgraphNode *out, CUgraphNode original, CUgraph clone) {
+  std::lock_guard<std::recursive_mutex> guard(graph_mutex());
+  Graph *graph = find_graph(clone);
   if (!out || !graph) return CUDA_ERROR_INVALID_VALUE;
-  auto *exec = new Exec{graph->nodes};
-  Handles<Exec>::all().add(exec);
-  *out = reinterpret_cast<CUgraphExec>(exec);
-  return CUDA_SUCCESS;
+  for (const auto &node : graph->nodes)
+    if (handle_of(const_cast<GraphNode *>(node->original)) == original) return *out = handle_of(node.get()), CUDA_SUCCESS;
+  return CUDA_ERROR_INVALID_VALUE;
 }
 
-CUresult launch_graph(CUgraphExec handle, CUstream stream) {
-  Exec *exec = Handles<Exec>::all().find(handle);
-  if (!exec) return CUDA_ERROR_INVALID_VALUE;
-  for (const GraphNode &node : exec->nodes) {
-    CUresult result = node(stream);
-    if (result != CUDA_SUCCESS) return result;
+// Nodes and edges as Graphviz reads them.
+CUresult print_dot(CUgraph handle, const char *path) {
+  std::lock_guard<std::recursive_mutex> guard(graph_mutex());
+  Graph *graph = find_graph(handle);
+  if (!graph || !path) return CUDA_ERROR_INVALID_VALUE;
+  static const char *const names[] = {"KERNEL", "MEMCPY", "MEMSET", "HOST", "GRAPH", "EMPTY", "EVENT_WAIT", "EVENT_RECORD",
+                                      "", "", "MEM_ALLOC", "MEM_FREE", "BATCH_MEM_OP"};
+  FILE *file = fopen(path, "we");
+  if (!file) return CUDA_ERROR_OPERATING_SYSTEM;
+  std::unordered_map<const GraphNode *, size_t> number;
+  fprintf(file, "digraph graph_%llu {\n", graph->id);
+  for (const auto &node : graph->nodes) {
+    size_t n = number.emplace(node.get(), number.size()).first->second;
+    fprintf(file, "  node_%zu [label=\"%zu %s\"];\n", n, n, names[static_cast<int>(node->work.type)]);
   }
-  return CUDA_SUCCESS;
-}
-
-template <typename T, typename H>
-CUresult destroy(H handle) {
-  T *object = Handles<T>::all().find(handle);
-  if (!object || !Handles<T>::all().remove(object)) return CUDA_ERROR_INVALID_VALUE;
-  delete object;
-  return CUDA_SUCCESS;
-}
-
-// 0 none, 1 active; other results of the calls that ask are optional.
-CUresult capture_info(CUstream stream, int *status, cuuint64_t *id, CUgraph *graph, size_t *dependencies) {
-  if (!status) return CUDA_ERROR_INVALID_VALUE;
-  std::lock_guard<std::mutex> guard(g_mutex);
-  Graph *found = g_captures ? graph_of(stream) : nullptr;
-  *status = found ? 1 : 0;
-  if (id && found) *id = found->id;
-  if (graph) *graph = reinterpret_cast<CUgraph>(found);
-  if (dependencies) *dependencies = 0;
-  return CUDA_SUCCESS;
+  for (const auto &node : graph->nodes)
+    for (const GraphNode *earlier : node->before)
+      fprintf(file, "  node_%zu -> node_%zu;\n", number[earlier], number[node.get()]);
+  fprintf(file, "}\n");
+  return fclose(file) == 0 ? CUDA_SUCCESS : CUDA_ERROR_OPERATING_SYSTEM;
 }
 
 }  // namespace
 
-bool is_capturing(CUstream stream) {
-  if (!g_captures.load(std::memory_order_relaxed)) return false;
-  std::lock_guard<std::mutex> guard(g_mutex);
-  return graph_of(stream) != nullptr;
+std::recursive_mutex &graph_mutex() {
+  static auto *const mutex = new std::recursive_mutex;
+  return *mutex;
 }
 
-bool captured(CUstream stream, GraphNode node) {
-  if (!g_captures.load(std::memory_order_relaxed)) return false;
-  std::lock_guard<std::mutex> guard(g_mutex);
-  Graph *graph = graph_of(stream);
-  if (graph) graph->nodes.push_back(std::move(node));
-  return graph != nullptr;
+Graph *find_graph(CUgraph handle) { return Handles<Graph>::all().find(handle); }
+GraphNode *find_node(CUgraphNode handle) { return Handles<GraphNode>::all().find(handle); }
+
+Graph::Graph() : id(g_next_id++) { Handles<Graph>::all().add(this); }
+
+Graph::~Graph() {
+  Handles<Graph>::all().remove(this);
+  for (const auto &node : nodes) Handles<GraphNode>::all().remove(node.get());
+  release_objects(objects);
 }
 
-bool captured_record(CUevent event, CUstream stream, CUresult &result) {
-  if (!g_captures.load(std::memory_order_relaxed)) return false;
-  std::lock_guard<std::mutex> guard(g_mutex);
-  Graph *graph = graph_of(stream);
-  if (!graph) {
-    events().erase(event);
-    return false;
+bool Graph::ordered(std::vector<GraphNode *> &out) const {
+  std::unordered_set<const GraphNode *> done;
+  // Mostly they are in order already, and one round is enough.
+  for (bool progress = true; progress && out.size() < nodes.size();) {
+    progress = false;
+    for (const auto &node : nodes) {
+      if (done.count(node.get())) continue;
+      bool ready = std::all_of(node->before.begin(), node->before.end(),
+                               [&](const GraphNode *earlier) { return done.count(earlier) != 0; });
+      if (!ready) continue;
+      done.insert(node.get());
+      out.push_back(node.get());
+      progress = true;
+    }
   }
-  events()[event] = graph;
-  result = CUDA_SUCCESS;
-  return true;
+  return out.size() == nodes.size();
 }
 
-bool captured_wait(CUstream stream, CUevent event, CUresult &result) {
-  if (!g_captures.load(std::memory_order_relaxed)) return false;
-  std::lock_guard<std::mutex> guard(g_mutex);
-  Graph *mine = graph_of(stream);
-  auto found = events().find(event);
-  Graph *theirs = found == events().end() ? nullptr : found->second;
-  if (!mine && !theirs) return false;
-  // A stream that waits for captured work is captured from here on.
-  if (!mine) streams()[stream] = theirs;
-  result = !theirs ? CUDA_ERROR_STREAM_CAPTURE_ISOLATION
-           : mine && mine != theirs ? CUDA_ERROR_STREAM_CAPTURE_MERGE
-                                    : CUDA_SUCCESS;
-  return true;
+void copy_graph(const Graph &from, Graph &to) {
+  std::unordered_map<const GraphNode *, GraphNode *> copies;
+  to.original = &from;
+  for (const auto &node : from.nodes) {
+    auto copy = std::make_unique<GraphNode>();
+    copy->graph = &to;
+    copy->work = node->work;
+    copy->original = node.get();
+    if (node->work.child) {
+      copy->work.child = std::make_shared<Graph>();
+      copy->work.child->owned = true;
+      copy_graph(*node->work.child, *copy->work.child);
+    }
+    copies[node.get()] = copy.get();
+    Handles<GraphNode>::all().add(copy.get());
+    to.nodes.push_back(std::move(copy));
+  }
+  for (const auto &node : from.nodes)
+    for (GraphNode *earlier : node->before) copies[node.get()]->before.push_back(copies[earlier]);
+  to.objects = from.objects;
+  retain_objects(to.objects);
+}
+
+GraphNode *append(Graph &graph, const CUgraphNode *before, size_t count, GraphWork work) {
+  if (count && !before) return nullptr;
+  auto node = std::make_unique<GraphNode>();
+  for (size_t i = 0; i < count; ++i) {
+    GraphNode *earlier = find_node(before[i]);
+    if (!earlier || earlier->graph != &graph) return nullptr;
+    if (!std::count(node->before.begin(), node->before.end(), earlier)) node->before.push_back(earlier);
+  }
+  node->graph = &graph;
+  node->work = std::move(work);
+  Handles<GraphNode>::all().add(node.get());
+  graph.nodes.push_back(std::move(node));
+  return graph.nodes.back().get();
+}
+
+void remove_node(GraphNode *node) {
+  Graph &graph = *node->graph;
+  Handles<GraphNode>::all().remove(node);
+  for (const auto &other : graph.nodes) {
+    auto &list = other->before;
+    list.erase(std::remove(list.begin(), list.end(), node), list.end());
+  }
+  graph.nodes.erase(std::find_if(graph.nodes.begin(), graph.nodes.end(),
+                                 [&](const auto &other) { return other.get() == node; }));
 }
 
 }  // namespace sx
 
 using namespace sx;
 
-SX_API cuStreamBeginCapture_v2(CUstream stream, int mode) {
-  return enter<Need::Context>(__func__, [&]() -> CUresult {
-    return mode < 0 || mode > 2 ? CUDA_ERROR_INVALID_VALUE : begin(stream);
-  });
-}
-
-SX_API cuStreamBeginCapture_v2_ptsz(CUstream stream, int mode) {
-  return cuStreamBeginCapture_v2(stream ? stream : CU_STREAM_PER_THREAD, mode);
-}
-
-SX_API cuStreamEndCapture(CUstream stream, CUgraph *graph) {
-  return enter<Need::Context>(__func__, [&] { return end(stream, graph); });
-}
-
-SX_API cuStreamEndCapture_ptsz(CUstream stream, CUgraph *graph) {
-  return cuStreamEndCapture(stream ? stream : CU_STREAM_PER_THREAD, graph);
-}
-
-#define SX_CAPTURE(name, params, ...)                                                        \
-  SX_API name params {                                                                       \
-    return enter<Need::Context>(__func__, [&] { return __VA_ARGS__; });                      \
-  }                                                                                          \
-  SX_API name##_ptsz params {                                                                \
-    if (!s) s = CU_STREAM_PER_THREAD;                                                        \
-    return enter<Need::Context>(__func__, [&] { return __VA_ARGS__; });                      \
+#define SX_GRAPH(name, params, ...)                                        \
+  SX_API name params {                                                     \
+    return enter<Need::Init>(__func__, [&]() -> CUresult { __VA_ARGS__ }); \
   }
 
-SX_CAPTURE(cuStreamIsCapturing, (CUstream s, int *status), capture_info(s, status, nullptr, nullptr, nullptr))
-SX_CAPTURE(cuStreamGetCaptureInfo, (CUstream s, int *status, cuuint64_t *id),
-           capture_info(s, status, id, nullptr, nullptr))
-SX_CAPTURE(cuStreamGetCaptureInfo_v2,
-           (CUstream s, int *status, cuuint64_t *id, CUgraph *graph, const CUgraphNode **, size_t *n),
-           capture_info(s, status, id, graph, n))
-SX_CAPTURE(cuStreamGetCaptureInfo_v3,
-           (CUstream s, int *status, cuuint64_t *id, CUgraph *graph, const CUgraphNode **, const void **, size_t *n),
-           capture_info(s, status, id, graph, n))
-
-SX_API cuGraphCreate(CUgraph *graph, unsigned flags) {
-  return enter<Need::Init>(__func__, [&] { return create(graph, flags); });
-}
-
-SX_API cuGraphDestroy(CUgraph graph) {
-  return enter<Need::Init>(__func__, [&] { return destroy<Graph>(graph); });
-}
-
-SX_API cuGraphInstantiateWithFlags(CUgraphExec *exec, CUgraph graph, unsigned long long) {
-  return enter<Need::Init>(__func__, [&] { return instantiate(exec, graph); });
-}
-
-SX_API cuGraphInstantiate_v2(CUgraphExec *exec, CUgraph graph, CUgraphNode *, char *log, size_t size) {
-  return enter<Need::Init>(__func__, [&] {
-    if (log && size) *log = 0;
-    return instantiate(exec, graph);
-  });
-}
-
-SX_API cuGraphExecDestroy(CUgraphExec exec) {
-  return enter<Need::Init>(__func__, [&] { return destroy<Exec>(exec); });
-}
-
-SX_CAPTURE(cuGraphLaunch, (CUgraphExec exec, CUstream s), launch_graph(exec, s))
-SX_CAPTURE(cuGraphUpload, (CUgraphExec exec, CUstream s),
-           (void(s), Handles<Exec>::all().find(exec) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE))
+SX_GRAPH(cuGraphCreate, (CUgraph *graph, unsigned flags), {
+  if (!graph || flags) return CUDA_ERROR_INVALID_VALUE;
+  *graph = handle_of(new Graph);
+  return CUDA_SUCCESS;
+})
+SX_GRAPH(cuGraphDestroy, (CUgraph graph), return destroy_graph(graph);)
+SX_GRAPH(cuGraphClone, (CUgraph *out, CUgraph graph), return clone(out, graph);)
+SX_GRAPH(cuGraphNodeFindInClone, (CUgraphNode *out, CUgraphNode original, CUgraph graph),
+         return find_in_clone(out, original, graph);)
+SX_GRAPH(cuGraphNodeGetType, (CUgraphNode handle, int *type), {
+  std::lock_guard<std::recursive_mutex> guard(graph_mutex());
+  GraphNode *node = find_node(handle);
+  if (!node || !type) return CUDA_ERROR_INVALID_VALUE;
+  *type = static_cast<int>(node->work.type);
+  return CUDA_SUCCESS;
+})
+SX_GRAPH(cuGraphGetNodes, (CUgraph graph, CUgraphNode *out, size_t *count), return get_nodes(graph, out, count, false);)
+SX_GRAPH(cuGraphGetRootNodes, (CUgraph graph, CUgraphNode *out, size_t *count), return get_nodes(graph, out, count, true);)
+SX_GRAPH(cuGraphGetEdges, (CUgraph graph, CUgraphNode *from, CUgraphNode *to, size_t *count),
+         return get_edges(graph, from, to, nullptr, count);)
+SX_GRAPH(cuGraphGetEdges_v2, (CUgraph graph, CUgraphNode *from, CUgraphNode *to, CUgraphEdgeData *data, size_t *count),
+         return get_edges(graph, from, to, data, count);)
+SX_GRAPH(cuGraphNodeGetDependencies, (CUgraphNode node, CUgraphNode *out, size_t *count),
+         return get_neighbours(node, out, nullptr, count, true);)
+SX_GRAPH(cuGraphNodeGetDependencies_v2, (CUgraphNode node, CUgraphNode *out, CUgraphEdgeData *data, size_t *count),
+         return get_neighbours(node, out, data, count, true);)
+SX_GRAPH(cuGraphNodeGetDependentNodes, (CUgraphNode node, CUgraphNode *out, size_t *count),
+         return get_neighbours(node, out, nullptr, count, false);)
+SX_GRAPH(cuGraphNodeGetDependentNodes_v2, (CUgraphNode node, CUgraphNode *out, CUgraphEdgeData *data, size_t *count),
+         return get_neighbours(node, out, data, count, false);)
+SX_GRAPH(cuGraphAddDependencies, (CUgraph graph, const CUgraphNode *from, const CUgraphNode *to, size_t count),
+         return change_edges(graph, from, to, count, true);)
+// What edges say besides their order is freedom that is not taken here.
+SX_GRAPH(cuGraphAddDependencies_v2,
+         (CUgraph graph, const CUgraphNode *from, const CUgraphNode *to, const CUgraphEdgeData *, size_t count),
+         return change_edges(graph, from, to, count, true);)
+SX_GRAPH(cuGraphRemoveDependencies, (CUgraph graph, const CUgraphNode *from, const CUgraphNode *to, size_t count),
+         return change_edges(graph, from, to, count, false);)
+SX_GRAPH(cuGraphRemoveDependencies_v2,
+         (CUgraph graph, const CUgraphNode *from, const CUgraphNode *to, const CUgraphEdgeData *, size_t count),
+         return change_edges(graph, from, to, count, false);)
+SX_GRAPH(cuGraphDestroyNode, (CUgraphNode handle), {
+  std::lock_guard<std::recursive_mutex> guard(graph_mutex());
+  GraphNode *node = find_node(handle);
+  if (!node) return CUDA_ERROR_INVALID_VALUE;
+  remove_node(node);
+  return CUDA_SUCCESS;
+})
+SX_GRAPH(cuGraphDebugDotPrint, (CUgraph graph, const char *path, unsigned), return print_dot(graph, path);)

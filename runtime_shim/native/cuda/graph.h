@@ -1,21 +1,110 @@
-// Graphs by capture: what a capturing stream is given is kept as a list, and done in that order at each launch.
-// The order of capture is one that the dependencies allow; what could overlap, does not.
+// Graphs: nodes with their parameters and what each of them comes after.  A launch does them one after the other in
+// an order that the edges allow; what could overlap, does not.
 #pragma once
-#include "driver.h"
+#include "launch.h"
 
-#include <functional>
+#include <map>
+#include <memory>
 
 namespace sx {
 
-using GraphNode = std::function<CUresult(CUstream)>;
+struct Graph;
+struct GraphNode;
 
-// The graph that `stream` is captured into takes `node` in place of its execution; false where it is not captured.
-bool captured(CUstream stream, GraphNode node);
+// CU_GRAPH_NODE_TYPE_*.
+enum class NodeType : int {
+  Kernel = 0, Copy = 1, Fill = 2, Host = 3, Child = 4, Empty = 5, WaitEvent = 6, RecordEvent = 7, Allocate = 10,
+  Free = 11, Operations = 12,
+};
 
+// Memory that a graph allocates.  It has its address from the node's beginning on; a launch only says that it is in use.
+struct GraphMemory {
+  Device *device = nullptr;
+  unsigned generation = 0;
+  CUdeviceptr address = 0;
+  size_t size = 0;
+
+  // Null where there is no memory.
+  static std::shared_ptr<GraphMemory> make(Device &device, size_t size);
+  ~GraphMemory();
+};
+
+// What a node does.
+struct GraphWork {
+  NodeType type = NodeType::Empty;
+  KernelCall kernel;
+  std::map<int, std::vector<char>> attributes;  // of a kernel's node, by CU_LAUNCH_ATTRIBUTE_*
+  CUDA_MEMCPY3D copy = {};
+  CUDA_MEMSET_NODE_PARAMS fill = {};
+  CUDA_HOST_NODE_PARAMS host = {};
+  CUevent event = nullptr;
+  CUdeviceptr address = 0;              // that is freed
+  std::shared_ptr<GraphMemory> memory;  // that is allocated
+  std::vector<CUstreamBatchMemOpParams> operations;
+  std::shared_ptr<Graph> child;
+
+  GraphWork() = default;
+  explicit GraphWork(NodeType kind) : type(kind) {}
+};
+
+struct GraphNode {
+  Graph *graph = nullptr;
+  GraphWork work;
+  std::vector<GraphNode *> before;
+  const GraphNode *original = nullptr;  // of a clone
+  std::vector<void *> pointers;         // what cuGraphKernelNodeGetParams points to
+};
+
+// Objects of the application that a graph keeps.
+struct UserObject;
+
+struct Graph {
+  std::vector<std::unique_ptr<GraphNode>> nodes;  // in the order of their making
+  std::map<UserObject *, unsigned> objects;
+  const Graph *original = nullptr;  // of a clone
+  unsigned long long id = 0;
+  bool owned = false;  // by a node: the application may look at it, not destroy it
+
+  Graph();
+  ~Graph();
+  // The nodes, each behind all that it comes after; false where they go in a circle.
+  bool ordered(std::vector<GraphNode *> &out) const;
+};
+
+// All of this is under one lock: graphs are built by one thread after another.
+std::recursive_mutex &graph_mutex();
+
+Graph *find_graph(CUgraph handle);
+GraphNode *find_node(CUgraphNode handle);
+inline CUgraph handle_of(Graph *graph) { return reinterpret_cast<CUgraph>(graph); }
+inline CUgraphNode handle_of(GraphNode *node) { return reinterpret_cast<CUgraphNode>(node); }
+
+// Copies the nodes into an empty graph.
+void copy_graph(const Graph &from, Graph &to);
+// Appends a node.  Null where one of `before` is not of this graph.
+GraphNode *append(Graph &graph, const CUgraphNode *before, size_t count, GraphWork work);
+void remove_node(GraphNode *node);
+
+void retain_objects(const std::map<UserObject *, unsigned> &objects);
+void release_objects(const std::map<UserObject *, unsigned> &objects);
+
+// Whether `stream` is captured; capture() puts `work` into the stream's graph in place of its execution.
 bool is_capturing(CUstream stream);
+CUresult capture(CUstream stream, GraphWork work);
 
 // An event that is recorded in a capturing stream, or waited for by one.  False: nothing is captured here, go on.
 bool captured_record(CUevent event, CUstream stream, CUresult &result);
 bool captured_wait(CUstream stream, CUevent event, CUresult &result);
+
+// Graphs' allocations in a captured stream; False: nothing is captured here.
+bool captured_allocate(CUdeviceptr *out, size_t size, CUstream stream, CUresult &result);
+bool captured_free(CUdeviceptr address, CUstream stream, CUresult &result);
+// Whether `address` was memory of a graph; it is in use no longer.
+bool free_graph_memory(CUdeviceptr address);
+// Says that a graph's memory is in use; false where it is already.
+bool use_graph_memory(const std::shared_ptr<GraphMemory> &memory);
+
+// Does what a node does, in a stream that is not captured.
+CUresult perform(const GraphWork &work, CUstream stream);
 
 }  // namespace sx

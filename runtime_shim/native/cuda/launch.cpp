@@ -1,5 +1,6 @@
 // Launches: parameters become the image of constant bank 0, which HIP takes as one argument.
 #include "graph.h"
+#include "launch.h"
 #include "module.h"
 #include "texture.h"
 #include "log.h"
@@ -14,12 +15,6 @@ constexpr unsigned kMaxBlock[3] = {1024, 1024, 64};
 constexpr unsigned kMaxGrid[3] = {0x7fffffff, 65535, 65535};
 constexpr unsigned kMaxThreads = 1024;
 
-struct Shape {
-  unsigned grid[3], block[3], shared;
-  CUstream stream;
-  bool cooperative = false;
-};
-
 CUresult check_shape(const Kernel &kernel, const Shape &shape) {
   uint64_t threads = 1;
   for (int i = 0; i < 3; ++i) {
@@ -33,9 +28,10 @@ CUresult check_shape(const Kernel &kernel, const Shape &shape) {
 }
 
 // The parameters from the application's array of pointers, or its packed buffer.
-CUresult copy_params(const Kernel &kernel, void **params, void **extra, std::vector<uint8_t> &segment) {
-  uint8_t *area = segment.data() + kernel.launch.param_base;
+CUresult copy_params(const Kernel &kernel, void **params, void **extra, std::vector<uint8_t> &packed) {
   uint64_t size = kernel.launch.param_size;
+  packed.assign(size, 0);
+  uint8_t *area = packed.data();
   if (params && extra) return CUDA_ERROR_INVALID_VALUE;
   if (extra) {
     const void *buffer = nullptr;
@@ -80,10 +76,11 @@ CUresult fill_value(Kernel &kernel, Device &device, const Shape &shape, const Fi
   return CUDA_SUCCESS;
 }
 
-CUresult build_segment(Kernel &kernel, Device &device, const Shape &shape, void **params, void **extra,
+CUresult build_segment(Kernel &kernel, Device &device, const Shape &shape, const std::vector<uint8_t> &params,
                        std::vector<uint8_t> &segment) {
   segment.assign(kernel.launch.kernarg_size, 0);
-  CUresult result = copy_params(kernel, params, extra, segment);
+  if (!params.empty()) memcpy(segment.data() + kernel.launch.param_base, params.data(), params.size());
+  CUresult result = CUDA_SUCCESS;
   for (const FillInfo &fill : kernel.launch.fills) {
     if (result != CUDA_SUCCESS) return result;
     uint64_t value = 0;
@@ -104,8 +101,7 @@ CUresult build_segment(Kernel &kernel, Device &device, const Shape &shape, void 
   return result;
 }
 
-// The launch of a kernel whose arguments are ready; a captured one keeps them.
-CUresult start(Kernel *kernel, hipFunction_t function, const Shape &shape, std::vector<uint8_t> &segment) {
+CUresult start_segment(Kernel *kernel, hipFunction_t function, const Shape &shape, std::vector<uint8_t> &segment) {
   const unsigned *g = shape.grid, *b = shape.block;
   hipStream_t stream = to_hip(shape.stream);
   if (shape.cooperative) {
@@ -122,33 +118,16 @@ CUresult start(Kernel *kernel, hipFunction_t function, const Shape &shape, std::
                                                                shape.shared, stream, nullptr, config)));
 }
 
-// A graph's launch into a capturing stream is captured once more.
-CUresult start_or_keep(Kernel *kernel, hipFunction_t function, const Shape &shape, std::vector<uint8_t> segment) {
-  auto again = [=](CUstream to) {
-    Shape there = shape;
-    there.stream = to;
-    return start_or_keep(kernel, function, there, segment);
-  };
-  if (is_capturing(shape.stream) && captured(shape.stream, again)) return CUDA_SUCCESS;
-  return start(kernel, function, shape, segment);
-}
-
 CUresult launch(const void *handle, const Shape &shape, void **params, void **extra) {
-  Kernel *kernel = find_kernel(handle);
-  if (!kernel) return CUDA_ERROR_INVALID_HANDLE;
-  CUresult result = check_shape(*kernel, shape);
+  KernelCall call;
+  CUresult result = prepare(handle, shape, params, extra, call);
   if (result != CUDA_SUCCESS) return result;
-  Device &device = current_device();
-  hipFunction_t function;
-  result = kernel->load(device, function);
-  if (result != CUDA_SUCCESS) return result;
-  // Registers for so many threads: asked here, because AMD's library answers with an error that stays.
-  const unsigned *b = shape.block;
-  if (uint64_t(b[0]) * b[1] * b[2] > kernel->launch.max_threads) return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
-  std::vector<uint8_t> segment;
-  result = build_segment(*kernel, device, shape, params, extra, segment);
-  if (result != CUDA_SUCCESS) return result;
-  return start_or_keep(kernel, function, shape, std::move(segment));
+  if (is_capturing(shape.stream)) {
+    GraphWork work(NodeType::Kernel);
+    work.kernel = std::move(call);
+    return capture(shape.stream, std::move(work));
+  }
+  return start(call, shape.stream);
 }
 
 // Attributes change how a launch is scheduled, or what it means; the latter must not be passed over.
@@ -186,6 +165,49 @@ CUresult read_attributes(const CUlaunchConfig &config, Shape &shape, std::vector
 }
 
 }  // namespace
+
+std::vector<void *> KernelCall::pointers() const {
+  std::vector<void *> all;
+  if (Kernel *known = find_kernel(kernel))
+    for (const ParamInfo &param : known->info->params) all.push_back(const_cast<uint8_t *>(params.data()) + param.offset);
+  return all;
+}
+
+CUresult prepare(const void *handle, const Shape &shape, void **params, void **extra, KernelCall &call) {
+  Kernel *kernel = find_kernel(handle);
+  if (!kernel) return CUDA_ERROR_INVALID_HANDLE;
+  CUresult result = check_shape(*kernel, shape);
+  if (result != CUDA_SUCCESS) return result;
+  hipFunction_t function;
+  result = kernel->load(current_device(), function);
+  if (result != CUDA_SUCCESS) return result;
+  // Registers for so many threads: asked here, because AMD's library answers with an error that stays.
+  const unsigned *b = shape.block;
+  if (uint64_t(b[0]) * b[1] * b[2] > kernel->launch.max_threads) return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
+  call.kernel = handle;
+  call.shape = shape;
+  return copy_params(*kernel, params, extra, call.params);
+}
+
+CUresult start(const KernelCall &call, CUstream stream) {
+  Kernel *kernel = find_kernel(call.kernel);
+  if (!kernel) return CUDA_ERROR_INVALID_HANDLE;
+  Device &device = current_device();
+  hipFunction_t function;
+  CUresult result = kernel->load(device, function);
+  if (result != CUDA_SUCCESS) return result;
+  std::vector<uint8_t> segment;
+  result = build_segment(*kernel, device, call.shape, call.params, segment);
+  if (result != CUDA_SUCCESS) return result;
+  Shape shape = call.shape;
+  shape.stream = stream;
+  return start_segment(kernel, function, shape, segment);
+}
+
+CUresult launch_host(CUhostFn function, void *user, CUstream stream) {
+  return SX_HIP(hipLaunchHostFunc, to_hip(stream), function, user);
+}
+
 }  // namespace sx
 
 using namespace sx;
@@ -223,8 +245,10 @@ SX_API cuLaunchCooperativeKernel(CUfunction function, unsigned gx, unsigned gy, 
 SX_API cuLaunchHostFunc(CUstream stream, CUhostFn function, void *user) {
   return enter<Need::Context>(__func__, [&]() -> CUresult {
     if (!function) return CUDA_ERROR_INVALID_VALUE;
-    auto call = [=](CUstream to) -> CUresult { return SX_HIP(hipLaunchHostFunc, to_hip(to), function, user); };
-    return captured(stream, call) ? CUDA_SUCCESS : call(stream);
+    if (!is_capturing(stream)) return launch_host(function, user, stream);
+    GraphWork work(NodeType::Host);
+    work.host = {function, user};
+    return capture(stream, std::move(work));
   });
 }
 

@@ -1,5 +1,5 @@
 // Memory: allocations, pinned and registered host memory, pools, and what a pointer is.
-#include "driver.h"
+#include "graph.h"
 #include "handles.h"
 #include "pool.h"
 
@@ -18,7 +18,9 @@ CUresult allocate(CUdeviceptr *out, size_t size) {
 }
 
 CUresult allocate_async(CUdeviceptr *out, size_t size, CUstream stream) {
+  CUresult captured;
   if (!out) return CUDA_ERROR_INVALID_VALUE;
+  if (captured_allocate(out, size, stream, captured)) return captured;
   void *pointer = nullptr;
   CUresult result = hip().hipMallocAsync ? from_hip(hip().hipMallocAsync(&pointer, size, to_hip(stream)))
                                          : from_hip(hip().hipMalloc(&pointer, size));
@@ -143,7 +145,8 @@ SX_API cuMemAlloc_v2(CUdeviceptr *out, size_t size) {
 
 SX_API cuMemFree_v2(CUdeviceptr pointer) {
   return enter<Need::Context>(__func__, [&]() -> CUresult {
-    return pointer ? from_hip(hip().hipFree(to_pointer(pointer))) : CUDA_SUCCESS;
+    if (!pointer || free_graph_memory(pointer)) return CUDA_SUCCESS;
+    return from_hip(hip().hipFree(to_pointer(pointer)));
   });
 }
 
@@ -288,7 +291,10 @@ SX_API cuMemAllocFromPoolAsync(CUdeviceptr *out, size_t size, CUmemoryPool pool,
 
 SX_API cuMemFreeAsync(CUdeviceptr pointer, CUstream stream) {
   return enter<Need::Context>(__func__, [&]() -> CUresult {
+    CUresult captured;
     if (!pointer) return CUDA_SUCCESS;
+    if (captured_free(pointer, stream, captured)) return captured;
+    if (free_graph_memory(pointer)) return CUDA_SUCCESS;
     if (hip().hipFreeAsync) return from_hip(hip().hipFreeAsync(to_pointer(pointer), to_hip(stream)));
     return from_hip(hip().hipFree(to_pointer(pointer)));
   });

@@ -68,14 +68,27 @@ CUresult elapsed(float *milliseconds, CUevent start, CUevent end) {
   return SX_HIP(hipEventElapsedTime, milliseconds, to_hip(start), to_hip(end));
 }
 
-CUresult record(CUevent event, CUstream stream) {
+// CU_EVENT_RECORD_EXTERNAL and CU_EVENT_WAIT_EXTERNAL: in a captured stream, a node of the graph.
+constexpr unsigned kExternal = 1;
+
+CUresult capture_event(NodeType type, CUevent event, CUstream stream) {
+  GraphWork work(type);
+  work.event = event;
+  return capture(stream, std::move(work));
+}
+
+CUresult record(CUevent event, CUstream stream, unsigned flags) {
   CUresult result;
+  if (flags > kExternal) return CUDA_ERROR_INVALID_VALUE;
+  if (event && flags && is_capturing(stream)) return capture_event(NodeType::RecordEvent, event, stream);
   if (event && captured_record(event, stream, result)) return result;
   return event ? from_hip(hip().hipEventRecord(to_hip(event), to_hip(stream))) : CUDA_ERROR_INVALID_HANDLE;
 }
 
-CUresult wait_event(CUstream stream, CUevent event) {
+CUresult wait_event(CUstream stream, CUevent event, unsigned flags) {
   CUresult result;
+  if (flags > kExternal) return CUDA_ERROR_INVALID_VALUE;
+  if (event && flags && is_capturing(stream)) return capture_event(NodeType::WaitEvent, event, stream);
   if (event && captured_wait(stream, event, result)) return result;
   return event ? SX_HIP(hipStreamWaitEvent, to_hip(stream), to_hip(event), 0) : CUDA_ERROR_INVALID_HANDLE;
 }
@@ -95,6 +108,28 @@ CUresult write_value(CUstream stream, CUdeviceptr address, uint64_t value, unsig
   if (flags > 1 || !address) return CUDA_ERROR_INVALID_VALUE;
   if (wide) return SX_HIP(hipStreamWriteValue64, to_hip(stream), to_pointer(address), value, 0);
   return SX_HIP(hipStreamWriteValue32, to_hip(stream), to_pointer(address), static_cast<uint32_t>(value), 0);
+}
+
+// CU_STREAM_MEM_OP_*.
+enum : int { kWait32 = 1, kWrite32 = 2, kFlushRemote = 3, kWait64 = 4, kWrite64 = 5, kBarrier = 6 };
+
+CUresult operate(CUstream stream, const CUstreamBatchMemOpParams *operations, size_t count) {
+  if (!operations) return CUDA_ERROR_INVALID_VALUE;
+  if (is_capturing(stream)) {
+    GraphWork work(NodeType::Operations);
+    work.operations.assign(operations, operations + count);
+    return capture(stream, std::move(work));
+  }
+  for (size_t i = 0; i < count; ++i) {
+    CUresult result = memory_operation(operations[i], stream);
+    if (result != CUDA_SUCCESS) return result;
+  }
+  return CUDA_SUCCESS;
+}
+
+CUresult operate(CUstream stream, int operation, CUdeviceptr address, uint64_t value, unsigned flags) {
+  CUstreamBatchMemOpParams one = {operation, address, value, flags, {}};
+  return operate(stream, &one, 1);
 }
 
 // Attributes of streams are hints (which part of the L2 to keep, how to wait): kept, and told again.
@@ -171,6 +206,18 @@ CUresult stream_query(CUstream stream) {
 
 }  // namespace
 
+CUresult sx::memory_operation(const CUstreamBatchMemOpParams &o, CUstream stream) {
+  switch (o.operation) {
+    case kWait32:
+    case kWait64: return wait_value(stream, o.address, o.value, o.flags, o.operation == kWait64);
+    case kWrite32:
+    case kWrite64: return write_value(stream, o.address, o.value, o.flags, o.operation == kWrite64);
+    case kFlushRemote:
+    case kBarrier: return CUDA_SUCCESS;  // a stream's operations are in order, and seen by all
+    default: return CUDA_ERROR_INVALID_VALUE;
+  }
+}
+
 SX_API cuStreamCreate(CUstream *out, unsigned flags) {
   return enter<Need::Context>(__func__, [&] { return create(out, flags, 0, false); });
 }
@@ -203,7 +250,7 @@ SX_API cuStreamDestroy_v2(CUstream stream) {
 
 SX_STREAM(cuStreamSynchronize, (CUstream s), s, stream_done(s))
 SX_STREAM(cuStreamQuery, (CUstream s), s, stream_query(s))
-SX_STREAM(cuStreamWaitEvent, (CUstream s, CUevent event, unsigned), s, wait_event(s, event))
+SX_STREAM(cuStreamWaitEvent, (CUstream s, CUevent event, unsigned flags), s, wait_event(s, event, flags))
 SX_STREAM(cuStreamAddCallback, (CUstream s, CUstreamCallback function, void *user, unsigned flags), s,
           add_callback(s, function, user, flags))
 SX_STREAM(cuStreamGetFlags, (CUstream s, unsigned *flags), s, stream_flags(s, flags))
@@ -215,12 +262,13 @@ SX_STREAM(cuStreamSetAttribute, (CUstream s, int id, const void *value), s, set_
 SX_STREAM(cuStreamGetAttribute, (CUstream s, int id, void *value), s, get_attribute(s, id, value))
 SX_STREAM(cuStreamCopyAttributes, (CUstream s, CUstream from), s, copy_attributes(s, from))
 SX_STREAM(cuStreamAttachMemAsync, (CUstream s, CUdeviceptr pointer, size_t, unsigned), s, attach(pointer))
-SX_STREAM(cuStreamWaitValue32_v2, (CUstream s, CUdeviceptr a, cuuint32_t v, unsigned f), s, wait_value(s, a, v, f, false))
-SX_STREAM(cuStreamWaitValue64_v2, (CUstream s, CUdeviceptr a, cuuint64_t v, unsigned f), s, wait_value(s, a, v, f, true))
-SX_STREAM(cuStreamWriteValue32_v2, (CUstream s, CUdeviceptr a, cuuint32_t v, unsigned f), s, write_value(s, a, v, f, false))
-SX_STREAM(cuStreamWriteValue64_v2, (CUstream s, CUdeviceptr a, cuuint64_t v, unsigned f), s, write_value(s, a, v, f, true))
-SX_STREAM(cuEventRecord, (CUevent event, CUstream s), s, record(event, s))
-SX_STREAM(cuEventRecordWithFlags, (CUevent event, CUstream s, unsigned), s, record(event, s))
+SX_STREAM(cuStreamWaitValue32_v2, (CUstream s, CUdeviceptr a, cuuint32_t v, unsigned f), s, operate(s, kWait32, a, v, f))
+SX_STREAM(cuStreamWaitValue64_v2, (CUstream s, CUdeviceptr a, cuuint64_t v, unsigned f), s, operate(s, kWait64, a, v, f))
+SX_STREAM(cuStreamWriteValue32_v2, (CUstream s, CUdeviceptr a, cuuint32_t v, unsigned f), s, operate(s, kWrite32, a, v, f))
+SX_STREAM(cuStreamWriteValue64_v2, (CUstream s, CUdeviceptr a, cuuint64_t v, unsigned f), s, operate(s, kWrite64, a, v, f))
+SX_STREAM(cuStreamBatchMemOp_v2, (CUstream s, unsigned count, CUstreamBatchMemOpParams *list, unsigned), s, operate(s, list, count))
+SX_STREAM(cuEventRecord, (CUevent event, CUstream s), s, record(event, s, 0))
+SX_STREAM(cuEventRecordWithFlags, (CUevent event, CUstream s, unsigned flags), s, record(event, s, flags))
 
 SX_API cuThreadExchangeStreamCaptureMode(int *mode) {
   return enter<Need::Init>(__func__, [&]() -> CUresult {

@@ -3,6 +3,7 @@
 #include <cstring>
 #include <initializer_list>
 
+#include "copy.h"
 #include "registry.h"
 #include "state.h"
 
@@ -75,8 +76,18 @@ int copy_2d(void *to, size_t to_pitch, const void *from, size_t from_pitch, size
   return later ? driver().cuMemcpy2DAsync_v2(&c, stream) : driver().cuMemcpy2DUnaligned_v2(&c);
 }
 
+}  // namespace
+
 // Boxes of memory and arrays.
-int box(CUDA_MEMCPY3D *c, const cudaMemcpy3DParms *p) {
+int sx::element_size(CUarray array, size_t *size) {
+  CUDA_ARRAY3D_DESCRIPTOR d;
+  if (int error = driver().cuArray3DGetDescriptor_v2(&d, array)) return error;
+  unsigned format = d.Format;
+  *size = d.NumChannels * (format == 32 || format == 3 || format == 10 ? 4 : format == 1 || format == 8 ? 1 : 2);
+  return kSuccess;
+}
+
+int sx::box(CUDA_MEMCPY3D *c, const cudaMemcpy3DParms *p) {
   if (!p) return kInvalidValue;
   if (!valid(p->kind)) return kInvalidMemcpyDirection;
   if ((!p->srcArray && !p->srcPtr.ptr) || (!p->dstArray && !p->dstPtr.ptr)) return kInvalidValue;
@@ -84,10 +95,7 @@ int box(CUDA_MEMCPY3D *c, const cudaMemcpy3DParms *p) {
   size_t element = 1, from_element = 1, to_element = 1;
   for (CUarray array : {p->dstArray, p->srcArray}) {
     if (!array) continue;
-    CUDA_ARRAY3D_DESCRIPTOR d;
-    if (int error = driver().cuArray3DGetDescriptor_v2(&d, array)) return error;
-    int format = d.Format;
-    element = d.NumChannels * (format == 32 || format == 3 || format == 10 ? 4 : format == 1 || format == 8 ? 1 : 2);
+    if (int error = element_size(array, &element)) return error;
     (array == p->srcArray ? from_element : to_element) = element;
   }
   memset(c, 0, sizeof *c);
@@ -114,6 +122,8 @@ int box(CUDA_MEMCPY3D *c, const cudaMemcpy3DParms *p) {
   c->Depth = p->extent.depth;
   return kSuccess;
 }
+
+namespace {
 
 int copy_3d(const cudaMemcpy3DParms *p, CUstream stream, bool later) {
   CUDA_MEMCPY3D c;

@@ -184,6 +184,13 @@ void adopt_kernel(CUkernel kernel, const char *name) {
   r.functions[kernel].push_back(&r.adopted.back());
 }
 
+void *stub_of(CUkernel kernel) {
+  Registry &r = registry();
+  std::lock_guard<std::mutex> lock(r.mutex);
+  Function *f = newest(r.functions, kernel);
+  return f && f->stub ? const_cast<void *>(f->stub) : static_cast<void *>(kernel);
+}
+
 const char *name_of(const void *function) {
   Registry &r = registry();
   std::lock_guard<std::mutex> lock(r.mutex);

@@ -44,6 +44,9 @@ const void *handle_of(const void *stub);
 // Makes a kernel handle that came from the driver (cudaLibraryGetKernel) acceptable to kernel_of.
 void adopt_kernel(CUkernel kernel, const char *name);
 
+// The host stub that stands for a kernel of the driver's; the handle itself where there is none.
+void *stub_of(CUkernel kernel);
+
 // The kernel's mangled name; null where unknown.
 const char *name_of(const void *function);
 

@@ -129,5 +129,21 @@ struct cudaKernelNodeParams {
 };
 static_assert(sizeof(cudaKernelNodeParams) == 56, "ABI");
 
+// Nodes' parameters by their type; but for kernels' functions and copies they are the driver's.
+struct cudaGraphNodeParams {
+  int type;
+  int reserved0[3];
+  union {
+    long long reserved1[29];
+    cudaKernelNodeParams kernel;
+    struct {
+      int flags, reserved[3];
+      cudaMemcpy3DParms copyParams;
+    } copy;
+  };
+  long long reserved2;
+};
+static_assert(sizeof(cudaGraphNodeParams) == 256, "ABI");
+
 #define SX_API extern "C" __attribute__((visibility("default"))) cudaError_t
 #define SX_API_RETURNS(type) extern "C" __attribute__((visibility("default"))) type

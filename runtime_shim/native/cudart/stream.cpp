@@ -72,9 +72,8 @@ SX_API cudaGraphDestroy(CUgraph graph) {
 SX_API cudaGraphInstantiateWithFlags(CUgraphExec *exec, CUgraph graph, unsigned long long flags) {
   return with_context([&] { return driver().cuGraphInstantiateWithFlags(exec, graph, flags); });
 }
-// The older form, with a node and a text for errors behind, differs in what is not looked at.
-SX_API cudaGraphInstantiate(CUgraphExec *exec, CUgraph graph, unsigned long long) {
-  return with_context([&] { return driver().cuGraphInstantiateWithFlags(exec, graph, 0); });
+SX_API cudaGraphInstantiate(CUgraphExec *exec, CUgraph graph, unsigned long long flags) {
+  return with_context([&] { return driver().cuGraphInstantiateWithFlags(exec, graph, flags); });
 }
 SX_API cudaGraphExecDestroy(CUgraphExec exec) {
   return with_context([&] { return driver().cuGraphExecDestroy(exec); });

@@ -1,0 +1,38 @@
+// A launch whose arguments are packed: what a stream starts now, and what a graph keeps.
+#pragma once
+#include "driver.h"
+
+namespace sx {
+
+struct Shape {
+  unsigned grid[3], block[3], shared;
+  CUstream stream;
+  bool cooperative = false;
+};
+
+struct KernelCall {
+  const void *kernel = nullptr;  // the handle: the module may be unloaded before a graph is launched
+  Shape shape = {};
+  std::vector<uint8_t> params;  // the parameter area
+
+  // Pointers to the parameters in `params`, as cuLaunchKernel takes them.
+  std::vector<void *> pointers() const;
+};
+
+// Checks a launch and packs its parameters, from an array of pointers or a packed buffer.
+CUresult prepare(const void *handle, const Shape &shape, void **params, void **extra, KernelCall &call);
+
+// Starts it in a stream that is not captured.
+CUresult start(const KernelCall &call, CUstream stream);
+
+CUresult launch_host(CUhostFn function, void *user, CUstream stream);
+
+// copy.cpp's; with `wait`, they return when it is done.
+CUresult copy_3d(const CUDA_MEMCPY3D *p, CUstream stream, bool wait);
+CUresult fill(CUdeviceptr dst, size_t pitch, unsigned value, unsigned element, size_t width, size_t height,
+              CUstream stream, bool wait);
+
+// stream.cpp's: CU_STREAM_MEM_OP_*.
+CUresult memory_operation(const CUstreamBatchMemOpParams &operation, CUstream stream);
+
+}  // namespace sx
