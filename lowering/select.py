@@ -77,6 +77,15 @@ def uses_textures(cfg: Cfg) -> bool:
     return any(i.mnemonic in ("TEX", "SUST") for b in cfg.blocks for i in b.instructions)
 
 
+# Vector temporaries that a kernel gets at first, by what the longest of its rules take.
+_TEMPORARIES = {"HMMA": 92, "IMMA": 32, "BMMA": 32, "DMMA": 24, "LDSM": 28, "STSM": 28}
+
+
+def _temporaries(cfg: Cfg) -> int:
+    names = {i.mnemonic for b in cfg.blocks for i in b.instructions}
+    return max(24, *(_TEMPORARIES.get(name, 0) for name in names))
+
+
 def shares(cfg: Cfg) -> bool:
     """Whether instructions with long code, called where it is used, occur more than once."""
     return sum(i.mnemonic == "HMMA" for b in cfg.blocks for i in b.instructions) > 1
@@ -155,7 +164,7 @@ def select(kernel: Kernel, cfg: Cfg) -> Selected:
         grid_words = {low: 0, high: 1}
         banks = tuple(sorted({*banks, 4}))
     shared = kernel.shared_size + barrier_bytes(plan)
-    vtemps = 24
+    vtemps = _temporaries(cfg)
     for _ in range(4):
         regs = allocate(
             cfg,
