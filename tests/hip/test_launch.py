@@ -143,10 +143,10 @@ def test_the_environment_of_a_wave(hip: Hip, modules: list[int]) -> None:
     function = kernel(hip, modules, Kernel("environment", group_size=100, private_size=1000))
     out = hip.malloc(64)
     for _ in range(2):  # the second finds what the first left
-        assert hip.launch(function, 1, 7, struct.pack("<Q", out), shared=28) == 0
+        assert hip.launch(function, 1, 7, struct.pack("<Q", out), shared=20) == 0
         mxcsr, lds, scratch, clocks, dirty, message, base, exec_, frame = hip.words(out, 9)
         assert mxcsr & 0xFFC0 == 0x1F80
-        assert (lds, scratch, clocks, dirty, message, base) == (128, 1008, 1, 0, 1, 1)
+        assert (lds, scratch, clocks, dirty, message, base) == (128, 1008, 1, 0, 1, 1)  # in steps
         assert (exec_, frame) == (0x7F, 0)
     hip.free(out)
 

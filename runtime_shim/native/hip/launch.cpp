@@ -199,7 +199,8 @@ int launch_kernel(hipFunction_t handle, const Shape &shape, hipStream_t stream_h
   std::copy(shape.grid, shape.grid + 3, launch->grid);
   std::copy(shape.block, shape.block + 3, launch->block);
   launch->total = uint64_t{shape.grid[0]} * shape.grid[1] * shape.grid[2];
-  launch->lds_size = info.group_size + shape.shared;
+  // Compilers read whole vectors at the end of an array: hardware allocates in larger steps.
+  launch->lds_size = round_up(info.group_size + shape.shared, kLdsStep);
   launch->scratch_size = round_up(std::max<uint64_t>(info.private_size, info.dynamic_stack ? stack_limit() : 0), 16);
   launch->cooperative = shape.cooperative;
 
