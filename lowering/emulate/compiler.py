@@ -63,6 +63,9 @@ class CompileOptions:
 # whose registers live in all of many blocks take the square of their size (4,000 instructions 35 s,
 # with this 4.6 s).  Below 30, values that live across a loop's cold calls leave their registers.
 _ALLOCATOR = "-grow-region-complexity-budget=1000"
+# LLVM's pass that moves instructions to where they are used tries every pair of blocks: minutes for
+# a kernel of 24,000 instructions, whose code takes 14 s without.  Larger kernels do without it.
+_SINKS = 6000
 _STACK = 768 << 10  # bytes that a frame may have: the library's fibers have a MiB
 
 
@@ -158,7 +161,9 @@ def compile_flow(
     seconds = {"ir": clock() - t0}
     machine = target_machine(isa, options.opt)
     try:
+        _sink(count <= _SINKS)
         made = [_emit(parts.kernel, machine, seconds)]
+        _sink(True)
         t1 = clock()
         how = f"{isa} {options.opt}"
         made += objects.helpers(parts.helpers.values(), how, lambda text: _emit(text, machine, {}))
@@ -180,6 +185,10 @@ def compile_flow(
     seconds |= {"helpers": t2 - t1, "link": clock() - t2}
     counts = len(flow.blocks) if options.counts else 0
     return HostImage(page + blob, kernel, count, len(blob), at, stack, seconds, counts)
+
+
+def _sink(wanted: bool) -> None:
+    llvm.set_option("", f"-disable-machine-sink={'false' if wanted else 'true'}")
 
 
 def _emit(text: str, machine: llvm.TargetMachine, seconds: dict[str, float]) -> bytes:

@@ -14,6 +14,8 @@ from sassxlate.errors import EmulatorError, EncodeError, Where
 
 ENDS = frozenset({"s_endpgm", "s_endpgm_saved", "s_code_end", "s_trap"})
 INDIRECT = frozenset({"s_setpc_b64", "s_swappc_b64"})
+# Instructions that a block has at most: LLVM takes more than linear time for the code of one block.
+LONGEST = 512
 _READS = re.compile(r"(global|flat|scratch|ds|s)_(load|atomic)|ds_\w+_rtn|buffer_load")
 
 
@@ -36,11 +38,13 @@ class Block:
 
 @dataclass(slots=True)
 class Flow:
-    """Blocks by their start; `indirect` are the targets that s_setpc and s_swappc may have."""
+    """Blocks by their start; `indirect` are the targets that s_setpc and s_swappc may have.
+    `cuts` are the starts of blocks that nothing jumps to: the block before was long enough."""
 
     entry: int
     blocks: dict[int, Block]
     indirect: tuple[int, ...]
+    cuts: frozenset[int] = frozenset()
 
     def reads_memory(self, low: int, high: int) -> bool:
         """Whether an instruction in [low, high] reads memory."""
@@ -142,24 +146,29 @@ def discover(code: bytes, entry: int) -> Flow:
             for pc in indirect:
                 walk.lead(pc, pc)
             walk.run()
-    return Flow(entry, _blocks(walk, indirect), indirect)
+    blocks, cuts = _blocks(walk, indirect)
+    return Flow(entry, blocks, indirect, cuts)
 
 
-def _blocks(walk: _Walk, indirect: tuple[int, ...]) -> dict[int, Block]:
+def _blocks(walk: _Walk, indirect: tuple[int, ...]) -> tuple[dict[int, Block], frozenset[int]]:
     blocks: dict[int, Block] = {}
+    cuts: set[int] = set()
     current: Block | None = None
     last: Step | None = None
     for pc in sorted(walk.steps):
         step = walk.steps[pc]
         if current is None or pc in walk.leaders or last is None or last.next != pc:
             current = blocks[pc] = Block(pc)
+        elif len(current.steps) >= LONGEST:
+            current = blocks[pc] = Block(pc)
+            cuts.add(pc)
         current.steps.append(step)
         last = step
         if _is_end(step.inst.op) or step.inst.op.startswith("s_cbranch_"):
             current = None
     for block in blocks.values():
         _close(block, blocks, len(walk.code), indirect)
-    return blocks
+    return blocks, frozenset(cuts)
 
 
 def _close(block: Block, blocks: dict[int, Block], size: int, indirect: tuple[int, ...]) -> None:

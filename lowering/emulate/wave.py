@@ -102,6 +102,8 @@ class WaveBuilder:
         last = block.steps[-1]
         if not self._ends(last.inst.op):
             c.state.flush()
+            if last.next in self.flow.cuts:
+                self._stop(last.pc)  # a condition that LLVM knows nothing of keeps the blocks apart
             self._goto(last.next, last.pc)
 
     def _count(self, number: int) -> None:
