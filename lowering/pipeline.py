@@ -19,6 +19,7 @@ from .hazards import insert_hazards
 from .hostcalls import as_instructions
 from .launch import LaunchInfo, most_threads
 from .link import joined
+from .reach import with_islands
 from .select import Selected, select
 from .sourcemap import source_map
 from .waits import insert_waits
@@ -149,7 +150,7 @@ def translate_kernel(cubin: Cubin, name: str, options: Options | None = None) ->
         times.append((label, time.perf_counter() - started))
     started = time.perf_counter()
     try:
-        program = assemble(items)
+        items, program = _assembled(items)
     except SassxlateError as e:
         raise e.at(kernel=name) from None
     made = replace(image(kernel, selected, program), source=source_map(items, program))
@@ -171,6 +172,17 @@ def translate_kernel(cubin: Cubin, name: str, options: Options | None = None) ->
     return Translated(
         kernel, code_object, selected.launch, text, report, cfg, program, tuple(items), selected
     )
+
+
+def _assembled(items: list[Item]) -> tuple[list[Item], Program]:
+    """The code, with islands where a branch does not reach its label without."""
+    try:
+        return items, assemble(items)
+    except SassxlateError as e:
+        if e.code != "SX0511":
+            raise
+    items = with_islands(items)
+    return items, assemble(items)
 
 
 def _fitting(selected: Selected) -> Selected:
