@@ -72,6 +72,7 @@ class Wave(IntEnum):
     STRICT_SEED = 0x2C8
     CODE_BASE = 0x2D0
     COUNTS = 0x2D8
+    EXECUTED = 0x2E0
 
 
 WAVE_SIZE: Final = 0x300

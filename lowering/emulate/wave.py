@@ -64,6 +64,7 @@ class WaveBuilder:
 
     def build(self) -> Module:
         before = modes(self.flow, self.initial)
+        self.fn.entry += ["  %executed = alloca i64", "  store i64 0, ptr %executed"]
         self.fn.do(f"br label %b{self.flow.entry}")
         for start in sorted(self.flow.blocks):
             self._block(self.flow.blocks[start], before.get(start, self.initial))
@@ -92,6 +93,7 @@ class WaveBuilder:
         c = self.c
         c.state.start_block(block.start)
         self._last = block.steps[-1]
+        self._execute(len(block.steps))
         if block.start in self.numbers:
             self._count(self.numbers[block.start])
         if self.shadow is not None:
@@ -105,6 +107,12 @@ class WaveBuilder:
             if last.next in self.flow.cuts:
                 self._stop(last.pc)  # a condition that LLVM knows nothing of keeps the blocks apart
             self._goto(last.next, last.pc)
+
+    def _execute(self, instructions: int) -> None:
+        """Adds to what the wave has executed; a host register, which costs next to nothing."""
+        old = self.fn.emit_new("load i64, ptr %executed")
+        new = self.fn.emit_new(f"add i64 {old}, {instructions}")
+        self.fn.do(f"store i64 {new}, ptr %executed")
 
     def _count(self, number: int) -> None:
         """One more time that a wave begins this block; waves of other threads count, too."""
@@ -263,7 +271,11 @@ class WaveBuilder:
         self._goto(branch_target(step.inst, step.pc), step.pc)
 
     def _end(self, step: Step) -> None:
-        self.fn.do("ret void")
+        fn = self.fn
+        done = fn.emit_new("load i64, ptr %executed")
+        p = fn.emit_new(f"getelementptr i8, ptr %w, i64 {int(Wave.EXECUTED)}")
+        fn.do(f"store i64 {done}, ptr {p}")
+        fn.do("ret void")
 
     def _illegal(self, step: Step) -> None:
         self._fault(Fault.ILLEGAL, step.pc)

@@ -62,7 +62,8 @@ struct SxWave {
   uint64_t strict_seed;    // 0x2c8 seeds the perturbation of approximate functions; 0: none
   uint64_t code_base;      // 0x2d0 address that byte 0 of the code object's .text has for s_getpc (0 will do)
   uint64_t *counts;        // 0x2d8 images that count (flag 2) add 1 to a block's number when they begin it
-  uint64_t reserved[4];    // 0x2e0
+  uint64_t executed;       // 0x2e0 instructions that the wave executed; written when it ends
+  uint64_t reserved[3];    // 0x2e8
 };                         // 0x300
 
 struct SxImageHeader {

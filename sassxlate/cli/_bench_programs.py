@@ -90,6 +90,7 @@ class Outcome:
     seconds: float = 0.0
     cpu: float = 0.0  # seconds of the program and its threads, translation not counted
     launches: int = 0
+    instructions: int = 0  # of RDNA3, that the waves of the launches that ended have executed
     key: str = ""
     tag: str = ""
 
@@ -113,6 +114,7 @@ class Run:
     cpu: float
     calls: tuple[tuple[str, int], ...]
     launches: int
+    instructions: int = 0
     stopped: Literal["", "timeout", "memory"] = ""
 
 
@@ -288,7 +290,12 @@ def execute(program: Program, limits: Limits, stop: Event) -> Run | None:
             "--keep-status",
         ]
         command += ["--trace", str(trace), "--", f"./{program.path.name}", *program.args]
-        env = {**os.environ, "PYTHONPATH": client.import_root()}
+        tally = Path(scratch, "instructions")
+        env = {
+            **os.environ,
+            "PYTHONPATH": client.import_root(),
+            "SASSXLATE_INSTRUCTIONS": str(tally),
+        }
         env.setdefault("SASSXLATE_CC", _capability(program.arch))
         if program.multiprocessors:
             env["SASSXLATE_MULTIPROCESSORS"] = str(program.multiprocessors)
@@ -310,8 +317,17 @@ def execute(program: Program, limits: Limits, stop: Event) -> Run | None:
             printed, said = _head(out), _head(err)
         status = process.returncode if process.returncode >= 0 else 128 - process.returncode
         calls, launches = _read_trace(trace)
+        executed = int.from_bytes(tally.read_bytes(), "little") if tally.exists() else 0
         return Run(
-            status, printed, said, round(seconds, 2), round(cpu, 2), calls, launches, stopped
+            status,
+            printed,
+            said,
+            round(seconds, 2),
+            round(cpu, 2),
+            calls,
+            launches,
+            executed,
+            stopped,
         )
 
 
@@ -394,6 +410,7 @@ def judge(program: Program, run: Run, truth: Truth | None, tag: str) -> Outcome:
         run.seconds,
         run.cpu,
         run.launches,
+        run.instructions,
         key=program.key,
         tag=tag,
     )
@@ -447,8 +464,9 @@ def _first_call(run: Run) -> str:
 
 
 def _instruction(line: str) -> str:
-    found = re.search(r"`([^`]+)`", line)
-    return found[1] if found else ""
+    """The SASS that a refusal names: `TEXT`, or behind its address."""
+    found = re.search(r"`([^`]+)`", line) or re.search(r"/\*[0-9a-f]+\*/: ([^:]+)", line)
+    return found[1].strip() if found else ""
 
 
 def _last_line(run: Run) -> str:

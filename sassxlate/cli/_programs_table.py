@@ -62,7 +62,12 @@ def markdown(outcomes: Sequence[Outcome]) -> list[str]:
     lines += [
         f"| {o.name} | {o.arch} | {o.verdict} | {_cell(o.first)} | {_reason(o)} |" for o in failures
     ]
-    lines += ["", "All programs; seconds of wall time and kernel launches, by architecture:", ""]
+    lines += [
+        "",
+        "All programs; seconds of wall time, kernel launches and RDNA3 instructions that waves",
+        "executed, by architecture:",
+        "",
+    ]
     lines.append("| program | domain | arguments | " + " | ".join(c.arch for c in counts) + " |")
     lines.append("|---" * (3 + len(counts)) + "|")
     by_name: dict[str, dict[str, Outcome]] = {}
@@ -86,7 +91,16 @@ def _reason(outcome: Outcome) -> str:
 def _result(outcome: Outcome | None) -> str:
     if outcome is None:
         return ""
-    return f"{outcome.verdict}, {outcome.seconds:.1f} s, {outcome.launches}"
+    done = f"{outcome.verdict}, {outcome.seconds:.1f} s, {outcome.launches}"
+    return f"{done}, {_short(outcome.instructions)}" if outcome.instructions else done
+
+
+def _short(number: int) -> str:
+    """Three digits: 812, 1.24k, 35.1M, 2.05G."""
+    for unit, size in (("T", 10**12), ("G", 10**9), ("M", 10**6), ("k", 10**3)):
+        if number >= size:
+            return f"{number / size:.3g}{unit}"
+    return str(number)
 
 
 def _cell(text: str) -> str:

@@ -58,6 +58,7 @@ struct Group {
   unsigned live = 0, arrived = 0;
   unsigned first_wave = 0;  // the one that is run first
   unsigned turns = 0;  // times it gave way since workgroups were last added
+  uint64_t executed = 0;  // instructions of the waves that have ended
   std::vector<Wave> waves;
   uint8_t *lds = nullptr;
   uint8_t *scratch = nullptr;
@@ -194,6 +195,7 @@ Wave *follow(Wave &wave) {
   next.fiber->user = &next;
   wave.fiber = nullptr;
   wave.state = WaveState::Ended;
+  group.executed += wave.regs.executed;
   --group.live;
   fill_registers(group, next);
   return &next;
@@ -385,6 +387,7 @@ class Worker {
     group.waves.resize(count);
     group.live = count;
     group.arrived = group.turns = 0;
+    group.executed = 0;
     for (unsigned i = 0; i < count; ++i) {
       Wave &wave = group.waves[i];
       wave.group = &group;
@@ -453,6 +456,7 @@ class Worker {
             now.state = WaveState::Ended;
             fibers_.push_back(fiber);
             now.fiber = nullptr;
+            group.executed += now.regs.executed;
             --group.live;
             break;
           case Event::Barrier:
@@ -493,6 +497,7 @@ class Worker {
   void retire(Group *group) {
     Launch &launch = *group->launch;
     waves_ -= launch.waves();
+    launch.executed.fetch_add(group->executed, std::memory_order_relaxed);
     spare_.push_back(group);
     finish_groups(launch, 1);
   }

@@ -43,6 +43,7 @@ struct Launch {
   std::atomic<bool> spun{false};    // a wave has given way for want of progress
   std::atomic<bool> overdue{false}; // its time is over; the watchdog's, as is the deadline
   std::chrono::steady_clock::time_point deadline;
+  std::atomic<uint64_t> executed{0};  // instructions, of the waves of all workgroups that have ended
   bool done = false;
   std::condition_variable finished;
   std::mutex fault_mutex;
