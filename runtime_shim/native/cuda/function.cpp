@@ -189,3 +189,33 @@ SX_API cuOccupancyAvailableDynamicSMemPerBlock(size_t *bytes, CUfunction handle,
     return CUDA_SUCCESS;
   });
 }
+
+// Launches take clusters of one block: a larger one never fits, and the largest that does is one.
+SX_API cuOccupancyMaxActiveClusters(int *clusters, CUfunction handle, const CUlaunchConfig *config) {
+  return enter<Need::Context>(__func__, [&]() -> CUresult {
+    Kernel *kernel;
+    CUresult result = kernel_of(handle, kernel);
+    if (result != CUDA_SUCCESS) return result;
+    if (!clusters || !config || (config->numAttrs && !config->attrs)) return CUDA_ERROR_INVALID_VALUE;
+    const unsigned threads = config->blockDimX * config->blockDimY * config->blockDimZ;
+    if (threads == 0) return CUDA_ERROR_INVALID_VALUE;
+    *clusters = active_blocks(*kernel, static_cast<int>(threads), config->sharedMemBytes) * current_device().multiprocessors;
+    for (unsigned i = 0; i < config->numAttrs; ++i) {
+      const unsigned *size = config->attrs[i].value.cluster;
+      if (config->attrs[i].id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION && (size[0] > 1 || size[1] > 1 || size[2] > 1))
+        *clusters = 0;
+    }
+    return CUDA_SUCCESS;
+  });
+}
+
+SX_API cuOccupancyMaxPotentialClusterSize(int *size, CUfunction handle, const CUlaunchConfig *config) {
+  return enter<Need::Context>(__func__, [&]() -> CUresult {
+    Kernel *kernel;
+    CUresult result = kernel_of(handle, kernel);
+    if (result != CUDA_SUCCESS) return result;
+    if (!size || !config) return CUDA_ERROR_INVALID_VALUE;
+    *size = 1;
+    return CUDA_SUCCESS;
+  });
+}

@@ -6,6 +6,8 @@
 #include <cstring>
 #include <unordered_map>
 
+struct CUgreenCtx_st;
+
 using namespace sx;
 
 namespace {
@@ -168,6 +170,13 @@ CUresult current_of(CUstream, CUcontext *context) {
   return CUDA_SUCCESS;
 }
 
+// Green contexts cannot be made: no stream is of one.
+CUresult contexts_of(CUstream s, CUcontext *context, CUgreenCtx_st **green) {
+  if (!green) return CUDA_ERROR_INVALID_VALUE;
+  *green = nullptr;
+  return current_of(s, context);
+}
+
 CUresult stream_flags(CUstream stream, unsigned *flags) {
   if (!flags) return CUDA_ERROR_INVALID_VALUE;
   *flags = 0;
@@ -258,6 +267,7 @@ SX_STREAM(cuStreamGetPriority, (CUstream s, int *priority), s, stream_priority(s
 SX_STREAM(cuStreamGetId, (CUstream s, unsigned long long *id), s, get_id(s, id))
 SX_STREAM(cuStreamGetDevice, (CUstream s, CUdevice *device), s, get_device(s, device))
 SX_STREAM(cuStreamGetCtx, (CUstream s, CUcontext *context), s, current_of(s, context))
+SX_STREAM(cuStreamGetCtx_v2, (CUstream s, CUcontext *context, CUgreenCtx_st **green), s, contexts_of(s, context, green))
 SX_STREAM(cuStreamSetAttribute, (CUstream s, int id, const void *value), s, set_attribute(s, id, value))
 SX_STREAM(cuStreamGetAttribute, (CUstream s, int id, void *value), s, get_attribute(s, id, value))
 SX_STREAM(cuStreamCopyAttributes, (CUstream s, CUstream from), s, copy_attributes(s, from))
@@ -269,6 +279,14 @@ SX_STREAM(cuStreamWriteValue64_v2, (CUstream s, CUdeviceptr a, cuuint64_t v, uns
 SX_STREAM(cuStreamBatchMemOp_v2, (CUstream s, unsigned count, CUstreamBatchMemOpParams *list, unsigned), s, operate(s, list, count))
 SX_STREAM(cuEventRecord, (CUevent event, CUstream s), s, record(event, s, 0))
 SX_STREAM(cuEventRecordWithFlags, (CUevent event, CUstream s, unsigned flags), s, record(event, s, flags))
+
+SX_API cuStreamGetGreenCtx(CUstream, CUgreenCtx_st **green) {
+  return enter<Need::Context>(__func__, [&]() -> CUresult {
+    if (!green) return CUDA_ERROR_INVALID_VALUE;
+    *green = nullptr;
+    return CUDA_SUCCESS;
+  });
+}
 
 SX_API cuThreadExchangeStreamCaptureMode(int *mode) {
   return enter<Need::Init>(__func__, [&]() -> CUresult {
