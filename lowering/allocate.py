@@ -75,6 +75,16 @@ class _Sgprs:
                 return S(i, 2)
         return None
 
+    def take_run(self, n: int) -> int | None:
+        """The first of ``n`` SGPRs side by side, a multiple of four."""
+        free = set(self.free)
+        for i in self.free:
+            run = range(i, i + n)
+            if i % 4 == 0 and free.issuperset(run):
+                self.free = [j for j in self.free if j not in run]
+                return i
+        return None
+
     def must(self, what: str) -> S:
         got = self.take()
         if got is None:
@@ -127,12 +137,29 @@ def unsafe_uniforms(
     return frozenset(unsafe)
 
 
+# They give a result and do nothing else.
+_PURE = frozenset({"MOV", "IMAD", "LDC", "ULDC", "UMOV"})
+
+
+def idle(cfg: Cfg) -> frozenset[int]:
+    """Offsets of instructions whose result no instruction of the kernel ever reads: above all the
+    stack pointer of a kernel without a stack."""
+    every = [i for block in cfg.blocks for i in block.instructions]
+    read = frozenset(r for i in every for r in i.reads)
+    return frozenset(
+        i.offset for i in every if i.mnemonic in _PURE and i.writes and not i.writes & read
+    )
+
+
 def constant_uses(cfg: Cfg, windows: frozenset[int]) -> Counter[tuple[int, int]]:
     """How often each word of a constant bank is named (windows of bank 0 are no plain words)."""
+    left_out = idle(cfg)
     uses: Counter[tuple[int, int]] = Counter()
     for block in cfg.blocks:
         weight = 1 + 4 * any(e.dst <= block.index for e in cfg.successors[block.index])
         for ins in block.instructions:
+            if ins.offset in left_out:
+                continue
             for operand in ins.operands.values():
                 if not isinstance(operand, Const) or operand.index or operand.ur:
                     continue
@@ -143,6 +170,28 @@ def constant_uses(cfg: Cfg, windows: frozenset[int]) -> Counter[tuple[int, int]]
                     if key[0] != 0 or key[1] not in windows:
                         uses[key] += weight
     return uses
+
+
+def _constants_in_runs(
+    uses: Mapping[tuple[int, int], int], sgprs: _Sgprs
+) -> dict[tuple[int, int], S]:
+    """Registers for words side by side in a bank, which one scalar load fills; words of which none
+    is beside go without.  Nothing where there is too little room for all."""
+    room = len(sgprs.free) - 8 - len(uses)
+    out: dict[tuple[int, int], S] = {}
+    left = sorted(uses)
+    while left and room > 0:
+        bank, offset = left[0]
+        n = 1
+        while n < len(left) and left[n] == (bank, offset + 4 * n):
+            n += 1
+        # A pair that starts at a multiple of eight bytes is even.
+        size = 1 if offset % 8 else next(w for w in (16, 8, 4, 2, 1) if w <= n)
+        first = sgprs.take_run(size) if size > 2 else None
+        if first is not None:
+            out |= {(bank, offset + 4 * i): S(first + i) for i in range(size)}
+        del left[: size if first is not None or size < 4 else 2]
+    return out
 
 
 def allocate(
@@ -241,8 +290,8 @@ def allocate(
 
     regions = tuple(slot() for _ in range(region_count))
     ready = {point: slot() for point in points}
-    consts: dict[tuple[int, int], S] = {}
     uses = constant_uses(cfg, windows)
+    consts = _constants_in_runs(uses, sgprs)
     for (bank, offset), _ in uses.most_common():
         if (bank, offset) in consts:
             continue

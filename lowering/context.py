@@ -50,6 +50,7 @@ class KernelState:
     grid_words: Mapping[int, int] = field(default_factory=dict[int, int])  # bank 0 -> half
     grid_workspace: int = 0  # of the grid's counters, in bank 4
     externs: tuple[str, ...] = ()  # the driver's functions that the kernel calls
+    idle: frozenset[int] = frozenset()  # offsets of instructions whose results nobody reads
     textures: int = 0  # where the kernarg segment has the address of the table of textures
     sharing: bool = False  # whether rules with long code put it behind the kernel, once
     shared: dict[str, Callable[[Ctx], None]] = field(

@@ -144,6 +144,9 @@ class Control:
             c.raw(Inst("s_and_not1_b32", (EXEC, EXEC, taken)))
             c.branch("s_cbranch_execz", m.next_label(block))
             return
+        if not spin and m.split(c, block, taken):
+            c.branch("s_cbranch_execnz", label_of(target))
+            return
         stay = c.stemp()
         c.raw(Inst("s_and_not1_b32", (stay, EXEC, taken)))
         m.deposit(c, block.end, stay)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from sassxlate.cfg import Block
 from sassxlate.cfg.build import conditions
-from sassxlate.disasm.rdna3.ir import Arg, Inst, S
+from sassxlate.disasm.rdna3.ir import Arg, Inst, S, Sp
 from sassxlate.disasm.sass.ir import Instruction, Pred
 
 from .allocate import Slot
@@ -45,7 +45,7 @@ class Machine:
         point = self.plan.next_point(block.index)
         return point.label if point else SCAN
 
-    def deposit(self, c: Ctx, key: int, mask: S) -> None:
+    def deposit(self, c: Ctx, key: int, mask: S | Sp) -> None:
         """Leaves the lanes of ``mask`` waiting at a point."""
         slot = self.slot(key)
         with c.scope():
@@ -54,10 +54,7 @@ class Machine:
             c.write_slot(slot, old)
 
     def deposit_exec(self, c: Ctx, key: int) -> None:
-        with c.scope():
-            temp = c.stemp()
-            c.raw(Inst("s_mov_b32", (temp, EXEC)))
-            self.deposit(c, key, temp)
+        self.deposit(c, key, EXEC)
 
     def leave(self, c: Ctx, block: Block) -> None:
         """Goes on elsewhere, with nobody running."""
@@ -93,6 +90,20 @@ class Machine:
             c.raw(Inst("s_and_not1_b32", (to, lanes, c.mask(replace(pred, inv=False)))))
         else:
             c.raw(Inst("s_and_b32", (to, lanes, c.mask(pred))))
+
+    def split(self, c: Ctx, block: Block, taken: S) -> bool:
+        """Where one predicate decides a jump, and its lanes are in ``taken``: instead leaves the
+        others waiting behind the block, and narrows EXEC to its own.  False where several do."""
+        preds = [p for p in conditions(block.last) if not p.is_true]
+        if len(preds) != 1 or preds[0].index == 7:
+            return False
+        last = self.k.items.pop()  # what narrowed: its opposite will do
+        assert isinstance(last, Inst)
+        assert last.args[0] == taken
+        self._narrow(c, taken, EXEC, replace(preds[0], inv=not preds[0].inv))
+        self.deposit(c, block.end, taken)
+        c.raw(Inst("s_and_not1_b32", (EXEC, EXEC, taken)))
+        return True
 
     def trap_if(self, c: Ctx, skip: str, trap: int) -> None:
         """A trap that the branch ``skip`` jumps over."""

@@ -12,7 +12,7 @@ from sassxlate.disasm.rdna3.ir import Inst, Item, Mark, S, V
 from sassxlate.disasm.sass.ir import Const, Instruction, Pred
 from sassxlate.errors import LoweringError, SassxlateError, Where
 
-from .allocate import KERNARG, Lane, RegisterMap, allocate
+from .allocate import KERNARG, Lane, RegisterMap, allocate, idle
 from .audit import unknown_modifiers
 from .barriers import barrier_bytes
 from .context import ALL_ONES, EXEC, NULL, ZERO, Ctx, KernelState, choose
@@ -194,6 +194,7 @@ def select(kernel: Kernel, cfg: Cfg) -> Selected:
         state.textures = next((f.offset for f in launch.fills if f.kind == "textures"), 0)
         state.sharing = shares(cfg)
         state.grid_words, state.grid_workspace = grid_words, kernel.grid_workspace or 0
+        state.idle = idle(cfg)
         _emit_kernel(state, plan)
         total = regs.vtemp_base + state.vtemps_used
         if total <= 256:
@@ -242,30 +243,44 @@ def _prologue(c: Ctx, plan: Plan) -> None:
         c.raw(Inst("s_mov_b32", (EXEC, m.live)))
     for masks in m.barriers.values():
         c.raw(Inst("v_mov_b32", (V(masks), ZERO)))
-    for slot in slots:
-        if not isinstance(slot, Lane):
-            c.raw(Inst("s_mov_b32", (slot, ZERO)))
-    for place in [*m.p.values(), *m.up.values()]:
-        c.raw(Inst("s_mov_b32", (place, ZERO)))
+    cleared = [*(s for s in slots if not isinstance(s, Lane)), *m.p.values(), *m.up.values()]
+    _clear(c, {place.index for place in cleared})
     by_bank: dict[int, list[tuple[int, S]]] = {}
     for (bank, offset), s in sorted(m.consts.items(), key=lambda item: item[0]):
         by_bank.setdefault(bank, []).append((offset, s))
     for bank, words in by_bank.items():
         inner = Ctx(k, c.ins, True)
         base = inner.bank_pointer(bank)
-        done: set[int] = set()
         places = dict(words)
-        for offset, s in words:
-            if offset in done:
-                continue
-            high = places.get(offset + 4)
-            if offset % 8 == 0 and s.index % 2 == 0 and high == S(s.index + 1):
-                inner.raw(Inst("s_load_b64", (S(s.index, 2), base, NULL), imm=offset))
-                done.add(offset + 4)
-            else:
-                inner.raw(Inst("s_load_b32", (s, base, NULL), imm=offset))
+        for offset in sorted(places):
+            if offset in places:
+                _load(inner, base, offset, places)
     assert plan.cfg.blocks[0].start not in plan.heads or KERNARG.n == 2
 
+
+
+def _clear(c: Ctx, masks: set[int]) -> None:
+    """Zeroes SGPRs, in pairs where they lie so."""
+    left = set(masks)
+    for index in sorted(masks):
+        if index % 2 == 0 and index + 1 in left:
+            c.raw(Inst("s_mov_b64", (S(index, 2), ZERO)))
+            left -= {index, index + 1}
+        elif index in left:
+            c.raw(Inst("s_mov_b32", (S(index), ZERO)))
+
+
+def _load(c: Ctx, base: S, offset: int, places: dict[int, S]) -> None:
+    """Loads the words from ``offset`` on that one scalar load can fill, and takes them out of
+    ``places``."""
+    first = places[offset].index
+    for n in (16, 8, 4, 2, 1):
+        aligned = first % min(n, 4) == 0
+        if aligned and all(places.get(offset + 4 * i) == S(first + i) for i in range(n)):
+            c.raw(Inst(f"s_load_b{32 * n}", (S(first, n), base, NULL), imm=offset))
+            for i in range(n):
+                del places[offset + 4 * i]
+            return
 
 
 def _body(k: KernelState, writer: Control, block: Block, converged: bool) -> None:
@@ -274,7 +289,7 @@ def _body(k: KernelState, writer: Control, block: Block, converged: bool) -> Non
     for ins in block.instructions:
         name = ins.mnemonic
         ends = name in CONTROL and ins is block.last
-        if ends or name in NOTHING:
+        if ends or name in NOTHING or ins.offset in k.idle:
             if ends and guard is not None:
                 _close(k)
                 guard = None
@@ -282,8 +297,12 @@ def _body(k: KernelState, writer: Control, block: Block, converged: bool) -> Non
         first = len(k.items)
         c = Ctx(k, ins, converged)
         if guard is not None and ins.guard != guard:
-            _close(k)
-            guard = None
+            if _switches(ins.guard):
+                _switch(c)
+                guard = ins.guard
+            else:
+                _close(k)
+                guard = None
         if not ins.guard.is_true and guard is None:
             _open(c)
             guard = ins.guard
@@ -329,6 +348,18 @@ def _open(c: Ctx) -> None:
     place = c.k.regs.up[guard.index] if guard.file == "UP" else c.k.regs.p[guard.index]
     op = "s_and_not0_saveexec_b32" if guard.inv else "s_and_saveexec_b32"
     c.raw(Inst(op, (save, place)))
+
+
+def _switches(guard: Pred) -> bool:
+    return not guard.is_true and guard.index != 7
+
+
+def _switch(c: Ctx) -> None:
+    """From one guard's lanes to another's: EXEC as it was, narrowed anew."""
+    guard = c.ins.guard
+    place = c.k.regs.up[guard.index] if guard.file == "UP" else c.k.regs.p[guard.index]
+    op = "s_and_not1_b32" if guard.inv else "s_and_b32"
+    c.raw(Inst(op, (EXEC, c.k.regs.save_exec, place)))
 
 
 def _close(k: KernelState) -> None:

@@ -118,7 +118,10 @@ class Syncs:
             self._impatient(c, blocked)
             c.mark(go)
         else:
-            c.raw(Inst("s_cmp_lg_u32", (missing, ZERO)))
+            last = self.k.items[-1]
+            said = isinstance(last, Inst) and last.op == "s_and_not1_b32"
+            if not (said and isinstance(last, Inst) and last.args[0] == missing):
+                c.raw(Inst("s_cmp_lg_u32", (missing, ZERO)))
             c.branch("s_cbranch_scc1", blocked)
         c.raw(Inst("s_mov_b32", (EXEC, waiting)))
         m.write(c, point.key, None)

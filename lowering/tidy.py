@@ -35,7 +35,24 @@ def tidy(items: Sequence[Item], regs: RegisterMap) -> list[Item]:
         if code[at].op in _MOVES:
             at = min(at, _without(code, at, regs))
         at -= 1
-    return list(code)
+    return _in_pairs(code)
+
+
+def _in_pairs(code: list[Inst]) -> list[Item]:
+    """Moves of the two halves of a pair of SGPRs as one."""
+    out: list[Item] = []
+    for inst in code:
+        before = out[-1] if out else None
+        if isinstance(before, Inst) and before.op == inst.op == "s_mov_b32":
+            (to, low), (high_to, high) = before.args, inst.args
+            if isinstance(to, S) and isinstance(low, S) and isinstance(high, S):
+                whole = high_to == S(to.index + 1) and high == S(low.index + 1)
+                if whole and to.index % 2 == low.index % 2 == 0:
+                    pair = (S(to.index, 2), S(low.index, 2))
+                    out[-1] = replace(before, op="s_mov_b64", args=pair)
+                    continue
+        out.append(inst)
+    return out
 
 
 def _jumps(inst: Inst) -> bool:

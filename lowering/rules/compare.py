@@ -32,7 +32,7 @@ def constant_relation(ins: Instruction) -> bool | None:
     return False if ins.has("F") else None
 
 
-def write_results(c: Ctx, hit: S) -> None:
+def write_results(c: Ctx, hit: S, clean: bool = True) -> None:
     """Pu = hit op Pp, Pv = !hit op Pp.  ``hit`` is clean: zero outside EXEC."""
     op = next((JOIN[m] for m in c.ins.modifiers if m in JOIN), "s_and_b32")
     other = c.operand("Pp")
@@ -53,7 +53,7 @@ def write_results(c: Ctx, hit: S) -> None:
             c.emit(op, joined, joined, accumulator)
         results.append(("Pv", joined))
     for role, mask in results:
-        c.pred_commit(role, mask, clean=simple and role == "Pu")
+        c.pred_commit(role, mask, clean=clean and simple and role == "Pu")
 
 
 def constant_hit(c: Ctx, value: bool) -> S:
@@ -93,8 +93,9 @@ def isetp(c: Ctx) -> None:
         if name == "eq":
             c.emit("s_and_b32", hit, hit, low)
         else:
-            c.emit("s_and_b32", same, low, EXEC)
-            c.emit("s_or_b32", hit, hit, same)
+            c.emit("s_or_b32", hit, hit, low)
+            write_results(c, hit, clean=False)
+            return
     else:
         strict = {"ge": "gt", "le": "lt"}.get(name, name)
         c.emit(f"v_cmp_{strict}_{sort}", hit, a, b)

@@ -37,6 +37,18 @@ def shfl(c: Ctx) -> None:
         c.emit("v_and_b32", temp, I(31), c.src("Rb"))
         step = temp
     source, inside = c.vtemp(), c.stemp()
+    if limit == I(31) and segment == ZERO and mode in ("BFLY", "IDX"):  # any lane is inside
+        if mode == "BFLY":
+            c.emit("v_xor_b32", source, lane, step)
+            c.emit("v_lshlrev_b32", source, I(2), source)
+        elif isinstance(step, I):
+            c.emit("v_mov_b32", source, I(4 * step.value))
+        else:
+            c.emit("v_lshlrev_b32", source, I(2), step)
+        c.raw(Inst("ds_bpermute_b32", (c.dst_last(), source, c.vsrc("Ra"))))
+        if c.wants_pred("Pu"):
+            c.pred_commit("Pu", EXEC, clean=True)
+        return
     if mode == "UP":
         c.emit("v_sub_nc_u32", source, lane, step)
         c.emit("v_cmp_ge_i32", inside, source, limit)

@@ -42,10 +42,17 @@ def parts(code: Sequence[Placed], regs: RegisterMap) -> Parts:
     first, last = 0, len(code)
     while first < last and code[first].inst.op in _WAITS:
         first += 1
+    if first < last and _switches(code[first].inst, save):
+        return _until(code, first + 1, save)
     if first < last and _restores(code[first].inst, save):
         first += 1
     if first < last and _saves(code[first].inst, save):
         first += 1
+    return _until(code, first, save)
+
+
+def _until(code: Sequence[Placed], first: int, save: S) -> Parts:
+    last = len(code)
     ends = [i for i in range(first, last) if code[i].inst.op not in _WAITS]
     if ends and _restores(code[ends[-1]].inst, save):
         last = ends[-1]
@@ -54,6 +61,12 @@ def parts(code: Sequence[Placed], regs: RegisterMap) -> Parts:
 
 def _saves(inst: Inst, save: S) -> bool:
     return inst.op.endswith("_saveexec_b32") and inst.args[0] == save
+
+
+def _switches(inst: Inst, save: S) -> bool:
+    """From one guard to the next: EXEC = what it was, narrowed."""
+    narrows = inst.op in ("s_and_b32", "s_and_not1_b32")
+    return narrows and inst.args[:2] == (Sp("exec_lo"), save)
 
 
 def _restores(inst: Inst, save: S) -> bool:

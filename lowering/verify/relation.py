@@ -63,7 +63,7 @@ def run(
                 sides.cut(n, ins, here)
                 continue
             sides.step(ins, code)
-            if same is not None and active:
+            if same is not None and active and code:  # no code: what it writes is read nowhere
                 sides.unify(n, ins, same)
         except Undecided as reason:
             raise Undecided(str(reason), n if reason.at is None else reason.at) from None

@@ -125,7 +125,7 @@ DEFECTS: tuple[Defect, ...] = (
     Defect("carry taken for a borrow", "IADD3.X R10, R4, R2, RZ, P0, !PT",
            op("v_add_co_ci_u32", "v_sub_co_ci_u32")),
     Defect("carry of the wrong half", "IADD3 R10, P3, R4, R2, R5", op("s_or_b32", "s_and_b32")),
-    Defect("carry left out", "IADD3 R10, P3, R4, R2, RZ", drop("s_mov_b32")),
+    Defect("carry left out", "IADD3 R10, P3, R4, R2, RZ", arg("v_add_co_u32", 1, Sp("null"))),
     # operands
     Defect("swapped operands of a difference", "IADD3 R10, R4, -R2, RZ", swap("v_sub_nc", 1, 2)),
     Defect("swapped operands of a comparison", "ISETP.LT.AND P3, PT, R4, R2, PT",
@@ -144,7 +144,8 @@ DEFECTS: tuple[Defect, ...] = (
            op("v_cmp_ge_u32", "v_cmp_ge_i32")),
     Defect("sign of a product", "IMAD.WIDE.U32 R10, R4, R2, R8",
            op("v_mad_u64_u32", "v_mad_i64_i32")),
-    Defect("one half of a product", "IMAD.WIDE R10, R4, R2, RZ", drop("v_mov_b32", -1)),
+    Defect("one half of a product", "IMAD.WIDE R10, R4, R2, RZ",
+           last(Inst("v_mov_b32", (V(11), I(0))))),
     Defect("shift clamped one too low", "SHF.R.U32.HI R10, RZ, R4, R2",
            arg("v_min_u32", 1, I(31))),
     Defect("shift without a clamp", "SHF.L.U32 R10, R2, R4, RZ", op("v_min_u32", "v_max_u32")),
@@ -155,7 +156,7 @@ DEFECTS: tuple[Defect, ...] = (
     Defect("count from one", "POPC R10, R4", arg("v_bcnt", 2, I(1))),
     Defect("absolute value of an unsigned", "IABS R10, R4", op("v_max_i32", "v_max_u32")),
     Defect("minimum for maximum", "IMNMX R10, R4, R2, PT", op("v_min_i32", "v_max_i32")),
-    Defect("shift of an address", "LEA R10, R4, R2, 0x2", arg("v_lshlrev", 1, I(3))),
+    Defect("shift of an address", "LEA R10, R4, R2, 0x2", arg("v_lshl_add", 2, I(3))),
     # floats
     Defect("denormals kept under FTZ", "FADD.FTZ R10, R4, R2", imm("s_denorm_mode", 15)),
     Defect("denormals flushed without FTZ", "FADD R10, R4, R2",
