@@ -19,6 +19,7 @@ struct CUgraphNode_st;
 struct CUgraphExec_st;
 struct CUmipmappedArray_st;
 struct CUuserObject_st;
+struct CUgreenCtx_st;
 }
 
 typedef int CUresult;
