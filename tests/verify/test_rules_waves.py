@@ -34,6 +34,15 @@ pytestmark = pytest.mark.skipif(
         "@!P5 VOTEU.ANY UR16, UP3, P0",
         "@P5 REDUX UR16, R4",
         "@P5 ELECT P3, UR16, P0",
+        "HMMA.1688.F32 R16, -R4, R8, R12, !UP0",
+        "HMMA.1684.F32.TF32 R4, R4, R8, RZ",
+        "IMMA.8816.S8.U8.SAT R16, R4.ROW, R8.COL, R12",
+        "BMMA.88128.AND.POPC R16, R4.ROW, R8.COL, R12",
+        "@P5 DMMA.8x8x4.RP R16, -|R4|, R8, -R12",
+        "MOVM.16.MT88 R4, R4",
+        "LDSM.16.M88.4 R16, [R4+UR4+0x10]",
+        "LDSM.16.MT88.2 R4, [R4]",
+        "STSM.16.MT88.4 [R4+UR4], R8",
     ],
 )
 def test_waves(text: str, surroundings: Surroundings) -> None:
