@@ -153,6 +153,7 @@ _KNOWN: Mapping[str, str] = {
     "LEPC": "",
     "CREDUX": "MIN MAX S32",
     "CS2R": "32",
+    "CS2UR": "32",
     "MATCH": "ALL ANY U64",
     "NANOSLEEP": "RAND WARP SYNCS",
     "R2UR": "",

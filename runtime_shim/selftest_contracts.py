@@ -193,6 +193,8 @@ CONTRACTS: dict[str, Contract] = {
         Contract("vote_forms", control.vote_forms, 2, 128, 256, 256),
         Contract("barrier_reduce", control.barrier_reduce, 3, 128, 384, 384),
         Contract("named_barriers", control.named_barriers, 3, 128, 384, 384),
+        Contract("async_copies", control.async_copies, 3, 128, 384, 384),
+        Contract("arrive_barriers", control.arrive_barriers, 3, 128, 384, 384),
         Contract("divergent_barrier", control.divergent_barrier, 3, 128, 384, 384),
         _of_threads("function_pointers", control.function_pointers),
         Contract("mutual_recursion", _each_thread(control.mutual_recursion), 2, 96, 192, 192),

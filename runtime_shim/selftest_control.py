@@ -184,6 +184,33 @@ def named_barriers(a: Lanes, b: Lanes, n: int, grid: int, block: int, out: Lanes
                 out[start + t] = xs[127 - t] + all(tests) * 1000 + sum(tests)
 
 
+def async_copies(a: Lanes, b: Lanes, n: int, grid: int, block: int, out: Lanes) -> None:
+    for first in range(0, grid * block, block):
+        mine, other = a[first : first + block], b[first : first + block]
+        one = [0 if y & 1 else x for x, y in zip(mine, other, strict=True)]
+        two = [0 if other[t >> 1] & 2 else x for t, x in enumerate(mine)]
+        for t in range(block):
+            x = (one[t ^ 5] * 9 + two[t ^ 3] * 3 + other[t ^ 9]) & M32
+            for k in range(5):
+                x = (x * 3 + mine[((t ^ 1) + 8 * k) % 128]) & M32
+            out[first + t] = x
+
+
+def arrive_barriers(a: Lanes, b: Lanes, n: int, grid: int, block: int, out: Lanes) -> None:
+    for first in range(0, grid * block, block):
+        xs = a[first : first + block]
+        for k in range(5):
+            for t in range(64, 128):
+                xs[t] = (xs[t] * 3 + xs[t - 64] + k) & M32
+        for k in range(3):
+            waits = [(b[first + (t & ~1)] >> k ^ t) & 1 for t in range(128)]
+            box = [(x + k) & M32 for x in xs]
+            xs = [(x * 3 + box[t ^ 1]) & M32 if waits[t] else x for t, x in enumerate(xs)]
+        for _ in range(3):
+            xs[:64] = [(xs[t] * 5 + xs[t ^ 33]) & M32 for t in range(64)]
+        out[first : first + block] = xs
+
+
 def divergent_barrier(a: Lanes, b: Lanes, n: int, grid: int, block: int, out: Lanes) -> None:
     for start in range(0, grid * block, block):
         xs = a[start : start + block]

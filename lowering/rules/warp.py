@@ -378,6 +378,7 @@ RULES: tuple[Rule, ...] = (
     Rule("s2r", "S2R", s2r),
     Rule("s2ur", "S2UR", s2r),
     Rule("cs2r", "CS2R", s2r),
+    Rule("cs2ur", "CS2UR", s2r),
     Rule("nanosleep", "NANOSLEEP", nanosleep),
     Rule("bpt", "BPT", trap),
     Rule("qspc", "QSPC", qspc),

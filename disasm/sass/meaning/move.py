@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TypeVar
 
 from sassxlate.domain import Domain
@@ -21,9 +22,13 @@ def s2r(d: Domain[T], x: View[T]) -> Results:
     width = target.width if isinstance(target, Reg) else 1
     if source.name == "SRZ":
         return {"Rd": d.const(0, 32 * width)}
-    if width != 1:
+    low = x.env.special(source)
+    if width == 1:
+        return {"Rd": low}
+    if source.name not in ("SR_CLOCKLO", "SR_GLOBALTIMERLO"):
         raise NoMeaning("64 bits of a special register")
-    return {"Rd": x.env.special(source)}
+    high = x.env.special(replace(source, name=f"{source.name[:-2]}HI"))
+    return {"Rd": d.concat(high, low)}
 
 
 def ldc(d: Domain[T], x: View[T]) -> Results:
@@ -54,6 +59,7 @@ def rows() -> list[Meaning]:
         row("S2R", s2r),
         row("S2UR", s2r),
         row("CS2R", s2r, "32"),
+        row("CS2UR", s2r, "32"),
         row("LDC", ldc, "64 U8 S8 U16 S16"),
         row("ULDC", ldc, "64 U8 S8 U16 S16"),
         row("LDCU", ldc, "64 128 U8 S8 U16 S16"),
