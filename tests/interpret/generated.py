@@ -45,6 +45,10 @@ class Writer:
         """The offset of the next instruction."""
         return 16 * sum(not line.endswith(":") for line in self.lines)
 
+    def number(self, regions: tuple[tuple[int, str], ...]) -> int:
+        """Of the convergence barrier of a region within others."""
+        return self.first + len(regions)
+
     # --- data ----------------------------------------------------------------------------------
 
     def value(self) -> str:
@@ -138,7 +142,7 @@ class Writer:
                 self.store(7, self.value())
 
     def branch(self, depth: int, regions: tuple[tuple[int, str], ...]) -> None:
-        number, end, other = self.first + len(regions), self.label(), self.label()
+        number, end, other = self.number(regions), self.label(), self.label()
         p = self.test()
         self.put(f"BSSY B{number}, `({end})")
         inner = (*regions, (number, end))
@@ -152,7 +156,7 @@ class Writer:
         self.put(f"BSYNC B{number}")
 
     def loop(self, depth: int, regions: tuple[tuple[int, str], ...]) -> None:
-        number, end, top = self.first + len(regions), self.label(), self.label()
+        number, end, top = self.number(regions), self.label(), self.label()
         counter = f"R{_COUNTER + number}"
         self.put(f"LOP3.LUT {counter}, {self.value()}, 0x7, RZ, 0xc0, !PT")
         self.put(f"BSSY B{number}, `({end})")

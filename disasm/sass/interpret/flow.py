@@ -66,7 +66,7 @@ class Waiting:
         """(all warps, 32): the lanes of some warps of whose mask nobody is missing.
 
         BSYNC and collective sections let go who waits with one mask together; WARPSYNC looks at
-        each lane's own.
+        each lane's own mask, and at those that wait at the same instruction.
         """
         out = np.zeros(self.kind.shape, np.bool_)
         waits = self.kind[warps] == kind
@@ -76,15 +76,13 @@ class Waiting:
         warps, waits = warps[busy], waits[busy]
         mask = self.mask[warps]
         live = ballot(self.s.live[warps])[:, None]
-        if kind == Wait.WARPSYNC:
-            together = np.broadcast_to(ballot(waits)[:, None], mask.shape)
-        else:
-            same = waits[:, :, None] & waits[:, None, :]
+        same = waits[:, :, None] & waits[:, None, :]
+        other = (self.index if kind == Wait.WARPSYNC else self.number)[warps]
+        same &= other[:, :, None] == other[:, None, :]
+        if kind != Wait.WARPSYNC:
             same &= mask[:, :, None] == mask[:, None, :]
-            other = self.number[warps]
-            same &= other[:, :, None] == other[:, None, :]
-            flat = np.ascontiguousarray(same).reshape(-1, LANES)
-            together = ballot(flat).reshape(len(warps), LANES)
+        flat = np.ascontiguousarray(same).reshape(-1, LANES)
+        together = ballot(flat).reshape(len(warps), LANES)
         out[warps] = waits & (mask & live & ~together == 0)
         return out
 

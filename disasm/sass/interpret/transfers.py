@@ -20,6 +20,8 @@ _IGNORED = frozenset(
     "COLLECTIVE EXCLUSIVE SYNC ARV RED POPC AND OR DEFER_BLOCKING 32 CLEAR RESULT TRAP".split()
 )
 
+_ALL_ONES = 0xFFFFFFFF  # what B2R gives where AND and OR hold
+
 
 class Transfers(Turns):
     """What instructions do that transfer control, and those that act on barriers."""
@@ -347,9 +349,9 @@ class Transfers(Turns):
                     votes = self.votes[own][some]
                     total = int(np.count_nonzero(votes))
                     if ins.has("AND"):
-                        total = int(total == votes.size)
+                        total = _ALL_ONES * (total == votes.size)
                     elif ins.has("OR"):
-                        total = int(total > 0)
+                        total = _ALL_ONES * (total > 0)
                     s.result[own][some & (w.index[own] == index)] = total
         for index, some in w.free(lanes):
             self._resume(index, some)

@@ -26,7 +26,7 @@ ROOT = Path(__file__).resolve().parents[3]
 KERNELS = ROOT / "fixtures" / "kernels" / "sm_90"
 OWN = ROOT / "fixtures" / "silicon" / "sm_90" / "launches"
 CUDA = ROOT / "build" / "launches"  # what nvcc made of generated_cuda, not kept
-SEEDS = {"random": 140, "jumps": 60, "saving": 40}
+SEEDS = {"random": 140, "jumps": 60, "saving": 40, "yielding": 100}
 CUDA_SEEDS = 12
 Words = NDArray[np.uint32]
 Shape = tuple[int, int, int]
@@ -167,7 +167,8 @@ class Recorded:
 
     def params(self, places: Sequence[int]) -> bytes:
         out = bytearray(self._part("params"))
-        for at, piece, offset in self.about["pointers"]:
+        pointers: list[tuple[int, int, int]] = self.about["pointers"]
+        for at, piece, offset in pointers:
             out[at : at + 8] = (places[piece] + offset).to_bytes(8, "little")
         return bytes(out)
 

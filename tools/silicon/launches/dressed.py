@@ -29,6 +29,7 @@ class Writer(generated.Writer):
     """``jumps``: through tables and registers, whose targets nothing lists."""
 
     jumps = False
+    used = 0
 
     # --- lines ---------------------------------------------------------------------------------
 
@@ -85,7 +86,7 @@ class Writer(generated.Writer):
 
     def table(self, depth: int, regions: tuple[tuple[int, str], ...]) -> None:
         """A jump through a table of branches."""
-        number, end = self.first + len(regions), self.label()
+        number, end = self.number(regions), self.label()
         arms = [self.label() for _ in range(4)]
         super().put(f"BSSY B{number}, `({end})")
         value, shift = self.value(), self.rng.randrange(20)
@@ -182,7 +183,34 @@ class Saving(Writer):
         self.mark(past)
 
 
-WRITERS = {"random": Writer, "jumps": Jumping, "saving": Saving}
+class Yielding(Writer):
+    """Lanes give way in the middle of arms.  There is one B0 a warp, so no two regions share a
+    barrier, functions have none, and no arm waits for the whole warp."""
+
+    def number(self, regions: tuple[tuple[int, str], ...]) -> int:
+        self.used += 1
+        return self.used - 1
+
+    def hint(self) -> None:
+        if self.rng.random() < 0.35:
+            sleep = self.rng.choice(("YIELD", "YIELD", "NANOSLEEP 0x20", "NANOSLEEP R0",
+                                     "NANOSLEEP.SYNCS 0x10"))  # fmt: skip
+            self.lines.append(self.guard() + (sleep if self.rng.random() < 0.6 else "NOP"))
+
+    def branch(self, depth: int, regions: tuple[tuple[int, str], ...]) -> None:
+        if self.first or self.used > 15:
+            self.operation()
+        else:
+            generated.Writer.branch(self, depth, regions)
+
+    def loop(self, depth: int, regions: tuple[tuple[int, str], ...]) -> None:
+        if self.used > 15:
+            self.operation()
+        else:
+            super().loop(depth, regions)
+
+
+WRITERS = {"random": Writer, "jumps": Jumping, "saving": Saving, "yielding": Yielding}
 
 
 def kernel(seed: int, kind: str) -> str:
