@@ -380,12 +380,17 @@ def _f2fp() -> list[Row]:
                       for s in (0, 1)}), const("UNPACK_B")),
                 since, until, fixed=((bits(74), 1), (bits(78), 0), (bits(89, 2), 1)),
                 ones=(bits(24, 8), bits(64, 8))),
-            Row("F2FP", 0x23E, {"Rd": rd(), "Rb": rb, "Rc": rc}, "Rd, Rb, Rc",
-                (sat, relu, types("F16"), const("UNPACK_B_MERGE_C")), since, until,
-                fixed=((bits(73, 2), 1), (bits(78), 0), (bits(89, 2), 2)), ones=(bits(24, 8),)),
             Row("F2FP", 0x23E, {"Rd": rd(), "Ra": ra, "Rb": rb, "Rc": rc}, "Rd, Ra, Rb, Rc",
                 (sat, relu, types("F32"), const("PACK_AB_MERGE_C"), _ROUND), since, until,
                 fixed=((bits(73, 2), 0), (bits(78), 1), (bits(89, 2), 2))),
+        ]  # fmt: skip
+        rows += [
+            row.with_(operands={**row.operands, "Rc": rc})
+            for row in alu("F2FP", 0x03E, "Rd, Rb, Rc", {"Rb": Src(imm="f32"), "Rc": Src()},
+                           forms=(1, 4, 5, 6),
+                           mods=(sat, relu, types("F16"), const("UNPACK_B_MERGE_C")), since=since,
+                           until=until, fixed=((bits(73, 2), 1), (bits(78), 0), (bits(89, 2), 2)),
+                           ones=(bits(24, 8),))
         ]  # fmt: skip
     return rows
 
