@@ -64,13 +64,13 @@ def _narrow(c: Ctx, kind: IntType, role: str = "Rb") -> Arg:
 
 def i2f(c: Ctx) -> None:
     kind = int_type(c.ins)
+    if kind.bits == 64 and isinstance(c.operand("Rb"), Imm):  # to the silicon it is the high word
+        raise c.refuse("immediate as a 64-bit source of a conversion")
     if c.ins.has("BF16"):
         _to_bf16_from_int(c, kind)
         return
     target = _first_float(c.ins)
     if kind.bits == 64:
-        if isinstance(c.operand("Rb"), Imm):  # the silicon takes it as the high word
-            raise c.refuse("immediate as a 64-bit source of a conversion")
         {64: _i64_to_f64, 32: _i64_to_f32, 16: _i64_to_f16}[target](c, kind.signed)
         return
     value = _narrow(c, kind)
