@@ -143,9 +143,8 @@ class Service:
         return max(0.05, min(60.0, self._idle_s - (time.monotonic() - self._active) + 0.01))
 
     def _kill_overdue(self) -> None:
-        now = time.monotonic()
         for worker in list(self._workers):
-            if worker.job is not None and now - worker.job.started > self._job_limit_s:
+            if worker.overdue(self._job_limit_s):
                 self._lose(worker, f"no answer within {self._job_limit_s:.0f} s", "SX0904")
 
     # -- clients

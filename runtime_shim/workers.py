@@ -30,6 +30,16 @@ class Job:
     started: float = 0.0
 
 
+def _processor_time(pid: int) -> float:
+    """Seconds of a processor that a process has had; 0 where it is gone."""
+    try:
+        with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as file:
+            fields = file.read().rpartition(")")[2].split()
+    except OSError:
+        return 0.0
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 @dataclass(slots=True, eq=False)
 class Worker:
     """A worker process as the service sees it."""
@@ -38,11 +48,13 @@ class Worker:
     pipe: socket.socket
     reader: wire.FrameReader = field(default_factory=wire.FrameReader)
     job: Job | None = None
+    used_before: float = 0.0  # processor seconds, when the job began
 
     def give(self, job: Job) -> None:
         """Send a job to the idle worker."""
         self.job = job
         job.started = time.monotonic()
+        self.used_before = _processor_time(self.pid)
         self.pipe.sendall(wire.encode(dict(job.request)))
 
     def take(self) -> Answer | None:
@@ -55,6 +67,19 @@ class Worker:
             raise EOFError
         answers = self.reader.feed(data)
         return answers[0] if answers else None
+
+    def overdue(self, limit_s: float) -> bool:
+        """Whether the job hangs: it had ``limit_s`` of a processor, or as long and waits for none.
+
+        On a busy machine a job takes many times as long, and must not be lost for that.
+        """
+        if self.job is None:
+            return False
+        passed = time.monotonic() - self.job.started
+        if passed <= limit_s:
+            return False
+        used = _processor_time(self.pid) - self.used_before
+        return used >= 0.9 * limit_s or used < 0.01 * passed
 
     def end(self) -> str:
         """Kill and reap the process; how it ended, in words."""
