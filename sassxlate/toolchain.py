@@ -147,6 +147,18 @@ def clang() -> Tool | None:
     return found
 
 
+def zig_library() -> Path | None:
+    """The directory of the wheel ziglang that holds clang's own headers (in ``include``)."""
+    found = _wheel("ziglang", "lib", "include", "stddef.h")
+    return found.parents[1] if found else None
+
+
+def device_library() -> Path | None:
+    """AMD's mathematical functions for devices as bitcode: SASSXLATE_OCML or the wheel triton."""
+    named = os.environ.get("SASSXLATE_OCML")
+    return Path(named) if named else _wheel("triton", "backends", "amd", "lib", "ocml.bc")
+
+
 @cache
 def gxx() -> Tool | None:
     """The host's C++ compiler: CXX or PATH."""

@@ -51,7 +51,7 @@ def _end(title: str, figures: Sequence[Figure], output_format: str, check: bool)
 
 @click.group()
 def command() -> None:
-    """Measure emulator, translator and disassembler; run folders of programs."""
+    """Measure emulator, translator, disassembler and code; run folders of programs."""
 
 
 @command.command("emulator")
@@ -191,4 +191,43 @@ def programs(
     if write:
         report.write(write, outcomes)
     if check and any(outcome.verdict != "pass" for outcome in outcomes):
+        raise SystemExit(EXIT_MISSED)
+
+
+@command.command("codegen")
+@click.option("--fixtures", "given", type=click.Path(), help="The fixtures directory.")
+@click.option("-k", "pattern", default="", help="A regular expression that programs must have.")
+@click.option("--bless", is_flag=True, help="Rewrite the tables of docs/codegen.md.")
+@click.option(
+    "--check", is_flag=True, help="Exit status 1 if the page differs or the target is missed."
+)
+@format_option
+def codegen(given: str | None, pattern: str, bless: bool, check: bool, output_format: str) -> None:
+    """Our code beside clang's of the same sources, for each kernel of the fixtures' programs.
+
+    Instructions as they stand in the code, and as the emulated device executes them.
+    """
+    from ..errors import UsageError
+    from . import _bench_codegen as bench
+    from . import _codegen_table as report
+
+    if pattern and (bless or check):
+        raise UsageError("SX0831", "the page is of all programs: no -k with --bless or --check")
+    folder = fixtures(given)
+    page = folder.parent / "docs" / "codegen.md"
+    reasons = bench.explained(folder)
+    rows = bench.measure(folder, pattern)
+    if output_format == "json":
+        print_json({"bench": "codegen", "kernels": [row.as_dict() for row in rows]})
+    else:
+        print_lines(report.text(rows, reasons))
+    lines = report.markdown(rows, reasons, bench.versions())
+    if bless:
+        report.write(page, lines)
+    wrong = bench.missed(rows, reasons)
+    if check:
+        wrong += report.differences(page, lines)
+    for line in wrong if check else ():
+        click.echo(line, err=True)
+    if check and wrong:
         raise SystemExit(EXIT_MISSED)

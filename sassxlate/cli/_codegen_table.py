@@ -1,0 +1,94 @@
+"""The tables of `sassxlate bench codegen`, on the terminal and in a document."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from ..errors import UsageError, Where
+from ._bench_codegen import EXPLAIN, Row, mean
+from ._files import table, write_whole
+
+BEGIN, END = "<!-- codegen: begin -->", "<!-- codegen: end -->"
+_CLASSES = ("valu", "salu", "vmem", "smem", "lds", "branch", "wait")
+_HEAD = ("kernel", "x", "ours", "clang", *_CLASSES)
+_MORE = ("VGPRs", "SGPRs", "waves", "words")
+
+
+def _cells(row: Row, *, dynamic: bool) -> list[str]:
+    ours, theirs = row.ours, row.theirs
+    counts = (ours.dynamic, theirs.dynamic) if dynamic else (ours.static, theirs.static)
+    pairs = [f"{counts[0].get(n, 0)} / {counts[1].get(n, 0)}" for n in _CLASSES]
+    totals = (str(side.total(dynamic=dynamic)) for side in (ours, theirs))
+    return [row.name, f"{row.ratio(dynamic=dynamic):.2f}", *totals, *pairs]
+
+
+def _more(row: Row) -> list[str]:
+    ours, theirs = row.ours, row.theirs
+    return [
+        f"{ours.vgprs} / {theirs.vgprs}",
+        f"{ours.sgprs} / {theirs.sgprs}",
+        f"{ours.occupancy} / {theirs.occupancy}",
+        str(row.different or ""),
+    ]
+
+
+def _summary(rows: Sequence[Row]) -> str:
+    over = sum(row.ratio(dynamic=True) > EXPLAIN for row in rows)
+    return (
+        f"geometric mean of dynamic instructions: {mean(rows):.2f} times clang's; "
+        f"{len(rows)} kernels, {over} over {EXPLAIN:g}"
+    )
+
+
+def text(rows: Sequence[Row], reasons: Mapping[str, str]) -> list[str]:
+    """For the terminal."""
+    lines = table(_HEAD, [_cells(row, dynamic=True) for row in rows])
+    head = (*_HEAD, *_MORE)
+    lines += ["", *table(head, [[*_cells(row, dynamic=False), *_more(row)] for row in rows])]
+    lines += ["", _summary(rows)]
+    return lines + [f"{row.name}: {reasons[row.name]}" for row in rows if row.name in reasons]
+
+
+def _markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    lines = ["| " + " | ".join(head) + " |", "|---" * len(head) + "|"]
+    return lines + ["| " + " | ".join(row) + " |" for row in rows]
+
+
+def markdown(rows: Sequence[Row], reasons: Mapping[str, str], versions: str) -> list[str]:
+    """For a document: what was executed, what is in the code, and why where it is over."""
+    lines = [versions, "", f"**{_summary(rows)}.**", "", "Executed, ours / clang's:", ""]
+    lines += _markdown(_HEAD, [_cells(row, dynamic=True) for row in rows])
+    lines += ["", "In the code, ours / clang's:", ""]
+    head = (*_HEAD, *_MORE)
+    lines += _markdown(head, [[*_cells(row, dynamic=False), *_more(row)] for row in rows])
+    over = [row for row in rows if row.ratio(dynamic=True) > EXPLAIN]
+    lines += ["", f"Over {EXPLAIN:g} times:", ""]
+    return lines + [f"* {row.name}: {reasons.get(row.name, 'not explained')}" for row in over]
+
+
+def _parts(file: Path) -> tuple[str, str, str]:
+    try:
+        before, rest = file.read_text(encoding="utf-8").split(BEGIN, 1)
+        here, after = rest.split(END, 1)
+    except (OSError, ValueError):
+        raise UsageError("SX0824", f"no {BEGIN} and {END}", Where(str(file))) from None
+    return before, here, after
+
+
+def write(file: Path, lines: Sequence[str]) -> None:
+    """Replaces what stands between the marks; UsageError SX0824 if they are missing."""
+    before, _, after = _parts(file)
+    body = "\n".join(lines)
+    write_whole(file, f"{before}{BEGIN}\n{body}\n{END}{after}".encode())
+
+
+def differences(file: Path, lines: Sequence[str]) -> list[str]:
+    """The lines that are not those of the document, as a diff."""
+    old, new = (part.strip("\n").split("\n") for part in (_parts(file)[1], "\n".join(lines)))
+    return [
+        line
+        for line in difflib.unified_diff(old, new, "document", "now", lineterm="", n=0)
+        if not line.startswith("@@")
+    ]
