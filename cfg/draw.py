@@ -1,4 +1,4 @@
-"""A control-flow graph as text, and as Graphviz dot in the colours that reverse engineers know."""
+"""A control-flow graph as text: blocks with their analyses."""
 
 from __future__ import annotations
 
@@ -8,10 +8,8 @@ from sassxlate.disasm.sass.ir import RegRef
 
 from .liveness import liveness
 from .loops import EXIT, structure
-from .model import Block, Cfg, Edge
+from .model import Cfg
 from .uniformity import analyse
-
-_COLOURS = {"taken": "green4", "fall": "red3", "call": "purple", "back": "gray60", "ret": "purple"}
 
 
 def _names(refs: Iterable[RegRef]) -> str:
@@ -61,39 +59,4 @@ def to_text(cfg: Cfg) -> str:
         lines += [f"  /*{ins.offset:04x}*/ {ins.text} ;" for ins in b.instructions]
         lines.append(f"  out {_names(live.live_out[i])}")
         lines += [f"  -> {_block_name(cfg, e.dst)} {e.kind}" for e in cfg.successors[i]]
-    return "\n".join(lines) + "\n"
-
-
-def _escape(text: str) -> str:
-    for char in '\\"<>{}|':
-        text = text.replace(char, "\\" + char)
-    return text
-
-
-def _label(b: Block) -> str:
-    rows = [f"{ins.offset:04x}  {ins.text}" for ins in b.instructions]
-    return _escape(f"{b.start:04x}") + "|" + "".join(_escape(r) + "\\l" for r in rows)
-
-
-def _style(cfg: Cfg, e: Edge) -> str:
-    single = len(cfg.successors[e.src]) == 1
-    colour = "blue3" if single and e.kind in ("taken", "fall") else _COLOURS.get(e.kind, "black")
-    backwards = cfg.blocks[e.dst].start <= cfg.blocks[e.src].start
-    return f'color={colour}, style={"dashed" if backwards else "solid"}'
-
-
-def to_dot(cfg: Cfg) -> str:
-    """Green: taken; red: fall through; blue: the only way; dashed: backwards."""
-    uniform = analyse(cfg)
-    lines = [
-        f'digraph "{_escape(cfg.name)}" {{',
-        '  node [shape=record, fontname="monospace", fontsize=9];',
-    ]
-    for b in cfg.blocks:
-        fill = "white" if uniform.converged[b.index] else "lightyellow"
-        lines.append(
-            f'  b{b.index} [label="{{{_label(b)}}}", style=filled, fillcolor={fill}];'
-        )
-    lines += [f"  b{e.src} -> b{e.dst} [{_style(cfg, e)}];" for e in cfg.edges]
-    lines.append("}")
     return "\n".join(lines) + "\n"

@@ -66,10 +66,16 @@ def structure(cfg: Cfg) -> Structure:
             reverse.add_edge(EXIT, block.index)
     ipdom = dict(nx.immediate_dominators(reverse, EXIT))
     ipdom[EXIT] = EXIT
-    partial = Structure(idom, ipdom, ())
+    return Structure(idom, ipdom, natural_loops(graph, idom))
+
+
+def natural_loops(graph: nx.DiGraph[int], idom: Mapping[int, int]) -> tuple[Loop, ...]:
+    """The loops of a graph whose nodes can all be reached, by header."""
+    order = _preorder(idom)
     latches: dict[int, list[int]] = {}
     for src, dst in graph.edges:
-        if partial.dominates(dst, src):
+        first, last = order[dst]
+        if first <= order[src][0] <= last:  # dst dominates src
             latches.setdefault(dst, []).append(src)
     loops: list[Loop] = []
     for header, ends in sorted(latches.items()):
@@ -81,4 +87,25 @@ def structure(cfg: Cfg) -> Structure:
                 body.add(b)
                 work.extend(graph.predecessors(b))
         loops.append(Loop(header, tuple(sorted(ends)), frozenset(body)))
-    return Structure(idom, ipdom, tuple(loops))
+    return tuple(loops)
+
+
+def _preorder(idom: Mapping[int, int]) -> dict[int, tuple[int, int]]:
+    """First and last number of each node's subtree of the dominator tree: one dominates another
+    exactly if the other's first number is within its two."""
+    kids: dict[int, list[int]] = {n: [] for n in idom}
+    roots: list[int] = []
+    for node, up in idom.items():
+        (roots if up == node else kids[up]).append(node)
+    first: dict[int, int] = {}
+    out: dict[int, tuple[int, int]] = {}
+    work = [(r, False) for r in roots]
+    while work:
+        node, done = work.pop()
+        if done:
+            out[node] = (first[node], len(first) - 1)
+            continue
+        first[node] = len(first)
+        work.append((node, True))
+        work += [(k, False) for k in kids[node]]
+    return out

@@ -157,7 +157,8 @@ def section_lines(
                 yield f"\t\t{section.address + r.offset:016x}:  {r.name}\t{r.symbol}{addend}", None
 
 
-def _name(ref: RRef) -> str:
+def register_name(ref: RRef) -> str:
+    """A piece of state by the name that listings have for it."""
     if ref.kind == "s" and ref.number > 105:
         special = {106: "vcc_lo", 107: "vcc_hi", 125: "m0", 126: "exec_lo", 127: "exec_hi"}
         return special.get(ref.number, f"ttmp{ref.number - 108}")
@@ -175,7 +176,7 @@ def record(line: Line) -> dict[str, object]:
         assert line.error is not None
         return found | {"error": {"code": line.error.code, "message": line.error.message}}
     found["mnemonic"] = line.inst.op
-    found["reads"] = [_name(ref) for ref in sorted(reads(line.inst))]
-    found["writes"] = [_name(ref) for ref in sorted(writes(line.inst))]
+    found["reads"] = [register_name(ref) for ref in sorted(reads(line.inst))]
+    found["writes"] = [register_name(ref) for ref in sorted(writes(line.inst))]
     target = target_of(line)
     return found if target is None else found | {"target": target}

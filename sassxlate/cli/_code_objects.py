@@ -16,7 +16,7 @@ from ._files import kernel_matches, no_match, print_json
 TARGET = "gfx1100"
 
 
-def _parts(path: str, data: bytes) -> Iterator[tuple[str, CodeObject]]:
+def parts(path: str, data: bytes) -> Iterator[tuple[str, CodeObject]]:
     """(target, code object) of an ELF file, or of the entries for gfx1100 of the offload bundles
     in a file."""
     if data[:4] == b"\x7fELF" and objects.is_code_object(data):
@@ -87,7 +87,7 @@ def list_code_objects(
     names = _Names(kernels)
     bad = 0
     listed: list[dict[str, object]] = []
-    for target, obj in _parts(file, data):
+    for target, obj in parts(file, data):
         found = _descriptors(obj)
         if as_json:
             some, errors = _records(obj, names, found)

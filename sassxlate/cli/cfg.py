@@ -1,53 +1,77 @@
-"""`sassxlate cfg FILE -k NAME`: a kernel's control-flow graph as text or as Graphviz dot."""
+"""`sassxlate cfg FILE -k NAME`: a kernel's control-flow graph, to read or to look at."""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import click
 
-from sassxlate.errors import SassxlateError
+from sassxlate.cfg.picture import Picture
+from sassxlate.errors import UsageError, Where
 
-from ._files import (
-    kernel_matches,
-    no_match,
-    parse_arch,
-    read_input,
-    require_machine_code,
-    write_whole,
-)
+from ._files import SCHEMA, write_whole
+
+_ONE = ("svg", "html")  # a file holds one picture
+
+
+def _drawings() -> Mapping[str, Callable[[Picture], str]]:
+    from sassxlate.cfg.page import to_html
+    from sassxlate.cfg.picture_text import to_dot, to_text
+    from sassxlate.cfg.svg import to_svg
+
+    return {"text": to_text, "dot": to_dot, "svg": to_svg, "html": to_html}
 
 
 @click.command(short_help="A kernel's control-flow graph")
 @click.argument("file", metavar="FILE")
 @click.option("-k", "--kernel", required=True, help="Name, demangled name or glob.")
 @click.option("--arch", help="Only this architecture, e.g. sm_80.")
-@click.option("--format", "form", type=click.Choice(["text", "dot"]), default="text")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["text", "dot", "json", "svg", "html"]),
+    help="Without: by the name of the output, else text.",
+)
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Instead of stdout.")
-def command(file: str, kernel: str, arch: str | None, form: str, output: Path | None) -> None:
-    """Prints blocks, edges with their kind, dominators, loops, liveness and uniformity."""
-    from sassxlate.cfg.draw import to_dot, to_text
-    from sassxlate.lowering.link import joined
-    from sassxlate.lowering.pipeline import kernel_cfg
+def command(
+    file: str, kernel: str, arch: str | None, form: str | None, output: Path | None
+) -> None:
+    """Prints or draws blocks, edges with their kind, loops, divergence; as text with dominators,
+    liveness and uniformity.
 
-    wanted = parse_arch(arch) if arch else None
-    out: list[str] = []
-    loaded = read_input(file)
-    require_machine_code(loaded)
-    for _, cubin in loaded.cubins():
-        if wanted and (cubin.arch != wanted[0] or wanted[1] not in ("", cubin.variant)):
-            continue
-        for k in cubin.kernels:
-            if kernel_matches(k.name, k.demangled, (kernel,)):
-                try:
-                    graph = kernel_cfg(joined(k, cubin))
-                except SassxlateError as error:
-                    raise error.at(file=file, kernel=k.name) from None
-                out.append(to_text(graph) if form == "text" else to_dot(graph))
-    if not out:
-        raise no_match(file, (kernel,), arch)
-    text = "\n".join(out)
+    FILE holds SASS (an executable, a library, a cubin) or code for gfx1100 (a code object, a HIP
+    program).  svg is a picture, html a page to move about in: one file, nothing is loaded.
+    """
+    from sassxlate.cfg.draw import to_text
+    from sassxlate.cfg.picture_text import to_data
+
+    from ._pictures import graphs
+
+    kind = form or _by_name(output)
+    chosen = graphs(file, (kernel,), arch)
+    if kind == "json":
+        data = {"schema": SCHEMA, "file": file, "kernels": [to_data(g.picture) for g in chosen]}
+        text = json.dumps(data, indent=1) + "\n"
+    elif kind in _ONE:
+        found = [*chosen]
+        if len(found) > 1:
+            names = ", ".join(sorted({f"{g.picture.name} {g.picture.target}" for g in found}))
+            message = f"{kind} draws one kernel, {len(found)} match: {names[:400]}"
+            raise UsageError("SX0828", message, Where(file))
+        text = _drawings()[kind](found[0].picture)
+    else:
+        plain = _drawings()[kind]
+        text = "\n".join(
+            plain(g.picture) if g.cfg is None or kind == "dot" else to_text(g.cfg) for g in chosen
+        )
     if output is None:
         click.echo(text, nl=False)
     else:
         write_whole(output, text.encode())
+
+
+def _by_name(output: Path | None) -> str:
+    names = {".dot": "dot", ".gv": "dot", ".json": "json", ".svg": "svg", ".html": "html"}
+    return names.get(output.suffix.lower(), "text") if output else "text"

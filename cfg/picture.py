@@ -1,0 +1,89 @@
+"""What is drawn of a control-flow graph, of whichever instruction set: blocks of lines, and arcs.
+
+The drawings (:mod:`.svg`, :mod:`.page`), JSON and the differences read these values and nothing
+else, so a kernel's SASS and its RDNA3 look alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+# How control gets along an arc.  taken: a branch whose other side is there too; fall: the other
+# side; jump: the only way; case: one of many targets of an indirect branch.
+ArcKind: TypeAlias = Literal["taken", "fall", "jump", "case", "call", "return"]
+ARC_KINDS: tuple[ArcKind, ...] = ("taken", "fall", "jump", "case", "call", "return")
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One instruction: its byte offset, its text, and the registers by the names in listings."""
+
+    offset: int
+    text: str
+    writes: tuple[str, ...] = ()
+    reads: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A basic block.  ``loops`` are indices into :attr:`Picture.loops`, the outermost first."""
+
+    index: int
+    start: int
+    lines: tuple[Line, ...]
+    divergent: bool = False  # lanes of a warp may be elsewhere
+    joins: tuple[str, ...] = ()  # barriers whose lanes meet here: "B0"
+    loops: tuple[int, ...] = ()
+    reachable: bool = True
+    runs: int | None = None  # times that a warp executed it, after a run
+    note: str = ""
+
+    @property
+    def name(self) -> str:
+        return f"{self.start:04x}"
+
+
+@dataclass(frozen=True, slots=True)
+class Arc:
+    """Control may go from node ``src`` to node ``dst``; ``back`` closes a loop."""
+
+    src: int
+    dst: int
+    kind: ArcKind
+    back: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """A natural loop by its header and its blocks."""
+
+    header: int
+    body: frozenset[int]
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """A kernel as it is drawn.  Nodes are in the order of their addresses, arcs in theirs."""
+
+    name: str
+    shown: str  # the name for people, demangled
+    target: str  # sm_80, gfx1100
+    nodes: tuple[Node, ...]
+    arcs: tuple[Arc, ...]
+    loops: tuple[Loop, ...] = ()
+    notes: tuple[str, ...] = ()  # what the picture leaves out, and why
+
+    def successors(self) -> list[list[Arc]]:
+        """The arcs that leave each node."""
+        out: list[list[Arc]] = [[] for _ in self.nodes]
+        for arc in self.arcs:
+            out[arc.src].append(arc)
+        return out
+
+
+def nested(loops: Sequence[Loop], node: int) -> tuple[int, ...]:
+    """The loops around a node, the largest first."""
+    around = [i for i, loop in enumerate(loops) if node in loop.body]
+    return tuple(sorted(around, key=lambda i: (-len(loops[i].body), i)))

@@ -1,0 +1,72 @@
+"""A kernel's SASS as it is drawn."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+
+from sassxlate.disasm.sass.ir import RegRef
+
+from .build import INDIRECT
+from .loops import structure
+from .model import Cfg, Edge
+from .picture import Arc, ArcKind, Line, Loop, Node, Picture, nested
+from .regions import regions
+from .uniformity import analyse
+
+
+def _names(refs: Iterable[RegRef]) -> tuple[str, ...]:
+    return tuple(f"{r.file}{r.index}" for r in sorted(refs, key=lambda r: (r.file, r.index)))
+
+
+def _kind(cfg: Cfg, edge: Edge) -> ArcKind:
+    ways = [e for e in cfg.successors[edge.src] if e.kind != "back"]
+    if edge.kind == "call":
+        return "call"
+    if edge.kind == "ret":
+        return "return"
+    if len(ways) < 2:
+        return "jump"
+    if len(ways) > 2 or cfg.blocks[edge.src].last.mnemonic in INDIRECT:
+        return "case"
+    return "taken" if edge.kind == "taken" else "fall"
+
+
+def _order(edge: Arc) -> tuple[int, int]:
+    """The way into the next block is on the left, as addresses go."""
+    return edge.src, edge.kind != "fall"
+
+
+def picture(cfg: Cfg, shown: str = "", runs: Mapping[int, int] | None = None) -> Picture:
+    """``runs``: executions of a block by warps, by the offset of its first instruction."""
+    shape, uniform = structure(cfg), analyse(cfg)
+    joins: dict[int, set[str]] = defaultdict(set)
+    for region in regions(cfg)[0]:
+        if region.target in cfg.by_start:
+            joins[region.target].add(f"B{region.barrier}")
+    loops = tuple(Loop(loop.header, loop.body) for loop in shape.loops)
+    nodes = tuple(
+        Node(
+            index=block.index,
+            start=block.start,
+            lines=tuple(
+                Line(i.offset, i.text, _names(i.writes), _names(i.reads))
+                for i in block.instructions
+            ),
+            divergent=not uniform.converged[block.index],
+            joins=tuple(sorted(joins[block.start])),
+            loops=nested(loops, block.index),
+            runs=None if runs is None else runs.get(block.start, 0),
+        )
+        for block in cfg.blocks
+    )
+    # A call goes to its callee and from there to the return sites; the arc over it says nothing.
+    over = {b.index for b in cfg.blocks if any(e.kind == "call" for e in cfg.successors[b.index])}
+    arcs = [
+        Arc(e.src, e.dst, _kind(cfg, e), shape.dominates(e.dst, e.src))
+        for e in cfg.edges
+        if not (e.kind == "back" and e.src in over)
+    ]
+    return Picture(
+        cfg.name, shown or cfg.name, f"sm_{cfg.arch}", nodes, tuple(sorted(arcs, key=_order)), loops
+    )

@@ -1,0 +1,98 @@
+"""The control-flow graphs of a file's kernels, SASS or gfx1100, as they are drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from sassxlate.cfg.model import Cfg
+from sassxlate.cfg.picture import Picture
+from sassxlate.errors import SassxlateError
+
+from ._code_objects import TARGET
+from ._files import (
+    kernel_matches,
+    no_match,
+    parse_arch,
+    read_code_object,
+    read_hip_program,
+    read_input,
+    require_device_code,
+    require_machine_code,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Graph:
+    """A kernel's picture; of SASS the graph with its analyses, too."""
+
+    picture: Picture
+    cfg: Cfg | None = None
+
+
+def graphs(file: str, kernels: Sequence[str], arch: str | None) -> Iterator[Graph]:
+    """The kernels that patterns and an architecture choose; all without patterns.
+
+    Raises:
+        SassxlateError: what reading and decoding raise, with file and kernel; SX0802 where
+            nothing is chosen.
+    """
+    code = read_code_object(file)
+    if code is None and arch == TARGET:
+        code = read_hip_program(file)
+    found = 0
+    for graph in _sass(file, kernels, arch) if code is None else _gfx(file, code, kernels, arch):
+        found += 1
+        yield graph
+    if not found:
+        raise no_match(file, tuple(kernels), arch)
+
+
+def _sass(file: str, kernels: Sequence[str], arch: str | None) -> Iterator[Graph]:
+    from sassxlate.cfg.picture_sass import picture
+    from sassxlate.lowering.link import joined
+    from sassxlate.lowering.pipeline import kernel_cfg
+
+    wanted = parse_arch(arch) if arch else None
+    loaded = read_input(file)
+    if not loaded.fatbins:
+        program = read_hip_program(file)
+        if program is not None:
+            yield from _gfx(file, program, kernels, arch)
+            return
+    require_device_code(loaded)
+    require_machine_code(loaded)
+    for _, cubin in loaded.cubins():
+        if wanted and (cubin.arch != wanted[0] or wanted[1] not in ("", cubin.variant)):
+            continue
+        for k in cubin.kernels:
+            if kernels and not kernel_matches(k.name, k.demangled, tuple(kernels)):
+                continue
+            try:
+                graph = kernel_cfg(joined(k, cubin))
+                yield Graph(picture(graph, k.demangled), graph)
+            except SassxlateError as error:
+                raise error.at(file=file, kernel=k.name) from None
+
+
+def _gfx(file: str, data: bytes, kernels: Sequence[str], arch: str | None) -> Iterator[Graph]:
+    from sassxlate.cfg.picture_rdna3 import picture
+    from sassxlate.disasm.containers import demangle
+    from sassxlate.disasm.rdna3.listing import decode_code, pieces
+
+    from ._code_objects import parts
+
+    if arch not in (None, TARGET):
+        raise no_match(file, tuple(kernels), arch)
+    for _, obj in parts(file, data):
+        for section in obj.sections:
+            if not section.code or not section.data:
+                continue
+            for symbol, address, code in pieces(obj, section):
+                if symbol is None and not code.strip(b"\0"):
+                    continue
+                name = symbol.name if symbol else section.name
+                shown = demangle(name)
+                if kernels and not kernel_matches(name, shown, tuple(kernels)):
+                    continue
+                yield Graph(picture(name, [*decode_code(code, address)], shown))
