@@ -27,6 +27,7 @@ from typing import Any
 from sassxlate.errors import SassxlateError, ServiceError
 
 from . import paths, wire
+from .ahead import Ahead
 from .cache import Cache, evict, remove_abandoned, size_cap, usage
 from .tag import cache_tag
 from .work import Answer, Engine, Work, default_engine, failure
@@ -85,6 +86,9 @@ class Service:
         self._workers: list[Worker] = []
         self._queue: collections.deque[Job] = collections.deque()
         self._jobs: dict[tuple[object, ...], Job] = {}
+        # Kernels that nobody has asked for yet: for workers that have nothing else to do.
+        self._aside: collections.deque[Job] = collections.deque()
+        self._ahead = Ahead(cache, self._max_workers - 1)
         self._work: Work | None = None
         self._stopping = False
         self._active = time.monotonic()
@@ -132,13 +136,17 @@ class Service:
 
     def _finished(self) -> bool:
         idle = time.monotonic() - self._active
-        busy = self._jobs or any(c.out for c in self._clients)
+        if self._stopping:
+            self._aside.clear()
+        jobs = [worker.job for worker in self._workers if worker.job is not None]
+        running = any(job.waiting or not self._stopping for job in jobs)
+        busy = self._jobs or running or any(c.out for c in self._clients)
         return not busy and (self._stopping or idle > self._idle_s)
 
     def _patience(self) -> float:
         if self._stopping:
             return 0.05
-        if self._jobs:
+        if self._jobs or any(worker.job is not None for worker in self._workers):
             return 1.0
         return max(0.05, min(60.0, self._idle_s - (time.monotonic() - self._active) + 0.01))
 
@@ -268,15 +276,44 @@ class Service:
             self._counts["merged"] += 1
             return
 
+        if (early := self._early(op, request)) is not None:
+            # Under way before it was asked for: when it is done, this is answered from the cache.
+            again = {**request, "made": True}
+            early.waiting.append(lambda _answer: self._enqueue(client, op, again))
+            self._counts["early"] += 1
+            return
+
         def forget(_answer: Answer) -> None:
             self._jobs.pop(key, None)
 
         job = Job(request, [reply, forget])
         self._jobs[key] = job
         self._queue.append(job)
+        if op != "module" and not request.get("made"):
+            self._aside.extend(Job(more, []) for more in self._ahead.after(request))
         self._dispatch()
 
+    def _early(self, op: str, request: dict[str, Any]) -> Job | None:
+        """The job of a worker that does this ahead; one that no worker has begun is dropped."""
+
+        def same(job: Job) -> bool:
+            mine = job.request
+            if mine["op"] != "ahead" or mine["kernel"] != request.get("kernel"):
+                return False
+            if op == "translate":
+                return bool(mine["module"] == request.get("module"))
+            return bool(mine.get("compile")) and mine["strict"] == bool(request.get("strict"))
+
+        if op == "module" or request.get("made"):
+            return None
+        self._aside = collections.deque(job for job in self._aside if not same(job))
+        return next((w.job for w in self._workers if w.job is not None and same(w.job)), None)
+
     def _dispatch(self) -> None:
+        self._dispatch_requests()
+        self._dispatch_aside()
+
+    def _dispatch_requests(self) -> None:
         while self._queue:
             if self._work is None:
                 error = ServiceError("SX0908", "the translator cannot be imported; see service.log")
@@ -295,6 +332,23 @@ class Service:
                 worker.job = None
                 self._queue.appendleft(job)
                 self._drop(worker)
+
+    def _dispatch_aside(self) -> None:
+        """Work that nobody waits for: one worker is left to requests."""
+        while self._aside and self._work is not None and not self._stopping:
+            if sum(w.job is not None for w in self._workers) >= self._max_workers - 1:
+                return
+            worker = next((w for w in self._workers if w.job is None), None) or self._fork(
+                self._work
+            )
+            try:
+                worker.give(self._aside[0])
+            except OSError:
+                worker.job = None
+                self._drop(worker)
+                continue
+            self._aside.popleft()
+            self._counts["ahead"] += 1
 
     def _fork(self, work: Work) -> Worker:
         close = [

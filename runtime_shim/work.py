@@ -129,6 +129,7 @@ class Work:
                 "module": self.module,
                 "translate": self.translate,
                 "compile": self.compile,
+                "ahead": self.ahead,
             }
             name = _text(request, "op")
             if name not in operations:
@@ -196,6 +197,8 @@ class Work:
         """Translate ``kernel`` of module ``module``; paths of code object and launch text."""
         key, name = _text(request, "module"), _text(request, "kernel")
         stem = f"{key}-{key_of(name.encode())}"
+        if request.get("made") and (there := self._translated(stem)):
+            return there
         cubin = self._cubin(key)
         kernel = next((k for k in cubin.kernels if k.name == name), None)
         if kernel is None:
@@ -213,6 +216,24 @@ class Work:
         # Last: who finds the launch text finds the code object too.
         launch = self._write("kernel", f"{stem}.launch", str(done.launch).encode())
         return {"ok": True, "code_object": str(code), "launch": str(launch)}
+
+    def _translated(self, stem: str) -> Answer | None:
+        code = self.cache.path("kernel", f"{stem}.hsaco")
+        launch = self.cache.path("kernel", f"{stem}.launch")
+        if not launch.is_file() or not code.is_file():
+            return None
+        return {"ok": True, "code_object": str(code), "launch": str(launch)}
+
+    def ahead(self, request: Request) -> Answer:
+        """Have ``kernel`` of ``module`` in the cache, its host code too if ``compile`` says so."""
+        name = _text(request, "kernel")
+        stem = f"{_text(request, 'module')}-{key_of(name.encode())}"
+        if self.cache.path("kernel", f"{stem}.refused").is_file():
+            return {"ok": True}
+        answer = self._translated(stem) or self.translate(request)
+        if not answer["ok"] or not request.get("compile"):
+            return answer
+        return self.compile({**request, "code_object": answer["code_object"]})
 
     def compile(self, request: Request) -> Answer:
         """Compile ``kernel`` of the code object in a file to host code; the image's path."""

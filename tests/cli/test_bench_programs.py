@@ -75,7 +75,7 @@ TRUTH = bench.Truth(0, ("PASS\n",), ("",))
         ({"status": 139}, "crash", ""),
         ({"stopped": "timeout"}, "timeout", ""),
         ({"status": 1, "calls": (("cuMemAlloc_v2", 2),)}, "wrong", "cuMemAlloc_v2 2"),
-        ({"err": "sassxlate: SX0403: k:/*0010*/: TEX: no rule\n"}, "refused", ""),
+        ({"err": "sassxlate: SX0403: k:/*0010*/: TEX: no rule\n"}, "refused", "TEX"),
         (
             {"status": 1, "err": "sassxlate: SX0712: cuGraphCreate is not implemented\n"},
             "unsupported call",

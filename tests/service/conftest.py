@@ -51,7 +51,10 @@ CUBIN = Cubin(
     relocatable=False,
     kernels=(
         KERNEL,
-        *(replace(KERNEL, name=n) for n in ("refused", "buggy", "crashing", "hanging", "slow")),
+        *(
+            replace(KERNEL, name=n)
+            for n in ("refused", "buggy", "crashing", "hanging", "slow", "slow2")
+        ),
     ),
     globals=(Global("table", ".nv.constant3", 0, 16), Global("counter", ".nv.global", 8, 4)),
     sections={".nv.constant3": bytes(range(16)), ".nv.constant4": b"\0" * 24},
@@ -104,7 +107,7 @@ def _translate(_cubin: Cubin, kernel: Kernel) -> Done:
             os.kill(os.getpid(), signal.SIGKILL)
         case "hanging":
             time.sleep(1000)
-        case "slow":
+        case "slow" | "slow2":
             time.sleep(0.5)
         case _:
             pass
@@ -143,12 +146,20 @@ class Running:
         return client.call(self.socket, dict(request), timeout=20)
 
 
-def _serve(socket: Path, cache: Path, engine: Callable[[], Engine], limit: float) -> None:
+def _serve(
+    socket: Path, cache: Path, engine: Callable[[], Engine], limit: float, workers: int | None
+) -> None:
     bound = service.listen(socket)
     assert bound is not None
     listener, lock = bound
     running = service.Service(
-        listener, Cache(cache, "tag"), engine, idle_s=30, job_limit_s=limit, private=(lock,)
+        listener,
+        Cache(cache, "tag"),
+        engine,
+        idle_s=30,
+        job_limit_s=limit,
+        workers=workers,
+        private=(lock,),
     )
     running.run()
     socket.unlink()
@@ -160,9 +171,12 @@ def start(tmp_path: Path) -> Iterator[Callable[..., Running]]:
     started: list[BaseProcess] = []
     context = multiprocessing.get_context("fork")
 
-    def go(engine: Callable[[], Engine] = stand_in, limit: float = 20.0) -> Running:
+    def go(
+        engine: Callable[[], Engine] = stand_in, limit: float = 20.0, workers: int | None = None
+    ) -> Running:
         socket = tmp_path / f"s{len(started)}.sock"
-        process = context.Process(target=_serve, args=(socket, tmp_path / "cache", engine, limit))
+        args = (socket, tmp_path / "cache", engine, limit, workers)
+        process = context.Process(target=_serve, args=args)
         process.start()
         started.append(process)
         deadline = time.monotonic() + 10

@@ -4,12 +4,14 @@
 #include "log.h"
 #include "spawn.h"
 
+#include <atomic>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
 #include <fcntl.h>
 #include <mutex>
+#include <poll.h>
 #include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -98,11 +100,51 @@ bool receive_all(int fd, char *data, size_t size) {
   return true;
 }
 
+// Says what is being waited for, on a terminal or where SASSXLATE_PROGRESS is 1: when this process has waited for
+// two seconds in all, and then every five.
+class Progress {
+ public:
+  explicit Progress(const std::string &request) : start_(now()) {
+    json::Value body;
+    if (json::parse(request, body) && body.kind == json::Value::Kind::Object) kernel_ = body["kernel"].text();
+    std::string wanted = env_string("SASSXLATE_PROGRESS");
+    if (kernel_.empty() || (wanted.empty() ? !isatty(STDERR_FILENO) : wanted != "1")) kernel_.clear();
+  }
+  ~Progress() { waited().store(waited().load() + now() - start_); }
+
+  // Waits until an answer comes.
+  void wait(int fd) const {
+    if (kernel_.empty()) return;
+    pollfd answer = {fd, POLLIN, 0};
+    while (poll(&answer, 1, 100) == 0) {
+      double all = waited().load() + now() - start_;
+      if (all < next().load()) continue;
+      next().store(all + 5);
+      log_line("translating %s, %.0f s of waiting so far", kernel_.c_str(), all);
+    }
+  }
+
+ private:
+  static std::atomic<double> &waited() {
+    static std::atomic<double> seconds{0};
+    return seconds;
+  }
+  static std::atomic<double> &next() {
+    static std::atomic<double> seconds{2};
+    return seconds;
+  }
+
+  double start_;
+  std::string kernel_;
+};
+
 bool exchange(int fd, const std::string &request, std::string &response) {
+  Progress progress(request);
   uint32_t size = static_cast<uint32_t>(request.size());
   std::string message(reinterpret_cast<const char *>(&size), sizeof size);
   message += request;
   if (!send_all(fd, message.data(), message.size())) return false;
+  progress.wait(fd);
   if (!receive_all(fd, reinterpret_cast<char *>(&size), sizeof size) || size > kMaxResponse) return false;
   response.resize(size);
   return receive_all(fd, response.data(), size);
