@@ -333,7 +333,8 @@ _LAUNCHES = """`tools/silicon/launches` runs whole kernels on an H200 and in the
 interpreter (nvcc's and hand-written ones, random ones in SASS and CUDA) and compares all of their
 memory. Of each form, the launches in which it was executed, and how many warps executed it: with
 *all* of their lanes that had not ended, with all that were there while others were *apart*, with
-some, guard or predicate being *mixed*, or with *none*. Of branches that means: taken."""
+some, guard or predicate being *mixed*, or with *none*. Of branches that means: taken. Of hints and
+fences it says that memory was right where they stood, in messages between warps for the fences."""
 _RULES = """Each form above (control, hints and those apart excepted), as one synthetic word:
 its translation is proved, was tried on inputs where the solver cannot decide
 (*tested*), is unknown, or refused with a typed error. Shares of occurrences, and

@@ -3,7 +3,7 @@
 ::
 
     python tools/silicon/launches run -o RESULTS     # the device's; needs no other tool
-    python tools/silicon/launches keep RESULTS       # fixtures, from the results of an NVIDIA GPU
+    python tools/silicon/launches keep RESULTS...    # fixtures, from the results of an NVIDIA GPU
 
 ``run`` prints a table, and writes RESULTS.jsonl (a line a case: verdict, digest of the memory, the
 forms of control flow and hints that its warps executed and how) and RESULTS.npz (what ``out`` was).
@@ -93,7 +93,7 @@ def main() -> int:
     command.add_argument("--step", type=int, default=1)
     command.add_argument("--phase", type=int, default=0)
     command = commands.add_parser("keep")
-    command.add_argument("results", type=Path, help="RESULTS.jsonl")
+    command.add_argument("results", type=Path, nargs="+", help="RESULTS.jsonl")
     commands.add_parser("cuda")
     command = commands.add_parser("record")
     command.add_argument("programs", type=Path, nargs="+")

@@ -213,6 +213,19 @@ class Yielding(Writer):
 WRITERS = {"random": Writer, "jumps": Jumping, "saving": Saving, "yielding": Yielding}
 
 
+_GIVES_WAY = ("YIELD", "NANOSLEEP", "WARPSYNC")
+
+
+def settled(seed: int, kind: str) -> bool:
+    """Whether an H200 must leave what one order leaves.
+
+    Not where lanes give way in arms whose regions share a convergence barrier, of which a warp has
+    one; nor where two arms wait for the whole warp, each at a WARPSYNC of its own: they hang.
+    """
+    text = kernel(seed, kind)
+    return kind == "yielding" or not any(name in text for name in _GIVES_WAY)
+
+
 def kernel(seed: int, kind: str) -> str:
     """A listing for sm_90, as :func:`generated.kernel`."""
     return generated.kernel(seed, 90, WRITERS[kind])

@@ -9,31 +9,43 @@ interpreter's it was executed, and by how many warps, how (:data:`.interpreted.O
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 from coverage_tables import LAUNCHED
 
 from .cases import OWN, cases
+from .interpreted import interpreted
+from .measure import digest
 
 DIGESTS = OWN / "digests.txt"
 
 
-def write(results: Path) -> str:
-    """From the lines of a run."""
+def write(results: Sequence[Path]) -> str:
+    """From the lines of runs; of a case that was run again the last counts."""
     forms: dict[str, list[int]] = {}
     digests: list[str] = []
-    again = {c.name for c in cases() if not c.where.startswith("file:build")}
+    known = {c.name: c for c in cases()}
     count = 0
-    for text in results.read_text().splitlines():
-        line = json.loads(text)
+    lines = (json.loads(text) for path in results for text in path.read_text().splitlines())
+    for line in {line["name"]: line for line in lines}.values():
+        case = known.get(line["name"])
+        if case is None:
+            continue
+        if line["verdict"] == "differ":  # what the interpreter says now
+            left = interpreted(case)
+            if digest(left.memory) == line["digest"]:
+                line |= {"verdict": "equal", "forms": left.forms}
         if line["verdict"] != "equal":
+            print(line["name"], line["verdict"])
             continue
         count += 1
         for form, outcomes in line["forms"].items():
             into = forms.setdefault(form, [0] * 5)
             for at, n in enumerate((1, *outcomes)):
                 into[at] += n
-        if line["name"] in again and "digest" in line and "payload" not in line:
+        made = not case.where.startswith("file:build")
+        if made and "digest" in line and "payload" not in line:
             digests.append(f"{line['digest']} {line['name']}")
     DIGESTS.write_text("\n".join(digests) + "\n")
     LAUNCHED.write_text(
