@@ -427,9 +427,29 @@ def _f64_to_bf16(c: Ctx) -> None:
     c.emit("v_lshrrev_b32", c.dst_last(), I(16), out)
 
 
+def _tf32(c: Ctx) -> None:
+    """Ten bits of mantissa, rounded to the nearest or towards zero; the rest are zeros."""
+    if c.ins.has("RELU") or c.ins.has("SATFINITE"):
+        raise c.refuse("this form of F2FP")
+    value, nan = c.to_v(float_bits(c, "Rb")), c.stemp()
+    out: Arg = value
+    if not c.ins.has("RZ"):
+        bit = c.vtemp()
+        c.emit("v_bfe_u32", bit, value, I(13), I(1))
+        c.emit("v_add3_u32", bit, bit, value, I(0xFFF))
+        out = bit
+    c.emit("v_cmp_u_f32", nan, value, value)
+    rounded = c.vtemp()
+    c.emit("v_cndmask_b32", rounded, out, I(0x7FFFE000), nan)
+    c.emit("v_and_b32", c.dst_last(), I(0xFFFFE000), rounded)
+
+
 def f2fp(c: Ctx) -> None:
     """Packs two f32 as halves: Ra goes to the high one; or one, with a half of Rc above it."""
     ins = c.ins
+    if ins.has("TF32") and ins.has("PACK_B"):
+        _tf32(c)
+        return
     if any(ins.has(m) for m in ("SATFINITE", "E4M3", "E5M2", "TF32", "UNPACK_B")):
         raise c.refuse("this form of F2FP")
     if not (ins.has("PACK_AB") or ins.has("MERGE_C")):

@@ -102,9 +102,24 @@ def hfma2(c: Ctx) -> None:
 
 def hmnmx2(c: Ctx) -> None:
     which = c.operand("Pp")
-    if getattr(which, "index", 0) != 7 or c.ins.has("NAN") or c.ins.has("XORSIGN"):
+    if getattr(which, "index", 0) != 7 or c.ins.has("XORSIGN"):
         raise c.refuse("this form of HMNMX2")
-    packed(c, "v_pk_max_f16" if getattr(which, "inv", False) else "v_pk_min_f16", ("Ra", "Rb"))
+    op = "v_pk_max_f16" if getattr(which, "inv", False) else "v_pk_min_f16"
+    if not c.ins.has("NAN"):
+        packed(c, op, ("Ra", "Rb"))
+        return
+    if c.ins.has("FTZ"):
+        raise c.refuse("half-precision extreme that flushes denormals and keeps NaN")
+    low, high = _hits_f16(c, "u")
+    out, none = c.vtemp(), c.vtemp()
+    mods = {"op_sel": 0, "op_sel_hi": 7, "neg": 0, "neg_hi": 0}
+    args = [_pair(c, r, n, mods) for n, r in enumerate(("Ra", "Rb"))]
+    c.emit(op, out, *args, **mods)
+    for nan, bits in ((low, 0x7FFF), (high, 0x7FFF0000)):
+        c.emit("v_or_b32", none, I(bits), out)
+        c.emit("v_and_b32", none, I(~(bits + (bits & -bits)) & 0xFFFFFFFF), none)
+        c.emit("v_cndmask_b32", out, out, none, nan)
+    c.emit("v_mov_b32", c.dst_last(), out)
 
 
 def constant_move(ins: Instruction) -> bool:

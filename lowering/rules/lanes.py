@@ -5,8 +5,8 @@ from __future__ import annotations
 from sassxlate.disasm.rdna3.ir import I, V
 from sassxlate.disasm.sass.ir import Instruction, Pred
 
-from ..context import ZERO, Ctx, Rule
-from .integer import add, is_zero, signed
+from ..context import VCC, ZERO, Ctx, Rule
+from .integer import add, is_zero, signed, wants
 
 
 def _extreme16(c: Ctx) -> str:
@@ -113,15 +113,14 @@ def sad(c: Ctx) -> None:
 
 
 def sad4(c: Ctx) -> None:
-    """VABSDIFF4: byte by byte |Ra - Rb|, packed; with .ACC their sum plus Rc.  Unsigned bytes."""
+    """VABSDIFF4: byte by byte |Ra - Rb|, packed, whatever Rc is; with .ACC their sum plus Rc.
+    Unsigned bytes."""
     if not c.ins.has("U8"):
         raise c.refuse("VABSDIFF4 of signed bytes")
     a, b = c.src("Ra"), c.src("Rb")
     if c.ins.has("ACC"):
         c.emit("v_sad_u8", c.dst_last(), a, b, c.src("Rc"))
         return
-    if not is_zero(c.ins.get("Rc")):
-        raise c.refuse("VABSDIFF4 with an addend")
     out, left, right, low = c.vtemp(), c.vtemp(), c.vtemp(), c.vtemp()
     c.emit("v_mov_b32", out, ZERO)
     for n in range(4):
@@ -134,21 +133,42 @@ def sad4(c: Ctx) -> None:
     c.emit("v_mov_b32", c.dst_last(), out)
 
 
-def idp4(c: Ctx) -> None:
-    """IDP.4A: four byte products and Rc; the sorts of both operands are modifiers."""
-    sorts = [m for m in c.ins.modifiers if m in ("S8", "U8")]
-    if not c.ins.has("4A") or len(sorts) != 2:
+def idp(c: Ctx) -> None:
+    """IDP.4A: four byte products and Rc; .2A: Ra's halves times two bytes of Rb.  The sorts of both
+    operands are modifiers."""
+    sorts = [m for m in c.ins.modifiers if m in ("S8", "U8", "S16", "U16")]
+    if len(sorts) != 2 or sorts[1] not in ("S8", "U8"):
         raise c.refuse("this form of IDP")
     a, b, total = c.src("Ra"), c.src("Rb"), c.vtemp()
     c.emit("v_mov_b32", total, signed(c, "Rc"))
     left, right = c.vtemp(), c.vtemp()
-    for n in range(4):
-        for temp, arg, sort in ((left, a, sorts[0]), (right, b, sorts[1])):
-            op = "v_bfe_i32" if sort == "S8" else "v_bfe_u32"
-            c.emit(op, temp, arg, I(8 * n), I(8))
+    bits, first = int(sorts[0][1:]), 16 if c.ins.has("HI") else 0
+    for n in range(32 // bits):
+        for temp, arg, sort, at, size in (
+            (left, a, sorts[0], bits * n, bits), (right, b, sorts[1], 8 * n + first, 8)
+        ):  # fmt: skip
+            op = "v_bfe_i32" if sort[0] == "S" else "v_bfe_u32"
+            c.emit(op, temp, arg, I(at), I(size))
         c.emit("v_mul_lo_u32", left, left, right)
         add(c, total, total, left)
     c.emit("v_mov_b32", c.dst_last(), total)
+
+
+def iadd3_64(c: Ctx) -> None:
+    """UIADD3.64, without carries."""
+    if c.ins.has("X") or wants(c, "Pu", "Pv"):
+        raise c.refuse("carries of a 64-bit sum")
+    roles = [r for r in ("Ra", "Rb", "Rc") if not is_zero(c.ins.get(r))]
+    total, dst = c.vtemp(2), c.dst()
+    low, high = V(total.index), V(total.index + 1)
+    for half in (low, high):
+        c.emit("v_mov_b32", half, ZERO)
+    for role in roles:
+        kind = "sub" if c.negated(role) else "add"
+        c.emit(f"v_{kind}_co_u32", low, VCC, low, c.src(role, 0))
+        c.emit(f"v_{kind}_co_ci_u32", high, VCC, high, c.src(role, 1), VCC)
+    for i, half in enumerate((low, high)):
+        c.emit("v_mov_b32", V(dst.index + i), half)
 
 
 def _bytes(ins: Instruction) -> bool:
@@ -171,5 +191,6 @@ RULES: tuple[Rule, ...] = (
     Rule("viadd_parts", "VIADD", viadd_parts, _parts),
     Rule("vabsdiff", "VABSDIFF", sad),
     Rule("vabsdiff4", "VABSDIFF4", sad4),
-    Rule("idp", "IDP", idp4),
+    Rule("idp", "IDP", idp),
+    Rule("iadd3_64", "UIADD3", iadd3_64, lambda i: i.has("64")),
 )

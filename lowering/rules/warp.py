@@ -8,6 +8,7 @@ from sassxlate.disasm.sass.ir import Special
 from ..allocate import GROUP_ID
 from ..context import EXEC, ZERO, Ctx, Rule
 from .integer import const_value
+from .memory import add64, address64
 
 ALL = I(0xFFFFFFFF)
 
@@ -223,6 +224,9 @@ def r2ur(c: Ctx) -> None:
     if c.wants_pred("Pu"):
         differ = c.stemp()
         c.emit("v_cmp_ne_u32", differ, first, c.vsrc("Ra"))
+        if c.ins.has("OR"):  # or it held before
+            c.emit("s_or_b32", differ, differ, c.pred("Pu"))
+            c.emit("s_and_b32", differ, differ, EXEC)
         c.pred_commit("Pu", differ, clean=True)
     if not c.reg("Rd").is_zero:
         c.write_uniform(c.reg("Rd"), 0, first)
@@ -345,10 +349,11 @@ def trap(c: Ctx) -> None:
 
 def qspc(c: Ctx) -> None:
     """Whether a generic address lies in shared (S), local (L) or global (G) memory."""
-    base = c.mem().base
-    if base is None or base.width != 2:
-        raise c.refuse("this form of QSPC")
-    high = c.value(base, 1)
+    at = address64(c, c.mem(), flat=True)
+    if "Rd" in c.ins.operands and not c.reg("Rd").is_zero:
+        raise c.refuse("the register that QSPC writes")
+    assert isinstance(at.v, V)
+    high = V((add64(c, at.v, I(at.imm)) if at.imm else at.v).index + 1)
     shared, local = c.stemp(), c.stemp()
     c.emit("v_cmp_eq_u32", shared, c.aperture("src_shared_base"), high)
     c.emit("v_cmp_eq_u32", local, c.aperture("src_private_base"), high)
