@@ -123,6 +123,8 @@ def _launch(text: str, block: int = 32) -> Launch:
         ("SX0211", f"S2R R4, SR_SMEMSZ ;\n{_EXIT}"),
         ("SX0214", f"S2R R4, SR_LANEID ;\nISETP.EQ.AND P0, PT, R4, RZ, PT ;\n@P0 BRA `(.L) ;\n"
                    f"WARPSYNC.ALL ;\n{_EXIT}\n.L:\nBAR.SYNC 0x0 ;\n{_EXIT}"),
+        ("SX0214", f"S2R R4, SR_LANEID ;\nISETP.EQ.AND P0, PT, R4, RZ, PT ;\n@P0 BRA `(.L) ;\n"
+                   f"WARPSYNC.ALL ;\n{_EXIT}\n.L:\nWARPSYNC.ALL ;\n{_EXIT}"),  # as an H200
         ("SX0215", ".L:\nBRA `(.L) ;"),
         ("SX0216", f"BPT.TRAP 0x1 ;\n{_EXIT}"),
         ("SX0217", "NOP ;"),
