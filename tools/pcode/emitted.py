@@ -34,6 +34,8 @@ def scan(items: Sequence[Item], counts: Counter[Form]) -> None:
             how = item.imm
         elif item.op == "s_denorm_mode":
             denormals = item.imm
+        if item.dpp:  # which lanes are read is no arithmetic, and in no pseudocode
+            continue
         counts[form_of(item, how, denormals)] += 1
 
 
