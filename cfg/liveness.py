@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sassxlate.disasm.sass.ir import RegRef
+from sassxlate.disasm.sass.ir import Instruction, RegRef
 
 from .model import Block, Cfg
 
@@ -19,12 +19,20 @@ class Liveness:
     live_out: tuple[Refs, ...]
 
 
+def _kept(ins: Instruction) -> Refs:
+    """What an instruction may leave as it was: the predicate of R2UR.OR is added to, of an
+    arrival's token the high register alone is written."""
+    if ins.mnemonic == "R2UR" and ins.has("OR"):
+        return frozenset(r for r in ins.writes if r.file == "P")
+    return ins.writes if ins.mnemonic == "SYNCS" and ins.has("ARRIVE") else frozenset()
+
+
 def gen_kill(block: Block) -> tuple[Refs, Refs]:
     """Registers read before any write, and registers surely written (unguarded)."""
     gen: set[RegRef] = set()
     kill: set[RegRef] = set()
     for ins in block.instructions:
-        gen |= ins.reads - kill
+        gen |= (ins.reads | _kept(ins)) - kill
         if ins.guard.is_true:
             kill |= ins.writes
         else:
