@@ -43,6 +43,9 @@ def test_fat_binary(built: Built, run: Run) -> None:
         assert done.stdout.endswith("PASS\n"), done.stdout + done.stderr
     done = run(built.program, "facts", built.images["fatbin"], SASSXLATE_CC="8.6")
     assert "capability 8.6\n" in done.stdout
+    # A program without code of its own that asks first.
+    done = run(built.program, "facts", built.images["fatbin"])
+    assert "capability 8.0\n" in done.stdout
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 // Devices: what they are and what they can do.  The profile is an H200's where the emulated device keeps
 // the promise, and its own where it does not.
+#include "capability.h"
 #include "driver.h"
 
 #include <algorithm>

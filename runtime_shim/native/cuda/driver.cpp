@@ -30,17 +30,6 @@ int cpu_count() {
   return std::max(1, static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN)));
 }
 
-// "9.0", "90" or "12.0"; 90 where it is unset or no capability.
-int parse_capability(const std::string &text) {
-  int major = 0, minor = 0;
-  char rest = 0;
-  if (sscanf(text.c_str(), "%d.%d%c", &major, &minor, &rest) == 2 && major > 0 && minor >= 0 && minor < 10)
-    return major * 10 + minor;
-  if (sscanf(text.c_str(), "%d%c", &major, &rest) == 1 && major >= 50 && major < 1000) return major;
-  if (!text.empty()) log_line("SX0713: SASSXLATE_CC=%s is no compute capability; using 9.0", text.c_str());
-  return 90;
-}
-
 // hipDeviceAttributeMultiprocessorCount is 63 in ROCm 6 and 7; asked of AMD's library only.
 constexpr int kHipMultiprocessorCount = 63;
 
@@ -81,7 +70,6 @@ CUresult initialise_once() {
     log_line("SX0714: no device: %s gives error %d, %d devices", d.hip.path.c_str(), status, count);
     return CUDA_ERROR_NO_DEVICE;
   }
-  d.capability = parse_capability(env_string("SASSXLATE_CC"));
   for (int ordinal = 0; ordinal < count; ++ordinal) {
     auto device = std::make_unique<Device>();
     device->ordinal = ordinal;
@@ -143,8 +131,6 @@ Driver &driver() {
   static Driver *const instance = new Driver;
   return *instance;
 }
-
-int capability() { return driver().capability; }
 
 CUresult initialise() {
   CUresult over;

@@ -55,7 +55,6 @@ struct Device {
 struct Driver {
   Hip hip;
   std::vector<std::unique_ptr<Device>> devices;
-  int capability = 90;  // advertised: 90 is 9.0
 };
 
 // What an entry point needs before it can work.
@@ -64,7 +63,6 @@ enum class Need { Nothing, Init, Context };
 // The state; valid once cuInit has succeeded.
 Driver &driver();
 inline Hip &hip() { return driver().hip; }
-int capability();
 
 // Initialises once; later calls give the same answer.
 CUresult initialise();

@@ -1,6 +1,5 @@
-// Memory: allocations, pinned and registered host memory, pools, and what a pointer is.
+// Memory: allocations, pinned and registered host memory, and what a pointer is.
 #include "graph.h"
-#include "handles.h"
 #include "pool.h"
 
 #include <cstring>
@@ -17,15 +16,17 @@ CUresult allocate(CUdeviceptr *out, size_t size) {
   return result;
 }
 
-CUresult allocate_async(CUdeviceptr *out, size_t size, CUstream stream) {
+CUresult allocate_async(CUdeviceptr *out, size_t size, MemoryPool *pool, CUstream stream) {
   CUresult captured;
-  if (!out) return CUDA_ERROR_INVALID_VALUE;
+  if (!out || !pool) return CUDA_ERROR_INVALID_VALUE;
   if (captured_allocate(out, size, stream, captured)) return captured;
   void *pointer = nullptr;
   CUresult result = hip().hipMallocAsync ? from_hip(hip().hipMallocAsync(&pointer, size, to_hip(stream)))
                                          : from_hip(hip().hipMalloc(&pointer, size));
-  if (result == CUDA_SUCCESS) *out = reinterpret_cast<CUdeviceptr>(pointer);
-  return result;
+  if (result != CUDA_SUCCESS) return result;
+  *out = reinterpret_cast<CUdeviceptr>(pointer);
+  pool_took(*pool, *out, size);
+  return CUDA_SUCCESS;
 }
 
 CUresult allocate_host(void **out, size_t size, unsigned flags) {
@@ -33,15 +34,6 @@ CUresult allocate_host(void **out, size_t size, unsigned flags) {
   // Portable 1, mapped 2, write-combined 4: HIP's numbers are the same.
   return SX_HIP(hipHostMalloc, out, size, flags & 7);
 }
-
-MemoryPool *find_pool(CUmemoryPool handle) {
-  auto *pool = reinterpret_cast<MemoryPool *>(handle);
-  for (auto &device : driver().devices)
-    if (pool == device->default_pool.get()) return pool;
-  return Handles<MemoryPool>::all().find(handle);
-}
-
-CUmemoryPool handle_of(MemoryPool *pool) { return reinterpret_cast<CUmemoryPool>(pool); }
 
 struct PointerFacts {
   hipPointerAttribute_t hip = {};
@@ -84,7 +76,7 @@ CUresult pointer_attribute(void *out, int id, CUdeviceptr pointer, const Pointer
   if (!device) device = driver().devices[0].get();
   switch (id) {
     case kMapped: return put<int>(out, facts.known);
-    case kPool: return put<void *>(out, nullptr);
+    case kPool: return put<CUmemoryPool>(out, pool_of(pointer));
     case kHandleTypes: return put<uint64_t>(out, 0);
     default: break;
   }
@@ -119,24 +111,6 @@ void put_nothing(void *out, int id) {
   }
 }
 
-// CU_MEMPOOL_ATTR_*: 1 to 3 say how memory is reused, 4 is the threshold, 5 to 8 are amounts.
-CUresult pool_attribute(MemoryPool &pool, int id, void *value, bool set) {
-  if (!value) return CUDA_ERROR_INVALID_VALUE;
-  if (id >= 1 && id <= 3) {
-    if (set) memcpy(&pool.reuse[id], value, sizeof(int));
-    else memcpy(value, &pool.reuse[id], sizeof(int));
-    return CUDA_SUCCESS;
-  }
-  if (id == 4) {
-    if (set) memcpy(&pool.release_threshold, value, sizeof(uint64_t));
-    else memcpy(value, &pool.release_threshold, sizeof(uint64_t));
-    return CUDA_SUCCESS;
-  }
-  if (id < 5 || id > 8) return CUDA_ERROR_INVALID_VALUE;
-  // The amounts are HIP's to know; a program may reset the high marks.
-  return set ? CUDA_SUCCESS : put<uint64_t>(value, 0);
-}
-
 }  // namespace
 
 SX_API cuMemAlloc_v2(CUdeviceptr *out, size_t size) {
@@ -146,6 +120,7 @@ SX_API cuMemAlloc_v2(CUdeviceptr *out, size_t size) {
 SX_API cuMemFree_v2(CUdeviceptr pointer) {
   return enter<Need::Context>(__func__, [&]() -> CUresult {
     if (!pointer || free_graph_memory(pointer)) return CUDA_SUCCESS;
+    pool_gave_back(pointer);  // before somebody else can get the address
     return from_hip(hip().hipFree(to_pointer(pointer)));
   });
 }
@@ -280,13 +255,11 @@ SX_API cuMemAdvise_v2(CUdeviceptr pointer, size_t size, int, CUmemLocation) {
 }
 
 SX_API cuMemAllocAsync(CUdeviceptr *out, size_t size, CUstream stream) {
-  return enter<Need::Context>(__func__, [&] { return allocate_async(out, size, stream); });
+  return enter<Need::Context>(__func__, [&] { return allocate_async(out, size, current_device().pool, stream); });
 }
 
 SX_API cuMemAllocFromPoolAsync(CUdeviceptr *out, size_t size, CUmemoryPool pool, CUstream stream) {
-  return enter<Need::Context>(__func__, [&]() -> CUresult {
-    return find_pool(pool) ? allocate_async(out, size, stream) : CUDA_ERROR_INVALID_VALUE;
-  });
+  return enter<Need::Context>(__func__, [&] { return allocate_async(out, size, find_pool(pool), stream); });
 }
 
 SX_API cuMemFreeAsync(CUdeviceptr pointer, CUstream stream) {
@@ -295,102 +268,9 @@ SX_API cuMemFreeAsync(CUdeviceptr pointer, CUstream stream) {
     if (!pointer) return CUDA_SUCCESS;
     if (captured_free(pointer, stream, captured)) return captured;
     if (free_graph_memory(pointer)) return CUDA_SUCCESS;
+    pool_gave_back(pointer);
     if (hip().hipFreeAsync) return from_hip(hip().hipFreeAsync(to_pointer(pointer), to_hip(stream)));
     return from_hip(hip().hipFree(to_pointer(pointer)));
-  });
-}
-
-static CUresult get_pool(const char *name, CUmemoryPool *out, CUdevice ordinal, bool current) {
-  return enter<Need::Init>(name, [&]() -> CUresult {
-    Device *device = find_device(ordinal);
-    if (!device) return CUDA_ERROR_INVALID_DEVICE;
-    if (!out) return CUDA_ERROR_INVALID_VALUE;
-    *out = handle_of(current ? device->pool : device->default_pool.get());
-    return CUDA_SUCCESS;
-  });
-}
-
-SX_API cuDeviceGetMemPool(CUmemoryPool *pool, CUdevice device) { return get_pool(__func__, pool, device, true); }
-SX_API cuDeviceGetDefaultMemPool(CUmemoryPool *pool, CUdevice device) {
-  return get_pool(__func__, pool, device, false);
-}
-
-SX_API cuDeviceSetMemPool(CUdevice ordinal, CUmemoryPool handle) {
-  return enter<Need::Init>(__func__, [&]() -> CUresult {
-    Device *device = find_device(ordinal);
-    MemoryPool *pool = find_pool(handle);
-    if (!device) return CUDA_ERROR_INVALID_DEVICE;
-    if (!pool) return CUDA_ERROR_INVALID_VALUE;
-    device->pool = pool;
-    return CUDA_SUCCESS;
-  });
-}
-
-SX_API cuMemPoolCreate(CUmemoryPool *out, const CUmemPoolProps *props) {
-  return enter<Need::Init>(__func__, [&]() -> CUresult {
-    if (!out || !props || props->allocType != 1) return CUDA_ERROR_INVALID_VALUE;
-    if (props->handleTypes || props->location.type != 1) return CUDA_ERROR_NOT_SUPPORTED;
-    if (!find_device(props->location.id)) return CUDA_ERROR_INVALID_DEVICE;
-    auto *pool = new MemoryPool;
-    pool->device = props->location.id;
-    pool->owned = true;
-    Handles<MemoryPool>::all().add(pool);
-    *out = handle_of(pool);
-    return CUDA_SUCCESS;
-  });
-}
-
-SX_API cuMemPoolDestroy(CUmemoryPool handle) {
-  return enter<Need::Init>(__func__, [&]() -> CUresult {
-    auto *pool = Handles<MemoryPool>::all().find(handle);
-    if (!pool || !Handles<MemoryPool>::all().remove(pool)) return CUDA_ERROR_INVALID_VALUE;
-    for (auto &device : driver().devices)
-      if (device->pool == pool) device->pool = device->default_pool.get();
-    delete pool;
-    return CUDA_SUCCESS;
-  });
-}
-
-SX_API cuMemPoolGetAttribute(CUmemoryPool handle, int id, void *value) {
-  return enter<Need::Init>(__func__, [&]() -> CUresult {
-    MemoryPool *pool = find_pool(handle);
-    return pool ? pool_attribute(*pool, id, value, false) : CUDA_ERROR_INVALID_VALUE;
-  });
-}
-
-SX_API cuMemPoolSetAttribute(CUmemoryPool handle, int id, void *value) {
-  return enter<Need::Init>(__func__, [&]() -> CUresult {
-    MemoryPool *pool = find_pool(handle);
-    return pool ? pool_attribute(*pool, id, value, true) : CUDA_ERROR_INVALID_VALUE;
-  });
-}
-
-SX_API cuMemPoolTrimTo(CUmemoryPool handle, size_t) {
-  return enter<Need::Init>(__func__, [&]() -> CUresult {
-    return find_pool(handle) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
-  });
-}
-
-SX_API cuMemPoolSetAccess(CUmemoryPool handle, const CUmemAccessDesc *access, size_t count) {
-  return enter<Need::Init>(__func__, [&]() -> CUresult {
-    MemoryPool *pool = find_pool(handle);
-    if (!pool || (count && !access)) return CUDA_ERROR_INVALID_VALUE;
-    for (size_t i = 0; i < count; ++i) {
-      // Its own device always has access and cannot lose it; others never have it here.
-      bool own = access[i].location.type == 1 && access[i].location.id == pool->device;
-      if (access[i].location.type == 1 && !find_device(access[i].location.id)) return CUDA_ERROR_INVALID_DEVICE;
-      if (own ? access[i].flags == 0 : access[i].flags != 0) return CUDA_ERROR_INVALID_DEVICE;
-    }
-    return CUDA_SUCCESS;
-  });
-}
-
-SX_API cuMemPoolGetAccess(int *flags, CUmemoryPool handle, CUmemLocation *location) {
-  return enter<Need::Init>(__func__, [&]() -> CUresult {
-    MemoryPool *pool = find_pool(handle);
-    if (!pool || !flags || !location) return CUDA_ERROR_INVALID_VALUE;
-    *flags = location->type == 1 && location->id == pool->device ? 3 : 0;
-    return CUDA_SUCCESS;
   });
 }
 

@@ -1,14 +1,24 @@
-// Memory pools: HIP's allocator stands behind all of them; a pool keeps what is asked of it.
+// Memory pools: HIP's allocator stands behind all of them; a pool keeps what is asked of it, and accounts.
 #pragma once
-#include <cstdint>
+#include "cuda_abi.h"
 
 namespace sx {
 
 struct MemoryPool {
   int device = 0;
-  bool owned = false;  // made by cuMemPoolCreate
+  bool owned = false;      // made by cuMemPoolCreate
+  bool destroyed = false;  // and destroyed, while memory of it is in use
   uint64_t release_threshold = 0;
   int reuse[4] = {1, 1, 1, 1};  // by attribute 1 to 3
+  uint64_t used = 0, most = 0;  // bytes
 };
+
+// The pool behind a handle, or null.
+MemoryPool *find_pool(CUmemoryPool handle);
+
+// Accounts for an allocation, and for its end; what is of no pool is passed over.
+void pool_took(MemoryPool &pool, CUdeviceptr address, size_t size);
+void pool_gave_back(CUdeviceptr address);
+CUmemoryPool pool_of(CUdeviceptr address);
 
 }  // namespace sx
