@@ -342,8 +342,9 @@ const always = {
   Home: () => select(0), End: () => select(G.nodes.length - 1),
 };
 document.addEventListener("keydown", (e) => {
-  if (help.open || e.target.matches("input") || e.ctrlKey || e.metaKey || e.altKey) return;
-  if (e.target.matches("button") && (e.key === "Enter" || e.key === " ")) return;
+  const on = (what) => e.target instanceof Element && e.target.matches(what);
+  if (help.open || on("input") || e.ctrlKey || e.metaKey || e.altKey) return;
+  if (on("button") && (e.key === "Enter" || e.key === " ")) return;
   const far = { ArrowDown: [0, -80], ArrowUp: [0, 80], ArrowLeft: [80, 0], ArrowRight: [-80, 0] };
   if (e.shiftKey && far[e.key]) pan(...far[e.key]);
   else if (always[e.key]) always[e.key]();

@@ -20,6 +20,11 @@ ROOT = Path(__file__).resolve().parent.parent
 _PLACES = frozenset({"SASSXLATE_SHARED", "SASSXLATE_LIB", "SASSXLATE_LIBLLVM"})
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """``--bless`` rewrites golden files with what is there now, or what a witness says."""
+    parser.addoption("--bless", action="store_true", help="rewrite golden files")
+
+
 def pytest_configure() -> None:
     """The tests' programs start from an environment without the tester's own settings.
 

@@ -52,8 +52,8 @@ def command(
     kind = form or _by_name(output)
     chosen = graphs(file, (kernel,), arch)
     if kind == "json":
-        data = {"schema": SCHEMA, "file": file, "kernels": [to_data(g.picture) for g in chosen]}
-        text = json.dumps(data, indent=1) + "\n"
+        listed = [to_data(g.picture) for g in chosen]
+        text = json.dumps({"schema": SCHEMA, "file": file, "kernels": listed}, indent=1) + "\n"
     elif kind in _ONE:
         found = [*chosen]
         if len(found) > 1:
@@ -66,10 +66,11 @@ def command(
         text = "\n".join(
             plain(g.picture) if g.cfg is None or kind == "dot" else to_text(g.cfg) for g in chosen
         )
+    data = text.encode("utf-8", "replace")  # names may hold what is no character
     if output is None:
-        click.echo(text, nl=False)
+        click.echo(data.decode(), nl=False)
     else:
-        write_whole(output, text.encode())
+        write_whole(output, data)
 
 
 def _by_name(output: Path | None) -> str:

@@ -16,11 +16,6 @@ else:
     import sass_witness
 
 
-def pytest_addoption(parser: pytest.Parser) -> None:
-    """``--bless`` rewrites the golden texts with what nvdisasm prints."""
-    parser.addoption("--bless", action="store_true", help="rewrite golden files")
-
-
 @pytest.fixture(scope="session")
 def witness() -> sass_witness.Witness:
     """nvdisasm; skips where it is absent."""
