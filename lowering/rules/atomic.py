@@ -9,19 +9,26 @@ from sassxlate.disasm.rdna3.ir import Arg, I, Inst, V
 from sassxlate.disasm.sass.ir import Instruction, Reg
 
 from ..context import EXEC, Ctx, Rule
+from . import bfloat
 from .memory import Address, address32, address64
+from .modes import rounding
 
 _OPS = ("ADD", "MIN", "MAX", "INC", "DEC", "AND", "OR", "XOR", "EXCH", "CAS", "SAFEADD")
+
+
+_VECTORS = {"F16x2": 1, "F16x4": 2, "F16x8": 4, "BF16x2": 1, "BF16x4": 2, "BF16x8": 4, "F32x2": 2,
+            "F32x4": 4}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
     op: str
-    type: str  # u32 i32 u64 i64 f32 f64 f16x2; f32 kept: with its denormals
+    type: str  # u32 i32 u64 i64 f32 f64 f16x2 bf16x2; f32 kept: with its denormals
+    many: int = 1  # elements of 32 bits, each of which is changed by itself
 
     @property
     def words(self) -> int:
-        return 2 if self.type in ("u64", "i64", "f64", "b64") else 1
+        return 2 if self.type in ("u64", "i64", "f64", "b64") else self.many
 
 
 def kind_of(c: Ctx) -> Kind:
@@ -30,15 +37,18 @@ def kind_of(c: Ctx) -> Kind:
     if op is None:
         raise c.refuse("atomic operation not known")
     sort = "u32"
-    if ins.has("F32"):
+    vector = next((m for m in ins.modifiers if m in _VECTORS), None)
+    many = 1
+    if ins.has("F32") or vector in ("F32x2", "F32x4"):
         # RDNA3's flushes denormals, as .FTZ asks for.
         sort = "f32" if ins.has("FTZ") or op != "ADD" else "f32 kept"
+        many = 1 if vector is None else _VECTORS[vector]
     elif ins.has("F64"):
         sort = "f64"
-    elif ins.has("F16x2"):
-        sort = "f16x2"
-    elif any("BF16" in m or m in ("F32x2", "F32x4", "128", "F16x4") for m in ins.modifiers):
-        raise c.refuse("atomic on this type")
+    elif vector is not None:
+        sort, many = "bf16x2" if vector[0] == "B" else "f16x2", _VECTORS[vector]
+    elif ins.has("128"):
+        raise c.refuse("atomic on 128 bits")
     elif ins.has("S32"):
         sort = "i32"
     elif ins.has("S64"):
@@ -47,7 +57,7 @@ def kind_of(c: Ctx) -> Kind:
         sort = "u64"
     if any(m in ins.modifiers for m in ("RZ", "RM", "RP")):
         raise c.refuse("rounding mode of an atomic")
-    return Kind(op, sort)
+    return Kind(op, sort, many)
 
 
 def _name(kind: Kind) -> str | None:
@@ -118,8 +128,11 @@ def atomic(c: Ctx) -> None:
 
 def _atomic_at(c: Ctx, kind: Kind, at: Address, flat: bool) -> None:
     name = _name(kind)
+    if kind.many > 1:
+        _global_words(c, kind, at, flat)
+        return
     if name is None:
-        _global_loop(c, kind, at, flat)
+        _give(c, _global_loop(c, kind, at, flat, c.vtuple("Rb", kind.words)), kind.words)
         return
     data = _data(c, kind, "Rc", "Rb") if kind.op == "CAS" else _data(c, kind)
     args: tuple[Arg, ...] = (at.v, data) if flat else (at.v, data, at.s)
@@ -128,6 +141,23 @@ def _atomic_at(c: Ctx, kind: Kind, at: Address, flat: bool) -> None:
         c.raw(Inst(op, (_sized(c, kind), *args), imm=at.imm, glc=True))
     else:
         c.raw(Inst(op, args, imm=at.imm))
+
+
+def _global_words(c: Ctx, kind: Kind, at: Address, flat: bool) -> None:
+    """Elements one after the other: only each by itself is atomic."""
+    one, data, was = Kind(kind.op, kind.type), c.vtuple("Rb", kind.many), c.vtemp(kind.many)
+    name = _name(one)
+    space = "flat" if flat else "global"
+    for i in range(kind.many):
+        place, operand = Address(at.v, at.s, at.imm + 4 * i), V(data.index + i)
+        old = V(was.index + i)
+        if name is not None:
+            args: tuple[Arg, ...] = (at.v, operand) if flat else (at.v, operand, at.s)
+            c.raw(Inst(f"{space}_atomic_{name}", (old, *args), imm=place.imm, glc=True))
+            continue
+        with c.scope():
+            c.emit("v_mov_b32", old, _global_loop(c, one, place, flat, operand))
+    _give(c, was, kind.many)
 
 
 def _sized(c: Ctx, kind: Kind) -> V:
@@ -143,21 +173,52 @@ def _combine(c: Ctx, kind: Kind) -> Callable[[V, V, V], None]:
         ("ADD", "f64"): "v_add_f64",
         ("ADD", "f32 kept"): "v_add_f32",
         ("ADD", "f16x2"): "v_pk_add_f16",
+        ("MIN", "f16x2"): "v_pk_min_f16",
+        ("MAX", "f16x2"): "v_pk_max_f16",
         ("MIN", "f32"): "v_min_f32",
         ("MAX", "f32"): "v_max_f32",
         ("MIN", "f64"): "v_min_f64",
         ("MAX", "f64"): "v_max_f64",
     }
+    if kind.type == "bf16x2":
+        return lambda new, old, operand: _combine_bf16(c, kind.op, new, old, operand)
     op = ops.get((kind.op, kind.type))
     if op is None:
         raise c.refuse(f"atomic {kind.op} on {kind.type}")
     return lambda new, old, operand: c.emit(op, new, old, operand)
 
 
-def _global_loop(c: Ctx, kind: Kind, at: Address, flat: bool) -> None:
+def _combine_bf16(c: Ctx, op: str, new: V, old: V, operand: V) -> None:
+    """Half by half in binary32; a sum is rounded once, by way of binary32 rounded to odd."""
+    if op not in ("ADD", "MIN", "MAX"):
+        raise c.refuse(f"atomic {op} on bf16")
+    parts: list[V] = []
+    for high in (0, 1):
+        a, b, out = c.vtemp(), c.vtemp(), c.vtemp()
+        for wide, source in ((a, old), (b, operand)):
+            if high:
+                c.emit("v_and_b32", wide, I(0xFFFF0000), source)
+            else:
+                c.emit("v_lshlrev_b32", wide, I(16), source)
+        if op == "ADD":
+            down, up = c.vtemp(), c.vtemp()
+            for sum_, how in ((down, "RM"), (up, "RP")):
+                with rounding(c, how):
+                    c.emit("v_add_f32", sum_, a, b)
+            odd = bfloat.odd(c, down, up)
+            bfloat.upper_half(c, out, odd)
+        else:
+            extreme = c.vtemp()
+            c.emit(f"v_{op.lower()}_f32", extreme, a, b)
+            bfloat.upper_half(c, out, extreme, "RZ")
+        parts.append(out)
+    bfloat.packed(c, new, *parts)
+
+
+def _global_loop(c: Ctx, kind: Kind, at: Address, flat: bool, operand: V) -> V:
+    """A compare-and-swap loop; what was there."""
     n = kind.words
     combine = _combine(c, kind)
-    operand = c.vtuple("Rb", n)
     pair, seen, same, save = c.vtemp(2 * n), c.vtemp(n), c.stemp(), c.stemp()
     new, old = V(pair.index, n), V(pair.index + n, n)
     bits = 32 * n
@@ -169,13 +230,14 @@ def _global_loop(c: Ctx, kind: Kind, at: Address, flat: bool) -> None:
     done = c.k.label("Lcas_done")
     c.branch("s_cbranch_execz", done)
     c.mark(again)
-    combine(new, old, operand)
+    with c.scope():
+        combine(new, old, operand)
     swap = f"{space}_atomic_cmpswap_b{bits}"
     c.raw(Inst(swap, (seen, at.v, pair, *tail), imm=at.imm, glc=True))
     _retry(c, n, seen, old, same, again)
     c.mark(done)
     c.raw(Inst("s_mov_b32", (EXEC, save)))
-    _give(c, seen, n)
+    return seen
 
 
 def _retry(c: Ctx, n: int, seen: V, old: V, same: Arg, again: str) -> None:
