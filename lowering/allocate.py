@@ -163,10 +163,10 @@ def constant_uses(cfg: Cfg, windows: frozenset[int]) -> Counter[tuple[int, int]]
             for operand in ins.operands.values():
                 if not isinstance(operand, Const) or operand.index or operand.ur:
                     continue
-                if operand.offset % 4:
+                if operand.place % 4:
                     continue
                 for word in range(operand.width):
-                    key = (operand.bank, operand.offset + 4 * word)
+                    key = (operand.bank, operand.place + 4 * word)
                     if key[0] != 0 or key[1] not in windows:
                         uses[key] += weight
     return uses

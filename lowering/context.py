@@ -260,7 +260,7 @@ class Ctx:
             raise self.refuse("bindless constant bank", "SX0413")
         if c.index is not None:
             raise self.refuse("indexed constant outside of a load", "SX0413")
-        return self.constant_word(c.bank, c.offset + 4 * word)
+        return self.constant_word(c.bank, c.place + 4 * word)
 
     def constant_word(self, bank: int, offset: int) -> Arg:
         """The word at byte ``offset`` of a constant bank; preloaded, or loaded here."""

@@ -69,7 +69,10 @@ class Imm:
 
 @dataclass(frozen=True, slots=True)
 class Const:
-    """c[bank][index + offset]; ``width`` counts 32-bit words; ``ur`` is the bindless c[UR] form."""
+    """c[bank][index + offset]; ``width`` counts 32-bit words; ``ur`` is the bindless c[UR] form.
+
+    ``offset`` is signed, as nvdisasm prints it, for an index may be added to it.
+    """
 
     bank: int
     offset: int
@@ -80,6 +83,12 @@ class Const:
     abs: bool = False
     inv: bool = False
     select: str = ""
+
+    @property
+    def place(self) -> int:
+        """The byte of the bank that it names without an index: a bank has up to 64 KiB, and what
+        lies in the upper half is printed as a negative offset."""
+        return self.offset & 0xFFFF
 
 
 @dataclass(frozen=True, slots=True)

@@ -259,12 +259,12 @@ def ldc(c: Ctx) -> None:
     dst = c.dst_last()
     if kind in ("b32", "b64", "b128"):
         for w in range(words(c.ins)):
-            value = c.constant_word(source.bank, source.offset + 4 * w)
+            value = c.constant_word(source.bank, source.place + 4 * w)
             c.emit("v_mov_b32", V(dst.index + w), value)
         return
-    value = c.constant_word(source.bank, source.offset & ~3)
+    value = c.constant_word(source.bank, source.place & ~3)
     op = "v_bfe_i32" if kind[0] == "i" else "v_bfe_u32"
-    c.emit(op, dst, value, I(8 * (source.offset & 3)), I(int(kind[1:])))
+    c.emit(op, dst, value, I(8 * (source.place & 3)), I(int(kind[1:])))
 
 
 def uldc(c: Ctx) -> None:
@@ -277,7 +277,7 @@ def uldc(c: Ctx) -> None:
         return
     reg = c.reg("Rd")
     for w in range(words(c.ins)):
-        c.write_uniform(reg, w, c.constant_word(source.bank, source.offset + 4 * w))
+        c.write_uniform(reg, w, c.constant_word(source.bank, source.place + 4 * w))
 
 
 # --- order ----------------------------------------------------------------------------------------

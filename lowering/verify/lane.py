@@ -82,7 +82,7 @@ class Lane(Generic[T]):
         indexed = operand.index is not None and not operand.index.is_zero
         if operand.ur is not None or indexed:
             raise Undecided("a constant whose place is computed")
-        offset = operand.offset + 4 * word
+        offset = operand.place + 4 * word
         value = self.word(operand.bank, offset & ~3)
         shift = 8 * (offset & 3)
         return self.d.lshr(value, self.d.const(shift, 32)) if shift else value

@@ -155,10 +155,12 @@ def constant_bytes(warp: Warp, operand: Const, size: int, more: int = 0) -> Byte
     """What a constant operand names, ``more`` bytes on."""
     if operand.ur is not None:
         raise NoMeaning("bindless constant")
-    offset = np.array([operand.offset + more], dtype=np.uint32)
     index = operand.index
-    if index is not None and not index.is_zero:
-        offset = offset + warp.reg(index.file, index.index)
+    if index is None or index.is_zero:
+        offset = np.array([operand.place + more], dtype=np.uint32)
+    else:
+        start = np.array([operand.offset + more & 0xFFFFFFFF], dtype=np.uint32)
+        offset = start + warp.reg(index.file, index.index)
     return warp.constant(operand.bank, offset, size)
 
 
