@@ -8,7 +8,7 @@ All of a warp's lanes take part; where some are missing, the wave traps.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 
 from sassxlate.disasm.rdna3.ir import Arg, I, Inst, V
@@ -27,7 +27,7 @@ QUADS = tuple(f"quad_perm:[{k},{k},{k},{k}] row_mask:0xf bank_mask:0xf" for k in
 
 
 @contextmanager
-def whole_warp(c: Ctx) -> Iterator[None]:
+def whole_warp(c: Ctx) -> Generator[None]:
     """Code inside is jumped over where no lane executes, and traps where only some do."""
     fine, done = c.k.label("Lwhole"), c.k.label("Lwhole_done")
     c.branch("s_cbranch_execz", done)
