@@ -51,7 +51,8 @@ def _word(value: int) -> Vec:
 
 def test_phases_of_sm_80() -> None:
     """As nvcc writes mbarrier.init: 0x40000000 - n and 0x80000000 - n."""
-    n, phases = 3, []
+    n = 3
+    phases: list[int] = []
     state = (0x80000000 - n) << 32 | (0x40000000 - n)
     for _ in range(7):
         state = int(arrived80(Vectors(), _word(state)).v[0])
