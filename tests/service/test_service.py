@@ -270,7 +270,8 @@ def test_service_does_not_grow(start: Callable[..., Running], image: Path) -> No
 
 @pytest.mark.sweep
 def test_service_does_not_grow_in_long(start: Callable[..., Running], image: Path) -> None:
-    """The same with thirty thousand modules: ninety thousand requests."""
+    """The same with thirty thousand modules; what is remembered for work ahead has its bound in
+    the first tenth."""
     grown = _requests(start(), image, 30_000)
     print(f"grown {grown >> 10} KiB")
     assert grown < 4 << 20
