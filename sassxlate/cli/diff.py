@@ -1,0 +1,88 @@
+"""`sassxlate diff A B`: what differs between two kernels' control-flow graphs."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import click
+
+from sassxlate.cfg.picture import Picture
+from sassxlate.errors import UsageError, Where
+
+from ._files import SCHEMA, write_whole
+
+
+@click.command(short_help="What differs between two kernels")
+@click.argument("left", metavar="A")
+@click.argument("right", metavar="B")
+@click.option("-k", "--kernel", default="*", help="Name, demangled name or glob, in both files.")
+@click.option("--kernel-b", help="Of B, where it has another name.")
+@click.option("--arch", help="Only this architecture of A, e.g. sm_80.")
+@click.option("--arch-b", help="Of B; without: as of A where B has it.")
+@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text")
+@click.option("--whole", is_flag=True, help="As text, also blocks that are the same.")
+@click.option("-o", "--output", type=click.Path(path_type=Path), help="Instead of stdout.")
+def command(
+    left: str,
+    right: str,
+    kernel: str,
+    kernel_b: str | None,
+    arch: str | None,
+    arch_b: str | None,
+    form: str,
+    whole: bool,
+    output: Path | None,
+) -> None:
+    """Pairs the blocks of A's and B's kernels, and shows what differs in them: two architectures,
+    compilers or versions of SASS, or two code objects.
+
+    Registers may have other names, blocks another order, constants other values: a pair like that
+    is called renamed.  The exit status is 0 where nothing differs at all, else 1.
+    """
+    from sassxlate.cfg.align import align
+    from sassxlate.cfg.diff_text import same, to_data, to_text
+
+    sides = _sides(left, right, (kernel, kernel_b or kernel), (arch, arch_b))
+    out: list[str] = []
+    data: list[dict[str, object]] = []
+    equal = True
+    for a, b in sides:
+        found = align(a, b)
+        equal &= same(a, b, found)
+        if form == "json":
+            data.append(to_data(a, b, found))
+        else:
+            out.append(to_text(a, b, found, whole=whole))
+    if form == "json":
+        out = [json.dumps({"schema": SCHEMA, "kernels": data}, indent=1) + "\n"]
+    text = "\n".join(out).encode("utf-8", "replace")
+    if output is None:
+        click.echo(text.decode(), nl=False)
+    else:
+        write_whole(output, text)
+    sys.exit(0 if equal else 1)
+
+
+def _sides(
+    left: str, right: str, kernels: tuple[str, str], archs: tuple[str | None, str | None]
+) -> list[tuple[Picture, Picture]]:
+    """The kernels to compare: those with the same name, or the only one of each side."""
+    from ._pictures import graphs
+
+    a = [g.picture for g in graphs(left, (kernels[0],), archs[0])]
+    b = [g.picture for g in graphs(right, (kernels[1],), archs[1])]
+    for file, some in ((left, a), (right, b)):
+        names = [p.name for p in some]
+        twice = sorted({n for n in names if names.count(n) > 1})
+        if twice:
+            message = f"several architectures have {', '.join(twice)[:200]}: give --arch, --arch-b"
+            raise UsageError("SX0828", message, Where(file))
+    if len(a) == len(b) == 1:
+        return [(a[0], b[0])]
+    others = {p.name: p for p in b}
+    pairs = [(p, others[p.name]) for p in a if p.name in others]
+    if not pairs:
+        raise UsageError("SX0802", "no kernel of A has a namesake in B", Where(right))
+    return pairs
