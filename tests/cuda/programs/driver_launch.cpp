@@ -123,6 +123,8 @@ void shared() {
   int bytes = 0;
   OK(cuFuncGetAttribute(&bytes, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, f));
   EXPECT(bytes == 4 || bytes == 16);
+  OK(cuFuncGetAttribute(&bytes, CU_FUNC_ATTRIBUTE_CONST_SIZE_BYTES, f));
+  EXPECT(bytes == 16);  // the module's __constant__ variables
   RESULT(cuFuncSetAttribute(f, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 64 << 10), CUDA_ERROR_INVALID_VALUE);
 }
 
