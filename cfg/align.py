@@ -90,12 +90,12 @@ def align(left: Picture, right: Picture) -> Alignment:
     bags = _bags([*left.nodes, *right.nodes])
     own = bags[:n] @ bags[n:].T
     place = 1 - np.abs(np.linspace(0, 1, n)[:, None] - np.linspace(0, 1, m)[None, :])
-    base = (1 - _NEIGHBOURS - _PLACE) * own + _PLACE * place.astype(np.float32)
-    score = base + _NEIGHBOURS * own
+    base = ((1 - _NEIGHBOURS - _PLACE) * own + _PLACE * place).astype(np.float32)
+    score = (base + _NEIGHBOURS * own).astype(np.float32)
     for _ in range(_ROUNDS):
-        score = base + _NEIGHBOURS * _around(left, right, score)
+        score = (base + _NEIGHBOURS * _around(left, right, score)).astype(np.float32)
     # The entries are the entries, whatever stands in them.
-    score[0, 0] = max(score[0, 0], 2.0)
+    score[0, 0] = 2.0
     return _chosen(left, right, score)
 
 
@@ -111,8 +111,8 @@ def _bags(nodes: Sequence[Node]) -> npt.NDArray[np.float32]:
         rows.append(bag)
     out = np.zeros((len(nodes), max(1, len(words))), np.float32)
     for i, bag in enumerate(rows):
-        for word, count in bag.items():
-            out[i, word] = np.sqrt(count)
+        for number, count in bag.items():
+            out[i, number] = np.sqrt(count)
     seen = (out > 0).sum(axis=0)
     out *= np.log(1 + len(nodes) / np.maximum(seen, 1)).astype(np.float32)
     length = np.linalg.norm(out, axis=1, keepdims=True)
