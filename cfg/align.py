@@ -122,35 +122,29 @@ def _bags(nodes: Sequence[Node]) -> npt.NDArray[np.float32]:
 def _around(
     left: Picture, right: Picture, score: npt.NDArray[np.float32]
 ) -> npt.NDArray[np.float32]:
-    """The mean of how alike successors and predecessors are; blocks without count as alike."""
+    """How alike successors and predecessors are: for each block of the left's the best of the
+    right's, their mean.  Two blocks without any count as alike."""
     total = np.zeros_like(score)
+    bounded = np.minimum(score, np.float32(1))
     for forward in (True, False):
-        a, b = _neighbours(left, forward), _neighbours(right, forward)
-        found = _best(a, score, b)
-        none = np.outer(a.sum(axis=1) == 0, b.sum(axis=1) == 0)
-        total += np.where(none, 1.0, found).astype(np.float32)
-    return np.minimum(total / 2, 1).astype(np.float32)
+        ours, theirs = _neighbours(left, forward), _neighbours(right, forward)
+        best = np.zeros((score.shape[1], score.shape[0]), np.float32)  # right by left
+        turned = np.ascontiguousarray(bounded.T)
+        for j, some in enumerate(theirs):
+            if some:
+                best[j] = turned[some].max(axis=0)
+        best = np.ascontiguousarray(best.T)
+        alone = np.array([not some for some in theirs])
+        for i, some in enumerate(ours):
+            total[i] += best[some].mean(axis=0) if some else alone
+    return (total / 2).astype(np.float32)
 
 
-def _neighbours(picture: Picture, forward: bool) -> npt.NDArray[np.float32]:
-    n = len(picture.nodes)
-    out = np.zeros((n, n), np.float32)
+def _neighbours(picture: Picture, forward: bool) -> list[list[int]]:
+    out: list[set[int]] = [set() for _ in picture.nodes]
     for arc in picture.arcs:
-        out[(arc.src, arc.dst) if forward else (arc.dst, arc.src)] = 1
-    return out
-
-
-def _best(
-    a: npt.NDArray[np.float32], score: npt.NDArray[np.float32], b: npt.NDArray[np.float32]
-) -> npt.NDArray[np.float32]:
-    """For each pair the mean over the left's neighbours of the best of the right's."""
-    best = np.zeros((score.shape[0], b.shape[0]), np.float32)
-    for j in range(b.shape[0]):
-        some = np.flatnonzero(b[j])
-        if len(some):
-            best[:, j] = score[:, some].max(axis=1)
-    count = a.sum(axis=1, keepdims=True)
-    return ((a @ np.minimum(best, 1)) / np.where(count > 0, count, 1)).astype(np.float32)
+        out[arc.src if forward else arc.dst].add(arc.dst if forward else arc.src)
+    return [sorted(some) for some in out]
 
 
 def _chosen(left: Picture, right: Picture, score: npt.NDArray[np.float32]) -> Alignment:
