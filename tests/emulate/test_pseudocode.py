@@ -40,6 +40,9 @@ REF: Any = Reference()
 
 # Opcodes that nothing emits, where AMD's text leaves open what clang's code needs (docs/rdna3.md).
 OPEN = {"v_div_scale_f32", "v_div_scale_f64", "v_mullit_f32"}
+# AMD's text has no value for the apertures (src_shared_base, src_private_base), which alone are moved
+# as pairs in the forms that are recorded.
+WITHOUT = {"s_mov_b64"}
 UNDESCRIBED = {"v_trig_preop_f64", "v_xnor_b16"}
 
 
@@ -189,7 +192,7 @@ def _check(forms: list[cases.Form], vectors: int) -> None:
     print(dict(tally.lanes))
     assert not tally.shown, "\n".join(tally.shown)
     without = {op for op, v in tally.verdicts.items() if any(k.startswith("no ") for k in v)}
-    assert not without
+    assert without <= WITHOUT
 
 
 def test_some_emitted_forms() -> None:
