@@ -15,6 +15,7 @@ from sassxlate.disasm.containers import load
 from sassxlate.disasm.containers.model import Cubin
 from sassxlate.disasm.rdna3 import reads, writes
 from sassxlate.lowering.emulate import counts
+from sassxlate.lowering.emulate.flow import Flow
 from sassxlate.lowering.launch import REGISTERS, STEP, WAVES
 from sassxlate.lowering.pipeline import translate_kernel
 from sassxlate.runtime_shim.record import Recorded
@@ -86,11 +87,12 @@ def geometric_mean(values: Sequence[float]) -> float:
     return math.exp(sum(map(math.log, values)) / len(values)) if values else 0.0
 
 
-def _side(code: replay.Counted) -> Side:
-    done = counts.executed(code.flow, list(code.numbers))
+def side_of(flow: Flow, numbers: Sequence[int]) -> Side:
+    """What is in the code; ``numbers`` say how often each block began."""
+    done = counts.executed(flow, numbers)
     used = [
         r
-        for block in code.flow.blocks.values()
+        for block in flow.blocks.values()
         for step in block.steps
         for r in reads(step.inst) | writes(step.inst)
     ]
@@ -101,7 +103,7 @@ def _side(code: replay.Counted) -> Side:
     return Side(done.static, done.dynamic, most["v"], most["s"])
 
 
-def _short(name: str) -> str:
+def short(name: str) -> str:
     """A demangled name without its parameters."""
     depth = 0
     for at, letter in enumerate(name):
@@ -125,10 +127,10 @@ def _kernel(
         kernarg = replay.hip_kernarg(theirs, name, launch, parameters)
         held = replay.variables(cubin, info, launch)
         different += replay.run(other, launch, memory, kernarg, held)
-    short = _short(made.kernel.demangled)
+    name = short(made.kernel.demangled)
     return Row(
-        program, short, mine.launches, mine.waves, made.report.sass_instructions,
-        _side(mine), _side(other), different,
+        program, name, mine.launches, mine.waves, made.report.sass_instructions,
+        side_of(mine.flow, mine.numbers), side_of(other.flow, other.numbers), different,
     )  # fmt: skip
 
 
@@ -178,7 +180,12 @@ def versions() -> str:
 
 def explained(fixtures: Path) -> dict[str, str]:
     """Why a kernel is over ``EXPLAIN``, by ``PROGRAM: KERNEL``."""
-    rows = tomllib.loads((fixtures / "codegen" / "explained.toml").read_text())
+    return reasons_in(fixtures / "codegen" / "explained.toml")
+
+
+def reasons_in(file: Path) -> dict[str, str]:
+    """Texts by name."""
+    rows = tomllib.loads(file.read_text())
     return {name: " ".join(text.split()) for name, text in rows.items()}
 
 

@@ -33,7 +33,7 @@ def parts(path: str, data: bytes) -> Iterator[tuple[str, CodeObject]]:
         yield name, objects.read(part, path)
 
 
-def _descriptors(obj: CodeObject) -> dict[str, bytes]:
+def kernel_descriptors(obj: CodeObject) -> dict[str, bytes]:
     """Kernel to descriptor: the objects NAME.kd."""
     found: dict[str, bytes] = {}
     for section in obj.sections:
@@ -88,7 +88,7 @@ def list_code_objects(
     bad = 0
     listed: list[dict[str, object]] = []
     for target, obj in parts(file, data):
-        found = _descriptors(obj)
+        found = kernel_descriptors(obj)
         if as_json:
             some, errors = _records(obj, names, found)
             listed += some

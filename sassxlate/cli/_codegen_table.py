@@ -7,31 +7,38 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from ..errors import UsageError, Where
-from ._bench_codegen import EXPLAIN, Row, mean
+from ._bench_codegen import EXPLAIN, Row, Side, mean
 from ._files import table, write_whole
 
 BEGIN, END = "<!-- codegen: begin -->", "<!-- codegen: end -->"
-_CLASSES = ("valu", "salu", "vmem", "smem", "lds", "branch", "wait")
-_HEAD = ("kernel", "x", "ours", "clang", *_CLASSES)
+CLASSES = ("valu", "salu", "vmem", "smem", "lds", "branch", "wait")
+_HEAD = ("kernel", "x", "ours", "clang", *CLASSES)
 _MORE = ("VGPRs", "SGPRs", "waves", "words")
 
 
-def _cells(row: Row, *, dynamic: bool) -> list[str]:
-    ours, theirs = row.ours, row.theirs
+def cells(ours: Side, theirs: Side, *, dynamic: bool) -> list[str]:
+    """The ratio, both totals and a pair of numbers for each class."""
     counts = (ours.dynamic, theirs.dynamic) if dynamic else (ours.static, theirs.static)
-    pairs = [f"{counts[0].get(n, 0)} / {counts[1].get(n, 0)}" for n in _CLASSES]
-    totals = (str(side.total(dynamic=dynamic)) for side in (ours, theirs))
-    return [row.name, f"{row.ratio(dynamic=dynamic):.2f}", *totals, *pairs]
+    pairs = [f"{counts[0].get(n, 0)} / {counts[1].get(n, 0)}" for n in CLASSES]
+    totals = [side.total(dynamic=dynamic) for side in (ours, theirs)]
+    return [f"{totals[0] / totals[1]:.2f}", *map(str, totals), *pairs]
 
 
-def _more(row: Row) -> list[str]:
-    ours, theirs = row.ours, row.theirs
+def registers(ours: Side, theirs: Side) -> list[str]:
+    """VGPRs, SGPRs and waves."""
     return [
         f"{ours.vgprs} / {theirs.vgprs}",
         f"{ours.sgprs} / {theirs.sgprs}",
         f"{ours.occupancy} / {theirs.occupancy}",
-        str(row.different or ""),
     ]
+
+
+def _cells(row: Row, *, dynamic: bool) -> list[str]:
+    return [row.name, *cells(row.ours, row.theirs, dynamic=dynamic)]
+
+
+def _more(row: Row) -> list[str]:
+    return [*registers(row.ours, row.theirs), str(row.different or "")]
 
 
 def _summary(rows: Sequence[Row]) -> str:
@@ -51,7 +58,8 @@ def text(rows: Sequence[Row], reasons: Mapping[str, str]) -> list[str]:
     return lines + [f"{row.name}: {reasons[row.name]}" for row in rows if row.name in reasons]
 
 
-def _markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+def markdown_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    """Lines of a table in a document."""
     lines = ["| " + " | ".join(head) + " |", "|---" * len(head) + "|"]
     return lines + ["| " + " | ".join(row) + " |" for row in rows]
 
@@ -59,34 +67,38 @@ def _markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
 def markdown(rows: Sequence[Row], reasons: Mapping[str, str], versions: str) -> list[str]:
     """For a document: what was executed, what is in the code, and why where it is over."""
     lines = [versions, "", f"**{_summary(rows)}.**", "", "Executed, ours / clang's:", ""]
-    lines += _markdown(_HEAD, [_cells(row, dynamic=True) for row in rows])
+    lines += markdown_table(_HEAD, [_cells(row, dynamic=True) for row in rows])
     lines += ["", "In the code, ours / clang's:", ""]
     head = (*_HEAD, *_MORE)
-    lines += _markdown(head, [[*_cells(row, dynamic=False), *_more(row)] for row in rows])
+    lines += markdown_table(head, [[*_cells(row, dynamic=False), *_more(row)] for row in rows])
     over = [row for row in rows if row.ratio(dynamic=True) > EXPLAIN]
     lines += ["", f"Over {EXPLAIN:g} times:", ""]
     return lines + [f"* {row.name}: {reasons.get(row.name, 'not explained')}" for row in over]
 
 
-def _parts(file: Path) -> tuple[str, str, str]:
+def _parts(file: Path, marks: tuple[str, str]) -> tuple[str, str, str]:
+    begin, end = marks
     try:
-        before, rest = file.read_text(encoding="utf-8").split(BEGIN, 1)
-        here, after = rest.split(END, 1)
+        before, rest = file.read_text(encoding="utf-8").split(begin, 1)
+        here, after = rest.split(end, 1)
     except (OSError, ValueError):
-        raise UsageError("SX0824", f"no {BEGIN} and {END}", Where(str(file))) from None
+        raise UsageError("SX0824", f"no {begin} and {end}", Where(str(file))) from None
     return before, here, after
 
 
-def write(file: Path, lines: Sequence[str]) -> None:
+def write(file: Path, lines: Sequence[str], marks: tuple[str, str] = (BEGIN, END)) -> None:
     """Replaces what stands between the marks; UsageError SX0824 if they are missing."""
-    before, _, after = _parts(file)
+    before, _, after = _parts(file, marks)
     body = "\n".join(lines)
-    write_whole(file, f"{before}{BEGIN}\n{body}\n{END}{after}".encode())
+    write_whole(file, f"{before}{marks[0]}\n{body}\n{marks[1]}{after}".encode())
 
 
-def differences(file: Path, lines: Sequence[str]) -> list[str]:
+def differences(
+    file: Path, lines: Sequence[str], marks: tuple[str, str] = (BEGIN, END)
+) -> list[str]:
     """The lines that are not those of the document, as a diff."""
-    old, new = (part.strip("\n").split("\n") for part in (_parts(file)[1], "\n".join(lines)))
+    here = _parts(file, marks)[1]
+    old, new = (part.strip("\n").split("\n") for part in (here, "\n".join(lines)))
     return [
         line
         for line in difflib.unified_diff(old, new, "document", "now", lineterm="", n=0)

@@ -196,16 +196,35 @@ def programs(
 
 @command.command("codegen")
 @click.option("--fixtures", "given", type=click.Path(), help="The fixtures directory.")
-@click.option("-k", "pattern", default="", help="A regular expression that programs must have.")
+@click.option(
+    "-k", "pattern", default="", help="A regular expression that programs (kernels) must have."
+)
+@click.option(
+    "--pairs",
+    nargs=2,
+    type=_FILE,
+    metavar="CUDA_LIB HIP_LIB",
+    help="Compare the kernels of a library that was built for CUDA and for HIP.",
+)
+@click.option("--arch", default="sm_80", show_default=True, help="Of the CUDA library's kernels.")
 @click.option("--bless", is_flag=True, help="Rewrite the tables of docs/codegen.md.")
 @click.option(
     "--check", is_flag=True, help="Exit status 1 if the page differs or the target is missed."
 )
 @format_option
-def codegen(given: str | None, pattern: str, bless: bool, check: bool, output_format: str) -> None:
+def codegen(
+    given: str | None,
+    pattern: str,
+    pairs: tuple[Path, Path] | None,
+    arch: str,
+    bless: bool,
+    check: bool,
+    output_format: str,
+) -> None:
     """Our code beside clang's of the same sources, for each kernel of the fixtures' programs.
 
-    Instructions as they stand in the code, and as the emulated device executes them.
+    Instructions as they stand in the code, and as the emulated device executes them.  With --pairs
+    the instructions in the code of any library's kernels beside those of AMD's compiler.
     """
     from ..errors import UsageError
     from . import _bench_codegen as bench
@@ -215,19 +234,52 @@ def codegen(given: str | None, pattern: str, bless: bool, check: bool, output_fo
         raise UsageError("SX0831", "the page is of all programs: no -k with --bless or --check")
     folder = fixtures(given)
     page = folder.parent / "docs" / "codegen.md"
-    reasons = bench.explained(folder)
-    rows = bench.measure(folder, pattern)
-    if output_format == "json":
-        print_json({"bench": "codegen", "kernels": [row.as_dict() for row in rows]})
+    if pairs:
+        wrong = _pairs(folder, page, pairs, arch, pattern, bless, check, output_format)
     else:
-        print_lines(report.text(rows, reasons))
-    lines = report.markdown(rows, reasons, bench.versions())
-    if bless:
-        report.write(page, lines)
-    wrong = bench.missed(rows, reasons)
-    if check:
-        wrong += report.differences(page, lines)
+        reasons = bench.explained(folder)
+        rows = bench.measure(folder, pattern)
+        if output_format == "json":
+            print_json({"bench": "codegen", "kernels": [row.as_dict() for row in rows]})
+        else:
+            print_lines(report.text(rows, reasons))
+        lines = report.markdown(rows, reasons, bench.versions())
+        if bless:
+            report.write(page, lines)
+        wrong = bench.missed(rows, reasons)
+        if check:
+            wrong += report.differences(page, lines)
     for line in wrong if check else ():
         click.echo(line, err=True)
     if check and wrong:
         raise SystemExit(EXIT_MISSED)
+
+
+def _pairs(
+    folder: Path,
+    page: Path,
+    files: tuple[Path, Path],
+    arch: str,
+    pattern: str,
+    bless: bool,
+    check: bool,
+    output_format: str,
+) -> list[str]:
+    """What `bench codegen --pairs` found to be wrong."""
+    from . import _codegen_pairs as bench
+    from . import _codegen_table as report
+
+    reasons = bench.explained(folder)
+    found = bench.measure(*files, arch, pattern)
+    if output_format == "json":
+        print_json({"bench": "codegen", **found.as_dict()})
+    else:
+        print_lines(bench.text(found, reasons))
+    names = [f"`{file.name}`" for file in files]
+    lines = bench.markdown(found, reasons, f"{names[0]} for {arch}, {names[1]} for gfx1100.")
+    if bless:
+        report.write(page, lines, bench.MARKS)
+    wrong = bench.missed(found, reasons)
+    if check:
+        wrong += report.differences(page, lines, bench.MARKS)
+    return wrong
