@@ -155,6 +155,8 @@ def _may_write(inst: Inst, words: list[RRef], places: list[RRef]) -> bool:
     row = info(inst.op)
     if keeps_part(inst) or inst.dpp or inst.y is not None:
         return False
+    if any("r" in operand.role and "w" in operand.role for operand in row.args):
+        return False  # it adds to what is there
     if row.kind == "smem" or row.atomic or not set(words) <= writes(inst):
         return False
     if not reads(inst) & set(places):

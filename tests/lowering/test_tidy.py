@@ -71,6 +71,7 @@ LEFT = {
     "the destination is written meanwhile": [add(40, 1, 2), add(5, 1, 1), mov(5, 40)],
     "EXEC changes": [add(40, 1, 2), Inst("s_mov_b32", (EXEC, S(2))), mov(5, 40)],
     "accumulates": [Inst("v_fmac_f32", (V(40), V(1), V(2))), mov(5, 40)],
+    "accumulates a product of itself": [Inst("v_fmac_f32", (V(40), V(5), V(40))), mov(5, 40)],
     "keeps half": [Inst("global_load_d16_b16", (V(40), V(1, 2), Sp("off"))), mov(5, 40)],
     "a lane": [Inst("v_writelane_b32", (V(40), S(12), I(3))), mov(5, 40)],
     "half of a pair": [wide("v_mad_u64_u32", 40, 1, 2, 6), mov(8, 40)],
