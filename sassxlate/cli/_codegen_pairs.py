@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -23,7 +23,8 @@ from ._code_objects import kernel_descriptors, parts
 from ._codegen_table import CLASSES, cells, markdown_table, registers
 from ._files import arch_name, parse_arch, require_machine_code, table
 
-_A, _B = TypeVar("_A"), TypeVar("_B")
+_A = TypeVar("_A")
+_B = TypeVar("_B")
 MARKS: Final = ("<!-- pairs: begin -->", "<!-- pairs: end -->")
 _HEAD: Final = ("x", "ours", "AMD's", *CLASSES, "VGPRs", "SGPRs", "waves", "SASS")
 
@@ -109,7 +110,7 @@ def matched(ours: Mapping[str, _A], theirs: Mapping[str, _B]) -> dict[str, tuple
     return {short(name) if heads[short(name)] else name: pairs[name] for name in ordered}
 
 
-def _by_head(names: Any) -> dict[str, str]:
+def _by_head(names: Iterable[str]) -> dict[str, str]:
     """The name without parameters to the name; to nothing where several have it."""
     found: dict[str, str] = {}
     for name in names:
