@@ -248,9 +248,10 @@ def bulk(c: Ctx) -> None:
     """UBLKCP between global and shared memory, once a warp, 16 bytes a lane in turn; all lanes of
     the wave help.  What comes to shared memory is counted at the barrier beside its address."""
     ins = c.ins
-    inwards = ins.has("S")
-    if inwards and not ins.has("G"):
-        raise c.refuse("copy between shared memories")
+    way = [m for m in ins.modifiers if m in ("S", "G")]  # .S.G: to shared memory, from global
+    inwards = way == ["S", "G"]
+    if not inwards and way != ["G", "S"]:
+        raise c.refuse("copy within one memory")
     to, source = c.reg("dst"), c.reg("src")
     near, far = (to, source) if inwards else (source, to)
     save, left, total = c.stemp(), c.stemp(), c.stemp()

@@ -11,8 +11,12 @@ import pytest
 from numpy.typing import NDArray
 
 from sassxlate.disasm.containers.cubin import parse_cubin
+from sassxlate.disasm.rdna3.ir import Inst
+from sassxlate.disasm.sass import decode_section
 from sassxlate.disasm.sass.ir import Instruction
 from sassxlate.disasm.sass.meaning.barrier import arrived, arrived80
+from sassxlate.errors import LoweringError
+from sassxlate.lowering.verify.rules_block import selected
 from sassxlate.runtime_shim.selftest_contracts import CONTRACTS, Contract
 from sassxlate.vectors import Vec, Vectors
 
@@ -108,3 +112,47 @@ def test_copy_barriers(arch: int, tmp_path: Path) -> None:
 
 def _is_copy(ins: Instruction) -> bool:
     return ins.mnemonic in ("LDGSTS", "UBLKCP")
+
+
+# --- bulk copies ----------------------------------------------------------------------------------
+
+_TO_SHARED, _FROM_SHARED = 1 << 73, 1 << 74
+_BULK = 0x0001E4000800140600001A0A040073BA & ~(_TO_SHARED | _FROM_SHARED)
+
+
+def _bulk(bits: int) -> Instruction:
+    (ins,) = decode_section((_BULK | bits).to_bytes(16, "little"), 90).instructions
+    assert isinstance(ins, Instruction)
+    return ins
+
+
+def test_ways_of_bulk_copies() -> None:
+    for bits, first, second in (
+        (_TO_SHARED, "global_load_b128", "ds_store_b128"),
+        (_FROM_SHARED, "ds_load_b128", "global_store_b128"),
+    ):
+        items = selected(_bulk(bits), "together").items
+        ops = {i.op for i in items if isinstance(i, Inst) and "128" in i.op}
+        assert ops == {first, second}
+
+
+@pytest.mark.parametrize("bits", [0, _TO_SHARED | _FROM_SHARED])
+def test_copies_within_one_memory_are_refused(bits: int) -> None:
+    with pytest.raises(LoweringError):
+        selected(_bulk(bits), "together")
+
+
+def _copied(a: list[int], b: list[int], n: int, grid: int, block: int, out: list[int]) -> None:
+    words = grid * n // 4
+    out[:words] = a[:words]
+
+
+@pytest.mark.sweep
+@pytest.mark.skipif(shutil.which("nvcc") is None, reason="needs nvcc")
+def test_bulk_copies_both_ways(tmp_path: Path) -> None:
+    source, cubin = Path(__file__).with_name("bulk_copies.cu"), tmp_path / "bulk.cubin"
+    subprocess.run(["nvcc", "-arch=sm_90", "-cubin", "-o", str(cubin), str(source)], check=True)
+    contract = Contract("bulk_copies", _copied, 2, 512, 1040, 520)
+    out, _ = launch(parse_cubin(cubin.read_bytes()), contract, 7)
+    expected: NDArray[np.uint32] = contract.expected(*contract.inputs(7))
+    assert contract.differences(out, expected) == []

@@ -150,9 +150,10 @@ def _exchange(x: WarpView) -> Results:
 def bulk(x: WarpView) -> Results:
     """UBLKCP: once a warp, in units of 16 bytes, as if at once; those that come to shared memory
     arrive at the barrier beside the address.  As PTX describes it, not measured."""
-    inwards = x.has("S")
-    if inwards and not x.has("G"):
-        raise NoMeaning("a copy between shared memories")
+    way = [m for m in x.ins.modifiers if m in ("S", "G")]  # .S.G: to shared memory, from global
+    inwards = way == ["S", "G"]
+    if not inwards and way != ["G", "S"]:
+        raise NoMeaning("a copy within one memory")
     mask: Mask = x.mask & np.equal(np.arange(LANES, dtype=np.intp), x.leader)
     to, source_ = x.words("dst").astype(np.uint64), x.words("src").astype(np.uint64)
     near, far = (to, source_) if inwards else (source_, to)
