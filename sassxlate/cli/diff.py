@@ -21,7 +21,12 @@ from ._files import SCHEMA, write_whole
 @click.option("--kernel-b", help="Of B, where it has another name.")
 @click.option("--arch", help="Only this architecture of A, e.g. sm_80.")
 @click.option("--arch-b", help="Of B; without: as of A where B has it.")
-@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["text", "json", "html"]),
+    help="Without: by the name of the output, else text.",
+)
 @click.option("--whole", is_flag=True, help="As text, also blocks that are the same.")
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Instead of stdout.")
 def command(
@@ -31,7 +36,7 @@ def command(
     kernel_b: str | None,
     arch: str | None,
     arch_b: str | None,
-    form: str,
+    form: str | None,
     whole: bool,
     output: Path | None,
 ) -> None:
@@ -42,20 +47,29 @@ def command(
     is called renamed.  The exit status is 0 where nothing differs at all, else 1.
     """
     from sassxlate.cfg.align import align
+    from sassxlate.cfg.diff_page import to_html
     from sassxlate.cfg.diff_text import same, to_data, to_text
 
+    suffix = output.suffix.lower() if output else ""
+    kind = form or {".json": "json", ".html": "html"}.get(suffix, "text")
     sides = _sides(left, right, (kernel, kernel_b or kernel), (arch, arch_b))
     out: list[str] = []
     data: list[dict[str, object]] = []
     equal = True
+    if kind == "html" and len(sides) > 1:
+        names = ", ".join(a.name for a, _ in sides)
+        message = f"html shows one kernel, {len(sides)} match: {names[:400]}"
+        raise UsageError("SX0828", message, Where(left))
     for a, b in sides:
         found = align(a, b)
         equal &= same(a, b, found)
-        if form == "json":
+        if kind == "json":
             data.append(to_data(a, b, found))
+        elif kind == "html":
+            out.append(to_html(a, b, found))
         else:
             out.append(to_text(a, b, found, whole=whole))
-    if form == "json":
+    if kind == "json":
         out = [json.dumps({"schema": SCHEMA, "kernels": data}, indent=1) + "\n"]
     text = "\n".join(out).encode("utf-8", "replace")
     if output is None:

@@ -11,6 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from sassxlate.cfg.align import align, normal
+from sassxlate.cfg.diff_page import to_html
 from sassxlate.cfg.diff_text import moved, same, status, to_text
 from sassxlate.cfg.picture import Arc, Line, Node, Picture
 from sassxlate.cli.cfg import command as cfg_command
@@ -165,6 +166,34 @@ def test_command() -> None:
     assert len(one["pairs"]) >= 15
     both = run.invoke(command, [COLLATZ, COLLATZ])
     assert both.exit_code != 0  # two architectures have the kernel: which is meant?
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_pages_of_odd_graphs(name: str) -> None:
+    picture = ODD[name]
+    page = to_html(picture, picture, align(picture, picture))
+    assert page.count("nothing differs") == 1
+    assert page.count("<b onload") == 0
+    assert page.count("<section data-differs>") == 0
+    assert page.count("data-differs open") == 0
+
+
+def test_page_of_what_differs(tmp_path: Path) -> None:
+    left = kernel(3, 12)
+    extra = Node(12, 9999, tuple(Line(9999 + n, f"MUFU.RSQ R{n}, R9") for n in range(5)))
+    right = replace(left, nodes=(*left.nodes, extra), arcs=(*left.arcs, Arc(11, 12, "jump")))
+    for a, b, side in ((left, right, "right"), (right, left, "left")):
+        page = to_html(a, b, align(a, b))
+        assert page.count("<section data-differs>") == 1
+        assert f"only {side}" in page
+        assert page.count("<summary>") == 12
+    out = tmp_path / "out.html"
+    args = [COLLATZ, COLLATZ, "--arch", "sm_80", "--arch-b", "sm_90", "-o", str(out)]
+    assert CliRunner().invoke(command, args).exit_code == 1
+    page = out.read_text()
+    assert page.count("<summary>") == 15
+    assert page.count("<section data-differs>") == 2
+    assert page.count("http") == page.count("http-equiv")  # nothing is loaded
 
 
 def test_one_picture_a_file() -> None:
