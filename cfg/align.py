@@ -28,7 +28,7 @@ _NEIGHBOURS, _PLACE = 0.35, 0.08  # weights; the bags have the rest
 _NUMBER = re.compile(r"[-+~!|]*\b0x[0-9a-f]+\b|(?<![\w.])[-+]?\d+(?:\.\d+)?(?:e[-+]?\d+)?\b")
 _REGISTER = re.compile(r"\b(UR|UP|SB|R|P|B)(?:\d+|Z|T)\b|\b([vs])(?:\d+|\[\d+:\d+\])")
 _CONSTANT = re.compile(r"c\[[^\]]*\]\[[^\]]*\]")
-_NOISE = re.compile(r"\.reuse|\.H0_H0|_e32|_e64")
+_NOISE = re.compile(r"\bdesc\[\w+\](?=\[)|\.reuse|\.H0_H0|_e32|_e64")
 # What compilers write in the one or the other way, of the same work.
 _SAME = {"IMAD.MOV.U32": "MOV", "IMAD.MOV": "MOV", "UIMAD.MOV": "UMOV", "IMAD.SHL.U32": "SHF",
          "IMAD.IADD": "IADD3", "VIADD": "IADD3", "LDC": "MOV", "ULDC": "UMOV", "ULDC.64": "UMOV",

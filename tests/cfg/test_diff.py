@@ -136,6 +136,7 @@ def test_a_changed_line() -> None:
         ("@!P0 IADD3 R4, P1, R6.reuse, 0x10, RZ", "@P3 IADD3 R9, P0, R2, -0x20, R7"),
         ("IMAD.MOV.U32 R5, RZ, RZ, R3", "IMAD.MOV.U32 R6, RZ, RZ, R1"),
         ("LDG.E R2, desc[UR4][R2.64+0x8]", "LDG.E R7, desc[UR6][R4.64+0x10]"),
+        ("LDG.E R2, [R2.64+0x8]", "LDG.E R7, desc[UR6][R4.64+0x10]"),
         ("FMUL R1, R2, 1.5", "FMUL R3, R4, 0.25"),
         ("v_add_f32_e32 v1, v2, v3", "v_add_f32_e32 v9, v8, v7"),
         ("global_load_b64 v[2:3], v[4:5], off", "global_load_b64 v[8:9], v[0:1], off"),
