@@ -470,6 +470,8 @@ def hmma(c: Ctx) -> None:
     the first temporaries."""
     form = _form(c)
     widths = [c.reg(role).width for role in ("Ra", "Rb", "Rc")]
+    if widths[0] != 2 * widths[1]:
+        raise c.refuse("this shape of HMMA")
     if not c.k.sharing:
         a, b, last = _signed(c, form.kind, "Ra"), _signed(c, form.kind, "Rb"), addend(c)
         with whole_warp(c):

@@ -17,10 +17,11 @@ from sassxlate.disasm.containers.model import Cubin
 from sassxlate.disasm.rdna3.ir import Item
 from sassxlate.disasm.sass import decode
 from sassxlate.disasm.sass.encode import assemble
-from sassxlate.errors import EmulatorError
+from sassxlate.errors import EmulatorError, LoweringError
 from sassxlate.lowering.pipeline import PASSES, translate_kernel
 from sassxlate.lowering.reach import with_islands
 from sassxlate.lowering.verify import rules_warp
+from sassxlate.lowering.verify.rules_block import selected
 from tests.interpret.launches import Prepared, with_code
 from tests.interpret.launches import assembled as code_of
 
@@ -148,3 +149,9 @@ def test_islands(monkeypatch: pytest.MonkeyPatch) -> None:
     ins = decode(assemble("HMMA.1688.F32 R16, R4, R8, R12 ;", 90, 0), 0, 90)
     assert rules_warp.tried(ins, "together", 32) is None
     assert found[0] > 8
+
+
+def test_a_shape_that_is_not_known_is_refused() -> None:
+    """HMMA.1684.F16 R16, R4, R8, R12, UP0: A has one register."""
+    with pytest.raises(LoweringError):
+        selected(decode(0xFDE000380400C000000080410723C, 0, 90), "together")
