@@ -225,9 +225,10 @@ def _over(pairs: Sequence[Pair]) -> list[str]:
 
 def _summary(found: Found) -> str:
     over = sum(pair.ratio > EXPLAIN for pair in found.pairs)
+    sass = geometric_mean([p.sass / p.theirs.total(dynamic=False) for p in found.pairs])
     return (
         f"geometric mean of instructions in the code: {mean(found.pairs):.2f} times AMD's; "
-        f"{len(found.pairs)} kernels, {over} over {EXPLAIN:g}"
+        f"{len(found.pairs)} kernels, {over} over {EXPLAIN:g}; SASS has {sass:.2f} times AMD's"
     )
 
 
@@ -254,7 +255,7 @@ def markdown(found: Found, reasons: Mapping[str, str], versions: str) -> list[st
         ratios = f"{low:.2f} to {high:.2f}" if len(some) > 1 else ""
         rows.append([middle.kernel, *_row(middle), str(len(some)), ratios])
     lines = [f"{versions} {_unpaired(found)}", "", f"**{_summary(found)}.**", ""]
-    lines += markdown_table(("kernel", *_HEAD, "instances", "their x"), rows)
+    lines += markdown_table(("kernel", *_HEAD, "instances", "x of all"), rows)
     lines += [f"* {name}: {why}" for name, why in found.refused.items()]
     lines += ["", f"Over {EXPLAIN:g} times:", ""]
     return lines + [f"* {n}: {reasons.get(n, 'not explained')}" for n in _over(found.pairs)]
