@@ -186,9 +186,9 @@ def _operation(ins: Instruction, words: int) -> str:
         raise Undecided(f"this form of {ins.mnemonic}")
     if op in _NAMES:
         return f"{_NAMES[op]}{bits}"
+    if any("x" in m and m.startswith(("F16", "BF16", "F32")) for m in ins.modifiers):
+        raise Undecided("an atomic sum of a vector")  # several loops of RDNA3
     kind = next((m for m in ins.modifiers if m[:1] in "FB" and m[1:2].isdigit()), None)
-    if kind is None and any(m.startswith(("BF16", "F16")) for m in ins.modifiers):
-        kind = "F16x2"
     if kind == "F32" and op == "ADD" and not ins.has("FTZ"):
         raise Undecided("an atomic sum that keeps denormals")  # add_f32 flushes them
     if kind is not None:

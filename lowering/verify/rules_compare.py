@@ -39,7 +39,13 @@ def float_kind(ins: Instruction) -> str:
     "" where it is none.  HMMA has one NaN."""
     if ins.mnemonic in ("DMMA", "HMMA"):
         return "F64" if ins.mnemonic == "DMMA" else ""
-    return next((m for m in ins.modifiers if m in _HALVES or m in ("F32", "F64")), "")
+    for modifier in ins.modifiers:
+        kind, _, count = modifier.partition("x")
+        if kind in ("F16", "BF16") and count:  # of a vector the parts count: F16x8
+            return f"{kind}x2"
+        if kind in ("F32", "F64"):
+            return kind
+    return ""
 
 
 def first_difference(

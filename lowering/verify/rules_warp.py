@@ -254,6 +254,7 @@ def _shift(ins: Instruction) -> int:
     return max(mem.offset, 0) & ~15
 
 
+_VECTORS = frozenset({"F16x8", "BF16x8", "F32x4"})  # 16 bytes an atomic access
 _SHARED = ("LDS", "STS", "ATOMS", "LDL", "STL", "SYNCS", "ARRIVES")
 
 
@@ -288,6 +289,8 @@ def _address(
     if in_shared and mem.offset < 0 and all(r is None or r.is_zero for r in (mem.base, mem.ureg)):
         raise NoMeaning("an address below 0")
     size = max(16, element(ins.modifiers).size) if "128" in ins.modifiers else 8
+    if _VECTORS.intersection(ins.modifiers):
+        size = 16
     if ins.mnemonic in ("CCTL", "CCTLL"):
         size = 4
     first = max(mem.offset, 0) - waves.shift if in_shared else 0  # addresses do not wrap there

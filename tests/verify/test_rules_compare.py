@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from sassxlate.disasm.sass.ir import RegRef
-from sassxlate.lowering.verify.rules_compare import Words, first_difference
+from sassxlate.disasm.sass import decode
+from sassxlate.lowering.verify.rules_compare import Words, first_difference, float_kind
 
 BOTH = "R16", "R17"
 
@@ -37,3 +38,19 @@ def test_nan(
     pairs = [(n, words(a), words(b)) for n, a, b in zip(names, sass, rdna, strict=True)]
     written = [RegRef("R", i) for i in (5, 16, 17)]
     assert (first_difference(pairs, written, kind) is None) == equal
+
+
+@pytest.mark.parametrize(
+    ("word", "text", "kind"),
+    [
+        (0x000FDE000806055800000008041079A2, "ATOM.E.ADD.EF.F16x8", "F16x2"),
+        (0x000FDE00000E0B0000000008041073A3, "ATOMG.E.ADD.EF.BF16x8", "BF16x2"),
+        (0x000FDE000006170000000008041073A2, "ATOM.E.ADD.EF.F32x4", "F32"),
+        (0x000FDE000000000800000004041F7221, "FADD", ""),
+    ],
+)
+def test_kinds(word: int, text: str, kind: str) -> None:
+    """Of a vector the parts count."""
+    ins = decode(word, 0, 90, strict=False)
+    assert ins.text.startswith(text)
+    assert float_kind(ins) == kind
