@@ -40,8 +40,7 @@ REF: Any = Reference()
 
 # Opcodes that nothing emits, where AMD's text leaves open what clang's code needs (docs/rdna3.md).
 OPEN = {"v_div_scale_f32", "v_div_scale_f64", "v_mullit_f32"}
-# AMD's text has no value for the apertures (src_shared_base, src_private_base), which alone are moved
-# as pairs in the forms that are recorded.
+# AMD's text has no value for the apertures (src_shared_base, src_private_base).
 WITHOUT = {"s_mov_b64"}
 UNDESCRIBED = {"v_trig_preop_f64", "v_xnor_b16"}
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from sassxlate.disasm.sass.ir import RegRef
 from sassxlate.disasm.sass import decode
+from sassxlate.disasm.sass.ir import RegRef
 from sassxlate.lowering.verify.rules_compare import Words, first_difference, float_kind
 
 BOTH = "R16", "R17"
