@@ -26,7 +26,11 @@ def test_overdue(
     monkeypatch: pytest.MonkeyPatch, passed: float, used: float, overdue: bool
 ) -> None:
     spent = [3.0]
-    monkeypatch.setattr(workers, "_processor_time", lambda _: spent[0])
+
+    def processor_time(_: int) -> float:
+        return spent[0]
+
+    monkeypatch.setattr(workers, "_processor_time", processor_time)
     ours, theirs = socket.socketpair()
     with ours, theirs:
         worker = workers.Worker(1, ours)
