@@ -3,8 +3,8 @@ order and constants other values.
 
 Each block is a bag of normalised instructions (mnemonic, modifiers, kinds of operands).  Blocks are
 alike as far as their bags are (cosine, rare instructions weigh more), as their neighbours are (two
-rounds along the arcs), and a little as their places in reverse postorder are.  Pairs are then taken
-greedily, the most alike first, each block once; the order of instructions inside a pair is
+rounds along the arcs), and a little as their places in the order of addresses are.  Pairs are then
+taken greedily, the most alike first, each block once; the order of instructions inside a pair is
 :func:`lines`' concern.
 """
 
@@ -25,36 +25,38 @@ _LEAST = 0.45  # how alike two blocks are at least, to be a pair
 _ROUNDS = 2
 _NEIGHBOURS, _PLACE = 0.35, 0.08  # weights; the bags have the rest
 
-_NUMBER = re.compile(r"[-+~!|]*\b0x[0-9a-f]+\b|(?<![\w.])[-+]?\d+(?:\.\d+)?(?:e[-+]?\d+)?\b")
-_REGISTER = re.compile(r"\b(UR|UP|SB|R|P|B)(?:\d+|Z|T)\b|\b([vs])(?:\d+|\[\d+:\d+\])")
+_NUMBER = re.compile(r"[-+]?\b0x[0-9a-f]+\b|(?<![\w.])[-+]?\d+(?:\.\d+)?(?:e[-+]?\d+)?\b")
+_REGISTER = re.compile(r"\b(UR|UP|R|P|B)\d+\b|\b([vs])(?:\d+|\[\d+:\d+\])")
 _CONSTANT = re.compile(r"c\[[^\]]*\]\[[^\]]*\]")
-_NOISE = re.compile(r"\bdesc\[\w+\](?=\[)|\.reuse|\.H0_H0|_e32|_e64")
-# What compilers write in the one or the other way, of the same work.
-_SAME = {"IMAD.MOV.U32": "MOV", "IMAD.MOV": "MOV", "UIMAD.MOV": "UMOV", "IMAD.SHL.U32": "SHF",
+# Hints, and how the same operand is said on another architecture or in another encoding.
+_NOISE = re.compile(
+    r"\bdesc\[\w+\](?=\[)|\.reuse|_e32|_e64|\.RELIABLE|\.RECONVERGENT|\.DEFER_BLOCKING"
+)
+_TABLE = re.compile(r"\bU?LOP3\.LUT\b.*, (0x[0-9a-f]+)(?=, !?U?P\w$)|\bU?PLOP3\.LUT\b")
+# What compilers write in the one or the other way, of the same work: finds pairs, excuses nothing.
+_SAME = {"IMAD.MOV.U32": "MOV", "IMAD.MOV": "MOV", "UIMAD.MOV.U32": "UMOV", "IMAD.SHL.U32": "SHF",
          "IMAD.IADD": "IADD3", "VIADD": "IADD3", "LDC": "MOV", "ULDC": "UMOV", "ULDC.64": "UMOV",
-         "LDC.64": "MOV", "HFMA2.MMA": "HFMA2", "HFMA2": "MOV", "CS2R": "MOV", "LDCU": "UMOV",
-         "LDCU.64": "UMOV", "IADD": "IADD3", "SYNC": "BSYNC"}  # fmt: skip
+         "LDC.64": "MOV", "HFMA2.MMA": "MOV", "CS2R": "MOV", "LDCU": "UMOV", "LDCU.64": "UMOV",
+         "IADD": "IADD3", "SYNC": "BSYNC"}  # fmt: skip
 
 
 def normal(text: str) -> str:
-    """An instruction without the names of registers, the values of constants and places."""
-    guard, text = "", _NOISE.sub("", text)
-    if text.startswith("@"):
-        guard, _, text = text.partition(" ")
-    mnemonic, _, operands = text.partition(" ")
-    mnemonic = mnemonic.replace(".RELIABLE", "").replace(".RECONVERGENT", "")
-    mnemonic = mnemonic.replace(".DEFER_BLOCKING", "").replace(".U32", "")
-    operands = _CONSTANT.sub("c", operands)
-    operands = _NUMBER.sub("n", operands)
-    operands = _REGISTER.sub(lambda m: m[1] or m[2], operands)
-    return f"{'@ ' * bool(guard)}{_SAME.get(mnemonic, mnemonic)} {operands}"
+    """An instruction without the names of registers, the values of constants and places.
+
+    What it does stays: modifiers, signs and complements, RZ and PT, truth tables.
+    """
+    text = _CONSTANT.sub("c", _NOISE.sub("", text))
+    table = _TABLE.search(text)
+    if table is None or table[1]:
+        text = _NUMBER.sub("n", text) + (f" {table[1]}" if table else "")
+    return _REGISTER.sub(lambda m: m[1] or m[2], text)
 
 
 def family(text: str) -> str:
     """What an instruction is about: its mnemonic without modifiers."""
     text = text.split(" ", 1)[1] if text.startswith("@") else text
     first = text.split(" ", 1)[0]
-    return _SAME.get(first.replace(".U32", ""), first).split(".")[0]
+    return _SAME.get(first, first).split(".")[0]
 
 
 @dataclass(frozen=True, slots=True)

@@ -133,7 +133,7 @@ def test_a_changed_line() -> None:
 @pytest.mark.parametrize(
     ("one", "other"),
     [
-        ("@!P0 IADD3 R4, P1, R6.reuse, 0x10, RZ", "@P3 IADD3 R9, P0, R2, -0x20, R7"),
+        ("@!P0 IADD3 R4, P1, R6.reuse, 0x10, RZ", "@!P3 IADD3 R9, P0, R2, -0x20, RZ"),
         ("IMAD.MOV.U32 R5, RZ, RZ, R3", "IMAD.MOV.U32 R6, RZ, RZ, R1"),
         ("LDG.E R2, desc[UR4][R2.64+0x8]", "LDG.E R7, desc[UR6][R4.64+0x10]"),
         ("LDG.E R2, [R2.64+0x8]", "LDG.E R7, desc[UR6][R4.64+0x10]"),
@@ -150,6 +150,15 @@ def test_operations_count() -> None:
     assert normal("IADD3 R4, R5, R6, RZ") != normal("IADD3.X R4, R5, R6, RZ")
     assert normal("IADD3 R4, R5, R6, RZ") != normal("IADD3 R4, R5, c[0x0][0x160], RZ")
     assert normal("@P0 EXIT") != normal("EXIT")
+    assert normal("@P0 EXIT") != normal("@!P0 EXIT")
+    compare = "ISETP.GE{}.AND P0, PT, R1, R2, PT"
+    assert normal(compare.format("")) != normal(compare.format(".U32"))
+    assert normal("IADD3 R4, R5, R6, RZ") != normal("IADD3 R4, R5, -R6, RZ")
+    assert normal("IADD3 R4, R5, R6, RZ") != normal("IADD3 R4, R5, R6, R7")
+    table = "LOP3.LUT R4, R5, R6, RZ, {}, !PT"
+    assert normal(table.format("0xc0")) != normal(table.format("0xfc"))
+    assert normal(f"@!P1 {table.format('0xc0')}") != normal(f"@!P1 {table.format('0xfc')}")
+    assert normal("MOV R1, c[0x0][0x28]") != normal("LDC R1, c[0x0][0x28]")
 
 
 def test_command() -> None:
