@@ -2,20 +2,34 @@
 and a block's instructions are known.
 
 An instruction counts once a wave, whatever lanes are active: that is what a scheduler issues.
+
+:func:`of_code_object` turns an image's numbers into a kernel's :class:`Runs`, by the code object's
+note also of its SASS; :func:`sass_blocks` gives those of the blocks of a graph.  :func:`to_data`
+and :func:`from_data` are the form in files, which ``docs/trace.md`` describes.
 """
 
 from __future__ import annotations
 
 import ctypes
 import functools
+import re
+from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from sassxlate.disasm.rdna3.ir import Inst
+from sassxlate.errors import UsageError, Where
+from sassxlate.lowering import sourcemap
 
 from .flow import Flow, discover
+
+if TYPE_CHECKING:
+    from sassxlate.cfg import Cfg
+
+SCHEMA = 1
+KIND = "sassxlate-counts"
 
 Class: TypeAlias = Literal["valu", "salu", "vmem", "smem", "lds", "branch", "wait", "hint"]
 CLASSES: tuple[Class, ...] = ("valu", "salu", "vmem", "smem", "lds", "branch", "wait", "hint")
@@ -79,3 +93,179 @@ def executed(flow: Flow, numbers: Iterable[int]) -> Executed:
             static[name] += 1
             dynamic[name] += times
     return Executed(static, dynamic)
+
+
+# --- of kernels, for people ----------------------------------------------------------------------
+
+_PLACE = re.compile(r"/\*([0-9a-f]+)\*/")
+Span: TypeAlias = "tuple[int, int, int]"  # start, end, executions
+
+
+@dataclass(frozen=True, slots=True)
+class Runs:
+    """How often waves executed the parts of a kernel.
+
+    ``sass`` is by the byte offset of each SASS instruction that has code; ``rdna3`` are the blocks
+    that the emulator found, as (start, end, executions) with offsets from the entry.  ``target`` is
+    the SASS's architecture (sm_80), empty where it is not known.
+    """
+
+    kernel: str
+    sass: Mapping[int, int]
+    rdna3: tuple[Span, ...]
+    launches: int = 0
+    waves: int = 0
+    target: str = ""
+
+    def plus(self, other: Runs) -> Runs:
+        """Both together.  UsageError SX0833 where they are of different code."""
+        mine, theirs = ([span[:2] for span in r.rdna3] for r in (self, other))
+        if mine != theirs or self.sass.keys() != other.sass.keys():
+            where = Where(None, self.kernel)
+            raise UsageError("SX0833", "these are counts of different code", where)
+        return replace(
+            self,
+            sass={at: n + other.sass[at] for at, n in self.sass.items()},
+            rdna3=tuple(
+                (a, b, n + m) for (a, b, n), (_, _, m) in zip(self.rdna3, other.rdna3, strict=True)
+            ),
+            launches=self.launches + other.launches,
+            waves=self.waves + other.waves,
+        )
+
+    def at(self, offset: int) -> int:
+        """Executions of the RDNA3 instruction at an offset from the entry; 0 where none leads."""
+        found = bisect_right(self.rdna3, offset, key=lambda span: span[0]) - 1
+        start, end, times = self.rdna3[found] if found >= 0 else (0, 0, 0)
+        return times if start <= offset < end else 0
+
+
+def of_code_object(
+    data: bytes,
+    kernel: str,
+    numbers: Iterable[int],
+    *,
+    launches: int = 1,
+    waves: int = 0,
+    target: str = "",
+) -> Runs:
+    """The runs of a kernel of a code object; ``numbers`` as its image counted them, one a block of
+    :func:`flow_of`, by address.  What was not translated here has no SASS.
+
+    Raises:
+        EmulatorError, LoweringError: no such kernel, or code that cannot be followed.
+    """
+    from sassxlate.lowering.codeobject import read
+
+    obj = read(data)
+    entry = obj.kernel(kernel).entry
+    flow = flow_of(obj.text, entry)
+    blocks = sorted(flow.blocks.values(), key=lambda b: b.start)
+    spans = tuple(
+        (block.start - entry, block.steps[-1].next - entry, times)
+        for block, times in zip(blocks, numbers, strict=True)
+    )
+    made = Runs(kernel, {}, spans, launches, waves, target)
+    rows = sourcemap.parse(sourcemap.find(data)).get(kernel, ())
+    return replace(made, sass=_of_sass(rows, made))
+
+
+def _of_sass(rows: Sequence[tuple[int, str]], made: Runs) -> dict[int, int]:
+    """By the first RDNA3 instruction that stands for it: what else there is, may be skipped."""
+    out: dict[int, int] = {}
+    for at, text in rows:
+        place = _PLACE.match(text)
+        if place is not None:
+            out.setdefault(int(place[1], 16), made.at(at))
+    return out
+
+
+def sass_blocks(sass: Mapping[int, int], cfg: Cfg) -> dict[int, int]:
+    """Executions of the blocks of a graph, by their start; a block is missing where it has no code
+    and its neighbours do not tell.
+
+    Raises UsageError SX0833 for counts of other code.
+    """
+    offsets = {i.offset for block in cfg.blocks for i in block.instructions}
+    if strange := sorted(sass.keys() - offsets):
+        text = f"the counts are of other code: there is no instruction at {strange[0]:#x}"
+        raise UsageError("SX0833", text, Where(None, cfg.name, strange[0]))
+    found: dict[int, int] = {}
+    for block in cfg.blocks:
+        # The code of an instruction may begin with a loop, and then counts the loop's rounds.
+        some = [sass[i.offset] for i in block.instructions if i.offset in sass]
+        if some:
+            found[block.index] = min(some)
+    before: dict[int, list[int]] = {block.index: [] for block in cfg.blocks}
+    after: dict[int, list[int]] = {block.index: [] for block in cfg.blocks}
+    for edge in cfg.edges:
+        before[edge.dst].append(edge.src)
+        after[edge.src].append(edge.dst)
+    changed = True
+    while changed:
+        changed = False
+        for block in cfg.blocks:
+            b = block.index
+            if b in found:
+                continue
+            ways = ((before[b], after), (after[b], before))
+            for near, back in ways if b else ways[1:]:
+                if near and all(n in found and back[n] == [b] for n in near):
+                    found[b] = sum(found[n] for n in near)
+                    changed = True
+                    break
+    return {cfg.blocks[b].start: times for b, times in sorted(found.items())}
+
+
+def to_data(runs: Iterable[Runs]) -> dict[str, Any]:
+    """As JSON has it."""
+    return {
+        "schema": SCHEMA,
+        "kind": KIND,
+        "kernels": [
+            {
+                "kernel": r.kernel,
+                "target": r.target,
+                "launches": r.launches,
+                "waves": r.waves,
+                "sass": [[at, times] for at, times in sorted(r.sass.items())],
+                "rdna3": [list(span) for span in r.rdna3],
+            }
+            for r in runs
+        ],
+    }
+
+
+def from_data(data: Any, file: str | None = None) -> list[Runs]:
+    """What :func:`to_data` made.  UsageError SX0834 for anything else."""
+    try:
+        if data["kind"] != KIND or data["schema"] != SCHEMA:
+            raise ValueError(f"kind {data['kind']!r}, schema {data['schema']!r}")
+        return [_runs(row) for row in data["kernels"]]
+    except (KeyError, TypeError, ValueError, IndexError) as error:
+        text = f"this is no file of execution counts ({error})"
+        raise UsageError("SX0834", text[:300], Where(file)) from None
+
+
+def _runs(row: Any) -> Runs:
+    def number(value: Any) -> int:
+        if type(value) is not int or not 0 <= value < 1 << 63:
+            raise ValueError("no count")
+        return value
+
+    def text(value: Any) -> str:
+        if not isinstance(value, str):
+            raise ValueError("no text")
+        return value
+
+    spans: list[Span] = []
+    for start, end, times in row["rdna3"]:
+        spans.append((number(start), number(end), number(times)))
+    return Runs(
+        text(row["kernel"]),
+        {number(at): number(times) for at, times in row["sass"]},
+        tuple(spans),
+        number(row["launches"]),
+        number(row["waves"]),
+        text(row["target"]),
+    )
