@@ -27,6 +27,13 @@ def _kept(ins: Instruction) -> Refs:
     return ins.writes if ins.mnemonic == "SYNCS" and ins.has("ARRIVE") else frozenset()
 
 
+def live_before(ins: Instruction, live: Refs) -> Refs:
+    """What is live before an instruction behind which ``live`` is."""
+    if ins.guard.is_true:
+        live -= ins.writes
+    return live | ins.reads | _kept(ins)
+
+
 def gen_kill(block: Block) -> tuple[Refs, Refs]:
     """Registers read before any write, and registers surely written (unguarded)."""
     gen: set[RegRef] = set()

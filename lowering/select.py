@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from sassxlate.cfg import Block, Cfg, analyse, liveness
+from sassxlate.cfg import Cfg, Liveness, analyse, liveness
 from sassxlate.cfg.build import ENDS_BLOCK
+from sassxlate.cfg.liveness import live_before
 from sassxlate.disasm.containers.model import Kernel
 from sassxlate.disasm.rdna3.ir import Inst, Item, Mark, S, V
-from sassxlate.disasm.sass.ir import Const, Instruction, Pred
+from sassxlate.disasm.sass.ir import Const, Instruction, Pred, RegRef
 from sassxlate.errors import LoweringError, SassxlateError, Where
 
 from .allocate import KERNARG, Lane, RegisterMap, allocate, idle
@@ -18,6 +19,7 @@ from .barriers import barrier_bytes
 from .context import ALL_ONES, EXEC, NULL, ZERO, Ctx, KernelState, choose
 from .control import STATE, Control
 from .convergence import Plan, make_plan
+from .engine import Piece, Pieces, RdnaBlock, SassBlock, Surroundings
 from .hostcalls import ARGUMENTS, functions_of
 from .launch import BankLayout, Fill, LaunchInfo, layout
 from .link import GRID_WORKSPACE
@@ -41,6 +43,7 @@ class Selected:
     rules_used: tuple[tuple[str, int], ...]
     plan: Plan
     regs: RegisterMap
+    pieces: tuple[Piece, ...]
 
 
 # Those that a module has: its tables (2), __constant__ variables (3) and relocated addresses (4).
@@ -195,17 +198,20 @@ def select(kernel: Kernel, cfg: Cfg) -> Selected:
         state.sharing = shares(cfg)
         state.grid_words, state.grid_workspace = grid_words, kernel.grid_workspace or 0
         state.idle = idle(cfg)
-        _emit_kernel(state, plan)
+        bodies = _emit_kernel(state, plan)
         total = regs.vtemp_base + state.vtemps_used
         if total <= 256:
             used = tuple(sorted(state.rules_used.items()))
             private = stack > 0 or bool(regs.spilled)
-            return Selected(tuple(state.items), launch, total, private, used, plan, regs)
+            pieces = _pieces(state, plan, live, bodies)
+            return Selected(tuple(state.items), launch, total, private, used, plan, regs, pieces)
         vtemps = state.vtemps_used
     raise LoweringError("SX0402", "no vector registers left", Where(kernel=kernel.name))
 
 
-def _emit_kernel(k: KernelState, plan: Plan) -> None:
+def _emit_kernel(k: KernelState, plan: Plan) -> list[Pieces]:
+    """Writes the kernel; of each block, which code is whose."""
+    bodies: list[Pieces] = []
     blocks = plan.cfg.blocks
     writer = Control(k, plan)
     _prologue(Ctx(k, blocks[0].instructions[0], True), plan)
@@ -216,7 +222,7 @@ def _emit_kernel(k: KernelState, plan: Plan) -> None:
         converged = plan.uniformity.converged[block.index]
         if block.start in plan.heads:
             writer.head(Ctx(k, block.instructions[0], converged), block)
-        _body(k, writer, block, converged)
+        bodies.append(_body(k, writer, block.instructions, converged))
         first = len(k.items)
         c = Ctx(k, block.last, converged)
         try:
@@ -229,6 +235,58 @@ def _emit_kernel(k: KernelState, plan: Plan) -> None:
     for label, emit in k.shared.items():
         k.items.append(Mark(label))
         emit(Ctx(k, blocks[0].instructions[0], True))
+    return bodies
+
+
+def surroundings(k: KernelState) -> Surroundings:
+    """What a block is told of its kernel."""
+    return Surroundings(
+        k.name, k.arch, k.layout, k.bank_table, k.shared_size, k.externs, k.textures, k.sharing,
+        k.grid_words, k.grid_workspace, k.idle,
+    )  # fmt: skip
+
+
+def _pieces(
+    k: KernelState, plan: Plan, live: Liveness, bodies: Iterable[Pieces]
+) -> tuple[Piece, ...]:
+    """The kernel's blocks as engines see them, with what is live behind each."""
+    around = surroundings(k)
+    out: list[Piece] = []
+    for block, body in zip(plan.cfg.blocks, bodies, strict=True):
+        converged = plan.uniformity.converged[block.index]
+        merged = frozenset[RegRef]() if converged else plan.pending_live
+        behind: dict[int, frozenset[RegRef]] = {}
+        now = live.live_out[block.index]
+        for ins in reversed(block.instructions):
+            behind[ins.offset] = now
+            now = live_before(ins, now)
+        for members, first, end in body.found:
+            part = SassBlock(block.index, members, converged, merged, around)
+            out.append(Piece(part, behind[members[-1].offset], first, end))
+    return tuple(out)
+
+
+class Rules:
+    """The rules as an engine: each instruction by its own, runs of one guard under one EXEC."""
+
+    name = "rules"
+
+    def translate(
+        self, block: SassBlock, regs: RegisterMap, live_out: frozenset[RegRef]
+    ) -> RdnaBlock:
+        """The code that the rules write for the block.  They write every result, live or not.
+
+        Raises LoweringError for an instruction that they refuse.
+        """
+        del live_out
+        a = block.around
+        k = KernelState(a.name, a.arch, a.layout, regs, dict(a.bank_table), block.merged)
+        k.shared_size, k.externs, k.textures, k.sharing = (
+            a.shared_size, a.externs, a.textures, a.sharing,
+        )  # fmt: skip
+        k.grid_words, k.grid_workspace, k.idle = a.grid_words, a.grid_workspace, a.idle
+        _body(k, None, block.instructions, block.converged)
+        return RdnaBlock(tuple(k.items), self.name)
 
 
 def _prologue(c: Ctx, plan: Plan) -> None:
@@ -283,12 +341,15 @@ def _load(c: Ctx, base: S, offset: int, places: dict[int, S]) -> None:
             return
 
 
-def _body(k: KernelState, writer: Control, block: Block, converged: bool) -> None:
+def _body(
+    k: KernelState, writer: Control | None, instructions: Sequence[Instruction], converged: bool
+) -> Pieces:
     """The instructions of a block but its transfer of control; runs of one guard share one EXEC."""
     guard: Pred | None = None
-    for ins in block.instructions:
+    pieces = Pieces()
+    for ins in instructions:
         name = ins.mnemonic
-        ends = name in CONTROL and ins is block.last
+        ends = name in CONTROL and ins is instructions[-1]
         if ends or name in NOTHING or ins.offset in k.idle:
             if ends and guard is not None:
                 _close(k)
@@ -303,6 +364,7 @@ def _body(k: KernelState, writer: Control, block: Block, converged: bool) -> Non
             else:
                 _close(k)
                 guard = None
+        pieces.add(ins, len(k.items), state=name in STATE, clean=guard is None)
         if not ins.guard.is_true and guard is None:
             _open(c)
             guard = ins.guard
@@ -319,6 +381,8 @@ def _body(k: KernelState, writer: Control, block: Block, converged: bool) -> Non
             guard = None
     if guard is not None:
         _close(k)
+    pieces.end(len(k.items))
+    return pieces
 
 
 def one(k: KernelState, ins: Instruction, *, converged: bool) -> None:

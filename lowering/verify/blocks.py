@@ -6,10 +6,12 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from sassxlate.cfg import liveness
+from sassxlate.cfg import Block as GraphBlock
+from sassxlate.cfg import Liveness, liveness
+from sassxlate.cfg.liveness import live_before
 from sassxlate.disasm.rdna3 import decode, info
 from sassxlate.disasm.rdna3.ir import Inst
-from sassxlate.disasm.sass.ir import Instruction
+from sassxlate.disasm.sass.ir import Instruction, RegRef
 from sassxlate.lowering.launch import layout
 from sassxlate.lowering.pipeline import Translated
 from sassxlate.lowering.select import CONTROL, NOTHING
@@ -65,10 +67,16 @@ def blocks(translated: Translated) -> Iterator[Found]:
                 layout(translated.kernel.arch),
                 frozenset() if converged[block.index] else frozenset(selected.plan.pending_live),
                 tables,
-                frozenset(live.live_out[block.index]),
+                _live_behind(block, live),
                 tail,
             ),
         )
+
+
+def _live_behind(block: GraphBlock, live: Liveness) -> frozenset[RegRef]:
+    """What is read behind the body: by what transfers control, too."""
+    out = live.live_out[block.index]
+    return live_before(block.last, out) if block.last.mnemonic in CONTROL else out
 
 
 def _body(instructions: tuple[Instruction, ...]) -> list[Instruction]:
