@@ -12,11 +12,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 from .cache import Cache
 
 LARGEST = 256  # kernels of a module that is read ahead in
+Kind: TypeAlias = tuple[bool, bool]
 _KEPT = 64  # modules and names that are remembered
 
 
@@ -28,8 +29,8 @@ class Ahead:
     width: int
     _names: dict[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
     _module_of: dict[str, str] = field(default_factory=dict[str, str])
-    _taken: set[tuple[str, str, bool, bool]] = field(
-        default_factory=set[tuple[str, str, bool, bool]]
+    _taken: set[tuple[str, str, bool, Kind]] = field(
+        default_factory=set[tuple[str, str, bool, Kind]]
     )
 
     def after(self, request: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -39,11 +40,11 @@ class Ahead:
         if module is None or self.width < 1:
             return []
         _remember(self._module_of, kernel, module)
-        compiles, strict = op == "compile", bool(request.get("strict"))
-        self._taken.add((module, kernel, compiles, strict))
+        compiles, kind = op == "compile", kind_of(request)
+        self._taken.add((module, kernel, compiles, kind))
         made: list[dict[str, Any]] = []
         for name in self._following(module, kernel):
-            key = module, name, compiles, strict
+            key = module, name, compiles, kind
             if len(made) == self.width:
                 break
             if key in self._taken:
@@ -52,7 +53,8 @@ class Ahead:
             # Its own requests, should it be asked for, go on from there.
             _remember(self._module_of, name, module)
             made.append(
-                {"op": "ahead", "module": module, "kernel": name, "strict": strict}
+                {"op": "ahead", "module": module, "kernel": name}
+                | dict(zip(("strict", "counts"), kind, strict=True))
                 | ({"compile": True} if compiles else {})
             )
         return made
@@ -66,6 +68,11 @@ class Ahead:
             return ()
         at = names.index(kernel)
         return (*names[at + 1 :], *names[:at])
+
+
+def kind_of(request: Mapping[str, Any]) -> Kind:
+    """What host code a request is for: whether strict, whether it counts."""
+    return bool(request.get("strict")), bool(request.get("counts"))
 
 
 def _remember(where: dict[str, Any], key: str, value: Any) -> None:

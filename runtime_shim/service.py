@@ -27,7 +27,7 @@ from typing import Any
 from sassxlate.errors import SassxlateError, ServiceError
 
 from . import paths, wire
-from .ahead import Ahead
+from .ahead import Ahead, kind_of
 from .cache import Cache, evict, remove_abandoned, size_cap, usage
 from .tag import cache_tag
 from .work import Answer, Engine, Work, default_engine, failure
@@ -265,7 +265,7 @@ class Service:
 
     def _enqueue(self, client: _Client, op: str, request: dict[str, Any]) -> None:
         key = (op, *(request.get(k) for k in ("image", "cc", "module", "kernel", "code_object")))
-        key = (*(str(part) for part in key), bool(request.get("strict")))
+        key = (*(str(part) for part in key), *kind_of(request))
 
         def reply(answer: Answer) -> None:
             self._answer(client, answer)
@@ -302,7 +302,7 @@ class Service:
                 return False
             if op == "translate":
                 return bool(mine["module"] == request.get("module"))
-            return bool(mine.get("compile")) and mine["strict"] == bool(request.get("strict"))
+            return bool(mine.get("compile")) and kind_of(mine) == kind_of(request)
 
         if op == "module" or request.get("made"):
             return None

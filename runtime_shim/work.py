@@ -52,7 +52,7 @@ class Engine:
     parse_fatbin: Callable[[bytes], Fatbin]
     parse_cubin: Callable[[bytes], Cubin]
     translate: Callable[[Cubin, Kernel], TranslatedKernel]
-    compile: Callable[[bytes, str, bool], bytes]
+    compile: Callable[[bytes, str, bool, bool], bytes]  # code object, kernel, strict, counts
     supported: frozenset[int]
     # Called with a cache in which parts that many kernels share may be kept.
     share: Callable[[Cache], None] | None = None
@@ -70,8 +70,8 @@ def default_engine() -> Engine:
     def translate(cubin: Cubin, kernel: Kernel) -> TranslatedKernel:
         return pipeline.translate_kernel(cubin, kernel.name)
 
-    def compile_one(code: bytes, kernel: str, strict: bool) -> bytes:
-        return emulate.compile_code_object(code, kernel, strict=strict)
+    def compile_one(code: bytes, kernel: str, strict: bool, counts: bool) -> bytes:
+        return emulate.compile_code_object(code, kernel, strict=strict, counts=counts)
 
     return Engine(
         parse_fatbin=containers.parse_fatbin,
@@ -103,9 +103,10 @@ def module_key(image: bytes, capability: int) -> str:
     return key_of(image, str(capability).encode())
 
 
-def host_key(code_object: bytes, kernel: str, strict: bool) -> str:
+def host_key(code_object: bytes, kernel: str, strict: bool, counts: bool = False) -> str:
     """The key of a kernel's host code."""
-    return key_of(code_object, kernel.encode(), b"strict" if strict else b"plain")
+    kind = b"strict" if strict else b"plain"
+    return key_of(code_object, kernel.encode(), kind + b" counts" * counts)
 
 
 @dataclass(slots=True)
@@ -238,16 +239,17 @@ class Work:
     def compile(self, request: Request) -> Answer:
         """Compile ``kernel`` of the code object in a file to host code; the image's path."""
         name, strict = _text(request, "kernel"), bool(request.get("strict"))
+        counts = bool(request.get("counts"))
         path = Path(_text(request, "code_object"))
         try:
             code = path.read_bytes()
         except OSError as error:
             raise ServiceError("SX0903", f"{path}: {error.strerror}") from error
-        file = f"{host_key(code, name, strict)}.sxh"
+        file = f"{host_key(code, name, strict, counts)}.sxh"
         existing = self.cache.path("host", file)
         if not existing.is_file():
             try:
-                image = self.engine.compile(code, name, strict)
+                image = self.engine.compile(code, name, strict, counts)
             except SassxlateError as error:
                 return failure(error.at(kernel=name))
             existing = self._write("host", file, image)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 
-def compile_code_object(code: bytes, kernel: str, *, strict: bool = False) -> bytes:
+def compile_code_object(
+    code: bytes, kernel: str, *, strict: bool = False, counts: bool = False
+) -> bytes:
     """The host image (runtime_shim/native/abi.h) of a kernel of a gfx1100 code object.
 
     Raises:
@@ -13,4 +15,4 @@ def compile_code_object(code: bytes, kernel: str, *, strict: bool = False) -> by
     from .compiler import CompileOptions
     from .compiler import compile_code_object as compile_one
 
-    return compile_one(code, kernel, CompileOptions(strict=strict)).data
+    return compile_one(code, kernel, CompileOptions(strict=strict, counts=counts)).data

@@ -179,11 +179,9 @@ def compile_flow(
             kernel=kernel
         )
     avx512 = isa == "avx512"
-    page = header(
-        kernel, len(blob), at, strict=options.strict, avx512=avx512, counts=options.counts
-    )
-    seconds |= {"helpers": t2 - t1, "link": clock() - t2}
     counts = len(flow.blocks) if options.counts else 0
+    page = header(kernel, len(blob), at, strict=options.strict, avx512=avx512, counts=counts)
+    seconds |= {"helpers": t2 - t1, "link": clock() - t2}
     return HostImage(page + blob, kernel, count, len(blob), at, stack, seconds, counts)
 
 

@@ -173,7 +173,7 @@ def link(objects: Sequence[bytes], entry: str) -> tuple[bytes, int]:
 
 
 def header(
-    kernel: str, size: int, entry: int, *, strict: bool, avx512: bool, counts: bool = False
+    kernel: str, size: int, entry: int, *, strict: bool, avx512: bool, counts: int = 0
 ) -> bytes:
     name = kernel.encode()[:255]
     page = struct.pack(
@@ -185,7 +185,7 @@ def header(
         entry,
         (FLAG_STRICT if strict else 0) | (FLAG_COUNTS if counts else 0),
         ISA_AVX512 if avx512 else ISA_AVX2,
-        0,
+        counts,
         name,
     )
     return page + bytes(HEADER_SIZE - len(page))

@@ -73,7 +73,7 @@ struct SxImageHeader {
   uint64_t entry_offset;   // from code_offset
   uint64_t flags;          // bit 0: strict; bit 1: counts
   uint32_t isa;            // 0 generic AVX2, 1 AVX-512
-  uint32_t reserved;
+  uint32_t counts;         // blocks that it counts; 0 where it does not
   char kernel[256];
 };
 

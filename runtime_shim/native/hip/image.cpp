@@ -1,6 +1,7 @@
 #include "image.h"
 
 #include "blake2b.h"
+#include "counts.h"
 #include "files.h"
 #include "log.h"
 #include "service.h"
@@ -37,6 +38,7 @@ bool header_fits(const SxImageHeader &h, size_t file_size, const std::string &ke
            h.code_size > file_size - kHeaderPage || h.entry_offset >= h.code_size)
     why = "its header does not fit its size";
   else if ((h.flags & 1) != (strict ? 1u : 0u)) why = "made for the other strictness";
+  else if (((h.flags & 2) != 0) != counting() || (counting() && h.counts == 0)) why = "made for counting, or not for it";
   else if (!host_runs(h.isa)) why = "made for another processor";
   // A long name is cut to the field's length.
   else if (strncmp(h.kernel, kernel.c_str(), sizeof h.kernel - 1) != 0) why = "made for another kernel";
@@ -58,8 +60,8 @@ void *map_code(const MappedFile &file, const SxImageHeader &header) {
   return nullptr;
 }
 
-bool open_image(const std::string &path, const std::string &kernel, bool strict, HostImage &image,
-                std::string &why) {
+bool open_image(const std::string &path, const std::string &key, const std::string &kernel, bool strict,
+                HostImage &image, std::string &why) {
   MappedFile file;
   if (!file.open(path, why)) return false;
   SxImageHeader header;
@@ -77,6 +79,7 @@ bool open_image(const std::string &path, const std::string &kernel, bool strict,
     why = path + ": cannot be mapped for execution";
     return false;
   }
+  if (counting()) image.counts = open_counts(key, kernel, header.counts);
   image.entry = reinterpret_cast<SxEntry>(static_cast<uint8_t *>(code) + header.entry_offset);
   return true;
 }
@@ -91,7 +94,8 @@ std::string compile(const CodeObject &code, const std::string &kernel, bool stri
   }
   ServiceReply reply = service_call("{\"op\":\"compile\",\"code_object\":" + json::quote(file) +
                                     ",\"kernel\":" + json::quote(kernel) +
-                                    ",\"strict\":" + (strict ? "true" : "false") + "}");
+                                    ",\"strict\":" + (strict ? "true" : "false") +
+                                    (counting() ? ",\"counts\":true" : "") + "}");
   unlink(file.c_str());
   if (!reply.answered) {
     log_line("SX0651: kernel %s: no service to compile it: %s", kernel.c_str(), reply.error.c_str());
@@ -111,13 +115,13 @@ std::string compile(const CodeObject &code, const std::string &kernel, bool stri
 
 }  // namespace
 
-std::string image_key(const CodeObject &code, const std::string &kernel, bool strict) {
+std::string image_key(const CodeObject &code, const std::string &kernel, bool strict, bool counts) {
   Blake2b hash(16);
   hash.update(code.bytes.data(), code.bytes.size());
   hash.update("\0", 1);
   hash.update(kernel);
   hash.update("\0", 1);
-  hash.update(std::string(strict ? "strict" : "plain"));
+  hash.update(std::string(strict ? "strict" : "plain") + (counts ? " counts" : ""));
   return hash.hex();
 }
 
@@ -129,9 +133,10 @@ void load_image(const CodeObject &code, const KernelInfo &kernel, HostImage &ima
     image.error = hipErrorOperatingSystem;
     return;
   }
-  std::string cached = cache_dir() + "/host/" + tag + "/" + image_key(code, kernel.name, strict) + ".sxh";
+  std::string key = image_key(code, kernel.name, strict, counting());
+  std::string cached = cache_dir() + "/host/" + tag + "/" + key + ".sxh";
   if (access(cached.c_str(), R_OK) == 0) {
-    if (open_image(cached, kernel.name, strict, image, why)) {
+    if (open_image(cached, key, kernel.name, strict, image, why)) {
       utimensat(AT_FDCWD, cached.c_str(), nullptr, 0);  // used now: the cache evicts others first
       return;
     }
@@ -139,7 +144,7 @@ void load_image(const CodeObject &code, const KernelInfo &kernel, HostImage &ima
   }
   std::string path = compile(code, kernel.name, strict, image);
   if (path.empty() && image.error) return;
-  if (!open_image(path, kernel.name, strict, image, why)) {
+  if (!open_image(path, key, kernel.name, strict, image, why)) {
     log_line("SX0652: kernel %s: %s", kernel.name.c_str(), why.c_str());
     image.error = hipErrorNotSupported;
   }

@@ -6,8 +6,8 @@
 namespace sx {
 
 // Name of the kernel's image in the cache: BLAKE2b-128, in hexadecimal, of the code object's bytes, a zero
-// byte, the kernel's name, a zero byte, and "strict" or "plain".
-std::string image_key(const CodeObject &code, const std::string &kernel, bool strict);
+// byte, the kernel's name, a zero byte, and "strict" or "plain", with " counts" behind it where it counts.
+std::string image_key(const CodeObject &code, const std::string &kernel, bool strict, bool counts);
 
 // Finds or has made the image, checks it and maps it.  Never throws; the error is in `image`, and said once
 // on standard error.

@@ -151,6 +151,7 @@ void make_templates(Launch &launch, const KernelInfo &info, uint64_t packet, uin
   wave.lds_size = launch.lds_size;
   wave.scratch_size = launch.scratch_size;
   wave.fuel = config().fuel;
+  wave.counts = launch.counts.blocks();
   wave.strict_seed = config().strict ? strict_wave_seed() : 0;
   uint64_t text = info.entry_vaddr;
   launch.module->code->elf.section_address(".text", text);
@@ -199,6 +200,7 @@ void run_launch(Launch &launch) {
       execute(launch);
     }
     tally(launch.executed.load());
+    launch.counts.launched(launch, launch.lds_size - launch.function->info->group_size);
     if (int error = report_fault(launch)) set_sticky_error(error);
   }
   kernarg_give(launch.kernarg, launch.kernarg_slot);
@@ -213,7 +215,7 @@ int launch_kernel(hipFunction_t handle, const Shape &shape, hipStream_t stream_h
   if (!launch->module) return hipErrorInvalidHandle;
   if (int error = find_stream(stream_handle, stream)) return error;
   if (int error = check_shape(*function, shape)) return error;
-  if (int error = function_image(*function, launch->entry)) return error;
+  if (int error = function_image(*function, launch->entry, launch->counts)) return error;
 
   const KernelInfo &info = *function->info;
   launch->function = function;

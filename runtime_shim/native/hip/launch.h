@@ -24,6 +24,7 @@ struct Launch {
   std::shared_ptr<Module> module;  // kept until the launch has ended
   const Function *function = nullptr;
   SxEntry entry = nullptr;
+  Counts counts;
   uint32_t grid[3] = {1, 1, 1}, block[3] = {1, 1, 1};
   uint32_t lds_size = 0;
   uint64_t scratch_size = 0;  // bytes a lane

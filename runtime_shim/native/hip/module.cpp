@@ -154,11 +154,12 @@ void modules_reset() {
   guard.unlock();
 }
 
-int function_image(Function &function, SxEntry &entry) {
+int function_image(Function &function, SxEntry &entry, Counts &counts) {
   std::lock_guard<std::mutex> guard(function.mutex);
   HostImage &image = function.image;
   if (!image.entry && !image.error) load_image(*function.module->code, *function.info, image);
   entry = image.entry;
+  counts = image.counts;
   return image.error;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 #include "abi.h"
 #include "code_object.h"
+#include "counts.h"
 #include "hip.h"
 
 #include <map>
@@ -16,6 +17,7 @@ struct Module;
 // Host code of one kernel, mapped for execution as long as the process lives: it is shared by content.
 struct HostImage {
   SxEntry entry = nullptr;
+  Counts counts;  // where it counts
   int error = 0;  // HIP error where there is no code; 0 with no entry: not asked for yet
 };
 
@@ -43,6 +45,6 @@ std::shared_ptr<Module> find_function(hipFunction_t handle, Function *&function)
 void modules_reset();
 
 // Makes the kernel's host code ready: 0, or the HIP error why there is none (said on standard error once).
-int function_image(Function &function, SxEntry &entry);
+int function_image(Function &function, SxEntry &entry, Counts &counts);
 
 }  // namespace sx

@@ -86,7 +86,7 @@ Recording::Recording(const Launch &launch, uint32_t shared) : launch_(launch), r
   write_pieces(r);
   write_changed(r);
   const KernelInfo &info = *launch.function->info;
-  std::string key = image_key(*launch.module->code, info.name, false);
+  std::string key = image_key(*launch.module->code, info.name, false, false);
   const uint32_t *g = launch.grid, *b = launch.block;
   fprintf(r.file, "launch %s %u %u %u %u %u %u %u %d %" PRIu64 " %u %s\n", key.c_str(), g[0], g[1], g[2], b[0], b[1],
           b[2], shared, launch.cooperative ? 1 : 0, launch.kernarg, info.kernarg_size, info.name.c_str());
