@@ -59,8 +59,8 @@ def _one(path: Path) -> Iterator[Executions]:
     data = path.read_bytes()
     head = data.partition(b"\0")[0]
     try:
-        magic, key, blocks, kernel = head.split(b"\n", 3)
-        count = int(blocks.removeprefix(b"blocks "))
+        magic, key, size, kernel = head.split(b"\n", 3)
+        count = int(size.removeprefix(b"blocks "))
         start = (len(head) // _PAGE + 1) * _PAGE
         words = struct.unpack_from(f"<{_WORDS + count}Q", data, start)
         if magic != _MAGIC or not key.startswith(b"key ") or not kernel.startswith(b"kernel "):
@@ -69,7 +69,9 @@ def _one(path: Path) -> Iterator[Executions]:
         text = "the counts of executions are damaged"
         raise ShimError("SX0724", text, Where(str(path))) from None
     name = kernel[7:].decode(errors="replace").rstrip("\n")
-    yield Executions(key[4:].decode(), name, *words[:5], tuple(words[_WORDS:]))
+    launches, groups, waves, threads, shared = words[:5]
+    blocks = tuple(words[_WORDS:])
+    yield Executions(key[4:].decode(), name, launches, groups, waves, threads, shared, blocks)
 
 
 __all__ = ["Executions", "read"]
