@@ -18,6 +18,8 @@ from sassxlate.disasm.rdna3 import RRef, depctr_imm, info, reads, writes
 from sassxlate.disasm.rdna3.ir import Inst, Item, Mark, V
 from sassxlate.errors import LoweringError, Where
 
+from .sourcemap import HAZARD
+
 TRANS_WINDOW_VALU = 5
 TRANS_WINDOW_TRANS = 1
 
@@ -60,7 +62,7 @@ def insert_hazards(items: Iterable[Item]) -> list[Item]:
     matrix: frozenset[RRef] = frozenset()
 
     def settle() -> None:
-        out.append(Inst("s_waitcnt_depctr", (), imm=depctr_imm(va_vdst=0)))
+        out.append(Inst("s_waitcnt_depctr", (), imm=depctr_imm(va_vdst=0), comment=HAZARD))
         trans.since.clear()
 
     for item in items:
@@ -84,9 +86,9 @@ def insert_hazards(items: Iterable[Item]) -> list[Item]:
             settle()
         if after_cmpx and is_permlane(item.op):
             some = next((a for a in item.args if isinstance(a, V)), V(0))
-            out.append(Inst("v_mov_b32", (V(some.index), V(some.index))))
+            out.append(Inst("v_mov_b32", (V(some.index), V(some.index)), comment=HAZARD))
         if row.is_wmma and matrix & _factors(item):
-            out.append(Inst("v_nop"))
+            out.append(Inst("v_nop", comment=HAZARD))
         out.append(item)
         trans.step(row.is_trans)
         if row.is_trans:

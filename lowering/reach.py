@@ -13,6 +13,8 @@ from dataclasses import replace
 from sassxlate.disasm.rdna3 import encode, info
 from sassxlate.disasm.rdna3.ir import Inst, Item, Lbl, Mark
 
+from .sourcemap import ISLAND
+
 REACH = 120 << 10  # bytes that a branch may go; the rest is for the islands themselves
 APART = 96 << 10  # bytes between two islands
 _BRANCHES = ("s_call_b64",)
@@ -96,10 +98,10 @@ def _island(
     number: int, labels: Sequence[str], offset: int, way: Callable[[int, str], str]
 ) -> list[Item]:
     skip = f"Lisland_{number}"
-    out: list[Item] = [Inst("s_branch", (Lbl(skip),))]
+    out: list[Item] = [Inst("s_branch", (Lbl(skip),), comment=ISLAND)]
     for label in labels:
         out.append(Mark(_entry(label, number)))
-        out.append(Inst("s_branch", (Lbl(way(offset, label)),)))
+        out.append(Inst("s_branch", (Lbl(way(offset, label)),), comment=ISLAND))
     return [*out, Mark(skip)]
 
 

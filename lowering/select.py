@@ -25,6 +25,7 @@ from .launch import BankLayout, Fill, LaunchInfo, layout
 from .link import GRID_WORKSPACE
 from .machine import label_of
 from .rules import TABLE
+from .sourcemap import GUARD, NEXT, POINT, PROLOGUE, SCHEDULER, SHARED, added
 
 CONTROL = ENDS_BLOCK
 # Scheduling only: they order nothing that in-order execution does not order already.
@@ -216,12 +217,15 @@ def _emit_kernel(k: KernelState, plan: Plan) -> list[Pieces]:
     writer = Control(k, plan)
     _prologue(Ctx(k, blocks[0].instructions[0], True), plan)
     writer.prologue(Ctx(k, blocks[0].instructions[0], True))
+    added(k.items, 0, PROLOGUE)
     for n, block in enumerate(blocks):
         following = blocks[n + 1] if n + 1 < len(blocks) else None
         k.items.append(Mark(label_of(block.start)))
         converged = plan.uniformity.converged[block.index]
+        first = len(k.items)
         if block.start in plan.heads:
             writer.head(Ctx(k, block.instructions[0], converged), block)
+            added(k.items, first, POINT)
         bodies.append(_body(k, writer, block.instructions, converged))
         first = len(k.items)
         c = Ctx(k, block.last, converged)
@@ -231,10 +235,15 @@ def _emit_kernel(k: KernelState, plan: Plan) -> list[Pieces]:
             raise e.at(kernel=k.name, offset=block.last.offset, inst=block.last.text) from None
         if block.last.mnemonic in CONTROL:
             _comment(k, first, block.last)
+        added(k.items, first, NEXT)
+    first = len(k.items)
     writer.scan(Ctx(k, blocks[0].instructions[0], True))
+    added(k.items, first, SCHEDULER)
     for label, emit in k.shared.items():
+        first = len(k.items)
         k.items.append(Mark(label))
         emit(Ctx(k, blocks[0].instructions[0], True))
+        added(k.items, first, SHARED)
     return bodies
 
 
@@ -427,7 +436,7 @@ def _switch(c: Ctx) -> None:
 
 
 def _close(k: KernelState) -> None:
-    k.items.append(Inst("s_mov_b32", (EXEC, k.regs.save_exec)))
+    k.items.append(Inst("s_mov_b32", (EXEC, k.regs.save_exec), comment=GUARD))
 
 
 def _one(c: Ctx, writer: Control | None) -> None:
@@ -454,6 +463,7 @@ def _comment(k: KernelState, first: int, ins: Instruction) -> None:
     for i in range(first, len(k.items)):
         item = k.items[i]
         if isinstance(item, Inst) and not item.comment:
-            k.items[i] = replace(item, comment=text if i == first else f"/*{ins.offset:04x}*/")
+            k.items[i] = replace(item, comment=text)
+            text = text.partition(" ")[0]
 
 

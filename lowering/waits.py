@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 from sassxlate.disasm.rdna3 import RRef, counters, info, reads, waitcnt_imm, writes
 from sassxlate.disasm.rdna3.ir import Inst, Item, Mark
 
+from .sourcemap import WAIT
+
 
 @dataclass(slots=True)
 class _Outstanding:
@@ -53,7 +55,7 @@ def insert_waits(items: Iterable[Item]) -> list[Item]:
 
     def wait(vm: int, lgkm: int) -> None:
         if vm < 63 or lgkm < 63:
-            out.append(Inst("s_waitcnt", (), imm=waitcnt_imm(vm, lgkm)))
+            out.append(Inst("s_waitcnt", (), imm=waitcnt_imm(vm, lgkm), comment=WAIT))
             state.done(vm, lgkm)
 
     for item in items:
