@@ -1,0 +1,287 @@
+"""What a proposed block must be before it is taken: legal, within its registers, proved, cheaper.
+
+The verifier asks whether a block leaves what its SASS leaves.  Some things it does not look at, and
+they are asked here: that only the block's own registers and temporaries are written (masks of
+waiting lanes live in others), that memory is reached by the same accesses in the same order with
+the same caching, and that the waits and fences which order it are the rules'.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from sassxlate.disasm.rdna3 import RRef, assemble, decode, info, writes
+from sassxlate.disasm.rdna3.ir import Inst, Item, Lbl, Mark
+from sassxlate.disasm.rdna3.operand import EXEC_LO, VCC_LO
+from sassxlate.disasm.sass.ir import RegRef
+from sassxlate.errors import SassxlateError
+from sassxlate.lowering.allocate import RegisterMap
+from sassxlate.lowering.engine import RdnaBlock, SassBlock
+from sassxlate.lowering.hazards import insert_hazards
+from sassxlate.lowering.waits import insert_waits
+
+from .cost import cost
+
+if TYPE_CHECKING:
+    from sassxlate.lowering.verify import Block, Verdict
+
+SCALAR_TEMPORARIES = 20
+TIMEOUT_MS = 2_000
+VECTORS = 256  # of random inputs where the solver has no answer: it would not be Proved anyway
+
+Reason: TypeAlias = Literal[
+    "accepted", "none", "text", "encoding", "registers", "accesses", "refuted", "unknown", "dearer",
+]  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What the gate says of one answer.
+
+    ``reason`` is ``accepted``, or what the answer failed at, in the order of the questions:
+    ``none`` (there is no answer), ``text``, ``encoding``, ``registers``, ``accesses``, ``refuted``
+    or ``unknown`` (the verifier's word, in ``detail``), ``dearer`` (proved, and no cheaper than the
+    rules' code).  ``proved`` says under which readings, None where it was not.
+    """
+
+    reason: Reason
+    detail: str = ""
+    cost: int | None = None
+    proved: tuple[str, ...] | None = None
+    items: tuple[Item, ...] = ()
+
+    @property
+    def accepted(self) -> bool:
+        return self.reason == "accepted"
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Whom an answer may write besides the block's own registers: temporaries, by number."""
+
+    vector: frozenset[int]
+    scalar: frozenset[int]
+
+
+def limits(regs: RegisterMap, vtemps: int) -> Limits:
+    """``vtemps`` VGPRs from the first temporary on, and the map's scalar temporaries."""
+    first = regs.vtemp_base
+    return Limits(frozenset(range(first, min(first + vtemps, 256))), frozenset(regs.stemps))
+
+
+def own_places(block: SassBlock, regs: RegisterMap) -> frozenset[RRef]:
+    """Where the registers live that the block's SASS writes."""
+    out: set[RRef] = set()
+    for ins in block.instructions:
+        for ref in ins.writes:
+            place = _place(regs, ref)
+            if place is not None:
+                out.add(place)
+    return frozenset(out)
+
+
+def _place(regs: RegisterMap, ref: RegRef) -> RRef | None:
+    match ref.file:
+        case "R":
+            return RRef("v", regs.r[ref.index]) if ref.index in regs.r else None
+        case "UR":
+            if ref.index in regs.ur:
+                return RRef("s", regs.ur[ref.index])
+            return RRef("v", regs.ur_lanes[ref.index]) if ref.index in regs.ur_lanes else None
+        case "P":
+            return RRef("s", regs.p[ref.index].index)
+        case "UP":
+            return RRef("s", regs.up[ref.index].index)
+        case _:
+            return None
+
+
+_FLAGS = frozenset({"scc", "mode", "mem", "lds", "scratch"})
+_ALWAYS = frozenset({VCC_LO, VCC_LO + 1, EXEC_LO})
+
+
+def foreign_writes(
+    block: SassBlock, regs: RegisterMap, items: Iterable[Item], allowed: Limits
+) -> list[str]:
+    """What the code writes and may not, by name."""
+    mine = own_places(block, regs)
+    bad: list[str] = []
+    for item in items:
+        if not isinstance(item, Inst):
+            continue
+        for ref in sorted(writes(item)):
+            if ref.kind in _FLAGS or ref in mine:
+                continue
+            if ref.kind == "v" and ref.number in allowed.vector:
+                continue
+            scalar = allowed.scalar | _ALWAYS | {regs.save_exec.index}
+            if ref.kind == "s" and ref.number in scalar:
+                continue
+            bad.append(f"{ref.kind}{ref.number}")
+    return bad
+
+
+_ORDERED = frozenset({"lds", "flat", "global", "scratch", "buffer", "inv", "wait", "message"})
+
+
+def accesses(items: Iterable[Item]) -> list[tuple[object, ...]]:
+    """What reaches memory, waits for it or orders it, in order: kind of access, width, caching.
+
+    Registers and offsets are left out: those the verifier compares.
+    """
+    out: list[tuple[object, ...]] = []
+    for item in items:
+        if not isinstance(item, Inst):
+            continue
+        row = info(item.op)
+        if row.kind not in _ORDERED or item.op == "s_delay_alu":
+            continue
+        immediate = item.imm if row.kind == "wait" else 0
+        out.append((item.op, item.glc, item.slc, item.dlc, item.gds, immediate))
+    return out
+
+
+def with_fences(items: Sequence[Item], rules: Iterable[Item]) -> list[Item]:
+    """The waits of an answer marked as the rules' waits of the same number are."""
+    waits = [i.fence for i in rules if isinstance(i, Inst) and info(i.op).kind == "wait"]
+    out: list[Item] = []
+    n = 0
+    for item in items:
+        if isinstance(item, Inst) and info(item.op).kind == "wait":
+            if n < len(waits) and waits[n]:
+                item = replace(item, fence=True)
+            n += 1
+        out.append(item)
+    return out
+
+
+# What a body does not contain: transfers of control but branches inside, MODE but in brackets (the
+# verifier asks that it is as it was), what ends waves or talks to the host.
+_REFUSED = frozenset({"jump", "end", "barrier", "message", "interp", "ldsdir", "export"})
+
+
+def refused(items: Iterable[Item]) -> str | None:
+    """A mnemonic that no block may contain, or a branch that leaves it or goes back."""
+    placed: set[str] = set()
+    waiting: set[str] = set()
+    for item in items:
+        if isinstance(item, Mark):
+            placed.add(item.name)
+            waiting.discard(item.name)
+            continue
+        if info(item.op).kind in _REFUSED or item.op in ("s_trap", "s_sethalt"):
+            return item.op
+        target = item.args[-1] if item.args and isinstance(item.args[-1], Lbl) else None
+        if info(item.op).kind == "branch":
+            if target is None or target.name in placed:
+                return item.op
+            waiting.add(target.name)
+    return f"no label {sorted(waiting)[0]}" if waiting else None
+
+
+def as_verified(
+    block: SassBlock, regs: RegisterMap, live_out: frozenset[RegRef], items: Sequence[Item]
+) -> Block:
+    """The block as the verifier takes it: final bytes, decoded back, with waits and hazards.
+
+    Raises EncodeError where the code does not assemble, LoweringError where it cannot be made safe.
+    """
+    from sassxlate.lowering.verify import Block, Placed
+
+    made = insert_hazards(insert_waits([*items, Mark("Lbehind the block")]))
+    program = assemble(made)
+    code: list[Placed] = []
+    for item, at in zip(made, program.offsets, strict=True):
+        if isinstance(item, Inst):
+            inst, size = decode(program.data, at)
+            code.append(Placed(replace(inst, uniform=item.uniform), at, at + size))
+    sass = block.instructions
+    return Block(
+        sass,
+        [*([] for _ in sass[1:]), code],
+        regs,
+        block.around.layout,
+        block.merged,
+        block.around.tables,
+        live_out,
+    )
+
+
+def prove(
+    block: SassBlock,
+    regs: RegisterMap,
+    live_out: frozenset[RegRef],
+    items: Sequence[Item],
+    timeout_ms: int = TIMEOUT_MS,
+) -> Verdict:
+    """The verifier's word on an answer."""
+    from sassxlate.lowering.verify import verify
+
+    made = as_verified(block, regs, live_out, items)
+    return verify(made, timeout_ms=timeout_ms, vectors=VECTORS, tested=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """The questions to an answer.  ``vtemps`` are the VGPRs it has for temporaries; ``cheaper``:
+    whether it must cost less than the rules' code."""
+
+    vtemps: int
+    cheaper: bool = True
+    timeout_ms: int = TIMEOUT_MS
+
+    def judge(
+        self,
+        block: SassBlock,
+        regs: RegisterMap,
+        live_out: frozenset[RegRef],
+        items: Sequence[Item],
+        rules: RdnaBlock,
+    ) -> Judgement:
+        """What comes of an answer, given the rules' code of the same block."""
+        try:
+            bad = refused(items)
+            if bad is not None:
+                return Judgement("encoding", f"{bad} in a block")
+            price = cost(items)
+            program = assemble(items)
+        except SassxlateError as error:
+            return Judgement("encoding", str(error))
+        del program
+        foreign = foreign_writes(block, regs, items, limits(regs, self.vtemps))
+        if foreign:
+            return Judgement("registers", f"writes {', '.join(foreign[:4])}", price)
+        if accesses(items) != accesses(rules.items):
+            return Judgement("accesses", "other accesses, waits or caching than the rules'", price)
+        if any(isinstance(i, Inst) and i.uniform for i in items):
+            return Judgement("registers", "claims that a value is uniform", price)
+        dear = self.cheaper and price >= cost(rules.items)
+        if dear:
+            return Judgement("dearer", cost=price)
+        marked = tuple(with_fences(items, rules.items))
+        return self._proved(block, regs, live_out, marked, price)
+
+    def _proved(
+        self,
+        block: SassBlock,
+        regs: RegisterMap,
+        live_out: frozenset[RegRef],
+        items: tuple[Item, ...],
+        price: int,
+    ) -> Judgement:
+        from sassxlate.lowering.verify import Proved, Refuted
+
+        try:
+            verdict = prove(block, regs, live_out, items, self.timeout_ms)
+        except SassxlateError as error:
+            return Judgement("encoding", str(error), price)
+        if isinstance(verdict, Proved):
+            return Judgement("accepted", cost=price, proved=verdict.modulo, items=items)
+        if isinstance(verdict, Refuted):
+            return Judgement("refuted", verdict.defect or verdict.where, price)
+        return Judgement("unknown", verdict.reason, price)
+
+
+__all__ = ["Gate", "Judgement", "Limits", "Reason", "accesses", "as_verified", "limits", "prove"]
