@@ -156,7 +156,7 @@ class _Waves:
     def update(
         self, space: str, address: NDArray[np.uint64], size: int, mask: Mask, change: Update
     ) -> NDArray[np.uint8]:
-        return in_order(self, space, address, size, mask, change)  # type: ignore[arg-type]
+        return in_order(self, space, address, size, mask, change, apart=True)  # type: ignore[arg-type]
 
 
 def _values(chance: np.random.Generator, shape: tuple[int, ...]) -> Words:
