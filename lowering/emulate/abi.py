@@ -29,6 +29,7 @@ class Fault(IntEnum):
     SCRATCH = 5
     ILLEGAL = 6
     STRICT = 7
+    TRACED = 8
 
 
 class Access(IntEnum):
@@ -73,6 +74,8 @@ class Wave(IntEnum):
     CODE_BASE = 0x2D0
     COUNTS = 0x2D8
     EXECUTED = 0x2E0
+    TRACE = 0x2E8
+    TRACED = 0x2F0
 
 
 WAVE_SIZE: Final = 0x300

@@ -16,6 +16,7 @@ from sassxlate.errors import EmulatorError
 from . import flow as flows
 from . import objects
 from .image import HostImage, frame_size, header, link
+from .trace import Point
 from .wave import build
 
 if TYPE_CHECKING:
@@ -42,7 +43,9 @@ class CompileOptions:
     gives a value; ``uniform`` are offsets, from the entry, of v_readfirstlane instructions whose
     active lanes are equal, ``fences`` of instructions before which all memory accesses are done:
     strict mode checks both.  ``counts``: each block adds 1 to its number in ``SxWave.counts`` when
-    it begins (``counts.py``).
+    it begins (``counts.py``).  ``trace`` are the places where registers are recorded
+    (``trace.py``); None: none, and no bound on what a launch executes.  ``poison``: in strict mode
+    what nobody wrote is rubbish of the seed, not 0.
     """
 
     strict: bool = False
@@ -57,6 +60,8 @@ class CompileOptions:
     uniform: frozenset[int] = frozenset()
     fences: frozenset[int] = frozenset()
     counts: bool = False
+    trace: tuple[Point, ...] | None = None
+    poison: bool = True
 
 
 # How far the register allocator looks for places to split live ranges.  With its default, kernels
@@ -182,7 +187,8 @@ def compile_flow(
     counts = len(flow.blocks) if options.counts else 0
     page = header(kernel, len(blob), at, strict=options.strict, avx512=avx512, counts=counts)
     seconds |= {"helpers": t2 - t1, "link": clock() - t2}
-    return HostImage(page + blob, kernel, count, len(blob), at, stack, seconds, counts)
+    traces = options.trace is not None
+    return HostImage(page + blob, kernel, count, len(blob), at, stack, seconds, counts, traces)
 
 
 def _sink(wanted: bool) -> None:

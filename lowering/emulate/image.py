@@ -70,6 +70,7 @@ class HostImage:
     stack: int  # bytes of stack that the wave's function itself takes
     seconds: dict[str, float] = field(default_factory=dict[str, float])
     counts: int = 0  # numbers that it counts in, one a block
+    traces: bool = False  # it writes records, and spends a budget
 
     @property
     def code(self) -> bytes:

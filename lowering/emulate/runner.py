@@ -25,6 +25,7 @@ from . import strict
 from .abi import Fault
 from .compiler import CompileOptions, compile_kernel
 from .image import HostImage
+from .trace import Buffer
 
 _SOURCE = Path(__file__).with_name("runner_host.cpp")
 
@@ -61,6 +62,10 @@ class _Launch(ctypes.Structure):
         ("fuel", ctypes.c_uint32),
         ("result", _Result),
         ("counts", ctypes.c_void_p),
+        ("trace", ctypes.c_void_p),
+        ("traced", ctypes.POINTER(ctypes.c_uint64)),
+        ("traced_count", ctypes.c_uint64),
+        ("stuck", ctypes.c_uint64),
     ]  # fmt: skip
 
 
@@ -165,9 +170,16 @@ def run_image(
     strict_seed: int = 0,
     code_base: int = 0,
     counts: Any = None,
-) -> None:
+    trace: Buffer | None = None,
+    traced: Sequence[int] | None = None,
+    ranges: Sequence[tuple[int, int]] | None = None,
+) -> int:
     """Runs a launch of `grid` workgroups to its end; `counts` is an array of c_uint64 to which an
-    image made with `CompileOptions.counts` adds.
+    image made with `CompileOptions.counts` adds, `trace` takes what one made with
+    `CompileOptions.trace` records of the waves `traced` (numbered over the grid; None: all).
+    `ranges` are the (address, size) that exist; None: the whole of `device`.
+
+    Gives how many waves wait at barriers that nobody else will reach.
 
     Raises:
         EmulatorError: SX0630, a wave stopped; the message has the kind, workgroup, wave, lane and
@@ -186,12 +198,25 @@ def run_image(
     sgpr = (ctypes.c_uint32 * 128)()
     for index, value in setup.sgpr:
         sgpr[index] = value & 0xFFFFFFFF
+    address = 0
     if setup.kernarg_sgpr is not None:
         address = device.alloc(kernarg or bytes(8))
         sgpr[setup.kernarg_sgpr] = address & 0xFFFFFFFF
         sgpr[setup.kernarg_sgpr + 1] = address >> 32
     launch.sgpr = ctypes.cast(sgpr, ctypes.POINTER(ctypes.c_uint32))
     launch.ranges, launch.range_count = None, 0
+    if ranges is not None:
+        known = [*ranges, (address, max(len(kernarg), 8))]
+        launch.arena_size = 0
+        launch.ranges = (_Range * len(known))(*(_Range(*r) for r in known))
+        launch.range_count = len(known)
+    launch.trace = trace.address if trace is not None else None
+    if trace is None and loaded.image.traces:
+        raise UsageError("SX0801", "an image that traces needs somewhere to write")
+    if traced is not None:
+        numbers = sorted(set(traced))
+        launch.traced = (ctypes.c_uint64 * max(len(numbers), 1))(*numbers)
+        launch.traced_count = len(numbers)
     launch.resident, launch.fuel = resident, fuel
     launch.counts = ctypes.addressof(counts) if counts is not None else None
     if counts is None and loaded.image.counts:
@@ -205,6 +230,7 @@ def run_image(
             + (strict.describe(r.addr) if r.kind == Fault.STRICT else f"{r.addr:#x}"),
             Where(kernel=loaded.image.kernel, offset=r.pc),
         )
+    return int(launch.stuck)
 
 
 def setup_of(descriptor: Any) -> Setup:

@@ -5,6 +5,7 @@
 #include <time.h>
 #include <ucontext.h>
 
+#include <algorithm>
 #include <vector>
 
 #include "abi.h"
@@ -31,6 +32,10 @@ struct Launch {  // mirrored in runner.py
   uint32_t fuel;
   Result result;
   uint64_t *counts;  // a number for each block, of images that count
+  void *trace;       // of images that trace
+  const uint64_t *traced;  // the numbers of the waves that are traced, ascending; null: all
+  uint64_t traced_count;
+  uint64_t stuck;    // waves that wait for others for ever
 };
 
 struct Fiber {
@@ -134,6 +139,10 @@ void prepare(Launch *l, std::vector<Fiber *> &fibers, std::vector<Group *> &grou
     w.strict_seed = l->strict_seed;
     w.code_base = l->code_base;
     w.counts = l->counts;
+    w.trace = l->trace;
+    uint64_t number = uint64_t(g) * waves + i;
+    const uint64_t *last = l->traced + l->traced_count;
+    if (!l->traced || std::binary_search(l->traced, last, number)) w.traced = number + 1;
     f->launch = l;
     f->group = g;
     f->index = i;
@@ -175,6 +184,7 @@ void run_fibers(std::vector<Fiber *> &fibers, size_t group_count) {
 extern "C" int sx_run(Launch *l) {
   uint32_t total = l->grid[0] * l->grid[1] * l->grid[2];
   l->result = Result{};
+  l->stuck = 0;
   stopped = false;
   for (uint32_t g = 0; g < total && !stopped;) {
     std::vector<Fiber *> fibers;
@@ -182,6 +192,7 @@ extern "C" int sx_run(Launch *l) {
     uint32_t end = l->resident ? total : g + 1;
     for (; g < end; g++) prepare(l, fibers, groups, g);
     run_fibers(fibers, groups.size());
+    for (Fiber *f : fibers) l->stuck += !stopped && !f->done;
     for (Fiber *f : fibers) {
       munmap(f->stack, l->stack_size);
       delete f;

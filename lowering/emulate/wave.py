@@ -10,7 +10,7 @@ from sassxlate.disasm.rdna3.ir import I, Inst
 from sassxlate.domain import is_zero
 from sassxlate.errors import EmulatorError
 
-from . import helpers, lanes, memory, strict, valu
+from . import helpers, lanes, memory, strict, trace, valu
 from .abi import RUNTIME_STOP, Fault, Rt, Wave
 from .context import Context, Isa
 from .flow import INDIRECT, Block, Flow, ModeBits, Step, hwreg, modes, step_mode
@@ -49,7 +49,9 @@ class WaveBuilder:
             self.module, self.fn, d, State(self.fn, d), options.align, options.strict, mode
         )
         self.c.scratch = options.scratch
-        self.c.state.poison = options.strict
+        self.c.state.poison = options.strict and options.poison
+        self.traced = options.trace is not None
+        self.points = trace.by_pc(options.trace or ())
         self.numbers: dict[int, int] = {}
         if options.counts:
             self.numbers = {start: n for n, start in enumerate(sorted(flow.blocks))}
@@ -96,6 +98,9 @@ class WaveBuilder:
         self._execute(len(block.steps))
         if block.start in self.numbers:
             self._count(self.numbers[block.start])
+        if self.traced:
+            c.pc = self._pc(block.start)
+            trace.emit_budget(c, len(block.steps))
         if self.shadow is not None:
             self.shadow.start_block()
         for step in block.steps:
@@ -136,10 +141,14 @@ class WaveBuilder:
                 self.shadow.flush()
         if step.pc in self.findings:
             self._refuse(self.findings[step.pc])
+        for point in self.points[0].get(c.pc, ()):
+            trace.emit(c, point)
         try:
             self._instruction(step, bits)
         except EmulatorError as e:
             raise e.at(offset=c.pc, inst=inst.op) from e
+        for point in self.points[1].get(c.pc, ()):
+            trace.emit(c, point)
 
     def _instruction(self, step: Step, bits: ModeBits) -> None:
         c, inst = self.c, step.inst

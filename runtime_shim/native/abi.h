@@ -23,6 +23,7 @@ enum SxFault : uint32_t {
   SX_FAULT_SCRATCH = 5,      // outside the lane's scratch (stack overflow, 700)
   SX_FAULT_ILLEGAL = 6,      // reached the end of the code or data between instructions (719)
   SX_FAULT_STRICT = 7,       // strict mode found use of an undefined value; `addr` is the check's id
+  SX_FAULT_TRACED = 8,       // a trace (of the runner in Python alone) has as much as it may take
 };
 
 enum SxAccess : uint32_t { SX_READ = 1, SX_WRITE = 2, SX_ATOMIC = 4 };
@@ -63,7 +64,9 @@ struct SxWave {
   uint64_t code_base;      // 0x2d0 address that byte 0 of the code object's .text has for s_getpc (0 will do)
   uint64_t *counts;        // 0x2d8 images that count (flag 2) add 1 to a block's number when they begin it
   uint64_t executed;       // 0x2e0 instructions that the wave executed; written when it ends
-  uint64_t reserved[3];    // 0x2e8
+  void *trace;             // 0x2e8 images that trace: where to (lowering/emulate/trace.py)
+  uint64_t traced;         // 0x2f0 the wave's number plus 1 where it is to be traced, else 0
+  uint64_t reserved;       // 0x2f8
 };                         // 0x300
 
 struct SxImageHeader {
