@@ -24,22 +24,13 @@ def to_html(left: Picture, right: Picture, found: Alignment) -> str:
         f"{len(found.only_right)} only right; alike {found.alike:.3f}"
     )
     verdict = "nothing differs" if same(left, right, found) else facts
-    colours = "".join(
-        f"{rule}{{{''.join(f'--{k}:{v};' for k, v in values.items())}}}{end}"
-        for rule, values, end in (
-            (":root", LIGHT, ""),
-            ("@media screen and (prefers-color-scheme:dark){:root", DARK, "}"),
-            (":root[data-theme=light]", LIGHT, ""),
-            (":root[data-theme=dark]", DARK, ""),
-        )
-    )
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta http-equiv="Content-Security-Policy" content="default-src \'none\'; '
         "script-src 'unsafe-inline'; style-src 'unsafe-inline'\">"
         '<meta name="viewport" content="width=device-width">'
         f"<title>{escape(left.shown[:100])}: {left.target}, {right.target}</title>"
-        f"<style>{colours}{_file('diff_page.css')}</style></head>\n<body><header><h1>"
+        f"<style>{colours()}{styles()}</style></head>\n<body><header><h1>"
         f"<b>{escape(left.shown)}</b> {left.target} / <b>{escape(right.shown)}</b> {right.target}"
         f'</h1><span class="faint">{escape(verdict)}</span>'
         '<span><button data-do="last" title="previous difference (p)">↑</button> '
@@ -48,8 +39,31 @@ def to_html(left: Picture, right: Picture, found: Alignment) -> str:
         '<button data-do="theme" title="light or dark (t)">theme</button></span>'
         '<span id="count" role="status"></span></header>\n<main>'
         + "\n".join(parts)
-        + f"</main>\n<script>{_file('diff_page.js')}</script></body></html>\n"
+        + f"</main>\n<script>{script()}</script></body></html>\n"
     )
+
+
+def colours() -> str:
+    """The rules that give the colours their names: the system's theme, or the one chosen."""
+    return "".join(
+        f"{rule}{{{''.join(f'--{k}:{v};' for k, v in values.items())}}}{end}"
+        for rule, values, end in (
+            (":root", LIGHT, ""),
+            ("@media screen and (prefers-color-scheme:dark){:root", DARK, "}"),
+            (":root[data-theme=light]", LIGHT, ""),
+            (":root[data-theme=dark]", DARK, ""),
+        )
+    )
+
+
+def styles() -> str:
+    """The page's other rules."""
+    return _file("diff_page.css")
+
+
+def script() -> str:
+    """Steps, folds, chooses light or dark."""
+    return _file("diff_page.js")
 
 
 def _file(name: str) -> str:

@@ -118,7 +118,10 @@ class Exact:
 
 
 def exact(note_text: str, kernel: str) -> Exact | None:
-    """The map of a kernel; None where the note has none that says what was added."""
+    """The map of a kernel; None where the note has none that says what was added.
+
+    ValueError where it is damaged.
+    """
     blocks: list[tuple[int, int]] = []
     runs: list[tuple[int, int, str]] = []
     inside = False

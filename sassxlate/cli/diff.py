@@ -11,12 +11,17 @@ import click
 from sassxlate.cfg.picture import Picture
 from sassxlate.errors import UsageError, Where
 
-from ._files import SCHEMA, write_whole
+from ._files import SCHEMA, read_code_object, write_whole
 
 
 @click.command(short_help="What differs between two kernels")
 @click.argument("left", metavar="A")
-@click.argument("right", metavar="B")
+@click.argument("right", metavar="[B]", required=False)
+@click.option(
+    "--against",
+    type=click.Choice(["rdna3"]),
+    help="Instead of B: A's own translation, made now.",
+)
 @click.option("-k", "--kernel", default="*", help="Name, demangled name or glob, in both files.")
 @click.option("--kernel-b", help="Of B, where it has another name.")
 @click.option("--arch", help="Only this architecture of A, e.g. sm_80.")
@@ -31,7 +36,8 @@ from ._files import SCHEMA, write_whole
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Instead of stdout.")
 def command(
     left: str,
-    right: str,
+    right: str | None,
+    against: str | None,
     kernel: str,
     kernel_b: str | None,
     arch: str | None,
@@ -45,6 +51,10 @@ def command(
 
     Registers may have other names, blocks another order, constants other values: a pair like that
     is called renamed.  The exit status is 0 where nothing differs at all, else 1.
+
+    With --against rdna3, or where B is the code object that A was translated to, shows which RDNA3
+    instructions stand for which SASS instruction, and what the translator added: by its own map,
+    not by likeness.  The exit status is then 0.
     """
     from sassxlate.cfg.align import align
     from sassxlate.cfg.diff_page import to_html
@@ -52,6 +62,16 @@ def command(
 
     suffix = output.suffix.lower() if output else ""
     kind = form or {".json": "json", ".html": "html"}.get(suffix, "text")
+    if (right is None) == (against is None):
+        raise UsageError("SX0840", "compare with B, or with --against rdna3")
+    exact = _exact(left, right)
+    if exact is not None:
+        from ._against import shown
+
+        text, refused = shown(*exact, kernel, arch_b if exact[0] == right else arch, kind)
+        _write(output, text)
+        sys.exit(3 if refused else 0)
+    assert right is not None
     sides = _sides(left, right, (kernel, kernel_b or kernel), (arch, arch_b))
     out: list[str] = []
     data: list[dict[str, object]] = []
@@ -71,12 +91,28 @@ def command(
             out.append(to_text(a, b, found, whole=whole))
     if kind == "json":
         out = [json.dumps({"schema": SCHEMA, "kernels": data}, indent=1) + "\n"]
-    text = "\n".join(out).encode("utf-8", "replace")
-    if output is None:
-        click.echo(text.decode(), nl=False)
-    else:
-        write_whole(output, text)
+    _write(output, "\n".join(out))
     sys.exit(0 if equal else 1)
+
+
+def _write(output: Path | None, text: str) -> None:
+    data = text.encode("utf-8", "replace")
+    if output is None:
+        click.echo(data.decode(), nl=False)
+    else:
+        write_whole(output, data)
+
+
+def _exact(left: str, right: str | None) -> tuple[str, str | None] | None:
+    """(SASS, code object or None: to be made) where one is the other's translation; else None."""
+    if right is None:
+        return left, None
+    if "-" in (left, right):
+        return None
+    sides = [read_code_object(left) is not None, read_code_object(right) is not None]
+    if sides == [False, True]:
+        return left, right
+    return (right, left) if sides == [True, False] else None
 
 
 def _sides(
