@@ -100,72 +100,88 @@ class Engine(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A block of a selected kernel, and the rules' code of it: ``items[first:end]``."""
+    """A block of a selected kernel, and the rules' code of it: ``items[first:end]``.
+
+    ``starts`` has for each instruction, and for what is behind the last, the item at which its code
+    begins; None where a guard's EXEC spans it, so that the code cannot be cut there.
+    """
 
     block: SassBlock
     live_out: frozenset[RegRef]
     first: int
     end: int
+    starts: tuple[int | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """Instructions of one block and the items of each, see :class:`Piece`."""
+
+    members: tuple[Instruction, ...]
+    starts: tuple[int | None, ...]
 
 
 @dataclass(slots=True)
-class Pieces:
+class Bodies:
     """Finds the pieces of one block of the graph while the rules write its body.
 
     A piece ends before and behind an instruction of the convergence machine, where EXEC is all of
     the block's lanes; where a guard spans such an instruction, what it spans is no piece.
     """
 
-    found: list[tuple[tuple[Instruction, ...], int, int]] = field(
-        default_factory=list[tuple[tuple[Instruction, ...], int, int]]
-    )
+    found: list[Body] = field(default_factory=list[Body])
     _members: list[Instruction] = field(default_factory=list[Instruction])
-    _first: int = 0
+    _starts: list[int | None] = field(default_factory=list["int | None"])
     _mixed: bool = False
     _state: bool = False  # the last instruction was one of the machine's
 
     def add(self, ins: Instruction, at: int, *, state: bool, clean: bool) -> None:
         """An instruction whose code begins at item ``at``.  ``clean``: no guard is open there."""
-        if clean and (state or self._state or not self._members):
+        if clean and (state or self._state):
             self.end(at)
         self._state = state
         self._mixed |= state
         self._members.append(ins)
+        self._starts.append(at if clean else None)
 
     def end(self, at: int) -> None:
         """Nothing of the piece stands behind item ``at``."""
         if self._members and not self._mixed:
-            self.found.append((tuple(self._members), self._first, at))
-        self._members, self._first, self._mixed, self._state = [], at, False, False
+            self.found.append(Body(tuple(self._members), (*self._starts, at)))
+        self._members, self._starts = [], []
+        self._mixed = self._state = False
 
 
-def rewritten(selected: Selected, answers: Mapping[int, RdnaBlock]) -> Selected:
-    """The kernel with other code for some of its pieces, by their number.
+@dataclass(frozen=True, slots=True)
+class Change:
+    """Other code for ``items[first:end]`` of a selected kernel, by SASS instruction."""
 
-    Each instruction of an answer is marked with the piece's last SASS instruction, so that the
-    verifier takes the code as that of the piece as a whole.
-    """
+    first: int
+    end: int
+    instructions: tuple[Instruction, ...]
+    code: tuple[tuple[Inst, ...], ...]
+
+
+def rewritten(selected: Selected, changes: Iterable[Change]) -> Selected:
+    """The kernel with other code for some of its instructions.  Changes do not overlap; of a piece
+    that has one, nothing but its block is known afterwards."""
     items: list[Item] = []
     at = 0
-    pieces = list(selected.pieces)
-    for n, piece in enumerate(selected.pieces):
-        items += selected.items[at : piece.first]
-        first = len(items)
-        answer = answers.get(n)
-        old = selected.items[piece.first : piece.end]
-        items += old if answer is None else marked(answer.items, piece.block.instructions)
-        pieces[n] = replace(piece, first=first, end=len(items))
-        at = piece.end
+    for change in sorted(changes, key=lambda c: c.first):
+        assert at <= change.first <= change.end
+        items += selected.items[at : change.first]
+        items += marked(change.code, change.instructions)
+        at = change.end
     items += selected.items[at:]
-    return replace(selected, items=tuple(items), pieces=tuple(pieces))
+    return replace(selected, items=tuple(items), pieces=())
 
 
-def marked(items: Iterable[Item], instructions: Sequence[Instruction]) -> list[Item]:
-    """Items with the last instruction that they stand for as comments."""
-    last = instructions[-1]
-    offset = f"/*{last.offset:04x}*/"
-    out: list[Item] = []
-    for item in items:
-        text = f"{offset} {last.text}" if not out else offset
-        out.append(replace(item, comment=text) if isinstance(item, Inst) else item)
+def marked(code: Sequence[Sequence[Inst]], instructions: Sequence[Instruction]) -> list[Inst]:
+    """Code with the instruction that each part stands for as comments, as the rules' code has it:
+    by them the verifier knows which code is whose."""
+    out: list[Inst] = []
+    for ins, group in zip(instructions, code, strict=True):
+        offset = f"/*{ins.offset:04x}*/"
+        texts = (f"{offset} {ins.text}", *(offset for _ in group))
+        out += [replace(item, comment=text) for item, text in zip(group, texts, strict=False)]
     return out

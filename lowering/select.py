@@ -19,7 +19,7 @@ from .barriers import barrier_bytes
 from .context import ALL_ONES, EXEC, NULL, ZERO, Ctx, KernelState, choose
 from .control import STATE, Control
 from .convergence import Plan, make_plan
-from .engine import Piece, Pieces, RdnaBlock, SassBlock, Surroundings
+from .engine import Bodies, Piece, RdnaBlock, SassBlock, Surroundings
 from .hostcalls import ARGUMENTS, functions_of
 from .launch import BankLayout, Fill, LaunchInfo, layout
 from .link import GRID_WORKSPACE
@@ -210,9 +210,9 @@ def select(kernel: Kernel, cfg: Cfg) -> Selected:
     raise LoweringError("SX0402", "no vector registers left", Where(kernel=kernel.name))
 
 
-def _emit_kernel(k: KernelState, plan: Plan) -> list[Pieces]:
+def _emit_kernel(k: KernelState, plan: Plan) -> list[Bodies]:
     """Writes the kernel; of each block, which code is whose."""
-    bodies: list[Pieces] = []
+    bodies: list[Bodies] = []
     blocks = plan.cfg.blocks
     writer = Control(k, plan)
     _prologue(Ctx(k, blocks[0].instructions[0], True), plan)
@@ -256,7 +256,7 @@ def surroundings(k: KernelState) -> Surroundings:
 
 
 def _pieces(
-    k: KernelState, plan: Plan, live: Liveness, bodies: Iterable[Pieces]
+    k: KernelState, plan: Plan, live: Liveness, bodies: Iterable[Bodies]
 ) -> tuple[Piece, ...]:
     """The kernel's blocks as engines see them, with what is live behind each."""
     around = surroundings(k)
@@ -269,9 +269,12 @@ def _pieces(
         for ins in reversed(block.instructions):
             behind[ins.offset] = now
             now = live_before(ins, now)
-        for members, first, end in body.found:
-            part = SassBlock(block.index, members, converged, merged, around)
-            out.append(Piece(part, behind[members[-1].offset], first, end))
+        for found in body.found:
+            part = SassBlock(block.index, found.members, converged, merged, around)
+            first, end = found.starts[0], found.starts[-1]
+            assert first is not None
+            assert end is not None
+            out.append(Piece(part, behind[part.instructions[-1].offset], first, end, found.starts))
     return tuple(out)
 
 
@@ -352,10 +355,10 @@ def _load(c: Ctx, base: S, offset: int, places: dict[int, S]) -> None:
 
 def _body(
     k: KernelState, writer: Control | None, instructions: Sequence[Instruction], converged: bool
-) -> Pieces:
+) -> Bodies:
     """The instructions of a block but its transfer of control; runs of one guard share one EXEC."""
     guard: Pred | None = None
-    pieces = Pieces()
+    bodies = Bodies()
     for ins in instructions:
         name = ins.mnemonic
         ends = name in CONTROL and ins is instructions[-1]
@@ -373,7 +376,7 @@ def _body(
             else:
                 _close(k)
                 guard = None
-        pieces.add(ins, len(k.items), state=name in STATE, clean=guard is None)
+        bodies.add(ins, len(k.items), state=name in STATE, clean=guard is None)
         if not ins.guard.is_true and guard is None:
             _open(c)
             guard = ins.guard
@@ -390,8 +393,8 @@ def _body(
             guard = None
     if guard is not None:
         _close(k)
-    pieces.end(len(k.items))
-    return pieces
+    bodies.end(len(k.items))
+    return bodies
 
 
 def one(k: KernelState, ins: Instruction, *, converged: bool) -> None:

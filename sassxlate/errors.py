@@ -3,7 +3,7 @@
 The codes are described in ``error_catalogue/*.toml`` (one file an area), which `sassxlate explain`
 prints.  Areas: SX01 containers, SX02 SASS, SX03 control flow, SX04 lowering, SX05 RDNA3 and code
 objects, SX06 emulated device, SX07 runtime libraries, SX08 command line and tools, SX09 service
-and cache.
+and cache, SX10 models.
 """
 
 from __future__ import annotations
@@ -107,3 +107,7 @@ class UsageError(SassxlateError):
 
 class ServiceError(SassxlateError):
     """The translation service or its cache cannot do its work (SX09)."""
+
+
+class ModelError(SassxlateError):
+    """A model, its vocabulary, its data or its training cannot be used (SX10)."""
