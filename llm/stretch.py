@@ -1,0 +1,155 @@
+"""Which code the model is asked for: stretches of a block that the language can say.
+
+A block is cut at instructions whose code stays the rules': those whose rule is beyond the language
+(loops, other lanes, fences, asynchronous copies, matrices, spilled registers) or was tried on
+inputs, not proved.  What lies between is cut to at most ``LONGEST`` instructions.  A stretch is a
+:class:`~sassxlate.lowering.engine.SassBlock` like the block that it comes from, and its code goes
+where the block's would: through the same waits, hazards and encoder.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from sassxlate.cfg.liveness import live_before
+from sassxlate.disasm.rdna3.ir import Inst, Item
+from sassxlate.disasm.sass.ir import Instruction, RegRef, Special
+from sassxlate.errors import EncodeError
+from sassxlate.lowering.allocate import RegisterMap
+from sassxlate.lowering.engine import SassBlock
+from sassxlate.lowering.select import Rules
+from sassxlate.lowering.verify.tested import evidence
+
+from .language import said
+from .prompt import answer_words, prompt
+from .uniform import with_uniform
+
+LONGEST = 24  # SASS instructions
+_OFFSET = re.compile(r"/\*([0-9a-f]+)\*/")
+_CLOCKS = ("SR_CLOCK", "SR_GLOBALTIMER")
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """A part of a block.  ``code`` is the rules', by SASS instruction.  ``macro``: it stays so."""
+
+    block: SassBlock
+    live_out: frozenset[RegRef]
+    code: tuple[tuple[Item, ...], ...]
+    macro: bool = False
+
+
+def grouped(items: Sequence[Item], instructions: Sequence[Instruction]) -> list[list[Item]]:
+    """The rules' code by SASS instruction; what stands between two belongs to the first."""
+    number = {ins.offset: n for n, ins in enumerate(instructions)}
+    groups: list[list[Item]] = [[] for _ in instructions]
+    here = 0
+    for item in items:
+        found = _OFFSET.match(item.comment)
+        if found is not None:
+            here = max(here, number.get(int(found[1], 16), here))
+        groups[here].append(item)
+    return groups
+
+
+def rules_code(block: SassBlock, regs: RegisterMap) -> tuple[tuple[Item, ...], ...]:
+    """The rules' code of a block, by SASS instruction.  LoweringError where they refuse one."""
+    items = Rules().translate(block, regs, frozenset()).items
+    return tuple(map(tuple, grouped(items, block.instructions)))
+
+
+def is_macro(ins: Instruction, code: Sequence[Item], regs: RegisterMap) -> bool:
+    """Whether an instruction's code stays the rules'."""
+    special = ins.get("sr")
+    if isinstance(special, Special) and special.name.startswith(_CLOCKS):
+        return True
+    touched = ins.reads | ins.writes
+    if any(r.file == "B" or (r.file == "R" and r.index in regs.spilled) for r in touched):
+        return True
+    if evidence(ins) is not None:
+        return True
+    if not all(said(item, regs) for item in code):
+        return True
+    plain = [item for item in code if isinstance(item, Inst)]
+    (known,) = with_uniform([plain], [ins], regs)
+    return any(a.uniform != b.uniform for a, b in zip(plain, known, strict=True))
+
+
+def stretches(
+    block: SassBlock,
+    regs: RegisterMap,
+    live_out: frozenset[RegRef],
+    longest: int = LONGEST,
+) -> list[Stretch]:
+    """A block's parts in order; together they are the block.
+
+    Raises LoweringError where the rules refuse an instruction: then nobody translates the kernel.
+    """
+    single = [
+        rules_code(replace(block, instructions=(ins,)), regs)[0] for ins in block.instructions
+    ]
+    own = [is_macro(ins, code, regs) for ins, code in zip(block.instructions, single, strict=True)]
+    behind: list[frozenset[RegRef]] = []
+    live = live_out
+    for ins in reversed(block.instructions):
+        behind.append(live)
+        live = live_before(ins, live)
+    behind.reverse()
+    for n, code in enumerate(single):
+        part = replace(block, instructions=block.instructions[n : n + 1])
+        own[n] = own[n] or not sayable(Stretch(part, behind[n], (code,)), regs)
+    out: list[Stretch] = []
+    for first, end, macro in _cuts(block.instructions, own, longest):
+        part = replace(block, instructions=block.instructions[first:end])
+        whole = (single[first],) if end == first + 1 else rules_code(part, regs)
+        stretch = Stretch(part, behind[end - 1], whole, macro)
+        if macro or sayable(stretch, regs):
+            out.append(stretch)
+        elif end - first > 1 and longest > 1:  # too many registers for the names
+            out += stretches(part, regs, behind[end - 1], (end - first + 1) // 2)
+        else:
+            out.append(replace(stretch, macro=True))
+    return out
+
+
+def sayable(stretch: Stretch, regs: RegisterMap) -> bool:
+    """Whether question and answer have words."""
+    try:
+        answer_words(stretch.code, prompt(stretch.block, regs, stretch.live_out))
+    except EncodeError:
+        return False
+    return True
+
+
+def _cuts(
+    instructions: Sequence[Instruction], own: Sequence[bool], longest: int
+) -> Iterator[tuple[int, int, bool]]:
+    at = 0
+    while at < len(instructions):
+        if own[at]:
+            yield at, at + 1, True
+            at += 1
+            continue
+        end = at
+        while end < len(instructions) and not own[end]:
+            end += 1
+        while end - at > longest:
+            cut = _cut(instructions, at, longest)
+            yield at, cut, False
+            at = cut
+        yield at, end, False
+        at = end
+
+
+def _cut(instructions: Sequence[Instruction], first: int, longest: int) -> int:
+    """Where a long run is cut: late, and not inside a run of one guard where that can be."""
+    for end in range(first + longest, first + longest // 2, -1):
+        before, behind = instructions[end - 1].guard, instructions[end].guard
+        if before.is_true or before != behind:
+            return end
+    return first + longest
+
+
+__all__ = ["LONGEST", "Stretch", "grouped", "is_macro", "rules_code", "stretches"]

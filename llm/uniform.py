@@ -1,0 +1,107 @@
+"""Which v_readfirstlane read what all active lanes share.
+
+The verifier believes of a v_readfirstlane that is marked ``uniform`` that all active lanes hold one
+value, for it sees one lane.  A model must not be believed, so the mark is given by what the block
+shows: uniform registers, constants, and what was computed from them alone since EXEC last changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from sassxlate.disasm.rdna3 import OPS, RRef, registers, writes
+from sassxlate.disasm.rdna3.ir import I, Inst, S
+from sassxlate.disasm.rdna3.operand import EXEC_LO
+from sassxlate.disasm.sass.ir import Instruction
+from sassxlate.lowering.allocate import RegisterMap
+
+from .language import EXEC
+
+_EXEC = RRef("s", EXEC_LO)
+
+
+_BITWISE = frozenset(
+    f"s_{op}_b32" for op in "mov not and or xor nand nor xnor and_not1 or_not1".split()
+)
+
+
+class _Known:
+    """What all active lanes share so far: values in VGPRs, and the bits of masks in SGPRs."""
+
+    def __init__(self, regs: RegisterMap) -> None:
+        self.copies = {RRef("v", v) for v in regs.ur_lanes.values()}
+        self.up = {RRef("s", place.index) for place in regs.up.values()}
+        self.here = self.copies | self.up
+        self.save = regs.save_exec
+        self.narrowed = False
+
+    def shares(self, inst: Inst, told: frozenset[RRef]) -> bool:
+        """Whether the results are the same in all active lanes: computed from nothing else."""
+        row = OPS[inst.op]
+        if row.kind == "salu":
+            sources = [a for a in inst.args[1:] if not isinstance(a, I)]
+            constants = [a.value & 0xFFFFFFFF for a in inst.args if isinstance(a, I)]
+            fixed = set(constants) <= {0, 0xFFFFFFFF}
+            masks = all(isinstance(a, S) and RRef("s", a.index) in self.here for a in sources)
+            return inst.op in _BITWISE and fixed and masks
+        if row.kind != "valu" or inst.op.startswith("v_mbcnt"):
+            return False
+        if set(row.reads) - {"mode", "exec"} or inst.dpp or inst.y is not None:
+            return False
+        for operand, arg in zip(row.args, inst.args, strict=True):
+            if "r" not in operand.role:
+                continue
+            for ref in registers(arg):
+                mask = operand.type == "mask"
+                if (ref.kind == "v" or mask) and ref not in self.here and ref not in told:
+                    return False
+        return True
+
+    def step(self, inst: Inst, told: frozenset[RRef]) -> None:
+        written = writes(inst)
+        if _EXEC in written:
+            # What some lanes computed, others may not have.
+            self.narrowed = inst.args != (EXEC, self.save)
+            self.here &= self.copies | self.up
+            return
+        places = {r for r in written if r.kind in ("v", "s")}
+        shared = self.shares(inst, told)
+        if not shared or self.narrowed:
+            self.copies -= places
+            self.up -= places
+        self.here = self.here | places if shared else self.here - places
+
+
+def with_uniform(
+    code: Iterable[Sequence[Inst]], sass: Sequence[Instruction], regs: RegisterMap
+) -> tuple[tuple[Inst, ...], ...]:
+    """The code with the mark where it is known."""
+    known = _Known(regs)
+    out: list[tuple[Inst, ...]] = []
+    for ins, group in zip(sass, code, strict=True):
+        told = _told(ins, regs)
+        made: list[Inst] = []
+        for inst in group:
+            if inst.op == "v_readfirstlane_b32":
+                source = inst.args[1]
+                refs = frozenset(registers(source))
+                made.append(replace(inst, uniform=refs <= known.here | told))
+                known.step(inst, told)
+                continue
+            made.append(inst)
+            known.step(inst, told)
+        out.append(tuple(made))
+    return tuple(out)
+
+
+def _told(ins: Instruction, regs: RegisterMap) -> frozenset[RRef]:
+    """What the instruction itself takes as the same in all lanes: of R2UR its source."""
+    if ins.mnemonic != "R2UR":
+        return frozenset()
+    return frozenset(
+        RRef("v", regs.r[r.index]) for r in ins.reads if r.file == "R" and r.index in regs.r
+    )
+
+
+__all__ = ["with_uniform"]
