@@ -18,16 +18,16 @@ from sassxlate.disasm.rdna3.operand import EXEC_LO, VCC_LO
 from sassxlate.disasm.sass.ir import RegRef
 from sassxlate.errors import SassxlateError
 from sassxlate.lowering.allocate import RegisterMap
-from sassxlate.lowering.engine import RdnaBlock, SassBlock
+from sassxlate.lowering.engine import SassBlock
 from sassxlate.lowering.hazards import insert_hazards
 from sassxlate.lowering.waits import insert_waits
 
 from .cost import cost
+from .uniform import with_uniform
 
 if TYPE_CHECKING:
     from sassxlate.lowering.verify import Block, Verdict
 
-SCALAR_TEMPORARIES = 20
 TIMEOUT_MS = 2_000
 VECTORS = 256  # of random inputs where the solver has no answer: it would not be Proved anyway
 
@@ -50,7 +50,7 @@ class Judgement:
     detail: str = ""
     cost: int | None = None
     proved: tuple[str, ...] | None = None
-    items: tuple[Item, ...] = ()
+    code: tuple[tuple[Inst, ...], ...] = ()
 
     @property
     def accepted(self) -> bool:
@@ -143,20 +143,6 @@ def accesses(items: Iterable[Item]) -> list[tuple[object, ...]]:
     return out
 
 
-def with_fences(items: Sequence[Item], rules: Iterable[Item]) -> list[Item]:
-    """The waits of an answer marked as the rules' waits of the same number are."""
-    waits = [i.fence for i in rules if isinstance(i, Inst) and info(i.op).kind == "wait"]
-    out: list[Item] = []
-    n = 0
-    for item in items:
-        if isinstance(item, Inst) and info(item.op).kind == "wait":
-            if n < len(waits) and waits[n]:
-                item = replace(item, fence=True)
-            n += 1
-        out.append(item)
-    return out
-
-
 # What a body does not contain: transfers of control but branches inside, MODE but in brackets (the
 # verifier asks that it is as it was), what ends waves or talks to the host.
 _REFUSED = frozenset({"jump", "end", "barrier", "message", "interp", "ldsdir", "export"})
@@ -181,8 +167,16 @@ def refused(items: Iterable[Item]) -> str | None:
     return f"no label {sorted(waiting)[0]}" if waiting else None
 
 
+Groups = Sequence[Sequence[Inst]]
+
+
+def flat(code: Groups) -> list[Inst]:
+    """The instructions in order."""
+    return [inst for group in code for inst in group]
+
+
 def as_verified(
-    block: SassBlock, regs: RegisterMap, live_out: frozenset[RegRef], items: Sequence[Item]
+    block: SassBlock, regs: RegisterMap, live_out: frozenset[RegRef], code: Groups
 ) -> Block:
     """The block as the verifier takes it: final bytes, decoded back, with waits and hazards.
 
@@ -190,17 +184,21 @@ def as_verified(
     """
     from sassxlate.lowering.verify import Block, Placed
 
-    made = insert_hazards(insert_waits([*items, Mark("Lbehind the block")]))
+    tagged = [
+        replace(inst, comment=f"#{n}") for n, group in enumerate(code) for inst in group
+    ]
+    made = insert_hazards(insert_waits([*tagged, Mark("Lbehind the block")]))
     program = assemble(made)
-    code: list[Placed] = []
+    out: list[list[Placed]] = [[] for _ in block.instructions]
+    here = 0
     for item, at in zip(made, program.offsets, strict=True):
         if isinstance(item, Inst):
+            here = int(item.comment[1:]) if item.comment.startswith("#") else here
             inst, size = decode(program.data, at)
-            code.append(Placed(replace(inst, uniform=item.uniform), at, at + size))
-    sass = block.instructions
+            out[here].append(Placed(replace(inst, uniform=item.uniform), at, at + size))
     return Block(
-        sass,
-        [*([] for _ in sass[1:]), code],
+        block.instructions,
+        out,
         regs,
         block.around.layout,
         block.merged,
@@ -213,14 +211,17 @@ def prove(
     block: SassBlock,
     regs: RegisterMap,
     live_out: frozenset[RegRef],
-    items: Sequence[Item],
+    code: Groups,
     timeout_ms: int = TIMEOUT_MS,
 ) -> Verdict:
-    """The verifier's word on an answer."""
+    """The verifier's word on an answer, whose v_readfirstlane are marked by what is known here.
+
+    Raises as :func:`as_verified` does.
+    """
     from sassxlate.lowering.verify import verify
 
-    made = as_verified(block, regs, live_out, items)
-    return verify(made, timeout_ms=timeout_ms, vectors=VECTORS, tested=True)
+    made = as_verified(block, regs, live_out, code)
+    return verify(made, timeout_ms=timeout_ms, vectors=VECTORS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,30 +238,33 @@ class Gate:
         block: SassBlock,
         regs: RegisterMap,
         live_out: frozenset[RegRef],
-        items: Sequence[Item],
-        rules: RdnaBlock,
+        code: Groups,
+        rules: Sequence[Item],
     ) -> Judgement:
-        """What comes of an answer, given the rules' code of the same block."""
+        """What comes of an answer (code by SASS instruction), given the rules' code of the block.
+
+        Marks of uniform values are not believed but made anew.
+        """
+        if len(code) != len(block.instructions):
+            return Judgement("text", f"code of {len(code)} instructions")
+        items = flat(code)
         try:
             bad = refused(items)
             if bad is not None:
                 return Judgement("encoding", f"{bad} in a block")
             price = cost(items)
-            program = assemble(items)
+            assemble(items)
         except SassxlateError as error:
             return Judgement("encoding", str(error))
-        del program
         foreign = foreign_writes(block, regs, items, limits(regs, self.vtemps))
         if foreign:
             return Judgement("registers", f"writes {', '.join(foreign[:4])}", price)
-        if accesses(items) != accesses(rules.items):
+        if accesses(items) != accesses(rules):
             return Judgement("accesses", "other accesses, waits or caching than the rules'", price)
-        if any(isinstance(i, Inst) and i.uniform for i in items):
-            return Judgement("registers", "claims that a value is uniform", price)
-        dear = self.cheaper and price >= cost(rules.items)
-        if dear:
+        if self.cheaper and price >= cost(rules):
             return Judgement("dearer", cost=price)
-        marked = tuple(with_fences(items, rules.items))
+        plain = [[replace(i, uniform=False, fence=False) for i in group] for group in code]
+        marked = with_uniform(plain, block.instructions, regs)
         return self._proved(block, regs, live_out, marked, price)
 
     def _proved(
@@ -268,17 +272,17 @@ class Gate:
         block: SassBlock,
         regs: RegisterMap,
         live_out: frozenset[RegRef],
-        items: tuple[Item, ...],
+        code: tuple[tuple[Inst, ...], ...],
         price: int,
     ) -> Judgement:
         from sassxlate.lowering.verify import Proved, Refuted
 
         try:
-            verdict = prove(block, regs, live_out, items, self.timeout_ms)
+            verdict = prove(block, regs, live_out, code, self.timeout_ms)
         except SassxlateError as error:
             return Judgement("encoding", str(error), price)
         if isinstance(verdict, Proved):
-            return Judgement("accepted", cost=price, proved=verdict.modulo, items=items)
+            return Judgement("accepted", cost=price, proved=verdict.modulo, code=code)
         if isinstance(verdict, Refuted):
             return Judgement("refuted", verdict.defect or verdict.where, price)
         return Judgement("unknown", verdict.reason, price)

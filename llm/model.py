@@ -11,7 +11,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +20,7 @@ from sassxlate.errors import ModelError, Where
 
 from . import tensors
 
-Floats = NDArray[np.float32]
+Floats = NDArray[Any]  # float32 throughout; arithmetic's types say float64 here and there
 Ints = NDArray[np.int64]
 
 
@@ -90,7 +90,7 @@ def read_config(folder: Path) -> Config:
         text = f"a {data.get('model_type')} model; without torch and transformers only qwen2"
         raise ModelError("SX1004", text, Where(str(path)))
     try:
-        rope = data.get("rope_parameters") or {}
+        rope: dict[str, Any] = data.get("rope_parameters") or {}
         out = Config(
             vocab=int(data["vocab_size"]),
             hidden=int(data["hidden_size"]),
@@ -105,7 +105,8 @@ def read_config(folder: Path) -> Config:
         )
         fits = out.hidden % out.heads == 0 and out.heads % out.kv_heads == 0 and out.head % 2 == 0
     except (KeyError, TypeError, ValueError, ZeroDivisionError) as error:
-        raise ModelError("SX1003", f"the sizes are not right: {error!r}", Where(str(path))) from None
+        text = f"the sizes are not right: {error!r}"
+        raise ModelError("SX1003", text, Where(str(path))) from None
     if not fits or min(out.vocab, out.layers, out.intermediate, out.context) < 1:
         raise ModelError("SX1003", "the sizes do not fit together", Where(str(path)))
     return out
@@ -127,7 +128,7 @@ class _Layer:
 class Qwen2:
     """A model for inference.  ``weights`` are by Hugging Face's names."""
 
-    def __init__(self, config: Config, weights: Mapping[str, NDArray[Any]], place: str = "") -> None:
+    def __init__(self, config: Config, weights: Mapping[str, Floats], place: str = "") -> None:
         self.config = config
         self._place = place
 
@@ -154,7 +155,9 @@ class Qwen2:
                 get(f"{mine}{x}_proj.weight", c.hidden if x == "q" else kv, c.hidden) for x in "qkv"
             ]
             bias = [get(f"{mine}{x}_proj.bias", c.hidden if x == "q" else kv) for x in "qkv"]
-            wide = [get(f"{at}mlp.{x}_proj.weight", c.intermediate, c.hidden) for x in ("gate", "up")]
+            wide = [
+                get(f"{at}mlp.{x}_proj.weight", c.intermediate, c.hidden) for x in ("gate", "up")
+            ]
             self.layers.append(
                 _Layer(
                     get(f"{at}input_layernorm.weight", c.hidden),
@@ -188,7 +191,8 @@ class Qwen2:
     def normed(self, x: Floats, weight: Floats) -> Floats:
         """Rows divided by their root mean square, times ``weight``."""
         scale = np.einsum("ij,ij->i", x, x) / x.shape[1] + self.config.epsilon
-        return x / np.sqrt(scale)[:, None] * weight
+        out: Floats = x / np.sqrt(scale)[:, None] * weight
+        return out
 
     def turned(self, x: Floats, places: Ints) -> Floats:
         """Rotary embedding of ``x`` (rows, heads, head) at the rows' places."""
@@ -202,6 +206,7 @@ class Qwen2:
 
 
 def _softmax(x: Floats) -> Floats:
+    """Of the last axis, in place."""
     x -= x.max(axis=-1, keepdims=True)
     np.exp(x, out=x)
     x /= x.sum(axis=-1, keepdims=True)
@@ -245,7 +250,8 @@ class Session:
             x = self._wide(x, layer)
         self.lengths[slot] = n
         self.used += 1
-        return m.normed(x[-1:], m.norm)[0] @ m.head
+        logits: Floats = m.normed(x[-1:], m.norm)[0] @ m.head
+        return logits
 
     def step(self, tokens: Sequence[int]) -> Floats:
         """One more token for each slot in use; the logits behind them: (used, vocab)."""
@@ -263,12 +269,14 @@ class Session:
             q, k, v = self._split(m.normed(x, layer.norm1), layer, places)
             self.keys[i, rows, :, places] = k
             self.values[i, rows, :, places] = v
-            scores = q.reshape(n, kv, group, c.head) @ self.keys[i, :n, :, :longest].swapaxes(-1, -2)
+            q = q.reshape(n, kv, group, c.head)
+            scores = q @ self.keys[i, :n, :, :longest].swapaxes(-1, -2)
             mixed = _softmax(scores + hidden) @ self.values[i, :n, :, :longest]
             x = x + mixed.reshape(n, c.hidden) @ layer.out
             x = self._wide(x, layer)
         self.lengths[:n] += 1
-        return m.normed(x, m.norm) @ m.head
+        logits: Floats = m.normed(x, m.norm) @ m.head
+        return logits
 
     def drop(self, slot: int) -> None:
         """Ends a sequence; the last slot's moves into its place."""
@@ -296,7 +304,8 @@ class Session:
         wide = h.shape[1] // 2
         gate = h[:, :wide]
         gate = gate / (1 + np.exp(-gate)) * h[:, wide:]
-        return x + gate @ layer.down
+        out: Floats = x + gate @ layer.down
+        return out
 
 
 def random_weights(config: Config, seed: int) -> dict[str, Floats]:
@@ -305,7 +314,7 @@ def random_weights(config: Config, seed: int) -> dict[str, Floats]:
     c, kv = config, config.kv_heads * config.head
 
     def some(*shape: int) -> Floats:
-        return cast(Floats, rng.standard_normal(shape, np.float32) * np.float32(0.02))
+        return rng.standard_normal(shape, np.float32) * np.float32(0.02)
 
     out = {
         "model.embed_tokens.weight": some(c.vocab, c.hidden),
@@ -327,7 +336,9 @@ def random_weights(config: Config, seed: int) -> dict[str, Floats]:
     return out
 
 
-def save(folder: Path, config: Config, weights: Mapping[str, NDArray[Any]], bfloat: bool = True) -> None:
+def save(
+    folder: Path, config: Config, weights: Mapping[str, Floats], bfloat: bool = True
+) -> None:
     """A checkpoint's ``config.json`` and ``model.safetensors``; a tied head is not written."""
     folder.mkdir(parents=True, exist_ok=True)
     kept = {k: v for k, v in weights.items() if not (config.tied and k == "lm_head.weight")}
