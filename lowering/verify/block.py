@@ -24,6 +24,7 @@ class Block:
     ``merged`` are the predicates whose bits of waiting lanes must survive; ``tables`` says at which
     offsets of the kernarg segment the addresses of constant banks stand.  ``tail`` is the start of
     what transfers control, up to its first branch: only the waits in it are looked at.
+    ``routines`` is code that stands elsewhere and is called, by offset.
     """
 
     sass: Sequence[Instruction]
@@ -34,6 +35,7 @@ class Block:
     tables: Mapping[int, int] = field(default_factory=dict[int, int])
     live_out: frozenset[RegRef] | None = None  # None: everything
     tail: Sequence[Placed] = ()
+    routines: Mapping[int, Sequence[Placed]] = field(default_factory=dict[int, "Sequence[Placed]"])
 
 
 @dataclass(frozen=True, slots=True)

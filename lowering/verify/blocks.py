@@ -17,6 +17,7 @@ from sassxlate.lowering.pipeline import Translated
 from sassxlate.lowering.select import CONTROL, NOTHING
 
 from .block import Block
+from .called import routines
 from .execute import Placed
 
 _OFFSET = re.compile(r"/\*([0-9a-f]+)\*/")
@@ -54,6 +55,7 @@ def blocks(translated: Translated) -> Iterator[Found]:
         source = _source(item)
         if source is not None:
             places.setdefault(source, []).append(i)
+    called = routines(translated.items, lambda i: next(iter(_placed(translated, i, i + 1)), None))
     for block in cfg.blocks:
         body = _body(block.instructions)
         code, tail = _segments(translated, body, places)
@@ -69,6 +71,7 @@ def blocks(translated: Translated) -> Iterator[Found]:
                 tables,
                 _live_behind(block, live),
                 tail,
+                called,
             ),
         )
 

@@ -9,12 +9,13 @@ says anything (RDNA3 ISA 4.4).  A block begins with nothing outstanding, and mus
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from sassxlate.disasm.rdna3 import RRef, counters, info, reads, waitcnt_fields, writes
 from sassxlate.disasm.rdna3.decode import branch_target
 from sassxlate.disasm.rdna3.ir import Inst, Sp
 
+from .called import CALL
 from .execute import Placed
 from .verdict import Undecided
 
@@ -177,6 +178,11 @@ def waits(code: Sequence[Placed]) -> Waits:
                 there.meet(out)
             else:
                 arriving[target] = out.copy()
+            continue
+        if inst.op == CALL:  # a routine counts from nothing, and ends so
+            if (early := out.left()) is not None:
+                return Waits(replace(early, pc=step.pc), frozenset(done))
+            out = _Out(loads=_NO_WAIT, shared=_NO_WAIT)
             continue
         out.issue(inst, step.pc)
     for other in arriving.values():

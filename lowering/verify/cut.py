@@ -16,11 +16,15 @@ from sassxlate.disasm.rdna3.operand import EXEC_LO, M0, VCC_LO
 from sassxlate.disasm.sass.ir import Instruction, RegRef, Special
 
 from .block import Block
+from .called import inlined
+from .counters import waits
 from .frame import Frame, frame
 from .own import Parts, is_own, parts
 from .tested import evidence
 
-_MEMORY = frozenset({"ATOM", "ATOMG", "ATOMS", "RED", "REDG"})
+_MEMORY = frozenset(
+    "ATOM ATOMG ATOMS RED REDG LDSM STSM SYNCS ARRIVES UBLKCP".split()
+)
 _CLOCKS = ("SR_CLOCK", "SR_GLOBALTIMER")
 
 
@@ -32,6 +36,7 @@ class Cut:
     parts: Parts
     frame: Frame
     memory: bool
+    releases: bool  # whether it makes seen what came before
 
 
 def _reading(ins: Instruction) -> str | None:
@@ -65,11 +70,16 @@ def cut_at(block: Block, n: int) -> Cut | str:
         return f"{ins.mnemonic} was not tried on inputs"
     split = parts(block.rdna[n], block.regs)
     regs = block.regs
-    if not is_own(ins, split.core, regs, block.layout, block.merged, block.tables):
+    core, bodies = inlined(split.core, block.routines)
+    if not is_own(ins, core, regs, block.layout, block.merged, block.tables):
         return f"the code of {ins.mnemonic} is not its rule's"
+    for body in bodies:
+        early = waits(body).early
+        if early is not None:
+            return f"a missing wait in what {ins.mnemonic} calls: {early}"
     memory = ins.mnemonic in _MEMORY
     kinds = {"mem", "lds", "scratch"} if memory else {"scratch"} if regs.spilled else set[str]()
-    kept = frame(split.core, frozenset(kinds))
+    kept = frame(core, frozenset(kinds), regs.vtemp_base)
     mine = {places(block, ref) for ref in ins.writes}
     for reg in kept.written:
         temporary = reg.number >= regs.vtemp_base
@@ -81,7 +91,15 @@ def cut_at(block: Block, n: int) -> Cut | str:
         place = places(block, ref)
         if ref.file in ("P", "UP") and place is not None and not kept.keeps(place.number):
             return f"the code of {ins.mnemonic} changes other lanes' {ref.file}{ref.index}"
-    return Cut(name, split, kept, memory)
+    return Cut(name, split, kept, memory, _releases(ins))
+
+
+def _releases(ins: Instruction) -> bool:
+    """Whether others may count on everything before: arrivals, and copies that arrive."""
+    if ins.mnemonic == "SYNCS":
+        return ins.has("ARRIVE") or ins.has("EXCH")
+    inwards = ins.mnemonic == "UBLKCP" and ins.modifiers[:2] == ("S", "G")
+    return inwards or ins.mnemonic == "ARRIVES" or ins.has("ARRIVE")
 
 
 __all__ = ["Cut", "cut_at", "places"]

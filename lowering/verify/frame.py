@@ -38,6 +38,9 @@ class Mask:
 _UNKNOWN = Mask(_ANY)
 _ENTRY = Mask(_NONE, True)
 State = dict[int, Mask]
+# Fields of MODE, followed like masks, their numbers in the place of a register's.
+_MODES = {"s_round_mode": -10, "s_denorm_mode": -11}
+_START: State = {EXEC_LO: _ENTRY, -10: Mask(0), -11: Mask(15)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,15 +55,17 @@ class Frame:
         return self.masks.get(index, Mask(index)).outside == index
 
 
-def frame(code: Sequence[Placed], memory: frozenset[str]) -> Frame:
+def frame(code: Sequence[Placed], memory: frozenset[str], temporaries: int = 256) -> Frame:
     """Follows the code.  Raises Undecided where EXEC is not as it was at the end, a lane outside
-    of it may be written, control leaves, or memory but of the kinds in ``memory`` is touched."""
-    _mode(code)
+    of it may be written, control leaves, or memory but of the kinds in ``memory`` is touched.
+
+    Vector registers from ``temporaries`` on hold nothing in any lane, and may be written in all.
+    Calls have their routine behind them (:mod:`.called`)."""
     places = {step.pc: i for i, step in enumerate(code)}
     end = code[-1].next if code else 0
     places[end] = len(code)
     states: list[State | None] = [None] * (len(code) + 1)
-    states[0] = {EXEC_LO: _ENTRY}
+    states[0] = dict(_START)
     written: set[RRef] = set()
     work = [0]
     while work:
@@ -71,7 +76,7 @@ def frame(code: Sequence[Placed], memory: frozenset[str]) -> Frame:
         assert state is not None
         step = code[at]
         written |= writes(step.inst)
-        after = _step(step.inst, dict(state), memory)
+        after = _step(step.inst, dict(state), memory, temporaries)
         nexts = [at + 1]
         if step.inst.op.startswith(("s_cbranch_", "s_branch")):
             target = branch_target(step.inst, step.pc)
@@ -89,18 +94,9 @@ def frame(code: Sequence[Placed], memory: frozenset[str]) -> Frame:
         raise Undecided("code without an end")
     if last[EXEC_LO] != _ENTRY:
         raise Undecided("EXEC is not as it was")
-    return Frame(frozenset(r for r in written if r.kind in ("v", "s")), last)
-
-
-def _mode(code: Sequence[Placed]) -> None:
-    """MODE is as it was at the end."""
-    changes = [s.inst for s in code if any(r.kind == "mode" for r in writes(s.inst))]
-    if not changes:
-        return
-    last = {inst.op: inst.imm for inst in changes}
-    straight = not any(s.inst.op.startswith(("s_cbranch_", "s_branch")) for s in code)
-    if not straight or not last.items() <= {"s_denorm_mode": 15, "s_round_mode": 0}.items():
+    if any(last[key] != _START[key] for key in _MODES.values()):
         raise Undecided("MODE may be changed at the end")
+    return Frame(frozenset(r for r in written if r.kind in ("v", "s")), last)
 
 
 def _joined(a: State, b: State) -> State:
@@ -120,8 +116,13 @@ def _value(state: State, arg: Arg) -> Mask:
     return _UNKNOWN if index is None else state.get(index, Mask(index))
 
 
-def _step(inst: Inst, state: State, memory: frozenset[str]) -> State:
+def _step(inst: Inst, state: State, memory: frozenset[str], temporaries: int) -> State:
     row = info(inst.op)
+    if inst.op in _MODES:
+        state[_MODES[inst.op]] = Mask(inst.imm)
+        return state
+    if any(r.kind == "mode" for r in writes(inst)):
+        raise Undecided(f"{inst.op} of MODE")
     touched = {r.kind for r in reads(inst) | writes(inst)} & {"mem", "lds", "scratch"}
     if row.kind == "smem":
         touched = set[str]()
@@ -129,7 +130,7 @@ def _step(inst: Inst, state: State, memory: frozenset[str]) -> State:
         raise Undecided(f"{inst.op} in code that should leave memory alone")
     inside = state[EXEC_LO].outside == _NONE
     outside = inst.op == "v_writelane_b32" or not inside
-    if outside and any(r.kind == "v" for r in writes(inst)):
+    if outside and any(r.kind == "v" and r.number < temporaries for r in writes(inst)):
         raise Undecided(f"{inst.op} may write a lane that is not active")
     scalars = [r.number for r in writes(inst) if r.kind == "s"]
     if row.kind in ("valu", "trans") or inst.op.startswith("v_"):

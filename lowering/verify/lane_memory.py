@@ -23,8 +23,11 @@ _ATOMIC = {
     "ATOM": "flat", "ATOMG": "global", "RED": "global", "REDG": "global", "ATOMS": "ds",
 }  # fmt: skip
 _CONSTANT = frozenset({"LDC", "ULDC", "LDCU"})
-# What leaves nothing to see: hints, reports of errors, what a stream orders already, sleep.
-_SILENT = frozenset({"ERRBAR", "CGAERRBAR", "ACQBULK", "PREEXIT", "NANOSLEEP"})
+# What leaves nothing to see: hints, reports of errors, what a stream orders already, sleep; the
+# order of copies, which are done where they are issued; registers that a warp gives back.
+_SILENT = frozenset(
+    "ERRBAR CGAERRBAR ACQBULK PREEXIT NANOSLEEP FENCE UTMACMDFLUSH UBLKPF USETMAXREG".split()
+)
 _FENCES = frozenset({"MEMBAR", "CCTL"})
 _WIDE = frozenset({"64", "U64", "S64", "F64"})
 # Scope, order and caching; an atomic's word is one word whatever they say.
@@ -39,7 +42,12 @@ def is_access(ins: Instruction) -> bool:
     if ins.mnemonic in _CONSTANT:
         source = ins.get("src")
         return isinstance(source, Const) and source.index is not None and not source.index.is_zero
-    return ins.mnemonic in {*_PLAIN, *_ATOMIC, *_SILENT, *_FENCES, "LDGSTS"}
+    if ins.mnemonic == "SYNCS":
+        return ins.has("CCTL") or ins.has("FLUSH")
+    if ins.mnemonic == "ATOMS" and ins.has("ARRIVE"):
+        return False
+    silent = ins.mnemonic in _SILENT and not ins.writes
+    return silent or ins.mnemonic in {*_PLAIN, *_ATOMIC, *_FENCES, "LDGSTS"}
 
 
 class Accesses(Generic[T]):

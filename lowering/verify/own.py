@@ -19,6 +19,7 @@ from sassxlate.lowering.context import Ctx, KernelState, choose
 from sassxlate.lowering.launch import BankLayout
 from sassxlate.lowering.rules import TABLE
 
+from .called import CALL
 from .execute import Placed
 
 _WAITS = frozenset(
@@ -81,19 +82,35 @@ def is_own(
     merged: frozenset[RegRef],
     tables: Mapping[int, int],
 ) -> bool:
-    """Whether ``core`` is the code that the rule of ``ins`` writes."""
+    """Whether ``core`` is the code that the rule of ``ins`` writes, routines behind their calls."""
     rule = choose(TABLE.get(ins.mnemonic, ()), ins)
     if rule is None:
         return False
     banks = {bank: offset for offset, bank in tables.items()}
     k = KernelState("", ins.arch, layout, regs, banks, merged)
+    k.sharing = any(step.inst.op == CALL for step in core)
     c = Ctx(k, ins, converged=False)
     try:
         rule.emit(c)
         c.finish()
-        return _bits(k.items) == _decoded(core)
+        return _bits(_with_routines(k, ins)) == _decoded(core)
     except SassxlateError:
         return False
+
+
+def _with_routines(k: KernelState, ins: Instruction) -> list[Item]:
+    """The code of a rule, what it calls in the place of each call."""
+    out: list[Item] = []
+    own = list(k.items)
+    for item in own:
+        out.append(item)
+        if isinstance(item, Inst) and item.op == CALL:
+            label = item.args[-1]
+            assert isinstance(label, Lbl)
+            first = len(k.items)
+            k.shared[label.name](Ctx(k, ins, converged=True))
+            out += k.items[first:]
+    return out
 
 
 _Shape = list[tuple[bytes, int]]
@@ -101,6 +118,8 @@ _Shape = list[tuple[bytes, int]]
 
 def _encoded(inst: Inst, target: int | None) -> tuple[bytes, int]:
     """The bits, and of a branch the number of the instruction that it goes to."""
+    if inst.op == CALL:  # what is called stands behind it
+        return repr(inst.args[0]).encode(), -1
     if target is None:
         return encode(inst), -1
     return encode(replace(inst, args=(), imm=0)), target
@@ -117,22 +136,25 @@ def _bits(items: Sequence[Item]) -> _Shape:
     out: _Shape = []
     for inst in kept:
         label = inst.args[-1] if inst.args and isinstance(inst.args[-1], Lbl) else None
-        name = label.name if label is not None else None
-        out.append(_encoded(inst, None if name is None else places[name]))
+        branch = label is not None and inst.op != CALL
+        out.append(_encoded(inst, places[label.name] if label is not None and branch else None))
     return out
 
 
 def _decoded(code: Sequence[Placed]) -> _Shape:
-    kept = [s for s in code if s.inst.op not in _WAITS]
-
-    def number(pc: int) -> int:
-        return sum(s.pc < pc for s in kept)
-
+    kept: list[Placed] = []
+    number: dict[int, int] = {}
+    for step in code:
+        number[step.pc] = len(kept)
+        if step.inst.op not in _WAITS:
+            kept.append(step)
+    if code:
+        number.setdefault(code[-1].next, len(kept))
     out: _Shape = []
     for step in kept:
         inst = step.inst
         if inst.op.startswith(("s_cbranch_", "s_branch")):
-            out.append(_encoded(inst, number(branch_target(inst, step.pc))))
+            out.append(_encoded(inst, number.get(branch_target(inst, step.pc), -2)))
         else:
             out.append(_encoded(inst, None))
     return out

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar
 
-from sassxlate.disasm.rdna3 import RRef
+from sassxlate.disasm.rdna3 import RRef, info
 from sassxlate.disasm.rdna3.ir import S
 from sassxlate.disasm.rdna3.operand import EXEC_LO
 from sassxlate.disasm.sass.ir import Instruction, RegRef
@@ -172,6 +173,10 @@ class Sides(Generic[T]):
         if self.active:
             self._agree(ins, when, label)
         self._unchanged(label)
+        if here.releases:
+            lane.memory.fence("done")
+            if self._released(here):
+                machine.memory.fence("done")
         if here.memory:
             lane.memory.tested(here.name, when)
             machine.memory.tested(here.name, actual)
@@ -183,6 +188,15 @@ class Sides(Generic[T]):
             shared = ref.file in ("UR", "UP") and ins.guard.file == "P" and self.active
             self._result(n, ref, d.const(1, 1) if shared else when, kept)
         self.machine = execute(here.parts.closing, machine)
+
+    def _released(self, here: Cut) -> bool:
+        """Whether everything before is waited for in front of what the code changes first."""
+        for step in chain(here.parts.opening, here.parts.core):
+            if step.pc in self.machine.done:
+                return True
+            if info(step.inst.op).atomic:
+                break
+        return False
 
     def _agree(self, ins: Instruction, when: T, label: str) -> None:
         """What the instruction reads is the same on both sides, where it is executed."""
@@ -243,6 +257,8 @@ class Sides(Generic[T]):
             old = d.extract(old_mask, 0, 1)
             if self.active or ref in self.block.merged:
                 machine.put_mask(index, self.mask_of(ref, d.select(when, value, old)))
+            else:  # a mask all the same, in which this lane's bit is anything
+                machine.put_mask(index, machine.mask_of(machine.fresh(1)))
         else:
             raise Undecided(f"{ref.file}{ref.index} has no place")
 

@@ -225,7 +225,8 @@ class _Open:
                 if refuted is not None:
                     return shown(refuted)
             return None
-        from .rules_warp import LANES, tried
+        from .rules_inputs import LANES
+        from .rules_warp import tried
 
         waves = max(1, count // LANES)
         for n, first in enumerate(range(0, waves, _WAVES)):

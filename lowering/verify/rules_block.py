@@ -7,7 +7,6 @@ survive, each lane has uniform registers of its own, constants are loaded where 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import replace
 from functools import cache
 from typing import Literal, TypeAlias
@@ -16,12 +15,13 @@ from sassxlate.disasm.rdna3 import assemble, decode
 from sassxlate.disasm.rdna3.ir import Inst, Item, Mark, S, V
 from sassxlate.disasm.sass.ir import Instruction, RegRef
 from sassxlate.lowering.allocate import RegisterMap
-from sassxlate.lowering.context import KernelState
+from sassxlate.lowering.context import Ctx, KernelState
 from sassxlate.lowering.launch import layout
 from sassxlate.lowering.pipeline import PASSES
 from sassxlate.lowering.select import one
 
 from .block import Block
+from .called import routines
 from .execute import Placed
 from .rules_words import BANK, CONSTANT
 
@@ -72,25 +72,43 @@ def selected(ins: Instruction, surroundings: Surroundings) -> KernelState:
     regs = registers(ins, surroundings)
     merged: frozenset[RegRef] = frozenset() if surroundings == "together" else _merged()
     state = KernelState("rule", ins.arch, layout(ins.arch), regs, dict(_TABLE), merged)
+    state.sharing = surroundings == "apart"
     one(state, ins, converged=surroundings == "together")
     return state
+
+
+def routines_of(state: KernelState, ins: Instruction) -> list[Item]:
+    """The code that the rule's code calls, each routine with its label."""
+    first = len(state.items)
+    for label, emit in state.shared.items():
+        state.items.append(Mark(label))
+        emit(Ctx(state, ins, converged=True))
+    out = state.items[first:]
+    del state.items[first:]
+    return out
 
 
 def translated(ins: Instruction, surroundings: Surroundings) -> Block:
     """The block of one instruction.  LoweringError where it is refused."""
     state = selected(ins, surroundings)
-    items: Iterable[Item] = [*state.items, Mark("end")]  # where everything is waited for
+    end = Mark("end")  # where everything is waited for
+    items: list[Item] = [*state.items, end, Inst("s_endpgm", ()), *routines_of(state, ins)]
     for _, run in PASSES:
-        items = run(list(items))
-    items = list(items)
+        items = run(items)
     program = assemble(items)
-    code: list[Placed] = []
+    placed: list[Placed | None] = []
     for item, at in zip(items, program.offsets, strict=True):
         if isinstance(item, Inst):
             inst, size = decode(program.data, at)
-            code.append(Placed(replace(inst, uniform=item.uniform), at, at + size))
+            placed.append(Placed(replace(inst, uniform=item.uniform), at, at + size))
+        else:
+            placed.append(None)
+    code = [step for step in placed[: items.index(end)] if step is not None]
     tables = {offset: bank for bank, offset in _TABLE.items()}
-    return Block((ins,), (code,), state.regs, layout(ins.arch), state.merge, tables)
+    return Block(
+        (ins,), (code,), state.regs, layout(ins.arch), state.merge, tables,
+        routines=routines(items, placed.__getitem__),
+    )  # fmt: skip
 
 
-__all__ = ["SURROUNDINGS", "Surroundings", "registers", "selected", "translated"]
+__all__ = ["SURROUNDINGS", "Surroundings", "registers", "routines_of", "selected", "translated"]

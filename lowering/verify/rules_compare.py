@@ -62,7 +62,9 @@ def first_difference(
     words = {name: (a, b) for name, a, b in pairs}
     for name, a, b in pairs:
         if kind and (name in computed or name in _MEMORIES):
-            wrong = _one_nan(name, words, 0, kind) != _one_nan(name, words, 1, kind)
+            first = 0 if name in _MEMORIES else _run(int(name[1:]), computed)
+            sides = [_one_nan(name, words, side, kind, first) for side in (0, 1)]
+            wrong = sides[0] != sides[1]
         else:
             wrong = a != b
         if wrong.any():
@@ -73,10 +75,18 @@ def first_difference(
     return None
 
 
-def _one_nan(name: str, words: Mapping[str, Pair], side: int, kind: str) -> Words:
+def _run(number: int, computed: Collection[str]) -> int:
+    """The first of the registers that are written one behind the other, up to this one."""
+    while f"R{number - 1}" in computed:
+        number -= 1
+    return number
+
+
+def _one_nan(name: str, words: Mapping[str, Pair], side: int, kind: str, first: int) -> Words:
     """A side's words of a place with all ones for each NaN.
 
-    The two words of a binary64 number are an even register and the next, or an aligned pair.
+    The two words of a binary64 number are registers from ``first`` on, two by two, or an aligned
+    pair in memory.
     """
     mine = words[name][side]
     if kind == "F32":
@@ -91,8 +101,8 @@ def _one_nan(name: str, words: Mapping[str, Pair], side: int, kind: str) -> Word
         pair = mine.reshape(*mine.shape[:-1], -1, 2)
         nan = _nan64(pair[..., 0], pair[..., 1])
         return np.where(nan[..., None], _ONES, pair).reshape(mine.shape)
-    number = int(name[1:])
-    other = words.get(f"R{number ^ 1}")
+    number = int(name[1:]) - first
+    other = words.get(f"R{(number ^ 1) + first}")
     if other is None:
         return mine
     nan = _nan64(other[side], mine) if number % 2 else _nan64(mine, other[side])

@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sassxlate.disasm.sass.ir import Instruction, Mem, Reg
-from sassxlate.disasm.sass.meaning.rows import NoMeaning
 
 Words = NDArray[np.uint32]
 WHOLE = frozenset({"HMMA", "IMMA", "BMMA", "DMMA", "LDSM", "STSM", "MOVM"})
@@ -67,17 +66,17 @@ def _put(
 
 
 def _rows(
-    ins: Instruction, mem: Mem, chance: np.random.Generator, n: int, memory: int,
+    ins: Instruction, mem: Mem, chance: np.random.Generator, n: int, memory: tuple[int, int],
     general: dict[int, Words], uniform: dict[int, Words],
 ) -> None:  # fmt: skip
-    """Addresses of rows: aligned, inside the wave's memory, without wrapping."""
-    if not 0 <= mem.offset < memory // 4:
-        raise NoMeaning("an offset beyond the wave's memory")
-    first, rows = -(-mem.offset // 16), memory // 16
+    """Addresses of rows: aligned, inside the wave's memory (its begin, its size), which do not
+    wrap."""
+    begin, size = memory
+    first, rows = -(-max(mem.offset - begin, 0) // 16), size // 16
     at = chance.integers(first, rows, (n, 32))
     if ins.mnemonic == "STSM":  # which of two rows at one address wins is not defined
         at = first + np.argsort(chance.random((n, rows - first)), axis=1)[:, :32]
-    rest = 16 * at - mem.offset
+    rest = 16 * at + begin - mem.offset
     base = mem.base if mem.base is not None and not mem.base.is_zero else None
     if mem.ureg is not None and not mem.ureg.is_zero:
         add = rest.min(axis=1, keepdims=True) if base is not None else rest[:, :1]
@@ -88,10 +87,11 @@ def _rows(
 
 
 def fill(
-    ins: Instruction, chance: np.random.Generator, n: int, memory: int,
+    ins: Instruction, chance: np.random.Generator, n: int, memory: tuple[int, int],
     general: dict[int, Words], uniform: dict[int, Words],
 ) -> None:  # fmt: skip
-    """Sources for ``n`` waves of a matrix instruction: numbers, or rows in shared memory."""
+    """Sources for ``n`` waves of a matrix instruction: numbers, or rows in shared memory, of which
+    ``memory`` says where it begins and how many bytes it has."""
     shape = (n, 32)
     mem = ins.get("mem")
     if isinstance(mem, Mem):

@@ -54,6 +54,7 @@ def _tried(vectors: int, bound: str, forms: str) -> _Tried:
 
 _EQUAL = "equal to the bit but for NaN payloads"
 _WAVES = "equal to the bit but for NaN payloads; waves of 32 lanes, random EXEC"
+_SUMS = _WAVES
 _NEAR = "within PTX's bounds"
 TRIED: Mapping[str, _Tried] = {
     "elect": _tried(1 << 20, _WAVES, ""),
@@ -64,6 +65,21 @@ TRIED: Mapping[str, _Tried] = {
     ),
     "f2i": _tried(1 << 20, _EQUAL, "F16 NTZ; S64 F64; U64 TRUNC"),
     "i2f": _tried(1 << 20, _EQUAL, "F16; F64 S64; F64 U64; S64; U64 RP"),
+    "hmma": _tried(
+        1 << 20,
+        _SUMS,
+        "16816 F16; 16816 F32; 16816 F32 BF16; 1684 F32 TF32; 1688 F16; 1688 F32; 1688 F32 BF16;"
+        "1688 F32 TF32",
+    ),
+    "ldsm": _tried(1 << 20, _WAVES, "16 M88; 16 M88 2; 16 M88 4; 16 MT88; 16 MT88 2; 16 MT88 4"),
+    "stsm": _tried(1 << 20, _WAVES, "16 M88; 16 M88 2; 16 M88 4; 16 MT88; 16 MT88 2; 16 MT88 4"),
+    "movm": _tried(1 << 20, _WAVES, "16 MT88"),
+    "ublkcp": _tried(1 << 20, _WAVES, "S G; G S"),
+    "syncs_exch": _tried(1 << 20, _WAVES, "EXCH 64"),
+    "syncs_arrive": _tried(
+        1 << 20, _WAVES, "ARRIVE TRANS64 A1T0; ARRIVE TRANS64 RED A1T0; ARRIVE TRANS64"
+    ),
+    "syncs_phasechk": _tried(1 << 20, _WAVES, "PHASECHK TRANS64; PHASECHK TRANS64 TRYWAIT"),
     "match": _tried(1 << 20, _WAVES, "ALL; ALL U64; ANY; ANY U64"),
     "mufu16": _tried(1 << 20, _NEAR, "TANH BF16; TANH F16"),
     "mufu_high": _tried(1 << 20, _EQUAL, "RSQ64H"),
