@@ -25,7 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .picture import Node, Picture
-from .words import normal, words
+from .words import is_call, normal, words
 
 _ROUNDS = 4
 _NEIGHBOURS = 0.4  # how much of a round's score neighbours make
@@ -86,20 +86,29 @@ def _equal(left: Picture, right: Picture) -> bool:
 
 
 class _Side:
-    """A graph's arcs: of each block those that leave it and those that come, with their kinds."""
+    """A graph's arcs: of each block those that leave it and those that come, with their kinds.
+
+    A block behind a call follows it, whatever the function does in between.
+    """
 
     def __init__(self, picture: Picture) -> None:
         count = len(picture.nodes)
         self.out: list[dict[int, str]] = [{} for _ in range(count)]
         self.into: list[dict[int, str]] = [{} for _ in range(count)]
         for arc in picture.arcs:
-            self.out[arc.src].setdefault(arc.dst, arc.kind)
-            self.into[arc.dst].setdefault(arc.src, arc.kind)
+            self._add(arc.src, arc.dst, arc.kind)
+        for node in picture.nodes[:-1]:
+            if node.lines and is_call(node.lines[-1].text):
+                self._add(node.index, node.index + 1, "over")
+
+    def _add(self, src: int, dst: int, kind: str) -> None:
+        self.out[src].setdefault(dst, kind)
+        self.into[dst].setdefault(src, kind)
 
     def reached(self) -> list[int]:
         """Blocks in the order in which control first comes to them, past branches before along
         them; those that it does not come to at the end."""
-        rank = {"fall": 0, "jump": 0, "return": 1, "taken": 1, "case": 2, "call": 3}
+        rank = {"over": 0, "fall": 0, "jump": 1, "taken": 1, "case": 2, "call": 3, "return": 4}
         seen: dict[int, None] = {}
         work = [0]
         while work:

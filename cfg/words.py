@@ -27,6 +27,7 @@ _SAME: Mapping[str, str] = {
     "R2UR": "MOV", "IMAD.IADD": "ADD", "IMAD.X": "ADD", "IADD3": "ADD", "IADD": "ADD",
     "VIADD": "ADD", "IMAD.SHL": "SHL", "SHF.L": "SHL", "SHL": "SHL", "SYNC": "BSYNC",
     "REDG": "RED", "ATOMG": "ATOM", "VOTEU": "VOTE", "VIMNMX": "IMNMX", "SYNCS": "ATOMS",
+    "s_call_b64": "CALL", "s_swappc_b64": "CALL",
     # How the lanes that a shuffle or a vote needs are gathered: sm_80 calls a function for it.
     "WARPSYNC.COLLECTIVE": "CALL", "ENDCOLLECTIVE": "RET",
 }  # fmt: skip
@@ -43,9 +44,10 @@ def normal(text: str) -> str:
     """
     text = _CONSTANT.sub("c", _NOISE.sub("", text))
     table = _TABLE.search(text)
-    if table is None or table[1]:
-        text = _NUMBER.sub("n", text) + (f" {table[1]}" if table else "")
-    return _REGISTER.sub(lambda m: m[1] or m[2], text)
+    text = _REGISTER.sub(lambda m: m[1] or m[2], text)
+    if table is None:
+        return _NUMBER.sub("n", text)
+    return f"{_NUMBER.sub('n', text)} {table[1]}" if table[1] else text
 
 
 def family(text: str) -> tuple[str, tuple[str, ...]]:
@@ -61,6 +63,11 @@ def family(text: str) -> tuple[str, tuple[str, ...]]:
         if said is not None:
             return said, tuple(parts[n:])
     return parts[0], tuple(parts[1:])
+
+
+def is_call(text: str) -> bool:
+    """Whether control leaves for a function and goes on behind this instruction."""
+    return family(text.split(" ", 1)[-1] if text.startswith("@") else text)[0] == "CALL"
 
 
 @lru_cache(maxsize=1 << 16)

@@ -138,6 +138,8 @@ def test_a_changed_line() -> None:
         ("IMAD.MOV.U32 R5, RZ, RZ, R3", "IMAD.MOV.U32 R6, RZ, RZ, R1"),
         ("LDG.E R2, desc[UR4][R2.64+0x8]", "LDG.E R7, desc[UR6][R4.64+0x10]"),
         ("LDG.E R2, [R2.64+0x8]", "LDG.E R7, desc[UR6][R4.64+0x10]"),
+        ("LDS R2, [R17+0x4]", "LDS R3, [R9+0x8]"),
+        ("STS [R11.X4+-0x100], R5", "STS [R2.X4+-0x80], R6"),
         ("FMUL R1, R2, 1.5", "FMUL R3, R4, 0.25"),
         ("v_add_f32_e32 v1, v2, v3", "v_add_f32_e32 v9, v8, v7"),
         ("global_load_b64 v[2:3], v[4:5], off", "global_load_b64 v[8:9], v[0:1], off"),

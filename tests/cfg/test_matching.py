@@ -1,0 +1,105 @@
+"""Blocks of two architectures found again, against pairs that a person read (``blocks.toml``), and
+in mutants, whose pairs are known."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from sassxlate.cfg.align import align
+from sassxlate.cfg.diff_text import same, to_text
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+ENOUGH = 0.95
+
+
+def _tool() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("diff_figure", ROOT / "tools" / "diff_figure.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # its dataclasses look themselves up
+    spec.loader.exec_module(module)
+    return module
+
+
+figure: Any = _tool()
+
+
+@pytest.fixture(scope="module")
+def known() -> dict[tuple[Path, str], Any]:
+    return {
+        (left, name): pair
+        for left, right in figure.own_files()
+        for name, pair in figure.pictures(left, right).items()
+    }
+
+
+def test_pairs_that_a_person_read(known: dict[tuple[Path, str], Any]) -> None:
+    read = [*figure.truth([], known)]
+    assert len(read) == 7
+    total = hit = wrong = found = 0
+    for (left, right), truth in read:
+        got = figure.pairs(align(left, right))
+        total += len(truth.same)
+        hit += len(got & truth.same)
+        wrong += len(got - truth.same - truth.unsure)
+        found += len(got - truth.unsure)
+    assert total == 141
+    assert hit >= ENOUGH * total
+    assert wrong <= (1 - ENOUGH) * found
+
+
+def test_kernels_do_not_differ_from_themselves(known: dict[tuple[Path, str], Any]) -> None:
+    for kernel in known.values():
+        for side in kernel:
+            found = align(side, side)
+            assert same(side, side, found)
+            assert "@@" not in to_text(side, side, found)
+
+
+@pytest.mark.parametrize("kind", figure.KINDS)
+def test_mutants(kind: str, known: dict[tuple[Path, str], Any]) -> None:
+    blocks = right = 0
+    for kernel, _ in known.values():
+        other, place = figure.mutant(kernel, kind, 1)
+        found = figure.pairs(align(kernel, other))
+        blocks += len(kernel.nodes)
+        right += sum((i, place[i]) in found for i in range(len(kernel.nodes)))
+    assert right >= ENOUGH * blocks
+
+
+def test_a_mutant_differs_and_says_where() -> None:
+    left, right = next(figure.own_files())
+    kernel, _ = next(iter(figure.pictures(left, right).values()))
+    other, _ = figure.mutant(kernel, "registers", 3)
+    found = align(kernel, other)
+    assert not same(kernel, other, found)
+    assert " 0 changed" in to_text(kernel, other, found)
+
+
+@pytest.mark.sweep
+def test_programs(known: dict[tuple[Path, str], Any]) -> None:
+    """Where there is a folder of programs for both architectures."""
+    folder = Path(os.environ.get("SASSXLATE_PROGRAMS", ROOT.parent / "corpus" / "programs"))
+    files = [*figure.folder_files(folder)] if folder.is_dir() else []
+    if len(files) < 100:
+        pytest.skip("no folder of programs (SASSXLATE_PROGRAMS)")
+    known = known | {
+        (left, name): pair
+        for left, right in files
+        for name, pair in figure.pictures(left, right).items()
+    }
+    lines = [
+        *figure.hand_checked([*figure.truth([folder], known)]),
+        *figure.paired([*known.values()]),
+    ]
+    print("\n".join(lines))
+    assert len(known) >= 100
+    assert f"{2 * len(known)} differences are empty" in lines[-1]
