@@ -25,9 +25,12 @@ from ._files import (
     require_machine_code,
     write_whole,
 )
+from ._report_options import begin, report_options
 
 if TYPE_CHECKING:
     from sassxlate.lowering.pipeline import Translated
+
+    from ._verify_blocks import Judged
 
 
 def _stem(name: str, arch: int) -> str:
@@ -58,18 +61,21 @@ def _chosen(
 
 @click.command(short_help="SASS to gfx1100: assembly, code objects, a report")
 @click.argument("file", metavar="FILE")
-@click.option("-o", "--output", type=click.Path(path_type=Path), required=True, help="Directory.")
+@click.option("-o", "--output", type=click.Path(path_type=Path), help="Directory.")
 @click.option("-k", "--kernel", "kernels", multiple=True, help="Name, demangled name or glob.")
 @click.option("--arch", help="Only this source architecture, e.g. sm_80.")
 @click.option("--json", "as_json", is_flag=True, help="The report on stdout as JSON.")
 @click.option("--verify", is_flag=True, help="Prove each block as `sassxlate verify` does.")
+@report_options
 def command(
     file: str,
-    output: Path,
+    output: Path | None,
     kernels: tuple[str, ...],
     arch: str | None,
     as_json: bool,
     verify: bool,
+    report: Path | None,
+    report_format: str | None,
 ) -> None:
     """Translates every kernel of FILE to gfx1100.
 
@@ -79,6 +85,10 @@ def command(
 
     With --verify a kernel with a block that is refuted is not written, and the exit status is 1;
     the report counts the blocks by verdict.
+
+    --report writes a page (or JSON) to look at: each kernel's SASS beside its RDNA3, which rule
+    wrote what, registers and occupancy, verdicts, what was refused and why.  With it -o may be left
+    out.
     """
     from sassxlate.lowering.pipeline import translate_kernel
 
@@ -86,6 +96,9 @@ def command(
         from .verify import require_solver
 
         require_solver()
+    if output is None and report is None:
+        raise click.UsageError("Missing option '-o' / '--output' (or '--report').")
+    pages = None if report is None else begin(report, report_format, "translate", file, verify)
 
     loaded = read_input(file)
     require_machine_code(loaded)
@@ -93,7 +106,8 @@ def command(
     refused = 0
     total: Counter[str] = Counter()
     for stem, where, cubin, kernel in _chosen(loaded, kernels, arch):
-        make_directory(output)
+        if output is not None:
+            make_directory(output)
         entry: dict[str, Any] = {
             "kernel": kernel.name,
             "demangled": kernel.demangled,
@@ -107,24 +121,32 @@ def command(
             located = e.at(file=file, kernel=kernel.name)
             entry |= {"refused": {"code": e.code, "message": str(located)}}
             click.echo(str(located), err=True)
+            if pages is not None:
+                pages.refused(kernel, entry["arch"], str(where), located)
         else:
-            counts = _verified(done) if verify else Counter[str]()
+            judged = _verified(done) if verify else None
+            counts = Counter(type(j.verdict).__name__ for j in judged or ())
             entry |= {"report": asdict(done.report)}
             if verify:
                 entry |= {"verdicts": {name.lower(): n for name, n in counts.items()}}
                 total += counts
-            if not counts["Refuted"]:
+            if output is not None and not counts["Refuted"]:
                 write_whole(output / f"{stem}.s", done.assembly.encode())
                 write_whole(output / f"{stem}.hsaco", done.code_object)
                 write_whole(output / f"{stem}.launch", str(done.launch).encode())
                 entry |= {"files": stem}
+            if pages is not None:
+                pages.translated(done, str(where), judged)
         entries.append(entry)
+    if pages is not None:
+        pages.write()
     if not entries:
         raise no_match(file, kernels, arch)
-    report = {"schema": 1, "file": file, "kernels": entries, "refused": refused}
-    write_whole(output / "report.json", (json.dumps(report, indent=1) + "\n").encode())
+    data = {"schema": 1, "file": file, "kernels": entries, "refused": refused}
+    if output is not None:
+        write_whole(output / "report.json", (json.dumps(data, indent=1) + "\n").encode())
     if as_json:
-        click.echo(json.dumps(report))
+        click.echo(json.dumps(data))
     else:
         for entry in entries:
             name = entry["demangled"] or entry["kernel"]
@@ -147,16 +169,15 @@ def command(
         raise SystemExit(3)
 
 
-def _verified(done: Translated) -> Counter[str]:
-    """Blocks by verdict; what is refuted is shown."""
+def _verified(done: Translated) -> list[Judged]:
+    """The blocks' verdicts; what is refuted is shown."""
     from ._verify_blocks import Settings, judge_kernel
     from .verify import print_verdict
 
-    counts: Counter[str] = Counter()
+    found: list[Judged] = []
     for judged in judge_kernel(done, Settings(), use_cache=True):
-        name = type(judged.verdict).__name__
-        counts[name] += 1
-        if name == "Refuted":
+        found.append(judged)
+        if type(judged.verdict).__name__ == "Refuted":
             click.echo(f"{done.kernel.name}:", err=True)
             print_verdict(judged, err=True)
-    return counts
+    return found
