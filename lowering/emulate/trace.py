@@ -204,9 +204,13 @@ class Buffer:
     def address(self) -> int:
         return ctypes.addressof(self.header)
 
+    def words(self) -> NDArray[np.uint32]:
+        """All records, one behind the other; a view."""
+        return np.frombuffer(self._map, np.uint32, int(self.header.used) // 4)
+
     def records(self) -> Iterator[Record]:
         """In the order in which the waves passed."""
-        words = np.frombuffer(self._map, np.uint32, int(self.header.used) // 4)
+        words = self.words()
         at = 0
         while at < len(words):
             size, point, mask, exec_, low, high = (int(w) for w in words[at : at + HEAD])

@@ -34,6 +34,7 @@ SUBCOMMANDS: dict[str, str] = {
     "translate": "Translate kernels to gfx1100 assembly and code objects.",
     "verify": "Prove the translation of a kernel's blocks, or find where it is wrong.",
     "interpret": "Run a kernel's SASS in the reference interpreter.",
+    "trace": "Run a kernel step by step: SASS, its RDNA3, and registers on both sides.",
     "run": "Run a CUDA application on the emulated device or on HIP.",
     "doctor": "Say what is installed, what is missing and how to get it.",
     "explain": "Explain an error code.",

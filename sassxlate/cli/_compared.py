@@ -90,6 +90,14 @@ def compare(
     return _first(launch, first, after, stable)
 
 
+def first_difference(
+    launch: Launch, device: Device, after: Mapping[int, Bytes]
+) -> Different | None:
+    """The first word in which memory differs, and what wrote it; None where it is the same."""
+    found = _Compared(device, after)
+    return _first(launch, device, after, found.differing) if found.differing else None
+
+
 def _first(
     launch: Launch, device: Device, after: Mapping[int, Bytes], places: Places
 ) -> Different:
@@ -169,4 +177,4 @@ def _unstable(first: Device, others: list[Device]) -> Places:
     return out
 
 
-__all__ = ["Different", "Same", "Unknown", "Verdict", "compare"]
+__all__ = ["Different", "Same", "Unknown", "Verdict", "compare", "first_difference"]

@@ -203,6 +203,18 @@ def verify_run(
     return 0 if total["Same"] and not total["Unknown"] else 3
 
 
+def recorded_in(program: str, args: tuple[str, ...], folder: Path, cache: Path) -> int:
+    """Runs a program on the emulated device, which writes its launches to ``folder``; gives the
+    program's exit status."""
+    return _record(program, args, folder, cache)
+
+
+def used_kernel(cache: Path, recorded: Recorded) -> tuple[Cubin, Kernel] | None:
+    """The kernel of a launch, out of the cache that the program was run with."""
+    used = _of(cache, recorded)
+    return None if used is None else (used.cubin, used.kernel)
+
+
 def _record(program: str, args: tuple[str, ...], folder: Path, cache: Path) -> int:
     """The program under ``sassxlate run``; its output goes to standard error."""
     command = [sys.executable, "-P", "-m", "sassxlate", "run", "--keep-status"]
@@ -382,4 +394,4 @@ def _instruction(used: _Used | None, offset: int) -> str:
     return decode(word, offset, used.cubin.arch).text
 
 
-__all__ = ["LIMIT", "replayed", "run_options", "verify_run"]
+__all__ = ["LIMIT", "recorded_in", "replayed", "run_options", "used_kernel", "verify_run"]

@@ -3,8 +3,19 @@
 from __future__ import annotations
 
 from .launch import Launch
-from .machine import Done, Options, Order, run
+from .machine import Done, Options, Order, Stop, run
 from .memory import Device, Piece
 from .resident import Group, Resident
 
-__all__ = ["Device", "Done", "Group", "Launch", "Options", "Order", "Piece", "Resident", "run"]
+__all__ = [
+    "Device",
+    "Done",
+    "Group",
+    "Launch",
+    "Options",
+    "Order",
+    "Piece",
+    "Resident",
+    "Stop",
+    "run",
+]

@@ -32,7 +32,8 @@ _NOTHING = frozenset(
 _POLITE = frozenset(("YIELD", "NANOSLEEP"))
 _ATOMICS = frozenset(("ATOM", "ATOMG", "ATOMS", "RED", "REDG"))
 
-Observer = Callable[[Instruction, Group, Mask], None]  # behind each instruction
+# Behind (or before) each instruction: its group, and which of its lanes execute it.
+Observer = Callable[[Instruction, Group, Mask], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +48,7 @@ class Done:
 
 
 class Stop(Exception):
-    """The offset that was asked for is reached."""
+    """The offset that was asked for is reached, or an observer has seen enough."""
 
 
 def run(
@@ -55,8 +56,9 @@ def run(
     options: Options | None = None,
     observe: Observer | None = None,
     stopped: Callable[[Resident, Group], None] | None = None,
+    before: Observer | None = None,
 ) -> Done:
-    """Runs a launch to its end.
+    """Runs a launch to its end; an observer that raises Stop ends it, too.
 
     Raises InterpretError: SX0211 no meaning, SX0212 an access outside of memory, SX0213 a fault of
     alignment, SX0214 lanes that wait for ever, SX0215 the limit, SX0216 a trap, SX0217 control that
@@ -77,7 +79,7 @@ def run(
     for first in reversed(starts) if options.order == Order.REVERSED else starts:
         count = min(batch, launch.blocks - first)
         machine = Machine(launch, options, device, code, (first, count), observe)
-        machine.executed, machine.seen = executed, seen
+        machine.executed, machine.seen, machine.before = executed, seen, before
         try:
             machine.run()
         except Stop:
@@ -117,6 +119,7 @@ class Machine(Transfers):
     ) -> None:
         super().__init__(launch, options, device, code, blocks)
         self.observe = observe
+        self.before: Observer | None = None
         self.domain = Lanes()
         self.executed = 0
         self.seen = np.zeros(len(code), np.bool_)
@@ -160,6 +163,8 @@ class Machine(Transfers):
             step = steps[index]
             try:
                 lanes = executing(ins, group)
+                if self.before is not None:
+                    self.before(ins, group, lanes)
                 if step is None:
                     self.transfer(key, ins, group, lanes, spins)
                     if self.observe is not None:
@@ -230,4 +235,4 @@ def _waits(ins: Instruction) -> bool:
     return strong or looks or ins.mnemonic in _POLITE or ins.mnemonic in _ATOMICS
 
 
-__all__ = ["Done", "Launch", "Machine", "Observer", "Options", "Order", "run"]
+__all__ = ["Done", "Launch", "Machine", "Observer", "Options", "Order", "Stop", "run"]

@@ -1,0 +1,618 @@
+"""One launch twice, step by step: RDNA3 on the emulated device in strict mode, SASS in the
+reference interpreter.
+
+The emulated device goes first and records registers at the points of :mod:`.steps`.  Then the
+interpreter runs, and each lane's instructions are laid beside what the same lane did there: lane by
+lane, since the two need not take warps, nor the sides of a branch, in the same order.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sassxlate.disasm.sass.interpret import (
+    Device,
+    Done,
+    Group,
+    Launch,
+    Options,
+    Order,
+    Resident,
+    Stop,
+    run,
+)
+from sassxlate.disasm.sass.ir import Instruction, RegRef, Special
+from sassxlate.disasm.sass.meaning import meanings
+from sassxlate.errors import EmulatorError, InterpretError
+
+from .emulate.trace import HEAD, Buffer, Place, Point
+from .steps import Step
+
+LANES = 32
+ALL = 0xFFFFFFFF
+Words: TypeAlias = NDArray[np.uint32]
+Mask: TypeAlias = NDArray[np.bool_]
+_LANE = np.arange(LANES, dtype=np.uint32)
+_FAULT = re.compile(r"(\w+) fault in workgroup (\d+), wave (\d+), lane (\d+): (.*)")
+
+
+def bits(mask: int) -> Mask:
+    """A mask as truths, lane 0 first."""
+    return (np.uint32(mask) >> _LANE & np.uint32(1)).astype(np.bool_)
+
+
+def mask_of(lanes: Mask) -> int:
+    return int(np.packbits(lanes, bitorder="little").view("<u4")[0])
+
+
+# --- what is seen --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """A register at a step.  ``rdna_*`` is None where the translation keeps no such register, or
+    has no code there; 32 values each, a bit of a predicate as 0 or 1."""
+
+    ref: RegRef
+    place: Place | None
+    sass_before: Words
+    sass_after: Words
+    rdna_before: Words | None
+    rdna_after: Words | None
+    differs: int = 0  # the lanes whose value behind the instruction (or before it) differs
+
+    @property
+    def name(self) -> str:
+        return f"{self.ref.file}{self.ref.index}"
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """One instruction as one warp executed it.  Masks of lanes: ``active`` came here, ``executing``
+    pass its guard, ``here`` came here on the other side, too."""
+
+    number: int
+    step: Step
+    warp: int  # over the grid
+    active: int
+    executing: int
+    here: int
+    values: tuple[Value, ...] = ()
+
+    @property
+    def differs(self) -> int:
+        out = 0
+        for value in self.values:
+            out |= value.differs
+        return out
+
+
+EndKind: TypeAlias = Literal[
+    "done", "limit", "value", "operand", "path", "fault", "order", "both", "unknown", "memory"
+]
+DIFFERENCES: frozenset[EndKind] = frozenset({"value", "operand", "path", "fault", "memory"})
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """Why it ended.  done: both ran to their end; limit: something was given up; value, operand,
+    path, fault, memory: a difference (a result; a register that changed in between; where control
+    goes; one side stopped; what is in memory behind it); order: a difference in what the order of
+    warps decides; both: both sides stopped at the same instruction; unknown: the interpreter does
+    not know an instruction."""
+
+    kind: EndKind
+    text: str
+    seen: Seen | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What is looked at; None is everything.  ``until``: nothing is shown before a difference."""
+
+    steps: Mapping[int, Step]  # the kernel's, by offset
+    wanted: frozenset[int]  # the offsets of those that are looked at
+    warps: frozenset[int] | None = None
+    lanes: int = ALL
+    until: bool = False
+    limit: int = 0  # steps
+
+    def points(self) -> tuple[Point, ...]:
+        """Those that the emulated code needs."""
+        out: list[Point] = []
+        for offset in sorted(self.wanted):
+            step = self.steps[offset]
+            out += [p for p in (step.before, step.behind) if p is not None]
+        return tuple(out)
+
+
+# --- the emulated side ---------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Stopped:
+    """Why the emulated launch stopped: a fault in a wave, at an RDNA3 offset from the entry."""
+
+    kind: str
+    text: str
+    wave: int
+    pc: int
+
+    @classmethod
+    def of(cls, error: EmulatorError, waves: int) -> Stopped:
+        """``waves`` are those of a workgroup."""
+        found = _FAULT.match(error.message)
+        if found is None:
+            return cls("fault", str(error), -1, error.where.offset or 0)
+        kind, group, wave, lane, what = found.groups()
+        text = f"{kind} fault, {what}" if kind != "traced" else "too many instructions or steps"
+        number = int(group) * waves + int(wave)
+        return cls(kind, f"{text} (lane {lane})", number, error.where.offset or 0)
+
+    @property
+    def given_up(self) -> bool:
+        return self.kind == "traced"
+
+
+@dataclass(slots=True)
+class _Wave:
+    """What one wave passed: [offset of the step, mask, place of the record before, behind or -1],
+    and for each lane the next of these that may be its own."""
+
+    passed: list[list[int]] = field(default_factory=list[list[int]])
+    cursor: list[int] = field(default_factory=lambda: [0] * LANES)
+    last: list[int] = field(default_factory=lambda: [-1] * LANES)  # offset of the step before
+    lost: int = 0  # lanes that went another way
+
+
+class Streams:
+    """The records of a launch by wave and lane."""
+
+    def __init__(self, buffer: Buffer, choice: Choice) -> None:
+        self.words = buffer.words()
+        self.points = {p.number: p for p in choice.points()}
+        self.steps = choice.steps
+        self.waves: dict[int, _Wave] = {}
+        self._index()
+
+    def _index(self) -> None:
+        owner = {p.number: (s.ins.offset, s.behind is not None) for s in self.steps.values()
+                 for p in (s.before, s.behind) if p is not None}  # fmt: skip
+        size = {n: HEAD + LANES * len(p.wide) + len(p.scalar) for n, p in self.points.items()}
+        behind = {n for n, p in self.points.items() if self.steps[owner[n][0]].behind is p}
+        at, end = 0, len(self.words)
+        words = self.words.data.cast("B").cast("I") if end else memoryview(b"")
+        while at < end:
+            number = words[at + 1]
+            wave = self.waves.setdefault(words[at + 4] | words[at + 5] << 32, _Wave())
+            offset, closes = owner[number]
+            last = wave.passed[-1] if wave.passed else None
+            if number in behind:
+                if last is not None and last[0] == offset:
+                    last[3] = at
+            elif not (closes and last is not None and last[0] == offset and last[3] < 0):
+                # Else: one more round of a loop inside of the instruction's own code.
+                wave.passed.append([offset, words[at + 2], at, -1])
+            at += size[number]
+
+    def next(self, wave: int, lane: int, offset: int) -> list[int] | None:
+        """What the lane passes next; ``offset``: the step that is expected."""
+        found = self.waves.get(wave)
+        if found is None:
+            return None
+        passed, at = found.passed, found.cursor[lane]
+        while at < len(passed):
+            row = passed[at]
+            if row[1] >> lane & 1:
+                # Lanes that wait may pass the beginning of a transfer of control once more.
+                again = row[0] == found.last[lane] != offset and self.steps[row[0]].control
+                if not again:
+                    break
+            at += 1
+        found.cursor[lane] = at
+        return passed[at] if at < len(passed) else None
+
+    def take(self, wave: int, lane: int) -> None:
+        found = self.waves[wave]
+        found.last[lane] = found.passed[found.cursor[lane]][0]
+        found.cursor[lane] += 1
+
+    def passing(self, wave: int, row: list[int]) -> int:
+        """How often the wave had passed the same step before."""
+        count = 0
+        for other in self.waves[wave].passed:
+            if other is row:
+                break
+            count += other[0] == row[0]
+        return count
+
+    def values(self, at: int) -> dict[Place, Words]:
+        """The values of a record, 32 each."""
+        point = self.points[int(self.words[at + 1])]
+        out: dict[Place, Words] = {}
+        at += HEAD
+        for place in point.wide:
+            out[place] = self.words[at : at + LANES]
+            at += LANES
+        for n, place in enumerate(point.scalar):
+            out[place] = np.full(LANES, self.words[at + n], np.uint32)
+        return out
+
+
+# --- both ----------------------------------------------------------------------------------------
+
+_ATOMICS = frozenset(("ATOM", "ATOMG", "ATOMS", "SYNCS"))
+_CLOCKS = ("SR_CLOCK", "SR_GLOBALTIMER")
+# What the hardware numbers as it likes.
+_LOOSE = ("SR_VIRTID", "SR_SMID", "SR_NSMID", "SR_WARPID", "SR_GRIDID")
+
+
+def depends_on_order(ins: Instruction) -> bool:
+    """Whether its result depends on what other warps did before."""
+    strong = ins.mnemonic in ("LDG", "LD") and (ins.has("STRONG") or ins.has("MMIO"))
+    return strong or ins.mnemonic in _ATOMICS
+
+
+def _free(ins: Instruction) -> bool:
+    """Whether its result is not the same twice."""
+    return any(
+        isinstance(o, Special) and o.name.startswith(_CLOCKS + _LOOSE)
+        for o in ins.operands.values()
+    )
+
+
+def _nan(word: Words) -> Mask:
+    def parts(bits_: Words, infinity: int, sign: int) -> Mask:
+        out: Mask = (bits_ & np.uint32(sign - 1)) > np.uint32(infinity)
+        return out
+
+    high = parts(word >> np.uint32(16), 0x7C00, 1 << 15)
+    low = parts(word & np.uint32(0xFFFF), 0x7C00, 1 << 15)
+    out: Mask = parts(word, 0x7F800000, 1 << 31) | high | low
+    return out
+
+
+def _near(ins: Instruction, a: Words, b: Words) -> Mask:
+    """Of approximations: whether both may be right."""
+    wide = ins.has("64H")
+    bound = 2.0**-10 if ins.has("TANH") or wide else 2.0**-20
+    if ins.has("F16"):
+        bound = 2.0**-9
+    with np.errstate(all="ignore"):
+        kind = np.float16 if ins.has("F16") else np.float32
+        x, y = (
+            v.astype(np.uint16).view(kind) if ins.has("F16") else v.view(kind) for v in (a, b)
+        )
+        p, q = x.astype(np.float64), y.astype(np.float64)
+        out: Mask = np.abs(p - q) <= bound * np.maximum(np.maximum(np.abs(p), np.abs(q)), 1)
+    return out
+
+
+def equal(ins: Instruction, ref: RegRef, a: Words, b: Words) -> Mask:
+    """Whether two values of a register mean the same, NaN payloads apart."""
+    out: Mask = a == b
+    if ref.file == "R":
+        out = out | (_nan(a) & _nan(b))
+    return out
+
+
+@dataclass(slots=True)
+class _Open:
+    """A step that the interpreter is about to do."""
+
+    row: int
+    step: Step
+    active: int
+    executing: int
+    here: int
+    parts: list[tuple[int, list[int]]]  # lanes, and what they pass on the other side
+    before: dict[RegRef, Words]
+
+
+class Pair:
+    """Lays the interpreter's steps beside the records; ``show`` gets each step that is chosen."""
+
+    def __init__(
+        self, choice: Choice, streams: Streams, stopped: Stopped | None,
+        show: Callable[[Seen], None],
+    ) -> None:  # fmt: skip
+        self.choice = choice
+        self.streams = streams
+        self.stopped = stopped
+        self.show = show
+        self.number = 0
+        self.end: End | None = None
+        self.adopted: dict[str, int] = {}  # results that were taken over, by the reason
+        self.met = 0  # lanes that were seen at a chosen step
+        self._open: list[_Open] = []
+        self._last: dict[int, Seen] = {}  # by warp
+        # At a difference: the interpreter's registers then, and how often the wave had passed the
+        # step before.
+        self.state: dict[RegRef, Words] = {}
+        self.passing = 0
+
+    # -- the interpreter's observers -------------------------------------------------------
+
+    def before(self, ins: Instruction, group: Group, lanes: Mask) -> None:
+        self._open.clear()
+        if ins.offset not in self.choice.wanted:
+            return
+        step, s = self.choice.steps[ins.offset], group.s
+        first = s.first * s.each
+        for k, row in enumerate(group.rows.tolist()):
+            if self.choice.warps is not None and first + row not in self.choice.warps:
+                continue
+            active = mask_of(group.act[k])
+            if step.before is None and self.choice.until:
+                continue
+            here, parts = self._others(first + row, step, active & self.choice.lanes)
+            self._open.append(
+                _Open(
+                    row, step, active, mask_of(lanes[k]), here, parts,
+                    {ref: _sass(s, row, ref) for ref in _refs(ins)},
+                )
+            )  # fmt: skip
+
+    def _others(self, warp: int, step: Step, lanes: int) -> tuple[int, list[tuple[int, list[int]]]]:
+        """The lanes that come here on the other side, too, and what they pass there."""
+        if step.before is None:
+            return 0, []
+        wave = self.streams.waves.get(warp)
+        lost = wave.lost if wave is not None else 0
+        here, parts = 0, dict[int, tuple[int, list[int]]]()
+        astray: list[tuple[int, list[int] | None]] = []
+        for lane in range(LANES):
+            if not lanes >> lane & 1 or lost >> lane & 1:
+                continue
+            row = self.streams.next(warp, lane, step.ins.offset)
+            if row is None or row[0] != step.ins.offset:
+                astray.append((lane, row))
+                continue
+            self.streams.take(warp, lane)
+            here |= 1 << lane
+            before = parts.get(id(row))
+            parts[id(row)] = ((before[0] if before else 0) | 1 << lane, row)
+        if astray:
+            self._astray(warp, step, astray)
+        return here, list(parts.values())
+
+    def _astray(
+        self, warp: int, step: Step, lanes: Sequence[tuple[int, list[int] | None]]
+    ) -> None:
+        """Lanes that go another way on the other side, or stopped there."""
+        wave = self.streams.waves.setdefault(warp, _Wave())
+        for lane, _ in lanes:
+            wave.lost |= 1 << lane
+        lane, row = lanes[0]
+        where = f"/*{step.ins.offset:04x}*/ {step.ins.text}"
+        if row is None and self.stopped is not None:
+            if self.stopped.given_up:
+                self._finish("limit", f"the emulated launch was given up: {self.stopped.text}")
+            return  # of a wave that did not fault nothing more is known
+        if row is None:
+            text = f"lane {lane} goes on at {where}; its RDNA3 has ended"
+        else:
+            other = self.streams.steps[row[0]].ins
+            text = f"lane {lane} goes on at {where}; its RDNA3 at /*{row[0]:04x}*/ {other.text}"
+        if self.choice.until:
+            self._finish("path", text, self._last.get(warp))
+        self.adopted["lanes that went another way"] = (
+            self.adopted.get("lanes that went another way", 0) + len(lanes)
+        )
+
+    def behind(self, ins: Instruction, group: Group, lanes: Mask) -> None:
+        s = group.s
+        for one in self._open:
+            self.number += 1
+            seen = self._seen(one, s, s.first * s.each + one.row)
+            self.met |= one.active & self.choice.lanes
+            self._last[seen.warp] = seen
+            if self.choice.until:
+                self._judge(one, seen, s)
+            elif one.active:
+                self.show(seen)
+            if self.choice.limit and self.number >= self.choice.limit:
+                self._finish("limit", f"{self.number} steps")
+        self._open.clear()
+
+    def _seen(self, one: _Open, s: Resident, warp: int) -> Seen:
+        step, ins = one.step, one.step.ins
+        rdna_before, rdna_after = self._rdna(step, one.parts)
+        values: list[Value] = []
+        for ref, before in one.before.items():
+            place = step.places.get(ref)
+            after = _sass(s, one.row, ref)
+            theirs, then = rdna_before.get(ref), rdna_after.get(ref)
+            differs = 0
+            if theirs is not None and ref in ins.reads and ref.file != "B":
+                differs |= one.here & ~mask_of(equal(ins, ref, before, theirs))
+            if then is not None and ref in step.live and ref.file != "B":
+                wrong = one.here & ~mask_of(equal(ins, ref, after, then))
+                if wrong:
+                    wrong = self._adopt(one, s, ref, wrong, after, then)
+                    after = _sass(s, one.row, ref)
+                differs |= wrong
+            values.append(Value(ref, place, before, after, theirs, then, differs))
+        return Seen(
+            self.number, step, warp, one.active, one.executing, one.here, tuple(values)
+        )
+
+    def _rdna(
+        self, step: Step, parts: Sequence[tuple[int, list[int]]]
+    ) -> tuple[dict[RegRef, Words], dict[RegRef, Words]]:
+        """The values before and behind on the other side."""
+        out: tuple[dict[RegRef, Words], dict[RegRef, Words]] = {}, {}
+        for lanes, (_, _, first, last) in parts:
+            some = bits(lanes)
+            for table, at in zip(out, (first, last), strict=True):
+                if at < 0:
+                    continue
+                known = self.streams.values(at)
+                for ref, place in step.places.items():
+                    value = known[place]
+                    if ref.file in ("P", "UP"):
+                        value = value >> _LANE & np.uint32(1)
+                    table.setdefault(ref, np.zeros(LANES, np.uint32))[some] = value[some]
+        return out
+
+    def _adopt(
+        self, one: _Open, s: Resident, ref: RegRef, wrong: int, mine: Words, theirs: Words
+    ) -> int:
+        """Takes over what need not be the same; gives the lanes that are left."""
+        ins = one.step.ins
+        row = meanings().get(ins.mnemonic)
+        if _free(ins):
+            why, fine = "clocks and numbers of the hardware", bits(wrong)
+        elif row is not None and row.approximate and ref.file == "R":
+            why, fine = "approximations", bits(wrong) & _near(ins, mine, theirs)
+        else:
+            return wrong
+        if fine.any():
+            self.adopted[why] = self.adopted.get(why, 0) + int(np.count_nonzero(fine))
+            if ref.file == "R":
+                s.r[ref.index][one.row] = np.where(fine, theirs, mine)
+            elif ref.file == "UR":
+                s.ur[ref.index][one.row] = theirs[int(np.argmax(fine))]
+        return wrong & ~mask_of(fine)
+
+    # -- judging ---------------------------------------------------------------------------
+
+    def _judge(self, one: _Open, seen: Seen, s: Resident) -> None:
+        """Ends it at a difference."""
+        step, ins = one.step, one.step.ins
+        fault = self.stopped
+        unfinished = any(row[3] < 0 for _, row in one.parts) and step.behind is not None
+        if seen.differs or unfinished:
+            self.state = {ref: _sass(s, one.row, ref) for ref in _all(self.choice.steps)}
+            self.passing = self.streams.passing(seen.warp, one.parts[0][1])
+        if unfinished and fault is not None and fault.wave == seen.warp:
+            self._finish("fault", f"RDNA3 stops here: {fault.text}", seen)
+        if not seen.differs:
+            return
+        for value in seen.values:
+            if not value.differs:
+                continue
+            before = value.rdna_before
+            early = before is not None and value.ref in ins.reads and mask_of(
+                equal(ins, value.ref, value.sass_before, before)
+            ) & one.here != one.here
+            lane = (value.differs & -value.differs).bit_length() - 1
+            if early:
+                text = f"{value.name} of lane {lane} is not what was written: something changed it"
+                self._finish("operand", text, seen)
+            if depends_on_order(ins):
+                text = f"{value.name} of lane {lane} differs, which the order of warps may decide"
+                self._finish("order", text, seen)
+            self._finish("value", f"{value.name} of lane {lane} differs", seen)
+
+    def _finish(self, kind: EndKind, text: str, seen: Seen | None = None) -> None:
+        self.end = End(kind, text, seen)
+        raise Stop
+
+    # -- the end ---------------------------------------------------------------------------
+
+    def of_error(self, error: InterpretError) -> End:
+        """What an error of the interpreter says."""
+        if error.code == "SX0211":
+            return End("unknown", f"the interpreter stopped: {error}")
+        if error.code == "SX0215":
+            return End("limit", f"the interpreter was given up: {error.message}")
+        fault = self.stopped
+        if fault is not None and not fault.given_up:
+            return End("both", f"both sides stop.  SASS: {error}.  RDNA3: {fault.text}")
+        if fault is not None:
+            return End("limit", f"SASS stops ({error}), RDNA3 was given up: {fault.text}")
+        return End("fault", f"SASS stops, RDNA3 does not: {error}")
+
+    def left_over(self) -> End | None:
+        """What the other side went on to do behind the end of this one."""
+        if self.stopped is not None:
+            if self.stopped.given_up:
+                return End("limit", f"the emulated launch was given up: {self.stopped.text}")
+            return End("fault", f"RDNA3 stops, SASS does not: {self.stopped.text}")
+        for number, wave in sorted(self.streams.waves.items()):
+            for lane in range(LANES):
+                if not self.choice.lanes >> lane & 1 or wave.lost >> lane & 1:
+                    continue
+                row = self.streams.next(number, lane, -1)
+                if row is not None:
+                    ins = self.streams.steps[row[0]].ins
+                    text = f"lane {lane} of warp {number} has ended; its RDNA3 goes on at "
+                    return End("path", f"{text}/*{row[0]:04x}*/ {ins.text}", self._last.get(number))
+        return None
+
+
+def _all(steps: Mapping[int, Step]) -> list[RegRef]:
+    """Every register that has a place."""
+    found = {ref for step in steps.values() for ref in step.places}
+    return sorted(found, key=lambda r: (r.file, r.index))
+
+
+def _refs(ins: Instruction) -> list[RegRef]:
+    return sorted(ins.reads | ins.writes, key=lambda r: (r in ins.writes, r.file, r.index))
+
+
+def _sass(s: Resident, row: int, ref: RegRef) -> Words:
+    """A register of a warp, a value a lane."""
+    i = ref.index
+    match ref.file:
+        case "R":
+            source = s.r[i][row]
+        case "P":
+            source = s.p[i][row]
+        case "UR":
+            source = s.ur[i][row]
+        case "UP":
+            source = s.up[i][row]
+        case _:
+            source = s.b[i][row]
+    return np.ascontiguousarray(np.broadcast_to(source, LANES)).astype(np.uint32)
+
+
+def compare(
+    launch: Launch,
+    choice: Choice,
+    streams: Streams,
+    stopped: Stopped | None,
+    show: Callable[[Seen], None],
+    order: Order = Order.TOGETHER,
+    give_up: int = 0,
+) -> tuple[End, Pair, Done | None]:
+    """Runs the interpreter beside the records."""
+    pair = Pair(choice, streams, stopped, show)
+    try:
+        done = run(launch, Options(order, give_up), pair.behind, before=pair.before)
+    except InterpretError as error:
+        return pair.of_error(error), pair, None
+    if pair.end is not None:
+        return pair.end, pair, None
+    return pair.left_over() or End("done", "both ran to their end"), pair, done
+
+
+def order_of(instructions: Iterable[Instruction]) -> Order:
+    """The order in which the interpreter agrees with the emulated device: where atomics give
+    results, warp after warp; else all together, which is faster."""
+    return Order.WARPS if any(map(depends_on_order, instructions)) else Order.TOGETHER
+
+
+__all__ = [
+    "ALL",
+    "DIFFERENCES",
+    "Choice",
+    "Device",
+    "End",
+    "Pair",
+    "Seen",
+    "Stopped",
+    "Streams",
+    "Value",
+    "bits",
+    "compare",
+    "order_of",
+]

@@ -1,0 +1,270 @@
+"""For `sassxlate trace`: a launch by hand or one of a program, as both sides take it, and run."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sassxlate.disasm.containers import Cubin, Kernel, parse_cubin
+from sassxlate.errors import EmulatorError, UsageError, Where
+from sassxlate.lowering.codeobject import read
+from sassxlate.lowering.emulate import counts
+from sassxlate.lowering.emulate.compiler import CompileOptions, compile_code_object
+from sassxlate.lowering.emulate.runner import LoadedImage, run_image, setup_of
+from sassxlate.lowering.emulate.trace import Buffer, Point
+from sassxlate.lowering.paired import Choice, Stopped, Streams
+from sassxlate.lowering.pipeline import Translated, translate_kernel
+from sassxlate.runtime_shim.record import Recorded
+
+from ._codegen_replay import Memory
+
+if TYPE_CHECKING:
+    from sassxlate.disasm.sass.interpret import Launch
+
+Shape = tuple[int, int, int]
+Bytes = NDArray[np.uint8]
+_NOWHERE = 0x0000_7000_0000_0000  # where memory is if a launch has none
+_BUDGET = 64  # RDNA3 instructions for each of SASS, before a launch is given up
+_ROOM = 1 << 30  # bytes of records
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """A kernel, its translation and a launch of it; ``code`` is the code object that runs."""
+
+    cubin: Cubin
+    kernel: Kernel
+    translated: Translated
+    code: bytes
+    recorded: Recorded
+
+    @property
+    def waves(self) -> int:
+        """Of a workgroup."""
+        x, y, z = self.recorded.block
+        return -(-x * y * z // 32)
+
+    @property
+    def blocks(self) -> int:
+        x, y, z = self.recorded.grid
+        return x * y * z
+
+    def launch(self) -> Launch:
+        """For the interpreter."""
+        from ._verify_run import replayed
+
+        text = str(self.translated.launch)
+        fields = (line.rpartition(" ") for line in text.splitlines())
+        fills = {key: value for key, _, value in fields}
+        return replayed(self.cubin, self.kernel, fills, self.recorded)
+
+
+def by_hand(
+    file: str,
+    name: str,
+    arch: str | None,
+    shapes: tuple[Shape, Shape],
+    arguments: tuple[str, ...],
+    shared: int,
+    seed: int,
+    code: str | None = None,
+) -> Subject:
+    """A launch as `sassxlate interpret` takes it.  SassxlateError for what is refused."""
+    from ._arguments import lay_out
+    from ._interpreted import module_images
+    from .interpret import find_kernel
+
+    image, mangled = find_kernel(file, name, arch)
+    cubin = parse_cubin(image)
+    kernel = next(k for k in cubin.kernels if k.name == mangled)
+    given = lay_out(kernel, arguments, seed)
+    translated = _translated(file, cubin, mangled)
+    end = given.end
+
+    def allocate(size: int) -> int:
+        nonlocal end
+        place, end = end, end + size + 511 & ~511
+        return place
+
+    images, banks = module_images(cubin, kernel, allocate)
+    pieces: dict[int, Bytes] = dict(given.buffers)
+    pieces |= {place: np.frombuffer(data, np.uint8) for place, data in images.items()}
+    grid, block = shapes
+    table = {f"bank{number}": place for number, place in banks.items()}
+    kernarg = translated.launch.kernarg(given.params, block, grid, table, shared)
+    recorded = Recorded(
+        0, mangled, "", grid, block, shared, False, kernarg, pieces, dict(pieces), 0
+    )
+    return Subject(cubin, kernel, translated, _other(code, translated), recorded)
+
+
+def of_program(
+    program: str, args: tuple[str, ...], name: str, number: int, code: str | None = None
+) -> Subject:
+    """A launch of a program: the ``number``-th of the kernel that the name is of."""
+    from sassxlate.runtime_shim import paths, record
+
+    from ._files import kernel_matches
+    from ._verify_run import recorded_in, used_kernel
+
+    with tempfile.TemporaryDirectory(prefix="sassxlate-trace-") as folder:
+        cache = paths.cache_dir() if paths.usable(paths.cache_dir()) else Path(folder) / "cache"
+        recorded_in(program, args, Path(folder), cache)
+        left = number
+        names: set[str] = set()
+        for path in sorted(Path(folder).glob("launches-*")):
+            for launch in record.read(path):
+                used = used_kernel(cache, launch)
+                shown = used[1].demangled if used else launch.kernel
+                names.add(launch.kernel)
+                if not kernel_matches(launch.kernel, shown, (name,)):
+                    continue
+                if left:
+                    left -= 1
+                    continue
+                if used is None:
+                    text = "the kernel that was launched is not among those that were kept"
+                    raise UsageError("SX0835", text, Where(program, launch.kernel))
+                translated = _translated(program, used[0], launch.kernel)
+                return Subject(*used, translated, _other(code, translated), launch)
+    told = ", ".join(sorted(names))[:400] or "none"
+    many = f"launches {number - left} times a kernel {name}" if number > left else "no launch of"
+    text = f"{many}; kernels that it launches: {told}"
+    if number == left:
+        text = f"it launches no kernel {name}; it launches: {told}"
+    raise UsageError("SX0835", text, Where(program))
+
+
+def _translated(file: str, cubin: Cubin, name: str) -> Translated:
+    from sassxlate.errors import SassxlateError
+
+    try:
+        return translate_kernel(cubin, name)
+    except SassxlateError as error:
+        raise error.at(file=file, kernel=name) from None
+
+
+def _other(path: str | None, translated: Translated) -> bytes:
+    """A code object in the place of the translation: of the same size, by the same map."""
+    if path is None:
+        return translated.code_object
+    from sassxlate.lowering import sourcemap
+
+    name = translated.kernel.name
+    try:
+        data = Path(path).read_bytes()
+    except OSError as error:
+        raise UsageError("SX0835", error.strerror or str(error), Where(path)) from None
+    mine = sourcemap.exact(sourcemap.find(translated.code_object), name)
+    if sourcemap.exact(sourcemap.find(data), name) != mine or mine is None:
+        text = "this code object is no translation of the kernel by this version"
+        raise UsageError("SX0835", text, Where(path, name))
+    obj, ours = read(data), read(translated.code_object)
+    if len(obj.text) != len(ours.text) or obj.kernel(name).entry != ours.kernel(name).entry:
+        raise UsageError("SX0835", "this code object has other code", Where(path, name))
+    return data
+
+
+@dataclass(slots=True)
+class Emulated:
+    """What a launch on the emulated device left behind."""
+
+    streams: Streams
+    stopped: Stopped | None
+    memory: Mapping[int, Bytes]
+
+
+def emulate(
+    subject: Subject, choice: Choice, *, seed: int = 0, give_up: int, room: int = _ROOM
+) -> Emulated:
+    """Runs the translation in strict mode and records what the choice wants."""
+    buffer, stopped, memory = _run(
+        subject, choice.points(), choice.warps, seed, give_up, min(room, _ROOM)
+    )
+    return Emulated(Streams(buffer, choice), stopped, memory)
+
+
+def recorded_at(
+    subject: Subject, point: Point, warp: int, passing: int, seed: int, give_up: int
+) -> Mapping[Any, Any]:
+    """The values of a point when a warp passes it for the ``passing``-th time, from 0."""
+    buffer, _, _ = _run(subject, (point,), frozenset((warp,)), seed, give_up, _ROOM)
+    for n, one in enumerate(buffer.records()):
+        if n == passing:
+            out: dict[Any, Any] = {}
+            at = 0
+            for place in point.wide:
+                out[place] = one.values[at : at + 32]
+                at += 32
+            for k, place in enumerate(point.scalar):
+                out[place] = np.full(32, one.values[at + k], np.uint32)
+            return out
+    return {}
+
+
+def count(subject: Subject, *, seed: int = 0, give_up: int) -> tuple[counts.Runs, Stopped | None]:
+    """How often waves executed the kernel's blocks in the whole launch."""
+    name = subject.kernel.name
+    obj = read(subject.code)
+    flow = counts.flow_of(obj.text, obj.kernel(name).entry)
+    numbers = counts.counters(flow)
+    _, stopped, _ = _run(subject, (), None, seed, give_up, 1, numbers)
+    runs = counts.of_code_object(
+        subject.code,
+        name,
+        numbers,
+        waves=subject.waves * subject.blocks,
+        target=f"sm_{subject.cubin.arch}",
+    )
+    return runs, stopped
+
+
+def _run(
+    subject: Subject,
+    points: Sequence[Point],
+    warps: frozenset[int] | None,
+    seed: int,
+    give_up: int,
+    room: int,
+    numbers: Any = None,
+) -> tuple[Buffer, Stopped | None, Mapping[int, Bytes]]:
+    """Memory behind it is that of the launch's pieces."""
+    recorded, name = subject.recorded, subject.kernel.name
+    options = CompileOptions(
+        strict=True, poison=bool(seed), trace=tuple(points), counts=numbers is not None
+    )
+    loaded = LoadedImage(compile_code_object(subject.code, name, options))
+    pieces = recorded.before or {_NOWHERE: np.zeros(16, np.uint8)}
+    memory = Memory([replace(recorded, before=pieces, after=pieces)])
+    buffer = Buffer(room, _BUDGET * give_up)
+    stopped: Stopped | None = None
+    try:
+        memory.reset(recorded.before)
+        try:
+            stuck = run_image(
+                loaded, setup_of(read(subject.code).kernel(name).descriptor), recorded.grid,
+                recorded.block, recorded.kernarg, memory, dynamic_lds=recorded.shared,
+                resident=recorded.cooperative, strict_seed=seed, counts=numbers, trace=buffer,
+                traced=None if warps is None else sorted(warps),
+                ranges=[(base, len(data)) for base, data in recorded.before.items()],
+            )  # fmt: skip
+            if stuck:
+                text = f"{stuck} waves wait at a barrier for others that never come"
+                stopped = Stopped("barrier", text, -1, 0)
+        except EmulatorError as error:
+            if error.code != "SX0630":
+                raise
+            stopped = Stopped.of(error, subject.waves)
+        after = {
+            base: np.frombuffer(memory.read(base, len(data)), np.uint8)
+            for base, data in recorded.before.items()
+        }
+    finally:
+        memory.close()
+    return buffer, stopped, after

@@ -1,0 +1,379 @@
+"""`sassxlate trace FILE -k NAME`: a launch step by step, SASS beside the RDNA3 that stands for it."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from sassxlate.errors import UsageError, Where
+
+from ._files import write_whole
+
+if TYPE_CHECKING:
+    from sassxlate.disasm.sass.interpret import Order
+    from sassxlate.disasm.sass.ir import RegRef
+    from sassxlate.lowering.paired import Choice, End, Pair
+    from sassxlate.lowering.steps import Step
+
+    from ._trace_text import Printer
+    from ._traced import Emulated, Subject
+
+STEPS = 10_000  # that are printed, without --limit
+GIVE_UP = 5_000_000
+_REGISTER = re.compile(r"(R|UR|P|UP|B)(\d{1,3})", re.IGNORECASE)
+_BLOCK = re.compile(r"(?:L_|\.L_)?(?:0x)?([0-9a-f]{1,8})", re.IGNORECASE)
+_ORDERS = ("auto", "together", "warps", "reversed")
+
+
+@click.command(context_settings={"allow_interspersed_args": True})
+@click.argument("file", metavar="FILE")
+@click.option("-k", "--kernel", required=True, help="Name, demangled name or glob.")
+@click.option("--arch", help="Only this architecture, e.g. sm_80.")
+@click.option("--grid", default="1", metavar="X[,Y[,Z]]", help="Blocks.")
+@click.option("--block", default="32", metavar="X[,Y[,Z]]", help="Threads of a block.")
+@click.option("--shared", type=click.IntRange(0), default=0, help="Dynamic shared memory, bytes.")
+@click.option(
+    "--arg", "arguments", multiple=True, metavar="FORM",
+    help="One a parameter, in order, as `sassxlate interpret` takes them: u32:5, buf:4k:random.",
+)  # fmt: skip
+@click.option("--seed", type=int, default=0, help="Of random buffers.")
+@click.option("--run", is_flag=True, help="FILE is a program: run it with ARGS, take a launch.")
+@click.option(
+    "--launch", type=click.IntRange(0), default=0, help="Of --run: which of the kernel, from 0."
+)
+@click.option(
+    "--in", "blocks", multiple=True, metavar="BLOCK",
+    help="Only this basic block, by its offset or label (00f0, L_00f0); may repeat.",
+)  # fmt: skip
+@click.option("--cta", metavar="N|X,Y[,Z]", help="Of this block of the grid.  [default: 0]")
+@click.option("--warp", type=click.IntRange(0), help="Of this warp of the block.  [default: 0]")
+@click.option("--lane", metavar="N,A-B|all", help="These lanes of the warp.  [default: 0]")
+@click.option(
+    "--register", "registers", multiple=True, metavar="R5,P0,UR4",
+    help="Only instructions that read or write one of these, and their values.",
+)  # fmt: skip
+@click.option(
+    "--until", type=click.Choice(["difference"]),
+    help="Print nothing until the sides differ; without --cta, --warp and --lane of all lanes.",
+)  # fmt: skip
+@click.option("--limit", type=click.IntRange(1), help=f"Steps.  [default: {STEPS}; --until: all]")
+@click.option(
+    "--give-up", type=click.IntRange(1), default=GIVE_UP, show_default=True,
+    help="Instructions of warps after which a launch is given up.",
+)  # fmt: skip
+@click.option(
+    "--order", type=click.Choice(_ORDERS), default="auto", show_default=True,
+    help="Of the interpreter: all warps together, or one after another.",
+)  # fmt: skip
+@click.option(
+    "--strict-seed", type=click.IntRange(0, 2**63 - 1), default=0,
+    help="What registers hold that nobody wrote, and errors of approximations; 0: zero, none.",
+)  # fmt: skip
+@click.option(
+    "--code-object", metavar="FILE",
+    help="Run this translation (of `translate -o` or `run --dump`, and of this version).",
+)  # fmt: skip
+@click.option(
+    "--counts", type=click.Path(path_type=Path), metavar="OUT.json",
+    help="Write how often blocks were executed, for `sassxlate cfg --counts`.",
+)  # fmt: skip
+@click.option("--json", "as_json", is_flag=True, help="A line of JSON for each step.")
+@click.argument("args", nargs=-1, type=click.UNPROCESSED)
+@click.pass_context
+def command(context: click.Context, file: str, **options: Any) -> None:
+    """Runs one launch of a kernel in strict emulation and in the reference interpreter, and prints
+    each SASS instruction with the RDNA3 instructions that stand for it and the values of its
+    registers before and behind it, on both sides.
+
+    Exit status with --until difference: 0 none, 1 found, 3 not decided.
+    """
+    from sassxlate.lowering.steps import steps
+
+    subject = _subject(file, options)
+    every = steps(subject.translated)
+    choice = _choice(subject, every, options)
+    if options["counts"] is not None:
+        _write_counts(subject, options)
+    context.exit(_trace(subject, choice, options))
+
+
+def _subject(file: str, options: dict[str, Any]) -> Subject:
+    from ._traced import by_hand, of_program
+    from .interpret import shape_of
+
+    code = options["code_object"]
+    if options["run"]:
+        if options["arguments"]:
+            raise UsageError("SX0836", "--run takes the program's own launches: no --arg")
+        return of_program(file, options["args"], options["kernel"], options["launch"], code)
+    if options["args"]:
+        raise UsageError("SX0836", "arguments of a program are of use with --run only")
+    shapes = shape_of(options["grid"]), shape_of(options["block"])
+    return by_hand(
+        file, options["kernel"], options["arch"], shapes, options["arguments"],
+        options["shared"], options["seed"], code,
+    )  # fmt: skip
+
+
+# --- what is looked at ---------------------------------------------------------------------------
+
+
+def _choice(subject: Subject, every: dict[int, Step], options: dict[str, Any]) -> Choice:
+    from sassxlate.lowering.paired import ALL, Choice
+
+    from ._trace_text import chosen_lanes
+
+    until = options["until"] is not None
+    registers = registers_of(options["registers"])
+    wanted = set(every)
+    starts = [_block_of(subject, every, text) for text in options["blocks"]]
+    if starts:
+        wanted = {offset for offset, step in every.items() if step.block in starts}
+    if registers is not None:
+        known = {ref for step in every.values() for ref in step.ins.reads | step.ins.writes}
+        if strange := sorted(registers - known, key=lambda r: (r.file, r.index)):
+            text = f"the kernel has no register {strange[0].file}{strange[0].index}"
+            raise UsageError("SX0836", text, Where(None, subject.kernel.name))
+        wanted = {o for o in wanted if registers & (every[o].ins.reads | every[o].ins.writes)}
+
+    def bad(text: str) -> UsageError:
+        return UsageError("SX0836", f"--lane {text}: lanes are 0 to 31, like 0,4-7, or all")
+
+    lane = options["lane"]
+    lanes = chosen_lanes(lane, bad) if lane is not None else ALL if until else 1
+    limit = options["limit"] or (0 if until else STEPS)
+    warps = _warps(subject, options, until)
+    return Choice(every, frozenset(wanted), warps, lanes, until, limit)
+
+
+def registers_of(texts: Sequence[str]) -> frozenset[RegRef] | None:
+    """R5,P0,UR4; None where nothing is asked for."""
+    from typing import cast
+
+    from sassxlate.disasm.sass.ir import RegRef
+
+    out: set[RegRef] = set()
+    for text in (part.strip() for one in texts for part in one.split(",")):
+        found = _REGISTER.fullmatch(text)
+        if found is None:
+            raise UsageError("SX0836", f"--register {text[:80]}: no register, like R5, P0 or UR4")
+        out.add(RegRef(cast("Any", found[1].upper()), int(found[2])))
+    return frozenset(out) if texts else None
+
+
+def _block_of(subject: Subject, every: dict[int, Step], text: str) -> int:
+    found = _BLOCK.fullmatch(text)
+    step = every.get(int(found[1], 16)) if found else None
+    if step is None:
+        starts = sorted({s.block for s in every.values()})
+        some = " ".join(f"{start:04x}" for start in starts[:40])
+        message = f"--in {text[:80]}: no block or instruction; blocks: {some}"
+        raise UsageError("SX0836", message, Where(None, subject.kernel.name))
+    return step.block
+
+
+def _warps(subject: Subject, options: dict[str, Any], until: bool) -> frozenset[int] | None:
+    """The numbers over the grid; None: all."""
+    cta, warp = options["cta"], options["warp"]
+    if until and cta is None and warp is None:
+        return None
+    block = _cta(subject, cta or "0")
+    if warp is not None and warp >= subject.waves:
+        text = f"--warp {warp}: a block has {subject.waves} warps"
+        raise UsageError("SX0836", text, Where(None, subject.kernel.name))
+    inside = range(subject.waves) if until and warp is None else [warp or 0]
+    if until and cta is None:
+        return frozenset(b * subject.waves + w for b in range(subject.blocks) for w in inside)
+    return frozenset(block * subject.waves + w for w in inside)
+
+
+def _cta(subject: Subject, text: str) -> int:
+    parts = text.split(",")
+    grid = subject.recorded.grid
+    if all(p.isdecimal() for p in parts) and len(parts) <= 3:
+        numbers = [int(p) for p in parts]
+        if len(numbers) == 1 and numbers[0] < subject.blocks:
+            return numbers[0]
+        x, y, z = (*numbers, 0, 0)[:3]
+        if len(numbers) > 1 and all(n < g for n, g in zip((x, y, z), grid, strict=True)):
+            return x + grid[0] * (y + grid[1] * z)
+    message = f"--cta {text[:80]}: the grid is {','.join(map(str, grid))}"
+    raise UsageError("SX0836", message, Where(None, subject.kernel.name))
+
+
+# --- running -------------------------------------------------------------------------------------
+
+
+def _write_counts(subject: Subject, options: dict[str, Any]) -> None:
+    from sassxlate.lowering.emulate import counts
+
+    from ._traced import count
+
+    runs, stopped = count(subject, seed=options["strict_seed"], give_up=options["give_up"])
+    if stopped is not None:
+        click.echo(f"sassxlate: the counts are up to where it stopped: {stopped.text}", err=True)
+    text = json.dumps(counts.to_data([runs])) + "\n"
+    write_whole(options["counts"], text.encode())
+
+
+def _trace(subject: Subject, choice: Choice, options: dict[str, Any]) -> int:
+    from sassxlate.disasm.sass.interpret import Order
+    from sassxlate.lowering.paired import DIFFERENCES, compare, order_of
+
+    from ._trace_text import Printer
+    from ._traced import emulate
+
+    until, give_up = choice.until, options["give_up"]
+    lanes = choice.lanes
+    printer = Printer(
+        subject, lanes, registers_of(options["registers"]), as_json=options["as_json"]
+    )
+    _say(f"{subject.kernel.demangled[:60]}: emulating")
+    room = (1 << 62) if not choice.limit else choice.limit * (_largest(choice) + 64) * 8 + (1 << 20)
+    done = emulate(
+        subject, choice, seed=options["strict_seed"], give_up=give_up, room=room
+    )
+    _say("interpreting")
+    wanted = options["order"]
+    order: Order = (
+        order_of(s.ins for s in choice.steps.values()) if wanted == "auto" else Order(wanted)
+    )
+    end, pair, finished = compare(
+        subject.launch(), choice, done.streams, done.stopped, printer.show, order, give_up
+    )
+    _say("")
+    if finished is not None and until and end.kind == "done":
+        end = _memory(subject, done, finished, end)
+    facts = _facts(choice, pair)
+    printer.end(end, facts, until)
+    if until and end.seen is not None and not options["as_json"]:
+        _difference(subject, printer, end, pair, options)
+    elif until and end.seen is not None:
+        click.echo(json.dumps(printer.record(end.seen)))
+        _states(subject, printer, end, pair, options)
+    if not options["as_json"]:
+        _notes(choice, pair, end, options, order.value)
+    if not until:
+        return 0
+    if end.kind in DIFFERENCES:
+        return 1
+    return 0 if end.kind in ("done", "both") or (end.kind == "limit" and choice.limit) else 3
+
+
+def _largest(choice: Choice) -> int:
+    """Bytes of the longest record."""
+    return max((4 * (6 + 32 * len(p.places)) for p in choice.points()), default=0)
+
+
+def _say(text: str) -> None:
+    """Progress, where somebody looks."""
+    if sys.stderr.isatty():
+        click.echo(f"\r\x1b[K{text}", nl=False, err=True)
+
+
+def _facts(choice: Choice, pair: Pair) -> dict[str, Any]:
+    return {"steps": pair.number, "taken_over": pair.adopted, "met": pair.met != 0}
+
+
+def _notes(
+    choice: Choice, pair: Pair, end: End, options: dict[str, Any], order: str
+) -> None:
+    for why, many in sorted(pair.adopted.items()):
+        what = "" if why.startswith("lanes") else "results taken over from RDNA3: "
+        click.echo(f"note: {many} {what}{why}")
+    if end.kind == "order":
+        click.echo(f"note: the interpreter's order was {order}; try another --order")
+    if not choice.wanted:
+        click.echo("note: nothing is chosen: no instruction there has such a register")
+    elif not pair.number and end.kind != "both":
+        where = f"block {', '.join(options['blocks'])}" if options["blocks"] else "what was chosen"
+        click.echo(f"note: no warp that was chosen ever executes {where}")
+    elif not pair.met & choice.lanes and pair.number:
+        from ._trace_text import lanes_text
+
+        click.echo(f"note: lanes {lanes_text(choice.lanes)} never execute it")
+
+
+def _memory(subject: Subject, done: Emulated, finished: Any, end: End) -> End:
+    """What is left in memory, where registers never differed."""
+    from sassxlate.lowering.paired import End
+
+    from ._compared import first_difference
+
+    found = first_difference(subject.launch(), finished.device, done.memory)
+    if found is None:
+        return end
+    text = f"{found.words} words of memory differ behind the launch, first that at "
+    text += f"{found.address:#x}: RDNA3 {found.rdna:#010x}, SASS {found.sass:#010x}"
+    if found.offset is None:
+        return End("memory", text + "; no SASS instruction wrote it")
+    from sassxlate.lowering.steps import steps
+
+    step = steps(subject.translated)[found.offset]
+    text += f", written by /*{found.offset:04x}*/ {step.ins.text}"
+    if found.lane is not None:
+        text += ", lane {2} of warp {1} of block {0}".format(*found.lane)
+    return End("memory", text + ", whose operands are the same on both sides")
+
+
+def _difference(
+    subject: Subject, printer: Printer, end: End, pair: Pair, options: dict[str, Any]
+) -> None:
+    assert end.seen is not None
+    if end.kind == "path":
+        click.echo("the step before:")
+    printer.lanes &= end.seen.differs or end.seen.active
+    printer.show(end.seen)
+    _states(subject, printer, end, pair, options)
+
+
+def _states(
+    subject: Subject, printer: Printer, end: End, pair: Pair, options: dict[str, Any]
+) -> None:
+    """All registers that are live there, of the first lane that differs, on both sides."""
+    from sassxlate.lowering.emulate.trace import Place, Point
+    from sassxlate.lowering.steps import place_of
+
+    from ._traced import recorded_at
+
+    seen = end.seen
+    if seen is None or not pair.state or seen.step.behind is None:
+        return
+    regs = subject.translated.selected.regs
+    refs = _live(subject, seen.step)
+    places: list[Place] = []
+    for ref in refs:
+        place = place_of(regs, ref)
+        if place is not None and place not in places:
+            places.append(place)
+    behind = seen.step.behind
+    point = Point(0, behind.pc, behind.behind, tuple(places), behind.mask)
+    state = recorded_at(
+        subject, point, seen.warp, pair.passing, options["strict_seed"], options["give_up"]
+    )
+    if not state:
+        return
+    lanes = seen.differs or seen.active
+    lane = (lanes & -lanes).bit_length() - 1
+    printer.states(refs, pair.state, state, lane)
+
+
+def _live(subject: Subject, step: Step) -> list[RegRef]:
+    """What is live behind a step, and what it writes."""
+    from sassxlate.cfg.liveness import live_before, liveness
+
+    cfg = subject.translated.cfg
+    block = next(b for b in cfg.blocks if b.start == step.block)
+    live = liveness(cfg).live_out[block.index]
+    for ins in reversed(block.instructions):
+        if ins.offset == step.ins.offset:
+            break
+        live = live_before(ins, live)
+    some = live | step.ins.writes
+    return sorted((r for r in some if r.file != "B"), key=lambda r: (r.file, r.index))
