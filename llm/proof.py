@@ -1,0 +1,193 @@
+"""Proofs of stretches, in steps that are proved once.
+
+A step is a run of SASS instructions behind which the code keeps nothing in mind: no guard is open,
+and each register that is still read is in its place.  The verifier proves a step from any state
+that both sides have, with MODE and EXEC as between blocks, to a state that both have; so a list of
+proved steps is a proved stretch.  What a step is proved of does not depend on which registers it
+names: steps with one canonical text have one proof, which is kept.  Waits, which the verifier
+counts apart from values, are counted for the stretch as a whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import chain
+from typing import TypeAlias
+
+from sassxlate.cfg.liveness import live_before
+from sassxlate.disasm.rdna3.ir import Inst
+from sassxlate.disasm.sass.ir import RegRef
+from sassxlate.errors import SassxlateError
+from sassxlate.lowering.allocate import RegisterMap
+from sassxlate.lowering.engine import SassBlock
+from sassxlate.lowering.verify import Proved, Unknown, Verdict, verify
+from sassxlate.lowering.verify.counters import waits
+
+from .gate import as_verified
+from .language import guard
+from .prompt import Prompt, answer_words, prompt
+
+Code: TypeAlias = Sequence[Sequence[Inst]]
+TIMEOUT_MS = 2_000
+VECTORS = 64  # where the solver has no answer the code is dropped anyway
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A run of instructions of a stretch, from one place where nothing is open to the next."""
+
+    first: int
+    end: int
+    question: Prompt
+    code: tuple[tuple[Inst, ...], ...]
+
+    @property
+    def key(self) -> str:
+        """The step's canonical text, question and answer; and what meanings may depend on."""
+        words = chain.from_iterable(answer_words(self.code, self.question))
+        arch = self.question.block.instructions[0].arch
+        return f"{arch}\n{self.question.text}\n=>{' '.join(words)}"
+
+
+def reduced(regs: RegisterMap, here: Prompt) -> RegisterMap:
+    """The map without what a block does not name: nothing else is touched."""
+    refs = frozenset[RegRef]().union(*(i.reads | i.writes for i in here.block.instructions))
+    used = {file: {r.index for r in refs if r.file == file} for file in ("R", "UR", "P", "UP")}
+    named = {at.index for name, at in here.names.place.items() if name[0] == "c"}
+    return replace(
+        regs,
+        r={i: v for i, v in regs.r.items() if i in used["R"]},
+        ur={i: v for i, v in regs.ur.items() if i in used["UR"]},
+        ur_lanes={i: v for i, v in regs.ur_lanes.items() if i in used["UR"]},
+        p={i: v for i, v in regs.p.items() if i in used["P"]},
+        up={i: v for i, v in regs.up.items() if i in used["UP"]},
+        consts={k: s for k, s in regs.consts.items() if s.index in named},
+        spilled={},
+        barriers={},
+        ready={},
+        regions=(),
+    )
+
+
+def lives(block: SassBlock, live_out: frozenset[RegRef]) -> list[frozenset[RegRef]]:
+    """What is live behind each instruction."""
+    out: list[frozenset[RegRef]] = []
+    live = live_out
+    for ins in reversed(block.instructions):
+        out.append(live)
+        live = live_before(ins, live)
+    return out[::-1]
+
+
+def joints(code: Code, regs: RegisterMap) -> list[int]:
+    """The numbers of instructions in front of which no guard is open, and the end."""
+    out: list[int] = []
+    opened = False
+    for n, group in enumerate(code):
+        if not opened:
+            out.append(n)
+        for inst in group:
+            found = guard(inst, regs)
+            if found is not None:
+                opened = found[0] != ".endpred"
+    return [*out, len(code)]
+
+
+def step_of(
+    block: SassBlock,
+    regs: RegisterMap,
+    behind: Sequence[frozenset[RegRef]],
+    code: Code,
+    first: int,
+    end: int,
+) -> Step:
+    """The step of instructions ``first`` to ``end``.  EncodeError where it cannot be said."""
+    part = replace(block, instructions=block.instructions[first:end])
+    return Step(first, end, prompt(part, regs, behind[end - 1]), tuple(map(tuple, code[first:end])))
+
+
+@dataclass(slots=True)
+class Prover:
+    """Proves, and keeps what it proved by the canonical text of steps.
+
+    ``read`` and ``write`` are a store beyond this process: None, or the readings of a proof; an
+    empty answer of ``read`` is none.  Only proofs are kept, for why one failed may be the machine.
+    """
+
+    read: Callable[[str], tuple[str, ...] | None] = lambda _: None
+    write: Callable[[str, tuple[str, ...]], None] = lambda _, __: None
+    timeout_ms: int = TIMEOUT_MS
+    kept: dict[str, Verdict] = field(default_factory=dict[str, "Verdict"])
+    asked: int = 0
+    solved: int = 0
+
+    def step(self, step: Step) -> Verdict:
+        """The verdict on one step."""
+        self.asked += 1
+        key = step.key
+        found = self.kept.get(key)
+        if found is None:
+            was = self.read(key)
+            found = Proved(was) if was is not None else self._solve(step)
+            if was is None and isinstance(found, Proved):
+                self.write(key, found.modulo)
+            self.kept[key] = found
+        return found
+
+    def _solve(self, step: Step) -> Verdict:
+        self.solved += 1
+        here = step.question
+        regs = reduced(here.regs, here)
+        try:
+            block = as_verified(here.block, regs, here.live_out, step.code)
+        except SassxlateError as error:
+            return Unknown(str(error))
+        return verify(block, timeout_ms=self.timeout_ms, vectors=VECTORS)
+
+    def stretch(
+        self,
+        block: SassBlock,
+        regs: RegisterMap,
+        live_out: frozenset[RegRef],
+        code: Code,
+        ends: Sequence[int] | None = None,
+    ) -> Verdict:
+        """The verdict on a stretch's code, step by step.  ``ends`` are the places between steps
+        (and the end); without, they are where no guard is open, for code like the rules'.
+
+        A step that is not proved makes the stretch Unknown, with its verdict as the reason, unless
+        it is the whole.
+        """
+        behind = lives(block, live_out)
+        places = list(ends) if ends is not None else joints(code, regs)[1:]
+        modulo: set[str] = set()
+        first = 0
+        for end in places:
+            step = step_of(block, regs, behind, code, first, end)
+            verdict = self.step(step)
+            if not isinstance(verdict, Proved):
+                return verdict if len(places) == 1 else Unknown(f"instruction {first}: {verdict}")
+            modulo.update(verdict.modulo)
+            first = end
+        if len(places) > 1 and not _waited(block, regs, live_out, code):
+            return Unknown("a wait is missing")
+        return Proved(tuple(sorted(modulo)))
+
+
+def _waited(block: SassBlock, regs: RegisterMap, live_out: frozenset[RegRef], code: Code) -> bool:
+    made = as_verified(block, regs, live_out, code)
+    return waits([*chain.from_iterable(made.rdna)]).early is None
+
+
+def steps(
+    block: SassBlock, regs: RegisterMap, live_out: frozenset[RegRef], code: Code
+) -> Iterator[Step]:
+    """The steps of code like the rules'."""
+    behind = lives(block, live_out)
+    places = joints(code, regs)
+    for first, end in zip(places, places[1:], strict=False):
+        yield step_of(block, regs, behind, code, first, end)
+
+
+__all__ = ["Prover", "Step", "joints", "lives", "reduced", "step_of", "steps"]
