@@ -47,7 +47,7 @@ function facts(title, rows) {
   return el("table", {}, title ? el("caption", { class: "faint" }, title) : null, el("tbody", {}, body));
 }
 function verdictLine(v) {
-  if (!v) return "not asked (--verify)";
+  if (!v) return "not asked (sassxlate translate --verify)";
   return el("span", {}, ["proved", "refuted", "unknown"].filter((k) => v[k])
     .map((k) => [tag(k, `${num(v[k])} ${k}`), " "]).flat());
 }

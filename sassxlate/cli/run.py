@@ -18,10 +18,13 @@ from sassxlate.runtime_shim.cache import key_of, size_cap
 from sassxlate.runtime_shim.tag import cache_tag
 
 from .. import __version__
-from ..errors import ShimError, UsageError
+from ..errors import SassxlateError, ShimError, UsageError
+from ._report_options import begin, report_options
 
 if TYPE_CHECKING:
     from sassxlate.runtime_shim.hip_probe import Found
+
+    from ._report_options import Pages
 
 EXIT_REFUSED = 3
 EXIT_NOT_FOUND = 127
@@ -52,6 +55,7 @@ EXIT_NOT_FOUND = 127
 @click.option("--keep-status", is_flag=True, help="Exit as the application, even if refused.")
 @click.option("--trace", type=click.Path(file_okay=False), help="Write every driver call to DIR.")
 @click.option("--dump", type=click.Path(file_okay=False), help="Write used kernels' files to DIR.")
+@report_options
 @click.argument("app")
 @click.argument("args", nargs=-1, type=click.UNPROCESSED)
 def command(
@@ -62,6 +66,8 @@ def command(
     keep_status: bool,
     trace: str | None,
     dump: str | None,
+    report: Path | None,
+    report_format: str | None,
     app: str,
     args: tuple[str, ...],
 ) -> None:
@@ -69,6 +75,9 @@ def command(
 
     The exit status is 3 if a kernel was refused, whatever APP made of it (unless --keep-status);
     126 and 127 if APP cannot be run or found.
+
+    --report writes a page (or JSON) about the kernels that APP used: SASS beside RDNA3, and on the
+    emulated device how often each block ran; counting takes time.
     """
     if seed and not strict:
         raise UsageError("SX0719", "--seed is of use with --strict only")
@@ -81,6 +90,9 @@ def command(
     cache = _usable_cache()
     tag = cache_tag()
     socket = paths.socket_path(tag, cache)
+    pages = None
+    if report is not None:
+        pages = begin(report, report_format, "run", " ".join([app, *args]))
     report_path = _report_file()
     settings = {
         "SASSXLATE_CACHE_DIR": str(cache),
@@ -102,6 +114,10 @@ def command(
     if trace:
         settings["SASSXLATE_TRACE"] = str(_directory(trace))
     dump_dir = _directory(dump) if dump else None
+    counts = None
+    if pages is not None and hip is None:
+        counts = tempfile.TemporaryDirectory(prefix="counts-", dir=paths.runtime_dir())
+        settings["SASSXLATE_COUNTS"] = counts.name
 
     mark = cache / "module" / tag / f"{_mark_of(path)}.ran"
     if not mark.exists() and not client.listening(socket):
@@ -110,21 +126,44 @@ def command(
     env = application.environment(os.environ, libraries, settings)
     try:
         status = application.start_and_wait(path, [app, *args], env)
-        report = application.read_report(report_path)
+        used = application.read_report(report_path)
     finally:
         with suppress(OSError):
             report_path.unlink()
-    if report.kernels and not report.refusals:
+    if used.kernels and not used.refusals:
         with suppress(OSError):
             paths.write_whole(mark, b"")
     if dump_dir is not None:
-        _dump(report, cache, tag, dump_dir)
+        _dump(used, cache, tag, dump_dir)
     _explain(status, path, env)
-    if report.refusals:
-        _summary(report, path, tag, "hip" if hip else "emulator")
+    if pages is not None:
+        _write(pages, used, cache, tag, counts, strict)
+    if used.refusals:
+        _summary(used, path, tag, "hip" if hip else "emulator")
         if not keep_status:
             status = EXIT_REFUSED
     raise SystemExit(status)
+
+
+def _write(
+    pages: Pages,
+    used: RunReport,
+    cache: Path,
+    tag: str,
+    counts: tempfile.TemporaryDirectory[str] | None,
+    strict: bool,
+) -> None:
+    """The report; where that fails, the application's status is still the one that counts."""
+    from ._run_report import write
+
+    pages.report.counted = counts is not None
+    try:
+        write(pages, used, cache, tag, None if counts is None else Path(counts.name), strict)
+    except SassxlateError as error:
+        click.echo(f"sassxlate: {error}", err=True)
+    finally:
+        if counts is not None:
+            counts.cleanup()
 
 
 def _plain(libraries: Path) -> Path:

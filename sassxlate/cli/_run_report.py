@@ -1,0 +1,107 @@
+"""What ``sassxlate run --report`` says of the kernels that a program used."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from sassxlate.errors import SassxlateError
+from sassxlate.runtime_shim.application import LoadedKernel, RunReport
+
+from ._report import Ran, RefusedBy
+
+if TYPE_CHECKING:
+    from sassxlate.disasm.containers import Cubin
+    from sassxlate.runtime_shim.executions import Executions
+
+    from ._report_options import Pages
+
+_QUIET_S = 2.0  # before progress is shown
+ON_A_CARD = "The kernels ran on an AMD GPU, which counts no executions."
+
+
+def write(
+    pages: Pages, report: RunReport, cache: Path, tag: str, counts: Path | None, strict: bool
+) -> None:
+    """Translates what was used once more, and writes the report.
+
+    ``counts`` is where the emulated device left its numbers; None: it was not the one that ran.
+    """
+    from sassxlate.runtime_shim import executions
+
+    counted = {} if counts is None else executions.read(counts)
+    if counts is None:
+        pages.report.notes.append(ON_A_CARD)
+    if not report.kernels and not report.refusals:
+        pages.report.notes.append("The program used no kernel.")
+    cubins: dict[str, Cubin] = {}
+    started = time.monotonic()
+    visible = False
+    for n, kernel in enumerate(report.kernels):
+        if sys.stderr.isatty() and time.monotonic() - started > _QUIET_S:
+            visible = True
+            text = f"\rreport: {n} of {len(report.kernels)} kernels"
+            click.echo(text, err=True, nl=False)
+        _used(pages, kernel, cache, tag, counted, strict, cubins)
+    if visible:
+        click.echo("\r\x1b[K", err=True, nl=False)
+    for refusal in report.refusals:
+        why = RefusedBy(refusal.code, refusal.line)
+        name = refusal.kernel or "(no kernel)"
+        pages.report.refused(name, _shown(name), "", "", why)
+    pages.write()
+
+
+def _used(
+    pages: Pages,
+    kernel: LoadedKernel,
+    cache: Path,
+    tag: str,
+    counted: Mapping[str, Executions],
+    strict: bool,
+    cubins: dict[str, Cubin],
+) -> None:
+    from sassxlate.disasm.containers import parse_cubin
+    from sassxlate.lowering.emulate.counts import of_code_object
+    from sassxlate.lowering.pipeline import translate_kernel
+    from sassxlate.runtime_shim.work import host_key
+
+    module = kernel.module_key
+    where = f"module {module[:8]}"
+    try:
+        if module not in cubins:
+            path = cache / "module" / tag / f"{module}.cubin"
+            cubins[module] = parse_cubin(path.read_bytes())
+        done = translate_kernel(cubins[module], kernel.name)
+        stem = cache / "kernel" / tag / f"{module}-{kernel.kernel_key}"
+        code = Path(f"{stem}.hsaco").read_bytes()
+        found = counted.get(host_key(code, kernel.name, strict, counts=True))
+        if found is None or code != done.code_object:
+            pages.translated(done, where)
+            return
+        target = f"sm_{done.kernel.arch}"
+        runs = of_code_object(
+            code, kernel.name, found.blocks, launches=found.launches, waves=found.waves,
+            target=target,
+        )  # fmt: skip
+        ran = Ran(found.launches, found.workgroups, found.waves, found.threads, found.shared)
+        pages.translated(done, where, None, ran, runs)
+    except OSError as error:
+        pages.report.notes.append(f"{kernel.name[:200]}: no longer in the cache ({error.strerror})")
+    except SassxlateError as error:
+        why = RefusedBy.of(error)
+        pages.report.refused(kernel.name, _shown(kernel.name), "", where, why)
+
+
+def _shown(name: str) -> str:
+    from sassxlate.disasm.containers import demangle
+
+    return demangle(name)
+
+
+__all__ = ["write"]
