@@ -13,7 +13,6 @@ those that are not equal.
 from __future__ import annotations
 
 import argparse
-import collections
 import json
 import sys
 import tempfile
@@ -23,6 +22,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "tools")]
 
 from silicon import forms  # noqa: E402
+from silicon.report import print_table  # noqa: E402
 
 VERDICTS = ("equal", "differ", "undescribed", "illegal", "began", "late")
 
@@ -50,10 +50,10 @@ def _run(options: argparse.Namespace) -> int:
     with tempfile.TemporaryDirectory() as folder:
         found = measure(options.arch, words, options.vectors, options.seed, Path(folder),
                         options.processes, options.seconds)  # fmt: skip
-    table: dict[str, collections.Counter[str]] = {}
+    verdicts: list[tuple[str, str]] = []
     for word, result in zip(words, found, strict=True):
         name = word.text.split()[0].partition(".")[0]
-        table.setdefault(name, collections.Counter())[str(result["verdict"])] += 1
+        verdicts.append((name, str(result["verdict"])))
     rest = [
         {"word": f"{w.word:032x}", "kind": w.kind, "place": w.place, "text": w.text, **r}
         for w, r in zip(words, found, strict=True)
@@ -61,12 +61,7 @@ def _run(options: argparse.Namespace) -> int:
     ]
     Path(options.output).write_text("\n".join(json.dumps(r) for r in rest) + "\n")
     print(Device().describe(), f"{options.vectors} vectors a word, seed {options.seed}")
-    print(f"{'':12}" + "".join(f"{v:>12}" for v in VERDICTS))
-    total: collections.Counter[str] = collections.Counter()
-    for name, counts in sorted(table.items()):
-        total += counts
-        print(f"{name:12}" + "".join(f"{counts[v]:12}" for v in VERDICTS))
-    print(f"{'all':12}" + "".join(f"{total[v]:12}" for v in VERDICTS))
+    total = print_table(verdicts, VERDICTS)
     return int(total["differ"] > 0)
 
 

@@ -1,18 +1,15 @@
 """Runs words on the device and compares them with their meanings, in several processes.
 
-A word that the device cannot execute leaves its context unusable: that process ends, and another
-one goes on behind the word.
+A word that the device cannot execute takes its process with it (:mod:`silicon.supervised`).
 """
 
 from __future__ import annotations
 
 import json
-import multiprocessing as mp
 import os
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from multiprocessing.context import ForkProcess
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -27,6 +24,7 @@ from sassxlate.vectors import Vec, Vectors, vec
 from .device import Device, DeviceError
 from .forms import CLASSES, Word
 from .inputs import inputs
+from .supervised import Line, supervised
 from .template import PLACES, template
 
 Words = NDArray[np.uint32]
@@ -88,8 +86,8 @@ def differing(word: Word, arch: int, actual: Words, real: Words) -> NDArray[np.i
     return np.flatnonzero(wrong)
 
 
-def _worker(arch: int, words: Sequence[Word], numbers: Sequence[int], vectors: int,
-            prepared: str, out: str) -> None:  # fmt: skip
+def _worker(arch: int, words: Sequence[Word], vectors: int, prepared: str,
+            numbers: Sequence[int], out: str) -> None:  # fmt: skip
     before = np.load(prepared, mmap_mode="r")
     results = np.empty((vectors, 3), dtype=np.uint32)
     templates = {place: template(place) for place in PLACES}
@@ -135,40 +133,11 @@ def _compare(word: Word, arch: int, before: Words, real: Words) -> dict[str, obj
 
 
 def measure(arch: int, words: Sequence[Word], vectors: int, seed: int, folder: Path,
-            processes: int, seconds: float) -> list[dict[str, object]]:  # fmt: skip
+            processes: int, seconds: float) -> list[Line]:  # fmt: skip
     """The verdict of each word, in order; ``late`` where ``seconds`` did not suffice."""
     folder.mkdir(parents=True, exist_ok=True)
     prepared = folder / "inputs.npy"
     np.save(prepared, inputs(vectors, seed))
-    pending = {p: list(range(p, len(words), processes)) for p in range(processes)}
-    found: dict[int, dict[str, object]] = {}
-    context = mp.get_context("fork")  # its imports are done; this process has no context
-    running: dict[int, ForkProcess] = {}
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        for p, numbers in pending.items():
-            if p in running and running[p].is_alive():
-                continue
-            path = folder / f"{p}.jsonl"
-            if path.exists():
-                for text in path.read_text().splitlines():
-                    line = json.loads(text)
-                    found[line["n"]] = line
-                numbers = pending[p] = [n for n in numbers if n not in found]
-            if numbers:
-                args = (arch, words, numbers, vectors, str(prepared), str(path))
-                running[p] = context.Process(target=_worker, args=args)
-                running[p].start()
-            else:
-                running.pop(p, None)
-        if not running:
-            break
-        next(iter(running.values())).join(0.05)
-    for process in running.values():
-        process.kill()
-    for path in folder.glob("*.jsonl"):
-        for text in path.read_text().splitlines():
-            if text.endswith("}"):
-                line = json.loads(text)
-                found[line["n"]] = line
-    return [found.get(n, {"n": n, "verdict": "late"}) for n in range(len(words))]
+    shares = [range(p, len(words), processes) for p in range(processes)]
+    worker = partial(_worker, arch, words, vectors, str(prepared))
+    return supervised(worker, shares, folder, seconds)

@@ -14,7 +14,6 @@ What there is below ``build/launches`` is launched too: random CUDA kernels, whi
 from __future__ import annotations
 
 import argparse
-import collections
 import json
 import re
 import subprocess
@@ -29,6 +28,7 @@ import numpy as np  # noqa: E402
 from silicon.launches import kept  # noqa: E402
 from silicon.launches.cases import CUDA, CUDA_SEEDS, cases  # noqa: E402
 from silicon.launches.programs import record  # noqa: E402
+from silicon.report import print_table  # noqa: E402
 
 VERDICTS = ("equal", "differ", "unsteady", "failed", "hung", "undescribed", "late",
             "approximate")
@@ -48,23 +48,18 @@ def _run(options: argparse.Namespace) -> int:
             with np.load(path) as data:
                 arrays |= dict(data.items())
     np.savez_compressed(f"{options.output}.npz", **arrays)  # type: ignore[arg-type]
-    table: dict[str, collections.Counter[str]] = {}
+    verdicts: list[tuple[str, str]] = []
     with Path(f"{options.output}.jsonl").open("w") as lines:
         for case, line in zip(chosen, found, strict=True):
             name = case.where.partition(":")[0] if "#" not in case.name else "kernels"
             name = re.sub(r"\d+", "", case.name.split()[0]) if " " in case.name else name
-            table.setdefault(name, collections.Counter())[str(line["verdict"])] += 1
+            verdicts.append((name, str(line["verdict"])))
             print(json.dumps(line | {"name": case.name}), file=lines)
             if line["verdict"] != "equal":
                 less = {k: v for k, v in line.items() if k not in ("forms", "n", "digest")}
                 print(case.name, less)
     print(Device().describe())
-    print(f"{'':12}" + "".join(f"{v:>12}" for v in VERDICTS))
-    total: collections.Counter[str] = collections.Counter()
-    for name, counts in sorted(table.items()):
-        total += counts
-        print(f"{name:12}" + "".join(f"{counts[v]:12}" for v in VERDICTS))
-    print(f"{'all':12}" + "".join(f"{total[v]:12}" for v in VERDICTS))
+    total = print_table(verdicts, VERDICTS)
     return int(total["equal"] < sum(total.values()))
 
 

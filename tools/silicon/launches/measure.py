@@ -1,18 +1,15 @@
 """Launches on the device, compared with the interpreter.
 
-Each process writes what it found line by line.  A launch that faults spoils its process's context,
-one that never ends holds it: a new process goes on behind it.
+A launch that faults or never ends takes its process with it (:mod:`silicon.supervised`).
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import multiprocessing as mp
 import os
-import time
 from collections.abc import Sequence
-from multiprocessing.process import BaseProcess
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -21,11 +18,11 @@ from sassxlate.cli._compared import both_nan
 from sassxlate.errors import SassxlateError
 
 from ..device import Device, DeviceError
+from ..supervised import HUNG, Line, supervised
 from .cases import AnyCase, Words
 from .interpreted import interpreted
 
 TIMES = 4  # that each case is launched; all must leave the same
-Line = dict[str, object]
 
 
 def digest(memory: Sequence[Words]) -> str:
@@ -80,7 +77,7 @@ def _worker(cases: Sequence[AnyCase], numbers: Sequence[int], out: str) -> None:
         for number in numbers:
             case = cases[number]
             line: Line = {"n": number, "name": case.name}
-            put({"n": number, "verdict": "hung"})  # unless another line follows
+            put({"n": number, "verdict": HUNG})  # unless another line follows
             try:
                 real = launched(device, case)
                 again = [launched(device, case) for _ in range(TIMES - 1)]
@@ -116,46 +113,5 @@ def measure(
 ) -> list[Line]:
     """The verdict of each case, in order; ``patience``: seconds after which launches of one case
     hang, ``seconds``: of all."""
-    folder.mkdir(parents=True, exist_ok=True)
-    pending = {p: list(range(len(cases)))[p::processes] for p in range(processes)}
-    found: dict[int, Line] = {}
-    context = mp.get_context("fork")  # its imports are done; this process has no context
-    running: dict[int, BaseProcess] = {}
-    since: dict[int, tuple[int, float]] = {}  # of each process: its lines, and since when
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        for p in pending:
-            path = folder / f"{p}.jsonl"
-            mine = _read(path)
-            if p in running and running[p].is_alive():
-                last = mine[-1]["verdict"] if mine else ""
-                count, start = since.setdefault(p, (len(mine), time.monotonic()))
-                if count != len(mine):
-                    since[p] = len(mine), time.monotonic()
-                elif last == "hung" and time.monotonic() - start > patience:
-                    running[p].kill()
-                    running[p].join(5)
-                continue
-            found |= {int(str(line["n"])): line for line in mine}
-            pending[p] = [n for n in pending[p] if n not in found]
-            if pending[p]:
-                since.pop(p, None)
-                args = (cases, pending[p], str(path))
-                running[p] = context.Process(target=_worker, args=args)
-                running[p].start()
-            else:
-                running.pop(p, None)
-        if not running:
-            break
-        time.sleep(0.1)
-    for process in running.values():
-        process.kill()
-    for p in pending:
-        found |= {int(str(line["n"])): line for line in _read(folder / f"{p}.jsonl")}
-    return [found.get(n, {"n": n, "verdict": "late"}) for n in range(len(cases))]
-
-
-def _read(path: Path) -> list[Line]:
-    if not path.exists():
-        return []
-    return [json.loads(text) for text in path.read_text().splitlines() if text.endswith("}")]
+    shares = [range(p, len(cases), processes) for p in range(processes)]
+    return supervised(partial(_worker, cases), shares, folder, seconds, patience)

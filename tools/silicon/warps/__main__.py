@@ -11,7 +11,6 @@ changes of every word to RESULTS.0.npz ..., by its number in the lines.
 from __future__ import annotations
 
 import argparse
-import collections
 import json
 import re
 import sys
@@ -22,6 +21,7 @@ ROOT = Path(__file__).resolve().parents[3]
 sys.path[:0] = [str(ROOT), str(ROOT / "tools")]
 
 import numpy as np  # noqa: E402
+from silicon.report import print_table  # noqa: E402
 from silicon.warps.words import words  # noqa: E402
 
 VERDICTS = ("equal", "differ", "undescribed", "illegal", "began", "late")
@@ -46,21 +46,16 @@ def _run(options: argparse.Namespace) -> int:
     for part in range(options.parts):
         mine = {k: v for k, v in arrays.items() if int(k.partition(".")[0]) % options.parts == part}
         np.savez_compressed(f"{options.output}.{part}.npz", **mine)  # type: ignore[arg-type]
-    table: dict[str, collections.Counter[str]] = {}
+    verdicts: list[tuple[str, str]] = []
     lines: list[str] = []
     for word, result in zip(chosen, found, strict=True):
         name = re.sub(r"^@\S+ ", "", word.text).split()[0].partition(".")[0]
-        table.setdefault(name, collections.Counter())[str(result["verdict"])] += 1
+        verdicts.append((name, str(result["verdict"])))
         lines.append(json.dumps({"word": f"{word.word:032x}", "space": word.space,
                                  "kind": word.kind, "text": word.text, **result}))  # fmt: skip
     Path(f"{options.output}.jsonl").write_text("\n".join(lines) + "\n")
     print(Device().describe(), f"{options.warps} warps a word, seed {options.seed}")
-    print(f"{'':12}" + "".join(f"{v:>12}" for v in VERDICTS))
-    total: collections.Counter[str] = collections.Counter()
-    for name, counts in sorted(table.items()):
-        total += counts
-        print(f"{name:12}" + "".join(f"{counts[v]:12}" for v in VERDICTS))
-    print(f"{'all':12}" + "".join(f"{total[v]:12}" for v in VERDICTS))
+    total = print_table(verdicts, VERDICTS)
     return int(total["differ"] > 0)
 
 

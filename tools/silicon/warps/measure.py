@@ -1,20 +1,17 @@
 """Runs words in the template on the device and compares what they leave with the meanings.
 
-A word that faults spoils its process's context: each process writes what it found line by line,
-and a new one goes on behind the word that ended it.
+A word that faults takes its process with it (:mod:`silicon.supervised`).
 """
 
 from __future__ import annotations
 
 import json
-import multiprocessing as mp
 import os
 import re
-import time
 from collections.abc import Sequence
 from ctypes import c_void_p
 from dataclasses import dataclass
-from multiprocessing.process import BaseProcess
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -28,6 +25,7 @@ from sassxlate.disasm.sass.meaning.state import LANES, Bytes, Fault
 from sassxlate.disasm.sass.meaning.state import Words as Lanes
 
 from ..device import Device, DeviceError
+from ..supervised import Line, supervised
 from .inputs import constants, made
 from .kept import Arrays, digest, shown
 from .state import Warps, meant
@@ -181,7 +179,7 @@ def compared(
 
 
 def _worker(
-    words: Sequence[Word], numbers: Sequence[int], warps: int, few: int, seed: int, out: str
+    words: Sequence[Word], warps: int, few: int, seed: int, numbers: Sequence[int], out: str
 ) -> None:
     bench = Bench(warps, seed, few)
     kept: Arrays = {}
@@ -217,52 +215,20 @@ def _worker(
 def measure(
     words: Sequence[Word], warps: int, few: int, seed: int, folder: Path, processes: int,
     seconds: float,
-) -> list[dict[str, object]]:  # fmt: skip
+) -> list[Line]:  # fmt: skip
     """The verdict of each word, in order; ``late`` where ``seconds`` did not suffice."""
-    folder.mkdir(parents=True, exist_ok=True)
-    pending = _shares(words, processes)
-    found: dict[int, dict[str, object]] = {}
-    context = mp.get_context("fork")  # its imports are done; this process has no context
-    running: dict[int, BaseProcess] = {}
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        for p in pending:
-            if p in running and running[p].is_alive():
-                continue
-            path = folder / f"{p}.jsonl"
-            found |= _read(path)
-            numbers = pending[p] = [n for n in pending[p] if n not in found]
-            if numbers:
-                args = (words, numbers, warps, few, seed, str(path))
-                running[p] = context.Process(target=_worker, args=args)
-                running[p].start()
-            else:
-                running.pop(p, None)
-        if not running:
-            break
-        time.sleep(0.05)
-    for process in running.values():
-        process.kill()
-    for p in pending:
-        found |= _read(folder / f"{p}.jsonl")
-    return [found.get(n, {"n": n, "verdict": "late"}) for n in range(len(words))]
+    worker = partial(_worker, words, warps, few, seed)
+    return supervised(worker, _shares(words, processes), folder, seconds)
 
 
-def _shares(words: Sequence[Word], processes: int) -> dict[int, list[int]]:
+def _shares(words: Sequence[Word], processes: int) -> list[list[int]]:
     """Words with the same inputs go to one process, in a row."""
     keys = [_key(decode(w.word, 0, 90, strict=False), w) for w in words]
     order = sorted(range(len(words)), key=lambda n: (repr(keys[n]), n))
     whole = sum(map(_cost, words))
-    out: dict[int, list[int]] = {p: [] for p in range(processes)}
+    out: list[list[int]] = [[] for _ in range(processes)]
     done = 0.0
     for n in order:
         out[min(processes - 1, int(done / whole * processes))].append(n)
         done += _cost(words[n])
     return out
-
-
-def _read(path: Path) -> dict[int, dict[str, object]]:
-    if not path.exists():
-        return {}
-    whole = [text for text in path.read_text().splitlines() if text.endswith("}")]
-    return {line["n"]: line for line in map(json.loads, whole)}
