@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain
+from itertools import chain, pairwise
 from typing import TypeAlias
 
 from sassxlate.cfg.liveness import live_before
@@ -111,12 +111,11 @@ def step_of(
 class Prover:
     """Proves, and keeps what it proved by the canonical text of steps.
 
-    ``read`` and ``write`` are a store beyond this process: None, or the readings of a proof; an
-    empty answer of ``read`` is none.  Only proofs are kept, for why one failed may be the machine.
+    ``read`` and ``write`` are a store beyond this process, by the steps' keys.
     """
 
-    read: Callable[[str], tuple[str, ...] | None] = lambda _: None
-    write: Callable[[str, tuple[str, ...]], None] = lambda _, __: None
+    read: Callable[[str], Verdict | None] = lambda _: None
+    write: Callable[[str, Verdict], None] = lambda _, __: None
     timeout_ms: int = TIMEOUT_MS
     kept: dict[str, Verdict] = field(default_factory=dict[str, "Verdict"])
     asked: int = 0
@@ -128,10 +127,10 @@ class Prover:
         key = step.key
         found = self.kept.get(key)
         if found is None:
-            was = self.read(key)
-            found = Proved(was) if was is not None else self._solve(step)
-            if was is None and isinstance(found, Proved):
-                self.write(key, found.modulo)
+            found = self.read(key)
+            if found is None:
+                found = self._solve(step)
+                self.write(key, found)
             self.kept[key] = found
         return found
 
@@ -186,7 +185,7 @@ def steps(
     """The steps of code like the rules'."""
     behind = lives(block, live_out)
     places = joints(code, regs)
-    for first, end in zip(places, places[1:], strict=False):
+    for first, end in pairwise(places):
         yield step_of(block, regs, behind, code, first, end)
 
 

@@ -1,0 +1,409 @@
+"""Building the dataset: which files, in which pieces, by several processes, and again after a stop.
+
+A folder of the dataset has ``units/``: of each unit of work (some kernels of a cubin) its rows
+(``.parquet``) and, written last, what became of it (``.json``).  A unit whose ``.json`` is there is
+done; nothing else is remembered, so a build that was killed goes on where it was.
+``proofs.sqlite3`` keeps proofs.  :mod:`.dataset_files` makes the shards from the units.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import multiprocessing
+import os
+import sqlite3
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+from sassxlate.disasm.containers import Cubin, load
+from sassxlate.errors import ModelError, SassxlateError
+from sassxlate.lowering.verify import Proved, Refuted, Unknown, Verdict
+
+from .dataset_files import read_ids, write_rows
+from .proof import Prover
+from .rows import Harvest
+
+PART = 48 * 1024  # bytes of SASS in a unit
+SPLITS = ("train", "valid", "test")
+TRAINED = 99  # architectures beyond are only in held-out splits
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What decides the rows.  ``valid`` and ``test`` are shares of the programs; ``tag`` names the
+    sources that decide verdicts."""
+
+    seed: int = 0
+    valid: float = 0.01
+    test: float = 0.05
+    search: bool = True
+    timeout_ms: int = 2_000
+    tag: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """Kernels ``first`` to ``end`` of a file's ``number``-th cubin."""
+
+    path: str
+    program: str
+    size: int
+    number: int
+    arch: int
+    first: int
+    end: int
+
+    @property
+    def id(self) -> str:
+        text = f"{self.path} {self.size} {self.number} {self.first} {self.end}"
+        return hashlib.blake2b(text.encode(), digest_size=10).hexdigest()
+
+
+@dataclass(slots=True)
+class Report:
+    """What became of a unit."""
+
+    unit: Unit
+    split: str
+    rows: int = 0
+    seconds: float = 0.0
+    counts: dict[str, int] = field(default_factory=dict[str, int])
+    modulo: dict[str, int] = field(default_factory=dict[str, int])
+    why: dict[str, int] = field(default_factory=dict[str, int])
+    errors: list[dict[str, str]] = field(default_factory=list[dict[str, str]])
+
+
+def program_of(path: Path) -> str:
+    """The name of a program: the file's up to its first dot, so that builds of one program for
+    several architectures and levels (``scan.O3.sm_80.cubin``) are one."""
+    return path.name.split(".")[0] or path.name
+
+
+def split_of(program: str, settings: Settings) -> str:
+    """The split that a program and all of its blocks belong to."""
+    digest = hashlib.blake2b(f"{settings.seed} {program}".encode(), digest_size=8).digest()
+    place = int.from_bytes(digest, "big") / 2**64
+    if place < settings.test:
+        return "test"
+    return "valid" if place < settings.test + settings.valid else "train"
+
+
+def files_in(sources: Iterable[Path]) -> Iterator[Path]:
+    """The files of folders, and files, in order.  What is no ELF file or fatbin is passed over
+    inside folders."""
+    for source in sources:
+        if not source.is_dir():
+            yield source
+            continue
+        for base, dirs, names in os.walk(source):
+            dirs.sort()
+            for name in sorted(names):
+                path = Path(base, name)
+                if path.is_file() and not path.is_symlink() and _may_hold_code(path):
+                    yield path
+
+
+def _may_hold_code(path: Path) -> bool:
+    try:
+        with path.open("rb") as stream:
+            head = stream.read(8)
+    except OSError:
+        return True  # whoever reads it says why not
+    return head.startswith((b"\x7fELF", b"\x50\xed\x55\xba", b"!<arch>"))
+
+
+def units_of(path: Path, arches: frozenset[int] | None, settings: Settings) -> list[Unit]:
+    """A file's units.  ContainerError for a file that cannot be read."""
+    size = path.stat().st_size
+    program = program_of(path)
+    held_out = split_of(program, settings) != "train"
+    out: list[Unit] = []
+    for number, (_, cubin) in enumerate(load(path).cubins()):
+        if cubin.relocatable or (arches is not None and cubin.arch not in arches):
+            continue
+        if cubin.arch > TRAINED and not held_out:
+            continue
+        first = size_here = 0
+        for n, kernel in enumerate(cubin.kernels):
+            size_here += len(kernel.code)
+            if size_here >= PART or n == len(cubin.kernels) - 1:
+                out.append(Unit(str(path), program, size, number, cubin.arch, first, n + 1))
+                first, size_here = n + 1, 0
+    return out
+
+
+# --- one process -----------------------------------------------------------------------------
+
+
+class Proofs:
+    """Verdicts on steps on disk, for all processes and later builds."""
+
+    def __init__(self, path: Path, tag: str) -> None:
+        self._tag = tag.encode()
+        self._new: list[tuple[bytes, str]] = []
+        self._db = sqlite3.connect(path, timeout=60)
+        self._db.execute("PRAGMA journal_mode=WAL")
+        self._db.execute("PRAGMA synchronous=OFF")
+        self._db.execute(
+            "CREATE TABLE IF NOT EXISTS proofs (key BLOB PRIMARY KEY, verdict TEXT) WITHOUT ROWID"
+        )
+
+    def _key(self, text: str) -> bytes:
+        return hashlib.blake2b(text.encode(), digest_size=16, key=self._tag[:64]).digest()
+
+    def read(self, text: str) -> Verdict | None:
+        row = self._db.execute(
+            "SELECT verdict FROM proofs WHERE key = ?", (self._key(text),)
+        ).fetchone()
+        if row is None:
+            return None
+        kind, _, rest = str(row[0]).partition(" ")
+        if kind == "proved":
+            return Proved(tuple(rest.split("; ")) if rest else ())
+        return Refuted(defect=rest) if kind == "refuted" else Unknown(rest)
+
+    def write(self, text: str, verdict: Verdict) -> None:
+        match verdict:
+            case Proved():
+                said = f"proved {'; '.join(verdict.modulo)}".rstrip()
+            case Refuted():
+                said = f"refuted {verdict.defect or verdict.where}"
+            case Unknown():
+                said = f"unknown {verdict.reason}"
+        self._new.append((self._key(text), said))
+
+    def flush(self) -> None:
+        """Puts down what is new; nothing is lost but time where that fails."""
+        try:
+            with self._db:
+                self._db.executemany("INSERT OR IGNORE INTO proofs VALUES (?, ?)", self._new)
+        except sqlite3.Error:
+            return
+        self._new.clear()
+
+
+@dataclass(slots=True)
+class _Worker:
+    """What a process has while it works."""
+
+    folder: Path
+    settings: Settings
+    proofs: Proofs
+    prover: Prover
+    seen: dict[str, set[str]]
+    loaded: tuple[str, list[Cubin]] = ("", [])
+
+    def work(self, unit: Unit) -> Report:
+        started = time.process_time()
+        split = split_of(unit.program, self.settings)
+        report = Report(unit, split)
+        harvest = Harvest(self.prover, self.seen.setdefault(split, set()), self.settings.search)
+        if self.loaded[0] != unit.path:
+            self.loaded = ("", [])
+            self.loaded = unit.path, [cubin for _, cubin in load(unit.path).cubins()]
+        cubin = self.loaded[1][unit.number]
+        for kernel in cubin.kernels[unit.first : unit.end]:
+            try:
+                harvest.kernel(cubin, kernel.name, unit.program)
+            except SassxlateError as error:
+                harvest.counts["refused"] += 1
+                report.errors.append(_error(error, unit.path))
+            except (RecursionError, MemoryError) as fault:
+                where = {"file": unit.path, "kernel": kernel.name}
+                report.errors.append({"code": "SX1041", "message": repr(fault), **where})
+        rows = harvest.taken()
+        report.rows = len(rows)
+        report.counts = dict(harvest.counts)
+        report.modulo = dict(Counter(row.modulo for row in rows))
+        report.why = dict(harvest.why.most_common(8))
+        self.proofs.flush()
+        if len(self.prover.kept) > 200_000:
+            self.prover.kept.clear()
+        if rows:
+            write_rows(self.folder / "units" / f"{unit.id}.parquet", rows, split)
+        report.seconds = time.process_time() - started
+        write_report(self.folder, report)
+        return report
+
+
+def _error(error: SassxlateError, path: str) -> dict[str, str]:
+    return {
+        "code": error.code,
+        "message": error.message,
+        "file": error.where.file or path,
+        "kernel": error.where.kernel or "",
+    }
+
+
+def write_report(folder: Path, report: Report) -> None:
+    """Marks a unit as done."""
+    path = folder / "units" / f"{report.unit.id}.json"
+    beside = path.with_suffix(f".{os.getpid()}.tmp")
+    beside.write_text(json.dumps(asdict(report)), encoding="utf-8")
+    beside.replace(path)
+
+
+_worker: _Worker | None = None
+
+
+def _begin(folder: Path, settings: Settings, seen: dict[str, set[str]]) -> None:
+    global _worker
+    proofs = Proofs(folder / "proofs.sqlite3", f"{settings.tag} {settings.timeout_ms}")
+    prover = Prover(proofs.read, proofs.write, settings.timeout_ms)
+    _worker = _Worker(folder, settings, proofs, prover, seen)
+
+
+def _work(unit: Unit) -> Report:
+    assert _worker is not None
+    return _worker.work(unit)
+
+
+# --- all of them -----------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class Progress:
+    """How far a build is."""
+
+    units: int = 0  # all that are to be done, by this call or another
+    done: int = 0
+    rows: int = 0
+    stretches: int = 0
+    errors: int = 0
+    seconds: float = 0.0  # of processors, in this call
+
+
+def build(
+    folder: Path,
+    sources: Sequence[Path],
+    settings: Settings,
+    *,
+    jobs: int = 1,
+    arches: frozenset[int] | None = None,
+    limit_s: float | None = None,
+    shard: tuple[int, int] = (0, 1),
+    told: Callable[[Progress], None] = lambda _: None,
+    failed: Callable[[SassxlateError], None] = lambda _: None,
+) -> Progress:
+    """Does the units that are not done, of the ``shard[0]``-th of ``shard[1]`` parts, and stops
+    beginning new ones after ``limit_s`` seconds.  A file that cannot be read is told to ``failed``
+    and passed over; what went wrong in a unit is in its report.
+
+    Raises ModelError SX1040 where the folder belongs to a build with other settings.
+    """
+    started = time.monotonic()
+    (folder / "units").mkdir(parents=True, exist_ok=True)
+    _settle(folder, settings)
+    progress = Progress()
+    todo: list[Unit] = []
+    for path in files_in(sources):
+        try:
+            units = units_of(path, arches, settings)
+        except (SassxlateError, OSError) as error:
+            progress.errors += 1
+            failed(
+                error.at(file=str(path))
+                if isinstance(error, SassxlateError)
+                else ModelError("SX1042", f"{path}: {error.strerror or error}")
+            )
+            continue
+        for unit in units:
+            if int(unit.id[:8], 16) % shard[1] != shard[0]:
+                continue
+            progress.units += 1
+            if (folder / "units" / f"{unit.id}.json").exists():
+                progress.done += 1
+            else:
+                todo.append(unit)
+    told(progress)
+    seen = read_ids(folder / "units")
+    for report in _reports(folder, todo, settings, seen, jobs, limit_s, started):
+        progress.done += 1
+        progress.rows += report.rows
+        progress.stretches += report.counts.get("stretches", 0)
+        progress.errors += len(report.errors)
+        progress.seconds += report.seconds
+        told(progress)
+    return progress
+
+
+def _settle(folder: Path, settings: Settings) -> None:
+    """Writes down the settings, or compares them with those that the folder was begun with."""
+    path = folder / "settings.json"
+    mine = {k: v for k, v in asdict(settings).items() if k in ("seed", "valid", "test")}
+    if not path.exists():
+        path.write_text(json.dumps(mine), encoding="utf-8")
+        return
+    try:
+        theirs = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError:
+        theirs = None
+    if theirs != mine:
+        message = f"{folder} was begun with {theirs}, not {mine}: programs would change their split"
+        raise ModelError("SX1040", message)
+
+
+def _reports(
+    folder: Path,
+    todo: Sequence[Unit],
+    settings: Settings,
+    seen: dict[str, set[str]],
+    jobs: int,
+    limit_s: float | None,
+    started: float,
+) -> Iterator[Report]:
+    def late() -> bool:
+        return limit_s is not None and time.monotonic() - started > limit_s
+
+    if jobs == 1:
+        _begin(folder, settings, seen)
+        for unit in todo:
+            if late():
+                return
+            yield _work(unit)
+        return
+    left = list(reversed(todo))
+    context = multiprocessing.get_context("fork")
+    while left and not late():
+        running: dict[Future[Report], Unit] = {}
+        with ProcessPoolExecutor(jobs, context, _begin, (folder, settings, seen)) as pool:
+            try:
+                while (left and not late()) or running:
+                    while left and len(running) < 2 * jobs and not late():
+                        unit = left.pop()
+                        running[pool.submit(_work, unit)] = unit
+                    done, _ = wait(running, return_when=FIRST_COMPLETED)
+                    for future in done:
+                        report = future.result()
+                        del running[future]
+                        yield report
+            except BrokenProcessPool:
+                # One of them killed its process (memory, a fault of the solver): which, nobody
+                # knows.  Each is tried alone, and given up where it does so again.
+                alone = list(running.values())
+                yield from _alone(folder, settings, seen, alone)
+
+
+def _alone(
+    folder: Path, settings: Settings, seen: dict[str, set[str]], units: Iterable[Unit]
+) -> Iterator[Report]:
+    context = multiprocessing.get_context("fork")
+    for unit in units:
+        with ProcessPoolExecutor(1, context, _begin, (folder, settings, seen)) as pool:
+            try:
+                yield pool.submit(_work, unit).result()
+            except BrokenProcessPool:
+                report = Report(unit, split_of(unit.program, settings))
+                message = "the process that worked on it died"
+                report.errors.append({"code": "SX1041", "message": message, "file": unit.path})
+                write_report(folder, report)
+                yield report
+
+
+__all__ = ["Progress", "Report", "Settings", "Unit", "build", "files_in", "program_of", "split_of"]

@@ -1,0 +1,255 @@
+"""The dataset's files: rows of units, shards of splits, and the datasheet."""
+
+from __future__ import annotations
+
+import fnmatch
+import json
+import os
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from sassxlate.errors import ModelError
+
+if TYPE_CHECKING:
+    from .rows import Row
+
+SHARD = 50_000  # rows, about
+SPLITS = ("train", "valid", "test")
+
+
+def _arrow() -> tuple[Any, Any]:
+    """pyarrow and its parquet module.  ModelError SX1043 where they are not installed."""
+    try:
+        return import_module("pyarrow"), import_module("pyarrow.parquet")
+    except ImportError:
+        raise ModelError("SX1043", "pyarrow is missing: pip install 'sassxlate[llm]'") from None
+
+
+def _write(path: Path, table: Any) -> None:
+    """The whole file or none."""
+    _, parquet = _arrow()
+    beside = path.with_suffix(f".{os.getpid()}.tmp")
+    parquet.write_table(table, beside, compression="zstd", compression_level=9)
+    beside.replace(path)
+
+
+def write_rows(path: Path, rows: Sequence[Row], split: str) -> None:
+    """A unit's rows."""
+    arrow, _ = _arrow()
+    _write(path, arrow.Table.from_pylist([{**asdict(row), "split": split} for row in rows]))
+
+
+def _units(folder: Path) -> list[Path]:
+    """The rows of units that are done."""
+    return sorted(p for p in folder.glob("*.parquet") if p.with_suffix(".json").exists())
+
+
+def read_ids(folder: Path) -> dict[str, set[str]]:
+    """The questions that units have asked so far, by split."""
+    out: dict[str, set[str]] = {}
+    paths = _units(folder)
+    if paths:
+        _, parquet = _arrow()
+        for path in paths:
+            table = parquet.read_table(path, columns=["id", "split"])
+            for key, split in zip(table["id"].to_pylist(), table["split"].to_pylist(), strict=True):
+                out.setdefault(split, set()).add(key)
+    return out
+
+
+def read_split(folder: Path, split: str) -> Iterator[dict[str, Any]]:
+    """The rows of a finished split, in the shards' order."""
+    _, parquet = _arrow()
+    for path in sorted((folder / split).glob("*.parquet")):
+        yield from parquet.read_table(path).to_pylist()
+
+
+def reports(folder: Path) -> Iterator[dict[str, Any]]:
+    """What became of each unit that is done."""
+    for path in sorted((folder / "units").glob("*.json")):
+        try:
+            yield cast("dict[str, Any]", json.loads(path.read_text(encoding="utf-8")))
+        except ValueError:
+            raise ModelError("SX1044", f"{path} is no report: remove it, and build again") from None
+
+
+def finish(folder: Path, licences: Mapping[str, str] | None = None) -> dict[str, Any]:
+    """Makes the shards of the splits and the datasheet from the units; gives the datasheet.
+
+    Each question is there once a split, with its cheapest answer; the order is that of the
+    questions' hashes.  ``in_train`` says of a held-out row that its question is in training too.
+    ``licences`` are texts by patterns of file names.
+
+    Raises ModelError SX1044 where there is nothing.
+    """
+    _, parquet = _arrow()
+    paths = _units(folder / "units")
+    if not paths:
+        raise ModelError("SX1044", f"{folder} has no rows yet")
+    best: dict[str, dict[str, tuple[int, int, int]]] = {s: {} for s in SPLITS}
+    times: dict[str, Counter[str]] = {s: Counter() for s in SPLITS}
+    for n, path in enumerate(paths):
+        table = parquet.read_table(path, columns=["id", "split", "cost", "count"])
+        columns = (table[c].to_pylist() for c in ("id", "split", "cost", "count"))
+        for at, (key, split, price, count) in enumerate(zip(*columns, strict=True)):
+            mine = best[split]
+            times[split][key] += count
+            if key not in mine or price < mine[key][0]:
+                mine[key] = (price, n, at)
+    sheet = _sheet(folder, licences or {})
+    for split in SPLITS:
+        chosen = best[split]
+        made = _shards(folder / split, paths, chosen, times[split], best["train"])
+        sheet["splits"][split] |= made
+    _write_sheet(folder, sheet)
+    return sheet
+
+
+def _shards(
+    folder: Path,
+    paths: Sequence[Path],
+    chosen: Mapping[str, tuple[int, int, int]],
+    times: Mapping[str, int],
+    train: Mapping[str, object],
+) -> dict[str, Any]:
+    """The shards of one split, by the questions' hashes; and what is in them, counted."""
+    arrow, parquet = _arrow()
+    folder.mkdir(exist_ok=True)
+    count = max(1, -(-len(chosen) // SHARD))
+    width = -(-(1 << 16) // count)
+    files: list[str] = []
+    sums: Counter[str] = Counter()
+    by: dict[str, Counter[str]] = {"arch": Counter(), "by": Counter(), "modulo": Counter()}
+    for shard in range(count):
+        wanted: dict[int, list[int]] = {}
+        for key, (_, n, at) in chosen.items():
+            if int(key[:4], 16) // width == shard:
+                wanted.setdefault(n, []).append(at)
+        tables = [parquet.read_table(paths[n]).take(rows) for n, rows in sorted(wanted.items())]
+        if not tables:
+            continue
+        table = arrow.concat_tables(tables).sort_by("id").drop_columns(["split"])
+        keys = table["id"].to_pylist()
+        table = table.set_column(
+            table.schema.get_field_index("count"), "count", arrow.array([times[k] for k in keys])
+        )
+        if folder.name != "train":
+            table = table.append_column("in_train", arrow.array([k in train for k in keys]))
+        name = f"{shard:05d}.parquet"
+        _write(folder / name, table)
+        files.append(name)
+        sums["pairs"] += table.num_rows
+        for column in ("cost", "rules_cost", "sass", "rdna", "count"):
+            sums[column] += sum(table[column].to_pylist())
+        if folder.name != "train":
+            sums["in_train"] += sum(table["in_train"].to_pylist())
+        for column, counted in by.items():
+            counted.update(str(v) for v in table[column].to_pylist())
+    for old in folder.glob("*.parquet"):
+        if old.name not in files:
+            old.unlink()
+    return {"files": files, **sums, **{k: dict(v.most_common()) for k, v in by.items()}}
+
+
+def _licence(path: str, licences: Mapping[str, str]) -> str:
+    found = (text for pattern, text in licences.items() if fnmatch.fnmatch(path, f"*{pattern}*"))
+    return next(found, "not stated")
+
+
+def _sheet(folder: Path, licences: Mapping[str, str]) -> dict[str, Any]:
+    """What the units' reports say, summed."""
+    splits: dict[str, Any] = {s: {"programs": set[str](), "units": 0} for s in SPLITS}
+    sources: dict[str, dict[str, Any]] = {}
+    counts: Counter[str] = Counter()
+    why: Counter[str] = Counter()
+    errors: Counter[str] = Counter()
+    seconds = 0.0
+    for report in reports(folder):
+        unit = report["unit"]
+        mine = splits[report["split"]]
+        mine["programs"].add(unit["program"])
+        mine["units"] += 1
+        source = sources.setdefault(
+            os.path.basename(os.path.dirname(unit["path"])) or ".",
+            {"files": set[str](), "pairs": 0, "licence": _licence(unit["path"], licences)},
+        )
+        source["files"].add(unit["path"])
+        source["pairs"] += report["rows"]
+        counts.update(report["counts"])
+        why.update(report["why"])
+        errors.update(e["code"] for e in report["errors"])
+        seconds += report["seconds"]
+    for mine in splits.values():
+        mine["programs"] = len(mine["programs"])
+    for source in sources.values():
+        source["files"] = len(source["files"])
+    return {
+        "schema": 1,
+        "settings": json.loads((folder / "settings.json").read_text(encoding="utf-8")),
+        "splits": splits,
+        "stretches": dict(counts),
+        "unknown": dict(why.most_common(12)),
+        "errors": dict(errors.most_common()),
+        "sources": dict(sorted(sources.items(), key=lambda s: -s[1]["pairs"])),
+        "cpu_seconds": round(seconds, 1),
+    }
+
+
+def _write_sheet(folder: Path, sheet: Mapping[str, Any]) -> None:
+    (folder / "datasheet.json").write_text(json.dumps(sheet, indent=1) + "\n", encoding="utf-8")
+    (folder / "datasheet.md").write_text("\n".join(_lines(sheet)) + "\n", encoding="utf-8")
+
+
+def _lines(sheet: Mapping[str, Any]) -> Iterable[str]:
+    yield "# Datasheet\n"
+    yield (
+        "Pairs of a SASS stretch in canonical form and the cheapest RDNA3 for it that is known and "
+        "proved.\n"
+    )
+    yield (
+        "| split | programs | pairs | occurrences | SASS | RDNA3 | cost / rules' | by search "
+        "| also in train |"
+    )
+    yield "|---|---|---|---|---|---|---|---|---|"
+    for name, s in sheet["splits"].items():
+        if not s.get("pairs"):
+            yield f"| {name} | {s['programs']} | 0 |  |  |  |  |  |  |"
+            continue
+        ratio = s["cost"] / max(1, s["rules_cost"])
+        searched = s["by"].get("search", 0) / s["pairs"]
+        yield (
+            f"| {name} | {s['programs']} | {s['pairs']} | {s['count']} | {s['sass']} | {s['rdna']} "
+            f"| {ratio:.3f} | {searched:.1%} | {s.get('in_train', '')} |"
+        )
+    yield "\nArchitectures:\n"
+    for name, s in sheet["splits"].items():
+        listed = ", ".join(f"sm_{a} {n}" for a, n in s.get("arch", {}).items())
+        yield f"* {name}: {listed or 'none'}"
+    yield "\nEvery pair is Proved. Under which readings (docs/verification.md), by pairs:\n"
+    readings: Counter[str] = Counter()
+    for s in sheet["splits"].values():
+        readings.update(s.get("modulo", {}))
+    for reading, n in readings.most_common():
+        yield f"* {reading or 'none'}: {n}"
+    yield "\nWhat became of the stretches (of all units, before questions were compared):\n"
+    for what, n in sheet["stretches"].items():
+        yield f"* {what}: {n}"
+    if sheet["unknown"]:
+        yield "\nLeft out, because not proved:\n"
+        for what, n in sheet["unknown"].items():
+            yield f"* {n}: {what}"
+    if sheet["errors"]:
+        yield "\nKernels and files that were refused, by code: " + ", ".join(
+            f"{code} {n}" for code, n in sheet["errors"].items()
+        )
+    yield "\n| source | files | pairs | licence |\n|---|---|---|---|"
+    for name, s in sheet["sources"].items():
+        yield f"| {name} | {s['files']} | {s['pairs']} | {s['licence']} |"
+    yield f"\n{sheet['cpu_seconds']} seconds of a processor."
+
+
+__all__ = ["SPLITS", "finish", "read_ids", "read_split", "reports", "write_rows"]

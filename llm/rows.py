@@ -1,0 +1,140 @@
+"""A kernel's rows of the dataset: questions with the cheapest answer that is known and proved."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from sassxlate.disasm.containers.model import Cubin
+from sassxlate.disasm.rdna3.ir import Inst
+from sassxlate.lowering.allocate import RegisterMap
+from sassxlate.lowering.pipeline import translate_kernel
+from sassxlate.lowering.verify import Proved
+
+from .cost import cost
+from .prompt import Prompt, answer_text, prompt
+from .proof import Code, Prover
+from .search import improved
+from .stretch import Stretch, stretches
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A pair.  ``cost`` and ``rules_cost`` are :mod:`.cost`'s units; ``modulo`` says under which
+    readings it is proved; ``by`` is ``rules`` or ``search``; ``count`` how often the question came
+    up where it was found."""
+
+    id: str
+    prompt: str
+    answer: str
+    rules: str  # the rules' answer, where another is the target; else ""
+    cost: int
+    rules_cost: int
+    sass: int
+    rdna: int
+    arch: int
+    program: str
+    kernel: str
+    modulo: str
+    by: str
+    count: int = 1
+
+
+def row_id(text: str) -> str:
+    """What identifies a question: a hash of its canonical text."""
+    return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
+
+
+def code_of(stretch: Stretch) -> Code:
+    """The rules' code of a stretch, of which all are instructions."""
+    return [[i for i in group if isinstance(i, Inst)] for group in stretch.code]
+
+
+@dataclass(slots=True)
+class Harvest:
+    """Rows from kernels, each question once.  ``counts`` says what became of the stretches:
+    ``macro``, ``again`` (the question was there), ``unknown`` (not proved), ``rules``, ``search``;
+    ``readings`` under what rows are proved; ``why`` why not."""
+
+    prover: Prover = field(default_factory=Prover)
+    seen: set[str] = field(default_factory=set[str])
+    search: bool = True
+    rows: dict[str, Row] = field(default_factory=dict[str, Row])
+    counts: Counter[str] = field(default_factory=Counter[str])
+    again: Counter[str] = field(default_factory=Counter[str])
+    why: Counter[str] = field(default_factory=Counter[str])
+
+    def kernel(self, cubin: Cubin, name: str, program: str) -> None:
+        """The rows of one kernel.  SassxlateError where it cannot be translated."""
+        translated = translate_kernel(cubin, name)
+        regs = translated.selected.regs
+        self.counts["kernels"] += 1
+        for piece in translated.selected.pieces:
+            for stretch in stretches(piece.block, regs, piece.live_out):
+                self.counts["stretches"] += 1
+                if stretch.macro:
+                    self.counts["macro"] += 1
+                    continue
+                self._stretch(stretch, regs, cubin.arch, program, name)
+
+    def _stretch(
+        self, stretch: Stretch, regs: RegisterMap, arch: int, program: str, name: str
+    ) -> None:
+        question = prompt(stretch.block, regs, stretch.live_out)
+        text = question.text
+        key = row_id(text)
+        self.again[key] += 1
+        if key in self.seen:
+            self.counts["again"] += 1
+            return
+        self.seen.add(key)
+        code = code_of(stretch)
+        verdict = self.prover.stretch(stretch.block, regs, stretch.live_out, code)
+        if not isinstance(verdict, Proved):
+            self.counts["unknown"] += 1
+            self.why[str(verdict)[:120]] += 1
+            return
+        rules = answer_text(code, question)
+        before = cost([i for group in code for i in group])
+        answer, after, modulo, by = rules, before, verdict.modulo, "rules"
+        for better in self._better(stretch, regs, question):
+            answer, after, modulo, by = better
+        self.counts[by] += 1
+        self.rows[key] = Row(
+            id=key,
+            prompt=text,
+            answer=answer,
+            rules=rules if by != "rules" else "",
+            cost=after,
+            rules_cost=before,
+            sass=len(stretch.block.instructions),
+            rdna=len([w for w in answer.split() if w.startswith(_MNEMONICS)]),
+            arch=arch,
+            program=program,
+            kernel=name,
+            modulo="; ".join(modulo),
+            by=by,
+        )
+
+    def _better(
+        self, stretch: Stretch, regs: RegisterMap, question: Prompt
+    ) -> Iterator[tuple[str, int, tuple[str, ...], str]]:
+        """A cheaper proven answer, if the search finds one."""
+        if not self.search:
+            return
+        found = improved(stretch, regs, question, self.prover)
+        if found is not None:
+            yield answer_text(found.code, question), found.cost, found.modulo, "search"
+
+    def taken(self) -> list[Row]:
+        """The rows, with how often their questions came up."""
+        from dataclasses import replace
+
+        return [replace(row, count=self.again[key]) for key, row in self.rows.items()]
+
+
+_MNEMONICS = ("v_", "s_", "ds_", "global_", "flat_", "scratch_")
+
+__all__ = ["Harvest", "Row", "code_of", "row_id"]
