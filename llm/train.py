@@ -1,0 +1,459 @@
+"""Trains a model of the block language from tokenised shards, on a GPU or a CPU.
+
+It needs torch and NumPy alone, so that it runs where nothing else of this project is installed::
+
+    python -m sassxlate.llm.train SHARD... -o DIR --size base
+
+Examples are packed into rows (attention within each example); the loss counts the answers.  Some
+examples, by a hash of their question, are held out: of them the loss, the share of right tokens and
+the share of answers that are right from end to end are taken, the last being what greedy decoding
+would write.  ``DIR/last`` is the newest checkpoint (config.json, model.safetensors, and state.pt to
+go on from), ``DIR/best`` the one with most answers right, ``DIR/log.jsonl`` the figures,
+``DIR/curves.svg`` their picture.  Started again with the same DIR it goes on.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+import math
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
+from dataclasses import asdict, dataclass, fields, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sassxlate.errors import ModelError, SassxlateError, Where
+
+from . import shards
+from .model import SIZES, read_config, save
+from .shards import Shard
+from .train_curves import curves
+
+VOCABULARY = Path(__file__).with_name("vocabulary.txt")
+PAD_TARGET = -100
+HELD_OUT = 64  # one of so many, unless shards are given for that
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How to train.  ``row`` is tokens a row, ``batch`` rows a step; ``question`` the weight of a
+    question's tokens in the loss (an answer's is 1)."""
+
+    size: str = "small"
+    row: int = 1024
+    batch: int = 64
+    epochs: float = 2.0
+    steps: int = 0  # 0: as the epochs say
+    minutes: float = 0.0  # 0: no limit; the schedule follows the clock where there is one
+    rate: float = 1e-3
+    warmup: float = 0.02
+    decay: float = 0.1
+    clip: float = 1.0
+    question: float = 0.1
+    seed: int = 0
+    every: int = 200  # steps between evaluations and checkpoints
+    held_out: int = 2048  # examples of an evaluation at most
+    vocabulary: int = 0  # words; 0: the language's file
+    compile: bool = False
+    start: str = ""  # a checkpoint whose weights to begin with (expert iteration)
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Rows of packed examples, all (rows, length); ``weights`` are those of the targets."""
+
+    tokens: NDArray[np.int64]
+    places: NDArray[np.int64]
+    documents: NDArray[np.int64]
+    targets: NDArray[np.int64]
+    weights: NDArray[np.float32]
+
+    @property
+    def count(self) -> int:
+        """Tokens that are no padding."""
+        return int((self.documents >= 0).sum())
+
+
+def pack(shard: Shard, order: Sequence[int], row: int) -> list[list[int]]:
+    """Rows of examples, each as full as the next examples in order allow; too long ones left out.
+
+    A row is open until it is nearly full; the fullest one that an example fits in takes it.
+    """
+    rows: list[list[int]] = []
+    opened: list[tuple[int, list[int]]] = []  # room, members
+    lengths = np.diff(shard.starts)
+    for i in order:
+        need = int(lengths[i])
+        if need > row:
+            continue
+        best = -1
+        for k, (room, _) in enumerate(opened):
+            if need <= room and (best < 0 or room < opened[best][0]):
+                best = k
+        if best < 0:
+            opened.append((row - need, [i]))
+            best = len(opened) - 1
+        else:
+            room, members = opened[best]
+            members.append(i)
+            opened[best] = (room - need, members)
+        if opened[best][0] < 24 or len(opened) > 16:
+            full = min(range(len(opened)), key=lambda k: opened[k][0])
+            rows.append(opened.pop(full)[1])
+    return rows + [members for _, members in opened]
+
+
+def batch_of(shard: Shard, rows: Sequence[Sequence[int]], row: int, question: float) -> Batch:
+    """The arrays of some rows."""
+    shape = (len(rows), row)
+    tokens, places = np.zeros(shape, np.int64), np.zeros(shape, np.int64)
+    documents = np.full(shape, -1, np.int64)
+    targets = np.full(shape, PAD_TARGET, np.int64)
+    weights = np.zeros(shape, np.float32)
+    for r, members in enumerate(rows):
+        at = 0
+        for n, i in enumerate(members):
+            example = shard.example(i).astype(np.int64)
+            end, asked = at + len(example), int(shard.questions[i])
+            tokens[r, at:end] = example
+            places[r, at:end] = np.arange(len(example))
+            documents[r, at:end] = n
+            targets[r, at : end - 1] = example[1:]
+            weights[r, at : end - 1] = question
+            weights[r, at + max(asked - 1, 0) : end - 1] = 1.0
+            at = end
+    return Batch(tokens, places, documents, targets, weights)
+
+
+def batches(shard: Shard, chosen: NDArray[np.int64], s: Settings, skip: int) -> Iterator[Batch]:
+    """Batches without end, the same ones for the same seed; the first ``skip`` are passed over."""
+    epoch = seen = 0
+    while True:
+        rng = np.random.default_rng((s.seed, epoch))
+        rows = pack(shard, [int(i) for i in rng.permutation(chosen)], s.row)
+        order = rng.permutation(len(rows))
+        for at in range(0, max(len(rows) - s.batch + 1, 1), s.batch):
+            if seen >= skip:
+                mine = [rows[int(i)] for i in order[at : at + s.batch]]
+                yield batch_of(shard, mine, s.row, s.question)
+            seen += 1
+        epoch += 1
+
+
+def ahead(made: Iterator[Batch]) -> Iterator[Batch]:
+    """The same, each made while the one before is used."""
+    with ThreadPoolExecutor(1) as worker:
+        coming = worker.submit(next, made)
+        while True:
+            batch = coming.result()
+            coming = worker.submit(next, made)
+            yield batch
+
+
+def split(shard: Shard, one_in: int = HELD_OUT) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Examples to train on and held out ones, by a hash of the question."""
+    import zlib
+
+    out = np.zeros(len(shard), bool)
+    for i in range(len(shard)):
+        question = shard.example(i)[: shard.questions[i]].tobytes()
+        out[i] = zlib.crc32(question) % one_in == 0
+    if out.all() or not out.any():
+        out[:] = False
+        out[: max(1, len(shard) // one_in)] = True
+    every = np.arange(len(shard))
+    return every[~out] if not out.all() else every, every[out]
+
+
+class Trainer:
+    """One training run in a directory."""
+
+    def __init__(
+        self, shard: Shard, held: Shard | None, output: Path, s: Settings, device: str = "auto"
+    ) -> None:
+        torch = _torch()
+        from .train_model import TorchQwen2
+
+        self.torch, self.shard, self.output, self.s = torch, shard, output, s
+        if len(shard) == 0:
+            raise ModelError("SX1009", "no examples")
+        if held is None:
+            self.chosen, aside = split(shard)
+            self.held, self.aside = shard, aside
+        else:
+            self.chosen, self.held, self.aside = (
+                np.arange(len(shard)), held, np.arange(len(held)),
+            )  # fmt: skip
+        self.device = device
+        if device == "auto":
+            self.device = "cuda" if torch.cuda.is_available() else "cpu"
+        torch.manual_seed(s.seed)
+        if self.device == "cuda":
+            torch.backends.cuda.matmul.allow_tf32 = True
+        words = s.vocabulary or int(shard.tokens.max()) + 1
+        self.config = replace(SIZES[s.size], vocab=words)
+        begin = Path(s.start) if s.start else None
+        if begin is not None:
+            self.config = read_config(begin)
+        if int(shard.tokens.max()) >= self.config.vocab:
+            raise ModelError("SX1005", f"tokens beyond the {self.config.vocab} of the vocabulary")
+        if s.row > self.config.context:
+            raise ModelError("SX1006", f"rows of {s.row} tokens; {self.config.context} at most")
+        self.model = TorchQwen2(self.config, self.device, s.seed)
+        if begin is not None:
+            self._take(begin)
+        self.optimizer = self._optimizer()
+        self.step = 0
+        self.best = -1.0
+        self.spent = 0.0  # seconds, of former runs too
+        self.total = s.steps or max(1, math.ceil(s.epochs * self._steps_an_epoch()))
+        self.run: Any = torch.compile(self.model.loss) if s.compile else self.model.loss
+
+    def _take(self, folder: Path) -> None:
+        from . import tensors
+
+        found: dict[str, Any] = {}
+        for file in sorted(folder.glob("*.safetensors")):
+            found |= tensors.read(file)
+        self.model.take({k: np.array(v) for k, v in found.items()})
+
+    def _optimizer(self) -> Any:
+        every = self.model.parameters.values()
+        matrices = [p for p in every if p.dim() > 1]
+        others = [p for p in every if p.dim() <= 1]
+        groups: list[dict[str, Any]] = [
+            {"params": matrices, "weight_decay": self.s.decay},
+            {"params": others, "weight_decay": 0.0},
+        ]
+        fused = self.device == "cuda"
+        return self.torch.optim.AdamW(groups, lr=self.s.rate, betas=(0.9, 0.95), fused=fused)
+
+    def _steps_an_epoch(self) -> int:
+        lengths = np.diff(self.shard.starts)[self.chosen]
+        tokens = float(lengths[lengths <= self.s.row].sum())
+        return max(1, round(tokens / self.s.row / self.s.batch))
+
+    def _progress(self, started: float) -> float:
+        """How far the schedule is, 0 to 1: by steps, or by the clock where that is further."""
+        by_steps = self.step / self.total
+        if not self.s.minutes:
+            return by_steps
+        return max(by_steps, (self.spent + time.monotonic() - started) / (60 * self.s.minutes))
+
+    def _rate(self, progress: float) -> float:
+        if progress < self.s.warmup:
+            return self.s.rate * max(progress, 1e-3) / self.s.warmup
+        rest = (progress - self.s.warmup) / (1 - self.s.warmup)
+        return self.s.rate * (0.05 + 0.95 * 0.5 * (1 + math.cos(math.pi * min(rest, 1.0))))
+
+    def _arrays(self, b: Batch) -> tuple[Any, ...]:
+        arrays = (b.tokens, b.places, b.documents, b.targets, b.weights)
+        made = [self.torch.from_numpy(a) for a in arrays]
+        if self.device == "cuda":
+            made = [a.pin_memory().to(self.device, non_blocking=True) for a in made]
+        return tuple(made)
+
+    def _mixed(self) -> Any:
+        if self.device == "cuda":
+            return self.torch.autocast("cuda", self.torch.bfloat16)
+        return nullcontext()
+
+    def evaluate(self) -> dict[str, float]:
+        """Loss and right tokens of held out answers, and the share of answers right throughout."""
+        torch, s = self.torch, self.s
+        chosen = [int(i) for i in self.aside[: s.held_out]]
+        rows = pack(self.held, chosen, s.row)
+        loss = right = count = whole = answers = 0.0
+        with torch.no_grad():
+            for at in range(0, len(rows), s.batch):
+                b = batch_of(self.held, rows[at : at + s.batch], s.row, s.question)
+                tokens, places, documents, targets, _ = self._arrays(b)
+                with self._mixed():
+                    losses, hits = self.model.loss(tokens, places, documents, targets)
+                answer = b.weights == 1.0
+                found, ok = losses.float().cpu().numpy(), hits.cpu().numpy()
+                loss += float(found[answer].sum())
+                right += float(ok[answer].sum())
+                count += int(answer.sum())
+                bad = answer & ~ok
+                for r in range(len(b.documents)):
+                    n = int(b.documents[r].max()) + 1
+                    wrong = set(b.documents[r][bad[r]].tolist())
+                    answers += n
+                    whole += n - len(wrong)
+        count, answers = max(count, 1), max(answers, 1)
+        return {"held_loss": loss / count, "right": right / count, "whole": whole / answers}
+
+    def train(self) -> dict[str, Any]:
+        """Trains to the end, from where a former run ended; the last evaluation's figures."""
+        torch, s = self.torch, self.s
+        self.output.mkdir(parents=True, exist_ok=True)
+        self._resume()
+        started = time.monotonic()
+        last = time.monotonic()
+        tokens = loss_sum = loss_count = 0.0
+        result: dict[str, Any] = {}
+        for b in ahead(batches(self.shard, self.chosen, s, self.step)):
+            progress = self._progress(started)
+            if self.step >= self.total or progress >= 1:
+                break
+            for group in self.optimizer.param_groups:
+                group["lr"] = self._rate(progress)
+            arrays = self._arrays(b)
+            with self._mixed():
+                losses, _ = self.run(*arrays[:4])
+            weight = arrays[4]
+            loss = (losses * weight).sum() / weight.sum().clamp(min=1)
+            self.optimizer.zero_grad(set_to_none=True)
+            loss.backward()
+            torch.nn.utils.clip_grad_norm_(self.model.parameters.values(), s.clip)
+            self.optimizer.step()
+            self.step += 1
+            tokens += b.count
+            if self.step % 10 == 0 or self.step == self.total:
+                value = float(loss.detach())
+                if not math.isfinite(value):
+                    raise ModelError("SX1010", f"the loss is {value} at step {self.step}")
+                loss_sum, loss_count = loss_sum + value, loss_count + 1
+            if self.step % s.every == 0 or self.step == self.total:
+                now = time.monotonic()
+                mean = loss_sum / loss_count if loss_count else float(loss.detach())
+                row = {
+                    "step": self.step, "of": self.total, "loss": mean,
+                    "rate": self._rate(progress), "tokens_s": tokens / (now - last),
+                    "seconds": round(self.spent + now - started, 1),
+                }  # fmt: skip
+                result = {**row, **self.evaluate()}
+                self._note(result)
+                self._checkpoint(result, started)
+                tokens = loss_sum = loss_count = 0.0
+                last = time.monotonic()
+        if not result or result["step"] != self.step:
+            result = {"step": self.step, "of": self.total, **self.evaluate()}
+            result["seconds"] = round(self.spent + time.monotonic() - started, 1)
+            self._note(result)
+            self._checkpoint(result, started)
+        return result
+
+    def _note(self, row: Mapping[str, Any]) -> None:
+        with open(self.output / "log.jsonl", "a", encoding="utf-8") as log:
+            log.write(json.dumps(row) + "\n")
+        shown = " ".join(f"{k} {v:.4g}" for k, v in row.items() if isinstance(v, int | float))
+        print(shown, file=sys.stderr, flush=True)
+        (self.output / "curves.svg").write_text(curves(read_log(self.output)), encoding="utf-8")
+
+    def _checkpoint(self, row: Mapping[str, Any], started: float) -> None:
+        found = self.model.weights()
+        places = [self.output / "last"]
+        if float(row["whole"]) >= self.best:
+            self.best = float(row["whole"])
+            places.append(self.output / "best")
+        about = {
+            "settings": asdict(self.s), "parameters": self.config.parameters,
+            "vocabulary": self.shard.vocabulary, "figures": dict(row),
+        }  # fmt: skip
+        for folder in places:
+            save(folder, self.config, found)
+            (folder / "training.json").write_text(json.dumps(about, indent=1) + "\n")
+        state = {
+            "model": self.model.parameters, "optimizer": self.optimizer.state_dict(),
+            "step": self.step, "best": self.best, "total": self.total,
+            "spent": self.spent + time.monotonic() - started,
+        }  # fmt: skip
+        temporary = self.output / "last" / "state.tmp"
+        self.torch.save(state, temporary)
+        temporary.replace(self.output / "last" / "state.pt")
+
+    def _resume(self) -> None:
+        path = self.output / "last" / "state.pt"
+        if not path.is_file():
+            return
+        try:
+            state = self.torch.load(path, map_location=self.device, weights_only=True)
+            self.model.take(state["model"])
+            self.optimizer.load_state_dict(state["optimizer"])
+            self.step, self.best = int(state["step"]), float(state["best"])
+            self.spent = float(state["spent"])
+        except Exception as error:
+            text = f"a checkpoint of other settings, or damaged: {str(error)[:200]}"
+            raise ModelError("SX1003", " ".join(text.split()), Where(str(path))) from None
+
+
+def read_log(output: Path) -> list[dict[str, Any]]:
+    """The figures so far; a line that was cut off is left out."""
+    rows: list[dict[str, Any]] = []
+    try:
+        lines = (output / "log.jsonl").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return rows
+    for line in lines:
+        try:
+            rows.append(json.loads(line))
+        except ValueError:
+            continue
+    return rows
+
+
+def _torch() -> Any:
+    try:
+        return importlib.import_module("torch")
+    except ImportError as error:
+        raise ModelError("SX1002", f"training needs torch: {error}") from None
+
+
+def train(
+    paths: Sequence[Path],
+    output: Path,
+    settings: Settings,
+    held: Sequence[Path] = (),
+    device: str = "auto",
+) -> dict[str, Any]:
+    """Trains on shards; the last figures.  Raises ModelError (SX1001 to SX1010)."""
+    shard = shards.joined([shards.read(p) for p in paths])
+    aside = shards.joined([shards.read(p) for p in held]) if held else None
+    if aside is not None and aside.vocabulary != shard.vocabulary:
+        raise ModelError("SX1005", "the held out shards are of another vocabulary")
+    if not settings.vocabulary:
+        known = len(VOCABULARY.read_text(encoding="utf-8").split("\n")) - 1
+        settings = replace(settings, vocabulary=max(known, int(shard.tokens.max()) + 1))
+    return Trainer(shard, aside, output, settings, device).train()
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The command line of ``python -m sassxlate.llm.train``."""
+    d = Settings()
+    parser = argparse.ArgumentParser(prog="python -m sassxlate.llm.train", description=__doc__)
+    parser.add_argument("shards", nargs="+", type=Path)
+    parser.add_argument("-o", "--output", type=Path, required=True)
+    parser.add_argument("--held", nargs="*", type=Path, default=[])
+    parser.add_argument("--size", choices=sorted(SIZES), default=d.size)
+    parser.add_argument("--device", default="auto")
+    parser.add_argument("--start", default="", help="begin with the weights of this checkpoint")
+    for name in ("row", "batch", "steps", "seed", "every", "held_out"):
+        parser.add_argument(f"--{name.replace('_', '-')}", type=int, default=getattr(d, name))
+    for name in ("epochs", "minutes", "rate", "question"):
+        parser.add_argument(f"--{name}", type=float, default=getattr(d, name))
+    parser.add_argument("--compile", action="store_true")
+    a = parser.parse_args(arguments)
+    names = [f.name for f in fields(Settings) if hasattr(a, f.name)]
+    try:
+        figures = train(
+            a.shards, a.output, replace(d, **{n: getattr(a, n) for n in names}), a.held, a.device
+        )
+    except SassxlateError as error:
+        print(f"sassxlate: {error}", file=sys.stderr)
+        return 2
+    print(json.dumps(figures))
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
