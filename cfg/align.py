@@ -116,8 +116,8 @@ class _Side:
             if at in seen:
                 continue
             seen[at] = None
-            ways = sorted(self.out[at].items(), key=lambda w: (rank.get(w[1], 1), w[0]))
-            work += [to for to, _ in reversed(ways) if to not in seen]
+            ways = sorted((rank.get(kind, 1), to) for to, kind in self.out[at].items())
+            work += [to for _, to in reversed(ways) if to not in seen]
         return [*seen, *(i for i in range(len(self.out)) if i not in seen)]
 
 

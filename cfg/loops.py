@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import networkx as nx
@@ -109,3 +109,29 @@ def _preorder(idom: Mapping[int, int]) -> dict[int, tuple[int, int]]:
         work.append((node, True))
         work += [(k, False) for k in kids[node]]
     return out
+
+
+def shape_of(
+    count: int, ways: Sequence[tuple[int, int]]
+) -> tuple[frozenset[int], tuple[Loop, ...], frozenset[tuple[int, int]]]:
+    """Of ``count`` nodes with arcs between them: what node 0 reaches, its natural loops, and the
+    arcs that close them."""
+    if not count:
+        return frozenset(), (), frozenset()
+    to: list[list[int]] = [[] for _ in range(count)]
+    for source, target in ways:
+        to[source].append(target)
+    reached, work = {0}, [0]
+    while work:
+        new = [n for n in dict.fromkeys(to[work.pop()]) if n not in reached]
+        reached.update(new)
+        work += new
+    part: nx.DiGraph[int] = nx.DiGraph()
+    part.add_nodes_from(sorted(reached))
+    for source, target in ways:
+        if source in reached:
+            part.add_edge(source, target)
+    idom = dict(nx.immediate_dominators(part, 0)) | {0: 0}
+    found = natural_loops(part, idom)
+    back = frozenset((latch, loop.header) for loop in found for latch in loop.latches)
+    return frozenset(reached), found, back

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-import networkx as nx
-
 from sassxlate.disasm.rdna3.effects import reads, writes
 from sassxlate.disasm.rdna3.ir import I, S
 from sassxlate.disasm.rdna3.listing import Line as Decoded
 from sassxlate.disasm.rdna3.listing import register_name, target_of
 
-from .loops import natural_loops
+from .loops import shape_of
 from .picture import Arc, ArcKind, Line, Loop, Node, Picture, nested
 
 _ENDS = ("s_endpgm", "s_endpgm_saved", "s_code_end")
@@ -24,9 +22,9 @@ def picture(
 ) -> Picture:
     """From a kernel's decoded code, the entry first; offsets count from there.
 
-    Padding behind the last jump is left out.  A word that is no instruction is a line of its own,
-    and what comes behind it is taken to follow.  ``runs``: executions of a block by waves, by its
-    offset.
+    Padding behind the last jump is left out.  Where control goes behind a word that is no
+    instruction is not known: it ends its block, and no arc leaves it.  ``runs``: executions of a
+    block by waves, by its offset.
     """
     base = lines[0].address if lines else 0
     used = _without_padding(lines)
@@ -34,7 +32,8 @@ def picture(
     by_start = {b[0].address: i for i, b in enumerate(blocks)}
     taken = [by_start[a] for a in _addresses(used) if a in by_start]
     arcs = [a for i in range(len(blocks)) for a in _arcs(i, blocks, by_start, taken)]
-    reached, loops, back = _shape(len(blocks), arcs)
+    reached, found, back = shape_of(len(blocks), [(a.src, a.dst) for a in arcs])
+    loops = tuple(Loop(loop.header, loop.body) for loop in found)
     nodes = tuple(
         Node(
             index=i,
@@ -48,13 +47,17 @@ def picture(
         for i, block in enumerate(blocks)
     )
     arcs = [Arc(a.src, a.dst, a.kind, (a.src, a.dst) in back) for a in arcs]
-    notes = (_NO_ARC_SAYS,) if any(a.kind == "case" for a in arcs) else ()
-    return Picture(name, shown or name, "gfx1100", nodes, tuple(arcs), loops, notes)
+    notes = [_NO_ARC_SAYS] if any(a.kind == "case" for a in arcs) else []
+    bad = sum(line.inst is None and not line.is_zero for line in used)
+    if bad:
+        notes.append(f"{bad} words are unknown: where control goes behind one is not known")
+    return Picture(name, shown or name, "gfx1100", nodes, tuple(arcs), loops, tuple(notes))
 
 
 def _line(line: Decoded, base: int) -> Line:
     if line.inst is None:
-        return Line(line.address - base, line.text)
+        code = f"  {line.error.code} {line.error.message}" if line.error else ""
+        return Line(line.address - base, "v_illegal" if line.is_zero else f"? {line.text}{code}")
     written, read = (
         tuple(register_name(ref) for ref in sorted(some))
         for some in (writes(line.inst), reads(line.inst))
@@ -104,7 +107,9 @@ def _split(lines: Sequence[Decoded]) -> list[list[Decoded]]:
     leaders = {t for line in lines if (t := target_of(line)) is not None} | {*_addresses(lines)}
     blocks: list[list[Decoded]] = []
     for n, line in enumerate(lines):
-        if not n or line.address in leaders or _jumps(_op(lines[n - 1])):
+        before = lines[n - 1]
+        known = line.inst is not None and before.inst is None  # unknown words are one block
+        if not n or line.address in leaders or known or _jumps(_op(before)):
             blocks.append([])
         blocks[-1].append(line)
     return blocks
@@ -130,29 +135,4 @@ def _arcs(
         return all_of(goes, "call")
     if op in _INDIRECT:
         return all_of(taken, "case")
-    return [] if op in _ENDS else all_of(behind, "jump")
-
-
-def _shape(
-    count: int, arcs: Sequence[Arc]
-) -> tuple[frozenset[int], tuple[Loop, ...], frozenset[tuple[int, int]]]:
-    """What the entry reaches, its natural loops, and the arcs that close them."""
-    if not count:
-        return frozenset(), (), frozenset()
-    ways: list[list[int]] = [[] for _ in range(count)]
-    for arc in arcs:
-        ways[arc.src].append(arc.dst)
-    reached, work = {0}, [0]
-    while work:
-        new = [n for n in ways[work.pop()] if n not in reached]
-        reached.update(new)
-        work += new
-    part: nx.DiGraph[int] = nx.DiGraph()
-    part.add_nodes_from(sorted(reached))
-    for arc in arcs:
-        if arc.src in reached:
-            part.add_edge(arc.src, arc.dst)
-    idom = dict(nx.immediate_dominators(part, 0)) | {0: 0}
-    found = natural_loops(part, idom)
-    back = frozenset((latch, loop.header) for loop in found for latch in loop.latches)
-    return frozenset(reached), tuple(Loop(loop.header, loop.body) for loop in found), back
+    return [] if op in _ENDS or last.inst is None else all_of(behind, "jump")

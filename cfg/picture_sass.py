@@ -15,7 +15,8 @@ from .regions import regions
 from .uniformity import analyse
 
 
-def _names(refs: Iterable[RegRef]) -> tuple[str, ...]:
+def names_of(refs: Iterable[RegRef]) -> tuple[str, ...]:
+    """Registers by their names in listings."""
     return tuple(f"{r.file}{r.index}" for r in sorted(refs, key=lambda r: (r.file, r.index)))
 
 
@@ -50,7 +51,7 @@ def picture(cfg: Cfg, shown: str = "", runs: Mapping[int, int] | None = None) ->
             index=block.index,
             start=block.start,
             lines=tuple(
-                Line(i.offset, i.text, _names(i.writes), _names(i.reads))
+                Line(i.offset, i.text, names_of(i.writes), names_of(i.reads))
                 for i in block.instructions
             ),
             divergent=not uniform.converged[block.index],

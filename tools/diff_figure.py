@@ -65,7 +65,8 @@ def own_files() -> Iterator[tuple[Path, Path]]:
     for file in sorted((ROOT / "fixtures" / "kernels" / ARCHS[0]).glob("*.cubin")):
         yield file, ROOT / "fixtures" / "kernels" / ARCHS[1] / file.name
     for name in ("collatz", "reduction", "saxpy"):
-        yield (ROOT / "fixtures" / "programs" / name,) * 2
+        program = ROOT / "fixtures" / "programs" / name
+        yield program, program
 
 
 def folder_files(folder: Path) -> Iterator[tuple[Path, Path]]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from sassxlate.cfg.model import Cfg
+from sassxlate.cfg.model import SIZE, Cfg
 from sassxlate.cfg.picture import Picture
+from sassxlate.disasm.containers import Cubin, Kernel
 from sassxlate.errors import SassxlateError
 
 from ._code_objects import TARGET
@@ -24,18 +25,21 @@ from ._files import (
 
 @dataclass(frozen=True, slots=True)
 class Graph:
-    """A kernel's picture; of SASS the graph with its analyses, too."""
+    """A kernel's picture; of SASS the graph with its analyses, too, where it is whole, else
+    ``problem`` says why it is not."""
 
     picture: Picture
     cfg: Cfg | None = None
+    problem: SassxlateError | None = None
 
 
 def graphs(file: str, kernels: Sequence[str], arch: str | None) -> Iterator[Graph]:
     """The kernels that patterns and an architecture choose; all without patterns.
 
+    Unknown words, and control flow that cannot be followed, are drawn as what they are.
+
     Raises:
-        SassxlateError: what reading and decoding raise, with file and kernel; SX0802 where
-            nothing is chosen.
+        SassxlateError: what reading raises, with file and kernel; SX0802 where nothing is chosen.
     """
     code = read_code_object(file)
     if code is None and arch == TARGET:
@@ -49,10 +53,6 @@ def graphs(file: str, kernels: Sequence[str], arch: str | None) -> Iterator[Grap
 
 
 def _sass(file: str, kernels: Sequence[str], arch: str | None) -> Iterator[Graph]:
-    from sassxlate.cfg.picture_sass import picture
-    from sassxlate.lowering.link import joined
-    from sassxlate.lowering.pipeline import kernel_cfg
-
     wanted = parse_arch(arch) if arch else None
     loaded = read_input(file)
     if not loaded.fatbins:
@@ -69,10 +69,41 @@ def _sass(file: str, kernels: Sequence[str], arch: str | None) -> Iterator[Graph
             if kernels and not kernel_matches(k.name, k.demangled, tuple(kernels)):
                 continue
             try:
-                graph = kernel_cfg(joined(k, cubin))
-                yield Graph(picture(graph, k.demangled), graph)
+                yield _whole(k, cubin)
             except SassxlateError as error:
-                raise error.at(file=file, kernel=k.name) from None
+                yield _partial(k, error.at(file=file, kernel=k.name))
+
+
+def _whole(kernel: Kernel, cubin: Cubin) -> Graph:
+    from sassxlate.cfg.picture_sass import picture
+    from sassxlate.lowering.link import joined
+    from sassxlate.lowering.pipeline import kernel_cfg
+
+    graph = kernel_cfg(joined(kernel, cubin))
+    return Graph(picture(graph, kernel.demangled), graph)
+
+
+def _partial(kernel: Kernel, why: SassxlateError) -> Graph:
+    """What can be read of a kernel's code; an architecture that is not known raises SX0204."""
+    from sassxlate.cfg.picture_partial import picture
+    from sassxlate.disasm.sass import decode_section
+
+    whole = len(kernel.code) // SIZE * SIZE
+    try:
+        items = decode_section(kernel.code[:whole], kernel.arch).made()
+    except SassxlateError as error:
+        raise error.at(file=why.where.file, kernel=kernel.name) from None
+    drawn = picture(
+        kernel.name,
+        kernel.arch,
+        items,
+        shown=kernel.demangled,
+        indirect=kernel.indirect_targets,
+        syscalls=kernel.syscall_offsets,
+        why=why if kernel.code else None,
+        rest=kernel.code[whole:],
+    )
+    return Graph(drawn, problem=why if kernel.code else None)
 
 
 def _gfx(file: str, data: bytes, kernels: Sequence[str], arch: str | None) -> Iterator[Graph]:
@@ -95,4 +126,10 @@ def _gfx(file: str, data: bytes, kernels: Sequence[str], arch: str | None) -> It
                 shown = demangle(name)
                 if kernels and not kernel_matches(name, shown, tuple(kernels)):
                     continue
-                yield Graph(picture(name, [*decode_code(code, address)], shown))
+                lines = [*decode_code(code, address)]
+                drawn = picture(name, lines, shown)
+                errors = {x.address - address: x.error for x in lines if x.error and not x.is_zero}
+                at = (t.offset for n in drawn.nodes if n.reachable for t in n.lines)
+                first = next((errors[o].at(offset=o) for o in at if o in errors), None)
+                problem = first.at(file=file, kernel=name) if first else None
+                yield Graph(drawn, problem=problem)

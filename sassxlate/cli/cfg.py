@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -43,6 +44,9 @@ def command(
 
     FILE holds SASS (an executable, a library, a cubin) or code for gfx1100 (a code object, a HIP
     program).  svg is a picture, html a page to move about in: one file, nothing is loaded.
+
+    A word that is no instruction is drawn as what it is, and no arc leaves it; then, and where
+    control flow cannot be followed, the exit status is 3.
     """
     from sassxlate.cfg.draw import to_text
     from sassxlate.cfg.picture_text import to_data
@@ -50,17 +54,16 @@ def command(
     from ._pictures import graphs
 
     kind = form or _by_name(output)
-    chosen = graphs(file, (kernel,), arch)
+    chosen = [*graphs(file, (kernel,), arch)]
     if kind == "json":
         listed = [to_data(g.picture) for g in chosen]
         text = json.dumps({"schema": SCHEMA, "file": file, "kernels": listed}, indent=1) + "\n"
     elif kind in _ONE:
-        found = [*chosen]
-        if len(found) > 1:
-            names = ", ".join(sorted({f"{g.picture.name} {g.picture.target}" for g in found}))
-            message = f"{kind} draws one kernel, {len(found)} match: {names[:400]}"
+        if len(chosen) > 1:
+            names = ", ".join(sorted({f"{g.picture.name} {g.picture.target}" for g in chosen}))
+            message = f"{kind} draws one kernel, {len(chosen)} match: {names[:400]}"
             raise UsageError("SX0828", message, Where(file))
-        text = _drawings()[kind](found[0].picture)
+        text = _drawings()[kind](chosen[0].picture)
     else:
         plain = _drawings()[kind]
         text = "\n".join(
@@ -71,6 +74,11 @@ def command(
         click.echo(data.decode(), nl=False)
     else:
         write_whole(output, data)
+    problems = [g.problem for g in chosen if g.problem]
+    for problem in problems:
+        click.echo(f"sassxlate: {problem}", err=True)
+    if problems:
+        sys.exit(3)
 
 
 def _by_name(output: Path | None) -> str:

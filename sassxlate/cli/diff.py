@@ -121,8 +121,12 @@ def _sides(
     """The kernels to compare: those with the same name, or the only one of each side."""
     from ._pictures import graphs
 
-    a = [g.picture for g in graphs(left, (kernels[0],), archs[0])]
-    b = [g.picture for g in graphs(right, (kernels[1],), archs[1])]
+    graphs_of = [
+        [*graphs(f, (k,), at)] for f, k, at in zip((left, right), kernels, archs, strict=True)
+    ]
+    for problem in (g.problem for some in graphs_of for g in some if g.problem):
+        click.echo(f"sassxlate: {problem}", err=True)
+    a, b = ([g.picture for g in some] for some in graphs_of)
     for file, some in ((left, a), (right, b)):
         names = [p.name for p in some]
         twice = sorted({n for n in names if names.count(n) > 1})
