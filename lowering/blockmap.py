@@ -38,7 +38,7 @@ _NONE = "?"  # of an instruction that nobody claims
 
 WHY_ORDER = "orders nothing that is not in order already"
 WHY_IDLE = "nobody reads its result"
-WHY_FOLDED = "the lanes stay together here, or go on by falling through"
+WHY_FOLDED = "control goes on with what follows in the code"
 WHY_NONE = "needs no code here"
 
 

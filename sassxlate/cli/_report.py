@@ -130,7 +130,7 @@ class Report:
             "rdna3": sum(row["rdna3"] for row in made),
             "added": dict(sorted(added.items())),
             "verdicts": _sum(row["verdicts"] for row in made) if self.verified else None,
-            "executed": sum((row["runs"] or {}).get("executed", 0) for row in made)
+            "executed": sum(row["runs"]["executed"] for row in made if row["runs"])
             if self.counted
             else None,
             "refusals": [
