@@ -39,6 +39,7 @@ ALL = 0xFFFFFFFF
 Words: TypeAlias = NDArray[np.uint32]
 Mask: TypeAlias = NDArray[np.bool_]
 _LANE = np.arange(LANES, dtype=np.uint32)
+_AHEAD = 400  # steps among which a lane that went another way is looked for
 _FAULT = re.compile(r"(\w+) fault in workgroup (\d+), wave (\d+), lane (\d+): (.*)")
 
 
@@ -201,6 +202,37 @@ class Streams:
                 wave.passed.append([offset, words[at + 2], at, -1])
             at += size[number]
 
+    def rewind(self) -> None:
+        """Every lane is at its begin again."""
+        for wave in self.waves.values():
+            wave.cursor, wave.last, wave.lost = [0] * LANES, [-1] * LANES, 0
+
+    def find(
+        self, wave: int, lane: int, offset: int, reads: Mapping[RegRef, Words]
+    ) -> list[int] | None:
+        """The lane's next passing of a step with these operands, among those that come soon; goes
+        there."""
+        found = self.waves[wave]
+        at = found.cursor[lane]
+        for n in range(at, min(at + _AHEAD, len(found.passed))):
+            row = found.passed[n]
+            if row[0] != offset or not row[1] >> lane & 1:
+                continue
+            theirs = self.registers(self.steps[offset], row[2])
+            if all(theirs[r][lane] == v[lane] for r, v in reads.items() if r in theirs):
+                found.cursor[lane] = n
+                return row
+        return None
+
+    def registers(self, step: Step, at: int) -> dict[RegRef, Words]:
+        """The values of a step's registers in one of its records."""
+        known = self.values(at)
+        out: dict[RegRef, Words] = {}
+        for ref, place in step.places.items():
+            value = known[place]
+            out[ref] = value >> _LANE & np.uint32(1) if ref.file in ("P", "UP") else value
+        return out
+
     def next(self, wave: int, lane: int, offset: int) -> list[int] | None:
         """What the lane passes next; ``offset``: the step that is expected."""
         found = self.waves.get(wave)
@@ -248,6 +280,10 @@ class Streams:
 # --- both ----------------------------------------------------------------------------------------
 
 _ATOMICS = frozenset(("ATOM", "ATOMG", "ATOMS", "SYNCS"))
+_LOADS = frozenset("LD LDG LDS LDL LDSM LDGSTS LDTM TEX TLD SULD".split()) | _ATOMICS
+# They see the lanes that are here together, which need not be the same ones on both sides.
+_TOGETHER = frozenset("SHFL VOTE VOTEU MATCH REDUX ELECT CREDUX".split())
+_NO_FLOATS = frozenset("FLO FENCE FCHK FSETP DSETP HSETP2 DEPBAR".split())
 _CLOCKS = ("SR_CLOCK", "SR_GLOBALTIMER")
 # What the hardware numbers as it likes.
 _LOOSE = ("SR_VIRTID", "SR_SMID", "SR_NSMID", "SR_WARPID", "SR_GRIDID")
@@ -259,6 +295,19 @@ def depends_on_order(ins: Instruction) -> bool:
     return strong or ins.mnemonic in _ATOMICS
 
 
+def reads_memory(ins: Instruction) -> bool:
+    """Whether its result is what somebody stored."""
+    return ins.mnemonic in _LOADS
+
+
+def _state_test(ins: Instruction) -> bool:
+    """BRA.CONV and BRA.DIV ask which lanes are here together; lanes that come to collective
+    sections of the same code run through any of these."""
+    if ins.mnemonic == "WARPSYNC":
+        return ins.has("COLLECTIVE")
+    return ins.mnemonic == "BRA" and (ins.has("CONV") or ins.has("DIV"))
+
+
 def _free(ins: Instruction) -> bool:
     """Whether its result is not the same twice."""
     return any(
@@ -267,15 +316,25 @@ def _free(ins: Instruction) -> bool:
     )
 
 
-def _nan(word: Words) -> Mask:
-    def parts(bits_: Words, infinity: int, sign: int) -> Mask:
-        out: Mask = (bits_ & np.uint32(sign - 1)) > np.uint32(infinity)
-        return out
-
-    high = parts(word >> np.uint32(16), 0x7C00, 1 << 15)
-    low = parts(word & np.uint32(0xFFFF), 0x7C00, 1 << 15)
-    out: Mask = parts(word, 0x7F800000, 1 << 31) | high | low
+def _nan(word: Words, infinity: int, sign: int) -> Mask:
+    out: Mask = (word & np.uint32(sign - 1)) > np.uint32(infinity)
     return out
+
+
+def _both_nan(a: Words, b: Words) -> Mask:
+    """Words that are NaN on both sides, or whose halves are where they differ."""
+    single = _nan(a, 0x7F800000, 1 << 31) & _nan(b, 0x7F800000, 1 << 31)
+    halves = np.ones(LANES, np.bool_)
+    for shift in (0, 16):
+        x, y = (w >> np.uint32(shift) & np.uint32(0xFFFF) for w in (a, b))
+        halves &= (x == y) | (_nan(x, 0x7C00, 1 << 15) & _nan(y, 0x7C00, 1 << 15))
+    out: Mask = single | halves
+    return out
+
+
+def _floating(ins: Instruction) -> bool:
+    name = ins.mnemonic
+    return name == "MUFU" or (name[0] in "FDH" and name not in _NO_FLOATS)
 
 
 def _near(ins: Instruction, a: Words, b: Words) -> Mask:
@@ -291,14 +350,6 @@ def _near(ins: Instruction, a: Words, b: Words) -> Mask:
         )
         p, q = x.astype(np.float64), y.astype(np.float64)
         out: Mask = np.abs(p - q) <= bound * np.maximum(np.maximum(np.abs(p), np.abs(q)), 1)
-    return out
-
-
-def equal(ins: Instruction, ref: RegRef, a: Words, b: Words) -> Mask:
-    """Whether two values of a register mean the same, NaN payloads apart."""
-    out: Mask = a == b
-    if ref.file == "R":
-        out = out | (_nan(a) & _nan(b))
     return out
 
 
@@ -335,7 +386,11 @@ class Pair:
         # At a difference: the interpreter's registers then, and how often the wave had passed the
         # step before.
         self.state: dict[RegRef, Words] = {}
+        # By warp the lanes that may take either way, and those that did and were found again.
+        self._tested: dict[int, int] = {}
+        self._unsure: dict[int, int] = {}
         self.passing = 0
+        self.order = ""  # of the interpreter, where another one than was asked for agrees
 
     # -- the interpreter's observers -------------------------------------------------------
 
@@ -351,15 +406,15 @@ class Pair:
             active = mask_of(group.act[k])
             if step.before is None and self.choice.until:
                 continue
-            here, parts = self._others(first + row, step, active & self.choice.lanes)
+            values = {ref: _sass(s, row, ref) for ref in _refs(ins)}
+            here, parts = self._others(first + row, step, active & self.choice.lanes, values)
             self._open.append(
-                _Open(
-                    row, step, active, mask_of(lanes[k]), here, parts,
-                    {ref: _sass(s, row, ref) for ref in _refs(ins)},
-                )
-            )  # fmt: skip
+                _Open(row, step, active, mask_of(lanes[k]), here, parts, values)
+            )
 
-    def _others(self, warp: int, step: Step, lanes: int) -> tuple[int, list[tuple[int, list[int]]]]:
+    def _others(
+        self, warp: int, step: Step, lanes: int, values: Mapping[RegRef, Words]
+    ) -> tuple[int, list[tuple[int, list[int]]]]:
         """The lanes that come here on the other side, too, and what they pass there."""
         if step.before is None:
             return 0, []
@@ -372,12 +427,22 @@ class Pair:
                 continue
             row = self.streams.next(warp, lane, step.ins.offset)
             if row is None or row[0] != step.ins.offset:
-                astray.append((lane, row))
-                continue
+                if self._tested.get(warp, 0) >> lane & 1:
+                    reads = {r: v for r, v in values.items() if r in step.ins.reads}
+                    row = self.streams.find(warp, lane, step.ins.offset, reads)
+                    if row is None:
+                        continue
+                    self._unsure[warp] = self._unsure.get(warp, 0) | 1 << lane
+                else:
+                    astray.append((lane, row))
+                    continue
+            self._tested[warp] = self._tested.get(warp, 0) & ~(1 << lane)
             self.streams.take(warp, lane)
             here |= 1 << lane
             before = parts.get(id(row))
             parts[id(row)] = ((before[0] if before else 0) | 1 << lane, row)
+        if _state_test(step.ins):
+            self._tested[warp] = self._tested.get(warp, 0) | here
         if astray:
             self._astray(warp, step, astray)
         return here, list(parts.values())
@@ -431,11 +496,15 @@ class Pair:
             theirs, then = rdna_before.get(ref), rdna_after.get(ref)
             differs = 0
             if theirs is not None and ref in ins.reads and ref.file != "B":
-                differs |= one.here & ~mask_of(equal(ins, ref, before, theirs))
+                ways = one.active if ref.file in ("P", "UP") else one.executing
+                differs |= one.here & ways & ~mask_of(before == theirs)
             if then is not None and ref in step.live and ref.file != "B":
-                wrong = one.here & ~mask_of(equal(ins, ref, after, then))
+                wrong = one.here & ~mask_of(after == then)
+                if wrong and theirs is not None:
+                    # Where the guard fails, what was there stays, and that may be dead.
+                    wrong &= one.executing | mask_of(before == theirs)
                 if wrong:
-                    wrong = self._adopt(one, s, ref, wrong, after, then)
+                    wrong = self._adopt(one, s, ref, wrong, (after, then), rdna_after)
                     after = _sass(s, one.row, ref)
                 differs |= wrong
             values.append(Value(ref, place, before, after, theirs, then, differs))
@@ -453,20 +522,25 @@ class Pair:
             for table, at in zip(out, (first, last), strict=True):
                 if at < 0:
                     continue
-                known = self.streams.values(at)
-                for ref, place in step.places.items():
-                    value = known[place]
-                    if ref.file in ("P", "UP"):
-                        value = value >> _LANE & np.uint32(1)
+                for ref, value in self.streams.registers(step, at).items():
                     table.setdefault(ref, np.zeros(LANES, np.uint32))[some] = value[some]
         return out
 
     def _adopt(
-        self, one: _Open, s: Resident, ref: RegRef, wrong: int, mine: Words, theirs: Words
-    ) -> int:
+        self, one: _Open, s: Resident, ref: RegRef, wrong: int, both: tuple[Words, Words],
+        after: Mapping[RegRef, Words],
+    ) -> int:  # fmt: skip
         """Takes over what need not be the same; gives the lanes that are left."""
-        ins = one.step.ins
+        ins, (mine, theirs) = one.step.ins, both
         row = meanings().get(ins.mnemonic)
+        if ref.file == "R" and _floating(ins):
+            nan = bits(wrong) & (_both_nan(mine, theirs) | self._double(one, s, ref, after))
+            if nan.any():
+                why = "NaN payloads"
+                self.adopted[why] = self.adopted.get(why, 0) + int(np.count_nonzero(nan))
+                mine = np.where(nan, theirs, mine)
+                s.r[ref.index][one.row] = mine
+                wrong &= ~mask_of(nan)
         if _free(ins):
             why, fine = "clocks and numbers of the hardware", bits(wrong)
         elif row is not None and row.approximate and ref.file == "R":
@@ -480,6 +554,18 @@ class Pair:
             elif ref.file == "UR":
                 s.ur[ref.index][one.row] = theirs[int(np.argmax(fine))]
         return wrong & ~mask_of(fine)
+
+    def _double(
+        self, one: _Open, s: Resident, ref: RegRef, after: Mapping[RegRef, Words]
+    ) -> Mask:
+        """The lanes in which a register is part of a double that is NaN on both sides."""
+        high = RegRef("R", ref.index | 1)
+        theirs = after.get(high)
+        if theirs is None or high not in one.step.ins.writes:
+            return np.zeros(LANES, np.bool_)
+        mine = _sass(s, one.row, high)
+        out: Mask = _nan(mine, 0x7FEFFFFF, 1 << 31) & _nan(theirs, 0x7FEFFFFF, 1 << 31)
+        return out
 
     # -- judging ---------------------------------------------------------------------------
 
@@ -499,15 +585,19 @@ class Pair:
             if not value.differs:
                 continue
             before = value.rdna_before
-            early = before is not None and value.ref in ins.reads and mask_of(
-                equal(ins, value.ref, value.sass_before, before)
-            ) & one.here != one.here
+            early = before is not None and value.ref in ins.reads and (
+                value.differs & ~mask_of(value.sass_before == before)
+            )
             lane = (value.differs & -value.differs).bit_length() - 1
+            if value.differs & self._unsure.get(seen.warp, 0):
+                text = f"{value.name} of lane {lane} differs behind a test of which lanes are here"
+                self._finish("order", text, seen)
             if early:
                 text = f"{value.name} of lane {lane} is not what was written: something changed it"
                 self._finish("operand", text, seen)
-            if depends_on_order(ins):
-                text = f"{value.name} of lane {lane} differs, which the order of warps may decide"
+            apart = ins.mnemonic in _TOGETHER and any(row[1] != seen.active for _, row in one.parts)
+            if apart:
+                text = f"{value.name} of lane {lane} differs: other lanes are here together"
                 self._finish("order", text, seen)
             self._finish("value", f"{value.name} of lane {lane} differs", seen)
 
@@ -584,7 +674,49 @@ def compare(
     order: Order = Order.TOGETHER,
     give_up: int = 0,
 ) -> tuple[End, Pair, Done | None]:
-    """Runs the interpreter beside the records."""
+    """Runs the interpreter beside the records.
+
+    A difference in what was loaded may be one of the order in which warps store: then the other
+    orders are tried, and only what is the same in all of them is a difference.
+    """
+    found = _compare(launch, choice, streams, stopped, show, order, give_up)
+    end, first, _ = found
+    if not (choice.until and end.seen and end.kind == "value" and reads_memory(end.seen.step.ins)):
+        return found
+    for other in Order:
+        if other == order:
+            continue
+        streams.rewind()
+        again = _compare(launch, choice, streams, stopped, show, other, give_up)
+        if again[0].kind == "done":
+            again[1].order = other.value
+            return again
+        if not _same(end, again[0]):
+            text = f"{end.text}, which the order of warps may decide"
+            return End("order", text, end.seen), first, None
+    return found
+
+
+def _same(a: End, b: End) -> bool:
+    """Whether two ends are the same difference."""
+    if a.seen is None or b.seen is None:
+        return False
+    mine, theirs = (
+        (e.kind, e.seen and (e.seen.warp, e.seen.step.ins.offset, e.seen.differs)) for e in (a, b)
+    )
+    values = zip(a.seen.values, b.seen.values, strict=True)
+    return mine == theirs and all(np.array_equal(x.sass_after, y.sass_after) for x, y in values)
+
+
+def _compare(
+    launch: Launch,
+    choice: Choice,
+    streams: Streams,
+    stopped: Stopped | None,
+    show: Callable[[Seen], None],
+    order: Order,
+    give_up: int,
+) -> tuple[End, Pair, Done | None]:
     pair = Pair(choice, streams, stopped, show)
     try:
         done = run(launch, Options(order, give_up), pair.behind, before=pair.before)

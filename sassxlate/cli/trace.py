@@ -86,7 +86,7 @@ _ORDERS = ("auto", "together", "warps", "reversed")
 @click.option("--json", "as_json", is_flag=True, help="A line of JSON for each step.")
 @click.argument("args", nargs=-1, type=click.UNPROCESSED)
 @click.pass_context
-def command(context: click.Context, file: str, **options: Any) -> None:
+def command(context: click.Context, /, file: str, **options: Any) -> None:
     """Runs one launch of a kernel in strict emulation and in the reference interpreter, and prints
     each SASS instruction with the RDNA3 instructions that stand for it and the values of its
     registers before and behind it, on both sides.
@@ -287,6 +287,8 @@ def _notes(
     for why, many in sorted(pair.adopted.items()):
         what = "" if why.startswith("lanes") else "results taken over from RDNA3: "
         click.echo(f"note: {many} {what}{why}")
+    if pair.order:
+        click.echo(f"note: with the interpreter's order {pair.order}; others may differ")
     if end.kind == "order":
         click.echo(f"note: the interpreter's order was {order}; try another --order")
     if not choice.wanted:
