@@ -109,6 +109,7 @@ def _partial(kernel: Kernel, why: SassxlateError) -> Graph:
 def _gfx(file: str, data: bytes, kernels: Sequence[str], arch: str | None) -> Iterator[Graph]:
     from sassxlate.cfg.picture_rdna3 import picture
     from sassxlate.disasm.containers import demangle
+    from sassxlate.disasm.containers.elf import printable
     from sassxlate.disasm.rdna3.listing import decode_code, pieces
 
     from ._code_objects import parts
@@ -122,7 +123,8 @@ def _gfx(file: str, data: bytes, kernels: Sequence[str], arch: str | None) -> It
             for symbol, address, code in pieces(obj, section):
                 if symbol is None and not code.strip(b"\0"):
                     continue
-                name = symbol.name if symbol else section.name
+                told = symbol.name if symbol else section.name
+                name = printable(told.encode("utf-8", "backslashreplace"))
                 shown = demangle(name)
                 if kernels and not kernel_matches(name, shown, tuple(kernels)):
                     continue

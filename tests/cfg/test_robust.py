@@ -1,0 +1,373 @@
+"""Graphs of code that no compiler made: unknown words, branches that lead out, damaged files, names
+of every kind; through the commands and all their formats."""
+
+from __future__ import annotations
+
+import html
+import json
+import random
+import re
+import xml.etree.ElementTree as ET
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from sassxlate.cli import cli
+from sassxlate.disasm.containers import Kernel, load
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+KERNELS = ROOT / "fixtures" / "kernels"
+BENCH = ROOT / "fixtures" / "bench"
+CFG = ("text", "dot", "json", "svg", "html")
+DIFF = ("text", "json", "html")
+UNKNOWN = b"\xff" * 8 + b"\x12\x34\x56\x78\x9a\xbc\xde\xf0"
+EVIL = {
+    "long": "_Z" + "x" * 4000,
+    "html": "a<script>alert(1)</script>&amp;\"'><img src=x onerror=alert(2)>",
+    "json": '</script><!--]]>\\"\u2028',
+    "lines": "a\nb\r\nc\td\x1b[31m\x07",
+    "bidi": "safe\u202egnp.exe\u2066\u200f",
+}
+
+
+def invoke(*args: str) -> tuple[int, str, str]:
+    """(status, stdout, stderr) of a command; what is no typed error is no answer."""
+    done = CliRunner().invoke(cli, args)
+    if done.exception is not None and not isinstance(done.exception, SystemExit):
+        raise done.exception
+    return done.exit_code, done.stdout, done.stderr
+
+
+@cache
+def cubin(name: str, arch: str = "sm_80") -> tuple[bytes, Kernel, int]:
+    """A kept cubin's bytes, its kernel, and where the kernel's code stands in it."""
+    path = KERNELS / arch / f"{name}.cubin"
+    kernel = next(iter(load(str(path)).cubins()))[1].kernels[0]
+    data = path.read_bytes()
+    return data, kernel, data.index(kernel.code)
+
+
+def patched(name: str, words: dict[int, bytes], arch: str = "sm_80") -> bytes:
+    """The cubin with other words at offsets of its code."""
+    data, _, at = cubin(name, arch)
+    out = bytearray(data)
+    for offset, word in words.items():
+        out[at + offset : at + offset + len(word)] = word
+    return bytes(out)
+
+
+def offset_of(name: str, mnemonic: str, nth: int = 0) -> int:
+    """The offset of an instruction by its mnemonic, from the listing."""
+    status, out, _ = invoke("cfg", str(KERNELS / "sm_80" / f"{name}.cubin"), "-k", "*")
+    assert status == 0
+    found = re.findall(rf"/\*([0-9a-f]+)\*/ (?:@\S+ )?{re.escape(mnemonic)}", out)
+    return int(found[nth], 16)
+
+
+def sound(kind: str, text: str) -> None:
+    """What is printed is well formed and holds no markup that is not its own."""
+    if kind == "json":
+        assert json.loads(text)["schema"] == 1
+    elif kind == "svg":
+        ET.fromstring(text)
+    elif kind == "html":
+        assert text.count("<script") == text.count("</script>") <= 2
+        assert "<img" not in text
+        assert "<!--" not in text
+    elif kind == "dot":
+        assert text.count("{") - text.count("\\{") == text.count("}") - text.count("\\}")
+
+
+def all_formats(path: Path, statuses: set[int], *more: str) -> dict[str, tuple[str, str]]:
+    """What `cfg` and `diff` with itself say of a file, by format."""
+    out: dict[str, tuple[str, str]] = {}
+    for kind in CFG:
+        status, text, said = invoke("cfg", str(path), "-k", "*", "--format", kind, *more)
+        assert status in statuses, (kind, status, said)
+        sound(kind, text)
+        out[kind] = text, said
+    for kind in DIFF:
+        status, text, said = invoke("diff", str(path), str(path), "--format", kind, *more)
+        assert status == 0, (kind, status, said)
+        sound(kind, text)
+        out[f"diff {kind}"] = text, said
+    assert json.loads(out["diff json"][0])["kernels"][0]["same"] is True
+    return out
+
+
+def test_unknown_word(tmp_path: Path) -> None:
+    place = offset_of("nested_break", "BRA", 1) - 32
+    path = tmp_path / "x.cubin"
+    path.write_bytes(patched("nested_break", {place: UNKNOWN}))
+    said = all_formats(path, {3})
+    for kind in CFG:
+        text, message = said[kind]
+        assert "SX0201" in message
+        assert f"/*{place:04x}*/" in message
+        assert "SX0201" in html.unescape(text)
+        assert UNKNOWN[::-1].hex() in text  # the word as a number
+    data = json.loads(said["json"][0])["kernels"][0]
+    assert any("1 of" in note and "unknown" in note for note in data["notes"])
+    block = next(b for b in data["blocks"] if any(i["offset"] == place for i in b["instructions"]))
+    assert block["instructions"][-1]["offset"] == place
+    assert not [e for e in data["edges"] if e["from"] == block["index"]]
+    # What stands before and what other ways lead to is there as ever.
+    whole = json.loads(invoke("cfg", str(KERNELS / "sm_80/nested_break.cubin"), "-k", "*",
+                              "--format", "json")[1])["kernels"][0]  # fmt: skip
+    texts = {i["text"] for b in whole["blocks"] for i in b["instructions"]}
+    drawn = {i["text"] for b in data["blocks"] for i in b["instructions"]}
+    assert len(texts - drawn) <= 1
+
+
+def test_an_unknown_word_at_the_entry_and_everywhere(tmp_path: Path) -> None:
+    path = tmp_path / "x.cubin"
+    path.write_bytes(patched("calls", {0: UNKNOWN}))
+    all_formats(path, {3})
+    _, kernel, _ = cubin("calls")
+    path.write_bytes(patched("calls", {0: UNKNOWN * (len(kernel.code) // 16)}))
+    said = all_formats(path, {3})
+    assert len(json.loads(said["json"][0])["kernels"][0]["blocks"]) == 1
+
+
+def test_an_unknown_word_differs(tmp_path: Path) -> None:
+    path = tmp_path / "x.cubin"
+    path.write_bytes(patched("nested_break", {0x40: UNKNOWN}))
+    known = str(KERNELS / "sm_80/nested_break.cubin")
+    for kind in DIFF:
+        status, text, said = invoke("diff", known, str(path), "--format", kind)
+        assert status == 1
+        assert "SX0201" in said
+        sound(kind, text)
+    assert f"+ ? 0x{UNKNOWN[::-1].hex()}" in invoke("diff", known, str(path))[1]
+
+
+def test_a_branch_out_of_the_code(tmp_path: Path) -> None:
+    _, kernel, _ = cubin("nested_break")
+    at = offset_of("nested_break", "BRA")
+    word = int.from_bytes(kernel.code[at : at + 16], "little")
+    word |= 0xFFFF00 << 34  # its displacement
+    path = tmp_path / "x.cubin"
+    path.write_bytes(patched("nested_break", {at: word.to_bytes(16, "little")}))
+    said = all_formats(path, {3})
+    assert "SX0301" in said["text"][1]
+    assert f"not known is where control goes at {at:#x}" in said["text"][0]
+
+
+def test_an_indirect_branch_whose_targets_are_lost(tmp_path: Path) -> None:
+    at = offset_of("jump_table", "BRX")
+    data, kernel, _ = cubin("jump_table")
+    targets = kernel.indirect_targets[at]
+    record = at.to_bytes(4, "little")
+    places = [m.start() for m in re.finditer(re.escape(record), data)]
+    path = tmp_path / "x.cubin"
+    for place in places:  # the attribute's record names the branch
+        changed = bytearray(data)
+        changed[place : place + 4] = (at - 16).to_bytes(4, "little")
+        path.write_bytes(changed)
+        status, text, said = invoke("cfg", str(path), "-k", "*")
+        if "SX0302" in said:
+            assert status == 3
+            assert f"{at:#x}" in text
+            assert f"block {targets[0]:04x}" not in text or "not reached" in text
+            all_formats(path, {3})
+            return
+    pytest.fail("no record of the branch's targets")
+
+
+def section(data: bytes, name: bytes) -> int:
+    """The place of an ELF section's header, by name."""
+    table = int.from_bytes(data[40:48], "little")
+    count, names = int.from_bytes(data[60:62], "little"), int.from_bytes(data[62:64], "little")
+    strings = int.from_bytes(data[table + 64 * names + 24 :][:8], "little")
+    for i in range(count):
+        at = table + 64 * i
+        start = strings + int.from_bytes(data[at : at + 4], "little")
+        if data[start : data.index(b"\0", start)] == name:
+            return at
+    raise KeyError(name)
+
+
+@pytest.mark.parametrize("size", [0, 8, 16, 24, 40])
+def test_kernels_of_few_bytes(size: int, tmp_path: Path) -> None:
+    """None, half a word, one, and some with half a word behind them."""
+    data = bytearray(cubin("divergent_if")[0])
+    at = section(bytes(data), b".text.divergent_if")
+    data[at + 32 : at + 40] = size.to_bytes(8, "little")
+    path = tmp_path / "x.cubin"
+    path.write_bytes(data)
+    for kind in CFG:
+        status, text, said = invoke("cfg", str(path), "-k", "*", "--format", kind)
+        if "SX01" in said:  # the container is refused: that is an answer, too
+            assert status == 2
+            continue
+        assert status == (0 if size == 0 else 3), (kind, said)
+        sound(kind, text)
+    for kind in DIFF:
+        status, text, said = invoke("diff", str(path), str(path), "--format", kind)
+        assert status == (2 if "SX01" in said else 0), said
+
+
+@pytest.mark.parametrize("which", EVIL)
+@pytest.mark.parametrize("kernel", ["divergent_if", "alu"])
+def test_names(which: str, kernel: str, tmp_path: Path) -> None:
+    """Names that are no names for a page, a picture or a terminal."""
+    if kernel == "alu":
+        data, old = (BENCH / "alu.hsaco").read_bytes(), _a_name(BENCH / "alu.hsaco")
+    else:
+        data, old = cubin(kernel)[0], kernel.encode()
+    path = tmp_path / "x.bin"
+    path.write_bytes(with_name(data, old, EVIL[which].encode()))
+    for kind in CFG:
+        status, text, said = invoke("cfg", str(path), "-k", "*", "--format", kind)
+        assert status == 0, said
+        sound(kind, text)
+        assert not {*"\x1b\x07\r\u2028\u202e\u2066\u200f"} & {*text}, kind
+        if kind == "json":
+            name = json.loads(text)["kernels"][0]["name"]
+            assert name.startswith(EVIL[which].split("\n")[0][:4])
+            assert which != "long" or len(name) == 4002
+    for kind in DIFF:
+        status, text, said = invoke("diff", str(path), str(path), "--format", kind)
+        assert status == 0, said
+        sound(kind, text)
+
+
+def _a_name(path: Path) -> bytes:
+    status, out, _ = invoke("cfg", str(path), "-k", "*", "--format", "json")
+    assert status == 0
+    return str(json.loads(out)["kernels"][0]["name"]).encode()
+
+
+def with_name(data: bytes, old: bytes, new: bytes) -> bytes:
+    """An ELF file whose symbol ``old``, and the section of its code, are called ``new``: every
+    string table that has the name goes to the end of the file, larger."""
+    out = bytearray(data)
+    table = int.from_bytes(data[40:48], "little")
+    count = int.from_bytes(data[60:62], "little")
+    for i in range(count):
+        at = table + 64 * i
+        if int.from_bytes(data[at + 4 : at + 8], "little") != 3:
+            continue
+        start = int.from_bytes(data[at + 24 : at + 32], "little")
+        size = int.from_bytes(data[at + 32 : at + 40], "little")
+        strings = data[start : start + size]
+        if old + b"\0" not in strings:
+            continue
+        # Offsets of other names stay: the old table, and behind it the new names.
+        grown = bytearray(strings)
+        moved: dict[int, int] = {}
+        for found in re.finditer(re.escape(old) + b"\0", strings):
+            begin = strings.rfind(b"\0", 0, found.start()) + 1
+            moved[begin] = len(grown)
+            grown += strings[begin : found.start()] + new.replace(b"\0", b"") + b"\0"
+        _point(out, data, table, count, i, moved)
+        out[at + 24 : at + 32] = len(out).to_bytes(8, "little")
+        out[at + 32 : at + 40] = len(grown).to_bytes(8, "little")
+        out += grown
+    return bytes(out)
+
+
+def _point(
+    out: bytearray, data: bytes, table: int, count: int, strings: int, moved: dict[int, int]
+) -> None:
+    """Symbols and section headers that named the old places name the new."""
+    names = int.from_bytes(data[62:64], "little")
+    for i in range(count):
+        at = table + 64 * i
+        name = int.from_bytes(data[at : at + 4], "little")
+        if strings == names and name in moved:
+            out[at : at + 4] = moved[name].to_bytes(4, "little")
+        kind = int.from_bytes(data[at + 4 : at + 8], "little")
+        if kind in (2, 11) and int.from_bytes(data[at + 40 : at + 44], "little") == strings:
+            start = int.from_bytes(data[at + 24 : at + 32], "little")
+            size = int.from_bytes(data[at + 32 : at + 40], "little")
+            for place in range(start, start + size, 24):
+                name = int.from_bytes(data[place : place + 4], "little")
+                if name in moved:
+                    out[place : place + 4] = moved[name].to_bytes(4, "little")
+
+
+# --- damage -------------------------------------------------------------------------------------
+def judged(path: Path, kinds: tuple[str, ...]) -> None:
+    """A damaged file gives a picture or a typed error, never anything else."""
+    for kind in kinds:
+        status, text, said = invoke("cfg", str(path), "-k", "*", "--format", kind)
+        assert status in (0, 2, 3), (status, said)
+        if status:
+            assert re.search(r"sassxlate: SX\d{4}", said), said
+        if status in (0, 3) and text:
+            sound(kind, text)
+
+
+def fuzz(path: Path, out: Path, rounds: int, seed: str, kinds: tuple[str, ...]) -> None:
+    data = path.read_bytes()
+    some = random.Random(f"{seed} {path.name}")
+    changes: list[Callable[[bytes], bytes]] = [
+        lambda d: d[: some.randrange(len(d))],
+        lambda d: _flipped(d, some, 1),
+        lambda d: _flipped(d, some, 20),
+        lambda d: _overwritten(d, some),
+    ]
+    for _ in range(rounds):
+        out.write_bytes(some.choice(changes)(data))
+        judged(out, kinds)
+
+
+def _flipped(data: bytes, some: random.Random, count: int) -> bytes:
+    out = bytearray(data)
+    for _ in range(count):
+        out[some.randrange(len(out))] ^= 1 << some.randrange(8)
+    return bytes(out)
+
+
+def _overwritten(data: bytes, some: random.Random) -> bytes:
+    at, size = some.randrange(len(data)), some.choice([1, 4, 16, 200])
+    return data[:at] + some.randbytes(size) + data[at + size :]
+
+
+FILES = [
+    KERNELS / "sm_80" / "calls.cubin",
+    KERNELS / "sm_90" / "jump_table.cubin",
+    KERNELS / "sm_120" / "nested_break.cubin",
+    BENCH / "alu.hsaco",
+]
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda p: p.stem)
+def test_damaged_files(path: Path, tmp_path: Path) -> None:
+    fuzz(path, tmp_path / "x.bin", 12, "few", ("json",))
+
+
+@pytest.mark.sweep
+@pytest.mark.parametrize("path", FILES, ids=lambda p: p.stem)
+def test_damaged_files_many(path: Path, tmp_path: Path) -> None:
+    fuzz(path, tmp_path / "x.bin", 250, "many", ("text", "html", "svg"))
+
+
+@pytest.mark.sweep
+@pytest.mark.parametrize("path", FILES, ids=lambda p: p.stem)
+def test_files_cut_at_many_places(path: Path, tmp_path: Path) -> None:
+    data = path.read_bytes()
+    out = tmp_path / "x.bin"
+    for size in range(0, len(data), max(1, len(data) // 300)):
+        out.write_bytes(data[:size])
+        judged(out, ("json",))
+
+
+@pytest.mark.sweep
+@pytest.mark.parametrize("path", FILES[:3], ids=lambda p: p.stem)
+def test_differences_of_damaged_files(path: Path, tmp_path: Path) -> None:
+    some = random.Random(path.name)
+    out = tmp_path / "x.bin"
+    for _ in range(60):
+        out.write_bytes(_flipped(path.read_bytes(), some, 6))
+        for kind in DIFF:
+            status, text, said = invoke("diff", str(path), str(out), "--format", kind)
+            assert status in (0, 1, 2, 3), said
+            if status > 1:
+                assert re.search(r"sassxlate: SX\d{4}", said)
+            elif text:
+                sound(kind, text)
