@@ -228,6 +228,7 @@ function closeDetail() {
 function show(k, part, row, line, more) {
   closeDetail();
   line.classList.add("at");
+  line.focus({ preventScroll: true });
   const made = row.rdna3.filter((c) => !c.added).length;
   const runs = row.rdna3.find((c) => !c.added && c.runs !== undefined);
   const rows = [
