@@ -17,6 +17,7 @@ from click.testing import CliRunner
 
 from sassxlate.cli import cli
 from sassxlate.disasm.containers import Kernel, load
+from sassxlate.disasm.sass.assembler import assemble_listing
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 KERNELS = ROOT / "fixtures" / "kernels"
@@ -175,6 +176,45 @@ def test_an_indirect_branch_whose_targets_are_lost(tmp_path: Path) -> None:
             all_formats(path, {3})
             return
     pytest.fail("no record of the branch's targets")
+
+
+IRREDUCIBLE = """
+/*0000*/ ISETP.GE.AND P0, PT, R0, 0x1, PT ;
+/*0010*/ @P0 BRA 0x40 ;
+/*0020*/ IADD3 R1, R1, 0x1, RZ ;
+/*0030*/ ISETP.GE.AND P1, PT, R1, 0x1, PT ;
+/*0040*/ IADD3 R2, R2, 0x1, RZ ;
+/*0050*/ ISETP.GE.AND P1, PT, R2, 0x9, PT ;
+/*0060*/ @P1 BRA 0x20 ;
+/*0070*/ EXIT ;
+/*0080*/ IADD3 R3, R3, 0x1, RZ ;
+/*0090*/ BRA 0x80 ;
+"""
+
+
+def test_a_loop_with_two_entries_and_blocks_that_nothing_reaches(tmp_path: Path) -> None:
+    (code,) = assemble_listing(IRREDUCIBLE.splitlines(), 80).values()
+    path = tmp_path / "x.cubin"
+    path.write_bytes(patched("nested_break", {0: code}))
+    data = json.loads(all_formats(path, {0})["json"][0])["kernels"][0]
+    assert [b["start"] for b in data["blocks"]] == [0, 0x20, 0x40, 0x70]
+    ways = {(e["from"], e["to"]): e["back"] for e in data["edges"]}
+    assert set(ways) == {(0, 1), (0, 2), (1, 2), (2, 1), (2, 3)}
+    assert not data["loops"]  # no block of it is before all others
+    # Where a word is unknown nobody knows what is reached, and all is drawn.
+    path.write_bytes(patched("nested_break", {0: code, 0x70: UNKNOWN}))
+    data = json.loads(all_formats(path, {3})["json"][0])["kernels"][0]
+    reached = {b["start"]: b["reachable"] for b in data["blocks"]}
+    assert reached[0x70] is True
+    assert reached[0x80] is False
+    assert {"from": 4, "to": 4, "kind": "jump", "back": False} in data["edges"]
+
+
+def test_one_block(tmp_path: Path) -> None:
+    (code,) = assemble_listing(["/*0000*/ EXIT ;"], 80).values()
+    path = tmp_path / "x.cubin"
+    path.write_bytes(patched("nested_break", {0: code}))
+    assert len(json.loads(all_formats(path, {0})["json"][0])["kernels"][0]["blocks"]) == 1
 
 
 def section(data: bytes, name: bytes) -> int:
