@@ -24,7 +24,7 @@ def picture(
 
     Padding behind the last jump is left out.  Where control goes behind a word that is no
     instruction is not known: it ends its block, and no arc leaves it.  ``runs``: executions of a
-    block by waves, by its offset.
+    block by waves, by its offset; of one that is missing nothing is known.
     """
     base = lines[0].address if lines else 0
     used = _without_padding(lines)
@@ -42,7 +42,7 @@ def picture(
             divergent=False,
             loops=nested(loops, i),
             reachable=i in reached,
-            runs=None if runs is None else runs.get(block[0].address - base, 0),
+            runs=None if runs is None else runs.get(block[0].address - base),
         )
         for i, block in enumerate(blocks)
     )
@@ -54,6 +54,17 @@ def picture(
     return Picture(name, shown or name, "gfx1100", nodes, tuple(arcs), loops, tuple(notes))
 
 
+def text_of(line: Decoded, base: int) -> str:
+    """The instruction; a branch with the place that it goes to, counted from ``base`` as the heads
+    of blocks are, and not with its distance in words."""
+    target = target_of(line)
+    if target is None:
+        return line.text
+    place = target - base
+    head = line.text.rpartition(" ")[0]
+    return f"{head} {'-' * (place < 0)}{abs(place):#x}"
+
+
 def _line(line: Decoded, base: int) -> Line:
     if line.inst is None:
         code = f"  {line.error.code} {line.error.message}" if line.error else ""
@@ -62,7 +73,7 @@ def _line(line: Decoded, base: int) -> Line:
         tuple(register_name(ref) for ref in sorted(some))
         for some in (writes(line.inst), reads(line.inst))
     )
-    return Line(line.address - base, line.text, written, read)
+    return Line(line.address - base, text_of(line, base), written, read)
 
 
 def _op(line: Decoded) -> str:

@@ -39,7 +39,8 @@ def _order(edge: Arc) -> tuple[int, int]:
 
 
 def picture(cfg: Cfg, shown: str = "", runs: Mapping[int, int] | None = None) -> Picture:
-    """``runs``: executions of a block by warps, by the offset of its first instruction."""
+    """``runs``: executions of a block by warps, by the offset of its first instruction; of one
+    that is missing nothing is known."""
     shape, uniform = structure(cfg), analyse(cfg)
     joins: dict[int, set[str]] = defaultdict(set)
     for region in regions(cfg)[0]:
@@ -57,7 +58,7 @@ def picture(cfg: Cfg, shown: str = "", runs: Mapping[int, int] | None = None) ->
             divergent=not uniform.converged[block.index],
             joins=tuple(sorted(joins[block.start])),
             loops=nested(loops, block.index),
-            runs=None if runs is None else runs.get(block.start, 0),
+            runs=None if runs is None else runs.get(block.start),
         )
         for block in cfg.blocks
     )

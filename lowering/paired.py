@@ -8,6 +8,7 @@ lane, since the two need not take warps, nor the sides of a branch, in the same 
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -46,6 +47,11 @@ _FAULT = re.compile(r"(\w+) fault in workgroup (\d+), wave (\d+), lane (\d+): (.
 def bits(mask: int) -> Mask:
     """A mask as truths, lane 0 first."""
     return (np.uint32(mask) >> _LANE & np.uint32(1)).astype(np.bool_)
+
+
+@functools.lru_cache(maxsize=4096)
+def numbers_of(mask: int) -> tuple[int, ...]:
+    return tuple(n for n in range(LANES) if mask >> n & 1)
 
 
 def mask_of(lanes: Mask) -> int:
@@ -191,7 +197,10 @@ class Streams:
         words = self.words.data.cast("B").cast("I") if end else memoryview(b"")
         while at < end:
             number = words[at + 1]
-            wave = self.waves.setdefault(words[at + 4] | words[at + 5] << 32, _Wave())
+            key = words[at + 4] | words[at + 5] << 32
+            wave = self.waves.get(key)
+            if wave is None:
+                wave = self.waves[key] = _Wave()
             offset, closes = owner[number]
             last = wave.passed[-1] if wave.passed else None
             if number in behind:
@@ -249,6 +258,24 @@ class Streams:
             at += 1
         found.cursor[lane] = at
         return passed[at] if at < len(passed) else None
+
+    def all(self, wave: int, lanes: int, offset: int) -> list[int] | None:
+        """What all these lanes pass next, together, if that is the step; they have passed it."""
+        found = self.waves.get(wave)
+        numbers = numbers_of(lanes)
+        if found is None or not numbers:
+            return None
+        cursor = found.cursor
+        at = cursor[numbers[0]]
+        if at >= len(found.passed) or any(cursor[n] != at for n in numbers):
+            return None
+        row = found.passed[at]
+        if row[0] != offset or lanes & ~row[1]:
+            return None
+        for n in numbers:
+            cursor[n] = at + 1
+            found.last[n] = offset
+        return row
 
     def take(self, wave: int, lane: int) -> None:
         found = self.waves[wave]
@@ -420,6 +447,12 @@ class Pair:
             return 0, []
         wave = self.streams.waves.get(warp)
         lost = wave.lost if wave is not None else 0
+        if not lost and not self._tested.get(warp):
+            whole = self.streams.all(warp, lanes, step.ins.offset)
+            if whole is not None:
+                if _state_test(step.ins):
+                    self._tested[warp] = lanes
+                return lanes, [(lanes, whole)]
         here, parts = 0, dict[int, tuple[int, list[int]]]()
         astray: list[tuple[int, list[int] | None]] = []
         for lane in range(LANES):

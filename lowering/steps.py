@@ -20,6 +20,7 @@ from sassxlate.disasm.rdna3.operand import EXEC_LO
 from sassxlate.disasm.sass.ir import Instruction, RegRef
 
 from .allocate import RegisterMap
+from .emulate.flow import ENDS
 from .emulate.trace import Place, Point
 from .pipeline import Translated
 from .select import CONTROL
@@ -134,7 +135,7 @@ def _spans(
         if span is not None:
             span.end_mask = save.index if narrowed else EXEC_LO
             span.end = offset, True
-            if info(item.op).kind in ("branch", "jump", "end"):
+            if item.op in ENDS or info(item.op).kind in ("branch", "jump", "end"):
                 following = items[n + 1] if n + 1 < len(items) else None
                 span.end = (offsets[n + 1], False) if isinstance(following, Inst) else None
     return out

@@ -147,8 +147,9 @@ class WaveBuilder:
             self._instruction(step, bits)
         except EmulatorError as e:
             raise e.at(offset=c.pc, inst=inst.op) from e
-        for point in self.points[1].get(c.pc, ()):
-            trace.emit(c, point)
+        if not self._ends(inst.op):
+            for point in self.points[1].get(c.pc, ()):
+                trace.emit(c, point)
 
     def _instruction(self, step: Step, bits: ModeBits) -> None:
         c, inst = self.c, step.inst

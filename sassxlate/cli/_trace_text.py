@@ -9,7 +9,9 @@ from typing import Any
 import click
 import numpy as np
 
-from sassxlate.disasm.rdna3 import decode, format_inst
+from sassxlate.cfg.picture_rdna3 import text_of
+from sassxlate.disasm.rdna3 import decode
+from sassxlate.disasm.rdna3.listing import Line
 from sassxlate.disasm.sass.ir import RegRef
 from sassxlate.lowering.codeobject import read
 from sassxlate.lowering.paired import ALL, DIFFERENCES, End, Seen, Value
@@ -61,8 +63,10 @@ class Printer:
         """The RDNA3 instructions of a step, out of the bytes that run."""
         out: list[tuple[int, str]] = []
         for offset in step.rdna:
-            inst, _ = decode(self.text, self.entry + offset)
-            out.append((offset, format_inst(inst)))
+            inst, size = decode(self.text, self.entry + offset)
+            at = self.entry + offset
+            line = Line(at, self.text[at : at + size], inst)
+            out.append((offset, text_of(line, self.entry)))
         return out
 
     def place(self, warp: int) -> str:
@@ -100,7 +104,7 @@ class Printer:
         for offset, text in self.code(step):
             click.echo(f"    {offset:06x}  {text}")
         if not step.rdna:
-            click.echo("    no RDNA3: it changes nothing that is read")
+            click.echo("    no RDNA3 of its own")
 
     def _value(self, seen: Seen, value: Value, lanes: int) -> None:
         """Lanes with the same values in one line."""

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 Shape = tuple[int, int, int]
 Bytes = NDArray[np.uint8]
 _NOWHERE = 0x0000_7000_0000_0000  # where memory is if a launch has none
-_BUDGET = 64  # RDNA3 instructions for each of SASS, before a launch is given up
+_BUDGET = 24  # RDNA3 instructions for each of SASS, before a launch is given up
 _ROOM = 1 << 30  # bytes of records
 
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from ._traced import Emulated, Subject
 
 STEPS = 10_000  # that are printed, without --limit
-GIVE_UP = 5_000_000
+GIVE_UP = 1_000_000
 _REGISTER = re.compile(r"(R|UR|P|UP|B)(\d{1,3})", re.IGNORECASE)
 _BLOCK = re.compile(r"(?:L_|\.L_)?(?:0x)?([0-9a-f]{1,8})", re.IGNORECASE)
 _ORDERS = ("auto", "together", "warps", "reversed")
