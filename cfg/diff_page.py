@@ -8,7 +8,7 @@ from html import escape
 from importlib.resources import files
 
 from .align import Alignment, Pair, lines
-from .diff_text import moved, same, status
+from .diff_text import moved, notes, same, status
 from .picture import Line, Node, Picture
 from .svg import DARK, LIGHT
 
@@ -24,6 +24,7 @@ def to_html(left: Picture, right: Picture, found: Alignment) -> str:
         f"{len(found.only_right)} only right; alike {found.alike:.3f}"
     )
     verdict = "nothing differs" if same(left, right, found) else facts
+    verdict = "; ".join([verdict, *notes(left, right)])
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta http-equiv="Content-Security-Policy" content="default-src \'none\'; '

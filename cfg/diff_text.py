@@ -62,6 +62,7 @@ def to_text(left: Picture, right: Picture, found: Alignment, *, whole: bool = Fa
     ``whole``: blocks that are the same or renamed are shown, too.
     """
     out = [f"--- {left.name} {left.target}", f"+++ {right.name} {right.target}"]
+    out += notes(left, right)
     away = moved(found)
     counts: dict[str, int] = {"same": 0, "renamed": 0, "changed": 0}
     for pair in found.pairs:
@@ -81,6 +82,12 @@ def to_text(left: Picture, right: Picture, found: Alignment, *, whole: bool = Fa
         f"{len(found.only_right)} only right; alike {found.alike:.3f}"
     )
     return "\n".join(out) + "\n"
+
+
+def notes(left: Picture, right: Picture) -> list[str]:
+    """What the graphs leave out, by side."""
+    sides = (("left", left), ("right", right))
+    return [f"# {side}: {note}" for side, picture in sides for note in picture.notes]
 
 
 def _hunk(a: Node, b: Node) -> Iterator[str]:
@@ -138,7 +145,10 @@ def to_data(left: Picture, right: Picture, found: Alignment) -> dict[str, Any]:
         pairs.append(one)
     sides = (("left", left), ("right", right))
     return {
-        **{side: {"name": x.name, "target": x.target, "blocks": len(x.nodes)} for side, x in sides},
+        **{
+            side: {"name": x.name, "target": x.target, "blocks": len(x.nodes), "notes": [*x.notes]}
+            for side, x in sides
+        },
         "same": same(left, right, found),
         "alike": round(found.alike, 4),
         "pairs": pairs,

@@ -7,16 +7,60 @@ import json
 import re
 import shutil
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from sassxlate.cfg.align import align
+from sassxlate.cfg.diff_page import to_html as diff_to_html
 from sassxlate.cfg.page import to_html
+from sassxlate.cfg.picture import Line, Node, Picture
 
+from .test_diff import kernel, renamed
 from .test_pictures import random_graph
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
+# The least contrast of any text with what is behind it, as WCAG 2.2 counts it, and whose that is.
+CONTRAST = """
+const channel = (c) => (c /= 255) <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4;
+const numbers = (text) => (text.match(/[\\d.]+/g) || []).map(Number);
+const light = (c) => { const [r, g, b] = numbers(c).map(channel);
+  return 0.2126 * r + 0.7152 * g + 0.0722 * b; };
+const ratio = (a, b) => { const [x, y] = [light(a), light(b)].sort((m, n) => n - m);
+  return (x + 0.05) / (y + 0.05); };
+const seen = (c) => numbers(c).length < 4 || numbers(c)[3] > 0;
+function behind(e) {
+  const block = e.closest("g.b");
+  if (block) {  // lines that are marked, else the block
+    const box = e.getBoundingClientRect(), y = (box.top + box.bottom) / 2;
+    const marks = [...block.querySelectorAll("rect.line")].filter((r) => {
+      const b = r.getBoundingClientRect(); return b.top <= y && y <= b.bottom; });
+    const fills = marks.map((r) => getComputedStyle(r).fill).filter((f) => f !== "none");
+    return fills[0] || getComputedStyle(block.querySelector("rect.r")).fill;
+  }
+  for (let at = e; at; at = at.parentElement) {
+    const colour = getComputedStyle(at).backgroundColor;
+    if (seen(colour)) return colour;
+  }
+  return "rgb(255, 255, 255)";
+}
+function contrast() {
+  let least = [99, ""], count = 0;
+  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  while (walker.nextNode()) {
+    const e = walker.currentNode.parentElement, text = walker.currentNode.textContent.trim();
+    if (!text || e.closest("script,style,noscript,pre#result,defs")) continue;
+    const s = getComputedStyle(e), svg = e.closest("svg");
+    if (s.display === "none" || s.visibility === "hidden") continue;
+    const found = ratio(svg ? s.fill : s.color, behind(e));
+    count += 1;
+    if (found < least[0]) least = [found, `${e.className.baseVal ?? e.className} ${text}`];
+  }
+  return { least: least[0], whose: least[1], count };
+}
+"""
 # Does what a user does, by events alone, and writes down what came of it.
 SCRIPT = """
 const said = {};
@@ -68,9 +112,59 @@ const play = async () => {
   key("c"); await frame(); said.chains = sum() < full;
   key("c"); await frame(); said.whole = sum() === full;
   key("0"); await frame(); said.fit = camera();
-  key("?"); said.help = $("#help").open; $("#help").close();
-  key("t"); said.theme = document.documentElement.dataset.theme;
+  key("?"); said.help = $("#help").open;
+  key("Home"); await frame(); said.behindHelp = $(".b.on") && $(".b.on").id;
+  $("#help").close();
+  key("Home"); key("j"); key("r"); await frame();
+  said.contrast = [contrast()];
+  key("t"); said.theme = document.documentElement.dataset.theme; await frame();
+  said.contrast.push(contrast());
+  key("t"); said.again = document.documentElement.dataset.theme; key("Escape"); key("Home");
   key("ArrowDown"); await frame(); said.next = $(".b.on").id;
+  said.loaded = performance.getEntriesByType("resource").length;
+  said.labels = [...all("button, input")].every((b) => b.textContent.trim() || b.ariaLabel);
+};
+play().catch((e) => { said.error = e.stack; }).finally(() => {
+  const pre = document.createElement("pre");
+  pre.id = "result"; pre.textContent = JSON.stringify(said);
+  document.body.append(pre);
+});
+"""
+# The page of a difference, by keys alone.
+DIFF_SCRIPT = """
+const said = {};
+const all = (s) => [...document.querySelectorAll(s)];
+const key = (k, more) => document.activeElement.dispatchEvent(
+  new KeyboardEvent("keydown", { key: k, bubbles: true, cancelable: true, ...more }));
+const frame = () => new Promise((done) => setTimeout(done, 60));
+const top_ = (e) => e.getBoundingClientRect().top;
+const play = async () => {
+  said.ready = document.documentElement.dataset.ready;
+  said.milliseconds = performance.now();
+  said.parts = all("details, section").length;
+  said.stops = all("[data-differs]").length;
+  said.open = all("details[open]").length;
+  key("n"); await frame();
+  const first = document.activeElement;
+  said.focus = first.closest("[data-differs]") === all("[data-differs]")[0];
+  said.seen = top_(first) >= 0 && top_(first) < innerHeight;
+  said.count = document.getElementById("count").textContent;
+  key("n"); await frame(); said.second = document.getElementById("count").textContent;
+  said.moved = document.activeElement !== first;
+  key("p"); await frame(); said.back = document.activeElement === first;
+  key("n", { ctrlKey: true }); said.left = document.activeElement === first;
+  said.summaries = all("summary").every((s) => s.tabIndex === 0);
+  const sides = () => all("details[open] tr").slice(0, 200)
+    .every((r) => top_(r.cells[0]) === top_(r.cells[1]));
+  said.locked = sides();
+  scrollBy(0, 500); await frame(); said.lockedScrolled = sides(); said.y = scrollY;
+  key("a"); await frame(); said.all = all("details[open]").length;
+  said.contrast = [contrast()];
+  key("t"); said.theme = document.documentElement.dataset.theme; await frame();
+  said.contrast.push(contrast());
+  key("a"); await frame(); said.none = all("details[open]").length;
+  all("button[data-do=all]")[0].click(); said.byButton = all("details[open]").length;
+  said.wide = document.documentElement.scrollWidth <= innerWidth;
   said.loaded = performance.getEntriesByType("resource").length;
 };
 play().catch((e) => { said.error = e.stack; }).finally(() => {
@@ -96,7 +190,7 @@ def played(browser: str, page: str, folder: Path, script: str) -> dict[str, Any]
     # A browser that is asked for the document alone draws no frames.
     frames = "<script>requestAnimationFrame = (f) => setTimeout(f, 16);</script></head>"
     page = page.replace("</head>", frames, 1)
-    file.write_text(page.replace("</body>", f"<script>{script}</script></body>"))
+    file.write_text(page.replace("</body>", f"<script>{CONTRAST}{script}</script></body>"))
     run = subprocess.run(
         [browser, "--headless", "--no-sandbox", "--disable-gpu", "--window-size=1300,900",
          f"--user-data-dir={folder / 'profile'}", "--virtual-time-budget=20000", "--dump-dom",
@@ -133,6 +227,68 @@ def test_page_in_a_browser(browser: str, tmp_path: Path) -> None:
     assert said["theme"] in ("light", "dark")
     assert said["next"] != "b0"
     assert said["loaded"] == 0
+    assert said["labels"] is True
+    assert said["behindHelp"] in (None, "b0")  # keys are the dialog's while it is open
+    readable(said)
+
+
+def readable(said: dict[str, Any]) -> None:
+    """WCAG AA in both themes."""
+    assert {said["theme"], said.get("again", "light")} == {"light", "dark"}
+    for found in said["contrast"]:
+        assert found["count"] > 20
+        assert found["least"] >= 4.5, found
+
+
+def different(count: int) -> tuple[Picture, Picture]:
+    """Two graphs that differ in all ways: names, order, lines, blocks of one side."""
+    left = kernel(3, count)
+    right, _ = renamed(left, 4)
+    changed = [
+        replace(n, lines=(*n.lines, Line(n.start + 999, "MUFU.RSQ R1, R2"))) if not i % 3 else n
+        for i, n in enumerate(right.nodes)
+    ]
+    alone = Node(count, 1 << 20, tuple(Line((1 << 20) + k, f"POPC R{k}, R9") for k in range(4)))
+    return left, replace(right, nodes=(*changed, alone))
+
+
+@pytest.mark.parametrize("sides", ["right", pytest.param("left", marks=pytest.mark.sweep)])
+def test_page_of_a_difference_in_a_browser(sides: str, browser: str, tmp_path: Path) -> None:
+    left, right = different(300) if sides == "right" else different(300)[::-1]
+    page = diff_to_html(left, right, align(left, right))
+    said = played(browser, page, tmp_path, DIFF_SCRIPT)
+    assert "error" not in said, said
+    assert said["ready"] == "1"
+    assert said["parts"] == 301
+    assert said["stops"] == said["open"] + 1 == 101
+    for done in ("focus", "seen", "moved", "back", "left", "summaries", "locked",
+                 "lockedScrolled", "wide"):  # fmt: skip
+        assert said[done] is True, (done, said)
+    assert (said["count"], said["second"]) == ("1 of 101", "2 of 101")
+    assert said["y"] > 0
+    assert said["all"] == said["byButton"] == 300
+    assert said["none"] == 0
+    assert said["loaded"] == 0
+    readable(said)
+
+
+def test_pages_of_long_names_fit(browser: str, tmp_path: Path) -> None:
+    """A name of 4,000 characters leaves room for the graph, and makes nothing wide."""
+    name = "_Z" + "x" * 4000
+    picture = replace(kernel(3, 12), name=name, shown=name)
+    script = """
+    const svg = document.getElementById("graph");
+    const box = (svg || document.querySelector("main")).getBoundingClientRect();
+    const pre = document.createElement("pre");
+    pre.id = "result"; pre.textContent = JSON.stringify({ top: box.top, height: box.height,
+      wide: document.documentElement.scrollWidth <= innerWidth });
+    document.body.append(pre);
+    """
+    for page in (to_html(picture), diff_to_html(picture, picture, align(picture, picture))):
+        said = played(browser, page, tmp_path, script)
+        assert said["top"] < 300
+        assert said["height"] > 100
+        assert said["wide"] is True
 
 
 @pytest.mark.sweep
