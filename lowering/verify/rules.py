@@ -17,6 +17,7 @@ import numpy as np
 from sassxlate.disasm.sass.ir import Const, Imm, Instruction, Mem, Pred, Reg
 from sassxlate.disasm.sass.meaning import NoMeaning, meanings
 from sassxlate.disasm.sass.meaning.bounds import near
+from sassxlate.disasm.sass.meaning.state import Fault
 from sassxlate.disasm.sass.spec import GENERATION_OF, Row
 from sassxlate.errors import SassxlateError
 from sassxlate.lowering.context import choose
@@ -252,7 +253,7 @@ def _test(group: Sequence[_Open], out: list[Finding], settings: Settings) -> Non
     for one in group:  # a few inputs tell which can be tried at all
         try:
             difference = one.differs(_LEAST, 999 * settings.seed)
-        except (Undecided, NoMeaning, SassxlateError) as reason:
+        except (Undecided, NoMeaning, Fault, SassxlateError) as reason:
             if not isinstance(reason, Undecided):
                 detail = f"{out[one.at].detail}; {reason}"
                 out[one.at] = replace(out[one.at], detail=detail)

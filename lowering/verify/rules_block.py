@@ -14,6 +14,7 @@ from typing import Literal, TypeAlias
 from sassxlate.disasm.rdna3 import assemble, decode
 from sassxlate.disasm.rdna3.ir import Inst, Item, Mark, S, V
 from sassxlate.disasm.sass.ir import Instruction, RegRef
+from sassxlate.errors import LoweringError
 from sassxlate.lowering.allocate import RegisterMap
 from sassxlate.lowering.context import Ctx, KernelState
 from sassxlate.lowering.launch import layout
@@ -41,12 +42,14 @@ def registers(ins: Instruction, surroundings: Surroundings) -> RegisterMap:
     """A map like those that ``allocate`` makes."""
     together = surroundings == "together"
     first = GENERAL + (0 if together else UNIFORM)
-    uniform = _near(ins, "UR")
+    general, uniform = _near(ins, "R"), _near(ins, "UR")
+    if max(general, default=0) >= GENERAL:
+        raise LoweringError("SX0402", "a register beyond those of one instruction's map")
     return RegisterMap(
-        r={i: i for i in _near(ins, "R")},
+        r={i: i for i in general},
         spilled={},
-        ur={i: 40 + i for i in uniform} if together else {},
-        ur_lanes={} if together else {i: GENERAL + i for i in uniform},
+        ur={i: 40 + n for n, i in enumerate(uniform)} if together else {},
+        ur_lanes={} if together else {i: GENERAL + n for n, i in enumerate(uniform)},
         p={i: S(88 + i) for i in range(7)},
         up={i: S(96 + i) for i in range(7)},
         live=S(3),

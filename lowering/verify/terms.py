@@ -140,6 +140,10 @@ class Terms:
         return z3.LShR(a, count)
 
     def ashr(self, a: BV, count: BV) -> BV:
+        """By a number it is a sign extension, in the one way that those are written."""
+        w, count = self.width(a), z3.simplify(count)
+        if z3.is_bv_value(count) and 0 < (bits := count.as_long()) < w:
+            return self.sext(self.extract(a, bits, w - bits), w)
         return a >> count
 
     def eq(self, a: BV, b: BV) -> BV:
