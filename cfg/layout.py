@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from heapq import heappop, heappush
 from typing import TypeVar
 
-from .picture import Arc, Picture
+from .picture import Arc, Node, Picture, head
 
 CHAR, LINE, PAD = 7.25, 15.0, 7.0  # of a block's text, in pixels
 LANE, MARGIN = 9.0, 10.0  # between arcs, and around everything
@@ -73,6 +73,13 @@ class Layout:
                 rows.append(y)
                 y += heights[g]
         return gaps, rows, y
+
+
+def _widest(node: Node) -> int:
+    """Characters of a block's longest line; its head is in bold."""
+    return max(
+        [14, min(len(head(node)), WIDEST) + 1, *(min(len(t.text), WIDEST) + 6 for t in node.lines)]
+    )
 
 
 def lay_out(picture: Picture) -> Layout:
@@ -217,7 +224,7 @@ class _Placing:
             insort(self.closed[column + 1], row)
         self.sizes = [
             (
-                2 * PAD + CHAR * max([14, *(min(len(t.text), WIDEST) + 6 for t in node.lines)]),
+                2 * PAD + CHAR * _widest(node),
                 2 * PAD + LINE * (HEAD + len(node.lines)),
             )
             for node in picture.nodes
@@ -248,9 +255,7 @@ class _Placing:
         raise AssertionError("the outermost gaps are always free")
 
     def layout(self) -> Layout:
-        near = {
-            a for a in self.picture.arcs if self.rows[a.dst] == self.rows[a.src] + 1
-        }
+        near = {a for a in self.picture.arcs if self.rows[a.dst] == self.rows[a.src] + 1}
         gap_of = {a: self._gap(a) for a in self.picture.arcs if a not in near}
         lanes, lane_count = _tracks(
             [(gap, *self._spans(a), a) for a, gap in gap_of.items()], self.count + 1
@@ -276,9 +281,7 @@ class _Placing:
                 column_x.append(x)
                 x += widths[c]
         boxes: list[Box] = []
-        for row, column, (width, height) in zip(
-            self.rows, self.columns, self.sizes, strict=True
-        ):
+        for row, column, (width, height) in zip(self.rows, self.columns, self.sizes, strict=True):
             left, right = column_x[column], column_x[column + 1] + widths[column + 1]
             boxes.append(Box(row, (left + right - width) / 2, width, height))
         return gap_x, boxes, x + MARGIN

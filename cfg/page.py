@@ -12,8 +12,8 @@ from importlib.resources import files
 from typing import Any
 
 from .layout import CHAR, HEAD, LINE, PAD, WIDEST, Layout, lay_out
-from .picture import Picture
-from .svg import DARK, LIGHT, head, hottest, markers, style
+from .picture import Picture, head
+from .svg import DARK, LIGHT, hottest, markers, style
 
 _KEYS = (
     ("arrows", "to the next block, back, to its neighbours"),

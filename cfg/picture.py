@@ -87,3 +87,13 @@ def nested(loops: Sequence[Loop], node: int) -> tuple[int, ...]:
     """The loops around a node, the largest first."""
     around = [i for i, loop in enumerate(loops) if node in loop.body]
     return tuple(sorted(around, key=lambda i: (-len(loops[i].body), i)))
+
+
+def head(node: Node) -> str:
+    """What stands above a block's instructions."""
+    parts = [node.name, f"{len(node.lines)} instr."]
+    parts += [f"joins {' '.join(node.joins)}"] if node.joins else []
+    parts += [] if node.reachable else ["not reached"]
+    parts += [] if node.runs is None else [f"ran {node.runs:,}"]
+    parts += [node.note] if node.note else []
+    return "  ".join(parts)

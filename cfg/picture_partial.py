@@ -81,7 +81,10 @@ def picture(
 def _notes(
     items: Sequence[Instruction | BadWord], lost: Sequence[str], why: SassxlateError | None
 ) -> tuple[str, ...]:
-    notes = [f"the graph is not whole: {str(why)[:_LONGEST]}"] if why else []
+    notes: list[str] = []
+    if why:
+        at = "" if why.where.offset is None else f"/*{why.where.offset:04x}*/ "
+        notes.append(f"the graph is not whole: {why.code}: {at}{why.message[:_LONGEST]}")
     bad = sum(isinstance(item, BadWord) for item in items)
     if bad:
         notes.append(

@@ -11,7 +11,7 @@ from __future__ import annotations
 from html import escape
 
 from .layout import LINE, MARGIN, PAD, WIDEST, Layout, Route, lay_out
-from .picture import Node, Picture
+from .picture import Node, Picture, head
 
 LIGHT = {
     "paper": "#ffffff", "ink": "#1c1c1c", "faint": "#595959", "block": "#fdfdfb", "rim": "#767676",
@@ -68,16 +68,6 @@ def markers() -> str:
         f'<path class="{k} m" d="M0 0L8 4L0 8z"/></marker>'
         for k in ("taken", "fall", "jump", "case", "call", "return")
     )
-
-
-def head(node: Node) -> str:
-    """What stands above a block's instructions."""
-    parts = [node.name, f"{len(node.lines)} instr."]
-    parts += [f"joins {' '.join(node.joins)}"] if node.joins else []
-    parts += [] if node.reachable else ["not reached"]
-    parts += [] if node.runs is None else [f"ran {node.runs:,}"]
-    parts += [node.note] if node.note else []
-    return "  ".join(parts)
 
 
 def shortened(text: str) -> str:
