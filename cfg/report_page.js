@@ -155,7 +155,7 @@ function summary() {
     data.notes.map((n) => el("p", {}, n)),
     refused.length ? [
       el("h2", {}, "Refused"),
-      el("table", { class: "wide", id: "refused" }, el("thead", {}, el("tr", {},
+      el("table", { id: "refused" }, el("thead", {}, el("tr", {},
         ["code", "kernels", "what it means"].map((x) => el("th", { scope: "col" }, x)))), el("tbody", {},
         t.refusals.map((r) => el("tr", {}, el("td", {}, el("a", { href: "#", onclick: (e) => {
           e.preventDefault(); find.value = r.code; list();
@@ -189,7 +189,8 @@ function verdict(v) {
     if (v.shown) lines.push(...v.shown);
     else lines.push(v.defect || `${v.where}: SASS ${v.sass}, RDNA3 ${v.rdna}`);
   }
-  return lines.length ? el("div", { class: "verdict" }, tag(v.is), el("pre", {}, lines.join("\n"))) : null;
+  return lines.length ? el("div", { class: "verdict" }, tag(v.is),
+    el("pre", {}, lines.map((x) => el("div", {}, x || " ")))) : null;
 }
 function fill(box, k, part, more) {
   if (box.dataset.full) return;
@@ -228,7 +229,6 @@ function closeDetail() {
 function show(k, part, row, line, more) {
   closeDetail();
   line.classList.add("at");
-  line.focus({ preventScroll: true });
   const made = row.rdna3.filter((c) => !c.added).length;
   const runs = row.rdna3.find((c) => !c.added && c.runs !== undefined);
   const rows = [
@@ -246,6 +246,8 @@ function show(k, part, row, line, more) {
     facts("", rows), el("table", {}, el("tbody", {}, code)),
     el("button", { onclick: closeDetail }, "close (Esc)"));
   detail.hidden = false;
+  line.focus({ preventScroll: true });
+  line.scrollIntoView({ block: "nearest" });
 }
 function hot(k, more, boxes) {
   if (!k.runs || !k.runs.executed) return [];
@@ -256,7 +258,7 @@ function hot(k, more, boxes) {
     el("td", { class: "n" }, num(n)), el("td", { class: "n" }, share(n, k.runs.executed)),
     el("td", { class: "n" }, more.parts[i].runs === undefined ? "" : num(more.parts[i].runs))));
   return [el("h2", {}, "Hot blocks"), el("table", { id: "hot" }, el("thead", {}, el("tr", {},
-    ["block", "instructions executed", "share", "times"].map((x) => el("th", { scope: "col", class: "n" }, x)))),
+    ["block", "instructions executed", "share", "times"].map((x, i) => el("th", { scope: "col", class: i ? "n" : null }, x)))),
     el("tbody", {}, rows))];
 }
 function reveal(box) {
