@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import html
+import importlib.util
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -21,6 +23,7 @@ from sassxlate.cfg.picture import Line, Node, Picture
 from .test_diff import kernel, renamed
 from .test_pictures import random_graph
 
+ROOT = Path(__file__).resolve().parent.parent.parent
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
 # The least contrast of any text with what is behind it, as WCAG 2.2 counts it, and whose that is.
 CONTRAST = """
@@ -292,8 +295,18 @@ def test_pages_of_long_names_fit(browser: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.sweep
-def test_a_page_of_5000_blocks_is_there_at_once(browser: str, tmp_path: Path) -> None:
-    """Two seconds is the aim, on a machine that does nothing else."""
-    said = played(browser, to_html(random_graph(5, 5000)), tmp_path, SCRIPT)
-    print(f"ready after {said['milliseconds']:.0f} ms")
-    assert said["blocks"] == 5000
+def test_a_page_of_5000_blocks_is_there_at_once(browser: str) -> None:
+    """Layout within 5 s, and a page that answers within 2 s where the machine has time for it."""
+    spec = importlib.util.spec_from_file_location(
+        "graph_figure", ROOT / "tools" / "graph_figure.py"
+    )
+    assert spec is not None
+    assert spec.loader is not None
+    tool: Any = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(tool)
+    found = tool.figures(5000, 3)
+    print(browser, found)
+    assert found["layout, processor"] < 5
+    assert found["browser, processor more than for one block"] < 4
+    if os.getloadavg()[0] < (os.cpu_count() or 1):
+        assert found["browser, answers"] < 2
