@@ -153,6 +153,28 @@ class Proofs:
         self._db.execute(
             "CREATE TABLE IF NOT EXISTS proofs (key BLOB PRIMARY KEY, verdict TEXT) WITHOUT ROWID"
         )
+        self._db.execute("CREATE TABLE IF NOT EXISTS asked (key TEXT PRIMARY KEY) WITHOUT ROWID")
+
+    def forget_asked(self) -> None:
+        """At the start of a build, which reads what units asked from their rows."""
+        with self._db:
+            self._db.execute("DELETE FROM asked")
+
+    def was_asked(self, split: str, key: str) -> bool:
+        """Whether a question was asked by a unit that is done."""
+        name = f"{split} {key}"
+        found = self._db.execute("SELECT 1 FROM asked WHERE key = ?", (name,)).fetchone()
+        return found is not None
+
+    def asked(self, split: str, keys: Iterable[str]) -> None:
+        """Tells other processes, once the rows are on disk."""
+        try:
+            with self._db:
+                self._db.executemany(
+                    "INSERT OR IGNORE INTO asked VALUES (?)", [(f"{split} {k}",) for k in keys]
+                )
+        except sqlite3.Error:
+            return
 
     def _key(self, text: str) -> bytes:
         return hashlib.blake2b(text.encode(), digest_size=16, key=self._tag[:64]).digest()
@@ -203,7 +225,12 @@ class _Worker:
         started = time.process_time()
         split = split_of(unit.program, self.settings)
         report = Report(unit, split)
-        harvest = Harvest(self.prover, self.seen.setdefault(split, set()), self.settings.search)
+        harvest = Harvest(
+            self.prover,
+            self.seen.setdefault(split, set()),
+            self.settings.search,
+            lambda key: self.proofs.was_asked(split, key),
+        )
         if self.loaded[0] != unit.path:
             self.loaded = ("", [])
             self.loaded = unit.path, [cubin for _, cubin in load(unit.path).cubins()]
@@ -229,6 +256,7 @@ class _Worker:
             write_rows(self.folder / "units" / f"{unit.id}.parquet", rows, split)
         report.seconds = time.process_time() - started
         write_report(self.folder, report)
+        self.proofs.asked(split, [row.id for row in rows])
         return report
 
 
@@ -323,6 +351,7 @@ def build(
                 todo.append(unit)
     told(progress)
     seen = read_ids(folder / "units")
+    Proofs(folder / "proofs.sqlite3", "").forget_asked()
     for report in _reports(folder, todo, settings, seen, jobs, limit_s, started):
         progress.done += 1
         progress.rows += report.rows

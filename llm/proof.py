@@ -10,15 +10,16 @@ counts apart from values, are counted for the stretch as a whole.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import chain, pairwise
 from typing import TypeAlias
 
 from sassxlate.cfg.liveness import live_before
 from sassxlate.disasm.rdna3.ir import Inst
 from sassxlate.disasm.sass.ir import RegRef
-from sassxlate.errors import SassxlateError
+from sassxlate.errors import EncodeError, SassxlateError
 from sassxlate.lowering.allocate import RegisterMap
 from sassxlate.lowering.engine import SassBlock
 from sassxlate.lowering.verify import Proved, Unknown, Verdict, verify
@@ -33,7 +34,7 @@ TIMEOUT_MS = 2_000
 VECTORS = 64  # where the solver has no answer the code is dropped anyway
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Step:
     """A run of instructions of a stretch, from one place where nothing is open to the next."""
 
@@ -42,7 +43,7 @@ class Step:
     question: Prompt
     code: tuple[tuple[Inst, ...], ...]
 
-    @property
+    @cached_property
     def key(self) -> str:
         """The step's canonical text, question and answer; and what meanings may depend on."""
         words = chain.from_iterable(answer_words(self.code, self.question))
@@ -160,10 +161,14 @@ class Prover:
         """
         behind = lives(block, live_out)
         places = list(ends) if ends is not None else joints(code, regs)[1:]
+        try:
+            steps = _parts(block, regs, behind, code, places)
+        except EncodeError:  # code that names what only another instruction does
+            places = [len(code)]
+            steps = _parts(block, regs, behind, code, places)
         modulo: set[str] = set()
         first = 0
-        for end in places:
-            step = step_of(block, regs, behind, code, first, end)
+        for step, end in zip(steps, places, strict=True):
             verdict = self.step(step)
             if not isinstance(verdict, Proved):
                 return verdict if len(places) == 1 else Unknown(f"instruction {first}: {verdict}")
@@ -174,19 +179,22 @@ class Prover:
         return Proved(tuple(sorted(modulo)))
 
 
+def _parts(
+    block: SassBlock,
+    regs: RegisterMap,
+    behind: Sequence[frozenset[RegRef]],
+    code: Code,
+    ends: Sequence[int],
+) -> list[Step]:
+    parts = [step_of(block, regs, behind, code, a, b) for a, b in pairwise([0, *ends])]
+    for part in parts:
+        part.key  # noqa: B018  (raises where it cannot be said)
+    return parts
+
+
 def _waited(block: SassBlock, regs: RegisterMap, live_out: frozenset[RegRef], code: Code) -> bool:
     made = as_verified(block, regs, live_out, code)
     return waits([*chain.from_iterable(made.rdna)]).early is None
 
 
-def steps(
-    block: SassBlock, regs: RegisterMap, live_out: frozenset[RegRef], code: Code
-) -> Iterator[Step]:
-    """The steps of code like the rules'."""
-    behind = lives(block, live_out)
-    places = joints(code, regs)
-    for first, end in pairwise(places):
-        yield step_of(block, regs, behind, code, first, end)
-
-
-__all__ = ["Prover", "Step", "joints", "lives", "reduced", "step_of", "steps"]
+__all__ = ["Prover", "Step", "joints", "lives", "reduced", "step_of"]

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from sassxlate.disasm.containers.model import Cubin
-from sassxlate.disasm.rdna3.ir import Inst
 from sassxlate.lowering.allocate import RegisterMap
 from sassxlate.lowering.pipeline import translate_kernel
 from sassxlate.lowering.verify import Proved
 
 from .cost import cost
-from .prompt import Prompt, answer_text, prompt
-from .proof import Code, Prover
+from .prompt import Prompt, answer_text, prompt, read_answer
+from .proof import Prover
 from .search import improved
 from .stretch import Stretch, stretches
 
@@ -47,11 +46,6 @@ def row_id(text: str) -> str:
     return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
 
 
-def code_of(stretch: Stretch) -> Code:
-    """The rules' code of a stretch, of which all are instructions."""
-    return [[i for i in group if isinstance(i, Inst)] for group in stretch.code]
-
-
 @dataclass(slots=True)
 class Harvest:
     """Rows from kernels, each question once.  ``counts`` says what became of the stretches:
@@ -61,6 +55,7 @@ class Harvest:
     prover: Prover = field(default_factory=Prover)
     seen: set[str] = field(default_factory=set[str])
     search: bool = True
+    elsewhere: Callable[[str], bool] = lambda _: False  # whether another process has it
     rows: dict[str, Row] = field(default_factory=dict[str, Row])
     counts: Counter[str] = field(default_factory=Counter[str])
     again: Counter[str] = field(default_factory=Counter[str])
@@ -86,17 +81,17 @@ class Harvest:
         text = question.text
         key = row_id(text)
         self.again[key] += 1
-        if key in self.seen:
+        if key in self.seen or self.elsewhere(key):
             self.counts["again"] += 1
             return
         self.seen.add(key)
-        code = code_of(stretch)
+        rules = answer_text(stretch.code, question)
+        code = read_answer(rules.split(), question)
         verdict = self.prover.stretch(stretch.block, regs, stretch.live_out, code)
         if not isinstance(verdict, Proved):
             self.counts["unknown"] += 1
             self.why[str(verdict)[:120]] += 1
             return
-        rules = answer_text(code, question)
         before = cost([i for group in code for i in group])
         answer, after, modulo, by = rules, before, verdict.modulo, "rules"
         for better in self._better(stretch, regs, question):
@@ -137,4 +132,4 @@ class Harvest:
 
 _MNEMONICS = ("v_", "s_", "ds_", "global_", "flat_", "scratch_")
 
-__all__ = ["Harvest", "Row", "code_of", "row_id"]
+__all__ = ["Harvest", "Row", "row_id"]

@@ -87,27 +87,25 @@ def stretches(
 
     Raises LoweringError where the rules refuse an instruction: then nobody translates the kernel.
     """
-    single = [
-        rules_code(replace(block, instructions=(ins,)), regs)[0] for ins in block.instructions
-    ]
-    own = [is_macro(ins, code, regs) for ins, code in zip(block.instructions, single, strict=True)]
+    whole = rules_code(block, regs)
+    own = [is_macro(ins, code, regs) for ins, code in zip(block.instructions, whole, strict=True)]
     behind: list[frozenset[RegRef]] = []
     live = live_out
     for ins in reversed(block.instructions):
         behind.append(live)
         live = live_before(ins, live)
     behind.reverse()
-    for n, code in enumerate(single):
-        part = replace(block, instructions=block.instructions[n : n + 1])
-        own[n] = own[n] or not sayable(Stretch(part, behind[n], (code,)), regs)
     out: list[Stretch] = []
     for first, end, macro in _cuts(block.instructions, own, longest):
         part = replace(block, instructions=block.instructions[first:end])
-        whole = (single[first],) if end == first + 1 else rules_code(part, regs)
-        stretch = Stretch(part, behind[end - 1], whole, macro)
+        near = block.instructions[max(0, first - 1) : end + 1]
+        # The end of a guarded run stands in front of what follows it.
+        plain = all(ins.guard.is_true for ins in near)
+        code = whole[first:end] if plain else rules_code(part, regs)
+        stretch = Stretch(part, behind[end - 1], code, macro)
         if macro or sayable(stretch, regs):
             out.append(stretch)
-        elif end - first > 1 and longest > 1:  # too many registers for the names
+        elif end - first > 1 and longest > 1:  # too many registers for the names, or one unnamed
             out += stretches(part, regs, behind[end - 1], (end - first + 1) // 2)
         else:
             out.append(replace(stretch, macro=True))

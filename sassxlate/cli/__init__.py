@@ -40,6 +40,7 @@ SUBCOMMANDS: dict[str, str] = {
     "explain": "Explain an error code.",
     "cache": "Show, measure or empty the cache.",
     "bench": "Measure the emulator, the translator and the disassembler.",
+    "dataset": "Build the dataset of proved pairs that the model learns from.",
     "selftest": "Run the fixtures on a device and write a report.",
 }
 

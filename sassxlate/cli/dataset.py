@@ -1,0 +1,212 @@
+"""`sassxlate dataset`: pairs of SASS and proved RDNA3, from cubins and programs."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from sassxlate.errors import ModelError, SassxlateError
+
+from . import EXIT_NEGATIVE
+
+if TYPE_CHECKING:
+    from sassxlate.llm.dataset import Progress, Settings
+    from sassxlate.llm.generate import Made
+
+
+@click.group(short_help="Build the dataset of proved pairs that the model learns from")
+def command() -> None:
+    """Pairs of a SASS stretch in canonical form and the cheapest RDNA3 for it that is proved.
+
+    \b
+    sassxlate dataset generate KERNELS --count 4000 -j 16
+    sassxlate dataset build DATA KERNELS /usr/lib/python3/dist-packages/cupy -j 16
+    """
+
+
+def _shard(ctx: click.Context, parameter: click.Parameter, text: str) -> tuple[int, int]:
+    del ctx, parameter
+    first, _, of = text.partition("/")
+    if not (first.isdigit() and of.isdigit() and 0 <= int(first) < int(of)):
+        raise click.BadParameter("K/N with K from 0 to N - 1")
+    return int(first), int(of)
+
+
+def _settings(seed: int, valid: float, test: float, *, search: bool = True) -> Settings:
+    from sassxlate.llm.dataset import Settings
+
+    from ._verify_cache import verdict_tag
+
+    if valid + test >= 1:
+        raise click.UsageError("--valid and --test leave nothing to train on")
+    return Settings(seed, valid, test, search, tag=verdict_tag())
+
+
+_share = click.FloatRange(0, 0.9)
+_common = [
+    click.option("-j", "--jobs", default=0, help="Processes (default: all cores)."),
+    click.option("--seed", default=0, show_default=True, help="Of splits and kernels."),
+    click.option("--valid", default=0.01, show_default=True, type=_share, help="Of programs."),
+    click.option("--test", default=0.05, show_default=True, type=_share, help="Of programs."),
+    click.option("--limit-seconds", type=float, help="Begin nothing after so long."),
+    click.option("--shard", default="0/1", metavar="K/N", callback=_shard, help="A part of it."),
+]
+
+
+def _cores(jobs: int) -> int:
+    from ._verify_blocks import cores
+
+    return jobs if jobs > 0 else cores()
+
+
+@command.command(short_help="Pairs from cubins and programs")
+@click.argument("folder", metavar="DIR", type=click.Path(file_okay=False, path_type=Path))
+@click.argument(
+    "sources", metavar="[SOURCES]...", nargs=-1, type=click.Path(exists=True, path_type=Path)
+)
+@click.option("--arch", "arches", multiple=True, help="Only these, e.g. sm_80; may repeat.")
+@click.option("--search/--no-search", default=True, help="Look for cheaper code than the rules'.")
+@click.option("--licence", "licences", multiple=True, metavar="PATTERN=TEXT", help="Of sources.")
+@click.option("--json", "as_json", is_flag=True, help="The datasheet on stdout as JSON.")
+def build(
+    folder: Path,
+    sources: tuple[Path, ...],
+    arches: tuple[str, ...],
+    search: bool,
+    licences: tuple[str, ...],
+    as_json: bool,
+    jobs: int,
+    seed: int,
+    valid: float,
+    test: float,
+    limit_seconds: float | None,
+    shard: tuple[int, int],
+) -> None:
+    """Adds the block pairs of SOURCES (files, or folders that are searched) to the dataset DIR.
+
+    What is done already is not done again, so a build that was stopped goes on; with
+    --limit-seconds it stops by itself, with exit status 1 where something is left. --shard lets
+    several machines share the work: put their DIR/units together. Without SOURCES, or when all is
+    done, the shards and the datasheet are made.
+    """
+    from sassxlate.llm.dataset import build as run
+    from sassxlate.llm.dataset_files import finish
+
+    from ._files import parse_arch
+
+    settings = _settings(seed, valid, test, search=search)
+    wanted = frozenset(parse_arch(a)[0] for a in arches) or None
+    terms = dict(_licence(text) for text in licences)
+    show = _Shown()
+    progress = run(
+        folder,
+        sources,
+        settings,
+        jobs=_cores(jobs),
+        arches=wanted,
+        limit_s=limit_seconds,
+        shard=shard,
+        told=show.build,
+        failed=show.failed,
+    )
+    show.clear()
+    if progress.done < progress.units:
+        left = progress.units - progress.done
+        click.echo(f"{left} of {progress.units} units are left; call again", err=True)
+        raise SystemExit(EXIT_NEGATIVE)
+    if shard[1] > 1 and sources:
+        click.echo(f"part {shard[0]} of {shard[1]} is done: {progress.rows} pairs", err=True)
+        return
+    sheet = finish(folder, terms)
+    if as_json:
+        click.echo(json.dumps(sheet))
+    else:
+        click.echo((folder / "datasheet.md").read_text(encoding="utf-8"), nl=False)
+
+
+def _licence(text: str) -> tuple[str, str]:
+    pattern, found, terms = text.partition("=")
+    if not found:
+        raise click.UsageError(f"--licence takes PATTERN=TEXT, not {text!r}")
+    return pattern, terms
+
+
+@command.command(short_help="Make kernels to take pairs from")
+@click.argument("folder", metavar="DIR", type=click.Path(file_okay=False, path_type=Path))
+@click.option("--count", default=100, show_default=True, help="Programs of 12 kernels.")
+def generate(
+    folder: Path,
+    count: int,
+    jobs: int,
+    seed: int,
+    valid: float,
+    test: float,
+    limit_seconds: float | None,
+    shard: tuple[int, int],
+) -> None:
+    """Writes cubins of random CUDA kernels to DIR: for sm_80 and sm_90 at two levels, some with
+    fast math, held-out programs for sm_120 too. Needs nvcc and ptxas (CUDA 13) on PATH."""
+    from sassxlate.llm.generate import generate as run
+
+    settings = _settings(seed, valid, test)
+    show = _Shown()
+    good, bad = run(
+        folder,
+        seed,
+        count,
+        settings,
+        jobs=_cores(jobs),
+        limit_s=limit_seconds,
+        shard=shard,
+        told=show.generated,
+    )
+    show.clear()
+    click.echo(f"{good} programs, {bad} refused by the compiler")
+    if good + bad < len(range(shard[0], count, shard[1])):
+        click.echo("some are left; call again", err=True)
+        raise SystemExit(EXIT_NEGATIVE)
+
+
+for _option in reversed(_common):
+    build = _option(build)
+    generate = _option(generate)
+
+
+class _Shown:
+    """A line on the terminal, and errors as they come."""
+
+    def __init__(self) -> None:
+        self.started = time.monotonic()
+        self.last = 0.0
+        self.count = 0
+        self.visible = False
+
+    def _line(self, text: str) -> None:
+        now = time.monotonic()
+        if sys.stderr.isatty() and now - self.last > 0.2:
+            self.last, self.visible = now, True
+            click.echo(f"\r{text}\x1b[K", err=True, nl=False)
+
+    def clear(self) -> None:
+        if self.visible:
+            self.visible = False
+            click.echo("\r\x1b[K", err=True, nl=False)
+
+    def build(self, p: Progress) -> None:
+        rate = p.rows / max(1e-9, time.monotonic() - self.started)
+        self._line(f"{p.done} of {p.units} units, {p.rows} new pairs, {rate:.0f}/s")
+
+    def failed(self, error: SassxlateError) -> None:
+        self.clear()
+        click.echo(f"sassxlate: {error}", err=True)
+
+    def generated(self, made: Made) -> None:
+        self.count += 1
+        if made.error is not None:
+            self.failed(ModelError(made.error.code, f"{made.name}: {made.error.message}"))
+        self._line(f"{self.count} programs")

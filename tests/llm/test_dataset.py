@@ -1,0 +1,138 @@
+"""The dataset: pairs from cubins, splits by program, a build that goes on, and its files."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from sassxlate.cli.dataset import command
+from sassxlate.errors import ModelError, SassxlateError
+from sassxlate.llm.dataset import Settings, build, program_of, split_of
+from sassxlate.llm.generate_cuda import source
+
+pytest.importorskip("pyarrow", reason="shards are parquet files")
+from sassxlate.llm.dataset_files import finish, read_ids, read_split
+
+KERNELS = Path(__file__).resolve().parents[2] / "fixtures" / "kernels"
+SETTINGS = Settings(test=0.3, search=False)
+NAMES = ["calls", "carry_chains", "vote_forms"]
+
+
+@pytest.fixture(scope="module")
+def sources(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("sources")
+    for arch in (80, 90, 120):
+        for name in NAMES:
+            shutil.copy(KERNELS / f"sm_{arch}/{name}.cubin", folder / f"{name}.sm_{arch}.cubin")
+    (folder / "broken.cubin").write_bytes(b"\x7fELF" + b"\1" * 60)
+    (folder / "notes.txt").write_text("no program")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def built(sources: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("data")
+    failed: list[SassxlateError] = []
+    progress = build(folder, [sources], SETTINGS, failed=failed.append)
+    assert progress.done == progress.units > 3
+    assert [e.where.file for e in failed] == [str(sources / "broken.cubin")]
+    finish(folder, {"carry": "Apache-2.0"})
+    return folder
+
+
+def test_programs_are_in_one_split_each() -> None:
+    builds = ["scan.O3.sm_80.cubin", "scan.sm_90.cubin", "scan"]
+    assert {program_of(Path(name)) for name in builds} == {"scan"}
+    counted = [split_of(f"program {n}", Settings()) for n in range(2000)]
+    assert 60 < counted.count("test") < 150
+    assert 5 < counted.count("valid") < 45
+
+
+def test_rows_are_proved_pairs_each_question_once(built: Path) -> None:
+    rows = [r for split in ("train", "valid", "test") for r in read_split(built, split)]
+    assert len(rows) > 50
+    for split in ("train", "valid", "test"):
+        mine = list(read_split(built, split))
+        assert len({r["prompt"] for r in mine}) == len(mine)
+        assert {split_of(r["program"], SETTINGS) for r in mine} <= {split}
+        if split == "train":
+            assert {r["arch"] for r in mine} <= {80, 90}
+    assert all(r["prompt"].startswith("gfx1100\nin") and r["cost"] > 0 for r in rows)
+    assert all(r["answer"].count(";") == r["sass"] for r in rows)
+
+
+def test_the_datasheet_counts_them(built: Path) -> None:
+    sheet = json.loads((built / "datasheet.json").read_text())
+    for split, said in sheet["splits"].items():
+        assert said.get("pairs", 0) == len(list(read_split(built, split)))
+    assert sheet["stretches"]["stretches"] == sum(
+        sheet["stretches"].get(k, 0) for k in ("macro", "again", "unknown", "rules")
+    )
+    text = (built / "datasheet.md").read_text()
+    assert "Proved" in text
+
+
+def test_a_stopped_build_goes_on(built: Path, sources: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "again"
+    stopped = build(folder, [sources], SETTINGS, limit_s=0)
+    assert stopped.done == 0
+    first = build(folder, [sources], SETTINGS, shard=(0, 2))
+    # Killed while it wrote: rows without a report, and a file half written.
+    report = next((folder / "units").glob("*.json"))
+    report.unlink()
+    (folder / "units" / "x.123.tmp").write_bytes(b"half")
+    rest = build(folder, [sources], SETTINGS, jobs=2)
+    assert rest.done == rest.units > first.units
+    finish(folder)
+    same = {r["id"] for s in ("train", "test") for r in read_split(folder, s)}
+    assert same == {r["id"] for s in ("train", "test") for r in read_split(built, s)}
+    assert read_ids(folder / "units").keys() <= {"train", "valid", "test"}
+
+
+def test_other_splits_are_refused(built: Path, sources: Path) -> None:
+    with pytest.raises(ModelError) as caught:
+        build(built, [sources], replace(SETTINGS, seed=1))
+    assert caught.value.code == "SX1040"
+
+
+def test_an_empty_folder_is_no_dataset(tmp_path: Path) -> None:
+    with pytest.raises(ModelError) as caught:
+        finish(tmp_path)
+    assert caught.value.code == "SX1044"
+
+
+def test_the_command(sources: Path, tmp_path: Path) -> None:
+    path = sources / "vote_forms.sm_80.cubin"
+    options = ["--test", "0.3", "-j", "1", "--no-search"]
+    run = CliRunner().invoke(command, ["build", str(tmp_path / "d"), str(path), *options, "--json"])
+    assert run.exit_code == 0, run.output
+    assert json.loads(run.stdout)["schema"] == 1
+    run = CliRunner().invoke(
+        command, ["build", str(tmp_path / "e"), str(path), *options, "--limit-seconds", "0"]
+    )
+    assert run.exit_code == 1
+    run = CliRunner().invoke(command, ["build", str(tmp_path / "e"), "--shard", "3/2"])
+    assert run.exit_code == 2
+
+
+def test_generated_programs_are_decided_by_their_number() -> None:
+    assert source(1, 5) == source(1, 5)
+    assert source(1, 5) != source(1, 6)
+    assert source(1, 5, 3).count("__global__") == 3
+
+
+@pytest.mark.skipif(
+    shutil.which("nvcc") is None or shutil.which("ptxas") is None, reason="needs nvcc and ptxas"
+)
+def test_generated_kernels_compile(tmp_path: Path) -> None:
+    options = ["--count", "1", "-j", "1", "--test", "0"]
+    run = CliRunner().invoke(command, ["generate", str(tmp_path), *options])
+    assert run.exit_code == 0, run.output
+    cubins = sorted(p.name for p in tmp_path.glob("*.cubin"))
+    assert {program_of(Path(name)) for name in cubins} == {"gen0-000000"}
+    assert len(cubins) >= 2
