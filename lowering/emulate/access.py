@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from . import helpers
+from . import helpers, pairs
 from .abi import Wave
 from .context import Context
 from .irtext import LANES, Val, const, vec_type
@@ -213,9 +213,11 @@ def _wide_load(c: Context, p: str, shape: Shape, align: int, volatile: bool) -> 
     n = shape.dwords
     if n > 1 and not c.d.avx512:
         buf = data_buffer(c)
-        fn.do(f"call void {helpers.deal(c.module, n, align, how)}(ptr {p}, ptr {buf})")
+        fn.do(f"call void {helpers.deal(c.module, n, align)}(ptr {p}, ptr {buf})")
         return [get(c, buf, 128 * k) for k in range(n)]
     ty = f"<{LANES * n} x i32>"
+    if n > 1:
+        how = "load volatile"  # in whole vectors: LLVM else moves single dwords (see pairs)
     ref = fn.emit_new(f"{how} {ty}, ptr {p}, align {align}")
     if n == 1:
         return [Val(ref, 32, True)]
@@ -235,16 +237,18 @@ def _rows_load(c: Context, p: str, n: int) -> list[Val]:
     return out
 
 
-def _uniform_load(c: Context, p: str, shape: Shape, volatile: bool) -> list[Val]:
+def _uniform_load(c: Context, p: str, space: str, shape: Shape, volatile: bool) -> list[Val]:
     how = "load volatile" if volatile else "load"
     if shape.bytes < 4:
         w = 8 * shape.bytes
         raw = Val(c.fn.emit_new(f"{how} i{w}, ptr {p}, align {shape.bytes}"), w, False)
         return [c.d.sext(raw, 32) if shape.signed else c.d.zext(raw, 32)]
     out: list[Val] = []
-    for k in range(shape.dwords):
-        q = c.fn.emit(f"getelementptr i8, ptr {p}, i64 {4 * k}")
-        out.append(Val(c.fn.emit_new(f"{how} i32, ptr {q}, align 4"), 32, False))
+    step = 8 if pairs.in_pairs(space, shape.bytes) else 4
+    for at in range(0, shape.bytes, step):
+        q = c.fn.emit(f"getelementptr i8, ptr {p}, i64 {at}")
+        got = Val(c.fn.emit_new(f"{how} i{8 * step}, ptr {q}, align 4"), 8 * step, False)
+        out.extend(c.d.extract(got, low, 32) for low in range(0, 8 * step, 32))
     return out
 
 
@@ -272,7 +276,7 @@ def load(c: Context, a: Address, shape: Shape, align: int, volatile: bool) -> li
         address = d.add(d.zext(a.lo, 64) if a.hi is None else d.concat(a.hi, a.lo), a.base)
         inside, p = _pointer(c, a.space, address, shape.bytes)
         ok = _some(c, d.and_(inside, _aligned(c, address, align)), exec_)
-        return either(c, ok, lambda: _uniform_load(c, p, shape, volatile), slow)
+        return either(c, ok, lambda: _uniform_load(c, p, a.space, shape, volatile), slow)
     if shape.bytes == 12:
         return slow()
     near, start = _side_by_side(c, a, shape.bytes, exec_)
@@ -300,7 +304,7 @@ def _interleave(c: Context, data: Sequence[Val]) -> str:
     if n == 1:
         return vs[0]
     both = ", ".join(f"i32 {i}" for i in range(2 * LANES))
-    pairs = [
+    joined = [
         fn.emit(f"shufflevector {V32} {vs[k]}, {V32} {vs[k + 1]}, <{2 * LANES} x i32> <{both}>")
         for k in range(0, n, 2)
     ]
@@ -308,11 +312,11 @@ def _interleave(c: Context, data: Sequence[Val]) -> str:
     if n == 2:
         index = ", ".join(f"i32 {i + LANES * k}" for i in range(LANES) for k in range(2))
         return fn.emit(
-            f"shufflevector {half} {pairs[0]}, {half} poison, <{2 * LANES} x i32> <{index}>"
+            f"shufflevector {half} {joined[0]}, {half} poison, <{2 * LANES} x i32> <{index}>"
         )
     index = ", ".join(f"i32 {i + LANES * k}" for i in range(LANES) for k in range(4))
     return fn.emit(
-        f"shufflevector {half} {pairs[0]}, {half} {pairs[1]}, <{4 * LANES} x i32> <{index}>"
+        f"shufflevector {half} {joined[0]}, {half} {joined[1]}, <{4 * LANES} x i32> <{index}>"
     )
 
 
@@ -330,7 +334,8 @@ def _wide_store(c: Context, p: str, shape: Shape, data: Sequence[Val], align: in
         c.fn.do(f"call void {helpers.collect(c.module, shape.dwords, align)}(ptr {p}, ptr {buf})")
         return
     ty = f"<{LANES * shape.dwords} x i32>"
-    c.fn.do(f"store {ty} {_interleave(c, data)}, ptr {p}, align {align}")
+    how = "store volatile" if shape.dwords > 1 else "store"  # as _wide_load
+    c.fn.do(f"{how} {ty} {_interleave(c, data)}, ptr {p}, align {align}")
 
 
 def _masked_store(c: Context, p: str, data: Val, align: int, lanes: Val) -> None:

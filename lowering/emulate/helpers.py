@@ -8,6 +8,7 @@ register lie side by side.
 
 from __future__ import annotations
 
+from . import pairs
 from .abi import PRIVATE_APERTURE_HI, SHARED_APERTURE_HI, Access, Fault, Rt, Wave
 from .irtext import Module
 
@@ -182,14 +183,15 @@ def _every(n: int, first: int) -> str:
     return ", ".join(f"i32 {n * i + first}" for i in range(32))
 
 
-def deal(m: Module, n: int, align: int, how: str) -> str:
+def deal(m: Module, n: int, align: int) -> str:
     """@deal.*(p, out): 32 elements of n dwords side by side, as n vectors of a dword a lane.
 
-    Without AVX-512 this is much code, so it is not written out at each access.
+    Without AVX-512 this is much code, so it is not written out at each access.  Volatile, as the
+    store of `collect`: LLVM else moves single dwords, and 64 bits stay no word (see pairs).
     """
-    name = f"deal.{n}.{align}" + (".v" if "volatile" in how else "")
+    name = f"deal.{n}.{align}"
     ty = f"<{32 * n} x i32>"
-    body = f"  %all = {how} {ty}, ptr %p, align {align}\n"
+    body = f"  %all = load volatile {ty}, ptr %p, align {align}\n"
     for k in range(n):
         body += (
             f"  %v{k} = shufflevector {ty} %all, {ty} poison, <32 x i32> <{_every(n, k)}>\n"
@@ -213,7 +215,7 @@ def collect(m: Module, n: int, align: int) -> str:
         f"define internal void @{name}(ptr %p, ptr %data) noinline {ATTRIBUTES} {{\n"
         f"  %rows = load {ty}, ptr %data, align 64\n"
         f"  %all = shufflevector {ty} %rows, {ty} poison, {ty} <{index}>\n"
-        f"  store {ty} %all, ptr %p, align {align}\n  ret void\n}}\n"
+        f"  store volatile {ty} %all, ptr %p, align {align}\n  ret void\n}}\n"
     )
     return f"@{name}"
 
@@ -326,6 +328,8 @@ def _gather_all(m: Module, space: str, bytes_: int, align: int, signed: bool) ->
     m.declare("i64 @llvm.usub.sat.i64(i64, i64)")
     m.declare("<32 x i32> @llvm.masked.gather.v32i32.v32p0(<32 x ptr>, <32 x i1>, <32 x i32>)")
     out = _all_at_once(space, bytes_, align)
+    if pairs.in_pairs(space, bytes_):
+        return out + pairs.gather_pairs(m, bytes_) + "  br label %done\n"
     for i in range(_pieces(bytes_)):
         out += (
             _dword_pointers(space, i)
@@ -356,6 +360,8 @@ def _scatter_all(m: Module, space: str, bytes_: int, align: int) -> str:
     m.declare("i64 @llvm.usub.sat.i64(i64, i64)")
     m.declare("void @llvm.masked.scatter.v32i32.v32p0(<32 x i32>, <32 x ptr>, <32 x i1>)")
     out = _all_at_once(space, bytes_, align)
+    if pairs.in_pairs(space, bytes_):
+        return out + pairs.scatter_pairs(m, bytes_) + "  br label %done\n"
     for i in range(_pieces(bytes_)):
         out += (
             _dword_pointers(space, i)
@@ -375,17 +381,19 @@ def load(
     if name in m.functions:
         return f"@{name}"
     body = _where(m, space, bytes_, align, Access.READ)
+    apart = ""
     for i in range(_pieces(bytes_)):
-        body += _piece(i, "out")
+        apart += _piece(i, "out")
         if bytes_ < 4:
             op = "sext" if signed else "zext"
-            body += (
+            apart += (
                 f"  %n{i} = load volatile i{8 * bytes_}, ptr %q{i}, align {bytes_}\n"
                 f"  %v{i} = {op} i{8 * bytes_} %n{i} to i32\n"
             )
         else:
-            body += f"  %v{i} = load volatile i32, ptr %q{i}, align 4\n"
-        body += f"  store i32 %v{i}, ptr %b{i}\n"
+            apart += f"  %v{i} = load volatile i32, ptr %q{i}, align 4\n"
+        apart += f"  store i32 %v{i}, ptr %b{i}\n"
+    body += pairs.whole_or_apart(space, bytes_, apart, pairs.load_pair, "out")
     # A lone dword around bytes at scratch's end is not looked for: those go lane by lane.
     first = _gather_all(m, space, bytes_, align, signed) if avx512 and (
         bytes_ >= 4 or space != "s"
@@ -399,15 +407,17 @@ def store(m: Module, space: str, bytes_: int, align: int, *, avx512: bool = Fals
     if name in m.functions:
         return f"@{name}"
     body = _where(m, space, bytes_, align, Access.WRITE)
+    apart = ""
     for i in range(_pieces(bytes_)):
-        body += _piece(i, "data") + f"  %v{i} = load i32, ptr %b{i}\n"
+        apart += _piece(i, "data") + f"  %v{i} = load i32, ptr %b{i}\n"
         if bytes_ < 4:
-            body += (
+            apart += (
                 f"  %n{i} = trunc i32 %v{i} to i{8 * bytes_}\n"
                 f"  store volatile i{8 * bytes_} %n{i}, ptr %q{i}, align {bytes_}\n"
             )
         else:
-            body += f"  store volatile i32 %v{i}, ptr %q{i}, align 4\n"
+            apart += f"  store volatile i32 %v{i}, ptr %q{i}, align 4\n"
+    body += pairs.whole_or_apart(space, bytes_, apart, pairs.store_pair, "data")
     first = _scatter_all(m, space, bytes_, align) if avx512 and bytes_ >= 4 else ""
     return lane_loop(m, name, "ptr %data, ", body, first)
 

@@ -27,6 +27,8 @@ def _sweep(*values: object) -> Any:
         ("shared_index", "-O3", 80),
         ("capture", "-O3", 90),
         ("graphs", "-O3", 80),
+        ("whole_words", "-O3", 90),
+        _sweep("whole_words", "-O3", 80),
         _sweep("graphs", "-O3", 90),
         _sweep("functions", "-rdc=true", 80),
         _sweep("functions", "-G", 90),
