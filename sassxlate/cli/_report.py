@@ -11,15 +11,16 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal
 
 from sassxlate.cfg.beside import Beside, figures, part_data
 from sassxlate.cfg.report_page import pack, to_html
-from sassxlate.errors import SassxlateError, UsageError, Where
+from sassxlate.errors import SassxlateError
 
 from .. import __version__
 from . import catalogue
 from ._files import SCHEMA, write_whole
+from ._report_options import Form
 
 if TYPE_CHECKING:
     from sassxlate.lowering.occupancy import Occupancy
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
 
     from ._verify_blocks import Judged
 
-Form: TypeAlias = Literal["html", "json"]
 KIND = "sassxlate-report"
 
 
@@ -40,19 +40,6 @@ class Ran:
     waves: int
     threads: int
     dynamic: int
-
-
-def form_of(path: Path, asked: str | None) -> Form:
-    """By the option, else by the name of the file.  UsageError SX0841 where neither says."""
-    if asked in ("html", "json"):
-        return asked  # type: ignore[return-value]
-    suffix = path.suffix.lower()
-    if suffix in (".html", ".htm"):
-        return "html"
-    if suffix == ".json":
-        return "json"
-    text = "the report's name ends in neither .html nor .json: give --report-format"
-    raise UsageError("SX0841", text, Where(str(path)))
 
 
 @dataclass(slots=True)
@@ -262,4 +249,4 @@ def _occupancy(found: Occupancy | None, unit: str) -> Mapping[str, Any] | None:
     }  # fmt: skip
 
 
-__all__ = ["Form", "Ran", "RefusedBy", "Report", "form_of", "resources"]
+__all__ = ["Ran", "RefusedBy", "Report", "resources"]

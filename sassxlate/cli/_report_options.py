@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
 import click
 
-from sassxlate.errors import SassxlateError
+from sassxlate.errors import SassxlateError, UsageError, Where
 
 if TYPE_CHECKING:
     from sassxlate.disasm.containers import Kernel
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from ._report import Ran, Report
     from ._verify_blocks import Judged
 
+Form: TypeAlias = Literal["html", "json"]
 _F = TypeVar("_F", bound=Callable[..., Any])
 
 
@@ -37,20 +38,39 @@ def report_options(function: _F) -> _F:
     )(function)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Pages:
-    """A report that is being made, and where it goes."""
+    """A report that is to be made, and where it goes.
+
+    What makes it is imported when the first kernel is there: before that an application may be
+    running, whose parent must have no threads that its signals could go to.
+    """
 
     path: Path
-    report: Report
+    form: Form
+    command: Literal["translate", "run"]
+    program: str
+    verified: bool = False
+    counted: bool = False
+    notes: list[str] = field(default_factory=list[str])
+    _report: Report | None = None
+
+    @property
+    def report(self) -> Report:
+        """The report."""
+        if self._report is None:
+            from ._report import Report
+
+            self._report = Report(
+                self.form, self.command, self.program, self.verified, self.counted, self.notes
+            )
+        return self._report
 
     def refused(self, kernel: Kernel, target: str, where: str, error: SassxlateError) -> None:
         """A kernel without code."""
         from ._report import RefusedBy
 
-        self.report.refused(
-            kernel.name, kernel.demangled, target, where, RefusedBy.of(error)
-        )
+        self.report.refused(kernel.name, kernel.demangled, target, where, RefusedBy.of(error))
 
     def translated(
         self,
@@ -76,15 +96,24 @@ def begin(
     command: Literal["translate", "run"],
     program: str,
     verified: bool = False,
-    counted: bool = False,
 ) -> Pages:
     """UsageError SX0841 for a name that says no format, SX0813 where no file can be written."""
     from ._files import make_directory
-    from ._report import Report, form_of
 
-    form = form_of(path, asked)
+    form = _form(path, asked)
     make_directory(path.absolute().parent)
-    return Pages(path, Report(form, command, program, verified, counted))
+    return Pages(path.absolute(), form, command, program, verified)
 
 
-__all__ = ["Pages", "begin", "report_options"]
+def _form(path: Path, asked: str | None) -> Form:
+    """By the option, else by the name of the file."""
+    suffix = path.suffix.lower()
+    if asked == "html" or (asked is None and suffix in (".html", ".htm")):
+        return "html"
+    if asked == "json" or (asked is None and suffix == ".json"):
+        return "json"
+    text = "the report's name ends in neither .html nor .json: give --report-format"
+    raise UsageError("SX0841", text, Where(str(path)))
+
+
+__all__ = ["Form", "Pages", "begin", "report_options"]

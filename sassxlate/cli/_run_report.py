@@ -36,9 +36,9 @@ def write(
 
     counted = {} if counts is None else executions.read(counts)
     if counts is None:
-        pages.report.notes.append(ON_A_CARD)
+        pages.notes.append(ON_A_CARD)
     if not report.kernels and not report.refusals:
-        pages.report.notes.append("The program used no kernel.")
+        pages.notes.append("The program used no kernel.")
     cubins: dict[str, Cubin] = {}
     started = time.monotonic()
     visible = False
@@ -92,7 +92,7 @@ def _used(
         ran = Ran(found.launches, found.workgroups, found.waves, found.threads, found.shared)
         pages.translated(done, where, None, ran, runs)
     except OSError as error:
-        pages.report.notes.append(f"{kernel.name[:200]}: no longer in the cache ({error.strerror})")
+        pages.notes.append(f"{kernel.name[:200]}: no longer in the cache ({error.strerror})")
     except SassxlateError as error:
         why = RefusedBy.of(error)
         pages.report.refused(kernel.name, _shown(kernel.name), "", where, why)

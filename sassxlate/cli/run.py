@@ -154,9 +154,9 @@ def _write(
     strict: bool,
 ) -> None:
     """The report; where that fails, the application's status is still the one that counts."""
-    from ._run_report import write
+    from ._run_report import write  # heavy, and with threads: after the application
 
-    pages.report.counted = counts is not None
+    pages.counted = counts is not None
     try:
         write(pages, used, cache, tag, None if counts is None else Path(counts.name), strict)
     except SassxlateError as error:

@@ -223,7 +223,9 @@ const key = (k, on) => (on || document.activeElement || document).dispatchEvent(
 const frame = (n) => new Promise((done) => setTimeout(done, n || 80));
 // The browser's clock runs ahead while details are unpacked in another thread: so work, too.
 const spin = () => { let x = 0; for (let i = 0; i < 1e6; i++) x += i %% 7; return x; };
-const until = async (what) => { for (let n = 0; n < 1500 && !what(); n++) { spin(); await frame(1); } };
+const until = async (what) => {
+  for (let n = 0; n < 1500 && !what(); n++) { spin(); await frame(1); }
+};
 const play = async () => {
   said.ready = document.documentElement.dataset.ready;
   said.milliseconds = performance.now();
