@@ -10,6 +10,7 @@ from sassxlate.disasm.sass.ir import (
     Const,
     Instruction,
     Label,
+    Mem,
     Pred,
     PredFile,
     Reg,
@@ -18,6 +19,7 @@ from sassxlate.disasm.sass.ir import (
     Special,
 )
 from sassxlate.disasm.sass.meaning import NoMeaning, evaluate, meanings
+from sassxlate.disasm.sass.meaning.memory import place
 from sassxlate.domain import Domain
 from sassxlate.lowering.allocate import GROUP_ID
 from sassxlate.lowering.emulate.abi import PRIVATE_APERTURE_HI, SHARED_APERTURE_HI
@@ -162,6 +164,8 @@ class Lane(Generic[T]):
         another lane's register, where all lanes have the same."""
         if ins.mnemonic == "BMOV":
             return self._barrier(ins)
+        if ins.mnemonic == "QSPC":
+            return self._space(ins)
         target, source, out = ins.get("target"), ins.get("Ra"), ins.get("Rd")
         done = ins.get("Pu")
         if not isinstance(out, Reg) or (isinstance(done, Pred) and done.index != 7):
@@ -178,6 +182,24 @@ class Lane(Generic[T]):
         if out.is_zero:
             return {}
         return {RegRef(out.file, out.index + i): w for i, w in enumerate(words)}
+
+    def _space(self, ins: Instruction) -> dict[RegRef, T] | None:
+        """QSPC: whether an address is one of shared (S), local (L) or global (G) memory, by AMD's
+        apertures; none is in another block's shared memory (D)."""
+        d, mem, done, out = self.d, ins.get("mem"), ins.get("Pu"), ins.get("Rd")
+        if not isinstance(mem, Mem) or not isinstance(done, Pred):
+            return None
+        if isinstance(out, Reg) and not out.is_zero:
+            return None
+        address = place(d, mem, lambda file, index: self.get(RegRef(file, index)), 64)
+        high = d.extract(address, 32, 32)
+        shared = d.eq(high, d.const(SHARED_APERTURE_HI, 32))
+        local = d.eq(high, d.const(PRIVATE_APERTURE_HI, 32))
+        if ins.has("S") or ins.has("L"):
+            hit = shared if ins.has("S") else local
+        else:
+            hit = d.const(0, 1) if ins.has("D") else d.not_(d.or_(shared, local))
+        return {} if done.index == 7 else {RegRef(done.file, done.index): hit}
 
     def _barrier(self, ins: Instruction) -> dict[RegRef, T] | None:
         """BMOV between a register and a convergence barrier, which is a mask a lane here."""
