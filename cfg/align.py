@@ -33,6 +33,7 @@ _CHAIN = 0.12  # what a pair gains by an order that fits wholly
 _ARC = 0.16  # by an arc to a pair, and from one
 _LEAST = 0.42  # how good a pair is at least
 _FEW = 8  # candidates that a block has for a start
+_MOST = 4_000_000  # products of two blocks' lengths up to which lines are compared all with all
 
 Scores = npt.NDArray[np.float32]
 
@@ -360,10 +361,27 @@ def _chain(score: Scores) -> list[tuple[int, int]]:
     return found[::-1]
 
 
+def _common(x: Sequence[str], y: Sequence[str]) -> list[tuple[int, int]]:
+    """A longest common subsequence, as pairs of places."""
+    if len(x) * len(y) > _MOST:
+        found = SequenceMatcher(None, x, y, autojunk=False).get_matching_blocks()
+        return [(m.a + k, m.b + k) for m in found for k in range(m.size)]
+    first = 0
+    while first < min(len(x), len(y)) and x[first] == y[first]:
+        first += 1
+    known: dict[str, int] = {}
+    ours, theirs = (
+        np.array([known.setdefault(text, len(known)) for text in some[first:]], np.int64)
+        for some in (x, y)
+    )
+    rest = _chain((ours[:, None] == theirs[None, :]).astype(np.float32))
+    return [*((k, k) for k in range(first)), *((first + i, first + j) for i, j in rest)]
+
+
 def alike(a: Node, b: Node) -> float:
     """How alike two blocks are, in the order of their instructions."""
     x, y = [normal(t.text) for t in a.lines], [normal(t.text) for t in b.lines]
-    return 1.0 if x == y else SequenceMatcher(None, x, y, autojunk=False).ratio()
+    return 1.0 if x == y else 2 * len(_common(x, y)) / (len(x) + len(y))
 
 
 @dataclass(frozen=True, slots=True)
@@ -380,10 +398,11 @@ def lines(a: Node, b: Node) -> list[Row]:
     """The instructions of two blocks beside each other."""
     x, y = [normal(t.text) for t in a.lines], [normal(t.text) for t in b.lines]
     out: list[Row] = []
-    for tag, i, i2, j, j2 in SequenceMatcher(None, x, y, autojunk=False).get_opcodes():
-        if tag == "equal":
-            out += [Row(i + k, j + k, True) for k in range(i2 - i)]
-        else:
-            out += [Row(k, None, False) for k in range(i, i2)]
-            out += [Row(None, k, False) for k in range(j, j2)]
+    i = j = 0
+    for k, m in [*_common(x, y), (len(x), len(y))]:
+        out += [Row(n, None, False) for n in range(i, k)]
+        out += [Row(None, n, False) for n in range(j, m)]
+        if k < len(x):
+            out.append(Row(k, m, True))
+        i, j = k + 1, m + 1
     return out
