@@ -210,7 +210,21 @@ class Yielding(Writer):
             super().loop(depth, regions)
 
 
-WRITERS = {"random": Writer, "jumps": Jumping, "saving": Saving, "yielding": Yielding}
+class Meeting(Yielding):
+    """The lanes that give way, and the ones that their guard leaves out, meet right behind it."""
+
+    def hint(self) -> None:
+        if self.rng.random() >= 0.35 or self.used > 15:
+            return
+        number, end = self.number(()), self.label()
+        super().put(f"BSSY B{number}, `({end})")
+        sleep = self.rng.choice(("YIELD", "NANOSLEEP 0x20", "NANOSLEEP R0"))
+        super().put(self.guard() + sleep)
+        self.mark(end)
+        super().put(f"BSYNC B{number}")
+
+
+WRITERS = {"random": Writer, "jumps": Jumping, "saving": Saving, "yielding": Yielding, "meeting": Meeting}
 
 
 _GIVES_WAY = ("YIELD", "NANOSLEEP", "WARPSYNC")
@@ -223,7 +237,7 @@ def settled(seed: int, kind: str) -> bool:
     one; nor where two arms wait for the whole warp, each at a WARPSYNC of its own: they hang.
     """
     text = kernel(seed, kind)
-    return kind == "yielding" or not any(name in text for name in _GIVES_WAY)
+    return kind in ("yielding", "meeting") or not any(name in text for name in _GIVES_WAY)
 
 
 def kernel(seed: int, kind: str) -> str:
