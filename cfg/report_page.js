@@ -211,7 +211,7 @@ function fill(box, k, part, more) {
   box.append(el("table", { class: "code" }, body), button);
 }
 function rowOf(k, part, row, n, more) {
-  const left = row.sass ? [row.rule ? el("span", { class: "k" }, row.rule) : null,
+  const left = row.sass ? [row.rule || row.engine ? el("span", { class: "k" }, row.rule || row.engine) : null,
     el("span", { class: "o" }, hex(row.sass.offset)), "  " + row.sass.text] : [];
   const right = row.rdna3.map((c) => el("div", { class: c.added ? "add" : null },
     c.added ? el("span", { class: "k" }, c.added) : null,
@@ -233,7 +233,8 @@ function show(k, part, row, line, more) {
   const runs = row.rdna3.find((c) => !c.added && c.runs !== undefined);
   const rows = [
     ["block", part.name + (part.runs === undefined ? "" : `, begun ${num(part.runs)} times`)],
-    row.sass ? ["written by", row.rule ? `rule ${row.rule} (engine ${row.engine})` : row.why] : null,
+    row.sass && row.engine ? ["written by", row.rule ? `rule ${row.rule} (engine ${row.engine})` : `engine ${row.engine}`] : null,
+    row.why ? ["without code", row.why] : null,
     ["stands for it", row.sass ? `${made} RDNA3 instruction${made === 1 ? "" : "s"}` : "no SASS: the translator added it"],
     ["executed", runs ? `${num(runs.runs)} times by a wave` : ""],
     part.verdict ? ["the block is", tag(part.verdict.is)] : null,

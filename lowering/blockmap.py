@@ -8,7 +8,7 @@ instruction by instruction, before anything is shown.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from sassxlate.cfg import Cfg
@@ -34,11 +34,13 @@ from .sourcemap import ADDED, Exact
 
 TARGET = "gfx1100"
 _TAIL = (sourcemap.SCHEDULER, sourcemap.SHARED)
+RULES = "rules"  # the engine that is always there
 _NONE = "?"  # of an instruction that nobody claims
 
 WHY_ORDER = "orders nothing that is not in order already"
 WHY_IDLE = "nobody reads its result"
 WHY_FOLDED = "control goes on with what follows in the code"
+WHY_PIECE = "what stands for it is with an instruction below"
 WHY_NONE = "needs no code here"
 
 
@@ -51,17 +53,26 @@ class _Source:
     exact: Exact
     idle: frozenset[int]
     rules: bool  # whether the rules that wrote it are those of this program
-    engines: dict[int, str]
+    engines: Mapping[int, str]
     runs: Runs | None
 
 
-def of_translated(done: Translated, shown: str = "", runs: Runs | None = None) -> Beside:
-    """The map of a kernel that was just translated."""
+def of_translated(
+    done: Translated,
+    shown: str = "",
+    runs: Runs | None = None,
+    engines: Mapping[int, str] | None = None,
+) -> Beside:
+    """The map of a kernel that was just translated.
+
+    ``engines`` has, by the offsets of SASS instructions, who wrote their code where that were not
+    the rules: a model's name, and perhaps the number of its sample.
+    """
     note = sourcemap.find(done.code_object)
     found = sourcemap.exact(note, done.kernel.name)
     assert found is not None
     lines = tuple(decode_code(done.program.data))
-    source = _Source(done.cfg, lines, found, idle(done.cfg), True, {}, runs)
+    source = _Source(done.cfg, lines, found, idle(done.cfg), True, engines or {}, runs)
     return _beside(source, done.kernel, shown, "translated now")
 
 
@@ -255,21 +266,25 @@ class _Codes:
     def _row(
         self, ins: Instruction, code: tuple[Code, ...], block: Sequence[Instruction]
     ) -> Row:
-        rule = rule_of(ins, ins is block[-1]) if self.source.rules else ""
-        engine = self.source.engines.get(ins.offset, "rules") if self.source.rules else ""
+        if not self.source.rules:
+            return Row(Line(ins.offset, ins.text), code)
+        engine = self.source.engines.get(ins.offset, RULES)
+        rule = rule_of(ins, ins is block[-1]) if engine == RULES else ""
         return Row(Line(ins.offset, ins.text), code, rule, engine)
 
     def _empty(self, ins: Instruction, block: Sequence[Instruction]) -> Row:
-        name = ins.mnemonic
+        name, line = ins.mnemonic, Line(ins.offset, ins.text)
         if name in NOTHING:
             why = WHY_ORDER
         elif ins.offset in self.source.idle:
             why = WHY_IDLE
+        elif ins.offset in self.source.engines:  # which answers for a stretch of instructions
+            return Row(line, (), engine=self.source.engines[ins.offset], why=WHY_PIECE)
         elif name in STATE or (name in CONTROL and ins is block[-1]):
             why = WHY_FOLDED
         else:
             why = WHY_NONE
-        return Row(Line(ins.offset, ins.text), (), why=why)
+        return Row(line, (), why=why)
 
 
 def rule_of(ins: Instruction, last: bool) -> str:

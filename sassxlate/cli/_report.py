@@ -68,13 +68,15 @@ class Report:
         where: str,
         judged: Sequence[Judged] | None = None,
         ran: Ran | None = None,
+        answers: Sequence[Mapping[str, Any]] = (),
     ) -> None:
-        """A kernel with its code; ``found`` has executions where they were counted."""
+        """A kernel with its code; ``found`` has executions where they were counted, and who wrote
+        what.  ``answers``: what other engines than the rules said, as data."""
         counts = Counter(type(j.verdict).__name__.lower() for j in judged or ())
         f = figures(found)
         row = _names(found.name, found.shown, found.target, where) | {
             "status": "withheld" if counts["refuted"] else "translated",
-            "engine": "rules",
+            "engine": _engines(found),
             "sass": f.sass,
             "sass_without_code": f.without,
             "rdna3": f.rdna3,
@@ -94,7 +96,7 @@ class Report:
             "kinds": dict(found.kinds),
             "rules": dict(done.report.rules),
             "parts": parts,
-        }
+        } | ({"answers": list(answers)} if answers else {})
         self._add(row, details)
 
     def _add(self, row: dict[str, Any], details: dict[str, Any]) -> None:
@@ -178,6 +180,12 @@ class RefusedBy:
 
 def _names(name: str, shown: str, target: str, where: str) -> dict[str, Any]:
     return {"name": name, "shown": shown or name, "arch": target, "where": where}
+
+
+def _engines(found: Beside) -> str:
+    """All that wrote code, the rules first."""
+    names = {row.engine for part in found.parts for row in part.rows if row.engine and row.code}
+    return ", ".join(sorted(names | {"rules"}, key=lambda name: (name != "rules", name)))
 
 
 def _sum(some: Any) -> dict[str, int]:

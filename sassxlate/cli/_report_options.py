@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
@@ -79,11 +79,15 @@ class Pages:
         judged: Sequence[Judged] | None = None,
         ran: Ran | None = None,
         runs: Runs | None = None,
+        engines: Mapping[int, str] | None = None,
+        answers: Sequence[Mapping[str, Any]] = (),
     ) -> None:
-        """A kernel with its code."""
+        """A kernel with its code; see :func:`sassxlate.lowering.blockmap.of_translated` and
+        :meth:`._report.Report.translated`."""
         from sassxlate.lowering.blockmap import of_translated
 
-        self.report.translated(done, of_translated(done, runs=runs), where, judged, ran)
+        found = of_translated(done, runs=runs, engines=engines)
+        self.report.translated(done, found, where, judged, ran, answers)
 
     def write(self) -> None:
         """The whole file."""

@@ -64,6 +64,18 @@ def _comments(assembly: str) -> list[str]:
     return [line.partition("//")[2].partition("; ")[2] for line in rows]
 
 
+def test_who_wrote_what() -> None:
+    """An engine that answers for a stretch, its code marked with the stretch's last instruction."""
+    cubin = loaded(KERNELS / "sm_80/divergent_if.cubin")
+    done = translate_kernel(cubin, cubin.kernels[0].name)
+    piece = max(done.selected.pieces, key=lambda p: len(p.block.instructions))
+    first, *_, last = piece.block.instructions
+    found = of_translated(done, engines={first.offset: "model 3", last.offset: "model 3"})
+    rows = {row.line.offset: row for p in found.parts for row in p.rows if row.line is not None}
+    assert (rows[last.offset].engine, rows[last.offset].rule) == ("model 3", "")
+    assert {row.engine for row in rows.values() if row.code} == {"model 3", "rules"}
+
+
 @pytest.mark.parametrize("path", cubins(), ids=lambda p: f"{p.parent.name}-{p.stem}")
 def test_a_code_objects_own_map_is_the_same(path: Path) -> None:
     cubin = loaded(path)
