@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from sassxlate.disasm.sass.ir import RegRef
 
@@ -39,8 +39,9 @@ def _block_name(cfg: Cfg, index: int) -> str:
     return "exit" if index == EXIT else f"{cfg.blocks[index].start:04x}"
 
 
-def to_text(cfg: Cfg) -> str:
-    """Every block with its edges, immediate dominators, loop depth, liveness and uniformity."""
+def to_text(cfg: Cfg, heads: Mapping[int, str] | None = None) -> str:
+    """Every block with its edges, immediate dominators, loop depth, liveness and uniformity;
+    ``heads``: what else is known of a block, by its start."""
     live, uniform, shape = liveness(cfg), analyse(cfg), structure(cfg)
     lines = [f"kernel {cfg.name} sm_{cfg.arch}: {len(cfg.blocks)} blocks, {len(shape.loops)} loops"]
     for loop in shape.loops:
@@ -53,6 +54,7 @@ def to_text(cfg: Cfg) -> str:
             f"ipdom {_block_name(cfg, shape.ipdom.get(i, EXIT))}",
             f"depth {shape.depth(i)}",
             "converged" if uniform.converged[i] else "divergent",
+            *([heads[b.start]] if heads and heads.get(b.start) else []),
         ]
         lines += ["", f"block {b.start:04x}..{b.end:04x}  {', '.join(facts)}"]
         lines.append(f"  in  {_names(live.live_in[i])}")

@@ -84,6 +84,10 @@ function frame(i) {  // what is there of a block before its text is
   make("rect", { class: "r", width: n.w, height: tall(i) }, g);
   if (n.d) make("rect", { class: "bar", width: 4, height: tall(i) }, g);
   if (n.j.length) make("path", { class: "join", d: `M0 -3h${n.w}` }, g);
+  if (n.warm > 0) {
+    make("rect", { class: "warm", x: 0.5, y: 0.5, width: n.w - 1, height: LINE + PAD,
+      "fill-opacity": n.warm }, g);
+  }
   if (n.heat) {
     const part = (tall(i) - 2) * n.heat;
     make("rect", { class: "heat", x: n.w - 5, y: tall(i) - 1 - part, width: 4, height: part }, g);
@@ -103,7 +107,7 @@ function write(i) {  // a block's text, when it comes into view
   const n = G.nodes[i], s = shapes[i], left = PAD + 2;
   if (s.drawn) frame(i);
   s.drawn = true;
-  const head = make("text", { class: "h", x: left, y: PAD + 11 }, s.g);
+  const head = make("text", { class: n.warm >= 0 ? "h ran" : "h", x: left, y: PAD + 11 }, s.g);
   const chain = chainOf.get(i);
   head.textContent = n.h + (folded.has(i) ? "  …" : "") +
     (chain && chain[0] === i && folded.has(i) ? `  chain of ${chain.length} blocks` : "");

@@ -13,7 +13,7 @@ from typing import Any
 
 from .layout import CHAR, HEAD, LINE, PAD, WIDEST, Layout, lay_out
 from .picture import Picture, head
-from .svg import DARK, LIGHT, hottest, markers, style
+from .svg import DARK, LIGHT, hottest, markers, style, warmth
 
 _KEYS = (
     ("arrows", "to the next block, back, to its neighbours"),
@@ -76,8 +76,9 @@ def _legend() -> str:
     return (
         "<p>Arcs: full line, T: branch taken; thin line, open head, F: the way past it; thick: "
         "the only way; dotted: one of several targets; dash and dot: calls; dashed: closes a loop. "
-        "Shaded: loops. Bar at the left: lanes may be elsewhere. Line above: they meet again. Bar "
-        "at the right: how often it ran.</p>"
+        "Shaded: loops. Bar at the left: lanes may be elsewhere. Line above: they meet again. "
+        "After a run: how often warps executed it, and its part of all executed instructions; the "
+        "more often, the darker its head and the higher the bar at the right.</p>"
     )
 
 
@@ -106,6 +107,7 @@ def _data(picture: Picture, placed: Layout) -> dict[str, Any]:
             "n": node.name, "h": head(node), "r": box.row, "x": round(box.x, 1),
             "w": round(box.width, 1), "d": int(node.divergent), "j": node.joins, "lp": node.loops,
             "lost": int(not node.reachable), "heat": (node.runs or 0) / most if most else 0,
+            "warm": round(warmth(node.runs, most), 2) if most and node.runs is not None else -1,
             "L": [(t.offset, t.text, t.writes, t.reads) for t in node.lines],
         }
         for node, box in zip(picture.nodes, placed.boxes, strict=True)

@@ -6,8 +6,8 @@ else, so a kernel's SASS and its RDNA3 look alike.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 # How control gets along an arc.  taken: a branch whose other side is there too; fall: the other
@@ -87,6 +87,23 @@ def nested(loops: Sequence[Loop], node: int) -> tuple[int, ...]:
     """The loops around a node, the largest first."""
     around = [i for i, loop in enumerate(loops) if node in loop.body]
     return tuple(sorted(around, key=lambda i: (-len(loops[i].body), i)))
+
+
+def with_runs(picture: Picture, runs: Mapping[int, int]) -> Picture:
+    """The picture after a run: ``runs`` are the executions of its blocks by their start.  A block's
+    note has its part of all instructions that were executed; of one that is missing it says so."""
+    total = sum(runs.get(n.start, 0) * len(n.lines) for n in picture.nodes)
+
+    def made(node: Node) -> Node:
+        times = runs.get(node.start)
+        if times is None:
+            return replace(node, runs=None, note=f"{node.note}  ran ?".strip())
+        part = 100 * times * len(node.lines) / total if total else 0.0
+        shown = "<0.1" if 0 < part < 0.1 else f"{part:.1f}"
+        note = f"{node.note}  {shown} %".strip() if times else node.note
+        return replace(node, runs=times, note=note)
+
+    return replace(picture, nodes=tuple(made(node) for node in picture.nodes))
 
 
 def head(node: Node) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import log1p
 from typing import Any
 
 from .picture import Arc, Node, Picture
@@ -24,7 +25,8 @@ def _escape(text: str) -> str:
 
 def _label(node: Node) -> str:
     rows = [f"{line.offset:04x}  {line.text}" for line in node.lines]
-    return _escape(node.name) + "|" + "".join(_escape(r) + "\\l" for r in rows)
+    head = node.name if node.runs is None else f"{node.name}  ran {node.runs:,}  {node.note}"
+    return _escape(head.rstrip()) + "|" + "".join(_escape(r) + "\\l" for r in rows)
 
 
 def _style(picture: Picture, arc: Arc) -> str:
@@ -38,8 +40,11 @@ def to_dot(picture: Picture) -> str:
         f'digraph "{_escape(picture.name)}" {{',
         '  node [shape=record, fontname="monospace", fontsize=9];',
     ]
+    most = max((n.runs or 0 for n in picture.nodes), default=0)
     for node in picture.nodes:
         fill = "lightyellow" if node.divergent else "white" if node.reachable else "gray90"
+        if node.runs and most:
+            fill = f'"/oranges9/{1 + round(4 * log1p(node.runs) / log1p(most))}"'
         lines.append(
             f'  b{node.index} [label="{{{_label(node)}}}", style=filled, fillcolor={fill}];'
         )
@@ -60,6 +65,8 @@ def to_text(picture: Picture) -> str:
     ways = picture.successors()
     for node in picture.nodes:
         facts = [f"depth {len(node.loops)}"] + ["not reached"] * (not node.reachable)
+        facts += [] if node.runs is None else [f"ran {node.runs:,}"]
+        facts += [node.note] if node.note else []
         lines += ["", f"block {node.name}  {', '.join(facts)}"]
         lines += [f"  /*{line.offset:04x}*/ {line.text}" for line in node.lines]
         lines += [

@@ -3,12 +3,14 @@
 Arcs are told apart by more than colour: a branch taken is a full line with a full head and a T, the
 way past it a thin line with an open head and an F, the only way a thick line; what closes a loop
 is dashed.  Loops are shaded, the deeper the darker; a bar at a block's left side says that lanes
-may be elsewhere, a double line above it that they meet again.
+may be elsewhere, a double line above it that they meet again.  After a run a block's head has the
+number of its executions, is shaded by its logarithm, and a bar at the right is as high.
 """
 
 from __future__ import annotations
 
 from html import escape
+from math import log1p
 
 from .layout import LINE, MARGIN, PAD, WIDEST, Layout, Route, lay_out
 from .picture import Node, Picture, head
@@ -17,13 +19,13 @@ LIGHT = {
     "paper": "#ffffff", "ink": "#1c1c1c", "faint": "#595959", "block": "#fdfdfb", "rim": "#767676",
     "loop": "#dfe9f7", "lost": "#eeeeee", "diverge": "#b45f06", "taken": "#1b6e20",
     "fall": "#b3261e", "jump": "#2f4f9e", "case": "#6b4f00", "call": "#7a3aa8",
-    "return": "#7a3aa8", "heat": "#c2410c",
+    "return": "#7a3aa8", "heat": "#c2410c", "warm": "#c2410c",
 }  # fmt: skip
 DARK = {
     "paper": "#16181c", "ink": "#e8e8e6", "faint": "#b0b0ae", "block": "#202329", "rim": "#8a8f98",
     "loop": "#26344d", "lost": "#2a2a2a", "diverge": "#f0a050", "taken": "#6fcf73",
     "fall": "#ff8a80", "jump": "#8fb0ff", "case": "#e0c060", "call": "#d0a0ff",
-    "return": "#d0a0ff", "heat": "#ff9d66",
+    "return": "#d0a0ff", "heat": "#ff9d66", "warm": "#b04a18",
 }  # fmt: skip
 _LETTERS = {"taken": "T", "fall": "F"}
 _OPEN = ("fall", "return")  # open arrow heads
@@ -49,7 +51,7 @@ def style() -> str:
         ".b rect.r{fill:var(--block);stroke:var(--rim)}.b.lost rect.r{fill:var(--lost)}"
         ".halo{fill:var(--loop);stroke:none;opacity:.75}"
         ".bar{fill:var(--diverge)}.join{stroke:var(--rim);fill:none}"
-        ".heat{fill:var(--heat)}"
+        ".heat{fill:var(--heat)}.warm{fill:var(--warm)}svg .ran{fill:var(--ink)}"
         ".e{fill:none;stroke-width:1.5;stroke-linejoin:round}.fall{stroke-width:1.1}"
         ".jump{stroke-width:2.1}.case{stroke-dasharray:1.5 2.5}.call,.return"
         "{stroke-dasharray:8 2 2 2}.back{stroke-dasharray:6 4}"
@@ -73,6 +75,12 @@ def markers() -> str:
 def shortened(text: str) -> str:
     """A line's text as it fits into a block."""
     return text if len(text) <= WIDEST else text[: WIDEST - 1] + "…"
+
+
+def warmth(runs: int, most: int) -> float:
+    """How much a block's head is shaded, as opacity: by the logarithm of its executions, and never
+    so much that its text is hard to read."""
+    return 0.06 + 0.44 * log1p(runs) / log1p(most) if runs else 0.0
 
 
 def hottest(picture: Picture) -> int:
@@ -150,9 +158,13 @@ def _block(node: Node, x: float, y: float, width: float, height: float, most: in
         out.append(f'<path class="join" d="M{x:.1f} {y - 3:.1f}h{width:.1f}"/>')
     if node.runs is not None and most:
         part = (height - 2) * node.runs / most
+        band = _rect("warm", x + 0.5, y + 0.5, width - 1, LINE + PAD)
+        out.append(band.replace("/>", f' fill-opacity="{warmth(node.runs, most):.2f}"/>'))
         out.append(_rect("heat", x + width - 5, y + height - 1 - part, 4, part))
     left = x + PAD + 2
-    out.append(f'<text class="h" x="{left:.1f}" y="{y + PAD + 11:.1f}">{escape(head(node))}</text>')
+    name = "h ran" if node.runs is not None and most else "h"
+    text = escape(head(node))
+    out.append(f'<text class="{name}" x="{left:.1f}" y="{y + PAD + 11:.1f}">{text}</text>')
     for n, line in enumerate(node.lines, 1):
         out.append(
             f'<text x="{left:.1f}" y="{y + PAD + 11 + LINE * n:.1f}"><tspan class="o">'

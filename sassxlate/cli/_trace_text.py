@@ -112,13 +112,14 @@ class Printer:
         groups: dict[tuple[Any, ...], int] = {}
         for lane in range(32):
             if lanes >> lane & 1:
-                key = tuple(
-                    None if part is None or (k > 1 and not seen.here >> lane & 1) else int(part[lane])
-                    for k, part in enumerate(
-                        (value.sass_before, value.sass_after, value.rdna_before, value.rdna_after)
-                    )
+                theirs = (value.rdna_before, value.rdna_after)
+                there = seen.here >> lane & 1
+                key = (
+                    int(value.sass_before[lane]),
+                    int(value.sass_after[lane]),
+                    *(int(part[lane]) if part is not None and there else None for part in theirs),
+                    value.differs >> lane & 1,
                 )
-                key = (*key, value.differs >> lane & 1)
                 groups[key] = groups.get(key, 0) | 1 << lane
         for key, mask in groups.items():
             sass = _way(value.ref, key[0], key[1], written)

@@ -105,17 +105,23 @@ def by_hand(
 
 
 def of_program(
-    program: str, args: tuple[str, ...], name: str, number: int, code: str | None = None
+    program: str,
+    args: tuple[str, ...],
+    name: str,
+    number: int,
+    arch: str | None = None,
+    code: str | None = None,
 ) -> Subject:
     """A launch of a program: the ``number``-th of the kernel that the name is of."""
     from sassxlate.runtime_shim import paths, record
 
+    from ._counted import capability
     from ._files import kernel_matches
     from ._verify_run import recorded_in, used_kernel
 
     with tempfile.TemporaryDirectory(prefix="sassxlate-trace-") as folder:
         cache = paths.cache_dir() if paths.usable(paths.cache_dir()) else Path(folder) / "cache"
-        recorded_in(program, args, Path(folder), cache)
+        recorded_in(program, args, Path(folder), cache, capability(arch))
         left = number
         names: set[str] = set()
         for path in sorted(Path(folder).glob("launches-*")):

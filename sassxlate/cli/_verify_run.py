@@ -203,10 +203,16 @@ def verify_run(
     return 0 if total["Same"] and not total["Unknown"] else 3
 
 
-def recorded_in(program: str, args: tuple[str, ...], folder: Path, cache: Path) -> int:
+def recorded_in(
+    program: str,
+    args: tuple[str, ...],
+    folder: Path,
+    cache: Path,
+    settings: Mapping[str, str] | None = None,
+) -> int:
     """Runs a program on the emulated device, which writes its launches to ``folder``; gives the
-    program's exit status."""
-    return _record(program, args, folder, cache)
+    program's exit status.  ``settings``: more variables of its environment."""
+    return _record(program, args, folder, cache, settings)
 
 
 def used_kernel(cache: Path, recorded: Recorded) -> tuple[Cubin, Kernel] | None:
@@ -215,13 +221,19 @@ def used_kernel(cache: Path, recorded: Recorded) -> tuple[Cubin, Kernel] | None:
     return None if used is None else (used.cubin, used.kernel)
 
 
-def _record(program: str, args: tuple[str, ...], folder: Path, cache: Path) -> int:
+def _record(
+    program: str,
+    args: tuple[str, ...],
+    folder: Path,
+    cache: Path,
+    more: Mapping[str, str] | None = None,
+) -> int:
     """The program under ``sassxlate run``; its output goes to standard error."""
     command = [sys.executable, "-P", "-m", "sassxlate", "run", "--keep-status"]
     command += ["--device", "emulator", "--", program, *args]
     # One thread: the order of blocks is the interpreter's, too.
     settings = {"SASSXLATE_RECORD": str(folder), "SASSXLATE_THREADS": "1"}
-    settings["SASSXLATE_CACHE_DIR"] = str(cache)
+    settings |= {"SASSXLATE_CACHE_DIR": str(cache), **(more or {})}
     done = subprocess.run(
         command, env={**os.environ, **settings}, stdout=sys.stderr.fileno(), check=False
     )

@@ -36,8 +36,22 @@ def _drawings() -> Mapping[str, Callable[[Picture], str]]:
     help="Without: by the name of the output, else text.",
 )
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Instead of stdout.")
+@click.option(
+    "--counts",
+    metavar="RUN.json",
+    help="Say and shade how often blocks were executed, as `sassxlate trace --counts` wrote it.",
+)
+@click.option("--run", is_flag=True, help="Run FILE with ARGS, and show how often blocks were.")
+@click.argument("args", nargs=-1, type=click.UNPROCESSED)
 def command(
-    file: str, kernel: str, arch: str | None, form: str | None, output: Path | None
+    file: str,
+    kernel: str,
+    arch: str | None,
+    form: str | None,
+    output: Path | None,
+    counts: str | None,
+    run: bool,
+    args: tuple[str, ...],
 ) -> None:
     """Prints or draws blocks, edges with their kind, loops, divergence; as text with dominators,
     liveness and uniformity.
@@ -54,7 +68,18 @@ def command(
     from ._pictures import graphs
 
     kind = form or _by_name(output)
+    if args and not run:
+        raise UsageError("SX0836", "arguments of a program are of use with --run only")
+    if run and counts is not None:
+        raise UsageError("SX0836", "--run counts, and --counts has what was counted: one of them")
     chosen = [*graphs(file, (kernel,), arch)]
+    if run or counts is not None:
+        from . import _counted
+
+        found = _counted.read(counts) if counts is not None else _counted.of_program(
+            file, args, arch
+        )  # fmt: skip
+        chosen = _counted.with_counts(chosen, found, file, every=arch is not None)
     if kind == "json":
         listed = [to_data(g.picture) for g in chosen]
         text = json.dumps({"schema": SCHEMA, "file": file, "kernels": listed}, indent=1) + "\n"
@@ -67,7 +92,10 @@ def command(
     else:
         plain = _drawings()[kind]
         text = "\n".join(
-            plain(g.picture) if g.cfg is None or kind == "dot" else to_text(g.cfg) for g in chosen
+            to_text(g.cfg, _heads(g.picture))
+            if g.cfg is not None and kind == "text"
+            else plain(g.picture)
+            for g in chosen
         )
     data = text.encode("utf-8", "replace")  # names may hold what is no character
     if output is None:
@@ -79,6 +107,15 @@ def command(
         click.echo(f"sassxlate: {problem}", err=True)
     if problems:
         sys.exit(3)
+
+
+def _heads(picture: Picture) -> Mapping[int, str]:
+    """What was counted of blocks, by their start."""
+    found = {n.start: (n.runs, n.note) for n in picture.nodes if n.runs is not None or n.note}
+    return {
+        start: ", ".join(([] if runs is None else [f"ran {runs:,}"]) + ([note] if note else []))
+        for start, (runs, note) in found.items()
+    }
 
 
 def _by_name(output: Path | None) -> str:

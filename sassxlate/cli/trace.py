@@ -1,4 +1,4 @@
-"""`sassxlate trace FILE -k NAME`: a launch step by step, SASS beside the RDNA3 that stands for it."""
+"""`sassxlate trace FILE -k NAME`: a launch step by step, SASS beside its RDNA3."""
 
 from __future__ import annotations
 
@@ -111,7 +111,9 @@ def _subject(file: str, options: dict[str, Any]) -> Subject:
     if options["run"]:
         if options["arguments"]:
             raise UsageError("SX0836", "--run takes the program's own launches: no --arg")
-        return of_program(file, options["args"], options["kernel"], options["launch"], code)
+        return of_program(
+            file, options["args"], options["kernel"], options["launch"], options["arch"], code
+        )
     if options["args"]:
         raise UsageError("SX0836", "arguments of a program are of use with --run only")
     shapes = shape_of(options["grid"]), shape_of(options["block"])
