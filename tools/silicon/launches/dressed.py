@@ -224,7 +224,13 @@ class Meeting(Yielding):
         super().put(f"BSYNC B{number}")
 
 
-WRITERS = {"random": Writer, "jumps": Jumping, "saving": Saving, "yielding": Yielding, "meeting": Meeting}
+WRITERS = {
+    "random": Writer,
+    "jumps": Jumping,
+    "saving": Saving,
+    "yielding": Yielding,
+    "meeting": Meeting,
+}
 
 
 _GIVES_WAY = ("YIELD", "NANOSLEEP", "WARPSYNC")

@@ -253,6 +253,28 @@ BAR.SYNC.DEFER_BLOCKING 0x0
 """
     for left, far in ((1, 77), (0, 44), (2, 101))
 )
+# What CUDA leaves undefined and programs do: two lanes wait for the whole warp, the others do not.
+# The interpreter says SX0214 of the first and the last; what a device does is the question.
+_ASKED = {
+    name: f"""
+S2R R20, SR_LANEID
+ISETP.GE.AND P3, PT, R20, 0x2, PT
+MOV R21, 0xffffffff
+{start}
+STS [R7], R8
+{wait}
+LOP3.LUT R6, R7, 0x4, RZ, 0x3c, !PT
+LDS R6, [R6]
+IMAD R9, R9, 0x3, R6
+{end}
+"""
+    for name, start, wait, end in (
+        ("join", "BSSY B0, `(.JOIN)\n@P3 BRA `(.JOIN)", "WARPSYNC.ALL", ".JOIN:\nBSYNC B0"),
+        ("exit", "@P3 EXIT", "WARPSYNC.ALL", ""),
+        ("mask", "BSSY B0, `(.JOIN)\n@P3 BRA `(.JOIN)", "WARPSYNC R21", ".JOIN:\nBSYNC B0"),
+        ("free", "@P3 BRA `(.JOIN)", "WARPSYNC.ALL", ".JOIN:"),
+    )
+}
 _TRAP = """
 ISETP.EQ.AND P3, PT, R0, 0x12345, PT
 @P3 BPT.TRAP 0x1
@@ -275,5 +297,6 @@ def kernels() -> Iterator[tuple[str, str]]:
         "calls": _CALLS, "reduction_words": _WORDS, "warpgroup": _WARPGROUP,
         "no_trap": _TRAP, "trap-": _TRAPPED,
     }  # fmt: skip
+    bodies |= {f"asked_{name}": body for name, body in _ASKED.items()}
     for name, body in bodies.items():
         yield name, _around(body)
