@@ -21,7 +21,7 @@ from sassxlate.cli import SUBCOMMANDS, catalogue
 
 from .conftest import ROOT
 
-SHOWN = ("README.md", "docs/life-of-a-kernel.md")
+SHOWN = ("README.md", "docs/life-of-a-kernel.md", "docs/tutorial.md")
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 _BLOCK = re.compile(r"^```console( stable)?\n(.*?)^```$", re.M | re.S)
 # Backticked words that look like a path of the repository.
@@ -95,6 +95,11 @@ def test_commands(name: str, workplace: tuple[Path, Path], cache: Path) -> None:
     assert _BLOCK.search(before)
     if bless:
         path.write_text(after)
+    for made in sorted((work / "pictures").glob("*.svg")) if "tutorial" in name else ():
+        kept = ROOT / "docs" / "pictures" / made.name
+        if bless:
+            kept.write_bytes(made.read_bytes())
+        assert made.read_bytes() == kept.read_bytes(), f"{kept.name}; BLESS=1 draws it anew"
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
