@@ -14,7 +14,7 @@ from sassxlate.lowering.verify import Proved
 
 from .cost import cost
 from .prompt import Prompt, answer_text, prompt, read_answer
-from .proof import Prover
+from .proof import Code, Prover
 from .search import improved
 from .stretch import Stretch, stretches
 
@@ -94,7 +94,7 @@ class Harvest:
             return
         before = cost([i for group in code for i in group])
         answer, after, modulo, by = rules, before, verdict.modulo, "rules"
-        for better in self._better(stretch, regs, question):
+        for better in self._better(stretch, regs, question, code):
             answer, after, modulo, by = better
         self.counts[by] += 1
         self.rows[key] = Row(
@@ -114,12 +114,12 @@ class Harvest:
         )
 
     def _better(
-        self, stretch: Stretch, regs: RegisterMap, question: Prompt
+        self, stretch: Stretch, regs: RegisterMap, question: Prompt, rules: Code
     ) -> Iterator[tuple[str, int, tuple[str, ...], str]]:
         """A cheaper proven answer, if the search finds one."""
         if not self.search:
             return
-        found = improved(stretch, regs, question, self.prover)
+        found = improved(stretch, regs, question, self.prover, rules)
         if found is not None:
             yield answer_text(found.code, question), found.cost, found.modulo, "search"
 

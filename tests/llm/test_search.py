@@ -1,0 +1,100 @@
+"""The search: what it finds is cheaper, and proved as a whole, not only step by step."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from sassxlate.disasm.containers import parse_cubin
+from sassxlate.disasm.rdna3.ir import I, Inst, S, V
+from sassxlate.errors import EncodeError
+from sassxlate.llm.check import check
+from sassxlate.llm.cost import cost
+from sassxlate.llm.gate import accesses, prove
+from sassxlate.llm.prompt import Prompt, answer_text, prompt, read_answer
+from sassxlate.llm.proof import Prover
+from sassxlate.llm.search import improved
+from sassxlate.llm.stretch import Stretch, stretches
+from sassxlate.lowering.allocate import RegisterMap
+from sassxlate.lowering.pipeline import translate_kernel
+from sassxlate.lowering.verify import Proved
+
+KERNELS = Path(__file__).resolve().parents[2] / "fixtures" / "kernels"
+
+
+def questions(name: str) -> Iterator[tuple[Stretch, RegisterMap, Prompt]]:
+    cubin = parse_cubin((KERNELS / f"{name}.cubin").read_bytes())
+    for kernel in cubin.kernels:
+        selected = translate_kernel(cubin, kernel.name).selected
+        for piece in selected.pieces:
+            for stretch in stretches(piece.block, selected.regs, piece.live_out):
+                if not stretch.macro:
+                    question = prompt(stretch.block, selected.regs, stretch.live_out)
+                    yield stretch, selected.regs, question
+
+
+@pytest.mark.parametrize("name", ["sm_80/carry_chains", "sm_90/predicated_stores"])
+def test_what_is_found_is_cheaper_and_proved(name: str) -> None:
+    prover = Prover()
+    better = 0
+    for stretch, regs, question in questions(name):
+        rules = read_answer(answer_text(stretch.code, question).split(), question)
+        found = improved(stretch, regs, question, prover, rules)
+        if found is None:
+            continue
+        better += 1
+        items = [i for group in found.code for i in group]
+        old = [i for group in rules for i in group]
+        assert found.cost == cost(items) < cost(old)
+        assert accesses(items) == accesses(old)
+        check(found.code, question)
+        again = read_answer(answer_text(found.code, question).split(), question)
+        whole = prove(stretch.block, regs, stretch.live_out, again)
+        assert isinstance(whole, Proved), (whole, answer_text(found.code, question))
+    assert better > 0
+
+
+def test_steps_do_not_prove_what_is_wrong() -> None:
+    """Each instruction of the rules' code in turn with another operand: proved by steps only
+    where it is proved as a whole."""
+    prover = Prover()
+    tried = 0
+    for stretch, regs, question in questions("sm_80/carry_chains"):
+        rules = read_answer(answer_text(stretch.code, question).split(), question)
+        for n, group in enumerate(rules):
+            for m, inst in enumerate(group):
+                wrong = _wrong(inst)
+                if wrong is None:
+                    continue
+                code = [list(g) for g in rules]
+                code[n][m] = wrong
+                try:
+                    check(code, question)
+                except EncodeError:
+                    continue
+                by_steps = prover.stretch(stretch.block, regs, stretch.live_out, code)
+                if isinstance(by_steps, Proved):
+                    assert isinstance(prove(stretch.block, regs, stretch.live_out, code), Proved)
+                tried += 1
+        if tried > 40:
+            break
+    assert tried > 20
+
+
+def _wrong(inst: Inst) -> Inst | None:
+    """Another source operand."""
+    if not inst.op.startswith("v_") or len(inst.args) < 2:
+        return None
+    args = list(inst.args)
+    match args[-1]:
+        case I():
+            args[-1] = I(args[-1].value ^ 1)
+        case V(n=1):
+            args[-1] = I(3)
+        case S(n=1) if not inst.op.startswith(("v_cndmask", "v_add_co_ci")):
+            args[-1] = I(5)
+        case _:
+            return None
+    return Inst(inst.op, tuple(args))
