@@ -306,14 +306,14 @@ async function kernel(n) {
         ["SASS", `${num(k.sass)} instructions, ${num(k.sass_without_code)} without code`],
         ["RDNA3", `${num(k.rdna3)} instructions, ${num(k.code_bytes)} bytes`],
         ["added", addedLine(k.added)], ["name", el("span", { class: "mono" }, k.name)], ["from", k.where]]),
-      facts(k.arch, [["registers", num(s.registers)], ["shared memory", `${num(s.shared)} bytes`],
+      el("div", {}, facts(k.arch, [["registers", num(s.registers)], ["shared memory", `${num(s.shared)} bytes`],
         ["stack", `${num(s.stack)} bytes a thread`], ["barriers", num(s.barriers)],
         ["occupancy", occupancy(s.occupancy)]]),
+        k.runs ? facts("run", [["launches", num(k.runs.launches)], ["workgroups", num(k.runs.workgroups)],
+        ["waves", num(k.runs.waves)], ["executed", `${num(k.runs.executed)} RDNA3 instructions`]]) : null),
       facts(data.target, [["VGPRs", num(a.vgprs) + (a.spilled ? `, ${a.spilled} registers in scratch` : "")],
         ["SGPRs", num(a.sgprs)], ["LDS", `${num(a.lds)} bytes`], ["scratch", `${num(a.scratch)} bytes a lane`],
-        ["threads of a block", `at most ${num(a.max_threads)}`], ["occupancy", occupancy(a.occupancy)]]),
-      k.runs ? facts("run", [["launches", num(k.runs.launches)], ["workgroups", num(k.runs.workgroups)],
-        ["waves", num(k.runs.waves)], ["executed", `${num(k.runs.executed)} RDNA3 instructions`]]) : null),
+        ["threads of a block", `at most ${num(a.max_threads)}`], ["occupancy", occupancy(a.occupancy)]])),
     el("p", { class: "faint" }, `Occupancy of blocks of ${r.threads} threads (${r.threads_are})` +
       (r.dynamic_shared ? ` with ${num(r.dynamic_shared)} bytes of dynamic shared memory.` : ".")),
     hot(k, more, boxes), el("h2", {}, "Blocks"), boxes);
