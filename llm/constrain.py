@@ -476,9 +476,9 @@ class Automaton:
         if word not in self.allowed():
             text = vocabulary()[word] if 0 <= word < len(vocabulary()) else str(word)
             raise EncodeError("SX0536", f"{text!r} cannot come here")
-        self._take(word)
+        self.take(word)
 
-    def _take(self, word: int) -> None:
+    def take(self, word: int) -> None:
         """Takes a word that is allowed."""
         self.left -= 1
         o = self.inst
@@ -754,7 +754,7 @@ def sample(
             word = allowed[int(rng.integers(len(allowed)))]
         else:
             word = draw(logits(out), allowed, rng, 1.0)
-        automaton._take(word)  # pyright: ignore[reportPrivateUsage]
+        automaton.take(word)
         if word != EOS:
             out.append(word)
     return out
@@ -764,10 +764,10 @@ def draw(
     logits: NDArray[Any], allowed: Sequence[int], rng: np.random.Generator, temperature: float
 ) -> int:
     """One of the words that are allowed; the likeliest at temperature 0."""
-    scores = np.asarray(logits, np.float64)[list(allowed)]
+    scores: NDArray[Any] = np.asarray(logits, np.float64)[list(allowed)]
     if temperature <= 0:
         return int(allowed[int(scores.argmax())])
-    weights = np.exp((scores - scores.max()) / temperature)
+    weights: NDArray[Any] = np.exp((scores - scores.max()) / temperature)
     at = int(np.searchsorted(np.cumsum(weights), rng.random() * weights.sum()))
     return int(allowed[min(at, len(allowed) - 1)])
 

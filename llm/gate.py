@@ -42,8 +42,9 @@ class Judgement:
 
     ``reason`` is ``accepted``, or what the answer failed at, in the order of the questions:
     ``none`` (there is no answer), ``text``, ``encoding``, ``registers``, ``accesses``, ``refuted``
-    or ``unknown`` (the verifier's word, in ``detail``), ``dearer`` (proved, and no cheaper than the
-    rules' code).  ``proved`` says under which readings, None where it was not.
+    or ``unknown`` (the verifier's word, in ``detail``).  ``dearer`` is no cheaper than the rules'
+    code, where that is asked for; then the verifier is not asked.  ``proved`` says under which
+    readings, None where it was not.
     """
 
     reason: Reason

@@ -125,8 +125,14 @@ def kernel_cfg(kernel: Kernel) -> Cfg:
         raise e.at(kernel=kernel.name) from None
 
 
-def translate_kernel(cubin: Cubin, name: str, options: Options | None = None) -> Translated:
-    """Translates one kernel of a cubin by name.
+def translate_kernel(
+    cubin: Cubin,
+    name: str,
+    options: Options | None = None,
+    rewrite: Callable[[Selected], Selected] | None = None,
+) -> Translated:
+    """Translates one kernel of a cubin by name.  ``rewrite`` is where other engines than the rules
+    have their say (see :mod:`.engine`).
 
     Raises LoweringError, DecodeError or CfgError with the kernel, offset and instruction.
     """
@@ -143,6 +149,10 @@ def translate_kernel(cubin: Cubin, name: str, options: Options | None = None) ->
     started = time.perf_counter()
     selected = _fitting(select(kernel, cfg))
     times.append(("select", time.perf_counter() - started))
+    if rewrite is not None:
+        started = time.perf_counter()
+        selected = rewrite(selected)
+        times.append(("engine", time.perf_counter() - started))
     items = list(selected.items)
     for label, run in PASSES:
         started = time.perf_counter()

@@ -1,0 +1,216 @@
+"""Answers of a small model on a CPU, with NumPy alone: constrained, several blocks at once.
+
+The first answer to a question is the likeliest word at each place; further ones are drawn.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import hashlib
+import multiprocessing
+import os
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from sassxlate.errors import ModelError, Where
+
+from . import shards, tokenizer
+from .constrain import Automaton, draw
+from .model import Floats, Qwen2, Session, read_config
+from .prompt import Prompt
+
+Words = tuple[str, ...]
+SLOTS = 16  # sequences at once: more wait longer for the last, fewer read the weights more often
+TEMPERATURE = 0.7
+_TOGETHER = 4  # below so many questions a second process costs more than it brings
+
+
+@dataclass(frozen=True, slots=True)
+class _Job:
+    question: int
+    sample: int
+    tokens: tuple[int, ...]
+    most: int
+
+
+def answer_limit(asked: int) -> int:
+    """How many words an answer to so many may have: four times as many as rules need in general."""
+    return min(96 + 6 * asked, 1024)
+
+
+class BlockModel:
+    """A model of the block language in a folder, as ``sassxlate train`` writes it."""
+
+    def __init__(self, folder: Path, seed: int = 0, workers: int | None = None) -> None:
+        """Raises ModelError as Qwen2.load does; SX1005 for one of another vocabulary."""
+        check_vocabulary(folder)
+        self.model = Qwen2.load(folder)
+        self.seed = seed
+        self.workers = len(os.sched_getaffinity(0)) if workers is None else workers
+        digest = hashlib.blake2b(digest_size=8)
+        for path in [folder / "config.json", *sorted(folder.glob("*.safetensors"))]:
+            digest.update(path.read_bytes())
+        self.name = f"{folder.name}-{digest.hexdigest()}" + (f"-{seed}" if seed else "")
+
+    def propose(
+        self, questions: Sequence[Prompt], samples: int, vtemps: Sequence[int]
+    ) -> list[list[Words]]:
+        """Up to ``samples`` answers to each question; none to one that is too long."""
+        out: list[list[Words]] = [[] for _ in questions]
+        jobs = [job for n, q in enumerate(questions) for job in self._jobs(n, q, samples)]
+        jobs.sort(key=lambda j: len(j.tokens))
+        workers = min(self.workers, len(jobs) // _TOGETHER)
+        if workers > 1:
+            made = self._forked(jobs, questions, vtemps, workers)
+        else:
+            made = dict(self._run(jobs, questions, vtemps))
+        for job in jobs:
+            words = made[job.question, job.sample]
+            if words is not None:
+                out[job.question].append(words)
+        return out
+
+    def _jobs(self, n: int, question: Prompt, samples: int) -> Iterator[_Job]:
+        tokens = (tokenizer.BOS, *tokenizer.encode(question.words), tokenizer.ANSWER)
+        most = answer_limit(len(tokens))
+        if len(tokens) + 32 > self.model.config.context:
+            return
+        most = min(most, self.model.config.context - len(tokens) - 1)
+        for sample in range(samples):
+            yield _Job(n, sample, tokens, most)
+
+    def _forked(
+        self, jobs: Sequence[_Job], questions: Sequence[Prompt], vtemps: Sequence[int], workers: int
+    ) -> dict[tuple[int, int], Words | None]:
+        """Each process takes every so many-th job; nothing but words comes back."""
+        context = multiprocessing.get_context("fork")
+        _shared.run = lambda part: list(self._run(jobs[part::workers], questions, vtemps))
+        try:
+            with context.Pool(workers, _one_thread) as pool:
+                parts = pool.map(_work, range(workers))
+        finally:
+            _shared.run = None
+        return {key: words for part in parts for key, words in part}
+
+    def _run(
+        self, jobs: Sequence[_Job], questions: Sequence[Prompt], vtemps: Sequence[int]
+    ) -> Iterator[tuple[tuple[int, int], Words | None]]:
+        if not jobs:
+            return
+        length = max(len(j.tokens) + j.most for j in jobs) + 1
+        slots = min(SLOTS, len(jobs))
+        session = Session(self.model, slots, length)
+        waiting = list(jobs)[::-1]
+        running: list[_Writing] = []
+        while running or waiting:
+            while waiting and len(running) < slots:
+                job = waiting.pop()
+                state = Automaton(questions[job.question], job.most, vtemps[job.question])
+                writing = _Writing(job, state, [], _random(self.seed, job))
+                writing.take(session.add(job.tokens))
+                running.append(writing)
+            yield from _ended(running, session)
+            if running:
+                logits = session.step([w.words[-1] for w in running])
+                for row, writing in zip(logits, running, strict=True):
+                    writing.take(row)
+                yield from _ended(running, session)
+
+
+@dataclass(slots=True)
+class _Writing:
+    """An answer in the making."""
+
+    job: _Job
+    state: Automaton
+    words: list[int]
+    random: np.random.Generator
+
+    def take(self, logits: Floats) -> None:
+        """The next word; words that are the only ones possible are taken all the same, because
+        the model must read them."""
+        allowed = list(self.state.allowed())
+        temperature = TEMPERATURE if self.job.sample else 0.0
+        word = allowed[0] if len(allowed) == 1 else draw(logits, allowed, self.random, temperature)
+        self.state.take(word)
+        self.words.append(word)
+
+
+def _ended(
+    running: list[_Writing], session: Session
+) -> Iterator[tuple[tuple[int, int], Words | None]]:
+    """Takes out what is finished; as in the session the last one goes into a freed place."""
+    at = 0
+    while at < len(running):
+        writing = running[at]
+        if not writing.state.done:
+            at += 1
+            continue
+        job = writing.job
+        yield (job.question, job.sample), tuple(tokenizer.decode(writing.words))
+        session.drop(at)
+        last = running.pop()
+        if at < len(running):
+            running[at] = last
+
+
+def _random(seed: int, job: _Job) -> np.random.Generator:
+    """Of what is asked, not of who else is asked with it: equal questions, equal answers."""
+    data = hashlib.blake2b(repr((seed, job.sample, job.tokens)).encode(), digest_size=8).digest()
+    return np.random.default_rng(int.from_bytes(data, "little"))
+
+
+class _Shared:
+    """What processes inherit."""
+
+    run: Callable[[int], list[tuple[tuple[int, int], Words | None]]] | None = None
+
+
+_shared = _Shared()
+
+
+def _work(part: int) -> list[tuple[tuple[int, int], Words | None]]:
+    assert _shared.run is not None
+    return _shared.run(part)
+
+
+def _blas() -> ctypes.CDLL | None:
+    """NumPy's OpenBLAS."""
+    folder = Path(np.__file__).parent.parent / "numpy.libs"
+    for path in sorted(folder.glob("libscipy_openblas*.so*")):
+        with contextlib.suppress(OSError):
+            return ctypes.CDLL(str(path))
+    return None
+
+
+def _one_thread() -> None:
+    """Each process has one core, which products of small matrices do not share well."""
+    library = _blas()
+    with contextlib.suppress(AttributeError):
+        if library is not None:
+            library.scipy_openblas_set_num_threads64_(1)
+
+
+def check_vocabulary(folder: Path) -> None:
+    """ModelError SX1005 where a checkpoint's vocabulary is not the block language's."""
+    import json
+
+    words = len(tokenizer.vocabulary())
+    config = read_config(folder)
+    if config.vocab != words:
+        text = f"{config.vocab} words; the block language has {words}"
+        raise ModelError("SX1005", text, Where(str(folder)))
+    try:
+        about = json.loads((folder / "training.json").read_text(encoding="utf-8"))
+        digest = str(about["vocabulary"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return  # made by somebody else: the number of words has to do
+    if digest != shards.digest(tokenizer.vocabulary()):
+        raise ModelError("SX1005", "trained for another vocabulary", Where(str(folder)))
+
+
+__all__ = ["BlockModel", "answer_limit", "check_vocabulary"]

@@ -1,0 +1,90 @@
+"""Proposers whose answers are known: for tests of what the gate makes of them."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from sassxlate.errors import SassxlateError
+from sassxlate.llm.constrain import sample
+from sassxlate.llm.prompt import END, Prompt, answer_words
+from sassxlate.llm.stretch import rules_code
+from sassxlate.llm.tokenizer import decode
+
+Words = tuple[str, ...]
+Answer = Callable[[Prompt, np.random.Generator], Sequence[str]]
+
+
+@dataclass
+class Scripted:
+    """Answers by a function of the question; equal questions have equal answers."""
+
+    name: str
+    answer: Answer
+    asked: int = 0
+
+    def propose(
+        self, questions: Sequence[Prompt], samples: int, vtemps: Sequence[int]
+    ) -> list[list[Words]]:
+        del vtemps
+        self.asked += len(questions)
+        return [[self._one(q, n) for n in range(samples)] for q in questions]
+
+    def _one(self, question: Prompt, n: int) -> Words:
+        data = hashlib.blake2b(f"{n}{question.text}".encode(), digest_size=8).digest()
+        return tuple(self.answer(question, np.random.default_rng(list(data))))
+
+
+def rules_words(question: Prompt) -> list[str]:
+    """The rules' own answer; nothing where the language cannot say it."""
+    try:
+        code = rules_code(question.block, question.regs)
+        return [word for line in answer_words(code, question) for word in line]
+    except SassxlateError:
+        return [END] * len(question.block.instructions)
+
+
+def instructions(words: Sequence[str]) -> list[list[str]]:
+    """An answer's instructions, the ends of groups among them."""
+    out: list[list[str]] = []
+    for word in words:
+        begins = word in (END,) or word.startswith((".pred", ".switch", ".endpred"))
+        if begins or "_" in word and not word.endswith(("_lo", "base", "limit")) or not out:
+            out.append([word])
+        else:
+            out[-1].append(word)
+    return out
+
+
+def shortened(question: Prompt, rng: np.random.Generator) -> list[str]:
+    """The rules' answer without one of its instructions: right only where that one was dead."""
+    parts = instructions(rules_words(question))
+    plain = [n for n, part in enumerate(parts) if part[0] != END and part[0][0] != "."]
+    if plain:
+        del parts[plain[int(rng.integers(len(plain)))]]
+    return [word for part in parts for word in part]
+
+
+def near_miss(question: Prompt, rng: np.random.Generator) -> list[str]:
+    """The rules' answer with one word replaced by another of its, or one instruction left out."""
+    words = rules_words(question)
+    if rng.integers(3) == 0:
+        return shortened(question, rng)
+    same = [n for n, w in enumerate(words) if w[0] in "vpstuc#" and "_" not in w]
+    if same:
+        words[same[int(rng.integers(len(same)))]] = words[same[int(rng.integers(len(same)))]]
+    return words
+
+
+def noise(question: Prompt, rng: np.random.Generator) -> list[str]:
+    """What an untrained model says."""
+    return decode(sample(question, rng, 24))
+
+
+def rubbish(question: Prompt, rng: np.random.Generator) -> list[str]:
+    """Words in no order."""
+    words = [*question.words, END, "v_add_f32", ".pred", "s_endpgm", "0x", "v999", ":2"]
+    return [words[int(rng.integers(len(words)))] for _ in range(12)]
