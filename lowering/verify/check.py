@@ -7,6 +7,7 @@ decides is passed over where a rule was tried on inputs, see :mod:`.cut`.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -26,6 +27,7 @@ TIMEOUT_MS = 10_000
 CUT_MS = 6_000  # for a single instruction; what is not decided then is left to the end
 QUICK_MS = 100
 VECTORS = 4096
+_LOOKED_AT = 4000  # terms of a question, for what its choices depend on
 
 
 def verify(
@@ -211,22 +213,56 @@ def _solve(
 def _refute(
     question: z3.BoolRef, facts: Sequence[z3.BoolRef], timeout_ms: int
 ) -> z3.ModelRef | str | None:
-    """A model of the question, why there is no answer, or None: it never holds.  What holds of
-    floating-point operations is added where it does not go without."""
-    found: z3.CheckSatResult = z3.unknown
-    # What is easy is found sooner without the other's preparations.
-    for solver, limit in ((z3.SimpleSolver(), QUICK_MS), (z3.Solver(), timeout_ms)):
-        solver.set("timeout", limit)
-        solver.add(question)
+    """A model of the question, why there is no answer, or None: it never holds."""
+    # What is easy is found sooner without the other solver's preparations.
+    found = _asked(z3.SimpleSolver(), question, facts, QUICK_MS)
+    if not isinstance(found, str):
+        return found
+    for case in _cases(question):
+        found = _asked(z3.Solver(), case, facts, timeout_ms)
+        if found is not None:
+            return found
+    return None
+
+
+def _asked(
+    solver: z3.Solver, question: z3.BoolRef, facts: Sequence[z3.BoolRef], timeout_ms: int
+) -> z3.ModelRef | str | None:
+    """As :func:`_refute`.  What holds of floating-point operations is added where it does not go
+    without."""
+    solver.set("timeout", timeout_ms)
+    solver.add(question)
+    found = solver.check()
+    if found == z3.sat and facts:
+        solver.add(*facts)
         found = solver.check()
-        if found == z3.sat and facts:
-            solver.add(*facts)
-            found = solver.check()
-        if found == z3.unsat:
-            return None
-        if found == z3.sat:
-            return solver.model()
+    if found == z3.unsat:
+        return None
+    if found == z3.sat:
+        return solver.model()
     return f"the solver gave up ({solver.reason_unknown()})"
+
+
+def _cases(question: z3.BoolRef) -> Sequence[z3.BoolRef]:
+    """The question with and without the predicate that most choices in it depend on."""
+    choices: Counter[BV] = Counter()
+    seen: set[int] = set()
+    work: list[z3.ExprRef] = [z3.simplify(question)]
+    while work and len(seen) < _LOOKED_AT:
+        term = work.pop()
+        if term.get_id() in seen:
+            continue
+        seen.add(term.get_id())
+        work += term.children()
+        if z3.is_app_of(term, z3.Z3_OP_ITE) and z3.is_eq(term.arg(0)):
+            for side in term.arg(0).children():
+                if isinstance(side, BV) and z3.is_const(side) and side.size() == 1:
+                    choices[side] += not z3.is_bv_value(side)
+    if not choices.total():
+        return (question,)
+    bit = choices.most_common(1)[0][0]
+    values = z3.BitVecVal(1, 1), z3.BitVecVal(0, 1)
+    return [z3.And(bit == v, z3.substitute(question, (bit, v))) for v in values]
 
 
 __all__ = ["Block", "Proved", "Refuted", "Unknown", "verify"]

@@ -26,6 +26,7 @@ BV = z3.BitVecRef
 # The one NaN that SASS makes of each format.
 NAN = {16: 0x7FFF, 32: 0x7FFFFFFF, 64: 0xFFF8000000000000}
 _NUMBERS = Vectors()
+_COMMUTATIVE = frozenset({"fadd", "fmul", "ffma"})
 
 
 def _is_nan(n: int, width: int) -> bool:
@@ -119,7 +120,12 @@ class Terms:
         a, b = (a, b) if a.get_id() <= b.get_id() else (b, a)
         self._kept += (a, b)
         word = z3.BitVecSort(32)
-        return z3.Function("product", word, word, z3.BitVecSort(64))(a, b)
+        function = z3.Function("product", word, word, z3.BitVecSort(64))
+        out: BV = function(a, b)
+        if out.get_id() not in self._told:
+            self._told[out.get_id()] = out
+            self.facts.append(out == function(b, a))
+        return out
 
     def and_(self, a: BV, b: BV) -> BV:
         return a & b
@@ -263,6 +269,8 @@ class Terms:
             spread = [self._nan(x) for x in self._spreading(out)]
             self._told[out.get_id()] = out
             self.facts.append(z3.Implies(z3.Or(self._nan(out), *spread), out == nan))
+            if name in _COMMUTATIVE:  # the order of what only the solver finds equal is any
+                self.facts.append(out == function(args[1], args[0], *args[2:]))
         return out
 
     def _sorted(self, a: BV, b: BV) -> tuple[BV, BV]:
