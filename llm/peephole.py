@@ -12,13 +12,25 @@ from dataclasses import replace
 from sassxlate.disasm.rdna3 import OPS, RRef, keeps_part
 from sassxlate.disasm.rdna3.ir import Arg, I, Inst, S, Sp, V
 from sassxlate.disasm.rdna3.operand import VCC_LO
+from sassxlate.disasm.sass.ir import Const, Imm, Instruction, Reg, RegRef
 from sassxlate.lowering.allocate import RegisterMap
 
 from .language import guard
-from .rewrite import Draft, legal, line, plain, pure, source, substituted
-
-_MOVES = ("v_mov_b32", "s_mov_b32")
-_SCC = RRef("scc")
+from .names import place_of
+from .rewrite import (
+    Draft,
+    apart,
+    instead,
+    legal,
+    line,
+    moved,
+    plain,
+    pure,
+    renamed,
+    source,
+    substituted,
+)  # fmt: skip
+from .scalars import chains, choices, loads, same_scalar, scalars
 
 
 def unused(d: Draft) -> None:
@@ -46,15 +58,8 @@ def copies(d: Draft) -> None:
             n += 1
 
 
-def _move(inst: Inst) -> tuple[V | S, Arg] | None:
-    if inst.op not in _MOVES or not plain(inst):
-        return None
-    to, value = inst.args
-    return (to, value) if isinstance(to, V | S) and to.n == 1 else None
-
-
 def _copied(d: Draft, n: int) -> bool:
-    found = _move(d.lines[n].inst)
+    found = moved(d.lines[n].inst)
     if found is None:
         return False
     to, value = found
@@ -81,11 +86,11 @@ def _copied(d: Draft, n: int) -> bool:
 
 def _copied_pair(d: Draft, n: int) -> bool:
     """Two moves that make a pair which can be read where its halves come from."""
-    low = _move(d.lines[n].inst)
+    low = moved(d.lines[n].inst)
     if low is None:
         return False
     for k in range(n + 1, min(n + 4, len(d.lines))):
-        high = _move(d.lines[k].inst)
+        high = moved(d.lines[k].inst)
         if high is not None and high[0] == type(low[0])(low[0].index + 1):
             break
     else:
@@ -243,19 +248,7 @@ def _product(d: Draft, n: int, inst: Inst) -> None:
                 Inst("v_lshlrev_b32", (temp, I(k.bit_length()), x)),
                 Inst("v_sub_nc_u32", (to, temp, x)),
             ]
-    _instead(d, n, made)
-
-
-def _instead(d: Draft, n: int, made: list[Inst]) -> None:
-    """Other instructions in the place of one, if all can be encoded."""
-    if not made or not all(map(legal, made)):
-        return
-    group, region = d.lines[n].group, d.lines[n].region
-    new = [line(inst, group) for inst in made]
-    for at in new:
-        at.region = region
-    d.lines[n : n + 1] = new
-    d.changed = True
+    instead(d, n, made)
 
 
 def _narrow_product(d: Draft, n: int, inst: Inst) -> None:
@@ -281,9 +274,9 @@ def _narrow_product(d: Draft, n: int, inst: Inst) -> None:
         return
     shift = I(k.bit_length() - 1)
     if addend == I(0):
-        _instead(d, n, [Inst("v_lshlrev_b32", (low, shift, x))])
+        instead(d, n, [Inst("v_lshlrev_b32", (low, shift, x))])
     else:
-        _instead(d, n, [Inst("v_lshl_add_u32", (low, x, shift, addend))])
+        instead(d, n, [Inst("v_lshl_add_u32", (low, x, shift, addend))])
 
 
 def _unread(d: Draft, n: int, mask: S) -> bool:
@@ -308,141 +301,43 @@ def carries(d: Draft) -> None:
             d.put(n, made)
 
 
-# VALU instructions on scalars alone, and the SALU's: with the order of operands.
-_SCALAR = {
-    "v_mov_b32": ("s_mov_b32", "a"),
-    "v_add_nc_u32": ("s_add_u32", "ab"),
-    "v_sub_nc_u32": ("s_sub_u32", "ab"),
-    "v_mul_lo_u32": ("s_mul_i32", "ab"),
-    "v_mul_hi_u32": ("s_mul_hi_u32", "ab"),
-    "v_mul_hi_i32": ("s_mul_hi_i32", "ab"),
-    "v_and_b32": ("s_and_b32", "ab"),
-    "v_or_b32": ("s_or_b32", "ab"),
-    "v_xor_b32": ("s_xor_b32", "ab"),
-    "v_not_b32": ("s_not_b32", "a"),
-    "v_lshlrev_b32": ("s_lshl_b32", "ba"),
-    "v_lshrrev_b32": ("s_lshr_b32", "ba"),
-    "v_ashrrev_i32": ("s_ashr_i32", "ba"),
-    "v_min_i32": ("s_min_i32", "ab"),
-    "v_min_u32": ("s_min_u32", "ab"),
-    "v_max_i32": ("s_max_i32", "ab"),
-    "v_max_u32": ("s_max_u32", "ab"),
-    "v_bfrev_b32": ("s_brev_b32", "a"),
-}
-_SHIFTED = {1: "s_lshl1_add_u32", 2: "s_lshl2_add_u32", 3: "s_lshl3_add_u32", 4: "s_lshl4_add_u32"}
+_BYTES = {"S8": 1, "U8": 0}
 
 
-def scalars(d: Draft) -> None:
-    """What is computed from scalars alone and read back as one, on the scalar unit."""
-    n = 0
-    while n < len(d.lines):
-        inst = d.lines[n].inst
-        if inst.op == "v_readfirstlane_b32" and isinstance(inst.args[1], V):
-            _scalar(d, n)
-        n += 1
+def dots(d: Draft) -> None:
+    """Sums of four products of bytes."""
+    for number, ins in enumerate(d.sass):
+        if ins.mnemonic != "IDP" or not ins.has("4A") or len(ins.modifiers) != 3:
+            continue
+        args = [_operand(d, ins, role) for role in ("Rd", "Ra", "Rb", "Rc")]
+        signs = [_BYTES.get(m, -1) for m in ins.modifiers[1:]]
+        mine = [n for n, at in enumerate(d.lines) if at.group == number]
+        mine = [n for n in mine if guard(d.lines[n].inst, d.regs) is None]
+        if None in args or -1 in signs or len(mine) < 3:
+            continue
+        if d.lines[mine[0]].region != d.lines[mine[-1]].region:
+            continue
+        neg = signs[0] | signs[1] << 1
+        made = Inst("v_dot4_i32_iu8", tuple(a for a in args if a is not None), neg=neg)
+        if legal(made):
+            d.put(mine[-1], made)
+            d.remove(mine[:-1])
 
 
-def _scalar(d: Draft, n: int) -> None:
-    """Follows a v_readfirstlane to what computed its operand."""
-    to, value = d.lines[n].inst.args
-    (ref,) = source(value)
-    maker = next((m for m in range(n - 1, -1, -1) if ref in d.lines[m].writes), None)
-    if maker is None or not d.temporary(ref) or d.lines[maker].region != d.lines[n].region:
-        return
-    made = _on_scalars(d, maker, to)
-    if made is None or not _scc_free(d, n):
-        return
-    sources = frozenset[RRef]().union(*(source(a) for a in made.args[1:]))
-    if not d.unchanged(sources, maker, n) or not legal(made):
-        return
-    d.join([d.lines[maker].group, d.lines[n].group])
-    d.put(n, made)
-
-
-def _on_scalars(d: Draft, n: int, to: Arg) -> Inst | None:
-    """The scalar instruction that computes what line ``n`` does, its operands brought over."""
-    inst = d.lines[n].inst
-    if not plain(inst) or not isinstance(inst.args[0], V) or inst.args[0].n != 1:
-        return None
-    args: list[Arg] = []
-    for arg in inst.args[1:]:
-        if isinstance(arg, V):
-            known = _moved_scalar(d, n, arg)
-            if known is None:
-                return None
-            arg = known
-        args.append(arg)
-    named = dict(zip("abc", args, strict=False))
-    found = _SCALAR.get(inst.op)
-    if found is not None:
-        return Inst(found[0], (to, *(named[k] for k in found[1])))
-    if inst.op == "v_lshl_add_u32" and isinstance(args[1], I) and args[1].value in _SHIFTED:
-        return Inst(_SHIFTED[args[1].value], (to, args[0], args[2]))
-    if inst.op in ("v_bfe_u32", "v_bfe_i32") and all(isinstance(a, I) for a in args[1:]):
-        at, width = (a.value for a in args[1:] if isinstance(a, I))
-        return Inst(f"s_{inst.op[2:]}", (to, args[0], I((at & 31) | (width & 31) << 16)))
+def _operand(d: Draft, ins: Instruction, role: str) -> Arg | None:
+    """Where a plain operand of SASS lives."""
+    operand = ins.get(role)
+    if isinstance(operand, Reg) and not (operand.neg or operand.inv or operand.select):
+        if operand.is_zero:
+            return I(0) if role != "Rd" else None
+        kind, at = place_of(RegRef(operand.file, operand.index), d.regs)
+        return V(at) if kind in "vl" else S(at)
+    if isinstance(operand, Imm) and not (operand.neg or operand.inv):
+        return I(operand.value)
+    if isinstance(operand, Const) and operand.index is None and not operand.neg:
+        place = d.regs.consts.get((operand.bank, operand.place))
+        return None if place is None else S(place.index)
     return None
-
-
-def _moved_scalar(d: Draft, n: int, arg: V) -> Arg | None:
-    """The scalar that a VGPR was loaded with by a move before line ``n``."""
-    (ref,) = source(arg)
-    for m in range(n - 1, -1, -1):
-        if ref in d.lines[m].writes:
-            found = _move(d.lines[m].inst)
-            if found is None or isinstance(found[1], V) or not d.reaches(m, n):
-                return None
-            return found[1] if d.unchanged(source(found[1]), m, n) else None
-    return None
-
-
-def _scc_free(d: Draft, n: int) -> bool:
-    """Whether SCC may be written in front of line ``n``."""
-    return d.dead_at(n, _SCC)
-
-
-def chains(d: Draft) -> None:
-    """Values that are computed from scalars for others which are: in scalar temporaries."""
-    for n, at in enumerate(d.lines):
-        inst = at.inst
-        to = inst.args[0] if inst.args else None
-        if not inst.op.startswith("v_") or not isinstance(to, V) or to.n != 1:
-            continue
-        (ref,) = source(to)
-        if not d.temporary(ref) or _move(inst) is not None:
-            continue
-        uses = d.uses(n, ref)
-        if not uses or not all(_takes_scalar(d, m, to) for m in uses):
-            continue
-        temp = next(d.free_scalars(), None)
-        made = _on_scalars(d, n, temp) if temp is not None else None
-        if made is None or temp is None or not legal(made) or not _scc_free(d, n):
-            continue
-        others = [substituted(d.lines[m].inst, to, temp) for m in uses]
-        if any(o is None for o in others):
-            continue
-        d.join([at.group, *(d.lines[m].group for m in uses)])
-        d.put(n, made)
-        for m, other in zip(uses, others, strict=True):
-            if other is not None:
-                d.put(m, other)
-
-
-def _takes_scalar(d: Draft, n: int, arg: V) -> bool:
-    """Whether an instruction would be one on scalars if this operand were."""
-    inst = d.lines[n].inst
-    if inst.op == "v_readfirstlane_b32":
-        return True
-    others = [a for a in inst.args[1:] if a != arg]
-    known = inst.op in _SCALAR or inst.op == "v_lshl_add_u32"
-    return known and all(isinstance(a, S | I) for a in others)
-
-
-def same_scalar(d: Draft) -> None:
-    """A scalar that is read back as a scalar."""
-    for n, at in enumerate(d.lines):
-        if at.inst.op == "v_readfirstlane_b32" and isinstance(at.inst.args[1], S):
-            d.put(n, Inst("s_mov_b32", at.inst.args))
 
 
 def selections(d: Draft) -> None:
@@ -477,7 +372,7 @@ def _select(d: Draft, first: int, end: int, mask: S, inverted: bool) -> None:
         if d.temporary(ref):
             made.append((inst, at.group))  # harmless in other lanes
             continue
-        move = _move(inst)
+        move = moved(inst)
         if move is None or isinstance(move[1], Sp):
             temp = next(
                 (t for t in d.free_vectors() if all(t not in i.args for i, _ in made)), None
@@ -571,7 +466,7 @@ def _again(d: Draft, n: int) -> None:
     twins = [m for m in twins if all(d.temporary(r) for r in d.lines[m].writes)]
     if not twins:
         return
-    temp = _apart(d, to)
+    temp = apart(d, to)
     if temp is None:
         return
     changes: dict[int, Inst] = {}
@@ -579,7 +474,7 @@ def _again(d: Draft, n: int) -> None:
     for m in [n, *twins]:
         mine = d.lines[m].inst.args[0]
         assert isinstance(mine, V | S)
-        found = _renamed(d, m, mine, temp, changes)
+        found = renamed(d, m, mine, temp, changes)
         if found is None:
             if m == n:
                 return
@@ -596,46 +491,9 @@ def _again(d: Draft, n: int) -> None:
     d.remove(gone)
 
 
-def _apart(d: Draft, like: V | S) -> V | S | None:
-    """Temporaries that nothing else touches."""
-    if isinstance(like, V):
-        return next(d.free_vectors(), None) if like.n == 1 else None
-    free = {s.index for s in d.free_scalars()}
-    for index in sorted(free):
-        run = {index + i for i in range(like.n)}
-        if run <= free and (like.n == 1 or index % min(like.n, 4) == 0):
-            return S(index, like.n)
-    return None
-
-
-def _renamed(
-    d: Draft, n: int, old: V | S, new: V | S, changes: dict[int, Inst]
-) -> dict[int, Inst] | None:
-    """The readers of line ``n``'s result, reading another register."""
-    readers: set[int] = set()
-    for ref in source(old):
-        uses = d.uses(n, ref)
-        if uses is None:
-            return None
-        readers.update(uses)
-    out: dict[int, Inst] = {}
-    for m in readers:
-        inst = changes.get(m, d.lines[m].inst)
-        for i in range(old.n):  # words of a wide one are read one by one
-            one = substituted(inst, type(old)(old.index + i), type(new)(new.index + i))
-            inst = one if one is not None else inst
-        whole = substituted(inst, old, new)
-        inst = whole if whole is not None else inst
-        left = frozenset[RRef]().union(*(source(a) for a in inst.args[1:]))
-        if left & source(old) or not d.reaches(n, m):
-            return None
-        out[m] = inst
-    return out
-
-
 CHANGES: tuple[Callable[[Draft], None], ...] = (
-    unused, products, copies, scalars, chains, same_scalar, fused, selections, modes, carries,
-    again, unused,
+    dots, unused, products, copies, scalars, chains, choices, same_scalar, loads, fused,
+    selections, modes, carries, again, unused,
 )  # fmt: skip
 
 

@@ -18,7 +18,7 @@ from typing import TypeAlias
 
 from sassxlate.cfg.liveness import live_before
 from sassxlate.disasm.rdna3.ir import Inst
-from sassxlate.disasm.sass.ir import RegRef
+from sassxlate.disasm.sass.ir import Instruction, Mem, Reg, RegRef
 from sassxlate.errors import EncodeError, SassxlateError
 from sassxlate.lowering.allocate import RegisterMap
 from sassxlate.lowering.engine import SassBlock
@@ -72,13 +72,37 @@ def reduced(regs: RegisterMap, here: Prompt) -> RegisterMap:
 
 
 def lives(block: SassBlock, live_out: frozenset[RegRef]) -> list[frozenset[RegRef]]:
-    """What is live behind each instruction."""
+    """What is live behind each instruction.  Descriptors of accesses, which mean nothing here, are
+    not read."""
     out: list[frozenset[RegRef]] = []
     live = live_out
     for ins in reversed(block.instructions):
         out.append(live)
-        live = live_before(ins, live)
+        seen = live_before(ins, live)
+        described = _descriptors(ins)
+        live = seen - (described - live) if described else seen
     return out[::-1]
+
+
+def _descriptors(ins: Instruction) -> frozenset[RegRef]:
+    """The registers that are read as a descriptor alone."""
+    named: set[RegRef] = set()
+    others: set[RegRef] = set()
+    for operand in ins.operands.values():
+        match operand:
+            case Mem(desc=Reg() as desc):
+                named |= _words(desc)
+                for reg in (operand.base, operand.ureg):
+                    others |= _words(reg) if reg is not None else set()
+            case Reg():
+                others |= _words(operand)
+            case _:
+                pass
+    return frozenset(named - others)
+
+
+def _words(reg: Reg) -> set[RegRef]:
+    return {RegRef(reg.file, reg.index + i) for i in range(reg.width)}
 
 
 def joints(code: Code, regs: RegisterMap) -> list[int]:

@@ -11,9 +11,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from sassxlate.disasm.rdna3 import OPS, RRef, can_encode, reads, registers, writes
-from sassxlate.disasm.rdna3.ir import Arg, I, Inst, S, Sp, V
+from sassxlate.disasm.rdna3.ir import Arg, Inst, S, V
 from sassxlate.disasm.rdna3.operand import EXEC_LO
-from sassxlate.disasm.sass.ir import RegRef
+from sassxlate.disasm.sass.ir import Instruction, RegRef
 from sassxlate.errors import SassxlateError
 from sassxlate.lowering.allocate import RegisterMap
 
@@ -23,7 +23,7 @@ from .prompt import Prompt
 from .proof import Code
 
 _EXEC = RRef("s", EXEC_LO)
-Change = tuple[int, Inst]
+_MOVES = ("v_mov_b32", "s_mov_b32")
 
 
 @dataclass(slots=True)
@@ -49,6 +49,7 @@ class Draft:
     regs: RegisterMap
     count: int
     live: frozenset[RRef]  # what is read behind the stretch, or must be kept
+    sass: tuple[Instruction, ...]
     joined: set[int] = field(default_factory=set[int])  # no step ends in front of these groups
     changed: bool = False
 
@@ -61,7 +62,9 @@ class Draft:
         for ref in written & (here.live_out | masks):
             kind, at = place_of(ref, here.regs)
             live.add(RRef("v" if kind in "vl" else "s", at))
-        out = cls(lines, here.regs, len(here.block.instructions), frozenset(live))
+        out = cls(
+            lines, here.regs, len(here.block.instructions), frozenset(live), here.block.instructions
+        )
         out.settle()
         return out
 
@@ -216,12 +219,64 @@ def substituted(inst: Inst, old: Arg, new: Arg) -> Inst | None:
     return made if legal(made) else None
 
 
-def is_small(arg: Arg) -> bool:
-    """A constant or a scalar."""
-    return isinstance(arg, I | S) or (isinstance(arg, Sp) and arg.name.startswith("src_"))
+def moved(inst: Inst) -> tuple[V | S, Arg] | None:
+    """Where a plain move of one register moves what."""
+    if inst.op not in _MOVES or not plain(inst):
+        return None
+    to, value = inst.args
+    return (to, value) if isinstance(to, V | S) and to.n == 1 else None
+
+
+def instead(d: Draft, n: int, made: list[Inst]) -> None:
+    """Other instructions in the place of one, if all can be encoded."""
+    if not made or not all(map(legal, made)):
+        return
+    group, region = d.lines[n].group, d.lines[n].region
+    new = [line(inst, group) for inst in made]
+    for at in new:
+        at.region = region
+    d.lines[n : n + 1] = new
+    d.changed = True
+
+
+def apart(d: Draft, like: V | S) -> V | S | None:
+    """Temporaries that nothing else touches."""
+    if isinstance(like, V):
+        return next(d.free_vectors(), None) if like.n == 1 else None
+    free = {s.index for s in d.free_scalars()}
+    for index in sorted(free):
+        run = {index + i for i in range(like.n)}
+        if run <= free and (like.n == 1 or index % min(like.n, 4) == 0):
+            return S(index, like.n)
+    return None
+
+
+def renamed(
+    d: Draft, n: int, old: V | S, new: V | S, changes: dict[int, Inst]
+) -> dict[int, Inst] | None:
+    """The readers of line ``n``'s result, reading another register."""
+    readers: set[int] = set()
+    for ref in source(old):
+        uses = d.uses(n, ref)
+        if uses is None:
+            return None
+        readers.update(uses)
+    out: dict[int, Inst] = {}
+    for m in readers:
+        inst = changes.get(m, d.lines[m].inst)
+        for i in range(old.n):  # words of a wide one are read one by one
+            one = substituted(inst, type(old)(old.index + i), type(new)(new.index + i))
+            inst = one if one is not None else inst
+        whole = substituted(inst, old, new)
+        inst = whole if whole is not None else inst
+        left = frozenset[RRef]().union(*(source(a) for a in inst.args[1:]))
+        if left & source(old) or not d.reaches(n, m):
+            return None
+        out[m] = inst
+    return out
 
 
 __all__ = [
-    "Draft", "Line", "is_small", "legal", "line", "plain", "pure", "replace_line", "source",
-    "substituted",
+    "Draft", "Line", "apart", "instead", "legal", "line", "moved", "plain", "pure", "renamed",
+    "replace_line", "source", "substituted",
 ]  # fmt: skip
