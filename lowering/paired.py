@@ -8,6 +8,7 @@ lane, since the two need not take warps, nor the sides of a branch, in the same 
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -161,6 +162,10 @@ class Stopped:
         text = f"{kind} fault, {what}" if kind != "traced" else "too many instructions or steps"
         number = int(group) * waves + int(wave)
         return cls(kind, f"{text} (lane {lane})", number, error.where.offset or 0)
+
+    def strict_in(self, warp: int, step: Step) -> bool:
+        """Whether strict mode refused an instruction of this step, before it was executed."""
+        return self.kind == "strict" and self.wave == warp and self.pc in step.rdna
 
     @property
     def given_up(self) -> bool:
@@ -492,6 +497,10 @@ class Pair:
         if row is None and self.stopped is not None:
             if self.stopped.given_up:
                 self._finish("limit", f"the emulated launch was given up: {self.stopped.text}")
+            if self.choice.until and self.stopped.strict_in(warp, step):
+                mask = sum(1 << n for n, _ in lanes)
+                seen = Seen(self.number + 1, step, warp, mask, mask, 0)
+                self._finish("fault", f"RDNA3 stops at {where}: {self.stopped.text}", seen)
             return  # of a wave that did not fault nothing more is known
         if row is None:
             text = f"lane {lane} goes on at {where}; its RDNA3 has ended"
@@ -760,6 +769,52 @@ def _compare(
     return pair.left_over() or End("done", "both ran to their end"), pair, done
 
 
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A word of memory got another value behind a step of a warp."""
+
+    warp: int
+    offset: int
+    value: int
+
+
+def changes_of_sass(launch: Launch, address: int, wanted: frozenset[int], order: Order,
+                    give_up: int) -> list[Change]:  # fmt: skip
+    """The changes of a word of device memory in the interpreter, by the steps ``wanted``."""
+    out: list[Change] = []
+    before: list[int] = []
+
+    def see(ins: Instruction, group: Group, lanes: Mask) -> None:
+        if ins.offset not in wanted:
+            return
+        device = group.s.device
+        word = int.from_bytes(device.read(address, 4).tobytes(), "little")
+        if before and word != before[0]:
+            by = next(
+                device.writer_of(n, address - p.base)
+                for n, p in enumerate(device.pieces)
+                if p.base <= address < p.base + p.size
+            )
+            out.append(Change(-1 if by is None else by[1] // LANES, ins.offset, word))
+        before[:] = [word]
+
+    def first(ins: Instruction, group: Group, lanes: Mask) -> None:
+        if not before:
+            before.append(int.from_bytes(group.s.device.read(address, 4).tobytes(), "little"))
+
+    with contextlib.suppress(InterpretError):
+        run(launch, Options(order, give_up), see, before=first)
+    return out
+
+
+def culprit(sass: Sequence[Change], rdna: Sequence[Change]) -> tuple[Change, bool] | None:
+    """Of the changes of one word the first that only one side made; True: RDNA3 made it."""
+    for change in rdna:
+        if change not in sass:
+            return change, True
+    return next(((c, False) for c in sass if c not in rdna), None)
+
+
 def order_of(instructions: Iterable[Instruction]) -> Order:
     """The order in which the interpreter agrees with the emulated device: where atomics give
     results, warp after warp; else all together, which is faster."""
@@ -769,6 +824,7 @@ def order_of(instructions: Iterable[Instruction]) -> Order:
 __all__ = [
     "ALL",
     "DIFFERENCES",
+    "Change",
     "Choice",
     "Device",
     "End",
@@ -778,6 +834,8 @@ __all__ = [
     "Streams",
     "Value",
     "bits",
+    "changes_of_sass",
     "compare",
+    "culprit",
     "order_of",
 ]

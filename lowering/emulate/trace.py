@@ -32,8 +32,9 @@ V32 = vec_type(32)
 HEAD = 6  # words
 _USED, _ROOM, _DATA, _BUDGET = 0, 8, 16, 24  # byte offsets in SxTrace
 
-# v: a VGPR; s: a scalar register; x: a slot of scratch, by its byte offset.
-PlaceKind: TypeAlias = Literal["v", "s", "x"]
+# v: a VGPR; s: a scalar register; x: a slot of scratch, by its byte offset; m: the word of device
+# memory at an address, which exists.
+PlaceKind: TypeAlias = Literal["v", "s", "x", "m"]
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -47,6 +48,8 @@ class Place:
         names = {106: "vcc_lo", EXEC_LO: "exec_lo"}
         if self.kind == "s" and self.index in names:
             return names[self.index]
+        if self.kind == "m":
+            return f"[{self.index:#x}]"
         return f"scratch+{self.index}" if self.kind == "x" else f"{self.kind}{self.index}"
 
 
@@ -64,11 +67,11 @@ class Point:
     @property
     def wide(self) -> tuple[Place, ...]:
         """Those of a value a lane, in the order of the record."""
-        return tuple(p for p in self.places if p.kind != "s")
+        return tuple(p for p in self.places if p.kind in ("v", "x"))
 
     @property
     def scalar(self) -> tuple[Place, ...]:
-        return tuple(p for p in self.places if p.kind == "s")
+        return tuple(p for p in self.places if p.kind in ("s", "m"))
 
 
 # --- in the compiled code ------------------------------------------------------------------------
@@ -81,7 +84,9 @@ def emit(c: Context, point: Point) -> None:
         d.splat(st.read_v_all(p.index)).ref if p.kind == "v" else _slot(c, p.index)
         for p in point.wide
     ]
-    scalar = [st.read_s(p.index).ref for p in point.scalar]
+    scalar = [
+        st.read_s(p.index).ref if p.kind == "s" else _word(c, p.index) for p in point.scalar
+    ]
     name = _recorder(c.module, len(wide), len(scalar))
     given = [f"i32 {point.number}", f"i32 {st.read_s(point.mask).ref}"]
     given += [f"i32 {st.exec_mask().ref}"]
@@ -96,6 +101,10 @@ def _slot(c: Context, offset: int) -> str:
     base = fn.emit(f"load ptr, ptr {at}, !invariant.load !0")
     row = fn.emit_new(f"getelementptr i8, ptr {base}, i64 {offset * LANES}")
     return fn.emit_new(f"load {V32}, ptr {row}, align 4")
+
+
+def _word(c: Context, address: int) -> str:
+    return c.fn.emit_new(f"load volatile i32, ptr inttoptr (i64 {address} to ptr), align 4")
 
 
 def _recorder(m: Module, wide: int, scalar: int) -> str:

@@ -94,7 +94,7 @@ class Printer:
             who += f", of these {lanes_text(seen.executing)} by the guard"
         click.echo(f"{head:<{_WIDTH}} {who}")
         self._code(seen.step)
-        missing = lanes & ~seen.here if seen.step.before is not None else 0
+        missing = lanes & ~seen.here if seen.step.before is not None and seen.values else 0
         if missing:
             click.echo(f"    RDNA3 does not come here in lanes {lanes_text(missing)}")
         for value in self._wanted(seen):

@@ -17,15 +17,22 @@ from sassxlate.lowering.codeobject import read
 from sassxlate.lowering.emulate import counts
 from sassxlate.lowering.emulate.compiler import CompileOptions, compile_code_object
 from sassxlate.lowering.emulate.runner import LoadedImage, run_image, setup_of
-from sassxlate.lowering.emulate.trace import Buffer, Point
-from sassxlate.lowering.paired import Choice, Stopped, Streams
+from sassxlate.lowering.emulate.trace import Buffer, Place, Point
+from sassxlate.lowering.paired import (
+    Change,
+    Choice,
+    Stopped,
+    Streams,
+    changes_of_sass,
+    culprit,
+)
 from sassxlate.lowering.pipeline import Translated, translate_kernel
 from sassxlate.runtime_shim.record import Recorded
 
 from ._codegen_replay import Memory
 
 if TYPE_CHECKING:
-    from sassxlate.disasm.sass.interpret import Launch
+    from sassxlate.disasm.sass.interpret import Launch, Order
 
 Shape = tuple[int, int, int]
 Bytes = NDArray[np.uint8]
@@ -212,6 +219,37 @@ def recorded_at(
                 out[place] = np.full(32, one.values[at + k], np.uint32)
             return out
     return {}
+
+
+_STORES = ("ST", "RED", "ATOM", "UBLK", "UTMA")
+
+
+def watched(
+    subject: Subject, choice: Choice, address: int, order: Order, seed: int, give_up: int
+) -> tuple[Change, bool] | None:
+    """Which step left another value in a word of memory than on the other side, and whether that is
+    RDNA3's doing; None where the word's history does not tell."""
+    points: list[Point] = []
+    owner: dict[int, int] = {}
+    for offset, step in choice.steps.items():
+        if step.behind is not None and step.ins.mnemonic.startswith(_STORES):
+            owner[len(points)] = offset
+            place = (Place("m", address),)
+            points.append(replace(step.behind, number=len(points), places=place))
+    buffer, _, _ = _run(subject, points, None, seed, give_up, _ROOM)
+    base, data = next(
+        (b, d) for b, d in subject.recorded.before.items() if b <= address < b + len(d)
+    )
+    value = int.from_bytes(data[address - base : address - base + 4].tobytes(), "little")
+    mine: list[Change] = []
+    for one in buffer.records():
+        if int(one.values[0]) != value:
+            value = int(one.values[0])
+            mine.append(Change(one.wave, owner[one.point], value))
+    theirs = changes_of_sass(
+        subject.launch(), address, frozenset(owner.values()), order, give_up
+    )
+    return culprit(theirs, mine)
 
 
 def count(subject: Subject, *, seed: int = 0, give_up: int) -> tuple[counts.Runs, Stopped | None]:

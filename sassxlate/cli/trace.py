@@ -81,7 +81,8 @@ _ORDERS = ("auto", "together", "warps", "reversed")
 )  # fmt: skip
 @click.option(
     "--counts", type=click.Path(path_type=Path), metavar="OUT.json",
-    help="Write how often blocks were executed, for `sassxlate cfg --counts`.",
+    help="Write how often blocks were executed, for `sassxlate cfg --counts`; "
+    "with --run in all launches of the program.",
 )  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="A line of JSON for each step.")
 @click.argument("args", nargs=-1, type=click.UNPROCESSED)
@@ -99,7 +100,7 @@ def command(context: click.Context, /, file: str, **options: Any) -> None:
     every = steps(subject.translated)
     choice = _choice(subject, every, options)
     if options["counts"] is not None:
-        _write_counts(subject, options)
+        _write_counts(subject, file, options)
     context.exit(_trace(subject, choice, options))
 
 
@@ -212,15 +213,22 @@ def _cta(subject: Subject, text: str) -> int:
 # --- running -------------------------------------------------------------------------------------
 
 
-def _write_counts(subject: Subject, options: dict[str, Any]) -> None:
+def _write_counts(subject: Subject, file: str, options: dict[str, Any]) -> None:
+    """Of the launch by hand, or of all kernels of the program, which is run once more."""
     from sassxlate.lowering.emulate import counts
 
+    from ._counted import of_program
     from ._traced import count
 
-    runs, stopped = count(subject, seed=options["strict_seed"], give_up=options["give_up"])
-    if stopped is not None:
-        click.echo(f"sassxlate: the counts are up to where it stopped: {stopped.text}", err=True)
-    text = json.dumps(counts.to_data([runs])) + "\n"
+    if options["run"]:
+        every = of_program(file, options["args"], options["arch"])
+    else:
+        runs, stopped = count(subject, seed=options["strict_seed"], give_up=options["give_up"])
+        every = [runs]
+        if stopped is not None:
+            text = f"sassxlate: the counts are up to where it stopped: {stopped.text}"
+            click.echo(text, err=True)
+    text = json.dumps(counts.to_data(every)) + "\n"
     write_whole(options["counts"], text.encode())
 
 
@@ -251,7 +259,7 @@ def _trace(subject: Subject, choice: Choice, options: dict[str, Any]) -> int:
     )
     _say("")
     if finished is not None and until and end.kind == "done":
-        end = _memory(subject, done, finished, end)
+        end = _memory(subject, choice, done, finished, end, order, options)
     facts = _facts(choice, pair)
     printer.end(end, facts, until)
     if until and end.seen is not None and not options["as_json"]:
@@ -304,26 +312,39 @@ def _notes(
         click.echo(f"note: lanes {lanes_text(choice.lanes)} never execute it")
 
 
-def _memory(subject: Subject, done: Emulated, finished: Any, end: End) -> End:
-    """What is left in memory, where registers never differed."""
+def _memory(
+    subject: Subject, choice: Choice, done: Emulated, finished: Any, end: End, order: Order,
+    options: dict[str, Any],
+) -> End:  # fmt: skip
+    """What is left in memory, where registers never differed; the word's history says whose it
+    is."""
     from sassxlate.lowering.paired import End
 
     from ._compared import first_difference
+    from ._traced import watched
 
     found = first_difference(subject.launch(), finished.device, done.memory)
     if found is None:
         return end
     text = f"{found.words} words of memory differ behind the launch, first that at "
     text += f"{found.address:#x}: RDNA3 {found.rdna:#010x}, SASS {found.sass:#010x}"
+    whose = watched(
+        subject, choice, found.address, order, options["strict_seed"], options["give_up"]
+    )
+    if whose is not None:
+        change, theirs = whose
+        ins = choice.steps[change.offset].ins
+        block, warp = divmod(max(change.warp, 0), subject.waves)
+        side = "RDNA3 changed it" if theirs else "SASS alone changed it"
+        text += f".  {side} to {change.value:#010x} at /*{change.offset:04x}*/ {ins.text}, "
+        return End("memory", text + f"warp {warp} of block {block}")
     if found.offset is None:
         return End("memory", text + "; no SASS instruction wrote it")
-    from sassxlate.lowering.steps import steps
-
-    step = steps(subject.translated)[found.offset]
-    text += f", written by /*{found.offset:04x}*/ {step.ins.text}"
+    ins = choice.steps[found.offset].ins
+    text += f", written by /*{found.offset:04x}*/ {ins.text}"
     if found.lane is not None:
         text += ", lane {2} of warp {1} of block {0}".format(*found.lane)
-    return End("memory", text + ", whose operands are the same on both sides")
+    return End("memory", text)
 
 
 def _difference(
