@@ -39,10 +39,15 @@ class Cut:
     releases: bool  # whether it makes seen what came before
 
 
+def is_clock(ins: Instruction) -> bool:
+    """Whether an instruction reads a clock, of which any value is right."""
+    special = ins.get("sr")
+    return isinstance(special, Special) and special.name.startswith(_CLOCKS)
+
+
 def _reading(ins: Instruction) -> str | None:
     """Under what the cut holds; None where nothing was tried."""
-    special = ins.get("sr")
-    if isinstance(special, Special) and special.name.startswith(_CLOCKS):
+    if is_clock(ins):
         return "clocks read anything"
     if evidence(ins) is None:
         return None
@@ -102,4 +107,4 @@ def _releases(ins: Instruction) -> bool:
     return inwards or ins.mnemonic == "ARRIVES" or ins.has("ARRIVE")
 
 
-__all__ = ["Cut", "cut_at", "places"]
+__all__ = ["Cut", "cut_at", "is_clock", "places"]

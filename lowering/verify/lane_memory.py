@@ -32,8 +32,8 @@ _FENCES = frozenset({"MEMBAR", "CCTL"})
 _WIDE = frozenset({"64", "U64", "S64", "F64"})
 # Scope, order and caching; an atomic's word is one word whatever they say.
 _ORDER = frozenset(
-    "E STRONG WEAK CONSTANT MMIO GPU SM SYS CTA EF EL LU NA EN DESC 64 128 U8 S8 U16 S16 32 PRIVATE"
-    " LTC128B LTC64B LTC256B LTCXXX".split()
+    "E STRONG WEAK CONSTANT MMIO GPU SM SYS CTA EF EL EU LU NA EN DESC 64 128 U8 S8 U16 S16 32 "
+    "PRIVATE LTC128B LTC64B LTC256B LTCXXX".split()
 )
 
 

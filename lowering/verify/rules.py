@@ -25,6 +25,7 @@ from sassxlate.lowering.rules import TABLE
 
 from .block import Block
 from .check import verify
+from .cut import is_clock
 from .replay import Close, differential
 from .rules_block import SURROUNDINGS, Surroundings, translated
 from .rules_immediate import for_all
@@ -178,7 +179,7 @@ def _judge(
                 return replace(finding, status="refuted", detail=refuted), None
             done = replace(finding, status="proved", detail=modulo, immediates=immediates)
             return done, None
-    verdict = verify(block, timeout_ms=settings.timeout_ms)
+    verdict = verify(block, timeout_ms=settings.timeout_ms, tested=is_clock(ins))
     one = "1" if case.immediate else ""
     if isinstance(verdict, Proved):
         modulo = ", ".join(verdict.modulo)

@@ -196,6 +196,10 @@ def test_waves(text: str, surroundings: Surroundings) -> None:
         "ULDC.U8 UR16, c[0x0][UR53+0x240]",
         "@P5 QSPC.E.S P0, RZ, [R4]",
         "QSPC.E.G P0, RZ, [R4.64+UR4]",
+        "LDL.EU.U8 R16, [R4]",
+        "CS2R R16, SR_CLOCKLO",
+        "@P1 IADD3 R16, P3, P4, -R4, -R8, R12",  # two carries under a guard
+        "@P3 DMUL R4, RZ, R4",
     ],
 )
 def test_once_unknown(text: str) -> None:
