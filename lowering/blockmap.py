@@ -41,6 +41,7 @@ WHY_ORDER = "orders nothing that is not in order already"
 WHY_IDLE = "nobody reads its result"
 WHY_FOLDED = "control goes on with what follows in the code"
 WHY_PIECE = "what stands for it is with an instruction below"
+WHY_UNMARKED = "no code is marked as its own"
 WHY_NONE = "needs no code here"
 
 
@@ -76,7 +77,9 @@ def of_translated(
     return _beside(source, done.kernel, shown, "translated now")
 
 
-def of_code_object(cubin: Cubin, kernel: Kernel, data: bytes, shown: str = "") -> Beside:
+def of_code_object(
+    cubin: Cubin, kernel: Kernel, data: bytes, shown: str = "", runs: Runs | None = None
+) -> Beside:
     """The map between a kernel and its translation in a code object.
 
     By the code object's own note; where it has none, by that of a new translation, if the code is
@@ -99,11 +102,11 @@ def of_code_object(cubin: Cubin, kernel: Kernel, data: bytes, shown: str = "") -
         if code[: len(done.program.data)] != done.program.data:
             text = "the code object has no map, and its code is not what this SASS is translated to"
             raise LoweringError("SX0450", text, Where(kernel=kernel.name))
-        return of_translated(done, shown)
+        return of_translated(done, shown, runs)
     cfg = kernel_cfg(joined(kernel, cubin))
     _check(cfg, found, len(code))
     lines = tuple(_used(decode_code(code), found))
-    source = _Source(cfg, lines, found, idle(cfg), False, {}, None)
+    source = _Source(cfg, lines, found, idle(cfg), False, {}, runs)
     return _beside(source, kernel, shown, "the code object's own map")
 
 
@@ -283,7 +286,7 @@ class _Codes:
         elif name in STATE or (name in CONTROL and ins is block[-1]):
             why = WHY_FOLDED
         else:
-            why = WHY_NONE
+            why = WHY_NONE if self.source.rules else WHY_UNMARKED
         return Row(line, (), why=why)
 
 

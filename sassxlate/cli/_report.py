@@ -183,8 +183,10 @@ def _names(name: str, shown: str, target: str, where: str) -> dict[str, Any]:
 
 
 def _engines(found: Beside) -> str:
-    """All that wrote code, the rules first."""
+    """All that wrote code, the rules first; "not recorded" of a code object from elsewhere."""
     names = {row.engine for part in found.parts for row in part.rows if row.engine and row.code}
+    if not names and figures(found).standing:
+        return "not recorded"
     return ", ".join(sorted(names | {"rules"}, key=lambda name: (name != "rules", name)))
 
 

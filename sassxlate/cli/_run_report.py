@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from ._report_options import Pages
 
 _QUIET_S = 2.0  # before progress is shown
+ANOTHER = "another engine wrote a part of what ran; registers are those of the rules' code."
 ON_A_CARD = "The kernels ran on an AMD GPU, which counts no executions."
 
 
@@ -67,6 +68,7 @@ def _used(
     cubins: dict[str, Cubin],
 ) -> None:
     from sassxlate.disasm.containers import parse_cubin
+    from sassxlate.lowering import blockmap
     from sassxlate.lowering.emulate.counts import of_code_object
     from sassxlate.lowering.pipeline import translate_kernel
     from sassxlate.runtime_shim.work import host_key
@@ -81,16 +83,20 @@ def _used(
         stem = cache / "kernel" / tag / f"{module}-{kernel.kernel_key}"
         code = Path(f"{stem}.hsaco").read_bytes()
         found = counted.get(host_key(code, kernel.name, strict, counts=True))
-        if found is None or code != done.code_object:
-            pages.translated(done, where)
+        runs, ran = None, None
+        if found is not None:
+            runs = of_code_object(
+                code, kernel.name, found.blocks, launches=found.launches, waves=found.waves,
+                target=f"sm_{done.kernel.arch}",
+            )  # fmt: skip
+            ran = Ran(found.launches, found.workgroups, found.waves, found.threads, found.shared)
+        if code == done.code_object:
+            pages.translated(done, where, None, ran, runs)
             return
-        target = f"sm_{done.kernel.arch}"
-        runs = of_code_object(
-            code, kernel.name, found.blocks, launches=found.launches, waves=found.waves,
-            target=target,
-        )  # fmt: skip
-        ran = Ran(found.launches, found.workgroups, found.waves, found.threads, found.shared)
-        pages.translated(done, where, None, ran, runs)
+        (mine,) = (k for k in cubins[module].kernels if k.name == kernel.name)
+        beside = blockmap.of_code_object(cubins[module], mine, code, "", runs)
+        pages.report.translated(done, beside, where, None, ran)
+        pages.notes.append(f"{beside.shown[:200]}: {ANOTHER}")
     except OSError as error:
         pages.notes.append(f"{kernel.name[:200]}: no longer in the cache ({error.strerror})")
     except SassxlateError as error:

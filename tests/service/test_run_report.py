@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 
+from sassxlate.disasm.containers import load
+from sassxlate.disasm.sass.encode import assemble
 from sassxlate.errors import ShimError
 from sassxlate.runtime_shim import executions, paths
 
@@ -71,6 +73,49 @@ def test_a_page_and_no_counting_without_it(env: dict[str, str], tmp_path: Path) 
     assert done.stderr == ""
     done = run(env, "--", "env")
     assert "SASSXLATE_COUNTS" not in done.stdout
+
+
+def changed(program: Path, word: bytes) -> bytes:
+    """The program with another instruction in the place of the kernel's third, sm_90."""
+    data = program.read_bytes()
+    kernel = next(k for _, c in load(str(program)).cubins() if c.arch == 90 for k in c.kernels)
+    assert data.count(kernel.code) == 1
+    place = data.index(kernel.code) + 0x20
+    return data[:place] + word + data[place + 16 :]
+
+
+def test_a_refused_kernel(env: dict[str, str], tmp_path: Path) -> None:
+    program = tmp_path / "saxpy"
+    program.write_bytes(changed(SAXPY, assemble("KILL", 90, 0x20).to_bytes(16, "little")))
+    program.chmod(0o755)
+    done = run(env, "--report", tmp_path / "r.json", "--", program)
+    assert done.returncode == 3
+    made = json.loads((tmp_path / "r.json").read_text())
+    (row,) = made["kernels"]
+    assert (row["name"], row["refused"]["code"]) == (NAME, "SX0403")
+    assert row["shown"].startswith("saxpy(")
+    assert "KILL" in row["refused"]["message"]
+    assert made["totals"]["refused"] == 1
+
+
+def test_code_of_another_engine(env: dict[str, str], tmp_path: Path) -> None:
+    """What ran is shown, not what the rules would write: a kernel in the cache has one more nop."""
+    run(env, "--", SAXPY)
+    (path,) = Path(env["SASSXLATE_CACHE_DIR"]).glob("kernel/*/*.hsaco")
+    code = path.read_bytes()
+    load_ = struct.pack("<I", 0xBF8903F7)  # s_waitcnt vmcnt(0)
+    assert load_ in code
+    path.write_bytes(code.replace(load_, struct.pack("<I", 0xBF890000), 1))  # waits for all
+    try:
+        made = data(env, tmp_path / "r.json", "--", SAXPY)
+    finally:
+        path.write_bytes(code)
+    (kernel,) = made["kernels"]
+    assert kernel["engine"] == "not recorded"
+    assert "another engine" in made["notes"][0]
+    rows = [row for part in kernel["details"]["parts"] for row in part["rows"]]
+    texts = [c["text"] for row in rows for c in row["rdna3"]]
+    assert any("lgkmcnt(0)" in t and "vmcnt(0)" in t for t in texts)
 
 
 def test_a_program_without_kernels(env: dict[str, str], tmp_path: Path) -> None:
