@@ -158,8 +158,9 @@ def _block(node: Node, x: float, y: float, width: float, height: float, most: in
         out.append(f'<path class="join" d="M{x:.1f} {y - 3:.1f}h{width:.1f}"/>')
     if node.runs is not None and most:
         part = (height - 2) * node.runs / most
-        band = _rect("warm", x + 0.5, y + 0.5, width - 1, LINE + PAD)
-        out.append(band.replace("/>", f' fill-opacity="{warmth(node.runs, most):.2f}"/>'))
+        if node.runs:
+            band = _rect("warm", x + 0.5, y + 0.5, width - 1, LINE + PAD)
+            out.append(band.replace("/>", f' fill-opacity="{warmth(node.runs, most):.2f}"/>'))
         out.append(_rect("heat", x + width - 5, y + height - 1 - part, 4, part))
     left = x + PAD + 2
     name = "h ran" if node.runs is not None and most else "h"
