@@ -138,6 +138,17 @@ def units_of(path: Path, arches: frozenset[int] | None, settings: Settings) -> l
     return out
 
 
+_DECIDE = ("gate", "language", "names", "proof", "prompt", "uniform", "words")
+
+
+def sources_tag() -> str:
+    """Changes with the sources here that decide what a proof is of."""
+    digest = hashlib.blake2b(digest_size=8)
+    for name in _DECIDE:
+        digest.update(Path(__file__).with_name(f"{name}.py").read_bytes())
+    return digest.hexdigest()
+
+
 # --- one process -----------------------------------------------------------------------------
 
 
@@ -282,7 +293,8 @@ _worker: _Worker | None = None
 
 def _begin(folder: Path, settings: Settings, seen: dict[str, set[str]]) -> None:
     global _worker
-    proofs = Proofs(folder / "proofs.sqlite3", f"{settings.tag} {settings.timeout_ms}")
+    tag = f"{settings.tag[:32]} {sources_tag()} {settings.timeout_ms}"
+    proofs = Proofs(folder / "proofs.sqlite3", tag)
     prover = Prover(proofs.read, proofs.write, settings.timeout_ms)
     _worker = _Worker(folder, settings, proofs, prover, seen)
 

@@ -47,11 +47,11 @@ def improved(
     first = 0
     code = [list(group) for group in rules]
     for end in ends:
-        if made[first:end] != tuple(tuple(g) for g in rules[first:end]):
-            mine = [list(g) for g in code]
-            mine[first:end] = [list(g) for g in made[first:end]]
-            if _price(mine) < _price(code) and _holds(stretch, regs, prover, mine, first, end):
-                code = mine
+        mine, old = made[first:end], rules[first:end]
+        if mine != tuple(map(tuple, old)) and _price(mine) < _price(old):
+            tried = [*code[:first], *(list(g) for g in mine), *code[end:]]
+            if _holds(stretch, regs, prover, tried, first, end):
+                code = tried
         first = end
     price = _price(code)
     if price >= _price(rules):
