@@ -40,9 +40,10 @@ Pairs = frozenset[tuple[int, int]]
 @dataclass(frozen=True, slots=True)
 class Read:
     """A kernel that a person read: its pairs of blocks, and pairs that are neither right nor
-    wrong."""
+    wrong; ``draw`` numbers the lots drawn."""
 
     name: str
+    draw: int
     same: Pairs
     unsure: Pairs
 
@@ -87,7 +88,8 @@ def truth(
         found = [known[p, entry["kernel"]] for p in places if (p, entry["kernel"]) in known]
         if found:
             unsure = _pairs(found[0], entry.get("unsure", ""))
-            yield found[0], Read(entry["kernel"], _pairs(found[0], entry["same"]), unsure)
+            pairs_of = _pairs(found[0], entry["same"])
+            yield found[0], Read(entry["kernel"], entry["draw"], pairs_of, unsure)
 
 
 def _pairs(kernel: tuple[Picture, Picture], text: str) -> Pairs:
@@ -201,8 +203,13 @@ def percent(part: float, whole: float) -> str:
 
 
 def hand_checked(read: Sequence[tuple[tuple[Picture, Picture], Read]]) -> Iterator[str]:
-    """Of each kernel that a person read the pairs found, and all of them together; also where the
-    right side is a mutant."""
+    """Of each kernel that a person read the pairs found, and all of a draw together; also where
+    the right side is a mutant."""
+    for draw in sorted({known.draw for _, known in read}):
+        yield from _of_a_draw(draw, [one for one in read if one[1].draw == draw])
+
+
+def _of_a_draw(draw: int, read: Sequence[tuple[tuple[Picture, Picture], Read]]) -> Iterator[str]:
     total = dict.fromkeys(("same", "found", "wrong", "judged", "again"), 0)
     for (left, right), known in read:
         found = pairs(align(left, right))
@@ -219,7 +226,7 @@ def hand_checked(read: Sequence[tuple[tuple[Picture, Picture], Read]]) -> Iterat
             f"{len(hit)} of {len(known.same)} pairs, {len(wrong)} wrong"
         )
     yield (
-        f"read by a person, {len(read)} kernels, {total['same']} pairs: "
+        f"read by a person, draw {draw}, {len(read)} kernels, {total['same']} pairs: "
         f"{percent(total['found'], total['same'])} found; of those found "
         f"{percent(total['judged'] - total['wrong'], total['judged'])} right; "
         f"{percent(total['again'], total['same'])} found in mutants"
