@@ -53,6 +53,7 @@ def colours() -> str:
             ("@media screen and (prefers-color-scheme:dark){:root", DARK, "}"),
             (":root[data-theme=light]", LIGHT, ""),
             (":root[data-theme=dark]", DARK, ""),
+            ("@media print{:root[data-theme]", LIGHT, "}"),
         )
     )
 
