@@ -285,6 +285,32 @@ class Vocabulary:
                 if mine:
                     vectors.setdefault((n, True), set()).add(word)
         self.vectors = {key: frozenset(words) for key, words in vectors.items()}
+        there = {("v", n, w) for n, w in vectors}
+        for n, rows in self.scalars.items():
+            aligned = [mine for _, reg, mine in rows if reg.index % min(n, 4) == 0]
+            there |= {("s", n, w) for w in (False, True) if any(aligned) or (aligned and not w)}
+        self.there = frozenset(there)
+
+
+@lru_cache(maxsize=256)
+def _feasible(there: frozenset[tuple[str, int, bool]]) -> dict[int, tuple[Shape, ...]]:
+    """The mnemonics for whose operands there are registers, with the shapes that have them."""
+    known = numbers()
+
+    def fits(operand: Operand) -> bool:
+        write = "w" in operand.role
+        if operand.cls == "v":
+            return ("v", operand.n, write) in there
+        if operand.cls in ("s", "sd", "sx") and operand.n > 2:
+            return ("s", operand.n, write) in there
+        return True  # vcc, and constants
+
+    out: dict[int, tuple[Shape, ...]] = {}
+    for op in operations():
+        fitting = tuple(s for s in shapes(op) if all(map(fits, s.operands)))
+        if fitting and op in known:
+            out[known[op]] = fitting
+    return out
 
 
 def _run(name: str, places: Mapping[str, V | S]) -> int:
@@ -359,7 +385,7 @@ class Automaton:
         if not (last and self.guarded):
             out.add(_id(END))
         if room:
-            out |= _operations()
+            out |= _feasible(self.known.there).keys()
             if self.known.predicates:
                 out.add(_id(".switch" if self.guarded else ".pred"))
         return out
@@ -497,7 +523,7 @@ class Automaton:
         elif text == ".endpred":
             self.guarded = False
         else:
-            self.inst = _Open(text, list(shapes(text)))
+            self.inst = _Open(text, list(_feasible(self.known.there)[word]))
 
     def _took(self, o: _Open, word: int) -> bool:
         """Whether the word belongs to the instruction; if not it is complete."""
@@ -590,12 +616,6 @@ def _specials(name: str, operand: Operand) -> list[Sp]:
     if operand.cls == "off":
         return [Sp("off")] if name == "off" else []
     return [Sp(name, 2)] if wide else [Sp(name)]
-
-
-@cache
-def _operations() -> frozenset[int]:
-    known = numbers()
-    return frozenset(known[op] for op in operations() if op in known and shapes(op))
 
 
 def _literal(shape: Shape, args: Sequence[Arg]) -> int | None:

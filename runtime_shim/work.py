@@ -17,7 +17,7 @@ from typing import Any, Protocol, TypeAlias
 from sassxlate.disasm.containers.model import Cubin, Fatbin, Kernel
 from sassxlate.errors import SassxlateError, ServiceError
 
-from . import manifest
+from . import hybrid, manifest
 from .cache import Cache, key_of
 
 log = logging.getLogger("sassxlate.service")
@@ -213,7 +213,8 @@ class Work:
             )
             path = self._write("kernel", f"{stem}.refused", text.encode())
             return {**answer, "refused": str(path)}
-        code = self._write("kernel", f"{stem}.hsaco", done.code_object)
+        chosen = hybrid.find(self.cache, done.code_object) or done.code_object
+        code = self._write("kernel", f"{stem}.hsaco", chosen)
         # Last: who finds the launch text finds the code object too.
         launch = self._write("kernel", f"{stem}.launch", str(done.launch).encode())
         return {"ok": True, "code_object": str(code), "launch": str(launch)}

@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from sassxlate.runtime_shim import application, client, paths
+from sassxlate.runtime_shim import application, client, hybrid, paths
 from sassxlate.runtime_shim.application import RunReport
 from sassxlate.runtime_shim.cache import key_of, size_cap
 from sassxlate.runtime_shim.tag import cache_tag
 
 from .. import __version__
 from ..errors import SassxlateError, ShimError, UsageError
+from ._engine import Writer, engine_options, writer
 from ._report_options import begin, report_options
 
 if TYPE_CHECKING:
@@ -55,6 +56,7 @@ EXIT_NOT_FOUND = 127
 @click.option("--keep-status", is_flag=True, help="Exit as the application, even if refused.")
 @click.option("--trace", type=click.Path(file_okay=False), help="Write every driver call to DIR.")
 @click.option("--dump", type=click.Path(file_okay=False), help="Write used kernels' files to DIR.")
+@engine_options
 @report_options
 @click.argument("app")
 @click.argument("args", nargs=-1, type=click.UNPROCESSED)
@@ -66,6 +68,9 @@ def command(
     keep_status: bool,
     trace: str | None,
     dump: str | None,
+    engine: str | None,
+    model: str | None,
+    samples: int,
     report: Path | None,
     report_format: str | None,
     app: str,
@@ -78,6 +83,10 @@ def command(
 
     --report writes a page (or JSON) about the kernels that APP used: SASS beside RDNA3, and on the
     emulated device how often each block ran; counting takes time.
+
+    Blocks are the rules', or what `sassxlate translate --engine hybrid` kept for them (--engine
+    rules: the rules' alone, as with --report).  With a model, or --engine hybrid or model, APP's
+    own kernels are translated so before it starts.
     """
     if seed and not strict:
         raise UsageError("SX0719", "--seed is of use with --strict only")
@@ -89,6 +98,10 @@ def command(
     size_cap()  # a wrong size is said now, not by a service in the background
     cache = _usable_cache()
     tag = cache_tag()
+    if model is not None or engine in ("model", "hybrid"):
+        _written_before(path, writer(engine, model, samples))
+    elif (engine == "rules" or report is not None) and hybrid.any_kept(cache, tag):
+        cache = paths.private_dir(cache / "rules")
     socket = paths.socket_path(tag, cache)
     pages = None
     if report is not None:
@@ -143,6 +156,22 @@ def command(
         if not keep_status:
             status = EXIT_REFUSED
     raise SystemExit(status)
+
+
+def _written_before(path: Path, engines: Writer) -> None:
+    """Has the application's own kernels written by an engine; what that refuses is the rules'."""
+    from sassxlate.disasm.containers import load
+
+    try:
+        images = list(load(path).cubins())
+    except SassxlateError:
+        return  # no device code of its own: that is no error here
+    for _, cubin in images:
+        for kernel in cubin.kernels:
+            try:
+                engines.translate(cubin, kernel.name)
+            except SassxlateError as error:
+                click.echo(f"sassxlate: {error.at(file=str(path))}", err=True)
 
 
 def _write(

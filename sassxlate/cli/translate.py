@@ -16,6 +16,7 @@ import click
 from sassxlate.disasm.containers import Cubin, Kernel, LoadedFile, Origin
 from sassxlate.errors import SassxlateError
 
+from ._engine import UNIT, engine_options, writer, wrote
 from ._files import (
     kernel_matches,
     make_directory,
@@ -66,6 +67,7 @@ def _chosen(
 @click.option("--arch", help="Only this source architecture, e.g. sm_80.")
 @click.option("--json", "as_json", is_flag=True, help="The report on stdout as JSON.")
 @click.option("--verify", is_flag=True, help="Prove each block as `sassxlate verify` does.")
+@engine_options
 @report_options
 def command(
     file: str,
@@ -74,6 +76,9 @@ def command(
     arch: str | None,
     as_json: bool,
     verify: bool,
+    engine: str | None,
+    model: str | None,
+    samples: int,
     report: Path | None,
     report_format: str | None,
 ) -> None:
@@ -86,12 +91,15 @@ def command(
     With --verify a kernel with a block that is refuted is not written, and the exit status is 1;
     the report counts the blocks by verdict.
 
+    --engine hybrid takes a model's code of a block where it is proved and costs less than the
+    rules'; report.json says of each block who wrote it, the verdict, and both costs.  It is the
+    default where a model and the extra `llm` are there.  Programs that `sassxlate run` runs later
+    get that code.
+
     --report writes a page (or JSON) to look at: each kernel's SASS beside its RDNA3, which rule
     wrote what, registers and occupancy, verdicts, what was refused and why.  With it -o may be left
     out.
     """
-    from sassxlate.lowering.pipeline import translate_kernel
-
     if verify:
         from .verify import require_solver
 
@@ -100,6 +108,7 @@ def command(
         raise click.UsageError("Missing option '-o' / '--output' (or '--report').")
     pages = None if report is None else begin(report, report_format, "translate", file, verify)
 
+    engines = writer(engine, model, samples)
     loaded = read_input(file)
     require_machine_code(loaded)
     entries: list[dict[str, Any]] = []
@@ -115,7 +124,7 @@ def command(
             "where": str(where),
         }
         try:
-            done = translate_kernel(cubin, kernel.name)
+            done, answers = engines.translate(cubin, kernel.name)
         except SassxlateError as e:
             refused += 1
             located = e.at(file=file, kernel=kernel.name)
@@ -127,6 +136,8 @@ def command(
             judged = _verified(done) if verify else None
             counts = Counter(type(j.verdict).__name__ for j in judged or ())
             entry |= {"report": asdict(done.report)}
+            if answers is not None:
+                entry |= {"engine": answers.as_dict()}
             if verify:
                 entry |= {"verdicts": {name.lower(): n for name, n in counts.items()}}
                 total += counts
@@ -136,7 +147,10 @@ def command(
                 write_whole(output / f"{stem}.launch", str(done.launch).encode())
                 entry |= {"files": stem}
             if pages is not None:
-                pages.translated(done, str(where), judged)
+                rows = () if answers is None else tuple(map(asdict, answers.blocks))
+                pages.translated(
+                    done, str(where), judged, engines=dict(wrote(answers)), answers=rows
+                )
         entries.append(entry)
     if pages is not None:
         pages.write()
@@ -157,6 +171,13 @@ def command(
                     f" -> {r['rdna_instructions']:6} RDNA3"
                     f"  {r['vgprs']:3} VGPRs  {r['waiting_points']:3} points  {name}"
                 )
+                if "engine" in entry:
+                    said = entry["engine"]
+                    click.echo(
+                        f"        {said['accepted']} of {len(said['blocks'])} blocks by"
+                        f" {said['model']} ({said['asked']} asked);"
+                        f" cost {-said['saved'] / UNIT:+g} cycles"
+                    )
             else:
                 click.echo(f"{entry['arch']:7} refused {entry['refused']['code']}  {name}")
     if verify:

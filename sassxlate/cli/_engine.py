@@ -1,0 +1,154 @@
+"""``--engine`` and ``--model``: who writes the code of blocks.  Cheap to import."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+import click
+
+if TYPE_CHECKING:
+    from sassxlate.disasm.containers import Cubin
+    from sassxlate.llm.engine import ModelEngine
+    from sassxlate.llm.report import EngineReport
+    from sassxlate.lowering.pipeline import Translated
+    from sassxlate.lowering.select import Selected
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+_QUIET_S = 2.0
+UNIT = 16  # of llm/cost.py: of a cycle
+CHOICES = ("rules", "model", "hybrid")
+
+
+def engine_options(function: _F) -> _F:
+    """``--engine``, ``--model`` and ``--samples``."""
+    function = click.option(
+        "--samples",
+        type=click.IntRange(1, 64),
+        default=1,
+        help="Answers that the model gives for each block.",
+    )(function)
+    function = click.option(
+        "--model",
+        metavar="PATH_OR_HUB_ID",
+        help="The model: a folder, or a hub's name (asked only with SASSXLATE_ALLOW_HUB=1).",
+    )(function)
+    return click.option(
+        "--engine",
+        type=click.Choice(CHOICES),
+        help="Who writes blocks: the rules; a model, refused where nothing is proved; or the model "
+        "where it is proved and cheaper, else the rules.",
+    )(function)
+
+
+@dataclass(slots=True)
+class Writer:
+    """Translates kernels with an engine; of each, what the engine did."""
+
+    engine: ModelEngine | None
+    keeps: bool = True  # whether programs that run later get the code
+
+    def translate(self, cubin: Cubin, name: str) -> tuple[Translated, EngineReport | None]:
+        """One kernel.  Raises as translate_kernel does; ModelError SX1007 in mode ``model``."""
+        from sassxlate.lowering.pipeline import translate_kernel
+
+        engine = self.engine
+        if engine is None:
+            return translate_kernel(cubin, name), None
+        reports: list[EngineReport] = []
+
+        def rewrite(selected: Selected) -> Selected:
+            made, report = engine.rewrite(selected, name)
+            reports.append(report)
+            return made
+
+        with _Progress(engine, name):
+            done = translate_kernel(cubin, name, None, rewrite)
+        if self.keeps and engine.mode == "hybrid" and reports[0].accepted:
+            _keep(translate_kernel(cubin, name), done)
+        return done, reports[0]
+
+
+def writer(engine: str | None, model: str | None, samples: int) -> Writer:
+    """The engine that the options name; without any, what is usual here.
+
+    ModelError SX1001 to SX1008 for a model that cannot be used.
+    """
+    if engine == "rules" and model is None:
+        return Writer(None)
+    from sassxlate.llm import models
+
+    mode = engine if engine is not None else models.usual(model)
+    if engine is None and model is not None:
+        mode = "hybrid"
+    if mode == "rules":
+        return Writer(models.engine("rules", model))
+    return Writer(models.engine(cast(Any, mode), model, samples, memo=_memo()))
+
+
+def _memo() -> Any:
+    """Answers of before, in the cache."""
+    from sassxlate.llm.engine import Memo
+    from sassxlate.runtime_shim.cache import Cache
+
+    cache = _cache()
+
+    def write(key: str, data: bytes) -> None:
+        with suppress(OSError):
+            cache.write("verdict", f"answers-{key}", data)
+
+    assert isinstance(cache, Cache)
+    return Memo(lambda key: cache.read("verdict", f"answers-{key}"), write)
+
+
+def _cache() -> Any:
+    from sassxlate.runtime_shim.cache import Cache, size_cap
+    from sassxlate.runtime_shim.paths import cache_dir
+    from sassxlate.runtime_shim.tag import cache_tag
+
+    return Cache(cache_dir(), cache_tag(), size_cap())
+
+
+def _keep(rules: Translated, made: Translated) -> None:
+    """For `sassxlate run`; no room is no error."""
+    from sassxlate.runtime_shim import hybrid
+
+    if str(rules.launch) == str(made.launch):
+        with suppress(OSError):
+            hybrid.keep(_cache(), rules.code_object, made.code_object)
+
+
+class _Progress:
+    """A line on the terminal, once it takes long."""
+
+    def __init__(self, engine: ModelEngine, name: str) -> None:
+        self.engine, self.name = engine, name[:40]
+        self.started = time.monotonic()
+        self.visible = False
+
+    def __enter__(self) -> None:
+        if sys.stderr.isatty():
+            self.engine.progress = self.step
+
+    def step(self, done: int, of: int) -> None:
+        if time.monotonic() - self.started > _QUIET_S:
+            self.visible = True
+            click.echo(f"\r{self.name}: {done} of {of} blocks", err=True, nl=False)
+
+    def __exit__(self, *_: object) -> None:
+        if self.visible:
+            click.echo("\r\x1b[K", err=True, nl=False)
+
+
+def wrote(report: EngineReport | None) -> Iterator[tuple[int, str]]:
+    """The offsets where code that the rules did not write begins, and whose it is."""
+    for block in report.blocks if report is not None else ():
+        if block.outcome == "accepted":
+            yield block.start, block.engine
+
+
+__all__ = ["UNIT", "Writer", "engine_options", "writer", "wrote"]
