@@ -1,0 +1,70 @@
+"""`sassxlate train SHARD... -o DIR`: a model of the block language, from tokenised shards."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+
+
+@click.command(short_help="Train a model of the block language")
+@click.argument(
+    "shards", nargs=-1, required=True, type=click.Path(path_type=Path, exists=True, dir_okay=False)
+)
+@click.option("-o", "--output", type=click.Path(path_type=Path, file_okay=False), required=True,
+              help="Checkpoints, figures and curves; started again it goes on.")  # fmt: skip
+@click.option("--held", multiple=True, type=click.Path(path_type=Path, exists=True, dir_okay=False),
+              help="A shard to measure on; without, a part is held out.")  # fmt: skip
+@click.option("--size", type=click.Choice(["tiny", "micro", "small", "base", "large"]),
+              default="small", show_default=True,
+              help="0.2, 5, 15, 29 or 60 million parameters.")  # fmt: skip
+@click.option("--device", default="auto", show_default=True, help="cuda, cpu, or what is there.")
+@click.option("--start", type=click.Path(path_type=Path, exists=True, file_okay=False),
+              help="Begin with the weights of a checkpoint (expert iteration).")  # fmt: skip
+@click.option("--epochs", type=click.FloatRange(min=0, min_open=True), default=2.0,
+              show_default=True)  # fmt: skip
+@click.option("--steps", type=click.IntRange(0), default=0, help="0: as the epochs say.")
+@click.option("--minutes", type=click.FloatRange(0), default=0.0,
+              help="At most so long; the learning rate follows.")  # fmt: skip
+@click.option("--row", type=click.IntRange(64, 2048), default=1024, show_default=True,
+              help="Tokens a row of packed examples.")  # fmt: skip
+@click.option("--batch", type=click.IntRange(1), default=64, show_default=True, help="Rows a step.")
+@click.option("--rate", type=click.FloatRange(0, 1, min_open=True), default=1e-3, show_default=True)
+@click.option("--every", type=click.IntRange(1), default=200, show_default=True,
+              help="Steps between checkpoints.")  # fmt: skip
+@click.option("--seed", type=click.IntRange(0), default=0)
+@click.option("--compile", "compiled", is_flag=True, help="torch.compile the model.")
+@click.option("--json", "as_json", is_flag=True, help="The last figures on stdout as JSON.")
+def command(
+    shards: tuple[Path, ...],
+    output: Path,
+    held: tuple[Path, ...],
+    size: str,
+    device: str,
+    start: Path | None,
+    compiled: bool,
+    as_json: bool,
+    **numbers: Any,
+) -> None:
+    """Trains a model on tokenised SHARDs (`sassxlate dataset` writes them).
+
+    Needs torch (`pip install 'sassxlate[llm]'`).  DIR/best is the checkpoint with most held out
+    answers right from end to end, DIR/last the newest, DIR/log.jsonl has the figures and
+    DIR/curves.svg their picture.
+    """
+    from sassxlate.llm.train import Settings, train
+
+    settings = Settings(
+        size=size, compile=compiled, start=str(start) if start is not None else "", **numbers
+    )
+    figures = train(shards, output, settings, held, device)
+    if as_json:
+        click.echo(json.dumps(figures))
+    else:
+        click.echo(
+            f"step {figures['step']}: loss of held out answers {figures['held_loss']:.4f},"
+            f" {100 * figures['right']:.2f} % of tokens right,"
+            f" {100 * figures['whole']:.2f} % of answers"
+        )
