@@ -21,7 +21,10 @@ from sassxlate.cli import SUBCOMMANDS, catalogue
 
 from .conftest import ROOT
 
-SHOWN = ("README.md", "docs/life-of-a-kernel.md", "docs/tutorial.md", "docs/add-an-instruction.md")
+SHOWN = (
+    "README.md", "docs/life-of-a-kernel.md", "docs/tutorial.md", "docs/add-an-instruction.md",
+    "docs/trace.md",
+)  # fmt: skip
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 _BLOCK = re.compile(r"^```console( stable)?\n(.*?)^```$", re.M | re.S)
 # Backticked words that look like a path of the repository.
