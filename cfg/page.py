@@ -87,10 +87,14 @@ def _part(name: str) -> str:
 
 
 def _themes() -> str:
-    """A theme that was chosen wins over the system's."""
+    """A theme that was chosen wins over the system's; on paper it is light."""
     return "".join(
-        f":root[data-theme={name}]{{{''.join(f'--{k}:{v};' for k, v in colours.items())}}}"
-        for name, colours in (("light", LIGHT), ("dark", DARK))
+        f"{rule}{{{''.join(f'--{k}:{v};' for k, v in colours.items())}}}{end}"
+        for rule, colours, end in (
+            (":root[data-theme=light]", LIGHT, ""),
+            (":root[data-theme=dark]", DARK, ""),
+            ("@media print{:root[data-theme]", LIGHT, "}"),
+        )
     )
 
 
