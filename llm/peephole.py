@@ -15,6 +15,7 @@ from sassxlate.disasm.rdna3.operand import VCC_LO
 from sassxlate.disasm.sass.ir import Const, Imm, Instruction, Reg, RegRef
 from sassxlate.lowering.allocate import RegisterMap
 
+from .enumerated import one_for_several
 from .language import guard
 from .names import place_of
 from .rewrite import (
@@ -503,6 +504,9 @@ def shortened(d: Draft, most: int = 8) -> None:
         d.changed = False
         for change in CHANGES:
             change(d)
+            d.settle()
+        if not d.changed:
+            one_for_several(d)
             d.settle()
         if not d.changed:
             return

@@ -12,6 +12,7 @@ from sassxlate.disasm.rdna3.ir import I, Inst, S, V
 from sassxlate.errors import EncodeError
 from sassxlate.llm.check import check
 from sassxlate.llm.cost import cost
+from sassxlate.llm.enumerated import shorter
 from sassxlate.llm.gate import accesses, prove
 from sassxlate.llm.prompt import Prompt, answer_text, prompt, read_answer
 from sassxlate.llm.proof import Prover
@@ -98,3 +99,13 @@ def _wrong(inst: Inst) -> Inst | None:
         case _:
             return None
     return Inst(inst.op, tuple(args))
+
+
+def test_windows_are_enumerated() -> None:
+    """What one instruction does, whatever wrote it in two."""
+    reversed_first = (("v_bfrev_b32", (0,)), ("v_clz_i32_u32", (-1,)))
+    assert shorter(reversed_first, 1)[0][0] == "v_ctz_i32_b32"
+    negated = (("v_sub_nc_u32", (I(0), 0)), ("v_add_nc_u32", (1, -1)))
+    assert ("v_sub_nc_u32", (1, 0)) in shorter(negated, 2)
+    product = (("v_mul_lo_u32", (0, 1)), ("v_add_nc_u32", (-1, 2)))
+    assert not shorter(product, 3)  # v_mad_u32_u24 agrees on small numbers alone
