@@ -9,7 +9,7 @@ front of critical sections, and an H200 finishes.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from sassxlate.disasm.sass.ir import Instruction, Label
@@ -44,16 +44,16 @@ def _latch_target(block: Block) -> int | None:
     return None
 
 
-def _body(cfg: Cfg, header: int, latch: int) -> frozenset[int]:
-    """The blocks from which ``latch`` is reached before ``header`` is; calls are passed over."""
+def _body(before: Sequence[Sequence[int]], header: int, latch: int) -> set[int]:
+    """The blocks from which ``latch`` is reached before ``header`` is; ``before`` has each block's
+    predecessors, calls passed over."""
     body, work = {header}, [latch]
     while work:
         b = work.pop()
-        if b in body:
-            continue
-        body.add(b)
-        work += [e.src for e in cfg.predecessors[b] if e.kind not in ("call", "ret")]
-    return frozenset(body)
+        if b not in body:
+            body.add(b)
+            work += before[b]
+    return body
 
 
 def _callees(cfg: Cfg, block: Block) -> frozenset[int]:
@@ -73,22 +73,34 @@ def _functions(cfg: Cfg, holds: Callable[[Instruction], bool]) -> frozenset[int]
     return frozenset(found)
 
 
+def _blocks(
+    cfg: Cfg, holds: Callable[[Instruction], bool], functions: frozenset[int]
+) -> frozenset[int]:
+    """The blocks with such an instruction, or that call one of the functions."""
+    return frozenset(
+        b.index
+        for b in cfg.blocks
+        if any(map(holds, b.instructions)) or _callees(cfg, b) & functions
+    )
+
+
 def spins(cfg: Cfg) -> Spins:
     """All spin loops of a kernel."""
     waiting = _functions(cfg, _waits)
     yielding = _functions(cfg, lambda i: i.mnemonic in _MARKS)
+    waits = _blocks(cfg, _waits, waiting)
+    marks = _blocks(cfg, lambda i: i.mnemonic in _MARKS, yielding)
+    shares = _blocks(cfg, lambda i: i.mnemonic in ("LDS", "LD"), frozenset())
+    before = [[e.src for e in some if e.kind not in ("call", "ret")] for some in cfg.predecessors]
     latches: set[int] = set()
     marked: set[int] = set()
     for block in cfg.blocks:
         target = _latch_target(block)
         if target is None:
             continue
-        body = _body(cfg, cfg.by_start[target], block.index)
-        inside = [i for b in body for i in cfg.blocks[b].instructions]
-        called = frozenset[int]().union(*(_callees(cfg, cfg.blocks[b]) for b in body))
-        mark = any(i.mnemonic in _MARKS for i in inside) or bool(called & yielding)
-        shared = mark and any(i.mnemonic in ("LDS", "LD") for i in inside)
-        if any(map(_waits, inside)) or shared or called & waiting:
+        body = _body(before, cfg.by_start[target], block.index)
+        mark = not marks.isdisjoint(body)
+        if not waits.isdisjoint(body) or (mark and not shares.isdisjoint(body)):
             latches.add(block.index)
             if mark:
                 marked |= body
