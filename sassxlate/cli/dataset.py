@@ -26,6 +26,7 @@ def command() -> None:
     \b
     sassxlate dataset generate KERNELS --count 4000 -j 16
     sassxlate dataset build DATA KERNELS /usr/lib/python3/dist-packages/cupy -j 16
+    sassxlate dataset tokens DATA -o TOKENS --most 60
     """
 
 
@@ -170,6 +171,23 @@ def generate(
     if good + bad < len(range(shard[0], count, shard[1])):
         click.echo("some are left; call again", err=True)
         raise SystemExit(EXIT_NEGATIVE)
+
+
+@command.command(short_help="The dataset as `sassxlate train` takes it")
+@click.argument("folder", metavar="DIR", type=click.Path(exists=True, path_type=Path))
+@click.option("-o", "--output", required=True, type=click.Path(path_type=Path), help="Directory.")
+@click.option("--split", type=click.Choice(["train", "valid", "test"]), multiple=True)
+@click.option("--most", type=float, metavar="MIB", help="At most so much for each split.")
+def tokens(folder: Path, output: Path, split: tuple[str, ...], most: float | None) -> None:
+    """Writes tokenised shards of DIR's splits (default: train and valid) for `sassxlate train`."""
+    from sassxlate.llm.dataset_tokens import Written, write_tokens
+
+    def told(one: Written) -> None:
+        click.echo(f"{one.path} {one.examples} examples {one.bytes} bytes")
+
+    limit = None if most is None else int(most * (1 << 20))
+    for name in split or ("train", "valid"):
+        write_tokens(folder, output, name, limit, told)
 
 
 for _option in reversed(_common):

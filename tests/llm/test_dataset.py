@@ -12,6 +12,7 @@ from click.testing import CliRunner
 
 from sassxlate.cli.dataset import command
 from sassxlate.errors import ModelError, SassxlateError
+from sassxlate.llm import shards, tokenizer
 from sassxlate.llm.dataset import Settings, build, program_of, split_of
 from sassxlate.llm.generate_cuda import source
 
@@ -118,6 +119,22 @@ def test_the_command(sources: Path, tmp_path: Path) -> None:
     assert run.exit_code == 1
     run = CliRunner().invoke(command, ["build", str(tmp_path / "e"), "--shard", "3/2"])
     assert run.exit_code == 2
+
+
+def test_tokens_are_the_rows_for_a_trainer(built: Path, tmp_path: Path) -> None:
+    options = ["tokens", str(built), "-o", str(tmp_path), "--split", "train", "--most", "1"]
+    run = CliRunner().invoke(command, options)
+    assert run.exit_code == 0, run.output
+    shard = shards.read(tmp_path / "train-000.tokens")
+    rows = list(read_split(built, "train"))
+    assert len(shard) == len(rows)
+    for i in (0, len(rows) - 1):
+        asked = int(shard.questions[i])
+        ids = shard.example(i).tolist()
+        assert tokenizer.decode(ids[:asked]) == rows[i]["prompt"].split()
+        assert tokenizer.decode(ids[asked:]) == rows[i]["answer"].split()
+    run = CliRunner().invoke(command, ["tokens", str(tmp_path), "-o", str(tmp_path / "x")])
+    assert isinstance(run.exception, ModelError)
 
 
 def test_generated_programs_are_decided_by_their_number() -> None:
