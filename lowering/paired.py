@@ -12,7 +12,7 @@ import contextlib
 import functools
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -29,7 +29,7 @@ from sassxlate.disasm.sass.interpret import (
     Stop,
     run,
 )
-from sassxlate.disasm.sass.ir import Instruction, RegRef, Special
+from sassxlate.disasm.sass.ir import Instruction, Mem, RegRef, Special
 from sassxlate.disasm.sass.meaning import meanings
 from sassxlate.errors import EmulatorError, InterpretError
 
@@ -527,6 +527,15 @@ class Pair:
             if self.choice.limit and self.number >= self.choice.limit:
                 self._finish("limit", f"{self.number} steps")
         self._open.clear()
+        if ins.mnemonic == "EXIT" and self.choice.warps is not None:
+            self._look_for_the_end(s, self.choice.warps)
+
+    def _look_for_the_end(self, s: Resident, warps: frozenset[int]) -> None:
+        """Ends it where the last lane of the chosen warps has ended: the others may take long."""
+        rows = [w - s.first * s.each for w in warps]
+        if all(0 <= row < s.warps for row in rows) and not s.live[rows].any():
+            self.end = self.left_over() or End("done", "the chosen warps ran to their end")
+            raise Stop
 
     def _seen(self, one: _Open, s: Resident, warp: int) -> Seen:
         step, ins = one.step, one.step.ins
@@ -664,7 +673,8 @@ class Pair:
 
     def left_over(self) -> End | None:
         """What the other side went on to do behind the end of this one."""
-        if self.stopped is not None:
+        mine = self.choice.warps
+        if self.stopped is not None and (mine is None or self.stopped.wave in mine):
             if self.stopped.given_up:
                 return End("limit", f"the emulated launch was given up: {self.stopped.text}")
             return End("fault", f"RDNA3 stops, SASS does not: {self.stopped.text}")
@@ -729,6 +739,11 @@ def compare(
         if other == order:
             continue
         streams.rewind()
+        one = replace(choice, warps=frozenset((end.seen.warp,)))
+        again = _compare(launch, one, streams, stopped, show, other, give_up)
+        if _same(end, again[0]):
+            continue
+        streams.rewind()
         again = _compare(launch, choice, streams, stopped, show, other, give_up)
         if again[0].kind == "done":
             again[1].order = other.value
@@ -770,6 +785,37 @@ def _compare(
 
 
 @dataclass(frozen=True, slots=True)
+class Word:
+    """A word of memory: of the device by its address, or of a block's shared memory by its offset
+    there; ``block`` is that of the grid, -1 for the device's."""
+
+    address: int
+    block: int = -1
+
+    def loaded(self, s: Resident) -> int | None:
+        """Its value in the interpreter; None where it is not there now."""
+        if self.block < 0:
+            return int.from_bytes(s.device.read(self.address, 4).tobytes(), "little")
+        row = self.block - s.first
+        if not 0 <= row < s.blocks or self.address + 4 > s.shared.size:
+            return None
+        data = s.shared.row(row)[self.address : self.address + 4]
+        return int.from_bytes(data.tobytes(), "little")
+
+    def writer(self, s: Resident) -> int:
+        """The warp that wrote it last, -1 where nobody did."""
+        if self.block < 0:
+            by = next(
+                s.device.writer_of(n, self.address - p.base)
+                for n, p in enumerate(s.device.pieces)
+                if p.base <= self.address < p.base + p.size
+            )
+            return -1 if by is None else by[1] // LANES
+        at = ((self.block - s.first) * s.shared.stride + self.address) >> 2
+        return int(s.shared.thread[at]) // LANES
+
+
+@dataclass(frozen=True, slots=True)
 class Change:
     """A word of memory got another value behind a step of a warp."""
 
@@ -778,29 +824,48 @@ class Change:
     value: int
 
 
-def changes_of_sass(launch: Launch, address: int, wanted: frozenset[int], order: Order,
-                    give_up: int) -> list[Change]:  # fmt: skip
-    """The changes of a word of device memory in the interpreter, by the steps ``wanted``."""
+def word_of(seen: Seen, each: int) -> Word | None:
+    """The first word that a load found otherwise; None where its address is not plain.  ``each``:
+    the warps of a block."""
+    ins, memory = seen.step.ins, seen.step.ins.get("mem")
+    space = {"LDG": -1, "LD": -1, "LDS": seen.warp // each}.get(ins.mnemonic)
+    found = [v for v in seen.values if v.differs and v.ref in ins.writes]
+    if space is None or not isinstance(memory, Mem) or not found:
+        return None
+    first = min(found, key=lambda v: v.ref.index)
+    lane = (first.differs & -first.differs).bit_length() - 1
+    held = {v.ref: int(v.sass_before[lane]) for v in seen.values}
+    address = memory.offset
+    for reg, scale in ((memory.base, memory.scale), (memory.ureg, 1)):
+        if reg is not None and not reg.is_zero:
+            for word in range(reg.width):
+                address += scale * held.get(RegRef(reg.file, reg.index + word), 0) << 32 * word
+    if space >= 0:
+        address &= 0xFFFFFFFF
+    base = min((r.index for r in ins.writes if r.file == "R"), default=first.ref.index)
+    address += 4 * (first.ref.index - base)
+    return Word(address & 0xFFFFFFFFFFFFFFFC, space)
+
+
+def changes_of_sass(
+    launch: Launch, word: Word, wanted: frozenset[int], order: Order, give_up: int
+) -> list[Change]:
+    """The changes of a word in the interpreter, by the steps ``wanted``."""
     out: list[Change] = []
     before: list[int] = []
 
     def see(ins: Instruction, group: Group, lanes: Mask) -> None:
-        if ins.offset not in wanted:
+        value = word.loaded(group.s) if ins.offset in wanted else None
+        if value is None:
             return
-        device = group.s.device
-        word = int.from_bytes(device.read(address, 4).tobytes(), "little")
-        if before and word != before[0]:
-            by = next(
-                device.writer_of(n, address - p.base)
-                for n, p in enumerate(device.pieces)
-                if p.base <= address < p.base + p.size
-            )
-            out.append(Change(-1 if by is None else by[1] // LANES, ins.offset, word))
-        before[:] = [word]
+        if before and value != before[0]:
+            out.append(Change(word.writer(group.s), ins.offset, value))
+        before[:] = [value]
 
     def first(ins: Instruction, group: Group, lanes: Mask) -> None:
-        if not before:
-            before.append(int.from_bytes(group.s.device.read(address, 4).tobytes(), "little"))
+        value = None if before else word.loaded(group.s)
+        if value is not None:
+            before.append(value)
 
     with contextlib.suppress(InterpretError):
         run(launch, Options(order, give_up), see, before=first)
@@ -833,9 +898,11 @@ __all__ = [
     "Stopped",
     "Streams",
     "Value",
+    "Word",
     "bits",
     "changes_of_sass",
     "compare",
     "culprit",
     "order_of",
+    "word_of",
 ]

@@ -33,8 +33,8 @@ HEAD = 6  # words
 _USED, _ROOM, _DATA, _BUDGET = 0, 8, 16, 24  # byte offsets in SxTrace
 
 # v: a VGPR; s: a scalar register; x: a slot of scratch, by its byte offset; m: the word of device
-# memory at an address, which exists.
-PlaceKind: TypeAlias = Literal["v", "s", "x", "m"]
+# memory at an address, l: the word of LDS at an offset; both exist.
+PlaceKind: TypeAlias = Literal["v", "s", "x", "m", "l"]
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -48,8 +48,8 @@ class Place:
         names = {106: "vcc_lo", EXEC_LO: "exec_lo"}
         if self.kind == "s" and self.index in names:
             return names[self.index]
-        if self.kind == "m":
-            return f"[{self.index:#x}]"
+        if self.kind in ("m", "l"):
+            return f"{'LDS' * (self.kind == 'l')}[{self.index:#x}]"
         return f"scratch+{self.index}" if self.kind == "x" else f"{self.kind}{self.index}"
 
 
@@ -71,7 +71,7 @@ class Point:
 
     @property
     def scalar(self) -> tuple[Place, ...]:
-        return tuple(p for p in self.places if p.kind in ("s", "m"))
+        return tuple(p for p in self.places if p.kind in ("s", "m", "l"))
 
 
 # --- in the compiled code ------------------------------------------------------------------------
@@ -85,7 +85,7 @@ def emit(c: Context, point: Point) -> None:
         for p in point.wide
     ]
     scalar = [
-        st.read_s(p.index).ref if p.kind == "s" else _word(c, p.index) for p in point.scalar
+        st.read_s(p.index).ref if p.kind == "s" else _word(c, p) for p in point.scalar
     ]
     name = _recorder(c.module, len(wide), len(scalar))
     given = [f"i32 {point.number}", f"i32 {st.read_s(point.mask).ref}"]
@@ -103,8 +103,14 @@ def _slot(c: Context, offset: int) -> str:
     return fn.emit_new(f"load {V32}, ptr {row}, align 4")
 
 
-def _word(c: Context, address: int) -> str:
-    return c.fn.emit_new(f"load volatile i32, ptr inttoptr (i64 {address} to ptr), align 4")
+def _word(c: Context, place: Place) -> str:
+    fn = c.fn
+    if place.kind == "m":
+        return fn.emit_new(f"load volatile i32, ptr inttoptr (i64 {place.index} to ptr), align 4")
+    at = fn.emit(f"getelementptr i8, ptr %w, i64 {int(Wave.LDS)}")
+    base = fn.emit(f"load ptr, ptr {at}, !invariant.load !0")
+    word = fn.emit_new(f"getelementptr i8, ptr {base}, i64 {place.index}")
+    return fn.emit_new(f"load volatile i32, ptr {word}, align 4")
 
 
 def _recorder(m: Module, wide: int, scalar: int) -> str:

@@ -23,6 +23,7 @@ from sassxlate.lowering.paired import (
     Choice,
     Stopped,
     Streams,
+    Word,
     changes_of_sass,
     culprit,
 )
@@ -225,29 +226,41 @@ _STORES = ("ST", "RED", "ATOM", "UBLK", "UTMA")
 
 
 def watched(
-    subject: Subject, choice: Choice, address: int, order: Order, seed: int, give_up: int
+    subject: Subject, choice: Choice, word: Word, order: Order, seed: int, give_up: int
 ) -> tuple[Change, bool] | None:
     """Which step left another value in a word of memory than on the other side, and whether that is
     RDNA3's doing; None where the word's history does not tell."""
+    value, warps = 0, None
+    if word.block < 0:
+        place = Place("m", word.address)
+        for base, data in subject.recorded.before.items():
+            at = word.address - base
+            if 0 <= at <= len(data) - 4:
+                value = int.from_bytes(data[at : at + 4].tobytes(), "little")
+                break
+        else:
+            return None
+    else:
+        first = word.block * subject.waves
+        warps = frozenset(range(first, first + subject.waves))
+        room = subject.kernel.shared_size + subject.recorded.shared
+        if word.address + 4 > room:
+            return None
+        place = Place("l", word.address)
     points: list[Point] = []
     owner: dict[int, int] = {}
     for offset, step in choice.steps.items():
         if step.behind is not None and step.ins.mnemonic.startswith(_STORES):
             owner[len(points)] = offset
-            place = (Place("m", address),)
-            points.append(replace(step.behind, number=len(points), places=place))
-    buffer, _, _ = _run(subject, points, None, seed, give_up, _ROOM)
-    base, data = next(
-        (b, d) for b, d in subject.recorded.before.items() if b <= address < b + len(d)
-    )
-    value = int.from_bytes(data[address - base : address - base + 4].tobytes(), "little")
+            points.append(replace(step.behind, number=len(points), places=(place,)))
+    buffer, _, _ = _run(subject, points, warps, seed, give_up, _ROOM)
     mine: list[Change] = []
     for one in buffer.records():
         if int(one.values[0]) != value:
             value = int(one.values[0])
             mine.append(Change(one.wave, owner[one.point], value))
     theirs = changes_of_sass(
-        subject.launch(), address, frozenset(owner.values()), order, give_up
+        subject.launch(), word, frozenset(owner.values()), order, give_up
     )
     return culprit(theirs, mine)
 

@@ -6,6 +6,7 @@ import json
 import re
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +19,7 @@ from ._files import write_whole
 if TYPE_CHECKING:
     from sassxlate.disasm.sass.interpret import Order
     from sassxlate.disasm.sass.ir import RegRef
-    from sassxlate.lowering.paired import Choice, End, Pair
+    from sassxlate.lowering.paired import Change, Choice, End, Pair
     from sassxlate.lowering.steps import Step
 
     from ._trace_text import Printer
@@ -260,6 +261,7 @@ def _trace(subject: Subject, choice: Choice, options: dict[str, Any]) -> int:
     _say("")
     if finished is not None and until and end.kind == "done":
         end = _memory(subject, choice, done, finished, end, order, options)
+    end = _stored(subject, choice, end, order, options)
     facts = _facts(choice, pair)
     printer.end(end, facts, until)
     if until and end.seen is not None and not options["as_json"]:
@@ -318,7 +320,7 @@ def _memory(
 ) -> End:  # fmt: skip
     """What is left in memory, where registers never differed; the word's history says whose it
     is."""
-    from sassxlate.lowering.paired import End
+    from sassxlate.lowering.paired import End, Word
 
     from ._compared import first_difference
     from ._traced import watched
@@ -329,15 +331,10 @@ def _memory(
     text = f"{found.words} words of memory differ behind the launch, first that at "
     text += f"{found.address:#x}: RDNA3 {found.rdna:#010x}, SASS {found.sass:#010x}"
     whose = watched(
-        subject, choice, found.address, order, options["strict_seed"], options["give_up"]
+        subject, choice, Word(found.address), order, options["strict_seed"], options["give_up"]
     )
     if whose is not None:
-        change, theirs = whose
-        ins = choice.steps[change.offset].ins
-        block, warp = divmod(max(change.warp, 0), subject.waves)
-        side = "RDNA3 changed it" if theirs else "SASS alone changed it"
-        text += f".  {side} to {change.value:#010x} at /*{change.offset:04x}*/ {ins.text}, "
-        return End("memory", text + f"warp {warp} of block {block}")
+        return End("memory", f"{text}.  {_whose(subject, choice, *whose)}")
     if found.offset is None:
         return End("memory", text + "; no SASS instruction wrote it")
     ins = choice.steps[found.offset].ins
@@ -345,6 +342,34 @@ def _memory(
     if found.lane is not None:
         text += ", lane {2} of warp {1} of block {0}".format(*found.lane)
     return End("memory", text)
+
+
+def _whose(subject: Subject, choice: Choice, change: Change, theirs: bool) -> str:
+    ins = choice.steps[change.offset].ins
+    block, warp = divmod(max(change.warp, 0), subject.waves)
+    side = "RDNA3 changed it" if theirs else "SASS alone changed it"
+    text = f"{side} to {change.value:#010x} at /*{change.offset:04x}*/ {ins.text}"
+    return f"{text}, warp {warp} of block {block}"
+
+
+def _stored(
+    subject: Subject, choice: Choice, end: End, order: Order, options: dict[str, Any]
+) -> End:
+    """Of a difference in what was loaded, which store it comes from."""
+    from sassxlate.lowering.paired import reads_memory, word_of
+
+    from ._traced import watched
+
+    if end.kind != "value" or end.seen is None or not reads_memory(end.seen.step.ins):
+        return end
+    word = word_of(end.seen, subject.waves)
+    if word is None:
+        return end
+    whose = watched(subject, choice, word, order, options["strict_seed"], options["give_up"])
+    if whose is None:
+        return end
+    text = f"{end.text}, by what was stored at {word.address:#x}: "
+    return replace(end, text=text + _whose(subject, choice, *whose))
 
 
 def _difference(

@@ -189,6 +189,20 @@ def test_defects_are_found_where_they_are(name: str, tmp_path: Path) -> None:
     assert "R4" in state or offset < 0xA0
 
 
+@pytest.mark.parametrize("offset", [0x100, 0x110])
+def test_a_load_says_which_store_was_wrong(offset: int, tmp_path: Path) -> None:
+    done = wrong.translated("dynamic_shared")
+    path = tmp_path / "wrong.hsaco"
+    code = wrong.broken(done, offset, "ds_store", lambda i: replace(i, imm=i.imm + 4), path)
+    launch = ["--arg", "buf:4k:random", "--arg", "buf:4k:random", "--arg", "buf:4k", "--arg",
+              "i32:64", "--block", "64", "--shared", "512"]  # fmt: skip
+    until = ["--until", "difference", "--code-object", str(code)]
+    first, second, *_ = of("dynamic_shared", *launch, *until, status=1).splitlines()
+    assert second.startswith("/*0150*/ LDS R8")
+    assert "by what was stored at" in first
+    assert f"at /*{offset:04x}*/ " in first
+
+
 def test_another_code_object(tmp_path: Path) -> None:
     path = tmp_path / "other.hsaco"
     path.write_bytes(wrong.translated("calls").code_object)
