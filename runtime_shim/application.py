@@ -33,6 +33,7 @@ _FORWARDED = (
     signal.SIGALRM,
     signal.SIGWINCH,
 )
+_LOOK_S = 0.5
 _SI_KERNEL = 0x80
 
 
@@ -179,8 +180,9 @@ def start_and_wait(path: Path, args: Sequence[str], env: Mapping[str, str]) -> i
 
 def _wait(pid: int, watched: set[signal.Signals]) -> int:
     while True:
-        info = signal.sigwaitinfo(watched)
-        if info.si_signo == signal.SIGCHLD:
+        # Not for ever: were there another thread, SIGCHLD might have gone to it, and be lost.
+        info = signal.sigtimedwait(watched, _LOOK_S)
+        if info is None or info.si_signo == signal.SIGCHLD:
             ended, status = os.waitpid(pid, os.WNOHANG)
             if ended:
                 code = os.waitstatus_to_exitcode(status)

@@ -347,3 +347,23 @@ def at_once(place: Place, count: int) -> None:
     for done in runs:
         passes(done)
         assert (done.stdout, done.stderr) == (runs[0].stdout, "")
+
+
+_WITH_A_THREAD = """
+import os, threading, time
+from pathlib import Path
+from sassxlate.runtime_shim.application import start_and_wait
+threading.Thread(target=time.sleep, args=(60,), daemon=True).start()
+for _ in range(4):
+    print(start_and_wait(Path("/bin/sh"), ["sh", "-c", "exit 7"], os.environ), flush=True)
+os._exit(0)
+"""
+
+
+def test_end_is_seen_beside_a_thread() -> None:
+    """SIGCHLD may go to any thread, and is lost where it is not waited for."""
+    done = subprocess.run(
+        [sys.executable, "-c", _WITH_A_THREAD],
+        capture_output=True, text=True, timeout=TIME_LIMIT_S, check=False,
+    )  # fmt: skip
+    assert done.stdout.split() == ["7"] * 4, done.stderr
