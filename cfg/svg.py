@@ -95,14 +95,15 @@ def to_svg(picture: Picture, layout: Layout | None = None) -> str:
     title = f"{picture.shown}  {picture.target}"
     facts = f"{len(picture.nodes)} blocks, {len(picture.loops)} loops"
     facts += "".join(f"; {note}" for note in picture.notes)
-    wide = max(placed.width, 2 * MARGIN + 7.4 * min(len(title), 4 * WIDEST), 420.0)
+    longest = min(max(len(title), len(facts)), 4 * WIDEST)
+    wide = max(placed.width, 2 * MARGIN + 7.4 * longest, 420.0)
     out = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 -48 {wide:.0f} {height + 58:.0f}" '
         f'width="{wide:.0f}" height="{height + 58:.0f}">',
         f"<title>{escape(_printable(title))}</title><style>{style()}</style>",
         f"<defs>{markers()}</defs>",
         f'<text x="{MARGIN:.0f}" y="-30">{escape(_printable(title[: 4 * WIDEST]))}</text>',
-        f'<text class="o" x="{MARGIN:.0f}" y="-13">{escape(facts)}</text>',
+        f'<text class="o" x="{MARGIN:.0f}" y="-13">{escape(_printable(facts))}</text>',
     ]
     for node, box in zip(picture.nodes, placed.boxes, strict=True):
         y = rows[box.row]
