@@ -19,6 +19,7 @@ from . import (
     matrix,
     matrix_float,
     memory,
+    packing,
     texture,
     warp,
 )
@@ -31,6 +32,7 @@ _CATEGORIES: tuple[tuple[Rule, ...], ...] = (
     float32.RULES,
     half.RULES,
     convert.RULES,
+    packing.RULES,
     memory.RULES,
     asynchronous.RULES,
     atomic.RULES,
