@@ -44,7 +44,6 @@ from .matrix_sums import (
 )
 
 
-
 def _signed(c: Ctx, kind: Kind, role: str) -> list[V]:
     """A's or B's words, with the printed sign; TF32's have only the bits that count."""
     words = words_of(c, role)
