@@ -146,7 +146,13 @@ def to_data(left: Picture, right: Picture, found: Alignment) -> dict[str, Any]:
     sides = (("left", left), ("right", right))
     return {
         **{
-            side: {"name": x.name, "target": x.target, "blocks": len(x.nodes), "notes": [*x.notes]}
+            side: {
+                "name": x.name,
+                "target": x.target,
+                "blocks": len(x.nodes),
+                "starts": [node.start for node in x.nodes],
+                "notes": [*x.notes],
+            }
             for side, x in sides
         },
         "same": same(left, right, found),

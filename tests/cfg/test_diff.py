@@ -177,6 +177,12 @@ def test_command() -> None:
     one = data["kernels"][0]
     assert one["left"]["blocks"] == one["right"]["blocks"] == 16
     assert len(one["pairs"]) >= 15
+    assert set(one) == {"left", "right", "same", "alike", "pairs", "only_left", "only_right"}
+    assert set(one["left"]) == {"name", "target", "blocks", "starts", "notes"}
+    assert one["left"]["starts"][:3] == [0, 0x90, 0xA0]
+    for pair in one["pairs"]:
+        assert set(pair) - {"lines"} == {"left", "right", "status", "alike", "moved"}
+        assert ("lines" in pair) == (pair["status"] == "changed")
     both = run.invoke(command, [COLLATZ, COLLATZ])
     assert both.exit_code != 0  # two architectures have the kernel: which is meant?
 
