@@ -776,7 +776,10 @@ def _compare(
 ) -> tuple[End, Pair, Done | None]:
     pair = Pair(choice, streams, stopped, show)
     try:
-        done = run(launch, Options(order, give_up), pair.behind, before=pair.before)
+        # Of a few warps nothing is gained by running many blocks at once.
+        lanes = 1024 if choice.warps is not None else Options().lanes
+        options = Options(order, give_up, lanes=lanes)
+        done = run(launch, options, pair.behind, before=pair.before)
     except InterpretError as error:
         return pair.of_error(error), pair, None
     if pair.end is not None:

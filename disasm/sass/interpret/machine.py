@@ -22,8 +22,6 @@ from .resident import LANES, Group, LaneEnv, Mask, Missed, Resident
 from .transfers import Transfers
 from .turns import SIZE, Options, Order, at_index, index_of
 
-MOST_LANES = 1 << 16  # that are resident at once, unless the launch is cooperative
-
 # What changes no value here: waits, fences, hints.
 _NOTHING = frozenset(
     "NOP YIELD NANOSLEEP MEMBAR ERRBAR CGAERRBAR CCTL CCTLL DEPBAR LDGDEPBAR FENCE ACQBULK "
@@ -69,7 +67,7 @@ def run(
     device = Device(launch.pieces)
     code = instructions(launch)
     each = (launch.threads + LANES - 1) // LANES
-    batch = max(1, MOST_LANES // (each * LANES))
+    batch = max(1, options.lanes // (each * LANES))
     if launch.cooperative:
         batch = launch.blocks
     elif options.order != Order.TOGETHER:

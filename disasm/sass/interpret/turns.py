@@ -46,11 +46,13 @@ class Order(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """``limit``: instructions of warps after which a launch is given up; 0: none."""
+    """``limit``: instructions of warps after which a launch is given up; 0: none.  ``lanes`` are
+    resident at once at most, but never less than a block, and all if the launch is cooperative."""
 
     order: Order = Order.TOGETHER
     limit: int = 0
     stop_at: int = -1  # a code offset
+    lanes: int = MOST_LANES
 
 
 class Turns:
