@@ -17,7 +17,9 @@ from itertools import chain, pairwise
 from typing import TypeAlias
 
 from sassxlate.cfg.liveness import live_before
+from sassxlate.disasm.rdna3 import RRef, reads, writes
 from sassxlate.disasm.rdna3.ir import Inst
+from sassxlate.disasm.rdna3.operand import VCC_LO
 from sassxlate.disasm.sass.ir import Instruction, Mem, Reg, RegRef
 from sassxlate.errors import EncodeError, SassxlateError
 from sassxlate.lowering.allocate import RegisterMap
@@ -27,6 +29,7 @@ from sassxlate.lowering.verify.counters import waits
 
 from .gate import as_verified
 from .language import guard
+from .names import place_of
 from .prompt import Prompt, answer_words, prompt
 
 Code: TypeAlias = Sequence[Sequence[Inst]]
@@ -119,6 +122,59 @@ def joints(code: Code, regs: RegisterMap) -> list[int]:
     return [*out, len(code)]
 
 
+def ends_of(
+    block: SassBlock, regs: RegisterMap, behind: Sequence[frozenset[RegRef]], code: Code
+) -> list[int]:
+    """Where steps of anybody's code may end: behind which instructions no guard is open, MODE is
+    as at the start, no temporary is still to be read, and each register that is still read was
+    written last by the code of the instruction that wrote it last.  A guess: proofs decide."""
+    count = len(code)
+    own: dict[RRef, set[RegRef]] = {}
+    for ins in block.instructions:
+        for ref in ins.writes:
+            kind, at = place_of(ref, regs)
+            own.setdefault(RRef("v" if kind in "vl" else "s", at), set()).add(ref)
+    # Temporaries that are read behind each instruction, from the end.
+    pending: list[set[RRef]] = [set() for _ in range(count + 1)]
+    live: set[RRef] = set()
+    for n in range(count - 1, -1, -1):
+        pending[n + 1] = set(live)
+        for inst in reversed(code[n]):
+            live -= {r for r in writes(inst) if r not in own}
+            live |= {r for r in reads(inst) if _temporary(r, regs) and r not in own}
+    last: dict[RRef, tuple[int, int]] = {}  # by SASS, by the code
+    opened, mode = False, {"s_denorm_mode": 15, "s_round_mode": 0}
+    start = dict(mode)
+    out: list[int] = []
+    for n, ins in enumerate(block.instructions):
+        for ref in ins.writes:
+            kind, at = place_of(ref, regs)
+            place = RRef("v" if kind in "vl" else "s", at)
+            last[place] = n, last.get(place, (-1, -1))[1]
+        for inst in code[n]:
+            found = guard(inst, regs)
+            if found is not None:
+                opened = found[0] != ".endpred"
+            if inst.op in mode:
+                mode[inst.op] = inst.imm
+            for place in writes(inst):
+                if place in own:
+                    last[place] = last.get(place, (-1, -1))[0], n
+        placed = all(a == b or not own[p] & behind[n] for p, (a, b) in last.items())
+        if not opened and mode == start and not pending[n + 1] and placed:
+            out.append(n + 1)
+    return out if out and out[-1] == count else [*out, count]
+
+
+def _temporary(ref: RRef, regs: RegisterMap) -> bool:
+    if ref.kind == "v":
+        return ref.number >= regs.vtemp_base
+    return ref.kind == "scc" or (ref.kind == "s" and ref.number in {*regs.stemps, *_VCC})
+
+
+_VCC = (VCC_LO, VCC_LO + 1)
+
+
 def step_of(
     block: SassBlock,
     regs: RegisterMap,
@@ -178,13 +234,13 @@ class Prover:
         ends: Sequence[int] | None = None,
     ) -> Verdict:
         """The verdict on a stretch's code, step by step.  ``ends`` are the places between steps
-        (and the end); without, they are where no guard is open, for code like the rules'.
+        (and the end); without, they are guessed, and what is not proved so is asked as a whole.
 
-        A step that is not proved makes the stretch Unknown, with its verdict as the reason, unless
-        it is the whole.
+        With ``ends``, a step that is not proved makes the stretch Unknown, with its verdict as the
+        reason, unless it is the whole.
         """
         behind = lives(block, live_out)
-        places = list(ends) if ends is not None else joints(code, regs)[1:]
+        places = list(ends) if ends is not None else ends_of(block, regs, behind, code)
         try:
             steps = _parts(block, regs, behind, code, places)
         except EncodeError:  # code that names what only another instruction does
@@ -195,6 +251,8 @@ class Prover:
         for step, end in zip(steps, places, strict=True):
             verdict = self.step(step)
             if not isinstance(verdict, Proved):
+                if ends is None and len(places) > 1:
+                    return self.stretch(block, regs, live_out, code, [len(code)])
                 return verdict if len(places) == 1 else Unknown(f"instruction {first}: {verdict}")
             modulo.update(verdict.modulo)
             first = end
@@ -221,4 +279,4 @@ def _waited(block: SassBlock, regs: RegisterMap, live_out: frozenset[RegRef], co
     return waits([*chain.from_iterable(made.rdna)]).early is None
 
 
-__all__ = ["Prover", "Step", "joints", "lives", "reduced", "step_of"]
+__all__ = ["Prover", "Step", "ends_of", "joints", "lives", "reduced", "step_of"]

@@ -52,6 +52,9 @@ def test_what_is_found_is_cheaper_and_proved(name: str) -> None:
         assert accesses(items) == accesses(old)
         check(found.code, question)
         again = read_answer(answer_text(found.code, question).split(), question)
+        # Steps are found in code that says nothing of them.
+        guessed = Prover().stretch(stretch.block, regs, stretch.live_out, again)
+        assert isinstance(guessed, Proved)
         whole = prove(stretch.block, regs, stretch.live_out, again)
         assert isinstance(whole, Proved), (whole, answer_text(found.code, question))
     assert better > 0
