@@ -498,10 +498,10 @@ class Automaton:
     # -- what came --------------------------------------------------------------------------------
 
     def advance(self, word: int) -> None:
-        """Takes a word.  EncodeError SX0536 for one that may not come here."""
+        """Takes a word.  EncodeError SX0547 for one that may not come here."""
         if word not in self.allowed():
             text = vocabulary()[word] if 0 <= word < len(vocabulary()) else str(word)
-            raise EncodeError("SX0536", f"{text!r} cannot come here")
+            raise EncodeError("SX0547", f"{text!r} cannot come here")
         self.take(word)
 
     def take(self, word: int) -> None:
