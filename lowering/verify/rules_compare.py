@@ -36,13 +36,16 @@ class Different:
 
 def float_kind(ins: Instruction) -> str:
     """The floating-point type that an instruction computes whose NaN are as good as any other;
-    "" where it is none.  HMMA has one NaN."""
+    "" where it is none.  HMMA has one NaN.  FTZ: of atomic sums, where AMD keeps a sum of normal
+    numbers that is denormal until it is an operand again."""
     if ins.mnemonic in ("DMMA", "HMMA"):
         return "F64" if ins.mnemonic == "DMMA" else ""
     for modifier in ins.modifiers:
         kind, _, count = modifier.partition("x")
         if kind in ("F16", "BF16") and count:  # of a vector the parts count: F16x8
             return f"{kind}x2"
+        if kind == "F32" and ins.has("FTZ") and ins.mnemonic.startswith(("ATOM", "RED")):
+            return "F32 FTZ"
         if kind in ("F32", "F64"):
             return kind
     return ""
@@ -89,8 +92,10 @@ def _one_nan(name: str, words: Mapping[str, Pair], side: int, kind: str, first: 
     pair in memory.
     """
     mine = words[name][side]
-    if kind == "F32":
+    if kind.startswith("F32"):
         single: Words = np.where(mine & 0x7FFFFFFF > 0x7F800000, _ONES, mine)
+        if kind == "F32 FTZ":
+            single = np.where(mine & 0x7F800000 == 0, mine & 0x80000000, single)
         return single
     if kind in _HALVES:
         low, high = mine & 0xFFFF, mine >> 16

@@ -20,6 +20,10 @@ BOTH = "R16", "R17"
         ("F32", ("R7",), (0x7FFFFFFF,), (0xFFC00001,), False),  # not computed
         ("F32", ("P0",), (0x7FFFFFFF,), (0xFFC00001,), False),  # lanes
         ("F32", ("global memory",), (0x7FFFFFFF,), (0xFFC00001,), True),
+        ("F32 FTZ", ("R5",), (0x80000000,), (0x807949BC,), True),  # a sum that was kept
+        ("F32 FTZ", ("R5",), (0x80000000,), (0x007949BC,), False),  # of another sign
+        ("F32 FTZ", ("R5",), (0x00000000,), (0x00800000,), False),  # a normal number
+        ("F32 FTZ", ("R7",), (0x80000000,), (0x807949BC,), False),  # not computed
         ("F64", BOTH, (0xFFFFFFFF, 0x7FFFFFFF), (5, 0xFFF00000), True),
         ("F64", BOTH, (0xFFFFFFFF, 0x7FFFFFFF), (0, 0x7FF00000), False),
         ("F64", BOTH, (1, 0x3FF00000), (2, 0x3FF00000), False),
@@ -45,7 +49,7 @@ def test_nan(
     [
         (0x000FDE000806055800000008041079A2, "ATOM.E.ADD.EF.F16x8", "F16x2"),
         (0x000FDE00000E0B0000000008041073A3, "ATOMG.E.ADD.EF.BF16x8", "BF16x2"),
-        (0x000FDE000006170000000008041073A2, "ATOM.E.ADD.EF.F32x4", "F32"),
+        (0x000FDE000006170000000008041073A2, "ATOM.E.ADD.EF.F32x4.FTZ", "F32 FTZ"),
         (0x000FDE000000000800000004041F7221, "FADD", ""),
     ],
 )
