@@ -289,10 +289,15 @@ def write_report(folder: Path, report: Report) -> None:
 
 
 _worker: _Worker | None = None
+_PR_SET_PDEATHSIG = 1
 
 
 def _begin(folder: Path, settings: Settings, seen: dict[str, set[str]]) -> None:
     global _worker
+    if multiprocessing.parent_process() is not None:
+        # Who is killed takes its processes along.
+        with contextlib.suppress(OSError, AttributeError):
+            ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     tag = f"{settings.tag[:32]} {sources_tag()} {settings.timeout_ms}"
     proofs = Proofs(folder / "proofs.sqlite3", tag)
     prover = Prover(proofs.read, proofs.write, settings.timeout_ms)

@@ -24,7 +24,7 @@ from sassxlate.disasm.sass.ir import Instruction, Mem, Reg, RegRef
 from sassxlate.errors import EncodeError, SassxlateError
 from sassxlate.lowering.allocate import RegisterMap
 from sassxlate.lowering.engine import SassBlock
-from sassxlate.lowering.verify import Proved, Unknown, Verdict, verify
+from sassxlate.lowering.verify import Proved, Refuted, Unknown, Verdict, verify
 from sassxlate.lowering.verify.counters import waits
 
 from .gate import as_verified
@@ -253,12 +253,20 @@ class Prover:
             if not isinstance(verdict, Proved):
                 if ends is None and len(places) > 1:
                     return self.stretch(block, regs, live_out, code, [len(code)])
-                return verdict if len(places) == 1 else Unknown(f"instruction {first}: {verdict}")
+                return (
+                    verdict
+                    if len(places) == 1
+                    else Unknown(f"instruction {first}: {_why(verdict)}")
+                )
             modulo.update(verdict.modulo)
             first = end
         if len(places) > 1 and not _waited(block, regs, live_out, code):
             return Unknown("a wait is missing")
         return Proved(tuple(sorted(modulo)))
+
+
+def _why(verdict: Refuted | Unknown) -> str:
+    return verdict.reason if isinstance(verdict, Unknown) else verdict.defect or verdict.where
 
 
 def _parts(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -10,7 +11,7 @@ from dataclasses import dataclass, field
 from sassxlate.disasm.containers.model import Cubin
 from sassxlate.lowering.allocate import RegisterMap
 from sassxlate.lowering.pipeline import translate_kernel
-from sassxlate.lowering.verify import Proved
+from sassxlate.lowering.verify import Proved, Unknown, Verdict
 
 from .cost import cost
 from .prompt import Prompt, answer_text, prompt, read_answer
@@ -90,7 +91,7 @@ class Harvest:
         verdict = self.prover.stretch(stretch.block, regs, stretch.live_out, code)
         if not isinstance(verdict, Proved):
             self.counts["unknown"] += 1
-            self.why[str(verdict)[:120]] += 1
+            self.why[_reason(verdict)] += 1
             return
         before = cost([i for group in code for i in group])
         answer, after, modulo, by = rules, before, verdict.modulo, "rules"
@@ -128,6 +129,12 @@ class Harvest:
         from dataclasses import replace
 
         return [replace(row, count=self.again[key]) for key, row in self.rows.items()]
+
+
+def _reason(verdict: Verdict) -> str:
+    """Why a block is not proved, without where."""
+    text = verdict.reason if isinstance(verdict, Unknown) else f"refuted: {verdict}"
+    return re.sub(r"^instruction \d+: ", "", text)[:120]
 
 
 _MNEMONICS = ("v_", "s_", "ds_", "global_", "flat_", "scratch_")
