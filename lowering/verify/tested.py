@@ -53,6 +53,7 @@ def _tried(vectors: int, bound: str, forms: str) -> _Tried:
 
 
 _EQUAL = "equal to the bit but for NaN payloads"
+# Of atomic sums with .FTZ also but for sums of normal numbers that are denormal.
 _WAVES = "equal to the bit but for NaN payloads; waves of 32 lanes, random EXEC"
 _SUMS = "sums of whole warps, equal to the bit but for NaN payloads"
 _NEAR = "within PTX's bounds"
@@ -63,7 +64,7 @@ TRIED: Mapping[str, _Tried] = {
         1 << 20,
         _WAVES,
         "ADD BF16x2 RN; ADD BF16x4 RN; ADD BF16x8 RN; ADD F16x2 RN; ADD F32 RN; ADD F32x2 RN; "
-        "ADD F32x4 RN; ADD F64 RN",
+        "ADD F32x2 FTZ RN; ADD F32x4 RN; ADD F32x4 FTZ RN; ADD F64 RN",
     ),
     "atoms_arrive": _tried(1 << 20, _WAVES, "ARRIVE 64"),
     "bmma": _tried(1 << 20, _SUMS, "168128 AND POPC; 168256 AND POPC; 88128 AND POPC"),
@@ -151,7 +152,7 @@ TRIED: Mapping[str, _Tried] = {
         1 << 20,
         _WAVES,
         "ADD BF16x2 RN; ADD F16x2 RN; ADD F16x4 RN; ADD F16x8 RN; ADD F32 RN; ADD F32x2 RN; "
-        "ADD F32x4 RN; ADD F64 RN",
+        "ADD F32x2 FTZ RN; ADD F32x4 RN; ADD F32x4 FTZ RN; ADD F64 RN",
     ),
     "redux": _tried(1 << 20, _WAVES, "; MAX; MAX S32; MIN; MIN S32; OR; SUM; SUM S32; XOR"),
     "shfl": _tried(1 << 20, _WAVES, "BFLY; DOWN; IDX; UP"),
