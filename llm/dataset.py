@@ -8,10 +8,13 @@ done; nothing else is remembered, so a build that was killed goes on where it wa
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
 import hashlib
 import json
 import multiprocessing
 import os
+import signal
 import sqlite3
 import time
 from collections import Counter
