@@ -17,7 +17,9 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 # Where things are may be said to the tests; how programs run is theirs to say.
-_PLACES = frozenset({"SASSXLATE_SHARED", "SASSXLATE_LIB", "SASSXLATE_LIBLLVM"})
+_PLACES = frozenset(
+    {"SASSXLATE_SHARED", "SASSXLATE_LIB", "SASSXLATE_LIBLLVM", "SASSXLATE_PROGRAMS"}
+)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
