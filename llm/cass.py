@@ -195,7 +195,7 @@ def judge(text: str, rules: Translated, launches: Sequence[Launch]) -> Whole:
 
 
 def _in_time(run: Callable[[], list[bytes]]) -> list[bytes]:
-    """Runs in a process of its own, for an answer may loop for ever.  EncodeError with what went wrong."""
+    """Runs in a process of its own, for an answer may loop.  EncodeError: what went wrong."""
     context = multiprocessing.get_context("fork")
     ours, theirs = context.Pipe(duplex=False)
 

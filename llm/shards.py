@@ -102,7 +102,7 @@ def read(path: Path) -> Shard:
         body = opened.decompress(data[end + 1 :], max_length=4 * n + 2 * m + 1)
     except (ValueError, KeyError, TypeError, lzma.LZMAError) as error:
         raise ModelError("SX1009", f"a damaged shard: {error!r}", Where(str(path))) from None
-    if len(body) != 4 * n + 2 * m:
+    if len(body) != 4 * n + 2 * m or not opened.eof:
         raise ModelError("SX1009", "a shard that is cut off", Where(str(path)))
     lengths = np.frombuffer(body, "<u2", n).astype(np.int64)
     questions = np.frombuffer(body, "<u2", n, 2 * n).astype(np.int64)

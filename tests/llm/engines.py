@@ -52,7 +52,7 @@ def instructions(words: Sequence[str]) -> list[list[str]]:
     out: list[list[str]] = []
     for word in words:
         begins = word in (END,) or word.startswith((".pred", ".switch", ".endpred"))
-        if begins or "_" in word and not word.endswith(("_lo", "base", "limit")) or not out:
+        if begins or ("_" in word and not word.endswith(("_lo", "base", "limit"))) or not out:
             out.append([word])
         else:
             out[-1].append(word)

@@ -1,0 +1,228 @@
+"""Qwen2 in NumPy, files of tensors and tokens, training: small, and where torch is, with torch."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from sassxlate.errors import ModelError
+from sassxlate.llm import models, shards, tensors
+from sassxlate.llm.engine import ModelEngine
+from sassxlate.llm.model import SIZES, Config, Qwen2, Session, random_weights, save
+from sassxlate.llm.propose import BlockModel
+from sassxlate.llm.tokenizer import vocabulary
+from sassxlate.llm.train_curves import curves
+
+from .questions import questions
+
+TORCH = pytest.mark.skipif(
+    importlib.util.find_spec("torch") is None, reason="torch is not installed"
+)
+TINY = replace(SIZES["tiny"], vocab=len(vocabulary()))
+
+
+def checkpoint(folder: Path, config: Config = TINY, **about: Any) -> Path:
+    save(folder, config, random_weights(config, 1))
+    if about:
+        (folder / "training.json").write_text(json.dumps(about))
+    return folder
+
+
+def test_steps_are_what_the_whole_is() -> None:
+    """Each token by itself, beside another sequence, gives what all at once give."""
+    config = Config(50, 32, 2, 4, 2, 48, 64)
+    model = Qwen2(config, random_weights(config, 3))
+    ids = [int(n) for n in np.random.default_rng(1).integers(0, 50, 20)]
+    session = Session(model, 3, 40)
+    session.add([1, 2, 3])
+    session.add(ids[:12])
+    for n in range(12, 20):
+        logits = session.step([7, ids[n]])[1]
+        whole = Session(model, 1, 40).add(ids[: n + 1])
+        assert np.allclose(logits, whole, atol=1e-5)
+    session.drop(0)
+    assert np.allclose(session.step([5])[0], Session(model, 1, 40).add([*ids, 5]), atol=1e-5)
+
+
+def test_sizes() -> None:
+    """The shipped model fits in 64 MB: as bf16, or as int8."""
+    words = len(vocabulary())
+    sizes = {name: replace(c, vocab=words).parameters for name, c in SIZES.items()}
+    assert sizes["base"] <= 30_000_000
+    assert sizes["large"] <= 62_000_000
+    assert max(2 * sizes["base"], sizes["large"]) < 64_000_000
+
+
+def test_tensors(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    made = {"a": rng.standard_normal((5, 7)).astype(np.float32), "b": np.arange(4)}
+    path = tmp_path / "x.safetensors"
+    tensors.write(path, made)
+    assert all(np.array_equal(v, made[k]) for k, v in tensors.read(path).items())
+    tensors.write(path, {"a": made["a"]}, bfloat=True)
+    assert np.abs(tensors.read(path)["a"] / made["a"] - 1).max() < 2**-8
+    tensors.write(path, tensors.int8({"a": made["a"]}))
+    assert np.abs(tensors.read(path)["a"] - made["a"]).max() < np.abs(made["a"]).max() / 200
+
+
+@pytest.mark.parametrize("cut", [0, 7, 20, 300])
+def test_damaged_tensors(tmp_path: Path, cut: int) -> None:
+    path = checkpoint(tmp_path) / "model.safetensors"
+    path.write_bytes(path.read_bytes()[:cut])
+    with pytest.raises(ModelError, match="SX1003"):
+        Qwen2.load(tmp_path)
+
+
+def test_mutated_tensors(tmp_path: Path) -> None:
+    config = Config(8, 8, 1, 2, 1, 8, 16)
+    path = checkpoint(tmp_path, config) / "model.safetensors"
+    whole = path.read_bytes()
+    rng = np.random.default_rng(2)
+    for _ in range(200):
+        data = bytearray(whole)
+        for at in rng.integers(0, min(len(data), 900), 3):
+            data[int(at)] = int(rng.integers(256))
+        path.write_bytes(data)
+        with suppress(ModelError):
+            Qwen2.load(tmp_path)
+
+
+def test_typed_errors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def code(mode: Any, model: str | None) -> str:
+        with pytest.raises(ModelError) as caught:
+            models.engine(mode, model)
+        return caught.value.code
+
+    monkeypatch.delenv(models.MODEL, raising=False)
+    monkeypatch.delenv("SASSXLATE_ALLOW_HUB", raising=False)
+    assert code("hybrid", str(tmp_path / "none")) == "SX1001"
+    assert code("hybrid", "somebody/something") == "SX1001"
+    assert code("rules", "somebody/something") == "SX1008"
+    assert models.engine("rules", None) is None
+    if models.shipped() is None:
+        assert code("hybrid", None) == "SX1001"
+        assert models.usual(None) == "rules"
+    assert code("hybrid", str(tmp_path)) == "SX1001"
+    other = checkpoint(tmp_path / "words", replace(TINY, vocab=99))
+    assert code("hybrid", str(other)) == "SX1005"
+    old = checkpoint(tmp_path / "old", vocabulary="of another day")
+    assert code("hybrid", str(old)) == "SX1005"
+    (old / "config.json").write_text("{")
+    assert code("hybrid", str(old)) == "SX1003"
+    if not models.installed("torch", "transformers"):
+        (old / "config.json").write_text('{"model_type": "llama"}')
+        assert code("hybrid", str(old)) in ("SX1002", "SX1004")
+
+
+def test_an_untrained_model_proposes(tmp_path: Path) -> None:
+    checkpoint(tmp_path, vocabulary=shards.digest(vocabulary()))
+    engine = models.engine("hybrid", str(tmp_path))
+    assert isinstance(engine, ModelEngine)
+    model = engine.proposer
+    assert isinstance(model, BlockModel)
+    asked = questions()[:6]
+    model.workers = 1
+    alone = [model.propose([q], 2, [24])[0] for q in asked]
+    model.workers = 2
+    together = model.propose(asked, 2, [24] * 6)
+    assert together == alone  # who else is asked changes nothing
+    assert all(len(answers) == 2 for answers in together)
+
+
+def test_shards(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    made = [([int(n) for n in rng.integers(0, 2000, n)], n // 2) for n in (3, 40, 0, 17)]
+    path = tmp_path / "a.tokens"
+    shards.write(path, made, "v", {"source": "test"})
+    read = shards.read(path)
+    both = shards.joined([read, read])
+    for n, (tokens, question) in enumerate(made):
+        assert read.example(n).tolist() == both.example(n + 4).tolist() == tokens
+        assert read.questions[n] == question
+    with pytest.raises(ModelError, match="SX1005"):
+        shards.joined([read, replace(read, vocabulary="w")])
+    data = path.read_bytes()
+    for bad in (b"", data[:20], data[:-9], data.replace(b'"tokens": 60', b'"tokens": 61')):
+        path.write_bytes(bad)
+        with pytest.raises(ModelError, match="SX1009"):
+            shards.read(path)
+
+
+def test_curves() -> None:
+    rows = [{"step": s, "loss": 5 / s, "held_loss": 6 / s, "whole": 1 - 1 / s} for s in (1, 2, 900)]
+    text = curves(rows)
+    assert text.startswith("<svg")
+    assert "prefers-color-scheme:dark" in text
+    assert "<script" not in text
+    assert curves([]).startswith("<svg")
+    assert "nan" not in curves([{"step": 1, "loss": float("nan")}])
+
+
+def _examples(count: int) -> list[tuple[list[int], int]]:
+    """A language that is easily learned: the answer says the question again."""
+    rng = np.random.default_rng(5)
+    out: list[tuple[list[int], int]] = []
+    for _ in range(count):
+        words = [int(n) for n in rng.integers(10, 14, 3)]
+        out.append(([1, *words, 2, *words, 3], 5))
+    return out
+
+
+@TORCH
+def test_training_and_going_on(tmp_path: Path) -> None:
+    from sassxlate.llm.train import Settings, read_log, train
+
+    path = tmp_path / "a.tokens"
+    shards.write(path, _examples(300), shards.digest(vocabulary()))
+    settings = Settings(size="tiny", row=64, batch=8, steps=4, every=2, vocabulary=16)
+    first = train([path], tmp_path / "out", settings, device="cpu")
+    assert first["step"] == 4
+    again = train([path], tmp_path / "out", replace(settings, steps=8), device="cpu")
+    assert again["step"] == 8
+    straight = train([path], tmp_path / "other", replace(settings, steps=8), device="cpu")
+    assert len(read_log(tmp_path / "out")) == 4
+    assert again["held_loss"] < first["held_loss"] + 0.05
+    assert np.isfinite(straight["held_loss"])
+    assert (tmp_path / "out" / "curves.svg").read_text().startswith("<svg")
+    (tmp_path / "out" / "last" / "state.pt").write_bytes(b"nothing")
+    with pytest.raises(ModelError, match="SX1003"):
+        train([path], tmp_path / "out", settings, device="cpu")
+
+
+@TORCH
+def test_torch_and_numpy_agree(tmp_path: Path) -> None:
+    import torch  # pyright: ignore[reportMissingImports]
+
+    from sassxlate.llm.train_model import TorchQwen2
+
+    config = Config(50, 32, 2, 4, 2, 48, 64)
+    model = TorchQwen2(config, "cpu", seed=3)
+    save(tmp_path, config, model.weights(), bfloat=False)
+    ids = np.random.default_rng(1).integers(0, 50, 20)
+    tokens = torch.tensor(np.concatenate([ids[:7], ids]))[None]
+    places = torch.tensor([*range(7), *range(20)])[None]
+    documents = torch.tensor([0] * 7 + [1] * 20)[None]
+    with torch.no_grad():
+        packed = model.logits(tokens, places, documents)[0, -1].numpy()
+    alone = Session(Qwen2.load(tmp_path), 1, 40).add([int(n) for n in ids])
+    assert np.allclose(packed, alone, atol=1e-5)
+
+
+def test_training_without_torch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from sassxlate.llm import train as module
+
+    def absent(name: str) -> Any:
+        raise ImportError(f"no {name}")
+
+    path = tmp_path / "a.tokens"
+    shards.write(path, _examples(3), "v")
+    monkeypatch.setattr("importlib.import_module", absent)
+    with pytest.raises(ModelError, match="SX1002"):
+        module.train([path], tmp_path / "out", module.Settings(size="tiny"))
