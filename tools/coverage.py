@@ -65,7 +65,7 @@ from sassxlate.disasm.sass.spec import (  # noqa: E402
 from sassxlate.errors import DecodeError  # noqa: E402
 
 _CONTROL = 0x7E0 | 15
-_REGISTERS = {"Ra": 4, "Rb": 8, "Rc": 12, "Rd": 16}
+_REGISTERS = {"Ra": 4, "Rb": 8, "Rc": 12, "Rd": 16, "src": 24, "size": 28}  # others: 20
 
 # --- counting ----------------------------------------------------------------------------------
 

@@ -279,12 +279,13 @@ def _rules(rows: Mapping[int, _Row]) -> list[str]:
         if whole:
             cells = [f"{_share(row.rules[s], whole)} ({row.forms_rules[s]})" for s in statuses]
             out.append(f"| sm_{arch} | " + " | ".join(cells) + " |")
-    row = rows.get(90, _Row())
-    whole = sum(row.rules.values())
-    for status in ("unknown", "refused"):
-        some = {text: n for (s, text), n in row.unsettled.items() if s == status}
-        if some:
-            out += ["", f"sm_90, {status}:", "", *_top(some, 25, whole)]
+    for arch, row in sorted(rows.items()):
+        whole = sum(row.rules.values())
+        for status in ("refuted", "unknown", "refused"):
+            some = {text: n for (s, text), n in row.unsettled.items() if s == status}
+            if some and (arch == 90 or status != "refused"):
+                most = 25 if status == "refused" else len(some)
+                out += ["", f"sm_{arch}, {status}:", "", *_top(some, most, whole)]
     return out
 
 
@@ -338,16 +339,14 @@ fences it says that memory was right where they stood, in messages between warps
 _RULES = """Each form above (control, hints and those apart excepted), as one synthetic word:
 its translation is proved, was tried on inputs where the solver cannot decide
 (*tested*), is unknown, or refused with a typed error. Shares of occurrences, and
-forms. Of sm_75 and sm_80 the most frequent forms that sm_90 has not. Conversions
-and approximations of sm_90 were tried on 2**20 inputs each, and so was code that
-reaches other lanes where `lowering/verify/tested.py` names it; the rest, mostly
-atomics, on some thousand."""
+forms. Of sm_75, sm_80 and sm_120 those that sm_90 has not, the most frequent ones of
+sm_75 and sm_80. What was tried has 2**20 inputs, the word itself or all words of its
+form together (`lowering/verify/tested.py` and below)."""
 _FINDINGS = """`sassxlate verify --rules` makes words of all forms of a rule's instructions: every
-modifier, sign and selector by itself, random combinations, RZ and PT, destinations
+modifier, sign and selector by itself, 24 random combinations a row, RZ and PT, destinations
 that are sources or overlap them, guards, constants, uniform registers. Each is
 looked at where all lanes are together and where lanes wait elsewhere. *Tested*:
-inputs instead of a proof, never counted as one; the forms and their 2**20 inputs
-that block proofs count on are in `lowering/verify/tested.py`. *Refused*: a typed
-error instead of a translation. The table is that of `sassxlate verify --rules
---combinations 0 --words 24 --vectors 16384` (integer and logic rows: all words of
-theirs); counts are words in one surrounding."""
+inputs instead of a proof, never counted as one: 2**20 of each form (of some atomics 2**15
+to 2**17); the forms that block proofs count on are in `lowering/verify/tested.py`.
+*Refused*: a typed error instead of a translation. Counts are words in one surrounding; of
+sm_80 and sm_120 they are of floating point, conversions and atomics alone."""

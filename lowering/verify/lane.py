@@ -166,6 +166,8 @@ class Lane(Generic[T]):
             return self._barrier(ins)
         if ins.mnemonic == "QSPC":
             return self._space(ins)
+        if ins.mnemonic == "USETMAXREG":  # a warp has all of its registers, always
+            return {ref: self.d.const(1, 1) for ref in ins.writes}
         target, source, out = ins.get("target"), ins.get("Ra"), ins.get("Rd")
         done = ins.get("Pu")
         if not isinstance(out, Reg) or (isinstance(done, Pred) and done.index != 7):
