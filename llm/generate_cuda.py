@@ -159,15 +159,16 @@ class Scope:
         a, b, c = (self.expression(kind, d) for _ in range(3))
         bits = 64 if wide(kind) else 32
         k = self.constant(kind)
+        w = kind if bits == 64 or kind == "unsigned" else "int"
         usual = [
             f"({a} + {b})", f"({a} - {b})", f"({a} * {b})", f"({a} & {b})", f"({a} | {b})",
             f"({a} ^ {b})", f"(~{a})", f"({a} << {self.shift(bits)})", f"({a} >> {self.shift(bits)})",
             f"({a} * {b} + {c})", f"({a} + {b} + {c})", f"(({a} ^ {b}) & {c})", f"({a} + {k})",
             f"({a} & {k})", f"({a} * {k})", f"({a} ^ ({b} >> {self.shift(bits)}))",
-            f"({self.condition(d)} ? {a} : {b})", f"min({a}, {b})", f"max({a}, {b})", f"(-{a})",
+            f"({self.condition(d)} ? {a} : {b})", f"min(({w}){a}, ({w}){b})", f"max(({w}){a}, ({w}){b})", f"(-{a})",
             f"(({a} >> {self.shift(bits)}) & {k})", f"(({a} << {self.shift(bits)}) | {b})",
             f"(({a} & {b}) | (~{a} & {c}))", f"({a} * {k} + {k})", f"(({a} + {b}) << 2)",
-            f"({kind})({self.condition(d)})", f"({a} - {k})", f"min(max({a}, {b}), {c})",
+            f"({kind})({self.condition(d)})", f"({a} - {k})", f"min(max(({w}){a}, ({w}){b}), ({w}){c})",
         ]  # fmt: skip
         rare = [
             f"({a} / {k})", f"({a} % {k})", f"({a} / ({b} | 1))", f"({a} % ({b} | 1))",
