@@ -14,6 +14,7 @@ import re
 import struct
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal, TypeAlias, cast
 
 from sassxlate.disasm.rdna3 import assemble, info
@@ -184,7 +185,7 @@ def judge(text: str, rules: Translated, launches: Sequence[Launch]) -> Whole:
         except SassxlateError as error:
             return Whole("fault", f"the rules' code: {error}")
         try:
-            theirs = _in_time(lambda at=launch: _run(mine[0], code, at))
+            theirs = _in_time(partial(_run, mine[0], code, launch))
         except SassxlateError as error:
             return Whole("fault", str(error))
         for i, (a, b) in enumerate(zip(ours, theirs, strict=True)):

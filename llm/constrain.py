@@ -13,7 +13,7 @@ processor of transformers (:func:`logits_processor`).
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from typing import Any, Final, TypeAlias
@@ -21,7 +21,7 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from sassxlate.disasm.rdna3 import OPS, Operand, OpInfo, RRef, can_encode, registers
+from sassxlate.disasm.rdna3 import OPS, Operand, RRef, can_encode, registers
 from sassxlate.disasm.rdna3.ir import Arg, I, Inst, S, Sp, V
 from sassxlate.disasm.rdna3.layout import layout
 from sassxlate.disasm.rdna3.operand import inline_code
@@ -29,6 +29,17 @@ from sassxlate.errors import EncodeError
 
 from .check import writable
 from .language import BITS, SPECIALS, operations
+from .legal import (
+    ANY32,
+    ANY64,
+    Number,
+    Shape,
+    offset_range,
+    possible,
+    shapes,
+    starts,
+    word_id,
+)
 from .prompt import END, Prompt
 from .tokenizer import EOS, numbers, vocabulary
 from .words import SMALL, Bits, number, value_of
@@ -43,199 +54,6 @@ _FLOATS: Final = ("0.5", "-0.5", "1.0", "-1.0", "2.0", "-2.0", "4.0", "-4.0", "1
 _OFFSET: Final = Operand("soffset", "r", "sd", 1, "b32")
 _OFF: Final = Operand("off", "r", "off", 1, "b32")
 _FIELDS: Final = tuple(BITS)
-
-
-@cache
-def _id(word: str) -> int:
-    return numbers()[word]
-
-
-# --- shapes ----------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Shape:
-    """One way in which a mnemonic's operands follow each other; ``fixed`` are fields it needs."""
-
-    op: str
-    operands: tuple[Operand, ...]
-    glc: bool = False
-
-
-def _replaced(operands: Sequence[Operand], name: str, new: Operand) -> tuple[Operand, ...]:
-    return tuple(new if o.field == name else o for o in operands)
-
-
-@cache
-def shapes(op: str) -> tuple[Shape, ...]:
-    """The ways of a mnemonic that have an encoding."""
-    row = OPS[op]
-    if "SMEM" in row.forms:
-        found = [Shape(op, (*row.args, _OFFSET))]
-    elif row.kind in ("flat", "global", "scratch"):
-        found = list(_flat(row))
-    else:
-        found = [Shape(op, row.args)]
-    return tuple(s for s in found if _completed(s, ()) is not None)
-
-
-def _flat(row: OpInfo) -> Iterator[Shape]:
-    for glc in (False, True) if row.atomic else (False,):
-        operands = row.args[1:] if row.atomic and not glc else row.args
-        if row.kind == "flat":
-            yield Shape(row.op, operands, glc)
-            continue
-        off = _replaced(operands, "saddr", _OFF)
-        addr = Operand("addr", "r", "v", 1, "b32")
-        if row.kind == "global":
-            yield Shape(row.op, off, glc)
-            yield Shape(row.op, _replaced(operands, "addr", addr), glc)
-            continue
-        for both in (operands, off):
-            yield Shape(row.op, _replaced(both, "addr", addr), glc)
-            yield Shape(row.op, _replaced(both, "addr", _OFF), glc)
-
-
-@cache
-def _fillers(operand: Operand) -> tuple[Arg, ...]:
-    """What may always stand for an operand; the cheapest for the constant bus first."""
-    n = operand.n
-    found: list[Arg] = []
-    if operand.cls == "off":
-        return (Sp("off"),)
-    if operand.cls in ("v", "src", "vi"):
-        found.append(V(250 - n, n))
-    if operand.cls == "i":
-        found.append(I(0x12345678))
-    if operand.cls in ("s", "sd", "sx"):
-        found += [Sp("vcc_lo") if n == 1 else Sp("vcc") if n == 2 else S(96, n), S(96, n)]
-    return tuple(found)
-
-
-def _completed(shape: Shape, args: tuple[Arg, ...]) -> Inst | None:
-    """The instruction with operands that do for what is left; None where none has an encoding."""
-    rest = shape.operands[len(args) :]
-    same = tuple(a for a in args if isinstance(a, S | Sp))
-
-    def fill(made: tuple[Arg, ...], left: Sequence[Operand]) -> Inst | None:
-        if not left:
-            inst = Inst(shape.op, made, glc=shape.glc)
-            return inst if can_encode(inst) is None else None
-        for arg in (*_fillers(left[0]), *(a for a in same if left[0].cls in ("s", "src"))):
-            got = fill((*made, arg), left[1:])
-            if got is not None:
-                return got
-        return None
-
-    return fill(args, rest)
-
-
-def _kind(arg: Arg, seen: list[S | Sp]) -> tuple[object, ...]:
-    """What of an operand an encoding depends on."""
-    match arg:
-        case V():
-            return ("v", arg.n)
-        case S():
-            if arg not in seen:
-                seen.append(arg)
-            return ("s", arg.n, arg.index % 4, seen.index(arg))
-        case Sp():
-            return ("sp", arg.name, arg.n)
-        case I():
-            value = arg.value - (1 << 32) if arg.value >> 31 == 1 else arg.value
-            return ("i", 1 if value in SMALL and value else arg.value)
-        case _:
-            return ("other",)
-
-
-@lru_cache(maxsize=1 << 18)
-def _judged(shape: Shape, kinds: tuple[tuple[object, ...], ...]) -> dict[str, bool]:
-    del shape, kinds
-    return {}
-
-
-def possible(shape: Shape, args: tuple[Arg, ...]) -> bool:
-    """Whether operands that begin so have an encoding, whatever registers they are."""
-    seen: list[S | Sp] = []
-    verdict = _judged(shape, tuple(_kind(a, seen) for a in args))
-    if "ok" not in verdict:
-        verdict["ok"] = _completed(shape, args) is not None
-    return verdict["ok"]
-
-
-# --- numbers ---------------------------------------------------------------------------------
-
-
-def _reach(head: str, given: bytes, count: int, bits: int, low: int, high: int) -> bool:
-    """Whether a number that begins so can lie from ``low`` to ``high``, both signed."""
-    shift = 8 * (bits // 8 - count) if head == "f" else 0
-    left = count - len(given)
-    first = int.from_bytes(given, "big") << 8 * left
-    last = first + (1 << 8 * left) - 1
-    first, last, step = first << shift, last << shift, 1 << shift
-    for offset in (0, 1 << bits):
-        a, b = max(first, low + offset), min(last, high + offset)
-        half = (0, (1 << bits - 1) - 1) if offset == 0 else (1 << bits - 1, (1 << bits) - 1)
-        a, b = max(a, half[0]), min(b, half[1])
-        if a <= b and -(-a // step) * step <= b:
-            return True
-    return False
-
-
-@dataclass(slots=True)
-class _Number:
-    """A number in the making: its words so far, and where it may lie."""
-
-    bits: Bits
-    low: int
-    high: int
-    forced: tuple[str, ...] = ()
-    words: list[str] = field(default_factory=list[str])
-
-    @property
-    def left(self) -> int:
-        """Bytes that are missing."""
-        if not self.words or self.words[0][0] not in "xf":
-            return 0
-        return int(self.words[0][1:]) + 1 - len(self.words)
-
-    def next(self) -> Ids:
-        """The bytes that may follow."""
-        if self.forced:
-            return (_id(self.forced[len(self.words)]),)
-        head, count = self.words[0][0], int(self.words[0][1:])
-        given = bytes(int(w[1:], 16) for w in self.words[1:])
-        return tuple(
-            _id(_BYTES[n])
-            for n in range(256)
-            if _reach(head, given + bytes((n,)), count, self.bits, self.low, self.high)
-        )
-
-
-_ANY32: Final = (-(1 << 31), (1 << 31) - 1)
-_ANY64: Final = (-(1 << 63), (1 << 63) - 1)
-_RANGES: Final = (
-    (-0x100000, 0xFFFFF), (0, 0xFFFFF), (-0x8000, 0xFFFF), (0, 0xFFFF), (-0x1000, 0xFFF),
-    (0, 0xFFF), (0, 0xFF), (0, 15), (0, 7),
-)  # fmt: skip
-
-
-@cache
-def _starts(low: int, high: int) -> Ids:
-    """The words with which a number from ``low`` to ``high`` may begin."""
-    small = [_id(f"#{n}") for n in SMALL if low <= n <= high]
-    heads = [(h, n) for h, most in (("x", 4), ("f", 3)) for n in range(1, most + 1)]
-    return (*small, *(_id(f"{h}{n}") for h, n in heads if _reach(h, b"", n, 32, low, high)))
-
-
-@lru_cache(maxsize=1 << 12)
-def _offsets(inst: Inst, field: str) -> tuple[int, int] | None:
-    """The widest known range of an offset or immediate; None where there is none."""
-    for low, high in _RANGES:
-        ends = (dataclasses.replace(inst, **{field: n}) for n in (low, high))  # type: ignore[arg-type]
-        if all(can_encode(end) is None for end in ends):
-            return low, high
-    return None
 
 
 # --- the automaton ---------------------------------------------------------------------------
@@ -337,7 +155,7 @@ class _Open:
     alive: list[Shape]
     args: tuple[Arg, ...] = ()
     word: int = -1  # a name whose width is not said yet
-    number: _Number | None = None
+    number: Number | None = None
     place: int = -1  # of the fields said: 0 and 1 are offsets, then those of _FIELDS, then glc
     target: str = ""  # the offset that the number is for
     changes: dict[str, Any] = field(default_factory=dict[str, Any])
@@ -362,7 +180,7 @@ class Automaton:
         if self.done:
             return {EOS}
         if self.directive:
-            more = {_id("!")} if self.directive == 1 else set[int]()
+            more = {word_id("!")} if self.directive == 1 else set[int]()
             return {*self.known.predicates, *more}
         if self.inst is None:
             return self._between()
@@ -381,26 +199,26 @@ class Automaton:
         last = self.group == self.known.groups - 1
         room = self.left > _LONGEST + self.known.groups - self.group + 4
         if self.guarded:
-            out.add(_id(".endpred"))
+            out.add(word_id(".endpred"))
         if not (last and self.guarded):
-            out.add(_id(END))
+            out.add(word_id(END))
         if room:
             out |= _feasible(self.known.there).keys()
             if self.known.predicates:
-                out.add(_id(".switch" if self.guarded else ".pred"))
+                out.add(word_id(".switch" if self.guarded else ".pred"))
         return out
 
     def _inside(self, o: _Open) -> set[int]:
         if o.number is not None and o.number.left:
             return set(o.number.next())
         if o.target:
-            return set(_starts(*self._span(o)))
+            return set(starts(*self._span(o)))
         out: set[int] = set()
         if o.word >= 0:
             for shape in o.alive:
                 for n in self._widths(shape, o.args, o.word):
                     if n > 1:
-                        out.add(_id(f":{n}"))
+                        out.add(word_id(f":{n}"))
             single = self._single(o)
             return out if single is None else out | self._inside(single)
         for shape in o.alive:
@@ -413,7 +231,7 @@ class Automaton:
     @staticmethod
     def _span(o: _Open) -> tuple[int, int]:
         """Where the offset that is said lies."""
-        return _offsets(Inst(o.op, _plain(o.args), glc=o.alive[0].glc), o.target) or (0, 0)
+        return offset_range(Inst(o.op, _plain(o.args), glc=o.alive[0].glc), o.target) or (0, 0)
 
     def _operands(self, shape: Shape, args: tuple[Arg, ...]) -> set[int]:
         operand = shape.operands[len(args)]
@@ -483,16 +301,16 @@ class Automaton:
             out |= self._between()
         bare = Inst(shape.op, _plain(o.args), glc=shape.glc)
         for place, (word, name) in enumerate((("+", "imm"), ("+1", "imm2"))):
-            if place > o.place and _offsets(bare, name) is not None:
-                out.add(_id(word))
+            if place > o.place and offset_range(bare, name) is not None:
+                out.add(word_id(word))
         for n, name in enumerate(_FIELDS):
             if 2 + n > o.place:
                 out |= _values(inst, name)
         at = 2 + len(_FIELDS)
         if at > o.place and shape.glc:
-            out.add(_id("glc"))
+            out.add(word_id("glc"))
         if at > o.place and _bits(shape.op).get("clamp"):
-            out.add(_id("clamp"))
+            out.add(word_id("clamp"))
         return out
 
     # -- what came --------------------------------------------------------------------------------
@@ -566,7 +384,7 @@ class Automaton:
         forced = tuple(number(literal, bits)) if literal is not None else ()
         if forced and (forced[0] != text or text[0] not in "xf"):
             forced = ()
-        o.number = _Number(bits, low, high, forced, [text])
+        o.number = Number(bits, low, high, forced, [text])
         if not o.number.left:
             self._said(o, o.number)
         return True
@@ -579,7 +397,7 @@ class Automaton:
 
     def _field(self, o: _Open, word: int, text: str) -> bool:
         if o.target:
-            o.number = _Number(32, *self._span(o), (), [text])
+            o.number = Number(32, *self._span(o), (), [text])
             if not o.number.left:
                 self._said(o, o.number)
             return True
@@ -600,7 +418,7 @@ class Automaton:
             return True
         return False
 
-    def _said(self, o: _Open, made: _Number) -> None:
+    def _said(self, o: _Open, made: Number) -> None:
         value, _ = value_of(made.words, 0, made.bits)
         o.number = None
         if o.target:
@@ -630,10 +448,10 @@ def _literal(shape: Shape, args: Sequence[Arg]) -> int | None:
 def _span(operand: Operand) -> tuple[int, int]:
     """Where a literal of an operand may lie."""
     if operand.n == 1:
-        return _ANY32
+        return ANY32
     if operand.type == "i64":
-        return _ANY32
-    return _ANY64 if operand.type == "f64" else (0, (1 << 32) - 1)
+        return ANY32
+    return ANY64 if operand.type == "f64" else (0, (1 << 32) - 1)
 
 
 @lru_cache(maxsize=1 << 16)
@@ -644,7 +462,7 @@ def _others(shape: Shape, args: tuple[Arg, ...]) -> Words:
     out: set[int] = set()
     if operand.cls != "i":
         out |= {
-            _id(name)
+            word_id(name)
             for name in SPECIALS
             if not (write and name == "exec_lo")
             and any(possible(shape, (*args, a)) for a in _specials(name, operand))
@@ -665,24 +483,24 @@ def _number_words(shape: Shape, args: tuple[Arg, ...]) -> frozenset[int]:
 
     out: set[int] = set()
     if fine(1):
-        out |= {_id(f"#{n}") for n in SMALL if n}
+        out |= {word_id(f"#{n}") for n in SMALL if n}
     if fine(0):
-        out.add(_id("#0"))
+        out.add(word_id("#0"))
     bits: Bits = 64 if wide else 32
-    out |= {_id(w) for w in _FLOATS if fine(value_of((w,), 0, bits)[0])}
+    out |= {word_id(w) for w in _FLOATS if fine(value_of((w,), 0, bits)[0])}
     literal = _literal(shape, args)
     if literal is not None:
         words = number(literal, bits)
         if words[0][0] in "xf" and fine(literal):
-            out.add(_id(words[0]))
+            out.add(word_id(words[0]))
         return frozenset(out)
     low, high = _span(operand)
     for head, most in (("x", 4), ("f", 4 if wide else 3)):
         for n in range(1, most + 1):
-            sample = int.from_bytes(b"\x12\x34\x56\x78"[:n], "big")
+            sample = int.from_bytes(b"\x71\x34\x56\x78"[:n], "big")
             value = sample << 8 * (bits // 8 - n) if head == "f" else sample
             if low <= value <= high and fine(value) and _all_fit(operand, head):
-                out.add(_id(f"{head}{n}"))
+                out.add(word_id(f"{head}{n}"))
     return frozenset(out)
 
 
@@ -786,10 +604,11 @@ def draw(
     """One of the words that are allowed; the likeliest at temperature 0."""
     scores: NDArray[Any] = np.asarray(logits, np.float64)[list(allowed)]
     if temperature <= 0:
-        return int(allowed[int(scores.argmax())])
+        return allowed[int(scores.argmax())]
     weights: NDArray[Any] = np.exp((scores - scores.max()) / temperature)
-    at = int(np.searchsorted(np.cumsum(weights), rng.random() * weights.sum()))
-    return int(allowed[min(at, len(allowed) - 1)])
+    drawn = rng.random() * float(weights.sum())
+    at = int(np.searchsorted(np.cumsum(weights), drawn))
+    return allowed[min(at, len(allowed) - 1)]
 
 
 def logits_processor(prompts: Sequence[Prompt], asked: int, most: int = 1024) -> Any:

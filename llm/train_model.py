@@ -13,15 +13,22 @@ from typing import Any, TypeAlias
 from .model import Config
 
 Tensor: TypeAlias = Any  # torch's: the checkers need not have it installed
-torch: Any = importlib.import_module("torch")
-F: Any = importlib.import_module("torch.nn.functional")
+torch: Any = None  # imported with the first model
+F: Any = None
 IGNORED = -100
+
+
+def _import() -> None:
+    global torch, F
+    torch = importlib.import_module("torch")
+    F = importlib.import_module("torch.nn.functional")
 
 
 class TorchQwen2:
     """The model: its parameters, and the loss of packed rows."""
 
     def __init__(self, c: Config, device: str, seed: int = 0) -> None:
+        _import()
         self.c = c
         self.parameters = _beginning(c, device, seed)
         rates = c.rope_theta ** (-torch.arange(0, c.head, 2, dtype=torch.float64) / c.head)

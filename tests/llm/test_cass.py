@@ -7,6 +7,7 @@ import json
 import struct
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -97,7 +98,7 @@ def _checkpoint(folder: Path) -> None:
     config = Config(300, 32, 2, 2, 1, 64, 4096)
     save(folder, config, random_weights(config, 0))
     letters = {chr(c if 33 <= c < 127 else 256 + c): n for n, c in enumerate(range(256))}
-    tokenizer = {
+    tokenizer: dict[str, Any] = {
         "version": "1.0", "added_tokens": [], "truncation": None, "padding": None,
         "normalizer": None, "post_processor": None,
         "pre_tokenizer": {

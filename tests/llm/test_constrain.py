@@ -11,10 +11,10 @@ import pytest
 from numpy.typing import NDArray
 
 from sassxlate.disasm.rdna3 import OPS, RRef, assemble, can_encode, decode_program, writes
-from sassxlate.disasm.rdna3.ir import Inst, Lbl
+from sassxlate.disasm.rdna3.ir import I, Inst, Lbl, S, V
 from sassxlate.errors import EncodeError
 from sassxlate.llm.check import writable
-from sassxlate.llm.constrain import Automaton, accepts, draw, sample, shapes
+from sassxlate.llm.constrain import Automaton, accepts, draw, possible, sample, shapes
 from sassxlate.llm.language import guard, operations
 from sassxlate.llm.prompt import Prompt, read_answer
 from sassxlate.llm.tokenizer import EOS, decode, encode, numbers, vocabulary
@@ -48,6 +48,18 @@ def assembled(question: Prompt, ids: list[int]) -> list[Inst]:
             assert ref.kind not in ("v", "s") or RRef(ref.kind, ref.number) in mine, inst
     assert not opened
     return items
+
+
+def test_a_small_literal_is_one() -> None:
+    """A byte that no inline constant has, beside two scalars."""
+    shape = shapes("v_pk_mad_u16")[0]
+    assert possible(shape, (V(3), S(10), S(24), I(0x12)))
+    assert not possible(shape, (V(3), S(10), S(24), I(0x94)))
+    automaton = Automaton(questions()[0])
+    for word in "v_pk_mad_u16 t0 s1 s2".split():
+        automaton.advance(numbers()[word])
+    assert numbers()["#18"] in automaton.allowed()
+    assert numbers()["x1"] not in automaton.allowed()
 
 
 def untrained(rng: np.random.Generator) -> Logits:

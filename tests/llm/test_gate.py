@@ -156,14 +156,16 @@ def test_model_mode_takes_what_is_proved(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_answers_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
     store: dict[str, bytes] = {}
     asked: list[int] = []
+    reports: list[EngineReport] = []
     for _ in range(2):
         proposer = Scripted("noise", engines.noise)
         engine = ModelEngine(proposer, memo=Memo(store.get, store.__setitem__))
         _, report = hybrid(monkeypatch, names()[0], engine)
         asked.append(proposer.asked)
+        reports.append(report)
     assert asked[0] == len(store) > 0
     assert asked[1] == 0
-    assert report.remembered == report.distinct == len(store)
+    assert reports[1].remembered == reports[1].distinct == len(store)
 
 
 def test_the_report() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import json
 from contextlib import suppress
@@ -198,8 +199,7 @@ def test_training_and_going_on(tmp_path: Path) -> None:
 
 @TORCH
 def test_torch_and_numpy_agree(tmp_path: Path) -> None:
-    import torch  # pyright: ignore[reportMissingImports]
-
+    torch: Any = importlib.import_module("torch")
     from sassxlate.llm.train_model import TorchQwen2
 
     config = Config(50, 32, 2, 4, 2, 48, 64)

@@ -1,0 +1,219 @@
+"""Which operands and numbers an instruction takes, asked of the encoder and kept by their kinds."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cache, lru_cache
+from typing import Final, TypeAlias
+
+from sassxlate.disasm.rdna3 import OPS, Operand, OpInfo, can_encode
+from sassxlate.disasm.rdna3.ir import Arg, I, Inst, S, Sp, V
+
+from .tokenizer import numbers
+from .words import SMALL, Bits
+
+Ids: TypeAlias = tuple[int, ...]
+_BYTES: Final = tuple(f"b{n:02x}" for n in range(256))
+_OFFSET: Final = Operand("soffset", "r", "sd", 1, "b32")
+_OFF: Final = Operand("off", "r", "off", 1, "b32")
+
+
+@cache
+def word_id(word: str) -> int:
+    """The number of a word."""
+    return numbers()[word]
+
+
+# --- shapes ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """One way in which a mnemonic's operands follow each other; ``fixed`` are fields it needs."""
+
+    op: str
+    operands: tuple[Operand, ...]
+    glc: bool = False
+
+
+def _replaced(operands: Sequence[Operand], name: str, new: Operand) -> tuple[Operand, ...]:
+    return tuple(new if o.field == name else o for o in operands)
+
+
+@cache
+def shapes(op: str) -> tuple[Shape, ...]:
+    """The ways of a mnemonic that have an encoding."""
+    row = OPS[op]
+    if "SMEM" in row.forms:
+        found = [Shape(op, (*row.args, _OFFSET))]
+    elif row.kind in ("flat", "global", "scratch"):
+        found = list(_flat(row))
+    else:
+        found = [Shape(op, row.args)]
+    return tuple(s for s in found if _completed(s, ()) is not None)
+
+
+def _flat(row: OpInfo) -> Iterator[Shape]:
+    for glc in (False, True) if row.atomic else (False,):
+        operands = row.args[1:] if row.atomic and not glc else row.args
+        if row.kind == "flat":
+            yield Shape(row.op, operands, glc)
+            continue
+        off = _replaced(operands, "saddr", _OFF)
+        addr = Operand("addr", "r", "v", 1, "b32")
+        if row.kind == "global":
+            yield Shape(row.op, off, glc)
+            yield Shape(row.op, _replaced(operands, "addr", addr), glc)
+            continue
+        for both in (operands, off):
+            yield Shape(row.op, _replaced(both, "addr", addr), glc)
+            yield Shape(row.op, _replaced(both, "addr", _OFF), glc)
+
+
+@cache
+def _fillers(operand: Operand) -> tuple[Arg, ...]:
+    """What may always stand for an operand; the cheapest for the constant bus first."""
+    n = operand.n
+    found: list[Arg] = []
+    if operand.cls == "off":
+        return (Sp("off"),)
+    if operand.cls in ("v", "src", "vi"):
+        found.append(V(250 - n, n))
+    if operand.cls == "i":
+        found.append(I(0x12345678))
+    if operand.cls in ("s", "sd", "sx"):
+        found += [Sp("vcc_lo") if n == 1 else Sp("vcc") if n == 2 else S(96, n), S(96, n)]
+    return tuple(found)
+
+
+def _completed(shape: Shape, args: tuple[Arg, ...]) -> Inst | None:
+    """The instruction with operands that do for what is left; None where none has an encoding."""
+    rest = shape.operands[len(args) :]
+    same = tuple(a for a in args if isinstance(a, S | Sp))
+
+    def fill(made: tuple[Arg, ...], left: Sequence[Operand]) -> Inst | None:
+        if not left:
+            inst = Inst(shape.op, made, glc=shape.glc)
+            return inst if can_encode(inst) is None else None
+        for arg in (*_fillers(left[0]), *(a for a in same if left[0].cls in ("s", "src"))):
+            got = fill((*made, arg), left[1:])
+            if got is not None:
+                return got
+        return None
+
+    return fill(args, rest)
+
+
+def _kind(arg: Arg, seen: list[S | Sp]) -> tuple[object, ...]:
+    """What of an operand an encoding depends on."""
+    match arg:
+        case V():
+            return ("v", arg.n)
+        case S():
+            if arg not in seen:
+                seen.append(arg)
+            return ("s", arg.n, arg.index % 4, seen.index(arg))
+        case Sp():
+            return ("sp", arg.name, arg.n)
+        case I():
+            value = arg.value - (1 << 32) if arg.value >> 31 == 1 else arg.value
+            return ("i", 1 if value in SMALL and value else arg.value)
+        case _:
+            return ("other",)
+
+
+@lru_cache(maxsize=1 << 18)
+def _judged(shape: Shape, kinds: tuple[tuple[object, ...], ...]) -> dict[str, bool]:
+    del shape, kinds
+    return {}
+
+
+def possible(shape: Shape, args: tuple[Arg, ...]) -> bool:
+    """Whether operands that begin so have an encoding, whatever registers they are."""
+    seen: list[S | Sp] = []
+    verdict = _judged(shape, tuple(_kind(a, seen) for a in args))
+    if "ok" not in verdict:
+        verdict["ok"] = _completed(shape, args) is not None
+    return verdict["ok"]
+
+
+# --- numbers ---------------------------------------------------------------------------------
+
+
+def _reach(head: str, given: bytes, count: int, bits: int, low: int, high: int) -> bool:
+    """Whether a number that begins so can lie from ``low`` to ``high``, both signed."""
+    shift = 8 * (bits // 8 - count) if head == "f" else 0
+    left = count - len(given)
+    first = int.from_bytes(given, "big") << 8 * left
+    last = first + (1 << 8 * left) - 1
+    first, last, step = first << shift, last << shift, 1 << shift
+    for offset in (0, 1 << bits):
+        a, b = max(first, low + offset), min(last, high + offset)
+        half = (0, (1 << bits - 1) - 1) if offset == 0 else (1 << bits - 1, (1 << bits) - 1)
+        a, b = max(a, half[0]), min(b, half[1])
+        if a <= b and -(-a // step) * step <= b:
+            return True
+    return False
+
+
+@dataclass(slots=True)
+class Number:
+    """A number in the making: its words so far, and where it may lie."""
+
+    bits: Bits
+    low: int
+    high: int
+    forced: tuple[str, ...] = ()
+    words: list[str] = field(default_factory=list[str])
+
+    @property
+    def left(self) -> int:
+        """Bytes that are missing."""
+        if not self.words or self.words[0][0] not in "xf":
+            return 0
+        return int(self.words[0][1:]) + 1 - len(self.words)
+
+    def next(self) -> Ids:
+        """The bytes that may follow."""
+        if self.forced:
+            return (word_id(self.forced[len(self.words)]),)
+        head, count = self.words[0][0], int(self.words[0][1:])
+        given = bytes(int(w[1:], 16) for w in self.words[1:])
+        return tuple(
+            word_id(_BYTES[n])
+            for n in range(256)
+            if _reach(head, given + bytes((n,)), count, self.bits, self.low, self.high)
+        )
+
+
+ANY32: Final = (-(1 << 31), (1 << 31) - 1)
+ANY64: Final = (-(1 << 63), (1 << 63) - 1)
+_RANGES: Final = (
+    (-0x100000, 0xFFFFF), (0, 0xFFFFF), (-0x8000, 0xFFFF), (0, 0xFFFF), (-0x1000, 0xFFF),
+    (0, 0xFFF), (0, 0xFF), (0, 15), (0, 7),
+)  # fmt: skip
+
+
+@cache
+def starts(low: int, high: int) -> Ids:
+    """The words with which a number from ``low`` to ``high`` may begin."""
+    small = [word_id(f"#{n}") for n in SMALL if low <= n <= high]
+    heads = [(h, n) for h, most in (("x", 4), ("f", 3)) for n in range(1, most + 1)]
+    return (*small, *(word_id(f"{h}{n}") for h, n in heads if _reach(h, b"", n, 32, low, high)))
+
+
+@lru_cache(maxsize=1 << 12)
+def offset_range(inst: Inst, field: str) -> tuple[int, int] | None:
+    """The widest known range of an offset or immediate; None where there is none."""
+    for low, high in _RANGES:
+        ends = (dataclasses.replace(inst, **{field: n}) for n in (low, high))  # type: ignore[arg-type]
+        if all(can_encode(end) is None for end in ends):
+            return low, high
+    return None
+
+
+__all__ = [
+    "ANY32", "ANY64", "Number", "Shape", "offset_range", "possible", "shapes", "starts", "word_id",
+]  # fmt: skip
