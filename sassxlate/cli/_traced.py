@@ -6,7 +6,7 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -227,9 +227,9 @@ _STORES = ("ST", "RED", "ATOM", "UBLK", "UTMA")
 
 def watched(
     subject: Subject, choice: Choice, word: Word, order: Order, seed: int, give_up: int
-) -> tuple[Change, bool] | None:
+) -> tuple[Change, bool] | Literal["same"] | None:
     """Which step left another value in a word of memory than on the other side, and whether that is
-    RDNA3's doing; None where the word's history does not tell."""
+    RDNA3's doing; "same" where both sides changed it alike, None where nothing is known."""
     value, warps = 0, None
     if word.block < 0:
         place = Place("m", word.address)
@@ -262,7 +262,7 @@ def watched(
     theirs = changes_of_sass(
         subject.launch(), word, frozenset(owner.values()), order, give_up
     )
-    return culprit(theirs, mine)
+    return culprit(theirs, mine) or ("same" if mine else None)
 
 
 def count(subject: Subject, *, seed: int = 0, give_up: int) -> tuple[counts.Runs, Stopped | None]:

@@ -333,7 +333,7 @@ def _memory(
     whose = watched(
         subject, choice, Word(found.address), order, options["strict_seed"], options["give_up"]
     )
-    if whose is not None:
+    if isinstance(whose, tuple):
         return End("memory", f"{text}.  {_whose(subject, choice, *whose)}")
     if found.offset is None:
         return End("memory", text + "; no SASS instruction wrote it")
@@ -368,6 +368,9 @@ def _stored(
     whose = watched(subject, choice, word, order, options["strict_seed"], options["give_up"])
     if whose is None:
         return end
+    if whose == "same":
+        text = f"{end.text}: both sides store the same at {word.address:#x}, and when decides it"
+        return replace(end, kind="order", text=text)
     text = f"{end.text}, by what was stored at {word.address:#x}: "
     return replace(end, text=text + _whose(subject, choice, *whose))
 

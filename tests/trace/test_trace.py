@@ -75,6 +75,14 @@ def test_no_difference(kernel: str, grid: str, block: str) -> None:
     assert out.startswith("no difference: both ran to their end\n"), out
 
 
+def test_what_timing_decides_is_no_difference() -> None:
+    """A lane that waits for another one's flag may look once more or less."""
+    data = ["--arg", "buf:4k:random", "--arg", "buf:4k:count", "--arg", "buf:16k"]
+    shape = ["--arg", "i32:128", "--block", "128", "--give-up", "50000"]
+    out = of("lane_flags", *data, *shape, "--until", "difference", "--lane", "all", status=3)
+    assert out.startswith("not decided: ")
+
+
 def test_lines_of_json() -> None:
     out = trace(*STORES, *ARGS, "--json", "--lane", "3-4", "--register", "R6,P4")
     *rows, end = [json.loads(line) for line in out.splitlines()]
