@@ -16,7 +16,8 @@ from sassxlate import __version__
 
 _PACKAGES = ("disasm", "cfg", "lowering", "llm", "runtime_shim")
 _SKIP_DIRS = frozenset({"__pycache__", "native", "lib"})
-_SKIP_SUFFIXES = (".pyc", ".md", ".so", ".1", ".swp", "~")
+# A model's weights decide nothing: what it proposes is judged.
+_SKIP_SUFFIXES = (".pyc", ".md", ".so", ".1", ".swp", "~", ".safetensors")
 FORMAT = 1  # of the files in the cache; raise it when their layout changes
 
 

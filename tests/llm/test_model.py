@@ -226,3 +226,28 @@ def test_training_without_torch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr("importlib.import_module", absent)
     with pytest.raises(ModelError, match="SX1002"):
         module.train([path], tmp_path / "out", module.Settings(size="tiny"))
+
+
+@pytest.mark.skipif(
+    not all(importlib.util.find_spec(n) for n in ("torch", "transformers")),
+    reason="the extra llm is not installed",
+)
+def test_transformers_is_constrained_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A checkpoint of the block language through transformers: its logits processor lets nothing
+    else through, and its likeliest answer is NumPy's."""
+    from sassxlate.llm.constrain import accepts
+    from sassxlate.llm.tokenizer import encode
+    from sassxlate.llm.transformers_model import TransformersModel
+
+    for module in ("propose", "transformers_model"):
+        monkeypatch.setattr(f"sassxlate.llm.{module}.answer_limit", lambda _: 40)
+    checkpoint(tmp_path)
+    asked = sorted(questions(), key=lambda q: len(q.text))[:2]
+    theirs = TransformersModel(str(tmp_path), "cpu").propose(asked, 1, [24] * 2)
+    ours = BlockModel(tmp_path, workers=1).propose(asked, 1, [24] * 2)
+    for question, answers, own in zip(asked, theirs, ours, strict=True):
+        ids = encode(answers[0])
+        assert accepts(question, ids) == len(ids)
+        assert answers[0][:8] == own[0][:8]
