@@ -318,13 +318,13 @@ def imad_wide(c: Ctx) -> None:
 
 
 def imad_hi(c: Ctx) -> None:
+    if c.ins.has("X"):  # a carry-in counts where Rc is RZ, too
+        raise c.refuse("high multiply-add with a carry-in")
     if is_zero(c.ins.get("Rc")) and is_plain(c.ins.get("Ra")) and is_plain(c.ins.get("Rb")):
         op = "v_mul_hi_u32" if c.ins.has("U32") else "v_mul_hi_i32"
         c.emit(op, c.dst_last(), c.src("Ra"), c.src("Rb"))
         c.pred_commit("Pu", ZERO, clean=True)  # nothing is added: nothing carries
         return
-    if c.ins.has("X"):
-        raise c.refuse("high multiply-add with a carry-in")
     fresh, carry = c.vtemp(2), c.stemp()
     _wide(c, fresh, carry)
     c.emit("v_mov_b32", c.dst_last(), V(fresh.index + 1))

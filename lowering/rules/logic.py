@@ -51,7 +51,7 @@ def lop3(c: Ctx) -> None:
         mask = c.pred_out("Pu")
         c.emit("v_cmp_ne_u32", mask, ZERO, result)
         other = c.operand("Pp")
-        if not getattr(other, "is_false", False):
+        if c.ins.has("PAND") or not getattr(other, "is_false", False):
             joined = c.stemp()
             op = "s_and_b32" if c.ins.has("PAND") else "s_or_b32"
             c.emit(op, joined, mask, c.mask(other))
