@@ -14,7 +14,7 @@ from sassxlate.disasm.rdna3 import decode
 from sassxlate.disasm.rdna3.listing import Line
 from sassxlate.disasm.sass.ir import RegRef
 from sassxlate.lowering.codeobject import read
-from sassxlate.lowering.paired import ALL, DIFFERENCES, End, Seen, Value
+from sassxlate.lowering.passed import ALL, DIFFERENCES, End, Seen, Value
 from sassxlate.lowering.steps import Step, place_of
 
 from ._files import SCHEMA

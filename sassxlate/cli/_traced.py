@@ -18,15 +18,8 @@ from sassxlate.lowering.emulate import counts
 from sassxlate.lowering.emulate.compiler import CompileOptions, compile_code_object
 from sassxlate.lowering.emulate.runner import LoadedImage, run_image, setup_of
 from sassxlate.lowering.emulate.trace import Buffer, Place, Point
-from sassxlate.lowering.paired import (
-    Change,
-    Choice,
-    Stopped,
-    Streams,
-    Word,
-    changes_of_sass,
-    culprit,
-)
+from sassxlate.lowering.histories import Change, Word, changes_of_sass, culprit
+from sassxlate.lowering.passed import Choice, Stopped, Streams
 from sassxlate.lowering.pipeline import Translated, translate_kernel
 from sassxlate.runtime_shim.record import Recorded
 

@@ -19,7 +19,9 @@ from ._files import write_whole
 if TYPE_CHECKING:
     from sassxlate.disasm.sass.interpret import Order
     from sassxlate.disasm.sass.ir import RegRef
-    from sassxlate.lowering.paired import Change, Choice, End, Pair
+    from sassxlate.lowering.histories import Change
+    from sassxlate.lowering.paired import Pair
+    from sassxlate.lowering.passed import Choice, End
     from sassxlate.lowering.steps import Step
 
     from ._trace_text import Printer
@@ -129,7 +131,7 @@ def _subject(file: str, options: dict[str, Any]) -> Subject:
 
 
 def _choice(subject: Subject, every: dict[int, Step], options: dict[str, Any]) -> Choice:
-    from sassxlate.lowering.paired import ALL, Choice
+    from sassxlate.lowering.passed import ALL, Choice
 
     from ._trace_text import chosen_lanes
 
@@ -235,7 +237,8 @@ def _write_counts(subject: Subject, file: str, options: dict[str, Any]) -> None:
 
 def _trace(subject: Subject, choice: Choice, options: dict[str, Any]) -> int:
     from sassxlate.disasm.sass.interpret import Order
-    from sassxlate.lowering.paired import DIFFERENCES, compare, order_of
+    from sassxlate.lowering.paired import compare, order_of
+    from sassxlate.lowering.passed import DIFFERENCES
 
     from ._trace_text import Printer
     from ._traced import emulate
@@ -320,7 +323,8 @@ def _memory(
 ) -> End:  # fmt: skip
     """What is left in memory, where registers never differed; the word's history says whose it
     is."""
-    from sassxlate.lowering.paired import End, Word
+    from sassxlate.lowering.histories import Word
+    from sassxlate.lowering.passed import End
 
     from ._compared import first_difference
     from ._traced import watched
@@ -356,7 +360,8 @@ def _stored(
     subject: Subject, choice: Choice, end: End, order: Order, options: dict[str, Any]
 ) -> End:
     """Of a difference in what was loaded, which store it comes from."""
-    from sassxlate.lowering.paired import reads_memory, word_of
+    from sassxlate.lowering.histories import word_of
+    from sassxlate.lowering.paired import reads_memory
 
     from ._traced import watched
 
