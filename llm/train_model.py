@@ -14,14 +14,14 @@ from .model import Config
 
 Tensor: TypeAlias = Any  # torch's: the checkers need not have it installed
 torch: Any = None  # imported with the first model
-F: Any = None
+nn: Any = None
 IGNORED = -100
 
 
 def _import() -> None:
-    global torch, F
+    global torch, nn
     torch = importlib.import_module("torch")
-    F = importlib.import_module("torch.nn.functional")
+    nn = importlib.import_module("torch.nn.functional")
 
 
 class TorchQwen2:
@@ -53,7 +53,7 @@ class TorchQwen2:
         logits = self.logits(tokens, places, documents)
         flat = logits.reshape(-1, logits.shape[-1]).float()
         goal = targets.reshape(-1)
-        loss = F.cross_entropy(flat, goal, ignore_index=IGNORED, reduction="none")
+        loss = nn.cross_entropy(flat, goal, ignore_index=IGNORED, reduction="none")
         return loss.view_as(targets), (flat.argmax(-1) == goal).view_as(targets)
 
     def logits(self, tokens: Tensor, places: Tensor, documents: Tensor) -> Tensor:
@@ -64,18 +64,18 @@ class TorchQwen2:
         causal = torch.ones(length, length, dtype=torch.bool, device=tokens.device).tril()
         mask = (same & causal)[:, None]
         cos, sin = self.cos[places][:, None], self.sin[places][:, None]
-        x = F.embedding(tokens, p["model.embed_tokens.weight"])
+        x = nn.embedding(tokens, p["model.embed_tokens.weight"])
         for n in range(c.layers):
             at = f"model.layers.{n}."
             x = x + self._attention(self._norm(x, f"{at}input_layernorm"), at, cos, sin, mask)
             h = self._norm(x, f"{at}post_attention_layernorm")
-            wide = F.silu(self._linear(h, f"{at}mlp.gate_proj"))
+            wide = nn.silu(self._linear(h, f"{at}mlp.gate_proj"))
             x = x + self._linear(wide * self._linear(h, f"{at}mlp.up_proj"), f"{at}mlp.down_proj")
         x = self._norm(x, "model.norm")
-        return F.linear(x, p["model.embed_tokens.weight" if c.tied else "lm_head.weight"])
+        return nn.linear(x, p["model.embed_tokens.weight" if c.tied else "lm_head.weight"])
 
     def _linear(self, x: Tensor, name: str) -> Tensor:
-        return F.linear(x, self.parameters[f"{name}.weight"], self.parameters.get(f"{name}.bias"))
+        return nn.linear(x, self.parameters[f"{name}.weight"], self.parameters.get(f"{name}.bias"))
 
     def _norm(self, x: Tensor, name: str) -> Tensor:
         wide = x.float()
@@ -92,7 +92,7 @@ class TorchQwen2:
         q, k, v = _turned(heads("q"), cos, sin), _turned(heads("k"), cos, sin), heads("v")
         group = c.heads // c.kv_heads
         k, v = k.repeat_interleave(group, 1), v.repeat_interleave(group, 1)
-        out = F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
+        out = nn.scaled_dot_product_attention(q, k, v, attn_mask=mask)
         out = out.transpose(1, 2).reshape(rows, length, c.hidden)
         return self._linear(out, f"{at}self_attn.o_proj")
 

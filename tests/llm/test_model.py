@@ -228,6 +228,10 @@ def test_training_without_torch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         module.train([path], tmp_path / "out", module.Settings(size="tiny"))
 
 
+def _forty(_: int) -> int:
+    return 40
+
+
 @pytest.mark.skipif(
     not all(importlib.util.find_spec(n) for n in ("torch", "transformers")),
     reason="the extra llm is not installed",
@@ -242,7 +246,7 @@ def test_transformers_is_constrained_too(
     from sassxlate.llm.transformers_model import TransformersModel
 
     for module in ("propose", "transformers_model"):
-        monkeypatch.setattr(f"sassxlate.llm.{module}.answer_limit", lambda _: 40)
+        monkeypatch.setattr(f"sassxlate.llm.{module}.answer_limit", _forty)
     checkpoint(tmp_path)
     asked = sorted(questions(), key=lambda q: len(q.text))[:2]
     theirs = TransformersModel(str(tmp_path), "cpu").propose(asked, 1, [24] * 2)
