@@ -32,7 +32,11 @@ from ._files import SCHEMA, read_code_object, write_whole
     type=click.Choice(["text", "json", "html"]),
     help="Without: by the name of the output, else text.",
 )
-@click.option("--whole", is_flag=True, help="As text, also blocks that are the same.")
+@click.option(
+    "--whole",
+    is_flag=True,
+    help="As text, also blocks that are the same (SASS and its RDNA3 are always whole).",
+)
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Instead of stdout.")
 def command(
     left: str,
@@ -64,11 +68,16 @@ def command(
     kind = form or {".json": "json", ".html": "html"}.get(suffix, "text")
     if (right is None) == (against is None):
         raise UsageError("SX0840", "compare with B, or with --against rdna3")
+    if right is None and (kernel_b or arch_b):
+        option = "--kernel-b" if kernel_b else "--arch-b"
+        raise UsageError("SX0840", f"{option} is about B, and with --against rdna3 there is none")
     exact = _exact(left, right)
     if exact is not None:
         from ._against import shown
 
-        text, refused = shown(*exact, kernel, arch_b if exact[0] == right else arch, kind)
+        if kernel_b:
+            raise UsageError("SX0840", "a kernel and its translation have one name: no --kernel-b")
+        text, refused = shown(*exact, kernel, _of_sass(exact[0] == right, arch, arch_b), kind)
         _write(output, text)
         sys.exit(3 if refused else 0)
     assert right is not None
@@ -115,15 +124,32 @@ def _exact(left: str, right: str | None) -> tuple[str, str | None] | None:
     return (right, left) if sides == [True, False] else None
 
 
+def _of_sass(is_b: bool, arch: str | None, arch_b: str | None) -> str | None:
+    """The architecture that is asked for of SASS, which is A or B; the other is its translation."""
+    from ._code_objects import TARGET
+
+    mine, other, option = (arch_b, arch, "--arch") if is_b else (arch, arch_b, "--arch-b")
+    if other is None or other == TARGET:
+        return mine
+    if is_b and mine is None:
+        return other
+    raise UsageError("SX0840", f"{option} {other}: this side is a code object for {TARGET}")
+
+
 def _sides(
     left: str, right: str, kernels: tuple[str, str], archs: tuple[str | None, str | None]
 ) -> list[tuple[Picture, Picture]]:
     """The kernels to compare: those with the same name, or the only one of each side."""
     from ._pictures import graphs
 
-    graphs_of = [
-        [*graphs(f, (k,), at)] for f, k, at in zip((left, right), kernels, archs, strict=True)
-    ]
+    arch, arch_b = archs
+    graphs_of = [[*graphs(left, (kernels[0],), arch)]]
+    try:
+        graphs_of.append([*graphs(right, (kernels[1],), arch_b or arch)])
+    except UsageError as error:
+        if error.code != "SX0802" or arch_b or not arch:
+            raise
+        graphs_of.append([*graphs(right, (kernels[1],), None)])  # B has others only
     for problem in (g.problem for some in graphs_of for g in some if g.problem):
         click.echo(f"sassxlate: {problem}", err=True)
     a, b = ([g.picture for g in some] for some in graphs_of)

@@ -148,7 +148,13 @@ def test_diff_of_sass_and_its_code_object(tmp_path: Path) -> None:
     other = str(tmp_path / "saxpy.o")
     run = CliRunner()
     fresh = run.invoke(command, [SAXPY, "--against", "rdna3", "--arch", "sm_90"]).output
-    for sides in ([SAXPY, other], [other, SAXPY], [SAXPY, other, "--arch", "sm_90"]):
+    for sides in (
+        [SAXPY, other],
+        [other, SAXPY],
+        [SAXPY, other, "--arch", "sm_90", "--arch-b", "gfx1100"],
+        [other, SAXPY, "--arch", "sm_90"],
+        [other, SAXPY, "--arch-b", "sm_90", "--whole"],
+    ):
         done = run.invoke(command, sides)
         assert done.exit_code == 0, done.output
         assert done.output == fresh.replace("translated now", "the code object's own map")
@@ -162,6 +168,11 @@ def test_diff_of_sass_and_its_code_object(tmp_path: Path) -> None:
         ([COLLATZ, other], "SX0802"),
         ([SAXPY], "SX0840"),
         ([SAXPY, SAXPY, "--against", "rdna3"], "SX0840"),
+        ([SAXPY, "--against", "rdna3", "--arch-b", "sm_90"], "SX0840"),
+        ([SAXPY, "--against", "rdna3", "--kernel-b", "x"], "SX0840"),
+        ([SAXPY, other, "--kernel-b", "x"], "SX0840"),
+        ([SAXPY, other, "--arch-b", "sm_90"], "SX0840"),
+        ([other, SAXPY, "--arch", "sm_90", "--arch-b", "sm_80"], "SX0840"),
         ([SAXPY, "--against", "rdna3", "--format", "html"], "SX0828"),
         ([SAXPY, "--against", "rdna3", "-k", "nothing"], "SX0802"),
     ):

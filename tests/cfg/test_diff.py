@@ -183,6 +183,8 @@ def test_command() -> None:
     for pair in one["pairs"]:
         assert set(pair) - {"lines"} == {"left", "right", "status", "alike", "moved"}
         assert ("lines" in pair) == (pair["status"] == "changed")
+    assert run.invoke(command, args).output == equal.output  # B as A, where B has it
+    assert run.invoke(command, [*args, "--arch-b", "sm_75"]).exit_code != 0
     both = run.invoke(command, [COLLATZ, COLLATZ])
     assert both.exit_code != 0  # two architectures have the kernel: which is meant?
 
