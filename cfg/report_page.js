@@ -27,7 +27,8 @@ const num = (n) => n === null || n === undefined ? "" : n.toLocaleString("en");
 const hex = (n) => n.toString(16).padStart(4, "0");
 const clip = (s, most) => s.length > most ? s.slice(0, most) + "\u2026" : s;
 const tag = (kind, text) => el("span", { class: "tag " + kind }, text || kind);
-const share = (a, b) => b ? Math.round(1000 * a / b) / 10 + " %" : "";
+const share = (a, b) => !b ? "" : a && a / b < .0005 ? "<0.1 %"
+  : Math.round(1000 * a / b) / 10 + " %";
 
 async function details(n) {
   if (kept.has(n)) return kept.get(n);

@@ -2,7 +2,7 @@
 
 Each module ``sassxlate/cli/<name>.py`` holds a click command called ``command``.  Errors of type
 :class:`SassxlateError` print as one line on stderr; the exit status is 0 done, 1 an honest
-negative, 2 usage or bad input, 3 unsupported.
+negative, 2 usage or bad input, 3 unsupported, 130 interrupted.
 """
 
 from __future__ import annotations
@@ -48,6 +48,7 @@ SUBCOMMANDS: dict[str, str] = {
 EXIT_NEGATIVE = 1
 EXIT_USAGE = 2
 EXIT_UNSUPPORTED = 3
+EXIT_INTERRUPTED = 130  # as a shell says of SIGINT; click's own 1 would mean "differs"
 
 # By the code's area; a catalogue entry with an `exit` key overrides it for one code.
 _EXIT_BY_AREA = {
@@ -127,6 +128,11 @@ class LazyGroup(click.Group):
         except SassxlateError as error:
             click.echo(f"sassxlate: {error}", err=True)
             ctx.exit(exit_status(error))
+        except KeyboardInterrupt:
+            _abandon_output()
+            with contextlib.suppress(OSError):
+                click.echo("sassxlate: interrupted", err=True)
+            ctx.exit(EXIT_INTERRUPTED)
 
 
 @click.group(
@@ -144,7 +150,7 @@ def main(args: Sequence[str] | None = None) -> None:
     Whatever happens ends in one line on stderr; SASSXLATE_TRACEBACK=1 shows where it came from.
     """
     _hold_closed_streams()
-    # Statuses of click's own (usage 2, interruption 1) and of the subcommands pass through.
+    # Statuses of click's own (usage 2) and of the subcommands pass through.
     with _one_line(), contextlib.suppress(BrokenPipeError):
         try:
             cli.main(args=args, prog_name="sassxlate")

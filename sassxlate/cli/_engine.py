@@ -79,6 +79,7 @@ def writer(engine: str | None, model: str | None, samples: int) -> Writer:
     ModelError SX1001 to SX1008 for a model that cannot be used.
     """
     if engine == "rules" and model is None:
+        _one_answer(samples)
         return Writer(None)
     from sassxlate.llm import models
 
@@ -86,8 +87,16 @@ def writer(engine: str | None, model: str | None, samples: int) -> Writer:
     if engine is None and model is not None:
         mode = "hybrid"
     if mode == "rules":
+        _one_answer(samples)
         return Writer(models.engine("rules", model))
     return Writer(models.engine(cast(Any, mode), model, samples, memo=_memo()))
+
+
+def _one_answer(samples: int) -> None:
+    from sassxlate.errors import ModelError
+
+    if samples != 1:
+        raise ModelError("SX1008", f"--samples {samples}: the rules write one answer, no model")
 
 
 def _memo() -> Any:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from sassxlate.disasm.sass.interpret import Launch, Order
 
 Shape = tuple[int, int, int]
+THREADS = 1024  # of a block
 Bytes = NDArray[np.uint8]
 _NOWHERE = 0x0000_7000_0000_0000  # where memory is if a launch has none
 _BUDGET = 24  # RDNA3 instructions for each of SASS, before a launch is given up
@@ -81,6 +82,10 @@ def by_hand(
     from ._interpreted import module_images
     from .interpret import find_kernel
 
+    x, y, z = shapes[1]
+    if x * y * z > THREADS:
+        message = f"a block of {x * y * z} threads; CUDA has at most {THREADS:,}"
+        raise UsageError("SX0826", message)
     image, mangled = find_kernel(file, name, arch)
     cubin = parse_cubin(image)
     kernel = next(k for k in cubin.kernels if k.name == mangled)

@@ -48,7 +48,7 @@ _ORDERS = ("auto", "together", "warps", "reversed")
 @click.option("--seed", type=int, default=0, help="Of random buffers.")
 @click.option("--run", is_flag=True, help="FILE is a program: run it with ARGS, take a launch.")
 @click.option(
-    "--launch", type=click.IntRange(0), default=0, help="Of --run: which of the kernel, from 0."
+    "--launch", type=click.IntRange(0), help="Of --run: which of the kernel.  [default: 0]"
 )
 @click.option(
     "--in", "blocks", multiple=True, metavar="BLOCK",
@@ -116,8 +116,10 @@ def _subject(file: str, options: dict[str, Any]) -> Subject:
         if options["arguments"]:
             raise UsageError("SX0836", "--run takes the program's own launches: no --arg")
         return of_program(
-            file, options["args"], options["kernel"], options["launch"], options["arch"], code
+            file, options["args"], options["kernel"], options["launch"] or 0, options["arch"], code
         )
+    if options["launch"] is not None:
+        raise UsageError("SX0836", "--launch chooses among a program's launches: with --run only")
     if options["args"]:
         raise UsageError("SX0836", "arguments of a program are of use with --run only")
     shapes = shape_of(options["grid"]), shape_of(options["block"])
@@ -191,7 +193,7 @@ def _warps(subject: Subject, options: dict[str, Any], until: bool) -> frozenset[
         return None
     block = _cta(subject, cta or "0")
     if warp is not None and warp >= subject.waves:
-        text = f"--warp {warp}: a block has {subject.waves} warps"
+        text = f"--warp {warp}: warps of a block are 0 to {subject.waves - 1}"
         raise UsageError("SX0836", text, Where(None, subject.kernel.name))
     inside = range(subject.waves) if until and warp is None else [warp or 0]
     if until and cta is None:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import resource
 import shutil
+import signal
 import struct
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -212,6 +214,23 @@ def test_reader_that_goes_away() -> None:
     assert done.stderr == ""
     assert done.returncode in (0, 1)
     assert done.stdout.count("\n") == 1
+
+
+def test_interrupted(tmp_path: Path) -> None:
+    """Ctrl-C: one line, and a status that is no verdict."""
+    hold = tmp_path / "never"
+    os.mkfifo(hold)
+    process = subprocess.Popen(
+        [*COMMAND, "ls", str(hold)],
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )
+    with open(hold, "wb"):  # it has begun to read
+        time.sleep(0.2)
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=10)
+    assert (process.returncode, said) == (130, "sassxlate: interrupted\n")
 
 
 def test_deleted_working_directory(tmp_path: Path) -> None:

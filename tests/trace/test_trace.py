@@ -125,6 +125,7 @@ def test_choices() -> None:
         ["--in", "0x61"], ["--in", "what"], ["--cta", "1"], ["--cta", "0,0,0,0"], ["--warp", "1"],
         ["--lane", "32"], ["--lane", "5-2"], ["--lane", "-"], ["--register", "R300"],
         ["--register", "X1"], ["--register", "R200"], ["--grid", "0"],
+        ["--block", "1025"], ["--block", "32,33"], ["--launch", "0"],
     ],
 )  # fmt: skip
 def test_wrong_choices(options: list[str]) -> None:
