@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from sassxlate.disasm.rdna3 import OPS, RRef, registers, writes
+from sassxlate.cfg.liveness import live_before
+from sassxlate.disasm.rdna3 import OPS, RRef, keeps_part, registers, writes
 from sassxlate.disasm.rdna3.ir import I, Inst, S
 from sassxlate.disasm.rdna3.operand import EXEC_LO
-from sassxlate.disasm.sass.ir import Instruction
+from sassxlate.disasm.sass.ir import Instruction, RegRef
 from sassxlate.lowering.allocate import RegisterMap
 
 from .language import EXEC
@@ -29,12 +30,19 @@ _BITWISE = frozenset(
 class _Known:
     """What all active lanes share so far: values in VGPRs, and the bits of masks in SGPRs."""
 
-    def __init__(self, regs: RegisterMap) -> None:
-        self.copies = {RRef("v", v) for v in regs.ur_lanes.values()}
-        self.up = {RRef("s", place.index) for place in regs.up.values()}
+    def __init__(self, sass: Sequence[Instruction], regs: RegisterMap) -> None:
+        # Of what SASS does not read before it writes it, copies may hold anything: code before may
+        # have used the place, or left out a result that nobody reads.
+        live = frozenset[RegRef]()
+        for ins in reversed(sass):
+            live = live_before(ins, live)
+        lanes, masks = regs.ur_lanes.items(), regs.up.items()
+        self.copies = {RRef("v", v) for i, v in lanes if RegRef("UR", i) in live}
+        self.up = {RRef("s", at.index) for i, at in masks if RegRef("UP", i) in live}
         self.here = self.copies | self.up
         self.save = regs.save_exec
         self.narrowed = False
+        self.saved = False  # whether save_exec holds EXEC as it was at the start
 
     def shares(self, inst: Inst, told: frozenset[RRef]) -> bool:
         """Whether the results are the same in all active lanes: computed from nothing else."""
@@ -45,7 +53,7 @@ class _Known:
             fixed = set(constants) <= {0, 0xFFFFFFFF}
             masks = all(isinstance(a, S) and RRef("s", a.index) in self.here for a in sources)
             return inst.op in _BITWISE and fixed and masks
-        if row.kind != "valu" or inst.op.startswith("v_mbcnt"):
+        if row.kind != "valu" or inst.op.startswith("v_mbcnt") or keeps_part(inst):
             return False
         if set(row.reads) - {"mode", "exec"} or inst.dpp or inst.y is not None:
             return False
@@ -60,9 +68,12 @@ class _Known:
 
     def step(self, inst: Inst, told: frozenset[RRef]) -> None:
         written = writes(inst)
+        if RRef("s", self.save.index) in written:
+            opens = _EXEC in written and inst.op.endswith("_saveexec_b32")
+            self.saved = opens and not self.narrowed
         if _EXEC in written:
             # What some lanes computed, others may not have.
-            self.narrowed = inst.args != (EXEC, self.save)
+            self.narrowed = not (inst.args == (EXEC, self.save) and self.saved)
             self.here &= self.copies | self.up
             return
         places = {r for r in written if r.kind in ("v", "s")}
@@ -77,7 +88,7 @@ def with_uniform(
     code: Iterable[Sequence[Inst]], sass: Sequence[Instruction], regs: RegisterMap
 ) -> tuple[tuple[Inst, ...], ...]:
     """The code with the mark where it is known."""
-    known = _Known(regs)
+    known = _Known(sass, regs)
     out: list[tuple[Inst, ...]] = []
     for ins, group in zip(sass, code, strict=True):
         told = _told(ins, regs)

@@ -118,6 +118,9 @@ def _step(inst: Inst, regs: Registers[T], pc: int) -> None:
             if not inst.uniform:
                 raise Undecided("v_readfirstlane of a value that lanes may differ in")
             regs.uniform = True
+            told = regs.told.get(inst.args[1].index)
+            if told is not None:
+                regs.claims.append((regs.active(), told, value))
         regs.write32(inst, inst.args[0], value)
     elif inst.op.startswith("s_load_b"):
         regs.load_constant(inst)

@@ -22,7 +22,6 @@ from sassxlate.disasm.sass.meaning import NoMeaning, evaluate, meanings
 from sassxlate.disasm.sass.meaning.memory import place
 from sassxlate.domain import Domain
 from sassxlate.lowering.allocate import GROUP_ID
-from sassxlate.lowering.emulate.abi import PRIVATE_APERTURE_HI, SHARED_APERTURE_HI
 from sassxlate.lowering.launch import BankLayout
 
 from .lane_memory import Accesses, is_access
@@ -34,7 +33,9 @@ T = TypeVar("T")
 CONVERGENCE = frozenset({"BSSY", "BREAK"})
 # A cluster has one block.
 _ZERO = frozenset({"SRZ", "SR_CgaCtaId", "SR_CgaSize", "SR_SWINLO", "SR_LWINLO", "SR_LMEMHIOFF"})
-_APERTURES = {"SR_SWINHI": SHARED_APERTURE_HI, "SR_LWINHI": PRIVATE_APERTURE_HI}
+# Names of the apertures' high words, which are the driver's to choose.
+SHARED_APERTURE, PRIVATE_APERTURE = "shared.aperture", "private.aperture"
+_APERTURES = {"SR_SWINHI": SHARED_APERTURE, "SR_LWINHI": PRIVATE_APERTURE}
 _LANE_MASKS = {f"SR_{kind.upper()}MASK": kind for kind in ("eq", "lt", "le", "gt", "ge")}
 
 
@@ -69,15 +70,22 @@ class Lane(Generic[T]):
             self.values[ref] = self.free(f"{ref.file}{ref.index}", width)
         return self.values[ref]
 
+    @property
+    def windows(self) -> dict[int, str | None]:
+        """The words of bank 0 that hold the windows' bases: whose high word each is, if any."""
+        bases = (
+            (self.layout.shared_window, SHARED_APERTURE),
+            (self.layout.local_window, PRIVATE_APERTURE),
+        )
+        low: dict[int, str | None] = {base: None for base, _ in bases if base is not None}
+        return low | {base + 4: name for base, name in bases if base is not None}
+
     def word(self, bank: int, offset: int) -> T:
         """An aligned word of a constant bank; the windows' bases are AMD's apertures."""
-        windows = (
-            (self.layout.shared_window, SHARED_APERTURE_HI),
-            (self.layout.local_window, PRIVATE_APERTURE_HI),
-        )
-        for base, high in windows:
-            if bank == 0 and base is not None and offset in (base, base + 4):
-                return self.d.const(high if offset > base else 0, 32)
+        windows = self.windows
+        if bank == 0 and offset in windows:
+            name = windows[offset]
+            return self.d.const(0, 32) if name is None else self.free(name, 32)
         return self.free(f"c[{bank:#x}][{offset:#x}]", 32)
 
     def const(self, operand: Const, word: int) -> T:
@@ -100,7 +108,7 @@ class Lane(Generic[T]):
         if operand.name in _ZERO:
             return self.d.const(0, 32)
         if operand.name in _APERTURES:
-            return self.d.const(_APERTURES[operand.name], 32)
+            return self.free(_APERTURES[operand.name], 32)
         if operand.name == "SR_LANEID":
             return lane_number(self.d, self.free)
         if operand.name in _LANE_MASKS:
@@ -195,8 +203,8 @@ class Lane(Generic[T]):
             return None
         address = place(d, mem, lambda file, index: self.get(RegRef(file, index)), 64)
         high = d.extract(address, 32, 32)
-        shared = d.eq(high, d.const(SHARED_APERTURE_HI, 32))
-        local = d.eq(high, d.const(PRIVATE_APERTURE_HI, 32))
+        shared = d.eq(high, self.free(SHARED_APERTURE, 32))
+        local = d.eq(high, self.free(PRIVATE_APERTURE, 32))
         if ins.has("S") or ins.has("L"):
             hit = shared if ins.has("S") else local
         else:

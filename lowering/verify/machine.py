@@ -15,10 +15,9 @@ from sassxlate.disasm.rdna3.meaning import Mode
 from sassxlate.disasm.rdna3.operand import ALIASES, EXEC_LO
 from sassxlate.domain import Domain, is_nan
 from sassxlate.lowering.allocate import KERNARG
-from sassxlate.lowering.emulate.abi import PRIVATE_APERTURE_HI, SHARED_APERTURE_HI
 from sassxlate.lowering.emulate.flow import ModeBits
 
-from .lane import lane_number
+from .lane import PRIVATE_APERTURE, SHARED_APERTURE, lane_number
 from .machine_memory import constant_of
 from .memory import Memory
 from .terms import NAN
@@ -33,11 +32,12 @@ _LANEWISE = frozenset(
     "s_nor_b32 s_xnor_b32 s_cselect_b32 s_and_saveexec_b32 s_and_not0_saveexec_b32 "
     "s_and_not1_saveexec_b32 s_or_saveexec_b32".split()
 )
+# Low word, and the name of the high word: where an aperture is, the driver says.
 _APERTURES = {
-    "src_shared_base": (0, SHARED_APERTURE_HI),
-    "src_shared_limit": (0xFFFFFFFF, SHARED_APERTURE_HI),
-    "src_private_base": (0, PRIVATE_APERTURE_HI),
-    "src_private_limit": (0xFFFFFFFF, PRIVATE_APERTURE_HI),
+    "src_shared_base": (0, SHARED_APERTURE),
+    "src_shared_limit": (0xFFFFFFFF, SHARED_APERTURE),
+    "src_private_base": (0, PRIVATE_APERTURE),
+    "src_private_limit": (0xFFFFFFFF, PRIVATE_APERTURE),
 }
 
 
@@ -66,6 +66,11 @@ class Registers(Generic[T]):
         self.pointers: dict[int, int] = {KERNARG.index: 0}
         self.word: Callable[[int, int], T] | None = None
         self.tables: Mapping[int, int] = {}
+        self.absent: frozenset[int] = frozenset()  # words of bank 0 that nobody fills
+        # VGPRs that R2UR says are the same in all lanes, with their values on the other side; and
+        # of those that were taken so: where, what should be there, what is.
+        self.told: Mapping[int, T] = {}
+        self.claims: list[tuple[T, T, T]] = []
         self.known: dict[int, int] = {}  # scalar registers that hold a number that was written
         self.slots: dict[int, T] = {}  # of registers in scratch, by offset
         self.done: frozenset[int] = frozenset()  # places of waits behind which nothing is out
@@ -80,6 +85,7 @@ class Registers(Generic[T]):
             dict(self.pointers), dict(self.known), dict(self.slots)
         )  # fmt: skip
         out.done, out.barriers = self.done, self.barriers
+        out.absent, out.told, out.claims = self.absent, self.told, self.claims
         return out
 
     def fresh(self, width: int) -> T:
@@ -126,7 +132,8 @@ class Registers(Generic[T]):
         if name == "scc":
             return self.d.zext(self.flag, 32)
         if name in _APERTURES:
-            return self.d.const(_APERTURES[name][part], 32)
+            low, high = _APERTURES[name]
+            return self.free(high, 32) if part else self.d.const(low, 32)
         if name in ("vccz", "execz"):
             raise self.error(inst, name)
         if name in ("off", "null"):
@@ -216,7 +223,11 @@ class Registers(Generic[T]):
             self.pointers[dst.index] = self.tables[inst.imm]
             return
         for i in range(dst.n):
-            self.write_scalar(dst.index + i, self.word(bank, inst.imm + 4 * i))
+            at = inst.imm + 4 * i
+            found = self.free(f"c[0][{at:#x}].stored", 32) if bank == 0 and at in self.absent else (
+                self.word(bank, at)
+            )
+            self.write_scalar(dst.index + i, found)
 
     def scc(self) -> T:
         return self.flag

@@ -89,6 +89,7 @@ class Sides(Generic[T]):
         self.fixed = _fixed(block.regs, self.machine)
         self.machine.word, self.machine.tables = self.lane.word, block.tables
         self.machine.done = done
+        self.machine.absent = frozenset(self.lane.windows)
         self.mask = self.machine.mask_of(d.const(int(active), 1))
         self.machine.write_scalar(EXEC_LO, self.mask)
         for index, place in block.regs.up.items():
@@ -107,15 +108,35 @@ class Sides(Generic[T]):
 
     def step(self, ins: Instruction, code: Sequence[Placed]) -> None:
         # A lane that is not active computes nothing; where it reaches memory is asked all the same.
+        self._tell(ins)
         if self.active or is_access(ins):
             self.lane.run(ins)
         self.machine = execute(code, self.machine)
+        self._claimed(ins)
         self.machine.uniform |= any(ref.file == "UP" for ref in ins.reads)
         self._armed(ins)
         counts = len(self.lane.memory.accesses), len(self.machine.memory.accesses)
         if code and counts[0] != counts[1] and evidence(ins) is not None:
             # A sequence that stands for one access, and that was tried.
             raise Undecided(f"{counts[0]} accesses and {counts[1]} behind {ins.mnemonic}")
+
+    def _tell(self, ins: Instruction) -> None:
+        """R2UR takes its source as the same in all lanes: what SASS has there, and nothing else."""
+        self.machine.claims = []
+        if ins.mnemonic == "R2UR" and self.active:
+            places = self.block.regs.r
+            refs = [r for r in ins.reads if r.file == "R" and r.index in places]
+            self.machine.told = {places[r.index]: self.lane.get(r) for r in refs}
+        else:
+            self.machine.told = {}
+
+    def _claimed(self, ins: Instruction) -> None:
+        d, none = self.d, self.d.const(0, 32)
+        for when, told, value in self.machine.claims:
+            if value is not told:
+                title = f"what {ins.mnemonic} /*{ins.offset:04x}*/ reads of all lanes"
+                sides = d.select(when, told, none), d.select(when, value, none)
+                self.pairs.append(Pair(title, *sides))
 
     def _armed(self, ins: Instruction) -> None:
         """What BSSY and BREAK make of a barrier is the convergence machine's."""

@@ -1,0 +1,130 @@
+"""Answers that were made to deceive the verifier: right as one lane sees it, wrong for the wave, or
+right on one device.  Each adds to a kernel's own code something that looks like nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import cache
+
+import pytest
+
+from sassxlate.cfg.liveness import live_before
+from sassxlate.disasm.rdna3.ir import I, Inst, S, Sp, V
+from sassxlate.disasm.sass.ir import RegRef
+from sassxlate.llm.gate import Gate
+from sassxlate.llm.stretch import Stretch, stretches
+from sassxlate.llm.uniform import with_uniform
+from sassxlate.lowering.allocate import KERNARG, RegisterMap
+from sassxlate.lowering.emulate.abi import PRIVATE_APERTURE_HI
+from sassxlate.lowering.pipeline import translate_kernel
+from tests.lowering import emulated
+
+EXEC = Sp("exec_lo")
+Code = list[list[Inst]]
+
+
+@cache
+def parts() -> tuple[tuple[Stretch, RegisterMap], ...]:
+    selected = translate_kernel(emulated.load("arrive_barriers", 90), "arrive_barriers").selected
+    return tuple(
+        (part, selected.regs)
+        for piece in selected.pieces
+        for part in stretches(piece.block, selected.regs, piece.live_out)
+        if not part.macro
+    )
+
+
+def attacks(name: str, part: Stretch, regs: RegisterMap) -> Iterator[Code]:
+    """The stretch's code with the addition, where it has what that takes."""
+    t = [V(regs.vtemp_base + 16 + i) for i in range(3)]
+    s = [S(i) for i in sorted(regs.stemps)[-4:]]
+    code = [[i for i in group if isinstance(i, Inst)] for group in part.code]
+    written = [ref for ins in part.block.instructions for ref in ins.writes]
+    kept = [ref for ref in written if ref in part.live_out and ref.index in regs.r]
+    results = [V(regs.r[ref.index]) for ref in kept if ref.file == "R"]
+    copies = [ref for ref in written if ref.file == "UR" and ref.index in regs.ur_lanes]
+    if not results:
+        return
+    r = results[-1]
+
+    def behind(*more: Inst) -> Code:
+        return [*code[:-1], [*code[-1], *more]]
+
+    if name == "half":  # the low half is each lane's own
+        yield behind(
+            Inst("v_mov_b32", (t[0], r)),
+            Inst("v_mov_b16", (t[0], I(0)), op_sel=8),
+            Inst("v_readfirstlane_b32", (s[0], t[0])),
+            Inst("v_mov_b32", (t[1], I(0xFFFF))),
+            Inst("v_bfi_b32", (r, t[1], s[0], r)),
+        )
+    elif name == "aperture":  # another device has it elsewhere
+        pair = S(s[0].index & ~1, 2)
+        yield behind(
+            Inst("s_mov_b64", (pair, Sp("src_private_base", 2))),
+            Inst("v_add_nc_u32", (r, S(pair.index + 1), r)),
+            Inst("v_mov_b32", (t[0], I(PRIVATE_APERTURE_HI))),
+            Inst("v_sub_nc_u32", (r, r, t[0])),
+        )
+    elif name == "window":  # nobody fills that word of the kernarg segment
+        pair = S(s[0].index & ~1, 2)
+        at = part.block.around.layout.local_window + 4
+        yield behind(
+            Inst("s_load_b32", (s[2], S(KERNARG.index, 2), Sp("null")), imm=at),
+            Inst("s_mov_b64", (pair, Sp("src_private_base", 2))),
+            Inst("v_add_nc_u32", (r, s[2], r)),
+            Inst("v_sub_nc_u32", (r, r, S(pair.index + 1))),
+        )
+    elif name == "saved" and copies:  # EXEC is not what it was, though it comes from save_exec
+        copy = V(regs.ur_lanes[copies[-1].index])
+        yield behind(
+            Inst("v_mov_b32", (t[1], copy)),
+            Inst("s_mov_b32", (s[0], EXEC)),
+            Inst("s_and_b32", (regs.save_exec, EXEC, regs.p[min(regs.p)])),
+            Inst("s_mov_b32", (EXEC, regs.save_exec)),
+            Inst("v_mov_b32", (copy, I(0))),
+            Inst("s_mov_b32", (EXEC, s[0])),
+            Inst("v_readfirstlane_b32", (s[1], copy)),
+            Inst("v_add_nc_u32", (r, s[1], r)),
+            Inst("v_sub_nc_u32", (r, r, copy)),
+            Inst("v_mov_b32", (copy, t[1])),
+        )
+    elif name == "stale":  # what nobody reads need not be the same in all lanes
+        live = frozenset[RegRef]()
+        for ins in reversed(part.block.instructions):
+            live = live_before(ins, live)
+        for ref in copies:
+            copy = V(regs.ur_lanes[ref.index])
+            if ref not in live:
+                made = behind(Inst("v_add_nc_u32", (r, t[0], r)))
+                first = [
+                    Inst("v_readfirstlane_b32", (s[0], copy)),
+                    Inst("v_sub_nc_u32", (t[0], s[0], copy)),
+                ]
+                yield [[*first, *made[0]], *made[1:]]
+
+
+@pytest.mark.parametrize("name", ["half", "aperture", "window", "saved", "stale"])
+def test_an_answer_that_deceives(name: str) -> None:
+    found = ((part, regs, code) for part, regs in parts() for code in attacks(name, part, regs))
+    part, regs, code = next(found)
+    rules = [item for group in part.code for item in group]
+    got = Gate(24, cheaper=False).judge(part.block, regs, part.live_out, code, rules)
+    assert got.reason in ("refuted", "unknown"), got
+
+
+def test_a_guard_leaves_what_all_lanes_share() -> None:
+    """What the rules do is known as before: EXEC saved, narrowed and restored."""
+    part, regs = next((p, m) for p, m in parts() if m.ur_lanes)
+    index, at = min(regs.ur_lanes.items())
+    reader = replace(part.block.instructions[0], reads=frozenset({RegRef("UR", index)}))
+    taken = Inst("v_readfirstlane_b32", (S(min(regs.stemps)), V(at)))
+    guarded = [
+        Inst("s_and_saveexec_b32", (regs.save_exec, regs.p[min(regs.p)])),
+        Inst("v_mov_b32", (V(regs.vtemp_base), I(0))),
+        Inst("s_mov_b32", (EXEC, regs.save_exec)),
+        taken,
+    ]
+    ((*_, last),) = with_uniform([guarded], [reader], regs)
+    assert last.uniform
