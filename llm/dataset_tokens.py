@@ -50,7 +50,8 @@ def write_tokens(
         written.append(Written(path, len(examples), size))
         told(written[-1])
     if not written:
-        raise ModelError("SX1044", f"{folder} has no rows of {split}: build and finish it first")
+        message = f"{folder} has no rows of {split}: finish building it, or choose by --split"
+        raise ModelError("SX1044", message)
     return written
 
 

@@ -41,7 +41,7 @@ def _drawings() -> Mapping[str, Callable[[Picture], str]]:
     metavar="RUN.json",
     help="Say and shade how often blocks were executed, as `sassxlate trace --counts` wrote it.",
 )
-@click.option("--run", is_flag=True, help="Run FILE with ARGS, and show how often blocks were.")
+@click.option("--run", is_flag=True, help="Run FILE with ARGS; say how often blocks were executed.")
 @click.argument("args", nargs=-1, type=click.UNPROCESSED)
 def command(
     file: str,

@@ -176,7 +176,9 @@ def generate(
 @command.command(short_help="The dataset as `sassxlate train` takes it")
 @click.argument("folder", metavar="DIR", type=click.Path(exists=True, path_type=Path))
 @click.option("-o", "--output", required=True, type=click.Path(path_type=Path), help="Directory.")
-@click.option("--split", type=click.Choice(["train", "valid", "test"]), multiple=True)
+@click.option(
+    "--split", type=click.Choice(["train", "valid", "test"]), multiple=True, help="May repeat."
+)
 @click.option("--most", type=float, metavar="MIB", help="At most so much for each split.")
 def tokens(folder: Path, output: Path, split: tuple[str, ...], most: float | None) -> None:
     """Writes tokenised shards of DIR's splits (default: train and valid) for `sassxlate train`."""

@@ -34,9 +34,25 @@ if TYPE_CHECKING:
     from ._verify_blocks import Judged
 
 
+def stem_of(name: str, arch: int, where: tuple[int, int], taken: set[str]) -> str:
+    """A file name for a kernel, readable and bounded, not hidden, and not yet in ``taken``, where
+    it is put; ``where`` is module and entry."""
+    stem = _stem(name, arch)
+    if stem in taken:
+        stem += ".{}.{}".format(*where)
+    if stem in taken:  # names of one entry that differ in characters which are replaced
+        stem += "." + hashlib.blake2b(name.encode("utf-8", "replace"), digest_size=8).hexdigest()
+    same = stem
+    number = 1
+    while stem in taken:
+        number += 1
+        stem = f"{same}.{number}"
+    taken.add(stem)
+    return stem
+
+
 def _stem(name: str, arch: int) -> str:
-    """A file name for a kernel: readable, bounded, and unique by a part of its hash."""
-    plain = re.sub(r"[^A-Za-z0-9_.-]", "_", name)
+    plain = re.sub(r"^\.|[^A-Za-z0-9_.-]", "_", name)
     if len(plain) > 100:
         plain = plain[:80] + "." + hashlib.blake2b(name.encode(), digest_size=8).hexdigest()
     return f"{plain}.sm_{arch}"
@@ -53,10 +69,7 @@ def _chosen(
             continue
         for kernel in cubin.kernels:
             if kernel_matches(kernel.name, kernel.demangled, kernels):
-                stem = _stem(kernel.name, cubin.arch)
-                if stem in stems:
-                    stem += f".{where.module}.{where.entry}"
-                stems.add(stem)
+                stem = stem_of(kernel.name, cubin.arch, (where.module, where.entry), stems)
                 yield stem, where, cubin, kernel
 
 

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 @click.option("--vectors", type=int, default=4096, help="Random inputs where it cannot decide.")
 @click.option("-j", "--jobs", type=click.IntRange(0), default=0, help="Processes; 0 is all cores.")
 @click.option("--no-cache", is_flag=True, help="Ask again what was answered before.")
-@click.option("--text", is_flag=True, help="FILE is one block as text: see below.")
+@click.option("--text", is_flag=True, help="FILE is one block as text: see above.")
 @click.option("--json", "as_json", is_flag=True, help="One object a block.")
 @click.option("-v", "--verbose", is_flag=True, help="Every block, not only what is not proved.")
 @click.pass_context

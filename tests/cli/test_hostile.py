@@ -216,6 +216,19 @@ def test_reader_that_goes_away() -> None:
     assert done.stdout.count("\n") == 1
 
 
+def test_files_of_kernels_with_odd_names() -> None:
+    """No two kernels share a file, whatever their names are made into; none is hidden."""
+    from sassxlate.cli.translate import stem_of
+
+    taken: set[str] = set()
+    names = ["k", "k", "a<", "a>", "a&", "a&", "../../x", "..", "", "_" * 4000, "." * 4000]
+    stems = [stem_of(name, 80, (0, 1), taken) for name in names]
+    assert stems[:3] == ["k.sm_80", "k.sm_80.0.1", "a_.sm_80"]
+    assert len(taken) == len(set(stems)) == len(names)
+    assert all(len(s) < 200 and "/" not in s for s in stems)
+    assert all(not s.startswith(".") for s, n in zip(stems, names, strict=True) if n)
+
+
 def test_interrupted(tmp_path: Path) -> None:
     """Ctrl-C: one line, and a status that is no verdict."""
     hold = tmp_path / "never"
