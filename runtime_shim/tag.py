@@ -15,6 +15,7 @@ from pathlib import Path
 from sassxlate import __version__
 
 _PACKAGES = ("disasm", "cfg", "lowering", "llm", "runtime_shim")
+_FILES = ("domain.py", "vectors.py")  # what the meanings are read by
 _SKIP_DIRS = frozenset({"__pycache__", "native", "lib"})
 # A model's weights decide nothing: what it proposes is judged.
 _SKIP_SUFFIXES = (".pyc", ".md", ".so", ".1", ".swp", "~", ".safetensors")
@@ -35,6 +36,8 @@ def cache_tag() -> str:
     for package in _PACKAGES:
         for path in _sources(root / package):
             add(str(path.relative_to(root)), path.read_bytes())
+    for name in _FILES:
+        add(name, (root / name).read_bytes())
     return digest.hexdigest()
 
 

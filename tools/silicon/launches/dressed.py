@@ -29,7 +29,7 @@ class Writer(generated.Writer):
     """``jumps``: through tables and registers, whose targets nothing lists."""
 
     jumps = False
-    used = 0
+    used: int = 0
 
     # --- lines ---------------------------------------------------------------------------------
 
