@@ -4,10 +4,12 @@
 
     python tools/silicon words -o WORDS        # needs nvdisasm: the words to measure
     python tools/silicon run WORDS -o RESULTS  # needs the GPU: runs and compares them
+    python tools/silicon keep [WORDS]          # needs the GPU: measures fixtures/silicon again
 
 ``run`` prints a table by mnemonic: words equal to their meaning to the bit (or, for the
 multi-function unit, within its bounds), differing, not described, not executable.  RESULTS names
-those that are not equal.
+those that are not equal.  ``keep`` measures the words of ``fixtures/silicon`` and those of WORDS,
+says which results are new or others than before, and writes them where all were executed.
 """
 
 from __future__ import annotations
@@ -39,14 +41,49 @@ def _words(options: argparse.Namespace) -> int:
     return 0
 
 
+def _read_words(path: Path) -> list[forms.Word]:
+    words: list[forms.Word] = []
+    for line in path.read_text().splitlines():
+        word, kind, place, text = line.split(" ", 3)
+        words.append(forms.Word(int(word, 16), kind, place, text))
+    return words
+
+
+def _keep(options: argparse.Namespace) -> int:
+    from silicon import keep
+    from silicon.device import Device
+
+    folder = Path(options.folder)
+    old = keep.read(folder)
+    wanted = keep.joined(old, _read_words(Path(options.words)) if options.words else [])
+    with tempfile.TemporaryDirectory() as scratch:
+        new, others = keep.measured(wanted, folder, Path(scratch), options.processes,
+                                    options.seconds)  # fmt: skip
+    for text in others:
+        print(text)
+    before = dict(zip((word for word, _, _ in old.forms), old.results, strict=True))
+    changed = [
+        text for (word, _, text), result in zip(new.forms, new.results, strict=True)
+        if word in before and (before[word] != result).any()
+    ]  # fmt: skip
+    for text in changed:
+        print(f"other than before: {text}")
+    added = len(new.forms) - sum(word in before for word, _, _ in new.forms)
+    print(f"{len(new.forms)} words measured, {added} new, {len(changed)} other than before")
+    if others:
+        print("nothing is written: not all could be measured")
+        return 1
+    if not options.dry_run:
+        print(Device().describe())
+        keep.write(folder, new)
+    return int(bool(changed))
+
+
 def _run(options: argparse.Namespace) -> int:
     from silicon.device import Device
     from silicon.measure import measure
 
-    words: list[forms.Word] = []
-    for line in Path(options.words).read_text().splitlines():
-        word, kind, place, text = line.split(" ", 3)
-        words.append(forms.Word(int(word, 16), kind, place, text))
+    words = _read_words(Path(options.words))
     with tempfile.TemporaryDirectory() as folder:
         found = measure(options.arch, words, options.vectors, options.seed, Path(folder),
                         options.processes, options.seconds)  # fmt: skip
@@ -81,8 +118,14 @@ def main() -> int:
     command.add_argument("--processes", type=int, default=14)
     command.add_argument("--seconds", type=float, default=1e9, help="stop after that long")
     command.add_argument("--arch", type=int, default=90)
+    command = commands.add_parser("keep")
+    command.add_argument("words", nargs="?", help="more words, as `words` writes them")
+    command.add_argument("--folder", default=str(ROOT / "fixtures" / "silicon" / "sm_90"))
+    command.add_argument("--processes", type=int, default=14)
+    command.add_argument("--seconds", type=float, default=1e9, help="stop after that long")
+    command.add_argument("--dry-run", action="store_true", help="compare, write nothing")
     options = parser.parse_args()
-    return _words(options) if options.command == "words" else _run(options)
+    return {"words": _words, "run": _run, "keep": _keep}[options.command](options)
 
 
 if __name__ == "__main__":
