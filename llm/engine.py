@@ -11,7 +11,7 @@ import hashlib
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, Protocol, TypeAlias
+from typing import Literal, Protocol, TypeAlias, runtime_checkable
 
 from sassxlate.disasm.rdna3.ir import Item
 from sassxlate.disasm.sass.ir import RegRef
@@ -23,12 +23,20 @@ from sassxlate.lowering.select import Selected
 from .cost import cost
 from .gate import Gate, Judgement
 from .prompt import Prompt, prompt, read_answer
+from .proof import Prover
 from .report import BlockReport, EngineReport, Outcome
 from .stretch import Stretch, rules_code, stretches
 
 Mode: TypeAlias = Literal["rules", "model", "hybrid"]
 Words: TypeAlias = tuple[str, ...]
-Progress: TypeAlias = Callable[[int, int], None]
+Progress: TypeAlias = Callable[[str, int, int], None]  # of what, how many of how many
+
+
+@runtime_checkable
+class Telling(Protocol):
+    """A proposer that says how far it is: so many of so many answers."""
+
+    told: Callable[[int, int], None]
 
 
 class Proposer(Protocol):
@@ -97,7 +105,8 @@ class ModelEngine:
     mode: Mode = "hybrid"
     samples: int = 1
     memo: Memo = field(default_factory=Memo)
-    progress: Progress = lambda _, __: None
+    progress: Progress = lambda _, __, ___: None
+    prover: Prover = field(default_factory=Prover)
 
     @property
     def name(self) -> str:
@@ -147,7 +156,7 @@ class ModelEngine:
             rows.append(row)
             if change is not None:
                 changes.append(change)
-            self.progress(n + 1, len(tasks))
+            self.progress("proving", n + 1, len(tasks))
         report = EngineReport(
             self.mode, self.proposer.name, tuple(rows), len(answers), len(remembered),
             round(asking, 4), round(time.perf_counter() - started, 4),
@@ -190,6 +199,8 @@ class ModelEngine:
                 known.add(key)
         if new:
             asked = list(new.values())
+            if isinstance(self.proposer, Telling):
+                self.proposer.told = lambda done, of: self.progress("asking the model", done, of)
             made = self.proposer.propose(
                 [q for q, _ in asked], self.samples, [limit for _, limit in asked]
             )
@@ -204,7 +215,7 @@ class ModelEngine:
     ) -> Judgement:  # fmt: skip
         """The cheapest answer that passes; else what the gate said of the one that came nearest."""
         assert task.question is not None
-        gate = Gate(vtemps, cheaper=self.mode == "hybrid")
+        gate = Gate(vtemps, cheaper=self.mode == "hybrid", prover=self.prover)
         best = Judgement("none")
         for words in dict.fromkeys(answers):
             try:
@@ -231,8 +242,9 @@ class ModelEngine:
         ) -> BlockReport:
             verdict = {"accepted": "Proved", "refuted": "Refuted", "unknown": "Unknown"}
             return BlockReport(
-                block.index, block.start, size, engine, outcome, got.detail, price, got.cost,
-                verdict.get(outcome, ""), got.proved or (), count, kept,
+                block.index, block.start, block.instructions[-1].offset, size, engine, outcome,
+                got.detail, price, got.cost, verdict.get(outcome, ""), got.proved or (), count,
+                kept,
             )  # fmt: skip
 
         if task.outcome is not None or task.question is None:

@@ -16,17 +16,21 @@ from sassxlate.disasm.rdna3 import RRef, assemble, decode, info, writes
 from sassxlate.disasm.rdna3.ir import Inst, Item, Lbl, Mark
 from sassxlate.disasm.rdna3.operand import EXEC_LO, VCC_LO
 from sassxlate.disasm.sass.ir import RegRef
-from sassxlate.errors import SassxlateError
+from sassxlate.errors import EncodeError, SassxlateError
 from sassxlate.lowering.allocate import RegisterMap
 from sassxlate.lowering.engine import SassBlock
 from sassxlate.lowering.hazards import insert_hazards
 from sassxlate.lowering.waits import insert_waits
 
+from .check import check
 from .cost import cost
+from .prompt import prompt
 from .uniform import with_uniform
 
 if TYPE_CHECKING:
     from sassxlate.lowering.verify import Block, Verdict
+
+    from .proof import Prover
 
 TIMEOUT_MS = 2_000
 VECTORS = 256  # of random inputs where the solver has no answer: it would not be Proved anyway
@@ -228,11 +232,13 @@ def prove(
 @dataclass(frozen=True, slots=True)
 class Gate:
     """The questions to an answer.  ``vtemps`` are the VGPRs it has for temporaries; ``cheaper``:
-    whether it must cost less than the rules' code."""
+    whether it must cost less than the rules' code.  ``prover`` proves in steps, and may keep what
+    it proved; without, each answer has one of its own."""
 
     vtemps: int
     cheaper: bool = True
     timeout_ms: int = TIMEOUT_MS
+    prover: Prover | None = None
 
     def judge(
         self,
@@ -279,14 +285,34 @@ class Gate:
         from sassxlate.lowering.verify import Proved, Refuted
 
         try:
-            verdict = prove(block, regs, live_out, code, self.timeout_ms)
+            verdict = self._verdict(block, regs, live_out, code)
         except SassxlateError as error:
             return Judgement("encoding", str(error), price)
         if isinstance(verdict, Proved):
+            try:  # a second line: what the language lets nobody write
+                check(code, prompt(block, regs, live_out))
+            except SassxlateError as error:
+                return Judgement("registers", str(error), price)
             return Judgement("accepted", cost=price, proved=verdict.modulo, code=code)
         if isinstance(verdict, Refuted):
             return Judgement("refuted", verdict.defect or verdict.where, price)
         return Judgement("unknown", verdict.reason, price)
+
+    def _verdict(
+        self,
+        block: SassBlock,
+        regs: RegisterMap,
+        live_out: frozenset[RegRef],
+        code: tuple[tuple[Inst, ...], ...],
+    ) -> Verdict:
+        """In steps, then as a whole; at once as a whole where the language cannot say the code."""
+        from .proof import Prover
+
+        prover = self.prover or Prover(timeout_ms=self.timeout_ms)
+        try:
+            return prover.stretch(block, regs, live_out, code)
+        except EncodeError:
+            return prove(block, regs, live_out, code, self.timeout_ms)
 
 
 __all__ = ["Gate", "Judgement", "Limits", "Reason", "accesses", "as_verified", "limits", "prove"]

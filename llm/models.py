@@ -5,12 +5,15 @@ from __future__ import annotations
 import importlib.util
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from sassxlate.errors import ModelError, Where
 
-from .engine import Memo, Mode, ModelEngine, Proposer
 from .model import read_config
 from .tokenizer import vocabulary
+
+if TYPE_CHECKING:  # the engine needs the solver, an extra; the rules do not
+    from .engine import Memo, Mode, ModelEngine, Proposer
 
 WEIGHTS = Path(__file__).with_name("weights")
 MODEL = "SASSXLATE_MODEL"
@@ -88,6 +91,8 @@ def engine(
     if not installed("z3"):
         raise ModelError("SX1002", "no block is taken unproved; pip install 'sassxlate[verify]'")
     assert vocabulary()
+    from .engine import Memo, ModelEngine
+
     return ModelEngine(proposer(model, device), mode, samples, memo or Memo())
 
 
