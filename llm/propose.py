@@ -24,8 +24,9 @@ from .model import Floats, Qwen2, Session, read_config
 from .prompt import Prompt
 
 Words = tuple[str, ...]
-SLOTS = 16  # sequences at once: more wait longer for the last, fewer read the weights more often
+SLOTS = 32  # sequences at once: more wait longer for the last, fewer read the weights more often
 TEMPERATURE = 0.7
+_TELL_S = 0.2  # between two words on how far it is
 _TOGETHER = 4  # below so many questions a second process costs more than it brings
 
 
@@ -38,8 +39,9 @@ class _Job:
 
 
 def answer_limit(asked: int) -> int:
-    """How many words an answer to so many may have: four times as many as rules need in general."""
-    return min(96 + 6 * asked, 1024)
+    """How many words an answer to so many may have.  Of 5,438 answers of the dataset the longest
+    for its question has 64 words and 1.36 times as many as the question."""
+    return min(64 + 2 * asked, 1024)
 
 
 class BlockModel:
@@ -54,6 +56,7 @@ class BlockModel:
         digest = hashlib.blake2b(digest_size=8)
         for path in [folder / "config.json", *sorted(folder.glob("*.safetensors"))]:
             digest.update(path.read_bytes())
+        self.told: Callable[[int, int], None] = lambda _, __: None
         self.name = f"{folder.name}-{digest.hexdigest()}" + (f"-{seed}" if seed else "")
 
     def propose(
@@ -67,7 +70,10 @@ class BlockModel:
         if workers > 1:
             made = self._forked(jobs, questions, vtemps, workers)
         else:
-            made = dict(self._run(jobs, questions, vtemps))
+            made = {}
+            for key, words in self._run(jobs, questions, vtemps):
+                made[key] = words
+                self.told(len(made), len(jobs))
         for job in jobs:
             words = made[job.question, job.sample]
             if words is not None:
@@ -88,10 +94,24 @@ class BlockModel:
     ) -> dict[tuple[int, int], Words | None]:
         """Each process takes every so many-th job; nothing but words comes back."""
         context = multiprocessing.get_context("fork")
-        _shared.run = lambda part: list(self._run(jobs[part::workers], questions, vtemps))
+        done = context.Value("l", 0)
+
+        def run(part: int) -> list[tuple[tuple[int, int], Words | None]]:
+            out: list[tuple[tuple[int, int], Words | None]] = []
+            for answer in self._run(jobs[part::workers], questions, vtemps):
+                out.append(answer)
+                with done.get_lock():
+                    done.value += 1
+            return out
+
+        _shared.run = run
         try:
             with context.Pool(workers, _one_thread) as pool:
-                parts = pool.map(_work, range(workers))
+                waiting = pool.map_async(_work, range(workers), chunksize=1)
+                while not waiting.ready():
+                    waiting.wait(_TELL_S)
+                    self.told(done.value, len(jobs))
+                parts = waiting.get()
         finally:
             _shared.run = None
         return {key: words for part in parts for key, words in part}
@@ -104,7 +124,7 @@ class BlockModel:
         length = max(len(j.tokens) + j.most for j in jobs) + 1
         slots = min(SLOTS, len(jobs))
         session = Session(self.model, slots, length)
-        waiting = list(jobs)[::-1]
+        waiting = list(jobs)  # from its end: the longest first, so that few are left over at last
         running: list[_Writing] = []
         while running or waiting:
             while waiting and len(running) < slots:

@@ -18,12 +18,13 @@ Outcome: TypeAlias = Reason | Literal["macro", "guarded", "unsaid", "long"]
 class BlockReport:
     """A stretch of a block.
 
-    ``block`` is the graph's number of it, ``start`` the offset of its first SASS instruction,
-    ``instructions`` how many there are.  ``engine`` wrote the code that was taken: ``rules``, or
-    the model's name.  ``outcome`` is ``accepted``, or why the rules' code stands: not asked because
-    it is a ``macro`` (code that the language cannot say: loops, other lanes, fences), because a
-    guard ``guarded`` its edges, it is ``unsaid`` (a register without a name) or too ``long`` for
-    the model; else the gate's word on the best answer, with ``detail``.  Costs are llm/cost.py's;
+    ``block`` is the graph's number of it, ``start`` and ``last`` the offsets of its first and last
+    SASS instruction, ``instructions`` how many there are.  ``engine`` wrote the code that was
+    taken: ``rules``, or the model's name.  ``outcome`` is ``accepted``, or why the rules' code
+    stands: not asked because it is a ``macro`` (code that the language cannot say: loops, other
+    lanes, fences), because a guard ``guarded`` its edges, it is ``unsaid`` (a register without a
+    name) or too ``long`` for the model; else the gate's word on the best answer, with ``detail``.
+    Costs are llm/cost.py's;
     ``model_cost`` is that of the answer spoken of.  ``verdict`` is the verifier's: ``Proved``,
     ``Refuted``, ``Unknown``, or empty where it was not asked; ``modulo`` the readings of a proof.
     ``kept``: the answer was remembered from a block of the same canonical form.
@@ -31,6 +32,7 @@ class BlockReport:
 
     block: int
     start: int
+    last: int
     instructions: int
     engine: str
     outcome: Outcome
@@ -84,7 +86,10 @@ class EngineReport:
 
     def as_dict(self) -> dict[str, Any]:
         """As JSON has it."""
-        counts = {"asked": self.asked, "accepted": self.accepted, "saved": self.saved}
+        counts = {
+            "stretches": len(self.blocks), "asked": self.asked, "accepted": self.accepted,
+            "saved": self.saved,
+        }  # fmt: skip
         return {**asdict(self), **counts}
 
     @property

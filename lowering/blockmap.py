@@ -78,12 +78,18 @@ def of_translated(
 
 
 def of_code_object(
-    cubin: Cubin, kernel: Kernel, data: bytes, shown: str = "", runs: Runs | None = None
+    cubin: Cubin,
+    kernel: Kernel,
+    data: bytes,
+    shown: str = "",
+    runs: Runs | None = None,
+    engines: Mapping[int, str] | None = None,
 ) -> Beside:
     """The map between a kernel and its translation in a code object.
 
     By the code object's own note; where it has none, by that of a new translation, if the code is
-    the same to the byte.
+    the same to the byte.  ``engines`` is as for :func:`of_translated`, where it is known that all
+    else is these rules' code.
 
     Raises:
         LoweringError: SX0450, the code object's code is no translation of this SASS.
@@ -102,11 +108,12 @@ def of_code_object(
         if code[: len(done.program.data)] != done.program.data:
             text = "the code object has no map, and its code is not what this SASS is translated to"
             raise LoweringError("SX0450", text, Where(kernel=kernel.name))
-        return of_translated(done, shown, runs)
+        return of_translated(done, shown, runs, engines)
     cfg = kernel_cfg(joined(kernel, cubin))
     _check(cfg, found, len(code))
     lines = tuple(_used(decode_code(code), found))
-    source = _Source(cfg, lines, found, idle(cfg), False, {}, runs)
+    known = engines is not None
+    source = _Source(cfg, lines, found, idle(cfg), known, engines or {}, runs)
     return _beside(source, kernel, shown, "the code object's own map")
 
 

@@ -1,37 +1,75 @@
 """Kernels whose code is partly a model's, kept in the cache for programs that run later.
 
-An entry belongs to the code object that the rules write: whoever translates a kernel by the rules
-and gets the same bytes may take the entry's instead.  Every block in it was proved when it was
-made, and both have one launch text.
+An entry belongs to the code object and the launch text that the rules write, under the cache's tag,
+which has all sources that decide and the solver: whoever translates a kernel by the rules and gets
+the same bytes may take the entry's code instead.  Every block in it was proved when it was made.
+The entry says which model wrote it (the name has the digest of its weights) and what became of
+each block; of several models the last one's is kept.
+
+A file is the line ``sassxlate-hybrid 1``, BLAKE2b-128 of the rest in hexadecimal and a newline, the
+length of the report as eight bytes, the report (JSON), and the code object.
 """
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from .cache import Cache, key_of
 from .paths import write_whole
 
 AREA = "kernel"
 SUFFIX = ".hybrid"
+_MAGIC = b"sassxlate-hybrid 1\n"
+_SUM = 32
 
 
-def _name(rules: bytes) -> str:
-    return f"{key_of(rules)}{SUFFIX}"
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A code object, and what :meth:`sassxlate.llm.report.EngineReport.as_dict` said of it."""
+
+    code: bytes
+    report: Mapping[str, Any]
 
 
-def find(cache: Cache, rules: bytes) -> bytes | None:
-    """The code object to take for the rules' one; None where there is none."""
-    return cache.read(AREA, _name(rules))
+def _name(rules: bytes, launch: str) -> str:
+    return f"{key_of(rules, launch.encode())}{SUFFIX}"
 
 
-def keep(cache: Cache, rules: bytes, made: bytes) -> None:
-    """Keeps ``made`` for the kernel that the rules translate to ``rules``, and puts it in the place
-    of the rules' code where that is in the cache already.  OSError where there is no room."""
-    cache.write(AREA, _name(rules), made)
+def find(cache: Cache, rules: bytes, launch: str) -> Kept | None:
+    """What to take for the rules' code object; None where there is nothing, or it is damaged."""
+    data = cache.read(AREA, _name(rules, launch))
+    return None if data is None else _parsed(data)
+
+
+def _parsed(data: bytes) -> Kept | None:
+    body = data[len(_MAGIC) + _SUM + 1 :]
+    if data[: len(data) - len(body)] != _MAGIC + key_of(body).encode() + b"\n":
+        return None
+    size = int.from_bytes(body[:8], "little")
+    report: dict[str, Any] = json.loads(body[8 : 8 + size])
+    return Kept(body[8 + size :], report)
+
+
+def keep(
+    cache: Cache, rules: bytes, launch: str, made: bytes, report: Mapping[str, Any]
+) -> None:
+    """Keeps ``made`` for the kernel that the rules translate to ``rules`` and ``launch``, and puts
+    it in the place of the rules' code, or another model's, where that is in the cache already.
+    OSError where there is no room."""
+    before = find(cache, rules, launch)
+    text = json.dumps(report).encode()
+    body = len(text).to_bytes(8, "little") + text + made
+    cache.write(AREA, _name(rules, launch), _MAGIC + key_of(body).encode() + b"\n" + body)
+    others = [rules] if before is None else [rules, before.code]
     for path in sorted(cache.path(AREA, "").glob("*.hsaco")):
-        if path.stat().st_size == len(rules) and path.read_bytes() == rules:
-            write_whole(path, made)
+        if any(path.stat().st_size == len(other) for other in others):
+            there = path.with_suffix(".launch")
+            if path.read_bytes() in others and there.read_bytes() == launch.encode():
+                write_whole(path, made)
 
 
 def any_kept(root: Path, tag: str) -> bool:
@@ -39,4 +77,4 @@ def any_kept(root: Path, tag: str) -> bool:
     return any((root / AREA / tag).glob(f"*{SUFFIX}"))
 
 
-__all__ = ["any_kept", "find", "keep"]
+__all__ = ["Kept", "any_kept", "find", "keep"]

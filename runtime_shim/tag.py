@@ -1,7 +1,7 @@
 """The cache tag: what a cached translation depends on besides the program itself.
 
-It changes with the translator's and the emulator's sources and tables, with LLVM and with the
-host's CPU, so that files of another version are never taken for ours.
+It changes with the translator's and the emulator's sources and tables, with LLVM, with the solver
+and with the host's CPU, so that files of another version are never taken for ours.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from sassxlate import __version__
 
 _PACKAGES = ("disasm", "cfg", "lowering", "llm", "runtime_shim")
 _FILES = ("domain.py", "vectors.py")  # what the meanings are read by
-_SKIP_DIRS = frozenset({"__pycache__", "native", "lib"})
-# A model's weights decide nothing: what it proposes is judged.
+# A model's weights decide nothing: what it proposes is judged, and kept under its own name.
+_SKIP_DIRS = frozenset({"__pycache__", "native", "lib", "weights"})
 _SKIP_SUFFIXES = (".pyc", ".md", ".so", ".1", ".swp", "~", ".safetensors")
 FORMAT = 1  # of the files in the cache; raise it when their layout changes
 
@@ -31,7 +31,7 @@ def cache_tag() -> str:
             data = part.encode() if isinstance(part, str) else part
             digest.update(len(data).to_bytes(8, "little") + data)
 
-    add(f"format {FORMAT}", __version__, *_llvm(), *_host_cpu())
+    add(f"format {FORMAT}", __version__, *_llvm(), _solver(), *_host_cpu())
     root = Path(str(resources.files("sassxlate")))
     for package in _PACKAGES:
         for path in _sources(root / package):
@@ -56,6 +56,15 @@ def _llvm() -> tuple[bytes, ...]:
         return (b"no llvmlite",)
     version = Path(spec.origin).with_name("_version.py")
     return (version.read_bytes(),) if version.is_file() else (b"unknown llvmlite",)
+
+
+def _solver() -> str:
+    """z3's version, whose word decides what of a model's is taken; without importing it."""
+    spec = importlib.util.find_spec("z3")
+    if spec is None or spec.origin is None:
+        return "no z3"
+    site = Path(spec.origin).parents[1]
+    return " ".join(sorted(path.name for path in site.glob("z3_solver-*.dist-info")))
 
 
 def _host_cpu() -> tuple[str, ...]:

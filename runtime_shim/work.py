@@ -213,10 +213,12 @@ class Work:
             )
             path = self._write("kernel", f"{stem}.refused", text.encode())
             return {**answer, "refused": str(path)}
-        chosen = hybrid.find(self.cache, done.code_object) or done.code_object
+        text = str(done.launch)
+        kept = hybrid.find(self.cache, done.code_object, text)
+        chosen = done.code_object if kept is None else kept.code
         code = self._write("kernel", f"{stem}.hsaco", chosen)
         # Last: who finds the launch text finds the code object too.
-        launch = self._write("kernel", f"{stem}.launch", str(done.launch).encode())
+        launch = self._write("kernel", f"{stem}.launch", text.encode())
         return {"ok": True, "code_object": str(code), "launch": str(launch)}
 
     def _translated(self, stem: str) -> Answer | None:

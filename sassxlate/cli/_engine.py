@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
@@ -19,8 +20,10 @@ if TYPE_CHECKING:
     from sassxlate.lowering.select import Selected
 
 _F = TypeVar("_F", bound=Callable[..., Any])
-_QUIET_S = 2.0
+_QUIET_S, _EVERY_S = 2.0, 0.2  # before progress is shown, and between two lines of it
+_BAR = 24
 UNIT = 16  # of llm/cost.py: of a cycle
+_SASS = 16  # bytes of an instruction
 CHOICES = ("rules", "model", "hybrid")
 
 
@@ -47,10 +50,15 @@ def engine_options(function: _F) -> _F:
 
 @dataclass(slots=True)
 class Writer:
-    """Translates kernels with an engine; of each, what the engine did."""
+    """Translates kernels with an engine; of each, what the engine did.
+
+    ``keeps``: the engines whose code programs get that run later, with ``place`` as their cache
+    (None: the usual one).
+    """
 
     engine: ModelEngine | None
-    keeps: bool = True  # whether programs that run later get the code
+    keeps: tuple[str, ...] = ("hybrid",)
+    place: Path | None = None
 
     def translate(self, cubin: Cubin, name: str) -> tuple[Translated, EngineReport | None]:
         """One kernel.  Raises as translate_kernel does; ModelError SX1007 in mode ``model``."""
@@ -68,9 +76,19 @@ class Writer:
 
         with _Progress(engine, name):
             done = translate_kernel(cubin, name, None, rewrite)
-        if self.keeps and engine.mode == "hybrid" and reports[0].accepted:
-            _keep(translate_kernel(cubin, name), done)
+        if engine.mode in self.keeps and reports[0].accepted:
+            _keep(self.place, translate_kernel(cubin, name), done, reports[0])
         return done, reports[0]
+
+    @property
+    def key(self) -> str:
+        """Of the engine and its model."""
+        from sassxlate.runtime_shim.cache import key_of
+
+        engine = self.engine
+        if engine is None:
+            return "rules"
+        return key_of(f"{engine.mode} {engine.proposer.name} {engine.samples}".encode())[:16]
 
 
 def writer(engine: str | None, model: str | None, samples: int) -> Writer:
@@ -114,21 +132,26 @@ def _memo() -> Any:
     return Memo(lambda key: cache.read("verdict", f"answers-{key}"), write)
 
 
-def _cache() -> Any:
+def _cache(place: Path | None = None) -> Any:
     from sassxlate.runtime_shim.cache import Cache, size_cap
     from sassxlate.runtime_shim.paths import cache_dir
     from sassxlate.runtime_shim.tag import cache_tag
 
-    return Cache(cache_dir(), cache_tag(), size_cap())
+    return Cache(place or cache_dir(), cache_tag(), size_cap())
 
 
-def _keep(rules: Translated, made: Translated) -> None:
+def _keep(
+    place: Path | None, rules: Translated, made: Translated, report: EngineReport
+) -> None:
     """For `sassxlate run`; no room is no error."""
     from sassxlate.runtime_shim import hybrid
 
-    if str(rules.launch) == str(made.launch):
+    launch = str(rules.launch)
+    if launch == str(made.launch):
         with suppress(OSError):
-            hybrid.keep(_cache(), rules.code_object, made.code_object)
+            hybrid.keep(
+                _cache(place), rules.code_object, launch, made.code_object, report.as_dict()
+            )
 
 
 class _Progress:
@@ -137,27 +160,35 @@ class _Progress:
     def __init__(self, engine: ModelEngine, name: str) -> None:
         self.engine, self.name = engine, name[:40]
         self.started = time.monotonic()
+        self.last = 0.0
         self.visible = False
 
     def __enter__(self) -> None:
         if sys.stderr.isatty():
             self.engine.progress = self.step
 
-    def step(self, done: int, of: int) -> None:
-        if time.monotonic() - self.started > _QUIET_S:
-            self.visible = True
-            click.echo(f"\r{self.name}: {done} of {of} blocks", err=True, nl=False)
+    def step(self, what: str, done: int, of: int) -> None:
+        now = time.monotonic()
+        if now - self.started > _QUIET_S and now - self.last > _EVERY_S:
+            self.last, self.visible = now, True
+            wide = round(_BAR * done / of) if of else _BAR
+            bar = "#" * wide + "." * (_BAR - wide)
+            click.echo(f"\r{self.name}: {what} [{bar}] {done} of {of}\x1b[K", err=True, nl=False)
 
     def __exit__(self, *_: object) -> None:
         if self.visible:
             click.echo("\r\x1b[K", err=True, nl=False)
 
 
-def wrote(report: EngineReport | None) -> Iterator[tuple[int, str]]:
-    """The offsets where code that the rules did not write begins, and whose it is."""
-    for block in report.blocks if report is not None else ():
-        if block.outcome == "accepted":
-            yield block.start, block.engine
+def wrote(blocks: Iterable[Mapping[str, Any]]) -> dict[int, str]:
+    """Who wrote the code of SASS instructions, by their offsets, where that were not the rules.
+    ``blocks`` are those of an engine's report, as data."""
+    return {
+        offset: block["engine"]
+        for block in blocks
+        if block["outcome"] == "accepted"
+        for offset in range(block["start"], block["last"] + 1, _SASS)
+    }
 
 
 __all__ = ["UNIT", "Writer", "engine_options", "writer", "wrote"]

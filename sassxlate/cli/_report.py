@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from ._verify_blocks import Judged
 
 KIND = "sassxlate-report"
+ASKED = ("engine", "model", "stretches", "asked", "accepted", "saved")  # of an engine's report
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,10 +69,10 @@ class Report:
         where: str,
         judged: Sequence[Judged] | None = None,
         ran: Ran | None = None,
-        answers: Sequence[Mapping[str, Any]] = (),
+        answers: Mapping[str, Any] | None = None,
     ) -> None:
         """A kernel with its code; ``found`` has executions where they were counted, and who wrote
-        what.  ``answers``: what other engines than the rules said, as data."""
+        what.  ``answers``: the report of another engine than the rules, as data."""
         counts = Counter(type(j.verdict).__name__.lower() for j in judged or ())
         f = figures(found)
         row = _names(found.name, found.shown, found.target, where) | {
@@ -89,6 +90,7 @@ class Report:
             if judged is None
             else {name: counts[name] for name in ("proved", "refuted", "unknown")},
             "runs": None if ran is None else asdict(ran) | {"executed": _executed(found)},
+            "asked": None if answers is None else {name: answers[name] for name in ASKED},
         }
         verdicts = {j.start: j for j in judged or ()}
         parts = [_part(part_data(p), verdicts.get(p.start or 0), p.start) for p in found.parts]
@@ -96,7 +98,7 @@ class Report:
             "kinds": dict(found.kinds),
             "rules": dict(done.report.rules),
             "parts": parts,
-        } | ({"answers": list(answers)} if answers else {})
+        } | ({} if answers is None else {"answers": list(answers["blocks"])})
         self._add(row, details)
 
     def _add(self, row: dict[str, Any], details: dict[str, Any]) -> None:
@@ -122,6 +124,7 @@ class Report:
             "executed": sum(row["runs"]["executed"] for row in made if row["runs"])
             if self.counted
             else None,
+            "asked": _asked(row["asked"] for row in made if row["asked"]),
             "refusals": [
                 {"code": code, "title": entries.get(code, {}).get("title", ""), "kernels": n}
                 for code, n in sorted(codes.items())
@@ -195,6 +198,17 @@ def _sum(some: Any) -> dict[str, int]:
     for one in some:
         total.update(one or {})
     return {name: total[name] for name in ("proved", "refuted", "unknown")}
+
+
+def _asked(some: Iterable[Mapping[str, Any]]) -> dict[str, Any] | None:
+    """What other engines than the rules did; None where none was asked."""
+    rows = list(some)
+    if not rows:
+        return None
+    models = " ".join(dict.fromkeys(row["model"] for row in rows))
+    engines = " ".join(dict.fromkeys(row["engine"] for row in rows))
+    numbers = {name: sum(row[name] for row in rows) for name in ASKED[2:]}
+    return {"engine": engines, "model": models, **numbers}
 
 
 def _executed(found: Beside) -> int:

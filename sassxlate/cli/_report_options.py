@@ -11,6 +11,8 @@ import click
 
 from sassxlate.errors import SassxlateError, UsageError, Where
 
+from ._engine import wrote
+
 if TYPE_CHECKING:
     from sassxlate.disasm.containers import Kernel
     from sassxlate.lowering.emulate.counts import Runs
@@ -79,13 +81,13 @@ class Pages:
         judged: Sequence[Judged] | None = None,
         ran: Ran | None = None,
         runs: Runs | None = None,
-        engines: Mapping[int, str] | None = None,
-        answers: Sequence[Mapping[str, Any]] = (),
+        answers: Mapping[str, Any] | None = None,
     ) -> None:
         """A kernel with its code; see :func:`sassxlate.lowering.blockmap.of_translated` and
         :meth:`._report.Report.translated`."""
         from sassxlate.lowering.blockmap import of_translated
 
+        engines = None if answers is None else wrote(answers["blocks"])
         found = of_translated(done, runs=runs, engines=engines)
         self.report.translated(done, found, where, judged, ran, answers)
 

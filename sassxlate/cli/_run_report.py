@@ -13,6 +13,7 @@ import click
 from sassxlate.errors import SassxlateError
 from sassxlate.runtime_shim.application import LoadedKernel, RunReport
 
+from ._engine import wrote
 from ._report import Ran, RefusedBy
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from ._report_options import Pages
 
 _QUIET_S = 2.0  # before progress is shown
-ANOTHER = "another engine wrote a part of what ran; registers are those of the rules' code."
+ANOTHER = "somebody else wrote a part of what ran; registers are those of the rules' code."
 ON_A_CARD = "The kernels ran on an AMD GPU, which counts no executions."
 
 
@@ -71,6 +72,8 @@ def _used(
     from sassxlate.lowering import blockmap
     from sassxlate.lowering.emulate.counts import of_code_object
     from sassxlate.lowering.pipeline import translate_kernel
+    from sassxlate.runtime_shim import hybrid
+    from sassxlate.runtime_shim.cache import Cache
     from sassxlate.runtime_shim.work import host_key
 
     module = kernel.module_key
@@ -93,10 +96,14 @@ def _used(
         if code == done.code_object:
             pages.translated(done, where, None, ran, runs)
             return
+        kept = hybrid.find(Cache(cache, tag), done.code_object, str(done.launch))
+        answers = kept.report if kept is not None and kept.code == code else None
+        engines = None if answers is None else wrote(answers["blocks"])
         (mine,) = (k for k in cubins[module].kernels if k.name == kernel.name)
-        beside = blockmap.of_code_object(cubins[module], mine, code, "", runs)
-        pages.report.translated(done, beside, where, None, ran)
-        pages.notes.append(f"{beside.shown[:200]}: {ANOTHER}")
+        beside = blockmap.of_code_object(cubins[module], mine, code, "", runs, engines)
+        pages.report.translated(done, beside, where, None, ran, answers)
+        if answers is None:
+            pages.notes.append(f"{beside.shown[:200]}: {ANOTHER}")
     except OSError as error:
         pages.notes.append(f"{kernel.name[:200]}: no longer in the cache ({error.strerror})")
     except SassxlateError as error:

@@ -85,8 +85,9 @@ def command(
     emulated device how often each block ran; counting takes time.
 
     Blocks are the rules', or what `sassxlate translate --engine hybrid` kept for them (--engine
-    rules: the rules' alone, as with --report).  With a model, or --engine hybrid or model, APP's
-    own kernels are translated so before it starts.
+    rules: the rules' alone); the report says whose.  With a model, or --engine hybrid or model,
+    APP's own kernels are translated so before it starts; --engine model keeps what it makes for
+    runs of that model alone, for it may be dearer than the rules' code.
     """
     if seed and not strict:
         raise UsageError("SX0719", "--seed is of use with --strict only")
@@ -99,9 +100,16 @@ def command(
     cache = _usable_cache()
     tag = cache_tag()
     if model is not None or engine in ("model", "hybrid"):
-        _written_before(path, writer(engine, model, samples))
-    elif (engine == "rules" or report is not None) and hybrid.any_kept(cache, tag):
-        cache = paths.private_dir(cache / "rules")
+        engines = writer(engine, model, samples)
+        if engine == "model":
+            cache = paths.private_dir(cache / f"model-{engines.key}")
+            engines.keeps = ("model",)
+        engines.place = cache
+        _written_before(path, engines)
+    else:
+        writer("rules", None, samples)  # says what of the options is of no use
+        if engine == "rules" and hybrid.any_kept(cache, tag):
+            cache = paths.private_dir(cache / "rules")
     socket = paths.socket_path(tag, cache)
     pages = None
     if report is not None:
@@ -159,14 +167,22 @@ def command(
 
 
 def _written_before(path: Path, engines: Writer) -> None:
-    """Has the application's own kernels written by an engine; what that refuses is the rules'."""
+    """Has the application's own kernels written by an engine, those of the architecture that will
+    be taken; what that refuses is the rules'."""
     from sassxlate.disasm.containers import load
 
     try:
         images = list(load(path).cubins())
     except SassxlateError:
         return  # no device code of its own: that is no error here
-    for _, cubin in images:
+    asked = "".join(c for c in os.environ.get("SASSXLATE_CC", "") if c.isdigit())
+    there = {module: {c.arch for o, c in images if o.module == module} for module in
+             {o.module for o, _ in images}}  # fmt: skip
+    for where, cubin in images:
+        archs = there[where.module]
+        older = {a for a in archs if a <= int(asked)} if asked else archs
+        if cubin.arch != (max(older) if older else min(archs)):
+            continue
         for kernel in cubin.kernels:
             try:
                 engines.translate(cubin, kernel.name)

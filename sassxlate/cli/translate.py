@@ -16,7 +16,7 @@ import click
 from sassxlate.disasm.containers import Cubin, Kernel, LoadedFile, Origin
 from sassxlate.errors import SassxlateError
 
-from ._engine import UNIT, engine_options, writer, wrote
+from ._engine import UNIT, engine_options, writer
 from ._files import (
     kernel_matches,
     make_directory,
@@ -160,9 +160,8 @@ def command(
                 write_whole(output / f"{stem}.launch", str(done.launch).encode())
                 entry |= {"files": stem}
             if pages is not None:
-                rows = () if answers is None else tuple(map(asdict, answers.blocks))
                 pages.translated(
-                    done, str(where), judged, engines=dict(wrote(answers)), answers=rows
+                    done, str(where), judged, answers=None if answers is None else answers.as_dict()
                 )
         entries.append(entry)
     if pages is not None:
