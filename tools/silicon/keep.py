@@ -24,7 +24,7 @@ from .template import CUBIN
 
 FOLDER = CUBIN.parent
 SLOT = 0x180  # of the template's code, which nvcc made
-VECTORS, THREADS = 512, 256
+VECTORS, THREADS = 512, 32  # the template numbers vectors by blocks of a warp
 Words = NDArray[np.uint32]
 
 
