@@ -46,7 +46,7 @@ class Settings:
     valid: float = 0.01
     test: float = 0.05
     search: bool = True
-    timeout_ms: int = 2_000
+    timeout_ms: int = 1_000
     tag: str = ""
 
 
@@ -303,7 +303,7 @@ def _begin(folder: Path, settings: Settings, seen: dict[str, set[str]]) -> None:
             ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     tag = f"{settings.tag[:32]} {sources_tag()} {settings.timeout_ms}"
     proofs = Proofs(folder / "proofs.sqlite3", tag)
-    prover = Prover(proofs.read, proofs.write, settings.timeout_ms)
+    prover = Prover(proofs.read, proofs.write, settings.timeout_ms, settings.timeout_ms)
     _worker = _Worker(folder, settings, proofs, prover, seen)
 
 

@@ -14,6 +14,7 @@ from functools import cache, lru_cache
 from itertools import product
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sassxlate.disasm.rdna3 import OPS
 from sassxlate.disasm.rdna3.ir import Arg, I, Inst, S, V
@@ -30,6 +31,7 @@ from .language import in_language
 from .rewrite import Draft, legal, plain, source
 
 LANES = 128
+FEW = 8  # of them, on which most that does not agree is told
 LONGEST = 4  # instructions of a window
 _RESULT = 63  # where candidates compute to
 _INTEGER = ("b32", "u32", "i32")
@@ -162,14 +164,14 @@ _EDGES = np.array(
 )  # fmt: skip
 
 
-def _run(ops: Sequence[Inst], count: int) -> Vec | None:
-    values = _inputs()
+def _run(ops: Sequence[Inst], values: Sequence[Vec]) -> Vec | None:
+    """What the last of the instructions writes, where the first VGPRs hold the values."""
     regs: Registers[Vec] = Registers(
-        Numbers(), lambda _, width: Vec(np.zeros(LANES, np.uint64), width)
+        Numbers(), lambda _, width: Vec(np.zeros(1, np.uint64), width)
     )
-    regs.s[EXEC_LO] = Vec(np.full(LANES, 0xFFFFFFFF, np.uint64), 32)
-    for i in range(count):
-        regs.v[i] = values[i]
+    regs.s[EXEC_LO] = Vec(np.full(1, 0xFFFFFFFF, np.uint64), 32)
+    for i, value in enumerate(values):
+        regs.v[i] = value
     try:
         for inst in ops:
             row = lookup(inst.op)
@@ -211,25 +213,59 @@ def shorter(shape: tuple[tuple[str, tuple[int | I, ...]], ...], count: int) -> t
         Inst(op, (V(_RESULT if k == last else 8 + k), *(_placed(a, last) for a in args)))
         for k, (op, args) in enumerate(shape)
     ]
-    wanted = _run(ops, count)
+    wanted = _run(ops, _inputs()[:count])
     if wanted is None:
         return ()
     price = sum(instruction(inst) for inst in ops)
     target = _digest(wanted)
-    constants = _constants(shape)
-    pool: list[int | I] = [*range(count), *constants]
+    few = np.broadcast_to(wanted.v, LANES)[:FEW]
+    constants = tuple(_constants(shape))
     found: list[tuple[int, Spec]] = []
     for op, n in operations():
-        if n < count:
-            continue
-        for args in product(pool, repeat=n):
-            if {a for a in args if isinstance(a, int)} != set(range(count)):
-                continue
+        for args in _agreeing(op, n, count, constants, few) if n >= count else ():
             if _tried(op, args, count) == target:
                 made = Inst(op, (V(_RESULT), *(_placed(a, 0) for a in args)))
                 if legal(made) and instruction(made) < price:
                     found.append((instruction(made), (op, args)))
     return tuple(spec for _, spec in sorted(found, key=lambda f: f[0]))
+
+
+@cache
+def _orders(count: int, constants: int, n: int) -> NDArray[np.intp]:
+    """Ways to choose ``n`` operands from inputs and constants so that each input is one: (n, way)
+    numbers, the inputs first."""
+    pool = range(count + constants)
+    ways = [w for w in product(pool, repeat=n) if all(i in w for i in range(count))]
+    return np.array(ways, dtype=np.intp).reshape(len(ways), n).T
+
+
+def _agreeing(
+    op: str, n: int, count: int, constants: tuple[I, ...], few: NDArray[np.uint64]
+) -> list[tuple[int | I, ...]]:
+    """Operands with which an instruction gives the few numbers."""
+    orders = _orders(count, len(constants), n)
+    pool: list[int | I] = [*range(count), *constants]
+    made = _on_few(op, n, count, constants)
+    ways: list[list[int]] = (
+        orders.T if made is None else orders.T[(made == few).all(axis=1)]
+    ).tolist()
+    return [tuple(pool[i] for i in way) for way in ways]
+
+
+@lru_cache(maxsize=1 << 12)
+def _on_few(
+    op: str, n: int, count: int, constants: tuple[I, ...]
+) -> NDArray[np.uint64] | None:
+    """What an instruction gives in each order of operands: (way, number).  None where it cannot be
+    asked so."""
+    orders = _orders(count, len(constants), n)
+    rows = [value.v[:FEW] for value in _inputs()[:count]]
+    rows += [np.full(FEW, c.value & 0xFFFFFFFF, np.uint64) for c in constants]
+    pool = np.stack(rows)
+    values = [Vec(pool[order].ravel(), 32) for order in orders]
+    out = _run([Inst(op, (V(_RESULT), *(V(i) for i in range(n))))], values)
+    shape = orders.shape[1], FEW
+    return None if out is None else np.broadcast_to(out.v, shape[0] * FEW).reshape(shape)
 
 
 def _digest(value: Vec) -> int:
@@ -239,7 +275,7 @@ def _digest(value: Vec) -> int:
 
 @lru_cache(maxsize=1 << 19)
 def _tried(op: str, args: tuple[int | I, ...], count: int) -> int | None:
-    value = _run([Inst(op, (V(_RESULT), *(_placed(a, 0) for a in args)))], count)
+    value = _run([Inst(op, (V(_RESULT), *(_placed(a, 0) for a in args)))], _inputs()[:count])
     return None if value is None else _digest(value)
 
 

@@ -25,6 +25,7 @@ from sassxlate.errors import EncodeError, SassxlateError
 from sassxlate.lowering.allocate import RegisterMap
 from sassxlate.lowering.engine import SassBlock
 from sassxlate.lowering.verify import Proved, Refuted, Unknown, Verdict, verify
+from sassxlate.lowering.verify.check import CUT_MS
 from sassxlate.lowering.verify.counters import waits
 
 from .gate import as_verified
@@ -198,6 +199,7 @@ class Prover:
     read: Callable[[str], Verdict | None] = lambda _: None
     write: Callable[[str, Verdict], None] = lambda _, __: None
     timeout_ms: int = TIMEOUT_MS
+    cut_ms: int = CUT_MS  # for a single instruction's part of a step
     kept: dict[str, Verdict] = field(default_factory=dict[str, "Verdict"])
     asked: int = 0
     solved: int = 0
@@ -223,7 +225,9 @@ class Prover:
             block = as_verified(here.block, regs, here.live_out, step.code)
         except SassxlateError as error:
             return Unknown(str(error))
-        return verify(block, timeout_ms=self.timeout_ms, vectors=VECTORS)
+        return verify(
+            block, timeout_ms=self.timeout_ms, vectors=VECTORS, cut_ms=self.cut_ms
+        )
 
     def stretch(
         self,

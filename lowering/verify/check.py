@@ -36,12 +36,14 @@ def verify(
     timeout_ms: int = TIMEOUT_MS,
     vectors: int = VECTORS,
     tested: bool = False,
+    cut_ms: int = CUT_MS,
 ) -> Verdict:
     """Proved for all inputs, Refuted by one that was replayed, or Unknown.
 
     Where the solver cannot decide, ``vectors`` random inputs are tried: a difference refutes, none
     leaves it Unknown, with their number in the reason.  ``tested``: instructions whose rule was
-    tried on inputs are passed over, and the verdict names them.
+    tried on inputs are passed over, and the verdict names them.  ``timeout_ms`` is for one question
+    to the solver, ``cut_ms`` for one on a single instruction.
     """
     code = [*chain.from_iterable(block.rdna), *block.tail]
     try:
@@ -51,7 +53,7 @@ def verify(
     if counted.early is not None:
         return Refuted(where=counted.early.register, defect=f"missing wait: {counted.early}")
     try:
-        return _Search(block, counted.done, timeout_ms, vectors, tested).verdict()
+        return _Search(block, counted.done, timeout_ms, vectors, tested, cut_ms).verdict()
     except Defective as reason:
         return Refuted(defect=str(reason))
 
@@ -65,6 +67,7 @@ class _Search:
     timeout_ms: int
     vectors: int
     tested: bool
+    cut_ms: int = CUT_MS
     modulo: set[str] = field(default_factory=set[str])
     cuts: dict[int, Cut] = field(default_factory=dict[int, Cut])
     # Terms have a number for as long as they are kept.
@@ -164,7 +167,7 @@ class _Search:
         self._kept += (a, b)
         key = a.get_id(), b.get_id()
         if key not in self._equal:
-            self._equal[key] = _refute(a != b, d.facts, CUT_MS) is None
+            self._equal[key] = _refute(a != b, d.facts, self.cut_ms) is None
         if not self._equal[key]:
             self._open.add(n)
             return None
