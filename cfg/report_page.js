@@ -54,6 +54,11 @@ function verdictLine(v) {
 }
 const addedLine = (added) => Object.entries(added).map(([k, n]) => `${k} ${num(n)}`).join(", ");
 const addedSum = (added) => Object.values(added).reduce((a, b) => a + b, 0);
+const cycles = (n) => n === null || n === undefined ? "" : num(n / 16);
+function askedLine(a) {
+  return `${a.engine}, model ${a.model}: wrote ${num(a.accepted)} of ${num(a.stretches)} stretches ` +
+    `(${num(a.asked)} asked), cost ${a.saved ? "\u2212" : ""}${cycles(a.saved)} cycles, each once`;
+}
 function occupancy(o) {
   if (!o) return "not known for this architecture";
   return `${o.resident} of ${o.most} ${o.unit} (${share(o.resident, o.most)}), ${o.blocks} ` +
@@ -75,6 +80,8 @@ const columns = [
     ? `${pct(k, "sass")} \u2192 ${pct(k, "rdna3")}` : "", "n"],
   ["verdicts", (k) => k.verdicts ? -k.verdicts.refuted * 1e6 - k.verdicts.unknown : 1,
     (k) => k.verdicts ? verdictLine(k.verdicts) : "", ""],
+  ["by the model", (k) => k.asked ? k.asked.accepted / Math.max(1, k.asked.stretches) : -1,
+    (k) => k.asked ? `${num(k.asked.accepted)} of ${num(k.asked.stretches)}` : "", "n"],
   ["executed", (k) => k.runs ? k.runs.executed : -1, (k) => k.runs ? num(k.runs.executed) : "", "n"],
 ];
 const occ = (k, side) => {
@@ -96,6 +103,7 @@ function chosen() {
 }
 function used() {
   return columns.filter(([name]) => name === "verdicts" ? data.totals.verdicts
+    : name === "by the model" ? data.totals.asked
     : name === "executed" ? data.totals.executed !== null : true);
 }
 function tableOfKernels() {
@@ -151,6 +159,7 @@ function summary() {
         ["SASS instructions", num(t.sass)], ["RDNA3 instructions", num(t.rdna3)],
         ["of them added", t.rdna3 ? `${num(addedSum(t.added))} (${addedLine(t.added)})` : ""],
         ["blocks", verdictLine(t.verdicts)],
+        t.asked ? ["engine", askedLine(t.asked)] : null,
         ["executed", t.executed === null ? "not counted" : `${num(t.executed)} RDNA3 instructions`],
       ])),
     data.notes.map((n) => el("p", {}, n)),
@@ -169,7 +178,7 @@ function summary() {
 
 // --- kernel --------------------------------------------------------------------------------------
 
-function blockHead(k, part, hottest) {
+function blockHead(k, part, hottest, said) {
   const lines = part.rows.filter((r) => r.sass).length;
   const codes = part.rows.reduce((n, r) => n + r.rdna3.length, 0);
   const v = part.verdict;
@@ -177,6 +186,7 @@ function blockHead(k, part, hottest) {
   return el("summary", {}, el("b", {}, part.name),
     el("span", { class: "wide2" }, part.sass_block === null ? `no SASS, ${codes} RDNA3` : `${lines} SASS, ${codes} RDNA3`),
     v ? tag(v.is) : part.sass_block !== null && k.verdicts && lines ? el("span", { class: "faint" }, "control only: no verdict") : null,
+    said.length ? el("span", {}, `model ${said.filter((a) => a.outcome === "accepted").length} of ${said.length}`) : null,
     k.runs ? el("span", {}, el("span", { class: "bar", role: "img", "aria-label": share(executed, k.runs.executed) },
       el("span", { class: "heat", style: `width:${hottest ? 100 * executed / hottest : 0}%` })),
       ` ${share(executed, k.runs.executed)}` + (part.runs === undefined ? "" : `, ${num(part.runs)} times`)) : null);
@@ -192,6 +202,52 @@ function verdict(v) {
   }
   return lines.length ? el("div", { class: "verdict" }, tag(v.is),
     el("pre", {}, lines.map((x) => el("div", {}, x || " ")))) : null;
+}
+// What an engine said of stretches: who wrote each, why, the verdict, and both costs.
+const SAID = {
+  accepted: "proved and cheaper", dearer: "no cheaper than the rules' code", refuted: "the verifier refuted it",
+  unknown: "the verifier has no proof", accesses: "reaches memory otherwise than the rules' code",
+  registers: "writes registers that are not its own", encoding: "does not assemble", text: "is no answer",
+  none: "no answer", macro: "not asked: beyond the language", guarded: "not asked: a guard spans its edge",
+  unsaid: "not asked: a register without a name", long: "not asked: too long",
+};
+function stretches(rows) {
+  return el("table", { class: "stretches" }, el("thead", {}, el("tr", {},
+    ["at", "SASS", "written by", "outcome", "verdict", "rules' cost", "model's cost"].map((x, i) =>
+      el("th", { scope: "col", class: [1, 5, 6].includes(i) ? "n" : null }, x)))), el("tbody", {},
+    rows.map((a) => el("tr", {}, el("td", { class: "mono" }, hex(a.start)), el("td", { class: "n" }, num(a.instructions)),
+      el("td", {}, a.engine), el("td", {}, `${a.outcome}: ${SAID[a.outcome] || ""}`,
+        a.detail ? el("div", { class: "faint" }, clip(a.detail, 400)) : null),
+      el("td", {}, a.verdict ? tag(a.verdict.toLowerCase()) : "",
+        a.modulo.length ? el("div", { class: "faint" }, `modulo ${a.modulo.join(", ")}`) : null),
+      el("td", { class: "n" }, cycles(a.rules_cost)), el("td", { class: "n" }, cycles(a.model_cost))))));
+}
+function ofPart(more, part) {
+  const offsets = new Set(part.rows.map((r) => r.sass && r.sass.offset));
+  return (more.answers || []).filter((a) => offsets.has(a.start));
+}
+function allStretches(more) {
+  const rows = more.answers || [];
+  if (!rows.length) return null;
+  const sums = {};
+  rows.forEach((a) => { sums[a.outcome] = (sums[a.outcome] || 0) + 1; });
+  const box = el("details", { id: "stretches" }, el("summary", {}, el("b", {}, "stretches"),
+    Object.entries(sums).map(([name, n]) => `${name} ${num(n)}`).join(", ") + "; costs in cycles"));
+  box.addEventListener("toggle", () => {
+    if (!box.open || box.dataset.full) return;
+    box.dataset.full = "1";
+    let done = 0;
+    const body = stretches(rows.slice(0, STEP)), button = el("button", { class: "more", onclick: () => add() });
+    const add = () => {
+      if (done) body.querySelector("tbody").append(...stretches(rows.slice(done, done + STEP)).querySelectorAll("tbody tr"));
+      done = Math.min(rows.length, done + STEP);
+      button.hidden = done === rows.length;
+      button.textContent = `${num(rows.length - done)} more`;
+    };
+    add();
+    box.append(body, button);
+  });
+  return box;
 }
 function fill(box, k, part, more) {
   if (box.dataset.full) return;
@@ -209,6 +265,8 @@ function fill(box, k, part, more) {
   add();
   const note = verdict(part.verdict);
   if (note) box.append(note);
+  const said = ofPart(more, part);
+  if (said.length) box.append(stretches(said));
   box.append(el("table", { class: "code" }, body), button);
 }
 function rowOf(k, part, row, n, more) {
@@ -295,14 +353,14 @@ async function kernel(n) {
   const sums = more.parts.map((p) => p.rows.reduce((x, row) => x + row.rdna3.reduce((m, c) => m + (c.runs || 0), 0), 0));
   const hottest = Math.max(0, ...sums);
   const boxes = more.parts.map((part) => {
-    const box = el("details", {}, blockHead(k, part, hottest));
+    const box = el("details", {}, blockHead(k, part, hottest, ofPart(more, part)));
     box.addEventListener("toggle", () => { if (box.open) fill(box, k, part, more); });
     return box;
   });
   shown = { n, k, more, boxes, parts: more.parts };
   put(
     el("div", { class: "facts" },
-      facts("", [["state", tag(k.status)], ["engine", k.engine], ["blocks", num(k.blocks)],
+      facts("", [["state", tag(k.status)], ["engine", k.asked ? askedLine(k.asked) : k.engine], ["blocks", num(k.blocks)],
         ["verdicts", verdictLine(k.verdicts)], ["points where lanes wait", num(k.waiting_points)],
         ["SASS", `${num(k.sass)} instructions, ${num(k.sass_without_code)} without code`],
         ["RDNA3", `${num(k.rdna3)} instructions, ${num(k.code_bytes)} bytes`],
@@ -317,7 +375,7 @@ async function kernel(n) {
         ["threads of a block", `at most ${num(a.max_threads)}`], ["occupancy", occupancy(a.occupancy)]])),
     el("p", { class: "faint" }, `Occupancy of blocks of ${r.threads} threads (${r.threads_are})` +
       (r.dynamic_shared ? ` with ${num(r.dynamic_shared)} bytes of dynamic shared memory.` : ".")),
-    hot(k, more, boxes), el("h2", {}, "Blocks"), boxes);
+    hot(k, more, boxes), el("h2", {}, "Blocks"), allStretches(more), boxes);
   if (boxes.length < 3) boxes.forEach((b) => { b.open = true; });
   scrollTo(0, 0);
   at = -1;

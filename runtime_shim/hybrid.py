@@ -4,7 +4,7 @@ An entry belongs to the code object and the launch text that the rules write, un
 which has all sources that decide and the solver: whoever translates a kernel by the rules and gets
 the same bytes may take the entry's code instead.  Every block in it was proved when it was made.
 The entry says which model wrote it (the name has the digest of its weights) and what became of
-each block; of several models the last one's is kept.
+each block, also where nothing was taken; of several models' code the cheapest is kept.
 
 A file is the line ``sassxlate-hybrid 1``, BLAKE2b-128 of the rest in hexadecimal and a newline, the
 length of the report as eight bytes, the report (JSON), and the code object.
@@ -58,9 +58,11 @@ def keep(
     cache: Cache, rules: bytes, launch: str, made: bytes, report: Mapping[str, Any]
 ) -> None:
     """Keeps ``made`` for the kernel that the rules translate to ``rules`` and ``launch``, and puts
-    it in the place of the rules' code, or another model's, where that is in the cache already.
-    OSError where there is no room."""
+    it in the place of the rules' code, or another model's, where that is in the cache already;
+    unless what is kept for it saves more.  OSError where there is no room."""
     before = find(cache, rules, launch)
+    if before is not None and before.report.get("saved", 0) > report.get("saved", 0):
+        return
     text = json.dumps(report).encode()
     body = len(text).to_bytes(8, "little") + text + made
     cache.write(AREA, _name(rules, launch), _MAGIC + key_of(body).encode() + b"\n" + body)
@@ -73,7 +75,7 @@ def keep(
 
 
 def any_kept(root: Path, tag: str) -> bool:
-    """Whether the cache has code of a model's."""
+    """Whether a model was asked for code in the cache."""
     return any((root / AREA / tag).glob(f"*{SUFFIX}"))
 
 

@@ -76,7 +76,7 @@ class Writer:
 
         with _Progress(engine, name):
             done = translate_kernel(cubin, name, None, rewrite)
-        if engine.mode in self.keeps and reports[0].accepted:
+        if engine.mode in self.keeps:
             _keep(self.place, translate_kernel(cubin, name), done, reports[0])
         return done, reports[0]
 

@@ -29,7 +29,10 @@ if TYPE_CHECKING:
     from ._verify_blocks import Judged
 
 KIND = "sassxlate-report"
-ASKED = ("engine", "model", "stretches", "asked", "accepted", "saved")  # of an engine's report
+ASKED = (  # of an engine's report
+    "engine", "model", "stretches", "asked", "accepted", "saved", "distinct", "remembered",
+    "asking_s", "judging_s",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

@@ -93,11 +93,11 @@ def _used(
                 target=f"sm_{done.kernel.arch}",
             )  # fmt: skip
             ran = Ran(found.launches, found.workgroups, found.waves, found.threads, found.shared)
-        if code == done.code_object:
-            pages.translated(done, where, None, ran, runs)
-            return
         kept = hybrid.find(Cache(cache, tag), done.code_object, str(done.launch))
         answers = kept.report if kept is not None and kept.code == code else None
+        if code == done.code_object:
+            pages.translated(done, where, None, ran, runs, answers)
+            return
         engines = None if answers is None else wrote(answers["blocks"])
         (mine,) = (k for k in cubins[module].kernels if k.name == kernel.name)
         beside = blockmap.of_code_object(cubins[module], mine, code, "", runs, engines)

@@ -14,6 +14,7 @@ from click.testing import CliRunner
 from sassxlate.cfg.beside import Beside, Code, Part, Row
 from sassxlate.cfg.picture import Line
 from sassxlate.cfg.report_page import pack, to_html, unpack
+from sassxlate.cli._engine import wrote
 from sassxlate.cli._report import Ran, RefusedBy, Report
 from sassxlate.cli._verify_blocks import Judged
 from sassxlate.cli.translate import command
@@ -89,7 +90,7 @@ def test_data_and_page_say_the_same() -> None:
         "sass": sum(k.get("sass", 0) for k in kernels),
         "rdna3": sum(k.get("rdna3", 0) for k in kernels),
         "verdicts": {"proved": len(kernels[0]["details"]["parts"]) - 4, "refuted": 1, "unknown": 1},
-        "executed": 7 * kernels[0]["rdna3"],
+        "executed": 7 * kernels[0]["rdna3"], "asked": None,
         "refusals": [{"code": "SX0403", "title": whole["totals"]["refusals"][0]["title"],
                       "kernels": 1}, {"code": "SX9999", "title": "", "kernels": 1}],
     }  # fmt: skip
@@ -97,6 +98,42 @@ def test_data_and_page_say_the_same() -> None:
     assert verdicts[:3] == ["refuted", "unknown", "proved"]
     assert kernels[0]["resources"]["threads_are"] == "as it was run"
     assert kernels[1]["runs"] is kernels[1]["verdicts"] is None
+
+
+def test_who_wrote_what() -> None:
+    """A model's stretch: its instructions bear the model's name, the others their rules'."""
+    done = translated("byte_lanes")
+    sass = [i.offset for b in done.cfg.blocks for i in b.instructions]
+    first, last = sass[2], sass[4]
+    taken = {
+        "block": 0, "start": first, "last": last, "instructions": 3, "engine": "model-1",
+        "outcome": "accepted", "detail": "", "rules_cost": 160, "model_cost": 128,
+        "verdict": "Proved", "modulo": ["NaN payload"], "answers": 1, "kept": False,
+    }  # fmt: skip
+    left = taken | {"start": sass[6], "last": sass[7], "engine": "rules", "outcome": "dearer"}
+    answers = {
+        "engine": "hybrid", "model": "model-1", "blocks": [taken, left], "stretches": 2, "asked": 2,
+        "accepted": 1, "saved": 32, "distinct": 2, "remembered": 0, "asking_s": 0.5,
+        "judging_s": 0.25,
+    }  # fmt: skip
+    made = Report("json", "translate", "p")
+    found = of_translated(done, engines=wrote(answers["blocks"]))
+    made.translated(done, found, "module 0", answers=answers)
+    made.translated(done, of_translated(done), "module 0")
+    whole = json.loads(made.text())
+    assert whole["totals"]["asked"] == {k: v for k, v in answers.items() if k != "blocks"}
+    kernel, plain = whole["kernels"]
+    assert (kernel["engine"], plain["engine"]) == ("rules, model-1", "rules")
+    assert plain["asked"] is None
+    assert kernel["details"]["answers"] == [taken, left]
+    named = {
+        row["sass"]["offset"]
+        for part in kernel["details"]["parts"]
+        for row in part["rows"]
+        if row.get("sass") and row.get("engine") == "model-1"
+    }
+    assert named <= set(sass[2:5])
+    assert named
 
 
 def test_nothing_in_a_name_is_markup() -> None:

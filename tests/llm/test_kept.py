@@ -32,7 +32,9 @@ def test_kept_code_takes_the_rules_place(tmp_path: Path) -> None:
     assert hybrid.find(cache, b"other", "launch") is None
     assert hybrid.find(cache, b"rules", "other launch") is None
     assert hybrid.find(Cache(tmp_path, "other sources"), b"rules", "launch") is None
-    hybrid.keep(cache, b"rules", "launch", b"another's", {"model": "m-2"})
+    hybrid.keep(cache, b"rules", "launch", b"another's", {"model": "m-2", "saved": 5})
+    assert rules.read_bytes() == b"another's"
+    hybrid.keep(cache, b"rules", "launch", b"a dearer one's", {"model": "m-3", "saved": 4})
     assert rules.read_bytes() == b"another's"
 
 
