@@ -16,6 +16,8 @@ from sassxlate.disasm.sass.ir import Const, Imm, Instruction, Reg, RegRef
 from sassxlate.lowering.allocate import RegisterMap
 
 from .enumerated import one_for_several
+from .folds import FOLDS
+from .forms import shortest
 from .language import guard
 from .names import place_of
 from .rewrite import (
@@ -494,7 +496,7 @@ def _again(d: Draft, n: int) -> None:
 
 CHANGES: tuple[Callable[[Draft], None], ...] = (
     dots, unused, products, copies, scalars, chains, choices, same_scalar, loads, fused,
-    selections, modes, carries, again, unused,
+    selections, modes, carries, again, *FOLDS, unused,
 )  # fmt: skip
 
 
@@ -509,7 +511,8 @@ def shortened(d: Draft, most: int = 8) -> None:
             one_for_several(d)
             d.settle()
         if not d.changed:
-            return
+            break
+    shortest(d)
 
 
 __all__ = ["CHANGES", "shortened"]
