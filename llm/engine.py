@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal, Protocol, TypeAlias, runtime_checkable
 
 from sassxlate.disasm.rdna3.ir import Item
@@ -22,10 +22,12 @@ from sassxlate.lowering.select import Selected
 
 from .cost import cost
 from .gate import Gate, Judgement
+from .names import VTEMPS
 from .prompt import Prompt, prompt, read_answer
 from .proof import Prover
 from .report import BlockReport, EngineReport, Outcome
 from .stretch import Stretch, rules_code, stretches
+from .temporaries import packed, room, used
 
 Mode: TypeAlias = Literal["rules", "model", "hybrid"]
 Words: TypeAlias = tuple[str, ...]
@@ -123,7 +125,7 @@ class ModelEngine:
         except EncodeError:
             return None
         task = _Task(Stretch(block, live_out, rules), 0, len(items), question, None)
-        vtemps = min(24, 256 - regs.vtemp_base)
+        vtemps = _named(regs)
         answers = self._answers([question], [vtemps])[0][key_of(
             self.proposer.name, question, self.samples, vtemps
         )]
@@ -138,12 +140,13 @@ class ModelEngine:
         ModelError SX1007 in mode ``model`` where it does not.
         """
         regs = selected.regs
-        # As many as the rules use: more could cost occupancy.
-        vtemps = min(max(selected.vgprs - regs.vtemp_base, 0), 32)
+        vtemps = room(selected)
         tasks = [t for piece in selected.pieces for t in self._tasks(piece, selected, vtemps)]
         questions = [t.question for t in tasks if t.question is not None]
         started = time.perf_counter()
-        answers, remembered = self._answers(questions, [vtemps] * len(questions))
+        # An answer may name any; those that it needs are packed into the room there is.
+        named = _named(regs)
+        answers, remembered = self._answers(questions, [named] * len(questions))
         asking = time.perf_counter() - started
         started = time.perf_counter()
         changes: list[Change] = []
@@ -161,7 +164,7 @@ class ModelEngine:
             self.mode, self.proposer.name, tuple(rows), len(answers), len(remembered),
             round(asking, 4), round(time.perf_counter() - started, 4),
         )  # fmt: skip
-        return (rewritten(selected, changes) if changes else selected), report
+        return _changed(selected, changes), report
 
     def _tasks(self, piece: Piece, selected: Selected, vtemps: int) -> Iterable[_Task]:
         del vtemps
@@ -219,7 +222,7 @@ class ModelEngine:
         best = Judgement("none")
         for words in dict.fromkeys(answers):
             try:
-                code = read_answer(words, task.question)
+                code = packed(read_answer(words, task.question), regs.vtemp_base)
             except SassxlateError as error:
                 got = Judgement("text", str(error))
             else:
@@ -249,7 +252,8 @@ class ModelEngine:
 
         if task.outcome is not None or task.question is None:
             return row("rules", task.outcome or "unsaid", Judgement("none"), 0, False), None
-        key = key_of(self.proposer.name, task.question, self.samples, vtemps)
+        named = _named(selected.regs)
+        key = key_of(self.proposer.name, task.question, self.samples, named)
         mine = answers[key]
         if not mine:
             return row("rules", "long", Judgement("none"), 0, key in known), None
@@ -258,6 +262,20 @@ class ModelEngine:
             return row("rules", got.reason, got, len(mine), key in known), None
         change = Change(task.first, task.end, block.instructions, got.code)
         return row(self.proposer.name, "accepted", got, len(mine), key in known), change
+
+
+def _named(regs: RegisterMap) -> int:
+    """Vector temporaries that have names."""
+    return min(VTEMPS, 256 - regs.vtemp_base)
+
+
+def _changed(selected: Selected, changes: Sequence[Change]) -> Selected:
+    """The kernel with the changes, and as many VGPRs as they need."""
+    if not changes:
+        return selected
+    base = selected.regs.vtemp_base
+    most = max(base + used(change.code, base) for change in changes)
+    return replace(rewritten(selected, changes), vgprs=max(selected.vgprs, most))
 
 
 _ORDER = ("none", "text", "encoding", "registers", "accesses", "refuted", "unknown", "dearer")
