@@ -82,7 +82,8 @@ def compilers() -> Compilers:
     return Compilers(nvcc, clang.command, clang.version, ("ld.lld",), library)
 
 
-def _run(command: Sequence[str | Path]) -> None:
+def run(command: Sequence[str | Path]) -> None:
+    """A compiler.  UsageError SX0830 where it refuses."""
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         said = " ".join((done.stdout + done.stderr).split())
@@ -93,7 +94,7 @@ def executable(tools: Compilers, program: Program, out: Path) -> Path:
     """The program for sm_80, SASS alone."""
     code = f"arch=compute_{ARCH},code=sm_{ARCH}"
     flags = ["-O3", "-std=c++17", *program.flags, "-gencode", code]
-    _run([*tools.nvcc.command, *flags, "-o", out, program.source])
+    run([*tools.nvcc.command, *flags, "-o", out, program.source])
     return out
 
 
@@ -122,8 +123,8 @@ def code_object(tools: Compilers, program: Program, fixtures: Path, out: Path) -
     own = ["-ffp-contract=off"] if "-fmad=false" in program.flags else []
     text, plain = out.with_suffix(".s"), out.with_suffix(".o")
     include = f"-I{fixtures / 'codegen'}"
-    _run([*tools.clang, *FLAGS, *own, *linked, include, "-S", "-o", text, program.source])
+    run([*tools.clang, *FLAGS, *own, *linked, include, "-S", "-o", text, program.source])
     target = ("--target=amdgcn-amd-amdhsa", "-mcpu=gfx1100")
-    _run([*tools.clang, *target, "-c", "-o", plain, text])
-    _run([*tools.linker, "-shared", plain, "-o", out])
+    run([*tools.clang, *target, "-c", "-o", plain, text])
+    run([*tools.linker, "-shared", plain, "-o", out])
     return out.read_bytes()

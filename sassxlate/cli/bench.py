@@ -255,6 +255,68 @@ def codegen(
         raise SystemExit(EXIT_MISSED)
 
 
+@command.command("hybrid")
+@click.option("--fixtures", "given", type=click.Path(), help="The fixtures directory.")
+@click.option("-k", "pattern", default="", help="A regular expression that programs must have.")
+@click.option("--arch", default="sm_80", show_default=True, help="Of the programs.")
+@click.option("--model", metavar="PATH_OR_HUB_ID", help="Another model than the shipped one.")
+@click.option("--samples", type=click.IntRange(1, 64), default=1, help="Answers for each block.")
+@click.option("--strict", is_flag=True, help="Also run the hybrid code in strict mode.")
+@click.option("--write", type=_FILE, help="Put the table into this document.")
+@click.option("--check", is_flag=True, help="Exit status 1 if a target is missed.")
+@format_option
+def hybrid(
+    given: str | None,
+    pattern: str,
+    arch: str,
+    model: str | None,
+    samples: int,
+    strict: bool,
+    write: Path | None,
+    check: bool,
+    output_format: str,
+) -> None:
+    """The fixtures' programs with a model's code where it is proved and cheaper.
+
+    Each runs by the rules and with the model, whether it passes, and how many instructions waves
+    execute; then how often a block was asked before, and how many distinct ones the model answers a
+    second.
+    """
+    import tempfile
+
+    from sassxlate.llm import models
+
+    from . import _bench_hybrid as bench
+    from . import _codegen_table as report
+    from ._figures import machine
+    from ._files import parse_arch
+
+    folder, number = fixtures(given), parse_arch(arch)[0]
+    engine = models.engine("hybrid", model, samples)
+    assert engine is not None
+
+    def told(row: bench.Row) -> None:
+        state = "PASS" if row.passed else "FAIL"
+        click.echo(f"{row.program}: {state}, {100 * (1 - row.ratio):.1f} % saved", err=True)
+
+    with tempfile.TemporaryDirectory(prefix="sassxlate-hybrid-") as made:
+        programs = bench.executables(folder, number, pattern, Path(made))
+        result = bench.measure(
+            programs, engine, number, Path(made, "caches"), strict=strict, told=told
+        )
+    if output_format == "json":
+        print_json(result.as_dict() | {"machine": machine()})
+    else:
+        print_lines(bench.text(result))
+    if write:
+        report.write(write, bench.markdown(result, machine()), (bench.BEGIN, bench.END))
+    wrong = result.missed() if check else []
+    for line in wrong:
+        click.echo(line, err=True)
+    if wrong:
+        raise SystemExit(EXIT_MISSED)
+
+
 def _pairs(
     folder: Path,
     page: Path,
