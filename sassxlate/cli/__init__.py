@@ -37,6 +37,7 @@ SUBCOMMANDS: dict[str, str] = {
     "trace": "Run a kernel step by step: SASS, its RDNA3, and registers on both sides.",
     "run": "Run a CUDA application on the emulated device or on HIP.",
     "train": "Train a model that proposes blocks.",
+    "eval": "Measure a model on programs held out of training.",
     "doctor": "Say what is installed, what is missing and how to get it.",
     "explain": "Explain an error code.",
     "cache": "Show, measure or empty the cache.",

@@ -1,0 +1,354 @@
+"""Asking a model for blocks and proving its answers, in batches, by several processes."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import multiprocessing
+import os
+import random
+import signal
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from sassxlate.disasm.rdna3 import writes
+from sassxlate.errors import SassxlateError
+
+from .dataset import Proofs, sources_tag
+from .engine import Proposer, Words
+from .evaluate import Block, Corpus, Key
+from .evaluate_results import Answer, Batch, Outcome, Result, Results, Run
+from .gate import Gate, Judgement
+from .names import VTEMPS
+from .prompt import answer_text, read_answer
+from .proof import Prover
+
+QUESTIONS = 128  # of a batch, for each process
+PART = 4  # blocks that a process proves at a time
+TIMEOUT_MS = 2_000
+_VERDICTS: dict[str, Outcome] = {
+    "accepted": "Proved", "refuted": "Refuted", "unknown": "Unknown",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How to ask.  ``jobs`` processes; ``limit_s`` begins no batch after so long."""
+
+    samples: int = 1
+    seed: int = 0
+    jobs: int = 1
+    timeout_ms: int = TIMEOUT_MS
+    limit_s: float | None = None
+    tag: str = ""  # of the sources that decide
+
+
+# --- judging, in a process -------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Case:
+    """A block with answers to judge, numbered; ``last``: what no answer proves, the rules may."""
+
+    block: Block
+    answers: tuple[tuple[int, Words], ...]
+    last: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Judged:
+    answers: tuple[Answer, ...]
+    rules_proved: bool | None
+    seconds: float
+
+
+class _Judge:
+    """A process's prover."""
+
+    def __init__(self, proofs: Path, settings: Settings) -> None:
+        tag = f"{settings.tag[:32]} {sources_tag()} {settings.timeout_ms}"
+        self.store = Proofs(proofs, tag)
+        self.prover = Prover(self.store.read, self.store.write, settings.timeout_ms)
+        self.settings = settings
+
+    def judge(self, case: _Case) -> _Judged:
+        started = time.perf_counter()
+        block = case.block
+        out: list[Answer] = []
+        for drawn, words in case.answers:
+            out.append(self._answer(block, drawn, words))
+        rules = None
+        if case.last and not any(a.proved for a in out):
+            rules = self._rules(block)
+        return _Judged(tuple(out), rules, time.perf_counter() - started)
+
+    def _answer(self, block: Block, drawn: int, words: Words) -> Answer:
+        here = block.question
+        try:
+            code = read_answer(words, here)
+        except SassxlateError as error:
+            return Answer("refused", "text", str(error)[:160], drawn=drawn, text=" ".join(words))
+        gate = Gate(block.vtemps, False, self.settings.timeout_ms, self.prover)
+        rules = [item for group in block.rules for item in group]
+        try:
+            got = gate.judge(here.block, here.regs, here.live_out, code, rules)
+        except (RecursionError, MemoryError) as fault:
+            got = Judgement("unknown", repr(fault)[:80])
+        base = here.regs.vtemp_base
+        used = (r.number for group in code for i in group for r in writes(i) if r.kind == "v")
+        temps = max((n - base + 1 for n in used if n >= base), default=0)
+        return Answer(
+            _VERDICTS.get(got.reason, "refused"), got.reason, got.detail[:160], got.cost, temps,
+            "; ".join(got.proved or ()), drawn, " ".join(words),
+        )  # fmt: skip
+
+    def _rules(self, block: Block) -> bool:
+        try:
+            words = answer_text(block.rules, block.question).split()
+        except SassxlateError:
+            return False
+        return self._answer(block, 0, tuple(words)).proved
+
+
+class _Shared:
+    """What processes inherit."""
+
+    cases: Sequence[_Case] = ()
+    judge: _Judge | None = None
+
+
+_shared = _Shared()
+_PR_SET_PDEATHSIG = 1
+
+
+def _begin(proofs: Path, settings: Settings) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    _shared.judge = _Judge(proofs, settings)
+
+
+def _work(part: Sequence[int]) -> list[tuple[int, _Judged]]:
+    judge = _shared.judge
+    assert judge is not None
+    out = [(n, judge.judge(_shared.cases[n])) for n in part]
+    judge.store.flush()
+    return out
+
+
+def _judged(cases: Sequence[_Case], proofs: Path, settings: Settings) -> list[_Judged]:
+    """All cases, by ``jobs`` processes that end with them."""
+    if settings.jobs == 1 or len(cases) <= PART:
+        judge = _Judge(proofs, settings)
+        out = [judge.judge(case) for case in cases]
+        judge.store.flush()
+        return out
+    _shared.cases = cases
+    found: dict[int, _Judged] = {}
+    try:
+        # Longest first: nobody waits for one long part at the end.
+        order = sorted(range(len(cases)), key=lambda n: -cases[n].block.tokens)
+        parts = [order[at : at + PART] for at in range(0, len(order), PART)]
+        broken = _pool(parts, settings.jobs, proofs, settings, found)
+        for n in (n for part in broken for n in part if n not in found):
+            if _pool([[n]], 1, proofs, settings, found):
+                died = Answer("Unknown", "unknown", "the process that proved it died")
+                made = tuple(
+                    replace(died, drawn=d, text=" ".join(w)) for d, w in cases[n].answers
+                )
+                found[n] = _Judged(made, None, 0.0)
+    finally:
+        _shared.cases = ()
+    return [found[n] for n in range(len(cases))]
+
+
+def _pool(
+    parts: Sequence[Sequence[int]],
+    jobs: int,
+    proofs: Path,
+    settings: Settings,
+    found: dict[int, _Judged],
+) -> list[Sequence[int]]:
+    """Judges parts into ``found``; those that were not finished where a process died."""
+    context = multiprocessing.get_context("fork")
+    pool = ProcessPoolExecutor(min(jobs, len(parts)), context, _begin, (proofs, settings))
+    running: dict[Future[list[tuple[int, _Judged]]], Sequence[int]] = {}
+    try:
+        for part in parts:
+            running[pool.submit(_work, part)] = part
+        while running:
+            done, _ = wait(running, return_when=FIRST_COMPLETED)
+            for future in done:
+                found.update(future.result())
+                del running[future]
+    except BrokenProcessPool:
+        return list(running.values())
+    except BaseException:
+        pool.shutdown(wait=False, cancel_futures=True)
+        raise
+    pool.shutdown()
+    return []
+
+
+# --- the run ---------------------------------------------------------------------------------
+
+
+def measure(
+    corpus: Corpus,
+    proposer: Proposer,
+    settings: Settings,
+    results: Path | None = None,
+    told: Callable[[Run], None] = lambda _: None,
+) -> Run:
+    """Asks for all blocks that ``results`` does not have yet; each question once, whatever the
+    architecture.  Further samples are drawn where the first answer is not proved for all of them.
+
+    Raises ModelError SX1051 where ``results`` is another run's.
+    """
+    started = time.monotonic()
+    run = Run()
+    keeper = Results(results)
+    keeper.read(
+        {"model": proposer.name, "samples": settings.samples, "seed": settings.seed,
+         "timeout_ms": settings.timeout_ms, "temporaries": VTEMPS, "tag": settings.tag,
+         "language": sources_tag()},
+        run,
+    )  # fmt: skip
+    questions: dict[str, list[Block]] = {}
+    for key in sorted(corpus.blocks):
+        if key not in run.results:
+            questions.setdefault(key[1], []).append(corpus.blocks[key])
+    run.left = sum(map(len, questions.values()))
+    told(run)
+    with tempfile.TemporaryDirectory(prefix="sassxlate-eval-") as folder:
+        proofs = Path(folder) / "proofs.sqlite3"
+        for median, groups in _batches(list(questions.values()), settings, bool(run.batches)):
+            if settings.limit_s is not None and time.monotonic() - started > settings.limit_s:
+                break
+            made, batch = _batch(groups, proposer, settings, proofs)
+            batch.median = median
+            keeper.add(made, batch)
+            run.results.update({(r.arch, r.key): r for r in made})
+            run.batches.append(batch)
+            run.left -= len(made)
+            with contextlib.suppress(OSError):
+                run.load = max(run.load, os.getloadavg()[0])
+            told(run)
+    return run
+
+
+def _batches(
+    questions: list[list[Block]], settings: Settings, begun: bool
+) -> Iterator[tuple[bool, list[list[Block]]]]:
+    """Batches, in an order that the seed shuffles: what is settled when a run is stopped is a fair
+    sample.  The first is of the questions nearest to the median length, for their rate."""
+    size = QUESTIONS * settings.jobs
+    questions.sort(key=lambda g: g[0].key)
+    random.Random(settings.seed).shuffle(questions)
+    if not begun and len(questions) > 2 * size:
+        lengths = sorted(g[0].tokens for g in questions)
+        middle = lengths[len(lengths) // 2]
+        near = sorted(range(len(questions)), key=lambda n: abs(questions[n][0].tokens - middle))
+        first = frozenset(near[:size])
+        yield True, [questions[n] for n in sorted(first)]
+        questions = [g for n, g in enumerate(questions) if n not in first]
+    for at in range(0, len(questions), size):
+        yield False, questions[at : at + size]
+
+
+def _batch(
+    groups: Sequence[Sequence[Block]], proposer: Proposer, settings: Settings, proofs: Path
+) -> tuple[list[Result], Batch]:
+    """Asks and proves the questions of ``groups``, each of one or more architectures."""
+    clock = time.perf_counter
+    started = clock()
+    answers = _asked(groups, proposer, 1)
+    asking = clock() - started
+    words = sum(len(a) for mine in answers for a in mine)
+    started = clock()
+    only = settings.samples == 1
+    cases = [
+        _Case(block, tuple(enumerate(mine)), only)
+        for group, mine in zip(groups, answers, strict=True)
+        for block in group
+    ]
+    first = _judged(cases, proofs, settings)
+    batch = Batch(len(groups), len(cases), asking, clock() - started, words=words)
+    done = {(c.block.arch, c.block.key): (c, j) for c, j in zip(cases, first, strict=True)}
+    again = [
+        (group, mine)
+        for group, mine in zip(groups, answers, strict=True)
+        if mine and not all(done[b.arch, b.key][1].answers[0].proved for b in group)
+    ]
+    more: dict[Key, tuple[_Judged, int]] = {}
+    if again and not only:
+        more = _further([group for group, _ in again], done, proposer, settings, proofs, batch)
+    return [
+        _settled(case, judged, more.get(key)) for key, (case, judged) in done.items()
+    ], batch
+
+
+def _further(
+    groups: Sequence[Sequence[Block]],
+    done: Mapping[Key, tuple[_Case, _Judged]],
+    proposer: Proposer,
+    settings: Settings,
+    proofs: Path,
+    batch: Batch,
+) -> dict[Key, tuple[_Judged, int]]:
+    """The other samples of questions whose first is not proved for an architecture; how many
+    answers there were."""
+    clock = time.perf_counter
+    started = clock()
+    drawn = _asked(groups, proposer, settings.samples)
+    batch.further = len(groups)
+    batch.further_asking_s = clock() - started
+    started = clock()
+    cases: list[_Case] = []
+    counts: list[int] = []
+    for group, mine in zip(groups, drawn, strict=True):
+        new: dict[Words, int] = {}
+        for n, words in enumerate(mine):
+            if words != mine[0]:
+                new.setdefault(words, n)
+        for block in group:
+            if not done[block.arch, block.key][1].answers[0].proved:
+                cases.append(_Case(block, tuple((n, w) for w, n in new.items()), True))
+                counts.append(len(mine))
+    judged = _judged(cases, proofs, settings)
+    batch.further_proving_s = clock() - started
+    return {
+        (c.block.arch, c.block.key): (j, n)
+        for c, j, n in zip(cases, judged, counts, strict=True)
+    }
+
+
+def _asked(
+    groups: Sequence[Sequence[Block]], proposer: Proposer, samples: int
+) -> list[list[Words]]:
+    heads = [group[0] for group in groups]
+    return proposer.propose([b.question for b in heads], samples, [b.vtemps for b in heads])
+
+
+def _settled(case: _Case, judged: _Judged, more: tuple[_Judged, int] | None) -> Result:
+    block = case.block
+    arch, key = block.arch, block.key
+    if not judged.answers:
+        long = Answer("long", "long")
+        return Result(arch, key, long, long, 0, judged.rules_proved, judged.seconds)
+    best = first = judged.answers[0]
+    rules, seconds, count = judged.rules_proved, judged.seconds, len(judged.answers)
+    if more is not None:
+        further, count = more
+        proved = [a for a in further.answers if a.proved]
+        best = min(proved, key=lambda a: (a.cost or 0, a.drawn)) if proved else first
+        rules, seconds = further.rules_proved, seconds + further.seconds
+    return Result(arch, key, first, best, count, rules, round(seconds, 4))
+
+
+__all__ = ["Settings", "measure"]

@@ -1,0 +1,166 @@
+"""`sassxlate eval SOURCES`: what a model is worth on programs that it was not trained on."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from . import EXIT_NEGATIVE
+
+if TYPE_CHECKING:
+    from sassxlate.llm.evaluate import Corpus
+    from sassxlate.llm.evaluate_results import Run
+
+
+@click.command(short_help="Measure a model on programs held out of training")
+@click.argument("sources", nargs=-1, type=click.Path(path_type=Path, exists=True))
+@click.option("--model", metavar="PATH_OR_HUB_ID", help="The model (default: what comes along).")
+@click.option("--dataset", type=click.Path(path_type=Path, exists=True, file_okay=False),
+              help="What it was trained on, a dataset or its tokens: blocks that training saw are "
+              "counted apart. Without SOURCES, its test programs are measured.")  # fmt: skip
+@click.option("--split", type=click.Choice(["test", "valid", "train", "all"]),
+              help="Programs of this split of the dataset's (default: test without SOURCES, "
+              "else all).")  # fmt: skip
+@click.option("--samples", type=click.IntRange(1, 64), default=8, show_default=True,
+              help="Answers drawn for a block whose first is not proved.")  # fmt: skip
+@click.option("--arch", "arches", multiple=True, help="Only these, e.g. sm_80; may repeat.")
+@click.option("--programs", type=click.IntRange(1), metavar="N",
+              help="A sample of so many programs (all builds of each).")  # fmt: skip
+@click.option("--blocks", "--limit", type=click.IntRange(1), metavar="N",
+              help="A sample of so many distinct blocks an architecture; whole programs are then "
+              "not judged.")  # fmt: skip
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True,
+              help="Of samples, and of what is drawn.")  # fmt: skip
+@click.option("-j", "--jobs", type=click.IntRange(0), default=0,
+              help="Processes (default: all cores).")  # fmt: skip
+@click.option("--device", default="cpu", show_default=True,
+              help="cpu, or cuda through transformers.")  # fmt: skip
+@click.option("--results", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE.jsonl",
+              help="Each block as it is settled; a run that was stopped goes on.")  # fmt: skip
+@click.option("--picture", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE.svg",
+              help="By block length.")  # fmt: skip
+@click.option("--limit-seconds", type=click.FloatRange(min=0), help="Begin nothing after so long.")
+@click.option("--json", "as_json", is_flag=True, help="The figures on stdout as JSON.")
+def command(
+    sources: tuple[Path, ...],
+    model: str | None,
+    dataset: Path | None,
+    split: str | None,
+    samples: int,
+    arches: tuple[str, ...],
+    programs: int | None,
+    blocks: int | None,
+    seed: int,
+    jobs: int,
+    device: str,
+    results: Path | None,
+    picture: Path | None,
+    limit_seconds: float | None,
+    as_json: bool,
+) -> None:
+    """Asks the model for every distinct block of SOURCES (cubins, executables, libraries, folders
+    of them), proves its answers, and says how many are proved, what they cost beside the rules'
+    code, how many whole programs are right without the rules, and how fast.
+
+    \b
+    sassxlate eval --dataset DATA --programs 40 --results test.jsonl --picture test.svg
+    sassxlate eval ./a.out --model MODEL --samples 1
+
+    Further samples are drawn where the first is not proved. Exit status 1: --limit-seconds left
+    some; the same command with --results goes on.
+    """
+    from sassxlate.errors import ModelError
+    from sassxlate.llm import evaluate, evaluate_run, models
+    from sassxlate.llm.dataset import Settings as Splits
+    from sassxlate.llm.evaluate_figures import figures
+    from sassxlate.llm.propose import BlockModel
+
+    from ._files import parse_arch, print_json, print_lines, write_whole
+    from ._verify_cache import verdict_tag
+
+    if not sources and dataset is None:
+        raise click.UsageError("SOURCES or --dataset say what to measure on")
+    if not models.installed("z3"):
+        raise ModelError("SX1002", "nothing is proved without z3; pip install 'sassxlate[verify]'")
+    jobs = jobs or len(os.sched_getaffinity(0))
+    proposer = models.proposer(model, device, seed)
+    if isinstance(proposer, BlockModel):
+        proposer.workers = jobs
+    show = _Shown()
+    trained = None
+    splits = Splits()
+    if dataset is not None:
+        show.line(f"{dataset}: reading what training saw", always=True)
+        trained, splits = evaluate.Trained(dataset), evaluate.splits_of(dataset)
+    split = split or ("all" if sources else "test")
+    found = sources or tuple(evaluate.sources_of(dataset, split) if dataset else ())
+    choice = evaluate.Choice(
+        split, splits, frozenset(parse_arch(a)[0] for a in arches) or None, programs, blocks, seed
+    )
+    corpus = evaluate.collect(found, choice, trained, show.files)
+    show.clear()
+    for error in corpus.errors:
+        click.echo(f"sassxlate: {error}", err=True)
+    settings = evaluate_run.Settings(
+        samples, seed, jobs, limit_s=limit_seconds, tag=verdict_tag()[:32]
+    )
+    run = evaluate_run.measure(corpus, proposer, settings, results, show.blocks)
+    show.clear()
+    told: dict[str, Any] = {
+        "model": proposer.name, "seed": seed, "jobs": jobs, "split": split,
+        **figures(corpus, run, samples),
+    }  # fmt: skip
+    if picture is not None:
+        from sassxlate.llm.evaluate_picture import picture as drawn
+
+        write_whole(picture, drawn(told).encode())
+    if as_json:
+        print_json(told)
+    else:
+        from ._eval_text import lines
+
+        print_lines(lines(told))
+    if run.left:
+        click.echo(f"{run.left} blocks are left; call again with --results", err=True)
+        raise SystemExit(EXIT_NEGATIVE)
+
+
+class _Shown:
+    """A line on the terminal."""
+
+    def __init__(self) -> None:
+        self.last = 0.0
+        self.begun: tuple[float, int] | None = None
+        self.visible = False
+
+    def line(self, text: str, always: bool = False) -> None:
+        now = time.monotonic()
+        if sys.stderr.isatty() and (always or now - self.last > 0.2):
+            self.last, self.visible = now, True
+            click.echo(f"\r{text}\x1b[K", err=True, nl=False)
+
+    def clear(self) -> None:
+        if self.visible:
+            self.visible = False
+            click.echo("\r\x1b[K", err=True, nl=False)
+
+    def files(self, done: int, of: int, corpus: Corpus) -> None:
+        self.line(f"{done} of {of} files, {len(corpus.blocks)} distinct blocks")
+
+    def blocks(self, run: Run) -> None:
+        done = len(run.results)
+        begun = self.begun = self.begun or (time.monotonic(), done)
+        seconds = time.monotonic() - begun[0]
+        proved = sum(r.first.proved for r in run.results.values())
+        text = f"{done} of {done + run.left} blocks, {100 * proved / max(1, done):.1f} % proved"
+        if done > begun[1]:
+            left = seconds / (done - begun[1]) * run.left
+            text += f" at one sample; about {left / 60:.0f} min left"
+        self.line(text, always=True)
+
+
