@@ -67,10 +67,10 @@ class BlockModel:
         jobs = [job for n, q in enumerate(questions) for job in self._jobs(n, q, samples)]
         jobs.sort(key=lambda j: len(j.tokens))
         workers = min(self.workers, len(jobs) // _TOGETHER)
+        made: dict[tuple[int, int], Words | None] = {}
         if workers > 1:
             made = self._forked(jobs, questions, vtemps, workers)
         else:
-            made = {}
             for key, words in self._run(jobs, questions, vtemps):
                 made[key] = words
                 self.told(len(made), len(jobs))

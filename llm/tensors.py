@@ -32,11 +32,22 @@ def _bad(path: Path, why: str) -> ModelError:
     return ModelError("SX1003", why, Where(file=str(path)))
 
 
+def types(path: Path) -> dict[str, str]:
+    """The type of each tensor as the file says it.  ModelError as :func:`read`."""
+    return {name: str(row.get("dtype")) for name, row in _header(path)[0].items()}
+
+
 def read(path: Path) -> dict[str, Array]:
     """All tensors by name, as float32 where they are floats.
 
     Raises ModelError SX1003 for what is no such file.
     """
+    header, body = _header(path)
+    return _scaled(path, {name: _tensor(path, name, row, body) for name, row in header.items()})
+
+
+def _header(path: Path) -> tuple[dict[str, Any], memoryview]:
+    """What a file says of its tensors, and their bytes."""
     try:
         data = path.read_bytes()
     except OSError as error:
@@ -52,12 +63,10 @@ def read(path: Path) -> dict[str, Array]:
         raise _bad(path, f"the header is no JSON: {error}") from None
     if not isinstance(header, dict):
         raise _bad(path, "the header is no table")
-    body = memoryview(data)[8 + size :]
-    out: dict[str, Array] = {}
-    for name, row in cast("dict[str, Any]", header).items():
-        if name != "__metadata__":
-            out[name] = _tensor(path, name, row, body)
-    return _scaled(path, out)
+    rows = {k: v for k, v in cast("dict[str, Any]", header).items() if k != "__metadata__"}
+    if not all(isinstance(row, dict) for row in rows.values()):
+        raise _bad(path, "a tensor is not described")
+    return rows, memoryview(data)[8 + size :]
 
 
 def _tensor(path: Path, name: str, row: Any, body: memoryview) -> Array:

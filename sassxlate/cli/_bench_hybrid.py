@@ -167,6 +167,7 @@ def run(program: Path, cache: Path, arch: int, *options: str) -> _Ran:
             "SASSXLATE_INSTRUCTIONS": str(tally),
             "SASSXLATE_THREADS": "1",  # spinning and the order of atomics are then the same
             "SASSXLATE_CC": f"{arch // 10}.{arch % 10}",
+            "SASSXLATE_SERVICE_IDLE": "5",
             "PYTHONPATH": client.import_root(),
         }
         command = [sys.executable, "-P", "-m", "sassxlate", "run", "--device", "emulator"]

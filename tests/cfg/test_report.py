@@ -105,13 +105,13 @@ def test_who_wrote_what() -> None:
     done = translated("byte_lanes")
     sass = [i.offset for b in done.cfg.blocks for i in b.instructions]
     first, last = sass[2], sass[4]
-    taken = {
+    taken: dict[str, Any] = {
         "block": 0, "start": first, "last": last, "instructions": 3, "engine": "model-1",
         "outcome": "accepted", "detail": "", "rules_cost": 160, "model_cost": 128,
         "verdict": "Proved", "modulo": ["NaN payload"], "answers": 1, "kept": False,
     }  # fmt: skip
     left = taken | {"start": sass[6], "last": sass[7], "engine": "rules", "outcome": "dearer"}
-    answers = {
+    answers: dict[str, Any] = {
         "engine": "hybrid", "model": "model-1", "blocks": [taken, left], "stretches": 2, "asked": 2,
         "accepted": 1, "saved": 32, "distinct": 2, "remembered": 0, "asking_s": 0.5,
         "judging_s": 0.25,
