@@ -16,6 +16,7 @@ from sassxlate.disasm.rdna3.operand import EXEC_LO
 from sassxlate.disasm.sass.ir import Instruction, RegRef
 from sassxlate.errors import SassxlateError
 from sassxlate.lowering.allocate import RegisterMap
+from sassxlate.lowering.hazards import check_mad
 
 from .language import guard
 from .names import VTEMPS, place_of
@@ -169,8 +170,9 @@ def replace_line(old: Line, inst: Inst) -> Line:
 
 
 def legal(inst: Inst) -> bool:
-    """Whether gfx1100 has an encoding for it."""
+    """Whether gfx1100 has an encoding for it, and lets it write what it does not read."""
     try:
+        check_mad(inst)
         return can_encode(inst) is None
     except SassxlateError:
         return False
