@@ -31,6 +31,7 @@ from .names import VTEMPS
 from .prompt import Prompt, prompt
 from .rows import row_id
 from .stretch import Stretch, is_macro, stretches
+from .temporaries import room
 
 Key = tuple[int, str]  # architecture, hash of the canonical text
 
@@ -57,7 +58,7 @@ class Block:
 @dataclass(slots=True)
 class Kernel:
     """What a kernel's stretches are.  ``blocks`` are those the model is asked for, by key and by
-    how many vector temporaries the rules use in this kernel; ``others`` those it is not, by why
+    how many vector temporaries the kernel has room for; ``others`` those it is not, by why
     (``macro``, ``guarded``, ``unsaid``); ``others_cost`` what their code costs.  ``error``: the
     rules refuse the kernel, so nobody translates it."""
 
@@ -242,7 +243,7 @@ def _kernel(corpus: Corpus, cubin: Cubin, name: str, trained: Trained | None) ->
     try:
         selected = translate_kernel(cubin, name).selected
         regs = selected.regs
-        limit = min(max(selected.vgprs - regs.vtemp_base, 0), VTEMPS)
+        limit = room(selected)
         for piece in selected.pieces:
             at = 0
             for stretch in stretches(piece.block, regs, piece.live_out):

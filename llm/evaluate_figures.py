@@ -204,7 +204,7 @@ def _spread(values: Sequence[int]) -> dict[str, float]:
 def _hybrid(corpus: Corpus, run: Run, arch: int) -> dict[str, Any]:
     """The static cost of all code of the programs, each stretch as often as it stands there: the
     rules', and with the model's code where it is proved, cheaper, and takes no more vector
-    temporaries than the rules take in that kernel."""
+    temporaries than there is room for in that kernel."""
     rules = hybrid = others = taken = unfit = asked = 0
     for program in corpus.programs:
         if program.arch != arch:

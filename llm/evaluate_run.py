@@ -16,7 +16,6 @@ from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from sassxlate.disasm.rdna3 import writes
 from sassxlate.errors import SassxlateError
 
 from .dataset import Proofs, sources_tag
@@ -27,6 +26,7 @@ from .gate import Gate, Judgement
 from .names import VTEMPS
 from .prompt import answer_text, read_answer
 from .proof import Prover
+from .temporaries import packed, used
 
 QUESTIONS = 128  # of a batch, for each process
 PART = 4  # blocks that a process proves at a time
@@ -100,8 +100,7 @@ class _Judge:
         except (RecursionError, MemoryError) as fault:
             got = Judgement("unknown", repr(fault)[:80])
         base = here.regs.vtemp_base
-        used = (r.number for group in code for i in group for r in writes(i) if r.kind == "v")
-        temps = max((n - base + 1 for n in used if n >= base), default=0)
+        temps = used(packed(code, base), base)
         return Answer(
             _VERDICTS.get(got.reason, "refused"), got.reason, got.detail[:160], got.cost, temps,
             "; ".join(got.proved or ()), drawn, " ".join(words),
