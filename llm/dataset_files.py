@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 SHARD = 50_000  # rows, about
 SPLITS = ("train", "valid", "test")
+MODEL = "model-"  # begins the names of units of what a model found (:mod:`.improve`)
 
 
 def _arrow() -> tuple[Any, Any]:
@@ -69,12 +70,61 @@ def read_split(folder: Path, split: str) -> Iterator[dict[str, Any]]:
 
 
 def reports(folder: Path) -> Iterator[dict[str, Any]]:
-    """What became of each unit that is done."""
-    for path in sorted((folder / "units").glob("*.json")):
-        try:
-            yield cast("dict[str, Any]", json.loads(path.read_text(encoding="utf-8")))
-        except ValueError:
-            raise ModelError("SX1044", f"{path} is no report: remove it, and build again") from None
+    """What became of each unit of programs that is done."""
+    paths = sorted((folder / "units").glob("*.json"))
+    return map(_report, (p for p in paths if not p.name.startswith(MODEL)))
+
+
+def model_reports(folder: Path) -> Iterator[dict[str, Any]]:
+    """What became of the questions that models were asked: ``tried`` has their ids."""
+    return map(_report, sorted((folder / "units").glob(f"{MODEL}*.json")))
+
+
+def _report(path: Path) -> dict[str, Any]:
+    try:
+        return cast("dict[str, Any]", json.loads(path.read_text(encoding="utf-8")))
+    except ValueError:
+        raise ModelError("SX1044", f"{path} is no report: remove it, and build again") from None
+
+
+Best = dict[str, tuple[int, int, int]]  # by question: the cost, the file's number, the row's
+
+
+def best_rows(folder: Path, split: str) -> tuple[list[Path], Best]:
+    """Files, and where among them the cheapest answer to each question of a split is: of the units,
+    or where there are none but models', of the split's shards."""
+    _, parquet = _arrow()
+    units = _units(folder / "units")
+    models = [p for p in units if p.name.startswith(MODEL)]
+    built = [p for p in units if not p.name.startswith(MODEL)]
+    paths = [*(built or sorted((folder / split).glob("*.parquet"))), *models]
+    best: Best = {}
+    for n, path in enumerate(paths):
+        found = [c for c in ("id", "cost", "split") if c in parquet.read_schema(path).names]
+        table = parquet.read_table(path, columns=found)
+        splits = table["split"].to_pylist() if "split" in found else None
+        rows = zip(table["id"].to_pylist(), table["cost"].to_pylist(), strict=True)
+        for at, (key, price) in enumerate(rows):
+            if splits is not None and splits[at] != split:
+                continue
+            if key not in best or price < best[key][0]:
+                best[key] = (price, n, at)
+    return paths, best
+
+
+def read_rows(
+    paths: Sequence[Path], places: Mapping[str, tuple[int, int]]
+) -> dict[str, dict[str, Any]]:
+    """Rows by question, from the files and places that :func:`best_rows` names."""
+    _, parquet = _arrow()
+    wanted: dict[int, list[int]] = {}
+    for n, at in places.values():
+        wanted.setdefault(n, []).append(at)
+    out: dict[str, dict[str, Any]] = {}
+    for n, rows in sorted(wanted.items()):
+        taken = parquet.read_table(paths[n]).take(sorted(rows)).to_pylist()
+        out |= {row["id"]: row for row in taken}
+    return out
 
 
 def finish(folder: Path, licences: Mapping[str, str] | None = None) -> dict[str, Any]:
@@ -183,6 +233,9 @@ def _sheet(folder: Path, licences: Mapping[str, str]) -> dict[str, Any]:
         why.update(report["why"])
         errors.update(e["code"] for e in report["errors"])
         seconds += report["seconds"]
+    asked: dict[str, Counter[str]] = {}
+    for report in model_reports(folder):
+        asked.setdefault(report["model"], Counter()).update(report["counts"])
     for mine in splits.values():
         mine["programs"] = len(mine["programs"])
     for source in sources.values():
@@ -196,6 +249,7 @@ def _sheet(folder: Path, licences: Mapping[str, str]) -> dict[str, Any]:
         "errors": dict(errors.most_common()),
         "sources": dict(sorted(sources.items(), key=lambda s: -s[1]["pairs"])),
         "cpu_seconds": round(seconds, 1),
+        "models": {name: dict(sorted(counted.items())) for name, counted in asked.items()},
     }
 
 
@@ -212,18 +266,18 @@ def _lines(sheet: Mapping[str, Any]) -> Iterable[str]:
     )
     yield (
         "| split | programs | pairs | occurrences | SASS | RDNA3 | cost / rules' | by search "
-        "| also in train |"
+        "| by a model | also in train |"
     )
-    yield "|---|---|---|---|---|---|---|---|---|"
+    yield "|---|---|---|---|---|---|---|---|---|---|"
     for name, s in sheet["splits"].items():
         if not s.get("pairs"):
             yield f"| {name} | {s['programs']} | 0 |  |  |  |  |  |  |"
             continue
         ratio = s["cost"] / max(1, s["rules_cost"])
-        searched = s["by"].get("search", 0) / s["pairs"]
+        searched, modelled = (s["by"].get(k, 0) / s["pairs"] for k in ("search", "model"))
         yield (
             f"| {name} | {s['programs']} | {s['pairs']} | {s['count']} | {s['sass']} | {s['rdna']} "
-            f"| {ratio:.3f} | {searched:.1%} | {s.get('in_train', '')} |"
+            f"| {ratio:.3f} | {searched:.1%} | {modelled:.1%} | {s.get('in_train', '')} |"
         )
     yield "\nArchitectures:\n"
     for name, s in sheet["splits"].items():
@@ -246,10 +300,17 @@ def _lines(sheet: Mapping[str, Any]) -> Iterable[str]:
         yield "\nKernels and files that were refused, by code: " + ", ".join(
             f"{code} {n}" for code, n in sheet["errors"].items()
         )
+    if sheet["models"]:
+        yield "\nModels that were asked for cheaper answers, and what became of these:\n"
+    for name, counted in sheet["models"].items():
+        yield f"* {name}: " + ", ".join(f"{k} {n}" for k, n in counted.items())
     yield "\n| source | files | pairs | licence |\n|---|---|---|---|"
     for name, s in sheet["sources"].items():
         yield f"| {name} | {s['files']} | {s['pairs']} | {s['licence']} |"
     yield f"\n{sheet['cpu_seconds']} seconds of a processor."
 
 
-__all__ = ["SPLITS", "finish", "read_ids", "read_split", "reports", "write_rows"]
+__all__ = [
+    "MODEL", "SPLITS", "best_rows", "finish", "model_reports", "read_ids", "read_rows",
+    "read_split", "reports", "write_rows",
+]  # fmt: skip

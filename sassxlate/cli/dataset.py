@@ -17,6 +17,7 @@ from . import EXIT_NEGATIVE
 if TYPE_CHECKING:
     from sassxlate.llm.dataset import Progress, Settings
     from sassxlate.llm.generate import Made
+    from sassxlate.llm.improve import Progress as Round
 
 
 @click.group(short_help="Build the dataset of proved pairs that the model learns from")
@@ -27,6 +28,7 @@ def command() -> None:
     sassxlate dataset generate KERNELS --count 4000 -j 16
     sassxlate dataset build DATA KERNELS /usr/lib/python3/dist-packages/cupy -j 16
     sassxlate dataset tokens DATA -o TOKENS --most 60
+    sassxlate dataset improve DATA --model MODEL --samples 8 -j 16
     """
 
 
@@ -192,6 +194,72 @@ def tokens(folder: Path, output: Path, split: tuple[str, ...], most: float | Non
         write_tokens(folder, output, name, limit, told)
 
 
+@command.command(short_help="Let a model look for cheaper answers")
+@click.argument("folder", metavar="DIR", type=click.Path(exists=True, path_type=Path))
+@click.option(
+    "--model", required=True, type=click.Path(exists=True, path_type=Path), help="A checkpoint."
+)
+@click.option(
+    "--samples", default=8, show_default=True, type=click.IntRange(1), help="Answers a question."
+)
+@click.option(
+    "--questions", default=20_000, show_default=True, type=click.IntRange(1), help="At most."
+)
+@click.option("--limit-seconds", type=float, help="Begin nothing after so long.")
+@click.option("--seed", default=0, show_default=True, help="Of questions and samples.")
+@click.option("-j", "--jobs", default=0, help="Processes that judge (default: all cores).")
+@click.option(
+    "--device", default="auto", show_default=True, metavar="auto|numpy|DEVICE",
+    help="Where the model runs: torch's device, or NumPy.",
+)  # fmt: skip
+@click.option("--unproved", is_flag=True, help="Keep what is cheaper, not proved: unproved.jsonl.")
+@click.option("--json", "as_json", is_flag=True, help="The figures on stdout as JSON.")
+def improve(
+    folder: Path,
+    model: Path,
+    samples: int,
+    questions: int,
+    limit_seconds: float | None,
+    seed: int,
+    jobs: int,
+    device: str,
+    unproved: bool,
+    as_json: bool,
+) -> None:
+    """Asks a trained model questions of DIR's training split, dear ones and new ones first. Each
+    answer that is proved and costs less than the known one takes its place when DIR's shards are
+    made again (dataset build DIR).
+
+    One process asks (torch on a GPU, else NumPy), the others prove at the same time. What was found
+    is on disk every ten seconds: a run may be stopped at any time, and the next one asks others.
+    """
+    from sassxlate.llm import improve as rounds
+
+    from ._verify_cache import verdict_tag
+
+    chosen = rounds.questions(folder, questions, seed)
+    name = rounds.name_of(model)
+    show = _Shown()
+    progress = rounds.improve(
+        folder,
+        chosen,
+        rounds.model_sampler(model, samples, seed, device),
+        by=name,
+        tag=verdict_tag(),
+        jobs=_cores(jobs),
+        limit_s=limit_seconds,
+        unproved=unproved,
+        told=show.improved,
+    )
+    show.clear()
+    made = rounds.figures(progress, name)
+    if as_json:
+        click.echo(json.dumps(made))
+        return
+    for key, value in made.items():
+        click.echo(f"{key} {value}")
+
+
 for _option in reversed(_common):
     build = _option(build)
     generate = _option(generate)
@@ -220,6 +288,13 @@ class _Shown:
     def build(self, p: Progress) -> None:
         rate = p.rows / max(1e-9, time.monotonic() - self.started)
         self._line(f"{p.done} of {p.units} units, {p.rows} new pairs, {rate:.0f}/s")
+
+    def improved(self, p: Round) -> None:
+        share = p.saved / max(1, p.before)
+        self._line(
+            f"{p.done} of {p.questions} questions, {p.done / max(1e-9, p.seconds):.0f}/s, "
+            f"{p.counts['accepted']} answers bettered, {share:.1%} of cost saved"
+        )
 
     def failed(self, error: SassxlateError) -> None:
         self.clear()
