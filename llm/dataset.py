@@ -141,7 +141,7 @@ def units_of(path: Path, arches: frozenset[int] | None, settings: Settings) -> l
     return out
 
 
-_DECIDE = ("gate", "language", "names", "proof", "prompt", "uniform", "words")
+_DECIDE = ("gate", "language", "names", "order", "proof", "prompt", "uniform", "words")
 
 
 def sources_tag() -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from sassxlate.disasm.rdna3 import RRef, assemble, decode, info, writes
@@ -189,18 +190,22 @@ def as_verified(
     """
     from sassxlate.lowering.verify import Block, Placed
 
-    tagged = [
-        replace(inst, comment=f"#{n}") for n, group in enumerate(code) for inst in group
-    ]
-    made = insert_hazards(insert_waits([*tagged, Mark("Lbehind the block")]))
+    mine = [(inst, n) for n, group in enumerate(code) for inst in group]
+    made = insert_hazards(insert_waits([*(inst for inst, _ in mine), Mark("Lbehind the block")]))
     program = assemble(made)
+    ends = [*program.offsets[1:], len(program.data)]
     out: list[list[Placed]] = [[] for _ in block.instructions]
-    here = 0
-    for item, at in zip(made, program.offsets, strict=True):
+    here = given = 0  # what is put in between goes to the instruction before
+    for item, at, end in zip(made, program.offsets, ends, strict=True):
         if isinstance(item, Inst):
-            here = int(item.comment[1:]) if item.comment.startswith("#") else here
-            inst, size = decode(program.data, at)
-            out[here].append(Placed(replace(inst, uniform=item.uniform), at, at + size))
+            if given < len(mine) and item is mine[given][0]:
+                here = mine[given][1]
+                given += 1
+            inst = _decoded(program.data[at:end])
+            if item.uniform:
+                inst = replace(inst, uniform=True)
+            out[here].append(Placed(inst, at, end))
+    assert given == len(mine)
     return Block(
         block.instructions,
         out,
@@ -210,6 +215,14 @@ def as_verified(
         block.around.tables,
         live_out,
     )
+
+
+@lru_cache(maxsize=1 << 16)
+def _decoded(code: bytes) -> Inst:
+    """The instruction that the bytes are."""
+    inst, size = decode(code, 0)
+    assert size == len(code)
+    return inst
 
 
 def prove(

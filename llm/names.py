@@ -170,8 +170,21 @@ def names(sass: Sequence[Instruction], regs: RegisterMap) -> Names:
             raise EncodeError("SX0541", f"more than {CLASSES[kind]} registers {kind}")
         made = V if kind in VECTOR else S
         found |= {f"{kind}{base + i}": made(at) for i, at in enumerate(run)}
-    found |= _fixed(regs)
-    return Names(found, {at: name for name, at in found.items()})
+    fixed, fixed_names = _fixed_names(regs)
+    called: dict[V | S, str] = {at: word for word, at in found.items()}
+    return Names({**found, **fixed}, {**called, **fixed_names})
+
+
+_last: list[tuple[RegisterMap, dict[str, V | S], dict[V | S, str]]] = []
+
+
+def _fixed_names(regs: RegisterMap) -> tuple[dict[str, V | S], dict[V | S, str]]:
+    """:func:`_fixed`, both ways; kept for the map that was last asked for, as blocks of one kernel
+    are asked one after another."""
+    if not _last or _last[0][0] is not regs:
+        found = _fixed(regs)
+        _last[:] = [(regs, found, {at: name for name, at in found.items()})]
+    return _last[0][1], _last[0][2]
 
 
 def _fixed(regs: RegisterMap) -> dict[str, V | S]:

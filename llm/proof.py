@@ -10,7 +10,7 @@ counts apart from values, are counted for the stretch as a whole.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain, pairwise
@@ -31,6 +31,7 @@ from sassxlate.lowering.verify.counters import waits
 from .gate import as_verified
 from .language import guard
 from .names import place_of
+from .order import parts
 from .prompt import Prompt, answer_words, prompt
 
 Code: TypeAlias = Sequence[Sequence[Inst]]
@@ -203,6 +204,31 @@ class Prover:
     kept: dict[str, Verdict] = field(default_factory=dict[str, "Verdict"])
     asked: int = 0
     solved: int = 0
+    # Of the block in hand, by its instructions themselves, which it keeps.
+    _here: dict[object, Verdict] = field(default_factory=dict[object, "Verdict"])
+    _block: tuple[Instruction, ...] = ()
+
+    def _begin(self, block: SassBlock) -> None:
+        if self._block is not block.instructions:
+            self._here.clear()
+            self._block = block.instructions
+
+    def of(
+        self,
+        block: SassBlock,
+        regs: RegisterMap,
+        behind: Sequence[frozenset[RegRef]],
+        code: Code,
+        first: int,
+        end: int,
+    ) -> Verdict:
+        """The verdict on the step of instructions ``first`` to ``end``."""
+        sass, mine = block.instructions[first:end], tuple(map(tuple, code[first:end]))
+        key = tuple(map(id, sass)), behind[end - 1], mine
+        found = self._here.get(key)
+        if found is None:
+            found = self._here[key] = self.step(step_of(block, regs, behind, code, first, end))
+        return found
 
     def step(self, step: Step) -> Verdict:
         """The verdict on one step."""
@@ -229,6 +255,54 @@ class Prover:
             block, timeout_ms=self.timeout_ms, vectors=VECTORS, cut_ms=self.cut_ms
         )
 
+    def pieces(
+        self,
+        block: SassBlock,
+        regs: RegisterMap,
+        behind: Sequence[frozenset[RegRef]],
+        code: Code,
+        first: int,
+        end: int,
+        bound: Iterable[frozenset[int]],
+    ) -> Verdict:
+        """The verdict on the step of instructions ``first`` to ``end``: in smaller ones if it falls
+        into such (:mod:`.order`), else as a whole.  EncodeError where it cannot be said."""
+        self._begin(block)
+        if end - first > 1:
+            part = replace(block, instructions=block.instructions[first:end])
+            inner = code[first:end]
+            lists = parts(part, regs, inner, [{n - first for n in b} for b in bound])
+            if len(lists) > 1 and (found := self._small(part, regs, behind[end - 1], inner, lists)):
+                return found
+        return self.of(block, regs, behind, code, first, end)
+
+    def _small(
+        self,
+        block: SassBlock,
+        regs: RegisterMap,
+        live_out: frozenset[RegRef],
+        code: Code,
+        lists: Sequence[Sequence[int]],
+    ) -> Proved | None:
+        """Proved, where each of these lists of instructions is, one after another."""
+        order = [n for mine in lists for n in mine]
+        block = replace(block, instructions=tuple(block.instructions[n] for n in order))
+        code = [code[n] for n in order]
+        behind = lives(block, live_out)
+        modulo: set[str] = set()
+        first = 0
+        for mine in lists:
+            end = first + len(mine)
+            try:
+                verdict = self.of(block, regs, behind, code, first, end)
+            except EncodeError:  # code that names what only another instruction does
+                return None
+            if not isinstance(verdict, Proved):
+                return None
+            modulo.update(verdict.modulo)
+            first = end
+        return Proved(tuple(sorted(modulo)))
+
     def stretch(
         self,
         block: SassBlock,
@@ -245,15 +319,15 @@ class Prover:
         """
         behind = lives(block, live_out)
         places = list(ends) if ends is not None else ends_of(block, regs, behind, code)
-        try:
-            steps = _parts(block, regs, behind, code, places)
-        except EncodeError:  # code that names what only another instruction does
-            places = [len(code)]
-            steps = _parts(block, regs, behind, code, places)
+        self._begin(block)
         modulo: set[str] = set()
-        first = 0
-        for step, end in zip(steps, places, strict=True):
-            verdict = self.step(step)
+        for first, end in pairwise([0, *places]):
+            try:
+                verdict = self.of(block, regs, behind, code, first, end)
+            except EncodeError:  # code that names what only another instruction does
+                if len(places) == 1:
+                    raise
+                return self.stretch(block, regs, live_out, code, [len(code)])
             if not isinstance(verdict, Proved):
                 if ends is None and len(places) > 1:
                     return self.stretch(block, regs, live_out, code, [len(code)])
@@ -263,8 +337,7 @@ class Prover:
                     else Unknown(f"instruction {first}: {_why(verdict)}")
                 )
             modulo.update(verdict.modulo)
-            first = end
-        if len(places) > 1 and not _waited(block, regs, live_out, code):
+        if len(places) > 1 and not waited(block, regs, live_out, code):
             return Unknown("a wait is missing")
         return Proved(tuple(sorted(modulo)))
 
@@ -273,22 +346,10 @@ def _why(verdict: Refuted | Unknown) -> str:
     return verdict.reason if isinstance(verdict, Unknown) else verdict.defect or verdict.where
 
 
-def _parts(
-    block: SassBlock,
-    regs: RegisterMap,
-    behind: Sequence[frozenset[RegRef]],
-    code: Code,
-    ends: Sequence[int],
-) -> list[Step]:
-    parts = [step_of(block, regs, behind, code, a, b) for a, b in pairwise([0, *ends])]
-    for part in parts:
-        part.key  # noqa: B018  (raises where it cannot be said)
-    return parts
-
-
-def _waited(block: SassBlock, regs: RegisterMap, live_out: frozenset[RegRef], code: Code) -> bool:
+def waited(block: SassBlock, regs: RegisterMap, live_out: frozenset[RegRef], code: Code) -> bool:
+    """Whether no wait is missing.  Raises as :func:`.gate.as_verified` does."""
     made = as_verified(block, regs, live_out, code)
     return waits([*chain.from_iterable(made.rdna)]).early is None
 
 
-__all__ = ["Prover", "Step", "ends_of", "joints", "lives", "reduced", "step_of"]
+__all__ = ["Prover", "Step", "ends_of", "joints", "lives", "reduced", "step_of", "waited"]

@@ -52,6 +52,7 @@ class Draft:
     live: frozenset[RRef]  # what is read behind the stretch, or must be kept
     sass: tuple[Instruction, ...]
     joined: set[int] = field(default_factory=set[int])  # no step ends in front of these groups
+    bound: list[frozenset[int]] = field(default_factory=list[frozenset[int]])  # changed together
     changed: bool = False
 
     @classmethod
@@ -152,6 +153,7 @@ class Draft:
     def join(self, groups: Sequence[int]) -> None:
         """Says that steps do not end between the groups."""
         self.joined.update(range(min(groups) + 1, max(groups) + 1))
+        self.bound.append(frozenset(groups))
 
     def put(self, n: int, inst: Inst) -> None:
         """Another instruction in the place of line ``n``."""

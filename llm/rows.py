@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from sassxlate.disasm.containers.model import Cubin
 from sassxlate.lowering.allocate import RegisterMap
-from sassxlate.lowering.pipeline import translate_kernel
+from sassxlate.lowering.pipeline import select_kernel
 from sassxlate.lowering.verify import Proved, Unknown, Verdict
 
 from .cost import cost
@@ -64,10 +64,10 @@ class Harvest:
 
     def kernel(self, cubin: Cubin, name: str, program: str) -> None:
         """The rows of one kernel.  SassxlateError where it cannot be translated."""
-        translated = translate_kernel(cubin, name)
-        regs = translated.selected.regs
+        selected = select_kernel(cubin, name)
+        regs = selected.regs
         self.counts["kernels"] += 1
-        for piece in translated.selected.pieces:
+        for piece in selected.pieces:
             for stretch in stretches(piece.block, regs, piece.live_out):
                 self.counts["stretches"] += 1
                 if stretch.macro:

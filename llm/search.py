@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from sassxlate.disasm.sass.ir import RegRef
 from sassxlate.errors import SassxlateError
 from sassxlate.lowering.allocate import RegisterMap
 from sassxlate.lowering.verify import Proved
@@ -13,7 +15,7 @@ from .cost import cost
 from .gate import accesses
 from .peephole import shortened
 from .prompt import Prompt
-from .proof import Code, Prover, joints, lives, step_of
+from .proof import Code, Prover, joints, lives, waited
 from .rewrite import Draft
 from .stretch import Stretch
 from .uniform import with_uniform
@@ -44,14 +46,22 @@ def improved(
     made = with_uniform(draft.code(), stretch.block.instructions, regs)
     both = set(joints(made, regs)) & set(joints(rules, regs)) - draft.joined
     ends = sorted(n for n in both if n > 0)
-    first = 0
+    behind = lives(stretch.block, stretch.live_out)
     code = [list(group) for group in rules]
+    modulo: set[str] = set()
+    same: list[tuple[int, int]] = []
+    first = 0
     for end in ends:
         mine, old = made[first:end], rules[first:end]
+        verdict = None
         if mine != tuple(map(tuple, old)) and _price(mine) < _price(old):
             tried = [*code[:first], *(list(g) for g in mine), *code[end:]]
-            if _holds(stretch, regs, prover, tried, first, end):
-                code = tried
+            verdict = _proved(stretch, regs, behind, prover, tried, first, end, draft.bound)
+        if verdict is not None:
+            code = tried
+            modulo.update(verdict.modulo)
+        else:
+            same.append((first, end))
         first = end
     price = _price(code)
     if price >= _price(rules):
@@ -61,26 +71,34 @@ def improved(
         return None
     try:
         check(code, question)
-        verdict = prover.stretch(stretch.block, regs, stretch.live_out, code, ends)
+        for first, end in same:
+            verdict = _proved(stretch, regs, behind, prover, code, first, end, ())
+            if verdict is None:
+                break
+            modulo.update(verdict.modulo)
+        else:
+            good = waited(stretch.block, regs, stretch.live_out, code)
+            return Better(code, price, tuple(sorted(modulo))) if good else None
+        # What is the rules' may not be said in these steps.
+        whole = prover.stretch(stretch.block, regs, stretch.live_out, code, ends)
     except SassxlateError:
         return None
-    if not isinstance(verdict, Proved):
-        return None
-    return Better(code, price, verdict.modulo)
+    return Better(code, price, whole.modulo) if isinstance(whole, Proved) else None
 
 
-def _holds(
+def _proved(
     stretch: Stretch,
     regs: RegisterMap,
+    behind: Sequence[frozenset[RegRef]],
     prover: Prover,
     code: Code,
     first: int,
     end: int,
-) -> bool:
+    bound: Iterable[frozenset[int]],
+) -> Proved | None:
     """Whether a step is proved."""
     try:
-        behind = lives(stretch.block, stretch.live_out)
-        verdict = prover.step(step_of(stretch.block, regs, behind, code, first, end))
+        verdict = prover.pieces(stretch.block, regs, behind, code, first, end, bound)
     except SassxlateError:
-        return False
-    return isinstance(verdict, Proved)
+        return None
+    return verdict if isinstance(verdict, Proved) else None

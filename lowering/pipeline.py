@@ -137,11 +137,7 @@ def translate_kernel(
     Raises LoweringError, DecodeError or CfgError with the kernel, offset and instruction.
     """
     del options  # one target, one engine so far
-    kernel = next((k for k in cubin.kernels if k.name == name), None)
-    if kernel is None:
-        raise LoweringError("SX0405", f"no kernel {name}", Where(kernel=name))
-    if cubin.relocatable:
-        raise LoweringError("SX0406", "the cubin was never linked", Where(kernel=name))
+    kernel = _kernel(cubin, name)
     started = time.perf_counter()
     kernel = joined(kernel, cubin)
     cfg = kernel_cfg(kernel)
@@ -182,6 +178,22 @@ def translate_kernel(
     return Translated(
         kernel, code_object, selected.launch, text, report, cfg, program, tuple(items), selected
     )
+
+
+def select_kernel(cubin: Cubin, name: str) -> Selected:
+    """The code of a kernel's blocks alone, before waits, hazards and encoding.  Raises as
+    :func:`translate_kernel`."""
+    kernel = joined(_kernel(cubin, name), cubin)
+    return _fitting(select(kernel, kernel_cfg(kernel)))
+
+
+def _kernel(cubin: Cubin, name: str) -> Kernel:
+    kernel = next((k for k in cubin.kernels if k.name == name), None)
+    if kernel is None:
+        raise LoweringError("SX0405", f"no kernel {name}", Where(kernel=name))
+    if cubin.relocatable:
+        raise LoweringError("SX0406", "the cubin was never linked", Where(kernel=name))
+    return kernel
 
 
 def _assembled(items: list[Item]) -> tuple[list[Item], Program]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 from .codes import LIT
@@ -98,11 +99,16 @@ def _collect(inst: Inst, row: OpInfo, want: str) -> set[RRef]:
 
 
 def _both(inst: Inst, want: str) -> frozenset[RRef]:
-    row = OPS.get(inst.op) or info(inst.op)
-    out = _collect(inst, row, want)
-    if inst.y is not None:
-        out |= _collect(inst.y, OPS.get(inst.y.op) or info(inst.y.op), want)
-    return frozenset(out)
+    found = _one(inst.op, inst.args, inst.dpp, inst.glc, want)
+    y = inst.y
+    return found if y is None else found | _one(y.op, y.args, y.dpp, y.glc, want)
+
+
+@lru_cache(maxsize=1 << 16)
+def _one(op: str, args: tuple[Arg, ...], dpp: str, glc: bool, want: str) -> frozenset[RRef]:
+    """Of an instruction by what decides it; the same ones are asked for again and again."""
+    inst = Inst(op, args, dpp=dpp, glc=glc)
+    return frozenset(_collect(inst, OPS.get(op) or info(op), want))
 
 
 def reads(inst: Inst) -> frozenset[RRef]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import lru_cache
 from typing import Final
 
 from sassxlate.errors import EncodeError
@@ -56,6 +57,16 @@ def encode(inst: Inst) -> bytes:
     Raises:
         EncodeError: SX0501 to SX0512, naming the instruction; labels need assemble().
     """
+    return _encode(inst) if inst.enc else _plain(inst)
+
+
+@lru_cache(maxsize=1 << 16)
+def _plain(inst: Inst) -> bytes:
+    """Of an instruction without wishes, which are no part of whether two are equal."""
+    return _encode(inst)
+
+
+def _encode(inst: Inst) -> bytes:
     found = _BY_OP.get(inst.op)
     try:
         if found is None:

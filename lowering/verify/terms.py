@@ -8,6 +8,7 @@ is decided by bit patterns alone (comparisons, minimum, signs) is exact.  NaN ha
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 
 import z3
 
@@ -34,13 +35,19 @@ def _is_nan(n: int, width: int) -> bool:
     return n & ((1 << width - 1) - 1) > inf
 
 
+@lru_cache(maxsize=1 << 14)
+def numeral(n: int, width: int) -> BV:
+    """A number's term, made once."""
+    return z3.BitVecVal(n, width)
+
+
 def bit(condition: z3.BoolRef) -> BV:
     """A truth value as one bit."""
-    return z3.If(condition, z3.BitVecVal(1, 1), z3.BitVecVal(0, 1))
+    return z3.If(condition, numeral(1, 1), numeral(0, 1))
 
 
 def holds(a: BV) -> z3.BoolRef:
-    return a == z3.BitVecVal(1, 1)
+    return a == numeral(1, 1)
 
 
 class Terms:
@@ -59,7 +66,7 @@ class Terms:
         self._kept: list[BV] = []  # terms have a number for as long as they are kept
 
     def const(self, n: int, width: int) -> BV:
-        return z3.BitVecVal(n, width)
+        return numeral(n, width)
 
     def width(self, a: BV) -> int:
         return int(a.size())
@@ -85,7 +92,7 @@ class Terms:
         if w == 32:
             return self.extract(self._product(a, b), 0, 32)
         (al, ah), (bl, bh) = self._halves(a), self._halves(b)
-        zero = z3.BitVecVal(0, 32)
+        zero = numeral(0, 32)
         total = self._product(al, bl)
         for x, y in ((al, bh), (ah, bl)):
             total = total + z3.Concat(self._upper(x, y), zero)
@@ -95,7 +102,7 @@ class Terms:
         """Whether the solver knows what to do with it: a number, or at most half a word."""
         if z3.is_bv_value(a):
             return True
-        rest = z3.simplify(z3.LShR(a, z3.BitVecVal(16, self.width(a))))
+        rest = z3.simplify(z3.LShR(a, numeral(16, self.width(a))))
         return z3.is_bv_value(rest) and rest.as_long() == 0
 
     def _halves(self, a: BV) -> tuple[BV, BV]:
@@ -107,7 +114,7 @@ class Terms:
             if z3.is_bv_value(a):
                 return a * b
             if self._is_sign(a):
-                return self.select(self.extract(a, 0, 1), -b, z3.BitVecVal(0, 32))
+                return self.select(self.extract(a, 0, 1), -b, numeral(0, 32))
         return self.extract(self._product(x, y), 0, 32)
 
     def _is_sign(self, a: BV) -> bool:
@@ -190,16 +197,16 @@ class Terms:
 
     def popcount(self, a: BV) -> BV:
         w = self.width(a)
-        total = z3.BitVecVal(0, w)
+        total = numeral(0, w)
         for i in range(w):
             total = total + self.zext(self.extract(a, i, 1), w)
         return total
 
     def _first(self, a: BV, order: range) -> BV:
         w = self.width(a)
-        out: BV = z3.BitVecVal(w, w)
+        out: BV = numeral(w, w)
         for distance, i in reversed(list(enumerate(order))):
-            out = self.select(self.extract(a, i, 1), z3.BitVecVal(distance, w), out)
+            out = self.select(self.extract(a, i, 1), numeral(distance, w), out)
         return out
 
     def clz(self, a: BV) -> BV:
@@ -220,7 +227,7 @@ class Terms:
         if self._is_result(a) or a.get_id() in self._plain:
             return a
         w = self.width(a)
-        out = z3.simplify(z3.If(self._nan(a), z3.BitVecVal(NAN[w], w), a))
+        out = z3.simplify(z3.If(self._nan(a), numeral(NAN[w], w), a))
         self._plain[out.get_id()] = a
         self._kept += (out, a)
         return out
@@ -265,7 +272,7 @@ class Terms:
             self._functions[key] = function
         out: BV = function(*args)
         if name != "ftoi" and out.get_id() not in self._told:
-            nan = z3.BitVecVal(NAN[width], width)
+            nan = numeral(NAN[width], width)
             spread = [self._nan(x) for x in self._spreading(out)]
             self._told[out.get_id()] = out
             self.facts.append(z3.Implies(z3.Or(self._nan(out), *spread), out == nan))
@@ -293,7 +300,7 @@ class Terms:
                 values.append(a)
         out = fn(_NUMBERS)(*values)
         self.floats = True
-        value = z3.BitVecVal(int(out.v[0]), out.w)
+        value = numeral(int(out.v[0]), out.w)
         return self.one_nan(value) if number else value
 
     def _flushed(self, a: BV, fp: Fp) -> BV:
@@ -359,7 +366,7 @@ class Terms:
     def _nan(self, a: BV) -> z3.BoolRef:
         w = self.width(a)
         inf = ((1 << exponent_bits(w)) - 1) << mantissa_bits(w)
-        return z3.UGT(a & ((1 << w - 1) - 1), z3.BitVecVal(inf, w))
+        return z3.UGT(a & ((1 << w - 1) - 1), numeral(inf, w))
 
     def _order(self, a: BV) -> BV:
         """A signed number that orders floats; both zeros are 0."""
@@ -386,7 +393,12 @@ class Terms:
         a = self._operand(a)
         if a.decl().name() == f"frint_{self.width(a)}_{int(Round.ZERO)}_{self.width(a)}":
             a = a.arg(0)  # the conversion truncates by itself
-        return self._apply("ftoi", width, (int(signed),), a)
+        out = self._apply("ftoi", width, (int(signed),), a)
+        if out.get_id() not in self._told:  # one value for every NaN, also where a guard hides it
+            self._told[out.get_id()] = out
+            nan = z3.BitVecVal(NAN[self.width(a)], self.width(a))
+            self.facts.append(z3.Implies(self._nan(a), out == out.decl()(nan)))
+        return out
 
     def itof(self, a: BV, width: int, signed: bool, fp: Fp) -> BV:
         if (out := self._known(lambda d: d.itof, a, width, signed, fp)) is not None:
@@ -400,6 +412,6 @@ class Terms:
         if fn == "rsq":  # of the largest number still far from denormal
             w = self.width(a)
             size = self.extract(out, 0, w - 1)
-            least = z3.BitVecVal(1 << mantissa_bits(w), w - 1)
+            least = numeral(1 << mantissa_bits(w), w - 1)
             self.facts.append(z3.Or(size == 0, z3.Not(z3.ULT(size, least))))
         return out
