@@ -13,6 +13,7 @@ import click
 from sassxlate.errors import ModelError, SassxlateError
 
 from . import EXIT_NEGATIVE
+from ._dataset_make import make
 
 if TYPE_CHECKING:
     from sassxlate.llm.dataset import Progress, Settings
@@ -263,6 +264,7 @@ def improve(
 for _option in reversed(_common):
     build = _option(build)
     generate = _option(generate)
+command.add_command(make)
 
 
 class _Shown:

@@ -44,6 +44,8 @@ if TYPE_CHECKING:
               help="Each block as it is settled; a run that was stopped goes on.")  # fmt: skip
 @click.option("--picture", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE.svg",
               help="By block length.")  # fmt: skip
+@click.option("--card", type=click.Path(path_type=Path, dir_okay=False), metavar="README.md",
+              help="The model's card, with these figures.")  # fmt: skip
 @click.option("--limit-seconds", type=click.FloatRange(min=0), help="Begin nothing after so long.")
 @click.option("--json", "as_json", is_flag=True, help="The figures on stdout as JSON.")
 def command(
@@ -60,6 +62,7 @@ def command(
     device: str,
     results: Path | None,
     picture: Path | None,
+    card: Path | None,
     limit_seconds: float | None,
     as_json: bool,
 ) -> None:
@@ -119,6 +122,8 @@ def command(
         from sassxlate.llm.evaluate_picture import picture as drawn
 
         write_whole(picture, drawn(told).encode())
+    if card is not None:
+        write_whole(card, _card(model, told, dataset).encode())
     if as_json:
         print_json(told)
     else:
@@ -128,6 +133,23 @@ def command(
     if run.left:
         click.echo(f"{run.left} blocks are left; call again with --results", err=True)
         raise SystemExit(EXIT_NEGATIVE)
+
+
+def _card(model: str | None, told: dict[str, Any], dataset: Path | None) -> str:
+    """The card of a model in a folder.  ModelError SX1001 for one that is elsewhere."""
+    import json
+
+    from sassxlate.errors import ModelError, Where
+    from sassxlate.llm import models
+    from sassxlate.llm.card import card
+
+    named = model or os.environ.get(models.MODEL)
+    folder = Path(named) if named else models.shipped()
+    if folder is None or not folder.is_dir():
+        raise ModelError("SX1001", "a card is made of a model in a folder", Where(named))
+    sheet = None if dataset is None else dataset / "datasheet.json"
+    there = sheet is not None and sheet.is_file()
+    return card(folder, told, json.loads(sheet.read_text()) if sheet and there else None)
 
 
 class _Shown:

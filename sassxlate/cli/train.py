@@ -11,7 +11,7 @@ import click
 
 @click.command(short_help="Train a model of the block language")
 @click.argument(
-    "shards", nargs=-1, required=True, type=click.Path(path_type=Path, exists=True, dir_okay=False)
+    "shards", nargs=-1, required=True, type=click.Path(path_type=Path, exists=True)
 )
 @click.option("-o", "--output", type=click.Path(path_type=Path, file_okay=False), required=True,
               help="Checkpoints, figures and curves; started again it goes on.")  # fmt: skip
@@ -48,7 +48,8 @@ def command(
     as_json: bool,
     **numbers: Any,
 ) -> None:
-    """Trains a model on tokenised SHARDs (`sassxlate dataset` writes them).
+    """Trains a model on tokenised SHARDs: files, or a dataset's folder with those in it
+    (`sassxlate dataset make` and `dataset tokens` write them).
 
     Needs torch (`pip install 'sassxlate[llm]'`).  DIR/best is the checkpoint with most held out
     answers right from end to end, DIR/last the newest, DIR/log.jsonl has the figures and
@@ -59,7 +60,10 @@ def command(
     settings = Settings(
         size=size, compile=compiled, start=str(start) if start is not None else "", **numbers
     )
-    figures = train(shards, output, settings, held, device)
+    chosen = [path for shard in shards for path in _files(shard, "train")]
+    aside = list(held) or [path for shard in shards if shard.is_dir()
+                           for path in _files(shard, "valid")]  # fmt: skip
+    figures = train(chosen, output, settings, aside, device)
     if as_json:
         click.echo(json.dumps(figures))
     else:
@@ -68,3 +72,16 @@ def command(
             f" {100 * figures['right']:.2f} % of tokens right,"
             f" {100 * figures['whole']:.2f} % of answers"
         )
+
+
+def _files(place: Path, split: str) -> list[Path]:
+    """A shard, or those of a split in a folder.  ModelError SX1009 where there are none."""
+    from sassxlate.errors import ModelError, Where
+
+    if not place.is_dir():
+        return [place]
+    found = sorted([*place.glob(f"{split}-*.tokens"), *place.glob(f"tokens/{split}-*.tokens")])
+    if not found and split == "train":
+        text = f"no {split}-*.tokens here or in tokens/ (sassxlate dataset tokens)"
+        raise ModelError("SX1009", text, Where(str(place)))
+    return found
