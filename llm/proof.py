@@ -10,7 +10,7 @@ counts apart from values, are counted for the stretch as a whole.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain, pairwise
@@ -20,7 +20,7 @@ from sassxlate.cfg.liveness import live_before
 from sassxlate.disasm.rdna3 import RRef, reads, writes
 from sassxlate.disasm.rdna3.ir import Inst
 from sassxlate.disasm.rdna3.operand import VCC_LO
-from sassxlate.disasm.sass.ir import Instruction, Mem, Reg, RegRef
+from sassxlate.disasm.sass.ir import Const, Instruction, Mem, Reg, RegRef
 from sassxlate.errors import EncodeError, SassxlateError
 from sassxlate.lowering.allocate import RegisterMap
 from sassxlate.lowering.engine import SassBlock
@@ -30,7 +30,7 @@ from sassxlate.lowering.verify.counters import waits
 
 from .gate import as_verified
 from .language import guard
-from .names import place_of
+from .names import place_of, words_of
 from .order import parts
 from .prompt import Prompt, answer_words, prompt
 
@@ -53,7 +53,36 @@ class Step:
         """The step's canonical text, question and answer; and what meanings may depend on."""
         words = chain.from_iterable(answer_words(self.code, self.question))
         arch = self.question.block.instructions[0].arch
-        return f"{arch}\n{self.question.text}\n=>{' '.join(words)}"
+        numbers = " ".join(_numbers(self.question, self.code))
+        return f"{arch} {numbers}\n{self.question.text}\n=>{' '.join(words)}"
+
+
+_BY_NUMBER = frozenset({"P2R", "R2P", "UP2UR", "UR2UP"})
+
+
+def _numbers(here: Prompt, code: Code) -> Iterator[str]:
+    """What the text leaves out where it is one and the same by a number and by a name: words of
+    constant banks that SASS or code also reach by their offsets, predicates that a mask picks,
+    and places that are read."""
+    sass = here.block.instructions
+    loads = any(inst.op.startswith("s_load") for group in code for inst in group)
+    consts = here.regs.consts
+    by_offset = (
+        o.index is not None or any((o.bank, at) not in consts for at in words_of(o))
+        for ins in sass
+        for o in ins.operands.values()
+        if isinstance(o, Const)
+    )
+    if loads or any(by_offset):
+        for (bank, offset), place in sorted(consts.items()):
+            name = here.names.name.get(place)
+            if name is not None:
+                yield f"{name}={bank}:{offset}"
+    if any(ins.mnemonic in _BY_NUMBER for ins in sass):
+        for kind, masks in (("P", here.regs.p), ("UP", here.regs.up)):
+            for number, mask in sorted(masks.items()):
+                yield f"{here.names.name.get(mask)}={kind}{number}"
+    yield from (f"@{ins.offset}" for ins in sass if ins.mnemonic == "LEPC")
 
 
 def reduced(regs: RegisterMap, here: Prompt) -> RegisterMap:

@@ -46,6 +46,7 @@ _DESCRIPTOR: Final = 60  # the uniform registers of descriptors, which mean noth
 _FILES: Final = {"v": "R", "l": "UR", "u": "UR", "p": "P", "q": "UP"}
 # Their meaning is not in their text: where they stand.
 _PLACED: Final = frozenset({"LEPC"})
+_BANK: Final = 31  # the last there can be
 _IDIOMS: Final = (("IADD",), ("MOV",), ("SHL",), ())
 
 
@@ -581,8 +582,10 @@ def _made(
     of = chains.numbered("v", (), 255)
     of |= chains.numbered("ul", (_DESCRIPTOR, _DESCRIPTOR + 1), most)
     of |= chains.numbered("p", (), 7) | chains.numbered("q", (), 7)
-    base = (lay.param_base + 0x7F & ~0x7F) + 0x80
-    consts = {n: (0, base + 4 * i) for n, i in chains.numbered("c", (), 1024).items()}
+    # Of a bank of their own, for what the text does not say is the same is not: neither as a word
+    # that is said by its number, nor as one that an answer loads.
+    bank = next(b for b in range(_BANK, 0, -1) if b not in _banks(body) and b not in tables)
+    consts = {n: (bank, 4 * i) for n, i in chains.numbered("c", (), 1024).items()}
     by_file: dict[str, dict[int, int]] = {kind: {} for kind in CLASSES}
     for name, number in of.items():
         by_file[name[0]][number] = places[name].index
@@ -617,6 +620,13 @@ def _made(
     )
     live_out = frozenset(_named(heads["out"], refs))
     return prompt(replace(block, instructions=sass), regs, live_out)
+
+
+def _banks(body: Sequence[Line]) -> set[int]:
+    """The banks whose words are said by number."""
+    every = [said for line in body for said in line.operands]
+    found = {said.bank for said in every}
+    return found | {p[0] for said in every for p in said.places if not isinstance(p, str)}
 
 
 def _named(words: Iterable[str], refs: Mapping[str, RegRef]) -> Iterator[RegRef]:
