@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import gc
 import hashlib
 import json
 import multiprocessing
@@ -301,6 +302,9 @@ def _begin(folder: Path, settings: Settings, seen: dict[str, set[str]]) -> None:
         # Who is killed takes its processes along.
         with contextlib.suppress(OSError, AttributeError):
             ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        # What is there stays, and little that comes is in cycles.
+        gc.freeze()
+        gc.set_threshold(100_000, 20, 100)
     tag = f"{settings.tag[:32]} {sources_tag()} {settings.timeout_ms}"
     proofs = Proofs(folder / "proofs.sqlite3", tag)
     prover = Prover(proofs.read, proofs.write, settings.timeout_ms, settings.timeout_ms)
