@@ -37,9 +37,10 @@ def picture(figures: Mapping[str, Any]) -> str:
     for n, name in enumerate(names):
         rows = lengths(figures["blocks"][name])
         y = n * step + TOP
-        out.append(_panel(LEFT, y, f"{name}: Proved", rows, _proved(samples), False))
-        out.append(_panel(LEFT + WIDTH + GAP, y, f"{name}: cost of what is Proved", rows,
-                          _costs(), True))  # fmt: skip
+        left = f"{name}: blocks Proved, by SASS instructions"
+        out.append(_panel(LEFT, y, left, rows, _proved(samples), False))
+        right = f"{name}: cost of what is Proved, and its mean"
+        out.append(_panel(LEFT + WIDTH + GAP, y, right, rows, _costs(), True))
     width, height = LEFT + 2 * WIDTH + GAP + 24, max(1, len(names)) * step + 12
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '

@@ -38,6 +38,8 @@ if TYPE_CHECKING:
               help="Of samples, and of what is drawn.")  # fmt: skip
 @click.option("-j", "--jobs", type=click.IntRange(0), default=0,
               help="Processes (default: all cores).")  # fmt: skip
+@click.option("--timeout", type=click.FloatRange(min=0, min_open=True), default=2.0,
+              show_default=True, help="Seconds for each question to the solver.")  # fmt: skip
 @click.option("--device", default="cpu", show_default=True,
               help="cpu, or cuda through transformers.")  # fmt: skip
 @click.option("--results", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE.jsonl",
@@ -59,6 +61,7 @@ def command(
     blocks: int | None,
     seed: int,
     jobs: int,
+    timeout: float,
     device: str,
     results: Path | None,
     picture: Path | None,
@@ -110,12 +113,12 @@ def command(
     for error in corpus.errors:
         click.echo(f"sassxlate: {error}", err=True)
     settings = evaluate_run.Settings(
-        samples, seed, jobs, limit_s=limit_seconds, tag=verdict_tag()[:32]
+        samples, seed, jobs, int(1000 * timeout), limit_seconds, verdict_tag()[:32]
     )
     run = evaluate_run.measure(corpus, proposer, settings, results, show.blocks)
     show.clear()
     told: dict[str, Any] = {
-        "model": proposer.name, "seed": seed, "jobs": jobs, "split": split,
+        "model": proposer.name, "seed": seed, "jobs": jobs, "split": split, "timeout_s": timeout,
         **figures(corpus, run, samples),
     }  # fmt: skip
     if picture is not None:

@@ -205,7 +205,7 @@ def test_picture(corpus: Corpus) -> None:
     found = measured(corpus, Late(), 3)
     root = ElementTree.fromstring(picture(found))
     texts = [e.text for e in root.iter("{http://www.w3.org/2000/svg}text")]
-    assert "sm_80: Proved" in texts
+    assert "sm_80: blocks Proved, by SASS instructions" in texts
     assert str(found["blocks"]["sm_80"]["by_length"]["1-2"]["distinct"]) in texts
 
 
