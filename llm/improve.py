@@ -153,9 +153,9 @@ def judged(asked: Asked, answers: Sequence[Words], prover: Prover) -> Outcome:
             code = read_answer(words, here)
             check(code, here)
             price = cost(flat(code))
-        except SassxlateError:
+        except (SassxlateError, LookupError, ValueError):  # operands are missing, or too many
             counts["illegal"] += 1
-        except (ArithmeticError, AssertionError, LookupError, TypeError, ValueError):
+        except (ArithmeticError, AssertionError, TypeError):
             counts["faults"] += 1
         else:
             known = price >= asked.cost

@@ -29,7 +29,7 @@ SLOTS_GPU, SLOTS_CPU = 1024, 32
 CHECK = 8  # steps between looks at who has ended
 _GRAIN = 64  # tokens: keys are read up to a multiple of it
 _CACHE = 24 << 30  # bytes of keys and values on a GPU, at most
-_AHEAD = 64  # questions sorted together, in slots
+_AHEAD = 16  # answers to questions that are sorted together, in slots
 
 
 def has_gpu() -> bool:
@@ -175,14 +175,20 @@ class TorchSampler:
         scale = self.torch.rsqrt(wide.square().mean(-1, keepdim=True) + self.config.epsilon)
         return (wide * scale * weight).to(self.dtype)
 
-    def split(self, x: Tensor, layer: _Layer, places: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    def turns(self, places: Tensor) -> tuple[Tensor, Tensor]:
+        """What turns queries and keys at places (rows, length)."""
+        return self.cos[places][:, :, None], self.sin[places][:, :, None]
+
+    def split(
+        self, x: Tensor, layer: _Layer, turns: tuple[Tensor, Tensor]
+    ) -> tuple[Tensor, Tensor, Tensor]:
         """Queries and keys, turned, and values: (rows, length, heads, head) of ``x`` (rows,
-        length, hidden) at ``places`` (rows, length)."""
+        length, hidden)."""
         c = self.config
         made = x @ layer.qkv + layer.qkv_bias
         kv = c.kv_heads * c.head
         both = made[..., : c.hidden + kv].unflatten(-1, (c.heads + c.kv_heads, c.head)).float()
-        cos, sin = self.cos[places][:, :, None], self.sin[places][:, :, None]
+        cos, sin = turns
         low, high = both.chunk(2, -1)
         turned = self.torch.cat((low * cos - high * sin, high * cos + low * sin), -1)
         turned = turned.to(self.dtype)
@@ -238,10 +244,10 @@ class _Run:
         source = torch.tensor([row_of[id(q)] for q, _ in jobs], device=m.device)
         target = torch.tensor(slots, device=m.device)
         x = m.embedding[tokens]
-        places = torch.arange(length, device=m.device).expand(len(unique), length)
+        turns = m.turns(torch.arange(length, device=m.device)[None])
         group = c.heads // c.kv_heads
         for n, layer in enumerate(m.layers):
-            q, k, v = m.split(m.normed(x, layer.norm1), layer, places)
+            q, k, v = m.split(m.normed(x, layer.norm1), layer, turns)
             q, k, v = q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2)
             self.keys[n, target, :, :length] = k[source]
             self.values[n, target, :, :length] = v[source]
@@ -282,7 +288,7 @@ class _Run:
         columns = self.columns[:top]
         for _ in range(count):
             places = self.places.clamp(max=top - 1)
-            turns = places.clamp(max=c.context - 1)[:, None]
+            turns = m.turns(places.clamp(max=c.context - 1)[:, None])
             mask = (columns <= places[:, None])[:, None, None]
             x = m.embedding[self.tokens][:, None]
             for n, layer in enumerate(m.layers):

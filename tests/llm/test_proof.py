@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from sassxlate.disasm.rdna3.ir import S
 from sassxlate.disasm.sass import decode
 from sassxlate.disasm.sass.encode import assemble
 from sassxlate.llm.prompt import Prompt, prompt, read_answer
@@ -18,7 +19,7 @@ def _asked(text: str, sass: str, consts: dict[tuple[int, int], str]) -> Prompt:
     """A question, with other SASS of the same text."""
     q = read_question(text, 90)
     block = replace(q.block, instructions=(decode(assemble(sass, 90), 0, 90),))
-    places = {at: q.names.place[name] for at, name in consts.items()}
+    places = {at: S(q.names.place[name].index) for at, name in consts.items()}
     regs = replace(q.regs, consts=places)
     made = prompt(block, regs, q.live_out)
     assert made.text == text
