@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Final
 
-from sassxlate.disasm.rdna3 import RRef
+from sassxlate.disasm.rdna3 import OPS, RRef, keeps_part
 from sassxlate.disasm.rdna3.ir import Arg, I, Inst, S, Sp, V
 from sassxlate.errors import LoweringError
 from sassxlate.lowering.hazards import check_mad
@@ -207,10 +207,12 @@ def _relocate(d: Draft, moves: list[int], to: V | S, value: V | S) -> bool:
         return False
     if at.region != d.lines[first].region or inst.op == "v_readfirstlane_b32":
         return False
+    if keeps_part(inst):
+        return False
     places = source(to)
     if any(places & (b.reads | b.writes) for b in d.lines[maker + 1 : first]):
         return False
-    if not refs <= at.writes or refs & at.reads or _writes_twice(inst, to):
+    if not refs <= at.writes or OPS[inst.op].args[0].role != "w" or _writes_twice(inst, to):
         return False
     made: dict[int, Inst] = {maker: replace(inst, args=(to, *inst.args[1:]))}
     for ref, word in zip(sorted(refs), sorted(places), strict=True):

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from sassxlate.disasm.rdna3 import OPS, RRef, can_encode, reads, registers, writes
+from sassxlate.disasm.rdna3 import OPS, RRef, can_encode, keeps_part, reads, registers, writes
 from sassxlate.disasm.rdna3.ir import Arg, Inst, S, V
 from sassxlate.disasm.rdna3.operand import EXEC_LO
 from sassxlate.disasm.sass.ir import Instruction, RegRef
@@ -109,7 +109,7 @@ class Draft:
                 out.append(m)
             if ref in at.writes:
                 whole = at.region == mine or at.region % 2 == 0
-                if not whole or ref in at.reads:
+                if not whole or keeps_part(at.inst):
                     return None
                 return out
         return None if ref in self.live else out
