@@ -246,11 +246,13 @@ class Session:
             q = q.reshape(n, kv, group, c.head).transpose(1, 2, 0, 3)  # kv, group, n, head
             scores = q @ self.keys[i, slot, :, None, :n].swapaxes(-1, -2)
             mixed = _softmax(scores + hidden) @ self.values[i, slot, :, None, :n]
-            x = x + mixed.transpose(2, 0, 1, 3).reshape(n, c.hidden) @ layer.out
-            x = self._wide(x, layer)
+            made = mixed.transpose(2, 0, 1, 3).reshape(n, c.hidden)
+            if i == c.layers - 1:  # of the others nothing but keys and values is asked again
+                x, made = x[-1:], made[-1:]
+            x = self._wide(x + made @ layer.out, layer)
         self.lengths[slot] = n
         self.used += 1
-        logits: Floats = m.normed(x[-1:], m.norm)[0] @ m.head
+        logits: Floats = m.normed(x, m.norm)[0] @ m.head
         return logits
 
     def step(self, tokens: Sequence[int]) -> Floats:
