@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from sassxlate.errors import ModelError, Where
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:  # the engine needs the solver, an extra; the rules do not
 
 WEIGHTS = Path(__file__).with_name("weights")
 MODEL = "SASSXLATE_MODEL"
+ENGINE = "SASSXLATE_ENGINE"  # of `translate` where no option says
 _EXTRA = ("torch", "transformers", "safetensors")
 
 
@@ -32,8 +33,14 @@ def installed(*names: str) -> bool:
 
 
 def usual(model: str | None) -> Mode:
-    """The engine where none is asked for: hybrid with a model at hand and what it needs, the extra
-    ``llm`` and the solver; else rules."""
+    """The engine where none is asked for: the environment's; else hybrid with a model at hand and
+    what it needs, the extra ``llm`` and the solver; else rules.  ModelError SX1008 for an engine of
+    the environment that is none."""
+    named = os.environ.get(ENGINE)
+    if named:
+        if named not in ("rules", "model", "hybrid"):
+            raise ModelError("SX1008", f"{ENGINE}={named} is none of rules, model and hybrid")
+        return cast("Mode", named)
     present = model is not None or os.environ.get(MODEL) or shipped() is not None
     return "hybrid" if present and installed("z3", *_EXTRA) else "rules"
 
@@ -96,4 +103,4 @@ def engine(
     return ModelEngine(proposer(model, device), mode, samples, memo or Memo())
 
 
-__all__ = ["MODEL", "engine", "installed", "proposer", "shipped", "usual"]
+__all__ = ["ENGINE", "MODEL", "engine", "installed", "proposer", "shipped", "usual"]

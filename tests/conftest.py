@@ -42,6 +42,7 @@ def pytest_configure() -> None:
     for name in list(os.environ):
         if name.startswith("SASSXLATE_") and name not in _PLACES:
             del os.environ[name]
+    os.environ["SASSXLATE_ENGINE"] = "rules"  # as without the extra llm
 
 
 def _package(name: str) -> str:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
+from pathlib import Path
 
 import click
 
@@ -14,6 +16,19 @@ def command() -> None:
     """Show, measure or empty the cache of translations."""
 
 
+def _places() -> list[Path]:
+    """The cache, and those in it of runs by one engine alone (`run --engine`)."""
+    root = paths.cache_dir()
+    return [root, *(p for p in sorted([root / "rules", *root.glob("model-*")]) if p.is_dir())]
+
+
+def _sum(parts: Sequence[tuple[cache.Usage, ...]]) -> tuple[cache.Usage, ...]:
+    return tuple(
+        cache.Usage(same[0].area, sum(u.files for u in same), sum(u.bytes for u in same))
+        for same in zip(*parts, strict=True)
+    )
+
+
 @command.command("dir")
 def directory() -> None:
     """Print the cache's directory."""
@@ -23,7 +38,7 @@ def directory() -> None:
 @command.command()
 def clean() -> None:
     """Delete every file of the cache; programs that run now translate again."""
-    freed = cache.clean(paths.cache_dir())
+    freed = sum(map(cache.clean, _places()))
     click.echo(f"{freed} bytes freed")
 
 
@@ -32,7 +47,7 @@ def clean() -> None:
 def stats(as_json: bool) -> None:
     """Print the number of files and bytes in each area, and the cap."""
     root = paths.cache_dir()
-    usage = cache.usage(root)
+    usage = _sum([cache.usage(place) for place in _places()])
     cap = cache.size_cap()
     if as_json:
         areas = {u.area: {"files": u.files, "bytes": u.bytes} for u in usage}

@@ -202,6 +202,24 @@ def _service() -> Check:
     return Check("service", "ok", f"not running; it starts on demand at {path}")
 
 
+def _model() -> Check:
+    """Whether blocks are asked of a model without being told to."""
+    from sassxlate.llm import models
+
+    try:
+        mode = models.usual(None)
+    except SassxlateError as error:
+        return Check("model", "optional", error.message, "unset it")
+    there = models.shipped()
+    if mode != "rules":
+        return Check("model", "ok", f"`translate` takes engine {mode}; weights: {there or 'named'}")
+    if there is None and not os.environ.get(models.MODEL):
+        fix = "name one with --model or SASSXLATE_MODEL"
+        return Check("model", "optional", "no weights come along; `translate` takes the rules", fix)
+    fix = "pip install '.[llm]', or --engine hybrid with '.[verify]'"
+    return Check("model", "optional", "`translate` takes the rules", fix)
+
+
 CHECKS: tuple[Callable[[], Check], ...] = (
     _host,
     _python,
@@ -211,6 +229,7 @@ CHECKS: tuple[Callable[[], Check], ...] = (
     _translator,
     _cache,
     _service,
+    _model,
     _hip,
     _tool("g++", "builds the native libraries", "install g++ with the system's package manager"),
     _tool("nvcc", "builds test programs", _TEST_EXTRA),

@@ -295,6 +295,21 @@ def _digest(path: Path) -> str:
         return f"unknown ({error.strerror})"
 
 
+def _listed(data: bytes, name: str) -> str:
+    """The code of a kernel that the rules did not write alone, with the SASS by its own map."""
+    from sassxlate.disasm.rdna3.listing import decode_code
+    from sassxlate.lowering import codeobject, sourcemap
+
+    obj = codeobject.read(data)
+    kernel = obj.kernel(name)
+    rows = sourcemap.parse(sourcemap.find(data)).get(name, ())
+    lines: list[str] = []
+    for line in decode_code(obj.text[kernel.entry : kernel.entry + kernel.size]):
+        came = sourcemap.at(rows, line.address)
+        lines.append(f"  {line.text:<56} // {line.address:06x}{f' ; {came}' if came else ''}\n")
+    return "".join(lines)
+
+
 def _dump(report: RunReport, cache: Path, tag: str, directory: Path) -> None:
     """Per kernel used: the cubin it came from, its code object, launch text and assembly."""
     from sassxlate.disasm.containers import parse_cubin
@@ -309,6 +324,9 @@ def _dump(report: RunReport, cache: Path, tag: str, directory: Path) -> None:
             for suffix in ("hsaco", "launch"):
                 shutil.copyfile(f"{stem}.{suffix}", f"{base}.{suffix}")
             translated = translate_kernel(parse_cubin(cubin.read_bytes()), kernel.name)
-            Path(f"{base}.s").write_text(translated.assembly)
+            code = Path(f"{base}.hsaco").read_bytes()
+            same = code == translated.code_object
+            text = translated.assembly if same else _listed(code, kernel.name)
+            Path(f"{base}.s").write_text(text)
         except OSError as error:
             click.echo(f"sassxlate: SX0719: --dump: {kernel.name}: {error}", err=True)
