@@ -459,7 +459,7 @@ def _alike(ins: Instruction) -> object:
 def _instruction(
     line: Line, offset: int, numbers: _Numbers, block: SassBlock, regs: RegisterMap, here: Names
 ) -> Instruction:
-    """The one instruction that is said so.  EncodeError SX0548 where there is none, or several."""
+    """The one instruction that is said so.  EncodeError SX0549 where there is none, or several."""
     if ("Z",) in [o.places for o in line.operands]:  # a register mostly, or such a word
         with contextlib.suppress(EncodeError):
             return _decoded(line, offset, numbers, block, regs, here)
@@ -498,7 +498,7 @@ def _decoded(
 def read_question(text: str, arch: int) -> Prompt:
     """The question whose canonical text this is, of a block made up for it.
 
-    Raises EncodeError SX0548 where the text does not determine the block, or is no question.
+    Raises EncodeError SX0549 where the text does not determine the block, or is no question.
     """
     try:
         made = _read(text, arch)

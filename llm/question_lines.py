@@ -19,7 +19,7 @@ _WIDTHS: Final = {f":{n}": n for n in (2, 3, 4, 8, 16)}
 
 def bad(what: str) -> EncodeError:
     """A text that cannot be read back."""
-    return EncodeError("SX0548", what)
+    return EncodeError("SX0549", what)
 
 
 def is_name(word: str) -> bool:

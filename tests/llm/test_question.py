@@ -99,7 +99,7 @@ def test_what_is_read_back_is_what_was_asked(arch: int) -> None:
 
 @pytest.mark.parametrize("line", ["R2P v0 #127", "P2R v1 v0 #127", "LEPC v0", "IADD3 v0 v1", "R9"])
 def test_what_the_text_does_not_say_is_refused(line: str) -> None:
-    with pytest.raises(EncodeError, match="SX0548"):
+    with pytest.raises(EncodeError, match="SX0549"):
         read_question(f"gfx1100\nin v0\nout\nfree t24 s20\n{line}", 80)
 
 
@@ -116,5 +116,5 @@ def test_other_words_are_refused_or_another_question() -> None:
             assert read_question(text, 90).text == text
         except EncodeError as error:
             codes.append(error.code)
-    assert set(codes) == {"SX0548"}
+    assert set(codes) == {"SX0549"}
     assert len(codes) > 20
