@@ -284,7 +284,7 @@ class Gate:
         if self.cheaper and price >= cost(rules):
             return Judgement("dearer", cost=price)
         plain = [[replace(i, uniform=False, fence=False) for i in group] for group in code]
-        marked = with_uniform(plain, block.instructions, regs)
+        marked = with_uniform(plain, block.instructions, regs, lasting=True)
         return self._proved(block, regs, live_out, marked, price)
 
     def _proved(

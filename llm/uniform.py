@@ -30,7 +30,7 @@ _BITWISE = frozenset(
 class _Known:
     """What all active lanes share so far: values in VGPRs, and the bits of masks in SGPRs."""
 
-    def __init__(self, sass: Sequence[Instruction], regs: RegisterMap) -> None:
+    def __init__(self, sass: Sequence[Instruction], regs: RegisterMap, lasting: bool) -> None:
         # Of what SASS does not read before it writes it, copies may hold anything: code before may
         # have used the place, or left out a result that nobody reads.
         live = frozenset[RegRef]()
@@ -40,6 +40,8 @@ class _Known:
         self.copies = {RRef("v", v) for i, v in lanes if RegRef("UR", i) in live}
         self.up = {RRef("s", at.index) for i, at in masks if RegRef("UP", i) in live}
         self.here = self.copies | self.up
+        self.lasting = lasting
+        self.all: set[RRef] = set()  # what all of the block's lanes share, written since the start
         self.save = regs.save_exec
         self.narrowed = False
         self.saved = False  # whether save_exec holds EXEC as it was at the start
@@ -73,22 +75,32 @@ class _Known:
             self.saved = opens and not self.narrowed
         if _EXEC in written:
             # What some lanes computed, others may not have.
-            self.narrowed = not (inst.args == (EXEC, self.save) and self.saved)
-            self.here &= self.copies | self.up
+            restores = inst.op == "s_mov_b32" and inst.args == (EXEC, self.save)
+            self.narrowed = not (restores and self.saved)
+            self.here &= self.copies | self.up | self.all
             return
         places = {r for r in written if r.kind in ("v", "s")}
-        shared = self.shares(inst, told)
+        # A number that all lanes read is no mask whose bits are the same.
+        shared = inst.op != "v_readfirstlane_b32" and self.shares(inst, told)
         if not shared or self.narrowed:
             self.copies -= places
             self.up -= places
+            self.all -= places
+        elif self.lasting:
+            self.all |= places
         self.here = self.here | places if shared else self.here - places
 
 
 def with_uniform(
-    code: Iterable[Sequence[Inst]], sass: Sequence[Instruction], regs: RegisterMap
+    code: Iterable[Sequence[Inst]],
+    sass: Sequence[Instruction],
+    regs: RegisterMap,
+    *,
+    lasting: bool = False,
 ) -> tuple[tuple[Inst, ...], ...]:
-    """The code with the mark where it is known."""
-    known = _Known(sass, regs)
+    """The code with the mark where it is known.  ``lasting``: also behind a guard, of what was
+    written in front of it by all lanes."""
+    known = _Known(sass, regs, lasting)
     out: list[tuple[Inst, ...]] = []
     for ins, group in zip(sass, code, strict=True):
         told = _told(ins, regs)

@@ -121,6 +121,8 @@ def _step(inst: Inst, regs: Registers[T], pc: int) -> None:
             told = regs.told.get(inst.args[1].index)
             if told is not None:
                 regs.claims.append((regs.active(), told, value))
+            if regs.entered:  # a lane that a guard leaves out sees what the others have
+                value = regs.d.select(regs.active(), value, regs.fresh(32))
         regs.write32(inst, inst.args[0], value)
     elif inst.op.startswith("s_load_b"):
         regs.load_constant(inst)

@@ -53,6 +53,7 @@ class Registers(Generic[T]):
         self.s: dict[int, T] = {}
         self.flag: T = free("scc", 1)
         self.uniform = False  # whether a value was taken as that of all lanes
+        self.entered = False  # whether the lane is among those that entered the block
         # Scalar registers that hold a bit a lane.  Which bit is this lane's is not known, so that
         # they are no numbers.
         self.masks: set[int] = {EXEC_LO}
@@ -78,6 +79,7 @@ class Registers(Generic[T]):
     def copy(self) -> Registers[T]:
         out = Registers(self.d, self.free)
         out.mode, out.flag, out.uniform = self.mode, self.flag, self.uniform
+        out.entered = self.entered
         out.bits, out.masks, out.even = self.bits, set(self.masks), set(self.even)
         out.v, out.s, out._fresh = dict(self.v), dict(self.s), self._fresh
         out.memory, out.word, out.tables = self.memory, self.word, self.tables

@@ -89,6 +89,7 @@ class Sides(Generic[T]):
         self.fixed = _fixed(block.regs, self.machine)
         self.machine.word, self.machine.tables = self.lane.word, block.tables
         self.machine.done = done
+        self.machine.entered = active
         self.machine.absent = frozenset(self.lane.windows)
         self.mask = self.machine.mask_of(d.const(int(active), 1))
         self.machine.write_scalar(EXEC_LO, self.mask)

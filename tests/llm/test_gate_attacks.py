@@ -90,6 +90,47 @@ def attacks(name: str, part: Stretch, regs: RegisterMap) -> Iterator[Code]:
             Inst("v_sub_nc_u32", (r, r, copy)),
             Inst("v_mov_b32", (copy, t[1])),
         )
+    elif name == "number":  # bits of a number are not one for all lanes
+        yield behind(
+            Inst("v_mov_b32", (t[0], I(5))),
+            Inst("v_readfirstlane_b32", (s[0], t[0])),
+            Inst("v_cndmask_b32", (t[1], I(0), I(1), s[0])),
+            Inst("v_readfirstlane_b32", (s[1], t[1])),
+            Inst("v_add_nc_u32", (r, s[1], r)),
+            Inst("v_sub_nc_u32", (r, r, t[1])),
+        )
+    elif name == "guard":  # what some lanes wrote, the others do not have
+        yield behind(
+            Inst("v_mov_b32", (t[0], I(1))),
+            Inst("s_and_saveexec_b32", (regs.save_exec, regs.p[min(regs.p)])),
+            Inst("v_mov_b32", (t[0], I(2))),
+            Inst("s_mov_b32", (EXEC, regs.save_exec)),
+            Inst("v_readfirstlane_b32", (s[1], t[0])),
+            Inst("v_add_nc_u32", (r, s[1], r)),
+            Inst("v_sub_nc_u32", (r, r, t[0])),
+        )
+    elif name == "leak":  # lanes that the guard leaves out see what the others read
+        yield behind(
+            Inst("v_cmp_eq_u32", (s[3], I(3), r)),
+            Inst("v_mov_b32", (t[0], r)),
+            Inst("s_and_saveexec_b32", (regs.save_exec, s[3])),
+            Inst("v_mov_b32", (t[0], I(5))),
+            Inst("v_readfirstlane_b32", (s[0], t[0])),
+            Inst("s_mov_b32", (EXEC, regs.save_exec)),
+            Inst("v_add_nc_u32", (r, s[0], r)),
+            Inst("v_sub_nc_u32", (r, r, t[0])),
+        )
+    elif name == "inverted":  # EXEC is not restored but turned round
+        yield behind(
+            Inst("v_mov_b32", (t[0], I(1))),
+            Inst("s_and_saveexec_b32", (regs.save_exec, regs.p[min(regs.p)])),
+            Inst("s_not_b32", (EXEC, regs.save_exec)),
+            Inst("v_mov_b32", (t[0], I(2))),
+            Inst("s_mov_b32", (EXEC, regs.save_exec)),
+            Inst("v_readfirstlane_b32", (s[1], t[0])),
+            Inst("v_add_nc_u32", (r, s[1], r)),
+            Inst("v_sub_nc_u32", (r, r, t[0])),
+        )
     elif name == "stale":  # what nobody reads need not be the same in all lanes
         live = frozenset[RegRef]()
         for ins in reversed(part.block.instructions):
@@ -105,13 +146,38 @@ def attacks(name: str, part: Stretch, regs: RegisterMap) -> Iterator[Code]:
                 yield [[*first, *made[0]], *made[1:]]
 
 
-@pytest.mark.parametrize("name", ["half", "aperture", "window", "saved", "stale"])
+ATTACKS = (
+    "half", "aperture", "window", "saved", "number", "guard", "leak", "inverted", "stale",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ATTACKS)
 def test_an_answer_that_deceives(name: str) -> None:
     found = ((part, regs, code) for part, regs in parts() for code in attacks(name, part, regs))
     part, regs, code = next(found)
     rules = [item for group in part.code for item in group]
     got = Gate(24, cheaper=False).judge(part.block, regs, part.live_out, code, rules)
     assert got.reason in ("refuted", "unknown"), got
+
+
+def test_what_all_lanes_wrote_lasts() -> None:
+    """Behind a guard, in which nobody wrote it."""
+    part, regs = next((p, m) for p, m in parts() if m.p)
+    t, s, mask = regs.vtemp_base, min(regs.stemps), regs.p[min(regs.p)]
+    code = [
+        Inst("v_mov_b32", (V(t), I(1))),
+        Inst("s_and_saveexec_b32", (regs.save_exec, mask)),
+        Inst("v_mov_b32", (V(t + 1), I(2))),
+        Inst("s_mov_b32", (EXEC, regs.save_exec)),
+        Inst("v_readfirstlane_b32", (S(s), V(t))),
+        Inst("v_readfirstlane_b32", (S(s), V(t + 1))),
+    ]
+    sass = part.block.instructions[:1]
+    ((*_, first, second),) = with_uniform([code], sass, regs, lasting=True)
+    assert first.uniform
+    assert not second.uniform
+    ((*_, first, second),) = with_uniform([code], sass, regs)
+    assert not first.uniform
 
 
 def test_a_guard_leaves_what_all_lanes_share() -> None:
