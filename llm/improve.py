@@ -384,7 +384,7 @@ def _words(answer: Sequence[int]) -> Words:
         return ()
 
 
-_CHUNK = 32  # questions that are asked together on a CPU
+_TOGETHER = 16  # answers that are asked for together on a CPU
 
 
 def _numpy(
@@ -393,12 +393,13 @@ def _numpy(
     from .propose import BlockModel
 
     proposer = BlockModel(model, seed, workers=1)
-    for first in range(0, len(asked), _CHUNK):
+    step = max(1, _TOGETHER // samples)
+    for first in range(0, len(asked), step):
         if stop():
             return
         numbers: list[int] = []
         prompts: list[Prompt] = []
-        for n, q in enumerate(asked[first : first + _CHUNK], first):
+        for n, q in enumerate(asked[first : first + step], first):
             try:
                 prompts.append(read_question(q.prompt, q.arch))
                 numbers.append(n)
