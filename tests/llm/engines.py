@@ -79,6 +79,14 @@ def near_miss(question: Prompt, rng: np.random.Generator) -> list[str]:
     return words
 
 
+def mangled(question: Prompt, rng: np.random.Generator) -> list[str]:
+    """The rules' answer with words in the place of others: operands are missing, or too many."""
+    words = rules_words(question)
+    for _ in range(1 + int(rng.integers(3))):
+        words[int(rng.integers(len(words)))] = words[int(rng.integers(len(words)))]
+    return words
+
+
 def noise(question: Prompt, rng: np.random.Generator) -> list[str]:
     """What an untrained model says."""
     return decode(sample(question, rng, 24))

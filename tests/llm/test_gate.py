@@ -50,7 +50,9 @@ def hybrid(
     return emulated.check(emulated.load(kernel, 90), kernel), reports[0]
 
 
-@pytest.mark.parametrize("answer", ["shortened", "near_miss", "noise", "rubbish"])
+@pytest.mark.parametrize(
+    "answer", ["shortened", "near_miss", "mangled", "noise", "rubbish"]
+)
 def test_a_corrupted_model_changes_nothing(monkeypatch: pytest.MonkeyPatch, answer: str) -> None:
     accepted = 0
     for kernel in names():
