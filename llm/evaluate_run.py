@@ -52,7 +52,7 @@ class Settings:
 
 
 @dataclass(frozen=True, slots=True)
-class _Case:
+class Case:
     """A block with answers to judge, numbered; ``last``: what no answer proves, the rules may."""
 
     block: Block
@@ -61,13 +61,13 @@ class _Case:
 
 
 @dataclass(frozen=True, slots=True)
-class _Judged:
+class Judged:
     answers: tuple[Answer, ...]
     rules_proved: bool | None
     seconds: float
 
 
-class _Judge:
+class Judge:
     """A process's prover."""
 
     def __init__(self, proofs: Path, settings: Settings) -> None:
@@ -76,7 +76,7 @@ class _Judge:
         self.prover = Prover(self.store.read, self.store.write, settings.timeout_ms)
         self.settings = settings
 
-    def judge(self, case: _Case) -> _Judged:
+    def judge(self, case: Case) -> Judged:
         started = time.perf_counter()
         block = case.block
         out: list[Answer] = []
@@ -85,7 +85,7 @@ class _Judge:
         rules = None
         if case.last and not any(a.proved for a in out):
             rules = self._rules(block)
-        return _Judged(tuple(out), rules, time.perf_counter() - started)
+        return Judged(tuple(out), rules, time.perf_counter() - started)
 
     def _answer(self, block: Block, drawn: int, words: Words) -> Answer:
         here = block.question
@@ -117,8 +117,8 @@ class _Judge:
 class _Shared:
     """What processes inherit."""
 
-    cases: Sequence[_Case] = ()
-    judge: _Judge | None = None
+    cases: Sequence[Case] = ()
+    judge: Judge | None = None
 
 
 _shared = _Shared()
@@ -129,10 +129,10 @@ def _begin(proofs: Path, settings: Settings) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    _shared.judge = _Judge(proofs, settings)
+    _shared.judge = Judge(proofs, settings)
 
 
-def _work(part: Sequence[int]) -> list[tuple[int, _Judged]]:
+def _work(part: Sequence[int]) -> list[tuple[int, Judged]]:
     judge = _shared.judge
     assert judge is not None
     out = [(n, judge.judge(_shared.cases[n])) for n in part]
@@ -140,15 +140,15 @@ def _work(part: Sequence[int]) -> list[tuple[int, _Judged]]:
     return out
 
 
-def _judged(cases: Sequence[_Case], proofs: Path, settings: Settings) -> list[_Judged]:
+def _judged(cases: Sequence[Case], proofs: Path, settings: Settings) -> list[Judged]:
     """All cases, by ``jobs`` processes that end with them."""
     if settings.jobs == 1 or len(cases) <= PART:
-        judge = _Judge(proofs, settings)
+        judge = Judge(proofs, settings)
         out = [judge.judge(case) for case in cases]
         judge.store.flush()
         return out
     _shared.cases = cases
-    found: dict[int, _Judged] = {}
+    found: dict[int, Judged] = {}
     try:
         # Longest first: nobody waits for one long part at the end.
         order = sorted(range(len(cases)), key=lambda n: -cases[n].block.tokens)
@@ -160,7 +160,7 @@ def _judged(cases: Sequence[_Case], proofs: Path, settings: Settings) -> list[_J
                 made = tuple(
                     replace(died, drawn=d, text=" ".join(w)) for d, w in cases[n].answers
                 )
-                found[n] = _Judged(made, None, 0.0)
+                found[n] = Judged(made, None, 0.0)
     finally:
         _shared.cases = ()
     return [found[n] for n in range(len(cases))]
@@ -171,12 +171,12 @@ def _pool(
     jobs: int,
     proofs: Path,
     settings: Settings,
-    found: dict[int, _Judged],
+    found: dict[int, Judged],
 ) -> list[Sequence[int]]:
     """Judges parts into ``found``; those that were not finished where a process died."""
     context = multiprocessing.get_context("fork")
     pool = ProcessPoolExecutor(min(jobs, len(parts)), context, _begin, (proofs, settings))
-    running: dict[Future[list[tuple[int, _Judged]]], Sequence[int]] = {}
+    running: dict[Future[list[tuple[int, Judged]]], Sequence[int]] = {}
     try:
         for part in parts:
             running[pool.submit(_work, part)] = part
@@ -272,7 +272,7 @@ def _batch(
     started = clock()
     only = settings.samples == 1
     cases = [
-        _Case(block, tuple(enumerate(mine)), only)
+        Case(block, tuple(enumerate(mine)), only)
         for group, mine in zip(groups, answers, strict=True)
         for block in group
     ]
@@ -284,7 +284,7 @@ def _batch(
         for group, mine in zip(groups, answers, strict=True)
         if mine and not all(done[b.arch, b.key][1].answers[0].proved for b in group)
     ]
-    more: dict[Key, tuple[_Judged, int]] = {}
+    more: dict[Key, tuple[Judged, int]] = {}
     if again and not only:
         more = _further([group for group, _ in again], done, proposer, settings, proofs, batch)
     return [
@@ -294,12 +294,12 @@ def _batch(
 
 def _further(
     groups: Sequence[Sequence[Block]],
-    done: Mapping[Key, tuple[_Case, _Judged]],
+    done: Mapping[Key, tuple[Case, Judged]],
     proposer: Proposer,
     settings: Settings,
     proofs: Path,
     batch: Batch,
-) -> dict[Key, tuple[_Judged, int]]:
+) -> dict[Key, tuple[Judged, int]]:
     """The other samples of questions whose first is not proved for an architecture; how many
     answers there were."""
     clock = time.perf_counter
@@ -308,7 +308,7 @@ def _further(
     batch.further = len(groups)
     batch.further_asking_s = clock() - started
     started = clock()
-    cases: list[_Case] = []
+    cases: list[Case] = []
     counts: list[int] = []
     for group, mine in zip(groups, drawn, strict=True):
         new: dict[Words, int] = {}
@@ -317,7 +317,7 @@ def _further(
                 new.setdefault(words, n)
         for block in group:
             if not done[block.arch, block.key][1].answers[0].proved:
-                cases.append(_Case(block, tuple((n, w) for w, n in new.items()), True))
+                cases.append(Case(block, tuple((n, w) for w, n in new.items()), True))
                 counts.append(len(mine))
     judged = _judged(cases, proofs, settings)
     batch.further_proving_s = clock() - started
@@ -334,7 +334,7 @@ def _asked(
     return proposer.propose([b.question for b in heads], samples, [b.vtemps for b in heads])
 
 
-def _settled(case: _Case, judged: _Judged, more: tuple[_Judged, int] | None) -> Result:
+def _settled(case: Case, judged: Judged, more: tuple[Judged, int] | None) -> Result:
     block = case.block
     arch, key = block.arch, block.key
     if not judged.answers:

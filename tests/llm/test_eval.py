@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Sequence
+from multiprocessing import parent_process
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -13,7 +15,7 @@ from click.testing import CliRunner
 
 from sassxlate.cli import cli
 from sassxlate.errors import ModelError
-from sassxlate.llm import models, shards, tokenizer
+from sassxlate.llm import evaluate_run, models, shards, tokenizer
 from sassxlate.llm.evaluate import Choice, Corpus, Trained, collect
 from sassxlate.llm.evaluate_figures import figures
 from sassxlate.llm.evaluate_picture import picture
@@ -128,6 +130,23 @@ def test_further_samples(corpus: Corpus) -> None:
     assert all(p["first"] == 0 and p["best"] == 2 for p in found["whole_programs"].values())
     assert {r.best.drawn for r in run.results.values()} == {2}
     assert {r.answers for r in run.results.values()} == {4}
+
+
+def test_a_process_dies(corpus: Corpus, monkeypatch: pytest.MonkeyPatch) -> None:
+    victim = sorted(corpus.blocks)[3]
+    judge = evaluate_run.Judge.judge
+
+    def killed(self: evaluate_run.Judge, case: evaluate_run.Case) -> evaluate_run.Judged:
+        if (case.block.arch, case.block.key) == victim and parent_process() is not None:
+            os._exit(9)
+        return judge(self, case)
+
+    monkeypatch.setattr(evaluate_run.Judge, "judge", killed)
+    run = measure(corpus, RULES, Settings(jobs=2))
+    lost = [key for key, result in run.results.items() if not result.first.proved]
+    assert lost == [victim]
+    assert run.results[victim].first.outcome == "Unknown"
+    assert "died" in run.results[victim].first.detail
 
 
 def test_each_question_once(corpus: Corpus) -> None:
