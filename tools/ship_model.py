@@ -59,7 +59,7 @@ def ship(source: Path, out: Path, int8: bool) -> None:
 
 def main() -> None:
     """The command line."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("checkpoint", type=Path, nargs="?")
     parser.add_argument("-o", "--output", type=Path, default=WEIGHTS)
     parser.add_argument("--int8", action="store_true", help="matrices as int8, a scale a row")

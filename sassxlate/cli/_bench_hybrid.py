@@ -195,13 +195,17 @@ def measured(
     if not rules.passed:
         raise UsageError("SX0817", f"{program.name} did not pass: {rules.why}")
     reports: list[EngineReport] = []
-    for _, cubin in load(program).cubins():
-        for kernel in cubin.kernels if cubin.arch == arch else ():
-            try:
-                _, report = writer.translate(cubin, kernel.name)
-            except SassxlateError as error:
-                raise error.at(file=str(program), kernel=kernel.name) from None
-            reports += [] if report is None else [report]
+    kernels = [
+        (cubin, kernel.name)
+        for _, cubin in load(program).cubins()
+        for kernel in (cubin.kernels if cubin.arch == arch else ())
+    ]
+    for cubin, name in writer.asked(kernels, lambda k: k, program.name):
+        try:
+            _, report = writer.translate(cubin, name)
+        except SassxlateError as error:
+            raise error.at(file=str(program), kernel=name) from None
+        reports += [] if report is None else [report]
     hybrid = run(program, caches[1], arch)
     if hybrid.passed and strict:
         held = run(program, caches[1], arch, "--strict")

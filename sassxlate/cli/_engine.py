@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
@@ -19,9 +20,11 @@ if TYPE_CHECKING:
     from sassxlate.lowering.pipeline import Translated
     from sassxlate.lowering.select import Selected
 
+_T = TypeVar("_T")
 _F = TypeVar("_F", bound=Callable[..., Any])
 _QUIET_S, _EVERY_S = 2.0, 0.2  # before progress is shown, and between two lines of it
 _BAR = 24
+_TOGETHER = 32  # kernels for which the model is asked at once
 UNIT = 16  # of llm/cost.py: of a cycle
 _SASS = 16  # bytes of an instruction
 CHOICES = ("rules", "model", "hybrid")
@@ -80,6 +83,21 @@ class Writer:
             _keep(self.place, translate_kernel(cubin, name), done, reports[0])
         return done, reports[0]
 
+    def asked(
+        self, items: Iterable[_T], kernel_of: Callable[[_T], tuple[Cubin, str]], name: str
+    ) -> Iterator[_T]:
+        """The same items; what their kernels need is asked of the model some kernels at a time.
+        ``name`` is what the progress is called."""
+        if self.engine is None:
+            yield from items
+            return
+        waiting = iter(items)
+        while group := list(islice(waiting, _TOGETHER)):
+            if len(group) > 1:
+                with _Progress(self.engine, name):
+                    self.engine.ahead(_selected(map(kernel_of, group)))
+            yield from group
+
     @property
     def key(self) -> str:
         """Of the engine and its model."""
@@ -89,6 +107,16 @@ class Writer:
         if engine is None:
             return "rules"
         return key_of(f"{engine.mode} {engine.proposer.name} {engine.samples}".encode())[:16]
+
+
+def _selected(kernels: Iterable[tuple[Cubin, str]]) -> Iterator[Selected]:
+    """The kernels as the rules write them; what they refuse is refused later."""
+    from sassxlate.errors import SassxlateError
+    from sassxlate.lowering.pipeline import translate_kernel
+
+    for cubin, name in kernels:
+        with suppress(SassxlateError):
+            yield translate_kernel(cubin, name).selected
 
 
 def writer(engine: str | None, model: str | None, samples: int) -> Writer:

@@ -23,6 +23,7 @@ from ._engine import Writer, engine_options, writer
 from ._report_options import begin, report_options
 
 if TYPE_CHECKING:
+    from sassxlate.disasm.containers import Cubin
     from sassxlate.runtime_shim.hip_probe import Found
 
     from ._report_options import Pages
@@ -178,16 +179,17 @@ def _written_before(path: Path, engines: Writer) -> None:
     asked = "".join(c for c in os.environ.get("SASSXLATE_CC", "") if c.isdigit())
     there = {module: {c.arch for o, c in images if o.module == module} for module in
              {o.module for o, _ in images}}  # fmt: skip
+    kernels: list[tuple[Cubin, str]] = []
     for where, cubin in images:
         archs = there[where.module]
         older = {a for a in archs if a <= int(asked)} if asked else archs
-        if cubin.arch != (max(older) if older else min(archs)):
-            continue
-        for kernel in cubin.kernels:
-            try:
-                engines.translate(cubin, kernel.name)
-            except SassxlateError as error:
-                click.echo(f"sassxlate: {error.at(file=str(path))}", err=True)
+        if cubin.arch == (max(older) if older else min(archs)):
+            kernels += [(cubin, kernel.name) for kernel in cubin.kernels]
+    for cubin, name in engines.asked(kernels, lambda k: k, path.name):
+        try:
+            engines.translate(cubin, name)
+        except SassxlateError as error:
+            click.echo(f"sassxlate: {error.at(file=str(path))}", err=True)
 
 
 def _write(

@@ -127,7 +127,8 @@ def command(
     entries: list[dict[str, Any]] = []
     refused = 0
     total: Counter[str] = Counter()
-    for stem, where, cubin, kernel in _chosen(loaded, kernels, arch):
+    chosen = _chosen(loaded, kernels, arch)
+    for stem, where, cubin, kernel in engines.asked(chosen, lambda c: (c[2], c[3].name), file):
         if output is not None:
             make_directory(output)
         entry: dict[str, Any] = {

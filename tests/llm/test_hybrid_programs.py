@@ -6,15 +6,19 @@ that the dataset's answers are from.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from sassxlate import toolchain
 from sassxlate.cli import _bench_hybrid as bench
+from sassxlate.cli._engine import Writer
+from sassxlate.disasm.containers import load, parse_cubin
 from sassxlate.errors import ShimError
 from sassxlate.llm import models, tensors
 from sassxlate.llm.engine import ModelEngine, Proposer
@@ -26,6 +30,8 @@ from sassxlate.llm.search import improved
 from sassxlate.llm.stretch import Stretch, rules_code
 from sassxlate.llm.tokenizer import vocabulary
 from sassxlate.runtime_shim import paths
+
+from .engines import Scripted, rules_words
 
 ROOT = Path(__file__).resolve().parents[2]
 FIXTURES = ROOT / "fixtures"
@@ -153,3 +159,54 @@ def test_the_shipped_weights() -> None:
     assert {p.name for p in folder.iterdir()} <= {
         "config.json", "model.safetensors", "training.json", "README.md", "figures.json",
     }  # fmt: skip
+
+
+def test_run_takes_what_is_kept_and_says_whose_it_is(tmp_path: Path) -> None:
+    """`run` asks no model; its report says block by block who wrote what ran."""
+    program, out = KEPT / "saxpy", tmp_path / "report.json"
+    writer = Writer(ModelEngine(Searched()), place=tmp_path / "cache")
+    kernels = [(c, k.name) for _, c in load(program).cubins() if c.arch == 90 for k in c.kernels]
+    for cubin, name in writer.asked(kernels, lambda k: k, "saxpy"):
+        writer.translate(cubin, name)
+
+    def report(*options: str) -> dict[str, Any]:
+        done = bench.run(program, tmp_path / "cache", 90, "--report", str(out), *options)
+        assert done.passed, done.why
+        made: dict[str, Any] = json.loads(out.read_text())
+        assert made["notes"] == []
+        assert made["totals"]["executed"] == done.executed
+        return made
+
+    made = report()
+    (kernel,) = made["kernels"]
+    assert kernel["engine"] == "rules, search"
+    assert (kernel["asked"]["model"], kernel["asked"]["engine"]) == ("search", "hybrid")
+    taken = [a for a in kernel["details"]["answers"] if a["outcome"] == "accepted"]
+    assert len(taken) == kernel["asked"]["accepted"] > 0
+    for answer in taken:
+        assert (answer["engine"], answer["verdict"]) == ("search", "Proved")
+        assert answer["model_cost"] < answer["rules_cost"]
+    plain = report("--engine", "rules")
+    (row,) = plain["kernels"]
+    assert (row["engine"], row["asked"]) == ("rules", None)
+    assert plain["totals"]["executed"] > made["totals"]["executed"]
+
+
+def test_what_is_asked_ahead_is_asked_once() -> None:
+    """Several kernels at once: the same answers, and the same counts of what is new."""
+    kernels = [
+        (cubin, kernel.name)
+        for path in sorted((FIXTURES / "kernels" / "sm_90").glob("*.cubin"))[:6]
+        for cubin in (parse_cubin(path.read_bytes()),)
+        for kernel in cubin.kernels
+    ]
+    both: list[tuple[list[int], int]] = []
+    for together in (False, True):
+        counting = Scripted("rules", lambda question, _: rules_words(question))
+        writer = Writer(ModelEngine(counting), keeps=())
+        items = writer.asked(kernels, lambda k: k, "") if together else iter(kernels)
+        reports = [writer.translate(cubin, name)[1] for cubin, name in items]
+        new = [report.distinct - report.remembered for report in reports if report is not None]
+        both.append((new, counting.asked))
+    assert both[0] == both[1]
+    assert sum(both[0][0]) == both[0][1]
