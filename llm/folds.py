@@ -8,9 +8,11 @@ from typing import Final
 
 from sassxlate.disasm.rdna3 import OPS, RRef, keeps_part
 from sassxlate.disasm.rdna3.ir import Arg, I, Inst, S, Sp, V
+from sassxlate.disasm.rdna3.operand import VCC_LO
 from sassxlate.errors import LoweringError
 from sassxlate.lowering.hazards import check_mad
 
+from .cost import instruction
 from .language import guard
 from .rewrite import Draft, instead, legal, line, moved, plain, source, substituted
 
@@ -380,7 +382,7 @@ def _address(d: Draft, n: int, inst: Inst) -> None:
         Inst("v_add_co_ci_u32", (V(to.index + 1), Sp("vcc_lo"), kind(base.index + 1),
                                  V(to.index + 1), Sp("vcc_lo"))),
     ]  # fmt: skip
-    if first or not all(map(legal, made)) or not d.dead_at(n, RRef("s", 106)):
+    if first or not all(map(legal, made)) or not d.dead_at(n, RRef("s", VCC_LO)):
         return
     group = d.lines[n].group
     groups = [d.lines[m].group for m in range(n, n + 3)]
@@ -390,4 +392,142 @@ def _address(d: Draft, n: int, inst: Inst) -> None:
     d.settle()
 
 
-FOLDS: Final = (constant_masks, inverted, words, landed, addresses)
+def scalar_products(d: Draft) -> None:
+    """Products of scalars: the scalar unit's, which is four times as fast."""
+    for n, at in enumerate(d.lines):
+        inst = at.inst
+        op = {"v_mul_lo_u32": "s_mul_i32", "v_mul_hi_u32": "s_mul_hi_u32",
+              "v_mul_hi_i32": "s_mul_hi_i32"}.get(inst.op)  # fmt: skip
+        if op is None or not plain(inst) or not isinstance(inst.args[0], V):
+            continue
+        if not all(isinstance(a, S | I) for a in inst.args[1:]):
+            continue
+        to = inst.args[0]
+        temp = next(d.free_scalars(), None)
+        if temp is None or not legal(made := Inst(op, (temp, *inst.args[1:]))):
+            continue
+        (ref,) = source(to)
+        uses = d.uses(n, ref)
+        others = [substituted(d.lines[m].inst, to, temp) for m in uses or ()]
+        if not uses or not d.temporary(ref) or any(o is None for o in others):
+            instead(d, n, [made, Inst("v_mov_b32", (to, temp))])
+            continue
+        d.join([at.group, *(d.lines[m].group for m in uses)])
+        d.put(n, made)
+        for m, other in zip(uses, others, strict=True):
+            if other is not None:
+                d.put(m, other)
+
+
+def _most(d: Draft, n: int, value: V) -> tuple[int, int] | None:
+    """The line that makes a word, and the most that it can be."""
+    (ref,) = source(value)
+    for m in range(n - 1, -1, -1):
+        if ref not in d.lines[m].writes:
+            continue
+        inst = d.lines[m].inst
+        if not plain(inst) or not d.reaches(m, n) or inst.args[0] != value:
+            return None
+        match inst:
+            case Inst(op="v_and_b32", args=(_, I(value=mask), _) | (_, _, I(value=mask))):
+                return m, mask & _ALL
+            case Inst(op="v_bfe_u32", args=(_, _, _, I(value=width))):
+                return m, (1 << (width & 31)) - 1
+            case Inst(op="v_lshrrev_b32", args=(_, I(value=count), _)):
+                return m, _ALL >> (count & 31)
+            case _:
+                return None
+    return None
+
+
+def near_addresses(d: Draft) -> None:
+    """A base and a small number of elements: a shift and a sum in place of a wide product."""
+    n = 0
+    while n < len(d.lines):
+        inst = d.lines[n].inst
+        if inst.op in ("v_mad_i64_i32", "v_mad_u64_u32") and plain(inst):
+            _near_address(d, n, inst)
+        n += 1
+
+
+def _near_address(d: Draft, n: int, inst: Inst) -> None:
+    to, _, x, y, base = inst.args
+    if isinstance(x, I):
+        x, y = y, x
+    if not isinstance(y, I) or not isinstance(x, V) or not isinstance(to, V):
+        return
+    k = y.value & _ALL
+    if k == 0 or k & (k - 1) or not isinstance(base, S | V) or source(base) & source(to):
+        return
+    found = _most(d, n, x)
+    if found is None or found[1] * k > _ALL or not d.dead_at(n, RRef("s", VCC_LO)):
+        return
+    kind = type(base)
+    low, high = V(to.index), V(to.index + 1)
+    made = [
+        Inst("v_lshlrev_b32", (low, I(k.bit_length() - 1), x)),
+        Inst("v_add_co_u32", (low, Sp("vcc_lo"), kind(base.index), low)),
+        Inst("v_add_co_ci_u32", (high, Sp("null"), kind(base.index + 1), I(0), Sp("vcc_lo"))),
+    ]
+    if sum(map(instruction, made)) < instruction(inst):
+        d.join([d.lines[found[0]].group, d.lines[n].group])
+        instead(d, n, made)
+
+
+def counted(d: Draft) -> None:
+    """One more where a comparison holds: a sum with its mask as a carry."""
+    for n, at in enumerate(d.lines):
+        inst = at.inst
+        if inst.op != "v_cndmask_b32" or not plain(inst):
+            continue
+        to, no, yes, mask = inst.args
+        maker = _one_more(d, n, no, yes)
+        inverse = maker is None
+        if maker is None:
+            maker = _one_more(d, n, yes, no)
+        if maker is None or not isinstance(mask, S | Sp):
+            continue
+        made = mask
+        if inverse and not _invert(d, n, mask):
+            continue
+        value = yes if inverse else no
+        sum_ = Inst("v_add_co_ci_u32", (to, Sp("null"), I(0), value, made))
+        if legal(sum_):
+            d.join([d.lines[maker].group, at.group])
+            d.put(n, sum_)
+
+
+def _one_more(d: Draft, n: int, value: Arg, more: Arg) -> int | None:
+    """The line that makes ``more``, which is a temporary, of ``value``."""
+    if not isinstance(value, V) or not isinstance(more, V):
+        return None
+    (ref,) = source(more)
+    maker = next((m for m in range(n - 1, -1, -1) if ref in d.lines[m].writes), None)
+    if maker is None or not d.temporary(ref) or d.uses(maker, ref) != [n]:
+        return None
+    inst = d.lines[maker].inst
+    one = inst.op == "v_add_nc_u32" and plain(inst) and set(inst.args[1:]) == {I(1), value}
+    kept = d.unchanged(source(value), maker, n) and d.reaches(maker, n)
+    return maker if one and kept else None
+
+
+def _invert(d: Draft, n: int, mask: S | Sp) -> bool:
+    """Inverts a mask that line ``n`` alone reads, where it is made by a comparison."""
+    (ref,) = source(mask)
+    maker = next((m for m in range(n - 1, -1, -1) if ref in d.lines[m].writes), None)
+    if maker is None or d.uses(maker, ref) != [n] or ref in d.live:
+        return False
+    opposite = opposite_of(d.lines[maker].inst.op)
+    if opposite is None or d.lines[maker].region != d.lines[n].region:
+        return False
+    made = replace(d.lines[maker].inst, op=opposite)
+    if not legal(made):
+        return False
+    d.join([d.lines[maker].group, d.lines[n].group])
+    d.put(maker, made)
+    return True
+
+
+FOLDS: Final = (
+    constant_masks, inverted, words, scalar_products, near_addresses, landed, addresses, counted,
+)  # fmt: skip
