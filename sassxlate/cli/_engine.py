@@ -80,7 +80,8 @@ class Writer:
         with _Progress(engine, name):
             done = translate_kernel(cubin, name, None, rewrite)
         if engine.mode in self.keeps:
-            _keep(self.place, translate_kernel(cubin, name), done, reports[0])
+            told = reports[0].as_dict() | {"samples": engine.samples}
+            _keep(self.place, translate_kernel(cubin, name), done, told)
         return done, reports[0]
 
     def asked(
@@ -97,6 +98,23 @@ class Writer:
                 with _Progress(self.engine, name):
                     self.engine.ahead(_selected(map(kernel_of, group)))
             yield from group
+
+    def done(self, cubin: Cubin, name: str) -> bool:
+        """Whether the cache has what this engine makes of a kernel."""
+        from sassxlate.errors import SassxlateError
+        from sassxlate.lowering.pipeline import translate_kernel
+        from sassxlate.runtime_shim import hybrid
+
+        engine = self.engine
+        if engine is None:
+            return False
+        try:
+            rules = translate_kernel(cubin, name)
+        except SassxlateError:
+            return False
+        kept = hybrid.find(_cache(self.place), rules.code_object, str(rules.launch))
+        mine = {"engine": engine.mode, "model": engine.proposer.name, "samples": engine.samples}
+        return kept is not None and all(kept.report.get(k) == v for k, v in mine.items())
 
     @property
     def key(self) -> str:
@@ -169,7 +187,7 @@ def _cache(place: Path | None = None) -> Any:
 
 
 def _keep(
-    place: Path | None, rules: Translated, made: Translated, report: EngineReport
+    place: Path | None, rules: Translated, made: Translated, report: Mapping[str, Any]
 ) -> None:
     """For `sassxlate run`; no room is no error."""
     from sassxlate.runtime_shim import hybrid
@@ -177,9 +195,7 @@ def _keep(
     launch = str(rules.launch)
     if launch == str(made.launch):
         with suppress(OSError):
-            hybrid.keep(
-                _cache(place), rules.code_object, launch, made.code_object, report.as_dict()
-            )
+            hybrid.keep(_cache(place), rules.code_object, launch, made.code_object, report)
 
 
 class _Progress:

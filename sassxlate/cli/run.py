@@ -184,7 +184,7 @@ def _written_before(path: Path, engines: Writer) -> None:
         archs = there[where.module]
         older = {a for a in archs if a <= int(asked)} if asked else archs
         if cubin.arch == (max(older) if older else min(archs)):
-            kernels += [(cubin, kernel.name) for kernel in cubin.kernels]
+            kernels += [(cubin, k.name) for k in cubin.kernels if not engines.done(cubin, k.name)]
     for cubin, name in engines.asked(kernels, lambda k: k, path.name):
         try:
             engines.translate(cubin, name)

@@ -166,8 +166,12 @@ def test_run_takes_what_is_kept_and_says_whose_it_is(tmp_path: Path) -> None:
     program, out = KEPT / "saxpy", tmp_path / "report.json"
     writer = Writer(ModelEngine(Searched()), place=tmp_path / "cache")
     kernels = [(c, k.name) for _, c in load(program).cubins() if c.arch == 90 for k in c.kernels]
+    assert not any(writer.done(cubin, name) for cubin, name in kernels)
     for cubin, name in writer.asked(kernels, lambda k: k, "saxpy"):
         writer.translate(cubin, name)
+    assert all(writer.done(cubin, name) for cubin, name in kernels)
+    other = Writer(ModelEngine(Searched("other")), place=tmp_path / "cache")
+    assert not any(other.done(cubin, name) for cubin, name in kernels)
 
     def report(*options: str) -> dict[str, Any]:
         done = bench.run(program, tmp_path / "cache", 90, "--report", str(out), *options)
