@@ -5,11 +5,19 @@ keys and values.  All slots take one step together; slots whose answers ended ar
 to the next questions, which are read side by side and sorted by length.  Nothing is constrained:
 text that is no answer is dropped by whoever judges.  An answer's first sample is the likeliest word
 at each place, as :class:`.model.Session` gives it; further ones are drawn.
+
+How fast a checkpoint answers, and how many first answers are the known ones, say::
+
+    python -m sassxlate.llm.torch_sampler MODEL SHARD --questions 4096 --samples 8
 """
 
 from __future__ import annotations
 
+import argparse
 import importlib
+import json
+import sys
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,7 +25,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from sassxlate.errors import ModelError
+from sassxlate.errors import ModelError, SassxlateError
 
 from .model import Floats, Qwen2
 from .tokenizer import ANSWER, BOS, EOS, PAD
@@ -329,4 +337,49 @@ class _Run:
             yield *job, tuple(int(t) for t in row[:end]) if whole else None
 
 
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The command line of ``python -m sassxlate.llm.torch_sampler``."""
+    from . import shards
+
+    parser = argparse.ArgumentParser(prog="python -m sassxlate.llm.torch_sampler")
+    parser.add_argument("model", type=Path)
+    parser.add_argument("shard", type=Path, help="tokens of `sassxlate dataset tokens`")
+    parser.add_argument("--device", default="auto")
+    for name, value in (("questions", 4096), ("samples", 8), ("slots", 0), ("seed", 0)):
+        parser.add_argument(f"--{name}", type=int, default=value)
+    a = parser.parse_args(arguments)
+    try:
+        shard = shards.read(a.shard)
+        begun = time.monotonic()
+        sampler = TorchSampler(a.model, a.device, a.seed, a.slots)
+        count = min(a.questions, len(shard))
+        rows = [shard.example(i).tolist() for i in range(count)]
+        asked = [row[: int(shard.questions[i])] for i, row in enumerate(rows)]
+        known = [tuple(row[int(shard.questions[i]) :]) for i, row in enumerate(rows)]
+        started = time.monotonic()
+        answers = tokens = first = any_ = 0
+        most = [24 + len(k) * 3 // 2 for k in known]
+        for n, found in sampler.answers(asked, a.samples, most):
+            answers += len(found)
+            tokens += sum(map(len, found))
+            first += found[:1] == [known[n]]
+            any_ += known[n] in found
+    except SassxlateError as error:
+        print(f"sassxlate: {error}", file=sys.stderr)
+        return 2
+    seconds = time.monotonic() - started
+    figures = {
+        "device": sampler.device, "questions": count, "samples": a.samples, "answers": answers,
+        "answers_s": round(answers / seconds, 1), "tokens_s": round(tokens / seconds),
+        "loading_s": round(started - begun, 1), "seconds": round(seconds, 1),
+        "first_known": first / max(1, count), "any_known": any_ / max(1, count),
+    }  # fmt: skip
+    print(json.dumps(figures))
+    return 0
+
+
 __all__ = ["TEMPERATURE", "TorchSampler", "has_gpu"]
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
