@@ -3,7 +3,7 @@
     python tools/ship_model.py MODEL/best --figures eval.json --datasheet DATA/datasheet.json \\
         --hybrid hybrid.json [--int8] [-o llm/weights]
 
-The figures are what `sassxlate eval --json` and `sassxlate bench hybrid --format json` print.
+The figures are what `sassxlate eval --json` and `sassxlate bench hybrid --json` print.
 Called again, without a checkpoint, it makes the card anew.  What is too large is refused.
 """
 
