@@ -221,6 +221,9 @@ def _refute(
     found = _asked(z3.SimpleSolver(), question, facts, QUICK_MS)
     if not isinstance(found, str):
         return found
+    plain = _without_products(z3.simplify(question))
+    if plain is not None and _asked(z3.Solver(), plain, facts, timeout_ms) is None:
+        return None
     for case in _cases(question):
         found = _asked(z3.Solver(), case, facts, timeout_ms)
         if found is not None:
@@ -244,6 +247,37 @@ def _asked(
     if found == z3.sat:
         return solver.model()
     return f"the solver gave up ({solver.reason_unknown()})"
+
+
+def _without_products(question: z3.BoolRef) -> z3.BoolRef | None:
+    """The question with any value in the place of a product of a word with a number, of one word
+    and of two; None where there are none.  What holds of any value holds of the product."""
+    found: list[tuple[z3.ExprRef, z3.ExprRef]] = []
+    seen: set[int] = set()
+    work: list[z3.ExprRef] = [question]
+    while work and len(seen) < _LOOKED_AT:
+        term = work.pop()
+        if term.get_id() in seen:
+            continue
+        seen.add(term.get_id())
+        parts = term.children()
+        work += parts
+        if not isinstance(term, BV) or not z3.is_app_of(term, z3.Z3_OP_BMUL) or len(parts) != 2:
+            continue
+        number, other = parts
+        if not isinstance(number, BV) or not z3.is_bv_value(number) or number.as_long() >> 32:
+            continue
+        if term.size() == 64:
+            high, *low = other.children() if z3.is_app_of(other, z3.Z3_OP_CONCAT) else [other]
+            zero = isinstance(high, BV) and z3.is_bv_value(high) and high.as_long() == 0
+            if not zero or len(low) != 1:
+                continue
+            other = low[0]
+        if isinstance(other, BV) and other.size() == 32:
+            product = z3.BitVec(f"{number.as_long()} times {other.get_id()}", 64)
+            found.append((term, product if term.size() == 64 else z3.Extract(31, 0, product)))
+    out = z3.substitute(question, *found) if found else None
+    return out if isinstance(out, z3.BoolRef) else None
 
 
 def _cases(question: z3.BoolRef) -> Sequence[z3.BoolRef]:
