@@ -12,6 +12,7 @@ import contextlib
 import ctypes
 import gc
 import hashlib
+import importlib
 import json
 import multiprocessing
 import os
@@ -305,6 +306,8 @@ def _begin(folder: Path, settings: Settings, seen: dict[str, set[str]]) -> None:
         # What is there stays, and little that comes is in cycles.
         gc.freeze()
         gc.set_threshold(100_000, 20, 100)
+    # The binding asks again what the types of terms say.
+    vars(importlib.import_module("z3.z3"))["Z3_DEBUG"] = False
     tag = f"{settings.tag[:32]} {sources_tag()} {settings.timeout_ms}"
     proofs = Proofs(folder / "proofs.sqlite3", tag)
     prover = Prover(proofs.read, proofs.write, settings.timeout_ms, settings.timeout_ms)

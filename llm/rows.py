@@ -14,7 +14,7 @@ from sassxlate.lowering.pipeline import select_kernel
 from sassxlate.lowering.verify import Proved, Unknown, Verdict
 
 from .cost import cost
-from .prompt import Prompt, answer_text, prompt, read_answer
+from .prompt import Prompt, answer_text, read_answer
 from .proof import Code, Prover
 from .search import improved
 from .stretch import Stretch, stretches
@@ -68,7 +68,8 @@ class Harvest:
         regs = selected.regs
         self.counts["kernels"] += 1
         for piece in selected.pieces:
-            for stretch in stretches(piece.block, regs, piece.live_out):
+            items = selected.items[piece.first : piece.end]
+            for stretch in stretches(piece.block, regs, piece.live_out, items=items):
                 self.counts["stretches"] += 1
                 if stretch.macro:
                     self.counts["macro"] += 1
@@ -78,7 +79,8 @@ class Harvest:
     def _stretch(
         self, stretch: Stretch, regs: RegisterMap, arch: int, program: str, name: str
     ) -> None:
-        question = prompt(stretch.block, regs, stretch.live_out)
+        question = stretch.asked
+        assert question is not None
         text = question.text
         key = row_id(text)
         self.again[key] += 1
@@ -86,7 +88,7 @@ class Harvest:
             self.counts["again"] += 1
             return
         self.seen.add(key)
-        rules = answer_text(stretch.code, question)
+        rules = "\n".join(map(" ".join, stretch.answer))
         code = read_answer(rules.split(), question)
         verdict = self.prover.stretch(stretch.block, regs, stretch.live_out, code)
         if not isinstance(verdict, Proved):

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from sassxlate.cfg.liveness import live_before
 from sassxlate.disasm.rdna3.ir import Inst, Item
@@ -23,7 +23,7 @@ from sassxlate.lowering.select import Rules
 from sassxlate.lowering.verify.tested import evidence
 
 from .language import said
-from .prompt import answer_words, prompt
+from .prompt import Prompt, answer_words, prompt
 from .uniform import with_uniform
 
 LONGEST = 24  # SASS instructions
@@ -39,6 +39,8 @@ class Stretch:
     live_out: frozenset[RegRef]
     code: tuple[tuple[Item, ...], ...]
     macro: bool = False
+    asked: Prompt | None = field(default=None, compare=False)  # the question, where it was made
+    answer: tuple[tuple[str, ...], ...] = field(default=(), compare=False)  # the rules'
 
 
 def grouped(items: Sequence[Item], instructions: Sequence[Instruction]) -> list[list[Item]]:
@@ -82,12 +84,17 @@ def stretches(
     regs: RegisterMap,
     live_out: frozenset[RegRef],
     longest: int = LONGEST,
+    items: Sequence[Item] | None = None,
 ) -> list[Stretch]:
-    """A block's parts in order; together they are the block.
+    """A block's parts in order; together they are the block.  ``items`` are the rules' code of it
+    where that is at hand.
 
     Raises LoweringError where the rules refuse an instruction: then nobody translates the kernel.
     """
-    whole = rules_code(block, regs)
+    if items is None:
+        whole = rules_code(block, regs)
+    else:
+        whole = tuple(map(tuple, grouped(items, block.instructions)))
     own = [is_macro(ins, code, regs) for ins, code in zip(block.instructions, whole, strict=True)]
     behind: list[frozenset[RegRef]] = []
     live = live_out
@@ -103,7 +110,9 @@ def stretches(
         plain = all(ins.guard.is_true for ins in near)
         code = whole[first:end] if plain else rules_code(part, regs)
         stretch = Stretch(part, behind[end - 1], code, macro)
-        if macro or sayable(stretch, regs):
+        if not macro and (found := said_as(stretch, regs)):
+            out.append(found)
+        elif macro:
             out.append(stretch)
         elif end - first > 1 and longest > 1:  # too many registers for the names, or one unnamed
             out += stretches(part, regs, behind[end - 1], (end - first + 1) // 2)
@@ -112,13 +121,13 @@ def stretches(
     return out
 
 
-def sayable(stretch: Stretch, regs: RegisterMap) -> bool:
-    """Whether question and answer have words."""
+def said_as(stretch: Stretch, regs: RegisterMap) -> Stretch | None:
+    """The stretch with question and answer, if they have words."""
     try:
-        answer_words(stretch.code, prompt(stretch.block, regs, stretch.live_out))
+        asked = prompt(stretch.block, regs, stretch.live_out)
+        return replace(stretch, asked=asked, answer=tuple(answer_words(stretch.code, asked)))
     except EncodeError:
-        return False
-    return True
+        return None
 
 
 def _cuts(
