@@ -9,14 +9,14 @@ from typing import Final
 from sassxlate.disasm.rdna3 import OPS, RRef, keeps_part
 from sassxlate.disasm.rdna3.ir import Arg, I, Inst, S, Sp, V
 from sassxlate.disasm.rdna3.operand import VCC_LO
-from sassxlate.errors import LoweringError
-from sassxlate.lowering.hazards import check_mad
 
 from .cost import instruction
+from .guards import GUARDS
 from .language import guard
 from .rewrite import Draft, instead, legal, line, moved, plain, source, substituted
 
 _ALL: Final = 0xFFFFFFFF
+_SCC: Final = RRef("scc")
 _NOT: Final = {
     "lt": "ge", "ge": "lt", "gt": "le", "le": "gt", "eq": "ne", "ne": "eq",
 }  # fmt: skip
@@ -233,17 +233,33 @@ def _relocate(d: Draft, moves: list[int], to: V | S, value: V | S) -> bool:
             if other is None or not d.unchanged(frozenset({word}), moves[-1], m):
                 return False
             made[m] = other
+    saved = _out_of_the_way(d, made[maker])
+    if saved is not None and len(moves) > 1:
+        made[maker] = saved[1]
     if not all(map(legal, made.values())):
-        return False
-    try:
-        check_mad(made[maker])
-    except LoweringError:
         return False
     d.join([d.lines[m].group for m in (*made, *moves)])
     for m, changed in made.items():
         d.put(m, changed)
     d.remove(moves)
+    if saved is not None and len(moves) > 1:
+        d.lines.insert(maker, line(saved[0], d.lines[maker].group))
+        d.settle()
     return True
+
+
+def _out_of_the_way(d: Draft, inst: Inst) -> tuple[Inst, Inst] | None:
+    """A wide product that would write over one of its words, and the move that saves it."""
+    if inst.op not in ("v_mad_i64_i32", "v_mad_u64_u32"):
+        return None
+    to, carry, *words_, base = inst.args
+    over = {w for w in words_ if source(w) & source(to)}
+    temp = next(d.free_vectors(), None)
+    if len(over) != 1 or source(base) & source(to) or temp is None:
+        return None
+    (word,) = over
+    args = (to, carry, *(temp if w == word else w for w in words_), base)
+    return Inst("v_mov_b32", (temp, word)), replace(inst, args=args)
 
 
 def source_refs(inst: Inst) -> frozenset[RRef]:
@@ -264,6 +280,11 @@ def words(d: Draft) -> None:
             made = _plainest(inst)
             if made is not None and legal(made):
                 d.put(n, made)
+            elif inst.op == "s_add_u32" and I(0) in inst.args[1:] and d.dead_at(n + 1, _SCC):
+                to, a, b = inst.args
+                instead(d, n, [Inst("s_mov_b32", (to, b if a == I(0) else a))])
+            elif inst.op == "v_readfirstlane_b32":
+                _scalar_sum(d, n, inst)
             elif inst.op in ("v_lshrrev_b64", "v_lshlrev_b64"):
                 _funnel(d, n, inst)
             elif inst.op == "v_alignbit_b32":
@@ -283,8 +304,34 @@ def _plainest(inst: Inst) -> Inst | None:
             return Inst("v_mov_b32", (to, c))
         case Inst(op="v_lshl_or_b32", args=(to, I(value=0), _, c)):
             return Inst("v_mov_b32", (to, c))
+        case Inst(op="v_and_or_b32", args=(to, I(value=0), _, c) | (to, _, I(value=0), c)):
+            return Inst("v_mov_b32", (to, c))
+        case Inst(op="v_lshlrev_b32" | "v_lshrrev_b32" | "v_ashrrev_i32", args=(to, I(value=0), x)):
+            return Inst("v_mov_b32", (to, x))
+        case Inst(op="v_alignbit_b32", args=(to, I(value=0), x, I(value=k))):
+            return Inst("v_lshrrev_b32", (to, I(k & 31), x))
         case _:
             return None
+
+
+def _scalar_sum(d: Draft, n: int, inst: Inst) -> None:
+    """A shifted scalar and a sum that are read back as a scalar."""
+    to, value = inst.args
+    if not isinstance(value, V) or not isinstance(to, S):
+        return
+    (ref,) = source(value)
+    m = next((m for m in range(n - 1, -1, -1) if ref in d.lines[m].writes), None)
+    if m is None or d.lines[m].inst.op != "v_lshl_add_u32" or not d.temporary(ref):
+        return
+    _, x, count, y = d.lines[m].inst.args
+    temp = next(d.free_scalars(), None)
+    scalar = isinstance(x, S) and isinstance(count, I) and isinstance(y, S | I)
+    if not scalar or temp is None or d.lines[m].region != d.lines[n].region:
+        return
+    if d.unchanged(source(x) | source(y), m, n) and d.dead_at(n, _SCC):
+        d.join([d.lines[m].group, d.lines[n].group])
+        made = [Inst("s_lshl_b32", (temp, x, count)), Inst("s_add_u32", (to, temp, y))]
+        instead(d, n, made)
 
 
 def _funnel(d: Draft, n: int, inst: Inst) -> None:
@@ -529,5 +576,6 @@ def _invert(d: Draft, n: int, mask: S | Sp) -> bool:
 
 
 FOLDS: Final = (
-    constant_masks, inverted, words, scalar_products, near_addresses, landed, addresses, counted,
+    *GUARDS, constant_masks, inverted, words, scalar_products, near_addresses, landed, addresses,
+    counted,
 )  # fmt: skip
