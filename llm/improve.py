@@ -37,6 +37,7 @@ from .prompt import Prompt, answer_text, read_answer
 from .proof import Code, Prover, reduced
 from .question import read_question
 from .rows import Row
+from .torch_sampler import TEMPERATURE, TorchSampler, has_gpu
 
 Words: TypeAlias = "tuple[str, ...]"
 FLUSH_S = 10.0
@@ -387,32 +388,31 @@ def figures(progress: Progress, by: str) -> dict[str, Any]:
 # --- who is asked --------------------------------------------------------------------------------
 
 
-def model_sampler(model: Path, samples: int, seed: int, device: str = "auto") -> Sampler:
+def model_sampler(
+    model: Path, samples: int, seed: int, device: str = "auto", temperature: float = TEMPERATURE
+) -> Sampler:
     """The answers of a checkpoint: with torch on a GPU, unconstrained; else in NumPy, constrained.
 
-    ``device``: ``auto``, ``numpy``, or one of torch's.  Errors are raised where it is first used.
+    ``device``: ``auto``, ``numpy``, or one of torch's; ``temperature`` is torch's alone.  Errors
+    are raised where it is first used.
     """
 
     def run(asked: Sequence[Asked], stop: Callable[[], bool]) -> Iterator[tuple[int, list[Words]]]:
         from .propose import check_vocabulary
-        from .torch_sampler import has_gpu
 
         check_vocabulary(model)
         if device == "numpy" or (device == "auto" and not has_gpu()):
             yield from _numpy(model, asked, samples, seed, stop)
         else:
-            yield from _torch(model, asked, samples, seed, device, stop)
+            made = TorchSampler(model, device, seed, temperature=temperature)
+            yield from _torch(made, asked, samples, stop)
 
     return run
 
 
 def _torch(
-    model: Path, asked: Sequence[Asked], samples: int, seed: int, device: str,
-    stop: Callable[[], bool],
-) -> Iterator[tuple[int, list[Words]]]:  # fmt: skip
-    from .torch_sampler import TorchSampler
-
-    sampler = TorchSampler(model, device, seed)
+    sampler: TorchSampler, asked: Sequence[Asked], samples: int, stop: Callable[[], bool]
+) -> Iterator[tuple[int, list[Words]]]:
     texts = [
         (tokenizer.BOS, *tokenizer.encode(q.prompt.split()), tokenizer.ANSWER) for q in asked
     ]

@@ -213,6 +213,10 @@ def tokens(folder: Path, output: Path, split: tuple[str, ...], most: float | Non
     "--device", default="auto", show_default=True, metavar="auto|numpy|DEVICE",
     help="Where the model runs: torch's device, or NumPy.",
 )  # fmt: skip
+@click.option(
+    "--temperature", default=0.7, show_default=True, type=click.FloatRange(0.01, 10),
+    help="Of answers that torch draws.",
+)  # fmt: skip
 @click.option("--unproved", is_flag=True, help="Keep what is cheaper, not proved: unproved.jsonl.")
 @click.option("--json", "as_json", is_flag=True, help="The figures on stdout as JSON.")
 def improve(
@@ -224,6 +228,7 @@ def improve(
     seed: int,
     jobs: int,
     device: str,
+    temperature: float,
     unproved: bool,
     as_json: bool,
 ) -> None:
@@ -244,7 +249,7 @@ def improve(
     progress = rounds.improve(
         folder,
         chosen,
-        rounds.model_sampler(model, samples, seed, device),
+        rounds.model_sampler(model, samples, seed, device, temperature),
         by=name,
         tag=verdict_tag(),
         jobs=_cores(jobs),
