@@ -392,16 +392,21 @@ _INDEX = (
 )  # fmt: skip
 
 
-def source(seed: int, number: int, kernels: int = 12) -> str:
-    """The program of a number: CUDA C++ with so many kernels."""
+KERNELS = 12  # of a program, where nothing else is asked for
+
+
+def source(seed: int, number: int, kernels: int = KERNELS) -> str:
+    """The program of a number: CUDA C++ with so many kernels, none of which a program of another
+    size has too."""
     from .generate_shapes import shaped_kernel
 
     parts = [_HEAD]
     for n in range(kernels):
-        rng = random.Random(f"{seed} {number} {n}")
+        size = f" {kernels}" if kernels != KERNELS else ""
+        rng = random.Random(f"{seed}{size} {number} {n}")
         name = f"k{number}_{n}"
         parts.append(shaped_kernel(rng, name) if rng.random() < 0.4 else free_kernel(rng, name))
     return "\n\n".join(parts) + "\n"
 
 
-__all__ = ["Scope", "free_kernel", "source"]
+__all__ = ["KERNELS", "Scope", "free_kernel", "source"]

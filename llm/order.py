@@ -32,16 +32,13 @@ _ORDERED = (
 )  # fmt: skip
 _IN_ORDER = frozenset({"lds", "flat", "global", "scratch", "buffer", "inv", "message", "wait"})
 
-Ref = RRef | RegRef
-
-
 @dataclass(slots=True)
 class _Unit:
     """Instructions that stay together, and what they touch."""
 
     groups: list[int]
-    reads: set[Ref]
-    writes: set[Ref]
+    reads: set[RRef | RegRef]
+    writes: set[RRef | RegRef]
 
     def before(self, other: _Unit) -> bool:
         """Whether it must stay in front of another that is behind it."""
@@ -59,6 +56,8 @@ def parts(
     """The numbers of a step's instructions, in lists that may be proved one after another.
     ``bound``: which belong together."""
     runs = _runs(code, regs)
+    if _masks(code, regs):
+        return [list(range(len(code)))]
     units = [_unit(block.instructions, code, run, regs) for run in runs]
     _forget(units, regs)
     place = {n: i for i, run in enumerate(runs) for n in run}
@@ -128,6 +127,17 @@ def _runs(code: Sequence[Sequence[Inst]], regs: RegisterMap) -> list[list[int]]:
     return runs
 
 
+def _masks(code: Sequence[Sequence[Inst]], regs: RegisterMap) -> bool:
+    """Whether anything but a guard writes EXEC, or touches where guards save it."""
+    save, lanes = RRef("s", regs.save_exec.index), RRef("s", EXEC_LO)
+    return any(
+        guard(inst, regs) is None
+        and (lanes in writes(inst) or save in writes(inst) or save in reads(inst))
+        for group in code
+        for inst in group
+    )
+
+
 def _unit(
     sass: Sequence[Instruction],
     code: Sequence[Sequence[Inst]],
@@ -172,15 +182,16 @@ def _forget(units: Sequence[_Unit], regs: RegisterMap) -> None:
     exposed = {ref for unit in units for ref in unit.reads}
     kept = {RRef("s", EXEC_LO), RRef("s", regs.save_exec.index), RRef("mode")}
     scalars = {*regs.stemps, VCC_LO, VCC_LO + 1}
+
+    def local(ref: RRef | RegRef) -> bool:
+        if isinstance(ref, RegRef) or ref in exposed:
+            return False
+        vector = ref.kind == "v" and ref.number >= regs.vtemp_base
+        return vector or (ref.kind == "s" and ref.number in scalars) or ref == _SCC
+
     for unit in units:
-        gone: set[Ref] = set(kept)
-        for ref in unit.writes:
-            if isinstance(ref, RRef) and ref not in exposed:
-                vector = ref.kind == "v" and ref.number >= regs.vtemp_base
-                if vector or (ref.kind == "s" and ref.number in scalars) or ref == _SCC:
-                    gone.add(ref)
         unit.reads -= kept
-        unit.writes -= gone
+        unit.writes = {ref for ref in unit.writes - kept if not local(ref)}
 
 
 __all__ = ["parts"]

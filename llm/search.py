@@ -54,8 +54,8 @@ def improved(
     for end in ends:
         mine, old = made[first:end], rules[first:end]
         verdict = None
+        tried = [*code[:first], *(list(g) for g in mine), *code[end:]]
         if mine != tuple(map(tuple, old)) and _price(mine) < _price(old):
-            tried = [*code[:first], *(list(g) for g in mine), *code[end:]]
             verdict = _proved(stretch, regs, behind, prover, tried, first, end, draft.bound)
         if verdict is not None:
             code = tried

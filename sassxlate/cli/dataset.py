@@ -142,10 +142,14 @@ def _licence(text: str) -> tuple[str, str]:
 
 @command.command(short_help="Make kernels to take pairs from")
 @click.argument("folder", metavar="DIR", type=click.Path(file_okay=False, path_type=Path))
-@click.option("--count", default=100, show_default=True, help="Programs of 12 kernels.")
+@click.option("--count", default=100, show_default=True, help="Programs.")
+@click.option(
+    "--kernels", default=12, show_default=True, type=click.IntRange(1), help="Of a program."
+)
 def generate(
     folder: Path,
     count: int,
+    kernels: int,
     jobs: int,
     seed: int,
     valid: float,
@@ -164,6 +168,7 @@ def generate(
         seed,
         count,
         settings,
+        kernels=kernels,
         jobs=_cores(jobs),
         limit_s=limit_seconds,
         shard=shard,

@@ -14,6 +14,7 @@ from sassxlate.cli.dataset import command
 from sassxlate.errors import ModelError, SassxlateError
 from sassxlate.llm import shards, tokenizer
 from sassxlate.llm.dataset import Settings, build, program_of, split_of
+from sassxlate.llm.generate import program_name
 from sassxlate.llm.generate_cuda import source
 
 pytest.importorskip("pyarrow", reason="shards are parquet files")
@@ -141,6 +142,9 @@ def test_generated_programs_are_decided_by_their_number() -> None:
     assert source(1, 5) == source(1, 5)
     assert source(1, 5) != source(1, 6)
     assert source(1, 5, 3).count("__global__") == 3
+    # What is held out under one size is in no program of another.
+    assert program_name(1, 5) == program_name(1, 5, 12) != program_name(1, 5, 36)
+    assert source(1, 5, 36)[:2000] != source(1, 5)[:2000]
 
 
 @pytest.mark.skipif(
