@@ -162,7 +162,7 @@ def _unit(
             found = guard(inst, regs)
             part = keeps_part(inst)
             written = writes(inst)
-            for ref in reads(inst) | (written if part else frozenset()):
+            for ref in reads(inst) | (written if part else frozenset[RRef]()):
                 if made.get(ref, -1) not in (0, region):
                     out.reads.add(ref)
             for ref in written:
