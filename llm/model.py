@@ -230,55 +230,86 @@ class Session:
 
     def add(self, tokens: Sequence[int]) -> Floats:
         """A new sequence in the next slot; the logits behind its last token."""
-        m, c = self.model, self.model.config
-        n = len(tokens)
-        if not 0 < n <= self.capacity:
-            raise ModelError("SX1006", f"{n} tokens do not fit in {self.capacity}")
-        slot = self.used
-        places = np.arange(n)
-        x = m.embedding[np.asarray(tokens)]
-        kv, group = c.kv_heads, c.heads // c.kv_heads
-        hidden = np.triu(np.full((n, n), -np.inf, np.float32), 1)
-        for i, layer in enumerate(m.layers):
-            q, k, v = self._split(m.normed(x, layer.norm1), layer, places)
-            self.keys[i, slot, :, :n] = k.transpose(1, 0, 2)
-            self.values[i, slot, :, :n] = v.transpose(1, 0, 2)
-            q = q.reshape(n, kv, group, c.head).transpose(1, 2, 0, 3)  # kv, group, n, head
-            scores = q @ self.keys[i, slot, :, None, :n].swapaxes(-1, -2)
-            mixed = _softmax(scores + hidden) @ self.values[i, slot, :, None, :n]
-            made = mixed.transpose(2, 0, 1, 3).reshape(n, c.hidden)
-            if i == c.layers - 1:  # of the others nothing but keys and values is asked again
-                x, made = x[-1:], made[-1:]
-            x = self._wide(x + made @ layer.out, layer)
-        self.lengths[slot] = n
-        self.used += 1
-        logits: Floats = m.normed(x, m.norm)[0] @ m.head
+        logits: Floats = self.advance((), (tokens,))[0]
         return logits
 
     def step(self, tokens: Sequence[int]) -> Floats:
         """One more token for each slot in use; the logits behind them: (used, vocab)."""
-        m, c, n = self.model, self.model.config, self.used
+        return self.advance(tokens)
+
+    def advance(
+        self, tokens: Sequence[int], new: Sequence[Sequence[int]] = ()
+    ) -> Floats:
+        """One more token for each slot in use (or for none), and new sequences in the next slots;
+        the logits behind the former, then behind the last token of each of the latter.
+
+        Together they are one product with each matrix, which few rows alone would not pay for.
+        """
+        m, c, n = self.model, self.model.config, len(tokens)
         places = self.lengths[:n].copy()
-        longest = int(places.max()) + 1
-        if longest > self.capacity:
+        if n not in (0, self.used) or (n and int(places.max()) >= self.capacity):
             raise ModelError("SX1006", f"a sequence passes {self.capacity} tokens")
-        x = m.embedding[np.asarray(tokens)]
-        kv, group = c.kv_heads, c.heads // c.kv_heads
-        hidden = np.where(np.arange(longest) <= places[:, None], np.float32(0), -np.inf)
-        hidden = hidden.astype(np.float32)[:, None, None]
-        rows = np.arange(n)
+        beginning = self._beginning(n, new)
+        x = m.embedding[np.asarray([*tokens, *(t for one in new for t in one)])]
+        every = np.concatenate([places, *(np.arange(len(one)) for one in new)])
+        last = [*range(n), *(part.stop - 1 for _, part, _ in beginning)]
         for i, layer in enumerate(m.layers):
-            q, k, v = self._split(m.normed(x, layer.norm1), layer, places)
-            self.keys[i, rows, :, places] = k
-            self.values[i, rows, :, places] = v
-            q = q.reshape(n, kv, group, c.head)
-            scores = q @ self.keys[i, :n, :, :longest].swapaxes(-1, -2)
-            mixed = _softmax(scores + hidden) @ self.values[i, :n, :, :longest]
-            x = x + mixed.reshape(n, c.hidden) @ layer.out
-            x = self._wide(x, layer)
+            q, k, v = self._split(m.normed(x, layer.norm1), layer, every)
+            mixed = np.empty((len(x), c.hidden), np.float32)
+            if n:
+                mixed[:n] = self._next(i, q[:n], k[:n], v[:n], places)
+            for slot, part, hidden in beginning:
+                mixed[part] = self._first(i, slot, q[part], k[part], v[part], hidden)
+            if i == c.layers - 1:  # of the others nothing but keys and values is asked again
+                x, mixed = x[last], mixed[last]
+            x = self._wide(x + mixed @ layer.out, layer)
         self.lengths[:n] += 1
+        for one in new:
+            self.lengths[self.used] = len(one)
+            self.used += 1
         logits: Floats = m.normed(x, m.norm) @ m.head
         return logits
+
+    def _beginning(
+        self, first: int, new: Sequence[Sequence[int]]
+    ) -> list[tuple[int, slice, Floats]]:
+        """Of each new sequence its slot, its rows from ``first`` on, and what its tokens do not
+        see."""
+        out: list[tuple[int, slice, Floats]] = []
+        for number, one in enumerate(new):
+            size = len(one)
+            if not 0 < size <= self.capacity or self.used + number >= self.keys.shape[1]:
+                raise ModelError("SX1006", f"{size} tokens do not fit in {self.capacity}")
+            hidden = np.triu(np.full((size, size), -np.inf, np.float32), 1)
+            out.append((self.used + number, slice(first, first + size), hidden))
+            first += size
+        return out
+
+    def _next(self, i: int, q: Floats, k: Floats, v: Floats, places: Ints) -> Floats:
+        """Attention of one token for each slot in use."""
+        c, n = self.model.config, len(q)
+        kv, group = c.kv_heads, c.heads // c.kv_heads
+        longest, rows = int(places.max()) + 1, np.arange(n)
+        hidden = np.where(np.arange(longest) <= places[:, None], np.float32(0), -np.inf)
+        self.keys[i, rows, :, places] = k
+        self.values[i, rows, :, places] = v
+        scores = q.reshape(n, kv, group, c.head) @ self.keys[i, :n, :, :longest].swapaxes(-1, -2)
+        mixed = _softmax(scores + hidden.astype(np.float32)[:, None, None])
+        out: Floats = (mixed @ self.values[i, :n, :, :longest]).reshape(n, c.hidden)
+        return out
+
+    def _first(
+        self, i: int, slot: int, q: Floats, k: Floats, v: Floats, hidden: Floats
+    ) -> Floats:
+        """Attention of a new sequence's tokens."""
+        c, n = self.model.config, len(q)
+        kv, group = c.kv_heads, c.heads // c.kv_heads
+        self.keys[i, slot, :, :n] = k.transpose(1, 0, 2)
+        self.values[i, slot, :, :n] = v.transpose(1, 0, 2)
+        q = q.reshape(n, kv, group, c.head).transpose(1, 2, 0, 3)  # kv, group, n, head
+        scores = q @ self.keys[i, slot, :, None, :n].swapaxes(-1, -2)
+        mixed = _softmax(scores + hidden) @ self.values[i, slot, :, None, :n]
+        return mixed.transpose(2, 0, 1, 3).reshape(n, c.hidden)
 
     def drop(self, slot: int) -> None:
         """Ends a sequence; the last slot's moves into its place."""

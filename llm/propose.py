@@ -24,7 +24,8 @@ from .model import Floats, Qwen2, Session, read_config
 from .prompt import Prompt
 
 Words = tuple[str, ...]
-SLOTS = 32  # sequences at once: more wait longer for the last, fewer read the weights more often
+SLOTS = 64  # sequences at once: more wait longer for the last, fewer read the weights more often
+ROWS = 160  # of a product, from which on more bring nothing: new questions wait for the next
 TEMPERATURE = 0.7
 _TELL_S = 0.2  # between two words on how far it is
 _TOGETHER = 4  # below so many questions a second process costs more than it brings
@@ -127,18 +128,18 @@ class BlockModel:
         waiting = list(jobs)  # from its end: the longest first, so that few are left over at last
         running: list[_Writing] = []
         while running or waiting:
-            while waiting and len(running) < slots:
+            fresh: list[_Writing] = []
+            rows = len(running)
+            while waiting and len(running) + len(fresh) < slots and rows < ROWS:
                 job = waiting.pop()
                 state = Automaton(questions[job.question], job.most, vtemps[job.question])
-                writing = _Writing(job, state, [], _random(self.seed, job))
-                writing.take(session.add(job.tokens))
-                running.append(writing)
+                fresh.append(_Writing(job, state, [], _random(self.seed, job)))
+                rows += len(job.tokens)
+            logits = session.advance([w.words[-1] for w in running], [w.job.tokens for w in fresh])
+            running += fresh
+            for row, writing in zip(logits, running, strict=True):
+                writing.take(row)
             yield from _ended(running, session)
-            if running:
-                logits = session.step([w.words[-1] for w in running])
-                for row, writing in zip(logits, running, strict=True):
-                    writing.take(row)
-                yield from _ended(running, session)
 
 
 @dataclass(slots=True)
