@@ -299,7 +299,8 @@ def hybrid(
         state = "PASS" if row.passed else "FAIL"
         click.echo(f"{row.program}: {state}, {100 * (1 - row.ratio):.1f} % saved", err=True)
 
-    with tempfile.TemporaryDirectory(prefix="sassxlate-hybrid-") as made:
+    place = tempfile.TemporaryDirectory(prefix="sassxlate-hybrid-", ignore_cleanup_errors=True)
+    with place as made:  # in which services may still end
         programs = bench.executables(folder, number, pattern, Path(made))
         result = bench.measure(
             programs, engine, number, Path(made, "caches"), strict=strict, told=told
