@@ -9,8 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
+from sassxlate.disasm.rdna3 import RRef, info, writes
 from sassxlate.disasm.rdna3.decode import branch_target
-from sassxlate.disasm.rdna3.ir import Inst, V
+from sassxlate.disasm.rdna3.ir import I, Inst, V
 from sassxlate.disasm.rdna3.operand import EXEC_LO, VCC_LO
 from sassxlate.domain import is_zero
 from sassxlate.lowering.apply import apply, lookup
@@ -21,6 +22,7 @@ from .machine_memory import access, fence, is_fence, rdna_space
 from .verdict import Undecided
 
 T = TypeVar("T")
+_EXEC = RRef("s", EXEC_LO)
 _NOTHING = frozenset(
     "s_nop s_waitcnt_vmcnt s_waitcnt_lgkmcnt s_waitcnt_expcnt s_waitcnt_depctr s_delay_alu "
     "s_sleep s_clause s_setprio v_nop s_round_mode s_denorm_mode".split()
@@ -108,7 +110,18 @@ def _condition(inst: Inst, regs: Registers[T]) -> T:
     return zero if what.endswith("cz") else d.not_(zero)
 
 
+def _lanes(inst: Inst, regs: Registers[T]) -> None:
+    """Raises Undecided where lanes are chosen by a number."""
+    told = info(inst.op)
+    for operand, arg in zip(told.args, inst.args, strict=False):
+        if operand.type == "mask" and isinstance(arg, I) and not regs.is_mask(arg):
+            raise Undecided(f"{inst.op}: a number as a mask of lanes")
+    if told.kind == "salu" and _EXEC in writes(inst) and not regs.keeps_lanes(inst):
+        raise Undecided(f"{inst.op}: lanes by a number")
+
+
 def _step(inst: Inst, regs: Registers[T], pc: int) -> None:
+    _lanes(inst, regs)
     row = lookup(inst.op)
     if row is not None:
         apply(regs, inst, row)

@@ -145,26 +145,33 @@ class Registers(Generic[T]):
         return self._scalar(inst, ALIASES[name] + part)
 
     def _scalar(self, inst: Inst, index: int) -> T:
-        if index in self.masks and not self._keeps_lanes(inst):
+        if index in self.masks and not self.keeps_lanes(inst):
             target = inst.args[0] if inst.args else None
             if isinstance(target, V) and target.index in self.barriers:
                 return self.fresh(32)  # the convergence machine's: never a number
             raise self.error(inst, "a mask of lanes as a number")
         return self.sgpr(index)
 
-    def _keeps_lanes(self, inst: Inst) -> bool:
+    def keeps_lanes(self, inst: Inst) -> bool:
         """Whether each bit of the result is made of those in the same place: of masks, and of
         numbers that have all bits the same."""
         if inst.op.startswith(("s_cmp_eq_", "s_cmp_lg_")):
             return True  # of the wave as a whole: other lanes' bits have a say
-        return inst.op in _LANEWISE and all(self._is_mask(a) for a in inst.args[1:])
+        return inst.op in _LANEWISE and all(self.is_mask(a) for a in inst.args[1:])
 
-    def _is_mask(self, arg: Arg) -> bool:
+    def is_mask(self, arg: Arg) -> bool:
+        """Whether each bit is a lane's."""
         if isinstance(arg, I):
             return arg.value & 0xFFFFFFFF in (0, 0xFFFFFFFF)
         index = arg.index if isinstance(arg, S) else None
         if isinstance(arg, Sp):
             index = ALIASES.get(arg.name)
+        return index is not None and self._lanes(index)
+
+    def _lanes(self, index: int) -> bool:
+        """Whether a scalar register has a bit a lane; what nobody set may be taken so, once."""
+        if index not in self.s:
+            self.masks.add(index)
         return index in self.masks or index in self.even
 
     def _is_even(self, arg: Arg) -> bool:
@@ -190,7 +197,7 @@ class Registers(Generic[T]):
             self.v[at] = self.d.select(self.active(), value, self.vgpr(at))
         elif not (isinstance(arg, Sp) and arg.name == "null"):
             index = self.scalar_index(inst, arg) + part
-            lanewise = inst.op in _LANEWISE and self._keeps_lanes(inst)
+            lanewise = inst.op in _LANEWISE and self.keeps_lanes(inst)
             # What an instruction reads implicitly is EXEC or a choice between its sources.
             even = "saveexec" not in inst.op and all(self._is_even(a) for a in inst.args[1:])
             self.write_scalar(index, value)
@@ -243,6 +250,9 @@ class Registers(Generic[T]):
         return self.sgpr(EXEC_LO)
 
     def mask(self, index: int) -> T:
+        """The lane's bit.  Undecided of a number, for which of its bits that is is not known."""
+        if not self._lanes(index):
+            raise Undecided(f"s{index}: a number as a mask of lanes")
         return self.d.extract(self.sgpr(index), 0, 1)
 
     def write_mask(self, index: int, value: T) -> None:

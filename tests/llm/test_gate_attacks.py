@@ -99,6 +99,22 @@ def attacks(name: str, part: Stretch, regs: RegisterMap) -> Iterator[Code]:
             Inst("v_add_nc_u32", (r, s[1], r)),
             Inst("v_sub_nc_u32", (r, r, t[1])),
         )
+    elif name.startswith("lanes"):  # a number is no mask: which bit is whose is not known
+        number = Inst("s_mov_b32", (s[0], I(1)))
+        back = Inst("v_sub_nc_u32", (r, r, I(1)))
+        if name == "lanes of a choice":
+            choice = Inst("v_cndmask_b32", (t[0], I(0), I(1), s[0]))
+            yield behind(number, choice, Inst("v_add_nc_u32", (r, t[0], r)), back)
+        elif name == "lanes of a carry":
+            yield behind(number, Inst("v_add_co_ci_u32", (r, s[1], r, I(0), s[0])), back)
+        else:
+            yield behind(
+                number,
+                Inst("s_and_saveexec_b32", (regs.save_exec, s[0])),
+                Inst("v_add_nc_u32", (r, I(1), r)),
+                Inst("s_mov_b32", (EXEC, regs.save_exec)),
+                back,
+            )
     elif name == "guard":  # what some lanes wrote, the others do not have
         yield behind(
             Inst("v_mov_b32", (t[0], I(1))),
@@ -148,6 +164,7 @@ def attacks(name: str, part: Stretch, regs: RegisterMap) -> Iterator[Code]:
 
 ATTACKS = (
     "half", "aperture", "window", "saved", "number", "guard", "leak", "inverted", "stale",
+    "lanes of a choice", "lanes of a carry", "lanes of a guard",
 )  # fmt: skip
 
 

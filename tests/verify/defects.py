@@ -184,7 +184,7 @@ DEFECTS: tuple[Defect, ...] = (
            op("s_and_saveexec_b32", "s_and_not0_saveexec_b32")),
     Defect("guard left out", "@P0 STG.E desc[UR4][R2.64], R4", drop("s_and_saveexec")),
     Defect("guard by another predicate", "@P0 STG.E desc[UR4][R2.64], R4",
-           arg("s_and_saveexec", 1, S(13))),
+           arg("s_and_saveexec", 1, S(60))),
     Defect("predicate not negated", "SEL R10, R4, R2, !P0", op("s_not_b32", "s_mov_b32")),
     # memory
     Defect("offset of a load", "LDG.E R10, desc[UR4][R2.64+0x8]", imm("global_load", 12)),
