@@ -48,6 +48,7 @@ class Settings:
     valid: float = 0.01
     test: float = 0.05
     search: bool = True
+    lifted: bool = False
     timeout_ms: int = 1_000
     tag: str = ""
 
@@ -246,6 +247,7 @@ class _Worker:
             self.seen.setdefault(split, set()),
             self.settings.search,
             lambda key: self.proofs.was_asked(split, key),
+            self.settings.lifted,
         )
         if self.loaded[0] != unit.path:
             self.loaded = ("", [])

@@ -274,7 +274,8 @@ def _lines(sheet: Mapping[str, Any]) -> Iterable[str]:
             yield f"| {name} | {s['programs']} | 0 |  |  |  |  |  |  |"
             continue
         ratio = s["cost"] / max(1, s["rules_cost"])
-        searched, modelled = (s["by"].get(k, 0) / s["pairs"] for k in ("search", "model"))
+        by = {k: s["by"].get(k, 0) / s["pairs"] for k in ("search", "lifted", "model")}
+        searched, modelled = by["search"] + by["lifted"], by["model"]
         yield (
             f"| {name} | {s['programs']} | {s['pairs']} | {s['count']} | {s['sass']} | {s['rdna']} "
             f"| {ratio:.3f} | {searched:.1%} | {modelled:.1%} | {s.get('in_train', '')} |"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 
 from sassxlate.disasm.containers.model import Cubin
 from sassxlate.lowering.allocate import RegisterMap
@@ -14,7 +14,8 @@ from sassxlate.lowering.pipeline import select_kernel
 from sassxlate.lowering.verify import Proved, Unknown, Verdict
 
 from .cost import cost
-from .prompt import Prompt, answer_text, read_answer
+from .lifted import Known, relowered
+from .prompt import answer_text, read_answer
 from .proof import Code, Prover
 from .search import improved
 from .stretch import Stretch, stretches
@@ -23,8 +24,8 @@ from .stretch import Stretch, stretches
 @dataclass(frozen=True, slots=True)
 class Row:
     """A pair.  ``cost`` and ``rules_cost`` are :mod:`.cost`'s units; ``modulo`` says under which
-    readings it is proved; ``by`` is ``rules`` or ``search``; ``count`` how often the question came
-    up where it was found."""
+    readings it is proved; ``by`` is ``rules``, ``search`` or ``lifted``; ``count`` how often the
+    question came up where it was found."""
 
     id: str
     prompt: str
@@ -50,14 +51,17 @@ def row_id(text: str) -> str:
 @dataclass(slots=True)
 class Harvest:
     """Rows from kernels, each question once.  ``counts`` says what became of the stretches:
-    ``macro``, ``again`` (the question was there), ``unknown`` (not proved), ``rules``, ``search``;
-    ``readings`` under what rows are proved; ``why`` why not."""
+    ``macro``, ``again`` (the question was there), ``unknown`` (not proved), ``rules``, ``search``,
+    ``lifted``; ``readings`` under what rows are proved; ``why`` why not.  ``lifted``: LLVM is asked
+    too, for a kernel's rows at once."""
 
     prover: Prover = field(default_factory=Prover)
     seen: set[str] = field(default_factory=set[str])
     search: bool = True
     elsewhere: Callable[[str], bool] = lambda _: False  # whether another process has it
+    lifted: bool = False
     rows: dict[str, Row] = field(default_factory=dict[str, Row])
+    waiting: list[tuple[str, Known]] = field(default_factory=list[tuple[str, Known]])
     counts: Counter[str] = field(default_factory=Counter[str])
     again: Counter[str] = field(default_factory=Counter[str])
     why: Counter[str] = field(default_factory=Counter[str])
@@ -75,6 +79,29 @@ class Harvest:
                     self.counts["macro"] += 1
                     continue
                 self._stretch(stretch, regs, cubin.arch, program, name)
+        self._lift()
+
+    def _lift(self) -> None:
+        """Rows that LLVM makes cheaper."""
+        waiting, self.waiting = self.waiting, []
+        found = relowered([known for _, known in waiting], self.prover)
+        for (key, known), better in zip(waiting, found, strict=True):
+            if better is None:
+                continue
+            row = self.rows[key]
+            rules = row.rules or row.answer
+            answer = answer_text(better.code, known.question)
+            self.rows[key] = replace(
+                row,
+                answer=answer,
+                rules=rules,
+                cost=better.cost,
+                rdna=_count(answer),
+                modulo="; ".join(better.modulo),
+                by="lifted",
+            )
+            self.counts[row.by] -= 1
+            self.counts["lifted"] += 1
 
     def _stretch(
         self, stretch: Stretch, regs: RegisterMap, arch: int, program: str, name: str
@@ -89,7 +116,7 @@ class Harvest:
             return
         self.seen.add(key)
         rules = "\n".join(map(" ".join, stretch.answer))
-        code = read_answer(rules.split(), question)
+        code: Code = read_answer(rules.split(), question)
         verdict = self.prover.stretch(stretch.block, regs, stretch.live_out, code)
         if not isinstance(verdict, Proved):
             self.counts["unknown"] += 1
@@ -97,8 +124,11 @@ class Harvest:
             return
         before = cost([i for group in code for i in group])
         answer, after, modulo, by = rules, before, verdict.modulo, "rules"
-        for better in self._better(stretch, regs, question, code):
-            answer, after, modulo, by = better
+        if self.search and (found := improved(stretch, regs, question, self.prover, code)):
+            answer, code = answer_text(found.code, question), found.code
+            after, modulo, by = found.cost, found.modulo, "search"
+        if self.lifted:
+            self.waiting.append((key, Known(stretch, regs, question, code)))
         self.counts[by] += 1
         self.rows[key] = Row(
             id=key,
@@ -108,7 +138,7 @@ class Harvest:
             cost=after,
             rules_cost=before,
             sass=len(stretch.block.instructions),
-            rdna=len([w for w in answer.split() if w.startswith(_MNEMONICS)]),
+            rdna=_count(answer),
             arch=arch,
             program=program,
             kernel=name,
@@ -116,20 +146,8 @@ class Harvest:
             by=by,
         )
 
-    def _better(
-        self, stretch: Stretch, regs: RegisterMap, question: Prompt, rules: Code
-    ) -> Iterator[tuple[str, int, tuple[str, ...], str]]:
-        """A cheaper proven answer, if the search finds one."""
-        if not self.search:
-            return
-        found = improved(stretch, regs, question, self.prover, rules)
-        if found is not None:
-            yield answer_text(found.code, question), found.cost, found.modulo, "search"
-
     def taken(self) -> list[Row]:
         """The rows, with how often their questions came up."""
-        from dataclasses import replace
-
         return [replace(row, count=self.again[key]) for key, row in self.rows.items()]
 
 
@@ -137,6 +155,11 @@ def _reason(verdict: Verdict) -> str:
     """Why a block is not proved, without where."""
     text = verdict.reason if isinstance(verdict, Unknown) else f"refuted: {verdict}"
     return re.sub(r"^instruction \d+: ", "", text)[:120]
+
+
+def _count(answer: str) -> int:
+    """The RDNA3 instructions of an answer."""
+    return len([w for w in answer.split() if w.startswith(_MNEMONICS)])
 
 
 _MNEMONICS = ("v_", "s_", "ds_", "global_", "flat_", "scratch_")

@@ -41,14 +41,16 @@ def _shard(ctx: click.Context, parameter: click.Parameter, text: str) -> tuple[i
     return int(first), int(of)
 
 
-def _settings(seed: int, valid: float, test: float, *, search: bool = True) -> Settings:
+def _settings(
+    seed: int, valid: float, test: float, *, search: bool = True, lifted: bool = False
+) -> Settings:
     from sassxlate.llm.dataset import Settings
 
     from ._verify_cache import verdict_tag
 
     if valid + test >= 1:
         raise click.UsageError("--valid and --test leave nothing to train on")
-    return Settings(seed, valid, test, search, tag=verdict_tag())
+    return Settings(seed, valid, test, search, lifted, tag=verdict_tag())
 
 
 _share = click.FloatRange(0, 0.9)
@@ -75,6 +77,9 @@ def _cores(jobs: int) -> int:
 )
 @click.option("--arch", "arches", multiple=True, help="Only these, e.g. sm_80; may repeat.")
 @click.option("--search/--no-search", default=True, help="Look for cheaper code than the rules'.")
+@click.option(
+    "--lifted/--no-lifted", default=False, help="Ask LLVM's backend for cheaper code too (slower)."
+)
 @click.option("--licence", "licences", multiple=True, metavar="PATTERN=TEXT", help="Of sources.")
 @click.option("--json", "as_json", is_flag=True, help="The datasheet on stdout as JSON.")
 def build(
@@ -82,6 +87,7 @@ def build(
     sources: tuple[Path, ...],
     arches: tuple[str, ...],
     search: bool,
+    lifted: bool,
     licences: tuple[str, ...],
     as_json: bool,
     jobs: int,
@@ -103,7 +109,7 @@ def build(
 
     from ._files import parse_arch
 
-    settings = _settings(seed, valid, test, search=search)
+    settings = _settings(seed, valid, test, search=search, lifted=lifted)
     wanted = frozenset(parse_arch(a)[0] for a in arches) or None
     terms = dict(_licence(text) for text in licences)
     show = _Shown()
