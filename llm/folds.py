@@ -14,6 +14,7 @@ from .cost import instruction
 from .guards import GUARDS
 from .language import guard
 from .rewrite import Draft, instead, legal, line, moved, plain, source, substituted
+from .scalars import moved_scalar
 
 _ALL: Final = 0xFFFFFFFF
 _SCC: Final = RRef("scc")
@@ -324,6 +325,8 @@ def _scalar_sum(d: Draft, n: int, inst: Inst) -> None:
     if m is None or d.lines[m].inst.op != "v_lshl_add_u32" or not d.temporary(ref):
         return
     _, x, count, y = d.lines[m].inst.args
+    if isinstance(y, V) and (known := moved_scalar(d, m, y)) is not None:
+        y = known
     temp = next(d.free_scalars(), None)
     scalar = isinstance(x, S) and isinstance(count, I) and isinstance(y, S | I)
     if not scalar or temp is None or d.lines[m].region != d.lines[n].region:

@@ -138,8 +138,8 @@ def nearly_same(d: Draft) -> None:
 
 
 def _maker(d: Draft, n: int, value: Arg) -> int | None:
-    """The line that makes a temporary for line ``n`` alone."""
-    if not isinstance(value, V) or not d.temporary(RRef("v", value.index)):
+    """The line that makes a word for line ``n`` alone."""
+    if not isinstance(value, V):
         return None
     (ref,) = source(value)
     m = next((m for m in range(n - 1, -1, -1) if ref in d.lines[m].writes), None)
@@ -172,10 +172,13 @@ def _select_operand(d: Draft, n: int, inst: Inst) -> None:
         refs = source(x) | source(y) | source(common)
         if not d.unchanged(refs, min(a, b), n):
             continue
-        assert isinstance(no, V)
-        chosen = Inst("v_cndmask_b32", (no, x, y, mask))
+        own = [v for v in (no, yes) if isinstance(v, V) and d.temporary(RRef("v", v.index))]
+        place = own[0] if own else to
+        if place == common:
+            continue
+        chosen = Inst("v_cndmask_b32", (place, x, y, mask))
         args: list[Arg] = [to, to, to]
-        args[i], args[other] = no, common
+        args[i], args[other] = place, common
         made = [chosen, Inst(one.op, tuple(args))]
         before = sum(instruction(k) for k in (inst, one, two))
         if all(map(legal, made)) and sum(map(instruction, made)) < before:

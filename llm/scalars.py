@@ -68,7 +68,7 @@ def _on_scalars(d: Draft, n: int, to: Arg) -> Inst | None:
     args: list[Arg] = []
     for arg in inst.args[1:]:
         if isinstance(arg, V):
-            known = _moved_scalar(d, n, arg)
+            known = moved_scalar(d, n, arg)
             if known is None:
                 return None
             arg = known
@@ -85,7 +85,7 @@ def _on_scalars(d: Draft, n: int, to: Arg) -> Inst | None:
     return None
 
 
-def _moved_scalar(d: Draft, n: int, arg: V) -> Arg | None:
+def moved_scalar(d: Draft, n: int, arg: V) -> Arg | None:
     """The scalar that a VGPR was loaded with by a move before line ``n``."""
     (ref,) = source(arg)
     for m in range(n - 1, -1, -1):
@@ -165,7 +165,7 @@ def _choose(d: Draft, n: int, maker: int, uniform: set[int]) -> None:
     if made.op != "v_cndmask_b32" or not plain(made):
         return
     mask = made.args[3]
-    sides = [_moved_scalar(d, maker, a) if isinstance(a, V) else a for a in made.args[1:3]]
+    sides = [moved_scalar(d, maker, a) if isinstance(a, V) else a for a in made.args[1:3]]
     temp = next(d.free_scalars(), None)
     if not isinstance(mask, S) or mask.index not in uniform or temp is None:
         return
@@ -219,4 +219,4 @@ def _load_both(d: Draft, n: int, m: int) -> bool:
     return True
 
 
-__all__ = ["chains", "choices", "loads", "same_scalar", "scalars"]
+__all__ = ["chains", "choices", "loads", "moved_scalar", "same_scalar", "scalars"]

@@ -36,7 +36,9 @@ def questions(name: str) -> Iterator[tuple[Stretch, RegisterMap, Prompt]]:
                     yield stretch, selected.regs, question
 
 
-@pytest.mark.parametrize("name", ["sm_80/carry_chains", "sm_90/predicated_stores"])
+@pytest.mark.parametrize(
+    "name", ["sm_80/carry_chains", "sm_90/predicated_stores", "sm_90/byte_lanes"]
+)
 def test_what_is_found_is_cheaper_and_proved(name: str) -> None:
     prover = Prover()
     better = 0
