@@ -56,6 +56,8 @@ def verify(
         return _Search(block, counted.done, timeout_ms, vectors, tested, cut_ms).verdict()
     except Defective as reason:
         return Refuted(defect=str(reason))
+    except z3.Z3Exception as fault:  # accesses of other widths, which only their order would tell
+        return Unknown(f"the solver refuses a term: {fault}")
 
 
 @dataclass(slots=True)

@@ -8,9 +8,9 @@ is decided by bit patterns alone (comparisons, minimum, signs) is exact.  NaN ha
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache
 
 import z3
+from z3 import z3core
 
 from sassxlate.domain import (
     Approximation,
@@ -23,6 +23,9 @@ from sassxlate.domain import (
 )
 from sassxlate.vectors import Vec, Vectors, vec
 
+from . import made
+from .made import numeral
+
 BV = z3.BitVecRef
 # The one NaN that SASS makes of each format.
 NAN = {16: 0x7FFF, 32: 0x7FFFFFFF, 64: 0xFFF8000000000000}
@@ -33,12 +36,6 @@ _COMMUTATIVE = frozenset({"fadd", "fmul", "ffma"})
 def _is_nan(n: int, width: int) -> bool:
     inf = ((1 << exponent_bits(width)) - 1) << mantissa_bits(width)
     return n & ((1 << width - 1) - 1) > inf
-
-
-@lru_cache(maxsize=1 << 14)
-def numeral(n: int, width: int) -> BV:
-    """A number's term, made once."""
-    return z3.BitVecVal(n, width)
 
 
 def bit(condition: z3.BoolRef) -> BV:
@@ -69,24 +66,24 @@ class Terms:
         return numeral(n, width)
 
     def width(self, a: BV) -> int:
-        return int(a.size())
+        return made.width(a)
 
     def simple(self, a: BV) -> BV:
-        return z3.simplify(a)
+        return made.simplify(a)
 
     # -- integers -------------------------------------------------------------------------
 
     def add(self, a: BV, b: BV) -> BV:
-        return a + b
+        return made.binary(z3core.Z3_mk_bvadd, a, b)
 
     def sub(self, a: BV, b: BV) -> BV:
-        return a - b
+        return made.binary(z3core.Z3_mk_bvsub, a, b)
 
     def mul(self, a: BV, b: BV) -> BV:
         """A product of what is not known is made of one function of two words, so that products
         of different widths and signs share it."""
         w = self.width(a)
-        a, b = z3.simplify(a), z3.simplify(b)
+        a, b = made.simplify(a), made.simplify(b)
         if not self.products or w not in (32, 64) or self._narrow(a) or self._narrow(b):
             return a * b
         if w == 32:
@@ -100,18 +97,18 @@ class Terms:
 
     def _narrow(self, a: BV) -> bool:
         """Whether the solver knows what to do with it: a number, or at most half a word."""
-        if z3.is_bv_value(a):
+        if made.is_numeral(a):
             return True
-        rest = z3.simplify(z3.LShR(a, numeral(16, self.width(a))))
-        return z3.is_bv_value(rest) and rest.as_long() == 0
+        rest = made.simplify(self.lshr(a, numeral(16, self.width(a))))
+        return made.is_numeral(rest) and rest.as_long() == 0
 
     def _halves(self, a: BV) -> tuple[BV, BV]:
-        return z3.simplify(self.extract(a, 0, 32)), z3.simplify(self.extract(a, 32, 32))
+        return made.simplify(self.extract(a, 0, 32)), made.simplify(self.extract(a, 32, 32))
 
     def _upper(self, x: BV, y: BV) -> BV:
         """The low word of a product; of a sign, 0 or the other negated."""
         for a, b in ((x, y), (y, x)):
-            if z3.is_bv_value(a):
+            if made.is_numeral(a):
                 return a * b
             if self._is_sign(a):
                 return self.select(self.extract(a, 0, 1), -b, numeral(0, 32))
@@ -120,7 +117,7 @@ class Terms:
     def _is_sign(self, a: BV) -> bool:
         """Whether all bits are the same."""
         last = self.extract(a, 31, 1)
-        return a.eq(z3.simplify(self.sext(last, 32)))
+        return a.eq(made.simplify(self.sext(last, 32)))
 
     def _product(self, a: BV, b: BV) -> BV:
         """All 64 bits of an unsigned product of words."""
@@ -135,65 +132,65 @@ class Terms:
         return out
 
     def and_(self, a: BV, b: BV) -> BV:
-        return a & b
+        return made.binary(z3core.Z3_mk_bvand, a, b)
 
     def or_(self, a: BV, b: BV) -> BV:
-        return a | b
+        return made.binary(z3core.Z3_mk_bvor, a, b)
 
     def xor(self, a: BV, b: BV) -> BV:
-        return a ^ b
+        return made.binary(z3core.Z3_mk_bvxor, a, b)
 
     def not_(self, a: BV) -> BV:
-        return ~a
+        return made.negated(a)
 
     def shl(self, a: BV, count: BV) -> BV:
-        return a << count
+        return made.binary(z3core.Z3_mk_bvshl, a, count)
 
     def lshr(self, a: BV, count: BV) -> BV:
-        return z3.LShR(a, count)
+        return made.binary(z3core.Z3_mk_bvlshr, a, count)
 
     def ashr(self, a: BV, count: BV) -> BV:
         """By a number it is a sign extension, in the one way that those are written."""
-        w, count = self.width(a), z3.simplify(count)
-        if z3.is_bv_value(count) and 0 < (bits := count.as_long()) < w:
+        w, count = self.width(a), made.simplify(count)
+        if made.is_numeral(count) and 0 < (bits := count.as_long()) < w:
             return self.sext(self.extract(a, bits, w - bits), w)
-        return a >> count
+        return made.binary(z3core.Z3_mk_bvashr, a, count)
 
     def eq(self, a: BV, b: BV) -> BV:
-        return bit(a == b)
+        return made.condition(z3core.Z3_mk_eq, a, b)
 
     def ult(self, a: BV, b: BV) -> BV:
-        return bit(z3.ULT(a, b))
+        return made.condition(z3core.Z3_mk_bvult, a, b)
 
     def slt(self, a: BV, b: BV) -> BV:
-        return bit(a < b)
+        return made.condition(z3core.Z3_mk_bvslt, a, b)
 
     def select(self, c: BV, a: BV, b: BV) -> BV:
-        if z3.is_bv_value(a) and a.as_long() == NAN.get(self.width(a)):
+        if made.is_numeral(a) and a.as_long() == NAN.get(self.width(a)):
             # Results of operations have no NaN but this, and have it where an operand is one.
-            value = z3.simplify(b)
+            value = made.simplify(b)
             if self._is_result(value):
                 told = z3.simplify(holds(c))
                 for x in (value, *self._spreading(value)):
                     if told.eq(z3.simplify(self._nan(x))):
                         return value
-        if z3.is_bv_value(c):
+        if made.is_numeral(c):
             return a if c.as_long() else b
-        return z3.If(holds(c), a, b)
+        return made.choice(c, a, b)
 
     def zext(self, a: BV, width: int) -> BV:
         gap = width - self.width(a)
-        return z3.ZeroExt(gap, a) if gap else a
+        return made.extended(a, gap, False) if gap else a
 
     def sext(self, a: BV, width: int) -> BV:
         gap = width - self.width(a)
-        return z3.SignExt(gap, a) if gap else a
+        return made.extended(a, gap, True) if gap else a
 
     def extract(self, a: BV, lo: int, width: int) -> BV:
-        return z3.Extract(lo + width - 1, lo, a)
+        return made.extract(a, lo, width)
 
     def concat(self, hi: BV, lo: BV) -> BV:
-        return z3.Concat(hi, lo)
+        return made.concat(hi, lo)
 
     def popcount(self, a: BV) -> BV:
         w = self.width(a)
@@ -223,7 +220,7 @@ class Terms:
     def one_nan(self, a: BV) -> BV:
         """A float whose NaN is the one that SASS makes; of a result of an operation, itself."""
         if a.get_id() not in self._plain:
-            a = z3.simplify(a)
+            a = made.simplify(a)
         if self._is_result(a) or a.get_id() in self._plain:
             return a
         w = self.width(a)
@@ -244,16 +241,16 @@ class Terms:
     def _operand(self, a: BV) -> BV:
         """A float without what only tells NaN apart: no operation sees that."""
         if a.get_id() not in self._plain:
-            a = z3.simplify(a)
+            a = made.simplify(a)
         if a.get_id() in self._plain:
             a = self._plain[a.get_id()]
         elif z3.is_app_of(a, z3.Z3_OP_ITE):
             told, yes, no = a.children()
-            if z3.is_bv_value(no) and _is_nan(no.as_long(), self.width(a)):
+            if made.is_numeral(no) and _is_nan(no.as_long(), self.width(a)):
                 if told.eq(z3.simplify(z3.Not(self._nan(yes)))):
                     a = yes
             elif (
-                z3.is_bv_value(yes)
+                made.is_numeral(yes)
                 and _is_nan(yes.as_long(), self.width(a))
                 and told.eq(z3.simplify(self._nan(no)))
             ):
@@ -292,8 +289,8 @@ class Terms:
         values: list[object] = []
         for a in args:
             if isinstance(a, z3.BitVecRef):
-                known = z3.simplify(a)
-                if not z3.is_bv_value(known):
+                known = made.simplify(a)
+                if not made.is_numeral(known):
                     return None
                 values.append(vec(known.as_long(), self.width(a)))
             else:
@@ -310,8 +307,8 @@ class Terms:
     def _nothing(self, a: BV, fp: Fp) -> bool:
         """Whether adding ``a`` changes no number: -0, or +0 where sums round downwards."""
         zero = 0 if fp.round == Round.DOWN else 1 << self.width(a) - 1
-        value = z3.simplify(a)
-        return z3.is_bv_value(value) and value.as_long() == zero
+        value = made.simplify(a)
+        return made.is_numeral(value) and value.as_long() == zero
 
     @staticmethod
     def _how(fp: Fp) -> tuple[int, ...]:
@@ -336,8 +333,8 @@ class Terms:
 
     def _is_one(self, a: BV) -> bool:
         one = {16: 0x3C00, 32: 0x3F800000, 64: 0x3FF0000000000000}[self.width(a)]
-        value = z3.simplify(a)
-        return z3.is_bv_value(value) and value.as_long() == one
+        value = made.simplify(a)
+        return made.is_numeral(value) and value.as_long() == one
 
     def ffma(self, a: BV, b: BV, c: BV, fp: Fp) -> BV:
         if (out := self._known(lambda d: d.ffma, a, b, c, fp)) is not None:
@@ -404,7 +401,7 @@ class Terms:
         if (out := self._known(lambda d: d.itof, a, width, signed, fp)) is not None:
             return out
         how = (int(signed), int(fp.round))
-        return self._apply("itof", width, how, z3.simplify(a))
+        return self._apply("itof", width, how, made.simplify(a))
 
     def approx(self, fn: Approximation, a: BV) -> BV:
         self.approximate = True
