@@ -274,7 +274,7 @@ def _asked(stretch: Stretch, regs: RegisterMap, spanned: bool) -> tuple[str, Pro
     if spanned:
         return "guarded", None
     try:
-        return "", prompt(stretch.block, regs, stretch.live_out)
+        return "", stretch.asked or prompt(stretch.block, regs, stretch.live_out)
     except EncodeError:
         return "unsaid", None
 
