@@ -26,7 +26,7 @@ from .search import Better
 from .stretch import Stretch
 from .uniform import with_uniform
 
-QUICK_MS = 100
+QUICK_MS = 50
 
 
 @dataclass(frozen=True, slots=True)
