@@ -22,6 +22,7 @@ from sassxlate.lowering.select import Selected
 
 from .cost import cost
 from .gate import Gate, Judgement
+from .mixed import Code, mixed
 from .names import VTEMPS
 from .prompt import Prompt, prompt, read_answer
 from .proof import Prover
@@ -245,9 +246,23 @@ class ModelEngine:
                 got = Judgement("text", str(error))
             else:
                 got = gate.judge(task.part.block, regs, task.part.live_out, code, rules)
+                if not got.accepted and self.mode == "hybrid":
+                    got = self._partly(task, code, rules, regs, gate) or got
             if _rank(got) > _rank(best):
                 best = got
         return best
+
+    def _partly(
+        self, task: _Task, code: Code, rules: Sequence[Item], regs: RegisterMap, gate: Gate
+    ) -> Judgement | None:
+        """What passes of an answer that does not; None where nothing does."""
+        part = task.part
+        found = mixed(part.block, regs, part.live_out, code, part.code, self.prover)
+        if found is None:
+            return None
+        made, taken, steps = found
+        got = gate.judge(part.block, regs, part.live_out, made, rules)
+        return replace(got, detail=f"{taken} of {steps} steps") if got.accepted else None
 
     def _settled(
         self, task: _Task, selected: Selected, answers: Mapping[str, list[Words]],
