@@ -11,7 +11,7 @@ import llvmlite.binding as llvm
 from sassxlate.disasm.rdna3 import OPS, RRef, decode, keeps_part, reads, writes
 from sassxlate.disasm.rdna3.ir import Arg, I, Inst, S, Sp, V
 from sassxlate.disasm.rdna3.operand import EXEC_LO, VCC_LO
-from sassxlate.errors import SassxlateError
+from sassxlate.errors import ModelError, SassxlateError
 
 from .cost import instruction
 from .lift import Refused, Run, lift, masks_at, spans
@@ -29,7 +29,10 @@ def _machine() -> llvm.TargetMachine:
     llvm.initialize_all_asmprinters()
     for option in _OPTIONS:
         llvm.set_option("", option)
-    target = llvm.Target.from_triple("amdgcn--amdpal")
+    try:
+        target = llvm.Target.from_triple("amdgcn--amdpal")
+    except RuntimeError as error:
+        raise ModelError("SX1047", f"this LLVM has no AMDGPU backend: {error}") from error
     return target.create_target_machine(cpu="gfx1100", features="-real-true16", opt=2)
 
 
@@ -268,6 +271,7 @@ def compiled_runs(drafts: Sequence[Draft]) -> list[list[tuple[Run, list[Inst]]]]
     out: list[list[tuple[Run, list[Inst]]]] = [[] for _ in drafts]
     if not runs:
         return out
+    _machine()
     for (k, run), code in zip(runs, _each([r for _, r in runs]), strict=True):
         old = sum(instruction(at.inst) for at in drafts[k].lines[run.first : run.end])
         try:
