@@ -23,6 +23,7 @@ class Region:
     syncs: tuple[int, ...]  # offsets of the BSYNC instructions
     breaks: tuple[int, ...]  # offsets of BREAK and BMOV instructions that may take lanes out
     soft: bool = False  # lanes may leave it while others spin inside
+    waits: tuple[int, ...] = ()  # blocks inside, or called from there, that end with a WARPSYNC
 
 
 @dataclass(slots=True)
@@ -86,14 +87,55 @@ def regions(cfg: Cfg) -> tuple[tuple[Region, ...], Mapping[int, int]]:
     sync_region = {o: index[find(min(a))] if a else -1 for o, a in reach.by_sync.items()}
     marked = spins(cfg).marked
     spun = {find(a) for b in marked for a in reach.by_block.get(b, ())}
+    waits = _waits(cfg, {b: frozenset(map(find, some)) for b, some in reach.by_block.items()})
     made: list[Region] = []
     for root in roots:
         members = tuple(o for o in arms if find(o) == root)
         barrier, target = arms[root]
         syncs = tuple(o for o, r in sync_region.items() if r == index[root])
         breaks = tuple(o for o, some in reach.by_break.items() if some & set(members))
-        made.append(Region(target, barrier, members, syncs, breaks, root in spun))
+        inside = tuple(sorted(waits.get(root, ())))
+        made.append(Region(target, barrier, members, syncs, breaks, root in spun, inside))
     return tuple(made), sync_region
+
+
+def _waits(cfg: Cfg, by_block: Mapping[int, frozenset[int]]) -> Mapping[int, frozenset[int]]:
+    """Of each region (by the regions of each block): the blocks that end with a WARPSYNC.
+
+    Those of functions that are called from inside count, and of functions that those call.
+    WARPSYNC.COLLECTIVE does not: its lanes meet wherever they are.
+    """
+    ends = {b.index for b in cfg.blocks if _waits_for_all(b.last)}
+    if not ends:
+        return {}
+    members: dict[int, set[int]] = {}
+    for block in cfg.blocks:
+        members.setdefault(block.function, set()).add(block.index)
+    callees = {
+        b.index: {cfg.blocks[e.dst].function for e in cfg.successors[b.index] if e.kind == "call"}
+        for b in cfg.blocks
+    }
+    of_function = {f: some & ends for f, some in members.items()}
+    changed = True
+    while changed:
+        changed = False
+        for function, some in members.items():
+            for called in {f for b in some for f in callees[b]}:
+                new = of_function[called] - of_function[function]
+                of_function[function] |= new
+                changed |= bool(new)
+    found: dict[int, set[int]] = {}
+    for block, roots in by_block.items():
+        inside = {block} & ends
+        for function in callees[block]:
+            inside |= of_function[function]
+        for root in roots if inside else ():
+            found.setdefault(root, set()).update(inside)
+    return {root: frozenset(some) for root, some in found.items()}
+
+
+def _waits_for_all(ins: Instruction) -> bool:
+    return ins.mnemonic == "WARPSYNC" and not ins.has("COLLECTIVE")
 
 
 def _reaching(cfg: Cfg, arms: Mapping[int, tuple[int, int]]) -> _Reach:

@@ -116,6 +116,12 @@ def analyse(cfg: Cfg) -> Uniformity:
     uniform_in[0] = frozenset()
     uniform_branch = [True] * count
 
+    def together(index: int) -> bool:
+        """Whether all live lanes do what a block's end says."""
+        return converged[index] and (
+            uniform_branch[index] or not is_conditional(cfg.blocks[index].last)
+        )
+
     def leaves_converged(block: Block) -> bool:
         """Whether the lanes that go from this block's end to its successors are all live lanes."""
         last = block.last
@@ -131,6 +137,8 @@ def analyse(cfg: Cfg) -> Uniformity:
                 return False
             if found[region].soft or guarded.intersection(found[region].arms):
                 return False
+            if not all(map(together, found[region].waits)):
+                return False  # lanes may go on without those that wait there
             return all(converged[block_of[a]] for a in found[region].arms)
         if last.mnemonic == "ENDCOLLECTIVE":
             here = sections.by_end.get(last.offset)
@@ -147,11 +155,13 @@ def analyse(cfg: Cfg) -> Uniformity:
         return converged[block.index] and uniform_branch[block.index]
 
     # What must be looked at again when a block is found not to be converged: its successors, and
-    # those of the BSYNCs that wait for what it arms.
+    # those of the BSYNCs that wait for what it arms, or in whose regions it ends with a WARPSYNC.
     after: list[set[int]] = [{e.dst for e in cfg.successors[i]} for i in range(count)]
     for offset, index in sync_region.items():
         for arm in found[index].arms if index >= 0 else ():
             after[block_of[arm]] |= {e.dst for e in cfg.successors[block_of[offset]]}
+        for wait in found[index].waits if index >= 0 else ():
+            after[wait] |= {e.dst for e in cfg.successors[block_of[offset]]}
     outs = [_through(b, uniform_in[b.index], True) for b in cfg.blocks]
     work = deque(range(count))
     queued = set(work)

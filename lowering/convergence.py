@@ -93,6 +93,24 @@ class Plan:
         )
 
     @property
+    def relenting(self) -> tuple[Point, ...]:
+        """The BSYNCs whose lanes may go on without lanes of the region that wait at a WARPSYNC."""
+        if self.barriers:
+            return ()
+        state = self.uniformity
+        apart = {
+            b
+            for b in self.syncs
+            if not state.converged[b]
+            or (is_conditional(self.cfg.blocks[b].last) and not state.uniform_branch[b])
+        }
+        return tuple(p for p in self.points if p.sync == "bsync" and apart & self._waits(p))
+
+    def _waits(self, point: Point) -> set[int]:
+        region = self.sync_region.get(self.cfg.blocks[point.block].last.offset, -1)
+        return set(self.regions[region].waits) if region >= 0 else set()
+
+    @property
     def alone(self) -> bool:
         """Whether no lane ever waits, and nothing asks which lanes live: those that run do."""
         asks = {"BMOV", "BREAK"}

@@ -55,6 +55,8 @@ class Syncs:
         c.raw(Inst("s_mov_b32", (EXEC, ZERO)))
         c.mark(point.label)
         self._point(c, block, point)
+        if point in self.plan.relenting:
+            c.mark(_relented(point))
         self.m.write(c, SWEPT, None)
         self._released(c, ins)
 
@@ -397,7 +399,39 @@ class Syncs:
             m.write(c, SWEPT, one)
             c.branch("s_branch", first.label)
             c.mark(stuck)
+            self._relent(c)
         c.raw(Inst("s_trap", (), imm=TRAP_STUCK))
         c.mark(END)
         self.barriers.depart(c)
         c.raw(Inst("s_endpgm"))
+
+    def _relent(self, c: Ctx) -> None:
+        """Where no point can go on: a BSYNC lets go of its lanes if those it misses all wait at a
+        WARPSYNC, which it keeps from what they wait for."""
+        m, points = self.m, self.plan.relenting
+        if not points:
+            return
+        others = c.stemp()
+        c.raw(Inst("s_mov_b32", (others, ZERO)))
+        for point in self.plan.points:
+            if point.sync == "warpsync":
+                with c.scope():
+                    c.raw(Inst("s_or_b32", (others, others, m.read(c, point.key))))
+        for point in points:
+            held = self.k.label("Lheld")
+            with c.scope():
+                waiting, missing = m.read(c, point.key), c.stemp()
+                c.raw(Inst("s_cmp_eq_u32", (waiting, ZERO)))
+                c.branch("s_cbranch_scc1", held)
+                self._missing_of_region(c, self.plan.cfg.blocks[point.block].last, missing)
+                c.raw(Inst("s_and_not1_b32", (missing, missing, others)))
+                c.branch("s_cbranch_scc1", held)
+                c.raw(Inst("s_mov_b32", (EXEC, waiting)))
+                m.write(c, point.key, None)
+            c.branch("s_branch", _relented(point))
+            c.mark(held)
+
+
+def _relented(point: Point) -> str:
+    """Where the lanes go on that a BSYNC lets go of without the others."""
+    return f"Lrelented_{point.key - 1:04x}"

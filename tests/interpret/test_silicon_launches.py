@@ -65,7 +65,8 @@ INTERPRETED = [n for n in QUICK if n not in _RANDOM or _RANDOM.index(n) % 8 == 0
 TRANSLATED = [
     n
     for n in (
-        "barriers", "arrivals", "exits", "sleeps", "effects memory_barriers", *_RANDOM[::20],
+        "barriers", "arrivals", "exits", "sleeps", "effects memory_barriers", "asked_join",
+        "asked_mask", *_RANDOM[::20],
     )
     if n in CASES and not n.startswith("jumps")
 ]  # fmt: skip

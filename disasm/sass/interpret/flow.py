@@ -62,11 +62,12 @@ class Waiting:
 
     # --- inside a warp --------------------------------------------------------------------------
 
-    def met(self, warps: Index, kind: Wait) -> Mask:
+    def met(self, warps: Index, kind: Wait, without: NDArray[np.uint32] | None = None) -> Mask:
         """(all warps, 32): the lanes of some warps of whose mask nobody is missing.
 
         BSYNC and collective sections let go who waits with one mask together; WARPSYNC looks at
-        each lane's own mask, and at those that wait at the same instruction.
+        each lane's own mask, and at those that wait at the same instruction.  ``without``: by warp,
+        the lanes that may be missing.
         """
         out = np.zeros(self.kind.shape, np.bool_)
         waits = self.kind[warps] == kind
@@ -76,6 +77,8 @@ class Waiting:
         warps, waits = warps[busy], waits[busy]
         mask = self.mask[warps]
         live = ballot(self.s.live[warps])[:, None]
+        if without is not None:
+            live = live & ~without[warps][:, None]
         same = waits[:, :, None] & waits[:, None, :]
         other = (self.index if kind == Wait.WARPSYNC else self.number)[warps]
         same &= other[:, :, None] == other[:, None, :]
@@ -85,6 +88,11 @@ class Waiting:
         together = ballot(flat).reshape(len(warps), LANES)
         out[warps] = waits & (mask & live & ~together == 0)
         return out
+
+    def held_up(self) -> Mask:
+        """(all warps, 32): the lanes at a BSYNC that miss none but lanes at a WARPSYNC."""
+        others = ballot(self.kind == Wait.WARPSYNC)
+        return self.met(np.flatnonzero(others != 0), Wait.BSYNC, others)
 
     # --- inside a block -------------------------------------------------------------------------
 

@@ -133,7 +133,8 @@ class Machine(Transfers):
             if not self.ready:
                 if not self.s.live.any():
                     return
-                raise self._deadlock()
+                if not self._relent():
+                    raise self._deadlock()
             self._go(*self._next())
 
     def _go(self, key: int, group: Group, polite: bool) -> None:

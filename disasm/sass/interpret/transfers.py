@@ -190,6 +190,29 @@ class Transfers(Turns):
             else:
                 self._resume(index, lanes)
 
+    def _relent(self) -> bool:
+        """Where nobody can go on: BSYNC lets go of lanes that miss none but lanes at a WARPSYNC.
+
+        It only brings lanes together early, and here it would keep those from what they wait for.
+        False where there are none.
+        """
+        w = self.waiting
+        going = w.held_up()
+        for row in np.flatnonzero(going.any(axis=1)).tolist():
+            for number in np.unique(w.number[row][going[row]]).tolist():
+                self._leave_behind(self.s.b[number][row], going[row] & (w.number[row] == number))
+        if not going.any():
+            return False
+        for index, lanes in w.free(going):
+            self._resume(index, lanes)
+        return True
+
+    def _leave_behind(self, masks: NDArray[np.uint32], going: Mask) -> None:
+        """The others of a convergence barrier no longer wait for these lanes of their warp."""
+        for mask in np.unique(masks[going]):
+            gone = ballot((going & (masks == mask))[None])[0]
+            masks[~going & (masks == mask)] = mask & ~gone
+
     def _break(self, key: int, ins: Instruction, group: Group, lanes: Mask) -> None:
         """The lanes leave the masks of all that were armed with them."""
         number = _barrier(ins)

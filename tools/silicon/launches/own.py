@@ -254,7 +254,6 @@ BAR.SYNC.DEFER_BLOCKING 0x0
     for left, far in ((1, 77), (0, 44), (2, 101))
 )
 # What CUDA leaves undefined and programs do: two lanes wait for the whole warp, the others do not.
-# The interpreter says SX0214 of the first and the last; what a device does is the question.
 _ASKED = {
     name: f"""
 S2R R20, SR_LANEID
