@@ -125,9 +125,9 @@ def _waits(cfg: Cfg, by_block: Mapping[int, frozenset[int]]) -> Mapping[int, fro
                 of_function[function] |= new
                 changed |= bool(new)
     found: dict[int, set[int]] = {}
-    for block, roots in by_block.items():
-        inside = {block} & ends
-        for function in callees[block]:
+    for index, roots in by_block.items():
+        inside = {index} & ends
+        for function in callees[index]:
             inside |= of_function[function]
         for root in roots if inside else ():
             found.setdefault(root, set()).update(inside)
