@@ -28,7 +28,7 @@ SLOTS = 64  # sequences at once: more wait longer for the last, fewer read the w
 ROWS = 160  # of a product, from which on more bring nothing: new questions wait for the next
 TEMPERATURE = 0.7
 _TELL_S = 0.2  # between two words on how far it is
-_TOGETHER = 4  # below so many questions a second process costs more than it brings
+_TOGETHER = 2  # below so many questions a second process costs more than it brings
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +72,7 @@ class BlockModel:
         if workers > 1:
             made = self._forked(jobs, questions, vtemps, workers)
         else:
+            _one_thread()
             for key, words in self._run(jobs, questions, vtemps):
                 made[key] = words
                 self.told(len(made), len(jobs))
@@ -209,7 +210,8 @@ def _blas() -> ctypes.CDLL | None:
 
 
 def _one_thread() -> None:
-    """Each process has one core, which products of small matrices do not share well."""
+    """Each process has one core: products of small matrices are not shared well, least of all where
+    cores are busy and threads wait for each other."""
     library = _blas()
     with contextlib.suppress(AttributeError):
         if library is not None:

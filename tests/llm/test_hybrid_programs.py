@@ -116,7 +116,8 @@ def result(programs: Iterator[Path], maker: Maker, folder: Path, arch: int) -> b
     return made
 
 
-@pytest.mark.parametrize("maker", MAKERS, ids=lambda m: m.__name__)
+# The shuffled model, whose answers are as long as may be, takes minutes: it is the sweep's.
+@pytest.mark.parametrize("maker", MAKERS[:-1], ids=lambda m: m.__name__)
 def test_a_kept_program(maker: Maker, tmp_path: Path) -> None:
     made = result(iter([KEPT / "saxpy"]), maker, tmp_path, 90)
     (row,) = made.rows
@@ -124,7 +125,7 @@ def test_a_kept_program(maker: Maker, tmp_path: Path) -> None:
     if maker is searched:
         assert made.mean < 0.95
         assert row.accepted
-    if maker in (untrained, shuffled):
+    if maker is untrained:
         assert row.accepted == 0
 
 
