@@ -327,6 +327,8 @@ def s2r(c: Ctx) -> None:
         if name in _OF_LANES:
             raise c.refuse(f"{name}, which lanes differ in, as a uniform value", "SX0414")
         c.write_uniform(c.reg("Rd"), 0, c.to_s(value))
+        for word in range(1, c.reg("Rd").width):
+            c.write_uniform(c.reg("Rd"), word, ZERO)
         return
     dst = c.dst_last()
     c.emit("v_mov_b32", V(dst.index), value)

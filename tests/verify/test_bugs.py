@@ -6,9 +6,11 @@ import pytest
 
 pytest.importorskip("z3", reason="z3-solver is not installed")
 
+from sassxlate.disasm.sass import decode
 from sassxlate.disasm.sass.encode import assemble
 from sassxlate.errors import LoweringError
 from sassxlate.lowering.verify import Proved, Refuted, verify
+from sassxlate.lowering.verify.rules import Settings, verify_word
 
 from .one import block_of
 
@@ -32,6 +34,12 @@ def test_odd_results_of_denormals(text: str) -> None:
 )
 def test_proved_since(text: str) -> None:
     assert isinstance(verify(block_of(assemble(f"{_CONTROL}{text} ;", 90))), Proved)
+
+
+def test_second_word_of_a_uniform_pair() -> None:
+    """CS2UR of 64 bits left the upper register as it was."""
+    word = 0x000FDE000001FF0000000000001078CB  # CS2UR UR16, SRZ
+    assert verify_word(decode(word, 0, 120), Settings(arch=120)) == ("proved", "")
 
 
 @pytest.mark.parametrize("text", ["F2I.FTZ.F64.FLOOR R10, R2", "F2I.FTZ.S64.F64.CEIL R10, R2"])
