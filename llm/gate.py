@@ -8,23 +8,25 @@ the same caching, and that the waits and fences which order it are the rules'.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from sassxlate.disasm.rdna3 import RRef, assemble, decode, info, writes
-from sassxlate.disasm.rdna3.ir import Inst, Item, Lbl, Mark
+from sassxlate.disasm.rdna3.ir import Inst, Item, Lbl, Mark, S
 from sassxlate.disasm.rdna3.operand import EXEC_LO, VCC_LO
-from sassxlate.disasm.sass.ir import RegRef
+from sassxlate.disasm.sass.ir import Const, RegRef
 from sassxlate.errors import EncodeError, SassxlateError
-from sassxlate.lowering.allocate import RegisterMap
+from sassxlate.lowering.allocate import KERNARG, RegisterMap
 from sassxlate.lowering.engine import SassBlock
 from sassxlate.lowering.hazards import insert_hazards
 from sassxlate.lowering.waits import insert_waits
 
 from .check import check
 from .cost import cost
+from .names import words_of
 from .prompt import prompt
 from .uniform import with_uniform
 
@@ -173,6 +175,38 @@ def refused(items: Iterable[Item]) -> str | None:
     return f"no label {sorted(waiting)[0]}" if waiting else None
 
 
+def beyond(block: SassBlock, regs: RegisterMap, items: Iterable[Item]) -> str | None:
+    """A scalar load that may reach beyond a constant bank, behind which nothing may be mapped: up
+    to the last word that SASS or the register map names there is."""
+    ends: Counter[int] = Counter()
+    for (bank, offset) in regs.consts:
+        ends[bank] = max(ends[bank], offset + 4)
+    for ins in block.instructions:
+        for operand in ins.operands.values():
+            if isinstance(operand, Const) and operand.index is None and operand.ur is None:
+                ends[operand.bank] = max(ends[operand.bank], words_of(operand)[-1] + 4)
+    tables = block.around.tables
+    ends[0] = max([ends[0], *(offset + 8 for offset in tables)])
+    pointers = {KERNARG.index: 0}
+    for item in items:
+        if not isinstance(item, Inst):
+            continue
+        to, base = (*item.args, None, None)[:2]
+        loaded = None
+        if item.op.startswith("s_load") and isinstance(base, S) and isinstance(to, S):
+            bank = pointers.get(base.index, -1)
+            if not 0 <= item.imm <= ends[bank] - 4 * to.n:
+                return f"{item.op} from {item.imm:#x} of constant bank {bank}"
+            loaded = tables.get(item.imm) if bank == 0 and to.n == 2 else None
+        for ref in writes(item):
+            if ref.kind == "s":
+                pointers.pop(ref.number, None)
+                pointers.pop(ref.number - 1, None)
+        if loaded is not None and isinstance(to, S):
+            pointers[to.index] = loaded
+    return None
+
+
 Groups = Sequence[Sequence[Inst]]
 
 
@@ -281,6 +315,9 @@ class Gate:
             return Judgement("registers", f"writes {', '.join(foreign[:4])}", price)
         if accesses(items) != accesses(rules):
             return Judgement("accesses", "other accesses, waits or caching than the rules'", price)
+        stray = beyond(block, regs, items)
+        if stray is not None:
+            return Judgement("accesses", stray, price)
         if self.cheaper and price >= cost(rules):
             return Judgement("dearer", cost=price)
         plain = [[replace(i, uniform=False, fence=False) for i in group] for group in code]

@@ -18,7 +18,7 @@ from typing import TypeAlias
 
 from sassxlate.cfg.liveness import live_before
 from sassxlate.disasm.rdna3 import RRef, reads, writes
-from sassxlate.disasm.rdna3.ir import Inst
+from sassxlate.disasm.rdna3.ir import Inst, S, V
 from sassxlate.disasm.rdna3.operand import VCC_LO
 from sassxlate.disasm.sass.ir import Const, Instruction, Mem, Reg, RegRef
 from sassxlate.errors import EncodeError, SassxlateError
@@ -62,10 +62,11 @@ _BY_NUMBER = frozenset({"P2R", "R2P", "UP2UR", "UR2UP"})
 
 def _numbers(here: Prompt, code: Code) -> Iterator[str]:
     """What the text leaves out where it is one and the same by a number and by a name: words of
-    constant banks that SASS or code also reach by their offsets, predicates that a mask picks,
-    and places that are read."""
+    constant banks that SASS or code also reach by their offsets, banks whose address code loads,
+    predicates that a mask picks, and places that are read; and what code does to what SASS only
+    reads."""
     sass = here.block.instructions
-    loads = any(inst.op.startswith("s_load") for group in code for inst in group)
+    loads = {inst.imm for group in code for inst in group if inst.op.startswith("s_load")}
     consts = here.regs.consts
     by_offset = (
         o.index is not None or any((o.bank, at) not in consts for at in words_of(o))
@@ -78,11 +79,27 @@ def _numbers(here: Prompt, code: Code) -> Iterator[str]:
             name = here.names.name.get(place)
             if name is not None:
                 yield f"{name}={bank}:{offset}"
+    yield from (f"{at}->{bank}" for at, bank in here.block.around.tables.items() if at in loads)
+    yield from _overwritten(here, code)
     if any(ins.mnemonic in _BY_NUMBER for ins in sass):
         for kind, masks in (("P", here.regs.p), ("UP", here.regs.up)):
             for number, mask in sorted(masks.items()):
                 yield f"{here.names.name.get(mask)}={kind}{number}"
     yield from (f"@{ins.offset}" for ins in sass if ins.mnemonic == "LEPC")
+
+
+def _overwritten(here: Prompt, code: Code) -> Iterator[str]:
+    """Of places that code writes and SASS only reads, whether they must be as they were: behind,
+    and in lanes that wait."""
+    sass, block = here.block.instructions, here.block
+    own = frozenset[RegRef]().union(*(i.writes for i in sass))
+    read = frozenset[RegRef]().union(*(i.reads for i in sass))
+    written = frozenset[RRef]().union(*(writes(inst) for group in code for inst in group))
+    for ref in sorted(read - own, key=lambda r: (r.file, r.index)):
+        kind, at = place_of(ref, here.regs)
+        if RRef("v" if kind in "vl" else "s", at) in written:
+            name = here.names.name.get(V(at) if kind in "vl" else S(at))
+            yield f"{name}:{int(ref in here.live_out)}{int(ref in block.merged)}"
 
 
 def reduced(regs: RegisterMap, here: Prompt) -> RegisterMap:
@@ -235,12 +252,13 @@ class Prover:
     solved: int = 0
     # Of the block in hand, by its instructions themselves, which it keeps.
     _here: dict[object, Verdict] = field(default_factory=dict[object, "Verdict"])
-    _block: tuple[Instruction, ...] = ()
+    _block: SassBlock | None = None
+    _regs: RegisterMap | None = None
 
-    def _begin(self, block: SassBlock) -> None:
-        if self._block is not block.instructions:
+    def _begin(self, block: SassBlock, regs: RegisterMap) -> None:
+        if self._block is not block or self._regs is not regs:
             self._here.clear()
-            self._block = block.instructions
+            self._block, self._regs = block, regs
 
     def of(
         self,
@@ -253,7 +271,9 @@ class Prover:
     ) -> Verdict:
         """The verdict on the step of instructions ``first`` to ``end``."""
         sass, mine = block.instructions[first:end], tuple(map(tuple, code[first:end]))
-        key = tuple(map(id, sass)), behind[end - 1], mine
+        # Marks are no part of whether two instructions are equal.
+        marks = tuple(i.uniform for group in mine for i in group if i.op == "v_readfirstlane_b32")
+        key = tuple(map(id, sass)), behind[end - 1], mine, marks
         found = self._here.get(key)
         if found is None:
             found = self._here[key] = self.step(step_of(block, regs, behind, code, first, end))
@@ -296,7 +316,7 @@ class Prover:
     ) -> Verdict:
         """The verdict on the step of instructions ``first`` to ``end``: in smaller ones if it falls
         into such (:mod:`.order`), else as a whole.  EncodeError where it cannot be said."""
-        self._begin(block)
+        self._begin(block, regs)
         if end - first > 1:
             part = replace(block, instructions=block.instructions[first:end])
             inner = code[first:end]
@@ -348,7 +368,7 @@ class Prover:
         """
         behind = lives(block, live_out)
         places = list(ends) if ends is not None else ends_of(block, regs, behind, code)
-        self._begin(block)
+        self._begin(block, regs)
         modulo: set[str] = set()
         for first, end in pairwise([0, *places]):
             try:

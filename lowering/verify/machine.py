@@ -32,6 +32,7 @@ _LANEWISE = frozenset(
     "s_nor_b32 s_xnor_b32 s_cselect_b32 s_and_saveexec_b32 s_and_not0_saveexec_b32 "
     "s_and_not1_saveexec_b32 s_or_saveexec_b32".split()
 )
+_COMPARES = frozenset("s_cmp_eq_u32 s_cmp_lg_u32 s_cmp_eq_i32 s_cmp_lg_i32".split())
 # Low word, and the name of the high word: where an aperture is, the driver says.
 _APERTURES = {
     "src_shared_base": (0, SHARED_APERTURE),
@@ -155,8 +156,8 @@ class Registers(Generic[T]):
     def keeps_lanes(self, inst: Inst) -> bool:
         """Whether each bit of the result is made of those in the same place: of masks, and of
         numbers that have all bits the same."""
-        if inst.op.startswith(("s_cmp_eq_", "s_cmp_lg_")):
-            return True  # of the wave as a whole: other lanes' bits have a say
+        if inst.op in _COMPARES:  # of the wave as a whole: other lanes' bits have a say
+            return all(self.is_mask(a) for a in inst.args)
         return inst.op in _LANEWISE and all(self.is_mask(a) for a in inst.args[1:])
 
     def is_mask(self, arg: Arg) -> bool:
