@@ -32,7 +32,9 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tools")]
 import sass_corpus  # noqa: E402
 from coverage_tables import (  # noqa: E402
     CONFIRMED,
+    FINDINGS,
     FORMS,
+    OTHERS,
     PAGE,
     Counts,
     Form,
@@ -224,6 +226,7 @@ def main() -> int:
     command.add_argument("results", nargs="+", type=Path)
     command = commands.add_parser("findings")
     command.add_argument("results", nargs="+", type=Path)
+    command.add_argument("--others", action="store_true", help="of forms that sm_90 has not")
     command = commands.add_parser("rules")
     command.add_argument("--arch", type=int, default=90)
     command.add_argument("--timeout", type=float, default=4)
@@ -241,7 +244,8 @@ def main() -> int:
             print(f"{sum(found.values())} words of {len(found)} forms")
         case "findings":
             lines = (line for p in options.results for line in p.read_text().splitlines())
-            write_findings(summed(lines, read_findings()))
+            path = OTHERS if options.others else FINDINGS
+            write_findings(summed(lines, read_findings(path)), path)
         case "rules":
             known = read_rules()
             judged = rules(read_forms(), options.arch, options.timeout, options.jobs)
@@ -254,8 +258,9 @@ def main() -> int:
             import coverage_page
 
             text = coverage_page.page(
-                read_forms(), read_confirmed(), read_rules(), read_findings(), read_launched()
-            )
+                read_forms(), read_confirmed(), read_rules(), read_findings(), read_launched(),
+                read_findings(OTHERS),
+            )  # fmt: skip
             PAGE.write_text(text)
             print(text)
     return 0

@@ -16,6 +16,7 @@ FOLDER = ROOT / "fixtures" / "coverage"
 FORMS, CONFIRMED = FOLDER / "forms.xz", FOLDER / "confirmed.txt"
 LAUNCHED = FOLDER / "launched.txt"
 RULES, FINDINGS = FOLDER / "rules.txt", FOLDER / "findings.txt"
+OTHERS = FOLDER / "findings_of_others.txt"  # of forms that sm_90 has not
 PAGE = ROOT / "docs" / "coverage.md"
 
 # What changes nothing of a value: where a cache keeps it, who else must see it, who schedules it.
@@ -138,9 +139,9 @@ def summed(lines: Iterable[str], known: Findings) -> Findings:
     return {**known, **fresh}
 
 
-def read_findings() -> Findings:
+def read_findings(path: Path = FINDINGS) -> Findings:
     out: Findings = {}
-    for line in FINDINGS.read_text().splitlines() if FINDINGS.exists() else ():
+    for line in path.read_text().splitlines() if path.exists() else ():
         kind, arch, number, rest = line.split(" ", 3)
         rules, reasons, immediates = out.setdefault(int(arch), ({}, {}, {}))
         if kind == "rule":
@@ -154,12 +155,12 @@ def read_findings() -> Findings:
     return out
 
 
-def write_findings(findings: Findings) -> None:
+def write_findings(findings: Findings, path: Path = FINDINGS) -> None:
     lines: list[str] = []
     for arch, (rules, reasons, immediates) in sorted(findings.items()):
         for rule, counts in sorted(rules.items()):
             lines += [f"rule {arch} {n} {rule} {status}" for status, n in sorted(counts.items())]
         lines += [f"unknown {arch} {n} {rule} {w}" for (rule, w), n in sorted(reasons.items())]
         lines += [f"immediates {arch} {n} {what}" for what, n in sorted(immediates.items())]
-    FINDINGS.write_text("\n".join(lines) + "\n")
+    path.write_text("\n".join(lines) + "\n")
 
