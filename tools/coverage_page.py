@@ -338,10 +338,11 @@ all occurrences, those apart included. An H200 runs sm_90; on other architecture
 _FORMS = "Opcode forms:"
 _LAUNCHES = """`tools/silicon/launches` runs whole kernels on an H200 and in the reference
 interpreter (nvcc's and hand-written ones, random ones in SASS and CUDA; four on an H100 instead)
-and compares all of their memory. Of each form, the launches in which it was executed, and how many warps executed it: with
-*all* of their lanes that had not ended, with all that were there while others were *apart*, with
-some, guard or predicate being *mixed*, or with *none*. Of branches that means: taken. Of hints and
-fences it says that memory was right where they stood, in messages between warps for the fences."""
+and compares all of their memory. Of each form, the launches in which it was executed, and how many
+warps executed it: with *all* of their lanes that had not ended, with all that were there while
+others were *apart*, with some, guard or predicate being *mixed*, or with *none*. Of branches that
+means: taken. Of hints and fences it says that memory was right where they stood, in messages
+between warps for the fences."""
 _RULES = """Each form above (control, hints and those apart excepted), as one synthetic word:
 its translation is proved, was tried on inputs where the solver cannot decide
 (*tested*), is unknown, or refused with a typed error. Shares of occurrences, and
@@ -357,6 +358,6 @@ to 2**17); the forms that block proofs count on are in `lowering/verify/tested.p
 *Refused*: a typed error instead of a translation. Counts are words in one surrounding; of
 sm_80 and sm_120 they are of floating point, conversions and atomics alone."""
 _OTHERS = """The same, of the opcode forms that one of these architectures has and sm_90 has not:
-1,043 groups of a rule and a form, none of which ended in an error. Forms that both have were not asked
-again. The one word that was refuted (CS2UR of 64 bits left the upper register) is right since, and
-counted as it is now. A rule in capitals is an instruction without one."""
+1,043 groups of a rule and a form, none of which ended in an error. Forms that both have were not
+asked again. The one word that was refuted (CS2UR of 64 bits left the upper register) is right
+since, and counted as it is now. A rule in capitals is an instruction without one."""
