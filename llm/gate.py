@@ -179,11 +179,13 @@ def beyond(block: SassBlock, regs: RegisterMap, items: Iterable[Item]) -> str | 
     """A scalar load that may reach beyond a constant bank, behind which nothing may be mapped: up
     to the last word that SASS or the register map names there is."""
     ends: Counter[int] = Counter()
-    for (bank, offset) in regs.consts:
+    for bank, offset in regs.consts:
         ends[bank] = max(ends[bank], offset + 4)
     for ins in block.instructions:
         for operand in ins.operands.values():
-            if isinstance(operand, Const) and operand.index is None and operand.ur is None:
+            if not isinstance(operand, Const) or operand.ur is not None:
+                continue
+            if operand.index is None or operand.index.is_zero:
                 ends[operand.bank] = max(ends[operand.bank], words_of(operand)[-1] + 4)
     tables = block.around.tables
     ends[0] = max([ends[0], *(offset + 8 for offset in tables)])
