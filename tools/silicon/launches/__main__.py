@@ -4,6 +4,7 @@
 
     python tools/silicon/launches run -o RESULTS     # the device's; needs no other tool
     python tools/silicon/launches keep RESULTS...    # fixtures, from the results of an NVIDIA GPU
+    python tools/silicon/launches giving [RESULTS]   # hints and BSYNC: docs/errata.md
 
 ``run`` prints a table, and writes RESULTS.jsonl (a line a case: verdict, digest of the memory, the
 forms of control flow and hints that its warps executed and how) and RESULTS.npz (what ``out`` was).
@@ -25,7 +26,7 @@ ROOT = Path(__file__).resolve().parents[3]
 sys.path[:0] = [str(ROOT), str(ROOT / "tools")]
 
 import numpy as np  # noqa: E402
-from silicon.launches import kept  # noqa: E402
+from silicon.launches import giving, kept  # noqa: E402
 from silicon.launches.cases import CUDA, CUDA_SEEDS, cases  # noqa: E402
 from silicon.launches.programs import record  # noqa: E402
 from silicon.report import print_table  # noqa: E402
@@ -89,12 +90,19 @@ def main() -> int:
     command.add_argument("--phase", type=int, default=0)
     command = commands.add_parser("keep")
     command.add_argument("results", type=Path, nargs="+", help="RESULTS.jsonl")
+    command = commands.add_parser("giving")
+    command.add_argument("results", type=Path, nargs="?", help="RESULTS.jsonl, to be kept")
     commands.add_parser("cuda")
     command = commands.add_parser("record")
     command.add_argument("programs", type=Path, nargs="+")
     options = parser.parse_args()
     if options.command == "run":
         return _run(options)
+    if options.command == "giving":
+        if options.results is not None:
+            giving.keep(options.results)
+        giving.table()
+        return 0
     if options.command == "cuda":
         return _cuda()
     if options.command == "record":
