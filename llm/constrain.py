@@ -70,7 +70,7 @@ class Vocabulary:
     """
 
     def __init__(self, here: Prompt, vtemps: int) -> None:
-        self.groups = len(here.block.instructions)
+        self.groups = here.groups
         allowed = writable(here)
         beyond = here.regs.vtemp_base + vtemps
         known = numbers()
@@ -93,7 +93,8 @@ class Vocabulary:
                 arg = type(place)(place.index, n)
                 word = known[name]
                 self.by_word[word, n] = arg
-                mine = all(RRef(r.kind, r.number) in allowed for r in registers(arg))
+                mine = name[0] != "c"
+                mine = mine and all(RRef(r.kind, r.number) in allowed for r in registers(arg))
                 if mine:
                     self.mine.add((word, n))
                 if isinstance(arg, S):

@@ -24,7 +24,7 @@ from .cost import cost
 from .gate import Gate, Judgement
 from .mixed import Code, mixed
 from .names import VTEMPS
-from .prompt import Prompt, prompt, read_answer
+from .prompt import Prompt, asked, read_answer
 from .proof import Prover
 from .report import BlockReport, EngineReport, Outcome
 from .stretch import Stretch, rules_code, stretches
@@ -123,7 +123,7 @@ class ModelEngine:
         rules = rules_code(block, regs)
         items = [item for group in rules for item in group]
         try:
-            question = prompt(block, regs, live_out)
+            question = asked(block, regs, live_out)
         except EncodeError:
             return None
         task = _Task(Stretch(block, live_out, rules), 0, len(items), question, None)
@@ -196,7 +196,7 @@ class ModelEngine:
                 outcome = outcome or "guarded"
             if outcome is None:
                 try:
-                    question = prompt(part.block, selected.regs, part.live_out)
+                    question = asked(part.block, selected.regs, part.live_out)
                 except EncodeError:
                     outcome = "unsaid"
             yield _Task(part, first or 0, end or 0, question, outcome)

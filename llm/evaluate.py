@@ -28,7 +28,7 @@ from .dataset import Settings as Splits
 from .dataset import files_in, program_of, split_of
 from .dataset_files import read_ids, reports
 from .names import VTEMPS
-from .prompt import Prompt, prompt
+from .prompt import Prompt, asked
 from .rows import row_id
 from .stretch import Stretch, is_macro, stretches
 from .temporaries import room
@@ -274,7 +274,7 @@ def _asked(stretch: Stretch, regs: RegisterMap, spanned: bool) -> tuple[str, Pro
     if spanned:
         return "guarded", None
     try:
-        return "", stretch.asked or prompt(stretch.block, regs, stretch.live_out)
+        return "", asked(stretch.block, regs, stretch.live_out)
     except EncodeError:
         return "unsaid", None
 

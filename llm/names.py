@@ -125,8 +125,10 @@ def named(ins: Instruction) -> Iterable[Operand]:
     yield from ins.operands.values()
 
 
-def names(sass: Sequence[Instruction], regs: RegisterMap) -> Names:
-    """The names of everything that a block touches.
+def names(
+    sass: Sequence[Instruction], regs: RegisterMap, lent: frozenset[int] = frozenset()
+) -> Names:
+    """The names of everything that a block touches; ``lent`` are SGPRs that are no temporaries.
 
     Raises EncodeError SX0541 for a register without a place or a name.
     """
@@ -171,6 +173,9 @@ def names(sass: Sequence[Instruction], regs: RegisterMap) -> Names:
         made = V if kind in VECTOR else S
         found |= {f"{kind}{base + i}": made(at) for i, at in enumerate(run)}
     fixed, fixed_names = _fixed_names(regs)
+    if lent:
+        fixed = {n: at for n, at in fixed.items() if isinstance(at, V) or at.index not in lent}
+        fixed_names = {at: n for n, at in fixed.items()}
     called: dict[V | S, str] = {at: word for word, at in found.items()}
     return Names({**found, **fixed}, {**called, **fixed_names})
 

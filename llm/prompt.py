@@ -28,8 +28,8 @@ Operands follow the mnemonic in LLVM's order, wider ones with their number of re
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Final
 
@@ -52,6 +52,7 @@ from sassxlate.errors import EncodeError
 from sassxlate.lowering.allocate import RegisterMap
 from sassxlate.lowering.engine import SassBlock
 
+from .familiar import Familiar, familiar, joined
 from .language import BITS, FLAGS, OFFSETS, SPECIALS, guard, guard_inst, operations, said
 from .names import VTEMPS, Names, names, place_of, words_of
 from .uniform import with_uniform
@@ -69,13 +70,24 @@ Words = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """What the model is asked, line by line, and what its answer's names mean."""
+    """What the model is asked, line by line, and what its answer's names mean.
+
+    Where instructions are said in older forms (:mod:`.familiar`), ``parts`` has how many lines each
+    is said in, and ``lent`` the SGPRs that are lent to constants, with their offsets in bank 0.
+    """
 
     lines: tuple[Words, ...]
     names: Names
     block: SassBlock
     regs: RegisterMap
     live_out: frozenset[RegRef]
+    parts: tuple[int, ...] = ()
+    lent: Mapping[int, int] = field(default_factory=dict[int, int])
+
+    @property
+    def groups(self) -> int:
+        """How many groups of code an answer has, one for each line of SASS."""
+        return sum(self.parts) if self.parts else len(self.block.instructions)
 
     @property
     def words(self) -> Words:
@@ -87,13 +99,36 @@ class Prompt:
         return "\n".join(map(" ".join, self.lines))
 
 
-def prompt(block: SassBlock, regs: RegisterMap, live_out: frozenset[RegRef]) -> Prompt:
-    """The question for a block (see :mod:`.stretch` for which are asked).
+def asked(block: SassBlock, regs: RegisterMap, live_out: frozenset[RegRef]) -> Prompt:
+    """The question for a block as a model is asked it: in forms of sm_80 and sm_90, where those of
+    a later architecture have such.  Raises EncodeError as :func:`prompt` does."""
+    lay = block.around.layout
+    windows = [w for w in (lay.shared_window, lay.local_window) if w is not None]
+    apart = {*block.around.grid_words, *windows, *(w + 4 for w in windows)}
+    known = familiar(block.instructions, regs, frozenset(apart))
+    if known is not None:
+        try:
+            return prompt(block, regs, live_out, known)
+        except EncodeError:  # too many names
+            pass
+    return prompt(block, regs, live_out)
+
+
+def prompt(
+    block: SassBlock,
+    regs: RegisterMap,
+    live_out: frozenset[RegRef],
+    known: Familiar | None = None,
+) -> Prompt:
+    """The question for a block (see :mod:`.stretch` for which are asked), exactly or in the forms
+    of ``known``.
 
     Raises EncodeError SX0541 or SX0542 for a block that cannot be said.
     """
     sass = block.instructions
-    here = names(sass, regs)
+    lines_of = sass if known is None else known.lines
+    places = regs if known is None else known.regs
+    here = names(lines_of, places, frozenset() if known is None else known.lent)
     written = frozenset[RegRef]().union(*(i.writes for i in sass))
     live_in = live_out
     for ins in reversed(sass):
@@ -107,10 +142,12 @@ def prompt(block: SassBlock, regs: RegisterMap, live_out: frozenset[RegRef]) -> 
     keep = _listed(block.merged & masks, regs, here)
     if keep:
         lines.append(("keep", *keep))
-    lines += (_bank(b, block) for b in _banks(sass, regs))
+    lines += (_bank(b, block) for b in _banks(lines_of, places))
     lines.append(("free", f"t{VTEMPS}", "s20"))
-    lines += (_instruction(i, block, regs, here) for i in sass)
-    return Prompt(tuple(lines), here, block, regs, live_out)
+    lines += (_instruction(i, block, places, here) for i in lines_of)
+    if known is None:
+        return Prompt(tuple(lines), here, block, regs, live_out)
+    return Prompt(tuple(lines), here, block, regs, live_out, known.parts, known.words)
 
 
 def _listed(refs: Iterable[RegRef], regs: RegisterMap, here: Names) -> list[str]:
@@ -266,7 +303,9 @@ def answer_words(code: Sequence[Sequence[Item]], here: Prompt) -> list[Words]:
     Raises EncodeError SX0543 for what the language cannot say, SX0541 for a register without name.
     """
     out: list[Words] = []
-    for group in code:
+    for n, group in enumerate(code):
+        if here.parts:  # all of it at the last line
+            out += [(END,)] * (here.parts[n] - 1)
         words: list[str] = []
         for item in group:
             words += _said(item, here)
@@ -295,15 +334,15 @@ def _said(item: Item, here: Prompt) -> Iterator[str]:
     for i, arg in enumerate(item.args):
         wide = i < len(row.args) and row.args[i].n == 2
         yield from _arg(arg, 64 if wide else 32, here.names)
-    for field, word in OFFSETS.items():
-        value = getattr(item, field)
+    for name, word in OFFSETS.items():
+        value = getattr(item, name)
         if value:
             yield word
             yield from number(value)
-    for field in BITS:
-        value = getattr(item, field)
-        if value != _DEFAULTS.get(field, 0):
-            yield f"{field}:{value}"
+    for name in BITS:
+        value = getattr(item, name)
+        if value != _DEFAULTS.get(name, 0):
+            yield f"{name}:{value}"
     for flag in FLAGS:
         if getattr(item, flag):
             yield flag
@@ -349,9 +388,10 @@ def read_answer(words: Sequence[str], here: Prompt) -> tuple[tuple[Inst, ...], .
         else:
             inst, at = _read_inst(words, at, here.names)
             groups[-1].append(inst)
-    count = len(here.block.instructions)
-    if groups.pop() or len(groups) != count:
-        raise EncodeError("SX0544", f"code of {len(groups)} instructions, not {count}")
+    if groups.pop() or len(groups) != here.groups:
+        raise EncodeError("SX0544", f"code of {len(groups)} instructions, not {here.groups}")
+    if here.parts:
+        groups = joined(groups, here.parts, here.lent)
     return with_uniform(groups, here.block.instructions, here.regs)
 
 
@@ -372,10 +412,8 @@ def _read_guard(words: Sequence[str], at: int, here: Prompt) -> tuple[Inst, int]
 
 _WIDTHS: Final = {f":{n}": n for n in (2, 3, 4, 8, 16)}
 _SPECIALS: Final = frozenset(SPECIALS)
-_FIELDS: Final = {
-    f"{field}:{n}": (field, n) for field, most in BITS.items() for n in range(most + 1)
-}
-_OFFSET_WORDS: Final = {word: field for field, word in OFFSETS.items()}
+_FIELDS: Final = {f"{name}:{n}": (name, n) for name, most in BITS.items() for n in range(most + 1)}
+_OFFSET_WORDS: Final = {word: name for name, word in OFFSETS.items()}
 
 
 def _read_inst(words: Sequence[str], at: int, here: Names) -> tuple[Inst, int]:
@@ -404,8 +442,8 @@ def _read_inst(words: Sequence[str], at: int, here: Names) -> tuple[Inst, int]:
         if word in _OFFSET_WORDS:
             changes[_OFFSET_WORDS[word]], at = value_of(words, at + 1)
         elif word in _FIELDS:
-            field, value = _FIELDS[word]
-            changes[field] = value
+            name, value = _FIELDS[word]
+            changes[name] = value
             at += 1
         elif word in FLAGS:
             changes[word] = True
@@ -415,4 +453,4 @@ def _read_inst(words: Sequence[str], at: int, here: Names) -> tuple[Inst, int]:
     return Inst(op, tuple(args), **changes), at  # type: ignore[arg-type]
 
 
-__all__ = ["END", "Prompt", "answer_text", "answer_words", "prompt", "read_answer"]
+__all__ = ["END", "Prompt", "answer_text", "answer_words", "asked", "prompt", "read_answer"]

@@ -1,0 +1,131 @@
+"""Forms of later architectures said as older ones: the questions, and what their answers are."""
+
+from __future__ import annotations
+
+import pytest
+
+from sassxlate.disasm.containers.cubin import parse_cubin
+from sassxlate.errors import EncodeError, SassxlateError
+from sassxlate.llm.gate import Gate
+from sassxlate.llm.prompt import Prompt, answer_text, asked, prompt, read_answer
+from sassxlate.llm.question import read_question
+from sassxlate.llm.stretch import rules_code, stretches
+from sassxlate.lowering.pipeline import translate_kernel
+from tests.lowering import emulated
+
+HEAD = "gfx1100\nin v1 v2\nout u0 u1 v0 v1 v2\nfree t24 s20\n"
+SUM = f"""{HEAD}LDCU .64 u0 :2 c[0] [ Z x2 b03 b58 ]
+LDC v0 c[0] [ Z x2 b03 b80 ]
+IADD .64 v1 :2 v1 :2 u0 :2 Pp= ! T"""
+SAID = """gfx1100
+in v1 v2 c0 c1 c2
+out u0 u1 v0 v1 v2
+free t24 s20
+ULDC .64 u0 :2 c0 :2
+MOV v0 c2 #15
+IADD3 v1 v1 u0 Z Pu= p0
+IADD3 .X v2 v2 u1 Z Pp= p0"""
+
+
+def _asked(text: str) -> Prompt:
+    q = read_question(text, 120)
+    return asked(q.block, q.regs, q.live_out)
+
+
+def _outcome(q: Prompt, answer: str) -> str:
+    code = read_answer(answer.split(), q)
+    rules = [item for group in rules_code(q.block, q.regs) for item in group]
+    return Gate(24, cheaper=False).judge(q.block, q.regs, q.live_out, code, rules).reason
+
+
+def test_said_in_older_forms() -> None:
+    assert _asked(SUM).text == SAID
+    old = read_question(SAID, 90)
+    assert asked(old.block, old.regs, old.live_out).text == old.text
+
+
+MOVED = "s_mov_b64 u0 :2 c0 :2 ; v_mov_b32 v0 c2 ;"
+ADDED = "v_add_co_u32 v1 p0 v1 u0 ; v_add_co_ci_u32 v2 s19 v2 u1 p0 ;"
+
+
+@pytest.mark.parametrize(
+    ("answer", "outcome"),
+    [
+        (f"{MOVED} {ADDED}", "accepted"),
+        # What is lent may be read itself.
+        (f"{MOVED} {ADDED}".replace("v1 u0", "v1 c0").replace("v2 u1", "v2 c1"), "accepted"),
+        (f"{MOVED} {ADDED}".replace("c0 :2", "c2 :2"), None),
+        (f"{MOVED} {ADDED}".replace("v0 c2", "v0 c1"), "refuted"),
+        (f"{MOVED} {ADDED}".replace("v2 u1 p0", "v2 u1 vcc_lo"), "refuted"),
+        (f"{MOVED} {ADDED}".replace("v2 u1 p0", "v2 u0 p0"), "refuted"),
+    ],
+)
+def test_answers_are_proved_of_the_real_instructions(answer: str, outcome: str | None) -> None:
+    q = _asked(SUM)
+    if outcome is None:
+        with pytest.raises(EncodeError):
+            read_answer(answer.split(), q)
+    else:
+        assert _outcome(q, answer) == outcome
+
+
+def test_a_move_of_a_constant_is_its_load() -> None:
+    q = _asked(SUM)
+    code = read_answer(f"{MOVED} {ADDED}".split(), q)
+    assert [[i.op for i in group] for group in code] == [
+        ["s_load_b64"], ["s_load_b32", "v_mov_b32"], ["v_add_co_u32", "v_add_co_ci_u32"],
+    ]  # fmt: skip
+    assert [code[0][0].imm, code[1][0].imm] == [0x358, 0x380]
+    with pytest.raises(EncodeError):  # a group for each line
+        read_answer(f"{MOVED} {ADDED.replace(';', '', 1)}".split(), q)
+
+
+@pytest.mark.parametrize(
+    ("into", "out", "line", "said"),
+    [
+        ("u0 u1", "v0 v1", "MOV .64 v0 :2 u0 :2 #15", ["MOV v0 u0 #15", "MOV v1 u1 #15"]),
+        ("", "v0 v1", "MOV .64 v0 :2 Z #15", ["MOV v0 Z #15", "MOV v1 Z #15"]),
+        ("", "v0", "HFMA2 v0 - Z Z #12", ["HFMA2 .MMA v0 - Z Z #12"]),
+        ("v1 v2", "v0", "VIMNMX .S32 v0 v1 v2", ["VIMNMX v0 v1 v2"]),
+        ("v0 v1", "v0 v1", "IADD .64 v0 :2 v0 :2 #-4 Pp= ! T",
+         ["IADD3 v0 v0 #-4 Z Pu= p0", "IADD3 .X v1 v1 #-1 Z Pp= p0"]),
+        ("v2 v3 v4 v5", "v0 v1", "IADD .64 v0 :2 v2 :2 - v4 :2 Pp= ! T",
+         ["IADD3 v0 v1 - v2 Z Pu= p0", "IADD3 .X v3 v4 ~ v5 Z Pp= p0"]),
+        ("u1", "u0", "UFMUL u0 u1 u1", ["UFMUL u0 u1 u1"]),
+    ],
+)  # fmt: skip
+def test_forms(into: str, out: str, line: str, said: list[str]) -> None:
+    q = _asked(f"gfx1100\n{f'in {into}'.rstrip()}\nout {out}\nfree t24 s20\n{line}")
+    assert [" ".join(words) for words in q.lines[4:]] == said
+
+
+def test_kernels_of_sm_120() -> None:
+    """Every stretch is asked in known words, or exactly; code that is said is read again."""
+    count = changed = 0
+    for path in sorted((emulated.KERNELS / "sm_120").glob("*.cubin"))[:12]:
+        cubin = parse_cubin(path.read_bytes())
+        for kernel in cubin.kernels:
+            try:
+                selected = translate_kernel(cubin, kernel.name).selected
+            except SassxlateError:
+                continue
+            for piece in selected.pieces:
+                for stretch in stretches(piece.block, selected.regs, piece.live_out):
+                    if stretch.macro:
+                        continue
+                    exact = prompt(stretch.block, selected.regs, stretch.live_out)
+                    q = asked(stretch.block, selected.regs, stretch.live_out)
+                    count += 1
+                    if q.text == exact.text:
+                        continue
+                    changed += 1
+                    assert len(q.parts) == len(stretch.block.instructions)
+                    assert q.groups == len(q.lines) - len([w for w in q.lines if w[0] in HEADERS])
+                    if q.lent:
+                        continue
+                    code = read_answer(answer_text(stretch.code, q).split(), q)
+                    assert [len(group) for group in code] == [len(group) for group in stretch.code]
+    assert changed > count // 10
+
+
+HEADERS = ("gfx1100", "in", "out", "keep", "free", "bank")
