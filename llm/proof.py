@@ -10,11 +10,11 @@ counts apart from values, are counted for the stretch as a whole.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain, pairwise
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 from sassxlate.cfg.liveness import live_before
 from sassxlate.disasm.rdna3 import RRef, reads, writes
@@ -82,16 +82,29 @@ def _numbers(here: Prompt, code: Code) -> Iterator[str]:
     yield from (f"{at}->{bank}" for at, bank in here.block.around.tables.items() if at in loads)
     yield from _overwritten(here, code)
     if any(ins.mnemonic in _BY_NUMBER for ins in sass):
-        for kind, masks in (("P", here.regs.p), ("UP", here.regs.up)):
+        for kind, masks in _predicates(here.regs):
             for number, mask in sorted(masks.items()):
-                yield f"{here.names.name.get(mask)}={kind}{number}"
+                name = here.names.name.get(mask)
+                # Of one that has no name the text does not say whether it is read behind.
+                told = "" if name else _wanted(here, RegRef(kind, number))
+                yield f"{name}={kind}{number}{told}"
     yield from (f"@{ins.offset}" for ins in sass if ins.mnemonic == "LEPC")
+
+
+def _predicates(regs: RegisterMap) -> Iterator[tuple[Literal["P", "UP"], Mapping[int, S]]]:
+    yield "P", regs.p
+    yield "UP", regs.up
+
+
+def _wanted(here: Prompt, ref: RegRef) -> str:
+    """Whether a register must be as it should be behind, and in lanes that wait."""
+    return f":{int(ref in here.live_out)}{int(ref in here.block.merged)}"
 
 
 def _overwritten(here: Prompt, code: Code) -> Iterator[str]:
     """Of places that code writes and SASS only reads, whether they must be as they were: behind,
     and in lanes that wait."""
-    sass, block = here.block.instructions, here.block
+    sass = here.block.instructions
     own = frozenset[RegRef]().union(*(i.writes for i in sass))
     read = frozenset[RegRef]().union(*(i.reads for i in sass))
     written = frozenset[RRef]().union(*(writes(inst) for group in code for inst in group))
@@ -99,7 +112,7 @@ def _overwritten(here: Prompt, code: Code) -> Iterator[str]:
         kind, at = place_of(ref, here.regs)
         if RRef("v" if kind in "vl" else "s", at) in written:
             name = here.names.name.get(V(at) if kind in "vl" else S(at))
-            yield f"{name}:{int(ref in here.live_out)}{int(ref in block.merged)}"
+            yield f"{name}{_wanted(here, ref)}"
 
 
 def reduced(regs: RegisterMap, here: Prompt) -> RegisterMap:

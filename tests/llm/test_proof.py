@@ -9,6 +9,7 @@ import pytest
 from sassxlate.disasm.rdna3.ir import S
 from sassxlate.disasm.sass import decode
 from sassxlate.disasm.sass.encode import assemble
+from sassxlate.disasm.sass.ir import RegRef
 from sassxlate.errors import EncodeError
 from sassxlate.llm.prompt import Prompt, prompt, read_answer
 from sassxlate.llm.proof import Prover
@@ -106,3 +107,16 @@ def test_a_mark_is_part_of_what_was_proved() -> None:
     assert isinstance(prover.stretch(q.block, q.regs, q.live_out, marked), Proved)
     with pytest.raises(EncodeError):
         prover.stretch(q.block, q.regs, q.live_out, made)
+
+
+def test_a_predicate_without_a_name_may_be_read_behind() -> None:
+    """R2P names predicates by their numbers alone."""
+    q = read_question("gfx1100\nin p0 v1 v2\nout v0\nfree t24 s20\nSEL v0 v1 v2 Pp= p0", 90)
+    ins = decode(assemble("R2P PR, R0, 0x6", 90), 0, 90)
+    regs = replace(q.regs, p={n: S(60 + n) for n in range(3)})
+    block = replace(q.block, instructions=(ins,))
+    prover = Prover()
+    for live in ([], [RegRef("P", 1)]):
+        made = prompt(block, regs, frozenset(live))
+        assert made.text.endswith("R2P v0 #6")
+        assert isinstance(_verdict(prover, made, ";"), Proved) == (not live)
