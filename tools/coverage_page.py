@@ -353,8 +353,8 @@ _FINDINGS = """`sassxlate verify --rules` makes words of all forms of a rule's i
 modifier, sign and selector by itself, 24 random combinations a row, RZ and PT, destinations
 that are sources or overlap them, guards, constants, uniform registers. Each is
 looked at where all lanes are together and where lanes wait elsewhere. *Tested*:
-inputs instead of a proof, never counted as one: 2**20 of each form (of some atomics 2**15
-to 2**17); the forms that block proofs count on are in `lowering/verify/tested.py`.
+inputs instead of a proof, never counted as one: 2**20 of each form (of 19 words
+of IMMA and BMMA 2**19); the forms that block proofs count on are in `lowering/verify/tested.py`.
 *Refused*: a typed error instead of a translation. Counts are words in one surrounding; of
 sm_80 and sm_120 they are of floating point, conversions and atomics alone."""
 _OTHERS = """The same, of the opcode forms that one of these architectures has and sm_90 has not:
