@@ -118,6 +118,31 @@ IADD3 R10, R10, 0x1, RZ ;
 ISETP.LT.AND P0, PT, R10, 0x2, PT ;
 @P0 BRA `(.LOOP) ;
 """
+# Two regions, one of each half.  What the upper half's last lanes wait for is that the lower one
+# ends, which its BSYNC keeps it from; so they come to their own BSYNC, which needs not give way.
+_HALVES = """
+LOP3.LUT R12, R20, 0xf, RZ, 0xc0, !PT ;
+ISETP.LT.AND P3, PT, R12, 0xe, PT ;
+ISETP.GE.AND P4, PT, R20, 0x10, PT ;
+MOV R21, 0xffff ;
+MOV R22, 0xc0003fff ;
+@P4 BRA `(.U) ;
+BSSY B0, `(.L) ;
+@P3 BRA `(.L) ;
+WARPSYNC R21 ;
+.L:
+BSYNC B0 ;
+VOTE.ANY R8, PT, PT ;
+BRA `(.E) ;
+.U:
+BSSY B0, `(.J) ;
+@P3 BRA `(.J) ;
+WARPSYNC R22 ;
+.J:
+BSYNC B0 ;
+VOTE.ANY R8, PT, PT ;
+.E:
+"""
 _FINISHED = {
     "all": (_branch("WARPSYNC.ALL") + _TAIL, _expected(2)),
     "mask": ("MOV R21, 0xffffffff ;\n" + _branch("WARPSYNC R21") + _TAIL, _expected(2)),
@@ -128,6 +153,7 @@ _FINISHED = {
     ),
     "called": (_CALLED, _expected(2)),
     "nested": (_NESTED + _TAIL, [x + 20 for x in _expected(2)]),
+    "halves": (_HALVES + _TAIL, 2 * ([0x3FFF] * 14 + [0xC000] * 2 + [0xFFFF0000] * 16)),
     "again": (_AGAIN + _TAIL, [7 * t + 7 * (t ^ 16) for t in range(THREADS)]),
 }
 _ARM = "WARPSYNC.ALL ;\nIADD3 R8, R8, 0x1, RZ ;\n"

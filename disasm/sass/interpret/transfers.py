@@ -194,13 +194,17 @@ class Transfers(Turns):
         """Where nobody can go on: BSYNC lets go of lanes that miss none but lanes at a WARPSYNC.
 
         It only brings lanes together early, and here it would keep those from what they wait for.
-        False where there are none.
+        Of each warp those of one barrier, the first in the code: what others wait for may come of
+        them.  False where there are none.
         """
         w = self.waiting
-        going = w.held_up()
-        for row in np.flatnonzero(going.any(axis=1)).tolist():
-            for number in np.unique(w.number[row][going[row]]).tolist():
-                self._leave_behind(self.s.b[number][row], going[row] & (w.number[row] == number))
+        held = w.held_up()
+        going = np.zeros_like(held)
+        for row in np.flatnonzero(held.any(axis=1)).tolist():
+            lane = int(np.argmin(np.where(held[row], w.index[row], len(self.code))))
+            same = (w.number[row] == w.number[row, lane]) & (w.mask[row] == w.mask[row, lane])
+            going[row] = held[row] & same
+            self._leave_behind(self.s.b[int(w.number[row, lane])][row], going[row])
         if not going.any():
             return False
         for index, lanes in w.free(going):
