@@ -279,6 +279,15 @@ def _asked(stretch: Stretch, regs: RegisterMap, spanned: bool) -> tuple[str, Pro
         return "unsaid", None
 
 
+def block_key(question: Prompt) -> str:
+    """Of blocks that are asked alike and proved alike: by the question, and by the real forms where
+    it has others, since those of two architectures' ages may be said in the same lines."""
+    if not question.parts:
+        return row_id(question.text)
+    forms = (".".join((i.mnemonic, *i.modifiers)) for i in question.block.instructions)
+    return row_id("\n".join((question.text, *forms)))
+
+
 def _block(
     corpus: Corpus,
     question: Prompt,
@@ -287,14 +296,14 @@ def _block(
     price: int,
     trained: Trained | None,
 ) -> Block:
-    key = row_id(question.text)
+    key = block_key(question)
     found = corpus.blocks.get((arch, key))
     if found is None:
         tokens = [tokenizer.BOS, *tokenizer.encode(question.words), tokenizer.ANSWER]
         found = Block(
             arch, key, question, stretch.code, price, len(stretch.block.instructions), len(tokens),
             min(VTEMPS, 256 - question.regs.vtemp_base),
-            None if trained is None else trained(key, tokens),
+            None if trained is None else trained(row_id(question.text), tokens),
         )  # fmt: skip
         corpus.blocks[arch, key] = found
     return found
@@ -311,6 +320,6 @@ def nothing(folder: Path, split: str) -> ModelError:
 
 
 __all__ = [
-    "Block", "Choice", "Corpus", "Kernel", "Key", "Program", "Trained", "collect", "families",
-    "nothing", "sources_of", "splits_of",
+    "Block", "Choice", "Corpus", "Kernel", "Key", "Program", "Trained", "block_key", "collect",
+    "families", "nothing", "sources_of", "splits_of",
 ]  # fmt: skip

@@ -6,6 +6,7 @@ import pytest
 
 from sassxlate.disasm.containers.cubin import parse_cubin
 from sassxlate.errors import EncodeError, SassxlateError
+from sassxlate.llm.evaluate import block_key
 from sassxlate.llm.gate import Gate
 from sassxlate.llm.prompt import Prompt, answer_text, asked, prompt, read_answer
 from sassxlate.llm.question import read_question
@@ -97,6 +98,14 @@ def test_a_move_of_a_constant_is_its_load() -> None:
 def test_forms(into: str, out: str, line: str, said: list[str]) -> None:
     q = _asked(f"gfx1100\n{f'in {into}'.rstrip()}\nout {out}\nfree t24 s20\n{line}")
     assert [" ".join(words) for words in q.lines[4:]] == said
+
+
+def test_the_same_lines_of_other_instructions_are_another_block() -> None:
+    """Asked alike, but what is proved of one is not counted for the other."""
+    wide = _asked("gfx1100\nin v0 v1\nout v0 v1\nfree t24 s20\nIADD .64 v0 :2 v0 :2 #-4 Pp= ! T")
+    halves = _asked(wide.text)
+    assert halves.text == wide.text
+    assert block_key(halves) != block_key(wide)
 
 
 def test_kernels_of_sm_120() -> None:
