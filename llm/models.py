@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from sassxlate.errors import ModelError, Where
 
@@ -38,9 +38,10 @@ def usual(model: str | None) -> Mode:
     the environment that is none."""
     named = os.environ.get(ENGINE)
     if named:
-        if named not in ("rules", "model", "hybrid"):
+        known: dict[str, Mode] = {"rules": "rules", "model": "model", "hybrid": "hybrid"}
+        if named not in known:
             raise ModelError("SX1008", f"{ENGINE}={named} is none of rules, model and hybrid")
-        return cast("Mode", named)
+        return known[named]
     present = model is not None or os.environ.get(MODEL) or shipped() is not None
     return "hybrid" if present and installed("z3", *_EXTRA) else "rules"
 
