@@ -22,10 +22,10 @@ from typing import Final
 
 from sassxlate.disasm.rdna3.ir import S, V
 from sassxlate.disasm.sass.decode import CompiledRow, generation_of, index, opcode_bits, row_of
-from sassxlate.disasm.sass.encode import NO_CONTROL
+from sassxlate.disasm.sass.encode import NO_CONTROL, modifiers_of
 from sassxlate.disasm.sass.ir import Instruction, Mem, Operand, Pred, Reg, RegRef
-from sassxlate.disasm.sass.parse import Slots, put, spellings
-from sassxlate.disasm.sass.spec import C, Fixed, I, Idiom, L, M, Mask, P, R, Row, When
+from sassxlate.disasm.sass.parse import Slots, put
+from sassxlate.disasm.sass.spec import C, Fixed, I, L, M, Mask, P, R, When
 from sassxlate.disasm.sass.tables import ROWS
 from sassxlate.errors import DecodeError, EncodeError, LoweringError
 from sassxlate.lowering.allocate import RegisterMap
@@ -47,7 +47,6 @@ _FILES: Final = {"v": "R", "l": "UR", "u": "UR", "p": "P", "q": "UP"}
 # Their meaning is not in their text: where they stand.
 _PLACED: Final = frozenset({"LEPC"})
 _BANK: Final = 31  # the last there can be
-_IDIOMS: Final = (("IADD",), ("MOV",), ("SHL",), ())
 
 
 # --- numbers for names ---------------------------------------------------------------------------
@@ -163,26 +162,6 @@ def _rows(generation: int, mnemonic: str) -> tuple[CompiledRow, ...]:
     return tuple(row for row in found if row.row.mnemonic == mnemonic)
 
 
-def _modified(
-    row: Row, parts: list[str], at: int, i: int, context: dict[str, int], bits: int
-) -> Iterator[tuple[dict[str, int], int]]:
-    """The ways in which a row's modifiers spell these parts: their values and bits."""
-    if i == len(row.mods):
-        if at == len(parts):
-            yield context, bits
-        return
-    mod = row.mods[i]
-    if isinstance(mod, Idiom):
-        for name in _IDIOMS:
-            if parts[at : at + len(name)] == list(name):
-                more = {**context, mod.name: int(bool(name))}
-                yield from _modified(row, parts, at + len(name), i + 1, more, bits)
-        return
-    for value, end in spellings(mod.names, parts, at):
-        more = {**context, mod.name: value}
-        yield from _modified(row, parts, end, i + 1, more, bits | put(mod.field, value))
-
-
 @dataclass(frozen=True, slots=True)
 class _Reading:
     """A row with its modifiers; ``bits`` are those that they decide."""
@@ -203,7 +182,7 @@ def _readings(generation: int, mnemonic: str, modifiers: Words) -> tuple[_Readin
             base |= put(at, value)
         for at in row.row.ones:
             base |= at.mask
-        for context, bits in _modified(row.row, list(modifiers), 0, 0, {}, 0):
+        for context, bits in modifiers_of(row.row, list(modifiers), 0, 0, {}, 0):
             out.append(_Reading(row, context, base | bits))
     return tuple(out)
 

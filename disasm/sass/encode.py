@@ -128,7 +128,7 @@ def _by_mnemonic(generation: int) -> Mapping[str, tuple[CompiledRow, ...]]:
     return {name: tuple(rows) for name, rows in out.items()}
 
 
-def _modifiers(
+def modifiers_of(
     row: Row, parts: list[str], at: int, i: int, context: dict[str, int], bits: int
 ) -> Iterator[tuple[dict[str, int], int]]:
     """Every way in which the row's modifiers spell ``parts``: their values and bits."""
@@ -141,11 +141,11 @@ def _modifiers(
         for name in _IDIOMS:
             if parts[at : at + len(name)] == list(name):
                 more = {**context, mod.name: int(bool(name))}
-                yield from _modifiers(row, parts, at + len(name), i + 1, more, bits)
+                yield from modifiers_of(row, parts, at + len(name), i + 1, more, bits)
         return
     for value, end in spellings(mod.names, parts, at):
         more = {**context, mod.name: value}
-        yield from _modifiers(row, parts, end, i + 1, more, bits | put(mod.field, value))
+        yield from modifiers_of(row, parts, end, i + 1, more, bits | put(mod.field, value))
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +173,7 @@ def _readings(generation: int, mnemonic: str, parts: tuple[str, ...]) -> tuple[_
     out: list[_Reading] = []
     for row in _by_mnemonic(generation).get(mnemonic, ()):
         base = opcode_bits(row.row.opcode) | _fixed(row.row) | _usual(row)
-        for context, bits in _modifiers(row.row, list(parts), 0, 0, {}, 0):
+        for context, bits in modifiers_of(row.row, list(parts), 0, 0, {}, 0):
             printed = tuple(
                 (t.role, t.literal, t.elide, t.lead) for t in tokens(row.row.text, context)
             )
@@ -300,4 +300,4 @@ def _candidates(reading: _Reading, source: Source, offset: int) -> Iterator[int]
         yield reading.bits | source.guard << 12 | operands
 
 
-__all__ = ["Bits", "Context", "assemble", "control_bits"]
+__all__ = ["Bits", "Context", "assemble", "control_bits", "modifiers_of"]
