@@ -143,7 +143,7 @@ class ModelEngine:
         """
         regs = selected.regs
         vtemps = room(selected)
-        tasks = [t for piece in selected.pieces for t in self._tasks(piece, selected, vtemps)]
+        tasks = [t for piece in selected.pieces for t in self._tasks(piece, selected)]
         questions = [t.question for t in tasks if t.question is not None]
         started = time.perf_counter()
         # An answer may name any; those that it needs are packed into the room there is.
@@ -175,7 +175,7 @@ class ModelEngine:
         named: list[int] = []
         for selected in kernels:
             for piece in selected.pieces:
-                mine = (t.question for t in self._tasks(piece, selected, 0))
+                mine = (t.question for t in self._tasks(piece, selected))
                 questions += [question for question in mine if question is not None]
             named += [_named(selected.regs)] * (len(questions) - len(named))
         started = time.perf_counter()
@@ -184,8 +184,7 @@ class ModelEngine:
         seconds = time.perf_counter() - started
         self._fresh |= {key: seconds / len(new) for key in new}
 
-    def _tasks(self, piece: Piece, selected: Selected, vtemps: int) -> Iterable[_Task]:
-        del vtemps
+    def _tasks(self, piece: Piece, selected: Selected) -> Iterable[_Task]:
         at = 0
         for part in stretches(piece.block, selected.regs, piece.live_out):
             first, end = piece.starts[at], piece.starts[at + len(part.block.instructions)]
@@ -196,7 +195,7 @@ class ModelEngine:
                 outcome = outcome or "guarded"
             if outcome is None:
                 try:
-                    question = asked(part.block, selected.regs, part.live_out)
+                    question = asked(part.block, selected.regs, part.live_out, part.asked)
                 except EncodeError:
                     outcome = "unsaid"
             yield _Task(part, first or 0, end or 0, question, outcome)
@@ -220,11 +219,11 @@ class ModelEngine:
                 if key not in self._fresh:
                     known.add(key)
         if new:
-            asked = list(new.values())
+            questioned = list(new.values())
             if isinstance(self.proposer, Telling):
                 self.proposer.told = lambda done, of: self.progress("asking the model", done, of)
             made = self.proposer.propose(
-                [q for q, _ in asked], self.samples, [limit for _, limit in asked]
+                [q for q, _ in questioned], self.samples, [limit for _, limit in questioned]
             )
             for key, answers in zip(new, made, strict=True):
                 out[key] = answers

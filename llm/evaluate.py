@@ -274,7 +274,7 @@ def _asked(stretch: Stretch, regs: RegisterMap, spanned: bool) -> tuple[str, Pro
     if spanned:
         return "guarded", None
     try:
-        return "", asked(stretch.block, regs, stretch.live_out)
+        return "", asked(stretch.block, regs, stretch.live_out, stretch.asked)
     except EncodeError:
         return "unsaid", None
 

@@ -99,9 +99,15 @@ class Prompt:
         return "\n".join(map(" ".join, self.lines))
 
 
-def asked(block: SassBlock, regs: RegisterMap, live_out: frozenset[RegRef]) -> Prompt:
+def asked(
+    block: SassBlock,
+    regs: RegisterMap,
+    live_out: frozenset[RegRef],
+    exact: Prompt | None = None,
+) -> Prompt:
     """The question for a block as a model is asked it: in forms of sm_80 and sm_90, where those of
-    a later architecture have such.  Raises EncodeError as :func:`prompt` does."""
+    a later architecture have such; ``exact`` is the exact one where it is at hand.  Raises
+    EncodeError as :func:`prompt` does."""
     lay = block.around.layout
     windows = [w for w in (lay.shared_window, lay.local_window) if w is not None]
     apart = {*block.around.grid_words, *windows, *(w + 4 for w in windows)}
@@ -111,7 +117,7 @@ def asked(block: SassBlock, regs: RegisterMap, live_out: frozenset[RegRef]) -> P
             return prompt(block, regs, live_out, known)
         except EncodeError:  # too many names
             pass
-    return prompt(block, regs, live_out)
+    return exact or prompt(block, regs, live_out)
 
 
 def prompt(

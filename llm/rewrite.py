@@ -7,7 +7,7 @@ keeps every register in its place, and they are proved together.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from sassxlate.disasm.rdna3 import OPS, RRef, can_encode, keeps_part, reads, registers, writes
@@ -241,6 +241,16 @@ def instead(d: Draft, n: int, made: list[Inst]) -> None:
         at.region = region
     d.lines[n : n + 1] = new
     d.changed = True
+
+
+def put_with(d: Draft, n: int, made: Inst, readers: Mapping[int, Inst | None]) -> None:
+    """Puts an instruction in the place of line ``n``, and its readers' in theirs (None: as it is);
+    all are of one step from then on."""
+    d.join([d.lines[n].group, *(d.lines[m].group for m in readers)])
+    d.put(n, made)
+    for m, reader in readers.items():
+        if reader is not None:
+            d.put(m, reader)
 
 
 def apart(d: Draft, like: V | S) -> V | S | None:

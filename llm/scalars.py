@@ -5,7 +5,18 @@ from __future__ import annotations
 from sassxlate.disasm.rdna3 import RRef
 from sassxlate.disasm.rdna3.ir import Arg, I, Inst, S, Sp, V
 
-from .rewrite import Draft, apart, instead, legal, moved, plain, renamed, source, substituted
+from .rewrite import (
+    Draft,
+    apart,
+    instead,
+    legal,
+    moved,
+    plain,
+    put_with,
+    renamed,
+    source,
+    substituted,
+)  # fmt: skip
 
 _SCC = RRef("scc")
 
@@ -122,11 +133,7 @@ def chains(d: Draft) -> None:
         others = [substituted(d.lines[m].inst, to, temp) for m in uses]
         if any(o is None for o in others):
             continue
-        d.join([at.group, *(d.lines[m].group for m in uses)])
-        d.put(n, made)
-        for m, other in zip(uses, others, strict=True):
-            if other is not None:
-                d.put(m, other)
+        put_with(d, n, made, dict(zip(uses, others, strict=True)))
 
 
 def _takes_scalar(d: Draft, n: int, arg: V) -> bool:

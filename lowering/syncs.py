@@ -27,6 +27,7 @@ class Syncs:
         self.m = machine
         self.k = machine.k
         self.plan: Plan = machine.plan
+        self.relenting = self.plan.relenting
         self.barriers = Barriers(machine)
 
     def sync(self, c: Ctx, block: Block) -> None:
@@ -55,7 +56,7 @@ class Syncs:
         c.raw(Inst("s_mov_b32", (EXEC, ZERO)))
         c.mark(point.label)
         self._point(c, block, point)
-        if point in self.plan.relenting:
+        if point in self.relenting:
             c.mark(_relented(point))
         self.m.write(c, SWEPT, None)
         self._released(c, ins)
@@ -408,7 +409,7 @@ class Syncs:
     def _relent(self, c: Ctx) -> None:
         """Where no point can go on: a BSYNC lets go of its lanes if those it misses all wait at a
         WARPSYNC, which it keeps from what they wait for."""
-        m, points = self.m, self.plan.relenting
+        m, points = self.m, self.relenting
         if not points:
             return
         others = c.stemp()

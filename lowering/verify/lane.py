@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
 from typing import Generic, TypeVar
 
 from sassxlate.disasm.sass.ir import (
@@ -70,7 +71,7 @@ class Lane(Generic[T]):
             self.values[ref] = self.free(f"{ref.file}{ref.index}", width)
         return self.values[ref]
 
-    @property
+    @cached_property
     def windows(self) -> dict[int, str | None]:
         """The words of bank 0 that hold the windows' bases: whose high word each is, if any."""
         bases = (

@@ -16,6 +16,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from sassxlate.disasm.containers.cubin import parse_cubin
+
 from .device import Device, DeviceError
 from .forms import CLASSES, Word
 from .inputs import WORDS
@@ -86,8 +88,6 @@ def _worker(forms: Sequence[tuple[int, str, str]], folder: str, numbers: Sequenc
             out: str) -> None:  # fmt: skip
     inputs = np.ascontiguousarray(read_inputs(Path(folder)))
     cubin = bytearray(CUBIN.read_bytes())
-    from sassxlate.disasm.containers.cubin import parse_cubin
-
     (kernel,) = parse_cubin(bytes(cubin)).kernels
     slot = cubin.index(kernel.code) + SLOT
     device = Device()
