@@ -24,6 +24,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
 
 from sassxlate.disasm.containers import Cubin, load
@@ -35,6 +36,7 @@ from .proof import Prover
 from .rows import Harvest
 
 PART = 48 * 1024  # bytes of SASS in a unit
+_FILES = 16  # that a process reads in one go, to say their units
 SPLITS = ("train", "valid", "test")
 TRAINED = 99  # architectures beyond are only in held-out splits
 
@@ -299,12 +301,16 @@ _worker: _Worker | None = None
 _PR_SET_PDEATHSIG = 1
 
 
+def _die_along() -> None:
+    """Who is killed takes its processes along."""
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
 def _begin(folder: Path, settings: Settings, seen: dict[str, set[str]]) -> None:
     global _worker
     if multiprocessing.parent_process() is not None:
-        # Who is killed takes its processes along.
-        with contextlib.suppress(OSError, AttributeError):
-            ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        _die_along()
         # What is there stays, and little that comes is in cycles.
         gc.freeze()
         gc.set_threshold(100_000, 20, 100)
@@ -359,16 +365,10 @@ def build(
     _settle(folder, settings)
     progress = Progress()
     todo: list[Unit] = []
-    for path in files_in(sources):
-        try:
-            units = units_of(path, arches, settings)
-        except (SassxlateError, OSError) as error:
+    for units in _units(files_in(sources), arches, settings, jobs):
+        if isinstance(units, SassxlateError):
             progress.errors += 1
-            failed(
-                error.at(file=str(path))
-                if isinstance(error, SassxlateError)
-                else ModelError("SX1042", f"{path}: {error.strerror or error}")
-            )
+            failed(units)
             continue
         for unit in units:
             if int(unit.id[:8], 16) % shard[1] != shard[0]:
@@ -389,6 +389,32 @@ def build(
         progress.seconds += report.seconds
         told(progress)
     return progress
+
+
+def _units(
+    paths: Iterable[Path], arches: frozenset[int] | None, settings: Settings, jobs: int
+) -> Iterator[list[Unit] | SassxlateError]:
+    """Each file's units in order, or why it has none.  Reading ten thousand cubins takes a process
+    minutes, so several do it."""
+    read = partial(_units_or_why, arches=arches, settings=settings)
+    listed = list(paths)
+    if jobs == 1 or len(listed) < 2 * _FILES:
+        yield from map(read, listed)
+        return
+    context = multiprocessing.get_context("fork")
+    with ProcessPoolExecutor(jobs, context, _die_along) as pool:
+        yield from pool.map(read, listed, chunksize=_FILES)
+
+
+def _units_or_why(
+    path: Path, arches: frozenset[int] | None, settings: Settings
+) -> list[Unit] | SassxlateError:
+    try:
+        return units_of(path, arches, settings)
+    except SassxlateError as error:
+        return error.at(file=str(path))
+    except OSError as error:
+        return ModelError("SX1042", f"{path}: {error.strerror or error}")
 
 
 def _settle(folder: Path, settings: Settings) -> None:

@@ -39,6 +39,7 @@ from .train_curves import curves
 
 VOCABULARY = Path(__file__).with_name("vocabulary.txt")
 PAD_TARGET = -100
+PACKED = 65_536  # examples that are put into rows at once: a million at once take seconds
 HELD_OUT = 64  # one of so many, unless shards are given for that
 
 
@@ -138,13 +139,15 @@ def batches(shard: Shard, chosen: NDArray[np.int64], s: Settings, skip: int) -> 
     epoch = seen = 0
     while True:
         rng = np.random.default_rng((s.seed, epoch))
-        rows = pack(shard, [int(i) for i in rng.permutation(chosen)], s.row)
-        order = rng.permutation(len(rows))
-        for at in range(0, max(len(rows) - s.batch + 1, 1), s.batch):
-            if seen >= skip:
-                mine = [rows[int(i)] for i in order[at : at + s.batch]]
-                yield batch_of(shard, mine, s.row, s.question)
-            seen += 1
+        every = rng.permutation(chosen)
+        for first in range(0, max(len(every), 1), PACKED):
+            rows = pack(shard, [int(i) for i in every[first : first + PACKED]], s.row)
+            order = rng.permutation(len(rows))
+            for at in range(0, max(len(rows) - s.batch + 1, 1), s.batch):
+                if seen >= skip:
+                    mine = [rows[int(i)] for i in order[at : at + s.batch]]
+                    yield batch_of(shard, mine, s.row, s.question)
+                seen += 1
         epoch += 1
 
 
