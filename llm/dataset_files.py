@@ -7,6 +7,7 @@ import json
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from importlib import import_module
 from pathlib import Path
@@ -17,7 +18,9 @@ from sassxlate.errors import ModelError
 if TYPE_CHECKING:
     from .rows import Row
 
-SHARD = 50_000  # rows, about
+SHARD = 50_000  # rows
+_READERS = 8  # threads that open files
+_TOGETHER = 1024  # files that are opened before the first is asked for
 SPLITS = ("train", "valid", "test")
 MODEL = "model-"  # begins the names of units of what a model found (:mod:`.improve`)
 
@@ -44,6 +47,21 @@ def write_rows(path: Path, rows: Sequence[Row], split: str) -> None:
     _write(path, arrow.Table.from_pylist([{**asdict(row), "split": split} for row in rows]))
 
 
+def _tables(paths: Sequence[Path], columns: Sequence[str] | None = None) -> Iterator[Any]:
+    """The tables of files in order, of these columns as far as they have them.  Opening is most of
+    the work where files are many and small, and goes on in several threads."""
+    _, parquet = _arrow()
+
+    def read(path: Path) -> Any:
+        file = parquet.ParquetFile(path)
+        found = file.schema_arrow.names
+        return file.read(None if columns is None else [c for c in columns if c in found])
+
+    with ThreadPoolExecutor(_READERS) as pool:
+        for at in range(0, len(paths), _TOGETHER):
+            yield from pool.map(read, paths[at : at + _TOGETHER])
+
+
 def _units(folder: Path) -> list[Path]:
     """The rows of units that are done."""
     return sorted(p for p in folder.glob("*.parquet") if p.with_suffix(".json").exists())
@@ -52,13 +70,9 @@ def _units(folder: Path) -> list[Path]:
 def read_ids(folder: Path) -> dict[str, set[str]]:
     """The questions that units have asked so far, by split."""
     out: dict[str, set[str]] = {}
-    paths = _units(folder)
-    if paths:
-        _, parquet = _arrow()
-        for path in paths:
-            table = parquet.read_table(path, columns=["id", "split"])
-            for key, split in zip(table["id"].to_pylist(), table["split"].to_pylist(), strict=True):
-                out.setdefault(split, set()).add(key)
+    for table in _tables(_units(folder), ("id", "split")):
+        for key, split in zip(table["id"].to_pylist(), table["split"].to_pylist(), strict=True):
+            out.setdefault(split, set()).add(key)
     return out
 
 
@@ -93,16 +107,13 @@ Best = dict[str, tuple[int, int, int]]  # by question: the cost, the file's numb
 def best_rows(folder: Path, split: str) -> tuple[list[Path], Best]:
     """Files, and where among them the cheapest answer to each question of a split is: of the units,
     or where there are none but models', of the split's shards."""
-    _, parquet = _arrow()
     units = _units(folder / "units")
     models = [p for p in units if p.name.startswith(MODEL)]
     built = [p for p in units if not p.name.startswith(MODEL)]
     paths = [*(built or sorted((folder / split).glob("*.parquet"))), *models]
     best: Best = {}
-    for n, path in enumerate(paths):
-        found = [c for c in ("id", "cost", "split") if c in parquet.read_schema(path).names]
-        table = parquet.read_table(path, columns=found)
-        splits = table["split"].to_pylist() if "split" in found else None
+    for n, table in enumerate(_tables(paths, ("id", "cost", "split"))):
+        splits = table["split"].to_pylist() if "split" in table.column_names else None
         rows = zip(table["id"].to_pylist(), table["cost"].to_pylist(), strict=True)
         for at, (key, price) in enumerate(rows):
             if splits is not None and splits[at] != split:
@@ -116,14 +127,13 @@ def read_rows(
     paths: Sequence[Path], places: Mapping[str, tuple[int, int]]
 ) -> dict[str, dict[str, Any]]:
     """Rows by question, from the files and places that :func:`best_rows` names."""
-    _, parquet = _arrow()
     wanted: dict[int, list[int]] = {}
     for n, at in places.values():
         wanted.setdefault(n, []).append(at)
     out: dict[str, dict[str, Any]] = {}
-    for n, rows in sorted(wanted.items()):
-        taken = parquet.read_table(paths[n]).take(sorted(rows)).to_pylist()
-        out |= {row["id"]: row for row in taken}
+    files = sorted(wanted)
+    for n, table in zip(files, _tables([paths[n] for n in files]), strict=True):
+        out |= {row["id"]: row for row in table.take(sorted(wanted[n])).to_pylist()}
     return out
 
 
@@ -136,14 +146,12 @@ def finish(folder: Path, licences: Mapping[str, str] | None = None) -> dict[str,
 
     Raises ModelError SX1044 where there is nothing.
     """
-    _, parquet = _arrow()
     paths = _units(folder / "units")
     if not paths:
         raise ModelError("SX1044", f"{folder} has no rows yet")
     best: dict[str, dict[str, tuple[int, int, int]]] = {s: {} for s in SPLITS}
     times: dict[str, Counter[str]] = {s: Counter() for s in SPLITS}
-    for n, path in enumerate(paths):
-        table = parquet.read_table(path, columns=["id", "split", "cost", "count"])
+    for n, table in enumerate(_tables(paths, ("id", "split", "cost", "count"))):
         columns = (table[c].to_pylist() for c in ("id", "split", "cost", "count"))
         for at, (key, split, price, count) in enumerate(zip(*columns, strict=True)):
             mine = best[split]
@@ -166,24 +174,28 @@ def _shards(
     times: Mapping[str, int],
     train: Mapping[str, object],
 ) -> dict[str, Any]:
-    """The shards of one split, by the questions' hashes; and what is in them, counted."""
-    arrow, parquet = _arrow()
+    """The shards of one split, by the questions' hashes; and what is in them, counted.
+
+    Each file is read once for all shards, whose rows are in memory then: a gigabyte a million."""
+    arrow, _ = _arrow()
     folder.mkdir(exist_ok=True)
-    count = max(1, -(-len(chosen) // SHARD))
-    width = -(-(1 << 16) // count)
+    wanted: dict[int, list[str]] = {}
+    for key, (_, n, _) in chosen.items():
+        wanted.setdefault(n, []).append(key)
+    numbers = sorted(wanted)
+    parts: list[Any] = []
+    places: dict[str, int] = {}
+    for n, table in zip(numbers, _tables([paths[n] for n in numbers]), strict=True):
+        places |= {key: len(places) + i for i, key in enumerate(wanted[n])}
+        parts.append(table.drop_columns(["split"]).take([chosen[key][2] for key in wanted[n]]))
+    every: Any = arrow.concat_tables(parts) if parts else None
+    order = sorted(places)
     files: list[str] = []
     sums: Counter[str] = Counter()
     by: dict[str, Counter[str]] = {"arch": Counter(), "by": Counter(), "modulo": Counter()}
-    for shard in range(count):
-        wanted: dict[int, list[int]] = {}
-        for key, (_, n, at) in chosen.items():
-            if int(key[:4], 16) // width == shard:
-                wanted.setdefault(n, []).append(at)
-        tables = [parquet.read_table(paths[n]).take(rows) for n, rows in sorted(wanted.items())]
-        if not tables:
-            continue
-        table = arrow.concat_tables(tables).sort_by("id").drop_columns(["split"])
-        keys = table["id"].to_pylist()
+    for shard, at in enumerate(range(0, len(order), SHARD)):
+        keys = order[at : at + SHARD]
+        table = every.take([places[key] for key in keys])
         table = table.set_column(
             table.schema.get_field_index("count"), "count", arrow.array([times[k] for k in keys])
         )

@@ -10,6 +10,10 @@ the share of answers that are right from end to end are taken, the last being wh
 would write.  ``DIR/last`` is the newest checkpoint (config.json, model.safetensors, and state.pt to
 go on from), ``DIR/best`` the one with most answers right, ``DIR/log.jsonl`` the figures,
 ``DIR/curves.svg`` their picture.  Started again with the same DIR it goes on.
+
+On several GPUs of one machine::
+
+    torchrun --standalone --nproc-per-node 4 -m sassxlate.llm.train SHARD... -o DIR --size base
 """
 
 from __future__ import annotations
@@ -20,6 +24,7 @@ import json
 import math
 import sys
 import time
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
@@ -34,12 +39,14 @@ from sassxlate.errors import ModelError, SassxlateError, Where
 
 from . import shards
 from .model import SIZES, read_config, save
+from .ranks import joined
 from .shards import Shard
 from .train_curves import curves
 
 VOCABULARY = Path(__file__).with_name("vocabulary.txt")
 PAD_TARGET = -100
-PACKED = 65_536  # examples that are put into rows at once: a million at once take seconds
+PACKED = 16_384  # examples that are put into rows at once: a million at once take seconds
+AHEAD = 12  # batches that are made before they are asked for
 HELD_OUT = 64  # one of so many, unless shards are given for that
 
 
@@ -134,30 +141,35 @@ def batch_of(shard: Shard, rows: Sequence[Sequence[int]], row: int, question: fl
     return Batch(tokens, places, documents, targets, weights)
 
 
-def batches(shard: Shard, chosen: NDArray[np.int64], s: Settings, skip: int) -> Iterator[Batch]:
-    """Batches without end, the same ones for the same seed; the first ``skip`` are passed over."""
+def batches(
+    shard: Shard, chosen: NDArray[np.int64], s: Settings, skip: int, part: tuple[int, int] = (0, 1)
+) -> Iterator[Batch]:
+    """Batches without end, the same ones for the same seed; the first ``skip`` are passed over.
+    ``part`` (k, n): what the k-th of n processes takes, each n-th example and of a step's rows as
+    many as the others."""
     epoch = seen = 0
+    size = s.batch // part[1]
     while True:
         rng = np.random.default_rng((s.seed, epoch))
-        every = rng.permutation(chosen)
+        every = rng.permutation(chosen)[part[0] :: part[1]]
         for first in range(0, max(len(every), 1), PACKED):
             rows = pack(shard, [int(i) for i in every[first : first + PACKED]], s.row)
             order = rng.permutation(len(rows))
-            for at in range(0, max(len(rows) - s.batch + 1, 1), s.batch):
+            for at in range(0, max(len(rows) - size + 1, 1), size):
                 if seen >= skip:
-                    mine = [rows[int(i)] for i in order[at : at + s.batch]]
+                    mine = [rows[int(i)] for i in order[at : at + size]]
                     yield batch_of(shard, mine, s.row, s.question)
                 seen += 1
         epoch += 1
 
 
 def ahead(made: Iterator[Batch]) -> Iterator[Batch]:
-    """The same, each made while the one before is used."""
+    """The same, some of them made while the ones before are used."""
     with ThreadPoolExecutor(1) as worker:
-        coming = worker.submit(next, made)
+        coming = deque(worker.submit(next, made) for _ in range(AHEAD))
         while True:
-            batch = coming.result()
-            coming = worker.submit(next, made)
+            batch = coming.popleft().result()
+            coming.append(worker.submit(next, made))
             yield batch
 
 
@@ -195,11 +207,12 @@ class Trainer:
             self.chosen, self.held, self.aside = (
                 np.arange(len(shard)), held, np.arange(len(held)),
             )  # fmt: skip
-        self.device = device
-        if device == "auto":
-            self.device = "cuda" if torch.cuda.is_available() else "cpu"
+        self.ranks, self.device = joined(torch, device)
+        self.cuda = self.device.startswith("cuda")
+        if s.batch < self.ranks.world:
+            raise ModelError("SX1010", f"{s.batch} rows a step for {self.ranks.world} processes")
         torch.manual_seed(s.seed)
-        if self.device == "cuda":
+        if self.cuda:
             torch.backends.cuda.matmul.allow_tf32 = True
         words = s.vocabulary or int(shard.tokens.max()) + 1
         self.config = replace(SIZES[s.size], vocab=words)
@@ -236,7 +249,7 @@ class Trainer:
             {"params": matrices, "weight_decay": self.s.decay},
             {"params": others, "weight_decay": 0.0},
         ]
-        fused = self.device == "cuda"
+        fused = self.cuda
         return self.torch.optim.AdamW(groups, lr=self.s.rate, betas=(0.9, 0.95), fused=fused)
 
     def _steps_an_epoch(self) -> int:
@@ -260,12 +273,12 @@ class Trainer:
     def _arrays(self, b: Batch) -> tuple[Any, ...]:
         arrays = (b.tokens, b.places, b.documents, b.targets, b.weights)
         made = [self.torch.from_numpy(a) for a in arrays]
-        if self.device == "cuda":
+        if self.cuda:
             made = [a.pin_memory().to(self.device, non_blocking=True) for a in made]
         return tuple(made)
 
     def _mixed(self) -> Any:
-        if self.device == "cuda":
+        if self.cuda:
             return self.torch.autocast("cuda", self.torch.bfloat16)
         return nullcontext()
 
@@ -296,16 +309,18 @@ class Trainer:
         return {"held_loss": loss / count, "right": right / count, "whole": whole / answers}
 
     def train(self) -> dict[str, Any]:
-        """Trains to the end, from where a former run ended; the last evaluation's figures."""
-        torch, s = self.torch, self.s
+        """Trains to the end, from where a former run ended; the last evaluation's figures (nothing
+        for a process that is not the first)."""
+        torch, s, ranks = self.torch, self.s, self.ranks
         self.output.mkdir(parents=True, exist_ok=True)
         self._resume()
         started = time.monotonic()
         last = time.monotonic()
         tokens = loss_sum = loss_count = 0.0
         result: dict[str, Any] = {}
-        for b in ahead(batches(self.shard, self.chosen, s, self.step)):
-            progress = self._progress(started)
+        mine = (ranks.rank, ranks.world)
+        for b in ahead(batches(self.shard, self.chosen, s, self.step, mine)):
+            progress = ranks.said(self._progress(started))
             if self.step >= self.total or progress >= 1:
                 break
             for group in self.optimizer.param_groups:
@@ -317,6 +332,7 @@ class Trainer:
             loss = (losses * weight).sum() / weight.sum().clamp(min=1)
             self.optimizer.zero_grad(set_to_none=True)
             loss.backward()
+            ranks.averaged(self.model.parameters.values())
             torch.nn.utils.clip_grad_norm_(self.model.parameters.values(), s.clip)
             self.optimizer.step()
             self.step += 1
@@ -326,12 +342,13 @@ class Trainer:
                 if not math.isfinite(value):
                     raise ModelError("SX1010", f"the loss is {value} at step {self.step}")
                 loss_sum, loss_count = loss_sum + value, loss_count + 1
-            if self.step % s.every == 0 or self.step == self.total:
+            due = self.step % s.every == 0 or self.step == self.total
+            if due and ranks.first:
                 now = time.monotonic()
                 mean = loss_sum / loss_count if loss_count else float(loss.detach())
                 row = {
                     "step": self.step, "of": self.total, "loss": mean,
-                    "rate": self._rate(progress), "tokens_s": tokens / (now - last),
+                    "rate": self._rate(progress), "tokens_s": tokens * ranks.world / (now - last),
                     "seconds": round(self.spent + now - started, 1),
                 }  # fmt: skip
                 result = {**row, **self.evaluate()}
@@ -339,11 +356,12 @@ class Trainer:
                 self._checkpoint(result, started)
                 tokens = loss_sum = loss_count = 0.0
                 last = time.monotonic()
-        if not result or result["step"] != self.step:
+        if ranks.first and (not result or result["step"] != self.step):
             result = {"step": self.step, "of": self.total, **self.evaluate()}
             result["seconds"] = round(self.spent + time.monotonic() - started, 1)
             self._note(result)
             self._checkpoint(result, started)
+        ranks.end()
         return result
 
     def _note(self, row: Mapping[str, Any]) -> None:
@@ -454,7 +472,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except SassxlateError as error:
         print(f"sassxlate: {error}", file=sys.stderr)
         return 2
-    print(json.dumps(figures))
+    if figures:
+        print(json.dumps(figures))
     return 0
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import json
+import subprocess
+import sys
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -198,6 +200,23 @@ def test_training_and_going_on(tmp_path: Path) -> None:
 
 
 @TORCH
+def test_two_processes_train_one_model(tmp_path: Path) -> None:
+    path = tmp_path / "a.tokens"
+    shards.write(path, _examples(300), shards.digest(vocabulary()))
+    command = [
+        sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2",
+        "-m", "sassxlate.llm.train", str(path), "-o", str(tmp_path / "out"), "--size", "tiny",
+        "--row", "64", "--batch", "8", "--steps", "6", "--every", "3", "--device", "cpu",
+    ]  # fmt: skip
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert json.loads(done.stdout.splitlines()[-1])["step"] == 6
+    assert len((tmp_path / "out" / "log.jsonl").read_text().splitlines()) == 2  # the first's alone
+    text = done.stderr
+    assert text.count("held_loss") == 2
+
+
+@TORCH
 def test_torch_and_numpy_agree(tmp_path: Path) -> None:
     torch: Any = importlib.import_module("torch")
     from sassxlate.llm.train_model import TorchQwen2
@@ -236,9 +255,7 @@ def _forty(_: int) -> int:
     not all(importlib.util.find_spec(n) for n in ("torch", "transformers")),
     reason="the extra llm is not installed",
 )
-def test_transformers_is_constrained_too(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_transformers_is_constrained_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A checkpoint of the block language through transformers: its logits processor lets nothing
     else through, and its likeliest answer is NumPy's."""
     from sassxlate.llm.constrain import accepts
