@@ -113,7 +113,7 @@ def read_config(folder: Path) -> Config:
 
 
 @dataclass(frozen=True, slots=True)
-class _Layer:
+class Layer:
     """A layer's matrices as they are multiplied from the right; those of one input side by side."""
 
     norm1: Floats
@@ -147,7 +147,7 @@ class Qwen2:
         self.norm = get("model.norm.weight", c.hidden)
         head = self.embedding if c.tied else get("lm_head.weight", c.vocab, c.hidden)
         self.head = np.ascontiguousarray(head.T)
-        self.layers: list[_Layer] = []
+        self.layers: list[Layer] = []
         for n in range(c.layers):
             at = f"model.layers.{n}."
             mine = f"{at}self_attn."
@@ -159,7 +159,7 @@ class Qwen2:
                 get(f"{at}mlp.{x}_proj.weight", c.intermediate, c.hidden) for x in ("gate", "up")
             ]
             self.layers.append(
-                _Layer(
+                Layer(
                     get(f"{at}input_layernorm.weight", c.hidden),
                     np.ascontiguousarray(np.concatenate(qkv).T),
                     np.concatenate(bias),
@@ -321,7 +321,7 @@ class Session:
             self.lengths[slot] = n
         self.used = last
 
-    def _split(self, x: Floats, layer: _Layer, places: Ints) -> tuple[Floats, Floats, Floats]:
+    def _split(self, x: Floats, layer: Layer, places: Ints) -> tuple[Floats, Floats, Floats]:
         """Queries (scaled, turned), keys (turned) and values: (rows, heads, head)."""
         m, c = self.model, self.model.config
         made = x @ layer.qkv + layer.qkv_bias
@@ -332,7 +332,7 @@ class Session:
         q = both[:, : c.heads] * np.float32(c.head**-0.5)
         return q, both[:, c.heads :], made[:, c.hidden + kv :].reshape(rows, c.kv_heads, c.head)
 
-    def _wide(self, x: Floats, layer: _Layer) -> Floats:
+    def _wide(self, x: Floats, layer: Layer) -> Floats:
         h = self.model.normed(x, layer.norm2) @ layer.gate_up
         wide = h.shape[1] // 2
         gate = h[:, :wide]

@@ -1,4 +1,4 @@
-"""Answers of a small model on a CPU, with NumPy alone: constrained, several blocks at once.
+"""Answers of a small model on a CPU, without a framework: constrained, several blocks at once.
 
 The first answer to a question is the likeliest word at each place; further ones are drawn.
 """
@@ -12,7 +12,9 @@ import multiprocessing
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property, partial
 from pathlib import Path
+from typing import TypeAlias
 
 import numpy as np
 
@@ -20,10 +22,12 @@ from sassxlate.errors import ModelError, Where
 
 from . import shards, tokenizer
 from .constrain import Automaton, draw
+from .fast import Fast, FastSession, fast
 from .model import Floats, Qwen2, Session, read_config
 from .prompt import Prompt
 
 Words = tuple[str, ...]
+Begin: TypeAlias = Callable[[int, int], Session | FastSession]
 SLOTS = 64  # sequences at once: more wait longer for the last, fewer read the weights more often
 ROWS = 160  # of a product, from which on more bring nothing: new questions wait for the next
 TEMPERATURE = 0.7
@@ -60,6 +64,17 @@ class BlockModel:
         self.told: Callable[[int, int], None] = lambda _, __: None
         self.name = f"{folder.name}-{digest.hexdigest()}" + (f"-{seed}" if seed else "")
 
+    @cached_property
+    def fast(self) -> Fast | None:
+        """The model in machine code; None where this CPU has none, and NumPy does it."""
+        return fast(self.model)
+
+    def _begin(self) -> Begin:
+        """What makes sessions, for so many sequences of such a length."""
+        if self.fast is None:
+            return partial(Session, self.model)
+        return partial(FastSession, self.fast)
+
     def propose(
         self, questions: Sequence[Prompt], samples: int, vtemps: Sequence[int]
     ) -> list[list[Words]]:
@@ -73,7 +88,7 @@ class BlockModel:
             made = self._forked(jobs, questions, vtemps, workers)
         else:
             _one_thread()
-            for key, words in self._run(jobs, questions, vtemps):
+            for key, words in self._run(self._begin(), jobs, questions, vtemps):
                 made[key] = words
                 self.told(len(made), len(jobs))
         for job in jobs:
@@ -95,12 +110,13 @@ class BlockModel:
         self, jobs: Sequence[_Job], questions: Sequence[Prompt], vtemps: Sequence[int], workers: int
     ) -> dict[tuple[int, int], Words | None]:
         """Each process takes every so many-th job; nothing but words comes back."""
+        begin = self._begin()  # here, once for all
         context = multiprocessing.get_context("fork")
         done = context.Value("l", 0)
 
         def run(part: int) -> list[tuple[tuple[int, int], Words | None]]:
             out: list[tuple[tuple[int, int], Words | None]] = []
-            for answer in self._run(jobs[part::workers], questions, vtemps):
+            for answer in self._run(begin, jobs[part::workers], questions, vtemps):
                 out.append(answer)
                 with done.get_lock():
                     done.value += 1
@@ -119,13 +135,17 @@ class BlockModel:
         return {key: words for part in parts for key, words in part}
 
     def _run(
-        self, jobs: Sequence[_Job], questions: Sequence[Prompt], vtemps: Sequence[int]
+        self,
+        begin: Begin,
+        jobs: Sequence[_Job],
+        questions: Sequence[Prompt],
+        vtemps: Sequence[int],
     ) -> Iterator[tuple[tuple[int, int], Words | None]]:
         if not jobs:
             return
         length = max(len(j.tokens) + j.most for j in jobs) + 1
         slots = min(SLOTS, len(jobs))
-        session = Session(self.model, slots, length)
+        session = begin(slots, length)
         waiting = list(jobs)  # from its end: the longest first, so that few are left over at last
         running: list[_Writing] = []
         while running or waiting:
@@ -163,7 +183,7 @@ class _Writing:
 
 
 def _ended(
-    running: list[_Writing], session: Session
+    running: list[_Writing], session: Session | FastSession
 ) -> Iterator[tuple[tuple[int, int], Words | None]]:
     """Takes out what is finished; as in the session the last one goes into a freed place."""
     at = 0
