@@ -1,8 +1,9 @@
 """A small Qwen2 on a CPU, in machine code made for it: what :mod:`.model` does in NumPy, faster.
 
 Nothing but llvmlite is needed.  Weights are packed once, in the order in which they are read; rows
-stand one after another in buffers that stay.  A CPU that multiplies bfloat16 does: weights and what
-they are multiplied with are rounded to it, all else is float32.
+stand one after another in buffers that stay.  A CPU that multiplies bfloat16 does, where the
+weights are such: what they are multiplied with is rounded to it, all else is float32.  Where two
+words are so near each other that this may decide, :meth:`Fast.again` says which it is.
 """
 
 from __future__ import annotations
@@ -28,6 +29,9 @@ _HOSTS: Final[tuple[tuple[tuple[str, ...], Kind, Tile], ...]] = (  # the best fi
     (("avx2", "fma"), "f32", Tile(6, 1)),
 )
 _LINE: Final = 64  # bytes
+# Of two logits, how near they are to each other.  Logits of one model differ from float32's by a
+# thousandth of the likeliest word's (root mean square), so that words further apart stay in order.
+NEAR: Final = 2**-9
 _ARGUMENTS: Final = {
     "product": 7, "add_product": 7, "normed": 4, "gated": 4, "turned": 10, "mixed": 11,
 }  # fmt: skip
@@ -35,7 +39,7 @@ Array = NDArray[Any]
 
 
 def kinds_of_host() -> list[tuple[Kind, Tile]]:
-    """What this CPU's code may be, the fastest first; nothing where it has not even AVX2."""
+    """What this CPU's code may be, the fastest first; none where it has not even AVX2."""
     import llvmlite.binding as llvm
 
     features = llvm.get_host_cpu_features()
@@ -51,9 +55,16 @@ def fits(config: Config, tile: Tile) -> bool:
 def fast(model: Qwen2) -> Fast | None:
     """The same model in code for this CPU; None where there is none for it, or for the sizes."""
     for kind, tile in kinds_of_host():
-        if fits(model.config, tile):
+        if fits(model.config, tile) and (kind == "f32" or _in_bf16(model)):
             return Fast(model, kind, tile)
     return None
+
+
+def _in_bf16(model: Qwen2) -> bool:
+    """Whether all matrices are of bfloat16s."""
+    found = [model.head, *(m for one in model.layers for m in (one.qkv, one.out, one.down))]
+    found += [one.gate_up for one in model.layers]
+    return not any((m.view(np.uint32) & 0xFFFF).any() for m in found)
 
 
 def _zeros(shape: Sequence[int], kind: Any) -> Array:
@@ -99,10 +110,22 @@ class Fast:
         c = model.config
         self.model, self.kind, self.tile = model, kind, tile
         sizes = Sizes(c.hidden, c.intermediate, c.heads, c.kv_heads, c.head, c.epsilon)
-        self._engine, self.code = _compiled(fast_code.module(kind, tile, sizes))
+        kinds: tuple[Kind, ...] = (kind, "exact") if kind == "bf16" else (kind,)
+        made = {k: _compiled(fast_code.module(k, tile, sizes)) for k in kinds}
+        self._engines = [engine for engine, _ in made.values()]
+        self.code = {k: functions for k, (_, functions) in made.items()}
         self.layers = [self._layer(layer) for layer in model.layers]
         self.norm, self.head = model.norm, self._matrix(model.head)
         self.cos, self.sin = model.cos, model.sin
+
+    def near(self, best: float, next_: float) -> bool:
+        """Whether rounding may have decided between the two likeliest words, by their logits."""
+        return self.kind == "bf16" and best - next_ < NEAR * max(abs(best), abs(next_))
+
+    def again(self, sequences: Sequence[Sequence[int]]) -> Floats:
+        """The logits behind sequences, read from their beginnings as float32 would have them."""
+        session = FastSession(self, len(sequences), max(map(len, sequences)), "exact")
+        return session.advance((), sequences)
 
     def _layer(self, layer: Layer) -> _Packed:
         return _Packed(
@@ -160,9 +183,11 @@ class FastSession:
     head, place, number).
     """
 
-    def __init__(self, fast: Fast, slots: int, length: int) -> None:
+    def __init__(self, fast: Fast, slots: int, length: int, kind: Kind | None = None) -> None:
         c = fast.model.config
         self.fast = fast
+        self.kind: Kind = kind or fast.kind
+        self.code = fast.code[self.kind]
         self.capacity = min(length, c.context)
         self.blocks = -(-self.capacity // LANES)
         shape = (c.layers, slots, c.kv_heads, self.blocks * LANES * c.head)
@@ -180,10 +205,11 @@ class FastSession:
         f, c, tall = self.fast, self.fast.model.config, self.fast.tile.rows
         self._rows = rows = -(-max(rows, 2 * self._rows) // tall) * tall
         widest = max(m.width for m in (f.layers[0].qkv, f.layers[0].gate_up, f.head))
-        narrow = np.uint16 if f.kind == "bf16" else np.float32
+        narrow = np.float32 if f.kind == "f32" else np.uint16
+        numbers = rows * fast_code.parts(self.kind) * max(c.hidden, c.intermediate)
         self._x = _zeros((rows, c.hidden), np.float32)
         self._wide = _zeros((rows * widest,), np.float32)
-        self._factors = _zeros((rows * max(c.hidden, c.intermediate),), narrow)
+        self._factors = _zeros((numbers,), narrow)
 
     def add(self, tokens: Sequence[int]) -> Floats:
         """As :meth:`.model.Session.add`."""
@@ -214,20 +240,20 @@ class FastSession:
             cache = _at(self.keys[i]), _at(self.values[i])
             self._normed(layer.norm1, rows)
             self._product(layer.qkv, rows)
-            f.code["turned"](
+            self.code["turned"](
                 wide, *cache, _at(f.cos), _at(f.sin), *order, rows, layer.qkv.width, self.blocks
             )
             if i == c.layers - 1:  # of the others nothing but keys and values is asked again
                 chosen, rows = last, len(last)
                 self._x[:rows] = self._x[last]
-            f.code["mixed"](
+            self.code["mixed"](
                 wide, *cache, *order, _at(chosen), _at(self.scores), factors, rows,
                 layer.qkv.width, self.blocks,
             )  # fmt: skip
             self._product(layer.out, rows, adds=True)
             self._normed(layer.norm2, rows)
             self._product(layer.gate_up, rows)
-            f.code["gated"](wide, factors, rows, layer.gate_up.width)
+            self.code["gated"](wide, factors, rows, layer.gate_up.width)
             self._product(layer.down, rows, adds=True)
         self._normed(f.norm, rows)
         self._product(f.head, rows)
@@ -256,12 +282,12 @@ class FastSession:
         return ids, places, slots, np.asarray(last, np.int64)
 
     def _normed(self, weight: Array, rows: int) -> None:
-        self.fast.code["normed"](_at(self._x), _at(weight), _at(self._factors), rows)
+        self.code["normed"](_at(self._x), _at(weight), _at(self._factors), rows)
 
     def _product(self, m: _Matrix, rows: int, adds: bool = False) -> None:
         """Of the factors; what comes of it is in the wide buffer, or added to the rows."""
         to = self._x if adds else self._wide
-        call = self.fast.code["add_product" if adds else "product"]
+        call = self.code["add_product" if adds else "product"]
         call(_at(self._factors), _at(m.data), _at(to), _at(m.bias), rows, m.steps, m.panels)
 
 
@@ -269,4 +295,4 @@ def _at(array: Array) -> int:
     return array.ctypes.data
 
 
-__all__ = ["Fast", "FastSession", "fast", "fits", "kinds_of_host", "rounded"]
+__all__ = ["NEAR", "Fast", "FastSession", "fast", "fits", "kinds_of_host", "rounded"]

@@ -2,7 +2,9 @@
 
 Products take weights in panels of columns: ``kind`` says of what.  ``bf16``: pairs of bfloat16 go
 into one float32 sum (AVX512_BF16), twice as many products a cycle; what is multiplied is rounded to
-bfloat16, everything between two products is float32.  ``f32``: float32 throughout.
+bfloat16, everything between two products is float32.  ``exact``: the same weights, but what they
+are multiplied with is two bfloat16s, a number and what rounding took from it; that is float32 but
+for the last bits.  ``f32``: float32 throughout.
 
 What a row's numbers are depends on nothing but the row, not on how many stand beside it: each sum
 is made in one order.  All functions are void; pointers and 64-bit integers are their arguments.
@@ -16,7 +18,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
-Kind: TypeAlias = Literal["bf16", "f32"]
+Kind: TypeAlias = Literal["bf16", "exact", "f32"]
 Number: TypeAlias = str | int
 LANES: Final = 16
 _V: Final = f"<{LANES} x float>"
@@ -200,12 +202,24 @@ def _scalar(kind: str) -> str:
     return kind[1:-1].partition(" x ")[2] if kind[0] == "<" else kind
 
 
-def _narrowed(f: Function, kind: Kind, value: str, place: str, index: Number) -> None:
-    """Stores what is to be multiplied."""
-    if kind == "bf16":
-        f.store(_HALF, f(f"fptrunc {_V} {value} to {_HALF}"), place, index)
-    else:
-        f.store(_V, value, place, index)
+def _factors(
+    f: Function, kind: Kind, value: str, row: str, width: int, column: Number
+) -> None:
+    """Stores what is to be multiplied in ``out``."""
+    if kind == "f32":
+        f.store(_V, value, "%out", f.sum(f.times(row, width), column))
+        return
+    at = f.sum(f.times(row, width * parts(kind)), column)
+    near = f(f"fptrunc {_V} {value} to {_HALF}")
+    f.store(_HALF, near, "%out", at)
+    if kind == "exact":
+        rest = f.op("fsub", value, f(f"fpext {_HALF} {near} to {_V}"))
+        f.store(_HALF, f(f"fptrunc {_V} {rest} to {_HALF}"), "%out", f.sum(at, width))
+
+
+def parts(kind: Kind) -> int:
+    """How many rows of factors there are for one of numbers."""
+    return 2 if kind == "exact" else 1
 
 
 def product(kind: Kind, tile: Tile, adds: bool) -> str:
@@ -217,20 +231,21 @@ def product(kind: Kind, tile: Tile, adds: bool) -> str:
         {"a": "ptr", "b": "ptr", "c": "ptr", "bias": "ptr", "rows": "i64", "steps": "i64",
          "panels": "i64"},
     )  # fmt: skip
-    factor, wide = ("i32", _PAIRS) if kind == "bf16" else ("float", _V)
+    factor, wide = ("float", _V) if kind == "f32" else ("i32", _PAIRS)
     width = f.times("%panels", tile.panel)
     spots = [(i, j) for i in range(tile.rows) for j in range(tile.vectors)]
     sums = {spot: f.variable(_V, "zeroinitializer") for spot in spots}
     with f.loop(0, "%panels") as panel:
-        column = f.times(panel, tile.panel)
+        begin = f.times(panel, tile.panel)
         # A step's columns are as many bytes in either kind: a pair of bfloat16s is a float.
         weights = f.at("i32", "%b", f.times(f.times(panel, "%steps"), tile.panel))
         with f.loop(0, "%rows", tile.rows) as row:
-            a = f.at("i32", "%a", f.times(row, "%steps"))
-            c = f.at("float", "%c", f.sum(f.times(row, width), column))
-            rows = [f.at("i32", a, f.times(i, "%steps")) for i in range(tile.rows)]
+            a = f.at("i32", "%a", f.times(f.times(row, "%steps"), parts(kind)))
+            c = f.at("float", "%c", f.sum(f.times(row, width), begin))
+            rows = [i for i in range(tile.rows) for _ in range(parts(kind))]
+            factors = [f.at("i32", a, f.times(n, "%steps")) for n in range(len(rows))]
             outs = [f.at("float", c, f.times(i, width)) for i in range(tile.rows)]
-            start = f.at("float", "%bias", column)
+            start = f.at("float", "%bias", begin)
             for i, j in spots:
                 f.put(_V, f.load(_V, outs[i] if adds else start, LANES * j), sums[i, j])
             with f.loop(0, "%steps") as step:
@@ -239,17 +254,16 @@ def product(kind: Kind, tile: Tile, adds: bool) -> str:
                     f(f"load {wide}, ptr {f.at('i32', b, LANES * j)}, align 4")
                     for j in range(tile.vectors)
                 ]
-                for i in range(tile.rows):
-                    x = f.splat(factor, f(f"load {factor}, ptr {f.at('i32', rows[i], step)}"))
-                    if kind == "bf16":
+                for i, part in zip(rows, factors, strict=True):
+                    x = f.splat(factor, f(f"load {factor}, ptr {f.at('i32', part, step)}"))
+                    if kind != "f32":
                         x = f(f"bitcast {_I} {x} to {_PAIRS}")
                     for j in range(tile.vectors):
-                        old = f.get(_V, sums[i, j])
-                        if kind == "bf16":
-                            new = f(f"call {_V} @{_DOT}({_V} {old}, {wide} {x}, {wide} "
-                                    f"{columns[j]})")  # fmt: skip
+                        old, column = f.get(_V, sums[i, j]), columns[j]
+                        if kind == "f32":
+                            new = f.call("fma", x, column, old)
                         else:
-                            new = f.call("fma", x, columns[j], old)
+                            new = f(f"call {_V} @{_DOT}({_V} {old}, {wide} {x}, {wide} {column})")
                         f.put(_V, new, sums[i, j])
             for i, j in spots:
                 f.store(_V, f.get(_V, sums[i, j]), outs[i], LANES * j)
@@ -271,9 +285,9 @@ def normed(kind: Kind, sizes: Sizes) -> str:
         mean = f(f"fadd float {mean}, {constant(sizes.epsilon)}")
         root = f.splat("float", f(f"call float @llvm.sqrt.f32(float {mean})"))
         with f.loop(0, sizes.hidden, LANES) as j:
-            at = f.sum(start, j)
-            x = f.op("fdiv", f.load(_V, "%x", at), root)
-            _narrowed(f, kind, f.op("fmul", x, f.load(_V, "%weight", j)), "%out", at)
+            x = f.op("fdiv", f.load(_V, "%x", f.sum(start, j)), root)
+            x = f.op("fmul", x, f.load(_V, "%weight", j))
+            _factors(f, kind, x, row, sizes.hidden, j)
     return f.text
 
 
@@ -288,13 +302,13 @@ def gated(kind: Kind, sizes: Sizes) -> str:
     f = Function("gated", {"x": "ptr", "out": "ptr", "rows": "i64", "width": "i64"})
     size = sizes.intermediate
     with f.loop(0, "%rows") as row:
-        start, to = f.times(row, "%width"), f.times(row, size)
+        start = f.times(row, "%width")
         with f.loop(0, size, LANES) as j:
             at = f.sum(start, j)
             gate, up = f.load(_V, "%x", at), f.load(_V, "%x", f.sum(at, size))
             less = f.exp(f.op("fsub", vector(-0.0), gate))
             gate = f.op("fdiv", gate, f.op("fadd", less, vector(1.0)))
-            _narrowed(f, kind, f.op("fmul", gate, up), "%out", f.sum(to, j))
+            _factors(f, kind, f.op("fmul", gate, up), row, size, j)
     return f.text
 
 
@@ -363,13 +377,13 @@ def mixed(kind: Kind, sizes: Sizes) -> str:
     lanes = f"<{', '.join(f'i32 {n}' for n in range(LANES))}>"
     sums = [f.variable(_V, "zeroinitializer") for _ in range(group)]
     most = [f.variable(_V, "zeroinitializer") for _ in range(group)]
-    parts = {
+    outs = {
         (h, j): f.variable(_V, "zeroinitializer")
         for h in range(group) for j in range(0, s.head, LANES)
     }  # fmt: skip
     with f.loop(0, "%rows") as row:
         of = f.load("i64", "%chosen", row)
-        start, to = f.times(of, "%width"), f.times(row, s.hidden)
+        start = f.times(of, "%width")
         slot, place = f.load("i64", "%slots", of), f.load("i64", "%places", of)
         seen = f.sum(place, 1)
         ends = f.splat("i32", f(f"trunc i64 {place} to i32"))
@@ -410,7 +424,7 @@ def mixed(kind: Kind, sizes: Sizes) -> str:
                           f"{_V} zeroinitializer")  # fmt: skip
                     f.store(_V, e, lines[h], at)
                     f.put(_V, f.op("fadd", f.get(_V, sums[h]), e), sums[h])
-            for spot in parts.values():
+            for spot in outs.values():
                 f.put(_V, "zeroinitializer", spot)
             values = f.at("float", "%values", base)
             with f.loop(0, seen) as at:
@@ -419,19 +433,19 @@ def mixed(kind: Kind, sizes: Sizes) -> str:
                 for j in range(0, s.head, LANES):
                     value = f.load(_V, line, j)
                     for h in range(group):
-                        new = f.call("fma", shares[h], value, f.get(_V, parts[h, j]))
-                        f.put(_V, new, parts[h, j])
+                        new = f.call("fma", shares[h], value, f.get(_V, outs[h, j]))
+                        f.put(_V, new, outs[h, j])
             for h in range(group):
                 whole = f.splat("float", _added(f, f.get(_V, sums[h])))
                 for j in range(0, s.head, LANES):
-                    part = f.op("fdiv", f.get(_V, parts[h, j]), whole)
-                    _narrowed(f, kind, part, "%out", f.sum(to, first, h * s.head + j))
+                    part = f.op("fdiv", f.get(_V, outs[h, j]), whole)
+                    _factors(f, kind, part, row, s.hidden, f.sum(first, h * s.head + j))
     return f.text
 
 
 def module(kind: Kind, tile: Tile, sizes: Sizes) -> str:
     """All functions."""
-    declared = _INTRINSICS if kind == "bf16" else _INTRINSICS[1:]
+    declared = _INTRINSICS[1:] if kind == "f32" else _INTRINSICS
     return "".join(
         (
             *(f"declare {d}\n" for d in declared),
@@ -447,4 +461,4 @@ def module(kind: Kind, tile: Tile, sizes: Sizes) -> str:
     )
 
 
-__all__ = ["LANES", "Kind", "Sizes", "Tile", "module"]
+__all__ = ["LANES", "Kind", "Sizes", "Tile", "module", "parts"]

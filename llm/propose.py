@@ -32,6 +32,7 @@ SLOTS = 64  # sequences at once: more wait longer for the last, fewer read the w
 ROWS = 160  # of a product, from which on more bring nothing: new questions wait for the next
 TEMPERATURE = 0.7
 _TELL_S = 0.2  # between two words on how far it is
+_DOUBTS = 4  # of an answer: who doubts more knows nothing, and is asked more often at a price
 _TOGETHER = 2  # below so many questions a second process costs more than it brings
 
 
@@ -158,8 +159,11 @@ class BlockModel:
                 rows += len(job.tokens)
             logits = session.advance([w.words[-1] for w in running], [w.job.tokens for w in fresh])
             running += fresh
-            for row, writing in zip(logits, running, strict=True):
-                writing.take(row)
+            near = [w for row, w in zip(logits, running, strict=True) if not w.take(row, self.fast)]
+            if near and self.fast is not None:
+                again = self.fast.again([(*w.job.tokens, *w.words) for w in near])
+                for row, writing in zip(again, near, strict=True):
+                    writing.take(row, None)
             yield from _ended(running, session)
 
 
@@ -171,15 +175,31 @@ class _Writing:
     state: Automaton
     words: list[int]
     random: np.random.Generator
+    doubts: int = 0
 
-    def take(self, logits: Floats) -> None:
+    def take(self, logits: Floats, fast: Fast | None) -> bool:
         """The next word; words that are the only ones possible are taken all the same, because
-        the model must read them."""
-        allowed = list(self.state.allowed())
-        temperature = TEMPERATURE if self.job.sample else 0.0
-        word = allowed[0] if len(allowed) == 1 else draw(logits, allowed, self.random, temperature)
+        the model must read them.  False where ``fast`` cannot tell which is the likeliest."""
+        allowed = sorted(self.state.allowed())
+        word = allowed[0]
+        if len(allowed) > 1:
+            scores = logits[allowed]
+            if self.job.sample:
+                word = draw(logits, allowed, self.random, TEMPERATURE)
+            elif fast is not None and self.doubts < _DOUBTS and fast.near(*_two(scores)):
+                self.doubts += 1
+                return False
+            else:
+                word = allowed[int(scores.argmax())]
         self.state.take(word)
         self.words.append(word)
+        return True
+
+
+def _two(scores: Floats) -> tuple[float, float]:
+    """The two highest."""
+    next_, best = np.partition(scores, len(scores) - 2)[-2:]
+    return float(best), float(next_)
 
 
 def _ended(

@@ -11,7 +11,7 @@ import pytest
 
 from sassxlate.errors import ModelError
 from sassxlate.llm import fast as module
-from sassxlate.llm.fast import Fast, FastSession, fits, kinds_of_host, rounded
+from sassxlate.llm.fast import NEAR, Fast, FastSession, fits, kinds_of_host, rounded
 from sassxlate.llm.fast_code import Kind, Tile
 from sassxlate.llm.model import Config, Qwen2, Session, random_weights, save
 from sassxlate.llm.propose import BlockModel
@@ -22,11 +22,18 @@ from .questions import questions
 SMALL = Config(len(vocabulary()), 128, 2, 4, 2, 208, 512)
 HOST = kinds_of_host()
 CODE = pytest.mark.skipif(not HOST, reason="a CPU without AVX2")
-F32: tuple[Kind, Tile] | None = next(((k, t) for k, t in HOST if k == "f32"), None)
+BF16 = pytest.mark.skipif(
+    not HOST or HOST[0][0] != "bf16", reason="a CPU that does not multiply bfloat16"
+)
 
 
 def model(config: Config = SMALL) -> Qwen2:
     return Qwen2(config, random_weights(config, 4))
+
+
+def rounded_model() -> Qwen2:
+    cut = {k: v.view(np.uint32) & 0xFFFF0000 for k, v in random_weights(SMALL, 4).items()}
+    return Qwen2(SMALL, {k: v.view(np.float32) for k, v in cut.items()})
 
 
 def _forty(_: int) -> int:
@@ -87,18 +94,38 @@ def test_who_else_is_there_changes_no_bit() -> None:
 
 
 @CODE
-def test_answers_are_numpys(tmp_path: Path) -> None:
-    """With float32, where two words are never so near each other that rounding decides."""
-    if F32 is None:
-        pytest.skip("no such code")
+@pytest.mark.parametrize("which", range(len(HOST)))
+def test_answers_are_numpys(tmp_path: Path, which: int) -> None:
+    """Also of a model that knows nothing, whose likeliest words are near each other."""
     save(tmp_path, SMALL, random_weights(SMALL, 1))
     asked = questions()[:4]
     ours, theirs = BlockModel(tmp_path, workers=1), BlockModel(tmp_path, workers=1)
-    ours.fast, theirs.fast = Fast(ours.model, *F32), None
+    ours.fast, theirs.fast = Fast(ours.model, *HOST[which]), None
     got = ours.propose(asked, 1, [24] * 4)
     wanted = theirs.propose(asked, 1, [24] * 4)
     assert got == wanted
     assert all(len(answers) == 1 for answers in got)
+
+
+@BF16
+def test_read_again() -> None:
+    """What is read again is what float32 says; words are near by their logits' size."""
+    made = rounded_model()
+    fast = Fast(made, *HOST[0])
+    sequences = [some(n, n) for n in (30, 5, 17)]
+    exact = [Session(made, 1, 40).add(one) for one in sequences]
+    assert np.abs(fast.again(sequences) - exact).max() < 1e-4 * np.abs(exact).max()
+    assert fast.near(10.0, 10.0 - 5 * NEAR)
+    assert not fast.near(10.0, 10.0 - 20 * NEAR)
+    assert fast.near(-0.5, -0.5 - NEAR / 4)
+    assert not Fast(made, "f32", HOST[0][1]).near(1.0, 1.0)
+
+
+@BF16
+def test_only_bfloat16_is_taken_for_it() -> None:
+    whole, cut = model(), rounded_model()
+    found = module.fast(whole), module.fast(cut)
+    assert [f.kind for f in found if f is not None] == ["f32", "bf16"]
 
 
 @CODE
