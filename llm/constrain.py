@@ -21,7 +21,7 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from sassxlate.disasm.rdna3 import OPS, Operand, RRef, can_encode, registers
+from sassxlate.disasm.rdna3 import OPS, Operand, can_encode, registers
 from sassxlate.disasm.rdna3.ir import Arg, I, Inst, S, Sp, V
 from sassxlate.disasm.rdna3.layout import layout
 from sassxlate.disasm.rdna3.operand import inline_code
@@ -65,20 +65,21 @@ _NONE: Final[Words] = frozenset()
 class Vocabulary:
     """What of a prompt the automaton needs: its names as operands, by width.
 
-    ``vectors[n]`` are the words that name ``n`` VGPRs, those that may be written apart;
-    ``scalars[n]`` the words and registers of SGPRs likewise, by where a tuple begins modulo 4.
+    ``vectors[n, write]`` are the words that name ``n`` VGPRs, or those that may be written;
+    ``scalars[n, write]`` the words and registers of SGPRs likewise, those apart that begin
+    elsewhere modulo 4.
     """
 
     def __init__(self, here: Prompt, vtemps: int) -> None:
         self.groups = here.groups
-        allowed = writable(here)
+        allowed = {(ref.kind, ref.number) for ref in writable(here)}
         beyond = here.regs.vtemp_base + vtemps
         known = numbers()
         self.by_word: dict[tuple[int, int], V | S] = {}
         self.mine: set[tuple[int, int]] = set()  # of those, what may be written
         self.predicates: list[int] = []
         vectors: dict[tuple[int, bool], set[int]] = {}
-        self.scalars: dict[int, list[tuple[int, S, bool]]] = {}
+        scalars: dict[tuple[int, bool], dict[int, dict[int, S]]] = {}
         places = here.names.place
         for name, place in places.items():
             if name not in known:
@@ -87,28 +88,33 @@ class Vocabulary:
             if isinstance(place, S) and name[0] in "pqs" and name != "save":
                 self.predicates.append(known[name])
             run = _run(name, places)
+            kind = "v" if isinstance(place, V) else "s"
+            own = 0  # registers side by side that may be written
+            while name[0] != "c" and own < run and (kind, place.index + own) in allowed:
+                own += 1
             for n in (1, 2, 3, 4, 8, 16):
                 if n > run or (temporary and place.index + n > beyond):
                     break
                 arg = type(place)(place.index, n)
                 word = known[name]
                 self.by_word[word, n] = arg
-                mine = name[0] != "c"
-                mine = mine and all(RRef(r.kind, r.number) in allowed for r in registers(arg))
-                if mine:
+                if n <= own:
                     self.mine.add((word, n))
-                if isinstance(arg, S):
-                    self.scalars.setdefault(n, []).append((word, arg, mine))
-                    continue
-                vectors.setdefault((n, False), set()).add(word)
-                if mine:
-                    vectors.setdefault((n, True), set()).add(word)
+                for write in (False, True) if n <= own else (False,):
+                    if isinstance(arg, S):
+                        begins = scalars.setdefault((n, write), {})
+                        begins.setdefault(arg.index % 4, {})[word] = arg
+                    else:
+                        vectors.setdefault((n, write), set()).add(word)
         self.vectors = {key: frozenset(words) for key, words in vectors.items()}
-        there = {("v", n, w) for n, w in vectors}
-        for n, rows in self.scalars.items():
-            aligned = [mine for _, reg, mine in rows if reg.index % min(n, 4) == 0]
-            there |= {("s", n, w) for w in (False, True) if any(aligned) or (aligned and not w)}
-        self.there = frozenset(there)
+        self.scalars = {
+            key: [(frozenset(regs), regs) for regs in begins.values()]
+            for key, begins in scalars.items()
+        }
+        aligned = {(n, w) for (n, w), at in scalars.items() if any(k % min(n, 4) == 0 for k in at)}
+        self.there = frozenset(
+            {("v", n, w) for n, w in vectors} | {("s", n, w) for n, w in aligned}
+        )
 
 
 @lru_cache(maxsize=256)
@@ -130,6 +136,11 @@ def _feasible(there: frozenset[tuple[str, int, bool]]) -> dict[int, tuple[Shape,
         if fitting and op in known:
             out[known[op]] = fitting
     return out
+
+
+@lru_cache(maxsize=256)
+def _mnemonics(there: frozenset[tuple[str, int, bool]]) -> Words:
+    return frozenset(_feasible(there))
 
 
 def _run(name: str, places: Mapping[str, V | S]) -> int:
@@ -163,10 +174,13 @@ class _Open:
 
 
 class Automaton:
-    """The state of one answer.  ``most`` is how many words it may have, ``<eos>`` included."""
+    """The state of one answer.  ``most`` is how many words it may have, ``<eos>`` included;
+    ``known`` is what another answer to the same question knows of it."""
 
-    def __init__(self, here: Prompt, most: int = 1024, vtemps: int = 24) -> None:
-        self.known = Vocabulary(here, vtemps)
+    def __init__(
+        self, here: Prompt, most: int = 1024, vtemps: int = 24, known: Vocabulary | None = None
+    ) -> None:
+        self.known = known or Vocabulary(here, vtemps)
         self.left = max(most, self.known.groups + 8)
         self.group = 0
         self.guarded = False
@@ -204,7 +218,7 @@ class Automaton:
         if not (last and self.guarded):
             out.add(word_id(END))
         if room:
-            out |= _feasible(self.known.there).keys()
+            out |= _mnemonics(self.known.there)
             if self.known.predicates:
                 out.add(word_id(".switch" if self.guarded else ".pred"))
         return out
@@ -246,19 +260,13 @@ class Automaton:
             elif words and possible(shape, (*args, V(0, operand.n))):
                 out |= words
         if operand.cls in ("s", "sd", "sx", "src"):
-            new: dict[int, bool] = {}
-            for word, reg, mine in self.known.scalars.get(operand.n, ()):
-                if write and not mine:
-                    continue
-                if reg in args:
-                    fits = possible(shape, (*args, reg))
-                else:
-                    at = reg.index % 4
-                    if at not in new:
-                        new[at] = possible(shape, (*args, reg))
-                    fits = new[at]
-                if fits:
-                    out.add(word)
+            said = [arg for arg in args if isinstance(arg, S) and arg.n == operand.n]
+            for words, regs in self.known.scalars.get((operand.n, write), ()):
+                again = {w for w, reg in regs.items() if reg in said} if said else _NONE
+                out |= {w for w in again if possible(shape, (*args, regs[w]))}
+                one = next((w for w in words if w not in again), None)
+                if one is not None and possible(shape, (*args, regs[one])):
+                    out |= words - again
         return out | _others(shape, _plain(args))
 
     @staticmethod
@@ -624,5 +632,6 @@ def logits_processor(prompts: Sequence[Prompt], asked: int, most: int = 1024) ->
 
 
 __all__ = [
-    "Automaton", "Shape", "accepts", "draw", "logits_processor", "possible", "sample", "shapes",
+    "Automaton", "Shape", "Vocabulary", "accepts", "draw", "logits_processor", "possible", "sample",
+    "shapes",
 ]  # fmt: skip

@@ -108,7 +108,8 @@ class Fast:
 
     def __init__(self, model: Qwen2, kind: Kind, tile: Tile) -> None:
         c = model.config
-        self.model, self.kind, self.tile = model, kind, tile
+        self.model, self.tile = model, tile
+        self.kind: Kind = kind
         sizes = Sizes(c.hidden, c.intermediate, c.heads, c.kv_heads, c.head, c.epsilon)
         kinds: tuple[Kind, ...] = (kind, "exact") if kind == "bf16" else (kind,)
         made = {k: _compiled(fast_code.module(k, tile, sizes)) for k in kinds}

@@ -29,9 +29,10 @@ def word_id(word: str) -> int:
 # --- shapes ----------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Shape:
-    """One way in which a mnemonic's operands follow each other; ``fixed`` are fields it needs."""
+    """One way in which a mnemonic's operands follow each other.  There is one object of each
+    (:func:`shapes` keeps them): they are compared very often."""
 
     op: str
     operands: tuple[Operand, ...]
@@ -181,11 +182,29 @@ class Number:
             return (word_id(self.forced[len(self.words)]),)
         head, count = self.words[0][0], int(self.words[0][1:])
         given = bytes(int(w[1:], 16) for w in self.words[1:])
-        return tuple(
-            word_id(_BYTES[n])
-            for n in range(256)
-            if _reach(head, given + bytes((n,)), count, self.bits, self.low, self.high)
-        )
+        return _next(head, given, count, self.bits, self.low, self.high)
+
+
+@cache
+def _byte_ids() -> Ids:
+    return tuple(map(word_id, _BYTES))
+
+
+@lru_cache(maxsize=1 << 12)
+def _next(head: str, given: bytes, count: int, bits: Bits, low: int, high: int) -> Ids:
+    """The bytes behind the beginning of a number that lies from ``low`` to ``high``."""
+    ids = _byte_ids()
+    if -low == 1 << bits - 1 == high + 1:
+        return ids
+    left = 8 * (count - len(given))
+    first = int.from_bytes(given, "big") << left
+    if head == "x" and low <= first and first + (1 << left) - 1 <= min(high, (1 << bits - 1) - 1):
+        return ids
+    return tuple(
+        ids[n]
+        for n in range(256)
+        if _reach(head, given + bytes((n,)), count, bits, low, high)
+    )
 
 
 ANY32: Final = (-(1 << 31), (1 << 31) - 1)

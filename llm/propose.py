@@ -21,7 +21,7 @@ import numpy as np
 from sassxlate.errors import ModelError, Where
 
 from . import shards, tokenizer
-from .constrain import Automaton, draw
+from .constrain import Automaton, Vocabulary, draw
 from .fast import Fast, FastSession, fast
 from .model import Floats, Qwen2, Session, read_config
 from .prompt import Prompt
@@ -149,12 +149,16 @@ class BlockModel:
         session = begin(slots, length)
         waiting = list(jobs)  # from its end: the longest first, so that few are left over at last
         running: list[_Writing] = []
+        question, known = -1, None  # answers to one question begin one after another
         while running or waiting:
             fresh: list[_Writing] = []
             rows = len(running)
             while waiting and len(running) + len(fresh) < slots and rows < ROWS:
                 job = waiting.pop()
-                state = Automaton(questions[job.question], job.most, vtemps[job.question])
+                if known is None or question != job.question:
+                    question = job.question
+                    known = Vocabulary(questions[question], vtemps[question])
+                state = Automaton(questions[question], job.most, vtemps[question], known)
                 fresh.append(_Writing(job, state, [], _random(self.seed, job)))
                 rows += len(job.tokens)
             logits = session.advance([w.words[-1] for w in running], [w.job.tokens for w in fresh])
