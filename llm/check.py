@@ -33,6 +33,8 @@ def writable(here: Prompt) -> frozenset[RRef]:
     for ref in refs:
         kind, at = place_of(ref, regs)
         out.add(RRef("v" if kind in "vl" else "s", at))
+    if here.known is not None:
+        out |= {RRef("v", at) for at in here.known.vectors}
     return frozenset(out)
 
 

@@ -28,8 +28,8 @@ Operands follow the mnemonic in LLVM's order, wider ones with their number of re
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Final
 
@@ -52,7 +52,8 @@ from sassxlate.errors import EncodeError
 from sassxlate.lowering.allocate import RegisterMap
 from sassxlate.lowering.engine import SassBlock
 
-from .familiar import Familiar, familiar, joined
+from .familiar import Familiar, familiar
+from .familiar_answers import joined, lower
 from .language import BITS, FLAGS, OFFSETS, SPECIALS, guard, guard_inst, operations, said
 from .names import VTEMPS, Names, names, place_of, words_of
 from .uniform import with_uniform
@@ -72,8 +73,7 @@ Words = tuple[str, ...]
 class Prompt:
     """What the model is asked, line by line, and what its answer's names mean.
 
-    Where instructions are said in older forms (:mod:`.familiar`), ``parts`` has how many lines each
-    is said in, and ``lent`` the SGPRs that are lent to constants, with their offsets in bank 0.
+    Where instructions are said in older forms, ``known`` has how (:mod:`.familiar`).
     """
 
     lines: tuple[Words, ...]
@@ -81,8 +81,12 @@ class Prompt:
     block: SassBlock
     regs: RegisterMap
     live_out: frozenset[RegRef]
-    parts: tuple[int, ...] = ()
-    lent: Mapping[int, int] = field(default_factory=dict[int, int])
+    known: Familiar | None = None
+
+    @property
+    def parts(self) -> tuple[int, ...]:
+        """How many lines each instruction is said in, where some are said in older forms."""
+        return self.known.parts if self.known is not None else ()
 
     @property
     def groups(self) -> int:
@@ -108,13 +112,10 @@ def asked(
     """The question for a block as a model is asked it: in forms of sm_80 and sm_90, where those of
     a later architecture have such; ``exact`` is the exact one where it is at hand.  Raises
     EncodeError as :func:`prompt` does."""
-    lay = block.around.layout
-    windows = [w for w in (lay.shared_window, lay.local_window) if w is not None]
-    apart = {*block.around.grid_words, *windows, *(w + 4 for w in windows)}
-    known = familiar(block.instructions, regs, frozenset(apart))
+    known = familiar(block, regs, live_out)
     if known is not None:
         try:
-            return prompt(block, regs, live_out, known)
+            return replace(prompt(known.block, regs, live_out, known), block=block)
         except EncodeError:  # too many names
             pass
     return exact or prompt(block, regs, live_out)
@@ -151,9 +152,7 @@ def prompt(
     lines += (_bank(b, block) for b in _banks(lines_of, places))
     lines.append(("free", f"t{VTEMPS}", "s20"))
     lines += (_instruction(i, block, places, here) for i in lines_of)
-    if known is None:
-        return Prompt(tuple(lines), here, block, regs, live_out)
-    return Prompt(tuple(lines), here, block, regs, live_out, known.parts, known.words)
+    return Prompt(tuple(lines), here, block, regs, live_out, known)
 
 
 def _listed(refs: Iterable[RegRef], regs: RegisterMap, here: Names) -> list[str]:
@@ -309,6 +308,8 @@ def answer_words(code: Sequence[Sequence[Item]], here: Prompt) -> list[Words]:
     Raises EncodeError SX0543 for what the language cannot say, SX0541 for a register without name.
     """
     out: list[Words] = []
+    if here.known is not None:
+        code = lower(code, here.block.around.layout)
     for n, group in enumerate(code):
         if here.parts:  # all of it at the last line
             out += [(END,)] * (here.parts[n] - 1)
@@ -396,8 +397,8 @@ def read_answer(words: Sequence[str], here: Prompt) -> tuple[tuple[Inst, ...], .
             groups[-1].append(inst)
     if groups.pop() or len(groups) != here.groups:
         raise EncodeError("SX0544", f"code of {len(groups)} instructions, not {here.groups}")
-    if here.parts:
-        groups = joined(groups, here.parts, here.lent)
+    if here.known is not None:
+        groups = joined(groups, here.known, here.regs.vtemp_base)
     return with_uniform(groups, here.block.instructions, here.regs)
 
 

@@ -19,11 +19,11 @@ SUM = f"""{HEAD}LDCU .64 u0 :2 c[0] [ Z x2 b03 b58 ]
 LDC v0 c[0] [ Z x2 b03 b80 ]
 IADD .64 v1 :2 v1 :2 u0 :2 Pp= ! T"""
 SAID = """gfx1100
-in v1 v2 c0 c1 c2
+in v1 v2 c0 c1
 out u0 u1 v0 v1 v2
 free t24 s20
 ULDC .64 u0 :2 c0 :2
-MOV v0 c2 #15
+LDC v0 c[0] [ Z x2 b02 b10 ]
 IADD3 v1 v1 u0 Z Pu= p0
 IADD3 .X v2 v2 u1 Z Pp= p0"""
 
@@ -45,7 +45,7 @@ def test_said_in_older_forms() -> None:
     assert asked(old.block, old.regs, old.live_out).text == old.text
 
 
-MOVED = "s_mov_b64 u0 :2 c0 :2 ; v_mov_b32 v0 c2 ;"
+MOVED = "s_mov_b64 u0 :2 c0 :2 ; s_load_b32 s0 kern :2 null + x2 b02 b10 v_mov_b32 v0 s0 ;"
 ADDED = "v_add_co_u32 v1 p0 v1 u0 ; v_add_co_ci_u32 v2 s19 v2 u1 p0 ;"
 
 
@@ -56,7 +56,8 @@ ADDED = "v_add_co_u32 v1 p0 v1 u0 ; v_add_co_ci_u32 v2 s19 v2 u1 p0 ;"
         # What is lent may be read itself.
         (f"{MOVED} {ADDED}".replace("v1 u0", "v1 c0").replace("v2 u1", "v2 c1"), "accepted"),
         (f"{MOVED} {ADDED}".replace("c0 :2", "c2 :2"), None),
-        (f"{MOVED} {ADDED}".replace("v0 c2", "v0 c1"), "refuted"),
+        (f"{MOVED} {ADDED}".replace("v0 s0", "v0 c1"), "refuted"),
+        (f"{MOVED} {ADDED}".replace("b02 b10", "b02 b14"), "accesses"),
         (f"{MOVED} {ADDED}".replace("v2 u1 p0", "v2 u1 vcc_lo"), "refuted"),
         (f"{MOVED} {ADDED}".replace("v2 u1 p0", "v2 u0 p0"), "refuted"),
     ],
@@ -85,14 +86,29 @@ def test_a_move_of_a_constant_is_its_load() -> None:
     ("into", "out", "line", "said"),
     [
         ("u0 u1", "v0 v1", "MOV .64 v0 :2 u0 :2 #15", ["MOV v0 u0 #15", "MOV v1 u1 #15"]),
-        ("", "v0 v1", "MOV .64 v0 :2 Z #15", ["MOV v0 Z #15", "MOV v1 Z #15"]),
+        ("", "v0 v1", "MOV .64 v0 :2 Z #15", ["CS2R v0 :2 SRZ"]),
         ("", "v0", "HFMA2 v0 - Z Z #12", ["HFMA2 .MMA v0 - Z Z #12"]),
         ("v1 v2", "v0", "VIMNMX .S32 v0 v1 v2", ["VIMNMX v0 v1 v2"]),
         ("v0 v1", "v0 v1", "IADD .64 v0 :2 v0 :2 #-4 Pp= ! T",
          ["IADD3 v0 v0 #-4 Z Pu= p0", "IADD3 .X v1 v1 #-1 Z Pp= p0"]),
         ("v2 v3 v4 v5", "v0 v1", "IADD .64 v0 :2 v2 :2 - v4 :2 Pp= ! T",
          ["IADD3 v0 v1 - v2 Z Pu= p0", "IADD3 .X v3 v4 ~ v5 Z Pp= p0"]),
-        ("u1", "u0", "UFMUL u0 u1 u1", ["UFMUL u0 u1 u1"]),
+        ("u0 u1", "u0 u1", "UIADD3 .64 u0 :2 u0 :2 #16 Z",
+         ["UIADD3 u0 u0 #16 Z Pu= q0", "UIADD3 .X u1 Z u1 Z Pp= q0"]),
+        ("v0 v1 v2 v3", "p0", "ISETP .GE .S64 .AND v0 :2 v2 :2 Pu= p0",
+         ["ISETP .GE .U32 .AND v0 v1 Pu= p0", "ISETP .GE .AND .EX v2 v3 Pu= p0 Pq= p0"]),
+        ("p0 v0 v1", "p0", "ISETP .LT .U64 .OR v0 :2 #5 Pu= p0 Pp= ! p0",
+         ["ISETP .LT .U32 .AND v0 #5 Pu= p0",
+          "ISETP .LT .U32 .OR .EX v1 Z Pu= p1 Pp= ! p1 Pq= p0"]),
+        ("v0 v1 v2 v3", "v0 v1", "IMNMX .U64 v0 :2 v0 :2 v2 :2 Pq= ! T",
+         ["ISETP .LT .U32 .AND v0 v1 Pu= p0", "ISETP .LT .U32 .AND .EX v2 v3 Pu= p0 Pq= p0",
+          "SEL v0 v0 v1 Pp= p0", "SEL v2 v2 v3 Pp= p0"]),
+        ("", "p0", "PLOP3 .LUT Pu= p0 x1 b80 #8", ["PLOP3 .LUT Pu= p0 x1 b80 #0"]),
+        ("u1", "u0", "UFMUL u0 u1 0.5",
+         ["IMAD .U32 v0 Z Z u0", "FMUL v1 v0 0.5"]),
+        ("u1 u2", "u0", "UVIMNMX .S32 u0 u1 u2",
+         ["IMAD .U32 v0 Z Z u0", "IMAD .U32 v1 Z Z u1", "VIMNMX v2 v0 v1"]),
+        ("u1", "u0", "UFLO .U32 u0 u1", ["UFLO .U32 u0 u1"]),
     ],
 )  # fmt: skip
 def test_forms(into: str, out: str, line: str, said: list[str]) -> None:
@@ -130,10 +146,16 @@ def test_kernels_of_sm_120() -> None:
                     changed += 1
                     assert len(q.parts) == len(stretch.block.instructions)
                     assert q.groups == len(q.lines) - len([w for w in q.lines if w[0] in HEADERS])
-                    if q.lent:
+                    assert q.known is not None
+                    if q.known.words:
                         continue
-                    code = read_answer(answer_text(stretch.code, q).split(), q)
-                    assert [len(group) for group in code] == [len(group) for group in stretch.code]
+                    try:
+                        answer = answer_text(stretch.code, q)
+                    except EncodeError:  # of a pair whose halves are said apart
+                        continue
+                    code = read_answer(answer.split(), q)
+                    if not q.known.copies and not q.known.masks:
+                        assert list(map(len, code)) == list(map(len, stretch.code))
     assert changed > count // 10
 
 
