@@ -49,7 +49,7 @@ def usual(model: str | None) -> Mode:
 def proposer(model: str | None, device: str = "auto", seed: int = 0) -> Proposer:
     """Whoever answers for a model: a folder, a hub's identifier, or the shipped model (None).
 
-    A small Qwen2 of the block language runs with NumPy on a CPU, anything else with transformers.
+    A small Qwen2 of the block language runs by itself on a CPU, anything else with transformers.
     Raises ModelError: SX1001 where there is none, SX1002 to SX1005 as reading it does.
     """
     from .propose import BlockModel
@@ -75,7 +75,7 @@ def _for_text(folder: Path) -> bool:
 
 
 def _small(folder: Path) -> bool:
-    """Whether it is one that NumPy runs.  ModelError as read_config."""
+    """Whether it is one that a CPU runs.  ModelError as read_config."""
     try:
         return read_config(folder).parameters < 200_000_000
     except ModelError as error:
