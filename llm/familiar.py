@@ -25,7 +25,7 @@ from sassxlate.lowering.engine import SassBlock
 
 from .familiar_forms import FORMS
 from .familiar_lent import Lender
-from .familiar_scalar import Scalars
+from .familiar_scalar import Copies, Scalars
 
 SINCE: Final = 100  # the first architecture with such forms
 
@@ -38,7 +38,8 @@ class Familiar:
     ``block`` has places in the kernarg segment as they are said; ``regs`` has places for what is
     lent: ``lent`` are the SGPRs, ``words`` the offsets in bank 0 of those that hold constants,
     ``masks`` those that hold predicates, ``vectors`` the VGPRs.  A line whose result the block has
-    in a uniform register is followed by the copy in ``copies``."""
+    in a uniform register is followed by the copy in ``copies``; ``moves`` are lines that copy such
+    a register, which an answer may leave out."""
 
     block: SassBlock
     lines: tuple[Instruction, ...]
@@ -48,7 +49,8 @@ class Familiar:
     words: Mapping[int, int] = field(default_factory=dict[int, int])
     masks: frozenset[int] = frozenset()
     vectors: tuple[int, ...] = ()
-    copies: Mapping[int, tuple[S | V, V]] = field(default_factory=dict[int, "tuple[S | V, V]"])
+    copies: Copies = field(default_factory=dict[int, "tuple[S | V, V]"])
+    moves: Copies = field(default_factory=dict[int, "tuple[S | V, V]"])
 
 
 def familiar(
@@ -85,6 +87,7 @@ def familiar(
         lender.masks,
         tuple(lender.vectors.values()),
         scalars.copies(lines, live_out),
+        scalars.moves,
     )
 
 

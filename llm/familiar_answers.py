@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from sassxlate.disasm.rdna3 import reads
+from sassxlate.disasm.rdna3 import RRef, reads, writes
 from sassxlate.disasm.rdna3.ir import Arg, Inst, Item, S, V
 from sassxlate.disasm.rdna3.operand import EXEC_LO
 from sassxlate.errors import EncodeError
@@ -28,6 +28,12 @@ def joined(groups: Sequence[Sequence[Inst]], known: Familiar, base: int) -> list
     loads of what is lent; ``base`` is the first vector temporary."""
     lay = known.block.around.layout
     lines = [[_moved(i, OLDER, lay) for i in group] for group in groups]
+    for n, (place, copy) in known.moves.items():
+        ref = RRef("v", copy.index)
+        later = (i for group in lines[n + 1 :] for i in group)
+        left_out = not any(ref in writes(i) for i in lines[n])
+        if left_out and any(ref in reads(i) for i in later):
+            lines[n].append(Inst("v_mov_b32", (copy, place)))
     for n, (to, source) in known.copies.items():
         op = "v_readfirstlane_b32" if isinstance(to, S) else "v_mov_b32"
         lines[n].append(Inst(op, (to, source)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import Final, TypeAlias
 
 from sassxlate.disasm.rdna3.ir import S, V
 from sassxlate.disasm.sass.ir import Instruction, Mem, Operand, Pred, Reg, RegRef
@@ -17,6 +17,7 @@ VECTOR: Final[Mapping[str, str]] = {
     "UFMNMX": "FMNMX", "UF2I": "F2I", "UI2FP": "I2FP", "UI2F": "I2F", "UFRND": "FRND",
     "UVIMNMX": "VIMNMX",
 }  # fmt: skip
+Copies: TypeAlias = Mapping[int, "tuple[S | V, V]"]  # by line: a uniform register's place, a VGPR
 
 
 @dataclass(slots=True)
@@ -27,6 +28,7 @@ class Scalars:
     now: dict[int, Reg] = field(default_factory=dict[int, Reg])
     moved: dict[int, Reg] = field(default_factory=dict[int, Reg])  # copies of what was read
     made: list[tuple[int, int, Reg]] = field(default_factory=list["tuple[int, int, Reg]"])
+    moves: dict[int, tuple[S | V, V]] = field(default_factory=dict[int, "tuple[S | V, V]"])
 
     def said(self, ins: Instruction, at: int) -> list[Instruction] | None:
         """An instruction of the scalar unit's floating point; ``at`` is the number of its first
@@ -39,6 +41,7 @@ class Scalars:
         lines: list[Instruction] = []
         operands: dict[str, Operand] = {}
         moved: dict[int, Reg] = {}
+        moves: dict[int, tuple[S | V, V]] = {}
         for role, operand in ins.operands.items():
             if not isinstance(operand, Reg) or role == "Rd":
                 operands[role] = operand
@@ -56,6 +59,7 @@ class Scalars:
                 of: dict[str, Operand] = {
                     "Rd": copy, "Ra": ZERO, "Rb": ZERO, "Rc": source, "Pu": TRUE, "Pp": FALSE,
                 }  # fmt: skip
+                moves[at + len(lines)] = self._place(operand.index), self._vector(copy)
                 lines.append(line(ins, "IMAD", ("U32",), of, guard=TRUE))
             operands[role] = replace(operand, file="R", index=copy.index)
         to = ins.get("Rd")
@@ -69,6 +73,7 @@ class Scalars:
             self.made.append((at + len(lines), to.index, result))
             moved.pop(to.index, None)
         self.moved |= moved
+        self.moves |= moves
         modifiers = [m for m in ins.modifiers if m != "S32" or ins.mnemonic != "UVIMNMX"]
         return [*lines, line(ins, VECTOR[ins.mnemonic], modifiers, operands, guard=TRUE)]
 
@@ -93,18 +98,21 @@ class Scalars:
                 self.now.pop(ref.index, None)
                 self.moved.pop(ref.index, None)
 
-    def copies(
-        self, lines: Sequence[Instruction], live_out: Collection[RegRef]
-    ) -> dict[int, tuple[S | V, V]]:
+    def copies(self, lines: Sequence[Instruction], live_out: Collection[RegRef]) -> Copies:
         """By line the copies to the uniform registers that are read as such."""
         out: dict[int, tuple[S | V, V]] = {}
-        regs = self.lender.regs
         for at, number, copy in self.made:
             if not _needed(lines[at + 1 :], number, live_out):
                 continue
-            to = S(regs.ur[number]) if number in regs.ur else V(regs.ur_lanes[number])
-            out[at] = to, V(self.lender.vectors[copy.index])
+            out[at] = self._place(number), self._vector(copy)
         return out
+
+    def _place(self, number: int) -> S | V:
+        regs = self.lender.regs
+        return S(regs.ur[number]) if number in regs.ur else V(regs.ur_lanes[number])
+
+    def _vector(self, copy: Reg) -> V:
+        return V(self.lender.vectors[copy.index])
 
 
 def _needed(lines: Sequence[Instruction], number: int, live_out: Collection[RegRef]) -> bool:
@@ -129,4 +137,4 @@ def _registers(operand: Operand) -> list[Reg]:
     return [operand] if isinstance(operand, Reg) else []
 
 
-__all__ = ["VECTOR", "Scalars"]
+__all__ = ["VECTOR", "Copies", "Scalars"]

@@ -59,6 +59,8 @@ ANSWERS = [
     # Results that are said in vector registers: copied where the block has them, in temporaries.
     ("scalar product", "v_mov_b32 v0 u0 ; v_mul_f32 v1 0.5 v0 ; v_add_f32 v2 v1 v2 ;", "accepted"),
     ("scalar product", "; v_mul_f32 v1 0.5 u0 ; v_add_f32 v2 v1 v2 ;", "accepted"),
+    # A move that is left out though it is read.
+    ("scalar product", "; v_mul_f32 v1 0.5 v0 ; v_add_f32 v2 v1 v2 ;", "accepted"),
     ("scalar product", "; v_mul_f32 v1 2.0 u0 ; v_add_f32 v2 v1 v2 ;", "refuted"),
     ("inner product", "; v_mul_f32 v1 0.5 u0 ; v_add_f32 v2 v1 v3 ;", "accepted"),
     ("scalar least", "; ; v_min_i32 v2 u0 u1 ;", "accepted"),
