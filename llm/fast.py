@@ -8,7 +8,9 @@ words are so near each other that this may decide, :meth:`Fast.again` says which
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
+import mmap
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -74,6 +76,17 @@ def _zeros(shape: Sequence[int], kind: Any) -> Array:
     first = -whole.ctypes.data % _LINE
     out: Array = whole[first : first + size].view(kind).reshape(shape)
     return out
+
+
+def _pages(shape: Sequence[int]) -> Array:
+    """Zeros of float32 of which only what is used takes memory, in small pages: a slot has room for
+    the longest sequence there may be, and most are short."""
+    size = int(np.prod(shape)) * 4
+    memory = mmap.mmap(-1, max(size, 1), flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    if hasattr(mmap, "MADV_NOHUGEPAGE"):
+        with contextlib.suppress(OSError):  # a kernel without huge pages
+            memory.madvise(mmap.MADV_NOHUGEPAGE)
+    return np.frombuffer(memory, np.float32, size // 4).reshape(shape)
 
 
 def rounded(x: Floats) -> NDArray[np.uint16]:
@@ -192,7 +205,7 @@ class FastSession:
         self.capacity = min(length, c.context)
         self.blocks = -(-self.capacity // LANES)
         shape = (c.layers, slots, c.kv_heads, self.blocks * LANES * c.head)
-        self.keys, self.values = _zeros(shape, np.float32), _zeros(shape, np.float32)
+        self.keys, self.values = _pages(shape), _pages(shape)
         self.lengths = np.zeros(slots, np.int64)
         self.order = np.arange(slots)  # where in keys and values a slot's are
         self.scores = _zeros((c.heads // c.kv_heads * self.blocks * LANES,), np.float32)
