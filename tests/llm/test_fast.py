@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import multiprocessing
 from dataclasses import replace
 from pathlib import Path
@@ -17,7 +18,7 @@ from sassxlate.llm.model import Config, Qwen2, Session, random_weights, save
 from sassxlate.llm.propose import BlockModel
 from sassxlate.llm.tokenizer import vocabulary
 
-from .questions import questions
+from .questions import KERNELS, questions
 
 SMALL = Config(len(vocabulary()), 128, 2, 4, 2, 208, 512)
 HOST = kinds_of_host()
@@ -189,3 +190,16 @@ def test_rounding() -> None:
     back = (rounded(values).astype(np.uint32) << 16).view(np.float32)
     assert back.tolist()[:4] == [1.0, 1.0, 1.015625, -1.0078125]
     assert abs(back[4] / values[4] - 1) < 2**-8
+
+
+def test_speed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from sassxlate.llm.speed import main
+
+    save(tmp_path, SMALL, random_weights(SMALL, 1))
+    source = str(sorted((KERNELS / "sm_90").glob("*.cubin"))[0])
+    assert main([str(tmp_path), source, "--blocks", "4", "--processes", "1"]) == 0
+    *rounds, last = map(json.loads, capsys.readouterr().out.splitlines())
+    assert [r["by"] for r in rounds] == [HOST[0][0] if HOST else "numpy", "numpy"]
+    assert last["same"] == last["blocks"] == 4
+    assert main([str(tmp_path / "none"), source]) == 2
+    assert "SX1001" in capsys.readouterr().err

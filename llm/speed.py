@@ -1,0 +1,93 @@
+"""How fast a model answers on this CPU, and whether NumPy's answers are the same::
+
+    python -m sassxlate.llm.speed MODEL SOURCES... --blocks 256 --rounds 2
+
+SOURCES are cubins, executables and folders of them.  Asked are the distinct blocks nearest to the
+median length (``--sample``: of all lengths, drawn by a seed), one sample each, nothing remembered,
+by the machine code and by NumPy in turn: other processes take their share from both.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import resource
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from sassxlate.errors import SassxlateError
+
+from .evaluate import Block, Choice, collect
+from .propose import BlockModel, Words
+
+
+def chosen(blocks: Sequence[Block], count: int, sample: bool) -> list[Block]:
+    """So many distinct questions: those nearest to the median length, or of all lengths."""
+    found = {block.question.text: block for block in blocks}
+    rows = sorted(found.values(), key=lambda b: (b.tokens, b.key))
+    if sample:
+        return random.Random(0).sample(rows, min(count, len(rows)))
+    middle = rows[len(rows) // 2].tokens
+    return sorted(rows, key=lambda b: (abs(b.tokens - middle), b.key))[:count]
+
+
+def _seconds() -> float:
+    """Of processors, children included."""
+    both = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
+    return sum(sum(resource.getrusage(who)[:2]) for who in both)
+
+
+def measured(model: BlockModel, blocks: Sequence[Block]) -> tuple[dict[str, Any], list[Words]]:
+    """The rates of one round, and the answers."""
+    clock, spent = time.perf_counter(), _seconds()
+    answers = model.propose([b.question for b in blocks], 1, [b.vtemps for b in blocks])
+    clock, spent = time.perf_counter() - clock, _seconds() - spent
+    words = sum(b.tokens for b in blocks) + sum(len(a) + 1 for mine in answers for a in mine)
+    figures = {
+        "by": "numpy" if model.fast is None else model.fast.kind,
+        "blocks_s": round(len(blocks) / clock, 1),
+        "blocks_cpu_s": round(len(blocks) / spent, 1),
+        "words_cpu_s": round(words / spent),
+        "load": round(os.getloadavg()[0], 1),
+    }
+    return figures, [mine[0] if mine else () for mine in answers]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The command line of ``python -m sassxlate.llm.speed``."""
+    parser = argparse.ArgumentParser(prog="python -m sassxlate.llm.speed")
+    parser.add_argument("model", type=Path)
+    parser.add_argument("sources", type=Path, nargs="+")
+    parser.add_argument("--sample", action="store_true", help="blocks of all lengths")
+    for name, value in (("blocks", 256), ("processes", 0), ("rounds", 1)):
+        parser.add_argument(f"--{name}", type=int, default=value)
+    a = parser.parse_args(arguments)
+    try:
+        blocks = chosen(list(collect(a.sources, Choice()).blocks.values()), a.blocks, a.sample)
+        models = [BlockModel(a.model, workers=a.processes or None) for _ in range(2)]
+        models[1].fast = None
+        assert models[0].fast is None or models[0].fast.code  # made before the clock starts
+        made: list[list[Words]] = [[], []]
+        for _ in range(a.rounds):
+            for n, model in enumerate(models):
+                figures, made[n] = measured(model, blocks)
+                print(json.dumps(figures), flush=True)
+    except SassxlateError as error:
+        print(f"sassxlate: {error}", file=sys.stderr)
+        return 2
+    lengths = sorted(b.tokens for b in blocks)
+    same = sum(x == y for x, y in zip(*made, strict=True))
+    print(json.dumps({"blocks": len(blocks), "median": lengths[len(lengths) // 2], "same": same}))
+    return 0
+
+
+__all__ = ["chosen", "main", "measured"]
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
