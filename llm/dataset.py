@@ -169,6 +169,7 @@ class Proofs:
         self._db = sqlite3.connect(path, timeout=60)
         self._db.execute("PRAGMA journal_mode=WAL")
         self._db.execute("PRAGMA synchronous=OFF")
+        self._db.execute("PRAGMA wal_autocheckpoint=8000")
         self._db.execute(
             "CREATE TABLE IF NOT EXISTS proofs (key BLOB PRIMARY KEY, verdict TEXT) WITHOUT ROWID"
         )

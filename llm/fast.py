@@ -44,7 +44,10 @@ def kinds_of_host() -> list[tuple[Kind, Tile]]:
     """What this CPU's code may be, the fastest first; none where it has not even AVX2."""
     import llvmlite.binding as llvm
 
-    features = llvm.get_host_cpu_features()
+    try:
+        features = llvm.get_host_cpu_features()
+    except RuntimeError:  # no x86, and LLVM cannot tell
+        return []
     return [(kind, tile) for needs, kind, tile in _HOSTS if all(map(features.get, needs))]
 
 

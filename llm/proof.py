@@ -10,6 +10,7 @@ counts apart from values, are counted for the stretch as a whole.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -36,6 +37,7 @@ from .prompt import Prompt, answer_words, prompt
 
 Code: TypeAlias = Sequence[Sequence[Inst]]
 TIMEOUT_MS = 2_000
+WORTH_S = 0.02  # what is proved sooner is not stored: looking it up costs others as much
 VECTORS = 64  # where the solver has no answer the code is dropped anyway
 
 
@@ -253,7 +255,8 @@ def step_of(
 class Prover:
     """Proves, and keeps what it proved by the canonical text of steps.
 
-    ``read`` and ``write`` are a store beyond this process, by the steps' keys.
+    ``read`` and ``write`` are a store beyond this process, by the steps' keys; what was quickly
+    proved is not put there.
     """
 
     read: Callable[[str], Verdict | None] = lambda _: None
@@ -300,8 +303,10 @@ class Prover:
         if found is None:
             found = self.read(key)
             if found is None:
+                started = time.perf_counter()
                 found = self._solve(step)
-                self.write(key, found)
+                if time.perf_counter() - started > WORTH_S:
+                    self.write(key, found)
             self.kept[key] = found
         return found
 
@@ -313,9 +318,7 @@ class Prover:
             block = as_verified(here.block, regs, here.live_out, step.code)
         except SassxlateError as error:
             return Unknown(str(error))
-        return verify(
-            block, timeout_ms=self.timeout_ms, vectors=VECTORS, cut_ms=self.cut_ms
-        )
+        return verify(block, timeout_ms=self.timeout_ms, vectors=VECTORS, cut_ms=self.cut_ms)
 
     def pieces(
         self,

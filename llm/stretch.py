@@ -2,7 +2,8 @@
 
 A block is cut at instructions whose code stays the rules': those whose rule is beyond the language
 (loops, other lanes, fences, asynchronous copies, matrices, spilled registers) or was tried on
-inputs, not proved.  What lies between is cut to at most ``LONGEST`` instructions.  A stretch is a
+inputs, not proved.  What lies between is cut to at most ``LONGEST`` instructions, of which those of
+later architectures are as many as the older ones that a model is asked them in.  A stretch is a
 :class:`~sassxlate.lowering.engine.SassBlock` like the block that it comes from, and its code goes
 where the block's would: through the same waits, hazards and encoder.
 """
@@ -22,6 +23,7 @@ from sassxlate.lowering.engine import SassBlock
 from sassxlate.lowering.select import Rules
 from sassxlate.lowering.verify.tested import evidence
 
+from .familiar import familiar
 from .language import said
 from .prompt import Prompt, answer_words, prompt
 from .uniform import with_uniform
@@ -110,15 +112,22 @@ def stretches(
         plain = all(ins.guard.is_true for ins in near)
         code = whole[first:end] if plain else rules_code(part, regs)
         stretch = Stretch(part, behind[end - 1], code, macro)
-        if not macro and (found := said_as(stretch, regs)):
+        found = None if macro else said_as(stretch, regs)
+        if found is not None and (end - first == 1 or not _long(found, regs)):
             out.append(found)
         elif macro:
             out.append(stretch)
-        elif end - first > 1 and longest > 1:  # too many registers for the names, or one unnamed
+        elif end - first > 1 and longest > 1:  # too many registers, one unnamed, or too long
             out += stretches(part, regs, behind[end - 1], (end - first + 1) // 2)
         else:
             out.append(replace(stretch, macro=True))
     return out
+
+
+def _long(stretch: Stretch, regs: RegisterMap) -> bool:
+    """Whether older architectures' forms say it in more lines than any block of theirs has."""
+    known = familiar(stretch.block, regs, stretch.live_out)
+    return known is not None and len(known.lines) > LONGEST
 
 
 def said_as(stretch: Stretch, regs: RegisterMap) -> Stretch | None:

@@ -457,7 +457,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--held", nargs="*", type=Path, default=[])
     parser.add_argument("--size", choices=sorted(SIZES), default=d.size)
     parser.add_argument("--device", default="auto")
-    parser.add_argument("--start", default="", help="begin with the weights of this checkpoint")
+    # torchrun takes what begins like its own options, --start-method among them, for these.
+    parser.add_argument(
+        "--weights",
+        "--start",
+        dest="start",
+        default="",
+        help="those of this checkpoint to begin with",
+    )
     for name in ("row", "batch", "steps", "seed", "every", "held_out"):
         parser.add_argument(f"--{name.replace('_', '-')}", type=int, default=getattr(d, name))
     for name in ("epochs", "minutes", "rate", "question"):
