@@ -27,6 +27,7 @@ TIMEOUT_MS = 10_000
 CUT_MS = 6_000  # for a single instruction; what is not decided then is left to the end
 QUICK_MS = 100
 VECTORS = 4096
+_NOT_SHOWN = "the solver has a counterexample that numbers do not show"
 _LOOKED_AT = 4000  # terms of a question, for what its choices depend on
 
 
@@ -143,9 +144,13 @@ class _Search:
                 memory[name] = _variable(name, width)
             return memory[name]
 
-        def same(n: int, sass: BV, rdna: BV) -> BV | None:
+        def same(n: int, sass: BV, rdna: BV, shared: bool) -> BV | None:
             if not any_state and n not in again:
-                return None if self._open else z3.simplify(sass)
+                # Behind what is open that it was equal from equal values says nothing.
+                if not self._open:
+                    return z3.simplify(sass)
+                if not shared:  # of a predicate that lanes share others' bits are known then
+                    return None
             value = self._same(n, sass, rdna, d)
             if not any_state or (value is not None and value.num_args() == 0):
                 return value
@@ -181,19 +186,41 @@ class _Search:
         """What numbers say where the solver has a difference, or gave up."""
         numbers = Replay(self.block, self.done, self.cuts, active)
         if isinstance(found, z3.ModelRef):
-            inputs = {
-                name: value.as_long()
-                for name, term in memory.items()
-                if (value := found[term]) is not None
-            }
-            shown = numbers.of(inputs)
+            shown = numbers.of(_inputs(found, memory)) or self._alike(active, numbers)
             if shown is not None:
                 return shown
         refuted = numbers.random(self.vectors)
         if refuted is not None:
             return refuted
-        reason = found if isinstance(found, str) else "floating point beyond the solver"
+        reason = found if isinstance(found, str) else _NOT_SHOWN
+        if reason is _NOT_SHOWN and self.modulo & {"NaN payload", "approximations"}:
+            reason = "floating point beyond the solver"
         return Unknown(f"{reason}; {self.vectors} random inputs agree")
+
+
+    def _alike(self, active: bool, numbers: Replay) -> Refuted | None:
+        """A counterexample that numbers show, of a wave whose lanes agree in what is uniform.  The
+        solver's first one need not be of a wave that there is."""
+        if not any(ref.file == "UP" for ins in self.block.sass for ref in ins.writes):
+            return None
+        d = Terms()
+        memory: dict[str, BV] = {}
+
+        def free(name: str, width: int) -> BV:
+            return memory.setdefault(name, _variable(name, width))
+
+        outcome = run(self.block, d, free, active=active, done=self.done, cuts=self.cuts)
+        found = _solve(outcome.pairs, d.facts, self.timeout_ms)
+        return numbers.of(_inputs(found, memory)) if isinstance(found, z3.ModelRef) else None
+
+
+def _inputs(found: z3.ModelRef, memory: Mapping[str, BV]) -> dict[str, int]:
+    """The values of a model, by name."""
+    return {
+        name: value.as_long()
+        for name, term in memory.items()
+        if (value := found[term]) is not None
+    }
 
 
 @lru_cache(maxsize=1 << 14)

@@ -11,7 +11,7 @@ from typing import Generic, TypeVar
 
 from sassxlate.disasm.rdna3 import RRef, info, writes
 from sassxlate.disasm.rdna3.decode import branch_target
-from sassxlate.disasm.rdna3.ir import I, Inst, V
+from sassxlate.disasm.rdna3.ir import I, Inst, S, V
 from sassxlate.disasm.rdna3.operand import EXEC_LO, VCC_LO
 from sassxlate.domain import is_zero
 from sassxlate.lowering.apply import apply, lookup
@@ -120,11 +120,26 @@ def _lanes(inst: Inst, regs: Registers[T]) -> None:
         raise Undecided(f"{inst.op}: lanes by a number")
 
 
+def _of_scalars(inst: Inst) -> bool:
+    """Whether an instruction reads nothing in which lanes may differ."""
+    told = info(inst.op)
+    if set(told.reads) - {"mode", "exec"} or inst.dpp or inst.y is not None:
+        return False
+    return len(told.args) == len(inst.args) and all(
+        isinstance(arg, (I, S)) and operand.type != "mask"
+        for operand, arg in zip(told.args, inst.args, strict=True)
+        if "r" in operand.role
+    )
+
+
 def _step(inst: Inst, regs: Registers[T], pc: int) -> None:
     _lanes(inst, regs)
     row = lookup(inst.op)
     if row is not None:
+        regs.computes = info(inst.op).kind == "valu"
+        regs.scalars = regs.computes and _of_scalars(inst)
         apply(regs, inst, row)
+        regs.computes = regs.scalars = False
     elif inst.op == "v_readfirstlane_b32":
         value = regs.read32(inst, inst.args[1])
         if isinstance(inst.args[1], V):

@@ -55,6 +55,11 @@ class Registers(Generic[T]):
         self.flag: T = free("scc", 1)
         self.uniform = False  # whether a value was taken as that of all lanes
         self.entered = False  # whether the lane is among those that entered the block
+        self.own: frozenset[int] = frozenset()  # VGPRs that registers of the other side live in
+        # Of other VGPRs: EXEC where they were written, what they hold, what lanes in EXEC have.
+        self._inner: dict[int, tuple[T, T, T]] = {}
+        self.computes = False  # whether an instruction runs that changes only lanes in EXEC
+        self.scalars = False  # whether all that it reads are numbers in scalar registers
         # Scalar registers that hold a bit a lane.  Which bit is this lane's is not known, so that
         # they are no numbers.
         self.masks: set[int] = {EXEC_LO}
@@ -80,7 +85,7 @@ class Registers(Generic[T]):
     def copy(self) -> Registers[T]:
         out = Registers(self.d, self.free)
         out.mode, out.flag, out.uniform = self.mode, self.flag, self.uniform
-        out.entered = self.entered
+        out.entered, out.own, out._inner = self.entered, self.own, dict(self._inner)
         out.bits, out.masks, out.even = self.bits, set(self.masks), set(self.even)
         out.v, out.s, out._fresh = dict(self.v), dict(self.s), self._fresh
         out.memory, out.word, out.tables = self.memory, self.word, self.tables
@@ -122,7 +127,7 @@ class Registers(Generic[T]):
 
     def read32(self, inst: Inst, arg: Arg, part: int = 0) -> T:
         if isinstance(arg, V):
-            return self.vgpr(arg.index + part)
+            return self._read_lane(arg.index + part)
         if isinstance(arg, S):
             return self._scalar(inst, arg.index + part)
         if isinstance(arg, I):
@@ -130,6 +135,16 @@ class Registers(Generic[T]):
         if isinstance(arg, Sp):
             return self._special(inst, arg.name, part)
         raise self.error(inst, "a label is no operand")
+
+    def _read_lane(self, index: int) -> T:
+        """Of a temporary that was written under the same EXEC, what a lane in it has: what others
+        have does not matter to what changes only lanes in EXEC."""
+        value = self.vgpr(index)
+        if self.computes and (told := self._inner.get(index)) is not None:
+            mask, stored, inner = told
+            if stored is value and mask is self.sgpr(EXEC_LO):
+                return inner
+        return value
 
     def _special(self, inst: Inst, name: str, part: int) -> T:
         if name == "scc":
@@ -195,7 +210,10 @@ class Registers(Generic[T]):
     def write32(self, inst: Inst, arg: Arg, value: T, part: int = 0) -> None:
         if isinstance(arg, V):
             at = arg.index + part
-            self.v[at] = self.d.select(self.active(), value, self.vgpr(at))
+            made = self.d.select(self.active(), value, self.vgpr(at))
+            self.v[at] = made
+            if at not in self.own:
+                self._inner[at] = self.sgpr(EXEC_LO), made, value
         elif not (isinstance(arg, Sp) and arg.name == "null"):
             index = self.scalar_index(inst, arg) + part
             lanewise = inst.op in _LANEWISE and self.keeps_lanes(inst)
@@ -257,8 +275,13 @@ class Registers(Generic[T]):
         return self.d.extract(self.sgpr(index), 0, 1)
 
     def write_mask(self, index: int, value: T) -> None:
-        mine = self.d.and_(value, self.active())
-        self.put_mask(index, self.d.concat(self.fresh(31), mine))
+        d = self.d
+        mine = d.and_(value, self.active())
+        # Of what all lanes have, those in EXEC make the same, and the others 0.
+        others = self.fresh(31) if not self.scalars else (
+            d.and_(d.sext(value, 31), d.extract(self.exec_mask(), 1, 31))
+        )
+        self.put_mask(index, d.concat(others, mine))
 
     def put_mask(self, index: int, value: T) -> None:
         """A bit a lane, those of other lanes included."""

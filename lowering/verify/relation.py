@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-Same: TypeAlias = Callable[[int, T, T], "T | None"]
+Same: TypeAlias = Callable[[int, T, T, bool], "T | None"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +52,9 @@ def run(
     it had: two runs, for terms without the question in each of them are easier to compare.
 
     ``free`` makes the value of a name, the same one each time.  ``done`` are the places of waits
-    that leave nothing outstanding.  ``same`` is told what each instruction wrote on both sides, and
-    may give a value for both to go on with.  ``cuts`` are the instructions that are passed over.
+    that leave nothing outstanding.  ``same`` is told what each instruction wrote on both sides and
+    whether it is a uniform predicate, and may give a value for both to go on with; without it, on
+    numbers, see :meth:`Sides.alike`.  ``cuts`` are the instructions that are passed over.
     Raises Undecided, with the number of the instruction.
     """
     sides = Sides(block, d, free, active, done)
@@ -64,7 +65,9 @@ def run(
                 sides.cut(n, ins, here)
                 continue
             sides.step(ins, code)
-            if same is not None and active and code:  # no code: what it writes is read nowhere
+            if same is None:
+                sides.alike()
+            elif active and code:  # no code: what it writes is read nowhere
                 sides.unify(n, ins, same)
         except Undecided as reason:
             raise Undecided(str(reason), n if reason.at is None else reason.at) from None
@@ -96,14 +99,19 @@ class Sides(Generic[T]):
         for index, place in block.regs.up.items():
             ref = RegRef("UP", index)
             self.machine.put_mask(place.index, self.mask_of(ref, self.lane.get(ref)))
+        self._alike = {place.index: self.machine.s[place.index] for place in block.regs.up.values()}
+        self.machine.own = frozenset([*block.regs.r.values(), *block.regs.ur_lanes.values(),
+                                      *block.regs.barriers.values(), block.regs.tid.index])
         self.pairs: list[Pair[T]] = []
 
-    def mask_of(self, ref: RegRef, value: T) -> T:
-        """A lane's predicate as a mask; a uniform one is the same in all lanes that are here."""
+    def mask_of(self, ref: RegRef, value: T, at: int | None = None) -> T:
+        """A lane's predicate as a mask; a uniform one is the same in all lanes that are here.
+        ``at``: behind which instruction, so that what lanes that are not here have has one name."""
         d, machine = self.d, self.machine
         if ref.file != "UP" or not self.active:
             return machine.mask_of(value)
-        here, others = d.extract(self.mask, 1, 31), machine.fresh(31)
+        here = d.extract(self.mask, 1, 31)
+        others = machine.fresh(31) if at is None else machine.free(f"other.UP{ref.index}.{at}", 31)
         mine = d.and_(d.sext(value, 31), here)
         return d.concat(d.or_(mine, d.and_(others, d.not_(here))), value)
 
@@ -151,16 +159,38 @@ class Sides(Generic[T]):
             here = self.table(ref)
             if here is not None:
                 table, at = here
-                value = same(n, self.lane.get(ref), table[at])
+                value = same(n, self.lane.get(ref), table[at], False)
                 if value is not None:
                     self.lane.values[ref] = table[at] = value
             elif ref.file in ("P", "UP"):
                 regs = self.block.regs
                 index = (regs.p if ref.file == "P" else regs.up)[ref.index].index
-                value = same(n, self.lane.get(ref), self.machine.mask(index))
+                mine = self.machine.mask(index)
+                value = same(n, self.lane.get(ref), mine, ref.file == "UP")
                 if value is not None:
                     self.lane.values[ref] = value
-                    self.machine.put_mask(index, self.mask_of(ref, value))
+                    self.machine.put_mask(index, self.mask_of(ref, value, n))
+
+    def alike(self) -> None:
+        """Of uniform predicates that were written all lanes here have the bit of this one.
+
+        For numbers, which prove nothing of other lanes: a wave whose lanes are alike is one that
+        there is.  Bits of other lanes that are anything refute right code, with a wave in which
+        one value is another in each lane.
+        """
+        if not self.active:
+            return
+        d, machine = self.d, self.machine
+        here = d.extract(self.mask, 1, 31)
+        for place in self.block.regs.up.values():
+            at = place.index
+            now = machine.s[at]
+            if now is self._alike[at] or at in machine.even or not machine.is_mask(place):
+                continue
+            mine = d.extract(now, 0, 1)
+            elsewhere = d.and_(d.extract(now, 1, 31), d.not_(here))
+            machine.put_mask(at, d.concat(d.or_(d.and_(d.sext(mine, 31), here), elsewhere), mine))
+            self._alike[at] = machine.s[at]
 
     def table(self, ref: RegRef) -> tuple[dict[int, T], int] | None:
         """Where a register's value is kept on the other side."""

@@ -30,6 +30,7 @@ _EDGES = np.array(
 )  # fmt: skip
 
 
+OTHERS = "other"  # how names of what other lanes hold begin
 Free: TypeAlias = Callable[[str, int], Vec]
 Values: TypeAlias = "NDArray[np.uint64]"
 Close: TypeAlias = "Callable[[Values, Values], NDArray[np.bool_]]"
@@ -97,10 +98,17 @@ class Replay:
                 memory[name] = _random(name, width, lanes, seed)
             return memory[name]
 
-        return self._compare(free, memory, lanes)
+        found = self._compare(free, memory, lanes)
+        return None if found is None else self.of(found.inputs) or found
 
     def of(self, inputs: Mapping[str, int]) -> Refuted | None:
-        """The difference that these inputs show, if they do."""
+        """The difference that these inputs show, if they do: where the lane is the only one, or
+        else with what the inputs say of others."""
+        alone = {n: v for n, v in inputs.items() if not n.startswith(OTHERS)}
+        found = self._one(alone)
+        return found if found is not None or len(alone) == len(inputs) else self._one(inputs)
+
+    def _one(self, inputs: Mapping[str, int]) -> Refuted | None:
         memory: dict[str, Vec] = {}
 
         def free(name: str, width: int) -> Vec:
@@ -131,8 +139,8 @@ class Replay:
                 inputs = {
                     name: int(np.broadcast_to(v.v, (lanes,))[at])
                     for name, v in memory.items()
-                    if not name.startswith("other")
                 }
+                inputs = {n: v for n, v in inputs.items() if v or not n.startswith(OTHERS)}
                 inputs["active"] = int(self.active)
                 return Refuted(inputs, pair.name, int(a[at]), int(b[at]))
         return None

@@ -18,7 +18,7 @@ from .counters import waits
 from .cut import Cut, cut_at
 from .execute import Placed
 from .relation import Sides
-from .replay import Numbers
+from .replay import OTHERS, Numbers
 from .verdict import Refuted, Undecided
 
 _WIDTH = 52
@@ -44,6 +44,8 @@ def shown(block: Block, refuted: Refuted) -> Iterator[str]:
         yield from _table([_Step(ins, code, {}, {}) for ins, code in both])
         return
     lane = "an active lane" if refuted.inputs.get("active", 1) else "a lane that is not active"
+    if any(name.startswith(OTHERS) for name in refuted.inputs):
+        lane += ", beside others that hold something else"
     yield f"{refuted.where}: SASS {refuted.sass:#x}, RDNA3 {refuted.rdna:#x}, in {lane}"
     steps = _slice(_trace(block, refuted.inputs), refuted.where)
     read = {f"{r.file}{r.index}" for s in steps for r in s.ins.reads}
@@ -71,6 +73,7 @@ def _trace(block: Block, inputs: Mapping[str, int]) -> list[_Step]:
     for n, (ins, code) in enumerate(zip(block.sass, block.rdna, strict=True)):
         try:
             sides.step(ins, code)
+            sides.alike()
         except Undecided:
             try:
                 cut = cut_at(block, n)
