@@ -120,6 +120,10 @@ _WRONG: dict[str, Change] = {
     "another number": lambda t: t.replace("v_cmp_le_u32_e64 s29, 5", "v_cmp_le_u32_e64 s29, 6"),
     "other way round": lambda t: t.replace("v_cmp_le", "v_cmp_gt"),
     "of the lane": lambda t: t.replace("s29, 5, s34", "s29, 5, v1"),
+    "in some lanes only": lambda t: t.replace(
+        "v_cmp_le_u32_e64 s29, 5, s34 ; /*",
+        "s_and_saveexec_b32 s2, s20\nv_cmp_le_u32_e64 s29, 5, s34\ns_mov_b32 exec_lo, s2 ; /*",
+    ),
     "inverted guard": lambda t: t.replace("s_and_saveexec_b32", "s_and_not0_saveexec_b32"),
     "no choice": lambda t: t.replace("s_cselect_b32 s34, s27, s34", "s_mov_b32 s34, s27"),
     "chosen the other way": lambda t: t.replace("s34, s27, s34", "s34, s34, s27"),
