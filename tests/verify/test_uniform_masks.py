@@ -196,3 +196,14 @@ def test_compared_in_a_temporary() -> None:
 
 def _replaced(old: str, new: str, text: str) -> str:
     return text.replace(old, new)
+
+
+def test_behind_what_is_wrong() -> None:
+    """What is proved behind an open instruction was proved from equal values, which these are not:
+    the wrong sum is seen in what was computed from it alone."""
+    behind = (
+        "IADD3 R0, R1, R2, RZ\nv_add_nc_u32_e32 v0, v1, v2",
+        "IMAD.MOV.U32 R2, RZ, RZ, RZ\nv_mov_b32_e32 v2, 0",
+    )
+    assert isinstance(_verdict(_TWICE, *behind), Unknown)
+    assert isinstance(_verdict(_TWICE, *behind, change=partial(_replaced, "2.0", "4.0")), Refuted)
