@@ -159,9 +159,9 @@ def judged(asked: Asked, answers: Sequence[Words], prover: Prover) -> Outcome:
             code = read_answer(words, here)
             check(code, here)
             price = cost(flat(code))
-        except (SassxlateError, LookupError, ValueError):  # operands are missing, or too many
+        except SassxlateError:
             counts["illegal"] += 1
-        except (ArithmeticError, AssertionError, TypeError):
+        except (ArithmeticError, AssertionError, LookupError, TypeError, ValueError):
             counts["faults"] += 1
         else:
             known = price >= asked.cost

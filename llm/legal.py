@@ -46,14 +46,22 @@ def _replaced(operands: Sequence[Operand], name: str, new: Operand) -> tuple[Ope
 @cache
 def shapes(op: str) -> tuple[Shape, ...]:
     """The ways of a mnemonic that have an encoding."""
+    return tuple(s for s in _ways(op) if _completed(s, ()) is not None)
+
+
+@cache
+def counts(op: str) -> frozenset[int]:
+    """How many operands a mnemonic may have."""
+    return frozenset(len(s.operands) for s in _ways(op))
+
+
+def _ways(op: str) -> list[Shape]:
     row = OPS[op]
     if "SMEM" in row.forms:
-        found = [Shape(op, (*row.args, _OFFSET))]
-    elif row.kind in ("flat", "global", "scratch"):
-        found = list(_flat(row))
-    else:
-        found = [Shape(op, row.args)]
-    return tuple(s for s in found if _completed(s, ()) is not None)
+        return [Shape(op, (*row.args, _OFFSET))]
+    if row.kind in ("flat", "global", "scratch"):
+        return list(_flat(row))
+    return [Shape(op, row.args)]
 
 
 def _flat(row: OpInfo) -> Iterator[Shape]:
@@ -234,5 +242,6 @@ def offset_range(inst: Inst, field: str) -> tuple[int, int] | None:
 
 
 __all__ = [
-    "ANY32", "ANY64", "Number", "Shape", "offset_range", "possible", "shapes", "starts", "word_id",
+    "ANY32", "ANY64", "Number", "Shape", "counts", "offset_range", "possible", "shapes", "starts",
+    "word_id",
 ]  # fmt: skip

@@ -55,6 +55,7 @@ from sassxlate.lowering.engine import SassBlock
 from .familiar import Familiar, familiar
 from .familiar_answers import joined, lower
 from .language import BITS, FLAGS, OFFSETS, SPECIALS, guard, guard_inst, operations, said
+from .legal import counts
 from .names import VTEMPS, Names, names, place_of, words_of
 from .uniform import with_uniform
 from .words import Bits, is_number, number, value_of
@@ -397,6 +398,9 @@ def read_answer(words: Sequence[str], here: Prompt) -> tuple[tuple[Inst, ...], .
             groups[-1].append(inst)
     if groups.pop() or len(groups) != here.groups:
         raise EncodeError("SX0544", f"code of {len(groups)} instructions, not {here.groups}")
+    for inst in (inst for group in groups for inst in group):
+        if len(inst.args) not in counts(inst.op):
+            raise EncodeError("SX0544", f"{inst.op} does not take {len(inst.args)} operands")
     if here.known is not None:
         groups = joined(groups, here.known, here.regs.vtemp_base)
     return with_uniform(groups, here.block.instructions, here.regs)

@@ -104,6 +104,11 @@ def test_other_registers_are_the_same_question_and_answer() -> None:
     ("words", "code"),
     [
         ("v_mov_b32 v0", "SX0544"),
+        ("v_mov_b32 t0 ;", "SX0544"),
+        ("v_mov_b32 t0 #0 #1 ;", "SX0544"),
+        ("v_readfirstlane_b32 ;", "SX0544"),
+        ("global_load_b32 t0 t2 :2 ;", "SX0544"),
+        ("s_and_not1_b32 s0 s0 ;", "SX0544"),
         ("s_endpgm ;", "SX0543"),
         ("v_mov_b32 v99 #0 ;", "SX0543"),
         ("v_mov_b32 t0 x9 ;", "SX0543"),
