@@ -23,6 +23,7 @@ from sassxlate.errors import ModelError
 from . import fast_code
 from .fast_code import LANES, Kind, Sizes, Tile
 from .model import Config, Floats, Layer, Qwen2
+from .tensors import rounded
 
 _AVX512: Final = ("avx512f", "avx512bw", "avx512dq", "avx512vl")
 _HOSTS: Final[tuple[tuple[tuple[str, ...], Kind, Tile], ...]] = (  # the best first
@@ -58,10 +59,12 @@ def fits(config: Config, tile: Tile) -> bool:
 
 
 def fast(model: Qwen2) -> Fast | None:
-    """The same model in code for this CPU; None where there is none for it, or for the sizes."""
+    """The same model in code for this CPU; None where there is none for it, or for the sizes, or
+    LLVM refuses it."""
     for kind, tile in kinds_of_host():
         if fits(model.config, tile) and (kind == "f32" or _in_bf16(model)):
-            return Fast(model, kind, tile)
+            with contextlib.suppress(RuntimeError):
+                return Fast(model, kind, tile)
     return None
 
 
@@ -90,12 +93,6 @@ def _pages(shape: Sequence[int]) -> Array:
         with contextlib.suppress(OSError):  # a kernel without huge pages
             memory.madvise(mmap.MADV_NOHUGEPAGE)
     return np.frombuffer(memory, np.float32, size // 4).reshape(shape)
-
-
-def rounded(x: Floats) -> NDArray[np.uint16]:
-    """Floats as the bits of bfloat16, to nearest even."""
-    bits = np.ascontiguousarray(x, np.float32).view(np.uint32)
-    return ((bits + (0x7FFF + (bits >> 16 & 1))) >> 16).astype(np.uint16)
 
 
 @dataclass(frozen=True, slots=True)
@@ -312,4 +309,4 @@ def _at(array: Array) -> int:
     return array.ctypes.data
 
 
-__all__ = ["NEAR", "Fast", "FastSession", "fast", "fits", "kinds_of_host", "rounded"]
+__all__ = ["NEAR", "Fast", "FastSession", "fast", "fits", "kinds_of_host"]

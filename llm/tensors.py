@@ -114,9 +114,7 @@ def write(path: Path, tensors: Mapping[str, Array], metadata: Mapping[str, str] 
         array = np.ascontiguousarray(tensors[name])
         kind = _NAMES[array.dtype.name]
         if bfloat and kind == "F32":
-            bits = array.view(np.uint32).astype(np.uint64)
-            array = ((bits + 0x7FFF + (bits >> 16 & 1)) >> 16).astype("<u2")
-            kind = "BF16"
+            array, kind = rounded(array), "BF16"
         data = array.tobytes()
         header[name] = {"dtype": kind, "shape": list(tensors[name].shape),
                         "data_offsets": [at, at + len(data)]}  # fmt: skip
@@ -125,6 +123,13 @@ def write(path: Path, tensors: Mapping[str, Array], metadata: Mapping[str, str] 
     text = json.dumps(header, separators=(",", ":")).encode()
     text += b" " * (-len(text) % 8)
     path.write_bytes(len(text).to_bytes(8, "little") + text + b"".join(parts))
+
+
+def rounded(x: Array) -> NDArray[np.uint16]:
+    """float32s as the bits of bfloat16, to nearest even; what is no number stays none."""
+    bits = np.ascontiguousarray(x, np.float32).view(np.uint32)
+    near = (bits + (0x7FFF + (bits >> 16 & 1))) >> 16
+    return np.where(np.isnan(x), bits >> 16 | 0x40, near).astype("<u2")
 
 
 def int8(tensors: Mapping[str, Array]) -> dict[str, Array]:

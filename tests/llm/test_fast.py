@@ -12,10 +12,11 @@ import pytest
 
 from sassxlate.errors import ModelError
 from sassxlate.llm import fast as module
-from sassxlate.llm.fast import NEAR, Fast, FastSession, fits, kinds_of_host, rounded
+from sassxlate.llm.fast import NEAR, Fast, FastSession, fits, kinds_of_host
 from sassxlate.llm.fast_code import Kind, Tile
 from sassxlate.llm.model import Config, Qwen2, Session, random_weights, save
 from sassxlate.llm.propose import BlockModel
+from sassxlate.llm.tensors import rounded
 from sassxlate.llm.tokenizer import vocabulary
 
 from .questions import KERNELS, questions
@@ -152,6 +153,15 @@ def test_without(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @CODE
+def test_llvm_refuses(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(_: str) -> None:
+        raise RuntimeError("no such intrinsic")
+
+    monkeypatch.setattr(module, "_compiled", refused)
+    assert module.fast(model()) is None
+
+
+@CODE
 def test_sizes() -> None:
     assert fits(SMALL, HOST[0][1])
     assert not fits(replace(SMALL, heads=8), HOST[0][1])
@@ -186,10 +196,12 @@ def test_broken_weights_harm_nobody() -> None:
 
 
 def test_rounding() -> None:
-    values = np.asarray([1.0, 1.00390625, 1.01171875, -1.0078125, 3.0e-3], np.float32)
+    values = np.asarray([1.0, 1.00390625, 1.01171875, -1.0078125, 3.0e-3, 0.0, 0.0], np.float32)
+    values.view(np.uint32)[5:] = 0xFFFFFFFF, 0x7F800001  # no numbers
     back = (rounded(values).astype(np.uint32) << 16).view(np.float32)
     assert back.tolist()[:4] == [1.0, 1.0, 1.015625, -1.0078125]
     assert abs(back[4] / values[4] - 1) < 2**-8
+    assert np.isnan(back[5:]).all()
 
 
 def test_speed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
