@@ -359,7 +359,8 @@ def build(
     beginning new ones after ``limit_s`` seconds.  A file that cannot be read is told to ``failed``
     and passed over; what went wrong in a unit is in its report.
 
-    Raises ModelError SX1040 where the folder belongs to a build with other settings.
+    Raises ModelError SX1040 where the folder belongs to a build with other settings, SX1041 where a
+    process that reads files dies.
     """
     started = time.monotonic()
     (folder / "units").mkdir(parents=True, exist_ok=True)
@@ -396,7 +397,7 @@ def _units(
     paths: Iterable[Path], arches: frozenset[int] | None, settings: Settings, jobs: int
 ) -> Iterator[list[Unit] | SassxlateError]:
     """Each file's units in order, or why it has none.  Reading ten thousand cubins takes a process
-    minutes, so several do it."""
+    minutes, so several do it.  Raises ModelError SX1041 where one of them dies."""
     read = partial(_units_or_why, arches=arches, settings=settings)
     listed = list(paths)
     if jobs == 1 or len(listed) < 2 * _FILES:
@@ -404,7 +405,10 @@ def _units(
         return
     context = multiprocessing.get_context("fork")
     with ProcessPoolExecutor(jobs, context, _die_along) as pool:
-        yield from pool.map(read, listed, chunksize=_FILES)
+        try:
+            yield from pool.map(read, listed, chunksize=_FILES)
+        except BrokenProcessPool:
+            raise ModelError("SX1041", "a process that read the files died: fewer (-j)?") from None
 
 
 def _units_or_why(

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import importlib
 import json
+import os
 import shutil
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -16,9 +19,10 @@ from sassxlate.llm import shards, tokenizer
 from sassxlate.llm.dataset import Settings, build, program_of, split_of
 from sassxlate.llm.generate import program_name
 from sassxlate.llm.generate_cuda import source
+from sassxlate.llm.rows import Row
 
 pytest.importorskip("pyarrow", reason="shards are parquet files")
-from sassxlate.llm.dataset_files import finish, read_ids, read_split
+from sassxlate.llm.dataset_files import finish, read_ids, read_split, write_rows
 
 KERNELS = Path(__file__).resolve().parents[2] / "fixtures" / "kernels"
 SETTINGS = Settings(test=0.3, search=False)
@@ -66,6 +70,70 @@ def test_rows_are_proved_pairs_each_question_once(built: Path) -> None:
             assert {r["arch"] for r in mine} <= {80, 90}
     assert all(r["prompt"].startswith("gfx1100\nin") and r["cost"] > 0 for r in rows)
     assert all(r["answer"].count(";") == r["sass"] for r in rows)
+
+
+def test_shards_are_the_cheapest_rows_in_order(
+    built: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "data"
+    shutil.copytree(built, folder)
+    rows = [r for path in sorted((folder / "units").glob("*.parquet")) for r in _rows(path)]
+    again: list[dict[str, Any]] = [
+        {**r, "cost": r["cost"] - n % 3, "rdna": 1000 + n} for n, r in enumerate(rows)
+    ]
+    write_rows(folder / "units" / "model-1.parquet", [_row(r) for r in again[::2]], "train")
+    (folder / "units" / "model-1.json").write_text(
+        json.dumps({"model": "m", "rows": 1, "counts": {}, "tried": []})
+    )
+    wanted: dict[str, dict[str, Any]] = {}
+    for row in rows + [r | {"split": "train"} for r in again[::2]]:
+        best = wanted.get(row["id"])
+        if row["split"] == "train" and (best is None or row["cost"] < best["cost"]):
+            wanted[row["id"]] = row
+    monkeypatch.setattr("sassxlate.llm.dataset_files.SHARD", 7)
+    finish(folder)
+    got = list(read_split(folder, "train"))
+    assert [r["id"] for r in got] == sorted(wanted)
+    for row in got:
+        count = {"count": row["count"]}
+        assert row == {k: v for k, v in (wanted[row["id"]] | count).items() if k != "split"}
+    assert max(r["rdna"] for r in got) >= 1000
+    sizes = [len(_rows(p)) for p in sorted((folder / "train").glob("*.parquet"))]
+    assert sizes[:-1] == [7] * (len(sizes) - 1)
+    assert sum(sizes) == len(wanted)
+
+
+def _rows(path: Path) -> list[dict[str, Any]]:
+    parquet: Any = importlib.import_module("pyarrow.parquet")
+    rows: list[dict[str, Any]] = parquet.read_table(path).to_pylist()
+    return rows
+
+
+def _row(row: dict[str, Any]) -> Row:
+    return Row(**{k: v for k, v in row.items() if k != "split"})
+
+
+def test_several_processes_find_the_same_units(
+    sources: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def found(jobs: int) -> tuple[int, list[str]]:
+        failed: list[SassxlateError] = []
+        made = build(tmp_path, [sources, tmp_path / "none"], SETTINGS, jobs=jobs, limit_s=0,
+                     failed=failed.append)  # fmt: skip
+        return made.units, [e.code for e in failed]
+
+    monkeypatch.setattr("sassxlate.llm.dataset._FILES", 1)
+    one = found(1)
+    assert one == found(2)
+    assert one[0] > 3
+    assert one[1][1:] == ["SX1042"]  # and before it the broken one's
+
+    def dies(*_: object, **__: object) -> None:
+        os._exit(1)
+
+    monkeypatch.setattr("sassxlate.llm.dataset.units_of", dies)
+    with pytest.raises(ModelError, match="SX1041"):
+        found(2)
 
 
 def test_the_datasheet_counts_them(built: Path) -> None:
