@@ -59,18 +59,21 @@ class Ranks:
 def joined(torch: Any, device: str) -> tuple[Ranks, str]:
     """This process among those that ``torchrun`` started, alone without it; and its device.
 
-    Raises ModelError SX1010 where the others cannot be reached.
+    Raises ModelError SX1010 where the others cannot be reached, or there is no GPU for this one.
     """
     if device == "auto":
         device = "cuda" if torch.cuda.is_available() else "cpu"
     world = int(os.environ.get("WORLD_SIZE", "1"))
     if world == 1:
         return Ranks(), device
+    missing = [name for name in ("RANK", "LOCAL_RANK") if name not in os.environ]
+    if missing:
+        raise ModelError("SX1010", f"WORLD_SIZE is {world}, {missing[0]} is not set: use torchrun")
     rank, local = int(os.environ["RANK"]), int(os.environ["LOCAL_RANK"])
     cuda = device == "cuda"
-    if cuda:
-        torch.cuda.set_device(local)
     try:
+        if cuda:
+            torch.cuda.set_device(local)
         torch.distributed.init_process_group("nccl" if cuda else "gloo")
         group = torch.distributed.new_group(backend="gloo")
     except (RuntimeError, ValueError) as error:

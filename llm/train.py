@@ -155,7 +155,8 @@ def batches(
         for first in range(0, max(len(every), 1), PACKED):
             rows = pack(shard, [int(i) for i in every[first : first + PACKED]], s.row)
             order = rng.permutation(len(rows))
-            for at in range(0, max(len(rows) - size + 1, 1), size):
+            # A step of fewer rows only where there are never more.
+            for at in range(0, max(len(rows) - size + 1, int(not first)), size):
                 if seen >= skip:
                     mine = [rows[int(i)] for i in order[at : at + size]]
                     yield batch_of(shard, mine, s.row, s.question)
@@ -209,8 +210,9 @@ class Trainer:
             )  # fmt: skip
         self.ranks, self.device = joined(torch, device)
         self.cuda = self.device.startswith("cuda")
-        if s.batch < self.ranks.world:
-            raise ModelError("SX1010", f"{s.batch} rows a step for {self.ranks.world} processes")
+        if min(s.batch, len(self.chosen)) < self.ranks.world:
+            text = f"{s.batch} rows a step, {len(self.chosen)} examples"
+            raise ModelError("SX1010", f"{text} for {self.ranks.world} processes")
         torch.manual_seed(s.seed)
         if self.cuda:
             torch.backends.cuda.matmul.allow_tf32 = True

@@ -199,6 +199,38 @@ def test_training_and_going_on(tmp_path: Path) -> None:
         train([path], tmp_path / "out", settings, device="cpu")
 
 
+def test_batches_are_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where examples are packed in parts; each process has examples of its own."""
+    from sassxlate.llm import train
+
+    monkeypatch.setattr(train, "PACKED", 90)
+    shards.write(tmp_path / "a", _examples(200), shards.digest(vocabulary()))
+    shard = shards.read(tmp_path / "a")
+    chosen, s = np.arange(len(shard)), train.Settings(row=64, batch=8)
+    seen: list[set[bytes]] = []
+    for k in range(2):
+        made = train.batches(shard, chosen, s, 0, (k, 2))
+        taken = [next(made) for _ in range(8)]
+        assert {b.tokens.shape for b in taken} == {(4, 64)}
+        skipped = train.batches(shard, chosen, s, 5, (k, 2))
+        assert np.array_equal(next(skipped).tokens, taken[5].tokens)
+        seen.append({b.tokens.tobytes() for b in taken})
+    assert not seen[0] & seen[1]
+    few = train.batches(shard, chosen[:9], s, 0)
+    assert [len(next(few).tokens) for _ in range(3)] == [2, 2, 2]
+
+
+@pytest.mark.parametrize("lacks", ["RANK", "LOCAL_RANK"])
+def test_several_processes_without_torchrun(monkeypatch: pytest.MonkeyPatch, lacks: str) -> None:
+    from sassxlate.llm.ranks import joined
+
+    for name, value in (("WORLD_SIZE", "2"), ("RANK", "0"), ("LOCAL_RANK", "0")):
+        monkeypatch.setenv(name, value)
+    monkeypatch.delenv(lacks)
+    with pytest.raises(ModelError, match=f"SX1010.* {lacks} is not set"):
+        joined(None, "cpu")
+
+
 @TORCH
 def test_two_processes_train_one_model(tmp_path: Path) -> None:
     path = tmp_path / "a.tokens"
