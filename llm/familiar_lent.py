@@ -36,8 +36,7 @@ class Lender:
     words: dict[int, int] = field(default_factory=dict[int, int])  # SGPR -> offset
     at: dict[int, int] = field(default_factory=dict[int, int])  # the other way
     vectors: dict[int, int] = field(default_factory=dict[int, int])  # register -> VGPR
-
-    zero: set[tuple[str, int]] = field(default_factory=set["tuple[str, int]"])  # registers
+    zero: set[tuple[str, int]] = field(default_factory=set["tuple[str, int]"])  # hold 0
 
     def __post_init__(self) -> None:
         temporaries = sorted(self.regs.stemps)
@@ -47,6 +46,7 @@ class Lender:
         self.apart = frozenset((*self.surroundings.grid_words, *windows, *(w + 4 for w in windows)))
 
     def predicate(self, uniform: bool = False) -> Pred | None:
+        """A predicate of its own; None where no scalar temporary is left."""
         if not self.free:
             return None
         file: Final = "UP" if uniform else "P"
@@ -75,7 +75,7 @@ class Lender:
         return False
 
     def vector(self) -> Reg | None:
-        """A register of its own, in a VGPR behind all that have names."""
+        """A register of its own, in a VGPR behind all that have names; None where none is left."""
         place = self.regs.vtemp_base + CLASSES["t"] + 1 + 2 * len(self.vectors)
         if len(self.vectors) == _VECTORS or place > 255:
             return None
@@ -104,10 +104,12 @@ class Lender:
 
     @property
     def masks(self) -> frozenset[int]:
+        """SGPRs that are lent to predicates."""
         return frozenset(s.index for s in self.predicates.values())
 
     @property
     def lent(self) -> frozenset[int]:
+        """All SGPRs that are lent."""
         return frozenset(self.words) | self.masks
 
     def known(self) -> RegisterMap:

@@ -11,6 +11,7 @@ from sassxlate.disasm.rdna3.ir import S, V
 from sassxlate.disasm.sass.ir import Instruction, Mem, Operand, Pred, Reg, RegRef
 
 from .familiar_lent import FALSE, TRUE, ZERO, Lender, line
+from .names import place_of
 
 VECTOR: Final[Mapping[str, str]] = {
     "UFADD": "FADD", "UFMUL": "FMUL", "UFFMA": "FFMA", "UFSEL": "FSEL", "UFSETP": "FSETP",
@@ -108,8 +109,8 @@ class Scalars:
         return out
 
     def _place(self, number: int) -> S | V:
-        regs = self.lender.regs
-        return S(regs.ur[number]) if number in regs.ur else V(regs.ur_lanes[number])
+        kind, at = place_of(RegRef("UR", number), self.lender.regs)
+        return V(at) if kind == "l" else S(at)
 
     def _vector(self, copy: Reg) -> V:
         return V(self.lender.vectors[copy.index])

@@ -291,6 +291,6 @@ def renamed(
 
 
 __all__ = [
-    "Draft", "Line", "apart", "instead", "legal", "line", "moved", "plain", "pure", "renamed",
-    "replace_line", "source", "substituted",
+    "Draft", "Line", "apart", "instead", "legal", "line", "moved", "plain", "pure", "put_with",
+    "renamed", "replace_line", "source", "substituted",
 ]  # fmt: skip

@@ -213,5 +213,9 @@ def test_speed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     *rounds, last = map(json.loads, capsys.readouterr().out.splitlines())
     assert [r["by"] for r in rounds] == [HOST[0][0] if HOST else "numpy", "numpy"]
     assert last["same"] == last["blocks"] == 4
-    assert main([str(tmp_path / "none"), source]) == 2
-    assert "SX1001" in capsys.readouterr().err
+    for model, files, code in (("none", source, "SX1001"), (".", str(tmp_path), "SX1050")):
+        assert main([str(tmp_path / model), files]) == 2
+        assert code in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        main([str(tmp_path), source, "--blocks", "0"])
+    assert "at least 1" in capsys.readouterr().err
