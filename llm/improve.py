@@ -391,7 +391,8 @@ def figures(progress: Progress, by: str) -> dict[str, Any]:
 def model_sampler(
     model: Path, samples: int, seed: int, device: str = "auto", temperature: float = TEMPERATURE
 ) -> Sampler:
-    """The answers of a checkpoint: with torch on a GPU, unconstrained; else in NumPy, constrained.
+    """The answers of a checkpoint: with torch on a GPU, unconstrained; else as the engine has
+    them, constrained.
 
     ``device``: ``auto``, ``numpy``, or one of torch's; ``temperature`` is torch's alone.  Errors
     are raised where it is first used.

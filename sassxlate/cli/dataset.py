@@ -222,7 +222,7 @@ def tokens(folder: Path, output: Path, split: tuple[str, ...], most: float | Non
 @click.option("-j", "--jobs", default=0, help="Processes that judge (default: all cores).")
 @click.option(
     "--device", default="auto", show_default=True, metavar="auto|numpy|DEVICE",
-    help="Where the model runs: torch's device, or NumPy.",
+    help="Where the model runs: torch's device, or (numpy) a CPU without torch.",
 )  # fmt: skip
 @click.option(
     "--temperature", default=0.7, show_default=True, type=click.FloatRange(0.01, 10),
@@ -247,8 +247,9 @@ def improve(
     answer that is proved and costs less than the known one takes its place when DIR's shards are
     made again (dataset build DIR).
 
-    One process asks (torch on a GPU, else NumPy), the others prove at the same time. What was found
-    is on disk every ten seconds: a run may be stopped at any time, and the next one asks others.
+    One process asks (with torch on a GPU, else without), the others prove at the same time. What
+    was found is on disk every ten seconds: a run may be stopped at any time, and the next one asks
+    others.
     """
     from sassxlate.llm import improve as rounds
 

@@ -64,6 +64,8 @@ def command(
     aside = list(held) or [path for shard in shards if shard.is_dir()
                            for path in _files(shard, "valid")]  # fmt: skip
     figures = train(chosen, output, settings, aside, device)
+    if not figures:  # one of several processes, not the first
+        return
     if as_json:
         click.echo(json.dumps(figures))
     else:
