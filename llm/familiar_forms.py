@@ -25,7 +25,7 @@ Lines: TypeAlias = "list[Instruction] | None"
 
 def _load(ins: Instruction, lender: Lender) -> Lines:
     """LDC from where older kernels have it, in pairs."""
-    source, to = ins["src"], ins["Rd"]
+    source, to = ins.get("src"), ins.get("Rd")
     if not isinstance(source, Const) or not isinstance(to, Reg) or source.ur is not None:
         return None
     if source.bank == 0 and source.offset >= 0:
@@ -42,7 +42,7 @@ def _load(ins: Instruction, lender: Lender) -> Lines:
 
 def _load_uniform(ins: Instruction, lender: Lender) -> Lines:
     """LDCU of a fixed place as ULDC of constant words, wider ones in pairs."""
-    source, to = ins["src"], ins["Rd"]
+    source, to = ins.get("src"), ins.get("Rd")
     if not isinstance(source, Const) or not isinstance(to, Reg) or source.ur is not None:
         return None
     if (source.index is not None and not source.index.is_zero) or source.place & 3:

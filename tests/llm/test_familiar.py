@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from sassxlate.disasm.containers.cubin import parse_cubin
+from sassxlate.disasm.sass import decode
 from sassxlate.errors import EncodeError, SassxlateError
 from sassxlate.llm.evaluate import block_key
+from sassxlate.llm.familiar import familiar
 from sassxlate.llm.gate import Gate
 from sassxlate.llm.prompt import Prompt, answer_text, asked, prompt, read_answer
 from sassxlate.llm.question import read_question
@@ -162,3 +166,10 @@ def test_kernels_of_sm_120() -> None:
 
 
 HEADERS = ("gfx1100", "in", "out", "keep", "free", "bank")
+
+
+def test_forms_without_what_the_others_have() -> None:
+    q = read_question(SUM, 120)
+    ins = decode(0x000FE2000E810A3876137380FF1979AC, 0, 120)  # LDCU.64.TEXUNPACK
+    block = replace(q.block, instructions=(ins,))
+    assert familiar(block, q.regs) is None
