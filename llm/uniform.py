@@ -101,30 +101,37 @@ def with_uniform(
     """The code with the mark where it is known.  ``lasting``: also behind a guard, of what was
     written in front of it by all lanes."""
     known = _Known(sass, regs, lasting)
+    changed: set[RRef] = set()  # by the code, or by SASS
     out: list[tuple[Inst, ...]] = []
     for ins, group in zip(sass, code, strict=True):
         told = _told(ins, regs)
         made: list[Inst] = []
         for inst in group:
+            # What is there need not be what SASS has there.  The verifier asks that of a
+            # v_readfirstlane itself, not of what else reads it.
+            sure = told - changed
             if inst.op == "v_readfirstlane_b32":
-                source = inst.args[1]
-                refs = frozenset(registers(source))
+                refs = frozenset(registers(inst.args[1]))
                 made.append(replace(inst, uniform=refs <= known.here | told))
-                known.step(inst, told)
-                continue
-            made.append(inst)
-            known.step(inst, told)
+            else:
+                made.append(inst)
+            known.step(inst, sure)
+            changed |= writes(inst)
+        changed |= {RRef("v", regs.r[r.index]) for r in ins.writes if _in_vgpr(r, regs)}
         out.append(tuple(made))
     return tuple(out)
 
 
+def _in_vgpr(ref: RegRef, regs: RegisterMap) -> bool:
+    return ref.file == "R" and ref.index in regs.r
+
+
 def _told(ins: Instruction, regs: RegisterMap) -> frozenset[RRef]:
-    """What the instruction itself takes as the same in all lanes: of R2UR its source."""
-    if ins.mnemonic != "R2UR":
+    """What the instruction itself takes as the same in all lanes: of R2UR its source, where it is
+    executed."""
+    if ins.mnemonic != "R2UR" or not ins.guard.is_true:
         return frozenset()
-    return frozenset(
-        RRef("v", regs.r[r.index]) for r in ins.reads if r.file == "R" and r.index in regs.r
-    )
+    return frozenset(RRef("v", regs.r[r.index]) for r in ins.reads if _in_vgpr(r, regs))
 
 
 __all__ = ["with_uniform"]

@@ -7,6 +7,7 @@ op_sel, neg, clamp, DPP and the implicit operands do is said here once for both.
 from __future__ import annotations
 
 import struct
+from functools import lru_cache
 from typing import Protocol, TypeVar, cast
 
 from sassxlate.disasm.rdna3.ir import Arg, I, Inst, Sp
@@ -82,12 +83,18 @@ def lookup(op: str) -> Meaning | None:
 
 
 def apply(c: Machine[T], inst: Inst, row: Meaning) -> None:
-    """One instruction, or both halves of a dual one: all sources are read before any write."""
+    """One instruction, or both halves of a dual one: all sources are read before any write.
+
+    Raises the machine's error for a modifier that the meaning does not ask for: what the hardware
+    makes of it is not said here.
+    """
+    _modifiers(c, inst, row)
     results = _evaluate(c, inst, row)
     if inst.y is not None:
         other = lookup(inst.y.op)
         if other is None:
             raise c.error(inst.y, "this instruction is not supported")
+        _modifiers(c, inst.y, other)
         second = _evaluate(c, inst.y, other)
         _write(c, inst.y, other, second)
     _write(c, inst, row, results)
@@ -128,6 +135,46 @@ def _pick_half(c: Machine[T], inst: Inst, arg: Arg, i: int, high: int, is_float:
     value = c.d.extract(c.read32(inst, arg), 16 * (select >> i & 1), 16)
     signs = inst.neg_hi if high else inst.neg
     return fneg(c.d, value) if is_float and signs >> i & 1 else value
+
+
+# --- modifiers -------------------------------------------------------------------------------
+
+_IMPLICIT = ("scc", "exec", "vcc", "lane", "neg", "imm", "immz")
+
+
+@lru_cache(maxsize=1 << 12)
+def _taken(row: Meaning) -> dict[str, int]:
+    """The bits of each field that a meaning reads."""
+    kinds = [k for k in row.src if k not in _IMPLICIT and not k.startswith("acc:")]
+    packed = ("pair", "p16", "pf16")
+
+    def bits(*chosen: str) -> int:
+        return sum(1 << i for i, kind in enumerate(kinds) if kind in chosen)
+
+    dst = row.dst[0]
+    half = dst in ("b16", "f16")
+    floats = dst[0] == "f" or dst == "pf16"
+    return {
+        "neg": 15 if "neg" in row.src else bits("f16", "f32", "f64", "mix", "pair", "pf16"),
+        "abs": bits("f16", "f32", "f64", "mix"),
+        "op_sel": bits("b16", "f16", "mix", *packed) | 8 * half,
+        "op_sel_hi": bits("mix", *packed) | 7 & ~((1 << len(kinds)) - 1),
+        "neg_hi": bits("pair", "pf16"),
+        "omod": 3 * (dst[0] == "f"),
+        "clamp": int(floats or row.saturating is not None),
+    }
+
+
+def _modifiers(c: Machine[T], inst: Inst, row: Meaning) -> None:
+    given = inst.neg | inst.abs | inst.op_sel | inst.neg_hi | inst.omod | inst.clamp
+    if not given and inst.op_sel_hi == 7:
+        return
+    for name, taken in _taken(row).items():
+        value = int(getattr(inst, name))
+        if name == "op_sel_hi":
+            value ^= 7
+        if value & ~taken:
+            raise c.error(inst, f"{name} has no meaning here")
 
 
 # --- sources ---------------------------------------------------------------------------------
@@ -208,7 +255,9 @@ def _source(c: Machine[T], inst: Inst, kind: str, arg: Arg, position: int) -> T:
         if inst.dpp and position == 0:
             value = c.permuted(inst, arg)
         if width == 16:
-            high = inst.op_sel >> position & 1 and not isinstance(arg, I)
+            high = inst.op_sel >> position & 1
+            if high and isinstance(arg, I):
+                raise c.error(inst, "op_sel of a number has no meaning here")
             value = d.extract(value, 16 if high else 0, 16)
     if kind[0] in "fm":
         if inst.abs >> position & 1:

@@ -64,8 +64,11 @@ def execute(code: Sequence[Placed], regs: Registers[T]) -> Registers[T]:
             if not step.pc < target <= end:
                 raise Undecided(f"{inst.op} leaves the block")
             taken = _condition(inst, regs)
-            if any(rdna_space(s.inst.op) for s in code if step.pc < s.pc < target):
+            around = [s for s in code if step.pc < s.pc < target]
+            if any(rdna_space(s.inst.op) for s in around):
                 raise Undecided("an access that a branch goes around")
+            if any(is_fence(s.inst) and _orders(s, regs) for s in around):
+                raise Undecided("a fence that a branch goes around")
             there = waiting.setdefault(target, [])
             there.append(_Waiting(d.and_(path, taken), regs.copy()))
             path = d.and_(path, d.not_(taken))
@@ -86,6 +89,7 @@ def _joined(
         if other.regs.bits != regs.bits:
             raise Undecided("MODE differs where paths meet")
         merged = regs.copy()
+        merged.torn |= other.regs.torn | _torn(regs, other.regs)
         for i in {*regs.v, *other.regs.v}:
             merged.v[i] = d.select(other.when, other.regs.vgpr(i), regs.vgpr(i))
         for i in {*regs.s, *other.regs.s}:
@@ -100,6 +104,21 @@ def _joined(
         merged.pointers = dict(regs.pointers.items() & other.regs.pointers.items())
         regs, path = merged, d.or_(path, other.when)
     return regs, path
+
+
+def _orders(step: Placed, regs: Registers[T]) -> bool:
+    """Whether a fence or wait is more than a wait for what is read next."""
+    return step.pc in regs.done or not step.inst.op.startswith("s_waitcnt")
+
+
+def _torn(a: Registers[T], b: Registers[T]) -> set[int]:
+    """Registers that are masks of lanes on one way, and numbers on the other."""
+    return {
+        index
+        for one, other in ((a, b), (b, a))
+        for index in one.masks
+        if index in other.s and index not in other.masks | other.even
+    }
 
 
 def _condition(inst: Inst, regs: Registers[T]) -> T:

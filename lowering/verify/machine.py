@@ -12,7 +12,7 @@ from typing import Generic, TypeVar, cast
 
 from sassxlate.disasm.rdna3.ir import Arg, I, Inst, S, Sp, V
 from sassxlate.disasm.rdna3.meaning import Mode
-from sassxlate.disasm.rdna3.operand import ALIASES, EXEC_LO
+from sassxlate.disasm.rdna3.operand import ALIASES, EXEC_LO, NULL
 from sassxlate.domain import Domain, is_nan
 from sassxlate.lowering.allocate import KERNARG
 from sassxlate.lowering.emulate.flow import ModeBits
@@ -32,6 +32,8 @@ _LANEWISE = frozenset(
     "s_nor_b32 s_xnor_b32 s_cselect_b32 s_and_saveexec_b32 s_and_not0_saveexec_b32 "
     "s_and_not1_saveexec_b32 s_or_saveexec_b32".split()
 )
+# What is 0 whatever is written to it: null, and the half of EXEC that waves of 32 have not.
+_ZEROS = frozenset({NULL, EXEC_LO + 1})
 _COMPARES = frozenset("s_cmp_eq_u32 s_cmp_lg_u32 s_cmp_eq_i32 s_cmp_lg_i32".split())
 # Low word, and the name of the high word: where an aperture is, the driver says.
 _APERTURES = {
@@ -51,7 +53,7 @@ class Registers(Generic[T]):
         self.mode = Mode()
         self.bits = INITIAL_MODE
         self.v: dict[int, T] = {}
-        self.s: dict[int, T] = {}
+        self.s: dict[int, T] = {index: d.const(0, 32) for index in _ZEROS}
         self.flag: T = free("scc", 1)
         self.uniform = False  # whether a value was taken as that of all lanes
         self.entered = False  # whether the lane is among those that entered the block
@@ -64,7 +66,8 @@ class Registers(Generic[T]):
         # they are no numbers.
         self.masks: set[int] = {EXEC_LO}
         self.barriers: frozenset[int] = frozenset()  # VGPRs of masks a lane
-        self.even: set[int] = set()  # those that are 0 or all ones: masks and numbers
+        self.even: set[int] = set(_ZEROS)  # those that are 0 or all ones: masks and numbers
+        self.torn: set[int] = set()  # masks on one way here, numbers on another: neither
         self._fresh = [0]
         self._active: tuple[T, T] | None = None  # the mask that it was taken from, and the bit
         self.memory = Memory(d, free)
@@ -87,6 +90,7 @@ class Registers(Generic[T]):
         out.mode, out.flag, out.uniform = self.mode, self.flag, self.uniform
         out.entered, out.own, out._inner = self.entered, self.own, dict(self._inner)
         out.bits, out.masks, out.even = self.bits, set(self.masks), set(self.even)
+        out.torn = set(self.torn)
         out.v, out.s, out._fresh = dict(self.v), dict(self.s), self._fresh
         out.memory, out.word, out.tables = self.memory, self.word, self.tables
         out.pointers, out.known, out.slots = (
@@ -156,11 +160,13 @@ class Registers(Generic[T]):
             raise self.error(inst, name)
         if name in ("off", "null"):
             return self.d.const(0, 32)
-        if name not in ALIASES:
+        if name not in ALIASES or name.startswith("ttmp"):  # the trap handler's
             raise self.error(inst, f"operand {name}")
         return self._scalar(inst, ALIASES[name] + part)
 
     def _scalar(self, inst: Inst, index: int) -> T:
+        if index in self.torn:
+            raise self.error(inst, "a register that is a mask on one way only")
         if index in self.masks and not self.keeps_lanes(inst):
             target = inst.args[0] if inst.args else None
             if isinstance(target, V) and target.index in self.barriers:
@@ -186,6 +192,8 @@ class Registers(Generic[T]):
 
     def _lanes(self, index: int) -> bool:
         """Whether a scalar register has a bit a lane; what nobody set may be taken so, once."""
+        if index in self.torn:
+            return False
         if index not in self.s:
             self.masks.add(index)
         return index in self.masks or index in self.even
@@ -203,7 +211,7 @@ class Registers(Generic[T]):
     def scalar_index(self, inst: Inst, arg: Arg) -> int:
         if isinstance(arg, S):
             return arg.index
-        if isinstance(arg, Sp) and arg.name in ALIASES:
+        if isinstance(arg, Sp) and arg.name in ALIASES and not arg.name.startswith("ttmp"):
             return ALIASES[arg.name]
         raise self.error(inst, "a scalar register is expected")
 
@@ -216,6 +224,8 @@ class Registers(Generic[T]):
                 self._inner[at] = self.sgpr(EXEC_LO), made, value
         elif not (isinstance(arg, Sp) and arg.name == "null"):
             index = self.scalar_index(inst, arg) + part
+            if index in _ZEROS:
+                return
             lanewise = inst.op in _LANEWISE and self.keeps_lanes(inst)
             # What an instruction reads implicitly is EXEC or a choice between its sources.
             even = "saveexec" not in inst.op and all(self._is_even(a) for a in inst.args[1:])
@@ -230,7 +240,10 @@ class Registers(Generic[T]):
         self.write32(inst, arg, self.d.extract(value, 32, 32), 1)
 
     def write_scalar(self, index: int, value: T) -> None:
+        if index in _ZEROS:
+            return
         self.s[index] = value
+        self.torn.discard(index)
         self.known.pop(index, None)
         if index != EXEC_LO:
             self.masks.discard(index)
@@ -285,8 +298,9 @@ class Registers(Generic[T]):
 
     def put_mask(self, index: int, value: T) -> None:
         """A bit a lane, those of other lanes included."""
-        self.write_scalar(index, value)
-        self.masks.add(index)
+        if index not in _ZEROS:
+            self.write_scalar(index, value)
+            self.masks.add(index)
 
     def lanes_of(self, mask: T) -> T:
         return self.d.extract(mask, 0, 1)

@@ -13,7 +13,9 @@ from sassxlate.cfg.liveness import live_before
 from sassxlate.disasm.rdna3.ir import I, Inst, S, Sp, V
 from sassxlate.disasm.sass.ir import RegRef
 from sassxlate.llm.gate import Gate
-from sassxlate.llm.stretch import Stretch, stretches
+from sassxlate.llm.prompt import read_answer
+from sassxlate.llm.question import read_question
+from sassxlate.llm.stretch import Stretch, rules_code, stretches
 from sassxlate.llm.uniform import with_uniform
 from sassxlate.lowering.allocate import KERNARG, RegisterMap
 from sassxlate.lowering.emulate.abi import PRIVATE_APERTURE_HI
@@ -189,6 +191,50 @@ def test_an_answer_that_deceives(name: str) -> None:
         assert got.reason == "accesses", got
     else:
         assert got.reason in ("refuted", "unknown"), got
+
+
+SUM = ("v1 v2 v4 v5", "v0 v3", "IADD3 v0 v1 v2 Z Pu= p0", "IADD3 .X v3 v4 v5 Z Pp= p0")
+CHOICE = ("p0 v1 v2", "v0", "SEL v0 v1 v2 Pp= p0")
+FUNNEL = ("v1 v2 v3", "v0", "SHF .R .W .U32 v0 v1 v2 v3")
+TOLD = ("v0 v1 v2", "u0 v0 v3", "R2UR u0 v0", "IADD3 v0 v1 v2 Z", "IADD3 v3 v1 v2 Z")
+TWICE = (
+    "v0 v1 v2", "u0 u1 v0 v3", "R2UR u0 v0", "R2UR u1 v0", "IADD3 v0 v1 v2 Z", "IADD3 v3 v1 v2 Z",
+)  # fmt: skip
+FORMER = ("v1", "u0 v0 v1", "MOV v0 v1 #15", "MOV v1 #5 #15", "R2UR u0 v1")
+ADDED = "v_add_nc_u32 v0 v1 v2"
+TEXTS = [
+    # What is written to null is lost.
+    (SUM, "v_add_co_u32 v0 s0 v1 v2 ; v_add_co_ci_u32 v3 s0 v4 v5 s0 ;", True),
+    (SUM, "v_add_co_u32 v0 null v1 v2 ; v_add_co_ci_u32 v3 null v4 v5 null ;", False),
+    # Modifiers that no meaning reads are something to the hardware.
+    (CHOICE, "v_cndmask_b32 v0 v2 v1 p0 ;", True),
+    (CHOICE, "v_cndmask_b32 v0 v2 v1 p0 neg:1 ;", False),
+    (CHOICE, "v_cndmask_b32 v0 v2 v1 p0 abs:2 ;", False),
+    (CHOICE, "v_sad_u32 t0 v1 #0 #0 clamp v_cndmask_b32 v0 v2 t0 p0 ;", False),
+    (FUNNEL, "v_alignbit_b32 v0 v3 v1 v2 ;", True),
+    (FUNNEL, "v_alignbit_b32 v0 v3 v1 v2 op_sel:4 ;", False),
+    # What R2UR takes as the same in all lanes is its source, not what the code has there since.
+    (TOLD, f"v_readfirstlane_b32 u0 v0 ; {ADDED} ; v_add_nc_u32 v3 v1 v2 ;", True),
+    (TOLD, f"v_mov_b32 t0 v0 v_readfirstlane_b32 u0 t0 ; {ADDED} ; v_mov_b32 v3 v0 ;", True),
+    (TOLD, f"v_readfirstlane_b32 u0 v0 {ADDED} v_mov_b32 t0 v0 v_readfirstlane_b32 s0 t0 ; ; "
+     "v_mov_b32 v3 s0 ;", False),
+    (TWICE, f"v_readfirstlane_b32 u0 v0 {ADDED} ; v_mov_b32 t0 v0 v_readfirstlane_b32 s0 t0 "
+     "s_mov_b32 u1 u0 ; ; v_mov_b32 v3 s0 ;", False),
+    # Nor what is there while the code for it is still to come.
+    (FORMER, "; ; v_mov_b32 t0 v1 v_readfirstlane_b32 s0 t0 v_mov_b32 v0 s0 v_mov_b32 v1 #5 "
+     "s_mov_b32 u0 #5 ;", False),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("asked", "answer", "right"), TEXTS)
+def test_an_answer_in_words(asked: tuple[str, ...], answer: str, right: bool) -> None:
+    read, out, *sass = asked
+    lines = ("gfx1100", f"in {read}", f"out {out}", "free t24 s20", *sass)
+    q = read_question("\n".join(lines), 90)
+    rules = [item for group in rules_code(q.block, q.regs) for item in group]
+    code = read_answer(answer.split(), q)
+    got = Gate(24, cheaper=False).judge(q.block, q.regs, q.live_out, code, rules)
+    assert got.reason in (("accepted",) if right else ("refuted", "unknown")), got
 
 
 def test_what_all_lanes_wrote_lasts() -> None:

@@ -14,10 +14,18 @@ import pytest
 
 pytest.importorskip("z3", reason="z3-solver is not installed")
 
-from sassxlate.lowering.verify import Block, Proved, Refuted, Unknown, verify
+import z3
+
+from sassxlate.disasm.rdna3 import assemble, decode
+from sassxlate.disasm.rdna3.ir import Inst, Item, Lbl, Mark
+from sassxlate.disasm.rdna3.parse import parse
+from sassxlate.lowering.verify import Block, Placed, Proved, Refuted, Unknown, verify
+from sassxlate.lowering.verify.execute import execute
+from sassxlate.lowering.verify.machine import Registers
 from sassxlate.lowering.verify.shown import shown
+from sassxlate.lowering.verify.terms import Terms
 from sassxlate.lowering.verify.texts import block_of, read_texts
-from sassxlate.lowering.verify.verdict import Verdict
+from sassxlate.lowering.verify.verdict import Undecided, Verdict
 
 _REGISTERS = {
     "R0": "v0", "R1": "v1", "R2": "v2", "R3": "v3", "R4": "v4", "R5": "v5",
@@ -207,3 +215,34 @@ def test_behind_what_is_wrong() -> None:
     )
     assert isinstance(_verdict(_TWICE, *behind), Unknown)
     assert isinstance(_verdict(_TWICE, *behind, change=partial(_replaced, "2.0", "4.0")), Refuted)
+
+
+@pytest.mark.parametrize(
+    ("skipped", "read", "right"),
+    [
+        ("s_mov_b32 s40, s20", "s40", False),  # a number where the branch is taken
+        ("s_mov_b32 s40, s20", "s20", True),
+        ("s_mov_b32 s41, s20", "s41", True),  # which holds what nobody asks for
+        ("buffer_gl0_inv", "s20", False),
+    ],
+)
+def test_masks_where_ways_meet(skipped: str, read: str, right: bool) -> None:
+    """A register that is a mask of lanes on one way and a number on the other is neither."""
+    lines = ["s_cmp_eq_u32 s34, 0", "s_mov_b32 s40, 1", skipped]
+    code: list[Item] = [parse(line) for line in lines]
+    code.insert(2, Inst("s_cbranch_scc1", (Lbl("there"),)))
+    code += [Mark("there"), parse(f"v_cndmask_b32_e64 v0, 0, 1, {read}")]
+    program = assemble(code)
+    placed: list[Placed] = []
+    at = 0
+    while at < len(program.data):
+        inst, size = decode(program.data, at)
+        placed.append(Placed(inst, at, at + size))
+        at += size
+    regs = Registers(Terms(), z3.BitVec)
+    regs.put_mask(20, z3.BitVec("P0", 32))
+    if right:
+        execute(placed, regs)
+        return
+    with pytest.raises(Undecided):
+        execute(placed, regs)
