@@ -37,7 +37,8 @@ _LIMITS = """## Limits
   they are text that may be wrong.
 * It makes the accesses to memory that the rules make. What it saves is arithmetic, moves and code
   size by a model of costs (`llm/cost.py`); no AMD card was at hand to measure time on.
-* Most of its training data are kernels of a generator, compiled by one release of nvcc."""
+* Its training data are kernels of a generator, compiled by one release of nvcc, and those of the
+  sources that the table names. What is unlike them it answers less often rightly."""
 
 
 def card(
@@ -72,8 +73,8 @@ def _model(folder: Path) -> Iterator[str]:
     yield f"| context | {config.context:,} tokens |"
     yield ""
     yield (
-        "On a CPU it runs in NumPy, without a network: `sassxlate translate FILE -o DIR --engine "
-        "hybrid`."
+        "On a CPU it runs without a framework and without a network: `sassxlate translate FILE "
+        "-o DIR --engine hybrid`."
     )
 
 

@@ -2,7 +2,8 @@
 header with type, shape and place of each tensor, then their bytes).
 
 Read are F64, F32, F16, BF16 (widened to float32) and integers.  A tensor of I8 goes with a tensor
-``NAME.scale`` of one float a row: together they are one matrix of floats.
+``NAME.scale`` of one float a row: together they are one matrix of floats, rounded to bfloat16's
+numbers, which a CPU multiplies faster.
 """
 
 from __future__ import annotations
@@ -100,7 +101,8 @@ def _scaled(path: Path, tensors: dict[str, Array]) -> dict[str, Array]:
         elif array.ndim != 2 or scale.shape != (array.shape[0],):
             raise _bad(path, f"{name + SCALE!r} is no scale of {name!r}")
         else:
-            out[name] = array.astype(np.float32) * scale.astype(np.float32)[:, None]
+            wide = array.astype(np.float32) * scale.astype(np.float32)[:, None]
+            out[name] = (rounded(wide).astype(np.uint32) << 16).view(np.float32)
     return out
 
 
