@@ -35,6 +35,7 @@ _LINE: Final = 64  # bytes
 # Of two logits, how near they are to each other.  Logits of one model differ from float32's by a
 # thousandth of the likeliest word's (root mean square), so that words further apart stay in order.
 NEAR: Final = 2**-9
+_AGAIN: Final = 8  # sequences that are read again at once: they may be long
 _ARGUMENTS: Final = {
     "product": 7, "add_product": 7, "normed": 4, "gated": 4, "turned": 10, "mixed": 11,
 }  # fmt: skip
@@ -138,8 +139,12 @@ class Fast:
 
     def again(self, sequences: Sequence[Sequence[int]]) -> Floats:
         """The logits behind sequences, read from their beginnings as float32 would have them."""
-        session = FastSession(self, len(sequences), max(map(len, sequences)), "exact")
-        return session.advance((), sequences)
+        made: list[Floats] = []
+        for first in range(0, len(sequences), _AGAIN):
+            part = sequences[first : first + _AGAIN]
+            session = FastSession(self, len(part), max(map(len, part)), "exact")
+            made.append(session.advance((), part).copy())
+        return np.concatenate(made)
 
     def _layer(self, layer: Layer) -> _Packed:
         return _Packed(

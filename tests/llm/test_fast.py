@@ -114,7 +114,7 @@ def test_read_again() -> None:
     """What is read again is what float32 says; words are near by their logits' size."""
     made = rounded_model()
     fast = Fast(made, *HOST[0])
-    sequences = [some(n, n) for n in (30, 5, 17)]
+    sequences = [some(n, n) for n in (30, 5, 17, 1, 40, 2, 3, 4, 9, 8)]
     exact = [Session(made, 1, 40).add(one) for one in sequences]
     assert np.abs(fast.again(sequences) - exact).max() < 1e-4 * np.abs(exact).max()
     assert fast.near(10.0, 10.0 - 5 * NEAR)
