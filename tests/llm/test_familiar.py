@@ -168,6 +168,17 @@ def test_kernels_of_sm_120() -> None:
 HEADERS = ("gfx1100", "in", "out", "keep", "free", "bank")
 
 
+def test_what_is_long_in_older_forms_is_cut() -> None:
+    lines = "\n".join(f"MOV .64 v{n} :2 v{n} :2 #15" for n in range(0, 16, 2))
+    lines = "\n".join((lines, lines, lines))
+    names = " ".join(f"v{n}" for n in range(16))
+    q = read_question(f"gfx1100\nin {names}\nout {names}\nfree t24 s20\n{lines}", 120)
+    parts = stretches(q.block, q.regs, q.live_out)
+    assert [len(part.block.instructions) for part in parts] == [12, 12]
+    said = [asked(part.block, q.regs, part.live_out) for part in parts]
+    assert [one.groups for one in said] == [24, 24]
+
+
 def test_forms_without_what_the_others_have() -> None:
     q = read_question(SUM, 120)
     ins = decode(0x000FE2000E810A3876137380FF1979AC, 0, 120)  # LDCU.64.TEXUNPACK

@@ -120,3 +120,19 @@ def test_a_predicate_without_a_name_may_be_read_behind() -> None:
         made = prompt(block, regs, frozenset(live))
         assert made.text.endswith("R2P v0 #6")
         assert isinstance(_verdict(prover, made, ";"), Proved) == (not live)
+
+
+@pytest.mark.parametrize(("worth", "stored"), [(0.0, 1), (1e9, 0)])
+def test_only_what_took_long_is_stored(
+    monkeypatch: pytest.MonkeyPatch, worth: float, stored: int
+) -> None:
+    monkeypatch.setattr("sassxlate.llm.proof.WORTH_S", worth)
+    store: dict[str, Verdict] = {}
+    prover = Prover(store.get, store.__setitem__)
+    q = read_question("gfx1100\nin v0 v1\nout v0\nfree t24 s20\nIADD3 v0 v0 v1 Z", 90)
+    for _ in range(2):
+        assert isinstance(_verdict(prover, q, "v_add_nc_u32 v0 v0 v1 ;"), Proved)
+    assert (len(store), prover.solved) == (stored, 1)
+    again = Prover(store.get, store.__setitem__)
+    assert isinstance(_verdict(again, q, "v_add_nc_u32 v0 v0 v1 ;"), Proved)
+    assert again.solved == 1 - stored
