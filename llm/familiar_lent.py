@@ -179,6 +179,7 @@ def _is_nothing(operand: Operand) -> bool:
 
 
 def is_zero(operand: Operand | None) -> bool:
+    """Whether an operand is RZ or URZ."""
     return isinstance(operand, Reg) and operand.is_zero
 
 

@@ -94,6 +94,7 @@ class Scalars:
         return ins if operands == ins.operands else replace(ins, operands=operands)
 
     def forget(self, ins: Instruction) -> None:
+        """Takes note of an instruction's results: their copies are old."""
         for ref in ins.writes:
             if ref.file == "UR":
                 self.now.pop(ref.index, None)

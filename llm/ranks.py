@@ -26,6 +26,7 @@ class Ranks:
 
     @property
     def first(self) -> bool:
+        """Whether this one evaluates and writes."""
         return self.rank == 0
 
     def said(self, value: float) -> float:
