@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar
 
+from sassxlate.cfg.liveness import live_before
 from sassxlate.disasm.rdna3 import RRef, info
 from sassxlate.disasm.rdna3.ir import S
 from sassxlate.disasm.rdna3.operand import EXEC_LO
@@ -96,9 +97,12 @@ class Sides(Generic[T]):
         self.machine.absent = frozenset(self.lane.windows)
         self.mask = self.machine.mask_of(d.const(int(active), 1))
         self.machine.write_scalar(EXEC_LO, self.mask)
+        # Of what SASS does not read before it writes it nobody knows that lanes have the same.
+        live = _live(block)
         for index, place in block.regs.up.items():
             ref = RegRef("UP", index)
-            self.machine.put_mask(place.index, self.mask_of(ref, self.lane.get(ref)))
+            if ref in live:
+                self.machine.put_mask(place.index, self.mask_of(ref, self.lane.get(ref)))
         self._alike = {place.index: self.machine.s[place.index] for place in block.regs.up.values()}
         self.machine.own = frozenset([*block.regs.r.values(), *block.regs.ur_lanes.values(),
                                       *block.regs.barriers.values(), block.regs.tid.index])
@@ -326,6 +330,15 @@ class Sides(Generic[T]):
         now = _fixed(self.block.regs, machine)
         pairs += [Pair(name, value, now[name]) for name, value in self.fixed.items()]
         return Outcome(tuple(pairs), machine.uniform)
+
+
+def _live(block: Block) -> frozenset[RegRef]:
+    """What is read in the block or behind it, as it is before."""
+    every = frozenset(RegRef("UP", index) for index in block.regs.up)
+    live = every if block.live_out is None else block.live_out
+    for ins in reversed(block.sass):
+        live = live_before(ins, live)
+    return live
 
 
 def _place(regs: RegisterMap, lane: Lane[T], machine: Registers[T]) -> None:

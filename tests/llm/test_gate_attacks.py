@@ -201,6 +201,12 @@ TWICE = (
     "v0 v1 v2", "u0 u1 v0 v3", "R2UR u0 v0", "R2UR u1 v0", "IADD3 v0 v1 v2 Z", "IADD3 v3 v1 v2 Z",
 )  # fmt: skip
 FORMER = ("v1", "u0 v0 v1", "MOV v0 v1 #15", "MOV v1 #5 #15", "R2UR u0 v1")
+STALE = ("u0 v0 v1", "q0 v0", "IADD3 v0 v0 v1 Z", "UISETP .GE .AND u0 #5 Pu= q0")
+THERE = ("q0 u1 u2 v0 v1", "u0 v0", "IADD3 v0 v0 v1 Z", "USEL u0 u1 u2 Pp= q0")
+ALIKE = (
+    "s_and_b32 s1 q0 exec_lo s_cmp_lg_u32 s1 #0 s_cselect_b32 s0 #1 #0 v_cndmask_b32 t0 #0 #1 q0 "
+    "v_sub_nc_u32 t0 s0 t0 v_add_nc_u32 v0 v0 v1 v_add_nc_u32 v0 v0 t0 ;"
+)
 ADDED = "v_add_nc_u32 v0 v1 v2"
 TEXTS = [
     # What is written to null is lost.
@@ -223,6 +229,9 @@ TEXTS = [
     # Nor what is there while the code for it is still to come.
     (FORMER, "; ; v_mov_b32 t0 v1 v_readfirstlane_b32 s0 t0 v_mov_b32 v0 s0 v_mov_b32 v1 #5 "
      "s_mov_b32 u0 #5 ;", False),
+    # A uniform predicate that nobody reads any more is no longer one: its place holds anything.
+    (THERE, f"{ALIKE} s_cmp_lg_u32 s1 #0 s_cselect_b32 u0 u1 u2 ;", True),
+    (STALE, f"{ALIKE} v_cmp_le_i32 q0 #5 u0 ;", False),
 ]  # fmt: skip
 
 
