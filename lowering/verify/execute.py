@@ -154,6 +154,8 @@ def _of_scalars(inst: Inst) -> bool:
 def _step(inst: Inst, regs: Registers[T], pc: int) -> None:
     _lanes(inst, regs)
     row = lookup(inst.op)
+    if inst.omod and (regs.mode.f32.flush_out or regs.mode.f16_64.flush_out):
+        raise Undecided(f"{inst.op}: omod where denormals are flushed")
     if row is not None:
         regs.computes = info(inst.op).kind == "valu"
         regs.scalars = regs.computes and _of_scalars(inst)
