@@ -36,6 +36,7 @@ from .proof import Prover
 from .rows import Harvest
 
 PART = 48 * 1024  # bytes of SASS in a unit
+_LOCKED_MS = 3_000  # that a process waits for others to write
 _FILES = 16  # that a process reads in one go, to say their units
 SPLITS = ("train", "valid", "test")
 TRAINED = 99  # architectures beyond are only in held-out splits
@@ -174,9 +175,12 @@ class Proofs:
             "CREATE TABLE IF NOT EXISTS proofs (key BLOB PRIMARY KEY, verdict TEXT) WITHOUT ROWID"
         )
         self._db.execute("CREATE TABLE IF NOT EXISTS asked (key TEXT PRIMARY KEY) WITHOUT ROWID")
+        # What cannot be put down soon is put down later: sixty processes had waited a minute each.
+        self._db.execute(f"PRAGMA busy_timeout={_LOCKED_MS}")
 
     def forget_asked(self) -> None:
         """At the start of a build, which reads what units asked from their rows."""
+        self._db.execute("PRAGMA busy_timeout=60000")
         with self._db:
             self._db.execute("DELETE FROM asked")
 
