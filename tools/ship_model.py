@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import shutil
 import sys
 from pathlib import Path
 from typing import Any
@@ -51,7 +52,11 @@ def ship(source: Path, out: Path, int8: bool) -> None:
         raise SystemExit(f"{source}: not all numbers are finite")
     out.mkdir(parents=True, exist_ok=True)
     made = tensors.int8(weights) if int8 else weights
-    tensors.write(out / "model.safetensors", made, {"format": "pt"}, bfloat=not int8)
+    there = source / "model.safetensors"
+    if int8 and there.is_file() and "I8" in tensors.types(there).values():
+        shutil.copyfile(there, out / "model.safetensors")  # made anew they would be others
+    else:
+        tensors.write(out / "model.safetensors", made, {"format": "pt"}, bfloat=not int8)
     config = json.loads((source / "config.json").read_text(encoding="utf-8"))
     (out / "config.json").write_text(json.dumps(config, indent=1) + "\n")
     (out / "training.json").write_text(json.dumps(about(source), indent=1) + "\n")

@@ -52,7 +52,8 @@ def test_weights(checkpoint: Path, tmp_path: Path, int8: bool) -> None:
     assert kinds == ({"I8", "F32"} if int8 else {"BF16"})
     old, new = Qwen2.load(checkpoint), Qwen2.load(out)
     most = float(np.abs(old.embedding).max())
-    assert np.abs(old.embedding - new.embedding).max() < most / 200
+    half = 2**-8 + (1 / 254 if int8 else 0)  # of bfloat16's last place, and of a step of int8
+    assert np.abs(old.embedding - new.embedding).max() <= most * half
     assert "/home" not in (out / "training.json").read_text()
     ship_model.ship(out, tmp_path / "again", int8)  # what is shipped is what was measured
     assert (tmp_path / "again/model.safetensors").read_bytes() == (
