@@ -90,10 +90,10 @@ def _training(folder: Path) -> Iterator[str]:
     if not s or not f:
         return
     yield "## Training\n"
+    begun = "Begun with another checkpoint's weights" if s.get("start") else "From scratch"
     yield (
-        f"From scratch, AdamW, {f['step']:,} steps of {s['batch']} rows of {s['row']:,} tokens, "
-        f"{f.get('seconds', 0) / 60:.0f} minutes, rate {s['rate']:g}, seed {s['seed']}"
-        + ("; begun with another checkpoint's weights." if s.get("start") else ".")
+        f"{begun}, AdamW, {f['step']:,} steps of {s['batch']} rows of {s['row']:,} tokens, "
+        f"{f.get('seconds', 0) / 60:.0f} minutes, rate {s['rate']:g}, seed {s['seed']}."
     )
     yield (
         f"Held-out answers: loss {f['held_loss']:.4f} a token, {100 * f['right']:.2f} % of tokens "

@@ -27,8 +27,7 @@ from sassxlate.disasm.rdna3.layout import layout
 from sassxlate.disasm.rdna3.operand import inline_code
 from sassxlate.errors import EncodeError
 
-from .check import writable
-from .language import BITS, SPECIALS, operations
+from .language import BITS, SPECIALS
 from .legal import (
     ANY32,
     ANY64,
@@ -41,18 +40,15 @@ from .legal import (
     word_id,
 )
 from .prompt import END, Prompt
+from .sayable import Vocabulary, Words, feasible, mnemonics
 from .tokenizer import EOS, numbers, vocabulary
 from .words import SMALL, Bits, number, value_of
 
 Ids: TypeAlias = tuple[int, ...]
-Words: TypeAlias = frozenset[int]
 Test: TypeAlias = Callable[[int], bool]
 _LONGEST: Final = 56  # words of one instruction, at most
-_BYTES: Final = tuple(f"b{n:02x}" for n in range(256))
 _APART: Final = frozenset({"v_mad_u64_u32", "v_mad_i64_i32"})  # results beside their sources
 _FLOATS: Final = ("0.5", "-0.5", "1.0", "-1.0", "2.0", "-2.0", "4.0", "-4.0", "1/tau")
-_OFFSET: Final = Operand("soffset", "r", "sd", 1, "b32")
-_OFF: Final = Operand("off", "r", "off", 1, "b32")
 _FIELDS: Final = tuple(BITS)
 
 
@@ -60,103 +56,6 @@ _FIELDS: Final = tuple(BITS)
 
 
 _NONE: Final[Words] = frozenset()
-
-
-class Vocabulary:
-    """What of a prompt the automaton needs: its names as operands, by width.
-
-    ``vectors[n, write]`` are the words that name ``n`` VGPRs, or those that may be written;
-    ``scalars[n, write]`` the words and registers of SGPRs likewise, those apart that begin
-    elsewhere modulo 4.
-    """
-
-    def __init__(self, here: Prompt, vtemps: int) -> None:
-        self.groups = here.groups
-        allowed = {(ref.kind, ref.number) for ref in writable(here)}
-        beyond = here.regs.vtemp_base + vtemps
-        known = numbers()
-        self.by_word: dict[tuple[int, int], V | S] = {}
-        self.mine: set[tuple[int, int]] = set()  # of those, what may be written
-        self.predicates: list[int] = []
-        vectors: dict[tuple[int, bool], set[int]] = {}
-        scalars: dict[tuple[int, bool], dict[int, dict[int, S]]] = {}
-        places = here.names.place
-        for name, place in places.items():
-            if name not in known:
-                continue
-            temporary = name[0] == "t" and name != "tid"
-            if isinstance(place, S) and name[0] in "pqs" and name != "save":
-                self.predicates.append(known[name])
-            run = _run(name, places)
-            kind = "v" if isinstance(place, V) else "s"
-            own = 0  # registers side by side that may be written
-            while name[0] != "c" and own < run and (kind, place.index + own) in allowed:
-                own += 1
-            for n in (1, 2, 3, 4, 8, 16):
-                if n > run or (temporary and place.index + n > beyond):
-                    break
-                arg = type(place)(place.index, n)
-                word = known[name]
-                self.by_word[word, n] = arg
-                if n <= own:
-                    self.mine.add((word, n))
-                for write in (False, True) if n <= own else (False,):
-                    if isinstance(arg, S):
-                        begins = scalars.setdefault((n, write), {})
-                        begins.setdefault(arg.index % 4, {})[word] = arg
-                    else:
-                        vectors.setdefault((n, write), set()).add(word)
-        self.vectors = {key: frozenset(words) for key, words in vectors.items()}
-        self.scalars = {
-            key: [(frozenset(regs), regs) for regs in begins.values()]
-            for key, begins in scalars.items()
-        }
-        aligned = {(n, w) for (n, w), at in scalars.items() if any(k % min(n, 4) == 0 for k in at)}
-        self.there = frozenset(
-            {("v", n, w) for n, w in vectors} | {("s", n, w) for n, w in aligned}
-        )
-
-
-@lru_cache(maxsize=256)
-def _feasible(there: frozenset[tuple[str, int, bool]]) -> dict[int, tuple[Shape, ...]]:
-    """The mnemonics for whose operands there are registers, with the shapes that have them."""
-    known = numbers()
-
-    def fits(operand: Operand) -> bool:
-        write = "w" in operand.role
-        if operand.cls == "v":
-            return ("v", operand.n, write) in there
-        if operand.cls in ("s", "sd", "sx") and operand.n > 2:
-            return ("s", operand.n, write) in there
-        return True  # vcc, and constants
-
-    out: dict[int, tuple[Shape, ...]] = {}
-    for op in operations():
-        fitting = tuple(s for s in shapes(op) if all(map(fits, s.operands)))
-        if fitting and op in known:
-            out[known[op]] = fitting
-    return out
-
-
-@lru_cache(maxsize=256)
-def _mnemonics(there: frozenset[tuple[str, int, bool]]) -> Words:
-    return frozenset(_feasible(there))
-
-
-def _run(name: str, places: Mapping[str, V | S]) -> int:
-    """How many registers stand side by side from a name on."""
-    if name == "kern":
-        return 2
-    if not name[1:].isdigit():
-        return 1
-    kind, first, n = name[0], int(name[1:]), 1
-    place = places[name]
-    while n < 16:
-        beside = places.get(f"{kind}{first + n}")
-        if beside is None or beside.index != place.index + n:
-            break
-        n += 1
-    return n
 
 
 @dataclass(slots=True)
@@ -218,7 +117,7 @@ class Automaton:
         if not (last and self.guarded):
             out.add(word_id(END))
         if room:
-            out |= _mnemonics(self.known.there)
+            out |= mnemonics(self.known.there)
             if self.known.predicates:
                 out.add(word_id(".switch" if self.guarded else ".pred"))
         return out
@@ -350,7 +249,7 @@ class Automaton:
         elif text == ".endpred":
             self.guarded = False
         else:
-            self.inst = _Open(text, list(_feasible(self.known.there)[word]))
+            self.inst = _Open(text, list(feasible(self.known.there)[word]))
 
     def _took(self, o: _Open, word: int) -> bool:
         """Whether the word belongs to the instruction; if not it is complete."""

@@ -53,9 +53,9 @@ def _tables(paths: Sequence[Path], columns: Sequence[str] | None = None) -> Iter
     _, parquet = _arrow()
 
     def read(path: Path) -> Any:
-        file = parquet.ParquetFile(path)
-        found = file.schema_arrow.names
-        return file.read(None if columns is None else [c for c in columns if c in found])
+        with parquet.ParquetFile(path) as file:
+            found = file.schema_arrow.names
+            return file.read(None if columns is None else [c for c in columns if c in found])
 
     with ThreadPoolExecutor(_READERS) as pool:
         for at in range(0, len(paths), _TOGETHER):

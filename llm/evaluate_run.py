@@ -18,7 +18,6 @@ from pathlib import Path
 
 from sassxlate.errors import SassxlateError
 
-from .dataset import Proofs, sources_tag
 from .engine import Proposer, Words
 from .evaluate import Block, Corpus, Key
 from .evaluate_results import Answer, Batch, Outcome, Result, Results, Run
@@ -26,6 +25,7 @@ from .gate import Gate, Judgement
 from .names import VTEMPS
 from .prompt import answer_text, read_answer
 from .proof import Prover
+from .store import Proofs, sources_tag
 from .temporaries import packed, used
 
 QUESTIONS = 128  # of a batch, for each process

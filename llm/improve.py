@@ -28,7 +28,7 @@ from . import tokenizer
 from .check import check
 from .cost import cost
 from .crew import Crew, Producer
-from .dataset import Proofs, Settings, sources_tag
+from .dataset import Settings
 from .dataset_files import MODEL, best_rows, model_reports, read_rows, write_rows
 from .gate import Gate, Judgement, accesses, as_verified, flat
 from .language import guard
@@ -37,6 +37,7 @@ from .prompt import Prompt, answer_text, read_answer
 from .proof import Code, Prover, reduced
 from .question import read_question
 from .rows import Row
+from .store import Proofs, sources_tag
 from .torch_sampler import TEMPERATURE, TorchSampler, has_gpu
 
 Words: TypeAlias = "tuple[str, ...]"

@@ -51,11 +51,11 @@ def ship(source: Path, out: Path, int8: bool) -> None:
     if not all(np.isfinite(a).all() for a in weights.values() if a.dtype.kind == "f"):
         raise SystemExit(f"{source}: not all numbers are finite")
     out.mkdir(parents=True, exist_ok=True)
-    made = tensors.int8(weights) if int8 else weights
     there = source / "model.safetensors"
     if int8 and there.is_file() and "I8" in tensors.types(there).values():
         shutil.copyfile(there, out / "model.safetensors")  # made anew they would be others
     else:
+        made = tensors.int8(weights) if int8 else weights
         tensors.write(out / "model.safetensors", made, {"format": "pt"}, bfloat=not int8)
     config = json.loads((source / "config.json").read_text(encoding="utf-8"))
     (out / "config.json").write_text(json.dumps(config, indent=1) + "\n")

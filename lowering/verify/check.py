@@ -197,7 +197,6 @@ class _Search:
             reason = "floating point beyond the solver"
         return Unknown(f"{reason}; {self.vectors} random inputs agree")
 
-
     def _alike(self, active: bool, numbers: Replay) -> Refuted | None:
         """A counterexample that numbers show, of a wave whose lanes agree in what is uniform.  The
         solver's first one need not be of a wave that there is."""
