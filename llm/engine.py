@@ -24,6 +24,7 @@ from .cost import cost
 from .gate import Gate, Judgement
 from .mixed import Code, mixed
 from .names import VTEMPS
+from .parts import halves
 from .prompt import Prompt, asked, read_answer
 from .proof import Prover
 from .report import BlockReport, EngineReport, Outcome
@@ -85,13 +86,39 @@ class Memo:
 @dataclass(frozen=True, slots=True)
 class _Task:
     """A stretch of a kernel, where its code stands, and what is asked of it; ``outcome`` is why
-    nothing is."""
+    nothing is.  ``starts`` is where the code of each instruction begins, see
+    :class:`~sassxlate.lowering.engine.Piece`."""
 
     part: Stretch
     first: int
     end: int
     question: Prompt | None
     outcome: Outcome | None
+    starts: tuple[int | None, ...] = ()
+
+
+@dataclass(slots=True)
+class _Node:
+    """What came of a task: the gate's word on its best answer; what passes of one that does not
+    (``partly``); and its two parts, which were asked for because of that."""
+
+    task: _Task
+    got: Judgement = field(default_factory=lambda: Judgement("none"))
+    partly: Judgement | None = None
+    parts: tuple[_Node, ...] = ()
+    answers: int = 0
+    kept: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Settled:
+    """Rows of the report and changes of the code for one stretch; ``saved`` by the model's code,
+    ``whole`` where all of it is the model's."""
+
+    rows: tuple[BlockReport, ...]
+    changes: tuple[Change, ...] = ()
+    saved: int = 0
+    whole: bool = False
 
 
 def key_of(name: str, question: Prompt, samples: int, vtemps: int) -> str:
@@ -128,12 +155,14 @@ class ModelEngine:
             return None
         task = _Task(Stretch(block, live_out, rules), 0, len(items), question, None)
         vtemps = _named(regs)
-        answers = self._answers([question], [vtemps])[0][key_of(
-            self.proposer.name, question, self.samples, vtemps
-        )]
-        found = self._best(task, answers, items, regs, vtemps)
+        answers = self._answers([question], [vtemps])[0][
+            key_of(self.proposer.name, question, self.samples, vtemps)
+        ]
+        found, partly = self._best(task, answers, items, regs, vtemps)
         if not found.accepted:
-            return None
+            if partly is None:
+                return None
+            found = partly
         return RdnaBlock(tuple(i for group in found.code for i in group), self.proposer.name)
 
     def rewrite(self, selected: Selected, kernel: str) -> tuple[Selected, EngineReport]:
@@ -141,31 +170,40 @@ class ModelEngine:
 
         ModelError SX1007 in mode ``model`` where it does not.
         """
-        regs = selected.regs
         vtemps = room(selected)
-        tasks = [t for piece in selected.pieces for t in self._tasks(piece, selected)]
-        questions = [t.question for t in tasks if t.question is not None]
-        started = time.perf_counter()
-        # An answer may name any; those that it needs are packed into the room there is.
-        named = _named(regs)
-        answers, remembered = self._answers(questions, [named] * len(questions))
-        asking = time.perf_counter() - started
-        asking += sum(self._fresh.pop(key, 0.0) for key in answers)
-        started = time.perf_counter()
+        nodes = [_Node(t) for piece in selected.pieces for t in self._tasks(piece, selected)]
+        known: set[str] = set()
+        distinct: set[str] = set()
+        asking = judging = 0.0
+        level = [node for node in nodes if node.task.question is not None]
+        while level:
+            started = time.perf_counter()
+            answers, remembered = self._asked_for(level, selected.regs)
+            known |= remembered
+            distinct |= answers.keys()
+            asking += time.perf_counter() - started
+            asking += sum(self._fresh.pop(key, 0.0) for key in answers)
+            started = time.perf_counter()
+            deeper: list[_Node] = []
+            for n, node in enumerate(level):
+                self._judge(node, selected, answers, remembered, vtemps)
+                deeper += node.parts
+                self.progress("proving", n + 1, len(level))
+            judging += time.perf_counter() - started
+            level = deeper
         changes: list[Change] = []
         rows: list[BlockReport] = []
-        for n, task in enumerate(tasks):
-            row, change = self._settled(task, selected, answers, remembered, vtemps)
-            if self.mode == "model" and row.asked and change is None:
-                where = Where(kernel=kernel, offset=row.start)
-                raise ModelError("SX1007", f"no proved code: {row.outcome} {row.detail}", where)
-            rows.append(row)
-            if change is not None:
-                changes.append(change)
-            self.progress("proving", n + 1, len(tasks))
+        for node in nodes:
+            found = self._settled(node, selected)
+            if self.mode == "model" and node.task.question is not None and not found.whole:
+                bad = next(row for row in found.rows if row.outcome != "accepted")
+                where = Where(kernel=kernel, offset=bad.start)
+                raise ModelError("SX1007", f"no proved code: {bad.outcome} {bad.detail}", where)
+            rows += found.rows
+            changes += found.changes
         report = EngineReport(
-            self.mode, self.proposer.name, tuple(rows), len(answers), len(remembered),
-            round(asking, 4), round(time.perf_counter() - started, 4),
+            self.mode, self.proposer.name, tuple(rows), len(distinct), len(known),
+            round(asking, 4), round(judging, 4),
         )  # fmt: skip
         return _changed(selected, changes), report
 
@@ -187,7 +225,8 @@ class ModelEngine:
     def _tasks(self, piece: Piece, selected: Selected) -> Iterable[_Task]:
         at = 0
         for part in stretches(piece.block, selected.regs, piece.live_out):
-            first, end = piece.starts[at], piece.starts[at + len(part.block.instructions)]
+            starts = piece.starts[at : at + len(part.block.instructions) + 1]
+            first, end = starts[0], starts[-1]
             at += len(part.block.instructions)
             outcome: Outcome | None = "macro" if part.macro else None
             question = None
@@ -198,7 +237,33 @@ class ModelEngine:
                     question = asked(part.block, selected.regs, part.live_out, part.asked)
                 except EncodeError:
                     outcome = "unsaid"
-            yield _Task(part, first or 0, end or 0, question, outcome)
+            yield _Task(part, first or 0, end or 0, question, outcome, starts)
+
+    def _parts(self, task: _Task, regs: RegisterMap) -> tuple[_Node, ...]:
+        """A task's two parts, or none."""
+        found = halves(task.part, regs, lambda n: task.starts[n] is not None)
+        if found is None:
+            return ()
+        cut = len(found[0].block.instructions)
+        out: list[_Node] = []
+        for part, starts in zip(found, (task.starts[: cut + 1], task.starts[cut:]), strict=True):
+            first, end = starts[0], starts[-1]
+            assert first is not None
+            assert end is not None
+            try:
+                question = asked(part.block, regs, part.live_out, part.asked)
+            except EncodeError:
+                return ()
+            out.append(_Node(_Task(part, first, end, question, None, starts)))
+        return tuple(out)
+
+    def _asked_for(
+        self, level: Sequence[_Node], regs: RegisterMap
+    ) -> tuple[dict[str, list[Words]], set[str]]:
+        """Answers by key, and the keys that were known before.  An answer may name any temporary;
+        those that it needs are packed into the room there is."""
+        questions = [n.task.question for n in level if n.task.question is not None]
+        return self._answers(questions, [_named(regs)] * len(questions))
 
     def _answers(
         self, questions: Sequence[Prompt], vtemps: Sequence[int]
@@ -233,11 +298,13 @@ class ModelEngine:
     def _best(
         self, task: _Task, answers: Sequence[Words], rules: Sequence[Item], regs: RegisterMap,
         vtemps: int,
-    ) -> Judgement:  # fmt: skip
-        """The cheapest answer that passes; else what the gate said of the one that came nearest."""
+    ) -> tuple[Judgement, Judgement | None]:  # fmt: skip
+        """The cheapest answer that passes; else what the gate said of the one that came nearest,
+        and the cheapest that comes of the steps of one."""
         assert task.question is not None
         gate = Gate(vtemps, cheaper=self.mode == "hybrid", prover=self.prover)
         best = Judgement("none")
+        partly: Judgement | None = None
         for words in dict.fromkeys(answers):
             try:
                 code = packed(read_answer(words, task.question), regs.vtemp_base)
@@ -246,10 +313,12 @@ class ModelEngine:
             else:
                 got = gate.judge(task.part.block, regs, task.part.live_out, code, rules)
                 if not got.accepted and self.mode == "hybrid":
-                    got = self._partly(task, code, rules, regs, gate) or got
+                    some = self._partly(task, code, rules, regs, gate)
+                    if some is not None and (partly is None or _rank(some) > _rank(partly)):
+                        partly = some
             if _rank(got) > _rank(best):
                 best = got
-        return best
+        return best, None if best.accepted else partly
 
     def _partly(
         self, task: _Task, code: Code, rules: Sequence[Item], regs: RegisterMap, gate: Gate
@@ -263,37 +332,57 @@ class ModelEngine:
         got = gate.judge(part.block, regs, part.live_out, made, rules)
         return replace(got, detail=f"{taken} of {steps} steps") if got.accepted else None
 
-    def _settled(
-        self, task: _Task, selected: Selected, answers: Mapping[str, list[Words]],
+    def _judge(
+        self, node: _Node, selected: Selected, answers: Mapping[str, list[Words]],
         known: set[str], vtemps: int,
-    ) -> tuple[BlockReport, Change | None]:  # fmt: skip
+    ) -> None:  # fmt: skip
+        """Judges the answers to a task, and takes it apart where none is right."""
+        task, regs = node.task, selected.regs
+        assert task.question is not None
+        key = key_of(self.proposer.name, task.question, self.samples, _named(regs))
+        mine = answers[key]
+        node.answers, node.kept = len(mine), key in known
+        if mine:
+            rules = selected.items[task.first : task.end]
+            node.got, node.partly = self._best(task, mine, rules, regs, vtemps)
+        if not node.got.accepted and node.got.reason != "dearer":
+            node.parts = self._parts(task, regs)
+
+    def _settled(self, node: _Node, selected: Selected) -> _Settled:
+        """Whose code a stretch has: one answer's, its parts', or the rules'."""
+        task, got = node.task, node.got
         block = task.part.block
         rules = selected.items[task.first : task.end]
         price = cost(rules if rules else [i for group in task.part.code for i in group])
-        size = len(block.instructions)
 
-        def row(
-            engine: str, outcome: Outcome, got: Judgement, count: int, kept: bool
-        ) -> BlockReport:
+        def one(engine: str, outcome: Outcome, got: Judgement) -> BlockReport:
             verdict = {"accepted": "Proved", "refuted": "Refuted", "unknown": "Unknown"}
             return BlockReport(
-                block.index, block.start, block.instructions[-1].offset, size, engine, outcome,
-                got.detail, price, got.cost, verdict.get(outcome, ""), got.proved or (), count,
-                kept,
+                block.index, block.start, block.instructions[-1].offset, len(block.instructions),
+                engine, outcome, got.detail, price, got.cost, verdict.get(outcome, ""),
+                got.proved or (), node.answers, node.kept,
             )  # fmt: skip
 
         if task.outcome is not None or task.question is None:
-            return row("rules", task.outcome or "unsaid", Judgement("none"), 0, False), None
-        named = _named(selected.regs)
-        key = key_of(self.proposer.name, task.question, self.samples, named)
-        mine = answers[key]
-        if not mine:
-            return row("rules", "long", Judgement("none"), 0, key in known), None
-        got = self._best(task, mine, rules, selected.regs, vtemps)
-        if not got.accepted:
-            return row("rules", got.reason, got, len(mine), key in known), None
-        change = Change(task.first, task.end, block.instructions, got.code)
-        return row(self.proposer.name, "accepted", got, len(mine), key in known), change
+            return _Settled((one("rules", task.outcome or "unsaid", Judgement("none")),))
+        accepted = got if got.accepted else node.partly
+        saved = price - (accepted.cost or 0) if accepted is not None else 0
+        parts = [self._settled(part, selected) for part in node.parts]
+        apart = _Settled(
+            tuple(row for part in parts for row in part.rows),
+            tuple(change for part in parts for change in part.changes),
+            sum(part.saved for part in parts),
+            bool(parts) and all(part.whole for part in parts),
+        )
+        if apart.changes and (accepted is None or apart.saved >= saved):
+            return apart
+        if accepted is None:
+            row = one("rules", got.reason if node.answers else "long", got)
+            # In mode `model` it is of interest which part it was.
+            return apart if parts and self.mode == "model" else _Settled((row,))
+        change = Change(task.first, task.end, block.instructions, accepted.code)
+        row = one(self.proposer.name, "accepted", accepted)
+        return _Settled((row,), (change,), saved, got.accepted)
 
 
 def _named(regs: RegisterMap) -> int:

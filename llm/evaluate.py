@@ -299,14 +299,23 @@ def _block(
     key = block_key(question)
     found = corpus.blocks.get((arch, key))
     if found is None:
-        tokens = [tokenizer.BOS, *tokenizer.encode(question.words), tokenizer.ANSWER]
-        found = Block(
-            arch, key, question, stretch.code, price, len(stretch.block.instructions), len(tokens),
-            min(VTEMPS, 256 - question.regs.vtemp_base),
-            None if trained is None else trained(row_id(question.text), tokens),
-        )  # fmt: skip
-        corpus.blocks[arch, key] = found
+        found = corpus.blocks[arch, key] = block_of(question, stretch.code, arch, price)
+        if trained is not None:
+            tokens = [tokenizer.BOS, *tokenizer.encode(question.words), tokenizer.ANSWER]
+            found.seen = trained(row_id(question.text), tokens)
     return found
+
+
+def block_of(
+    question: Prompt, code: tuple[tuple[Item, ...], ...], arch: int, price: int | None = None
+) -> Block:
+    """The block of a question, with the rules' code of it and what that costs."""
+    return Block(
+        arch, block_key(question), question, code,
+        cost([item for group in code for item in group]) if price is None else price,
+        len(question.block.instructions), 2 + len(tokenizer.encode(question.words)),
+        min(VTEMPS, 256 - question.regs.vtemp_base),
+    )  # fmt: skip
 
 
 def families(corpus: Corpus) -> int:
@@ -320,6 +329,6 @@ def nothing(folder: Path, split: str) -> ModelError:
 
 
 __all__ = [
-    "Block", "Choice", "Corpus", "Kernel", "Key", "Program", "Trained", "block_key", "collect",
-    "families", "nothing", "sources_of", "splits_of",
+    "Block", "Choice", "Corpus", "Kernel", "Key", "Program", "Trained", "block_key", "block_of",
+    "collect", "families", "nothing", "sources_of", "splits_of",
 ]  # fmt: skip

@@ -16,7 +16,7 @@ from sassxlate.errors import ModelError, Where
 
 from .evaluate import Key
 
-FORMAT = 1
+FORMAT = 2
 
 Outcome: TypeAlias = Literal["Proved", "Refuted", "Unknown", "refused", "long"]
 
@@ -26,7 +26,8 @@ class Answer:
     """What came of one answer.  ``outcome`` is the verifier's verdict; ``refused`` where the gate
     did not ask it, ``reason`` then says why (:class:`~.gate.Judgement`); ``long`` where the model
     takes no question of that length.  ``temps`` are the vector temporaries that it uses; ``drawn``
-    its number, 0 for the likeliest."""
+    its number, 0 for the likeliest; ``parts`` in how many parts the block was asked
+    (:mod:`.evaluate_parts`)."""
 
     outcome: Outcome
     reason: str = ""
@@ -36,6 +37,7 @@ class Answer:
     modulo: str = ""
     drawn: int = 0
     text: str = ""
+    parts: int = 1
 
     @property
     def proved(self) -> bool:
@@ -44,8 +46,9 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """A block that is settled.  ``first`` is the likeliest answer; ``best`` the cheapest that is
-    proved, or ``first`` where none is.  ``answers`` how many were drawn, ``rules_proved`` whether
+    """A block that is settled.  ``first`` is the likeliest answer; ``best`` what is
+    proved of it, as a whole, in parts or drawn, or ``first`` where nothing is.  ``answers`` in how
+    many answers an instruction of it is, ``rules_proved`` whether
     the rules' own code is proved (asked only where no answer is), ``seconds`` of proving."""
 
     arch: int
@@ -81,7 +84,6 @@ class Run:
     batches: list[Batch] = field(default_factory=list[Batch])
     left: int = 0  # blocks that are not settled
     load: float = 0.0
-
 
 
 @dataclass(slots=True)

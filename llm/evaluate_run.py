@@ -20,6 +20,7 @@ from sassxlate.errors import SassxlateError
 
 from .engine import Proposer, Words
 from .evaluate import Block, Corpus, Key
+from .evaluate_parts import Cases, in_parts
 from .evaluate_results import Answer, Batch, Outcome, Result, Results, Run
 from .gate import Gate, Judgement
 from .names import VTEMPS
@@ -157,9 +158,7 @@ def _judged(cases: Sequence[Case], proofs: Path, settings: Settings) -> list[Jud
         for n in (n for part in broken for n in part if n not in found):
             if _pool([[n]], 1, proofs, settings, found):
                 died = Answer("Unknown", "unknown", "the process that proved it died")
-                made = tuple(
-                    replace(died, drawn=d, text=" ".join(w)) for d, w in cases[n].answers
-                )
+                made = tuple(replace(died, drawn=d, text=" ".join(w)) for d, w in cases[n].answers)
                 found[n] = Judged(made, None, 0.0)
     finally:
         _shared.cases = ()
@@ -205,7 +204,8 @@ def measure(
     told: Callable[[Run], None] = lambda _: None,
 ) -> Run:
     """Asks for all blocks that ``results`` does not have yet; each question once, whatever the
-    architecture.  Further samples are drawn where the first answer is not proved for all of them.
+    architecture.  What is not proved of the first answer is asked in parts, and further samples are
+    drawn of what cannot be cut.
 
     Raises ModelError SX1051 where ``results`` is another run's.
     """
@@ -280,51 +280,51 @@ def _batch(
     batch = Batch(len(groups), len(cases), asking, clock() - started, words=words)
     done = {(c.block.arch, c.block.key): (c, j) for c, j in zip(cases, first, strict=True)}
     again = [
-        (group, mine)
-        for group, mine in zip(groups, answers, strict=True)
-        if mine and not all(done[b.arch, b.key][1].answers[0].proved for b in group)
+        case
+        for case, judged in done.values()
+        if not only and judged.answers and not judged.answers[0].proved
     ]
-    more: dict[Key, tuple[Judged, int]] = {}
-    if again and not only:
-        more = _further([group for group, _ in again], done, proposer, settings, proofs, batch)
-    return [
-        _settled(case, judged, more.get(key)) for key, (case, judged) in done.items()
-    ], batch
+    more = _further(again, done, proposer, settings, proofs, batch) if again else {}
+    return [_settled(case, judged, more.get(key)) for key, (case, judged) in done.items()], batch
 
 
 def _further(
-    groups: Sequence[Sequence[Block]],
+    cases: Sequence[Case],
     done: Mapping[Key, tuple[Case, Judged]],
     proposer: Proposer,
     settings: Settings,
     proofs: Path,
     batch: Batch,
 ) -> dict[Key, tuple[Judged, int]]:
-    """The other samples of questions whose first is not proved for an architecture; how many
-    answers there were."""
+    """What is proved of the parts of blocks whose first answer is not, or drawn; in how many
+    answers an instruction is."""
     clock = time.perf_counter
-    started = clock()
-    drawn = _asked(groups, proposer, settings.samples)
-    batch.further = len(groups)
-    batch.further_asking_s = clock() - started
-    started = clock()
-    cases: list[Case] = []
-    counts: list[int] = []
-    for group, mine in zip(groups, drawn, strict=True):
-        new: dict[Words, int] = {}
-        for n, words in enumerate(mine):
-            if words != mine[0]:
-                new.setdefault(words, n)
-        for block in group:
-            if not done[block.arch, block.key][1].answers[0].proved:
-                cases.append(Case(block, tuple((n, w) for w, n in new.items()), True))
-                counts.append(len(mine))
-    judged = _judged(cases, proofs, settings)
-    batch.further_proving_s = clock() - started
-    return {
-        (c.block.arch, c.block.key): (j, n)
-        for c, j, n in zip(cases, judged, counts, strict=True)
+
+    def ask(blocks: Sequence[Block], count: int) -> list[list[Words]]:
+        started = clock()
+        found = _asked([[block] for block in blocks], proposer, count)
+        batch.further_asking_s += clock() - started
+        return found
+
+    def judge(numbered: Cases, last: bool = False) -> list[Judged]:
+        started = clock()
+        found = _judged([Case(b, a, last) for b, a in numbered], proofs, settings)
+        batch.further_proving_s += clock() - started
+        return found
+
+    batch.further = len(cases)
+    firsts = [(c.block, done[c.block.arch, c.block.key][1].answers[0]) for c in cases]
+    found = in_parts(firsts, settings.samples, ask, lambda cases: [j.answers for j in judge(cases)])
+    left = [block for (block, _), (answer, _) in zip(firsts, found, strict=True) if answer is None]
+    rules = {
+        (b.arch, b.key): j.rules_proved
+        for b, j in zip(left, judge([(b, ()) for b in left], last=True), strict=True)
     }
+    out: dict[Key, tuple[Judged, int]] = {}
+    for (block, _), (answer, count) in zip(firsts, found, strict=True):
+        key = block.arch, block.key
+        out[key] = Judged((answer,) if answer else (), rules.get(key), 0.0), count
+    return out
 
 
 def _asked(
@@ -344,9 +344,8 @@ def _settled(case: Case, judged: Judged, more: tuple[Judged, int] | None) -> Res
     rules, seconds, count = judged.rules_proved, judged.seconds, len(judged.answers)
     if more is not None:
         further, count = more
-        proved = [a for a in further.answers if a.proved]
-        best = min(proved, key=lambda a: (a.cost or 0, a.drawn)) if proved else first
-        rules, seconds = further.rules_proved, seconds + further.seconds
+        best = further.answers[0] if further.answers else first
+        rules = further.rules_proved
     return Result(arch, key, first, best, count, rules, round(seconds, 4))
 
 
