@@ -11,6 +11,8 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from . import generate_unusual as unusual
+
 INTEGERS = (
     "int", "unsigned", "long long", "unsigned long long", "short", "unsigned short",
     "signed char", "unsigned char",
@@ -339,13 +341,32 @@ class Scope:
         self.add(kind, name)
         return None
 
+    def unusual(self) -> None:
+        """A form that is seldom met: see :mod:`.generate_unusual`."""
+        rng = self.rng
+        draw = rng.random()
+        if draw < 0.1:
+            self.line(unusual.atomic(rng, self.leaf))
+            return
+        kind, text = rng.choice((
+            ("unsigned", unusual.integer), ("int", unusual.integer), ("unsigned", unusual.integer),
+            ("float", unusual.real), ("double", unusual.double), ("long long", unusual.wide),
+            ("unsigned long long", unusual.wide), ("half2", unusual.half2),
+            ("bfloat2", unusual.bfloat2),
+        ))  # fmt: skip
+        name, made = self.fresh(), text(rng, self.leaf)
+        if kind.endswith("2"):
+            kind, made = "unsigned", f"as_unsigned({made})"
+        self.line(f"{kind} {name} = ({kind})({made});")
+        self.add(kind, name)
+
     def statement(self) -> None:
         rng = self.rng
         deep = self.depth > 2
         choices: list[tuple[int, Callable[[], None]]] = [
             (30, self.declare), (22, self.change), (7, self.store), (9, self.load),
             (3, self.vector), (2, self.structure), (2, self.atomic), (3, self.shared),
-            (2, self.lanes), (0 if deep else 8, self.branch), (0 if deep else 5, self.loop),
+            (2, self.lanes), (10, self.unusual), (0 if deep else 8, self.branch), (0 if deep else 5, self.loop),
         ]  # fmt: skip
         weights = [w for w, _ in choices]
         rng.choices([c for _, c in choices], weights)[0]()
@@ -400,7 +421,7 @@ def source(seed: int, number: int, kernels: int = KERNELS) -> str:
     size has too."""
     from .generate_shapes import shaped_kernel
 
-    parts = [_HEAD]
+    parts = [_HEAD + unusual.HEAD]
     for n in range(kernels):
         size = f" {kernels}" if kernels != KERNELS else ""
         rng = random.Random(f"{seed}{size} {number} {n}")

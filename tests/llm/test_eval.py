@@ -121,15 +121,18 @@ def test_no_answers(corpus: Corpus) -> None:
 
 
 def test_further_samples(corpus: Corpus) -> None:
-    run = measure(corpus, Late(), Settings(4, jobs=2))
-    found = figures(corpus, run, 4)
+    run = measure(corpus, Late(), Settings(8, jobs=2))
+    found = figures(corpus, run, 8)
     everything = found["blocks"]["all"]
     assert everything["first"]["share"] == 0
     assert everything["first"]["refused"] == len(corpus.blocks)
     assert everything["best"]["share"] == 1
     assert all(p["first"] == 0 and p["best"] == 2 for p in found["whole_programs"].values())
     assert {r.best.drawn for r in run.results.values()} == {2}
-    assert {r.answers for r in run.results.values()} == {4}
+    assert {r.answers for r in run.results.values()} == {8}
+    assert all(
+        1 <= r.best.parts <= corpus.blocks[key].sass for key, r in run.results.items()
+    )
 
 
 def test_a_process_dies(corpus: Corpus, monkeypatch: pytest.MonkeyPatch) -> None:

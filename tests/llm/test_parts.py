@@ -1,0 +1,158 @@
+"""What is not proved as a whole is asked in parts: in the engine, and where models are measured."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from sassxlate.errors import ModelError
+from sassxlate.llm.engine import ModelEngine
+from sassxlate.llm.evaluate import Block, Choice, Corpus, collect
+from sassxlate.llm.evaluate_parts import parts_of
+from sassxlate.llm.evaluate_results import Answer
+from sassxlate.llm.evaluate_run import Settings, measure
+from sassxlate.llm.parts import halves, no_guard
+from sassxlate.llm.prompt import Prompt
+from sassxlate.llm.stretch import LONGEST, Stretch
+
+from . import engines
+from .engines import Scripted
+from .questions import KERNELS
+from .test_gate import hybrid, names
+from .test_hybrid_programs import Searched
+
+SHORT = 3  # instructions
+NAMES = ("byte_lanes", "fp64_math", "spin_lock")
+SOURCES = [KERNELS / f"sm_{arch}" / f"{name}.cubin" for arch in (80, 90) for name in NAMES]
+
+
+def short(question: Prompt, rng: np.random.Generator) -> list[str]:
+    """The rules' answer to short questions, nonsense to others."""
+    if len(question.block.instructions) <= SHORT:
+        return engines.rules_words(question)
+    return engines.rubbish(question, rng)
+
+
+def short_search(question: Prompt, rng: np.random.Generator) -> list[str]:
+    """The search's answer to short questions, nonsense to others."""
+    if len(question.block.instructions) <= SHORT:
+        return list(Searched().propose([question], 1, [24])[0][0])
+    return engines.rubbish(question, rng)
+
+
+def leaves(block: Block) -> list[Block]:
+    """What cannot be cut."""
+    cut = parts_of(block)
+    return [block] if cut is None else [leaf for part in cut for leaf in leaves(part)]
+
+
+@pytest.fixture(scope="module")
+def corpus() -> Corpus:
+    return collect([*SOURCES, KERNELS.parent / "programs" / "reduction"], Choice())
+
+
+def test_halves_are_the_whole(corpus: Corpus) -> None:
+    cut = 0
+    for block in corpus.blocks.values():
+        here = block.question
+        part = Stretch(here.block, here.live_out, block.rules)
+        found = halves(part, here.regs)
+        if found is None:
+            may = no_guard(part)
+            sass = len(here.block.instructions)
+            assert sass == 1 or not any(may(n) for n in range(1, sass))
+            continue
+        cut += 1
+        first, second = found
+        assert first.block.instructions + second.block.instructions == here.block.instructions
+        assert second.live_out == here.live_out
+        # What the second reads and the first writes is live between them.
+        written = frozenset[object]().union(*(i.writes for i in first.block.instructions))
+        read = frozenset[object]()
+        for ins in reversed(second.block.instructions):
+            read = (read - (ins.writes if ins.guard.is_true else frozenset())) | ins.reads
+        assert read & written <= first.live_out
+        if all(i.guard.is_true for i in here.block.instructions):
+            assert first.code + second.code == block.rules
+    assert cut > 20
+
+
+def test_no_cut_inside_a_guard(corpus: Corpus) -> None:
+    seen = False
+    for block in corpus.blocks.values():
+        here = block.question
+        guards = [i.guard for i in here.block.instructions]
+        found = halves(Stretch(here.block, here.live_out, block.rules), here.regs)
+        if found is None:
+            continue
+        n = len(found[0].block.instructions)
+        assert guards[n - 1].is_true or guards[n - 1] != guards[n]
+        seen = seen or not all(g.is_true for g in guards)
+    assert seen
+
+
+def test_parts_are_measured(corpus: Corpus) -> None:
+    run = measure(corpus, Scripted("short", short), Settings(8))
+    long = {k for k, b in corpus.blocks.items() if b.sass > SHORT}
+    assert long
+    for key, result in run.results.items():
+        block = corpus.blocks[key]
+        assert result.first.proved == (key not in long)
+        if key not in long:
+            assert result.best == result.first
+            continue
+        if not result.best.proved:  # one guard over all of it
+            assert max(part.sass for part in leaves(block)) > SHORT
+            continue
+        assert 2 <= result.best.parts <= block.sass
+        assert result.best.cost == pytest.approx(block.cost, rel=0.25)
+        assert 2 <= result.answers <= 8
+    assert sum(r.best.proved for r in run.results.values()) > 0.9 * len(run.results)
+
+
+def test_no_instruction_is_in_more_answers_than_asked_for(corpus: Corpus) -> None:
+    proposer = Scripted("rubbish", engines.rubbish)
+    for samples in (2, 3):
+        run = measure(corpus, proposer, Settings(samples))
+        assert {r.answers for r in run.results.values()} == {samples}
+        assert not any(r.best.proved for r in run.results.values())
+        assert all(r.rules_proved for r in run.results.values())
+
+
+def test_an_answer_in_parts_says_so() -> None:
+    from sassxlate.llm.evaluate_parts import together
+
+    made = together(
+        [Answer("Proved", cost=3, temps=2, modulo="a; b"), Answer("Proved", cost=4, modulo="b")]
+    )
+    assert made.proved
+    assert (made.cost, made.temps, made.modulo, made.parts) == (7, 2, "a; b", 2)
+
+
+def test_hybrid_takes_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    taken = 0
+    for kernel in names():
+        engine = ModelEngine(Scripted("short", short_search))
+        _, report = hybrid(monkeypatch, kernel, engine)
+        for row in report.blocks:
+            assert row.instructions <= LONGEST
+            if row.outcome == "accepted":
+                assert row.instructions <= SHORT
+                assert row.model_cost is not None
+                assert row.model_cost < row.rules_cost
+                taken += 1
+    assert taken > 0
+
+
+def test_model_mode_takes_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = ModelEngine(Scripted("short", short), mode="model")
+    done = 0
+    for kernel in names():
+        try:
+            _, report = hybrid(monkeypatch, kernel, engine)
+        except ModelError:  # one guard over more instructions
+            continue
+        assert report.asked == report.accepted > 0
+        assert max(r.instructions for r in report.blocks if r.outcome == "accepted") <= SHORT
+        done += 1
+    assert done > 0
