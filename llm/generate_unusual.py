@@ -19,7 +19,7 @@ _SIMD = (
     "__vsads2", "__vsadu2", "__vmaxu2", "__vcmpltu2", "__vsubus2", "__vhaddu4",
 )  # fmt: skip
 _ONE = (
-    "__brev", "__popc", "__clz", "__ffs", "__vneg4", "__vabs2", "__vabs4", "__vnegss2", "abs",
+    "__brev", "__popc", "__clz", "__ffs", "__vneg4", "__vabs2", "__vabs4", "__vnegss2",
 )
 _FROM_FLOAT = (
     "__float2int_rn", "__float2int_rz", "__float2int_ru", "__float2int_rd", "__float2uint_rn",

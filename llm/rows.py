@@ -9,14 +9,17 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from sassxlate.disasm.containers.model import Cubin
+from sassxlate.errors import SassxlateError
 from sassxlate.lowering.allocate import RegisterMap
 from sassxlate.lowering.pipeline import select_kernel
 from sassxlate.lowering.verify import Proved, Unknown, Verdict
 
+from .check import check
 from .cost import cost
 from .lifted import Known, relowered
+from .parts import halves, no_guard
 from .prompt import answer_text, read_answer
-from .proof import Code, Prover
+from .proof import Code, Prover, ends_of, lives
 from .search import improved
 from .stretch import Stretch, stretches
 
@@ -52,8 +55,8 @@ def row_id(text: str) -> str:
 class Harvest:
     """Rows from kernels, each question once.  ``counts`` says what became of the stretches:
     ``macro``, ``again`` (the question was there), ``unknown`` (not proved), ``rules``, ``search``,
-    ``lifted``; ``readings`` under what rows are proved; ``why`` why not.  ``lifted``: LLVM is asked
-    too, for a kernel's rows at once."""
+    ``lifted``; and how many rows are of a ``part`` of one.  ``readings`` under what rows are
+    proved; ``why`` why not.  ``lifted``: LLVM is asked too, for a kernel's rows at once."""
 
     prover: Prover = field(default_factory=Prover)
     seen: set[str] = field(default_factory=set[str])
@@ -122,7 +125,7 @@ class Harvest:
             self.counts["unknown"] += 1
             self.why[_reason(verdict)] += 1
             return
-        before = cost([i for group in code for i in group])
+        before = _price(code)
         answer, after, modulo, by = rules, before, verdict.modulo, "rules"
         if self.search and (found := improved(stretch, regs, question, self.prover, code)):
             answer, code = answer_text(found.code, question), found.code
@@ -130,21 +133,65 @@ class Harvest:
         if self.lifted:
             self.waiting.append((key, Known(stretch, regs, question, code)))
         self.counts[by] += 1
-        self.rows[key] = Row(
-            id=key,
-            prompt=text,
-            answer=answer,
-            rules=rules if by != "rules" else "",
-            cost=after,
-            rules_cost=before,
-            sass=len(stretch.block.instructions),
-            rdna=_count(answer),
-            arch=arch,
-            program=program,
-            kernel=name,
-            modulo="; ".join(modulo),
-            by=by,
-        )
+        readings = "; ".join(modulo)
+        row = Row(
+            key, text, answer, rules if by != "rules" else "", after, before,
+            len(stretch.block.instructions), _count(answer), arch, program, name, readings, by,
+        )  # fmt: skip
+        self.rows[key] = row
+        self._parts(stretch, regs, code, row)
+
+    def _parts(self, stretch: Stretch, regs: RegisterMap, code: Code, whole: Row) -> None:
+        """The rows of a stretch's two parts, and of theirs: what an engine asks where the whole is
+        not proved.  It is cut where a step of its code may end, so that the parts' answers are the
+        whole's; each is proved by itself."""
+        count = len(stretch.block.instructions)
+        if count < _WORTH_CUTTING:
+            return
+        ends = set(ends_of(stretch.block, regs, lives(stretch.block, stretch.live_out), code))
+        plain = no_guard(stretch)
+        found = halves(stretch, regs, lambda n: n in ends and plain(n))
+        if found is None:
+            return
+        cut = len(found[0].block.instructions)
+        for part, groups in zip(found, (code[:cut], code[cut:]), strict=True):
+            mine = self._part(part, regs, groups, whole)
+            if mine is not None:
+                self._parts(part, regs, mine, whole)
+
+    def _part(self, part: Stretch, regs: RegisterMap, groups: Code, whole: Row) -> Code | None:
+        """The row of a part, which has the whole's code where that is cheaper than the rules'; its
+        code, None where that is not proved."""
+        question = part.asked
+        assert question is not None
+        rules = "\n".join(map(" ".join, part.answer))
+        try:
+            answer = answer_text(groups, question)
+            code: Code = read_answer(answer.split(), question)
+            check(code, question)
+            verdict = self.prover.stretch(part.block, regs, part.live_out, code)
+            price, before = _price(code), _price(read_answer(rules.split(), question))
+            if answer != rules and price >= before:
+                theirs: Code = read_answer(rules.split(), question)
+                other = self.prover.stretch(part.block, regs, part.live_out, theirs)
+                if isinstance(other, Proved):
+                    answer, code, verdict, price = rules, theirs, other, before
+        except SassxlateError:
+            return None
+        if not isinstance(verdict, Proved):
+            return None
+        text = question.text
+        key = row_id(text)
+        if key not in self.seen and not self.elsewhere(key):
+            self.seen.add(key)
+            self.counts["part"] += 1
+            by = whole.by if answer != rules else "rules"
+            self.rows[key] = Row(
+                key, text, answer, rules if by != "rules" else "", price, before,
+                len(part.block.instructions), _count(answer), whole.arch, whole.program,
+                whole.kernel, "; ".join(verdict.modulo), by,
+            )  # fmt: skip
+        return code
 
     def taken(self) -> list[Row]:
         """The rows, with how often their questions came up."""
@@ -157,11 +204,16 @@ def _reason(verdict: Verdict) -> str:
     return re.sub(r"^instruction \d+: ", "", text)[:120]
 
 
+def _price(code: Code) -> int:
+    return cost([inst for group in code for inst in group])
+
+
 def _count(answer: str) -> int:
     """The RDNA3 instructions of an answer."""
     return len([w for w in answer.split() if w.startswith(_MNEMONICS)])
 
 
+_WORTH_CUTTING = 4  # instructions
 _MNEMONICS = ("v_", "s_", "ds_", "global_", "flat_", "scratch_")
 
 __all__ = ["Harvest", "Row", "row_id"]

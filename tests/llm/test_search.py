@@ -55,9 +55,9 @@ def test_what_is_found_is_cheaper_and_proved(name: str) -> None:
         check(found.code, question)
         again = read_answer(answer_text(found.code, question).split(), question)
         # Steps are found in code that says nothing of them.
-        guessed = Prover().stretch(stretch.block, regs, stretch.live_out, again)
+        guessed = Prover(timeout_ms=20_000).stretch(stretch.block, regs, stretch.live_out, again)
         assert isinstance(guessed, Proved)
-        whole = prove(stretch.block, regs, stretch.live_out, again)
+        whole = prove(stretch.block, regs, stretch.live_out, again, 20_000)
         assert isinstance(whole, Proved), (whole, answer_text(found.code, question))
     assert better > 0
 
