@@ -31,7 +31,7 @@ than the rules' code. A wrong answer costs time, never correctness."""
 _LIMITS = """## Limits
 
 * It knows the block language and nothing else: no prose, no other target, no whole kernels.
-  Stretches have at most 24 SASS instructions; what lies between them (transfers of control, what
+  Stretches have at most 12 SASS instructions; what lies between them (transfers of control, what
   reaches other lanes, atomics with loops, fences, matrix products) is the rules'.
 * Its answers are to be decoded under sassxlate's automaton and judged by its gate. Without both
   they are text that may be wrong.
@@ -179,10 +179,18 @@ def _programs(f: Data) -> Iterator[str]:
     whole = f["whole_programs"]
     n = f["samples"]
     if whole:
-        yield f"| whole programs without any code of the rules' but macros | at 1 sample | at {n} |"
+        yield f"| no code of the rules' but macros | at 1 sample | at {n} |"
         yield "|---|---|---|"
         for name, p in whole.items():
-            yield f"| {name}, of {p['programs']} | {p['first']} | {p['best']} |"
+            yield f"| {name}: programs, of {p['programs']:,} | {p['first']:,} | {p['best']:,} |"
+            yield (
+                f"| {name}: kernels, of {p['kernels']:,} | {p['kernels_first']:,} |"
+                f" {p['kernels_best']:,} |"
+            )
+            yield (
+                f"| {name}: blocks of their graphs, of {p['bodies']:,} | {p['bodies_first']:,} |"
+                f" {p['bodies_best']:,} |"
+            )
         yield ""
     yield "Published of other programs, by comparing outputs, not measured here:"
     yield ", ".join(

@@ -58,12 +58,14 @@ class Block:
 @dataclass(slots=True)
 class Kernel:
     """What a kernel's stretches are.  ``blocks`` are those the model is asked for, by key and by
-    how many vector temporaries the kernel has room for; ``others`` those it is not, by why
+    how many vector temporaries the kernel has room for; ``bodies`` those of each block of the
+    graph, together; ``others`` those it is not, by why
     (``macro``, ``guarded``, ``unsaid``); ``others_cost`` what their code costs.  ``error``: the
     rules refuse the kernel, so nobody translates it."""
 
     name: str
     blocks: Counter[tuple[str, int]] = field(default_factory=Counter["tuple[str, int]"])
+    bodies: Counter[tuple[str, ...]] = field(default_factory=Counter["tuple[str, ...]"])
     others: Counter[str] = field(default_factory=Counter[str])
     others_cost: int = 0
     error: str = ""
@@ -246,6 +248,7 @@ def _kernel(corpus: Corpus, cubin: Cubin, name: str, trained: Trained | None) ->
         limit = room(selected)
         for piece in selected.pieces:
             at = 0
+            body: list[str] = []
             for stretch in stretches(piece.block, regs, piece.live_out):
                 end = at + len(stretch.block.instructions)
                 spanned = piece.starts[at] is None or piece.starts[end] is None
@@ -259,6 +262,9 @@ def _kernel(corpus: Corpus, cubin: Cubin, name: str, trained: Trained | None) ->
                 block = _block(corpus, question, stretch, cubin.arch, price, trained)
                 block.times += 1
                 kernel.blocks[block.key, limit] += 1
+                body.append(block.key)
+            if body:
+                kernel.bodies[tuple(body)] += 1
     except SassxlateError as error:
         return Kernel(name, error=error.code)
     except (RecursionError, MemoryError):

@@ -8,9 +8,11 @@ named so that all of a program are in one split of the dataset.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import random
 import shutil
+import signal
 import subprocess
 import tempfile
 import time
@@ -80,19 +82,30 @@ def make(folder: Path, seed: int, number: int, kernels: int, settings: Settings)
 
 
 def _run(command: list[str | Path]) -> None:
+    """ModelError SX1045 where it fails or takes too long; then its own processes end with it
+    (cicc would go on for an hour)."""
     program = str(command[0])
     try:
-        done = subprocess.run(
+        started = subprocess.Popen(
             [str(c) for c in command],
-            capture_output=True,
-            timeout=TIMEOUT_S,
-            check=False,
             stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
         )
-    except (OSError, subprocess.SubprocessError) as error:
+    except OSError as error:
         raise ModelError("SX1045", f"{program}: {error}") from None
-    if done.returncode:
-        text = (done.stdout + done.stderr).decode("utf-8", "replace").strip().splitlines()
+    try:
+        output, _ = started.communicate(timeout=TIMEOUT_S)
+    except BaseException as error:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(started.pid, signal.SIGKILL)
+        started.communicate()
+        if not isinstance(error, subprocess.TimeoutExpired):
+            raise
+        raise ModelError("SX1045", f"{program}: longer than {TIMEOUT_S} s") from None
+    if started.returncode:
+        text = output.decode("utf-8", "replace").strip().splitlines()
         first = next((line for line in text if "error" in line), text[0] if text else "")
         raise ModelError("SX1045", f"{program}: {first[:200]}", Where(str(command[-1])))
 

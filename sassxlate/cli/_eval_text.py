@@ -140,6 +140,10 @@ def _programs(f: Mapping[str, Any]) -> Iterator[str]:
             f"{_share(p['kernels_' + w], p['kernels'])} at {t[7:]}" for w, t in columns
         )
         yield f"    kernels: {kernels}"
+        bodies = ", ".join(
+            f"{_share(p['bodies_' + w], p['bodies'])} at {t[7:]}" for w, t in columns
+        )
+        yield f"    blocks of their graphs: {bodies}"
         if p["programs"]:
             blocks, macros = p["blocks_a_program"], p["macros_a_program"]
             yield (

@@ -6,6 +6,7 @@ import importlib
 import json
 import os
 import shutil
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from click.testing import CliRunner
 
 from sassxlate.cli.dataset import command
 from sassxlate.errors import ModelError, SassxlateError
-from sassxlate.llm import shards, tokenizer
+from sassxlate.llm import generate, shards, tokenizer
 from sassxlate.llm.dataset import Settings, build, program_of, split_of
 from sassxlate.llm.generate import program_name
 from sassxlate.llm.generate_cuda import source
@@ -225,3 +226,22 @@ def test_generated_kernels_compile(tmp_path: Path) -> None:
     cubins = sorted(p.name for p in tmp_path.glob("*.cubin"))
     assert {program_of(Path(name)) for name in cubins} == {"gen0-000000"}
     assert len(cubins) >= 2
+
+
+def test_a_compiler_that_takes_too_long_takes_its_processes_along(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = tmp_path / "pid"
+    tool = tmp_path / "nvcc"
+    tool.write_text(f"#!/bin/sh\nsleep 600 & echo $! > {told}; wait\n")
+    tool.chmod(0o755)
+    monkeypatch.setattr(generate, "TIMEOUT_S", 1)
+    with pytest.raises(ModelError, match="SX1045"):
+        generate._run([tool])  # pyright: ignore[reportPrivateUsage]
+    pid = int(told.read_text())
+    for _ in range(50):
+        state = Path(f"/proc/{pid}/stat")
+        if not state.exists() or state.read_text().rsplit(")", 1)[1].split()[0] == "Z":
+            return
+        time.sleep(0.1)
+    raise AssertionError(f"{pid} goes on")

@@ -85,6 +85,7 @@ def test_the_rules_answers(corpus: Corpus) -> None:
         whole = found["whole_programs"][arch]
         assert whole["programs"] == whole["first"] == whole["best"] == 2
         assert whole["kernels"] == whole["kernels_first"]
+        assert 0 < whole["bodies"] == whole["bodies_first"] == whole["bodies_best"]
         assert found["hybrid"][arch]["ratio"] == 1
     memo = found["rate"]["memo"]
     counts = found["programs"]["files"]
