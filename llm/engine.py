@@ -24,7 +24,7 @@ from .cost import cost
 from .gate import Gate, Judgement
 from .mixed import Code, mixed
 from .names import VTEMPS
-from .parts import halves
+from .parts import parts
 from .prompt import Prompt, asked, read_answer
 from .proof import Prover
 from .report import BlockReport, EngineReport, Outcome
@@ -100,7 +100,7 @@ class _Task:
 @dataclass(slots=True)
 class _Node:
     """What came of a task: the gate's word on its best answer; what passes of one that does not
-    (``partly``); and its two parts, which were asked for because of that."""
+    (``partly``); and its parts, which were asked for because of that."""
 
     task: _Task
     got: Judgement = field(default_factory=lambda: Judgement("none"))
@@ -240,13 +240,13 @@ class ModelEngine:
             yield _Task(part, first or 0, end or 0, question, outcome, starts)
 
     def _parts(self, task: _Task, regs: RegisterMap) -> tuple[_Node, ...]:
-        """A task's two parts, or none."""
-        found = halves(task.part, regs, lambda n: task.starts[n] is not None)
-        if found is None:
-            return ()
-        cut = len(found[0].block.instructions)
+        """A task's parts, or none."""
         out: list[_Node] = []
-        for part, starts in zip(found, (task.starts[: cut + 1], task.starts[cut:]), strict=True):
+        at = 0
+        for part in parts(task.part, regs, lambda n: task.starts[n] is not None):
+            count = len(part.block.instructions)
+            starts = task.starts[at : at + count + 1]
+            at += count
             first, end = starts[0], starts[-1]
             assert first is not None
             assert end is not None
@@ -367,19 +367,19 @@ class ModelEngine:
             return _Settled((one("rules", task.outcome or "unsaid", Judgement("none")),))
         accepted = got if got.accepted else node.partly
         saved = price - (accepted.cost or 0) if accepted is not None else 0
-        parts = [self._settled(part, selected) for part in node.parts]
+        every = [self._settled(part, selected) for part in node.parts]
         apart = _Settled(
-            tuple(row for part in parts for row in part.rows),
-            tuple(change for part in parts for change in part.changes),
-            sum(part.saved for part in parts),
-            bool(parts) and all(part.whole for part in parts),
+            tuple(row for part in every for row in part.rows),
+            tuple(change for part in every for change in part.changes),
+            sum(part.saved for part in every),
+            bool(every) and all(part.whole for part in every),
         )
         if apart.changes and (accepted is None or apart.saved >= saved):
             return apart
         if accepted is None:
             row = one("rules", got.reason if node.answers else "long", got)
             # In mode `model` it is of interest which part it was.
-            return apart if parts and self.mode == "model" else _Settled((row,))
+            return apart if every and self.mode == "model" else _Settled((row,))
         change = Change(task.first, task.end, block.instructions, accepted.code)
         row = one(self.proposer.name, "accepted", accepted)
         return _Settled((row,), (change,), saved, got.accepted)

@@ -1,7 +1,7 @@
 """What a model answers for the parts of a block whose likeliest answer is not proved.
 
-As an engine does (:mod:`.engine`), a block that is not proved is asked in two parts, a part that is
-not proved in two of its own; of what cannot be cut further answers are drawn.  No instruction is in
+As an engine does (:mod:`.engine`), a block that is not proved is asked in parts, a part that is not
+proved in parts of its own; of what cannot be cut there are further answers.  No instruction is in
 more answers than the samples that were asked for.
 """
 
@@ -15,7 +15,7 @@ from sassxlate.errors import EncodeError
 from .engine import Words
 from .evaluate import Block, block_of
 from .evaluate_results import Answer
-from .parts import halves
+from .parts import parts
 from .prompt import asked
 from .stretch import Stretch
 
@@ -37,20 +37,17 @@ class _Node:
     drawn: list[Answer] = field(default_factory=list[Answer])
 
 
-def parts_of(block: Block) -> tuple[Block, Block] | None:
-    """The two parts of a block, as blocks; None where it cannot be cut."""
+def parts_of(block: Block) -> tuple[Block, ...]:
+    """The parts of a block, as blocks; none where it cannot be cut."""
     here = block.question
-    found = halves(Stretch(here.block, here.live_out, block.rules), here.regs)
-    if found is None:
-        return None
+    found = parts(Stretch(here.block, here.live_out, block.rules), here.regs)
     try:
-        first, second = (
+        return tuple(
             block_of(asked(p.block, here.regs, p.live_out, p.asked), p.code, block.arch)
             for p in found
         )
     except EncodeError:
-        return None
-    return first, second
+        return ()
 
 
 def in_parts(
@@ -65,8 +62,8 @@ def in_parts(
     while level:
         new: list[_Node] = []
         for node in level:
-            cut = parts_of(node.block) if node.tried < samples else None
-            if cut is None:
+            cut = parts_of(node.block) if node.tried < samples else ()
+            if not cut:
                 ends.append(node)
                 continue
             node.parts = tuple(_Node(part, node.best, node.tried + 1) for part in cut)
@@ -109,14 +106,14 @@ def _settled(node: _Node) -> Answer | None:
         return node.best
     if node.drawn:
         return min(node.drawn, key=lambda a: (a.cost or 0, a.drawn))
-    parts = [_settled(part) for part in node.parts]
-    found = [part for part in parts if part is not None]
-    return together(found) if parts and len(found) == len(parts) else None
+    every = [_settled(part) for part in node.parts]
+    found = [part for part in every if part is not None]
+    return together(found) if every and len(found) == len(every) else None
 
 
-def together(parts: Iterable[Answer]) -> Answer:
+def together(found: Iterable[Answer]) -> Answer:
     """Proved answers to the parts of a block as one answer to the block."""
-    every = list(parts)
+    every = list(found)
     readings = {r for a in every for r in a.modulo.split("; ") if r}
     return Answer(
         "Proved",

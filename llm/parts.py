@@ -1,6 +1,6 @@
-"""The two parts of a stretch whose answer is not proved, to be asked apart.
+"""The parts of a stretch whose answer is not proved, to be asked apart.
 
-A part is a stretch like any other: between the two nothing lives in a temporary, VCC or SCC, and
+A part is a stretch like any other: between two nothing lives in a temporary, VCC or SCC, and
 each is proved from any state to the next, so that proved parts are a proved stretch.
 """
 
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import pairwise
 
 from sassxlate.cfg.liveness import live_before
 from sassxlate.disasm.sass.ir import RegRef
@@ -15,6 +16,8 @@ from sassxlate.errors import LoweringError
 from sassxlate.lowering.allocate import RegisterMap
 
 from .stretch import Stretch, rules_code, said_as
+
+LONG = 9  # instructions that are cut to three parts: there are only so many answers
 
 
 def no_guard(part: Stretch) -> Callable[[int], bool]:
@@ -29,21 +32,38 @@ def no_guard(part: Stretch) -> Callable[[int], bool]:
     return may
 
 
-def halves(
+def parts(
     part: Stretch, regs: RegisterMap, may: Callable[[int], bool] | None = None
-) -> tuple[Stretch, Stretch] | None:
-    """Two parts with their questions, cut as near to the middle as can be; None where it cannot be
-    cut.  ``may`` says whether code may be cut in front of an instruction (see :func:`no_guard`)."""
-    sass = part.block.instructions
+) -> tuple[Stretch, ...]:
+    """Parts with their questions: three of what is long, two of what is short, cut where that makes
+    them most alike; none where it cannot be cut.  ``may`` says whether code may be cut in front of
+    an instruction (see :func:`no_guard`)."""
+    count = len(part.block.instructions)
     may = may or no_guard(part)
-    middle = len(sass) / 2
-    for n in sorted(range(1, len(sass)), key=lambda n: abs(n - middle)):
-        if not may(n):
-            continue
-        first, second = _part(part, regs, 0, n), _part(part, regs, n, len(sass))
-        if first is not None and second is not None:
-            return first, second
-    return None
+    places = [n for n in range(1, count) if may(n)]
+    for into in (3, 2) if count >= LONG else (2,):
+        cuts = {min(places, key=lambda n: abs(n - count * k / into), default=0)
+                for k in range(1, into)}  # fmt: skip
+        found = _cut(part, regs, sorted(cuts - {0}))
+        if found:
+            return found
+    # What has no words may have some elsewhere.
+    for n in sorted(places, key=lambda n: abs(n - count / 2)):
+        found = _cut(part, regs, [n])
+        if found:
+            return found
+    return ()
+
+
+def _cut(part: Stretch, regs: RegisterMap, cuts: list[int]) -> tuple[Stretch, ...]:
+    """The parts between places; none where there are none, or one has no words."""
+    out: list[Stretch] = []
+    for first, end in pairwise([0, *cuts, len(part.block.instructions)]):
+        made = _part(part, regs, first, end) if cuts else None
+        if made is None:
+            return ()
+        out.append(made)
+    return tuple(out)
 
 
 def _part(part: Stretch, regs: RegisterMap, first: int, end: int) -> Stretch | None:
@@ -63,4 +83,4 @@ def _part(part: Stretch, regs: RegisterMap, first: int, end: int) -> Stretch | N
     return said_as(Stretch(block, live, code), regs)
 
 
-__all__ = ["halves", "no_guard"]
+__all__ = ["no_guard", "parts"]

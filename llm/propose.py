@@ -1,6 +1,8 @@
 """Answers of a small model on a CPU, without a framework: constrained, several blocks at once.
 
-The first answer to a question is the likeliest word at each place; further ones are drawn.
+The first answer to a question has the likeliest word at each place.  Each further one is the first
+up to a place where it was a near thing, the nearest first, has the second likeliest word there, and
+goes on with the likeliest; where there are no more such places, answers are drawn.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ import hashlib
 import multiprocessing
 import os
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TypeAlias
@@ -38,10 +40,14 @@ _TOGETHER = 2  # below so many questions a second process costs more than it bri
 
 @dataclass(frozen=True, slots=True)
 class _Job:
+    """An answer to be made: the ``sample``-th of so many; ``begun`` are its first words."""
+
     question: int
     sample: int
+    samples: int
     tokens: tuple[int, ...]
     most: int
+    begun: tuple[int, ...] = ()
 
 
 def answer_limit(asked: int) -> int:
@@ -83,20 +89,20 @@ class BlockModel:
         """Up to ``samples`` answers to each question; none to one that is too long."""
         out: list[list[Words]] = [[] for _ in questions]
         jobs = [job for n, q in enumerate(questions) for job in self._jobs(n, q, samples)]
+        count = len(jobs) * samples
         jobs.sort(key=lambda j: len(j.tokens))
         workers = min(self.workers, len(jobs) // _TOGETHER)
         made: dict[tuple[int, int], Words | None] = {}
         if workers > 1:
-            made = self._forked(jobs, questions, vtemps, workers)
+            made = self._forked(jobs, count, questions, vtemps, workers)
         else:
             _one_thread()
             for key, words in self._run(self._begin(), jobs, questions, vtemps):
                 made[key] = words
-                self.told(len(made), len(jobs))
+                self.told(len(made), count)
         for job in jobs:
-            words = made[job.question, job.sample]
-            if words is not None:
-                out[job.question].append(words)
+            every = (made[job.question, sample] for sample in range(samples))
+            out[job.question] += [words for words in every if words is not None]
         return out
 
     def _jobs(self, n: int, question: Prompt, samples: int) -> Iterator[_Job]:
@@ -105,11 +111,15 @@ class BlockModel:
         if len(tokens) + 32 > self.model.config.context:
             return
         most = min(most, self.model.config.context - len(tokens) - 1)
-        for sample in range(samples):
-            yield _Job(n, sample, tokens, most)
+        yield _Job(n, 0, samples, tokens, most)
 
     def _forked(
-        self, jobs: Sequence[_Job], questions: Sequence[Prompt], vtemps: Sequence[int], workers: int
+        self,
+        jobs: Sequence[_Job],
+        count: int,
+        questions: Sequence[Prompt],
+        vtemps: Sequence[int],
+        workers: int,
     ) -> dict[tuple[int, int], Words | None]:
         """Each process takes every so many-th job; nothing but words comes back."""
         begin = self._begin()  # here, once for all
@@ -130,7 +140,7 @@ class BlockModel:
                 waiting = pool.map_async(_work, range(workers), chunksize=1)
                 while not waiting.ready():
                     waiting.wait(_TELL_S)
-                    self.told(done.value, len(jobs))
+                    self.told(done.value, count)
                 parts = waiting.get()
         finally:
             _shared.run = None
@@ -146,7 +156,7 @@ class BlockModel:
         if not jobs:
             return
         length = max(len(j.tokens) + j.most for j in jobs) + 1
-        slots = min(SLOTS, len(jobs))
+        slots = min(SLOTS, len(jobs) * jobs[0].samples)
         session = begin(slots, length)
         waiting = list(jobs)  # from its end: the longest first, so that few are left over at last
         running: list[_Writing] = []
@@ -160,27 +170,49 @@ class BlockModel:
                     question = job.question
                     known = Vocabulary(questions[question], vtemps[question])
                 state = Automaton(questions[question], job.most, vtemps[question], known)
-                fresh.append(_Writing(job, state, [], _random(self.seed, job)))
-                rows += len(job.tokens)
-            logits = session.advance([w.words[-1] for w in running], [w.job.tokens for w in fresh])
+                for word in job.begun:
+                    state.take(word)
+                fresh.append(_Writing(job, state, [*job.begun], _random(self.seed, job)))
+                rows += len(job.tokens) + len(job.begun)
+            logits = session.advance(
+                [w.words[-1] for w in running], [(*w.job.tokens, *w.job.begun) for w in fresh]
+            )
             running += fresh
             near = [w for row, w in zip(logits, running, strict=True) if not w.take(row, self.fast)]
             if near and self.fast is not None:
                 again = self.fast.again([(*w.job.tokens, *w.words) for w in near])
                 for row, writing in zip(again, near, strict=True):
                     writing.take(row, None)
-            yield from _ended(running, session)
+            for writing in _ended(running, session):
+                job = writing.job
+                yield (job.question, job.sample), tuple(tokenizer.decode(writing.words))
+                if not job.sample:
+                    waiting += _others(writing)
+
+
+def _others(first: _Writing) -> Iterator[_Job]:
+    """The further answers to a question, the last first, of how the first was written."""
+    job = first.job
+    near = sorted(first.second)[: job.samples - 1]
+    for sample in range(job.samples - 1, 0, -1):
+        begun: tuple[int, ...] = ()
+        if sample <= len(near):
+            _, place, word = near[sample - 1]
+            begun = (*first.words[:place], word)
+        yield replace(job, sample=sample, begun=begun)
 
 
 @dataclass(slots=True)
 class _Writing:
-    """An answer in the making."""
+    """An answer in the making.  ``second`` has, of the first answer to a question, by how much the
+    likeliest word was ahead, where that was, and the second likeliest."""
 
     job: _Job
     state: Automaton
     words: list[int]
     random: np.random.Generator
     doubts: int = 0
+    second: list[tuple[float, int, int]] = field(default_factory=list[tuple[float, int, int]])
 
     def take(self, logits: Floats, fast: Fast | None) -> bool:
         """The next word; words that are the only ones possible are taken all the same, because
@@ -189,13 +221,22 @@ class _Writing:
         word = allowed[0]
         if len(allowed) > 1:
             scores = logits[allowed]
-            if self.job.sample:
+            if self.job.sample and not self.job.begun:
                 word = draw(logits, allowed, self.random, TEMPERATURE)
+            elif self.job.sample:
+                word = allowed[int(scores.argmax())]
             elif fast is not None and self.doubts < _DOUBTS and fast.near(*_two(scores)):
                 self.doubts += 1
                 return False
             else:
-                word = allowed[int(scores.argmax())]
+                best = int(scores.argmax())
+                word = allowed[best]
+                if self.job.samples > 1:
+                    ahead = float(scores[best])
+                    scores[best] = -np.inf
+                    other = int(scores.argmax())
+                    gap = ahead - float(scores[other])
+                    self.second.append((gap, len(self.words), allowed[other]))
         self.state.take(word)
         self.words.append(word)
         return True
@@ -207,9 +248,7 @@ def _two(scores: Floats) -> tuple[float, float]:
     return float(best), float(next_)
 
 
-def _ended(
-    running: list[_Writing], session: Session | FastSession
-) -> Iterator[tuple[tuple[int, int], Words | None]]:
+def _ended(running: list[_Writing], session: Session | FastSession) -> Iterator[_Writing]:
     """Takes out what is finished; as in the session the last one goes into a freed place."""
     at = 0
     while at < len(running):
@@ -217,8 +256,7 @@ def _ended(
         if not writing.state.done:
             at += 1
             continue
-        job = writing.job
-        yield (job.question, job.sample), tuple(tokenizer.decode(writing.words))
+        yield writing
         session.drop(at)
         last = running.pop()
         if at < len(running):

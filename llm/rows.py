@@ -17,7 +17,7 @@ from sassxlate.lowering.verify import Proved, Unknown, Verdict
 from .check import check
 from .cost import cost
 from .lifted import Known, relowered
-from .parts import halves, no_guard
+from .parts import no_guard, parts
 from .prompt import answer_text, read_answer
 from .proof import Code, Prover, ends_of, lives
 from .search import improved
@@ -142,7 +142,7 @@ class Harvest:
         self._parts(stretch, regs, code, row)
 
     def _parts(self, stretch: Stretch, regs: RegisterMap, code: Code, whole: Row) -> None:
-        """The rows of a stretch's two parts, and of theirs: what an engine asks where the whole is
+        """The rows of a stretch's parts, and of theirs: what an engine asks where the whole is
         not proved.  It is cut where a step of its code may end, so that the parts' answers are the
         whole's; each is proved by itself."""
         count = len(stretch.block.instructions)
@@ -150,11 +150,10 @@ class Harvest:
             return
         ends = set(ends_of(stretch.block, regs, lives(stretch.block, stretch.live_out), code))
         plain = no_guard(stretch)
-        found = halves(stretch, regs, lambda n: n in ends and plain(n))
-        if found is None:
-            return
-        cut = len(found[0].block.instructions)
-        for part, groups in zip(found, (code[:cut], code[cut:]), strict=True):
+        at = 0
+        for part in parts(stretch, regs, lambda n: n in ends and plain(n)):
+            groups = code[at : at + len(part.block.instructions)]
+            at += len(groups)
             mine = self._part(part, regs, groups, whole)
             if mine is not None:
                 self._parts(part, regs, mine, whole)

@@ -11,7 +11,7 @@ from sassxlate.llm.evaluate import Block, Choice, Corpus, collect
 from sassxlate.llm.evaluate_parts import parts_of
 from sassxlate.llm.evaluate_results import Answer
 from sassxlate.llm.evaluate_run import Settings, measure
-from sassxlate.llm.parts import halves, no_guard
+from sassxlate.llm.parts import no_guard, parts
 from sassxlate.llm.prompt import Prompt
 from sassxlate.llm.stretch import LONGEST, Stretch
 
@@ -43,7 +43,7 @@ def short_search(question: Prompt, rng: np.random.Generator) -> list[str]:
 def leaves(block: Block) -> list[Block]:
     """What cannot be cut."""
     cut = parts_of(block)
-    return [block] if cut is None else [leaf for part in cut for leaf in leaves(part)]
+    return [block] if not cut else [leaf for part in cut for leaf in leaves(part)]
 
 
 @pytest.fixture(scope="module")
@@ -51,29 +51,32 @@ def corpus() -> Corpus:
     return collect([*SOURCES, KERNELS.parent / "programs" / "reduction"], Choice())
 
 
-def test_halves_are_the_whole(corpus: Corpus) -> None:
+def test_parts_are_the_whole(corpus: Corpus) -> None:
     cut = 0
     for block in corpus.blocks.values():
         here = block.question
         part = Stretch(here.block, here.live_out, block.rules)
-        found = halves(part, here.regs)
-        if found is None:
+        found = parts(part, here.regs)
+        if not found:
             may = no_guard(part)
             sass = len(here.block.instructions)
             assert sass == 1 or not any(may(n) for n in range(1, sass))
             continue
         cut += 1
-        first, second = found
-        assert first.block.instructions + second.block.instructions == here.block.instructions
-        assert second.live_out == here.live_out
-        # What the second reads and the first writes is live between them.
-        written = frozenset[object]().union(*(i.writes for i in first.block.instructions))
-        read = frozenset[object]()
-        for ins in reversed(second.block.instructions):
-            read = (read - (ins.writes if ins.guard.is_true else frozenset())) | ins.reads
-        assert read & written <= first.live_out
+        assert 2 <= len(found) <= 3
+        assert tuple(i for p in found for i in p.block.instructions) == here.block.instructions
+        assert found[-1].live_out == here.live_out
+        # What a later one reads and an earlier one writes is live between them.
+        for n in range(1, len(found)):
+            written = frozenset[object]().union(
+                *(i.writes for p in found[:n] for i in p.block.instructions)
+            )
+            read = frozenset[object]()
+            for ins in reversed([i for p in found[n:] for i in p.block.instructions]):
+                read = (read - (ins.writes if ins.guard.is_true else frozenset())) | ins.reads
+            assert read & written <= found[n - 1].live_out
         if all(i.guard.is_true for i in here.block.instructions):
-            assert first.code + second.code == block.rules
+            assert tuple(group for p in found for group in p.code) == block.rules
     assert cut > 20
 
 
@@ -82,12 +85,11 @@ def test_no_cut_inside_a_guard(corpus: Corpus) -> None:
     for block in corpus.blocks.values():
         here = block.question
         guards = [i.guard for i in here.block.instructions]
-        found = halves(Stretch(here.block, here.live_out, block.rules), here.regs)
-        if found is None:
-            continue
-        n = len(found[0].block.instructions)
-        assert guards[n - 1].is_true or guards[n - 1] != guards[n]
-        seen = seen or not all(g.is_true for g in guards)
+        n = 0
+        for part in parts(Stretch(here.block, here.live_out, block.rules), here.regs)[:-1]:
+            n += len(part.block.instructions)
+            assert guards[n - 1].is_true or guards[n - 1] != guards[n]
+            seen = seen or not all(g.is_true for g in guards)
     assert seen
 
 
