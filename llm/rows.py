@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from sassxlate.disasm.containers.model import Cubin
-from sassxlate.errors import SassxlateError
+from sassxlate.errors import EncodeError, SassxlateError
 from sassxlate.lowering.allocate import RegisterMap
 from sassxlate.lowering.pipeline import select_kernel
 from sassxlate.lowering.verify import Proved, Unknown, Verdict
@@ -120,7 +120,10 @@ class Harvest:
         self.seen.add(key)
         rules = "\n".join(map(" ".join, stretch.answer))
         code: Code = read_answer(rules.split(), question)
-        verdict = self.prover.stretch(stretch.block, regs, stretch.live_out, code)
+        try:
+            verdict = self.prover.stretch(stretch.block, regs, stretch.live_out, code)
+        except EncodeError as error:  # what no answer may say: a value that lanes may not share
+            verdict = Unknown(error.message)
         if not isinstance(verdict, Proved):
             self.counts["unknown"] += 1
             self.why[_reason(verdict)] += 1

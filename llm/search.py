@@ -14,7 +14,7 @@ from .check import check
 from .cost import cost
 from .gate import accesses
 from .peephole import shortened
-from .prompt import Prompt
+from .prompt import Prompt, answer_words
 from .proof import Code, Prover, joints, lives, waited
 from .rewrite import Draft
 from .stretch import Stretch
@@ -71,6 +71,7 @@ def improved(
         return None
     try:
         check(code, question)
+        answer_words(code, question)  # registers side by side that the question has not so
         for first, end in same:
             verdict = _proved(stretch, regs, behind, prover, code, first, end, ())
             if verdict is None:

@@ -15,12 +15,19 @@ import pytest
 from click.testing import CliRunner
 
 from sassxlate.cli.dataset import command
-from sassxlate.errors import ModelError, SassxlateError
+from sassxlate.disasm.containers import load
+from sassxlate.errors import EncodeError, ModelError, SassxlateError
 from sassxlate.llm import generate, shards, tokenizer
 from sassxlate.llm.dataset import Settings, build, program_of, split_of
 from sassxlate.llm.generate import program_name
 from sassxlate.llm.generate_cuda import source
-from sassxlate.llm.rows import Row
+from sassxlate.llm.prompt import read_answer
+from sassxlate.llm.proof import Prover
+from sassxlate.llm.question import read_question
+from sassxlate.llm.rows import Harvest, Row, row_id
+from sassxlate.llm.stretch import LONGEST
+from sassxlate.lowering.engine import SassBlock
+from sassxlate.lowering.verify import Proved
 
 pytest.importorskip("pyarrow", reason="shards are parquet files")
 from sassxlate.llm.dataset_files import finish, read_ids, read_split, write_rows
@@ -245,3 +252,45 @@ def test_a_compiler_that_takes_too_long_takes_its_processes_along(
             return
         time.sleep(0.1)
     raise AssertionError(f"{pid} goes on")
+
+
+def test_what_no_answer_may_say_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A stretch whose code has no words is counted, and the kernel's others are there."""
+    cubin = next(c for _, c in load(KERNELS / "sm_90" / "carry_chains.cubin").cubins())
+    name = cubin.kernels[0].name
+    every = Harvest(search=False)
+    every.kernel(cubin, name, "p")
+    prove = Prover.stretch
+    refused: list[int] = []
+
+    def one_less(self: Prover, block: SassBlock, *rest: Any) -> Any:
+        if not refused:
+            refused.append(len(block.instructions))
+            raise EncodeError("SX0543", "v_readfirstlane_b32 is not in the language")
+        return prove(self, block, *rest)
+
+    monkeypatch.setattr(Prover, "stretch", one_less)
+    harvest = Harvest(search=False)
+    harvest.kernel(cubin, name, "p")
+    assert harvest.counts["unknown"] == every.counts["unknown"] + 1
+    assert "v_readfirstlane_b32 is not in the language" in harvest.why
+    assert 0 < len(harvest.rows) < len(every.rows)
+
+
+def test_parts_are_rows() -> None:
+    """Each of a part's rows is a question that reads back, and its answer is proved anew."""
+    cubin = next(c for _, c in load(KERNELS / "sm_90" / "carry_chains.cubin").cubins())
+    harvest = Harvest()
+    for kernel in cubin.kernels:
+        harvest.kernel(cubin, kernel.name, "p")
+    parts = [row for row in harvest.taken() if not row.count]
+    assert len(parts) == harvest.counts["part"] > 10
+    assert len({row.id for row in harvest.taken()}) == len(harvest.taken())
+    for row in parts:
+        assert 1 <= row.sass < LONGEST
+        assert row.cost <= row.rules_cost or not row.rules
+        question = read_question(row.prompt, row.arch)
+        assert row_id(question.text) == row.id
+        code = read_answer(row.answer.split(), question)
+        found = Prover().stretch(question.block, question.regs, question.live_out, code)
+        assert isinstance(found, Proved), row.answer
