@@ -31,7 +31,7 @@ than the rules' code. A wrong answer costs time, never correctness."""
 _LIMITS = """## Limits
 
 * It knows the block language and nothing else: no prose, no other target, no whole kernels.
-  Stretches have at most 10 SASS instructions; what lies between them (transfers of control, what
+  Stretches have at most 8 SASS instructions; what lies between them (transfers of control, what
   reaches other lanes, atomics with loops, fences, matrix products) is the rules'.
 * Its answers are to be decoded under sassxlate's automaton and judged by its gate. Without both
   they are text that may be wrong.

@@ -17,7 +17,7 @@ from sassxlate.lowering.allocate import RegisterMap
 
 from .stretch import Stretch, rules_code, said_as
 
-LONG = 9  # instructions that are cut to three parts: there are only so many answers
+LONG = 8  # instructions that are cut to three parts: there are only so many answers
 
 
 def no_guard(part: Stretch) -> Callable[[int], bool]:

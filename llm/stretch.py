@@ -28,7 +28,7 @@ from .language import said
 from .prompt import Prompt, answer_words, prompt
 from .uniform import with_uniform
 
-LONGEST = 10  # SASS instructions
+LONGEST = 8  # SASS instructions
 _OFFSET = re.compile(r"/\*([0-9a-f]+)\*/")
 _CLOCKS = ("SR_CLOCK", "SR_GLOBALTIMER")
 
