@@ -27,7 +27,7 @@ if TYPE_CHECKING:
               help="Programs of this split of the dataset's (default: test without SOURCES, "
               "else all).")  # fmt: skip
 @click.option("--samples", type=click.IntRange(1, 64), default=8, show_default=True,
-              help="Answers drawn for a block whose first is not proved.")  # fmt: skip
+              help="Answers that an instruction is in at most.")  # fmt: skip
 @click.option("--arch", "arches", multiple=True, help="Only these, e.g. sm_80; may repeat.")
 @click.option("--programs", type=click.IntRange(1), metavar="N",
               help="A sample of so many programs (all builds of each).")  # fmt: skip
@@ -77,8 +77,8 @@ def command(
     sassxlate eval --dataset DATA --programs 40 --results test.jsonl --picture test.svg
     sassxlate eval ./a.out --model MODEL --samples 1
 
-    Further samples are drawn where the first is not proved. Exit status 1: --limit-seconds left
-    some; the same command with --results goes on.
+    What is not proved is asked in parts, then for further answers. Exit status 1:
+    --limit-seconds left some; the same command with --results goes on.
     """
     from sassxlate.errors import ModelError
     from sassxlate.llm import evaluate, evaluate_run, models
