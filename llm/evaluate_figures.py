@@ -121,6 +121,9 @@ def _outcomes(answers: Sequence[tuple[Block, Answer]]) -> dict[str, Any]:
 _NUMBERS = re.compile(r"^instruction \d+: |0x[0-9a-f]+|\b[vs]\d+\b")
 
 
+_REASONS = 16  # that are listed
+
+
 def _why(answers: Iterable[Answer]) -> dict[str, int]:
     """Why answers are not proved: the gate's reason, of Unknown and the like also what it said."""
     out: Counter[str] = Counter()
@@ -130,7 +133,9 @@ def _why(answers: Iterable[Answer]) -> dict[str, int]:
         detail = _NUMBERS.sub(lambda m: "" if m[0].startswith("i") else "*", answer.detail)
         told = answer.reason in ("unknown", "encoding", "text")
         out[f"{answer.reason}: {detail[:70]}" if told and detail else answer.reason] += 1
-    return dict(out.most_common(16))
+    found = dict(out.most_common(_REASONS))
+    rest = out.total() - sum(found.values())
+    return {**found, "others": rest} if rest else found
 
 
 def _apart(pairs: Sequence[Pair]) -> dict[str, Any] | None:
