@@ -121,9 +121,12 @@ class _Settled:
     whole: bool = False
 
 
+_ANSWERS = 2  # changes with what is made of a question by one model
+
+
 def key_of(name: str, question: Prompt, samples: int, vtemps: int) -> str:
     """Of what is remembered."""
-    text = f"{name}\0{samples}\0{vtemps}\0{question.text}"
+    text = f"{_ANSWERS}\0{name}\0{samples}\0{vtemps}\0{question.text}"
     return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
 
@@ -173,14 +176,17 @@ class ModelEngine:
         vtemps = room(selected)
         nodes = [_Node(t) for piece in selected.pieces for t in self._tasks(piece, selected)]
         known: set[str] = set()
-        distinct: set[str] = set()
+        distinct: set[str] = set()  # of stretches
+        every: set[str] = set()  # and of their parts
         asking = judging = 0.0
         level = [node for node in nodes if node.task.question is not None]
         while level:
             started = time.perf_counter()
             answers, remembered = self._asked_for(level, selected.regs)
-            known |= remembered
-            distinct |= answers.keys()
+            remembered -= every  # what this very kernel asked is nothing from before
+            if not every:
+                known, distinct = remembered, set(answers)
+            every |= answers.keys()
             asking += time.perf_counter() - started
             asking += sum(self._fresh.pop(key, 0.0) for key in answers)
             started = time.perf_counter()
@@ -202,8 +208,9 @@ class ModelEngine:
             rows += found.rows
             changes += found.changes
         report = EngineReport(
-            self.mode, self.proposer.name, tuple(rows), len(distinct), len(known),
-            round(asking, 4), round(judging, 4),
+            self.mode, self.proposer.name, tuple(rows),
+            sum(node.task.question is not None for node in nodes), len(distinct), len(known),
+            len(every - distinct), round(asking, 4), round(judging, 4),
         )  # fmt: skip
         return _changed(selected, changes), report
 

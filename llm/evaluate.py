@@ -246,9 +246,9 @@ def _kernel(corpus: Corpus, cubin: Cubin, name: str, trained: Trained | None) ->
         selected = translate_kernel(cubin, name).selected
         regs = selected.regs
         limit = room(selected)
+        bodies: dict[int, list[str]] = {}
         for piece in selected.pieces:
             at = 0
-            body: list[str] = []
             for stretch in stretches(piece.block, regs, piece.live_out):
                 end = at + len(stretch.block.instructions)
                 spanned = piece.starts[at] is None or piece.starts[end] is None
@@ -262,9 +262,8 @@ def _kernel(corpus: Corpus, cubin: Cubin, name: str, trained: Trained | None) ->
                 block = _block(corpus, question, stretch, cubin.arch, price, trained)
                 block.times += 1
                 kernel.blocks[block.key, limit] += 1
-                body.append(block.key)
-            if body:
-                kernel.bodies[tuple(body)] += 1
+                bodies.setdefault(piece.block.index, []).append(block.key)
+        kernel.bodies.update(map(tuple, bodies.values()))
     except SassxlateError as error:
         return Kernel(name, error=error.code)
     except (RecursionError, MemoryError):

@@ -89,7 +89,8 @@ def _judged(
     for node in nodes:
         new: dict[Words, int] = {}
         for n, words in enumerate(answers[node.block.question.text]):
-            new.setdefault(words, n)
+            if n or count == 1:  # of several, the first has been judged
+                new.setdefault(words, n)
         cases.append((node.block, tuple((n, w) for w, n in new.items())))
     yield from judge(cases)
 

@@ -22,12 +22,12 @@ LONG = 8  # instructions that are cut to three parts: there are only so many ans
 
 def no_guard(part: Stretch) -> Callable[[int], bool]:
     """Whether a stretch may be cut in front of an instruction, as far as SASS says it: not where
-    one guard is on both sides."""
+    guards are on both sides, for the rules' code goes from one to the other."""
     sass = part.block.instructions
 
     def may(n: int) -> bool:
         before, behind = sass[n - 1].guard, sass[n].guard
-        return before.is_true or before != behind
+        return before.is_true or behind.is_true
 
     return may
 

@@ -91,7 +91,7 @@ class BlockModel:
         jobs = [job for n, q in enumerate(questions) for job in self._jobs(n, q, samples)]
         count = len(jobs) * samples
         jobs.sort(key=lambda j: len(j.tokens))
-        workers = min(self.workers, len(jobs) // _TOGETHER)
+        workers = min(self.workers, len(jobs), count // _TOGETHER)
         made: dict[tuple[int, int], Words | None] = {}
         if workers > 1:
             made = self._forked(jobs, count, questions, vtemps, workers)

@@ -54,15 +54,19 @@ class BlockReport:
 class EngineReport:
     """What an engine did with one kernel.
 
-    ``distinct`` are the canonical forms among its blocks, ``remembered`` those of them that had an
-    answer from before; seconds are of asking the model and of judging its answers.
+    ``blocks`` are stretches, or parts of one where parts of it were taken.  ``questions`` are the
+    stretches that the model was asked for, ``distinct`` the canonical forms among them,
+    ``remembered`` those of them that had an answer from before, ``further`` the other forms of
+    their parts; seconds are of asking the model and of judging its answers.
     """
 
     engine: str
     model: str
     blocks: tuple[BlockReport, ...]
+    questions: int
     distinct: int
     remembered: int
+    further: int
     asking_s: float
     judging_s: float
 
@@ -97,7 +101,8 @@ class EngineReport:
         """In one line."""
         return (
             f"{self.engine} ({self.model}): {self.accepted} of {len(self.blocks)} blocks by the "
-            f"model ({self.asked} asked, {self.distinct} distinct, {self.remembered} remembered)"
+            f"model ({self.questions} stretches asked, {self.distinct} distinct, "
+            f"{self.remembered} remembered, {self.further} of parts)"
         )
 
 

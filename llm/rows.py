@@ -63,6 +63,7 @@ class Harvest:
     search: bool = True
     elsewhere: Callable[[str], bool] = lambda _: False  # whether another process has it
     lifted: bool = False
+    of_parts: set[str] = field(default_factory=set[str])
     rows: dict[str, Row] = field(default_factory=dict[str, Row])
     waiting: list[tuple[str, Known]] = field(default_factory=list[tuple[str, Known]])
     counts: Counter[str] = field(default_factory=Counter[str])
@@ -114,10 +115,12 @@ class Harvest:
         text = question.text
         key = row_id(text)
         self.again[key] += 1
-        if key in self.seen or self.elsewhere(key):
+        # What was a part so far is searched and counted as a whole.
+        if (key in self.seen and key not in self.of_parts) or self.elsewhere(key):
             self.counts["again"] += 1
             return
         self.seen.add(key)
+        self.of_parts.discard(key)
         rules = "\n".join(map(" ".join, stretch.answer))
         code: Code = read_answer(rules.split(), question)
         try:
@@ -186,8 +189,9 @@ class Harvest:
         key = row_id(text)
         if key not in self.seen and not self.elsewhere(key):
             self.seen.add(key)
+            self.of_parts.add(key)
             self.counts["part"] += 1
-            by = whole.by if answer != rules else "rules"
+            by = "rules" if answer == rules else "search" if whole.by == "rules" else whole.by
             self.rows[key] = Row(
                 key, text, answer, rules if by != "rules" else "", price, before,
                 len(part.block.instructions), _count(answer), whole.arch, whole.program,

@@ -95,7 +95,8 @@ class Result:
 
     @property
     def asked_a_second(self) -> float:
-        """Stretches answered in a second of asking, those that were remembered among them."""
+        """Stretches answered in a second of asking, with their parts, those that were remembered
+        among them."""
         seconds = sum(row.asking_s for row in self.rows)
         return sum(row.asked for row in self.rows) / seconds if seconds else 0.0
 
@@ -212,7 +213,7 @@ def measured(
         hybrid = _Ran(held.passed, held.why, hybrid.executed)
     return Row(
         program.name, hybrid.passed, hybrid.why, rules.executed, hybrid.executed,
-        sum(len(r.blocks) for r in reports), sum(r.asked for r in reports),
+        sum(len(r.blocks) for r in reports), sum(r.questions for r in reports),
         sum(r.accepted for r in reports), sum(r.distinct - r.remembered for r in reports),
         round(sum(r.asking_s for r in reports), 3), round(sum(r.judging_s for r in reports), 3),
     )  # fmt: skip
