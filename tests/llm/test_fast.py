@@ -5,13 +5,17 @@ from __future__ import annotations
 import json
 import multiprocessing
 from dataclasses import replace
+from itertools import takewhile
+from operator import eq
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from sassxlate.errors import ModelError
 from sassxlate.llm import fast as module
+from sassxlate.llm import propose
 from sassxlate.llm.fast import NEAR, Fast, FastSession, fits, kinds_of_host
 from sassxlate.llm.fast_code import Kind, Tile
 from sassxlate.llm.model import Config, Qwen2, Session, random_weights, save
@@ -140,6 +144,44 @@ def test_processes(tmp_path: Path) -> None:
     assert isinstance(two.fast, Fast)
     assert first == one.propose(asked, 2, [24] * 6) == two.propose(asked, 2, [24] * 6)
     assert not multiprocessing.active_children()
+
+
+def test_further_answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each is the first up to a place where it was a near thing, the nearest first; where there are
+    no more, answers are drawn."""
+    monkeypatch.setattr(module, "kinds_of_host", list[tuple[Kind, Tile]])
+    monkeypatch.setattr(propose, "answer_limit", lambda _: 120)
+    save(tmp_path, SMALL, random_weights(SMALL, 1))
+    asked = questions()[:3]
+    model = BlockModel(tmp_path, workers=1)
+    near: dict[int, list[int]] = {}
+    others = propose._others  # pyright: ignore[reportPrivateUsage]
+
+    def seen(first: Any) -> Any:
+        if first.job.samples > 1:
+            near[first.job.question] = [place for _, place, _ in sorted(first.second)[:5]]
+        return others(first)
+
+    monkeypatch.setattr(propose, "_others", seen)
+    several = model.propose(asked, 6, [24] * 3)
+    assert [answers[:1] for answers in several] == model.propose(asked, 1, [24] * 3)
+    for n, (first, *rest) in enumerate(several):
+        assert len({first, *rest}) == 6
+        same = (map(eq, first, other) for other in rest)
+        parted = [sum(1 for _ in takewhile(bool, words)) for words in same]
+        # Places are of tokens, and a word may be several.
+        assert all(a <= b for a, b in zip(parted, near[n], strict=True))
+        assert parted != sorted(parted) or near[n] == sorted(near[n])
+
+    def nothing_near(first: Any) -> Any:
+        first.second.clear()
+        return others(first)
+
+    monkeypatch.setattr(propose, "_others", nothing_near)
+    drawn = model.propose(asked, 6, [24] * 3)
+    assert [answers[0] for answers in drawn] == [answers[0] for answers in several]
+    assert drawn != several
+    assert drawn == model.propose(asked, 6, [24] * 3)
 
 
 def test_without(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
