@@ -42,6 +42,10 @@ def rounded_model() -> Qwen2:
     return Qwen2(SMALL, {k: v.view(np.float32) for k, v in cut.items()})
 
 
+def _hundred(_: int) -> int:
+    return 120
+
+
 def _forty(_: int) -> int:
     return 40
 
@@ -150,7 +154,7 @@ def test_further_answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     """Each is the first up to a place where it was a near thing, the nearest first; where there are
     no more, answers are drawn."""
     monkeypatch.setattr(module, "kinds_of_host", list[tuple[Kind, Tile]])
-    monkeypatch.setattr(propose, "answer_limit", lambda _: 120)
+    monkeypatch.setattr(propose, "answer_limit", _hundred)
     save(tmp_path, SMALL, random_weights(SMALL, 1))
     asked = questions()[:3]
     model = BlockModel(tmp_path, workers=1)
