@@ -15,6 +15,7 @@ from sassxlate.errors import ModelError, Where
 
 from . import tensors
 from .model import read_config
+from .stretch import LONGEST
 
 Data = Mapping[str, Any]
 _HEAD = """---
@@ -28,11 +29,11 @@ It translates straight-line blocks of NVIDIA SASS to AMD RDNA3 (gfx1100), in the
 sassxlate (`docs/model.md`): registers by what lives there, constants split so that any value can be
 said. It stands behind a verifier: of what it answers, sassxlate takes what is proved and costs less
 than the rules' code. A wrong answer costs time, never correctness."""
-_LIMITS = """## Limits
+_LIMITS = f"""## Limits
 
 * It knows the block language and nothing else: no prose, no other target, no whole kernels.
-  Stretches have at most 8 SASS instructions; what lies between them (transfers of control, what
-  reaches other lanes, atomics with loops, fences, matrix products) is the rules'.
+  Stretches have at most {LONGEST} SASS instructions; what lies between them (transfers of control,
+  what reaches other lanes, atomics with loops, fences, matrix products) is the rules'.
 * Its answers are to be decoded under sassxlate's automaton and judged by its gate. Without both
   they are text that may be wrong.
 * It makes the accesses to memory that the rules make. What it saves is arithmetic, moves and code

@@ -46,10 +46,10 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """A block that is settled.  ``first`` is the likeliest answer; ``best`` what is
-    proved of it, as a whole, in parts or drawn, or ``first`` where nothing is.  ``answers`` in how
-    many answers an instruction of it is, ``rules_proved`` whether
-    the rules' own code is proved (asked only where no answer is), ``seconds`` of proving."""
+    """A block that is settled.  ``first`` is the likeliest answer; ``best`` what is proved, as
+    a whole, in parts or of further answers; ``first`` where nothing is.  ``answers`` in how many
+    answers an instruction of it is, ``rules_proved`` whether the rules' own code is proved (asked
+    only where no answer is), ``seconds`` of proving the first answer."""
 
     arch: int
     key: str
@@ -63,7 +63,7 @@ class Result:
 @dataclass(slots=True)
 class Batch:
     """Seconds of the clock for one batch: ``questions`` asked and their answers proved at one
-    sample, then what was drawn further.  ``median``: all questions were of the median length."""
+    sample, then parts and further answers.  ``median``: all questions were of the median length."""
 
     questions: int
     judged: int

@@ -296,8 +296,8 @@ def _further(
     proofs: Path,
     batch: Batch,
 ) -> dict[Key, tuple[Judged, int]]:
-    """What is proved of the parts of blocks whose first answer is not, or drawn; in how many
-    answers an instruction is."""
+    """What is proved of blocks whose first answer is not, in parts and of further answers; in how
+    many answers an instruction is."""
     clock = time.perf_counter
 
     def ask(blocks: Sequence[Block], count: int) -> list[list[Words]]:

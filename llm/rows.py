@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from sassxlate.disasm.containers.model import Cubin
@@ -16,6 +16,7 @@ from sassxlate.lowering.verify import Proved, Unknown, Verdict
 
 from .check import check
 from .cost import cost
+from .gate import flat
 from .lifted import Known, relowered
 from .parts import no_guard, parts
 from .prompt import answer_text, read_answer
@@ -63,7 +64,7 @@ class Harvest:
     search: bool = True
     elsewhere: Callable[[str], bool] = lambda _: False  # whether another process has it
     lifted: bool = False
-    of_parts: set[str] = field(default_factory=set[str])
+    of_parts: set[str] = field(default_factory=set[str])  # rows that no stretch had yet
     rows: dict[str, Row] = field(default_factory=dict[str, Row])
     waiting: list[tuple[str, Known]] = field(default_factory=list[tuple[str, Known]])
     counts: Counter[str] = field(default_factory=Counter[str])
@@ -120,8 +121,7 @@ class Harvest:
             self.counts["again"] += 1
             return
         self.seen.add(key)
-        self.of_parts.discard(key)
-        rules = "\n".join(map(" ".join, stretch.answer))
+        rules = _rules(stretch)
         code: Code = read_answer(rules.split(), question)
         try:
             verdict = self.prover.stretch(stretch.block, regs, stretch.live_out, code)
@@ -131,7 +131,7 @@ class Harvest:
             self.counts["unknown"] += 1
             self.why[_reason(verdict)] += 1
             return
-        before = _price(code)
+        before = cost(flat(code))
         answer, after, modulo, by = rules, before, verdict.modulo, "rules"
         if self.search and (found := improved(stretch, regs, question, self.prover, code)):
             answer, code = answer_text(found.code, question), found.code
@@ -139,11 +139,10 @@ class Harvest:
         if self.lifted:
             self.waiting.append((key, Known(stretch, regs, question, code)))
         self.counts[by] += 1
-        readings = "; ".join(modulo)
-        row = Row(
-            key, text, answer, rules if by != "rules" else "", after, before,
-            len(stretch.block.instructions), _count(answer), arch, program, name, readings, by,
-        )  # fmt: skip
+        if key in self.of_parts:
+            self.of_parts.remove(key)
+            self.counts["part"] -= 1
+        row = _row(stretch, answer, (after, before), modulo, by, (arch, program, name))
         self.rows[key] = row
         self._parts(stretch, regs, code, row)
 
@@ -169,15 +168,14 @@ class Harvest:
         code, None where that is not proved."""
         question = part.asked
         assert question is not None
-        rules = "\n".join(map(" ".join, part.answer))
         try:
-            answer = answer_text(groups, question)
+            answer, rules = answer_text(groups, question), _rules(part)
             code: Code = read_answer(answer.split(), question)
+            theirs: Code = read_answer(rules.split(), question)
             check(code, question)
             verdict = self.prover.stretch(part.block, regs, part.live_out, code)
-            price, before = _price(code), _price(read_answer(rules.split(), question))
+            price, before = cost(flat(code)), cost(flat(theirs))
             if answer != rules and price >= before:
-                theirs: Code = read_answer(rules.split(), question)
                 other = self.prover.stretch(part.block, regs, part.live_out, theirs)
                 if isinstance(other, Proved):
                     answer, code, verdict, price = rules, theirs, other, before
@@ -185,18 +183,14 @@ class Harvest:
             return None
         if not isinstance(verdict, Proved):
             return None
-        text = question.text
-        key = row_id(text)
+        key = row_id(question.text)
         if key not in self.seen and not self.elsewhere(key):
             self.seen.add(key)
             self.of_parts.add(key)
             self.counts["part"] += 1
             by = "rules" if answer == rules else "search" if whole.by == "rules" else whole.by
-            self.rows[key] = Row(
-                key, text, answer, rules if by != "rules" else "", price, before,
-                len(part.block.instructions), _count(answer), whole.arch, whole.program,
-                whole.kernel, "; ".join(verdict.modulo), by,
-            )  # fmt: skip
+            place = whole.arch, whole.program, whole.kernel
+            self.rows[key] = _row(part, answer, (price, before), verdict.modulo, by, place)
         return code
 
     def taken(self) -> list[Row]:
@@ -210,8 +204,29 @@ def _reason(verdict: Verdict) -> str:
     return re.sub(r"^instruction \d+: ", "", text)[:120]
 
 
-def _price(code: Code) -> int:
-    return cost([inst for group in code for inst in group])
+def _rules(stretch: Stretch) -> str:
+    """The rules' answer."""
+    return "\n".join(map(" ".join, stretch.answer))
+
+
+def _row(
+    stretch: Stretch,
+    answer: str,
+    costs: tuple[int, int],
+    modulo: Sequence[str],
+    by: str,
+    place: tuple[int, str, str],
+) -> Row:
+    """The row of a stretch or a part.  ``costs`` are the answer's and the rules', ``place`` the
+    architecture, the program and the kernel."""
+    assert stretch.asked is not None
+    text = stretch.asked.text
+    arch, program, kernel = place
+    return Row(
+        row_id(text), text, answer, _rules(stretch) if by != "rules" else "", costs[0], costs[1],
+        len(stretch.block.instructions), _count(answer), arch, program, kernel,
+        "; ".join(modulo), by,
+    )  # fmt: skip
 
 
 def _count(answer: str) -> int:

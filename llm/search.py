@@ -12,7 +12,7 @@ from sassxlate.lowering.verify import Proved
 
 from .check import check
 from .cost import cost
-from .gate import accesses
+from .gate import accesses, flat
 from .peephole import shortened
 from .prompt import Prompt, answer_words
 from .proof import Code, Prover, joints, lives, waited
@@ -28,10 +28,6 @@ class Better:
     code: Code
     cost: int
     modulo: tuple[str, ...]
-
-
-def _price(code: Code) -> int:
-    return cost([inst for group in code for inst in group])
 
 
 def improved(
@@ -55,7 +51,7 @@ def improved(
         mine, old = made[first:end], rules[first:end]
         verdict = None
         tried = [*code[:first], *(list(g) for g in mine), *code[end:]]
-        if mine != tuple(map(tuple, old)) and _price(mine) < _price(old):
+        if mine != tuple(map(tuple, old)) and cost(flat(mine)) < cost(flat(old)):
             verdict = _proved(stretch, regs, behind, prover, tried, first, end, draft.bound)
         if verdict is not None:
             code = tried
@@ -63,8 +59,8 @@ def improved(
         else:
             same.append((first, end))
         first = end
-    price = _price(code)
-    if price >= _price(rules):
+    price = cost(flat(code))
+    if price >= cost(flat(rules)):
         return None
     items = [inst for group in code for inst in group]
     if accesses(items) != accesses([inst for group in rules for inst in group]):
