@@ -7,7 +7,6 @@ dies (memory, a fault of the solver) loses its job and is replaced; when this pr
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import multiprocessing
 import signal
 from collections.abc import Callable, Iterator
@@ -16,16 +15,16 @@ from typing import Any, Generic, TypeVar
 
 from sassxlate.errors import SassxlateError
 
+from .orphans import die_along
+
 Job = TypeVar("Job")
 Done = TypeVar("Done")
-_PR_SET_PDEATHSIG = 1
 
 
 def _alone() -> None:
     """Ends this process with the one that began it; Ctrl-C is that one's affair."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    with contextlib.suppress(OSError, AttributeError):
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    die_along()
 
 
 class Child:

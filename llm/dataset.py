@@ -8,15 +8,12 @@ done; nothing else is remembered, so a build that was killed goes on where it wa
 
 from __future__ import annotations
 
-import contextlib
-import ctypes
 import gc
 import hashlib
 import importlib
 import json
 import multiprocessing
 import os
-import signal
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -30,6 +27,7 @@ from sassxlate.disasm.containers import Cubin, load
 from sassxlate.errors import ModelError, SassxlateError
 
 from .dataset_files import read_ids, write_rows
+from .orphans import die_along
 from .proof import Prover
 from .rows import Harvest
 from .store import Proofs, sources_tag
@@ -217,19 +215,12 @@ def write_report(folder: Path, report: Report) -> None:
 
 
 _worker: _Worker | None = None
-_PR_SET_PDEATHSIG = 1
-
-
-def _die_along() -> None:
-    """Who is killed takes its processes along."""
-    with contextlib.suppress(OSError, AttributeError):
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def _begin(folder: Path, settings: Settings, seen: dict[str, set[str]]) -> None:
     global _worker
     if multiprocessing.parent_process() is not None:
-        _die_along()
+        die_along()
         # What is there stays, and little that comes is in cycles.
         gc.freeze()
         gc.set_threshold(100_000, 20, 100)
@@ -322,7 +313,7 @@ def _units(
         yield from map(read, listed)
         return
     context = multiprocessing.get_context("fork")
-    with ProcessPoolExecutor(jobs, context, _die_along) as pool:
+    with ProcessPoolExecutor(jobs, context, die_along) as pool:
         try:
             yield from pool.map(read, listed, chunksize=_FILES)
         except BrokenProcessPool:

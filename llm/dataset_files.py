@@ -76,11 +76,22 @@ def read_ids(folder: Path) -> dict[str, set[str]]:
     return out
 
 
+def split_shards(folder: Path, split: str) -> list[Path]:
+    """The shards of a finished split, in order."""
+    return sorted((folder / split).glob("*.parquet"))
+
+
+def read_shard(path: Path, columns: Sequence[str] | None = None) -> list[dict[str, Any]]:
+    """A shard's rows: these columns of them, or all."""
+    _, parquet = _arrow()
+    with parquet.ParquetFile(path) as file:
+        return cast("list[dict[str, Any]]", file.read(columns).to_pylist())
+
+
 def read_split(folder: Path, split: str) -> Iterator[dict[str, Any]]:
     """The rows of a finished split, in the shards' order."""
-    _, parquet = _arrow()
-    for path in sorted((folder / split).glob("*.parquet")):
-        yield from parquet.read_table(path).to_pylist()
+    for path in split_shards(folder, split):
+        yield from read_shard(path)
 
 
 def reports(folder: Path) -> Iterator[dict[str, Any]]:
@@ -110,7 +121,7 @@ def best_rows(folder: Path, split: str) -> tuple[list[Path], Best]:
     units = _units(folder / "units")
     models = [p for p in units if p.name.startswith(MODEL)]
     built = [p for p in units if not p.name.startswith(MODEL)]
-    paths = [*(built or sorted((folder / split).glob("*.parquet"))), *models]
+    paths = [*(built or split_shards(folder, split)), *models]
     best: Best = {}
     for n, table in enumerate(_tables(paths, ("id", "cost", "split"))):
         splits = table["split"].to_pylist() if "split" in table.column_names else None
@@ -325,5 +336,5 @@ def _lines(sheet: Mapping[str, Any]) -> Iterable[str]:
 
 __all__ = [
     "MODEL", "SPLITS", "best_rows", "finish", "model_reports", "read_ids", "read_rows",
-    "read_split", "reports", "write_rows",
+    "read_shard", "read_split", "reports", "split_shards", "write_rows",
 ]  # fmt: skip

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import contextlib
+import multiprocessing
+from collections.abc import Callable, Generator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TypeAlias
 
 from sassxlate.errors import ModelError
 
 from . import shards, tokenizer
-from .dataset_files import read_split
-
-EXAMPLES = 100_000  # of a shard
+from .dataset_files import read_shard, split_shards
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,46 +26,71 @@ class Written:
     bytes: int
 
 
+_Job: TypeAlias = "tuple[Path, Path, str]"  # the dataset's shard, the tokens', the split
+
+
 def write_tokens(
     folder: Path,
     out: Path,
     split: str,
     most: int | None = None,
     told: Callable[[Written], None] = lambda _: None,
+    jobs: int = 1,
 ) -> list[Written]:
-    """Writes a split's tokenised shards to ``out``; with ``most``, no more than so many bytes in
-    all, the last shards left out: rows are in the order of hashes, so that what is there is a fair
-    sample.  Raises ModelError SX1044 where the split has no rows.
+    """Writes a split's tokenised shards to ``out``, one of each of the dataset's, by ``jobs``
+    processes; with ``most``, no more than so many bytes in all, the last shards left out: rows are
+    in the order of hashes, so that what is there is a fair sample.  What a former, longer call
+    wrote behind them is removed.
+
+    Raises ModelError SX1044 where the split has no rows, SX1041 where a process dies.
     """
     out.mkdir(parents=True, exist_ok=True)
-    vocabulary = shards.digest(tokenizer.vocabulary())
+    names = [out / f"{split}-{number:03d}.tokens" for number in range(1000)]
+    made: list[_Job] = [
+        (path, name, split) for path, name in zip(split_shards(folder, split), names, strict=False)
+    ]
     written: list[Written] = []
     total = 0
-    for number, rows in enumerate(_parts(read_split(folder, split))):
-        path = out / f"{split}-{number:03d}.tokens"
-        examples = [tokenizer.example(row["prompt"].split(), row["answer"].split()) for row in rows]
-        size = shards.write(path, examples, vocabulary, {"split": split})
-        if most is not None and total + size > most and written:
-            path.unlink()
-            break
-        total += size
-        written.append(Written(path, len(examples), size))
-        told(written[-1])
+    with contextlib.closing(_written(made, jobs)) as coming:
+        for one in coming:
+            if most is not None and total + one.bytes > most and written:
+                break
+            total += one.bytes
+            written.append(one)
+            told(one)
     if not written:
         message = f"{folder} has no rows of {split}: finish building it, or choose by --split"
         raise ModelError("SX1044", message)
+    for old in names[len(written) :]:
+        old.unlink(missing_ok=True)
     return written
 
 
-def _parts(rows: Iterator[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
-    part: list[dict[str, Any]] = []
-    for row in rows:
-        part.append(row)
-        if len(part) == EXAMPLES:
-            yield part
-            part = []
-    if part:
-        yield part
+def _written(made: Sequence[_Job], jobs: int) -> Generator[Written]:
+    """The shards in order.  Closing this waits for what has begun: more may be written than was
+    taken, which the caller removes."""
+    if jobs == 1 or len(made) < 2:
+        yield from map(_write, made)
+        return
+    context = multiprocessing.get_context("fork")
+    with ProcessPoolExecutor(min(jobs, len(made)), context) as pool:
+        try:
+            yield from pool.map(_write, made)
+        except BrokenProcessPool:
+            raise ModelError("SX1041", "a process that wrote tokens died: fewer (-j)?") from None
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+
+def _write(job: _Job) -> Written:
+    source, path, split = job
+    examples = [
+        tokenizer.example(row["prompt"].split(), row["answer"].split())
+        for row in read_shard(source, ("prompt", "answer"))
+    ]
+    vocabulary = shards.digest(tokenizer.vocabulary())
+    size = shards.write(path, examples, vocabulary, {"split": split})
+    return Written(path, len(examples), size)
 
 
 __all__ = ["Written", "write_tokens"]

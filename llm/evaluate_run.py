@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import multiprocessing
 import os
 import random
@@ -24,6 +23,7 @@ from .evaluate_parts import Cases, in_parts
 from .evaluate_results import Answer, Batch, Outcome, Result, Results, Run
 from .gate import Gate, Judgement
 from .names import VTEMPS
+from .orphans import die_along
 from .prompt import answer_text, read_answer
 from .proof import Prover
 from .store import Proofs, sources_tag
@@ -123,13 +123,11 @@ class _Shared:
 
 
 _shared = _Shared()
-_PR_SET_PDEATHSIG = 1
 
 
 def _begin(proofs: Path, settings: Settings) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    with contextlib.suppress(OSError, AttributeError):
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    die_along()
     _shared.judge = Judge(proofs, settings)
 
 

@@ -11,7 +11,8 @@ would write.  ``DIR/last`` is the newest checkpoint (config.json, model.safetens
 go on from), ``DIR/best`` the one with most answers right, ``DIR/log.jsonl`` the figures,
 ``DIR/curves.svg`` their picture.  Started again with the same DIR it goes on.
 
-On several GPUs of one machine::
+``sassxlate train`` starts a process for each GPU of the machine (:mod:`.launch`); ``torchrun`` does
+as well::
 
     torchrun --standalone --nproc-per-node 4 -m sassxlate.llm.train SHARD... -o DIR --size base
 """
@@ -24,6 +25,7 @@ import json
 import math
 import sys
 import time
+import zlib
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -46,6 +48,7 @@ from .train_curves import curves
 VOCABULARY = Path(__file__).with_name("vocabulary.txt")
 PAD_TARGET = -100
 PACKED = 16_384  # examples that are put into rows at once: a million at once take seconds
+EPOCHS = 2.0  # where nothing else says how long
 AHEAD = 12  # batches that are made before they are asked for
 HELD_OUT = 64  # one of so many, unless shards are given for that
 
@@ -58,7 +61,7 @@ class Settings:
     size: str = "small"
     row: int = 1024
     batch: int = 64
-    epochs: float = 2.0
+    epochs: float = 0.0  # 0: EPOCHS, or as many as ``minutes`` or ``steps`` allow
     steps: int = 0  # 0: as the epochs say
     minutes: float = 0.0  # 0: no limit; the schedule follows the clock where there is one
     rate: float = 1e-3
@@ -142,25 +145,24 @@ def batch_of(shard: Shard, rows: Sequence[Sequence[int]], row: int, question: fl
 
 
 def batches(
-    shard: Shard, chosen: NDArray[np.int64], s: Settings, skip: int, part: tuple[int, int] = (0, 1)
+    shard: Shard, chosen: NDArray[np.int64], s: Settings, begun: int, part: tuple[int, int] = (0, 1)
 ) -> Iterator[Batch]:
-    """Batches without end, the same ones for the same seed; the first ``skip`` are passed over.
-    ``part`` (k, n): what the k-th of n processes takes, each n-th example and of a step's rows as
-    many as the others."""
-    epoch = seen = 0
+    """Batches without end, the same ones for the same seed and the step that they are ``begun``
+    with: who goes on draws anew, since to pass over what was there takes minutes, and there may be
+    more examples by now.  ``part`` (k, n): what the k-th of n processes takes, each n-th example
+    and of a step's rows as many as the others."""
+    epoch = 0
     size = s.batch // part[1]
     while True:
-        rng = np.random.default_rng((s.seed, epoch))
+        rng = np.random.default_rng((s.seed, begun, epoch))
         every = rng.permutation(chosen)[part[0] :: part[1]]
         for first in range(0, max(len(every), 1), PACKED):
             rows = pack(shard, [int(i) for i in every[first : first + PACKED]], s.row)
             order = rng.permutation(len(rows))
             # A step of fewer rows only where there are never more.
             for at in range(0, max(len(rows) - size + 1, int(not first)), size):
-                if seen >= skip:
-                    mine = [rows[int(i)] for i in order[at : at + size]]
-                    yield batch_of(shard, mine, s.row, s.question)
-                seen += 1
+                mine = [rows[int(i)] for i in order[at : at + size]]
+                yield batch_of(shard, mine, s.row, s.question)
         epoch += 1
 
 
@@ -176,8 +178,6 @@ def ahead(made: Iterator[Batch]) -> Iterator[Batch]:
 
 def split(shard: Shard, one_in: int = HELD_OUT) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Examples to train on and held out ones, by a hash of the question."""
-    import zlib
-
     out = np.zeros(len(shard), bool)
     for i in range(len(shard)):
         question = shard.example(i)[: shard.questions[i]].tobytes()
@@ -232,7 +232,7 @@ class Trainer:
         self.step = 0
         self.best = -1.0
         self.spent = 0.0  # seconds, of former runs too
-        self.total = s.steps or max(1, math.ceil(s.epochs * self._steps_an_epoch()))
+        self.total = s.steps or self._steps()
         self.run: Any = torch.compile(self.model.loss) if s.compile else self.model.loss
 
     def _take(self, folder: Path) -> None:
@@ -259,9 +259,14 @@ class Trainer:
         tokens = float(lengths[lengths <= self.s.row].sum())
         return max(1, round(tokens / self.s.row / self.s.batch))
 
+    def _steps(self) -> int:
+        """As the epochs say; 0 where the clock alone decides."""
+        epochs = self.s.epochs or (0.0 if self.s.minutes else EPOCHS)
+        return max(1, math.ceil(epochs * self._steps_an_epoch())) if epochs else 0
+
     def _progress(self, started: float) -> float:
         """How far the schedule is, 0 to 1: by steps, or by the clock where that is further."""
-        by_steps = self.step / self.total
+        by_steps = self.step / self.total if self.total else 0.0
         if not self.s.minutes:
             return by_steps
         return max(by_steps, (self.spent + time.monotonic() - started) / (60 * self.s.minutes))
@@ -323,7 +328,7 @@ class Trainer:
         mine = (ranks.rank, ranks.world)
         for b in ahead(batches(self.shard, self.chosen, s, self.step, mine)):
             progress = ranks.said(self._progress(started))
-            if self.step >= self.total or progress >= 1:
+            if (self.total and self.step >= self.total) or progress >= 1:
                 break
             for group in self.optimizer.param_groups:
                 group["lr"] = self._rate(progress)
@@ -349,7 +354,8 @@ class Trainer:
                 now = time.monotonic()
                 mean = loss_sum / loss_count if loss_count else float(loss.detach())
                 row = {
-                    "step": self.step, "of": self.total, "loss": mean,
+                    "step": self.step, "of": self.total or round(self.step / progress),
+                    "loss": mean,
                     "rate": self._rate(progress), "tokens_s": tokens * ranks.world / (now - last),
                     "seconds": round(self.spent + now - started, 1),
                 }  # fmt: skip
@@ -359,7 +365,7 @@ class Trainer:
                 tokens = loss_sum = loss_count = 0.0
                 last = time.monotonic()
         if ranks.first and (not result or result["step"] != self.step):
-            result = {"step": self.step, "of": self.total, **self.evaluate()}
+            result = {"step": self.step, "of": self.total or self.step, **self.evaluate()}
             result["seconds"] = round(self.spent + time.monotonic() - started, 1)
             self._note(result)
             self._checkpoint(result, started)
@@ -388,12 +394,16 @@ class Trainer:
             (folder / "training.json").write_text(json.dumps(about, indent=1) + "\n")
         state = {
             "model": self.model.parameters, "optimizer": self.optimizer.state_dict(),
-            "step": self.step, "best": self.best, "total": self.total,
+            "step": self.step, "best": self.best, "total": self.total, "held": self._held_out(),
             "spent": self.spent + time.monotonic() - started,
         }  # fmt: skip
         temporary = self.output / "last" / "state.tmp"
         self.torch.save(state, temporary)
         temporary.replace(self.output / "last" / "state.pt")
+
+    def _held_out(self) -> int:
+        """Of what evaluations are."""
+        return zlib.crc32(self.held.tokens.tobytes(), len(self.aside))
 
     def _resume(self) -> None:
         path = self.output / "last" / "state.pt"
@@ -403,8 +413,10 @@ class Trainer:
             state = self.torch.load(path, map_location=self.device, weights_only=True)
             self.model.take(state["model"])
             self.optimizer.load_state_dict(state["optimizer"])
-            self.step, self.best = int(state["step"]), float(state["best"])
-            self.spent = float(state["spent"])
+            self.step, self.spent = int(state["step"]), float(state["spent"])
+            # The best of other held out answers says nothing.
+            same = state.get("held") == self._held_out()
+            self.best = float(state["best"]) if same else -1.0
         except Exception as error:
             text = f"a checkpoint of other settings, or damaged: {str(error)[:200]}"
             raise ModelError("SX1003", " ".join(text.split()), Where(str(path))) from None
@@ -467,11 +479,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         default="",
         help="those of this checkpoint to begin with",
     )
-    for name in ("row", "batch", "steps", "seed", "every", "held_out"):
-        parser.add_argument(f"--{name.replace('_', '-')}", type=int, default=getattr(d, name))
-    for name in ("epochs", "minutes", "rate", "question"):
-        parser.add_argument(f"--{name}", type=float, default=getattr(d, name))
-    parser.add_argument("--compile", action="store_true")
+    for field in fields(d):
+        name, value = f"--{field.name.replace('_', '-')}", field.default
+        if isinstance(value, bool):
+            parser.add_argument(name, action="store_true")
+        elif isinstance(value, int | float):
+            parser.add_argument(name, type=type(value), default=value)
     a = parser.parse_args(arguments)
     names = [f.name for f in fields(Settings) if hasattr(a, f.name)]
     try:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import click
@@ -45,9 +44,7 @@ def make(
         build, folder=folder, sources=(kernels, *sources), seed=seed, jobs=jobs, search=search,
         shard=(0, 1), licences=(f"{kernels.name}/=Apache-2.0 (made by `sassxlate dataset`)",),
     )  # fmt: skip
-    sheet = json.loads((folder / "datasheet.json").read_text(encoding="utf-8"))
-    there = tuple(s for s in ("train", "valid") if sheet["splits"][s].get("pairs"))
-    ctx.invoke(tokens, folder=folder, output=folder / TOKENS, split=there, most=most)
+    ctx.invoke(tokens, folder=folder, output=folder / TOKENS, split=(), most=most, jobs=jobs)
 
 
 __all__ = ["TOKENS", "make"]

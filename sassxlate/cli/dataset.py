@@ -194,16 +194,22 @@ def generate(
     "--split", type=click.Choice(["train", "valid", "test"]), multiple=True, help="May repeat."
 )
 @click.option("--most", type=float, metavar="MIB", help="At most so much for each split.")
-def tokens(folder: Path, output: Path, split: tuple[str, ...], most: float | None) -> None:
+@click.option("-j", "--jobs", default=0, help="Processes (default: all cores).")
+def tokens(
+    folder: Path, output: Path, split: tuple[str, ...], most: float | None, jobs: int
+) -> None:
     """Writes tokenised shards of DIR's splits (default: train and valid) for `sassxlate train`."""
+    from sassxlate.llm.dataset_files import split_shards
     from sassxlate.llm.dataset_tokens import Written, write_tokens
 
     def told(one: Written) -> None:
         click.echo(f"{one.path} {one.examples} examples {one.bytes} bytes")
 
     limit = None if most is None else int(most * (1 << 20))
-    for name in split or ("train", "valid"):
-        write_tokens(folder, output, name, limit, told)
+    # A small dataset may have no program that is held out.
+    there = split or [s for s in ("train", "valid") if split_shards(folder, s)] or ["train"]
+    for name in there:
+        write_tokens(folder, output, name, limit, told, _cores(jobs))
 
 
 @command.command(short_help="Let a model look for cheaper answers")

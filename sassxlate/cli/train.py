@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
+
+from . import EXIT_USAGE
+
+if TYPE_CHECKING:
+    from sassxlate.llm.train import Settings
 
 
 @click.command(short_help="Train a model of the block language")
@@ -23,8 +29,10 @@ import click
 @click.option("--device", default="auto", show_default=True, help="cuda, cpu, or what is there.")
 @click.option("--start", type=click.Path(path_type=Path, exists=True, file_okay=False),
               help="Begin with the weights of a checkpoint (expert iteration).")  # fmt: skip
-@click.option("--epochs", type=click.FloatRange(min=0, min_open=True), default=2.0,
-              show_default=True)  # fmt: skip
+@click.option("--gpus", type=click.IntRange(1), metavar="N",
+              help="So many of this machine, a process each (default: all).")  # fmt: skip
+@click.option("--epochs", type=click.FloatRange(0), default=0.0,
+              help="0: 2, or as many as --minutes or --steps allow.")  # fmt: skip
 @click.option("--steps", type=click.IntRange(0), default=0, help="0: as the epochs say.")
 @click.option("--minutes", type=click.FloatRange(0), default=0.0,
               help="At most so long; the learning rate follows.")  # fmt: skip
@@ -44,6 +52,7 @@ def command(
     size: str,
     device: str,
     start: Path | None,
+    gpus: int | None,
     compiled: bool,
     as_json: bool,
     **numbers: Any,
@@ -63,7 +72,11 @@ def command(
     chosen = [path for shard in shards for path in _files(shard, "train")]
     aside = list(held) or [path for shard in shards if shard.is_dir()
                            for path in _files(shard, "valid")]  # fmt: skip
-    figures = train(chosen, output, settings, aside, device)
+    count = _processes(gpus, device)
+    if count == 1:
+        figures = train(chosen, output, settings, aside, device)
+    else:
+        figures = _together(chosen, output, settings, aside, device, count)
     if not figures:  # one of several processes, not the first
         return
     if as_json:
@@ -74,6 +87,36 @@ def command(
             f" {100 * figures['right']:.2f} % of tokens right,"
             f" {100 * figures['whole']:.2f} % of answers"
         )
+
+
+def _processes(wanted: int | None, device: str) -> int:
+    """How many processes are to train, a GPU each.  ModelError SX1010 where there are fewer."""
+    from sassxlate.errors import ModelError
+    from sassxlate.llm.launch import gpus
+
+    if device not in ("auto", "cuda") or "WORLD_SIZE" in os.environ:
+        return 1
+    there = gpus()
+    if wanted is not None and wanted > max(there, 1):
+        raise ModelError("SX1010", f"{wanted} GPUs are wanted, {there} are there")
+    return max(1, there if wanted is None else wanted)
+
+
+def _together(
+    shards: list[Path],
+    output: Path,
+    settings: Settings,
+    held: list[Path],
+    device: str,
+    count: int,
+) -> dict[str, Any]:
+    """The same by several processes.  What one of them refuses, it has said itself."""
+    from sassxlate.llm.launch import arguments, together
+
+    figures = together(arguments(shards, output, settings, held, device), count)
+    if figures is None:
+        raise SystemExit(EXIT_USAGE)
+    return figures
 
 
 def _files(place: Path, split: str) -> list[Path]:

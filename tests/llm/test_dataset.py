@@ -17,7 +17,7 @@ from click.testing import CliRunner
 from sassxlate.cli.dataset import command
 from sassxlate.disasm.containers import load
 from sassxlate.errors import EncodeError, ModelError, SassxlateError
-from sassxlate.llm import generate, shards, tokenizer
+from sassxlate.llm import dataset_files, generate, shards, tokenizer
 from sassxlate.llm.dataset import Settings, build, program_of, split_of
 from sassxlate.llm.generate import program_name
 from sassxlate.llm.generate_cuda import source
@@ -31,6 +31,7 @@ from sassxlate.lowering.verify import Proved
 
 pytest.importorskip("pyarrow", reason="shards are parquet files")
 from sassxlate.llm.dataset_files import finish, read_ids, read_split, write_rows
+from sassxlate.llm.dataset_tokens import write_tokens
 
 KERNELS = Path(__file__).resolve().parents[2] / "fixtures" / "kernels"
 SETTINGS = Settings(test=0.3, search=False)
@@ -212,6 +213,27 @@ def test_tokens_are_the_rows_for_a_trainer(built: Path, tmp_path: Path) -> None:
         assert tokenizer.decode(ids[asked:]) == rows[i]["answer"].split()
     run = CliRunner().invoke(command, ["tokens", str(tmp_path), "-o", str(tmp_path / "x")])
     assert isinstance(run.exception, ModelError)
+
+
+def test_tokens_by_several_processes(
+    built: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A shard of tokens for each of the dataset's, the same whoever writes them; what is beyond
+    the limit, or of a former call, does not stay."""
+    rows = list(read_split(built, "train"))
+    monkeypatch.setattr(dataset_files, "SHARD", max(1, len(rows) // 4))
+    shutil.copytree(built, tmp_path / "d")
+    finish(tmp_path / "d")
+    one = write_tokens(tmp_path / "d", tmp_path / "one", "train")
+    several = write_tokens(tmp_path / "d", tmp_path / "several", "train", jobs=3)
+    assert len(one) == len(several) > 3
+    assert sum(w.examples for w in several) == len(rows)
+    for a, b in zip(one, several, strict=True):
+        assert a.path.read_bytes() == b.path.read_bytes()
+    most = sum(w.bytes for w in one[:2])
+    few = write_tokens(tmp_path / "d", tmp_path / "several", "train", most, jobs=3)
+    assert [w.examples for w in few] == [w.examples for w in one[:2]]
+    assert len(list((tmp_path / "several").iterdir())) == 2
 
 
 def test_generated_programs_are_decided_by_their_number() -> None:

@@ -194,6 +194,10 @@ def test_training_and_going_on(tmp_path: Path) -> None:
     assert again["held_loss"] < first["held_loss"] + 0.05
     assert np.isfinite(straight["held_loss"])
     assert (tmp_path / "out" / "curves.svg").read_text().startswith("<svg")
+    # With other held out answers the best so far is forgotten.
+    (tmp_path / "out" / "best" / "model.safetensors").unlink()
+    train([path], tmp_path / "out", replace(settings, steps=10), [path], "cpu")
+    assert (tmp_path / "out" / "best" / "model.safetensors").exists()
     (tmp_path / "out" / "last" / "state.pt").write_bytes(b"nothing")
     with pytest.raises(ModelError, match="SX1003"):
         train([path], tmp_path / "out", settings, device="cpu")
@@ -212,8 +216,9 @@ def test_batches_are_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
         made = train.batches(shard, chosen, s, 0, (k, 2))
         taken = [next(made) for _ in range(8)]
         assert {b.tokens.shape for b in taken} == {(4, 64)}
-        skipped = train.batches(shard, chosen, s, 5, (k, 2))
-        assert np.array_equal(next(skipped).tokens, taken[5].tokens)
+        again, on = (train.batches(shard, chosen, s, begun, (k, 2)) for begun in (0, 5))
+        assert np.array_equal(next(again).tokens, taken[0].tokens)
+        assert not np.array_equal(next(on).tokens, taken[5].tokens)
         seen.append({b.tokens.tobytes() for b in taken})
     assert not seen[0] & seen[1]
     few = train.batches(shard, chosen[:9], s, 0)
@@ -246,6 +251,60 @@ def test_two_processes_train_one_model(tmp_path: Path) -> None:
     assert len((tmp_path / "out" / "log.jsonl").read_text().splitlines()) == 2  # the first's alone
     text = done.stderr
     assert text.count("held_loss") == 2
+
+
+@TORCH
+def test_training_by_the_clock_alone(tmp_path: Path) -> None:
+    """Without epochs the minutes decide: not two epochs."""
+    from sassxlate.llm.train import Settings, Trainer, train
+
+    path = tmp_path / "a.tokens"
+    shards.write(path, _examples(40), shards.digest(vocabulary()))
+    shard = shards.read(path)
+    settings = Settings(size="tiny", row=64, batch=1, vocabulary=16)
+
+    def steps(**said: float) -> int:
+        return Trainer(shard, None, tmp_path / "out", replace(settings, **said), "cpu").total
+
+    assert steps() == 2 * steps(epochs=1) == steps(epochs=2, minutes=1) > 0
+    assert steps(steps=7, minutes=1) == 7
+    assert steps(minutes=1) == 0
+    last = train([path], tmp_path / "out", replace(settings, minutes=0.01), device="cpu")
+    assert last["step"] == last["of"] > 0
+
+
+@TORCH
+def test_a_process_for_each_gpu(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    from sassxlate.llm.launch import arguments, together
+    from sassxlate.llm.train import Settings
+
+    path = tmp_path / "a.tokens"
+    shards.write(path, _examples(300), shards.digest(vocabulary()))
+    settings = Settings(size="tiny", row=64, batch=8, steps=6, every=3, clip=0.5)
+    figures = together(arguments([path], tmp_path / "out", settings, [path], "cpu"), 2)
+    assert figures is not None
+    assert figures["step"] == 6
+    about = json.loads((tmp_path / "out" / "last" / "training.json").read_text())
+    assert Settings(**about["settings"]) == replace(
+        settings, vocabulary=about["settings"]["vocabulary"]
+    )
+    wrong = replace(settings, start=str(tmp_path / "absent"))
+    assert together(arguments([path], tmp_path / "x", wrong, [], "cpu"), 2) is None
+    assert "sassxlate: SX1001" in capfd.readouterr().err
+
+
+def test_a_process_that_fails_ends_the_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from sassxlate.llm import launch
+
+    fake = tmp_path / "python"
+    fake.write_text('#!/bin/sh\n[ $RANK = 1 ] && { echo "no memory" >&2; exit 3; }\nsleep 60\n')
+    fake.chmod(0o755)
+    monkeypatch.setattr("sys.executable", str(fake))
+    monkeypatch.setattr(launch, "_GRACE_S", 0.2)
+    with pytest.raises(ModelError, match=r"SX1010.*process 1 of 2.* status 3: no memory"):
+        launch.together([], 2)
 
 
 @TORCH
