@@ -8,6 +8,7 @@ done; nothing else is remembered, so a build that was killed goes on where it wa
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import hashlib
 import importlib
@@ -291,7 +292,8 @@ def build(
                 todo.append(unit)
     told(progress)
     seen = read_ids(folder / "units")
-    Proofs(folder / "proofs.sqlite3", "").forget_asked()
+    with contextlib.closing(Proofs(folder / "proofs.sqlite3", "")) as proofs:
+        proofs.forget_asked()
     for report in _reports(folder, todo, settings, seen, jobs, limit_s, started):
         progress.done += 1
         progress.rows += report.rows

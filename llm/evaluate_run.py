@@ -143,9 +143,10 @@ def _judged(cases: Sequence[Case], proofs: Path, settings: Settings) -> list[Jud
     """All cases, by ``jobs`` processes that end with them."""
     if settings.jobs == 1 or len(cases) <= PART:
         judge = Judge(proofs, settings)
-        out = [judge.judge(case) for case in cases]
-        judge.store.flush()
-        return out
+        try:
+            return [judge.judge(case) for case in cases]
+        finally:
+            judge.store.close()
     _shared.cases = cases
     found: dict[int, Judged] = {}
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import sqlite3
 from collections.abc import Iterable
@@ -22,52 +23,93 @@ def sources_tag() -> str:
 
 
 class Proofs:
-    """Verdicts on steps on disk, for all processes and later builds."""
+    """Verdicts on steps on disk, for all processes and later builds.
+
+    Nothing that cannot be made again is here: a file that turns out damaged is removed, and who had
+    it open goes on without it.  (SQLite before 3.51.3 may damage it where many processes write at
+    once; a build of thirty processes ended with that, under 3.45.)
+    """
 
     def __init__(self, path: Path, tag: str) -> None:
         self._tag = tag.encode()
+        self._path = path
         self._new: list[tuple[bytes, str]] = []
-        self._db = sqlite3.connect(path, timeout=60)
-        self._db.execute("PRAGMA journal_mode=WAL")
-        self._db.execute("PRAGMA synchronous=OFF")
-        self._db.execute("PRAGMA wal_autocheckpoint=8000")
-        self._db.execute(
-            "CREATE TABLE IF NOT EXISTS proofs (key BLOB PRIMARY KEY, verdict TEXT) WITHOUT ROWID"
-        )
-        self._db.execute("CREATE TABLE IF NOT EXISTS asked (key TEXT PRIMARY KEY) WITHOUT ROWID")
-        # What cannot be put down soon is put down later: sixty processes had waited a minute each.
-        self._db.execute(f"PRAGMA busy_timeout={_LOCKED_MS}")
+        self._db: sqlite3.Connection | None = None
+        try:
+            self._db = _opened(path)
+        except sqlite3.OperationalError:
+            return  # locked for a minute, or nowhere to write
+        except sqlite3.DatabaseError:
+            self._damaged()
+            with contextlib.suppress(sqlite3.Error):
+                self._db = _opened(path)
+
+    def close(self) -> None:
+        """Puts down what is new, and leaves the file to others.  To be said before this process
+        forks: a connection must not be in two."""
+        self.flush()
+        if self._db is not None:
+            with contextlib.suppress(sqlite3.Error):
+                self._db.close()
+        self._db = None
+
+    def _damaged(self) -> None:
+        """Removes the file and goes on without: the next process makes another."""
+        if self._db is not None:
+            with contextlib.suppress(sqlite3.Error):
+                self._db.close()
+        self._db = None
+        for end in ("-wal", "-shm", ""):
+            with contextlib.suppress(OSError):
+                self._path.with_name(self._path.name + end).unlink()
+
+    def _said(self, question: str, key: bytes | str) -> tuple[object, ...] | None:
+        """The row that answers, if there is one."""
+        if self._db is None:
+            return None
+        try:
+            found: tuple[object, ...] | None = self._db.execute(question, (key,)).fetchone()
+        except sqlite3.OperationalError:
+            return None
+        except sqlite3.DatabaseError:
+            self._damaged()
+            return None
+        return found
+
+    def _put(self, command: str, rows: Iterable[tuple[object, ...]]) -> bool:
+        """Whether it is on disk, or nowhere to be put."""
+        if self._db is None:
+            return True
+        try:
+            with self._db:
+                self._db.executemany(command, rows)
+        except sqlite3.OperationalError:
+            return False
+        except sqlite3.DatabaseError:
+            self._damaged()
+        return True
 
     def forget_asked(self) -> None:
         """At the start of a build, which reads what units asked from their rows."""
-        self._db.execute("PRAGMA busy_timeout=60000")
-        with self._db:
-            self._db.execute("DELETE FROM asked")
+        if self._db is not None:
+            with contextlib.suppress(sqlite3.Error):
+                self._db.execute("PRAGMA busy_timeout=60000")
+        self._put("DELETE FROM asked WHERE ?", [(1,)])
 
     def was_asked(self, split: str, key: str) -> bool:
         """Whether a question was asked by a unit that is done."""
-        name = f"{split} {key}"
-        found = self._db.execute("SELECT 1 FROM asked WHERE key = ?", (name,)).fetchone()
-        return found is not None
+        return self._said("SELECT 1 FROM asked WHERE key = ?", f"{split} {key}") is not None
 
     def asked(self, split: str, keys: Iterable[str]) -> None:
         """Tells other processes, once the rows are on disk."""
-        try:
-            with self._db:
-                self._db.executemany(
-                    "INSERT OR IGNORE INTO asked VALUES (?)", [(f"{split} {k}",) for k in keys]
-                )
-        except sqlite3.Error:
-            return
+        self._put("INSERT OR IGNORE INTO asked VALUES (?)", [(f"{split} {k}",) for k in keys])
 
     def _key(self, text: str) -> bytes:
         return hashlib.blake2b(text.encode(), digest_size=16, key=self._tag[:64]).digest()
 
     def read(self, text: str) -> Verdict | None:
         """The verdict on a step by its key, if it is kept."""
-        row = self._db.execute(
-            "SELECT verdict FROM proofs WHERE key = ?", (self._key(text),)
-        ).fetchone()
+        row = self._said("SELECT verdict FROM proofs WHERE key = ?", self._key(text))
         if row is None:
             return None
         kind, _, rest = str(row[0]).partition(" ")
@@ -88,12 +130,22 @@ class Proofs:
 
     def flush(self) -> None:
         """Puts down what is new; nothing is lost but time where that fails."""
-        try:
-            with self._db:
-                self._db.executemany("INSERT OR IGNORE INTO proofs VALUES (?, ?)", self._new)
-        except sqlite3.Error:
-            return
-        self._new.clear()
+        if self._put("INSERT OR IGNORE INTO proofs VALUES (?, ?)", self._new):
+            self._new.clear()
+
+
+def _opened(path: Path) -> sqlite3.Connection:
+    db = sqlite3.connect(path, timeout=60)
+    db.execute("PRAGMA journal_mode=WAL")
+    db.execute("PRAGMA synchronous=OFF")
+    db.execute("PRAGMA wal_autocheckpoint=8000")
+    db.execute(
+        "CREATE TABLE IF NOT EXISTS proofs (key BLOB PRIMARY KEY, verdict TEXT) WITHOUT ROWID"
+    )
+    db.execute("CREATE TABLE IF NOT EXISTS asked (key TEXT PRIMARY KEY) WITHOUT ROWID")
+    # What cannot be put down soon is put down later: sixty processes had waited a minute each.
+    db.execute(f"PRAGMA busy_timeout={_LOCKED_MS}")
+    return db
 
 
 __all__ = ["Proofs", "sources_tag"]

@@ -1,0 +1,79 @@
+"""Verdicts on disk: what is kept, and what becomes of a file that is damaged."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from sassxlate.llm.store import Proofs
+from sassxlate.lowering.verify import Proved, Refuted, Unknown
+
+VERDICTS = (Proved(), Proved(("NaN payload", "uniform values")), Unknown("time"))
+
+
+def _filled(path: Path) -> Proofs:
+    made = Proofs(path, "tag")
+    for n in range(2000):
+        made.write(f"step {n}", VERDICTS[n % 3])
+    made.flush()
+    made.asked("train", [f"{n:016x}" for n in range(2000)])
+    return made
+
+
+def test_verdicts_are_kept(tmp_path: Path) -> None:
+    path = tmp_path / "proofs.sqlite3"
+    _filled(path)
+    again = Proofs(path, "tag")
+    assert again.read("step 3") == VERDICTS[0]
+    assert again.read("step 4") == VERDICTS[1]
+    assert isinstance(again.read("step 5"), Unknown)
+    assert again.read("step 2000") is None
+    assert Proofs(path, "other sources").read("step 3") is None
+    again.write("r", Refuted(defect="it writes too much"))
+    again.flush()
+    assert isinstance(again.read("r"), Refuted)
+    assert again.was_asked("train", f"{7:016x}")
+    assert not again.was_asked("test", f"{7:016x}")
+    Proofs(path, "").forget_asked()
+    assert not again.was_asked("train", f"{7:016x}")
+    assert again.read("step 3") == VERDICTS[0]
+
+
+def test_no_database_at_all(tmp_path: Path) -> None:
+    path = tmp_path / "proofs.sqlite3"
+    path.write_bytes(b"this is something else" * 1000)
+    made = _filled(path)
+    assert made.read("step 3") == VERDICTS[0]
+    (tmp_path / "folder.sqlite3").mkdir()
+    nowhere = _filled(tmp_path / "folder.sqlite3")
+    assert nowhere.read("step 3") is None
+    assert not nowhere.was_asked("train", f"{7:016x}")
+
+
+@pytest.mark.parametrize("first", ["read", "asked", "flush", "forget"])
+def test_damaged_while_it_is_open(tmp_path: Path, first: str) -> None:
+    """Who meets it goes on without; the next one begins anew.  (A build of thirty processes ended
+    with "database disk image is malformed", after 120 seconds.)"""
+    path = tmp_path / "proofs.sqlite3"
+    _filled(path).close()
+    made = Proofs(path, "tag")
+    with path.open("r+b") as file:
+        size = file.seek(0, 2)
+        file.seek(4096)
+        file.write(b"\xa5" * (size - 4096))
+    if first == "read":
+        assert made.read("step 3") is None
+    elif first == "asked":
+        assert not made.was_asked("train", f"{7:016x}")
+    elif first == "flush":
+        made.write("r", Proved())
+        made.flush()
+    else:
+        made.forget_asked()
+    assert made.read("step 4") is None
+    made.asked("train", ["0"])
+    made.write("s", Proved())
+    made.flush()
+    assert not path.exists()
+    assert _filled(path).read("step 3") == VERDICTS[0]
