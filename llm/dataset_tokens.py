@@ -15,6 +15,7 @@ from sassxlate.errors import ModelError
 
 from . import shards, tokenizer
 from .dataset_files import read_shard, split_shards
+from .orphans import die_along
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +74,7 @@ def _written(made: Sequence[_Job], jobs: int) -> Generator[Written]:
         yield from map(_write, made)
         return
     context = multiprocessing.get_context("fork")
-    with ProcessPoolExecutor(min(jobs, len(made)), context) as pool:
+    with ProcessPoolExecutor(min(jobs, len(made)), context, die_along) as pool:
         try:
             yield from pool.map(_write, made)
         except BrokenProcessPool:

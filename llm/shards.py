@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 import lzma
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -80,7 +81,9 @@ def write(
     body = np.asarray(lengths, "<u2").tobytes() + np.asarray(questions, "<u2").tobytes()
     body += (flat & 0xFF).astype(np.uint8).tobytes() + (flat >> 8).astype(np.uint8).tobytes()
     data = MAGIC + json.dumps(head).encode() + b"\n" + lzma.compress(body, preset=preset)
-    path.write_bytes(data)
+    beside = path.with_name(f"{path.name}.{os.getpid()}.tmp")
+    beside.write_bytes(data)
+    beside.replace(path)
     return len(data)
 
 

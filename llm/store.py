@@ -8,9 +8,12 @@ import sqlite3
 from collections.abc import Iterable
 from pathlib import Path
 
+from sassxlate.errors import ModelError
 from sassxlate.lowering.verify import Proved, Refuted, Unknown, Verdict
 
 _LOCKED_MS = 3_000  # that a process waits for others to write
+PATIENCE_MS = 60_000  # and one that begins a build
+_DAMAGE = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 _DECIDE = ("gate", "language", "names", "order", "proof", "prompt", "uniform", "words")
 
 
@@ -25,9 +28,9 @@ def sources_tag() -> str:
 class Proofs:
     """Verdicts on steps on disk, for all processes and later builds.
 
-    Nothing that cannot be made again is here: a file that turns out damaged is removed, and who had
-    it open goes on without it.  (SQLite before 3.51.3 may damage it where many processes write at
-    once; a build of thirty processes ended with that, under 3.45.)
+    Nothing that cannot be made again is here: a file that turns out damaged is removed, and another
+    begun.  (SQLite before 3.51.3 may damage it where many processes write at once; a build of
+    thirty processes ended with that, under 3.45.)
     """
 
     def __init__(self, path: Path, tag: str) -> None:
@@ -35,14 +38,30 @@ class Proofs:
         self._path = path
         self._new: list[tuple[bytes, str]] = []
         self._db: sqlite3.Connection | None = None
-        try:
-            self._db = _opened(path)
-        except sqlite3.OperationalError:
-            return  # locked for a minute, or nowhere to write
-        except sqlite3.DatabaseError:
-            self._damaged()
-            with contextlib.suppress(sqlite3.Error):
-                self._db = _opened(path)
+        self._file: int | None = None
+        self._open()
+
+    def _open(self) -> None:
+        """Opens the file; a damaged one is replaced.  None where it is locked for a minute, or
+        cannot be."""
+        for _ in range(2):
+            self._file = _number(self._path)
+            try:
+                self._db = _opened(self._path)
+                self._file = _number(self._path)
+                return
+            except sqlite3.DatabaseError as error:
+                if not _is_damage(error):
+                    return
+                self._remove()
+
+    def _remove(self) -> None:
+        """Removes the file that this one knows, not another that stands in its place by now."""
+        if self._file is None or _number(self._path) != self._file:
+            return
+        for end in ("-wal", "-shm", ""):
+            with contextlib.suppress(OSError):
+                self._path.with_name(self._path.name + end).unlink()
 
     def close(self) -> None:
         """Puts down what is new, and leaves the file to others.  To be said before this process
@@ -53,15 +72,17 @@ class Proofs:
                 self._db.close()
         self._db = None
 
-    def _damaged(self) -> None:
-        """Removes the file and goes on without: the next process makes another."""
-        if self._db is not None:
-            with contextlib.suppress(sqlite3.Error):
-                self._db.close()
-        self._db = None
-        for end in ("-wal", "-shm", ""):
-            with contextlib.suppress(OSError):
-                self._path.with_name(self._path.name + end).unlink()
+    def _failed(self, error: sqlite3.DatabaseError) -> None:
+        """Begins another file where this one is damaged; what is locked is passed over."""
+        if _is_damage(error):
+            if self._db is not None:
+                with contextlib.suppress(sqlite3.Error):
+                    self._db.close()
+            self._db = None
+            self._remove()
+            self._open()
+        elif not isinstance(error, sqlite3.OperationalError):
+            raise error
 
     def _said(self, question: str, key: bytes | str) -> tuple[object, ...] | None:
         """The row that answers, if there is one."""
@@ -69,32 +90,36 @@ class Proofs:
             return None
         try:
             found: tuple[object, ...] | None = self._db.execute(question, (key,)).fetchone()
-        except sqlite3.OperationalError:
-            return None
-        except sqlite3.DatabaseError:
-            self._damaged()
+        except sqlite3.DatabaseError as error:
+            self._failed(error)
             return None
         return found
 
     def _put(self, command: str, rows: Iterable[tuple[object, ...]]) -> bool:
-        """Whether it is on disk, or nowhere to be put."""
+        """Whether it is on disk."""
         if self._db is None:
-            return True
+            return False
         try:
             with self._db:
                 self._db.executemany(command, rows)
-        except sqlite3.OperationalError:
+        except sqlite3.DatabaseError as error:
+            self._failed(error)
             return False
-        except sqlite3.DatabaseError:
-            self._damaged()
         return True
 
     def forget_asked(self) -> None:
-        """At the start of a build, which reads what units asked from their rows."""
+        """At the start of a build, which reads what units asked from their rows.
+
+        Raises ModelError SX1048 where that cannot be: questions of units that are gone would be
+        passed over.
+        """
         if self._db is not None:
             with contextlib.suppress(sqlite3.Error):
-                self._db.execute("PRAGMA busy_timeout=60000")
-        self._put("DELETE FROM asked WHERE ?", [(1,)])
+                self._db.execute(f"PRAGMA busy_timeout={PATIENCE_MS}")
+        # A second time for a file that was damaged.
+        if not any(self._put("DELETE FROM asked WHERE ?", [(1,)]) for _ in range(2)):
+            text = f"{self._path} cannot be written, or another build has it"
+            raise ModelError("SX1048", text)
 
     def was_asked(self, split: str, key: str) -> bool:
         """Whether a question was asked by a unit that is done."""
@@ -130,8 +155,20 @@ class Proofs:
 
     def flush(self) -> None:
         """Puts down what is new; nothing is lost but time where that fails."""
-        if self._put("INSERT OR IGNORE INTO proofs VALUES (?, ?)", self._new):
+        if self._put("INSERT OR IGNORE INTO proofs VALUES (?, ?)", self._new) or not self._db:
             self._new.clear()
+
+
+def _is_damage(error: sqlite3.DatabaseError) -> bool:
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF in _DAMAGE
+
+
+def _number(path: Path) -> int | None:
+    """The file's, which another in its place has not."""
+    try:
+        return path.stat().st_ino
+    except OSError:
+        return None
 
 
 def _opened(path: Path) -> sqlite3.Connection:

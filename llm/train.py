@@ -321,6 +321,9 @@ class Trainer:
         torch, s, ranks = self.torch, self.s, self.ranks
         self.output.mkdir(parents=True, exist_ok=True)
         self._resume()
+        if ranks.said(self.step) != self.step:
+            text = f"process {ranks.rank} goes on from step {self.step}, the first from another"
+            raise ModelError("SX1010", f"{text}: {self.output} must be one folder for all")
         started = time.monotonic()
         last = time.monotonic()
         tokens = loss_sum = loss_count = 0.0
@@ -370,6 +373,8 @@ class Trainer:
             self._note(result)
             self._checkpoint(result, started)
         ranks.end()
+        if result and not self.total:  # so many there were: until now it was an estimate
+            result["of"] = self.step
         return result
 
     def _note(self, row: Mapping[str, Any]) -> None:

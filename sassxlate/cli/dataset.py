@@ -207,8 +207,10 @@ def tokens(
 
     limit = None if most is None else int(most * (1 << 20))
     # A small dataset may have no program that is held out.
-    there = split or [s for s in ("train", "valid") if split_shards(folder, s)] or ["train"]
-    for name in there:
+    wanted = split or (("train", "valid") if split_shards(folder, "valid") else ("train",))
+    for old in () if "valid" in wanted or split else output.glob("valid-*.tokens"):
+        old.unlink()  # of programs that may be in training now
+    for name in wanted:
         write_tokens(folder, output, name, limit, told, _cores(jobs))
 
 

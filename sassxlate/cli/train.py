@@ -90,14 +90,18 @@ def command(
 
 
 def _processes(wanted: int | None, device: str) -> int:
-    """How many processes are to train, a GPU each.  ModelError SX1010 where there are fewer."""
+    """How many processes are to train, a GPU each.  ModelError SX1010 where that cannot be."""
     from sassxlate.errors import ModelError
     from sassxlate.llm.launch import gpus
 
-    if device not in ("auto", "cuda") or "WORLD_SIZE" in os.environ:
+    started = int(os.environ.get("WORLD_SIZE", "1")) > 1
+    if started or device not in ("auto", "cuda"):
+        if wanted not in (None, 1):
+            why = "torchrun, which starts processes itself" if started else f"--device {device}"
+            raise ModelError("SX1010", f"--gpus {wanted} does not go with {why}")
         return 1
     there = gpus()
-    if wanted is not None and wanted > max(there, 1):
+    if wanted is not None and wanted > there:
         raise ModelError("SX1010", f"{wanted} GPUs are wanted, {there} are there")
     return max(1, there if wanted is None else wanted)
 

@@ -234,6 +234,14 @@ def test_tokens_by_several_processes(
     few = write_tokens(tmp_path / "d", tmp_path / "several", "train", most, jobs=3)
     assert [w.examples for w in few] == [w.examples for w in one[:2]]
     assert len(list((tmp_path / "several").iterdir())) == 2
+    # Held-out tokens of a dataset that has none any more would be of programs in training.
+    shutil.rmtree(tmp_path / "d" / "valid", ignore_errors=True)
+    (tmp_path / "several" / "valid-000.tokens").write_bytes(b"old")
+    run = CliRunner().invoke(
+        command, ["tokens", str(tmp_path / "d"), "-o", str(tmp_path / "several")]
+    )
+    assert run.exit_code == 0, run.output
+    assert not list((tmp_path / "several").glob("valid*"))
 
 
 def test_generated_programs_are_decided_by_their_number() -> None:
