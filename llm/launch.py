@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
 import json
 import os
 import signal
@@ -32,7 +33,7 @@ _KEPT = 200  # lines
 def gpus() -> int:
     """How many GPUs torch can use; 0 without torch."""
     try:
-        import torch
+        torch: Any = importlib.import_module("torch")
     except ImportError:
         return 0
     # A driver that is too old for torch is counted, too.

@@ -15,7 +15,7 @@ TOKENS = "tokens"  # of a dataset's folder: what `sassxlate train` takes
     "sources", metavar="[SOURCES]...", nargs=-1, type=click.Path(exists=True, path_type=Path)
 )
 @click.option("--count", default=1600, show_default=True, type=click.IntRange(1),
-              help="Programs of 12 kernels to generate (1,600: about a million pairs).")  # fmt: skip
+              help="Programs of 12 kernels to generate (1,600: a million pairs).")  # fmt: skip
 @click.option("--seed", default=0, show_default=True, help="Of splits and kernels.")
 @click.option("--most", type=float, metavar="MIB", help="Tokens at most, for each split.")
 @click.option("--search/--no-search", default=True, help="Look for cheaper code than the rules'.")
