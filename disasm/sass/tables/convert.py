@@ -142,7 +142,8 @@ def _by_source(rows: list[Row], source: Bits) -> list[Row]:
             out.append(row)
             continue
         for code, style in _SOURCES:
-            names = {value: name for value, name in types.names.items() if value >> 3 == code}
+            at = _place(types.field, source)
+            names = {value: name for value, name in types.names.items() if value >> at == code}
             if not names:
                 continue
             value = slot if style is None else I(bits(32, 16), "f16x2", style, 16)
@@ -154,6 +155,12 @@ def _by_source(rows: list[Row], source: Bits) -> list[Row]:
                           free=() if style is None else (bits(48, 16),))
             )  # fmt: skip
     return out
+
+
+def _place(field: Bits, last: Bits) -> int:
+    """Where the value of a field's last part begins in the field's."""
+    assert field.parts[-1:] == last.parts, (field, last)
+    return sum(width for _, width in field.parts[:-1])
 
 
 _SOURCES: tuple[tuple[int, Literal["f16", "bf16"] | None], ...] = (
