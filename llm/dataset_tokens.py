@@ -46,9 +46,9 @@ def write_tokens(
     Raises ModelError SX1044 where the split has no rows, SX1041 where a process dies.
     """
     out.mkdir(parents=True, exist_ok=True)
-    names = [out / f"{split}-{number:03d}.tokens" for number in range(1000)]
     made: list[_Job] = [
-        (path, name, split) for path, name in zip(split_shards(folder, split), names, strict=False)
+        (path, out / f"{split}-{number:03d}.tokens", split)
+        for number, path in enumerate(split_shards(folder, split))
     ]
     written: list[Written] = []
     total = 0
@@ -62,8 +62,8 @@ def write_tokens(
     if not written:
         message = f"{folder} has no rows of {split}: finish building it, or choose by --split"
         raise ModelError("SX1044", message)
-    for old in names[len(written) :]:
-        old.unlink(missing_ok=True)
+    for old in set(out.glob(f"{split}-[0-9]*.tokens")) - {one.path for one in written}:
+        old.unlink()
     return written
 
 

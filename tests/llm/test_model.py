@@ -215,23 +215,24 @@ def test_training_and_going_on(tmp_path: Path) -> None:
 
 def test_batches_are_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also where examples are packed in parts; each process has examples of its own."""
-    from sassxlate.llm import train
+    from sassxlate.llm import batches
+    from sassxlate.llm.train import Settings
 
-    monkeypatch.setattr(train, "PACKED", 90)
+    monkeypatch.setattr(batches, "PACKED", 90)
     shards.write(tmp_path / "a", _examples(200), shards.digest(vocabulary()))
     shard = shards.read(tmp_path / "a")
-    chosen, s = np.arange(len(shard)), train.Settings(row=64, batch=8)
+    chosen, s = np.arange(len(shard)), Settings(row=64, batch=8)
     seen: list[set[bytes]] = []
     for k in range(2):
-        made = train.batches(shard, chosen, s, 0, (k, 2))
+        made = batches.batches(shard, chosen, s, 0, (k, 2))
         taken = [next(made) for _ in range(8)]
         assert {b.tokens.shape for b in taken} == {(4, 64)}
-        again, on = (train.batches(shard, chosen, s, begun, (k, 2)) for begun in (0, 5))
+        again, on = (batches.batches(shard, chosen, s, begun, (k, 2)) for begun in (0, 5))
         assert np.array_equal(next(again).tokens, taken[0].tokens)
         assert not np.array_equal(next(on).tokens, taken[5].tokens)
         seen.append({b.tokens.tobytes() for b in taken})
     assert not seen[0] & seen[1]
-    few = train.batches(shard, chosen[:9], s, 0)
+    few = batches.batches(shard, chosen[:9], s, 0)
     assert [len(next(few).tokens) for _ in range(3)] == [2, 2, 2]
 
 
