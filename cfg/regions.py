@@ -103,9 +103,8 @@ def _waits(cfg: Cfg, by_block: Mapping[int, frozenset[int]]) -> Mapping[int, fro
     """Of each region (by the regions of each block): the blocks that end with a WARPSYNC.
 
     Those of functions that are called from inside count, and of functions that those call.
-    WARPSYNC.COLLECTIVE does not: its lanes meet wherever they are.
     """
-    ends = {b.index for b in cfg.blocks if _waits_for_all(b.last)}
+    ends = {b.index for b in cfg.blocks if b.last.mnemonic == "WARPSYNC"}
     if not ends:
         return {}
     members: dict[int, set[int]] = {}
@@ -132,10 +131,6 @@ def _waits(cfg: Cfg, by_block: Mapping[int, frozenset[int]]) -> Mapping[int, fro
         for root in roots if inside else ():
             found.setdefault(root, set()).update(inside)
     return {root: frozenset(some) for root, some in found.items()}
-
-
-def _waits_for_all(ins: Instruction) -> bool:
-    return ins.mnemonic == "WARPSYNC" and not ins.has("COLLECTIVE")
 
 
 def _reaching(cfg: Cfg, arms: Mapping[int, tuple[int, int]]) -> _Reach:

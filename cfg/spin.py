@@ -62,6 +62,24 @@ def _callees(cfg: Cfg, block: Block) -> frozenset[int]:
     )
 
 
+def recursive(cfg: Cfg) -> bool:
+    """Whether a function calls itself, if through others."""
+    called: dict[int, set[int]] = {}
+    for block in cfg.blocks:
+        called.setdefault(block.function, set()).update(_callees(cfg, block))
+    for start in called:
+        seen: set[int] = set()
+        work = list(called[start])
+        while work:
+            function = work.pop()
+            if function == start:
+                return True
+            if function not in seen:
+                seen.add(function)
+                work += called.get(function, ())
+    return False
+
+
 def _functions(cfg: Cfg, holds: Callable[[Instruction], bool]) -> frozenset[int]:
     """The functions with such an instruction, or that call one with it."""
     found = {b.function for b in cfg.blocks if any(map(holds, b.instructions))}

@@ -225,6 +225,7 @@ def as_verified(
     Raises EncodeError where the code does not assemble, LoweringError where it cannot be made safe.
     """
     from sassxlate.lowering.verify import Block, Placed
+    from sassxlate.lowering.verify.nans import claims
 
     mine = [(inst, n) for n, group in enumerate(code) for inst in group]
     made = insert_hazards(insert_waits([*(inst for inst, _ in mine), Mark("Lbehind the block")]))
@@ -242,6 +243,7 @@ def as_verified(
                 inst = replace(inst, uniform=True)
             out[here].append(Placed(inst, at, end))
     assert given == len(mine)
+    loose, behind = claims(block.instructions)
     return Block(
         block.instructions,
         out,
@@ -250,6 +252,8 @@ def as_verified(
         block.merged,
         block.around.tables,
         live_out,
+        loose=loose,
+        loose_out=behind,
     )
 
 

@@ -220,7 +220,7 @@ class _Lane:
     def mask_of(self, lanes: Val) -> Val:
         raise Refused
 
-    def float_result(self, value: Val) -> Val:
+    def float_result(self, value: Val, kept: bool = False) -> Val:
         return value
 
     def lane_number(self) -> Val:

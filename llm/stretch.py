@@ -97,7 +97,13 @@ def stretches(
         whole = rules_code(block, regs)
     else:
         whole = tuple(map(tuple, grouped(items, block.instructions)))
-    own = [is_macro(ins, code, regs) for ins, code in zip(block.instructions, whole, strict=True)]
+    # Of what concerns the bits of NaN, other code is not believed: proofs of stretches do not know
+    # which registers of the kernel hold another NaN than SASS has.
+    apart = block.around.nans.apart
+    own = [
+        ins.offset in apart or is_macro(ins, code, regs)
+        for ins, code in zip(block.instructions, whole, strict=True)
+    ]
     behind: list[frozenset[RegRef]] = []
     live = live_out
     for ins in reversed(block.instructions):

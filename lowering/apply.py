@@ -57,8 +57,8 @@ class Machine(Protocol[T]):
         """The 32-bit mask of a bit a lane."""
         ...
 
-    def float_result(self, value: T, /) -> T:
-        """What is written of a floating-point result."""
+    def float_result(self, value: T, /, kept: bool = False) -> T:
+        """What is written of a floating-point result.  ``kept``: its NaN is that of a double."""
         ...
 
     def lane_number(self) -> T: ...
@@ -74,6 +74,9 @@ class Machine(Protocol[T]):
 _WIDTH = {
     "b16": 16, "f16": 16, "b32": 32, "f32": 32, "b64": 64, "f64": 64, "raw": 32, "mix": 32,
 }  # fmt: skip
+
+
+_EXTREMES = ("v_min", "v_max", "v_dual_min", "v_dual_max", "v_med3", "v_pk_min", "v_pk_max")
 
 
 def lookup(op: str) -> Meaning | None:
@@ -275,7 +278,9 @@ def _modify(c: Machine[T], inst: Inst, kind: str, value: T) -> T:
     if kind[0] != "f":
         return value
     if not inst.omod and not inst.clamp:
-        return c.float_result(value)
+        # A minimum or maximum is one of its sources, of two NaN the first.
+        exact = inst.op.startswith(_EXTREMES) and c.d.width(value) < 64
+        return value if exact else c.float_result(value, inst.op == "v_cvt_f32_f64")
     d, w = c.d, c.d.width(value)
     if inst.omod and c.mode.fp(w).flush_out:  # ignored while denormals are kept
         factor = {1: 2.0, 2: 4.0, 3: 0.5}[inst.omod]

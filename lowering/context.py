@@ -19,6 +19,7 @@ from sassxlate.errors import LoweringError, Where
 
 from .allocate import KERNARG, Lane, RegisterMap, Slot
 from .launch import BankLayout
+from .nanbits import NanBits
 from .tidy import tidy
 
 EXEC = Sp("exec_lo")
@@ -51,7 +52,9 @@ class KernelState:
     grid_workspace: int = 0  # of the grid's counters, in bank 4
     externs: tuple[str, ...] = ()  # the driver's functions that the kernel calls
     idle: frozenset[int] = frozenset()  # offsets of instructions whose results nobody reads
+    nans: NanBits = field(default_factory=NanBits)  # where a NaN's bits can be seen
     textures: int = 0  # where the kernarg segment has the address of the table of textures
+    locks: int = 0  # and of the locks of atomics on 128 bits
     sharing: bool = False  # whether rules with long code put it behind the kernel, once
     shared: dict[str, Callable[[Ctx], None]] = field(
         default_factory=dict[str, "Callable[[Ctx], None]"]
@@ -236,13 +239,16 @@ class Ctx:
 
     def _register(self, file: str, index: int) -> Arg:
         m = self.k.regs
-        if file == "UR":
-            return S(m.ur[index]) if index in m.ur else V(m.ur_lanes[index])
-        if index in m.spilled:
+        if file == "UR" and index in m.ur:
+            return S(m.ur[index])
+        if file != "UR" and index in m.spilled:
             temp = self.vtemp()
             self._scratch("scratch_load_b32", temp, index)
             return temp
-        return V(m.r[index])
+        vector = (m.ur_lanes if file == "UR" else m.r).get(index)
+        if vector is None:  # the second of a pair that begins at the last register, R254
+            raise self.refuse(f"{file}{index} is no register of the kernel", "SX0412")
+        return V(vector)
 
     def _scratch(self, op: str, v: V, index: int) -> None:
         self.k.uses_scratch = True
@@ -437,6 +443,13 @@ class Ctx:
                 self._scratch("scratch_store_b32", word, reg.index + i)
             else:
                 self.raw(Inst("v_mov_b32", (V(self.k.regs.r[reg.index + i]), word)))
+
+    def spilled_changed(self, index: int, change: Callable[[V], None]) -> None:
+        """Changes a register that lives in scratch, at once."""
+        temp = self.vtemp()
+        self._scratch("scratch_load_b32", temp, index)
+        change(temp)
+        self._scratch("scratch_store_b32", temp, index)
 
     def _uniform_vdst(self, reg: Reg) -> V:
         temp = self.vtemp(reg.width)

@@ -342,11 +342,16 @@ class Control:
             c.raw(Inst("s_cmp_eq_u32", (first, I(number))))
             c.branch("s_cbranch_scc1", label_of(site.target))
         c.mark(apart)
-        for number, site in enumerate(members):
+        rest = c.stemp()  # each lane goes to one of them, whatever is compared
+        c.raw(Inst("s_mov_b32", (rest, EXEC)))
+        for number, site in enumerate(members[:-1]):
             with c.scope():
                 theirs = c.stemp()
                 c.emit("v_cmp_eq_u32", theirs, I(number), origin)
+                c.raw(Inst("s_and_b32", (theirs, theirs, rest)))
                 m.deposit(c, site.target, theirs)
+                c.raw(Inst("s_and_not1_b32", (rest, rest, theirs)))
+        m.deposit(c, members[-1].target, rest)
         m.leave(c, block)
 
 

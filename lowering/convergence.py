@@ -22,7 +22,7 @@ from sassxlate.cfg import Block, Cfg, Liveness, Region, Uniformity, regions
 from sassxlate.cfg.build import INDIRECT, SYNCS, is_conditional
 from sassxlate.cfg.model import SIZE
 from sassxlate.cfg.regions import barrier_of, moves_barrier
-from sassxlate.cfg.spin import spins
+from sassxlate.cfg.spin import recursive, spins
 from sassxlate.disasm.sass.ir import Imm, Instruction, Label, Reg, RegRef
 from sassxlate.errors import LoweringError, Where
 
@@ -93,10 +93,14 @@ class Plan:
         )
 
     @property
+    def comes_apart(self) -> bool:
+        """Whether an NVIDIA GPU may run lanes of several levels of a recursion together, since the
+        levels save barriers and wait at one BSYNC; a mask a lane keeps the levels apart."""
+        return bool(self.barriers) and recursive(self.cfg)
+
+    @property
     def relenting(self) -> tuple[Point, ...]:
         """The BSYNCs whose lanes may go on without lanes of the region that wait at a WARPSYNC."""
-        if self.barriers:
-            return ()
         state = self.uniformity
         apart = {
             b

@@ -18,6 +18,7 @@ from sassxlate.disasm.sass.ir import Instruction, RegRef
 
 from .allocate import RegisterMap
 from .launch import BankLayout
+from .nanbits import NanBits
 
 if TYPE_CHECKING:
     from .select import Selected
@@ -38,6 +39,8 @@ class Surroundings:
     grid_words: Mapping[int, int] = field(default_factory=dict[int, int])
     grid_workspace: int = 0
     idle: frozenset[int] = frozenset()
+    locks: int = 0
+    nans: NanBits = field(default_factory=NanBits)
 
     @property
     def tables(self) -> dict[int, int]:

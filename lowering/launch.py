@@ -30,10 +30,11 @@ def most_threads(vgprs: int) -> int:
 FillKind: TypeAlias = Literal[
     "blockdim.x", "blockdim.y", "blockdim.z", "griddim.x", "griddim.y", "griddim.z",
     "u32", "u64", "dynamic_shared", "gridid", "bank2", "bank3", "bank4", "textures",
+    "locks",
 ]  # fmt: skip
 
 
-_ADDRESSES = ("bank2", "bank3", "bank4", "textures")
+_ADDRESSES = ("bank2", "bank3", "bank4", "textures", "locks")
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +83,7 @@ class LaunchInfo:
         dynamic_shared: int = 0,
     ) -> bytes:
         """The segment's bytes for one launch; ``banks`` gives the addresses of bank2 to bank4
-        and of the table of textures."""
+        of the table of textures and of the locks."""
         image = bytearray(self.kernarg_size)
         image[self.param_base : self.param_base + len(params)] = params
         dims: dict[str, tuple[int, int]] = dict(
@@ -97,7 +98,7 @@ class LaunchInfo:
                     value = dynamic_shared
                 case "gridid":
                     value = 1
-                case "bank2" | "bank3" | "bank4" | "textures":
+                case "bank2" | "bank3" | "bank4" | "textures" | "locks":
                     value = (banks or {}).get(fill.kind, 0)
                 case _:
                     value = dims[fill.kind[-1]][fill.kind.startswith("grid")]

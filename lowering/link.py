@@ -7,12 +7,13 @@ kernel, each at the same place for all kernels.  So an absolute code address is 
 joined code, and a function's address in a variable means the same to every kernel.
 
 The address of a variable is known only when the module is loaded.  It becomes a word of constant
-bank 4, behind those that the module has itself; the loader fills them by the same list.
+bank 4, behind those that the module has itself; the loader fills them by the same list.  So does
+what stands for a function of the driver (vprintf, malloc: hostcalls.py) that the code calls.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from functools import lru_cache
 
@@ -20,6 +21,8 @@ import numpy as np
 
 from sassxlate.disasm.containers.model import Cubin, Function, Kernel, Reloc, Symbol
 from sassxlate.errors import LoweringError, Where
+
+from .hostcalls import FUNCTIONS
 
 ALIGN = 128  # bytes between sections of code
 BANK4 = ".nv.constant4"
@@ -57,11 +60,11 @@ _HALVES: Mapping[int, Callable[[int, int], int]] = {
     0x70: _low,  # R_CUDA_UNIFIED32_LO_32
     0x71: _high,  # R_CUDA_UNIFIED32_HI_32
 }
-PATCHES: Mapping[int, Callable[[int, int], int]] = {
-    **_HALVES,
+_TARGETS: Mapping[int, Callable[[int, int], int]] = {
     0x3A: _call,  # R_CUDA_ABS47_34
     0x4B: _split_call,  # R_CUDA_ABS55_16_34
 }
+PATCHES: Mapping[int, Callable[[int, int], int]] = {**_HALVES, **_TARGETS}
 
 
 def _in_code(part: Kernel | Function) -> tuple[Reloc, ...]:
@@ -71,6 +74,12 @@ def _in_code(part: Kernel | Function) -> tuple[Reloc, ...]:
 def _parts(cubin: Cubin) -> tuple[Kernel | Function, ...]:
     parts: list[Kernel | Function] = [*cubin.kernels, *cubin.functions]
     return tuple(parts)
+
+
+def _calls_driver(reloc: Reloc, own: Collection[str]) -> bool:
+    """Whether a relocation is of a call of the driver's function; ``own`` are the module's."""
+    plain = reloc.type in _TARGETS and not reloc.addend
+    return plain and reloc.symbol in FUNCTIONS and reloc.symbol not in own
 
 
 def function_addresses(cubin: Cubin) -> Mapping[str, int]:
@@ -85,14 +94,15 @@ def function_addresses(cubin: Cubin) -> Mapping[str, int]:
 
 
 def address_words(cubin: Cubin) -> Mapping[tuple[str, int], int]:
-    """The variables that the code names, as (symbol, addend), and the offset in constant bank 4
-    where the loader puts the address."""
+    """The variables that the code names, and the functions of the driver that it calls, as
+    (symbol, addend), and the offset in constant bank 4 where the loader puts the address."""
     variables = {g.name for g in cubin.globals}
+    own = {f.name for f in cubin.functions}
     named = {
         (r.symbol, r.addend)
         for part in _parts(cubin)
         for r in _in_code(part)
-        if r.type in _HALVES and r.symbol in variables
+        if (r.type in _HALVES and r.symbol in variables) or _calls_driver(r, own)
     }
     start = (cubin.section_sizes.get(BANK4, 0) + 7) & ~7
     return {key: start + 8 * n for n, key in enumerate(sorted(named))}
@@ -191,6 +201,8 @@ def joined(kernel: Kernel, cubin: Cubin) -> Kernel:
             if reloc.type not in PATCHES:
                 what = f"relocation {reloc.type:#x} of {reloc.symbol} in the code"
                 raise LoweringError("SX0407", what, where)
+            if _calls_driver(reloc, known):
+                continue
             if reloc.symbol not in variables or reloc.type not in _HALVES:
                 reach(reloc.symbol, where)
         if _calls_pointers(part.code):
@@ -201,9 +213,12 @@ def joined(kernel: Kernel, cubin: Cubin) -> Kernel:
         code[at : at + len(part.code)] = part.code
     words = address_words(cubin)
     addresses: dict[int, int] = {}
+    host_calls: dict[int, tuple[str, int]] = {}
     for at, part in parts:
         for reloc in _in_code(part):
-            if reloc.symbol in places:
+            if _calls_driver(reloc, known):
+                host_calls[at + reloc.offset] = reloc.symbol, words[reloc.symbol, 0]
+            elif reloc.symbol in places:
                 _apply(code, at, reloc, places[reloc.symbol], kernel.name)
             else:
                 high = 4 * (_HALVES[reloc.type] is _high)
@@ -220,7 +235,7 @@ def joined(kernel: Kernel, cubin: Cubin) -> Kernel:
         relocs=tuple(r for r in kernel.relocs if r not in _in_code(kernel)),
         callees=(*entries, *(s for s in inner if s.value not in {e.value for e in entries})),
         exits=tuple(e + at for at, p in parts for e in p.exits),
-        syscall_offsets=tuple(o + at for at, p in parts for o in p.syscall_offsets),
+        syscall_offsets=(*(o + at for at, p in parts for o in p.syscall_offsets), *host_calls),
         externs=tuple(dict.fromkeys(name for _, p in parts for name in p.externs)),
         indirect_targets={
             o + at: tuple(t + at for t in targets)
@@ -228,6 +243,7 @@ def joined(kernel: Kernel, cubin: Cubin) -> Kernel:
             for o, targets in p.indirect_targets.items()
         },
         addresses=addresses,
+        host_calls=host_calls,
     )
 
 

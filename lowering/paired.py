@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from sassxlate.disasm.sass.interpret import (
+    ORDERS_OF_WARPS,
     Done,
     Group,
     Launch,
@@ -470,7 +471,7 @@ def compare(
     end, first, _ = found
     if not (choice.until and end.seen and end.kind == "value" and reads_memory(end.seen.step.ins)):
         return found
-    for other in Order:
+    for other in ORDERS_OF_WARPS:
         if other == order:
             continue
         streams.rewind()

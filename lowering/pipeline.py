@@ -11,6 +11,7 @@ from sassxlate.disasm.containers.model import Cubin, Kernel
 from sassxlate.disasm.rdna3 import Program, assemble, format_inst
 from sassxlate.disasm.rdna3.ir import Inst, Item, Mark
 from sassxlate.disasm.sass import decode_section
+from sassxlate.disasm.sass.clusters import alone
 from sassxlate.disasm.sass.ir import Const, Imm, Instruction
 from sassxlate.errors import LoweringError, SassxlateError, Where
 
@@ -54,6 +55,7 @@ class Report:
     code_bytes: int
     rules: tuple[tuple[str, int], ...]
     seconds: tuple[tuple[str, float], ...]
+    comes_apart: bool = False  # on an NVIDIA GPU, in recursion: Plan.comes_apart
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +109,7 @@ def kernel_cfg(kernel: Kernel) -> Cfg:
         raise LoweringError("SX0407", f"the code was not joined with {left.symbol}", where)
     items = decode_section(kernel.code, kernel.arch).made()
     good = [
-        as_instructions(kernel, with_address(kernel, i))
+        as_instructions(kernel, with_address(kernel, alone(i)))
         for i in items
         if isinstance(i, Instruction)
     ]
@@ -130,9 +132,11 @@ def translate_kernel(
     name: str,
     options: Options | None = None,
     rewrite: Callable[[Selected], Selected] | None = None,
+    *,
+    placed: bool = False,
 ) -> Translated:
     """Translates one kernel of a cubin by name.  ``rewrite`` is where other engines than the rules
-    have their say (see :mod:`.engine`).
+    have their say (see :mod:`.engine`); ``placed`` is as for :func:`.select.select`.
 
     Raises LoweringError, DecodeError or CfgError with the kernel, offset and instruction.
     """
@@ -143,7 +147,7 @@ def translate_kernel(
     cfg = kernel_cfg(kernel)
     times = [("cfg", time.perf_counter() - started)]
     started = time.perf_counter()
-    selected = _fitting(select(kernel, cfg))
+    selected = _fitting(select(kernel, cfg, placed=placed))
     times.append(("select", time.perf_counter() - started))
     if rewrite is not None:
         started = time.perf_counter()
@@ -173,6 +177,7 @@ def translate_kernel(
         code_bytes=len(program.data),
         rules=selected.rules_used,
         seconds=tuple(times),
+        comes_apart=selected.plan.comes_apart,
     )
     text = assembly(items, program)
     return Translated(
@@ -180,11 +185,11 @@ def translate_kernel(
     )
 
 
-def select_kernel(cubin: Cubin, name: str) -> Selected:
+def select_kernel(cubin: Cubin, name: str, *, placed: bool = False) -> Selected:
     """The code of a kernel's blocks alone, before waits, hazards and encoding.  Raises as
     :func:`translate_kernel`."""
     kernel = joined(_kernel(cubin, name), cubin)
-    return _fitting(select(kernel, kernel_cfg(kernel)))
+    return _fitting(select(kernel, kernel_cfg(kernel), placed=placed))
 
 
 def _kernel(cubin: Cubin, name: str) -> Kernel:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from sassxlate.cfg import Cfg, Liveness, analyse, liveness
 from sassxlate.cfg.build import ENDS_BLOCK
@@ -13,6 +13,7 @@ from sassxlate.disasm.rdna3.ir import Inst, Item, Mark, S, V
 from sassxlate.disasm.sass.ir import Const, Instruction, Pred, RegRef
 from sassxlate.errors import LoweringError, SassxlateError, Where
 
+from . import lanes, places
 from .allocate import KERNARG, Lane, RegisterMap, allocate, idle
 from .audit import unknown_modifiers
 from .barriers import barrier_bytes
@@ -23,7 +24,9 @@ from .engine import Bodies, Piece, RdnaBlock, SassBlock, Surroundings
 from .hostcalls import ARGUMENTS, functions_of
 from .launch import BankLayout, Fill, LaunchInfo, layout
 from .link import GRID_WORKSPACE
-from .machine import label_of
+from .machine import SCAN, label_of
+from .nanbits import NanBits, nan_bits
+from .onenan import put_right, put_right_results
 from .rules import TABLE
 from .sourcemap import GUARD, NEXT, POINT, PROLOGUE, SCHEDULER, SHARED, added
 
@@ -45,6 +48,7 @@ class Selected:
     plan: Plan
     regs: RegisterMap
     pieces: tuple[Piece, ...]
+    nans: NanBits = field(default_factory=NanBits)
 
 
 # Those that a module has: its tables (2), __constant__ variables (3) and relocated addresses (4).
@@ -77,12 +81,22 @@ def uses_stack(cfg: Cfg) -> bool:
     return any(i.mnemonic in names | generic for b in cfg.blocks for i in b.instructions)
 
 
+def uses_locks(cfg: Cfg) -> bool:
+    """Whether the kernel has atomics on 128 bits."""
+    every = (i for b in cfg.blocks for i in b.instructions)
+    return any(i.mnemonic in ("ATOM", "ATOMG") and i.has("128") for i in every)
+
+
 def uses_textures(cfg: Cfg) -> bool:
-    return any(i.mnemonic in ("TEX", "SUST") for b in cfg.blocks for i in b.instructions)
+    names = {"TEX", "TLD", "TLD4", "SUST"}
+    return any(i.mnemonic in names for b in cfg.blocks for i in b.instructions)
 
 
 # Vector temporaries that a kernel gets at first, by what the longest of its rules take.
-_TEMPORARIES = {"HMMA": 92, "IMMA": 32, "BMMA": 32, "DMMA": 24, "LDSM": 28, "STSM": 28}
+_TEMPORARIES = {
+    "HMMA": 92, "QMMA": 108, "IMMA": 32, "BMMA": 32, "DMMA": 24, "LDSM": 28, "STSM": 28, "TEX": 96,
+    "TLD": 40, "TLD4": 56,
+}  # fmt: skip
 
 
 def _temporaries(cfg: Cfg) -> int:
@@ -92,7 +106,7 @@ def _temporaries(cfg: Cfg) -> int:
 
 def shares(cfg: Cfg) -> bool:
     """Whether instructions with long code, called where it is used, occur more than once."""
-    return sum(i.mnemonic == "HMMA" for b in cfg.blocks for i in b.instructions) > 1
+    return sum(i.mnemonic in ("HMMA", "QMMA") for b in cfg.blocks for i in b.instructions) > 1
 
 
 def _reads(cfg: Cfg, offset: int) -> bool:
@@ -117,6 +131,7 @@ def launch_info(
     lds: int,
     points_to_constants: bool = False,
     textures: bool = False,
+    locks: bool = False,
 ) -> tuple[LaunchInfo, dict[int, int]]:
     """The kernarg layout, and for each constant bank the offset of its pointer in it."""
     table = (max(kernel.constant0_size, kernel.param_base + kernel.param_size, 0x30) + 7) & ~7
@@ -138,6 +153,9 @@ def launch_info(
     if textures:
         fills.append(Fill(size, "textures"))
         size += 8
+    if locks:
+        fills.append(Fill(size, "locks"))
+        size += 8
     if lay.dynamic_shared is not None:
         fills.append(Fill(lay.dynamic_shared, "dynamic_shared"))
     threads = kernel.max_threads
@@ -154,8 +172,11 @@ def launch_info(
     return info, offsets
 
 
-def select(kernel: Kernel, cfg: Cfg) -> Selected:
-    """Lowers one kernel.  LoweringError names the first instruction that cannot be translated."""
+def select(kernel: Kernel, cfg: Cfg, *, placed: bool = False) -> Selected:
+    """Lowers one kernel.  LoweringError names the first instruction that cannot be translated.
+
+    ``placed``: every lane is followed through the code between blocks, too (places.py: slowly).
+    """
     lay = layout(kernel.arch)
     live = liveness(cfg)
     uniformity = analyse(cfg)
@@ -169,6 +190,8 @@ def select(kernel: Kernel, cfg: Cfg) -> Selected:
         banks = tuple(sorted({*banks, 4}))
     shared = kernel.shared_size + barrier_bytes(plan)
     vtemps = _temporaries(cfg)
+    unread = idle(cfg)
+    nans = nan_bits(cfg, live, unread)
     for _ in range(4):
         regs = allocate(
             cfg,
@@ -191,27 +214,32 @@ def select(kernel: Kernel, cfg: Cfg) -> Selected:
             shared,
             _reads(cfg, lay.constant3),
             uses_textures(cfg),
+            uses_locks(cfg),
         )
         state = KernelState(kernel.name, kernel.arch, lay, regs, table, plan.pending_live)
         state.shared_size = kernel.shared_size
         state.externs = functions_of(kernel)
         state.textures = next((f.offset for f in launch.fills if f.kind == "textures"), 0)
+        state.locks = next((f.offset for f in launch.fills if f.kind == "locks"), 0)
         state.sharing = shares(cfg)
         state.grid_words, state.grid_workspace = grid_words, kernel.grid_workspace or 0
-        state.idle = idle(cfg)
-        bodies = _emit_kernel(state, plan)
+        state.idle, state.nans = unread, nans
+        bodies = _emit_kernel(state, plan, placed=placed)
         total = regs.vtemp_base + state.vtemps_used
         if total <= 256:
             used = tuple(sorted(state.rules_used.items()))
             private = stack > 0 or bool(regs.spilled)
             pieces = _pieces(state, plan, live, bodies)
-            return Selected(tuple(state.items), launch, total, private, used, plan, regs, pieces)
+            return Selected(
+                tuple(state.items), launch, total, private, used, plan, regs, pieces, nans
+            )
         vtemps = state.vtemps_used
     raise LoweringError("SX0402", "no vector registers left", Where(kernel=kernel.name))
 
 
-def _emit_kernel(k: KernelState, plan: Plan) -> list[Bodies]:
+def _emit_kernel(k: KernelState, plan: Plan, *, placed: bool) -> list[Bodies]:
     """Writes the kernel; of each block, which code is whose."""
+    check = places.check if placed else places.unchecked
     bodies: list[Bodies] = []
     blocks = plan.cfg.blocks
     writer = Control(k, plan)
@@ -224,20 +252,26 @@ def _emit_kernel(k: KernelState, plan: Plan) -> list[Bodies]:
         converged = plan.uniformity.converged[block.index]
         first = len(k.items)
         if block.start in plan.heads:
-            writer.head(Ctx(k, block.instructions[0], converged), block)
+            c = Ctx(k, block.instructions[0], converged)
+            writer.head(c, block)
+            check(c, k.items[first:], plan)
             added(k.items, first, POINT)
         bodies.append(_body(k, writer, block.instructions, converged))
         first = len(k.items)
         c = Ctx(k, block.last, converged)
         try:
             writer.end(c, block, following)
+            ends, behind = block.last.mnemonic == "EXIT", "" if following else SCAN
+            check(c, k.items[first:], plan, ends=ends, behind=behind)
         except SassxlateError as e:
             raise e.at(kernel=k.name, offset=block.last.offset, inst=block.last.text) from None
         if block.last.mnemonic in CONTROL:
             _comment(k, first, block.last)
         added(k.items, first, NEXT)
     first = len(k.items)
-    writer.scan(Ctx(k, blocks[0].instructions[0], True))
+    c = Ctx(k, blocks[0].instructions[0], True)
+    writer.scan(c)
+    check(c, k.items[first:], plan)
     added(k.items, first, SCHEDULER)
     for label, emit in k.shared.items():
         first = len(k.items)
@@ -251,7 +285,7 @@ def surroundings(k: KernelState) -> Surroundings:
     """What a block is told of its kernel."""
     return Surroundings(
         k.name, k.arch, k.layout, k.bank_table, k.shared_size, k.externs, k.textures, k.sharing,
-        k.grid_words, k.grid_workspace, k.idle,
+        k.grid_words, k.grid_workspace, k.idle, k.locks, k.nans,
     )  # fmt: skip
 
 
@@ -297,6 +331,8 @@ class Rules:
             a.shared_size, a.externs, a.textures, a.sharing,
         )  # fmt: skip
         k.grid_words, k.grid_workspace, k.idle = a.grid_words, a.grid_workspace, a.idle
+        k.locks = a.locks
+        k.nans = a.nans
         _body(k, None, block.instructions, block.converged)
         return RdnaBlock(tuple(k.items), self.name)
 
@@ -380,9 +416,15 @@ def _body(
         if not ins.guard.is_true and guard is None:
             _open(c)
             guard = ins.guard
+        inner = len(k.items)
         try:
+            for ref, kind in k.nans.before.get(ins.offset, ()):
+                put_right(c, ref, kind)
             _one(c, writer)
             c.finish()
+            if (made := k.nans.after.get(ins.offset)) is not None:
+                put_right_results(Ctx(k, ins, converged), made)
+            lanes.check(c, inner)
         except SassxlateError as e:
             raise e.at(kernel=k.name, offset=ins.offset, inst=ins.text, word=ins.word) from None
         _comment(k, first, ins)
@@ -407,8 +449,10 @@ def one(k: KernelState, ins: Instruction, *, converged: bool) -> None:
     c = Ctx(k, ins, converged)
     if not ins.guard.is_true:
         _open(c)
+    inner = len(k.items)
     _one(c, None)
     c.finish()
+    lanes.check(c, inner)
     if not ins.guard.is_true:
         _close(k)
 

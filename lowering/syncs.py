@@ -415,11 +415,16 @@ class Syncs:
         others = c.stemp()
         c.raw(Inst("s_mov_b32", (others, ZERO)))
         for point in self.plan.points:
-            if point.sync == "warpsync":
+            if point.sync in ("warpsync", "collective"):
                 with c.scope():
                     c.raw(Inst("s_or_b32", (others, others, m.read(c, point.key))))
         for point in points:
             held = self.k.label("Lheld")
+            if self.plan.barriers:
+                self._relent_group(c, point, others, held)
+                c.branch("s_branch", _relented(point))
+                c.mark(held)
+                continue
             with c.scope():
                 waiting, missing = m.read(c, point.key), c.stemp()
                 c.raw(Inst("s_cmp_eq_u32", (waiting, ZERO)))
@@ -431,6 +436,37 @@ class Syncs:
                 m.write(c, point.key, None)
             c.branch("s_branch", _relented(point))
             c.mark(held)
+
+
+    def _relent_group(self, c: Ctx, point: Point, others: S, held: str) -> None:
+        """The same with a mask a lane: of the lanes at a BSYNC those of one mask go, and nobody
+        waits for them any more."""
+        m = self.m
+        barrier = barrier_of(self.plan.cfg.blocks[point.block].last)
+        assert barrier is not None
+        masks = V(self.k.regs.barriers[barrier])
+        with c.scope():
+            left, first, same, missing = (c.stemp() for _ in range(4))
+            again = self.k.label("Lgroup")
+            with c.scope():
+                c.raw(Inst("s_mov_b32", (left, m.read(c, point.key))))
+            c.mark(again)
+            c.raw(Inst("s_mov_b32", (EXEC, left)))
+            c.branch("s_cbranch_execz", held)
+            c.raw(Inst("v_readfirstlane_b32", (first, masks)))
+            c.emit("v_cmp_eq_u32", same, first, masks)
+            c.raw(Inst("s_and_not1_b32", (left, left, same)))
+            c.raw(Inst("s_and_b32", (missing, first, self.k.regs.live)))
+            c.raw(Inst("s_and_not1_b32", (missing, missing, same)))
+            c.raw(Inst("s_and_not1_b32", (missing, missing, others)))
+            c.branch("s_cbranch_scc1", again)
+            with c.scope():
+                waiting = m.read(c, point.key)
+                c.raw(Inst("s_and_not1_b32", (waiting, waiting, same)))
+                m.write(c, point.key, waiting)
+            c.raw(Inst("s_mov_b32", (EXEC, same)))
+            self._break_masks(c, masks)
+            c.raw(Inst("s_mov_b32", (EXEC, same)))
 
 
 def _relented(point: Point) -> str:

@@ -5,13 +5,18 @@ Layout under the directory: ``module/<tag>/`` manifests, section images and cubi
 the emulated device, ``verdict/<tag>/`` verdicts of the verifier, ``tmp/`` images on their way to
 the service.  Every file is written whole and never changed, so a reader needs no lock; who finds a
 file gone asks the service again.
+
+What the files say is run: others must not be able to write them (:mod:`.trusted`), and each ends
+with a seal, a checksum of its name and content, so that a damaged one is made anew.
 """
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import hashlib
+import logging
 import os
 import time
 from collections.abc import Generator, Iterator
@@ -20,7 +25,10 @@ from pathlib import Path
 
 from sassxlate.errors import ServiceError
 
+from . import trusted
 from .paths import write_whole
+
+log = logging.getLogger("sassxlate.service")
 
 AREAS = ("module", "kernel", "host", "verdict", "tmp")
 DEFAULT_SIZE = 2 << 30
@@ -32,6 +40,8 @@ _ABANDONED_S = 10.0
 TOUCH_AFTER_S = 3600.0
 # Files this young are on their way to a reader; so the cap may be passed for half a minute.
 _IN_USE_S = 30.0
+_SEAL_MAGIC = b"SXSEAL01"
+SEAL_SIZE = 32
 _EVICT_TO = 0.8  # of the cap, so that not every write evicts
 
 
@@ -47,6 +57,28 @@ class Usage:
 def key_of(*parts: bytes) -> str:
     """BLAKE2b-128 in hexadecimal of ``parts`` joined by NUL bytes."""
     return hashlib.blake2b(b"\0".join(parts), digest_size=16).hexdigest()
+
+
+def name_key(name: str) -> str:
+    """:func:`key_of` a kernel's name, which may be any bytes."""
+    return key_of(name.encode("utf-8", "surrogateescape"))
+
+
+def seal(name: str, content: bytes) -> bytes:
+    """The bytes of a cache file called ``name``: its content, and what ends it."""
+    return content + _seal_of(name, content)
+
+
+def unseal(name: str, data: bytes) -> bytes | None:
+    """The content of a cache file's bytes; None where they are not what was written."""
+    content = data[:-SEAL_SIZE]
+    return content if data[-SEAL_SIZE:] == _seal_of(name, content) else None
+
+
+def _seal_of(name: str, content: bytes) -> bytes:
+    digest = hashlib.blake2b(os.fsencode(name) + b"\0", digest_size=16)
+    digest.update(content)
+    return _SEAL_MAGIC + len(content).to_bytes(8, "little") + digest.digest()
 
 
 def size_cap() -> int:
@@ -76,19 +108,25 @@ class Cache:
         return self.root / area / self.tag / name
 
     def read(self, area: str, name: str) -> bytes | None:
-        """The file's bytes, marked as used now; None if there is no such file."""
-        path = self.path(area, name)
-        try:
-            data = path.read_bytes()
-        except OSError:
-            return None
-        touch(path)
-        return data
+        """:func:`load` of the file ``name`` of ``area``."""
+        return load(self.path(area, name))
+
+    def need(self, area: str, name: str) -> bytes:
+        """:func:`need` of the file ``name`` of ``area``."""
+        return need(self.path(area, name))
 
     def write(self, area: str, name: str, data: bytes) -> Path:
-        """Write the file whole; evicts when the cap is passed.  OSError if there is no room."""
+        """Write the file whole and sealed; evicts when the cap is passed.
+
+        Raises:
+            OSError: there is no room, or others can write to the folder (EPERM).
+        """
         path = self.path(area, name)
-        write_whole(path, data)
+        try:
+            trusted.make_folder(path.parent)
+        except trusted.UntrustedError as error:
+            raise PermissionError(errno.EPERM, str(error), str(path.parent)) from error
+        write_whole(path, seal(name, data), 0o600)
         self._unchecked += len(data)
         if self._unchecked > self.cap // 16:
             self._unchecked = 0
@@ -96,16 +134,43 @@ class Cache:
         return path
 
 
-def touch(path: Path) -> None:
-    """Mark a file as used now, if its mark is older than ``TOUCH_AFTER_S``."""
-    with contextlib.suppress(OSError):
-        if time.time() - path.stat().st_mtime > TOUCH_AFTER_S:
+def load(path: Path) -> bytes | None:
+    """The content of a cache file, marked as used now; None if there is none that can be used.
+
+    A damaged one is deleted; one that others can write to is left, and said in the log.
+    """
+    try:
+        data, used = trusted.read(path)
+    except trusted.UntrustedError as error:
+        log.info("%s", error)
+        return None
+    except OSError:
+        return None
+    content = unseal(path.name, data)
+    if content is None:
+        log.info("%s is damaged", path)
+        with contextlib.suppress(OSError):
+            path.unlink()
+        return None
+    if time.time() - used > TOUCH_AFTER_S:
+        with contextlib.suppress(OSError):
             os.utime(path)
+    return content
+
+
+def need(path: Path) -> bytes:
+    """:func:`load`; FileNotFoundError where there is nothing that can be used."""
+    content = load(path)
+    if content is None:
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
+    return content
 
 
 def _files(root: Path) -> Iterator[tuple[str, Path, os.stat_result]]:
     """Every file of the cache as (area, path, status); those that vanish meanwhile are left out."""
     for area in AREAS:
+        if (root / area).is_symlink():
+            continue  # nothing of ours: what it leads to is not to be counted, or deleted
         for base, _, names in os.walk(root / area):
             for name in names:
                 path = Path(base, name)
@@ -202,7 +267,11 @@ def _lives(pid: int) -> bool:
 
 
 def clean(root: Path) -> int:
-    """Delete every file of the cache; the bytes freed.  What is not the cache's own stays."""
+    """Delete every file of the cache; the bytes freed.  What is not the cache's own stays.
+
+    UntrustedError SX0912 where others can write to it: they would say what is deleted.
+    """
+    trusted.check_folder(root)
     freed = 0
     for _, path, status in _files(root):
         freed += _unlink(path, status.st_size)

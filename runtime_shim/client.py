@@ -56,7 +56,10 @@ def listening(path: Path) -> bool:
 
 
 def spawn(path: Path, cache: Path) -> None:
-    """Start a service at ``path`` in the background, apart from this process; does not wait."""
+    """Start a service at ``path`` in the background, apart from this process; does not wait.
+
+    ServiceError SX0902 where the system lets no more processes start.
+    """
     environment = {
         name: value
         for name, value in os.environ.items()
@@ -65,18 +68,22 @@ def spawn(path: Path, cache: Path) -> None:
     environment["PYTHONPATH"] = import_root()
     command = [sys.executable, "-P", "-m", "sassxlate.runtime_shim.service"]
     command += ["--socket", str(path), "--cache", str(cache)]
-    with open(f"{path}.log", "ab") as log:
-        # Forked twice, so that nobody has to reap it.
-        subprocess.run(
-            [sys.executable, "-I", "-S", "-c", _DETACH, *command],
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
-            cwd="/",
-            start_new_session=True,
-            check=True,
-        )
+    try:
+        with open(f"{path}.log", "ab") as log:
+            # Forked twice, so that nobody has to reap it.
+            subprocess.run(
+                [sys.executable, "-I", "-S", "-c", _DETACH, *command],
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                cwd="/",
+                start_new_session=True,
+                check=True,
+            )
+    except (OSError, subprocess.CalledProcessError) as error:
+        reason = error.strerror if isinstance(error, OSError) else f"see {path}.log"
+        raise ServiceError("SX0902", f"the service cannot be started: {reason}") from error
 
 
 _DETACH = """\

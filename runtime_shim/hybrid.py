@@ -6,8 +6,8 @@ the same bytes may take the entry's code instead.  Every block in it was proved 
 The entry says which model wrote it (the name has the digest of its weights) and what became of
 each block, also where nothing was taken; of several models' code the cheapest is kept.
 
-A file is the line ``sassxlate-hybrid 1``, BLAKE2b-128 of the rest in hexadecimal and a newline, the
-length of the report as eight bytes, the report (JSON), and the code object.
+A file is the line ``sassxlate-hybrid 2``, the length of the report as eight bytes, the report
+(JSON), and the code object.
 """
 
 from __future__ import annotations
@@ -18,13 +18,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from .cache import Cache, key_of
-from .paths import write_whole
+from .cache import SEAL_SIZE, Cache, key_of
 
 AREA = "kernel"
 SUFFIX = ".hybrid"
-_MAGIC = b"sassxlate-hybrid 1\n"
-_SUM = 32
+_MAGIC = b"sassxlate-hybrid 2\n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,9 +44,9 @@ def find(cache: Cache, rules: bytes, launch: str) -> Kept | None:
 
 
 def _parsed(data: bytes) -> Kept | None:
-    body = data[len(_MAGIC) + _SUM + 1 :]
-    if data[: len(data) - len(body)] != _MAGIC + key_of(body).encode() + b"\n":
+    if not data.startswith(_MAGIC):
         return None
+    body = data[len(_MAGIC) :]
     size = int.from_bytes(body[:8], "little")
     report: dict[str, Any] = json.loads(body[8 : 8 + size])
     return Kept(body[8 + size :], report)
@@ -65,13 +63,14 @@ def keep(
         return
     text = json.dumps(report).encode()
     body = len(text).to_bytes(8, "little") + text + made
-    cache.write(AREA, _name(rules, launch), _MAGIC + key_of(body).encode() + b"\n" + body)
+    cache.write(AREA, _name(rules, launch), _MAGIC + body)
     others = [rules] if before is None else [rules, before.code]
     for path in sorted(cache.path(AREA, "").glob("*.hsaco")):
-        if any(path.stat().st_size == len(other) for other in others):
+        size = path.stat().st_size - SEAL_SIZE
+        if any(size == len(other) for other in others) and cache.read(AREA, path.name) in others:
             there = path.with_suffix(".launch")
-            if path.read_bytes() in others and there.read_bytes() == launch.encode():
-                write_whole(path, made)
+            if cache.read(AREA, there.name) == launch.encode():
+                cache.write(AREA, path.name, made)
 
 
 def any_kept(root: Path, tag: str) -> bool:

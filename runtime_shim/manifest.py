@@ -113,6 +113,10 @@ def write(key: str, cubin: Cubin) -> Manifest:
     code = function_addresses(cubin)
     for reloc in cubin.relocs:
         if reloc.section in numbers and reloc.symbol not in code:
+            if reloc.offset + 4 > images[numbers[reloc.section]][1]:
+                raise ContainerError(
+                    "SX0711", f"a relocation at {reloc.section}+{reloc.offset:#x}, outside of it"
+                )
             lines.append(_reloc(cubin, reloc, numbers))
     for (symbol, addend), offset in words.items():
         word = Reloc(BANK4, offset, _ABS64, symbol, addend)
@@ -120,6 +124,10 @@ def write(key: str, cubin: Cubin) -> Manifest:
     for item in cubin.globals:
         if item.section in numbers:
             number = numbers[item.section]
+            if item.offset + item.size > images[number][1]:
+                raise ContainerError(
+                    "SX0711", f"the variable {item.name} lies outside its section {item.section}"
+                )
             lines.append(f"global {number} {item.offset} {item.size} {_name(item.name)}")
     for kernel in cubin.kernels:
         lines += _kernel(kernel, bank2.get(kernel.name, -1))

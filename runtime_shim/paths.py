@@ -15,6 +15,8 @@ from pathlib import Path
 
 from sassxlate.errors import ServiceError, ShimError
 
+from . import trusted
+
 SOCKET_PATH_MAX = 107  # sun_path holds 108 bytes with its NUL (unix(7))
 
 
@@ -33,9 +35,15 @@ def cache_dir() -> Path:
 
 
 def usable(directory: Path) -> bool:
-    """Whether files can be made in ``directory``, which is created where it is missing."""
+    """Whether ``directory``, created where it is missing, can be a cache."""
+    return unusable(directory) is None
+
+
+def unusable(directory: Path) -> ServiceError | None:
+    """Why ``directory``, created where it is missing, can be no cache: SX0907, no files can be made
+    there; SX0912, others can write there."""
     try:
-        directory.mkdir(parents=True, exist_ok=True)
+        trusted.make_folder(directory)
         descriptor, name = tempfile.mkstemp(prefix=".tmp-", dir=directory)
         try:
             # A full disk lets a file be made, not filled.
@@ -43,9 +51,11 @@ def usable(directory: Path) -> bool:
         finally:
             os.close(descriptor)
             os.unlink(name)
+    except trusted.UntrustedError as error:
+        return error
     except OSError:
-        return False
-    return True
+        return ServiceError("SX0907", f"{directory} takes no files")
+    return None
 
 
 def private_dir(directory: Path) -> Path:
@@ -100,7 +110,7 @@ def socket_path(tag: str | None = None, cache: Path | None = None) -> Path:
     if tag is not None and cache is not None:
         import hashlib
 
-        digest = hashlib.blake2b(f"{tag}\0{cache}".encode(), digest_size=6).hexdigest()
+        digest = hashlib.blake2b(os.fsencode(f"{tag}\0{cache}"), digest_size=6).hexdigest()
         name = f"service-{digest}.sock"
     path = runtime_dir() / name
     if len(os.fsencode(path)) > SOCKET_PATH_MAX:
@@ -122,12 +132,15 @@ def library_dir() -> Path:
     return directory
 
 
-def write_whole(path: Path, data: bytes) -> None:
-    """Write a file so that a reader sees all of it or none: a temporary name, then a rename."""
+def write_whole(path: Path, data: bytes, mode: int = 0o666) -> None:
+    """Write a file so that a reader sees all of it or none: a temporary name, then a rename.
+
+    ``mode`` is the file's, before the umask.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".tmp-{os.getpid()}-{secrets.token_hex(4)}")
     try:
-        with open(temporary, "xb") as file:
+        with open(temporary, "xb", opener=lambda p, flags: os.open(p, flags, mode)) as file:
             file.write(data)
         os.replace(temporary, path)
     except OSError:

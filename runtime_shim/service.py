@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import collections
 import contextlib
+import errno
 import fcntl
 import logging
 import os
@@ -29,6 +30,7 @@ from sassxlate.errors import SassxlateError, ServiceError
 from . import paths, wire
 from .ahead import Ahead, kind_of
 from .cache import Cache, evict, remove_abandoned, size_cap, usage
+from .request import checked, text_of
 from .tag import cache_tag
 from .work import Answer, Engine, Work, default_engine, failure
 from .workers import Job, Worker, fork_worker
@@ -102,6 +104,7 @@ class Service:
         self._selector.register(self._wake, selectors.EVENT_READ, self._woken)
         # The import takes half a second; requests of the application meanwhile wait in the socket.
         self._prepare()
+        self._active = time.monotonic()
         remove_abandoned(self._cache.root, self._cache.tag)
         while not self._finished():
             for key, events in self._selector.select(self._patience()):
@@ -160,7 +163,9 @@ class Service:
     def _accept(self, _events: int) -> None:
         try:
             connection, _ = self._listener.accept()
-        except OSError:
+        except OSError as error:
+            if error.errno in (errno.EMFILE, errno.ENFILE):
+                time.sleep(0.05)  # descriptors may be given back; until then it would spin
             return
         connection.setblocking(False)
         client = _Client(connection)
@@ -189,8 +194,8 @@ class Service:
                 if not data:
                     self._close(client)
                     return
-                for request in client.reader.feed(data):
-                    self._request(client, request)
+                for message in client.reader.feed(data):
+                    self._message(client, message)
         except BlockingIOError:
             pass
         except OSError:
@@ -198,6 +203,17 @@ class Service:
         except ServiceError as error:
             client.last = True
             self._answer(client, failure(error))
+
+    def _message(self, client: _Client, message: dict[str, Any]) -> None:
+        """Answers what is no request of ours; nothing that a message says ends the service."""
+        try:
+            self._request(client, checked(message))
+        except ServiceError as error:
+            self._answer(client, failure(error))
+        except Exception as fault:
+            log.exception("a message failed")
+            text = f"internal error: {type(fault).__name__}"
+            self._answer(client, failure(ServiceError("SX0908", text)))
 
     def _close(self, client: _Client) -> None:
         self._clients.discard(client)
@@ -233,7 +249,7 @@ class Service:
             self._stopping = True
             self._answer(client, {"ok": True})
         else:
-            self._answer(client, failure(ServiceError("SX0903", f"no operation {op!r}")))
+            self._answer(client, failure(ServiceError("SX0903", f"no operation {op[:40]!a}")))
 
     def _stale(self, request: dict[str, Any]) -> bool:
         tag = request.get("tag")
@@ -242,7 +258,7 @@ class Service:
     def _answer_tag(self, client: _Client) -> None:
         # Sources may have changed since the start: who asks wants what a new service would say.
         now = cache_tag()
-        answer: Answer = {"ok": True, "tag": now, "cache": str(self._cache.root)}
+        answer: Answer = {"ok": True, "tag": now, "cache": text_of(self._cache.root)}
         if now != self._cache.tag:
             self._stopping = True
             answer["restart"] = True
@@ -253,7 +269,7 @@ class Service:
             "ok": True,
             "pid": os.getpid(),
             "tag": self._cache.tag,
-            "cache": str(self._cache.root),
+            "cache": text_of(self._cache.root),
             "uptime_s": round(time.time() - self._started, 3),
             "workers": len(self._workers),
             "queued": len(self._queue),
@@ -324,7 +340,14 @@ class Service:
             if worker is None:
                 if len(self._workers) >= self._max_workers:
                     return
-                worker = self._fork(self._work)
+                try:
+                    worker = self._fork(self._work)
+                except OSError as reason:
+                    if self._workers:
+                        return  # those that there are will take it
+                    text = f"no worker process can be started: {reason.strerror}"
+                    self._finish(self._queue.popleft(), failure(ServiceError("SX0913", text)))
+                    continue
             job = self._queue.popleft()
             try:
                 worker.give(job)
@@ -338,9 +361,12 @@ class Service:
         while self._aside and self._work is not None and not self._stopping:
             if sum(w.job is not None for w in self._workers) >= self._max_workers - 1:
                 return
-            worker = next((w for w in self._workers if w.job is None), None) or self._fork(
-                self._work
-            )
+            try:
+                idle = next((w for w in self._workers if w.job is None), None)
+                worker = idle or self._fork(self._work)
+            except OSError:
+                self._aside.clear()
+                return
             try:
                 worker.give(self._aside[0])
             except OSError:
@@ -420,11 +446,10 @@ def listen(path: Path) -> tuple[socket.socket, int] | None:
 
 def open_cache(root: Path, tag: str) -> Cache:
     """The cache in ``root``, or in a directory of ours where ``root`` takes no files."""
-    if not paths.usable(root):
-        spare = paths.runtime_dir() / "cache"
-        log.warning("%s takes no files; using %s", root, spare)
+    if (error := paths.unusable(root)) is not None:
+        spare = paths.private_dir(paths.runtime_dir() / "cache")
+        log.warning("%s; using %s", error, spare)
         root = spare
-        root.mkdir(mode=0o700, exist_ok=True)
     return Cache(root, tag, size_cap())
 
 
@@ -433,7 +458,9 @@ def _start_log(root: Path) -> None:
     try:
         if path.exists() and path.stat().st_size > LOG_MAX:
             os.replace(path, path.with_suffix(".log.old"))
-        handler: logging.Handler = logging.FileHandler(path, encoding="utf-8")
+        handler: logging.Handler = logging.FileHandler(
+            path, encoding="utf-8", errors="backslashreplace"
+        )
     except OSError:
         handler = logging.NullHandler()
     handler.setFormatter(logging.Formatter("%(asctime)s %(process)d %(levelname)s %(message)s"))

@@ -19,7 +19,7 @@ _FILES = ("domain.py", "vectors.py")  # what the meanings are read by
 # A model's weights decide nothing: what it proposes is judged, and kept under its own name.
 _SKIP_DIRS = frozenset({"__pycache__", "native", "lib", "weights"})
 _SKIP_SUFFIXES = (".pyc", ".md", ".so", ".1", ".swp", "~", ".safetensors")
-FORMAT = 1  # of the files in the cache; raise it when their layout changes
+FORMAT = 2  # of the files in the cache; raise it when their layout changes
 
 
 def cache_tag() -> str:

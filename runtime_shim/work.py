@@ -17,8 +17,9 @@ from typing import Any, Protocol, TypeAlias
 from sassxlate.disasm.containers.model import Cubin, Fatbin, Kernel
 from sassxlate.errors import SassxlateError, ServiceError
 
-from . import hybrid, manifest
-from .cache import Cache, key_of
+from . import hybrid, manifest, trusted
+from .cache import Cache, key_of, name_key, unseal
+from .request import path_of, text_of
 
 log = logging.getLogger("sassxlate.service")
 
@@ -106,7 +107,8 @@ def module_key(image: bytes, capability: int) -> str:
 def host_key(code_object: bytes, kernel: str, strict: bool, counts: bool = False) -> str:
     """The key of a kernel's host code."""
     kind = b"strict" if strict else b"plain"
-    return key_of(code_object, kernel.encode(), kind + b" counts" * counts)
+    name = kernel.encode("utf-8", "surrogateescape")
+    return key_of(code_object, name, kind + b" counts" * counts)
 
 
 @dataclass(slots=True)
@@ -149,18 +151,18 @@ class Work:
 
     def module(self, request: Request) -> Answer:
         """Write the manifest of the image in file ``image`` for capability ``cc``; its path."""
-        image_path = Path(_text(request, "image"))
+        image_path = path_of(_text(request, "image"))
         capability = _number(request, "cc")
         try:
-            image = image_path.read_bytes()
+            image, _ = trusted.read(image_path)
         except OSError as error:
             raise ServiceError("SX0903", f"{image_path}: {error.strerror}") from error
         key = module_key(image, capability)
         made = self._manifest(key, image, capability)
         for suffix, data in made.files.items():
             self._write("module", f"{key}.{suffix}", data)
-        path = self._write("module", f"{key}.txt", made.text.encode())
-        return {"ok": True, "key": key, "manifest": str(path)}
+        path = self._write("module", f"{key}.txt", made.text.encode("utf-8", "surrogateescape"))
+        return {"ok": True, "key": key, "manifest": text_of(path)}
 
     def _manifest(self, key: str, image: bytes, capability: int) -> manifest.Manifest:
         try:
@@ -197,7 +199,7 @@ class Work:
     def translate(self, request: Request) -> Answer:
         """Translate ``kernel`` of module ``module``; paths of code object and launch text."""
         key, name = _text(request, "module"), _text(request, "kernel")
-        stem = f"{key}-{key_of(name.encode())}"
+        stem = f"{key}-{name_key(name)}"
         if request.get("made") and (there := self._translated(stem)):
             return there
         cubin = self._cubin(key)
@@ -211,52 +213,56 @@ class Work:
             text = (
                 f"cuda_error {answer['cuda_error']}\ncode {answer['code']}\nline {answer['line']}\n"
             )
-            path = self._write("kernel", f"{stem}.refused", text.encode())
-            return {**answer, "refused": str(path)}
+            path = self._write("kernel", f"{stem}.refused", text.encode("utf-8", "surrogateescape"))
+            return {**answer, "refused": text_of(path)}
         text = str(done.launch)
         kept = hybrid.find(self.cache, done.code_object, text)
         chosen = done.code_object if kept is None else kept.code
         code = self._write("kernel", f"{stem}.hsaco", chosen)
         # Last: who finds the launch text finds the code object too.
-        launch = self._write("kernel", f"{stem}.launch", text.encode())
-        return {"ok": True, "code_object": str(code), "launch": str(launch)}
+        launch = self._write("kernel", f"{stem}.launch", text.encode("utf-8", "surrogateescape"))
+        return {"ok": True, "code_object": text_of(code), "launch": text_of(launch)}
 
     def _translated(self, stem: str) -> Answer | None:
-        code = self.cache.path("kernel", f"{stem}.hsaco")
-        launch = self.cache.path("kernel", f"{stem}.launch")
-        if not launch.is_file() or not code.is_file():
+        names = (f"{stem}.hsaco", f"{stem}.launch")
+        if any(self.cache.read("kernel", name) is None for name in names):
             return None
-        return {"ok": True, "code_object": str(code), "launch": str(launch)}
+        code, launch = (text_of(self.cache.path("kernel", name)) for name in names)
+        return {"ok": True, "code_object": code, "launch": launch}
 
     def ahead(self, request: Request) -> Answer:
         """Have ``kernel`` of ``module`` in the cache, its host code too if ``compile`` says so."""
         name = _text(request, "kernel")
-        stem = f"{_text(request, 'module')}-{key_of(name.encode())}"
-        if self.cache.path("kernel", f"{stem}.refused").is_file():
+        stem = f"{_text(request, 'module')}-{name_key(name)}"
+        if self.cache.read("kernel", f"{stem}.refused") is not None:
             return {"ok": True}
         answer = self._translated(stem) or self.translate(request)
         if not answer["ok"] or not request.get("compile"):
             return answer
-        return self.compile({**request, "code_object": answer["code_object"]})
+        code = self.cache.read("kernel", f"{stem}.hsaco")
+        return answer if code is None else self._compile(code, request)
 
     def compile(self, request: Request) -> Answer:
         """Compile ``kernel`` of the code object in a file to host code; the image's path."""
-        name, strict = _text(request, "kernel"), bool(request.get("strict"))
-        counts = bool(request.get("counts"))
-        path = Path(_text(request, "code_object"))
+        path = path_of(_text(request, "code_object"))
         try:
-            code = path.read_bytes()
+            code, _ = trusted.read(path)
         except OSError as error:
             raise ServiceError("SX0903", f"{path}: {error.strerror}") from error
+        kept = unseal(path.name, code)  # a file of the cache
+        return self._compile(code if kept is None else kept, request)
+
+    def _compile(self, code: bytes, request: Request) -> Answer:
+        name, strict = _text(request, "kernel"), bool(request.get("strict"))
+        counts = bool(request.get("counts"))
         file = f"{host_key(code, name, strict, counts)}.sxh"
-        existing = self.cache.path("host", file)
-        if not existing.is_file():
-            try:
-                image = self.engine.compile(code, name, strict, counts)
-            except SassxlateError as error:
-                return failure(error.at(kernel=name))
-            existing = self._write("host", file, image)
-        return {"ok": True, "image": str(existing)}
+        if self.cache.read("host", file) is not None:
+            return {"ok": True, "image": text_of(self.cache.path("host", file))}
+        try:
+            image = self.engine.compile(code, name, strict, counts)
+        except SassxlateError as error:
+            return failure(error.at(kernel=name))
+        return {"ok": True, "image": text_of(self._write("host", file, image))}
 
     def _cubin(self, key: str) -> Cubin:
         kept = self._cubins.get(key)

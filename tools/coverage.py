@@ -227,6 +227,7 @@ def main() -> int:
     command = commands.add_parser("findings")
     command.add_argument("results", nargs="+", type=Path)
     command.add_argument("--others", action="store_true", help="of forms that sm_90 has not")
+    command.add_argument("--some", action="store_true", help="of these rules alone")
     command = commands.add_parser("rules")
     command.add_argument("--arch", type=int, default=90)
     command.add_argument("--timeout", type=float, default=4)
@@ -245,7 +246,7 @@ def main() -> int:
         case "findings":
             lines = (line for p in options.results for line in p.read_text().splitlines())
             path = OTHERS if options.others else FINDINGS
-            write_findings(summed(lines, read_findings(path)), path)
+            write_findings(summed(lines, read_findings(path), some=options.some), path)
         case "rules":
             known = read_rules()
             judged = rules(read_forms(), options.arch, options.timeout, options.jobs)

@@ -121,8 +121,9 @@ Findings = dict[
 ]
 
 
-def summed(lines: Iterable[str], known: Findings) -> Findings:
-    """With the findings of ``sassxlate verify --rules --json``; of each architecture in full."""
+def summed(lines: Iterable[str], known: Findings, *, some: bool = False) -> Findings:
+    """With the findings of ``sassxlate verify --rules --json``; of each architecture in full, or
+    of ``some`` rules, whose counts alone change (what is known of immediates stays)."""
     fresh: Findings = {}
     for line in lines:
         found = json.loads(line)
@@ -136,7 +137,14 @@ def summed(lines: Iterable[str], known: Findings) -> Findings:
         if found["status"] == "proved" and found["immediates"]:
             what = "for all values" if found["immediates"] == "all" else "value by value"
             immediates[what] = immediates.get(what, 0) + 1
-    return {**known, **fresh}
+    if not some:
+        return {**known, **fresh}
+    out = dict(known)
+    for arch, (rules, reasons, immediates) in fresh.items():
+        before = known.get(arch, ({}, {}, immediates))
+        kept = {key: n for key, n in before[1].items() if key[0] not in rules}
+        out[arch] = {**before[0], **rules}, {**kept, **reasons}, before[2]
+    return out
 
 
 def read_findings(path: Path = FINDINGS) -> Findings:

@@ -3,7 +3,7 @@
 from .cubin import parse_cubin
 from .demangle import demangle
 from .fatbin import find_fatbins, parse_fatbin
-from .host import LoadedFile, Origin, Wrapper, load, load_bytes
+from .host import LoadedFile, Origin, Wrapper, load, load_bytes, read_file
 from .model import Cubin, Fatbin, FatbinEntry, Function, Kernel
 
 __all__ = [
@@ -21,4 +21,5 @@ __all__ = [
     "load_bytes",
     "parse_cubin",
     "parse_fatbin",
+    "read_file",
 ]

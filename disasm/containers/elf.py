@@ -38,6 +38,8 @@ _REL = struct.Struct("<QQ")
 _RELA = struct.Struct("<QQq")
 _U32 = struct.Struct("<I")
 
+# A name may be a part of another, but many long ones that share bytes would fill the memory.
+_NAMES_RATIO = 16  # characters of all names, for each byte of the file
 _MAX_NAME = 1 << 16  # bytes of one symbol's or section's name; the longest seen has 11 kB
 
 
@@ -182,10 +184,14 @@ class Elf:
             names = self.slice(rows[strndx][4], rows[strndx][5], "the table of section names")
         cuda = self.machine == EM_CUDA
         found: list[Section] = []
+        left = _NAMES_RATIO * len(self.data)
         for index, row in enumerate(rows):
             name, kind, flags, addr, offset, size, link, info, align, entsize = row
             place = self._shoff + index * _SHDR.size
             title = read_string(names, name, "a section's name", place) if strndx else ""
+            left -= len(title)
+            if left < 0:
+                raise fail("SX0107", "the sections' names share bytes", place)
             data = memoryview(b"")
             if index and kind != SHT_NOBITS and not (cuda and kind in _CUDA_NOBITS):
                 data = self.slice(offset, size, f"section {title!r}")
@@ -233,6 +239,7 @@ class Elf:
         names = self.sections[table.link].data
         wide = self._wide_indices(table)
         found: list[ElfSymbol] = []
+        left = _NAMES_RATIO * len(self.data)
         for number, row in enumerate(_SYM.iter_unpack(table.data)):
             name, info, other, shndx, value, size = row
             if shndx == SHN_XINDEX and 4 * number + 4 <= len(wide):
@@ -240,6 +247,9 @@ class Elf:
             elif shndx < SHN_LORESERVE and shndx >= len(self.sections):
                 raise fail("SX0107", f"symbol {number} stands in section {shndx}", table.offset)
             title = read_string(names, name, "a symbol's name", table.offset)
+            left -= len(title)
+            if left < 0:
+                raise fail("SX0107", "the symbols' names share bytes", table.offset)
             found.append(ElfSymbol(title, value, size, info, other, shndx))
         return tuple(found)
 

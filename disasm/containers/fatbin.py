@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import io
 import struct
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Literal
-
-import lz4.block
-import zstandard
 
 from sassxlate.errors import ContainerError
 
 from .elf import fail, printable
 from .model import Fatbin, FatbinEntry
+from .unpack import Budget, Packed
 
 MAGIC = 0xBA55ED50
 MAGIC_BYTES = struct.pack("<I", MAGIC)
@@ -69,13 +67,19 @@ def container_size(data: bytes | memoryview, at: int = 0) -> int:
 
 
 def parse_fatbin(
-    data: bytes | memoryview, module: int = 0, offset: int = 0, section: str = ""
+    data: bytes | memoryview,
+    module: int = 0,
+    offset: int = 0,
+    section: str = "",
+    budget: Budget | None = None,
 ) -> Fatbin:
     """One container at the start of ``data``; what follows its declared length is ignored.
 
     ``offset`` is where ``data`` stands in its file: it goes into the result and into errors.
-    Raises ContainerError SX0111, SX0112, SX0113 (an entry), SX0114 to SX0116 (compression).
+    ``budget`` is that of the file, what its entries may take unpacked.
+    Raises ContainerError SX0111, SX0112, SX0113 (an entry), SX0114 and SX0115 (compression).
     """
+    budget = budget or Budget.of(len(data))
     try:
         view = memoryview(data)[: container_size(data)]
         entries: list[FatbinEntry] = []
@@ -85,8 +89,8 @@ def parse_fatbin(
                 if not any(view[at:]):
                     break  # padding
                 raise fail("SX0113", "the fatbin ends within an entry's header", at)
-            entry, at = _parse_entry(view, at)
-            entries.append(entry)
+            entry, at = _parse_entry(view, at, budget)
+            entries.append(moved(entry, offset))
     except ContainerError as error:
         if offset and error.where.offset is not None:
             raise fail(error.code, error.message, offset + error.where.offset) from None
@@ -94,7 +98,12 @@ def parse_fatbin(
     return Fatbin(module, offset, tuple(entries), section)
 
 
-def _parse_entry(view: memoryview, at: int) -> tuple[FatbinEntry, int]:
+def moved(entry: FatbinEntry, offset: int) -> FatbinEntry:
+    """As the entry of a container at ``offset`` of the file, for errors of unpacking."""
+    return replace(entry, packed=replace(entry.packed, at=entry.offset + offset))
+
+
+def _parse_entry(view: memoryview, at: int, budget: Budget) -> tuple[FatbinEntry, int]:
     (
         kind, version, header, stored, compressed, _options, _minor, _major, arch,
         name_at, name_size, flags, _reserved, plain,
@@ -112,63 +121,29 @@ def _parse_entry(view: memoryview, at: int) -> tuple[FatbinEntry, int]:
         if name_at > header or name_size > header - name_at:
             raise fail("SX0113", "an entry's name stands outside its header", at)
         name = printable(bytes(view[at + name_at : at + name_at + name_size]).rstrip(b"\0"))
-    raw = bytes(view[at + header : at + header + stored])
-    payload, method = _decompress(raw, flags, compressed, plain, at)
+    raw = view[at + header : at + header + stored]
+    packed = _packed(raw, flags, compressed, plain, at, budget)
     variant = "a" if flags & _FLAG_A else "f" if flags & _FLAG_F else ""
-    found = FatbinEntry(
-        _KINDS.get(kind, "other"), arch, flags, name, at, raw, payload, method, variant
-    )
+    found = FatbinEntry(_KINDS.get(kind, "other"), arch, flags, name, at, packed, stored, variant)
     return found, at + header + stored
 
 
-def _decompress(
-    raw: bytes, flags: int, compressed: int, plain: int, at: int
-) -> tuple[bytes, Literal["none", "lz4", "zstd"]]:
-    """The payload of an entry: at most ``plain`` bytes, which the header declares."""
+def _packed(
+    raw: memoryview, flags: int, compressed: int, plain: int, at: int, budget: Budget
+) -> Packed:
+    """The contents of an entry; what its header declares is checked, nothing unpacked."""
     if not flags & (FLAG_LZ4 | FLAG_ZSTD):
-        return raw, "none"
+        return Packed(raw, len(raw), "none", at)
     if flags & FLAG_LZ4 and flags & FLAG_ZSTD:
         raise fail("SX0114", "an entry claims two compressions at once", at)
     if compressed == 0:
         raise fail("SX0114", "a compressed entry without a compressed size", at)
-    body = raw[:compressed]
     if plain > _MAX_PAYLOAD:
         raise fail("SX0115", f"an entry declares {plain} bytes decompressed", at)
     if flags & FLAG_LZ4:
         if plain > _LZ4_RATIO * compressed:
             raise fail("SX0115", f"{compressed} bytes of LZ4 cannot make {plain}", at)
-        return _lz4(body, plain, at), "lz4"
+        return Packed(raw[:compressed], plain, "lz4", at, budget)
     if plain > max(_ZSTD_FREE, _ZSTD_RATIO * compressed):
         raise fail("SX0115", f"{compressed} bytes of Zstandard for {plain}", at)
-    return _zstd(body, plain, at), "zstd"
-
-
-def _lz4(body: bytes, plain: int, at: int) -> bytes:
-    try:
-        found = lz4.block.decompress(body, uncompressed_size=plain)
-    except (lz4.block.LZ4BlockError, ValueError, OverflowError, MemoryError) as error:
-        raise fail("SX0114", f"LZ4: {error}", at) from None
-    if len(found) != plain:
-        raise fail("SX0116", f"LZ4 made {len(found)} bytes of {plain}", at)
-    return bytes(found)
-
-
-def _zstd(body: bytes, plain: int, at: int) -> bytes:
-    parts: list[bytes] = []
-    size = 0
-    try:
-        reader = zstandard.ZstdDecompressor(max_window_size=1 << 27).stream_reader(
-            io.BytesIO(body), read_across_frames=False
-        )
-        while size <= plain:
-            part = reader.read(min(1 << 20, plain + 1 - size))
-            if not part:
-                break
-            parts.append(part)
-            size += len(part)
-    except (zstandard.ZstdError, ValueError, MemoryError) as error:
-        raise fail("SX0114", f"Zstandard: {error}", at) from None
-    if size != plain:
-        more = "more than" if size > plain else f"{size} bytes of"
-        raise fail("SX0116", f"Zstandard made {more} {plain}", at)
-    return b"".join(parts)
+    return Packed(raw[:compressed], plain, "zstd", at, budget)

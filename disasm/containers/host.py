@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import stat
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Literal
 
@@ -16,8 +17,9 @@ from . import archive
 from . import elf as elf_file
 from .cubin import is_cubin, parse_cubin
 from .elf import Elf, Section, fail
-from .fatbin import MAGIC_BYTES, container_size, find_fatbins, parse_fatbin
+from .fatbin import MAGIC_BYTES, container_size, find_fatbins, moved, parse_fatbin
 from .model import Cubin, Fatbin, FatbinEntry
+from .unpack import Budget, Packed
 
 WRAPPER_MAGIC = 0x466243B1
 _WRAPPER = struct.Struct("<IIQQ")
@@ -106,13 +108,14 @@ class LoadedFile:
         for origin, entry in self.entries():
             if entry.kind == "elf" and origin.module not in skip:
                 try:
-                    cubin = parse_cubin(entry.payload)
+                    image = entry.payload
+                    cubin = parse_cubin(image)
                 except ContainerError as error:
                     message = f"{error.message} (in {origin})"
                     raise ContainerError(error.code, message, error.where).at(
                         file=self.path
                     ) from None
-                yield origin, entry.payload, cubin
+                yield origin, image, cubin
 
 
 def load(path: str | os.PathLike[str]) -> LoadedFile:
@@ -124,8 +127,13 @@ def load(path: str | os.PathLike[str]) -> LoadedFile:
     with the file and an offset.
     """
     name = os.fspath(path)
+    return load_bytes(read_file(name), name)
+
+
+def read_file(name: str) -> bytes:
+    """All of a file of bounded size; ContainerError SX0101 where it cannot be read."""
     try:
-        data = _read(name)
+        return _read(name)
     except OSError as error:
         reason = error.strerror or str(error)
         raise ContainerError("SX0101", f"cannot read the file: {reason}", Where(name)) from None
@@ -135,7 +143,6 @@ def load(path: str | os.PathLike[str]) -> LoadedFile:
         raise ContainerError(
             "SX0101", f"cannot read the file: {error}", Where(repr(name))
         ) from None
-    return load_bytes(data, name)
 
 
 def _read(name: str) -> bytes:
@@ -151,31 +158,32 @@ def _read(name: str) -> bytes:
 def load_bytes(data: bytes, name: str = "<memory>") -> LoadedFile:
     """`load` on the contents of a file."""
     try:
-        return _load(data, name)
+        return _load(data, name, Budget.of(len(data)))
     except ContainerError as error:
         raise error.at(file=name) from None
 
 
-def _load(data: bytes, name: str) -> LoadedFile:
+def _load(data: bytes, name: str, budget: Budget) -> LoadedFile:
     if not data:
         raise fail("SX0102", "the file is empty", 0)
     if data[:4] == MAGIC_BYTES:
-        return LoadedFile(name, "fatbin", (parse_fatbin(data),), ())
+        return LoadedFile(name, "fatbin", (parse_fatbin(data, budget=budget),), ())
     if is_cubin(data):
         cubin = parse_cubin(data)
-        entry = FatbinEntry("elf", cubin.arch, 0, "", 0, data, data, "none", cubin.variant)
+        packed = Packed(memoryview(data), len(data))
+        entry = FatbinEntry("elf", cubin.arch, 0, "", 0, packed, len(data), cubin.variant)
         return LoadedFile(name, "cubin", (Fatbin(0, 0, (entry,)),), ())
     if data[:8] in (archive.MAGIC, archive.THIN_MAGIC):
-        return _load_archive(data, name)
+        return _load_archive(data, name, budget)
     if data[:4] != elf_file.MAGIC:
         what = next((text for magic, text in _FOREIGN if data.startswith(magic)), None)
         if what is None:
             what = "no ELF file, fatbin or cubin"
         raise fail("SX0102", f"{what}: sassxlate reads ELF files, archives, fatbins and cubins", 0)
-    return _load_host(Elf(data), data, name)
+    return _load_host(Elf(data), data, name, budget)
 
 
-def _load_archive(data: bytes, name: str) -> LoadedFile:
+def _load_archive(data: bytes, name: str, budget: Budget) -> LoadedFile:
     """The device code of every member that is a host file, a fatbin or a cubin."""
     fatbins: list[Fatbin] = []
     wrappers: list[Wrapper] = []
@@ -184,14 +192,15 @@ def _load_archive(data: bytes, name: str) -> LoadedFile:
         if head not in (elf_file.MAGIC, MAGIC_BYTES):
             continue  # a text, or an object of another kind: no device code
         try:
-            inner = _load(bytes(member.data), name)
+            inner = _load(bytes(member.data), name, budget)
         except ContainerError as error:
             offset = member.offset + (error.where.offset or 0)
             message = f"{error.message} (in {member.name})"
             raise ContainerError(error.code, message, replace(error.where, offset=offset)) from None
         for fatbin in inner.fatbins:
             place = member.offset + fatbin.offset
-            fatbins.append(replace(fatbin, module=len(fatbins), offset=place, member=member.name))
+            entries = tuple(moved(entry, place) for entry in fatbin.entries)
+            fatbins.append(Fatbin(len(fatbins), place, entries, fatbin.section, member.name))
         wrappers += (
             replace(w, offset=w.offset + member.offset, container=w.container + member.offset)
             for w in inner.wrappers
@@ -199,7 +208,7 @@ def _load_archive(data: bytes, name: str) -> LoadedFile:
     return LoadedFile(name, "archive", tuple(fatbins), tuple(wrappers))
 
 
-def _load_host(elf: Elf, data: bytes, name: str) -> LoadedFile:
+def _load_host(elf: Elf, data: bytes, name: str, budget: Budget) -> LoadedFile:
     if elf.machine != elf_file.EM_X86_64:
         raise fail("SX0105", f"an ELF file for machine {elf.machine}; only x86-64 is supported", 18)
     if elf.type not in (elf_file.ET_REL, elf_file.ET_EXEC, elf_file.ET_DYN):
@@ -215,8 +224,9 @@ def _load_host(elf: Elf, data: bytes, name: str) -> LoadedFile:
     if not elf.sections:  # section headers stripped: look for the containers themselves
         places = dict.fromkeys(find_fatbins(data), "")
     # The same image may be reached through a wrapper and a section; places are unique by offset.
+    _check_apart(data, sorted(places))
     fatbins = tuple(
-        parse_fatbin(elf.slice(at, len(data) - at, "a fatbin"), module, at, places[at])
+        parse_fatbin(elf.slice(at, len(data) - at, "a fatbin"), module, at, places[at], budget)
         for module, at in enumerate(sorted(places))
     )
     if elf.type == elf_file.ET_REL:
@@ -226,6 +236,14 @@ def _load_host(elf: Elf, data: bytes, name: str) -> LoadedFile:
     else:
         kind = "shared object"
     return LoadedFile(name, kind, fatbins, wrappers)
+
+
+def _check_apart(data: bytes, places: Sequence[int]) -> None:
+    """SX0130 where a container reaches into the next: all of their entries would be read twice."""
+    view = memoryview(data)
+    for at, following in pairwise(places):
+        if at + container_size(view[at:]) > following:
+            raise fail("SX0130", f"two fatbins share the bytes at {following:#x}", at)
 
 
 def _section_containers(section: Section) -> Iterator[int]:

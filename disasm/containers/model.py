@@ -6,20 +6,36 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from .unpack import Compression, Packed
+
 
 @dataclass(frozen=True, slots=True)
 class FatbinEntry:
-    """One entry of a fatbin: ``payload`` is decompressed, ``raw`` as it stands in the file."""
+    """One entry of a fatbin; ``packed``: as it stands in the file."""
 
     kind: Literal["elf", "ptx", "ltoir", "other"]
     arch: int  # 80 for sm_80
     flags: int
     name: str
     offset: int  # of the entry's header, from the start of the container
-    raw: bytes
-    payload: bytes
-    compression: Literal["none", "lz4", "zstd"]
+    packed: Packed
+    stored: int  # bytes in the file
     variant: str  # "" or the architecture's letter: "a", "f"
+
+    @property
+    def compression(self) -> Compression:
+        """How it is compressed."""
+        return self.packed.compression
+
+    @property
+    def size(self) -> int:
+        """Bytes unpacked, as its header declares."""
+        return self.packed.size
+
+    @property
+    def payload(self) -> bytes:
+        """The contents, unpacked anew by each look; ContainerError as :meth:`Packed.unpack`."""
+        return self.packed.unpack()
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +121,9 @@ class Kernel:
     # of a variable's address.  Filled where the code is joined, see lowering/link.py.
     addresses: Mapping[int, int] = field(default_factory=dict[int, int])
     grid_workspace: int | None = None  # of grid.sync()'s counters, a byte offset in that bank
+    # Code offsets of direct calls of the driver's functions: the name, and where that bank has the
+    # address of what the function works on.  Filled with the addresses.
+    host_calls: Mapping[int, tuple[str, int]] = field(default_factory=dict[int, tuple[str, int]])
 
 
 @dataclass(frozen=True, slots=True)

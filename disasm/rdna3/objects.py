@@ -7,6 +7,7 @@ Linked and relocatable files of code object versions 4, 5 and 6 are read; clang'
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -24,7 +25,10 @@ _VERSIONS: Final = {2: 4, 3: 5, 4: 6}  # e_ident[EI_ABIVERSION] to the code obje
 _GFX1100: Final = 0x41
 _BUNDLE: Final = b"__CLANG_OFFLOAD_BUNDLE__"
 _COMPRESSED: Final = b"CCOB"  # of a compressed offload bundle
-_MOST: Final = 1 << 31  # bytes that a bundle may have
+# What the bundles of a small file may hold unpacked, in bytes, and a larger one for each byte of
+# its own: clang gets 3 to 10 out of machine code.
+_LEAST: Final = 1 << 28
+_RATIO: Final = 16
 _NOBITS: Final = 8
 _WRITE, _ALLOC, _EXECUTE = 1, 2, 4
 # e_flags' machine numbers, for messages (AMDGPUUsage, "AMDGPU Machine Types").
@@ -104,6 +108,24 @@ def _bad(message: str) -> EncodeError:
     return EncodeError("SX0532", message)
 
 
+@dataclass(slots=True)
+class Room:
+    """Bytes that all bundles of one file may hold."""
+
+    left: int
+
+    @classmethod
+    def of(cls, size: int) -> Room:
+        """That of a file of ``size`` bytes."""
+        return cls(max(_LEAST, _RATIO * size))
+
+    def take(self, size: int) -> None:
+        """EncodeError SX0532 where it is too much."""
+        if size > self.left:
+            raise _bad(f"{size} bytes in a bundle, where {self.left} are left for the file")
+        self.left -= size
+
+
 def _slice(data: bytes, at: int, size: int, what: str) -> bytes:
     if at + size > len(data):
         raise _bad(f"the file ends inside {what}")
@@ -117,7 +139,7 @@ def _string(table: bytes, at: int) -> str:
     return table[at:end].decode("utf-8", "replace")
 
 
-def _decompress(data: bytes) -> bytes:
+def _decompress(data: bytes, room: Room) -> bytes:
     """The bundle in a compressed one: versions 1 to 3 of clang's header, zstd."""
     version, method = struct.unpack("<HH", _slice(data, 4, 4, "the bundle's header"))
     layout = {1: "<IQ", 2: "<IIQ", 3: "<QQQ"}.get(version)
@@ -128,8 +150,13 @@ def _decompress(data: bytes) -> bytes:
     if head and head[0] > len(data):
         raise _bad("the file ends inside the compressed bundle")
     body = data[8 + size : head[0] if head else len(data)]
+    room.take(whole)
     try:
-        out = zstandard.ZstdDecompressor().decompress(body, max_output_size=min(whole, _MOST))
+        # The frame's own header may ask for any size: it is not believed.
+        declared = zstandard.frame_content_size(body)
+        if declared not in (-1, whole):
+            raise _bad(f"the compressed bundle holds {declared} bytes, not {whole}")
+        out = zstandard.ZstdDecompressor().decompress(body, max_output_size=whole)
     except zstandard.ZstdError as error:
         raise _bad(f"the compressed bundle is damaged: {error}") from None
     if len(out) != whole:
@@ -137,25 +164,27 @@ def _decompress(data: bytes) -> bytes:
     return out
 
 
-def find_bundles(data: bytes) -> tuple[bytes, ...]:
+def find_bundles(data: bytes) -> Iterator[bytes]:
     """The offload bundles in a host program or library, which lie in its section .hip_fatbin."""
-    found: list[bytes] = []
     for magic in (_BUNDLE, _COMPRESSED):
         at = data.find(magic)
         while at >= 0:
-            found.append(data[at:])
+            yield data[at:]
             at = data.find(magic, at + 1)
-    return tuple(found)
 
 
-def unbundle(data: bytes) -> tuple[tuple[str, bytes], ...]:
+def unbundle(data: bytes, room: Room | None = None) -> tuple[tuple[str, bytes], ...]:
     """(target, code object) of every entry of an offload bundle; host code is left out.
 
+    ``room`` is what is left for all bundles of the file.
+
     Raises:
-        EncodeError: SX0531, compressed in another way than zstd; SX0532, truncated or damaged.
+        EncodeError: SX0531, compressed in another way than zstd; SX0532, truncated or damaged, or
+            larger than there is room for.
     """
+    room = room or Room.of(len(data))
     if data[: len(_COMPRESSED)] == _COMPRESSED:
-        data = _decompress(data)
+        data = _decompress(data, room)
         if data[: len(_BUNDLE)] != _BUNDLE:
             raise _bad("the compressed bundle holds no bundle")
     (count,) = struct.unpack("<Q", _slice(data, 24, 8, "the bundle's header"))
@@ -165,6 +194,7 @@ def unbundle(data: bytes) -> tuple[tuple[str, bytes], ...]:
         offset, size, length = struct.unpack("<QQQ", _slice(data, at, 24, "the bundle's header"))
         name = _slice(data, at + 24, length, "the bundle's header").decode("utf-8", "replace")
         at += 24 + length
+        room.take(24 + length + size)  # entries may share their bytes
         if size and not name.startswith("host"):
             out.append((name, _slice(data, offset, size, "the bundle")))
     return tuple(out)
@@ -211,17 +241,28 @@ def _section_name(data: bytes, rows: list[tuple[int, ...]], index: int) -> str:
     return _string(_slice(data, names[4], names[5], "the section names"), rows[index][0])
 
 
+def _check_apart(data: bytes, rows: list[tuple[int, ...]]) -> None:
+    """Sections that share bytes would be read again and again."""
+    if sum(row[5] for row in rows if row[1] != _NOBITS) > len(data):
+        raise _bad("its sections share bytes")
+
+
 def _symbols(data: bytes, row: tuple[int, ...], rows: list[tuple[int, ...]]) -> list[Symbol]:
     if row[6] >= len(rows):
         raise _bad("a symbol table without names")
     names = _slice(data, rows[row[6]][4], rows[row[6]][5], "the symbol names")
     table = _slice(data, row[4], row[5], "the symbol table")
-    return [
-        Symbol(_string(names, name), value, size, kind & 15, section, kind >> 4)
-        for name, kind, _, section, value, size in _SYMBOL.iter_unpack(
-            table[: len(table) // _SYMBOL.size * _SYMBOL.size]
-        )
-    ]
+    found: list[Symbol] = []
+    left = _RATIO * len(data)  # a name may be a part of another: of long ones there are few
+    for name, kind, _, section, value, size in _SYMBOL.iter_unpack(
+        table[: len(table) // _SYMBOL.size * _SYMBOL.size]
+    ):
+        text = _string(names, name)
+        left -= len(text)
+        if left < 0:
+            raise _bad("its symbols' names share bytes")
+        found.append(Symbol(text, value, size, kind & 15, section, kind >> 4))
+    return found
 
 
 def read(data: bytes, path: str = "") -> CodeObject:
@@ -243,6 +284,7 @@ def _read(data: bytes) -> CodeObject:
         raise EncodeError("SX0531", f"an ELF file of type {kind}, neither relocatable nor linked")
     table = _slice(data, table_at, count * _SECTION.size, "the section headers")
     rows: list[tuple[int, ...]] = list(_SECTION.iter_unpack(table))
+    _check_apart(data, rows)
     if names_at >= len(rows):
         raise _bad("no section names")
     tables = {i: _symbols(data, row, rows) for i, row in enumerate(rows) if row[1] in (2, 11)}

@@ -55,7 +55,7 @@ def _register(file: str, name: str, generation: int) -> int | None:
     zero = (1 << width) - 1
     if name == "Z":
         return zero
-    value = int(name)
+    value = int(name) if name.isascii() and name.isdigit() else zero
     return value if value < zero else None
 
 

@@ -71,7 +71,7 @@ def fcvt(d: LlvmDomain, a: Val, width: int, fp: Fp) -> Val:
         return _out(d, fp, a)
     if width > a.width:
         while a.width < width:
-            a = _widen(d, a)
+            a = d.float_extend(a, _WIDER[a.width])
         return _out(d, fp, a)
     if a.width == 64 and width == 16:  # through binary32, rounded to odd
         return _out(d, fp, narrow(d, _narrow_odd(d, a), 16, fp.round))

@@ -71,7 +71,7 @@ class _Machine:
     def mask_of(self, lanes: Val) -> Val:
         return self.c.d.mask_of(lanes)
 
-    def float_result(self, value: Val) -> Val:
+    def float_result(self, value: Val, kept: bool = False) -> Val:
         return value
 
     def lane_number(self) -> Val:

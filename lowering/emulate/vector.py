@@ -289,6 +289,19 @@ class LlvmDomain:
             self.fn.emit(f"{op} {float_type(a.width, a.vec)} {ref} to {to}"), width, a.vec
         )
 
+    def float_extend(self, a: Val, width: int) -> Val:
+        """fpext that LLVM does not look through.
+
+        LLVM 22 compares before an fpext where that is beside a zero, takes the select out of it
+        as well, and makes ``a > 0 ? 0 : a`` into ``a >= 0 ? 0 : a`` there: -0 became +0.
+        """
+        to, ty = float_type(width, a.vec), float_type(a.width, a.vec)
+        suffix = f"v{LANES}f{width}.v{LANES}f{a.width}" if a.vec else f"f{width}.f{a.width}"
+        name = f"@llvm.experimental.constrained.fpext.{suffix}"
+        self.fn.module.declare(f"{to} {name}({ty}, metadata)")
+        given = f'{ty} {self.as_float(a, a.vec)}, metadata !"fpexcept.ignore"'
+        return self.from_float(self.fn.emit(f"call {to} {name}({given}) strictfp"), width, a.vec)
+
     def fcmp(self, predicate: FloatPredicate, a: Val, b: Val) -> Val:
         if a.width == 16:
             a, b = self.float_convert("fpext", a, 32), self.float_convert("fpext", b, 32)

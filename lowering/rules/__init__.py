@@ -8,6 +8,7 @@ from ..context import Rule
 from . import (
     asynchronous,
     atomic,
+    atomic128,
     compare,
     convert,
     float32,
@@ -20,6 +21,7 @@ from . import (
     matrix_float,
     memory,
     packing,
+    surface,
     texture,
     warp,
 )
@@ -35,11 +37,13 @@ _CATEGORIES: tuple[tuple[Rule, ...], ...] = (
     packing.RULES,
     memory.RULES,
     asynchronous.RULES,
+    atomic128.RULES,
     atomic.RULES,
     warp.RULES,
     hostcall.RULES,
     matrix.RULES,
     matrix_float.RULES,
+    surface.RULES,
     texture.RULES,
 )
 

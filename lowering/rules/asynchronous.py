@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from sassxlate.disasm.rdna3.ir import I, Inst, V
+from sassxlate.disasm.rdna3.ir import Arg, I, Inst, S, V
 from sassxlate.disasm.sass.ir import Instruction, Mem, Pred, Reg
 
-from ..context import ALL_ONES, EXEC, ZERO, Ctx, Rule, part
-from .memory import address32, address64, strong, wait_all, words
+from ..context import ALL_ONES, EXEC, OFF, ZERO, Ctx, Rule, part
+from .memory import Address, add64, address32, address64, strong, wait_all, words
 
 # --- copies ---------------------------------------------------------------------------------------
 
@@ -29,10 +29,53 @@ def _place(c: Ctx, role: str = "mem") -> tuple[V, int]:
     return c.to_v(at), imm
 
 
+def _aligned(c: Ctx, at: Address, size: int) -> tuple[Address, V]:
+    """The aligned address below one, and how many bytes lie between them."""
+    pair: Arg = at.v
+    scalar = at.s if isinstance(at.s, S) else None
+    if scalar is not None:  # the register is an offset of 32 bits
+        wide = c.vtemp(2)
+        c.emit("v_mov_b32", V(wide.index), at.v)
+        c.emit("v_mov_b32", V(wide.index + 1), ZERO)
+        pair = add64(c, wide, scalar)
+    imm, rest = at.imm & -size, at.imm & (size - 1)
+    if rest:
+        pair = add64(c, pair, I(rest))
+    below, over = c.vtemp(2), c.vtemp()
+    c.emit("v_and_b32", over, I(size - 1), part(pair, 0))
+    c.emit("v_and_b32", V(below.index), I(-size & 0xFFFFFFFF), part(pair, 0))
+    c.emit("v_mov_b32", V(below.index + 1), part(pair, 1))
+    return Address(below, OFF, imm), over
+
+
+def _fill(c: Ctx, data: V, n: int, over: V) -> None:
+    """Zeros in the last ``over`` bytes of ``n`` words, fewer than there are."""
+    kept, reached = c.vtemp(), c.vtemp()
+    # Of the word that the bytes begin in, the low bytes; a shift takes the count modulo 32.
+    c.emit("v_lshlrev_b32", kept, I(3), over)
+    c.emit("v_lshrrev_b32", kept, kept, ALL_ONES)
+    after: S | None = None  # whether they reach below the word after this one
+    for i in range(n):
+        word, mask = V(data.index + i), kept
+        begins: S | None = None  # whether this word has some; that it may have none counts, too
+        if i < n - 1:
+            begins, mask = c.stemp(), reached
+            c.emit("v_cmp_le_u32", begins, I(4 * (n - 1 - i)), over)
+            c.emit("v_cndmask_b32", reached, ALL_ONES, kept, begins)
+        c.emit("v_and_b32", word, mask, word)
+        if after is not None:
+            c.emit("v_cndmask_b32", word, word, ZERO, after)
+        after = begins
+
+
 def ldgsts(c: Ctx) -> None:
-    """LDGSTS: zeros where Pp does not hold, with .ZFILL or without; nothing is read there."""
+    """LDGSTS: zeros where Pp does not hold, with .ZFILL or without; nothing is read there.  With
+    .ZFILL the low bits of the address are the number of bytes at the end that are zeros."""
     n = words(c.ins)
     source = address64(c, c.mem())
+    over: V | None = None
+    if c.ins.has("ZFILL"):
+        source, over = _aligned(c, source, 4 * n)
     target, imm = _place(c, "dst")
     data = c.vtemp(n)
     # .BYPASS is a copy past the L1, which sees what other blocks wrote.
@@ -49,6 +92,8 @@ def ldgsts(c: Ctx) -> None:
         c.raw(Inst("s_mov_b32", (EXEC, save)))
     else:
         c.raw(load)
+    if over is not None:
+        _fill(c, data, n, over)
     c.raw(Inst(f"ds_store_{_LOADS[n]}", (target, data), imm=imm))
 
 

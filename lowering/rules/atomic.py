@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from sassxlate.disasm.rdna3.ir import Arg, I, Inst, V
 from sassxlate.disasm.sass.ir import Instruction, Reg
 
-from ..context import EXEC, Ctx, Rule
+from ..context import EXEC, ZERO, Ctx, Rule
+from ..nanreads import Nan
+from ..onenan import one_nan
 from . import bfloat
 from .memory import Address, address32, address64
 from .modes import rounding
@@ -106,14 +108,16 @@ def _no_predicate(c: Ctx) -> None:
 
 def atomic(c: Ctx) -> None:
     """ATOM, ATOMG, RED, REDG.  ATOM's predicate says whether it was done: debug code goes on with a
-    loop of its own where it was not.  Flat atomics reach global and shared memory, not scratch."""
+    loop of its own where it was not; ATOMG's never holds (measured).  Flat atomics reach global and
+    shared memory, not scratch."""
     flat = c.ins.mnemonic == "ATOM"
-    if not flat:
-        _no_predicate(c)
     kind = kind_of(c)
     at = address64(c, c.mem(), flat)
-    if not c.wants_pred("Pu") or not isinstance(at.v, V):
-        _no_predicate(c)
+    if not flat and "Pu" in c.ins.operands:
+        c.pred_commit("Pu", ZERO, clean=True)
+    if not flat or not c.wants_pred("Pu") or not isinstance(at.v, V):
+        if flat:
+            _no_predicate(c)
         _atomic_at(c, kind, at, flat)
         return
     save, done = c.stemp(), c.stemp()
@@ -167,6 +171,9 @@ def _sized(c: Ctx, kind: Kind) -> V:
     return dst
 
 
+_NANS = {"f32 kept": Nan.SINGLE, "f32": Nan.SINGLE, "f16x2": Nan.HALVES}
+
+
 def _combine(c: Ctx, kind: Kind) -> Callable[[V, V, V], None]:
     """(new, old, operand) -> instructions for the operations that RDNA3 has no atomic of."""
     ops = {
@@ -185,7 +192,13 @@ def _combine(c: Ctx, kind: Kind) -> Callable[[V, V, V], None]:
     op = ops.get((kind.op, kind.type))
     if op is None:
         raise c.refuse(f"atomic {kind.op} on {kind.type}")
-    return lambda new, old, operand: c.emit(op, new, old, operand)
+
+    def combined(new: V, old: V, operand: V) -> None:
+        c.emit(op, new, old, operand)
+        if (nan := _NANS.get(kind.type)) is not None:  # memory is read as bits
+            one_nan(c, new, new, nan)
+
+    return combined
 
 
 def _combine_bf16(c: Ctx, op: str, new: V, old: V, operand: V) -> None:

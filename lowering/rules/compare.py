@@ -5,7 +5,7 @@ from __future__ import annotations
 from sassxlate.disasm.rdna3.ir import Arg, I, S
 from sassxlate.disasm.sass.ir import Instruction, Pred
 
-from ..context import EXEC, ZERO, Ctx, Rule
+from ..context import ALL_ONES, EXEC, ZERO, Ctx, Rule
 from .integer import signed
 from .modes import ftz
 
@@ -156,13 +156,11 @@ def dsetp(c: Ctx) -> None:
 
 def dsetp_minmax(c: Ctx) -> None:
     """DSETP.MIN/.MAX: Pu says to take Ra; Pv that both are no numbers and Rb is to be quieted.
+    Pu is joined with Pp, Pv is not.
 
     The code behind it selects with Pu and then ORs the quiet bit under Pv.  Measured on an H200:
     -0 is less than +0; of equal numbers .MIN takes Ra, .MAX Rb; what is no number is not taken.
     """
-    other = c.operand("Pp")
-    if c.ins.has("OR") or c.ins.has("XOR") or not (isinstance(other, Pred) and other.is_true):
-        raise c.refuse("joined DSETP.MIN or .MAX")
     a, b = c.src64("Ra"), c.src64("Rb")
     signs = c.fneg("Ra", "Rb")
     hit, zeros, more, nan_a, nan_b = (c.stemp() for _ in range(5))
@@ -183,6 +181,10 @@ def dsetp_minmax(c: Ctx) -> None:
     if c.wants_pred("Pv"):
         c.emit("s_and_b32", nan_b, nan_a, nan_b)
         c.pred_commit("Pv", nan_b)
+    if c.wants_pred("Pu"):
+        other, op = c.pred("Pp"), next(JOIN[m] for m in c.ins.modifiers if m in JOIN)
+        if op != "s_and_b32" or other != ALL_ONES:
+            c.emit(op, hit, hit, other)
     c.pred_commit("Pu", hit)
 
 

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sassxlate.disasm.rdna3.ir import Arg, I, V
+from sassxlate.disasm.rdna3.ir import Arg, I, Inst, V
 from sassxlate.disasm.sass.ir import Imm, Instruction
 
 from ..context import ZERO, Ctx, Rule
-from . import bfloat
+from . import bfloat, halfwise
 from .compare import float_bits
 from .integer import word
-from .modes import ftz, rounding
+from .modes import FLUSH_F16, KEEP_DENORMALS, ftz, rounding
 
 _INTS = ("S8", "U8", "S16", "U16", "S32", "U32", "S64", "U64")
 _ROUNDS = ("RM", "RP", "RZ")
@@ -61,10 +61,19 @@ def _narrow(c: Ctx, kind: IntType, role: str = "Rb") -> Arg:
 # --- integer to float -----------------------------------------------------------------------------
 
 
+def _pair(c: Ctx) -> V:
+    """An integer source of 64 bits; an immediate is its high word, as measured."""
+    operand = c.operand("Rb")
+    if not isinstance(operand, Imm):
+        return c.vtuple("Rb", 2)
+    pair = c.vtemp(2)
+    c.emit("v_mov_b32", V(pair.index), ZERO)
+    c.emit("v_mov_b32", V(pair.index + 1), c.src("Rb"))
+    return pair
+
+
 def i2f(c: Ctx) -> None:
     kind = int_type(c.ins)
-    if kind.bits == 64 and isinstance(c.operand("Rb"), Imm):  # to the silicon it is the high word
-        raise c.refuse("immediate as a 64-bit source of a conversion")
     if c.ins.has("BF16"):
         _to_bf16_from_int(c, kind)
         return
@@ -108,7 +117,7 @@ def _low_bf16(c: Ctx, value: Arg) -> None:
 
 
 def _i64_to_f64(c: Ctx, signed: bool) -> None:
-    pair = c.src64("Rb")
+    pair = _pair(c) if isinstance(c.operand("Rb"), Imm) else c.src64("Rb")
     high, low = c.vtemp(2), c.vtemp(2)
     c.emit("v_cvt_f64_i32" if signed else "v_cvt_f64_u32", high, word(pair, 1))
     c.emit("v_ldexp_f64", high, high, I(32))
@@ -138,7 +147,7 @@ def _i64_to_bf16(c: Ctx, signed: bool) -> None:
 def _normalised(c: Ctx, signed: bool) -> tuple[V, V]:
     """Rb's 32 highest significant bits with the rest folded into the lowest, so that what rounds
     them rounds once; and how many bits they are to be moved up by."""
-    pair = c.vtuple("Rb", 2)
+    pair = _pair(c)
     lo, hi = V(pair.index), V(pair.index + 1)
     shift, norm, sticky = c.vtemp(), c.vtemp(2), c.vtemp()
     if signed:
@@ -161,7 +170,7 @@ def _normalised(c: Ctx, signed: bool) -> tuple[V, V]:
 
 def _i64_to_f16(c: Ctx, signed: bool) -> None:
     """By way of 32 bits: whatever does not fit there is beyond the halves, on the same side."""
-    pair = c.vtuple("Rb", 2)
+    pair = _pair(c)
     lo, hi = V(pair.index), V(pair.index + 1)
     out, fits = c.vtemp(), c.stemp()
     if signed:
@@ -203,9 +212,7 @@ def _half_source(c: Ctx) -> Arg:
 
 
 def _bf16_source(c: Ctx) -> V:
-    """Rb as binary32, with its signs."""
-    if c.ins.has("FTZ"):
-        raise c.refuse("conversion of bf16 that flushes denormals")
+    """Rb as binary32, with its signs; with .FTZ flushed, which is the same in both formats."""
     out = c.vtemp()
     if getattr(c.operand("Rb"), "select", "") in ("H1", "H1_H1"):
         c.emit("v_and_b32", out, I(0xFFFF0000), c.src("Rb"))
@@ -215,42 +222,59 @@ def _bf16_source(c: Ctx) -> V:
         c.emit("v_and_b32", out, I(0x7FFFFFFF), out)
     if c.flag("Rb", "neg"):
         c.emit("v_xor_b32", out, I(0x80000000), out)
-    return out
+    return _without_denormals(c, out)
+
+
+def _without_denormals(c: Ctx, value: Arg) -> V:
+    """Binary32, flushed where the instruction says so."""
+    if not c.ins.has("FTZ"):
+        return c.to_v(value)
+    temp = c.vtemp()
+    with ftz(c):
+        c.emit("v_mul_f32", temp, I(0x3F800000), value)
+    return temp
+
+
+def _double_source(c: Ctx) -> V:
+    """Rb as a double, with its signs; with .FTZ flushed."""
+    pair = c.vtuple("Rb", 2)
+    out = pair
+    if float_bits(c, "Rb", 1) != V(pair.index + 1):
+        out = c.vtemp(2)
+        c.emit("v_mov_b32", V(out.index), V(pair.index))
+        c.emit("v_mov_b32", V(out.index + 1), float_bits(c, "Rb", 1))
+    if not c.ins.has("FTZ"):
+        return out
+    fresh, one = c.vtemp(2), constant64(c, 0x3FF00000)
+    c.raw(Inst("s_denorm_mode", (), imm=FLUSH_F16))  # doubles have the mode of halves
+    c.emit("v_mul_f64", fresh, out, one)
+    c.raw(Inst("s_denorm_mode", (), imm=KEEP_DENORMALS))
+    return fresh
+
+
+def _single_of_half(c: Ctx) -> V:
+    """Rb's half as binary32, with its signs; with .FTZ flushed."""
+    out = c.vtemp()
+    c.emit("v_cvt_f32_f16", out, _half_source(c), **c.fneg("Rb"))
+    return halfwise.flushed(c, out) if c.ins.has("FTZ") else out
 
 
 def _float_source(c: Ctx) -> tuple[Arg, int]:
     """The source with its sign operations applied, as f32 or f64."""
     width = _first_float(c.ins)
     if width == 64:
-        pair = c.vtuple("Rb", 2)
-        if float_bits(c, "Rb", 1) != V(pair.index + 1):
-            fresh = c.vtemp(2)
-            c.emit("v_mov_b32", V(fresh.index), V(pair.index))
-            c.emit("v_mov_b32", V(fresh.index + 1), float_bits(c, "Rb", 1))
-            return fresh, 64
-        return pair, 64
+        return _double_source(c), 64
     if c.ins.has("BF16"):
         return _bf16_source(c), 32
     if width == 16:
-        source, out = _half_source(c), c.vtemp()
-        if c.ins.has("FTZ"):
-            raise c.refuse("conversion of a half that flushes denormals")
-        c.emit("v_cvt_f32_f16", out, source, **c.fneg("Rb"))
-        return out, 32
+        return _single_of_half(c), 32
     value = float_bits(c, "Rb")
-    if c.ins.has("FTZ"):
-        temp = c.vtemp()
-        with ftz(c):
-            c.emit("v_mul_f32", temp, I(0x3F800000), value)
-        return temp, 32
-    return value, 32
+    return (_without_denormals(c, value) if c.ins.has("FTZ") else value), 32
 
 
 def f2i(c: Ctx) -> None:
     kind = int_type(c.ins)
     value, width = _float_source(c)
-    if width == 64 and c.ins.has("FTZ"):
-        raise c.refuse("conversion of a double that flushes denormals")
     if kind.bits == 64:
         _f_to_i64(c, value, width, kind.signed)
         return
@@ -322,7 +346,8 @@ def frnd(c: Ctx) -> None:
         _frnd16(c, name)
         return
     if width == 64 and c.ins.has("FTZ"):
-        raise c.refuse("FRND.F64 that flushes denormals")
+        c.emit(f"v_{name}_f64", c.dst_last(), _double_source(c))
+        return
     value = c.src64("Rb") if width == 64 else c.src("Rb")
     with ftz(c):
         c.emit(f"v_{name}_f{width}", c.dst_last(), value, **c.fneg("Rb"))
@@ -337,8 +362,11 @@ def _frnd16(c: Ctx, name: str) -> None:
         c.emit("v_lshrrev_b32", out, I(16), out)
     else:
         if c.ins.has("FTZ"):
-            raise c.refuse("FRND.F16 that flushes denormals")
-        c.emit(f"v_{name}_f16", out, _half_source(c), **c.fneg("Rb"))
+            single = _single_of_half(c)
+            c.emit(f"v_{name}_f32", single, single)
+            c.emit("v_cvt_f16_f32", out, single)  # exact
+        else:
+            c.emit(f"v_{name}_f16", out, _half_source(c), **c.fneg("Rb"))
         c.emit("v_and_b32", out, I(0xFFFF), out)  # its high half is the old one
         c.emit("v_cmp_u_f16", nan, out, out)
     c.emit("v_cndmask_b32", c.dst_last(), out, I(0x7FFF), nan)
@@ -353,10 +381,14 @@ def f2f(c: Ctx) -> None:
     if len(kinds) != 2 or kinds[0] == kinds[1]:
         raise c.refuse("this form of F2F")
     to, source = kinds
-    if 16 in kinds and c.ins.has("FTZ"):  # sources and results
-        raise c.refuse("conversion of a half that flushes denormals")
     if {to, source} == {16, 64}:
         (_f64_to_f16 if to == 16 else _f16_to_f64)(c)
+        return
+    if c.ins.has("FTZ") and source == 16:
+        c.emit("v_mov_b32", c.dst_last(), _single_of_half(c))
+        return
+    if c.ins.has("FTZ") and to == 16:
+        _give_half(c, c.to_v(float_bits(c, "Rb")))
         return
     if source == 64:
         value: Arg = c.src64("Rb")
@@ -373,33 +405,51 @@ def f2f(c: Ctx) -> None:
         c.emit("v_and_b32", c.dst_last(), I(0xFFFF), out)  # its high half is the old one
 
 
-def _f64_to_f16(c: Ctx) -> None:
-    """By way of binary32 rounded to odd: the rounding to a half is the one that counts."""
+def _how(c: Ctx) -> str:
+    """The instruction's rounding, nothing for the nearest."""
+    return next((m for m in c.ins.modifiers if m in _ROUNDS), "")
+
+
+def _give_half(c: Ctx, single: V, *, one_nan: bool = False) -> None:
+    """The result: binary32, exact or rounded to odd, as a half, with .FTZ flushed; ``one_nan``: a
+    NaN is 0x7fff."""
+    if c.ins.has("FTZ"):
+        single = halfwise.flushed_result(c, single, _how(c))
+    out = c.vtemp()
+    with rounding(c):
+        c.emit("v_cvt_f16_f32", out, single)
+    if one_nan:
+        nan = c.stemp()
+        c.emit("v_cmp_u_f32", nan, single, single)
+        c.emit("v_cndmask_b32", out, out, I(0x7FFF), nan)
+    c.emit("v_and_b32", c.dst_last(), I(0xFFFF), out)  # its high half is the old one
+
+
+def _odd_of_double(c: Ctx) -> V:
+    """Rb, a double, as binary32 rounded to odd."""
     value = c.src64("Rb")
     down, up = c.vtemp(), c.vtemp()
     for out, how in ((down, "RM"), (up, "RP")):
         with rounding(c, how):
             c.emit("v_cvt_f32_f64", out, value, **c.fneg("Rb"))
-    single = bfloat.odd(c, down, up)
-    with rounding(c):
-        c.emit("v_cvt_f16_f32", single, single)
-    c.emit("v_and_b32", c.dst_last(), I(0xFFFF), single)  # its high half is the old one
+    return bfloat.odd(c, down, up)
+
+
+def _f64_to_f16(c: Ctx) -> None:
+    """By way of binary32 rounded to odd: the rounding to a half is the one that counts."""
+    _give_half(c, _odd_of_double(c))
 
 
 def _f16_to_f64(c: Ctx) -> None:
     """Exact, in two steps."""
-    single = c.vtemp()
-    c.emit("v_cvt_f32_f16", single, _half_source(c), **c.fneg("Rb"))
-    c.emit("v_cvt_f64_f32", c.dst_last(), single)
+    c.emit("v_cvt_f64_f32", c.dst_last(), _single_of_half(c))
 
 
 def _f2f_bf16(c: Ctx) -> None:
     """To or from single precision."""
     kinds = [m for m in c.ins.modifiers if m in ("F16", "BF16", "F32", "F64")]
-    if c.ins.has("FTZ"):
-        raise c.refuse("conversion of bf16 that flushes denormals")
     if kinds == ["BF16", "F32"]:
-        _low_bf16(c, float_bits(c, "Rb"))
+        _low_bf16(c, _without_denormals(c, float_bits(c, "Rb")))
     elif kinds == ["F32", "BF16"]:
         value, nan = _bf16_source(c), c.stemp()
         c.emit("v_cmp_u_f32", nan, value, value)
@@ -408,19 +458,34 @@ def _f2f_bf16(c: Ctx) -> None:
         _f64_to_bf16(c)
     elif kinds == ["F64", "BF16"]:
         c.emit("v_cvt_f64_f32", c.dst_last(), _bf16_source(c))
+    elif kinds == ["BF16", "F16"]:
+        _low_bf16(c, _single_of_half(c))
+    elif kinds == ["F16", "BF16"]:
+        _give_half(c, _bf16_source(c), one_nan=True)
     else:
-        raise c.refuse("conversion between bf16 and half precision")
+        raise c.refuse("this form of F2F")
 
 
 def _f64_to_bf16(c: Ctx) -> None:
-    """By way of binary32 rounded to odd; a NaN keeps its sign and upper bits."""
-    value = c.src64("Rb")
-    down, up, out, nan = c.vtemp(), c.vtemp(), c.vtemp(), c.stemp()
-    for single, how in ((down, "RM"), (up, "RP")):
-        with rounding(c, how):
-            c.emit("v_cvt_f32_f64", single, value, **c.fneg("Rb"))
-    single = bfloat.odd(c, down, up)
-    bfloat.upper_half(c, out, single, next((m for m in c.ins.modifiers if m in _ROUNDS), ""))
+    """By way of binary32 rounded to odd; a NaN keeps its sign and upper bits.
+
+    .FTZ: a zero where the double is below the normal numbers once rounded to their precision.
+    """
+    out, nan = c.vtemp(), c.stemp()
+    single = _odd_of_double(c)
+    bfloat.upper_half(c, out, single, _how(c))
+    if c.ins.has("FTZ"):
+        lifted, size, zero, tiny = c.vtemp(2), c.vtemp(), c.vtemp(), c.stemp()
+        c.emit("v_ldexp_f64", lifted, c.src64("Rb"), I(64), **c.fneg("Rb"))
+        down, up = c.vtemp(), c.vtemp()
+        for part, how in ((down, "RM"), (up, "RP")):
+            with rounding(c, how):
+                c.emit("v_cvt_f32_f64", part, lifted)
+        bfloat.upper_half(c, size, bfloat.odd(c, down, up), _how(c))
+        c.emit("v_and_b32", size, I(0x7FFF0000), size)
+        c.emit("v_cmp_gt_u32", tiny, I(65 << 23), size)  # 2**-62, the smallest normal number's
+        c.emit("v_and_b32", zero, I(0x80000000), out)
+        c.emit("v_cndmask_b32", out, out, zero, tiny)
     c.emit("v_cmp_u_f32", nan, single, single)
     c.emit("v_cndmask_b32", out, out, single, nan)
     c.emit("v_lshrrev_b32", c.dst_last(), I(16), out)

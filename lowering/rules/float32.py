@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sassxlate.disasm.rdna3.ir import Arg, I, V
 from sassxlate.disasm.sass.ir import Imm, Instruction, Pred
-from sassxlate.disasm.sass.meaning.float import ODD_RESULT
+from sassxlate.disasm.sass.meaning.float import EX2_ONE, ODD_RESULT, TANH_ITSELF
 
 from ..context import ZERO, Ctx, Rule
 from .compare import float_bits
@@ -57,40 +57,54 @@ def ffma(c: Ctx) -> None:
         c.emit("v_fma_f32", c.dst_last(), a, b, addend, clamp=c.ins.has("SAT"), **mods)
 
 
-def fmnmx(c: Ctx) -> None:
-    """Pp true: the minimum.  A NaN gives the other operand, two the canonical NaN; -0 < +0.
-
-    With .NAN, any NaN gives the canonical one.
-    """
-    if c.ins.has("XORSIGN"):
-        raise c.refuse("this form of FMNMX")
-    if c.ins.has("NAN"):
-        _fmnmx_nan(c)
-        return
+def _least_or_most(c: Ctx, dst: V, a: Arg, b: Arg, mods: dict[str, int]) -> None:
+    """The minimum where Pp holds, else the maximum."""
     which = c.operand("Pp")
-    a, b = c.src("Ra"), c.src("Rb")
-    mods = c.fneg("Ra", "Rb")
     with ftz(c):
         if isinstance(which, Pred) and which.index == 7:
-            op = "v_max_f32" if which.inv else "v_min_f32"
-            c.emit(op, c.dst_last(), a, b, **mods)
+            c.emit("v_max_f32" if which.inv else "v_min_f32", dst, a, b, **mods)
             return
         low, high = c.vtemp(), c.vtemp()
         c.emit("v_min_f32", low, a, b, **mods)
         c.emit("v_max_f32", high, a, b, **mods)
-    c.emit("v_cndmask_b32", c.dst_last(), high, low, c.mask_reg("Pp"))
+    c.emit("v_cndmask_b32", dst, high, low, c.mask_reg("Pp"))
 
 
-def _fmnmx_nan(c: Ctx) -> None:
-    which = c.operand("Pp")
-    if not (isinstance(which, Pred) and which.index == 7):
-        raise c.refuse("FMNMX.NAN by a predicate")
-    a, b, out, nan = c.src("Ra"), c.src("Rb"), c.vtemp(), c.stemp()
+def fmnmx(c: Ctx) -> None:
+    """Pp true: the minimum.  A NaN gives the other operand, two the canonical NaN; -0 < +0.
+
+    With .NAN, any NaN gives the canonical one.  .XORSIGN takes the sign of the sources' product,
+    whatever - and || they have; .IS_A: Pu says that Ra was taken and is the result.
+    """
+    a, b = c.src("Ra"), c.src("Rb")
     mods = c.fneg("Ra", "Rb")
-    with ftz(c):
-        c.emit("v_max_f32" if which.inv else "v_min_f32", out, a, b, **mods)
-    c.emit("v_cmp_u_f32", nan, a, c.to_v(b), **mods)
-    c.emit("v_cndmask_b32", c.dst_last(), out, I(0x7FFFFFFF), nan)
+    if not any(c.ins.has(m) for m in ("NAN", "XORSIGN", "IS_A")):
+        _least_or_most(c, c.dst_last(), a, b, mods)
+        return
+    value, out, nan = c.vtemp(), c.vtemp(), c.stemp()
+    _least_or_most(c, value, a, b, mods)
+    if c.ins.has("NAN"):
+        c.emit("v_cmp_u_f32", nan, a, c.to_v(b), **mods)
+    else:
+        c.emit("v_cmp_u_f32", nan, value, value)
+    c.emit("v_cndmask_b32", out, value, I(0x7FFFFFFF), nan)
+    chosen = out
+    if c.ins.has("XORSIGN"):
+        sign, signed_ = c.vtemp(), c.vtemp()
+        c.emit("v_xor_b32", sign, a, b)
+        c.emit("v_bfi_b32", signed_, I(0x7FFFFFFF), chosen, sign)
+        out = c.vtemp()
+        c.emit("v_cndmask_b32", out, signed_, chosen, nan)
+    if c.wants_pred("Pu"):
+        first, same, other, none = c.to_v(float_bits(c, "Ra")), c.stemp(), c.stemp(), c.stemp()
+        c.emit("v_cmp_eq_u32", same, chosen, first)
+        c.emit("v_cmp_eq_u32", other, out, first)
+        c.emit("s_and_b32", same, same, other)
+        c.emit("v_cmp_u_f32", none, first, first)
+        c.emit("s_and_b32", none, none, nan)
+        c.emit("s_or_b32", same, same, none)
+        c.pred_commit("Pu", same)
+    c.emit("v_mov_b32", c.dst_last(), out)
 
 
 def dbinary(c: Ctx, op: str, second: str) -> None:
@@ -186,7 +200,10 @@ def tanh(c: Ctx) -> None:
 
 
 def _tanh(c: Ctx, dst: V, value: Arg) -> None:
-    """tanh|x| = 1 - 2 / (exp(2|x|) + 1), the sign put back; below 2**-6 the odd series' start."""
+    """tanh|x| = 1 - 2 / (exp(2|x|) + 1), the sign put back; below 2**-5 the odd series' start.
+
+    Up to 2**-8 it is the argument itself, as on an H200.
+    """
     x, small, t, series = c.vtemp(), c.stemp(), c.vtemp(), c.vtemp()
     c.emit("v_and_b32", x, I(0x7FFFFFFF), value)
     c.emit("v_mul_f32", t, I(0x4038AA3B), x)  # 2 * log2(e)
@@ -199,6 +216,8 @@ def _tanh(c: Ctx, dst: V, value: Arg) -> None:
     c.emit("v_mul_f32", series, series, x)
     c.emit("v_cmp_lt_f32", small, x, I(0x3D000000))
     c.emit("v_cndmask_b32", t, t, series, small)
+    c.emit("v_cmp_le_f32", small, x, I(TANH_ITSELF))
+    c.emit("v_cndmask_b32", t, t, x, small)
     c.emit("v_bfi_b32", dst, I(0x7FFFFFFF), t, value)
 
 
@@ -225,6 +244,9 @@ def mufu16(c: Ctx) -> None:
     if name == "TANH":
         _tanh(c, out, wide)
     else:
+        if name == "EX2":  # cut off, any result below 1 would show
+            c.emit("v_cmp_gt_f32", nan, I(EX2_ONE), wide, abs=2)
+            c.emit("v_cndmask_b32", wide, wide, ZERO, nan)
         with ftz(c, wanted=True):
             c.emit(_MUFU[name], out, wide)
     c.emit("v_cmp_u_f32", nan, out, out)

@@ -6,6 +6,8 @@ half to odd first, so that the rounding to the byte is the one that counts.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from sassxlate.disasm.rdna3.ir import Arg, I, S, V
 from sassxlate.disasm.sass.ir import Instruction
 
@@ -130,6 +132,44 @@ def unpack(c: Ctx) -> None:
     both = c.vtemp()
     c.emit("v_lshl_or_b32", both, parts[1], I(16), parts[0])
     c.emit("v_pk_max_i16", c.dst_last(), both, c.to_v(ZERO))
+
+
+# The field of the smallest exponent, as that of a half: a denormal byte has it too.
+LEAST = {"E5M2": 1, "E4M3": 9}
+
+
+def halves_of(c: Ctx, kind: str, words: Sequence[V], rows: int) -> list[V]:
+    """Words of four bytes as words of two halves, exactly: of each ``rows`` registers first all of
+    their low bytes, then all of the high ones.  A NaN becomes some NaN."""
+    out: list[V] = []
+    for first in range(0, len(words), rows):
+        for shift in (0, 16):
+            for word in words[first : first + rows]:
+                half = c.vtemp()
+                out.append(half)
+                with c.scope():
+                    _pair(c, kind, half, word, shift)
+    return out
+
+
+def _pair(c: Ctx, kind: str, out: V, word: V, shift: int) -> None:
+    """The two bytes of a word from bit ``shift`` on as the halves of ``out``."""
+    c.emit("v_perm_b32", out, word, word, I(0x010C000C | (0x02000200 if shift else 0)))
+    if kind == "E5M2":
+        return
+    size, top = c.vtemp(), c.vtemp()
+    c.emit("v_and_b32", size, I(0x7F007F00), out)
+    c.emit("v_mov_b32", top, I(0x7F007F00))
+    c.emit("v_pk_sub_u16", top, size, top)  # 0 for a NaN, which is 0x7f
+    c.emit("v_lshrrev_b32", size, I(1), size)
+    c.emit("v_and_or_b32", out, I(0x80008000), out, size)
+    scale, one = c.vtemp(), c.vtemp()
+    c.emit("v_mov_b32", scale, I(0x5C005C00))  # 2**8
+    c.emit("v_pk_mul_f16", out, out, scale)
+    c.emit("v_mov_b32", one, I(0x00010001))
+    c.emit("v_pk_min_u16", top, top, one)
+    c.emit("v_pk_sub_u16", top, top, one)  # all ones for a NaN, else 0
+    c.emit("v_or_b32", out, out, top)
 
 
 def _packs(ins: Instruction) -> bool:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
+from contextlib import contextmanager
+
 from sassxlate.disasm.rdna3.ir import Arg, I, Inst, S, V
-from sassxlate.disasm.sass.ir import Imm, Instruction, Pred, Reg
+from sassxlate.disasm.sass.ir import Imm, Instruction, Reg
 
 from ..context import ZERO, Ctx, Rule
-from . import bfloat
+from . import bfloat, halfwise
 from .compare import FLOAT, JOIN, constant_hit, constant_relation, relation
 from .integer import is_zero
 from .modes import FLUSH_F16, KEEP_DENORMALS
-
-_LOW = {"H0_H0", "H0", "H0_NH0"}
-_HIGH = {"H1_H1", "H1"}
 
 
 def _pair(c: Ctx, role: str, n: int, mods: dict[str, int]) -> Arg:
@@ -26,20 +26,25 @@ def _pair(c: Ctx, role: str, n: int, mods: dict[str, int]) -> Arg:
         temp = c.vtemp()
         c.emit("v_and_b32", temp, I(0x7FFF7FFF), value)
         value = temp
-    if select in _HIGH:
+    if select in halfwise.HIGH:
         mods["op_sel"] |= 1 << n
-    if select in _LOW:
+    if select in halfwise.LOW:
         mods["op_sel_hi"] &= ~(1 << n)
-    elif select not in _HIGH and select not in ("", "H1_H0"):
+    elif select == halfwise.NEGATED_HIGH:
+        mods["op_sel"] |= 1 << n
+        mods["op_sel_hi"] &= ~(1 << n)
+        if not getattr(operand, "abs", False):
+            mods["neg"] ^= 1 << n
+    elif select not in halfwise.HIGH and select not in ("", "H1_H0"):
         raise c.refuse(f"half selector {select}")
     if getattr(operand, "neg", False):
-        mods["neg"] |= 1 << n
+        mods["neg"] ^= 1 << n
         mods["neg_hi"] |= 1 << n
     return value
 
 
 def _check(c: Ctx) -> None:
-    if any(c.ins.has(m) for m in ("BF16_V2", "BF16", "FMZ", "RELU")):
+    if any(c.ins.has(m) for m in ("BF16_V2", "BF16", "FMZ", "OOB")):
         raise c.refuse("this form of a half-precision instruction")
 
 
@@ -47,10 +52,22 @@ def packed(c: Ctx, op: str, roles: tuple[str, ...]) -> None:
     _check(c)
     mods = {"op_sel": 0, "op_sel_hi": 7, "neg": 0, "neg_hi": 0}
     args = [_pair(c, r, n, mods) for n, r in enumerate(roles)]
+    if c.ins.has("RELU"):
+        total = c.vtemp()
+        c.emit(op, total, *args, **mods)
+        halfwise.finish(c, halfwise.one_nan(c, total))
+        return
+    with _flushing(c):
+        c.emit(op, c.dst_last(), *args, clamp=c.ins.has("SAT"), **mods)
+
+
+@contextmanager
+def _flushing(c: Ctx) -> Generator[None]:
+    """Denormal halves are zeros inside where the instruction says .FTZ."""
     flush = c.ins.has("FTZ")
     if flush:
         c.raw(Inst("s_denorm_mode", (), imm=FLUSH_F16))
-    c.emit(op, c.dst_last(), *args, clamp=c.ins.has("SAT"), **mods)
+    yield
     if flush:
         c.raw(Inst("s_denorm_mode", (), imm=KEEP_DENORMALS))
 
@@ -64,62 +81,66 @@ def _f32(c: Ctx, role: str) -> V:
     if isinstance(value, I) and value == ZERO:
         c.emit("v_mov_b32", out, I(0x80000000 if getattr(operand, "neg", False) else 0))
         return out
-    if select in _HIGH:
+    if select in halfwise.HIGH:
         temp = c.vtemp()
         c.emit("v_lshrrev_b32", temp, I(16), value)
         value = temp
     c.emit("v_cvt_f32_f16", out, value, **c.fneg(role))
-    return out
+    return halfwise.flushed(c, out) if c.ins.has("FTZ") else out
 
 
 def hadd2_f32(c: Ctx) -> None:
     """HADD2.F32: the f32 sum of one half of each operand; with -RZ, a conversion."""
-    if c.ins.has("FTZ"):
-        raise c.refuse("conversion of a half that flushes denormals")
     a, b = _f32(c, "Ra"), _f32(c, "Rb")
     c.emit("v_add_f32", c.dst_last(), a, b, clamp=c.ins.has("SAT"))
+
+
+def _has_single(ins: Instruction) -> bool:
+    """HADD2 Rd, -RZ, Rb.F32, before sm_80: a binary32 number as a half, twice."""
+    return any(getattr(ins.get(role), "select", "") == "F32" for role in ("Ra", "Rb"))
+
+
+def hadd2_single(c: Ctx) -> None:
+    """Compilers make constants of both halves with it: the bits are read as integers, too."""
+    role, other = ("Ra", "Rb") if getattr(c.operand("Ra"), "select", "") == "F32" else ("Rb", "Ra")
+    zero = c.operand(other)
+    c.operand(role)
+    minus_zero = is_zero(zero) and getattr(zero, "neg", False) and not getattr(zero, "abs", False)
+    if not minus_zero or c.ins.has("FTZ"):
+        raise c.refuse("sum of a half and a binary32 number")
+    half, source = c.vtemp(), c.vsrc(role)
+    c.emit("v_cvt_f16_f32", half, source, clamp=c.ins.has("SAT"), **c.fneg(role))
+    c.emit("v_and_b32", half, I(0xFFFF), half)  # its high half is the old one
+    if not c.ins.has("SAT"):
+        nan = c.stemp()
+        c.emit("v_cmp_u_f32", nan, source, source)
+        c.emit("v_cndmask_b32", half, half, I(0x7FFF), nan)
+    halfwise.joined(c, c.dst_last(), half, half)
 
 
 def hadd2(c: Ctx) -> None:
     packed(c, "v_pk_add_f16", ("Ra", "Rb"))
 
 
-def _no_flush(c: Ctx) -> None:
-    """NVIDIA flushes what is tiny before it is rounded; of AMD's halves that is not known."""
-    if c.ins.has("FTZ"):
-        raise c.refuse("half-precision product that flushes denormals")
-
-
 def hmul2(c: Ctx) -> None:
-    _no_flush(c)
     packed(c, "v_pk_mul_f16", ("Ra", "Rb"))
 
 
+def hmul2_general(c: Ctx) -> None:
+    halfwise.products(c, ("Ra", "Rb"))
+
+
 def hfma2(c: Ctx) -> None:
-    _no_flush(c)
     packed(c, "v_pk_fma_f16", ("Ra", "Rb", "Rc"))
+
+
+def hfma2_general(c: Ctx) -> None:
+    halfwise.products(c, ("Ra", "Rb", "Rc"))
 
 
 def hmnmx2(c: Ctx) -> None:
     which = c.operand("Pp")
-    if getattr(which, "index", 0) != 7 or c.ins.has("XORSIGN"):
-        raise c.refuse("this form of HMNMX2")
-    op = "v_pk_max_f16" if getattr(which, "inv", False) else "v_pk_min_f16"
-    if not c.ins.has("NAN"):
-        packed(c, op, ("Ra", "Rb"))
-        return
-    if c.ins.has("FTZ"):
-        raise c.refuse("half-precision extreme that flushes denormals and keeps NaN")
-    low, high = _hits_f16(c, "u")
-    out, none = c.vtemp(), c.vtemp()
-    mods = {"op_sel": 0, "op_sel_hi": 7, "neg": 0, "neg_hi": 0}
-    args = [_pair(c, r, n, mods) for n, r in enumerate(("Ra", "Rb"))]
-    c.emit(op, out, *args, **mods)
-    for nan, bits in ((low, 0x7FFF), (high, 0x7FFF0000)):
-        c.emit("v_or_b32", none, I(bits), out)
-        c.emit("v_and_b32", none, I(~(bits + (bits & -bits)) & 0xFFFFFFFF), none)
-        c.emit("v_cndmask_b32", out, out, none, nan)
-    c.emit("v_mov_b32", c.dst_last(), out)
+    packed(c, "v_pk_max_f16" if getattr(which, "inv", False) else "v_pk_min_f16", ("Ra", "Rb"))
 
 
 def constant_move(ins: Instruction) -> bool:
@@ -139,10 +160,10 @@ def hfma2_mov(c: Ctx) -> None:
 
 def _hits(c: Ctx) -> tuple[S, S]:
     """The comparisons of the low and the high halves, as lane masks."""
-    if c.ins.has("FTZ"):
-        raise c.refuse("half-precision comparison that flushes denormals")
     fixed = constant_relation(c.ins)
     if fixed is not None:
+        for role in ("Ra", "Rb"):
+            c.operand(role)  # its value does not matter
         return constant_hit(c, fixed), constant_hit(c, fixed)
     name = relation(c, FLOAT)
     if name is None:
@@ -151,6 +172,8 @@ def _hits(c: Ctx) -> tuple[S, S]:
 
 
 def _hits_bf16(c: Ctx, name: str) -> tuple[S, S]:
+    if c.ins.has("FTZ"):
+        raise c.refuse("this form of a bf16 instruction")
     low, high = c.stemp(), c.stemp()
     for hit, part in ((low, 0), (high, 1)):
         a, b = bfloat.widened(c, "Ra", part), bfloat.widened(c, "Rb", part)
@@ -161,6 +184,8 @@ def _hits_bf16(c: Ctx, name: str) -> tuple[S, S]:
 def _hits_f16(c: Ctx, name: str) -> tuple[S, S]:
     mods = {"op_sel": 0, "op_sel_hi": 7, "neg": 0, "neg_hi": 0}
     values = [_pair(c, r, n, mods) for n, r in enumerate(("Ra", "Rb"))]
+    if c.ins.has("FTZ"):
+        values = [_flushed_pair(c, v) for v in values]
     low, high = c.stemp(), c.stemp()
     for hit, selected in ((low, mods["op_sel"]), (high, mods["op_sel_hi"])):
         args: list[Arg] = []
@@ -172,6 +197,14 @@ def _hits_f16(c: Ctx, name: str) -> tuple[S, S]:
             args.append(v)
         c.emit(f"v_cmp_{name}_f16", hit, *args, neg=mods["neg"])
     return low, high
+
+
+def _flushed_pair(c: Ctx, value: Arg) -> V:
+    """Two halves, a denormal as a zero of its sign."""
+    out, one = c.vtemp(), c.to_v(I(0x3C003C00))
+    with _flushing(c):
+        c.emit("v_pk_mul_f16", out, c.to_v(value), one)
+    return out
 
 
 def _join(c: Ctx) -> str:
@@ -209,11 +242,10 @@ def hset2(c: Ctx) -> None:
 def vhmnmx(c: Ctx) -> None:
     """The extreme of three."""
     which = c.operand("Pp")
-    if not (isinstance(which, Pred) and which.index == 7):
-        raise c.refuse("VHMNMX by a predicate")
-    if any(c.ins.has(m) for m in ("FTZ", "NAN", "XORSIGN", "BF16_V2")):
-        raise c.refuse("this form of VHMNMX")
-    op = "v_pk_max_f16" if which.inv else "v_pk_min_f16"
+    if halfwise.is_general_extreme(c.ins) or c.ins.has("FTZ") or bfloat.is_bf16(c.ins):
+        halfwise.extreme3(c)
+        return
+    op = "v_pk_max_f16" if getattr(which, "inv", False) else "v_pk_min_f16"
     first = c.vtemp()
     mods = {"op_sel": 0, "op_sel_hi": 7, "neg": 0, "neg_hi": 0}
     args = [_pair(c, r, n, mods) for n, r in enumerate(("Ra", "Rb"))]
@@ -225,8 +257,12 @@ def vhmnmx(c: Ctx) -> None:
 
 RULES: tuple[Rule, ...] = (
     Rule("hfma2_mov", "HFMA2", hfma2_mov, constant_move),
+    Rule("hmul2_general", "HMUL2", hmul2_general, halfwise.is_general),
+    Rule("hfma2_general", "HFMA2", hfma2_general, halfwise.is_general),
+    Rule("hmnmx2_general", "HMNMX2", halfwise.extreme, halfwise.is_general_extreme),
     *bfloat.RULES,
     Rule("hadd2_f32", "HADD2", hadd2_f32, lambda i: i.has("F32")),
+    Rule("hadd2_single", "HADD2", hadd2_single, _has_single),
     Rule("hadd2", "HADD2", hadd2),
     Rule("hmul2", "HMUL2", hmul2),
     Rule("hfma2", "HFMA2", hfma2),

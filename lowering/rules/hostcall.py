@@ -13,7 +13,7 @@ block  0 size class, 4 next free block; 16 the program's bytes.  Blocks are coun
 from __future__ import annotations
 
 from sassxlate.disasm.rdna3.ir import Arg, I, Inst, S, V
-from sassxlate.disasm.sass.ir import Label, Reg
+from sassxlate.disasm.sass.ir import Label, Name, Reg
 
 from ..context import EXEC, OFF, VCC, ZERO, Ctx, Rule
 from ..hostcalls import ARGUMENTS, FUNCTIONS
@@ -39,14 +39,17 @@ def lepc(c: Ctx) -> None:
 
 
 def hostcall(c: Ctx) -> None:
-    """Which function is called is known to the block that the address names."""
+    """Where the call itself does not name the function, the block does that its address names."""
     block = c.vtuple("Ra", 2)
-    names = [name for name in FUNCTIONS if name in c.k.externs]
-    save = c.stemp()
-    if len(names) == 1:
-        with c.scope():
-            _BODIES[names[0]](c, block)
+    known = c.ins.get("function")
+    if isinstance(known, Name):
+        _BODIES[known.name](c, block)
         return
+    names = [name for name in FUNCTIONS if name in c.k.externs]
+    if len(names) == 1:
+        _BODIES[names[0]](c, block)
+        return
+    save = c.stemp()
     which = c.vtemp()
     c.raw(Inst("global_load_b32", (which, block, OFF)))
     c.raw(Inst("s_mov_b32", (save, EXEC)))
@@ -59,7 +62,8 @@ def hostcall(c: Ctx) -> None:
             c.branch("s_cbranch_execz", skip)
             _BODIES[name](c, block)
             c.mark(skip)
-    c.raw(Inst("s_mov_b32", (EXEC, save)))
+        # The next comparison is of all lanes that call, not of those that have been served.
+        c.raw(Inst("s_mov_b32", (EXEC, save)))
 
 
 def _argument(c: Ctx, index: int, n: int = 1) -> V:

@@ -121,7 +121,9 @@ def iadd3(c: Ctx) -> None:
     extended = c.ins.has("X")
     carries = wants(c, "Pu", "Pv")
     if not extended and not carries:
-        terms = [r for r in roles if not is_zero(c.ins.get(r))]
+        for r in roles:
+            c.negated(r)  # of a zero it changes nothing
+        terms = [r for r in roles if not is_zero(c.ins.get(r)) or c.flag(r, "inv")]
         minus = [r for r in terms if c.negated(r)]
         dst = c.dst_last()
         if len(terms) == 2 and len(minus) == 1 and c.ins.get(minus[0]) is not None:
@@ -297,30 +299,61 @@ def _wide(c: Ctx, dst: V, carry: S) -> None:
     c.emit(op, dst, carry, c.isrc("Ra"), c.isrc("Rb"), wide_addend(c, c.negated("Rc")))
 
 
+def _product_and_sum(c: Ctx) -> tuple[Arg, Arg, S]:
+    """The 64 bits of Ra * Rb + Rc with its sign, complement or carry-in, and the carry out: that of
+    an adder, to which a negative Rc comes complemented, with a carry."""
+    if c.negated("Ra") or c.negated("Rb"):
+        raise c.refuse("negated factor of a wide multiply-add")
+    low, high, out = c.vtemp(), c.vtemp(), c.vtemp(2)
+    sort = "u32" if c.ins.has("U32") else "i32"
+    a, b = c.isrc("Ra"), c.isrc("Rb")
+    c.emit("v_mul_lo_u32", low, a, b)
+    c.emit(f"v_mul_hi_{sort}", high, a, b)
+    minus = c.negated("Rc")
+    cin = carry_in(c, "Pp") if c.ins.has("X") else ones(c) if minus else None
+    for i, factor in enumerate((low, high)):
+        addend = c.isrc("Rc", i)
+        if minus:
+            addend = invert(c, addend)
+        carry = c.stemp()
+        add_carry(c, V(out.index + i), factor, addend, cin, carry)
+        cin = carry
+    assert cin is not None
+    return V(out.index), V(out.index + 1), cin
+
+
+def _is_general_sum(c: Ctx) -> bool:
+    """Whether a wide multiply-add is one that v_mad_u64_u32 does not give: with a carry in, or one
+    out of a signed sum or of one with a negative addend."""
+    odd = not c.ins.has("U32") or c.negated("Rc") or c.flag("Rc", "inv")
+    return c.ins.has("X") or (c.wants_pred("Pu") and odd)
+
+
 def imad_wide(c: Ctx) -> None:
+    if _is_general_sum(c):
+        low, high, carry_out = _product_and_sum(c)
+        dst = c.dst_last()  # every source has been read
+        c.emit("v_mov_b32", V(dst.index), low)
+        c.emit("v_mov_b32", V(dst.index + 1), high)
+        c.pred_commit("Pu", carry_out, clean=True)
+        return
     carry = c.stemp()
     fresh = c.vtemp(2)  # v_mad_u64_u32 must not write over its sources
     _wide(c, fresh, carry)
     dst = c.dst_last()  # every source has been read
-    if c.ins.has("X"):
-        cin = carry_in(c, "Pp")
-        low, high = c.stemp(), c.stemp()
-        add_carry(c, V(dst.index), V(fresh.index), ZERO, cin, low)
-        add_carry(c, V(dst.index + 1), V(fresh.index + 1), ZERO, low, high)
-        c.emit("s_or_b32", carry, carry, high)
-    else:
-        c.emit("v_mov_b32", V(dst.index), V(fresh.index))
-        c.emit("v_mov_b32", V(dst.index + 1), V(fresh.index + 1))
-    if c.wants_pred("Pu"):
-        if not c.ins.has("U32") or c.negated("Rc"):
-            raise c.refuse("carry out of a signed wide multiply-add")
-        c.pred_commit("Pu", carry, clean=True)
+    c.emit("v_mov_b32", V(dst.index), V(fresh.index))
+    c.emit("v_mov_b32", V(dst.index + 1), V(fresh.index + 1))
+    c.pred_commit("Pu", carry, clean=True)
 
 
 def imad_hi(c: Ctx) -> None:
-    if c.ins.has("X"):  # a carry-in counts where Rc is RZ, too
-        raise c.refuse("high multiply-add with a carry-in")
+    if _is_general_sum(c):
+        _, high, carry_out = _product_and_sum(c)
+        c.emit("v_mov_b32", c.dst_last(), high)
+        c.pred_commit("Pu", carry_out, clean=True)
+        return
     if is_zero(c.ins.get("Rc")) and is_plain(c.ins.get("Ra")) and is_plain(c.ins.get("Rb")):
+        c.negated("Rc")  # of a zero it changes nothing
         op = "v_mul_hi_u32" if c.ins.has("U32") else "v_mul_hi_i32"
         c.emit(op, c.dst_last(), c.src("Ra"), c.src("Rb"))
         c.pred_commit("Pu", ZERO, clean=True)  # nothing is added: nothing carries
@@ -328,10 +361,7 @@ def imad_hi(c: Ctx) -> None:
     fresh, carry = c.vtemp(2), c.stemp()
     _wide(c, fresh, carry)
     c.emit("v_mov_b32", c.dst_last(), V(fresh.index + 1))
-    if c.wants_pred("Pu"):  # the carry out of the 64-bit sum
-        if not c.ins.has("U32") or c.negated("Rc"):
-            raise c.refuse("carry out of a signed high multiply-add")
-        c.pred_commit("Pu", carry, clean=True)
+    c.pred_commit("Pu", carry, clean=True)  # the carry out of the 64-bit sum
 
 
 def shifted_up(c: Ctx, shift: int) -> Arg:
@@ -395,13 +425,19 @@ def iabs(c: Ctx) -> None:
 
 
 def minmax(c: Ctx) -> None:
-    """Pp chooses: true is the minimum."""
+    """Pp chooses: true is the minimum.  Pu and Pv say that the result is Ra's."""
     sort = "u32" if c.ins.has("U32") else "i32"
     which = c.operand("Pp")
     a, b = signed(c, "Ra"), signed(c, "Rb")
     dst = c.dst()
     select_minmax(c, dst, a, b, which, sort)
     _relu(c, dst)
+    if wants(c, "Pu", "Pv"):
+        taken = c.stemp()
+        c.emit("v_cmp_eq_u32", taken, a, dst)
+        for role in ("Pu", "Pv"):
+            if c.wants_pred(role):
+                c.pred_commit(role, taken, clean=True)
 
 
 def _relu(c: Ctx, dst: V) -> None:
@@ -442,6 +478,12 @@ def minmax64(c: Ctx) -> None:
 
 
 def viadd(c: Ctx) -> None:
+    if c.ins.has("ISAT"):
+        if c.negated("Ra") or not c.ins.has("S32"):
+            raise c.refuse("this form of VIADD")
+        op = "v_sub_nc_i32" if c.negated("Rb") else "v_add_nc_i32"
+        c.emit(op, c.dst_last(), c.src("Ra"), c.src("Rb"), clamp=True)
+        return
     if c.negated("Rb"):
         c.emit("v_sub_nc_u32", c.dst_last(), signed(c, "Ra"), c.isrc("Rb"))
     else:

@@ -2,52 +2,67 @@
 
 from __future__ import annotations
 
-from sassxlate.disasm.rdna3.ir import I, V
+from sassxlate.disasm.rdna3.ir import Arg, I, V
 from sassxlate.disasm.sass.ir import Instruction, Pred
 
 from ..context import VCC, ZERO, Ctx, Rule
 from .integer import add, is_zero, signed, wants
 
 
-def _extreme16(c: Ctx) -> str:
-    """The packed minimum or maximum that the instruction asks for."""
-    which = c.operand("Pp")
-    signed_halves = not c.ins.has("U16x2")
-    if not (isinstance(which, Pred) and which.index == 7):
-        raise c.refuse("minimum or maximum by a predicate")
-    if c.ins.has("RELU") and not signed_halves:
-        raise c.refuse("RELU of unsigned numbers")
-    return f"v_pk_{'max' if which.inv else 'min'}_{'i16' if signed_halves else 'u16'}"
+def _extreme16(c: Ctx, dst: V, a: V, b: V) -> None:
+    """The halves' minimum where Pp holds, else the maximum."""
+    which, sort = c.operand("Pp"), "u16" if c.ins.has("U16x2") else "i16"
+    if isinstance(which, Pred) and which.index == 7:
+        c.emit(f"v_pk_{'max' if which.inv else 'min'}_{sort}", dst, a, b)
+        return
+    least, most = c.vtemp(), c.vtemp()
+    c.emit(f"v_pk_min_{sort}", least, a, b)
+    c.emit(f"v_pk_max_{sort}", most, a, b)
+    c.emit("v_cndmask_b32", dst, most, least, c.mask_reg("Pp"))
 
 
-def _give16(c: Ctx, op: str, *sources: V) -> None:
+def _give16(c: Ctx, *sources: V) -> V:
     """The extreme of the sources' halves, with .RELU at least 0."""
+    if c.ins.has("RELU") and c.ins.has("U16x2"):
+        raise c.refuse("RELU of unsigned numbers")
     out, *rest = sources
     last = len(rest) - 1
     for i, source in enumerate(rest):
         done = i == last and not c.ins.has("RELU")
-        target = c.dst_last() if done else c.vtemp()
-        c.emit(op, target, out, source)
+        target = c.dst() if done else c.vtemp()
+        _extreme16(c, target, out, source)
         out = target
     if c.ins.has("RELU"):
-        c.emit("v_pk_max_i16", c.dst_last(), out, c.to_v(ZERO))
+        target = c.dst()
+        c.emit("v_pk_max_i16", target, out, c.to_v(ZERO))
+        out = target
+    return out
 
 
 def minmax16(c: Ctx) -> None:
-    """VIMNMX on two 16-bit halves."""
-    _give16(c, _extreme16(c), c.vsrc("Ra"), c.vsrc("Rb"))
+    """VIMNMX on two 16-bit halves; Pu and Pv say of the low and the high one that it is Ra's."""
+    a = c.vsrc("Ra")
+    out = _give16(c, a, c.vsrc("Rb"))
+    for role, op, count in (("Pu", "v_lshlrev_b32", 16), ("Pv", "v_lshrrev_b32", 16)):
+        if not c.wants_pred(role):
+            continue
+        left, right, mask = c.vtemp(), c.vtemp(), c.pred_out(role)
+        c.emit(op, left, I(count), out)
+        c.emit(op, right, I(count), a)
+        c.emit("v_cmp_eq_u32", mask, left, right)
+        c.pred_commit(role, mask, clean=True)
 
 
 def minmax3_16(c: Ctx) -> None:
-    _give16(c, _extreme16(c), c.vsrc("Ra"), c.vsrc("Rb"), c.vsrc("Rc"))
+    _give16(c, c.vsrc("Ra"), c.vsrc("Rb"), c.vsrc("Rc"))
 
 
 def addminmax16(c: Ctx) -> None:
     """VIADDMNMX on two halves: of Ra + Rb, which wraps, and Rc."""
-    total, op = c.vtemp(), _extreme16(c)
+    total = c.vtemp()
     add16 = "v_pk_sub_i16" if c.negated("Rb") else "v_pk_add_u16"
     c.emit(add16, total, c.vsrc("Ra"), c.vsrc("Rb"))
-    _give16(c, op, total, c.vsrc("Rc"))
+    _give16(c, total, c.vsrc("Rc"))
 
 
 def _each_byte(c: Ctx, op: str, sort: str) -> None:
@@ -99,12 +114,26 @@ def viadd_parts(c: Ctx) -> None:
     c.emit("v_xor_b32", c.dst_last(), low, high)
 
 
+def _carry_out(c: Ctx, op: str, a: Arg, b: Arg) -> None:
+    """Rd = ``op`` of two sources and Rc; Pu: the sum does not fit 32 bits."""
+    addend = c.src("Rc")
+    if not c.wants_pred("Pu"):
+        c.emit(op, c.dst_last(), a, b, addend)
+        return
+    total, carry = c.dst(), c.pred_out("Pu")
+    c.emit(op, total, a, b, addend)
+    c.emit("v_cmp_gt_u32", carry, addend, total)
+    c.pred_commit("Pu", carry, clean=True)
+
+
 def sad(c: Ctx) -> None:
     """VABSDIFF: |Ra - Rb| + Rc, signed unless .U32."""
     a, b = c.src("Ra"), c.src("Rb")
     if c.ins.has("U32"):
-        c.emit("v_sad_u32", c.dst_last(), a, b, c.src("Rc"))
+        _carry_out(c, "v_sad_u32", a, b)
         return
+    if c.wants_pred("Pu"):
+        raise c.refuse("carry out of a signed distance")
     low, high, diff = c.vtemp(), c.vtemp(), c.vtemp()
     c.emit("v_min_i32", low, a, b)
     c.emit("v_max_i32", high, a, b)
@@ -113,14 +142,17 @@ def sad(c: Ctx) -> None:
 
 
 def sad4(c: Ctx) -> None:
-    """VABSDIFF4: byte by byte |Ra - Rb|, packed, whatever Rc is; with .ACC their sum plus Rc.
-    Unsigned bytes."""
-    if not c.ins.has("U8"):
-        raise c.refuse("VABSDIFF4 of signed bytes")
+    """VABSDIFF4: byte by byte |Ra - Rb|, packed, whatever Rc is; with .ACC their sum plus Rc."""
     a, b = c.src("Ra"), c.src("Rb")
+    if not c.ins.has("U8"):  # 128 more on both sides changes no distance
+        lifted = c.vtemp(), c.vtemp()
+        for out, arg in zip(lifted, (a, b), strict=True):
+            c.emit("v_xor_b32", out, I(0x80808080), arg)
+        a, b = lifted
     if c.ins.has("ACC"):
-        c.emit("v_sad_u8", c.dst_last(), a, b, c.src("Rc"))
+        _carry_out(c, "v_sad_u8", a, b)
         return
+    c.pred_commit("Pu", ZERO, clean=True)
     out, left, right, low = c.vtemp(), c.vtemp(), c.vtemp(), c.vtemp()
     c.emit("v_mov_b32", out, ZERO)
     for n in range(4):

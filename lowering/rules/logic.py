@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from sassxlate.disasm.rdna3.ir import Arg, I, S, V
-from sassxlate.disasm.sass.ir import Imm, Instruction, Reg
+from sassxlate.disasm.sass.ir import Imm, Instruction, Pred, Reg
 from sassxlate.disasm.sass.meaning.logic import PRMT_MODES
 
 from ..context import EXEC, ZERO, Ctx, Rule
@@ -107,8 +107,20 @@ def _masks(c: Ctx, expr: Expr, inputs: list[Arg]) -> Arg:
     return out
 
 
+def _truth(c: Ctx, role: str) -> Arg:
+    """A source predicate, or the sign of a register or a constant."""
+    operand = c.operand(role)
+    if isinstance(operand, Pred):
+        return c.mask(operand)
+    if getattr(operand, "select", "") != "SIGN":
+        raise c.refuse("this kind of predicate")
+    mask = c.stemp()
+    c.emit("v_cmp_gt_i32", mask, ZERO, c.to_v(c.src(role)))
+    return mask
+
+
 def plop3(c: Ctx) -> None:
-    inputs = [c.pred(r) for r in ("Pp", "Pq", "Pr")]
+    inputs = [_truth(c, r) for r in ("Pp", "Pq", "Pr")]
     for dest, table in (("Pu", "lut"), ("Pv", "lut2")):
         if c.wants_pred(dest):
             expr: Expr = synthesise(c.imm(table) & 0xFF)

@@ -90,8 +90,9 @@ def give(c: Ctx, words: Sequence[V]) -> None:
 # --- integers -------------------------------------------------------------------------------------
 
 
-def _dots(c: Ctx, op: str, a: Sequence[V], b: Sequence[V], tall: bool, neg: int) -> list[V]:
-    """For each result of this lane the sum over its row and column of ``op``, which adds."""
+def _dots(c: Ctx, op: str, a: Sequence[V], b: Sequence[V], tall: bool, neg: int = 0) -> list[V]:
+    """For each result of this lane the sum over its row and column of ``op``, which adds, or of
+    the bits that ``op`` leaves."""
     base = columns(c)
     halves = 2 if tall else 1
     out = [c.vtemp() for _ in range(2 * halves)]
@@ -110,19 +111,25 @@ def _dots(c: Ctx, op: str, a: Sequence[V], b: Sequence[V], tall: bool, neg: int)
 
 def _dot(c: Ctx, op: str, total: V, a: V, b: V, neg: int, *, first: bool) -> None:
     before: Arg = ZERO if first else total
-    if op:
+    if op.startswith("v_dot"):
         c.emit(op, total, a, b, before, neg=neg)
         return
     both = c.vtemp()
-    c.emit("v_and_b32", both, a, b)
+    c.emit(op, both, a, b)
     c.emit("v_bcnt_u32_b32", total, both, before)
 
 
-def _factors(c: Ctx) -> tuple[list[V], list[V]]:
-    """A's words and B's; .ROW and .COL, which they are always printed with, say how they lie."""
+def laid_out(c: Ctx) -> None:
+    """Refuses what does not lie as :func:`words_of` says: .ROW and .COL, with which A and B of some
+    instructions are always printed, say that they do."""
     for role, layout in (("Ra", "ROW"), ("Rb", "COL")):
         if getattr(c.operand(role), "select", "") not in ("", layout):
             raise c.refuse(f"the layout of {role}")
+
+
+def _factors(c: Ctx) -> tuple[list[V], list[V]]:
+    """A's words and B's."""
+    laid_out(c)
     return words_of(c, "Ra"), words_of(c, "Rb")
 
 
@@ -134,15 +141,18 @@ def _dense(ins: Instruction) -> bool:
     return not ins.has("SP")
 
 
+_DOTS = {"8": "v_dot4_i32_iu8", "4": "v_dot8_i32_iu4"}
+
+
 def imma(c: Ctx) -> None:
-    """Bytes: dot products of four are one instruction."""
-    sorts = [m for m in c.ins.modifiers if m in ("U8", "S8")]
-    if len(sorts) != 2:
-        raise c.refuse("IMMA of other elements than bytes")
-    neg = (sorts[0] == "S8") | (sorts[1] == "S8") << 1
+    """Bytes or half bytes: the dot product of a word's is one instruction."""
+    sorts = [m for m in c.ins.modifiers if m in ("U8", "S8", "U4", "S4")]
+    if len(sorts) != 2 or sorts[0][1] != sorts[1][1]:
+        raise c.refuse("IMMA of elements of two widths")
+    neg = (sorts[0][0] == "S") | (sorts[1][0] == "S") << 1
     (a, b), addends = _factors(c), addend(c)
     with whole_warp(c):
-        out = _dots(c, "v_dot4_i32_iu8", a, b, _shape(c.ins).startswith("16"), neg)
+        out = _dots(c, _DOTS[sorts[0][1]], a, b, _shape(c.ins).startswith("16"), neg)
         for total, more in zip(out, addends, strict=True):
             if c.ins.has("SAT"):
                 c.emit("v_add_nc_i32", total, total, more, clamp=True)
@@ -152,12 +162,11 @@ def imma(c: Ctx) -> None:
 
 
 def bmma(c: Ctx) -> None:
-    """Single bits: the population count of their AND."""
-    if not c.ins.has("AND"):
-        raise c.refuse("BMMA but AND")
+    """Single bits: the population count of their AND or XOR."""
     (a, b), addends = _factors(c), addend(c)
+    op = "v_and_b32" if c.ins.has("AND") else "v_xor_b32"
     with whole_warp(c):
-        out = _dots(c, "", a, b, _shape(c.ins).startswith("16"), 0)
+        out = _dots(c, op, a, b, _shape(c.ins).startswith("16"))
         for total, more in zip(out, addends, strict=True):
             c.emit("v_add_nc_u32", total, total, more)
         give(c, out)

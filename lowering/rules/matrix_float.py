@@ -1,4 +1,4 @@
-"""HMMA: sums of products as NVIDIA's tensor cores make them, bit for bit.
+"""HMMA and QMMA: sums of products as NVIDIA's tensor cores make them, bit for bit.
 
 Each product of a group, and the addend, is cut towards zero to some bits below the unit of the
 group's largest exponent (of products the sum of both factors'); the terms are added exactly, and
@@ -22,12 +22,13 @@ from functools import partial
 
 from sassxlate.disasm.rdna3.ir import I, Inst, Lbl, S, V
 from sassxlate.disasm.sass.ir import Instruction
+from sassxlate.disasm.sass.meaning.matrix import CORES, Core
 
 from ..context import Ctx, Rule
-from .matrix import addend, columns, give, whole_warp, words_of
+from .float8 import LEAST, halves_of
+from .matrix import addend, columns, give, laid_out, whole_warp, words_of
 from .matrix_sums import (
     BF16,
-    CORES,
     F16,
     TF32,
     Kind,
@@ -35,6 +36,7 @@ from .matrix_sums import (
     correct,
     exponents,
     narrow,
+    parts,
     scale64,
     shifts_of,
     specials,
@@ -44,14 +46,15 @@ from .matrix_sums import (
 )
 
 
-def _signed(c: Ctx, kind: Kind, role: str) -> list[V]:
+def _signed(c: Ctx, form: _Form, role: str) -> list[V]:
     """A's or B's words, with the printed sign; TF32's have only the bits that count."""
     words = words_of(c, role)
+    signs = 0x80808080 if form.bytes else 0x80008000 if form.kind.each == 2 else 0x80000000
     for i, word in enumerate(words):
         if c.flag(role, "neg"):
             words[i] = c.vtemp()
-            c.emit("v_xor_b32", words[i], I(0x80008000 if kind.each == 2 else 0x80000000), word)
-        if kind is TF32:
+            c.emit("v_xor_b32", words[i], I(signs), word)
+        if form.kind is TF32:
             cut = c.vtemp()
             c.emit("v_and_b32", cut, I(0xFFFFE000), words[i])
             words[i] = cut
@@ -65,14 +68,15 @@ def _grouped(p: Product, group: range, addends: list[V]) -> list[V]:
     with c.scope():
         shifts = shifts_of(p, group, addends)
         if p.kind is F16:
-            totals = sums_of(p, group, shifts)
-            many = len(group) > 4
-            for total, shift, word, result in zip(totals, shifts, addends, out, strict=True):
-                narrow(p, total, shift, word, result, many=many)
+            sums = [sums_of(p, part, shifts) for part in parts(group)]
+            totals = list(zip(*sums, strict=True))
+            many = len(group) > 4 and p.core.extra > 20
+            for some, shift, word, result in zip(totals, shifts, addends, out, strict=True):
+                narrow(p, some, shift, word, result, many=many)
         else:
             scales = [scale64(c, shift) for shift in shifts]
-            totals = sums64(p, group, scales)
-            for total, scale, word, result in zip(totals, scales, addends, out, strict=True):
+            wholes = sums64(p, group, scales)
+            for total, scale, word, result in zip(wholes, scales, addends, out, strict=True):
                 wide(p, total, scale, word, result)
     with c.scope():
         correct(p, group, addends, out)
@@ -85,37 +89,52 @@ class _Form:
 
     kind: Kind
     half: bool  # addend and result are binary16
-    size: int  # words of a group
-    extra: int
+    core: Core
+    bytes: tuple[str, ...] = ()  # QMMA: the types of A's and B's elements
+
+    @property
+    def size(self) -> int:
+        """Words of a group; two of halves are a word of bytes."""
+        return self.core.group // self.kind.each
+
+
+def _core(c: Ctx, width: int) -> Core:
+    core = CORES.get(c.arch, {}).get(width)
+    if core is None:
+        raise c.refuse(f"sums of matrix products on sm_{c.arch}")
+    return core
 
 
 def _form(c: Ctx) -> _Form:
-    kind = BF16 if c.ins.has("BF16") else TF32 if c.ins.has("TF32") else F16
     half = not c.ins.has("F32")
-    core = CORES.get(c.arch)
-    if core is None:
-        raise c.refuse(f"sums of matrix products on sm_{c.arch}")
+    if c.ins.mnemonic == "QMMA":
+        sorts = tuple(m for m in c.ins.modifiers if m in LEAST)
+        if len(sorts) != 2:
+            raise c.refuse("these elements of QMMA")
+        return _Form(F16, half, _core(c, 8), sorts)
+    kind = BF16 if c.ins.has("BF16") else TF32 if c.ins.has("TF32") else F16
     if half and kind is not F16:
         raise c.refuse("a result of halves for this type")
-    return _Form(kind, half, *core)
+    return _Form(kind, half, _core(c, 32 // kind.each))
 
 
 def hmma(c: Ctx) -> None:
-    """Where a kernel has several, their code is behind it, and called with sources and results in
-    the first temporaries."""
+    """HMMA and QMMA.  Where a kernel has several, their code comes after its own, and is called
+    with sources and results in the first temporaries."""
     form = _form(c)
+    laid_out(c)
     widths = [c.reg(role).width for role in ("Ra", "Rb", "Rc")]
     if widths[0] != 2 * widths[1]:
-        raise c.refuse("this shape of HMMA")
+        raise c.refuse(f"this shape of {c.ins.mnemonic}")
     if not c.k.sharing:
-        a, b, last = _signed(c, form.kind, "Ra"), _signed(c, form.kind, "Rb"), addend(c)
+        a, b, last = _signed(c, form, "Ra"), _signed(c, form, "Rb"), addend(c)
         with whole_warp(c):
             give(c, _product(c, form, a, b, last))
         return
-    label = "Lhmma_" + "_".join((*c.ins.modifiers, *(str(n) for n in widths)))
+    label = f"L{c.ins.mnemonic.lower()}_" + "_".join((*c.ins.modifiers, *(str(n) for n in widths)))
     c.k.shared.setdefault(label, partial(_shared, form, widths))
     frame, back = _frame(c, widths)
-    sources = [*_signed(c, form.kind, "Ra"), *_signed(c, form.kind, "Rb"), *addend(c)]
+    sources = [*_signed(c, form, "Ra"), *_signed(c, form, "Rb"), *addend(c)]
     with whole_warp(c):
         for place, word in zip([w for part in frame for w in part], sources, strict=True):
             c.emit("v_mov_b32", place, word)
@@ -141,9 +160,13 @@ def _product(c: Ctx, form: _Form, a: list[V], b: list[V], words: list[V]) -> lis
     """The registers of the result; ``words`` are those of the addend."""
     kind, half = form.kind, form.half
     base = columns(c)
-    ea, peak = exponents(c, kind, a, None)
-    eb, peak = exponents(c, kind, b, peak)
-    p = Product(c, kind, half, form.extra, base, a, b, ea, eb, specials(c, kind, peak))
+    least = [1, 1]
+    if form.bytes:
+        least = [LEAST[sort] for sort in form.bytes]
+        a, b = halves_of(c, form.bytes[0], a, 2), halves_of(c, form.bytes[1], b, 1)
+    ea, peak = exponents(c, kind, a, None, least[0])
+    eb, peak = exponents(c, kind, b, peak, least[1])
+    p = Product(c, kind, half, form.core, base, a, b, ea, eb, specials(c, kind, peak))
     if half:
         words = _unpacked(c, words)
     for first in range(0, 4 * len(b), form.size):
@@ -170,4 +193,4 @@ def _dense(ins: Instruction) -> bool:
     return not ins.has("SP") and not ins.has("884")
 
 
-RULES: tuple[Rule, ...] = (Rule("hmma", "HMMA", hmma, _dense),)
+RULES: tuple[Rule, ...] = (Rule("hmma", "HMMA", hmma, _dense), Rule("qmma", "QMMA", hmma, _dense))

@@ -5,10 +5,11 @@ A group of products and an addend are added as :mod:`.matrix_float` describes.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from sassxlate.disasm.rdna3.ir import I, S, V
+from sassxlate.disasm.sass.meaning.matrix import Core
 
 from ..context import ZERO, Ctx
 from .matrix import of_column, of_quad
@@ -43,10 +44,6 @@ class Kind:
 F16 = Kind(2, 10, 0x7FFF7FFF, 0x7C00, 256, 15)
 BF16 = Kind(2, 7, 0x7FFF7FFF, 0x7F80, 512, 127)
 TF32 = Kind(1, 23, 0x7FFFE000, 0x7F800000, 512, 127)
-# By architecture: words of a group, and the bits below the unit of the largest exponent.
-CORES: Mapping[int, tuple[int, int]] = {
-    90: (8, 25), **dict.fromkeys((80, 86, 87, 88, 89), (4, 24)),
-}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +58,7 @@ class Product:
     c: Ctx
     kind: Kind
     half: bool  # addend and result are binary16
-    extra: int
+    core: Core
     base: V
     a: list[V]
     b: list[V]
@@ -87,8 +84,13 @@ def _both(kind: Kind, value: int) -> I:
     return I(value | value << 16) if kind.each == 2 else I(value)
 
 
-def exponents(c: Ctx, kind: Kind, words: Sequence[V], largest: V | None) -> tuple[list[V], V]:
-    """The exponents of the elements of registers, and the largest magnitude among all so far."""
+def exponents(
+    c: Ctx, kind: Kind, words: Sequence[V], largest: V | None, least: int = 1
+) -> tuple[list[V], V]:
+    """The exponents of the elements of registers, and the largest magnitude among all so far.
+
+    ``least`` is the field of the smallest exponent: of numbers that were bytes it is not 1.
+    """
     out = [c.vtemp() for _ in words]
     packed = kind.each == 2
     most = "v_pk_max_u16" if packed else "v_max_u32"
@@ -97,6 +99,10 @@ def exponents(c: Ctx, kind: Kind, words: Sequence[V], largest: V | None) -> tupl
         size, one, shift, flag = (c.vtemp() for _ in range(4))
         for temp, value in ((one, 1), (shift, kind.mantissa), (flag, kind.flag)):
             c.emit("v_mov_b32", temp, _both(kind, value))
+        floor = one
+        if least != 1:
+            floor = c.vtemp()
+            c.emit("v_mov_b32", floor, _both(kind, least))
         for n, (field, word) in enumerate(zip(out, words, strict=True)):
             c.emit("v_and_b32", size, I(kind.keep), word)
             if n or largest:
@@ -104,7 +110,7 @@ def exponents(c: Ctx, kind: Kind, words: Sequence[V], largest: V | None) -> tupl
             else:
                 c.emit("v_mov_b32", peak, size)
             c.emit("v_pk_lshrrev_b16" if packed else "v_lshrrev_b32", field, shift, size)
-            c.emit(most, field, field, one)
+            c.emit(most, field, field, floor)
             c.emit("v_pk_min_u16" if packed else "v_min_u32", size, size, one)
             c.emit("v_pk_mad_u16" if packed else "v_mad_u32_u24", field, size, flag, field)
     return out, peak
@@ -142,22 +148,30 @@ def _of_addend(p: Product, word: V) -> V:
     return out
 
 
+def parts(group: range) -> list[range]:
+    """A group as ranges of at most eight words, whose words fit into registers and whose sums into
+    32 bits."""
+    return [range(at, min(at + 8, group.stop)) for at in range(group.start, group.stop, 8)]
+
+
 def shifts_of(p: Product, group: range, addends: Sequence[V]) -> list[V]:
     """For each result the power of two that terms are multiplied with before they are cut."""
     c, packed = p.c, p.kind.each == 2
     add, most = ("v_pk_add_u16", "v_pk_max_u16") if packed else ("v_add_nc_u32", "v_max_u32")
     out = [c.vtemp() for _ in range(4)]
-    with c.scope():
-        right = p.right(p.eb, group)
-        for n, k in enumerate(group):
-            with c.scope():
-                for row, word in p.left(p.ea, k):
-                    for column in (0, 1):
-                        top = out[2 * row + column]
-                        term = c.vtemp() if n else top
-                        c.emit(add, term, word, right[n][column])
-                        if n:
-                            c.emit(most, top, top, term)
+    for part in parts(group):
+        with c.scope():
+            right = p.right(p.eb, part)
+            for n, k in enumerate(part):
+                with c.scope():
+                    for row, word in p.left(p.ea, k):
+                        for column in (0, 1):
+                            top = out[2 * row + column]
+                            first = k == group.start
+                            term = top if first else c.vtemp()
+                            c.emit(add, term, word, right[n][column])
+                            if not first:
+                                c.emit(most, top, top, term)
     for top, word in zip(out, addends, strict=True):
         with c.scope():
             exponent = _of_addend(p, word)
@@ -168,7 +182,7 @@ def shifts_of(p: Product, group: range, addends: Sequence[V]) -> list[V]:
                 c.emit("v_max3_u32", top, top, high, exponent)
             else:
                 c.emit("v_max_u32", top, top, exponent)
-            c.emit("v_sub_nc_u32", top, I(p.extra + p.kind.offset), top)
+            c.emit("v_sub_nc_u32", top, I(p.core.extra + p.kind.offset), top)
     return out
 
 
@@ -259,12 +273,13 @@ def sums64(p: Product, group: range, scales: Sequence[V]) -> list[V]:
 # --- results --------------------------------------------------------------------------------------
 
 
-def narrow(p: Product, total: V, shift: V, word: V, out: V, *, many: bool) -> None:
-    """The addend joins a sum of products of halves, and all is rounded.
+def narrow(p: Product, totals: Sequence[V], shift: V, word: V, out: V, *, many: bool) -> None:
+    """The addend joins the sums of products of halves, and all is rounded.
 
-    With ``many`` terms the sum has 33 bits.  Neither the integer nor the result is denormal, unless
-    all products are zero, and then nothing is cut.
+    With ``many`` terms the sum has more than 32 bits.  Neither the integer nor the result is
+    denormal, unless all products are zero, and then nothing is cut.
     """
+    total, *others = totals
     c = p.c
     with c.scope():
         last, pair = c.vtemp(), c.vtemp(2)
@@ -280,6 +295,9 @@ def narrow(p: Product, total: V, shift: V, word: V, out: V, *, many: bool) -> No
             c.emit("v_cvt_f64_i32", pair, total)
             c.emit("v_cvt_f64_i32", more, last)
             c.emit("v_add_f64", pair, pair, more)
+            for other in others:
+                c.emit("v_cvt_f64_i32", more, other)
+                c.emit("v_add_f64", pair, pair, more)
         else:
             c.emit("v_add_nc_u32", last, last, total)
             c.emit("v_cvt_f64_i32", pair, last)
@@ -287,7 +305,12 @@ def narrow(p: Product, total: V, shift: V, word: V, out: V, *, many: bool) -> No
             c.emit("v_and_b32", last, _MASKED, low)
             c.emit("v_min_u32", last, I(1), last)
             c.emit("v_lshl_or_b32", low, last, I(29), low)
-        c.emit("v_and_b32", low, _KEPT, low)
+        if p.core.kept < 20 and not p.half:
+            high = V(pair.index + 1)
+            c.emit("v_and_b32", high, I(0x100000000 - (1 << 20 - p.core.kept)), high)
+            c.emit("v_mov_b32", low, ZERO)
+        else:
+            c.emit("v_and_b32", low, _KEPT, low)
         c.emit("v_cvt_f32_f64", out, pair)
         c.emit("v_sub_nc_u32", last, ZERO, shift)
         c.emit("v_ldexp_f32", out, out, last)
@@ -344,12 +367,14 @@ def correct(p: Product, group: range, addends: Sequence[V], out: Sequence[V]) ->
         for total in totals:
             for i in range(n):
                 c.emit("v_mov_b32", V(total.index + i), ZERO)
-        right = p.right(p.b, group)
-        for n, k in enumerate(group):
+        for part in parts(group):
             with c.scope():
-                for row, word in p.left(p.a, k):
-                    for column in (0, 1):
-                        _plain(p, totals[2 * row + column], word, right[n][column])
+                right = p.right(p.b, part)
+                for n, k in enumerate(part):
+                    with c.scope():
+                        for row, word in p.left(p.a, k):
+                            for column in (0, 1):
+                                _plain(p, totals[2 * row + column], word, right[n][column])
         for at, total in enumerate(totals):
             with c.scope():
                 _corrected(p, total, addends[at], out[at], odd[at])

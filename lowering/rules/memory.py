@@ -12,7 +12,7 @@ from sassxlate.disasm.rdna3.ir import Arg, I, Inst, S, V
 from sassxlate.disasm.sass.ir import Const, Instruction, Mem, Pred, Reg
 
 from ..allocate import KERNARG
-from ..context import NULL, OFF, VCC, ZERO, Ctx, Rule
+from ..context import EXEC, NULL, OFF, VCC, ZERO, Ctx, Rule
 
 _LOADS = {"U8": "u8", "S8": "i8", "U16": "u16", "S16": "i16", "64": "b64", "128": "b128"}
 _STORES = {"U8": "b8", "S8": "b8", "U16": "b16", "S16": "b16", "64": "b64", "128": "b128"}
@@ -153,27 +153,44 @@ def strong(ins: Instruction) -> bool:
     return (ins.has("STRONG") or ins.has("MMIO")) and not (ins.has("SM") or ins.has("CTA"))
 
 
-def _check_load(c: Ctx) -> None:
-    if "Pp" not in c.ins.operands:
+def _beside_locks(c: Ctx) -> None:
+    """Refuses a strong access of 128 bits in a kernel that changes 128 bits under a lock
+    (:mod:`.atomic128`): it does not take the lock, and nothing promises that it is whole."""
+    if c.k.locks and c.ins.has("128") and (c.ins.has("STRONG") or c.ins.has("MMIO")):
+        raise c.refuse("a strong access of 128 bits beside atomics on 128 bits")
+
+
+def _load(c: Ctx, op: str, *address: Arg, imm: int, glc: bool) -> None:
+    """A load to Rd; zeros where Pp does not hold, and nothing is read there.  Pu never holds."""
+    if "Pu" in c.ins.operands:
+        c.pred_commit("Pu", ZERO, clean=True)
+    told = c.operand("Pp") if "Pp" in c.ins.operands else None
+    if not isinstance(told, Pred) or told.is_true:
+        # Never a register that its own address needs afterwards.
+        c.raw(Inst(op, (c.dst_last(), *address), imm=imm, glc=glc))
         return
-    extra = c.operand("Pp")
-    if isinstance(extra, Pred) and not extra.is_true:
-        raise c.refuse("load with a second predicate")
-
-
-def _fresh(c: Ctx) -> V:
-    """The destination of a load: never a register that its own address needs afterwards."""
-    return c.dst_last()
+    n, save = words(c.ins), c.stemp()
+    data = c.vtemp(n)
+    for i in range(n):
+        c.emit("v_mov_b32", V(data.index + i), ZERO)
+    c.raw(Inst("s_mov_b32", (save, EXEC)))
+    c.emit("s_and_b32", EXEC, EXEC, c.mask(told))
+    c.raw(Inst(op, (data, *address), imm=imm, glc=glc))
+    c.raw(Inst("s_mov_b32", (EXEC, save)))
+    dst = c.dst_last()
+    for i in range(n):
+        c.emit("v_mov_b32", V(dst.index + i), V(data.index + i))
 
 
 def ldg(c: Ctx) -> None:
-    _check_load(c)
+    _beside_locks(c)
     at = address64(c, c.mem())
     op = "global_load_" + access(c.ins, _LOADS)
-    c.raw(Inst(op, (_fresh(c), at.v, at.s), imm=at.imm, glc=strong(c.ins)))
+    _load(c, op, at.v, at.s, imm=at.imm, glc=strong(c.ins))
 
 
 def stg(c: Ctx) -> None:
+    _beside_locks(c)
     at = address64(c, c.mem())
     data = c.vtuple("Rb", words(c.ins))
     op = "global_store_" + access(c.ins, _STORES)
@@ -181,13 +198,14 @@ def stg(c: Ctx) -> None:
 
 
 def ld(c: Ctx) -> None:
-    _check_load(c)
+    _beside_locks(c)
     at = address64(c, c.mem(), flat=True)
     op = "flat_load_" + access(c.ins, _LOADS)
-    c.raw(Inst(op, (_fresh(c), at.v), imm=at.imm, glc=strong(c.ins)))
+    _load(c, op, at.v, imm=at.imm, glc=strong(c.ins))
 
 
 def st(c: Ctx) -> None:
+    _beside_locks(c)
     at = address64(c, c.mem(), flat=True)
     data = c.vtuple("Rb", words(c.ins))
     c.raw(Inst("flat_store_" + access(c.ins, _STORES), (at.v, data), imm=at.imm))
@@ -196,7 +214,7 @@ def st(c: Ctx) -> None:
 def lds(c: Ctx) -> None:
     at, imm = address32(c, c.mem(), 0, 0xFFFF)
     op = "ds_load_" + access(c.ins, _LOADS)
-    c.raw(Inst(op, (_fresh(c), c.to_v(at)), imm=imm))
+    c.raw(Inst(op, (c.dst_last(), c.to_v(at)), imm=imm))
 
 
 def sts(c: Ctx) -> None:
@@ -210,7 +228,7 @@ def ldl(c: Ctx) -> None:
     at, imm = address32(c, c.mem(), -4096, 4095)
     op = "scratch_load_" + access(c.ins, _LOADS)
     where: Arg = OFF if at == ZERO else c.to_v(at)
-    c.raw(Inst(op, (_fresh(c), where, OFF), imm=imm))
+    c.raw(Inst(op, (c.dst_last(), where, OFF), imm=imm))
 
 
 def stl(c: Ctx) -> None:
@@ -254,7 +272,7 @@ def ldc(c: Ctx) -> None:
             summed = c.vtemp()
             c.emit("v_add_nc_u32", summed, index, I(source.offset & 0xFFFFFFFF))
             index = summed
-        c.raw(Inst("global_load_" + kind, (_fresh(c), index, base)))
+        c.raw(Inst("global_load_" + kind, (c.dst_last(), index, base)))
         return
     dst = c.dst_last()
     if kind in ("b32", "b64", "b128"):

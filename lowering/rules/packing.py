@@ -17,7 +17,7 @@ _PARTS = ("S2", "U2", "S4", "U4", "S8", "U8", "S16", "U16")
 
 def _tf32(c: Ctx) -> None:
     """Ten bits of mantissa, rounded to the nearest or towards zero; the rest are zeros."""
-    if c.ins.has("RELU") or c.ins.has("SATFINITE"):
+    if c.ins.has("SATFINITE"):
         raise c.refuse("this form of F2FP")
     value, nan = c.to_v(float_bits(c, "Rb")), c.stemp()
     out: Arg = value
@@ -29,6 +29,8 @@ def _tf32(c: Ctx) -> None:
     c.emit("v_cmp_u_f32", nan, value, value)
     rounded = c.vtemp()
     c.emit("v_cndmask_b32", rounded, out, I(0x7FFFE000), nan)
+    if c.ins.has("RELU"):  # a NaN has no sign
+        c.emit("v_max_i32", rounded, ZERO, rounded)
     c.emit("v_and_b32", c.dst_last(), I(0xFFFFE000), rounded)
 
 
@@ -38,7 +40,7 @@ def f2fp(c: Ctx) -> None:
     if ins.has("TF32") and ins.has("PACK_B"):
         _tf32(c)
         return
-    if any(ins.has(m) for m in ("SATFINITE", "E4M3", "E5M2", "TF32", "UNPACK_B")):
+    if any(ins.has(m) for m in ("E4M3", "E5M2", "TF32", "UNPACK_B")):
         raise c.refuse("this form of F2FP")
     if not (ins.has("PACK_AB") or ins.has("MERGE_C")):
         raise c.refuse("this form of F2FP")
@@ -48,6 +50,8 @@ def f2fp(c: Ctx) -> None:
         out = c.vtemp()
         if bf16:
             bfloat.upper_half(c, out, float_bits(c, role), "RZ" if ins.has("RZ") else "")
+            if ins.has("SATFINITE"):
+                _finite(c, out, float_bits(c, role), 0x7F7F0000)
         else:
             _to_f16(c, out, role)
         parts.append(out)
@@ -66,18 +70,40 @@ def f2fp(c: Ctx) -> None:
 
 
 def _to_f16(c: Ctx, out: V, role: str) -> None:
-    """A source as a half, with .RELU at least +0, or 0x7fff."""
-    if not c.ins.has("RELU"):
+    """A source as a half; with .RELU at least +0, or 0x7fff, with .SATFINITE finite or a NaN."""
+    if not c.ins.has("RELU") and not c.ins.has("SATFINITE"):
         with rounding(c):
             c.emit("v_cvt_f16_f32", out, c.src(role), **c.fneg(role))
         return
     value, nan, minus = c.to_v(float_bits(c, role)), c.stemp(), c.stemp()
     with rounding(c):
         c.emit("v_cvt_f16_f32", out, value)
-    c.emit("v_cmp_gt_i32", minus, ZERO, value)
-    c.emit("v_cndmask_b32", out, out, ZERO, minus)
+    c.emit("v_and_b32", out, I(0xFFFF), out)  # its high half is the old one
+    if c.ins.has("SATFINITE"):
+        _finite(c, out, value, 0x7BFF)
+    if c.ins.has("RELU"):
+        c.emit("v_cmp_gt_i32", minus, ZERO, value)
+        c.emit("v_cndmask_b32", out, out, ZERO, minus)
     c.emit("v_cmp_u_f32", nan, value, value)
     c.emit("v_cndmask_b32", out, out, I(0x7FFF), nan)
+
+
+def _finite(c: Ctx, out: V, value: Arg, largest: int) -> None:
+    """What is beyond the largest number, in the format of ``out``, as that, with the sign of the
+    binary32 ``value``; a NaN stays."""
+    sign = 0x8000 if largest < 0x10000 else 0x80000000
+    size, top, huge, nan = c.vtemp(), c.vtemp(), c.stemp(), c.stemp()
+    c.emit("v_and_b32", size, I(sign - 1), out)
+    c.emit("v_and_b32", top, I(0x80000000), value)
+    if sign == 0x8000:
+        c.emit("v_lshrrev_b32", top, I(16), top)
+    else:  # what is below a bf16 number means nothing
+        c.emit("v_and_b32", size, I(0x7FFF0000), size)
+    c.emit("v_or_b32", top, I(largest), top)
+    c.emit("v_cmp_lt_u32", huge, I(largest), size)
+    c.emit("v_cmp_o_f32", nan, c.to_v(value), c.to_v(value))
+    c.emit("s_and_b32", huge, huge, nan)
+    c.emit("v_cndmask_b32", out, out, top, huge)
 
 
 def _half_c(c: Ctx, *, shifted: bool) -> V:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 from sassxlate.disasm.sass.ir import Instruction, RegRef
 from sassxlate.lowering.allocate import RegisterMap
 from sassxlate.lowering.launch import BankLayout
+from sassxlate.lowering.nanreads import Nan
 
 if TYPE_CHECKING:
     from .execute import Placed
@@ -24,7 +25,10 @@ class Block:
     ``merged`` are the predicates whose bits of waiting lanes must survive; ``tables`` says at which
     offsets of the kernarg segment the addresses of constant banks stand.  ``tail`` is the start of
     what transfers control, up to its first branch: only the waits in it are looked at.
-    ``routines`` is code that stands elsewhere and is called, by offset.
+    ``routines`` is code that stands elsewhere and is called, by offset.  ``wide`` are the
+    offsets of instructions that read the bits of a double whose NaN may be another, ``loose`` the
+    registers whose NaN may be another than SASS has (:mod:`.nans`), ``loose_out`` what must hold of
+    them behind: all that is named.
     """
 
     sass: Sequence[Instruction]
@@ -36,6 +40,11 @@ class Block:
     live_out: frozenset[RegRef] | None = None  # None: everything
     tail: Sequence[Placed] = ()
     routines: Mapping[int, Sequence[Placed]] = field(default_factory=dict[int, "Sequence[Placed]"])
+    wide: frozenset[int] = frozenset()
+    loose: Mapping[RegRef, Nan] = field(default_factory=dict[RegRef, Nan])
+    loose_out: Mapping[RegRef, frozenset[Nan]] = field(
+        default_factory=dict[RegRef, "frozenset[Nan]"]
+    )
 
 
 @dataclass(frozen=True, slots=True)

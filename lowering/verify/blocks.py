@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from sassxlate.cfg import Block as GraphBlock
-from sassxlate.cfg import Liveness, liveness
+from sassxlate.cfg import Cfg, Liveness, liveness
 from sassxlate.cfg.liveness import live_before
 from sassxlate.disasm.rdna3 import decode, info
 from sassxlate.disasm.rdna3.ir import Inst
 from sassxlate.disasm.sass.ir import Instruction, RegRef
 from sassxlate.lowering.launch import layout
+from sassxlate.lowering.nanreads import BITS, Nan
 from sassxlate.lowering.pipeline import Translated
 from sassxlate.lowering.select import CONTROL, NOTHING
 
@@ -55,6 +56,7 @@ def blocks(translated: Translated) -> Iterator[Found]:
         source = _source(item)
         if source is not None:
             places.setdefault(source, []).append(i)
+    nans = selected.nans.entry or tuple({} for _ in cfg.blocks)
     called = routines(translated.items, lambda i: next(iter(_placed(translated, i, i + 1)), None))
     for block in cfg.blocks:
         body = _body(block.instructions)
@@ -72,8 +74,25 @@ def blocks(translated: Translated) -> Iterator[Found]:
                 _live_behind(block, live),
                 tail,
                 called,
+                selected.nans.wide & {ins.offset for ins in body},
+                nans[block.index],
+                _behind(cfg, block, live, nans),
             ),
         )
+
+
+def _behind(
+    cfg: Cfg, block: GraphBlock, live: Liveness, nans: Sequence[Mapping[RegRef, Nan]]
+) -> dict[RegRef, frozenset[Nan]]:
+    """What the translator says of loose registers before the blocks that follow."""
+    out: dict[RegRef, set[Nan]] = {}
+    following = {edge.dst for edge in cfg.successors[block.index] if edge.kind != "back"}
+    for ref in {r for n in following for r in nans[n]}:
+        out[ref] = {nans[n].get(ref, BITS) for n in following if ref in live.live_in[n]}
+    # What lives at a return alone is written on the way there.
+    through = frozenset[RegRef]().union(*(live.live_in[n] for n in following))
+    unread = {ref: frozenset[Nan]() for ref in live.live_out[block.index] - through}
+    return {ref: frozenset(kinds) for ref, kinds in out.items()} | unread
 
 
 def _live_behind(block: GraphBlock, live: Liveness) -> frozenset[RegRef]:

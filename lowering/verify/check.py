@@ -72,6 +72,7 @@ class _Search:
     tested: bool
     cut_ms: int = CUT_MS
     modulo: set[str] = field(default_factory=set[str])
+    floats: bool = False
     cuts: dict[int, Cut] = field(default_factory=dict[int, Cut])
     # Terms have a number for as long as they are kept.
     _equal: dict[tuple[int, int], bool] = field(default_factory=dict[tuple[int, int], bool])
@@ -94,6 +95,10 @@ class _Search:
                     return found
         for cut in self.cuts.values():
             self.modulo.add(cut.name)
+        for ins in self.block.sass:
+            if ins.offset in self.block.wide:
+                how = "stored" if ins.mnemonic.startswith("ST") else "read"
+                self.modulo.add(f"NaN bits of doubles {how}")
         return Proved(tuple(sorted(self.modulo)))
 
     def _side(self, active: bool) -> Verdict | None:
@@ -157,9 +162,11 @@ class _Search:
             return free(f"mid{len(memory)}", d.width(sass))
 
         outcome = run(
-            self.block, d, free, active=active, done=self.done, same=same, cuts=self.cuts
+            self.block, d, free, active=active, done=self.done, same=same, cuts=self.cuts,
+            stepwise=any_state,
         )
-        self.modulo |= {"NaN payload"} if d.floats else set()
+        self.floats |= d.floats
+        self.modulo |= {"NaN payload"} if d.doubles else set()
         self.modulo |= {"approximations"} if d.approximate else set()
         self.modulo |= {"uniform values"} if outcome.uniform else set()
         if any_state and self._open:
@@ -193,7 +200,7 @@ class _Search:
         if refuted is not None:
             return refuted
         reason = found if isinstance(found, str) else _NOT_SHOWN
-        if reason is _NOT_SHOWN and self.modulo & {"NaN payload", "approximations"}:
+        if reason is _NOT_SHOWN and self.floats:
             reason = "floating point beyond the solver"
         return Unknown(f"{reason}; {self.vectors} random inputs agree")
 

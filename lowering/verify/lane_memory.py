@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Generic, TypeVar
 
 from sassxlate.disasm.sass.ir import Const, Instruction, Mem, Pred, Reg, RegFile, RegRef
@@ -30,10 +31,11 @@ _SILENT = frozenset(
 )
 _FENCES = frozenset({"MEMBAR", "CCTL"})
 _WIDE = frozenset({"64", "U64", "S64", "F64"})
-# Scope, order and caching; an atomic's word is one word whatever they say.
+# Scope, order and caching, and that all lanes read one address; an atomic's word is one word
+# whatever they say.
 _ORDER = frozenset(
     "E STRONG WEAK CONSTANT MMIO GPU SM SYS CTA EF EL EU LU NA EN DESC 64 128 U8 S8 U16 S16 32 "
-    "PRIVATE LTC128B LTC64B LTC256B LTCXXX".split()
+    "PRIVATE LTC128B LTC64B LTC256B LTCXXX U".split()
 )
 
 
@@ -103,9 +105,6 @@ class Accesses(Generic[T]):
 
     def _plain(self, ins: Instruction, when: T) -> dict[RegRef, T]:
         space, store = _PLAIN[ins.mnemonic]
-        second = ins.get("Pp")
-        if isinstance(second, Pred) and not second.is_true:
-            raise Undecided(f"this form of {ins.mnemonic}")
         if not _ORDER.issuperset(ins.modifiers):
             raise Undecided(f"this form of {ins.mnemonic}")
         address = self._address(ins, 64 if space in ("global", "flat") else 32)
@@ -114,20 +113,43 @@ class Accesses(Generic[T]):
             data = self._words(ins, "Rb", (size + 3) // 4)
             self.memory.store(space, size, when, address, data)
             return {}
-        return self._written(ins, self.memory.load(space, size, signed, when, address))
+        told, zero = self._told(ins), self.d.const(0, 32)
+        loaded = self.memory.load(space, size, signed, self.d.and_(when, told), address)
+        out = self._written(ins, [self.d.select(told, word, zero) for word in loaded])
+        never = ins.get("Pu")
+        if isinstance(never, Pred) and never.index != 7:
+            out[RegRef(never.file, never.index)] = self.d.const(0, 1)
+        return out
 
-    def _copy(self, ins: Instruction, when: T) -> None:
-        """From global to shared memory; zeros where a second predicate does not hold."""
+    def _told(self, ins: Instruction) -> T:
+        """A second predicate, which is true where there is none."""
         d, second = self.d, ins.get("Pp")
         told = d.const(1, 1)
         if isinstance(second, Pred):
             if second.index != 7:
                 told = self.get(RegRef(second.file, second.index))
             told = d.xor(told, d.const(int(second.inv), 1))
+        return told
+
+    def _copy(self, ins: Instruction, when: T) -> None:
+        """From global to shared memory; zeros where a second predicate does not hold, and with
+        .ZFILL in as many of the last bytes as the low bits of the address say."""
+        d, told = self.d, self._told(ins)
         size, _ = size_of(ins)
         source, target = self._address(ins, 64), self._address(ins, 32, "dst")
+        filled = d.const(0, 64)
+        if ins.has("ZFILL"):
+            filled = d.and_(source, d.const(size - 1, 64))
+            source = d.and_(source, d.const(-size, 64))
         words = self.memory.load("global", size, False, d.and_(when, told), source)
-        data = [d.select(told, word, d.const(0, 32)) for word in words]
+        data: list[T] = []
+        for i, word in enumerate(words):
+            kept = d.const(0, 32)
+            for byte in range(4):
+                is_copied = d.ult(filled, d.const(size - 4 * i - byte, 64))
+                mask = d.select(is_copied, d.const(0xFF << 8 * byte, 32), d.const(0, 32))
+                kept = d.or_(kept, mask)
+            data.append(d.select(told, d.and_(word, kept), d.const(0, 32)))
         self.memory.store("ds", size, when, target, data)
 
     def _constant(self, ins: Instruction, when: T) -> dict[RegRef, T]:
@@ -149,7 +171,11 @@ class Accesses(Generic[T]):
         space, d = _ATOMIC[ins.mnemonic], self.d
         done = ins.get("Pu")
         if isinstance(done, Pred) and done.index != 7:
-            raise Undecided(f"the predicate of {ins.mnemonic}")
+            if ins.mnemonic != "ATOMG":
+                raise Undecided(f"the predicate of {ins.mnemonic}")
+            plain = replace(ins, operands={**ins.operands, "Pu": Pred("P", 7)})
+            never = {RegRef(done.file, done.index): d.const(0, 1)}
+            return self._atomic(plain, when) | never
         words = 2 if _WIDE.intersection(ins.modifiers) else 1
         address = self._address(ins, 32 if space == "ds" else 64)
         if ins.has("POPC"):  # one more for each lane

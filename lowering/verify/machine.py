@@ -25,6 +25,8 @@ from .verdict import Undecided
 
 T = TypeVar("T")
 
+# A NaN of numbers that SASS never makes.
+_OTHER = {16: 0xFE2B, 32: 0xFFC1234B}
 # MODE as our code objects set it: nearest even, denormals kept, DX10 clamp, not IEEE.
 INITIAL_MODE = ModeBits(0xF0 | 1 << 8)
 _LANEWISE = frozenset(
@@ -308,8 +310,15 @@ class Registers(Generic[T]):
     def mask_of(self, lanes: T) -> T:
         return self.d.concat(self.fresh(31), lanes)
 
-    def float_result(self, value: T) -> T:
-        return without_payload(self.d, value)
+    def float_result(self, value: T, kept: bool = False) -> T:
+        """A NaN of any bits; of doubles the one that SASS makes."""
+        d, w = self.d, self.d.width(value)
+        if w == 64 or kept:
+            return without_payload(d, value)
+        own = getattr(d, "any_nan", None)
+        if own is not None:
+            return cast("T", own(value))
+        return d.select(is_nan(d, value), d.const(_OTHER[w], w), value)
 
     def lane_number(self) -> T:
         return lane_number(self.d, self.free)

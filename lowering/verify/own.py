@@ -21,6 +21,7 @@ from sassxlate.lowering.rules import TABLE
 
 from .called import CALL
 from .execute import Placed
+from .nans import puts_right
 
 _WAITS = frozenset(
     "s_waitcnt s_waitcnt_vscnt s_waitcnt_vmcnt s_waitcnt_lgkmcnt s_waitcnt_depctr v_nop s_nop "
@@ -57,6 +58,10 @@ def _until(code: Sequence[Placed], first: int, save: S) -> Parts:
     ends = [i for i in range(first, last) if code[i].inst.op not in _WAITS]
     if ends and _restores(code[ends[-1]].inst, save):
         last = ends[-1]
+    while first < last and puts_right(code[first].inst):
+        first += 1
+    while last > first and puts_right(code[last - 1].inst):
+        last -= 1
     return Parts(code[:first], code[first:last], code[last:])
 
 

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar
 
 from sassxlate.cfg.liveness import live_before
 from sassxlate.disasm.rdna3 import RRef, info
-from sassxlate.disasm.rdna3.ir import S
+from sassxlate.disasm.rdna3.ir import V
 from sassxlate.disasm.rdna3.operand import EXEC_LO
-from sassxlate.disasm.sass.ir import Instruction, RegRef
-from sassxlate.domain import Domain
-from sassxlate.lowering.allocate import GROUP_ID, KERNARG, RegisterMap
+from sassxlate.disasm.sass.ir import Instruction, Reg, RegRef
+from sassxlate.domain import Domain, is_nan
+from sassxlate.lowering.nanreads import Nan, made, numeric
+from sassxlate.lowering.nanvalues import ANY, float_result
 
 from .block import Block, Pair
 from .effects import accesses
@@ -21,6 +22,8 @@ from .execute import Placed, execute
 from .lane import CONVERGENCE, Lane
 from .lane_memory import is_access
 from .machine import INITIAL_MODE, Registers
+from .nans import LOOSE, alike, as_sass, pure, puts_right, tight, written
+from .places import fixed, placed, registers
 from .tested import evidence
 from .verdict import Defective, Undecided
 
@@ -48,6 +51,7 @@ def run(
     done: frozenset[int] = frozenset(),
     same: Same[T] | None = None,
     cuts: Mapping[int, Cut] | None = None,
+    stepwise: bool = False,
 ) -> Outcome[T]:
     """Runs both sides.  An active lane must have what SASS computes, an inactive one must keep what
     it had: two runs, for terms without the question in each of them are easier to compare.
@@ -55,7 +59,8 @@ def run(
     ``free`` makes the value of a name, the same one each time.  ``done`` are the places of waits
     that leave nothing outstanding.  ``same`` is told what each instruction wrote on both sides and
     whether it is a uniform predicate, and may give a value for both to go on with; without it, on
-    numbers, see :meth:`Sides.alike`.  ``cuts`` are the instructions that are passed over.
+    numbers, see :meth:`Sides.alike`.  ``stepwise``: the value that it gives is a new one, of which
+    nothing is known.  ``cuts`` are the instructions that are passed over.
     Raises Undecided, with the number of the instruction.
     """
     sides = Sides(block, d, free, active, done)
@@ -69,7 +74,7 @@ def run(
             if same is None:
                 sides.alike()
             elif active and code:  # no code: what it writes is read nowhere
-                sides.unify(n, ins, same)
+                sides.unify(n, ins, same, stepwise)
         except Undecided as reason:
             raise Undecided(str(reason), n if reason.at is None else reason.at) from None
     return sides.outcome()
@@ -88,9 +93,21 @@ class Sides(Generic[T]):
     ) -> None:
         self.block, self.d, self.active = block, d, active
         self.lane, self.machine = Lane(d, block.layout, free, active), Registers(d, free)
-        _place(block.regs, self.lane, self.machine)
+        placed(block.regs, self.lane, self.machine)
         self.before = dict(self.lane.values)
-        self.fixed = _fixed(block.regs, self.machine)
+        self.loose: dict[RegRef, Nan] = {}
+        for ref, kind in block.loose.items():
+            where = self.table(ref)
+            if where is None:
+                continue
+            table, at = where
+            if not kind & LOOSE:
+                self.lane.values[ref] = table[at] = tight(d, table[at], kind)
+                self.before[ref] = table[at]
+            else:
+                self.lane.values[ref] = self._sass(ref, table[at], kind)
+                self.loose[ref] = kind
+        self.fixed = fixed(block.regs, self.machine)
         self.machine.word, self.machine.tables = self.lane.word, block.tables
         self.machine.done = done
         self.machine.entered = active
@@ -107,6 +124,15 @@ class Sides(Generic[T]):
         self.machine.own = frozenset([*block.regs.r.values(), *block.regs.ur_lanes.values(),
                                       *block.regs.barriers.values(), block.regs.tid.index])
         self.pairs: list[Pair[T]] = []
+
+    def _sass(self, ref: RegRef, value: T, kind: Nan, at: str = "") -> T:
+        """SASS's side of a loose register."""
+        bits = iter(range(32))
+
+        def free(width: int) -> T:
+            return self.lane.free(f"nan.{ref.file}{ref.index}{at}.{next(bits)}", width)
+
+        return as_sass(self.d, value, kind, free)
 
     def mask_of(self, ref: RegRef, value: T, at: int | None = None) -> T:
         """A lane's predicate as a mask; a uniform one is the same in all lanes that are here.
@@ -157,11 +183,17 @@ class Sides(Generic[T]):
             for index, place in self.block.regs.barriers.items():
                 self.lane.values[RegRef("B", index)] = self.machine.v[place]
 
-    def unify(self, n: int, ins: Instruction, same: Same[T]) -> None:
-        """Goes on with one value for both, where they are the same."""
+    def unify(self, n: int, ins: Instruction, same: Same[T], stepwise: bool) -> None:
+        """Goes on with one value for both, where they are the same; of what is left loose, with one
+        that may be another NaN."""
+        loose = written(ins, self.loose)
         for ref in sorted(ins.writes, key=lambda r: (r.file, r.index)):
             here = self.table(ref)
-            if here is not None:
+            self.loose.pop(ref, None)
+            kind = loose.get(ref, Nan(0))
+            if here is not None and kind & LOOSE and not self._put_right(n, here):
+                self._unify_loose(n, ref, kind, same, stepwise)
+            elif here is not None:
                 table, at = here
                 value = same(n, self.lane.get(ref), table[at], False)
                 if value is not None:
@@ -174,6 +206,36 @@ class Sides(Generic[T]):
                 if value is not None:
                     self.lane.values[ref] = value
                     self.machine.put_mask(index, self.mask_of(ref, value, n))
+
+    def _put_right(self, n: int, place: tuple[dict[int, T], int]) -> bool:
+        """Whether the code of an instruction puts the NaN of its result right."""
+        if place[0] is not self.machine.v:
+            return False
+        return any(
+            puts_right(step.inst) and step.inst.args[0] == V(place[1])
+            for step in self.block.rdna[n]
+        )
+
+    def _unify_loose(
+        self, n: int, ref: RegRef, kind: Nan, same: Same[T], stepwise: bool
+    ) -> None:
+        place = self.table(ref)
+        assert place is not None
+        table, at = place
+        d, mine = self.d, self.lane.get(ref)
+        if pure(kind):
+            other = self._sass(ref, table[at], kind)
+            found = same(n, mine, other, False)
+        else:
+            found = same(n, d.const(1, 1), alike(d, mine, table[at], kind), False)
+            if found is not None and stepwise:
+                found = self.machine.free(f"loose.{ref.file}{ref.index}.{n}", 32)
+        if found is None:
+            return
+        self.loose[ref] = kind
+        if stepwise:
+            table[at] = found
+            self.lane.values[ref] = self._sass(ref, found, kind, f".{n}")
 
     def alike(self) -> None:
         """Of uniform predicates that were written all lanes here have the bit of this one.
@@ -242,7 +304,7 @@ class Sides(Generic[T]):
         for ref in sorted(ins.writes, key=lambda r: (r.file, r.index)):
             # Under a guard of lanes others may execute it, and this one sees what they leave.
             shared = ref.file in ("UR", "UP") and ins.guard.file == "P" and self.active
-            self._result(n, ref, d.const(1, 1) if shared else when, kept)
+            self._result(n, ins, ref, d.const(1, 1) if shared else when, kept)
         self.machine = execute(here.parts.closing, machine)
 
     def _released(self, here: Cut) -> bool:
@@ -266,15 +328,32 @@ class Sides(Generic[T]):
                 other = self.bit(ref)
             else:
                 raise Undecided(f"{ref.file}{ref.index} has no place")
+            if kind := self._numbers_of(ins).get(ref):
+                mine, other = d.const(1, 1), alike(d, mine, other, kind)
             none = d.const(0, d.width(mine))
             self.pairs.append(
                 Pair(f"{ref.file}{ref.index} {label}", d.select(when, mine, none),
                      d.select(when, other, none))
             )  # fmt: skip
 
+    def _numbers_of(self, ins: Instruction) -> dict[RegRef, Nan]:
+        """Of the loose registers those that an instruction reads as numbers alone."""
+        roles, blind = numeric(ins)
+        read = {
+            RegRef(operand.file, operand.index + i)
+            for role in roles
+            if isinstance(operand := ins.get(role), Reg)
+            for i in range(operand.width)
+        }
+        return {
+            ref: kind & LOOSE
+            for ref, kind in self.loose.items()
+            if ref in read and not kind & LOOSE & ~blind
+        }
+
     def _unchanged(self, label: str) -> None:
         """What the kernel keeps for itself is in its place here too."""
-        now = _fixed(self.block.regs, self.machine)
+        now = fixed(self.block.regs, self.machine)
         for name, value in self.fixed.items():
             if value is not now[name]:
                 self.pairs.append(Pair(f"{name} {label}", value, now[name]))
@@ -293,14 +372,22 @@ class Sides(Generic[T]):
                 machine.write_scalar(reg.number, machine.free(f"left{n}.s{reg.number}", 32))
         machine.flag = machine.free(f"left{n}.scc", 1)
 
-    def _result(self, n: int, ref: RegRef, when: T, kept: dict[RRef, T]) -> None:
+    def _result(self, n: int, ins: Instruction, ref: RegRef, when: T, kept: dict[RRef, T]) -> None:
         """A free value where the instruction is executed, the old one elsewhere."""
         d, lane, machine = self.d, self.lane, self.machine
         name = f"{ref.file}{ref.index}.{n}"
         place = self.table(ref)
         if place is not None:
             value = lane.free(name, 32)
-            lane.values[ref] = d.select(when, value, lane.get(ref))
+            if _number(ins):
+                value = d.select(is_nan(d, value), d.const(0, 32), value)
+            kind = made(ins) & LOOSE
+            sass = self._sass(ref, value, kind, f".{n}") if kind else value
+            lane.values[ref] = d.select(when, sass, lane.get(ref))
+            loose = written(ins, self.loose)
+            self.loose.pop(ref, None)
+            if ref in loose:
+                self.loose[ref] = loose[ref]
             table, at = place
             old = kept.get(RRef("s", at), table[at]) if table is machine.s else table[at]
             table[at] = d.select(when, value, old)
@@ -324,10 +411,10 @@ class Sides(Generic[T]):
         d, lane, machine = self.d, self.lane, self.machine
         if machine.bits != INITIAL_MODE:
             raise Defective("MODE is not as it was at the end")
-        pairs = [*self.pairs, *_registers(self.block, lane, self.before, machine, self.active)]
+        pairs = [*self.pairs, *registers(self.block, lane, self.before, machine, self.active)]
         pairs += accesses(d, lane.memory, machine.memory)
         pairs.append(Pair("EXEC", self.mask, machine.sgpr(EXEC_LO)))
-        now = _fixed(self.block.regs, machine)
+        now = fixed(self.block.regs, machine)
         pairs += [Pair(name, value, now[name]) for name, value in self.fixed.items()]
         return Outcome(tuple(pairs), machine.uniform)
 
@@ -341,76 +428,10 @@ def _live(block: Block) -> frozenset[RegRef]:
     return live
 
 
-def _place(regs: RegisterMap, lane: Lane[T], machine: Registers[T]) -> None:
-    for index, v in regs.r.items():
-        machine.v[v] = lane.get(RegRef("R", index))
-    for index, at in regs.spilled.items():
-        machine.slots[at] = lane.get(RegRef("R", index))
-    for index, v in regs.ur_lanes.items():
-        machine.v[v] = lane.get(RegRef("UR", index))
-    for index, s in regs.ur.items():
-        machine.s[s] = lane.get(RegRef("UR", index))
-    for index, place in regs.p.items():
-        machine.put_mask(place.index, machine.mask_of(lane.get(RegRef("P", index))))
-    for index, place in regs.up.items():
-        machine.put_mask(place.index, machine.mask_of(lane.get(RegRef("UP", index))))
-    for index, v in regs.barriers.items():
-        machine.v[v] = lane.get(RegRef("B", index))
-    machine.barriers = frozenset(regs.barriers.values())
-    slots = [regs.live, regs.save_exec, *regs.regions, *regs.ready.values()]
-    machine.masks |= {s.index for s in slots if isinstance(s, S)}
-    machine.v[regs.tid.index] = machine.free("tid", 32)
-    for (bank, offset), place in regs.consts.items():
-        machine.s[place.index] = lane.word(bank, offset)
-
-
-def _fixed(regs: RegisterMap, machine: Registers[T]) -> dict[str, T]:
-    """What no block's body may change: where a kernel finds its arguments, its threads and blocks,
-    the lanes that live, and the lanes that wait for other blocks."""
-    places = [*GROUP_ID, regs.live, *(s for s in regs.ready.values() if isinstance(s, S))]
-    places += [S(KERNARG.index + i) for i in range(KERNARG.n)]
-    out = {f"s{place.index}": machine.sgpr(place.index) for place in places}
-    return {**out, "thread": machine.vgpr(regs.tid.index)}
-
-
-def _registers(
-    block: Block, lane: Lane[T], before: dict[RegRef, T], machine: Registers[T], active: bool
-) -> list[Pair[T]]:
-    regs = block.regs
-    out: list[Pair[T]] = []
-
-    def kept(ref: RegRef, actual: T) -> None:
-        """A place where an inactive lane keeps its value: it may wait where that is needed."""
-        if not active:
-            out.append(Pair(f"{ref.file}{ref.index}", before[ref], actual))
-        elif block.live_out is None or ref.file == "B" or ref in block.live_out:
-            out.append(Pair(f"{ref.file}{ref.index}", lane.get(ref), actual))
-
-    def seen(ref: RegRef, actual: T) -> None:
-        """A place that inactive lanes do not care for."""
-        if active and (block.live_out is None or ref in block.live_out):
-            out.append(Pair(f"{ref.file}{ref.index}", lane.get(ref), actual))
-
-    for index, v in regs.r.items():
-        kept(RegRef("R", index), machine.vgpr(v))
-    for index, at in regs.spilled.items():
-        kept(RegRef("R", index), machine.slots[at])
-    for index, v in regs.barriers.items():
-        kept(RegRef("B", index), machine.vgpr(v))
-    for index, v in regs.ur_lanes.items():
-        kept(RegRef("UR", index), machine.vgpr(v))
-    for index, s in regs.ur.items():
-        seen(RegRef("UR", index), machine.sgpr(s))
-    for index, place in regs.p.items():
-        ref = RegRef("P", index)
-        (kept if ref in block.merged else seen)(ref, machine.mask(place.index))
-    for index, place in regs.up.items():
-        ref = RegRef("UP", index)
-        (kept if ref in block.merged else seen)(ref, machine.mask(place.index))
-    for (bank, offset), place in regs.consts.items():
-        name = f"c[{bank:#x}][{offset:#x}]"
-        out.append(Pair(name, lane.word(bank, offset), machine.sgpr(place.index)))
-    return out
+def _number(ins: Instruction) -> bool:
+    """Whether a result is binary32 and never NaN."""
+    size = float_result(ins, lambda _: ANY)
+    return size is not None and size < ANY
 
 
 __all__ = ["Block", "Outcome", "Pair", "Sides", "run"]

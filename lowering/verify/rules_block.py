@@ -24,6 +24,7 @@ from sassxlate.lowering.select import one
 from .block import Block
 from .called import routines
 from .execute import Placed
+from .nans import claims
 from .rules_words import BANK, CONSTANT
 
 Surroundings: TypeAlias = Literal["together", "apart"]
@@ -108,9 +109,11 @@ def translated(ins: Instruction, surroundings: Surroundings) -> Block:
             placed.append(None)
     code = [step for step in placed[: items.index(end)] if step is not None]
     tables = {offset: bank for bank, offset in _TABLE.items()}
+    loose, behind = claims((ins,))
     return Block(
         (ins,), (code,), state.regs, layout(ins.arch), state.merge, tables,
-        routines=routines(items, placed.__getitem__),
+        routines=routines(items, placed.__getitem__), loose=loose,
+        loose_out=behind,
     )  # fmt: skip
 
 

@@ -38,7 +38,7 @@ def float_kind(ins: Instruction) -> str:
     """The floating-point type that an instruction computes whose NaN are as good as any other;
     "" where it is none.  HMMA has one NaN.  FTZ: of atomic sums, where AMD keeps a sum of normal
     numbers that is denormal until it is an operand again."""
-    if ins.mnemonic in ("DMMA", "HMMA"):
+    if ins.mnemonic in ("DMMA", "HMMA", "QMMA"):
         return "F64" if ins.mnemonic == "DMMA" else ""
     for modifier in ins.modifiers:
         kind, _, count = modifier.partition("x")

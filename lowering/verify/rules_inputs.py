@@ -33,6 +33,15 @@ _CORNERS = np.array(
 )  # fmt: skip
 
 
+def _shapes() -> Mask:
+    """Lanes that execute, of the shapes that hand-written code could take for others: all, the
+    first, the last, one in the middle, all but one, halves, every other one."""
+    bits = [0xFFFFFFFF, 0xFFFF, 0xFFFF0000, 0x55555555, 0xAAAAAAAA]
+    for n in (0, 1, 15, 16, 31):
+        bits += [1 << n, 0xFFFFFFFF ^ 1 << n]
+    return np.array([[word >> lane & 1 == 1 for lane in range(LANES)] for word in bits])
+
+
 @dataclass(slots=True)
 class Waves:
     """``Warp``: n waves at one instruction, with memory of their own."""
@@ -156,6 +165,9 @@ def inputs(ins: Instruction, together: bool, n: int, seed: int, base: int) -> Wa
     if not together:
         active &= chance.random((n, LANES)) < 0.7
         active[~active.any(axis=1)] = live[~active.any(axis=1)]
+    shapes = _shapes()[: n // 2]
+    active[: len(shapes)] = shapes
+    live[: len(shapes)] = shapes | (not together)
     regs = _map(ins, together)
     waves = Waves(
         active,

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sassxlate.disasm.sass.ir import Instruction, Mem, Reg
 
 Words = NDArray[np.uint32]
-WHOLE = frozenset({"HMMA", "IMMA", "BMMA", "DMMA", "LDSM", "STSM", "MOVM"})
+WHOLE = frozenset({"HMMA", "QMMA", "IMMA", "BMMA", "DMMA", "LDSM", "STSM", "MOVM"})
 _STYLES = 9
 
 
@@ -42,26 +42,32 @@ def _floats(
     return np.where(styles == 0, raw, made).astype(np.uint64)
 
 
-def _format(ins: Instruction) -> tuple[int, int, int]:
-    """(bits of an element, of its exponent, of its mantissa)"""
+_BYTES = {"E4M3": (8, 4, 3), "E5M2": (8, 5, 2)}
+
+
+def _formats(ins: Instruction) -> list[tuple[int, int, int]]:
+    """Of A and of B: (bits of an element, of its exponent, of its mantissa)"""
+    if ins.mnemonic == "QMMA":
+        return [_BYTES[m] for m in ins.modifiers if m in _BYTES]
     if ins.mnemonic == "DMMA":
-        return 64, 11, 52
+        return [(64, 11, 52)] * 2
     if ins.has("TF32"):
-        return 32, 8, 23
-    return (16, 8, 7) if ins.has("BF16") else (16, 5, 10)
+        return [(32, 8, 23)] * 2
+    return [(16, 8, 7) if ins.has("BF16") else (16, 5, 10)] * 2
 
 
-def _put(
-    table: dict[int, Words], reg: Reg, values: list[NDArray[np.uint64]], width: int
-) -> None:
+def _put(table: dict[int, Words], reg: Reg, values: list[NDArray[np.uint64]], width: int) -> None:
     """Elements in the registers of an operand, lowest first."""
     if reg.is_zero:
         return
     for i in range(reg.width):
-        if width == 16:
-            word = values[2 * i] | values[2 * i + 1] << 16
+        if width < 32:
+            each = 32 // width
+            word: NDArray[np.uint64] = values[each * i]
+            for k in range(1, each):
+                word = word | values[each * i + k] << np.uint64(width * k)
         else:
-            word = values[i * 32 // width] >> 32 * (i % (width // 32))
+            word = values[i * 32 // width] >> np.uint64(32 * (i % (width // 32)))
         table[reg.index + i] = (word & 0xFFFFFFFF).astype(np.uint32)
 
 
@@ -97,14 +103,19 @@ def fill(
     if isinstance(mem, Mem):
         _rows(ins, mem, chance, n, memory, general, uniform)
         return
-    if ins.mnemonic not in ("HMMA", "DMMA"):
+    if ins.mnemonic not in ("HMMA", "QMMA", "DMMA"):
         return
-    width, exponent, mantissa = _format(ins)
     styles = chance.integers(0, _STYLES, (n, 1))
-    bias = (1 << exponent - 1) - 1
-    low, high = max(1, bias // 2), bias + bias // 2
-    centres = [chance.integers(low, high, (n, 1)) for _ in range(2)]
-    for role, centre in zip(("Ra", "Rb"), centres, strict=True):
+    formats = _formats(ins)
+    centres: list[NDArray[np.int64]] = []
+    total = np.zeros((n, 1), np.int64)  # the exponent of a middling product
+    for _, exponent, _ in formats:
+        bias = (1 << exponent - 1) - 1
+        centres.append(chance.integers(max(1, bias // 2), bias + bias // 2, (n, 1)))
+        total = total + centres[-1] - bias
+    for role, (width, exponent, mantissa), centre in zip(
+        ("Ra", "Rb"), formats, centres, strict=True
+    ):
         reg = ins.get(role)
         if isinstance(reg, Reg):
             count = max(1, reg.width * 32 // width)
@@ -115,10 +126,11 @@ def fill(
     reg = ins.get("Rc")
     if not isinstance(reg, Reg):
         return
-    if ins.mnemonic == "HMMA":
+    width, exponent, mantissa = formats[0]
+    if ins.mnemonic != "DMMA":
         width, exponent, mantissa = (32, 8, 23) if ins.has("F32") else (16, 5, 10)
     mine = (1 << exponent - 1) - 1
-    centre = sum(centres) - 2 * bias + mine + chance.integers(-14, 14, (n, 1))
+    centre = total + mine + chance.integers(-14, 14, (n, 1))
     edge = chance.integers(0, 6, (n, 1))
     centre = np.where(edge == 0, chance.integers(0, 2 * mine, (n, 1)), centre)
     own = np.where(edge == 1, 8, np.where(edge == 2, 0, styles))

@@ -31,6 +31,10 @@ BV = z3.BitVecRef
 NAN = {16: 0x7FFF, 32: 0x7FFFFFFF, 64: 0xFFF8000000000000}
 _NUMBERS = Vectors()
 _COMMUTATIVE = frozenset({"fadd", "fmul", "ffma"})
+_SPREAD = frozenset(
+    "fadd fmul ffma frint fcvt rcp rsq sqrt exp2 log2 sin cos tanh".split()
+)
+_ROUNDED = frozenset({"fadd", "fmul", "ffma", "fcvt"})
 
 
 def _is_nan(n: int, width: int) -> bool:
@@ -56,9 +60,11 @@ class Terms:
         self.products = products  # whether they are a function without properties
         self._functions: dict[tuple[str, int, tuple[int, ...]], z3.FuncDeclRef] = {}
         self.floats = False  # whether a floating-point operation occurred
+        self.doubles = False  # whether one of doubles did
         self.approximate = False  # whether one of the multi-function unit did
         self.facts: list[z3.BoolRef] = []  # that hold of operations whatever their operands
         self._plain: dict[int, BV] = {}  # by what one_nan made of it
+        self._any: dict[int, tuple[BV, BV]] = {}  # of any_nan, what it was made of
         self._told: dict[int, BV] = {}
         self._kept: list[BV] = []  # terms have a number for as long as they are kept
 
@@ -221,12 +227,31 @@ class Terms:
         """A float whose NaN is the one that SASS makes; of a result of an operation, itself."""
         if a.get_id() not in self._plain:
             a = made.simplify(a)
+        if a.get_id() in self._any:
+            a = self._any[a.get_id()][1]
         if self._is_result(a) or a.get_id() in self._plain:
             return a
         w = self.width(a)
         out = z3.simplify(z3.If(self._nan(a), numeral(NAN[w], w), a))
         self._plain[out.get_id()] = a
         self._kept += (out, a)
+        return out
+
+    def any_nan(self, a: BV) -> BV:
+        """A result of which a NaN has any bits: what AMD's units make of one is not described."""
+        a = made.simplify(a)
+        if a.get_id() in self._any:
+            a = self._any[a.get_id()][1]
+        if made.is_numeral(a) and not _is_nan(a.as_long(), self.width(a)):
+            return a
+        w = self.width(a)
+        other = z3.Function(f"nan_{w}", z3.BitVecSort(w), z3.BitVecSort(w))(a)
+        out = z3.simplify(z3.If(self._nan(a), other, a))
+        if out.get_id() not in self._any:
+            self._any[out.get_id()] = (out, a)
+            self._plain[out.get_id()] = self._plain.get(a.get_id(), a)
+            self._kept += (out, a)
+            self.facts.append(self._nan(other))
         return out
 
     def _is_result(self, a: BV) -> bool:
@@ -236,7 +261,7 @@ class Terms:
     def _spreading(a: BV) -> list[BV]:
         """The operands of an operation that gives a NaN for each NaN."""
         name = a.decl().name().partition("_")[0]
-        return a.children() if name in ("fadd", "fmul", "ffma", "frint", "fcvt") else []
+        return a.children() if name in _SPREAD else []
 
     def _operand(self, a: BV) -> BV:
         """A float without what only tells NaN apart: no operation sees that."""
@@ -260,6 +285,7 @@ class Terms:
 
     def _apply(self, name: str, width: int, how: tuple[int, ...], *args: BV) -> BV:
         self.floats = True
+        self.doubles |= width == 64 or any(self.width(a) == 64 for a in args)
         key = (name, width, (*how, *(self.width(a) for a in args)))
         function = self._functions.get(key)
         if function is None:
@@ -273,9 +299,44 @@ class Terms:
             spread = [self._nan(x) for x in self._spreading(out)]
             self._told[out.get_id()] = out
             self.facts.append(z3.Implies(z3.Or(self._nan(out), *spread), out == nan))
+            if name in _ROUNDED:  # whether it is NaN does not depend on how it is rounded
+                self.facts += self._nan_of(out, name, how[1], args)
+            if sure := self._no_nan(name, args):
+                self.facts.append(z3.Implies(z3.And(*sure), z3.Not(self._nan(out))))
             if name in _COMMUTATIVE:  # the order of what only the solver finds equal is any
                 self.facts.append(out == function(args[1], args[0], *args[2:]))
         return out
+
+    def _nan_of(
+        self, out: BV, name: str, flushed: int, args: tuple[BV, ...]
+    ) -> list[z3.BoolRef]:
+        """That a result is NaN is a function of the operands; of a product and a number, of the
+        product alone."""
+        if name == "ffma" and made.is_numeral(args[2]) and not self._is_endless(args[2]):
+            name, args = "fmul", args[:2]
+        sorts = [z3.BitVecSort(self.width(a)) for a in args]
+        widths = self.width(out), self.width(args[0])
+        text = "_".join(["nan", name, *map(str, widths), str(flushed)])
+        return [bit(self._nan(out)) == z3.Function(text, *sorts, z3.BitVecSort(1))(*args)]
+
+    def _is_endless(self, a: BV) -> bool:
+        w = self.width(a)
+        inf = ((1 << exponent_bits(w)) - 1) << mantissa_bits(w)
+        return (a.as_long() & ((1 << w - 1) - 1)) >= inf
+
+    def _no_nan(self, name: str, args: tuple[BV, ...]) -> list[z3.BoolRef]:
+        """What makes a result a number, if that is known."""
+        if name in ("fadd", "fmul", "ffma", "sin", "cos", "tanh"):
+            return [z3.Not(self._endless(a)) for a in args]
+        if name in ("frint", "fcvt", "exp2", "rcp"):
+            return [z3.Not(self._nan(a)) for a in args]
+        return [holds(numeral(1, 1))] if name == "itof" else []
+
+    def _endless(self, a: BV) -> z3.BoolRef:
+        """Infinite or NaN."""
+        w = self.width(a)
+        inf = ((1 << exponent_bits(w)) - 1) << mantissa_bits(w)
+        return z3.UGT(a & ((1 << w - 1) - 1), numeral(inf - 1, w))
 
     def _sorted(self, a: BV, b: BV) -> tuple[BV, BV]:
         """Operands of a commutative operation in one order."""

@@ -24,6 +24,7 @@ from sassxlate.lowering.launch import layout
 
 from .block import Block
 from .execute import Placed
+from .nans import claims
 
 _OFFSET = re.compile(r"/\*([0-9a-f]{4,})\*/")
 _REGISTER = re.compile(r"(UR|UP|R|P)(\d+)")
@@ -109,7 +110,9 @@ def block_of(texts: Texts) -> Block:
                 raise _bad("SX0440", message, ins.text)
     live = None if texts.live_out is None else frozenset(map(_ref, texts.live_out))
     merged = frozenset(map(_ref, texts.merged))
-    return Block(sass, _rdna(texts, sass), regs, layout(texts.arch), merged, live_out=live)
+    loose, behind = claims(sass)
+    return Block(sass, _rdna(texts, sass), regs, layout(texts.arch), merged, live_out=live,
+                 loose=loose, loose_out=behind)
 
 
 def _ref(name: str) -> RegRef:

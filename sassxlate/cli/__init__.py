@@ -7,10 +7,12 @@ negative, 2 usage or bad input, 3 unsupported, 130 interrupted.
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import errno
 import gc
 import importlib
+import io
 import os
 import sys
 from collections.abc import Generator, Sequence
@@ -151,6 +153,7 @@ def main(args: Sequence[str] | None = None) -> None:
     Whatever happens ends in one line on stderr; SASSXLATE_TRACEBACK=1 shows where it came from.
     """
     _hold_closed_streams()
+    _write_any_name()
     # Statuses of click's own (usage 2) and of the subcommands pass through.
     with _one_line(), contextlib.suppress(BrokenPipeError):
         try:
@@ -217,6 +220,28 @@ def _show_traceback() -> None:
         import traceback
 
         traceback.print_exc()
+
+
+def _write_any_name() -> None:
+    """Paths that are no text in the encoding of the terminal are written as they are."""
+    codecs.register_error("sassxlate", _as_it_is)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="sassxlate")
+
+
+def _as_it_is(error: UnicodeError) -> tuple[bytes, int]:
+    """Bytes that Python's names of files stand for; other characters as escapes."""
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    return b"".join(map(_byte_or_escape, error.object[error.start : error.end])), error.end
+
+
+def _byte_or_escape(character: str) -> bytes:
+    number = ord(character)
+    if 0xDC80 <= number <= 0xDCFF:
+        return bytes([number - 0xDC00])
+    return character.encode("ascii", "backslashreplace")
 
 
 def _hold_closed_streams() -> None:

@@ -23,7 +23,8 @@ def parts(path: str, data: bytes) -> Iterator[tuple[str, CodeObject]]:
         yield TARGET, objects.read(data, path)
         return
     bundles = [data] if objects.is_code_object(data) else objects.find_bundles(data)
-    entries = [entry for bundle in bundles for entry in objects.unbundle(bundle)]
+    room = objects.Room.of(len(data))
+    entries = [entry for bundle in bundles for entry in objects.unbundle(bundle, room)]
     chosen = [(name, part) for name, part in entries if TARGET in name.split("-")[-1].split(":")]
     if not chosen:
         names = ", ".join(name for name, _ in entries) or "nothing"

@@ -53,7 +53,7 @@ def of_program(program: str, args: tuple[str, ...], arch: str | None = None) -> 
     from sassxlate.disasm.containers import parse_cubin
     from sassxlate.lowering.emulate.counts import of_code_object
     from sassxlate.runtime_shim import executions, paths
-    from sassxlate.runtime_shim.cache import key_of
+    from sassxlate.runtime_shim.cache import load, name_key, need
     from sassxlate.runtime_shim.work import host_key
 
     out: list[Runs] = []
@@ -72,13 +72,13 @@ def of_program(program: str, args: tuple[str, ...], arch: str | None = None) -> 
             text = f"sassxlate: {Path(program).name} ended with status {done.returncode}"
             click.echo(text, err=True)
         for key, found in sorted(executions.read(counted).items()):
-            pattern = f"kernel/*/*-{key_of(found.kernel.encode())}.hsaco"
+            pattern = f"kernel/*/*-{name_key(found.kernel)}.hsaco"
             for path in sorted(cache.glob(pattern)):
-                code = path.read_bytes()
-                if host_key(code, found.kernel, False, counts=True) != key:
+                code = load(path)
+                if code is None or host_key(code, found.kernel, False, counts=True) != key:
                     continue
                 module = cache / "module" / path.parent.name / f"{path.stem.split('-')[0]}.cubin"
-                target = f"sm_{parse_cubin(module.read_bytes()).arch}"
+                target = f"sm_{parse_cubin(need(module)).arch}"
                 runs = of_code_object(
                     code, found.kernel, found.blocks, launches=found.launches,
                     waves=found.waves, target=target,

@@ -13,12 +13,15 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
+from . import _cache_place
+
 if TYPE_CHECKING:
     from sassxlate.disasm.containers import Cubin
     from sassxlate.llm.engine import ModelEngine
     from sassxlate.llm.report import EngineReport
     from sassxlate.lowering.pipeline import Translated
     from sassxlate.lowering.select import Selected
+    from sassxlate.runtime_shim.cache import Cache
 
 _T = TypeVar("_T")
 _F = TypeVar("_F", bound=Callable[..., Any])
@@ -112,7 +115,10 @@ class Writer:
             rules = translate_kernel(cubin, name)
         except SassxlateError:
             return False
-        kept = hybrid.find(_cache(self.place), rules.code_object, str(rules.launch))
+        cache = _cache(self.place)
+        if cache is None:
+            return False
+        kept = hybrid.find(cache, rules.code_object, str(rules.launch))
         mine = {"engine": engine.mode, "model": engine.proposer.name, "samples": engine.samples}
         return kept is not None and all(kept.report.get(k) == v for k, v in mine.items())
 
@@ -166,24 +172,26 @@ def _one_answer(samples: int) -> None:
 def _memo() -> Any:
     """Answers of before, in the cache."""
     from sassxlate.llm.engine import Memo
-    from sassxlate.runtime_shim.cache import Cache
 
     cache = _cache()
 
+    def read(key: str) -> bytes | None:
+        return None if cache is None else cache.read("verdict", f"answers-{key}")
+
     def write(key: str, data: bytes) -> None:
         with suppress(OSError):
-            cache.write("verdict", f"answers-{key}", data)
+            if cache is not None:
+                cache.write("verdict", f"answers-{key}", data)
 
-    assert isinstance(cache, Cache)
-    return Memo(lambda key: cache.read("verdict", f"answers-{key}"), write)
+    return Memo(read, write)
 
 
-def _cache(place: Path | None = None) -> Any:
+def _cache(root: Path | None = None) -> Cache | None:
     from sassxlate.runtime_shim.cache import Cache, size_cap
-    from sassxlate.runtime_shim.paths import cache_dir
     from sassxlate.runtime_shim.tag import cache_tag
 
-    return Cache(place or cache_dir(), cache_tag(), size_cap())
+    root = root or _cache_place.place()
+    return None if root is None else Cache(root, cache_tag(), size_cap())
 
 
 def _keep(
@@ -193,9 +201,10 @@ def _keep(
     from sassxlate.runtime_shim import hybrid
 
     launch = str(rules.launch)
-    if launch == str(made.launch):
+    cache = _cache(place)
+    if cache is not None and launch == str(made.launch):
         with suppress(OSError):
-            hybrid.keep(_cache(place), rules.code_object, launch, made.code_object, report)
+            hybrid.keep(cache, rules.code_object, launch, made.code_object, report)
 
 
 class _Progress:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fnmatch
 import json
 import os
+import re
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Sequence
@@ -14,7 +15,7 @@ from typing import Any, TypeVar
 
 import click
 
-from sassxlate.disasm.containers import LoadedFile, load, load_bytes
+from sassxlate.disasm.containers import LoadedFile, load, load_bytes, read_file
 
 from ..errors import ContainerError, UsageError, Where
 
@@ -26,6 +27,7 @@ _AMDGPU = 224  # e_machine
 _BUNDLE = b"__CLANG_OFFLOAD_BUNDLE__"
 _COMPRESSED_BUNDLE = b"CCOB"
 _LINES = 1024  # printed at a time
+_SURROGATES = re.compile("[\ud800-\udfff]")
 
 
 def read_input(path: str) -> LoadedFile:
@@ -60,10 +62,26 @@ def read_code_object(path: str) -> bytes | None:
 def read_hip_program(path: str) -> bytes | None:
     """The bytes of a host program or library with HIP device code; None where it has none."""
     try:
-        data = Path(path).read_bytes()
-    except OSError:
-        return None
+        data = read_file(path)
+    except ContainerError:
+        return None  # whoever reads it next says why
     return data if b".hip_fatbin\0" in data else None
+
+
+def read_text(path: str) -> str:
+    """A text file, or standard input for ``-``; bytes that are no UTF-8 stay as they are, for
+    comments may hold them.  ContainerError SX0101."""
+    if path != "-":
+        data = read_file(path)
+    else:
+        try:
+            data = sys.stdin.buffer.read()
+        except OSError as error:
+            reason = error.strerror or str(error)
+            raise ContainerError(
+                "SX0101", f"cannot read the file: {reason}", Where("<stdin>")
+            ) from None
+    return data.decode("utf-8", "surrogateescape")
 
 
 def is_code_object(data: bytes) -> bool:
@@ -206,7 +224,9 @@ def print_lines(lines: Iterable[str]) -> None:
 
 def print_json(value: dict[str, Any]) -> None:
     """One JSON document on stdout, its schema number first."""
-    click.echo(json.dumps({"schema": SCHEMA, **value}, indent=2, ensure_ascii=False))
+    text = json.dumps({"schema": SCHEMA, **value}, indent=2, ensure_ascii=False)
+    # Of a path that is no UTF-8: Python's own reader takes it back, and any other takes the rest.
+    click.echo(_SURROGATES.sub(lambda found: f"\\u{ord(found[0]):04x}", text))
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[object]], indent: str = "") -> list[str]:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from sassxlate.disasm.containers import Cubin, Kernel
 from sassxlate.disasm.sass.interpret import Launch
 from sassxlate.disasm.sass.interpret.memory import LOCAL_WINDOW, SHARED_WINDOW
+from sassxlate.errors import UsageError, Where
 from sassxlate.lowering.launch import BankLayout, layout
 from sassxlate.lowering.link import (
     BANK4,
@@ -23,6 +24,8 @@ from sassxlate.lowering.link import (
 Bytes = NDArray[np.uint8]
 Shape = tuple[int, int, int]
 STACK = 1024  # bytes a lane, CUDA's default
+
+_LARGEST = 1 << 19  # bytes: 512 KiB is the most that CUDA lets a thread's local memory have
 
 
 def module_images(
@@ -97,6 +100,9 @@ def launch_of(
         _put(first, low, place & 0xFFFFFFFF)
         _put(first, high, place >> 32)
     bank4 = images.get(4, b"")
+    if max(kernel.shared_size + shared, depth) > _LARGEST:
+        text = f"{kernel.shared_size + shared} bytes of shared and {depth} of local memory"
+        raise UsageError("SX0826", f"{text}: no device has as many", Where(kernel=kernel.name))
     return Launch(
         name=kernel.name,
         arch=kernel.arch,

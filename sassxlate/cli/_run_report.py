@@ -78,13 +78,12 @@ def _used(
 
     module = kernel.module_key
     where = f"module {module[:8]}"
+    store = Cache(cache, tag)
     try:
         if module not in cubins:
-            path = cache / "module" / tag / f"{module}.cubin"
-            cubins[module] = parse_cubin(path.read_bytes())
+            cubins[module] = parse_cubin(store.need("module", f"{module}.cubin"))
         done = translate_kernel(cubins[module], kernel.name)
-        stem = cache / "kernel" / tag / f"{module}-{kernel.kernel_key}"
-        code = Path(f"{stem}.hsaco").read_bytes()
+        code = store.need("kernel", f"{module}-{kernel.kernel_key}.hsaco")
         found = counted.get(host_key(code, kernel.name, strict, counts=True))
         runs, ran = None, None
         if found is not None:
@@ -93,7 +92,7 @@ def _used(
                 target=f"sm_{done.kernel.arch}",
             )  # fmt: skip
             ran = Ran(found.launches, found.workgroups, found.waves, found.threads, found.shared)
-        kept = hybrid.find(Cache(cache, tag), done.code_object, str(done.launch))
+        kept = hybrid.find(store, done.code_object, str(done.launch))
         answers = kept.report if kept is not None and kept.code == code else None
         if code == done.code_object:
             pages.translated(done, where, None, ran, runs, answers)

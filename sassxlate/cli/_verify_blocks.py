@@ -114,7 +114,8 @@ def _found(kernel: int) -> tuple[Found, ...]:
     from sassxlate.lowering.verify.blocks import blocks
 
     cubin, k = _job.kernels[kernel]
-    return tuple(f for f in blocks(translate_kernel(cubin, k.name)) if f.block.sass)
+    made = translate_kernel(cubin, k.name, placed=True)
+    return tuple(f for f in blocks(made) if f.block.sass)
 
 
 def _work(part: Part) -> Answer:

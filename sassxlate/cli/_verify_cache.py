@@ -1,6 +1,6 @@
 """Verdicts by content: the same block under the same map, judged by the same code, is asked once.
 
-A file of the cache holds one verdict with a checksum in front.  A damaged file is no verdict.
+A file of the cache holds one verdict.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sassxlate.runtime_shim.cache import Cache, key_of, size_cap
-from sassxlate.runtime_shim.paths import cache_dir
+
+from ._cache_place import place
 
 if TYPE_CHECKING:
     from sassxlate.lowering.verify import Block, Verdict
@@ -60,7 +61,10 @@ def key(block: Block, settings: object) -> str:
         repr(block.layout),
         _sorted(block.merged),
         repr(sorted(block.tables.items())),
+        repr(sorted(block.wide)),
         "all" if block.live_out is None else _sorted(block.live_out),
+        _sorted(block.loose.items()),
+        _sorted((ref, sorted(kinds)) for ref, kinds in block.loose_out.items()),
     ]
     return key_of(*(p.encode() for p in parts))
 
@@ -83,14 +87,15 @@ class Verdicts:
             return
         body = json.dumps({"verdict": type(verdict).__name__, **asdict(verdict)}).encode()
         try:
-            self.cache.write(AREA, name, _sum(body) + b"\n" + body)
+            self.cache.write(AREA, name, body)
         except OSError:
             return  # no room: asked again next time
 
 
 def verdicts(use: bool) -> Verdicts:
-    """The cache that the environment names."""
-    return Verdicts(_cache(cache_dir(), verdict_tag(), size_cap()) if use else None)
+    """In the cache that the environment names, unless others can write there."""
+    root = place() if use else None
+    return Verdicts(None if root is None else _cache(root, verdict_tag(), size_cap()))
 
 
 @cache
@@ -99,17 +104,10 @@ def _cache(root: Path, tag: str, cap: int) -> Cache:
     return Cache(root, tag, cap)
 
 
-def _sum(body: bytes) -> bytes:
-    return hashlib.blake2b(body, digest_size=16).hexdigest().encode()
-
-
-def _parsed(data: bytes) -> Verdict | None:
+def _parsed(data: bytes) -> Verdict:
     from sassxlate.lowering.verify import Proved, Refuted
 
-    head, _, body = data.partition(b"\n")
-    if head != _sum(body):
-        return None
-    fields: dict[str, Any] = json.loads(body)
+    fields: dict[str, Any] = json.loads(data)
     if fields.pop("verdict") == "Proved":
         return Proved(tuple(fields["modulo"]))
     return Refuted(**fields)

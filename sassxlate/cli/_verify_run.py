@@ -243,18 +243,19 @@ def _record(
 def _of(cache: Path, recorded: Recorded) -> _Used | None:
     """What the cache has of the kernel of a launch."""
     from sassxlate.disasm.containers import parse_cubin
-    from sassxlate.runtime_shim.cache import key_of
+    from sassxlate.runtime_shim.cache import load, name_key, need
     from sassxlate.runtime_shim.work import host_key
 
     name = recorded.kernel
-    for path in sorted(cache.glob(f"kernel/*/*-{key_of(name.encode())}.hsaco")):
-        if host_key(path.read_bytes(), name, False) != recorded.key:
+    for path in sorted(cache.glob(f"kernel/*/*-{name_key(name)}.hsaco")):
+        code = load(path)
+        if code is None or host_key(code, name, False) != recorded.key:
             continue
         module = cache / "module" / path.parent.name / f"{path.stem.split('-')[0]}.cubin"
-        cubin = parse_cubin(module.read_bytes())
+        cubin = parse_cubin(need(module))
         kernel = next((k for k in cubin.kernels if k.name == name), None)
         if kernel is not None:
-            text = path.with_suffix(".launch").read_text()
+            text = need(path.with_suffix(".launch")).decode()
             fields = (line.rpartition(" ") for line in text.splitlines())
             return _Used(cubin, kernel, {key: value for key, _, value in fields})
     return None

@@ -3,26 +3,14 @@
 from __future__ import annotations
 
 import json
-import sys
 from dataclasses import asdict
-from pathlib import Path
 
 import click
 
-from sassxlate.errors import ContainerError, SassxlateError, Where
+from sassxlate.errors import SassxlateError
 
+from ._files import read_text
 from ._verify_blocks import Settings
-
-
-def _text(path: str) -> str:
-    try:
-        data = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
-        return data.decode("utf-8")
-    except OSError as error:
-        reason = error.strerror or str(error)
-    except UnicodeDecodeError:
-        reason = "it is no text"
-    raise ContainerError("SX0101", f"cannot read the file: {reason}", Where(path)) from None
 
 
 def verify_text(path: str, settings: Settings, as_json: bool) -> int:
@@ -32,7 +20,7 @@ def verify_text(path: str, settings: Settings, as_json: bool) -> int:
     from sassxlate.lowering.verify.texts import block_of, read_texts
 
     try:
-        block = block_of(read_texts(_text(path)))
+        block = block_of(read_texts(read_text(path)))
     except SassxlateError as error:
         raise error.at(file=path) from None
     verdict = verify(

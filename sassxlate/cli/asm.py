@@ -3,38 +3,41 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TextIO
 
 import click
 
 from sassxlate.disasm.sass.assembler import assemble_listing
 
-from ..errors import UsageError, Where
-from ._files import parse_arch, write_whole
+from ..errors import DecodeError, UsageError, Where
+from ._files import parse_arch, read_text, write_whole
 
 
 @click.command()
-@click.argument("file", metavar="FILE", type=click.File("r", encoding="utf-8"))
+@click.argument("file", metavar="FILE")
 @click.option("--arch", required=True, help="The architecture, such as sm_80.")
 @click.option("-o", "--output", metavar="PATH", help="Write the machine code of one section there.")
 @click.option("--section", metavar="NAME", help="The section to write, where there are several.")
-def command(file: TextIO, arch: str, output: str | None, section: str | None) -> None:
+def command(file: str, arch: str, output: str | None, section: str | None) -> None:
     """Assemble SASS as `sassxlate disasm --control` or nvdisasm prints it.
 
     Prints each word in hexadecimal, or writes the bytes with `-o`.  Labels and scheduling
     information are read; without the latter no stall and no barrier is set.  `-` is standard
     input.
     """
-    sections = assemble_listing(file, parse_arch(arch)[0])
+    number = parse_arch(arch)[0]
+    try:
+        sections = assemble_listing(read_text(file).splitlines(keepends=True), number)
+    except DecodeError as error:
+        raise error.at(file=file) from None
     if section is not None:
         if section not in sections:
-            raise UsageError("SX0802", f"no section {section!r}", Where(file.name))
+            raise UsageError("SX0802", f"no section {section!r}", Where(file))
         sections = {section: sections[section]}
     if output is not None:
         if len(sections) != 1:
             names = ", ".join(sections)
             text = f"name one section with --section: {names}"
-            raise UsageError("SX0802", text, Where(file.name))
+            raise UsageError("SX0802", text, Where(file))
         (code,) = sections.values()
         write_whole(Path(output), code)
         return

@@ -185,10 +185,11 @@ def _llvm() -> Check:
 
 def _cache() -> Check:
     directory = paths.cache_dir()
-    if paths.usable(directory):
+    error = paths.unusable(directory)
+    if error is None:
         return Check("cache", "ok", f"{directory} is writable")
-    fix = "set SASSXLATE_CACHE_DIR; until then each run translates anew"
-    return Check("cache", "optional", f"{directory} cannot be written", fix)
+    fix = "set SASSXLATE_CACHE_DIR; until then another directory is used"
+    return Check("cache", "optional", str(error), fix)
 
 
 def _service() -> Check:

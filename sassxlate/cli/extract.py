@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import sys
+from collections.abc import Generator
 from pathlib import Path
 
 import click
@@ -69,7 +71,7 @@ def command(
     if output == "-":
         if len(chosen) != 1:
             raise UsageError("SX0812", f"{len(chosen)} entries match; only one can go to stdout")
-        sys.stdout.buffer.write(_contents(chosen[0][1]))
+        sys.stdout.buffer.write(_contents(*chosen[0], loaded.path))
         return
     stem = "stdin" if file == "-" else Path(file).name
     directory = Path(output)
@@ -77,13 +79,25 @@ def command(
     for origin, entry in chosen:
         arch_text = arch_name(entry.arch, entry.variant)
         name = f"{stem}.{origin.module}.{origin.entry}.{arch_text}.{_SUFFIX[entry.kind]}"
-        write_whole(directory / name, _contents(entry))
+        write_whole(directory / name, _contents(origin, entry, loaded.path))
         click.echo(directory / name)
 
 
-def _contents(entry: FatbinEntry) -> bytes:
+def _contents(origin: Origin, entry: FatbinEntry, path: str) -> bytes:
     """The payload; PTX without the padding after its text."""
-    return entry.payload.rstrip(b"\0") if entry.kind == "ptx" else entry.payload
+    with _in(origin, path):
+        payload = entry.payload
+    return payload.rstrip(b"\0") if entry.kind == "ptx" else payload
+
+
+@contextlib.contextmanager
+def _in(origin: Origin, path: str) -> Generator[None, None, None]:
+    """Errors inside say which entry of which file they are about."""
+    try:
+        yield
+    except ContainerError as error:
+        message = f"{error.message} (in {origin})"
+        raise ContainerError(error.code, message, error.where).at(file=path) from None
 
 
 def _holds(origin: Origin, entry: FatbinEntry, patterns: tuple[str, ...], path: str) -> bool:
@@ -91,13 +105,12 @@ def _holds(origin: Origin, entry: FatbinEntry, patterns: tuple[str, ...], path: 
     if not patterns:
         return True
     if entry.kind == "elf":
-        try:
+        with _in(origin, path):
             cubin = parse_cubin(entry.payload)
-        except ContainerError as error:
-            message = f"{error.message} (in {origin})"
-            raise ContainerError(error.code, message, error.where).at(file=path) from None
         return any(kernel_matches(k.name, k.demangled, patterns) for k in cubin.kernels)
     if entry.kind == "ptx":
-        names = (m.decode("ascii", "replace") for m in _PTX_ENTRY.findall(entry.payload))
+        with _in(origin, path):
+            text = entry.payload
+        names = (m.decode("ascii", "replace") for m in _PTX_ENTRY.findall(text))
         return any(kernel_matches(name, demangle(name), patterns) for name in names)
     return False

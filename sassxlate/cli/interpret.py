@@ -73,10 +73,10 @@ def shape_of(text: str) -> Shape:
 @click.option("--stop-at", metavar="OFFSET", help="Stop there and print the first lane's state.")
 @click.option(
     "--order",
-    type=click.Choice(["together", "warps", "reversed"]),
+    type=click.Choice(["together", "warps", "reversed", "silicon"]),
     default="together",
     show_default=True,
-    help="All warps at the lowest address, or one after another.",
+    help="All warps at the lowest address, or one after another; silicon: lanes as an H200's.",
 )
 @click.option("--limit", type=click.IntRange(0), default=0, help="Instructions of warps; 0: none.")
 @click.option("--json", "as_json", is_flag=True, help="One object at the end.")

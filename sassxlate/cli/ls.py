@@ -85,8 +85,9 @@ def _describe(
         row = _entry(origin, entry, sections[origin.module])
         if entry.kind == "elf":
             try:
-                row |= _cubin(parse_cubin(entry.payload), patterns)
-                row |= more.of(entry.payload, loaded.path, errors)
+                image = entry.payload
+                row |= _cubin(parse_cubin(image), patterns)
+                row |= more.of(image, loaded.path, errors)
             except ContainerError as error:
                 message = f"{error.message} (in {origin})"
                 errors.append(ContainerError(error.code, message, error.where).at(file=loaded.path))
@@ -110,8 +111,8 @@ def _entry(origin: Origin, entry: FatbinEntry, section: str) -> dict[str, Any]:
         "kind": entry.kind,
         "arch": arch_name(entry.arch, entry.variant),
         "compression": entry.compression,
-        "size": len(entry.payload),
-        "stored": len(entry.raw),
+        "size": entry.size,
+        "stored": entry.stored,
         "name": entry.name,
     }
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import sys
 import tempfile
 from contextlib import suppress
@@ -12,9 +11,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from sassxlate.runtime_shim import application, client, hybrid, paths
+from sassxlate.runtime_shim import application, client, hybrid, paths, trusted
 from sassxlate.runtime_shim.application import RunReport
-from sassxlate.runtime_shim.cache import key_of, size_cap
+from sassxlate.runtime_shim.cache import AREAS, Cache, key_of, size_cap
 from sassxlate.runtime_shim.tag import cache_tag
 
 from .. import __version__
@@ -98,8 +97,8 @@ def command(
     application.check(path)
     libraries = _plain(paths.library_dir())
     size_cap()  # a wrong size is said now, not by a service in the background
-    cache = _usable_cache()
     tag = cache_tag()
+    cache = _usable_cache(tag)
     if model is not None or engine in ("model", "hybrid"):
         engines = writer(engine, model, samples)
         if engine == "model":
@@ -144,7 +143,8 @@ def command(
     mark = cache / "module" / tag / f"{_mark_of(path)}.ran"
     if not mark.exists() and not client.listening(socket):
         # Its start overlaps with the application's; a program that ran before needs no service.
-        client.spawn(socket, cache)
+        with suppress(SassxlateError):  # the libraries start it where this fails, and say why
+            client.spawn(socket, cache)
     env = application.environment(os.environ, libraries, settings)
     try:
         status = application.start_and_wait(path, [app, *args], env)
@@ -217,18 +217,24 @@ def _plain(libraries: Path) -> Path:
     """The directory, or a link to it, under a name that LD_LIBRARY_PATH can hold."""
     if not any(c in str(libraries) for c in ":;"):
         return libraries
-    link = paths.runtime_dir() / f"lib-{key_of(str(libraries).encode())[:12]}"
+    link = paths.runtime_dir() / f"lib-{key_of(os.fsencode(libraries))[:12]}"
     with suppress(FileExistsError):
         link.symlink_to(libraries, target_is_directory=True)
     return link
 
 
-def _usable_cache() -> Path:
+def _usable_cache(tag: str) -> Path:
     cache = paths.cache_dir()
-    if paths.usable(cache):
+    error = paths.unusable(cache)
+    try:
+        for area in AREAS:
+            trusted.check_folder(cache / area / tag)
+    except trusted.UntrustedError as found:
+        error = error or found
+    if error is None:
         return cache
     spare = paths.private_dir(paths.runtime_dir() / "cache")
-    click.echo(f"sassxlate: SX0907: {cache} takes no files; using {spare}", err=True)
+    click.echo(f"sassxlate: {error}; using {spare}", err=True)
     return spare
 
 
@@ -267,7 +273,7 @@ def _hip(device: str) -> Found | None:
 def _mark_of(path: Path) -> str:
     status = path.stat()
     what = f"{path.resolve()}\0{status.st_size}\0{status.st_mtime_ns}"
-    return key_of(what.encode())
+    return key_of(os.fsencode(what))
 
 
 def _explain(status: int, path: Path, env: dict[str, str]) -> None:
@@ -317,16 +323,17 @@ def _dump(report: RunReport, cache: Path, tag: str, directory: Path) -> None:
     from sassxlate.disasm.containers import parse_cubin
     from sassxlate.lowering.pipeline import translate_kernel
 
+    store = Cache(cache, tag)
     for kernel in report.kernels:
-        cubin = cache / "module" / tag / f"{kernel.module_key}.cubin"
-        stem = cache / "kernel" / tag / f"{kernel.module_key}-{kernel.kernel_key}"
+        stem = f"{kernel.module_key}-{kernel.kernel_key}"
         base = directory / f"{kernel.module_key[:8]}-{kernel.name[:100]}"
         try:
-            shutil.copyfile(cubin, directory / f"{kernel.module_key[:8]}.cubin")
-            for suffix in ("hsaco", "launch"):
-                shutil.copyfile(f"{stem}.{suffix}", f"{base}.{suffix}")
-            translated = translate_kernel(parse_cubin(cubin.read_bytes()), kernel.name)
-            code = Path(f"{base}.hsaco").read_bytes()
+            cubin = store.need("module", f"{kernel.module_key}.cubin")
+            code = store.need("kernel", f"{stem}.hsaco")
+            (directory / f"{kernel.module_key[:8]}.cubin").write_bytes(cubin)
+            Path(f"{base}.hsaco").write_bytes(code)
+            Path(f"{base}.launch").write_bytes(store.need("kernel", f"{stem}.launch"))
+            translated = translate_kernel(parse_cubin(cubin), kernel.name)
             same = code == translated.code_object
             text = translated.assembly if same else _listed(code, kernel.name)
             Path(f"{base}.s").write_text(text)

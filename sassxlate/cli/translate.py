@@ -184,6 +184,10 @@ def command(
                     f" -> {r['rdna_instructions']:6} RDNA3"
                     f"  {r['vgprs']:3} VGPRs  {r['waiting_points']:3} points  {name}"
                 )
+                if r["comes_apart"]:
+                    click.echo(
+                        "        recursion: lanes that an NVIDIA GPU may run apart stay together"
+                    )
                 if "engine" in entry:
                     said = entry["engine"]
                     click.echo(

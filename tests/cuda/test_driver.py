@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -25,6 +26,27 @@ def test_check(built: Built, run: Run, check: str, arch: str) -> None:
     done = run(built.program, check, built.images[arch])
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.endswith("PASS\n")
+
+
+def _modules(built: Built, run: Run, **environment: str) -> None:
+    """Mappings and memory stay what they are after the first quarter of the rounds."""
+    done = run(built.program, "modules", built.images["sm_80"], **environment)
+    found = re.fullmatch(r"rounds (\d+) mappings (-?\d+) grown (-?\d+) KiB\nPASS\n", done.stdout)
+    assert found, done.stdout + done.stderr
+    assert int(found[2]) <= 8, done.stdout  # of the allocator's own
+    assert int(found[3]) < 1024, done.stdout
+
+
+@pytest.mark.parametrize("strict", ["", "1"])
+def test_unloaded_modules_leave_nothing(built: Built, run: Run, strict: str) -> None:
+    """Each used to leave the mapping of its code; 65,530 are all that a process may have."""
+    _modules(built, run, **({"SASSXLATE_STRICT": "1"} if strict else {}))
+
+
+@pytest.mark.sweep
+def test_a_hundred_thousand_modules(built: Built, run: Run) -> None:
+    """More than the mappings that the kernel allows."""
+    _modules(built, run, MODULE_ROUNDS="100000")
 
 
 @pytest.mark.parametrize("arch", ["sm_80", "sm_90"])

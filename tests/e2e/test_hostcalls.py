@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-SOURCE = Path(__file__).resolve().parent / "builds" / "hostcalls.cu"
+BUILDS = Path(__file__).resolve().parent / "builds"
 LINES = """\
 0: even  0.00 1099511627776 a% [0     |0000]
 1: odd  0.50 1099511627777 b% [3     |0011]
@@ -26,16 +27,32 @@ after: cudaErrorAssert
 """
 
 
+SEVERAL = """\
+taking 100
+pointer 1, conversions 2, last byte 99
+blocks 100000 of 100000
+mixed: cudaSuccess
+mistakes 0
+before 7
+assert: cudaErrorAssert
+"""  # what several_calls.cu prints, here and on an H200 (2026-11-23), but for the lines of mixed()
+
+
+def _build(name: str, flags: list[str], arch: int, folder: Path) -> Path:
+    nvcc = shutil.which("nvcc")
+    if nvcc is None:
+        pytest.skip("there is no nvcc here")
+    program = folder / name
+    command = [nvcc, *flags, f"-arch=sm_{arch}", str(BUILDS / f"{name}.cu"), "-o", str(program)]
+    subprocess.run(command, check=True, capture_output=True)
+    return program
+
+
 @pytest.mark.parametrize("arch", [pytest.param(80, marks=pytest.mark.sweep), 90])
 def test_printf_assert_and_malloc(
     arch: int, run_program: Callable[..., Any], tmp_path: Path
 ) -> None:
-    nvcc = shutil.which("nvcc")
-    if nvcc is None:
-        pytest.skip("there is no nvcc here")
-    program = tmp_path / "hostcalls"
-    command = [nvcc, "-O3", f"-arch=sm_{arch}", str(SOURCE), "-o", str(program)]
-    subprocess.run(command, check=True, capture_output=True)
+    program = _build("hostcalls", ["-O3"], arch, tmp_path)
     outcome = run_program(program, environment={"SASSXLATE_CC": str(arch)})
     assert sorted(outcome.output.splitlines()) == sorted(LINES.splitlines()), outcome.errors
     failed = [line for line in outcome.errors.splitlines() if "Assertion" in line]
@@ -43,3 +60,52 @@ def test_printf_assert_and_malloc(
         "void check(int): block: [0,0,0], thread: [{},0,0] Assertion `threadIdx.x < limit` failed."
     )
     assert [line.split(": ", 1)[1] for line in failed] == [place.format(n) for n in (2, 3)]
+
+
+def _mixed_lines(threads: int, rounds: int = 24) -> Counter[str]:
+    """What mixed() of several_calls.cu prints in two blocks of ``threads``."""
+    lines: Counter[str] = Counter()
+    for lane in range(2 * threads):
+        state = threads + 0x9E3779B9 * (lane + 1)
+        for number in range(rounds):
+            state = (state * 1664525 + 1013904223) & 0xFFFFFFFF
+            if state >> 28 == 7:
+                lines[f"lane {lane} round {number}"] += 1
+    return lines
+
+
+def _sweep(flags: str, arch: int, option: str = "") -> Any:
+    return pytest.param(flags, arch, option, marks=pytest.mark.sweep)
+
+
+@pytest.mark.parametrize(
+    ("flags", "arch", "option"),
+    [
+        ("-O3", 90, ""),
+        ("-G", 80, ""),
+        ("-G", 75, "--strict"),
+        _sweep("-O3", 75, "--strict"),
+        _sweep("-O3", 80, "--strict"),
+        _sweep("-O3", 90, "--strict"),
+        _sweep("-O0", 90),
+        _sweep("-rdc=true", 80),
+        _sweep("-rdc=true", 90),
+        _sweep("-rdc=true -G", 90, "--strict"),
+        _sweep("-G", 90, "--strict"),
+    ],
+)
+def test_several_functions_of_the_driver_in_one_kernel(
+    flags: str, arch: int, option: str, run_program: Callable[..., Any], tmp_path: Path
+) -> None:
+    """Each lane gets what it called for, whatever others call: printf and assert, printf and
+    malloc, a hundred thousand malloc and free, all four under lanes that go different ways."""
+    program = _build("several_calls", flags.split(), arch, tmp_path)
+    options = option.split()
+    outcome = run_program(program, options=options, environment={"SASSXLATE_CC": str(arch)})
+    lines = outcome.output.splitlines()
+    said = Counter(line for line in lines if line.startswith("lane "))
+    rest = [line for line in lines if not line.startswith("lane ")]
+    assert rest == SEVERAL.splitlines(), outcome.errors
+    assert said == sum((_mixed_lines(n) for n in (1, 32, 45, 96)), Counter[str]())
+    place = "void say_and_stop(int): block: [0,0,0], thread: [0,0,0] Assertion `n == 0` failed."
+    assert outcome.errors.count(place) == 1

@@ -11,6 +11,8 @@ import threading
 from pathlib import Path
 from typing import Any
 
+from sassxlate.runtime_shim.cache import seal
+
 HERE = Path(__file__).resolve().parent
 NATIVE = HERE.parents[1] / "runtime_shim" / "native"
 HEADER_SIZE = 4096
@@ -107,5 +109,6 @@ class StubService:
                 "line": f'SX0602: {kernel}: "refused" \u2014 test',
             }
         path = self.directory / f"{kernel}-{strict}.sxh"
-        path.write_bytes(image(self._code, self._offsets[kernel], kernel, strict=strict))
+        made = image(self._code, self._offsets[kernel], kernel, strict=strict)
+        path.write_bytes(seal(path.name, made))
         return {"ok": True, "image": str(path)}

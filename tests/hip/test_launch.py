@@ -16,6 +16,8 @@ from hip_api import Hip
 from hip_code_objects import Arg, Kernel, build
 from hip_images import StubService
 
+from sassxlate.runtime_shim.cache import SEAL_SIZE, seal
+
 
 @pytest.fixture(scope="module")
 def modules(hip: Hip) -> Iterator[list[int]]:
@@ -241,7 +243,12 @@ def test_images_come_from_the_cache_and_damaged_ones_are_made_again(
     made = (service.directory / "bump-False.sxh").read_bytes()
     cached = tmp_path / "host" / "stub" / f"{key}.sxh"
     cached.parent.mkdir(parents=True)
-    cached.write_bytes(made)
+    content = made[:-SEAL_SIZE]
+
+    def put(content: bytes) -> None:
+        cached.write_bytes(seal(cached.name, content))
+
+    put(content)
     service.requests.clear()
     warm = script(
         body,
@@ -251,12 +258,12 @@ def test_images_come_from_the_cache_and_damaged_ones_are_made_again(
     )
     assert (warm.stdout, warm.stderr, service.requests) == ("0 [6]\n", "", [])
     # Cut short, of another kernel, of another version, or writable by others: none of them is run.
-    for damage in (made[:5000], made.replace(b"bump", b"pmub", 1), b"\0" + made[1:]):
-        cached.write_bytes(damage)
+    for damage in (content[:5000], content.replace(b"bump", b"pmub", 1), b"\0" + content[1:]):
+        put(damage)
         again = script(body, SASSXLATE_CACHE_DIR=str(tmp_path))
         assert again.stdout == "0 [6]\n"
         assert not cached.exists()
-    cached.write_bytes(made)
+    put(content)
     cached.chmod(0o666)
     assert script(body, SASSXLATE_CACHE_DIR=str(tmp_path)).stdout == "0 [6]\n"
     assert [r["op"] for r in service.requests] == ["tag", "compile"] * 4

@@ -19,6 +19,7 @@ from hip_api import Hip
 from hip_images import StubService
 
 from sassxlate.errors import SassxlateError
+from sassxlate.runtime_shim.cache import seal
 
 KERNELS = HERE / "kernels.s"
 
@@ -40,7 +41,7 @@ class CompilingService(StubService):
         try:
             with self._lock:
                 code = Path(request["code_object"]).read_bytes()
-                path.write_bytes(compile_code_object(code, kernel, strict=strict))
+                path.write_bytes(seal(path.name, compile_code_object(code, kernel, strict=strict)))
         except SassxlateError as error:
             return {"ok": False, "cuda_error": 801, "line": str(error)}
         return {"ok": True, "image": str(path)}

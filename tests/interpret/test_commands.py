@@ -110,14 +110,23 @@ def test_differences_name_the_instruction() -> None:
     after = run(launch).device.data(0).copy()
     assert compare(launch, {_BASE: after}, frozenset(), 0) == Same()
     after.view(np.uint32)[5] = 0xFFC00001  # another NaN
-    assert compare(launch, {_BASE: after}, frozenset(), 0) == Same(("NaN payload",))
-    assert compare(launch, {_BASE: after}, frozenset((0x70,)), 0) == Same(("MUFU", "NaN payload"))
+    found = compare(launch, {_BASE: after}, frozenset(), 0)
+    assert found == Different(1, _BASE + 20, 0x7FFFFFFF, 0xFFC00001, 0x70, (1, 0, 5))
+    after.view(np.uint32)[5] = 0x7FFFFFFF
     after.view(np.uint32)[9] = 3
     found = compare(launch, {_BASE: after}, frozenset(), 0)
     assert found == Different(1, _BASE + 36, 0x7FFFFFFF, 3, 0x70, (1, 0, 9))
     after.view(np.uint32)[9] = 0x7FFFFFFF
     after.view(np.uint32)[200] = 1  # which no instruction writes
     assert compare(launch, {_BASE: after}, frozenset(), 0) == Different(1, _BASE + 800, 0, 1, None)
+
+
+def test_the_nan_of_doubles() -> None:
+    launch = _launch(STORES.replace("0x7fffffff", "0xfff80000"))
+    after = run(launch).device.data(0).copy()
+    after.view(np.uint32)[5] = 0x7FF80001
+    assert compare(launch, {_BASE: after}, frozenset(), 0) == Same(("NaN payload",))
+    assert compare(launch, {_BASE: after}, frozenset((0x70,)), 0) == Same(("MUFU", "NaN payload"))
 
 
 def test_what_the_order_decides_is_unknown() -> None:

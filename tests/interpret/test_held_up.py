@@ -143,7 +143,48 @@ BSYNC B0 ;
 VOTE.ANY R8, PT, PT ;
 .E:
 """
+# As nvcc writes __syncwarp() in an arm, for sm_90 (``section_in_region`` of
+# ``tools/silicon/convergence``, an H200).
+_SECTION = f"""
+{_below(2)}
+MOV R21, 0xffffffff ;
+BSSY B0, `(.J) ;
+@P3 BRA `(.J) ;
+STS [R7], R8 ;
+BSSY B1, `(.IN) ;
+WARPSYNC.COLLECTIVE R21, `(.AT) ;
+NOP ;
+ENDCOLLECTIVE ;
+.AT:
+BSYNC B1 ;
+.IN:
+LOP3.LUT R6, R7, 0x4, RZ, 0x3c, !PT ;
+LDS R6, [R6] ;
+IMAD R9, R9, 0x3, R6 ;
+.J:
+BSYNC B0 ;
+"""
+# A function that saves its caller's barrier, and uses it.
+_SAVED = f"""
+MOV R31, RZ ;
+{_below(16)}
+BSSY B0, `(.O) ;
+MOV R30, `(.BACK) ;
+CALL.REL.NOINC `(.F) ;
+.BACK:
+IADD3 R11, R11, 0x5, RZ ;
+BSYNC B0 ;
+.O:
+{_TAIL}
+.F:
+BMOV.32.CLEAR R16, B0 ;
+{_branch("WARPSYNC.ALL")}
+BMOV.32 B0, R16 ;
+RET.REL.NODEC R30 0x0 ;
+"""
 _FINISHED = {
+    "section": (_SECTION + _TAIL, _expected(2)),
+    "saved": (_SAVED, [x + 5 for x in _expected(2)]),
     "all": (_branch("WARPSYNC.ALL") + _TAIL, _expected(2)),
     "mask": ("MOV R21, 0xffffffff ;\n" + _branch("WARPSYNC R21") + _TAIL, _expected(2)),
     "guard": (

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from sassxlate.runtime_shim import hybrid
-from sassxlate.runtime_shim.cache import Cache, key_of
+from sassxlate.runtime_shim.cache import Cache, key_of, load
 from sassxlate.runtime_shim.work import Work, default_engine
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -23,9 +23,9 @@ def test_kept_code_takes_the_rules_place(tmp_path: Path) -> None:
     assert not hybrid.any_kept(tmp_path, "tag")
     hybrid.keep(cache, b"rules", "launch", b"model's", {"model": "m-1"})
     assert hybrid.any_kept(tmp_path, "tag")
-    assert rules.read_bytes() == b"model's"
-    assert other.read_bytes() == b"other"
-    assert elsewhere.read_bytes() == b"rules"  # launched otherwise: not the same kernel
+    assert load(rules) == b"model's"
+    assert load(other) == b"other"
+    assert load(elsewhere) == b"rules"  # launched otherwise: not the same kernel
     kept = hybrid.find(cache, b"rules", "launch")
     assert kept is not None
     assert (kept.code, kept.report) == (b"model's", {"model": "m-1"})
@@ -33,9 +33,9 @@ def test_kept_code_takes_the_rules_place(tmp_path: Path) -> None:
     assert hybrid.find(cache, b"rules", "other launch") is None
     assert hybrid.find(Cache(tmp_path, "other sources"), b"rules", "launch") is None
     hybrid.keep(cache, b"rules", "launch", b"another's", {"model": "m-2", "saved": 5})
-    assert rules.read_bytes() == b"another's"
+    assert load(rules) == b"another's"
     hybrid.keep(cache, b"rules", "launch", b"a dearer one's", {"model": "m-3", "saved": 4})
-    assert rules.read_bytes() == b"another's"
+    assert load(rules) == b"another's"
 
 
 @pytest.mark.parametrize("at", [0, 20, 55, 70, -1])
@@ -64,5 +64,5 @@ def test_the_service_takes_it(tmp_path: Path) -> None:
     work = Work(cache, engine, lambda: cache)
     answer = work.translate({"module": "m", "kernel": kernel.name})
     assert answer["ok"]
-    assert Path(answer["code_object"]).read_bytes() == b"model's"
+    assert load(Path(answer["code_object"])) == b"model's"
     assert Path(answer["code_object"]).name == f"m-{key_of(kernel.name.encode())}.hsaco"

@@ -71,11 +71,11 @@ def _count(name: str) -> int:
     return (WARPS + ROUNDS) * (32 if name == "doubles" else 256)
 
 
-_SHORT = {("halves", 90), ("shared_halves", 80), ("doubles", 90), ("bytes", 80)}
+_SHORT = {("halves", 90), ("shared_halves", 80), ("doubles", 90), ("bytes", 80), ("brains", 120)}
 _ALL = [
     pytest.param(name, arch, marks=[pytest.mark.sweep] * ((name, arch) not in _SHORT))
     for name in ("halves", "shared_halves", "brains", "bytes", "doubles")
-    for arch in (80, 90)
+    for arch in (80, 90, 120)
 ]
 
 

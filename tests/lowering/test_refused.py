@@ -15,7 +15,6 @@ KERNEL = Path(__file__).resolve().parent.parent.parent / "fixtures/kernels/sm_80
 AT = 0x30
 
 REFUSED = [
-    "TLD4.SCR.R R22, R20, R34, R3, 0x0, 0x58, 2D",
     "TXQ.B RZ, R9, R8, TEX_HEADER_DIMENSION, 0x1",
     "SULD.D.BA.2D.128.STRONG.SM.TRAP R8, [R2], 0x0, 0x58",
     "SURED.D.BA.1D.ADD.STRONG.SYS [R4], R0, R7",

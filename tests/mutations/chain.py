@@ -123,7 +123,7 @@ def fatbin_spans(file: Path) -> list[Span]:
     spans: list[Span] = []
     for origin, entry in load(file).entries():
         # The entry's own header lies before its payload and says how long both are.
-        spans.append((origin.offset, origin.offset + len(entry.raw)))
+        spans.append((origin.offset, origin.offset + entry.stored))
     return spans
 
 

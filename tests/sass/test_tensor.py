@@ -118,3 +118,11 @@ def test_kernels(path: Path, witness: sass_witness.Witness, tmp_path: Path) -> N
         if not sass_registers.expected(difference)
     ]
     assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.parametrize("extra", range(8))
+def test_what_a_register_count_given_back_ignores(extra: int) -> None:
+    """Bits 81 to 83 hold a predicate where registers are taken; DEALLOC has none, and nvcc does not
+    always leave PT there."""
+    word = assemble("USETMAXREG.DEALLOC.CTAPOOL 0x28 ;", 90, 0) | extra << 81
+    assert decode(word, 0, 90).text == "USETMAXREG.DEALLOC.CTAPOOL 0x28"

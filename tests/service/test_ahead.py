@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from sassxlate.runtime_shim.ahead import LARGEST, Ahead, kernels_of
-from sassxlate.runtime_shim.cache import Cache, key_of
+from sassxlate.runtime_shim.cache import Cache, key_of, need
 
 from .conftest import Running
 from .test_service import loaded
@@ -86,7 +86,7 @@ def test_a_service_works_ahead(start: Start, image: Path) -> None:
     stem = f"{key}-{key_of(b'_Z5saxpyifPKfPf')}"
     following = running.cache / "kernel" / "tag" / f"{stem}.hsaco"
     assert _appears(following)
-    host = key_of(following.read_bytes(), b"_Z5saxpyifPKfPf", b"plain")
+    host = key_of(need(following), b"_Z5saxpyifPKfPf", b"plain")
     assert _appears(running.cache / "host" / "tag" / f"{host}.sxh")
     assert running.call(op="stop")["ok"]
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from sassxlate.disasm.containers.model import Reloc
+from sassxlate.disasm.containers.model import Global, Reloc
 from sassxlate.errors import ContainerError
 from sassxlate.runtime_shim import manifest
 
@@ -34,4 +34,18 @@ def test_a_relocation_that_is_not_known() -> None:
     cubin = replace(CUBIN, relocs=(Reloc(".nv.constant4", 8, 99, "table", 4),))
     with pytest.raises(ContainerError) as caught:
         manifest.write("key", cubin)
+    assert caught.value.code == "SX0711"
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"globals": (Global("lies", ".nv.constant3", 8, 1 << 40),)},
+        {"relocs": (Reloc(".nv.constant4", 1 << 20, 2, "table", 0),)},
+    ],
+)
+def test_what_lies_outside_its_section(damage: dict[str, tuple[Global | Reloc, ...]]) -> None:
+    """The library would give out an address beyond the module's memory."""
+    with pytest.raises(ContainerError) as caught:
+        manifest.write("key", replace(CUBIN, **damage))  # type: ignore[arg-type]
     assert caught.value.code == "SX0711"

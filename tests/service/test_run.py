@@ -262,3 +262,42 @@ def _eventually(get: Callable[[], Value]) -> Value:
             return value
         time.sleep(0.02)
     raise AssertionError("nothing happened for ten seconds")
+
+
+def _ignore_interrupts() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def test_interrupts_ignored_at_start(env: dict[str, str], tmp_path: Path) -> None:
+    """As a shell's `&` leaves it: the program inherits that, ends by itself, or by SIGTERM."""
+    say = "kill -INT $$; echo alive"
+    done = subprocess.run(
+        [*COMMAND, "--", "/bin/sh", "-c", say], env=env, capture_output=True, text=True,
+        timeout=30, preexec_fn=_ignore_interrupts, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout) == (0, "alive\n"), done
+    ready = tmp_path / "ready"
+    process = subprocess.Popen(
+        [*COMMAND, "--", "/bin/sh", "-c", f": > {ready}; while :; do :; done"],
+        env=env, preexec_fn=_ignore_interrupts,
+    )  # fmt: skip
+    try:
+        assert _eventually(lambda: "there" if ready.exists() else "")
+        process.send_signal(signal.SIGINT)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(20) == 128 + signal.SIGTERM
+    finally:
+        process.kill()
+
+
+def test_the_tests_under_ignored_interrupts() -> None:
+    """Those that wait for Ctrl-C would wait for ever: pytest's start puts it back."""
+    text = (
+        "import signal, sys; sys.path.insert(0, 'tests'); import conftest; "
+        "conftest.pytest_configure(); print(signal.getsignal(signal.SIGINT) is signal.SIG_IGN)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", text], cwd=Path(__file__).resolve().parents[2],
+        preexec_fn=_ignore_interrupts, capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert done.stdout == "False\n", done

@@ -16,6 +16,7 @@ from sassxlate.disasm.containers import load
 from sassxlate.disasm.sass.encode import assemble
 from sassxlate.errors import ShimError
 from sassxlate.runtime_shim import executions, paths
+from sassxlate.runtime_shim.cache import need, seal
 
 SAXPY = Path(__file__).resolve().parents[2] / "fixtures" / "programs" / "saxpy"
 COMMAND = [sys.executable, "-P", "-m", "sassxlate", "run", "--device", "emulator"]
@@ -102,14 +103,15 @@ def test_code_of_another_engine(env: dict[str, str], tmp_path: Path) -> None:
     """What ran is shown, not what the rules would write: a kernel in the cache has one more nop."""
     run(env, "--", SAXPY)
     (path,) = Path(env["SASSXLATE_CACHE_DIR"]).glob("kernel/*/*.hsaco")
-    code = path.read_bytes()
+    code = need(path)
     load_ = struct.pack("<I", 0xBF8903F7)  # s_waitcnt vmcnt(0)
     assert load_ in code
-    path.write_bytes(code.replace(load_, struct.pack("<I", 0xBF890000), 1))  # waits for all
+    other = code.replace(load_, struct.pack("<I", 0xBF890000), 1)  # waits for all
+    path.write_bytes(seal(path.name, other))
     try:
         made = data(env, tmp_path / "r.json", "--", SAXPY)
     finally:
-        path.write_bytes(code)
+        path.write_bytes(seal(path.name, code))
     (kernel,) = made["kernels"]
     assert kernel["engine"] == "not recorded"
     assert "somebody else" in made["notes"][0]

@@ -19,7 +19,7 @@ import pytest
 
 from sassxlate.errors import ServiceError
 from sassxlate.runtime_shim import client, paths
-from sassxlate.runtime_shim.cache import key_of
+from sassxlate.runtime_shim.cache import key_of, need
 
 from .conftest import Running, broken
 
@@ -38,20 +38,20 @@ def test_module_translate_compile(start: Start, image: Path) -> None:
     running = start()
     key = loaded(running, image)
     assert key == key_of(image.read_bytes(), b"90")
-    text = (running.cache / "module" / "tag" / f"{key}.txt").read_text()
+    text = need(running.cache / "module" / "tag" / f"{key}.txt").decode()
     assert text.startswith("sassxlate-module 1\narch 90\n")
     answer: dict[str, Any] = running.call(op="translate", module=key, kernel="_Z5saxpyifPKfPf")
     assert answer["ok"]
     stem = f"{key}-{key_of(b'_Z5saxpyifPKfPf')}"
     code = running.cache / "kernel" / "tag" / f"{stem}.hsaco"
     assert answer["code_object"] == str(code)
-    assert Path(answer["launch"]).read_text() == "kernarg_size 552\n"
+    assert need(Path(answer["launch"])) == b"kernarg_size 552\n"
     for strict, word in ((False, b"plain"), (True, b"strict")):
         answer = running.call(op="compile", code_object=str(code), kernel="k", strict=strict)
         assert answer["ok"]
         image_path = Path(answer["image"])
-        assert image_path.read_bytes() == code.read_bytes() + b" " + word
-        assert image_path.name == key_of(code.read_bytes(), b"k", word) + ".sxh"
+        assert need(image_path) == need(code) + b" " + word
+        assert image_path.name == key_of(need(code), b"k", word) + ".sxh"
 
 
 def test_refusal_is_one_line_with_place_and_stays(start: Start, image: Path) -> None:
@@ -62,7 +62,7 @@ def test_refusal_is_one_line_with_place_and_stays(start: Start, image: Path) -> 
     assert answer["ok"] is False
     assert (answer["code"], answer["cuda_error"]) == ("SX0407", 801)
     assert answer["line"] == "SX0407: refused:/*00a0*/: SUST.P: not supported"
-    kept = Path(answer["refused"]).read_text().splitlines()
+    kept = need(Path(answer["refused"])).decode().splitlines()
     assert kept == ["cuda_error 801", "code SX0407", f"line {answer['line']}"]
 
 
@@ -92,7 +92,7 @@ def test_bad_image_is_a_manifest(start: Start, image: Path, content: bytes, line
     image.write_bytes(content)
     answer: dict[str, Any] = start().call(op="module", image=str(image), cc=90)
     assert answer["ok"]
-    assert line in Path(answer["manifest"]).read_text()
+    assert line in need(Path(answer["manifest"])).decode()
 
 
 @pytest.mark.parametrize(
@@ -184,7 +184,7 @@ def test_full_cache_falls_back(start: Start, image: Path, tmp_path: Path) -> Non
     answer: dict[str, Any] = start().call(op="module", image=str(image), cc=90)
     assert answer["ok"]
     path = Path(answer["manifest"])
-    assert path.read_text().startswith("sassxlate-module 1")
+    assert need(path).startswith(b"sassxlate-module 1")
     assert not path.is_relative_to(tmp_path / "cache")
 
 

@@ -16,6 +16,7 @@ from sassxlate.lowering.pipeline import PASSES, kernel_cfg
 from sassxlate.lowering.select import select
 from sassxlate.lowering.verify import Block, Placed
 from sassxlate.lowering.verify.blocks import goes_on
+from sassxlate.lowering.verify.nans import claims
 
 FOLDER_WORD = 0x180  # the slot's offset in the code
 
@@ -64,6 +65,8 @@ def block_of(word: int) -> Block:
         if f.kind.startswith("bank")
     }
     merged = frozenset(selected.plan.pending_live)
+    loose, behind = claims((ins,))
     return Block(
-        (ins,), [placed], selected.regs, layout(kernel.arch), merged, tables, tail=tail
+        (ins,), [placed], selected.regs, layout(kernel.arch), merged, tables, tail=tail,
+        loose=loose, loose_out=behind,
     )

@@ -8,8 +8,7 @@ pytest.importorskip("z3", reason="z3-solver is not installed")
 
 from sassxlate.disasm.sass import decode
 from sassxlate.disasm.sass.encode import assemble
-from sassxlate.errors import LoweringError
-from sassxlate.lowering.verify import Proved, Refuted, verify
+from sassxlate.lowering.verify import Proved, Refuted, Unknown, verify
 from sassxlate.lowering.verify.rules import Settings, verify_word
 
 from .one import block_of
@@ -44,6 +43,7 @@ def test_second_word_of_a_uniform_pair() -> None:
 
 @pytest.mark.parametrize("text", ["F2I.FTZ.F64.FLOOR R10, R2", "F2I.FTZ.S64.F64.CEIL R10, R2"])
 def test_flushed_doubles(text: str) -> None:
-    """.FTZ flushes denormal doubles too; AMD's mode for them is shared with halves, so: refused."""
-    with pytest.raises(LoweringError):
-        block_of(assemble(f"{_CONTROL}{text} ;", 90))
+    """.FTZ flushes denormal doubles too, once left out: proved, or equal on random inputs."""
+    verdict = verify(block_of(assemble(f"{_CONTROL}{text} ;", 90)))
+    assert isinstance(verdict, Proved | Unknown)
+    assert isinstance(verdict, Proved) or "random inputs agree" in verdict.reason

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import re
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
@@ -47,6 +48,13 @@ def test_some_rules() -> None:
     chance = random.Random(int(os.environ.get("SASSXLATE_TEST_SEED", "1")))
     counts = _verdicts(chance.sample(words(), 40))
     assert counts["Proved"] > 20
+
+
+def test_wide_integers_that_are_immediates() -> None:
+    """To the silicon an immediate is the high word of a 64-bit integer."""
+    chosen = [(w, t) for w, t in words() if re.match(r"(words )?I2F\S*[SU]64\S* R\d+, -?0x", t)]
+    assert len(chosen) > 10
+    assert _verdicts(chosen[::6]).keys() == {"Proved"}
 
 
 @pytest.mark.sweep

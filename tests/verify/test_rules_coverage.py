@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -71,3 +72,21 @@ def test_what_is_committed() -> None:
         decode(form.word, 0, form.arch, strict=False)
     assert coverage_tables.read_confirmed()
     assert coverage_tables.read_rules()
+
+
+def test_findings_of_some_rules() -> None:
+    """The counts of other rules stay, and why they are unknown."""
+    def line(rule: str, status: str, detail: str = "") -> str:
+        found = {"arch": "sm_90", "rule": rule, "status": status, "detail": detail,
+                 "immediates": ""}  # fmt: skip
+        return json.dumps(found)
+
+    known = coverage_tables.summed(
+        [line("a", "proved"), line("b", "unknown", "late"), line("c", "unknown", "late")], {}
+    )
+    both = coverage_tables.summed([line("c", "proved"), line("d", "tested")], known, some=True)
+    rules, reasons, _ = both[90]
+    assert {r: next(iter(n)) for r, n in rules.items()} == {
+        "a": "proved", "b": "unknown", "c": "proved", "d": "tested"
+    }  # fmt: skip
+    assert reasons == {("b", "late"): 1}

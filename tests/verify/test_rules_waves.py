@@ -26,6 +26,9 @@ pytestmark = pytest.mark.skipif(
         "@P5 SHFL.UP P3, R4, R4, 0x3, 0x1c00",
         "MATCH.ANY R16, R4",
         "ATOMG.E.ADD.STRONG.GPU PT, R16, desc[UR4][R4.64], R8",
+        "@P5 ATOMG.E.ADD.F64.RN.STRONG.GPU PT, R16, desc[UR4][R4.64], R8",
+        "ATOM.E.ADD.F64.RN.STRONG.GPU P3, R16, desc[UR4][R4.64], R8",
+        "@P5 LDGSTS.E.128 [R4], desc[UR4][R8.64], !P0",
         "ATOMS.CAS R16, [R4+0x10], R8, R12",
         "S2R R16, SR_LTMASK",
         "R2UR P3, UR16, R4",
@@ -48,6 +51,29 @@ pytestmark = pytest.mark.skipif(
 def test_waves(text: str, surroundings: Surroundings) -> None:
     ins = decode(assemble(text + " ;", 90, 0), 0, 90)
     assert tried(ins, surroundings, 24) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "arch"),
+    [
+        ("HMMA.1688.F32 R16, R4, R8, R12", 75),
+        ("HMMA.1688.F16 R16, R4, -R8, R12", 75),
+        ("HMMA.16816.F32.BF16 R16, R4, R8, R12, UP0", 100),
+        ("HMMA.1688.F32.TF32 R16, R4, R8, R12", 120),
+        ("IMMA.8832.U4.S4 R16, R4.ROW, R8.COL, R12", 75),
+        ("IMMA.16864.S4.U4.SAT R16, R4.ROW, R8.COL, R12", 80),
+        ("IMMA.16832.S4.S4 R16, R4.ROW, R8.COL, R12, !UP0", 86),
+        ("BMMA.88128.XOR.POPC R16, R4.ROW, R8.COL, R12", 75),
+        ("BMMA.168256.XOR.POPC R16, R4.ROW, R8.COL, R12", 80),
+        ("QMMA.16832.F32.E4M3.E5M2 R16, -R4.ROW, R8.COL, R12", 89),
+        ("QMMA.16816.F16.E4M3.E4M3 R16, R4.ROW, R8.COL, R12, UP0", 89),
+        ("QMMA.16832.F32.E4M3.E4M3 R16, R4, R8, R12", 120),
+        ("QMMA.16832.F16.E5M2.E4M3 R16, R4, R8, R12", 120),
+    ],
+)
+def test_matrices_of_other_generations(text: str, arch: int) -> None:
+    ins = decode(assemble(text + " ;", arch, 0), 0, arch)
+    assert tried(ins, SURROUNDINGS[0], 24) is None
 
 
 def test_two_words_of_a_nan() -> None:

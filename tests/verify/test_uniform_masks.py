@@ -209,12 +209,14 @@ def _replaced(old: str, new: str, text: str) -> str:
 def test_behind_what_is_wrong() -> None:
     """What is proved behind an open instruction was proved from equal values, which these are not:
     the wrong sum is seen in what was computed from it alone."""
+    one_nan = "v_max3_f32 v2, 0x7fffffff, v2, 0x7fffffff"  # what IADD3 reads of a NaN
     behind = (
-        "IADD3 R0, R1, R2, RZ\nv_add_nc_u32_e32 v0, v1, v2",
+        f"IADD3 R0, R1, R2, RZ\n{one_nan}\nv_add_nc_u32_e32 v0, v1, v2",
         "IMAD.MOV.U32 R2, RZ, RZ, RZ\nv_mov_b32_e32 v2, 0",
     )
     assert isinstance(_verdict(_TWICE, *behind), Unknown)
     assert isinstance(_verdict(_TWICE, *behind, change=partial(_replaced, "2.0", "4.0")), Refuted)
+    assert isinstance(_verdict(_TWICE, *behind, change=partial(_replaced, one_nan, "")), Refuted)
 
 
 @pytest.mark.parametrize(

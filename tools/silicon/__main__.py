@@ -5,6 +5,7 @@
     python tools/silicon words -o WORDS        # needs nvdisasm: the words to measure
     python tools/silicon run WORDS -o RESULTS  # needs the GPU: runs and compares them
     python tools/silicon keep [WORDS]          # needs the GPU: measures fixtures/silicon again
+    python tools/silicon refused               # the kept words that the translator refuses, and why
 
 ``run`` prints a table by mnemonic: words equal to their meaning to the bit (or, for the
 multi-function unit, within its bounds), differing, not described, not executable.  RESULTS names
@@ -18,6 +19,7 @@ import argparse
 import json
 import sys
 import tempfile
+from collections import Counter
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -79,6 +81,24 @@ def _keep(options: argparse.Namespace) -> int:
     return int(bool(changed))
 
 
+def _refused(options: argparse.Namespace) -> int:
+    from silicon import keep
+    from silicon.refused import refused, single_words, warp_words
+
+    for words, what in (
+        (single_words(keep.FOLDER), "measured forms"),
+        (warp_words(), "measured words that reach other lanes or memory"),
+    ):
+        found = list(refused(words))
+        why = Counter((r.mnemonic, r.reason) for r in found)
+        for (name, reason), count in sorted(why.items(), key=lambda item: (-item[1], item[0])):
+            print(f"{count:6} {name:10} {reason}")
+        if options.verbose:
+            print(*(f"{r.text}: {r.reason}" for r in found), sep="\n")
+        print(f"{len(found)} of {len(words)} {what} are refused")
+    return 0
+
+
 def _run(options: argparse.Namespace) -> int:
     from silicon.device import Device
     from silicon.measure import measure
@@ -124,8 +144,11 @@ def main() -> int:
     command.add_argument("--processes", type=int, default=14)
     command.add_argument("--seconds", type=float, default=1e9, help="stop after that long")
     command.add_argument("--dry-run", action="store_true", help="compare, write nothing")
+    command = commands.add_parser("refused")
+    command.add_argument("-v", "--verbose", action="store_true", help="each word")
     options = parser.parse_args()
-    return {"words": _words, "run": _run, "keep": _keep}[options.command](options)
+    does = {"words": _words, "run": _run, "keep": _keep, "refused": _refused}
+    return does[options.command](options)
 
 
 if __name__ == "__main__":

@@ -24,6 +24,7 @@ from sassxlate.disasm.sass.tables import ROWS
 CLASSES = ("words", "floats", "doubles", "halves")
 # Where the template keeps the values, by role; uniform registers have the same numbers.
 REGISTERS = {"Ra": 4, "Rb": 2, "Rc": 8, "Rd": 10}
+_SIGNS = {"Pp": 4, "Pq": 2, "Pr": 8}  # PLOP3 over the signs of registers
 PREDICATES = {"Pu": 3, "Pv": 4, "Pp": 0, "Pq": 1, "Pr": 2}
 _INTEGERS = (
     0, 1, 2, 5, 7, 31, 32, 33, 63, 64, 0xFF, 0x7FFF, 0xFFFF, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF,
@@ -60,6 +61,10 @@ WRITTEN = (
     *(f"IMAD.IADD{sort} R10, R4, 0x1, {other}" for sort in ("", ".U32") for other in ("R8", "-R8")),
     "HFMA2.MMA R10, -RZ, RZ, 1.875, 0.0004794597625732421875", "HFMA2 R10, -RZ, RZ, 1, -1",
     "CS2R R10, SRZ", "CS2R.32 R10, SRZ",
+    # Zeros with a sign, which carry.
+    *(f"{u}IADD3 {u}R10, {u}P3, {u}P4, {a}, {b}, {c}".replace("RZ", f"{u}RZ") for u in ("", "U")
+      for a, b, c in ((f"{u}R4", "-RZ", "RZ"), ("-RZ", f"{u}R2", "RZ"), ("-RZ", "RZ", f"{u}R8"),
+                      ("RZ", "-RZ", "RZ"))),
 )  # fmt: skip
 _ALL = 512  # as many combinations of modifiers are all measured
 # Stall 15, wait for nothing, no barrier: the template waits around the slot.
@@ -114,11 +119,12 @@ class _Form:
 
     def _place(self, role: str, slot: Operand) -> bool:
         if isinstance(slot, R):
-            if role not in REGISTERS:
+            number = REGISTERS.get(role, _SIGNS.get(role))
+            if number is None:
                 return False
             self.files.add(slot.file)
             field = bits(slot.lo, 6 if slot.file == "UR" else 8)
-            self.word = _put(self.word, field, REGISTERS[role])
+            self.word = _put(self.word, field, number)
             if not slot.write:
                 self.flags += [
                     (bits(b), 1) for b in (slot.neg, slot.abs, slot.inv) if b is not None

@@ -76,13 +76,14 @@ def fma_dx9(d: Domain[T], mode: Mode, a: T, b: T, c: T) -> T:
 
 
 def _pick(d: Domain[T], a: T, b: T, least: bool) -> T:
-    """The smaller or larger of two; of a number and a NaN the number; -0 is below +0."""
+    """The smaller or larger of two; of a number and a NaN the number, of two NaN the first; -0 is
+    below +0."""
     first = d.fcmp("olt", a, b) if least else d.fcmp("ogt", a, b)
     second = d.fcmp("olt", b, a) if least else d.fcmp("ogt", b, a)
     both = d.or_(a, b) if least else d.and_(a, b)  # equal: differs for zeros alone
     out = d.select(first, a, d.select(second, b, both))
-    out = d.select(d.fcmp("uno", b, b), quiet(d, a), out)
-    return d.select(d.fcmp("uno", a, a), quiet(d, b), out)
+    out = d.select(d.fcmp("uno", a, a), quiet(d, b), out)
+    return d.select(d.fcmp("uno", b, b), quiet(d, a), out)
 
 
 def _ieee_snan(d: Domain[T], a: T, out: T) -> T:

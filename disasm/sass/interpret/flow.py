@@ -91,7 +91,7 @@ class Waiting:
 
     def held_up(self) -> Mask:
         """(all warps, 32): the lanes at a BSYNC that miss none but lanes at a WARPSYNC."""
-        others = ballot(self.kind == Wait.WARPSYNC)
+        others = ballot((self.kind == Wait.WARPSYNC) | (self.kind == Wait.COLLECTIVE))
         return self.met(np.flatnonzero(others != 0), Wait.BSYNC, others)
 
     # --- inside a block -------------------------------------------------------------------------

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from ..clusters import alone
 from ..ir import Imm, Instruction
 from ..section import decode_section
 from .memory import Bytes
@@ -51,7 +52,7 @@ def instructions(launch: Launch) -> list[Instruction | None]:
     for offset, value in launch.patches.items():
         code[offset + 4 : offset + 8] = value.to_bytes(4, "little")
     items = decode_section(bytes(code), launch.arch).instructions
-    return [item if isinstance(item, Instruction) else None for item in items]
+    return [alone(item) if isinstance(item, Instruction) else None for item in items]
 
 
 def number_of(ins: Instruction, role: str) -> int:

@@ -412,7 +412,7 @@ class LaneEnv:
         known = None if indexed else self.g.s.constants.get((operand.bank, at))
         if known is not None:
             return known
-        offset = np.array([at], np.uint32)
+        offset = np.array([at & 0xFFFFFFFF], np.uint32)  # negative ones count with an index
         if operand.index is not None and indexed:
             offset = offset + self.g.reg(operand.index.file, operand.index.index)
         data = np.ascontiguousarray(self.g.constant(operand.bank, offset, 4)).view("<u4")

@@ -38,7 +38,11 @@ class Transfers(Turns):
         self.votes = np.zeros((self.s.warps, LANES), np.bool_)
         self.partial: dict[tuple[int, int, int], int] = {}  # (block, barrier, warp): lanes of ARV
         self._spins = False  # the group that transfers control may be waiting for others
-        self.control: Mapping[str, Callable[[int, Instruction, Group, Mask], None]] = {
+        self.control = self.transfers()
+
+    def transfers(self) -> Mapping[str, Callable[[int, Instruction, Group, Mask], None]]:
+        """What does each instruction that transfers control, by mnemonic."""
+        return {
             "BRA": self._branch, "CALL": self._call, "RET": self._indirect, "BRX": self._indirect,
             "JMX": self._indirect, "EXIT": self._exit, "BSSY": self._arm, "BSYNC": self._bsync,
             "BREAK": self._break, "WARPSYNC": self._warpsync, "ENDCOLLECTIVE": self._go_home,
@@ -82,7 +86,7 @@ class Transfers(Turns):
             wanted = ballot(self.s.live[group.at])
             mask = ins.get("Ra")
             if isinstance(mask, Reg):
-                value = _value(mask, group).astype(np.uint32)
+                value = register_value(mask, group).astype(np.uint32)
                 wanted = wanted & (~value if mask.inv else value).reshape(-1)
             apart = ballot(taken) != wanted
             taken = group.act & (apart if ins.has("DIV") else ~apart)[:, None]
@@ -98,18 +102,23 @@ class Transfers(Turns):
         else:
             self._branch(key, ins, group, lanes)
 
-    def _indirect(self, key: int, ins: Instruction, group: Group, lanes: Mask) -> None:
-        """RET, BRX, CALL through a register: each lane to where its register says."""
-        index = key_index(ins)
-        moving = self._condition(ins, group, lanes)
+    def _places(self, ins: Instruction, group: Group) -> NDArray[np.int64]:
+        """Where the register of an indirect transfer sends each lane: byte offsets in the code."""
         register, shift = ins.get("Ra"), ins.get("disp")
         if not isinstance(register, Reg):
             raise NoMeaning("no register")
         add = shift.value if isinstance(shift, Imm) else 0
         if not (ins.has("ABS") or ins.mnemonic == "JMX"):
             add += ins.offset + SIZE
-        token = np.broadcast_to(_value(register, group), group.act.shape)
-        places = (token.astype(np.int64) + (add & 0xFFFFFFFF)) & 0xFFFFFFFF
+        token = np.broadcast_to(register_value(register, group), group.act.shape)
+        out: NDArray[np.int64] = (token.astype(np.int64) + (add & 0xFFFFFFFF)) & 0xFFFFFFFF
+        return out
+
+    def _indirect(self, key: int, ins: Instruction, group: Group, lanes: Mask) -> None:
+        """RET, BRX, CALL through a register: each lane to where its register says."""
+        index = key_index(ins)
+        moving = self._condition(ins, group, lanes)
+        places = self._places(ins, group)
         for place in np.unique(places[moving]).tolist():
             if place % SIZE or place >= SIZE * len(self.code):
                 raise self._error("SX0217", f"control goes to {place:#x}", index)
@@ -134,14 +143,14 @@ class Transfers(Turns):
 
     def _arm(self, key: int, ins: Instruction, group: Group, lanes: Mask) -> None:
         taking = self._condition(ins, group, lanes)
-        number = _barrier(ins)
+        number = barrier_number(ins)
         mask = np.broadcast_to(ballot(taking)[:, None], taking.shape)
         old = self.s.b[number][group.at]
         self.s.b[number][group.at] = np.where(taking, mask, old)
         self._to(key, key_index(ins) + 1, group)
 
     def _bsync(self, key: int, ins: Instruction, group: Group, lanes: Mask) -> None:
-        number = _barrier(ins)
+        number = barrier_number(ins)
         arriving = self._condition(ins, group, lanes)
         masks = self.s.b[number][group.at]
         self._wait(key, ins, group, arriving, Wait.BSYNC, masks, number)
@@ -219,7 +228,7 @@ class Transfers(Turns):
 
     def _break(self, key: int, ins: Instruction, group: Group, lanes: Mask) -> None:
         """The lanes leave the masks of all that were armed with them."""
-        number = _barrier(ins)
+        number = barrier_number(ins)
         leaving = self._condition(ins, group, lanes)
         masks = self.s.b[number][group.at]
         out: NDArray[np.uint32] = masks.copy()
@@ -257,7 +266,7 @@ class Transfers(Turns):
         operand = ins.get("Ra")
         match operand:
             case Reg():
-                value = _value(operand, group).astype(np.uint32)
+                value = register_value(operand, group).astype(np.uint32)
             case Imm():
                 value = np.array([operand.value & 0xFFFFFFFF], np.uint32)
             case Const():
@@ -322,7 +331,7 @@ class Transfers(Turns):
 
         def lanes(operand: object) -> NDArray[np.int32]:
             if isinstance(operand, Reg) and not operand.is_zero:
-                value = _value(operand, group)
+                value = register_value(operand, group)
             else:
                 value = np.array([operand.value if isinstance(operand, Imm) else 0], np.uint64)
             return np.broadcast_to(value, shape).astype(np.int32)
@@ -403,7 +412,7 @@ class Transfers(Turns):
         if isinstance(ins.get("Bd"), BReg) or source.index >= 16:
             raise NoMeaning("this form of BMOV")
         if isinstance(value, Reg):
-            new = _value(value, group).astype(np.uint32)
+            new = register_value(value, group).astype(np.uint32)
         else:
             new = np.array([value.value if isinstance(value, Imm) else 0], np.uint32)
         s.b[source.index][group.at] = np.where(lanes, new, s.b[source.index][group.at])
@@ -439,7 +448,8 @@ class Transfers(Turns):
         raise self._error("SX0216", text, key_index(ins))
 
 
-def _barrier(ins: Instruction) -> int:
+def barrier_number(ins: Instruction) -> int:
+    """n of the convergence barrier register Bn that it names."""
     operand = ins.get("B")
     if not isinstance(operand, BReg) or operand.index >= 16:
         raise NoMeaning("no convergence barrier")
@@ -453,7 +463,8 @@ def _truth(operand: Pred, group: Group) -> Mask:
     return out
 
 
-def _value(operand: Reg, group: Group) -> NDArray[np.uint64]:
+def register_value(operand: Reg, group: Group) -> NDArray[np.uint64]:
+    """Of each lane, or of the warp."""
     if operand.is_zero:
         return np.zeros((1, 1), np.uint64)
     return group.wide(operand.file, operand.index)

@@ -42,6 +42,11 @@ class Order(Enum):
     TOGETHER = "together"
     WARPS = "warps"
     REVERSED = "reversed"  # as WARPS, from the last one
+    SILICON = "silicon"  # as WARPS, the lanes of each as an H200 keeps them (splits.py)
+
+
+# Among these a program that relies on nothing undefined must not tell the difference.
+ORDERS_OF_WARPS = (Order.TOGETHER, Order.WARPS, Order.REVERSED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,6 +186,11 @@ class Turns:
 def key_index(ins: Instruction) -> int:
     """The index of an instruction in the code."""
     return ins.offset // SIZE
+
+
+def place_key(index: int) -> int:
+    """The key of an instruction for lanes of no team."""
+    return index << _INDEX
 
 
 def index_of(key: int) -> int:

@@ -227,6 +227,9 @@ def fmnmx3(d: Domain[T], x: View[T]) -> Results:
 # Where an approximation may be either neighbour, the unit's is odd for these arguments (bits that
 # tell, their value): nvcc's divisions and roots, which correct it, rely on that.
 ODD_RESULT = {"RCP": (0x7FFFFF, 0x7FFFFF), "RSQ": (0xFFFFFF, 0x6E9372)}
+# TANH is its argument up to 2**-8.  EX2 of what lies nearer to 0 than 2**-23 is 1: the unit cuts
+# that off; halves show it, where binary32's bound allows either.
+TANH_ITSELF, EX2_ONE = 0x3B800000, 0x34000000
 _MUFU: dict[str, Approximation] = {
     "RCP": "rcp", "RSQ": "rsq", "SQRT": "sqrt", "EX2": "exp2", "LG2": "log2", "SIN": "sin",
     "COS": "cos", "TANH": "tanh",
@@ -261,7 +264,8 @@ def mufu(d: Domain[T], x: View[T]) -> Results:
 
 def _approximated(d: Domain[T], name: str, source: T) -> T:
     if name == "TANH":
-        return d.approx("tanh", source)
+        itself = d.fcmp("ole", fabs(d, source), d.const(TANH_ITSELF, 32))
+        return d.select(itself, source, d.approx("tanh", source))
     return flush(d, d.approx(_MUFU[name], flush(d, source)))
 
 
@@ -269,6 +273,9 @@ def _mufu16(d: Domain[T], x: View[T], name: str) -> T:
     half = x.signed("Rb", d.extract(x.whole("Rb"), 16 if x.select("Rb") == "H1" else 0, 16))
     bf16 = x.has("BF16")
     wide = bfloat.single(d, half) if bf16 else d.fcvt(half, 32, IEEE)
+    if name == "EX2":
+        near = d.fcmp("ogt", d.const(EX2_ONE, 32), fabs(d, wide))
+        wide = d.select(near, d.const(0, 32), wide)
     single = _approximated(d, name, wide)
     if bf16:
         out = d.extract(single, 16, 16)

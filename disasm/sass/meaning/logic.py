@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from sassxlate.domain import Domain, umin
 
-from ..ir import PredFile, Reg, RegRef
+from ..ir import Pred, PredFile, Reg, RegRef
 from .rows import Meaning, NoMeaning, Results, View, row, uniform
 
 T = TypeVar("T")
@@ -35,7 +35,7 @@ def lop3(d: Domain[T], x: View[T]) -> Results:
 
 def _signs(d: Domain[T], x: View[T], role: str) -> T:
     operand = x.operand(role)
-    if isinstance(operand, Reg):  # PLOP3 over the signs of registers
+    if not isinstance(operand, Pred):  # PLOP3 over the signs of registers and constants
         return d.extract(x.whole(role), 31, 1)
     return x.pred(role)
 

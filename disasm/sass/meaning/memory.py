@@ -149,12 +149,27 @@ def store(x: WarpView) -> Results:
 
 
 def ldgsts(x: WarpView) -> Results:
-    """From global to shared memory, as if at once; zeros where Pp does not hold, .ZFILL or not."""
+    """From global to shared memory, as if at once; zeros where Pp does not hold, .ZFILL or not.
+
+    With .ZFILL the address need not be aligned: its low bits say how many of the last bytes are
+    zeros instead, and the others come from the aligned address below it.
+    """
     size = int(x.one_of(("64", "128"), "32")) // 8
     told = x.mask if x.absent("Pp") else x.mask & x.truth("Pp")
     to = np.broadcast_to(address(x.d, x, "dst", 32).v, x.mask.shape)
-    data = x.warp.load("global", places(x, "global", size, told), size, told)
-    x.warp.store("shared", to, np.where(told[..., None], data, np.uint8(0)), x.mask)
+    low = np.uint64(size - 1)
+    if ((to & low) != 0)[x.mask].any():
+        raise Fault(f"a target of {x.ins.mnemonic} is not aligned to {size} bytes")
+    if x.has("ZFILL"):
+        where = np.broadcast_to(address(x.d, x).v, x.mask.shape)
+        filled = where & low
+        where = where - filled
+    else:
+        where = places(x, "global", size, told)
+        filled = np.zeros_like(where)
+    data = x.warp.load("global", where, size, told)
+    copied = np.arange(size, dtype=np.uint64) + filled[..., None] < np.uint64(size)
+    x.warp.store("shared", to, np.where(told[..., None] & copied, data, np.uint8(0)), x.mask)
     return {}
 
 

@@ -86,7 +86,7 @@ def _registers() -> list[Row]:
     for opcode, count in ((0x13C8, R(32, 1, "UR")), (0x19C8, I(bits(32, 10)))):
         rows += [
             Row("USETMAXREG", opcode, {"count": count}, "count", (const("DEALLOC.CTAPOOL"),),
-                since=90, fixed=((bits(72, 3), 5),), guard="UP"),
+                since=90, fixed=((bits(72, 3), 5),), guard="UP", free=(bits(81, 3),)),
             Row("USETMAXREG", opcode, {"Pu": pd(81, "UP"), "count": count}, "Pu, count",
                 (const("TRY_ALLOC.CTAPOOL"),), since=90, fixed=((bits(72, 3), 6),), guard="UP"),
         ]  # fmt: skip

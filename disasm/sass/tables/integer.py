@@ -142,7 +142,7 @@ PRODUCTS = [
          mods=(const("HI"), U32, X), extra=_UWIDE_EXTRA, uniform=True, since=120),
     *alu("IDP", 0x026, "Rd, Ra, Rb, Rc",
          {"Ra": Src(), "Rb": Src(), "Rc": Src(neg=True)}, forms=(1, 5, 6),
-         mods=(_DOT, enum("tb", 74, 1, "U8 S8"))),
+         mods=(_DOT, enum("tb", 74, 1, "U8 S8")), free=(bits(81, 3),)),
 ]  # fmt: skip
 
 _LEA = {"Ra": Src(neg=True, inv_if="X"), "Rb": Src(neg=True, inv_if="X"), "Rc": Src()}

@@ -441,6 +441,9 @@ CACHE = [
 # wide, and a false predicate makes it write zeros or skip.
 
 
+_PAIR = 1  # a bit of the opcode that is set: the uniform base is a pair beside a .U32, too
+
+
 def _ldgsts() -> list[Row]:
     rows: list[Row] = []
     to = M(base=16, offset=bits(44, 20))
@@ -451,7 +454,7 @@ def _ldgsts() -> list[Row]:
         later = since >= 100
         wide = 83 if later else 70
         mem = M(
-            offset=bits(32, 12), ureg=64, wide=wide, uwide=wide, desc=76, desc_low=since == 80,
+            offset=bits(32, 12), ureg=64, wide=_PAIR, uwide=wide, desc=76, desc_low=since == 80,
             desc_shown=101 if since == 80 else None, hide_urz=True, show_rz=True,
         )  # fmt: skip
         size = enum("size", 73, 3, "- - - - _ 64 128 -")

@@ -23,7 +23,7 @@ constexpr uint8_t kSigma[10][16] = {  // RFC 7693, 2.7; rounds 10 and 11 repeat 
 
 inline uint64_t rotr(uint64_t value, unsigned by) { return value >> by | value << (64 - by); }
 
-inline void mix(uint64_t *v, int a, int b, int c, int d, uint64_t x, uint64_t y) {
+__attribute__((always_inline)) inline void mix(uint64_t *v, int a, int b, int c, int d, uint64_t x, uint64_t y) {
   v[a] += v[b] + x;
   v[d] = rotr(v[d] ^ v[a], 32);
   v[c] += v[d];
@@ -32,6 +32,19 @@ inline void mix(uint64_t *v, int a, int b, int c, int d, uint64_t x, uint64_t y)
   v[d] = rotr(v[d] ^ v[a], 16);
   v[c] += v[d];
   v[b] = rotr(v[b] ^ v[c], 63);
+}
+
+template <int Row>
+__attribute__((always_inline)) inline void round(uint64_t *v, const uint64_t *m) {
+  constexpr const uint8_t *s = kSigma[Row];
+  mix(v, 0, 4, 8, 12, m[s[0]], m[s[1]]);
+  mix(v, 1, 5, 9, 13, m[s[2]], m[s[3]]);
+  mix(v, 2, 6, 10, 14, m[s[4]], m[s[5]]);
+  mix(v, 3, 7, 11, 15, m[s[6]], m[s[7]]);
+  mix(v, 0, 5, 10, 15, m[s[8]], m[s[9]]);
+  mix(v, 1, 6, 11, 12, m[s[10]], m[s[11]]);
+  mix(v, 2, 7, 8, 13, m[s[12]], m[s[13]]);
+  mix(v, 3, 4, 9, 14, m[s[14]], m[s[15]]);
 }
 
 }  // namespace
@@ -48,17 +61,9 @@ void Blake2b::compress(const uint8_t *block, bool last) {
   memcpy(v + 8, kInit, sizeof kInit);
   v[12] ^= count_;
   if (last) v[14] = ~v[14];
-  for (int round = 0; round < 12; ++round) {
-    const uint8_t *s = kSigma[round % 10];
-    mix(v, 0, 4, 8, 12, m[s[0]], m[s[1]]);
-    mix(v, 1, 5, 9, 13, m[s[2]], m[s[3]]);
-    mix(v, 2, 6, 10, 14, m[s[4]], m[s[5]]);
-    mix(v, 3, 7, 11, 15, m[s[6]], m[s[7]]);
-    mix(v, 0, 5, 10, 15, m[s[8]], m[s[9]]);
-    mix(v, 1, 6, 11, 12, m[s[10]], m[s[11]]);
-    mix(v, 2, 7, 8, 13, m[s[12]], m[s[13]]);
-    mix(v, 3, 4, 9, 14, m[s[14]], m[s[15]]);
-  }
+  // Unrolled: with indices that the compiler knows, the words stay in registers.
+  round<0>(v, m), round<1>(v, m), round<2>(v, m), round<3>(v, m), round<4>(v, m), round<5>(v, m);
+  round<6>(v, m), round<7>(v, m), round<8>(v, m), round<9>(v, m), round<0>(v, m), round<1>(v, m);
   for (int i = 0; i < 8; ++i) state_[i] ^= v[i] ^ v[i + 8];
 }
 
@@ -79,17 +84,21 @@ void Blake2b::update(const void *data, size_t size) {
   }
 }
 
-std::string Blake2b::hex() {
+void Blake2b::digest(uint8_t *out) {
   count_ += used_;
   memset(buffer_ + used_, 0, sizeof buffer_ - used_);
   compress(buffer_, true);
+  memcpy(out, state_, digest_size_);
+}
+
+std::string Blake2b::hex() {
   static const char digits[] = "0123456789abcdef";
-  uint8_t digest[64];
-  memcpy(digest, state_, sizeof digest);
+  uint8_t bytes[64];
+  digest(bytes);
   std::string text;
   for (unsigned i = 0; i < digest_size_; ++i) {
-    text += digits[digest[i] >> 4];
-    text += digits[digest[i] & 15];
+    text += digits[bytes[i] >> 4];
+    text += digits[bytes[i] & 15];
   }
   return text;
 }

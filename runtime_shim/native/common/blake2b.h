@@ -12,8 +12,9 @@ class Blake2b {
   explicit Blake2b(unsigned digest_size = 16);
   void update(const void *data, size_t size);
   void update(const std::string &text) { update(text.data(), text.size()); }
-  // Ends the hash; the object may not be updated afterwards.
-  std::string hex();
+  // Ends the hash, whose `digest_size` bytes go to `out`; the object may not be updated afterwards.
+  void digest(uint8_t *out);
+  std::string hex();  // the same in hexadecimal
 
  private:
   void compress(const uint8_t *block, bool last);

@@ -1,15 +1,17 @@
 #include "files.h"
 
 #include "log.h"
+#include "trusted.h"
 
 #include <cerrno>
 #include <cstring>
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <mutex>
 #include <pwd.h>
 #include <stdlib.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 #include <vector>
 
@@ -33,6 +35,14 @@ bool make_parents(const std::string &path) {
   return true;
 }
 
+std::string wanted_cache() {
+  std::string dir = env_string("SASSXLATE_CACHE_DIR");
+  if (!dir.empty()) return absolute_path(dir);
+  std::string xdg = env_string("XDG_CACHE_HOME");
+  // The XDG specification: a relative path is invalid and is ignored.
+  return (!xdg.empty() && xdg[0] == '/' ? xdg : home_directory() + "/.cache") + "/sassxlate";
+}
+
 }  // namespace
 
 std::string library_dir() {
@@ -45,12 +55,36 @@ std::string library_dir() {
   return slash == std::string::npos ? "." : path.substr(0, slash);
 }
 
+std::string absolute_path(const std::string &path) {
+  if (!path.empty() && path[0] == '/') return path;
+  char *directory = getcwd(nullptr, 0);
+  std::string full = directory ? std::string(directory) + "/" + path : path;
+  free(directory);
+  return full;
+}
+
+std::string runtime_dir() {
+  std::string name = "/sassxlate-" + std::to_string(geteuid()), xdg = env_string("XDG_RUNTIME_DIR");
+  struct stat st;
+  // A variable left over from another session names a directory that is gone, or another user's.
+  bool usable = !xdg.empty() && xdg[0] == '/' && (xdg + name + "/service.sock").size() < sizeof sockaddr_un::sun_path &&
+                (private_directory(xdg + name) || lstat((xdg + name).c_str(), &st) == 0);
+  return (usable ? xdg : "/tmp") + name;
+}
+
 std::string cache_dir() {
-  std::string dir = env_string("SASSXLATE_CACHE_DIR");
-  if (!dir.empty()) return dir;
-  std::string xdg = env_string("XDG_CACHE_HOME");
-  // The XDG specification: a relative path is invalid and is ignored.
-  return (!xdg.empty() && xdg[0] == '/' ? xdg : home_directory() + "/.cache") + "/sassxlate";
+  static std::mutex mutex;
+  static std::string asked, known;
+  std::string wanted = wanted_cache(), why;
+  std::lock_guard<std::mutex> guard(mutex);
+  if (wanted == asked) return known;
+  asked = known = wanted;
+  if (!trusted_directory(wanted, why)) {
+    std::string own = runtime_dir();
+    if (private_directory(own)) known = own + "/cache";
+    log_line("SX0912: the cache is not used: %s; using %s", why.c_str(), known.c_str());
+  }
+  return known;
 }
 
 bool read_file(const std::string &path, std::string &out, size_t limit) {
@@ -68,12 +102,12 @@ bool read_file(const std::string &path, std::string &out, size_t limit) {
 std::string write_temporary(const char *stem, const void *data, size_t size) {
   // In the cache first: of a process that is killed, the service removes what the name says is its.
   std::string name = std::string(stem) + "-" + std::to_string(getpid()) + "-XXXXXX", own = cache_dir() + "/tmp";
-  std::string path;
+  std::string path, why;
   int fd = -1;
-  // A relative path means another place to the service.
-  if (own[0] == '/') mkdir(own.c_str(), 0700);
-  else own = "/nonexistent";
-  for (const std::string &start : {own + "/", env_string("TMPDIR", "/tmp") + "/sassxlate-", std::string("/tmp/sassxlate-")}) {
+  mkdir(own.c_str(), 0700);
+  for (const std::string &start : {own + "/", absolute_path(env_string("TMPDIR", "/tmp")) + "/sassxlate-",
+                                   std::string("/tmp/sassxlate-")}) {
+    if (!trusted_directory(start.substr(0, start.rfind('/')), why)) continue;
     path = start + name;
     fd = mkostemp(path.data(), O_CLOEXEC);
     if (fd >= 0) break;
@@ -94,36 +128,6 @@ bool private_directory(const std::string &path) {
   struct stat st;
   return lstat(path.c_str(), &st) == 0 && S_ISDIR(st.st_mode) && st.st_uid == geteuid() &&
          (st.st_mode & 077) == 0;
-}
-
-MappedFile::~MappedFile() {
-  if (data_) munmap(data_, size_);
-  if (fd_ >= 0) close(fd_);
-}
-
-bool MappedFile::open(const std::string &path, std::string &error) {
-  fd_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  struct stat st;
-  if (fd_ < 0 || fstat(fd_, &st) != 0) {
-    error = path + ": " + strerror(errno);
-    return false;
-  }
-  if (!S_ISREG(st.st_mode) || (st.st_uid != geteuid() && st.st_uid != 0) || (st.st_mode & 022)) {
-    error = path + ": not a file of this user's that only he can write";
-    return false;
-  }
-  if (st.st_size <= 0) {
-    error = path + ": empty file";
-    return false;
-  }
-  size_ = static_cast<size_t>(st.st_size);
-  void *view = mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, fd_, 0);
-  if (view == MAP_FAILED) {
-    error = path + ": " + strerror(errno);
-    return false;
-  }
-  data_ = static_cast<uint8_t *>(view);
-  return true;
 }
 
 }  // namespace sx

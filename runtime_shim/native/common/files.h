@@ -1,7 +1,6 @@
-// Files and places: the library's own directory, the cache, temporary files, read-only views.
+// Files and places: the library's own directory, the cache, temporary files.
 #pragma once
 #include <cstddef>
-#include <cstdint>
 #include <string>
 
 namespace sx {
@@ -9,36 +8,25 @@ namespace sx {
 // The directory that this library was loaded from, without a slash at its end.
 std::string library_dir();
 
-// SASSXLATE_CACHE_DIR, else $XDG_CACHE_HOME/sassxlate, else ~/.cache/sassxlate; it need not exist.
+// The path with the working directory before it where it is relative.
+std::string absolute_path(const std::string &path);
+
+// SASSXLATE_CACHE_DIR, else $XDG_CACHE_HOME/sassxlate, else ~/.cache/sassxlate; it need not exist.  Where others can
+// write to it (trusted.h), it is a folder in runtime_dir() instead, which is said once on standard error.
 std::string cache_dir();
+
+// A private folder of this user's for sockets: sassxlate-UID in $XDG_RUNTIME_DIR, or in /tmp.
+std::string runtime_dir();
 
 // The whole of a file, at most `limit` bytes; false where it cannot be read or is longer.
 bool read_file(const std::string &path, std::string &out, size_t limit);
 
-// Writes `data` to a new private file in the cache (else $TMPDIR, /tmp) and gives its path; "" on failure.
+// Writes `data` to a new private file in the cache (else $TMPDIR, /tmp) and gives its path; "" on failure.  A folder
+// in which others could exchange it is passed over.
 std::string write_temporary(const char *stem, const void *data, size_t size);
 
 // Makes a directory with mode 0700 where it is missing, and its parents as the umask says; true where it
 // is a directory of this user's that nobody else may enter.
 bool private_directory(const std::string &path);
-
-// A read-only view of a regular file that belongs to this user or to root and that others cannot write.
-class MappedFile {
- public:
-  MappedFile() = default;
-  MappedFile(const MappedFile &) = delete;
-  MappedFile &operator=(const MappedFile &) = delete;
-  ~MappedFile();
-  // False, with a reason in `error`, where the file is missing, empty or not trustworthy.
-  bool open(const std::string &path, std::string &error);
-  const uint8_t *data() const { return data_; }
-  size_t size() const { return size_; }
-  int fd() const { return fd_; }
-
- private:
-  uint8_t *data_ = nullptr;
-  size_t size_ = 0;
-  int fd_ = -1;
-};
 
 }  // namespace sx

@@ -26,6 +26,24 @@ void append_utf8(std::string &out, uint32_t c) {
   }
 }
 
+// How many bytes at `at` are one character of UTF-8 (RFC 3629); 0 where they are none.
+size_t utf8_length(std::string_view text, size_t at) {
+  auto byte = [&](size_t i) { return at + i < text.size() ? static_cast<unsigned char>(text[at + i]) : 0u; };
+  auto follows = [&](size_t i) { return (byte(i) & 0xc0) == 0x80; };
+  unsigned first = byte(0), second = byte(1);
+  if (first < 0x80) return 1;
+  if (first >= 0xc2 && first < 0xe0) return follows(1) ? 2 : 0;
+  if (first >= 0xe0 && first < 0xf0) {
+    bool shortest = first != 0xe0 || second >= 0xa0, surrogate = first == 0xed && second >= 0xa0;
+    return follows(1) && follows(2) && shortest && !surrogate ? 3 : 0;
+  }
+  if (first >= 0xf0 && first < 0xf5) {
+    bool in_range = (first != 0xf0 || second >= 0x90) && (first != 0xf4 || second < 0x90);
+    return follows(1) && follows(2) && follows(3) && in_range ? 4 : 0;
+  }
+  return 0;
+}
+
 class Parser {
  public:
   explicit Parser(std::string_view text) : text_(text) {}
@@ -122,7 +140,8 @@ class Parser {
       if (!hex4(low) || low < 0xdc00 || low > 0xdfff) return false;
       high = 0x10000 + ((high - 0xd800) << 10) + (low - 0xdc00);
     }
-    append_utf8(out, high);
+    if (high >= 0xdc80 && high <= 0xdcff) out += static_cast<char>(high - 0xdc00);  // as quote() writes it
+    else append_utf8(out, high);
     return true;
   }
 
@@ -186,16 +205,21 @@ bool parse(std::string_view text, Value &out) { return Parser(text).document(out
 
 std::string quote(std::string_view text) {
   std::string out = "\"";
-  for (char c : text) {
+  for (size_t at = 0, length; at < text.size(); at += length) {
+    char c = text[at], code[8];
+    length = utf8_length(text, at);
     if (c == '"' || c == '\\') {
       out += '\\';
       out += c;
-    } else if (static_cast<unsigned char>(c) < 0x20) {
-      char code[8];
-      snprintf(code, sizeof code, "\\u%04x", c);
+    } else if (length == 1 && static_cast<unsigned char>(c) < 0x20) {
+      snprintf(code, sizeof code, "\\u%04x", static_cast<unsigned char>(c));
       out += code;
+    } else if (!length) {  // as Python's surrogateescape: a path may hold any bytes
+      snprintf(code, sizeof code, "\\udc%02x", static_cast<unsigned char>(c));
+      out += code;
+      length = 1;
     } else {
-      out += c;
+      out += text.substr(at, length);
     }
   }
   return out + '"';

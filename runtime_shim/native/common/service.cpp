@@ -2,6 +2,7 @@
 
 #include "files.h"
 #include "log.h"
+#include "message.h"
 #include "spawn.h"
 
 #include <atomic>
@@ -24,7 +25,6 @@ namespace {
 constexpr double kStartSeconds = 20;
 constexpr int kMaxStarts = 5;
 constexpr int kMaxAttempts = 5;
-constexpr uint32_t kMaxResponse = 64u << 20;
 
 double now() {
   timespec t;
@@ -78,28 +78,6 @@ int connect_service(const std::string &path, std::string &error) {
   return fd;
 }
 
-bool send_all(int fd, const char *data, size_t size) {
-  while (size) {
-    ssize_t n = send(fd, data, size, MSG_NOSIGNAL);
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return false;
-    data += n;
-    size -= static_cast<size_t>(n);
-  }
-  return true;
-}
-
-bool receive_all(int fd, char *data, size_t size) {
-  while (size) {
-    ssize_t n = recv(fd, data, size, 0);
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return false;
-    data += n;
-    size -= static_cast<size_t>(n);
-  }
-  return true;
-}
-
 // Says what is being waited for, on a terminal or where SASSXLATE_PROGRESS is 1: when this process has waited for
 // two seconds in all, and then every five.
 class Progress {
@@ -140,27 +118,14 @@ class Progress {
 
 bool exchange(int fd, const std::string &request, std::string &response) {
   Progress progress(request);
-  uint32_t size = static_cast<uint32_t>(request.size());
-  std::string message(reinterpret_cast<const char *>(&size), sizeof size);
-  message += request;
-  if (!send_all(fd, message.data(), message.size())) return false;
+  if (!send_message(fd, request)) return false;
   progress.wait(fd);
-  if (!receive_all(fd, reinterpret_cast<char *>(&size), sizeof size) || size > kMaxResponse) return false;
-  response.resize(size);
-  return receive_all(fd, response.data(), size);
+  return receive_message(fd, response);
 }
 
 std::string directory_of(const std::string &path) {
   size_t slash = path.rfind('/');
   return slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
-}
-
-std::string absolute(const std::string &path) {
-  if (!path.empty() && path[0] == '/') return path;
-  char *directory = getcwd(nullptr, 0);  // the service's own is /
-  std::string full = directory ? std::string(directory) + "/" + path : path;
-  free(directory);
-  return full;
 }
 
 // Starts the service and waits until it listens; concurrent starters take turns at a lock file, and
@@ -203,8 +168,8 @@ int start_service(const std::string &path, std::string &error) {
       return -1;
     }
     if (pid > 0) pause_ms(100);
-    pid = spawn_detached({python, "-P", "-m", "sassxlate.runtime_shim.service", "--socket", absolute(path),
-                          "--cache", absolute(cache_dir())}, log, error);
+    pid = spawn_detached({python, "-P", "-m", "sassxlate.runtime_shim.service", "--socket", absolute_path(path),
+                          "--cache", cache_dir()}, log, error);
     if (pid < 0) return -1;
   }
   error = "the service (" + python + ") does not listen at " + path + "; see " + log;
@@ -216,12 +181,7 @@ int start_service(const std::string &path, std::string &error) {
 std::string service_socket() {
   std::string path = env_string("SASSXLATE_SOCKET");
   if (!path.empty()) return path;
-  std::string name = "/sassxlate-" + std::to_string(geteuid()), xdg = env_string("XDG_RUNTIME_DIR");
-  struct stat st;
-  // A variable left over from another session names a directory that is gone, or another user's.
-  bool usable = !xdg.empty() && xdg[0] == '/' && (xdg + name + "/service.sock").size() < sizeof sockaddr_un::sun_path &&
-                (private_directory(xdg + name) || lstat((xdg + name).c_str(), &st) == 0);
-  return (usable ? xdg : "/tmp") + name + "/service.sock";
+  return runtime_dir() + "/service.sock";
 }
 
 ServiceReply service_call(const std::string &request) {

@@ -38,6 +38,7 @@ std::vector<std::string> clean_environment() {
 
 std::vector<char *> pointers(std::vector<std::string> &strings) {
   std::vector<char *> out;
+  out.reserve(strings.size() + 1);
   for (auto &text : strings) out.push_back(text.data());
   out.push_back(nullptr);
   return out;

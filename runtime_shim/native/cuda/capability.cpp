@@ -88,7 +88,7 @@ void in_program(const char *path, std::vector<int> &found) {
     for (const Elf64_Shdr &section : sections) {
       char name[16] = "";
       if (section.sh_type != SHT_PROGBITS || !read_open_file(&fd, names + section.sh_name, name, sizeof name)) continue;
-      if (!strncmp(name, ".nv_fatbin", 11) || !strncmp(name, "__nv_relfatbin", 15))
+      if (!memcmp(name, ".nv_fatbin", 11) || !memcmp(name, "__nv_relfatbin", 15))
         in_fatbins(read_open_file, &fd, section.sh_offset, section.sh_offset + section.sh_size, found);
     }
   }
@@ -117,7 +117,7 @@ int newest(const std::vector<int> &found) {
 int parse(const std::string &text) {
   int major = 0, minor = 0;
   char rest = 0;
-  if (sscanf(text.c_str(), "%d.%d%c", &major, &minor, &rest) == 2 && major > 0 && minor >= 0 && minor < 10)
+  if (sscanf(text.c_str(), "%d.%d%c", &major, &minor, &rest) == 2 && major > 0 && major < 100 && minor >= 0 && minor < 10)
     return major * 10 + minor;
   if (sscanf(text.c_str(), "%d%c", &major, &rest) == 1 && major >= 50 && major < 1000) return major;
   if (!text.empty()) log_line("SX0713: SASSXLATE_CC=%s is no compute capability; it is not set then", text.c_str());

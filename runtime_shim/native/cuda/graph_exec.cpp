@@ -75,6 +75,7 @@ CUresult capture_launch(const Exec &exec, CUstream stream) {
   for (const ExecNode &node : exec.nodes) {
     if (node.work.memory) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
     std::vector<CUgraphNode> before;
+    before.reserve(node.before.size());
     for (size_t earlier : node.before) before.push_back(made[earlier]);
     GraphWork own = node.enabled && node.work.type != NodeType::Child ? node.work : GraphWork(NodeType::Empty);
     made.push_back(handle_of(append(*work.child, before.data(), before.size(), std::move(own))));

@@ -1,8 +1,8 @@
 #include "image.h"
 
+#include "mappings.h"
+
 #include <algorithm>
-#include <cinttypes>
-#include <cstdio>
 #include <cstring>
 #include <elf.h>
 #include <fcntl.h>
@@ -18,24 +18,19 @@ constexpr uint32_t kFatbinMagic = 0xba55ed50;
 // The number of readable bytes at `address`, as the list of mappings tells.  A damaged header may name any
 // size, and reading past a mapping would end the application.
 size_t readable_at(const void *address) {
-  uintptr_t at = reinterpret_cast<uintptr_t>(address), end = at;
-  // Not that of "self": it is empty once the main thread has ended by pthread_exit.
-  FILE *maps = fopen("/proc/thread-self/maps", "re");
-  if (!maps) maps = fopen("/proc/self/maps", "re");
-  if (!maps) return SIZE_MAX - at;
-  char line[512];
-  uintptr_t low, high;
-  char access[5];
-  while (fgets(line, sizeof line, maps)) {
-    bool whole = strchr(line, '\n') != nullptr;
-    bool parsed = sscanf(line, "%" SCNxPTR "-%" SCNxPTR " %4s", &low, &high, access) == 3;
-    while (!whole && fgets(line, sizeof line, maps)) whole = strchr(line, '\n') != nullptr;
-    if (!parsed || high <= end) continue;
-    if (low > end || access[0] != 'r') break;
-    end = high;
-  }
-  fclose(maps);
-  return end - at;
+  struct Span {
+    uintptr_t at, end;
+  } span = {reinterpret_cast<uintptr_t>(address), reinterpret_cast<uintptr_t>(address)};
+  bool listed = each_mapping(
+      [](const Mapping &mapping, void *user) {
+        Span &s = *static_cast<Span *>(user);
+        if (mapping.end <= s.end) return true;
+        if (mapping.begin > s.end || !mapping.read) return false;
+        s.end = mapping.end;
+        return true;
+      },
+      &span);
+  return listed ? span.end - span.at : SIZE_MAX - span.at;
 }
 
 size_t fatbin_size(const uint8_t *data, size_t readable) {

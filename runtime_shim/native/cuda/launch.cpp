@@ -1,6 +1,7 @@
 // Launches: parameters become the image of constant bank 0, which HIP takes as one argument.
 #include "graph.h"
 #include "launch.h"
+#include "locks.h"
 #include "module.h"
 #include "texture.h"
 #include "log.h"
@@ -72,6 +73,7 @@ CUresult fill_value(Kernel &kernel, Device &device, const Shape &shape, const Fi
     case FillInfo::Kind::Bank3: return kernel.owner->bank(device, ".nv.constant3", value);
     case FillInfo::Kind::Bank4: return kernel.owner->bank(device, ".nv.constant4", value);
     case FillInfo::Kind::Textures: return texture_table(device, value);
+    case FillInfo::Kind::Locks: return lock_table(device, value);
   }
   return CUDA_SUCCESS;
 }
@@ -93,7 +95,8 @@ CUresult build_segment(Kernel &kernel, Device &device, const Shape &shape, const
       case FillInfo::Kind::Bank2:
       case FillInfo::Kind::Bank3:
       case FillInfo::Kind::Bank4:
-      case FillInfo::Kind::Textures: width = 8; break;
+      case FillInfo::Kind::Textures:
+      case FillInfo::Kind::Locks: width = 8; break;
       default: break;
     }
     memcpy(segment.data() + fill.offset, &value, width);

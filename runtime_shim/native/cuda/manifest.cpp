@@ -1,7 +1,6 @@
 #include "manifest.h"
 
-#include <cstdlib>
-#include <cstring>
+#include <charconv>
 #include <string_view>
 
 namespace sx {
@@ -20,15 +19,20 @@ class Fields {
     return found;
   }
 
+  // A decimal number that T holds.
   template <typename T>
   void number(T &out) {
-    std::string text(word());
-    char *end = nullptr;
-    bool negative = !text.empty() && text[0] == '-';
-    long long low = negative ? strtoll(text.c_str(), &end, 10) : 0;
-    unsigned long long high = negative ? 0 : strtoull(text.c_str(), &end, 10);
-    if (!end || *end || end == text.c_str()) good_ = false;
-    out = negative ? static_cast<T>(low) : static_cast<T>(high);
+    std::string_view text = word();
+    auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), out);
+    if (error != std::errc() || end != text.data() + text.size()) good_ = false;
+  }
+
+  // One that may be negative, and is counted modulo 2^64.
+  void wrapping(uint64_t &out) {
+    int64_t below = 0;
+    if (rest_.substr(0, 1) != "-") return number(out);
+    number(below);
+    out = static_cast<uint64_t>(below);
   }
 
   std::string rest() {
@@ -54,6 +58,10 @@ bool each_line(const std::string &text, Line line) {
   return true;
 }
 
+bool lies_in(const SectionInfo &section, uint64_t offset, uint64_t size) {
+  return offset <= section.size && size <= section.size - offset;
+}
+
 bool parse_item(Fields &fields, std::string_view kind, Manifest &out) {
   if (kind == "arch") {
     fields.number(out.arch);
@@ -76,7 +84,7 @@ bool parse_item(Fields &fields, std::string_view kind, Manifest &out) {
     item.kind = how == "abs64" ? RelocInfo::Kind::Abs64 : RelocInfo::Kind::Abs32Lo;
     item.size = how == "abs64" ? 8 : 4;
     fields.number(item.target);
-    fields.number(item.addend);
+    fields.wrapping(item.addend);
     if ((how != "abs64" && how != "abs32lo") || item.target >= out.sections.size()) return false;
     out.relocs.push_back(item);
   } else if (kind == "unresolved") {
@@ -94,7 +102,7 @@ bool parse_item(Fields &fields, std::string_view kind, Manifest &out) {
     fields.number(item.offset);
     fields.number(item.size);
     item.name = fields.rest();
-    if (item.section >= out.sections.size()) return false;
+    if (item.section >= out.sections.size() || !lies_in(out.sections[item.section], item.offset, item.size)) return false;
     out.globals.push_back(std::move(item));
   } else if (kind == "kernel") {
     KernelInfo item;
@@ -102,7 +110,10 @@ bool parse_item(Fields &fields, std::string_view kind, Manifest &out) {
     for (int *value : {&item.registers, &item.shared, &item.local, &item.constant, &item.threads, &item.bank2})
       fields.number(*value);
     item.name = fields.rest();
-    if (item.key.find('/') != std::string::npos || item.bank2 >= static_cast<int>(out.sections.size())) return false;
+    if (item.key.find('/') != std::string::npos || item.bank2 < -1 || item.bank2 >= static_cast<int>(out.sections.size()))
+      return false;
+    for (int value : {item.registers, item.shared, item.local, item.constant, item.threads})
+      if (value < 0) return false;
     out.kernels.push_back(std::move(item));
   } else if (kind == "param") {
     ParamInfo item;
@@ -142,6 +153,7 @@ constexpr FillName kFills[] = {
     {"bank3", FillInfo::Kind::Bank3, false},
     {"bank4", FillInfo::Kind::Bank4, false},
     {"textures", FillInfo::Kind::Textures, false},
+    {"locks", FillInfo::Kind::Locks, false},
 };
 
 size_t fill_width(FillInfo::Kind kind) {
@@ -153,6 +165,7 @@ size_t fill_width(FillInfo::Kind kind) {
     case FillInfo::Kind::Bank3:
     case FillInfo::Kind::Bank4:
     case FillInfo::Kind::Textures:
+    case FillInfo::Kind::Locks:
       return 8;
     default:
       return 4;
@@ -166,11 +179,9 @@ bool parse_fill(Fields &fields, LaunchInfo &out) {
   for (const FillName &known : kFills) {
     if (name != known.name) continue;
     fill.kind = known.kind;
-    if (known.has_value) fields.number(fill.value);
-    if (!fields.good() || fill.offset > out.kernarg_size || fill_width(fill.kind) > out.kernarg_size - fill.offset)
-      return false;
+    if (known.has_value) fields.wrapping(fill.value);
     out.fills.push_back(fill);
-    return true;
+    return fields.good();
   }
   return false;
 }
@@ -192,8 +203,7 @@ bool parse_manifest(const std::string &text, Manifest &out) {
   if (!whole) return false;
   for (const RelocInfo &reloc : out.relocs) {
     if (reloc.section >= out.sections.size()) return false;
-    uint64_t size = out.sections[reloc.section].size;
-    if (reloc.offset > size || reloc.size > size - reloc.offset) return false;
+    if (!lies_in(out.sections[reloc.section], reloc.offset, reloc.size)) return false;
   }
   return out.error || out.arch > 0;
 }
@@ -220,6 +230,12 @@ bool parse_launch(const std::string &text, LaunchInfo &out, std::string &error) 
     error = "the parameters lie outside the segment";
     return false;
   }
+  // Only now: the size may have been said again.
+  for (const FillInfo &fill : out.fills)
+    if (whole && (fill.offset > out.kernarg_size || fill_width(fill.kind) > out.kernarg_size - fill.offset)) {
+      error = "a fill lies outside the segment";
+      return false;
+    }
   return whole;
 }
 

@@ -52,7 +52,8 @@ bool parse_manifest(const std::string &text, Manifest &out);
 struct FillInfo {
   enum class Kind {
     BlockX, BlockY, BlockZ, GridX, GridY, GridZ, U32, U64, SharedWindow, DynamicShared, GridId, Bank2, Bank3, Bank4,
-    Textures
+    Textures,
+    Locks
   } kind = Kind::U32;
   uint64_t offset = 0, value = 0;
 };

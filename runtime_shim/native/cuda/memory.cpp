@@ -66,7 +66,7 @@ enum : int {
 
 template <typename T>
 CUresult put(void *out, T value) {
-  memcpy(out, &value, sizeof value);
+  memcpy(out, &value, sizeof value);  // NOLINT(bugprone-sizeof-expression): a pointer is what some attributes are
   return CUDA_SUCCESS;
 }
 
@@ -184,8 +184,13 @@ SX_API cuMemFreeHost(void *pointer) {
 
 static CUresult host_register(const char *name, void *pointer, size_t size, unsigned flags) {
   return enter<Need::Context>(name, [&]() -> CUresult {
-    if (!pointer || !size) return CUDA_ERROR_INVALID_VALUE;
-    return SX_HIP(hipHostRegister, pointer, size, flags & 3);
+    if (!pointer || !size || flags & ~(CU_REGISTER_PORTABLE | CU_REGISTER_MAPPED | CU_REGISTER_READ_ONLY))
+      return CUDA_ERROR_INVALID_VALUE;  // ordinary memory that is registered as a device's (flag 4) is that, too
+    // Memory that cannot be written may be registered for reading.  AMD's library is not asked that: nobody has seen
+    // what it does.
+    unsigned known = hip().emulated ? CU_REGISTER_PORTABLE | CU_REGISTER_MAPPED | CU_REGISTER_READ_ONLY
+                                    : CU_REGISTER_PORTABLE | CU_REGISTER_MAPPED;
+    return SX_HIP(hipHostRegister, pointer, size, flags & known);
   });
 }
 
@@ -203,6 +208,7 @@ SX_API cuMemHostUnregister(void *pointer) {
 SX_API cuMemHostGetDevicePointer_v2(CUdeviceptr *out, void *host, unsigned flags) {
   return enter<Need::Context>(__func__, [&]() -> CUresult {
     if (!out || flags) return CUDA_ERROR_INVALID_VALUE;
+    if (facts_of(reinterpret_cast<CUdeviceptr>(host)).hip.isManaged) return CUDA_ERROR_INVALID_VALUE;
     void *pointer = nullptr;
     CUresult result = SX_HIP(hipHostGetDevicePointer, &pointer, host, 0);
     if (result == CUDA_SUCCESS) *out = reinterpret_cast<CUdeviceptr>(pointer);

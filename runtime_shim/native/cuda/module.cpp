@@ -8,14 +8,12 @@
 #include "handles.h"
 #include "log.h"
 #include "service.h"
+#include "trusted.h"
 
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
-#include <ctime>
 #include <dlfcn.h>
-#include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 namespace sx {
@@ -26,16 +24,6 @@ constexpr size_t kImageLimit = 1u << 30;
 constexpr size_t kSectionAlignment = 256;
 // What stands in a word that we have no address for: no user address has these high bits.
 constexpr uint64_t kPoison = 0xdead000000000000ull;
-constexpr time_t kTouchAfterSeconds = 3600;
-
-// Reads a file of the cache and marks it as used, so that eviction takes others first.
-bool read_used(const std::string &path, std::string &out, size_t limit) {
-  if (!read_file(path, out, limit)) return false;
-  struct stat st;
-  if (stat(path.c_str(), &st) == 0 && time(nullptr) - st.st_mtime > kTouchAfterSeconds)
-    utimensat(AT_FDCWD, path.c_str(), nullptr, 0);
-  return true;
-}
 
 std::string directory_of(const std::string &path) { return path.substr(0, path.rfind('/')); }
 
@@ -131,7 +119,7 @@ CUresult Module::ask_service(Manifest &manifest, std::string &directory) {
     return result;
   }
   std::string path = body["manifest"].text(), text;
-  if (!read_file(path, text, kTextLimit) || !parse_manifest(text, manifest)) {
+  if (!read_sealed(path, text, kTextLimit) || !parse_manifest(text, manifest)) {
     say_refused("*", CUDA_ERROR_UNKNOWN, at_place(place_, "SX0903: the manifest " + path + " cannot be read"));
     return CUDA_ERROR_UNKNOWN;
   }
@@ -153,7 +141,7 @@ CUresult Module::read_manifest() {
   std::string cache, tag, text;
   if (!cache_place(cache, tag)) return CUDA_ERROR_OPERATING_SYSTEM;
   directory_ = cache + "/module/" + tag;
-  if (!read_used(directory_ + "/" + key_ + ".txt", text, kTextLimit) || !parse_manifest(text, manifest_)) {
+  if (!read_sealed(directory_ + "/" + key_ + ".txt", text, kTextLimit) || !parse_manifest(text, manifest_)) {
     CUresult result = ask_service(manifest_, directory_);
     if (result != CUDA_SUCCESS) return result;
   }
@@ -198,10 +186,10 @@ bool Module::section_bytes(const SectionInfo &section, std::string &bytes) {
   bytes.assign(section.size, '\0');
   if (section.file.empty()) return true;
   std::string data;
-  if (!read_used(directory_ + "/" + section.file, data, kImageLimit)) {
+  if (!read_sealed(directory_ + "/" + section.file, data, kImageLimit)) {
     // Evicted while we ran: the service can make it again.
     Manifest same;
-    if (ask_service(same, directory_) != CUDA_SUCCESS || !read_file(directory_ + "/" + section.file, data, kImageLimit)) return false;
+    if (ask_service(same, directory_) != CUDA_SUCCESS || !read_sealed(directory_ + "/" + section.file, data, kImageLimit)) return false;
   }
   memcpy(bytes.data(), data.data(), std::min(data.size(), bytes.size()));
   return true;
@@ -316,8 +304,8 @@ CUresult Kernel::launched(CUresult result) {
 
 bool Kernel::read_cached(const std::string &stem) {
   std::string text, error;
-  if (!read_used(stem + ".launch", text, kTextLimit) || !parse_launch(text, launch, error)) return false;
-  return read_used(stem + ".hsaco", code_, kImageLimit) && code_.compare(0, 4, "\x7f" "ELF") == 0;
+  if (!read_sealed(stem + ".launch", text, kTextLimit) || !parse_launch(text, launch, error)) return false;
+  return read_sealed(stem + ".hsaco", code_, kImageLimit) && code_.compare(0, 4, "\x7f" "ELF") == 0;
 }
 
 // "cuda_error N", "code SX....", "line TEXT".
@@ -347,9 +335,9 @@ CUresult Kernel::fetch() {
   }
   if (result != CUDA_SUCCESS) return refuse(result, line);
   std::string text, error;
-  if (!read_file(body["launch"].text(), text, kTextLimit) || !parse_launch(text, launch, error))
+  if (!read_sealed(body["launch"].text(), text, kTextLimit) || !parse_launch(text, launch, error))
     return refuse(CUDA_ERROR_UNKNOWN, "SX0715: " + info->name + ": its launch information cannot be read: " + error);
-  if (!read_file(body["code_object"].text(), code_, kImageLimit))
+  if (!read_sealed(body["code_object"].text(), code_, kImageLimit))
     return refuse(CUDA_ERROR_UNKNOWN, "SX0715: " + info->name + ": its code object cannot be read");
   return CUDA_SUCCESS;
 }
@@ -359,7 +347,7 @@ CUresult Kernel::translate() {
   if (!cache_place(cache, tag)) return CUDA_ERROR_OPERATING_SYSTEM;
   std::string stem = cache + "/kernel/" + tag + "/" + owner->key() + "-" + info->key;
   if (read_cached(stem)) return CUDA_SUCCESS;
-  if (read_used(stem + ".refused", text, kTextLimit) && read_refusal(text)) return translation_;
+  if (read_sealed(stem + ".refused", text, kTextLimit) && read_refusal(text)) return translation_;
   return fetch();
 }
 

@@ -3,6 +3,7 @@
 #include "handles.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <map>
 
@@ -11,42 +12,43 @@ namespace {
 
 constexpr unsigned kEntries = 4096;
 
-// What lowering/rules/texture.py reads, in words; masks are 0 or all ones.
+// What lowering/rules/texture_table.py names, in words; masks are 0 or all ones.
 struct Axis {
-  float scale;
-  uint32_t size, wrap, mirror, border, unused[3];
+  float scale;                                // of a coordinate to an integer
+  uint32_t factor, bits, round, period;       // of the integer to 1/256 of a texel
+  float limit;
+  uint32_t size, periodic, wrap, mirror, border, clamp;
 };
 
 struct Descriptor {
   uint64_t base;
-  uint32_t pitch, slice, shift, channels, format, linear;
+  uint32_t pitch, slice, shift, channels, kind, linear;
   Axis axis[3];
-  float half;
-  uint32_t layers, normal;
-  float factor;
+  uint32_t layers, mask;
+  float divisor, reciprocal;
   uint32_t border[4];
   uint32_t bytes, height, depth, channel_shift;
-  uint32_t unused[20];
+  uint32_t expand, adjust, lowest, bordered, fetchable, curved;
+  uint64_t curve;
 };
-static_assert(sizeof(Descriptor) == 256, "the layout of rules/texture.py");
+static_assert(sizeof(Descriptor) == 256, "the layout of rules/texture_table.py");
 
-struct Format {
-  unsigned number, code, shift;  // CUDA's, the rules', log2 of a channel's bytes
-  float factor;                  // of its normalised form; 0: has none
-  bool is_float;
-};
-constexpr Format kFormats[] = {
-    {CU_AD_FORMAT_UNSIGNED_INT8, 0, 0, 1.0f / 255, false},   {CU_AD_FORMAT_SIGNED_INT8, 1, 0, 1.0f / 127, false},
-    {CU_AD_FORMAT_UNSIGNED_INT16, 2, 1, 1.0f / 65535, false}, {CU_AD_FORMAT_SIGNED_INT16, 3, 1, 1.0f / 32767, false},
-    {CU_AD_FORMAT_UNSIGNED_INT32, 4, 2, 0, false},            {CU_AD_FORMAT_SIGNED_INT32, 4, 2, 0, false},
-    {CU_AD_FORMAT_FLOAT, 4, 2, 0, true},                      {CU_AD_FORMAT_HALF, 5, 1, 0, true},
-};
+enum Kind : uint32_t { kRaw, kFloat, kHalf, kNormalised };
 
-const Format *format_of(unsigned number) {
-  for (const Format &format : kFormats)
-    if (format.number == number) return &format;
-  return nullptr;
+// Filled from integers: every value is one of 2^14.
+const float *srgb() {
+  static const uint16_t values[] = {
+#include "srgb.inc"
+  };
+  static_assert(sizeof values / sizeof *values == 256, "a byte's");
+  static float *const out = [] {
+    float *table = new float[256];
+    for (int i = 0; i < 256; ++i) table[i] = static_cast<float>(values[i]) * 0x1p-14f;
+    return table;
+  }();
+  return out;
 }
+constexpr size_t kSrgbBytes = 256 * sizeof(float);
 
 struct Table {
   unsigned generation = 0;
@@ -63,14 +65,19 @@ CUresult table_of(Device &device, Table *&out) {
   if (!table.memory) {
     table.generation = device.generation;
     table.used[0] = true;  // no object's
-    CUresult result = from_hip(hip().hipMalloc(&table.memory, kEntries * sizeof(Descriptor)));
+    void *memory = nullptr;
+    CUresult result = from_hip(hip().hipMalloc(&memory, kEntries * sizeof(Descriptor) + kSrgbBytes));
     if (result != CUDA_SUCCESS) return result;
+    char *curve = static_cast<char *>(memory) + kEntries * sizeof(Descriptor);
+    result = from_hip(hip().hipMemcpy(curve, srgb(), kSrgbBytes, hipMemcpyHostToDevice));
+    if (result != CUDA_SUCCESS) return result;
+    table.memory = memory;
   }
   out = &table;
   return CUDA_SUCCESS;
 }
 
-CUresult put(const Descriptor &descriptor, unsigned long long *object) {
+CUresult put(Descriptor &descriptor, unsigned long long *object) {
   std::lock_guard<std::mutex> guard(g_mutex);
   Table *table = nullptr;
   CUresult result = table_of(current_device(), table);
@@ -78,6 +85,7 @@ CUresult put(const Descriptor &descriptor, unsigned long long *object) {
   auto place = std::find(table->used.begin(), table->used.end(), false);
   if (place == table->used.end()) return CUDA_ERROR_OUT_OF_MEMORY;
   size_t number = static_cast<size_t>(place - table->used.begin());
+  descriptor.curve = reinterpret_cast<uint64_t>(table->memory) + kEntries * sizeof descriptor;
   void *entry = static_cast<char *>(table->memory) + number * sizeof descriptor;
   result = from_hip(hip().hipMemcpy(entry, &descriptor, sizeof descriptor, hipMemcpyHostToDevice));
   if (result != CUDA_SUCCESS) return result;
@@ -96,47 +104,31 @@ CUresult take_away(unsigned long long object) {
   return CUDA_SUCCESS;
 }
 
-CUresult create_array(CUarray *out, const CUDA_ARRAY3D_DESCRIPTOR *wanted) {
-  if (!out || !wanted || !wanted->Width) return CUDA_ERROR_INVALID_VALUE;
-  const Format *format = format_of(wanted->Format);
-  unsigned channels = wanted->NumChannels;
-  if (!format) return CUDA_ERROR_NOT_SUPPORTED;
-  if (channels != 1 && channels != 2 && channels != 4) return CUDA_ERROR_INVALID_VALUE;
-  auto array = std::make_unique<Array>();
-  array->device = &current_device();
-  array->generation = array->device->generation;
-  array->described = *wanted;
-  array->pitch = ((wanted->Width * channels << format->shift) + 63) & ~size_t{63};
-  size_t size = 0;
-  if (__builtin_mul_overflow(array->pitch, array->rows(), &size) || __builtin_mul_overflow(size, array->planes(), &size) ||
-      size > UINT32_MAX)
-    return CUDA_ERROR_OUT_OF_MEMORY;
-  void *memory = nullptr;
-  CUresult result = from_hip(hip().hipMalloc(&memory, size));
-  if (result != CUDA_SUCCESS) return result;
-  array->memory = static_cast<char *>(memory);
-  *out = reinterpret_cast<CUarray>(array.get());
-  Handles<Array>::all().add(array.release());
-  return CUDA_SUCCESS;
+uint32_t bits(float value) {
+  uint32_t out;
+  memcpy(&out, &value, sizeof out);
+  return out;
 }
 
-CUresult destroy_array(CUarray handle) {
-  Array *array = find_array(handle);
-  if (!array || !Handles<Array>::all().remove(array)) return CUDA_ERROR_INVALID_HANDLE;
-  CUresult result = CUDA_SUCCESS;
-  if (array->generation == array->device->generation) result = from_hip(hip().hipFree(array->memory));
-  delete array;
-  return result;
+float bits_to_float(uint32_t word) {
+  float out;
+  memcpy(&out, &word, sizeof out);
+  return out;
 }
 
-// Where the texels are; false for what has no descriptor here.
-CUresult place(const CUDA_RESOURCE_DESC &resource, Descriptor &d, const Format *&format) {
+uint32_t mask(bool value) { return value ? ~0u : 0; }
+
+// What a resource has: its texels, and their format; whether they are the faces of cubes, or a volume.
+CUresult place(const CUDA_RESOURCE_DESC &resource, Descriptor &d, const ArrayFormat *&format, bool &cube, bool &solid) {
   unsigned number = 0;
+  d.layers = d.axis[1].size = d.axis[2].size = 1;
   switch (resource.resType) {
     case 0: {
       Array *array = find_array(resource.res.array);
       if (!array) return CUDA_ERROR_INVALID_HANDLE;
       number = array->described.Format;
+      cube = array->described.Flags & CUDA_ARRAY3D_CUBEMAP;
+      solid = array->described.Depth && !(array->described.Flags & (CUDA_ARRAY3D_CUBEMAP | CUDA_ARRAY3D_LAYERED));
       d.base = reinterpret_cast<uint64_t>(array->memory);
       d.channels = array->described.NumChannels;
       d.axis[0].size = static_cast<uint32_t>(array->described.Width);
@@ -144,18 +136,18 @@ CUresult place(const CUDA_RESOURCE_DESC &resource, Descriptor &d, const Format *
       d.axis[2].size = static_cast<uint32_t>(array->planes());
       d.pitch = static_cast<uint32_t>(array->pitch);
       d.slice = static_cast<uint32_t>(array->pitch * array->rows());
-      d.layers = d.axis[2].size;
+      d.layers = cube ? d.axis[2].size / 6 : d.axis[2].size;
       break;
     }
     case 2: {
       const auto &linear = resource.res.linear;
-      format = format_of(linear.format);
+      format = array_format(linear.format);
       if (!format || !linear.numChannels) return CUDA_ERROR_INVALID_VALUE;
       number = linear.format;
       d.base = linear.devPtr;
       d.channels = linear.numChannels;
       d.axis[0].size = static_cast<uint32_t>(linear.sizeInBytes / (linear.numChannels << format->shift));
-      d.axis[1].size = d.axis[2].size = d.layers = 1;
+      d.fetchable = ~0u;
       break;
     }
     case 3: {
@@ -165,59 +157,121 @@ CUresult place(const CUDA_RESOURCE_DESC &resource, Descriptor &d, const Format *
       d.channels = pitched.numChannels;
       d.axis[0].size = static_cast<uint32_t>(pitched.width);
       d.axis[1].size = static_cast<uint32_t>(pitched.height);
-      d.axis[2].size = d.layers = 1;
       d.pitch = static_cast<uint32_t>(pitched.pitchInBytes);
       if (pitched.pitchInBytes * pitched.height > UINT32_MAX) return CUDA_ERROR_NOT_SUPPORTED;
       break;
     }
     default: return CUDA_ERROR_NOT_SUPPORTED;
   }
-  format = format_of(number);
+  format = array_format(number);
   if (!format) return CUDA_ERROR_NOT_SUPPORTED;
   if (d.channels != 1 && d.channels != 2 && d.channels != 4) return CUDA_ERROR_INVALID_VALUE;
-  d.format = format->code;
   d.channel_shift = format->shift;
   d.shift = format->shift + (d.channels == 4 ? 2 : d.channels - 1);
+  bool sign = format->kind == Channel::Signed || format->shift == 2;
+  d.mask = sign ? ~0u : (1u << (8 << format->shift)) - 1;
   d.bytes = d.axis[0].size << d.shift;
   d.height = d.axis[1].size;
   d.depth = d.axis[2].size;
   return CUDA_SUCCESS;
 }
 
-uint32_t bits(float value) {
-  uint32_t out;
-  memcpy(&out, &value, sizeof out);
-  return out;
+// How coordinates become texels along an axis (rules/texture_place.py).
+void set_axis(Axis &axis, int mode, bool normalized) {
+  bool periodic = normalized && (mode == 0 || mode == 2);
+  uint32_t bits = !normalized ? 12 : 21 + (axis.size > 8192) + (axis.size > 65536);
+  axis.scale = static_cast<float>(1u << bits);
+  axis.factor = normalized ? axis.size : 1;
+  axis.bits = bits - 8;
+  axis.round = 1u << (bits - 9);
+  axis.period = periodic ? (1u << (mode == 2 ? bits + 1 : bits)) - 1 : ~0u;
+  axis.limit = normalized ? 4.0f : 262144.0f;
+  axis.periodic = mask(periodic);
+  axis.wrap = mask(periodic && mode == 0);
+  axis.mirror = mask(periodic && mode == 2);
+  axis.border = mask(mode == 3);
+  axis.clamp = mask(!periodic && mode != 3);  // without normalised coordinates nothing repeats
+}
+
+// binary32 to binary16 and back, towards 0.
+uint32_t as_half(float value) {
+  uint32_t word = bits(value), sign = word & 0x80000000;
+  float size = bits_to_float(word & 0x7fffffff);
+  if (std::isinf(size)) return word;
+  if (!(size < 65504.0f)) return sign | 0x477fe000;
+  if (size < 0x1p-14f) return sign | bits(std::floor(size * 0x1p24f) * 0x1p-24f);
+  return word & ~0x1fffu;
+}
+
+// The nearest of `steps` in which a border's colour is kept.  The colour is rounded down to 2^-12 first, for formats
+// of 16 bits to 2^-20; ties go to 0 (measured).
+int32_t as_steps(float value, uint32_t steps, unsigned width, bool sign) {
+  if (!(value > 0) && !(sign && value < 0)) return 0;
+  unsigned kept = width == 8 ? 12 : 20;
+  uint64_t fixed = static_cast<uint64_t>(std::ldexp(std::fmin(std::fabs(value), 1.0f), static_cast<int>(kept)));
+  int32_t nearest = static_cast<int32_t>((fixed * steps + (uint64_t{1} << (kept - 1)) - 1) >> kept);
+  return value < 0 ? -nearest : nearest;
+}
+
+// How a channel's bits become a value, and the border's colour as a texel would have it.
+void set_values(Descriptor &d, const ArrayFormat &format, const CUDA_TEXTURE_DESC &texture) {
+  bool sign = format.kind == Channel::Signed, linear = d.linear != 0;
+  unsigned width = 8u << format.shift;
+  if (format.kind == Channel::Float) {
+    d.kind = format.shift == 1 ? kHalf : kFloat;
+    for (int i = 0; i < 4; ++i)
+      d.border[i] = format.shift == 1 ? as_half(texture.borderColor[i]) : bits(texture.borderColor[i]);
+    return;
+  }
+  if (format.shift == 2 || texture.flags & CU_TRSF_READ_AS_INTEGER) {
+    d.kind = kRaw;
+    for (int i = 0; i < 4; ++i) {
+      uint32_t word = bits(texture.borderColor[i]) << (32 - width);
+      d.border[i] = sign ? static_cast<uint32_t>(static_cast<int32_t>(word) >> (32 - width)) : word >> (32 - width);
+    }
+    return;
+  }
+  d.kind = kNormalised;
+  uint32_t steps = (1u << (sign ? width - 1 : width)) - 1;
+  bool spread = linear && width == 8;
+  d.expand = spread && !sign ? 257 : 1;
+  d.adjust = mask(width == 8 && sign);
+  uint32_t most = spread ? (sign ? 32767 : 65535) : steps;
+  d.lowest = sign ? 0u - most : 0;
+  d.divisor = static_cast<float>(most);
+  d.reciprocal = 1.0f / d.divisor;
+  for (int i = 0; i < 4; ++i) {
+    int32_t value = as_steps(texture.borderColor[i], steps, width, sign);
+    d.border[i] = static_cast<uint32_t>(value * static_cast<int32_t>(d.expand));
+  }
 }
 
 CUresult create_texture(unsigned long long *object, const CUDA_RESOURCE_DESC *resource, const CUDA_TEXTURE_DESC *texture,
                         const void *view) {
   if (!object || !resource || !texture) return CUDA_ERROR_INVALID_VALUE;
-  if (view || texture->flags & (CU_TRSF_SRGB | CU_TRSF_SEAMLESS_CUBEMAP)) return CUDA_ERROR_NOT_SUPPORTED;
+  if (view || texture->flags & CU_TRSF_SEAMLESS_CUBEMAP) return CUDA_ERROR_NOT_SUPPORTED;
   Descriptor d = {};
-  const Format *format = nullptr;
-  CUresult result = place(*resource, d, format);
+  const ArrayFormat *format = nullptr;
+  bool cube = false, solid = false;
+  CUresult result = place(*resource, d, format, cube, solid);
   if (result != CUDA_SUCCESS) return result;
-  bool normalized = texture->flags & CU_TRSF_NORMALIZED_COORDINATES;
-  bool integers = !format->is_float && (texture->flags & CU_TRSF_READ_AS_INTEGER || format->factor == 0);
+  bool integers = format->kind != Channel::Float && (texture->flags & CU_TRSF_READ_AS_INTEGER || format->shift == 2);
   bool linear = texture->filterMode == 1;
   if (linear && integers) return CUDA_ERROR_INVALID_VALUE;
-  d.linear = linear ? ~0u : 0;
-  d.half = linear ? 0.5f : 0.0f;
-  d.normal = integers || format->is_float ? 0 : ~0u;
-  d.factor = format->factor;
+  // How many bits the coordinates of such volumes have is not known: at 2,049 texels those of 8,192, at 5,000 more.
+  bool normalized = texture->flags & CU_TRSF_NORMALIZED_COORDINATES;
+  for (const Axis &axis : d.axis)
+    if (solid && normalized && axis.size > 2049 && axis.size <= 8192) return CUDA_ERROR_NOT_SUPPORTED;
+  d.linear = mask(linear);
   for (int i = 0; i < 3; ++i) {
-    Axis &axis = d.axis[i];
-    int mode = texture->addressMode[i];
-    axis.scale = normalized ? static_cast<float>(axis.size) : 1.0f;
-    // Without normalised coordinates nothing repeats: CUDA clamps instead.
-    axis.wrap = normalized && mode == 0 ? ~0u : 0;
-    axis.mirror = normalized && mode == 2 ? ~0u : 0;
-    axis.border = mode == 3 ? ~0u : 0;
+    set_axis(d.axis[i], texture->addressMode[i], cube || normalized);
+    d.bordered |= d.axis[i].border;
   }
-  for (int i = 0; i < 4; ++i) {
-    float color = texture->borderColor[i];
-    d.border[i] = integers ? static_cast<uint32_t>(static_cast<int64_t>(color)) : bits(color);
+  set_values(d, *format, *texture);
+  // Of the 8-bit formats; others have no other curve.
+  if (texture->flags & CU_TRSF_SRGB && d.kind == kNormalised && format->number == CU_AD_FORMAT_UNSIGNED_INT8) {
+    if (linear || d.bordered) return CUDA_ERROR_NOT_SUPPORTED;
+    d.curved = d.channels == 4 ? 3 : 1;
   }
   return put(d, object);
 }
@@ -225,14 +279,13 @@ CUresult create_texture(unsigned long long *object, const CUDA_RESOURCE_DESC *re
 CUresult create_surface(unsigned long long *object, const CUDA_RESOURCE_DESC *resource) {
   if (!object || !resource || resource->resType != 0) return CUDA_ERROR_INVALID_VALUE;
   Descriptor d = {};
-  const Format *format = nullptr;
-  CUresult result = place(*resource, d, format);
+  const ArrayFormat *format = nullptr;
+  bool cube = false, solid = false;
+  CUresult result = place(*resource, d, format, cube, solid);
   return result == CUDA_SUCCESS ? put(d, object) : result;
 }
 
 }  // namespace
-
-Array *find_array(CUarray handle) { return Handles<Array>::all().find(handle); }
 
 CUresult texture_table(Device &device, uint64_t &address) {
   std::lock_guard<std::mutex> guard(g_mutex);
@@ -245,43 +298,6 @@ CUresult texture_table(Device &device, uint64_t &address) {
 }  // namespace sx
 
 using namespace sx;
-
-SX_API cuArray3DCreate_v2(CUarray *out, const CUDA_ARRAY3D_DESCRIPTOR *wanted) {
-  return enter<Need::Context>(__func__, [&] { return create_array(out, wanted); });
-}
-
-SX_API cuArrayCreate_v2(CUarray *out, const CUDA_ARRAY_DESCRIPTOR *wanted) {
-  return enter<Need::Context>(__func__, [&]() -> CUresult {
-    if (!wanted) return CUDA_ERROR_INVALID_VALUE;
-    CUDA_ARRAY3D_DESCRIPTOR full = {wanted->Width, wanted->Height, 0, wanted->Format, wanted->NumChannels, 0};
-    return create_array(out, &full);
-  });
-}
-
-SX_API cuArrayDestroy(CUarray array) {
-  return enter<Need::Context>(__func__, [&] { return destroy_array(array); });
-}
-
-SX_API cuArray3DGetDescriptor_v2(CUDA_ARRAY3D_DESCRIPTOR *out, CUarray handle) {
-  return enter<Need::Context>(__func__, [&]() -> CUresult {
-    Array *array = find_array(handle);
-    if (!array) return CUDA_ERROR_INVALID_HANDLE;
-    if (!out) return CUDA_ERROR_INVALID_VALUE;
-    *out = array->described;
-    return CUDA_SUCCESS;
-  });
-}
-
-SX_API cuArrayGetDescriptor_v2(CUDA_ARRAY_DESCRIPTOR *out, CUarray handle) {
-  return enter<Need::Context>(__func__, [&]() -> CUresult {
-    Array *array = find_array(handle);
-    if (!array) return CUDA_ERROR_INVALID_HANDLE;
-    if (!out) return CUDA_ERROR_INVALID_VALUE;
-    const CUDA_ARRAY3D_DESCRIPTOR &d = array->described;
-    *out = {d.Width, d.Height, d.Format, d.NumChannels};
-    return CUDA_SUCCESS;
-  });
-}
 
 SX_API cuTexObjectCreate(unsigned long long *object, const CUDA_RESOURCE_DESC *resource,
                          const CUDA_TEXTURE_DESC *texture, const void *view) {

@@ -4,6 +4,16 @@
 
 namespace sx {
 
+enum class Channel { Unsigned, Signed, Float };
+
+struct ArrayFormat {
+  unsigned number, shift;  // CUDA's, log2 of a channel's bytes
+  Channel kind;
+};
+
+// The format of CUDA's number, or null.
+const ArrayFormat *array_format(unsigned number);
+
 struct Array {
   Device *device = nullptr;
   unsigned generation = 0;  // of the device: a reset takes the memory

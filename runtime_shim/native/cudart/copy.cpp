@@ -83,7 +83,7 @@ int sx::element_size(CUarray array, size_t *size) {
   CUDA_ARRAY3D_DESCRIPTOR d;
   if (int error = driver().cuArray3DGetDescriptor_v2(&d, array)) return error;
   unsigned format = d.Format;
-  *size = d.NumChannels * (format == 32 || format == 3 || format == 10 ? 4 : format == 1 || format == 8 ? 1 : 2);
+  *size = size_t{d.NumChannels} * (format == 32 || format == 3 || format == 10 ? 4 : format == 1 || format == 8 ? 1 : 2);
   return kSuccess;
 }
 

@@ -71,17 +71,22 @@ cudaChannelFormatDesc described(const CUDA_ARRAY3D_DESCRIPTOR &d) {
   return {bits, n > 1 ? bits : 0, n > 2 ? bits : 0, n > 3 ? bits : 0, kind};
 }
 
+// The driver's description; Format 0 for a channel descriptor that it has none for.
+CUDA_ARRAY3D_DESCRIPTOR wanted(const cudaChannelFormatDesc &format, cudaExtent extent, unsigned flags) {
+  CUDA_ARRAY3D_DESCRIPTOR d = {};
+  d.Width = extent.width;
+  d.Height = extent.height;
+  d.Depth = extent.depth;
+  d.Format = format_of(format, &d.NumChannels);
+  d.Flags = flags;  // the same bits
+  return d;
+}
+
 int create_array(CUarray *out, const cudaChannelFormatDesc *format, cudaExtent extent, unsigned flags) {
   return with_context([&] {
     if (!out || !format) return static_cast<int>(kInvalidValue);
-    CUDA_ARRAY3D_DESCRIPTOR d = {};
-    d.Width = extent.width;
-    d.Height = extent.height;
-    d.Depth = extent.depth;
-    d.Format = static_cast<int>(format_of(*format, &d.NumChannels));
-    d.Flags = flags;  // the same bits
-    if (!d.Format) return 20;  // cudaErrorInvalidChannelDescriptor
-    return driver().cuArray3DCreate_v2(out, &d);
+    CUDA_ARRAY3D_DESCRIPTOR d = wanted(*format, extent, flags);
+    return d.Format ? driver().cuArray3DCreate_v2(out, &d) : static_cast<int>(kInvalidChannelDescriptor);
   });
 }
 
@@ -94,15 +99,27 @@ int resource_of(const ResourceDesc *from, CUDA_RESOURCE_DESC *to) {
       to->res.linear.devPtr = reinterpret_cast<CUdeviceptr>(from->linear.pointer);
       to->res.linear.format = format_of(from->linear.format, &to->res.linear.numChannels);
       to->res.linear.sizeInBytes = from->linear.size;
-      return to->res.linear.format ? kSuccess : 20;
+      return to->res.linear.format ? kSuccess : kInvalidChannelDescriptor;
     case 3:
       to->res.pitch2D.devPtr = reinterpret_cast<CUdeviceptr>(from->pitched.pointer);
       to->res.pitch2D.format = format_of(from->pitched.format, &to->res.pitch2D.numChannels);
       to->res.pitch2D.width = from->pitched.width;
       to->res.pitch2D.height = from->pitched.height;
       to->res.pitch2D.pitchInBytes = from->pitched.pitch;
-      return to->res.pitch2D.format ? kSuccess : 20;
+      return to->res.pitch2D.format ? kSuccess : kInvalidChannelDescriptor;
     default: return kNotSupported;
+  }
+}
+
+// The format of a resource's texels; that of floats for what is no resource.
+cudaChannelFormatDesc texels_of(const ResourceDesc &resource) {
+  CUDA_ARRAY3D_DESCRIPTOR d;
+  switch (resource.kind) {
+    case 0:
+      if (driver().cuArray3DGetDescriptor_v2(&d, resource.array) == kSuccess) return described(d);
+      return {32, 0, 0, 0, 2};
+    case 2: return resource.linear.format;
+    default: return resource.pitched.format;
   }
 }
 
@@ -110,6 +127,10 @@ int create_texture(unsigned long long *out, const ResourceDesc *resource, const 
   if (!out || !resource || !texture) return kInvalidValue;
   CUDA_RESOURCE_DESC r;
   if (int error = resource_of(resource, &r)) return error;
+  cudaChannelFormatDesc format = texels_of(*resource);
+  bool small = format.f != 2 && format.x <= 16;
+  if (texture->read == 1 && !small) return kInvalidNormSetting;
+  if (texture->read == 0 && texture->filter == 1 && format.f != 2) return kInvalidFilterSetting;
   CUDA_TEXTURE_DESC t = {};
   memcpy(t.addressMode, texture->address, sizeof t.addressMode);
   t.filterMode = texture->filter;

@@ -188,7 +188,7 @@ int read_kernel(const CodeObject &code, const msgpack::Value &map, KernelInfo &k
   uint64_t declared = number_member(map, ".kernarg_segment_size", 0);
   if (declared > (1u << 20)) return hipErrorInvalidImage;
   kernel.kernarg_size = std::max(kernel.kernarg_size, static_cast<uint32_t>(declared));
-  kernel.vgprs = static_cast<uint32_t>(number_member(map, ".vgpr_count", ((kernel.rsrc1 & 63) + 1) * 8));
+  kernel.vgprs = static_cast<uint32_t>(number_member(map, ".vgpr_count", (uint64_t{kernel.rsrc1 & 63} + 1) * 8));
   kernel.sgprs = static_cast<uint32_t>(number_member(map, ".sgpr_count", 0));
   uint64_t limit = number_member(map, ".max_flat_workgroup_size", 1024);
   kernel.max_flat_workgroup_size = static_cast<uint32_t>(std::min<uint64_t>(limit, 1024));

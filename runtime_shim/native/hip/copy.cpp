@@ -1,5 +1,6 @@
 // Copies and fills.  Addresses decide what is device memory; the kind is only a hint, as with CUDA.
 #include "memory.h"
+#include "reach.h"
 #include "state.h"
 #include "stream.h"
 
@@ -26,6 +27,9 @@ bool extent(size_t pitch, size_t width, size_t height, size_t &out) {
 }
 
 void copy_box(const Box &b) {
+  size_t dst_size, src_size;
+  if (!extent(b.dst_pitch, b.width, b.height, dst_size) || !extent(b.src_pitch, b.width, b.height, src_size)) return;
+  if (!reach(b.dst, dst_size, true) || !reach(b.src, src_size, false)) return;
   if (b.height == 1 || (b.dst_pitch == b.width && b.src_pitch == b.width)) {
     memmove(b.dst, b.src, b.width * b.height);
     return;
@@ -104,6 +108,8 @@ struct Fill {
 };
 
 void fill_rows(const Fill &f) {
+  size_t size;
+  if (!extent(f.pitch, f.width * f.element, f.height, size) || !reach(f.dst, size, true)) return;
   for (size_t row = 0; row < f.height; ++row) {
     char *at = f.dst + row * f.pitch;
     if (f.element == 1) memset(at, static_cast<int>(f.value), f.width);

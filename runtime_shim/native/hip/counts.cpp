@@ -67,10 +67,17 @@ Counts open_counts(const std::string &key, const std::string &kernel, uint32_t b
     path = folder() + "/counts-" + std::to_string(getpid()) + "-" + std::to_string(number++);
     counts.words = map_file(path, head, size);
   } while (!counts.words && errno == EEXIST);
+  counts.mapped = counts.words ? size : 0;
   if (counts.words) return counts;
   if (said++ == 0) log_line("SX0677: %s: executions are not counted: %s", path.c_str(), strerror(errno));
   counts.words = static_cast<uint64_t *>(calloc(8 + size_t{blocks}, sizeof(uint64_t)));
   return counts;
+}
+
+void close_counts(Counts &counts) {
+  if (counts.mapped) munmap(counts.words, counts.mapped);
+  else free(counts.words);
+  counts = Counts();
 }
 
 void Counts::launched(const Launch &launch, uint32_t shared) const {

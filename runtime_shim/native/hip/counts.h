@@ -1,5 +1,6 @@
 // How often the blocks of kernels began, for `sassxlate run --report`.
 #pragma once
+#include <cstddef>
 #include <cstdint>
 #include <string>
 
@@ -20,6 +21,7 @@ struct Launch;
 // of one (bytes), three that are 0, and then for each block how often a wave began it.
 struct Counts {
   uint64_t *words = nullptr;
+  size_t mapped = 0;  // bytes at `words` that are a file's; 0: they are the heap's
   uint64_t *blocks() const { return words ? words + 8 : nullptr; }
   void launched(const Launch &launch, uint32_t shared) const;
 };
@@ -29,5 +31,8 @@ bool counting();
 
 // The numbers of a new image; where no file can be made they are kept nowhere, which is said once.
 Counts open_counts(const std::string &key, const std::string &kernel, uint32_t blocks);
+
+// Nobody counts there any more; the file stays.
+void close_counts(Counts &counts);
 
 }  // namespace sx

@@ -235,7 +235,7 @@ SX_API hipError_t hipDeviceGetName(char *name, int length, hipDevice_t device) {
 SX_API hipError_t hipDeviceGetUuid(char uuid[16], hipDevice_t device) {
   return call([&]() -> int {
     if (device || !uuid) return device ? hipErrorInvalidDevice : hipErrorInvalidValue;
-    memcpy(uuid, "sassxlate-gfx110", 16);
+    memcpy(uuid, "sassxlate-gfx110", 16);  // NOLINT(bugprone-not-null-terminated-result): sixteen bytes, no text
     return 0;
   }, kIgnoreSticky);
 }

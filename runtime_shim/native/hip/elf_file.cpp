@@ -89,10 +89,10 @@ bool ElfFile::read_sections(uint64_t offset, unsigned count) {
   return true;
 }
 
-std::string ElfFile::string_at(const Section &strings, uint32_t offset) const {
+std::string_view ElfFile::string_at(const Section &strings, uint32_t offset) const {
   if (strings.type != SHT_STRTAB || offset >= strings.size) return "";
   const char *text = reinterpret_cast<const char *>(data_ + strings.offset + offset);
-  return std::string(text, strnlen(text, strings.size - offset));
+  return std::string_view(text, strnlen(text, strings.size - offset));
 }
 
 bool ElfFile::read_symbols(const Section &table) {
@@ -114,7 +114,7 @@ bool ElfFile::read_relocations(const Section &table) {
     uint64_t index = ELF64_R_SYM(r.r_info);
     if (index >= symbols.size() && index != 0) return false;
     relocations.push_back({r.r_offset, static_cast<uint32_t>(ELF64_R_TYPE(r.r_info)), r.r_addend,
-                           index ? symbols[index].name : ""});
+                           index ? symbols[index].name : std::string_view()});
   }
   return true;
 }
@@ -126,7 +126,7 @@ const uint8_t *ElfFile::at_vaddr(uint64_t vaddr, uint64_t size) const {
   return nullptr;
 }
 
-const ElfSymbol *ElfFile::symbol(const std::string &name) const {
+const ElfSymbol *ElfFile::symbol(std::string_view name) const {
   for (const ElfSymbol &s : symbols)
     if (s.defined && s.name == name) return &s;
   return nullptr;

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace sx {
@@ -13,7 +14,7 @@ struct ElfSegment {
 };
 
 struct ElfSymbol {
-  std::string name;
+  std::string_view name;  // in the file: many symbols may share a long one
   uint64_t value, size;
   uint8_t type;
   bool defined;
@@ -23,7 +24,7 @@ struct ElfRelocation {
   uint64_t offset;
   uint32_t type;
   int64_t addend;
-  std::string symbol;  // "" where it has none
+  std::string_view symbol;  // "" where it has none
 };
 
 class ElfFile {
@@ -45,7 +46,7 @@ class ElfFile {
 
   // The file's bytes at virtual addresses [vaddr, vaddr + size), or nullptr where no segment holds them.
   const uint8_t *at_vaddr(uint64_t vaddr, uint64_t size) const;
-  const ElfSymbol *symbol(const std::string &name) const;
+  const ElfSymbol *symbol(std::string_view name) const;
   // Address of the section with this name; false where there is none.
   bool section_address(const char *name, uint64_t &address) const;
   // Descriptor of the first note with this owner and type.
@@ -62,7 +63,7 @@ class ElfFile {
   bool read_sections(uint64_t offset, unsigned count);
   bool read_symbols(const Section &table);
   bool read_relocations(const Section &table);
-  std::string string_at(const Section &strings, uint32_t offset) const;
+  std::string_view string_at(const Section &strings, uint32_t offset) const;
 
   const uint8_t *data_ = nullptr;
   size_t size_ = 0;

@@ -50,6 +50,7 @@ struct alignas(64) Wave {
   // The range that the slow path found last, valid while the generation stays.
   uint64_t range_generation, range_begin, range_end;
   bool range_internal;
+  std::shared_ptr<Probes> range_probes;
 };
 
 struct Group {
@@ -130,17 +131,25 @@ void runtime_fault(SxWave *w, uint32_t kind, uint32_t pc, uint32_t lane, uint64_
   for (;;) suspend(wave, Event::Stopped);
 }
 
+// Of registered memory, which the application may have unmapped or protected since.
+bool allowed(const Wave &wave, uint64_t address, uint32_t size, uint32_t access) {
+  uint32_t launch = wave.group->launch->number;
+  return (!(access & (SX_READ | SX_ATOMIC)) || wave.range_probes->allow(address, size, false, launch)) &&
+         (!(access & (SX_WRITE | SX_ATOMIC)) || wave.range_probes->allow(address, size, true, launch));
+}
+
 void *runtime_resolve(SxWave *w, uint64_t address, uint32_t size, uint32_t access, uint32_t pc, uint32_t lane) {
   Wave *wave = wave_of(w);
   uint64_t generation = memory_generation();
   if (wave->range_generation != generation || address - wave->range_begin >= wave->range_end - wave->range_begin) {
     wave->range_generation = generation;
-    if (!memory_range(address, wave->range_begin, wave->range_end, wave->range_internal)) {
+    if (!memory_range(address, wave->range_begin, wave->range_end, wave->range_internal, wave->range_probes)) {
       wave->range_begin = wave->range_end = 0;
       runtime_fault(w, SX_FAULT_ADDRESS, pc, lane, address);
     }
   }
   if (size > wave->range_end - address) runtime_fault(w, SX_FAULT_ADDRESS, pc, lane, address);
+  if (wave->range_probes && !allowed(*wave, address, size, access)) runtime_fault(w, SX_FAULT_ADDRESS, pc, lane, address);
   if (wave->range_internal && config().strict) {
     // Of the arguments a kernel may only read its own.
     const Launch &launch = *wave->group->launch;
@@ -249,7 +258,7 @@ bool take_from(Launch &launch, Batch &batch, uint64_t &dropped) {
     launch.next = launch.total;
     return false;
   }
-  uint64_t share = std::max<uint64_t>(1, left / (4 * config().threads));
+  uint64_t share = std::max<uint64_t>(1, left / (uint64_t{4} * config().threads));
   uint64_t count = launch.cooperative || launch.spun.load(std::memory_order_relaxed) ? 1 : std::min<uint64_t>(16, share);
   batch = {&launch, launch.next, launch.next + count};
   launch.next += count;

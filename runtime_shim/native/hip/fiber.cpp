@@ -81,6 +81,11 @@ Pool &pool() {
   return *instance;
 }
 
+void begin(Fiber *fiber) {
+  fiber->marks.enter();
+  fiber->body(fiber);
+}
+
 }  // namespace
 
 Fiber *fiber_take() {
@@ -113,7 +118,7 @@ void fiber_give(Fiber *fiber) {
 
 void fiber_prepare(Fiber *fiber, void (*body)(Fiber *)) {
   fiber->body = body;
-  // The frame that sx_switch pops: control words, r15, r14, r13 (body), r12 (fiber), rbx, rbp, return
+  // The frame that sx_switch pops: control words, r15, r14, r13 (begin), r12 (fiber), rbx, rbp, return
   // address.  After the return the stack is a multiple of 16, as before any call.
   struct Frame {
     uint32_t mxcsr;
@@ -121,14 +126,23 @@ void fiber_prepare(Fiber *fiber, void (*body)(Fiber *)) {
     void *r15, *r14, *r13, *r12, *rbx, *rbp, *rip;
   };
   uintptr_t top = reinterpret_cast<uintptr_t>(fiber->mapping + fiber->mapping_size) - 64;
-  Frame frame = {kMxcsrDefault, kX87Default, 0, nullptr, nullptr, reinterpret_cast<void *>(body), fiber,
+  fiber->marks.prepare(fiber->mapping + kGuard, fiber->mapping_size - kGuard);
+  Frame frame = {kMxcsrDefault, kX87Default, 0, nullptr, nullptr, reinterpret_cast<void *>(&begin), fiber,
                  nullptr, nullptr, reinterpret_cast<void *>(&sx_fiber_start)};
   fiber->sp = reinterpret_cast<void *>(top - sizeof frame);
   memcpy(fiber->sp, &frame, sizeof frame);
 }
 
-void fiber_resume(Fiber *fiber) { sx_switch(&fiber->back, fiber->sp); }
+void fiber_resume(Fiber *fiber) {
+  fiber->marks.leave_thread();
+  sx_switch(&fiber->back, fiber->sp);
+  fiber->marks.enter_thread();
+}
 
-void fiber_suspend(Fiber *fiber) { sx_switch(&fiber->sp, fiber->back); }
+void fiber_suspend(Fiber *fiber) {
+  fiber->marks.leave();
+  sx_switch(&fiber->sp, fiber->back);
+  fiber->marks.enter();
+}
 
 }  // namespace sx

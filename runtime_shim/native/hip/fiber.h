@@ -1,5 +1,7 @@
 // Fibers: the stacks that waves run on, and the switch between them.
 #pragma once
+#include "fiber_marks.h"
+
 #include <cstddef>
 #include <cstdint>
 
@@ -13,6 +15,7 @@ struct Fiber {
   void *user = nullptr;
   uint8_t *mapping = nullptr;
   size_t mapping_size = 0;
+  FiberMarks marks;
 };
 
 // A fiber with a stack of config().fiber_stack bytes and a guard below, new or from the pool; nullptr

@@ -154,6 +154,12 @@ hipError_t hipFree(void *pointer);
 hipError_t hipFreeAsync(void *pointer, hipStream_t stream);
 hipError_t hipHostMalloc(void **pointer, size_t size, unsigned flags);
 hipError_t hipHostFree(void *pointer);
+enum : unsigned {  // flags of hipHostRegister
+  hipHostRegisterPortable = 1,
+  hipHostRegisterMapped = 2,
+  hipHostRegisterIoMemory = 4,
+  hipHostRegisterReadOnly = 8,
+};
 hipError_t hipHostRegister(void *pointer, size_t size, unsigned flags);
 hipError_t hipHostUnregister(void *pointer);
 hipError_t hipHostGetDevicePointer(void **device, void *host, unsigned flags);

@@ -6,6 +6,7 @@
 #include "log.h"
 #include "service.h"
 #include "state.h"
+#include "trusted.h"
 
 #include <cstddef>
 #include <cstring>
@@ -72,6 +73,7 @@ bool open_image(const std::string &path, const std::string &key, const std::stri
   memcpy(&header, file.data(), sizeof header);
   if (!header_fits(header, file.size(), kernel, strict, why)) {
     why = path + ": " + why;
+    unlink(path.c_str());  // made again
     return false;
   }
   void *code = map_code(file, header);
@@ -80,6 +82,8 @@ bool open_image(const std::string &path, const std::string &key, const std::stri
     return false;
   }
   if (counting()) image.counts = open_counts(key, kernel, header.counts);
+  image.code = code;
+  image.code_size = header.code_size;
   image.entry = reinterpret_cast<SxEntry>(static_cast<uint8_t *>(code) + header.entry_offset);
   return true;
 }
@@ -115,6 +119,11 @@ std::string compile(const CodeObject &code, const std::string &kernel, bool stri
 
 }  // namespace
 
+HostImage::~HostImage() {
+  if (code) munmap(code, code_size);
+  close_counts(counts);
+}
+
 std::string image_key(const CodeObject &code, const std::string &kernel, bool strict, bool counts) {
   Blake2b hash(16);
   hash.update(code.bytes.data(), code.bytes.size());
@@ -135,16 +144,11 @@ void load_image(const CodeObject &code, const KernelInfo &kernel, HostImage &ima
   }
   std::string key = image_key(code, kernel.name, strict, counting());
   std::string cached = cache_dir() + "/host/" + tag + "/" + key + ".sxh";
-  if (access(cached.c_str(), R_OK) == 0) {
-    if (open_image(cached, key, kernel.name, strict, image, why)) {
-      utimensat(AT_FDCWD, cached.c_str(), nullptr, 0);  // used now: the cache evicts others first
-      return;
-    }
-    unlink(cached.c_str());  // a damaged image is made again, not trusted
-  }
+  if (open_image(cached, key, kernel.name, strict, image, why)) return;
   std::string path = compile(code, kernel.name, strict, image);
   if (path.empty() && image.error) return;
   if (!open_image(path, key, kernel.name, strict, image, why)) {
+    if (why.empty()) why = path + " is gone";
     log_line("SX0652: kernel %s: %s", kernel.name.c_str(), why.c_str());
     image.error = hipErrorNotSupported;
   }

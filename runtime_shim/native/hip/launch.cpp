@@ -191,6 +191,9 @@ void run_launch(Launch &launch) {
   if (!sticky_error()) {
     // The window of the moment: what was allocated since the launch was enqueued is a kernel's, too.
     Window window = memory_window();
+    static std::atomic<uint32_t> launches{0};
+    do launch.number = ++launches;
+    while (!launch.number);
     for (SxWave &wave : launch.templates) {
       wave.arena_base = window.base;
       wave.arena_size = window.size;

@@ -31,6 +31,7 @@ struct Launch {
   uint64_t kernarg = 0;       // address in the arena
   size_t kernarg_slot = 0;
   bool cooperative = false;
+  uint32_t number = 0;  // of launches so far that have begun; never 0 then
   unsigned group_id_register[3] = {0, 0, 0};  // SGPR of each workgroup id, kNoRegister where not enabled
   std::vector<SxWave> templates;              // a wave's initial state, without what differs by workgroup
   // Not a constant, for which compilers write a slow instruction in place of a call of memcpy.

@@ -1,8 +1,10 @@
 // Device memory: one reserved range of addresses, which are the host's own, and the host memory that
 // the application registered.
 #pragma once
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -16,12 +18,29 @@ enum class MemoryKind : uint8_t {
   Internal,  // kernel arguments
 };
 
+// Which parts of a registered range a launch has found readable or writable: what the application registered it can
+// unmap or protect at any time.
+class Probes {
+ public:
+  Probes(uint64_t base, uint64_t size);
+  // Whether the launch with this number, which begins at 1, may access these bytes of the range.  Each part is asked
+  // for once a launch: memory that goes while a launch runs is beyond what can be promised.
+  bool allow(uint64_t address, uint64_t size, bool write, uint32_t launch);
+
+ private:
+  bool probe(uint64_t part, bool write) const;
+
+  uint64_t base_, end_;
+  std::vector<std::atomic<uint32_t>> seen_;  // the number of the last launch: of each part to read, then to write
+};
+
 struct Allocation {
   uint64_t base = 0;
   uint64_t size = 0;  // as asked for, bytes
   uint64_t span = 0;  // taken from the arena, with its gap
   MemoryKind kind = MemoryKind::Device;
   unsigned flags = 0;
+  std::shared_ptr<Probes> probes;  // of a registered range alone
 
   bool holds(uint64_t address, uint64_t bytes) const {
     return address >= base && bytes <= size && address - base <= size - bytes;
@@ -75,6 +94,6 @@ std::string memory_describe(uint64_t address);
 uint64_t memory_generation();
 // The mapped range (allocation or registered memory) around `address`, for the slow path of kernels;
 // `internal` says that it holds the arguments of launches.
-bool memory_range(uint64_t address, uint64_t &begin, uint64_t &end, bool &internal);
+bool memory_range(uint64_t address, uint64_t &begin, uint64_t &end, bool &internal, std::shared_ptr<Probes> &probes);
 
 }  // namespace sx

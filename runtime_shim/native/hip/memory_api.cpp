@@ -131,6 +131,7 @@ SX_API hipError_t hipHostUnregister(void *pointer) {
   return call([&]() -> int {
     Allocation found;
     if (!pointer) return hipErrorInvalidValue;
+    if (memory_find(number(pointer), found)) return hipErrorInvalidValue;  // as on an H200: pinned by its allocation
     if (!memory_find_registered(number(pointer), found)) return hipErrorHostMemoryNotRegistered;
     wait_all_streams();
     return memory_unregister(number(pointer));

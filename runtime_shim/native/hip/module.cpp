@@ -39,7 +39,7 @@ bool relocate(const Module &m, std::string &why) {
     } else if (r.type == kRelocAbs64) {
       const ElfSymbol *symbol = elf.symbol(r.symbol);
       if (!symbol) {
-        why = "undefined symbol " + r.symbol;
+        why = "undefined symbol " + std::string(r.symbol);
         return false;
       }
       value = m.load_base + symbol->value + static_cast<uint64_t>(r.addend);

@@ -14,11 +14,18 @@ namespace sx {
 
 struct Module;
 
-// Host code of one kernel, mapped for execution as long as the process lives: it is shared by content.
+// Host code of one kernel, mapped for execution as long as its module is loaded: a launch keeps the module.
 struct HostImage {
   SxEntry entry = nullptr;
   Counts counts;  // where it counts
   int error = 0;  // HIP error where there is no code; 0 with no entry: not asked for yet
+  void *code = nullptr;
+  size_t code_size = 0;  // bytes mapped at `code`
+
+  HostImage() = default;
+  HostImage(const HostImage &) = delete;
+  HostImage &operator=(const HostImage &) = delete;
+  ~HostImage();
 };
 
 struct Function {

@@ -2,6 +2,7 @@
 
 #include "image.h"
 #include "log.h"
+#include "mappings.h"
 #include "memory.h"
 
 #include <algorithm>
@@ -60,7 +61,9 @@ void write_changed(Recorder &r) {
 void write_pieces(Recorder &r) {
   std::map<uint64_t, uint64_t> pieces;
   for (const Allocation &a : memory_list())
-    if (a.kind != MemoryKind::Internal && a.kind != MemoryKind::Module) pieces[a.base] = a.size;
+    if (a.kind != MemoryKind::Internal && a.kind != MemoryKind::Module &&
+        (!a.probes || can_access(a.base, a.size, false)))  // else the application has taken it away
+      pieces[a.base] = a.size;
   for (auto it = r.seen.begin(); it != r.seen.end();) {
     auto same = pieces.find(it->first);
     if (same != pieces.end() && same->second == it->second.size()) {

@@ -5,6 +5,7 @@
 #include "state.h"
 #include "threads.h"
 
+#include <atomic>
 #include <unordered_map>
 
 namespace sx {
@@ -94,15 +95,18 @@ void runner() {
   }
 }
 
-// Finds a thread for the stream, whose queue is not empty.  Under the lock.
-void dispatch(Streams &s, const StreamRef &stream) {
+// Finds a thread for the stream, whose queue is not empty; where the system allows none, the calling thread works it
+// off before it goes on, or nothing would ever run.  Called and left with the lock held.
+void dispatch(Streams &s, const StreamRef &stream, std::unique_lock<std::mutex> &lock) {
   stream->running = true;
   s.ready.push_back(stream);
   if (s.idle >= s.ready.size()) {
     s.ready_changed.notify_one();
   } else if (!start_thread("sx-stream", runner)) {
-    // A thread that becomes idle later takes it; with none at all nothing would ever run.
-    log_line("SX0655: the system allows no thread for a stream");
+    static std::atomic<bool> said{false};
+    if (!said.exchange(true)) log_line("SX0655: the system allows no thread for a stream; its work is waited for");
+    s.ready.pop_back();
+    work_off(stream, lock);
   }
 }
 
@@ -146,13 +150,13 @@ int find_stream(hipStream_t handle, StreamRef &stream) {
 
 void enqueue(const StreamRef &stream, std::function<void()> run) {
   Streams &s = streams();
-  std::lock_guard<std::mutex> guard(s.mutex);
+  std::unique_lock<std::mutex> lock(s.mutex);
   Operation operation;
   operation.after = predecessors(s, stream);
   operation.run = std::move(run);
   operation.sequence = ++stream->enqueued;
   stream->queue.push_back(std::move(operation));
-  if (!stream->running) dispatch(s, stream);
+  if (!stream->running) dispatch(s, stream, lock);
 }
 
 void run_in_order(const StreamRef &stream, const std::function<void()> &run) {
@@ -167,7 +171,7 @@ void run_in_order(const StreamRef &stream, const std::function<void()> &run) {
     lock.lock();
     complete(*stream, sequence);
     if (stream->queue.empty()) stream->running = false;
-    else dispatch(s, stream);
+    else dispatch(s, stream, lock);
     return;
   }
   Operation operation;
@@ -175,7 +179,7 @@ void run_in_order(const StreamRef &stream, const std::function<void()> &run) {
   operation.run = run;
   operation.sequence = sequence;
   stream->queue.push_back(std::move(operation));
-  if (!stream->running) dispatch(s, stream);
+  if (!stream->running) dispatch(s, stream, lock);
   stream->progress.wait(lock, [&] { return stream->completed >= sequence; });
 }
 

@@ -1,5 +1,6 @@
 // Waiting for, and writing, values in memory in a stream's order.
 #include "memory.h"
+#include "reach.h"
 #include "state.h"
 #include "stream.h"
 
@@ -33,6 +34,7 @@ int wait_value(hipStream_t handle, void *pointer, T wanted, unsigned mode, T mas
   if (!usable<T>(pointer) || mode > 3) return hipErrorInvalidValue;
   enqueue(stream, [=] {
     T *at = static_cast<T *>(pointer);
+    if (!reach(at, sizeof(T), false)) return;
     for (unsigned turn = 0; !sticky_error(); ++turn) {
       if (reached<T>(__atomic_load_n(at, __ATOMIC_ACQUIRE) & mask, wanted, mode)) return;
       timespec pause = {0, turn < 100 ? 1000 : 50000};
@@ -48,7 +50,7 @@ int write_value(hipStream_t handle, void *pointer, T value) {
   if (int error = find_stream(handle, stream)) return error;
   if (!usable<T>(pointer)) return hipErrorInvalidValue;
   enqueue(stream, [=] {
-    if (!sticky_error()) __atomic_store_n(static_cast<T *>(pointer), value, __ATOMIC_RELEASE);
+    if (!sticky_error() && reach(pointer, sizeof(T), true)) __atomic_store_n(static_cast<T *>(pointer), value, __ATOMIC_RELEASE);
   });
   return 0;
 }

@@ -18,6 +18,7 @@
 
 #include "near.h"
 #include "report.h"
+#include "sanitizers.h"
 
 namespace sx::preload {
 namespace {
@@ -173,6 +174,11 @@ void write_stubs(unsigned char *code, Detour *detour, size_t count) {
   common[22] = 0x41, common[23] = 0xff, common[24] = 0xe3;  // jmp *%r11
 }
 
+// Not memcpy, which a sanitizer looks at: it takes code for something that nobody writes.
+SX_UNSANITIZED void copy_code(unsigned char *to, const unsigned char *from, size_t size) {
+  for (size_t i = 0; i < size; ++i) const_cast<volatile unsigned char *>(to)[i] = from[i];
+}
+
 // Writes the jumps, page by page opened for writing together.
 bool write_jumps(const Match &match, unsigned char *code) {
   uintptr_t low = UINTPTR_MAX, high = 0;
@@ -186,9 +192,9 @@ bool write_jumps(const Match &match, unsigned char *code) {
   // Never writable and executable at once; nothing in these pages runs before the image's constructors.
   if (mprotect(start, size, PROT_READ | PROT_WRITE)) return false;
   for (size_t i = 0; i < match.entries.size(); ++i) {
-    unsigned char *at = match.entries[i].address;
-    at[0] = 0xe9;
-    put32(at + 1, code + i * kStub - (at + kJump));
+    unsigned char *at = match.entries[i].address, jump[kJump] = {0xe9};
+    put32(jump + 1, code + i * kStub - (at + kJump));
+    copy_code(at, jump, kJump);
   }
   return mprotect(start, size, PROT_READ | PROT_EXEC) == 0;
 }
@@ -219,15 +225,6 @@ const std::string &own_directory() {
 const std::string &own_copies() {
   static const std::string directory = "/proc/self/./fd/";
   return directory;
-}
-
-bool write_code(unsigned char *where, const void *code, size_t size) {
-  uintptr_t low = reinterpret_cast<uintptr_t>(where) & ~(kPage - 1);
-  size_t length = round_up(reinterpret_cast<uintptr_t>(where) + size - low);
-  void *start = reinterpret_cast<void *>(low);
-  if (mprotect(start, length, PROT_READ | PROT_WRITE)) return false;
-  memcpy(where, code, size);
-  return mprotect(start, length, PROT_READ | PROT_EXEC) == 0;
 }
 
 void redirect(const Image &image, const Match &match) {

@@ -16,8 +16,4 @@ const std::string &own_copies();
 // jumps cannot be written or our library is missing.
 void redirect(const Image &image, const Match &match);
 
-// Writes `size` bytes of code at `where`, whose pages are executable before and after.  False with errno where
-// the system forbids it.
-bool write_code(unsigned char *where, const void *code, size_t size);
-
 }  // namespace sx::preload

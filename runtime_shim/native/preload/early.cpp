@@ -12,6 +12,7 @@
 #include <sys/syscall.h>
 
 #include "preload.h"
+#include "sanitizers.h"
 
 namespace sx::preload {
 namespace {
@@ -19,7 +20,7 @@ namespace {
 constexpr uintptr_t kPage = 4096;
 constexpr size_t kFar = 14;  // jmp *0(%rip) and the address
 
-long system_call(long number, long a, long b, long c) {
+SX_UNSANITIZED long system_call(long number, long a, long b, long c) {
   long result;
   asm volatile("syscall" : "=a"(result) : "a"(number), "D"(a), "S"(b), "d"(c) : "rcx", "r11", "memory");
   return result;
@@ -27,7 +28,7 @@ long system_call(long number, long a, long b, long c) {
 
 // Whether the function at `p` does nothing: [endbr64] [rep] ret.  It is aligned to 16, so the bytes up to the next
 // multiple of 16 are its own.
-bool is_empty_function(const unsigned char *p) {
+SX_UNSANITIZED bool is_empty_function(const unsigned char *p) {
   if (reinterpret_cast<uintptr_t>(p) % 16) return false;
   size_t i = 0;
   if (p[0] == 0xf3 && p[1] == 0x0f && p[2] == 0x1e && p[3] == 0xfa) i = 4;
@@ -35,13 +36,18 @@ bool is_empty_function(const unsigned char *p) {
   return p[i] == 0xc3;
 }
 
-void on_change() {
+SX_UNSANITIZED void on_change() {
+#if defined(SX_ASAN)
+  __asan_init();
+#elif defined(SX_TSAN)
+  __tsan_init();
+#endif
   if (_r_debug.r_state == r_debug::RT_CONSISTENT) scan_new_objects();
 }
 
 bool g_hooked;
 
-void install() {
+SX_UNSANITIZED void install() {
   auto *at = reinterpret_cast<unsigned char *>(_r_debug.r_brk);
   if (!at || !is_empty_function(at)) return;
   unsigned char code[kFar] = {0xff, 0x25, 0, 0, 0, 0};
@@ -63,7 +69,7 @@ bool hooked() { return g_hooked; }
 extern "C" {
 static void nothing() {}
 
-__attribute__((used)) static void (*sx_resolve_early(void))() {
+__attribute__((used)) SX_UNSANITIZED static void (*sx_resolve_early(void))() {
   sx::preload::install();
   return nothing;
 }

@@ -2,6 +2,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -19,6 +20,7 @@ struct Match {
   int major = 0;         // 12 or 13: which of our libraries takes its place
   std::string release;   // "13.0.48 13.0.88": the public releases that have exactly this code
   std::vector<Entry> entries;
+  std::deque<std::string> names;  // of entries that were found by symbol: theirs refer to these
 };
 
 // Looks for a known runtime in [start, start + size).  `near` is set where one was almost found: its anchor is

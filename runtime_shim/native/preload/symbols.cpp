@@ -51,7 +51,7 @@ struct Sections {
 
   explicit Sections(const File &file) {
     const Elf64_Ehdr *header = file.at<Elf64_Ehdr>(0, 1);
-    if (!header || memcmp(header->e_ident, ELFMAG, SELFMAG) || header->e_ident[EI_CLASS] != ELFCLASS64) return;
+    if (!header || memcmp(header->e_ident, ELFMAG, SELFMAG) != 0 || header->e_ident[EI_CLASS] != ELFCLASS64) return;
     first = file.at<Elf64_Shdr>(header->e_shoff, header->e_shnum);
     count = first ? header->e_shnum : 0;
   }
@@ -120,7 +120,8 @@ bool find_by_symbol(const Image &image, bool dynamic, Match &out) {
     // Between the runtime's functions all such names are the runtime's own, also those of a release newer than
     // our lists; elsewhere a program may call its own functions cudaSomething.
     if (!runtime_like(s.name) || s.value < low || s.value > high) continue;
-    out.entries.push_back({*new std::string(s.name), reinterpret_cast<unsigned char *>(image.bias + s.value)});
+    out.names.emplace_back(s.name);  // the file is closed soon
+    out.entries.push_back({out.names.back(), reinterpret_cast<unsigned char *>(image.bias + s.value)});
   }
   std::sort(out.entries.begin(), out.entries.end(),
             [](const Entry &a, const Entry &b) { return a.address < b.address; });

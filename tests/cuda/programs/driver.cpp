@@ -272,7 +272,7 @@ int main(int argc, char **argv) {
       {"streams", streams},     {"contexts", contexts},     {"resolution", resolution}, {"facts", facts},
       {"fault", fault},         {"forked", forked},         {"ending", ending},   {"threads", threads},
       {"bad_image", bad_image}, {"no_code", no_code},     {"seam", seam},         {"reset", reset},
-      {"refused", refused},
+      {"refused", refused},     {"modules", modules},
   };
   if (argc < 3) return 2;
   std::ifstream file(argv[2], std::ios::binary);

@@ -55,3 +55,4 @@ void no_code();
 void seam();
 void reset();
 void refused();
+void modules();

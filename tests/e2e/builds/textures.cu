@@ -14,26 +14,34 @@ static void expect(const char *what, float got, float want) {
 
 static float coordinate(int i, int n) { return -1.7f + 4.1f * i / n + 0.0131f; }
 
-// One axis on the host: texel numbers and the weight of the second; -1 is the border.
-struct Along { int at[2]; float weight; };
+// One axis on the host: texel numbers and the second's weight in 1/256; -1 is the border.
+struct Along { int at[2], weight; };
 static Along along(float u, int size, bool normalized, bool linear, int mode) {
+  long long t = (long long)std::floor(std::ldexp((double)u, 21));
   if (normalized) {
-    float whole = std::floor(u), part = u - whole;
-    if (mode == cudaAddressModeWrap) u = part;
-    if (mode == cudaAddressModeMirror) u = std::fmod(std::fabs(whole), 2.0f) == 1 ? 1 - part : part;
-    u *= size;
+    if (mode == cudaAddressModeWrap) t &= (1 << 21) - 1;
+    if (mode == cudaAddressModeMirror) t &= (1 << 22) - 1;
+    t *= size;
   }
-  if (linear) u -= 0.5f;
+  long long place = linear ? ((t + 4096) >> 13) - 128 : t >> 13;
   Along a;
-  float first = std::floor(u);
-  a.weight = linear ? std::rint((u - first) * 256) / 256 : 0;
+  a.weight = linear ? (int)(place & 255) : 0;
   for (int k = 0; k < 2; ++k) {
-    int n = (int)first + k;
+    int n = (int)(place >> 8) + k;
     if (normalized && mode == cudaAddressModeWrap) n = (n % size + size) % size;
+    if (normalized && mode == cudaAddressModeMirror) n = (n % (2 * size) + 2 * size) % (2 * size), n = n < size ? n : 2 * size - 1 - n;
     if (n < 0 || n >= size) n = mode == cudaAddressModeBorder ? -1 : n < 0 ? 0 : size - 1;
     a.at[k] = n;
   }
+  if (a.at[0] == a.at[1] && mode == cudaAddressModeClamp) a.weight = 0;
   return a;
+}
+
+// The weight of a corner of eight (of four, where z is 0 and has no weight), as an H200 rounds them.
+static float corner(int c, int wx, int wy, int wz) {
+  int share = c & 4 ? wz : 256 - wz, right = (wx * share + 128) >> 8;
+  int half = c & 1 ? right : share - right, low = (half * wy + (c & 1 ? 128 : 127)) >> 8;
+  return (c & 2 ? low : half - low) / 256.0f;
 }
 
 __global__ void flat(cudaTextureObject_t t, float *out, int n, float scale_x, float scale_y) {
@@ -108,10 +116,11 @@ int main() {
           Along x = along(coordinate(i, N) * sx, W, normalized, linear, really);
           Along y = along(coordinate((i * 7) % N, N) * sy, H, normalized, linear, really);
           auto at = [&](int j, int k) { return x.at[j] < 0 || y.at[k] < 0 ? -3.0f : texels[y.at[k] * W + x.at[j]]; };
-          float top = at(0, 0) * (1 - x.weight) + at(1, 0) * x.weight, low = at(0, 1) * (1 - x.weight) + at(1, 1) * x.weight;
+          float want = 0;
+          for (int c = 0; c < 4; ++c) want += corner(c, x.weight, y.weight, 0) * at(c & 1, c >> 1);
           char what[64];
           snprintf(what, sizeof what, "mode %d linear %d normalized %d [%d]", mode, linear, normalized, i);
-          expect(what, host[i], top * (1 - y.weight) + low * y.weight);
+          expect(what, host[i], want);
         }
         cudaDestroyTextureObject(t);
       }
@@ -135,10 +144,9 @@ int main() {
       if (kind) {
         Along a[3] = {along((i + 0.5f) / N, W, true, true, 1), along(0.4f, H, true, true, 1), along((i % 5 + 0.25f) / 5, D, true, true, 1)};
         for (int c = 0; c < 8; ++c) {
-          float w = 1;
           int at[3];
-          for (int k = 0; k < 3; ++k) at[k] = a[k].at[c >> k & 1], w *= c >> k & 1 ? a[k].weight : 1 - a[k].weight;
-          want += w * texels[(at[2] * H + at[1]) * W + at[0]];
+          for (int k = 0; k < 3; ++k) at[k] = a[k].at[c >> k & 1];
+          want += corner(c, a[0].weight, a[1].weight, a[2].weight) * texels[(at[2] * H + at[1]) * W + at[0]];
         }
       } else {
         want = texels[(i % 4 * H + (int)(0.3f * H)) * W + (int)((i + 0.5f) / N * W)];

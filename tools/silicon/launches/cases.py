@@ -60,7 +60,7 @@ def scheduled(text: str) -> list[str]:
 
 
 @cache
-def _template() -> tuple[bytes, int, int]:
+def template() -> tuple[bytes, int, int]:
     """The cubin, where its code is and how long it is."""
     data = (OWN / "template.cubin").read_bytes()
     (kernel,) = parse_cubin(data).kernels
@@ -69,8 +69,12 @@ def _template() -> tuple[bytes, int, int]:
 
 def with_code(text: str) -> bytes:
     """A cubin of ours with a listing for its code."""
-    data, at, room = _template()
-    code = assemble_listing(scheduled(text), 90)[""]
+    return with_scheduled(assemble_listing(scheduled(text), 90)[""])
+
+
+def with_scheduled(code: bytes) -> bytes:
+    """The same, of instructions."""
+    data, at, room = template()
     assert len(code) <= room, len(code)
     nop = assemble_listing(["[B------:R-:W-:Y:S15] NOP ;"], 90)[""]
     code += nop * ((room - len(code)) // 16)

@@ -15,7 +15,7 @@ from unittest import mock
 import numpy as np
 from numpy.typing import NDArray
 
-from sassxlate.disasm.sass.interpret import Group, Options, Order, machine, run
+from sassxlate.disasm.sass.interpret import Done, Group, Options, Order, machine, run, runs
 from sassxlate.disasm.sass.interpret.flow import Wait
 from sassxlate.disasm.sass.interpret.launch import Launch
 from sassxlate.disasm.sass.interpret.resident import LANES, Mask, ballot
@@ -94,7 +94,7 @@ def model(case: AnyCase) -> tuple[str, set[str]]:
     """The digest that the model leaves, or what stops it, and what a part of a warp came to."""
     apart: set[str] = set()
 
-    def ran(launch: Launch, _: Options, observe: machine.Observer) -> machine.Done:
+    def ran(launch: Launch, _: Options, observe: machine.Observer) -> Done:
         def see(ins: Instruction, group: Group, lanes: Mask) -> None:
             some = lanes.any(axis=1)
             if (lanes != group.s.live[group.at]).any(axis=1)[some].any():
@@ -103,7 +103,7 @@ def model(case: AnyCase) -> tuple[str, set[str]]:
 
         return run(launch, Options(Order.WARPS, limit=LIMIT), see)
 
-    with mock.patch.object(machine, "Machine", Giving), mock.patch.object(interpreted, "run", ran):
+    with mock.patch.object(runs, "Machine", Giving), mock.patch.object(interpreted, "run", ran):
         try:
             left = digest(interpreted.interpreted(case).memory)
         except InterpretError as error:

@@ -262,7 +262,7 @@ ENDCOLLECTIVE
 BSYNC B1
 .IN:"""
 # What CUDA leaves undefined and programs do: two lanes wait for the whole warp, the others do not.
-# Of the last one the interpreter says SX0214; it has not run on a device.
+# (The last one has not run on a device; section_in_region of tools/silicon/convergence has.)
 _ASKED = {
     name: f"""
 S2R R20, SR_LANEID

@@ -3,6 +3,7 @@
 ::
 
     python tools/silicon/warps run -o RESULTS    # the device's; needs no other tool
+    python tools/silicon/warps keep RESULTS      # adds words that were equal to fixtures/silicon
 
 It prints a table by mnemonic, and writes the verdicts to RESULTS.jsonl and the first warps'
 changes of every word to RESULTS.0.npz ..., by its number in the lines.
@@ -73,7 +74,16 @@ def main() -> int:
     command.add_argument("--parts", type=int, default=1, help="files of results")
     command.add_argument("--step", type=int, default=1)
     command.add_argument("--phase", type=int, default=0)
-    return _run(parser.parse_args())
+    command = commands.add_parser("keep")
+    command.add_argument("results", help="as `run -o` was given; of one part")
+    options = parser.parse_args()
+    if options.command == "keep":
+        from silicon.warps.fixture import write
+
+        verdicts = Path(f"{options.results}.jsonl")
+        print(f"{write(verdicts, Path(f'{options.results}.0.npz'), more=True)} words")
+        return 0
+    return _run(options)
 
 
 if __name__ == "__main__":

@@ -34,22 +34,28 @@ class Measured:
     kept: bool
 
 
-def write(verdicts: Path, arrays: Path) -> int:
-    """From the files of a run; the number of words."""
+def write(verdicts: Path, arrays: Path, *, more: bool = False) -> int:
+    """From the files of a run; the number of words.  ``more``: beside the words that are there."""
     rows = [json.loads(line) for line in verdicts.read_text().splitlines()]
     lines: list[str] = []
     out: dict[str, NDArray[Any]] = {}
+    known: set[tuple[str, str, str]] = set()
+    if more:
+        lines = lzma.decompress(LINES.read_bytes()).decode().splitlines()
+        known = {tuple(line[1:].split(" ", 3)[:3]) for line in lines}  # type: ignore[misc]
+        with np.load(RESULTS) as data:
+            out = dict(data.items())
     with np.load(arrays) as data:
         for row in rows:
-            if row["verdict"] != "equal":
+            kind = row["kind"].replace(" ", "_")
+            name, key = str(row["n"]), (row["word"], row["space"] or "-", kind)
+            if row["verdict"] != "equal" or key in known:
                 continue
-            name = str(row["n"])
             keep = len(lines) % _STEP == 0 and name in data
             for tail in ("", ".at", ".byte") if keep else ():
                 if name + tail in data:
                     out[f"{len(lines)}{tail}"] = data[name + tail]
-            kind = row["kind"].replace(" ", "_")
-            parts = (row["word"], row["space"] or "-", kind, row.get("digest") or "-", row["text"])
+            parts = (*key, row.get("digest") or "-", row["text"])
             lines.append(("+" if keep else " ") + " ".join(parts))
     LINES.write_bytes(lzma.compress("\n".join(lines).encode(), preset=9))
     np.savez_compressed(RESULTS, **out)  # type: ignore[arg-type]

@@ -223,6 +223,8 @@ def _addresses(s: _Stream, ins: Instruction, kind: str, records: Words, space: s
         own = SHARED_BASE + np.arange(LANES) * (REGION // LANES)
         to = own + s.below(3, warps, LANES) * 16 + 32
         records[..., 22] = to.astype(np.uint32)
+    if kind == "fill":  # inactive lanes and those without Pp, too
+        target = target + s.below(size, warps, LANES)
     # The scaled part alone is a multiple of the scale.
     left = (target - uniform - mem.offset) // mem.scale
     records[..., 16] = (left & 0xFFFFFFFF).astype(np.uint32)
@@ -289,7 +291,7 @@ def made(ins: Instruction, kind: str, space: str, warps: int, base: int, size: i
     _addresses(s, ins, first, records, space, base, size)
     if first == "misaligned":
         active[:, 3] = True
-        records[:, 3, 16] += np.uint32(size // 2)
+        records[:, 3, 22 if kind == "misaligned to" else 16] += np.uint32(size // 2)
     if first in ("load", "store", "update", "swap"):  # where inactive lanes point does not matter
         wild = s.bits(warps, LANES, 2).astype(np.uint32)
         records[..., 16:18] = np.where(active[..., None], records[..., 16:18], wild)

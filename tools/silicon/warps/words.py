@@ -270,6 +270,12 @@ _MISALIGNED = (
 )  # fmt: skip
 
 
+_MISALIGNED_COPIES = (
+    "LDGSTS.E [R26], desc[UR12][R20.64]", "LDGSTS.E.64 [R26], desc[UR12][R20.64]",
+    "LDGSTS.E.BYPASS.128 [R26], desc[UR12][R20.64]",
+)  # fmt: skip
+
+
 def _barriers() -> Iterator[tuple[str, str]]:
     """(class, text)"""
     for action in ("A1T0", "OPTOUT.A1T0"):
@@ -323,6 +329,21 @@ def _copies() -> Iterator[str]:
     yield "LDGSTS.E.LTC128B.64 [R26], desc[UR12][R20.64], P0"
 
 
+def _fills() -> Iterator[str]:
+    """Copies with .ZFILL whose addresses are not aligned: so many of the last bytes are zeros."""
+    for size, bypass, p in itertools.product(("", "64", "128"), ("", "BYPASS"), ("P0", "!P1", "")):
+        if bypass and size != "128":
+            continue
+        tail = f", {p}" if p else ""
+        text = f"{_dots('LDGSTS.E', bypass, size, 'ZFILL')} [R26], desc[UR12][R20.64]{tail}"
+        yield text
+        for more in ("+0x3", "+0x8", "+0x20", "+-0xd"):
+            yield text.replace("[R26]", "[R26+0x10]").replace("R20.64", "R20.64" + more)
+    yield "LDGSTS.E.64.ZFILL [R26], [R20.64+UR14+0x5]"
+    yield "LDGSTS.E.128.ZFILL [R26], [R20.64+UR14]"
+    yield "LDGSTS.E.128.ZFILL [R26], [R20.U32+UR14+0x7]"
+
+
 def _texts(seed: int) -> Iterator[tuple[str, str, str]]:
     for text in _lanes():
         yield "", "lanes", text
@@ -336,6 +357,12 @@ def _texts(seed: int) -> Iterator[tuple[str, str, str]]:
         yield "window", kind, text
     for text in _copies():
         yield "copy", "copy", text
+    for text in _fills():
+        yield "copy", "fill", text
+    for text in _MISALIGNED_COPIES:
+        yield "copy", "misaligned", text
+        yield "copy", "misaligned to", text
+    yield "copy", "misaligned to", "LDGSTS.E.128.ZFILL [R26], desc[UR12][R20.64]"
     for space, text in _MISALIGNED:
         yield space, "misaligned", text
 

@@ -1,0 +1,20 @@
+#include "reach.h"
+
+#include "hip.h"
+#include "log.h"
+#include "mappings.h"
+#include "memory.h"
+#include "state.h"
+
+namespace sx {
+
+bool reach(const void *pointer, size_t size, bool write) {
+  if (memory_place(pointer, size) != Place::Registered) return true;
+  if (can_access(reinterpret_cast<uintptr_t>(pointer), size, write)) return true;
+  log_line("SX0678: a copy %s %zu bytes of registered host memory at %p, which is no longer there", write ? "writes" : "reads",
+           size, pointer);
+  set_sticky_error(hipErrorIllegalAddress);
+  return false;
+}
+
+}  // namespace sx

@@ -1,0 +1,58 @@
+"""The sweep over all commands (sweep.py): a few seeds, and that it goes on where it stopped."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+SWEEP = Path(__file__).with_name("sweep.py")
+
+
+def sweep(out: Path, *options: str, seconds: float) -> dict[str, Any]:
+    """What the sweep says of all that it has done in ``out``."""
+    done = subprocess.run(
+        [sys.executable, "-P", str(SWEEP), str(out), "--workers", "2", *options],
+        capture_output=True, text=True, timeout=seconds, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    told: dict[str, Any] = json.loads((out / "summary.json").read_text())
+    assert told["peak_mib"] < 2048
+    assert not told["faults"], "\n".join(told["first_faults"])
+    return told
+
+
+def test_a_few(tmp_path: Path) -> None:
+    """Seeds of every kind of file; a second call does only what is left."""
+    assert sweep(tmp_path, "--count=150", seconds=300)["cases"] == 150
+    before = (tmp_path / "chunks.jsonl").read_text()
+    told = sweep(tmp_path, "--count=150", seconds=60)
+    assert told["cases"] == 150
+    assert (tmp_path / "chunks.jsonl").read_text() == before
+    assert len({end.split()[0] for end in told["ends"]}) > 4
+
+
+@pytest.mark.sweep
+def test_many(tmp_path: Path) -> None:
+    """A hundred thousand."""
+    sweep(tmp_path, "--first=500000", "--count=100000", seconds=7200)
+
+
+@pytest.mark.parametrize(
+    ("seed", "end"),
+    [
+        (1007747, "file interpret 2"),  # 32 GiB of shared memory, declared
+        (5012905, "code diff 3"),  # a pair that begins at R254
+        (5122946, "code interpret"),  # a constant at a negative offset
+        (5151964, "text asm 2"),  # a handle UR$
+    ],
+)
+def test_a_seed_that_was_a_fault(tmp_path: Path, seed: int, end: str) -> None:
+    told = sweep(tmp_path, f"--first={seed}", "--count=1", seconds=60)
+    assert told["faults"] == 0
+    (found,) = told["ends"]
+    assert found.startswith(end)

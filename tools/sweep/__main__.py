@@ -1,0 +1,96 @@
+"""A random differential test against an NVIDIA GPU: programs of ours, by seed.
+
+::
+
+    python tools/sweep run RESULTS [--arch 90 ...] [--flags O3 ...] [--limit S]   # resumable
+    python tools/sweep table RESULTS                    # what became of them, beside the truth
+    python tools/sweep source KERNEL [--group]          # CUDA C++ of a kernel
+    python tools/sweep keep TRUTH --about LINE ...      # the fixture, from what job.py brought
+
+``run`` needs nvcc, on PATH or in NVIDIA's wheels; ``table`` needs nothing but RESULTS.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from pathlib import Path
+
+sys.path[:0] = [str(Path(__file__).resolve().parents[k]) for k in (2, 1)]
+
+from sassxlate import toolchain  # noqa: E402
+from sweep import plan, table, truth  # noqa: E402
+from sweep.kernel import Group  # noqa: E402
+from sweep.run import Settings, run_groups  # noqa: E402
+
+RUNNER = (sys.executable, "-m", "sassxlate", "run", "--keep-status")
+
+
+def _run(given: argparse.Namespace) -> int:
+    nvcc = toolchain.nvcc()
+    if nvcc is None:
+        print("sweep: there is no nvcc, neither on PATH nor in a wheel", file=sys.stderr)
+        return 2
+    deadline = time.monotonic() + given.limit
+    made = plan.groups(given.seed, tuple(given.shape))
+    groups = plan.in_turn([g for g in made if int(g.name[-3:]) % given.every == given.every - 1])
+    for flags in given.flags:
+        for arch in given.arch:
+            settings = Settings(given.results, nvcc, arch, flags, RUNNER)
+            chosen = [g for g in groups if plan.wanted(g, flags)]
+            run_groups(chosen, settings, deadline, lambda text: print(text, flush=True))
+    return 0
+
+
+def _table(given: argparse.Namespace) -> int:
+    return table.show(given.results, given.list)
+
+
+def _keep(given: argparse.Namespace) -> int:
+    print(truth.keep(given.truth, given.about))
+    return 0
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="The random differential test.")
+    commands = parser.add_subparsers(required=True)
+    run = commands.add_parser("run", help="run kernels on our device")
+    run.add_argument("results", type=Path)
+    run.add_argument("--arch", type=int, nargs="+", default=[90], choices=plan.ARCHES)
+    run.add_argument("--flags", nargs="+", default=["O3"], choices=tuple(plan.FLAGS))
+    run.add_argument("--shape", nargs="+", default=[])
+    run.add_argument("--every", type=int, default=1, help="one group in so many of a shape")
+    run.add_argument("--limit", type=float, default=1e9, help="seconds")
+    run.add_argument("--seed", type=int, default=plan.SEED)
+    run.set_defaults(do=_run)
+    shown = commands.add_parser("table", help="compare results with the truth")
+    shown.add_argument("results", type=Path)
+    shown.add_argument("--list", action="store_true", help="name what is not the same")
+    shown.set_defaults(do=_table)
+    source = commands.add_parser("source", help="a kernel's CUDA C++")
+    source.add_argument("kernel")
+    source.add_argument("--arch", type=int, default=90)
+    source.add_argument("--group", action="store_true", help="its whole group")
+    source.set_defaults(do=_source)
+    kept = commands.add_parser("keep", help="write the fixture")
+    kept.add_argument("truth", type=Path)
+    kept.add_argument("--about", nargs="+", required=True)
+    kept.set_defaults(do=_keep)
+    given = parser.parse_args()
+    return int(given.do(given))
+
+
+def _source(given: argparse.Namespace) -> int:
+    for group in plan.groups():
+        for kernel in group.kernels:
+            if kernel.name == given.kernel:
+                chosen = group if given.group else Group(group.name, (kernel,))
+                print(chosen.source(given.arch))
+                return 0
+    print(f"sweep: no kernel {given.kernel}", file=sys.stderr)
+    return 2
+
+
+if __name__ == "__main__":
+    sys.exit(main())

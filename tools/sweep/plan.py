@@ -1,0 +1,66 @@
+"""Which kernels the sweep has, in which groups they are compiled, and with which flags."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import zip_longest
+
+from . import features, floats, programs, ptx, warps
+from .kernel import Group, Kernel
+
+SEED = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    name: str
+    kernels: Callable[[int, int, int], list[Kernel]]
+    count: int
+    group: int  # kernels of a translation unit
+
+
+SHAPES = (
+    Shape("programs", programs.kernels, 2000, 25),
+    Shape("warps", warps.kernels, 900, 25),
+    Shape("ptx", ptx.kernels, 1600, 50),
+    Shape("floats", floats.kernels, 700, 25),
+    Shape("features", features.kernels, 300, 20),
+)
+# nvcc's options of each kind of flags
+FLAGS = {
+    "O3": ("-O3",),
+    "O1": ("-Xptxas", "-O1"),
+    "G": ("-G",),
+    "fast": ("-use_fast_math",),
+    "nofma": ("--fmad=false",),
+    "rdc": ("-rdc=true",),
+}
+ARCHES = (75, 80, 89, 90, 120)
+TRUTHS = ("O3", "O1", "G", "fast", "nofma")  # taken on the GPU
+_FLOATS_ALONE = ("fast", "nofma")
+
+
+def groups(seed: int = SEED, shapes: tuple[str, ...] = ()) -> Iterator[Group]:
+    """All groups, or those of some shapes; the names of kernels do not tell the seed."""
+    for shape in SHAPES:
+        if shapes and shape.name not in shapes:
+            continue
+        for first in range(0, shape.count, shape.group):
+            count = min(shape.group, shape.count - first)
+            made = shape.kernels(seed, first, count)
+            yield Group(f"{shape.name}_{first // shape.group:03d}", tuple(made))
+
+
+def wanted(group: Group, flags: str) -> bool:
+    """Whether the flags can change what the group's kernels compute."""
+    return flags not in _FLOATS_ALONE or group.name.startswith("floats")
+
+
+def in_turn(groups: list[Group]) -> list[Group]:
+    """One of each shape, again and again, so that any part of the sweep has all shapes."""
+    by_shape: dict[str, list[Group]] = {}
+    for group in groups:
+        by_shape.setdefault(group.kernels[0].shape, []).append(group)
+    rows = zip_longest(*by_shape.values())
+    return [group for row in rows for group in row if group is not None]

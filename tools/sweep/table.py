@@ -1,0 +1,67 @@
+"""What became of the kernels: a row a shape, architecture and kind of flags."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from pathlib import Path
+
+from . import plan, truth
+from .kernel import Kernel
+from .run import lines_of
+
+_FAULTS = ("SX066",)  # of a kernel that ran
+
+
+def refusal(why: str) -> str:
+    """A refusal's code and mnemonic."""
+    code, _, text = why.partition(" ")
+    match = re.search(r"/\*[0-9a-f]+\*/:? (?:@!?U?P\d )?([A-Z][\w.]*)", text)
+    return f"{code} {match.group(1) if match else text[:60]}"
+
+
+def verdicts(
+    results: Path, known: truth.Truth | None, kernels: dict[str, Kernel]
+) -> list[tuple[Kernel, int, str, str, str]]:
+    """A row a result: kernel, architecture, flags, verdict, and why it is refused or failed."""
+    rows: list[tuple[Kernel, int, str, str, str]] = []
+    for file in sorted(results.glob("*.jsonl")):
+        arch, flags = int(file.name.split(".")[0]), file.name.split(".")[1]
+        for name, line in lines_of(file).items():
+            kernel = kernels.get(name)
+            if kernel is None or kernel.source_crc != line["x"]:
+                continue
+            expected = known.expected(kernel, arch, flags, line.get("v", "")) if known else None
+            refused = "r" in line and not line["r"].startswith(_FAULTS)
+            said = truth.verdict(kernel, expected, truth.Result.of(line), refused)
+            rows.append((kernel, arch, flags, said, str(line.get("r", line.get("e", "")))))
+    return rows
+
+
+def show(results: Path, listed: bool = False) -> int:
+    """Prints the table; 1 where a result differs, in NaNs that are no doubles' too, or a kernel
+    failed.  ``listed``: with the name of each that is not plainly right."""
+    try:
+        known = truth.load()
+    except OSError:
+        known = None
+    kernels = {k.name: k for g in plan.groups() for k in g.kernels}
+    rows = verdicts(results, known, kernels)
+    count: dict[tuple[str, int, str], Counter[str]] = {}
+    for kernel, arch, flags, said, _ in rows:
+        count.setdefault((kernel.shape, arch, flags), Counter())[said] += 1
+    print("shape     arch  flags " + "".join(f"{v:>9}" for v in truth.VERDICTS))
+    for (shape, arch, flags), found in sorted(count.items()):
+        print(
+            f"{shape:<9} sm_{arch:<3}{flags:<6}" + "".join(f"{found[v]:>9}" for v in truth.VERDICTS)
+        )
+    total = Counter(row[3] for row in rows)
+    print(f"{'all':<21}" + "".join(f"{total[v]:>9}" for v in truth.VERDICTS))
+    reasons = Counter(refusal(why) for *_, said, why in rows if said == "refused")
+    for said, times in reasons.most_common():
+        print(f"  refused {times:>5}: {said}")
+    if listed:
+        for kernel, arch, flags, said, why in rows:
+            if said not in ("same", "bound", "untold"):
+                print(f"{said:<8}{kernel.name} sm_{arch} {flags} {why[:160]}")
+    return 1 if total["nan"] + total["differ"] + total["failed"] else 0
