@@ -87,6 +87,13 @@ std::string cache_dir() {
   return known;
 }
 
+bool can_read(const std::string &path) {
+  int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);  // a FIFO does not hold the caller up
+  if (fd < 0) return false;
+  close(fd);
+  return true;
+}
+
 bool read_file(const std::string &path, std::string &out, size_t limit) {
   int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) return false;

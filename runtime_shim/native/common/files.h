@@ -21,6 +21,10 @@ std::string runtime_dir();
 // The whole of a file, at most `limit` bytes; false where it cannot be read or is longer.
 bool read_file(const std::string &path, std::string &out, size_t limit);
 
+// Whether the file opens for reading.  Opened, not asked of access(2): that asks for the user without the process's
+// capabilities, and calls a file unreadable that opens (a service with CAP_DAC_READ_SEARCH).
+bool can_read(const std::string &path);
+
 // Writes `data` to a new private file in the cache (else $TMPDIR, /tmp) and gives its path; "" on failure.  A folder
 // in which others could exchange it is passed over.
 std::string write_temporary(const char *stem, const void *data, size_t size);

@@ -3,7 +3,6 @@
 #include "handles.h"
 #include "module.h"
 
-#include <unistd.h>
 
 using namespace sx;
 
@@ -25,7 +24,7 @@ CUresult load_image(const void *data, bool stays, Module *&out) {
 CUresult load_file(const char *path, Module *&out) {
   std::string data;
   if (!path) return CUDA_ERROR_INVALID_VALUE;
-  if (access(path, R_OK) != 0) return CUDA_ERROR_FILE_NOT_FOUND;
+  if (!can_read(path)) return CUDA_ERROR_FILE_NOT_FOUND;
   if (!read_file(path, data, kImageLimit)) return CUDA_ERROR_INVALID_IMAGE;
   return load_image(data.c_str(), false, out);
 }

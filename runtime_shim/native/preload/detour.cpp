@@ -16,6 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "files.h"
 #include "near.h"
 #include "report.h"
 #include "sanitizers.h"
@@ -229,7 +230,7 @@ const std::string &own_copies() {
 
 void redirect(const Image &image, const Match &match) {
   std::string runtime = own_directory() + "libcudart.so." + std::to_string(match.major);
-  if (access(runtime.c_str(), R_OK)) refuse("SX0763", runtime, "cannot be read");
+  if (!can_read(runtime)) refuse("SX0763", runtime, "cannot be read");
   if (!have_room(match)) refuse("SX0762", image.path, "its CUDA runtime's functions lie too close together");
 
   size_t count = match.entries.size();
