@@ -27,4 +27,10 @@ def meanings() -> Mapping[str, Meaning]:
     return table
 
 
-__all__ = ["Env", "Meaning", "NoMeaning", "View", "evaluate", "meanings"]
+@cache
+def converts() -> frozenset[str]:
+    """The mnemonics of those that convert between formats of numbers."""
+    return frozenset(r.mnemonic for category in (convert, pack) for r in category.rows())
+
+
+__all__ = ["Env", "Meaning", "NoMeaning", "View", "converts", "evaluate", "meanings"]

@@ -1,0 +1,150 @@
+"""What an instruction is, for everything that has to tell instructions apart.
+
+::
+
+    t = traits(ins)
+    t.pure, t.memory, t.transfer, t.lanes ...
+
+Derived from the instruction's rows, its meaning, and what :mod:`.tables.effects` says of it by
+hand; no reader keeps a list of mnemonics of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+
+from .ir import Instruction, Special
+from .meaning import Meaning, converts, meanings
+from .spec import P, R, Row, S, When
+from .tables import ROWS
+from .tables.effects import (
+    NONE,
+    Barrier,
+    Effects,
+    Lanes,
+    Memory,
+    Order,
+    Transfer,
+    effects_of,
+)
+
+_CLOCKS = ("SR_CLOCK", "SR_GLOBALTIMER")
+
+
+@dataclass(frozen=True, slots=True)
+class Traits:
+    """``transfer``, ``barrier``, ``memory``, ``lanes``, ``order`` and ``yields`` are those of
+    :class:`.tables.effects.Effects`.
+
+    ``pure``: its results depend on its operands alone (registers, predicates, immediates and
+    constants), in each lane for itself, and it does nothing else.
+    ``uniform``: all lanes that execute it together get the same results.
+    ``clock``: it reads a clock, of which any value is right.
+    ``approximate``: the result is right within stated bounds only.
+    ``converts``: between formats of numbers.
+    ``masked``: an immediate says which predicates it reads or writes, and operands name none.
+    ``base``: the mnemonic, without the U of an instruction of the uniform data path.
+    """
+
+    mnemonic: str
+    pure: bool = False
+    memory: Memory | None = None
+    transfer: Transfer = ""
+    barrier: Barrier = ""
+    lanes: Lanes = ""
+    uniform: bool = False
+    order: Order = ""
+    yields: bool = False
+    clock: bool = False
+    approximate: bool = False
+    converts: bool = False
+    masked: bool = False
+    base: str = ""
+
+    @property
+    def ends_block(self) -> bool:
+        """Whether control may go elsewhere behind it than to the next instruction."""
+        return self.transfer != ""
+
+    def reaches(self, kinds: Iterable[str], *spaces: str) -> bool:
+        """Whether it accesses memory in one of these ways and spaces (any space where none is
+        named)."""
+        m = self.memory
+        return m is not None and m.kind in kinds and (not spaces or m.space in spaces)
+
+
+def derive(
+    mnemonic: str,
+    rows: Sequence[Row],
+    meaning: Meaning | None = None,
+    effects: Effects = NONE,
+    *,
+    is_conversion: bool = False,
+    base: str = "",
+) -> Traits:
+    """The traits of an instruction with these rows, and with this meaning of a lane if any."""
+    slots = [s.slot if isinstance(s, When) else s for r in rows for s in r.operands.values()]
+    written: set[str] = {s.file for s in slots if isinstance(s, R | P) and s.write}
+    written |= {"UP" for r in rows if r.effect == "ur2up"}
+    constant = effects == Effects(memory=effects.memory) and (
+        effects.memory is None or effects.memory.space == "constant"
+    )
+    special = any(isinstance(s, S) for s in slots)
+    return Traits(
+        mnemonic,
+        pure=meaning is not None and constant and not special,
+        memory=effects.memory,
+        transfer=effects.transfer,
+        barrier=effects.barrier,
+        lanes=effects.lanes,
+        uniform=effects.one or (bool(written) and written <= {"UR", "UP"}),
+        order=effects.order,
+        yields=effects.yields,
+        approximate=meaning is not None and meaning.approximate,
+        converts=is_conversion,
+        masked=any(r.effect for r in rows),
+        base=base or mnemonic,
+    )
+
+
+@cache
+def _rows() -> Mapping[str, tuple[Row, ...]]:
+    out: dict[str, list[Row]] = {}
+    for row in ROWS:
+        out.setdefault(row.mnemonic, []).append(row)
+    return {name: tuple(rows) for name, rows in out.items()}
+
+
+@cache
+def traits_of(mnemonic: str) -> Traits:
+    """The traits that every form of a mnemonic has; of one that no row has, none."""
+    rows = _rows()
+    made = derive(
+        mnemonic,
+        rows.get(mnemonic, ()),
+        meanings().get(mnemonic),
+        effects_of(mnemonic),
+        is_conversion=mnemonic in converts(),
+    )
+    plain = mnemonic[1:]
+    if mnemonic.startswith("U") and made.uniform and plain in rows:
+        return replace(made, base=plain)
+    return made
+
+
+@cache
+def _clock(mnemonic: str) -> Traits:
+    return replace(traits_of(mnemonic), clock=True)
+
+
+def traits(ins: Instruction) -> Traits:
+    """The traits of an instruction."""
+    special = ins.operands.get("sr")
+    if isinstance(special, Special) and special.name.startswith(_CLOCKS):
+        return _clock(ins.mnemonic)
+    return traits_of(ins.mnemonic)
+
+
+__all__ = ["Traits", "derive", "traits", "traits_of"]
