@@ -6,15 +6,11 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
 from sassxlate.disasm.sass.ir import Imm, Instruction, Label, Pred, Reg
+from sassxlate.disasm.sass.traits import traits
 from sassxlate.errors import CfgError, Where
 
 from .collective import Collectives, collectives
 from .model import SIZE, Block, Cfg, Edge, EdgeKind
-
-SYNCS = frozenset({"BSYNC", "WARPSYNC", "BAR"})
-INDIRECT = frozenset({"BRX", "BRXU", "JMX", "JMXU"})
-JUMPS = frozenset({"BRA", "JMP"})
-ENDS_BLOCK = SYNCS | INDIRECT | JUMPS | {"CALL", "RET", "EXIT", "KILL", "ENDCOLLECTIVE"}
 
 
 def _target(ins: Instruction) -> int | None:
@@ -41,17 +37,14 @@ def is_conditional(ins: Instruction) -> bool:
     return on_state or not all(p.is_true for p in conditions(ins))
 
 
-def _ends_block(ins: Instruction) -> bool:
-    return ins.mnemonic in ENDS_BLOCK
-
-
 def _jump_targets(ins: Instruction, indirect: Mapping[int, tuple[int, ...]]) -> tuple[int, ...]:
     """Where this instruction may branch to inside the kernel (calls and returns not included)."""
-    if ins.mnemonic in INDIRECT:
+    transfer = traits(ins).transfer
+    if transfer == "indirect":
         if ins.offset not in indirect:
             raise _error("SX0302", "indirect branch whose targets the cubin does not list", ins)
         return indirect[ins.offset]
-    if ins.mnemonic in JUMPS:
+    if transfer == "jump":
         target = _target(ins)
         if target is None:
             raise _error("SX0303", "branch without a target", ins)
@@ -82,18 +75,18 @@ def _plain_calls(
                 if ins is None or offset in seen:
                     continue
                 seen.add(offset)
-                if ins.mnemonic == "RET":
+                transfer, target = traits(ins).transfer, _target(ins)
+                if transfer == "return":
                     returns[entry] = True
-                target = _target(ins)
                 if ins.mnemonic == "CALL" and target is not None and offset not in syscalls:
                     if comes_back(target) or is_conditional(ins):
                         work.append(offset + SIZE)
                     continue
-                if ins.mnemonic in INDIRECT:
+                if transfer == "indirect":
                     work.extend(indirect.get(offset, ()))
-                elif target is not None and ins.mnemonic in (*JUMPS, "WARPSYNC"):
+                elif target is not None and (transfer == "jump" or ins.mnemonic == "WARPSYNC"):
                     work.append(target)
-                ends = ins.mnemonic in JUMPS | INDIRECT | {"EXIT", "RET", "KILL"}
+                ends = transfer in ("jump", "indirect", "exit", "return")
                 if not ends or is_conditional(ins):
                     work.append(offset + SIZE)
         return returns[entry]
@@ -126,7 +119,7 @@ def _walk(
                 raise CfgError("SX0301", "control leaves the kernel's code", Where(offset=offset))
             seen.add(offset)
             after = offset + SIZE
-            if not _ends_block(ins):
+            if not traits(ins).ends_block:
                 offset = after
                 continue
             targets = _jump_targets(ins, indirect)
@@ -144,7 +137,7 @@ def _walk(
                 leaders.add(_target(ins) or 0)
                 work.append(_target(ins) or 0)
             # A call through a register where no function has its address taken never comes back.
-            passes = ins.mnemonic == "CALL" or ins.mnemonic in SYNCS
+            passes = traits(ins).transfer in ("call", "wait")
             passes = passes and calls.get(offset) != ()
             goes_on = is_conditional(ins) or (passes and offset not in plain)
             if not goes_on:
@@ -244,7 +237,7 @@ def _cut(
         if offset in starts or not adjacent:
             close()
         current.append(by_offset[offset])
-        if _ends_block(by_offset[offset]):
+        if traits(by_offset[offset]).ends_block:
             close()
     close()
     return tuple(blocks)
@@ -269,10 +262,10 @@ def _edges(
 
     for block in blocks:
         last = block.last
-        name = last.mnemonic
-        if not _ends_block(last):
+        name, transfer = last.mnemonic, traits(last).transfer
+        if not transfer:
             add(block, block.end, "fall")
-        elif name in SYNCS:
+        elif transfer == "wait":
             meeting = last.offset in sections.by_sync
             add(block, sections.leader(last.offset).sync + SIZE if meeting else block.end, "sync")
         elif name == "ENDCOLLECTIVE":

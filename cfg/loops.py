@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 import networkx as nx
 
+from sassxlate.disasm.sass.traits import traits
+
 from .model import Cfg
 
 EXIT = -1
@@ -61,7 +63,7 @@ def structure(cfg: Cfg) -> Structure:
     reverse = graph.reverse(copy=True)
     reverse.add_node(EXIT)
     for block in cfg.blocks:
-        leaves = block.last.mnemonic in ("EXIT", "KILL") or not cfg.successors[block.index]
+        leaves = traits(block.last).transfer == "exit" or not cfg.successors[block.index]
         if leaves:
             reverse.add_edge(EXIT, block.index)
     ipdom = dict(nx.immediate_dominators(reverse, EXIT))

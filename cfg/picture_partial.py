@@ -13,16 +13,17 @@ from collections.abc import Mapping, Sequence
 
 from sassxlate.disasm.sass.decode import BadWord
 from sassxlate.disasm.sass.ir import Instruction, Label
+from sassxlate.disasm.sass.traits import traits
 from sassxlate.errors import SassxlateError
 
-from .build import ENDS_BLOCK, INDIRECT, JUMPS, is_conditional
+from .build import is_conditional
 from .loops import shape_of
 from .model import SIZE
 from .picture import Arc, ArcKind, Line, Loop, Node, Picture, nested
 from .picture_sass import names_of
 
 _LONGEST = 400  # characters of an error in a note
-_NO_WAY_ON = frozenset({"EXIT", "RET", "KILL", "ENDCOLLECTIVE"})
+_NO_WAY_ON = ("exit", "return", "resume")
 
 
 def picture(
@@ -112,32 +113,32 @@ def _ways(
     ways: list[tuple[int, ArcKind]] = []
     if isinstance(last, BadWord):
         return ways, False  # said in a note of its own
-    name, after = last.mnemonic, last.offset + SIZE
+    transfer, after = traits(last).transfer, last.offset + SIZE
     label = last.get("target")
     target = label.target if isinstance(label, Label) else None
-    ends = name in INDIRECT or name in JUMPS or name in _NO_WAY_ON
+    ends = transfer in ("indirect", "jump", *_NO_WAY_ON)
     # A call may be a far jump, which does not come back: the way over it is not known.
-    ends = ends or (name == "CALL" and last.offset not in syscalls)
+    ends = ends or (transfer == "call" and last.offset not in syscalls)
     missed = False
     if not ends:
         ways.append((after, "jump"))
     elif is_conditional(last):
-        ways.append((after, "fall" if target is not None or name in INDIRECT else "jump"))
-    if name in INDIRECT:
+        ways.append((after, "fall" if target is not None or transfer == "indirect" else "jump"))
+    if transfer == "indirect":
         for to in indirect.get(last.offset, ()):
             ways.append((to, "case"))
         missed = last.offset not in indirect
-    elif name in JUMPS:
+    elif transfer == "jump":
         missed = target is None
         if target is not None:
             ways.append((target, "taken" if ways else "jump"))
-    elif name == "CALL" and ends:
+    elif transfer == "call" and ends:
         missed = True
         if target is not None:
             ways.append((target, "call"))
-    elif name == "WARPSYNC" and target is not None:
+    elif last.mnemonic == "WARPSYNC" and target is not None:
         ways.append((target, "case"))
-    return ways, missed or name in ("RET", "ENDCOLLECTIVE")
+    return ways, missed or transfer in ("return", "resume")
 
 
 def _split(
@@ -148,7 +149,7 @@ def _split(
     leaders = {
         to
         for item in items
-        if isinstance(item, BadWord) or item.mnemonic in ENDS_BLOCK
+        if isinstance(item, BadWord) or traits(item).ends_block
         for to, _ in _ways(item, indirect, syscalls)[0]
     }
     blocks: list[list[Instruction | BadWord]] = []
@@ -160,7 +161,7 @@ def _split(
         if item.offset in leaders or (ended and not run):
             blocks.append([])
         blocks[-1].append(item)
-        ended = isinstance(item, BadWord) or item.mnemonic in ENDS_BLOCK
+        ended = isinstance(item, BadWord) or traits(item).ends_block
     return blocks
 
 

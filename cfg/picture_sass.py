@@ -6,8 +6,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
 from sassxlate.disasm.sass.ir import RegRef
+from sassxlate.disasm.sass.traits import traits
 
-from .build import INDIRECT
 from .loops import structure
 from .model import Cfg, Edge
 from .picture import Arc, ArcKind, Line, Loop, Node, Picture, nested
@@ -28,7 +28,7 @@ def _kind(cfg: Cfg, edge: Edge) -> ArcKind:
         return "return"
     if len(ways) < 2:
         return "jump"
-    if len(ways) > 2 or cfg.blocks[edge.src].last.mnemonic in INDIRECT:
+    if len(ways) > 2 or traits(cfg.blocks[edge.src].last).transfer == "indirect":
         return "case"
     return "taken" if edge.kind == "taken" else "fall"
 

@@ -13,12 +13,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from sassxlate.disasm.sass.ir import Instruction, Label
+from sassxlate.disasm.sass.traits import traits
 
 from .model import Block, Cfg
-
-_ATOMIC = frozenset({"ATOM", "ATOMG", "ATOMS"})
-_LOADS = frozenset({"LD", "LDG"})
-_MARKS = frozenset({"YIELD", "NANOSLEEP"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,17 +28,28 @@ class Spins:
 
 
 def _waits(ins: Instruction) -> bool:
-    strong = ins.has("STRONG") or ins.has("MMIO")
-    looks = ins.mnemonic == "SYNCS" and ins.has("PHASECHK")
-    return looks or ins.mnemonic in _ATOMIC or (ins.mnemonic in _LOADS and strong)
+    t, strong = traits(ins), ins.has("STRONG") or ins.has("MMIO")
+    looks = t.reaches(("arrival",)) and ins.has("PHASECHK")
+    loads = t.reaches(("load",), "generic", "global")
+    return looks or t.reaches(("atomic",)) or (loads and strong)
+
+
+def _yields(ins: Instruction) -> bool:
+    return traits(ins).yields
+
+
+def _looks_at_shared(ins: Instruction) -> bool:
+    """A load from what may be shared memory, by each lane for itself."""
+    t = traits(ins)
+    return t.reaches(("load",), "generic", "shared") and not t.lanes
 
 
 def _latch_target(block: Block) -> int | None:
     last = block.last
     label = last.get("target")
-    if last.mnemonic in ("BRA", "JMP") and isinstance(label, Label) and label.target <= last.offset:
-        return label.target
-    return None
+    if traits(last).transfer != "jump" or not isinstance(label, Label):
+        return None
+    return label.target if label.target <= last.offset else None
 
 
 def _body(before: Sequence[Sequence[int]], header: int, latch: int) -> set[int]:
@@ -105,10 +113,10 @@ def _blocks(
 def spins(cfg: Cfg) -> Spins:
     """All spin loops of a kernel."""
     waiting = _functions(cfg, _waits)
-    yielding = _functions(cfg, lambda i: i.mnemonic in _MARKS)
+    yielding = _functions(cfg, _yields)
     waits = _blocks(cfg, _waits, waiting)
-    marks = _blocks(cfg, lambda i: i.mnemonic in _MARKS, yielding)
-    shares = _blocks(cfg, lambda i: i.mnemonic in ("LDS", "LD"), frozenset())
+    marks = _blocks(cfg, _yields, yielding)
+    shares = _blocks(cfg, _looks_at_shared, frozenset())
     before = [[e.src for e in some if e.kind not in ("call", "ret")] for some in cfg.predecessors]
     latches: set[int] = set()
     marked: set[int] = set()

@@ -11,9 +11,10 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass
 
-from sassxlate.disasm.sass.ir import Imm, Instruction, RegRef
+from sassxlate.disasm.sass.ir import Imm, Instruction, RegRef, Special
+from sassxlate.disasm.sass.traits import traits
 
-from .build import INDIRECT, SYNCS, conditions, is_conditional
+from .build import conditions, is_conditional
 from .model import Block, Cfg
 from .regions import regions
 
@@ -25,7 +26,6 @@ _PURE = frozenset(
     DADD DMUL DFMA DSETP F2F FRND""".split()
 )
 _UNIFORM_SPECIAL = frozenset({"SR_CTAID.X", "SR_CTAID.Y", "SR_CTAID.Z", "SRZ", "SR_CgaCtaId"})
-_UNIFORM_RESULT = frozenset({"VOTE", "VOTEU", "REDUX", "CREDUX", "R2UR", "S2UR", "LDCU", "ULDC"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,15 +43,12 @@ def _inputs_uniform(ins: Instruction, uniform: frozenset[RegRef]) -> bool:
 
 def result_uniform(ins: Instruction, uniform: frozenset[RegRef]) -> bool:
     """Whether what this instruction writes is one value for all lanes that run it together."""
-    name = ins.mnemonic
-    if name == "R2UR" and any(r.file == "P" for r in ins.writes):
-        return False  # a lane's value may be another one
-    if name in _UNIFORM_RESULT or (name.startswith("U") and name != "UNKNOWN"):
+    if traits(ins).uniform:
         return all(r in uniform for r in ins.reads if r.file == "P" and r in _guard_refs(ins))
-    if name in ("S2R", "CS2R"):
-        special = ins.get("sr")
-        return special is not None and getattr(special, "name", "") in _UNIFORM_SPECIAL
-    return name in _PURE and _inputs_uniform(ins, uniform)
+    special = ins.get("sr")
+    if isinstance(special, Special):
+        return special.name in _UNIFORM_SPECIAL
+    return ins.mnemonic in _PURE and _inputs_uniform(ins, uniform)
 
 
 def _guard_refs(ins: Instruction) -> frozenset[RegRef]:
@@ -124,8 +121,8 @@ def analyse(cfg: Cfg) -> Uniformity:
 
     def leaves_converged(block: Block) -> bool:
         """Whether the lanes that go from this block's end to its successors are all live lanes."""
-        last = block.last
-        if is_conditional(last) and last.mnemonic in SYNCS:
+        last, transfer = block.last, traits(block.last).transfer
+        if is_conditional(last) and transfer == "wait":
             return converged[block.index] and uniform_branch[block.index]
         if converged[block.index] and last.mnemonic in ("BSYNC", "WARPSYNC"):
             serial = last.has("EXCLUSIVE") or last.has("COLLECTIVE")
@@ -151,7 +148,7 @@ def analyse(cfg: Cfg) -> Uniformity:
         if last.mnemonic == "CALL" and last.get("target") is None:
             return False  # each lane calls what its register says
         if last.mnemonic == "EXIT" or not is_conditional(last):
-            return converged[block.index] and last.mnemonic not in (*INDIRECT, "RET")
+            return converged[block.index] and transfer not in ("indirect", "return")
         return converged[block.index] and uniform_branch[block.index]
 
     # What must be looked at again when a block is found not to be converged: its successors, and

@@ -18,18 +18,17 @@ from sassxlate.disasm.containers.model import Cubin, Kernel
 from sassxlate.disasm.rdna3.listing import Line as Decoded
 from sassxlate.disasm.rdna3.listing import decode_code, target_of
 from sassxlate.disasm.sass.ir import Instruction
+from sassxlate.disasm.sass.traits import traits
 from sassxlate.errors import LoweringError, SassxlateError, Where
 
 from . import sourcemap
 from .allocate import idle
 from .codeobject import read
 from .context import choose
-from .control import STATE
 from .emulate.counts import Runs
 from .link import joined
 from .pipeline import Translated, kernel_cfg, translate_kernel
 from .rules import TABLE
-from .select import CONTROL, NOTHING
 from .sourcemap import ADDED, Exact
 
 TARGET = "gfx1100"
@@ -283,14 +282,14 @@ class _Codes:
         return Row(Line(ins.offset, ins.text), code, rule, engine)
 
     def _empty(self, ins: Instruction, block: Sequence[Instruction]) -> Row:
-        name, line = ins.mnemonic, Line(ins.offset, ins.text)
-        if name in NOTHING:
+        t, line = traits(ins), Line(ins.offset, ins.text)
+        if t.order == "schedule":
             why = WHY_ORDER
         elif ins.offset in self.source.idle:
             why = WHY_IDLE
         elif ins.offset in self.source.engines:  # which answers for a stretch of instructions
             return Row(line, (), engine=self.source.engines[ins.offset], why=WHY_PIECE)
-        elif name in STATE or (name in CONTROL and ins is block[-1]):
+        elif t.barrier or (t.ends_block and ins is block[-1]):
             why = WHY_FOLDED
         else:
             why = WHY_NONE if self.source.rules else WHY_UNMARKED
@@ -300,9 +299,9 @@ class _Codes:
 def rule_of(ins: Instruction, last: bool) -> str:
     """The name of the rule that writes an instruction; control and convergence have code of their
     own, which is named so."""
-    if ins.mnemonic in STATE:
+    if traits(ins).barrier:
         return "convergence"
-    if last and ins.mnemonic in CONTROL:
+    if last and traits(ins).ends_block:
         return "control"
     rule = choose(TABLE.get(ins.mnemonic, ()), ins)
     return rule.name if rule is not None else ""

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from sassxlate.cfg import Block
-from sassxlate.cfg.build import ENDS_BLOCK, INDIRECT, SYNCS, conditions, is_conditional
+from sassxlate.cfg.build import conditions, is_conditional
 from sassxlate.cfg.model import SIZE
 from sassxlate.disasm.rdna3.ir import I, Inst, V
 from sassxlate.disasm.sass.ir import Imm, Instruction, Label, Reg
+from sassxlate.disasm.sass.traits import traits
 
 from .context import ALL_ONES, EXEC, ZERO, Ctx, KernelState
 from .convergence import (
@@ -23,7 +24,6 @@ from .convergence import (
 from .machine import END, TRAP_TOKEN, Machine, label_of
 from .syncs import Syncs
 
-STATE = frozenset({"BSSY", "BREAK", "BMOV", "B2R"})
 _SOFT = frozenset({"RECONVERGENT", "RELIABLE"})  # hints of sm_100 and later
 # The modifiers that have a meaning here, or change nothing that a program can see; any other one
 # refuses the instruction.  (INC and DEC count the depth of calls for the driver.)
@@ -68,7 +68,7 @@ class Control:
         self.syncs.barriers.prologue(c)
 
     def state(self, c: Ctx, ins: Instruction) -> None:
-        """An instruction of ``STATE``: it acts on barriers, not on data."""
+        """An instruction that acts on barriers, not on data."""
         if ins.mnemonic != "B2R":  # which has a code of its own
             _check_modifiers(c, ins)
         match ins.mnemonic:
@@ -84,12 +84,12 @@ class Control:
     def end(self, c: Ctx, block: Block, following: Block | None) -> None:
         """The transfer of control at the end of ``block``; ``following`` is next in the layout."""
         last = block.last
-        name = last.mnemonic
-        if name in ENDS_BLOCK:
+        name, transfer = last.mnemonic, traits(last).transfer
+        if transfer:
             _check_modifiers(c, last)
-        if name in INDIRECT or name == "RET":
+        if transfer in ("indirect", "return"):
             self._indirect(c, block, ("ret", "taken"))
-        elif name in SYNCS:
+        elif transfer == "wait":
             self.syncs.sync(c, block)
         else:
             match name:
@@ -355,4 +355,4 @@ class Control:
         m.leave(c, block)
 
 
-__all__ = ["STATE", "Control"]
+__all__ = ["Control"]

@@ -19,11 +19,12 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from sassxlate.cfg import Block, Cfg, Liveness, Region, Uniformity, regions
-from sassxlate.cfg.build import INDIRECT, SYNCS, is_conditional
+from sassxlate.cfg.build import is_conditional
 from sassxlate.cfg.model import SIZE
 from sassxlate.cfg.regions import barrier_of, moves_barrier
 from sassxlate.cfg.spin import recursive, spins
 from sassxlate.disasm.sass.ir import Imm, Instruction, Label, Reg, RegRef
+from sassxlate.disasm.sass.traits import traits
 from sassxlate.errors import LoweringError, Where
 
 SyncKind: TypeAlias = Literal["bsync", "warpsync", "collective", "barrier"]
@@ -117,12 +118,11 @@ class Plan:
     @property
     def alone(self) -> bool:
         """Whether no lane ever waits, and nothing asks which lanes live: those that run do."""
-        asks = {"BMOV", "BREAK"}
         return (
             not self.points
             and not self.barriers
             and not any(
-                i.mnemonic in asks or is_state_test(i)
+                traits(i).barrier in ("move", "leave") or is_state_test(i)
                 for block in self.cfg.blocks
                 for i in block.instructions
             )
@@ -253,10 +253,10 @@ def _deposits(
 ) -> set[int]:
     """Byte offsets of blocks in which this block's end may leave lanes waiting."""
     last = block.last
-    name = last.mnemonic
-    if name in INDIRECT or name == "RET":
+    name, transfer = last.mnemonic, traits(last).transfer
+    if transfer in ("indirect", "return"):
         return {cfg.blocks[e.dst].start for e in cfg.successors[block.index]}
-    if name in SYNCS:
+    if transfer == "wait":
         guarded = is_conditional(last) and needs_sync_point(block, uniformity)
         return {block.end} if guarded else set()
     match name:

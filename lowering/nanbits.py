@@ -17,9 +17,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from sassxlate.cfg import Block, Cfg, Liveness
-from sassxlate.cfg.build import ENDS_BLOCK
 from sassxlate.cfg.loops import structure
 from sassxlate.disasm.sass.ir import Imm, Instruction, Reg, RegRef
+from sassxlate.disasm.sass.traits import traits
 
 from .nanreads import BITS, DIRTY, WIDE, Nan, made, moved, numeric
 from .nanvalues import ANY, NUMBER, bound_of, float_result
@@ -242,7 +242,7 @@ class _Pass:
             for ref in _words(ins, role):
                 if seen.pop(ref, Nan(0)) and state[ref].bits & DIRTY and weight:
                     self.moves.add(ins.offset)
-        movable = not (last and ins.mnemonic in ENDS_BLOCK)
+        movable = not (last and traits(ins).ends_block)
         for ref, what in seen.items():
             value = state[ref]
             if not value.bits & what:

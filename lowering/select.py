@@ -6,11 +6,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from sassxlate.cfg import Cfg, Liveness, analyse, liveness
-from sassxlate.cfg.build import ENDS_BLOCK
 from sassxlate.cfg.liveness import live_before
 from sassxlate.disasm.containers.model import Kernel
 from sassxlate.disasm.rdna3.ir import Inst, Item, Mark, S, V
 from sassxlate.disasm.sass.ir import Const, Instruction, Pred, RegRef
+from sassxlate.disasm.sass.traits import traits
 from sassxlate.errors import LoweringError, SassxlateError, Where
 
 from . import lanes, places
@@ -18,7 +18,7 @@ from .allocate import KERNARG, Lane, RegisterMap, allocate, idle
 from .audit import unknown_modifiers
 from .barriers import barrier_bytes
 from .context import ALL_ONES, EXEC, NULL, ZERO, Ctx, KernelState, choose
-from .control import STATE, Control
+from .control import Control
 from .convergence import Plan, make_plan
 from .engine import Bodies, Piece, RdnaBlock, SassBlock, Surroundings
 from .hostcalls import ARGUMENTS, functions_of
@@ -30,9 +30,6 @@ from .onenan import put_right, put_right_results
 from .rules import TABLE
 from .sourcemap import GUARD, NEXT, POINT, PROLOGUE, SCHEDULER, SHARED, added
 
-CONTROL = ENDS_BLOCK
-# Scheduling only: they order nothing that in-order execution does not order already.
-NOTHING = frozenset({"NOP", "DEPBAR", "YIELD", "LDGDEPBAR"})
 STACK = 1024  # bytes of stack a lane where the cubin asks for less; CUDA's default limit
 
 
@@ -76,20 +73,22 @@ def _windows(lay: BankLayout) -> frozenset[int]:
 
 
 def uses_stack(cfg: Cfg) -> bool:
-    names = {"LDL", "STL"}
-    generic = {"LD", "ST", "ATOM", "QSPC"}
-    return any(i.mnemonic in names | generic for b in cfg.blocks for i in b.instructions)
+    """Whether it may reach local memory.  RED does not: its rule takes addresses for global."""
+    kinds = ("load", "store", "atomic", "query")
+    every = (i for b in cfg.blocks for i in b.instructions)
+    return any(traits(i).reaches(kinds, "local", "generic") for i in every)
 
 
 def uses_locks(cfg: Cfg) -> bool:
     """Whether the kernel has atomics on 128 bits."""
     every = (i for b in cfg.blocks for i in b.instructions)
-    return any(i.mnemonic in ("ATOM", "ATOMG") and i.has("128") for i in every)
+    return any(traits(i).reaches(("atomic",)) and i.has("128") for i in every)
 
 
 def uses_textures(cfg: Cfg) -> bool:
-    names = {"TEX", "TLD", "TLD4", "SUST"}
-    return any(i.mnemonic in names for b in cfg.blocks for i in b.instructions)
+    kinds = ("load", "store")
+    every = (i for b in cfg.blocks for i in b.instructions)
+    return any(traits(i).reaches(kinds, "texture", "surface") for i in every)
 
 
 # Vector temporaries that a kernel gets at first, by what the longest of its rules take.
@@ -265,7 +264,7 @@ def _emit_kernel(k: KernelState, plan: Plan, *, placed: bool) -> list[Bodies]:
             check(c, k.items[first:], plan, ends=ends, behind=behind)
         except SassxlateError as e:
             raise e.at(kernel=k.name, offset=block.last.offset, inst=block.last.text) from None
-        if block.last.mnemonic in CONTROL:
+        if traits(block.last).ends_block:
             _comment(k, first, block.last)
         added(k.items, first, NEXT)
     first = len(k.items)
@@ -396,9 +395,9 @@ def _body(
     guard: Pred | None = None
     bodies = Bodies()
     for ins in instructions:
-        name = ins.mnemonic
-        ends = name in CONTROL and ins is instructions[-1]
-        if ends or name in NOTHING or ins.offset in k.idle:
+        t = traits(ins)
+        ends = t.ends_block and ins is instructions[-1]
+        if ends or t.order == "schedule" or ins.offset in k.idle:
             if ends and guard is not None:
                 _close(k)
                 guard = None
@@ -412,7 +411,7 @@ def _body(
             else:
                 _close(k)
                 guard = None
-        bodies.add(ins, len(k.items), state=name in STATE, clean=guard is None)
+        bodies.add(ins, len(k.items), state=bool(t.barrier), clean=guard is None)
         if not ins.guard.is_true and guard is None:
             _open(c)
             guard = ins.guard
@@ -444,7 +443,7 @@ def one(k: KernelState, ins: Instruction, *, converged: bool) -> None:
 
     LoweringError where it is refused; what acts on barriers has no rule.
     """
-    if ins.mnemonic in STATE or ins.mnemonic in CONTROL:
+    if traits(ins).barrier or traits(ins).ends_block:
         raise LoweringError("SX0403", f"no rule for {ins.mnemonic}", Where(inst=ins.text))
     c = Ctx(k, ins, converged)
     if not ins.guard.is_true:
@@ -488,7 +487,7 @@ def _close(k: KernelState) -> None:
 
 def _one(c: Ctx, writer: Control | None) -> None:
     ins = c.ins
-    if writer is not None and ins.mnemonic in STATE:
+    if writer is not None and traits(ins).barrier:
         writer.state(c, ins)
         return
     rules = TABLE.get(ins.mnemonic)

@@ -18,12 +18,12 @@ from sassxlate.disasm.rdna3 import info
 from sassxlate.disasm.rdna3.ir import Inst, Item, Mark, Sp
 from sassxlate.disasm.rdna3.operand import EXEC_LO
 from sassxlate.disasm.sass.ir import Instruction, RegRef
+from sassxlate.disasm.sass.traits import traits
 
 from .allocate import RegisterMap
 from .emulate.flow import ENDS
 from .emulate.trace import Place, Point
 from .pipeline import Translated
-from .select import CONTROL
 
 _PLACE = re.compile(r"/\*([0-9a-f]+)\*/")
 _BLOCK = "L_"
@@ -46,7 +46,7 @@ class Step:
     @property
     def control(self) -> bool:
         """Whether it transfers control, or may."""
-        return self.ins.mnemonic in CONTROL
+        return traits(self.ins).ends_block
 
 
 def place_of(regs: RegisterMap, ref: RegRef) -> Place | None:
@@ -92,7 +92,7 @@ def steps(translated: Translated) -> dict[int, Step]:
             first = Point(number, span.offsets[0], False, given, span.mask)
             number += 1
             last = None
-            if span.end is not None and ins.mnemonic not in CONTROL:
+            if span.end is not None and not traits(ins).ends_block:
                 last = Point(number, span.end[0], span.end[1], given, span.end_mask)
                 number += 1
             out[ins.offset] = Step(

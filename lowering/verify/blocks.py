@@ -12,10 +12,10 @@ from sassxlate.cfg.liveness import live_before
 from sassxlate.disasm.rdna3 import decode, info
 from sassxlate.disasm.rdna3.ir import Inst
 from sassxlate.disasm.sass.ir import Instruction, RegRef
+from sassxlate.disasm.sass.traits import traits
 from sassxlate.lowering.launch import layout
 from sassxlate.lowering.nanreads import BITS, Nan
 from sassxlate.lowering.pipeline import Translated
-from sassxlate.lowering.select import CONTROL, NOTHING
 
 from .block import Block
 from .called import routines
@@ -98,7 +98,7 @@ def _behind(
 def _live_behind(block: GraphBlock, live: Liveness) -> frozenset[RegRef]:
     """What is read behind the body: by what transfers control, too."""
     out = live.live_out[block.index]
-    return live_before(block.last, out) if block.last.mnemonic in CONTROL else out
+    return live_before(block.last, out) if traits(block.last).ends_block else out
 
 
 def _body(instructions: tuple[Instruction, ...]) -> list[Instruction]:
@@ -106,7 +106,7 @@ def _body(instructions: tuple[Instruction, ...]) -> list[Instruction]:
     return [
         i
         for i in instructions
-        if i.mnemonic not in NOTHING and not (i is last and i.mnemonic in CONTROL)
+        if traits(i).order != "schedule" and not (i is last and traits(i).ends_block)
     ]
 
 

@@ -21,6 +21,7 @@ from sassxlate.disasm.sass.ir import (
 )
 from sassxlate.disasm.sass.meaning import NoMeaning, evaluate, meanings
 from sassxlate.disasm.sass.meaning.memory import place
+from sassxlate.disasm.sass.traits import traits
 from sassxlate.domain import Domain
 from sassxlate.lowering.allocate import GROUP_ID
 from sassxlate.lowering.launch import BankLayout
@@ -30,8 +31,8 @@ from .memory import Memory
 from .verdict import Undecided
 
 T = TypeVar("T")
-# What they change is the convergence machine's; the registers and predicates of a lane stay.
-CONVERGENCE = frozenset({"BSSY", "BREAK"})
+# What they do to barriers is the convergence machine's; a lane's registers and predicates stay.
+CONVERGENCE = ("arm", "leave")
 # A cluster has one block.
 _ZERO = frozenset({"SRZ", "SR_CgaCtaId", "SR_CgaSize", "SR_SWINLO", "SR_LWINLO", "SR_LMEMHIOFF"})
 # Names of the apertures' high words, which are the driver's to choose.
@@ -152,7 +153,7 @@ class Lane(Generic[T]):
         self.values.update(written)
 
     def _written(self, ins: Instruction, told: T) -> dict[RegRef, T]:
-        if ins.mnemonic in CONVERGENCE:
+        if traits(ins).barrier in CONVERGENCE:
             return {}
         if is_access(ins):
             when = self.d.and_(told, self.active)

@@ -12,6 +12,7 @@ from sassxlate.disasm.rdna3 import RRef, info
 from sassxlate.disasm.rdna3.ir import V
 from sassxlate.disasm.rdna3.operand import EXEC_LO
 from sassxlate.disasm.sass.ir import Instruction, Reg, RegRef
+from sassxlate.disasm.sass.traits import traits
 from sassxlate.domain import Domain, is_nan
 from sassxlate.lowering.nanreads import Nan, made, numeric
 from sassxlate.lowering.nanvalues import ANY, float_result
@@ -179,7 +180,7 @@ class Sides(Generic[T]):
 
     def _armed(self, ins: Instruction) -> None:
         """What BSSY and BREAK make of a barrier is the convergence machine's."""
-        if ins.mnemonic in CONVERGENCE:
+        if traits(ins).barrier in CONVERGENCE:
             for index, place in self.block.regs.barriers.items():
                 self.lane.values[RegRef("B", index)] = self.machine.v[place]
 

@@ -11,13 +11,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
-from sassxlate.cfg.build import ENDS_BLOCK
 from sassxlate.disasm.rdna3 import decode, encode
 from sassxlate.disasm.rdna3.ir import S, V
 from sassxlate.disasm.rdna3.parse import parse
 from sassxlate.disasm.sass import BadWord, decode_section
 from sassxlate.disasm.sass.encode import assemble
 from sassxlate.disasm.sass.ir import Instruction, RegRef
+from sassxlate.disasm.sass.traits import traits
 from sassxlate.errors import LoweringError, SassxlateError, Where
 from sassxlate.lowering.allocate import RegisterMap
 from sassxlate.lowering.launch import layout
@@ -182,7 +182,7 @@ def _sass(texts: Texts) -> list[Instruction]:
         made = decode_section(word.to_bytes(16, "little"), texts.arch, strict=False).instructions
         (ins,) = made
         assert not isinstance(ins, BadWord)
-        if ins.mnemonic in ENDS_BLOCK:
+        if traits(ins).ends_block:
             raise _bad("SX0441", "a block has no transfer of control inside", ins.text)
         out.append(replace(ins, offset=offset))
         offset += 16

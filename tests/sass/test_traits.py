@@ -60,7 +60,7 @@ def test_meanings_and_effects_agree() -> None:
     for name in meanings():
         t = traits_of(name)
         assert t.pure or has(name, S), name
-        assert not t.transfer and not t.order and not t.lanes, name
+        assert (t.transfer, t.order, t.lanes) == ("", "", ""), name
     for name in NAMES:
         assert not traits_of(name).pure or name in meanings(), name
 
