@@ -53,7 +53,8 @@ class Fill:
 
 @dataclass(frozen=True, slots=True)
 class LaunchInfo:
-    """Sizes in bytes; ``private_size`` is scratch a lane, spills included."""
+    """Sizes in bytes; ``private_size`` is scratch a lane, spills included; ``heap``: the kernel
+    calls malloc or free."""
 
     kernarg_size: int
     param_base: int
@@ -62,6 +63,7 @@ class LaunchInfo:
     private_size: int
     max_threads: int
     fills: tuple[Fill, ...]
+    heap: bool = False
 
     def __str__(self) -> str:
         head = [
@@ -71,6 +73,7 @@ class LaunchInfo:
             f"lds_static {self.lds_static}",
             f"private_size {self.private_size}",
             f"max_threads {self.max_threads}",
+            *(["heap"] if self.heap else []),
         ]
         return "\n".join(head + [str(f) for f in self.fills]) + "\n"
 

@@ -167,6 +167,7 @@ def launch_info(
         private_size=stack + spill + (ARGUMENTS if "vprintf" in functions_of(kernel) else 0),
         max_threads=threads[0] * threads[1] * threads[2] if threads else 1024,
         fills=tuple(fills),
+        heap=not {"malloc", "free"}.isdisjoint(functions_of(kernel)),
     )
     return info, offsets
 

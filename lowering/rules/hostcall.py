@@ -5,9 +5,13 @@ The blocks of memory, as native/cuda/hostcall.h has them; offsets in bytes:
 queue  0 function, 4 records (a power of two), 8 next to write, 12 next to read, 64 records
 record 0 function once it is whole, else 0; 4 line; 8 format or message; 16 file; 24 function's
        name; 32 block's and 44 thread's number; 64 printf's arguments
-heap   0 and 32 functions, 8 next free byte, 16 end, 64 a free list a size class: first block and
-       turns
-block  0 size class, 4 next free block; 16 the program's bytes.  Blocks are counted in 16 bytes.
+heap   0 and 32 functions, 8 next free byte, 16 end, 24 bytes charged, 40 their limit, 64 a free
+       list a size class: first block and turns
+block  0 size class, 4 next free block, 8 its charge; 16 the program's bytes.  Blocks are counted in
+       16 bytes.
+
+What a program holds is charged against cudaLimitMallocHeapSize; the heap's own size is that of the
+reserve from which blocks of powers of two are taken.
 """
 
 from __future__ import annotations
@@ -22,6 +26,13 @@ from .warp import special_value
 
 RECORD, HEAD = 64 + ARGUMENTS, 64
 HEADER, FREE_AT = 16, 32
+NEXT, END, CHARGED, LIMIT = 8, 16, 24, 40  # of the heap
+CHARGE = 8  # of a block
+# The least that a block of so many bytes or more takes of the limit, as measured on an H200: the
+# distance of small blocks, and what the numbers of 64 KiB and of 1e6 bytes say that fit into heaps
+# of 4 MiB to 64 MiB (78 and 6 into 8 MiB).  Between them a block costs no less than a smaller one,
+# and never less than its own bytes, so that the sum of what is held stays within the limit.
+CHARGES = ((0, 160), (65536, 106_600), (1_000_000, 1_250_000))
 _AXES = "XYZ"
 
 
@@ -188,21 +199,91 @@ def _free_list(c: Ctx, block: V, size_class: V) -> V:
     return _at(c, block, size_class, 8, HEAD)
 
 
+def charge_of(size: int) -> int:
+    """Bytes of the limit that a block of ``size`` bytes takes."""
+    return max((size + 15) & ~15, *(least for start, least in CHARGES if size >= start))
+
+
+def _charge(c: Ctx, size: V) -> V:
+    """``charge_of`` for each lane, in 64 bits; sizes below 2 GiB."""
+    charge = c.vtemp(2)
+    c.emit("v_add_nc_u32", V(charge.index), I(15), size)
+    c.emit("v_and_b32", V(charge.index), I(0xFFFFFFF0), V(charge.index))
+    c.emit("v_mov_b32", V(charge.index + 1), ZERO)
+    for start, bytes_ in CHARGES:
+        with c.scope():
+            least, mask = c.vtemp(), c.stemp()
+            c.emit("v_mov_b32", least, I(bytes_))
+            if start:
+                c.emit("v_cmp_le_u32", mask, I(start), size)
+                c.emit("v_cndmask_b32", least, ZERO, least, mask)
+            c.emit("v_max_u32", V(charge.index), least, V(charge.index))
+    return charge
+
+
+def _add_below(c: Ctx, block: V, counter: int, bound: int, more: V) -> V:
+    """Adds each lane's ``more`` to a counter of the heap, where the sum is no more than its bound:
+    what the counter was.  EXEC becomes the lanes for which it has been done.
+
+    A sum over the bound is never there to be seen, not even for a moment: the malloc of another
+    lane, which fits, would fail of it.  All are 64-bit numbers.
+    """
+    again, end = c.k.label("Ladd"), c.k.label("Ladded")
+    was = c.vtemp(2)
+    with c.scope():
+        most, seen, pair = c.vtemp(2), c.vtemp(2), c.vtemp(4)
+        asked, left, mask = c.stemp(), c.stemp(), c.stemp()
+        c.raw(Inst("s_mov_b32", (asked, EXEC)))
+        c.raw(Inst("s_mov_b32", (left, EXEC)))
+        c.raw(Inst("global_load_b64", (most, block, OFF), imm=bound))
+        c.raw(Inst("global_load_b64", (was, block, OFF), imm=counter, glc=True))
+        c.mark(again)
+        low, high = V(pair.index), V(pair.index + 1)
+        c.emit("v_add_co_u32", low, VCC, V(was.index), V(more.index))
+        c.emit("v_add_co_ci_u32", high, VCC, V(was.index + 1), V(more.index + 1), VCC)
+        c.emit("v_cmp_le_u64", mask, V(pair.index, 2), most)
+        c.raw(Inst("s_and_b32", (EXEC, EXEC, mask)))
+        c.branch("s_cbranch_execz", end)
+        c.emit("v_mov_b32", V(pair.index + 2), V(was.index))
+        c.emit("v_mov_b32", V(pair.index + 3), V(was.index + 1))
+        c.raw(Inst("global_atomic_cmpswap_b64", (seen, block, pair, OFF), imm=counter, glc=True))
+        c.emit("v_cmp_eq_u64", mask, seen, was)
+        c.emit("v_mov_b32", V(was.index), V(seen.index))
+        c.emit("v_mov_b32", V(was.index + 1), V(seen.index + 1))
+        c.raw(Inst("s_and_not1_b32", (left, left, mask)))
+        c.raw(Inst("s_and_not1_b32", (EXEC, EXEC, mask)))
+        c.branch("s_cbranch_execnz", again)
+        c.mark(end)
+        c.raw(Inst("s_and_not1_b32", (EXEC, asked, left)))
+    return was
+
+
+def _give_charge(c: Ctx, block: V, charge: V) -> None:
+    c.raw(Inst("global_atomic_sub_u64", (block, charge, OFF), imm=CHARGED))
+
+
 def _malloc(c: Ctx, block: V) -> None:
     """A block of the next power of two: from the free list of its size, else from the end."""
     size = _argument(c, 4, 2)
     out, klass, total, mask = c.vtemp(2), c.vtemp(), c.vtemp(), c.stemp()
-    save, left = c.stemp(), c.stemp()
-    done, again, fresh = (c.k.label(stem) for stem in ("Lmalloc", "Lpop", "Lfresh"))
+    save, left, charged = c.stemp(), c.stemp(), c.stemp()
+    done, again, fresh, given = (
+        c.k.label(stem) for stem in ("Lmalloc", "Lpop", "Lfresh", "Lgiven")
+    )
     c.raw(Inst("s_mov_b32", (save, EXEC)))
     c.emit("v_mov_b32", V(out.index), ZERO)
     c.emit("v_mov_b32", V(out.index + 1), ZERO)
-    # Null for 2 GiB and more; the heap is smaller.
+    # Null for 2 GiB and more; a block's size is a power of two, of which 31 is the last class.
     c.emit("v_cmp_eq_u32", mask, ZERO, V(size.index + 1))
     c.raw(Inst("s_and_b32", (EXEC, EXEC, mask)))
     c.emit("v_cmp_gt_u32", mask, I(0x7FFFFF00), V(size.index))
     c.raw(Inst("s_and_b32", (EXEC, EXEC, mask)))
     c.branch("s_cbranch_execz", done)
+    charge = _charge(c, V(size.index))
+    with c.scope():
+        _add_below(c, block, CHARGED, LIMIT, charge)
+    c.branch("s_cbranch_execz", done)
+    c.raw(Inst("s_mov_b32", (charged, EXEC)))
     # The class is the number of bits of (bytes + header - 1), five at least.
     c.emit("v_add_nc_u32", total, I(HEADER - 1), V(size.index))
     c.emit("v_max_u32", total, I(31), total)
@@ -234,8 +315,17 @@ def _malloc(c: Ctx, block: V) -> None:
     c.branch("s_cbranch_execnz", again)
     c.mark(fresh)
     c.raw(Inst("s_mov_b32", (EXEC, left)))
+    c.branch("s_cbranch_execz", given)
+    _from_end(c, block, klass, out)
+    c.mark(given)
+    c.raw(Inst("s_mov_b32", (EXEC, charged)))
+    c.emit("v_cmp_ne_u32", mask, ZERO, V(out.index + 1))
+    c.raw(Inst("s_and_b32", (EXEC, EXEC, mask)))
+    _put(c, out, CHARGE, V(charge.index))
+    # Where the reserve has no block of the size left, the charge goes back.
+    c.raw(Inst("s_and_not1_b32", (EXEC, charged, mask)))
     c.branch("s_cbranch_execz", done)
-    _from_end(c, block, klass, out, mask)
+    _give_charge(c, block, charge)
     c.mark(done)
     c.raw(Inst("s_mov_b32", (EXEC, save)))
     _result(c, out)
@@ -249,16 +339,11 @@ def _take(c: Ctx, out: V, at: V, mask: S, left: S) -> None:
     c.raw(Inst("s_and_not1_b32", (EXEC, EXEC, mask)))
 
 
-def _from_end(c: Ctx, block: V, klass: V, out: V, mask: S) -> None:
-    bytes_, start, end = c.vtemp(2), c.vtemp(2), c.vtemp(2)
+def _from_end(c: Ctx, block: V, klass: V, out: V) -> None:
+    bytes_ = c.vtemp(2)
     c.emit("v_lshlrev_b32", V(bytes_.index), klass, I(1))
     c.emit("v_mov_b32", V(bytes_.index + 1), ZERO)
-    c.raw(Inst("global_atomic_add_u64", (start, block, bytes_, OFF), imm=8, glc=True))
-    c.raw(Inst("global_load_b64", (end, block, OFF), imm=16))
-    behind = add64(c, start, bytes_)
-    c.emit("v_cmp_le_u64", mask, behind, end)
-    c.raw(Inst("s_and_b32", (EXEC, EXEC, mask)))
-    at = add64(c, block, start)
+    at = add64(c, block, _add_below(c, block, NEXT, END, bytes_))
     _put(c, at, 0, klass)
     for i in range(2):
         c.emit("v_mov_b32", V(out.index + i), V(at.index + i))
@@ -279,17 +364,21 @@ def _free(c: Ctx, block: V) -> None:
     """The block becomes the first of its size's free list; null is nothing."""
     block = add64(c, block, I(-FREE_AT & 0xFFFFFFFFFFFFFFFF))
     given = _argument(c, 4, 2)
-    save, mask = c.stemp(), c.stemp()
+    save, mask, gives = c.stemp(), c.stemp(), c.stemp()
     done, again = c.k.label("Lfree"), c.k.label("Lpush")
-    at, klass, number = c.vtemp(2), c.vtemp(), c.vtemp()
+    at, klass, number, charge = c.vtemp(2), c.vtemp(), c.vtemp(), c.vtemp(2)
     old, pair, seen = c.vtemp(2), c.vtemp(4), c.vtemp(2)
     c.raw(Inst("s_mov_b32", (save, EXEC)))
     c.emit("v_cmp_ne_u64", mask, given, c.to_vgpr(ZERO, 2))
     c.raw(Inst("s_and_b32", (EXEC, EXEC, mask)))
     c.branch("s_cbranch_execz", done)
+    c.raw(Inst("s_mov_b32", (gives, EXEC)))
     c.emit("v_sub_co_u32", V(at.index), VCC, V(given.index), I(HEADER))
     c.emit("v_subrev_co_ci_u32", V(at.index + 1), VCC, ZERO, V(given.index + 1), VCC)
     c.raw(Inst("global_load_b32", (klass, at, OFF)))
+    # A cache may still hold what the block was charged with for its last owner.
+    c.raw(Inst("global_load_b32", (V(charge.index), at, OFF), imm=CHARGE, glc=True))
+    c.emit("v_mov_b32", V(charge.index + 1), ZERO)
     c.emit("v_sub_nc_u32", number, V(at.index), V(block.index))
     c.emit("v_lshrrev_b32", number, I(4), number)
     wait_all(c)  # what the program did with the bytes comes before their next use
@@ -311,7 +400,11 @@ def _free(c: Ctx, block: V) -> None:
     c.emit("v_mov_b32", V(old.index + 1), V(seen.index + 1))
     c.raw(Inst("s_and_not1_b32", (EXEC, EXEC, mask)))
     c.branch("s_cbranch_execnz", again)
+    # Only now: who finds room under the limit must find the block, too.
+    c.raw(Inst("s_mov_b32", (EXEC, gives)))
+    _give_charge(c, block, charge)
     c.mark(done)
+    wait_all(c)  # the lane's next malloc comes after it
     c.raw(Inst("s_mov_b32", (EXEC, save)))
 
 

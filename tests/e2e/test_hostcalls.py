@@ -109,3 +109,39 @@ def test_several_functions_of_the_driver_in_one_kernel(
     assert said == sum((_mixed_lines(n) for n in (1, 32, 45, 96)), Counter[str]())
     place = "void say_and_stop(int): block: [0,0,0], thread: [0,0,0] Assertion `n == 0` failed."
     assert outcome.errors.count(place) == 1
+
+
+HEAP = """\
+default 8388608
+{set}0: {small} of 65536
+0: {large} of 1000000
+0: {small} of 65536
+0 of 1 TiB
+set later: 1, 1, {limit}, cudaErrorInvalidValue
+within 1, full 1, {small} of 65536, faults 0, cudaSuccess
+reset 8388608, set 0
+157 of 65536
+"""
+
+
+@pytest.mark.parametrize("option", ["", "--strict"])
+@pytest.mark.parametrize(
+    ("asked", "limit", "small", "large"),
+    [
+        (0, 8388608, 78, 6),
+        (4194304, 4194304, 39, 3),
+        (10_000_000, 10_027_008, 94, 8),
+        (67_108_864, 67_108_864, 629, 53),
+    ],
+)
+def test_the_limit_of_the_heap(
+    asked: int, limit: int, small: int, large: int, option: str,
+    run_program: Callable[..., Any], tmp_path: Path,
+) -> None:  # fmt: skip
+    """What a kernel can hold is what an H200 says, but for one more of 52 in the last case; limits
+    are raised, rounded and refused as there.  Many threads together get no more."""
+    program = _build("heap", ["-O2"], 90, tmp_path)
+    outcome = run_program(program, [str(asked)], options=option.split())
+    done = f"set 1: 0, 4194304\nset all: 0, 1\nset: 0, {limit}\n" if asked else ""
+    want = HEAP.format(set=done, small=small, large=large, limit=limit)
+    assert outcome.output == want, outcome.errors

@@ -22,13 +22,22 @@ from sassxlate.lowering.emulate.runner import Device, Setup, run_code
 from sassxlate.lowering.hostcalls import ARGUMENTS, FUNCTIONS, MNEMONIC
 from sassxlate.lowering.launch import layout
 from sassxlate.lowering.pipeline import PASSES
-from sassxlate.lowering.rules.hostcall import FREE_AT, HEAD, HEADER, RECORD
+from sassxlate.lowering.rules.hostcall import (
+    CHARGE,
+    CHARGED,
+    FREE_AT,
+    HEAD,
+    HEADER,
+    LIMIT,
+    RECORD,
+    charge_of,
+)
 from sassxlate.lowering.select import one
 from sassxlate.lowering.verify.rules_block import registers
 
 LANES, FIRST, COUNT = 32, 4, 10  # registers R4 to R13; R12 and R13 are the function's address
 ROWS = 1 + COUNT
-HEAP = 512  # where blocks begin
+HEAP = 528  # where blocks begin: their bytes are 32-byte aligned, as on an H200
 LOCAL = 0xFFFFFFFF  # in R7: the lane's arguments lie in its local memory
 WORDS = ARGUMENTS // 4
 _EXEC, _AT, _DATA = Sp("exec_lo"), V(254), V(253)
@@ -124,6 +133,21 @@ class Heap:
     def next(self) -> int:
         return int(self.data[2]) | int(self.data[3]) << 32
 
+    @property
+    def charged(self) -> int:
+        return self._wide(CHARGED)
+
+    @property
+    def limit(self) -> int:
+        return self._wide(LIMIT)
+
+    def _wide(self, offset: int) -> int:
+        return int(self.data[offset // 4]) | int(self.data[offset // 4 + 1]) << 32
+
+    def charge(self, offset: int) -> int:
+        """What the block there was charged with, in bytes."""
+        return int(self.data[(offset + CHARGE) // 4])
+
     def block(self, offset: int) -> int:
         """The size of the block there, in bytes."""
         return 1 << int(self.data[offset // 4])
@@ -149,8 +173,10 @@ class Heap:
         return out
 
 
-def new_heap(sizes: Sequence[int], free: Sequence[bool], room: int) -> Words:
-    """A heap of ``room`` bytes with blocks of these classes, some of them free."""
+def new_heap(sizes: Sequence[int], free: Sequence[bool], room: int, spare: int) -> Words:
+    """A heap of ``room`` bytes with blocks of these classes, some of them free; what is not free
+    is charged, and ``spare`` bytes are left below the limit."""
+    charged = 0
     data = np.zeros(room // 4, dtype=np.uint32)
     data[0], data[FREE_AT // 4] = FUNCTIONS["malloc"].number, FUNCTIONS["free"].number
     at = HEAP
@@ -160,8 +186,14 @@ def new_heap(sizes: Sequence[int], free: Sequence[bool], room: int) -> Words:
             head = HEAD // 4 + 2 * size
             data[at // 4 + 1] = data[head]
             data[head] = at // 16
+        else:
+            charge = charge_of((1 << size) - HEADER)
+            data[(at + CHARGE) // 4] = charge
+            charged += charge
         at += 1 << size
     data[2], data[4] = at, room
+    _pair(data, CHARGED // 4, charged)
+    _pair(data, LIMIT // 4, charged + spare)
     return data
 
 
@@ -181,9 +213,11 @@ TEXT = b"%d and %5.2f%%, %s\0"  # three conversions
 
 def run(
     names: Sequence[str], masks: Words, called: Words, seed: int, *, records: int = 1 << 12,
-    room: int = 1 << 20, rewrite: Rewrite = lambda items: items,
+    room: int = 1 << 20, spare: int = 1 << 40, asks: Words | None = None,
+    rewrite: Rewrite = lambda items: items,
 ) -> Ran:  # fmt: skip
-    """One wave a row of ``masks`` (lanes that run) and ``called`` (which of ``names``, a lane)."""
+    """One wave a row of ``masks`` (lanes that run) and ``called`` (which of ``names``, a lane);
+    ``asks``: the sizes of malloc, where they are not random."""
     waves = len(masks)
     random = np.random.default_rng(seed)
     device = Device((1 << 22) + 3 * waves * ROWS * LANES * 4 + room + 4 * records * RECORD)
@@ -195,7 +229,7 @@ def run(
     sizes, free = sizes[order], free[order]
     text = device.alloc(TEXT)
     heap = device.alloc(room, 4096)
-    start = new_heap(sizes.tolist(), free.tolist(), room)
+    start = new_heap(sizes.tolist(), free.tolist(), room, spare)
     device.write(heap, start.tobytes())
     queues: dict[str, int] = {}
     for name in ("vprintf", "__assertfail"):
@@ -218,7 +252,7 @@ def run(
                 if name == "vprintf":
                     _pair(column, 2, LOCAL << 32 if random.random() < 0.7 else 0)
             elif name == "malloc":
-                _pair(column, 0, _size(random))
+                _pair(column, 0, _size(random) if asks is None else int(asks[wave, lane]))
             else:
                 _pair(column, 0, heap + next(held) + HEADER if random.random() < 0.9 else 0)
     source, target = device.alloc(before.tobytes()), device.alloc(before.nbytes)
@@ -305,16 +339,24 @@ def _memory(ran: Ran, given: Wide, asked: Wide, freed: Wide) -> None:
     assert heap.next <= len(heap.data) * 4
     held = set(was.blocks()) - set(was.free())
     held -= {int(p) - heap.base - HEADER for p in freed if p}
+    most = was.charged + sum(charge_of(n) for p, n in zip(given, asked.tolist(), strict=True) if p)
     for pointer, size in zip(given.tolist(), asked.tolist(), strict=True):
         at = pointer - heap.base - HEADER
         need = max(32, 1 << (size + HEADER - 1).bit_length())
         if not pointer:
             full = heap.next + need > len(heap.data) * 4
-            assert size > 0x7FFFFEFF or (full and need not in map(heap.block, heap.free()))
+            assert (
+                size > 0x7FFFFEFF
+                or (full and need not in map(heap.block, heap.free()))
+                or most + charge_of(size) > heap.limit
+            )
             continue
+        assert pointer % 32 == 0
         assert at not in held, f"the block at {at:#x} is given twice"
         assert heap.block(at) == need
+        assert heap.charge(at) == charge_of(size) >= size
         held.add(at)
+    assert heap.charged == sum(map(heap.charge, held)) <= heap.limit == was.limit
     free = heap.free()
     if not len(freed):  # nothing comes from the end while a block of the size is free
         fresh = {heap.block(at) for at in blocks if at >= was.next}

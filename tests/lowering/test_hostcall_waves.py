@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from sassxlate.disasm.rdna3.ir import Item, Mark
+from sassxlate.lowering.rules.hostcall import charge_of
 
 from .host_waves import LANES, Words, check, run
 
@@ -79,6 +80,57 @@ def test_a_full_queue_and_a_full_heap() -> None:
     ran = run(ALL, masks, called, 3, records=64, room=1 << 17)
     check(ran, ALL, called, records=64)
     assert ran.queues["vprintf"][0] > 64
+
+
+@pytest.mark.parametrize("spare", [0, 159, 160, 10_000, 50_000])
+@pytest.mark.parametrize("names", [ALL, ("malloc",), ("malloc", "free")], ids=" ".join)
+def test_what_is_held_stays_within_the_limit(names: tuple[str, ...], spare: int) -> None:
+    """Waves that ask for more than is left: each lane gets a block or null, all are accounted."""
+    random = np.random.default_rng(spare)
+    masks, called = _shapes(random, 48), _functions(random, 48, len(names))
+    ran = run(names, masks, called, 5, spare=spare)
+    check(ran, names, called)
+    if names == ("malloc",):  # nothing smaller than the smallest charge is left
+        assert ran.heap.limit - ran.heap.charged < 160
+
+
+def test_a_size_that_does_not_fit_takes_nothing_from_its_neighbours() -> None:
+    """Not even for a moment: the other lanes of the wave ask for just what is left."""
+    masks = np.full((1, LANES), 0xFFFFFFFF, dtype=np.uint32)
+    called = np.zeros((1, LANES), dtype=np.uint32)
+    asks = np.where(np.arange(LANES) % 2, 1600, 1 << 20).astype(np.uint32)[None]
+    ran = run(("malloc",), masks, called, 1, spare=16 * 1600, asks=asks)
+    check(ran, ("malloc",), called)
+    assert (ran.after[0, 2] != 0).tolist() == [lane % 2 == 1 for lane in range(LANES)]
+    assert ran.heap.charged == ran.heap.limit
+
+
+def test_a_charge_without_a_block_goes_back() -> None:
+    """The limit has room, the reserve has not."""
+    masks = np.full((2, LANES), 0xFFFFFFFF, dtype=np.uint32)
+    called = np.zeros((2, LANES), dtype=np.uint32)
+    asks = np.full((2, LANES), 5000, dtype=np.uint32)
+    ran = run(("malloc",), masks, called, 1, room=1 << 17, asks=asks)
+    check(ran, ("malloc",), called)
+    got = int((ran.after[:, 2] != 0).sum())
+    assert 0 < got < 16
+    assert ran.heap.charged - ran.was.charged == got * 5008
+
+
+def test_what_does_not_fit_at_the_end_leaves_it_to_smaller_blocks() -> None:
+    masks = np.full((1, LANES), 0xFFFFFFFF, dtype=np.uint32)
+    called = np.zeros((1, LANES), dtype=np.uint32)
+    asks = np.where(np.arange(LANES) % 2, 2000, 1 << 17).astype(np.uint32)[None]
+    ran = run(("malloc",), masks, called, 1, room=1 << 17, asks=asks)
+    check(ran, ("malloc",), called)
+    assert (ran.after[0, 2] != 0).tolist() == [lane % 2 == 1 for lane in range(LANES)]
+
+
+def test_the_charges_give_the_numbers_of_blocks_of_an_h200() -> None:
+    """malloc until null; of 1e6 bytes in 64 MiB an H200 has 52, of which we have one more."""
+    limits = (8 << 20, 4 << 20, 10_027_008, 64 << 20)
+    assert [n // charge_of(65536) for n in limits] == [78, 39, 94, 629]
+    assert [n // charge_of(1_000_000) for n in limits] == [6, 3, 8, 53]
 
 
 def test_the_lanes_of_one_function_are_not_all_that_call() -> None:

@@ -64,6 +64,7 @@ CUresult release_primary(Device &device, bool all) {
   if (all && was && !device.sticky && hip().hipDeviceReset) {
     hip().hipSetDevice(device.hip);
     ++device.generation;
+    context.set_default_limits();
     return from_hip(hip().hipDeviceReset());
   }
   return CUDA_SUCCESS;
@@ -208,6 +209,11 @@ SX_API cuCtxSetLimit(int limit, size_t value) {
   return enter<Need::Context>(__func__, [&]() -> CUresult {
     if (limit < 0 || limit >= CU_LIMIT_COUNT || limit == CU_LIMIT_DEV_RUNTIME_SYNC_DEPTH)
       return CUDA_ERROR_UNSUPPORTED_LIMIT;
+    if (limit == CU_LIMIT_MALLOC_HEAP_SIZE) {
+      // As measured on an H200: once a kernel that uses the heap has been launched, whatever the value.
+      if (heap_in_use(current_device())) return CUDA_ERROR_INVALID_VALUE;
+      value = heap_limit(current_device(), value);
+    }
     current_context()->limits[limit] = value;
     return CUDA_SUCCESS;
   });

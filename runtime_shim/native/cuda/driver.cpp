@@ -113,6 +113,10 @@ bool stays(CUresult result) {
 Context::Context() {
   static std::atomic<uint64_t> next{1};
   id = next++;
+  set_default_limits();
+}
+
+void Context::set_default_limits() {
   // The defaults of an H200 (measured), where the limit has a meaning here.
   limits[CU_LIMIT_STACK_SIZE] = 1024;
   limits[CU_LIMIT_PRINTF_FIFO_SIZE] = 8650752;

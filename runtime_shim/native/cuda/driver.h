@@ -30,6 +30,7 @@ struct Context {
   size_t limits[CU_LIMIT_COUNT];
 
   Context();
+  void set_default_limits();
   CUcontext handle() { return reinterpret_cast<CUcontext>(this); }
 };
 

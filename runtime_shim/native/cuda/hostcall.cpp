@@ -12,7 +12,11 @@ namespace {
 enum Function : uint32_t { kNone, kPrintf, kAssert, kMalloc, kFree, kFunctions };
 constexpr const char *kNames[] = {"", "vprintf", "__assertfail", "malloc", "free"};
 constexpr uint32_t kArguments = 256, kHead = 64, kRecords = 1 << 17;
-constexpr size_t kHeapStart = 512, kFreeAt = 32, kMaxText = 65536;
+// Blocks begin so that their bytes, after a header of 16, are 32-byte aligned, as on an H200.
+constexpr size_t kHeapStart = 528, kFreeAt = 32, kLimitAt = 40, kMaxText = 65536;
+// As measured on an H200: limits are multiples of 64 KiB, and 4 MiB at least.
+constexpr size_t kLimitStep = 64u << 10, kLimitLeast = 4u << 20;
+constexpr size_t kReserveMost = (64ull << 30) - 16;  // blocks are counted in 16 bytes, by 32-bit numbers
 
 struct Record {
   uint32_t kind, line;
@@ -60,19 +64,29 @@ Queue *make_queue(uint32_t function) {
   return queue;
 }
 
-// malloc and free work on one heap: the address of free is that of the second number in it.
+// malloc and free work on one heap: the address of free is that of the second number in it.  The limit bounds what a
+// program holds; the reserve, from which its blocks are taken, is larger, because a block is a power of two (up to twice
+// what it is charged), and free blocks of one size serve no other.
 char *make_heap(size_t limit) {
-  // Sizes are rounded up to powers of two, with a header: room for what a heap without them would hold.
-  size_t size = std::max<size_t>(limit, 1 << 20) * 4;
   void *memory = nullptr;
-  if (hip().hipMalloc(&memory, size) != hipSuccess) return nullptr;
+  size_t size = 0;
+  for (size_t times : {4, 2, 1}) {
+    size = std::min(limit * times + kHeapStart, kReserveMost);
+    if (hip().hipMalloc(&memory, size) == hipSuccess) break;
+    hip().hipGetLastError();
+    memory = nullptr;
+  }
+  if (!memory) return nullptr;
   uint64_t head[kHeapStart / 8] = {};
   head[0] = kMalloc;
   head[kFreeAt / 8] = kFree;
   head[1] = kHeapStart;
   head[2] = size;
-  if (hip().hipMemcpy(memory, head, sizeof head, hipMemcpyHostToDevice) != hipSuccess) return nullptr;
-  return static_cast<char *>(memory);
+  head[kLimitAt / 8] = limit;
+  if (hip().hipMemcpy(memory, head, sizeof head, hipMemcpyHostToDevice) == hipSuccess)
+    return static_cast<char *>(memory);
+  hip().hipFree(memory);
+  return nullptr;
 }
 
 // A string in device memory: it may end with its allocation, so smaller pieces are tried where one is refused.
@@ -225,21 +239,37 @@ bool print_queue(Queue &queue) {
 
 uint64_t host_function(Device &device, const std::string &name, uint64_t unknown) {
   uint32_t function = kNone;
-  for (uint32_t i = 1; i < kFunctions; ++i)
+  for (uint32_t i : {kPrintf, kAssert})
     if (name == kNames[i]) function = i;
   if (function == kNone) return unknown;
   std::lock_guard<std::mutex> guard(g_mutex);
   Blocks &blocks = blocks_of(device);
-  void *place = nullptr;
-  if (function == kPrintf || function == kAssert) {
-    if (!blocks.queue[function]) blocks.queue[function] = make_queue(function);
-    place = blocks.queue[function];
-  } else {
-    size_t limit = current_context() ? current_context()->limits[CU_LIMIT_MALLOC_HEAP_SIZE] : 8388608;
-    if (!blocks.heap) blocks.heap = make_heap(limit);
-    place = blocks.heap && function == kFree ? blocks.heap + kFreeAt : blocks.heap;
-  }
-  return place ? reinterpret_cast<uint64_t>(place) : unknown;
+  if (!blocks.queue[function]) blocks.queue[function] = make_queue(function);
+  return blocks.queue[function] ? reinterpret_cast<uint64_t>(blocks.queue[function]) : unknown;
+}
+
+bool is_heap_function(const std::string &name) { return name == kNames[kMalloc] || name == kNames[kFree]; }
+
+CUresult use_heap(Device &device, HeapAddresses &out) {
+  std::lock_guard<std::mutex> guard(g_mutex);
+  Blocks &blocks = blocks_of(device);
+  if (!blocks.heap) blocks.heap = make_heap(current_context()->limits[CU_LIMIT_MALLOC_HEAP_SIZE]);
+  if (!blocks.heap) return CUDA_ERROR_OUT_OF_MEMORY;
+  out.malloc = reinterpret_cast<uint64_t>(blocks.heap);
+  out.free = out.malloc + kFreeAt;
+  return CUDA_SUCCESS;
+}
+
+bool heap_in_use(Device &device) {
+  std::lock_guard<std::mutex> guard(g_mutex);
+  return blocks_of(device).heap;
+}
+
+size_t heap_limit(const Device &device, size_t asked) {
+  // No more than what the blocks' powers of two leave of the device's memory, and of the reserve.
+  size_t most = std::min(device.memory, kReserveMost) / 2 / kLimitStep * kLimitStep;
+  size_t limit = std::min(std::max(asked, kLimitLeast), std::max(most, kLimitLeast));
+  return (limit + kLimitStep - 1) / kLimitStep * kLimitStep;
 }
 
 CUresult flush(Device &device, CUresult result) {

@@ -199,6 +199,8 @@ CUresult start(const KernelCall &call, CUstream stream) {
   hipFunction_t function;
   CUresult result = kernel->load(device, function);
   if (result != CUDA_SUCCESS) return result;
+  if (kernel->launch.heap) result = kernel->owner->give_heap(device);
+  if (result != CUDA_SUCCESS) return result;
   std::vector<uint8_t> segment;
   result = build_segment(*kernel, device, call.shape, call.params, segment);
   if (result != CUDA_SUCCESS) return result;

@@ -61,6 +61,7 @@ struct FillInfo {
 struct LaunchInfo {
   uint64_t kernarg_size = 0, param_base = 0, param_size = 0, lds_static = 0, private_size = 0;
   uint64_t max_threads = 1024;
+  bool heap = false;  // the kernel calls malloc or free
   std::vector<FillInfo> fills;
 };
 

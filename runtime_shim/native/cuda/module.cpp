@@ -222,6 +222,8 @@ CUresult Module::allocate(Device &device, Storage &storage) {
   for (const RelocInfo &reloc : manifest_.relocs) {
     uint64_t value = kPoison;
     if (reloc.kind != RelocInfo::Kind::Unresolved) value = storage.addresses[reloc.target] + reloc.addend;
+    else if (reloc.size == 8 && is_heap_function(reloc.name))
+      storage.heap_words.emplace_back(storage.addresses[reloc.section] + reloc.offset, reloc.name);
     else if (reloc.size == 8) value = host_function(device, reloc.name, kPoison);
     // parse_manifest has checked that the place lies inside its section.
     memcpy(image.data() + offsets[reloc.section] + reloc.offset, &value, reloc.size);
@@ -244,6 +246,23 @@ CUresult Module::storage(Device &device, Storage *&out) {
   }
   out = &storage;
   return storage.result;
+}
+
+CUresult Module::give_heap(Device &device) {
+  Storage *place;
+  CUresult result = storage(device, place);
+  if (result != CUDA_SUCCESS) return result;
+  std::lock_guard<std::mutex> guard(mutex_);
+  if (place->heap_words.empty()) return CUDA_SUCCESS;
+  HeapAddresses heap;
+  result = use_heap(device, heap);
+  for (const auto &[address, name] : place->heap_words) {
+    if (result != CUDA_SUCCESS) return result;
+    const uint64_t &value = name == "malloc" ? heap.malloc : heap.free;
+    result = from_hip(hip().hipMemcpy(to_pointer(address), &value, sizeof value, hipMemcpyHostToDevice));
+  }
+  if (result == CUDA_SUCCESS) place->heap_words.clear();
+  return result;
 }
 
 CUresult Module::global(Device &device, const std::string &name, CUdeviceptr &address, size_t &size) {

@@ -73,6 +73,8 @@ class Module {
   // The address of a constant bank (".nv.constant3"), or of a section by number; 0 where there is none.
   CUresult bank(Device &device, const char *section, uint64_t &address);
   CUresult section(Device &device, int number, uint64_t &address);
+  // Before a kernel that calls malloc or free runs: gives the module the addresses of the heap.
+  CUresult give_heap(Device &device);
 
   // Gives the service the image (again: its cubin may have been evicted meanwhile).
   CUresult ask_service(Manifest &manifest, std::string &directory);
@@ -97,6 +99,8 @@ class Module {
     CUresult result = CUDA_SUCCESS;
     void *memory = nullptr;
     std::vector<uint64_t> addresses;  // by section
+    // Where the addresses of malloc and free go, until they are known.
+    std::vector<std::pair<uint64_t, std::string>> heap_words;
   };
 
   CUresult read_manifest();
