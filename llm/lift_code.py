@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Sequence
 from functools import cache
 
 import llvmlite.binding as llvm
 
+from sassxlate.disasm.containers.elf import SHT_SYMTAB, STT_FUNC, Elf
 from sassxlate.disasm.rdna3 import OPS, RRef, decode, keeps_part, reads, writes
 from sassxlate.disasm.rdna3.ir import Arg, I, Inst, S, Sp, V
 from sassxlate.disasm.rdna3.operand import EXEC_LO, VCC_LO
@@ -72,22 +72,14 @@ def compiled(runs: Sequence[Run]) -> list[list[Inst]]:
 
 def _functions(data: bytes) -> dict[str, bytes]:
     """The functions of a relocatable ELF file."""
-    (offset,) = struct.unpack_from("<Q", data, 40)
-    size, count = struct.unpack_from("<HH", data, 58)
-    rows = [struct.unpack_from("<IIQQQQIIQQ", data, offset + size * i) for i in range(count)]
-    out: dict[str, bytes] = {}
-    for row in rows:
-        if row[1] != 2:
-            continue
-        strings = rows[row[6]][4]
-        for at in range(row[4], row[4] + row[5], 24):
-            name, info, _, section, value, length = struct.unpack_from("<IBBHQQ", data, at)
-            if info & 15 == 2 and section:
-                start = strings + name
-                text = data[start : data.index(b"\0", start)].decode()
-                begin = rows[section][4] + value
-                out[text] = data[begin : begin + length]
-    return out
+    elf = Elf(data)
+    return {
+        symbol.name: bytes(elf.sections[symbol.shndx].data[symbol.value :][: symbol.size])
+        for table in elf.sections
+        if table.type == SHT_SYMTAB
+        for symbol in elf.symbols(table)
+        if symbol.kind == STT_FUNC and symbol.shndx
+    }
 
 
 # --- back ------------------------------------------------------------------------------------

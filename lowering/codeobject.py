@@ -9,11 +9,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, cast
 
+from sassxlate.disasm.containers.code_object import Image, read_image
+from sassxlate.disasm.containers.elf import STT_FUNC, STT_OBJECT, ElfSymbol
+from sassxlate.disasm.rdna3.descriptor import SIZE as DESCRIPTOR_SIZE
 from sassxlate.errors import EncodeError, Where
 
 from . import codeobject_elf as elf
 from . import sourcemap
-from .codeobject_kd import SIZE, Descriptor, unpack
+from .codeobject_kd import Descriptor, unpack
 from .codeobject_msgpack import Value, pack
 from .codeobject_msgpack import unpack as unpack_metadata
 
@@ -21,7 +24,6 @@ TARGET: Final = "amdgcn-amd-amdhsa--gfx1100"
 _VERSION: Final[list[Value]] = [1, 2]  # of the metadata: code object 5
 _CODE_END: Final = bytes.fromhex("00009fbf")  # s_code_end
 _PREFETCH: Final = 64  # instructions of padding that the instruction cache may fetch past the end
-_ENTRY_FIELD: Final = 16
 _ALIGN: Final = 256
 _SGPRS_AT_START: Final = 16  # hardware bug: user and system SGPRs must be 16 or more in wave32
 
@@ -143,7 +145,7 @@ def write(kernels: Sequence[KernelImage]) -> bytes:
     text = _pad(text + _CODE_END * _PREFETCH, _ALIGN)
     source = sourcemap.note((kernel.name, kernel.source) for kernel in kernels)
     return elf.build(
-        metadata_note(kernels), descriptors, text, functions, _ENTRY_FIELD, source
+        metadata_note(kernels), descriptors, text, functions, source
     )
 
 
@@ -171,7 +173,7 @@ class CodeObject:
     kernels: tuple[KernelObject, ...]
     text: bytes
     text_address: int
-    image: elf.Image
+    image: Image
     metadata: dict[str, Value]
 
     def kernel(self, name: str) -> KernelObject:
@@ -197,15 +199,15 @@ def _metadata_kernels(metadata: dict[str, Value]) -> dict[str, dict[str, Value]]
 
 
 def _kernel(
-    symbol: elf.Symbol, image: elf.Image, text: tuple[int, int], rows: dict[str, dict[str, Value]]
+    symbol: ElfSymbol, image: Image, text: tuple[int, int], rows: dict[str, dict[str, Value]]
 ) -> KernelObject:
     name = symbol.name.removesuffix(".kd")
-    descriptor = unpack(image.at(symbol.value, SIZE))
+    descriptor = unpack(image.at(symbol.value, DESCRIPTOR_SIZE))
     start = symbol.value + descriptor.entry
     entry = start - text[0]
     if not 0 <= entry < text[1] or entry % 4:
         raise EncodeError("SX0533", "the kernel's entry is outside the code", Where(kernel=name))
-    sizes = [s.size for s in image.symbols if s.value == start and s.kind == 2 and s.size]
+    sizes = [s.size for s in image.symbols if s.value == start and s.kind == STT_FUNC and s.size]
     row = rows.get(symbol.name, {})
     given = row.get(".name", name)
     size = min(sizes[0] if sizes else text[1] - entry, text[1] - entry)
@@ -221,7 +223,7 @@ def read(data: bytes) -> CodeObject:
         EncodeError: SX0531, no code object for gfx1100; SX0532, truncated or corrupt; SX0533, an
             impossible kernel descriptor; SX0534, unreadable metadata.
     """
-    image = elf.parse(data)
+    image = read_image(data)
     if ".text" not in image.sections:
         raise EncodeError("SX0532", "no text section")
     text = image.sections[".text"]
@@ -232,6 +234,6 @@ def read(data: bytes) -> CodeObject:
     if not isinstance(metadata, dict):
         raise EncodeError("SX0534", "the metadata is no map")
     rows = _metadata_kernels(metadata)
-    symbols = {s.name: s for s in image.symbols if s.name.endswith(".kd") and s.kind == 1}
+    symbols = {s.name: s for s in image.symbols if s.name.endswith(".kd") and s.kind == STT_OBJECT}
     kernels = tuple(_kernel(s, image, text, rows) for s in symbols.values())
     return CodeObject(image.version, kernels, code, text[0], image, metadata)

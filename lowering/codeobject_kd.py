@@ -1,21 +1,51 @@
-"""The kernel descriptor: 64 bytes that tell the command processor how to start a kernel.
+"""What a kernel's descriptor says: the values, in the translator's words.
 
-Layout and register bits: LLVM's AMDGPUUsage, "Kernel Descriptor", for gfx11 in wave32.
+The 64 bytes and their fields: `sassxlate.disasm.rdna3.descriptor`.
 """
 
 from __future__ import annotations
 
-import struct
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
+from sassxlate.disasm.rdna3 import descriptor as table
 from sassxlate.errors import EncodeError
 
-SIZE: Final = 64
-_FORMAT: Final = struct.Struct("<III4xq20xIIIHH4x")
 _VGPR_GRANULE: Final = 8  # VGPRs a wave32 are allocated in eights
 _MAX_VGPRS: Final = 256
 MAX_LDS: Final = 65536
+# MODE's byte, two bits each from bit 0 on.
+_FLOAT_MODE: Final = (
+    "float_round_mode_32", "float_round_mode_16_64", "float_denorm_mode_32",
+    "float_denorm_mode_16_64",
+)  # fmt: skip
+_NUMBERS: Final = {  # of Descriptor, to the table's names
+    "group_segment_size": "group_segment_fixed_size",
+    "private_segment_size": "private_segment_fixed_size",
+    "kernarg_size": "kernarg_size",
+    "entry": table.ENTRY,
+    "user_sgpr_count": "user_sgpr_count",
+    "workitem_id_dims": "system_vgpr_workitem_id",
+}
+_FLAGS: Final = {
+    "dx10_clamp": "dx10_clamp",
+    "ieee_mode": "ieee_mode",
+    "wgp_mode": "workgroup_processor_mode",
+    "memory_ordered": "memory_ordered",
+    "forward_progress": "forward_progress",
+    "enable_private_segment": "enable_private_segment",
+    "enable_workgroup_id_x": "system_sgpr_workgroup_id_x",
+    "enable_workgroup_id_y": "system_sgpr_workgroup_id_y",
+    "enable_workgroup_id_z": "system_sgpr_workgroup_id_z",
+    "enable_workgroup_info": "system_sgpr_workgroup_info",
+    "enable_dispatch_ptr": "user_sgpr_dispatch_ptr",
+    "enable_queue_ptr": "user_sgpr_queue_ptr",
+    "enable_kernarg_ptr": "user_sgpr_kernarg_segment_ptr",
+    "enable_dispatch_id": "user_sgpr_dispatch_id",
+    "enable_private_segment_size": "user_sgpr_private_segment_size",
+    "wave32": "wavefront_size32",
+    "dynamic_stack": "uses_dynamic_stack",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,47 +82,6 @@ class Descriptor:
     enable_private_segment_size: bool = False
     wave32: bool = True
     dynamic_stack: bool = False
-    rsrc3: int = 0
-
-    @property
-    def rsrc1(self) -> int:
-        """COMPUTE_PGM_RSRC1."""
-        granules = max(1, -(-self.vgprs // _VGPR_GRANULE)) - 1
-        bits = (
-            (self.dx10_clamp, 21),
-            (self.ieee_mode, 23),
-            (self.wgp_mode, 29),
-            (self.memory_ordered, 30),
-            (self.forward_progress, 31),
-        )
-        return granules | self.float_mode << 12 | sum(on << place for on, place in bits)
-
-    @property
-    def rsrc2(self) -> int:
-        """COMPUTE_PGM_RSRC2 (the LDS size is the packet's)."""
-        bits = (
-            (self.enable_private_segment, 0),
-            (self.enable_workgroup_id_x, 7),
-            (self.enable_workgroup_id_y, 8),
-            (self.enable_workgroup_id_z, 9),
-            (self.enable_workgroup_info, 10),
-        )
-        low = self.user_sgpr_count << 1 | self.workitem_id_dims << 11
-        return low | sum(on << place for on, place in bits)
-
-    @property
-    def properties(self) -> int:
-        """KERNEL_CODE_PROPERTIES."""
-        bits = (
-            (self.enable_dispatch_ptr, 1),
-            (self.enable_queue_ptr, 2),
-            (self.enable_kernarg_ptr, 3),
-            (self.enable_dispatch_id, 4),
-            (self.enable_private_segment_size, 6),
-            (self.wave32, 10),
-            (self.dynamic_stack, 11),
-        )
-        return sum(on << place for on, place in bits)
 
     def pack(self) -> bytes:
         """The 64 bytes.
@@ -110,17 +99,12 @@ class Descriptor:
         for what, value, top in ranges:
             if not 0 <= value <= top:
                 raise EncodeError("SX0530", f"{value} {what}: the limit is {top}")
-        return _FORMAT.pack(
-            self.group_segment_size,
-            self.private_segment_size,
-            self.kernarg_size,
-            self.entry,
-            self.rsrc3,
-            self.rsrc1,
-            self.rsrc2,
-            self.properties,
-            0,
-        )
+        values = {table.VGPRS: max(1, -(-self.vgprs // _VGPR_GRANULE)) - 1}
+        for place, name in enumerate(_FLOAT_MODE):
+            values[name] = self.float_mode >> 2 * place & 3
+        for ours, name in (_NUMBERS | _FLAGS).items():
+            values[name] = int(getattr(self, ours))
+        return table.pack(values)
 
 
 def unpack(data: bytes) -> Descriptor:
@@ -129,41 +113,20 @@ def unpack(data: bytes) -> Descriptor:
     Raises:
         EncodeError: SX0533, truncated, or of a kernel that is not wave32 for gfx11.
     """
-    if len(data) < SIZE:
-        raise EncodeError("SX0533", f"a kernel descriptor of {len(data)} bytes, not {SIZE}")
-    group, private, kernarg, entry, rsrc3, rsrc1, rsrc2, props, preload = _FORMAT.unpack_from(data)
+    words = table.words(data)
 
-    def bit(word: int, place: int) -> bool:
-        return bool(word >> place & 1)
+    def value(name: str) -> int:
+        field = table.FIELDS.get(name)
+        return words[name] if field is None else table.value(words, field)
 
-    if not bit(props, 10):
+    if not value("wavefront_size32"):
         raise EncodeError("SX0533", "a wave64 kernel: only wave32 is supported")
-    if preload or rsrc1 >> 6 & 15:
+    if words[table.PRELOAD] or table.value(words, table.SGPRS_OF_GFX9):
         raise EncodeError("SX0533", "the kernel descriptor is not one of gfx11")
+    values: dict[str, Any] = {ours: value(name) for ours, name in _NUMBERS.items()}
+    values |= {ours: bool(value(name)) for ours, name in _FLAGS.items()}
     return Descriptor(
-        group_segment_size=group,
-        private_segment_size=private,
-        kernarg_size=kernarg,
-        entry=entry,
-        vgprs=((rsrc1 & 63) + 1) * _VGPR_GRANULE,
-        user_sgpr_count=rsrc2 >> 1 & 31,
-        float_mode=rsrc1 >> 12 & 0xFF,
-        dx10_clamp=bit(rsrc1, 21),
-        ieee_mode=bit(rsrc1, 23),
-        wgp_mode=bit(rsrc1, 29),
-        memory_ordered=bit(rsrc1, 30),
-        forward_progress=bit(rsrc1, 31),
-        enable_private_segment=bit(rsrc2, 0),
-        enable_workgroup_id_x=bit(rsrc2, 7),
-        enable_workgroup_id_y=bit(rsrc2, 8),
-        enable_workgroup_id_z=bit(rsrc2, 9),
-        enable_workgroup_info=bit(rsrc2, 10),
-        workitem_id_dims=rsrc2 >> 11 & 3,
-        enable_dispatch_ptr=bit(props, 1),
-        enable_queue_ptr=bit(props, 2),
-        enable_kernarg_ptr=bit(props, 3),
-        enable_dispatch_id=bit(props, 4),
-        enable_private_segment_size=bit(props, 6),
-        dynamic_stack=bit(props, 11),
-        rsrc3=rsrc3,
+        vgprs=(value(table.VGPRS) + 1) * _VGPR_GRANULE,
+        float_mode=sum(value(name) << 2 * place for place, name in enumerate(_FLOAT_MODE)),
+        **values,
     )

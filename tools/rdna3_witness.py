@@ -38,8 +38,9 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from sassxlate import toolchain  # noqa: E402
+from sassxlate.disasm.containers.code_object import is_code_object, read  # noqa: E402
+from sassxlate.disasm.containers.offload_bundle import find_bundles, unbundle  # noqa: E402
 from sassxlate.disasm.rdna3 import OPS, decode, encode, format_inst  # noqa: E402
-from sassxlate.disasm.rdna3.objects import find_bundles, is_code_object, read, unbundle  # noqa: E402
 from sassxlate.disasm.rdna3.samples import sample  # noqa: E402
 from sassxlate.errors import SassxlateError  # noqa: E402
 

@@ -27,19 +27,25 @@ from .elf import (
     SHT_REL,
     SHT_RELA,
     SHT_SYMTAB,
+    STT_CUDA_OBJECT,
+    STT_FUNC,
+    STT_NOTYPE,
+    STT_OBJECT,
+    STT_SECTION,
     Elf,
     ElfSymbol,
     Section,
     fail,
+    is_elf_of,
 )
 from .model import Attribute, Cubin, Function, Global, Kernel, Param, Reloc, Symbol
 
 _STO_CUDA_ENTRY = 0x10
-_STT_FUNC, _STT_SECTION = 2, 3
 _SymbolType: TypeAlias = Literal["func", "object", "section", "notype", "other"]
 _Binding: TypeAlias = Literal["local", "global", "weak"]
 _TYPES: Mapping[int, _SymbolType] = {
-    0: "notype", 1: "object", 2: "func", 3: "section", 13: "object",  # 13: STT_CUDA_OBJECT
+    STT_NOTYPE: "notype", STT_OBJECT: "object", STT_FUNC: "func", STT_SECTION: "section",
+    STT_CUDA_OBJECT: "object",
 }  # fmt: skip
 _BINDINGS: Mapping[int, _Binding] = {0: "local", 2: "weak"}
 _FLAG_A_ABI7, _FLAG_A_ABI8 = 0x800, 0x08
@@ -85,8 +91,7 @@ class _Parts:
 
 def is_cubin(data: bytes | memoryview) -> bool:
     """Whether the data starts like a 64-bit device ELF file."""
-    head = bytes(memoryview(data)[:20])
-    return head[:5] == b"\x7fELF\x02" and head[18:20] == EM_CUDA.to_bytes(2, "little")
+    return is_elf_of(data, EM_CUDA) and memoryview(data)[4] == 2
 
 
 def parse_cubin(data: bytes | memoryview) -> Cubin:
@@ -150,10 +155,10 @@ class _Reader:
         elif raw.shndx >= SHN_LORESERVE:
             section = {0xFFF1: "*ABS*", 0xFFF2: "*COMMON*"}.get(raw.shndx, f"*{raw.shndx:#x}*")
         name = raw.name
-        if not name and raw.info & 15 == _STT_SECTION:
+        if not name and raw.kind == STT_SECTION:
             name = section
-        kind = _TYPES.get(raw.info & 15, "other")
-        binding = _BINDINGS.get(raw.info >> 4, "global")
+        kind = _TYPES.get(raw.kind, "other")
+        binding = _BINDINGS.get(raw.bind, "global")
         return Symbol(name, section, raw.value, raw.size, kind, binding)
 
     def _per_symbol_attributes(self) -> Mapping[tuple[str, int], int]:
@@ -210,7 +215,7 @@ class _Reader:
         """Symbol number -> the parts of each kernel and each function with a section of its own."""
         by_text: dict[int, list[int]] = defaultdict(list)
         for number, raw in enumerate(self.raw_symbols):
-            if raw.info & 15 == _STT_FUNC and 0 < raw.shndx < len(self.sections):
+            if raw.kind == STT_FUNC and 0 < raw.shndx < len(self.sections):
                 by_text[raw.shndx].append(number)
         found: dict[int, _Parts] = {}
         names: dict[str, _Parts] = {}

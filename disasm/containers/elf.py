@@ -1,4 +1,4 @@
-"""A small ELF64 reader for host files and cubins: sizes and indices are checked before use.
+"""The ELF64 reader for host files, cubins and code objects: it checks sizes and indices before use.
 
 It reads what a table says and nothing more, keeps section contents as views of the input, and ends
 in `ContainerError` for any malformed input.  LIEF and pyelftools are its witnesses in the tests;
@@ -17,23 +17,25 @@ from sassxlate.errors import ContainerError, Where
 
 MAGIC = b"\x7fELF"
 EM_X86_64 = 62
-EM_AARCH64 = 183
 EM_CUDA = 190
+EM_AMDGPU = 224
 ET_REL, ET_EXEC, ET_DYN = 1, 2, 3
-SHT_PROGBITS, SHT_SYMTAB, SHT_STRTAB, SHT_RELA, SHT_NOBITS, SHT_REL = 1, 2, 3, 4, 8, 9
-SHT_SYMTAB_SHNDX = 18
+SHT_SYMTAB, SHT_STRTAB, SHT_RELA, SHT_NOBITS, SHT_REL = 2, 3, 4, 8, 9
+SHT_DYNSYM, SHT_SYMTAB_SHNDX = 11, 18
 SHF_WRITE, SHF_ALLOC, SHF_EXECINSTR = 1, 2, 4
-PT_LOAD, PT_DYNAMIC = 1, 2
+PT_LOAD, PT_NOTE = 1, 4
+STT_NOTYPE, STT_OBJECT, STT_FUNC, STT_SECTION, STT_CUDA_OBJECT = 0, 1, 2, 3, 13
 # CUDA's own types of sections without bytes in the file: .nv.global, .nv.local, .nv.shared.* and
 # .nv.shared.reserved.* of relocatable objects (linked cubins use SHT_NOBITS).
 _CUDA_NOBITS = frozenset({0x70000007, 0x70000009, 0x7000000A, 0x70000015})
 _SHARING = (".nv.merc.", ".nv.capmerc")
-SHN_UNDEF, SHN_LORESERVE, SHN_XINDEX = 0, 0xFF00, 0xFFFF
+SHN_LORESERVE, SHN_XINDEX = 0xFF00, 0xFFFF
 
-_EHDR = struct.Struct("<16sHHIQQQIHHHHHH")
-_SHDR = struct.Struct("<IIQQQQIIQQ")
-_PHDR = struct.Struct("<IIQQQQQQ")
-_SYM = struct.Struct("<IBBHQQ")
+# Elf64_Ehdr, Elf64_Shdr, Elf64_Phdr, Elf64_Sym; also what writes code objects packs by them.
+EHDR = struct.Struct("<16sHHIQQQIHHHHHH")
+SHDR = struct.Struct("<IIQQQQIIQQ")
+PHDR = struct.Struct("<IIQQQQQQ")
+SYM = struct.Struct("<IBBHQQ")
 _REL = struct.Struct("<QQ")
 _RELA = struct.Struct("<QQq")
 _U32 = struct.Struct("<I")
@@ -84,6 +86,16 @@ class ElfSymbol:
     other: int
     shndx: int
 
+    @property
+    def kind(self) -> int:
+        """STT_OBJECT, STT_FUNC and so on."""
+        return self.info & 15
+
+    @property
+    def bind(self) -> int:
+        """0 local, 1 global, 2 weak."""
+        return self.info >> 4
+
 
 @dataclass(frozen=True, slots=True)
 class ElfReloc:
@@ -98,6 +110,12 @@ class ElfReloc:
 def fail(code: str, message: str, offset: int | None = None) -> ContainerError:
     """A container error at a byte offset of the file."""
     return ContainerError(code, message, Where(offset=offset))
+
+
+def is_elf_of(data: bytes | memoryview, machine: int) -> bool:
+    """Whether the data starts like an ELF file for a machine; 20 bytes tell."""
+    head = bytes(memoryview(data)[:20])
+    return head[:4] == MAGIC and head[18:20] == machine.to_bytes(2, "little")
 
 
 def check_entries(table: Section, size: int) -> None:
@@ -125,9 +143,9 @@ class Elf:
             raise fail("SX0103", f"ELF class {ident[4]} is unknown", 4)
         if ident[5] != 1:
             raise fail("SX0105", "the byte order is not little-endian", 5)
-        if len(view) < _EHDR.size:
+        if len(view) < EHDR.size:
             raise fail("SX0103", f"the file ends within its ELF header ({len(view)} bytes)", 0)
-        header = _EHDR.unpack_from(view, 0)
+        header = EHDR.unpack_from(view, 0)
         self.osabi, self.abiversion = ident[7], ident[8]
         self.type: int = header[1]
         self.machine: int = header[2]
@@ -153,12 +171,12 @@ class Elf:
         """The program headers."""
         if self._phnum == 0:
             return ()
-        if self._phentsize != _PHDR.size:
+        if self._phentsize != PHDR.size:
             raise fail("SX0103", f"program headers of {self._phentsize} bytes", 54)
-        table = self.slice(self._phoff, self._phnum * _PHDR.size, "the program header table")
+        table = self.slice(self._phoff, self._phnum * PHDR.size, "the program header table")
         return tuple(
             Segment(kind, flags, offset, vaddr, filesz, memsz)
-            for kind, flags, offset, vaddr, _, filesz, memsz, _ in _PHDR.iter_unpack(table)
+            for kind, flags, offset, vaddr, _, filesz, memsz, _ in PHDR.iter_unpack(table)
         )
 
     @cached_property
@@ -166,13 +184,13 @@ class Elf:
         """The sections, the null one included."""
         if self._shoff == 0:
             return ()
-        if self._shentsize != _SHDR.size:
+        if self._shentsize != SHDR.size:
             raise fail("SX0103", f"section headers of {self._shentsize} bytes", 58)
-        first = _SHDR.unpack(self.slice(self._shoff, _SHDR.size, "the section header table"))
+        first = SHDR.unpack(self.slice(self._shoff, SHDR.size, "the section header table"))
         count = self._shnum or int(first[5])  # more than 0xff00 sections: in the null header
         strndx = int(first[6]) if self._shstrndx == SHN_XINDEX else self._shstrndx
-        table = self.slice(self._shoff, count * _SHDR.size, "the section header table")
-        rows = list(_SHDR.iter_unpack(table))
+        table = self.slice(self._shoff, count * SHDR.size, "the section header table")
+        rows = list(SHDR.iter_unpack(table))
         names = memoryview(b"")
         if strndx:
             if strndx >= count:
@@ -187,7 +205,7 @@ class Elf:
         left = _NAMES_RATIO * len(self.data)
         for index, row in enumerate(rows):
             name, kind, flags, addr, offset, size, link, info, align, entsize = row
-            place = self._shoff + index * _SHDR.size
+            place = self._shoff + index * SHDR.size
             title = read_string(names, name, "a section's name", place) if strndx else ""
             left -= len(title)
             if left < 0:
@@ -207,9 +225,9 @@ class Elf:
 
         Those of NVIDIA's second form of the code (sm_100 and later) may: they do with its data.
         """
-        taken = [(0, _EHDR.size, "the ELF header")]
+        taken = [(0, EHDR.size, "the ELF header")]
         if self._shoff:
-            size = len(self.sections) * _SHDR.size
+            size = len(self.sections) * SHDR.size
             taken.append((self._shoff, size, "the section header table"))
         taken += (
             (s.offset, len(s.data), s.name)
@@ -227,7 +245,7 @@ class Elf:
 
     def symbols(self, table: Section) -> tuple[ElfSymbol, ...]:
         """The symbols of a SHT_SYMTAB or SHT_DYNSYM section."""
-        if table.size % _SYM.size:
+        if table.size % SYM.size:
             raise fail("SX0107", f"{table.name} is no whole number of symbols", table.offset)
         if table.link >= len(self.sections):
             raise fail(
@@ -235,12 +253,12 @@ class Elf:
             )
         if self.sections[table.link].type != SHT_STRTAB:
             raise fail("SX0107", f"the strings of {table.name} are no string table", table.offset)
-        check_entries(table, _SYM.size)
+        check_entries(table, SYM.size)
         names = self.sections[table.link].data
         wide = self._wide_indices(table)
         found: list[ElfSymbol] = []
         left = _NAMES_RATIO * len(self.data)
-        for number, row in enumerate(_SYM.iter_unpack(table.data)):
+        for number, row in enumerate(SYM.iter_unpack(table.data)):
             name, info, other, shndx, value, size = row
             if shndx == SHN_XINDEX and 4 * number + 4 <= len(wide):
                 shndx = _U32.unpack_from(wide, 4 * number)[0]

@@ -17,12 +17,12 @@ from typing import Literal, TypeAlias
 import networkx as nx
 
 from sassxlate.disasm.containers import demangle, eiattr, relocs
-from sassxlate.disasm.containers.elf import Section, fail
+from sassxlate.disasm.containers.elf import STT_FUNC, Section, fail
 from sassxlate.disasm.containers.model import Attribute, Function, Kernel
 from sassxlate.disasm.sass.section import Section as Code
 from sassxlate.disasm.sass.section import decode_sections
 
-from .image import STT_FUNC, Image
+from .image import Image
 
 CALLGRAPH = ".nv.callgraph"
 _STO_CUDA_ENTRY = 0x10
@@ -109,7 +109,7 @@ class _Builder:
         self.functions = {
             number: symbol
             for number, symbol in enumerate(image.symbols)
-            if symbol.info & 15 == STT_FUNC
+            if symbol.kind == STT_FUNC
         }
         self.listed = listed(image)
         texts = image.texts

@@ -15,6 +15,7 @@ from sassxlate.disasm.containers.elf import (
     SHT_REL,
     SHT_RELA,
     SHT_SYMTAB,
+    STT_SECTION,
     Elf,
     ElfReloc,
     ElfSymbol,
@@ -23,9 +24,8 @@ from sassxlate.disasm.containers.elf import (
 )
 from sassxlate.disasm.containers.model import Cubin, Function, Kernel
 
-STT_NOTYPE, STT_OBJECT, STT_FUNC, STT_SECTION, STT_CUDA_OBJECT = 0, 1, 2, 3, 13
 _IN_PLACE = {relocs.IDS["R_CUDA_64"]: 8, relocs.IDS["R_CUDA_32"]: 4}
-STB_LOCAL, STB_GLOBAL, STB_WEAK = 0, 1, 2
+STB_GLOBAL, STB_WEAK = 1, 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ class Image:
     def name(self, number: int) -> str:
         """A symbol's name; a section's symbol is named as the section."""
         symbol = self.symbols[number]
-        nameless = not symbol.name and symbol.info & 15 == STT_SECTION
+        nameless = not symbol.name and symbol.kind == STT_SECTION
         if nameless and symbol.shndx < len(self.sections):
             return self.sections[symbol.shndx].name
         return symbol.name

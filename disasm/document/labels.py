@@ -12,10 +12,10 @@ import struct
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from sassxlate.disasm.containers.elf import Section
+from sassxlate.disasm.containers.elf import STT_FUNC, STT_SECTION, Section
 from sassxlate.disasm.sass.section import Section as Code
 
-from .image import STT_FUNC, STT_SECTION, Image
+from .image import Image
 
 _WORD = 16
 _TABLE_ENTRY = 4
@@ -36,7 +36,7 @@ class Labels:
             if not number or not 0 < symbol.shndx < len(self.image.sections):
                 continue
             place = (symbol.shndx, symbol.value)
-            kind = symbol.info & 15
+            kind = symbol.kind
             if kind == STT_FUNC or (kind == STT_SECTION and place not in self._symbols):
                 self._symbols[place] = self.image.name(number)
 
@@ -84,7 +84,7 @@ def _return_addresses(image: Image, labels: Labels) -> None:
 def code_place(image: Image, number: int, addend: int) -> tuple[int, int] | None:
     """The instruction behind a function's first that symbol and addend name, if they do."""
     symbol = image.symbols[number]
-    if symbol.info & 15 != STT_FUNC or not 0 < symbol.shndx < len(image.sections) or not addend:
+    if symbol.kind != STT_FUNC or not 0 < symbol.shndx < len(image.sections) or not addend:
         return None
     offset = symbol.value + addend
     size = image.sections[symbol.shndx].size
@@ -134,7 +134,7 @@ def _table_entries(image: Image, section: Section, text: int) -> int:
     for number in image.symbols_of.get(section.index, ()):
         symbol = image.symbols[number]
         data = section.data[symbol.value : symbol.value + symbol.size]
-        if symbol.info & 15 != STT_SECTION and len(data) and len(data) % _TABLE_ENTRY == 0:
+        if symbol.kind != STT_SECTION and len(data) and len(data) % _TABLE_ENTRY == 0:
             words = struct.unpack(f"<{len(data) // _TABLE_ENTRY}I", data)
             found += len(words) if targets.issuperset(words) else 0
     return found
@@ -165,5 +165,5 @@ def _other_sections(image: Image, codes: Mapping[int, Code], labels: Labels) -> 
 def _ends(image: Image, labels: Labels) -> None:
     texts = {s.index for s in image.texts}
     for symbol in image.symbols:
-        if symbol.info & 15 == STT_FUNC and symbol.shndx in texts:
+        if symbol.kind == STT_FUNC and symbol.shndx in texts:
             labels.ask(symbol.shndx, symbol.value + symbol.size)

@@ -9,7 +9,15 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
 
-from sassxlate.disasm.containers.elf import ElfSymbol, Section
+from sassxlate.disasm.containers.elf import (
+    STT_CUDA_OBJECT,
+    STT_FUNC,
+    STT_NOTYPE,
+    STT_OBJECT,
+    STT_SECTION,
+    ElfSymbol,
+    Section,
+)
 from sassxlate.disasm.containers.model import Cubin
 from sassxlate.disasm.containers.relocs import relocation_name
 from sassxlate.disasm.sass.listing import (
@@ -28,11 +36,6 @@ from sassxlate.disasm.sass.section import decode_sections
 from .image import (
     STB_GLOBAL,
     STB_WEAK,
-    STT_CUDA_OBJECT,
-    STT_FUNC,
-    STT_NOTYPE,
-    STT_OBJECT,
-    STT_SECTION,
     Image,
 )
 from .labels import from_start, number_labels
@@ -284,12 +287,12 @@ class Document:
 
     def _symbol(self, number: int, symbol: ElfSymbol) -> Iterator[str]:
         name = self.image.name(number)
-        if symbol.info & 15 != STT_SECTION:
-            binding = symbol.info >> 4
+        if symbol.kind != STT_SECTION:
+            binding = symbol.bind
             if binding in (STB_GLOBAL, STB_WEAK):
                 word = ".global" if binding == STB_GLOBAL else ".weak"
                 yield f"        {word:<16}{name}"
-            yield f"        {'.type':<16}{name},{_TYPES.get(symbol.info & 15, '@notype')}"
+            yield f"        {'.type':<16}{name},{_TYPES.get(symbol.kind, '@notype')}"
             end = self.labels.at(symbol.shndx, symbol.value + symbol.size)
             size = f"({end} - {name})" if end is not None else f"{symbol.size:#x}"
             yield f"        {'.size':<16}{name},{size}"
@@ -342,7 +345,7 @@ class Document:
         yield ""
         for number, symbol in undefined:
             name = self.image.name(number)
-            yield f"\t.type\t\t{name},{_TYPES.get(symbol.info & 15, '@notype')}"
+            yield f"\t.type\t\t{name},{_TYPES.get(symbol.kind, '@notype')}"
             if symbol.other:
                 yield f'\t.other\t\t{name},@"{_other(symbol.other)}"'
             if symbol.size:

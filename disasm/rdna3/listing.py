@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
 
+from sassxlate.disasm.containers.code_object import CodeObject, CodeSection
+from sassxlate.disasm.containers.elf import STT_NOTYPE, ElfSymbol
 from sassxlate.errors import EncodeError
 
 from .decode import branch_target, decode
 from .effects import RRef, reads, writes
 from .ir import Inst
-from .objects import CodeObject, Section, Symbol
 from .table import info
 from .text import format_inst
 
@@ -76,9 +77,9 @@ def target_of(line: Line) -> int | None:
     return branch_target(line.inst, line.address)
 
 
-def pieces(obj: CodeObject, section: Section) -> Iterator[tuple[Symbol | None, int, bytes]]:
+def pieces(obj: CodeObject, section: CodeSection) -> Iterator[tuple[ElfSymbol | None, int, bytes]]:
     """(symbol, address, code) of a section's parts, each up to the next symbol."""
-    places: dict[int, Symbol] = {}
+    places: dict[int, ElfSymbol] = {}
     for symbol in obj.symbols_of(section):
         places.setdefault(symbol.value - section.address, symbol)
     ends = sorted({*places, 0, len(section.data)})
@@ -97,7 +98,7 @@ def _zeros(code: bytes, at: int) -> int:
     return end - at & ~3
 
 
-def _place(symbols: list[Symbol], address: int) -> str:
+def _place(symbols: list[ElfSymbol], address: int) -> str:
     """`` <symbol+0x10>``; empty where no symbol stands before the address."""
     below = [s for s in symbols if s.value <= address]
     if not below:
@@ -110,8 +111,8 @@ def _place(symbols: list[Symbol], address: int) -> str:
 
 def section_lines(
     obj: CodeObject,
-    section: Section,
-    wanted: Callable[[Symbol | None], bool] = lambda _: True,
+    section: CodeSection,
+    wanted: Callable[[ElfSymbol | None], bool] = lambda _: True,
     *,
     encoding: bool = True,
 ) -> Iterator[tuple[str, Line | None]]:
@@ -122,7 +123,7 @@ def section_lines(
     in the comment.  A word that is no instruction prints as ``.long``, with its error behind it.
     """
     symbols = list(obj.symbols_of(section))
-    labels = {s.value: s.name for s in reversed(symbols) if s.kind == 0}
+    labels = {s.value: s.name for s in reversed(symbols) if s.kind == STT_NOTYPE}
     relocations = sorted(section.relocations, key=lambda r: r.offset)
     for symbol, address, code in pieces(obj, section):
         if not wanted(symbol):

@@ -5,8 +5,16 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple
 
+from sassxlate.disasm.containers.elf import (
+    SHF_ALLOC,
+    SHF_WRITE,
+    SHT_NOBITS,
+    SHT_RELA,
+    SHT_SYMTAB,
+    Elf,
+    ElfSymbol,
+)
 from sassxlate.errors import EmulatorError
 
 from .abi import (
@@ -21,41 +29,7 @@ from .abi import (
 )
 
 _R_PC64, _R_PC32, _R_PLT32 = 24, 2, 4
-_ALLOC, _WRITE = 2, 1
-_SYMTAB, _RELA, _NOBITS = 2, 4, 8  # types of sections
 _GLOBAL = 1  # binding of a symbol
-# Elf64_Shdr, Elf64_Sym, Elf64_Rela.
-_SECTION: Final = struct.Struct("<IIQQQQIIQQ")
-_SYMBOL: Final = struct.Struct("<IBBHQQ")
-_RELOCATION: Final = struct.Struct("<QQq")
-
-
-class _Section(NamedTuple):
-    name: int
-    type: int
-    flags: int
-    address: int
-    offset: int
-    size: int
-    link: int
-    info: int
-    align: int
-    entry_size: int
-
-
-class _Symbol(NamedTuple):
-    name: int
-    info: int
-    other: int
-    section: int
-    value: int
-    size: int
-
-
-class _Relocation(NamedTuple):
-    offset: int
-    info: int
-    addend: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,60 +55,39 @@ class _Object:
     """A relocatable object that LLVM made, as far as linking needs it."""
 
     def __init__(self, data: bytes) -> None:
-        (offset,) = struct.unpack_from("<Q", data, 40)  # e_shoff, e_shnum, e_shstrndx
-        count, names = struct.unpack_from("<HH", data, 60)
-        self.data = data
-        rows = [_SECTION.unpack_from(data, offset + _SECTION.size * i) for i in range(count)]
-        self.sections = [_Section(*row) for row in rows]
-        self.names = self.sections[names].offset
-        table = next((s for s in self.sections if s.type == _SYMTAB), None)
-        self.symbols: list[_Symbol] = []
-        self.strings = 0
-        if table is not None:
-            self.strings = self.sections[table.link].offset
-            end = table.offset + table.size
-            self.symbols = [
-                _Symbol(*_SYMBOL.unpack_from(data, at))
-                for at in range(table.offset, end, _SYMBOL.size)
-            ]
+        self.elf = Elf(data)
+        table = next((s for s in self.elf.sections if s.type == SHT_SYMTAB), None)
+        self.symbols = self.elf.symbols(table) if table is not None else ()
         self.base: dict[int, int] = {}  # section's index to its place in the image
-
-    def text(self, at: int) -> str:
-        return self.data[at : self.data.index(b"\0", at)].decode()
-
-    def name(self, symbol: _Symbol) -> str:
-        return self.text(self.strings + symbol.name)
 
     def place(self, blob: bytearray) -> None:
         """Appends what is loaded."""
-        for index, section in enumerate(self.sections):
-            if not section.flags & _ALLOC or not section.size:
+        for section in self.elf.sections:
+            if not section.flags & SHF_ALLOC or not section.size:
                 continue
-            name = self.text(self.names + section.name)
-            if name == ".eh_frame":
+            if section.name == ".eh_frame":
                 continue
-            if section.flags & _WRITE or section.type == _NOBITS:
-                raise EmulatorError("SX0690", f"the compiled code has writable data: {name}")
+            if section.flags & SHF_WRITE or section.type == SHT_NOBITS:
+                text = f"the compiled code has writable data: {section.name}"
+                raise EmulatorError("SX0690", text)
             blob += bytes(-len(blob) % max(section.align, 1))
-            self.base[index] = len(blob)
-            blob += self.data[section.offset : section.offset + section.size]
+            self.base[section.index] = len(blob)
+            blob += section.data
 
     def defined(self) -> Iterator[tuple[str, int]]:
         """Its global symbols and their places."""
         for symbol in self.symbols:
-            if symbol.info >> 4 == _GLOBAL and symbol.section in self.base:
-                yield self.name(symbol), self.base[symbol.section] + symbol.value
+            if symbol.bind == _GLOBAL and symbol.shndx in self.base:
+                yield symbol.name, self.base[symbol.shndx] + symbol.value
 
     def relocate(self, blob: bytearray, known: Mapping[str, int]) -> None:
-        for section in self.sections:
-            if section.type != _RELA or section.info not in self.base:
+        for section in self.elf.sections:
+            if section.type != SHT_RELA or section.info not in self.base:
                 continue
             at = self.base[section.info]
-            end = section.offset + section.size
-            for place in range(section.offset, end, _RELOCATION.size):
-                offset, info, addend = _Relocation(*_RELOCATION.unpack_from(self.data, place))
-                value = self._value(self.symbols[info >> 32], known) + addend - at - offset
-                kind = info & 0xFFFFFFFF
+            for reloc in self.elf.relocations(section):
+                offset, kind = reloc.offset, reloc.type
+                value = self._value(self.symbols[reloc.symbol], known) + reloc.addend - at - offset
                 if kind in (_R_PC32, _R_PLT32):
                     struct.pack_into("<i", blob, at + offset, value)
                 elif kind == _R_PC64:
@@ -143,13 +96,12 @@ class _Object:
                     text = f"the compiled code has a relocation of type {kind}"
                     raise EmulatorError("SX0690", text)
 
-    def _value(self, symbol: _Symbol, known: Mapping[str, int]) -> int:
-        if symbol.section in self.base:
-            return self.base[symbol.section] + symbol.value
-        name = self.name(symbol)
-        if symbol.section or name not in known:
-            raise EmulatorError("SX0690", f"the compiled code needs the symbol {name!r}")
-        return known[name]
+    def _value(self, symbol: ElfSymbol, known: Mapping[str, int]) -> int:
+        if symbol.shndx in self.base:
+            return self.base[symbol.shndx] + symbol.value
+        if symbol.shndx or symbol.name not in known:
+            raise EmulatorError("SX0690", f"the compiled code needs the symbol {symbol.name!r}")
+        return known[symbol.name]
 
 
 def link(objects: Sequence[bytes], entry: str) -> tuple[bytes, int]:

@@ -6,9 +6,16 @@ from collections.abc import Iterator
 
 import click
 
-from sassxlate.disasm.containers import demangle
-from sassxlate.disasm.rdna3 import descriptor, listing, objects
-from sassxlate.disasm.rdna3.objects import CodeObject, Symbol
+from sassxlate.disasm.containers import code_object, demangle
+from sassxlate.disasm.containers.code_object import CodeObject
+from sassxlate.disasm.containers.elf import EM_AMDGPU, STT_OBJECT, ElfSymbol, is_elf_of
+from sassxlate.disasm.containers.offload_bundle import (
+    Room,
+    find_bundles,
+    is_offload_bundle,
+    unbundle,
+)
+from sassxlate.disasm.rdna3 import descriptor, listing
 
 from ..errors import EncodeError, UsageError, Where
 from ._files import kernel_matches, no_match, print_json
@@ -19,19 +26,19 @@ TARGET = "gfx1100"
 def parts(path: str, data: bytes) -> Iterator[tuple[str, CodeObject]]:
     """(target, code object) of an ELF file, or of the entries for gfx1100 of the offload bundles
     in a file."""
-    if data[:4] == b"\x7fELF" and objects.is_code_object(data):
-        yield TARGET, objects.read(data, path)
+    if is_elf_of(data, EM_AMDGPU):
+        yield TARGET, code_object.read(data, path)
         return
-    bundles = [data] if objects.is_code_object(data) else objects.find_bundles(data)
-    room = objects.Room.of(len(data))
-    entries = [entry for bundle in bundles for entry in objects.unbundle(bundle, room)]
+    bundles = [data] if is_offload_bundle(data) else find_bundles(data)
+    room = Room.of(len(data))
+    entries = [entry for bundle in bundles for entry in unbundle(bundle, room)]
     chosen = [(name, part) for name, part in entries if TARGET in name.split("-")[-1].split(":")]
     if not chosen:
         names = ", ".join(name for name, _ in entries) or "nothing"
         message = f"the bundle has no code for {TARGET}: {names}"
         raise EncodeError("SX0531", message, Where(file=path))
     for name, part in chosen:
-        yield name, objects.read(part, path)
+        yield name, code_object.read(part, path)
 
 
 def kernel_descriptors(obj: CodeObject) -> dict[str, bytes]:
@@ -39,7 +46,7 @@ def kernel_descriptors(obj: CodeObject) -> dict[str, bytes]:
     found: dict[str, bytes] = {}
     for section in obj.sections:
         for symbol in obj.symbols_of(section):
-            if symbol.kind == 1 and symbol.name.endswith(".kd"):
+            if symbol.kind == STT_OBJECT and symbol.name.endswith(".kd"):
                 at = symbol.value - section.address
                 found[symbol.name[:-3]] = section.data[at : at + descriptor.SIZE]
     return found
@@ -52,7 +59,7 @@ class _Names:
         self.patterns = patterns
         self.found = 0
 
-    def wanted(self, symbol: Symbol | None) -> bool:
+    def wanted(self, symbol: ElfSymbol | None) -> bool:
         """Whether a piece of code is to be printed."""
         if symbol is None:
             self.found += not self.patterns

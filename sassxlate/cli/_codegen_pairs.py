@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from sassxlate.disasm.containers import demangle, load
+from sassxlate.disasm.containers.code_object import CodeObject
 from sassxlate.disasm.containers.model import Cubin, Kernel
 from sassxlate.disasm.rdna3 import descriptor
-from sassxlate.disasm.rdna3.objects import CodeObject
 from sassxlate.lowering.codeobject import read
 from sassxlate.lowering.emulate import counts
 from sassxlate.lowering.emulate.flow import Flow

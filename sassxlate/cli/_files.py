@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 import click
 
 from sassxlate.disasm.containers import LoadedFile, load, load_bytes, read_file
+from sassxlate.disasm.containers.code_object import is_code_object
 
 from ..errors import ContainerError, UsageError, Where
 
@@ -23,9 +24,6 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 
 SCHEMA = 1  # of every JSON answer
 _HEAD = 24  # bytes that tell a code object from other files
-_AMDGPU = 224  # e_machine
-_BUNDLE = b"__CLANG_OFFLOAD_BUNDLE__"
-_COMPRESSED_BUNDLE = b"CCOB"
 _LINES = 1024  # printed at a time
 _SURROGATES = re.compile("[\ud800-\udfff]")
 
@@ -82,13 +80,6 @@ def read_text(path: str) -> str:
                 "SX0101", f"cannot read the file: {reason}", Where("<stdin>")
             ) from None
     return data.decode("utf-8", "surrogateescape")
-
-
-def is_code_object(data: bytes) -> bool:
-    """As `rdna3.objects.is_code_object`, without importing the decoder."""
-    if data[:4] == b"\x7fELF":
-        return len(data) >= 20 and int.from_bytes(data[18:20], "little") == _AMDGPU
-    return data.startswith((_BUNDLE, _COMPRESSED_BUNDLE))
 
 
 def require_device_code(loaded: LoadedFile) -> None:

@@ -14,7 +14,8 @@ from click.testing import CliRunner
 
 from sassxlate import toolchain
 from sassxlate.cli import disasm
-from sassxlate.disasm.rdna3 import descriptor, objects
+from sassxlate.disasm.containers import code_object, offload_bundle
+from sassxlate.disasm.rdna3 import descriptor
 from sassxlate.errors import EncodeError, SassxlateError
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent / "tools"))
@@ -120,7 +121,7 @@ def test_versions_and_descriptors(version: int) -> None:
     """Descriptors as directives assemble to the bytes that they were read from."""
     data, messages = compile_hip(HERE / "kernels" / "control.hip", 2, version)
     assert data is not None, messages
-    obj = objects.read(data)
+    obj = code_object.read(data)
     assert (obj.version, obj.linked) == (version, False)
     kernels = {
         symbol.name[:-3]: section.data[symbol.value : symbol.value + descriptor.SIZE]
@@ -137,7 +138,7 @@ def test_versions_and_descriptors(version: int) -> None:
         source += descriptor.text(name, body)
     made, messages = assemble_object("\n".join(source) + "\n")
     assert made is not None, messages
-    (rodata,) = (s.data for s in objects.read(made).sections if s.name == ".rodata")
+    (rodata,) = (s.data for s in code_object.read(made).sections if s.name == ".rodata")
     for i, body in enumerate(kernels.values()):
         again = rodata[64 * i : 64 * i + 64]
         assert again[:16] + again[24:] == body[:16] + body[24:]  # between them is the entry
@@ -160,7 +161,8 @@ def test_bundle(tmp_path: Path) -> None:
     assert "<lds>:" in run(str(path))
     # A host library: what tells it is the name of the section.
     inside = b"\x7fELF" + bytes(60) + b".hip_fatbin\0" + path.read_bytes()
-    assert [name for b in objects.find_bundles(inside) for name, _ in objects.unbundle(b)] == [
+    bundles = offload_bundle.find_bundles(inside)
+    assert [name for b in bundles for name, _ in offload_bundle.unbundle(b)] == [
         "hipv4-amdgcn-amd-amdhsa--gfx1100"
     ]
     head = struct.pack("<HHII", 2, 1, 0, len(path.read_bytes())) + bytes(8)
@@ -205,7 +207,7 @@ def test_damaged_files_raise_typed_errors() -> None:
     data = BENCH.read_bytes()
     for end in (*range(16, len(data), 97), len(data) - 1):
         with pytest.raises(EncodeError) as caught:
-            objects.read(data[:end])
+            code_object.read(data[:end])
         assert caught.value.code in ("SX0531", "SX0532")
     assert {read_error(data, at) for at in range(0, len(data), 29)} == {"", "SX0531", "SX0532"}
 
@@ -215,7 +217,7 @@ def read_error(data: bytes, at: int) -> str:
     broken = bytearray(data)
     broken[at] ^= 0xFF
     try:
-        objects.read(bytes(broken))
+        code_object.read(bytes(broken))
     except EncodeError as error:
         return error.code
     return ""

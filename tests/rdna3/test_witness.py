@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from sassxlate import toolchain
-from sassxlate.disasm.rdna3 import OPS, decode, encode, format_inst, objects
+from sassxlate.disasm.containers import code_object
+from sassxlate.disasm.rdna3 import OPS, decode, encode, format_inst
 from sassxlate.disasm.rdna3.ir import I, Inst, V
 from sassxlate.disasm.rdna3.samples import sample
 
@@ -192,7 +193,7 @@ def test_compiled_kernels(path: Path, level: int) -> None:
     data, messages = compile_hip(path, level)
     assert data is not None, messages
     tally = rdna3_witness.Tally()
-    for section in objects.read(data).sections:
+    for section in code_object.read(data).sections:
         at = 0
         while section.code and at < len(section.data):
             at += rdna3_witness.judge(tally, disassemble, section.data[at : at + 12]) or 4
