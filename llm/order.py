@@ -17,7 +17,8 @@ from itertools import pairwise
 from sassxlate.disasm.rdna3 import OPS, RRef, keeps_part, reads, writes
 from sassxlate.disasm.rdna3.ir import Inst
 from sassxlate.disasm.rdna3.operand import EXEC_LO, VCC_LO
-from sassxlate.disasm.sass.ir import Instruction, Mem, RegRef
+from sassxlate.disasm.sass.ir import Instruction, RegRef
+from sassxlate.disasm.sass.traits import traits
 from sassxlate.lowering.allocate import RegisterMap
 from sassxlate.lowering.engine import SassBlock
 
@@ -26,10 +27,6 @@ from .language import guard
 _MODES = {"s_denorm_mode": 15, "s_round_mode": 0}
 _ACCESS = RRef("access")  # what all accesses are said to change
 _SCC = RRef("scc")
-_ORDERED = (
-    "MEMBAR", "ERRBAR", "CCTL", "LD", "ST", "ATOM", "RED", "SYNCS", "UBLK", "FENCE", "DEPBAR",
-    "BAR", "WARPSYNC",
-)  # fmt: skip
 _IN_ORDER = frozenset({"lds", "flat", "global", "scratch", "buffer", "inv", "message", "wait"})
 
 @dataclass(slots=True)
@@ -151,9 +148,8 @@ def _unit(
         ins = sass[n]
         out.reads |= ins.reads
         out.writes |= ins.writes
-        if ins.mnemonic.startswith(_ORDERED) or any(
-            isinstance(o, Mem) for o in ins.operands.values()
-        ):
+        t = traits(ins)
+        if t.memory is not None or t.order or t.transfer:
             out.writes.add(_ACCESS)
         for inst in code[n]:
             row = OPS[inst.op]

@@ -65,7 +65,7 @@ END: Final = ";"  # of the code of one SASS instruction
 DIRECTIVES: Final = (".pred", ".switch", ".endpred", "!")
 HEADERS: Final = (TARGET, "in", "out", "keep", "free", "bank")
 # What is added or combined where no predicate is named is nothing.
-_USUALLY_FALSE: Final = frozenset("IADD3 UIADD3 IMAD UIMAD LOP3 ULOP3 LEA ULEA".split())
+USUALLY_FALSE: Final = frozenset("IADD3 UIADD3 IMAD UIMAD LOP3 ULOP3 LEA ULEA".split())
 _DEFAULTS: Final = {"op_sel_hi": 7}
 Words = tuple[str, ...]
 
@@ -200,7 +200,7 @@ def _instruction(ins: Instruction, block: SassBlock, regs: RegisterMap, here: Na
     if not ins.guard.is_true:
         out += ["@", *_pred(ins.guard, regs, here)]
     out += [ins.mnemonic, *(f".{m}" for m in ins.modifiers)]
-    usual = ins.mnemonic in _USUALLY_FALSE
+    usual = ins.mnemonic in USUALLY_FALSE
     for role, operand in ins.operands.items():
         if isinstance(operand, Pred):
             false = usual and role in ("Pp", "Pq")

@@ -22,6 +22,7 @@ from sassxlate.disasm.rdna3 import RRef, reads, writes
 from sassxlate.disasm.rdna3.ir import Inst, S, V
 from sassxlate.disasm.rdna3.operand import VCC_LO
 from sassxlate.disasm.sass.ir import Const, Instruction, Mem, Reg, RegRef
+from sassxlate.disasm.sass.traits import traits
 from sassxlate.errors import EncodeError, SassxlateError
 from sassxlate.lowering.allocate import RegisterMap
 from sassxlate.lowering.engine import SassBlock
@@ -59,9 +60,6 @@ class Step:
         return f"{arch} {numbers}\n{self.question.text}\n=>{' '.join(words)}"
 
 
-_BY_NUMBER = frozenset({"P2R", "R2P", "UP2UR", "UR2UP"})
-
-
 def _numbers(here: Prompt, code: Code) -> Iterator[str]:
     """What the text leaves out where it is one and the same by a number and by a name: words of
     constant banks that SASS or code also reach by their offsets, banks whose address code loads,
@@ -83,7 +81,7 @@ def _numbers(here: Prompt, code: Code) -> Iterator[str]:
                 yield f"{name}={bank}:{offset}"
     yield from (f"{at}->{bank}" for at, bank in here.block.around.tables.items() if at in loads)
     yield from _overwritten(here, code)
-    if any(ins.mnemonic in _BY_NUMBER for ins in sass):
+    if any(traits(ins).masked for ins in sass):
         for kind, masks in _predicates(here.regs):
             for number, mask in sorted(masks.items()):
                 name = here.names.name.get(mask)

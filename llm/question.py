@@ -33,7 +33,7 @@ from sassxlate.lowering.engine import SassBlock, Surroundings
 from sassxlate.lowering.launch import BankLayout, layout
 
 from .names import CLASSES, Names, names
-from .prompt import TARGET, Prompt, prompt
+from .prompt import TARGET, USUALLY_FALSE, Prompt, prompt
 from .prompt import _instruction as line_of  # pyright: ignore[reportPrivateUsage]
 from .question_lines import WINDOWS, Line, Reader, Said, bad, is_name
 from .words import value_of
@@ -368,9 +368,6 @@ def _memory(slot: M, said: Said, numbers: _Numbers) -> Iterator[int]:
         yield bits | sum(1 << b for b, on in zip(sorted(set(open_)), choice, strict=True) if on)
 
 
-_USUALLY_FALSE: Final = frozenset("IADD3 UIADD3 IMAD UIMAD LOP3 ULOP3 LEA ULEA".split())
-
-
 def _words_of(reading: _Reading, line: Line, numbers: _Numbers) -> Iterator[int]:
     """The words that may be said so."""
     row = reading.row.row
@@ -384,7 +381,7 @@ def _words_of(reading: _Reading, line: Line, numbers: _Numbers) -> Iterator[int]
     left = list(line.operands)
     if not line.predicates.keys() <= row.operands.keys():
         return
-    usual = line.mnemonic in _USUALLY_FALSE
+    usual = line.mnemonic in USUALLY_FALSE
     for role, slot in row.operands.items():
         inner = slot
         if isinstance(slot, When):

@@ -16,7 +16,8 @@ from dataclasses import dataclass, field, replace
 
 from sassxlate.cfg.liveness import live_before
 from sassxlate.disasm.rdna3.ir import Inst, Item
-from sassxlate.disasm.sass.ir import Instruction, RegRef, Special
+from sassxlate.disasm.sass.ir import Instruction, RegRef
+from sassxlate.disasm.sass.traits import traits
 from sassxlate.errors import EncodeError
 from sassxlate.lowering.allocate import RegisterMap
 from sassxlate.lowering.engine import SassBlock
@@ -30,7 +31,6 @@ from .uniform import with_uniform
 
 LONGEST = 8  # SASS instructions
 _OFFSET = re.compile(r"/\*([0-9a-f]+)\*/")
-_CLOCKS = ("SR_CLOCK", "SR_GLOBALTIMER")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +66,7 @@ def rules_code(block: SassBlock, regs: RegisterMap) -> tuple[tuple[Item, ...], .
 
 def is_macro(ins: Instruction, code: Sequence[Item], regs: RegisterMap) -> bool:
     """Whether an instruction's code stays the rules'."""
-    special = ins.get("sr")
-    if isinstance(special, Special) and special.name.startswith(_CLOCKS):
+    if traits(ins).clock:
         return True
     touched = ins.reads | ins.writes
     if any(r.file == "B" or (r.file == "R" and r.index in regs.spilled) for r in touched):

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from sassxlate.disasm.sass.interpret import Group, Launch, Options, Order, Resident, run
 from sassxlate.disasm.sass.ir import Instruction, Mem, RegRef
+from sassxlate.disasm.sass.traits import traits
 from sassxlate.errors import InterpretError
 
 from .passed import LANES, Mask, Seen
@@ -57,7 +58,9 @@ def word_of(seen: Seen, each: int) -> Word | None:
     """The first word that a load found otherwise; None where its address is not plain.  ``each``:
     the warps of a block."""
     ins, memory = seen.step.ins, seen.step.ins.get("mem")
-    space = {"LDG": -1, "LD": -1, "LDS": seen.warp // each}.get(ins.mnemonic)
+    space, t = None, traits(ins)
+    if not t.lanes and t.reaches(("load",), "global", "generic", "shared"):
+        space = seen.warp // each if t.reaches(("load",), "shared") else -1
     found = [v for v in seen.values if v.differs and v.ref in ins.writes]
     if space is None or not isinstance(memory, Mem) or not found:
         return None

@@ -26,6 +26,7 @@ from sassxlate.disasm.sass.interpret import (
 )
 from sassxlate.disasm.sass.ir import Instruction, RegRef, Special
 from sassxlate.disasm.sass.meaning import meanings
+from sassxlate.disasm.sass.traits import traits
 from sassxlate.errors import InterpretError
 
 from .passed import (
@@ -47,25 +48,22 @@ from .steps import Step
 
 # --- both ----------------------------------------------------------------------------------------
 
-_ATOMICS = frozenset(("ATOM", "ATOMG", "ATOMS", "SYNCS"))
-_LOADS = frozenset("LD LDG LDS LDL LDSM LDGSTS LDTM TEX TLD SULD".split()) | _ATOMICS
-# They see the lanes that are here together, which need not be the same ones on both sides.
-_TOGETHER = frozenset("SHFL VOTE VOTEU MATCH REDUX ELECT CREDUX".split())
-_NO_FLOATS = frozenset("FLO FENCE FCHK FSETP DSETP HSETP2 DEPBAR".split())
-_CLOCKS = ("SR_CLOCK", "SR_GLOBALTIMER")
+_ATOMICS = ("atomic", "arrival")
+_LOADS = ("load", "copy", *_ATOMICS)
 # What the hardware numbers as it likes.
 _LOOSE = ("SR_VIRTID", "SR_SMID", "SR_NSMID", "SR_WARPID", "SR_GRIDID")
 
 
 def depends_on_order(ins: Instruction) -> bool:
     """Whether its result depends on what other warps did before."""
-    strong = ins.mnemonic in ("LDG", "LD") and (ins.has("STRONG") or ins.has("MMIO"))
-    return strong or ins.mnemonic in _ATOMICS
+    t, strong = traits(ins), ins.has("STRONG") or ins.has("MMIO")
+    return (strong and t.reaches(("load",), "global", "generic")) or t.reaches(_ATOMICS)
 
 
 def reads_memory(ins: Instruction) -> bool:
     """Whether its result is what somebody stored."""
-    return ins.mnemonic in _LOADS
+    m = traits(ins).memory
+    return m is not None and m.kind in _LOADS and m.space != "constant"
 
 
 def _state_test(ins: Instruction) -> bool:
@@ -78,10 +76,9 @@ def _state_test(ins: Instruction) -> bool:
 
 def _free(ins: Instruction) -> bool:
     """Whether its result is not the same twice."""
-    return any(
-        isinstance(o, Special) and o.name.startswith(_CLOCKS + _LOOSE)
-        for o in ins.operands.values()
-    )
+    special = ins.get("sr")
+    loose = isinstance(special, Special) and special.name.startswith(_LOOSE)
+    return loose or traits(ins).clock
 
 
 def _nan(word: Words, infinity: int, sign: int) -> Mask:
@@ -101,8 +98,9 @@ def _both_nan(a: Words, b: Words) -> Mask:
 
 
 def _floating(ins: Instruction) -> bool:
+    """Whether what it leaves in a register may be a NaN that it made."""
     name = ins.mnemonic
-    return name == "MUFU" or (name[0] in "FDH" and name not in _NO_FLOATS)
+    return name == "MUFU" or (name[0] in "FDH" and name != "FLO")
 
 
 def _near(ins: Instruction, a: Words, b: Words) -> Mask:
@@ -382,7 +380,9 @@ class Pair:
             if early:
                 text = f"{value.name} of lane {lane} is not what was written: something changed it"
                 self._finish("operand", text, seen)
-            apart = ins.mnemonic in _TOGETHER and any(row[1] != seen.active for _, row in one.parts)
+            # Lanes that are here together on one side need not be on the other.
+            some = traits(ins).lanes == "some"
+            apart = some and any(row[1] != seen.active for _, row in one.parts)
             if apart:
                 text = f"{value.name} of lane {lane} differs: other lanes are here together"
                 self._finish("order", text, seen)

@@ -18,8 +18,9 @@ from .decode import CompiledRow, generation_of, row_of
 from .encode import assemble
 from .ir import RZ, Control, Imm, Instruction, Mem
 from .spec import DESCRIPTOR, Bits, C, I, L, M, Mod, Operand, R, Select, When
+from .tables.effects import effects_of
 
-_RZ_WIDTH = frozenset(("LD", "LDG", "ST", "STG"))  # sm_75 to sm_89
+_FAR = ("generic", "global")
 _NUMBER = 6  # bits of the shortest register number
 _OPCODE = 0xFFF | 1 << 91
 _GUARD = 0xF000
@@ -67,6 +68,12 @@ def control_text(control: Control) -> str:
     return f"[B{waits}:R{read}:W{write}:{flag}:S{control.stall:02}]"
 
 
+def _is_plain(inst: Instruction) -> bool:
+    """A load or store with 64-bit addresses: sm_75 to sm_89 say how wide its RZ is."""
+    memory = effects_of(inst.mnemonic).memory
+    return memory is not None and memory.kind in ("load", "store") and memory.space in _FAR
+
+
 def hidden_text(inst: Instruction) -> str:
     """What the text does not tell, as further parts of the brackets.
 
@@ -84,7 +91,7 @@ def hidden_text(inst: Instruction) -> str:
                 out += f":UR{'Z' if number == RZ else number}"
         elif isinstance(operand, Mem) and operand.base is not None and operand.ureg is not None:
             usual = 1 if inst.mnemonic == "LD" else 2
-            wide = inst.mnemonic in _RZ_WIDTH and operand.base.index == RZ
+            wide = _is_plain(inst) and operand.base.index == RZ
             if wide and inst.has("E") and operand.base.width != usual and "[UR" in inst.text:
                 out += ":64" if usual == 1 else ":32"
         elif isinstance(operand, Imm) and operand.kind != "int" and "NAN" in inst.text:

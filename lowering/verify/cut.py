@@ -13,7 +13,8 @@ from dataclasses import dataclass
 
 from sassxlate.disasm.rdna3 import RRef
 from sassxlate.disasm.rdna3.operand import EXEC_LO, M0, VCC_LO
-from sassxlate.disasm.sass.ir import Instruction, RegRef, Special
+from sassxlate.disasm.sass.ir import Instruction, RegRef
+from sassxlate.disasm.sass.traits import traits
 
 from .block import Block
 from .called import inlined
@@ -22,10 +23,7 @@ from .frame import Frame, frame
 from .own import Parts, is_own, parts
 from .tested import evidence
 
-_MEMORY = frozenset(
-    "ATOM ATOMG ATOMS RED REDG LDSM STSM SYNCS ARRIVES UBLKCP".split()
-)
-_CLOCKS = ("SR_CLOCK", "SR_GLOBALTIMER")
+_KINDS = ("load", "store", "atomic", "reduction", "arrival", "copy", "bulk")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,15 +37,9 @@ class Cut:
     releases: bool  # whether it makes seen what came before
 
 
-def is_clock(ins: Instruction) -> bool:
-    """Whether an instruction reads a clock, of which any value is right."""
-    special = ins.get("sr")
-    return isinstance(special, Special) and special.name.startswith(_CLOCKS)
-
-
 def _reading(ins: Instruction) -> str | None:
     """Under what the cut holds; None where nothing was tried."""
-    if is_clock(ins):
+    if traits(ins).clock:
         return "clocks read anything"
     if evidence(ins) is None:
         return None
@@ -82,7 +74,7 @@ def cut_at(block: Block, n: int) -> Cut | str:
         early = waits(body).early
         if early is not None:
             return f"a missing wait in what {ins.mnemonic} calls: {early}"
-    memory = ins.mnemonic in _MEMORY
+    memory = traits(ins).reaches(_KINDS, "global", "generic", "shared")
     kinds = {"mem", "lds", "scratch"} if memory else {"scratch"} if regs.spilled else set[str]()
     kept = frame(core, frozenset(kinds), regs.vtemp_base)
     mine = {places(block, ref) for ref in ins.writes}
@@ -107,4 +99,4 @@ def _releases(ins: Instruction) -> bool:
     return inwards or ins.mnemonic == "ARRIVES" or ins.has("ARRIVE")
 
 
-__all__ = ["Cut", "cut_at", "is_clock", "places"]
+__all__ = ["Cut", "cut_at", "places"]

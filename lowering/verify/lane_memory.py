@@ -7,29 +7,17 @@ from dataclasses import replace
 from typing import Generic, TypeVar
 
 from sassxlate.disasm.sass.ir import Const, Instruction, Mem, Pred, Reg, RegFile, RegRef
-from sassxlate.disasm.sass.meaning.memory import place, size_of
+from sassxlate.disasm.sass.meaning.memory import place, shape, size_of
+from sassxlate.disasm.sass.meaning.whole import has_meaning
+from sassxlate.disasm.sass.traits import Traits, traits
 from sassxlate.domain import Domain
 
 from .memory import Memory
 from .verdict import Undecided
 
 T = TypeVar("T")
-# SASS mnemonic -> (AMD's space, whether it stores).
-_PLAIN = {
-    "LDG": ("global", False), "STG": ("global", True), "LD": ("flat", False),
-    "ST": ("flat", True), "LDS": ("ds", False), "STS": ("ds", True),
-    "LDL": ("scratch", False), "STL": ("scratch", True),
-}  # fmt: skip
-_ATOMIC = {
-    "ATOM": "flat", "ATOMG": "global", "RED": "global", "REDG": "global", "ATOMS": "ds",
-}  # fmt: skip
-_CONSTANT = frozenset({"LDC", "ULDC", "LDCU"})
-# What leaves nothing to see: hints, reports of errors, what a stream orders already, sleep; the
-# order of copies, which are done where they are issued; registers that a warp gives back.
-_SILENT = frozenset(
-    "ERRBAR CGAERRBAR ACQBULK PREEXIT NANOSLEEP FENCE UTMACMDFLUSH UBLKPF USETMAXREG".split()
-)
-_FENCES = frozenset({"MEMBAR", "CCTL"})
+# AMD's names of the spaces.
+_SPACES = {"global": "global", "generic": "flat", "shared": "ds", "local": "scratch"}
 _WIDE = frozenset({"64", "U64", "S64", "F64"})
 # Scope, order and caching, and that all lanes read one address; an atomic's word is one word
 # whatever they say.
@@ -41,15 +29,27 @@ _ORDER = frozenset(
 
 def is_access(ins: Instruction) -> bool:
     """Whether :class:`Accesses` knows it; constants in a fixed place are not memory."""
-    if ins.mnemonic in _CONSTANT:
+    t = traits(ins)
+    if t.reaches(("load",), "constant"):
         source = ins.get("src")
         return isinstance(source, Const) and source.index is not None and not source.index.is_zero
     if ins.mnemonic == "SYNCS":
         return ins.has("CCTL") or ins.has("FLUSH")
-    if ins.mnemonic == "ATOMS" and ins.has("ARRIVE"):
+    if t.reaches(("atomic",)) and ins.has("ARRIVE"):
         return False
-    silent = ins.mnemonic in _SILENT and not ins.writes
-    return silent or ins.mnemonic in {*_PLAIN, *_ATOMIC, *_FENCES, "LDGSTS"}
+    silent = t.order == "hint" and not ins.writes
+    return silent or t.order == "memory" or t.reaches(("copy",)) or _is_plain(t) or _is_atomic(t)
+
+
+def _is_plain(t: Traits) -> bool:
+    """A load or store of each lane's own, done at once."""
+    m = t.memory
+    plain = m is not None and m.kind in ("load", "store") and m.space in _SPACES
+    return plain and not t.lanes and has_meaning(t.mnemonic)
+
+
+def _is_atomic(t: Traits) -> bool:
+    return t.reaches(("atomic", "reduction"), *_SPACES) and has_meaning(t.mnemonic)
 
 
 class Accesses(Generic[T]):
@@ -62,16 +62,16 @@ class Accesses(Generic[T]):
 
     def run(self, ins: Instruction, when: T) -> dict[RegRef, T]:
         """The registers that an instruction loads.  Raises Undecided."""
-        name = ins.mnemonic
-        if name in _PLAIN:
+        t = traits(ins)
+        if _is_plain(t):
             return self._plain(ins, when)
-        if name in _ATOMIC:
+        if _is_atomic(t):
             return self._atomic(ins, when)
-        if name in _CONSTANT:
+        if t.reaches(("load",), "constant"):
             return self._constant(ins, when)
-        if name == "LDGSTS":
+        if t.reaches(("copy",)):
             self._copy(ins, when)
-        if name in _FENCES:
+        if t.order == "memory":
             self._fence(ins)
         return {}
 
@@ -104,11 +104,12 @@ class Accesses(Generic[T]):
     # -- loads and stores -----------------------------------------------------------------
 
     def _plain(self, ins: Instruction, when: T) -> dict[RegRef, T]:
-        space, store = _PLAIN[ins.mnemonic]
+        what = shape(ins)
+        space, store = _SPACES[what.space], what.store
         if not _ORDER.issuperset(ins.modifiers):
             raise Undecided(f"this form of {ins.mnemonic}")
         address = self._address(ins, 64 if space in ("global", "flat") else 32)
-        size, signed = size_of(ins)
+        size, signed = what.size, what.signed
         if store:
             data = self._words(ins, "Rb", (size + 3) // 4)
             self.memory.store(space, size, when, address, data)
@@ -168,7 +169,11 @@ class Accesses(Generic[T]):
     # -- atomics --------------------------------------------------------------------------
 
     def _atomic(self, ins: Instruction, when: T) -> dict[RegRef, T]:
-        space, d = _ATOMIC[ins.mnemonic], self.d
+        memory, d = traits(ins).memory, self.d
+        assert memory is not None
+        space = _SPACES[memory.space]
+        if memory.kind == "reduction":  # RED, which its rule takes for one of global memory
+            space = "global"
         done = ins.get("Pu")
         if isinstance(done, Pred) and done.index != 7:
             if ins.mnemonic != "ATOMG":

@@ -19,13 +19,13 @@ from sassxlate.disasm.sass.meaning import NoMeaning, meanings
 from sassxlate.disasm.sass.meaning.bounds import near
 from sassxlate.disasm.sass.meaning.state import Fault
 from sassxlate.disasm.sass.spec import GENERATION_OF, Row
+from sassxlate.disasm.sass.traits import traits
 from sassxlate.errors import SassxlateError
 from sassxlate.lowering.context import choose
 from sassxlate.lowering.rules import TABLE
 
 from .block import Block
 from .check import verify
-from .cut import is_clock
 from .replay import Close, differential
 from .rules_block import SURROUNDINGS, Surroundings, translated
 from .rules_immediate import for_all
@@ -179,7 +179,7 @@ def _judge(
                 return replace(finding, status="refuted", detail=refuted), None
             done = replace(finding, status="proved", detail=modulo, immediates=immediates)
             return done, None
-    verdict = verify(block, timeout_ms=settings.timeout_ms, tested=is_clock(ins))
+    verdict = verify(block, timeout_ms=settings.timeout_ms, tested=traits(ins).clock)
     one = "1" if case.immediate else ""
     if isinstance(verdict, Proved):
         modulo = ", ".join(verdict.modulo)

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sassxlate.disasm.sass.ir import Instruction, RegRef
+from sassxlate.disasm.sass.traits import traits
 
 Words: TypeAlias = "NDArray[np.uint32]"
 Mask: TypeAlias = "NDArray[np.bool_]"
@@ -38,13 +39,14 @@ def float_kind(ins: Instruction) -> str:
     """The floating-point type that an instruction computes whose NaN are as good as any other;
     "" where it is none.  HMMA has one NaN.  FTZ: of atomic sums, where AMD keeps a sum of normal
     numbers that is denormal until it is an operand again."""
-    if ins.mnemonic in ("DMMA", "HMMA", "QMMA"):
+    t = traits(ins)
+    if t.lanes == "whole":
         return "F64" if ins.mnemonic == "DMMA" else ""
     for modifier in ins.modifiers:
         kind, _, count = modifier.partition("x")
         if kind in ("F16", "BF16") and count:  # of a vector the parts count: F16x8
             return f"{kind}x2"
-        if kind == "F32" and ins.has("FTZ") and ins.mnemonic.startswith(("ATOM", "RED")):
+        if kind == "F32" and ins.has("FTZ") and t.reaches(("atomic", "reduction")):
             return "F32 FTZ"
         if kind in ("F32", "F64"):
             return kind

@@ -17,11 +17,12 @@ from sassxlate.disasm.sass.ir import Const, Instruction, Mem, PredFile, Reg, Reg
 from sassxlate.disasm.sass.meaning.atomic import element
 from sassxlate.disasm.sass.meaning.rows import NoMeaning
 from sassxlate.disasm.sass.meaning.state import Update, in_order
+from sassxlate.disasm.sass.traits import traits
 from sassxlate.lowering.allocate import RegisterMap
 from sassxlate.lowering.emulate.abi import SHARED_APERTURE_HI
 
 from .rules_compare import Mask, Words
-from .rules_matrix import WHOLE, fill
+from .rules_matrix import fill
 
 LANES = 32
 MEMORY = 1024  # bytes of global and of shared memory a wave
@@ -182,9 +183,10 @@ def inputs(ins: Instruction, together: bool, n: int, seed: int, base: int) -> Wa
         base, shift_of(ins),
     )  # fmt: skip
     waves.constants[:POINTERS] = chance.integers(0, 256, POINTERS, dtype=np.uint8)
-    if ins.mnemonic in WHOLE:
+    t = traits(ins)
+    if t.lanes == "whole":
         _whole(ins, waves, chance)
-    elif ins.mnemonic == "UBLKCP":
+    elif t.reaches(("bulk",)):
         _bulk(ins, waves, chance, base)
     else:
         _addresses(ins, waves, chance, base)
@@ -192,7 +194,7 @@ def inputs(ins: Instruction, together: bool, n: int, seed: int, base: int) -> Wa
         words = data.view("<u4")
         words[:] = np.where(chance.random(words.shape) < 0.5, chance.choice(_CORNERS, words.shape),
                             words)  # fmt: skip
-    if ins.mnemonic in ("SYNCS", "ARRIVES", "UBLKCP") or ins.has("ARRIVE"):
+    if t.reaches(("arrival", "bulk")) or ins.has("ARRIVE"):
         waves.shared[:] = _barriers(ins.arch, chance, n)
     return waves
 
@@ -258,7 +260,7 @@ def _map(ins: Instruction, together: bool) -> RegisterMap:
 def shift_of(ins: Instruction) -> int:
     """Offsets into shared memory do not wrap: it begins where the offset of the instruction is."""
     mem = ins.get("dst") or ins.get("mem")
-    shared = ins.mnemonic in _SHARED or "dst" in ins.operands
+    shared = _in_shared(ins) or "dst" in ins.operands
     if not shared or not isinstance(mem, Mem):
         return 0
     if mem.offset >= 0xF000:
@@ -267,7 +269,11 @@ def shift_of(ins: Instruction) -> int:
 
 
 _VECTORS = frozenset({"F16x8", "BF16x8", "F32x4"})  # 16 bytes an atomic access
-_SHARED = ("LDS", "STS", "ATOMS", "LDL", "STL", "SYNCS", "ARRIVES", "LDSM", "STSM")
+
+
+def _in_shared(ins: Instruction) -> bool:
+    m = traits(ins).memory
+    return m is not None and m.space in ("shared", "local")
 
 
 def _addresses(ins: Instruction, waves: Waves, chance: np.random.Generator, base: int) -> None:
@@ -289,7 +295,7 @@ def _addresses(ins: Instruction, waves: Waves, chance: np.random.Generator, base
         raise NoMeaning("one register for two addresses")
     for role, mem in (("dst", to), ("mem", source)):
         if isinstance(mem, Mem):
-            _address(ins, mem, role == "dst" or ins.mnemonic in _SHARED, waves, chance, base)
+            _address(ins, mem, role == "dst" or _in_shared(ins), waves, chance, base)
 
 
 def _address(
@@ -318,7 +324,8 @@ def _address(
     if not in_shared:
         mine = base + MEMORY * np.arange(n, dtype=np.int64)[:, None]
         shared = np.int64(SHARED_APERTURE_HI << 32)
-        generic = ins.mnemonic in ("LD", "ST", "ATOM", "QSPC")
+        # The rule of RED takes addresses for global.
+        generic = traits(ins).reaches(("load", "store", "atomic", "query"), "generic")
         where = where + np.where(generic & (chance.random((n, 1)) < 0.4), shared, mine)
     where = where - mem.offset
     if not in_shared:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sassxlate.disasm.sass.ir import Instruction, Mem, Reg
 
 Words = NDArray[np.uint32]
-WHOLE = frozenset({"HMMA", "QMMA", "IMMA", "BMMA", "DMMA", "LDSM", "STSM", "MOVM"})
+_INTEGERS = frozenset({"S4", "U4", "S8", "U8", "POPC", "MT88"})  # products of them, and moves
 _STYLES = 9
 
 
@@ -103,7 +103,7 @@ def fill(
     if isinstance(mem, Mem):
         _rows(ins, mem, chance, n, memory, general, uniform)
         return
-    if ins.mnemonic not in ("HMMA", "QMMA", "DMMA"):
+    if _INTEGERS.intersection(ins.modifiers):
         return
     styles = chance.integers(0, _STYLES, (n, 1))
     formats = _formats(ins)
@@ -139,4 +139,4 @@ def fill(
     _put(general, reg, made, width)
 
 
-__all__ = ["WHOLE", "fill"]
+__all__ = ["fill"]

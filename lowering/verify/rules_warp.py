@@ -20,6 +20,7 @@ from sassxlate.disasm.sass.ir import Instruction, RegRef
 from sassxlate.disasm.sass.meaning.rows import NoMeaning
 from sassxlate.disasm.sass.meaning.state import Fault
 from sassxlate.disasm.sass.meaning.whole import evaluate_warp, executing, has_meaning
+from sassxlate.disasm.sass.traits import traits
 from sassxlate.lowering.allocate import RegisterMap
 from sassxlate.lowering.emulate.runner import Device, Setup, run_code
 from sassxlate.lowering.pipeline import PASSES
@@ -168,7 +169,7 @@ def tried(
     together = surroundings == "together"
     if not has_meaning(ins.mnemonic):
         raise NoMeaning(ins.mnemonic)
-    if ins.mnemonic in ("LDL", "STL"):
+    if traits(ins).reaches(("load", "store"), "local"):
         raise NoMeaning("local memory, which these waves have none of")
     code, lay = _program(ins, surroundings)
     record = lay.rows * LANES + MEMORY // 4

@@ -225,7 +225,7 @@ def _plain(form: _Form, chance: random.Random, word: int | None = None) -> int:
 
 def _immediate(form: _Form, role: str, slot: I | Mask, chance: random.Random) -> int:
     width = slot.field.width
-    if role == "mask" and form.row.mnemonic in ("P2R", "R2P", "UP2UR", "UR2UP"):
+    if role == "mask" and form.row.effect:
         return chance.choice((0x7F, 0x2A, 0x15))
     if role in ("mask", "wmask") and "MOV" in form.row.mnemonic:
         return 15

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sassxlate.disasm.containers import Cubin, Kernel, parse_cubin
+from sassxlate.disasm.sass.traits import traits
 from sassxlate.errors import EmulatorError, UsageError, Where
 from sassxlate.lowering.codeobject import read
 from sassxlate.lowering.emulate import counts
@@ -220,7 +221,7 @@ def recorded_at(
     return {}
 
 
-_STORES = ("ST", "RED", "ATOM", "UBLK", "UTMA")
+_STORES = ("store", "atomic", "reduction", "bulk")
 
 
 def watched(
@@ -248,7 +249,7 @@ def watched(
     points: list[Point] = []
     owner: dict[int, int] = {}
     for offset, step in choice.steps.items():
-        if step.behind is not None and step.ins.mnemonic.startswith(_STORES):
+        if step.behind is not None and traits(step.ins).reaches(_STORES):
             owner[len(points)] = offset
             points.append(replace(step.behind, number=len(points), places=(place,)))
     buffer, _, _ = _run(subject, points, warps, seed, give_up, _ROOM)

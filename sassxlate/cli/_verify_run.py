@@ -330,16 +330,13 @@ def approximations(launch: Launch, function: str = "") -> frozenset[int]:
     """The code offsets of instructions whose results are within bounds only, or those of one
     function."""
     from sassxlate.disasm.sass.interpret.launch import instructions
-    from sassxlate.disasm.sass.meaning import meanings
+    from sassxlate.disasm.sass.traits import traits
 
-    table = meanings()
     every = (i for i in instructions(launch) if i is not None)
     return frozenset(
         i.offset
         for i in every
-        if i.mnemonic in table
-        and table[i.mnemonic].approximate
-        and (not function or function in i.modifiers)
+        if traits(i).approximate and (not function or function in i.modifiers)
     )
 
 
