@@ -138,6 +138,15 @@ def test_error(code: str, text: str) -> None:
     assert raised.value.where.offset is not None
 
 
+@pytest.mark.parametrize(
+    "text", ["UBLKPF.L2 [UR4], UR8", "UTMACMDFLUSH", "USETMAXREG.DEALLOC.CTAPOOL 0x28",
+             "NANOSLEEP 0x20", "CCTLL.PF1 [R2]"],
+)  # fmt: skip
+def test_what_leaves_nothing_to_see(text: str) -> None:
+    """Prefetches, the order of copies (done at once) and registers that a warp gives back."""
+    run(_launch(f"{text} ;\nEXIT ;"))
+
+
 def test_shape_that_cannot_be() -> None:
     with pytest.raises(InterpretError, match="SX0218"):
         run(replace(_launch(_EXIT), block=(2048, 1, 1)))

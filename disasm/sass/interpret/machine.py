@@ -12,6 +12,7 @@ from ..meaning import meanings
 from ..meaning.rows import NoMeaning, evaluate
 from ..meaning.state import Fault, executing
 from ..meaning.whole import evaluate_warp, warp_meanings
+from ..traits import traits
 from .domain import Lanes
 from .launch import Launch
 from .memory import Device
@@ -19,13 +20,7 @@ from .resident import Group, LaneEnv, Mask, Missed
 from .transfers import Transfers
 from .turns import Options, at_index, index_of
 
-# What changes no value here: waits, fences, hints.
-_NOTHING = frozenset(
-    "NOP YIELD NANOSLEEP MEMBAR ERRBAR CGAERRBAR CCTL CCTLL DEPBAR LDGDEPBAR FENCE ACQBULK "
-    "PREEXIT PMTRIG WARPGROUP".split()
-)
-_POLITE = frozenset(("YIELD", "NANOSLEEP"))
-_ATOMICS = frozenset(("ATOM", "ATOMG", "ATOMS", "RED", "REDG"))
+_ATOMICS = ("atomic", "reduction")
 
 # Behind (or before) each instruction: its group, and which of its lanes execute it.
 Observer = Callable[[Instruction, Group, Mask], None]
@@ -117,15 +112,16 @@ class Machine(Transfers):
 
     def _step(self, ins: Instruction) -> Callable[[Instruction, Group, Mask], None] | None:
         """What does an instruction; None for those that transfer control."""
-        name = ins.mnemonic
+        name, t = ins.mnemonic, traits(ins)
         if name in self.control:
             return None
-        if name in _NOTHING:
+        if t.order and not ins.writes:
             return _nothing
-        own = {"BMOV": self._move, "B2R": self._result, "BPT": self._trap}
-        if name in own:
-            return own[name]
-        if name in _ATOMICS:
+        if t.barrier:
+            return self._move if t.barrier == "move" else self._result
+        if name == "BPT":
+            return self._trap
+        if t.reaches(_ATOMICS):
             return _atomic_step
         if name in warp_meanings():
             return _warp_step
@@ -161,9 +157,10 @@ def _warp_step(ins: Instruction, group: Group, lanes: Mask) -> None:
 
 def _waits(ins: Instruction) -> bool:
     """Whether a loop with this instruction may wait for others."""
-    strong = ins.mnemonic in ("LDG", "LD") and (ins.has("STRONG") or ins.has("MMIO"))
-    looks = ins.mnemonic == "SYNCS" and ins.has("PHASECHK")
-    return strong or looks or ins.mnemonic in _POLITE or ins.mnemonic in _ATOMICS
+    t, strong = traits(ins), ins.has("STRONG") or ins.has("MMIO")
+    looks = t.reaches(("arrival",)) and ins.has("PHASECHK")
+    loads = strong and t.reaches(("load",), "global", "generic")
+    return loads or looks or t.yields or t.reaches(_ATOMICS)
 
 
 __all__ = ["Machine", "Observer", "Stop"]
