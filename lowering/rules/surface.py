@@ -28,7 +28,11 @@ def sust(c: Ctx) -> None:
         last = c.vtemp()
         c.emit("v_add_nc_u32", last, I(n - 1), numbers[0])
         c.emit("v_cmp_gt_u32", good, texture.field(word.BYTES_X), last)
-        for field, number in zip((word.HEIGHT, word.DEPTH), numbers[1:], strict=False):
+        # The first byte, too: just below 2^32 the last one is a small number again.
+        fields = (word.BYTES_X, word.HEIGHT, word.DEPTH)
+        for field, number in zip(fields, numbers, strict=False):
+            if field == word.BYTES_X and n == 1:
+                continue
             with c.scope():
                 mask = c.stemp()
                 c.emit("v_cmp_gt_u32", mask, texture.field(field), number)

@@ -10,17 +10,40 @@ from typing import Any
 
 import pytest
 
-SOURCE = Path(__file__).resolve().parent / "builds" / "textures.cu"
+BUILDS = Path(__file__).resolve().parent / "builds"
+
+
+def _build(name: str, arch: int, folder: Path) -> Path:
+    nvcc = shutil.which("nvcc")
+    if nvcc is None:
+        pytest.skip("there is no nvcc here")
+    program = folder / name
+    command = [nvcc, "-O3", "-w", f"-arch=sm_{arch}", str(BUILDS / f"{name}.cu"), "-o"]
+    subprocess.run([*command, str(program)], check=True, capture_output=True)
+    return program
 
 
 @pytest.mark.parametrize("arch", [80, pytest.param(90, marks=pytest.mark.sweep)])
 def test_textures(arch: int, run_program: Callable[..., Any], tmp_path: Path) -> None:
-    nvcc = shutil.which("nvcc")
-    if nvcc is None:
-        pytest.skip("there is no nvcc here")
-    program = tmp_path / "textures"
-    command = [nvcc, "-O3", "-w", f"-arch=sm_{arch}", str(SOURCE), "-o", str(program)]
-    subprocess.run(command, check=True, capture_output=True)
+    program = _build("textures", arch, tmp_path)
     outcome = run_program(program, environment={"SASSXLATE_CC": str(arch)})
     assert outcome.output == "bad 0 of 5113\n", outcome.errors
     assert outcome.status == 0
+
+
+@pytest.mark.parametrize("arch", [80, pytest.param(90, marks=pytest.mark.sweep)])
+def test_stores_at_the_edges_of_coordinates(
+    arch: int, run_program: Callable[..., Any], tmp_path: Path
+) -> None:
+    """A store outside does nothing or traps, wherever it is: also where x + size passes 2^32, as
+    that of a negative x does."""
+    program = _build("surfaces", arch, tmp_path)
+    environment = {"SASSXLATE_CC": str(arch)}
+    outcome = run_program(program, ["zero"], environment=environment)
+    assert outcome.output == "bad 0 0 0 0 0, cudaSuccess\n", outcome.errors
+    inside = [("0", "0"), ("60", "3")]
+    outside = [("64", "0"), ("0", "4"), ("0xfffffffc", "0"), ("0xfffffffd", "0")]
+    outside += [("0xffffffff", "3"), ("0", "0xffffffff"), ("0", "0x04000000")]
+    for x, y in inside + outside:
+        outcome = run_program(program, ["trap", x, y], environment=environment)
+        assert outcome.output == ("0\n" if (x, y) in inside else "719\n"), (x, y, outcome.errors)
