@@ -123,3 +123,69 @@ print(hip.hipHostRegister(c_void_p(at), c_size_t(SIZE), 0))
 """
     )
     assert done.stdout.splitlines() == ["0", "0", "0 0", "1"], done.stderr
+
+
+# What each call answers on memory that was registered for reading, and the synchronisation after
+# it.  What was not measured is refused like a copy where the device would write, and allowed where
+# the processor copies.
+READ_ONLY = {
+    "reading": "1 700",  # a kernel reads a word there; it faults where it writes the next
+    "kernel": f"0 {TRUTH['read_only']['kernel_writes']}",
+    "to": f"{TRUTH['read_only']['copy_from_device']} 0",
+    "later": "1 0",
+    "rows": "1 0",
+    "default": "1 0",
+    "managed": "1 0",
+    "from": "0 0",
+    "host": "0 0",
+    "pinned": "0 0",
+    "fill": "1 0",
+    "value": "1 0",
+}
+
+
+@pytest.mark.parametrize(
+    ("how", "memory"),
+    [
+        *((how, "written()") for how in READ_ONLY),
+        *((how, "written(READ)") for how in READ_ONLY if how not in ("host", "pinned")),
+    ],
+)
+def test_the_device_does_not_write_what_it_was_given_to_read(
+    script: Script, how: str, memory: str
+) -> None:
+    """Whether the processor may write there or not; the memory keeps what it had."""
+    done = script(
+        USE
+        + f"""
+from ctypes import c_char_p, string_at
+hip.hipHostUnregister(c_void_p(at))
+at = {memory}
+assert hip.hipHostRegister(c_void_p(at), c_size_t(SIZE), c_uint(8)) == 0
+managed, pinned = c_void_p(), c_void_p()
+assert hip.hipMallocManaged(byref(managed), c_size_t(SIZE), c_uint(1)) == 0
+assert hip.hipHostMalloc(byref(pinned), c_size_t(SIZE), c_uint(0)) == 0
+m = hip.load(build([Kernel('wait_flag')]))
+def copy(kind, source):
+    return hip.hipMemcpy(c_void_p(at), source, c_size_t(SIZE), kind)
+def read():
+    # The kernel goes on when it has read a word there, and writes the next.
+    hip.launch(hip.function(m, 'wait_flag'), 1, 64, struct.pack('<QIII', at, 0, 0, 0))
+    return 1
+more = {{
+    'reading': read,
+    'rows': lambda: hip.hipMemcpy2DAsync(c_void_p(at), c_size_t(256), c_void_p(p), c_size_t(512),
+                                         c_size_t(100), c_size_t(8), 4, None),
+    'default': lambda: copy(4, c_void_p(p)),
+    'managed': lambda: copy(4, managed),
+    'host': lambda: copy(0, c_char_p(b'x' * SIZE)),
+    'pinned': lambda: copy(0, pinned),
+}}
+before = string_at(at, SIZE)
+how = {how!r}
+print(more[how]() if how in more else use(how), hip.hipDeviceSynchronize())
+print(string_at(at, SIZE) == before)
+"""
+    )
+    want = [READ_ONLY[how], str(how not in ("host", "pinned"))]
+    assert done.stdout.splitlines()[1:] == want, (done.stdout, done.stderr)

@@ -24,10 +24,10 @@ CUresult describe(const CUDA_ARRAY3D_DESCRIPTOR &wanted, Array &array, size_t &b
   array.device = &current_device();
   array.generation = array.device->generation;
   array.described = wanted;
-  size_t row = 0;
-  if (__builtin_mul_overflow(wanted.Width, size_t{channels} << format->shift, &row) || row > UINT32_MAX - 63)
+  if (__builtin_mul_overflow(wanted.Width, size_t{channels} << format->shift, &array.row) ||
+      array.row > UINT32_MAX - 63)
     return CUDA_ERROR_OUT_OF_MEMORY;
-  array.pitch = (row + 63) & ~size_t{63};
+  array.pitch = (array.row + 63) & ~size_t{63};
   if (__builtin_mul_overflow(array.pitch, array.rows(), &bytes) || __builtin_mul_overflow(bytes, array.planes(), &bytes) ||
       bytes > UINT32_MAX)
     return CUDA_ERROR_OUT_OF_MEMORY;

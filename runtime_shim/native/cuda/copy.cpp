@@ -49,6 +49,7 @@ namespace {
 struct Side {
   char *base = nullptr;
   size_t pitch = 0, height = 0;
+  size_t row = 0, planes = SIZE_MAX;  // the bytes of a row and the planes that a box may have
 };
 
 bool side_of(unsigned type, const void *host, CUdeviceptr device, CUarray handle, size_t pitch, size_t width,
@@ -59,6 +60,8 @@ bool side_of(unsigned type, const void *host, CUdeviceptr device, CUarray handle
     side.base = array->memory;
     side.pitch = array->pitch;
     side.height = array->rows();
+    side.row = array->row;
+    side.planes = array->planes();
     return true;
   }
   switch (type) {
@@ -67,16 +70,11 @@ bool side_of(unsigned type, const void *host, CUdeviceptr device, CUarray handle
     case CU_MEMORYTYPE_UNIFIED: side.base = static_cast<char *>(to_pointer(device)); break;
     default: return false;
   }
-  side.pitch = pitch ? pitch : width;
+  side.pitch = side.row = pitch ? pitch : width;
   return true;
 }
 
-// Whether rows and planes lie inside an array; memory's own bounds are HIP's to check.
-bool fits(unsigned type, CUarray handle, size_t rows, size_t planes) {
-  if (type != CU_MEMORYTYPE_ARRAY) return true;
-  Array *array = find_array(handle);
-  return array && rows <= array->rows() && planes <= array->planes();
-}
+bool lies_in(size_t at, size_t size, size_t bound) { return at <= bound && size <= bound - at; }
 
 CUresult copy_rows(char *dst, size_t dst_pitch, const char *src, size_t src_pitch, size_t width, size_t height,
                    CUstream stream) {
@@ -98,14 +96,17 @@ CUresult copy_3d(const CUDA_MEMCPY3D *p, CUstream stream, bool wait) {
   Side src, dst;
   if (!side_of(p->srcMemoryType, p->srcHost, p->srcDevice, p->srcArray, p->srcPitch, p->WidthInBytes, src) ||
       !side_of(p->dstMemoryType, p->dstHost, p->dstDevice, p->dstArray, p->dstPitch, p->WidthInBytes, dst) || !src.base ||
-      !dst.base || p->srcXInBytes + p->WidthInBytes > src.pitch || p->dstXInBytes + p->WidthInBytes > dst.pitch)
+      !dst.base)
+    return CUDA_ERROR_INVALID_VALUE;
+  // A box has to lie inside an array, whose padding is not the application's.  Of memory the pitch bounds a row, and
+  // HIP checks the rest.
+  if (!lies_in(p->srcXInBytes, p->WidthInBytes, src.row) || !lies_in(p->dstXInBytes, p->WidthInBytes, dst.row) ||
+      !lies_in(p->srcY, p->Height, src.height ? src.height : SIZE_MAX) || !lies_in(p->srcZ, p->Depth, src.planes) ||
+      !lies_in(p->dstY, p->Height, dst.height ? dst.height : SIZE_MAX) || !lies_in(p->dstZ, p->Depth, dst.planes))
     return CUDA_ERROR_INVALID_VALUE;
   // An array's own height counts; of memory, the one that is given.
   if (!src.height) src.height = p->srcHeight ? p->srcHeight : p->Height;
   if (!dst.height) dst.height = p->dstHeight ? p->dstHeight : p->Height;
-  if (!fits(p->srcMemoryType, p->srcArray, p->srcY + p->Height, p->srcZ + p->Depth) ||
-      !fits(p->dstMemoryType, p->dstArray, p->dstY + p->Height, p->dstZ + p->Depth))
-    return CUDA_ERROR_INVALID_VALUE;
   for (size_t z = 0; z < p->Depth; ++z) {
     const char *from = src.base + ((p->srcZ + z) * src.height + p->srcY) * src.pitch + p->srcXInBytes;
     char *to = dst.base + ((p->dstZ + z) * dst.height + p->dstY) * dst.pitch + p->dstXInBytes;

@@ -23,6 +23,7 @@ struct Array {
 
   size_t rows() const { return described.Height ? described.Height : 1; }
   size_t planes() const { return described.Depth ? described.Depth : 1; }
+  size_t row = 0;  // bytes of a row's texels; the pitch has what comes to a multiple of 64
 };
 
 // The array behind a handle, or null.

@@ -38,7 +38,15 @@ void copy_box(const Box &b) {
     memmove(b.dst + row * b.dst_pitch, b.src + row * b.src_pitch, b.width);
 }
 
-bool on_device(Place place) { return place == Place::Arena || place == Place::Registered; }
+bool on_device(Place place) {
+  return place == Place::Arena || place == Place::Registered || place == Place::ReadOnly;
+}
+
+// Memory of the device, or managed; not the host's own, which the processor copies.
+bool of_device(const void *pointer) {
+  Allocation found;
+  return memory_find(reinterpret_cast<uintptr_t>(pointer), found) && found.kind != MemoryKind::Host;
+}
 
 // Whether the sides may be what the kind says: host memory that the device does not know is not device memory.
 bool kind_fits(int kind, Place dst, Place src) {
@@ -60,6 +68,8 @@ int copy(const Box &box, int kind, hipStream_t handle, bool async) {
     return hipErrorInvalidValue;
   Place dst = memory_place(box.dst, dst_size), src = memory_place(box.src, src_size);
   if (dst == Place::Invalid || src == Place::Invalid || !kind_fits(kind, dst, src)) return hipErrorInvalidValue;
+  // Measured on an H200: the device copies nothing into what it was given to read.
+  if (dst == Place::ReadOnly && of_device(box.src)) return hipErrorInvalidValue;
 
   if (async && on_device(dst) && on_device(src)) {
     enqueue(stream, [box] {
@@ -124,9 +134,10 @@ int fill(const Fill &f, hipStream_t handle, bool async) {
   if (f.width == 0 || f.height == 0) return 0;
   size_t bytes, size;
   if (__builtin_mul_overflow(f.width, size_t{f.element}, &bytes) || (f.height > 1 && f.pitch < bytes) ||
-      !extent(f.pitch, bytes, f.height, size) || reinterpret_cast<uintptr_t>(f.dst) % f.element ||
-      !on_device(memory_place(f.dst, size)))
+      !extent(f.pitch, bytes, f.height, size) || reinterpret_cast<uintptr_t>(f.dst) % f.element)
     return hipErrorInvalidValue;
+  Place place = memory_place(f.dst, size);
+  if (!on_device(place) || place == Place::ReadOnly) return hipErrorInvalidValue;
   auto run = [f] {
     if (!sticky_error()) fill_rows(f);
   };

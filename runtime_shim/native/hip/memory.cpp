@@ -148,8 +148,8 @@ void release(Arena &a, std::map<uint64_t, Allocation>::iterator it) {
 
 }  // namespace
 
-Probes::Probes(uint64_t base, uint64_t size)
-    : base_(base), end_(base + size), seen_(2 * ((end_ - 1) / kProbe - base / kProbe + 1)) {}
+Probes::Probes(uint64_t base, uint64_t size, bool read_only)
+    : base_(base), end_(base + size), read_only_(read_only), seen_(2 * ((end_ - 1) / kProbe - base / kProbe + 1)) {}
 
 bool Probes::probe(uint64_t part, bool write) const {
   uint64_t begin = std::max(base_, (base_ / kProbe + part) * kProbe);
@@ -158,6 +158,7 @@ bool Probes::probe(uint64_t part, bool write) const {
 }
 
 bool Probes::allow(uint64_t address, uint64_t size, bool write, uint32_t launch) {
+  if (write && read_only_) return false;
   uint64_t first = address / kProbe - base_ / kProbe, last = (address + size - 1) / kProbe - base_ / kProbe;
   for (uint64_t part = first; part <= last; ++part) {
     std::atomic<uint32_t> &seen = seen_[2 * part + (write ? 1 : 0)];
@@ -275,7 +276,8 @@ Place memory_place(const void *pointer, uint64_t size) {
                                                                                          : Place::Invalid;
   }
   const Allocation *found = find_in(a.registered, address);
-  return found && found->holds(address, size) ? Place::Registered : Place::Pageable;
+  if (!found || !found->holds(address, size)) return Place::Pageable;
+  return found->read_only ? Place::ReadOnly : Place::Registered;
 }
 
 int memory_register(uint64_t address, uint64_t size, unsigned flags) {
@@ -297,7 +299,8 @@ int memory_register(uint64_t address, uint64_t size, unsigned flags) {
   bool read_only = flags & hipHostRegisterReadOnly;
   if (!mapped_for(address, size, read_only, !read_only)) return hipErrorInvalidValue;
   Allocation &made = a.registered[address];
-  made.probes = std::make_shared<Probes>(address, size);
+  made.probes = std::make_shared<Probes>(address, size, read_only);
+  made.read_only = read_only;
   made.base = address;
   made.size = made.span = size;
   made.kind = MemoryKind::Host;

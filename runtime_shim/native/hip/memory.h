@@ -22,7 +22,7 @@ enum class MemoryKind : uint8_t {
 // unmap or protect at any time.
 class Probes {
  public:
-  Probes(uint64_t base, uint64_t size);
+  Probes(uint64_t base, uint64_t size, bool read_only);
   // Whether the launch with this number, which begins at 1, may access these bytes of the range.  Each part is asked
   // for once a launch: memory that goes while a launch runs is beyond what can be promised.
   bool allow(uint64_t address, uint64_t size, bool write, uint32_t launch);
@@ -31,6 +31,7 @@ class Probes {
   bool probe(uint64_t part, bool write) const;
 
   uint64_t base_, end_;
+  bool read_only_;  // as it was registered: the device may not write, whatever the processor may
   std::vector<std::atomic<uint32_t>> seen_;  // the number of the last launch: of each part to read, then to write
 };
 
@@ -41,6 +42,7 @@ struct Allocation {
   MemoryKind kind = MemoryKind::Device;
   unsigned flags = 0;
   std::shared_ptr<Probes> probes;  // of a registered range alone
+  bool read_only = false;          // registered for the device to read
 
   bool holds(uint64_t address, uint64_t bytes) const {
     return address >= base && bytes <= size && address - base <= size - bytes;
@@ -51,6 +53,7 @@ struct Allocation {
 enum class Place {
   Pageable,    // host memory that the device does not know
   Registered,  // inside one registered host range
+  ReadOnly,    // as Registered, for the device to read
   Arena,       // inside one live allocation
   Invalid,     // in the arena, but not inside one live allocation
 };

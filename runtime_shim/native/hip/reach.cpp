@@ -9,7 +9,8 @@
 namespace sx {
 
 bool reach(const void *pointer, size_t size, bool write) {
-  if (memory_place(pointer, size) != Place::Registered) return true;
+  Place place = memory_place(pointer, size);
+  if (place != Place::Registered && place != Place::ReadOnly) return true;
   if (can_access(reinterpret_cast<uintptr_t>(pointer), size, write)) return true;
   log_line("SX0678: a copy %s %zu bytes of registered host memory at %p, which is no longer there", write ? "writes" : "reads",
            size, pointer);

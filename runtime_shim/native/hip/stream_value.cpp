@@ -22,16 +22,17 @@ bool reached(T value, T wanted, unsigned mode) {
 }
 
 template <class T>
-bool usable(void *pointer) {
+bool usable(void *pointer, bool write) {
   Place place = memory_place(pointer, sizeof(T));
-  return (place == Place::Arena || place == Place::Registered) && reinterpret_cast<uintptr_t>(pointer) % sizeof(T) == 0;
+  bool known = place == Place::Arena || place == Place::Registered || (place == Place::ReadOnly && !write);
+  return known && reinterpret_cast<uintptr_t>(pointer) % sizeof(T) == 0;
 }
 
 template <class T>
 int wait_value(hipStream_t handle, void *pointer, T wanted, unsigned mode, T mask) {
   StreamRef stream;
   if (int error = find_stream(handle, stream)) return error;
-  if (!usable<T>(pointer) || mode > 3) return hipErrorInvalidValue;
+  if (!usable<T>(pointer, false) || mode > 3) return hipErrorInvalidValue;
   enqueue(stream, [=] {
     T *at = static_cast<T *>(pointer);
     if (!reach(at, sizeof(T), false)) return;
@@ -48,7 +49,7 @@ template <class T>
 int write_value(hipStream_t handle, void *pointer, T value) {
   StreamRef stream;
   if (int error = find_stream(handle, stream)) return error;
-  if (!usable<T>(pointer)) return hipErrorInvalidValue;
+  if (!usable<T>(pointer, true)) return hipErrorInvalidValue;
   enqueue(stream, [=] {
     if (!sticky_error() && reach(pointer, sizeof(T), true)) __atomic_store_n(static_cast<T *>(pointer), value, __ATOMIC_RELEASE);
   });

@@ -42,6 +42,7 @@ void shared();
 void limits();
 void extended();
 void memory();
+void boxes();
 void streams();
 void contexts();
 void resolution();

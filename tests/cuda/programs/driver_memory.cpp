@@ -3,6 +3,46 @@
 
 #include <cstdint>
 
+// Boxes of arrays whose rows of 40 bytes are padded in memory: a copy has to lie inside.
+void boxes() {
+  start();
+  constexpr size_t kRow = 40, kRows = 3, kPlanes = 2;
+  CUDA_ARRAY3D_DESCRIPTOR wanted = {};
+  wanted.Width = kRow / 4, wanted.Height = kRows, wanted.Depth = kPlanes;
+  wanted.Format = CU_AD_FORMAT_FLOAT, wanted.NumChannels = 1;
+  CUarray array, other;
+  OK(cuArray3DCreate(&array, &wanted));
+  OK(cuArray3DCreate(&other, &wanted));
+  std::vector<char> host(4096, 7);
+  struct Box {
+    size_t x, y, z, width, height, depth;
+  };
+  constexpr size_t kMost = ~size_t{0};
+  const Box good[] = {{0, 0, 0, 40, 3, 2}, {4, 0, 0, 36, 3, 2}, {36, 2, 1, 4, 1, 1}, {0, 0, 0, 4, 1, 1}};
+  const Box bad[] = {{0, 0, 0, 44, 1, 1}, {0, 0, 0, 64, 3, 2}, {4, 0, 0, 40, 1, 1}, {40, 0, 0, 4, 1, 1},
+                     {60, 0, 0, 4, 1, 1}, {0, 1, 0, 4, 3, 1}, {0, 3, 0, 4, 1, 1}, {0, 0, 1, 4, 1, 2},
+                     {0, 0, 2, 4, 1, 1}, {kMost - 3, 0, 0, 8, 1, 1}, {0, kMost, 0, 4, 2, 1}, {0, 0, kMost, 4, 1, 2}};
+  auto copy = [&](const Box &b, int way) {
+    CUDA_MEMCPY3D p = {};
+    bool from = way != 0, to = way != 1;  // host to array, array to host, array to array
+    p.srcMemoryType = from ? CU_MEMORYTYPE_ARRAY : CU_MEMORYTYPE_HOST;
+    p.dstMemoryType = to ? CU_MEMORYTYPE_ARRAY : CU_MEMORYTYPE_HOST;
+    p.srcArray = array, p.dstArray = way == 2 ? other : array;
+    p.srcHost = p.dstHost = host.data();
+    p.srcPitch = p.dstPitch = 128, p.srcHeight = p.dstHeight = 4;
+    if (from) p.srcXInBytes = b.x, p.srcY = b.y, p.srcZ = b.z;
+    if (to && way != 2) p.dstXInBytes = b.x, p.dstY = b.y, p.dstZ = b.z;
+    p.WidthInBytes = b.width, p.Height = b.height, p.Depth = b.depth;
+    return cuMemcpy3D(&p);
+  };
+  for (int way = 0; way < 3; ++way) {
+    for (const Box &box : good) OK(copy(box, way));
+    for (const Box &box : bad) RESULT(copy(box, way), CUDA_ERROR_INVALID_VALUE);
+  }
+  OK(cuArrayDestroy(array));
+  OK(cuArrayDestroy(other));
+}
+
 void memory() {
   start();
   CUdeviceptr d, pitched, async;
