@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
-from sassxlate.disasm.sass.ir import Imm, Instruction, Label, Pred, Reg
+from sassxlate.disasm.sass.ir import Instruction, Label, Pred
 from sassxlate.disasm.sass.traits import traits
 from sassxlate.errors import CfgError, Where
 
@@ -31,10 +31,14 @@ def conditions(ins: Instruction) -> tuple[Pred, ...]:
     return (ins.guard, *(p for p in named if isinstance(p, Pred)))
 
 
+def is_state_test(ins: Instruction) -> bool:
+    """BRA.DIV and BRA.CONV, which test the warp: all running lanes go the same way."""
+    return ins.mnemonic == "BRA" and (ins.has("DIV") or ins.has("CONV"))
+
+
 def is_conditional(ins: Instruction) -> bool:
     """Whether control may also go on behind this branch: a predicate or a test of the warp."""
-    on_state = ins.mnemonic == "BRA" and (ins.has("DIV") or ins.has("CONV"))
-    return on_state or not all(p.is_true for p in conditions(ins))
+    return is_state_test(ins) or not all(p.is_true for p in conditions(ins))
 
 
 def _jump_targets(ins: Instruction, indirect: Mapping[int, tuple[int, ...]]) -> tuple[int, ...]:
@@ -293,17 +297,3 @@ def _edges(
             if is_conditional(last):
                 add(block, block.end, "fall")
     return tuple(edges)
-
-
-def constant_return(ins: Instruction) -> int | None:
-    """The displacement that RET or BRX adds to its register, or None."""
-    disp = ins.get("disp")
-    return disp.value if isinstance(disp, Imm) else None
-
-
-def return_register(ins: Instruction) -> Reg:
-    """The register that holds a RET's token."""
-    reg = ins.get("Ra")
-    if not isinstance(reg, Reg):
-        raise _error("SX0305", "return without a register", ins)
-    return reg

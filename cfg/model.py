@@ -12,11 +12,17 @@ from .collective import NONE as NO_COLLECTIVES
 from .collective import Collectives
 
 SIZE = 16  # bytes of a SASS instruction
+LABEL = "L_"  # of blocks, before the offset
 
 # taken: a branch (also each case of BRX); fall: into the next block; call: to a callee's entry;
 # back: from a CALL to its return site; ret: from a RET to a return site; sync: past BSYNC,
 # WARPSYNC or BAR once the lanes waited for have arrived.
 EdgeKind: TypeAlias = Literal["taken", "fall", "call", "back", "ret", "sync"]
+
+
+def label_of(offset: int) -> str:
+    """The name of the block at an offset."""
+    return f"{LABEL}{offset:04x}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +63,3 @@ class Cfg:
     functions: tuple[int, ...]  # entry offsets; the first is the kernel's
     call_sites: Mapping[int, tuple[int, ...]]  # callee entry -> return-site offsets
     collectives: Collectives = NO_COLLECTIVES
-
-    def block_at(self, offset: int) -> Block:
-        return self.blocks[self.by_start[offset]]

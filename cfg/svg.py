@@ -28,7 +28,6 @@ DARK = {
     "return": "#d0a0ff", "heat": "#ff9d66", "warm": "#b04a18",
 }  # fmt: skip
 _LETTERS = {"taken": "T", "fall": "F"}
-_OPEN = ("fall", "return")  # open arrow heads
 
 
 def style() -> str:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from sassxlate.disasm.sass.ir import Imm, Instruction, RegRef, Special
 from sassxlate.disasm.sass.traits import traits
 
-from .build import conditions, is_conditional
+from .build import conditions, is_conditional, is_state_test
 from .model import Block, Cfg
 from .regions import regions
 
@@ -82,7 +82,7 @@ def _guard_uniform(ins: Instruction, uniform: frozenset[RegRef]) -> bool:
 
 def branch_uniform(ins: Instruction, uniform: frozenset[RegRef]) -> bool:
     """Whether all lanes that reach this block's end together leave it the same way."""
-    if ins.mnemonic == "BRA" and any(ins.has(m) for m in ("DIV", "CONV", "ANY")):
+    if is_state_test(ins) or (ins.mnemonic == "BRA" and ins.has("ANY")):
         return True  # a test of the warp
     return all(
         p.index == 7 or p.file == "UP" or RegRef(p.file, p.index) in uniform

@@ -45,7 +45,6 @@ from .tokenizer import EOS, numbers, vocabulary
 from .words import SMALL, Bits, number, value_of
 
 Ids: TypeAlias = tuple[int, ...]
-Test: TypeAlias = Callable[[int], bool]
 _LONGEST: Final = 56  # words of one instruction, at most
 _APART: Final = frozenset({"v_mad_u64_u32", "v_mad_i64_i32"})  # results beside their sources
 _FLOATS: Final = ("0.5", "-0.5", "1.0", "-1.0", "2.0", "-2.0", "4.0", "-4.0", "1/tau")

@@ -14,10 +14,9 @@ from dataclasses import dataclass, field, replace
 from typing import Literal, Protocol, TypeAlias, runtime_checkable
 
 from sassxlate.disasm.rdna3.ir import Item
-from sassxlate.disasm.sass.ir import RegRef
 from sassxlate.errors import EncodeError, ModelError, SassxlateError, Where
 from sassxlate.lowering.allocate import RegisterMap
-from sassxlate.lowering.engine import Change, Piece, RdnaBlock, SassBlock, rewritten
+from sassxlate.lowering.engine import Change, Piece, rewritten
 from sassxlate.lowering.select import Selected
 
 from .cost import cost
@@ -28,7 +27,7 @@ from .parts import parts
 from .prompt import Prompt, asked, read_answer
 from .proof import Prover
 from .report import BlockReport, EngineReport, Outcome
-from .stretch import Stretch, rules_code, stretches
+from .stretch import Stretch, stretches
 from .temporaries import packed, room, used
 
 Mode: TypeAlias = Literal["rules", "model", "hybrid"]
@@ -141,32 +140,6 @@ class ModelEngine:
     progress: Progress = lambda _, __, ___: None
     prover: Prover = field(default_factory=Prover)
     _fresh: dict[str, float] = field(default_factory=dict[str, float])  # asked ahead: its seconds
-
-    @property
-    def name(self) -> str:
-        return self.mode
-
-    def translate(
-        self, block: SassBlock, regs: RegisterMap, live_out: frozenset[RegRef]
-    ) -> RdnaBlock | None:
-        """One block alone; None where the model has nothing that passes the gate."""
-        rules = rules_code(block, regs)
-        items = [item for group in rules for item in group]
-        try:
-            question = asked(block, regs, live_out)
-        except EncodeError:
-            return None
-        task = _Task(Stretch(block, live_out, rules), 0, len(items), question, None)
-        vtemps = _named(regs)
-        answers = self._answers([question], [vtemps])[0][
-            key_of(self.proposer.name, question, self.samples, vtemps)
-        ]
-        found, partly = self._best(task, answers, items, regs, vtemps)
-        if not found.accepted:
-            if partly is None:
-                return None
-            found = partly
-        return RdnaBlock(tuple(i for group in found.code for i in group), self.proposer.name)
 
     def rewrite(self, selected: Selected, kernel: str) -> tuple[Selected, EngineReport]:
         """A kernel that the rules wrote, with the model's code where it passes the gate.

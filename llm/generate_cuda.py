@@ -13,10 +13,6 @@ from dataclasses import dataclass, field
 
 from . import generate_unusual as unusual
 
-INTEGERS = (
-    "int", "unsigned", "long long", "unsigned long long", "short", "unsigned short",
-    "signed char", "unsigned char",
-)  # fmt: skip
 FLOATS = ("float", "double", "__half")
 # How often a variable has a type.
 _TYPES = (

@@ -21,7 +21,7 @@ from sassxlate.disasm.sass.traits import traits
 from sassxlate.errors import EncodeError
 from sassxlate.lowering.allocate import RegisterMap
 from sassxlate.lowering.engine import SassBlock
-from sassxlate.lowering.select import Rules
+from sassxlate.lowering.select import rules_items
 from sassxlate.lowering.verify.tested import evidence
 
 from .familiar import familiar
@@ -60,8 +60,7 @@ def grouped(items: Sequence[Item], instructions: Sequence[Instruction]) -> list[
 
 def rules_code(block: SassBlock, regs: RegisterMap) -> tuple[tuple[Item, ...], ...]:
     """The rules' code of a block, by SASS instruction.  LoweringError where they refuse one."""
-    items = Rules().translate(block, regs, frozenset()).items
-    return tuple(map(tuple, grouped(items, block.instructions)))
+    return tuple(map(tuple, grouped(rules_items(block, regs), block.instructions)))
 
 
 def is_macro(ins: Instruction, code: Sequence[Item], regs: RegisterMap) -> bool:

@@ -26,7 +26,6 @@ Words = tuple[str, ...]
 ALLOW_HUB = "SASSXLATE_ALLOW_HUB"
 _HUB = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
 _FENCE = re.compile(r"```[a-z0-9]*\n(.*?)(?:```|$)", re.DOTALL)
-TEXT_BATCH = 8
 INSTRUCTION = (
     "Translate the following basic block of NVIDIA SASS to AMD RDNA3 (gfx1100), in the notation of "
     "the block language; end the code of each SASS instruction with ;\n"

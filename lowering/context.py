@@ -44,9 +44,7 @@ class KernelState:
     items: list[Item] = field(default_factory=list[Item])
     labels: int = 0
     vtemps_used: int = 0
-    uses_scratch: bool = False
     rules_used: dict[str, int] = field(default_factory=dict[str, int])
-    extra_lds: int = 0
     shared_size: int = 0  # static shared memory, bytes
     grid_words: Mapping[int, int] = field(default_factory=dict[int, int])  # bank 0 -> half
     grid_workspace: int = 0  # of the grid's counters, in bank 4
@@ -251,7 +249,6 @@ class Ctx:
         return V(vector)
 
     def _scratch(self, op: str, v: V, index: int) -> None:
-        self.k.uses_scratch = True
         offset = self.k.regs.spilled[index]
         base, rest = offset & ~0xFFF, offset & 0xFFF
         where: Arg = OFF

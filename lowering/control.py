@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from sassxlate.cfg import Block
-from sassxlate.cfg.build import conditions, is_conditional
-from sassxlate.cfg.model import SIZE
+from sassxlate.cfg.build import conditions, is_conditional, is_state_test
+from sassxlate.cfg.model import SIZE, label_of
 from sassxlate.disasm.rdna3.ir import I, Inst, V
 from sassxlate.disasm.sass.ir import Imm, Instruction, Label, Reg
 from sassxlate.disasm.sass.traits import traits
@@ -19,9 +19,8 @@ from .convergence import (
     SPIN_EXEC,
     Plan,
     branch_target,
-    is_state_test,
 )
-from .machine import END, TRAP_TOKEN, Machine, label_of
+from .machine import END, TRAP_TOKEN, Machine
 from .syncs import Syncs
 
 _SOFT = frozenset({"RECONVERGENT", "RELIABLE"})  # hints of sm_100 and later

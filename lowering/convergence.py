@@ -19,8 +19,8 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from sassxlate.cfg import Block, Cfg, Liveness, Region, Uniformity, regions
-from sassxlate.cfg.build import is_conditional
-from sassxlate.cfg.model import SIZE
+from sassxlate.cfg.build import is_conditional, is_state_test
+from sassxlate.cfg.model import SIZE, label_of
 from sassxlate.cfg.regions import barrier_of, moves_barrier
 from sassxlate.cfg.spin import recursive, spins
 from sassxlate.disasm.sass.ir import Imm, Instruction, Label, Reg, RegRef
@@ -45,7 +45,7 @@ class Point:
 
     @property
     def label(self) -> str:
-        return f"Lsync_{self.key - 1:04x}" if self.sync else f"L_{self.key:04x}"
+        return f"Lsync_{self.key - 1:04x}" if self.sync else label_of(self.key)
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,11 +144,6 @@ def branch_target(ins: Instruction) -> int:
             "SX0412", "branch without a target", Where(offset=ins.offset, inst=ins.text)
         )
     return label.target
-
-
-def is_state_test(ins: Instruction) -> bool:
-    """BRA.DIV and BRA.CONV: all running lanes go the same way."""
-    return ins.mnemonic == "BRA" and (ins.has("DIV") or ins.has("CONV"))
 
 
 def sync_kind(ins: Instruction) -> SyncKind | None:
@@ -297,4 +292,4 @@ def warpsync_mask(ins: Instruction) -> int | Reg:
     )
 
 
-__all__ = ["SIZE", "Plan", "Point", "branch_target", "is_state_test", "make_plan", "sync_kind"]
+__all__ = ["SIZE", "Plan", "Point", "branch_target", "make_plan", "sync_kind"]

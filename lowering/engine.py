@@ -1,22 +1,21 @@
-"""The seam between the translator and the engines that write code: a function of one block.
+"""The seam between the translator and what writes code: blocks of straight-line SASS.
 
-An engine is told a block of straight-line SASS, where its registers live and which of them are read
-behind it, and nothing else.  It answers with RDNA3 that has neither waits nor hazards mitigated:
-those, EXEC between blocks, and all control flow are the translator's, for every engine.  The rules
-are one engine; a model is another (``sassxlate.llm``).
+Whoever writes a block's code knows its instructions, where their registers live and which of them
+are read after it, and nothing else.  The code has neither waits nor hazards mitigated: those, EXEC
+between blocks, and all control flow are the translator's, whoever wrote the code.  The rules are
+one writer; a model is another (``sassxlate.llm``).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from sassxlate.cfg.liveness import live_before
 from sassxlate.disasm.rdna3.ir import Inst, Item
 from sassxlate.disasm.sass.ir import Instruction, RegRef
 
-from .allocate import RegisterMap
 from .launch import BankLayout
 from .nanbits import NanBits
 
@@ -75,30 +74,6 @@ class SassBlock:
         for ins in reversed(self.instructions):
             live = live_before(ins, live)
         return live
-
-
-@dataclass(frozen=True, slots=True)
-class RdnaBlock:
-    """An engine's answer, in which labels and branches are forward and inside."""
-
-    items: tuple[Item, ...]
-    engine: str
-
-
-class Engine(Protocol):
-    """Whoever writes the code of blocks."""
-
-    @property
-    def name(self) -> str: ...
-
-    def translate(
-        self, block: SassBlock, regs: RegisterMap, live_out: frozenset[RegRef]
-    ) -> RdnaBlock | None:
-        """The block's code; None where the engine has none to offer.
-
-        Raises LoweringError for an instruction that the engine refuses.
-        """
-        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,10 +18,6 @@ TRAP_STUCK = 0x51  # trap id: no lane can go on (divergent barriers that never m
 TRAP_TOKEN = 0x52  # trap id: a return or indirect branch to an address the cubin does not list
 
 
-def label_of(offset: int) -> str:
-    return f"L_{offset:04x}"
-
-
 class Machine:
     """What the ends of blocks and the sync points share.  One instance a kernel."""
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from sassxlate.cfg.build import is_state_test
 from sassxlate.disasm.sass.interpret import (
     ORDERS_OF_WARPS,
     Done,
@@ -71,7 +72,7 @@ def _state_test(ins: Instruction) -> bool:
     sections of the same code run through any of these."""
     if ins.mnemonic == "WARPSYNC":
         return ins.has("COLLECTIVE")
-    return ins.mnemonic == "BRA" and (ins.has("CONV") or ins.has("DIV"))
+    return is_state_test(ins)
 
 
 def _free(ins: Instruction) -> bool:

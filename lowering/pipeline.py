@@ -30,18 +30,6 @@ PASSES: tuple[tuple[str, Pass], ...] = (("waits", insert_waits), ("hazards", ins
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
-    """How to translate; part of the cache's key by its text."""
-
-    target: str = "gfx1100"
-    engine: str = "rules"
-
-    @property
-    def key(self) -> str:
-        return f"{self.target} {self.engine}"
-
-
-@dataclass(frozen=True, slots=True)
 class Report:
     """What a translation did, in numbers."""
 
@@ -130,7 +118,6 @@ def kernel_cfg(kernel: Kernel) -> Cfg:
 def translate_kernel(
     cubin: Cubin,
     name: str,
-    options: Options | None = None,
     rewrite: Callable[[Selected], Selected] | None = None,
     *,
     placed: bool = False,
@@ -140,7 +127,6 @@ def translate_kernel(
 
     Raises LoweringError, DecodeError or CfgError with the kernel, offset and instruction.
     """
-    del options  # one target, one engine so far
     kernel = _kernel(cubin, name)
     started = time.perf_counter()
     kernel = joined(kernel, cubin)

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
+from sassxlate.cfg.model import LABEL
 from sassxlate.disasm.rdna3 import writes
 from sassxlate.disasm.rdna3.ir import Arg, I, Inst, Item, Lbl, Mark, S, Sp, V
 from sassxlate.disasm.rdna3.operand import ALIASES, EXEC_LO
@@ -123,7 +124,7 @@ class _Walk:
                 self.labels[item.name] = len(self.code)
             else:
                 self.code.append(item)
-        public = ("Lsync_", "Lrelented_", "L_", SCAN)
+        public = ("Lsync_", "Lrelented_", LABEL, SCAN)
         self.entries = {n: at for n, at in self.labels.items() if n.startswith(public)}
         self.live = regs.live.index
         touched = {r for inst in self.code for r in _named(inst)}

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from sassxlate.cfg import Cfg, Liveness, analyse, liveness
 from sassxlate.cfg.liveness import live_before
+from sassxlate.cfg.model import label_of
 from sassxlate.disasm.containers.model import Kernel
 from sassxlate.disasm.rdna3.ir import Inst, Item, Mark, S, V
 from sassxlate.disasm.sass.ir import Const, Instruction, Pred, RegRef
@@ -20,11 +21,11 @@ from .barriers import barrier_bytes
 from .context import ALL_ONES, EXEC, NULL, ZERO, Ctx, KernelState, choose
 from .control import Control
 from .convergence import Plan, make_plan
-from .engine import Bodies, Piece, RdnaBlock, SassBlock, Surroundings
+from .engine import Bodies, Piece, SassBlock, Surroundings
 from .hostcalls import ARGUMENTS, functions_of
 from .launch import BankLayout, Fill, LaunchInfo, layout
 from .link import GRID_WORKSPACE
-from .machine import SCAN, label_of
+from .machine import SCAN
 from .nanbits import NanBits, nan_bits
 from .onenan import put_right, put_right_results
 from .rules import TABLE
@@ -312,29 +313,22 @@ def _pieces(
     return tuple(out)
 
 
-class Rules:
-    """The rules as an engine: each instruction by its own, runs of one guard under one EXEC."""
+def rules_items(block: SassBlock, regs: RegisterMap) -> tuple[Item, ...]:
+    """The code that the rules write for a block: each instruction by its own, runs of one guard
+    under one EXEC.  They write every result, live or not.
 
-    name = "rules"
-
-    def translate(
-        self, block: SassBlock, regs: RegisterMap, live_out: frozenset[RegRef]
-    ) -> RdnaBlock:
-        """The code that the rules write for the block.  They write every result, live or not.
-
-        Raises LoweringError for an instruction that they refuse.
-        """
-        del live_out
-        a = block.around
-        k = KernelState(a.name, a.arch, a.layout, regs, dict(a.bank_table), block.merged)
-        k.shared_size, k.externs, k.textures, k.sharing = (
-            a.shared_size, a.externs, a.textures, a.sharing,
-        )  # fmt: skip
-        k.grid_words, k.grid_workspace, k.idle = a.grid_words, a.grid_workspace, a.idle
-        k.locks = a.locks
-        k.nans = a.nans
-        _body(k, None, block.instructions, block.converged)
-        return RdnaBlock(tuple(k.items), self.name)
+    Raises LoweringError for an instruction that they refuse.
+    """
+    a = block.around
+    k = KernelState(a.name, a.arch, a.layout, regs, dict(a.bank_table), block.merged)
+    k.shared_size, k.externs, k.textures, k.sharing = (
+        a.shared_size, a.externs, a.textures, a.sharing,
+    )  # fmt: skip
+    k.grid_words, k.grid_workspace, k.idle = a.grid_words, a.grid_workspace, a.idle
+    k.locks = a.locks
+    k.nans = a.nans
+    _body(k, None, block.instructions, block.converged)
+    return tuple(k.items)
 
 
 def _prologue(c: Ctx, plan: Plan) -> None:

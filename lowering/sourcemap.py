@@ -20,6 +20,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Final, Literal
 
+from sassxlate.cfg.model import LABEL
 from sassxlate.disasm.rdna3.assemble import Program
 from sassxlate.disasm.rdna3.ir import Inst, Item, Mark
 
@@ -42,7 +43,6 @@ ADDED: Final[Mapping[str, str]] = {
     ISLAND: "stands between a branch and a target that it does not reach",
     "": "has no origin",
 }
-_LABEL = "L_"  # of the blocks' labels (machine.label_of)
 
 
 def source_map(items: Sequence[Item], program: Program) -> str:
@@ -92,8 +92,8 @@ def _exact(items: Sequence[Item], program: Program) -> list[str]:
     runs: dict[str, list[tuple[int, int]]] = {}
     for item, offset, end in zip(items, program.offsets, ends, strict=True):
         if isinstance(item, Mark):
-            if item.name.startswith(_LABEL) and "_by" not in item.name:
-                blocks.append(f"{offset:x}:{item.name.removeprefix(_LABEL)}")
+            if item.name.startswith(LABEL) and "_by" not in item.name:
+                blocks.append(f"{offset:x}:{item.name.removeprefix(LABEL)}")
         elif not item.comment.startswith("/*"):
             some = runs.setdefault(item.comment, [])
             if some and some[-1][1] == offset:

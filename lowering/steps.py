@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from sassxlate.cfg.liveness import live_before, liveness
+from sassxlate.cfg.model import LABEL
 from sassxlate.disasm.rdna3 import info
 from sassxlate.disasm.rdna3.ir import Inst, Item, Mark, Sp
 from sassxlate.disasm.rdna3.operand import EXEC_LO
@@ -26,7 +27,6 @@ from .emulate.trace import Place, Point
 from .pipeline import Translated
 
 _PLACE = re.compile(r"/\*([0-9a-f]+)\*/")
-_BLOCK = "L_"
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +120,7 @@ def _spans(
     narrowed = False
     for n, (item, offset) in enumerate(zip(items, offsets, strict=True)):
         if isinstance(item, Mark):
-            narrowed &= not item.name.startswith(_BLOCK)
+            narrowed &= not item.name.startswith(LABEL)
             continue
         place = _PLACE.match(item.comment)
         span = None

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from sassxlate.cfg import Block
 from sassxlate.cfg.build import is_conditional
-from sassxlate.cfg.model import SIZE
+from sassxlate.cfg.model import SIZE, label_of
 from sassxlate.cfg.regions import barrier_of, moves_barrier
 from sassxlate.disasm.rdna3.ir import Arg, I, Inst, S, V
 from sassxlate.disasm.sass.ir import BReg, Instruction, Reg
@@ -15,7 +15,7 @@ from sassxlate.disasm.sass.ir import BReg, Instruction, Reg
 from .barriers import Barriers
 from .context import EXEC, ZERO, Ctx
 from .convergence import ORIGIN, SOFT, SWEPT, WANTED, Plan, Point, warpsync_mask
-from .machine import END, SCAN, TRAP_STUCK, Machine, label_of
+from .machine import END, SCAN, TRAP_STUCK, Machine
 
 PATIENCE = 4  # turns that spinning lanes give before a BSYNC lets its waiting lanes go on
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import socket
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +14,6 @@ from sassxlate.errors import ServiceError
 
 from . import wire
 
-START_S = 20.0
 # What the service keeps of its starter's environment: an application's LD_PRELOAD, PYTHONPATH or
 # CUDA settings are not for it.
 _KEEP = ("HOME", "PATH", "USER", "LOGNAME", "LANG", "TMPDIR", "TMP", "TEMP", "TZ")
@@ -91,21 +88,3 @@ import os, sys
 if os.fork() == 0:
     os.execv(sys.argv[1], sys.argv[1:])
 """
-
-
-def ensure(path: Path, cache: Path) -> None:
-    """Have a service listen at ``path``; ServiceError SX0902 if it does not within 20 s."""
-    if listening(path):
-        return
-    deadline = time.monotonic() + START_S
-    with open(f"{path}.lock", "ab") as lock:
-        # Starters take turns; the native client uses the same lock.
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if listening(path):
-            return
-        spawn(path, cache)
-        while time.monotonic() < deadline:
-            if listening(path):
-                return
-            time.sleep(0.01)
-    raise ServiceError("SX0902", f"the service does not listen at {path}; see {path}.log")

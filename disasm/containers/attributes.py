@@ -20,7 +20,6 @@ from .model import Attribute
 Value: TypeAlias = "int | str | bool | list[Value] | dict[str, Value]"
 Names: TypeAlias = Callable[[int], str]
 
-_CBANK_SPACES = {0: "CBANK"}
 _STATISTICS = (
     "instructions", "loops", "non_divergent_branches", "divergent_branches", "local_spill_bytes",
     "frame_spill_bytes", "local_loads", "local_stores", "global_loads", "global_stores",

@@ -19,7 +19,6 @@ _HEADER = struct.Struct("<IHHQ")
 _ENTRY = struct.Struct("<HHIQIIHHIIIQQQ")
 assert (_HEADER.size, _ENTRY.size) == (16, 64)
 
-FLAG_DEBUG = 0x2
 FLAG_LZ4 = 0x2000
 FLAG_ZSTD = 0x8000
 _FLAG_A, _FLAG_F = 0x100000, 0x200000

@@ -14,7 +14,6 @@ from .ir import Arg, I, S, Sp, V
 LITERAL: Final = 255
 DPP16: Final = 250
 DPP8: Final = 233
-DPP8_FI: Final = 234
 NULL: Final = 124
 VCC_LO: Final = 106
 M0: Final = 125

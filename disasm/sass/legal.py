@@ -84,10 +84,6 @@ class Legality:
             mask |= group.mask
         return mask
 
-    def takes(self, word: int) -> bool:
-        """Whether the values of the groups go together."""
-        return all(g.taken >> gather(word, g.mask) & 1 for g in self.groups)
-
     def takes_control(self, bits: int) -> bool:
         """Whether scheduling information (bits 105 to 124 of the word) is that of the form."""
         return bool(

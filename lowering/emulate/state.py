@@ -17,7 +17,6 @@ from .irtext import LANES, Function, Val, const, vec_type
 from .vector import LlvmDomain
 
 VCC_LO, VCC_HI = 106, 107
-TTMP = 108
 NULL = 124
 M0 = 125
 EXEC, EXEC_HI = 126, 127

@@ -10,10 +10,9 @@ from dataclasses import dataclass
 from sassxlate.disasm.rdna3.ir import Arg, I, Inst, V
 from sassxlate.disasm.sass.ir import Imm, Instruction
 
-from ..context import ZERO, Ctx, Rule
+from ..context import ZERO, Ctx, Rule, part
 from . import bfloat, halfwise
 from .compare import float_bits
-from .integer import word
 from .modes import FLUSH_F16, KEEP_DENORMALS, ftz, rounding
 
 _INTS = ("S8", "U8", "S16", "U16", "S32", "U32", "S64", "U64")
@@ -119,9 +118,9 @@ def _low_bf16(c: Ctx, value: Arg) -> None:
 def _i64_to_f64(c: Ctx, signed: bool) -> None:
     pair = _pair(c) if isinstance(c.operand("Rb"), Imm) else c.src64("Rb")
     high, low = c.vtemp(2), c.vtemp(2)
-    c.emit("v_cvt_f64_i32" if signed else "v_cvt_f64_u32", high, word(pair, 1))
+    c.emit("v_cvt_f64_i32" if signed else "v_cvt_f64_u32", high, part(pair, 1))
     c.emit("v_ldexp_f64", high, high, I(32))
-    c.emit("v_cvt_f64_u32", low, word(pair, 0))
+    c.emit("v_cvt_f64_u32", low, part(pair, 0))
     with rounding(c):
         c.emit("v_add_f64", c.dst_last(), high, low)
 

@@ -11,9 +11,7 @@ from collections.abc import Sequence
 from sassxlate.disasm.rdna3.ir import Arg, I, S, V
 from sassxlate.disasm.sass.ir import Imm, Instruction, Operand, Pred, Reg
 
-from ..context import VCC, ZERO, Ctx, Rule
-
-CARRY_OUT = VCC
+from ..context import VCC, ZERO, Ctx, Rule, part
 
 
 def is_zero(operand: Operand | None) -> bool:
@@ -273,7 +271,7 @@ def wide_addend(c: Ctx, negative: bool) -> Arg:
     if not negative and not inverted:
         return pair
     temp = c.vtemp(2)
-    lo, hi = word(pair, 0), word(pair, 1)
+    lo, hi = part(pair, 0), part(pair, 1)
     if inverted:
         c.emit("v_not_b32", V(temp.index), lo)
         c.emit("v_not_b32", V(temp.index + 1), hi)
@@ -281,14 +279,6 @@ def wide_addend(c: Ctx, negative: bool) -> Arg:
     c.emit("v_sub_co_u32", V(temp.index), VCC, ZERO, lo)
     c.emit("v_sub_co_ci_u32", V(temp.index + 1), VCC, ZERO, hi, VCC)
     return temp
-
-
-def word(arg: Arg, i: int) -> Arg:
-    if isinstance(arg, V):
-        return V(arg.index + i)
-    if isinstance(arg, S):
-        return S(arg.index + i)
-    return arg if i == 0 else ZERO
 
 
 def _wide(c: Ctx, dst: V, carry: S) -> None:
@@ -471,7 +461,7 @@ def minmax64(c: Ctx) -> None:
     mask = c.mask(which)  # true is the minimum: take a where less == which
     c.emit("s_xor_b32", less, less, mask)
     for w in range(2):
-        c.emit("v_cndmask_b32", V(out.index + w), word(a, w), word(b, w), less)
+        c.emit("v_cndmask_b32", V(out.index + w), part(a, w), part(b, w), less)
     dst = c.dst_last()
     for w in range(2):
         c.emit("v_mov_b32", V(dst.index + w), V(out.index + w))

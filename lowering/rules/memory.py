@@ -224,7 +224,6 @@ def sts(c: Ctx) -> None:
 
 
 def ldl(c: Ctx) -> None:
-    c.k.uses_scratch = True
     at, imm = address32(c, c.mem(), -4096, 4095)
     op = "scratch_load_" + access(c.ins, _LOADS)
     where: Arg = OFF if at == ZERO else c.to_v(at)
@@ -232,7 +231,6 @@ def ldl(c: Ctx) -> None:
 
 
 def stl(c: Ctx) -> None:
-    c.k.uses_scratch = True
     at, imm = address32(c, c.mem(), -4096, 4095)
     data = c.vtuple("Rb", words(c.ins))
     where: Arg = OFF if at == ZERO else c.to_v(at)

@@ -81,7 +81,7 @@ class Writer:
             return made
 
         with _Progress(engine, name):
-            done = translate_kernel(cubin, name, None, rewrite)
+            done = translate_kernel(cubin, name, rewrite)
         if engine.mode in self.keeps:
             told = reports[0].as_dict() | {"samples": engine.samples}
             _keep(self.place, translate_kernel(cubin, name), done, told)

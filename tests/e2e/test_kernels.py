@@ -9,18 +9,15 @@ import functools
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
 
+from sassxlate.runtime_shim.selftest_contracts import CONTRACTS
+
 ROOT = Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "tools"))
-
-if TYPE_CHECKING:
-    from tools import kernel_contracts
-else:
-    import kernel_contracts
 
 KERNELS = ROOT / "fixtures" / "kernels"
 Run = Callable[..., Any]
@@ -35,7 +32,7 @@ def runner(gxx: Callable[..., str], tmp_path_factory: pytest.TempPathFactory) ->
 
 
 def _check(name: str, arch: int, seeds: range, runner: Path, run: Run, folder: Path) -> None:
-    contract = kernel_contracts.CONTRACTS[name]
+    contract = CONTRACTS[name]
     cubin = KERNELS / f"sm_{arch}" / f"{name}.cubin"
     lines: list[str] = []
     for seed in seeds:
@@ -58,11 +55,11 @@ def _check(name: str, arch: int, seeds: range, runner: Path, run: Run, folder: P
 
 
 def test_every_kernel_has_a_contract() -> None:
-    assert {path.stem for path in KERNELS.glob("*.cu")} == set(kernel_contracts.CONTRACTS)
+    assert {path.stem for path in KERNELS.glob("*.cu")} == set(CONTRACTS)
 
 
 def test_contracts_see_differences() -> None:
-    for contract in kernel_contracts.CONTRACTS.values():
+    for contract in CONTRACTS.values():
         expected = contract.expected(*contract.inputs(0))
         assert contract.differences(expected, expected) == []
         changed = np.where(expected == contract.start, expected, expected ^ 1)
@@ -72,13 +69,13 @@ def test_contracts_see_differences() -> None:
 
 
 @pytest.mark.parametrize("arch", [80, 90, 120])
-@pytest.mark.parametrize("name", kernel_contracts.CONTRACTS)
+@pytest.mark.parametrize("name", CONTRACTS)
 def test_kernel(name: str, arch: int, runner: Path, run_program: Run, tmp_path: Path) -> None:
     _check(name, arch, range(2), runner, run_program, tmp_path)
 
 
 @pytest.mark.parametrize("arch", [80, 90, 120])
-@pytest.mark.parametrize("name", kernel_contracts.CONTRACTS)
+@pytest.mark.parametrize("name", CONTRACTS)
 def test_kernel_strict(
     name: str, arch: int, runner: Path, run_program: Run, tmp_path: Path
 ) -> None:
@@ -89,6 +86,6 @@ def test_kernel_strict(
 
 @pytest.mark.sweep
 @pytest.mark.parametrize("arch", [80, 90, 120])
-@pytest.mark.parametrize("name", kernel_contracts.CONTRACTS)
+@pytest.mark.parametrize("name", CONTRACTS)
 def test_kernel_seeds(name: str, arch: int, runner: Path, run_program: Run, tmp_path: Path) -> None:
     _check(name, arch, range(2, 30), runner, run_program, tmp_path)

@@ -212,11 +212,14 @@ def test_program_starts_serves_and_stops(short_dir: Path, monkeypatch: pytest.Mo
     monkeypatch.setenv("PYTHONHOME", "/nowhere")
     monkeypatch.setenv("LD_PRELOAD", "")
     path = short_dir / "s.sock"
-    threads = [threading.Thread(target=client.ensure, args=(path, short_dir)) for _ in range(3)]
+    threads = [threading.Thread(target=client.spawn, args=(path, short_dir)) for _ in range(3)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
+    deadline = time.monotonic() + 20
+    while not client.listening(path) and time.monotonic() < deadline:
+        time.sleep(0.02)
     first = client.call(path, {"op": "ping"})
     assert first["ok"]
     assert client.call(path, {"op": "tag"})["tag"] == first["tag"]

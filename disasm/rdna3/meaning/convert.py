@@ -12,8 +12,6 @@ from .rows import Fn, Meaning, Mode, frow, row
 
 T = TypeVar("T")
 
-TRUNCATE = Fp(Round.ZERO)
-
 
 def _fcvt(width: int) -> Fn:
     def fn(d: Domain[T], mode: Mode, a: T) -> T:

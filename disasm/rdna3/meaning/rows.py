@@ -19,7 +19,7 @@ value a lane), ``lane`` (the lane's number), ``imm`` (the 16-bit immediate, sign
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from sassxlate.domain import IEEE, Fp
@@ -52,9 +52,6 @@ class Meaning:
     mode: bool = False
     saturating: Fn | None = None
     approximate: bool = False  # within stated bounds only: strict mode perturbs it
-
-    def with_op(self, op: str) -> Meaning:
-        return replace(self, op=op)
 
 
 def row(op: str, dst: str, src: str, fn: Fn, *, saturating: Fn | None = None) -> Meaning:

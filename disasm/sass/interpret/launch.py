@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ..clusters import alone
-from ..ir import Imm, Instruction
+from ..ir import Instruction
 from ..section import decode_section
 from .memory import Bytes
 
@@ -53,9 +53,3 @@ def instructions(launch: Launch) -> list[Instruction | None]:
         code[offset + 4 : offset + 8] = value.to_bytes(4, "little")
     items = decode_section(bytes(code), launch.arch).instructions
     return [alone(item) if isinstance(item, Instruction) else None for item in items]
-
-
-def number_of(ins: Instruction, role: str) -> int:
-    """An immediate operand, 0 where there is none."""
-    operand = ins.get(role)
-    return operand.value if isinstance(operand, Imm) else 0

@@ -88,7 +88,6 @@ _LUT1 = I(join((64, 3), (72, 5)))
 _LUT2 = I(bits(16, 8))
 _BYTE = enum("byte", 76, 2, "_ B1 B2 B3")
 _BYTE_OF = Select(bits(76, 2), {0: "", 1: "B1", 2: "B2", 3: "B3"})
-_ALL_PREDS = 0x7F
 
 _P2R_STYLES: tuple[tuple[int, int, Literal["hex", "shex"]], ...] = (
     (75, 89, "shex"), (90, 999, "hex"),

@@ -124,7 +124,6 @@ _L2_U = enum("l2", 83, 2, "EFL2 _ ELL2 -")
 _STORED = M(base=None, ureg=24, offset=bits(40, 24), wide=4, hide_urz=True, sign_alone=True)
 _NIBBLES = enum("from", 74, 1, "U4x2 S4x2")
 _BYTE = Select(bits(80, 2), {0: "", 1: "B1", 2: "B2", 3: "B3"})
-_ROUND_Z = enum("round", 78, 2, "_ - - RZ")
 
 OTHERS = [
     *alu("UF2IP", 0x059, "Rd, Ra, Rb, Rc",
