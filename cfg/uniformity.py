@@ -18,13 +18,6 @@ from .build import conditions, is_conditional, is_state_test
 from .model import Block, Cfg
 from .regions import regions
 
-# Instructions whose result is a function of their operands alone.  Loads are not: another lane may
-# store between two of them.
-_PURE = frozenset(
-    """MOV IMAD IADD3 LOP3 SHF LEA ISETP PLOP3 SEL IMNMX PRMT IABS FADD FMUL FFMA FSETP FSEL FMNMX
-    I2F F2I I2FP MUFU POPC FLO BREV SGXT BMSK LDC VIADD VIMNMX VIADDMNMX VIMNMX3 IADD HFMA2 CS2R
-    DADD DMUL DFMA DSETP F2F FRND""".split()
-)
 _UNIFORM_SPECIAL = frozenset({"SR_CTAID.X", "SR_CTAID.Y", "SR_CTAID.Z", "SRZ", "SR_CgaCtaId"})
 
 
@@ -48,7 +41,8 @@ def result_uniform(ins: Instruction, uniform: frozenset[RegRef]) -> bool:
     special = ins.get("sr")
     if isinstance(special, Special):
         return special.name in _UNIFORM_SPECIAL
-    return ins.mnemonic in _PURE and _inputs_uniform(ins, uniform)
+    # What is loaded is not: another lane may store between two loads.
+    return traits(ins).pure and _inputs_uniform(ins, uniform)
 
 
 def _guard_refs(ins: Instruction) -> frozenset[RegRef]:
