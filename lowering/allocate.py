@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from sassxlate.cfg import Cfg, Liveness, Uniformity
 from sassxlate.disasm.rdna3.ir import S, V
 from sassxlate.disasm.sass.ir import Const, Instruction, Mem, Reg, RegRef
+from sassxlate.disasm.sass.traits import traits
 from sassxlate.errors import LoweringError
 
 KERNARG = S(0, 2)
@@ -137,17 +138,13 @@ def unsafe_uniforms(
     return frozenset(unsafe)
 
 
-# They give a result and do nothing else.
-_PURE = frozenset({"MOV", "IMAD", "LDC", "ULDC", "UMOV"})
-
-
 def idle(cfg: Cfg) -> frozenset[int]:
     """Offsets of instructions whose result no instruction of the kernel ever reads: above all the
     stack pointer of a kernel without a stack."""
     every = [i for block in cfg.blocks for i in block.instructions]
     read = frozenset(r for i in every for r in i.reads)
     return frozenset(
-        i.offset for i in every if i.mnemonic in _PURE and i.writes and not i.writes & read
+        i.offset for i in every if traits(i).pure and i.writes and not i.writes & read
     )
 
 
