@@ -92,16 +92,10 @@ def uses_textures(cfg: Cfg) -> bool:
     return any(traits(i).reaches(kinds, "texture", "surface") for i in every)
 
 
-# Vector temporaries that a kernel gets at first, by what the longest of its rules take.
-_TEMPORARIES = {
-    "HMMA": 92, "QMMA": 108, "IMMA": 32, "BMMA": 32, "DMMA": 24, "LDSM": 28, "STSM": 28, "TEX": 96,
-    "TLD": 40, "TLD4": 56,
-}  # fmt: skip
-
-
 def _temporaries(cfg: Cfg) -> int:
+    """Vector temporaries that a kernel gets at first, by what the longest of its rules take."""
     names = {i.mnemonic for b in cfg.blocks for i in b.instructions}
-    return max(24, *(_TEMPORARIES.get(name, 0) for name in names))
+    return max((r.temporaries for name in names for r in TABLE.get(name, ())), default=24)
 
 
 def shares(cfg: Cfg) -> bool:
@@ -491,7 +485,7 @@ def _one(c: Ctx, writer: Control | None) -> None:
     rule = choose(rules, ins)
     if rule is None:
         raise c.refuse(f"no rule for this form of {ins.mnemonic}", "SX0404")
-    if unknown := unknown_modifiers(ins, rule.name):
+    if unknown := unknown_modifiers(ins, rule):
         raise c.refuse(f"modifier {' '.join(unknown)} of {ins.mnemonic}", "SX0404")
     c.k.rules_used[rule.name] = c.k.rules_used.get(rule.name, 0) + 1
     rule.emit(c)

@@ -7,13 +7,14 @@ its fields are described in ``disasm/sass/meaning/barrier.py``.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from sassxlate.disasm.rdna3.ir import Arg, I, Inst, S, V
 from sassxlate.disasm.sass.ir import Instruction, Mem, Pred, Reg
 
-from ..context import ALL_ONES, EXEC, OFF, ZERO, Ctx, Rule, part
+from ..context import ALL_ONES, EXEC, OFF, ZERO, Ctx, Rule, knowing, part
 from .memory import Address, add64, address32, address64, strong, wait_all, words
+from .modifiers import HINTS, SCOPES
 
 # --- copies ---------------------------------------------------------------------------------------
 
@@ -357,7 +358,23 @@ def _has(*names: str) -> Callable[[Instruction], bool]:
     return lambda ins: any(ins.has(name) for name in names)
 
 
-RULES: tuple[Rule, ...] = (
+# The modifiers that each rule, or all rules of a mnemonic, translate or refuse themselves.
+KNOWN: Mapping[str, str] = {
+    "LDGSTS": f"E 64 128 BYPASS ZFILL VC {SCOPES} {HINTS}",
+    "atoms_arrive": "ARRIVE 64",
+    "SYNCS": (
+        "ARRIVE TRANS64 RED OPTOUT TMASK A1T0 A0T1 A0TR A0TX ART0 PHASECHK TRYWAIT EXCH LD 64 "
+        "CCTL IV WB IVALL WBALL FLUSH"
+    ),
+    "ARRIVES": "LDGSTSBAR 64 ARVCNT TRANSCNT",
+    "UBLKCP": "S G LTC64B LTC128B LTC256B",
+    "UBLKPF": "L2",
+    "UTMACMDFLUSH": "",
+    "FENCE": "VIEW ASYNC S G",
+    "USETMAXREG": "DEALLOC TRY_ALLOC CTAPOOL",
+}
+RULES: tuple[Rule, ...] = knowing(
+    KNOWN,
     Rule("ldgsts", "LDGSTS", ldgsts),
     Rule("atoms_arrive", "ATOMS", arrive80, _has("ARRIVE")),
     Rule("syncs_arrive", "SYNCS", arrive, _has("ARRIVE")),

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from sassxlate.disasm.rdna3.ir import Arg, I, Inst, V
 from sassxlate.disasm.sass.ir import Instruction, Reg
 
-from ..context import EXEC, ZERO, Ctx, Rule
+from ..context import EXEC, ZERO, Ctx, Rule, knowing
 from ..nanreads import Nan
 from ..onenan import one_nan
 from . import bfloat
 from .memory import Address, address32, address64
 from .modes import rounding
+from .modifiers import ATOMIC, SCOPES
 
 _OPS = ("ADD", "MIN", "MAX", "INC", "DEC", "AND", "OR", "XOR", "EXCH", "CAS", "SAFEADD")
 
@@ -371,7 +372,19 @@ def _is_cast(ins: Instruction) -> bool:
     return ins.has("CAST")
 
 
-RULES: tuple[Rule, ...] = (
+# The modifiers that each rule, or all rules of a mnemonic, translate or refuse themselves.
+KNOWN: Mapping[str, str] = {
+    "atom_cast": f"E CAST SPIN 64 {SCOPES}",
+    "ATOM": ATOMIC,
+    "ATOMG": ATOMIC,
+    "RED": ATOMIC,
+    "REDG": ATOMIC,
+    "atoms_cast": "CAST SPIN 64",
+    "atoms_popc": "POPC INC 32",
+    "ATOMS": "64 S32 U64 S64 F32 F64 F16x2 RN FTZ ADD MIN MAX INC DEC AND OR XOR EXCH CAS",
+}
+RULES: tuple[Rule, ...] = knowing(
+    KNOWN,
     Rule("atom_cast", "ATOM", cast_flat, _is_cast),
     Rule("atom", "ATOM", atomic),
     Rule("atomg", "ATOMG", atomic),

@@ -12,12 +12,15 @@ runs at the same time, and atomics of fewer bits on the same bytes, are not look
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from sassxlate.disasm.rdna3.ir import I, Inst, S, V
 from sassxlate.disasm.sass.ir import Instruction, Reg
 
 from ..allocate import KERNARG
-from ..context import EXEC, NULL, OFF, ZERO, Ctx, Rule
+from ..context import EXEC, NULL, OFF, ZERO, Ctx, Rule, knowing
 from .memory import address64, wait_all
+from .modifiers import HINTS, SCOPES
 from .warp import lane_id
 
 LOCKS = 1024  # words; kLocks of native/cuda/locks.cpp
@@ -109,7 +112,13 @@ def _is_quad(ins: Instruction) -> bool:
     return ins.has("128")
 
 
-RULES: tuple[Rule, ...] = (
+# The modifiers that each rule, or all rules of a mnemonic, translate or refuse themselves.
+KNOWN: Mapping[str, str] = {
+    "atom128": f"E 128 EXCH CAS {SCOPES} {HINTS}",
+    "atomg128": f"E 128 EXCH CAS {SCOPES} {HINTS}",
+}
+RULES: tuple[Rule, ...] = knowing(
+    KNOWN,
     Rule("atom128", "ATOM", atomic128, _is_quad),
     Rule("atomg128", "ATOMG", atomic128, _is_quad),
 )

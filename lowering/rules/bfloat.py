@@ -5,10 +5,12 @@ Sums and products are rounded to odd there, so that the rounding to bf16 is the 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from sassxlate.disasm.rdna3.ir import Arg, I, V
 from sassxlate.disasm.sass.ir import Instruction, Pred
 
-from ..context import ZERO, Ctx, Rule
+from ..context import ZERO, Ctx, Rule, knowing
 from .modes import rounding
 
 _NAN = 0x7FFF0000
@@ -136,7 +138,15 @@ def is_bf16(ins: Instruction) -> bool:
     return ins.has("BF16_V2") or ins.has("BF16")
 
 
-RULES: tuple[Rule, ...] = (
+# The modifiers that each rule, or all rules of a mnemonic, translate or refuse themselves.
+KNOWN: Mapping[str, str] = {
+    "hadd2_bf16": "BF16_V2 FTZ SAT F32",
+    "hmul2_bf16": "BF16_V2 FTZ SAT FMZ F32",
+    "hfma2_bf16": "MMA BF16_V2 FTZ SAT FMZ RELU OOB F32",
+    "hmnmx2_bf16": "BF16_V2 FTZ NAN XORSIGN IS_A",
+}
+RULES: tuple[Rule, ...] = knowing(
+    KNOWN,
     Rule("hadd2_bf16", "HADD2", hadd2, is_bf16),
     Rule("hmul2_bf16", "HMUL2", hmul2, is_bf16),
     Rule("hfma2_bf16", "HFMA2", hfma2, is_bf16),

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from sassxlate.disasm.rdna3.ir import Arg, I, S
 from sassxlate.disasm.sass.ir import Instruction, Pred
 
-from ..context import ALL_ONES, EXEC, ZERO, Ctx, Rule
+from ..context import ALL_ONES, EXEC, ZERO, Ctx, Rule, knowing
 from .integer import signed
 from .modes import ftz
+from .modifiers import FLOAT_RELATIONS
 
 INT = {"LT": "lt", "EQ": "eq", "LE": "le", "GT": "gt", "NE": "ne", "GE": "ge"}
 # An unordered SASS comparison is the negation of the opposite ordered one: AMD's n-forms.
@@ -216,7 +219,16 @@ def fsel(c: Ctx) -> None:
     c.emit("v_cndmask_b32", c.dst_last(), float_bits(c, "Rb"), float_bits(c, "Ra"), mask)
 
 
-RULES: tuple[Rule, ...] = (
+# The modifiers that each rule, or all rules of a mnemonic, translate or refuse themselves.
+KNOWN: Mapping[str, str] = {
+    "ISETP": "F LT EQ LE GT NE GE T AND OR XOR EX U32 U64 S64 64",
+    "FSETP": f"FTZ {FLOAT_RELATIONS}",
+    "FSET": f"BF FTZ {FLOAT_RELATIONS}",
+    "DSETP": f"{FLOAT_RELATIONS} MIN MAX",
+    "FSEL": "FTZ",
+}
+RULES: tuple[Rule, ...] = knowing(
+    KNOWN,
     Rule("isetp", "ISETP", isetp),
     Rule("uisetp", "UISETP", isetp),
     Rule("fsetp", "FSETP", fsetp),

@@ -5,15 +5,17 @@ Out of range saturates.  NaN gives 0 with .NTZ, else the pattern with only the t
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from sassxlate.disasm.rdna3.ir import Arg, I, Inst, V
 from sassxlate.disasm.sass.ir import Imm, Instruction
 
-from ..context import ZERO, Ctx, Rule, part
+from ..context import ZERO, Ctx, Rule, knowing, part
 from . import bfloat, halfwise
 from .compare import float_bits
 from .modes import FLUSH_F16, KEEP_DENORMALS, ftz, rounding
+from .modifiers import INTS, ROUND
 
 _INTS = ("S8", "U8", "S16", "U16", "S32", "U32", "S64", "U64")
 _ROUNDS = ("RM", "RP", "RZ")
@@ -490,7 +492,16 @@ def _f64_to_bf16(c: Ctx) -> None:
     c.emit("v_lshrrev_b32", c.dst_last(), I(16), out)
 
 
-RULES: tuple[Rule, ...] = (
+# The modifiers that each rule, or all rules of a mnemonic, translate or refuse themselves.
+KNOWN: Mapping[str, str] = {
+    "I2F": f"F16 BF16 F64 {ROUND} {INTS}",
+    "I2FP": "F32 S32 U32 RZ",
+    "F2I": f"FTZ NTZ F16 BF16 F64 TRUNC FLOOR CEIL {INTS}",
+    "FRND": "F16 BF16 F64 FTZ TRUNC FLOOR CEIL",
+    "F2F": f"F16 BF16 F32 F64 FTZ {ROUND}",
+}
+RULES: tuple[Rule, ...] = knowing(
+    KNOWN,
     Rule("i2f", "I2F", i2f),
     Rule("ui2f", "UI2F", i2f),
     Rule("i2fp", "I2FP", i2f),

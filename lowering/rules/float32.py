@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from sassxlate.disasm.rdna3.ir import Arg, I, V
 from sassxlate.disasm.sass.ir import Imm, Instruction, Pred
 from sassxlate.disasm.sass.meaning.float import EX2_ONE, ODD_RESULT, TANH_ITSELF
 
-from ..context import ZERO, Ctx, Rule
+from ..context import ZERO, Ctx, Rule, knowing
 from .compare import float_bits
 from .modes import ftz, rounding
+from .modifiers import ROUND
 
 # What FMUL multiplies its product by: powers of two, as exponents.
 _SCALES = {"D2": -1, "D4": -2, "D8": -3, "M2": 1, "M4": 2, "M8": 3}
@@ -306,7 +309,21 @@ def fmnmx3(c: Ctx) -> None:
         c.emit(op, c.dst_last(), *args, **c.fneg("Ra", "Rb", "Rc"))
 
 
-RULES: tuple[Rule, ...] = (
+# The modifiers that each rule, or all rules of a mnemonic, translate or refuse themselves.
+KNOWN: Mapping[str, str] = {
+    "FADD": f"FTZ SAT {ROUND}",
+    "FMUL": f"FTZ SAT FMZ D2 D4 D8 M2 M4 M8 {ROUND}",
+    "FFMA": f"FTZ SAT FMZ {ROUND}",
+    "FMNMX": "FTZ NAN XORSIGN IS_A",
+    "FMNMX3": "FTZ NAN",
+    "DADD": ROUND,
+    "DMUL": ROUND,
+    "DFMA": ROUND,
+    "MUFU": "RCP RSQ SQRT EX2 LG2 SIN COS TANH RCP64H RSQ64H F16 BF16",
+    "FCHK": "",
+}
+RULES: tuple[Rule, ...] = knowing(
+    KNOWN,
     Rule("fadd", "FADD", fadd),
     Rule("ufadd", "UFADD", fadd),
     Rule("fmul", "FMUL", fmul),

@@ -6,12 +6,12 @@ half to odd first, so that the rounding to the byte is the one that counts.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from sassxlate.disasm.rdna3.ir import Arg, I, S, V
 from sassxlate.disasm.sass.ir import Instruction
 
-from ..context import ZERO, Ctx, Rule
+from ..context import ZERO, Ctx, Rule, knowing
 from .compare import float_bits
 from .modes import rounding
 
@@ -181,7 +181,13 @@ def _unpacks(ins: Instruction) -> bool:
     return ins.has("UNPACK_B") and any(ins.has(k) for k in _CUT)
 
 
-RULES: tuple[Rule, ...] = (
+# The modifiers that each rule, or all rules of a mnemonic, translate or refuse themselves.
+KNOWN: Mapping[str, str] = {
+    "f2fp_bytes": "E4M3 E5M2 F16 BF16 F32 PACK_AB_MERGE_C UNPACK_B_MERGE_C RELU SATFINITE RM RP RZ",
+    "f2fp_halves": "E4M3 E5M2 F16 UNPACK_B RELU",
+}
+RULES: tuple[Rule, ...] = knowing(
+    KNOWN,
     Rule("f2fp_bytes", "F2FP", pack, _packs),
     Rule("f2fp_halves", "F2FP", unpack, _unpacks),
 )

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 
 from sassxlate.disasm.rdna3.ir import Arg, I, Inst, S, V
 from sassxlate.disasm.sass.ir import Imm, Instruction, Reg
 
-from ..context import ZERO, Ctx, Rule
+from ..context import ZERO, Ctx, Rule, knowing
 from . import bfloat, halfwise
 from .compare import FLOAT, JOIN, constant_hit, constant_relation, relation
 from .integer import is_zero
 from .modes import FLUSH_F16, KEEP_DENORMALS
+from .modifiers import FLOAT_RELATIONS
 
 
 def _pair(c: Ctx, role: str, n: int, mods: dict[str, int]) -> Arg:
@@ -255,7 +256,22 @@ def vhmnmx(c: Ctx) -> None:
     c.emit(op, c.dst_last(), last, first, **mods)
 
 
-RULES: tuple[Rule, ...] = (
+# The modifiers that each rule, or all rules of a mnemonic, translate or refuse themselves.
+KNOWN: Mapping[str, str] = {
+    "hfma2_mov": "MMA BF16_V2",
+    "hmul2_general": "BF16_V2 FTZ SAT FMZ F32",
+    "hfma2_general": "MMA BF16_V2 FTZ SAT FMZ RELU OOB F32",
+    "hmnmx2_general": "BF16_V2 FTZ NAN XORSIGN IS_A",
+    "HADD2": "F32 FTZ SAT",
+    "HMUL2": "FTZ SAT FMZ",
+    "HFMA2": "MMA FTZ SAT FMZ RELU",
+    "HMNMX2": "FTZ NAN XORSIGN",
+    "HSETP2": f"BF16_V2 FTZ H_AND {FLOAT_RELATIONS}",
+    "HSET2": f"BF BF16_V2 FTZ {FLOAT_RELATIONS}",
+    "VHMNMX": "FTZ NAN XORSIGN BF16_V2",
+}
+RULES: tuple[Rule, ...] = knowing(
+    KNOWN,
     Rule("hfma2_mov", "HFMA2", hfma2_mov, constant_move),
     Rule("hmul2_general", "HMUL2", hmul2_general, halfwise.is_general),
     Rule("hfma2_general", "HFMA2", hfma2_general, halfwise.is_general),

@@ -16,10 +16,12 @@ reserve from which blocks of powers of two are taken.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from sassxlate.disasm.rdna3.ir import Arg, I, Inst, S, V
 from sassxlate.disasm.sass.ir import Label, Name, Reg
 
-from ..context import EXEC, OFF, VCC, ZERO, Ctx, Rule
+from ..context import EXEC, OFF, VCC, ZERO, Ctx, Rule, knowing
 from ..hostcalls import ARGUMENTS, FUNCTIONS
 from .memory import add64, wait_all
 from .warp import special_value
@@ -415,7 +417,13 @@ _BODIES = {
     "free": _free,
 }
 
-RULES: tuple[Rule, ...] = (
+# The modifiers that each rule, or all rules of a mnemonic, translate or refuse themselves.
+KNOWN: Mapping[str, str] = {
+    "LEPC": "",
+    "HOSTCALL": "ABS REL NOINC",
+}
+RULES: tuple[Rule, ...] = knowing(
+    KNOWN,
     Rule("lepc", "LEPC", lepc),
     Rule("hostcall", "HOSTCALL", hostcall),
 )

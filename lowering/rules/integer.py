@@ -6,12 +6,12 @@ both carry-ins; IMAD.HI is the high word of a*b + the pair Rc; LEA negates after
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from sassxlate.disasm.rdna3.ir import Arg, I, S, V
 from sassxlate.disasm.sass.ir import Imm, Instruction, Operand, Pred, Reg
 
-from ..context import VCC, ZERO, Ctx, Rule, part
+from ..context import VCC, ZERO, Ctx, Rule, knowing, part
 
 
 def is_zero(operand: Operand | None) -> bool:
@@ -534,7 +534,23 @@ def _wide_add(ins: Instruction) -> bool:
     return not ins.has("64")
 
 
-RULES: tuple[Rule, ...] = (
+# The modifiers that each rule, or all rules of a mnemonic, translate or refuse themselves.
+KNOWN: Mapping[str, str] = {
+    "IADD3": "X",
+    "IADD": "64 X",
+    "IMAD": "HI WIDE X U32 MOV SHL IADD",
+    "LEA": "HI SX32 X",
+    "IABS": "",
+    "IMNMX": "U32",
+    "imnmx64": "U64 S64",
+    "uimnmx64": "U64 S64",
+    "VIMNMX": "S32 U32 RELU",
+    "VIADD": "32 S32 U32 ISAT",
+    "VIADDMNMX": "U32 RELU",
+    "VIMNMX3": "S32 U32 RELU",
+}
+RULES: tuple[Rule, ...] = knowing(
+    KNOWN,
     Rule("iadd3", "IADD3", iadd3, _wide_add),
     Rule("uiadd3", "UIADD3", iadd3, _wide_add),
     Rule("iadd", "IADD", iadd),

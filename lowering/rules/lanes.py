@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from sassxlate.disasm.rdna3.ir import Arg, I, V
 from sassxlate.disasm.sass.ir import Instruction, Pred
 
-from ..context import VCC, ZERO, Ctx, Rule
+from ..context import VCC, ZERO, Ctx, Rule, knowing
 from .integer import add, is_zero, signed, wants
 
 
@@ -215,7 +217,20 @@ def _parts(ins: Instruction) -> bool:
     return any(m.endswith(("x2", "x4")) for m in ins.modifiers)
 
 
-RULES: tuple[Rule, ...] = (
+# The modifiers that each rule, or all rules of a mnemonic, translate or refuse themselves.
+KNOWN: Mapping[str, str] = {
+    "vimnmx16": "U16x2 S16x2 16x2 RELU",
+    "vimnmx3_16": "U16x2 S16x2 16x2 RELU",
+    "viaddmnmx16": "U16x2 S16x2 16x2 RELU",
+    "vimnmx8": "U8x4 S8x4",
+    "viadd_parts": "16x2 U16x2 S16x2 U8x4 S8x4",
+    "VABSDIFF": "U32",
+    "VABSDIFF4": "U8 ACC",
+    "IDP": "4A 2A LO HI S8 U8 S16 U16",
+    "iadd3_64": "64 X",
+}
+RULES: tuple[Rule, ...] = knowing(
+    KNOWN,
     Rule("vimnmx16", "VIMNMX", minmax16, _halves),
     Rule("vimnmx3_16", "VIMNMX3", minmax3_16, _halves),
     Rule("viaddmnmx16", "VIADDMNMX", addminmax16, _halves),

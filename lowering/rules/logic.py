@@ -8,7 +8,7 @@ from sassxlate.disasm.rdna3.ir import Arg, I, S, V
 from sassxlate.disasm.sass.ir import Imm, Instruction, Pred, Reg
 from sassxlate.disasm.sass.meaning.logic import PRMT_MODES
 
-from ..context import EXEC, ZERO, Ctx, Rule
+from ..context import EXEC, ZERO, Ctx, Rule, knowing
 from ..lut import ONES, Expr, synthesise
 from .integer import const_value
 
@@ -456,7 +456,26 @@ def write_p(c: Ctx, index: int, mask: S) -> None:
     c.emit("s_or_b32", place, place, mask)
 
 
-RULES: tuple[Rule, ...] = (
+# The modifiers that each rule, or all rules of a mnemonic, translate or refuse themselves.
+KNOWN: Mapping[str, str] = {
+    "LOP3": "LUT PAND",
+    "PLOP3": "LUT",
+    "SEL": "64",
+    "MOV": "64 SPILL",
+    "SHF": "L R HI W U32 S32 U64 S64",
+    "SGXT": "U32 W",
+    "BMSK": "W",
+    "PRMT": "F4E B4E RC8 ECL ECR RC16",
+    "POPC": "",
+    "BREV": "",
+    "FLO": "U32 SH",
+    "P2R": "B1 B2 B3",
+    "R2P": "",
+    "UP2UR": "B1 B2 B3",
+    "UR2UP": "",
+}
+RULES: tuple[Rule, ...] = knowing(
+    KNOWN,
     Rule("lop3", "LOP3", lop3),
     Rule("ulop3", "ULOP3", lop3),
     Rule("plop3", "PLOP3", plop3),

@@ -8,15 +8,16 @@ All of a warp's lanes take part; where some are missing, the wave traps.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 
 from sassxlate.disasm.rdna3.ir import Arg, I, Inst, V
 from sassxlate.disasm.sass.ir import Instruction, Pred
 
-from ..context import ALL_ONES, EXEC, ZERO, Ctx, Rule
+from ..context import ALL_ONES, EXEC, ZERO, Ctx, Rule, knowing
 from .memory import address32
 from .modes import rounding
+from .modifiers import ROUND
 from .warp import lane_id
 
 TRAP_PARTIAL = 0x53  # trap id: a matrix instruction that only some lanes of a warp execute
@@ -336,11 +337,21 @@ def movm(c: Ctx) -> None:
         give(c, [low])
 
 
-RULES: tuple[Rule, ...] = (
-    Rule("imma", "IMMA", imma, _dense),
-    Rule("bmma", "BMMA", bmma),
+# The modifiers that each rule, or all rules of a mnemonic, translate or refuse themselves.
+KNOWN: Mapping[str, str] = {
+    "IMMA": "8816 8832 16816 16832 16864 U8 S8 U4 S4 SAT",
+    "BMMA": "88128 168128 168256 AND XOR POPC",
+    "DMMA": f"8x8x4 884 {ROUND}",
+    "LDSM": "16 M88 MT88 2 4",
+    "STSM": "16 M88 MT88 2 4",
+    "MOVM": "16 MT88",
+}
+RULES: tuple[Rule, ...] = knowing(
+    KNOWN,
+    Rule("imma", "IMMA", imma, _dense, temporaries=32),
+    Rule("bmma", "BMMA", bmma, temporaries=32),
     Rule("dmma", "DMMA", dmma),
-    Rule("ldsm", "LDSM", ldsm),
-    Rule("stsm", "STSM", stsm),
+    Rule("ldsm", "LDSM", ldsm, temporaries=28),
+    Rule("stsm", "STSM", stsm, temporaries=28),
     Rule("movm", "MOVM", movm),
 )

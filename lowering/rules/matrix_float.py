@@ -16,7 +16,7 @@ Infinities and NaN spoil results that they are part of.  A wave that has any put
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -24,7 +24,7 @@ from sassxlate.disasm.rdna3.ir import I, Inst, Lbl, S, V
 from sassxlate.disasm.sass.ir import Instruction
 from sassxlate.disasm.sass.meaning.matrix import CORES, Core
 
-from ..context import Ctx, Rule
+from ..context import Ctx, Rule, knowing
 from .float8 import LEAST, halves_of
 from .matrix import addend, columns, give, laid_out, whole_warp, words_of
 from .matrix_sums import (
@@ -193,4 +193,13 @@ def _dense(ins: Instruction) -> bool:
     return not ins.has("SP") and not ins.has("884")
 
 
-RULES: tuple[Rule, ...] = (Rule("hmma", "HMMA", hmma, _dense), Rule("qmma", "QMMA", hmma, _dense))
+# The modifiers that each rule, or all rules of a mnemonic, translate or refuse themselves.
+KNOWN: Mapping[str, str] = {
+    "HMMA": "1684 1688 16816 F16 F32 BF16 TF32",
+    "QMMA": "16816 16832 F16 F32 E4M3 E5M2",
+}
+RULES: tuple[Rule, ...] = knowing(
+    KNOWN,
+    Rule("hmma", "HMMA", hmma, _dense, temporaries=92),
+    Rule("qmma", "QMMA", hmma, _dense, temporaries=108),
+)

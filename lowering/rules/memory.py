@@ -6,13 +6,15 @@ Scopes (LLVM's AMDGPU memory model, gfx11, CU mode): STRONG.GPU and .SYS loads r
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from sassxlate.disasm.rdna3.ir import Arg, I, Inst, S, V
 from sassxlate.disasm.sass.ir import Const, Instruction, Mem, Pred, Reg
 
 from ..allocate import KERNARG
-from ..context import EXEC, NULL, OFF, VCC, ZERO, Ctx, Rule
+from ..context import EXEC, NULL, OFF, VCC, ZERO, Ctx, Rule, knowing
+from .modifiers import HINTS, MEMORY, SIZES
 
 _LOADS = {"U8": "u8", "S8": "i8", "U16": "u16", "S16": "i16", "64": "b64", "128": "b128"}
 _STORES = {"U8": "b8", "S8": "b8", "U16": "b16", "S16": "b16", "64": "b64", "128": "b128"}
@@ -326,7 +328,28 @@ def nothing(c: Ctx) -> None:
     """Error reporting and hints: nothing to do in an execution in order."""
 
 
-RULES: tuple[Rule, ...] = (
+# The modifiers that each rule, or all rules of a mnemonic, translate or refuse themselves.
+KNOWN: Mapping[str, str] = {
+    "LDG": MEMORY,
+    "STG": MEMORY,
+    "LD": MEMORY,
+    "ST": MEMORY,
+    "LDS": f"{SIZES} U",
+    "STS": SIZES,
+    "LDL": f"{SIZES} {HINTS}",
+    "STL": f"{SIZES} {HINTS}",
+    "LDC": "64 S8 U8 S16 U16 IL IS ISL",
+    "ULDC": "64 S8 U8 S16 U16 IL IS ISL",
+    "LDCU": "64 128 S8 U8 S16 U16",
+    "MEMBAR": "SC ALL CTA SM GPU SYS VC MMIO",
+    "CCTL": "E C D I U IV IVALL IVALLP PF1 PF2 WB WBALL WBALLP RS PML2 DML2 RML2",
+    "ERRBAR": "",
+    "CGAERRBAR": "",
+    "ACQBULK": "",
+    "PREEXIT": "",
+}
+RULES: tuple[Rule, ...] = knowing(
+    KNOWN,
     Rule("ldg", "LDG", ldg),
     Rule("stg", "STG", stg),
     Rule("ld", "LD", ld),

@@ -5,9 +5,11 @@ Bytes of floats (E4M3, E5M2) are in :mod:`.float8`.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from sassxlate.disasm.rdna3.ir import Arg, I, V
 
-from ..context import ZERO, Ctx, Rule
+from ..context import ZERO, Ctx, Rule, knowing
 from . import bfloat, float8
 from .compare import float_bits
 from .modes import rounding
@@ -207,7 +209,15 @@ def _below(c: Ctx, bits: int, a: V, b: V) -> None:
         c.emit("v_lshl_or_b32", c.dst_last(), c.src("Rc"), I(16), a)
 
 
-RULES: tuple[Rule, ...] = (
+# The modifiers that each rule, or all rules of a mnemonic, translate or refuse themselves.
+KNOWN: Mapping[str, str] = {
+    "F2FP": "F16 BF16 F32 PACK_AB PACK_B MERGE_C RZ RELU SATFINITE E4M3 E5M2 TF32 UNPACK_B",
+    "F2IP": "U8 S8 F32 TRUNC NTZ RELU",
+    "I2I": "S8 U8 S16 U16 S32 SAT",
+    "I2IP": "S2 U2 S4 U4 S8 U8 S16 U16 S32 SAT SATRELU",
+}
+RULES: tuple[Rule, ...] = knowing(
+    KNOWN,
     *float8.RULES,
     Rule("f2fp", "F2FP", f2fp),
     Rule("f2ip", "F2IP", f2ip),

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from sassxlate.disasm.rdna3.ir import I, Inst
 
-from ..context import EXEC, Ctx, Rule
+from ..context import EXEC, Ctx, Rule, knowing
 from . import texture_table as word
+from .modifiers import SCOPES, SIZES
 from .texture_table import coordinates, descriptor
 
 
@@ -59,4 +62,8 @@ def sust(c: Ctx) -> None:
     c.raw(Inst("s_mov_b32", (EXEC, save)))
 
 
-RULES: tuple[Rule, ...] = (Rule("sust", "SUST", sust),)
+# The modifiers that each rule, or all rules of a mnemonic, translate or refuse themselves.
+KNOWN: Mapping[str, str] = {
+    "SUST": f"D BA 1D 2D 3D TRAP IGN {SIZES} {SCOPES}",
+}
+RULES: tuple[Rule, ...] = knowing(KNOWN, Rule("sust", "SUST", sust))

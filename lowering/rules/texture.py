@@ -11,13 +11,14 @@ How coordinates become texels and weights, and what sums of texels are, was meas
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 
 from sassxlate.disasm.rdna3.ir import I, Inst, Lbl, S, V
 from sassxlate.disasm.sass.ir import Name, Reg
 
-from ..context import ZERO, Ctx, Rule
+from ..context import ZERO, Ctx, Rule, knowing
 from . import texture_table as word
 from .texture_cube import face_of
 from .texture_filter import Blend, blend, fraction, spread
@@ -333,4 +334,15 @@ def _give(c: Ctx, out: V) -> None:
         raise c.refuse("channels of a texture", "SX0412")
 
 
-RULES: tuple[Rule, ...] = tuple(Rule(name.lower(), name, read) for name in ("TEX", "TLD", "TLD4"))
+# The modifiers that each rule, or all rules of a mnemonic, translate or refuse themselves.
+KNOWN: Mapping[str, str] = {
+    "TEX": "SCR LL LZ",
+    "TLD": "SCR LZ",
+    "TLD4": "SCR R G B A",
+}
+RULES: tuple[Rule, ...] = knowing(
+    KNOWN,
+    Rule("tex", "TEX", read, temporaries=96),
+    Rule("tld", "TLD", read, temporaries=40),
+    Rule("tld4", "TLD4", read, temporaries=56),
+)

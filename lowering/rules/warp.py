@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from sassxlate.disasm.rdna3.ir import Arg, I, Inst, S, V
 from sassxlate.disasm.sass.ir import Special
 
 from ..allocate import GROUP_ID
-from ..context import EXEC, ZERO, Ctx, Rule
+from ..context import EXEC, ZERO, Ctx, Rule, knowing
 from .integer import const_value
 from .memory import add64, address64
 
@@ -373,7 +375,26 @@ def qspc(c: Ctx) -> None:
     c.pred_commit("Pu", hit, clean=True)
 
 
-RULES: tuple[Rule, ...] = (
+# The modifiers that each rule, or all rules of a mnemonic, translate or refuse themselves.
+KNOWN: Mapping[str, str] = {
+    "SHFL": "IDX UP DOWN BFLY",
+    "VOTE": "ALL ANY EQ",
+    "VOTEU": "ALL ANY EQ",
+    "MATCH": "ALL ANY U64",
+    "REDUX": "SUM AND OR XOR MIN MAX S32",
+    "CREDUX": "MIN MAX S32",
+    "ELECT": "",
+    "R2UR": "OR",
+    "S2R": "",
+    "S2UR": "",
+    "CS2R": "32",
+    "CS2UR": "32",
+    "NANOSLEEP": "RAND WARP SYNCS",
+    "BPT": "TRAP",
+    "QSPC": "E S L G D",
+}
+RULES: tuple[Rule, ...] = knowing(
+    KNOWN,
     Rule("shfl", "SHFL", shfl),
     Rule("vote", "VOTE", vote),
     Rule("voteu", "VOTEU", vote),
