@@ -22,11 +22,9 @@ def pack(value: Any) -> bytes:
     if isinstance(value, int):
         if 0 <= value < 0x80:
             return bytes([value])
-        return (
-            (b"\xce" + struct.pack(">I", value))
-            if value >= 0
-            else b"\xd3" + struct.pack(">q", value)
-        )
+        if value < 0:
+            return b"\xd3" + struct.pack(">q", value)
+        return struct.pack(">BQ", 0xCF, value) if value >> 32 else struct.pack(">BI", 0xCE, value)
     if isinstance(value, str):
         text = value.encode()
         return (
