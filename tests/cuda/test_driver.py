@@ -15,7 +15,7 @@ from .conftest import Built, Run
 CHECKS = [
     *("launch", "library", "mixed", "variables", "shared", "limits", "extended", "memory"),
     *("streams", "contexts", "resolution", "facts", "fault", "forked", "ending", "threads"),
-    *("reset", "boxes"),
+    *("reset", "boxes", "textures"),
 ]
 
 

@@ -22,7 +22,7 @@ DRIVER = ROOT / "tests" / "cuda" / "programs"
 CHECKS = (
     *("launch", "library", "mixed", "variables", "shared", "limits", "extended", "memory"),
     *("streams", "contexts", "resolution", "facts", "fault", "forked", "ending", "threads"),
-    *("reset", "modules"),
+    *("reset", "modules", "boxes", "textures"),
 )
 
 pytestmark = pytest.mark.sweep

@@ -116,6 +116,10 @@ float bits_to_float(uint32_t word) {
   return out;
 }
 
+// CUDA's limit of linear memory (CUDA C++ Programming Guide, technical specifications, from 8.0 on).  A texel of 16
+// bytes then lies less than 4 GiB from the first, which is what code on the device counts in.
+constexpr size_t kMostLinearTexels = size_t{1} << 28;
+
 uint32_t mask(bool value) { return value ? ~0u : 0; }
 
 // What a resource has: its texels, and their format; whether they are the faces of cubes, or a volume.
@@ -146,7 +150,9 @@ CUresult place(const CUDA_RESOURCE_DESC &resource, Descriptor &d, const ArrayFor
       number = linear.format;
       d.base = linear.devPtr;
       d.channels = linear.numChannels;
-      d.axis[0].size = static_cast<uint32_t>(linear.sizeInBytes / (linear.numChannels << format->shift));
+      size_t texels = linear.sizeInBytes / (size_t{linear.numChannels} << format->shift);
+      if (texels > kMostLinearTexels) return CUDA_ERROR_INVALID_VALUE;
+      d.axis[0].size = static_cast<uint32_t>(texels);
       d.fetchable = ~0u;
       break;
     }
@@ -158,7 +164,10 @@ CUresult place(const CUDA_RESOURCE_DESC &resource, Descriptor &d, const ArrayFor
       d.axis[0].size = static_cast<uint32_t>(pitched.width);
       d.axis[1].size = static_cast<uint32_t>(pitched.height);
       d.pitch = static_cast<uint32_t>(pitched.pitchInBytes);
-      if (pitched.pitchInBytes * pitched.height > UINT32_MAX) return CUDA_ERROR_NOT_SUPPORTED;
+      size_t bytes = 0;
+      if (pitched.width > UINT32_MAX || __builtin_mul_overflow(pitched.pitchInBytes, pitched.height, &bytes))
+        return CUDA_ERROR_INVALID_VALUE;
+      if (bytes > UINT32_MAX) return CUDA_ERROR_NOT_SUPPORTED;
       break;
     }
     default: return CUDA_ERROR_NOT_SUPPORTED;

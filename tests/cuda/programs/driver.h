@@ -43,6 +43,7 @@ void limits();
 void extended();
 void memory();
 void boxes();
+void textures();
 void streams();
 void contexts();
 void resolution();

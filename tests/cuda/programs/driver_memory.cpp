@@ -3,6 +3,50 @@
 
 #include <cstdint>
 
+// Textures of memory that is larger than what their coordinates count.
+void textures() {
+  start();
+  CUdeviceptr d;
+  OK(cuMemAlloc(&d, 1 << 20));
+  CUDA_TEXTURE_DESC how = {};
+  CUtexObject object = 0;
+  auto linear = [&](size_t bytes, unsigned channels) {
+    CUDA_RESOURCE_DESC what = {};
+    what.resType = CU_RESOURCE_TYPE_LINEAR;
+    what.res.linear.devPtr = d;
+    what.res.linear.format = CU_AD_FORMAT_FLOAT;
+    what.res.linear.numChannels = channels;
+    what.res.linear.sizeInBytes = bytes;
+    return cuTexObjectCreate(&object, &what, &how, nullptr);
+  };
+  constexpr size_t kMost = size_t{1} << 28;
+  for (unsigned channels : {1u, 2u, 4u}) {
+    OK(linear(1 << 20, channels));
+    OK(cuTexObjectDestroy(object));
+    OK(linear(kMost * 4 * channels, channels));
+    OK(cuTexObjectDestroy(object));
+    for (size_t texels : {kMost + 1, size_t{1} << 32, (size_t{1} << 32) + 64})
+      RESULT(linear(texels * 4 * channels, channels), CUDA_ERROR_INVALID_VALUE);
+  }
+  auto rows = [&](size_t width, size_t height, size_t pitch) {
+    CUDA_RESOURCE_DESC what = {};
+    what.resType = CU_RESOURCE_TYPE_PITCH2D;
+    what.res.pitch2D.devPtr = d;
+    what.res.pitch2D.format = CU_AD_FORMAT_FLOAT;
+    what.res.pitch2D.numChannels = 1;
+    what.res.pitch2D.width = width;
+    what.res.pitch2D.height = height;
+    what.res.pitch2D.pitchInBytes = pitch;
+    return cuTexObjectCreate(&object, &what, &how, nullptr);
+  };
+  OK(rows(16, 16, 512));
+  OK(cuTexObjectDestroy(object));
+  RESULT(rows((size_t{1} << 32) + 16, 16, 512), CUDA_ERROR_INVALID_VALUE);
+  RESULT(rows(16, (size_t{1} << 32) + 1, size_t{1} << 32), CUDA_ERROR_INVALID_VALUE);
+  RESULT(rows(16, 1 << 20, 8192), CUDA_ERROR_NOT_SUPPORTED);
+  OK(cuMemFree(d));
+}
+
 // Boxes of arrays whose rows of 40 bytes are padded in memory: a copy has to lie inside.
 void boxes() {
   start();
