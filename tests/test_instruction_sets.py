@@ -18,7 +18,7 @@ DESCRIBES = (
     "disasm/sass/tables/", "disasm/sass/meaning/", "disasm/sass/semantics/",
     "disasm/sass/traits.py", "lowering/rules/",
 )  # fmt: skip
-# By the name of a collection, or of the function or the file that it stands in: why it may be there.
+# By the name of a collection, or of the function or file that it stands in: why it may be there.
 ALLOWED = {
     "nanreads.py": "which operands are read as numbers, by instruction; meanings do not tell yet",
     "nanvalues.py": "how large sums and products can be, by instruction, as a rule of its own",
