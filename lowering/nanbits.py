@@ -8,7 +8,8 @@ is put right (in place: the value that SASS has there), or which results are at 
 no such instruction reads cost nothing, and neither do those that cannot be NaN.
 
 A result of doubles passes on the NaN of an operand on both sides, but which operand's, and with
-which sign, is not the same; see ``wide``.
+which sign, is not the same.  Where its bits are read, the code of each operation that they may come
+through chooses the NaN; see ``exact``.
 """
 
 from __future__ import annotations
@@ -21,7 +22,18 @@ from sassxlate.cfg.loops import structure
 from sassxlate.disasm.sass.ir import Imm, Instruction, Reg, RegRef
 from sassxlate.disasm.sass.traits import traits
 
-from .nanreads import BITS, DIRTY, WIDE, Nan, made, moved, numeric
+from .nanreads import (
+    BITS,
+    DIRTY,
+    WIDE,
+    Nan,
+    carries,
+    made,
+    moved,
+    numeric,
+    sources_of_doubles,
+    takes_away,
+)
 from .nanvalues import ANY, NUMBER, bound_of, float_result
 
 _FEW = 24  # rounds over a block, behind which bounds are given up
@@ -56,6 +68,7 @@ class NanBits:
     ``before``: registers to put right before the instruction at an offset, under its guard;
     ``after``: instructions whose results are put right at once.  ``entry`` has of each block the
     registers whose NaN may be another than SASS has, and what else those of later blocks rely on.
+    ``exact`` are the operations of doubles whose code chooses the NaN that NVIDIA passes on.
     ``wide`` are the instructions that read the bits of a double whose NaN may be another, ``apart``
     those whose code only the translator writes: it puts something right, or moves what may be
     another NaN.
@@ -66,6 +79,7 @@ class NanBits:
     )
     after: Mapping[int, Nan] = field(default_factory=dict[int, Nan])
     entry: tuple[Mapping[RegRef, Nan], ...] = ()
+    exact: frozenset[int] = frozenset()
     wide: frozenset[int] = frozenset()
     apart: frozenset[int] = frozenset()
 
@@ -73,9 +87,15 @@ class NanBits:
 # --- the pass ------------------------------------------------------------------------------------
 
 
-def nan_bits(cfg: Cfg, live: Liveness, idle: frozenset[int] = frozenset()) -> NanBits:
-    """Where results are put right.  ``idle`` are instructions that are not translated."""
-    return _Pass(cfg, live, idle).found()
+def nan_bits(
+    cfg: Cfg,
+    live: Liveness,
+    idle: frozenset[int] = frozenset(),
+    routines: frozenset[int] = frozenset(),
+) -> NanBits:
+    """Where results are put right.  ``idle`` are instructions that are not translated,
+    ``routines`` the entries of nvcc's own functions for quotients and roots of doubles."""
+    return _Pass(cfg, live, idle, routines).found()
 
 
 @dataclass(slots=True)
@@ -87,11 +107,14 @@ class _Use:
     value: Value
     weight: int
     movable: bool  # whether code may stand before the instruction
+    decides: bool  # whether something is computed of the bits, or decided by them
 
 
 class _Pass:
-    def __init__(self, cfg: Cfg, live: Liveness, idle: frozenset[int]) -> None:
-        self.cfg, self.live, self.idle = cfg, live, idle
+    def __init__(
+        self, cfg: Cfg, live: Liveness, idle: frozenset[int], routines: frozenset[int]
+    ) -> None:
+        self.cfg, self.live, self.idle, self.routines = cfg, live, idle, routines
         self.numbers = {
             ins.offset: n
             for n, ins in enumerate(i for b in cfg.blocks for i in b.instructions if made(i))
@@ -99,6 +122,7 @@ class _Pass:
         self.doubles = 0  # makers of doubles, which are not put right, as a mask
         for ins in (i for b in cfg.blocks for i in b.instructions if made(i) & WIDE):
             self.doubles |= 1 << self.numbers[ins.offset]
+        self.passes: dict[int, int] = {}  # whose NaN a maker of doubles may pass on, as a mask
         self.at_once = 0  # makers whose results are put right at once, as a mask
         self.uses: dict[tuple[int, RegRef], _Use] = {}
         self.moves: set[int] = set()  # instructions that move what may be another NaN
@@ -112,6 +136,7 @@ class _Pass:
             entry = self._solve()
             self.uses.clear()
             self.moves.clear()
+            self.passes.clear()
             for block in self.cfg.blocks:
                 self._through(block, entry[block.index], weights[block.index])
             more = self._more(weights)
@@ -119,12 +144,16 @@ class _Pass:
                 break
             self.at_once |= more
         before: dict[int, list[tuple[RegRef, Nan]]] = {}
-        wide: set[int] = set()
+        seen = self._seen()
+        exact = frozenset(
+            ins.offset
+            for b in self.cfg.blocks
+            for ins in b.instructions
+            if ins.offset in self.numbers and seen >> self.numbers[ins.offset] & 1
+        )
         for use in self.uses.values():
             if kind := _curable(use.value):
                 before.setdefault(use.offset, []).append((use.ref, kind))
-            if use.value.bits & WIDE:
-                wide.add(use.offset)
         order = {"R": 0, "UR": 1}
         after = {
             ins.offset: made(ins)
@@ -140,9 +169,27 @@ class _Pass:
             },
             after,
             self._told(entry),
-            frozenset(wide),
-            frozenset({*before, *after, *self.moves}),
+            exact,
+            frozenset(
+                use.offset
+                for use in self.uses.values()
+                if use.value.bits & WIDE and use.value.makers & self.doubles & ~seen
+            ),
+            frozenset({*before, *after, *self.moves, *exact}),
         )
+
+    def _seen(self) -> int:
+        """The makers of doubles whose NaN's bits are read, by way of others too, as a mask."""
+        out, work = 0, 0
+        for use in self.uses.values():
+            if use.value.bits & WIDE and use.decides:
+                work |= use.value.makers & self.doubles
+        while work & ~out:
+            new = work & ~out
+            out |= new
+            for number in _members(new):
+                work |= self.passes.get(number, 0)
+        return out
 
     def _told(self, entry: list[State]) -> tuple[dict[RegRef, Nan], ...]:
         """What is told of each block's start: registers whose NaN may be another; and, where those
@@ -227,11 +274,13 @@ class _Pass:
         for ins in block.instructions:
             if ins.offset in self.idle:
                 continue
-            self._read(ins, state, weight, ins is block.last)
+            self._read(ins, state, weight, block)
+            if weight and made(ins) & WIDE:
+                self.passes[self.numbers[ins.offset]] = self._from(ins, state)
             self._write(ins, state)
         return state
 
-    def _read(self, ins: Instruction, state: State, weight: int, last: bool) -> None:
+    def _read(self, ins: Instruction, state: State, weight: int, block: Block) -> None:
         roles, blind = numeric(ins)
         seen = {ref: DIRTY for ref in ins.reads if ref.file in ("R", "UR") and ref in state}
         for role in roles:
@@ -242,16 +291,27 @@ class _Pass:
             for ref in _words(ins, role):
                 if seen.pop(ref, Nan(0)) and state[ref].bits & DIRTY and weight:
                     self.moves.add(ins.offset)
-        movable = not (last and traits(ins).ends_block)
+        movable = not (ins is block.last and traits(ins).ends_block)
         for ref, what in seen.items():
             value = state[ref]
             if not value.bits & what:
                 continue
             if weight:
-                self.uses[ins.offset, ref] = _Use(ins.offset, ref, value, weight, movable)
+                decides = block.function not in self.routines and not takes_away(ins, ref)
+                self.uses[ins.offset, ref] = _Use(
+                    ins.offset, ref, value, weight, movable, decides
+                )
             if movable and (kind := _curable(value)) and ins.guard.is_true:
                 left = Nan.FREE16 if kind is Nan.SINGLE else Nan.FREE32
                 state[ref] = Value(left, value.bound)
+
+    def _from(self, ins: Instruction, state: State) -> int:
+        """The makers of doubles whose NaN an instruction passes on, as a mask."""
+        out = 0
+        for role in sources_of_doubles(ins):
+            for ref in _words(ins, role):
+                out |= state.get(ref, UNKNOWN).makers
+        return out & self.doubles
 
     def _write(self, ins: Instruction, state: State) -> None:
         new = self._results(ins, state)
@@ -270,6 +330,8 @@ class _Pass:
         if roles := moved(ins):
             return self._moved(ins, roles, state)
         kind = made(ins)
+        if carries(ins) and (makers := self._from(ins, state)):
+            return {ref: Value(BITS | Nan.HIGH, ANY, makers) for ref in _words(ins, "Rd")}
 
         def bound(role: str) -> int:
             return bound_of(ins, role, lambda r: state.get(r, UNKNOWN).bound)

@@ -3,10 +3,11 @@ another than SASS's."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from enum import IntFlag
 
-from sassxlate.disasm.sass.ir import Imm, Instruction, Reg
+from sassxlate.disasm.sass.ir import Imm, Instruction, Mem, Operand, Reg, RegRef
 
 
 class Nan(IntFlag):
@@ -71,6 +72,8 @@ def numeric(ins: Instruction) -> tuple[tuple[str, ...], Nan]:
         return _DOUBLES[name], WIDE
     if name in ("F2F", "UF2F"):
         kinds = [m for m in ins.modifiers if m in ("F16", "F32", "F64", "BF16")]
+        if kinds == ["F32", "F64"]:  # see carries
+            return ("Rb",), WIDE
         if "F64" in kinds or kinds[1:] == ["BF16"]:  # keeps a NaN's sign and payload, or reads bits
             return (), Nan(0)
         return ("Rb",), Nan.HALVES if kinds[1:] == ["F16"] else _SINGLES
@@ -131,6 +134,56 @@ def _zero(ins: Instruction, role: str) -> bool:
     )
 
 
+def sources_of_doubles(ins: Instruction) -> tuple[str, ...]:
+    """The roles whose NaN an instruction passes on, where they hold doubles or high words of them:
+    what reads the bits of the result reads theirs."""
+    name = ins.mnemonic
+    if name in ("DADD", "DMUL", "DFMA"):
+        return _DOUBLES[name]
+    return ("Rb",) if carries(ins) or made(ins) & WIDE else ()
+
+
+# These take what a register of this role holds elsewhere, as it is: nothing is decided by it there.
+_AWAY: Mapping[str, str] = {"ST": "Rb", "STG": "Rb", "STL": "Rb", "STS": "Rb", "SHFL": "Ra"}
+
+
+def takes_away(ins: Instruction, ref: RegRef) -> bool:
+    """Whether an instruction stores or shuffles what a register holds, and reads it as nothing
+    else: no address, no lane's number."""
+    value = _AWAY.get(ins.mnemonic)
+    if ins.mnemonic != "SHFL" and not (ins.has("64") or ins.has("128")):
+        return False  # a word of a double is taken apart
+    others: list[Operand | None] = []
+    for role, operand in ins.operands.items():
+        if isinstance(operand, Mem):
+            others += [operand.base, operand.ureg, operand.desc]
+        elif role not in (value, "Rd"):
+            others.append(operand)
+    return value is not None and not any(_holds(o, ref) for o in others)
+
+
+def _holds(operand: Operand | None, ref: RegRef) -> bool:
+    if not isinstance(operand, Reg) or operand.is_zero or operand.file != ref.file:
+        return False
+    return operand.index <= ref.index < operand.index + operand.width
+
+
+# As $__internal_0_$__cuda_sm20_div_rn_f64_full, ..._dsqrt_rn_f64_mediumpath_v1, ..._dblrcp_rn_...
+_ROUTINE = re.compile(r"__cuda_sm\d+x?_(?:d|dbl)?(?:div|rcp|sqrt|rsqrt)_\w*$")
+
+
+def nvcc_routine(symbol: str) -> bool:
+    """Whether a function is nvcc's own for a quotient or root of doubles.  NaN and infinities leave
+    it by ways of their own, before any bits are read that are computed there."""
+    return bool(_ROUTINE.search(symbol))
+
+
+def carries(ins: Instruction) -> bool:
+    """Whether the result is a float with the sign and payload of a double's NaN."""
+    kinds = [m for m in ins.modifiers if m in ("F16", "F32", "F64", "BF16")]
+    return ins.mnemonic in ("F2F", "UF2F") and kinds == ["F32", "F64"]
+
+
 def made(ins: Instruction) -> Nan:
     """Which NaN an instruction's result may have that is another than SASS makes.
 
@@ -171,4 +224,7 @@ def made(ins: Instruction) -> Nan:
     return Nan(0)
 
 
-__all__ = ["BITS", "DIRTY", "WIDE", "Nan", "made", "moved", "numeric"]
+__all__ = [
+    "BITS", "DIRTY", "WIDE", "Nan", "carries", "made", "moved", "numeric", "nvcc_routine",
+    "sources_of_doubles", "takes_away",
+]  # fmt: skip

@@ -27,6 +27,7 @@ from .launch import BankLayout, Fill, LaunchInfo, layout
 from .link import GRID_WORKSPACE
 from .machine import SCAN
 from .nanbits import NanBits, nan_bits
+from .nanreads import nvcc_routine
 from .onenan import put_right, put_right_results
 from .rules import TABLE
 from .sourcemap import GUARD, NEXT, POINT, PROLOGUE, SCHEDULER, SHARED, added
@@ -186,7 +187,8 @@ def select(kernel: Kernel, cfg: Cfg, *, placed: bool = False) -> Selected:
     shared = kernel.shared_size + barrier_bytes(plan)
     vtemps = _temporaries(cfg)
     unread = idle(cfg)
-    nans = nan_bits(cfg, live, unread)
+    routines = frozenset(f.value for f in kernel.callees if nvcc_routine(f.name))
+    nans = nan_bits(cfg, live, unread, routines)
     for _ in range(4):
         regs = allocate(
             cfg,

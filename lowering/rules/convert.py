@@ -14,6 +14,7 @@ from sassxlate.disasm.sass.ir import Imm, Instruction
 from ..context import ZERO, Ctx, Rule, knowing, part
 from . import bfloat, halfwise
 from .compare import float_bits
+from .double import round_flushed, round_to_integral
 from .modes import FLUSH_F16, KEEP_DENORMALS, ftz, rounding
 from .modifiers import INTS, ROUND
 
@@ -260,6 +261,41 @@ def _single_of_half(c: Ctx) -> V:
     return halfwise.flushed(c, out) if c.ins.has("FTZ") else out
 
 
+def _signed_but_nan(c: Ctx, value: Arg, width: int) -> Arg:
+    """A source of a conversion to or from doubles with its signs, which a NaN does not take."""
+    neg, absolute = c.flag("Rb", "neg"), c.flag("Rb", "abs")
+    if not neg and not absolute:
+        return value
+    nan, out, high = c.stemp(), c.vtemp(width // 32), part(value, width // 32 - 1)
+    top = V(out.index + width // 32 - 1)
+    c.emit(f"v_cmp_u_f{width}", nan, value, value)
+    if absolute:
+        c.emit("v_or_b32" if neg else "v_and_b32", top, I(1 << 31 if neg else 0x7FFFFFFF), high)
+    else:
+        c.emit("v_xor_b32", top, I(1 << 31), high)
+    c.emit("v_cndmask_b32", top, top, c.to_v(high), nan)
+    if width == 64:
+        c.emit("v_mov_b32", V(out.index), part(value, 0))
+    return out
+
+
+def _wider_source(c: Ctx, kind: str) -> Arg:
+    """The source of a conversion to double, of another format, as binary32."""
+    if kind == "F32":
+        return _signed_but_nan(c, c.src("Rb"), 32)
+    single = c.vtemp()
+    if kind == "F16":
+        c.emit("v_cvt_f32_f16", single, _half_source(c))
+    elif getattr(c.operand("Rb"), "select", "") in ("H1", "H1_H1"):
+        c.emit("v_and_b32", single, I(0xFFFF0000), c.src("Rb"))
+    else:
+        c.emit("v_lshlrev_b32", single, I(16), c.src("Rb"))
+    signed = c.to_v(_signed_but_nan(c, single, 32))
+    if not c.ins.has("FTZ"):
+        return signed
+    return halfwise.flushed(c, signed) if kind == "F16" else _without_denormals(c, signed)
+
+
 def _float_source(c: Ctx) -> tuple[Arg, int]:
     """The source with its sign operations applied, as f32 or f64."""
     width = _first_float(c.ins)
@@ -347,11 +383,13 @@ def frnd(c: Ctx) -> None:
         _frnd16(c, name)
         return
     if width == 64 and c.ins.has("FTZ"):
-        c.emit(f"v_{name}_f64", c.dst_last(), _double_source(c))
+        round_flushed(c, f"v_{name}_f64", _double_source(c))
         return
-    value = c.src64("Rb") if width == 64 else c.src("Rb")
+    if width == 64:
+        round_to_integral(c, f"v_{name}_f64")
+        return
     with ftz(c):
-        c.emit(f"v_{name}_f{width}", c.dst_last(), value, **c.fneg("Rb"))
+        c.emit(f"v_{name}_f32", c.dst_last(), c.src("Rb"), **c.fneg("Rb"))
 
 
 def _frnd16(c: Ctx, name: str) -> None:
@@ -385,20 +423,19 @@ def f2f(c: Ctx) -> None:
     if {to, source} == {16, 64}:
         (_f64_to_f16 if to == 16 else _f16_to_f64)(c)
         return
+    if 64 in (to, source):
+        double = source == 64
+        value = _signed_but_nan(c, c.src64("Rb"), 64) if double else _wider_source(c, "F32")
+        with rounding(c), ftz(c):
+            c.emit(f"v_cvt_f{to}_f{source}", c.dst_last(), value)
+        return
     if c.ins.has("FTZ") and source == 16:
         c.emit("v_mov_b32", c.dst_last(), _single_of_half(c))
         return
     if c.ins.has("FTZ") and to == 16:
         _give_half(c, c.to_v(float_bits(c, "Rb")))
         return
-    if source == 64:
-        value: Arg = c.src64("Rb")
-    else:
-        value = c.src("Rb")
-        if source == 16 and getattr(c.operand("Rb"), "select", "") in ("H1", "H1_H1"):
-            temp = c.vtemp()
-            c.emit("v_lshrrev_b32", temp, I(16), value)
-            value = temp
+    value = _half_source(c) if source == 16 else c.src("Rb")
     out = c.vtemp() if to == 16 else c.dst_last()
     with rounding(c), ftz(c):
         c.emit(f"v_cvt_f{to}_f{source}", out, value, **c.fneg("Rb"))
@@ -428,11 +465,11 @@ def _give_half(c: Ctx, single: V, *, one_nan: bool = False) -> None:
 
 def _odd_of_double(c: Ctx) -> V:
     """Rb, a double, as binary32 rounded to odd."""
-    value = c.src64("Rb")
+    value = _signed_but_nan(c, c.src64("Rb"), 64)
     down, up = c.vtemp(), c.vtemp()
     for out, how in ((down, "RM"), (up, "RP")):
         with rounding(c, how):
-            c.emit("v_cvt_f32_f64", out, value, **c.fneg("Rb"))
+            c.emit("v_cvt_f32_f64", out, value)
     return bfloat.odd(c, down, up)
 
 
@@ -443,7 +480,7 @@ def _f64_to_f16(c: Ctx) -> None:
 
 def _f16_to_f64(c: Ctx) -> None:
     """Exact, in two steps."""
-    c.emit("v_cvt_f64_f32", c.dst_last(), _single_of_half(c))
+    c.emit("v_cvt_f64_f32", c.dst_last(), _wider_source(c, "F16"))
 
 
 def _f2f_bf16(c: Ctx) -> None:
@@ -458,7 +495,7 @@ def _f2f_bf16(c: Ctx) -> None:
     elif kinds == ["BF16", "F64"]:
         _f64_to_bf16(c)
     elif kinds == ["F64", "BF16"]:
-        c.emit("v_cvt_f64_f32", c.dst_last(), _bf16_source(c))
+        c.emit("v_cvt_f64_f32", c.dst_last(), _wider_source(c, "BF16"))
     elif kinds == ["BF16", "F16"]:
         _low_bf16(c, _single_of_half(c))
     elif kinds == ["F16", "BF16"]:

@@ -1,11 +1,11 @@
-"""FP32 and FP64 arithmetic, minimum and maximum, the multi-function unit, FCHK."""
+"""FP32 arithmetic, minimum and maximum, the multi-function unit, FCHK."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
 from sassxlate.disasm.rdna3.ir import Arg, I, V
-from sassxlate.disasm.sass.ir import Imm, Instruction, Pred
+from sassxlate.disasm.sass.ir import Pred
 from sassxlate.disasm.sass.meaning.float import EX2_ONE, ODD_RESULT, TANH_ITSELF
 
 from ..context import ZERO, Ctx, Rule, knowing
@@ -110,33 +110,12 @@ def fmnmx(c: Ctx) -> None:
     c.emit("v_mov_b32", c.dst_last(), out)
 
 
-def dbinary(c: Ctx, op: str, second: str) -> None:
-    a, b = c.src64("Ra"), c.src64(second)
-    with rounding(c):
-        c.emit(op, c.dst_last(), a, b, **c.fneg("Ra", second))
-
-
-def dadd(c: Ctx) -> None:
-    dbinary(c, "v_add_f64", "Rb")
-
-
-def dmul(c: Ctx) -> None:
-    dbinary(c, "v_mul_f64", "Rb")
-
-
-def dfma(c: Ctx) -> None:
-    a, b, addend = c.src64("Ra"), c.src64("Rb"), c.src64("Rc")
-    with rounding(c):
-        c.emit("v_fma_f64", c.dst_last(), a, b, addend, **c.fneg("Ra", "Rb", "Rc"))
-
-
 # --- the multi-function unit ----------------------------------------------------------------------
 
 _MUFU = {
     "RCP": "v_rcp_f32", "RSQ": "v_rsq_f32", "SQRT": "v_sqrt_f32", "EX2": "v_exp_f32",
     "LG2": "v_log_f32", "SIN": "v_sin_f32", "COS": "v_cos_f32",
 }  # fmt: skip
-_MUFU_HIGH = {"RCP64H": "v_rcp_f64", "RSQ64H": "v_rsq_f64"}
 
 
 def mufu(c: Ctx) -> None:
@@ -170,32 +149,6 @@ def _odd_result(c: Ctx, name: str) -> None:
     c.emit("s_and_b32", hit, hit, normal)
     c.emit("v_cndmask_b32", last, ZERO, I(1), hit)
     c.emit("v_or_b32", c.dst_last(), out, last)
-
-
-def mufu_high(c: Ctx) -> None:
-    """RCP64H, RSQ64H: the high word of an approximation, from the high word of a double.
-
-    Denormals are flushed, as PTX's rcp.approx.ftz.f64 says, and as an H200 does.
-    """
-    name = next(m for m in c.ins.modifiers if m in _MUFU_HIGH)
-    word = 1 if isinstance(c.operand("Rb"), Imm) else 0  # an immediate is the high word as it is
-    pair, out = c.vtemp(2), c.vtemp(2)
-    c.emit("v_mov_b32", V(pair.index), ZERO)
-    _flush_high(c, V(pair.index + 1), c.to_v(float_bits(c, "Rb", word)))
-    c.emit(_MUFU_HIGH[name], out, pair)
-    if name == "RSQ64H":  # of no double is it denormal
-        c.emit("v_mov_b32", c.dst_last(), V(out.index + 1))
-    else:
-        _flush_high(c, c.dst_last(), V(out.index + 1))
-
-
-def _flush_high(c: Ctx, dst: V, high: V) -> None:
-    """The high word of a double, its sign alone where the exponent is 0."""
-    part, tiny = c.vtemp(), c.stemp()
-    c.emit("v_and_b32", part, I(0x7FF00000), high)
-    c.emit("v_cmp_eq_u32", tiny, ZERO, part)
-    c.emit("v_and_b32", part, I(0x80000000), high)
-    c.emit("v_cndmask_b32", dst, high, part, tiny)
 
 
 def tanh(c: Ctx) -> None:
@@ -295,10 +248,6 @@ def fchk(c: Ctx) -> None:
     c.pred_commit("Pu", slow, clean=True)
 
 
-def _is_high(ins: Instruction) -> bool:
-    return any(ins.has(m) for m in _MUFU_HIGH)
-
-
 def fmnmx3(c: Ctx) -> None:
     which = c.operand("Pp")
     if not (isinstance(which, Pred) and which.index == 7) or c.ins.has("NAN"):
@@ -316,10 +265,7 @@ KNOWN: Mapping[str, str] = {
     "FFMA": f"FTZ SAT FMZ {ROUND}",
     "FMNMX": "FTZ NAN XORSIGN IS_A",
     "FMNMX3": "FTZ NAN",
-    "DADD": ROUND,
-    "DMUL": ROUND,
-    "DFMA": ROUND,
-    "MUFU": "RCP RSQ SQRT EX2 LG2 SIN COS TANH RCP64H RSQ64H F16 BF16",
+    "MUFU": "RCP RSQ SQRT EX2 LG2 SIN COS TANH F16 BF16",
     "FCHK": "",
 }
 RULES: tuple[Rule, ...] = knowing(
@@ -333,10 +279,6 @@ RULES: tuple[Rule, ...] = knowing(
     Rule("fmnmx", "FMNMX", fmnmx),
     Rule("ufmnmx", "UFMNMX", fmnmx),
     Rule("fmnmx3", "FMNMX3", fmnmx3),
-    Rule("dadd", "DADD", dadd),
-    Rule("dmul", "DMUL", dmul),
-    Rule("dfma", "DFMA", dfma),
-    Rule("mufu_high", "MUFU", mufu_high, _is_high),
     Rule("mufu16", "MUFU", mufu16, lambda i: i.has("F16") or i.has("BF16")),
     Rule("mufu_tanh", "MUFU", tanh, lambda i: i.has("TANH")),
     Rule("mufu", "MUFU", mufu),

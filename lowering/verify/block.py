@@ -26,9 +26,10 @@ class Block:
     offsets of the kernarg segment the addresses of constant banks stand.  ``tail`` is the start of
     what transfers control, up to its first branch: only the waits in it are looked at.
     ``routines`` is code that stands elsewhere and is called, by offset.  ``wide`` are the
-    offsets of instructions that read the bits of a double whose NaN may be another, ``loose`` the
-    registers whose NaN may be another than SASS has (:mod:`.nans`), ``loose_out`` what must hold of
-    them behind: all that is named.
+    offsets of instructions that read the bits of a double whose NaN may be another, ``exact`` of
+    operations of doubles whose NaN is SASS's to the bit, ``loose`` the registers whose NaN may be
+    another than SASS has (:mod:`.nans`), ``loose_out`` what must hold of them behind: all that is
+    named.
     """
 
     sass: Sequence[Instruction]
@@ -41,6 +42,7 @@ class Block:
     tail: Sequence[Placed] = ()
     routines: Mapping[int, Sequence[Placed]] = field(default_factory=dict[int, "Sequence[Placed]"])
     wide: frozenset[int] = frozenset()
+    exact: frozenset[int] = frozenset()
     loose: Mapping[RegRef, Nan] = field(default_factory=dict[RegRef, Nan])
     loose_out: Mapping[RegRef, frozenset[Nan]] = field(
         default_factory=dict[RegRef, "frozenset[Nan]"]

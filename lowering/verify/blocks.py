@@ -75,6 +75,7 @@ def blocks(translated: Translated) -> Iterator[Found]:
                 tail,
                 called,
                 selected.nans.wide & {ins.offset for ins in body},
+                selected.nans.exact & {ins.offset for ins in body},
                 nans[block.index],
                 _behind(cfg, block, live, nans),
             ),

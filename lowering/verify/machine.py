@@ -26,7 +26,7 @@ from .verdict import Undecided
 T = TypeVar("T")
 
 # A NaN of numbers that SASS never makes.
-_OTHER = {16: 0xFE2B, 32: 0xFFC1234B}
+_OTHER = {16: 0xFE2B, 32: 0xFFC1234B, 64: 0xFFF9123456789ABC}
 # MODE as our code objects set it: nearest even, denormals kept, DX10 clamp, not IEEE.
 INITIAL_MODE = ModeBits(0xF0 | 1 << 8)
 _LANEWISE = frozenset(
@@ -311,9 +311,9 @@ class Registers(Generic[T]):
         return self.d.concat(self.fresh(31), lanes)
 
     def float_result(self, value: T, kept: bool = False) -> T:
-        """A NaN of any bits; of doubles the one that SASS makes."""
+        """A NaN of any bits; of doubles whose NaN is not followed the one that SASS makes."""
         d, w = self.d, self.d.width(value)
-        if w == 64 or kept:
+        if (w == 64 and not getattr(d, "payloads", False)) or kept:
             return without_payload(d, value)
         own = getattr(d, "any_nan", None)
         if own is not None:

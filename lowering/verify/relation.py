@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain
-from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar
+from typing import (
+    TYPE_CHECKING,
+    Generic,
+    Protocol,
+    TypeAlias,
+    TypeVar,
+    runtime_checkable,
+)
 
 from sassxlate.cfg.liveness import live_before
 from sassxlate.disasm.rdna3 import RRef, info
@@ -32,6 +40,13 @@ if TYPE_CHECKING:
     from .cut import Cut
 
 T = TypeVar("T")
+
+
+@runtime_checkable
+class TellsNan(Protocol):
+    """A domain that may tell NaN apart or not."""
+
+    payloads: bool
 
 
 Same: TypeAlias = Callable[[int, T, T, bool], "T | None"]
@@ -149,9 +164,10 @@ class Sides(Generic[T]):
     def step(self, ins: Instruction, code: Sequence[Placed]) -> None:
         # A lane that is not active computes nothing; where it reaches memory is asked all the same.
         self._tell(ins)
-        if self.active or is_access(ins):
-            self.lane.run(ins)
-        self.machine = execute(code, self.machine)
+        with self._payloads(ins):
+            if self.active or is_access(ins):
+                self.lane.run(ins)
+            self.machine = execute(code, self.machine)
         self._claimed(ins)
         self.machine.uniform |= any(ref.file == "UP" for ref in ins.reads)
         self._armed(ins)
@@ -159,6 +175,19 @@ class Sides(Generic[T]):
         if code and counts[0] != counts[1] and evidence(ins) is not None:
             # A sequence that stands for one access, and that was tried.
             raise Undecided(f"{counts[0]} accesses and {counts[1]} behind {ins.mnemonic}")
+
+    @contextmanager
+    def _payloads(self, ins: Instruction) -> Generator[None]:
+        """Tells NaN of doubles apart in what must give SASS's to the bit."""
+        tells = self.d if isinstance(self.d, TellsNan) and ins.offset in self.block.exact else None
+        if tells is None:
+            yield
+            return
+        tells.payloads = True
+        try:
+            yield
+        finally:
+            tells.payloads = False
 
     def _tell(self, ins: Instruction) -> None:
         """R2UR takes its source as the same in all lanes: what SASS has there, and nothing else."""

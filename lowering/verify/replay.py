@@ -42,9 +42,8 @@ class Numbers(Vectors):
     ``near``: approximations are compared within bounds.
     """
 
-    payloads = False
-
     def __init__(self, *, near: bool = False) -> None:
+        self.payloads = False
         self.near = near
 
     def approx(self, fn: Approximation, a: Vec) -> Vec:

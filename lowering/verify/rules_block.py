@@ -2,7 +2,8 @@
 
 Two surroundings decide what a rule writes.  ``together``: all lanes are here, uniform registers are
 scalar, constants were loaded before.  ``apart``: lanes wait elsewhere whose predicate bits must
-survive, each lane has uniform registers of its own, constants are loaded where they are named.
+survive, each lane has uniform registers of its own, constants are loaded where they are named, and
+the bits of doubles that are NaN are read.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from sassxlate.errors import LoweringError
 from sassxlate.lowering.allocate import RegisterMap
 from sassxlate.lowering.context import Ctx, KernelState
 from sassxlate.lowering.launch import layout
+from sassxlate.lowering.nanbits import NanBits
+from sassxlate.lowering.nanreads import WIDE, made
 from sassxlate.lowering.pipeline import PASSES
 from sassxlate.lowering.select import one
 
@@ -77,6 +80,8 @@ def selected(ins: Instruction, surroundings: Surroundings) -> KernelState:
     merged: frozenset[RegRef] = frozenset() if surroundings == "together" else _merged()
     state = KernelState("rule", ins.arch, layout(ins.arch), regs, dict(_TABLE), merged)
     state.sharing = surroundings == "apart"
+    if surroundings == "apart" and made(ins) & WIDE:  # as where its NaN's bits are read
+        state.nans = NanBits(exact=frozenset({ins.offset}))
     one(state, ins, converged=surroundings == "together")
     return state
 
@@ -112,7 +117,7 @@ def translated(ins: Instruction, surroundings: Surroundings) -> Block:
     loose, behind = claims((ins,))
     return Block(
         (ins,), (code,), state.regs, layout(ins.arch), state.merge, tables,
-        routines=routines(items, placed.__getitem__), loose=loose,
+        routines=routines(items, placed.__getitem__), exact=state.nans.exact, loose=loose,
         loose_out=behind,
     )  # fmt: skip
 

@@ -54,13 +54,12 @@ def holds(a: BV) -> z3.BoolRef:
 class Terms:
     """``Domain[BV]``."""
 
-    payloads = False
-
     def __init__(self, products: bool = False) -> None:
+        self.payloads = False  # whether doubles' NaN are told apart
         self.products = products  # whether they are a function without properties
         self._functions: dict[tuple[str, int, tuple[int, ...]], z3.FuncDeclRef] = {}
         self.floats = False  # whether a floating-point operation occurred
-        self.doubles = False  # whether one of doubles did
+        self.doubles = False  # whether one of doubles did, whose NaN are not told apart
         self.approximate = False  # whether one of the multi-function unit did
         self.facts: list[z3.BoolRef] = []  # that hold of operations whatever their operands
         self._plain: dict[int, BV] = {}  # by what one_nan made of it
@@ -285,7 +284,8 @@ class Terms:
 
     def _apply(self, name: str, width: int, how: tuple[int, ...], *args: BV) -> BV:
         self.floats = True
-        self.doubles |= width == 64 or any(self.width(a) == 64 for a in args)
+        if not self.payloads:
+            self.doubles |= width == 64 or any(self.width(a) == 64 for a in args)
         key = (name, width, (*how, *(self.width(a) for a in args)))
         function = self._functions.get(key)
         if function is None:

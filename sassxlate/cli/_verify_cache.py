@@ -62,6 +62,7 @@ def key(block: Block, settings: object) -> str:
         _sorted(block.merged),
         repr(sorted(block.tables.items())),
         repr(sorted(block.wide)),
+        repr(sorted(block.exact)),
         "all" if block.live_out is None else _sorted(block.live_out),
         _sorted(block.loose.items()),
         _sorted((ref, sorted(kinds)) for ref, kinds in block.loose_out.items()),

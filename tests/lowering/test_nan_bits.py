@@ -19,7 +19,7 @@ from sassxlate.disasm.sass import decode
 from sassxlate.disasm.sass.encode import assemble
 from sassxlate.disasm.sass.ir import RegRef
 from sassxlate.lowering.nanbits import NanBits, nan_bits
-from sassxlate.lowering.nanreads import Nan, numeric
+from sassxlate.lowering.nanreads import Nan, numeric, nvcc_routine
 from sassxlate.lowering.pipeline import kernel_cfg, translate_kernel
 from sassxlate.lowering.verify import Proved, Refuted, verify
 from sassxlate.lowering.verify.blocks import blocks
@@ -110,12 +110,19 @@ def test_cuda(kernel: str, arch: int, folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "number", [pytest.param(n, marks=[pytest.mark.sweep] * (n not in (1, 3))) for n in range(12)]
+    ("number", "arch"),
+    [
+        pytest.param(n, arch, marks=[pytest.mark.sweep] * (arch != 90 or n not in (1, 3, 4, 8)))
+        for n in range(12)
+        for arch in (75, 80, 90, 120)
+    ],
 )
-def test_doubles_as_interpreted(number: int, folder: Path) -> None:
-    """What the meanings say of the NaN of doubles is what an H200 does."""
+def test_doubles(number: int, arch: int, folder: Path) -> None:
+    """Which operand's NaN is passed on, with which sign: as an H200 does."""
     kernel = f"doubles {number}"
-    assert _digest(_of_cuda(kernel, 90, folder).interpreted()) == _measured()[kernel]
+    words = _same(_of_cuda(kernel, arch, folder))
+    if arch == 90:
+        assert _digest(words) == _measured()[kernel]
 
 
 _SUMS = """
@@ -266,6 +273,124 @@ def test_verdicts_say_where_nan_bits_are_seen() -> None:
     assert _readings(doubles) == {"NaN payload", "NaN bits of doubles stored"}
     doubles = "DADD R6, R4, R4 ;\nDSETP.GT.AND P0, PT, R6, R4, PT ;\n@P0 STG.E [R2.64], R4 ;\n"
     assert _readings(f"{doubles}EXIT ;\n") == {"NaN payload"}
+
+
+_CONVERSIONS = """
+MOV R12, RZ ;
+MOV R13, RZ ;
+S2R R0, SR_TID.X ;
+ULDC.64 UR6, c[0x0][0x208] ;
+ULDC.64 UR4, c[0x0][0x210] ;
+MOV R2, UR4 ;
+MOV R3, UR5 ;
+IMAD.WIDE R2, R0, 0x4, R2 ;
+LDG.E R8, desc[UR6][R2.64] ;
+ULDC.64 UR4, c[0x0][0x218] ;
+MOV R2, UR4 ;
+MOV R3, UR5 ;
+IMAD.WIDE R2, R0, 0x4, R2 ;
+LDG.E R9, desc[UR6][R2.64] ;
+ULDC.64 UR4, c[0x0][0x220] ;
+MOV R4, UR4 ;
+MOV R5, UR5 ;
+IMAD.WIDE R4, R0, 0x8, R4 ;
+{form} ;
+STG.E desc[UR6][R4.64], R12 ;
+STG.E desc[UR6][R4.64+0x4], R13 ;
+EXIT ;
+"""
+_HIGH = (
+    0x00000000, 0x80000000, 0x3FF80000, 0xBFF34567, 0x7FF00000, 0xFFF00000, 0x7FF80000, 0xFFF80000,
+    0x7FF12345, 0xFFF12345, 0x7FFFFFFF, 0xFFFFFFFF, 0x47EFFFFF, 0x380FFFFF, 0x7E007E01, 0xFC01FE01,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        *(f"{to}.F64{how} R12, {sign}" for to in ("F2F.F32", "F2F.F16", "F2F.BF16")
+          for how, sign in (("", "-R8"), (".RP", "|R8|"), (".RM", "-|R8|"))),
+        "F2F.F64.F32 R12, -R9", "F2F.F64.F32 R12, |R8|", "F2F.F64.F32 R12, -|R8|",
+        "F2F.F64.F16 R12, -R9", "F2F.F64.F16 R12, |R9|", "F2F.F64.BF16 R12, -|R8|",
+        "FRND.F64.FLOOR R12, -R8", "FRND.F64.TRUNC R12, |R8|", "DADD R12, -RZ, |R8|",
+        "MUFU.RSQ64H R13, -R9", "MUFU.RCP64H R13, |R9|",
+    ],
+)  # fmt: skip
+def test_signs_of_conversions(form: str) -> None:
+    """A NaN keeps the sign that it has in the register, where a double is read or made."""
+    high = np.concatenate([np.array(_HIGH, np.uint32)] * 4)
+    low = np.repeat(np.array([0, 1, 0xFFC12345, 0x7F812345], np.uint32), len(_HIGH))
+    cubin = with_code(assembled(_CONVERSIONS.format(form=form), 90), 90)
+    inputs = low, high, np.zeros(2 * len(low), np.uint32)
+    _same(Prepared(cubin, "divergent_if", (1, 1, 1), (len(low), 1, 1), inputs, len(low)))
+
+
+_LOADED = "".join(f"LDG.E.64 R{n}, [R2.64] ;\n" for n in (8, 10, 12))
+_READ = "LOP3.LUT R7, R{}, R4, RZ, 0x3c, !PT ;\nSTG.E [R2.64], R7 ;\nEXIT ;\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "high"),
+    [
+        ("DADD R6, R8, R10 ;", 7),
+        ("DADD R6, -R8, |R10| ;", 7),
+        ("DADD R8, -RZ, |R8| ;", 9),  # fabs
+        ("DADD.RM R8, -RZ, -R8 ;", 9),
+        ("DMUL R8, R8, R8 ;", 9),
+        ("DMUL R8, R8, -c[0x0][0x160] ;", 9),
+        ("DFMA R6, R8, -R10, R12 ;", 7),
+        ("DFMA.RP R8, R8, R10, -R8 ;", 9),
+        ("DFMA R8, R8, 2, R10 ;", 9),
+        ("@P0 DFMA R8, R8, R10, R12 ;", 9),
+        ("FRND.F64.FLOOR R6, -R8 ;", 7),
+        ("MUFU.RCP64H R7, R9 ;", 7),
+        ("MUFU.RSQ64H R9, -R9 ;", 9),
+        ("DADD R6, R8, R10 ;\nDFMA R6, R6, R8, R10 ;\nDMUL R8, R6, -R6 ;", 9),
+    ],
+)
+def test_operations_of_doubles_whose_bits_are_read(text: str, high: int) -> None:
+    """Proved to the bit: which operand's NaN is passed on, with which sign."""
+    bits = _readings(f"{_LOADED}{text}\n{_READ.format(high)}")
+    assert bits <= {"approximations"}
+
+
+@pytest.mark.parametrize("text", ["DADD R6, R8, R10 ;", "DFMA R6, R8, -R10, R12 ;"])
+def test_doubles_whose_nan_is_not_chosen_are_refuted(text: str) -> None:
+    cubin = with_code(assembled(f"{_HEAD}{_LOADED}{text}\n{_READ.format(7)}", 80), 80)
+    (found,) = blocks(translate_kernel(cubin, cubin.kernels[0].name))
+    fixed = found.block
+    for op in ("v_cndmask_b32", "v_or_b32"):
+        left_out = [[s for s in code if s.inst.op != op] for code in fixed.rdna]
+        assert not isinstance(verify(replace(fixed, rdna=left_out)), Proved)
+
+
+def test_doubles_that_are_only_stored_cost_nothing() -> None:
+    """A store of the whole double sees its NaN, too: the verdict says so."""
+    found, _ = _found("DADD R6, R4, R4 ;\nDMUL R6, R6, R4 ;\nSTG.E.64 [R2.64], R6 ;\nEXIT ;\n")
+    assert (found.exact, found.wide) == (frozenset(), {6 * 16})
+    found, _ = _found("DADD R6, R4, R4 ;\nDMUL R6, R6, R4 ;\nSTG.E [R2.64], R7 ;\nEXIT ;\n")
+    assert (found.exact, found.wide) == ({4 * 16, 5 * 16}, frozenset())
+
+
+def test_a_float_of_a_double_has_its_sign() -> None:
+    """What reads the float's bits reads the double's; arithmetic does not."""
+    text = "DADD R6, R4, R4 ;\nF2F.F32.F64 R8, R6 ;\nFADD R9, R8, R8 ;\n"
+    assert _found(f"{text}STG.E [R2.64], R9 ;\nEXIT ;\n")[0].exact == frozenset()
+    assert _found(f"{text}STG.E [R2.64], R8 ;\nEXIT ;\n")[0].exact == {4 * 16}
+
+
+@pytest.mark.parametrize(
+    ("name", "routine"),
+    [
+        ("$__internal_0_$__cuda_sm20_div_rn_f64_full", True),
+        ("$__internal_1_$__cuda_sm20_dsqrt_rn_f64_mediumpath_v1", True),
+        ("$__internal_2_$__cuda_sm20_dblrcp_rn_slowpath_v3", True),
+        ("_Z6dividedd", False),
+        ("$__internal_0_$__cuda_sm70_shflsync_bfly", False),
+    ],
+)
+def test_routines_of_nvcc(name: str, routine: bool) -> None:
+    assert nvcc_routine(name) is routine
 
 
 def test_code_without_the_fix_is_refuted() -> None:

@@ -66,7 +66,8 @@ def block_of(word: int) -> Block:
     }
     merged = frozenset(selected.plan.pending_live)
     loose, behind = claims((ins,))
+    exact = frozenset({ins.offset} if FOLDER_WORD in selected.nans.exact else ())
     return Block(
         (ins,), [placed], selected.regs, layout(kernel.arch), merged, tables, tail=tail,
-        loose=loose, loose_out=behind,
+        exact=exact, loose=loose, loose_out=behind,
     )

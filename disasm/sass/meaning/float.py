@@ -293,10 +293,9 @@ def _mufu64(d: Domain[T], x: View[T], fn: Approximation) -> T:
         high = d.extract(x.float("Rb", 64), 32, 32)
     else:
         high = x.float("Rb")
-    out = d.approx(fn, flush(d, d.concat(high, d.const(0, 32))))
-    if not has_payloads(d):
-        out = d.select(is_nan(d, out), d.const(NAN64, 64), out)
-    return d.extract(flush(d, out), 32, 32)
+    source = flush(d, d.concat(high, d.const(0, 32)))
+    out = d.approx(fn, source)
+    return d.extract(flush(d, passed_on(d, out, source)), 32, 32)
 
 
 def fchk(d: Domain[T], x: View[T]) -> Results:
