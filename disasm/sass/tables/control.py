@@ -172,26 +172,32 @@ _BAR_COUNT = I(bits(42, 12), elide=0)
 
 
 def _bar() -> list[Row]:
-    """BAR: the barrier is a register (forms 1, 2) or a number; so is the count."""
+    """BAR: the barrier is a register (forms 1, 2) or a number; so is the count.
+
+    A count of RZ, all threads, is printed beside a number up to sm_89 only.
+    """
     rows: list[Row] = []
-    shapes: list[tuple[int, dict[str, Operand], str]] = [
-        (0xB1D, {"barrier": _BAR_IMM, "count": _BAR_COUNT}, "barrier, count?"),
-        (0x31D, {"barrier": R(32), "count": R(32)}, "barrier, count"),
-        (0x51D, {"barrier": R(32), "count": _BAR_COUNT}, "barrier, count?"),
-        (0x91D, {"barrier": _BAR_IMM, "count": R(32)}, "barrier, count?"),
+    counted: dict[str, Operand] = {"barrier": _BAR_IMM, "count": R(32)}
+    shapes: list[tuple[int, dict[str, Operand], str, int, int]] = [
+        (0xB1D, {"barrier": _BAR_IMM, "count": _BAR_COUNT}, "barrier, count?", 75, 999),
+        (0x31D, {"barrier": R(32), "count": R(32)}, "barrier, count", 75, 999),
+        (0x51D, {"barrier": R(32), "count": _BAR_COUNT}, "barrier, count?", 75, 999),
+        (0x91D, counted, "barrier, count", 75, 89),
+        (0x91D, counted, "barrier, count?", 90, 999),
     ]
     red = enum("red", 74, 2, "POPC AND OR -")
-    for opcode, operands, text in shapes:
+    for opcode, operands, text, since, until in shapes:
         rows += [
-            Row("BAR", opcode, {**operands, "Pp": PT_FIXED}, text, (const("SYNC"), _DEFER),
+            Row("BAR", opcode, {**operands, "Pp": PT_FIXED}, text,
+                (const("SYNC"), _DEFER), since, until,
                 fixed=((bits(77, 3), 0),), free=(bits(87, 4),)),
             Row("BAR", opcode, {**operands, "Pp": PT_FIXED},
                 text.replace("count?", "count"),
-                (const("ARV"),), fixed=((bits(77, 3), 1),), free=(bits(87, 4),)),
+                (const("ARV"),), since, until, fixed=((bits(77, 3), 1),), free=(bits(87, 4),)),
             Row("BAR", opcode, {**operands, "Pp": _PP}, f"{text}, Pp",
-                (const("RED"), red, _DEFER), fixed=((bits(77, 3), 2),)),
+                (const("RED"), red, _DEFER), since, until, fixed=((bits(77, 3), 2),)),
             Row("BAR", opcode, {**operands, "Pp": _PP}, f"{text.replace('?', '')}, Pp",
-                (const("SCAN"),), fixed=((bits(77, 3), 3),)),
+                (const("SCAN"),), since, until, fixed=((bits(77, 3), 3),)),
         ]  # fmt: skip
     rows.append(
         Row("BAR", 0xB1D, {"barrier": Fixed("int", 0), "count": Fixed("int", 0), "Pp": PT_FIXED},

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from ..spec import (
     Bits,
+    C,
     Count,
     Fixed,
     I,
@@ -392,14 +394,19 @@ def _f2fp() -> list[Row]:
                            until=until, fixed=((bits(73, 2), 1), (bits(78), 0), (bits(89, 2), 2)),
                            ones=(bits(24, 8),))
         ]  # fmt: skip
-        rows += alu("F2FP", 0x03E, "Rd, Rb", {"Rb": Src(imm="f32")}, forms=(4, 5),
+        rows += [
+            row.with_(operands={**row.operands, "Rb": replace(constant, gap=True)})
+            if isinstance(constant := row.operands["Rb"], C)
+            else row
+            for row in alu("F2FP", 0x03E, "Rd, Rb", {"Rb": Src(imm="f32")}, forms=(4, 5),
                     mods=(relu,
                           Mod("types", join((76, 1), (86, 2), (73, 1)),
                               {d | s << 3: f"{_DST[d]}.{('E5M2', 'E4M3')[s]}" for d in _DST
                                for s in (0, 1)}), const("UNPACK_B")),
                     since=since, until=until, ones=(bits(24, 8), bits(64, 8)),
                     fixed=((bits(74), 1), (bits(78), 0), (bits(88), 0), (bits(89, 2), 1)),
-                    )  # fmt: skip
+                    )
+        ]  # fmt: skip
     return rows
 
 

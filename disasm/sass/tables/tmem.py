@@ -156,7 +156,7 @@ CONTROL = [
         (_2CTA, enum("op", 87, 1, "AND OR")), 100, _LAST, guard="UP"),
     Row("UVIRTCOUNT", 0x84C, {"count": I(bits(32, 32))}, "count", (const("DEALLOC.SMPOOL"),), 100,
         guard="UP"),
-    Row("UVIRTCOUNT", 0x144C, {"Rb": R(32, 1, "UR")}, "Rb", (const("DEALLOC.SMPOOL"),), 100,
+    Row("UVIRTCOUNT", 0x144C, {"Ra": R(24, 1, "UR")}, "Ra", (const("DEALLOC.SMPOOL"),), 100,
         guard="UP"),
 ]  # fmt: skip
 
