@@ -30,6 +30,7 @@ SUBCOMMANDS: dict[str, str] = {
     "extract": "Write the entries of a fat binary to files.",
     "disasm": "Print SASS as nvdisasm does.",
     "asm": "Assemble SASS text.",
+    "isa": "Print what a SASS instruction is: forms, bits, operands, modifiers.",
     "cfg": "Print or draw a kernel's control flow graph.",
     "diff": "Show what differs between two kernels' graphs.",
     "callgraph": "Print which functions call which.",

@@ -1,0 +1,61 @@
+"""``sassxlate isa``: the instruction set to read, a page a mnemonic."""
+
+from __future__ import annotations
+
+import difflib
+from pathlib import Path
+
+import click
+
+from sassxlate.disasm.sass import reference
+from sassxlate.disasm.sass.decode import generation_of
+
+from ..errors import UsageError
+from ._files import arch_name, make_directory, parse_arch, print_lines, write_whole
+
+_LAYOUT = "layout"  # the page on what all instructions share
+
+
+@click.command()
+@click.argument("names", nargs=-1, metavar="[MNEMONIC...]")
+@click.option("--arch", metavar="SM", help="Only the forms of this architecture, like sm_80.")
+@click.option("--write", "folder", metavar="DIR", help="Write all pages there, as Markdown.")
+def command(names: tuple[str, ...], arch: str | None, folder: str | None) -> None:
+    """Print the pages of SASS instructions: forms, bits, operands, modifiers, examples.
+
+    Without a mnemonic, list them all.  `layout` is the page on what all instructions share, and on
+    how to read the others.
+    """
+    number = None if arch is None else parse_arch(arch)[0]
+    generation = None if number is None else generation_of(number)
+    found = [_page(name, generation, number) for name in names]
+    if folder is not None:
+        _write(Path(folder), generation)
+    elif found:
+        print_lines("\n".join(found).splitlines())
+    else:
+        print_lines(reference.listing(generation).splitlines())
+
+
+def _page(name: str, generation: int | None, arch: int | None) -> str:
+    if name.lower() == _LAYOUT:
+        return reference.layout_page()
+    known = reference.mnemonics()
+    mnemonic = name.upper().partition(".")[0]
+    if mnemonic not in known:
+        near = difflib.get_close_matches(mnemonic, known, n=3, cutoff=0.6)
+        hint = f"; do you mean {' or '.join(near)}?" if near else ""
+        raise UsageError("SX0838", f"{name!r} is no SASS instruction{hint}")
+    text = reference.page(mnemonic, generation)
+    if not text and arch is not None:
+        where = reference.architectures(mnemonic)
+        raise UsageError("SX0838", f"{mnemonic} is none of {arch_name(arch)}; it is of {where}")
+    return text
+
+
+def _write(folder: Path, generation: int | None) -> None:
+    pages = reference.all_pages(generation)
+    make_directory(folder)
+    for name, text in pages.items():
+        write_whole(folder / name, text.encode())
+    click.echo(f"{len(pages)} pages in {folder}")
