@@ -7,7 +7,7 @@ import pytest
 from sassxlate.disasm.sass import decode
 from sassxlate.disasm.sass.encode import assemble
 from sassxlate.disasm.sass.interpret.transfers import Transfers
-from sassxlate.disasm.sass.meaning import meanings
+from sassxlate.disasm.sass.meaning import atomic, meanings, memory
 from sassxlate.disasm.sass.meaning.whole import has_meaning, warp_meanings
 from sassxlate.disasm.sass.spec import B, L, M, S, When
 from sassxlate.disasm.sass.tables import ROWS
@@ -63,6 +63,13 @@ def test_meanings_and_effects_agree() -> None:
         assert (t.transfer, t.order, t.lanes) == ("", "", ""), name
     for name in NAMES:
         assert not traits_of(name).pure or name in meanings(), name
+
+
+def test_meanings_and_effects_name_the_same_memory() -> None:
+    for name, (space, store) in memory.SPACES.items():
+        assert traits_of(name).reaches(("store" if store else "load",), space), name
+    for name, space in atomic.SPACES.items():
+        assert traits_of(name).reaches(("atomic", "reduction"), space), name
 
 
 def test_the_interpreter_transfers_control_as_traits_say() -> None:

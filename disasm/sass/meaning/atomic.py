@@ -33,7 +33,7 @@ from .state import (
 T = TypeVar("T")
 Results: TypeAlias = "Mapping[str, NDArray[Any]]"
 _OPS = ("ADD", "MIN", "MAX", "INC", "DEC", "AND", "OR", "XOR", "EXCH")
-_SPACES: Mapping[str, Space] = {
+SPACES: Mapping[str, Space] = {
     "ATOM": "generic", "ATOMG": "global", "RED": "generic", "REDG": "global", "ATOMS": "shared",
 }  # fmt: skip
 # Elements of one access: (kind, bits, how many).
@@ -163,7 +163,7 @@ def _given(x: WarpView, before: Bytes, done: Mask, hit: Words | None = None) -> 
 
 def atom(x: WarpView) -> Results:
     """Rd: what was there."""
-    space = _SPACES[x.ins.mnemonic]
+    space = SPACES[x.ins.mnemonic]
     if x.has("POPC"):
         what, op = Element("unsigned", 32, 1), "ADD"
         data = np.broadcast_to(as_bytes(np.array([1], dtype=np.uint32)), (*x.mask.shape, 4))
@@ -188,7 +188,7 @@ def atom(x: WarpView) -> Results:
 def swap(x: WarpView) -> Results:
     """CAS: Rc goes where Rb is; Rd: what was there.  CAST, in shared memory alone: Rd is 1 where it
     went, else 0; it may fail where it could go (measured), which is not done here."""
-    space = _SPACES[x.ins.mnemonic]
+    space = SPACES[x.ins.mnemonic]
     what = element(x.ins.modifiers)
     expected, new = _data(x, "Rb", what), _data(x, "Rc", what)
 
@@ -218,4 +218,4 @@ def rows() -> list[WarpMeaning]:
         [*POLICY.split(), *_OPS, *_TYPES, "RN", "FTZ", "CAS", "CAST", "SPIN", "POPC", "32",
          "ARRIVE"]
     )
-    return [WarpMeaning(mnemonic, _any, mods) for mnemonic in _SPACES]
+    return [WarpMeaning(mnemonic, _any, mods) for mnemonic in SPACES]

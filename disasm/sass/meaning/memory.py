@@ -44,7 +44,7 @@ _SIZES = {
     "U8": (1, False), "S8": (1, True), "U16": (2, False), "S16": (2, True),
     "64": (8, False), "128": (16, False),
 }  # fmt: skip
-_SPACES: Mapping[str, tuple[Space, bool]] = {
+SPACES: Mapping[str, tuple[Space, bool]] = {
     "LDG": ("global", False), "STG": ("global", True), "LD": ("generic", False),
     "ST": ("generic", True), "LDS": ("shared", False), "STS": ("shared", True),
     "LDL": ("local", False), "STL": ("local", True),
@@ -68,7 +68,7 @@ def size_of(ins: Instruction) -> tuple[int, bool]:
 
 def shape(ins: Instruction) -> Shape:
     """Of LDG, STG, LD, ST, LDS, STS, LDL and STL."""
-    space, store = _SPACES[ins.mnemonic]
+    space, store = SPACES[ins.mnemonic]
     return Shape(space, store, *size_of(ins))
 
 
@@ -262,7 +262,7 @@ def _row(mnemonic: str, fn: Fn, mods: str) -> WarpMeaning:
 def rows() -> list[WarpMeaning]:
     wide = POLICY + " U8 S8 U16 S16 64 128"
     return [
-        *(_row(m, store if stores else load, wide) for m, (_, stores) in _SPACES.items()),
+        *(_row(m, store if stores else load, wide) for m, (_, stores) in SPACES.items()),
         *(_row(m, ldc, "U8 S8 U16 S16 64 128") for m in ("LDC", "ULDC", "LDCU")),
         _row("LDGSTS", ldgsts, POLICY + " BYPASS 64 128 ZFILL"),
         _row("LDSM", ldsm, "16 M88 MT88 2 4"),
