@@ -48,7 +48,7 @@ Every instruction is a word of 128 bits, little-endian; bit 0 is the lowest of t
 
 The heading is the template of the text. `Pu?` is left out where it has its default value, `Pp:X` is
 printed only with the modifier X, words in quotation marks stand for themselves. Modifiers print
-behind the mnemonic, each with a dot; those of one name that differ from form to form are numbered.
+after the mnemonic, each with a dot; those of one name that differ from form to form are numbered.
 `-` among their values prints nothing, and values that are not listed are undefined.
 
 Operands are named by role: `Rd` is the destination, `Ra`, `Rb`, `Rc` are the sources, `Pu` and `Pv`
