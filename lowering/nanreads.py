@@ -4,10 +4,10 @@ another than SASS's."""
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from enum import IntFlag
 
 from sassxlate.disasm.sass.ir import Imm, Instruction, Mem, Operand, Reg, RegRef
+from sassxlate.disasm.sass.traits import traits
 
 
 class Nan(IntFlag):
@@ -30,27 +30,6 @@ WIDE = Nan.LOW | Nan.HIGH
 
 # Roles that are read as numbers: (registers' roles, what of a NaN they do not see).
 _SINGLES = Nan.SINGLE | Nan.HIGH  # the high word of a double that is NaN is NaN
-_READS: Mapping[str, tuple[str, ...]] = {
-    "FADD": ("Ra", "Rb"), "FMUL": ("Ra", "Rb"), "FFMA": ("Ra", "Rb", "Rc"),
-    "UFADD": ("Ra", "Rb"), "UFMUL": ("Ra", "Rb"), "UFFMA": ("Ra", "Rb", "Rc"),
-    "FMNMX": ("Ra", "Rb"), "UFMNMX": ("Ra", "Rb"), "FMNMX3": ("Ra", "Rb", "Rc"),
-    "FSETP": ("Ra", "Rb"), "UFSETP": ("Ra", "Rb"), "FSET": ("Ra", "Rb"), "UFSET": ("Ra", "Rb"),
-    "FCHK": ("Ra", "Rb"), "F2IP": ("Ra", "Rb"),
-    "MUFU": ("Rb",), "FRND": ("Rb",), "UFRND": ("Rb",), "F2I": ("Rb",), "UF2I": ("Rb",),
-    "F2F": ("Rb",), "UF2F": ("Rb",), "F2FP": ("Ra", "Rb"),
-}  # fmt: skip
-_HALVES: Mapping[str, tuple[str, ...]] = {
-    "HADD2": ("Ra", "Rb"), "HMUL2": ("Ra", "Rb"), "HFMA2": ("Ra", "Rb", "Rc"),
-    "HMNMX2": ("Ra", "Rb"), "VHMNMX": ("Ra", "Rb", "Rc"), "HSETP2": ("Ra", "Rb"),
-    "HSET2": ("Ra", "Rb"),
-}  # fmt: skip
-_DOUBLES: Mapping[str, tuple[str, ...]] = {
-    "DADD": ("Ra", "Rb"), "DMUL": ("Ra", "Rb"), "DFMA": ("Ra", "Rb", "Rc"), "DSETP": ("Ra", "Rb"),
-}  # fmt: skip
-_MOVES: Mapping[str, tuple[str, ...]] = {
-    "MOV": ("Rb",), "UMOV": ("Rb",), "SEL": ("Ra", "Rb"), "USEL": ("Ra", "Rb"),
-    "FSEL": ("Ra", "Rb"), "UFSEL": ("Ra", "Rb"),
-}  # fmt: skip
 
 
 # Of floats, too, these look at bits: signs of the registers, one pattern, which source was taken.
@@ -62,22 +41,23 @@ def numeric(ins: Instruction) -> tuple[tuple[str, ...], Nan]:
 
     Every other register that it reads is read as bits.
     """
-    name = ins.mnemonic
-    if any(ins.has(m) for m in _BITWISE):
+    t = traits(ins)
+    name = t.base
+    if not t.number or any(ins.has(m) for m in _BITWISE):
         return (), Nan(0)
-    if name in _HALVES:
+    if t.number == "f16":
         none = ins.has("BF16_V2") or ins.has("BF16") or _reads_single(ins)
-        return ((), Nan(0)) if none else (_HALVES[name], Nan.HALVES)
-    if name in _DOUBLES:
-        return _DOUBLES[name], WIDE
-    if name in ("F2F", "UF2F"):
+        return ((), Nan(0)) if none else (_sources(ins), Nan.HALVES)
+    if t.number == "f64":
+        return _sources(ins), WIDE
+    if name == "F2F":
         kinds = [m for m in ins.modifiers if m in ("F16", "F32", "F64", "BF16")]
         if kinds == ["F32", "F64"]:  # see carries
             return ("Rb",), WIDE
         if "F64" in kinds or kinds[1:] == ["BF16"]:  # keeps a NaN's sign and payload, or reads bits
             return (), Nan(0)
         return ("Rb",), Nan.HALVES if kinds[1:] == ["F16"] else _SINGLES
-    if name in ("FRND", "UFRND", "F2I", "UF2I"):
+    if name in ("FRND", "F2I"):
         if ins.has("BF16"):
             return (), Nan(0)
         if ins.has("F64"):
@@ -90,7 +70,13 @@ def numeric(ins: Instruction) -> tuple[tuple[str, ...], Nan]:
             return (("Rb",), Nan.HALVES) if ins.has("F16") else ((), Nan(0))
     if name == "F2FP" and not _packs(ins):
         return (), Nan(0)
-    return _READS.get(name, ()), _SINGLES
+    return _sources(ins), _SINGLES
+
+
+def _sources(ins: Instruction) -> tuple[str, ...]:
+    """The operands that are read as numbers; what is packed beside others (Rc) is bits."""
+    roles = ("Ra", "Rb") if traits(ins).converts else ("Ra", "Rb", "Rc")
+    return tuple(role for role in roles if role in ins.operands)
 
 
 def _reads_single(ins: Instruction) -> bool:
@@ -107,8 +93,13 @@ def _packs(ins: Instruction) -> bool:
 
 def moved(ins: Instruction) -> tuple[str, ...]:
     """The roles of which one is the result, bit for bit; none where the result is another."""
-    roles = _MOVES.get(ins.mnemonic, ())
-    if ins.mnemonic in ("IMAD", "UIMAD"):
+    base = traits(ins).base
+    roles: tuple[str, ...] = ()
+    if base == "MOV":
+        roles = ("Rb",)
+    elif base in ("SEL", "FSEL"):
+        roles = ("Ra", "Rb")
+    elif base == "IMAD":
         plain = not any(ins.has(m) for m in ("WIDE", "HI", "X", "SHL"))
         if plain and any(_zero(ins, role) for role in ("Ra", "Rb")):
             roles = ("Rc",)
@@ -137,20 +128,18 @@ def _zero(ins: Instruction, role: str) -> bool:
 def sources_of_doubles(ins: Instruction) -> tuple[str, ...]:
     """The roles whose NaN an instruction passes on, where they hold doubles or high words of them:
     what reads the bits of the result reads theirs."""
-    name = ins.mnemonic
-    if name in ("DADD", "DMUL", "DFMA"):
-        return _DOUBLES[name]
+    if traits(ins).number == "f64" and "Rd" in ins.operands:
+        return _sources(ins)
     return ("Rb",) if carries(ins) or made(ins) & WIDE else ()
-
-
-# These take what a register of this role holds elsewhere, as it is: nothing is decided by it there.
-_AWAY: Mapping[str, str] = {"ST": "Rb", "STG": "Rb", "STL": "Rb", "STS": "Rb", "SHFL": "Ra"}
 
 
 def takes_away(ins: Instruction, ref: RegRef) -> bool:
     """Whether an instruction stores or shuffles what a register holds, and reads it as nothing
     else: no address, no lane's number."""
-    value = _AWAY.get(ins.mnemonic)
+    t = traits(ins)
+    # The role that they take elsewhere, as it is: nothing is decided by it there.
+    stores = t.reaches(("store",), "generic", "global", "local", "shared") and not t.lanes
+    value = "Rb" if stores else "Ra" if ins.mnemonic == "SHFL" else None
     if ins.mnemonic != "SHFL" and not (ins.has("64") or ins.has("128")):
         return False  # a word of a double is taken apart
     others: list[Operand | None] = []
@@ -181,7 +170,7 @@ def nvcc_routine(symbol: str) -> bool:
 def carries(ins: Instruction) -> bool:
     """Whether the result is a float with the sign and payload of a double's NaN."""
     kinds = [m for m in ins.modifiers if m in ("F16", "F32", "F64", "BF16")]
-    return ins.mnemonic in ("F2F", "UF2F") and kinds == ["F32", "F64"]
+    return traits(ins).base == "F2F" and kinds == ["F32", "F64"]
 
 
 def made(ins: Instruction) -> Nan:
@@ -189,39 +178,40 @@ def made(ins: Instruction) -> Nan:
 
     Of those that are left out the rule's code gives SASS's NaN, or there is none.
     """
-    name = ins.mnemonic
-    if name in ("DADD", "DMUL", "DFMA"):
+    t = traits(ins)
+    name = t.base
+    if "Rd" not in ins.operands or not t.number:
+        return Nan(0)
+    if t.number == "f64":
         return WIDE
-    if name in _HALVES:
+    if t.number == "f16":
         if _constant_move(ins):
             return Nan(0)
-        if ins.has("BF16_V2") or ins.has("BF16") or name in ("HSETP2", "HSET2"):
+        if ins.has("BF16_V2") or ins.has("BF16") or name == "HSET2":
             return Nan(0)
         if _reads_single(ins):
             return Nan(0)
         if name == "HADD2" and ins.has("F32"):
             return Nan.SINGLE
         return Nan(0) if name == "HMNMX2" and ins.has("NAN") else Nan.HALVES
-    if name in ("FADD", "FMUL", "FFMA", "FMNMX3", "UFADD", "UFMUL", "UFFMA"):
-        return Nan.SINGLE
-    if name in ("FMNMX", "UFMNMX"):
+    if name == "FMNMX":
         return Nan(0) if ins.has("NAN") else Nan.SINGLE
     if name == "MUFU":
         if ins.has("RCP64H") or ins.has("RSQ64H"):
             return Nan.HIGH
         return Nan(0) if ins.has("F16") or ins.has("BF16") else Nan.SINGLE
-    if name in ("FRND", "UFRND"):
+    if name == "FRND":
         if ins.has("F64"):
             return WIDE
         return Nan(0) if ins.has("F16") or ins.has("BF16") else Nan.SINGLE
-    if name in ("F2F", "UF2F"):
+    if name == "F2F":
         kinds = [m for m in ins.modifiers if m in ("F16", "F32", "F64", "BF16")]
         made_of = {("F16", "F32"): Nan.HALVES, ("F32", "F16"): Nan.SINGLE}
         return made_of.get((kinds[0], kinds[-1]), Nan(0)) if kinds else Nan(0)
     if name == "F2FP" and _packs(ins):  # with .RELU and of other types the rule looks for NaN
         plain = not any(ins.has(m) for m in ("RELU", "BF16", "TF32"))
         return Nan.HALVES if plain else Nan(0)
-    return Nan(0)
+    return Nan(0) if t.converts or name == "FSET" else Nan.SINGLE
 
 
 __all__ = [

@@ -17,6 +17,7 @@ from functools import cache
 
 from .ir import Instruction, Special
 from .meaning import Meaning, converts, meanings
+from .meaning.rows import Number
 from .spec import P, R, Row, S, When
 from .tables import ROWS
 from .tables.effects import (
@@ -45,6 +46,7 @@ class Traits:
     ``approximate``: the result is right within stated bounds only.
     ``converts``: between formats of numbers.
     ``masked``: an immediate says which predicates it reads or writes, and operands name none.
+    ``number``: the format of the floats that it reads where no modifier says another one.
     ``base``: the mnemonic, without the U of an instruction of the uniform data path.
     """
 
@@ -61,6 +63,7 @@ class Traits:
     approximate: bool = False
     converts: bool = False
     masked: bool = False
+    number: Number = ""
     base: str = ""
 
     @property
@@ -105,6 +108,7 @@ def derive(
         approximate=meaning is not None and meaning.approximate,
         converts=is_conversion,
         masked=any(r.effect for r in rows),
+        number="" if meaning is None else meaning.number,
         base=base or mnemonic,
     )
 

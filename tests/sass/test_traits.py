@@ -139,5 +139,14 @@ def test_others() -> None:
     assert of("BSYNC B0").ends_block
 
 
+def test_numbers() -> None:
+    """What a meaning adds, compares or converts; what only moves floats reads bits."""
+    said = {n: traits_of(n).number for n in ("HADD2", "UFFMA", "DSETP", "F2I", "MUFU", "F2FP")}
+    assert list(said.values()) == ["f16", "f32", "f64", "f32", "f32", "f32"]
+    assert {traits_of(n).number for n in ("FSEL", "MOV", "I2F", "IADD3", "LDG", "HMMA")} == {""}
+    for name in NAMES:
+        assert not traits_of(name).number or traits_of(name).pure, name
+
+
 def test_a_name_without_rows_has_no_traits() -> None:
     assert traits_of("UNHEARD") == Traits("UNHEARD", base="UNHEARD")

@@ -131,9 +131,9 @@ def rows() -> list[Meaning]:
     return [
         *uniform([
             row("ISETP", isetp, f"{INTEGER_MODS} {joins} U32 64 U64 S64 EX"),
-            row("FSETP", fsetp, f"{FLOAT_MODS} {joins} FTZ"),
-            row("FSET", fset, f"{FLOAT_MODS} {joins} FTZ BF"),
+            row("FSETP", fsetp, f"{FLOAT_MODS} {joins} FTZ", number="f32"),
+            row("FSET", fset, f"{FLOAT_MODS} {joins} FTZ BF", number="f32"),
             row("FSEL", fsel, "FTZ"),
         ]),
-        row("DSETP", dsetp, f"{FLOAT_MODS} {joins} MIN MAX"),
+        row("DSETP", dsetp, f"{FLOAT_MODS} {joins} MIN MAX", number="f64"),
     ]  # fmt: skip

@@ -25,7 +25,7 @@ from sassxlate.domain import (
 from ..ir import Imm
 from . import bfloat
 from .float import NAN64, canonical, passed_on, rounding
-from .rows import Meaning, NoMeaning, Results, View, row, uniform
+from .rows import Meaning, NoMeaning, Results, View, reading, row, uniform
 
 T = TypeVar("T")
 _INTS = ("S8", "U8", "S16", "U16", "S32", "U32", "S64", "U64")
@@ -186,7 +186,10 @@ def rows() -> list[Meaning]:
     return uniform([
         row("I2F", i2f, f"F16 F64 BF16 {_ROUND} {_INT_MODS}"),
         row("I2FP", i2f, "F32 S32 U32 RZ"),
-        row("F2I", f2i, f"FTZ NTZ F16 F64 BF16 FLOOR CEIL TRUNC {_INT_MODS}"),
-        row("FRND", frnd, "F16 F64 BF16 FTZ FLOOR CEIL TRUNC"),
-        row("F2F", f2f, f"F16 F32 F64 BF16 FTZ {_ROUND}"),
+        *reading(
+            "f32",
+            row("F2I", f2i, f"FTZ NTZ F16 F64 BF16 FLOOR CEIL TRUNC {_INT_MODS}"),
+            row("FRND", frnd, "F16 F64 BF16 FTZ FLOOR CEIL TRUNC"),
+            row("F2F", f2f, f"F16 F32 F64 BF16 FTZ {_ROUND}"),
+        ),
     ])  # fmt: skip

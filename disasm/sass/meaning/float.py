@@ -26,7 +26,7 @@ from sassxlate.domain import (
 
 from ..ir import Imm
 from . import bfloat
-from .rows import Meaning, NoMeaning, Results, View, row, uniform
+from .rows import Meaning, NoMeaning, Results, View, reading, row, uniform
 
 T = TypeVar("T")
 
@@ -316,21 +316,26 @@ _ROUND = "RM RP RZ"
 def rows() -> list[Meaning]:
     return [
         *uniform([
-            row("FADD", fadd, f"FTZ SAT {_ROUND}"),
-            row("FMUL", fmul, f"FTZ FMZ SAT {_ROUND} {' '.join(_SCALES)}"),
-            row("FFMA", ffma, f"FTZ FMZ SAT {_ROUND}"),
+            *reading(
+                "f32",
+                row("FADD", fadd, f"FTZ SAT {_ROUND}"),
+                row("FMUL", fmul, f"FTZ FMZ SAT {_ROUND} {' '.join(_SCALES)}"),
+                row("FFMA", ffma, f"FTZ FMZ SAT {_ROUND}"),
+                row("FMNMX", fmnmx, "FTZ NAN XORSIGN IS_A"),
+            ),
             row("FHADD", fhadd, f"BF16 SAT {_ROUND}"),
             row("FHFMA", fhfma, f"BF16 SAT {_ROUND}"),
-            row("FMNMX", fmnmx, "FTZ NAN XORSIGN IS_A"),
         ]),
         row("FADD2", _two(_sum2, "Ra", "Rb"), f"FTZ {_ROUND}"),
         row("FMUL2", _two(_product2, "Ra", "Rb"), f"FTZ FMZ {_ROUND}"),
         row("FFMA2", _two(_product_sum, "Ra", "Rb", "Rc"), f"FTZ FMZ {_ROUND}"),
-        row("FMNMX3", fmnmx3, "FTZ NAN"),
-        row("DADD", dadd, _ROUND),
-        row("DMUL", dmul, _ROUND),
-        row("DFMA", dfma, _ROUND),
-        row("MUFU", mufu, "RCP RSQ SQRT EX2 LG2 SIN COS TANH RCP64H RSQ64H F16 BF16",
-            approximate=True),
-        row("FCHK", fchk, "DIVIDE"),
+        *reading("f64", row("DADD", dadd, _ROUND), row("DMUL", dmul, _ROUND),
+                 row("DFMA", dfma, _ROUND)),
+        *reading(
+            "f32",
+            row("FMNMX3", fmnmx3, "FTZ NAN"),
+            row("MUFU", mufu, "RCP RSQ SQRT EX2 LG2 SIN COS TANH RCP64H RSQ64H F16 BF16",
+                approximate=True),
+            row("FCHK", fchk, "DIVIDE"),
+        ),
     ]  # fmt: skip

@@ -13,7 +13,7 @@ from ..ir import Reg
 from . import bfloat
 from .compare import FLOAT, FLOAT_MODS, JOINS, constant, join
 from .float import extreme, saturate, zero_product
-from .rows import Meaning, NoMeaning, Results, View, row
+from .rows import Meaning, NoMeaning, Results, View, reading, row
 
 T = TypeVar("T")
 _NAN16 = 0x7FFF
@@ -223,7 +223,8 @@ def hsetp2(d: Domain[T], x: View[T]) -> Results:
 
 def rows() -> list[Meaning]:
     joins = " ".join(JOINS)
-    return [
+    return reading(
+        "f16",
         row("HADD2", hadd2, "F32 FTZ SAT BF16_V2"),
         row("HMUL2", hmul2, "FTZ SAT FMZ BF16_V2 F32"),
         row("HFMA2", hfma2, "MMA FTZ SAT FMZ OOB RELU BF16_V2 F32"),
@@ -231,4 +232,4 @@ def rows() -> list[Meaning]:
         row("VHMNMX", vhmnmx, "FTZ NAN XORSIGN BF16_V2"),
         row("HSET2", hset2, f"{FLOAT_MODS} {joins} BF FTZ BF16_V2"),
         row("HSETP2", hsetp2, f"{FLOAT_MODS} {joins} FTZ H_AND BF16_V2"),
-    ]
+    )

@@ -238,8 +238,9 @@ _FORMS = ("PACK_AB", "MERGE_C", "PACK_B", "UNPACK_B", "UNPACK_B_MERGE_C", "PACK_
 def rows() -> list[Meaning]:
     ints = " ".join(_INTS)
     return uniform([
-        row("F2FP", f2fp, f"{' '.join(_FORMS)} {' '.join(_FLOATS)} RZ RELU SATFINITE"),
-        row("F2IP", f2ip, "U8 S8 F32 TRUNC NTZ RELU"),
+        row("F2FP", f2fp, f"{' '.join(_FORMS)} {' '.join(_FLOATS)} RZ RELU SATFINITE",
+            number="f32"),
+        row("F2IP", f2ip, "U8 S8 F32 TRUNC NTZ RELU", number="f32"),
         row("I2IP", i2ip, f"{ints} S32 SAT SATRELU"),
         row("I2I", i2i, f"{ints} S32 SAT"),
     ])  # fmt: skip

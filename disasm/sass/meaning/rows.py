@@ -10,8 +10,8 @@ is never silently something else.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
-from typing import Any, Generic, Protocol, TypeAlias, TypeVar
+from dataclasses import dataclass, replace
+from typing import Any, Generic, Literal, Protocol, TypeAlias, TypeVar
 
 from sassxlate.domain import Domain, fabs, fneg, neg
 
@@ -167,6 +167,7 @@ class View(Generic[T]):
         return self.const(default, 1) if self.ins.get(role) is None else self.pred(role)
 
 
+Number: TypeAlias = Literal["", "f16", "f32", "f64"]
 Results: TypeAlias = "Mapping[str | RegRef, Any]"
 Fn: TypeAlias = "Callable[[Any, View[Any]], Results]"
 
@@ -177,23 +178,33 @@ class Meaning:
 
     Destination registers are named by role and have as many bits as registers; those without a
     role (R2P's predicates) by their reference.  ``approximate``: within stated bounds only.
+    ``number`` is the format of the floats that it reads where no modifier says another one; ""
+    where it reads none, or only moves them.
     """
 
     mnemonic: str
     fn: Fn
     mods: frozenset[str]
     approximate: bool = False
+    number: Number = ""
 
 
-def row(mnemonic: str, fn: Fn, mods: str = "", *, approximate: bool = False) -> Meaning:
-    return Meaning(mnemonic, fn, frozenset(mods.split()), approximate)
+def row(
+    mnemonic: str, fn: Fn, mods: str = "", *, approximate: bool = False, number: Number = ""
+) -> Meaning:
+    return Meaning(mnemonic, fn, frozenset(mods.split()), approximate, number)
+
+
+def reading(number: Number, *rows: Meaning) -> list[Meaning]:
+    """The rows, which read floats of this format."""
+    return [replace(r, number=number) for r in rows]
 
 
 def uniform(rows: Iterable[Meaning]) -> list[Meaning]:
     """The rows, and the same of the uniform datapath."""
     out: list[Meaning] = []
     for r in rows:
-        out += [r, Meaning("U" + r.mnemonic, r.fn, r.mods, r.approximate)]
+        out += [r, replace(r, mnemonic="U" + r.mnemonic)]
     return out
 
 
