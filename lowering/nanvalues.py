@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from sassxlate.disasm.sass.ir import Const, Imm, Instruction, Reg, RegRef
+from sassxlate.disasm.sass.traits import traits
 
 NUMBER, ANY = 1 << 20, 1 << 21
 _MOST = 126  # of what is surely finite, with room for what rounds up
@@ -40,10 +41,10 @@ def bound_of_number(bits: int) -> int:
 
 def float_result(ins: Instruction, bound: Callable[[str], int]) -> int | None:
     """The bound of a result that is one binary32; None for what is no float or not known."""
-    name = ins.mnemonic.removeprefix("U") if ins.mnemonic.startswith("UF") else ins.mnemonic
-    if ins.has("SAT") and name in ("FADD", "FMUL", "FFMA"):
+    t = traits(ins)
+    if ins.has("SAT") and t.number == "f32" and not t.converts:
         return 0
-    match name:
+    match t.base:
         case "FADD":
             return _sum(bound("Ra"), bound("Rb"))
         case "FMUL":

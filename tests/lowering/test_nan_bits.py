@@ -20,6 +20,7 @@ from sassxlate.disasm.sass.encode import assemble
 from sassxlate.disasm.sass.ir import RegRef
 from sassxlate.lowering.nanbits import NanBits, nan_bits
 from sassxlate.lowering.nanreads import Nan, numeric, nvcc_routine
+from sassxlate.lowering.nanvalues import ANY, float_result
 from sassxlate.lowering.pipeline import kernel_cfg, translate_kernel
 from sassxlate.lowering.verify import Proved, Refuted, verify
 from sassxlate.lowering.verify.blocks import blocks
@@ -232,6 +233,12 @@ def test_each_value_is_put_right_once() -> None:
 def test_what_costs_nothing(text: str) -> None:
     found, texts = _found(f"{text}\nSTG.E [R2.64], R6 ;\nEXIT ;\n")
     assert _names(found, texts) == ([], [])
+
+
+def test_an_integer_of_the_uniform_data_path_is_no_nan() -> None:
+    for text in ("I2FP.F32.U32 R4, R5", "UI2FP.F32.U32 UR4, UR5", "UI2F.U32 UR4, UR5"):
+        ins = decode(assemble(f"{text} ;", 120), 0, 120)
+        assert float_result(ins, lambda _: ANY) == 64
 
 
 def test_halves_and_registers_that_they_are_read_as() -> None:
