@@ -201,10 +201,10 @@ def test_what_is_wrong_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
         c.raw(Inst("s_and_b32", (EXEC, EXEC, mask)))
         c.emit("v_mov_b32", c.dst_last(), I(1))
 
-    rule = select.TABLE["MOV"][0]
     ins = decode(assemble("SHFL.IDX PT, R8, R4, R4, 0x1f ;", 90, 0), 0, 90)
     assert selected(ins, "together").items
-    changed = {**select.TABLE, "SHFL": (type(rule)("shfl", "SHFL", narrows),)}
+    rule = replace(select.TABLE["SHFL"][0], emit=narrows, guard=lambda _: True)
+    changed = {**select.TABLE, "SHFL": (rule,)}
     monkeypatch.setattr(select, "TABLE", changed)
     with pytest.raises(LoweringError, match="ends without a lane") as caught:
         selected(ins, "together")
