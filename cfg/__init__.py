@@ -1,11 +1,11 @@
 """Control-flow graphs of SASS kernels and the analyses that stand on them."""
 
-from .build import build
-from .collective import Collective, Collectives, collectives
-from .liveness import Liveness, liveness
-from .model import Block, Cfg, Edge
-from .regions import Region, regions
-from .uniformity import Uniformity, analyse
+from sassxlate.cfg.build import build
+from sassxlate.cfg.collective_sections import Collective, Collectives, collectives
+from sassxlate.cfg.graph import Block, Cfg, Edge
+from sassxlate.cfg.liveness import Liveness, liveness
+from sassxlate.cfg.regions import Region, regions
+from sassxlate.cfg.uniformity import Uniformity, analyse
 
 __all__ = [
     "Block",

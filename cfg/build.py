@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
-from sassxlate.disasm.sass.ir import Instruction, Label, Pred
+from sassxlate.cfg.collective_sections import Collectives, collectives
+from sassxlate.cfg.graph import SIZE, Block, Cfg, Edge, EdgeKind
+from sassxlate.disasm.sass.instruction import Instruction, Label, Pred
 from sassxlate.disasm.sass.traits import traits
 from sassxlate.errors import CfgError, Where
-
-from .collective import Collectives, collectives
-from .model import SIZE, Block, Cfg, Edge, EdgeKind
 
 
 def _target(ins: Instruction) -> int | None:

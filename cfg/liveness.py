@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sassxlate.disasm.sass.ir import Instruction, RegRef
-
-from .model import Block, Cfg
+from sassxlate.cfg.graph import Block, Cfg
+from sassxlate.disasm.sass.instruction import Instruction, RegRef
 
 Refs = frozenset[RegRef]
 

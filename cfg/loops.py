@@ -7,9 +7,8 @@ from dataclasses import dataclass
 
 import networkx as nx
 
+from sassxlate.cfg.graph import Cfg
 from sassxlate.disasm.sass.traits import traits
-
-from .model import Cfg
 
 EXIT = -1
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from sassxlate.disasm.sass.ir import BReg, Instruction, Label, Reg
-
-from .model import Cfg
-from .spin import spins
+from sassxlate.cfg.graph import Cfg
+from sassxlate.cfg.spin_loops import spins
+from sassxlate.disasm.sass.instruction import BReg, Instruction, Label, Reg
 
 BARRIERS = 16  # B0 to B15; higher numbers are thread state
 

@@ -11,12 +11,11 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass
 
-from sassxlate.disasm.sass.ir import Imm, Instruction, RegRef, Special
+from sassxlate.cfg.build import conditions, is_conditional, is_state_test
+from sassxlate.cfg.graph import Block, Cfg
+from sassxlate.cfg.regions import regions
+from sassxlate.disasm.sass.instruction import Imm, Instruction, RegRef, Special
 from sassxlate.disasm.sass.traits import traits
-
-from .build import conditions, is_conditional, is_state_test
-from .model import Block, Cfg
-from .regions import regions
 
 _UNIFORM_SPECIAL = frozenset({"SR_CTAID.X", "SR_CTAID.Y", "SR_CTAID.Z", "SRZ", "SR_CgaCtaId"})
 
@@ -51,9 +50,7 @@ def _guard_refs(ins: Instruction) -> frozenset[RegRef]:
     return frozenset({RegRef(ins.guard.file, ins.guard.index)})
 
 
-def _through(
-    block: Block, uniform: frozenset[RegRef], converged: bool
-) -> frozenset[RegRef]:
+def _through(block: Block, uniform: frozenset[RegRef], converged: bool) -> frozenset[RegRef]:
     for ins in block.instructions:
         if not ins.writes:
             continue

@@ -4,63 +4,25 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from sassxlate.cfg import Cfg, build
-from sassxlate.disasm.containers.model import Cubin, Kernel
-from sassxlate.disasm.rdna3 import Program, assemble, format_inst
-from sassxlate.disasm.rdna3.ir import Inst, Item, Mark
+from sassxlate.disasm.containers.values import Cubin, Kernel
+from sassxlate.disasm.rdna3 import Program, assemble
+from sassxlate.disasm.rdna3.instruction import Inst, Item
 from sassxlate.disasm.sass import decode_section
-from sassxlate.disasm.sass.clusters import alone
-from sassxlate.disasm.sass.ir import Const, Imm, Instruction
+from sassxlate.disasm.sass.instruction import Const, Imm, Instruction
+from sassxlate.disasm.sass.semantics.single_block_clusters import alone
 from sassxlate.errors import LoweringError, SassxlateError, Where
-
-from .codeobject import KernelImage, write
-from .hazards import insert_hazards
-from .hostcalls import as_instructions
-from .launch import LaunchInfo, most_threads
-from .link import joined
-from .reach import with_islands
-from .select import Selected, select
-from .sourcemap import source_map
-from .waits import insert_waits
-
-Pass = Callable[[list[Item]], list[Item]]
-PASSES: tuple[tuple[str, Pass], ...] = (("waits", insert_waits), ("hazards", insert_hazards))
-
-
-@dataclass(frozen=True, slots=True)
-class Report:
-    """What a translation did, in numbers."""
-
-    kernel: str
-    sass_instructions: int
-    rdna_instructions: int
-    blocks: int
-    waiting_points: int
-    vgprs: int
-    spilled: int
-    code_bytes: int
-    rules: tuple[tuple[str, int], ...]
-    seconds: tuple[tuple[str, float], ...]
-    comes_apart: bool = False  # on an NVIDIA GPU, in recursion: Plan.comes_apart
-
-
-@dataclass(frozen=True, slots=True)
-class Translated:
-    """One kernel for the target: its code object and what a launch must know."""
-
-    kernel: Kernel
-    code_object: bytes
-    launch: LaunchInfo
-    assembly: str
-    report: Report
-    cfg: Cfg
-    program: Program
-    items: tuple[Item, ...]
-    selected: Selected
-
-
+from sassxlate.lowering.abi.hostcalls import as_instructions
+from sassxlate.lowering.abi.link import link_kernel
+from sassxlate.lowering.codeobject.code_object import KernelImage, write
+from sassxlate.lowering.codeobject.source_map import source_map
+from sassxlate.lowering.passes import PASSES
+from sassxlate.lowering.passes.long_branches import expand_long_branches
+from sassxlate.lowering.select.kernel import Selected, select
+from sassxlate.lowering.select.translated import Translated, TranslationStats, assembly
+from sassxlate.lowering.target import most_threads
 
 
 def function_pointers(kernel: Kernel) -> tuple[int, ...]:
@@ -129,7 +91,7 @@ def translate_kernel(
     """
     kernel = _kernel(cubin, name)
     started = time.perf_counter()
-    kernel = joined(kernel, cubin)
+    kernel = link_kernel(kernel, cubin)
     cfg = kernel_cfg(kernel)
     times = [("cfg", time.perf_counter() - started)]
     started = time.perf_counter()
@@ -152,7 +114,7 @@ def translate_kernel(
     made = replace(image(kernel, selected, program), source=source_map(items, program))
     code_object = write([made])
     times.append(("encode", time.perf_counter() - started))
-    report = Report(
+    report = TranslationStats(
         kernel=name,
         sass_instructions=sum(len(b.instructions) for b in cfg.blocks),
         rdna_instructions=sum(isinstance(i, Inst) for i in items),
@@ -174,7 +136,7 @@ def translate_kernel(
 def select_kernel(cubin: Cubin, name: str, *, placed: bool = False) -> Selected:
     """The code of a kernel's blocks alone, before waits, hazards and encoding.  Raises as
     :func:`translate_kernel`."""
-    kernel = joined(_kernel(cubin, name), cubin)
+    kernel = link_kernel(_kernel(cubin, name), cubin)
     return _fitting(select(kernel, kernel_cfg(kernel), placed=placed))
 
 
@@ -194,7 +156,7 @@ def _assembled(items: list[Item]) -> tuple[list[Item], Program]:
     except SassxlateError as e:
         if e.code != "SX0511":
             raise
-    items = with_islands(items)
+    items = expand_long_branches(items)
     return items, assemble(items)
 
 
@@ -216,16 +178,3 @@ def image(kernel: Kernel, selected: Selected, program: Program) -> KernelImage:
         kernarg_size=selected.launch.kernarg_size,
         max_flat_workgroup_size=selected.launch.max_threads,
     )
-
-
-def assembly(items: list[Item], program: Program) -> str:
-    """The program as text: offsets, instructions, and which SASS each came from."""
-    lines: list[str] = []
-    for item, offset in zip(items, program.offsets, strict=True):
-        if isinstance(item, Mark):
-            lines.append(f"{item.name}:")
-            continue
-        text = format_inst(item)
-        comment = f" ; {item.comment}" if item.comment else ""
-        lines.append(f"  {text:<56} // {offset:06x}{comment}")
-    return "\n".join(lines) + "\n"

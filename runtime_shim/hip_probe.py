@@ -103,8 +103,8 @@ def _visible(takers: list[int]) -> str:
 
 def _empty_kernel() -> bytes:
     from sassxlate.disasm.rdna3 import assemble
-    from sassxlate.disasm.rdna3.ir import Inst
-    from sassxlate.lowering.codeobject import KernelImage, write
+    from sassxlate.disasm.rdna3.instruction import Inst
+    from sassxlate.lowering.codeobject.code_object import KernelImage, write
 
     program = assemble([Inst("s_endpgm", ())])
     return write(

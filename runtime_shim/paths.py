@@ -14,8 +14,7 @@ from importlib import resources
 from pathlib import Path
 
 from sassxlate.errors import ServiceError, ShimError
-
-from . import trusted
+from sassxlate.runtime_shim import trusted
 
 SOCKET_PATH_MAX = 107  # sun_path holds 108 bytes with its NUL (unix(7))
 

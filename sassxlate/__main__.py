@@ -1,6 +1,6 @@
 """``python -m sassxlate`` is the ``sassxlate`` program."""
 
-from .cli import main
+from sassxlate.cli import main
 
 if __name__ == "__main__":
     main()

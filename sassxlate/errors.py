@@ -9,6 +9,7 @@ and cache, SX10 models.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,3 +112,48 @@ class ServiceError(SassxlateError):
 
 class ModelError(SassxlateError):
     """A model, its vocabulary, its data or its training cannot be used (SX10)."""
+
+
+EXIT_NEGATIVE = 1
+
+EXIT_USAGE = 2
+
+EXIT_UNSUPPORTED = 3
+EXIT_BAD_WORDS = 3  # `disasm` printed everything, but some words are no instructions
+
+# By the code's area; a catalogue entry with an `exit` key overrides it for one code.
+_EXIT_BY_AREA = {
+    "SX01": EXIT_USAGE,
+    "SX02": EXIT_UNSUPPORTED,
+    "SX03": EXIT_UNSUPPORTED,
+    "SX04": EXIT_UNSUPPORTED,
+    "SX05": EXIT_UNSUPPORTED,
+    "SX06": EXIT_UNSUPPORTED,
+    "SX07": EXIT_USAGE,
+    "SX08": EXIT_USAGE,
+    "SX09": EXIT_USAGE,
+}
+
+
+def catalogue() -> dict[str, dict[str, Any]]:
+    """All described error codes: code to its table (``title``, ``text``, perhaps ``exit``)."""
+    import tomllib
+    from importlib import resources
+
+    entries: dict[str, dict[str, Any]] = {}
+    for file in resources.files("sassxlate").joinpath("error_catalogue").iterdir():
+        if file.name.endswith(".toml"):
+            entries.update(tomllib.loads(file.read_text(encoding="utf-8")))
+    return entries
+
+
+def exit_status(error: SassxlateError) -> int:
+    """The exit status that tells a script what kind of error this was (2 or 3)."""
+    try:
+        entry = catalogue().get(error.code, {})
+    except (OSError, ValueError):
+        entry = {}
+    status = entry.get("exit")
+    if isinstance(status, int):
+        return status
+    return _EXIT_BY_AREA.get(error.code[:4], EXIT_USAGE)

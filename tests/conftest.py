@@ -13,7 +13,7 @@ import pytest
 
 from sassxlate import toolchain
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[1]
 
 
 # Where things are may be said to the tests; how programs run is theirs to say.

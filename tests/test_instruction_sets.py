@@ -10,12 +10,12 @@ import pytest
 
 from sassxlate.disasm.sass.tables import ROWS
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = ("disasm", "cfg", "lowering", "llm", "runtime_shim", "sassxlate")
 MNEMONICS = frozenset(row.mnemonic for row in ROWS)
 # What describes instructions, and rules, which are found by mnemonic.
 DESCRIBES = (
-    "disasm/sass/tables/", "disasm/sass/meaning/", "disasm/sass/semantics/",
+    "disasm/sass/tables/", "disasm/sass/semantics/", "disasm/sass/semantics/",
     "disasm/sass/traits.py", "lowering/rules/",
 )  # fmt: skip
 # By the name of a collection, or of the function that it stands in: why it may be there.

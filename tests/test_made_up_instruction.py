@@ -17,22 +17,23 @@ import numpy as np
 import pytest
 
 from sassxlate.cfg.uniformity import result_uniform
-from sassxlate.disasm.rdna3.ir import I
+from sassxlate.disasm.rdna3.instruction import I
 from sassxlate.disasm.sass import decode, decode_section
-from sassxlate.disasm.sass.encode import assemble
-from sassxlate.disasm.sass.ir import Instruction
-from sassxlate.disasm.sass.meaning import integer
-from sassxlate.disasm.sass.meaning.rows import Results, View, row
-from sassxlate.disasm.sass.spec import flag
+from sassxlate.disasm.sass.codec.encode import assemble
+from sassxlate.disasm.sass.instruction import Instruction
+from sassxlate.disasm.sass.semantics.arithmetic import integer
+from sassxlate.disasm.sass.semantics.rows import Results, View, row
 from sassxlate.disasm.sass.tables import ROWS
-from sassxlate.disasm.sass.tables.forms import Src, alu
+from sassxlate.disasm.sass.tables.arithmetic.forms import Src, alu
+from sassxlate.disasm.sass.tables.spec import flag
 from sassxlate.disasm.sass.traits import Traits, traits, traits_of
-from sassxlate.domain import Domain
+from sassxlate.domain.interface import Domain
 from sassxlate.errors import DecodeError, LoweringError
-from sassxlate.lowering.context import Ctx, Rule, knowing
+from sassxlate.lowering.builder.rule_emitter import RuleEmitter
 from sassxlate.lowering.pipeline import translate_kernel
 from sassxlate.lowering.rules import TABLE
-from tests.interpret.launches import Prepared, assembled, with_code
+from sassxlate.lowering.rules.rule import Rule, knowing
+from tests.disasm.sass.interpreter.launches import Prepared, assembled, with_code
 
 T = TypeVar("T")
 ARCH = 90
@@ -54,7 +55,7 @@ def iavg(d: Domain[T], x: View[T]) -> Results:
     return {"Rd": d.extract(total, 1, 32)}
 
 
-def emit_iavg(c: Ctx) -> None:
+def emit_iavg(c: RuleEmitter) -> None:
     """(a & b) + ((a ^ b) >> 1): no carry is lost.  Rounded up: (a | b) - ((a ^ b) >> 1)."""
     up = c.ins.has("RU")
     half, both = c.vtemp(), c.vtemp()
@@ -190,10 +191,15 @@ def test_it_is_translated() -> None:
 @pytest.mark.usefixtures("ruled")
 def test_its_rule_is_proved_and_a_wrong_one_refuted(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("z3", reason="z3-solver is not installed")
-    from sassxlate.lowering.verify.rules import Settings, chosen, shares, verify_share
+    from sassxlate.lowering.verify.rules.verify import (
+        RuleCheckSettings,
+        chosen,
+        shares,
+        verify_share,
+    )
 
     forget()
-    settings = Settings(combinations=2, vectors=1 << 10)
+    settings = RuleCheckSettings(combinations=2, vectors=1 << 10)
 
     def statuses() -> set[str]:
         every = (s for r in chosen(["iavg"], settings) for s in shares(r, settings))
@@ -204,8 +210,8 @@ def test_its_rule_is_proved_and_a_wrong_one_refuted(monkeypatch: pytest.MonkeyPa
     assert found <= {"proved", "refused"}  # constants whose bank is in a register
     (rule,) = TABLE["IAVG"]
 
-    def down(c: Ctx) -> None:
-        emit_iavg(Ctx(c.k, replace(c.ins, modifiers=()), c.converged))
+    def down(c: RuleEmitter) -> None:
+        emit_iavg(RuleEmitter(c.k, replace(c.ins, modifiers=()), c.converged))
 
     monkeypatch.setitem(TABLE, "IAVG", (replace(rule, emit=down),))  # type: ignore[arg-type]
     forget()

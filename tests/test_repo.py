@@ -7,14 +7,17 @@ import re
 import subprocess
 import sys
 import tomllib
-from collections import defaultdict
+from collections import Counter, defaultdict
 from pathlib import Path
+from typing import Any
 
+import grimp
+import networkx as nx
 import pytest
 
 import sassxlate
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = ("disasm", "cfg", "lowering", "llm", "runtime_shim")
 SOURCES = (*PACKAGES, "sassxlate")
 CODE = re.compile(r"\bSX\d{4}\b")
@@ -170,3 +173,33 @@ def test_ci_runs_what_the_readme_says() -> None:
     assert first in script
     for part in second.split(" && "):
         assert part in script
+
+
+def test_no_two_modules_import_each_other() -> None:
+    """Imports in functions and for types count: a loop is a loop for who reads the code."""
+    graph = grimp.build_graph("sassxlate", cache_dir=None)
+    edges = [
+        (importer, imported)
+        for importer in graph.modules
+        for imported in graph.find_modules_directly_imported_by(importer)
+    ]
+    found: Any = nx.strongly_connected_components(nx.DiGraph(edges))  # pyright: ignore
+    loops: list[list[str]] = [sorted(modules) for modules in found if len(modules) > 1]
+    assert loops == []
+
+
+def test_folders_show_the_architecture() -> None:
+    """No folder has so many modules that its listing says nothing; no file's name is private."""
+    modules: dict[Path, list[str]] = defaultdict(list)
+    for path in tracked():
+        relative = path.relative_to(ROOT)
+        if path.suffix == ".py" and relative.parts[0] in SOURCES and path.stem != "__init__":
+            modules[relative.parent].append(path.stem)
+    crowded = {f"{folder}": len(names) for folder, names in modules.items() if len(names) > 16}
+    crowded.pop("sassxlate/cli")
+    assert crowded == {}
+    private = [name for names in modules.values() for name in names if name.startswith("_")]
+    assert set(private) == {"__main__"}
+    for folder, names in modules.items():
+        families = Counter(name.split("_")[0] for name in names if "_" in name)
+        assert max(families.values(), default=0) <= 3, (folder, families.most_common(1))

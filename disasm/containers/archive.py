@@ -11,7 +11,7 @@ import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from .elf import fail, printable
+from sassxlate.disasm.containers.elf import fail, printable
 
 MAGIC = b"!<arch>\n"
 THIN_MAGIC = b"!<thin>\n"

@@ -11,11 +11,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
+from sassxlate.disasm.containers import eiattr
+from sassxlate.disasm.containers.elf import SHT_SYMTAB, Elf, Section, fail
+from sassxlate.disasm.containers.values import Attribute
 from sassxlate.errors import ContainerError
-
-from . import eiattr
-from .elf import SHT_SYMTAB, Elf, Section, fail
-from .model import Attribute
 
 Value: TypeAlias = "int | str | bool | list[Value] | dict[str, Value]"
 Names: TypeAlias = Callable[[int], str]

@@ -12,9 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
 
-from sassxlate.errors import ContainerError, EncodeError, Where
-
-from .elf import (
+from sassxlate.disasm.containers.elf import (
     EHDR,
     EM_AMDGPU,
     ET_DYN,
@@ -35,7 +33,8 @@ from .elf import (
     ElfSymbol,
     is_elf_of,
 )
-from .offload_bundle import is_offload_bundle
+from sassxlate.disasm.containers.offload_bundle import is_offload_bundle
+from sassxlate.errors import ContainerError, EncodeError, Where
 
 ABI_HSA: Final = 64  # e_ident[EI_OSABI]
 VERSIONS: Final = {2: 4, 3: 5, 4: 6}  # e_ident[EI_ABIVERSION] to the code object's version
@@ -219,9 +218,7 @@ def read(data: bytes, path: str = "") -> CodeObject:
         return CodeObject(version, elf.type == ET_DYN, sections, symbols)
 
 
-def _relocations(
-    elf: Elf, symbols: tuple[ElfSymbol, ...]
-) -> dict[int, tuple[CodeRelocation, ...]]:
+def _relocations(elf: Elf, symbols: tuple[ElfSymbol, ...]) -> dict[int, tuple[CodeRelocation, ...]]:
     """Section's index to its relocations."""
     labels = [s.name or _section_name(elf, s.shndx) for s in symbols]
     found: dict[int, tuple[CodeRelocation, ...]] = {}

@@ -13,11 +13,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
-from sassxlate.errors import ContainerError
-
-from . import eiattr
-from .demangle import demangle
-from .elf import (
+from sassxlate.disasm.containers import eiattr
+from sassxlate.disasm.containers.demangle import demangle
+from sassxlate.disasm.containers.elf import (
     EM_CUDA,
     ET_EXEC,
     ET_REL,
@@ -38,7 +36,17 @@ from .elf import (
     fail,
     is_elf_of,
 )
-from .model import Attribute, Cubin, Function, Global, Kernel, Param, Reloc, Symbol
+from sassxlate.disasm.containers.values import (
+    Attribute,
+    Cubin,
+    Function,
+    Global,
+    Kernel,
+    Param,
+    Reloc,
+    Symbol,
+)
+from sassxlate.errors import ContainerError
 
 _STO_CUDA_ENTRY = 0x10
 _SymbolType: TypeAlias = Literal["func", "object", "section", "notype", "other"]

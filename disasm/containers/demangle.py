@@ -6,7 +6,7 @@ import ctypes
 from functools import cache, lru_cache
 from typing import Protocol
 
-from .elf import printable
+from sassxlate.disasm.containers.elf import printable
 
 # The demangler expands back references, so that a hostile name of a few kilobytes could name
 # gigabytes.  Names with more of them than real code has stay as they are.

@@ -11,8 +11,8 @@ import struct
 from collections.abc import Mapping
 from typing import Literal
 
-from .elf import fail
-from .model import Attribute
+from sassxlate.disasm.containers.elf import fail
+from sassxlate.disasm.containers.values import Attribute
 
 # One name a number, from 0.  None: cuobjdump 13.1 prints "unknown".
 _NAMES: tuple[str | None, ...] = (

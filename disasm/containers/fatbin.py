@@ -7,11 +7,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Literal
 
+from sassxlate.disasm.containers.elf import fail, printable
+from sassxlate.disasm.containers.unpack import Budget, Packed
+from sassxlate.disasm.containers.values import Fatbin, FatbinEntry
 from sassxlate.errors import ContainerError
-
-from .elf import fail, printable
-from .model import Fatbin, FatbinEntry
-from .unpack import Budget, Packed
 
 MAGIC = 0xBA55ED50
 MAGIC_BYTES = struct.pack("<I", MAGIC)

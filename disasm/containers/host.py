@@ -11,15 +11,20 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Literal
 
+from sassxlate.disasm.containers import archive
+from sassxlate.disasm.containers import elf as elf_file
+from sassxlate.disasm.containers.cubin import is_cubin, parse_cubin
+from sassxlate.disasm.containers.elf import Elf, Section, fail
+from sassxlate.disasm.containers.fatbin import (
+    MAGIC_BYTES,
+    container_size,
+    find_fatbins,
+    moved,
+    parse_fatbin,
+)
+from sassxlate.disasm.containers.unpack import Budget, Packed
+from sassxlate.disasm.containers.values import Cubin, Fatbin, FatbinEntry
 from sassxlate.errors import ContainerError, Where
-
-from . import archive
-from . import elf as elf_file
-from .cubin import is_cubin, parse_cubin
-from .elf import Elf, Section, fail
-from .fatbin import MAGIC_BYTES, container_size, find_fatbins, moved, parse_fatbin
-from .model import Cubin, Fatbin, FatbinEntry
-from .unpack import Budget, Packed
 
 WRAPPER_MAGIC = 0x466243B1
 _WRAPPER = struct.Struct("<IIQQ")

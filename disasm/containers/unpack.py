@@ -9,7 +9,7 @@ from typing import Literal, TypeAlias
 import lz4.block
 import zstandard
 
-from .elf import fail
+from sassxlate.disasm.containers.elf import fail
 
 Compression: TypeAlias = Literal["none", "lz4", "zstd"]
 

@@ -1,12 +1,12 @@
 """RDNA3 (gfx1100): encodings as data, encoder, decoder, text, reads and writes."""
 
-from .assemble import Program, assemble
-from .decode import branch_target, decode, decode_program
-from .effects import RRef, counters, keeps_part, reads, registers, writes
-from .encode import can_encode, encode
-from .immtext import depctr_imm, waitcnt_fields, waitcnt_imm
-from .table import OPS, Operand, OpInfo, info
-from .text import format_inst, format_item, format_program
+from sassxlate.disasm.rdna3.codec.assemble import Program, assemble
+from sassxlate.disasm.rdna3.codec.decode.instruction import branch_target, decode, decode_program
+from sassxlate.disasm.rdna3.codec.encode.instruction import can_encode, encode
+from sassxlate.disasm.rdna3.codec.text.immediates import depctr_imm, waitcnt_fields, waitcnt_imm
+from sassxlate.disasm.rdna3.codec.text.instruction import format_inst, format_item, format_program
+from sassxlate.disasm.rdna3.reads_writes import RRef, counters, keeps_part, reads, registers, writes
+from sassxlate.disasm.rdna3.tables.opcodes import OPS, Operand, OpInfo, info
 
 __all__ = [
     "OPS",

@@ -6,15 +6,15 @@ from dataclasses import replace
 from random import Random
 from typing import Final
 
-from .decode_more import EXPORT_TARGETS
-from .encode import can_encode
-from .encode_mem import OFF
-from .encode_vopd import Y_ONLY
-from .immtext import depctr_imm, waitcnt_imm
-from .ir import Arg, I, Inst, S, Sp, V
-from .layout import NO_IMMEDIATE, Layout, layout
-from .operand import SGPRS, bits_of, inline_values, literal_value
-from .table import OPS, Operand, OpInfo
+from sassxlate.disasm.rdna3.codec.decode.graphics import EXPORT_TARGETS
+from sassxlate.disasm.rdna3.codec.encode.instruction import can_encode
+from sassxlate.disasm.rdna3.codec.encode.memory import OFF
+from sassxlate.disasm.rdna3.codec.encode.vopd import Y_ONLY
+from sassxlate.disasm.rdna3.codec.text.immediates import depctr_imm, waitcnt_imm
+from sassxlate.disasm.rdna3.instruction import Arg, I, Inst, S, Sp, V
+from sassxlate.disasm.rdna3.tables.layout import NO_IMMEDIATE, Layout, layout
+from sassxlate.disasm.rdna3.tables.opcodes import OPS, Operand, OpInfo
+from sassxlate.disasm.rdna3.tables.operand_codes import SGPRS, bits_of, inline_values, literal_value
 
 _DPP16: Final = (
     "quad_perm:[{0},{1},{2},{3}]",

@@ -15,12 +15,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 
-from .ir import Instruction, Special
-from .meaning import Meaning, converts, meanings
-from .meaning.rows import Number
-from .spec import P, R, Row, S, When
-from .tables import ROWS
-from .tables.effects import (
+from sassxlate.disasm.sass.instruction import Instruction, Special
+from sassxlate.disasm.sass.semantics import Semantics, converts, semantics_table
+from sassxlate.disasm.sass.semantics.rows import Number
+from sassxlate.disasm.sass.tables import ROWS
+from sassxlate.disasm.sass.tables.effects import (
     NONE,
     Barrier,
     Effects,
@@ -30,6 +29,7 @@ from .tables.effects import (
     Transfer,
     effects_of,
 )
+from sassxlate.disasm.sass.tables.spec import P, R, Row, S, When
 
 _CLOCKS = ("SR_CLOCK", "SR_GLOBALTIMER")
 
@@ -81,7 +81,7 @@ class Traits:
 def derive(
     mnemonic: str,
     rows: Sequence[Row],
-    meaning: Meaning | None = None,
+    meaning: Semantics | None = None,
     effects: Effects = NONE,
     *,
     is_conversion: bool = False,
@@ -128,7 +128,7 @@ def traits_of(mnemonic: str) -> Traits:
     made = derive(
         mnemonic,
         rows.get(mnemonic, ()),
-        meanings().get(mnemonic),
+        semantics_table().get(mnemonic),
         effects_of(mnemonic),
         is_conversion=mnemonic in converts(),
     )

@@ -12,7 +12,7 @@ def compile_code_object(
         EmulatorError: SX06xx, with the offset from the kernel's start and the mnemonic.
         EncodeError: SX05xx, the code object cannot be read.
     """
-    from .compiler import CompileOptions
-    from .compiler import compile_code_object as compile_one
+    from sassxlate.lowering.emulate.compiler import compile_code_object as compile_one
+    from sassxlate.lowering.emulate.options import CompileOptions
 
     return compile_one(code, kernel, CompileOptions(strict=strict, counts=counts)).data

@@ -5,63 +5,25 @@ from __future__ import annotations
 import functools
 import threading
 import time
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import llvmlite.binding as llvm
 
+from sassxlate.cfg import rdna3_flow as flows
 from sassxlate.errors import EmulatorError
-
-from . import flow as flows
-from . import objects
-from .image import HostImage, frame_size, header, link
-from .trace import Point
-from .wave import build
+from sassxlate.lowering.emulate.image import helper_objects
+from sassxlate.lowering.emulate.image.image import HostImage, frame_size, header, link
+from sassxlate.lowering.emulate.options import CompileOptions, Isa, host_isa
+from sassxlate.lowering.emulate.wave.wave import build
 
 if TYPE_CHECKING:
-    from sassxlate.lowering.codeobject_kd import Descriptor
-
-Isa = Literal["avx512", "avx2"]
-_NEEDS_AVX512 = ("avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512cd")
-_NEEDS_AVX2 = ("avx2", "fma", "f16c", "bmi2", "lzcnt", "popcnt")
+    from sassxlate.lowering.codeobject.descriptor import Descriptor
 _CPU = {"avx512": "x86-64-v4", "avx2": "x86-64-v3"}
 _ATTRIBUTES = {
     "avx512": 'nounwind "prefer-vector-width"="512" "min-legal-vector-width"="512"',
     "avx2": "nounwind",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class CompileOptions:
-    """How to compile.
-
-    ``isa`` None is the host's best.  ``align``: "natural" faults as CUDA does (8 bytes for b64,
-    16 for b128), "dword" wants 4 at most, as code compiled for AMD may rely on.  ``float_mode`` is
-    the kernel descriptor's FLOAT_MODE byte: rounding 3:0, denormals 7:4; ``scratch`` its bytes of
-    scratch a lane, which no launch has less of; ``sgprs`` has a bit for each SGPR that a launch
-    gives a value; ``uniform`` are offsets, from the entry, of v_readfirstlane instructions whose
-    active lanes are equal, ``fences`` of instructions before which all memory accesses are done:
-    strict mode checks both.  ``counts``: each block adds 1 to its number in ``SxWave.counts`` when
-    it begins (``counts.py``).  ``trace`` are the places where registers are recorded
-    (``trace.py``); None: none, and no bound on what a launch executes.  ``poison``: in strict mode
-    what nobody wrote is rubbish of the seed, not 0.
-    """
-
-    strict: bool = False
-    isa: Isa | None = None
-    opt: int = 1
-    align: Literal["natural", "dword"] = "natural"
-    float_mode: int = 0xF0
-    ieee: bool = False
-    dx10_clamp: bool = True
-    scratch: int = 0
-    sgprs: int = 0xFFFF
-    uniform: frozenset[int] = frozenset()
-    fences: frozenset[int] = frozenset()
-    counts: bool = False
-    trace: tuple[Point, ...] | None = None
-    poison: bool = True
 
 
 # How far the register allocator looks for places to split live ranges.  With its default, kernels
@@ -79,21 +41,6 @@ def _initialize() -> None:
     llvm.set_option("", _ALLOCATOR)
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
-
-
-@functools.cache
-def host_isa() -> Isa:
-    """The best instruction set of this machine.
-
-    Raises:
-        EmulatorError: SX0624, the host has not even AVX2, FMA and F16C.
-    """
-    features = llvm.get_host_cpu_features()
-    if all(features.get(f) for f in _NEEDS_AVX512):
-        return "avx512"
-    if all(features.get(f) for f in _NEEDS_AVX2):
-        return "avx2"
-    raise EmulatorError("SX0624", "the emulated device needs a CPU with AVX2, FMA and F16C")
 
 
 _machines = threading.local()
@@ -162,7 +109,7 @@ def compile_flow(
         built, count = build(flow, options, isa, _ATTRIBUTES[isa])
     except EmulatorError as e:
         raise e.at(kernel=kernel) from e
-    parts = objects.split(built, "wave")
+    parts = helper_objects.split(built, "wave")
     seconds = {"ir": clock() - t0}
     machine = target_machine(isa, options.opt)
     try:
@@ -171,7 +118,9 @@ def compile_flow(
         _sink(True)
         t1 = clock()
         how = f"{isa} {options.opt}"
-        made += objects.helpers(parts.helpers.values(), how, lambda text: _emit(text, machine, {}))
+        made += helper_objects.helpers(
+            parts.helpers.values(), how, lambda text: _emit(text, machine, {})
+        )
     except RuntimeError as e:
         raise EmulatorError("SX0691", f"the compiler made bad LLVM IR: {e}").at(
             kernel=kernel
@@ -222,14 +171,14 @@ def compile_code_object(
     """The host image of a kernel of a gfx1100 code object, by path or content."""
     from dataclasses import replace
 
-    from sassxlate.lowering import sourcemap
-    from sassxlate.lowering.codeobject import read
+    from sassxlate.lowering.codeobject import source_map
+    from sassxlate.lowering.codeobject.code_object import read
 
     data = source if isinstance(source, bytes) else Path(source).read_bytes()
     obj = read(data)
     k = obj.kernel(kernel)
     options = options or CompileOptions()
-    note = sourcemap.find(data) if options.strict else ""
+    note = source_map.find(data) if options.strict else ""
     options = replace(
         options,
         float_mode=k.descriptor.float_mode,
@@ -237,7 +186,7 @@ def compile_code_object(
         dx10_clamp=k.descriptor.dx10_clamp,
         scratch=k.descriptor.private_segment_size,
         sgprs=_given_sgprs(k.descriptor),
-        uniform=sourcemap.offsets(note, kernel, "uniform"),
-        fences=sourcemap.offsets(note, kernel, "fence"),
+        uniform=source_map.offsets(note, kernel, "uniform"),
+        fences=source_map.offsets(note, kernel, "fence"),
     )
     return compile_kernel(obj.text, k.entry, options, kernel)

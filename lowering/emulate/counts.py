@@ -19,11 +19,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from sassxlate.disasm.rdna3.ir import Inst
+from sassxlate.cfg.rdna3_flow import Flow, discover
+from sassxlate.disasm.rdna3.instruction import Inst
 from sassxlate.errors import UsageError, Where
-from sassxlate.lowering import sourcemap
-
-from .flow import Flow, discover
+from sassxlate.lowering.codeobject import source_map
 
 if TYPE_CHECKING:
     from sassxlate.cfg import Cfg
@@ -155,7 +154,7 @@ def of_code_object(
     Raises:
         EmulatorError, LoweringError: no such kernel, or code that cannot be followed.
     """
-    from sassxlate.lowering.codeobject import read
+    from sassxlate.lowering.codeobject.code_object import read
 
     obj = read(data)
     entry = obj.kernel(kernel).entry
@@ -166,7 +165,7 @@ def of_code_object(
         for block, times in zip(blocks, numbers, strict=True)
     )
     made = Runs(kernel, {}, spans, launches, waves, target)
-    rows = sourcemap.parse(sourcemap.find(data)).get(kernel, ())
+    rows = source_map.parse(source_map.find(data)).get(kernel, ())
     return replace(made, sass=_of_sass(rows, made))
 
 

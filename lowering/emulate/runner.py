@@ -20,12 +20,12 @@ from pathlib import Path
 from typing import Any
 
 from sassxlate.errors import EmulatorError, UsageError, Where
-
-from . import strict
-from .abi import Fault
-from .compiler import CompileOptions, compile_kernel
-from .image import HostImage
-from .trace import Buffer
+from sassxlate.lowering.emulate import strict_hazards
+from sassxlate.lowering.emulate.compiler import compile_kernel
+from sassxlate.lowering.emulate.image.abi import DeviceFault
+from sassxlate.lowering.emulate.image.image import HostImage
+from sassxlate.lowering.emulate.options import CompileOptions
+from sassxlate.lowering.emulate.wave.trace_points import Buffer
 
 _SOURCE = Path(__file__).with_name("runner_host.cpp")
 
@@ -94,7 +94,7 @@ def _library() -> Any:
     return library
 
 
-class Device:
+class EmulatedDevice:
     """Device memory: one arena whose addresses are the host's; freed when collected."""
 
     def __init__(self, size: int = 1 << 26) -> None:
@@ -162,7 +162,7 @@ def run_image(
     grid: Sequence[int] | int,
     block: Sequence[int] | int,
     kernarg: bytes,
-    device: Device,
+    device: EmulatedDevice,
     *,
     dynamic_lds: int = 0,
     resident: bool = False,
@@ -223,11 +223,11 @@ def run_image(
         raise UsageError("SX0801", "an image that counts needs somewhere to count")
     if _library().sx_run(ctypes.byref(launch)):
         r = launch.result
-        kind = Fault(r.kind).name.lower()
+        kind = DeviceFault(r.kind).name.lower()
         raise EmulatorError(
             "SX0630",
             f"{kind} fault in workgroup {r.group}, wave {r.wave}, lane {r.lane}: "
-            + (strict.describe(r.addr) if r.kind == Fault.STRICT else f"{r.addr:#x}"),
+            + (strict_hazards.describe(r.addr) if r.kind == DeviceFault.STRICT else f"{r.addr:#x}"),
             Where(kernel=loaded.image.kernel, offset=r.pc),
         )
     return int(launch.stuck)
@@ -264,7 +264,7 @@ def run_code_object(
     grid: Sequence[int] | int,
     block: Sequence[int] | int,
     kernarg: bytes,
-    device: Device,
+    device: EmulatedDevice,
     options: CompileOptions | None = None,
     **launch: Any,
 ) -> None:
@@ -279,9 +279,8 @@ def run_code_object(
 
 @functools.lru_cache(maxsize=64)
 def _loaded(data: bytes, kernel: str, options: CompileOptions) -> tuple[LoadedImage, Setup]:
-    from sassxlate.lowering.codeobject import read
-
-    from .compiler import compile_code_object
+    from sassxlate.lowering.codeobject.code_object import read
+    from sassxlate.lowering.emulate.compiler import compile_code_object
 
     setup = setup_of(read(data).kernel(kernel).descriptor)
     return LoadedImage(compile_code_object(data, kernel, options)), setup
@@ -292,7 +291,7 @@ def run_code(
     grid: Sequence[int] | int,
     block: Sequence[int] | int,
     kernarg: bytes,
-    device: Device,
+    device: EmulatedDevice,
     setup: Setup | None = None,
     options: CompileOptions | None = None,
     **launch: Any,
@@ -302,4 +301,4 @@ def run_code(
     run_image(loaded, setup or Setup(), grid, block, kernarg, device, **launch)
 
 
-__all__ = ["Device", "LoadedImage", "Setup", "run_code", "run_code_object", "run_image"]
+__all__ = ["EmulatedDevice", "LoadedImage", "Setup", "run_code", "run_code_object", "run_image"]

@@ -4,39 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ..context import Rule
-from . import (
-    asynchronous,
-    atomic,
-    atomic128,
+from sassxlate.lowering.rules.arithmetic import (
     compare,
     convert,
     double,
-    float32,
     half,
-    hostcall,
     integer,
-    lanes,
     logic,
-    matrix,
-    matrix_float,
-    memory,
-    packing,
-    surface,
-    texture,
-    warp,
+    pack,
+    packed_integer,
 )
+from sassxlate.lowering.rules.arithmetic import float as float32
+from sassxlate.lowering.rules.control import hostcall
+from sassxlate.lowering.rules.memory import asynchronous, atomic, atomic128, memory, surface
+from sassxlate.lowering.rules.memory.texture import sample
+from sassxlate.lowering.rules.rule import Rule
+from sassxlate.lowering.rules.warp import matrix, matrix_float, warp
 
 _CATEGORIES: tuple[tuple[Rule, ...], ...] = (
     integer.RULES,
-    lanes.RULES,
+    packed_integer.RULES,
     logic.RULES,
     compare.RULES,
     double.RULES,
     float32.RULES,
     half.RULES,
     convert.RULES,
-    packing.RULES,
+    pack.RULES,
     memory.RULES,
     asynchronous.RULES,
     atomic128.RULES,
@@ -46,7 +40,7 @@ _CATEGORIES: tuple[tuple[Rule, ...], ...] = (
     matrix.RULES,
     matrix_float.RULES,
     surface.RULES,
-    texture.RULES,
+    sample.RULES,
 )
 
 

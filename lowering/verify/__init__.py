@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from .block import Block
-from .check import verify
-from .execute import Placed
-from .verdict import Proved, Refuted, Unknown, Verdict
+from sassxlate.lowering.verify.block.block import BlockPair
+from sassxlate.lowering.verify.block.check import verify
+from sassxlate.lowering.verify.rdna3.execute import Placed
+from sassxlate.lowering.verify.verdict import Proved, Refuted, Unknown, Verdict
 
-__all__ = ["Block", "Placed", "Proved", "Refuted", "Unknown", "Verdict", "verify"]
+__all__ = ["BlockPair", "Placed", "Proved", "Refuted", "Unknown", "Verdict", "verify"]

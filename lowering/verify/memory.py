@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from sassxlate.domain import Domain
+from sassxlate.domain.interface import Domain
 
 T = TypeVar("T")
 

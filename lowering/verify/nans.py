@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import TypeVar
 
-from sassxlate.disasm.rdna3.ir import I, Inst
-from sassxlate.disasm.sass.ir import Instruction, Reg, RegRef
-from sassxlate.domain import Domain, is_nan
-from sassxlate.lowering.nanreads import Nan, made, moved, numeric
+from sassxlate.disasm.rdna3.instruction import I, Inst
+from sassxlate.disasm.sass.instruction import Instruction, Reg, RegRef
+from sassxlate.domain.interface import Domain, is_nan
+from sassxlate.lowering.nans.reads import Nan, made, moved, numeric
 
 T = TypeVar("T")
 LOOSE = Nan.SINGLE | Nan.HALVES
@@ -74,9 +74,7 @@ def alike(d: Domain[T], sass: T, rdna: T, kind: Nan) -> T:
     return out
 
 
-def written(
-    ins: Instruction, loose: Mapping[RegRef, Nan]
-) -> dict[RegRef, Nan]:
+def written(ins: Instruction, loose: Mapping[RegRef, Nan]) -> dict[RegRef, Nan]:
     """Of the registers that an instruction writes, those that it leaves loose, where ``loose`` were
     before."""
     kind = made(ins) & LOOSE

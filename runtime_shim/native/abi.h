@@ -3,7 +3,7 @@
 // The compiler (lowering/emulate) writes one flat, position-independent image a kernel: a 4096-byte
 // header page, then code and read-only data, mapped readable and executable.  Its entry runs one wave
 // from the kernel's first instruction to s_endpgm, on a fiber of the library.  It calls back only
-// through SxRuntime.  lowering/emulate/abi.py says the same numbers; a test compares the two.
+// through SxRuntime.  lowering/emulate/image/abi.py says the same numbers; a test compares the two.
 #pragma once
 #include <stdint.h>
 
@@ -64,7 +64,7 @@ struct SxWave {
   uint64_t code_base;      // 0x2d0 address that byte 0 of the code object's .text has for s_getpc (0 will do)
   uint64_t *counts;        // 0x2d8 images that count (flag 2) add 1 to a block's number when they begin it
   uint64_t executed;       // 0x2e0 instructions that the wave executed; written when it ends
-  void *trace;             // 0x2e8 images that trace: where to (lowering/emulate/trace.py)
+  void *trace;             // 0x2e8 images that trace: where to (lowering/emulate/wave/trace_points.py)
   uint64_t traced;         // 0x2f0 the wave's number plus 1 where it is to be traced, else 0
   uint64_t reserved;       // 0x2f8
 };                         // 0x300

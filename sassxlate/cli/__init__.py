@@ -20,8 +20,8 @@ from typing import Any, cast
 
 import click
 
-from .. import __version__
-from ..errors import SassxlateError, UsageError, Where
+from sassxlate import __version__
+from sassxlate.errors import EXIT_NEGATIVE, SassxlateError, UsageError, Where, exit_status
 
 # The order is that of `--help`: look, translate, run, then the tool itself.  The short texts stand
 # here so that `--help` need not import every subcommand.
@@ -48,48 +48,7 @@ SUBCOMMANDS: dict[str, str] = {
     "dataset": "Build the dataset of proved pairs that the model learns from.",
     "selftest": "Run the fixtures on a device and write a report.",
 }
-
-EXIT_NEGATIVE = 1
-EXIT_USAGE = 2
-EXIT_UNSUPPORTED = 3
 EXIT_INTERRUPTED = 130  # as a shell says of SIGINT; click's own 1 would mean "differs"
-
-# By the code's area; a catalogue entry with an `exit` key overrides it for one code.
-_EXIT_BY_AREA = {
-    "SX01": EXIT_USAGE,
-    "SX02": EXIT_UNSUPPORTED,
-    "SX03": EXIT_UNSUPPORTED,
-    "SX04": EXIT_UNSUPPORTED,
-    "SX05": EXIT_UNSUPPORTED,
-    "SX06": EXIT_UNSUPPORTED,
-    "SX07": EXIT_USAGE,
-    "SX08": EXIT_USAGE,
-    "SX09": EXIT_USAGE,
-}
-
-
-def catalogue() -> dict[str, dict[str, Any]]:
-    """All described error codes: code to its table (``title``, ``text``, perhaps ``exit``)."""
-    import tomllib
-    from importlib import resources
-
-    entries: dict[str, dict[str, Any]] = {}
-    for file in resources.files("sassxlate").joinpath("error_catalogue").iterdir():
-        if file.name.endswith(".toml"):
-            entries.update(tomllib.loads(file.read_text(encoding="utf-8")))
-    return entries
-
-
-def exit_status(error: SassxlateError) -> int:
-    """The exit status that tells a script what kind of error this was (2 or 3)."""
-    try:
-        entry = catalogue().get(error.code, {})
-    except (OSError, ValueError):
-        entry = {}
-    status = entry.get("exit")
-    if isinstance(status, int):
-        return status
-    return _EXIT_BY_AREA.get(error.code[:4], EXIT_USAGE)
 
 
 @contextlib.contextmanager

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import click
 
-from sassxlate.disasm.sass.assembler import assemble_listing
-
-from ..errors import DecodeError, UsageError, Where
-from ._files import parse_arch, read_text, write_whole
+from sassxlate.disasm.inputs import parse_arch, read_text
+from sassxlate.disasm.sass.codec.assembler import assemble_listing
+from sassxlate.errors import DecodeError, UsageError, Where
+from sassxlate.output import write_whole
 
 
 @click.command()

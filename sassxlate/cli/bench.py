@@ -10,10 +10,10 @@ from typing import Any, TypeVar
 
 import click
 
+from sassxlate.bench.figures import REPEAT, Figure, fixtures, isa_of, show
+from sassxlate.cli.options import format_option
+from sassxlate.output import print_json, print_lines
 from sassxlate.runtime_shim import paths
-
-from ._figures import REPEAT, Figure, fixtures, isa_of, show
-from ._files import format_option, print_json, print_lines
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 EXIT_MISSED = 1
@@ -67,7 +67,7 @@ def emulator(
     output_format: str, repeat: int, check: bool, isa: str, given: str | None, call: float
 ) -> None:
     """How many RDNA3 instructions a second one core runs, in the loops of fixtures/bench."""
-    from . import _bench_emulator
+    from sassxlate.bench import emulator as _bench_emulator
 
     figures = _bench_emulator.measure(fixtures(given), repeat, isa_of(isa), call)
     _end("emulator", figures, output_format, check)
@@ -77,7 +77,7 @@ def emulator(
 @_options
 def translate(output_format: str, repeat: int, check: bool, isa: str, given: str | None) -> None:
     """From SASS to a code object, from there to host code, and a whole run with a warm cache."""
-    from . import _bench_translate
+    from sassxlate.bench import translate as _bench_translate
 
     figures = _bench_translate.measure(fixtures(given), repeat, isa_of(isa))
     _end("translate", figures, output_format, check)
@@ -104,7 +104,7 @@ def disasm(
 
     FILES are cubins, executables and libraries.  Times are CPU time of one thread.
     """
-    from . import _bench_disasm
+    from sassxlate.bench import disasm as _bench_disasm
 
     figures = _bench_disasm.measure(files, repeat, limit)
     _end("disasm", figures, output_format, check)
@@ -163,8 +163,8 @@ def programs(
     (the same bytes, arguments and version of sassxlate) is not run again, so that a call that was
     interrupted goes on where it was.
     """
-    from . import _bench_programs as bench
-    from . import _programs_table as report
+    from sassxlate.bench.programs import run as bench
+    from sassxlate.bench.programs import table as report
 
     known = bench.read_truth(truth) if truth else {}
     keep = results or paths.cache_dir() / "programs.jsonl"
@@ -176,7 +176,7 @@ def programs(
     ]
     work = bench.Bench(keep, bench.Limits(timeout, int(memory * 2**30)), known, stale)
     work.forget(again)
-    outcomes: list[bench.Outcome] = []
+    outcomes: list[bench.ProgramOutcome] = []
     try:
         for outcome in work.run(wanted, jobs):
             outcomes.append(outcome)
@@ -226,9 +226,9 @@ def codegen(
     Instructions as they stand in the code, and as the emulated device executes them.  With --pairs
     the instructions in the code of any library's kernels beside those of AMD's compiler.
     """
-    from ..errors import UsageError
-    from . import _bench_codegen as bench
-    from . import _codegen_table as report
+    from sassxlate.bench.codegen import compare as bench
+    from sassxlate.bench.codegen import table as report
+    from sassxlate.errors import UsageError
 
     if pattern and (bless or check):
         raise UsageError("SX0831", "the page is of all programs: no -k with --bless or --check")
@@ -284,18 +284,17 @@ def hybrid(
     """
     import tempfile
 
-    from sassxlate.llm import models
-
-    from . import _bench_hybrid as bench
-    from . import _codegen_table as report
-    from ._figures import machine
-    from ._files import parse_arch
+    from sassxlate.bench import hybrid as bench
+    from sassxlate.bench.codegen import table as report
+    from sassxlate.bench.figures import machine
+    from sassxlate.disasm.inputs import parse_arch
+    from sassxlate.llm.engine import models
 
     folder, number = fixtures(given), parse_arch(arch)[0]
     engine = models.engine("hybrid", model, samples)
     assert engine is not None
 
-    def told(row: bench.Row) -> None:
+    def told(row: bench.ProgramComparison) -> None:
         state = "PASS" if row.passed else "FAIL"
         click.echo(f"{row.program}: {state}, {100 * (1 - row.ratio):.1f} % saved", err=True)
 
@@ -329,8 +328,8 @@ def _pairs(
     output_format: str,
 ) -> list[str]:
     """What `bench codegen --pairs` found to be wrong."""
-    from . import _codegen_pairs as bench
-    from . import _codegen_table as report
+    from sassxlate.bench.codegen import library_pairs as bench
+    from sassxlate.bench.codegen import table as report
 
     reasons = bench.explained(folder)
     found = bench.measure(*files, arch, pattern)

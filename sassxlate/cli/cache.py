@@ -8,7 +8,8 @@ from pathlib import Path
 
 import click
 
-from sassxlate.runtime_shim import cache, paths
+from sassxlate.runtime_shim import paths
+from sassxlate.runtime_shim.cache import store
 
 
 @click.group()
@@ -22,9 +23,9 @@ def _places() -> list[Path]:
     return [root, *(p for p in sorted([root / "rules", *root.glob("model-*")]) if p.is_dir())]
 
 
-def _sum(parts: Sequence[tuple[cache.Usage, ...]]) -> tuple[cache.Usage, ...]:
+def _sum(parts: Sequence[tuple[store.Usage, ...]]) -> tuple[store.Usage, ...]:
     return tuple(
-        cache.Usage(same[0].area, sum(u.files for u in same), sum(u.bytes for u in same))
+        store.Usage(same[0].area, sum(u.files for u in same), sum(u.bytes for u in same))
         for same in zip(*parts, strict=True)
     )
 
@@ -38,7 +39,7 @@ def directory() -> None:
 @command.command()
 def clean() -> None:
     """Delete every file of the cache; programs that run now translate again."""
-    freed = sum(map(cache.clean, _places()))
+    freed = sum(map(store.clean, _places()))
     click.echo(f"{freed} bytes freed")
 
 
@@ -47,8 +48,8 @@ def clean() -> None:
 def stats(as_json: bool) -> None:
     """Print the number of files and bytes in each area, and the cap."""
     root = paths.cache_dir()
-    usage = _sum([cache.usage(place) for place in _places()])
-    cap = cache.size_cap()
+    usage = _sum([store.usage(place) for place in _places()])
+    cap = store.size_cap()
     if as_json:
         areas = {u.area: {"files": u.files, "bytes": u.bytes} for u in usage}
         click.echo(json.dumps({"schema": 1, "dir": str(root), "cap": cap, "areas": areas}))

@@ -7,20 +7,18 @@ from pathlib import Path
 
 import click
 
-from sassxlate.disasm.document.calls import CallGraph, Edge, Node, call_graph
-from sassxlate.disasm.document.image import Image
-
-from ..errors import SassxlateError
-from ._files import (
-    SCHEMA,
+from sassxlate.cli.options import arch_option
+from sassxlate.disasm.inputs import (
     arch_name,
-    arch_option,
     no_match,
     parse_arch,
     read_input,
     require_machine_code,
-    write_whole,
 )
+from sassxlate.disasm.listing.call_graph import CallGraph, Edge, Node, call_graph
+from sassxlate.disasm.listing.image import Image
+from sassxlate.errors import SassxlateError
+from sassxlate.output import SCHEMA, write_whole
 
 
 @click.command()

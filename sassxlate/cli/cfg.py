@@ -9,18 +9,17 @@ from pathlib import Path
 
 import click
 
-from sassxlate.cfg.picture import Picture
+from sassxlate.cfg.view.picture import Picture
 from sassxlate.errors import UsageError, Where
-
-from ._files import SCHEMA, write_whole
+from sassxlate.output import SCHEMA, write_whole
 
 _ONE = ("svg", "html")  # a file holds one picture
 
 
 def _drawings() -> Mapping[str, Callable[[Picture], str]]:
-    from sassxlate.cfg.page import to_html
-    from sassxlate.cfg.picture_text import to_dot, to_text
-    from sassxlate.cfg.svg import to_svg
+    from sassxlate.cfg.pages.graph import to_html
+    from sassxlate.cfg.view.svg import to_svg
+    from sassxlate.cfg.view.text import to_dot, to_text
 
     return {"text": to_text, "dot": to_dot, "svg": to_svg, "html": to_html}
 
@@ -62,10 +61,9 @@ def command(
     A word that is no instruction is drawn as what it is, and no arc leaves it; then, and where
     control flow cannot be followed, the exit status is 3.
     """
-    from sassxlate.cfg.draw import to_text
-    from sassxlate.cfg.picture_text import to_data
-
-    from ._pictures import graphs
+    from sassxlate.cfg.view.dump import to_text
+    from sassxlate.cfg.view.text import to_data
+    from sassxlate.lowering.report.graphs import graphs
 
     kind = form or _by_name(output)
     if args and not run:
@@ -74,12 +72,12 @@ def command(
         raise UsageError("SX0836", "--run counts, and --counts has what was counted: one of them")
     chosen = [*graphs(file, (kernel,), arch)]
     if run or counts is not None:
-        from . import _counted
+        from sassxlate.runtime_shim.replay import block_counts
 
-        found = _counted.read(counts) if counts is not None else _counted.of_program(
+        found = block_counts.read(counts) if counts is not None else block_counts.of_program(
             file, args, arch
         )  # fmt: skip
-        chosen = _counted.with_counts(chosen, found, file, every=arch is not None)
+        chosen = block_counts.with_counts(chosen, found, file, every=arch is not None)
     if kind == "json":
         listed = [to_data(g.picture) for g in chosen]
         text = json.dumps({"schema": SCHEMA, "file": file, "kernels": listed}, indent=1) + "\n"

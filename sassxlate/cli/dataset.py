@@ -10,15 +10,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from sassxlate.errors import ModelError, SassxlateError
-
-from . import EXIT_NEGATIVE
-from ._dataset_make import make
+from sassxlate.errors import EXIT_NEGATIVE, ModelError, SassxlateError
 
 if TYPE_CHECKING:
-    from sassxlate.llm.dataset import Progress, Settings
-    from sassxlate.llm.generate import Made
-    from sassxlate.llm.improve import Progress as Round
+    from sassxlate.llm.dataset.build import DatasetSettings, Progress
+    from sassxlate.llm.dataset.generate.generate import Made
+    from sassxlate.llm.dataset.improve import Progress as Round
 
 
 @click.group(short_help="Build the dataset of proved pairs that the model learns from")
@@ -43,14 +40,13 @@ def _shard(ctx: click.Context, parameter: click.Parameter, text: str) -> tuple[i
 
 def _settings(
     seed: int, valid: float, test: float, *, search: bool = True, lifted: bool = False
-) -> Settings:
-    from sassxlate.llm.dataset import Settings
-
-    from ._verify_cache import verdict_tag
+) -> DatasetSettings:
+    from sassxlate.llm.dataset.build import DatasetSettings
+    from sassxlate.runtime_shim.cache.verdicts import verdict_tag
 
     if valid + test >= 1:
         raise click.UsageError("--valid and --test leave nothing to train on")
-    return Settings(seed, valid, test, search, lifted, tag=verdict_tag())
+    return DatasetSettings(seed, valid, test, search, lifted, tag=verdict_tag())
 
 
 _share = click.FloatRange(0, 0.9)
@@ -65,7 +61,7 @@ _common = [
 
 
 def _cores(jobs: int) -> int:
-    from ._verify_blocks import cores
+    from sassxlate.processes import cores
 
     return jobs if jobs > 0 else cores()
 
@@ -104,10 +100,9 @@ def build(
     several machines share the work: put their DIR/units together. Without SOURCES, or when all is
     done, the shards and the datasheet are made.
     """
-    from sassxlate.llm.dataset import build as run
-    from sassxlate.llm.dataset_files import finish
-
-    from ._files import parse_arch
+    from sassxlate.disasm.inputs import parse_arch
+    from sassxlate.llm.dataset.build import build as run
+    from sassxlate.llm.dataset.files import finish
 
     settings = _settings(seed, valid, test, search=search, lifted=lifted)
     wanted = frozenset(parse_arch(a)[0] for a in arches) or None
@@ -165,7 +160,7 @@ def generate(
 ) -> None:
     """Writes cubins of random CUDA kernels to DIR: for sm_80 and sm_90 at two levels, some with
     fast math, held-out programs for sm_120 too. Needs nvcc and ptxas (CUDA 13) on PATH."""
-    from sassxlate.llm.generate import generate as run
+    from sassxlate.llm.dataset.generate.generate import generate as run
 
     settings = _settings(seed, valid, test)
     show = _Shown()
@@ -199,8 +194,8 @@ def tokens(
     folder: Path, output: Path, split: tuple[str, ...], most: float | None, jobs: int
 ) -> None:
     """Writes tokenised shards of DIR's splits (default: train and valid) for `sassxlate train`."""
-    from sassxlate.llm.dataset_files import split_shards
-    from sassxlate.llm.dataset_tokens import Written, write_tokens
+    from sassxlate.llm.dataset.files import split_shards
+    from sassxlate.llm.dataset.tokens import Written, write_tokens
 
     def told(one: Written) -> None:
         click.echo(f"{one.path} {one.examples} examples {one.bytes} bytes")
@@ -259,9 +254,8 @@ def improve(
     was found is on disk every ten seconds: a run may be stopped at any time, and the next one asks
     others.
     """
-    from sassxlate.llm import improve as rounds
-
-    from ._verify_cache import verdict_tag
+    from sassxlate.llm.dataset import improve as rounds
+    from sassxlate.runtime_shim.cache.verdicts import verdict_tag
 
     chosen = rounds.questions(folder, questions, seed)
     name = rounds.name_of(model)
@@ -289,7 +283,6 @@ def improve(
 for _option in reversed(_common):
     build = _option(build)
     generate = _option(generate)
-command.add_command(make)
 
 
 class _Shown:
@@ -332,3 +325,45 @@ class _Shown:
         if made.error is not None:
             self.failed(ModelError(made.error.code, f"{made.name}: {made.error.message}"))
         self._line(f"{self.count} programs")
+
+
+TOKENS = "tokens"  # of a dataset's folder: what `sassxlate train` takes
+
+
+@click.command("make", short_help="Kernels, pairs and tokens in one go")
+@click.argument("folder", metavar="DIR", type=click.Path(file_okay=False, path_type=Path))
+@click.argument(
+    "sources", metavar="[SOURCES]...", nargs=-1, type=click.Path(exists=True, path_type=Path)
+)
+@click.option("--count", default=1600, show_default=True, type=click.IntRange(1),
+              help="Programs of 12 kernels to generate (1,600: a million pairs).")  # fmt: skip
+@click.option("--seed", default=0, show_default=True, help="Of splits and kernels.")
+@click.option("--most", type=float, metavar="MIB", help="Tokens at most, for each split.")
+@click.option("--search/--no-search", default=True, help="Look for cheaper code than the rules'.")
+@click.option("-j", "--jobs", default=0, help="Processes (default: all cores).")
+@click.pass_context
+def make(
+    ctx: click.Context,
+    folder: Path,
+    sources: tuple[Path, ...],
+    count: int,
+    seed: int,
+    most: float | None,
+    search: bool,
+    jobs: int,
+) -> None:
+    """Generates kernels (DIR/kernels), builds the dataset DIR of them and of SOURCES, and writes
+    its tokens (DIR/tokens): `dataset generate`, `build` and `tokens` with what they usually take.
+
+    What was done before is not done again: if it is stopped, the same command goes on.
+    """
+    kernels = folder / "kernels"
+    ctx.invoke(generate, folder=kernels, count=count, seed=seed, jobs=jobs, shard=(0, 1))
+    ctx.invoke(
+        build, folder=folder, sources=(kernels, *sources), seed=seed, jobs=jobs, search=search,
+        shard=(0, 1), licences=(f"{kernels.name}/=Apache-2.0 (made by `sassxlate dataset`)",),
+    )  # fmt: skip
+    ctx.invoke(tokens, folder=folder, output=folder / TOKENS, split=(), most=most, jobs=jobs)
+
+
+command.add_command(make)

@@ -2,16 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from sassxlate.disasm.inputs import (
+    kernel_matches,
+    no_match,
+    parse_arch,
+    read_input,
+    require_machine_code,
+)
+from sassxlate.errors import SassxlateError
+
+if TYPE_CHECKING:
+    from sassxlate.cfg.view.side_by_side import Beside
+    from sassxlate.disasm.containers import Cubin, Kernel
+
 import json
 import sys
 from pathlib import Path
 
 import click
 
-from sassxlate.cfg.picture import Picture
+from sassxlate.cfg.view.picture import Picture
+from sassxlate.disasm.inputs import read_code_object
 from sassxlate.errors import UsageError, Where
-
-from ._files import SCHEMA, read_code_object, write_whole
+from sassxlate.output import SCHEMA, write_whole
 
 
 @click.command(short_help="What differs between two kernels")
@@ -60,9 +76,9 @@ def command(
     instructions stand for which SASS instruction, and what the translator added: by its own map,
     not by likeness.  The exit status is then 0.
     """
-    from sassxlate.cfg.align import align
-    from sassxlate.cfg.diff_page import to_html
-    from sassxlate.cfg.diff_text import same, to_data, to_text
+    from sassxlate.cfg.diff.align import align
+    from sassxlate.cfg.diff.text import same, to_data, to_text
+    from sassxlate.cfg.pages.diff import to_html
 
     suffix = output.suffix.lower() if output else ""
     kind = form or {".json": "json", ".html": "html"}.get(suffix, "text")
@@ -73,7 +89,7 @@ def command(
         raise UsageError("SX0840", f"{option} is about B, and with --against rdna3 there is none")
     exact = _exact(left, right)
     if exact is not None:
-        from ._against import shown
+        pass
 
         if kernel_b:
             raise UsageError("SX0840", "a kernel and its translation have one name: no --kernel-b")
@@ -126,7 +142,7 @@ def _exact(left: str, right: str | None) -> tuple[str, str | None] | None:
 
 def _of_sass(is_b: bool, arch: str | None, arch_b: str | None) -> str | None:
     """The architecture that is asked for of SASS, which is A or B; the other is its translation."""
-    from ._code_objects import TARGET
+    from sassxlate.disasm.listing.code_object_file import TARGET
 
     mine, other, option = (arch_b, arch, "--arch") if is_b else (arch, arch_b, "--arch-b")
     if other is None or other == TARGET:
@@ -140,7 +156,7 @@ def _sides(
     left: str, right: str, kernels: tuple[str, str], archs: tuple[str | None, str | None]
 ) -> list[tuple[Picture, Picture]]:
     """The kernels to compare: those with the same name, or the only one of each side."""
-    from ._pictures import graphs
+    from sassxlate.lowering.report.graphs import graphs
 
     arch, arch_b = archs
     graphs_of = [[*graphs(left, (kernels[0],), arch)]]
@@ -166,3 +182,96 @@ def _sides(
     if not pairs:
         raise UsageError("SX0802", "no kernel of A has a namesake in B", Where(right))
     return pairs
+
+
+def shown(
+    file: str, code_object: str | None, kernel: str, arch: str | None, kind: str
+) -> tuple[str, int]:
+    """Text, JSON or HTML of the kernels that are asked for, and how many were refused.
+
+    ``code_object`` is the file with the translation; without one FILE is translated now.  A kernel
+    that is refused is said on stderr, unless it is the only one.
+    """
+    found: list[Beside] = []
+    refused: list[SassxlateError] = []
+    data = None if code_object is None else read_code_object(code_object)
+    assert code_object is None or data is not None
+    pairs = list(_kernels(file, kernel, arch))
+    if data is None:
+        for cubin, one in pairs:
+            try:
+                found.append(_translated(cubin, one))
+            except SassxlateError as error:
+                refused.append(error.at(file=file, kernel=one.name))
+    else:
+        assert code_object is not None
+        found = _held(code_object, data, pairs)
+    if refused and not found and len(refused) == 1:
+        raise refused[0]
+    for each in refused:
+        click.echo(str(each), err=True)
+    return _written(file, found, kind), len(refused)
+
+
+def _written(file: str, found: list[Beside], kind: str) -> str:
+    from sassxlate.cfg.pages.side_by_side import to_html
+    from sassxlate.cfg.view.side_by_side import to_data, to_text
+
+    if kind == "json":
+        kernels = [to_data(one) for one in found]
+        return json.dumps({"schema": SCHEMA, "kernels": kernels}, indent=1) + "\n"
+    if kind != "html":
+        return "\n".join(map(to_text, found))
+    if len(found) != 1:
+        names = ", ".join(f"{one.name} {one.target}" for one in found) or "none"
+        message = f"html shows one kernel, {len(found)} match: {names[:400]}"
+        raise UsageError("SX0828", message, Where(file))
+    return to_html(found[0])
+
+
+def _kernels(file: str, kernel: str, arch: str | None) -> Iterator[tuple[Cubin, Kernel]]:
+    wanted = parse_arch(arch) if arch else None
+    loaded = read_input(file)
+    require_machine_code(loaded)
+    some = False
+    for _, cubin in loaded.cubins():
+        if wanted and (cubin.arch != wanted[0] or wanted[1] not in ("", cubin.variant)):
+            continue
+        for k in cubin.kernels:
+            if kernel_matches(k.name, k.demangled, (kernel,)):
+                some = True
+                yield cubin, k
+    if not some:
+        raise no_match(file, () if kernel == "*" else (kernel,), arch)
+
+
+def _translated(cubin: Cubin, kernel: Kernel) -> Beside:
+    from sassxlate.lowering.report.side_by_side import side_by_side
+
+    return side_by_side(cubin, kernel)
+
+
+def _held(file: str, data: bytes, pairs: list[tuple[Cubin, Kernel]]) -> list[Beside]:
+    """The kernels that the code object has.  Of several of a name (one an architecture) those that
+    its map fits; where it fits none, the error says why of the first."""
+    from sassxlate.lowering.codeobject.code_object import read
+    from sassxlate.lowering.report.side_by_side import of_code_object
+
+    try:
+        names = {k.name for k in read(data).kernels}
+    except SassxlateError as error:
+        raise error.at(file=file) from None
+    mine = [(cubin, k) for cubin, k in pairs if k.name in names]
+    if not mine:
+        raise UsageError("SX0802", "no kernel of A has a namesake in B", Where(file))
+    found: list[Beside] = []
+    errors: dict[str, SassxlateError] = {}
+    for cubin, k in mine:
+        try:
+            found.append(of_code_object(cubin, k, data))
+        except SassxlateError as error:
+            errors.setdefault(k.name, error.at(file=file, kernel=k.name))
+    for name, first in errors.items():
+        if not any(one.name == name for one in found):
+            raise first
+    return found

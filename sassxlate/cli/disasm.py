@@ -4,28 +4,22 @@ from __future__ import annotations
 
 import click
 
+from sassxlate.cli.options import arch_option, format_option, kernel_option
 from sassxlate.disasm.containers import Function, Kernel
-from sassxlate.disasm.document import Document, Options
-from sassxlate.disasm.document.source import Mode
-
-from ..errors import DecodeError, SassxlateError
-from ._files import (
+from sassxlate.disasm.inputs import (
     arch_name,
-    arch_option,
-    format_option,
     kernel_matches,
-    kernel_option,
     no_match,
     parse_arch,
-    print_json,
-    print_lines,
     read_code_object,
     read_hip_program,
     read_input,
     require_machine_code,
 )
-
-EXIT_BAD_WORDS = 3
+from sassxlate.disasm.listing import Document, ListingOptions
+from sassxlate.disasm.listing.source_lines import Mode
+from sassxlate.errors import EXIT_BAD_WORDS, DecodeError, SassxlateError
+from sassxlate.output import print_json, print_lines
 
 
 @click.command()
@@ -70,7 +64,7 @@ def command(
         code_object = read_hip_program(file)
     if loaded is None or code_object is not None:
         assert code_object is not None
-        from ._code_objects import list_code_objects
+        from sassxlate.disasm.listing.code_object_file import list_code_objects
 
         if list_code_objects(
             file, code_object, kernels, arch, encoding=encoding, control=control,
@@ -92,7 +86,9 @@ def command(
             continue
         found += len(chosen)
         try:
-            text = Document(data, Options(encoding, control, chosen.__contains__, source), cubin)
+            text = Document(
+                data, ListingOptions(encoding, control, chosen.__contains__, source), cubin
+            )
         except DecodeError as error:
             # An architecture that is not known: the file's others can still be read.
             bad += 1

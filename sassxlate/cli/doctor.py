@@ -14,13 +14,13 @@ from typing import Literal
 
 import click
 
-from sassxlate import toolchain
-from sassxlate.runtime_shim import client, paths
+from sassxlate import __version__, toolchain
+from sassxlate.cli.options import format_option
+from sassxlate.errors import SassxlateError
+from sassxlate.output import print_json
+from sassxlate.runtime_shim import paths
 from sassxlate.runtime_shim.hip_probe import find_hip
-
-from .. import __version__
-from ..errors import SassxlateError
-from ._files import format_option, print_json
+from sassxlate.runtime_shim.service import client
 
 State = Literal["ok", "missing", "optional"]  # optional: missing, and nothing here needs it
 
@@ -43,6 +43,7 @@ _GLIBC = (2, 28)
 _TEST_EXTRA = "pip install '.[test]'"
 _KFD = "/dev/kfd"  # the kernel driver of AMD's compute stack
 _KERNEL = "early_exit"  # of the fixtures
+
 
 @dataclass(frozen=True, slots=True)
 class Check:
@@ -113,7 +114,7 @@ def _translator() -> Check:
         from sassxlate.disasm.containers import load
         from sassxlate.lowering.emulate import compile_code_object
         from sassxlate.lowering.pipeline import translate_kernel
-        from sassxlate.runtime_shim.selftest import data_folder
+        from sassxlate.runtime_shim.selftest.selftest import data_folder
 
         cubin = data_folder() / "kernels" / "sm_80" / f"{_KERNEL}.cubin"
         for _, module in load(cubin).cubins():
@@ -205,7 +206,7 @@ def _service() -> Check:
 
 def _model() -> Check:
     """Whether blocks are asked of a model without being told to."""
-    from sassxlate.llm import models
+    from sassxlate.llm.engine import models
 
     try:
         mode = models.usual(None)

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from . import EXIT_NEGATIVE
+from sassxlate.errors import EXIT_NEGATIVE
 
 if TYPE_CHECKING:
-    from sassxlate.llm.evaluate import Corpus
-    from sassxlate.llm.evaluate_results import Run
+    from sassxlate.llm.evaluation.corpus import Corpus
+    from sassxlate.llm.evaluation.results import EvaluationRun
 
 
 @click.command(short_help="Measure a model on programs held out of training")
@@ -80,14 +80,16 @@ def command(
     What is not proved is asked in parts, then for further answers. Exit status 1:
     --limit-seconds left some; the same command with --results goes on.
     """
+    from sassxlate.disasm.inputs import parse_arch
     from sassxlate.errors import ModelError
-    from sassxlate.llm import evaluate, evaluate_run, models
-    from sassxlate.llm.dataset import Settings as Splits
-    from sassxlate.llm.evaluate_figures import figures
-    from sassxlate.llm.propose import BlockModel
-
-    from ._files import parse_arch, print_json, print_lines, write_whole
-    from ._verify_cache import verdict_tag
+    from sassxlate.llm.dataset.build import DatasetSettings as Splits
+    from sassxlate.llm.engine import models
+    from sassxlate.llm.evaluation import corpus as evaluate
+    from sassxlate.llm.evaluation import run as evaluate_run
+    from sassxlate.llm.evaluation.figures import figures
+    from sassxlate.llm.inference.block_model import BlockModel
+    from sassxlate.output import print_json, print_lines, write_whole
+    from sassxlate.runtime_shim.cache.verdicts import verdict_tag
 
     if not sources and dataset is None:
         raise click.UsageError("SOURCES or --dataset say what to measure on")
@@ -112,7 +114,7 @@ def command(
     show.clear()
     for error in corpus.errors:
         click.echo(f"sassxlate: {error}", err=True)
-    settings = evaluate_run.Settings(
+    settings = evaluate_run.EvaluationSettings(
         samples, seed, jobs, int(1000 * timeout), limit_seconds, verdict_tag()[:32]
     )
     run = evaluate_run.measure(corpus, proposer, settings, results, show.blocks)
@@ -122,7 +124,7 @@ def command(
         **figures(corpus, run, samples),
     }  # fmt: skip
     if picture is not None:
-        from sassxlate.llm.evaluate_picture import picture as drawn
+        from sassxlate.llm.evaluation.picture import picture as drawn
 
         write_whole(picture, drawn(told).encode())
     if card is not None:
@@ -130,7 +132,7 @@ def command(
     if as_json:
         print_json(told)
     else:
-        from ._eval_text import lines
+        from sassxlate.llm.evaluation.text import lines
 
         print_lines(lines(told))
     if run.left:
@@ -143,8 +145,8 @@ def _card(model: str | None, told: dict[str, Any], dataset: Path | None) -> str:
     import json
 
     from sassxlate.errors import ModelError, Where
-    from sassxlate.llm import models
-    from sassxlate.llm.card import card
+    from sassxlate.llm.engine import models
+    from sassxlate.llm.evaluation.card import card
 
     named = model or os.environ.get(models.MODEL)
     folder = Path(named) if named else models.shipped()
@@ -177,7 +179,7 @@ class _Shown:
     def files(self, done: int, of: int, corpus: Corpus) -> None:
         self.line(f"{done} of {of} files, {len(corpus.blocks)} distinct blocks")
 
-    def blocks(self, run: Run) -> None:
+    def blocks(self, run: EvaluationRun) -> None:
         done = len(run.results)
         begun = self.begun = self.begun or (time.monotonic(), done)
         seconds = time.monotonic() - begun[0]
@@ -187,5 +189,3 @@ class _Shown:
             left = seconds / (done - begun[1]) * run.left
             text += f" at one sample; about {left / 60:.0f} min left"
         self.line(text, always=True)
-
-

@@ -8,9 +8,9 @@ from typing import Any
 
 import click
 
-from ..errors import UsageError
-from . import catalogue, exit_status
-from ._files import format_option, print_json
+from sassxlate.cli.options import format_option
+from sassxlate.errors import UsageError, catalogue, exit_status
+from sassxlate.output import print_json
 
 # The areas of the codes by their first four characters, as sassxlate/errors.py lists them.
 _AREAS = {

@@ -10,20 +10,17 @@ from pathlib import Path
 
 import click
 
+from sassxlate.cli.options import arch_option, kernel_option
 from sassxlate.disasm.containers import FatbinEntry, Origin, demangle, parse_cubin
-
-from ..errors import ContainerError, UsageError
-from ._files import (
+from sassxlate.disasm.inputs import (
     arch_name,
-    arch_option,
     kernel_matches,
-    kernel_option,
-    make_directory,
     parse_arch,
     read_input,
     require_device_code,
-    write_whole,
 )
+from sassxlate.errors import ContainerError, UsageError
+from sassxlate.output import make_directory, write_whole
 
 _SUFFIX = {"elf": "cubin", "ptx": "ptx", "ltoir": "ltoir", "other": "bin"}
 _PTX_ENTRY = re.compile(rb"\.entry\s+([\w$.]+)")

@@ -11,35 +11,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sassxlate.errors import UsageError
-
-from ._files import (
-    SCHEMA,
-    kernel_matches,
-    no_match,
-    parse_arch,
-    read_input,
-    require_machine_code,
-    write_whole,
-)
+from sassxlate.lowering.trace.arguments import LaunchShape, find_cubin, shape_of
+from sassxlate.output import SCHEMA, write_whole
 
 if TYPE_CHECKING:
     from sassxlate.disasm.containers import Cubin, Kernel
-    from sassxlate.disasm.sass.interpret import Done, Group, Launch, Resident
-    from sassxlate.disasm.sass.ir import Instruction
-
-    from ._arguments import Arguments
-
-Shape = tuple[int, int, int]
+    from sassxlate.disasm.sass.instruction import Instruction
+    from sassxlate.disasm.sass.interpreter import Done, Group, Launch, Resident
+    from sassxlate.lowering.trace.arguments import Arguments
 _COLUMNS = 8  # words a line of a dump
-
-
-def shape_of(text: str) -> Shape:
-    """X, X,Y or X,Y,Z; UsageError SX0826."""
-    parts = text.replace("x", ",").split(",")
-    if not 1 <= len(parts) <= 3 or not all(p.strip().isdecimal() and int(p) for p in parts):
-        raise UsageError("SX0826", f"{text!r} is not X, X,Y or X,Y,Z")
-    x, y, z = (*map(int, parts), 1, 1)[:3]
-    return x, y, z
 
 
 @click.command(short_help="Run a kernel's SASS in the reference interpreter")
@@ -102,16 +82,15 @@ def command(
     Buffers are at addresses of their own; an access outside of them is an error that names the
     instruction.
     """
-    from sassxlate.disasm.sass.interpret import Options, Order, run
+    from sassxlate.disasm.sass.interpreter import Order, ScheduleOptions, run
+    from sassxlate.lowering.trace.arguments import lay_out
 
-    from ._arguments import lay_out
-
-    _, cubin, found = _kernel(file, kernel, arch)
+    _, cubin, found = find_cubin(file, kernel, arch)
     given = lay_out(found, arguments, seed)
     wanted = [_numbered(text, given) for text in dump]
     written = [_numbered(text, given) for text in out]
     launch = prepared(cubin, found, given, shape_of(grid), shape_of(block), shared)
-    options = Options(Order(order), limit, _offset(stop_at))
+    options = ScheduleOptions(Order(order), limit, _offset(stop_at))
     observer = _Trace(trace) if trace is not None else None
     done = run(launch, options, observer.see if observer else None, _show_state)
     data = {p.base: done.device.data(n) for n, p in enumerate(done.device.pieces)}
@@ -130,10 +109,15 @@ def command(
 
 
 def prepared(
-    cubin: Cubin, kernel: Kernel, given: Arguments, grid: Shape, block: Shape, shared: int
+    cubin: Cubin,
+    kernel: Kernel,
+    given: Arguments,
+    grid: LaunchShape,
+    block: LaunchShape,
+    shared: int,
 ) -> Launch:
     """The launch with the module's constants and variables in memory."""
-    from ._interpreted import launch_of, module_images
+    from sassxlate.lowering.trace.interpreter_launch import launch_of, module_images
 
     end = given.end
 
@@ -146,31 +130,6 @@ def prepared(
     pieces = dict(given.buffers)
     pieces |= {place: np.frombuffer(data, np.uint8) for place, data in images.items()}
     return launch_of(cubin, kernel, given.params, (grid, block), pieces, banks, shared=shared)
-
-
-def find_kernel(file: str, name: str, arch: str | None) -> tuple[bytes, str]:
-    """The image that holds the one kernel of that name, and its mangled name."""
-    image, _, kernel = _kernel(file, name, arch)
-    return image, kernel.name
-
-
-def _kernel(file: str, name: str, arch: str | None) -> tuple[bytes, Cubin, Kernel]:
-    """The one that matches; of several architectures the first in the file."""
-    loaded = read_input(file)
-    require_machine_code(loaded)
-    wanted = parse_arch(arch) if arch else None
-    found: list[tuple[bytes, Cubin, Kernel]] = []
-    for _, image, cubin in loaded.images():
-        if wanted and (cubin.arch != wanted[0] or wanted[1] not in ("", cubin.variant)):
-            continue
-        some = (k for k in cubin.kernels if kernel_matches(k.name, k.demangled, (name,)))
-        found += [(image, cubin, k) for k in some]
-    names = {k.name for _, _, k in found}
-    if not found:
-        raise no_match(file, (name,), arch)
-    if len(names) > 1:
-        raise UsageError("SX0827", f"{name} matches kernels {', '.join(sorted(names))}")
-    return found[0]
 
 
 def _offset(text: str | None) -> int:

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import click
 
+from sassxlate.disasm.inputs import arch_name, parse_arch
 from sassxlate.disasm.sass import reference
-from sassxlate.disasm.sass.decode import generation_of
-
-from ..errors import UsageError
-from ._files import arch_name, make_directory, parse_arch, print_lines, write_whole
+from sassxlate.disasm.sass.codec.decode import generation_of
+from sassxlate.errors import UsageError
+from sassxlate.output import make_directory, print_lines, write_whole
 
 _LAYOUT = "layout"  # the page on what all instructions share
 

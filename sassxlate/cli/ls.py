@@ -6,22 +6,18 @@ from typing import Any
 
 import click
 
+from sassxlate.cli.options import arch_option, format_option, kernel_option
 from sassxlate.disasm.containers import Cubin, FatbinEntry, LoadedFile, Origin, parse_cubin
-
-from ..errors import ContainerError, SassxlateError
-from ._cubins import More, more_lines
-from ._files import (
+from sassxlate.disasm.inputs import (
     arch_name,
-    arch_option,
-    format_option,
     kernel_matches,
-    kernel_option,
     parse_arch,
-    print_json,
     read_input,
     require_device_code,
-    table,
 )
+from sassxlate.disasm.listing.records import More, more_lines
+from sassxlate.errors import ContainerError, SassxlateError
+from sassxlate.output import print_json, table
 
 
 @click.command()

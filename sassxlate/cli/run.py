@@ -11,21 +11,22 @@ from typing import TYPE_CHECKING
 
 import click
 
-from sassxlate.runtime_shim import application, client, hybrid, paths, trusted
+from sassxlate import __version__
+from sassxlate.cli.options import engine_options, report_options
+from sassxlate.errors import SassxlateError, ShimError, UsageError
+from sassxlate.lowering.report.pages import begin
+from sassxlate.runtime_shim import application, paths, trusted
 from sassxlate.runtime_shim.application import RunReport
-from sassxlate.runtime_shim.cache import AREAS, Cache, key_of, size_cap
-from sassxlate.runtime_shim.tag import cache_tag
-
-from .. import __version__
-from ..errors import SassxlateError, ShimError, UsageError
-from ._engine import Writer, engine_options, writer
-from ._report_options import begin, report_options
+from sassxlate.runtime_shim.cache import hybrid
+from sassxlate.runtime_shim.cache.store import AREAS, Cache, key_of, size_cap
+from sassxlate.runtime_shim.cache.tag import cache_tag
+from sassxlate.runtime_shim.service import client
+from sassxlate.runtime_shim.writer import Writer, writer
 
 if TYPE_CHECKING:
     from sassxlate.disasm.containers import Cubin
+    from sassxlate.lowering.report.pages import Pages
     from sassxlate.runtime_shim.hip_probe import Found
-
-    from ._report_options import Pages
 
 EXIT_REFUSED = 3
 EXIT_NOT_FOUND = 127
@@ -201,7 +202,9 @@ def _write(
     strict: bool,
 ) -> None:
     """The report; where that fails, the application's status is still the one that counts."""
-    from ._run_report import write  # heavy, and with threads: after the application
+    from sassxlate.runtime_shim.run_report import (
+        write,  # heavy, and with threads: after the application
+    )
 
     pages.counted = counts is not None
     try:
@@ -305,15 +308,15 @@ def _digest(path: Path) -> str:
 
 def _listed(data: bytes, name: str) -> str:
     """The code of a kernel that the rules did not write alone, with the SASS by its own map."""
-    from sassxlate.disasm.rdna3.listing import decode_code
-    from sassxlate.lowering import codeobject, sourcemap
+    from sassxlate.disasm.listing.rdna3_section import decode_code
+    from sassxlate.lowering.codeobject import code_object, source_map
 
-    obj = codeobject.read(data)
+    obj = code_object.read(data)
     kernel = obj.kernel(name)
-    rows = sourcemap.parse(sourcemap.find(data)).get(name, ())
+    rows = source_map.parse(source_map.find(data)).get(name, ())
     lines: list[str] = []
     for line in decode_code(obj.text[kernel.entry : kernel.entry + kernel.size]):
-        came = sourcemap.at(rows, line.address)
+        came = source_map.at(rows, line.address)
         lines.append(f"  {line.text:<56} // {line.address:06x}{f' ; {came}' if came else ''}\n")
     return "".join(lines)
 

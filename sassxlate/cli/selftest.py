@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from ..errors import ShimError, UsageError
+from sassxlate.errors import ShimError, UsageError
 
 EXIT_NEGATIVE = 1
 EXIT_UNSUPPORTED = 3
@@ -53,7 +53,7 @@ def command(
     Each runs in a process of its own, with a time limit.  The exit status is 1 if anything failed,
     3 if kernels were refused and all else passed.
     """
-    from sassxlate.runtime_shim import selftest, selftest_report
+    from sassxlate.runtime_shim.selftest import report, selftest
 
     chosen = [
         fixture
@@ -71,23 +71,23 @@ def command(
     _check_writable(output)
     on_card = _on_card(device)
 
-    def tell(result: selftest.Result) -> None:
+    def tell(result: selftest.FixtureResult) -> None:
         click.echo(f"{result.status.upper():8} {result.name:42} {result.seconds:7.1f} s")
         for line in result.lines[:3]:
             click.echo(f"{'':8} {line}")
 
     begin = time.monotonic()
-    kind: selftest.Device = "hip" if on_card else "emulator"
+    kind: selftest.DeviceKind = "hip" if on_card else "emulator"
     with selftest.work_folder() as folder:
-        settings = selftest.Settings(kind, time_limit, seeds, Path(folder))
+        settings = selftest.SelftestSettings(kind, time_limit, seeds, Path(folder))
         facts = selftest.device_facts(settings)
         click.echo(f"device: {facts.get('name', 'unknown')}")
         results = selftest.run_all(chosen, settings, tell)
     try:
-        selftest_report.write(output, results, kind, facts, time.monotonic() - begin)
+        report.write(output, results, kind, facts, time.monotonic() - begin)
     except OSError as error:
         raise UsageError("SX0813", f"{output}: {error.strerror}") from error
-    counts = selftest_report.counts(results)
+    counts = report.counts(results)
     click.echo(", ".join(f"{number} {status}" for status, number in counts.items()))
     click.echo(f"report: {output}")
     if set(counts) - {"pass", "refused"}:

@@ -13,19 +13,18 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from sassxlate.errors import UsageError, Where
-
-from ._files import write_whole
+from sassxlate.output import write_whole
 
 if TYPE_CHECKING:
-    from sassxlate.disasm.sass.interpret import Order
-    from sassxlate.disasm.sass.ir import RegRef
-    from sassxlate.lowering.histories import Change
-    from sassxlate.lowering.paired import Pair
-    from sassxlate.lowering.passed import Choice, End
-    from sassxlate.lowering.steps import Step
-
-    from ._trace_text import Printer
-    from ._traced import Emulated, Subject
+    from sassxlate.disasm.sass.instruction import RegRef
+    from sassxlate.disasm.sass.interpreter import Order
+    from sassxlate.lowering.trace.lockstep import LockstepPair
+    from sassxlate.lowering.trace.memory_history import MemoryChange
+    from sassxlate.lowering.trace.observations import Choice, End
+    from sassxlate.lowering.trace.points import SourceStep
+    from sassxlate.lowering.trace.subject import Subject
+    from sassxlate.lowering.trace.text import Printer
+    from sassxlate.runtime_shim.replay.trace_subject import Emulated
 
 STEPS = 10_000  # that are printed, without --limit
 GIVE_UP = 1_000_000
@@ -97,7 +96,7 @@ def command(context: click.Context, /, file: str, **options: Any) -> None:
 
     Exit status with --until difference: 0 none, 1 found, 3 not decided.
     """
-    from sassxlate.lowering.steps import steps
+    from sassxlate.lowering.trace.points import steps
 
     subject = _subject(file, options)
     every = steps(subject.translated)
@@ -108,8 +107,8 @@ def command(context: click.Context, /, file: str, **options: Any) -> None:
 
 
 def _subject(file: str, options: dict[str, Any]) -> Subject:
-    from ._traced import by_hand, of_program
-    from .interpret import shape_of
+    from sassxlate.lowering.trace.arguments import shape_of
+    from sassxlate.runtime_shim.replay.trace_subject import by_hand, of_program
 
     code = options["code_object"]
     if options["run"]:
@@ -132,10 +131,9 @@ def _subject(file: str, options: dict[str, Any]) -> Subject:
 # --- what is looked at ---------------------------------------------------------------------------
 
 
-def _choice(subject: Subject, every: dict[int, Step], options: dict[str, Any]) -> Choice:
-    from sassxlate.lowering.passed import ALL, Choice
-
-    from ._trace_text import chosen_lanes
+def _choice(subject: Subject, every: dict[int, SourceStep], options: dict[str, Any]) -> Choice:
+    from sassxlate.lowering.trace.observations import ALL, Choice
+    from sassxlate.lowering.trace.text import chosen_lanes
 
     until = options["until"] is not None
     registers = registers_of(options["registers"])
@@ -164,7 +162,7 @@ def registers_of(texts: Sequence[str]) -> frozenset[RegRef] | None:
     """R5,P0,UR4; None where nothing is asked for."""
     from typing import cast
 
-    from sassxlate.disasm.sass.ir import RegRef
+    from sassxlate.disasm.sass.instruction import RegRef
 
     out: set[RegRef] = set()
     for text in (part.strip() for one in texts for part in one.split(",")):
@@ -175,7 +173,7 @@ def registers_of(texts: Sequence[str]) -> frozenset[RegRef] | None:
     return frozenset(out) if texts else None
 
 
-def _block_of(subject: Subject, every: dict[int, Step], text: str) -> int:
+def _block_of(subject: Subject, every: dict[int, SourceStep], text: str) -> int:
     found = _BLOCK.fullmatch(text)
     step = every.get(int(found[1], 16)) if found else None
     if step is None:
@@ -221,9 +219,8 @@ def _cta(subject: Subject, text: str) -> int:
 def _write_counts(subject: Subject, file: str, options: dict[str, Any]) -> None:
     """Of the launch by hand, or of all kernels of the program, which is run once more."""
     from sassxlate.lowering.emulate import counts
-
-    from ._counted import of_program
-    from ._traced import count
+    from sassxlate.runtime_shim.replay.block_counts import of_program
+    from sassxlate.runtime_shim.replay.trace_subject import count
 
     if options["run"]:
         every = of_program(file, options["args"], options["arch"])
@@ -238,12 +235,11 @@ def _write_counts(subject: Subject, file: str, options: dict[str, Any]) -> None:
 
 
 def _trace(subject: Subject, choice: Choice, options: dict[str, Any]) -> int:
-    from sassxlate.disasm.sass.interpret import Order
-    from sassxlate.lowering.paired import compare, order_of
-    from sassxlate.lowering.passed import DIFFERENCES
-
-    from ._trace_text import Printer
-    from ._traced import emulate
+    from sassxlate.disasm.sass.interpreter import Order
+    from sassxlate.lowering.trace.lockstep import compare, order_of
+    from sassxlate.lowering.trace.observations import DIFFERENCES
+    from sassxlate.lowering.trace.text import Printer
+    from sassxlate.runtime_shim.replay.trace_subject import emulate
 
     until, give_up = choice.until, options["give_up"]
     lanes = choice.lanes
@@ -252,9 +248,7 @@ def _trace(subject: Subject, choice: Choice, options: dict[str, Any]) -> int:
     )
     _say(f"{subject.kernel.demangled[:60]}: emulating")
     room = (1 << 62) if not choice.limit else choice.limit * (_largest(choice) + 64) * 8 + (1 << 20)
-    done = emulate(
-        subject, choice, seed=options["strict_seed"], give_up=give_up, room=room
-    )
+    done = emulate(subject, choice, seed=options["strict_seed"], give_up=give_up, room=room)
     _say("interpreting")
     wanted = options["order"]
     order: Order = (
@@ -294,12 +288,12 @@ def _say(text: str) -> None:
         click.echo(f"\r\x1b[K{text}", nl=False, err=True)
 
 
-def _facts(choice: Choice, pair: Pair) -> dict[str, Any]:
+def _facts(choice: Choice, pair: LockstepPair) -> dict[str, Any]:
     return {"steps": pair.number, "taken_over": pair.adopted, "met": pair.met != 0}
 
 
 def _notes(
-    choice: Choice, pair: Pair, end: End, options: dict[str, Any], order: str
+    choice: Choice, pair: LockstepPair, end: End, options: dict[str, Any], order: str
 ) -> None:
     for why, many in sorted(pair.adopted.items()):
         what = "" if why.startswith("lanes") else "results taken over from RDNA3: "
@@ -314,7 +308,7 @@ def _notes(
         where = f"block {', '.join(options['blocks'])}" if options["blocks"] else "what was chosen"
         click.echo(f"note: no warp that was chosen ever executes {where}")
     elif not pair.met & choice.lanes and pair.number:
-        from ._trace_text import lanes_text
+        from sassxlate.lowering.trace.text import lanes_text
 
         click.echo(f"note: lanes {lanes_text(choice.lanes)} never execute it")
 
@@ -325,11 +319,10 @@ def _memory(
 ) -> End:  # fmt: skip
     """What is left in memory, where registers never differed; the word's history says whose it
     is."""
-    from sassxlate.lowering.histories import Word
-    from sassxlate.lowering.passed import End
-
-    from ._compared import first_difference
-    from ._traced import watched
+    from sassxlate.lowering.trace.compare_memory import first_difference
+    from sassxlate.lowering.trace.memory_history import Word
+    from sassxlate.lowering.trace.observations import End
+    from sassxlate.runtime_shim.replay.trace_subject import watched
 
     found = first_difference(subject.launch(), finished.device, done.memory)
     if found is None:
@@ -350,7 +343,7 @@ def _memory(
     return End("memory", text)
 
 
-def _whose(subject: Subject, choice: Choice, change: Change, theirs: bool) -> str:
+def _whose(subject: Subject, choice: Choice, change: MemoryChange, theirs: bool) -> str:
     ins = choice.steps[change.offset].ins
     block, warp = divmod(max(change.warp, 0), subject.waves)
     side = "RDNA3 changed it" if theirs else "SASS alone changed it"
@@ -362,10 +355,9 @@ def _stored(
     subject: Subject, choice: Choice, end: End, order: Order, options: dict[str, Any]
 ) -> End:
     """Of a difference in what was loaded, which store it comes from."""
-    from sassxlate.lowering.histories import word_of
-    from sassxlate.lowering.paired import reads_memory
-
-    from ._traced import watched
+    from sassxlate.lowering.trace.lockstep import reads_memory
+    from sassxlate.lowering.trace.memory_history import word_of
+    from sassxlate.runtime_shim.replay.trace_subject import watched
 
     if end.kind != "value" or end.seen is None or not reads_memory(end.seen.step.ins):
         return end
@@ -383,7 +375,7 @@ def _stored(
 
 
 def _difference(
-    subject: Subject, printer: Printer, end: End, pair: Pair, options: dict[str, Any]
+    subject: Subject, printer: Printer, end: End, pair: LockstepPair, options: dict[str, Any]
 ) -> None:
     assert end.seen is not None
     if end.kind == "path":
@@ -394,13 +386,12 @@ def _difference(
 
 
 def _states(
-    subject: Subject, printer: Printer, end: End, pair: Pair, options: dict[str, Any]
+    subject: Subject, printer: Printer, end: End, pair: LockstepPair, options: dict[str, Any]
 ) -> None:
     """All registers that are live there, of the first lane that differs, on both sides."""
-    from sassxlate.lowering.emulate.trace import Place, Point
-    from sassxlate.lowering.steps import place_of
-
-    from ._traced import recorded_at
+    from sassxlate.lowering.emulate.options import Place, TracePoint
+    from sassxlate.lowering.trace.points import place_of
+    from sassxlate.runtime_shim.replay.trace_subject import recorded_at
 
     seen = end.seen
     if seen is None or not pair.state or seen.step.behind is None:
@@ -413,7 +404,7 @@ def _states(
         if place is not None and place not in places:
             places.append(place)
     behind = seen.step.behind
-    point = Point(0, behind.pc, behind.behind, tuple(places), behind.mask)
+    point = TracePoint(0, behind.pc, behind.behind, tuple(places), behind.mask)
     state = recorded_at(
         subject, point, seen.warp, pair.passing, options["strict_seed"], options["give_up"]
     )
@@ -424,7 +415,7 @@ def _states(
     printer.states(refs, pair.state, state, lane)
 
 
-def _live(subject: Subject, step: Step) -> list[RegRef]:
+def _live(subject: Subject, step: SourceStep) -> list[RegRef]:
     """What is live behind a step, and what it writes."""
     from sassxlate.cfg.liveness import live_before, liveness
 

@@ -9,16 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from . import EXIT_USAGE
+from sassxlate.errors import EXIT_USAGE
 
 if TYPE_CHECKING:
-    from sassxlate.llm.train import Settings
+    from sassxlate.llm.training.settings import TrainingSettings
 
 
 @click.command(short_help="Train a model of the block language")
-@click.argument(
-    "shards", nargs=-1, required=True, type=click.Path(path_type=Path, exists=True)
-)
+@click.argument("shards", nargs=-1, required=True, type=click.Path(path_type=Path, exists=True))
 @click.option("-o", "--output", type=click.Path(path_type=Path, file_okay=False), required=True,
               help="Checkpoints, figures and curves; started again it goes on.")  # fmt: skip
 @click.option("--held", multiple=True, type=click.Path(path_type=Path, exists=True, dir_okay=False),
@@ -64,9 +62,10 @@ def command(
     answers right from end to end, DIR/last the newest, DIR/log.jsonl has the figures and
     DIR/curves.svg their picture.
     """
-    from sassxlate.llm.train import Settings, train
+    from sassxlate.llm.training.settings import TrainingSettings
+    from sassxlate.llm.training.train import train
 
-    settings = Settings(
+    settings = TrainingSettings(
         size=size, compile=compiled, start=str(start) if start is not None else "", **numbers
     )
     chosen = [path for shard in shards for path in _files(shard, "train")]
@@ -92,7 +91,7 @@ def command(
 def _processes(wanted: int | None, device: str) -> int:
     """How many processes are to train, a GPU each.  ModelError SX1010 where that cannot be."""
     from sassxlate.errors import ModelError
-    from sassxlate.llm.launch import gpus
+    from sassxlate.llm.training.launch import gpus
 
     started = int(os.environ.get("WORLD_SIZE", "1")) > 1
     if started or device not in ("auto", "cuda"):
@@ -109,13 +108,13 @@ def _processes(wanted: int | None, device: str) -> int:
 def _together(
     shards: list[Path],
     output: Path,
-    settings: Settings,
+    settings: TrainingSettings,
     held: list[Path],
     device: str,
     count: int,
 ) -> dict[str, Any]:
     """The same by several processes.  What one of them refuses, it has said itself."""
-    from sassxlate.llm.launch import arguments, together
+    from sassxlate.llm.training.launch import arguments, together
 
     figures = together(arguments(shards, output, settings, held, device), count)
     if figures is None:

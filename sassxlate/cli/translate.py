@@ -13,25 +13,23 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from sassxlate.cli.options import engine_options, report_options
 from sassxlate.disasm.containers import Cubin, Kernel, LoadedFile, Origin
-from sassxlate.errors import SassxlateError
-
-from ._engine import UNIT, engine_options, writer
-from ._files import (
+from sassxlate.disasm.inputs import (
     kernel_matches,
-    make_directory,
     no_match,
     parse_arch,
     read_input,
     require_machine_code,
-    write_whole,
 )
-from ._report_options import begin, report_options
+from sassxlate.errors import SassxlateError
+from sassxlate.lowering.report.pages import begin
+from sassxlate.output import make_directory, write_whole
+from sassxlate.runtime_shim.writer import UNIT, writer
 
 if TYPE_CHECKING:
-    from sassxlate.lowering.pipeline import Translated
-
-    from ._verify_blocks import Judged
+    from sassxlate.lowering.select.translated import Translated
+    from sassxlate.lowering.verify.block.judged import Judged
 
 
 def stem_of(name: str, arch: int, where: tuple[int, int], taken: set[str]) -> str:
@@ -114,7 +112,7 @@ def command(
     out.
     """
     if verify:
-        from .verify import require_solver
+        from sassxlate.cli.verify import require_solver
 
         require_solver()
     if output is None and report is None:
@@ -198,7 +196,7 @@ def command(
             else:
                 click.echo(f"{entry['arch']:7} refused {entry['refused']['code']}  {name}")
     if verify:
-        from .verify import counted
+        from sassxlate.cli.verify import counted
 
         click.echo(f"blocks: {counted(total)}", err=as_json)
     if total["Refuted"]:
@@ -209,11 +207,13 @@ def command(
 
 def _verified(done: Translated) -> list[Judged]:
     """The blocks' verdicts; what is refuted is shown."""
-    from ._verify_blocks import Settings, judge_kernel
-    from .verify import print_verdict
+    from sassxlate.cli.verify import print_verdict
+    from sassxlate.lowering.report.proofs import judge_kernel
+    from sassxlate.lowering.verify.block.judged import ProofSettings
+    from sassxlate.runtime_shim.cache.verdicts import verdicts
 
     found: list[Judged] = []
-    for judged in judge_kernel(done, Settings(), use_cache=True):
+    for judged in judge_kernel(done, ProofSettings(), verdicts()):
         found.append(judged)
         if type(judged.verdict).__name__ == "Refuted":
             click.echo(f"{done.kernel.name}:", err=True)

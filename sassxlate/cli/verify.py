@@ -2,30 +2,87 @@
 
 from __future__ import annotations
 
+import functools
 import json
+import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 import click
+from click.core import ParameterSource
 
-from sassxlate.errors import UsageError
-
-from ._files import (
+from sassxlate.disasm.inputs import (
     kernel_matches,
     no_match,
     parse_arch,
     read_input,
+    read_text,
     require_machine_code,
 )
-from ._verify_blocks import Answer, Judged, Settings, cores, judge_all
-from ._verify_rules import rules_options
-from ._verify_run import run_options
-from ._verify_text import verify_text
+from sassxlate.errors import SassxlateError, UsageError
+from sassxlate.lowering.report.proofs import Answer, judge_all
+from sassxlate.lowering.verify.block.judged import Judged, ProofSettings
+from sassxlate.processes import cores
+from sassxlate.runtime_shim.cache.verdicts import verdicts
+from sassxlate.runtime_shim.replay.against_interpreter import run_options
 
 if TYPE_CHECKING:
     from sassxlate.disasm.containers import Cubin, Kernel
+    from sassxlate.lowering.verify.rules.verify import Finding, RuleCheckSettings
+
+
+VECTORS = 1 << 20  # of a form that the solver cannot decide
+
+
+def rules_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Adds ``--rules`` and what belongs to it; without it the command is as before."""
+
+    @functools.wraps(command)
+    def wrapped(context: click.Context, **options: Any) -> None:
+        own = {name: options.pop(name) for name in ("rules", "combinations", "words")}
+        file = options["file"]
+        if not own["rules"]:
+            if file is None:
+                raise click.UsageError("Missing argument 'FILE'.", context)
+            command(**options)
+            return
+        patterns = [*([] if file is None else [file]), *options["args"]]
+        given = context.get_parameter_source("vectors") != ParameterSource.DEFAULT
+        require_solver()
+        from sassxlate.lowering.verify.rules.verify import RuleCheckSettings
+
+        settings = RuleCheckSettings(
+            _arch(options["arch"]),
+            own["combinations"],
+            own["words"],
+            options["seed"] or 1,
+            int(options["timeout"] * 1000),
+            options["vectors"] if given else VECTORS,
+        )
+        status = verify_rules(
+            patterns, settings, options["jobs"], options["as_json"], options["verbose"]
+        )
+        context.exit(status)
+
+    passed: Callable[..., None] = click.pass_context(cast("Any", wrapped))
+    out = click.option(
+        "--combinations",
+        type=click.IntRange(0),
+        default=24,
+        show_default=True,
+        help="Of --rules: random words of each form, besides every modifier and sign by itself.",
+    )(passed)
+    out = click.option(
+        "--words",
+        type=click.IntRange(0),
+        default=0,
+        help="Of --rules: words of each row of the encoding tables, at most; 0: all.",
+    )(out)
+    return click.option(
+        "--rules", is_flag=True, help="All lowering rules, or those that FILE and ARGS name."
+    )(out)
 
 
 @click.command(short_help="Prove the translation of a kernel's blocks")
@@ -71,7 +128,7 @@ def command(
     instructions have.  FILE and ARGS are then mnemonics, rules or patterns of them.
     """
     require_solver()
-    settings = Settings(int(timeout * 1000), vectors)
+    settings = ProofSettings(int(timeout * 1000), vectors)
     if text:
         context.exit(verify_text(file, settings, as_json))
     loaded = read_input(file)
@@ -80,7 +137,7 @@ def command(
     if not kernels:
         raise no_match(file, kernel, arch)
     total: Counter[str] = Counter()
-    answers = judge_all(kernels, settings, not no_cache, jobs or cores())
+    answers = judge_all(kernels, settings, None if no_cache else verdicts(), jobs or cores())
     try:
         for (cubin, k), answer in zip(kernels, answers, strict=True):
             total += _report(file, cubin, k, answer, as_json, verbose)
@@ -164,3 +221,86 @@ def _record(judged: Judged) -> dict[str, object]:
         "cached": judged.cached,
         **asdict(judged.verdict),
     }
+
+
+def _arch(text: str | None) -> int:
+    return parse_arch(text)[0] if text else 90
+
+
+def verify_rules(
+    patterns: Sequence[str], settings: RuleCheckSettings, jobs: int, as_json: bool, verbose: bool
+) -> int:
+    """Prints a table of rules and what is not proved; 1 where one was refuted."""
+    from sassxlate.lowering.verify.rules.verify import chosen, each, table
+    from sassxlate.processes import cores
+
+    todo = chosen(patterns, settings)
+    if not todo:
+        raise UsageError("SX0803", f"no rule is named {', '.join(patterns)}")
+    found: list[Finding] = []
+    with click.progressbar(
+        length=1000 * len(todo), label="forms", file=sys.stderr, hidden=as_json
+    ) as bar:
+
+        def told(part: float) -> None:
+            bar.update(round(1000 * part))
+
+        for some in each(patterns, settings, jobs or cores(), told):
+            found += some
+            if as_json:
+                for finding in some:
+                    click.echo(json.dumps({"arch": f"sm_{settings.arch}", **asdict(finding)}))
+                sys.stdout.flush()
+    if not as_json:
+        _print(found, table(found), verbose)
+    return int(any(f.status == "refuted" for f in found))
+
+
+def _print(
+    found: Sequence[Finding], counts: Mapping[str, Mapping[Any, int]], verbose: bool
+) -> None:
+    from sassxlate.lowering.verify.rules.verify import STATUSES
+
+    click.echo(f"{'rule':16}" + "".join(f"{name:>9}" for name in STATUSES))
+    total: Counter[str] = Counter()
+    for rule, row in sorted(counts.items()):
+        total.update(row)
+        click.echo(f"{rule:16}" + "".join(f"{row[name] or '-':>9}" for name in STATUSES))
+    click.echo(f"{'all':16}" + "".join(f"{total[name]:>9}" for name in STATUSES))
+    several = Counter(f.immediates for f in found if f.immediates and f.status == "proved")
+    if several:
+        whole = several.pop("all", 0)
+        click.echo(f"immediates: {whole} words for all values, {sum(several.values())} for some")
+    shown: Counter[tuple[str, str, str]] = Counter()
+    for finding in found:
+        if finding.status in ("refuted", "unknown") or (verbose and finding.status != "proved"):
+            key = (finding.rule, finding.status, finding.detail)
+            if not shown[key] or verbose:
+                text = f"{finding.text} ({finding.surroundings})"
+                click.echo(f"{finding.status}: {finding.rule}: {text}: {finding.detail}")
+            shown[key] += 1
+
+
+def verify_text(path: str, settings: ProofSettings, as_json: bool) -> int:
+    """Prints the verdict; the exit status, 1 where the block is refuted."""
+    from sassxlate.lowering.verify import Proved, Refuted, verify
+    from sassxlate.lowering.verify.block.counterexample import explain_counterexample
+    from sassxlate.lowering.verify.block.from_text import block_of, read_texts
+
+    try:
+        block = block_of(read_texts(read_text(path)))
+    except SassxlateError as error:
+        raise error.at(file=path) from None
+    verdict = verify(block, timeout_ms=settings.timeout_ms, vectors=settings.vectors, tested=True)
+    if as_json:
+        click.echo(json.dumps({"verdict": type(verdict).__name__, **asdict(verdict)}))
+    elif isinstance(verdict, Proved):
+        reading = f" (modulo {', '.join(verdict.modulo)})" if verdict.modulo else ""
+        click.echo(f"proved{reading}")
+    elif isinstance(verdict, Refuted):
+        click.echo("refuted")
+        for line in explain_counterexample(block, verdict):
+            click.echo(f"  {line}".rstrip())
+    else:
+        click.echo(f"unknown: {verdict.reason}")
+    return 1 if isinstance(verdict, Refuted) else 0

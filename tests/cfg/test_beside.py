@@ -10,22 +10,30 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from sassxlate.cfg.beside import Beside, Code, Part, Row, figures, to_data, to_text
-from sassxlate.cfg.beside_page import to_html
-from sassxlate.cfg.picture import Line
+from sassxlate.cfg.pages.side_by_side import to_html
+from sassxlate.cfg.view.picture import Line
+from sassxlate.cfg.view.side_by_side import (
+    Beside,
+    Code,
+    Part,
+    SideBySideRow,
+    figures,
+    to_data,
+    to_text,
+)
 from sassxlate.cli.diff import command
 from sassxlate.disasm.containers import Cubin, parse_cubin
 from sassxlate.errors import LoweringError
-from sassxlate.lowering import sourcemap
-from sassxlate.lowering.blockmap import (
+from sassxlate.lowering.codeobject import source_map
+from sassxlate.lowering.pipeline import translate_kernel
+from sassxlate.lowering.report.side_by_side import (
     WHY_NONE,
     WHY_UNMARKED,
     of_code_object,
     of_translated,
 )
-from sassxlate.lowering.pipeline import translate_kernel
 
-ROOT = Path(__file__).resolve().parent.parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 GOLDEN = Path(__file__).parent / "golden"
 SAXPY = str(ROOT / "fixtures/programs/saxpy")
 COLLATZ = str(ROOT / "fixtures/programs/collatz")
@@ -103,7 +111,7 @@ def test_a_code_object_without_a_map_is_held_against_a_new_translation() -> None
     cubin = loaded(KERNELS / "sm_80/divergent_if.cubin")
     (kernel,) = cubin.kernels
     done = translate_kernel(cubin, kernel.name)
-    bare = done.code_object.replace(sourcemap.OWNER, b"SOMEBODY\0\0")
+    bare = done.code_object.replace(source_map.OWNER, b"SOMEBODY\0\0")
     assert of_code_object(cubin, kernel, bare) == of_translated(done)
     at = bare.index(done.program.data)
     changed = bare[:at] + struct.pack("<I", 0xBF800000) + bare[at + 4 :]
@@ -195,8 +203,8 @@ EVIL = "</script><b onload='x'>&amp;\"]]>"
 @pytest.mark.parametrize("name", ["", EVIL, "_Z" + "x" * 4000, "a\x00\x1b[31m\ufffe\ud800"])
 @pytest.mark.parametrize("parts", [0, 1])
 def test_odd_names_and_kernels(name: str, parts: int) -> None:
-    row = Row(Line(0, name), (Code(0, name, "wait"), Code(4, name)), name, name, name)
-    part = Part(name, 0, 0, 8, (row, Row(None, (Code(8, name, name),))))
+    row = SideBySideRow(Line(0, name), (Code(0, name, "wait"), Code(4, name)), name, name, name)
+    part = Part(name, 0, 0, 8, (row, SideBySideRow(None, (Code(8, name, name),))))
     found = Beside(name, name, "sm_80", "gfx1100", (part,) * parts, "x", (("wait", name),))
     page = to_html(found).encode("utf-8", "replace").decode()
     assert "<b onload" not in page

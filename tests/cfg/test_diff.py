@@ -10,17 +10,17 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from sassxlate.cfg.align import align
-from sassxlate.cfg.diff_page import to_html
-from sassxlate.cfg.diff_text import moved, same, status, to_text
-from sassxlate.cfg.picture import Arc, Line, Node, Picture
-from sassxlate.cfg.words import normal
+from sassxlate.cfg.diff.align import align
+from sassxlate.cfg.diff.fingerprint import normal_form
+from sassxlate.cfg.diff.text import moved, same, status, to_text
+from sassxlate.cfg.pages.diff import to_html
+from sassxlate.cfg.view.picture import Arc, Line, Node, Picture
 from sassxlate.cli.cfg import command as cfg_command
 from sassxlate.cli.diff import command
 
 from .test_pictures import ODD, random_graph
 
-ROOT = Path(__file__).resolve().parent.parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 COLLATZ = str(ROOT / "fixtures/programs/collatz")
 OPS = ("IADD3", "IMAD", "LOP3.LUT", "SHF.R.U32.HI", "FFMA", "LDG.E", "STG.E", "ISETP.GE.AND")
 
@@ -56,8 +56,9 @@ def renamed(picture: Picture, seed: int) -> tuple[Picture, list[int]]:
     def text(old: str) -> str:
         parts = old.replace("0x160", "0x210").replace("0x10", "0x24").split(" ")
         return " ".join(
-            names[int(p[1:].rstrip(","))] + "," * p.endswith(",") if p[1:].rstrip(",").isdigit()
-            and p[0] == "R" else p
+            names[int(p[1:].rstrip(","))] + "," * p.endswith(",")
+            if p[1:].rstrip(",").isdigit() and p[0] == "R"
+            else p
             for p in parts
         )
 
@@ -146,22 +147,24 @@ def test_a_changed_line() -> None:
     ],
 )
 def test_names_and_values_do_not_count(one: str, other: str) -> None:
-    assert normal(one) == normal(other)
+    assert normal_form(one) == normal_form(other)
 
 
 def test_operations_count() -> None:
-    assert normal("IADD3 R4, R5, R6, RZ") != normal("IADD3.X R4, R5, R6, RZ")
-    assert normal("IADD3 R4, R5, R6, RZ") != normal("IADD3 R4, R5, c[0x0][0x160], RZ")
-    assert normal("@P0 EXIT") != normal("EXIT")
-    assert normal("@P0 EXIT") != normal("@!P0 EXIT")
+    assert normal_form("IADD3 R4, R5, R6, RZ") != normal_form("IADD3.X R4, R5, R6, RZ")
+    assert normal_form("IADD3 R4, R5, R6, RZ") != normal_form("IADD3 R4, R5, c[0x0][0x160], RZ")
+    assert normal_form("@P0 EXIT") != normal_form("EXIT")
+    assert normal_form("@P0 EXIT") != normal_form("@!P0 EXIT")
     compare = "ISETP.GE{}.AND P0, PT, R1, R2, PT"
-    assert normal(compare.format("")) != normal(compare.format(".U32"))
-    assert normal("IADD3 R4, R5, R6, RZ") != normal("IADD3 R4, R5, -R6, RZ")
-    assert normal("IADD3 R4, R5, R6, RZ") != normal("IADD3 R4, R5, R6, R7")
+    assert normal_form(compare.format("")) != normal_form(compare.format(".U32"))
+    assert normal_form("IADD3 R4, R5, R6, RZ") != normal_form("IADD3 R4, R5, -R6, RZ")
+    assert normal_form("IADD3 R4, R5, R6, RZ") != normal_form("IADD3 R4, R5, R6, R7")
     table = "LOP3.LUT R4, R5, R6, RZ, {}, !PT"
-    assert normal(table.format("0xc0")) != normal(table.format("0xfc"))
-    assert normal(f"@!P1 {table.format('0xc0')}") != normal(f"@!P1 {table.format('0xfc')}")
-    assert normal("MOV R1, c[0x0][0x28]") != normal("LDC R1, c[0x0][0x28]")
+    assert normal_form(table.format("0xc0")) != normal_form(table.format("0xfc"))
+    assert normal_form(f"@!P1 {table.format('0xc0')}") != normal_form(
+        f"@!P1 {table.format('0xfc')}"
+    )
+    assert normal_form("MOV R1, c[0x0][0x28]") != normal_form("LDC R1, c[0x0][0x28]")
 
 
 def test_command() -> None:

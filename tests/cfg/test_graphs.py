@@ -9,22 +9,22 @@ from pathlib import Path
 import pytest
 
 from sassxlate.cfg import Cfg, analyse, build, liveness, regions
-from sassxlate.cfg.model import SIZE
-from sassxlate.cfg.spin import spins
+from sassxlate.cfg.graph import SIZE
+from sassxlate.cfg.spin_loops import spins
 from sassxlate.disasm.containers.cubin import parse_cubin
 from sassxlate.disasm.sass import decode_section
-from sassxlate.disasm.sass.ir import Instruction
-from sassxlate.lowering.link import joined
+from sassxlate.disasm.sass.instruction import Instruction
+from sassxlate.lowering.abi.link import link_kernel
 from sassxlate.lowering.pipeline import kernel_cfg
 
-KERNELS = Path(__file__).resolve().parent.parent.parent / "fixtures" / "kernels"
+KERNELS = Path(__file__).resolve().parents[2] / "fixtures" / "kernels"
 ALL = sorted(KERNELS.glob("sm_[89]0/*.cubin"))
 
 
 @cache
 def graph(path: Path) -> Cfg:
     cubin = parse_cubin(path.read_bytes())
-    return kernel_cfg(joined(cubin.kernels[0], cubin))
+    return kernel_cfg(link_kernel(cubin.kernels[0], cubin))
 
 
 def named(name: str, arch: int) -> Cfg:

@@ -12,16 +12,18 @@ from typing import Any
 
 import pytest
 
-from sassxlate.cfg.align import align
-from sassxlate.cfg.diff_text import same, to_text
+from sassxlate.cfg.diff.align import align
+from sassxlate.cfg.diff.text import same, to_text
 
-ROOT = Path(__file__).resolve().parent.parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 ENOUGH = 0.95
 PROGRAMS = os.environ.get("SASSXLATE_PROGRAMS", "")
 
 
 def _tool() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("diff_figure", ROOT / "tools" / "diff_figure.py")
+    spec = importlib.util.spec_from_file_location(
+        "diff_figure", ROOT / "tools" / "figures" / "diff.py"
+    )
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)

@@ -15,15 +15,15 @@ from typing import Any
 
 import pytest
 
-from sassxlate.cfg.align import align
-from sassxlate.cfg.diff_page import to_html as diff_to_html
-from sassxlate.cfg.page import to_html
-from sassxlate.cfg.picture import Line, Node, Picture
+from sassxlate.cfg.diff.align import align
+from sassxlate.cfg.pages.diff import to_html as diff_to_html
+from sassxlate.cfg.pages.graph import to_html
+from sassxlate.cfg.view.picture import Line, Node, Picture
 
 from .test_diff import kernel, renamed
 from .test_pictures import random_graph
 
-ROOT = Path(__file__).resolve().parent.parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
 # The least contrast of any text with what is behind it, as WCAG 2.2 counts it, and whose that is.
 CONTRAST = """
@@ -298,7 +298,7 @@ def test_pages_of_long_names_fit(browser: str, tmp_path: Path) -> None:
 def test_a_page_of_5000_blocks_is_there_at_once(browser: str) -> None:
     """Layout within 5 s, and a page that answers within 2 s where the machine has time for it."""
     spec = importlib.util.spec_from_file_location(
-        "graph_figure", ROOT / "tools" / "graph_figure.py"
+        "graph_figure", ROOT / "tools" / "figures" / "graph.py"
     )
     assert spec is not None
     assert spec.loader is not None

@@ -13,21 +13,19 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from sassxlate.cfg.layout import Layout, lay_out
-from sassxlate.cfg.page import to_html
-from sassxlate.cfg.picture import ARC_KINDS, Arc, Line, Loop, Node, Picture
-from sassxlate.cfg.picture_text import to_data, to_dot, to_text
-from sassxlate.cfg.svg import DARK, LIGHT, to_svg
+from sassxlate.cfg.pages.graph import to_html
+from sassxlate.cfg.view.layout import Layout, lay_out
+from sassxlate.cfg.view.picture import ARC_KINDS, Arc, Line, Loop, Node, Picture
+from sassxlate.cfg.view.svg import DARK, LIGHT, to_svg
+from sassxlate.cfg.view.text import to_data, to_dot, to_text
 from sassxlate.cli.cfg import command
 
-ROOT = Path(__file__).resolve().parent.parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 GOLDEN = Path(__file__).with_name("golden")
 SVG = "{http://www.w3.org/2000/svg}"
 
 
-def drawn(
-    count: int, arcs: Sequence[tuple[int, int]], name: str = "k", lines: int = 2
-) -> Picture:
+def drawn(count: int, arcs: Sequence[tuple[int, int]], name: str = "k", lines: int = 2) -> Picture:
     """A graph of ``count`` blocks; an arc to an earlier block is one that closes a loop."""
     nodes = tuple(
         Node(i, 64 * i, tuple(Line(64 * i + 16 * n, f"IADD3 R{n}, R1, R2, RZ", (f"R{n}",), ("R1",))
@@ -162,7 +160,7 @@ def contrast(a: str, b: str) -> float:
 
 @pytest.mark.parametrize("colours", [LIGHT, DARK], ids=["light", "dark"])
 def test_contrast_is_that_of_wcag_aa(colours: dict[str, str]) -> None:
-    css = (ROOT / "cfg" / "page.css").read_text()
+    css = (ROOT / "cfg" / "pages" / "graph.css").read_text()
     which = css.split("data-theme=dark]{--found")[0 if colours is LIGHT else 1]
     marks = dict(re.findall(r"--(found|use|def):(#\w+)", css))
     if colours is DARK:

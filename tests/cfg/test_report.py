@@ -11,25 +11,26 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from sassxlate.cfg.beside import Beside, Code, Part, Row
-from sassxlate.cfg.picture import Line
-from sassxlate.cfg.report_page import pack, to_html, unpack
-from sassxlate.cli._engine import wrote
-from sassxlate.cli._report import Ran, RefusedBy, Report
-from sassxlate.cli._verify_blocks import Judged
+from sassxlate.cfg.pages.report import pack, to_html, unpack
+from sassxlate.cfg.view.picture import Line
+from sassxlate.cfg.view.side_by_side import Beside, Code, Part, SideBySideRow
 from sassxlate.cli.translate import command
 from sassxlate.disasm.containers import parse_cubin
-from sassxlate.disasm.sass.encode import assemble
-from sassxlate.lowering.blockmap import of_translated
+from sassxlate.disasm.sass.codec.encode import assemble
 from sassxlate.lowering.emulate.counts import Runs
-from sassxlate.lowering.occupancy import of_cu, of_sm
-from sassxlate.lowering.pipeline import Translated, translate_kernel
+from sassxlate.lowering.pipeline import translate_kernel
+from sassxlate.lowering.report.occupancy import of_cu, of_sm
+from sassxlate.lowering.report.pages import wrote
+from sassxlate.lowering.report.report import KernelReports, Ran, RefusedBy
+from sassxlate.lowering.report.side_by_side import of_translated
+from sassxlate.lowering.select.translated import Translated
 from sassxlate.lowering.verify import Proved, Refuted, Unknown
+from sassxlate.lowering.verify.block.judged import Judged
 
 from .test_page import browser as browser  # a fixture
 from .test_page import played
 
-ROOT = Path(__file__).resolve().parent.parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 GOLDEN = Path(__file__).parent / "golden"
 SAXPY = str(ROOT / "fixtures/programs/saxpy")
 KERNELS = ROOT / "fixtures/kernels/sm_80"
@@ -42,9 +43,9 @@ def translated(name: str) -> Translated:
     return translate_kernel(cubin, cubin.kernels[0].name)
 
 
-def report(form: Any = "html", more: int = 0) -> Report:
+def report(form: Any = "html", more: int = 0) -> KernelReports:
     """A kernel that was verified and run, one that was neither, and two that were refused."""
-    made = Report(form, "run", EVIL, verified=True, counted=True, notes=[EVIL])
+    made = KernelReports(form, "run", EVIL, verified=True, counted=True, notes=[EVIL])
     done = translated("divergent_if")
     size = len(done.program.data)
     starts = [b.start for b in done.cfg.blocks]
@@ -116,7 +117,7 @@ def test_who_wrote_what() -> None:
         "accepted": 1, "saved": 32, "distinct": 2, "remembered": 0, "asking_s": 0.5,
         "judging_s": 0.25,
     }  # fmt: skip
-    made = Report("json", "translate", "p")
+    made = KernelReports("json", "translate", "p")
     found = of_translated(done, engines=wrote(answers["blocks"]))
     made.translated(done, found, "module 0", answers=answers)
     made.translated(done, of_translated(done), "module 0")
@@ -348,8 +349,8 @@ def test_report_in_a_browser(browser: str, tmp_path: Path) -> None:
 def test_a_report_of_1000_kernels_is_there_at_once(browser: str, tmp_path: Path) -> None:
     """Two seconds is the aim, on a machine that does nothing else."""
     rows = tuple(
-        Row(Line(16 * n, f"IADD3 R{n % 250}, R2, R3, RZ"), (Code(4 * n, f"v_add_nc_u32 v{n}"),),
-            "iadd3", "rules")
+        SideBySideRow(Line(16 * n, f"IADD3 R{n % 250}, R2, R3, RZ"),
+            (Code(4 * n, f"v_add_nc_u32 v{n}"),), "iadd3", "rules")
         for n in range(1000)
     )  # fmt: skip
     part = Part("0000", 0, 0, 4000, rows)

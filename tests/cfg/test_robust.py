@@ -17,9 +17,9 @@ from click.testing import CliRunner
 
 from sassxlate.cli import cli
 from sassxlate.disasm.containers import Kernel, load
-from sassxlate.disasm.sass.assembler import assemble_listing
+from sassxlate.disasm.sass.codec.assembler import assemble_listing
 
-ROOT = Path(__file__).resolve().parent.parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 KERNELS = ROOT / "fixtures" / "kernels"
 BENCH = ROOT / "fixtures" / "bench"
 CFG = ("text", "dot", "json", "svg", "html")

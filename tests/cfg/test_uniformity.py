@@ -7,9 +7,9 @@ import pytest
 from sassxlate.cfg import analyse, build
 from sassxlate.cfg.uniformity import result_uniform
 from sassxlate.disasm.sass import decode
-from sassxlate.disasm.sass.assembler import assemble_listing
-from sassxlate.disasm.sass.encode import assemble
-from sassxlate.disasm.sass.ir import Instruction
+from sassxlate.disasm.sass.codec.assembler import assemble_listing
+from sassxlate.disasm.sass.codec.encode import assemble
+from sassxlate.disasm.sass.instruction import Instruction
 
 
 def instruction(text: str) -> Instruction:

@@ -9,18 +9,14 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
-ROOT = Path(__file__).resolve().parent.parent.parent
-sys.path.insert(0, str(ROOT / "tools"))
+from tools.generate import programs as build_programs
+from tools.silicon import program_truth
 
-if TYPE_CHECKING:
-    from tools import build_programs, program_truth
-else:
-    import build_programs
-    import program_truth
+ROOT = Path(__file__).resolve().parents[2]
+
 
 TIME_LIMIT = 120.0  # seconds a program may take, its translation included
 

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
-ROOT = Path(__file__).resolve().parent.parent.parent
-sys.path.insert(0, str(ROOT / "tools"))
+from tools.generate import programs
 
-if TYPE_CHECKING:
-    from tools import build_programs
-else:
-    import build_programs
+ROOT = Path(__file__).resolve().parents[2]
+
 
 Run = Callable[..., Any]
 STRICT = ("--strict", "--seed", "3")
@@ -26,12 +22,12 @@ STRICT = ("--strict", "--seed", "3")
 def faults(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The executable; skips where there is no nvcc."""
     try:
-        toolkit = build_programs.find_toolkit()
-    except build_programs.BuildError as error:
+        toolkit = programs.find_toolkit()
+    except programs.BuildError as error:
         pytest.skip(str(error))
     source = Path(__file__).with_name("faults.cu")
-    program = build_programs.Program("faults", source, (), {}, "")
-    out: Path = build_programs.build_program(
+    program = programs.Program("faults", source, (), {}, "")
+    out: Path = programs.build_program(
         program, tmp_path_factory.mktemp("faults") / "faults", [80, 90], toolkit=toolkit
     )
     return out

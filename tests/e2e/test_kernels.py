@@ -6,7 +6,6 @@ Needs no nvcc: the cubins are launched through the driver API by a small C++ pro
 from __future__ import annotations
 
 import functools
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,10 +13,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sassxlate.runtime_shim.selftest_contracts import CONTRACTS
+from sassxlate.runtime_shim.selftest.contracts.contracts import CONTRACTS
 
-ROOT = Path(__file__).resolve().parent.parent.parent
-sys.path.insert(0, str(ROOT / "tools"))
+ROOT = Path(__file__).resolve().parents[2]
 
 KERNELS = ROOT / "fixtures" / "kernels"
 Run = Callable[..., Any]

@@ -6,26 +6,22 @@ The executables that are kept run everywhere; the others are built here with nvc
 from __future__ import annotations
 
 import hashlib
-import sys
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
-ROOT = Path(__file__).resolve().parent.parent.parent
-sys.path.insert(0, str(ROOT / "tools"))
+from tools.generate import programs
+from tools.silicon import program_truth
 
-if TYPE_CHECKING:
-    from tools import build_programs, program_truth
-else:
-    import build_programs
-    import program_truth
+ROOT = Path(__file__).resolve().parents[2]
 
-PROGRAMS = build_programs.load_programs()
+
+PROGRAMS = programs.load_programs()
 CASES = [(name, size) for name, program in PROGRAMS.items() for size in program.sizes]
-KEPT = sorted(path.name.split(".")[0] for path in build_programs.PROGRAMS.glob("*.provenance.toml"))
+KEPT = sorted(path.name.split(".")[0] for path in programs.PROGRAMS.glob("*.provenance.toml"))
 # One program of each kind for the architectures that only the sweep runs.
 TEN = (
     *("saxpy", "reduction", "matmul", "histogram", "collatz"),
@@ -42,7 +38,7 @@ def _check(run_program: Run, executable: Path, name: str, size: str, arch: int, 
 
 def test_sixteen_programs() -> None:
     assert len(PROGRAMS) == 16
-    sources = {path.stem for path in build_programs.SOURCES.glob("*.cu")}
+    sources = {path.stem for path in programs.SOURCES.glob("*.cu")}
     assert {program.source.stem for program in PROGRAMS.values()} == sources
     for program in PROGRAMS.values():
         assert list(program.sizes) == ["small", "large"]
@@ -50,13 +46,13 @@ def test_sixteen_programs() -> None:
 
 @pytest.mark.parametrize("name", KEPT)
 def test_kept_executable_is_what_its_provenance_says(name: str) -> None:
-    provenance = tomllib.loads((build_programs.PROGRAMS / f"{name}.provenance.toml").read_text())
+    provenance = tomllib.loads((programs.PROGRAMS / f"{name}.provenance.toml").read_text())
     for file, digest in (
         (provenance["binary"]["file"], provenance["binary"]["sha256"]),
         (provenance["source"]["file"], provenance["source"]["sha256"]),
         (provenance["source"]["header"], provenance["source"]["header_sha256"]),
     ):
-        data = (build_programs.PROGRAMS / file).read_bytes()
+        data = (programs.PROGRAMS / file).read_bytes()
         assert hashlib.sha256(data).hexdigest() == digest, file
 
 
@@ -92,7 +88,7 @@ def test_comparison_sees_differences() -> None:
 
 @pytest.mark.parametrize("name", KEPT)
 def test_kept_executable(name: str, run_program: Run) -> None:
-    run_program(build_programs.PROGRAMS / name).check(name, "small", arch=None)
+    run_program(programs.PROGRAMS / name).check(name, "small", arch=None)
 
 
 @pytest.mark.parametrize("arch", [80, 90])

@@ -4,31 +4,26 @@ from __future__ import annotations
 
 import random
 import struct
-import sys
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
-from sassxlate.lowering import sourcemap
-from sassxlate.lowering.codeobject import read
-from sassxlate.lowering.emulate import strict
-from sassxlate.lowering.emulate.flow import discover
-from sassxlate.runtime_shim.cache import SEAL_SIZE, seal
+from sassxlate.cfg.rdna3_flow import discover
+from sassxlate.lowering.codeobject import source_map
+from sassxlate.lowering.codeobject.code_object import read
+from sassxlate.lowering.emulate import strict_hazards
+from sassxlate.runtime_shim.cache.store import SEAL_SIZE, seal
+from tools.generate import programs
 
-ROOT = Path(__file__).resolve().parent.parent.parent
-sys.path.insert(0, str(ROOT / "tools"))
+ROOT = Path(__file__).resolve().parents[2]
 
-if TYPE_CHECKING:
-    from tools import build_programs
-else:
-    import build_programs
 
-PROGRAMS = build_programs.load_programs()
+PROGRAMS = programs.load_programs()
 CASES = [(name, size) for name, program in PROGRAMS.items() for size in program.sizes]
-KEPT = sorted(path.name.split(".")[0] for path in build_programs.PROGRAMS.glob("*.provenance.toml"))
+KEPT = sorted(path.name.split(".")[0] for path in programs.PROGRAMS.glob("*.provenance.toml"))
 WAITS = ("s_waitcnt", "s_waitcnt_vscnt", "s_waitcnt_depctr")
 NOP = 0xBF800000  # s_nop 0
 MUTANTS = 6  # a kernel
@@ -59,9 +54,7 @@ def test_two_seeds(name: str, arch: int, run_program: Run, build: Build) -> None
 @pytest.mark.parametrize("name", KEPT)
 def test_kept_executables(name: str, run_program: Run) -> None:
     for seed in (1, 2):
-        outcome = run_program(
-            build_programs.PROGRAMS / name, options=["--strict", "--seed", str(seed)]
-        )
+        outcome = run_program(programs.PROGRAMS / name, options=["--strict", "--seed", str(seed)])
         outcome.check(name, "small", arch=None)
 
 
@@ -104,8 +97,8 @@ def test_left_out_waits(
             struct.pack_into("<I", mutant, start + step.pc, NOP)
             file.write_bytes(seal(file.name, bytes(mutant)))
             entry, name_ = code.kernels[0].entry, code.kernels[0].name
-            fences = sourcemap.offsets(sourcemap.find(whole), name_, "fence")
-            found = strict.findings(discover(read(bytes(mutant)).text, entry), fences)
+            fences = source_map.offsets(source_map.find(whole), name_, "fence")
+            found = strict_hazards.findings(discover(read(bytes(mutant)).text, entry), fences)
             outcome = run()
             places = {f"/*{f.pc - entry:04x}*/" for f in found}
             counts["waits"] += 1

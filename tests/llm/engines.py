@@ -9,13 +9,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from sassxlate.errors import SassxlateError
-from sassxlate.llm.constrain import sample
-from sassxlate.llm.prompt import END, Prompt, answer_words
-from sassxlate.llm.stretch import rules_code
-from sassxlate.llm.tokenizer import decode
+from sassxlate.llm.inference.automaton import sample
+from sassxlate.llm.language.tokenizer import decode
+from sassxlate.lowering.optimize.regions import rules_code
+from sassxlate.lowering.region.text import END, RegionText, code_words
 
 Words = tuple[str, ...]
-Answer = Callable[[Prompt, np.random.Generator], Sequence[str]]
+Answer = Callable[[RegionText, np.random.Generator], Sequence[str]]
 
 
 @dataclass
@@ -27,22 +27,22 @@ class Scripted:
     asked: int = 0
 
     def propose(
-        self, questions: Sequence[Prompt], samples: int, vtemps: Sequence[int]
+        self, questions: Sequence[RegionText], samples: int, vtemps: Sequence[int]
     ) -> list[list[Words]]:
         del vtemps
         self.asked += len(questions)
         return [[self._one(q, n) for n in range(samples)] for q in questions]
 
-    def _one(self, question: Prompt, n: int) -> Words:
+    def _one(self, question: RegionText, n: int) -> Words:
         data = hashlib.blake2b(f"{n}{question.text}".encode(), digest_size=8).digest()
         return tuple(self.answer(question, np.random.default_rng(list(data))))
 
 
-def rules_words(question: Prompt) -> list[str]:
+def rules_words(question: RegionText) -> list[str]:
     """The rules' own answer; nothing where the language cannot say it."""
     try:
         code = rules_code(question.block, question.regs)
-        return [word for line in answer_words(code, question) for word in line]
+        return [word for line in code_words(code, question) for word in line]
     except SassxlateError:
         return [END] * len(question.block.instructions)
 
@@ -59,7 +59,7 @@ def instructions(words: Sequence[str]) -> list[list[str]]:
     return out
 
 
-def shortened(question: Prompt, rng: np.random.Generator) -> list[str]:
+def shortened(question: RegionText, rng: np.random.Generator) -> list[str]:
     """The rules' answer without one of its instructions: right only where that one was dead."""
     parts = instructions(rules_words(question))
     plain = [n for n, part in enumerate(parts) if part[0] != END and part[0][0] != "."]
@@ -68,7 +68,7 @@ def shortened(question: Prompt, rng: np.random.Generator) -> list[str]:
     return [word for part in parts for word in part]
 
 
-def near_miss(question: Prompt, rng: np.random.Generator) -> list[str]:
+def near_miss(question: RegionText, rng: np.random.Generator) -> list[str]:
     """The rules' answer with one word replaced by another of its, or one instruction left out."""
     words = rules_words(question)
     if rng.integers(3) == 0:
@@ -79,7 +79,7 @@ def near_miss(question: Prompt, rng: np.random.Generator) -> list[str]:
     return words
 
 
-def mangled(question: Prompt, rng: np.random.Generator) -> list[str]:
+def mangled(question: RegionText, rng: np.random.Generator) -> list[str]:
     """The rules' answer with words in the place of others: operands are missing, or too many."""
     words = rules_words(question)
     for _ in range(1 + int(rng.integers(3))):
@@ -87,12 +87,12 @@ def mangled(question: Prompt, rng: np.random.Generator) -> list[str]:
     return words
 
 
-def noise(question: Prompt, rng: np.random.Generator) -> list[str]:
+def noise(question: RegionText, rng: np.random.Generator) -> list[str]:
     """What an untrained model says."""
     return decode(sample(question, rng, 24))
 
 
-def rubbish(question: Prompt, rng: np.random.Generator) -> list[str]:
+def rubbish(question: RegionText, rng: np.random.Generator) -> list[str]:
     """Words in no order."""
     words = [*question.words, END, "v_add_f32", ".pred", "s_endpgm", "0x", "v999", ":2"]
     return [words[int(rng.integers(len(words)))] for _ in range(12)]

@@ -11,16 +11,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sassxlate.disasm.containers.cubin import parse_cubin
-from sassxlate.disasm.containers.model import Cubin
+from sassxlate.disasm.containers.values import Cubin
 from sassxlate.disasm.sass import decode_section
-from sassxlate.disasm.sass.ir import Instruction
-from sassxlate.lowering.emulate.compiler import CompileOptions
-from sassxlate.lowering.emulate.runner import Device, run_code_object
-from sassxlate.lowering.link import BANK4, address_words, bank4_size, function_addresses
-from sassxlate.lowering.pipeline import Translated, translate_kernel
-from sassxlate.runtime_shim.selftest_contracts import CONTRACTS, Contract
+from sassxlate.disasm.sass.instruction import Instruction
+from sassxlate.lowering.abi.link import BANK4, address_words, bank4_size, function_addresses
+from sassxlate.lowering.emulate.options import CompileOptions
+from sassxlate.lowering.emulate.runner import EmulatedDevice, run_code_object
+from sassxlate.lowering.pipeline import translate_kernel
+from sassxlate.lowering.select.translated import Translated
+from sassxlate.runtime_shim.selftest.contracts.contracts import CONTRACTS, Contract
 
-ROOT = Path(__file__).resolve().parent.parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 KERNELS = ROOT / "fixtures" / "kernels"
 Words = NDArray[np.uint32]
 GUARD = 12  # the bit from which on a word holds its guard
@@ -46,7 +47,7 @@ def guarded(word: int, predicate: int, inverted: bool = False) -> int:
     return word & ~(15 << GUARD) | (predicate | inverted << 3) << GUARD
 
 
-def _banks(cubin: Cubin, constant2: bytes, device: Device) -> dict[str, int]:
+def _banks(cubin: Cubin, constant2: bytes, device: EmulatedDevice) -> dict[str, int]:
     """The constant banks and the module's variables, filled and relocated."""
     functions, words = function_addresses(cubin), address_words(cubin)
     data = (".nv.global", ".nv.constant")
@@ -76,7 +77,7 @@ def launch(
 ) -> tuple[Words, Translated]:
     """Translates a contract's kernel and launches it: what is in ``out`` then."""
     done = translate_kernel(cubin, contract.name)
-    device = Device(1 << 22)
+    device = EmulatedDevice(1 << 22)
     a, b = contract.inputs(seed)
     out = np.full(contract.out_words, contract.start, np.uint32)
     places = [device.alloc(x.tobytes()) for x in (a, b, out)]

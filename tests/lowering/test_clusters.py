@@ -7,7 +7,7 @@ import pytest
 
 from sassxlate.errors import LoweringError
 from sassxlate.lowering.pipeline import translate_kernel
-from tests.interpret.launches import Prepared, assembled, with_code
+from tests.disasm.sass.interpreter.launches import Prepared, assembled, with_code
 
 # Each thread leaves 3 t in shared memory, and reads what the thread from the other end left there.
 _KERNEL = """

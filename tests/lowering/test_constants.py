@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from sassxlate.disasm.containers import parse_cubin
-from sassxlate.disasm.rdna3.decode import decode
-from sassxlate.disasm.sass.encode import assemble
-from sassxlate.lowering.codeobject import read
+from sassxlate.disasm.rdna3.codec.decode.instruction import decode
+from sassxlate.disasm.sass.codec.encode import assemble
+from sassxlate.lowering.codeobject.code_object import read
 from sassxlate.lowering.pipeline import translate_kernel
 
-KERNEL = Path(__file__).resolve().parent.parent.parent / "fixtures/kernels/sm_80/early_exit.cubin"
+KERNEL = Path(__file__).resolve().parents[2] / "fixtures/kernels/sm_80/early_exit.cubin"
 AT = 0x30
 
 

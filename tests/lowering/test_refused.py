@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from sassxlate.disasm.containers import parse_cubin
-from sassxlate.disasm.sass.encode import assemble
+from sassxlate.disasm.sass.codec.encode import assemble
 from sassxlate.errors import LoweringError
 from sassxlate.lowering.pipeline import translate_kernel
 
-KERNEL = Path(__file__).resolve().parent.parent.parent / "fixtures/kernels/sm_80/early_exit.cubin"
+KERNEL = Path(__file__).resolve().parents[2] / "fixtures/kernels/sm_80/early_exit.cubin"
 AT = 0x30
 
 REFUSED = [

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 LOWERING = ROOT / "lowering"
 PAGE = ROOT / "docs" / "soundness.md"
 WAYS = ("s_cbranch_", "s_branch", "s_call_", "s_setpc_", "s_swappc_", "v_cmpx_")
@@ -63,9 +63,7 @@ def sequences(source: str, module: str) -> set[str]:
 
 def _written() -> set[str]:
     files = [*LOWERING.glob("*.py"), *LOWERING.glob("rules/*.py")]
-    found = (
-        sequences(f.read_text(), str(f.relative_to(LOWERING).with_suffix(""))) for f in files
-    )
+    found = (sequences(f.read_text(), str(f.relative_to(LOWERING).with_suffix(""))) for f in files)
     return set[str]().union(*found)
 
 

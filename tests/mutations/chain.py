@@ -26,9 +26,7 @@ from click.testing import CliRunner, Result
 from sassxlate.cli import cli
 from sassxlate.disasm.containers import load
 
-sys.path.insert(0, str(Path(__file__).resolve().parent))
-
-from mutate import Span, mutated
+from .mutate import Span, mutated
 
 TIME_LIMIT_S = 10.0
 MEMORY_LIMIT = 2 << 30  # bytes of address space beyond what the process has when it starts

@@ -1,6 +1,7 @@
 """Mutated files by the million: one file and one command a seed, on all cores, resumable.
 
-``python sweep.py OUT --count 1000000 --workers 32 --seconds 300`` damages the repository's
+``python -m tests.mutations.sweep OUT --count 1000000 --workers 32 --seconds 300`` damages the
+repository's
 fixtures, runs a subcommand on each in process, and judges the end: done, an honest negative, or a
 typed error with its place, within ten seconds and two gigabytes.  OUT gets ``chunks.jsonl`` (what
 is done: a second call goes on from there), ``faults.txt`` (seed by seed) and ``summary.json``; the
@@ -28,19 +29,20 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from click.testing import CliRunner
+
+from sassxlate.cli import cli
+from sassxlate.disasm.containers import load_bytes
+
+from .chain import TooLongError, code_spans, fatbin_spans, judge
+from .mutate import Span, mutated
+
 HERE = Path(__file__).resolve().parent
 ROOT = Path(os.environ.get("SASSXLATE_ROOT", HERE.parents[1]))
-sys.path[:0] = [str(HERE), str(ROOT)]
 
-from chain import TooLongError, code_spans, fatbin_spans, judge  # noqa: E402
-from click.testing import CliRunner  # noqa: E402
-from mutate import Span, mutated  # noqa: E402
-
-from sassxlate.cli import cli  # noqa: E402
-from sassxlate.disasm.containers import load_bytes  # noqa: E402
 
 FIXTURES = ROOT / "fixtures"
-DATA = ROOT / "tests" / "containers" / "data"
+DATA = ROOT / "tests" / "disasm" / "containers" / "data"
 TIME_LIMIT_S = 10.0
 MEMORY_LIMIT = 2 << 30  # bytes of address space beyond what the process has when it starts
 CHUNK = 500  # seeds that a process answers for at a time
@@ -259,10 +261,17 @@ class Sweep:
     def start(self, first: int, count: int = CHUNK) -> None:
         """A process for the seeds."""
         mark = self.marks / str(first)
-        command = [sys.executable, __file__, str(self.out), "--work", f"{first},{count},{mark}"]
+        command = [
+            sys.executable,
+            "-m",
+            "tests.mutations.sweep",
+            str(self.out),
+            "--work",
+            f"{first},{count},{mark}",
+        ]
         command += ["--solver"] * self.solver
         process = subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT
         )
         self.running[process] = first, count, mark
 

@@ -19,8 +19,7 @@ from typing import TypedDict
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-CHAIN = Path(__file__).with_name("chain.py")
-DATA = ROOT / "tests" / "containers" / "data"
+DATA = ROOT / "tests" / "disasm" / "containers" / "data"
 PROGRAMS = [ROOT / "fixtures" / "programs" / name for name in ("saxpy", "reduction", "collatz")]
 KERNELS = sorted((ROOT / "fixtures" / "kernels").glob("sm_*/*.cubin"))
 CUBINS = [*KERNELS, *sorted(DATA.glob("*.cubin"))]
@@ -42,14 +41,12 @@ READ = "ls,extract,disasm"
 ALL = "ls,extract,disasm,cfg,translate"
 
 
-def batch(
-    damage: str, files: Sequence[Path], seeds: range, commands: str, folder: Path
-) -> Answer:
+def batch(damage: str, files: Sequence[Path], seeds: range, commands: str, folder: Path) -> Answer:
     """What chain.py says about these seeds."""
     environment = {k: v for k, v in os.environ.items() if not k.startswith("SASSXLATE_")}
     done = subprocess.run(
         [
-            *(sys.executable, "-P", str(CHAIN), damage, *map(str, files)),
+            *(sys.executable, "-m", "tests.mutations.chain", damage, *map(str, files)),
             *(f"--commands={commands}", f"--first={seeds.start}", f"--count={len(seeds)}"),
         ],
         env={**environment, "PYTHONPATH": str(ROOT), "TMPDIR": str(folder)},
@@ -68,9 +65,7 @@ def batch(
 def check(tmp_path: Path) -> Check:
     """Damages files in so many ways and fails on any fault; the counts of ends."""
 
-    def go(
-        damage: str, files: Sequence[Path], seeds: range, commands: str = ALL
-    ) -> Counter[str]:
+    def go(damage: str, files: Sequence[Path], seeds: range, commands: str = ALL) -> Counter[str]:
         assert files
         workers = min(4, max(1, len(os.sched_getaffinity(0))))
         each = -(-len(seeds) // workers)

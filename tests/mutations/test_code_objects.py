@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import sys
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -17,10 +16,10 @@ from sassxlate.lowering import emulate
 from sassxlate.lowering.emulate import compiler
 from sassxlate.lowering.pipeline import kernel_cfg, translate_kernel
 
-HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE))
+from .mutate import mutated
 
-from mutate import mutated  # noqa: E402
+HERE = Path(__file__).resolve().parent
+
 
 assert compiler  # imported once, before the processes fork
 

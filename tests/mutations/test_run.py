@@ -18,14 +18,15 @@ from pathlib import Path
 import pytest
 
 from sassxlate.errors import ServiceError, ShimError
-from sassxlate.runtime_shim import client, paths
-from sassxlate.runtime_shim.tag import cache_tag
+from sassxlate.runtime_shim import paths
+from sassxlate.runtime_shim.cache.tag import cache_tag
+from sassxlate.runtime_shim.service import client
+
+from .chain import code_spans, fatbin_spans
+from .mutate import mutated
 
 HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE))
 
-from chain import code_spans, fatbin_spans  # noqa: E402
-from mutate import mutated  # noqa: E402
 
 PROGRAMS = HERE.parents[1] / "fixtures" / "programs"
 NAMES = ("saxpy", "reduction", "collatz")
@@ -159,5 +160,3 @@ def test_damaged_device_code(place: Place) -> None:
 def test_much_damaged_device_code(place: Place) -> None:
     """Two thousand seeds; takes a quarter of an hour on two cores."""
     print(check(place, range(60, 2060)))
-
-

@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
-SWEEP = Path(__file__).with_name("sweep.py")
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def sweep(out: Path, *options: str, seconds: float) -> dict[str, Any]:
     """What the sweep says of all that it has done in ``out``."""
     done = subprocess.run(
-        [sys.executable, "-P", str(SWEEP), str(out), "--workers", "2", *options],
-        capture_output=True, text=True, timeout=seconds, check=False,
+        [sys.executable, "-m", "tests.mutations.sweep", str(out), "--workers", "2", *options],
+        capture_output=True, text=True, timeout=seconds, check=False, cwd=ROOT,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     told: dict[str, Any] = json.loads((out / "summary.json").read_text())

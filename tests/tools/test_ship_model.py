@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,23 +14,21 @@ from click.testing import CliRunner
 
 from sassxlate.cli import cli
 from sassxlate.errors import ModelError
-from sassxlate.llm import models, shards, tensors
-from sassxlate.llm.card import card
-from sassxlate.llm.model import SIZES, Qwen2, random_weights, save
-from sassxlate.llm.tokenizer import vocabulary
+from sassxlate.llm.engine import models
+from sassxlate.llm.evaluation.card import card
+from sassxlate.llm.inference import safetensors
+from sassxlate.llm.inference.qwen2 import SIZES, Qwen2, random_weights, save
+from sassxlate.llm.language import tokenizer
+from sassxlate.llm.language.tokenizer import vocabulary
+from tools.generate import shipped_model
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "tools"))
 
-if TYPE_CHECKING:
-    from tools import ship_model
-else:
-    import ship_model
 
 TINY = replace(SIZES["tiny"], vocab=len(vocabulary()))
 ABOUT: dict[str, Any] = {
     "settings": {"batch": 64, "row": 1024, "rate": 1e-3, "seed": 0, "start": "/home/me/models/x"},
-    "vocabulary": shards.digest(vocabulary()),
+    "vocabulary": tokenizer.digest(vocabulary()),
     "figures": {"step": 2000, "seconds": 1200.0, "held_loss": 0.01, "right": 0.99, "whole": 0.9},
 }
 
@@ -47,15 +44,15 @@ def checkpoint(tmp_path: Path) -> Path:
 @pytest.mark.parametrize("int8", [False, True])
 def test_weights(checkpoint: Path, tmp_path: Path, int8: bool) -> None:
     out = tmp_path / "weights"
-    ship_model.ship(checkpoint, out, int8)
-    kinds = set(tensors.types(out / "model.safetensors").values())
+    shipped_model.ship(checkpoint, out, int8)
+    kinds = set(safetensors.types(out / "model.safetensors").values())
     assert kinds == ({"I8", "F32"} if int8 else {"BF16"})
     old, new = Qwen2.load(checkpoint), Qwen2.load(out)
     most = float(np.abs(old.embedding).max())
     half = 2**-8 + (1 / 254 if int8 else 0)  # of bfloat16's last place, and of a step of int8
     assert np.abs(old.embedding - new.embedding).max() <= most * half
     assert "/home" not in (out / "training.json").read_text()
-    ship_model.ship(out, tmp_path / "again", int8)  # what is shipped is what was measured
+    shipped_model.ship(out, tmp_path / "again", int8)  # what is shipped is what was measured
     assert (tmp_path / "again/model.safetensors").read_bytes() == (
         out / "model.safetensors"
     ).read_bytes()
@@ -66,10 +63,10 @@ def test_what_is_no_model_is_refused(checkpoint: Path, tmp_path: Path) -> None:
     weights["model.norm.weight"][3] = np.nan
     save(checkpoint, TINY, weights)
     with pytest.raises(SystemExit, match="finite"):
-        ship_model.ship(checkpoint, tmp_path / "weights", False)
+        shipped_model.ship(checkpoint, tmp_path / "weights", False)
     (checkpoint / "training.json").write_text(json.dumps(ABOUT | {"vocabulary": "other"}))
     with pytest.raises(ModelError, match="SX1005"):
-        ship_model.ship(checkpoint, tmp_path / "weights", False)
+        shipped_model.ship(checkpoint, tmp_path / "weights", False)
 
 
 def test_the_card_has_the_figures_of_eval(checkpoint: Path, tmp_path: Path) -> None:

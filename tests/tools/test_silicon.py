@@ -4,21 +4,14 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
-if TYPE_CHECKING:
-    from tools.silicon.report import print_table
-    from tools.silicon.supervised import supervised
-else:
-    sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools"))
-    from silicon.report import print_table
-    from silicon.supervised import supervised
+from tools.silicon.report import print_table
+from tools.silicon.supervised import supervised
 
 FAULTS, HANGS = 2, 5
 

@@ -22,17 +22,18 @@ import tempfile
 from collections import Counter
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT), str(ROOT / "tools")]
+from tools.silicon import forms
 
-from silicon import forms  # noqa: E402
-from silicon.report import print_table  # noqa: E402
+from .report import print_table
+
+ROOT = Path(__file__).resolve().parents[2]
+
 
 VERDICTS = ("equal", "differ", "undescribed", "illegal", "began", "late")
 
 
 def _words(options: argparse.Namespace) -> int:
-    import sass_witness
+    from tools.witness.nvdisasm import witness as sass_witness
 
     candidates = forms.words(options.arch, options.combinations, options.seed)
     texts = sass_witness.find().texts(options.arch, candidates, at_zero=True)
@@ -52,8 +53,9 @@ def _read_words(path: Path) -> list[forms.Word]:
 
 
 def _keep(options: argparse.Namespace) -> int:
-    from silicon import keep
-    from silicon.device import Device
+    from tools.silicon import keep
+
+    from .device import Device
 
     folder = Path(options.folder)
     old = keep.read(folder)
@@ -82,8 +84,9 @@ def _keep(options: argparse.Namespace) -> int:
 
 
 def _refused(options: argparse.Namespace) -> int:
-    from silicon import keep
-    from silicon.refused import refused, single_words, warp_words
+    from tools.silicon import keep
+
+    from .refused import refused, single_words, warp_words
 
     for words, what in (
         (single_words(keep.FOLDER), "measured forms"),
@@ -100,8 +103,8 @@ def _refused(options: argparse.Namespace) -> int:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from silicon.device import Device
-    from silicon.measure import measure
+    from .device import Device
+    from .measure import measure
 
     words = _read_words(Path(options.words))
     with tempfile.TemporaryDirectory() as folder:

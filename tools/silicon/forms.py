@@ -15,11 +15,23 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from sassxlate.disasm.sass import BadWord, decode_section
-from sassxlate.disasm.sass.assembler import assemble_listing
-from sassxlate.disasm.sass.ir import Instruction
-from sassxlate.disasm.sass.meaning import meanings
-from sassxlate.disasm.sass.spec import Bits, Fixed, I, Mask, Mod, Operand, P, R, Row, When, bits
+from sassxlate.disasm.sass.codec.assembler import assemble_listing
+from sassxlate.disasm.sass.instruction import Instruction
+from sassxlate.disasm.sass.semantics import semantics_table
 from sassxlate.disasm.sass.tables import ROWS
+from sassxlate.disasm.sass.tables.spec import (
+    Bits,
+    Fixed,
+    I,
+    Mask,
+    Mod,
+    Operand,
+    P,
+    R,
+    Row,
+    When,
+    bits,
+)
 
 CLASSES = ("words", "floats", "doubles", "halves")
 # Where the template keeps the values, by role; uniform registers have the same numbers.
@@ -194,7 +206,6 @@ class _Form:
                 word = _put(word, bits(chance.choice((24, 32, 64)), 8), 255)
             yield self.finish(word)
 
-
     def _products(self, plain: int, mods: Sequence[Mod], most: int) -> Iterator[int]:
         """Values of modifiers together, ``most`` of them."""
         every = list(itertools.product(*(mod.names for mod in mods)))
@@ -229,7 +240,7 @@ def words(generation: int, combinations: int, seed: int) -> list[int]:
     for mixed, count in ((False, combinations), (True, combinations // 10)):
         chance = random.Random(seed)
         for row in ROWS:
-            if row.mnemonic not in meanings() or not row.of(generation):
+            if row.mnemonic not in semantics_table() or not row.of(generation):
                 continue
             form = _Form(row, chance)
             if form.usable and (len(form.files) > 1) == mixed:

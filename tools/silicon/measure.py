@@ -16,10 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sassxlate.disasm.sass import decode
-from sassxlate.disasm.sass.ir import Const, Instruction, PredFile, RegFile, Special
-from sassxlate.disasm.sass.meaning import Meaning, NoMeaning, evaluate, meanings
-from sassxlate.disasm.sass.meaning.bounds import near
-from sassxlate.vectors import Vec, Vectors, vec
+from sassxlate.disasm.sass.instruction import Const, Instruction, PredFile, RegFile, Special
+from sassxlate.disasm.sass.semantics import NoSemantics, Semantics, evaluate, semantics_table
+from sassxlate.disasm.sass.semantics.arithmetic.error_bounds import near
+from sassxlate.domain.numpy_lanes import Vec, Vectors, vec
 
 from .device import Device, DeviceError
 from .forms import CLASSES, Word
@@ -46,24 +46,24 @@ class _Lanes:
         return vec(self.words[:, 8] >> np.uint32(index) & 1, 1)
 
     def const(self, operand: Const, word: int) -> Vec:
-        raise NoMeaning("constant")
+        raise NoSemantics("constant")
 
     def special(self, operand: Special) -> Vec:
-        raise NoMeaning("special register")
+        raise NoSemantics("special register")
 
 
 def meant(word: int, arch: int, before: Words) -> Words:
     """(vector, word) of R10, R11 and the predicates, by the meaning; ``before`` are the vectors,
     ten words each.  Raises NoMeaning, or DecodeError.  Bits that mean nothing may be set."""
     ins = decode(word, 0, arch, strict=False)
-    meaning = meanings().get(ins.mnemonic)
+    meaning = semantics_table().get(ins.mnemonic)
     if meaning is None:
-        raise NoMeaning(ins.mnemonic)
+        raise NoSemantics(ins.mnemonic)
     parts = [before[at : at + _CHUNK] for at in range(0, len(before), _CHUNK)]
     return np.concatenate([_part(ins, meaning, part) for part in parts])
 
 
-def _part(ins: Instruction, meaning: Meaning, before: Words) -> Words:
+def _part(ins: Instruction, meaning: Semantics, before: Words) -> Words:
     out = np.array(before[:, 6:9])
     for ref, value in evaluate(Vectors(), meaning, ins, _Lanes(before)).items():
         lanes = np.broadcast_to(value.v, (len(before),)).astype(np.uint32)
@@ -79,7 +79,7 @@ def differing(word: Word, arch: int, actual: Words, real: Words) -> NDArray[np.i
     """The vectors that are not equal to the bit, or within bounds for what is approximate."""
     ins = decode(word.word, 0, arch, strict=False)
     wrong = (actual != real).any(axis=1)
-    if meanings()[ins.mnemonic].approximate:
+    if semantics_table()[ins.mnemonic].approximate:
         close = near(ins.modifiers, np.ascontiguousarray(actual[:, 0]),
                      np.ascontiguousarray(real[:, 0]))  # fmt: skip
         wrong &= ~(close & (actual[:, 1:] == real[:, 1:]).all(axis=1))
@@ -119,7 +119,7 @@ def _worker(arch: int, words: Sequence[Word], vectors: int, prepared: str,
 def _compare(word: Word, arch: int, before: Words, real: Words) -> dict[str, object]:
     try:
         actual = meant(word.word, arch, before)
-    except NoMeaning as reason:
+    except NoSemantics as reason:
         return {"verdict": "undescribed", "why": str(reason), "kept": real[:KEPT].tolist()}
     bad = differing(word, arch, actual, real)
     if not bad.size:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from sassxlate.disasm.sass import decode
 from sassxlate.errors import DecodeError, LoweringError
-from sassxlate.lowering.verify.rules_block import selected
+from sassxlate.lowering.verify.rules.one_instruction import selected
 
 ARCH = 90
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from sassxlate.disasm.containers.cubin import parse_cubin
-from sassxlate.disasm.sass.assembler import assemble_listing
+from sassxlate.disasm.sass.codec.assembler import assemble_listing
 
 CUBIN = Path(__file__).resolve().parents[2] / "fixtures" / "silicon" / "sm_90" / "template.cubin"
 SLOT = "slot"

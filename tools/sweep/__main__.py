@@ -2,10 +2,10 @@
 
 ::
 
-    python tools/sweep run RESULTS [--arch 90 ...] [--flags O3 ...] [--limit S]   # resumable
-    python tools/sweep table RESULTS                    # what became of them, beside the truth
-    python tools/sweep source KERNEL [--group]          # CUDA C++ of a kernel
-    python tools/sweep keep TRUTH --about LINE ...      # the fixture, from what job.py brought
+    python -m tools.sweep run RESULTS [--arch 90 ...] [--flags O3 ...] [--limit S]   # resumable
+    python -m tools.sweep table RESULTS                    # what became of them, beside the truth
+    python -m tools.sweep source KERNEL [--group]          # CUDA C++ of a kernel
+    python -m tools.sweep keep TRUTH --about LINE ...      # the fixture, from what job.py brought
 
 ``run`` needs nvcc, on PATH or in NVIDIA's wheels; ``table`` needs nothing but RESULTS.
 """
@@ -17,12 +17,11 @@ import sys
 import time
 from pathlib import Path
 
-sys.path[:0] = [str(Path(__file__).resolve().parents[k]) for k in (2, 1)]
+from sassxlate import toolchain
+from tools.sweep import plan, table, truth
 
-from sassxlate import toolchain  # noqa: E402
-from sweep import plan, table, truth  # noqa: E402
-from sweep.kernel import Group  # noqa: E402
-from sweep.run import Settings, run_groups  # noqa: E402
+from .kernel import Group
+from .run import Settings, run_groups
 
 RUNNER = (sys.executable, "-m", "sassxlate", "run", "--keep-status")
 

@@ -25,13 +25,8 @@ from typing import Any
 
 import numpy as np
 
-if __package__:
-    from .inputs import Words, inputs
-    from .kernel import THREADS
-else:
-    sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-    from sweep.inputs import Words, inputs
-    from sweep.kernel import THREADS
+from .inputs import Words, inputs
+from .kernel import THREADS
 
 _BLOCKS, _BLOCK = 2, THREADS // 2
 _GUARD = 64  # words after ``out`` that nobody may write

@@ -1,4 +1,3 @@
-# ruff: noqa: E501  (lines of CUDA and of tables are as long as they are)
 """Shape ``features``: a feature of CUDA C++ a kernel, with drawn sizes, types and operators."""
 
 from __future__ import annotations

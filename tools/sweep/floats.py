@@ -1,4 +1,3 @@
-# ruff: noqa: E501  (lines of CUDA and of tables are as long as they are)
 """Shape ``floats``: NaNs, infinities and denormals through arithmetic, and their bits in numbers.
 
 Three kinds: *exact* programs say each rounding (intrinsics), so that flags and architecture change

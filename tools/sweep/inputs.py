@@ -1,4 +1,3 @@
-# ruff: noqa: E501  (lines of CUDA and of tables are as long as they are)
 """What kernels of the sweep read: streams of 128 words, biased to the edges of a type.
 
 A profile is a letter a stream: ``i`` integers, ``s`` integers below 40, ``r`` random bits, ``f``

@@ -20,11 +20,10 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from tools.sweep import plan
 
-from sweep import plan
-from sweep.kernel import Group
-from sweep.supervise import DRIVER, supervise
+from .kernel import Group
+from .supervise import DRIVER, supervise
 
 _COMPILE_S, _RUN_S, _SILENCE_S = 150, 60, 6
 
@@ -111,7 +110,7 @@ def _run(
                 say(f"{flags} {line}")
             print(json.dumps(line, separators=(",", ":")), file=out)
 
-        command = [*shlex.split(given.runner), sys.executable, str(DRIVER)]
+        command = [*shlex.split(given.runner), sys.executable, *DRIVER]
         try:
             supervise(
                 command, listed, put, silence_s=given.silence,

@@ -1,4 +1,3 @@
-# ruff: noqa: E501  (lines of CUDA and of tables are as long as they are)
 """One kernel of the sweep: its text, its launch, and which results its truth holds for."""
 
 from __future__ import annotations

@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import zip_longest
 
-from . import features, floats, programs, ptx, warps
+from tools.sweep import features, floats, programs, ptx, warps
+
 from .kernel import Group, Kernel
 
 SEED = 1

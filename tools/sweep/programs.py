@@ -1,4 +1,3 @@
-# ruff: noqa: E501  (lines of CUDA and of tables are as long as they are)
 """Shape ``programs``: whole programs of integer code, all of it defined by C++.
 
 Types of 8 to 64 bits, structures with bit fields, arrays, pointers that are set at run time, calls,

@@ -1,4 +1,3 @@
-# ruff: noqa: E501  (lines of CUDA and of tables are as long as they are)
 """Shape ``ptx``: one PTX instruction a kernel, over edges of its operands' types, in rounds."""
 
 from __future__ import annotations

@@ -1,4 +1,3 @@
-# ruff: noqa: E501  (lines of CUDA and of tables are as long as they are)
 """The PTX instructions of shape ``ptx``: operation, result and operands.
 
 A line is ``OPERATION RESULTS OPERANDS...``; ``{a,b}`` stands for each of a and b.  Letters: ``r`` 32

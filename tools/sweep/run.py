@@ -110,7 +110,7 @@ def _run(
     errors.unlink(missing_ok=True)
     environment = {**os.environ, "SASSXLATE_CC": f"{settings.arch // 10}.{settings.arch % 10}"}
     supervise(
-        [*settings.runner, sys.executable, str(DRIVER)],
+        [*settings.runner, sys.executable, *DRIVER],
         [{"cubin": str(cubin), "kernels": launches}],
         put,
         silence_s=settings.silence_s,

@@ -13,7 +13,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TextIO, cast
 
-DRIVER = Path(__file__).with_name("driver.py")
+DRIVER = ("-m", "tools.sweep.driver")  # in the repository's root
+_ROOT = Path(__file__).resolve().parents[2]
 
 
 def _lines(stream: TextIO, to: queue.Queue[str | None]) -> None:
@@ -67,7 +68,7 @@ def _once(
     with open(errors or os.devnull, "a", encoding="utf-8") as stderr:
         process = subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=stderr, text=True, stdin=subprocess.DEVNULL,
-            env=environment, errors="replace",
+            env=environment, errors="replace", cwd=_ROOT,
         )  # fmt: skip
     lines: queue.Queue[str | None] = queue.Queue()
     assert process.stdout is not None

@@ -6,7 +6,8 @@ import re
 from collections import Counter
 from pathlib import Path
 
-from . import plan, truth
+from tools.sweep import plan, truth
+
 from .kernel import Kernel
 from .run import lines_of
 

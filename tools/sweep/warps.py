@@ -1,4 +1,3 @@
-# ruff: noqa: E501  (lines of CUDA and of tables are as long as they are)
 """Shape ``warps``: control flow with operations of warps, under masks that the kernel computes.
 
 Each piece of code knows the variable that holds the mask of the lanes that run it: a ballot of the

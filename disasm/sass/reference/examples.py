@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cache
 
-from sassxlate.disasm.sass import legal
-from sassxlate.disasm.sass.compiler import ureg_bits
-from sassxlate.disasm.sass.decode import CompiledRow, index, opcode_bits, row_of
-from sassxlate.disasm.sass.encode import NO_CONTROL
-from sassxlate.disasm.sass.parse import put
-from sassxlate.disasm.sass.spec import (
+from sassxlate.disasm.sass.codec import legality
+from sassxlate.disasm.sass.codec.decode import CompiledRow, index, opcode_bits, row_of
+from sassxlate.disasm.sass.codec.encode import NO_CONTROL
+from sassxlate.disasm.sass.codec.operand_parser import put
+from sassxlate.disasm.sass.codec.row_compiler import ureg_bits
+from sassxlate.disasm.sass.tables.spec import (
     B,
     C,
     I,
@@ -135,9 +135,9 @@ def _first(compiled: CompiledRow) -> int:
     return word | opcode_bits(row.opcode) | compiled.match_value | _TRUE
 
 
-def _nearest(group: legal.Group, word: int, kept: int) -> int | None:
+def _nearest(group: legality.Group, word: int, kept: int) -> int | None:
     """The word with values of the group that go together, as few bits changed as possible."""
-    now, fixed = legal.gather(word, group.mask), legal.gather(kept, group.mask)
+    now, fixed = legality.gather(word, group.mask), legality.gather(kept, group.mask)
     taken = (
         value
         for value in range(1 << group.mask.bit_count())
@@ -160,7 +160,7 @@ def _scheduled(compiled: CompiledRow, word: int) -> int:
 def _word(compiled: CompiledRow) -> int:
     word = _first(compiled)
     for _ in range(_STEPS):
-        bad = [g for g in compiled.legal.groups if not g.taken >> legal.gather(word, g.mask) & 1]
+        bad = [g for g in compiled.legal.groups if not g.taken >> legality.gather(word, g.mask) & 1]
         if not bad:
             break
         for group in bad:

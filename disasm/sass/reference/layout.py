@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import re
 
-from sassxlate.disasm.sass.spec import GENERATIONS
-from sassxlate.disasm.sass.specials import special_name
-from sassxlate.disasm.sass.tables import forms as arithmetic
-
-from .numbers import span
+from sassxlate.disasm.sass.reference.numbers import span
+from sassxlate.disasm.sass.tables.arithmetic import forms as arithmetic
+from sassxlate.disasm.sass.tables.spec import GENERATIONS
+from sassxlate.disasm.sass.tables.special_registers import special_name
 
 _TEXT = """\
 # The common layout

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from sassxlate.disasm.sass.spec import GENERATION_OF, GENERATIONS, Bits, Row
+from sassxlate.disasm.sass.tables.spec import GENERATION_OF, GENERATIONS, Bits, Row
 
 
 def generations(row: Row) -> tuple[int, ...]:

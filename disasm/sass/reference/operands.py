@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from sassxlate.disasm.sass.compiler import ureg_bits
-from sassxlate.disasm.sass.spec import (
+from sassxlate.disasm.sass.codec.row_compiler import ureg_bits
+from sassxlate.disasm.sass.reference.numbers import field_text, named_values, ranges
+from sassxlate.disasm.sass.tables.spec import (
     SB,
     B,
     C,
@@ -21,8 +22,6 @@ from sassxlate.disasm.sass.spec import (
     When,
     bits,
 )
-
-from .numbers import field_text, named_values, ranges
 
 
 def _signs(slot: R | C | P) -> list[str]:

@@ -8,12 +8,17 @@ from functools import cache
 from types import ModuleType
 
 from sassxlate.disasm.sass import tables
-from sassxlate.disasm.sass.spec import GENERATIONS, Idiom, Mod, Row
-
-from .examples import example
-from .layout import layout_page
-from .numbers import field_text, generations, named_values, ranges, span
-from .picture import bitmap, fields, picture
+from sassxlate.disasm.sass.reference.examples import example
+from sassxlate.disasm.sass.reference.layout import layout_page
+from sassxlate.disasm.sass.reference.numbers import (
+    field_text,
+    generations,
+    named_values,
+    ranges,
+    span,
+)
+from sassxlate.disasm.sass.reference.picture import bitmap, fields, picture
+from sassxlate.disasm.sass.tables.spec import GENERATIONS, Idiom, Mod, Row
 
 EFFECTS = {
     "p2r": "Reads the predicates of its mask as well.",

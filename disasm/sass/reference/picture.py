@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from sassxlate.disasm.sass.compiler import operand_bits
-from sassxlate.disasm.sass.spec import Idiom, Mod, Row
-
-from .numbers import ranges
-from .operands import describe
+from sassxlate.disasm.sass.codec.row_compiler import operand_bits
+from sassxlate.disasm.sass.reference.numbers import ranges
+from sassxlate.disasm.sass.reference.operands import describe
+from sassxlate.disasm.sass.tables.spec import Idiom, Mod, Row
 
 OPCODE, GUARD, CONTROL = (0xFFF | 1 << 91, 0xF << 12, 0x1FFFFF << 105)
 KEYS = "abcdefghijklmnpqrstuvwxyzABDEFHIJKLMNPQRSTUVWXYZ"  # not o, C, G, O

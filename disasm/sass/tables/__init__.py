@@ -2,26 +2,13 @@
 
 from __future__ import annotations
 
-from ..spec import Row
-from . import (
-    cluster,
-    control,
-    convert,
-    float32,
-    graphics,
-    half,
-    integer,
-    logic,
-    memory,
-    packed,
-    surface,
-    system,
-    tensor,
-    texture,
-    tmem,
-    warpgroup,
-    wide,
-)
+from sassxlate.disasm.sass.tables import graphics
+from sassxlate.disasm.sass.tables.arithmetic import convert, half, integer, logic, pack
+from sassxlate.disasm.sass.tables.arithmetic import float as float32
+from sassxlate.disasm.sass.tables.control import control, system
+from sassxlate.disasm.sass.tables.memory import asynchronous, memory, surface, texture, wide
+from sassxlate.disasm.sass.tables.spec import Row
+from sassxlate.disasm.sass.tables.warp import matrix, tensor_memory, warpgroup
 
 ROWS: tuple[Row, ...] = (
     *integer.ROWS,
@@ -30,15 +17,15 @@ ROWS: tuple[Row, ...] = (
     *convert.ROWS,
     *half.ROWS,
     *memory.ROWS,
-    *tensor.ROWS,
-    *packed.ROWS,
-    *tmem.ROWS,
+    *matrix.ROWS,
+    *pack.ROWS,
+    *tensor_memory.ROWS,
     *texture.ROWS,
     *surface.ROWS,
     *graphics.ROWS,
     *system.ROWS,
     *wide.ROWS,
     *control.ROWS,
-    *cluster.ROWS,
+    *asynchronous.ROWS,
     *warpgroup.ROWS,
 )

@@ -19,9 +19,7 @@ Space: TypeAlias = Literal[
 Kind: TypeAlias = Literal[
     "load", "store", "atomic", "reduction", "arrival", "copy", "bulk", "query"
 ]
-Transfer: TypeAlias = Literal[
-    "", "jump", "indirect", "call", "return", "exit", "wait", "resume"
-]
+Transfer: TypeAlias = Literal["", "jump", "indirect", "call", "return", "exit", "wait", "resume"]
 Barrier: TypeAlias = Literal["", "arm", "leave", "move", "result"]
 Lanes: TypeAlias = Literal["", "first", "some", "whole"]
 Order: TypeAlias = Literal["", "schedule", "memory", "hint"]

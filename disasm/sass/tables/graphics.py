@@ -4,8 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ..spec import Bits, C, Fixed, I, M, N, Operand, R, Row, bits, const, enum, flag, join
-from .forms import pd, ps, rd
+from sassxlate.disasm.sass.tables.arithmetic.forms import pd, ps, rd
+from sassxlate.disasm.sass.tables.spec import (
+    Bits,
+    C,
+    Fixed,
+    I,
+    M,
+    N,
+    Operand,
+    R,
+    Row,
+    bits,
+    const,
+    enum,
+    flag,
+    join,
+)
 
 _SIZE = enum("size", 74, 2, "_ 64 96 128", {"64": 2, "96": 3, "128": 4})
 _O, _P = flag("O", 79), const("P")

@@ -1,5 +1,5 @@
 // Files that only this user or root can have written, and files of the cache with their seals.
-// runtime_shim/trusted.py and the seals of runtime_shim/cache.py are the same rules in Python; docs/runtime.md describes them.
+// runtime_shim/trusted.py and the seals of runtime_shim/cache/store.py are the same rules in Python; docs/runtime.md describes them.
 #pragma once
 #include <cstddef>
 #include <cstdint>

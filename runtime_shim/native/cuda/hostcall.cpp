@@ -8,7 +8,7 @@
 namespace sx {
 namespace {
 
-// As in lowering/hostcalls.py and lowering/rules/hostcall.py.
+// As in lowering/abi/hostcalls.py and lowering/rules/control/hostcall.py.
 enum Function : uint32_t { kNone, kPrintf, kAssert, kMalloc, kFree, kFunctions };
 constexpr const char *kNames[] = {"", "vprintf", "__assertfail", "malloc", "free"};
 constexpr uint32_t kArguments = 256, kHead = 64, kRecords = 1 << 17;

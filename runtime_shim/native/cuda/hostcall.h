@@ -1,5 +1,5 @@
 // What kernels call of the driver: printf and assert write records to a queue, malloc and free work on a heap.
-// lowering/rules/hostcall.py has the other side, and the layout of the blocks.
+// lowering/rules/control/hostcall.py has the other side, and the layout of the blocks.
 #pragma once
 #include "driver.h"
 

@@ -9,7 +9,7 @@ namespace sx {
 
 namespace {
 
-constexpr size_t kLocks = 1024;  // LOCKS of lowering/rules/atomic128.py
+constexpr size_t kLocks = 1024;  // LOCKS of lowering/rules/memory/atomic128.py
 
 struct Locks {
   unsigned generation = 0;  // of the device: a reset takes the memory

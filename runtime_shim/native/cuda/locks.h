@@ -1,4 +1,4 @@
-// The locks under which kernels change 128 bits at once (lowering/rules/atomic128.py).
+// The locks under which kernels change 128 bits at once (lowering/rules/memory/atomic128.py).
 #pragma once
 #include "driver.h"
 

@@ -1,5 +1,5 @@
 // The text forms that the service writes: a module's manifest, a kernel's launch information.
-// runtime_shim/manifest.py and lowering/launch.py say what the lines mean.
+// runtime_shim/service/manifest.py and lowering/abi/kernarg.py say what the lines mean.
 #pragma once
 #include <cstdint>
 #include <string>

@@ -12,7 +12,7 @@ namespace {
 
 constexpr unsigned kEntries = 4096;
 
-// What lowering/rules/texture_table.py names, in words; masks are 0 or all ones.
+// What lowering/rules/memory/texture/table.py names, in words; masks are 0 or all ones.
 struct Axis {
   float scale;                                // of a coordinate to an integer
   uint32_t factor, bits, round, period;       // of the integer to 1/256 of a texel

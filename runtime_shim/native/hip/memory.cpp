@@ -283,7 +283,7 @@ Place memory_place(const void *pointer, uint64_t size) {
 int memory_register(uint64_t address, uint64_t size, unsigned flags) {
   Arena &a = arena();
   constexpr unsigned known = hipHostRegisterPortable | hipHostRegisterMapped | hipHostRegisterReadOnly;
-  // Measured on an H200 (tests/hip/registration.toml): also that more than there is memory is 2, the system's own
+  // Measured on an H200 (tests/runtime_shim/native/hip/registration.toml): also that more than there is memory is 2, the system's own
   // addresses are 801, and what the driver allocated is 1.
   if (!address || !size || address + size < address || flags & ~known) return hipErrorInvalidValue;
   if (address >> 63) return hipErrorNotSupported;

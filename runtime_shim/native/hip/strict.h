@@ -21,7 +21,7 @@ void strict_fill(void *at, size_t size, uint64_t salt);
 // look back to earlier workgroups may count on their having begun before.
 uint64_t strict_order(uint64_t index, uint64_t total);
 
-// Words for the code of a strict fault, as lowering/emulate/strict.py makes them.
+// Words for the code of a strict fault, as lowering/emulate/strict_hazards.py makes them.
 std::string strict_text(uint64_t code);
 
 }  // namespace sx

@@ -1,4 +1,4 @@
-// The signatures are text (tools/make_signatures.py describes it), embedded in the library: nothing has to be
+// The signatures are text (tools/generate/cudart_signatures.py describes it), embedded in the library: nothing has to be
 // found or opened in an application's process.
 #include "signature.h"
 

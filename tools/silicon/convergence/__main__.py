@@ -15,16 +15,16 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from sassxlate.disasm.sass.codec.assembler import assemble_listing
+from tests.disasm.sass.interpreter import generated_calls as generated
+from tools.silicon.convergence import calls, drawn, kept, listing
+from tools.silicon.launches.cases import template
+
+from .kernels import SIZE, kernels
+
 ROOT = Path(__file__).resolve().parents[3]
-sys.path[:0] = [str(ROOT), str(ROOT / "tools")]
-
-import numpy as np  # noqa: E402
-from silicon.convergence import calls, drawn, kept, listing  # noqa: E402
-from silicon.convergence.kernels import SIZE, kernels  # noqa: E402
-from silicon.launches.cases import template  # noqa: E402
-
-from sassxlate.disasm.sass.assembler import assemble_listing  # noqa: E402
-from tests.interpret import generated_calls as generated  # noqa: E402
 
 
 def _pack(path: Path) -> int:

@@ -1,4 +1,5 @@
-"""The CUDA kernels of ``tests/interpret/generated_calls.py``, on an H200 and in the interpreter."""
+"""The CUDA kernels of ``tests/disasm/sass/interpreter/generated_calls.py``, on an H200 and in the
+interpreter."""
 
 from __future__ import annotations
 
@@ -13,12 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sassxlate.disasm.containers.cubin import parse_cubin
-from sassxlate.disasm.sass.interpret import Options, Order
+from sassxlate.disasm.sass.interpreter import Order, ScheduleOptions
 from sassxlate.errors import InterpretError
-from tests.interpret import generated_calls as generated
-from tests.interpret.launches import Prepared
+from tests.disasm.sass.interpreter import generated_calls as generated
+from tests.disasm.sass.interpreter.launches import Prepared
+from tools.silicon.warps.inputs import hashed
 
-from ..warps.inputs import hashed
 from .kept import ABOUT, FOLDER, words_digest
 
 SEEDS = 160
@@ -54,7 +55,7 @@ def prepared(seed: int, arch: int = 90) -> Prepared:
 def interpreted(seed: int, order: Order, arch: int = 90) -> str:
     """The digest of ``out``, or the code of the error."""
     try:
-        return words_digest(prepared(seed, arch).interpreted(Options(order, LIMIT)))
+        return words_digest(prepared(seed, arch).interpreted(ScheduleOptions(order, LIMIT)))
     except InterpretError as error:
         return error.code
 

@@ -3,7 +3,8 @@
 ``kernels.txt`` has a line a kernel: its verdict (steady, unsteady, hung, failed), the digest of its
 events, whether the interpreter's Order.SILICON leaves them (explained, open), and its name.
 ``written.txt`` has the events of those that ask one question each.  ``calls.txt`` has the same of
-the CUDA kernels of ``tests/interpret/generated_calls.py``, by seed: the digest is of the words they
+the CUDA kernels of ``tests/disasm/sass/interpreter/generated_calls.py``, by seed: the digest is of
+the words they
 wrote; equal where Order.WARPS leaves them, too, and apart where not.
 """
 
@@ -21,8 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sassxlate.errors import InterpretError
+from tools.silicon.convergence import kernels
 
-from . import kernels
 from .events import Event, digest, read, shown
 
 FOLDER = Path(__file__).resolve().parents[3] / "fixtures" / "silicon" / "sm_90" / "convergence"

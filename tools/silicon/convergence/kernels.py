@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sassxlate.cli._interpreted import launch_of
 from sassxlate.disasm.containers.cubin import parse_cubin
-from sassxlate.disasm.sass.assembler import assemble_listing
-from sassxlate.disasm.sass.interpret import Options, Order, run
+from sassxlate.disasm.sass.codec.assembler import assemble_listing
+from sassxlate.disasm.sass.interpreter import Order, ScheduleOptions, run
+from sassxlate.lowering.trace.interpreter_launch import launch_of
+from tools.silicon.convergence import drawn, listing, written
+from tools.silicon.launches.cases import with_scheduled
 
-from ..launches.cases import with_scheduled
-from . import drawn, listing, written
 from .events import LANES, MOST, WORDS, Event, events
 
 COUNTS = {
@@ -50,7 +50,7 @@ class Kernel:
         params = b"".join(at.to_bytes(8, "little") for at in (_A, _B, _OUT)) + bytes(4)
         memory = {at: x.view(np.uint8).copy() for at, x in pieces.items()}
         launch = launch_of(cubin, kernel, params, ((1, 1, 1), (LANES, 1, 1)), memory, {}, shared=0)
-        done = run(launch, Options(order, LIMIT))
+        done = run(launch, ScheduleOptions(order, LIMIT))
         words = done.device.read(_OUT, SIZE).view(np.uint32)[: LANES * MOST * WORDS]
         return events(words.reshape(LANES, MOST, WORDS), self.heavy)
 

@@ -15,6 +15,7 @@ _HINTS = {"": [], "_yield": ["YIELD"], "_sleep": ["NANOSLEEP 0x64"],
           "_load": ["LDG.E R30, desc[UR6][R14.64]", "IADD3 R31, R30, 0x1, RZ"]}  # fmt: skip
 _SPIN = ["ULDC.64 UR8, c[0x0][0x218]", "MOV R4, UR8", "MOV R5, UR9"]
 
+
 def _questions() -> dict[str, list[str]]:
     out: dict[str, list[str]] = {}
     at: list[str] = []

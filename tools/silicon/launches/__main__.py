@@ -22,22 +22,24 @@ import sys
 import tempfile
 from pathlib import Path
 
+import numpy as np
+
+from tools.silicon.launches import giving, kept
+from tools.silicon.report import print_table
+
+from .cases import CUDA, CUDA_SEEDS, cases
+from .programs import record
+
 ROOT = Path(__file__).resolve().parents[3]
-sys.path[:0] = [str(ROOT), str(ROOT / "tools")]
 
-import numpy as np  # noqa: E402
-from silicon.launches import giving, kept  # noqa: E402
-from silicon.launches.cases import CUDA, CUDA_SEEDS, cases  # noqa: E402
-from silicon.launches.programs import record  # noqa: E402
-from silicon.report import print_table  # noqa: E402
 
-VERDICTS = ("equal", "differ", "unsteady", "failed", "hung", "undescribed", "late",
-            "approximate")
+VERDICTS = ("equal", "differ", "unsteady", "failed", "hung", "undescribed", "late", "approximate")
 
 
 def _run(options: argparse.Namespace) -> int:
-    from silicon.device import Device
-    from silicon.launches.measure import measure
+    from tools.silicon.device import Device
+
+    from .measure import measure
 
     chosen = [c for c in cases() if re.search(options.only, c.name)][options.phase :: options.step]
     with tempfile.TemporaryDirectory() as name:
@@ -65,7 +67,7 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _cuda() -> int:
-    from tests.interpret import generated_cuda
+    from tests.disasm.sass.interpreter import generated_cuda
 
     CUDA.mkdir(parents=True, exist_ok=True)
     for seed in range(CUDA_SEEDS):

@@ -15,12 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sassxlate.disasm.containers.cubin import parse_cubin
-from sassxlate.disasm.sass.assembler import assemble_listing
-from sassxlate.runtime_shim.selftest_contracts import CONTRACTS
-from tests.interpret import generated_cuda
-
-from ..warps.inputs import hashed
-from . import dressed, own, programs
+from sassxlate.disasm.sass.codec.assembler import assemble_listing
+from sassxlate.runtime_shim.selftest.contracts.contracts import CONTRACTS
+from tests.disasm.sass.interpreter import generated_cuda
+from tools.silicon.launches import dressed, own, programs
+from tools.silicon.warps.inputs import hashed
 
 ROOT = Path(__file__).resolve().parents[3]
 KERNELS = ROOT / "fixtures" / "kernels" / "sm_90"

@@ -1,4 +1,4 @@
-"""Random kernels of ``tests/interpret/generated.py`` in other clothes.
+"""Random kernels of ``tests/disasm/sass/interpreter/generated.py`` in other clothes.
 
 Branches, exits and breaks on predicates instead of guards, calls through registers, jump tables,
 barriers of other numbers, saved convergence barriers, synchronised arms, and hints everywhere.
@@ -6,7 +6,7 @@ barriers of other numbers, saved convergence barriers, synchronised arms, and hi
 
 from __future__ import annotations
 
-from tests.interpret import generated
+from tests.disasm.sass.interpreter import generated
 
 _HINTS = (
     "NOP", "YIELD", "NANOSLEEP 0x20", "NANOSLEEP R45", "NANOSLEEP.SYNCS 0x10", "ERRBAR",

@@ -15,16 +15,16 @@ from unittest import mock
 import numpy as np
 from numpy.typing import NDArray
 
-from sassxlate.disasm.sass.interpret import Done, Group, Options, Order, machine, run, runs
-from sassxlate.disasm.sass.interpret.flow import Wait
-from sassxlate.disasm.sass.interpret.launch import Launch
-from sassxlate.disasm.sass.interpret.resident import LANES, Mask, ballot
-from sassxlate.disasm.sass.interpret.turns import key_index
-from sassxlate.disasm.sass.ir import Instruction
+from sassxlate.disasm.sass.instruction import Instruction
+from sassxlate.disasm.sass.interpreter import Done, Group, Order, ScheduleOptions, execute, runner
+from sassxlate.disasm.sass.interpreter.launch import Launch
+from sassxlate.disasm.sass.interpreter.resident_warps import LANES, Mask, ballot
+from sassxlate.disasm.sass.interpreter.schedule import key_index
+from sassxlate.disasm.sass.interpreter.waiting import Wait
 from sassxlate.errors import InterpretError
+from tools.silicon.launches import interpreted
+from tools.silicon.report import print_table
 
-from ..report import print_table
-from . import interpreted
 from .cases import OWN, AnyCase, cases
 from .measure import digest
 
@@ -33,7 +33,7 @@ LIMIT = 200_000
 _COLUMNS = ("equal", "differ", "explained", "unsteady", "hung", "refutes")
 
 
-class Giving(machine.Machine):
+class Giving(execute.Interpreter):
     """The interpreter, with lanes that give way.  One warp at a time (Order.WARPS)."""
 
     def __init__(self, *values: Any) -> None:
@@ -94,16 +94,17 @@ def model(case: AnyCase) -> tuple[str, set[str]]:
     """The digest that the model leaves, or what stops it, and what a part of a warp came to."""
     apart: set[str] = set()
 
-    def ran(launch: Launch, _: Options, observe: machine.Observer) -> Done:
+    def ran(launch: Launch, _: ScheduleOptions, observe: execute.Observer) -> Done:
         def see(ins: Instruction, group: Group, lanes: Mask) -> None:
             some = lanes.any(axis=1)
             if (lanes != group.s.live[group.at]).any(axis=1)[some].any():
                 apart.add(ins.mnemonic)
             observe(ins, group, lanes)
 
-        return run(launch, Options(Order.WARPS, limit=LIMIT), see)
+        return runner.run(launch, ScheduleOptions(Order.WARPS, limit=LIMIT), see)
 
-    with mock.patch.object(runs, "Machine", Giving), mock.patch.object(interpreted, "run", ran):
+    giving = mock.patch.object(runner, "Interpreter", Giving)
+    with giving, mock.patch.object(interpreted, "run", ran):
         try:
             left = digest(interpreted.interpreted(case).memory)
         except InterpretError as error:

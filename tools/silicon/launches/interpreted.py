@@ -5,16 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
-from coverage_page import kind_of
-from coverage_tables import shape_key
 from numpy.typing import NDArray
 
-from sassxlate.cli._interpreted import launch_of, module_images
-from sassxlate.cli._verify_run import approximations
 from sassxlate.disasm.containers.cubin import parse_cubin
-from sassxlate.disasm.sass.interpret import Group, Options, run
-from sassxlate.disasm.sass.ir import Instruction, Pred, Reg
+from sassxlate.disasm.sass.instruction import Instruction, Pred, Reg
+from sassxlate.disasm.sass.interpreter import Group, ScheduleOptions, run
 from sassxlate.errors import InterpretError
+from sassxlate.lowering.trace.interpreter_launch import approximations, launch_of, module_images
+from tools.coverage.page import kind_of
+from tools.coverage.tables import shape_key
 
 from .cases import AnyCase, Words
 
@@ -104,7 +103,7 @@ def interpreted(case: AnyCase, limit: int = LIMIT) -> Left:
     launch = launch_of(cubin, kernel, params, case.shape, pieces, banks, shared=case.shared)
     seen = Seen()
     try:
-        done = run(launch, Options(limit=limit), seen.see)
+        done = run(launch, ScheduleOptions(limit=limit), seen.see)
     except InterpretError as error:
         if not case.traps or error.code != "SX0216":
             raise

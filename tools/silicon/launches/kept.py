@@ -12,7 +12,7 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from coverage_tables import LAUNCHED
+from tools.coverage.tables import LAUNCHED
 
 from .cases import OWN, cases
 from .interpreted import interpreted

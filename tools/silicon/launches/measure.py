@@ -14,11 +14,11 @@ from pathlib import Path
 
 import numpy as np
 
-from sassxlate.cli._compared import both_nan
 from sassxlate.errors import SassxlateError
+from sassxlate.lowering.trace.compare_memory import both_nan
+from tools.silicon.device import Device, DeviceError
+from tools.silicon.supervised import HUNG, Line, supervised
 
-from ..device import Device, DeviceError
-from ..supervised import HUNG, Line, supervised
 from .cases import AnyCase, Words
 from .interpreted import interpreted
 

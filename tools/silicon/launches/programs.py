@@ -27,7 +27,7 @@ MOST = 3 << 20  # bytes of memory of one launch
 def record(programs: list[Path], into: Path) -> int:
     """Runs the programs; gives the number of launches that were kept: the first of each kernel and
     shape, of modules without variables of their own."""
-    from sassxlate.runtime_shim import record as records
+    from sassxlate.lowering.trace import recording as records
 
     into.mkdir(parents=True, exist_ok=True)
     count = 0
@@ -49,7 +49,7 @@ def record(programs: list[Path], into: Path) -> int:
 
 
 def _keep(launch: Any, cache: Path, into: Path) -> bool:
-    from sassxlate.cli._verify_run import _of  # pyright: ignore[reportPrivateUsage]
+    from sassxlate.runtime_shim.replay.against_interpreter import _of  # pyright: ignore[reportPrivateUsage]
 
     used = _of(cache, launch)
     if used is None or launch.fault or launch.cooperative:

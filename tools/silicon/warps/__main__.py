@@ -18,19 +18,22 @@ import sys
 import tempfile
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[3]
-sys.path[:0] = [str(ROOT), str(ROOT / "tools")]
+import numpy as np
 
-import numpy as np  # noqa: E402
-from silicon.report import print_table  # noqa: E402
-from silicon.warps.words import words  # noqa: E402
+from tools.silicon.report import print_table
+
+from .words import words
+
+ROOT = Path(__file__).resolve().parents[3]
+
 
 VERDICTS = ("equal", "differ", "undescribed", "illegal", "began", "late")
 
 
 def _run(options: argparse.Namespace) -> int:
-    from silicon.device import Device
-    from silicon.warps.measure import measure
+    from tools.silicon.device import Device
+
+    from .measure import measure
 
     chosen, _ = words()
     if options.only:
@@ -78,7 +81,7 @@ def main() -> int:
     command.add_argument("results", help="as `run -o` was given; of one part")
     options = parser.parse_args()
     if options.command == "keep":
-        from silicon.warps.fixture import write
+        from .fixture import write
 
         verdicts = Path(f"{options.results}.jsonl")
         print(f"{write(verdicts, Path(f'{options.results}.0.npz'), more=True)} words")

@@ -8,8 +8,8 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from sassxlate.disasm.sass.ir import Instruction, Mem
-from sassxlate.disasm.sass.meaning.state import LANES, Bytes, Words
+from sassxlate.disasm.sass.instruction import Instruction, Mem
+from sassxlate.disasm.sass.semantics.warp_state import LANES, Bytes, Words
 
 from .template import CONSTANTS, RECORD, REGION, SHARED_BASE
 

@@ -8,8 +8,8 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from sassxlate.disasm.sass.meaning.state import Bytes
-from sassxlate.disasm.sass.meaning.state import Words as Lanes
+from sassxlate.disasm.sass.semantics.warp_state import Bytes
+from sassxlate.disasm.sass.semantics.warp_state import Words as Lanes
 
 from .state import untouched
 from .words import Word

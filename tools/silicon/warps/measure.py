@@ -17,15 +17,15 @@ from pathlib import Path
 import numpy as np
 
 from sassxlate.disasm.sass import decode
-from sassxlate.disasm.sass.ir import Instruction, Mem
-from sassxlate.disasm.sass.meaning import NoMeaning
-from sassxlate.disasm.sass.meaning.atomic import element
-from sassxlate.disasm.sass.meaning.memory import shape
-from sassxlate.disasm.sass.meaning.state import LANES, Bytes, Fault
-from sassxlate.disasm.sass.meaning.state import Words as Lanes
+from sassxlate.disasm.sass.instruction import Instruction, Mem
+from sassxlate.disasm.sass.semantics import NoSemantics
+from sassxlate.disasm.sass.semantics.memory.atomic import element
+from sassxlate.disasm.sass.semantics.memory.memory import shape
+from sassxlate.disasm.sass.semantics.warp_state import LANES, Bytes, SemanticsFault
+from sassxlate.disasm.sass.semantics.warp_state import Words as Lanes
+from tools.silicon.device import Device, DeviceError
+from tools.silicon.supervised import Line, supervised
 
-from ..device import Device, DeviceError
-from ..supervised import Line, supervised
 from .inputs import constants, made
 from .kept import Arrays, digest, shown
 from .state import Warps, meant
@@ -207,7 +207,13 @@ def _worker(
             line["digest"] = digest(word, real.results, real.memory)
             try:
                 line |= compared(word, records, memory, real, bench.model(word, records, memory))
-            except (NoMeaning, Fault, ArithmeticError, LookupError, ValueError) as reason:
+            except (
+                NoSemantics,
+                SemanticsFault,
+                ArithmeticError,
+                LookupError,
+                ValueError,
+            ) as reason:
                 line |= {"verdict": "undescribed", "why": f"{type(reason).__name__}: {reason}"}
             print(json.dumps(line), file=lines, flush=True)
     save()

@@ -6,9 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sassxlate.disasm.sass import decode
-from sassxlate.disasm.sass.ir import Instruction, PredFile, RegFile, Special
-from sassxlate.disasm.sass.meaning import NoMeaning
-from sassxlate.disasm.sass.meaning.state import (
+from sassxlate.disasm.sass.instruction import Instruction, PredFile, RegFile, Special
+from sassxlate.disasm.sass.semantics import NoSemantics
+from sassxlate.disasm.sass.semantics.warp_state import (
     LANES,
     Addresses,
     Bytes,
@@ -18,7 +18,7 @@ from sassxlate.disasm.sass.meaning.state import (
     Words,
     in_order,
 )
-from sassxlate.disasm.sass.meaning.whole import evaluate_warp, executing
+from sassxlate.disasm.sass.semantics.whole_warps import evaluate_warp, executing
 
 from .template import CONSTANTS, REGION, RESULT, SHARED_BASE
 
@@ -76,13 +76,13 @@ class Warps:
         if operand.name == "SR_CTAID.X":
             return np.arange(self.count, dtype=np.uint32)[:, None]
         if operand.name not in _SPECIALS:
-            raise NoMeaning(operand.name)
+            raise NoSemantics(operand.name)
         return np.broadcast_to(_SPECIALS[operand.name], (self.count, LANES))
 
     def constant(self, bank: int, offset: Words, size: int) -> Bytes:
         at = offset.astype(np.int64)[..., None] - CONSTANTS + np.arange(size)
         if bank or (at < 0).any() or (at >= len(self._constants)).any():
-            raise NoMeaning("a constant that is not known")
+            raise NoSemantics("a constant that is not known")
         return self._constants[at]
 
     def _where(self, space: Space, address: Addresses, size: int) -> NDArray[np.int64]:

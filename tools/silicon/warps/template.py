@@ -18,7 +18,7 @@ from functools import cache
 from pathlib import Path
 
 from sassxlate.disasm.containers.cubin import parse_cubin
-from sassxlate.disasm.sass.assembler import assemble_listing
+from sassxlate.disasm.sass.codec.assembler import assemble_listing
 
 CUBIN = Path(__file__).resolve().parents[3] / "fixtures" / "silicon" / "sm_90" / "warps.cubin"
 RECORD, RESULT = 24, 8  # words a lane

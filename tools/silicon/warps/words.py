@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from sassxlate.disasm.sass.assembler import assemble_listing
+from sassxlate.disasm.sass.codec.assembler import assemble_listing
 from sassxlate.errors import DecodeError
 
 # Written back late: they set barrier 0 (results) or 1 (sources), which the template waits for.
@@ -61,9 +61,7 @@ def _lanes() -> Iterator[str]:
         yield f"MATCH.ANY.U64 R16, {source}"
         for p, size in itertools.product(("P3", "PT"), ("", ".U64")):
             yield f"MATCH.ALL{size} {p}, R16, {source}"
-        for op, s in itertools.product(
-            ("", ".OR", ".XOR", ".SUM", ".MIN", ".MAX"), ("", ".S32")
-        ):
+        for op, s in itertools.product(("", ".OR", ".XOR", ".SUM", ".MIN", ".MAX"), ("", ".S32")):
             yield f"REDUX{op}{s} UR10, {source}"
         yield f"R2UR UR10, {source}"
         yield f"R2UR P3, UR10, {source}"
@@ -83,8 +81,17 @@ def _lanes() -> Iterator[str]:
 def _global_modes(full: bool) -> list[str]:
     d = "desc[UR12][R20.64{}]"
     modes = [d.format(o) for o in ("", "+0x10", "+-0x20", "+0x7c0", "+-0x400")]
-    uniform = ("[R20.64+UR14]", "[R20.64+UR14+0x30]", "[R20.U32+UR14]", "[R20.U32+UR14+0x40]",
-               "[R20.U32+UR14+-0x40]", "[R20.64+0x20]", "[R20.64]", "[UR14]", "[UR14+0x40]")
+    uniform = (
+        "[R20.64+UR14]",
+        "[R20.64+UR14+0x30]",
+        "[R20.U32+UR14]",
+        "[R20.U32+UR14+0x40]",
+        "[R20.U32+UR14+-0x40]",
+        "[R20.64+0x20]",
+        "[R20.64]",
+        "[UR14]",
+        "[UR14+0x40]",
+    )
     return [*modes, *uniform] if full else modes[:2]
 
 

@@ -1,0 +1,1 @@
+"""Which blocks of two kernels are the same code.  May import the views."""

@@ -1,0 +1,139 @@
+"""Loops in which lanes may wait for what other lanes do.
+
+A lane that spins on a lock or a flag must not keep the lane it waits for from running.  The
+candidates are loops with an atomic, a strong load or a look at an arrival barrier, and loops with a
+load from shared memory that the compiler marked (YIELD or NANOSLEEP).  In the marked ones lanes
+that left the loop may also go on past the BSYNC behind it without the others: nvcc puts BSYNC in
+front of critical sections, and an H200 finishes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from sassxlate.cfg.graph import Block, Cfg
+from sassxlate.disasm.sass.instruction import Instruction, Label
+from sassxlate.disasm.sass.traits import traits
+
+
+@dataclass(frozen=True, slots=True)
+class Spins:
+    """Block indices: ``latches`` end with the back edge of such a loop; ``marked`` belong to a
+    marked loop, or call a function that has one."""
+
+    latches: frozenset[int]
+    marked: frozenset[int]
+
+
+def _waits(ins: Instruction) -> bool:
+    t, strong = traits(ins), ins.has("STRONG") or ins.has("MMIO")
+    looks = t.reaches(("arrival",)) and ins.has("PHASECHK")
+    loads = t.reaches(("load",), "generic", "global")
+    return looks or t.reaches(("atomic",)) or (loads and strong)
+
+
+def _yields(ins: Instruction) -> bool:
+    return traits(ins).yields
+
+
+def _looks_at_shared(ins: Instruction) -> bool:
+    """A load from what may be shared memory, by each lane for itself."""
+    t = traits(ins)
+    return t.reaches(("load",), "generic", "shared") and not t.lanes
+
+
+def _latch_target(block: Block) -> int | None:
+    last = block.last
+    label = last.get("target")
+    if traits(last).transfer != "jump" or not isinstance(label, Label):
+        return None
+    return label.target if label.target <= last.offset else None
+
+
+def _body(before: Sequence[Sequence[int]], header: int, latch: int) -> set[int]:
+    """The blocks from which ``latch`` is reached before ``header`` is; ``before`` has each block's
+    predecessors, calls passed over."""
+    body, work = {header}, [latch]
+    while work:
+        b = work.pop()
+        if b not in body:
+            body.add(b)
+            work += before[b]
+    return body
+
+
+def _callees(cfg: Cfg, block: Block) -> frozenset[int]:
+    return frozenset(
+        cfg.blocks[e.dst].start for e in cfg.successors[block.index] if e.kind == "call"
+    )
+
+
+def recursive(cfg: Cfg) -> bool:
+    """Whether a function calls itself, if through others."""
+    called: dict[int, set[int]] = {}
+    for block in cfg.blocks:
+        called.setdefault(block.function, set()).update(_callees(cfg, block))
+    for start in called:
+        seen: set[int] = set()
+        work = list(called[start])
+        while work:
+            function = work.pop()
+            if function == start:
+                return True
+            if function not in seen:
+                seen.add(function)
+                work += called.get(function, ())
+    return False
+
+
+def _functions(cfg: Cfg, holds: Callable[[Instruction], bool]) -> frozenset[int]:
+    """The functions with such an instruction, or that call one with it."""
+    found = {b.function for b in cfg.blocks if any(map(holds, b.instructions))}
+    changed = True
+    while changed:
+        more = {b.function for b in cfg.blocks if _callees(cfg, b) & found} - found
+        found |= more
+        changed = bool(more)
+    return frozenset(found)
+
+
+def _blocks(
+    cfg: Cfg, holds: Callable[[Instruction], bool], functions: frozenset[int]
+) -> frozenset[int]:
+    """The blocks with such an instruction, or that call one of the functions."""
+    return frozenset(
+        b.index
+        for b in cfg.blocks
+        if any(map(holds, b.instructions)) or _callees(cfg, b) & functions
+    )
+
+
+def spins(cfg: Cfg) -> Spins:
+    """All spin loops of a kernel."""
+    waiting = _functions(cfg, _waits)
+    yielding = _functions(cfg, _yields)
+    waits = _blocks(cfg, _waits, waiting)
+    marks = _blocks(cfg, _yields, yielding)
+    shares = _blocks(cfg, _looks_at_shared, frozenset())
+    before = [[e.src for e in some if e.kind not in ("call", "ret")] for some in cfg.predecessors]
+    latches: set[int] = set()
+    marked: set[int] = set()
+    for block in cfg.blocks:
+        target = _latch_target(block)
+        if target is None:
+            continue
+        body = _body(before, cfg.by_start[target], block.index)
+        mark = not marks.isdisjoint(body)
+        if not waits.isdisjoint(body) or (mark and not shares.isdisjoint(body)):
+            latches.add(block.index)
+            if mark:
+                marked |= body
+    functions = {cfg.blocks[b].function for b in marked}
+    changed = True
+    while changed:
+        callers = {b.index for b in cfg.blocks if _callees(cfg, b) & functions}
+        changed = not callers <= marked
+        marked |= callers
+        functions |= {cfg.blocks[b].function for b in callers}
+    return Spins(frozenset(latches), frozenset(marked))

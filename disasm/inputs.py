@@ -1,0 +1,117 @@
+"""What the subcommands that read fat binaries share: inputs, filters, and plain output."""
+
+from __future__ import annotations
+
+import fnmatch
+import sys
+from collections.abc import Sequence
+
+from sassxlate.disasm.containers import LoadedFile, load, load_bytes, read_file
+from sassxlate.disasm.containers.code_object import is_code_object
+from sassxlate.errors import ContainerError, UsageError, Where
+
+
+def read_text(path: str) -> str:
+    """A text file, or standard input for ``-``; bytes that are no UTF-8 stay as they are, for
+    comments may hold them.  ContainerError SX0101."""
+    if path != "-":
+        data = read_file(path)
+    else:
+        try:
+            data = sys.stdin.buffer.read()
+        except OSError as error:
+            reason = error.strerror or str(error)
+            raise ContainerError(
+                "SX0101", f"cannot read the file: {reason}", Where("<stdin>")
+            ) from None
+    return data.decode("utf-8", "surrogateescape")
+
+
+_HEAD = 24  # bytes that tell a code object from other files
+
+
+def read_input(path: str) -> LoadedFile:
+    """The file, or standard input for ``-``."""
+    if path == "-":
+        try:
+            data = sys.stdin.buffer.read()
+        except OSError as error:
+            reason = error.strerror or str(error)
+            raise ContainerError(
+                "SX0101", f"cannot read the file: {reason}", Where("<stdin>")
+            ) from None
+        return load_bytes(data, "<stdin>")
+    return load(path)
+
+
+def read_code_object(path: str) -> bytes | None:
+    """The bytes of an AMDGPU ELF file or offload bundle; None where the file is something else."""
+    if path == "-":
+        peek = getattr(sys.stdin.buffer, "peek", None)
+        if peek is None or not is_code_object(bytes(peek(_HEAD))[:_HEAD]):
+            return None
+        return sys.stdin.buffer.read()
+    try:
+        with open(path, "rb") as stream:
+            head = stream.read(_HEAD)
+            return head + stream.read() if is_code_object(head) else None
+    except OSError:
+        return None  # whoever reads it next says why
+
+
+def read_hip_program(path: str) -> bytes | None:
+    """The bytes of a host program or library with HIP device code; None where it has none."""
+    try:
+        data = read_file(path)
+    except ContainerError:
+        return None  # whoever reads it next says why
+    return data if b".hip_fatbin\0" in data else None
+
+
+def require_device_code(loaded: LoadedFile) -> None:
+    """Raises ContainerError SX0110 where the file has no device code."""
+    if not loaded.fatbins:
+        raise ContainerError("SX0110", "the file holds no device code", Where(loaded.path))
+
+
+def require_machine_code(loaded: LoadedFile) -> None:
+    """Raises ContainerError SX0110, or UsageError SX0818 where all the device code is PTX."""
+    require_device_code(loaded)
+    entries = [entry for _, entry in loaded.entries()]
+    if not any(entry.kind == "elf" for entry in entries):
+        kinds = sorted({f"{e.kind} {arch_name(e.arch, e.variant)}" for e in entries})
+        what = ", ".join(kinds) or "empty"
+        raise UsageError("SX0818", f"the file holds no SASS ({what})", Where(loaded.path))
+
+
+def no_match(path: str, kernels: Sequence[str], arch: str | None) -> UsageError:
+    """The error that says what was asked for and not found."""
+    asked = " ".join((*kernels, arch or "")).strip()
+    text = f"no kernel matches {asked}" if asked else "the file holds no kernel"
+    return UsageError("SX0802", text, Where(path))
+
+
+def parse_arch(text: str) -> tuple[int, str]:
+    """``sm_90a``, ``compute_90a``, ``90a`` -> (90, "a").  Raises UsageError SX0811."""
+    bare = text.removeprefix("sm_").removeprefix("compute_")
+    number = bare.rstrip("af")
+    if not number.isdecimal() or len(bare) - len(number) > 1:
+        raise UsageError("SX0811", f"{text!r} names no architecture; write it like sm_80")
+    return int(number), bare[len(number) :]
+
+
+def arch_name(arch: int, variant: str = "") -> str:
+    """(90, "a") -> ``sm_90a``."""
+    return f"sm_{arch}{variant}"
+
+
+def kernel_matches(mangled: str, demangled: str, patterns: Sequence[str]) -> bool:
+    """Whether a name is asked for: mangled, demangled, its part before "(", or a glob of these."""
+    if not patterns:
+        return True
+    names = (mangled, demangled, demangled.partition("(")[0])
+    return any(
+        name == pattern or fnmatch.fnmatchcase(name, pattern)
+        for pattern in patterns
+        for name in names
+    )

@@ -1,0 +1,1 @@
+"""Words to instructions: the fields, the instructions, and the ones only graphics uses."""

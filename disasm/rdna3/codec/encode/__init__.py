@@ -1,0 +1,1 @@
+"""Instructions to words, one module per family of encodings."""

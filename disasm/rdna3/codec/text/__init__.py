@@ -1,0 +1,1 @@
+"""Instructions to and from LLVM's text."""

@@ -1,0 +1,105 @@
+"""RDNA3 (gfx1100) instructions as values; names are LLVM's.
+
+An operand names registers, an inline constant or a literal; the encoder decides which encoding
+(``VOP2`` or ``VOP3``, with a literal or without) says the same in the fewest bytes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+
+@dataclass(frozen=True, slots=True)
+class V:
+    """VGPR tuple v[index : index + n - 1]; n counts 32-bit registers."""
+
+    index: int
+    n: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class S:
+    """SGPR tuple s[index : index + n - 1]."""
+
+    index: int
+    n: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Sp:
+    """A special scalar operand by LLVM's name: vcc_lo, vcc_hi, exec_lo, exec_hi, m0, null, scc,
+    src_shared_base, src_shared_limit, src_private_base, src_private_limit, ttmp0 ... ttmp15; of 64
+    bits vcc and exec; off where a memory instruction lacks an address operand."""
+
+    name: str
+    n: int = 1  # 32-bit registers: Sp("src_shared_base", 2) is the 64-bit value
+
+
+@dataclass(frozen=True, slots=True)
+class I:  # noqa: E742  (an immediate)
+    """A constant by its raw bits: 32 of them, for a 64-bit operand all 64.
+
+    The encoder uses an inline constant where the operand's type has one, else a literal.  Of a
+    64-bit operand it is the value itself: ``I(0x3FF0000000000000)`` is 1.0 of an f64 operand, and
+    ``I(-1)`` is 64 ones but ``I(0xFFFFFFFF)`` is 32.  Negative numbers are two's complement.
+    """
+
+    value: int
+
+
+@dataclass(frozen=True, slots=True)
+class LabelRef:
+    """A branch target by name; resolved when a program is assembled."""
+
+    name: str
+
+
+Arg: TypeAlias = V | S | Sp | I | LabelRef
+
+
+@dataclass(frozen=True, slots=True)
+class Inst:
+    """One instruction: LLVM mnemonic without ``_e32``/``_e64``, operands in LLVM's print order.
+
+    ``neg``, ``abs`` are one bit a source (bit 0 is src0).  ``op_sel`` selects high halves of 16-bit
+    operands (bit 3: of the destination).  VOP3P has ``op_sel``, ``op_sel_hi``, ``neg`` (LLVM's
+    neg_lo) and ``neg_hi``; v_fma_mix* have ``neg`` and ``abs``.  ``imm`` is simm16 of SOPP/SOPK,
+    or the offset of a memory instruction in bytes.  ``comment`` goes into the assembly text.
+    ``uniform`` says of a v_readfirstlane that all active lanes are known to hold the same value,
+    ``fence`` of a wait that what follows it may count on all memory accesses being done.
+    """
+
+    op: str
+    args: tuple[Arg, ...] = ()
+    imm: int = 0
+    neg: int = 0
+    abs: int = 0
+    clamp: bool = False
+    omod: int = 0
+    op_sel: int = 0
+    op_sel_hi: int = 7
+    neg_hi: int = 0
+    glc: bool = False
+    dlc: bool = False
+    slc: bool = False
+    imm2: int = 0  # offset1 of ds_*2addr*
+    dpp: str = ""  # LLVM's text of a DPP control, e.g. "row_shr:1 row_mask:0xf bank_mask:0xf"
+    y: Inst | None = None  # the second half of a VOPD
+    gds: bool = False  # DS: global data share
+    more: tuple[tuple[str, int], ...] = ()  # modifiers of the rarer formats, by LLVM's name
+    enc: str = field(default="", compare=False)  # "e64": the 64-bit encoding; "lit1": see encode
+    comment: str = field(default="", compare=False)
+    uniform: bool = field(default=False, compare=False)
+    fence: bool = field(default=False, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """A label's place in a program."""
+
+    name: str
+    comment: str = field(default="", compare=False)
+
+
+Item: TypeAlias = Inst | Label

@@ -1,0 +1,1 @@
+"""Between SASS words, instructions and text.  May import the tables and `instruction`."""

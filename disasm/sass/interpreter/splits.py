@@ -1,0 +1,387 @@
+"""How an H200 keeps the lanes of one warp together: which run, which wait, and who is next.
+
+A model that was fitted to what 1,300 small kernels left on one (``docs/errata.md`` says how much of
+it they confirm).  What it says:
+
+* There is one B0 to B15 a warp.  BSSY adds the running lanes; BSYNC, once all are there, clears it.
+* Where lanes part, the fewer run first, and those that do not jump where there are as many.
+* One split is kept beside the running one.  What it was before it lies in a pool, a place a lane:
+  the last that came goes first, and with it every lane at the same place, *whichever call or turn
+  of a loop brought it there*, even if it waits at a BSYNC, which it then executes again.
+* BSYNC lets pass who is not in its mask, and waits for nobody that gave way or waits at WARPSYNC.
+  If all that it misses wait elsewhere, and nobody waits at it yet, it passes at once.
+* Where no lane can run, those that waited last go on alone.
+
+So recursion whose levels wait at one BSYNC comes apart.  Masks are of lanes; a place is the index
+of an instruction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+LANES = 32
+ALL = 0xFFFFFFFF
+WaitKind: TypeAlias = Literal["bsync", "warpsync", "section", "bar"]
+
+
+def lanes_of(mask: int) -> Iterator[int]:
+    """The numbers of a mask's lanes, the lowest first."""
+    while mask:
+        low = mask & -mask
+        yield low.bit_length() - 1
+        mask ^= low
+
+
+def mask_of(lanes: Iterable[int]) -> int:
+    return sum(1 << lane for lane in lanes)
+
+
+@dataclass(slots=True)
+class Split:
+    """Lanes at one place."""
+
+    mask: int
+    place: int
+
+
+@dataclass(frozen=True, slots=True)
+class Waits:
+    """What a lane waits at.  ``what``: the number of a convergence barrier, the mask of a
+    WARPSYNC, the class of a section; ``mask`` and ``home`` are a section's."""
+
+    kind: WaitKind
+    what: int = 0
+    mask: int = 0
+    home: int = 0
+
+
+@dataclass(slots=True)
+class Splits:
+    """The lanes of one warp.  ``running`` is taken by whoever executes, and given back by the
+    methods: None where the next is to be chosen."""
+
+    live: int
+    running: Split | None = None
+    beside: Split | None = None
+    barriers: list[int] = field(default_factory=lambda: [0] * 16)
+    places: dict[int, int] = field(default_factory=dict[int, int])  # of the lanes in the pool
+    waits: dict[int, Waits] = field(default_factory=dict[int, Waits])  # beside, or in the pool
+    away: int = 0  # gave way, and may run
+    homes: dict[int, tuple[int, int]] = field(default_factory=dict[int, tuple[int, int]])
+    _age: dict[int, int] = field(default_factory=dict[int, int])
+    _newest: int = 0
+    _oldest: int = 0
+
+    def __post_init__(self) -> None:
+        self.running = Split(self.live, 0)
+
+    # --- who is where ---------------------------------------------------------------------------
+
+    def waiting(self, *kinds: WaitKind) -> int:
+        """The lanes that wait at something (of some kinds)."""
+        return mask_of(n for n, w in self.waits.items() if not kinds or w.kind in kinds)
+
+    def at_barrier(self, number: int) -> int:
+        return mask_of(n for n, w in self.waits.items() if w.kind == "bsync" and w.what == number)
+
+    def place_of(self, lane: int) -> int:
+        """Where a lane that does not run is."""
+        if lane in self.places:
+            return self.places[lane]
+        assert self.beside is not None
+        return self.beside.place
+
+    def _asleep(self) -> int:
+        return self.away | self.waiting("warpsync", "section")
+
+    def _ready(self) -> int:
+        others = mask_of(self.places) | (self.beside.mask if self.beside else 0)
+        return others & ~self.waiting()
+
+    # --- the pool -------------------------------------------------------------------------------
+
+    def _pool(self, mask: int, place: int, *, last: bool = False) -> None:
+        """Puts lanes into the pool, where they are the first to go on, or the last."""
+        if last:
+            self._oldest -= 1
+        else:
+            self._newest += 1
+        for lane in lanes_of(mask):
+            self.places[lane] = place
+            self._age[lane] = self._oldest if last else self._newest
+
+    def put_beside(self, mask: int, place: int) -> None:
+        """Lanes that parted from the running ones."""
+        if not mask:
+            return
+        self._spill()
+        self.beside = Split(mask, place)
+
+    def _spill(self) -> None:
+        if self.beside is not None:
+            self._pool(self.beside.mask, self.beside.place)
+            self.beside = None
+
+    def _remove(self, mask: int) -> None:
+        """Lanes are taken from where they wait; they no longer do."""
+        for lane in lanes_of(mask):
+            self.waits.pop(lane, None)
+            self.places.pop(lane, None)
+        if self.beside is not None:
+            self.beside.mask &= ~mask
+            if not self.beside.mask:
+                self.beside = None
+
+    def _first(self, lanes: Iterable[int]) -> int:
+        return max(lanes, key=lambda lane: (self._age[lane], -lane))
+
+    def choose(self) -> bool:
+        """Sets the running lanes where there are none; False where no lane can run."""
+        if self.running is not None:
+            return True
+        ready = self._ready()
+        if not ready:
+            return False
+        if self.beside is not None and self.beside.mask & ready:
+            mask, place = self.beside.mask, self.beside.place
+            self.beside = None
+            if mask & ~ready:
+                self._pool(mask & ~ready, place)
+            self.running = Split(mask & ready, place)
+        else:
+            self._spill()
+            if not ready & ~self.away:
+                self.away = 0  # all gave way: all have their turn
+            place = self.places[self._first(lanes_of(ready & ~self.away))]
+            same = mask_of(n for n, p in self.places.items() if p == place)
+            self._remove(same)
+            self.running = Split(same, place)
+        self.away &= ~self.running.mask
+        return True
+
+    def resolve(self) -> bool:
+        """Nobody can run: those that came last to a BSYNC go on.  False where there are none."""
+        self._spill()
+        held = [n for n, w in self.waits.items() if w.kind == "bsync"]
+        if not held:
+            return False
+        first = self._first(held)
+        place, number = self.places[first], self.waits[first].what
+        same = mask_of(n for n in held if self.places[n] == place and self.waits[n].what == number)
+        if same & self.barriers[number]:
+            self.barriers[number] = 0
+        for lane in lanes_of(same):
+            del self.waits[lane]
+            self.places[lane] = place + 1
+        return True
+
+    # --- what the running lanes do ----------------------------------------------------------------
+
+    def go(self, mask: int, place: int) -> None:
+        """The running lanes are these, there; none: the next are to be chosen."""
+        self.running = Split(mask, place) if mask else None
+
+    def part(self, taken: int, target: int, other: int, following: int) -> None:
+        """The running lanes go two ways: those that jump, and the others."""
+        if not taken:
+            self.go(other, following)
+        elif not other:
+            self.go(taken, target)
+        elif taken.bit_count() < other.bit_count():
+            self.put_beside(other, following)
+            self.go(taken, target)
+        else:
+            self.put_beside(taken, target)
+            self.go(other, following)
+
+    def end(self, mask: int) -> None:
+        """Lanes have ended; they are no longer among the running ones."""
+        self.live &= ~mask
+        self.away &= ~mask
+        self.recheck()
+
+    def sync(self, number: int, mask: int, arriving: int, place: int) -> None:
+        """BSYNC: of the running lanes ``mask``, these come to a barrier."""
+        armed = self.barriers[number] & self.live
+        coming = arriving & armed
+        if not coming:
+            self.go(mask, place + 1)
+            return
+        there = self.at_barrier(number) & armed
+        passing = mask & ~coming
+        missing = armed & ~(coming | there | self._asleep())
+        eligible = self._ready() & ~self.away | passing
+        if missing and (there or missing & eligible):
+            self._wait(mask, coming, Waits("bsync", number), place)
+            return
+        self.barriers[number] = 0
+        same = mask_of(n for n in lanes_of(there) if self.place_of(n) == place)
+        self._remove(same)
+        self.go(mask | same, place + 1)
+
+    def leave(self, number: int, mask: int, leaving: int, place: int) -> None:
+        """BREAK: lanes leave a barrier's mask; who waited for them alone goes on, and before them
+        where they are more."""
+        before = self.barriers[number]
+        self.barriers[number] = before & ~leaving
+        self.go(mask, place + 1)
+        there = self.at_barrier(number) & self.barriers[number] & self.live
+        missing = self.barriers[number] & self.live & ~(there | self._asleep())
+        if not there or not before & leaving or missing:
+            return
+        self.barriers[number] = 0
+        if self.beside is not None and self.beside.mask & there:
+            at = self.beside.place
+        else:
+            at = self.places[self._first(lanes_of(there))]
+        same = mask_of(n for n in lanes_of(there) if self.place_of(n) == at)
+        self._remove(same)
+        if same.bit_count() < mask.bit_count():
+            self.put_beside(mask, place + 1)
+            self.go(same, at + 1)
+        else:
+            self.put_beside(same, at + 1)
+
+    def meet(self, mask: int, wanted: dict[int, int], place: int) -> None:
+        """WARPSYNC: each lane of ``wanted``, which all run, waits for a mask at this place."""
+        here = {n: w.what for n, w in self.waits.items()
+                if w.kind == "warpsync" and self.place_of(n) == place} | wanted  # fmt: skip
+        at = mask_of(here)
+        met = mask_of(n for n, m in here.items() if not m & self.live & ~at)
+        coming = mask_of(wanted)
+        if not coming & ~met:
+            self._remove(met & ~coming)
+            self.go(mask | met, place + 1)
+            return
+        for lane, m in wanted.items():
+            self.waits[lane] = Waits("warpsync", m)
+        self._park(mask, coming, place)
+        self.recheck()
+
+    def gather(self, mask: int, wanted: dict[int, Waits], starts: int, place: int) -> None:
+        """WARPSYNC.COLLECTIVE: the lanes of a mask run the section at ``starts`` together, each
+        mask in turn."""
+        self._newest += 1
+        for lane, w in wanted.items():
+            self.homes[lane] = (w.home, self._newest)
+        self.waits |= wanted
+        met = self._teams(next(iter(wanted.values())).what)
+        coming = mask_of(wanted)
+        whole = sum(met)
+        rest = coming & ~whole
+        if not whole:
+            self._park(mask, coming, place)
+            self.recheck()
+            return
+        self._remove(whole)
+        if rest:
+            self._pool(rest, place)
+        if mask & ~coming:
+            self._pool(mask & ~coming, place + 1)
+        met.sort(key=lambda team: team & -team, reverse=True)
+        for team in met[:-1]:
+            self.put_beside(team, starts)
+        self.go(met[-1], starts)
+
+    def home(self, mask: int, following: int) -> None:
+        """ENDCOLLECTIVE: who came last goes on first."""
+        groups: dict[tuple[int, int], int] = {}
+        for lane in lanes_of(mask):
+            home, order = self.homes.get(lane, (-1, 0))
+            key = (order, home if home >= 0 else following)
+            groups[key] = groups.get(key, 0) | 1 << lane
+        *others, last = sorted(groups)
+        for key in others:
+            self._pool(groups[key], key[1])
+        self.go(groups[last], last[1])
+
+    def give_way(self, mask: int, place: int) -> None:
+        """YIELD and NANOSLEEP: the running lanes are the last to go on, if anybody else can."""
+        self.go(mask, place + 1)
+        if not self._ready():
+            return
+        self.away |= mask
+        self._pool(mask, place + 1, last=True)
+        self.running = None
+        self.recheck()
+
+    def stand(self, mask: int, coming: int, place: int) -> None:
+        """BAR: lanes wait for their block."""
+        self._wait(mask, coming, Waits("bar"), place)
+
+    def free(self, mask: int, place: int) -> None:
+        """Lanes that waited at BAR go on."""
+        self._remove(mask)
+        self._pool(mask, place)
+
+    def _wait(self, mask: int, coming: int, what: Waits, place: int) -> None:
+        for lane in lanes_of(coming):
+            self.waits[lane] = what
+        self._park(mask, coming, place)
+
+    def _park(self, mask: int, coming: int, place: int) -> None:
+        """Lanes that wait leave the running ones: a ready split beside takes their place."""
+        passing = mask & ~coming
+        if passing:
+            self.put_beside(coming, place)
+            self.go(passing, place + 1)
+            return
+        self.running = None
+        other = self.beside
+        if other is not None and other.mask & ~self.waiting():
+            self.choose()
+            self.beside = Split(coming, place)
+            return
+        self._spill()
+        self._pool(coming, place)
+
+    def recheck(self) -> None:
+        """Who waits for nobody any more can run: lanes have ended, or wait elsewhere."""
+        asleep = self._asleep()
+        for number, armed in enumerate(self.barriers):
+            there = self.at_barrier(number) & armed & self.live
+            if there and not armed & self.live & ~(there | asleep):
+                self.barriers[number] = 0
+                self._past(there)
+        at: dict[int, int] = {}
+        for lane, w in self.waits.items():
+            if w.kind == "warpsync":
+                place = self.place_of(lane)
+                at[place] = at.get(place, 0) | 1 << lane
+        for there in at.values():
+            self._past(mask_of(
+                n for n in lanes_of(there) if not self.waits[n].what & self.live & ~there
+            ))  # fmt: skip
+        for team in self._teams():
+            self._spill()
+            start = self.places[self._first(lanes_of(team))] + 1
+            self._remove(team)
+            self._pool(team, start)
+
+    def _teams(self, kind: int | None = None) -> list[int]:
+        """Lanes at sections (of one class) of whose mask nobody is missing."""
+        teams: dict[tuple[int, int], int] = {}
+        for lane, w in self.waits.items():
+            if w.kind == "section" and (kind is None or w.what == kind):
+                key = w.what, w.mask
+                teams[key] = teams.get(key, 0) | 1 << lane
+        return [team for (_, m), team in teams.items() if not m & self.live & ~team]
+
+    def _past(self, mask: int) -> None:
+        """Lanes no longer wait, and go on behind what they waited at when it is their turn."""
+        if self.beside is not None and self.beside.mask & mask:
+            some, place = self.beside.mask & mask, self.beside.place
+            others = self.beside.mask & ~mask
+            self.beside = Split(some, place + 1)
+            if others:
+                self._pool(others, place)
+        for lane in lanes_of(mask):
+            del self.waits[lane]
+            if lane in self.places:
+                self.places[lane] += 1
+
+
+__all__ = ["ALL", "Split", "Splits", "Waits", "lanes_of", "mask_of"]

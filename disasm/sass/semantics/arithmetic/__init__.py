@@ -1,0 +1,1 @@
+"""Semantics of what computes on one lane's values."""

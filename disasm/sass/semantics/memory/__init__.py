@@ -1,0 +1,1 @@
+"""Semantics of loads, stores, atomics and asynchronous copies."""

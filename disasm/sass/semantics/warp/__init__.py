@@ -1,0 +1,1 @@
+"""Semantics of what a whole warp computes together."""

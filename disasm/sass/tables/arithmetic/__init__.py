@@ -1,0 +1,1 @@
+"""Encoding rows of what computes on one lane's values."""

@@ -1,0 +1,1 @@
+"""Encoding rows of control flow and of the system's instructions."""

@@ -1,0 +1,1 @@
+"""Encoding rows of loads, stores, atomics, textures, surfaces and asynchronous copies."""

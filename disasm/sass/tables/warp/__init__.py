@@ -1,0 +1,1 @@
+"""Encoding rows of what a whole warp computes together."""

@@ -1,0 +1,1 @@
+"""Proved pairs that a model learns from.  May import the gate and inference."""

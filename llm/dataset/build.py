@@ -1,0 +1,417 @@
+"""Building the dataset: which files, in which pieces, by several processes, and again after a stop.
+
+A folder of the dataset has ``units/``: of each unit of work (some kernels of a cubin) its rows
+(``.parquet``) and, written last, what became of it (``.json``).  A unit whose ``.json`` is there is
+done; nothing else is remembered, so a build that was killed goes on where it was.
+``proofs.sqlite3`` keeps proofs.  :mod:`.dataset_files` makes the shards from the units.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import hashlib
+import importlib
+import json
+import multiprocessing
+import os
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import asdict, dataclass, field
+from functools import partial
+from pathlib import Path
+
+from sassxlate.disasm.containers import Cubin, load
+from sassxlate.errors import ModelError, SassxlateError
+from sassxlate.llm.dataset.files import read_ids, write_rows
+from sassxlate.llm.dataset.rows import Harvest
+from sassxlate.llm.gate.verdict_store import VerdictStore, sources_tag
+from sassxlate.lowering.verify.steps.prover import Prover
+from sassxlate.processes import die_with_parent
+
+PART = 48 * 1024  # bytes of SASS in a unit
+_FILES = 16  # that a process reads in one go, to say their units
+SPLITS = ("train", "valid", "test")
+TRAINED = 99  # architectures beyond are only in held-out splits
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetSettings:
+    """What decides the rows.  ``valid`` and ``test`` are shares of the programs; ``tag`` names the
+    sources that decide verdicts."""
+
+    seed: int = 0
+    valid: float = 0.01
+    test: float = 0.05
+    search: bool = True
+    lifted: bool = False
+    timeout_ms: int = 1_000
+    tag: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """Kernels ``first`` to ``end`` of a file's ``number``-th cubin."""
+
+    path: str
+    program: str
+    size: int
+    number: int
+    arch: int
+    first: int
+    end: int
+
+    @property
+    def id(self) -> str:
+        text = f"{self.path} {self.size} {self.number} {self.first} {self.end}"
+        return hashlib.blake2b(text.encode(), digest_size=10).hexdigest()
+
+
+@dataclass(slots=True)
+class DatasetReport:
+    """What became of a unit."""
+
+    unit: Unit
+    split: str
+    rows: int = 0
+    seconds: float = 0.0
+    counts: dict[str, int] = field(default_factory=dict[str, int])
+    modulo: dict[str, int] = field(default_factory=dict[str, int])
+    why: dict[str, int] = field(default_factory=dict[str, int])
+    errors: list[dict[str, str]] = field(default_factory=list[dict[str, str]])
+
+
+def program_of(path: Path) -> str:
+    """The name of a program: the file's up to its first dot, so that builds of one program for
+    several architectures and levels (``scan.O3.sm_80.cubin``) are one."""
+    return path.name.split(".")[0] or path.name
+
+
+def split_of(program: str, settings: DatasetSettings) -> str:
+    """The split that a program and all of its blocks belong to."""
+    digest = hashlib.blake2b(f"{settings.seed} {program}".encode(), digest_size=8).digest()
+    place = int.from_bytes(digest, "big") / 2**64
+    if place < settings.test:
+        return "test"
+    return "valid" if place < settings.test + settings.valid else "train"
+
+
+def files_in(sources: Iterable[Path]) -> Iterator[Path]:
+    """The files of folders, and files, in order.  What is no ELF file or fatbin is passed over
+    inside folders."""
+    for source in sources:
+        if not source.is_dir():
+            yield source
+            continue
+        for base, dirs, names in os.walk(source):
+            dirs.sort()
+            for name in sorted(names):
+                path = Path(base, name)
+                if path.is_file() and not path.is_symlink() and _may_hold_code(path):
+                    yield path
+
+
+def _may_hold_code(path: Path) -> bool:
+    try:
+        with path.open("rb") as stream:
+            head = stream.read(8)
+    except OSError:
+        return True  # whoever reads it says why not
+    return head.startswith((b"\x7fELF", b"\x50\xed\x55\xba", b"!<arch>"))
+
+
+def units_of(path: Path, arches: frozenset[int] | None, settings: DatasetSettings) -> list[Unit]:
+    """A file's units.  ContainerError for a file that cannot be read."""
+    size = path.stat().st_size
+    program = program_of(path)
+    held_out = split_of(program, settings) != "train"
+    out: list[Unit] = []
+    for number, (_, cubin) in enumerate(load(path).cubins()):
+        if cubin.relocatable or (arches is not None and cubin.arch not in arches):
+            continue
+        if cubin.arch > TRAINED and not held_out:
+            continue
+        first = size_here = 0
+        for n, kernel in enumerate(cubin.kernels):
+            size_here += len(kernel.code)
+            if size_here >= PART or n == len(cubin.kernels) - 1:
+                out.append(Unit(str(path), program, size, number, cubin.arch, first, n + 1))
+                first, size_here = n + 1, 0
+    return out
+
+
+# --- one process -----------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class _Worker:
+    """What a process has while it works."""
+
+    folder: Path
+    settings: DatasetSettings
+    proofs: VerdictStore
+    prover: Prover
+    seen: dict[str, set[str]]
+    loaded: tuple[str, list[Cubin]] = ("", [])
+
+    def work(self, unit: Unit) -> DatasetReport:
+        started = time.process_time()
+        split = split_of(unit.program, self.settings)
+        report = DatasetReport(unit, split)
+        harvest = Harvest(
+            self.prover,
+            self.seen.setdefault(split, set()),
+            self.settings.search,
+            lambda key: self.proofs.was_asked(split, key),
+            self.settings.lifted,
+        )
+        if self.loaded[0] != unit.path:
+            self.loaded = ("", [])
+            self.loaded = unit.path, [cubin for _, cubin in load(unit.path).cubins()]
+        cubin = self.loaded[1][unit.number]
+        for kernel in cubin.kernels[unit.first : unit.end]:
+            try:
+                harvest.kernel(cubin, kernel.name, unit.program)
+            except SassxlateError as error:
+                harvest.counts["refused"] += 1
+                report.errors.append(_error(error, unit.path))
+            except (RecursionError, MemoryError) as fault:
+                where = {"file": unit.path, "kernel": kernel.name}
+                report.errors.append({"code": "SX1041", "message": repr(fault), **where})
+        rows = harvest.taken()
+        report.rows = len(rows)
+        report.counts = dict(harvest.counts)
+        report.modulo = dict(Counter(row.modulo for row in rows))
+        report.why = dict(harvest.why.most_common(8))
+        self.proofs.flush()
+        if len(self.prover.kept) > 200_000:
+            self.prover.kept.clear()
+        if rows:
+            write_rows(self.folder / "units" / f"{unit.id}.parquet", rows, split)
+        report.seconds = time.process_time() - started
+        write_report(self.folder, report)
+        self.proofs.asked(split, [row.id for row in rows])
+        return report
+
+
+def _error(error: SassxlateError, path: str) -> dict[str, str]:
+    return {
+        "code": error.code,
+        "message": error.message,
+        "file": error.where.file or path,
+        "kernel": error.where.kernel or "",
+    }
+
+
+def write_report(folder: Path, report: DatasetReport) -> None:
+    """Marks a unit as done."""
+    path = folder / "units" / f"{report.unit.id}.json"
+    beside = path.with_suffix(f".{os.getpid()}.tmp")
+    beside.write_text(json.dumps(asdict(report)), encoding="utf-8")
+    beside.replace(path)
+
+
+_worker: _Worker | None = None
+
+
+def _begin(folder: Path, settings: DatasetSettings, seen: dict[str, set[str]]) -> None:
+    global _worker
+    if multiprocessing.parent_process() is not None:
+        die_with_parent()
+        # What is there stays, and little that comes is in cycles.
+        gc.freeze()
+        gc.set_threshold(100_000, 20, 100)
+    # The binding asks again what the types of terms say.
+    vars(importlib.import_module("z3.z3"))["Z3_DEBUG"] = False
+    tag = f"{settings.tag[:32]} {sources_tag()} {settings.timeout_ms}"
+    proofs = VerdictStore(folder / "proofs.sqlite3", tag)
+    prover = Prover(proofs.read, proofs.write, settings.timeout_ms, settings.timeout_ms)
+    _worker = _Worker(folder, settings, proofs, prover, seen)
+
+
+def _work(unit: Unit) -> DatasetReport:
+    assert _worker is not None
+    return _worker.work(unit)
+
+
+# --- all of them -----------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class Progress:
+    """How far a build is."""
+
+    units: int = 0  # all that are to be done, by this call or another
+    done: int = 0
+    rows: int = 0
+    stretches: int = 0
+    errors: int = 0
+    seconds: float = 0.0  # of processors, in this call
+
+
+def build(
+    folder: Path,
+    sources: Sequence[Path],
+    settings: DatasetSettings,
+    *,
+    jobs: int = 1,
+    arches: frozenset[int] | None = None,
+    limit_s: float | None = None,
+    shard: tuple[int, int] = (0, 1),
+    told: Callable[[Progress], None] = lambda _: None,
+    failed: Callable[[SassxlateError], None] = lambda _: None,
+) -> Progress:
+    """Does the units that are not done, of the ``shard[0]``-th of ``shard[1]`` parts, and stops
+    beginning new ones after ``limit_s`` seconds.  A file that cannot be read is told to ``failed``
+    and passed over; what went wrong in a unit is in its report.
+
+    Raises ModelError SX1040 where the folder belongs to a build with other settings, SX1041 where a
+    process that reads files dies.
+    """
+    started = time.monotonic()
+    (folder / "units").mkdir(parents=True, exist_ok=True)
+    _settle(folder, settings)
+    progress = Progress()
+    todo: list[Unit] = []
+    for units in _units(files_in(sources), arches, settings, jobs):
+        if isinstance(units, SassxlateError):
+            progress.errors += 1
+            failed(units)
+            continue
+        for unit in units:
+            if int(unit.id[:8], 16) % shard[1] != shard[0]:
+                continue
+            progress.units += 1
+            if (folder / "units" / f"{unit.id}.json").exists():
+                progress.done += 1
+            else:
+                todo.append(unit)
+    told(progress)
+    seen = read_ids(folder / "units")
+    with contextlib.closing(VerdictStore(folder / "proofs.sqlite3", "")) as proofs:
+        proofs.forget_asked()
+    for report in _reports(folder, todo, settings, seen, jobs, limit_s, started):
+        progress.done += 1
+        progress.rows += report.rows
+        progress.stretches += report.counts.get("stretches", 0)
+        progress.errors += len(report.errors)
+        progress.seconds += report.seconds
+        told(progress)
+    return progress
+
+
+def _units(
+    paths: Iterable[Path], arches: frozenset[int] | None, settings: DatasetSettings, jobs: int
+) -> Iterator[list[Unit] | SassxlateError]:
+    """Each file's units in order, or why it has none.  Reading ten thousand cubins takes a process
+    minutes, so several do it.  Raises ModelError SX1041 where one of them dies."""
+    read = partial(_units_or_why, arches=arches, settings=settings)
+    listed = list(paths)
+    if jobs == 1 or len(listed) < 2 * _FILES:
+        yield from map(read, listed)
+        return
+    context = multiprocessing.get_context("fork")
+    with ProcessPoolExecutor(jobs, context, die_with_parent) as pool:
+        try:
+            yield from pool.map(read, listed, chunksize=_FILES)
+        except BrokenProcessPool:
+            raise ModelError("SX1041", "a process that read the files died: fewer (-j)?") from None
+
+
+def _units_or_why(
+    path: Path, arches: frozenset[int] | None, settings: DatasetSettings
+) -> list[Unit] | SassxlateError:
+    try:
+        return units_of(path, arches, settings)
+    except SassxlateError as error:
+        return error.at(file=str(path))
+    except OSError as error:
+        return ModelError("SX1042", f"{path}: {error.strerror or error}")
+
+
+def _settle(folder: Path, settings: DatasetSettings) -> None:
+    """Writes down the settings, or compares them with those that the folder was begun with."""
+    path = folder / "settings.json"
+    mine = {k: v for k, v in asdict(settings).items() if k in ("seed", "valid", "test")}
+    if not path.exists():
+        path.write_text(json.dumps(mine), encoding="utf-8")
+        return
+    try:
+        theirs = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError:
+        theirs = None
+    if theirs != mine:
+        message = f"{folder} was begun with {theirs}, not {mine}: programs would change their split"
+        raise ModelError("SX1040", message)
+
+
+def _reports(
+    folder: Path,
+    todo: Sequence[Unit],
+    settings: DatasetSettings,
+    seen: dict[str, set[str]],
+    jobs: int,
+    limit_s: float | None,
+    started: float,
+) -> Iterator[DatasetReport]:
+    def late() -> bool:
+        return limit_s is not None and time.monotonic() - started > limit_s
+
+    if jobs == 1:
+        _begin(folder, settings, seen)
+        for unit in todo:
+            if late():
+                return
+            yield _work(unit)
+        return
+    left = list(reversed(todo))
+    context = multiprocessing.get_context("fork")
+    while left and not late():
+        running: dict[Future[DatasetReport], Unit] = {}
+        with ProcessPoolExecutor(jobs, context, _begin, (folder, settings, seen)) as pool:
+            try:
+                while (left and not late()) or running:
+                    while left and len(running) < 2 * jobs and not late():
+                        unit = left.pop()
+                        running[pool.submit(_work, unit)] = unit
+                    done, _ = wait(running, return_when=FIRST_COMPLETED)
+                    for future in done:
+                        report = future.result()
+                        del running[future]
+                        yield report
+            except BrokenProcessPool:
+                # One of them killed its process (memory, a fault of the solver): which, nobody
+                # knows.  Each is tried alone, and given up where it does so again.
+                alone = list(running.values())
+                yield from _alone(folder, settings, seen, alone)
+
+
+def _alone(
+    folder: Path, settings: DatasetSettings, seen: dict[str, set[str]], units: Iterable[Unit]
+) -> Iterator[DatasetReport]:
+    context = multiprocessing.get_context("fork")
+    for unit in units:
+        with ProcessPoolExecutor(1, context, _begin, (folder, settings, seen)) as pool:
+            try:
+                yield pool.submit(_work, unit).result()
+            except BrokenProcessPool:
+                report = DatasetReport(unit, split_of(unit.program, settings))
+                message = "the process that worked on it died"
+                report.errors.append({"code": "SX1041", "message": message, "file": unit.path})
+                write_report(folder, report)
+                yield report
+
+
+__all__ = [
+    "DatasetReport",
+    "DatasetSettings",
+    "Progress",
+    "Unit",
+    "build",
+    "files_in",
+    "program_of",
+    "split_of",
+]

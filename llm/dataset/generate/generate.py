@@ -1,0 +1,154 @@
+"""Kernels made for the dataset: generated CUDA C++, compiled to cubins by nvcc and ptxas.
+
+A program is a number under a seed (:func:`.generate_cuda.source`).  nvcc's front end runs once a
+program, for PTX, and takes as long for 12 kernels as for 36, as headers are most of it; ptxas makes
+of the PTX a cubin for each level and architecture, which is an eighth of the work.  Cubins are
+named so that all of a program are in one split of the dataset.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from sassxlate.errors import ModelError, Where
+from sassxlate.llm.dataset.build import TRAINED, DatasetSettings, split_of
+from sassxlate.llm.dataset.generate.source import KERNELS, source
+
+TIMEOUT_S = 120
+ARCHES = (80, 90, 120)  # the last in held-out programs only
+_PTX = 80  # the virtual architecture that all others understand
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """What became of a program: its cubins, or why there are none."""
+
+    name: str
+    files: int
+    seconds: float  # of processors, as far as known
+    error: ModelError | None = None
+
+
+def program_name(seed: int, number: int, kernels: int = KERNELS) -> str:
+    """The name of a generated program, by which it is put into a split."""
+    size = f"x{kernels}" if kernels != KERNELS else ""
+    return f"gen{seed}{size}-{number:06d}"
+
+
+def make(folder: Path, seed: int, number: int, kernels: int, settings: DatasetSettings) -> Made:
+    """Compiles one program; a file that is there is not made again."""
+    name = program_name(seed, number, kernels)
+    done = folder / f"{name}.done"
+    if done.exists():
+        return Made(name, 0, 0.0)
+    started = time.monotonic()
+    rng = random.Random(f"levels {seed} {number}")
+    fast = rng.random() < 0.3
+    held_out = split_of(name, settings) != "train"
+    wanted = [(80, 3), (90, 3), (80, rng.choice((1, 1, 2)))]
+    if held_out:
+        wanted = [(80, 3), (90, 3), (120, 3)]
+    count = 0
+    try:
+        with tempfile.TemporaryDirectory(prefix="sassxlate-generate-") as scratch:
+            text, ptx = Path(scratch, f"{name}.cu"), Path(scratch, f"{name}.ptx")
+            text.write_text(source(seed, number, kernels), encoding="utf-8")
+            options = ["-use_fast_math"] if fast else []
+            _run(["nvcc", "-ptx", f"-arch=compute_{_PTX}", "-w", *options, text, "-o", ptx])
+            for arch, level in wanted:
+                out = folder / f"{name}.O{level}{'f' if fast else ''}.sm_{arch}.cubin"
+                made = Path(scratch, "out.cubin")
+                _run(["ptxas", f"-arch=sm_{arch}", f"-O{level}", "-w", ptx, "-o", made])
+                beside = out.with_suffix(f".{os.getpid()}.tmp")
+                shutil.copyfile(made, beside)
+                beside.replace(out)
+                count += 1
+        done.touch()
+    except ModelError as error:
+        return Made(name, count, time.monotonic() - started, error)
+    return Made(name, count, time.monotonic() - started)
+
+
+def _run(command: list[str | Path]) -> None:
+    """ModelError SX1045 where it fails or takes too long; then its own processes end with it
+    (cicc would go on for an hour)."""
+    program = str(command[0])
+    try:
+        started = subprocess.Popen(
+            [str(c) for c in command],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+    except OSError as error:
+        raise ModelError("SX1045", f"{program}: {error}") from None
+    try:
+        output, _ = started.communicate(timeout=TIMEOUT_S)
+    except BaseException as error:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(started.pid, signal.SIGKILL)
+        started.communicate()
+        if not isinstance(error, subprocess.TimeoutExpired):
+            raise
+        raise ModelError("SX1045", f"{program}: longer than {TIMEOUT_S} s") from None
+    if started.returncode:
+        text = output.decode("utf-8", "replace").strip().splitlines()
+        first = next((line for line in text if "error" in line), text[0] if text else "")
+        raise ModelError("SX1045", f"{program}: {first[:200]}", Where(str(command[-1])))
+
+
+def generate(
+    folder: Path,
+    seed: int,
+    count: int,
+    settings: DatasetSettings,
+    *,
+    kernels: int = KERNELS,
+    jobs: int = 1,
+    limit_s: float | None = None,
+    shard: tuple[int, int] = (0, 1),
+    told: Callable[[Made], None] = lambda _: None,
+) -> tuple[int, int]:
+    """Programs 0 to ``count``, of the ``shard[0]``-th of ``shard[1]`` parts; gives how many there
+    are and how many could not be compiled.  Begins none after ``limit_s`` seconds; what is there is
+    not made again.  Raises ModelError SX1045 where there is no compiler."""
+    for tool in ("nvcc", "ptxas"):
+        if shutil.which(tool) is None:
+            raise ModelError("SX1045", f"{tool} is not on PATH")
+    folder.mkdir(parents=True, exist_ok=True)
+    started = time.monotonic()
+    good = bad = 0
+
+    def one(number: int) -> Made | None:
+        if limit_s is not None and time.monotonic() - started > limit_s:
+            return None
+        return make(folder, seed, number, kernels, settings)
+
+    numbers = range(shard[0], count, shard[1])
+    with ThreadPoolExecutor(jobs) as pool:
+        for made in _in_time(pool.map(one, numbers)):
+            good += made.error is None
+            bad += made.error is not None
+            told(made)
+    return good, bad
+
+
+def _in_time(results: Iterator[Made | None]) -> Iterator[Made]:
+    for made in results:
+        if made is not None:
+            yield made
+
+
+__all__ = ["ARCHES", "TRAINED", "Made", "generate", "make", "program_name"]

@@ -1,0 +1,246 @@
+"""A kernel's rows of the dataset: questions with the cheapest answer that is known and proved."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+
+from sassxlate.disasm.containers.values import Cubin
+from sassxlate.errors import EncodeError, SassxlateError
+from sassxlate.llm.gate.parts import no_guard, parts
+from sassxlate.llm.language.older_forms.restate import too_long
+from sassxlate.lowering.optimize.cost import cost
+from sassxlate.lowering.optimize.lift.candidates import Known, relowered
+from sassxlate.lowering.optimize.regions import CutRegion, cut_regions
+from sassxlate.lowering.optimize.search import improved
+from sassxlate.lowering.pipeline import select_kernel
+from sassxlate.lowering.regalloc.register_map import RegisterMap
+from sassxlate.lowering.region.text import answer_text, read_code
+from sassxlate.lowering.verify import Proved, Unknown, Verdict
+from sassxlate.lowering.verify.steps.framing import flat_code
+from sassxlate.lowering.verify.steps.legality import check_legality
+from sassxlate.lowering.verify.steps.prover import Code, Prover, ends_of, lives
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingPair:
+    """A pair.  ``cost`` and ``rules_cost`` are :mod:`.cost`'s units; ``modulo`` says under which
+    readings it is proved; ``by`` is ``rules``, ``search`` or ``lifted``; ``count`` how often the
+    question came up where it was found."""
+
+    id: str
+    prompt: str
+    answer: str
+    rules: str  # the rules' answer, where another is the target; else ""
+    cost: int
+    rules_cost: int
+    sass: int
+    rdna: int
+    arch: int
+    program: str
+    kernel: str
+    modulo: str
+    by: str
+    count: int = 1
+
+
+def row_id(text: str) -> str:
+    """What identifies a question: a hash of its canonical text."""
+    return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
+
+
+@dataclass(slots=True)
+class Harvest:
+    """Rows from kernels, each question once.  ``counts`` says what became of the stretches:
+    ``macro``, ``again`` (the question was there), ``unknown`` (not proved), ``rules``, ``search``,
+    ``lifted``; and how many rows are of a ``part`` of one.  ``readings`` under what rows are
+    proved; ``why`` why not.  ``lifted``: LLVM is asked too, for a kernel's rows at once."""
+
+    prover: Prover = field(default_factory=Prover)
+    seen: set[str] = field(default_factory=set[str])
+    search: bool = True
+    elsewhere: Callable[[str], bool] = lambda _: False  # whether another process has it
+    lifted: bool = False
+    of_parts: set[str] = field(default_factory=set[str])  # rows that no stretch had yet
+    rows: dict[str, TrainingPair] = field(default_factory=dict[str, TrainingPair])
+    waiting: list[tuple[str, Known]] = field(default_factory=list[tuple[str, Known]])
+    counts: Counter[str] = field(default_factory=Counter[str])
+    again: Counter[str] = field(default_factory=Counter[str])
+    why: Counter[str] = field(default_factory=Counter[str])
+
+    def kernel(self, cubin: Cubin, name: str, program: str) -> None:
+        """The rows of one kernel.  SassxlateError where it cannot be translated."""
+        selected = select_kernel(cubin, name)
+        regs = selected.regs
+        self.counts["kernels"] += 1
+        for piece in selected.pieces:
+            items = selected.items[piece.first : piece.end]
+            for stretch in cut_regions(
+                piece.block, regs, piece.live_out, items=items, too_long=too_long
+            ):
+                self.counts["stretches"] += 1
+                if stretch.macro:
+                    self.counts["macro"] += 1
+                    continue
+                self._stretch(stretch, regs, cubin.arch, program, name)
+        self._lift()
+
+    def _lift(self) -> None:
+        """Rows that LLVM makes cheaper."""
+        waiting, self.waiting = self.waiting, []
+        found = relowered([known for _, known in waiting], self.prover)
+        for (key, known), better in zip(waiting, found, strict=True):
+            if better is None:
+                continue
+            row = self.rows[key]
+            rules = row.rules or row.answer
+            answer = answer_text(better.code, known.question)
+            self.rows[key] = replace(
+                row,
+                answer=answer,
+                rules=rules,
+                cost=better.cost,
+                rdna=_count(answer),
+                modulo="; ".join(better.modulo),
+                by="lifted",
+            )
+            self.counts[row.by] -= 1
+            self.counts["lifted"] += 1
+
+    def _stretch(
+        self, stretch: CutRegion, regs: RegisterMap, arch: int, program: str, name: str
+    ) -> None:
+        question = stretch.asked
+        assert question is not None
+        text = question.text
+        key = row_id(text)
+        self.again[key] += 1
+        # What was a part so far is searched and counted as a whole.
+        if (key in self.seen and key not in self.of_parts) or self.elsewhere(key):
+            self.counts["again"] += 1
+            return
+        self.seen.add(key)
+        rules = _rules(stretch)
+        code: Code = read_code(rules.split(), question)
+        try:
+            verdict = self.prover.stretch(stretch.block, regs, stretch.live_out, code)
+        except EncodeError as error:  # what no answer may say: a value that lanes may not share
+            verdict = Unknown(error.message)
+        if not isinstance(verdict, Proved):
+            self.counts["unknown"] += 1
+            self.why[_reason(verdict)] += 1
+            return
+        before = cost(flat_code(code))
+        answer, after, modulo, by = rules, before, verdict.modulo, "rules"
+        if self.search and (found := improved(stretch, regs, question, self.prover, code)):
+            answer, code = answer_text(found.code, question), found.code
+            after, modulo, by = found.cost, found.modulo, "search"
+        if self.lifted:
+            self.waiting.append((key, Known(stretch, regs, question, code)))
+        self.counts[by] += 1
+        if key in self.of_parts:
+            self.of_parts.remove(key)
+            self.counts["part"] -= 1
+        row = _row(stretch, answer, (after, before), modulo, by, (arch, program, name))
+        self.rows[key] = row
+        self._parts(stretch, regs, code, row)
+
+    def _parts(
+        self, stretch: CutRegion, regs: RegisterMap, code: Code, whole: TrainingPair
+    ) -> None:
+        """The rows of a stretch's parts, and of theirs: what an engine asks where the whole is
+        not proved.  It is cut where a step of its code may end, so that the parts' answers are the
+        whole's; each is proved by itself."""
+        count = len(stretch.block.instructions)
+        if count < _WORTH_CUTTING:
+            return
+        ends = set(ends_of(stretch.block, regs, lives(stretch.block, stretch.live_out), code))
+        plain = no_guard(stretch)
+        at = 0
+        for part in parts(stretch, regs, lambda n: n in ends and plain(n)):
+            groups = code[at : at + len(part.block.instructions)]
+            at += len(groups)
+            mine = self._part(part, regs, groups, whole)
+            if mine is not None:
+                self._parts(part, regs, mine, whole)
+
+    def _part(
+        self, part: CutRegion, regs: RegisterMap, groups: Code, whole: TrainingPair
+    ) -> Code | None:
+        """The row of a part, which has the whole's code where that is cheaper than the rules'; its
+        code, None where that is not proved."""
+        question = part.asked
+        assert question is not None
+        try:
+            answer, rules = answer_text(groups, question), _rules(part)
+            code: Code = read_code(answer.split(), question)
+            theirs: Code = read_code(rules.split(), question)
+            check_legality(code, question)
+            verdict = self.prover.stretch(part.block, regs, part.live_out, code)
+            price, before = cost(flat_code(code)), cost(flat_code(theirs))
+            if answer != rules and price >= before:
+                other = self.prover.stretch(part.block, regs, part.live_out, theirs)
+                if isinstance(other, Proved):
+                    answer, code, verdict, price = rules, theirs, other, before
+        except SassxlateError:
+            return None
+        if not isinstance(verdict, Proved):
+            return None
+        key = row_id(question.text)
+        if key not in self.seen and not self.elsewhere(key):
+            self.seen.add(key)
+            self.of_parts.add(key)
+            self.counts["part"] += 1
+            by = "rules" if answer == rules else "search" if whole.by == "rules" else whole.by
+            place = whole.arch, whole.program, whole.kernel
+            self.rows[key] = _row(part, answer, (price, before), verdict.modulo, by, place)
+        return code
+
+    def taken(self) -> list[TrainingPair]:
+        """The rows, with how often their questions came up."""
+        return [replace(row, count=self.again[key]) for key, row in self.rows.items()]
+
+
+def _reason(verdict: Verdict) -> str:
+    """Why a block is not proved, without where."""
+    text = verdict.reason if isinstance(verdict, Unknown) else f"refuted: {verdict}"
+    return re.sub(r"^instruction \d+: ", "", text)[:120]
+
+
+def _rules(stretch: CutRegion) -> str:
+    """The rules' answer."""
+    return "\n".join(map(" ".join, stretch.answer))
+
+
+def _row(
+    stretch: CutRegion,
+    answer: str,
+    costs: tuple[int, int],
+    modulo: Sequence[str],
+    by: str,
+    place: tuple[int, str, str],
+) -> TrainingPair:
+    """The row of a stretch or a part.  ``costs`` are the answer's and the rules', ``place`` the
+    architecture, the program and the kernel."""
+    assert stretch.asked is not None
+    text = stretch.asked.text
+    arch, program, kernel = place
+    return TrainingPair(
+        row_id(text), text, answer, _rules(stretch) if by != "rules" else "", costs[0], costs[1],
+        len(stretch.block.instructions), _count(answer), arch, program, kernel,
+        "; ".join(modulo), by,
+    )  # fmt: skip
+
+
+def _count(answer: str) -> int:
+    """The RDNA3 instructions of an answer."""
+    return len([w for w in answer.split() if w.startswith(_MNEMONICS)])
+
+
+_WORTH_CUTTING = 4  # instructions
+_MNEMONICS = ("v_", "s_", "ds_", "global_", "flat_", "scratch_")
+
+__all__ = ["Harvest", "TrainingPair", "row_id"]

@@ -1,0 +1,97 @@
+"""The dataset as a trainer takes it: numbers of words in shards that need no parquet."""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+from collections.abc import Callable, Generator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeAlias
+
+from sassxlate.errors import ModelError
+from sassxlate.llm.dataset import shards
+from sassxlate.llm.dataset.files import read_shard, split_shards
+from sassxlate.llm.language import tokenizer
+from sassxlate.processes import die_with_parent
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A shard on disk."""
+
+    path: Path
+    examples: int
+    bytes: int
+
+
+_Job: TypeAlias = "tuple[Path, Path, str]"  # the dataset's shard, the tokens', the split
+
+
+def write_tokens(
+    folder: Path,
+    out: Path,
+    split: str,
+    most: int | None = None,
+    told: Callable[[Written], None] = lambda _: None,
+    jobs: int = 1,
+) -> list[Written]:
+    """Writes a split's tokenised shards to ``out``, one of each of the dataset's, by ``jobs``
+    processes; with ``most``, no more than so many bytes in all, the last shards left out: rows are
+    in the order of hashes, so that what is there is a fair sample.  What a former, longer call
+    wrote behind them is removed.
+
+    Raises ModelError SX1044 where the split has no rows, SX1041 where a process dies.
+    """
+    out.mkdir(parents=True, exist_ok=True)
+    made: list[_Job] = [
+        (path, out / f"{split}-{number:03d}.tokens", split)
+        for number, path in enumerate(split_shards(folder, split))
+    ]
+    written: list[Written] = []
+    total = 0
+    with contextlib.closing(_written(made, jobs)) as coming:
+        for one in coming:
+            if most is not None and total + one.bytes > most and written:
+                break
+            total += one.bytes
+            written.append(one)
+            told(one)
+    if not written:
+        message = f"{folder} has no rows of {split}: finish building it, or choose by --split"
+        raise ModelError("SX1044", message)
+    for old in set(out.glob(f"{split}-[0-9]*.tokens")) - {one.path for one in written}:
+        old.unlink()
+    return written
+
+
+def _written(made: Sequence[_Job], jobs: int) -> Generator[Written]:
+    """The shards in order.  Closing this waits for what has begun: more may be written than was
+    taken, which the caller removes."""
+    if jobs == 1 or len(made) < 2:
+        yield from map(_write, made)
+        return
+    context = multiprocessing.get_context("fork")
+    with ProcessPoolExecutor(min(jobs, len(made)), context, die_with_parent) as pool:
+        try:
+            yield from pool.map(_write, made)
+        except BrokenProcessPool:
+            raise ModelError("SX1041", "a process that wrote tokens died: fewer (-j)?") from None
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+
+def _write(job: _Job) -> Written:
+    source, path, split = job
+    examples = [
+        tokenizer.example(row["prompt"].split(), row["answer"].split())
+        for row in read_shard(source, ("prompt", "answer"))
+    ]
+    vocabulary = tokenizer.digest(tokenizer.vocabulary())
+    size = shards.write(path, examples, vocabulary, {"split": split})
+    return Written(path, len(examples), size)
+
+
+__all__ = ["Written", "write_tokens"]

@@ -1,0 +1,1 @@
+"""The model as an engine.  May import the gate and inference."""

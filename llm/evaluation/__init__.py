@@ -1,0 +1,1 @@
+"""What a model is worth on programs held out of training."""

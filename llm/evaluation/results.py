@@ -1,0 +1,153 @@
+"""What a measured model answered, block by block, and the file that keeps it.
+
+A results file has a line of JSON that says whose it is, then one for each block that is settled and
+one for the times of each batch; a run that was stopped goes on behind them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+from sassxlate.errors import ModelError, Where
+from sassxlate.llm.evaluation.corpus import Key
+
+FORMAT = 2
+
+Outcome: TypeAlias = Literal["Proved", "Refuted", "Unknown", "refused", "long"]
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What came of one answer.  ``outcome`` is the verifier's verdict; ``refused`` where the gate
+    did not ask it, ``reason`` then says why (:class:`~.gate.Judgement`); ``long`` where the model
+    takes no question of that length.  ``temps`` are the vector temporaries that it uses; ``drawn``
+    its number, 0 for the likeliest; ``parts`` in how many parts the block was asked
+    (:mod:`.evaluate_parts`)."""
+
+    outcome: Outcome
+    reason: str = ""
+    detail: str = ""
+    cost: int | None = None
+    temps: int = 0
+    modulo: str = ""
+    drawn: int = 0
+    text: str = ""
+    parts: int = 1
+
+    @property
+    def proved(self) -> bool:
+        return self.outcome == "Proved"
+
+
+@dataclass(frozen=True, slots=True)
+class BlockResult:
+    """A block that is settled.  ``first`` is the likeliest answer; ``best`` what is proved, as
+    a whole, in parts or of further answers; ``first`` where nothing is.  ``answers`` in how many
+    answers an instruction of it is, ``rules_proved`` whether the rules' own code is proved (asked
+    only where no answer is), ``seconds`` of proving the first answer."""
+
+    arch: int
+    key: str
+    first: Answer
+    best: Answer
+    answers: int
+    rules_proved: bool | None
+    seconds: float
+
+
+@dataclass(slots=True)
+class Batch:
+    """Seconds of the clock for one batch: ``questions`` asked and their answers proved at one
+    sample, then parts and further answers.  ``median``: all questions were of the median length."""
+
+    questions: int
+    judged: int
+    asking_s: float
+    proving_s: float
+    further: int = 0
+    further_asking_s: float = 0.0
+    further_proving_s: float = 0.0
+    median: bool = False
+    words: int = 0  # of answers, at one sample
+
+
+@dataclass(slots=True)
+class EvaluationRun:
+    """What is known so far."""
+
+    results: dict[Key, BlockResult] = field(default_factory=dict["Key", BlockResult])
+    batches: list[Batch] = field(default_factory=list[Batch])
+    left: int = 0  # blocks that are not settled
+    load: float = 0.0
+
+
+@dataclass(slots=True)
+class Results:
+    """Lines as they come; None keeps nothing."""
+
+    path: Path | None
+
+    def read(self, whose: Mapping[str, object], run: EvaluationRun) -> None:
+        """What an earlier run settled.  ModelError SX1051 for another run's file."""
+        if self.path is None:
+            return
+        head = {"sassxlate-eval": FORMAT, **whose}
+        try:
+            text = self.path.read_text(encoding="utf-8") if self.path.exists() else ""
+        except (OSError, UnicodeDecodeError) as error:
+            raise ModelError("SX1051", f"cannot be read: {error}", Where(str(self.path))) from None
+        whole = text[: text.rfind("\n") + 1]
+        if not whole:
+            self._write(json.dumps(head), "w")
+            return
+        if whole != text:  # a line that was being written
+            with self.path.open("w", encoding="utf-8") as stream:
+                stream.write(whole)
+        lines = whole.splitlines()
+        try:
+            told = json.loads(lines[0])
+            if told != head:
+                raise ModelError("SX1051", _differs(told, head), Where(str(self.path)))
+            for line in lines[1:]:
+                row = json.loads(line)
+                if "batch" in row:
+                    run.batches.append(Batch(**row["batch"]))
+                else:
+                    result = _result(row)
+                    run.results[result.arch, result.key] = result
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            text = f"no results of this command: {error!r}"
+            raise ModelError("SX1051", text, Where(str(self.path))) from None
+
+    def add(self, results: Iterable[BlockResult], batch: Batch) -> None:
+        if self.path is not None:
+            lines = [json.dumps(asdict(r)) for r in results]
+            self._write("\n".join([*lines, json.dumps({"batch": asdict(batch)})]), "a")
+
+    def _write(self, text: str, mode: str) -> None:
+        assert self.path is not None
+        try:
+            with self.path.open(mode, encoding="utf-8") as stream:
+                stream.write(text + "\n")
+        except OSError as error:
+            text = f"cannot be written: {error.strerror}"
+            raise ModelError("SX1051", text, Where(str(self.path))) from None
+
+
+def _differs(told: Mapping[str, object], mine: Mapping[str, object]) -> str:
+    for key in mine:
+        if told.get(key) != mine[key]:
+            return f"of another run: {key} is {told.get(key)!r}, here {mine[key]!r}"
+    return "of another run"
+
+
+def _result(row: dict[str, Any]) -> BlockResult:
+    first, best = Answer(**row.pop("first")), Answer(**row.pop("best"))
+    return BlockResult(first=first, best=best, **row)
+
+
+__all__ = ["Answer", "Batch", "BlockResult", "EvaluationRun", "Outcome", "Results"]

@@ -1,0 +1,360 @@
+"""Asking a model for blocks and proving its answers, in batches, by several processes."""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import os
+import random
+import signal
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from sassxlate.errors import SassxlateError
+from sassxlate.llm.engine.engine import Proposer, Words
+from sassxlate.llm.evaluation.corpus import Corpus, EvaluationBlock, Key
+from sassxlate.llm.evaluation.parts import Cases, in_parts
+from sassxlate.llm.evaluation.results import (
+    Answer,
+    Batch,
+    BlockResult,
+    EvaluationRun,
+    Outcome,
+    Results,
+)
+from sassxlate.llm.gate.gate import Gate, Judgement
+from sassxlate.llm.gate.temporaries import packed, used
+from sassxlate.llm.gate.verdict_store import VerdictStore, sources_tag
+from sassxlate.lowering.region.places import VTEMPS
+from sassxlate.lowering.region.text import answer_text, read_code
+from sassxlate.lowering.verify.steps.prover import Prover
+from sassxlate.processes import die_with_parent
+
+QUESTIONS = 128  # of a batch, for each process
+PART = 4  # blocks that a process proves at a time
+TIMEOUT_MS = 2_000
+_VERDICTS: dict[str, Outcome] = {
+    "accepted": "Proved", "refuted": "Refuted", "unknown": "Unknown",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class EvaluationSettings:
+    """How to ask.  ``jobs`` processes; ``limit_s`` begins no batch after so long."""
+
+    samples: int = 1
+    seed: int = 0
+    jobs: int = 1
+    timeout_ms: int = TIMEOUT_MS
+    limit_s: float | None = None
+    tag: str = ""  # of the sources that decide
+
+
+# --- judging, in a process -------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class ProofCase:
+    """A block with answers to judge, numbered; ``last``: what no answer proves, the rules may."""
+
+    block: EvaluationBlock
+    answers: tuple[tuple[int, Words], ...]
+    last: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    answers: tuple[Answer, ...]
+    rules_proved: bool | None
+    seconds: float
+
+
+class Judge:
+    """A process's prover."""
+
+    def __init__(self, proofs: Path, settings: EvaluationSettings) -> None:
+        tag = f"{settings.tag[:32]} {sources_tag()} {settings.timeout_ms}"
+        self.store = VerdictStore(proofs, tag)
+        self.prover = Prover(self.store.read, self.store.write, settings.timeout_ms)
+        self.settings = settings
+
+    def judge(self, case: ProofCase) -> Judged:
+        started = time.perf_counter()
+        block = case.block
+        out: list[Answer] = []
+        for drawn, words in case.answers:
+            out.append(self._answer(block, drawn, words))
+        rules = None
+        if case.last and not any(a.proved for a in out):
+            rules = self._rules(block)
+        return Judged(tuple(out), rules, time.perf_counter() - started)
+
+    def _answer(self, block: EvaluationBlock, drawn: int, words: Words) -> Answer:
+        here = block.question
+        try:
+            code = read_code(words, here)
+        except SassxlateError as error:
+            return Answer("refused", "text", str(error)[:160], drawn=drawn, text=" ".join(words))
+        gate = Gate(block.vtemps, False, self.settings.timeout_ms, self.prover)
+        rules = [item for group in block.rules for item in group]
+        try:
+            got = gate.judge(here.block, here.regs, here.live_out, code, rules)
+        except (RecursionError, MemoryError) as fault:
+            got = Judgement("unknown", repr(fault)[:80])
+        base = here.regs.vtemp_base
+        temps = used(packed(code, base), base)
+        return Answer(
+            _VERDICTS.get(got.reason, "refused"), got.reason, got.detail[:160], got.cost, temps,
+            "; ".join(got.proved or ()), drawn, " ".join(words),
+        )  # fmt: skip
+
+    def _rules(self, block: EvaluationBlock) -> bool:
+        try:
+            words = answer_text(block.rules, block.question).split()
+        except SassxlateError:
+            return False
+        return self._answer(block, 0, tuple(words)).proved
+
+
+class _Shared:
+    """What processes inherit."""
+
+    cases: Sequence[ProofCase] = ()
+    judge: Judge | None = None
+
+
+_shared = _Shared()
+
+
+def _begin(proofs: Path, settings: EvaluationSettings) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    die_with_parent()
+    _shared.judge = Judge(proofs, settings)
+
+
+def _work(part: Sequence[int]) -> list[tuple[int, Judged]]:
+    judge = _shared.judge
+    assert judge is not None
+    out = [(n, judge.judge(_shared.cases[n])) for n in part]
+    judge.store.flush()
+    return out
+
+
+def _judged(cases: Sequence[ProofCase], proofs: Path, settings: EvaluationSettings) -> list[Judged]:
+    """All cases, by ``jobs`` processes that end with them."""
+    if settings.jobs == 1 or len(cases) <= PART:
+        judge = Judge(proofs, settings)
+        try:
+            return [judge.judge(case) for case in cases]
+        finally:
+            judge.store.close()
+    _shared.cases = cases
+    found: dict[int, Judged] = {}
+    try:
+        # Longest first: nobody waits for one long part at the end.
+        order = sorted(range(len(cases)), key=lambda n: -cases[n].block.tokens)
+        parts = [order[at : at + PART] for at in range(0, len(order), PART)]
+        broken = _pool(parts, settings.jobs, proofs, settings, found)
+        for n in (n for part in broken for n in part if n not in found):
+            if _pool([[n]], 1, proofs, settings, found):
+                died = Answer("Unknown", "unknown", "the process that proved it died")
+                made = tuple(replace(died, drawn=d, text=" ".join(w)) for d, w in cases[n].answers)
+                found[n] = Judged(made, None, 0.0)
+    finally:
+        _shared.cases = ()
+    return [found[n] for n in range(len(cases))]
+
+
+def _pool(
+    parts: Sequence[Sequence[int]],
+    jobs: int,
+    proofs: Path,
+    settings: EvaluationSettings,
+    found: dict[int, Judged],
+) -> list[Sequence[int]]:
+    """Judges parts into ``found``; those that were not finished where a process died."""
+    context = multiprocessing.get_context("fork")
+    pool = ProcessPoolExecutor(min(jobs, len(parts)), context, _begin, (proofs, settings))
+    running: dict[Future[list[tuple[int, Judged]]], Sequence[int]] = {}
+    try:
+        for part in parts:
+            running[pool.submit(_work, part)] = part
+        while running:
+            done, _ = wait(running, return_when=FIRST_COMPLETED)
+            for future in done:
+                found.update(future.result())
+                del running[future]
+    except BrokenProcessPool:
+        return list(running.values())
+    except BaseException:
+        pool.shutdown(wait=False, cancel_futures=True)
+        raise
+    pool.shutdown()
+    return []
+
+
+# --- the run ---------------------------------------------------------------------------------
+
+
+def measure(
+    corpus: Corpus,
+    proposer: Proposer,
+    settings: EvaluationSettings,
+    results: Path | None = None,
+    told: Callable[[EvaluationRun], None] = lambda _: None,
+) -> EvaluationRun:
+    """Asks for all blocks that ``results`` does not have yet; each question once, whatever the
+    architecture.  What is not proved of the first answer is asked in parts, and further samples are
+    drawn of what cannot be cut.
+
+    Raises ModelError SX1051 where ``results`` is another run's.
+    """
+    started = time.monotonic()
+    run = EvaluationRun()
+    keeper = Results(results)
+    keeper.read(
+        {"model": proposer.name, "samples": settings.samples, "seed": settings.seed,
+         "timeout_ms": settings.timeout_ms, "temporaries": VTEMPS, "tag": settings.tag,
+         "language": sources_tag()},
+        run,
+    )  # fmt: skip
+    questions: dict[str, list[EvaluationBlock]] = {}
+    for key in sorted(corpus.blocks):
+        if key not in run.results:
+            questions.setdefault(key[1], []).append(corpus.blocks[key])
+    run.left = sum(map(len, questions.values()))
+    told(run)
+    with tempfile.TemporaryDirectory(prefix="sassxlate-eval-") as folder:
+        proofs = Path(folder) / "proofs.sqlite3"
+        for median, groups in _batches(list(questions.values()), settings, bool(run.batches)):
+            if settings.limit_s is not None and time.monotonic() - started > settings.limit_s:
+                break
+            made, batch = _batch(groups, proposer, settings, proofs)
+            batch.median = median
+            keeper.add(made, batch)
+            run.results.update({(r.arch, r.key): r for r in made})
+            run.batches.append(batch)
+            run.left -= len(made)
+            with contextlib.suppress(OSError):
+                run.load = max(run.load, os.getloadavg()[0])
+            told(run)
+    return run
+
+
+def _batches(
+    questions: list[list[EvaluationBlock]], settings: EvaluationSettings, begun: bool
+) -> Iterator[tuple[bool, list[list[EvaluationBlock]]]]:
+    """Batches, in an order that the seed shuffles: what is settled when a run is stopped is a fair
+    sample.  The first is of the questions nearest to the median length, for their rate."""
+    size = QUESTIONS * settings.jobs
+    questions.sort(key=lambda g: g[0].key)
+    random.Random(settings.seed).shuffle(questions)
+    if not begun and len(questions) > 2 * size:
+        lengths = sorted(g[0].tokens for g in questions)
+        middle = lengths[len(lengths) // 2]
+        near = sorted(range(len(questions)), key=lambda n: abs(questions[n][0].tokens - middle))
+        first = frozenset(near[:size])
+        yield True, [questions[n] for n in sorted(first)]
+        questions = [g for n, g in enumerate(questions) if n not in first]
+    for at in range(0, len(questions), size):
+        yield False, questions[at : at + size]
+
+
+def _batch(
+    groups: Sequence[Sequence[EvaluationBlock]],
+    proposer: Proposer,
+    settings: EvaluationSettings,
+    proofs: Path,
+) -> tuple[list[BlockResult], Batch]:
+    """Asks and proves the questions of ``groups``, each of one or more architectures."""
+    clock = time.perf_counter
+    started = clock()
+    answers = _asked(groups, proposer, 1)
+    asking = clock() - started
+    words = sum(len(a) for mine in answers for a in mine)
+    started = clock()
+    only = settings.samples == 1
+    cases = [
+        ProofCase(block, tuple(enumerate(mine)), only)
+        for group, mine in zip(groups, answers, strict=True)
+        for block in group
+    ]
+    first = _judged(cases, proofs, settings)
+    batch = Batch(len(groups), len(cases), asking, clock() - started, words=words)
+    done = {(c.block.arch, c.block.key): (c, j) for c, j in zip(cases, first, strict=True)}
+    again = [
+        case
+        for case, judged in done.values()
+        if not only and judged.answers and not judged.answers[0].proved
+    ]
+    more = _further(again, done, proposer, settings, proofs, batch) if again else {}
+    return [_settled(case, judged, more.get(key)) for key, (case, judged) in done.items()], batch
+
+
+def _further(
+    cases: Sequence[ProofCase],
+    done: Mapping[Key, tuple[ProofCase, Judged]],
+    proposer: Proposer,
+    settings: EvaluationSettings,
+    proofs: Path,
+    batch: Batch,
+) -> dict[Key, tuple[Judged, int]]:
+    """What is proved of blocks whose first answer is not, in parts and of further answers; in how
+    many answers an instruction is."""
+    clock = time.perf_counter
+
+    def ask(blocks: Sequence[EvaluationBlock], count: int) -> list[list[Words]]:
+        started = clock()
+        found = _asked([[block] for block in blocks], proposer, count)
+        batch.further_asking_s += clock() - started
+        return found
+
+    def judge(numbered: Cases, last: bool = False) -> list[Judged]:
+        started = clock()
+        found = _judged([ProofCase(b, a, last) for b, a in numbered], proofs, settings)
+        batch.further_proving_s += clock() - started
+        return found
+
+    batch.further = len(cases)
+    firsts = [(c.block, done[c.block.arch, c.block.key][1].answers[0]) for c in cases]
+    found = in_parts(firsts, settings.samples, ask, lambda cases: [j.answers for j in judge(cases)])
+    left = [block for (block, _), (answer, _) in zip(firsts, found, strict=True) if answer is None]
+    rules = {
+        (b.arch, b.key): j.rules_proved
+        for b, j in zip(left, judge([(b, ()) for b in left], last=True), strict=True)
+    }
+    out: dict[Key, tuple[Judged, int]] = {}
+    for (block, _), (answer, count) in zip(firsts, found, strict=True):
+        key = block.arch, block.key
+        out[key] = Judged((answer,) if answer else (), rules.get(key), 0.0), count
+    return out
+
+
+def _asked(
+    groups: Sequence[Sequence[EvaluationBlock]], proposer: Proposer, samples: int
+) -> list[list[Words]]:
+    heads = [group[0] for group in groups]
+    return proposer.propose([b.question for b in heads], samples, [b.vtemps for b in heads])
+
+
+def _settled(case: ProofCase, judged: Judged, more: tuple[Judged, int] | None) -> BlockResult:
+    block = case.block
+    arch, key = block.arch, block.key
+    if not judged.answers:
+        long = Answer("long", "long")
+        return BlockResult(arch, key, long, long, 0, judged.rules_proved, judged.seconds)
+    best = first = judged.answers[0]
+    rules, seconds, count = judged.rules_proved, judged.seconds, len(judged.answers)
+    if more is not None:
+        further, count = more
+        best = further.answers[0] if further.answers else first
+        rules = further.rules_proved
+    return BlockResult(arch, key, first, best, count, rules, round(seconds, 4))
+
+
+__all__ = ["EvaluationSettings", "measure"]

@@ -1,0 +1,1 @@
+"""What an answer must be before it is taken."""

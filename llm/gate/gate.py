@@ -1,0 +1,182 @@
+"""What a proposed block must be before it is taken: legal, within its registers, proved, cheaper.
+
+The verifier asks whether a block leaves what its SASS leaves.  Some things it does not look at, and
+they are asked here: that only the block's own registers and temporaries are written (masks of
+waiting lanes live in others), that memory is reached by the same accesses in the same order with
+the same caching, and that the waits and fences which order it are the rules'.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from sassxlate.disasm.rdna3 import assemble
+from sassxlate.disasm.rdna3.instruction import Inst, Item
+from sassxlate.disasm.sass.instruction import RegRef
+from sassxlate.errors import EncodeError, SassxlateError
+from sassxlate.lowering.optimize.cost import cost
+from sassxlate.lowering.regalloc.register_map import RegisterMap
+from sassxlate.lowering.region.region import Region
+from sassxlate.lowering.region.text import region_text
+from sassxlate.lowering.region.uniform import with_uniform
+from sassxlate.lowering.verify.steps.framing import (
+    Groups,
+    Limits,
+    accesses,
+    beyond,
+    flat_code,
+    foreign_writes,
+    framed_for_verifier,
+    refused,
+)
+from sassxlate.lowering.verify.steps.legality import check_legality
+
+if TYPE_CHECKING:
+    from sassxlate.lowering.verify import Verdict
+    from sassxlate.lowering.verify.steps.prover import Prover
+
+TIMEOUT_MS = 2_000
+VECTORS = 256  # of random inputs where the solver has no answer: it would not be Proved anyway
+
+Reason: TypeAlias = Literal[
+    "accepted", "none", "text", "encoding", "registers", "accesses", "refuted", "unknown", "dearer",
+]  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What the gate says of one answer.
+
+    ``reason`` is ``accepted``, or what the answer failed at, in the order of the questions:
+    ``none`` (there is no answer), ``text``, ``encoding``, ``registers``, ``accesses``, ``refuted``
+    or ``unknown`` (the verifier's word, in ``detail``).  ``dearer`` is no cheaper than the rules'
+    code, where that is asked for; then the verifier is not asked.  ``proved`` says under which
+    readings, None where it was not.
+    """
+
+    reason: Reason
+    detail: str = ""
+    cost: int | None = None
+    proved: tuple[str, ...] | None = None
+    code: tuple[tuple[Inst, ...], ...] = ()
+
+    @property
+    def accepted(self) -> bool:
+        return self.reason == "accepted"
+
+
+def limits(regs: RegisterMap, vtemps: int) -> Limits:
+    """``vtemps`` VGPRs from the first temporary on, and the map's scalar temporaries."""
+    first = regs.vtemp_base
+    return Limits(frozenset(range(first, min(first + vtemps, 256))), frozenset(regs.stemps))
+
+
+def prove(
+    block: Region,
+    regs: RegisterMap,
+    live_out: frozenset[RegRef],
+    code: Groups,
+    timeout_ms: int = TIMEOUT_MS,
+) -> Verdict:
+    """The verifier's word on an answer, whose v_readfirstlane are marked by what is known here.
+
+    Raises as :func:`framed_for_verifier` does.
+    """
+    from sassxlate.lowering.verify import verify
+
+    made = framed_for_verifier(block, regs, live_out, code)
+    return verify(made, timeout_ms=timeout_ms, vectors=VECTORS)
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """The questions to an answer.  ``vtemps`` are the VGPRs it has for temporaries; ``cheaper``:
+    whether it must cost less than the rules' code.  ``prover`` proves in steps, and may keep what
+    it proved; without, each answer has one of its own."""
+
+    vtemps: int
+    cheaper: bool = True
+    timeout_ms: int = TIMEOUT_MS
+    prover: Prover | None = None
+
+    def judge(
+        self,
+        block: Region,
+        regs: RegisterMap,
+        live_out: frozenset[RegRef],
+        code: Groups,
+        rules: Sequence[Item],
+    ) -> Judgement:
+        """What comes of an answer (code by SASS instruction), given the rules' code of the block.
+
+        Marks of uniform values are not believed but made anew.
+        """
+        if len(code) != len(block.instructions):
+            return Judgement("text", f"code of {len(code)} instructions")
+        items = flat_code(code)
+        try:
+            bad = refused(items)
+            if bad is not None:
+                return Judgement("encoding", f"{bad} in a block")
+            price = cost(items)
+            assemble(items)
+        except SassxlateError as error:
+            return Judgement("encoding", str(error))
+        foreign = foreign_writes(block, regs, items, limits(regs, self.vtemps))
+        if foreign:
+            return Judgement("registers", f"writes {', '.join(foreign[:4])}", price)
+        if accesses(items) != accesses(rules):
+            return Judgement("accesses", "other accesses, waits or caching than the rules'", price)
+        stray = beyond(block, regs, items)
+        if stray is not None:
+            return Judgement("accesses", stray, price)
+        if self.cheaper and price >= cost(rules):
+            return Judgement("dearer", cost=price)
+        plain = [[replace(i, uniform=False, fence=False) for i in group] for group in code]
+        marked = with_uniform(plain, block.instructions, regs, lasting=True)
+        return self._proved(block, regs, live_out, marked, price)
+
+    def _proved(
+        self,
+        block: Region,
+        regs: RegisterMap,
+        live_out: frozenset[RegRef],
+        code: tuple[tuple[Inst, ...], ...],
+        price: int,
+    ) -> Judgement:
+        from sassxlate.lowering.verify import Proved, Refuted
+
+        try:
+            verdict = self._verdict(block, regs, live_out, code)
+        except SassxlateError as error:
+            return Judgement("encoding", str(error), price)
+        if isinstance(verdict, Proved):
+            try:  # a second line: what the language lets nobody write
+                check_legality(code, region_text(block, regs, live_out))
+            except SassxlateError as error:
+                return Judgement("registers", str(error), price)
+            return Judgement("accepted", cost=price, proved=verdict.modulo, code=code)
+        if isinstance(verdict, Refuted):
+            return Judgement("refuted", verdict.defect or verdict.where, price)
+        return Judgement("unknown", verdict.reason, price)
+
+    def _verdict(
+        self,
+        block: Region,
+        regs: RegisterMap,
+        live_out: frozenset[RegRef],
+        code: tuple[tuple[Inst, ...], ...],
+    ) -> Verdict:
+        """In steps, then as a whole; at once as a whole where the language cannot say the code."""
+        from sassxlate.lowering.verify.steps.prover import Prover
+
+        prover = self.prover or Prover(timeout_ms=self.timeout_ms)
+        try:
+            return prover.stretch(block, regs, live_out, code)
+        except EncodeError:
+            return prove(block, regs, live_out, code, self.timeout_ms)
+
+
+__all__ = ["Gate", "Judgement", "Reason", "limits", "prove"]

@@ -1,0 +1,85 @@
+"""The parts of a stretch whose answer is not proved, to be asked apart.
+
+A part is a stretch like any other: between two nothing lives in a temporary, VCC or SCC, and
+each is proved from any state to the next, so that proved parts are a proved stretch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import pairwise
+
+from sassxlate.cfg.liveness import live_before
+from sassxlate.disasm.sass.instruction import RegRef
+from sassxlate.errors import LoweringError
+from sassxlate.lowering.optimize.regions import CutRegion, rules_code, said_as
+from sassxlate.lowering.regalloc.register_map import RegisterMap
+
+LONG = 8  # instructions that are cut to three parts: there are only so many answers
+
+
+def no_guard(part: CutRegion) -> Callable[[int], bool]:
+    """Whether a stretch may be cut in front of an instruction, as far as SASS says it: not where
+    guards are on both sides, for the rules' code goes from one to the other."""
+    sass = part.block.instructions
+
+    def may(n: int) -> bool:
+        before, behind = sass[n - 1].guard, sass[n].guard
+        return before.is_true or behind.is_true
+
+    return may
+
+
+def parts(
+    part: CutRegion, regs: RegisterMap, may: Callable[[int], bool] | None = None
+) -> tuple[CutRegion, ...]:
+    """Parts with their questions: three of what is long, two of what is short, cut where that makes
+    them most alike; none where it cannot be cut.  ``may`` says whether code may be cut in front of
+    an instruction (see :func:`no_guard`)."""
+    count = len(part.block.instructions)
+    may = may or no_guard(part)
+    places = [n for n in range(1, count) if may(n)]
+    for into in (3, 2) if count >= LONG else (2,):
+        cuts = {min(places, key=lambda n: abs(n - count * k / into), default=0)
+                for k in range(1, into)}  # fmt: skip
+        found = _cut(part, regs, sorted(cuts - {0}))
+        if found:
+            return found
+    # What has no words may have some elsewhere.
+    for n in sorted(places, key=lambda n: abs(n - count / 2)):
+        found = _cut(part, regs, [n])
+        if found:
+            return found
+    return ()
+
+
+def _cut(part: CutRegion, regs: RegisterMap, cuts: list[int]) -> tuple[CutRegion, ...]:
+    """The parts between places; none where there are none, or one has no words."""
+    out: list[CutRegion] = []
+    for first, end in pairwise([0, *cuts, len(part.block.instructions)]):
+        made = _part(part, regs, first, end) if cuts else None
+        if made is None:
+            return ()
+        out.append(made)
+    return tuple(out)
+
+
+def _part(part: CutRegion, regs: RegisterMap, first: int, end: int) -> CutRegion | None:
+    """Instructions ``first`` to ``end``; None where they have no words."""
+    sass = part.block.instructions
+    live: frozenset[RegRef] = part.live_out
+    for ins in reversed(sass[end:]):
+        live = live_before(ins, live)
+    block = replace(part.block, instructions=sass[first:end])
+    # The end of a guarded run stands in front of what follows it.
+    near = sass[max(0, first - 1) : end + 1]
+    try:
+        plain = all(ins.guard.is_true for ins in near)
+        code = part.code[first:end] if plain else rules_code(block, regs)
+    except LoweringError:
+        return None
+    return said_as(CutRegion(block, live, code), regs)
+
+
+__all__ = ["no_guard", "parts"]

@@ -1,0 +1,97 @@
+"""Which vector temporaries an answer takes.
+
+A question says that there are ``VTEMPS`` of them, whichever kernel it is from, and an answer may
+name any.  A kernel has those that its rules' code uses, and what is left of the step in which the
+hardware allots registers.  So temporaries are packed before an answer is judged: those that are
+needed at the same time side by side, from the first one on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from sassxlate.disasm.rdna3.instruction import Arg, Inst, V
+from sassxlate.lowering.region.places import VTEMPS
+from sassxlate.lowering.select.kernel import Selected
+from sassxlate.lowering.target import STEP
+
+_REGISTERS = 256  # of a lane, at most
+
+Code = tuple[tuple[Inst, ...], ...]
+
+
+def room(selected: Selected) -> int:
+    """How many a kernel has without more registers being allotted to its waves."""
+    given = min(-(-max(selected.vgprs, 1) // STEP) * STEP, _REGISTERS)
+    return min(max(given - selected.regs.vtemp_base, 0), VTEMPS)
+
+
+@dataclass(slots=True)
+class _Run:
+    """Temporaries that stand side by side in an operand, and where they occur."""
+
+    first: int
+    size: int
+    begin: int
+    end: int
+    place: int = 0
+
+
+def packed(code: Sequence[Sequence[Inst]], base: int) -> Code:
+    """The same code with its temporaries, which begin at VGPR ``base``, on the lowest numbers."""
+    flat = [inst for group in code for inst in group]
+    runs = _runs(flat, base)
+    if runs is None:
+        return tuple(map(tuple, code))
+    settled: list[_Run] = []
+    for run in sorted(runs, key=lambda r: (r.begin, r.first)):
+        beside = [r for r in settled if r.end >= run.begin and run.end >= r.begin]
+        taken = {r.place + n for r in beside for n in range(r.size)}
+        while any(run.place + n in taken for n in range(run.size)):
+            run.place += 1
+        settled.append(run)
+    if max((r.place + r.size for r in runs), default=0) > VTEMPS:
+        return tuple(map(tuple, code))
+    moved = {r.first + n: base + r.place + n for r in runs for n in range(r.size)}
+
+    def arg(old: Arg) -> Arg:
+        return V(moved.get(old.index, old.index), old.n) if isinstance(old, V) else old
+
+    return tuple(
+        tuple(replace(inst, args=tuple(map(arg, inst.args))) for inst in group) for group in code
+    )
+
+
+def _runs(flat: Sequence[Inst], base: int) -> list[_Run] | None:
+    """None where that cannot be said: an operand that is partly a temporary, two in one."""
+    runs: list[_Run] = []
+    for n, inst in enumerate(flat):
+        if inst.y is not None:
+            return None
+        for operand in inst.args:
+            if not isinstance(operand, V) or operand.index + operand.n <= base:
+                continue
+            if operand.index < base or operand.index + operand.n > base + VTEMPS:
+                return None
+            new = _Run(operand.index, operand.n, n, n)
+            for old in [r for r in runs if _meet(r, new)]:
+                runs.remove(old)
+                end = max(old.first + old.size, new.first + new.size)
+                first = min(old.first, new.first)
+                new = _Run(first, end - first, min(old.begin, new.begin), n)
+            runs.append(new)
+    return runs
+
+
+def _meet(a: _Run, b: _Run) -> bool:
+    return a.first < b.first + b.size and b.first < a.first + a.size
+
+
+def used(code: Sequence[Sequence[Inst]], base: int) -> int:
+    """How many temporaries there must be for code to have those that it names."""
+    operands = [a for group in code for inst in group for a in inst.args if isinstance(a, V)]
+    return max((a.index + a.n - base for a in operands if a.index + a.n > base), default=0)
+
+
+__all__ = ["packed", "room", "used"]

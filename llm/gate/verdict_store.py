@@ -1,0 +1,202 @@
+"""Verdicts on steps on disk, for all processes and later runs, and what they are kept under."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import importlib.util
+import sqlite3
+from collections.abc import Iterable
+from pathlib import Path
+
+from sassxlate.errors import ModelError
+from sassxlate.lowering.verify import Proved, Refuted, Unknown, Verdict
+
+_LOCKED_MS = 3_000  # that a process waits for others to write
+PATIENCE_MS = 60_000  # and one that begins a build
+_DAMAGE = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+_DECIDE = (
+    "sassxlate.llm.gate.gate",
+    "sassxlate.lowering.region.numbers",
+    "sassxlate.lowering.region.places",
+    "sassxlate.lowering.region.subset",
+    "sassxlate.lowering.region.text",
+    "sassxlate.lowering.region.uniform",
+    "sassxlate.lowering.verify.steps.framing",
+    "sassxlate.lowering.verify.steps.prover",
+    "sassxlate.lowering.verify.steps.reorder",
+)
+
+
+def sources_tag() -> str:
+    """Changes with the sources here that decide what a proof is of."""
+    digest = hashlib.blake2b(digest_size=8)
+    for name in _DECIDE:
+        spec = importlib.util.find_spec(name)
+        if spec is None or spec.origin is None:
+            raise ModuleNotFoundError(name)
+        digest.update(Path(spec.origin).read_bytes())
+    return digest.hexdigest()
+
+
+class VerdictStore:
+    """Verdicts on steps on disk, for all processes and later builds.
+
+    Nothing that cannot be made again is here: a file that turns out damaged is removed, and another
+    begun.  (SQLite before 3.51.3 may damage it where many processes write at once; a build of
+    thirty processes ended with that, under 3.45.)
+    """
+
+    def __init__(self, path: Path, tag: str) -> None:
+        self._tag = tag.encode()
+        self._path = path
+        self._new: list[tuple[bytes, str]] = []
+        self._db: sqlite3.Connection | None = None
+        self._file: int | None = None
+        self._open()
+
+    def _open(self) -> None:
+        """Opens the file; a damaged one is replaced.  None where it is locked for a minute, or
+        cannot be."""
+        for _ in range(2):
+            self._file = _number(self._path)
+            try:
+                self._db = _opened(self._path)
+                self._file = _number(self._path)
+                return
+            except sqlite3.DatabaseError as error:
+                if not _is_damage(error):
+                    return
+                self._remove()
+
+    def _remove(self) -> None:
+        """Removes the file that this one knows, not another that stands in its place by now."""
+        if self._file is None or _number(self._path) != self._file:
+            return
+        for end in ("-wal", "-shm", ""):
+            with contextlib.suppress(OSError):
+                self._path.with_name(self._path.name + end).unlink()
+
+    def close(self) -> None:
+        """Puts down what is new, and leaves the file to others.  To be said before this process
+        forks: a connection must not be in two."""
+        self.flush()
+        if self._db is not None:
+            with contextlib.suppress(sqlite3.Error):
+                self._db.close()
+        self._db = None
+
+    def _failed(self, error: sqlite3.DatabaseError) -> None:
+        """Begins another file where this one is damaged; what is locked is passed over."""
+        if _is_damage(error):
+            if self._db is not None:
+                with contextlib.suppress(sqlite3.Error):
+                    self._db.close()
+            self._db = None
+            self._remove()
+            self._open()
+        elif not isinstance(error, sqlite3.OperationalError):
+            raise error
+
+    def _said(self, question: str, key: bytes | str) -> tuple[object, ...] | None:
+        """The row that answers, if there is one."""
+        if self._db is None:
+            return None
+        try:
+            found: tuple[object, ...] | None = self._db.execute(question, (key,)).fetchone()
+        except sqlite3.DatabaseError as error:
+            self._failed(error)
+            return None
+        return found
+
+    def _put(self, command: str, rows: Iterable[tuple[object, ...]]) -> bool:
+        """Whether it is on disk."""
+        if self._db is None:
+            return False
+        try:
+            with self._db:
+                self._db.executemany(command, rows)
+        except sqlite3.DatabaseError as error:
+            self._failed(error)
+            return False
+        return True
+
+    def forget_asked(self) -> None:
+        """At the start of a build, which reads what units asked from their rows.
+
+        Raises ModelError SX1048 where that cannot be: questions of units that are gone would be
+        passed over.
+        """
+        if self._db is not None:
+            with contextlib.suppress(sqlite3.Error):
+                self._db.execute(f"PRAGMA busy_timeout={PATIENCE_MS}")
+        # A second time for a file that was damaged.
+        if not any(self._put("DELETE FROM asked WHERE ?", [(1,)]) for _ in range(2)):
+            text = f"{self._path} cannot be written, or another build has it"
+            raise ModelError("SX1048", text)
+
+    def was_asked(self, split: str, key: str) -> bool:
+        """Whether a question was asked by a unit that is done."""
+        return self._said("SELECT 1 FROM asked WHERE key = ?", f"{split} {key}") is not None
+
+    def asked(self, split: str, keys: Iterable[str]) -> None:
+        """Tells other processes, once the rows are on disk."""
+        self._put("INSERT OR IGNORE INTO asked VALUES (?)", [(f"{split} {k}",) for k in keys])
+
+    def _key(self, text: str) -> bytes:
+        return hashlib.blake2b(text.encode(), digest_size=16, key=self._tag[:64]).digest()
+
+    def read(self, text: str) -> Verdict | None:
+        """The verdict on a step by its key, if it is kept."""
+        row = self._said("SELECT verdict FROM proofs WHERE key = ?", self._key(text))
+        if row is None:
+            return None
+        kind, _, rest = str(row[0]).partition(" ")
+        if kind == "proved":
+            return Proved(tuple(rest.split("; ")) if rest else ())
+        return Refuted(defect=rest) if kind == "refuted" else Unknown(rest)
+
+    def write(self, text: str, verdict: Verdict) -> None:
+        """Keeps a verdict; on disk it is behind :meth:`flush`."""
+        match verdict:
+            case Proved():
+                said = f"proved {'; '.join(verdict.modulo)}".rstrip()
+            case Refuted():
+                said = f"refuted {verdict.defect or verdict.where}"
+            case Unknown():
+                said = f"unknown {verdict.reason}"
+        self._new.append((self._key(text), said))
+
+    def flush(self) -> None:
+        """Puts down what is new; nothing is lost but time where that fails."""
+        if self._put("INSERT OR IGNORE INTO proofs VALUES (?, ?)", self._new) or not self._db:
+            self._new.clear()
+
+
+def _is_damage(error: sqlite3.DatabaseError) -> bool:
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF in _DAMAGE
+
+
+def _number(path: Path) -> int | None:
+    """The file's, which another in its place has not."""
+    try:
+        return path.stat().st_ino
+    except OSError:
+        return None
+
+
+def _opened(path: Path) -> sqlite3.Connection:
+    db = sqlite3.connect(path, timeout=60)
+    db.execute("PRAGMA journal_mode=WAL")
+    db.execute("PRAGMA synchronous=OFF")
+    db.execute("PRAGMA wal_autocheckpoint=8000")
+    db.execute(
+        "CREATE TABLE IF NOT EXISTS proofs (key BLOB PRIMARY KEY, verdict TEXT) WITHOUT ROWID"
+    )
+    db.execute("CREATE TABLE IF NOT EXISTS asked (key TEXT PRIMARY KEY) WITHOUT ROWID")
+    # What cannot be put down soon is put down later: sixty processes had waited a minute each.
+    db.execute(f"PRAGMA busy_timeout={_LOCKED_MS}")
+    return db
+
+
+__all__ = ["VerdictStore", "sources_tag"]

@@ -1,0 +1,1 @@
+"""Models that propose, and what constrains their answers."""

@@ -1,0 +1,514 @@
+"""Which word may come next: an automaton over the vocabulary, driven by the table of gfx1100.
+
+What it lets through assembles: mnemonics of the language, operands that the encoder takes in their
+place, tuples that are registers side by side and aligned, one literal, results in the block's own
+registers and temporaries, guards that are closed, code for each SASS instruction.  Whether a word
+is legal is asked of the encoder itself: the instruction so far, the word, and operands that always
+do for what is left must have an encoding.  Answers are kept by the kinds of operands.
+
+It stands between a model and the sampler, with NumPy (:meth:`AnswerAutomaton.mask`) or as a logits
+processor of transformers (`transformers_model.logits_processor`).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache, lru_cache
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sassxlate.disasm.rdna3 import OPS, Operand, can_encode, registers
+from sassxlate.disasm.rdna3.instruction import Arg, I, Inst, S, Sp, V
+from sassxlate.disasm.rdna3.tables.layout import layout
+from sassxlate.disasm.rdna3.tables.operand_codes import inline_code
+from sassxlate.errors import EncodeError
+from sassxlate.llm.inference.number_tokens import ANY32, ANY64, Number, starts, word_id
+from sassxlate.llm.inference.token_mask import TokenMask, Words, feasible, mnemonics
+from sassxlate.llm.language.tokenizer import EOS, numbers, vocabulary
+from sassxlate.lowering.region.numbers import SMALL, Bits, number, value_of
+from sassxlate.lowering.region.operands import OperandShape, offset_range, possible, shapes
+from sassxlate.lowering.region.subset import BITS, SPECIALS
+from sassxlate.lowering.region.text import END, RegionText
+
+Ids: TypeAlias = tuple[int, ...]
+_LONGEST: Final = 56  # words of one instruction, at most
+_APART: Final = frozenset({"v_mad_u64_u32", "v_mad_i64_i32"})  # results beside their sources
+_FLOATS: Final = ("0.5", "-0.5", "1.0", "-1.0", "2.0", "-2.0", "4.0", "-4.0", "1/tau")
+_FIELDS: Final = tuple(BITS)
+
+
+# --- the automaton ---------------------------------------------------------------------------
+
+
+_NONE: Final[Words] = frozenset()
+
+
+@dataclass(slots=True)
+class _Open:
+    """An instruction in the making: ``alive`` are the shapes that it may still have."""
+
+    op: str
+    alive: list[OperandShape]
+    args: tuple[Arg, ...] = ()
+    word: int = -1  # a name whose width is not said yet
+    number: Number | None = None
+    place: int = -1  # of the fields said: 0 and 1 are offsets, then those of _FIELDS, then glc
+    target: str = ""  # the offset that the number is for
+    changes: dict[str, Any] = field(default_factory=dict[str, Any])
+
+
+class AnswerAutomaton:
+    """The state of one answer.  ``most`` is how many words it may have, ``<eos>`` included;
+    ``known`` is what another answer to the same question knows of it."""
+
+    def __init__(
+        self, here: RegionText, most: int = 1024, vtemps: int = 24, known: TokenMask | None = None
+    ) -> None:
+        self.known = known or TokenMask(here, vtemps)
+        self.left = max(most, self.known.groups + 8)
+        self.group = 0
+        self.guarded = False
+        self.directive = 0  # 1 behind .pred or .switch, 2 behind its !
+        self.inst: _Open | None = None
+        self.done = False
+
+    # -- what may come ----------------------------------------------------------------------------
+
+    def allowed(self) -> set[int]:
+        """The words that may come next, never none until the answer is done."""
+        if self.done:
+            return {EOS}
+        if self.directive:
+            more = {word_id("!")} if self.directive == 1 else set[int]()
+            return {*self.known.predicates, *more}
+        if self.inst is None:
+            return self._between()
+        return self._inside(self.inst)
+
+    def mask(self) -> NDArray[np.bool_]:
+        """The same over the vocabulary."""
+        out = np.zeros(len(vocabulary()), bool)
+        out[list(self.allowed())] = True
+        return out
+
+    def _between(self) -> set[int]:
+        if self.group == self.known.groups:
+            return {EOS}
+        out: set[int] = set()
+        last = self.group == self.known.groups - 1
+        room = self.left > _LONGEST + self.known.groups - self.group + 4
+        if self.guarded:
+            out.add(word_id(".endpred"))
+        if not (last and self.guarded):
+            out.add(word_id(END))
+        if room:
+            out |= mnemonics(self.known.there)
+            if self.known.predicates:
+                out.add(word_id(".switch" if self.guarded else ".pred"))
+        return out
+
+    def _inside(self, o: _Open) -> set[int]:
+        if o.number is not None and o.number.left:
+            return set(o.number.next())
+        if o.target:
+            return set(starts(*self._span(o)))
+        out: set[int] = set()
+        if o.word >= 0:
+            for shape in o.alive:
+                for n in self._widths(shape, o.args, o.word):
+                    if n > 1:
+                        out.add(word_id(f":{n}"))
+            single = self._single(o)
+            return out if single is None else out | self._inside(single)
+        for shape in o.alive:
+            if len(o.args) < len(shape.operands):
+                out |= self._operands(shape, o.args)
+            else:
+                out |= self._fields(o, shape)
+        return out
+
+    @staticmethod
+    def _span(o: _Open) -> tuple[int, int]:
+        """Where the offset that is said lies."""
+        return offset_range(Inst(o.op, _plain(o.args), glc=o.alive[0].glc), o.target) or (0, 0)
+
+    def _operands(self, shape: OperandShape, args: tuple[Arg, ...]) -> set[int]:
+        operand = shape.operands[len(args)]
+        write = "w" in operand.role
+        out: set[int] = set()
+        if operand.cls in ("v", "src", "vi"):
+            words = self.known.vectors.get((operand.n, write), _NONE)
+            if shape.op in _APART and args:
+                made = self.known.by_word
+                out |= {w for w in words if self._fits(shape, args, made[w, operand.n])}
+            elif words and possible(shape, (*args, V(0, operand.n))):
+                out |= words
+        if operand.cls in ("s", "sd", "sx", "src"):
+            said = [arg for arg in args if isinstance(arg, S) and arg.n == operand.n]
+            for words, regs in self.known.scalars.get((operand.n, write), ()):
+                again = {w for w, reg in regs.items() if reg in said} if said else _NONE
+                out |= {w for w in again if possible(shape, (*args, regs[w]))}
+                one = next((w for w in words if w not in again), None)
+                if one is not None and possible(shape, (*args, regs[one])):
+                    out |= words - again
+        return out | _others(shape, _plain(args))
+
+    @staticmethod
+    def _fits(shape: OperandShape, args: tuple[Arg, ...], arg: Arg) -> bool:
+        if (
+            shape.op in _APART and args and isinstance(arg, V)
+            and not set(registers(arg)).isdisjoint(registers(args[0]))
+        ):  # fmt: skip
+            return False
+        return possible(shape, (*args, arg))
+
+    def _widths(self, shape: OperandShape, args: tuple[Arg, ...], word: int) -> list[int]:
+        """The numbers of registers that a name may stand for here."""
+        if len(args) >= len(shape.operands):
+            return []
+        operand = shape.operands[len(args)]
+        name = vocabulary()[word]
+        if name in SPECIALS:
+            return [a.n for a in _specials(name, operand) if possible(shape, (*args, a))]
+        if "w" in operand.role and (word, operand.n) not in self.known.mine:
+            return []
+        arg = self.known.by_word.get((word, operand.n))
+        return [operand.n] if arg is not None and self._fits(shape, args, arg) else []
+
+    def _single(self, o: _Open) -> _Open | None:
+        """The instruction, if the name stands for one register."""
+        alive = [s for s in o.alive if 1 in self._widths(s, o.args, o.word)]
+        if not alive:
+            return None
+        return dataclasses.replace(o, alive=alive, args=(*o.args, self._arg(o.word, 1)), word=-1)
+
+    def _arg(self, word: int, n: int) -> Arg:
+        name = vocabulary()[word]
+        return Sp(name, n) if name in SPECIALS else self.known.by_word[word, n]
+
+    def _fields(self, o: _Open, shape: OperandShape) -> set[int]:
+        inst = Inst(shape.op, o.args, glc=shape.glc, **o.changes)
+        out: set[int] = set()
+        said = shape.glc and o.place >= 2 + len(_FIELDS)
+        if said or not shape.glc:
+            out |= self._between()
+        bare = Inst(shape.op, _plain(o.args), glc=shape.glc)
+        for place, (word, name) in enumerate((("+", "imm"), ("+1", "imm2"))):
+            if place > o.place and offset_range(bare, name) is not None:
+                out.add(word_id(word))
+        for n, name in enumerate(_FIELDS):
+            if 2 + n > o.place:
+                out |= _values(inst, name)
+        at = 2 + len(_FIELDS)
+        if at > o.place and shape.glc:
+            out.add(word_id("glc"))
+        if at > o.place and _bits(shape.op).get("clamp"):
+            out.add(word_id("clamp"))
+        return out
+
+    # -- what came --------------------------------------------------------------------------------
+
+    def advance(self, word: int) -> None:
+        """Takes a word.  EncodeError SX0547 for one that may not come here."""
+        if word not in self.allowed():
+            text = vocabulary()[word] if 0 <= word < len(vocabulary()) else str(word)
+            raise EncodeError("SX0547", f"{text!r} cannot come here")
+        self.take(word)
+
+    def take(self, word: int) -> None:
+        """Takes a word that is allowed."""
+        self.left -= 1
+        o = self.inst
+        if o is not None and self._took(o, word):
+            return
+        self.inst = None
+        text = vocabulary()[word]
+        if word == EOS:
+            self.done = True
+        elif self.directive:
+            self.directive = 2 if text == "!" else 0
+        elif text == END:
+            self.group += 1
+        elif text in (".pred", ".switch"):
+            self.guarded, self.directive = True, 1
+        elif text == ".endpred":
+            self.guarded = False
+        else:
+            self.inst = _Open(text, list(feasible(self.known.there)[word]))
+
+    def _took(self, o: _Open, word: int) -> bool:
+        """Whether the word belongs to the instruction; if not it is complete."""
+        if o.number is not None and o.number.left:
+            o.number.words.append(vocabulary()[word])
+            if not o.number.left:
+                self._said(o, o.number)
+            return True
+        text = vocabulary()[word]
+        if o.word >= 0:
+            if text.startswith(":"):
+                n = int(text[1:])
+                o.alive = [s for s in o.alive if n in self._widths(s, o.args, o.word)]
+                o.args, o.word = (*o.args, self._arg(o.word, n)), -1
+                return True
+            single = self._single(o)
+            assert single is not None
+            self.inst = o = single
+        open_ = [s for s in o.alive if len(o.args) < len(s.operands)]
+        if open_ and self._argument(o, open_, word, text):
+            return True
+        return self._field(o, word, text)
+
+    def _argument(self, o: _Open, open_: list[OperandShape], word: int, text: str) -> bool:
+        mine = [s for s in open_ if self._begins(s, o.args, word, text)]
+        if not mine:
+            return False
+        o.alive = mine
+        if text in SPECIALS or (word, 1) in self.known.by_word:
+            widths = {n for s in mine for n in self._widths(s, o.args, word)}
+            if widths == {1}:
+                o.args = (*o.args, self._arg(word, 1))
+            else:
+                o.word = word
+            return True
+        operand = mine[0].operands[len(o.args)]
+        bits: Bits = 64 if operand.n == 2 else 32
+        low, high = _span(operand)
+        literal = _literal(mine[0], o.args)
+        forced = tuple(number(literal, bits)) if literal is not None else ()
+        if forced and (forced[0] != text or text[0] not in "xf"):
+            forced = ()
+        o.number = Number(bits, low, high, forced, [text])
+        if not o.number.left:
+            self._said(o, o.number)
+        return True
+
+    def _begins(self, shape: OperandShape, args: tuple[Arg, ...], word: int, text: str) -> bool:
+        """Whether a word that is allowed begins this shape's next operand."""
+        if text in SPECIALS or (word, 1) in self.known.by_word:
+            return bool(self._widths(shape, args, word))
+        return word in _others(shape, _plain(args))
+
+    def _field(self, o: _Open, word: int, text: str) -> bool:
+        if o.target:
+            o.number = Number(32, *self._span(o), (), [text])
+            if not o.number.left:
+                self._said(o, o.number)
+            return True
+        o.alive = [s for s in o.alive if len(s.operands) == len(o.args)]
+        if text in ("+", "+1"):
+            o.place = 0 if text == "+" else 1
+            o.target = "imm" if text == "+" else "imm2"
+            return True
+        name, _, value = text.partition(":")
+        if name in BITS and value:
+            o.place = 2 + _FIELDS.index(name)
+            o.changes[name] = int(value)
+            return True
+        if text in ("glc", "clamp"):
+            o.place = 2 + len(_FIELDS)
+            if text == "clamp":
+                o.changes["clamp"] = True
+            return True
+        return False
+
+    def _said(self, o: _Open, made: Number) -> None:
+        value, _ = value_of(made.words, 0, made.bits)
+        o.number = None
+        if o.target:
+            o.changes[o.target] = value
+            o.target = ""
+            return
+        arg = I(value if made.bits == 64 else value & 0xFFFFFFFF)
+        o.args = (*o.args, arg)
+
+
+def _specials(name: str, operand: Operand) -> list[Sp]:
+    wide = name.startswith("src_") and operand.n == 2
+    if operand.cls == "off":
+        return [Sp("off")] if name == "off" else []
+    return [Sp(name, 2)] if wide else [Sp(name)]
+
+
+def _literal(shape: OperandShape, args: Sequence[Arg]) -> int | None:
+    """The literal among operands."""
+    for operand, arg in zip(shape.operands, args, strict=False):
+        forced = operand.cls == "i"
+        if isinstance(arg, I) and (forced or inline_code(arg.value, operand.type) is None):
+            return arg.value
+    return None
+
+
+def _span(operand: Operand) -> tuple[int, int]:
+    """Where a literal of an operand may lie."""
+    if operand.n == 1:
+        return ANY32
+    if operand.type == "i64":
+        return ANY32
+    return ANY64 if operand.type == "f64" else (0, (1 << 32) - 1)
+
+
+@lru_cache(maxsize=1 << 16)
+def _others(shape: OperandShape, args: tuple[Arg, ...]) -> Words:
+    """The words that name no register of the block's: special ones, and beginnings of numbers."""
+    operand = shape.operands[len(args)]
+    write = "w" in operand.role
+    out: set[int] = set()
+    if operand.cls != "i":
+        out |= {
+            word_id(name)
+            for name in SPECIALS
+            if not (write and name == "exec_lo")
+            and any(possible(shape, (*args, a)) for a in _specials(name, operand))
+        }
+    if not write and operand.cls in ("src", "s", "vi", "i"):
+        out |= _number_words(shape, args)
+    return frozenset(out)
+
+
+def _number_words(shape: OperandShape, args: tuple[Arg, ...]) -> frozenset[int]:
+    operand = shape.operands[len(args)]
+    wide = operand.n == 2
+    mask = (1 << 64) - 1 if wide else 0xFFFFFFFF
+
+    def fine(value: int) -> bool:
+        made = value if wide else value & mask
+        return possible(shape, (*args, I(made)))
+
+    out: set[int] = set()
+    if fine(1):
+        out |= {word_id(f"#{n}") for n in SMALL if n}
+    if fine(0):
+        out.add(word_id("#0"))
+    bits: Bits = 64 if wide else 32
+    out |= {word_id(w) for w in _FLOATS if fine(value_of((w,), 0, bits)[0])}
+    literal = _literal(shape, args)
+    if literal is not None:
+        words = number(literal, bits)
+        if words[0][0] in "xf" and fine(literal):
+            out.add(word_id(words[0]))
+        return frozenset(out)
+    low, high = _span(operand)
+    for head, most in (("x", 4), ("f", 4 if wide else 3)):
+        for n in range(1, most + 1):
+            sample = int.from_bytes(b"\x71\x34\x56\x78"[:n], "big")
+            value = sample << 8 * (bits // 8 - n) if head == "f" else sample
+            if low <= value <= high and fine(value) and _all_fit(operand, head):
+                out.add(word_id(f"{head}{n}"))
+    return frozenset(out)
+
+
+def _all_fit(operand: Operand, head: str) -> bool:
+    """Whether a number of this head is a literal of a wide operand, whatever its bytes."""
+    if operand.n != 2:
+        return True
+    return (operand.type == "f64") == (head == "f")
+
+
+def _plain(args: tuple[Arg, ...]) -> tuple[Arg, ...]:
+    """Registers by their kind alone, so that few questions are asked."""
+    seen: list[S] = []
+    out: list[Arg] = []
+    for arg in args:
+        match arg:
+            case V():
+                out.append(V(0, arg.n))
+            case S():
+                if arg not in seen:
+                    seen.append(arg)
+                out.append(S(arg.index % 4 + 16 * (1 + seen.index(arg)), arg.n))
+            case _:
+                out.append(arg)
+    return tuple(out)
+
+
+@cache
+def _bits(op: str) -> Mapping[str, int]:
+    """The bits of each field that an instruction has, in its longest form."""
+    row = OPS[op]
+    fmt = row.formats[-1]
+    if row.kind != "valu" or fmt in ("VOP1", "VOP2", "VOPC"):
+        return {}
+    lay = layout(op, fmt)
+    packed = fmt == "VOP3P"
+    return {
+        "neg": lay.neg, "abs": lay.abs, "op_sel": lay.op_sel,
+        "op_sel_hi": 7 if packed and lay.op_sel else 0,
+        "neg_hi": lay.neg if packed and not lay.abs else 0,
+        "omod": 3 if lay.omod else 0, "clamp": int(lay.clamp),
+    }  # fmt: skip
+
+
+@cache
+def _field_words(op: str, name: str) -> Words:
+    known = numbers()
+    mask = _bits(op).get(name, 0)
+    usual = 7 if name == "op_sel_hi" else 0
+    values = [n for n in range(BITS[name] + 1) if n & ~mask == 0 and n != usual] if mask else []
+    return frozenset(known[f"{name}:{n}"] for n in values if f"{name}:{n}" in known)
+
+
+def _values(inst: Inst, name: str) -> Words:
+    """The words of a field that may follow."""
+    words = _field_words(inst.op, name)
+    if not OPS[inst.op].mixed or not words:
+        return words
+    # Which halves are read decides what a constant is.
+    made = ((w, int(vocabulary()[w].partition(":")[2])) for w in words)
+    changed = ((w, dataclasses.replace(inst, **{name: n})) for w, n in made)  # type: ignore[arg-type]
+    return frozenset(w for w, other in changed if can_encode(other) is None)
+
+
+def accepts(here: RegionText, ids: Sequence[int], vtemps: int = 24) -> int:
+    """How many of an answer's words, without ``<eos>``, the automaton takes."""
+    automaton = AnswerAutomaton(here, len(ids) + 4096, vtemps)
+    for n, word in enumerate(ids):
+        try:
+            automaton.advance(word)
+        except EncodeError:
+            return n
+    return len(ids)
+
+
+def sample(
+    here: RegionText,
+    rng: np.random.Generator,
+    most: int = 256,
+    logits: Callable[[Sequence[int]], NDArray[Any]] | None = None,
+    vtemps: int = 24,
+) -> list[int]:
+    """An answer drawn word by word: from ``logits`` of the words so far, or evenly."""
+    automaton = AnswerAutomaton(here, most, vtemps)
+    out: list[int] = []
+    while not automaton.done:
+        allowed = sorted(automaton.allowed())
+        if logits is None:
+            word = allowed[int(rng.integers(len(allowed)))]
+        else:
+            word = draw(logits(out), allowed, rng, 1.0)
+        automaton.take(word)
+        if word != EOS:
+            out.append(word)
+    return out
+
+
+def draw(
+    logits: NDArray[Any], allowed: Sequence[int], rng: np.random.Generator, temperature: float
+) -> int:
+    """One of the words that are allowed; the likeliest at temperature 0."""
+    scores: NDArray[Any] = np.asarray(logits, np.float64)[list(allowed)]
+    if temperature <= 0:
+        return allowed[int(scores.argmax())]
+    weights: NDArray[Any] = np.exp((scores - scores.max()) / temperature)
+    drawn = rng.random() * float(weights.sum())
+    at = int(np.searchsorted(np.cumsum(weights), drawn))
+    return allowed[min(at, len(allowed) - 1)]
+
+
+__all__ = [
+    "AnswerAutomaton", "OperandShape", "TokenMask", "accepts", "draw", "possible", "sample",
+    "shapes",
+]  # fmt: skip

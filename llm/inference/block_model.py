@@ -1,0 +1,321 @@
+"""Answers of a small model on a CPU, without a framework: constrained, several blocks at once.
+
+The first answer to a question has the likeliest word at each place.  Each further one is the first
+up to a place where it was a near thing, the nearest first, has the second likeliest word there, and
+goes on with the likeliest; where there are no more such places, answers are drawn.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import hashlib
+import multiprocessing
+import os
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
+from pathlib import Path
+from typing import TypeAlias
+
+import numpy as np
+
+from sassxlate.errors import ModelError, Where
+from sassxlate.llm.inference.automaton import AnswerAutomaton, TokenMask, draw
+from sassxlate.llm.inference.qwen2 import Floats, Qwen2, Session, read_config
+from sassxlate.llm.inference.qwen2_native import Fast, FastSession, fast
+from sassxlate.llm.language import tokenizer
+from sassxlate.lowering.region.text import RegionText
+
+Words = tuple[str, ...]
+Begin: TypeAlias = Callable[[int, int], Session | FastSession]
+SLOTS = 64  # sequences at once: more wait longer for the last, fewer read the weights more often
+ROWS = 160  # of a product, from which on more bring nothing: new questions wait for the next
+TEMPERATURE = 0.7
+_TELL_S = 0.2  # between two words on how far it is
+_DOUBTS = 4  # of an answer: who doubts more knows nothing, and is asked more often at a price
+_TOGETHER = 2  # below so many questions a second process costs more than it brings
+
+
+@dataclass(frozen=True, slots=True)
+class _Job:
+    """An answer to be made: the ``sample``-th of so many; ``begun`` are its first words."""
+
+    question: int
+    sample: int
+    samples: int
+    tokens: tuple[int, ...]
+    most: int
+    begun: tuple[int, ...] = ()
+
+
+def answer_limit(asked: int) -> int:
+    """How many words an answer to so many may have.  The last 56 are kept for an instruction that
+    has been begun, so a single MUFU, 10 words whose answer has 57, needs over 113.  Of 17,689
+    answers of the dataset 0.7 % are longer than this leaves room for, nearly all over 900 words."""
+    return min(160 + 3 * asked, 1024)
+
+
+class BlockModel:
+    """A model of the block language in a folder, as ``sassxlate train`` writes it."""
+
+    def __init__(self, folder: Path, seed: int = 0, workers: int | None = None) -> None:
+        """Raises ModelError as Qwen2.load does; SX1005 for one of another vocabulary."""
+        check_vocabulary(folder)
+        self.model = Qwen2.load(folder)
+        self.seed = seed
+        self.workers = len(os.sched_getaffinity(0)) if workers is None else workers
+        digest = hashlib.blake2b(digest_size=8)
+        for path in [folder / "config.json", *sorted(folder.glob("*.safetensors"))]:
+            digest.update(path.read_bytes())
+        self.told: Callable[[int, int], None] = lambda _, __: None
+        self.name = f"{folder.name}-{digest.hexdigest()}" + (f"-{seed}" if seed else "")
+
+    @cached_property
+    def fast(self) -> Fast | None:
+        """The model in machine code; None where this CPU has none, and NumPy does it."""
+        return fast(self.model)
+
+    def _begin(self) -> Begin:
+        """What makes sessions, for so many sequences of such a length."""
+        if self.fast is None:
+            return partial(Session, self.model)
+        return partial(FastSession, self.fast)
+
+    def propose(
+        self, questions: Sequence[RegionText], samples: int, vtemps: Sequence[int]
+    ) -> list[list[Words]]:
+        """Up to ``samples`` answers to each question; none to one that is too long."""
+        out: list[list[Words]] = [[] for _ in questions]
+        jobs = [job for n, q in enumerate(questions) for job in self._jobs(n, q, samples)]
+        count = len(jobs) * samples
+        jobs.sort(key=lambda j: len(j.tokens))
+        workers = min(self.workers, len(jobs), count // _TOGETHER)
+        made: dict[tuple[int, int], Words | None] = {}
+        if workers > 1:
+            made = self._forked(jobs, count, questions, vtemps, workers)
+        else:
+            _one_thread()
+            for key, words in self._run(self._begin(), jobs, questions, vtemps):
+                made[key] = words
+                self.told(len(made), count)
+        for job in jobs:
+            every = (made[job.question, sample] for sample in range(samples))
+            out[job.question] += [words for words in every if words is not None]
+        return out
+
+    def _jobs(self, n: int, question: RegionText, samples: int) -> Iterator[_Job]:
+        tokens = (tokenizer.BOS, *tokenizer.encode(question.words), tokenizer.ANSWER)
+        most = answer_limit(len(tokens))
+        if len(tokens) + 32 > self.model.config.context:
+            return
+        most = min(most, self.model.config.context - len(tokens) - 1)
+        yield _Job(n, 0, samples, tokens, most)
+
+    def _forked(
+        self,
+        jobs: Sequence[_Job],
+        count: int,
+        questions: Sequence[RegionText],
+        vtemps: Sequence[int],
+        workers: int,
+    ) -> dict[tuple[int, int], Words | None]:
+        """Each process takes every so many-th job; nothing but words comes back."""
+        begin = self._begin()  # here, once for all
+        context = multiprocessing.get_context("fork")
+        done = context.Value("l", 0)
+
+        def run(part: int) -> list[tuple[tuple[int, int], Words | None]]:
+            out: list[tuple[tuple[int, int], Words | None]] = []
+            for answer in self._run(begin, jobs[part::workers], questions, vtemps):
+                out.append(answer)
+                with done.get_lock():
+                    done.value += 1
+            return out
+
+        _shared.run = run
+        try:
+            with context.Pool(workers, _one_thread) as pool:
+                waiting = pool.map_async(_work, range(workers), chunksize=1)
+                while not waiting.ready():
+                    waiting.wait(_TELL_S)
+                    self.told(done.value, count)
+                parts = waiting.get()
+        finally:
+            _shared.run = None
+        return {key: words for part in parts for key, words in part}
+
+    def _run(
+        self,
+        begin: Begin,
+        jobs: Sequence[_Job],
+        questions: Sequence[RegionText],
+        vtemps: Sequence[int],
+    ) -> Iterator[tuple[tuple[int, int], Words | None]]:
+        if not jobs:
+            return
+        length = max(len(j.tokens) + j.most for j in jobs) + 1
+        slots = min(SLOTS, len(jobs) * jobs[0].samples)
+        session = begin(slots, length)
+        waiting = list(jobs)  # from its end: the longest first, so that few are left over at last
+        running: list[_Writing] = []
+        question, known = -1, None  # answers to one question begin one after another
+        while running or waiting:
+            fresh: list[_Writing] = []
+            rows = len(running)
+            while waiting and len(running) + len(fresh) < slots and rows < ROWS:
+                job = waiting.pop()
+                if known is None or question != job.question:
+                    question = job.question
+                    known = TokenMask(questions[question], vtemps[question])
+                state = AnswerAutomaton(questions[question], job.most, vtemps[question], known)
+                for word in job.begun:
+                    state.take(word)
+                fresh.append(_Writing(job, state, [*job.begun], _random(self.seed, job)))
+                rows += len(job.tokens) + len(job.begun)
+            logits = session.advance(
+                [w.words[-1] for w in running], [(*w.job.tokens, *w.job.begun) for w in fresh]
+            )
+            running += fresh
+            near = [w for row, w in zip(logits, running, strict=True) if not w.take(row, self.fast)]
+            if near and self.fast is not None:
+                again = self.fast.again([(*w.job.tokens, *w.words) for w in near])
+                for row, writing in zip(again, near, strict=True):
+                    writing.take(row, None)
+            for writing in _ended(running, session):
+                job = writing.job
+                yield (job.question, job.sample), tuple(tokenizer.decode(writing.words))
+                if not job.sample:
+                    waiting += _others(writing)
+
+
+def _others(first: _Writing) -> Iterator[_Job]:
+    """The further answers to a question, the last first, of how the first was written."""
+    job = first.job
+    near = sorted(first.second)[: job.samples - 1]
+    for sample in range(job.samples - 1, 0, -1):
+        begun: tuple[int, ...] = ()
+        if sample <= len(near):
+            _, place, word = near[sample - 1]
+            begun = (*first.words[:place], word)
+        yield replace(job, sample=sample, begun=begun)
+
+
+@dataclass(slots=True)
+class _Writing:
+    """An answer in the making.  ``second`` has, of the first answer to a question, by how much the
+    likeliest word was ahead, where that was, and the second likeliest."""
+
+    job: _Job
+    state: AnswerAutomaton
+    words: list[int]
+    random: np.random.Generator
+    doubts: int = 0
+    second: list[tuple[float, int, int]] = field(default_factory=list[tuple[float, int, int]])
+
+    def take(self, logits: Floats, fast: Fast | None) -> bool:
+        """The next word; words that are the only ones possible are taken all the same, because
+        the model must read them.  False where ``fast`` cannot tell which is the likeliest."""
+        allowed = sorted(self.state.allowed())
+        word = allowed[0]
+        if len(allowed) > 1:
+            scores = logits[allowed]
+            if self.job.sample and not self.job.begun:
+                word = draw(logits, allowed, self.random, TEMPERATURE)
+            elif self.job.sample:
+                word = allowed[int(scores.argmax())]
+            elif fast is not None and self.doubts < _DOUBTS and fast.near(*_two(scores)):
+                self.doubts += 1
+                return False
+            else:
+                best = int(scores.argmax())
+                word = allowed[best]
+                if self.job.samples > 1:
+                    ahead = float(scores[best])
+                    scores[best] = -np.inf
+                    other = int(scores.argmax())
+                    gap = ahead - float(scores[other])
+                    self.second.append((gap, len(self.words), allowed[other]))
+        self.state.take(word)
+        self.words.append(word)
+        return True
+
+
+def _two(scores: Floats) -> tuple[float, float]:
+    """The two highest."""
+    next_, best = np.partition(scores, len(scores) - 2)[-2:]
+    return float(best), float(next_)
+
+
+def _ended(running: list[_Writing], session: Session | FastSession) -> Iterator[_Writing]:
+    """Takes out what is finished; as in the session the last one goes into a freed place."""
+    at = 0
+    while at < len(running):
+        writing = running[at]
+        if not writing.state.done:
+            at += 1
+            continue
+        yield writing
+        session.drop(at)
+        last = running.pop()
+        if at < len(running):
+            running[at] = last
+
+
+def _random(seed: int, job: _Job) -> np.random.Generator:
+    """Of what is asked, not of who else is asked with it: equal questions, equal answers."""
+    data = hashlib.blake2b(repr((seed, job.sample, job.tokens)).encode(), digest_size=8).digest()
+    return np.random.default_rng(int.from_bytes(data, "little"))
+
+
+class _Shared:
+    """What processes inherit."""
+
+    run: Callable[[int], list[tuple[tuple[int, int], Words | None]]] | None = None
+
+
+_shared = _Shared()
+
+
+def _work(part: int) -> list[tuple[tuple[int, int], Words | None]]:
+    assert _shared.run is not None
+    return _shared.run(part)
+
+
+def _blas() -> ctypes.CDLL | None:
+    """NumPy's OpenBLAS."""
+    folder = Path(np.__file__).parent.parent / "numpy.libs"
+    for path in sorted(folder.glob("libscipy_openblas*.so*")):
+        with contextlib.suppress(OSError):
+            return ctypes.CDLL(str(path))
+    return None
+
+
+def _one_thread() -> None:
+    """Each process has one core: products of small matrices are not shared well, least of all where
+    cores are busy and threads wait for each other."""
+    library = _blas()
+    with contextlib.suppress(AttributeError):
+        if library is not None:
+            library.scipy_openblas_set_num_threads64_(1)
+
+
+def check_vocabulary(folder: Path) -> None:
+    """ModelError SX1005 where a checkpoint's vocabulary is not the block language's."""
+    import json
+
+    words = len(tokenizer.vocabulary())
+    config = read_config(folder)
+    if config.vocab != words:
+        text = f"{config.vocab} words; the block language has {words}"
+        raise ModelError("SX1005", text, Where(str(folder)))
+    try:
+        about = json.loads((folder / "training.json").read_text(encoding="utf-8"))
+        digest = str(about["vocabulary"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return  # made by somebody else: the number of words has to do
+    if digest != tokenizer.digest(tokenizer.vocabulary()):
+        raise ModelError("SX1005", "trained for another vocabulary", Where(str(folder)))
+
+
+__all__ = ["BlockModel", "answer_limit", "check_vocabulary"]

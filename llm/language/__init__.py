@@ -1,0 +1,1 @@
+"""The text that a model reads and writes."""

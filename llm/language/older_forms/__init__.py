@@ -1,0 +1,1 @@
+"""Instructions of newer architectures said in forms that a model has seen."""

@@ -1,0 +1,73 @@
+"""Questions in words that a model knows: forms of later architectures as those of sm_80 and sm_90.
+
+From sm_100 on SASS has frequent forms that older architectures write otherwise: sums, moves,
+comparisons and choices of 64 bits in one instruction, floating point on the scalar unit, constants
+that lie and are loaded elsewhere than in older kernels.
+For the question alone each is said as what older code has in its place, which may be several lines;
+the answer's code of those lines belongs to the one instruction.  Nothing rests on it: what is
+proved is the code of the real instructions.
+
+What a line names and the block has not is lent (:mod:`.familiar_lent`).  :mod:`.familiar_forms` has
+the forms, :mod:`.familiar_scalar` the scalar unit's, :mod:`.familiar_answers` what an answer's code
+is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+from sassxlate.disasm.sass.instruction import Const, Instruction, RegRef
+from sassxlate.llm.language.older_forms.forms import FORMS
+from sassxlate.llm.language.older_forms.lender import ScratchNames
+from sassxlate.llm.language.older_forms.scalar_float import Scalars
+from sassxlate.lowering.optimize.regions import LONGEST, CutRegion
+from sassxlate.lowering.regalloc.register_map import RegisterMap
+from sassxlate.lowering.region.region import Region
+from sassxlate.lowering.region.restated import Restated
+
+SINCE: Final = 100  # the first architecture with such forms
+
+
+def restated(
+    block: Region, regs: RegisterMap, live_out: frozenset[RegRef] = frozenset()
+) -> Restated | None:
+    """The block in older forms; None where it is that already."""
+    sass, around = block.instructions, block.around
+    if not sass or around.arch < SINCE:
+        return None
+    lender = ScratchNames(regs, around)
+    scalars = Scalars(lender)
+    lines: list[Instruction] = []
+    parts: list[int] = []
+    for ins in sass:
+        said = scalars.said(ins, len(lines))
+        if said is None:
+            form = FORMS.get(ins.mnemonic)
+            made = form(ins, lender) if form is not None else None
+            said = [scalars.read(line) for line in made or [ins]]
+            scalars.forget(ins)
+        lender.step(ins)
+        lines += said
+        parts.append(len(said))
+    other = any(isinstance(o, Const) and o.bank for i in sass for o in i.operands.values())
+    if tuple(lines) == tuple(sass) and not other:
+        return None
+    return Restated(
+        replace(block, around=lender.around()),
+        tuple(lines),
+        tuple(parts),
+        lender.known(),
+        lender.lent,
+        dict(lender.words),
+        lender.masks,
+        tuple(lender.vectors.values()),
+        scalars.copies(lines, live_out),
+        scalars.moves,
+    )
+
+
+def too_long(part: CutRegion, regs: RegisterMap) -> bool:
+    """Whether older architectures' forms say it in more lines than any block of theirs has."""
+    known = restated(part.block, regs, part.live_out)
+    return known is not None and len(known.lines) > LONGEST

@@ -1,0 +1,30 @@
+"""The question to a model, as words."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from sassxlate.disasm.sass.instruction import RegRef
+from sassxlate.errors import EncodeError
+from sassxlate.llm.language.older_forms.restate import restated
+from sassxlate.lowering.regalloc.register_map import RegisterMap
+from sassxlate.lowering.region.region import Region
+from sassxlate.lowering.region.text import RegionText, region_text
+
+
+def question_words(
+    block: Region,
+    regs: RegisterMap,
+    live_out: frozenset[RegRef],
+    exact: RegionText | None = None,
+) -> RegionText:
+    """The question for a block as a model is asked it: in forms of sm_80 and sm_90, where those of
+    a later architecture have such; ``exact`` is the exact one where it is at hand.  Raises
+    EncodeError as :func:`region_text` does."""
+    known = restated(block, regs, live_out)
+    if known is not None:
+        try:
+            return replace(region_text(known.block, regs, live_out, known), block=block)
+        except EncodeError:  # too many names
+            pass
+    return exact or region_text(block, regs, live_out)

@@ -1,0 +1,1 @@
+"""Training of a model, on one GPU or several."""

@@ -1,0 +1,72 @@
+"""Calls of functions that NVIDIA's driver has for kernels: vprintf, __assertfail, malloc, free.
+
+A cubin reaches them through words of constant bank 4 that the loader fills; debug and separately
+compiled code also by a direct call with a relocation, for which the bank gets such a word (see
+link.py).  Here the word is the address of a block of memory that the function works on (a queue of
+records, a heap), whose first word says which function it is; the call becomes an instruction of its
+own, and its rule (rules/hostcall.py) the function.  runtime_shim/native/cuda/hostcall.cpp makes the
+blocks, prints what stands in the queue and raises what an assertion raises.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from sassxlate.disasm.containers.values import Kernel
+from sassxlate.disasm.sass.instruction import Const, Instruction, Name, RegRef
+from sassxlate.errors import LoweringError, Where
+
+MNEMONIC = "HOSTCALL"
+
+
+@dataclass(frozen=True, slots=True)
+class HostFunction:
+    """One of the driver's functions: its number, and the argument and result registers (ABI)."""
+
+    number: int
+    arguments: tuple[int, ...]
+    results: tuple[int, ...] = ()
+
+
+FUNCTIONS: Mapping[str, HostFunction] = {
+    "vprintf": HostFunction(1, (4, 5, 6, 7), (4,)),
+    "__assertfail": HostFunction(2, (4, 5, 6, 7, 8, 10, 11)),
+    "malloc": HostFunction(3, (4, 5), (4, 5)),
+    "free": HostFunction(4, (4, 5)),
+}
+ARGUMENTS = 256  # bytes of a printf's arguments that are kept: 32 of 8 bytes, CUDA's limit
+
+
+def functions_of(kernel: Kernel) -> tuple[str, ...]:
+    """The driver's functions that the kernel names, those that are known."""
+    return tuple(name for name in dict.fromkeys(kernel.externs) if name in FUNCTIONS)
+
+
+def as_instructions(kernel: Kernel, ins: Instruction) -> Instruction:
+    """A call of one of these functions, as the instruction that it becomes; others as they are."""
+    if ins.mnemonic != "CALL" or ins.offset not in kernel.syscall_offsets:
+        return ins
+    direct = kernel.host_calls.get(ins.offset)
+    if direct is not None:
+        name, word = direct
+        called = FUNCTIONS[name]
+        return replace(
+            ins,
+            mnemonic=MNEMONIC,
+            operands={"function": Name(called.number, name), "Ra": Const(4, word, width=2)},
+            reads=ins.reads | {RegRef("R", r) for r in called.arguments},
+            writes=ins.writes | {RegRef("R", r) for r in called.results},
+        )
+    names = functions_of(kernel)
+    if not names or len(names) != len(set(kernel.externs)):
+        where = Where(kernel=kernel.name, offset=ins.offset, inst=ins.text)
+        unknown = ", ".join(sorted(set(kernel.externs) - set(names))) or "nothing"
+        raise LoweringError("SX0420", f"the driver's function {unknown} is not here", where)
+    possible = [FUNCTIONS[name] for name in names]
+    reads = {RegRef("R", r) for f in possible for r in f.arguments}
+    # A result that only one of several functions gives is, for the others, the old value.
+    results = {RegRef("R", r) for f in possible for r in f.results}
+    if len(possible) > 1:
+        reads |= results
+    return replace(ins, mnemonic=MNEMONIC, reads=ins.reads | reads, writes=ins.writes | results)

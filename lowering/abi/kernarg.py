@@ -1,0 +1,131 @@
+"""What a launch of a translated kernel needs: the layout of its kernarg segment.
+
+The segment is the image of constant bank 0 followed by a table of pointers to the other banks.  The
+launcher zeroes it, copies the parameters to ``param_base``, then applies the fills.  The text form,
+one ``key value`` a line, is what the native library reads.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from sassxlate.errors import LoweringError
+
+FillKind: TypeAlias = Literal[
+    "blockdim.x", "blockdim.y", "blockdim.z", "griddim.x", "griddim.y", "griddim.z",
+    "u32", "u64", "dynamic_shared", "gridid", "bank2", "bank3", "bank4", "textures",
+    "locks",
+]  # fmt: skip
+
+
+_ADDRESSES = ("bank2", "bank3", "bank4", "textures", "locks")
+
+
+@dataclass(frozen=True, slots=True)
+class Fill:
+    """At byte ``offset`` of the segment goes what ``kind`` names; ``value`` for u32 and u64."""
+
+    offset: int
+    kind: FillKind
+    value: int = 0
+
+    def __str__(self) -> str:
+        return f"fill {self.offset} {self.kind}" + (
+            f" {self.value}" if self.kind in ("u32", "u64") else ""
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchInfo:
+    """Sizes in bytes; ``private_size`` is scratch a lane, spills included; ``heap``: the kernel
+    calls malloc or free."""
+
+    kernarg_size: int
+    param_base: int
+    param_size: int
+    lds_static: int
+    private_size: int
+    max_threads: int
+    fills: tuple[Fill, ...]
+    heap: bool = False
+
+    def __str__(self) -> str:
+        head = [
+            f"kernarg_size {self.kernarg_size}",
+            f"param_base {self.param_base}",
+            f"param_size {self.param_size}",
+            f"lds_static {self.lds_static}",
+            f"private_size {self.private_size}",
+            f"max_threads {self.max_threads}",
+            *(["heap"] if self.heap else []),
+        ]
+        return "\n".join(head + [str(f) for f in self.fills]) + "\n"
+
+    def kernarg(
+        self,
+        params: bytes,
+        block: tuple[int, int, int],
+        grid: tuple[int, int, int],
+        banks: dict[str, int] | None = None,
+        dynamic_shared: int = 0,
+    ) -> bytes:
+        """The segment's bytes for one launch; ``banks`` gives the addresses of bank2 to bank4
+        of the table of textures and of the locks."""
+        image = bytearray(self.kernarg_size)
+        image[self.param_base : self.param_base + len(params)] = params
+        dims: dict[str, tuple[int, int]] = dict(
+            zip(("x", "y", "z"), zip(block, grid, strict=True), strict=True)
+        )
+        for fill in self.fills:
+            size = 8 if fill.kind in ("u64", "gridid", *_ADDRESSES) else 4
+            match fill.kind:
+                case "u32" | "u64":
+                    value = fill.value
+                case "dynamic_shared":
+                    value = dynamic_shared
+                case "gridid":
+                    value = 1
+                case "bank2" | "bank3" | "bank4" | "textures" | "locks":
+                    value = (banks or {}).get(fill.kind, 0)
+                case _:
+                    value = dims[fill.kind[-1]][fill.kind.startswith("grid")]
+            image[fill.offset : fill.offset + size] = value.to_bytes(size, "little")
+        return bytes(image)
+
+
+@dataclass(frozen=True, slots=True)
+class BankLayout:
+    """Where NVIDIA's driver keeps what in constant bank 0, by architecture (measured, one kernel an
+    item, CUDA 13.0)."""
+
+    block_dim: int
+    grid_dim: int
+    shared_window: int | None
+    local_window: int
+    stack_top: int
+    dynamic_shared: int | None
+    grid_id: int
+    descriptor: int | None
+    param_base: int
+    constant3: int  # the generic address of constant bank 3, which debug code reads
+
+
+_LAYOUT_75 = BankLayout(0x0, 0xC, 0x18, 0x20, 0x28, 0x2C, 0x30, None, 0x160, 0x50)
+_LAYOUT_80 = BankLayout(0x0, 0xC, 0x18, 0x20, 0x28, 0x2C, 0x30, 0x118, 0x160, 0x50)
+_LAYOUT_90 = BankLayout(0x0, 0xC, None, 0x20, 0x28, 0x2C, 0x30, 0x208, 0x210, 0xD0)
+_LAYOUT_100 = BankLayout(0x360, 0x370, None, 0x2F8, 0x37C, 0x2AC, 0x140, 0x358, 0x380, 0x120)
+
+LAYOUTS: dict[int, BankLayout] = {
+    75: _LAYOUT_75,
+    **dict.fromkeys((80, 86, 87, 88, 89), _LAYOUT_80),
+    90: _LAYOUT_90,
+    **dict.fromkeys((100, 103, 110, 120, 121), _LAYOUT_100),
+}
+
+
+def bank_layout(arch: int) -> BankLayout:
+    """The layout of sm_``arch``; LoweringError SX0401 for an architecture that is not known."""
+    if arch not in LAYOUTS:
+        raise LoweringError("SX0401", f"sm_{arch} is not supported")
+    return LAYOUTS[arch]

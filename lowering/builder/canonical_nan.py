@@ -1,0 +1,49 @@
+"""A float register whose NaN becomes the one that NVIDIA gives.
+
+One instruction: with IEEE mode off the larger of a NaN and a number is the number, and of two NaN
+the first source (RDNA3 ISA, V_MAX_F32).  The third source of v_max3_f32 makes it the same NaN where
+the second were taken.
+"""
+
+from __future__ import annotations
+
+from sassxlate.disasm.rdna3.instruction import I, S, V
+from sassxlate.disasm.sass.instruction import RegRef
+from sassxlate.lowering.builder.rule_emitter import RuleEmitter
+from sassxlate.lowering.nans.reads import Nan
+
+_SINGLE, _HALVES = I(0x7FFFFFFF), I(0x7FFF7FFF)
+
+
+def put_right(c: RuleEmitter, ref: RegRef, kind: Nan) -> None:
+    """Puts the NaN of a register right in its place, for the lanes in EXEC."""
+    m = c.k.regs
+    if ref.file == "UR" and ref.index in m.ur:
+        out = c.vtemp()
+        one_nan(c, out, S(m.ur[ref.index]), kind)
+        c.emit("v_readfirstlane_b32", S(m.ur[ref.index]), out)
+        return
+    if ref.index in m.spilled and ref.file == "R":
+        c.spilled_changed(ref.index, lambda value: one_nan(c, value, value, kind))
+        return
+    place = V(m.r[ref.index] if ref.file == "R" else m.ur_lanes[ref.index])
+    one_nan(c, place, place, kind)
+
+
+def put_right_results(c: RuleEmitter, kind: Nan) -> None:
+    """The same of what an instruction has written."""
+    reg = c.reg("Rd")
+    for i in range(0 if reg.is_zero else reg.width):
+        put_right(c, RegRef(reg.file, reg.index + i), kind)
+    c.finish()
+
+
+def one_nan(c: RuleEmitter, to: V, value: V | S, kind: Nan) -> None:
+    """Another register with the value, its NaN put right."""
+    if kind is Nan.SINGLE:
+        c.emit("v_max3_f32", to, _SINGLE, value, _SINGLE)
+    else:
+        c.emit("v_pk_max_f16", to, _HALVES, value)
+
+
+__all__ = ["one_nan", "put_right", "put_right_results"]

@@ -1,0 +1,46 @@
+"""The state of a kernel while its code is written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from sassxlate.disasm.rdna3.instruction import Item
+from sassxlate.disasm.sass.instruction import Instruction, RegRef
+from sassxlate.lowering.abi.kernarg import BankLayout
+from sassxlate.lowering.nans.bits import NanBits
+from sassxlate.lowering.regalloc.register_map import RegisterMap
+
+
+@dataclass(slots=True)
+class KernelBuilder:
+    """What the rules of one kernel share; ``items`` is the program so far."""
+
+    name: str
+    arch: int
+    layout: BankLayout
+    regs: RegisterMap
+    bank_table: dict[int, int]  # constant bank -> byte offset of its pointer in the kernarg segment
+    merge: frozenset[RegRef]  # predicates whose bits of waiting lanes must survive a write
+    items: list[Item] = field(default_factory=list[Item])
+    labels: int = 0
+    vtemps_used: int = 0
+    rules_used: dict[str, int] = field(default_factory=dict[str, int])
+    shared_size: int = 0  # static shared memory, bytes
+    grid_words: Mapping[int, int] = field(default_factory=dict[int, int])  # bank 0 -> half
+    grid_workspace: int = 0  # of the grid's counters, in bank 4
+    externs: tuple[str, ...] = ()  # the driver's functions that the kernel calls
+    idle: frozenset[int] = frozenset()  # offsets of instructions whose results nobody reads
+    nans: NanBits = field(default_factory=NanBits)  # where a NaN's bits can be seen
+    textures: int = 0  # where the kernarg segment has the address of the table of textures
+    locks: int = 0  # and of the locks of atomics on 128 bits
+    outlining: bool = False  # whether rules with long code put it after the kernel, once
+    # Label -> what writes the routine; it is given the kernel and an instruction to name in errors.
+    outlined: dict[str, Outlined] = field(default_factory=dict[str, "Outlined"])
+
+    def label(self, stem: str) -> str:
+        self.labels += 1
+        return f"{stem}_{self.labels}"
+
+
+Outlined = Callable[[KernelBuilder, Instruction], None]

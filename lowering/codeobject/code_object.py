@@ -1,0 +1,236 @@
+"""Code objects for gfx1100, version 5: written from encoded kernels, and read.
+
+What ld.lld makes of an assembly file with ``.amdhsa_kernel``, without assembler and linker.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, cast
+
+from sassxlate.disasm.containers.code_object import Image, read_image
+from sassxlate.disasm.containers.elf import STT_FUNC, STT_OBJECT, ElfSymbol
+from sassxlate.disasm.rdna3.tables.kernel_descriptor import SIZE as DESCRIPTOR_SIZE
+from sassxlate.errors import EncodeError, Where
+from sassxlate.lowering.codeobject import elf_writer as elf
+from sassxlate.lowering.codeobject import source_map
+from sassxlate.lowering.codeobject.descriptor import Descriptor, unpack
+from sassxlate.lowering.codeobject.msgpack import Value, pack
+from sassxlate.lowering.codeobject.msgpack import unpack as unpack_metadata
+
+TARGET: Final = "amdgcn-amd-amdhsa--gfx1100"
+_VERSION: Final[list[Value]] = [1, 2]  # of the metadata: code object 5
+_CODE_END: Final = bytes.fromhex("00009fbf")  # s_code_end
+_PREFETCH: Final = 64  # instructions of padding that the instruction cache may fetch past the end
+_ALIGN: Final = 256
+_SGPRS_AT_START: Final = 16  # hardware bug: user and system SGPRs must be 16 or more in wave32
+
+
+@dataclass(frozen=True, slots=True)
+class KernelImage:
+    """An encoded kernel and what it needs.
+
+    ``vgprs`` and ``sgprs`` are counts of registers used; ``group_segment`` is static LDS in bytes
+    a workgroup, ``private_segment`` scratch in bytes a lane.  The kernel starts with the kernel
+    arguments' address in s[0:1], the workgroup's x, y and z in s13, s14 and s15, the lane's ids
+    packed in v0 (x in bits 0-9, y in 10-19, z in 20-29), MODE round-to-nearest with denormals kept,
+    IEEE off, DX10_CLAMP on, wave32, CU mode.  Its one argument is ``kernarg_size`` bytes by value.
+    """
+
+    name: str
+    code: bytes
+    vgprs: int
+    sgprs: int
+    group_segment: int
+    private_segment: int
+    kernarg_size: int
+    max_flat_workgroup_size: int = 1024
+    source: str = ""  # which SASS its code came from, see sourcemap
+
+    @property
+    def descriptor(self) -> Descriptor:
+        """Its kernel descriptor, without the entry's place."""
+        return Descriptor(
+            group_segment_size=self.group_segment,
+            private_segment_size=self.private_segment,
+            kernarg_size=self.kernarg_size,
+            entry=0,
+            vgprs=self.vgprs,
+            user_sgpr_count=_SGPRS_AT_START - 3,
+            enable_private_segment=self.private_segment > 0,
+        )
+
+    @property
+    def metadata(self) -> dict[str, Value]:
+        """Its entry in the metadata, keys sorted as LLVM writes them."""
+        argument: dict[str, Value] = {
+            ".offset": 0,
+            ".size": self.kernarg_size,
+            ".value_kind": "by_value",
+        }
+        arguments: list[Value] = [argument] if self.kernarg_size else []
+        return {
+            ".args": arguments,
+            ".group_segment_fixed_size": self.group_segment,
+            ".kernarg_segment_align": 8,
+            ".kernarg_segment_size": self.kernarg_size,
+            ".max_flat_workgroup_size": self.max_flat_workgroup_size,
+            ".name": self.name,
+            ".private_segment_fixed_size": self.private_segment,
+            ".sgpr_count": self.sgprs,
+            ".sgpr_spill_count": 0,
+            ".symbol": f"{self.name}.kd",
+            ".uniform_work_group_size": 1,
+            ".uses_dynamic_stack": False,
+            ".vgpr_count": self.vgprs,
+            ".vgpr_spill_count": 0,
+            ".wavefront_size": 32,
+            ".workgroup_processor_mode": 0,
+        }
+
+
+def metadata_note(kernels: Sequence[KernelImage]) -> bytes:
+    """The metadata of a code object as MessagePack."""
+    return pack(
+        {
+            "amdhsa.kernels": [cast("Value", k.metadata) for k in kernels],
+            "amdhsa.target": TARGET,
+            "amdhsa.version": _VERSION,
+        }
+    )
+
+
+def _pad(code: bytes, step: int) -> bytes:
+    return code + _CODE_END * (-len(code) % step // 4)
+
+
+def _check(kernels: Sequence[KernelImage]) -> None:
+    if not kernels:
+        raise EncodeError("SX0530", "a code object needs a kernel")
+    seen: set[str] = set()
+    for kernel in kernels:
+        where = Where(kernel=kernel.name)
+        if not kernel.name or "\0" in kernel.name or kernel.name in seen:
+            raise EncodeError("SX0530", "an empty, impossible or repeated kernel name", where)
+        seen.add(kernel.name)
+        if not kernel.code or len(kernel.code) % 4:
+            raise EncodeError("SX0530", f"{len(kernel.code)} bytes of code", where)
+        if not 1 <= kernel.max_flat_workgroup_size <= 1024:
+            size = kernel.max_flat_workgroup_size
+            raise EncodeError(
+                "SX0530", f"workgroups of {size} lanes: 1 to 1024 are possible", where
+            )
+
+
+def write(kernels: Sequence[KernelImage]) -> bytes:
+    """A code object (ELF) with the kernels, ready for hipModuleLoadData.
+
+    Raises:
+        EncodeError: SX0530, no kernel, a repeated name, or a size out of range.
+    """
+    _check(kernels)
+    text = b""
+    functions: list[tuple[str, int, int]] = []
+    descriptors = b""
+    for kernel in kernels:
+        text = _pad(text, _ALIGN)
+        functions.append((kernel.name, len(text), len(kernel.code)))
+        text += kernel.code
+        try:
+            descriptors += kernel.descriptor.pack()
+        except EncodeError as error:
+            raise error.at(kernel=kernel.name) from None
+    text = _pad(text + _CODE_END * _PREFETCH, _ALIGN)
+    source = source_map.note((kernel.name, kernel.source) for kernel in kernels)
+    return elf.build(metadata_note(kernels), descriptors, text, functions, source)
+
+
+@dataclass(frozen=True, slots=True)
+class KernelObject:
+    """A kernel of a code object: ``entry`` is its byte offset in ``CodeObject.text``."""
+
+    name: str
+    symbol: str
+    descriptor: Descriptor
+    entry: int
+    size: int  # bytes of code by its symbol; up to the section's end where there is none
+    metadata: dict[str, Value]
+
+
+@dataclass(frozen=True, slots=True)
+class CodeObject:
+    """A code object: its kernels, the machine code of its text section and what it loads.
+
+    ``text_address`` is the virtual address of ``text``; ``image.at(address, size)`` reads loaded
+    data (constants that the code addresses relative to the PC).
+    """
+
+    version: int
+    kernels: tuple[KernelObject, ...]
+    text: bytes
+    text_address: int
+    image: Image
+    metadata: dict[str, Value]
+
+    def kernel(self, name: str) -> KernelObject:
+        """A kernel by its name.
+
+        Raises:
+            EncodeError: SX0535, there is none of this name.
+        """
+        for kernel in self.kernels:
+            if kernel.name == name:
+                return kernel
+        raise EncodeError("SX0535", "no such kernel in the code object", Where(kernel=name))
+
+
+def _metadata_kernels(metadata: dict[str, Value]) -> dict[str, dict[str, Value]]:
+    """Symbol of the descriptor to metadata."""
+    out: dict[str, dict[str, Value]] = {}
+    kernels = metadata.get("amdhsa.kernels")
+    for kernel in kernels if isinstance(kernels, list) else ():
+        if isinstance(kernel, dict) and isinstance(symbol := kernel.get(".symbol"), str):
+            out[symbol] = kernel
+    return out
+
+
+def _kernel(
+    symbol: ElfSymbol, image: Image, text: tuple[int, int], rows: dict[str, dict[str, Value]]
+) -> KernelObject:
+    name = symbol.name.removesuffix(".kd")
+    descriptor = unpack(image.at(symbol.value, DESCRIPTOR_SIZE))
+    start = symbol.value + descriptor.entry
+    entry = start - text[0]
+    if not 0 <= entry < text[1] or entry % 4:
+        raise EncodeError("SX0533", "the kernel's entry is outside the code", Where(kernel=name))
+    sizes = [s.size for s in image.symbols if s.value == start and s.kind == STT_FUNC and s.size]
+    row = rows.get(symbol.name, {})
+    given = row.get(".name", name)
+    size = min(sizes[0] if sizes else text[1] - entry, text[1] - entry)
+    return KernelObject(
+        given if isinstance(given, str) else name, symbol.name, descriptor, entry, size, row
+    )
+
+
+def read(data: bytes) -> CodeObject:
+    """A code object (version 4 to 6, linked, for gfx1100) as values.
+
+    Raises:
+        EncodeError: SX0531, no code object for gfx1100; SX0532, truncated or corrupt; SX0533, an
+            impossible kernel descriptor; SX0534, unreadable metadata.
+    """
+    image = read_image(data)
+    if ".text" not in image.sections:
+        raise EncodeError("SX0532", "no text section")
+    text = image.sections[".text"]
+    if text[1] > len(data):
+        raise EncodeError("SX0532", "the text section is larger than the file")
+    code = image.at(*text)
+    metadata = unpack_metadata(image.metadata) if image.metadata else {}
+    if not isinstance(metadata, dict):
+        raise EncodeError("SX0534", "the metadata is no map")
+    rows = _metadata_kernels(metadata)
+    symbols = {s.name: s for s in image.symbols if s.name.endswith(".kd") and s.kind == STT_OBJECT}
+    kernels = tuple(_kernel(s, image, text, rows) for s in symbols.values())
+    return CodeObject(image.version, kernels, code, text[0], image, metadata)

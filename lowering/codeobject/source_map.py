@@ -1,0 +1,211 @@
+"""Which SASS each piece of machine code came from, as a note in the code object.
+
+The note's owner is ``SASSXLATE``, its type 0x5358; its text has for every kernel the line
+``kernel NAME`` and then one line a run of instructions: the run's offset from the kernel's entry in
+hexadecimal, a tab, and the SASS instruction as ``/*00f0*/ LDG.E R2, [R2.64]``.  Error messages
+quote it.  The line ``uniform`` has the offsets of those v_readfirstlane whose active lanes the
+translation takes for equal, which strict mode holds it to, and the line ``fence`` those of the
+instructions before which all memory accesses must be done, for another thread may then look.
+
+The line ``blocks`` has where the code of each block begins, as ``RDNA3:SASS``; a line ``added
+KIND`` the runs of instructions that stand for no SASS, as ``FIRST-END``: what :data:`ADDED` says
+the translator puts in.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Final, Literal
+
+from sassxlate.cfg.graph import LABEL
+from sassxlate.disasm.rdna3.codec.assemble import Program
+from sassxlate.disasm.rdna3.instruction import Inst, Item, Label
+
+OWNER: Final = b"SASSXLATE\0"
+TYPE: Final = 0x5358  # "SX"
+
+PROLOGUE, POINT, GUARD, NEXT = "prologue", "point", "guard", "next"
+SCHEDULER, SHARED = "scheduler", "shared"
+WAIT, HAZARD, ISLAND = "wait", "hazard", "island"
+# What the translator adds, by the comment that such instructions bear.
+ADDED: Final[Mapping[str, str]] = {
+    PROLOGUE: "clears masks and loads constants when the kernel begins",
+    POINT: "takes in the lanes that wait at this point, and goes on if there are none at all",
+    GUARD: "sets EXEC back behind instructions under a predicate",
+    NEXT: "goes to the block that follows",
+    SCHEDULER: "finds lanes that can go on when all wait, and ends the wave",
+    SHARED: "code that several instructions call",
+    WAIT: "waits for a load whose result is needed next",
+    HAZARD: "keeps two instructions apart that the hardware cannot run so close",
+    ISLAND: "stands between a branch and a target that it does not reach",
+    "": "has no origin",
+}
+
+
+def source_map(items: Sequence[Item], program: Program) -> str:
+    """The lines of one kernel, without its ``kernel`` line."""
+    texts: dict[str, str] = {}
+    lines: list[str] = []
+    last = ""
+    insts = [
+        (item, offset)
+        for item, offset in zip(items, program.offsets, strict=True)
+        if isinstance(item, Inst)
+    ]
+    equal = [offset for item, offset in insts if item.uniform]
+    fences = [
+        offset for (before, _), (item, offset) in pairwise(insts) if before.fence and not item.fence
+    ]
+    for name, offsets in (("uniform", equal), ("fence", fences)):
+        if offsets:
+            lines.append(f"{name} {' '.join(f'{offset:x}' for offset in offsets)}\n")
+    lines += _exact(items, program)
+    for item, offset in zip(items, program.offsets, strict=True):
+        if not isinstance(item, Inst) or not item.comment.startswith("/*"):
+            continue
+        place = item.comment.partition(" ")[0]
+        if len(item.comment) > len(place):
+            texts[place] = item.comment
+        if place != last:
+            lines.append(f"{offset:x}\t{texts.get(place, place)}\n")
+            last = place
+    return "".join(lines)
+
+
+def added(items: list[Item], first: int, kind: str) -> None:
+    """Says of the instructions from ``first`` on, where nothing is said, what they are for."""
+    for i in range(first, len(items)):
+        item = items[i]
+        if isinstance(item, Inst) and not item.comment:
+            items[i] = replace(item, comment=kind)
+
+
+def _exact(items: Sequence[Item], program: Program) -> list[str]:
+    """The lines ``blocks`` and ``added``."""
+    ends = [*program.offsets[1:], len(program.data)]
+    blocks: list[str] = []
+    runs: dict[str, list[tuple[int, int]]] = {}
+    for item, offset, end in zip(items, program.offsets, ends, strict=True):
+        if isinstance(item, Label):
+            if item.name.startswith(LABEL) and "_by" not in item.name:
+                blocks.append(f"{offset:x}:{item.name.removeprefix(LABEL)}")
+        elif not item.comment.startswith("/*"):
+            some = runs.setdefault(item.comment, [])
+            if some and some[-1][1] == offset:
+                some[-1] = some[-1][0], end
+            else:
+                some.append((offset, end))
+    out = [f"blocks {' '.join(blocks)}\n"] if blocks else []
+    for kind, some in sorted(runs.items()):
+        out.append(f"added {kind} {' '.join(f'{a:x}-{b:x}' for a, b in some)}\n")
+    return out
+
+
+@dataclass(frozen=True, slots=True)
+class Exact:
+    """A kernel's whole map.  ``rows``: from an offset on the SASS instruction; ``blocks``: from an
+    offset on the SASS block; ``added``: first, end and kind of what stands for no SASS.  All in
+    order; offsets count from the entry."""
+
+    rows: tuple[tuple[int, str], ...]
+    blocks: tuple[tuple[int, int], ...]
+    added: tuple[tuple[int, int, str], ...]
+
+
+def exact(note_text: str, kernel: str) -> Exact | None:
+    """The map of a kernel; None where the note has none that says what was added.
+
+    ValueError where it is damaged.
+    """
+    blocks: list[tuple[int, int]] = []
+    runs: list[tuple[int, int, str]] = []
+    inside = False
+    for line in note_text.splitlines():
+        if line.startswith("kernel "):
+            inside = line[7:] == kernel
+        elif inside and line.startswith("blocks "):
+            for pair in line.split()[1:]:
+                here, _, there = pair.partition(":")
+                blocks.append((int(here, 16), int(there, 16)))
+        elif inside and line.startswith("added "):
+            kind, _, spans = line[6:].partition(" ")
+            for span in spans.split():
+                first, _, end = span.partition("-")
+                runs.append((int(first, 16), int(end, 16), kind))
+    if not blocks:
+        return None
+    rows = parse(note_text).get(kernel, ())
+    return Exact(rows, tuple(blocks), tuple(sorted(runs)))
+
+
+def note(kernels: Iterable[tuple[str, str]]) -> bytes:
+    """The ELF note of (name, lines) pairs; nothing where no kernel has lines."""
+    text = "".join(f"kernel {name}\n{lines}" for name, lines in kernels if lines).encode()
+    if not text:
+        return b""
+    owner = OWNER + bytes(-len(OWNER) % 4)
+    return struct.pack("<III", len(OWNER), len(text), TYPE) + owner + text + bytes(-len(text) % 4)
+
+
+def find(code_object: bytes) -> str:
+    """The text of a code object's note; empty where there is none."""
+    at = code_object.find(OWNER)
+    if at < 12:
+        return ""
+    owner_size, size, kind = struct.unpack_from("<III", code_object, at - 12)
+    start = at + len(OWNER) + -len(OWNER) % 4
+    if (owner_size, kind) != (len(OWNER), TYPE) or start + size > len(code_object):
+        return ""
+    return code_object[start : start + size].decode("utf-8", "replace")
+
+
+def parse(note_text: str) -> dict[str, tuple[tuple[int, str], ...]]:
+    """Kernel to (offset, SASS) pairs in order of the offsets."""
+    out: dict[str, list[tuple[int, str]]] = {}
+    current: list[tuple[int, str]] = []
+    for line in note_text.splitlines():
+        if line.startswith("kernel "):
+            current = out.setdefault(line[7:], [])
+        elif "\t" in line:
+            offset, _, text = line.partition("\t")
+            current.append((int(offset, 16), text))
+    return {name: tuple(rows) for name, rows in out.items()}
+
+
+def offsets(note_text: str, kernel: str, what: Literal["uniform", "fence"]) -> frozenset[int]:
+    """The offsets of a kernel's line of this name."""
+    inside = False
+    for line in note_text.splitlines():
+        if line.startswith("kernel "):
+            inside = line[7:] == kernel
+        elif inside and line.startswith(what + " "):
+            return frozenset(int(word, 16) for word in line.split()[1:])
+    return frozenset()
+
+
+def at(rows: tuple[tuple[int, str], ...], offset: int) -> str | None:
+    """The SASS that the instruction at an offset came from."""
+    found = None
+    for start, text in rows:
+        if start > offset:
+            break
+        found = text
+    return found
+
+
+__all__ = [
+    "ADDED",
+    "OWNER",
+    "Exact",
+    "added",
+    "at",
+    "exact",
+    "find",
+    "note",
+    "offsets",
+    "parse",
+    "source_map",
+]

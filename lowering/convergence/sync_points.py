@@ -1,0 +1,488 @@
+"""Writes sync points: BSYNC, WARPSYNC and BAR, what arms and changes them, and the scan for lanes
+that can go on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from sassxlate.cfg import Block
+from sassxlate.cfg.build import is_conditional
+from sassxlate.cfg.graph import SIZE, label_of
+from sassxlate.cfg.regions import barrier_of, moves_barrier
+from sassxlate.disasm.rdna3.instruction import Arg, I, Inst, S, V
+from sassxlate.disasm.sass.instruction import BReg, Instruction, Reg
+from sassxlate.lowering.builder.rule_emitter import RuleEmitter
+from sassxlate.lowering.convergence.barriers import Barriers
+from sassxlate.lowering.convergence.lane_masks import END, SCAN, TRAP_STUCK, LaneMasks
+from sassxlate.lowering.convergence.plan import (
+    ORIGIN,
+    SOFT,
+    SWEPT,
+    WANTED,
+    ConvergencePlan,
+    ResumePoint,
+    warpsync_mask,
+)
+from sassxlate.lowering.target import EXEC, ZERO
+
+PATIENCE = 4  # turns that spinning lanes give before a BSYNC lets its waiting lanes go on
+
+
+class Syncs:
+    """Emits the sync points of a kernel."""
+
+    def __init__(self, machine: LaneMasks) -> None:
+        self.m = machine
+        self.k = machine.k
+        self.plan: ConvergencePlan = machine.plan
+        self.relenting = self.plan.relenting
+        self.barriers = Barriers(machine)
+
+    def sync(self, c: RuleEmitter, block: Block) -> None:
+        """The end of a block with a sync instruction."""
+        ins = block.last
+        point = self.plan.syncs.get(block.index)
+        arriving = self.m.condition(c, ins)
+        if ins.has("COLLECTIVE"):
+            if arriving is not None or ins.offset not in self.plan.cfg.collectives.by_sync:
+                raise c.refuse("guarded or open collective section", "SX0423")
+            self._come_together(c, block)
+            return
+        if point is None:
+            if arriving is not None:  # all lanes are here and agree
+                c.raw(Inst("s_cmp_lg_u32", (arriving, ZERO)))
+                c.branch("s_cbranch_scc0", label_of(block.end))
+            self._released(c, ins)
+            return
+        if arriving is None:
+            self.m.deposit_exec(c, point.key)
+        else:
+            passing = c.stemp()
+            c.raw(Inst("s_and_not1_b32", (passing, EXEC, arriving)))
+            self.m.deposit(c, point.key, arriving)
+            self.m.deposit(c, block.end, passing)
+        c.raw(Inst("s_mov_b32", (EXEC, ZERO)))
+        c.mark(point.label)
+        self._point(c, block, point)
+        if point in self.relenting:
+            c.mark(_relented(point))
+        self.m.write(c, SWEPT, None)
+        self._released(c, ins)
+
+    def _released(self, c: RuleEmitter, ins: Instruction) -> None:
+        """What the running lanes do once they are let go."""
+        match ins.mnemonic:
+            case "BAR":
+                self.barriers.arrive(c, ins)
+            case "BSYNC":
+                self._disarm(c, ins)
+            case _:
+                pass
+
+    # --- points ----------------------------------------------------------------------------------
+
+    def _point(self, c: RuleEmitter, block: Block, point: ResumePoint) -> None:
+        """Sets EXEC to lanes that may pass, or goes on to the next point."""
+        ins = block.last
+        blocked = self.m.next_label(block)
+        if point.sync == "bsync" and self.plan.barriers:
+            barrier = barrier_of(ins)
+            assert barrier is not None
+            held = V(self.k.regs.barriers[barrier])
+            self._by_group(c, ins, point, lambda: held, blocked)
+            return
+        if point.sync == "warpsync":
+            mask = warpsync_mask(ins)
+            if isinstance(mask, Reg):
+                if self._a_word_a_lane(mask) and ins.has("EXCLUSIVE"):
+                    self._by_group(c, ins, point, lambda: c.to_v(c.value(mask)), blocked)
+                elif self._a_word_a_lane(mask):
+                    self._by_lane(c, point, mask, blocked)
+                else:
+                    self._together(c, ins, point, blocked, c.value(mask))
+                return
+            self._together(c, ins, point, blocked, I(mask))
+            return
+        self._together(c, ins, point, blocked, I(0xFFFFFFFF))
+
+    def _a_word_a_lane(self, reg: Reg) -> bool:
+        """Whether lanes may have different values of a register."""
+        return reg.file == "R" or reg.index in self.k.regs.ur_lanes
+
+    def _together(
+        self, c: RuleEmitter, ins: Instruction, point: ResumePoint, blocked: str, mask: Arg
+    ) -> None:
+        """All waiting lanes pass when nobody of one mask is missing."""
+        m = self.m
+        waiting = m.read(c, point.key)
+        c.raw(Inst("s_cmp_eq_u32", (waiting, ZERO)))
+        c.branch("s_cbranch_scc1", blocked)
+        missing = c.stemp()
+        live = self.k.regs.live
+        if point.sync == "bsync":
+            self._missing_of_region(c, ins, missing)
+        else:
+            c.raw(Inst("s_and_b32", (missing, live, mask)))
+            c.raw(Inst("s_and_not1_b32", (missing, missing, waiting)))
+        if point.sync == "bsync" and self._soft(ins):
+            go = self.k.label("Lgo")
+            c.raw(Inst("s_cmp_eq_u32", (missing, ZERO)))
+            c.branch("s_cbranch_scc1", go)
+            self._impatient(c, blocked)
+            c.mark(go)
+        else:
+            last = self.k.items[-1]
+            said = isinstance(last, Inst) and last.op == "s_and_not1_b32"
+            if not (said and isinstance(last, Inst) and last.args[0] == missing):
+                c.raw(Inst("s_cmp_lg_u32", (missing, ZERO)))
+            c.branch("s_cbranch_scc1", blocked)
+        c.raw(Inst("s_mov_b32", (EXEC, waiting)))
+        m.write(c, point.key, None)
+
+    def _soft(self, ins: Instruction) -> bool:
+        return self.plan.softens and self.plan.is_soft(ins)
+
+    def _impatient(self, c: RuleEmitter, blocked: str) -> None:
+        """Passes only when spinning lanes gave their turn often enough."""
+        turns = self.m.read(c, SOFT)
+        c.raw(Inst("s_cmp_lt_u32", (turns, I(PATIENCE))))
+        c.branch("s_cbranch_scc1", blocked)
+        self.m.write(c, SOFT, None)
+
+    def _missing_of_region(self, c: RuleEmitter, ins: Instruction, out: S) -> None:
+        index = self.plan.sync_region.get(ins.offset, -1)
+        if index < 0:
+            raise c.refuse("BSYNC that no BSSY reaches", "SX0425")
+        with c.scope():
+            armed = c.read_slot(self.k.regs.regions[index])
+            c.raw(Inst("s_and_b32", (out, self.k.regs.live, armed)))
+        for sync in self.plan.regions[index].syncs:
+            if sync + 1 in self.k.regs.ready:
+                with c.scope():
+                    c.raw(Inst("s_and_not1_b32", (out, out, self.m.read(c, sync + 1))))
+
+    def _by_lane(self, c: RuleEmitter, point: ResumePoint, mask: Reg, blocked: str) -> None:
+        """Lanes with masks of their own: all pass of whose mask nobody is missing."""
+        m = self.m
+        waiting, gone, go = c.stemp(), c.stemp(), c.stemp()
+        with c.scope():
+            c.raw(Inst("s_mov_b32", (waiting, m.read(c, point.key))))
+        c.raw(Inst("s_mov_b32", (EXEC, waiting)))
+        c.branch("s_cbranch_execz", blocked)
+        c.raw(Inst("s_and_not1_b32", (gone, self.k.regs.live, waiting)))
+        missing = c.vtemp()
+        c.emit("v_and_b32", missing, gone, c.to_v(c.value(mask)))
+        c.emit("v_cmp_eq_u32", go, ZERO, missing)
+        c.raw(Inst("s_and_not1_b32", (waiting, waiting, go)))
+        m.write(c, point.key, waiting)
+        c.raw(Inst("s_mov_b32", (EXEC, go)))
+        c.branch("s_cbranch_execz", blocked)
+
+    def _by_group(
+        self,
+        c: RuleEmitter,
+        ins: Instruction,
+        point: ResumePoint,
+        fetch: Callable[[], V],
+        blocked: str,
+    ) -> None:
+        """Lanes with masks of their own: those of one mask pass, when none of it is missing.
+
+        ``fetch`` gives the running lanes' masks (a spilled register is loaded for them).
+        """
+        m = self.m
+        left, first, same = c.stemp(), c.stemp(), c.stemp()
+        missing = c.stemp()
+        again, go, none = (self.k.label(x) for x in ("Lgroup", "Lgo", "Lnone"))
+        with c.scope():
+            c.raw(Inst("s_mov_b32", (left, m.read(c, point.key))))
+        c.mark(again)
+        c.raw(Inst("s_mov_b32", (EXEC, left)))
+        soft = point.sync == "bsync" and self._soft(ins)
+        c.branch("s_cbranch_execz", none if soft else blocked)
+        masks = fetch()
+        c.raw(Inst("v_readfirstlane_b32", (first, masks)))
+        c.emit("v_cmp_eq_u32", same, first, masks)
+        c.raw(Inst("s_and_not1_b32", (left, left, same)))
+        c.raw(Inst("s_and_b32", (missing, first, self.k.regs.live)))
+        c.raw(Inst("s_and_not1_b32", (missing, missing, same)))
+        c.raw(Inst("s_cmp_lg_u32", (missing, ZERO)))
+        c.branch("s_cbranch_scc1", again)
+        if soft:
+            c.branch("s_branch", go)
+            c.mark(none)
+            with c.scope():
+                c.raw(Inst("s_mov_b32", (same, m.read(c, point.key))))
+            c.raw(Inst("s_cmp_eq_u32", (same, ZERO)))
+            c.branch("s_cbranch_scc1", blocked)
+            self._impatient(c, blocked)
+            c.mark(go)
+        c.raw(Inst("s_mov_b32", (EXEC, same)))
+        with c.scope():
+            waiting = m.read(c, point.key)
+            c.raw(Inst("s_and_not1_b32", (waiting, waiting, same)))
+            m.write(c, point.key, waiting)
+
+    # --- collective sections ---------------------------------------------------------------------
+
+    def _come_together(self, c: RuleEmitter, block: Block) -> None:
+        """WARPSYNC.COLLECTIVE: the lanes of one mask run the leader's section together, from
+        whichever section of its class they come."""
+        ins = block.last
+        m = self.m
+        sections = self.plan.cfg.collectives
+        members = sections.members(ins.offset)
+        body = label_of(members[0].sync + SIZE)
+        point = self.plan.syncs.get(block.index)
+        mask = warpsync_mask(ins)
+        wanted = mask if isinstance(mask, Reg) and self._a_word_a_lane(mask) else None
+        if len(members) > 1:
+            number = next(n for n, s in enumerate(members) if s.sync == ins.offset)
+            c.raw(Inst("v_mov_b32", (V(self.k.regs.barriers[ORIGIN]), I(number))))
+            if isinstance(mask, Reg):
+                held = V(self.k.regs.barriers[WANTED])
+                c.raw(Inst("v_mov_b32", (held, c.value(mask))))
+        if point is None:
+            c.branch("s_branch", body)
+            return
+        m.deposit_exec(c, point.key)
+        c.raw(Inst("s_mov_b32", (EXEC, ZERO)))
+        if point.block != block.index:
+            c.branch("s_branch", point.label)
+            return
+        c.mark(point.label)
+        blocked = m.next_label(block)
+        if len(members) > 1 and isinstance(mask, Reg):
+            held = V(self.k.regs.barriers[WANTED])
+            self._by_group(c, ins, point, lambda: held, blocked)
+        elif wanted is not None:
+            self._by_group(c, ins, point, lambda: c.to_v(c.value(wanted)), blocked)
+        else:
+            lanes = c.value(mask) if isinstance(mask, Reg) else I(mask)
+            self._together(c, ins, point, blocked, lanes)
+        m.write(c, SWEPT, None)
+        c.branch("s_branch", body)
+
+    # --- what arms and changes barriers ----------------------------------------------------------
+
+    def arm(self, c: RuleEmitter, ins: Instruction) -> None:
+        """BSSY: the running lanes join their region."""
+        if self.plan.barriers:
+            c.raw(Inst("v_mov_b32", (self._masks(c, ins), EXEC)))
+            return
+        index = next(i for i, r in enumerate(self.plan.regions) if ins.offset in r.arms)
+        if not any(sync + 1 in self.k.regs.ready for sync in self.plan.regions[index].syncs):
+            return  # every BSYNC of the region is folded away
+        slot = self.k.regs.regions[index]
+        armed = c.read_slot(slot)
+        c.raw(Inst("s_or_b32", (armed, armed, EXEC)))
+        c.write_slot(slot, armed)
+
+    def _masks(self, c: RuleEmitter, ins: Instruction) -> V:
+        barrier = barrier_of(ins)
+        if barrier is None:
+            raise c.refuse("no convergence barrier", "SX0412")
+        return V(self.k.regs.barriers[barrier])
+
+    def _disarm(self, c: RuleEmitter, ins: Instruction) -> None:
+        """The running lanes passed BSYNC."""
+        if self.plan.barriers:
+            c.raw(Inst("v_mov_b32", (self._masks(c, ins), ZERO)))
+            return
+        index = self.plan.sync_region.get(ins.offset, -1)
+        if index >= 0:
+            self._leave_region(c, index)
+
+    def _leave_region(self, c: RuleEmitter, index: int) -> None:
+        if not any(sync + 1 in self.k.regs.ready for sync in self.plan.regions[index].syncs):
+            return
+        with c.scope():
+            slot = self.k.regs.regions[index]
+            armed = c.read_slot(slot)
+            c.raw(Inst("s_and_not1_b32", (armed, armed, EXEC)))
+            c.write_slot(slot, armed)
+
+    def break_out(self, c: RuleEmitter, ins: Instruction) -> None:
+        """BREAK: the running lanes leave the region that their barrier register stands for."""
+        if ins.get("B") is None or barrier_of(ins) is None:
+            raise c.refuse("BREAK of this barrier")
+        narrowed = self.m.condition(c, ins)
+        save = c.stemp()
+        c.raw(Inst("s_mov_b32", (save, EXEC)))
+        if narrowed is not None:
+            c.raw(Inst("s_mov_b32", (EXEC, narrowed)))
+        if self.plan.barriers:
+            self._break_masks(c, self._masks(c, ins))
+        else:
+            for index, region in enumerate(self.plan.regions):
+                if ins.offset in region.breaks:
+                    self._leave_region(c, index)
+        c.raw(Inst("s_mov_b32", (EXEC, save)))
+
+    def _break_masks(self, c: RuleEmitter, masks: V) -> None:
+        """Takes the running lanes out of the masks of all lanes that were armed with them."""
+        left, first, same, hit = (c.stemp() for _ in range(4))
+        again, done = self.k.label("Lbreak"), self.k.label("Lbroken")
+        c.raw(Inst("s_mov_b32", (left, EXEC)))
+        c.mark(again)
+        c.raw(Inst("s_mov_b32", (EXEC, left)))
+        c.branch("s_cbranch_execz", done)
+        c.raw(Inst("v_readfirstlane_b32", (first, masks)))
+        c.emit("v_cmp_eq_u32", same, first, masks)
+        c.raw(Inst("s_and_not1_b32", (left, left, same)))
+        c.raw(Inst("s_mov_b32", (EXEC, self.k.regs.live)))
+        c.emit("v_cmp_eq_u32", hit, first, masks)
+        c.raw(Inst("s_and_not1_b32", (first, first, same)))
+        c.raw(Inst("s_mov_b32", (EXEC, hit)))
+        c.raw(Inst("v_mov_b32", (masks, first)))
+        c.raw(Inst("s_mov_b32", (EXEC, same)))
+        c.raw(Inst("v_mov_b32", (masks, ZERO)))
+        c.branch("s_branch", again)
+        c.mark(done)
+
+    def move(self, c: RuleEmitter, ins: Instruction) -> None:
+        """BMOV: saves, restores or clears a barrier's mask; reads the state of the warp."""
+        target = ins.get("Rd")
+        if not isinstance(target, Reg):
+            self._restore(c, ins)
+            return
+        if barrier_of(ins) is None:
+            self._state(c, ins)
+            return
+        if moves_barrier(ins):
+            c.emit("v_mov_b32", c.dst_last("Rd"), self._masks(c, ins))
+        if not ins.has("CLEAR"):
+            return
+        if self.plan.barriers:
+            c.raw(Inst("v_mov_b32", (self._masks(c, ins), ZERO)))
+        else:
+            for index, region in enumerate(self.plan.regions):
+                if ins.offset in region.breaks:
+                    self._leave_region(c, index)
+
+    def _restore(self, c: RuleEmitter, ins: Instruction) -> None:
+        if barrier_of(ins) is None:
+            raise c.refuse("write to the state of a thread", "SX0427")
+        masks = self._masks(c, ins)
+        c.raw(Inst("v_mov_b32", (masks, c.value(c.operand("Ra")))))
+
+    def _state(self, c: RuleEmitter, ins: Instruction) -> None:
+        """Thread state: the running and the gone lanes are known here, the rest is the driver's."""
+        state = ins.get("B")
+        name = state.name if isinstance(state, BReg) else ""
+        value = c.stemp()
+        match name:
+            case "MACTIVE":
+                c.raw(Inst("s_mov_b32", (value, EXEC)))
+            case "MEXITED":
+                c.raw(Inst("s_not_b32", (value, self.k.regs.live)))
+            case _:
+                raise c.refuse(f"thread state {name}", "SX0427")
+        if ins.has("CLEAR"):
+            raise c.refuse(f"clearing of {name}", "SX0427")
+        c.give_scalar("Rd", value)
+
+    # --- the scan --------------------------------------------------------------------------------
+
+    def scan(self, c: RuleEmitter) -> None:
+        """Behind the last block: resume the first head with lanes, or try each sync point once, or
+        end the wave."""
+        m = self.m
+        c.mark(SCAN)
+        if self.plan.alone:
+            last = self.plan.cfg.blocks[-1].last
+            if last.mnemonic != "EXIT" or is_conditional(last):
+                c.raw(Inst("s_trap", (), imm=TRAP_STUCK))
+            c.mark(END)
+            self.barriers.depart(c)
+            c.raw(Inst("s_endpgm"))
+            return
+        c.raw(Inst("s_cmp_lg_u32", (self.k.regs.live, ZERO)))
+        c.branch("s_cbranch_scc0", END)
+        for point in self.plan.points:
+            if point.sync is None:
+                with c.scope():
+                    c.raw(Inst("s_cmp_lg_u32", (m.read(c, point.key), ZERO)))
+                c.branch("s_cbranch_scc1", point.label)
+        first = next((p for p in self.plan.points if p.sync), None)
+        if first is not None:
+            swept = m.read(c, SWEPT)
+            stuck = self.k.label("Lstuck")
+            c.raw(Inst("s_cmp_lg_u32", (swept, ZERO)))
+            c.branch("s_cbranch_scc1", stuck)
+            one = c.stemp()
+            c.raw(Inst("s_mov_b32", (one, I(1))))
+            m.write(c, SWEPT, one)
+            c.branch("s_branch", first.label)
+            c.mark(stuck)
+            self._relent(c)
+        c.raw(Inst("s_trap", (), imm=TRAP_STUCK))
+        c.mark(END)
+        self.barriers.depart(c)
+        c.raw(Inst("s_endpgm"))
+
+    def _relent(self, c: RuleEmitter) -> None:
+        """Where no point can go on: a BSYNC lets go of its lanes if those it misses all wait at a
+        WARPSYNC, which it keeps from what they wait for."""
+        m, points = self.m, self.relenting
+        if not points:
+            return
+        others = c.stemp()
+        c.raw(Inst("s_mov_b32", (others, ZERO)))
+        for point in self.plan.points:
+            if point.sync in ("warpsync", "collective"):
+                with c.scope():
+                    c.raw(Inst("s_or_b32", (others, others, m.read(c, point.key))))
+        for point in points:
+            held = self.k.label("Lheld")
+            if self.plan.barriers:
+                self._relent_group(c, point, others, held)
+                c.branch("s_branch", _relented(point))
+                c.mark(held)
+                continue
+            with c.scope():
+                waiting, missing = m.read(c, point.key), c.stemp()
+                c.raw(Inst("s_cmp_eq_u32", (waiting, ZERO)))
+                c.branch("s_cbranch_scc1", held)
+                self._missing_of_region(c, self.plan.cfg.blocks[point.block].last, missing)
+                c.raw(Inst("s_and_not1_b32", (missing, missing, others)))
+                c.branch("s_cbranch_scc1", held)
+                c.raw(Inst("s_mov_b32", (EXEC, waiting)))
+                m.write(c, point.key, None)
+            c.branch("s_branch", _relented(point))
+            c.mark(held)
+
+    def _relent_group(self, c: RuleEmitter, point: ResumePoint, others: S, held: str) -> None:
+        """The same with a mask a lane: of the lanes at a BSYNC those of one mask go, and nobody
+        waits for them any more."""
+        m = self.m
+        barrier = barrier_of(self.plan.cfg.blocks[point.block].last)
+        assert barrier is not None
+        masks = V(self.k.regs.barriers[barrier])
+        with c.scope():
+            left, first, same, missing = (c.stemp() for _ in range(4))
+            again = self.k.label("Lgroup")
+            with c.scope():
+                c.raw(Inst("s_mov_b32", (left, m.read(c, point.key))))
+            c.mark(again)
+            c.raw(Inst("s_mov_b32", (EXEC, left)))
+            c.branch("s_cbranch_execz", held)
+            c.raw(Inst("v_readfirstlane_b32", (first, masks)))
+            c.emit("v_cmp_eq_u32", same, first, masks)
+            c.raw(Inst("s_and_not1_b32", (left, left, same)))
+            c.raw(Inst("s_and_b32", (missing, first, self.k.regs.live)))
+            c.raw(Inst("s_and_not1_b32", (missing, missing, same)))
+            c.raw(Inst("s_and_not1_b32", (missing, missing, others)))
+            c.branch("s_cbranch_scc1", again)
+            with c.scope():
+                waiting = m.read(c, point.key)
+                c.raw(Inst("s_and_not1_b32", (waiting, waiting, same)))
+                m.write(c, point.key, waiting)
+            c.raw(Inst("s_mov_b32", (EXEC, same)))
+            self._break_masks(c, masks)
+            c.raw(Inst("s_mov_b32", (EXEC, same)))
+
+
+def _relented(point: ResumePoint) -> str:
+    """Where the lanes go on that a BSYNC lets go of without the others."""
+    return f"Lrelented_{point.key - 1:04x}"

@@ -1,0 +1,1 @@
+"""The host image: its format, and the object files that it is linked with."""

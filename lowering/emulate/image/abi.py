@@ -1,0 +1,81 @@
+"""The contract with the native library; runtime_shim/native/abi.h says the same numbers."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import Final
+
+IMAGE_MAGIC: Final = 0x42485853
+IMAGE_VERSION: Final = 1
+HEADER_SIZE: Final = 4096
+HEADER_FORMAT: Final = "<IIQQQQII256s"  # SxImageHeader
+
+SHARED_APERTURE_HI: Final = 0x00010000
+PRIVATE_APERTURE_HI: Final = 0x00020000
+
+FLAG_STRICT: Final = 1
+FLAG_COUNTS: Final = 2
+ISA_AVX2: Final = 0
+ISA_AVX512: Final = 1
+
+
+class DeviceFault(IntEnum):
+    """SxFault: why a wave stopped."""
+
+    ADDRESS = 1
+    MISALIGNED = 2
+    TRAP = 3
+    LDS = 4
+    SCRATCH = 5
+    ILLEGAL = 6
+    STRICT = 7
+    TRACED = 8
+
+
+class Access(IntEnum):
+    """SxAccess, of SxRuntime.resolve."""
+
+    READ = 1
+    WRITE = 2
+    ATOMIC = 4
+
+
+class Rt(IntEnum):
+    """Index of a function pointer in SxRuntime."""
+
+    BARRIER = 0
+    YIELD = 1
+    RESOLVE = 2
+    FAULT = 3
+    CLOCK = 4
+    MESSAGE = 5
+
+
+RUNTIME_STOP: Final = 6  # the slot of SxRuntime.stop, a number
+RUNTIME_SLOTS: Final = 16
+
+
+class WaveLayout(IntEnum):
+    """Byte offsets of SxWave's members."""
+
+    SGPR = 0x000
+    V0 = 0x200
+    EXEC = 0x280
+    LDS_SIZE = 0x284
+    LDS = 0x288
+    SCRATCH = 0x290
+    SCRATCH_SIZE = 0x298
+    ARENA_BASE = 0x2A0
+    ARENA_SIZE = 0x2A8
+    RT = 0x2B0
+    FUEL = 0x2B8
+    HOST = 0x2C0
+    STRICT_SEED = 0x2C8
+    CODE_BASE = 0x2D0
+    COUNTS = 0x2D8
+    EXECUTED = 0x2E0
+    TRACE = 0x2E8
+    TRACED = 0x2F0
+
+
+WAVE_SIZE: Final = 0x300

@@ -1,0 +1,125 @@
+"""Out-of-line functions as objects of their own, compiled once and kept by content.
+
+Half of what a small kernel costs the compiler is its memory helpers, and they are the same in all
+kernels.  So each is a module of its own here, whose object is kept by the text it came from: in
+this process, and where a store is given also there.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Protocol
+
+from sassxlate.lowering.llvm.ir_text import METADATA, Module
+
+_NAME = re.compile(r"@([\w.]+)")
+_DIGEST = 16
+
+
+class Store(Protocol):
+    """Where objects outlive the process; a store may forget, and may refuse to take."""
+
+    def read(self, key: str) -> bytes | None: ...
+
+    def write(self, key: str, data: bytes) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """A module taken apart: the LLVM IR of its kernel, and of every helper by its name."""
+
+    kernel: str
+    helpers: dict[str, str]
+
+
+def _is_inline(text: str) -> bool:
+    return "alwaysinline" in text.partition("\n")[0]
+
+
+def _declaration(text: str) -> str:
+    """A definition's head as the declaration that other modules need."""
+    head = text.partition("{\n")[0]
+    if head.startswith("define internal {"):  # a structure is the result
+        raise ValueError(head)
+    return head.replace("define internal ", "declare hidden ", 1) + "\n"
+
+
+def _definition(text: str) -> str:
+    return text.replace("define internal ", "define hidden ", 1)
+
+
+def split(module: Module, entry: str) -> Parts:
+    """The function ``entry`` with what is inlined into it, and every helper that it may call."""
+    declared = {_NAME.findall(text)[0]: text for text in module.declarations}
+    functions = module.functions
+
+    def whole(name: str) -> tuple[str, list[str]]:
+        """(the module of one function, the helpers that it calls)"""
+        text: dict[str, str] = {}
+        head: dict[str, str] = {}
+        calls: list[str] = []
+        todo = [name]
+        while todo:
+            one = todo.pop()
+            text[one] = _definition(functions[one]) if one == name else functions[one]
+            for other in _NAME.findall(functions[one]):
+                if other in text or other in head:
+                    continue
+                if other in declared:
+                    head[other] = f"declare {declared[other]}\n"
+                elif _is_inline(functions[other]):
+                    todo.append(other)
+                else:
+                    head[other] = _declaration(functions[other])
+                    calls.append(other)
+        return "".join((*head.values(), *text.values(), METADATA)), calls
+
+    kernel, todo = whole(entry)
+    helpers: dict[str, str] = {}
+    while todo:
+        name = todo.pop()
+        if name not in helpers:
+            helpers[name], more = whole(name)
+            todo += more
+    return Parts(kernel, helpers)
+
+
+_made: dict[str, bytes] = {}
+_store: Store | None = None
+
+
+def keep_in(store: Store | None) -> None:
+    """Also keep objects in ``store``, and take them from there."""
+    global _store
+    _store = store
+
+
+def _from_store(key: str) -> bytes | None:
+    data = _store.read(key) if _store is not None else None
+    if (
+        data is None
+        or hashlib.blake2b(data[_DIGEST:], digest_size=_DIGEST).digest() != (data[:_DIGEST])
+    ):
+        return None
+    return data[_DIGEST:]
+
+
+def helpers(texts: Iterable[str], how: str, make: Callable[[str], bytes]) -> list[bytes]:
+    """The objects of helpers by their text; ``make`` compiles one in the way that ``how`` names."""
+    out: list[bytes] = []
+    for text in texts:
+        key = hashlib.blake2b(f"{how}\0{text}".encode(), digest_size=_DIGEST).hexdigest()
+        data = _made.get(key)
+        if data is None:
+            data = _from_store(key)
+            if data is None:
+                data = make(text)
+                if _store is not None:
+                    digest = hashlib.blake2b(data, digest_size=_DIGEST).digest()
+                    _store.write(key, digest + data)
+            _made[key] = data
+        out.append(data)
+    return out

@@ -1,0 +1,107 @@
+"""How host code is made, and the places that a trace observes."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+import llvmlite.binding as llvm
+
+from sassxlate.disasm.rdna3.tables.operand_codes import EXEC_LO
+from sassxlate.errors import EmulatorError
+
+Isa = Literal["avx512", "avx2"]
+
+_NEEDS_AVX512 = ("avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512cd")
+
+_NEEDS_AVX2 = ("avx2", "fma", "f16c", "bmi2", "lzcnt", "popcnt")
+
+
+@dataclass(frozen=True, slots=True)
+class CompileOptions:
+    """How to compile.
+
+    ``isa`` None is the host's best.  ``align``: "natural" faults as CUDA does (8 bytes for b64,
+    16 for b128), "dword" wants 4 at most, as code compiled for AMD may rely on.  ``float_mode`` is
+    the kernel descriptor's FLOAT_MODE byte: rounding 3:0, denormals 7:4; ``scratch`` its bytes of
+    scratch a lane, which no launch has less of; ``sgprs`` has a bit for each SGPR that a launch
+    gives a value; ``uniform`` are offsets, from the entry, of v_readfirstlane instructions whose
+    active lanes are equal, ``fences`` of instructions before which all memory accesses are done:
+    strict mode checks both.  ``counts``: each block adds 1 to its number in ``SxWave.counts`` when
+    it begins (``counts.py``).  ``trace`` are the places where registers are recorded
+    (``trace.py``); None: none, and no bound on what a launch executes.  ``poison``: in strict mode
+    what nobody wrote is rubbish of the seed, not 0.
+    """
+
+    strict: bool = False
+    isa: Isa | None = None
+    opt: int = 1
+    align: Literal["natural", "dword"] = "natural"
+    float_mode: int = 0xF0
+    ieee: bool = False
+    dx10_clamp: bool = True
+    scratch: int = 0
+    sgprs: int = 0xFFFF
+    uniform: frozenset[int] = frozenset()
+    fences: frozenset[int] = frozenset()
+    counts: bool = False
+    trace: tuple[TracePoint, ...] | None = None
+    poison: bool = True
+
+
+@functools.cache
+def host_isa() -> Isa:
+    """The best instruction set of this machine.
+
+    Raises:
+        EmulatorError: SX0624, the host has not even AVX2, FMA and F16C.
+    """
+    features = llvm.get_host_cpu_features()
+    if all(features.get(f) for f in _NEEDS_AVX512):
+        return "avx512"
+    if all(features.get(f) for f in _NEEDS_AVX2):
+        return "avx2"
+    raise EmulatorError("SX0624", "the emulated device needs a CPU with AVX2, FMA and F16C")
+
+
+# v: a VGPR; s: a scalar register; x: a slot of scratch, by its byte offset; m: the word of device
+# memory at an address, l: the word of LDS at an offset; both exist.
+PlaceKind: TypeAlias = Literal["v", "s", "x", "m", "l"]
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Place:
+    """Where a value is kept."""
+
+    kind: PlaceKind
+    index: int
+
+    def __str__(self) -> str:
+        names = {106: "vcc_lo", EXEC_LO: "exec_lo"}
+        if self.kind == "s" and self.index in names:
+            return names[self.index]
+        if self.kind in ("m", "l"):
+            return f"{'LDS' * (self.kind == 'l')}[{self.index:#x}]"
+        return f"scratch+{self.index}" if self.kind == "x" else f"{self.kind}{self.index}"
+
+
+@dataclass(frozen=True, slots=True)
+class TracePoint:
+    """``pc`` is the offset of an instruction from the kernel's entry; ``mask`` the scalar register
+    with the lanes that are concerned.  An instruction that jumps has no point behind it."""
+
+    number: int
+    pc: int
+    behind: bool
+    places: tuple[Place, ...]
+    mask: int = EXEC_LO
+
+    @property
+    def wide(self) -> tuple[Place, ...]:
+        """Those of a value a lane, in the order of the record."""
+        return tuple(p for p in self.places if p.kind in ("v", "x"))
+
+    @property
+    def scalar(self) -> tuple[Place, ...]:
+        return tuple(p for p in self.places if p.kind in ("s", "m", "l"))

@@ -1,0 +1,1 @@
+"""One wave as one LLVM function over vectors of 32 lanes.  May import `image` and `options`."""

@@ -1,0 +1,91 @@
+"""Instructions that have a meaning, over the LLVM reader."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sassxlate.disasm.rdna3.instruction import Arg, Inst
+from sassxlate.disasm.rdna3.semantics import Mode, Semantics
+from sassxlate.disasm.rdna3.semantics.apply import apply, immediate, lookup
+from sassxlate.lowering.emulate.wave import cross_lane as lanes
+from sassxlate.lowering.emulate.wave.context import Context
+from sassxlate.lowering.emulate.wave.registers import lane_numbers
+from sassxlate.lowering.llvm.domain import LlvmDomain
+from sassxlate.lowering.llvm.ir_text import Val
+
+
+@dataclass(frozen=True, slots=True)
+class _Machine:
+    """The wave function under construction as a ``Machine[Val]``."""
+
+    c: Context
+
+    @property
+    def d(self) -> LlvmDomain:
+        return self.c.d
+
+    @property
+    def mode(self) -> Mode:
+        return self.c.mode
+
+    def error(self, inst: Inst, message: str) -> Exception:
+        return self.c.error(inst, message)
+
+    def read32(self, inst: Inst, arg: Arg) -> Val:
+        return self.c.read32(inst, arg)
+
+    def read64(self, inst: Inst, arg: Arg) -> Val:
+        return self.c.read64(inst, arg)
+
+    def write32(self, inst: Inst, arg: Arg, value: Val) -> None:
+        self.c.write32(inst, arg, value)
+
+    def write64(self, inst: Inst, arg: Arg, value: Val) -> None:
+        self.c.write64(inst, arg, value)
+
+    def scalar_index(self, inst: Inst, arg: Arg) -> int:
+        return self.c.scalar_index(inst, arg)
+
+    def write_scalar(self, index: int, value: Val) -> None:
+        self.c.state.write_s(index, value)
+
+    def scc(self) -> Val:
+        return self.c.state.read_scc()
+
+    def write_scc(self, value: Val) -> None:
+        self.c.state.write_scc(value)
+
+    def exec_mask(self) -> Val:
+        return self.c.state.exec_mask()
+
+    def mask(self, index: int) -> Val:
+        return self.c.state.read_mask(index)
+
+    def write_mask(self, index: int, value: Val) -> None:
+        self.c.state.write_mask(index, value)
+
+    def lanes_of(self, mask: Val) -> Val:
+        return self.c.d.lanes_of(mask)
+
+    def mask_of(self, lanes: Val) -> Val:
+        return self.c.d.mask_of(lanes)
+
+    def float_result(self, value: Val, kept: bool = False) -> Val:
+        return value
+
+    def lane_number(self) -> Val:
+        return lane_numbers()
+
+    def permuted(self, inst: Inst, arg: Arg) -> Val:
+        return lanes.dpp(self.c, inst, arg)
+
+    def kept(self, inst: Inst, arg: Arg, value: Val) -> Val:
+        return lanes.dpp_keep(self.c, inst, arg, value)
+
+
+def emit(c: Context, inst: Inst, row: Semantics) -> None:
+    """One instruction, or both halves of a dual one: all sources are read before any write."""
+    apply(_Machine(c), inst, row)
+
+
+__all__ = ["emit", "immediate", "lookup"]

@@ -1,0 +1,104 @@
+"""What the emitters of a wave function share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from sassxlate.disasm.rdna3.instruction import Arg, I, Inst, S, Sp, V
+from sassxlate.disasm.rdna3.semantics import Mode
+from sassxlate.disasm.rdna3.tables.operand_codes import ALIASES
+from sassxlate.errors import EmulatorError, Where
+from sassxlate.lowering.emulate.image.abi import PRIVATE_APERTURE_HI, SHARED_APERTURE_HI
+from sassxlate.lowering.emulate.wave.registers import State
+from sassxlate.lowering.llvm.domain import LlvmDomain
+from sassxlate.lowering.llvm.ir_text import Function, Module, Val, const
+
+Isa = Literal["avx512", "avx2"]
+
+
+@dataclass(slots=True)
+class Context:
+    """The function under construction and the instruction that is being compiled."""
+
+    module: Module
+    fn: Function
+    d: LlvmDomain
+    state: State
+    align: Literal["natural", "dword"]
+    strict: bool
+    mode: Mode
+    scratch: int = 0  # bytes a lane that every launch has
+    pc: int = 0  # of the instruction, in bytes from the kernel's entry
+    dpp_enable: Val | None = None  # the lanes that an instruction with DPP writes
+
+    def error(self, inst: Inst, message: str, code: str = "SX0620") -> EmulatorError:
+        return EmulatorError(code, message, Where(offset=self.pc, inst=inst.op))
+
+    # -- operands -------------------------------------------------------------------------
+
+    def read32(self, inst: Inst, arg: Arg, part: int = 0) -> Val:
+        """The `part`-th 32-bit register of an operand; a constant's bits."""
+        st = self.state
+        if isinstance(arg, V):
+            return st.read_v(arg.index + part)
+        if isinstance(arg, S):
+            return st.read_s(arg.index + part)
+        if isinstance(arg, I):
+            return const(arg.value >> 32 * part, 32)
+        if isinstance(arg, Sp):
+            return self._special(inst, arg.name, part)
+        raise self.error(inst, "a label is no operand")
+
+    def _special(self, inst: Inst, name: str, part: int) -> Val:
+        st, d = self.state, self.d
+        if name == "scc":
+            return d.zext(st.read_scc(), 32)
+        if name in ("vccz", "execz"):
+            register = st.read_s(106 if name == "vccz" else 126)
+            return d.zext(d.eq(register, const(0, 32)), 32)
+        if name.startswith("src_"):
+            high = SHARED_APERTURE_HI if "shared" in name else PRIVATE_APERTURE_HI
+            if name.endswith("limit"):
+                return const(high if part else 0xFFFFFFFF, 32)
+            return const(high if part else 0, 32)
+        if name == "off":
+            return const(0, 32)
+        code = ALIASES.get(name)
+        if code is None:
+            raise self.error(inst, f"the operand {name} is not supported")
+        return st.read_s(code + part)
+
+    def read64(self, inst: Inst, arg: Arg) -> Val:
+        if isinstance(arg, I):
+            return const(arg.value, 64)
+        return self.d.concat(self.read32(inst, arg, 1), self.read32(inst, arg, 0))
+
+    def scalar_index(self, inst: Inst, arg: Arg) -> int:
+        """The operand code of a scalar register."""
+        if isinstance(arg, S):
+            return arg.index
+        if isinstance(arg, Sp) and arg.name in ALIASES:
+            return ALIASES[arg.name]
+        raise self.error(inst, "a scalar register is expected")
+
+    def vgpr(self, inst: Inst, arg: Arg) -> int:
+        if isinstance(arg, V):
+            return arg.index
+        raise self.error(inst, "a VGPR is expected")
+
+    def write32(self, inst: Inst, arg: Arg, value: Val, part: int = 0) -> None:
+        if isinstance(arg, V):
+            self.state.write_v(arg.index + part, value)
+            return
+        if value.vec:
+            raise self.error(inst, "a scalar destination would take a vector")
+        self.state.write_s(self.scalar_index(inst, arg) + part, value)
+
+    def write64(self, inst: Inst, arg: Arg, value: Val) -> None:
+        self.write32(inst, arg, self.d.extract(value, 0, 32), 0)
+        self.write32(inst, arg, self.d.extract(value, 32, 32), 1)
+
+
+def is_off(arg: Arg) -> bool:
+    return isinstance(arg, Sp) and arg.name in ("off", "null")

@@ -1,0 +1,559 @@
+"""Out-of-line functions of an image, in LLVM IR: memory accesses lane by lane.
+
+A helper takes the lanes' addresses and data in buffers of the caller's frame, [k][lane] dwords,
+and visits the set bits of EXEC from lane 0 up.  Spaces: ``g`` global, ``f`` flat, ``l`` LDS,
+``s`` scratch.  Scratch holds dword d of lane l at (d * 32 + l) * 4, so that the lanes of a spilled
+register lie side by side.
+"""
+
+from __future__ import annotations
+
+from sassxlate.lowering.emulate.image.abi import (
+    PRIVATE_APERTURE_HI,
+    SHARED_APERTURE_HI,
+    Access,
+    DeviceFault,
+    Rt,
+    WaveLayout,
+)
+from sassxlate.lowering.emulate.wave import access64
+from sassxlate.lowering.llvm.ir_text import Module
+
+ATTRIBUTES = "nounwind"
+
+
+def runtime_call(rt: Rt, result: str, args: str, indent: str = "  ") -> str:
+    """Text of a call through SxRuntime; `%w` is the wave.  The result is %rt.r."""
+    head = "%rt.r = " if result != "void" else ""
+    return (
+        f"{indent}%rt.p = getelementptr i8, ptr %w, i64 {int(WaveLayout.RT)}\n"
+        f"{indent}%rt.t = load ptr, ptr %rt.p\n"
+        f"{indent}%rt.s = getelementptr ptr, ptr %rt.t, i64 {int(rt)}\n"
+        f"{indent}%rt.f = load ptr, ptr %rt.s\n"
+        f"{indent}{head}call {result} %rt.f({args})\n"
+    )
+
+
+def fault(m: Module) -> str:
+    """@fault(w, kind, pc, lane, addr): ends the launch."""
+    name = "fault"
+    if name not in m.functions:
+        m.functions[name] = (
+            "define internal void @fault(ptr %w, i32 %kind, i32 %pc, i32 %lane, i64 %addr) "
+            f"noinline noreturn cold {ATTRIBUTES} {{\n"
+            + runtime_call(Rt.FAULT, "void", "ptr %w, i32 %kind, i32 %pc, i32 %lane, i64 %addr")
+            + "  unreachable\n}\n"
+        )
+    return "@fault"
+
+
+def _member(name: str, type_: str, at: WaveLayout) -> str:
+    return (
+        f"  %{name}.p = getelementptr i8, ptr %w, i64 {int(at)}\n"
+        f"  %{name} = load {type_}, ptr %{name}.p\n"
+    )
+
+
+def _misaligned(align: int) -> str:
+    if align == 1:
+        return "  br label %aligned\naligned:\n"
+    return (
+        f"  %low = and i64 %a, {align - 1}\n"
+        "  %bad = icmp ne i64 %low, 0\n"
+        "  br i1 %bad, label %misaligned, label %aligned\n"
+        "misaligned:\n"
+        f"  call void @fault(ptr %w, i32 {int(DeviceFault.MISALIGNED)}, i32 %pc, i32 %lane"
+        f", i64 %a)\n"
+        "  unreachable\n"
+        "aligned:\n"
+    )
+
+
+def _global(bytes_: int, access: int) -> str:
+    """From block `global`, goes to `found` with %gp."""
+    call = runtime_call(
+        Rt.RESOLVE,
+        "ptr",
+        f"ptr %w, i64 %a, i32 {bytes_}, i32 {access}, i32 %pc, i32 %lane",
+    )
+    return (
+        _member("base", "i64", WaveLayout.ARENA_BASE)
+        + _member("size", "i64", WaveLayout.ARENA_SIZE)
+        + "  %off = sub i64 %a, %base\n"
+        f"  %lim = sub i64 %size, {bytes_}\n"
+        "  %in1 = icmp ule i64 %off, %lim\n"
+        f"  %in2 = icmp uge i64 %size, {bytes_}\n"
+        "  %in = and i1 %in1, %in2\n"
+        "  br i1 %in, label %fast, label %slow\n"
+        "slow:\n" + call + "  br label %fast\n"
+        "fast:\n"
+        "  %direct = inttoptr i64 %a to ptr\n"
+        "  %gp = select i1 %in, ptr %direct, ptr %rp\n"
+    ).replace("fast:\n", "fast:\n  %rp = phi ptr [ null, %global ], [ %rt.r, %slow ]\n", 1)
+
+
+def _lds(bytes_: int, mask: int = -1) -> str:
+    return (
+        f"  %la = and i64 %a, {mask}\n"
+        + _member("lsize", "i32", WaveLayout.LDS_SIZE)
+        + "  %lsize64 = zext i32 %lsize to i64\n"
+        f"  %lend = add i64 %la, {bytes_}\n"
+        "  %lin = icmp ule i64 %lend, %lsize64\n"
+        "  br i1 %lin, label %lok, label %lbad\n"
+        "lbad:\n"
+        f"  call void @fault(ptr %w, i32 {int(DeviceFault.LDS)}, i32 %pc, i32 %lane, i64 %la)\n"
+        "  unreachable\n"
+        "lok:\n"
+        + _member("lbase", "ptr", WaveLayout.LDS)
+        + "  %lp = getelementptr i8, ptr %lbase, i64 %la\n"
+    )
+
+
+def _scratch(bytes_: int, *, refuse: bool = False) -> str:
+    return (
+        "  %sa = and i64 %a, 4294967295\n"
+        + _member("ssize", "i64", WaveLayout.SCRATCH_SIZE)
+        + f"  %send = add i64 %sa, {bytes_}\n"
+        f"  %sin = icmp {'ult i64 %ssize, 0' if refuse else 'ule i64 %send, %ssize'}\n"
+        "  br i1 %sin, label %sok, label %sbad\n"
+        "sbad:\n"
+        f"  call void @fault(ptr %w, i32 {int(DeviceFault.SCRATCH)}, i32 %pc, i32 %lane, i64 %sa)\n"
+        "  unreachable\n"
+        "sok:\n"
+        + _member("sbase", "ptr", WaveLayout.SCRATCH)
+        + "  %sdw = lshr i64 %sa, 2\n  %srow = shl i64 %sdw, 7\n"
+        "  %sbyte = and i64 %sa, 3\n  %slane = zext i32 %lane to i64\n"
+        "  %scol = shl i64 %slane, 2\n  %so1 = add i64 %srow, %scol\n"
+        "  %so = add i64 %so1, %sbyte\n"
+        "  %sp = getelementptr i8, ptr %sbase, i64 %so\n"
+    )
+
+
+def locate(m: Module, space: str, bytes_: int, align: int, access: Access) -> str:
+    """@locate.*(w, addr, pc, lane) -> {ptr, i64}: where the bytes are, and the distance of the
+    address's dwords there."""
+    fault(m)
+    name = f"locate.{space}.{bytes_}.{align}.{int(access)}"
+    if name in m.functions:
+        return f"@{name}"
+    body = _misaligned(align)
+    if space == "g":
+        body += "  br label %global\nglobal:\n" + _global(bytes_, access)
+        found = "%gp", "4"
+    elif space == "l":
+        body += _lds(bytes_)
+        found = "%lp", "4"
+    elif space == "s":
+        body += _scratch(bytes_)
+        found = "%sp", "128"
+    else:
+        split = access == Access.ATOMIC and bytes_ > 4  # scratch has its dwords apart
+        body += (
+            "  %hi64 = lshr i64 %a, 32\n"
+            "  %hi = trunc i64 %hi64 to i32\n"
+            f"  switch i32 %hi, label %global [ i32 {SHARED_APERTURE_HI}, label %shared\n"
+            f"    i32 {PRIVATE_APERTURE_HI}, label %private ]\n"
+            "shared:\n" + _lds(bytes_, 0xFFFFFFFF) + "  br label %found\n"
+            "private:\n" + _scratch(bytes_, refuse=split) + "  br label %found\n"
+            "global:\n" + _global(bytes_, access) + "  br label %found\n"
+            "found:\n"
+            "  %fp = phi ptr [ %lp, %lok ], [ %sp, %sok ], [ %gp, %fast ]\n"
+            "  %fs = phi i64 [ 4, %lok ], [ 128, %sok ], [ 4, %fast ]\n"
+        )
+        found = "%fp", "%fs"
+    m.functions[name] = (
+        f"define internal {{ptr, i64}} @{name}(ptr %w, i64 %a, i32 %pc, i32 %lane) "
+        f"alwaysinline {ATTRIBUTES} {{\nentry:\n{body}"
+        f"  %r0 = insertvalue {{ptr, i64}} poison, ptr {found[0]}, 0\n"
+        f"  %r1 = insertvalue {{ptr, i64}} %r0, i64 {found[1]}, 1\n"
+        "  ret {ptr, i64} %r1\n}\n"
+    )
+    return f"@{name}"
+
+
+def resolve(m: Module, bytes_: int) -> str:
+    """@resolve.*(w, addr, pc) -> ptr: where a scalar load finds its bytes, or a fault."""
+    where = locate(m, "g", bytes_, 4, Access.READ)
+    name = f"resolve.{bytes_}"
+    m.functions[name] = (
+        f"define internal ptr @{name}(ptr %w, i64 %a, i32 %pc) noinline cold {ATTRIBUTES} {{\n"
+        f"  %f = call {{ptr, i64}} {where}(ptr %w, i64 %a, i32 %pc, i32 0)\n"
+        "  %p = extractvalue {ptr, i64} %f, 0\n  ret ptr %p\n}\n"
+    )
+    return f"@{name}"
+
+
+def _every(n: int, first: int) -> str:
+    return ", ".join(f"i32 {n * i + first}" for i in range(32))
+
+
+def deal(m: Module, n: int, align: int) -> str:
+    """@deal.*(p, out): 32 elements of n dwords side by side, as n vectors of a dword a lane.
+
+    Without AVX-512 this is much code, so it is not written out at each access.  Volatile, as the
+    store of `collect`: LLVM else moves single dwords, and 64 bits stay no word (see pairs).
+    """
+    name = f"deal.{n}.{align}"
+    ty = f"<{32 * n} x i32>"
+    body = f"  %all = load volatile {ty}, ptr %p, align {align}\n"
+    for k in range(n):
+        body += (
+            f"  %v{k} = shufflevector {ty} %all, {ty} poison, <32 x i32> <{_every(n, k)}>\n"
+            f"  %q{k} = getelementptr i8, ptr %out, i64 {128 * k}\n"
+            f"  store <32 x i32> %v{k}, ptr %q{k}, align 64\n"
+        )
+    m.functions[name] = (
+        f"define internal void @{name}(ptr %p, ptr %out) noinline {ATTRIBUTES} {{\n"
+        f"{body}  ret void\n}}\n"
+    )
+    return f"@{name}"
+
+
+def collect(m: Module, n: int, align: int) -> str:
+    """@collect.*(p, data): what @deal does, the other way."""
+    name = f"collect.{n}.{align}"
+    ty = f"<{32 * n} x i32>"
+    # The vectors lie one behind the other: dword k of lane i is number 32 * k + i.
+    index = ", ".join(f"i32 {32 * k + i}" for i in range(32) for k in range(n))
+    m.functions[name] = (
+        f"define internal void @{name}(ptr %p, ptr %data) noinline {ATTRIBUTES} {{\n"
+        f"  %rows = load {ty}, ptr %data, align 64\n"
+        f"  %all = shufflevector {ty} %rows, {ty} poison, {ty} <{index}>\n"
+        f"  store volatile {ty} %all, ptr %p, align {align}\n  ret void\n}}\n"
+    )
+    return f"@{name}"
+
+
+def lane_loop(m: Module, name: str, args: str, body: str, prologue: str = "") -> str:
+    """A helper that visits the active lanes: `body` has %a, %lane, %lane64, %p and %stride.
+    `prologue` may do all at once and go to %done; it goes on to %lanes."""
+    m.declare("i32 @llvm.cttz.i32(i32, i1)")
+    m.functions[name] = (
+        f"define internal void @{name}(ptr %w, ptr %addr, {args}i32 %exec, i32 %pc) "
+        f"noinline {ATTRIBUTES} {{\nentry:\n"
+        "  %none = icmp eq i32 %exec, 0\n"
+        f"  br i1 %none, label %done, label %{'all' if prologue else 'lanes'}\n{prologue}"
+        "lanes:\n  br label %loop\nloop:\n"
+        "  %m = phi i32 [ %exec, %lanes ], [ %m2, %next ]\n"
+        "  %lane = call i32 @llvm.cttz.i32(i32 %m, i1 true)\n"
+        "  %m1 = sub i32 %m, 1\n  %m2 = and i32 %m, %m1\n"
+        "  %lane64 = zext i32 %lane to i64\n"
+        "  %a.p = getelementptr i64, ptr %addr, i64 %lane64\n"
+        "  %a = load i64, ptr %a.p\n"
+        f"{body}"
+        "  br label %next\n"
+        "next:\n"
+        "  %more = icmp ne i32 %m2, 0\n"
+        "  br i1 %more, label %loop, label %done\n"
+        "done:\n  ret void\n}\n"
+    )
+    return f"@{name}"
+
+
+def _where(m: Module, space: str, bytes_: int, align: int, access: Access) -> str:
+    loc = locate(m, space, bytes_, align, access)
+    return (
+        f"  %loc = call {{ptr, i64}} {loc}(ptr %w, i64 %a, i32 %pc, i32 %lane)\n"
+        "  %p = extractvalue {ptr, i64} %loc, 0\n"
+        "  %stride = extractvalue {ptr, i64} %loc, 1\n"
+    )
+
+
+def _pieces(bytes_: int) -> int:
+    return max(1, bytes_ // 4)
+
+
+def _piece(i: int, kind: str) -> str:
+    """Address %q{i} of the i-th dword in memory and %b{i} in the buffer."""
+    return (
+        f"  %o{i} = mul i64 %stride, {i}\n"
+        f"  %q{i} = getelementptr i8, ptr %p, i64 %o{i}\n"
+        f"  %c{i} = add i64 %lane64, {32 * i}\n"
+        f"  %b{i} = getelementptr i32, ptr %{kind}, i64 %c{i}\n"
+    )
+
+
+def _all_at_once(space: str, bytes_: int, align: int) -> str:
+    """From block `all`: where every active lane is inside, to `at.once` with %ptrs (the lanes'
+    pointers, of whole dwords), %wide (their addresses) and %lanes.m; else to `lanes`."""
+    v64 = "<32 x i64>"
+    if space == "l":
+        base = _member("vbase", "i64", WaveLayout.LDS) + (
+            _member("vsize32", "i32", WaveLayout.LDS_SIZE) + "  %vsize = zext i32 %vsize32 to i64\n"
+        )
+        off = f"  %voff = add {v64} %wide, zeroinitializer\n"
+    elif space == "s":
+        base = _member("vbase", "i64", WaveLayout.SCRATCH) + _member(
+            "vsize", "i64", WaveLayout.SCRATCH_SIZE
+        )
+        off = f"  %voff = and {v64} %wide, splat (i64 4294967295)\n"
+    else:
+        base = _member("vbase", "i64", WaveLayout.ARENA_BASE) + _member(
+            "vsize", "i64", WaveLayout.ARENA_SIZE
+        )
+        off = f"  %voff = sub {v64} %wide, %vb\n"
+    at = "%voff"
+    place = ""
+    if space == "s":
+        lanes = ", ".join(f"i64 {4 * i}" for i in range(32))
+        place = (
+            f"  %vdw = lshr {v64} %voff, splat (i64 2)\n"
+            f"  %vrow = shl {v64} %vdw, splat (i64 7)\n  %vin = add {v64} %vrow, <{lanes}>\n"
+        )
+        at = "%vin"
+    elif bytes_ < 4:
+        place = f"  %vin = and {v64} %voff, splat (i64 -4)\n"
+        at = "%vin"
+    return (
+        f"all:\n  %wide = load {v64}, ptr %addr, align 64\n"
+        + base
+        + f"  %vb.1 = insertelement {v64} poison, i64 %vbase, i64 0\n"
+        f"  %vb = shufflevector {v64} %vb.1, {v64} poison, <32 x i32> zeroinitializer\n"
+        + off
+        + f"  %vlim.s = call i64 @llvm.usub.sat.i64(i64 %vsize, i64 {max(bytes_, 4) - 1})\n"
+        f"  %vlim.1 = insertelement {v64} poison, i64 %vlim.s, i64 0\n"
+        f"  %vlim = shufflevector {v64} %vlim.1, {v64} poison, <32 x i32> zeroinitializer\n"
+        f"  %vc1 = icmp ult {v64} %voff, %vlim\n"
+        f"  %vlow = and {v64} %wide, splat (i64 {align - 1})\n"
+        f"  %vc2 = icmp eq {v64} %vlow, zeroinitializer\n"
+        "  %vc = and <32 x i1> %vc1, %vc2\n  %vm = bitcast <32 x i1> %vc to i32\n"
+        "  %inactive = xor i32 %exec, -1\n  %vm1 = or i32 %vm, %inactive\n"
+        "  %vall = icmp eq i32 %vm1, -1\n"
+        "  br i1 %vall, label %at.once, label %lanes\n"
+        "at.once:\n" + place + f"  %vaddr = add {v64} %vb, {at}\n"
+        f"  %ptrs = inttoptr {v64} %vaddr to <32 x ptr>\n"
+        "  %lanes.m = bitcast i32 %exec to <32 x i1>\n"
+    )
+
+
+def _dword_pointers(space: str, i: int) -> str:
+    """%ptrs.i, of the i-th dwords."""
+    step = 4 * i if space != "s" else 128 * i
+    return f"  %ptrs.{i} = getelementptr i8, <32 x ptr> %ptrs, i64 {step}\n"
+
+
+def _gather_all(m: Module, space: str, bytes_: int, align: int, signed: bool) -> str:
+    m.declare("i64 @llvm.usub.sat.i64(i64, i64)")
+    m.declare("<32 x i32> @llvm.masked.gather.v32i32.v32p0(<32 x ptr>, <32 x i1>, <32 x i32>)")
+    out = _all_at_once(space, bytes_, align)
+    if access64.in_pairs(space, bytes_):
+        return out + access64.gather_pairs(m, bytes_) + "  br label %done\n"
+    for i in range(_pieces(bytes_)):
+        out += (
+            _dword_pointers(space, i)
+            + f"  %g.{i} = call <32 x i32> @llvm.masked.gather.v32i32.v32p0(<32 x ptr> align 4 "
+            f"%ptrs.{i}, <32 x i1> %lanes.m, <32 x i32> zeroinitializer)\n"
+        )
+        value = f"%g.{i}"
+        if bytes_ < 4:
+            up, shift = 32 - 8 * bytes_, "ashr" if signed else "lshr"
+            out += (
+                "  %byte64 = and <32 x i64> %wide, splat (i64 3)\n"
+                "  %byte = trunc <32 x i64> %byte64 to <32 x i32>\n"
+                "  %bit = shl <32 x i32> %byte, splat (i32 3)\n"
+                f"  %low.v = lshr <32 x i32> {value}, %bit\n"
+                f"  %top.v = shl <32 x i32> %low.v, splat (i32 {up})\n"
+                f"  %cut.v = {shift} <32 x i32> %top.v, splat (i32 {up})\n"
+            )
+            value = "%cut.v"
+        out += (
+            f"  %out.{i} = getelementptr i8, ptr %out, i64 {128 * i}\n"
+            f"  store <32 x i32> {value}, ptr %out.{i}, align 64\n"
+        )
+    return out + "  br label %done\n"
+
+
+def _scatter_all(m: Module, space: str, bytes_: int, align: int) -> str:
+    """Lanes are written from the lowest up, as the hardware's scatter does."""
+    m.declare("i64 @llvm.usub.sat.i64(i64, i64)")
+    m.declare("void @llvm.masked.scatter.v32i32.v32p0(<32 x i32>, <32 x ptr>, <32 x i1>)")
+    out = _all_at_once(space, bytes_, align)
+    if access64.in_pairs(space, bytes_):
+        return out + access64.scatter_pairs(m, bytes_) + "  br label %done\n"
+    for i in range(_pieces(bytes_)):
+        out += (
+            _dword_pointers(space, i) + f"  %in.{i} = getelementptr i8, ptr %data, i64 {128 * i}\n"
+            f"  %s.{i} = load <32 x i32>, ptr %in.{i}, align 64\n"
+            f"  call void @llvm.masked.scatter.v32i32.v32p0(<32 x i32> %s.{i}, <32 x ptr> align 4 "
+            f"%ptrs.{i}, <32 x i1> %lanes.m)\n"
+        )
+    return out + "  br label %done\n"
+
+
+def load(
+    m: Module, space: str, bytes_: int, align: int, signed: bool, *, avx512: bool = False
+) -> str:
+    """@load.*(w, addr, out, exec, pc)"""
+    name = f"load.{space}.{bytes_}.{align}{'s' if signed else ''}"
+    if name in m.functions:
+        return f"@{name}"
+    body = _where(m, space, bytes_, align, Access.READ)
+    apart = ""
+    for i in range(_pieces(bytes_)):
+        apart += _piece(i, "out")
+        if bytes_ < 4:
+            op = "sext" if signed else "zext"
+            apart += (
+                f"  %n{i} = load volatile i{8 * bytes_}, ptr %q{i}, align {bytes_}\n"
+                f"  %v{i} = {op} i{8 * bytes_} %n{i} to i32\n"
+            )
+        else:
+            apart += f"  %v{i} = load volatile i32, ptr %q{i}, align 4\n"
+        apart += f"  store i32 %v{i}, ptr %b{i}\n"
+    body += access64.whole_or_apart(space, bytes_, apart, access64.load_pair, "out")
+    # A lone dword around bytes at scratch's end is not looked for: those go lane by lane.
+    first = (
+        _gather_all(m, space, bytes_, align, signed)
+        if avx512 and (bytes_ >= 4 or space != "s")
+        else ""
+    )
+    return lane_loop(m, name, "ptr %out, ", body, first)
+
+
+def store(m: Module, space: str, bytes_: int, align: int, *, avx512: bool = False) -> str:
+    """@store.*(w, addr, data, exec, pc)"""
+    name = f"store.{space}.{bytes_}.{align}"
+    if name in m.functions:
+        return f"@{name}"
+    body = _where(m, space, bytes_, align, Access.WRITE)
+    apart = ""
+    for i in range(_pieces(bytes_)):
+        apart += _piece(i, "data") + f"  %v{i} = load i32, ptr %b{i}\n"
+        if bytes_ < 4:
+            apart += (
+                f"  %n{i} = trunc i32 %v{i} to i{8 * bytes_}\n"
+                f"  store volatile i{8 * bytes_} %n{i}, ptr %q{i}, align {bytes_}\n"
+            )
+        else:
+            apart += f"  store volatile i32 %v{i}, ptr %q{i}, align 4\n"
+    body += access64.whole_or_apart(space, bytes_, apart, access64.store_pair, "data")
+    first = _scatter_all(m, space, bytes_, align) if avx512 and bytes_ >= 4 else ""
+    return lane_loop(m, name, "ptr %data, ", body, first)
+
+
+# Operations of atomicrmw; the others are compare-and-swap loops.
+_RMW = {
+    "add": "add", "sub": "sub", "min_i": "min", "min_u": "umin", "max_i": "max",
+    "max_u": "umax", "and": "and", "or": "or", "xor": "xor", "swap": "xchg",
+    "inc": "uinc_wrap", "dec": "udec_wrap",
+}  # fmt: skip
+
+
+def _data(i: int, width: int, name: str) -> str:
+    """Loads %{name} of `width` bits from the i-th dword (or pair) of %data."""
+    out = (
+        f"  %{name}.i = add i64 %lane64, {32 * i}\n"
+        f"  %{name}.q = getelementptr i32, ptr %data, i64 %{name}.i\n"
+    )
+    if width == 32:
+        return out + f"  %{name} = load i32, ptr %{name}.q\n"
+    return (
+        out + f"  %{name}.l = load i32, ptr %{name}.q\n"
+        f"  %{name}.r = getelementptr i32, ptr %{name}.q, i64 32\n"
+        f"  %{name}.h = load i32, ptr %{name}.r\n"
+        f"  %{name}.l64 = zext i32 %{name}.l to i64\n  %{name}.h64 = zext i32 %{name}.h to i64\n"
+        f"  %{name}.s = shl i64 %{name}.h64, 32\n  %{name} = or i64 %{name}.l64, %{name}.s\n"
+    )
+
+
+def _result(width: int) -> str:
+    """Stores %old in place of the lane's first data dwords."""
+    if width == 32:
+        return "  store i32 %old, ptr %d0.q\n"
+    return (
+        "  %old.l = trunc i64 %old to i32\n  %old.s = lshr i64 %old, 32\n"
+        "  %old.h = trunc i64 %old.s to i32\n"
+        "  store i32 %old.l, ptr %d0.q\n  store i32 %old.h, ptr %d0.r\n"
+    )
+
+
+def _without_denormals(name: str) -> str:
+    """%{name}.n: binary32 %{name}, or a zero of its sign."""
+    return (
+        f"  %{name}.e = and i32 %{name}, 2139095040\n  %{name}.0 = and i32 %{name}, -2147483648\n"
+        f"  %{name}.t = icmp eq i32 %{name}.e, 0\n"
+        f"  %{name}.n = select i1 %{name}.t, i32 %{name}.0, i32 %{name}\n"
+    )
+
+
+def _new_value(op: str, width: int, *, cache: bool) -> str:
+    """%new from %was (the old value) and %d0, %d1.  Outside of LDS the unit that adds binary32
+    flushes denormal operands in every mode (RDNA3 ISA, 13.2)."""
+    ty, fl = f"i{width}", {32: "float", 64: "double"}[width]
+    if op == "csub":
+        return (
+            f"  %ge = icmp uge {ty} %was, %d0\n  %diff = sub {ty} %was, %d0\n"
+            f"  %new = select i1 %ge, {ty} %diff, {ty} 0\n"
+        )
+    if op == "rsub":
+        return f"  %new = sub {ty} %d0, %was\n"
+    if op == "mskor":
+        return (
+            f"  %inv = xor {ty} %d0, -1\n  %kept = and {ty} %was, %inv\n"
+            f"  %new = or {ty} %kept, %d1\n"
+        )
+    if op == "wrap":
+        return (
+            f"  %ge = icmp uge {ty} %was, %d0\n  %dn = sub {ty} %was, %d0\n"
+            f"  %up = add {ty} %was, %d1\n  %new = select i1 %ge, {ty} %dn, {ty} %up\n"
+        )
+    if op == "add_f" and cache and width == 32:
+        return (
+            _without_denormals("was")
+            + _without_denormals("d0")
+            + "  %fw = bitcast i32 %was.n to float\n  %fd = bitcast i32 %d0.n to float\n"
+            "  %fn = fadd float %fw, %fd\n  %new = bitcast float %fn to i32\n"
+        )
+    bits = f"  %fw = bitcast {ty} %was to {fl}\n  %fd = bitcast {ty} %d0 to {fl}\n"
+    if op == "add_f":
+        return bits + f"  %fn = fadd {fl} %fw, %fd\n  %new = bitcast {fl} %fn to {ty}\n"
+    if op == "cmp_f":
+        return (
+            f"  %fc = bitcast {ty} %d1 to {fl}\n  %fw = bitcast {ty} %was to {fl}\n"
+            f"  %same = fcmp oeq {fl} %fw, %fc\n  %new = select i1 %same, {ty} %d0, {ty} %was\n"
+        )
+    less, both = ("olt", "or") if op == "min_f" else ("ogt", "and")
+    return (
+        bits + f"  %c1 = fcmp {less} {fl} %fw, %fd\n  %c2 = fcmp {less} {fl} %fd, %fw\n"
+        f"  %eq = {both} {ty} %was, %d0\n"
+        f"  %s1 = select i1 %c2, {ty} %d0, {ty} %eq\n  %s2 = select i1 %c1, {ty} %was, {ty} %s1\n"
+        f"  %n1 = fcmp uno {fl} %fd, %fd\n  %s3 = select i1 %n1, {ty} %was, {ty} %s2\n"
+        f"  %n2 = fcmp uno {fl} %fw, %fw\n  %new = select i1 %n2, {ty} %d0, {ty} %s3\n"
+    )
+
+
+TWO_OPERANDS = frozenset({"cmpswap", "cmp_f", "mskor", "wrap"})
+
+
+def atomic(m: Module, space: str, op: str, width: int) -> str:
+    """@atomic.*(w, addr, data, exec, pc): each lane in turn; the old values replace the data.
+
+    Two-operand forms have the second in the dwords after the first: the comparand of cmpswap and
+    cmp_f, the bits to set of mskor, the addend of wrap.
+    """
+    name = f"atomic.{space}.{op}.{width}"
+    if name in m.functions:
+        return f"@{name}"
+    ty, bytes_ = f"i{width}", width // 8
+    body = _where(m, space, bytes_, bytes_, Access.ATOMIC) + _data(0, width, "d0")
+    if op in TWO_OPERANDS:
+        body += _data(width // 32, width, "d1")
+    if op in _RMW:
+        body += f"  %old = atomicrmw {_RMW[op]} ptr %p, {ty} %d0 seq_cst, align {bytes_}\n"
+    elif op == "cmpswap":
+        body += (
+            f"  %pair = cmpxchg ptr %p, {ty} %d1, {ty} %d0 seq_cst seq_cst, align {bytes_}\n"
+            f"  %old = extractvalue {{{ty}, i1}} %pair, 0\n"
+        )
+    else:
+        body += (
+            f"  %first = load atomic {ty}, ptr %p monotonic, align {bytes_}\n"
+            "  br label %again\nagain:\n"
+            f"  %was = phi {ty} [ %first, %loop ], [ %old, %again ]\n"
+            + _new_value(op, width, cache=space != "l")
+            + f"  %pair = cmpxchg ptr %p, {ty} %was, {ty} %new seq_cst seq_cst, align {bytes_}\n"
+            f"  %old = extractvalue {{{ty}, i1}} %pair, 0\n"
+            f"  %won = extractvalue {{{ty}, i1}} %pair, 1\n"
+            "  br i1 %won, label %stored, label %again\nstored:\n"
+        )
+    return lane_loop(m, name, "ptr %data, ", body + _result(width))

@@ -1,0 +1,203 @@
+"""Records what registers hold at chosen places of a launch: calls in the compiled code.
+
+A :class:`TracePoint` stands before or behind one instruction and names registers.  When a wave that
+is
+traced passes it with some lane in the point's mask, a record goes to a buffer: the wave, the point,
+the mask, and the values.  Nothing else of the emulation changes.  What can only be asked between
+blocks is asked, too: a launch that has executed too much is ended (``DeviceFault.TRACED``), as is
+one whose records no longer fit.
+
+A record, in 32-bit words: its length in words, the point's number, the mask, EXEC, the wave's
+number (two words), then 32 words a vector register or slot of scratch, then one word a scalar one.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sassxlate.lowering.emulate.image.abi import DeviceFault, WaveLayout
+from sassxlate.lowering.emulate.options import Place, TracePoint
+from sassxlate.lowering.emulate.wave import memory_helpers
+from sassxlate.lowering.emulate.wave.context import Context
+from sassxlate.lowering.llvm.ir_text import LANES, Module, const, vec_type
+
+V32 = vec_type(32)
+HEAD = 6  # words
+_USED, _ROOM, _DATA, _BUDGET = 0, 8, 16, 24  # byte offsets in SxTrace
+
+
+# --- in the compiled code ------------------------------------------------------------------------
+
+
+def emit(c: Context, point: TracePoint) -> None:
+    """The call at a point."""
+    st, d = c.state, c.d
+    wide = [
+        d.splat(st.read_v_all(p.index)).ref if p.kind == "v" else _slot(c, p.index)
+        for p in point.wide
+    ]
+    scalar = [st.read_s(p.index).ref if p.kind == "s" else _word(c, p) for p in point.scalar]
+    name = _recorder(c.module, len(wide), len(scalar))
+    given = [f"i32 {point.number}", f"i32 {st.read_s(point.mask).ref}"]
+    given += [f"i32 {st.exec_mask().ref}"]
+    given += [f"{V32} {ref}" for ref in wide] + [f"i32 {ref}" for ref in scalar]
+    c.fn.do(f"call void {name}(ptr %w, {', '.join(given)})")
+
+
+def _slot(c: Context, offset: int) -> str:
+    """A register's slot in scratch, whose lanes lie side by side."""
+    fn = c.fn
+    at = fn.emit(f"getelementptr i8, ptr %w, i64 {int(WaveLayout.SCRATCH)}")
+    base = fn.emit(f"load ptr, ptr {at}, !invariant.load !0")
+    row = fn.emit_new(f"getelementptr i8, ptr {base}, i64 {offset * LANES}")
+    return fn.emit_new(f"load {V32}, ptr {row}, align 4")
+
+
+def _word(c: Context, place: Place) -> str:
+    fn = c.fn
+    if place.kind == "m":
+        return fn.emit_new(f"load volatile i32, ptr inttoptr (i64 {place.index} to ptr), align 4")
+    at = fn.emit(f"getelementptr i8, ptr %w, i64 {int(WaveLayout.LDS)}")
+    base = fn.emit(f"load ptr, ptr {at}, !invariant.load !0")
+    word = fn.emit_new(f"getelementptr i8, ptr {base}, i64 {place.index}")
+    return fn.emit_new(f"load volatile i32, ptr {word}, align 4")
+
+
+def _recorder(m: Module, wide: int, scalar: int) -> str:
+    name = f"record.{wide}.{scalar}"
+    if name in m.functions:
+        return f"@{name}"
+    memory_helpers.fault(m)
+    args = ["ptr %w", "i32 %point", "i32 %mask", "i32 %exec"]
+    args += [f"{V32} %v{i}" for i in range(wide)] + [f"i32 %s{i}" for i in range(scalar)]
+    words = HEAD + LANES * wide + scalar
+    stores = [("i32", str(words)), ("i32", "%point"), ("i32", "%mask"), ("i32", "%exec"),
+              ("i64", "%wave")]  # fmt: skip
+    stores += [(V32, f"%v{i}") for i in range(wide)] + [("i32", f"%s{i}") for i in range(scalar)]
+    body, at = "", 0
+    for n, (type_, value) in enumerate(stores):
+        body += f"  %p{n} = getelementptr i8, ptr %to, i64 {at}\n"
+        body += f"  store {type_} {value}, ptr %p{n}, align 4\n"
+        at += {"i32": 4, "i64": 8}.get(type_, 4 * LANES)
+    m.functions[name] = (
+        f"define internal void @{name}({', '.join(args)}) noinline {memory_helpers.ATTRIBUTES} {{\n"
+        f"  %wp = getelementptr i8, ptr %w, i64 {int(WaveLayout.TRACED)}\n"
+        "  %number = load i64, ptr %wp\n"
+        "  %off = icmp eq i64 %number, 0\n"
+        "  %nobody = icmp eq i32 %mask, 0\n"
+        "  %skip = or i1 %off, %nobody\n"
+        "  br i1 %skip, label %done, label %look\n"
+        "look:\n"
+        "  %wave = sub i64 %number, 1\n"
+        f"  %tp = getelementptr i8, ptr %w, i64 {int(WaveLayout.TRACE)}\n"
+        "  %t = load ptr, ptr %tp\n"
+        f"  %up = getelementptr i8, ptr %t, i64 {_USED}\n"
+        "  %used = load i64, ptr %up\n"
+        f"  %rp = getelementptr i8, ptr %t, i64 {_ROOM}\n"
+        "  %room = load i64, ptr %rp\n"
+        f"  %end = add i64 %used, {4 * words}\n"
+        "  %full = icmp ugt i64 %end, %room\n"
+        "  br i1 %full, label %stop, label %write\n"
+        "stop:\n"
+        f"  call void @fault(ptr %w, i32 {int(DeviceFault.TRACED)}, i32 0, i32 0, i64 0)\n"
+        "  unreachable\n"
+        "write:\n"
+        "  store i64 %end, ptr %up\n"
+        f"  %dp = getelementptr i8, ptr %t, i64 {_DATA}\n"
+        "  %data = load ptr, ptr %dp\n"
+        "  %to = getelementptr i8, ptr %data, i64 %used\n" + body + "  br label %done\n"
+        "done:\n  ret void\n}\n"
+    )
+    return f"@{name}"
+
+
+def emit_budget(c: Context, instructions: int) -> None:
+    """At a block's begin: ends a launch that has executed more than it may."""
+    m, name = c.module, "spend"
+    if name not in m.functions:
+        memory_helpers.fault(m)
+        m.functions[name] = (
+            f"define internal void @{name}(ptr %w, i64 %n, i32 %pc) noinline "
+            f"{memory_helpers.ATTRIBUTES} {{\n"
+            f"  %tp = getelementptr i8, ptr %w, i64 {int(WaveLayout.TRACE)}\n"
+            "  %t = load ptr, ptr %tp\n"
+            f"  %bp = getelementptr i8, ptr %t, i64 {_BUDGET}\n"
+            "  %old = load i64, ptr %bp\n"
+            "  %new = sub i64 %old, %n\n"
+            "  store i64 %new, ptr %bp\n"
+            "  %over = icmp slt i64 %new, 0\n"
+            "  br i1 %over, label %stop, label %done\n"
+            "stop:\n"
+            f"  call void @fault(ptr %w, i32 {int(DeviceFault.TRACED)}, i32 %pc, i32 0, i64 1)\n"
+            "  unreachable\n"
+            "done:\n  ret void\n}\n"
+        )
+    c.fn.do(f"call void @{name}(ptr %w, i64 {const(instructions, 64).ref}, i32 {c.pc})")
+
+
+# --- the buffer ----------------------------------------------------------------------------------
+
+
+class _Header(ctypes.Structure):
+    _fields_ = [
+        ("used", ctypes.c_uint64), ("room", ctypes.c_uint64), ("data", ctypes.c_void_p),
+        ("budget", ctypes.c_int64),
+    ]  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One passing of a point by a wave."""
+
+    point: int
+    wave: int
+    mask: int
+    exec: int
+    values: NDArray[np.uint32]  # of the wide places, 32 each, and of the scalar ones
+
+
+class Buffer:
+    """Takes the records of one launch; ``budget`` in RDNA3 instructions of waves."""
+
+    def __init__(self, room: int, budget: int) -> None:
+        size = max(room, 1) + mmap.PAGESIZE - 1 & -mmap.PAGESIZE
+        self._map = mmap.mmap(-1, size)  # pages come with their first use
+        self._view = (ctypes.c_char * size).from_buffer(self._map)
+        self.header = _Header(0, size, ctypes.addressof(self._view), budget)
+
+    @property
+    def address(self) -> int:
+        return ctypes.addressof(self.header)
+
+    def words(self) -> NDArray[np.uint32]:
+        """All records, one behind the other; a view."""
+        return np.frombuffer(self._map, np.uint32, int(self.header.used) // 4)
+
+    def records(self) -> Iterator[Record]:
+        """In the order in which the waves passed."""
+        words = self.words()
+        at = 0
+        while at < len(words):
+            size, point, mask, exec_, low, high = (int(w) for w in words[at : at + HEAD])
+            yield Record(point, low | high << 32, mask, exec_, words[at + HEAD : at + size])
+            at += size
+
+
+def by_pc(
+    points: Sequence[TracePoint],
+) -> tuple[dict[int, list[TracePoint]], dict[int, list[TracePoint]]]:
+    """The points before and behind the instruction at an offset."""
+    before: dict[int, list[TracePoint]] = {}
+    behind: dict[int, list[TracePoint]] = {}
+    for point in points:
+        (behind if point.behind else before).setdefault(point.pc, []).append(point)
+    return before, behind
+
+
+__all__ = ["Buffer", "Record", "by_pc", "emit", "emit_budget"]

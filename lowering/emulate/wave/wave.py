@@ -1,0 +1,422 @@
+"""Builds the LLVM IR of one kernel's wave function."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, ClassVar
+
+from sassxlate.cfg.rdna3_flow import (
+    INDIRECT,
+    DecodedStep,
+    Flow,
+    MachineBlock,
+    ModeBits,
+    hwreg,
+    modes,
+    step_mode,
+)
+from sassxlate.disasm.rdna3.codec.decode.instruction import branch_target
+from sassxlate.disasm.rdna3.instruction import I, Inst
+from sassxlate.domain.interface import is_zero
+from sassxlate.errors import EmulatorError
+from sassxlate.lowering.emulate import strict_hazards
+from sassxlate.lowering.emulate.image.abi import RUNTIME_STOP, DeviceFault, Rt, WaveLayout
+from sassxlate.lowering.emulate.wave import alu, cross_lane, memory, memory_helpers, trace_points
+from sassxlate.lowering.emulate.wave.context import Context, Isa
+from sassxlate.lowering.emulate.wave.registers import EXEC, VCC_LO, State
+from sassxlate.lowering.emulate.wave.undefined_values import Shadow
+from sassxlate.lowering.llvm.domain import LlvmDomain
+from sassxlate.lowering.llvm.ir_text import Function, Module, Val, const
+
+if TYPE_CHECKING:
+    from sassxlate.lowering.emulate.options import CompileOptions
+
+# Nothing to do: waits (loads are done at once), hints and caches that are not there.
+_NOTHING = frozenset(
+    "s_nop s_waitcnt s_waitcnt_vscnt s_waitcnt_vmcnt s_waitcnt_lgkmcnt s_waitcnt_expcnt "
+    "s_waitcnt_depctr s_delay_alu s_clause s_setprio s_set_inst_prefetch_distance s_wait_idle "
+    "s_icache_inv s_round_mode s_denorm_mode s_version s_ttracedata s_ttracedata_imm s_wakeup "
+    "s_incperflevel s_decperflevel s_wait_event v_nop ds_nop".split()
+)
+_FENCES = frozenset({"buffer_gl0_inv", "buffer_gl1_inv", "s_dcache_inv", "s_gl1_inv"})
+
+
+class WaveBuilder:
+    """Emits a flow's blocks into one function."""
+
+    def __init__(self, flow: Flow, options: CompileOptions, isa: Isa, attrs: str):
+        self.flow = flow
+        self.module = Module()
+        self.fn = Function(self.module, "void @wave(ptr %w)", attrs)
+        d = LlvmDomain(self.fn, avx512=isa == "avx512", seed_offset=int(WaveLayout.STRICT_SEED))
+        self.initial = ModeBits(options.float_mode | options.dx10_clamp << 8 | options.ieee << 9)
+        mode = self.initial.mode()
+        assert mode is not None
+        self.c = Context(
+            self.module, self.fn, d, State(self.fn, d), options.align, options.strict, mode
+        )
+        self.c.scratch = options.scratch
+        self.c.state.poison = options.strict and options.poison
+        self.traced = options.trace is not None
+        self.points = trace_points.by_pc(options.trace or ())
+        self.numbers: dict[int, int] = {}
+        if options.counts:
+            self.numbers = {start: n for n, start in enumerate(sorted(flow.blocks))}
+        d.perturbed = options.strict
+        self.count = 0
+        self.findings: dict[int, strict_hazards.Finding] = {}
+        self.shadow: Shadow | None = None
+        if options.strict:
+            self.shadow = Shadow(self.c, flow.entry, options.sgprs, options.uniform)
+            for found in strict_hazards.findings(flow, options.fences):
+                self.findings.setdefault(found.pc, found)
+
+    def build(self) -> Module:
+        before = modes(self.flow, self.initial)
+        self.fn.entry += ["  %executed = alloca i64", "  store i64 0, ptr %executed"]
+        self.fn.do(f"br label %b{self.flow.entry}")
+        for start in sorted(self.flow.blocks):
+            self._block(self.flow.blocks[start], before.get(start, self.initial))
+        self.c.state.finish({start: b.succs for start, b in self.flow.blocks.items()})
+        self.fn.finish("wave")
+        return self.module
+
+    def _refuse(self, found: strict_hazards.Finding) -> None:
+        """Stops the wave here, in the name of its first active lane; what follows is dead."""
+        c, name, lane = self.c, memory_helpers.fault(self.module), self._first_lane()
+        code = found.code(self.flow.entry)
+        self.fn.do(
+            f"call void {name}(ptr %w, i32 {int(DeviceFault.STRICT)}, i32 {c.pc}, i32 {lane.ref}, "
+            f"i64 {code})"
+        )
+
+    def _first_lane(self) -> Val:
+        """The lowest active lane; 0 where there is none."""
+        d = self.c.d
+        return d.and_(d.ctz(self.c.state.exec_mask()), const(31, 32))
+
+    # -- blocks ---------------------------------------------------------------------------
+
+    def _block(self, block: MachineBlock, bits: ModeBits) -> None:
+        self.fn.label(f"b{block.start}")
+        c = self.c
+        c.state.start_block(block.start)
+        self._last = block.steps[-1]
+        self._execute(len(block.steps))
+        if block.start in self.numbers:
+            self._count(self.numbers[block.start])
+        if self.traced:
+            c.pc = self._pc(block.start)
+            trace_points.emit_budget(c, len(block.steps))
+        if self.shadow is not None:
+            self.shadow.start_block()
+        for step in block.steps:
+            self._step(step, bits)
+            bits = step_mode(bits, step.inst)
+        last = block.steps[-1]
+        if not self._ends(last.inst.op):
+            c.state.flush()
+            if last.next in self.flow.cuts:
+                self._stop(last.pc)  # a condition that LLVM knows nothing of keeps the blocks apart
+            self._goto(last.next, last.pc)
+
+    def _execute(self, instructions: int) -> None:
+        """Adds to what the wave has executed; a host register, which costs next to nothing."""
+        old = self.fn.emit_new("load i64, ptr %executed")
+        new = self.fn.emit_new(f"add i64 {old}, {instructions}")
+        self.fn.do(f"store i64 {new}, ptr %executed")
+
+    def _count(self, number: int) -> None:
+        """One more time that a wave begins this block; waves of other threads count, too."""
+        fn = self.fn
+        p = fn.emit_new(f"getelementptr i8, ptr %w, i64 {int(WaveLayout.COUNTS)}")
+        table = fn.emit_new(f"load ptr, ptr {p}")
+        word = fn.emit_new(f"getelementptr i64, ptr {table}, i64 {number}")
+        fn.emit_new(f"atomicrmw add ptr {word}, i64 1 monotonic")
+
+    @staticmethod
+    def _ends(op: str) -> bool:
+        return op in _TERMINATORS or op in INDIRECT or op.startswith("s_cbranch_")
+
+    def _step(self, step: DecodedStep, bits: ModeBits) -> None:
+        c, inst = self.c, step.inst
+        c.pc, c.dpp_enable = self._pc(step.pc), None
+        self.count += 1
+        if self.shadow is not None:
+            self.shadow.before(step)
+            if step is self._last:
+                self.shadow.flush()
+        if step.pc in self.findings:
+            self._refuse(self.findings[step.pc])
+        for point in self.points[0].get(c.pc, ()):
+            trace_points.emit(c, point)
+        try:
+            self._instruction(step, bits)
+        except EmulatorError as e:
+            raise e.at(offset=c.pc, inst=inst.op) from e
+        if not self._ends(inst.op):
+            for point in self.points[1].get(c.pc, ()):
+                trace_points.emit(c, point)
+
+    def _instruction(self, step: DecodedStep, bits: ModeBits) -> None:
+        c, inst = self.c, step.inst
+        op = inst.op
+        row = alu.lookup(op)
+        if row is not None:
+            self._set_mode(inst, row.mode, bits)
+            alu.emit(c, inst, row)
+        elif op in _NOTHING:
+            return
+        elif op in cross_lane.EMITTERS:
+            cross_lane.EMITTERS[op](c, inst)
+        elif op.startswith(("global_", "flat_", "scratch_", "ds_")):
+            memory.emit_vmem(c, inst)
+        elif op.startswith("s_load_"):
+            memory.emit_smem(c, inst)
+        elif op in _FENCES:
+            kind = "" if op == "buffer_gl1_inv" else 'syncscope("singlethread") '
+            self.fn.do(f"fence {kind}seq_cst")
+        elif op in self._CONTROL:
+            self._CONTROL[op](self, step)
+        elif op.startswith("s_cbranch_"):
+            self._conditional(step)
+        else:
+            raise c.error(inst, "this instruction is not supported")
+
+    def _set_mode(self, inst: Inst, needed: bool, bits: ModeBits) -> None:
+        mode = bits.mode()
+        if mode is None:
+            if needed or inst.clamp or inst.omod:
+                raise self.c.error(
+                    inst, "the rounding or denormal mode is not known here", "SX0622"
+                )
+            return
+        self.c.mode = mode
+
+    def _pc(self, pc: int) -> int:
+        """An offset in the code as the errors say it: from the kernel's entry."""
+        return pc - self.flow.entry
+
+    # -- control --------------------------------------------------------------------------
+
+    def _goto(self, target: int, source: int) -> None:
+        """Jumps to a block; a back edge of a loop that reads memory uses up fuel."""
+        fn = self.fn
+        if target not in self.flow.blocks:
+            self._fault(DeviceFault.ILLEGAL, source)
+            return
+        if target <= source:
+            if self.flow.reads_memory(target, source):
+                self._fuel(source)
+            else:
+                self._stop(source)
+        fn.do(f"br label %b{target}")
+
+    def _fuel(self, pc: int) -> None:
+        fn = self.fn
+        p = fn.emit_new(f"getelementptr i8, ptr %w, i64 {int(WaveLayout.FUEL)}")
+        old = fn.emit_new(f"load i64, ptr {p}")
+        new = fn.emit_new(f"sub i64 {old}, 1")
+        fn.do(f"store i64 {new}, ptr {p}")
+        self._give_way(fn.emit_new(f"icmp sle i64 {new}, 0"), pc)
+
+    def _stop(self, pc: int) -> None:
+        """A loop that waits for nobody needs no fuel, but can be told to end."""
+        fn = self.fn
+        p = fn.emit_new(f"getelementptr i8, ptr %w, i64 {int(WaveLayout.RT)}")
+        table = fn.emit_new(f"load ptr, ptr {p}")
+        word = fn.emit_new(f"getelementptr ptr, ptr {table}, i64 {RUNTIME_STOP}")
+        told = fn.emit_new(f"load volatile i32, ptr {word}")
+        self._give_way(fn.emit_new(f"icmp ne i32 {told}, 0"), pc)
+
+    def _give_way(self, when: str, pc: int) -> None:
+        """Calls SxRuntime.yield where the condition holds, which is seldom."""
+        fn, name = self.fn, "give_way"
+        if name not in self.module.functions:
+            self.module.functions[name] = (
+                f"define internal void @{name}(ptr %w, i32 %pc) noinline cold nounwind {{\n"
+                + memory_helpers.runtime_call(Rt.YIELD, "void", "ptr %w, i32 %pc")
+                + "  ret void\n}\n"
+            )
+        now, go = fn.fresh("now"), fn.fresh("go")
+        fn.do(f"br i1 {when}, label %{now}, label %{go}")
+        fn.label(now)
+        fn.do(f"call void @{name}(ptr %w, i32 {self._pc(pc)})")
+        fn.do(f"br label %{go}")
+        fn.label(go)
+
+    def _fault(self, kind: DeviceFault, pc: int, addr: str = "0", lane: str = "0") -> None:
+        name = memory_helpers.fault(self.module)
+        where = f"i32 {self._pc(pc)}, i32 {lane}, i64 {addr}"
+        self.fn.do(f"call void {name}(ptr %w, i32 {int(kind)}, {where})")
+        self.fn.do("unreachable")
+
+    def _runtime(self, rt: Rt, result: str, args: str) -> str:
+        """A call through SxRuntime from the wave function; its result's name."""
+        fn = self.fn
+        p = fn.emit_new(f"getelementptr i8, ptr %w, i64 {int(WaveLayout.RT)}")
+        table = fn.emit_new(f"load ptr, ptr {p}")
+        slot = fn.emit_new(f"getelementptr ptr, ptr {table}, i64 {int(rt)}")
+        f = fn.emit_new(f"load ptr, ptr {slot}")
+        if result == "void":
+            fn.do(f"call void {f}({args})")
+            return ""
+        return fn.emit_new(f"call {result} {f}({args})")
+
+    def _conditional(self, step: DecodedStep) -> None:
+        c, st, d = self.c, self.c.state, self.c.d
+        what = step.inst.op.removeprefix("s_cbranch_")
+        if what in ("scc0", "scc1"):
+            cond = st.read_scc() if what == "scc1" else d.not_(st.read_scc())
+        elif what in ("vccz", "vccnz", "execz", "execnz"):
+            zero = is_zero(d, st.read_s(VCC_LO if what.startswith("vcc") else EXEC))
+            cond = zero if what.endswith("cz") else d.not_(zero)
+        else:
+            raise c.error(step.inst, "this branch is not supported")
+        st.flush()
+        target = branch_target(step.inst, step.pc)
+        yes = self.fn.fresh("taken")
+        no = self.fn.fresh("next")
+        self.fn.do(f"br i1 {cond.ref}, label %{yes}, label %{no}")
+        self.fn.label(yes)
+        self._goto(target, step.pc)
+        self.fn.label(no)
+        self._goto(step.next, step.pc)
+
+    def _branch(self, step: DecodedStep) -> None:
+        self.c.state.flush()
+        self._goto(branch_target(step.inst, step.pc), step.pc)
+
+    def _end(self, step: DecodedStep) -> None:
+        fn = self.fn
+        done = fn.emit_new("load i64, ptr %executed")
+        p = fn.emit_new(f"getelementptr i8, ptr %w, i64 {int(WaveLayout.EXECUTED)}")
+        fn.do(f"store i64 {done}, ptr {p}")
+        fn.do("ret void")
+
+    def _illegal(self, step: DecodedStep) -> None:
+        self._fault(DeviceFault.ILLEGAL, step.pc)
+
+    def _trap(self, step: DecodedStep) -> None:
+        self._fault(DeviceFault.TRAP, step.pc, str(step.inst.imm & 0xFF), self._first_lane().ref)
+
+    def _barrier(self, step: DecodedStep) -> None:
+        self._runtime(Rt.BARRIER, "void", f"ptr %w, i32 {self._pc(step.pc)}")
+
+    def _sleep(self, step: DecodedStep) -> None:
+        self._runtime(Rt.YIELD, "void", f"ptr %w, i32 {self._pc(step.pc)}")
+
+    # -- code addresses -------------------------------------------------------------------
+
+    def _code_base(self) -> Val:
+        p = self.fn.emit_new(f"getelementptr i8, ptr %w, i64 {int(WaveLayout.CODE_BASE)}")
+        return Val(self.fn.emit_new(f"load i64, ptr {p}"), 64, False)
+
+    def _getpc(self, step: DecodedStep) -> None:
+        pc = self.c.d.add(self._code_base(), const(step.next, 64))
+        self.c.write64(step.inst, step.inst.args[0], pc)
+
+    def _call(self, step: DecodedStep) -> None:
+        self._getpc(step)
+        self._branch(step)
+
+    def _indirect(self, step: DecodedStep) -> None:
+        c, inst = self.c, step.inst
+        target = c.d.sub(c.read64(inst, inst.args[-1]), self._code_base())
+        if inst.op == "s_swappc_b64":
+            self._getpc(step)
+        if not self.flow.indirect:
+            raise c.error(inst, "the targets of this jump are not known", "SX0625")
+        c.state.flush()
+        lost = self.fn.fresh("lost")
+        cases: list[tuple[int, str]] = []
+        for pc in self.flow.indirect:
+            if pc in self.flow.blocks:
+                cases.append((pc, self.fn.fresh("to")))
+        text = " ".join(f"i64 {pc}, label %{to}" for pc, to in cases)
+        self.fn.do(f"switch i64 {target.ref}, label %{lost} [ {text} ]")
+        for pc, to in cases:
+            self.fn.label(to)
+            self._goto(pc, step.pc)
+        self.fn.label(lost)
+        self._fault(DeviceFault.ILLEGAL, step.pc, target.ref)
+
+    # -- hardware registers and messages ------------------------------------------------------
+
+    def _getreg(self, step: DecodedStep) -> None:
+        c, inst = self.c, step.inst
+        register, offset, size = hwreg(inst.imm & 0xFFFF)
+        if register == 29:  # SHADER_CYCLES has 20 bits
+            ref = self._runtime(Rt.CLOCK, "i64", "ptr %w, i32 0")
+            value = c.d.and_(c.d.extract(Val(ref, 64, False), 0, 32), const(0xFFFFF, 32))
+        elif register == 1:
+            value = const(self._bits.value, 32)
+        else:
+            raise c.error(inst, f"hardware register {register} is not supported")
+        field = c.d.and_(c.d.lshr(value, const(offset, 32)), const((1 << size) - 1, 32))
+        c.write32(inst, inst.args[0], field)
+
+    def _setreg(self, step: DecodedStep) -> None:
+        register, _, _ = hwreg(step.inst.imm & 0xFFFF)
+        if register != 1:
+            raise self.c.error(step.inst, f"hardware register {register} is not supported")
+
+    def _sendmsg(self, step: DecodedStep) -> None:
+        imm = step.inst.imm & 0xFFFF
+        if imm & 0xFF == 3:  # dealloc_vgprs
+            return
+        m0 = self.c.state.read_s(125)
+        args = f"ptr %w, i32 {imm}, i32 {m0.ref}, i32 {self._pc(step.pc)}"
+        self._runtime(Rt.MESSAGE, "i64", args)
+
+    def _sendmsg_rtn(self, step: DecodedStep) -> None:
+        c, inst = self.c, step.inst
+        imm = inst.imm & 0xFF
+        if inst.args and isinstance(inst.args[-1], I):
+            imm = inst.args[-1].value & 0xFF
+        if imm == 0x83:  # GET_REALTIME
+            ref = self._runtime(Rt.CLOCK, "i64", "ptr %w, i32 1")
+        else:
+            m0 = c.state.read_s(125)
+            args = f"ptr %w, i32 {imm}, i32 {m0.ref}, i32 {self._pc(step.pc)}"
+            ref = self._runtime(Rt.MESSAGE, "i64", args)
+        value = Val(ref, 64, False)
+        if inst.op.endswith("b64"):
+            c.write64(inst, inst.args[0], value)
+        else:
+            c.write32(inst, inst.args[0], c.d.extract(value, 0, 32))
+
+    _bits: ModeBits = ModeBits(0)
+    _last: DecodedStep | None = None
+
+    _CONTROL: ClassVar[dict[str, Callable[[WaveBuilder, DecodedStep], None]]] = {
+        "s_branch": _branch,
+        "s_endpgm": _end,
+        "s_endpgm_saved": _end,
+        "s_code_end": _illegal,
+        "s_trap": _trap,
+        "s_barrier": _barrier,
+        "s_sleep": _sleep,
+        "s_getpc_b64": _getpc,
+        "s_call_b64": _call,
+        "s_setpc_b64": _indirect,
+        "s_swappc_b64": _indirect,
+        "s_getreg_b32": _getreg,
+        "s_setreg_b32": _setreg,
+        "s_setreg_imm32_b32": _setreg,
+        "s_sendmsg": _sendmsg,
+        "s_sendmsghalt": _sendmsg,
+        "s_sendmsg_rtn_b32": _sendmsg_rtn,
+        "s_sendmsg_rtn_b64": _sendmsg_rtn,
+    }
+
+
+_TERMINATORS = frozenset(
+    {"s_branch", "s_endpgm", "s_endpgm_saved", "s_code_end", "s_trap", "s_call_b64"}
+)
+
+
+def build(flow: Flow, options: CompileOptions, isa: Isa, attributes: str) -> tuple[Module, int]:
+    """(the module with the function @wave, number of RDNA3 instructions in it)."""
+    builder = WaveBuilder(flow, options, isa, attributes)
+    return builder.build(), builder.count

@@ -1,0 +1,1 @@
+"""Checks, at translation, of code that writes EXEC: every lane is somewhere, and in one place."""

@@ -1,0 +1,392 @@
+"""The domain's operations that LLVM has as they are: one value is 32 lanes, or uniform."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Self
+
+from sassxlate.domain.interface import Approximation, FloatPredicate, Fp, Round
+from sassxlate.lowering.llvm.ir_text import LANES, Function, Val, const, literal, vec_type
+
+_FLOAT = {16: "half", 32: "float", 64: "double"}
+
+
+def float_type(width: int, vec: bool) -> str:
+    return f"<{LANES} x {_FLOAT[width]}>" if vec else _FLOAT[width]
+
+
+def _signed(n: int, width: int) -> int:
+    return n - (1 << width) if n >> (width - 1) & 1 else n
+
+
+_FOLD: dict[str, Callable[[int, int, int], int]] = {
+    "add": lambda a, b, w: a + b,
+    "sub": lambda a, b, w: a - b,
+    "mul": lambda a, b, w: a * b,
+    "and": lambda a, b, w: a & b,
+    "or": lambda a, b, w: a | b,
+    "xor": lambda a, b, w: a ^ b,
+    "shl": lambda a, b, w: a << b if b < w else 0,
+    "lshr": lambda a, b, w: a >> b,
+    "ashr": lambda a, b, w: _signed(a, w) >> b,
+}
+
+
+class LlvmLanes(ABC):
+    """What `Domain[Val]` needs over the current block of a function, but for six operations.
+
+    `avx512` says whether mask registers exist; `narrow` conversions differ by it.  `seed_offset`
+    is where the wave that `%w` points to has strict mode's seed, 64 bits.
+    """
+
+    def __init__(self, fn: Function, *, avx512: bool, seed_offset: int) -> None:
+        self.fn = fn
+        self.avx512 = avx512
+        self.seed_offset = seed_offset
+        self.perturbed = False  # strict mode: approximations err by as much as AMD allows
+        self._as_float: dict[str, str] = {}
+
+    def over(self, fn: Function) -> Self:
+        """The same operations in another function."""
+        return type(self)(fn, avx512=self.avx512, seed_offset=self.seed_offset)
+
+    # -- values ---------------------------------------------------------------------------
+
+    def const(self, n: int, width: int) -> Val:
+        return const(n, width)
+
+    def width(self, a: Val) -> int:
+        return a.width
+
+    def text(self, a: Val, vec: bool) -> str:
+        """The value as an operand, of a vector where `vec`."""
+        if a.vec or not vec:
+            return a.ref
+        if a.const is not None:
+            return f"splat (i{a.width} {a.ref})"
+        return self.splat(a).ref
+
+    def splat(self, a: Val) -> Val:
+        if a.vec:
+            return a
+        ty = vec_type(a.width)
+        if a.const is not None:
+            return Val(f"splat (i{a.width} {a.ref})", a.width, True, a.const)
+        one = self.fn.emit(f"insertelement {ty} poison, i{a.width} {a.ref}, i64 0")
+        return Val(
+            self.fn.emit(f"shufflevector {ty} {one}, {ty} poison, <{LANES} x i32> zeroinitializer"),
+            a.width,
+            True,
+        )
+
+    def _binary(self, op: str, a: Val, b: Val) -> Val:
+        if a.const is not None and b.const is not None:
+            return const(_FOLD[op](a.const, b.const, a.width), a.width)
+        vec = a.vec or b.vec
+        ty = vec_type(a.width) if vec else f"i{a.width}"
+        ref = self.fn.emit(f"{op} {ty} {self.text(a, vec)}, {self.text(b, vec)}")
+        return Val(ref, a.width, vec)
+
+    # -- integers -------------------------------------------------------------------------
+
+    def add(self, a: Val, b: Val) -> Val:
+        if b.const == 0:
+            return a
+        if a.const == 0:
+            return b
+        return self._binary("add", a, b)
+
+    def sub(self, a: Val, b: Val) -> Val:
+        return a if b.const == 0 else self._binary("sub", a, b)
+
+    def mul(self, a: Val, b: Val) -> Val:
+        return self._binary("mul", a, b)
+
+    def and_(self, a: Val, b: Val) -> Val:
+        ones = (1 << a.width) - 1
+        if b.const == ones or a.const == 0:
+            return a
+        if a.const == ones or b.const == 0:
+            return b
+        return self._binary("and", a, b)
+
+    def or_(self, a: Val, b: Val) -> Val:
+        if b.const == 0:
+            return a
+        if a.const == 0:
+            return b
+        return self._binary("or", a, b)
+
+    def xor(self, a: Val, b: Val) -> Val:
+        return a if b.const == 0 else self._binary("xor", a, b)
+
+    def not_(self, a: Val) -> Val:
+        return self._binary("xor", a, const(-1, a.width))
+
+    def shl(self, a: Val, count: Val) -> Val:
+        return a if count.const == 0 else self._binary("shl", a, count)
+
+    def lshr(self, a: Val, count: Val) -> Val:
+        return a if count.const == 0 else self._binary("lshr", a, count)
+
+    def ashr(self, a: Val, count: Val) -> Val:
+        return a if count.const == 0 else self._binary("ashr", a, count)
+
+    def _icmp(self, pred: str, a: Val, b: Val) -> Val:
+        vec = a.vec or b.vec
+        ty = vec_type(a.width) if vec else f"i{a.width}"
+        return Val(
+            self.fn.emit(f"icmp {pred} {ty} {self.text(a, vec)}, {self.text(b, vec)}"), 1, vec
+        )
+
+    def eq(self, a: Val, b: Val) -> Val:
+        return self._icmp("eq", a, b)
+
+    def ult(self, a: Val, b: Val) -> Val:
+        return self._icmp("ult", a, b)
+
+    def slt(self, a: Val, b: Val) -> Val:
+        return self._icmp("slt", a, b)
+
+    def select(self, c: Val, a: Val, b: Val) -> Val:
+        if a == b:
+            return a
+        if c.const is not None:
+            return a if c.const & 1 else b
+        vec = a.vec or b.vec or c.vec
+        ty = vec_type(a.width) if vec else f"i{a.width}"
+        # A scalar condition may choose between whole vectors.
+        cond = f"{c.type} {c.ref}"
+        ref = self.fn.emit(f"select {cond}, {ty} {self.text(a, vec)}, {ty} {self.text(b, vec)}")
+        return Val(ref, a.width, vec)
+
+    def _convert(self, op: str, a: Val, width: int) -> Val:
+        if width == a.width:
+            return a
+        to = vec_type(width) if a.vec else f"i{width}"
+        return Val(self.fn.emit(f"{op} {a.type} {a.ref} to {to}"), width, a.vec)
+
+    def zext(self, a: Val, width: int) -> Val:
+        if a.const is not None:
+            return self._const_like(a, a.const, width)
+        return self._convert("zext", a, width)
+
+    def sext(self, a: Val, width: int) -> Val:
+        if a.const is not None:
+            return self._const_like(a, _signed(a.const, a.width), width)
+        return self._convert("sext", a, width)
+
+    def _const_like(self, a: Val, n: int, width: int) -> Val:
+        c = const(n, width)
+        return self.splat(c) if a.vec else c
+
+    def extract(self, a: Val, lo: int, width: int) -> Val:
+        if a.const is not None:
+            return self._const_like(a, a.const >> lo, width)
+        if a.width == 64 and width == 32 and a.vec and lo in (0, 32):
+            return self._half(a, lo // 32)
+        if lo:
+            a = self.lshr(a, const(lo, a.width))
+        return self._convert("trunc", a, width)
+
+    def concat(self, hi: Val, lo: Val) -> Val:
+        width = hi.width + lo.width
+        if hi.const is not None and lo.const is not None:
+            return self._const_like(hi, hi.const << lo.width | lo.const, width)
+        if hi.width == lo.width == 32 and (hi.vec or lo.vec):
+            return self._interleave(hi, lo)
+        top = self.shl(self.zext(hi, width), const(lo.width, width))
+        return self.or_(top, self.zext(lo, width))
+
+    def _half(self, a: Val, which: int) -> Val:
+        """The even or odd dwords of a vector of 64-bit values."""
+        n = 2 * LANES
+        flat = self.fn.emit(f"bitcast {a.type} {a.ref} to <{n} x i32>")
+        index = ", ".join(f"i32 {2 * i + which}" for i in range(LANES))
+        ref = self.fn.emit(
+            f"shufflevector <{n} x i32> {flat}, <{n} x i32> poison, <{LANES} x i32> <{index}>"
+        )
+        return Val(ref, 32, True)
+
+    def _interleave(self, hi: Val, lo: Val) -> Val:
+        ty = vec_type(32)
+        index = ", ".join(f"i32 {i}, i32 {i + LANES}" for i in range(LANES))
+        n = 2 * LANES
+        flat = self.fn.emit(
+            f"shufflevector {ty} {self.text(lo, True)}, {ty} {self.text(hi, True)}, "
+            f"<{n} x i32> <{index}>"
+        )
+        ref = self.fn.emit(f"bitcast <{n} x i32> {flat} to {vec_type(64)}")
+        return Val(ref, 64, True)
+
+    def _intrinsic(self, name: str, a: Val, extra: str = "") -> Val:
+        suffix = f"v{LANES}i{a.width}" if a.vec else f"i{a.width}"
+        arg_types = a.type + (", i1" if extra else "")
+        self.fn.module.declare(f"{a.type} @llvm.{name}.{suffix}({arg_types})")
+        ref = self.fn.emit(f"call {a.type} @llvm.{name}.{suffix}({a.type} {a.ref}{extra})")
+        return Val(ref, a.width, a.vec)
+
+    def popcount(self, a: Val) -> Val:
+        return self._intrinsic("ctpop", a)
+
+    def clz(self, a: Val) -> Val:
+        return self._intrinsic("ctlz", a, ", i1 false")
+
+    def ctz(self, a: Val) -> Val:
+        return self._intrinsic("cttz", a, ", i1 false")
+
+    def bitreverse(self, a: Val) -> Val:
+        return self._intrinsic("bitreverse", a)
+
+    # -- floating point -------------------------------------------------------------------
+
+    def as_float(self, a: Val, vec: bool) -> str:
+        """The float whose bits `a` are, as an operand."""
+        a = self.splat(a) if vec else a
+        if a.const is None:
+            known = self._as_float.get(a.ref)
+            if known is not None:
+                return known
+        return self.fn.emit(f"bitcast {a.type} {a.ref} to {float_type(a.width, vec)}")
+
+    def from_float(self, ref: str, width: int, vec: bool) -> Val:
+        to = vec_type(width) if vec else f"i{width}"
+        bits = self.fn.emit(f"bitcast {float_type(width, vec)} {ref} to {to}")
+        self._as_float[bits] = ref
+        return Val(bits, width, vec)
+
+    def float_op(self, op: str, *args: Val) -> Val:
+        """An LLVM float instruction on values of one width: nearest even, denormals kept."""
+        vec = any(a.vec for a in args)
+        width = args[0].width
+        text = ", ".join(self.as_float(a, vec) for a in args)
+        return self.from_float(self.fn.emit(f"{op} {float_type(width, vec)} {text}"), width, vec)
+
+    def float_call(self, name: str, *args: Val) -> Val:
+        """An LLVM intrinsic on floats of one width."""
+        vec = any(a.vec for a in args)
+        width = args[0].width
+        ty = float_type(width, vec)
+        full = f"@llvm.{name}.{f'v{LANES}' if vec else ''}f{width}"
+        self.fn.module.declare(f"{ty} {full}({', '.join([ty] * len(args))})")
+        text = ", ".join(f"{ty} {self.as_float(a, vec)}" for a in args)
+        return self.from_float(self.fn.emit(f"call {ty} {full}({text})"), width, vec)
+
+    def float_convert(self, op: str, a: Val, width: int) -> Val:
+        """fpext or fptrunc."""
+        to = float_type(width, a.vec)
+        ref = self.as_float(a, a.vec)
+        return self.from_float(
+            self.fn.emit(f"{op} {float_type(a.width, a.vec)} {ref} to {to}"), width, a.vec
+        )
+
+    def float_extend(self, a: Val, width: int) -> Val:
+        """fpext that LLVM does not look through.
+
+        LLVM 22 compares before an fpext where that is beside a zero, takes the select out of it
+        as well, and makes ``a > 0 ? 0 : a`` into ``a >= 0 ? 0 : a`` there: -0 became +0.
+        """
+        to, ty = float_type(width, a.vec), float_type(a.width, a.vec)
+        suffix = f"v{LANES}f{width}.v{LANES}f{a.width}" if a.vec else f"f{width}.f{a.width}"
+        name = f"@llvm.experimental.constrained.fpext.{suffix}"
+        self.fn.module.declare(f"{to} {name}({ty}, metadata)")
+        given = f'{ty} {self.as_float(a, a.vec)}, metadata !"fpexcept.ignore"'
+        return self.from_float(self.fn.emit(f"call {to} {name}({given}) strictfp"), width, a.vec)
+
+    def fcmp(self, predicate: FloatPredicate, a: Val, b: Val) -> Val:
+        if a.width == 16:
+            a, b = self.float_convert("fpext", a, 32), self.float_convert("fpext", b, 32)
+        vec = a.vec or b.vec
+        ty = float_type(a.width, vec)
+        text = f"{self.as_float(a, vec)}, {self.as_float(b, vec)}"
+        return Val(self.fn.emit(f"fcmp {predicate} {ty} {text}"), 1, vec)
+
+    def frint(self, a: Val, how: Round) -> Val:
+        name = {
+            Round.NEAREST: "roundeven",
+            Round.UP: "ceil",
+            Round.DOWN: "floor",
+            Round.ZERO: "trunc",
+        }[how]
+        if a.width == 16:
+            wide = self.float_call(name, self.float_convert("fpext", a, 32))
+            return self.float_convert("fptrunc", wide, 16)
+        return self.float_call(name, a)
+
+    def ftoi(self, a: Val, width: int, signed: bool) -> Val:
+        if a.width == 16:
+            a = self.float_convert("fpext", a, 32)
+        lo = -(1 << (width - 1)) if signed else 0
+        hi = (1 << (width - 1)) - 1 if signed else (1 << width) - 1
+        return self._saturate(a, width, signed, lo, hi)
+
+    def _saturate(self, a: Val, width: int, signed: bool, lo: int, hi: int) -> Val:
+        op = "fptosi" if signed else "fptoui"
+        ty = float_type(a.width, a.vec)
+        to = vec_type(width) if a.vec else f"i{width}"
+        suffix = f"v{LANES}i{width}.v{LANES}f{a.width}" if a.vec else f"i{width}.f{a.width}"
+        self.fn.module.declare(f"{to} @llvm.{op}.sat.{suffix}({ty})")
+        ref = self.fn.emit(f"call {to} @llvm.{op}.sat.{suffix}({ty} {self.as_float(a, a.vec)})")
+        del lo, hi
+        return Val(ref, width, a.vec)
+
+    def int_to_float(self, a: Val, width: int, signed: bool) -> Val:
+        """LLVM's conversion: nearest even."""
+        op = "sitofp" if signed else "uitofp"
+        ref = self.fn.emit(f"{op} {a.type} {a.ref} to {float_type(width, a.vec)}")
+        return self.from_float(ref, width, a.vec)
+
+    # -- what rounds in ways of its own, or approximates: see LlvmDomain ---------------------------
+
+    @abstractmethod
+    def fadd(self, a: Val, b: Val, fp: Fp) -> Val: ...
+
+    @abstractmethod
+    def fmul(self, a: Val, b: Val, fp: Fp) -> Val: ...
+
+    @abstractmethod
+    def ffma(self, a: Val, b: Val, c: Val, fp: Fp) -> Val: ...
+
+    @abstractmethod
+    def fcvt(self, a: Val, width: int, fp: Fp) -> Val: ...
+
+    @abstractmethod
+    def itof(self, a: Val, width: int, signed: bool, fp: Fp) -> Val: ...
+
+    @abstractmethod
+    def approx(self, fn: Approximation, a: Val) -> Val: ...
+
+    # -- lane masks -----------------------------------------------------------------------
+
+    def lanes_of(self, mask: Val) -> Val:
+        """A 32-bit mask as 32 truth values."""
+        if mask.const is not None:
+            bits = mask.const
+            if bits in (0, 0xFFFFFFFF):
+                return Val(f"splat (i1 {literal(bits, 1)})", 1, True, bits & 1)
+        if self.avx512:
+            return Val(self.fn.emit(f"bitcast i32 {mask.ref} to <{LANES} x i1>"), 1, True)
+        bit = ", ".join(f"i32 {1 << i if i < 31 else -(1 << 31)}" for i in range(LANES))
+        wide = self.splat(mask)
+        hit = self.fn.emit(f"and {vec_type(32)} {wide.ref}, <{bit}>")
+        return Val(self.fn.emit(f"icmp ne {vec_type(32)} {hit}, zeroinitializer"), 1, True)
+
+    def mask_of(self, lanes: Val) -> Val:
+        """32 truth values as a 32-bit mask; a scalar truth value is every lane's."""
+        if not lanes.vec:
+            return self.sext(lanes, 32)
+        if self.avx512:
+            return Val(self.fn.emit(f"bitcast <{LANES} x i1> {lanes.ref} to i32"), 32, False)
+        total: Val | None = None
+        for part in range(4):
+            index = ", ".join(f"i32 {8 * part + i}" for i in range(8))
+            piece = self.fn.emit(
+                f"shufflevector <{LANES} x i1> {lanes.ref}, <{LANES} x i1> poison, "
+                f"<8 x i32> <{index}>"
+            )
+            bits = self.fn.emit(f"bitcast <8 x i1> {piece} to i8")
+            word = self.shl(self.zext(Val(bits, 8, False), 32), const(8 * part, 32))
+            total = word if total is None else self.or_(total, word)
+        assert total is not None
+        return total

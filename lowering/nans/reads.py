@@ -1,0 +1,220 @@
+"""Which SASS instructions read floats as numbers, which as bits, and which make a NaN that is
+another than SASS's."""
+
+from __future__ import annotations
+
+import re
+from enum import IntFlag
+
+from sassxlate.disasm.sass.instruction import Imm, Instruction, Mem, Operand, Reg, RegRef
+from sassxlate.disasm.sass.traits import traits
+
+
+class Nan(IntFlag):
+    """What a register's bits may be.  0: a number, or the NaN of binary32 that SASS makes."""
+
+    SINGLE = 1  # another NaN than SASS has, where that has 0x7fffffff
+    HALVES = 2  # the same of either half, where that has 0x7fff
+    LOW = 4  # of a double that is NaN on both sides
+    HIGH = 8
+    FREE32 = 16  # as SASS has them, and maybe another NaN of binary32 than 0x7fffffff
+    FREE16 = 32  # as SASS has them, and maybe another NaN of a half than 0x7fff
+
+
+BITS = Nan.FREE32 | Nan.FREE16
+DIRTY = Nan.SINGLE | Nan.HALVES | Nan.LOW | Nan.HIGH
+WIDE = Nan.LOW | Nan.HIGH
+
+
+# --- what instructions read and make -------------------------------------------------------------
+
+# Roles that are read as numbers: (registers' roles, what of a NaN they do not see).
+_SINGLES = Nan.SINGLE | Nan.HIGH  # the high word of a double that is NaN is NaN
+
+
+# Of floats, too, these look at bits: signs of the registers, one pattern, which source was taken.
+_BITWISE = ("XORSIGN", "OOB", "IS_A")
+
+
+def numeric(ins: Instruction) -> tuple[tuple[str, ...], Nan]:
+    """The roles that an instruction reads as numbers, and which NaN it does not tell apart.
+
+    Every other register that it reads is read as bits.
+    """
+    t = traits(ins)
+    name = t.base
+    if not t.number or any(ins.has(m) for m in _BITWISE):
+        return (), Nan(0)
+    if t.number == "f16":
+        none = ins.has("BF16_V2") or ins.has("BF16") or _reads_single(ins)
+        return ((), Nan(0)) if none else (_sources(ins), Nan.HALVES)
+    if t.number == "f64":
+        return _sources(ins), WIDE
+    if name == "F2F":
+        kinds = [m for m in ins.modifiers if m in ("F16", "F32", "F64", "BF16")]
+        if kinds == ["F32", "F64"]:  # see carries
+            return ("Rb",), WIDE
+        if "F64" in kinds or kinds[1:] == ["BF16"]:  # keeps a NaN's sign and payload, or reads bits
+            return (), Nan(0)
+        return ("Rb",), Nan.HALVES if kinds[1:] == ["F16"] else _SINGLES
+    if name in ("FRND", "F2I"):
+        if ins.has("BF16"):
+            return (), Nan(0)
+        if ins.has("F64"):
+            return ("Rb",), WIDE
+        return ("Rb",), Nan.HALVES if ins.has("F16") else _SINGLES
+    if name == "MUFU":
+        if ins.has("RCP64H") or ins.has("RSQ64H"):
+            return ("Rb",), Nan.HIGH
+        if ins.has("F16") or ins.has("BF16"):
+            return (("Rb",), Nan.HALVES) if ins.has("F16") else ((), Nan(0))
+    if name == "F2FP" and not _packs(ins):
+        return (), Nan(0)
+    return _sources(ins), _SINGLES
+
+
+def _sources(ins: Instruction) -> tuple[str, ...]:
+    """The operands that are read as numbers; what is packed beside others (Rc) is bits."""
+    roles = ("Ra", "Rb") if traits(ins).converts else ("Ra", "Rb", "Rc")
+    return tuple(role for role in roles if role in ins.operands)
+
+
+def _reads_single(ins: Instruction) -> bool:
+    """HADD2 of a binary32 number, before sm_80: its bits are no halves; the rule looks for NaN."""
+    return any(getattr(o, "select", "") == "F32" for o in ins.operands.values())
+
+
+def _packs(ins: Instruction) -> bool:
+    """Whether an F2FP makes halves, bf16 or TF32 of binary32: those look at a NaN's bits in no
+    way.  Up to sm_89 the source's type is not printed."""
+    unlike = ("SATFINITE", "E4M3", "E5M2", "UNPACK_B")
+    return not any(ins.has(m) for m in unlike)
+
+
+def moved(ins: Instruction) -> tuple[str, ...]:
+    """The roles of which one is the result, bit for bit; none where the result is another."""
+    base = traits(ins).base
+    roles: tuple[str, ...] = ()
+    if base == "MOV":
+        roles = ("Rb",)
+    elif base in ("SEL", "FSEL"):
+        roles = ("Ra", "Rb")
+    elif base == "IMAD":
+        plain = not any(ins.has(m) for m in ("WIDE", "HI", "X", "SHL"))
+        if plain and any(_zero(ins, role) for role in ("Ra", "Rb")):
+            roles = ("Rc",)
+    if _constant_move(ins):
+        return ("Rc",)
+    signs = ("neg", "abs", "inv")
+    if any(getattr(ins.get(role), sign, False) for role in roles for sign in signs):
+        return ()
+    return roles
+
+
+def _constant_move(ins: Instruction) -> bool:
+    """HFMA2 of zeros and an immediate, as nvcc writes constants."""
+    if ins.mnemonic != "HFMA2" or not isinstance(ins.get("Rc"), Imm):
+        return False
+    return _zero(ins, "Ra") and _zero(ins, "Rb")
+
+
+def _zero(ins: Instruction, role: str) -> bool:
+    operand = ins.get(role)
+    return (isinstance(operand, Reg) and operand.is_zero) or (
+        isinstance(operand, Imm) and operand.value == 0
+    )
+
+
+def sources_of_doubles(ins: Instruction) -> tuple[str, ...]:
+    """The roles whose NaN an instruction passes on, where they hold doubles or high words of them:
+    what reads the bits of the result reads theirs."""
+    if traits(ins).number == "f64" and "Rd" in ins.operands:
+        return _sources(ins)
+    return ("Rb",) if carries(ins) or made(ins) & WIDE else ()
+
+
+def takes_away(ins: Instruction, ref: RegRef) -> bool:
+    """Whether an instruction stores or shuffles what a register holds, and reads it as nothing
+    else: no address, no lane's number."""
+    t = traits(ins)
+    # The role that they take elsewhere, as it is: nothing is decided by it there.
+    stores = t.reaches(("store",), "generic", "global", "local", "shared") and not t.lanes
+    value = "Rb" if stores else "Ra" if ins.mnemonic == "SHFL" else None
+    if ins.mnemonic != "SHFL" and not (ins.has("64") or ins.has("128")):
+        return False  # a word of a double is taken apart
+    others: list[Operand | None] = []
+    for role, operand in ins.operands.items():
+        if isinstance(operand, Mem):
+            others += [operand.base, operand.ureg, operand.desc]
+        elif role not in (value, "Rd"):
+            others.append(operand)
+    return value is not None and not any(_holds(o, ref) for o in others)
+
+
+def _holds(operand: Operand | None, ref: RegRef) -> bool:
+    if not isinstance(operand, Reg) or operand.is_zero or operand.file != ref.file:
+        return False
+    return operand.index <= ref.index < operand.index + operand.width
+
+
+# As $__internal_0_$__cuda_sm20_div_rn_f64_full, ..._dsqrt_rn_f64_mediumpath_v1, ..._dblrcp_rn_...
+_ROUTINE = re.compile(r"__cuda_sm\d+x?_(?:d|dbl)?(?:div|rcp|sqrt|rsqrt)_\w*$")
+
+
+def nvcc_routine(symbol: str) -> bool:
+    """Whether a function is nvcc's own for a quotient or root of doubles.  NaN and infinities leave
+    it by ways of their own, before any bits are read that are computed there."""
+    return bool(_ROUTINE.search(symbol))
+
+
+def carries(ins: Instruction) -> bool:
+    """Whether the result is a float with the sign and payload of a double's NaN."""
+    kinds = [m for m in ins.modifiers if m in ("F16", "F32", "F64", "BF16")]
+    return traits(ins).base == "F2F" and kinds == ["F32", "F64"]
+
+
+def made(ins: Instruction) -> Nan:
+    """Which NaN an instruction's result may have that is another than SASS makes.
+
+    Of those that are left out the rule's code gives SASS's NaN, or there is none.
+    """
+    t = traits(ins)
+    name = t.base
+    if "Rd" not in ins.operands or not t.number:
+        return Nan(0)
+    if t.number == "f64":
+        return WIDE
+    if t.number == "f16":
+        if _constant_move(ins):
+            return Nan(0)
+        if ins.has("BF16_V2") or ins.has("BF16") or name == "HSET2":
+            return Nan(0)
+        if _reads_single(ins):
+            return Nan(0)
+        if name == "HADD2" and ins.has("F32"):
+            return Nan.SINGLE
+        return Nan(0) if name == "HMNMX2" and ins.has("NAN") else Nan.HALVES
+    if name == "FMNMX":
+        return Nan(0) if ins.has("NAN") else Nan.SINGLE
+    if name == "MUFU":
+        if ins.has("RCP64H") or ins.has("RSQ64H"):
+            return Nan.HIGH
+        return Nan(0) if ins.has("F16") or ins.has("BF16") else Nan.SINGLE
+    if name == "FRND":
+        if ins.has("F64"):
+            return WIDE
+        return Nan(0) if ins.has("F16") or ins.has("BF16") else Nan.SINGLE
+    if name == "F2F":
+        kinds = [m for m in ins.modifiers if m in ("F16", "F32", "F64", "BF16")]
+        made_of = {("F16", "F32"): Nan.HALVES, ("F32", "F16"): Nan.SINGLE}
+        return made_of.get((kinds[0], kinds[-1]), Nan(0)) if kinds else Nan(0)
+    if name == "F2FP" and _packs(ins):  # with .RELU and of other types the rule looks for NaN
+        plain = not any(ins.has(m) for m in ("RELU", "BF16", "TF32"))
+        return Nan.HALVES if plain else Nan(0)
+    return Nan(0) if t.converts or name == "FSET" else Nan.SINGLE
+
+
+__all__ = [
+    "BITS", "DIRTY", "WIDE", "Nan", "carries", "made", "moved", "numeric", "nvcc_routine",
+    "sources_of_doubles", "takes_away",
+]  # fmt: skip

@@ -1,0 +1,111 @@
+"""How large binary32 results can be, as far as that rules out a NaN.
+
+A bound is an exponent: the value is finite and at most two to it; ``NUMBER`` is finite or infinite,
+``ANY`` may be NaN.  What cannot be NaN need not be made the NaN of the other side.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from sassxlate.disasm.sass.instruction import Const, Imm, Instruction, Reg, RegRef
+from sassxlate.disasm.sass.traits import traits
+
+NUMBER, ANY = 1 << 20, 1 << 21
+_MOST = 126  # of what is surely finite, with room for what rounds up
+_ZERO = -200
+
+
+def bound_of(ins: Instruction, role: str, known: Callable[[RegRef], int]) -> int:
+    """The bound of a source of binary32."""
+    operand = ins.get(role)
+    if isinstance(operand, Reg):
+        if operand.is_zero:
+            return _ZERO
+        return known(RegRef(operand.file, operand.index))
+    if isinstance(operand, Imm) and operand.bits == 32:
+        return bound_of_number(operand.value)
+    if isinstance(operand, Const):
+        return ANY
+    return ANY
+
+
+def bound_of_number(bits: int) -> int:
+    exponent, fraction = bits >> 23 & 0xFF, bits & 0x7FFFFF
+    if exponent == 0xFF:
+        return ANY if fraction else NUMBER
+    if not exponent:
+        return -126 if fraction else _ZERO
+    return exponent - 127 + bool(fraction)
+
+
+def float_result(ins: Instruction, bound: Callable[[str], int]) -> int | None:
+    """The bound of a result that is one binary32; None for what is no float or not known."""
+    t = traits(ins)
+    if ins.has("SAT") and t.number == "f32" and not t.converts:
+        return 0
+    match t.base:
+        case "FADD":
+            return _sum(bound("Ra"), bound("Rb"))
+        case "FMUL":
+            scaled = any(m in ins.modifiers for m in ("M2", "M4", "M8", "D2", "D4", "D8"))
+            return ANY if scaled else _product(bound("Ra"), bound("Rb"))
+        case "FFMA":
+            return _sum(_product(bound("Ra"), bound("Rb")), bound("Rc"))
+        case "FMNMX":
+            return _extreme(ins, bound("Ra"), bound("Rb"))
+        case "I2FP":
+            return 64
+        case "I2F":
+            wide = any(ins.has(m) for m in ("F16", "F64", "BF16"))
+            return None if wide else 64
+        case "FRND":
+            half = any(ins.has(m) for m in ("F16", "F64", "BF16"))
+            size = bound("Rb")
+            return None if half else size if size >= NUMBER else max(size, 0)
+        case "MUFU":
+            return _mufu(ins, bound("Rb"))
+        case _:
+            return None
+
+
+def _sum(a: int, b: int) -> int:
+    """An infinity and a finite number make no NaN; two may."""
+    if max(a, b) >= ANY or min(a, b) >= NUMBER:
+        return ANY
+    if max(a, b) >= NUMBER:
+        return NUMBER
+    out = max(a, b) + 1 if min(a, b) > _ZERO else max(a, b)
+    return out if out <= _MOST else NUMBER
+
+
+def _product(a: int, b: int) -> int:
+    """Infinity times what may be zero is NaN."""
+    if max(a, b) >= NUMBER:
+        return ANY
+    out = max(a + b, _ZERO)
+    return out if out <= _MOST else NUMBER
+
+
+def _extreme(ins: Instruction, a: int, b: int) -> int:
+    """Of a number and a NaN the number."""
+    if ins.has("NAN"):
+        return max(a, b)
+    if max(a, b) < NUMBER:
+        return max(a, b)
+    return NUMBER if min(a, b) <= NUMBER else ANY
+
+
+def _mufu(ins: Instruction, size: int) -> int | None:
+    if any(ins.has(m) for m in ("F16", "BF16", "RCP64H", "RSQ64H")):
+        return None
+    if (ins.has("SIN") or ins.has("COS")) and size < NUMBER:
+        return 1
+    if ins.has("TANH") and size <= NUMBER:
+        return 1
+    if (ins.has("EX2") or ins.has("RCP")) and size <= NUMBER:
+        return NUMBER
+    return ANY
+
+
+__all__ = ["ANY", "NUMBER", "bound_of", "bound_of_number", "float_result"]

@@ -1,0 +1,1 @@
+"""Cheaper code for a region, each change proved.  May import `verify.steps` and `select`."""

@@ -1,0 +1,1 @@
+"""Whole regions through the semantics, simplified and written again."""

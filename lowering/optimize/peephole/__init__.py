@@ -1,0 +1,1 @@
+"""Small rewrites of a few instructions."""

@@ -1,0 +1,179 @@
+"""Which code the model is asked for: stretches of a block that the language can say.
+
+A block is cut at instructions whose code stays the rules': those whose rule is beyond the language
+(loops, other lanes, fences, asynchronous copies, matrices, spilled registers) or was tried on
+inputs, not proved.  What lies between is cut to at most ``LONGEST`` instructions, of which those of
+later architectures are as many as the older ones that a model is asked them in.  A stretch is a
+:class:`~sassxlate.lowering.region.region.Region` like the block that it comes from, and its code
+goes where the block's would: through the same waits, hazards and encoder.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+from sassxlate.cfg.liveness import live_before
+from sassxlate.disasm.rdna3.instruction import Inst, Item
+from sassxlate.disasm.sass.instruction import Instruction, RegRef
+from sassxlate.disasm.sass.traits import traits
+from sassxlate.errors import EncodeError
+from sassxlate.lowering.regalloc.register_map import RegisterMap
+from sassxlate.lowering.region.region import Region
+from sassxlate.lowering.region.subset import in_subset
+from sassxlate.lowering.region.text import RegionText, code_words, region_text
+from sassxlate.lowering.region.uniform import with_uniform
+from sassxlate.lowering.select.kernel import rules_items
+from sassxlate.lowering.verify.block.rule_evidence import rule_evidence
+
+LONGEST = 8  # SASS instructions
+_OFFSET = re.compile(r"/\*([0-9a-f]+)\*/")
+
+
+@dataclass(frozen=True, slots=True)
+class CutRegion:
+    """A part of a block.  ``code`` is the rules', by SASS instruction.  ``macro``: it stays so."""
+
+    block: Region
+    live_out: frozenset[RegRef]
+    code: tuple[tuple[Item, ...], ...]
+    macro: bool = False
+    asked: RegionText | None = field(default=None, compare=False)  # the question, where it was made
+    answer: tuple[tuple[str, ...], ...] = field(default=(), compare=False)  # the rules'
+
+
+TooLong = Callable[[CutRegion, RegisterMap], bool]
+
+
+def never(_: CutRegion, __: RegisterMap) -> bool:
+    """No part is too long: for readers that take the instructions as they are."""
+    return False
+
+
+def grouped(items: Sequence[Item], instructions: Sequence[Instruction]) -> list[list[Item]]:
+    """The rules' code by SASS instruction; what stands between two belongs to the first."""
+    number = {ins.offset: n for n, ins in enumerate(instructions)}
+    groups: list[list[Item]] = [[] for _ in instructions]
+    here = 0
+    for item in items:
+        found = _OFFSET.match(item.comment)
+        if found is not None:
+            here = max(here, number.get(int(found[1], 16), here))
+        groups[here].append(item)
+    return groups
+
+
+def rules_code(block: Region, regs: RegisterMap) -> tuple[tuple[Item, ...], ...]:
+    """The rules' code of a block, by SASS instruction.  LoweringError where they refuse one."""
+    return tuple(map(tuple, grouped(rules_items(block, regs), block.instructions)))
+
+
+def is_macro(ins: Instruction, code: Sequence[Item], regs: RegisterMap) -> bool:
+    """Whether an instruction's code stays the rules'."""
+    if traits(ins).clock:
+        return True
+    touched = ins.reads | ins.writes
+    if any(r.file == "B" or (r.file == "R" and r.index in regs.spilled) for r in touched):
+        return True
+    if rule_evidence(ins) is not None:
+        return True
+    if not all(in_subset(item, regs) for item in code):
+        return True
+    plain = [item for item in code if isinstance(item, Inst)]
+    (known,) = with_uniform([plain], [ins], regs)
+    return any(a.uniform != b.uniform for a, b in zip(plain, known, strict=True))
+
+
+def cut_regions(
+    block: Region,
+    regs: RegisterMap,
+    live_out: frozenset[RegRef],
+    longest: int = LONGEST,
+    items: Sequence[Item] | None = None,
+    *,
+    too_long: TooLong,
+) -> list[CutRegion]:
+    """A block's parts in order; together they are the block.  ``items`` are the rules' code of it
+    where that is at hand; what ``too_long`` says of is cut further.
+
+    Raises LoweringError where the rules refuse an instruction: then nobody translates the kernel.
+    """
+    if items is None:
+        whole = rules_code(block, regs)
+    else:
+        whole = tuple(map(tuple, grouped(items, block.instructions)))
+    # Of what concerns the bits of NaN, other code is not believed: proofs of stretches do not know
+    # which registers of the kernel hold another NaN than SASS has.
+    apart = block.around.nans.apart
+    own = [
+        ins.offset in apart or is_macro(ins, code, regs)
+        for ins, code in zip(block.instructions, whole, strict=True)
+    ]
+    behind: list[frozenset[RegRef]] = []
+    live = live_out
+    for ins in reversed(block.instructions):
+        behind.append(live)
+        live = live_before(ins, live)
+    behind.reverse()
+    out: list[CutRegion] = []
+    for first, end, macro in _cuts(block.instructions, own, longest):
+        part = replace(block, instructions=block.instructions[first:end])
+        near = block.instructions[max(0, first - 1) : end + 1]
+        # The end of a guarded run stands in front of what follows it.
+        plain = all(ins.guard.is_true for ins in near)
+        code = whole[first:end] if plain else rules_code(part, regs)
+        stretch = CutRegion(part, behind[end - 1], code, macro)
+        found = None if macro else said_as(stretch, regs)
+        if found is not None and (end - first == 1 or not too_long(found, regs)):
+            out.append(found)
+        elif macro:
+            out.append(stretch)
+        elif end - first > 1 and longest > 1:  # too many registers, one unnamed, or too long
+            out += cut_regions(
+                part, regs, behind[end - 1], (end - first + 1) // 2, too_long=too_long
+            )
+        else:
+            out.append(replace(stretch, macro=True))
+    return out
+
+
+def said_as(stretch: CutRegion, regs: RegisterMap) -> CutRegion | None:
+    """The stretch with question and answer, if they have words."""
+    try:
+        asked = region_text(stretch.block, regs, stretch.live_out)
+        return replace(stretch, asked=asked, answer=tuple(code_words(stretch.code, asked)))
+    except EncodeError:
+        return None
+
+
+def _cuts(
+    instructions: Sequence[Instruction], own: Sequence[bool], longest: int
+) -> Iterator[tuple[int, int, bool]]:
+    at = 0
+    while at < len(instructions):
+        if own[at]:
+            yield at, at + 1, True
+            at += 1
+            continue
+        end = at
+        while end < len(instructions) and not own[end]:
+            end += 1
+        while end - at > longest:
+            cut = _cut(instructions, at, longest)
+            yield at, cut, False
+            at = cut
+        yield at, end, False
+        at = end
+
+
+def _cut(instructions: Sequence[Instruction], first: int, longest: int) -> int:
+    """Where a long run is cut: late, and not inside a run of one guard where that can be."""
+    for end in range(first + longest, first + longest // 2, -1):
+        before, behind = instructions[end - 1].guard, instructions[end].guard
+        if before.is_true or before != behind:
+            return end
+    return first + longest
+
+
+__all__ = ["LONGEST", "CutRegion", "cut_regions", "grouped", "is_macro", "rules_code"]

@@ -1,0 +1,100 @@
+"""Cheaper code for a stretch than the rules': changes are tried, and what is kept is proved."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from sassxlate.disasm.sass.instruction import RegRef
+from sassxlate.errors import SassxlateError
+from sassxlate.lowering.optimize.cost import cost
+from sassxlate.lowering.optimize.draft import Draft
+from sassxlate.lowering.optimize.peephole.peephole import shortened
+from sassxlate.lowering.optimize.regions import CutRegion
+from sassxlate.lowering.regalloc.register_map import RegisterMap
+from sassxlate.lowering.region.text import RegionText, code_words
+from sassxlate.lowering.region.uniform import with_uniform
+from sassxlate.lowering.verify import Proved
+from sassxlate.lowering.verify.steps.framing import accesses, flat_code
+from sassxlate.lowering.verify.steps.legality import check_legality
+from sassxlate.lowering.verify.steps.prover import Code, Prover, joints, lives, waited
+
+
+@dataclass(frozen=True, slots=True)
+class Better:
+    """Code that was proved and costs less."""
+
+    code: Code
+    cost: int
+    modulo: tuple[str, ...]
+
+
+def improved(
+    stretch: CutRegion, regs: RegisterMap, question: RegionText, prover: Prover, rules: Code
+) -> Better | None:
+    """The cheapest code that was found; None where none is cheaper than the rules'.
+
+    Where a step of it is not proved, the rules' code stays there.
+    """
+    draft = Draft.of(rules, question)
+    shortened(draft)
+    made = with_uniform(draft.code(), stretch.block.instructions, regs)
+    both = set(joints(made, regs)) & set(joints(rules, regs)) - draft.joined
+    ends = sorted(n for n in both if n > 0)
+    behind = lives(stretch.block, stretch.live_out)
+    code = [list(group) for group in rules]
+    modulo: set[str] = set()
+    same: list[tuple[int, int]] = []
+    first = 0
+    for end in ends:
+        mine, old = made[first:end], rules[first:end]
+        verdict = None
+        tried = [*code[:first], *(list(g) for g in mine), *code[end:]]
+        if mine != tuple(map(tuple, old)) and cost(flat_code(mine)) < cost(flat_code(old)):
+            verdict = _proved(stretch, regs, behind, prover, tried, first, end, draft.bound)
+        if verdict is not None:
+            code = tried
+            modulo.update(verdict.modulo)
+        else:
+            same.append((first, end))
+        first = end
+    price = cost(flat_code(code))
+    if price >= cost(flat_code(rules)):
+        return None
+    items = [inst for group in code for inst in group]
+    if accesses(items) != accesses([inst for group in rules for inst in group]):
+        return None
+    try:
+        check_legality(code, question)
+        code_words(code, question)  # registers side by side that the question has not so
+        for first, end in same:
+            verdict = _proved(stretch, regs, behind, prover, code, first, end, ())
+            if verdict is None:
+                break
+            modulo.update(verdict.modulo)
+        else:
+            good = waited(stretch.block, regs, stretch.live_out, code)
+            return Better(code, price, tuple(sorted(modulo))) if good else None
+        # What is the rules' may not be said in these steps.
+        whole = prover.stretch(stretch.block, regs, stretch.live_out, code, ends)
+    except SassxlateError:
+        return None
+    return Better(code, price, whole.modulo) if isinstance(whole, Proved) else None
+
+
+def _proved(
+    stretch: CutRegion,
+    regs: RegisterMap,
+    behind: Sequence[frozenset[RegRef]],
+    prover: Prover,
+    code: Code,
+    first: int,
+    end: int,
+    bound: Iterable[frozenset[int]],
+) -> Proved | None:
+    """Whether a step is proved."""
+    try:
+        verdict = prover.pieces(stretch.block, regs, behind, code, first, end, bound)
+    except SassxlateError:
+        return None
+    return verdict if isinstance(verdict, Proved) else None

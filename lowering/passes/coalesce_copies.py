@@ -1,0 +1,166 @@
+"""Takes out moves from temporaries: a result is computed where the move would have put it.
+
+Rules compute into temporaries where the destination may still be a source, and the registers of a
+pair are moved one by one.  Within the code of one SASS instruction a temporary's whole life is
+known: it ends with the instruction.  So where a value is computed into temporaries only to be
+moved, and nothing in between reads, writes or counts on the destination, it is computed there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from sassxlate.disasm.rdna3 import RRef, can_encode, info, keeps_part, reads, writes
+from sassxlate.disasm.rdna3.instruction import Inst, Item, Label, S, V
+from sassxlate.disasm.rdna3.tables.operand_codes import EXEC_LO
+from sassxlate.lowering.regalloc.register_map import RegisterMap
+
+_EXEC = RRef("s", EXEC_LO)
+# Results whose registers must be none of the sources': the unit reads while it writes.
+_APART = frozenset({"v_mad_u64_u32", "v_mad_i64_i32"})
+_MASKS = ("v_add_co_", "v_sub_co_", "v_subrev_co_")
+_MOVES = {"v_mov_b32": "v", "s_mov_b32": "s"}
+
+
+def coalesce_copies(items: Sequence[Item], regs: RegisterMap) -> list[Item]:
+    """The items of one SASS instruction without moves that are not needed.  Code with labels or
+    branches stays as it is: there a temporary may have several lives at once."""
+    if len(items) < 2 or any(isinstance(i, Label) or _jumps(i) for i in items):
+        return list(items)
+    code = [i for i in items if isinstance(i, Inst)]
+    at = len(code) - 1
+    while at > 0:
+        if code[at].op in _MOVES:
+            at = min(at, _without(code, at, regs))
+        at -= 1
+    return _in_pairs(code)
+
+
+def _in_pairs(code: list[Inst]) -> list[Item]:
+    """Moves of the two halves of a pair of SGPRs as one."""
+    out: list[Item] = []
+    for inst in code:
+        before = out[-1] if out else None
+        if isinstance(before, Inst) and before.op == inst.op == "s_mov_b32":
+            (to, low), (high_to, high) = before.args, inst.args
+            if isinstance(to, S) and isinstance(low, S) and isinstance(high, S):
+                whole = high_to == S(to.index + 1) and high == S(low.index + 1)
+                if whole and to.index % 2 == low.index % 2 == 0:
+                    pair = (S(to.index, 2), S(low.index, 2))
+                    out[-1] = replace(before, op="s_mov_b64", args=pair)
+                    continue
+        out.append(inst)
+    return out
+
+
+def _jumps(inst: Inst) -> bool:
+    return info(inst.op).kind in ("branch", "jump", "end", "barrier", "message")
+
+
+def _plain_move(inst: Inst) -> tuple[RRef, RRef] | None:
+    """(destination, source) of a move between registers of one file."""
+    kind = _MOVES.get(inst.op)
+    if kind is None or inst.dpp or inst.y or inst.neg or inst.abs or inst.clamp or inst.omod:
+        return None
+    made = V if kind == "v" else S
+    to, source = inst.args[0], inst.args[1]
+    if not isinstance(to, made) or not isinstance(source, made):
+        return None
+    return RRef(kind, to.index), RRef(kind, source.index)
+
+
+def _result(inst: Inst, source: RRef) -> int | None:
+    """Which operand of an instruction is the result that has this register: the first, or where a
+    lane mask is a second result (carries), that."""
+    for which in (0, 1)[: 2 if inst.op.startswith(_MASKS) else 1]:
+        arg = inst.args[which]
+        if isinstance(arg, V | S):
+            kind = "v" if isinstance(arg, V) else "s"
+            if source.kind == kind and arg.index <= source.number < arg.index + arg.n:
+                return which
+    return None
+
+
+def _temporary(ref: RRef, regs: RegisterMap) -> bool:
+    return ref.number >= regs.vtemp_base if ref.kind == "v" else ref.number in regs.stemps
+
+
+def _without(code: list[Inst], at: int, regs: RegisterMap) -> int:
+    """Takes out the move at ``at``, and those of the same result's other words, if that changes
+    nothing but temporaries.  Gives the place to go on from."""
+    move = _plain_move(code[at])
+    if move is None or not _temporary(move[1], regs) or _temporary(move[0], regs):
+        return at
+    kind, source = move[1].kind, move[1]
+    maker = next((i for i in range(at - 1, -1, -1) if source in writes(code[i])), None)
+    if maker is None:
+        return at
+    which = _result(code[maker], source)
+    if which is None:
+        return at
+    result = code[maker].args[which]
+    assert isinstance(result, V | S)
+    words = [RRef(kind, result.index + i) for i in range(result.n)]
+    shift = move[0].number - source.number
+    places = [RRef(kind, word.number + shift) for word in words]
+    moves = _moves(code, maker, dict(zip(words, places, strict=True)), regs)
+    if moves is None or not _may_write(code[maker], words, places):
+        return at
+    if kind == "s" and result.n > 1 and places[0].number % min(result.n, 4):
+        return at
+    last = max(moves)
+    for i in range(maker + 1, last):
+        if i in moves:
+            continue
+        touched = reads(code[i]) | writes(code[i])
+        if touched & {*words, *places} or _EXEC in writes(code[i]):
+            return at
+    target = type(result)(places[0].number, result.n)
+    args = list(code[maker].args)
+    args[which] = target
+    other = replace(code[maker], args=tuple(args))
+    # An operand that is both read and written would be found here.
+    if can_encode(other) is not None or reads(other) != reads(code[maker]):
+        return at
+    if writes(other) != frozenset((writes(code[maker]) - set(words)) | set(places)):
+        return at
+    code[maker] = other
+    for i in sorted(moves, reverse=True):
+        del code[i]
+    return min(moves)
+
+
+def _moves(
+    code: list[Inst], maker: int, wanted: dict[RRef, RRef], regs: RegisterMap
+) -> list[int] | None:
+    """Where the words of a result are moved: each once, to its place, and read by nothing else."""
+    found: dict[RRef, int] = {}
+    for i in range(maker + 1, len(code)):
+        for word in wanted.keys() & reads(code[i]):
+            move = _plain_move(code[i])
+            if word in found or move != (wanted[word], word):
+                return None
+            found[word] = i
+        if wanted.keys() & writes(code[i]):
+            return None  # a second life of a word: rare, and not worth the care
+    if len(found) != len(wanted) or any(_temporary(p, regs) for p in wanted.values()):
+        return None
+    return list(found.values())
+
+
+def _may_write(inst: Inst, words: list[RRef], places: list[RRef]) -> bool:
+    """Whether the instruction may have its result in other registers."""
+    row = info(inst.op)
+    if keeps_part(inst) or inst.dpp or inst.y is not None:
+        return False
+    if any("r" in operand.role and "w" in operand.role for operand in row.args):
+        return False  # it adds to what is there
+    if row.kind == "smem" or row.atomic or not set(words) <= writes(inst):
+        return False
+    if not reads(inst) & set(places):
+        return True
+    return len(words) == 1 and inst.op not in _APART
+
+
+__all__ = ["coalesce_copies"]

@@ -1,0 +1,91 @@
+"""Puts in s_waitcnt where a register that a load still has to fill is read or written again.
+
+vmcnt counts loads in order; lgkmcnt counts LDS in order and scalar loads out of order, so mixed
+traffic waits for all (RDNA3 ISA 4.4).  At labels and branches everything outstanding is waited for,
+so no path into a block brings unfinished loads along.  Stores are waited for only by the fences
+that the rules write themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from sassxlate.disasm.rdna3 import RRef, counters, info, reads, waitcnt_imm, writes
+from sassxlate.disasm.rdna3.instruction import Inst, Item, Label
+from sassxlate.lowering.codeobject.source_map import WAIT
+
+
+@dataclass(slots=True)
+class _Outstanding:
+    """Loads in issue order, each by the registers it fills; LDS and scalar loads apart."""
+
+    vm: list[frozenset[RRef]] = field(default_factory=list[frozenset[RRef]])
+    lgkm: list[frozenset[RRef]] = field(default_factory=list[frozenset[RRef]])
+    scalar: bool = False  # a scalar load (or a flat access) is among ``lgkm``
+
+    def needed(self, touched: frozenset[RRef]) -> tuple[int, int]:
+        """(vmcnt, lgkmcnt) to wait for before ``touched`` may be used; 63 is no wait."""
+        vm = lgkm = 63
+        for i, regs in enumerate(self.vm):
+            if regs & touched:
+                vm = len(self.vm) - 1 - i
+        for i, regs in enumerate(self.lgkm):
+            if regs & touched:
+                lgkm = 0 if self.scalar else len(self.lgkm) - 1 - i
+        return vm, lgkm
+
+    def done(self, vm: int, lgkm: int) -> None:
+        if vm < len(self.vm):
+            self.vm = self.vm[len(self.vm) - vm :]
+        if lgkm < len(self.lgkm):
+            self.lgkm = self.lgkm[len(self.lgkm) - lgkm :]
+        if not self.lgkm:
+            self.scalar = False
+
+
+_NOTHING: frozenset[RRef] = frozenset()
+
+
+def insert_waitcnt(items: Iterable[Item]) -> list[Item]:
+    """The program with waits; expects none but full ones (imm 0) before."""
+    out: list[Item] = []
+    state = _Outstanding()
+
+    def wait(vm: int, lgkm: int) -> None:
+        if vm < 63 or lgkm < 63:
+            out.append(Inst("s_waitcnt", (), imm=waitcnt_imm(vm, lgkm), comment=WAIT))
+            state.done(vm, lgkm)
+
+    for item in items:
+        if isinstance(item, Label):
+            wait(0 if state.vm else 63, 0 if state.lgkm else 63)
+            out.append(item)
+            continue
+        row = info(item.op)
+        if row.kind in ("branch", "jump", "end", "barrier"):
+            wait(0 if state.vm else 63, 0 if state.lgkm else 63)
+            out.append(item)
+            continue
+        if item.op == "s_waitcnt":
+            state.done(0, 0)
+            out.append(item)
+            continue
+        if not state.vm and not state.lgkm:
+            touched = _NOTHING
+        else:
+            touched = reads(item) | writes(item)
+            wait(*state.needed(touched))
+        out.append(item)
+        counted = counters(item)
+        if counted & {"vm", "lgkm"}:
+            fills = frozenset(r for r in writes(item) if r.kind in ("v", "s"))
+            if "vm" in counted:
+                state.vm.append(fills)
+            if "lgkm" in counted:
+                state.lgkm.append(fills)
+                state.scalar |= row.kind != "lds"
+            # Counters saturate; stay below.
+            if len(state.vm) > 60 or len(state.lgkm) > 60:
+                wait(0, 0)
+    return out

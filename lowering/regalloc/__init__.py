@@ -1,0 +1,1 @@
+"""Which SASS register stands in which RDNA3 register."""

@@ -1,0 +1,128 @@
+"""The seam between the translator and what writes code: blocks of straight-line SASS.
+
+Whoever writes a block's code knows its instructions, where their registers live and which of them
+are read after it, and nothing else.  The code has neither waits nor hazards mitigated: those, EXEC
+between blocks, and all control flow are the translator's, whoever wrote the code.  The rules are
+one writer; a model is another (``sassxlate.llm``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from sassxlate.cfg.liveness import live_before
+from sassxlate.disasm.sass.instruction import Instruction, RegRef
+from sassxlate.lowering.abi.kernarg import BankLayout
+from sassxlate.lowering.nans.bits import NanBits
+
+if TYPE_CHECKING:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class KernelEnv:
+    """What is the same for all blocks of a kernel, besides the register map."""
+
+    name: str
+    arch: int
+    layout: BankLayout
+    bank_table: Mapping[int, int]  # constant bank -> offset of its pointer in the kernarg segment
+    shared_size: int = 0
+    externs: tuple[str, ...] = ()
+    textures: int = 0
+    outlining: bool = False
+    grid_words: Mapping[int, int] = field(default_factory=dict[int, int])
+    grid_workspace: int = 0
+    idle: frozenset[int] = frozenset()
+    locks: int = 0
+    nans: NanBits = field(default_factory=NanBits)
+
+    @property
+    def tables(self) -> dict[int, int]:
+        """Offset in the kernarg segment -> the constant bank whose address stands there."""
+        return {offset: bank for bank, offset in self.bank_table.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """Straight-line SASS: a block of the graph without what transfers control, or the part of one
+    before, between or behind instructions that act on barriers (BSSY, BREAK, BMOV, B2R).
+
+    ``merged`` are the predicates whose bits of waiting lanes must survive.  ``converged``: no lane
+    waits elsewhere.  Instructions whose results nobody reads, and those that only schedule, are
+    left out.
+    """
+
+    index: int  # of the graph's block
+    instructions: tuple[Instruction, ...]
+    converged: bool
+    merged: frozenset[RegRef]
+    around: KernelEnv
+
+    @property
+    def start(self) -> int:
+        """The byte offset of the first instruction."""
+        return self.instructions[0].offset
+
+    def live_in(self, live_out: frozenset[RegRef]) -> frozenset[RegRef]:
+        """What is read in the block or behind it, as it is before."""
+        live = live_out
+        for ins in reversed(self.instructions):
+            live = live_before(ins, live)
+        return live
+
+
+@dataclass(frozen=True, slots=True)
+class RegionSite:
+    """A block of a selected kernel, and the rules' code of it: ``items[first:end]``.
+
+    ``starts`` has for each instruction, and for what is behind the last, the item at which its code
+    begins; None where a guard's EXEC spans it, so that the code cannot be cut there.
+    """
+
+    block: Region
+    live_out: frozenset[RegRef]
+    first: int
+    end: int
+    starts: tuple[int | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class BlockBody:
+    """Instructions of one block and the items of each, see :class:`RegionSite`."""
+
+    members: tuple[Instruction, ...]
+    starts: tuple[int | None, ...]
+
+
+@dataclass(slots=True)
+class KernelBodies:
+    """Finds the pieces of one block of the graph while the rules write its body.
+
+    A piece ends before and behind an instruction of the convergence machine, where EXEC is all of
+    the block's lanes; where a guard spans such an instruction, what it spans is no piece.
+    """
+
+    found: list[BlockBody] = field(default_factory=list[BlockBody])
+    _members: list[Instruction] = field(default_factory=list[Instruction])
+    _starts: list[int | None] = field(default_factory=list["int | None"])
+    _mixed: bool = False
+    _state: bool = False  # the last instruction was one of the machine's
+
+    def add(self, ins: Instruction, at: int, *, state: bool, clean: bool) -> None:
+        """An instruction whose code begins at item ``at``.  ``clean``: no guard is open there."""
+        if clean and (state or self._state):
+            self.end(at)
+        self._state = state
+        self._mixed |= state
+        self._members.append(ins)
+        self._starts.append(at if clean else None)
+
+    def end(self, at: int) -> None:
+        """Nothing of the piece stands behind item ``at``."""
+        if self._members and not self._mixed:
+            self.found.append(BlockBody(tuple(self._members), (*self._starts, at)))
+        self._members, self._starts = [], []
+        self._mixed = self._state = False

@@ -1,0 +1,322 @@
+"""The exact map between a kernel's SASS and its RDNA3, from what the translator wrote down.
+
+The code is decoded back from its final bytes, so what is shown is what runs.  A code object that
+was translated here carries the map in its note (:mod:`.sourcemap`); it is held against the SASS,
+instruction by instruction, before anything is shown.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from sassxlate.cfg import Cfg
+from sassxlate.cfg.view.picture import Line
+from sassxlate.cfg.view.side_by_side import Beside, Code, Part, SideBySideRow
+from sassxlate.disasm.containers.values import Cubin, Kernel
+from sassxlate.disasm.listing.rdna3_section import ListedInstruction as Decoded
+from sassxlate.disasm.listing.rdna3_section import decode_code, target_of
+from sassxlate.disasm.sass.instruction import Instruction
+from sassxlate.disasm.sass.traits import traits
+from sassxlate.errors import LoweringError, SassxlateError, Where
+from sassxlate.lowering.abi.link import link_kernel
+from sassxlate.lowering.codeobject import source_map
+from sassxlate.lowering.codeobject.code_object import read
+from sassxlate.lowering.codeobject.source_map import ADDED, Exact
+from sassxlate.lowering.emulate.counts import Runs
+from sassxlate.lowering.pipeline import kernel_cfg, translate_kernel
+from sassxlate.lowering.regalloc.allocate import dead_instructions
+from sassxlate.lowering.rules import TABLE
+from sassxlate.lowering.rules.rule import choose
+from sassxlate.lowering.select.translated import Translated
+
+TARGET = "gfx1100"
+_TAIL = (source_map.SCHEDULER, source_map.SHARED)
+RULES = "rules"  # the engine that is always there
+_NONE = "?"  # of an instruction that nobody claims
+
+WHY_ORDER = "orders nothing that is not in order already"
+WHY_IDLE = "nobody reads its result"
+WHY_FOLDED = "control goes on with what follows in the code"
+WHY_PIECE = "what stands for it is with an instruction below"
+WHY_UNMARKED = "no code is marked as its own"
+WHY_NONE = "needs no code here"
+
+
+@dataclass(frozen=True, slots=True)
+class _Source:
+    """What the rows of a kernel are made from."""
+
+    cfg: Cfg
+    lines: tuple[Decoded, ...]
+    exact: Exact
+    idle: frozenset[int]
+    rules: bool  # whether the rules that wrote it are those of this program
+    engines: Mapping[int, str]
+    runs: Runs | None
+
+
+def of_translated(
+    done: Translated,
+    shown: str = "",
+    runs: Runs | None = None,
+    engines: Mapping[int, str] | None = None,
+) -> Beside:
+    """The map of a kernel that was just translated.
+
+    ``engines`` has, by the offsets of SASS instructions, who wrote their code where that were not
+    the rules: a model's name, and perhaps the number of its sample.
+    """
+    note = source_map.find(done.code_object)
+    found = source_map.exact(note, done.kernel.name)
+    assert found is not None
+    lines = tuple(decode_code(done.program.data))
+    source = _Source(done.cfg, lines, found, dead_instructions(done.cfg), True, engines or {}, runs)
+    return _beside(source, done.kernel, shown, "translated now")
+
+
+def of_code_object(
+    cubin: Cubin,
+    kernel: Kernel,
+    data: bytes,
+    shown: str = "",
+    runs: Runs | None = None,
+    engines: Mapping[int, str] | None = None,
+) -> Beside:
+    """The map between a kernel and its translation in a code object.
+
+    By the code object's own note; where it has none, by that of a new translation, if the code is
+    the same to the byte.  ``engines`` is as for :func:`of_translated`, where it is known that all
+    else is these rules' code.
+
+    Raises:
+        LoweringError: SX0450, the code object's code is no translation of this SASS.
+        SassxlateError: what reading and translating raise.
+    """
+    obj = read(data)
+    there = obj.kernel(kernel.name)
+    code = obj.text[there.entry : there.entry + there.size]
+    try:
+        found = source_map.exact(source_map.find(data), kernel.name)
+    except ValueError:
+        text = "the code object's map is damaged"
+        raise LoweringError("SX0450", text, Where(kernel=kernel.name)) from None
+    if found is None:
+        done = translate_kernel(cubin, kernel.name)
+        if code[: len(done.program.data)] != done.program.data:
+            text = "the code object has no map, and its code is not what this SASS is translated to"
+            raise LoweringError("SX0450", text, Where(kernel=kernel.name))
+        return of_translated(done, shown, runs, engines)
+    cfg = kernel_cfg(link_kernel(kernel, cubin))
+    _check(cfg, found, len(code))
+    lines = tuple(_used(decode_code(code), found))
+    known = engines is not None
+    source = _Source(cfg, lines, found, dead_instructions(cfg), known, engines or {}, runs)
+    return _beside(source, kernel, shown, "the code object's own map")
+
+
+def _used(lines: Iterator[Decoded], found: Exact) -> Iterator[Decoded]:
+    """Without the padding behind the end."""
+    last = max((end for _, end, _ in found.added), default=0)
+    for line in lines:
+        if line.address >= last and (line.is_zero or line.text == "s_code_end"):
+            return
+        yield line
+
+
+def _check(cfg: Cfg, found: Exact, size: int) -> None:
+    """Holds the note's SASS against the kernel's.  LoweringError SX0450 where they differ."""
+    texts = {i.offset: i.text for block in cfg.blocks for i in block.instructions}
+    starts = [b.start for b in cfg.blocks]
+    places = [at for at, _ in found.blocks], [at for at, _ in found.rows]
+    for some in places:
+        if some != sorted(some) or (some and not 0 <= some[0] <= some[-1] <= size):
+            text = "the code object's map is damaged: its offsets are out of order"
+            raise LoweringError("SX0450", text, Where(kernel=cfg.name))
+    if [start for _, start in found.blocks] != starts:
+        text = "the code object's map is of other blocks than this SASS has"
+        raise LoweringError("SX0450", text, Where(kernel=cfg.name))
+    for _, row in found.rows:
+        place, _, text = row.partition(" ")
+        offset = _place(place)
+        if offset not in texts or (text and texts[offset] != text):
+            message = f"the code object's map names an instruction that is not there: {row[:200]}"
+            raise LoweringError("SX0450", message, Where(kernel=cfg.name, offset=offset))
+
+
+def _place(text: str) -> int:
+    """The offset in ``/*00f0*/``; -1 where there is none."""
+    try:
+        return int(text[2:-2], 16)
+    except ValueError:
+        return -1
+
+
+def _beside(source: _Source, kernel: Kernel, shown: str, said: str) -> Beside:
+    parts = tuple(_parts(source))
+    used = {c.added for part in parts for c in part.codes() if c.added}
+    kinds = tuple((kind, ADDED[kind]) for kind in ADDED if kind and kind in used)
+    if _NONE in used:
+        kinds += ((_NONE, ADDED[""]),)
+    return Beside(
+        kernel.name, shown or kernel.demangled or kernel.name, f"sm_{kernel.arch}", TARGET,
+        parts, said, kinds,
+    )  # fmt: skip
+
+
+def _parts(source: _Source) -> Iterator[Part]:
+    lines, exact = source.lines, source.exact
+    end = lines[-1].address + len(lines[-1].code) if lines else 0
+    bounds = [at for at, _ in exact.blocks]
+    tail = [at for at, _, kind in exact.added if kind in _TAIL and at >= (bounds or [0])[-1]]
+    code = _Codes(source)
+    limits = [*bounds, min(tail, default=end)]
+    if limits[0]:
+        yield Part(source_map.PROLOGUE, None, 0, limits[0], tuple(code.alone(0, limits[0])))
+    for block, first, last in zip(source.cfg.blocks, limits, limits[1:], strict=False):
+        rows = tuple(code.rows(block.instructions, first, last))
+        times = _times(source, block.instructions, first, last)
+        yield Part(f"{block.start:04x}", block.start, first, last, rows, times)
+    first = limits[-1]
+    shared = min((at for at, _, k in exact.added if k == source_map.SHARED), default=end)
+    for name, start, last in (
+        (source_map.SCHEDULER, first, shared),
+        (source_map.SHARED, max(shared, first), end),
+    ):
+        if start < last:
+            yield Part(name, None, start, last, tuple(code.alone(start, last)))
+
+
+def _times(
+    source: _Source, instructions: Sequence[Instruction], first: int, last: int
+) -> int | None:
+    """How often waves began a block: the least of its instructions, whose code may have loops; of a
+    block without any code, its first byte's."""
+    runs = source.runs
+    if runs is None:
+        return None
+    some = [runs.sass[i.offset] for i in instructions if i.offset in runs.sass]
+    if some:
+        return min(some)
+    return runs.at(first) if first < last else None
+
+
+class _Codes:
+    """The decoded code with what each instruction stands for."""
+
+    def __init__(self, source: _Source) -> None:
+        self.source = source
+        self.starts = [line.address for line in source.lines]
+        self.row_starts = [at for at, _ in source.exact.rows]
+        self.run_starts = [at for at, _, _ in source.exact.added]
+
+    def between(self, first: int, end: int) -> Iterator[tuple[int | None, Code]]:
+        """(offset of the SASS instruction or None, RDNA3 instruction)."""
+        at = bisect_right(self.starts, first - 1)
+        while at < len(self.starts) and self.starts[at] < end:
+            yield self._one(self.source.lines[at])
+            at += 1
+
+    def _one(self, line: Decoded) -> tuple[int | None, Code]:
+        offset = line.address
+        text = line.text
+        target = target_of(line)
+        if target is not None:
+            text += f"  -> {target:04x}"
+        runs = None if self.source.runs is None else self.source.runs.at(offset)
+        at = bisect_right(self.run_starts, offset) - 1
+        if at >= 0:
+            _, end, kind = self.source.exact.added[at]
+            if offset < end:
+                return None, Code(offset, text, kind or _NONE, runs)
+        at = bisect_right(self.row_starts, offset) - 1
+        if at < 0:
+            return None, Code(offset, text, _NONE, runs)
+        return _place(self.source.exact.rows[at][1].partition(" ")[0]), Code(offset, text, "", runs)
+
+    def alone(self, first: int, end: int) -> Iterator[SideBySideRow]:
+        """Code that is of no block."""
+        codes = tuple(
+            code if source is None else Code(code.offset, code.text, _NONE, code.runs)
+            for source, code in self.between(first, end)
+        )
+        if codes:
+            yield SideBySideRow(None, codes)
+
+    def rows(
+        self, instructions: Sequence[Instruction], first: int, end: int
+    ) -> Iterator[SideBySideRow]:
+        """A block's rows: SASS in its order, what was added where it stands."""
+        index = {ins.offset: n for n, ins in enumerate(instructions)}
+        groups: list[tuple[int | None, list[Code]]] = []
+        for source, code in self.between(first, end):
+            n = index.get(source) if source is not None else None
+            if source is not None and n is None:
+                code = Code(code.offset, code.text, _NONE, code.runs)
+            if groups and groups[-1][0] == n:
+                groups[-1][1].append(code)
+            elif n is not None and len(groups) > 1 and groups[-2][0] == n:
+                # A wait in the middle of an instruction's code.
+                codes = groups.pop()[1]
+                groups[-1][1].extend([*codes, code])
+            else:
+                groups.append((n, [code]))
+        following = 0
+        for n, codes in groups:
+            if n is None:
+                yield SideBySideRow(None, tuple(codes))
+                continue
+            for i in range(following, n):
+                yield self._empty(instructions[i], instructions)
+            following = max(following, n + 1)
+            yield self._row(instructions[n], tuple(codes), instructions)
+        for ins in instructions[following:]:
+            yield self._empty(ins, instructions)
+
+    def _row(
+        self, ins: Instruction, code: tuple[Code, ...], block: Sequence[Instruction]
+    ) -> SideBySideRow:
+        if not self.source.rules:
+            return SideBySideRow(Line(ins.offset, ins.text), code)
+        engine = self.source.engines.get(ins.offset, RULES)
+        rule = rule_of(ins, ins is block[-1]) if engine == RULES else ""
+        return SideBySideRow(Line(ins.offset, ins.text), code, rule, engine)
+
+    def _empty(self, ins: Instruction, block: Sequence[Instruction]) -> SideBySideRow:
+        t, line = traits(ins), Line(ins.offset, ins.text)
+        if t.order == "schedule":
+            why = WHY_ORDER
+        elif ins.offset in self.source.idle:
+            why = WHY_IDLE
+        elif ins.offset in self.source.engines:  # which answers for a stretch of instructions
+            return SideBySideRow(line, (), engine=self.source.engines[ins.offset], why=WHY_PIECE)
+        elif t.barrier or (t.ends_block and ins is block[-1]):
+            why = WHY_FOLDED
+        else:
+            why = WHY_NONE if self.source.rules else WHY_UNMARKED
+        return SideBySideRow(line, (), why=why)
+
+
+def rule_of(ins: Instruction, last: bool) -> str:
+    """The name of the rule that writes an instruction; control and convergence have code of their
+    own, which is named so."""
+    if traits(ins).barrier:
+        return "convergence"
+    if last and traits(ins).ends_block:
+        return "control"
+    rule = choose(TABLE.get(ins.mnemonic, ()), ins)
+    return rule.name if rule is not None else ""
+
+
+def side_by_side(cubin: Cubin, kernel: Kernel, data: bytes | None = None) -> Beside:
+    """The map of a kernel with its translation in a code object, or without one with a new one."""
+    if data is not None:
+        return of_code_object(cubin, kernel, data)
+    try:
+        return of_translated(translate_kernel(cubin, kernel.name))
+    except SassxlateError as error:
+        raise error.at(kernel=kernel.name) from None
+
+
+__all__ = ["of_code_object", "of_translated", "rule_of", "side_by_side"]

@@ -1,0 +1,1 @@
+"""Rules for what computes on one lane's values."""

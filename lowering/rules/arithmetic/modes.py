@@ -1,0 +1,38 @@
+"""Rounding and denormal modes around an instruction; between instructions MODE is nearest-even with
+denormals kept.  s_round_mode and s_denorm_mode: bits 1:0 are for f32, bits 3:2 for f64 and f16."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from contextlib import contextmanager
+
+from sassxlate.disasm.rdna3.instruction import Inst
+from sassxlate.lowering.builder.rule_emitter import RuleEmitter
+
+_ROUND = {"RM": 2, "RP": 1, "RZ": 3}
+KEEP_DENORMALS = 0xF
+FLUSH_F32 = 0xC
+FLUSH_F16 = 0x3
+
+
+@contextmanager
+def ftz(c: RuleEmitter, wanted: bool | None = None) -> Generator[None]:
+    """Flushes denormal f32 inputs and results inside when the instruction says .FTZ."""
+    on = c.ins.has("FTZ") if wanted is None else wanted
+    if on:
+        c.raw(Inst("s_denorm_mode", (), imm=FLUSH_F32))
+    yield
+    if on:
+        c.raw(Inst("s_denorm_mode", (), imm=KEEP_DENORMALS))
+
+
+@contextmanager
+def rounding(c: RuleEmitter, mode: str | None = None) -> Generator[None]:
+    """Rounds inside as the instruction's .RM, .RP or .RZ says."""
+    name = mode or next((m for m in c.ins.modifiers if m in _ROUND), None)
+    value = _ROUND.get(name or "", 0)
+    if value:
+        c.raw(Inst("s_round_mode", (), imm=value | value << 2))
+    yield
+    if value:
+        c.raw(Inst("s_round_mode", (), imm=0))

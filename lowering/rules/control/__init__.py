@@ -1,0 +1,1 @@
+"""Rules for calls that leave the kernel."""

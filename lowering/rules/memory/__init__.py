@@ -1,0 +1,1 @@
+"""Rules for loads, stores, atomics, textures, surfaces and asynchronous copies."""

@@ -1,0 +1,41 @@
+"""A rule: which instructions it takes, and what it writes for one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from sassxlate.disasm.sass.instruction import Instruction
+from sassxlate.lowering.builder.rule_emitter import RuleEmitter
+
+Emit = Callable[[RuleEmitter], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A named way to translate one mnemonic; the first whose guard holds is used."""
+
+    name: str
+    source: str  # SASS mnemonic
+    emit: Emit
+    guard: Callable[[Instruction], bool] = lambda _: True
+    temporaries: int = 24  # vector temporaries that a kernel with it gets at first
+    modifiers: frozenset[str] = frozenset()  # that it knows; any other refuses the instruction
+
+
+def knowing(known: Mapping[str, str], *rules: Rule) -> tuple[Rule, ...]:
+    """The rules with the modifiers that they know: what ``known`` says under a rule's name, else
+    under its mnemonic, which an instruction of the uniform data path shares with that of the
+    vectors.  A rule that already knows some keeps them; one that nothing is said of raises
+    KeyError."""
+    out: list[Rule] = []
+    for rule in rules:
+        keys = (rule.name, rule.source, rule.source.removeprefix("U"))
+        key = next((k for k in keys if k in known), rule.name)
+        given = rule.modifiers or frozenset(known[key].split())
+        out.append(replace(rule, modifiers=given))
+    return tuple(out)
+
+
+def choose(rules: Sequence[Rule], ins: Instruction) -> Rule | None:
+    return next((r for r in rules if r.guard(ins)), None)

@@ -1,0 +1,1 @@
+"""Rules for what a whole warp computes together."""

@@ -1,0 +1,212 @@
+"""HMMA and QMMA: sums of products as NVIDIA's tensor cores make them, bit for bit.
+
+Each product of a group, and the addend, is cut towards zero to some bits below the unit of the
+group's largest exponent (of products the sum of both factors'); the terms are added exactly, and
+the sum is rounded: to binary32 towards zero, to binary16 to nearest
+(``disasm/sass/semantics/warp/matrix.py``, measured).  AMD's v_wmma adds in a way of its own that no
+manual states, so each lane computes its four results with plain instructions:
+
+1. The exponents of all factors become small integers, of whose sums the largest is found.
+2. Each product is exact (of halves in binary32, of others in binary64).  A power of two makes an
+   integer of what is to be kept of it, and v_cvt_i32 cuts the rest.
+3. Integers are added, and the sum is rounded once.
+
+Infinities and NaN spoil results that they are part of.  A wave that has any puts those right.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from sassxlate.disasm.rdna3.instruction import I, Inst, LabelRef, S, V
+from sassxlate.disasm.sass.instruction import Instruction
+from sassxlate.disasm.sass.semantics.warp.matrix import CORES, Core
+from sassxlate.lowering.builder.rule_emitter import RuleEmitter
+from sassxlate.lowering.rules.arithmetic.float8 import LEAST, halves_of
+from sassxlate.lowering.rules.rule import Rule, knowing
+from sassxlate.lowering.rules.warp.matrix import (
+    addend,
+    columns,
+    give,
+    laid_out,
+    whole_warp,
+    words_of,
+)
+from sassxlate.lowering.rules.warp.matrix_sums import (
+    BF16,
+    F16,
+    TF32,
+    Kind,
+    Product,
+    correct,
+    exponents,
+    narrow,
+    parts,
+    scale64,
+    shifts_of,
+    specials,
+    sums64,
+    sums_of,
+    wide,
+)
+
+
+def _signed(c: RuleEmitter, form: _Form, role: str) -> list[V]:
+    """A's or B's words, with the printed sign; TF32's have only the bits that count."""
+    words = words_of(c, role)
+    signs = 0x80808080 if form.bytes else 0x80008000 if form.kind.each == 2 else 0x80000000
+    for i, word in enumerate(words):
+        if c.flag(role, "neg"):
+            words[i] = c.vtemp()
+            c.emit("v_xor_b32", words[i], I(signs), word)
+        if form.kind is TF32:
+            cut = c.vtemp()
+            c.emit("v_and_b32", cut, I(0xFFFFE000), words[i])
+            words[i] = cut
+    return words
+
+
+def _grouped(p: Product, group: range, addends: list[V]) -> list[V]:
+    """The four results of a group of words and addends."""
+    c = p.c
+    out = [c.vtemp() for _ in addends]
+    with c.scope():
+        shifts = shifts_of(p, group, addends)
+        if p.kind is F16:
+            sums = [sums_of(p, part, shifts) for part in parts(group)]
+            totals = list(zip(*sums, strict=True))
+            many = len(group) > 4 and p.core.extra > 20
+            for some, shift, word, result in zip(totals, shifts, addends, out, strict=True):
+                narrow(p, some, shift, word, result, many=many)
+        else:
+            scales = [scale64(c, shift) for shift in shifts]
+            wholes = sums64(p, group, scales)
+            for total, scale, word, result in zip(wholes, scales, addends, out, strict=True):
+                wide(p, total, scale, word, result)
+    with c.scope():
+        correct(p, group, addends, out)
+    return out
+
+
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """What decides the code of an instruction, its registers apart."""
+
+    kind: Kind
+    half: bool  # addend and result are binary16
+    core: Core
+    bytes: tuple[str, ...] = ()  # QMMA: the types of A's and B's elements
+
+    @property
+    def size(self) -> int:
+        """Words of a group; two of halves are a word of bytes."""
+        return self.core.group // self.kind.each
+
+
+def _core(c: RuleEmitter, width: int) -> Core:
+    core = CORES.get(c.arch, {}).get(width)
+    if core is None:
+        raise c.refuse(f"sums of matrix products on sm_{c.arch}")
+    return core
+
+
+def _form(c: RuleEmitter) -> _Form:
+    half = not c.ins.has("F32")
+    if c.ins.mnemonic == "QMMA":
+        sorts = tuple(m for m in c.ins.modifiers if m in LEAST)
+        if len(sorts) != 2:
+            raise c.refuse("these elements of QMMA")
+        return _Form(F16, half, _core(c, 8), sorts)
+    kind = BF16 if c.ins.has("BF16") else TF32 if c.ins.has("TF32") else F16
+    if half and kind is not F16:
+        raise c.refuse("a result of halves for this type")
+    return _Form(kind, half, _core(c, 32 // kind.each))
+
+
+def hmma(c: RuleEmitter) -> None:
+    """HMMA and QMMA.  Where a kernel has several, their code comes after its own, and is called
+    with sources and results in the first temporaries."""
+    form = _form(c)
+    laid_out(c)
+    widths = [c.reg(role).width for role in ("Ra", "Rb", "Rc")]
+    if widths[0] != 2 * widths[1]:
+        raise c.refuse(f"this shape of {c.ins.mnemonic}")
+    if not c.k.outlining:
+        a, b, last = _signed(c, form, "Ra"), _signed(c, form, "Rb"), addend(c)
+        with whole_warp(c):
+            give(c, _product(c, form, a, b, last))
+        return
+    label = f"L{c.ins.mnemonic.lower()}_" + "_".join((*c.ins.modifiers, *(str(n) for n in widths)))
+    c.outline(label, partial(_shared, form, widths))
+    frame, back = _frame(c, widths)
+    sources = [*_signed(c, form, "Ra"), *_signed(c, form, "Rb"), *addend(c)]
+    with whole_warp(c):
+        for place, word in zip([w for part in frame for w in part], sources, strict=True):
+            c.emit("v_mov_b32", place, word)
+        c.raw(Inst("s_call_b64", (back, LabelRef(label))))
+        give(c, frame[2])
+
+
+def _frame(c: RuleEmitter, widths: Sequence[int]) -> tuple[list[list[V]], S]:
+    """Where caller and callee have A, B and C, in whose place the results come back, and the
+    address to go back to: the first temporaries of both."""
+    words = [[c.vtemp() for _ in range(n)] for n in widths]
+    return words, c.stemp(2)
+
+
+def _shared(form: _Form, widths: Sequence[int], c: RuleEmitter) -> None:
+    (a, b, last), back = _frame(c, widths)
+    for place, word in zip(last, _product(c, form, a, b, last), strict=True):
+        c.emit("v_mov_b32", place, word)
+    c.raw(Inst("s_setpc_b64", (back,)))
+
+
+def _product(c: RuleEmitter, form: _Form, a: list[V], b: list[V], words: list[V]) -> list[V]:
+    """The registers of the result; ``words`` are those of the addend."""
+    kind, half = form.kind, form.half
+    base = columns(c)
+    least = [1, 1]
+    if form.bytes:
+        least = [LEAST[sort] for sort in form.bytes]
+        a, b = halves_of(c, form.bytes[0], a, 2), halves_of(c, form.bytes[1], b, 1)
+    ea, peak = exponents(c, kind, a, None, least[0])
+    eb, peak = exponents(c, kind, b, peak, least[1])
+    p = Product(c, kind, half, form.core, base, a, b, ea, eb, specials(c, kind, peak))
+    if half:
+        words = _unpacked(c, words)
+    for first in range(0, 4 * len(b), form.size):
+        words = _grouped(p, range(first, min(first + form.size, 4 * len(b))), words)
+    if not half:
+        return words
+    for i in (0, 1):
+        c.emit("v_perm_b32", words[i], words[2 * i + 1], words[2 * i], I(0x05040100))
+    return words[:2]
+
+
+def _unpacked(c: RuleEmitter, words: Sequence[V]) -> list[V]:
+    """Two halves a word, each in a register."""
+    out: list[V] = []
+    for word in words:
+        low, high = c.vtemp(), c.vtemp()
+        c.emit("v_and_b32", low, I(0xFFFF), word)
+        c.emit("v_lshrrev_b32", high, I(16), word)
+        out += [low, high]
+    return out
+
+
+def _dense(ins: Instruction) -> bool:
+    return not ins.has("SP") and not ins.has("884")
+
+
+# The modifiers that each rule, or all rules of a mnemonic, translate or refuse themselves.
+KNOWN: Mapping[str, str] = {
+    "HMMA": "1684 1688 16816 F16 F32 BF16 TF32",
+    "QMMA": "16816 16832 F16 F32 E4M3 E5M2",
+}
+RULES: tuple[Rule, ...] = knowing(
+    KNOWN,
+    Rule("hmma", "HMMA", hmma, _dense, temporaries=92),
+    Rule("qmma", "QMMA", hmma, _dense, temporaries=108),
+)

@@ -1,0 +1,2 @@
+"""Instruction selection: kernels block by block, one instruction with its guard, rewritten
+regions."""

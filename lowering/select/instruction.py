@@ -1,0 +1,147 @@
+"""One instruction with its guard."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from sassxlate.disasm.rdna3.instruction import Inst
+from sassxlate.disasm.sass.instruction import Instruction, Pred
+from sassxlate.disasm.sass.traits import traits
+from sassxlate.errors import LoweringError, SassxlateError, Where
+from sassxlate.lowering.builder.canonical_nan import put_right, put_right_results
+from sassxlate.lowering.builder.kernel_builder import KernelBuilder
+from sassxlate.lowering.builder.rule_emitter import RuleEmitter
+from sassxlate.lowering.codeobject.source_map import GUARD
+from sassxlate.lowering.convergence.control import Control
+from sassxlate.lowering.lane_checks import handwritten
+from sassxlate.lowering.region.region import KernelBodies
+from sassxlate.lowering.rules import TABLE
+from sassxlate.lowering.rules.known_modifiers import unknown_modifiers
+from sassxlate.lowering.rules.rule import choose
+from sassxlate.lowering.target import EXEC, ZERO
+
+
+def write_body(
+    k: KernelBuilder, writer: Control | None, instructions: Sequence[Instruction], converged: bool
+) -> KernelBodies:
+    """The instructions of a block but its transfer of control; runs of one guard share one EXEC."""
+    guard: Pred | None = None
+    bodies = KernelBodies()
+    for ins in instructions:
+        t = traits(ins)
+        ends = t.ends_block and ins is instructions[-1]
+        if ends or t.order == "schedule" or ins.offset in k.idle:
+            if ends and guard is not None:
+                end_predication(k)
+                guard = None
+            continue
+        first = len(k.items)
+        c = RuleEmitter(k, ins, converged)
+        if guard is not None and ins.guard != guard:
+            if _switches(ins.guard):
+                switch_predication(c)
+                guard = ins.guard
+            else:
+                end_predication(k)
+                guard = None
+        bodies.add(ins, len(k.items), state=bool(t.barrier), clean=guard is None)
+        if not ins.guard.is_true and guard is None:
+            begin_predication(c)
+            guard = ins.guard
+        inner = len(k.items)
+        try:
+            for ref, kind in k.nans.before.get(ins.offset, ()):
+                put_right(c, ref, kind)
+            _one(c, writer)
+            c.finish()
+            if (made := k.nans.after.get(ins.offset)) is not None:
+                put_right_results(RuleEmitter(k, ins, converged), made)
+            handwritten.check(c, inner)
+        except SassxlateError as e:
+            raise e.at(kernel=k.name, offset=ins.offset, inst=ins.text, word=ins.word) from None
+        name_source(k, first, ins)
+        if guard is not None and any(
+            w.file == guard.file and w.index == guard.index for w in ins.writes
+        ):
+            end_predication(k)
+            guard = None
+    if guard is not None:
+        end_predication(k)
+    bodies.end(len(k.items))
+    return bodies
+
+
+def one(k: KernelBuilder, ins: Instruction, *, converged: bool) -> None:
+    """One instruction alone, by its rule and under its guard, as it would stand in a block.
+
+    LoweringError where it is refused; what acts on barriers has no rule.
+    """
+    if traits(ins).barrier or traits(ins).ends_block:
+        raise LoweringError("SX0403", f"no rule for {ins.mnemonic}", Where(inst=ins.text))
+    c = RuleEmitter(k, ins, converged)
+    if not ins.guard.is_true:
+        begin_predication(c)
+    inner = len(k.items)
+    _one(c, None)
+    c.finish()
+    handwritten.check(c, inner)
+    if not ins.guard.is_true:
+        end_predication(k)
+
+
+def begin_predication(c: RuleEmitter) -> None:
+    """Narrows EXEC to the guard's lanes."""
+    guard = c.ins.guard
+    save = c.k.regs.save_exec
+    if guard.index == 7:
+        c.raw(Inst("s_mov_b32", (save, EXEC)))
+        c.raw(Inst("s_mov_b32", (EXEC, ZERO)))
+        return
+    place = c.k.regs.up[guard.index] if guard.file == "UP" else c.k.regs.p[guard.index]
+    op = "s_and_not0_saveexec_b32" if guard.inv else "s_and_saveexec_b32"
+    c.raw(Inst(op, (save, place)))
+
+
+def _switches(guard: Pred) -> bool:
+    return not guard.is_true and guard.index != 7
+
+
+def switch_predication(c: RuleEmitter) -> None:
+    """From one guard's lanes to another's: EXEC as it was, narrowed anew."""
+    guard = c.ins.guard
+    place = c.k.regs.up[guard.index] if guard.file == "UP" else c.k.regs.p[guard.index]
+    op = "s_and_not1_b32" if guard.inv else "s_and_b32"
+    c.raw(Inst(op, (EXEC, c.k.regs.save_exec, place)))
+
+
+def end_predication(k: KernelBuilder) -> None:
+    k.items.append(Inst("s_mov_b32", (EXEC, k.regs.save_exec), comment=GUARD))
+
+
+def _one(c: RuleEmitter, writer: Control | None) -> None:
+    ins = c.ins
+    if writer is not None and traits(ins).barrier:
+        writer.state(c, ins)
+        return
+    rules = TABLE.get(ins.mnemonic)
+    if rules is None:
+        raise c.refuse(f"no rule for {ins.mnemonic}", "SX0403")
+    rule = choose(rules, ins)
+    if rule is None:
+        raise c.refuse(f"no rule for this form of {ins.mnemonic}", "SX0404")
+    if unknown := unknown_modifiers(ins, rule):
+        raise c.refuse(f"modifier {' '.join(unknown)} of {ins.mnemonic}", "SX0404")
+    c.k.rules_used[rule.name] = c.k.rules_used.get(rule.name, 0) + 1
+    rule.emit(c)
+    c.check_flags()
+
+
+def name_source(k: KernelBuilder, first: int, ins: Instruction) -> None:
+    """The SASS that the next instructions come from, on the first of them."""
+    text = f"/*{ins.offset:04x}*/ {ins.text}"
+    for i in range(first, len(k.items)):
+        item = k.items[i]
+        if isinstance(item, Inst) and not item.comment:
+            k.items[i] = replace(item, comment=text)
+            text = text.partition(" ")[0]

@@ -1,0 +1,48 @@
+"""Regions of a translated kernel, replaced."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from sassxlate.disasm.rdna3.instruction import Inst, Item
+from sassxlate.disasm.sass.instruction import Instruction
+
+if TYPE_CHECKING:
+    from sassxlate.lowering.select.kernel import Selected
+
+
+@dataclass(frozen=True, slots=True)
+class Replacement:
+    """Other code for ``items[first:end]`` of a selected kernel, by SASS instruction."""
+
+    first: int
+    end: int
+    instructions: tuple[Instruction, ...]
+    code: tuple[tuple[Inst, ...], ...]
+
+
+def rewritten(selected: Selected, changes: Iterable[Replacement]) -> Selected:
+    """The kernel with other code for some of its instructions.  Changes do not overlap; of a piece
+    that has one, nothing but its block is known afterwards."""
+    items: list[Item] = []
+    at = 0
+    for change in sorted(changes, key=lambda c: c.first):
+        assert at <= change.first <= change.end
+        items += selected.items[at : change.first]
+        items += marked(change.code, change.instructions)
+        at = change.end
+    items += selected.items[at:]
+    return replace(selected, items=tuple(items), pieces=())
+
+
+def marked(code: Sequence[Sequence[Inst]], instructions: Sequence[Instruction]) -> list[Inst]:
+    """Code with the instruction that each part stands for as comments, as the rules' code has it:
+    by them the verifier knows which code is whose."""
+    out: list[Inst] = []
+    for ins, group in zip(instructions, code, strict=True):
+        offset = f"/*{ins.offset:04x}*/"
+        texts = (f"{offset} {ins.text}", *(offset for _ in group))
+        out += [replace(item, comment=text) for item, text in zip(group, texts, strict=False)]
+    return out

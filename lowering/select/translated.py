@@ -1,0 +1,57 @@
+"""A translated kernel and its statistics."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sassxlate.cfg import Cfg
+from sassxlate.disasm.containers.values import Kernel
+from sassxlate.disasm.rdna3 import Program, format_inst
+from sassxlate.disasm.rdna3.instruction import Item, Label
+from sassxlate.lowering.abi.kernarg import LaunchInfo
+from sassxlate.lowering.select.kernel import Selected
+
+
+@dataclass(frozen=True, slots=True)
+class TranslationStats:
+    """What a translation did, in numbers."""
+
+    kernel: str
+    sass_instructions: int
+    rdna_instructions: int
+    blocks: int
+    waiting_points: int
+    vgprs: int
+    spilled: int
+    code_bytes: int
+    rules: tuple[tuple[str, int], ...]
+    seconds: tuple[tuple[str, float], ...]
+    comes_apart: bool = False  # on an NVIDIA GPU, in recursion: Plan.comes_apart
+
+
+@dataclass(frozen=True, slots=True)
+class Translated:
+    """One kernel for the target: its code object and what a launch must know."""
+
+    kernel: Kernel
+    code_object: bytes
+    launch: LaunchInfo
+    assembly: str
+    report: TranslationStats
+    cfg: Cfg
+    program: Program
+    items: tuple[Item, ...]
+    selected: Selected
+
+
+def assembly(items: list[Item], program: Program) -> str:
+    """The program as text: offsets, instructions, and which SASS each came from."""
+    lines: list[str] = []
+    for item, offset in zip(items, program.offsets, strict=True):
+        if isinstance(item, Label):
+            lines.append(f"{item.name}:")
+            continue
+        text = format_inst(item)
+        comment = f" ; {item.comment}" if item.comment else ""
+        lines.append(f"  {text:<56} // {offset:06x}{comment}")
+    return "\n".join(lines) + "\n"

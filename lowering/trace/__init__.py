@@ -1,0 +1,1 @@
+"""One launch on both sides: points, lockstep, observations, memory history, recordings."""

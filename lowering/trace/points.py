@@ -1,0 +1,141 @@
+"""A translated kernel, SASS instruction by SASS instruction: the RDNA3 code that stands for each,
+where its registers are kept, and the points at which a trace records them.
+
+The points stand before the first RDNA3 instruction and behind the last one.  There every register
+that is live has its SASS value in its place of the register map: no rule moves work from one SASS
+instruction into another's code.  Under a predicate EXEC is narrower than the lanes that came here;
+those are in the saved EXEC then, and that is the mask of the point.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from sassxlate.cfg.graph import LABEL
+from sassxlate.cfg.liveness import live_before, liveness
+from sassxlate.cfg.rdna3_flow import ENDS
+from sassxlate.disasm.rdna3 import info
+from sassxlate.disasm.rdna3.instruction import Inst, Item, Label, Sp
+from sassxlate.disasm.rdna3.tables.operand_codes import EXEC_LO
+from sassxlate.disasm.sass.instruction import Instruction, RegRef
+from sassxlate.disasm.sass.traits import traits
+from sassxlate.lowering.emulate.options import Place, TracePoint
+from sassxlate.lowering.regalloc.register_map import RegisterMap
+from sassxlate.lowering.select.translated import Translated
+
+_PLACE = re.compile(r"/\*([0-9a-f]+)\*/")
+
+
+@dataclass(frozen=True, slots=True)
+class SourceStep:
+    """``block`` is its block's first offset, ``rdna`` the offsets of its RDNA3 instructions from
+    the entry.  ``places`` are those of the registers that it reads and writes, as far as they have
+    any; ``live`` is what it writes that somebody may read.  No ``before``: it has no code."""
+
+    ins: Instruction
+    block: int
+    rdna: tuple[int, ...]
+    places: Mapping[RegRef, Place]
+    live: frozenset[RegRef]
+    before: TracePoint | None = None
+    behind: TracePoint | None = None
+
+    @property
+    def control(self) -> bool:
+        """Whether it transfers control, or may."""
+        return traits(self.ins).ends_block
+
+
+def place_of(regs: RegisterMap, ref: RegRef) -> Place | None:
+    """Where a register's value is; None for one that the translation does not keep as such."""
+    i = ref.index
+    match ref.file:
+        case "R":
+            if i in regs.r:
+                return Place("v", regs.r[i])
+            return Place("x", regs.spilled[i]) if i in regs.spilled else None
+        case "UR":
+            if i in regs.ur:
+                return Place("s", regs.ur[i])
+            return Place("v", regs.ur_lanes[i]) if i in regs.ur_lanes else None
+        case "B":
+            return Place("v", regs.barriers[i]) if i in regs.barriers else None
+        case _:
+            found = (regs.p if ref.file == "P" else regs.up).get(i)
+            return None if found is None else Place("s", found.index)
+
+
+def steps(translated: Translated) -> dict[int, SourceStep]:
+    """All instructions of the kernel by their offset."""
+    cfg, regs = translated.cfg, translated.selected.regs
+    spans = _spans(translated.items, translated.program.offsets, regs)
+    live_out = liveness(cfg).live_out
+    out: dict[int, SourceStep] = {}
+    number = 0
+    for block in cfg.blocks:
+        live = live_out[block.index]
+        behind: list[frozenset[RegRef]] = []
+        for ins in reversed(block.instructions):
+            behind.append(live)
+            live = live_before(ins, live)
+        for ins, after in zip(block.instructions, reversed(behind), strict=True):
+            refs = sorted(ins.reads | ins.writes, key=lambda r: (r.file, r.index))
+            places = {ref: p for ref in refs if (p := place_of(regs, ref)) is not None}
+            span = spans.get(ins.offset)
+            if span is None:
+                out[ins.offset] = SourceStep(ins, block.start, (), places, ins.writes & after)
+                continue
+            given = tuple(sorted(set(places.values())))
+            first = TracePoint(number, span.offsets[0], False, given, span.mask)
+            number += 1
+            last = None
+            if span.end is not None and not traits(ins).ends_block:
+                last = TracePoint(number, span.end[0], span.end[1], given, span.end_mask)
+                number += 1
+            out[ins.offset] = SourceStep(
+                ins, block.start, tuple(span.offsets), places, ins.writes & after, first, last
+            )
+    return out
+
+
+@dataclass(slots=True)
+class _Span:
+    """The code of one SASS instruction: the offsets, the masks of lanes that are there before and
+    behind it, and where the point behind it is: an offset, and whether behind or before that."""
+
+    offsets: list[int]
+    mask: int
+    end_mask: int = EXEC_LO
+    end: tuple[int, bool] | None = None
+
+
+def _spans(items: Sequence[Item], offsets: Sequence[int], regs: RegisterMap) -> dict[int, _Span]:
+    out: dict[int, _Span] = {}
+    save = regs.save_exec
+    narrowed = False
+    for n, (item, offset) in enumerate(zip(items, offsets, strict=True)):
+        if isinstance(item, Label):
+            narrowed &= not item.name.startswith(LABEL)
+            continue
+        place = _PLACE.match(item.comment)
+        span = None
+        if place is not None:
+            mask = save.index if narrowed else EXEC_LO
+            span = out.setdefault(int(place[1], 16), _Span([], mask))
+            span.offsets.append(offset)
+        if item.args[:1] == (save,):  # EXEC is saved, to be narrowed
+            narrowed = True
+        elif item.op == "s_mov_b32" and item.args == (Sp("exec_lo"), save):
+            narrowed = False
+        if span is not None:
+            span.end_mask = save.index if narrowed else EXEC_LO
+            span.end = offset, True
+            if item.op in ENDS or info(item.op).kind in ("branch", "jump", "end"):
+                following = items[n + 1] if n + 1 < len(items) else None
+                span.end = (offsets[n + 1], False) if isinstance(following, Inst) else None
+    return out
+
+
+__all__ = ["SourceStep", "place_of", "steps"]

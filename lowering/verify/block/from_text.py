@@ -1,0 +1,223 @@
+"""A block from texts: SASS, RDNA3, and where each register lives.
+
+This is how any engine's block can be judged: a rule's, a model's, one written by hand.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, cast
+
+from sassxlate.disasm.rdna3 import decode, encode
+from sassxlate.disasm.rdna3.codec.text.parse import parse
+from sassxlate.disasm.rdna3.instruction import S, V
+from sassxlate.disasm.sass import BadWord, decode_section
+from sassxlate.disasm.sass.codec.encode import assemble
+from sassxlate.disasm.sass.instruction import Instruction, RegRef
+from sassxlate.disasm.sass.traits import traits
+from sassxlate.errors import LoweringError, SassxlateError, Where
+from sassxlate.lowering.abi.kernarg import bank_layout
+from sassxlate.lowering.regalloc.register_map import RegisterMap
+from sassxlate.lowering.verify.block.block import BlockPair
+from sassxlate.lowering.verify.nans import claims
+from sassxlate.lowering.verify.rdna3.execute import Placed
+
+_OFFSET = re.compile(r"/\*([0-9a-f]{4,})\*/")
+_REGISTER = re.compile(r"(UR|UP|R|P)(\d+)")
+_PLACE = re.compile(r"([vs])(\d+)")
+_TRANSFERS = (
+    "s_branch", "s_cbranch_", "s_call_", "s_setpc_", "s_swappc_", "s_endpgm", "s_barrier", "s_trap",
+)  # fmt: skip
+_WORD = re.compile(r"c\[(0x[0-9a-f]+|\d+)\]\[(0x[0-9a-f]+|\d+)\]")
+
+
+@dataclass(frozen=True, slots=True)
+class Texts:
+    """A block as text.  ``registers`` and ``constants`` name places (``R4`` is ``v4``, ``P0`` is
+    ``s20``, ``c[0x0][0x210]`` is ``s40``); ``live_out`` and ``merged`` name registers, all of the
+    map and none where they are left out.
+
+    A line of ``rdna3`` may say in a comment, as `sassxlate translate` writes them, which SASS it
+    belongs to; then proofs go instruction by instruction.
+    """
+
+    arch: int
+    sass: str
+    rdna3: str
+    registers: Mapping[str, str]
+    constants: Mapping[str, str] = field(default_factory=dict[str, str])
+    live_out: tuple[str, ...] | None = None
+    merged: tuple[str, ...] = ()
+    live: str = "s3"  # the mask of lanes that have not ended
+    save: str = "s2"  # EXEC around a guard
+    thread: str = "v255"
+
+
+def _bad(code: str, message: str, line: str | None = None) -> LoweringError:
+    return LoweringError(code, message, Where(inst=line))
+
+
+def read_texts(text: str) -> Texts:
+    """A block's file: TOML with the fields of :class:`Texts`.
+
+    Raises LoweringError SX0442 for what is no such file.
+    """
+    try:
+        data: dict[str, Any] = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise _bad("SX0442", f"no TOML: {error}") from None
+    unknown = set(data) - set(Texts.__slots__)
+    missing = {"arch", "sass", "rdna3", "registers"} - set(data)
+    if unknown or missing:
+        what = "unknown" if unknown else "missing"
+        raise _bad("SX0442", f"{what}: {', '.join(sorted(unknown or missing))}")
+    if not isinstance(data["arch"], int):
+        raise _bad("SX0442", "arch is a number like 90")
+    for name in ("registers", "constants"):
+        table = data.get(name, {})
+        if not isinstance(table, dict) or not all(
+            isinstance(v, str) for v in cast("dict[str, object]", table).values()
+        ):
+            raise _bad("SX0442", f"{name} is a table of places")
+    for name in ("live_out", "merged"):
+        if name in data:
+            data[name] = tuple(map(str, data[name]))
+    for name in ("sass", "rdna3", "live", "save", "thread"):
+        if not isinstance(data.get(name, ""), str):
+            raise _bad("SX0442", f"{name} is text")
+    return Texts(**data)
+
+
+def block_of(texts: Texts) -> BlockPair:
+    """The block.
+
+    Raises:
+        LoweringError: SX0440, a register without a place; SX0441, a transfer of control inside;
+            SX0442, a name that is no register or place, or a place that is given twice.
+        DecodeError, EncodeError: text that is no instruction.
+    """
+    regs = _map(texts)
+    sass = _sass(texts)
+    for ins in sass:
+        for ref in sorted(ins.reads | ins.writes, key=lambda r: (r.file, r.index)):
+            table = {"R": regs.r, "UR": {**regs.ur, **regs.ur_lanes}, "P": regs.p, "UP": regs.up}
+            if ref.index not in table.get(ref.file, {}):
+                message = f"{ref.file}{ref.index} has no place in the register map"
+                raise _bad("SX0440", message, ins.text)
+    live = None if texts.live_out is None else frozenset(map(_ref, texts.live_out))
+    merged = frozenset(map(_ref, texts.merged))
+    loose, behind = claims(sass)
+    return BlockPair(
+        sass,
+        _rdna(texts, sass),
+        regs,
+        bank_layout(texts.arch),
+        merged,
+        live_out=live,
+        loose=loose,
+        loose_out=behind,
+    )
+
+
+def _ref(name: str) -> RegRef:
+    found = _REGISTER.fullmatch(name)
+    if found is None:
+        raise _bad("SX0442", f"{name!r} is no register")
+    return RegRef(cast(Any, found[1]), int(found[2]))
+
+
+def _place(name: str, kinds: str) -> V | S:
+    found = _PLACE.fullmatch(name)
+    if found is None or found[1] not in kinds or int(found[2]) > (255 if found[1] == "v" else 105):
+        raise _bad("SX0442", f"{name!r} is no place here")
+    return V(int(found[2])) if found[1] == "v" else S(int(found[2]))
+
+
+def _map(texts: Texts) -> RegisterMap:
+    r: dict[int, int] = {}
+    ur: dict[int, int] = {}
+    lanes: dict[int, int] = {}
+    p: dict[int, S] = {}
+    up: dict[int, S] = {}
+    taken: set[str] = set()
+    for where in [*texts.registers.values(), *texts.constants.values()]:
+        if where in taken:
+            raise _bad("SX0442", f"{where} is the place of two registers")
+        taken.add(where)
+    for name, where in texts.registers.items():
+        ref = _ref(name)
+        at = _place(where, {"R": "v", "UR": "vs"}.get(ref.file, "s"))
+        if ref.file == "R":
+            r[ref.index] = at.index
+        elif ref.file == "UR":
+            (ur if isinstance(at, S) else lanes)[ref.index] = at.index
+        elif isinstance(at, S):
+            (p if ref.file == "P" else up)[ref.index] = at
+    consts: dict[tuple[int, int], S] = {}
+    for name, where in texts.constants.items():
+        found = _WORD.fullmatch(name)
+        if found is None:
+            raise _bad("SX0442", f"{name!r} is no word of a constant bank")
+        consts[int(found[1], 0), int(found[2], 0)] = S(_place(where, "s").index)
+    live, save = (S(_place(n, "s").index) for n in (texts.live, texts.save))
+    thread = V(_place(texts.thread, "v").index)
+    return RegisterMap(
+        r=r, spilled={}, ur=ur, ur_lanes=lanes, p=p, up=up, live=live, save_exec=save, ready={},
+        regions=(), consts=consts, stemps=(), tid=thread, vtemp_base=256, lane_vgprs=(),
+        scratch_spill=0,
+    )  # fmt: skip
+
+
+def _lines(text: str) -> Iterable[str]:
+    return (line for line in map(str.strip, text.splitlines()) if line)
+
+
+def _sass(texts: Texts) -> list[Instruction]:
+    out: list[Instruction] = []
+    offset = 0
+    for line in _lines(texts.sass):
+        head = _OFFSET.match(line)
+        if head is not None:
+            offset, line = int(head[1], 16), line[head.end() :].strip()
+        try:
+            word = assemble(line, texts.arch, offset)
+        except SassxlateError as error:
+            raise error.at(offset=offset, inst=line) from None
+        made = decode_section(word.to_bytes(16, "little"), texts.arch, strict=False).instructions
+        (ins,) = made
+        assert not isinstance(ins, BadWord)
+        if traits(ins).ends_block:
+            raise _bad("SX0441", "a block has no transfer of control inside", ins.text)
+        out.append(replace(ins, offset=offset))
+        offset += 16
+    if not out:
+        raise _bad("SX0442", "no SASS")
+    return out
+
+
+def _rdna(texts: Texts, sass: list[Instruction]) -> list[list[Placed]]:
+    """The code of each instruction: by the comments, from one to the next, or all to the last."""
+    number = {ins.offset: n for n, ins in enumerate(sass)}
+    code: list[list[Placed]] = [[] for _ in sass]
+    named = any(_OFFSET.search(line) for line in _lines(texts.rdna3))
+    here, at = (0 if named else len(sass) - 1), 0
+    for line in _lines(texts.rdna3):
+        if line.startswith(("//", ";")):
+            continue
+        comment = _OFFSET.search(line)
+        if comment is not None:
+            here = max(here, number.get(int(comment[1], 16), here))
+        op = line.split()[0]
+        if op.startswith(_TRANSFERS):
+            raise _bad("SX0441", "a block has no transfer of control inside", line)
+        try:
+            data = encode(parse(line))
+        except SassxlateError as error:
+            raise error.at(inst=line) from None
+        inst, size = decode(data, 0)
+        code[here].append(Placed(inst, at, at + size))
+        at += size
+    return code

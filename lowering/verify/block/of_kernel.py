@@ -1,0 +1,152 @@
+"""The blocks of a translated kernel as the verifier takes them, from the final bytes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from sassxlate.cfg import Block as GraphBlock
+from sassxlate.cfg import Cfg, Liveness, liveness
+from sassxlate.cfg.liveness import live_before
+from sassxlate.disasm.rdna3 import decode, info
+from sassxlate.disasm.rdna3.instruction import Inst
+from sassxlate.disasm.sass.instruction import Instruction, RegRef
+from sassxlate.disasm.sass.traits import traits
+from sassxlate.lowering.abi.kernarg import bank_layout
+from sassxlate.lowering.nans.reads import BITS, Nan
+from sassxlate.lowering.select.translated import Translated
+from sassxlate.lowering.verify.block.block import BlockPair
+from sassxlate.lowering.verify.rdna3.execute import Placed
+from sassxlate.lowering.verify.rdna3.inlined_routines import routines
+
+_OFFSET = re.compile(r"/\*([0-9a-f]+)\*/")
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A block of the graph, by its number and first offset."""
+
+    index: int
+    start: int
+    block: BlockPair
+
+
+def _source(item: object) -> int | None:
+    """The offset of the SASS instruction that an item stands for."""
+    if not isinstance(item, Inst):
+        return None
+    match = _OFFSET.match(item.comment)
+    return int(match[1], 16) if match else None
+
+
+def blocks(translated: Translated) -> Iterator[Found]:
+    """The straight-line part of each block: without what transfers control, and what only waits."""
+    cfg, selected = translated.cfg, translated.selected
+    live = liveness(cfg)
+    tables = {
+        f.offset: int(f.kind.removeprefix("bank"))
+        for f in selected.launch.fills
+        if f.kind.startswith("bank")
+    }
+    converged = selected.plan.uniformity.converged
+    places: dict[int, list[int]] = {}
+    for i, item in enumerate(translated.items):
+        source = _source(item)
+        if source is not None:
+            places.setdefault(source, []).append(i)
+    nans = selected.nans.entry or tuple({} for _ in cfg.blocks)
+    called = routines(translated.items, lambda i: next(iter(_placed(translated, i, i + 1)), None))
+    for block in cfg.blocks:
+        body = _body(block.instructions)
+        code, tail = _segments(translated, body, places)
+        yield Found(
+            block.index,
+            block.start,
+            BlockPair(
+                body,
+                code,
+                selected.regs,
+                bank_layout(translated.kernel.arch),
+                frozenset() if converged[block.index] else frozenset(selected.plan.pending_live),
+                tables,
+                _live_behind(block, live),
+                tail,
+                called,
+                selected.nans.wide & {ins.offset for ins in body},
+                selected.nans.exact & {ins.offset for ins in body},
+                nans[block.index],
+                _behind(cfg, block, live, nans),
+            ),
+        )
+
+
+def _behind(
+    cfg: Cfg, block: GraphBlock, live: Liveness, nans: Sequence[Mapping[RegRef, Nan]]
+) -> dict[RegRef, frozenset[Nan]]:
+    """What the translator says of loose registers before the blocks that follow."""
+    out: dict[RegRef, set[Nan]] = {}
+    following = {edge.dst for edge in cfg.successors[block.index] if edge.kind != "back"}
+    for ref in {r for n in following for r in nans[n]}:
+        out[ref] = {nans[n].get(ref, BITS) for n in following if ref in live.live_in[n]}
+    # What lives at a return alone is written on the way there.
+    through = frozenset[RegRef]().union(*(live.live_in[n] for n in following))
+    unread = {ref: frozenset[Nan]() for ref in live.live_out[block.index] - through}
+    return {ref: frozenset(kinds) for ref, kinds in out.items()} | unread
+
+
+def _live_behind(block: GraphBlock, live: Liveness) -> frozenset[RegRef]:
+    """What is read behind the body: by what transfers control, too."""
+    out = live.live_out[block.index]
+    return live_before(block.last, out) if traits(block.last).ends_block else out
+
+
+def _body(instructions: tuple[Instruction, ...]) -> list[Instruction]:
+    last = instructions[-1]
+    return [
+        i
+        for i in instructions
+        if traits(i).order != "schedule" and not (i is last and traits(i).ends_block)
+    ]
+
+
+def _segments(
+    translated: Translated, body: list[Instruction], places: dict[int, list[int]]
+) -> tuple[list[list[Placed]], list[Placed]]:
+    """The code of each instruction; what stands between two belongs to the first.  And what
+    follows, up to a label or branch."""
+    starts = [min(places[i.offset]) if i.offset in places else None for i in body]
+    last = max((places[i.offset][-1] for i in body if i.offset in places), default=-1)
+    items = translated.items
+    save = translated.selected.regs.save_exec
+    following = items[last + 1] if 0 <= last < len(items) - 1 else None
+    if isinstance(following, Inst) and following.op == "s_mov_b32" and following.args[1] == save:
+        last += 1  # the end of a guarded run
+    out: list[list[Placed]] = []
+    for n, start in enumerate(starts):
+        later = [s for s in starts[n + 1 :] if s is not None]
+        end = min(later) if later else last + 1
+        out.append([] if start is None else _placed(translated, start, end))
+    behind = last + 1
+    while behind < len(items) and goes_on(items[behind]):
+        behind += 1
+    return out, _placed(translated, last + 1, behind) if last >= 0 else []
+
+
+def goes_on(item: object) -> bool:
+    """Neither a label nor a transfer of control: at those nothing is outstanding."""
+    if not isinstance(item, Inst):
+        return False
+    return info(item.op).kind not in ("branch", "jump", "end", "barrier")
+
+
+def _placed(translated: Translated, first: int, end: int) -> list[Placed]:
+    program = translated.program
+    out: list[Placed] = []
+    for i in range(first, end):
+        item = translated.items[i]
+        if isinstance(item, Inst):
+            at = program.offsets[i]
+            inst, size = decode(program.data, at)
+            out.append(Placed(replace(inst, uniform=item.uniform), at, at + size))
+    return out

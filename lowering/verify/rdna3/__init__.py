@@ -1,0 +1,1 @@
+"""The right side of a proof: RDNA3 over terms."""

@@ -1,0 +1,1 @@
+"""The left side of a proof: SASS over terms."""

@@ -1,0 +1,218 @@
+"""A region's code as the verifier takes it, and what may not be in it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from sassxlate.disasm.rdna3 import RRef, assemble, decode, info, writes
+from sassxlate.disasm.rdna3.instruction import Inst, Item, Label, LabelRef, S
+from sassxlate.disasm.rdna3.tables.operand_codes import EXEC_LO, VCC_LO
+from sassxlate.disasm.sass.instruction import Const, RegRef
+from sassxlate.lowering.passes.hazards import insert_hazards
+from sassxlate.lowering.passes.waitcnt import insert_waitcnt
+from sassxlate.lowering.regalloc.register_map import RegisterMap
+from sassxlate.lowering.region.places import words_of
+from sassxlate.lowering.region.region import Region
+from sassxlate.lowering.target import KERNARG
+
+if TYPE_CHECKING:
+    from sassxlate.lowering.verify import BlockPair
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Whom an answer may write besides the block's own registers: temporaries, by number."""
+
+    vector: frozenset[int]
+    scalar: frozenset[int]
+
+
+def own_places(block: Region, regs: RegisterMap) -> frozenset[RRef]:
+    """Where the registers live that the block's SASS writes."""
+    out: set[RRef] = set()
+    for ins in block.instructions:
+        for ref in ins.writes:
+            place = _place(regs, ref)
+            if place is not None:
+                out.add(place)
+    return frozenset(out)
+
+
+def _place(regs: RegisterMap, ref: RegRef) -> RRef | None:
+    match ref.file:
+        case "R":
+            return RRef("v", regs.r[ref.index]) if ref.index in regs.r else None
+        case "UR":
+            if ref.index in regs.ur:
+                return RRef("s", regs.ur[ref.index])
+            return RRef("v", regs.ur_lanes[ref.index]) if ref.index in regs.ur_lanes else None
+        case "P":
+            return RRef("s", regs.p[ref.index].index)
+        case "UP":
+            return RRef("s", regs.up[ref.index].index)
+        case _:
+            return None
+
+
+_FLAGS = frozenset({"scc", "mode", "mem", "lds", "scratch"})
+
+_ALWAYS = frozenset({VCC_LO, VCC_LO + 1, EXEC_LO})
+
+
+def foreign_writes(
+    block: Region, regs: RegisterMap, items: Iterable[Item], allowed: Limits
+) -> list[str]:
+    """What the code writes and may not, by name."""
+    mine = own_places(block, regs)
+    bad: list[str] = []
+    for item in items:
+        if not isinstance(item, Inst):
+            continue
+        for ref in sorted(writes(item)):
+            if ref.kind in _FLAGS or ref in mine:
+                continue
+            if ref.kind == "v" and ref.number in allowed.vector:
+                continue
+            scalar = allowed.scalar | _ALWAYS | {regs.save_exec.index}
+            if ref.kind == "s" and ref.number in scalar:
+                continue
+            bad.append(f"{ref.kind}{ref.number}")
+    return bad
+
+
+_ORDERED = frozenset({"lds", "flat", "global", "scratch", "buffer", "inv", "wait", "message"})
+
+
+def accesses(items: Iterable[Item]) -> list[tuple[object, ...]]:
+    """What reaches memory, waits for it or orders it, in order: kind of access, width, caching.
+
+    Registers and offsets are left out: those the verifier compares.
+    """
+    out: list[tuple[object, ...]] = []
+    for item in items:
+        if not isinstance(item, Inst):
+            continue
+        row = info(item.op)
+        if row.kind not in _ORDERED or item.op == "s_delay_alu":
+            continue
+        immediate = item.imm if row.kind == "wait" else 0
+        out.append((item.op, item.glc, item.slc, item.dlc, item.gds, immediate))
+    return out
+
+
+# What a body does not contain: transfers of control but branches inside, MODE but in brackets (the
+# verifier asks that it is as it was), what ends waves or talks to the host.
+_REFUSED = frozenset({"jump", "end", "barrier", "message", "interp", "ldsdir", "export"})
+
+
+def refused(items: Iterable[Item]) -> str | None:
+    """A mnemonic that no block may contain, or a branch that leaves it or goes back."""
+    placed: set[str] = set()
+    waiting: set[str] = set()
+    for item in items:
+        if isinstance(item, Label):
+            placed.add(item.name)
+            waiting.discard(item.name)
+            continue
+        if info(item.op).kind in _REFUSED or item.op in ("s_trap", "s_sethalt"):
+            return item.op
+        target = item.args[-1] if item.args and isinstance(item.args[-1], LabelRef) else None
+        if info(item.op).kind == "branch":
+            if target is None or target.name in placed:
+                return item.op
+            waiting.add(target.name)
+    return f"no label {sorted(waiting)[0]}" if waiting else None
+
+
+def beyond(block: Region, regs: RegisterMap, items: Iterable[Item]) -> str | None:
+    """A scalar load that may reach beyond a constant bank, behind which nothing may be mapped: up
+    to the last word that SASS or the register map names there is."""
+    ends: Counter[int] = Counter()
+    for bank, offset in regs.consts:
+        ends[bank] = max(ends[bank], offset + 4)
+    for ins in block.instructions:
+        for operand in ins.operands.values():
+            if not isinstance(operand, Const) or operand.ur is not None:
+                continue
+            if operand.index is None or operand.index.is_zero:
+                ends[operand.bank] = max(ends[operand.bank], words_of(operand)[-1] + 4)
+    tables = block.around.tables
+    ends[0] = max([ends[0], *(offset + 8 for offset in tables)])
+    pointers = {KERNARG.index: 0}
+    for item in items:
+        if not isinstance(item, Inst):
+            continue
+        to, base = (*item.args, None, None)[:2]
+        loaded = None
+        if item.op.startswith("s_load") and isinstance(base, S) and isinstance(to, S):
+            bank = pointers.get(base.index, -1)
+            if not 0 <= item.imm <= ends[bank] - 4 * to.n:
+                return f"{item.op} from {item.imm:#x} of constant bank {bank}"
+            loaded = tables.get(item.imm) if bank == 0 and to.n == 2 else None
+        for ref in writes(item):
+            if ref.kind == "s":
+                pointers.pop(ref.number, None)
+                pointers.pop(ref.number - 1, None)
+        if loaded is not None and isinstance(to, S):
+            pointers[to.index] = loaded
+    return None
+
+
+Groups = Sequence[Sequence[Inst]]
+
+
+def flat_code(code: Groups) -> list[Inst]:
+    """The instructions in order."""
+    return [inst for group in code for inst in group]
+
+
+def framed_for_verifier(
+    block: Region, regs: RegisterMap, live_out: frozenset[RegRef], code: Groups
+) -> BlockPair:
+    """The block as the verifier takes it: final bytes, decoded back, with waits and hazards.
+
+    Raises EncodeError where the code does not assemble, LoweringError where it cannot be made safe.
+    """
+    from sassxlate.lowering.verify import BlockPair, Placed
+    from sassxlate.lowering.verify.nans import claims
+
+    mine = [(inst, n) for n, group in enumerate(code) for inst in group]
+    made = insert_hazards(insert_waitcnt([*(inst for inst, _ in mine), Label("Lbehind the block")]))
+    program = assemble(made)
+    ends = [*program.offsets[1:], len(program.data)]
+    out: list[list[Placed]] = [[] for _ in block.instructions]
+    here = given = 0  # what is put in between goes to the instruction before
+    for item, at, end in zip(made, program.offsets, ends, strict=True):
+        if isinstance(item, Inst):
+            if given < len(mine) and item is mine[given][0]:
+                here = mine[given][1]
+                given += 1
+            inst = _decoded(program.data[at:end])
+            if item.uniform:
+                inst = replace(inst, uniform=True)
+            out[here].append(Placed(inst, at, end))
+    assert given == len(mine)
+    loose, behind = claims(block.instructions)
+    return BlockPair(
+        block.instructions,
+        out,
+        regs,
+        block.around.layout,
+        block.merged,
+        block.around.tables,
+        live_out,
+        loose=loose,
+        loose_out=behind,
+    )
+
+
+@lru_cache(maxsize=1 << 16)
+def _decoded(code: bytes) -> Inst:
+    """The instruction that the bytes are."""
+    inst, size = decode(code, 0)
+    assert size == len(code)
+    return inst

@@ -1,0 +1,70 @@
+"""What an answer may do, besides meaning the right thing: known before anything is proved.
+
+The verifier takes each place that the register map names for the block's own.  An answer must not:
+a register that the block's SASS does not write may be needed by lanes that wait elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sassxlate.disasm.rdna3 import RRef, can_encode, writes
+from sassxlate.disasm.rdna3.instruction import Inst
+from sassxlate.disasm.rdna3.tables.operand_codes import EXEC_LO, VCC_LO
+from sassxlate.disasm.sass.instruction import RegRef
+from sassxlate.errors import EncodeError
+from sassxlate.lowering.passes.hazards import check_mad
+from sassxlate.lowering.region.places import place_of
+from sassxlate.lowering.region.subset import guard, in_subset
+from sassxlate.lowering.region.text import RegionText
+
+
+def writable_registers(here: RegionText) -> frozenset[RRef]:
+    """The registers that an answer may write: the SASS's own results, and temporaries."""
+    regs = here.regs
+    out = {RRef("s", i) for i in regs.stemps} | {RRef("s", VCC_LO), RRef("s", VCC_LO + 1)}
+    out |= {
+        RRef("v", at.index)
+        for name, at in here.names.place.items()
+        if name[0] == "t" and name[1:].isdigit()
+    }
+    refs = frozenset[RegRef]().union(*(i.writes for i in here.block.instructions))
+    for ref in refs:
+        kind, at = place_of(ref, regs)
+        out.add(RRef("v" if kind in "vl" else "s", at))
+    if here.known is not None:
+        out |= {RRef("v", at) for at in here.known.vectors}
+    return frozenset(out)
+
+
+def check_legality(code: Sequence[Sequence[Inst]], here: RegionText) -> None:
+    """Raises EncodeError SX0546 for an instruction that does not encode, is beyond the language,
+    or writes what it may not, and for a guard that is not closed; LoweringError SX0430 for a
+    destination over its own source where the unit forbids it."""
+    mine = writable_registers(here)
+    opened = False
+    for group in code:
+        for inst in group:
+            if not in_subset(inst, here.regs):
+                raise EncodeError("SX0546", f"{inst.op} is not in the language")
+            reason = can_encode(inst)
+            if reason is not None:
+                raise EncodeError("SX0546", f"{inst.op}: {reason}")
+            narrowed = guard(inst, here.regs)
+            if narrowed is not None:
+                if opened == (narrowed[0] == ".pred"):
+                    raise EncodeError("SX0546", f"{narrowed[0]} where a guard is open, or none")
+                opened = narrowed[0] != ".endpred"
+                continue
+            check_mad(inst)
+            for ref in writes(inst):
+                if ref.kind == "s" and ref.number == EXEC_LO:
+                    raise EncodeError("SX0546", f"{inst.op} writes EXEC")
+                if ref.kind in ("v", "s") and ref not in mine:
+                    message = f"{inst.op} writes {ref.kind}{ref.number}, which the SASS does not"
+                    raise EncodeError("SX0546", message)
+    if opened:
+        raise EncodeError("SX0546", "a guard is open at the end")
+
+
+__all__ = ["check_legality", "writable_registers"]

@@ -1,0 +1,419 @@
+"""Proofs of stretches, in steps that are proved once.
+
+A step is a run of SASS instructions behind which the code keeps nothing in mind: no guard is open,
+and each register that is still read is in its place.  The verifier proves a step from any state
+that both sides have, with MODE and EXEC as between blocks, to a state that both have; so a list of
+proved steps is a proved stretch.  What a step is proved of does not depend on which registers it
+names: steps with one canonical text have one proof, which is kept.  Waits, which the verifier
+counts apart from values, are counted for the stretch as a whole.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import chain, pairwise
+from typing import Literal, TypeAlias
+
+from sassxlate.cfg.liveness import live_before
+from sassxlate.disasm.rdna3 import RRef, reads, writes
+from sassxlate.disasm.rdna3.instruction import Inst, S, V
+from sassxlate.disasm.rdna3.tables.operand_codes import VCC_LO
+from sassxlate.disasm.sass.instruction import Const, Instruction, Mem, Reg, RegRef
+from sassxlate.disasm.sass.traits import traits
+from sassxlate.errors import EncodeError, SassxlateError
+from sassxlate.lowering.regalloc.register_map import RegisterMap
+from sassxlate.lowering.region.places import place_of, words_of
+from sassxlate.lowering.region.region import Region
+from sassxlate.lowering.region.subset import guard
+from sassxlate.lowering.region.text import RegionText, code_words, region_text
+from sassxlate.lowering.verify import Proved, Refuted, Unknown, Verdict, verify
+from sassxlate.lowering.verify.block.check import CUT_MS
+from sassxlate.lowering.verify.rdna3.wait_counters import waits
+from sassxlate.lowering.verify.steps.framing import framed_for_verifier
+from sassxlate.lowering.verify.steps.reorder import parts
+
+Code: TypeAlias = Sequence[Sequence[Inst]]
+TIMEOUT_MS = 2_000
+WORTH_S = 0.02  # what is proved sooner is not stored: looking it up costs others as much
+VECTORS = 64  # where the solver has no answer the code is dropped anyway
+
+
+@dataclass(frozen=True)
+class ProofStep:
+    """A run of instructions of a stretch, from one place where nothing is open to the next."""
+
+    first: int
+    end: int
+    question: RegionText
+    code: tuple[tuple[Inst, ...], ...]
+
+    @cached_property
+    def key(self) -> str:
+        """The step's canonical text, question and answer; and what meanings may depend on."""
+        words = chain.from_iterable(code_words(self.code, self.question))
+        arch = self.question.block.instructions[0].arch
+        numbers = " ".join(_numbers(self.question, self.code))
+        return f"{arch} {numbers}\n{self.question.text}\n=>{' '.join(words)}"
+
+
+def _numbers(here: RegionText, code: Code) -> Iterator[str]:
+    """What the text leaves out where it is one and the same by a number and by a name: words of
+    constant banks that SASS or code also reach by their offsets, banks whose address code loads,
+    predicates that a mask picks, and places that are read; and what code does to what SASS only
+    reads."""
+    sass = here.block.instructions
+    loads = {inst.imm for group in code for inst in group if inst.op.startswith("s_load")}
+    consts = here.regs.consts
+    by_offset = (
+        o.index is not None or any((o.bank, at) not in consts for at in words_of(o))
+        for ins in sass
+        for o in ins.operands.values()
+        if isinstance(o, Const)
+    )
+    if loads or any(by_offset):
+        for (bank, offset), place in sorted(consts.items()):
+            name = here.names.name.get(place)
+            if name is not None:
+                yield f"{name}={bank}:{offset}"
+    yield from (f"{at}->{bank}" for at, bank in here.block.around.tables.items() if at in loads)
+    yield from _overwritten(here, code)
+    if any(traits(ins).masked for ins in sass):
+        for kind, masks in _predicates(here.regs):
+            for number, mask in sorted(masks.items()):
+                name = here.names.name.get(mask)
+                # Of one that has no name the text does not say whether it is read behind.
+                told = "" if name else _wanted(here, RegRef(kind, number))
+                yield f"{name}={kind}{number}{told}"
+    yield from (f"@{ins.offset}" for ins in sass if ins.mnemonic == "LEPC")
+
+
+def _predicates(regs: RegisterMap) -> Iterator[tuple[Literal["P", "UP"], Mapping[int, S]]]:
+    yield "P", regs.p
+    yield "UP", regs.up
+
+
+def _wanted(here: RegionText, ref: RegRef) -> str:
+    """Whether a register must be as it should be behind, and in lanes that wait."""
+    return f":{int(ref in here.live_out)}{int(ref in here.block.merged)}"
+
+
+def _overwritten(here: RegionText, code: Code) -> Iterator[str]:
+    """Of places that code writes and SASS only reads, whether they must be as they were: behind,
+    and in lanes that wait."""
+    sass = here.block.instructions
+    own = frozenset[RegRef]().union(*(i.writes for i in sass))
+    read = frozenset[RegRef]().union(*(i.reads for i in sass))
+    written = frozenset[RRef]().union(*(writes(inst) for group in code for inst in group))
+    for ref in sorted(read - own, key=lambda r: (r.file, r.index)):
+        kind, at = place_of(ref, here.regs)
+        if RRef("v" if kind in "vl" else "s", at) in written:
+            name = here.names.name.get(V(at) if kind in "vl" else S(at))
+            yield f"{name}{_wanted(here, ref)}"
+
+
+def reduced(regs: RegisterMap, here: RegionText) -> RegisterMap:
+    """The map without what a block does not name: nothing else is touched."""
+    refs = frozenset[RegRef]().union(*(i.reads | i.writes for i in here.block.instructions))
+    used = {file: {r.index for r in refs if r.file == file} for file in ("R", "UR", "P", "UP")}
+    named = {at.index for name, at in here.names.place.items() if name[0] == "c"}
+    return replace(
+        regs,
+        r={i: v for i, v in regs.r.items() if i in used["R"]},
+        ur={i: v for i, v in regs.ur.items() if i in used["UR"]},
+        ur_lanes={i: v for i, v in regs.ur_lanes.items() if i in used["UR"]},
+        p={i: v for i, v in regs.p.items() if i in used["P"]},
+        up={i: v for i, v in regs.up.items() if i in used["UP"]},
+        consts={k: s for k, s in regs.consts.items() if s.index in named},
+        spilled={},
+        barriers={},
+        ready={},
+        regions=(),
+    )
+
+
+def lives(block: Region, live_out: frozenset[RegRef]) -> list[frozenset[RegRef]]:
+    """What is live behind each instruction.  Descriptors of accesses, which mean nothing here, are
+    not read."""
+    out: list[frozenset[RegRef]] = []
+    live = live_out
+    for ins in reversed(block.instructions):
+        out.append(live)
+        seen = live_before(ins, live)
+        described = _descriptors(ins)
+        live = seen - (described - live) if described else seen
+    return out[::-1]
+
+
+def _descriptors(ins: Instruction) -> frozenset[RegRef]:
+    """The registers that are read as a descriptor alone."""
+    named: set[RegRef] = set()
+    others: set[RegRef] = set()
+    for operand in ins.operands.values():
+        match operand:
+            case Mem(desc=Reg() as desc):
+                named |= _words(desc)
+                for reg in (operand.base, operand.ureg):
+                    others |= _words(reg) if reg is not None else set()
+            case Reg():
+                others |= _words(operand)
+            case _:
+                pass
+    return frozenset(named - others)
+
+
+def _words(reg: Reg) -> set[RegRef]:
+    return {RegRef(reg.file, reg.index + i) for i in range(reg.width)}
+
+
+def joints(code: Code, regs: RegisterMap) -> list[int]:
+    """The numbers of instructions in front of which no guard is open, and the end."""
+    out: list[int] = []
+    opened = False
+    for n, group in enumerate(code):
+        if not opened:
+            out.append(n)
+        for inst in group:
+            found = guard(inst, regs)
+            if found is not None:
+                opened = found[0] != ".endpred"
+    return [*out, len(code)]
+
+
+def ends_of(
+    block: Region, regs: RegisterMap, behind: Sequence[frozenset[RegRef]], code: Code
+) -> list[int]:
+    """Where steps of anybody's code may end: behind which instructions no guard is open, MODE is
+    as at the start, no temporary is still to be read, and each register that is still read was
+    written last by the code of the instruction that wrote it last.  A guess: proofs decide."""
+    count = len(code)
+    own: dict[RRef, set[RegRef]] = {}
+    for ins in block.instructions:
+        for ref in ins.writes:
+            kind, at = place_of(ref, regs)
+            own.setdefault(RRef("v" if kind in "vl" else "s", at), set()).add(ref)
+    # Temporaries that are read behind each instruction, from the end.
+    pending: list[set[RRef]] = [set() for _ in range(count + 1)]
+    live: set[RRef] = set()
+    for n in range(count - 1, -1, -1):
+        pending[n + 1] = set(live)
+        for inst in reversed(code[n]):
+            live -= {r for r in writes(inst) if r not in own}
+            live |= {r for r in reads(inst) if _temporary(r, regs) and r not in own}
+    last: dict[RRef, tuple[int, int]] = {}  # by SASS, by the code
+    opened, mode = False, {"s_denorm_mode": 15, "s_round_mode": 0}
+    start = dict(mode)
+    out: list[int] = []
+    for n, ins in enumerate(block.instructions):
+        for ref in ins.writes:
+            kind, at = place_of(ref, regs)
+            place = RRef("v" if kind in "vl" else "s", at)
+            last[place] = n, last.get(place, (-1, -1))[1]
+        for inst in code[n]:
+            found = guard(inst, regs)
+            if found is not None:
+                opened = found[0] != ".endpred"
+            if inst.op in mode:
+                mode[inst.op] = inst.imm
+            for place in writes(inst):
+                if place in own:
+                    last[place] = last.get(place, (-1, -1))[0], n
+        placed = all(a == b or not own[p] & behind[n] for p, (a, b) in last.items())
+        if not opened and mode == start and not pending[n + 1] and placed:
+            out.append(n + 1)
+    return out if out and out[-1] == count else [*out, count]
+
+
+def _temporary(ref: RRef, regs: RegisterMap) -> bool:
+    if ref.kind == "v":
+        return ref.number >= regs.vtemp_base
+    return ref.kind == "scc" or (ref.kind == "s" and ref.number in {*regs.stemps, *_VCC})
+
+
+_VCC = (VCC_LO, VCC_LO + 1)
+
+
+def step_of(
+    block: Region,
+    regs: RegisterMap,
+    behind: Sequence[frozenset[RegRef]],
+    code: Code,
+    first: int,
+    end: int,
+) -> ProofStep:
+    """The step of instructions ``first`` to ``end``.  EncodeError where it cannot be said."""
+    part = replace(block, instructions=block.instructions[first:end])
+    return ProofStep(
+        first, end, region_text(part, regs, behind[end - 1]), tuple(map(tuple, code[first:end]))
+    )
+
+
+@dataclass(slots=True)
+class Prover:
+    """Proves, and keeps what it proved by the canonical text of steps.
+
+    ``read`` and ``write`` are a store beyond this process, by the steps' keys; what was quickly
+    proved is not put there.
+    """
+
+    read: Callable[[str], Verdict | None] = lambda _: None
+    write: Callable[[str, Verdict], None] = lambda _, __: None
+    timeout_ms: int = TIMEOUT_MS
+    cut_ms: int = CUT_MS  # for a single instruction's part of a step
+    kept: dict[str, Verdict] = field(default_factory=dict[str, "Verdict"])
+    asked: int = 0
+    solved: int = 0
+    # Of the block in hand, by its instructions themselves, which it keeps.
+    _here: dict[object, Verdict] = field(default_factory=dict[object, "Verdict"])
+    _block: Region | None = None
+    _regs: RegisterMap | None = None
+
+    def _begin(self, block: Region, regs: RegisterMap) -> None:
+        if self._block is not block or self._regs is not regs:
+            self._here.clear()
+            self._block, self._regs = block, regs
+
+    def of(
+        self,
+        block: Region,
+        regs: RegisterMap,
+        behind: Sequence[frozenset[RegRef]],
+        code: Code,
+        first: int,
+        end: int,
+    ) -> Verdict:
+        """The verdict on the step of instructions ``first`` to ``end``."""
+        sass, mine = block.instructions[first:end], tuple(map(tuple, code[first:end]))
+        # Marks are no part of whether two instructions are equal.
+        marks = tuple(i.uniform for group in mine for i in group if i.op == "v_readfirstlane_b32")
+        key = tuple(map(id, sass)), behind[end - 1], mine, marks
+        found = self._here.get(key)
+        if found is None:
+            found = self._here[key] = self.step(step_of(block, regs, behind, code, first, end))
+        return found
+
+    def step(self, step: ProofStep) -> Verdict:
+        """The verdict on one step."""
+        self.asked += 1
+        key = step.key
+        found = self.kept.get(key)
+        if found is None:
+            found = self.read(key)
+            if found is None:
+                started = time.perf_counter()
+                found = self._solve(step)
+                if time.perf_counter() - started > WORTH_S:
+                    self.write(key, found)
+            self.kept[key] = found
+        return found
+
+    def _solve(self, step: ProofStep) -> Verdict:
+        self.solved += 1
+        here = step.question
+        regs = reduced(here.regs, here)
+        try:
+            block = framed_for_verifier(here.block, regs, here.live_out, step.code)
+        except SassxlateError as error:
+            return Unknown(str(error))
+        return verify(block, timeout_ms=self.timeout_ms, vectors=VECTORS, cut_ms=self.cut_ms)
+
+    def pieces(
+        self,
+        block: Region,
+        regs: RegisterMap,
+        behind: Sequence[frozenset[RegRef]],
+        code: Code,
+        first: int,
+        end: int,
+        bound: Iterable[frozenset[int]],
+    ) -> Verdict:
+        """The verdict on the step of instructions ``first`` to ``end``: in smaller ones if it falls
+        into such (:mod:`.order`), else as a whole.  EncodeError where it cannot be said."""
+        self._begin(block, regs)
+        if end - first > 1:
+            part = replace(block, instructions=block.instructions[first:end])
+            inner = code[first:end]
+            lists = parts(part, regs, inner, [{n - first for n in b} for b in bound])
+            if len(lists) > 1 and (found := self._small(part, regs, behind[end - 1], inner, lists)):
+                return found
+        return self.of(block, regs, behind, code, first, end)
+
+    def _small(
+        self,
+        block: Region,
+        regs: RegisterMap,
+        live_out: frozenset[RegRef],
+        code: Code,
+        lists: Sequence[Sequence[int]],
+    ) -> Proved | None:
+        """Proved, where each of these lists of instructions is, one after another."""
+        order = [n for mine in lists for n in mine]
+        block = replace(block, instructions=tuple(block.instructions[n] for n in order))
+        code = [code[n] for n in order]
+        behind = lives(block, live_out)
+        modulo: set[str] = set()
+        first = 0
+        for mine in lists:
+            end = first + len(mine)
+            try:
+                verdict = self.of(block, regs, behind, code, first, end)
+            except EncodeError:  # code that names what only another instruction does
+                return None
+            if not isinstance(verdict, Proved):
+                return None
+            modulo.update(verdict.modulo)
+            first = end
+        return Proved(tuple(sorted(modulo)))
+
+    def stretch(
+        self,
+        block: Region,
+        regs: RegisterMap,
+        live_out: frozenset[RegRef],
+        code: Code,
+        ends: Sequence[int] | None = None,
+    ) -> Verdict:
+        """The verdict on a stretch's code, step by step.  ``ends`` are the places between steps
+        (and the end); without, they are guessed, and what is not proved so is asked as a whole.
+
+        With ``ends``, a step that is not proved makes the stretch Unknown, with its verdict as the
+        reason, unless it is the whole.
+        """
+        behind = lives(block, live_out)
+        places = list(ends) if ends is not None else ends_of(block, regs, behind, code)
+        self._begin(block, regs)
+        modulo: set[str] = set()
+        for first, end in pairwise([0, *places]):
+            try:
+                verdict = self.of(block, regs, behind, code, first, end)
+            except EncodeError:  # code that names what only another instruction does
+                if len(places) == 1:
+                    raise
+                return self.stretch(block, regs, live_out, code, [len(code)])
+            if not isinstance(verdict, Proved):
+                if ends is None and len(places) > 1:
+                    return self.stretch(block, regs, live_out, code, [len(code)])
+                return (
+                    verdict
+                    if len(places) == 1
+                    else Unknown(f"instruction {first}: {_why(verdict)}")
+                )
+            modulo.update(verdict.modulo)
+        if len(places) > 1 and not waited(block, regs, live_out, code):
+            return Unknown("a wait is missing")
+        return Proved(tuple(sorted(modulo)))
+
+
+def _why(verdict: Refuted | Unknown) -> str:
+    return verdict.reason if isinstance(verdict, Unknown) else verdict.defect or verdict.where
+
+
+def waited(block: Region, regs: RegisterMap, live_out: frozenset[RegRef], code: Code) -> bool:
+    """Whether no wait is missing.  Raises as :func:`.gate.framed_for_verifier` does."""
+    made = framed_for_verifier(block, regs, live_out, code)
+    return waits([*chain.from_iterable(made.rdna)]).early is None
+
+
+__all__ = ["ProofStep", "Prover", "ends_of", "joints", "lives", "reduced", "step_of", "waited"]

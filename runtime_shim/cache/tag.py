@@ -1,0 +1,88 @@
+"""The cache tag: what a cached translation depends on besides the program itself.
+
+It changes with the translator's and the emulator's sources and tables, with LLVM, with the solver
+and with the host's CPU, so that files of another version are never taken for ours.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import os
+from importlib import resources
+from pathlib import Path
+
+from sassxlate import __version__
+
+_PACKAGES = ("disasm", "cfg", "lowering", "llm", "runtime_shim", "domain")
+# Folders that decide no code.  A model's weights are among them: what it proposes is proved, and
+# kept under the model's own name.
+_SHOWS = frozenset({
+    "cfg/diff", "cfg/pages", "cfg/view", "lowering/report", "lowering/trace",
+    "llm/dataset", "llm/evaluation", "llm/training", "llm/weights",
+    "runtime_shim/lib", "runtime_shim/native", "runtime_shim/replay", "runtime_shim/selftest",
+    "runtime_shim/signatures",
+})  # fmt: skip
+_SKIP_SUFFIXES = (".pyc", ".md", ".so", ".1", ".swp", "~", ".safetensors")
+FORMAT = 2  # of the files in the cache; raise it when their layout changes
+
+
+def cache_tag() -> str:
+    """32 hexadecimal digits."""
+    digest = hashlib.blake2b(digest_size=16)
+
+    def add(*parts: str | bytes) -> None:
+        for part in parts:
+            data = part.encode() if isinstance(part, str) else part
+            digest.update(len(data).to_bytes(8, "little") + data)
+
+    add(f"format {FORMAT}", __version__, *_llvm(), _solver(), *_host_cpu())
+    root = Path(str(resources.files("sassxlate")))
+    for path in decisive(root):
+        add(str(path.relative_to(root)), path.read_bytes())
+    return digest.hexdigest()
+
+
+def decisive(root: Path) -> list[Path]:
+    """The files below ``root``, the package's folder, that a translation depends on."""
+    found: list[Path] = []
+    for package in _PACKAGES:
+        for base, dirs, files in os.walk(root / package):
+            here = Path(base).relative_to(root)
+            dirs[:] = sorted(d for d in dirs if d != "__pycache__" and f"{here / d}" not in _SHOWS)
+            found += [Path(base, f) for f in sorted(files) if not f.endswith(_SKIP_SUFFIXES)]
+    return found
+
+
+def _llvm() -> tuple[bytes, ...]:
+    # Without importing llvmlite, which costs more than all the rest of a warm start.
+    spec = importlib.util.find_spec("llvmlite")
+    if spec is None or spec.origin is None:
+        return (b"no llvmlite",)
+    version = Path(spec.origin).with_name("_version.py")
+    return (version.read_bytes(),) if version.is_file() else (b"unknown llvmlite",)
+
+
+def _solver() -> str:
+    """z3's version, whose word decides what of a model's is taken; without importing it."""
+    spec = importlib.util.find_spec("z3")
+    if spec is None or spec.origin is None:
+        return "no z3"
+    site = Path(spec.origin).parents[1]
+    return " ".join(sorted(path.name for path in site.glob("z3_solver-*.dist-info")))
+
+
+def _host_cpu() -> tuple[str, ...]:
+    keys = ("vendor_id", "cpu family", "model", "flags", "Features")
+    found: dict[str, str] = {}
+    try:
+        with open("/proc/cpuinfo", encoding="ascii", errors="replace") as file:
+            for line in file:
+                key, _, value = line.partition(":")
+                if key.strip() in keys:
+                    found.setdefault(key.strip(), value.strip())
+                if not line.strip():
+                    break
+    except OSError:
+        return (os.uname().machine,)
+    return (os.uname().machine, *(f"{k}={found.get(k, '')}" for k in keys))

@@ -1,0 +1,111 @@
+"""Verdicts by content: the same block under the same map, judged by the same code, is asked once.
+
+A file of the cache holds one verdict.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.metadata
+import json
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from functools import cache
+from importlib import resources
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sassxlate.runtime_shim.cache.place import place
+from sassxlate.runtime_shim.cache.store import Cache, key_of, size_cap
+from sassxlate.runtime_shim.cache.tag import decisive
+
+if TYPE_CHECKING:
+    from sassxlate.lowering.verify import BlockPair, Verdict
+
+AREA = "verdict"
+
+
+@cache
+def verdict_tag() -> str:
+    """Changes with the sources that decide, and with the solver."""
+    digest = hashlib.blake2b(importlib.metadata.version("z3-solver").encode(), digest_size=16)
+    root = Path(str(resources.files("sassxlate")))
+    for path in decisive(root):
+        data = path.read_bytes()
+        digest.update(f"{path.relative_to(root)} {len(data)}\0".encode() + data)
+    return digest.hexdigest()
+
+
+def _sorted(items: Iterable[object]) -> str:
+    return " ".join(sorted(map(repr, items)))
+
+
+def _key(block: BlockPair, settings: object) -> str:
+    """Of everything that a verdict depends on, the bytes of the code decoded."""
+    regs = block.regs
+    parts = [
+        repr(settings),
+        repr([(i.arch, i.offset, i.word) for i in block.sass]),
+        repr([[(s.pc, s.next, s.inst, s.inst.uniform) for s in code] for code in block.rdna]),
+        repr([(s.pc, s.next, s.inst) for s in block.tail]),
+        # Instructions may have been given operands that are not in their words.
+        repr([sorted(i.operands.items(), key=lambda o: o[0]) for i in block.sass]),
+        *(f"{name} {getattr(regs, name)!r}" for name in type(regs).__slots__),
+        repr(block.layout),
+        _sorted(block.merged),
+        repr(sorted(block.tables.items())),
+        repr(sorted(block.wide)),
+        repr(sorted(block.exact)),
+        "all" if block.live_out is None else _sorted(block.live_out),
+        _sorted(block.loose.items()),
+        _sorted((ref, sorted(kinds)) for ref, kinds in block.loose_out.items()),
+    ]
+    return key_of(*(p.encode() for p in parts))
+
+
+@dataclass(frozen=True, slots=True)
+class Verdicts:
+    """The verdicts on disk."""
+
+    cache: Cache
+
+    def key(self, block: BlockPair, settings: object) -> str:
+        """Of everything that a verdict depends on, the bytes of the code decoded."""
+        return _key(block, settings)
+
+    def read(self, name: str) -> Verdict | None:
+        data = self.cache.read(AREA, name)
+        return None if data is None else _parsed(data)
+
+    def write(self, name: str, verdict: Verdict) -> None:
+        """Keeps what does not depend on how fast the machine was."""
+        from sassxlate.lowering.verify import Unknown
+
+        if isinstance(verdict, Unknown):
+            return
+        body = json.dumps({"verdict": type(verdict).__name__, **asdict(verdict)}).encode()
+        try:
+            self.cache.write(AREA, name, body)
+        except OSError:
+            return  # no room: asked again next time
+
+
+def verdicts() -> Verdicts | None:
+    """In the cache that the environment names; None where others can write there."""
+    root = place()
+    return None if root is None else Verdicts(_cache(root, verdict_tag(), size_cap()))
+
+
+@cache
+def _cache(root: Path, tag: str, cap: int) -> Cache:
+    # One in a process: it looks at the size of the whole now and then.
+    return Cache(root, tag, cap)
+
+
+def _parsed(data: bytes) -> Verdict:
+    from sassxlate.lowering.verify import Proved, Refuted
+
+    fields: dict[str, Any] = json.loads(data)
+    if fields.pop("verdict") == "Proved":
+        return Proved(tuple(fields["modulo"]))
+    return Refuted(**fields)

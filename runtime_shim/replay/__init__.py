@@ -1,0 +1,1 @@
+"""Launches recorded once and run again, here or in the interpreter."""

@@ -1,0 +1,1 @@
+"""Every fixture on a device, and a report."""

@@ -1,0 +1,1 @@
+"""What each fixture kernel computes, in NumPy."""

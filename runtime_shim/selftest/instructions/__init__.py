@@ -1,0 +1,1 @@
+"""One instruction at a time on a device, against its semantics."""

@@ -1,0 +1,1 @@
+"""The translation service: server, work, workers, client, wire format.  May import `cache`."""

@@ -1,0 +1,100 @@
+"""What a message to the service may say: anything else is an answer with SX0903, and no more.
+
+Paths are bytes, and JSON has text: a byte that is no UTF-8 is a lone surrogate, U+DC80 to U+DCFF,
+on the wire as in Python (PEP 383), whatever the locale says of names.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from sassxlate.errors import ServiceError
+from sassxlate.runtime_shim.service.wire import FRAME_MAX
+
+PATH_MAX = 4096  # bytes, limits.h
+_KEY = re.compile(r"[0-9a-f]{32}")
+_SHOWN = 40
+
+
+def checked(message: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of a message that mean something, each as it has to be.
+
+    Raises:
+        ServiceError: SX0903, a field of another type, too long, or of characters no name has.
+    """
+    return {name: see(name, message[name]) for name, see in _FIELDS.items() if name in message}
+
+
+def path_of(text: str) -> Path:
+    """The path that stands in a message."""
+    return Path(os.fsdecode(text.encode("utf-8", "surrogateescape")))
+
+
+def text_of(path: Path) -> str:
+    """A path as a message has it."""
+    return os.fsencode(path).decode("utf-8", "surrogateescape")
+
+
+def _fail(name: str, value: object, what: str) -> ServiceError:
+    kind = type(value).__name__
+    shown = ascii(value)[:_SHOWN] if isinstance(value, (str, int, float, bool)) else f"a {kind}"
+    return ServiceError("SX0903", f"the request's {name!r} is {what}: {shown}")
+
+
+def _text(name: str, value: object, most: int) -> str:
+    if not isinstance(value, str) or not value or "\0" in value:
+        raise _fail(name, value, "not a text")
+    try:
+        size = len(value.encode("utf-8", "surrogateescape"))
+    except UnicodeEncodeError:
+        raise _fail(name, value, "not a text") from None
+    if size > most:
+        raise _fail(name, value, "too long")
+    return value
+
+
+def _path(name: str, value: object) -> str:
+    return _text(name, value, PATH_MAX)
+
+
+def _name(name: str, value: object) -> str:
+    # A worker gets it in ASCII, six characters for one.
+    return _text(name, value, FRAME_MAX // 8)
+
+
+def _key(name: str, value: object) -> str:
+    text = _text(name, value, PATH_MAX)
+    if not _KEY.fullmatch(text):
+        raise _fail(name, value, "no key of a module")
+    return text
+
+
+def _number(name: str, value: object) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 < value < 1000:
+        raise _fail(name, value, "not a number")
+    return value
+
+
+def _flag(name: str, value: object) -> bool:
+    if not isinstance(value, (bool, type(None))):
+        raise _fail(name, value, "neither true nor false")
+    return bool(value)
+
+
+_FIELDS: dict[str, Callable[[str, object], object]] = {
+    "op": _name,
+    "tag": _name,
+    "image": _path,
+    "code_object": _path,
+    "module": _key,
+    "kernel": _name,
+    "cc": _number,
+    "strict": _flag,
+    "counts": _flag,
+}
+
+__all__ = ["PATH_MAX", "checked", "path_of", "text_of"]

@@ -1,0 +1,330 @@
+"""What the service's workers do: read a module, translate a kernel, compile a code object.
+
+Each operation is a function of a request (a JSON object) and answers with one; its files go to the
+cache first.  An operation never raises: what goes wrong is an answer ``{"ok": false, ...}`` with a
+code, a CUDA error number and one line of text.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol, TypeAlias
+
+from sassxlate.disasm.containers.values import Cubin, Fatbin, Kernel
+from sassxlate.errors import SassxlateError, ServiceError
+from sassxlate.runtime_shim import trusted
+from sassxlate.runtime_shim.cache import hybrid
+from sassxlate.runtime_shim.cache.store import Cache, key_of, name_key, unseal
+from sassxlate.runtime_shim.service import manifest
+from sassxlate.runtime_shim.service.request import path_of, text_of
+
+log = logging.getLogger("sassxlate.service")
+
+Answer: TypeAlias = dict[str, Any]
+Request: TypeAlias = Mapping[str, Any]
+
+CUDA_ERROR_NOT_SUPPORTED = 801
+CUDA_ERROR_UNKNOWN = 999
+FATBIN_MAGIC = bytes.fromhex("50ed55ba")
+ELF_MAGIC = b"\x7fELF"
+
+
+class TranslatedKernel(Protocol):
+    """What the translator gives for one kernel."""
+
+    @property
+    def code_object(self) -> bytes:
+        """The gfx1100 ELF."""
+        ...
+
+    @property
+    def launch(self) -> object:
+        """The launch information; ``str()`` of it is the text that the driver library reads."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Engine:
+    """The parts below the service, as functions, so that tests can put others in their place."""
+
+    parse_fatbin: Callable[[bytes], Fatbin]
+    parse_cubin: Callable[[bytes], Cubin]
+    translate: Callable[[Cubin, Kernel], TranslatedKernel]
+    compile: Callable[[bytes, str, bool, bool], bytes]  # code object, kernel, strict, counts
+    supported: frozenset[int]
+    # Called with a cache in which parts that many kernels share may be kept.
+    share: Callable[[Cache], None] | None = None
+
+
+def default_engine() -> Engine:
+    """The real translator and emulator compiler; imports them (about half a second)."""
+    from sassxlate.disasm import containers
+    from sassxlate.lowering import emulate, pipeline
+    from sassxlate.lowering.abi.kernarg import LAYOUTS
+    from sassxlate.lowering.emulate import compiler
+    from sassxlate.lowering.emulate.image import helper_objects
+
+    assert compiler  # imported here so that the workers, forked later, share it
+
+    def translate(cubin: Cubin, kernel: Kernel) -> TranslatedKernel:
+        return pipeline.translate_kernel(cubin, kernel.name)
+
+    def compile_one(code: bytes, kernel: str, strict: bool, counts: bool) -> bytes:
+        return emulate.compile_code_object(code, kernel, strict=strict, counts=counts)
+
+    return Engine(
+        parse_fatbin=containers.parse_fatbin,
+        parse_cubin=containers.parse_cubin,
+        translate=translate,
+        compile=compile_one,
+        supported=frozenset(LAYOUTS),
+        share=lambda cache: helper_objects.keep_in(_Objects(cache)),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Objects:
+    """Objects of the emulator's helper functions, kept in the cache beside the host code."""
+
+    cache: Cache
+
+    def read(self, key: str) -> bytes | None:
+        return self.cache.read("host", f"{key}.o")
+
+    def write(self, key: str, data: bytes) -> None:
+        # What cannot be kept is made again.
+        with contextlib.suppress(OSError):
+            self.cache.write("host", f"{key}.o", data)
+
+
+def module_key(image: bytes, capability: int) -> str:
+    """The key of an image on a device of ``capability``: BLAKE2b-128 of bytes, NUL and number."""
+    return key_of(image, str(capability).encode())
+
+
+def host_key(code_object: bytes, kernel: str, strict: bool, counts: bool = False) -> str:
+    """The key of a kernel's host code."""
+    kind = b"strict" if strict else b"plain"
+    name = kernel.encode("utf-8", "surrogateescape")
+    return key_of(code_object, name, kind + b" counts" * counts)
+
+
+@dataclass(slots=True)
+class Work:
+    """The operations over one cache; keeps the cubins last used."""
+
+    cache: Cache
+    engine: Engine
+    spare: Callable[[], Cache]  # a cache elsewhere, for when this one takes no more files
+    _cubins: dict[str, Cubin] = field(default_factory=dict[str, Cubin])
+
+    def __post_init__(self) -> None:
+        if self.engine.share is not None:
+            self.engine.share(self.cache)
+
+    def run(self, request: Request) -> Answer:
+        """Do what ``request["op"]`` says."""
+        name = ""
+        try:
+            operations = {
+                "module": self.module,
+                "translate": self.translate,
+                "compile": self.compile,
+                "ahead": self.ahead,
+            }
+            name = _text(request, "op")
+            if name not in operations:
+                raise ServiceError("SX0903", f"no operation {name!r}")
+            return operations[name](request)
+        except SassxlateError as error:
+            log.info("%s: %s", name, error)
+            return failure(error)
+        except MemoryError:
+            return failure(ServiceError("SX0908", f"{name}: out of memory"))
+        except Exception as error:
+            # A fault of ours: say so in one line, keep the traceback for the log.
+            log.exception("%s failed", name)
+            line = " ".join(f"{type(error).__name__}: {error}".split())[:300]
+            return failure(ServiceError("SX0908", f"{name}: internal error: {line}"))
+
+    def module(self, request: Request) -> Answer:
+        """Write the manifest of the image in file ``image`` for capability ``cc``; its path."""
+        image_path = path_of(_text(request, "image"))
+        capability = _number(request, "cc")
+        try:
+            image, _ = trusted.read(image_path)
+        except OSError as error:
+            raise ServiceError("SX0903", f"{image_path}: {error.strerror}") from error
+        key = module_key(image, capability)
+        made = self._manifest(key, image, capability)
+        for suffix, data in made.files.items():
+            self._write("module", f"{key}.{suffix}", data)
+        path = self._write("module", f"{key}.txt", made.text.encode("utf-8", "surrogateescape"))
+        return {"ok": True, "key": key, "manifest": text_of(path)}
+
+    def _manifest(self, key: str, image: bytes, capability: int) -> manifest.Manifest:
+        try:
+            if image.startswith(FATBIN_MAGIC):
+                fatbin = self.engine.parse_fatbin(image)
+                entry = manifest.choose(fatbin, capability, self.engine.supported)
+                if entry is None:
+                    return manifest.no_code(fatbin)
+                payload = entry.payload
+            elif image.startswith(ELF_MAGIC):
+                payload = image
+            elif b".version" in image[:4096]:
+                return manifest.refuse(
+                    manifest.CUDA_ERROR_NO_BINARY_FOR_GPU, "SX0708", "the image is PTX text"
+                )
+            else:
+                return manifest.refuse(
+                    manifest.CUDA_ERROR_INVALID_IMAGE, "SX0709", "neither fatbin nor cubin"
+                )
+            cubin = self.engine.parse_cubin(payload)
+            if cubin.arch not in self.engine.supported:
+                return manifest.refuse(
+                    manifest.CUDA_ERROR_NO_BINARY_FOR_GPU,
+                    "SX0708",
+                    f"sm_{cubin.arch} is not supported",
+                )
+            made = manifest.write(key, cubin)
+        except SassxlateError as error:
+            return manifest.refuse(manifest.CUDA_ERROR_INVALID_IMAGE, error.code, _place(error))
+        self._write("module", f"{key}.cubin", payload)
+        self._keep(key, cubin)
+        return made
+
+    def translate(self, request: Request) -> Answer:
+        """Translate ``kernel`` of module ``module``; paths of code object and launch text."""
+        key, name = _text(request, "module"), _text(request, "kernel")
+        stem = f"{key}-{name_key(name)}"
+        if request.get("made") and (there := self._translated(stem)):
+            return there
+        cubin = self._cubin(key)
+        kernel = next((k for k in cubin.kernels if k.name == name), None)
+        if kernel is None:
+            raise ServiceError("SX0903", f"the module has no kernel {name}")
+        try:
+            done = self.engine.translate(cubin, kernel)
+        except SassxlateError as error:
+            answer = failure(error.at(kernel=name))
+            text = (
+                f"cuda_error {answer['cuda_error']}\ncode {answer['code']}\nline {answer['line']}\n"
+            )
+            path = self._write("kernel", f"{stem}.refused", text.encode("utf-8", "surrogateescape"))
+            return {**answer, "refused": text_of(path)}
+        text = str(done.launch)
+        kept = hybrid.find(self.cache, done.code_object, text)
+        chosen = done.code_object if kept is None else kept.code
+        code = self._write("kernel", f"{stem}.hsaco", chosen)
+        # Last: who finds the launch text finds the code object too.
+        launch = self._write("kernel", f"{stem}.launch", text.encode("utf-8", "surrogateescape"))
+        return {"ok": True, "code_object": text_of(code), "launch": text_of(launch)}
+
+    def _translated(self, stem: str) -> Answer | None:
+        names = (f"{stem}.hsaco", f"{stem}.launch")
+        if any(self.cache.read("kernel", name) is None for name in names):
+            return None
+        code, launch = (text_of(self.cache.path("kernel", name)) for name in names)
+        return {"ok": True, "code_object": code, "launch": launch}
+
+    def ahead(self, request: Request) -> Answer:
+        """Have ``kernel`` of ``module`` in the cache, its host code too if ``compile`` says so."""
+        name = _text(request, "kernel")
+        stem = f"{_text(request, 'module')}-{name_key(name)}"
+        if self.cache.read("kernel", f"{stem}.refused") is not None:
+            return {"ok": True}
+        answer = self._translated(stem) or self.translate(request)
+        if not answer["ok"] or not request.get("compile"):
+            return answer
+        code = self.cache.read("kernel", f"{stem}.hsaco")
+        return answer if code is None else self._compile(code, request)
+
+    def compile(self, request: Request) -> Answer:
+        """Compile ``kernel`` of the code object in a file to host code; the image's path."""
+        path = path_of(_text(request, "code_object"))
+        try:
+            code, _ = trusted.read(path)
+        except OSError as error:
+            raise ServiceError("SX0903", f"{path}: {error.strerror}") from error
+        kept = unseal(path.name, code)  # a file of the cache
+        return self._compile(code if kept is None else kept, request)
+
+    def _compile(self, code: bytes, request: Request) -> Answer:
+        name, strict = _text(request, "kernel"), bool(request.get("strict"))
+        counts = bool(request.get("counts"))
+        file = f"{host_key(code, name, strict, counts)}.sxh"
+        if self.cache.read("host", file) is not None:
+            return {"ok": True, "image": text_of(self.cache.path("host", file))}
+        try:
+            image = self.engine.compile(code, name, strict, counts)
+        except SassxlateError as error:
+            return failure(error.at(kernel=name))
+        return {"ok": True, "image": text_of(self._write("host", file, image))}
+
+    def _cubin(self, key: str) -> Cubin:
+        kept = self._cubins.get(key)
+        if kept is not None:
+            return kept
+        data = self.cache.read("module", f"{key}.cubin")
+        if data is None:
+            raise ServiceError("SX0906", f"module {key} is no longer in the cache")
+        cubin = self.engine.parse_cubin(data)
+        self._keep(key, cubin)
+        return cubin
+
+    def _keep(self, key: str, cubin: Cubin) -> None:
+        while len(self._cubins) >= 8:
+            del self._cubins[next(iter(self._cubins))]
+        self._cubins[key] = cubin
+
+    def _write(self, area: str, name: str, data: bytes) -> Path:
+        try:
+            return self.cache.write(area, name, data)
+        except OSError as error:
+            try:
+                self.cache = self.spare()
+                log.warning("%s: %s; using %s", error.filename, error.strerror, self.cache.root)
+                return self.cache.write(area, name, data)
+            except OSError as second:
+                # A failed write names no file.
+                place = second.filename or self.cache.root
+                raise ServiceError("SX0907", f"{place}: {second.strerror}") from second
+
+
+def failure(error: SassxlateError) -> Answer:
+    """The answer for a typed error: a refusal is 801, a fault of ours 999."""
+    ours = error.code.startswith("SX09")
+    return {
+        "ok": False,
+        "code": error.code,
+        "cuda_error": CUDA_ERROR_UNKNOWN if ours else CUDA_ERROR_NOT_SUPPORTED,
+        "line": _line(error),
+    }
+
+
+def _line(error: SassxlateError) -> str:
+    return " ".join(str(error).split())
+
+
+def _place(error: SassxlateError) -> str:
+    where = str(error.where)
+    return f"{where}: {error.message}" if where else error.message
+
+
+def _text(request: Request, key: str) -> str:
+    value = request.get(key)
+    if not isinstance(value, str) or not value or "\0" in value:
+        raise ServiceError("SX0903", f"the request's {key!r} is not a text")
+    return value
+
+
+def _number(request: Request, key: str) -> int:
+    value = request.get(key)
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 < value < 1000:
+        raise ServiceError("SX0903", f"the request's {key!r} is not a number")
+    return value

@@ -1,0 +1,212 @@
+"""``--engine`` and ``--model``: who writes the code of blocks.  Cheap to import."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+import click
+
+from sassxlate.runtime_shim.cache import place as _cache_place
+
+if TYPE_CHECKING:
+    from sassxlate.disasm.containers import Cubin
+    from sassxlate.llm.engine.engine import ModelEngine
+    from sassxlate.llm.engine.report import EngineReport
+    from sassxlate.lowering.select.kernel import Selected
+    from sassxlate.lowering.select.translated import Translated
+    from sassxlate.runtime_shim.cache.store import Cache
+
+_T = TypeVar("_T")
+_QUIET_S, _EVERY_S = 2.0, 0.2  # before progress is shown, and between two lines of it
+_BAR = 24
+_TOGETHER = 32  # kernels for which the model is asked at once
+UNIT = 16  # of lowering/optimize/cost.py: of a cycle
+
+
+@dataclass(slots=True)
+class Writer:
+    """Translates kernels with an engine; of each, what the engine did.
+
+    ``keeps``: the engines whose code programs get that run later, with ``place`` as their cache
+    (None: the usual one).
+    """
+
+    engine: ModelEngine | None
+    keeps: tuple[str, ...] = ("hybrid",)
+    place: Path | None = None
+
+    def translate(self, cubin: Cubin, name: str) -> tuple[Translated, EngineReport | None]:
+        """One kernel.  Raises as translate_kernel does; ModelError SX1007 in mode ``model``."""
+        from sassxlate.lowering.pipeline import translate_kernel
+
+        engine = self.engine
+        if engine is None:
+            return translate_kernel(cubin, name), None
+        reports: list[EngineReport] = []
+
+        def rewrite(selected: Selected) -> Selected:
+            made, report = engine.rewrite(selected, name)
+            reports.append(report)
+            return made
+
+        with _Progress(engine, name):
+            done = translate_kernel(cubin, name, rewrite)
+        if engine.mode in self.keeps:
+            told = reports[0].as_dict() | {"samples": engine.samples}
+            _keep(self.place, translate_kernel(cubin, name), done, told)
+        return done, reports[0]
+
+    def asked(
+        self, items: Iterable[_T], kernel_of: Callable[[_T], tuple[Cubin, str]], name: str
+    ) -> Iterator[_T]:
+        """The same items; what their kernels need is asked of the model some kernels at a time.
+        ``name`` is what the progress is called."""
+        if self.engine is None:
+            yield from items
+            return
+        waiting = iter(items)
+        while group := list(islice(waiting, _TOGETHER)):
+            if len(group) > 1:
+                with _Progress(self.engine, name):
+                    self.engine.ahead(_selected(map(kernel_of, group)))
+            yield from group
+
+    def done(self, cubin: Cubin, name: str) -> bool:
+        """Whether the cache has what this engine makes of a kernel."""
+        from sassxlate.errors import SassxlateError
+        from sassxlate.lowering.pipeline import translate_kernel
+        from sassxlate.runtime_shim.cache import hybrid
+
+        engine = self.engine
+        if engine is None:
+            return False
+        try:
+            rules = translate_kernel(cubin, name)
+        except SassxlateError:
+            return False
+        cache = _cache(self.place)
+        if cache is None:
+            return False
+        kept = hybrid.find(cache, rules.code_object, str(rules.launch))
+        mine = {"engine": engine.mode, "model": engine.proposer.name, "samples": engine.samples}
+        return kept is not None and all(kept.report.get(k) == v for k, v in mine.items())
+
+    @property
+    def key(self) -> str:
+        """Of the engine and its model."""
+        from sassxlate.runtime_shim.cache.store import key_of
+
+        engine = self.engine
+        if engine is None:
+            return "rules"
+        return key_of(f"{engine.mode} {engine.proposer.name} {engine.samples}".encode())[:16]
+
+
+def _selected(kernels: Iterable[tuple[Cubin, str]]) -> Iterator[Selected]:
+    """The kernels as the rules write them; what they refuse is refused later."""
+    from sassxlate.errors import SassxlateError
+    from sassxlate.lowering.pipeline import translate_kernel
+
+    for cubin, name in kernels:
+        with suppress(SassxlateError):
+            yield translate_kernel(cubin, name).selected
+
+
+def writer(engine: str | None, model: str | None, samples: int) -> Writer:
+    """The engine that the options name; without any, what is usual here.
+
+    ModelError SX1001 to SX1008 for a model that cannot be used.
+    """
+    if engine == "rules" and model is None:
+        _one_answer(samples)
+        return Writer(None)
+    from sassxlate.llm.engine import models
+
+    mode = engine if engine is not None else models.usual(model)
+    if engine is None and model is not None:
+        mode = "hybrid"
+    if mode == "rules":
+        _one_answer(samples)
+        return Writer(models.engine("rules", model))
+    return Writer(models.engine(cast(Any, mode), model, samples, memo=_memo()))
+
+
+def _one_answer(samples: int) -> None:
+    from sassxlate.errors import ModelError
+
+    if samples != 1:
+        raise ModelError("SX1008", f"--samples {samples}: the rules write one answer, no model")
+
+
+def _memo() -> Any:
+    """Answers of before, in the cache."""
+    from sassxlate.llm.engine.engine import Memo
+
+    cache = _cache()
+
+    def read(key: str) -> bytes | None:
+        return None if cache is None else cache.read("verdict", f"answers-{key}")
+
+    def write(key: str, data: bytes) -> None:
+        with suppress(OSError):
+            if cache is not None:
+                cache.write("verdict", f"answers-{key}", data)
+
+    return Memo(read, write)
+
+
+def _cache(root: Path | None = None) -> Cache | None:
+    from sassxlate.runtime_shim.cache.store import Cache, size_cap
+    from sassxlate.runtime_shim.cache.tag import cache_tag
+
+    root = root or _cache_place.place()
+    return None if root is None else Cache(root, cache_tag(), size_cap())
+
+
+def _keep(
+    place: Path | None, rules: Translated, made: Translated, report: Mapping[str, Any]
+) -> None:
+    """For `sassxlate run`; no room is no error."""
+    from sassxlate.runtime_shim.cache import hybrid
+
+    launch = str(rules.launch)
+    cache = _cache(place)
+    if cache is not None and launch == str(made.launch):
+        with suppress(OSError):
+            hybrid.keep(cache, rules.code_object, launch, made.code_object, report)
+
+
+class _Progress:
+    """A line on the terminal, once it takes long."""
+
+    def __init__(self, engine: ModelEngine, name: str) -> None:
+        self.engine, self.name = engine, name[:40]
+        self.started = time.monotonic()
+        self.last = 0.0
+        self.visible = False
+
+    def __enter__(self) -> None:
+        if sys.stderr.isatty():
+            self.engine.progress = self.step
+
+    def step(self, what: str, done: int, of: int) -> None:
+        now = time.monotonic()
+        if now - self.started > _QUIET_S and now - self.last > _EVERY_S:
+            self.last, self.visible = now, True
+            wide = round(_BAR * done / of) if of else _BAR
+            bar = "#" * wide + "." * (_BAR - wide)
+            click.echo(f"\r{self.name}: {what} [{bar}] {done} of {of}\x1b[K", err=True, nl=False)
+
+    def __exit__(self, *_: object) -> None:
+        if self.visible:
+            click.echo("\r\x1b[K", err=True, nl=False)
+
+
+__all__ = ["UNIT", "Writer", "writer"]

@@ -1,0 +1,1 @@
+"""Figures that anyone can repeat.  May import everything but the command line."""

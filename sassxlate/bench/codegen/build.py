@@ -1,0 +1,129 @@
+"""For `sassxlate bench codegen`: the self-checking programs by nvcc, and their kernels by clang."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tomllib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sassxlate import toolchain
+from sassxlate.errors import UsageError
+
+ARCH = 80  # of the executables whose code we translate
+# As hipcc compiles, and floating-point atomics as the single instructions that nvcc's are.
+FLAGS = (
+    "-x", "hip", "--offload-arch=gfx1100", "--offload-device-only", "--no-gpu-bundle-output",
+    "-nogpulib", "-nogpuinc", "-O3", "-std=c++17", "-fms-extensions", "-mcode-object-version=5",
+    "-munsafe-fp-atomics", "-Wno-linker-warnings",
+)  # fmt: skip
+# What ROCm's oclc_*.bc say of the target and of -ffast-math's parts, none of which is asked for.
+_CONTROLS = {
+    "finite_only_opt": "i8 0", "unsafe_math_opt": "i8 0", "daz_opt": "i8 0",
+    "correctly_rounded_sqrt32": "i8 1", "wavefrontsize64": "i8 0", "ISA_version": "i32 11000",
+    "ABI_version": "i32 500",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class BuiltProgram:
+    """A self-checking program and the compilers' flags for it."""
+
+    name: str
+    source: Path
+    flags: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Compilers:
+    """The two compilers, and what clang needs beside itself."""
+
+    nvcc: toolchain.Tool
+    clang: tuple[str, ...]
+    version: str  # clang's
+    linker: tuple[str, ...]
+    library: Path  # ocml.bc
+
+
+def programs(fixtures: Path) -> list[BuiltProgram]:
+    """The rows of programs.toml, in its order."""
+    folder = fixtures / "programs" / "src"
+    rows = tomllib.loads((folder / "programs.toml").read_text())["program"]
+    return [
+        BuiltProgram(name, folder / row["source"], tuple(row.get("flags", ())))
+        for name, row in rows.items()
+    ]
+
+
+def compilers() -> Compilers:
+    """Both compilers.
+
+    Raises:
+        UsageError: SX0830, one of them or the device library is not there.
+    """
+    nvcc, clang = toolchain.nvcc(), toolchain.clang()
+    library = toolchain.device_library()
+    if nvcc is None or clang is None or library is None:
+        missing = [
+            name
+            for name, found in (("nvcc", nvcc), ("clang", clang), ("ocml.bc", library))
+            if found is None
+        ]
+        raise UsageError("SX0830", f"not found: {', '.join(missing)}")
+    zig = toolchain.zig_library()
+    if clang.command[-1] == "cc" and zig is not None:
+        start = (sys.executable, "-m", "ziglang")
+        command = (*start, "clang", "-resource-dir", str(zig))
+        return Compilers(nvcc, command, clang.version, (*start, "ld.lld"), library)
+    return Compilers(nvcc, clang.command, clang.version, ("ld.lld",), library)
+
+
+def run(command: Sequence[str | Path]) -> None:
+    """A compiler.  UsageError SX0830 where it refuses."""
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        said = " ".join((done.stdout + done.stderr).split())
+        raise UsageError("SX0830", f"{Path(command[0]).name} {command[-1]}: {said[-300:]}")
+
+
+def executable(tools: Compilers, program: BuiltProgram, out: Path) -> Path:
+    """The program for sm_80, SASS alone."""
+    code = f"arch=compute_{ARCH},code=sm_{ARCH}"
+    flags = ["-O3", "-std=c++17", *program.flags, "-gencode", code]
+    run([*tools.nvcc.command, *flags, "-o", out, program.source])
+    return out
+
+
+def _controls(folder: Path) -> Path:
+    """The controls of the device library, as bitcode."""
+    import llvmlite.binding as llvm
+
+    path = folder / "controls.bc"
+    if not path.exists():
+        lines = ['target triple = "amdgcn-amd-amdhsa"\n']
+        lines += [
+            f"@__oclc_{name} = linkonce_odr hidden local_unnamed_addr addrspace(4) constant {v}\n"
+            for name, v in _CONTROLS.items()
+        ]
+        module: Any = llvm.parse_assembly("".join(lines))
+        path.write_bytes(module.as_bitcode())
+    return path
+
+
+def code_object(tools: Compilers, program: BuiltProgram, fixtures: Path, out: Path) -> bytes:
+    """The same source's kernels for gfx1100, by clang."""
+    linked: list[str | Path] = []
+    for bitcode in (tools.library, _controls(out.parent)):
+        linked += ["-Xclang", "-mlink-builtin-bitcode", "-Xclang", bitcode]
+    # nvcc's word for it; nothing else that it is given concerns the device.
+    own = ["-ffp-contract=off"] if "-fmad=false" in program.flags else []
+    text, plain = out.with_suffix(".s"), out.with_suffix(".o")
+    include = f"-I{fixtures / 'codegen'}"
+    run([*tools.clang, *FLAGS, *own, *linked, include, "-S", "-o", text, program.source])
+    target = ("--target=amdgcn-amd-amdhsa", "-mcpu=gfx1100")
+    run([*tools.clang, *target, "-c", "-o", plain, text])
+    run([*tools.linker, "-shared", plain, "-o", out])
+    return out.read_bytes()

@@ -1,0 +1,207 @@
+"""Our code beside clang's, kernel by kernel: what is in it and what a launch executes of it."""
+
+from __future__ import annotations
+
+import math
+import re
+import tempfile
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sassxlate.bench.codegen import build as builds
+from sassxlate.cfg.rdna3_flow import Flow
+from sassxlate.disasm.containers import load
+from sassxlate.disasm.containers.values import Cubin
+from sassxlate.disasm.rdna3 import reads, writes
+from sassxlate.errors import UsageError
+from sassxlate.lowering.emulate import counts
+from sassxlate.lowering.pipeline import translate_kernel
+from sassxlate.lowering.target import REGISTERS, STEP, WAVES
+from sassxlate.lowering.trace import device_memory
+from sassxlate.lowering.trace.recording import Recorded
+from sassxlate.runtime_shim.replay import replay
+
+TARGET, EXPLAIN = 1.8, 3.0  # of dynamic instructions: the geometric mean, and one kernel
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One compiler's code of a kernel; counts are by class."""
+
+    static: Mapping[str, int]
+    dynamic: Mapping[str, int]
+    vgprs: int
+    sgprs: int
+
+    @property
+    def occupancy(self) -> int:
+        """Waves that a SIMD holds by registers."""
+        return min(WAVES, REGISTERS // (-(-max(self.vgprs, 1) // STEP) * STEP))
+
+    def total(self, *, dynamic: bool) -> int:
+        """Instructions but hints, which cost no issue."""
+        numbers = self.dynamic if dynamic else self.static
+        return sum(n for name, n in numbers.items() if name != "hint")
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            "static": dict(self.static), "dynamic": dict(self.dynamic), "vgprs": self.vgprs,
+            "sgprs": self.sgprs, "occupancy": self.occupancy,
+        }  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class KernelComparison:
+    """A kernel of a program: ``different`` words of memory were not the same after clang's code."""
+
+    program: str
+    kernel: str
+    launches: int
+    waves: int
+    sass: int
+    ours: Side
+    theirs: Side
+    different: int
+
+    def ratio(self, *, dynamic: bool) -> float:
+        return self.ours.total(dynamic=dynamic) / self.theirs.total(dynamic=dynamic)
+
+    @property
+    def name(self) -> str:
+        return f"{self.program}: {self.kernel}"
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            "program": self.program, "kernel": self.kernel, "launches": self.launches,
+            "waves": self.waves, "sass": self.sass, "ours": self.ours.as_dict(),
+            "clang": self.theirs.as_dict(), "different": self.different,
+            "dynamic_ratio": round(self.ratio(dynamic=True), 3),
+            "static_ratio": round(self.ratio(dynamic=False), 3),
+        }  # fmt: skip
+
+
+def geometric_mean(values: Sequence[float]) -> float:
+    return math.exp(sum(map(math.log, values)) / len(values)) if values else 0.0
+
+
+def side_of(flow: Flow, numbers: Sequence[int]) -> Side:
+    """What is in the code; ``numbers`` say how often each block began."""
+    done = counts.executed(flow, numbers)
+    used = [
+        r
+        for block in flow.blocks.values()
+        for step in block.steps
+        for r in reads(step.inst) | writes(step.inst)
+    ]
+    most = {
+        kind: 1 + max((r.number for r in used if r.kind == kind and r.number < end), default=-1)
+        for kind, end in (("v", 256), ("s", 106))  # without vcc and what is above it
+    }
+    return Side(done.static, done.dynamic, most["v"], most["s"])
+
+
+def short(name: str) -> str:
+    """A demangled name without its parameters."""
+    depth = 0
+    for at, letter in enumerate(name):
+        depth += (letter == "<") - (letter == ">")
+        if letter == "(" and not depth:
+            return name[:at].removeprefix("void ")
+    return name.removeprefix("void ")
+
+
+def _kernel(
+    program: str, cubin: Cubin, name: str, theirs: bytes, launches: list[Recorded], memory: Any
+) -> KernelComparison:
+    made = translate_kernel(cubin, name)
+    mine, other = replay.counted(made.code_object, name), replay.counted(theirs, name)
+    info, different = made.launch, 0
+    for launch in launches:
+        wrong = replay.run(mine, launch, memory, launch.kernarg)
+        if wrong:
+            raise UsageError("SX0831", f"{program}: {name} left {wrong} other words than recorded")
+        parameters = launch.kernarg[info.param_base : info.param_base + info.param_size]
+        kernarg = replay.hip_kernarg(theirs, name, launch, parameters)
+        held = replay.variables(cubin, info, launch)
+        different += replay.run(other, launch, memory, kernarg, held)
+    name = short(made.kernel.demangled)
+    return KernelComparison(
+        program, name, mine.launches, mine.waves, made.report.sass_instructions,
+        side_of(mine.flow, mine.numbers), side_of(other.flow, other.numbers), different,
+    )  # fmt: skip
+
+
+def _program(
+    tools: builds.Compilers, program: builds.BuiltProgram, fixtures: Path, folder: Path
+) -> list[KernelComparison]:
+    path = builds.executable(tools, program, folder / program.name)
+    theirs = builds.code_object(tools, program, fixtures, folder / f"{program.name}.hsaco")
+    launches = replay.recorded(path, folder)
+    wanted = {launch.kernel for launch in launches}
+    cubin = next(c for _, c in load(path).cubins() if wanted <= {k.name for k in c.kernels})
+    memory = device_memory.Memory(launches)
+    try:
+        names = list(dict.fromkeys(launch.kernel for launch in launches))
+        return [
+            _kernel(
+                program.name, cubin, name, theirs,
+                [launch for launch in launches if launch.kernel == name], memory,
+            )
+            for name in names
+        ]  # fmt: skip
+    finally:
+        memory.close()
+
+
+def measure(
+    fixtures: Path, pattern: str = "", folder: Path | None = None
+) -> list[KernelComparison]:
+    """A row for each kernel that the programs launch, in the programs' order.
+
+    Raises:
+        UsageError: SX0817, a program does not pass; SX0830, a compiler is missing or refuses;
+            SX0831, a launch could not be repeated.
+    """
+    tools = builds.compilers()
+    rows: list[KernelComparison] = []
+    with tempfile.TemporaryDirectory(prefix="sassxlate-codegen-") as made:
+        for program in builds.programs(fixtures):
+            if re.search(pattern, program.name):
+                rows += _program(tools, program, fixtures, folder or Path(made))
+    return rows
+
+
+def versions() -> str:
+    """What the tables depend on besides this project."""
+    tools = builds.compilers()
+    return f"nvcc {tools.nvcc.version} for sm_{builds.ARCH}, clang {tools.version} for gfx1100."
+
+
+def explained(fixtures: Path) -> dict[str, str]:
+    """Why a kernel is over ``EXPLAIN``, by ``PROGRAM: KERNEL``."""
+    return reasons_in(fixtures / "codegen" / "explained.toml")
+
+
+def reasons_in(file: Path) -> dict[str, str]:
+    """Texts by name."""
+    rows = tomllib.loads(file.read_text())
+    return {name: " ".join(text.split()) for name, text in rows.items()}
+
+
+def mean(rows: Sequence[KernelComparison]) -> float:
+    """The geometric mean of the ratios of dynamic instructions."""
+    return geometric_mean([row.ratio(dynamic=True) for row in rows])
+
+
+def missed(rows: Sequence[KernelComparison], reasons: Mapping[str, str]) -> list[str]:
+    """What is not as it should be, a line each."""
+    out: list[str] = []
+    if mean(rows) > TARGET:
+        out.append(f"geometric mean {mean(rows):.2f}, over {TARGET}")
+    for row in rows:
+        if row.ratio(dynamic=True) > EXPLAIN and row.name not in reasons:
+            out.append(f"{row.name}: {row.ratio(dynamic=True):.2f} times, not explained")
+    return out

@@ -1,0 +1,1 @@
+"""Public programs: built, run, compared."""

@@ -1,0 +1,83 @@
+"""click options that several commands share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+
+CHOICES = ("rules", "model", "hybrid")
+
+
+def engine_options(function: _F) -> _F:
+    """``--engine``, ``--model`` and ``--samples``."""
+    function = click.option(
+        "--samples",
+        type=click.IntRange(1, 64),
+        default=1,
+        help="Answers that the model gives for each block.",
+    )(function)
+    function = click.option(
+        "--model",
+        metavar="PATH_OR_HUB_ID",
+        help="The model: a folder, or a hub's name (asked only with SASSXLATE_ALLOW_HUB=1).",
+    )(function)
+    return click.option(
+        "--engine",
+        type=click.Choice(CHOICES),
+        help="Who writes blocks: the rules; a model, refused where nothing is proved; or the model "
+        "where it is proved and cheaper, else the rules.",
+    )(function)
+
+
+def kernel_option(function: _F) -> _F:
+    """``-k/--kernel``, which may repeat."""
+    return click.option(
+        "-k",
+        "--kernel",
+        "kernels",
+        multiple=True,
+        metavar="NAME",
+        help="Only kernels of this name: mangled, demangled or a glob; may repeat.",
+    )(function)
+
+
+def arch_option(function: _F) -> _F:
+    """``--arch``, the source architecture."""
+    return click.option("--arch", metavar="SM", help="Only this source architecture, like sm_80.")(
+        function
+    )
+
+
+def format_option(function: _F) -> _F:
+    """``--output-format text|json`` with ``--json`` as its short form."""
+    function = click.option(
+        "--json", "output_format", flag_value="json", help="Short for --output-format json."
+    )(function)
+    return click.option(
+        "--output-format",
+        "output_format",
+        type=click.Choice(["text", "json"]),
+        default="text",
+        show_default=True,
+        help="How to print the answer.",
+    )(function)
+
+
+def report_options(function: _F) -> _F:
+    """``--report PATH`` and ``--report-format html|json``."""
+    function = click.option(
+        "--report-format",
+        type=click.Choice(["html", "json"]),
+        help="Of --report; without: by the name.",
+    )(function)
+    return click.option(
+        "--report",
+        type=click.Path(path_type=Path, dir_okay=False),
+        metavar="FILE",
+        help="Write what became of each kernel: FILE.html, to look at, or FILE.json.",
+    )(function)

@@ -1,0 +1,1 @@
+"""The operations that semantics are written over; re-exports `interface`."""

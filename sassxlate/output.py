@@ -1,0 +1,94 @@
+"""What commands write: text tables, JSON, whole files, paging."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import tempfile
+from collections.abc import Iterable, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import click
+
+from sassxlate.errors import UsageError, Where
+
+SCHEMA = 1  # of every JSON answer
+
+_SURROGATES = re.compile("[\ud800-\udfff]")
+_LINES = 1024  # printed at a time
+
+
+def make_directory(path: Path) -> None:
+    """The directory and those above it; UsageError SX0813 where that is refused."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise _unwritten(error, path) from None
+
+
+def write_whole(path: Path, data: bytes) -> None:
+    """The whole file or nothing, with the permissions that the umask gives.
+
+    What is no regular file (a device, a pipe) is written as it is.
+    Raises UsageError SX0813.
+    """
+    try:
+        if path.exists() and not path.is_file():
+            path.write_bytes(data)
+        else:
+            _replace(path, data)
+    except OSError as error:
+        raise _unwritten(error, path) from None
+
+
+def _replace(path: Path, data: bytes) -> None:
+    descriptor, temporary = tempfile.mkstemp(prefix=".sassxlate-", dir=path.parent)
+    try:
+        with os.fdopen(descriptor, "wb") as stream:
+            stream.write(data)
+        mask = os.umask(0)
+        os.umask(mask)
+        os.chmod(temporary, 0o666 & ~mask)
+        os.replace(temporary, path)
+    except BaseException:
+        os.unlink(temporary)
+        raise
+
+
+def _unwritten(error: OSError, path: Path) -> UsageError:
+    return UsageError("SX0813", f"cannot write: {error.strerror or error}", Where(str(path)))
+
+
+def print_lines(lines: Iterable[str]) -> None:
+    """Lines on stdout, many at a time."""
+    rest = iter(lines)
+    while some := list(islice(rest, _LINES)):
+        click.echo("\n".join(some))
+
+
+def print_json(value: dict[str, Any]) -> None:
+    """One JSON document on stdout, its schema number first."""
+    text = json.dumps({"schema": SCHEMA, **value}, indent=2, ensure_ascii=False)
+    # Of a path that is no UTF-8: Python's own reader takes it back, and any other takes the rest.
+    click.echo(_SURROGATES.sub(lambda found: f"\\u{ord(found[0]):04x}", text))
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[object]], indent: str = "") -> list[str]:
+    """Lines of a table; columns of numbers are flushed right, the last column is not padded."""
+    cells = [[str(c) for c in row] for row in rows]
+    numeric = [
+        bool(cells) and all(row[i].lstrip("-").isdigit() or row[i] in ("", "-") for row in cells)
+        for i in range(len(head))
+    ]
+    widths = [max([len(head[i]), *(len(row[i]) for row in cells)]) for i in range(len(head))]
+    lines: list[str] = []
+    for row in [list(head), *cells]:
+        parts = [
+            cell.rjust(width) if right else cell.ljust(width)
+            for cell, width, right in zip(row, widths, numeric, strict=True)
+        ]
+        lines.append((indent + "  ".join(parts)).rstrip())
+    return lines

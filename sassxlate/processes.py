@@ -1,0 +1,166 @@
+"""Processes that do jobs while another makes them: pipes, and nobody waits for anybody.
+
+The producer is one process, the workers are several; this process hands the jobs on.  A worker that
+dies (memory, a fault of the solver) loses its job and is replaced; when this process dies, all do.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import multiprocessing
+import os
+import signal
+from collections.abc import Callable, Iterator
+from multiprocessing.connection import Connection, wait
+from typing import Any, Generic, TypeVar
+
+from sassxlate.errors import SassxlateError
+
+Job = TypeVar("Job")
+Done = TypeVar("Done")
+
+
+def _alone() -> None:
+    """Ends this process with the one that began it; Ctrl-C is that one's affair."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    die_with_parent()
+
+
+class Child:
+    """A process, and the pipe to it."""
+
+    def __init__(self, run: Callable[[Connection], None]) -> None:
+        context = multiprocessing.get_context("fork")
+        self.pipe, theirs = context.Pipe()
+
+        def main() -> None:
+            _alone()
+            self.pipe.close()
+            run(theirs)
+
+        self.process = context.Process(target=main)
+        self.process.start()
+        theirs.close()
+
+    def end(self) -> None:
+        """Kills it, if it lives."""
+        self.process.kill()
+        self.process.join()
+        self.pipe.close()
+
+
+class Producer(Generic[Job]):
+    """A process that makes jobs one after the other, until it is told to stop."""
+
+    def __init__(self, make: Callable[[Callable[[], bool]], Iterator[Job]]) -> None:
+        self._stop: Any = multiprocessing.get_context("fork").Event()
+
+        def run(pipe: Connection) -> None:
+            try:
+                for job in make(self._stop.is_set):
+                    pipe.send(("job", job))
+                pipe.send(("end", None))
+            except SassxlateError as error:
+                pipe.send(("error", (error.code, error.message)))
+            except Exception as fault:
+                pipe.send(("fault", f"{type(fault).__name__}: {fault}"))
+                raise
+
+        self.child = Child(run)
+        self.open = True
+
+    def stop(self) -> None:
+        self._stop.set()
+
+    def receive(self) -> tuple[str, Any]:
+        """What it says next: ``job``, ``end``, ``error`` (code and message), or ``fault``."""
+        try:
+            kind, what = self.child.pipe.recv()
+        except (EOFError, OSError):
+            kind, what = "fault", "it was killed"
+        if kind != "job":
+            self.open = False
+        return kind, what
+
+
+class WorkerPool(Generic[Job, Done]):
+    """Workers.  ``begin`` is called in each; what it gives does the jobs."""
+
+    def __init__(self, count: int, begin: Callable[[], Callable[[Job], Done]]) -> None:
+        def run(pipe: Connection) -> None:
+            work = begin()
+            while True:
+                try:
+                    job = pipe.recv()
+                except EOFError:
+                    return
+                pipe.send(work(job))
+
+        self._run = run
+        self._idle = [Child(run) for _ in range(count)]
+        self._busy: dict[Any, tuple[Child, Job]] = {}
+
+    @property
+    def idle(self) -> int:
+        return len(self._idle)
+
+    @property
+    def busy(self) -> int:
+        return len(self._busy)
+
+    def give(self, job: Job) -> None:
+        """Gives a job to an idle worker."""
+        child = self._idle.pop()
+        with contextlib.suppress(OSError):  # it has died: receive finds that out
+            child.pipe.send(job)
+        self._busy[child.pipe] = child, job
+
+    def wait(
+        self, producer: Producer[Job] | None, seconds: float
+    ) -> tuple[bool, list[tuple[Job, Done | None]]]:
+        """Waits until something comes: whether the producer has, and jobs that are done, with None
+        where the worker died of one."""
+        pipes: list[Any] = [*self._busy]
+        if producer is not None and producer.open:
+            pipes.append(producer.child.pipe)
+        ready = wait(pipes, seconds)
+        done: list[tuple[Job, Done | None]] = []
+        produced = False
+        for pipe in ready:
+            if pipe not in self._busy:
+                produced = True
+                continue
+            child, job = self._busy.pop(pipe)
+            try:
+                done.append((job, child.pipe.recv()))
+            except (EOFError, OSError):
+                done.append((job, None))
+                child.end()
+                child = Child(self._run)
+            self._idle.append(child)
+        return produced, done
+
+    def end(self) -> None:
+        """Kills all workers, whatever they do."""
+        for child in [*self._idle, *(c for c, _ in self._busy.values())]:
+            child.end()
+        self._idle.clear()
+        self._busy.clear()
+
+
+_PR_SET_PDEATHSIG = 1
+
+
+def die_with_parent() -> None:
+    """Said by a process after its fork: who is killed takes it along.  Linux alone knows how."""
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def cores() -> int:
+    """Those that this process may use."""
+    return len(os.sched_getaffinity(0))
+
+
+__all__ = ["Child", "Producer", "WorkerPool", "cores", "die_with_parent"]

@@ -1,0 +1,98 @@
+"""Random kernels in SASS whose floats are NaN as often as not, and whose bits are read in every
+way: as integers, by shuffles, stores, conversions to double, halves; under guards, in loops, calls.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tests.disasm.sass.interpreter import generated
+from tests.disasm.sass.interpreter.launches import Prepared, assembled, with_code
+
+SPECIAL = (
+    0x00000000, 0x80000000, 0x3F800000, 0xBF800000, 0x7F800000, 0xFF800000, 0x7FC00000, 0xFFC00001,
+    0x7F812345, 0xFF855555, 0x7F7FFFFF, 0x00000001, 0x40490FDB, 0x7FFFFFFF, 0xFFFFFFFF, 0xC2F60000,
+    0x7E007C00, 0xFE01FC00, 0x7C00FE7F, 0x3C00BC00, 0x7C007D01, 0x7F80FF80, 0xFFC07FC1,
+)  # fmt: skip
+
+# Results of binary32, of halves, of bf16; {0} to {2} are sources with or without a sign.
+_SINGLES = (
+    "FADD {d}, {0}, {1}", "FADD.FTZ {d}, {0}, {1}", "FADD.SAT {d}, {0}, {1}", "FMUL {d}, {0}, {1}",
+    "FFMA {d}, {0}, {1}, {2}", "FFMA.RM {d}, {0}, {1}, {2}", "FMNMX {d}, {0}, {1}, PT",
+    "FMNMX {d}, {0}, {1}, !PT", "FMNMX {d}, {0}, {1}, {p}", "FADD {d}, {0}, 1.5",
+    "FMUL {d}, {0}, -INF", "MUFU.RCP {d}, {0}", "MUFU.SQRT {d}, {0}", "FRND.FLOOR {d}, {0}",
+    "I2FP.F32.S32 {d}, {r}",
+)  # fmt: skip
+_HALVES = (
+    "HADD2 {d}, {r}, {q}", "HADD2 {d}, {r}, -{q}", "HMUL2 {d}, {r}, {q}",
+    "HFMA2 {d}, {r}, {q}, {s}", "HMNMX2 {d}, {r}, {q}, PT", "HMNMX2 {d}, {r}, {q}, !PT",
+    "HADD2.F32 {d}, -RZ, {r}.H0_H0", "HADD2.F32 {d}, -RZ, {r}.H1_H1",
+    "F2FP.F16.F32.PACK_AB {d}, {r}, {q}", "F2FP.BF16.F32.PACK_AB {d}, {r}, {q}",
+    "HADD2.BF16_V2 {d}, {r}, {q}", "HMUL2.BF16_V2 {d}, {r}, {q}",
+)  # fmt: skip
+# What reads bits.
+_READERS = (
+    "LOP3.LUT {d}, {r}, {q}, {s}, 0x96, !PT", "LOP3.LUT {d}, {r}, 0x80000000, RZ, 0xc0, !PT",
+    "LOP3.LUT {d}, {r}, 0x7fffffff, {q}, 0xe2, !PT", "SHF.R.U32.HI {d}, RZ, 0x1f, {r}",
+    "SHF.L.U32 {d}, {r}, 0x3, RZ", "PRMT {d}, {r}, 0x7632, {q}", "IADD3 {d}, {r}, {q}, RZ",
+    "IADD3 {d}, {r}, -0x3f3504f3, RZ", "IMAD {d}, {r}, {q}, {s}", "SEL {d}, {r}, {q}, {p}",
+    "FSEL {d}, {0}, {1}, {p}", "MOV {d}, {r}", "IMAD.MOV.U32 {d}, RZ, RZ, {r}",
+    "LEA {d}, {r}, {q}, 0x2", "POPC {d}, {r}", "VOTE.ANY R6, PT, PT", "F2I.NTZ {d}, {r}",
+)  # fmt: skip
+
+
+class Writer(generated.Writer):
+    def operation(self) -> None:
+        a, b, c, d = (self.value() for _ in range(4))
+        signs = [self.rng.choice(("{}", "{}", "-{}", "|{}|")).format(x) for x in (a, b, c)]
+        kinds = (_SINGLES, _SINGLES, _HALVES, _READERS)
+        form = self._on_this(self.rng.choice(self.rng.choice(kinds)))
+        if self.rng.random() < 0.1:
+            self.doubled(d, a)
+            return
+        guard = self.guard()
+        self.put(guard + form.format(*signs, d=d, r=a, q=b, s=c, p=self.pred()))
+
+    def _on_this(self, form: str) -> str:
+        """The form as the architecture has it."""
+        if self.arch >= 90:
+            return form
+        for name, old in (("I2FP.F32.S32", "I2F"), ("FP.F16.F32", "FP"), ("16.F32.P", "16.P")):
+            form = form.replace(name, old)
+        if "BF16_V2" in form:  # products of bf16 alone are there
+            form = "HFMA2.BF16_V2 {d}, {r}, {q}, {s}"
+        return form
+
+    def doubled(self, d: str, a: str) -> None:
+        """A conversion to double keeps sign and payload; so does the one back."""
+        self.put(f"F2F.F64.F32 R22, {a}")
+        if self.rng.random() < 0.5:
+            self.put(f"LOP3.LUT {d}, R22, R23, RZ, 0x3c, !PT")
+        else:
+            self.put(f"F2F.F32.F64 {d}, R22")
+
+    def test(self) -> str:
+        if self.rng.random() < 0.5:
+            return super().test()
+        p = f"P{self.rng.randrange(3)}"
+        kind = self.rng.choice(("LT", "GEU", "NEU", "EQ", "NAN", "GTU"))
+        self.put(f"FSETP.{kind}.AND {p}, PT, {self.value()}, |{self.value()}|, PT")
+        return p
+
+
+def of_seed(seed: int, arch: int) -> Prepared:
+    """A kernel over special values, two blocks of it."""
+    rng = np.random.default_rng(seed)
+    grid, block = 2, 96
+    threads = grid * block
+    words: list[NDArray[np.uint32]] = []
+    for _ in range(2):
+        some = rng.choice(np.array(SPECIAL, np.uint32), threads)
+        near = some ^ (np.uint32(1) << rng.integers(0, 32, threads).astype(np.uint32))
+        words.append(np.where(rng.random(threads) < 0.8, some, near).astype(np.uint32))
+    code = assembled(generated.kernel(seed, arch, Writer), arch)
+    out = np.full(threads * generated.WORDS, 0xABCD, np.uint32)
+    cubin = with_code(code, arch, generated.SHARED)
+    inputs = (words[0], words[1], out)
+    return Prepared(cubin, "divergent_if", (grid, 1, 1), (block, 1, 1), inputs, threads)

@@ -1,0 +1,120 @@
+"""The search: what it finds is cheaper, and proved as a whole, not only step by step."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from sassxlate.disasm.containers import parse_cubin
+from sassxlate.disasm.rdna3.instruction import I, Inst, S, V
+from sassxlate.errors import EncodeError
+from sassxlate.llm.gate.gate import prove
+from sassxlate.llm.language.older_forms.restate import too_long
+from sassxlate.lowering.optimize.cost import cost
+from sassxlate.lowering.optimize.peephole.enumerate_windows import shorter
+from sassxlate.lowering.optimize.regions import CutRegion, cut_regions
+from sassxlate.lowering.optimize.search import improved
+from sassxlate.lowering.pipeline import translate_kernel
+from sassxlate.lowering.regalloc.register_map import RegisterMap
+from sassxlate.lowering.region.text import RegionText, answer_text, read_code, region_text
+from sassxlate.lowering.verify import Proved
+from sassxlate.lowering.verify.steps.framing import accesses
+from sassxlate.lowering.verify.steps.legality import check_legality
+from sassxlate.lowering.verify.steps.prover import Prover
+
+KERNELS = Path(__file__).resolve().parents[3] / "fixtures" / "kernels"
+
+
+def questions(name: str) -> Iterator[tuple[CutRegion, RegisterMap, RegionText]]:
+    cubin = parse_cubin((KERNELS / f"{name}.cubin").read_bytes())
+    for kernel in cubin.kernels:
+        selected = translate_kernel(cubin, kernel.name).selected
+        for piece in selected.pieces:
+            for stretch in cut_regions(
+                piece.block, selected.regs, piece.live_out, too_long=too_long
+            ):
+                if not stretch.macro:
+                    question = region_text(stretch.block, selected.regs, stretch.live_out)
+                    yield stretch, selected.regs, question
+
+
+@pytest.mark.parametrize(
+    "name", ["sm_80/carry_chains", "sm_90/predicated_stores", "sm_90/byte_lanes"]
+)
+def test_what_is_found_is_cheaper_and_proved(name: str) -> None:
+    prover = Prover()
+    better = 0
+    for stretch, regs, question in questions(name):
+        rules = read_code(answer_text(stretch.code, question).split(), question)
+        found = improved(stretch, regs, question, prover, rules)
+        if found is None:
+            continue
+        better += 1
+        items = [i for group in found.code for i in group]
+        old = [i for group in rules for i in group]
+        assert found.cost == cost(items) < cost(old)
+        assert accesses(items) == accesses(old)
+        check_legality(found.code, question)
+        again = read_code(answer_text(found.code, question).split(), question)
+        # Steps are found in code that says nothing of them.
+        guessed = Prover(timeout_ms=20_000).stretch(stretch.block, regs, stretch.live_out, again)
+        assert isinstance(guessed, Proved)
+        whole = prove(stretch.block, regs, stretch.live_out, again, 20_000)
+        assert isinstance(whole, Proved), (whole, answer_text(found.code, question))
+    assert better > 0
+
+
+def test_steps_do_not_prove_what_is_wrong() -> None:
+    """Each instruction of the rules' code in turn with another operand: proved by steps only
+    where it is proved as a whole."""
+    prover = Prover()
+    tried = 0
+    for stretch, regs, question in questions("sm_80/carry_chains"):
+        rules = read_code(answer_text(stretch.code, question).split(), question)
+        for n, group in enumerate(rules):
+            for m, inst in enumerate(group):
+                wrong = _wrong(inst)
+                if wrong is None:
+                    continue
+                code = [list(g) for g in rules]
+                code[n][m] = wrong
+                try:
+                    check_legality(code, question)
+                except EncodeError:
+                    continue
+                by_steps = prover.stretch(stretch.block, regs, stretch.live_out, code)
+                if isinstance(by_steps, Proved):
+                    assert isinstance(prove(stretch.block, regs, stretch.live_out, code), Proved)
+                tried += 1
+        if tried > 40:
+            break
+    assert tried > 20
+
+
+def _wrong(inst: Inst) -> Inst | None:
+    """Another source operand."""
+    if not inst.op.startswith("v_") or len(inst.args) < 2:
+        return None
+    args = list(inst.args)
+    match args[-1]:
+        case I():
+            args[-1] = I(args[-1].value ^ 1)
+        case V(n=1):
+            args[-1] = I(3)
+        case S(n=1) if not inst.op.startswith(("v_cndmask", "v_add_co_ci")):
+            args[-1] = I(5)
+        case _:
+            return None
+    return Inst(inst.op, tuple(args))
+
+
+def test_windows_are_enumerated() -> None:
+    """What one instruction does, whatever wrote it in two."""
+    reversed_first = (("v_bfrev_b32", (0,)), ("v_clz_i32_u32", (-1,)))
+    assert shorter(reversed_first, 1)[0][0] == "v_ctz_i32_b32"
+    negated = (("v_sub_nc_u32", (I(0), 0)), ("v_add_nc_u32", (1, -1)))
+    assert ("v_sub_nc_u32", (1, 0)) in shorter(negated, 2)
+    product = (("v_mul_lo_u32", (0, 1)), ("v_add_nc_u32", (-1, 2)))
+    assert not shorter(product, 3)  # v_mad_u32_u24 agrees on small numbers alone

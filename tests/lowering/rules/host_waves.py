@@ -1,0 +1,364 @@
+"""Waves that call the driver's functions, beside a model of what each lane gets.
+
+A kernel around the rule's code fills R4 to R13, local memory and EXEC from a record a wave, runs
+the code and stores what it left.  Each lane of each wave calls a function of its own, or none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sassxlate.disasm.rdna3 import assemble
+from sassxlate.disasm.rdna3.instruction import I, Inst, Item, S, Sp, V
+from sassxlate.disasm.sass import decode
+from sassxlate.disasm.sass.codec.encode import assemble as sass
+from sassxlate.disasm.sass.instruction import Instruction, RegRef
+from sassxlate.lowering.abi.hostcalls import ARGUMENTS, FUNCTIONS, MNEMONIC
+from sassxlate.lowering.abi.kernarg import bank_layout
+from sassxlate.lowering.builder.kernel_builder import KernelBuilder
+from sassxlate.lowering.emulate.runner import EmulatedDevice, Setup, run_code
+from sassxlate.lowering.passes import PASSES
+from sassxlate.lowering.rules.control.hostcall import (
+    CHARGE,
+    CHARGED,
+    FREE_AT,
+    HEAD,
+    HEADER,
+    LIMIT,
+    RECORD,
+    charge_of,
+)
+from sassxlate.lowering.select.instruction import one
+from sassxlate.lowering.verify.rules.one_instruction import registers
+
+LANES, FIRST, COUNT = 32, 4, 10  # registers R4 to R13; R12 and R13 are the function's address
+ROWS = 1 + COUNT
+HEAP = 528  # where blocks begin: their bytes are 32-byte aligned, as on an H200
+LOCAL = 0xFFFFFFFF  # in R7: the lane's arguments lie in its local memory
+WORDS = ARGUMENTS // 4
+_EXEC, _AT, _DATA = Sp("exec_lo"), V(254), V(253)
+_SOURCE, _TARGET = S(28, 2), S(30, 2)
+Words = NDArray[np.uint32]
+Wide = NDArray[np.uint64]
+Rewrite = Callable[[Sequence[Item]], Sequence[Item]]
+
+
+def call(names: Sequence[str]) -> Instruction:
+    """A call through a register in a kernel that names these functions."""
+    ins = decode(sass("CALL.ABS.NOINC R12 ;", 90, 0), 0, 90)
+    refs = {RegRef("R", r) for n in names for r in FUNCTIONS[n].arguments}
+    made = {RegRef("R", r) for n in names for r in FUNCTIONS[n].results}
+    every = frozenset(RegRef("R", FIRST + i) for i in range(COUNT))
+    return replace(ins, mnemonic=MNEMONIC, reads=ins.reads | refs | made | every,
+                   writes=ins.writes | made)  # fmt: skip
+
+
+def code_of(names: Sequence[str]) -> KernelBuilder:
+    ins = call(names)
+    state = KernelBuilder("waves", 90, bank_layout(90), registers(ins, "apart"), {}, frozenset())
+    state.externs = tuple(names)
+    one(state, ins, converged=False)
+    return state
+
+
+def kernel(names: Sequence[str], rewrite: Rewrite = lambda items: items) -> bytes:
+    state = code_of(names)
+    regs = state.regs
+    size = ROWS * LANES * 4
+    items: list[Item] = [
+        Inst("s_load_b64", (_SOURCE, S(0, 2), Sp("null")), imm=0),
+        Inst("s_load_b64", (_TARGET, S(0, 2), Sp("null")), imm=8),
+        Inst("s_waitcnt", (), imm=0),
+        Inst("s_mul_i32", (S(34), S(13), I(size))),
+    ]
+    for pair in (_SOURCE, _TARGET):
+        low, high = S(pair.index), S(pair.index + 1)
+        items += [Inst("s_add_u32", (low, low, S(34))), Inst("s_addc_u32", (high, high, I(0)))]
+    items += [Inst("v_mov_b32", (regs.tid, V(0))), Inst("v_lshlrev_b32", (_AT, I(2), V(0)))]
+    for i in range(COUNT):
+        items += [
+            Inst("global_load_b32", (_DATA, _AT, _SOURCE), imm=128 * (1 + i)),
+            Inst("s_waitcnt", (), imm=0),
+            Inst("v_mov_b32", (V(regs.r[FIRST + i]), _DATA)),
+        ]
+    # R7 says whose arguments are in local memory: word n there is 256 times the lane plus n.
+    high = V(regs.r[7])
+    items += [
+        Inst("s_mov_b64", (S(38, 2), Sp("src_private_base", 2))),
+        Inst("v_cmp_eq_u32", (S(40), I(LOCAL), high)),
+        Inst("v_cndmask_b32", (high, high, S(39), S(40))),
+        Inst("v_lshlrev_b32", (_DATA, I(8), V(0))),
+    ]
+    for n in range(WORDS):
+        items += [
+            Inst("scratch_store_b32", (Sp("off"), _DATA, Sp("off")), imm=4 * n),
+            Inst("v_add_nc_u32", (_DATA, I(1), _DATA)),
+        ]
+    items += [
+        Inst("s_mov_b32", (regs.live, I(0xFFFFFFFF))),
+        Inst("s_load_b32", (S(34), _SOURCE, Sp("null")), imm=0),
+        Inst("s_waitcnt", (), imm=0),
+        Inst("s_mov_b32", (_EXEC, S(34))),
+        *rewrite(state.items),
+        Inst("s_waitcnt", (), imm=0),
+        Inst("s_waitcnt_vscnt", (Sp("null"),), imm=0),
+        Inst("s_mov_b32", (S(35), _EXEC)),
+        Inst("s_mov_b32", (_EXEC, I(0xFFFFFFFF))),
+        Inst("v_mov_b32", (_DATA, S(35))),
+        Inst("global_store_b32", (_AT, _DATA, _TARGET), imm=0),
+    ]
+    for i in range(COUNT):
+        items += [
+            Inst("v_mov_b32", (_DATA, V(regs.r[FIRST + i]))),
+            Inst("global_store_b32", (_AT, _DATA, _TARGET), imm=128 * (1 + i)),
+        ]
+    items.append(Inst("s_endpgm", ()))
+    for _, run in PASSES:
+        items = run(items)
+    return assemble(items).data
+
+
+@dataclass(frozen=True, slots=True)
+class Heap:
+    """A heap as it lies in memory: blocks in order of their addresses, and the free lists."""
+
+    base: int
+    data: Words
+
+    @property
+    def next(self) -> int:
+        return int(self.data[2]) | int(self.data[3]) << 32
+
+    @property
+    def charged(self) -> int:
+        return self._wide(CHARGED)
+
+    @property
+    def limit(self) -> int:
+        return self._wide(LIMIT)
+
+    def _wide(self, offset: int) -> int:
+        return int(self.data[offset // 4]) | int(self.data[offset // 4 + 1]) << 32
+
+    def charge(self, offset: int) -> int:
+        """What the block there was charged with, in bytes."""
+        return int(self.data[(offset + CHARGE) // 4])
+
+    def block(self, offset: int) -> int:
+        """The size of the block there, in bytes."""
+        return 1 << int(self.data[offset // 4])
+
+    def blocks(self) -> list[int]:
+        """Offsets of all blocks; they lie side by side."""
+        out: list[int] = []
+        at = HEAP
+        while at < self.next:
+            out.append(at)
+            at += self.block(at)
+        return out
+
+    def free(self) -> dict[int, int]:
+        """Offsets of the blocks in free lists, and in which; a block in two is an error."""
+        out: dict[int, int] = {}
+        for number in range(32):
+            at = 16 * int(self.data[HEAD // 4 + 2 * number])
+            while at:
+                assert at not in out, f"block {at:#x} is free twice"
+                out[at] = number
+                at = 16 * int(self.data[at // 4 + 1])
+        return out
+
+
+def new_heap(sizes: Sequence[int], free: Sequence[bool], room: int, spare: int) -> Words:
+    """A heap of ``room`` bytes with blocks of these classes, some of them free; what is not free
+    is charged, and ``spare`` bytes are left below the limit."""
+    charged = 0
+    data = np.zeros(room // 4, dtype=np.uint32)
+    data[0], data[FREE_AT // 4] = FUNCTIONS["malloc"].number, FUNCTIONS["free"].number
+    at = HEAP
+    for size, is_free in zip(sizes, free, strict=True):
+        data[at // 4] = size
+        if is_free:
+            head = HEAD // 4 + 2 * size
+            data[at // 4 + 1] = data[head]
+            data[head] = at // 16
+        else:
+            charge = charge_of((1 << size) - HEADER)
+            data[(at + CHARGE) // 4] = charge
+            charged += charge
+        at += 1 << size
+    data[2], data[4] = at, room
+    _pair(data, CHARGED // 4, charged)
+    _pair(data, LIMIT // 4, charged + spare)
+    return data
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """What a launch left: registers and EXEC of each wave, queues, the heap before and behind."""
+
+    before: Words  # [wave, row, lane]
+    after: Words
+    queues: Mapping[str, tuple[int, Words]]  # how many asked, the records
+    was: Heap
+    heap: Heap
+
+
+TEXT = b"%d and %5.2f%%, %s\0"  # three conversions
+
+
+def run(
+    names: Sequence[str], masks: Words, called: Words, seed: int, *, records: int = 1 << 12,
+    room: int = 1 << 20, spare: int = 1 << 40, asks: Words | None = None,
+    rewrite: Rewrite = lambda items: items,
+) -> Ran:  # fmt: skip
+    """One wave a row of ``masks`` (lanes that run) and ``called`` (which of ``names``, a lane);
+    ``asks``: the sizes of malloc, where they are not random."""
+    waves = len(masks)
+    random = np.random.default_rng(seed)
+    device = EmulatedDevice((1 << 22) + 3 * waves * ROWS * LANES * 4 + room + 4 * records * RECORD)
+    frees = int((called == names.index("free")).sum()) if "free" in names else 0
+    sizes = random.integers(5, 9, frees + 64)
+    free = np.zeros(len(sizes), dtype=bool)
+    free[frees:] = True
+    order = random.permutation(len(sizes))
+    sizes, free = sizes[order], free[order]
+    text = device.alloc(TEXT)
+    heap = device.alloc(room, 4096)
+    start = new_heap(sizes.tolist(), free.tolist(), room, spare)
+    device.write(heap, start.tobytes())
+    queues: dict[str, int] = {}
+    for name in ("vprintf", "__assertfail"):
+        head = np.zeros(16, dtype=np.uint32)
+        head[0], head[1] = FUNCTIONS[name].number, records
+        queues[name] = device.alloc(HEAD + records * RECORD)
+        device.write(queues[name], head.tobytes())
+    places = {**queues, "malloc": heap, "free": heap + FREE_AT}
+    held = iter(o for o in Heap(heap, start).blocks() if o not in Heap(heap, start).free())
+    before = random.integers(0, 1 << 32, (waves, ROWS, LANES), dtype=np.uint32)
+    before[:, 0] = masks
+    for wave in range(waves):
+        for lane in range(LANES):
+            name = names[int(called[wave, lane])]
+            column = before[wave, 1:, lane]
+            _pair(column, 8, places[name])
+            if name in ("vprintf", "__assertfail"):
+                _pair(column, 0, text)
+                _pair(column, 2, text)
+                if name == "vprintf":
+                    _pair(column, 2, LOCAL << 32 if random.random() < 0.7 else 0)
+            elif name == "malloc":
+                _pair(column, 0, _size(random) if asks is None else int(asks[wave, lane]))
+            else:
+                _pair(column, 0, heap + next(held) + HEADER if random.random() < 0.9 else 0)
+    source, target = device.alloc(before.tobytes()), device.alloc(before.nbytes)
+    setup = Setup(kernarg_sgpr=0, wg_sgpr=(13, 14, 15), scratch_size=ARGUMENTS)
+    arguments = source.to_bytes(8, "little") + target.to_bytes(8, "little")
+    run_code(kernel(names, rewrite), waves, LANES, arguments, device, setup)
+    left: dict[str, tuple[int, Words]] = {}
+    for name, place in queues.items():
+        data = np.frombuffer(device.read(place, HEAD + records * RECORD), dtype=np.uint32)
+        left[name] = int(data[2]), data[HEAD // 4 :].reshape(records, RECORD // 4)
+    after = np.frombuffer(device.read(target, before.nbytes), dtype=np.uint32)
+    behind = np.frombuffer(device.read(heap, room), dtype=np.uint32)
+    return Ran(before, after.reshape(before.shape), left, Heap(heap, start), Heap(heap, behind))
+
+
+def _pair(column: Words, at: int, value: int) -> None:
+    column[at], column[at + 1] = value & 0xFFFFFFFF, value >> 32
+
+
+def _size(random: np.random.Generator) -> int:
+    kind = random.random()
+    if kind < 0.05:
+        return int(random.choice([1 << 31, 1 << 32, (1 << 40) + 8, 0x7FFFFF00, 1 << 63]))
+    if kind < 0.1:
+        return int(random.choice([0, 1, 15, 16, 17, 112, 113, 1008]))
+    return int(random.integers(1, 500))
+
+
+def check(ran: Ran, names: Sequence[str], called: Words, records: int = 1 << 12) -> None:
+    """Each lane that ran got what it called for, all others nothing."""
+    before, after = ran.before, ran.after
+    want = before.copy()
+    runs = (before[:, 0, 0, None] >> np.arange(LANES, dtype=np.uint32) & 1).astype(bool)
+    assert (after[:, 0] == before[:, 0]).all(), "EXEC"
+
+    def lanes(name: str) -> NDArray[np.bool_]:
+        return runs & (called == names.index(name)) if name in names else np.zeros_like(runs)
+
+    printing, taking, giving = lanes("vprintf"), lanes("malloc"), lanes("free")
+    want[:, 1][printing] = 3
+    given = _pointers(after)[taking]
+    for row in (1, 2):
+        want[:, row][taking] = after[:, row][taking]
+    if "vprintf" in names:  # the high word of addresses in local memory, which is one
+        local = (called == names.index("vprintf")) & (before[:, 4] == LOCAL)
+        want[:, 4][local] = after[:, 4][local].max(initial=0)
+    different = np.argwhere(want[:, 1:] != after[:, 1:])
+    assert not len(different), f"wave, register, lane {different[0]}"
+    for name in ("vprintf", "__assertfail"):
+        asked, found = ran.queues[name]
+        mine = lanes(name)
+        assert asked == mine.sum(), name
+        kept = found[found[:, 0] != 0]
+        assert len(kept) == min(records, asked), name
+        assert (kept[:, 0] == FUNCTIONS[name].number).all()
+        if len(kept) == asked:
+            words = 16 + WORDS if name == "vprintf" else 16
+            got = [(*row[:14], *row[16:words]) for row in kept.tolist()]
+            assert sorted(got) == sorted(_records(ran, name, mine))
+    _memory(ran, given, _pointers(before)[taking], _pointers(before)[giving])
+
+
+def _pointers(rows: Words) -> Wide:
+    return rows[:, 1].astype(np.uint64) | rows[:, 2].astype(np.uint64) << np.uint64(32)
+
+
+def _records(ran: Ran, name: str, lanes: NDArray[np.bool_]) -> Iterator[tuple[int, ...]]:
+    """Function, line, texts, block and thread of the records of one function."""
+    for wave, lane in np.argwhere(lanes).tolist():
+        r = [int(word) for word in ran.before[wave, 1:, lane]]
+        if name == "vprintf":
+            local = [lane << 8 | n for n in range(WORDS)] if r[3] == LOCAL else [0] * WORDS
+            yield (1, 0, r[0], r[1], *[0] * 10, *local)
+        else:
+            yield (2, r[4], *r[0:4], *r[6:8], wave, 0, 0, lane, 0, 0)
+
+
+def _memory(ran: Ran, given: Wide, asked: Wide, freed: Wide) -> None:
+    """Every block is free, in the list of its size, or somebody's, and nobody shares one."""
+    was, heap = ran.was, ran.heap
+    blocks = heap.blocks()
+    assert heap.next <= len(heap.data) * 4
+    held = set(was.blocks()) - set(was.free())
+    held -= {int(p) - heap.base - HEADER for p in freed if p}
+    most = was.charged + sum(charge_of(n) for p, n in zip(given, asked.tolist(), strict=True) if p)
+    for pointer, size in zip(given.tolist(), asked.tolist(), strict=True):
+        at = pointer - heap.base - HEADER
+        need = max(32, 1 << (size + HEADER - 1).bit_length())
+        if not pointer:
+            full = heap.next + need > len(heap.data) * 4
+            assert (
+                size > 0x7FFFFEFF
+                or (full and need not in map(heap.block, heap.free()))
+                or most + charge_of(size) > heap.limit
+            )
+            continue
+        assert pointer % 32 == 0
+        assert at not in held, f"the block at {at:#x} is given twice"
+        assert heap.block(at) == need
+        assert heap.charge(at) == charge_of(size) >= size
+        held.add(at)
+    assert heap.charged == sum(map(heap.charge, held)) <= heap.limit == was.limit
+    free = heap.free()
+    if not len(freed):  # nothing comes from the end while a block of the size is free
+        fresh = {heap.block(at) for at in blocks if at >= was.next}
+        assert fresh.isdisjoint(map(heap.block, free))
+    assert held.isdisjoint(free)
+    assert held | set(free) == set(blocks)
+    assert all(heap.block(at) == 1 << number for at, number in free.items())

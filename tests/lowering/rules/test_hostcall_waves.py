@@ -1,0 +1,161 @@
+"""The driver's functions on whole waves: every mixture of functions and lanes."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+from sassxlate.disasm.rdna3.instruction import Item, Label
+from sassxlate.lowering.rules.control.hostcall import charge_of
+
+from .host_waves import LANES, Words, check, run
+
+pytestmark = pytest.mark.skipif(
+    not any(map(shutil.which, ("g++", "c++", "clang++"))), reason="needs a C++ compiler"
+)
+ALL = ("vprintf", "__assertfail", "malloc", "free")
+
+
+def _shapes(random: np.random.Generator, waves: int) -> Words:
+    """Lanes that run: none, one, all, halves, every other one, all but one, random."""
+    fixed = [0, 0xFFFFFFFF, 0xFFFF, 0xFFFF0000, 0x55555555, 0xAAAAAAAA]
+    fixed += [1 << n for n in (0, 1, 15, 16, 30, 31)] + [0xFFFFFFFF ^ 1 << n for n in (0, 17, 31)]
+    rest = random.integers(0, 1 << 32, max(0, waves - len(fixed)))
+    sparse = rest & random.integers(0, 1 << 32, len(rest))
+    some = np.where(random.random(len(rest)) < 0.5, rest, sparse)
+    masks = np.array([*fixed, *some.tolist()][:waves], dtype=np.uint32)
+    return np.repeat(masks[:, None], LANES, 1)
+
+
+def _functions(random: np.random.Generator, waves: int, number: int) -> Words:
+    """Which function a lane calls: one for all, two in turn, any."""
+    called = random.integers(0, number, (waves, LANES))
+    lanes = np.arange(LANES)
+    for wave in range(waves):
+        kind = random.integers(4)
+        if kind == 0:
+            called[wave] = random.integers(number)
+        elif kind == 1:
+            called[wave] = np.where(lanes % 2, *random.integers(0, number, 2))
+        elif kind == 2:
+            called[wave] = np.where(lanes < random.integers(33), *random.integers(0, number, 2))
+    return called.astype(np.uint32)
+
+
+def test_every_mixture_over_four_lanes() -> None:
+    """Each of four lanes calls any of the functions or does not run: all 625 waves."""
+    waves = 5**4
+    choice = np.array([[n // 5**lane % 5 for lane in range(4)] for n in range(waves)])
+    called = np.zeros((waves, LANES), dtype=np.uint32)
+    called[:, [0, 1, 16, 31]] = np.minimum(choice, 3)
+    mask = ((choice < 4) * np.array([1, 2, 1 << 16, 1 << 31])).sum(1)
+    masks = np.repeat(mask.astype(np.uint32)[:, None], LANES, 1)
+    check(run(ALL, masks, called, 1), ALL, called)
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ALL,
+        ("vprintf", "__assertfail"),
+        ("vprintf", "malloc"),
+        ("malloc", "free"),
+        *((name,) for name in ALL),
+    ],
+    ids=" ".join,
+)
+def test_random_lanes(names: tuple[str, ...]) -> None:
+    random = np.random.default_rng(len("".join(names)))
+    masks, called = _shapes(random, 96), _functions(random, 96, len(names))
+    check(run(names, masks, called, 2), names, called)
+
+
+def test_a_full_queue_and_a_full_heap() -> None:
+    """What does not fit is lost, or null; those that got something are not."""
+    random = np.random.default_rng(7)
+    masks, called = _shapes(random, 64), _functions(random, 64, 4)
+    ran = run(ALL, masks, called, 3, records=64, room=1 << 17)
+    check(ran, ALL, called, records=64)
+    assert ran.queues["vprintf"][0] > 64
+
+
+@pytest.mark.parametrize("spare", [0, 159, 160, 10_000, 50_000])
+@pytest.mark.parametrize("names", [ALL, ("malloc",), ("malloc", "free")], ids=" ".join)
+def test_what_is_held_stays_within_the_limit(names: tuple[str, ...], spare: int) -> None:
+    """Waves that ask for more than is left: each lane gets a block or null, all are accounted."""
+    random = np.random.default_rng(spare)
+    masks, called = _shapes(random, 48), _functions(random, 48, len(names))
+    ran = run(names, masks, called, 5, spare=spare)
+    check(ran, names, called)
+    if names == ("malloc",):  # nothing smaller than the smallest charge is left
+        assert ran.heap.limit - ran.heap.charged < 160
+
+
+def test_a_size_that_does_not_fit_takes_nothing_from_its_neighbours() -> None:
+    """Not even for a moment: the other lanes of the wave ask for just what is left."""
+    masks = np.full((1, LANES), 0xFFFFFFFF, dtype=np.uint32)
+    called = np.zeros((1, LANES), dtype=np.uint32)
+    asks = np.where(np.arange(LANES) % 2, 1600, 1 << 20).astype(np.uint32)[None]
+    ran = run(("malloc",), masks, called, 1, spare=16 * 1600, asks=asks)
+    check(ran, ("malloc",), called)
+    assert (ran.after[0, 2] != 0).tolist() == [lane % 2 == 1 for lane in range(LANES)]
+    assert ran.heap.charged == ran.heap.limit
+
+
+def test_a_charge_without_a_block_goes_back() -> None:
+    """The limit has room, the reserve has not."""
+    masks = np.full((2, LANES), 0xFFFFFFFF, dtype=np.uint32)
+    called = np.zeros((2, LANES), dtype=np.uint32)
+    asks = np.full((2, LANES), 5000, dtype=np.uint32)
+    ran = run(("malloc",), masks, called, 1, room=1 << 17, asks=asks)
+    check(ran, ("malloc",), called)
+    got = int((ran.after[:, 2] != 0).sum())
+    assert 0 < got < 16
+    assert ran.heap.charged - ran.was.charged == got * 5008
+
+
+def test_what_does_not_fit_at_the_end_leaves_it_to_smaller_blocks() -> None:
+    masks = np.full((1, LANES), 0xFFFFFFFF, dtype=np.uint32)
+    called = np.zeros((1, LANES), dtype=np.uint32)
+    asks = np.where(np.arange(LANES) % 2, 2000, 1 << 17).astype(np.uint32)[None]
+    ran = run(("malloc",), masks, called, 1, room=1 << 17, asks=asks)
+    check(ran, ("malloc",), called)
+    assert (ran.after[0, 2] != 0).tolist() == [lane % 2 == 1 for lane in range(LANES)]
+
+
+def test_the_charges_give_the_numbers_of_blocks_of_an_h200() -> None:
+    """malloc until null; of 1e6 bytes in 64 MiB an H200 has 52, of which we have one more."""
+    limits = (8 << 20, 4 << 20, 10_027_008, 64 << 20)
+    assert [n // charge_of(65536) for n in limits] == [78, 39, 94, 629]
+    assert [n // charge_of(1_000_000) for n in limits] == [6, 3, 8, 53]
+
+
+def test_the_lanes_of_one_function_are_not_all_that_call() -> None:
+    """As it once was: EXEC stays with the lanes of the first function when the next is compared."""
+
+    def narrowed(items: Sequence[Item]) -> Sequence[Item]:
+        kept: list[Item] = []
+        skipped = False
+        for n, item in enumerate(items):
+            if not skipped or n == len(items) - 1:
+                kept.append(item)
+            skipped = isinstance(item, Label) and item.name.startswith("Lother")
+        return kept
+
+    random = np.random.default_rng(1)
+    masks, called = _shapes(random, 32), _functions(random, 32, 4)
+    ran = run(ALL, masks, called, 2, rewrite=narrowed)
+    with pytest.raises(AssertionError):
+        check(ran, ALL, called)
+
+
+@pytest.mark.sweep
+@pytest.mark.parametrize("seed", range(40))
+def test_many_waves(seed: int) -> None:
+    random = np.random.default_rng(seed)
+    names = tuple(random.permutation(ALL)[: random.integers(1, 5)].tolist())
+    masks, called = _shapes(random, 512), _functions(random, 512, len(names))
+    check(run(names, masks, called, seed, records=1 << 14, room=1 << 22), names, called, 1 << 14)

@@ -1,0 +1,82 @@
+"""One instruction word as a block: translated in the silicon template's slot, decoded back."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+
+from sassxlate.disasm.containers.cubin import parse_cubin
+from sassxlate.disasm.containers.values import Cubin
+from sassxlate.disasm.rdna3 import assemble, decode
+from sassxlate.disasm.rdna3.instruction import Inst
+from sassxlate.disasm.sass import BadWord, decode_section
+from sassxlate.lowering.abi.kernarg import bank_layout
+from sassxlate.lowering.abi.link import link_kernel
+from sassxlate.lowering.passes import PASSES
+from sassxlate.lowering.pipeline import kernel_cfg
+from sassxlate.lowering.select.kernel import select
+from sassxlate.lowering.verify import BlockPair, Placed
+from sassxlate.lowering.verify.block.of_kernel import goes_on
+from sassxlate.lowering.verify.nans import claims
+
+FOLDER_WORD = 0x180  # the slot's offset in the code
+
+
+@cache
+def _template() -> Cubin:
+    from pathlib import Path
+
+    root = Path(__file__).resolve().parents[3]
+    return parse_cubin((root / "fixtures" / "silicon" / "sm_90" / "template.cubin").read_bytes())
+
+
+def block_of(word: int) -> BlockPair:
+    """The block of one word.  Raises what refuses its translation."""
+    cubin = _template()
+    code = bytearray(cubin.kernels[0].code)
+    code[FOLDER_WORD : FOLDER_WORD + 16] = word.to_bytes(16, "little")
+    kernel = link_kernel(replace(cubin.kernels[0], code=bytes(code)), cubin)
+    selected = select(kernel, kernel_cfg(kernel))
+    items = list(selected.items)
+    for _, run in PASSES:
+        items = run(items)
+    program = assemble(items)
+    mine = f"/*{FOLDER_WORD:04x}*/"
+    said = [i for i, it in enumerate(items) if isinstance(it, Inst) and it.comment.startswith("/*")]
+    first = next((i for i in said if items[i].comment.startswith(mine)), None)
+    placed: list[Placed] = []
+    tail: list[Placed] = []
+    if first is not None:
+        last = next(i for i in said if i > first and not items[i].comment.startswith(mine))
+        if isinstance(end := items[last], Inst) and end.args[1:] == (selected.regs.save_exec,):
+            last += 1  # EXEC as it was in front of the guard
+        behind = next(i for i in range(last, len(items)) if not goes_on(items[i]))
+        for i in range(first, behind):
+            item = items[i]
+            if isinstance(item, Inst):
+                at = program.offsets[i]
+                inst, size = decode(program.data, at)
+                step = Placed(replace(inst, uniform=item.uniform), at, at + size)
+                (placed if i < last else tail).append(step)
+    (ins,) = decode_section(word.to_bytes(16, "little"), kernel.arch, strict=False).instructions
+    assert not isinstance(ins, BadWord)
+    tables = {
+        f.offset: int(f.kind.removeprefix("bank"))
+        for f in selected.launch.fills
+        if f.kind.startswith("bank")
+    }
+    merged = frozenset(selected.plan.pending_live)
+    loose, behind = claims((ins,))
+    exact = frozenset({ins.offset} if FOLDER_WORD in selected.nans.exact else ())
+    return BlockPair(
+        (ins,),
+        [placed],
+        selected.regs,
+        bank_layout(kernel.arch),
+        merged,
+        tables,
+        tail=tail,
+        exact=exact,
+        loose=loose,
+        loose_out=behind,
+    )

@@ -1,0 +1,83 @@
+"""The cache's tag covers every module that decides code, and nothing that only shows it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from importlib import resources
+from pathlib import Path
+
+import pytest
+
+from sassxlate.runtime_shim.cache import tag, verdicts
+
+ROOT = Path(str(resources.files("sassxlate")))
+# What the service loads and no translation depends on: how errors and progress read, and start-up.
+NEUTRAL = {"__init__.py", "errors.py", "output.py", "processes.py", "toolchain.py"}
+_LOADED = """
+import json, sys
+from pathlib import Path
+import sassxlate.runtime_shim.service.server, sassxlate.runtime_shim.service.workers
+from sassxlate.disasm.containers import load
+from sassxlate.lowering.emulate import compile_code_object
+from sassxlate.lowering.pipeline import translate_kernel
+_, cubin = next(iter(load(sys.argv[1]).cubins()))
+done = translate_kernel(cubin, cubin.kernels[0].name)
+compile_code_object(done.code_object, cubin.kernels[0].name)
+compile_code_object(done.code_object, cubin.kernels[0].name, strict=True, counts=True)
+import sassxlate.llm.engine.engine, sassxlate.llm.engine.models, sassxlate.runtime_shim.writer
+import sassxlate.llm.inference.block_model, sassxlate.lowering.optimize.search
+files = [m.__file__ for n, m in sys.modules.items() if n.split(".")[0] == "sassxlate"]
+print(json.dumps([f for f in files if f]))
+"""
+
+
+def test_covers_what_is_loaded() -> None:
+    """Every module that a translation loads is among the files of the tag, but for a few."""
+    program = Path(__file__).resolve().parents[3] / "fixtures" / "kernels" / "sm_80"
+    cubin = next(iter(sorted(program.glob("*.cubin"))))
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", _LOADED, str(cubin)],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    loaded = {Path(f).resolve() for f in json.loads(done.stdout)}
+    covered = {p.resolve() for p in tag.decisive(ROOT)}
+    missing = {p.name for p in loaded - covered if p.parent == ROOT.resolve()} - NEUTRAL
+    assert missing == set()
+    assert {p for p in loaded - covered if p.parent != ROOT.resolve()} == set()
+
+
+def test_every_decisive_file_changes_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A changed byte in any decisive file is another tag, for translations and for verdicts."""
+    copy = tmp_path / "sassxlate"
+    for path in tag.decisive(ROOT):
+        target = copy / path.relative_to(ROOT)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(path.name.encode())
+    monkeypatch.setattr(tag.resources, "files", lambda _name: copy)  # pyright: ignore
+    whole = tag.cache_tag()
+    assert tag.cache_tag() == whole
+    names = tag.decisive(copy)
+    assert len(names) > 200
+    for path in names[::7]:
+        kept = path.read_bytes()
+        path.write_bytes(kept + b"#")
+        assert tag.cache_tag() != whole, path
+        path.write_bytes(kept)
+    verdicts.verdict_tag.cache_clear()
+    first = verdicts.verdict_tag()
+    (copy / "lowering" / "pipeline.py").write_bytes(b"#")
+    verdicts.verdict_tag.cache_clear()
+    assert verdicts.verdict_tag() != first
+    verdicts.verdict_tag.cache_clear()
+
+
+def test_pages_do_not_change_it() -> None:
+    """What only shows, trains or measures leaves translations valid."""
+    folders = {p.relative_to(ROOT).parts[:2] for p in tag.decisive(ROOT)}
+    assert ("llm", "gate") in folders
+    for shown in ("pages", "view", "diff"):
+        assert ("cfg", shown) not in folders
+    assert ("llm", "training") not in folders
+    assert ("lowering", "report") not in folders

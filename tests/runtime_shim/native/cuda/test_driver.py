@@ -1,0 +1,140 @@
+"""The driver API as its own header declares it, on the emulated device."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tools.generate import cuda_entry_points
+
+from .conftest import Built, Run
+
+CHECKS = [
+    *("launch", "library", "mixed", "variables", "shared", "limits", "extended", "memory"),
+    *("streams", "contexts", "resolution", "facts", "fault", "forked", "ending", "threads"),
+    *("reset", "boxes", "textures"),
+]
+
+
+@pytest.mark.parametrize("arch", ["sm_80", "sm_90"])
+@pytest.mark.parametrize("check", CHECKS)
+def test_check(built: Built, run: Run, check: str, arch: str) -> None:
+    """One group of calls; the program says itself what went wrong."""
+    done = run(built.program, check, built.images[arch])
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.endswith("PASS\n")
+
+
+def _modules(built: Built, run: Run, **environment: str) -> None:
+    """Mappings and memory stay what they are after the first quarter of the rounds."""
+    done = run(built.program, "modules", built.images["sm_80"], **environment)
+    found = re.fullmatch(r"rounds (\d+) mappings (-?\d+) grown (-?\d+) KiB\nPASS\n", done.stdout)
+    assert found, done.stdout + done.stderr
+    assert int(found[2]) <= 8, done.stdout  # of the allocator's own
+    assert int(found[3]) < 1024, done.stdout
+
+
+@pytest.mark.parametrize("strict", ["", "1"])
+def test_unloaded_modules_leave_nothing(built: Built, run: Run, strict: str) -> None:
+    """Each used to leave the mapping of its code; 65,530 are all that a process may have."""
+    _modules(built, run, **({"SASSXLATE_STRICT": "1"} if strict else {}))
+
+
+@pytest.mark.sweep
+def test_a_hundred_thousand_modules(built: Built, run: Run) -> None:
+    """More than the mappings that the kernel allows."""
+    _modules(built, run, MODULE_ROUNDS="100000")
+
+
+@pytest.mark.parametrize("arch", ["sm_80", "sm_90"])
+def test_bad_images(built: Built, run: Run, arch: str) -> None:
+    """Errors that an application sees; that of a damaged cubin is said in the end too."""
+    done = run(built.program, "bad_image", built.images[arch])
+    assert done.stdout.endswith("PASS\n"), done.stdout + done.stderr
+    assert done.returncode == 3
+    assert "SX0106" in done.stderr.splitlines()[0]
+
+
+def test_fat_binary(built: Built, run: Run) -> None:
+    """A compressed container; the entry of the advertised capability is taken."""
+    for capability in ("8.0", "9.0", "12.0"):
+        done = run(built.program, "launch", built.images["fatbin"], SASSXLATE_CC=capability)
+        assert done.stdout.endswith("PASS\n"), done.stdout + done.stderr
+    done = run(built.program, "facts", built.images["fatbin"], SASSXLATE_CC="8.6")
+    assert "capability 8.6\n" in done.stdout
+    # A program without code of its own that asks first.
+    done = run(built.program, "facts", built.images["fatbin"])
+    assert "capability 8.0\n" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("image", "code"), [("ptx", "SX0708"), ("ptx_fatbin", "SX0708"), ("rdc", "SX0710")]
+)
+def test_no_code(built: Built, run: Run, image: str, code: str) -> None:
+    """Loading succeeds, the look-up says 209, one line says why, and the run is not called done."""
+    done = run(built.program, "no_code", built.images[image])
+    assert done.stdout == "PASS\n"
+    assert done.returncode == 3
+    assert sum(code in line for line in done.stderr.splitlines()) == 2  # at once, and at the end
+    done = run(built.program, "no_code", built.images[image], options=("--keep-status",))
+    assert done.returncode == 0
+
+
+def test_stripped_environment(built: Built, libraries: Path, cache: Path) -> None:
+    """Without `run`: the library alone finds a Python, starts the service and the cache."""
+    done = subprocess.run(
+        [built.program, "launch", built.images["sm_80"]],
+        env={
+            "LD_LIBRARY_PATH": str(libraries),
+            "SASSXLATE_CACHE_DIR": str(cache),
+            "SASSXLATE_PYTHON": sys.executable,
+            "SASSXLATE_PYTHONPATH": str(Path(__file__).parents[4]),
+            "SASSXLATE_SOCKET": str(cache / "s"),
+            "SASSXLATE_SERVICE_IDLE": "5",
+        },
+        cwd="/",
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.stdout == "PASS\n", done.stdout + done.stderr
+
+
+def test_every_entry_point_is_exported(libraries: Path) -> None:
+    """All names of the table, nothing else."""
+    import lief
+
+    library = lief.ELF.parse(  # pyright: ignore[reportUnknownMemberType]
+        str(libraries / "libcuda.so.1")
+    )
+    assert library is not None
+    exported = {str(s.name) for s in library.exported_symbols}
+    expected = set(
+        line.removeprefix("SX_SYMBOL(").removesuffix(")")
+        for line in table_text().splitlines()
+        if line.startswith("SX_SYMBOL(")
+    )
+    assert exported == expected
+    assert len(expected) > 670
+
+
+def table_text() -> str:
+    """The committed table of entry points."""
+    root = Path(__file__).parents[4]
+    return (root / "runtime_shim/native/cuda/entry_points.def").read_text()
+
+
+def test_table_is_what_the_headers_say() -> None:
+    """Regenerating the table gives the same bytes."""
+    include = Path("/usr/local/cuda/include")
+    if (
+        not (include / "cudaTypedefs.h").is_file()
+        or "13000" not in (include / "cuda.h").read_text()
+    ):
+        pytest.skip("no CUDA 13.0 headers in /usr/local/cuda")
+    assert cuda_entry_points.render(include) == table_text()

@@ -1,0 +1,291 @@
+"""The service: operations, refusals, merging, and that nothing a request does can stop it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import socket
+import struct
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sassxlate.errors import ServiceError
+from sassxlate.runtime_shim import paths
+from sassxlate.runtime_shim.cache.store import key_of, need
+from sassxlate.runtime_shim.service import client
+
+from .conftest import Running, broken
+
+Start = Callable[..., Running]
+
+
+def loaded(running: Running, image: Path) -> str:
+    """The key of the stand-in's module, loaded."""
+    answer = running.call(op="module", image=str(image), cc=90)
+    assert answer["ok"], answer
+    return str(answer["key"])
+
+
+def test_module_translate_compile(start: Start, image: Path) -> None:
+    """The three jobs write the files that they name, under the keys that the libraries compute."""
+    running = start()
+    key = loaded(running, image)
+    assert key == key_of(image.read_bytes(), b"90")
+    text = need(running.cache / "module" / "tag" / f"{key}.txt").decode()
+    assert text.startswith("sassxlate-module 1\narch 90\n")
+    answer: dict[str, Any] = running.call(op="translate", module=key, kernel="_Z5saxpyifPKfPf")
+    assert answer["ok"]
+    stem = f"{key}-{key_of(b'_Z5saxpyifPKfPf')}"
+    code = running.cache / "kernel" / "tag" / f"{stem}.hsaco"
+    assert answer["code_object"] == str(code)
+    assert need(Path(answer["launch"])) == b"kernarg_size 552\n"
+    for strict, word in ((False, b"plain"), (True, b"strict")):
+        answer = running.call(op="compile", code_object=str(code), kernel="k", strict=strict)
+        assert answer["ok"]
+        image_path = Path(answer["image"])
+        assert need(image_path) == need(code) + b" " + word
+        assert image_path.name == key_of(need(code), b"k", word) + ".sxh"
+
+
+def test_refusal_is_one_line_with_place_and_stays(start: Start, image: Path) -> None:
+    """A kernel that cannot be translated: kernel, offset, instruction, code; kept in the cache."""
+    running = start()
+    key = loaded(running, image)
+    answer: dict[str, Any] = running.call(op="translate", module=key, kernel="refused")
+    assert answer["ok"] is False
+    assert (answer["code"], answer["cuda_error"]) == ("SX0407", 801)
+    assert answer["line"] == "SX0407: refused:/*00a0*/: SUST.P: not supported"
+    kept = need(Path(answer["refused"])).decode().splitlines()
+    assert kept == ["cuda_error 801", "code SX0407", f"line {answer['line']}"]
+
+
+def test_faults_of_ours_are_answers_and_not_kept(start: Start, image: Path) -> None:
+    """An exception, a crash and a hang each end their job only."""
+    running = start(limit=1.0)
+    key = loaded(running, image)
+    for kernel, code in (("buggy", "SX0908"), ("crashing", "SX0905"), ("hanging", "SX0904")):
+        answer = running.call(op="translate", module=key, kernel=kernel)
+        assert (answer["ok"], answer["code"], answer["cuda_error"]) == (False, code, 999)
+        assert not list((running.cache / "kernel").glob("**/*.refused"))
+    assert running.call(op="translate", module=key, kernel="_Z5saxpyifPKfPf")["ok"]
+
+
+@pytest.mark.parametrize(
+    ("content", "line"),
+    [
+        (b"\x7fELFbad", "nocode 200 SX0102: "),
+        (bytes.fromhex("50ed55ba") + b"x", "nocode 200 SX0101: "),
+        (b"//\n.version 8.0\n.target sm_80\n", "nocode 209 SX0708: "),
+        (b"rubbish", "nocode 200 SX0709: "),
+        (b"", "nocode 200 SX0709: "),
+    ],
+)
+def test_bad_image_is_a_manifest(start: Start, image: Path, content: bytes, line: str) -> None:
+    """Loading never fails for what is inside: the manifest says that there is no code, and why."""
+    image.write_bytes(content)
+    answer: dict[str, Any] = start().call(op="module", image=str(image), cc=90)
+    assert answer["ok"]
+    assert line in need(Path(answer["manifest"])).decode()
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        {},
+        {"op": 3},
+        {"op": "nothing"},
+        {"op": "module"},
+        {"op": "module", "image": "/nowhere", "cc": 90},
+        {"op": "module", "image": "/nowhere", "cc": "x"},
+        {"op": "translate", "module": "0" * 32, "kernel": "k"},
+        {"op": "translate", "module": "../../x", "kernel": "k"},
+        {"op": "compile", "code_object": "/nowhere", "kernel": "k"},
+    ],
+)
+def test_bad_requests_are_answered(start: Start, request_: dict[str, object]) -> None:
+    """What is no request gets a typed answer."""
+    answer: dict[str, Any] = start().call(**request_)
+    assert answer["ok"] is False
+    assert answer["code"] in ("SX0903", "SX0906")
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"\1",
+        b"\xff" * 64,
+        struct.pack("<I", 1 << 31),
+        struct.pack("<I", 4) + b"nope",
+        struct.pack("<I", 2) + b"[]",
+        struct.pack("<I", 200000) + b"[" * 200000,
+    ],
+)
+def test_rubbish_does_not_stop_the_service(start: Start, data: bytes) -> None:
+    """Broken frames close their connection; the next one is served."""
+    running = start()
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.connect(str(running.socket))
+        connection.sendall(data)
+        connection.shutdown(socket.SHUT_WR)
+        while connection.recv(1 << 16):
+            pass
+    assert running.call(op="ping")["ok"]
+
+
+def test_same_requests_are_merged(start: Start, image: Path) -> None:
+    """Twelve threads ask for one kernel: it is translated once."""
+    running = start()
+    key = loaded(running, image)
+    answers: list[dict[str, object]] = []
+
+    def ask() -> None:
+        answers.append(running.call(op="translate", module=key, kernel="slow"))
+
+    threads = [threading.Thread(target=ask) for _ in range(12)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(answers) == 12
+    assert all(a["ok"] for a in answers)
+    stats: dict[str, Any] = running.call(op="stats")
+    assert stats["requests"]["merged"] == 11
+
+
+def test_broken_translator_says_so(start: Start, image: Path) -> None:
+    """Without its translator the service answers, and ends so that the next one tries again."""
+    running = start(engine=broken)
+    answer = running.call(op="module", image=str(image), cc=90)
+    assert (answer["ok"], answer["code"]) == (False, "SX0908")
+    running.process.join(5)
+    assert not running.process.is_alive()
+
+
+def test_stale_service_ends(start: Start) -> None:
+    """A request for another version of the translator ends the service."""
+    running = start()
+    answer = running.call(op="ping", tag="another")
+    assert (answer["code"], answer["restart"]) == ("SX0911", True)
+    running.process.join(5)
+    assert not running.process.is_alive()
+
+
+def test_full_cache_falls_back(start: Start, image: Path, tmp_path: Path) -> None:
+    """A cache directory that takes no files: the answers name files elsewhere."""
+    (tmp_path / "cache").write_text("a file where the directory should be")
+    answer: dict[str, Any] = start().call(op="module", image=str(image), cc=90)
+    assert answer["ok"]
+    path = Path(answer["manifest"])
+    assert need(path).startswith(b"sassxlate-module 1")
+    assert not path.is_relative_to(tmp_path / "cache")
+
+
+def test_one_service_a_socket(start: Start) -> None:
+    """A second service on the same socket gives way."""
+    from sassxlate.runtime_shim.service import server as service
+
+    running = start()
+    assert service.listen(running.socket) is None
+    assert running.call(op="ping")["ok"]
+
+
+@pytest.fixture
+def short_dir() -> Iterator[Path]:
+    """A directory whose path is short enough for a socket."""
+    name = f"test-{os.getpid()}-{time.monotonic_ns()}"
+    directory = paths.private_dir(paths.runtime_dir() / name)
+    yield directory
+    shutil.rmtree(directory, ignore_errors=True)
+
+
+def test_program_starts_serves_and_stops(short_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The real program, started as `run` starts it, from any directory and environment."""
+    monkeypatch.chdir("/")
+    monkeypatch.setenv("PYTHONHOME", "/nowhere")
+    monkeypatch.setenv("LD_PRELOAD", "")
+    path = short_dir / "s.sock"
+    threads = [threading.Thread(target=client.spawn, args=(path, short_dir)) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    deadline = time.monotonic() + 20
+    while not client.listening(path) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    first = client.call(path, {"op": "ping"})
+    assert first["ok"]
+    assert client.call(path, {"op": "tag"})["tag"] == first["tag"]
+    assert client.call(path, {"op": "stop"})["ok"]
+    deadline = time.monotonic() + 10
+    while path.exists() and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert not path.exists()
+    with pytest.raises(ServiceError, match="SX0902"):
+        client.call(path, {"op": "ping"})
+
+
+def test_program_refuses_a_long_socket_path() -> None:
+    """A wrong start is one line and status 2."""
+    done = subprocess.run(
+        [sys.executable, "-m", "sassxlate.runtime_shim.service"],
+        env={**os.environ, "SASSXLATE_SOCKET": "/" + "x" * 200},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1
+    assert "SX0901" in done.stderr
+
+
+def _resident(pid: int) -> dict[int, int]:
+    """Bytes of a process and of its children, by process."""
+    pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
+    found = {pid: pages * os.sysconf("SC_PAGESIZE")}
+    for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split():
+        with contextlib.suppress(FileNotFoundError):  # it has just ended
+            found |= _resident(int(child))
+    return found
+
+
+def _requests(service: Running, image: Path, count: int) -> int:
+    """What the service and its workers have grown by over the last nine tenths, in bytes: each
+    process that was there at both ends, for a new one shares most of what it has with the service,
+    and how many there may be is bounded."""
+    before: dict[int, int] = {}
+    pid = int(str(service.process.pid))
+    for number in range(count):
+        if number == count // 10:
+            before = _resident(pid)
+        image.write_bytes(b"\x7fELF" + number.to_bytes(4, "little"))
+        made = service.call(op="module", image=str(image), cc=90)
+        assert made["ok"], made
+        for kernel in ("_Z5saxpyifPKfPf", "refused"):
+            service.call(op="translate", module=made["key"], kernel=kernel)
+    after = _resident(pid)
+    most = max(1, min(8, len(os.sched_getaffinity(0))))  # as the service has it
+    assert sum(size > 0 for size in after.values()) <= 1 + most, after
+    return sum(size - before[process] for process, size in after.items() if process in before)
+
+
+def test_service_does_not_grow(start: Callable[..., Running], image: Path) -> None:
+    """Modules, translations and refusals that are all new."""
+    assert _requests(start(), image, 300) < 2 << 20
+
+
+@pytest.mark.sweep
+def test_service_does_not_grow_in_long(start: Callable[..., Running], image: Path) -> None:
+    """The same with thirty thousand modules; what is remembered for work ahead has its bound in
+    the first tenth."""
+    grown = _requests(start(), image, 30_000)
+    print(f"grown {grown >> 10} KiB")
+    assert grown < 4 << 20

@@ -1,0 +1,63 @@
+"""Another package's tests: each has a verdict, whatever becomes of its process."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+TOOL = Path(__file__).resolve().parents[3] / "tools" / "clients" / "python_clients.py"
+
+TESTS = """
+import os, time, unittest
+
+class Tests(unittest.TestCase):
+    def test_a(self): pass
+    def test_b(self): self.assertEqual(1, 2)
+    def test_c(self): os.abort()
+    def test_d(self): time.sleep(600)
+    def test_e(self): self.skipTest("why")
+    @unittest.expectedFailure
+    def test_f(self): raise OSError
+    def test_g(self):
+        for i in range(3):
+            with self.subTest(i=i): self.assertNotEqual(i, 1)
+    def test_h(self): raise OSError("no")
+"""
+WANTED = dict(zip("abcdefgh", "pass fail crash timeout skip xfail fail error".split(), strict=True))
+
+
+def _tool(tmp_path: Path, *arguments: str) -> str:
+    done = subprocess.run(
+        [sys.executable, str(TOOL), *arguments],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=True,
+    )
+    return done.stdout
+
+
+def test_a_verdict_for_each(tmp_path: Path) -> None:
+    package = tmp_path / "suite"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    (package / "test_one.py").write_text(TESTS)
+    (package / "test_two.py").write_text("import nothing_of_this_name\n")
+    results = tmp_path / "results.jsonl"
+    run = ("run", str(results), "--package", "suite", "--direct", "--timeout", "2")
+    _tool(tmp_path, *run)
+    lines = [json.loads(line) for line in results.read_text().splitlines()]
+    rows = {row["id"].rpartition(".")[2]: row["verdict"] for row in lines if "id" in row}
+    assert {f"test_{key}": verdict for key, verdict in WANTED.items()}.items() <= rows.items()
+    assert rows["test_two"] == "error"
+    before = results.read_text()
+    _tool(tmp_path, *run)  # nothing is run again
+    assert results.read_text() == before
+    table = _tool(tmp_path, "table", str(results))
+    assert "| **all** | 8 | 2 (25.0 %) |" in table
+    assert "| suite.test_one.Tests.test_d | timeout | 2 s |" in table

@@ -1,0 +1,117 @@
+"""`sassxlate bench programs`: verdicts, comparison with a GPU's output, resuming, the table."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from sassxlate.bench.programs import run as bench
+from sassxlate.bench.programs import table
+from sassxlate.bench.programs.compare import difference
+from sassxlate.cli.bench import command
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs"),
+    [
+        ("sum 1.00001\nPASS", ["sum 1.00002\nPASS"]),
+        ("took 5.1 ms\nx 3", ["took 0.2 ms\nx 3", "took 0.3 ms\nx 3"]),
+        ("GPU Device 0: gfx1100\nx", ["GPU Device 0: Hopper\nx"]),
+        ("id 17\nx 3", ["id 4\nx 3", "id 5\nx 3"]),
+        ("b\na", ["a\nb"]),
+        ("RMSE = 0.00005", ["RMSE = 0.00007"]),
+        ("nan", ["-nan"]),
+    ],
+)
+def test_agrees(ours: str, theirs: list[str]) -> None:
+    assert difference(ours, theirs) == ""
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs"),
+    [
+        ("count 3", ["count 4"]),
+        ("sum 1.01", ["sum 1.02"]),
+        ("FAIL", ["PASS"]),
+        ("x\ny", ["x"]),
+        ("", ["x"]),
+        ("RMSE = 0.5", ["RMSE = 0.00007"]),
+        ("a 1 b 2", ["a 1 b 3", "a 1 b 3"]),
+    ],
+)
+def test_differs(ours: str, theirs: list[str]) -> None:
+    assert difference(ours, theirs)
+
+
+def _program(proof: str = "") -> bench.BenchProgram:
+    return bench.BenchProgram("suite/one", Path("one"), "sm_80", "ab", ("1",), "domain", proof)
+
+
+def _run(**changes: object) -> bench.ProgramRun:
+    fields: dict[str, object] = {
+        "status": 0, "out": "PASS\n", "err": "", "seconds": 1.0, "cpu": 1.0,
+        "calls": (), "launches": 1,
+    }  # fmt: skip
+    return bench.ProgramRun(**{**fields, **changes})  # type: ignore[arg-type]
+
+
+TRUTH = bench.Truth(0, ("PASS\n",), ("",))
+
+
+@pytest.mark.parametrize(
+    ("changes", "verdict", "first"),
+    [
+        ({}, "pass", ""),
+        ({"launches": 0}, "no kernel", ""),
+        ({"out": "FAIL\n"}, "wrong", ""),
+        ({"out": "other\n"}, "wrong", ""),
+        ({"status": 1}, "wrong", ""),
+        ({"status": 139}, "crash", ""),
+        ({"stopped": "timeout"}, "timeout", ""),
+        ({"status": 1, "calls": (("cuMemAlloc_v2", 2),)}, "wrong", "cuMemAlloc_v2 2"),
+        ({"err": "sassxlate: SX0403: k:/*0010*/: TEX: no rule\n"}, "refused", "TEX"),
+        (
+            {"status": 1, "err": "sassxlate: SX0712: cuGraphCreate is not implemented\n"},
+            "unsupported call",
+            "cuGraphCreate",
+        ),
+    ],
+)
+def test_verdicts(changes: dict[str, object], verdict: str, first: str) -> None:
+    outcome = bench.judge(_program(), _run(**changes), TRUTH, "tag")
+    assert (outcome.verdict, outcome.first) == (verdict, first)
+
+
+def test_a_program_that_fails_there_as_well_is_compared() -> None:
+    truth = bench.Truth(1, ("FAIL\n",), ("",))
+    assert bench.judge(_program(), _run(status=1, out="FAIL\n"), truth, "").verdict == "pass"
+    assert bench.judge(_program("DONE"), _run(), None, "").verdict == "wrong"
+
+
+def test_a_folder(tmp_path: Path) -> None:
+    """Runs a program, takes its result from the file the next time, writes a document."""
+    folder = tmp_path / "programs" / "saxpy"
+    folder.mkdir(parents=True)
+    shutil.copy2(ROOT / "fixtures" / "programs" / "saxpy", folder / "saxpy")
+    page = tmp_path / "page.md"
+    page.write_text(f"before\n{table.BEGIN}\nold\n{table.END}\nafter\n")
+    results = tmp_path / "results.jsonl"
+    args = ["programs", str(tmp_path / "programs"), "--results", str(results), "--check"]
+    args += ["--timeout", "300", "--write", str(page)]
+    for _ in range(2):
+        done = CliRunner().invoke(command, args, catch_exceptions=False)
+        assert done.exit_code == 0, done.output
+        assert "100.0 % of 1 pass" in done.output
+    (line,) = results.read_text().splitlines()
+    assert json.loads(line)["launches"] > 0
+    text = page.read_text()
+    assert text.startswith("before\n")
+    assert text.endswith("after\n")
+    assert "old" not in text
+    assert "| saxpy |" in text

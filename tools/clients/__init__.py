@@ -1,0 +1,1 @@
+"""Python packages of others, run over the shim."""

@@ -1,0 +1,1 @@
+"""Which opcode forms occur, and which have semantics, a measurement, and a rule."""

@@ -1,0 +1,1 @@
+"""Writes committed data: tables, signatures, goldens, fixtures."""

@@ -1,0 +1,1 @@
+"""An NVIDIA GPU as witness: programs that measure, and what they measured."""

@@ -1,0 +1,1 @@
+"""LLVM's tools as witness for RDNA3."""

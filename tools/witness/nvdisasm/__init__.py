@@ -1,0 +1,1 @@
+"""nvdisasm as witness for SASS."""

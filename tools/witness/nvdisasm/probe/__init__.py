@@ -1,0 +1,1 @@
+"""Which bits of a word mean what, found by asking nvdisasm."""

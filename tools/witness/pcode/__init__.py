@@ -1,0 +1,1 @@
+"""AMD's own pseudocode as witness for RDNA3's semantics."""
