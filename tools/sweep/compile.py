@@ -29,6 +29,21 @@ def _run(command: Sequence[str]) -> None:
         raise CompileError((done.stdout + done.stderr).strip()[:600])
 
 
+_NEWER_NVVM = 100  # from this architecture on nvcc 13 has another NVVM than the truth's
+
+
+def target(arch: int, flags: str) -> tuple[str, ...]:
+    """nvcc's options for an architecture.
+
+    Under fast-math the truth's NVVM makes the PTX: what is flushed is the compiler's choice.  LLVM
+    7's (up to sm_90) folds fabsf(1e-38f) and ceilf(1e-38f) without flushing; LLVM 20's flushes, and
+    makes a copysign with a positive number abs.ftz, which flushes too.
+    """
+    if flags == "fast" and arch >= _NEWER_NVVM:
+        return (f"-gencode=arch=compute_90,code=sm_{arch}",)
+    return (f"-arch=sm_{arch}",)
+
+
 def compile_group(nvcc: Sequence[str], group: Group, arch: int, flags: str, folder: Path) -> Path:
     """The group's cubin, made unless it is there.  Raises CompileError."""
     text = group.source(arch)
@@ -38,7 +53,7 @@ def compile_group(nvcc: Sequence[str], group: Group, arch: int, flags: str, fold
         return out
     source, made = folder / f"{stem}.cu", folder / f"{stem}.tmp"
     source.write_text(text)
-    head = [*nvcc, f"-arch=sm_{arch}", "-w"]
+    head = [*nvcc, *target(arch, flags), "-w"]
     if flags == "rdc":
         linked = folder / f"{stem}.o"
         _run([*head, *FLAGS[flags], "-dc", str(source), "-o", str(linked)])

@@ -53,7 +53,7 @@ class Kernel:
 
     @property
     def reads_doubles(self) -> bool:
-        """Whether it computes with the bits of doubles, so that which NaN one is may be seen."""
+        """Whether it computes with the bits of doubles, so that it is seen which NaN one is."""
         inside = self.text.replace("(u64)__double_as_longlong(", "")
         return any(f in inside for f in ("__double2hiint(", "__double_as_longlong(", "copysign("))
 

@@ -112,8 +112,6 @@ def test_verdicts() -> None:
     assert truth.verdict(wide, _result(two, "d-"), _result(_words(0, 0xFFF80000), "d-"), False) == (
         "nan64"
     )
-    reader = _kernel(text="x = (u32)__double2hiint(d0);")
-    assert truth.verdict(reader, right, _result(_words(1, 2)), False) == "reads64"
     assert truth.verdict(kernel, None, right, False) == "untold"
     assert truth.verdict(kernel, right, right, True) == "refused"
     assert truth.verdict(kernel, right, truth.Result("", "", error="700"), False) == "failed"
@@ -255,6 +253,38 @@ def test_a_seed(tmp_path: Path, groups: list[Group], known: truth.Truth) -> None
     count = run_groups(chosen, settings, time.monotonic() + 600, lambda _: None)
     assert count == sum(len(g.kernels) for g in chosen)
     _check(tmp_path, chosen, known, 0)
+
+
+@needs_nvcc
+def test_fast_math_on_newer_architectures(
+    tmp_path: Path, groups: list[Group], known: truth.Truth
+) -> None:
+    """Constants and signs that nvcc's two NVVM flush or not, as the truth's does."""
+    nvcc = toolchain.nvcc()
+    assert nvcc is not None
+    names = ("floats_0110", "floats_0118", "floats_0123")
+    kernels = tuple(k for g in groups for k in g.kernels if k.name in names)
+    settings = Settings(tmp_path, nvcc, 120, "fast", RUNNER)
+    group = Group("floats_flushed", kernels)
+    assert run_groups([group], settings, time.monotonic() + 300, lambda _: None) == len(names)
+    rows = table.verdicts(tmp_path, known, {k.name: k for k in kernels})
+    assert [row[3] for row in rows] == ["same"] * len(names)
+
+
+@needs_nvcc
+def test_doubles_that_are_taken_apart(
+    tmp_path: Path, groups: list[Group], known: truth.Truth
+) -> None:
+    """Kernels that read the bits of doubles, NaN among them, equal the H200's to the bit."""
+    nvcc = toolchain.nvcc()
+    assert nvcc is not None
+    kernels = [k for g in groups for k in g.kernels if k.shape == "floats" and k.reads_doubles]
+    kernels = [k for k in kernels if k.holds == "exact" and not k.bound][:40:5]
+    settings = Settings(tmp_path, nvcc, 90, "O3", RUNNER)
+    group = Group("floats_doubles", tuple(kernels))
+    assert run_groups([group], settings, time.monotonic() + 300, lambda _: None) == len(kernels)
+    rows = table.verdicts(tmp_path, known, {k.name: k for k in kernels})
+    assert [row[3] for row in rows] == ["same"] * len(kernels)
 
 
 @needs_nvcc
