@@ -15,7 +15,7 @@ PACKAGES = ("disasm", "cfg", "lowering", "llm", "runtime_shim", "sassxlate")
 MNEMONICS = frozenset(row.mnemonic for row in ROWS)
 # What describes instructions, and rules, which are found by mnemonic.
 DESCRIBES = (
-    "disasm/sass/tables/", "disasm/sass/semantics/", "disasm/sass/semantics/",
+    "disasm/sass/tables/", "disasm/sass/semantics/",
     "disasm/sass/traits.py", "lowering/rules/",
 )  # fmt: skip
 # By the name of a collection, or of the function that it stands in: why it may be there.
@@ -23,7 +23,7 @@ ALLOWED = {
     "Transfers.transfers": "the meanings of what transfers control: a method for each",
     "KNOWN": "control's own rules, and the modifiers that they know",
     "FORMS": "older forms of the model's language: a function for each, as the model was trained",
-    "Lender.step": "the same",
+    "ScratchNames.step": "the same",
     "VECTOR": "the same: another name for each",
     "USUALLY_FALSE": "the model's language: where it leaves a predicate out, as it was trained",
     "_SAME": "texts of both ISAs and of several compilers, that mean the same in a comparison",
