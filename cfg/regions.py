@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from sassxlate.cfg.graph import Cfg
+from sassxlate.cfg.graph import Block, Cfg
 from sassxlate.cfg.spin_loops import spins
 from sassxlate.disasm.sass.instruction import BReg, Instruction, Label, Reg
 
@@ -23,6 +23,9 @@ class Region:
     breaks: tuple[int, ...]  # offsets of BREAK and BMOV instructions that may take lanes out
     soft: bool = False  # lanes may leave it while others spin inside
     waits: tuple[int, ...] = ()  # blocks inside, or called from there, that end with a WARPSYNC
+    # Blocks behind whose end no lane comes to a BSYNC or BREAK of the barrier before it arms it
+    # again; none are named where all lanes leave by those.
+    left: frozenset[int] = frozenset()
 
 
 @dataclass(slots=True)
@@ -32,6 +35,7 @@ class _Reach:
     by_sync: dict[int, frozenset[int]]
     by_break: dict[int, frozenset[int]]
     by_block: dict[int, frozenset[int]]
+    by_edge: dict[tuple[int, int], frozenset[int]]  # by the blocks before and after it
 
 
 def barrier_of(ins: Instruction) -> int | None:
@@ -87,6 +91,7 @@ def regions(cfg: Cfg) -> tuple[tuple[Region, ...], Mapping[int, int]]:
     marked = spins(cfg).marked
     spun = {find(a) for b in marked for a in reach.by_block.get(b, ())}
     waits = _waits(cfg, {b: frozenset(map(find, some)) for b, some in reach.by_block.items()})
+    needed = _needed(cfg)
     made: list[Region] = []
     for root in roots:
         members = tuple(o for o in arms if find(o) == root)
@@ -94,7 +99,16 @@ def regions(cfg: Cfg) -> tuple[tuple[Region, ...], Mapping[int, int]]:
         syncs = tuple(o for o, r in sync_region.items() if r == index[root])
         breaks = tuple(o for o, some in reach.by_break.items() if some & set(members))
         inside = tuple(sorted(waits.get(root, ())))
-        made.append(Region(target, barrier, members, syncs, breaks, root in spun, inside))
+        leaks = any(
+            barrier not in needed[dst] and any(find(a) == root for a in some)
+            for (_, dst), some in reach.by_edge.items()
+        )
+        left = frozenset(
+            b.index
+            for b in cfg.blocks
+            if leaks and not any(barrier in needed[n] for n in _behind(cfg, b))
+        )
+        made.append(Region(target, barrier, members, syncs, breaks, root in spun, inside, left))
     return tuple(made), sync_region
 
 
@@ -132,10 +146,48 @@ def _waits(cfg: Cfg, by_block: Mapping[int, frozenset[int]]) -> Mapping[int, fro
     return {root: frozenset(some) for root, some in found.items()}
 
 
+def _needed(cfg: Cfg) -> list[frozenset[int]]:
+    """Of each block, the barriers that a lane at its start may wait at, leave or save before it
+    arms them again.  Ways through callees are those of all their calls: too many are named, never
+    too few."""
+    needed: list[frozenset[int]] = [frozenset()] * len(cfg.blocks)
+    before: list[list[int]] = [[] for _ in cfg.blocks]
+    for block in cfg.blocks:
+        for n in _behind(cfg, block):
+            before[n].append(block.index)
+    work = [b.index for b in cfg.blocks]
+    while work:
+        index = work.pop()
+        now = frozenset[int]().union(*(needed[n] for n in _behind(cfg, cfg.blocks[index])))
+        for ins in reversed(cfg.blocks[index].instructions):
+            barrier = barrier_of(ins)
+            if barrier is None:
+                continue
+            if ins.mnemonic != "BSSY":
+                now |= {barrier}
+            elif ins.guard.is_true:
+                now -= {barrier}
+        if now != needed[index]:
+            needed[index] = now
+            work += before[index]
+    return needed
+
+
+def _behind(cfg: Cfg, block: Block) -> tuple[int, ...]:
+    """The blocks where a lane goes on: from a collective section, which the lanes of all sections
+    of its class may run, behind its own."""
+    last, home = block.last, block.last.get("target")
+    if last.mnemonic == "WARPSYNC" and last.has("COLLECTIVE") and isinstance(home, Label):
+        index = cfg.by_start.get(home.target)
+        if index is not None:
+            return (index,)
+    return tuple(e.dst for e in cfg.successors[block.index])
+
+
 def _reaching(cfg: Cfg, arms: Mapping[int, tuple[int, int]]) -> _Reach:
     """Forward dataflow.  Arms end at a BSYNC of their barrier, and where BMOV changes it."""
     state: list[frozenset[int]] = [frozenset()] * len(cfg.blocks)
-    found = _Reach({}, {}, {})
+    found = _Reach({}, {}, {}, {})
     work = [b.index for b in cfg.blocks]
     while work:
         block = cfg.blocks[work.pop(0)]
@@ -161,6 +213,7 @@ def _reaching(cfg: Cfg, arms: Mapping[int, tuple[int, int]]) -> _Reach:
             # Callees save and restore what they use: arms pass over a call, not through it.
             if edge.kind in ("call", "ret"):
                 continue
+            found.by_edge[block.index, edge.dst] = live
             merged = state[edge.dst] | live
             if merged != state[edge.dst]:
                 state[edge.dst] = merged

@@ -415,11 +415,41 @@ class Syncs:
             m.write(c, SWEPT, one)
             c.branch("s_branch", first.label)
             c.mark(stuck)
+            self._forget(c, first)
             self._relent(c)
         c.raw(Inst("s_trap", (), imm=TRAP_STUCK))
         c.mark(END)
         self.barriers.depart(c)
         c.raw(Inst("s_endpgm"))
+
+    def _forget(self, c: RuleEmitter, first: ResumePoint) -> None:
+        """Where no point can go on: of lanes that left a region by a branch, without BREAK, and
+        wait where they can no more come to its BSYNC, nobody waits any longer.
+
+        nvcc writes no BREAK where it takes the branch for one of all lanes; the next BSSY of the
+        barrier register then takes them out on the hardware, which arms it anew.
+        """
+        if self.plan.barriers:
+            return
+        for index, region in enumerate(self.plan.regions):
+            points = [p for p in self.plan.points if p.sync and p.block in region.left]
+            if not points or not any(sync + 1 in self.k.regs.ready for sync in region.syncs):
+                continue
+            kept = self.k.label("Lkept")
+            with c.scope():
+                gone = c.stemp()
+                c.raw(Inst("s_mov_b32", (gone, ZERO)))
+                for point in points:
+                    with c.scope():
+                        c.raw(Inst("s_or_b32", (gone, gone, self.m.read(c, point.key))))
+                slot = self.k.regs.regions[index]
+                armed = c.read_slot(slot)
+                c.raw(Inst("s_and_b32", (gone, gone, armed)))
+                c.branch("s_cbranch_scc0", kept)
+                c.raw(Inst("s_and_not1_b32", (armed, armed, gone)))
+                c.write_slot(slot, armed)
+            c.branch("s_branch", first.label)
+            c.mark(kept)
 
     def _relent(self, c: RuleEmitter) -> None:
         """Where no point can go on: a BSYNC lets go of its lanes if those it misses all wait at a

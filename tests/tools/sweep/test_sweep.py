@@ -272,6 +272,21 @@ def test_fast_math_on_newer_architectures(
 
 
 @needs_nvcc
+def test_lanes_that_leave_a_region_by_a_branch(
+    tmp_path: Path, groups: list[Group], known: truth.Truth
+) -> None:
+    """nvcc wrote no BREAK: a lane that comes to the barrier later waited for them for ever."""
+    nvcc = toolchain.nvcc()
+    assert nvcc is not None
+    kernels = tuple(k for g in groups for k in g.kernels if k.name == "warps_0475")
+    settings = Settings(tmp_path, nvcc, 90, "O3", RUNNER)
+    group = Group("warps_left", kernels)
+    assert run_groups([group], settings, time.monotonic() + 300, lambda _: None) == 1
+    rows = table.verdicts(tmp_path, known, {k.name: k for k in kernels})
+    assert [row[3] for row in rows] == ["same"]
+
+
+@needs_nvcc
 def test_doubles_that_are_taken_apart(
     tmp_path: Path, groups: list[Group], known: truth.Truth
 ) -> None:
