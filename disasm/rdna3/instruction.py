@@ -59,13 +59,24 @@ Arg: TypeAlias = V | S | Sp | I | LabelRef
 
 
 @dataclass(frozen=True, slots=True)
+class Origin:
+    """Why an instruction of a translation is there: for the SASS instruction ``text`` at byte
+    ``offset`` of its kernel, or, where ``offset`` is None, for what ``text`` names, such as
+    ``wait`` or ``prologue`` (the keys of ``lowering.codeobject.source_map.ADDED``)."""
+
+    text: str
+    offset: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Inst:
     """One instruction: LLVM mnemonic without ``_e32``/``_e64``, operands in LLVM's print order.
 
     ``neg``, ``abs`` are one bit a source (bit 0 is src0).  ``op_sel`` selects high halves of 16-bit
     operands (bit 3: of the destination).  VOP3P has ``op_sel``, ``op_sel_hi``, ``neg`` (LLVM's
     neg_lo) and ``neg_hi``; v_fma_mix* have ``neg`` and ``abs``.  ``imm`` is simm16 of SOPP/SOPK,
-    or the offset of a memory instruction in bytes.  ``comment`` goes into the assembly text.
+    or the offset of a memory instruction in bytes.  ``comment`` goes into the assembly text and has
+    no meaning; ``origin`` says what a translated instruction is there for.
     ``uniform`` says of a v_readfirstlane that all active lanes are known to hold the same value,
     ``fence`` of a wait that what follows it may count on all memory accesses being done.
     """
@@ -90,6 +101,7 @@ class Inst:
     more: tuple[tuple[str, int], ...] = ()  # modifiers of the rarer formats, by LLVM's name
     enc: str = field(default="", compare=False)  # "e64": the 64-bit encoding; "lit1": see encode
     comment: str = field(default="", compare=False)
+    origin: Origin | None = field(default=None, compare=False)
     uniform: bool = field(default=False, compare=False)
     fence: bool = field(default=False, compare=False)
 

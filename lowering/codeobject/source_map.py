@@ -15,14 +15,14 @@ the translator puts in.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Final, Literal
 
 from sassxlate.cfg.graph import LABEL
 from sassxlate.disasm.rdna3.codec.assemble import Program
-from sassxlate.disasm.rdna3.instruction import Inst, Item, Label
+from sassxlate.disasm.rdna3.instruction import Inst, Item, Label, Origin
 
 OWNER: Final = b"SASSXLATE\0"
 TYPE: Final = 0x5358  # "SX"
@@ -30,7 +30,7 @@ TYPE: Final = 0x5358  # "SX"
 PROLOGUE, POINT, GUARD, NEXT = "prologue", "point", "guard", "next"
 SCHEDULER, SHARED = "scheduler", "shared"
 WAIT, HAZARD, ISLAND = "wait", "hazard", "island"
-# What the translator adds, by the comment that such instructions bear.
+# What the translator adds, by the text of the origin that such instructions have.
 ADDED: Final[Mapping[str, str]] = {
     PROLOGUE: "clears masks and loads constants when the kernel begins",
     POINT: "takes in the lanes that wait at this point, and goes on if there are none at all",
@@ -47,9 +47,8 @@ ADDED: Final[Mapping[str, str]] = {
 
 def source_map(items: Sequence[Item], program: Program) -> str:
     """The lines of one kernel, without its ``kernel`` line."""
-    texts: dict[str, str] = {}
     lines: list[str] = []
-    last = ""
+    last = -1
     insts = [
         (item, offset)
         for item, offset in zip(items, program.offsets, strict=True)
@@ -63,24 +62,52 @@ def source_map(items: Sequence[Item], program: Program) -> str:
         if offsets:
             lines.append(f"{name} {' '.join(f'{offset:x}' for offset in offsets)}\n")
     lines += _exact(items, program)
-    for item, offset in zip(items, program.offsets, strict=True):
-        if not isinstance(item, Inst) or not item.comment.startswith("/*"):
+    for item, offset in insts:
+        if item.origin is None or item.origin.offset is None or item.origin.offset == last:
             continue
-        place = item.comment.partition(" ")[0]
-        if len(item.comment) > len(place):
-            texts[place] = item.comment
-        if place != last:
-            lines.append(f"{offset:x}\t{texts.get(place, place)}\n")
-            last = place
+        last = item.origin.offset
+        lines.append(f"{offset:x}\t{sass_text(item.origin)}\n")
     return "".join(lines)
 
 
-def added(items: list[Item], first: int, kind: str) -> None:
-    """Says of the instructions from ``first`` on, where nothing is said, what they are for."""
+def sass_text(origin: Origin) -> str:
+    """An origin as text: ``/*00f0*/ LDG.E R2, [R2.64]``, or what was added."""
+    if origin.offset is None:
+        return origin.text
+    return f"{_place(origin.offset)} {origin.text}" if origin.text else _place(origin.offset)
+
+
+def _place(offset: int) -> str:
+    return f"/*{offset:04x}*/"
+
+
+def origin_texts(items: Iterable[Item]) -> Iterator[str]:
+    """For each item its origin as listings have it: a SASS instruction's text on the first of its
+    RDNA3 instructions, its offset on the others.  Empty for a label and where there is none."""
+    said: set[int] = set()
+    for item in items:
+        origin = item.origin if isinstance(item, Inst) else None
+        if origin is None:
+            yield ""
+        elif origin.offset is None or origin.offset not in said:
+            if origin.offset is not None:
+                said.add(origin.offset)
+            yield sass_text(origin)
+        else:
+            yield _place(origin.offset)
+
+
+def with_origin(items: list[Item], first: int, origin: Origin) -> None:
+    """Gives the instructions from ``first`` on that have no origin this one."""
     for i in range(first, len(items)):
         item = items[i]
-        if isinstance(item, Inst) and not item.comment:
-            items[i] = replace(item, comment=kind)
+        if isinstance(item, Inst) and item.origin is None:
+            items[i] = replace(item, origin=origin)
+
+
+def added(items: list[Item], first: int, kind: str) -> None:
+    """Says of the instructions from ``first`` on that have no origin what they are added for."""
+    with_origin(items, first, Origin(kind))
 
 
 def _exact(items: Sequence[Item], program: Program) -> list[str]:
@@ -92,8 +119,8 @@ def _exact(items: Sequence[Item], program: Program) -> list[str]:
         if isinstance(item, Label):
             if item.name.startswith(LABEL) and "_by" not in item.name:
                 blocks.append(f"{offset:x}:{item.name.removeprefix(LABEL)}")
-        elif not item.comment.startswith("/*"):
-            some = runs.setdefault(item.comment, [])
+        elif item.origin is None or item.origin.offset is None:
+            some = runs.setdefault(item.origin.text if item.origin else "", [])
             if some and some[-1][1] == offset:
                 some[-1] = some[-1][0], end
             else:
@@ -206,6 +233,9 @@ __all__ = [
     "find",
     "note",
     "offsets",
+    "origin_texts",
     "parse",
+    "sass_text",
     "source_map",
+    "with_origin",
 ]

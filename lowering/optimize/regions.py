@@ -10,7 +10,6 @@ goes where the block's would: through the same waits, hazards and encoder.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -28,7 +27,6 @@ from sassxlate.lowering.select.kernel import rules_items
 from sassxlate.lowering.verify.block.rule_evidence import rule_evidence
 
 LONGEST = 8  # SASS instructions
-_OFFSET = re.compile(r"/\*([0-9a-f]+)\*/")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,9 +55,9 @@ def grouped(items: Sequence[Item], instructions: Sequence[Instruction]) -> list[
     groups: list[list[Item]] = [[] for _ in instructions]
     here = 0
     for item in items:
-        found = _OFFSET.match(item.comment)
-        if found is not None:
-            here = max(here, number.get(int(found[1], 16), here))
+        origin = item.origin if isinstance(item, Inst) else None
+        if origin is not None and origin.offset is not None:
+            here = max(here, number.get(origin.offset, here))
         groups[here].append(item)
     return groups
 

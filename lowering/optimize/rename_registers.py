@@ -220,7 +220,7 @@ def placed(code: Sequence[Inst], places: Places) -> list[Inst]:
             raise NoFit("too few registers")
         board.take(group, base)
     return [
-        replace(inst, args=tuple(map(_moved, inst.args, segments)), enc="", comment="")
+        replace(inst, args=tuple(map(_moved, inst.args, segments)), enc="", origin=None)
         for inst, segments in zip(code, lives.placed, strict=True)
     ]
 

@@ -15,10 +15,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from sassxlate.disasm.rdna3 import RRef, depctr_imm, info, reads, writes
-from sassxlate.disasm.rdna3.instruction import Inst, Item, Label, V
+from sassxlate.disasm.rdna3.instruction import Inst, Item, Label, Origin, V
 from sassxlate.errors import LoweringError, Where
-from sassxlate.lowering.codeobject.source_map import HAZARD
+from sassxlate.lowering.codeobject.source_map import HAZARD, sass_text
 
+_HAZARD = Origin(HAZARD)
 TRANS_WINDOW_VALU = 5
 TRANS_WINDOW_TRANS = 1
 
@@ -48,9 +49,8 @@ def check_mad(inst: Inst) -> None:
         return
     mine = {r for r in writes(inst) if r.kind == "v"}
     if mine & reads(inst):
-        raise LoweringError(
-            "SX0430", f"{inst.op} writes over its own source", Where(inst=inst.comment or None)
-        )
+        where = Where(inst=None if inst.origin is None else sass_text(inst.origin))
+        raise LoweringError("SX0430", f"{inst.op} writes over its own source", where)
 
 
 def insert_hazards(items: Iterable[Item]) -> list[Item]:
@@ -61,7 +61,7 @@ def insert_hazards(items: Iterable[Item]) -> list[Item]:
     matrix: frozenset[RRef] = frozenset()
 
     def settle() -> None:
-        out.append(Inst("s_waitcnt_depctr", (), imm=depctr_imm(va_vdst=0), comment=HAZARD))
+        out.append(Inst("s_waitcnt_depctr", (), imm=depctr_imm(va_vdst=0), origin=_HAZARD))
         trans.since.clear()
 
     for item in items:
@@ -85,9 +85,9 @@ def insert_hazards(items: Iterable[Item]) -> list[Item]:
             settle()
         if after_cmpx and is_permlane(item.op):
             some = next((a for a in item.args if isinstance(a, V)), V(0))
-            out.append(Inst("v_mov_b32", (V(some.index), V(some.index)), comment=HAZARD))
+            out.append(Inst("v_mov_b32", (V(some.index), V(some.index)), origin=_HAZARD))
         if row.is_wmma and matrix & _factors(item):
-            out.append(Inst("v_nop", comment=HAZARD))
+            out.append(Inst("v_nop", origin=_HAZARD))
         out.append(item)
         trans.step(row.is_trans)
         if row.is_trans:

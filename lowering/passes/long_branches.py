@@ -11,11 +11,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from sassxlate.disasm.rdna3 import encode, info
-from sassxlate.disasm.rdna3.instruction import Inst, Item, Label, LabelRef
+from sassxlate.disasm.rdna3.instruction import Inst, Item, Label, LabelRef, Origin
 from sassxlate.lowering.codeobject.source_map import ISLAND
 
 REACH = 120 << 10  # bytes that a branch may go; the rest is for the islands themselves
 APART = 96 << 10  # bytes between two islands
+_ISLAND = Origin(ISLAND)
 _BRANCHES = ("s_call_b64",)
 
 
@@ -99,10 +100,10 @@ def _island(
     number: int, labels: Sequence[str], offset: int, way: Callable[[int, str], str]
 ) -> list[Item]:
     skip = f"Lisland_{number}"
-    out: list[Item] = [Inst("s_branch", (LabelRef(skip),), comment=ISLAND)]
+    out: list[Item] = [Inst("s_branch", (LabelRef(skip),), origin=_ISLAND)]
     for label in labels:
         out.append(Label(_entry(label, number)))
-        out.append(Inst("s_branch", (LabelRef(way(offset, label)),), comment=ISLAND))
+        out.append(Inst("s_branch", (LabelRef(way(offset, label)),), origin=_ISLAND))
     return [*out, Label(skip)]
 
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from sassxlate.disasm.rdna3 import RRef, counters, info, reads, waitcnt_imm, writes
-from sassxlate.disasm.rdna3.instruction import Inst, Item, Label
+from sassxlate.disasm.rdna3.instruction import Inst, Item, Label, Origin
 from sassxlate.lowering.codeobject.source_map import WAIT
 
 
@@ -44,6 +44,7 @@ class _Outstanding:
             self.scalar = False
 
 
+_WAIT = Origin(WAIT)
 _NOTHING: frozenset[RRef] = frozenset()
 
 
@@ -54,7 +55,7 @@ def insert_waitcnt(items: Iterable[Item]) -> list[Item]:
 
     def wait(vm: int, lgkm: int) -> None:
         if vm < 63 or lgkm < 63:
-            out.append(Inst("s_waitcnt", (), imm=waitcnt_imm(vm, lgkm), comment=WAIT))
+            out.append(Inst("s_waitcnt", (), imm=waitcnt_imm(vm, lgkm), origin=_WAIT))
             state.done(vm, lgkm)
 
     for item in items:

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
-from sassxlate.disasm.rdna3.instruction import Inst
+from sassxlate.disasm.rdna3.instruction import Inst, Origin
 from sassxlate.disasm.sass.instruction import Instruction, Pred
 from sassxlate.disasm.sass.traits import traits
 from sassxlate.errors import LoweringError, SassxlateError, Where
 from sassxlate.lowering.builder.canonical_nan import put_right, put_right_results
 from sassxlate.lowering.builder.kernel_builder import KernelBuilder
 from sassxlate.lowering.builder.rule_emitter import RuleEmitter
-from sassxlate.lowering.codeobject.source_map import GUARD
+from sassxlate.lowering.codeobject.source_map import GUARD, with_origin
 from sassxlate.lowering.convergence.control import Control
 from sassxlate.lowering.lane_checks import handwritten
 from sassxlate.lowering.region.region import KernelBodies
@@ -20,6 +19,8 @@ from sassxlate.lowering.rules import TABLE
 from sassxlate.lowering.rules.known_modifiers import unknown_modifiers
 from sassxlate.lowering.rules.rule import choose
 from sassxlate.lowering.target import EXEC, ZERO
+
+_GUARD = Origin(GUARD)
 
 
 def write_body(
@@ -116,7 +117,7 @@ def switch_predication(c: RuleEmitter) -> None:
 
 
 def end_predication(k: KernelBuilder) -> None:
-    k.items.append(Inst("s_mov_b32", (EXEC, k.regs.save_exec), comment=GUARD))
+    k.items.append(Inst("s_mov_b32", (EXEC, k.regs.save_exec), origin=_GUARD))
 
 
 def _one(c: RuleEmitter, writer: Control | None) -> None:
@@ -138,10 +139,5 @@ def _one(c: RuleEmitter, writer: Control | None) -> None:
 
 
 def name_source(k: KernelBuilder, first: int, ins: Instruction) -> None:
-    """The SASS that the next instructions come from, on the first of them."""
-    text = f"/*{ins.offset:04x}*/ {ins.text}"
-    for i in range(first, len(k.items)):
-        item = k.items[i]
-        if isinstance(item, Inst) and not item.comment:
-            k.items[i] = replace(item, comment=text)
-            text = text.partition(" ")[0]
+    """Says of the items from ``first`` on which SASS instruction they come from."""
+    with_origin(k.items, first, Origin(ins.text, ins.offset))

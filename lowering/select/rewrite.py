@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from sassxlate.disasm.rdna3.instruction import Inst, Item
+from sassxlate.disasm.rdna3.instruction import Inst, Item, Origin
 from sassxlate.disasm.sass.instruction import Instruction
 
 if TYPE_CHECKING:
@@ -38,11 +38,10 @@ def rewritten(selected: Selected, changes: Iterable[Replacement]) -> Selected:
 
 
 def marked(code: Sequence[Sequence[Inst]], instructions: Sequence[Instruction]) -> list[Inst]:
-    """Code with the instruction that each part stands for as comments, as the rules' code has it:
-    by them the verifier knows which code is whose."""
+    """Code with the instruction that each part stands for as its origin, as the rules' code has it:
+    by that the verifier knows which code is whose."""
     out: list[Inst] = []
     for ins, group in zip(instructions, code, strict=True):
-        offset = f"/*{ins.offset:04x}*/"
-        texts = (f"{offset} {ins.text}", *(offset for _ in group))
-        out += [replace(item, comment=text) for item, text in zip(group, texts, strict=False)]
+        origin = Origin(ins.text, ins.offset)
+        out += [replace(item, origin=origin) for item in group]
     return out

@@ -9,6 +9,7 @@ from sassxlate.disasm.containers.values import Kernel
 from sassxlate.disasm.rdna3 import Program, format_inst
 from sassxlate.disasm.rdna3.instruction import Item, Label
 from sassxlate.lowering.abi.kernarg import LaunchInfo
+from sassxlate.lowering.codeobject.source_map import origin_texts
 from sassxlate.lowering.select.kernel import Selected
 
 
@@ -47,11 +48,11 @@ class Translated:
 def assembly(items: list[Item], program: Program) -> str:
     """The program as text: offsets, instructions, and which SASS each came from."""
     lines: list[str] = []
-    for item, offset in zip(items, program.offsets, strict=True):
+    for item, offset, origin in zip(items, program.offsets, origin_texts(items), strict=True):
         if isinstance(item, Label):
             lines.append(f"{item.name}:")
             continue
         text = format_inst(item)
-        comment = f" ; {item.comment}" if item.comment else ""
+        comment = f" ; {origin}" if origin else ""
         lines.append(f"  {text:<56} // {offset:06x}{comment}")
     return "\n".join(lines) + "\n"

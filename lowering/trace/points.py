@@ -9,7 +9,6 @@ those are in the saved EXEC then, and that is the mask of the point.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -24,8 +23,6 @@ from sassxlate.disasm.sass.traits import traits
 from sassxlate.lowering.emulate.options import Place, TracePoint
 from sassxlate.lowering.regalloc.register_map import RegisterMap
 from sassxlate.lowering.select.translated import Translated
-
-_PLACE = re.compile(r"/\*([0-9a-f]+)\*/")
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,11 +116,11 @@ def _spans(items: Sequence[Item], offsets: Sequence[int], regs: RegisterMap) -> 
         if isinstance(item, Label):
             narrowed &= not item.name.startswith(LABEL)
             continue
-        place = _PLACE.match(item.comment)
+        source = None if item.origin is None else item.origin.offset
         span = None
-        if place is not None:
+        if source is not None:
             mask = save.index if narrowed else EXEC_LO
-            span = out.setdefault(int(place[1], 16), _Span([], mask))
+            span = out.setdefault(source, _Span([], mask))
             span.offsets.append(offset)
         if item.args[:1] == (save,):  # EXEC is saved, to be narrowed
             narrowed = True

@@ -466,8 +466,8 @@ def _again(d: Draft, n: int) -> None:
         other = d.lines[m]
         if other.inst.op == inst.op and other.inst.args[1:] == inst.args[1:]:
             mine = other.inst.args[0]
-            same = replace(other.inst, args=inst.args, comment="", uniform=False)
-            if same == replace(inst, comment="", uniform=False) and type(mine) is type(to):
+            same = replace(other.inst, args=inst.args, origin=None, uniform=False)
+            if same == replace(inst, origin=None, uniform=False) and type(mine) is type(to):
                 twins.append(m)
         if other.writes & sources:
             break

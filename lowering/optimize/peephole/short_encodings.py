@@ -89,7 +89,7 @@ def turned(d: Draft) -> None:
         found = [m for m in (*made, _subtracted(inst), *_in_place(inst)) if m is not None]
         best = min(filter(legal, found), key=instruction, default=None)
         if best is not None and instruction(best) < instruction(inst):
-            d.put(n, replace(best, comment="", enc=""))
+            d.put(n, replace(best, origin=None, enc=""))
 
 
 def in_vcc(d: Draft) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -20,8 +19,6 @@ from sassxlate.lowering.verify.block.block import BlockPair
 from sassxlate.lowering.verify.rdna3.execute import Placed
 from sassxlate.lowering.verify.rdna3.inlined_routines import routines
 
-_OFFSET = re.compile(r"/\*([0-9a-f]+)\*/")
-
 
 @dataclass(frozen=True, slots=True)
 class Found:
@@ -34,10 +31,9 @@ class Found:
 
 def _source(item: object) -> int | None:
     """The offset of the SASS instruction that an item stands for."""
-    if not isinstance(item, Inst):
+    if not isinstance(item, Inst) or item.origin is None:
         return None
-    match = _OFFSET.match(item.comment)
-    return int(match[1], 16) if match else None
+    return item.origin.offset
 
 
 def blocks(translated: Translated) -> Iterator[Found]:

@@ -70,7 +70,7 @@ def _shape(code: Sequence[Placed]) -> tuple[tuple[object, ...], tuple[int, ...]]
         inst = step.inst
         args = [None if isinstance(a, I) else a for a in inst.args]
         literals += [a.value for a in inst.args if isinstance(a, I)]
-        shape.append(replace(inst, args=tuple(a for a in args if a is not None), comment=""))
+        shape.append(replace(inst, args=tuple(a for a in args if a is not None), origin=None))
         shape.append(tuple(a is None for a in args))
     return tuple(shape), tuple(literals)
 

@@ -61,13 +61,16 @@ def block_of(word: int) -> BlockPair:
     for _, run in PASSES:
         items = run(items)
     program = assemble(items)
-    mine = f"/*{FOLDER_WORD:04x}*/"
-    said = [i for i, it in enumerate(items) if isinstance(it, Inst) and it.comment.startswith("/*")]
-    first = next((i for i in said if items[i].comment.startswith(mine)), None)
+    said = {
+        i: item.origin.offset
+        for i, item in enumerate(items)
+        if isinstance(item, Inst) and item.origin is not None and item.origin.offset is not None
+    }
+    first = next((i for i, offset in said.items() if offset == FOLDER_WORD), None)
     placed: list[Placed] = []
     tail: list[Placed] = []
     if first is not None:
-        last = next(i for i in said if i > first and not items[i].comment.startswith(mine))
+        last = next(i for i, offset in said.items() if i > first and offset != FOLDER_WORD)
         if isinstance(end := items[last], Inst) and end.args[1:] == (selected.regs.save_exec,):
             last += 1  # EXEC as it was in front of the guard
         behind = next(i for i in range(last, len(items)) if not goes_on(items[i]))
