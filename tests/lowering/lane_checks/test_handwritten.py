@@ -151,11 +151,11 @@ WRONG: dict[str, tuple[str, list[Item]]] = {
 }
 
 
-@pytest.mark.parametrize("name", SOUND)
 def _always(_: Instruction) -> bool:
     return True
 
 
+@pytest.mark.parametrize("name", SOUND)
 def test_sound(name: str) -> None:
     assert _texts(SOUND[name]) == set()
 
