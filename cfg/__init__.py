@@ -1,4 +1,4 @@
-"""Control-flow graphs of SASS kernels and the analyses that stand on them."""
+"""Control-flow graphs of SASS kernels, and the analyses built on them."""
 
 from sassxlate.cfg.build import build
 from sassxlate.cfg.collective_sections import Collective, Collectives, collectives

@@ -1,4 +1,4 @@
-"""From a kernel's instructions to its control-flow graph."""
+"""Builds the control-flow graph of a kernel from its instructions."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ def _error(code: str, message: str, ins: Instruction) -> CfgError:
 
 
 def conditions(ins: Instruction) -> tuple[Pred, ...]:
-    """The predicates that must all hold for the branch: the guard, and those it names.
+    """The predicates that must all hold for the branch: its guard and its predicate operands.
 
-    BRA.U's uniform predicate has the place of a register (sm_90 and later).
+    BRA.U has its uniform predicate in a register's position (sm_90 and later).
     """
     named = (ins.get("Pp"), ins.get("Ra")) if ins.mnemonic != "BAR" else ()  # BAR.RED reduces it
     return (ins.guard, *(p for p in named if isinstance(p, Pred)))
@@ -36,12 +36,12 @@ def is_state_test(ins: Instruction) -> bool:
 
 
 def is_conditional(ins: Instruction) -> bool:
-    """Whether control may also go on behind this branch: a predicate or a test of the warp."""
+    """Whether control may also fall through: there is a predicate, or a test of the warp."""
     return is_state_test(ins) or not all(p.is_true for p in conditions(ins))
 
 
 def _jump_targets(ins: Instruction, indirect: Mapping[int, tuple[int, ...]]) -> tuple[int, ...]:
-    """Where this instruction may branch to inside the kernel (calls and returns not included)."""
+    """Branch targets inside the kernel, without those of calls and returns."""
     transfer = traits(ins).transfer
     if transfer == "indirect":
         if ins.offset not in indirect:
@@ -60,16 +60,16 @@ def _plain_calls(
     indirect: Mapping[int, tuple[int, ...]],
     syscalls: frozenset[int],
 ) -> frozenset[int]:
-    """Calls that never come back: CALL.REL.NOINC is also the compiler's far jump.
+    """Calls that never return, so they are jumps: CALL.REL.NOINC is also the compiler's far jump.
 
-    A call is one when no RET can be reached from its target, calls inside passed over.  (The return
-    address is a register that the caller sets by itself; the call pushes nothing.)
+    A call is a jump if no RET can be reached from its target, skipping over nested calls.  (The
+    return address is a register that the caller sets itself; the call pushes nothing.)
     """
     returns: dict[int, bool] = {}
 
     def comes_back(entry: int) -> bool:
         if entry not in returns:
-            returns[entry] = False  # a cycle of calls alone never comes back
+            returns[entry] = False  # a cycle of calls alone never returns
             seen: set[int] = set()
             work = [entry]
             while work and not returns[entry]:
@@ -135,11 +135,13 @@ def _walk(
                 target = _target(ins)
                 calls[offset] = pointers if target is None else (target,)
                 if not calls[offset] and is_conditional(ins):
-                    raise _error("SX0304", "call through a register, and no function to call", ins)
+                    raise _error(
+                        "SX0304", "call through a register, but no function's address is taken", ins
+                    )
             elif ins.mnemonic == "WARPSYNC" and _target(ins) is not None:
                 leaders.add(_target(ins) or 0)
                 work.append(_target(ins) or 0)
-            # A call through a register where no function has its address taken never comes back.
+            # A call through a register never returns if no function has its address taken.
             passes = traits(ins).transfer in ("call", "wait")
             passes = passes and calls.get(offset) != ()
             goes_on = is_conditional(ins) or (passes and offset not in plain)
@@ -158,10 +160,10 @@ def build(
     syscalls: Iterable[int] = (),
     pointers: Iterable[int] = (),
 ) -> Cfg:
-    """The graph of the kernel whose first instruction stands first.
+    """The graph of the kernel whose entry is the first instruction.
 
     ``indirect`` lists the targets of each BRX by its offset (EIATTR_INDIRECT_BRANCH_TARGETS);
-    ``syscalls`` the offsets of calls of the driver's own functions, which are no control flow;
+    ``syscalls`` the offsets of calls of the driver's own functions, which are not control flow;
     ``pointers`` the functions that a call through a register may reach.
     Raises CfgError when control leaves the code or an indirect target is unknown.
     """

@@ -1,10 +1,10 @@
-"""Collective sections: what stands between WARPSYNC.COLLECTIVE and ENDCOLLECTIVE.
+"""Collective sections: the code between WARPSYNC.COLLECTIVE and ENDCOLLECTIVE.
 
 The lanes of the mask run a section together, wherever in the code each of them arrived: the
 compiler gives the sections of one operation the same instructions and registers, and each
 WARPSYNC.COLLECTIVE names where its own lanes go on.  (Seen in nvcc 13.0, for shuffles with one
 mask in both arms of a branch, sm_90.)  So sections with the same instructions form a class: its
-lanes meet at one point and run the leader's section, whichever of the class they came from.
+lanes meet at one point and run the leader's section, whichever section they came from.
 """
 
 from __future__ import annotations

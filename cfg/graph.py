@@ -11,7 +11,7 @@ from sassxlate.cfg.collective_sections import Collectives
 from sassxlate.disasm.sass.instruction import Instruction
 
 SIZE = 16  # bytes of a SASS instruction
-LABEL = "L_"  # of blocks, before the offset
+LABEL = "L_"  # prefix of a block's name; its offset follows
 
 # taken: a branch (also each case of BRX); fall: into the next block; call: to a callee's entry;
 # back: from a CALL to its return site; ret: from a RET to a return site; sync: past BSYNC,
@@ -60,5 +60,5 @@ class Cfg:
     predecessors: tuple[tuple[Edge, ...], ...]
     by_start: Mapping[int, int]
     functions: tuple[int, ...]  # entry offsets; the first is the kernel's
-    call_sites: Mapping[int, tuple[int, ...]]  # callee entry -> return-site offsets
+    call_sites: Mapping[int, tuple[int, ...]]  # callee entry -> offsets of its return sites
     collectives: Collectives = NO_COLLECTIVES

@@ -1,4 +1,4 @@
-"""Which registers and predicates are live at the edges of blocks (backward dataflow)."""
+"""Registers and predicates live on entry to and exit from blocks (backward dataflow)."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ class Liveness:
 
 
 def _kept(ins: Instruction) -> Refs:
-    """What an instruction may leave as it was: the predicate of R2UR.OR is added to, of an
-    arrival's token the high register alone is written."""
+    """Registers that an instruction may leave partly unchanged: R2UR.OR accumulates into its
+    predicate, and an arrival writes only the high register of its token."""
     if ins.mnemonic == "R2UR" and ins.has("OR"):
         return frozenset(r for r in ins.writes if r.file == "P")
     return ins.writes if ins.mnemonic == "SYNCS" and ins.has("ARRIVE") else frozenset()
 
 
 def live_before(ins: Instruction, live: Refs) -> Refs:
-    """What is live before an instruction behind which ``live`` is."""
+    """Live-in set of ``ins``, given its live-out set."""
     if ins.guard.is_true:
         live -= ins.writes
     return live | ins.reads | _kept(ins)
 
 
 def gen_kill(block: Block) -> tuple[Refs, Refs]:
-    """Registers read before any write, and registers surely written (unguarded)."""
+    """Registers read before any write, and registers always written (unguarded)."""
     gen: set[RegRef] = set()
     kill: set[RegRef] = set()
     for ins in block.instructions:
@@ -42,12 +42,12 @@ def gen_kill(block: Block) -> tuple[Refs, Refs]:
         if ins.guard.is_true:
             kill |= ins.writes
         else:
-            gen |= ins.writes - kill  # the old value stays where the guard is false
+            gen |= ins.writes - kill  # a lane whose guard is false keeps the old value
     return frozenset(gen), frozenset(kill)
 
 
 def liveness(cfg: Cfg) -> Liveness:
-    """Solves to a fixed point, blocks in reverse order, following calls and returns as edges."""
+    """Iterates to a fixed point, blocks in reverse order; calls and returns are edges."""
     facts = [gen_kill(b) for b in cfg.blocks]
     live_in: list[Refs] = [frozenset()] * len(cfg.blocks)
     live_out: list[Refs] = [frozenset()] * len(cfg.blocks)

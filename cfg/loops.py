@@ -31,7 +31,7 @@ class Structure:
     loops: tuple[Loop, ...]
 
     def depth(self, block: int) -> int:
-        """How many loops the block is in."""
+        """The number of loops around the block."""
         return sum(block in loop.body for loop in self.loops)
 
     def dominates(self, a: int, b: int) -> bool:
@@ -47,7 +47,7 @@ def _graph(cfg: Cfg) -> nx.DiGraph[int]:
     graph: nx.DiGraph[int] = nx.DiGraph()
     graph.add_nodes_from(range(len(cfg.blocks)))
     for e in cfg.edges:
-        if e.kind != "back":  # the way through the callee is there as call and ret edges
+        if e.kind != "back":  # the path through the callee exists as call and ret edges
             graph.add_edge(e.src, e.dst)
     return graph
 
@@ -92,8 +92,8 @@ def natural_loops(graph: nx.DiGraph[int], idom: Mapping[int, int]) -> tuple[Loop
 
 
 def _preorder(idom: Mapping[int, int]) -> dict[int, tuple[int, int]]:
-    """First and last number of each node's subtree of the dominator tree: one dominates another
-    exactly if the other's first number is within its two."""
+    """First and last number of each node's subtree of the dominator tree: a node dominates another
+    if and only if the other's first number lies in its range."""
     kids: dict[int, list[int]] = {n: [] for n in idom}
     roots: list[int] = []
     for node, up in idom.items():
@@ -115,8 +115,8 @@ def _preorder(idom: Mapping[int, int]) -> dict[int, tuple[int, int]]:
 def shape_of(
     count: int, ways: Sequence[tuple[int, int]]
 ) -> tuple[frozenset[int], tuple[Loop, ...], frozenset[tuple[int, int]]]:
-    """Of ``count`` nodes with arcs between them: what node 0 reaches, its natural loops, and the
-    arcs that close them."""
+    """Of ``count`` nodes with arcs between them: the nodes reachable from node 0, natural loops
+    and back edges."""
     if not count:
         return frozenset(), (), frozenset()
     to: list[list[int]] = [[] for _ in range(count)]

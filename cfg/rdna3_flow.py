@@ -1,5 +1,5 @@
-"""The blocks of a wave function: what is reachable from the entry by branches whose targets are
-known, and the value of MODE before each instruction."""
+"""The blocks of a wave function: all code reachable from the entry by branches with known targets,
+and the value of MODE before each instruction."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from sassxlate.errors import EmulatorError, EncodeError, Where
 
 ENDS = frozenset({"s_endpgm", "s_endpgm_saved", "s_code_end", "s_trap"})
 INDIRECT = frozenset({"s_setpc_b64", "s_swappc_b64"})
-# Instructions that a block has at most: LLVM takes more than linear time for the code of one block.
+# The most instructions in a block: LLVM's time is more than linear in the length of a block.
 LONGEST = 512
 _READS = re.compile(r"(global|flat|scratch|ds|s)_(load|atomic)|ds_\w+_rtn|buffer_load")
 
 
 @dataclass(frozen=True, slots=True)
 class DecodedStep:
-    """An instruction at its place; `pc` and `next` are byte offsets in the code."""
+    """An instruction and its place; `pc` and `next` are byte offsets in the code."""
 
     pc: int
     next: int
@@ -33,13 +33,13 @@ class MachineBlock:
     start: int
     steps: list[DecodedStep] = field(default_factory=list[DecodedStep])
     succs: tuple[int, ...] = ()
-    fall: int | None = None  # where it goes when its last instruction is no jump
+    fall: int | None = None  # the next block, if the last instruction is not a jump
 
 
 @dataclass(slots=True)
 class Flow:
-    """Blocks by their start; `indirect` are the targets that s_setpc and s_swappc may have.
-    `cuts` are the starts of blocks that nothing jumps to: the block before was long enough."""
+    """Blocks by their start; `indirect` are the possible targets of s_setpc and s_swappc.
+    `cuts` are the starts of blocks that nothing jumps to: the block before them was full."""
 
     entry: int
     blocks: dict[int, MachineBlock]
@@ -116,7 +116,7 @@ class _Walk:
         return DecodedStep(pc, pc + size, inst)
 
     def _addresses(self, step: DecodedStep, known: dict[int, int]) -> None:
-        """Notes code addresses that s_getpc_b64 and s_add_u32 of a literal make."""
+        """Records the code addresses that s_getpc_b64 and s_add_u32 of a literal make."""
         inst = step.inst
         dst = inst.args[0] if inst.args else None
         if not isinstance(dst, S):
@@ -135,7 +135,7 @@ def discover(code: bytes, entry: int) -> Flow:
     """The reachable blocks.
 
     Raises:
-        EmulatorError: SX0621, a jump that leaves the code; SX0623, bytes that are no instruction.
+        EmulatorError: SX0621, a jump that leaves the code; SX0623, not an instruction.
     """
     walk = _Walk(code, entry)
     walk.run()
@@ -198,7 +198,7 @@ MODE_BITS = 0x3FF  # round 3:0, denormals 7:4, dx10_clamp 8, ieee 9
 
 @dataclass(frozen=True, slots=True)
 class ModeBits:
-    """The MODE register's value where `known` has ones."""
+    """The MODE register's value, in the bits that `known` has set."""
 
     value: int
     known: int = MODE_BITS
@@ -217,7 +217,7 @@ class ModeBits:
         return ModeBits(self.value & known, known)
 
     def mode(self) -> Mode | None:
-        """None where a part of it is not known."""
+        """None if a part of it is unknown."""
         if self.known != MODE_BITS:
             return None
         v = self.value
@@ -232,7 +232,7 @@ def _fp(how: int, denormals: int) -> Fp:
 
 
 def hwreg(imm: int) -> tuple[int, int, int]:
-    """(register, offset, size) of s_getreg's and s_setreg's simm16."""
+    """(register, offset, size) from the simm16 of s_getreg and s_setreg."""
     return imm & 63, imm >> 6 & 31, (imm >> 11 & 31) + 1
 
 

@@ -1,4 +1,4 @@
-"""Convergence regions: which BSSYs arm what a BSYNC waits for."""
+"""Convergence regions: which BSSYs arm the barrier that a BSYNC waits for."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ BARRIERS = 16  # B0 to B15; higher numbers are thread state
 class Region:
     """A convergence region: the BSSYs that arm it and the BSYNCs that wait for it."""
 
-    target: int  # BSSY's operand, the byte offset behind the BSYNC
+    target: int  # BSSY's operand, the byte offset just after the BSYNC
     barrier: int  # n of Bn
     arms: tuple[int, ...]  # offsets of the BSSY instructions
     syncs: tuple[int, ...]  # offsets of the BSYNC instructions
@@ -39,7 +39,7 @@ class _Reach:
 
 
 def barrier_of(ins: Instruction) -> int | None:
-    """The convergence barrier register that an instruction names, if it is none of thread state."""
+    """The convergence barrier register that an instruction names; None for thread state."""
     breg = ins.get("B")
     return breg.index if isinstance(breg, BReg) and breg.index < BARRIERS else None
 
@@ -53,7 +53,7 @@ def moves_barrier(ins: Instruction) -> bool:
 
 
 def disarms(ins: Instruction) -> bool:
-    """BREAK, and BMOV that clears a barrier and keeps nothing."""
+    """BREAK, or BMOV that clears a barrier and saves nothing."""
     if ins.mnemonic == "BMOV":
         return barrier_of(ins) is not None and ins.has("CLEAR")
     return ins.mnemonic == "BREAK"
@@ -113,9 +113,9 @@ def regions(cfg: Cfg) -> tuple[tuple[Region, ...], Mapping[int, int]]:
 
 
 def _waits(cfg: Cfg, by_block: Mapping[int, frozenset[int]]) -> Mapping[int, frozenset[int]]:
-    """Of each region (by the regions of each block): the blocks that end with a WARPSYNC.
+    """For each region (given the regions of each block): its blocks that end with a WARPSYNC.
 
-    Those of functions that are called from inside count, and of functions that those call.
+    This includes blocks of functions called from inside the region, directly or indirectly.
     """
     ends = {b.index for b in cfg.blocks if b.last.mnemonic == "WARPSYNC"}
     if not ends:
@@ -207,10 +207,10 @@ def _reaching(cfg: Cfg, arms: Mapping[int, tuple[int, int]]) -> _Reach:
             gone = ins.mnemonic == "BSYNC" or (ins.mnemonic == "BMOV" and _changes(ins))
             if gone and ins.guard.is_true:
                 live -= mine
-        # A loop's body sees what is live at its end as at its start.
+        # The header of a loop sees what is live at the loop's end as well as at its start.
         found.by_block[block.index] = live | state[block.index]
         for edge in cfg.successors[block.index]:
-            # Callees save and restore what they use: arms pass over a call, not through it.
+            # Callees save and restore what they use: an arm carries over a call, not through it.
             if edge.kind in ("call", "ret"):
                 continue
             found.by_edge[block.index, edge.dst] = live

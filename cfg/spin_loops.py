@@ -1,10 +1,10 @@
-"""Loops in which lanes may wait for what other lanes do.
+"""Loops in which lanes may wait for other lanes.
 
 A lane that spins on a lock or a flag must not keep the lane it waits for from running.  The
-candidates are loops with an atomic, a strong load or a look at an arrival barrier, and loops with a
-load from shared memory that the compiler marked (YIELD or NANOSLEEP).  In the marked ones lanes
-that left the loop may also go on past the BSYNC behind it without the others: nvcc puts BSYNC in
-front of critical sections, and an H200 finishes.
+candidates are loops with an atomic, a strong load or a test of an arrival barrier, and loops with a
+load from shared memory that the compiler marked (YIELD or NANOSLEEP).  In marked loops, lanes that
+have left the loop may also pass the BSYNC after it without the others: nvcc puts BSYNC before
+critical sections, and an H200 finishes.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def _yields(ins: Instruction) -> bool:
 
 
 def _looks_at_shared(ins: Instruction) -> bool:
-    """A load from what may be shared memory, by each lane for itself."""
+    """A load from memory that may be shared, executed per lane."""
     t = traits(ins)
     return t.reaches(("load",), "generic", "shared") and not t.lanes
 
@@ -52,8 +52,8 @@ def _latch_target(block: Block) -> int | None:
 
 
 def _body(before: Sequence[Sequence[int]], header: int, latch: int) -> set[int]:
-    """The blocks from which ``latch`` is reached before ``header`` is; ``before`` has each block's
-    predecessors, calls passed over."""
+    """The blocks from which ``latch`` can be reached without passing ``header``; ``before`` lists
+    each block's predecessors, skipping over calls."""
     body, work = {header}, [latch]
     while work:
         b = work.pop()
@@ -70,7 +70,7 @@ def _callees(cfg: Cfg, block: Block) -> frozenset[int]:
 
 
 def recursive(cfg: Cfg) -> bool:
-    """Whether a function calls itself, if through others."""
+    """Whether a function calls itself, directly or through others."""
     called: dict[int, set[int]] = {}
     for block in cfg.blocks:
         called.setdefault(block.function, set()).update(_callees(cfg, block))
@@ -88,7 +88,7 @@ def recursive(cfg: Cfg) -> bool:
 
 
 def _functions(cfg: Cfg, holds: Callable[[Instruction], bool]) -> frozenset[int]:
-    """The functions with such an instruction, or that call one with it."""
+    """The functions that contain such an instruction, or call one that does."""
     found = {b.function for b in cfg.blocks if any(map(holds, b.instructions))}
     changed = True
     while changed:
@@ -101,7 +101,7 @@ def _functions(cfg: Cfg, holds: Callable[[Instruction], bool]) -> frozenset[int]
 def _blocks(
     cfg: Cfg, holds: Callable[[Instruction], bool], functions: frozenset[int]
 ) -> frozenset[int]:
-    """The blocks with such an instruction, or that call one of the functions."""
+    """The blocks that contain such an instruction, or call one of the functions."""
     return frozenset(
         b.index
         for b in cfg.blocks

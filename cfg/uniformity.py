@@ -1,4 +1,4 @@
-"""Which blocks all live lanes run together, and which registers hold one value for the whole wave.
+"""Blocks that all live lanes run together, and registers with one value for the whole wave.
 
 A block is *converged* when every lane of the wave that has not exited is in it.  Only facts that
 the hardware guarantees count: uniform branches keep lanes together; BSYNC, a full WARPSYNC and BAR
@@ -34,13 +34,13 @@ def _inputs_uniform(ins: Instruction, uniform: frozenset[RegRef]) -> bool:
 
 
 def result_uniform(ins: Instruction, uniform: frozenset[RegRef]) -> bool:
-    """Whether what this instruction writes is one value for all lanes that run it together."""
+    """Whether the result is one value for all lanes that run this instruction together."""
     if traits(ins).uniform:
         return all(r in uniform for r in ins.reads if r.file == "P" and r in _guard_refs(ins))
     special = ins.get("sr")
     if isinstance(special, Special):
         return special.name in _UNIFORM_SPECIAL
-    # What is loaded is not: another lane may store between two loads.
+    # A loaded value is not uniform: another lane may store between two loads.
     return traits(ins).pure and _inputs_uniform(ins, uniform)
 
 
@@ -65,14 +65,14 @@ def _guard_uniform(ins: Instruction, uniform: frozenset[RegRef]) -> bool:
     if ins.guard.is_true:
         return True
     guard = RegRef(ins.guard.file, ins.guard.index)
-    # A guarded write leaves the old value elsewhere: both must be uniform.
+    # A guarded write keeps the old value in other lanes: both must be uniform.
     return (guard.file == "UP" or guard in uniform) and all(
         w in uniform or w.file in ("UR", "UP") for w in ins.writes
     )
 
 
 def branch_uniform(ins: Instruction, uniform: frozenset[RegRef]) -> bool:
-    """Whether all lanes that reach this block's end together leave it the same way."""
+    """Whether all lanes that reach this block's end together leave it by the same edge."""
     if is_state_test(ins) or (ins.mnemonic == "BRA" and ins.has("ANY")):
         return True  # a test of the warp
     return all(
@@ -87,7 +87,7 @@ def _full_warpsync(ins: Instruction) -> bool:
 
 
 def analyse(cfg: Cfg) -> Uniformity:
-    """Solves both properties together, from the optimistic side, until nothing changes."""
+    """Solves both properties together, starting optimistically, to a fixed point."""
     count = len(cfg.blocks)
     found, sync_region = regions(cfg)
     sections = cfg.collectives
@@ -105,7 +105,7 @@ def analyse(cfg: Cfg) -> Uniformity:
     uniform_branch = [True] * count
 
     def together(index: int) -> bool:
-        """Whether all live lanes do what a block's end says."""
+        """Whether all live lanes execute the instruction at a block's end."""
         return converged[index] and (
             uniform_branch[index] or not is_conditional(cfg.blocks[index].last)
         )
@@ -118,7 +118,7 @@ def analyse(cfg: Cfg) -> Uniformity:
         if converged[block.index] and last.mnemonic in ("BSYNC", "WARPSYNC"):
             serial = last.has("EXCLUSIVE") or last.has("COLLECTIVE")
             if last.mnemonic == "BSYNC" or not serial or _full_warpsync(last):
-                return True  # nobody is missing
+                return True  # no lane is missing
         if last.mnemonic == "BSYNC":
             region = sync_region.get(last.offset, -1)
             if region < 0 or found[region].breaks or len(found[region].syncs) != 1:
@@ -126,7 +126,7 @@ def analyse(cfg: Cfg) -> Uniformity:
             if found[region].soft or guarded.intersection(found[region].arms):
                 return False
             if not all(map(together, found[region].waits)):
-                return False  # lanes may go on without those that wait there
+                return False  # lanes may go on without those that still wait there
             return all(converged[block_of[a]] for a in found[region].arms)
         if last.mnemonic == "ENDCOLLECTIVE":
             here = sections.by_end.get(last.offset)
@@ -137,13 +137,13 @@ def analyse(cfg: Cfg) -> Uniformity:
         if last.mnemonic == "BAR":
             return True
         if last.mnemonic == "CALL" and last.get("target") is None:
-            return False  # each lane calls what its register says
+            return False  # the target is per lane
         if last.mnemonic == "EXIT" or not is_conditional(last):
             return converged[block.index] and transfer not in ("indirect", "return")
         return converged[block.index] and uniform_branch[block.index]
 
-    # What must be looked at again when a block is found not to be converged: its successors, and
-    # those of the BSYNCs that wait for what it arms, or in whose regions it ends with a WARPSYNC.
+    # Blocks to visit again when a block turns out not to be converged: its successors, and those of
+    # the BSYNCs that wait for a barrier it arms, or in whose regions it ends with a WARPSYNC.
     after: list[set[int]] = [{e.dst for e in cfg.successors[i]} for i in range(count)]
     for offset, index in sync_region.items():
         for arm in found[index].arms if index >= 0 else ():
@@ -177,5 +177,5 @@ def analyse(cfg: Cfg) -> Uniformity:
 
 
 def _returns_together(block: Block, converged: list[bool]) -> bool:
-    """A callee that all live lanes run together was called from one place: they return there."""
+    """Whether all live lanes run a callee together and it has one call site: they return there."""
     return converged[block.index] and not is_conditional(block.last)

@@ -1,1 +1,1 @@
-"""Which blocks of two kernels are the same code.  May import the views."""
+"""Finds the blocks of two kernels that are the same code.  May import the views."""

@@ -1,16 +1,16 @@
-"""Which blocks of two graphs are the same code, though registers have other names, blocks another
-order and constants other values.
+"""Finds the blocks of two graphs that are the same code, despite other register names, another
+block order and other constants.
 
-1. Blocks are alike as far as what is said about their instructions is (:mod:`.fingerprint`; cosine,
-   what few blocks have weighs more), and, for some rounds, as far as their neighbours are.
-2. Two orders are tried as a whole, that of addresses and that in which control first comes to
-   blocks: the best chain of pairs that keeps the order gains, as far as it fits.
-3. Pairs are taken the most alike first, each block once; a pair draws its neighbours along, so
-   copies of a block fall into their places.
-4. Pairs change partners where that is better for what they are and for the arcs between them.
-5. Blocks that are left over are a pair if all their neighbours are: the same place.
+1. Two blocks are as similar as the fingerprints of their instructions (:mod:`.fingerprint`; cosine,
+   features that few blocks have weigh more) and, for some rounds, as their neighbours.
+2. Two orders are tried as a whole: by address, and by when control first reaches a block.  The best
+   chain of pairs that keeps an order gets a bonus in proportion to how well it fits.
+3. The most similar pairs are taken first, each block once.  A pair raises the score of its
+   neighbours, so copies of a block fall into place.
+4. Pairs swap partners where that improves the similarity of the blocks and of their arcs.
+5. Left-over blocks become a pair if all their neighbours are paired: they are in the same place.
 
-The order of instructions inside a pair is :func:`lines`' concern.
+The order of instructions inside a pair is left to :func:`lines`.
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ from sassxlate.cfg.diff.fingerprint import fingerprint, is_call, normal_form
 from sassxlate.cfg.view.picture import Node, Picture
 
 _ROUNDS = 4
-_NEIGHBOURS = 0.4  # how much of a round's score neighbours make
-_CHAIN = 0.12  # what a pair gains by an order that fits wholly
-_ARC = 0.16  # by an arc to a pair, and from one
-_LEAST = 0.42  # how good a pair is at least
-_FEW = 8  # candidates that a block has for a start
-_MOST = 4_000_000  # products of two blocks' lengths up to which lines are compared all with all
+_NEIGHBOURS = 0.4  # weight of the neighbours in a round's score
+_CHAIN = 0.12  # bonus of a pair for an order that fits completely
+_ARC = 0.16  # bonus for an arc to a pair, and for one from a pair
+_LEAST = 0.42  # least score of a pair
+_FEW = 8  # initial candidates per block
+_MOST = 4_000_000  # up to this product of two blocks' lengths, all lines are compared
 
 Scores = npt.NDArray[np.float32]
 
 
 @dataclass(frozen=True, slots=True)
 class BlockMatch:
-    """Two blocks by index, and how alike they are: from 0 to 1, 1 where nothing differs but
-    names, order of blocks and values."""
+    """Two blocks by index, and their similarity from 0 to 1: 1 if they differ in nothing but
+    names, block order and values."""
 
     left: int
     right: int
@@ -50,7 +50,7 @@ class BlockMatch:
 
 @dataclass(frozen=True, slots=True)
 class Alignment:
-    """Pairs in the order of the left graph, and the blocks that have no other."""
+    """Pairs in the order of the left graph, and the blocks without a partner."""
 
     pairs: tuple[BlockMatch, ...]
     only_left: tuple[int, ...]
@@ -58,7 +58,7 @@ class Alignment:
 
     @property
     def alike(self) -> float:
-        """Of both graphs' blocks the share that is paired, each as far as it is alike."""
+        """The share of both graphs' blocks that is paired, weighted by similarity."""
         count = 2 * len(self.pairs) + len(self.only_left) + len(self.only_right)
         return 2 * sum(p.alike for p in self.pairs) / count if count else 1.0
 
@@ -89,9 +89,9 @@ def _equal(left: Picture, right: Picture) -> bool:
 
 
 class _Side:
-    """A graph's arcs: of each block those that leave it and those that come, with their kinds.
+    """A graph's arcs: for each block the outgoing and incoming ones, with their kinds.
 
-    A block behind a call follows it, whatever the function does in between.
+    The block after a call is its successor, whatever the callee does in between.
     """
 
     def __init__(self, picture: Picture) -> None:
@@ -109,8 +109,8 @@ class _Side:
         self.into[dst].setdefault(src, kind)
 
     def reached(self) -> list[int]:
-        """Blocks in the order in which control first comes to them, past branches before along
-        them; those that it does not come to at the end."""
+        """Blocks in the order in which control first reaches them (fall-through before taken
+        branches); unreachable blocks come last."""
         rank = {"over": 0, "fall": 0, "jump": 1, "taken": 1, "case": 2, "call": 3, "return": 4}
         seen: dict[int, None] = {}
         work = [0]
@@ -125,7 +125,7 @@ class _Side:
 
 
 class _Matching:
-    """The search for pairs; ``partner`` is what it found, left to right."""
+    """The search for pairs; ``partner`` is the result, left to right."""
 
     def __init__(self, left: Picture, right: Picture) -> None:
         self.a, self.b = _Side(left), _Side(right)
@@ -139,7 +139,7 @@ class _Matching:
         self.score = score.copy()
         for x, y in (natural, (self.a.reached(), self.b.reached())):
             self._gain(score, x, y)
-        # The entries are the entries, whatever stands in them.
+        # Entries are paired with each other, whatever code they hold.
         self.score[0, 0] = 2.0
         self.partner: dict[int, int] = {}
         self.back: dict[int, int] = {}
@@ -150,7 +150,7 @@ class _Matching:
         self._fill()
 
     def _gain(self, score: Scores, x: Sequence[int], y: Sequence[int]) -> None:
-        """What pairs of the best chain of an order gain."""
+        """Adds the bonus of the best chain of an order to its pairs."""
         turned = score[np.ix_(x, y)]
         found = _chain(np.maximum(turned - 0.3, 0))
         if not found:
@@ -210,7 +210,7 @@ class _Matching:
                             heappush(heap, (-self._worth(x, y), x, y))
 
     def _exchange(self) -> bool:
-        """Lets pairs change partners, or a block take a free one, where it is better in all."""
+        """Swaps partners, or gives a block a free partner, where that raises the total score."""
         changed = False
         for i in range(len(self.a.out)):
             j = self.partner.get(i)
@@ -244,7 +244,7 @@ class _Matching:
         return total
 
     def _swap(self, i: int, j: int | None, x: int | None, y: int) -> None:
-        """i leaves j for y; x, who had y, gets j."""
+        """i gives up j for y; x, which had y, gets j."""
         if j is not None:
             del self.partner[i], self.back[j]
         if x is not None:
@@ -263,7 +263,7 @@ class _Matching:
             self._pair(i, j)
 
     def _fill(self) -> None:
-        """Blocks that are left over, in the same place between pairs."""
+        """Pairs left-over blocks that are in the same place between pairs."""
         grown = True
         while grown:
             grown = False
@@ -287,7 +287,7 @@ class _Matching:
         return sorted(found)
 
     def _between(self, i: int, j: int) -> bool:
-        """Whether the arcs of two blocks lead to pairs, as many as there are."""
+        """Whether all arcs of two blocks lead to pairs, equally many on both sides."""
         for ours, theirs in ((self.a.out[i], self.b.out[j]), (self.a.into[i], self.b.into[j])):
             if len(ours) != len(theirs):
                 return False
@@ -297,7 +297,7 @@ class _Matching:
 
 
 def _own(left: Sequence[Node], right: Sequence[Node]) -> Scores:
-    """How alike blocks are by themselves, left by right."""
+    """Similarity of the blocks by themselves, left by right."""
     nodes = [*left, *right]
     known: dict[str, int] = {}
     rows: list[Counter[int]] = []
@@ -324,8 +324,8 @@ def _own(left: Sequence[Node], right: Sequence[Node]) -> Scores:
 
 
 def _around(a: _Side, b: _Side, score: Scores) -> Scores:
-    """How alike successors and predecessors are: for each block of the left's the best of the
-    right's, their mean.  Two blocks without any count as alike."""
+    """Similarity of successors and of predecessors: for each neighbour of the left block the best
+    match on the right, averaged.  Two blocks without any count as similar."""
     total = np.zeros_like(score)
     for ours, theirs in ((a.out, b.out), (a.into, b.into)):
         best = np.zeros((score.shape[1], score.shape[0]), np.float32)  # right by left
@@ -341,8 +341,8 @@ def _around(a: _Side, b: _Side, score: Scores) -> Scores:
 
 
 def _chain(score: Scores) -> list[tuple[int, int]]:
-    """The pairs that keep their order and have the greatest sum (as Needleman and Wunsch's
-    alignments, gaps for nothing)."""
+    """The pairs that keep their order and have the greatest sum (Needleman-Wunsch alignment with
+    no gap penalty)."""
     n, m = score.shape
     best = np.zeros((n + 1, m + 1), np.float32)
     for i in range(n):
@@ -364,7 +364,7 @@ def _chain(score: Scores) -> list[tuple[int, int]]:
 
 
 def _common(x: Sequence[str], y: Sequence[str]) -> list[tuple[int, int]]:
-    """A longest common subsequence, as pairs of places."""
+    """A longest common subsequence, as pairs of positions."""
     if len(x) * len(y) > _MOST:
         found = SequenceMatcher(None, x, y, autojunk=False).get_matching_blocks()
         return [(m.a + k, m.b + k) for m in found for k in range(m.size)]
@@ -381,15 +381,15 @@ def _common(x: Sequence[str], y: Sequence[str]) -> list[tuple[int, int]]:
 
 
 def alike(a: Node, b: Node) -> float:
-    """How alike two blocks are, in the order of their instructions."""
+    """Similarity of two blocks, given the order of their instructions."""
     x, y = [normal_form(t.text) for t in a.lines], [normal_form(t.text) for t in b.lines]
     return 1.0 if x == y else 2 * len(_common(x, y)) / (len(x) + len(y))
 
 
 @dataclass(frozen=True, slots=True)
 class AlignedLine:
-    """A line of a pair: on the left, on the right, or on both; ``same`` but for names and
-    values."""
+    """A line of a pair: on the left, on the right, or on both; ``same`` if only names and values
+    differ."""
 
     left: int | None
     right: int | None
@@ -397,7 +397,7 @@ class AlignedLine:
 
 
 def lines(a: Node, b: Node) -> list[AlignedLine]:
-    """The instructions of two blocks beside each other."""
+    """The instructions of two blocks side by side."""
     x, y = [normal_form(t.text) for t in a.lines], [normal_form(t.text) for t in b.lines]
     out: list[AlignedLine] = []
     i = j = 0

@@ -1,8 +1,8 @@
-"""What is said about an instruction when blocks are compared, from the strict to the vague.
+"""Features of an instruction for comparing blocks, from strict to vague.
 
-:func:`normal_form` forgets the names of registers and the values of constants and nothing else: two
-instructions are equal under it if they do the same to other operands.  :func:`fingerprint` adds
-vaguer sayings, for finding the block that another compiler or architecture made of the same source.
+:func:`normal_form` drops register names and constant values and nothing else: two instructions
+are equal under it if they do the same to other operands.  :func:`fingerprint` adds vaguer features,
+which find the block that another compiler or architecture made of the same source.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ _NUMBER = re.compile(r"[-+]?\b0x[0-9a-f]+\b|(?<![\w.])[-+]?\d+(?:\.\d+)?(?:e[-+]
 _REGISTER = re.compile(r"\b(UR|UP|R|P|B)\d+\b|\b([vs])(?:\d+|\[\d+:\d+\])")
 _CONSTANT = re.compile(r"c\[[^\]]*\]\[[^\]]*\]")
 _SPECIAL = re.compile(r"\bSR_\w+(?:\.\w+)?")
-# Hints, and how the same operand is said on another architecture or in another encoding.
+# Hints, and spellings of the same operand on another architecture or in another encoding.
 _NOISE = re.compile(
     r"\bdesc\[\w+\](?=\[)|\.reuse|_e32|_e64|\.RELIABLE|\.RECONVERGENT|\.DEFER_BLOCKING"
 )
 _TABLE = re.compile(r"\bU?LOP3\.LUT\b.*, (0x[0-9a-f]+)(?=, !?U?P\w$)|\bU?PLOP3\.LUT\b")
-# What compilers write in the one or the other way, of the same work: by the longest beginning of
-# the mnemonic, the U of the uniform data path left out.
+# Mnemonics that compilers choose between for the same work: the longest matching prefix counts,
+# without the U of the uniform data path.
 _SAME: Mapping[str, str] = {
     "IMAD.MOV": "MOV", "IMAD.U32": "MOV", "LDC": "MOV", "LDCU": "MOV", "CS2R.32": "MOV",
     "R2UR": "MOV", "IMAD.IADD": "ADD", "IMAD.X": "ADD", "IADD3": "ADD", "IADD": "ADD",
@@ -38,7 +38,7 @@ _COMMON = frozenset({"0x0", "0x1", "0x2", "0x4", "0", "1", "2", "4", "-0x1", "-1
 
 
 def normal_form(text: str) -> str:
-    """An instruction without the names of registers, the values of constants and places.
+    """An instruction without register names, constant values and addresses.
 
     What it does stays: modifiers, signs and complements, RZ and PT, truth tables.
     """
@@ -51,7 +51,7 @@ def normal_form(text: str) -> str:
 
 
 def family(text: str) -> tuple[str, tuple[str, ...]]:
-    """What an instruction without its guard is about, and its modifiers."""
+    """The family of an instruction (without its guard), and its modifiers."""
     if _ZERO_PRODUCT.match(text):
         return "MOV", ()
     whole = _NOISE.sub("", text.split(" ", 1)[0])
@@ -66,13 +66,13 @@ def family(text: str) -> tuple[str, tuple[str, ...]]:
 
 
 def is_call(text: str) -> bool:
-    """Whether control leaves for a function and goes on behind this instruction."""
+    """Whether control goes to a function and returns to the next instruction."""
     return family(text.split(" ", 1)[-1] if text.startswith("@") else text)[0] == "CALL"
 
 
 @lru_cache(maxsize=1 << 16)
 def fingerprint(text: str) -> tuple[tuple[str, float], ...]:
-    """Sayings about an instruction, with how much each counts."""
+    """Features of an instruction, each with its weight."""
     guard, body = text.split(" ", 1) if text.startswith("@") and " " in text else ("", text)
     name, modifiers = family(body)
     much = 0.3 if name.upper() in _PLAIN else 1.0

@@ -1,4 +1,4 @@
-"""What differs between two graphs, as text in the shape of a unified diff, and as data."""
+"""The differences between two graphs, as text in the shape of a unified diff, and as data."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Any
 from sassxlate.cfg.diff.align import AlignedLine, Alignment, BlockMatch, lines
 from sassxlate.cfg.view.picture import Node, Picture
 
-_CONTEXT = 2  # lines that are the same, around those that are not
+_CONTEXT = 2  # unchanged lines shown around changed ones
 
 
 def same(left: Picture, right: Picture, found: Alignment) -> bool:
-    """Whether the graphs are equal to the letter: blocks, their order, instructions and arcs."""
+    """Whether the graphs are identical: blocks, their order, instructions and arcs."""
     if found.only_left or found.only_right:
         return False
     shape = [(a.src, a.dst, a.kind) for a in left.arcs] == [
@@ -29,15 +29,15 @@ def _texts(node: Node) -> list[str]:
 
 
 def status(left: Picture, right: Picture, pair: BlockMatch) -> str:
-    """``same`` to the letter, ``renamed`` (registers, constants, addresses) or ``changed``."""
+    """``same`` (identical text), ``renamed`` (registers, constants, addresses) or ``changed``."""
     if _texts(left.nodes[pair.left]) == _texts(right.nodes[pair.right]):
         return "same"
     return "renamed" if pair.alike == 1.0 else "changed"
 
 
 def moved(found: Alignment) -> set[int]:
-    """Left blocks whose partner is out of the order of the others (outside the longest chain of
-    pairs that both graphs have in order)."""
+    """Left blocks whose partner is out of order: outside the longest chain of pairs whose order is
+    the same in both graphs."""
     rights = [p.right for p in found.pairs]
     best: list[int] = []  # indices of the last of the best chain of each length
     before = [-1] * len(rights)
@@ -57,9 +57,9 @@ def moved(found: Alignment) -> set[int]:
 
 
 def to_text(left: Picture, right: Picture, found: Alignment, *, whole: bool = False) -> str:
-    """Each pair that differs as a hunk; blocks of one side alone as a whole; figures at the end.
+    """Each pair that differs as a hunk, unpaired blocks in full, and the totals at the end.
 
-    ``whole``: blocks that are the same or renamed are shown, too.
+    ``whole``: also show blocks that are the same or renamed.
     """
     out = [f"--- {left.name} {left.target}", f"+++ {right.name} {right.target}"]
     out += notes(left, right)
@@ -85,7 +85,7 @@ def to_text(left: Picture, right: Picture, found: Alignment, *, whole: bool = Fa
 
 
 def notes(left: Picture, right: Picture) -> list[str]:
-    """What the graphs leave out, by side."""
+    """What each graph leaves out, by side."""
     sides = (("left", left), ("right", right))
     return [f"# {side}: {note}" for side, picture in sides for note in picture.notes]
 
@@ -127,7 +127,7 @@ def _alone(node: Node, sign: str) -> Iterator[str]:
 
 
 def to_data(left: Picture, right: Picture, found: Alignment) -> dict[str, Any]:
-    """For JSON.  Blocks by index, lines of changed pairs by number."""
+    """For JSON: blocks by index, lines of changed pairs by number."""
     away = moved(found)
     pairs: list[dict[str, Any]] = []
     for p in found.pairs:

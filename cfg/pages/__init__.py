@@ -1,1 +1,1 @@
-"""HTML pages of graphs, each with its script and style.  May import the rest of cfg."""
+"""HTML pages of graphs, each with its script and style sheet.  May import the rest of cfg."""

@@ -1,4 +1,4 @@
-"""What differs between two graphs as one HTML file: the two sides beside each other, in one page
+"""The differences between two graphs as one HTML file: both sides next to each other on one page
 that scrolls as a whole, pairs in the order of the left side."""
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def to_html(left: Picture, right: Picture, found: Alignment) -> str:
         f'</h1><span class="faint">{escape(verdict)}</span>'
         '<span><button data-do="last" title="previous difference (p)">↑</button> '
         '<button data-do="next" title="next difference (n)">↓</button> '
-        '<button data-do="all" title="open or fold what does not differ (a)">all</button> '
+        '<button data-do="all" title="open or fold unchanged blocks (a)">all</button> '
         '<button data-do="theme" title="light or dark (t)">theme</button></span>'
         '<span id="count" role="status"></span></header>\n<main>'
         + "\n".join(parts)
@@ -45,7 +45,7 @@ def to_html(left: Picture, right: Picture, found: Alignment) -> str:
 
 
 def colours() -> str:
-    """The rules that give the colours their names: the system's theme, or the one chosen."""
+    """The style rules that define the colours: the system's theme, or the chosen one."""
     return "".join(
         f"{rule}{{{''.join(f'--{k}:{v};' for k, v in values.items())}}}{end}"
         for rule, values, end in (
@@ -59,12 +59,12 @@ def colours() -> str:
 
 
 def styles() -> str:
-    """The page's other rules."""
+    """The other style rules of the page."""
     return _file("diff.css")
 
 
 def script() -> str:
-    """Steps, folds, chooses light or dark."""
+    """The script: moves between differences, folds blocks, switches the theme."""
     return _file("diff.js")
 
 
@@ -73,8 +73,8 @@ def _file(name: str) -> str:
 
 
 def _order(found: Alignment) -> Iterator[BlockMatch | tuple[int | None, int | None]]:
-    """Pairs and single blocks: the left side in its order, a block of the right side alone behind
-    the partner of the block before it."""
+    """Pairs and single blocks: the left side in its order; an unpaired block of the right side
+    follows the partner of the block before it."""
     by_left = {p.left: p for p in found.pairs}
     by_right = {p.right: p for p in found.pairs}
     alone = set(found.only_right)

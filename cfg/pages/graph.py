@@ -1,7 +1,7 @@
-"""A picture as one HTML file: pan, zoom, search, fold, follow a register; nothing is loaded.
+"""A picture as one HTML file: pan, zoom, search, fold, follow a register; it loads nothing.
 
-The page's script and rules are ``graph.js`` and ``graph.css`` beside this file.  Places come from
-:mod:`.layout`; the script only moves rows when blocks fold, and writes the text of what is in view.
+The page's script and style are ``graph.js`` and ``graph.css`` in this folder.  Coordinates come
+from :mod:`.layout`; the script only moves rows when blocks fold, and writes the visible text.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _KEYS = (
     ("Shift and arrows", "move the picture (also: drag)"),
     ("Home End", "the first block, the last"),
     ("t", "light or dark"),
-    ("Esc", "let a register go"),
+    ("Esc", "stop following a register"),
 )
 
 
@@ -74,9 +74,9 @@ def to_html(picture: Picture, layout: Layout | None = None) -> str:
 
 def _legend() -> str:
     return (
-        "<p>Arcs: full line, T: branch taken; thin line, open head, F: the way past it; thick: "
+        "<p>Arcs: full line, T: branch taken; thin line, open head, F: fall-through; thick: "
         "the only way; dotted: one of several targets; dash and dot: calls; dashed: closes a loop. "
-        "Shaded: loops. Bar at the left: lanes may be elsewhere. Line above: they meet again. "
+        "Shaded: loops. Bar at the left: lanes may have diverged. Line above: they reconverge. "
         "After a run: how often warps executed it, and its part of all executed instructions; the "
         "more often, the darker its head and the higher the bar at the right.</p>"
     )
@@ -87,7 +87,7 @@ def _part(name: str) -> str:
 
 
 def _themes() -> str:
-    """A theme that was chosen wins over the system's; on paper it is light."""
+    """The chosen theme overrides the system's; print is always light."""
     return "".join(
         f"{rule}{{{''.join(f'--{k}:{v};' for k, v in colours.items())}}}{end}"
         for rule, colours, end in (
@@ -99,7 +99,7 @@ def _themes() -> str:
 
 
 def _safe(data: Any) -> str:
-    """JSON that may stand inside a script element, whatever names there are."""
+    """JSON that is safe inside a script element, whatever names it contains."""
     text = json.dumps(data, ensure_ascii=True, separators=(",", ":"))
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 

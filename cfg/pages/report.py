@@ -1,8 +1,8 @@
 """The report of a translation or a run as one HTML file: summary, kernels, blocks, instructions.
 
-The summary is JSON in the page; each kernel's details are JSON, deflated, in base64, in an element
-of their own, and are read when somebody opens the kernel.  The script and rules are
-``report.js`` and ``report.css`` beside this file; nothing is loaded.
+The summary is JSON in the page.  Each kernel's details are JSON, deflated, in base64, in their own
+element, and are decoded when the reader opens the kernel.  The script and style are ``report.js``
+and ``report.css`` in this folder; the page loads nothing.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ _KEYS = (
 
 
 def pack(details: Mapping[str, Any]) -> str:
-    """A kernel's details as they stand in the page."""
+    """A kernel's details in the form that the page stores."""
     text = json.dumps(details, ensure_ascii=True, separators=(",", ":"))
     return base64.b64encode(zlib.compress(text.encode(), 9)).decode()
 
 
 def unpack(text: str) -> Any:
-    """What :func:`pack` packed."""
+    """Inverse of :func:`pack`."""
     return json.loads(zlib.decompress(base64.b64decode(text)))
 
 
 def to_html(report: Mapping[str, Any], details: Sequence[str]) -> str:
-    """The whole page, of the data without details and each kernel's packed details."""
+    """The whole page, from the data without details and each kernel's packed details."""
     title = f"{report['program'][:200]}: {report['command']} report"
     keys = "".join(f"<tr><td><kbd>{escape(k)}</kbd><td>{escape(said)}" for k, said in _KEYS)
     packed = "\n".join(
@@ -70,12 +70,12 @@ def to_html(report: Mapping[str, Any], details: Sequence[str]) -> str:
 
 
 def plain(text: str) -> str:
-    """Text for HTML, without characters that are none."""
+    """Text for HTML, without characters that HTML does not allow."""
     return escape("".join(c if c >= " " else "\ufffd" for c in text))
 
 
 def _plain_summary(report: Mapping[str, Any]) -> str:
-    """What there is to read without a script."""
+    """The summary for a reader without scripts."""
     t = report["totals"]
     refused = "".join(
         f"<li>{plain(row['shown'])}: {plain(row['refused']['message'])}</li>"
@@ -94,7 +94,7 @@ def _file(name: str) -> str:
 
 
 def _safe(data: Any) -> str:
-    """JSON that may stand inside a script element, whatever names there are."""
+    """JSON that is safe inside a script element, whatever names it contains."""
     text = json.dumps(data, ensure_ascii=True, separators=(",", ":"))
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 

@@ -1,5 +1,5 @@
-"""SASS beside its RDNA3 as one HTML file, in the shape of :mod:`.diff_page`: parts in the order of
-the code, what the translator added marked and named."""
+"""SASS and its RDNA3 side by side as one HTML file, in the shape of :mod:`.diff_page`: parts in
+code order, instructions that the translator added marked and named."""
 
 from __future__ import annotations
 
@@ -72,5 +72,5 @@ def _code(code: Code) -> str:
 
 
 def plain(text: str) -> str:
-    """Text for HTML, without characters that are none."""
+    """Text for HTML, without characters that HTML does not allow."""
     return escape("".join(c if c >= " " else "\ufffd" for c in text))

@@ -40,7 +40,7 @@ def _block_name(cfg: Cfg, index: int) -> str:
 
 def to_text(cfg: Cfg, heads: Mapping[int, str] | None = None) -> str:
     """Every block with its edges, immediate dominators, loop depth, liveness and uniformity;
-    ``heads``: what else is known of a block, by its start."""
+    ``heads``: further facts about a block, by its start."""
     live, uniform, shape = liveness(cfg), analyse(cfg), structure(cfg)
     lines = [f"kernel {cfg.name} sm_{cfg.arch}: {len(cfg.blocks)} blocks, {len(shape.loops)} loops"]
     for loop in shape.loops:

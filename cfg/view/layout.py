@@ -1,13 +1,13 @@
-"""Where blocks and arcs of a picture stand: layers by longest path, columns by a spanning tree,
-a lane of its own for each arc.
+"""Positions of a picture's blocks and arcs: layers by longest path, columns by a spanning tree,
+a separate track for each arc.
 
 The method is the one that Cutter describes and Compiler Explorer follows, written afresh: blocks
-are never reordered, so the two sides of a branch keep theirs; nothing is random, so a picture is
-the same every time.  Subtrees are pushed together along their outlines (Reingold and Tilford,
-1981).  Everything is linear in blocks and arcs but for sorting and the search for a free column.
+are never reordered, so the two sides of a branch stay on theirs; nothing is random, so a picture is
+always the same.  Subtrees are pushed together along their outlines (Reingold and Tilford,
+1981).  Everything except sorting and the search for a free column is linear.
 
-A place's height is symbolic, a row and an offset: a page may fold blocks and move the rows
-together without laying out anew.
+Heights are symbolic, a row and an offset: a page may fold blocks and move the rows
+together without a new layout.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from typing import TypeVar
 
 from sassxlate.cfg.view.picture import Arc, Node, Picture, head
 
-CHAR, LINE, PAD = 7.25, 15.0, 7.0  # of a block's text, in pixels
-LANE, MARGIN = 9.0, 10.0  # between arcs, and around everything
-HEAD = 1  # lines above a block's instructions
-WIDEST = 110  # characters that a line has at most
+CHAR, LINE, PAD = 7.25, 15.0, 7.0  # size of a block's text and its padding, in pixels
+LANE, MARGIN = 9.0, 10.0  # between arcs, and around the picture
+HEAD = 1  # header lines above a block's instructions
+WIDEST = 110  # maximum characters per line
 
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """A block's place; its top is that of its row."""
+    """A block's position; its top is the top of its row."""
 
     row: int
     x: float
@@ -39,10 +39,10 @@ class Box:
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """An arc's way: down from its source's bottom at ``points[0]``, to its target's top.
+    """An arc's path: down from its source's bottom at ``points[0]``, to its target's top.
 
-    Each point but the first and the last is (x, gap, offset): gap ``g`` is the space above row
-    ``g``, the offset counts from its top.  Of the first and last x alone counts.
+    Each point except the first and the last is (x, gap, offset): gap ``g`` is the space above row
+    ``g``, the offset counts from its top.  Only x counts in the first and the last.
     """
 
     arc: Arc
@@ -83,7 +83,7 @@ def _widest(node: Node) -> int:
 
 
 def lay_out(picture: Picture) -> Layout:
-    """The layout of a picture; of one without blocks an empty one."""
+    """The layout of a picture; it is empty if the picture has no blocks."""
     if not picture.nodes:
         return Layout(0.0, (), (), (0.0,))
     topo, back = _order(picture)
@@ -93,7 +93,7 @@ def lay_out(picture: Picture) -> Layout:
 
 
 def _order(picture: Picture) -> tuple[list[int], set[tuple[int, int]]]:
-    """Reverse postorder, and the arcs left out to get it."""
+    """Reverse postorder, and the arcs removed to get it."""
     arcs = picture.successors()
     state = [0] * len(picture.nodes)
     post: list[int] = []
@@ -102,7 +102,7 @@ def _order(picture: Picture) -> tuple[list[int], set[tuple[int, int]]]:
         if state[root]:
             continue
         state[root] = 1
-        # The last successor first: reverse postorder then has the first one in front.
+        # The last successor first: reverse postorder then puts the first one first.
         stack = [(root, iter(arcs[root][::-1]))]
         while stack:
             node, rest = stack[-1]
@@ -123,7 +123,7 @@ def _order(picture: Picture) -> tuple[list[int], set[tuple[int, int]]]:
 def _rows(
     picture: Picture, topo: Sequence[int], back: set[tuple[int, int]]
 ) -> tuple[list[int], list[list[int]]]:
-    """Each node's row, by longest path, and its children in a tree that spans all."""
+    """Each node's row, by longest path, and its children in a spanning tree."""
     arcs = picture.successors()
     rows = [0] * len(picture.nodes)
     for node in topo:
@@ -143,7 +143,7 @@ def _rows(
 
 @dataclass(slots=True)
 class _Outline:
-    """A subtree's columns by row, the deepest first; what is stored counts from ``by``."""
+    """A subtree's columns by row, the deepest first; stored values are relative to ``by``."""
 
     left: list[int]
     right: list[int]
@@ -151,7 +151,7 @@ class _Outline:
 
 
 def _columns(kids: Sequence[Sequence[int]], rows: Sequence[int]) -> list[int]:
-    """Each node's column; a node is two columns wide, so it can stand between two children."""
+    """Each node's column; a node is two columns wide, so it can be centred over two children."""
     n = len(kids)
     parent = [-1] * n
     for node, some in enumerate(kids):
@@ -164,8 +164,8 @@ def _columns(kids: Sequence[Sequence[int]], rows: Sequence[int]) -> list[int]:
         node = work.pop()
         order.append(node)
         work += kids[node][::-1]
-    shift = [0] * n  # of a subtree, against its parent
-    own = [0] * n  # of the node inside its subtree
+    shift = [0] * n  # of a subtree, relative to its parent
+    own = [0] * n  # of the node, relative to its subtree
     outlines: dict[int, _Outline] = {}
     for node in reversed(order):
         together = _together(kids[node], own, shift, outlines)
@@ -190,7 +190,7 @@ def _columns(kids: Sequence[Sequence[int]], rows: Sequence[int]) -> list[int]:
 def _together(
     some: Sequence[int], own: Sequence[int], shift: list[int], outlines: dict[int, _Outline]
 ) -> _Outline | None:
-    """Puts subtrees side by side, as close as their outlines let them; the outline of all."""
+    """Puts subtrees side by side, as close as their outlines allow; returns the joint outline."""
     whole: _Outline | None = None
     for node in some:
         new = outlines.pop(node)
@@ -202,7 +202,7 @@ def _together(
         move = max((r + whole.by) - (x + new.by) for r, x in zip(a, b, strict=True))
         shift[node] = move
         new.by += move
-        if len(new.left) > len(whole.left):  # the deeper one is kept, the rest written over
+        if len(new.left) > len(whole.left):  # keep the deeper one, overwrite the rest
             n = len(whole.left)
             new.left[-n:] = [x + whole.by - new.by for x in whole.left]
             whole = new
@@ -213,12 +213,12 @@ def _together(
 
 
 class _Placing:
-    """From rows and columns to coordinates."""
+    """Turns rows and columns into coordinates."""
 
     def __init__(self, picture: Picture, rows: Sequence[int], columns: Sequence[int]) -> None:
         self.picture, self.rows, self.columns = picture, rows, columns
         self.count = max(columns) + 2
-        # Column gap c is left of column c; blocks stand across the gap in their middle.
+        # Column gap c is left of column c; a block straddles the gap at its middle.
         self.closed: dict[int, list[int]] = defaultdict(list)
         for row, column in zip(rows, columns, strict=True):
             insort(self.closed[column + 1], row)
@@ -231,7 +231,7 @@ class _Placing:
         ]
 
     def _spans(self, arc: Arc) -> tuple[int, int]:
-        """The rows that an arc passes, first and behind the last."""
+        """The rows that an arc passes: the first, and one past the last."""
         a, b = self.rows[arc.src] + 1, self.rows[arc.dst]
         return min(a, b), max(a, b)
 
@@ -241,7 +241,7 @@ class _Placing:
         return at == len(rows) or rows[at] >= behind
 
     def _gap(self, arc: Arc) -> int:
-        """The column gap for an arc: free all the way, and the least way round."""
+        """The column gap for an arc: free over its whole height, with the smallest detour."""
         first, behind = self._spans(arc)
         s, t = self.columns[arc.src] + 1, self.columns[arc.dst] + 1
         low, high = min(s, t), max(s, t)
@@ -289,7 +289,7 @@ class _Placing:
     def _ports(
         self, boxes: Sequence[Box], lane_x: Mapping[Arc, float]
     ) -> dict[Arc, tuple[float, float]]:
-        """Where each arc leaves its source and enters its target, in the order of where it goes."""
+        """Where each arc leaves its source and enters its target, ordered by the other end."""
         outs: dict[int, list[Arc]] = defaultdict(list)
         ins: dict[int, list[Arc]] = defaultdict(list)
         for arc in self.picture.arcs:
@@ -351,8 +351,8 @@ K = TypeVar("K", bound=Hashable)
 def _tracks(
     pieces: Sequence[tuple[int, float, float, K]], spaces: int
 ) -> tuple[dict[K, int], list[int]]:
-    """Tracks in each space for pieces (space, first, last, key), so that none meets another; and
-    how many tracks each space has."""
+    """Assigns pieces (space, first, last, key) to tracks in each space, so that no two meet; and
+    the number of tracks per space."""
     counts = [0] * spaces
     out: dict[K, int] = {}
     busy: dict[int, list[tuple[float, int]]] = defaultdict(list)  # (last, track)

@@ -1,4 +1,4 @@
-"""A gfx1100 kernel as it is drawn: ours, or of any code object."""
+"""The picture of a gfx1100 kernel: of our code or any code object."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from sassxlate.disasm.rdna3.reads_writes import reads, writes
 
 _ENDS = ("s_endpgm", "s_endpgm_saved", "s_code_end")
 _INDIRECT = ("s_setpc_b64", "s_swappc_b64")
-_NO_ARC_SAYS = "indirect jumps: their arcs go to all places whose address the code takes"
+_NO_ARC_SAYS = "indirect jumps: their arcs go to every address that the code takes"
 
 
 def picture(
     name: str, lines: Sequence[Decoded], shown: str = "", runs: Mapping[int, int] | None = None
 ) -> Picture:
-    """From a kernel's decoded code, the entry first; offsets count from there.
+    """From a kernel's decoded code, the entry first; offsets are relative to it.
 
-    Padding behind the last jump is left out.  Where control goes behind a word that is no
-    instruction is not known: it ends its block, and no arc leaves it.  ``runs``: executions of a
-    block by waves, by its offset; of one that is missing nothing is known.
+    Padding after the last jump is left out.  After a word that is not an instruction the flow of
+    control is unknown: the word ends its block, and no arc leaves it.  ``runs``: executions of a
+    block by waves, by its offset; a block that is missing has an unknown count.
     """
     base = lines[0].address if lines else 0
     used = _without_padding(lines)
@@ -49,13 +49,13 @@ def picture(
     notes = [_NO_ARC_SAYS] if any(a.kind == "case" for a in arcs) else []
     bad = sum(line.inst is None and not line.is_zero for line in used)
     if bad:
-        notes.append(f"{bad} words are unknown: where control goes behind one is not known")
+        notes.append(f"{bad} words are unknown: where control goes after one is not known")
     return Picture(name, shown or name, "gfx1100", nodes, tuple(arcs), loops, tuple(notes))
 
 
 def text_of(line: Decoded, base: int) -> str:
-    """The instruction; a branch with the place that it goes to, counted from ``base`` as the heads
-    of blocks are, and not with its distance in words."""
+    """The instruction; a branch with its target relative to ``base``, as in the block headers,
+    instead of its distance in words."""
     target = target_of(line)
     if target is None:
         return line.text
@@ -91,7 +91,7 @@ def _jumps(op: str) -> bool:
 
 
 def _addresses(lines: Sequence[Decoded]) -> list[int]:
-    """Code addresses that s_getpc_b64 and s_add_u32 of a constant make, and return addresses."""
+    """Code addresses made by s_getpc_b64 and s_add_u32 of a constant, and return addresses."""
     found: set[int] = set()
     known: dict[int, int] = {}
     for line in lines:

@@ -1,4 +1,4 @@
-"""A kernel's SASS as it is drawn."""
+"""The picture of a kernel's SASS."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from sassxlate.disasm.sass.traits import traits
 
 
 def names_of(refs: Iterable[RegRef]) -> tuple[str, ...]:
-    """Registers by their names in listings."""
+    """Register names as listings print them."""
     return tuple(f"{r.file}{r.index}" for r in sorted(refs, key=lambda r: (r.file, r.index)))
 
 
@@ -33,13 +33,13 @@ def _kind(cfg: Cfg, edge: Edge) -> ArcKind:
 
 
 def _order(edge: Arc) -> tuple[int, int]:
-    """The way into the next block is on the left, as addresses go."""
+    """Puts the fall-through on the left, in address order."""
     return edge.src, edge.kind != "fall"
 
 
 def picture(cfg: Cfg, shown: str = "", runs: Mapping[int, int] | None = None) -> Picture:
-    """``runs``: executions of a block by warps, by the offset of its first instruction; of one
-    that is missing nothing is known."""
+    """``runs``: executions of a block by warps, by the offset of its first instruction; a block
+    that is missing has an unknown count."""
     shape, uniform = structure(cfg), analyse(cfg)
     joins: dict[int, set[str]] = defaultdict(set)
     for region in regions(cfg)[0]:
@@ -61,7 +61,7 @@ def picture(cfg: Cfg, shown: str = "", runs: Mapping[int, int] | None = None) ->
         )
         for block in cfg.blocks
     )
-    # A call goes to its callee and from there to the return sites; the arc over it says nothing.
+    # A call goes to its callee and from there to the return sites; an arc over it adds nothing.
     over = {b.index for b in cfg.blocks if any(e.kind == "call" for e in cfg.successors[b.index])}
     arcs = [
         Arc(e.src, e.dst, _kind(cfg, e), shape.dominates(e.dst, e.src))

@@ -1,9 +1,9 @@
-"""A kernel's SASS beside the code that stands for it: which RDNA3 instruction is whose.
+"""A kernel's SASS and the code that implements it: which RDNA3 instruction belongs to which.
 
-Nothing is guessed: whoever makes these values (:mod:`sassxlate.lowering.report.side_by_side`) has
-the map from
-the translator.  Every RDNA3 instruction is in one row, either beside the SASS instruction that it
-stands for, or as what the translator added, by name; every SASS instruction is in one row, too.
+Nothing is guessed: the maker of these values (:mod:`sassxlate.lowering.report.side_by_side`) has
+the map from the translator.  Every RDNA3 instruction is in exactly one row, either next to the SASS
+instruction that it implements, or as added by the translator, with the reason.  Every SASS
+instruction is in exactly one row, too.
 """
 
 from __future__ import annotations
@@ -18,41 +18,41 @@ from sassxlate.cfg.view.picture import Line
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """An RDNA3 instruction by its offset from the entry; ``added`` names what it is for where it
-    stands for no SASS instruction."""
+    """An RDNA3 instruction by its offset from the entry; ``added`` names its purpose if it
+    implements no SASS instruction."""
 
     offset: int
     text: str
     added: str = ""
-    runs: int | None = None  # times that a wave executed it, after a run
+    runs: int | None = None  # executions by waves, after a run
 
 
 @dataclass(frozen=True, slots=True)
 class SideBySideRow:
-    """A SASS instruction and its code, or without ``line`` what was added between two."""
+    """A SASS instruction and its code; without ``line``, code added between two."""
 
     line: Line | None
     code: tuple[Code, ...]
-    rule: str = ""  # the rule that wrote it, where that is known
-    engine: str = ""  # rules, or the name of a model
-    why: str = ""  # where there is no code
+    rule: str = ""  # the rule that wrote it, if known
+    engine: str = ""  # "rules", or the name of a model
+    why: str = ""  # why there is no code
 
     @property
     def runs(self) -> int | None:
-        """Executions of the SASS instruction: of the first that stands for it."""
+        """Executions of the SASS instruction: those of the first instruction that implements it."""
         return next((c.runs for c in self.code if not c.added), None)
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A block of the SASS, or with ``start`` None code that is of no block: its name says what."""
+    """A block of the SASS; if ``start`` is None, code outside any block, described by its name."""
 
     name: str
     start: int | None
-    first: int  # of its code, bytes from the entry
+    first: int  # start of its code, in bytes from the entry
     end: int
     rows: tuple[SideBySideRow, ...]
-    runs: int | None = None  # times that waves began the block
+    runs: int | None = None  # times that waves entered the block
 
     def codes(self) -> Iterator[Code]:
         """All its RDNA3 instructions, in order."""
@@ -62,7 +62,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Beside:
-    """A kernel, both ways.  ``source`` says where the map is from."""
+    """A kernel in both instruction sets.  ``source``: origin of the map."""
 
     name: str
     shown: str
@@ -70,12 +70,12 @@ class Beside:
     other: str
     parts: tuple[Part, ...]
     source: str
-    kinds: tuple[tuple[str, str], ...] = ()  # what the names in ``Code.added`` mean
+    kinds: tuple[tuple[str, str], ...] = ()  # meaning of each name in ``Code.added``
 
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """How many instructions there are of which kind; ``added`` by kind."""
+    """Instruction counts by kind; ``added`` by kind."""
 
     sass: int
     without: int  # SASS instructions that need no code
@@ -84,7 +84,7 @@ class Figures:
 
     @property
     def standing(self) -> int:
-        """RDNA3 instructions that stand for SASS."""
+        """RDNA3 instructions that implement SASS."""
         return self.rdna3 - sum(n for _, n in self.added)
 
 
@@ -99,7 +99,7 @@ def figures(found: Beside) -> Figures:
 
 
 def said(found: Beside) -> str:
-    """The sums in a line."""
+    """The sums as one line."""
     f = figures(found)
     added = ", ".join(f"{name} {n}" for name, n in f.added)
     total = sum(n for _, n in f.added)
@@ -110,7 +110,7 @@ def said(found: Beside) -> str:
 
 
 def head(part: Part) -> str:
-    """What a part is, in a line: its block, where its code is, how much there is of both."""
+    """A part's heading: its block, the place of its code, the size of both sides."""
     lines = sum(row.line is not None for row in part.rows)
     codes = sum(len(row.code) for row in part.rows)
     place = f"{part.name}  {part.first:04x}..{part.end:04x}"
@@ -120,11 +120,11 @@ def head(part: Part) -> str:
     return f"{place}  {lines} SASS, {codes} RDNA3{counted}"
 
 
-_LEFT = 48  # columns of the SASS
+_LEFT = 48  # width of the SASS column
 
 
 def to_text(found: Beside) -> str:
-    """Both sides beside each other: ``|`` stands for, ``+`` added."""
+    """Both sides next to each other: ``|`` implements, ``+`` added."""
     out = [f"--- {found.name} {found.target}", f"+++ {found.name} {found.other} ({found.source})"]
     for part in found.parts:
         out.append(f"@@ {head(part)} @@")
@@ -171,7 +171,7 @@ def to_data(found: Beside) -> dict[str, Any]:
 
 
 def part_data(part: Part) -> dict[str, Any]:
-    """A part for JSON; what is empty or not known is left out."""
+    """A part for JSON; empty and unknown values are left out."""
     made: dict[str, Any] = {
         "name": part.name,
         "sass_block": part.start,

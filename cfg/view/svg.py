@@ -1,10 +1,10 @@
-"""A picture as SVG: one file, no script, readable in a light and a dark room and on paper.
+"""A picture as SVG: one file, no script, readable in light and dark themes and on paper.
 
-Arcs are told apart by more than colour: a branch taken is a full line with a full head and a T, the
-way past it a thin line with an open head and an F, the only way a thick line; what closes a loop
-is dashed.  Loops are shaded, the deeper the darker; a bar at a block's left side says that lanes
-may be elsewhere, a double line above it that they meet again.  After a run a block's head has the
-number of its executions, is shaded by its logarithm, and a bar at the right is as high.
+Arcs differ by more than colour: a taken branch is a full line with a full head and a T, the
+fall-through a thin line with an open head and an F, an unconditional edge a thick line; a back edge
+is dashed.  Loops are shaded, deeper ones darker; a bar at a block's left side means that lanes may
+have diverged, a double line above it that they reconverge.  After a run a block's head has its
+execution count, is shaded by the logarithm of the count, and a bar at the right is as high.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _LETTERS = {"taken": "T", "fall": "F"}
 
 
 def style() -> str:
-    """The rules of all drawings: colours as variables, light and dark."""
+    """The style rules of all drawings: colours as variables, light and dark."""
 
     def names(colours: dict[str, str]) -> str:
         return "".join(f"--{name}:{value};" for name, value in colours.items())
@@ -62,7 +62,7 @@ def style() -> str:
 
 
 def markers() -> str:
-    """Arrow heads: full ones, and open ones for the way past a branch."""
+    """Arrow heads: full ones, and open ones for the fall-through."""
     return "".join(
         f'<marker id="m-{k}" viewBox="-1 -1 10 10" refX="7" refY="4" markerWidth="8" '
         f'markerHeight="8" markerUnits="userSpaceOnUse" orient="auto">'
@@ -72,18 +72,18 @@ def markers() -> str:
 
 
 def shortened(text: str) -> str:
-    """A line's text as it fits into a block."""
+    """A line's text, cut to the width of a block."""
     return text if len(text) <= WIDEST else text[: WIDEST - 1] + "…"
 
 
 def warmth(runs: int, most: int) -> float:
-    """How much a block's head is shaded, as opacity: by the logarithm of its executions, and never
-    so much that its text is hard to read."""
+    """The opacity of the shading of a block's head: by the logarithm of its executions, and never
+    so dark that its text is hard to read."""
     return 0.06 + 0.44 * log1p(runs) / log1p(most) if runs else 0.0
 
 
 def hottest(picture: Picture) -> int:
-    """The most executions of a block; 0 where nothing was counted."""
+    """The highest execution count of a block; 0 if nothing was counted."""
     return max((node.runs or 0 for node in picture.nodes), default=0)
 
 
@@ -118,7 +118,7 @@ def to_svg(picture: Picture, layout: Layout | None = None) -> str:
 
 
 def _printable(text: str) -> str:
-    """Without characters that XML has no way to say."""
+    """The text without characters that XML cannot represent."""
     return "".join(c if c >= " " and c not in "\ufffe\uffff" else "\ufffd" for c in text)
 
 

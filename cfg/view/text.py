@@ -1,4 +1,4 @@
-"""A picture as Graphviz dot in the colours that reverse engineers know, as text, and as data."""
+"""A picture as Graphviz dot in the usual colours of reverse engineering tools, as text, as data."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def _style(picture: Picture, arc: Arc) -> str:
 
 
 def to_dot(picture: Picture) -> str:
-    """Green: taken; red: fall through; blue: the only way; dashed: backwards."""
+    """Green: taken; red: fall-through; blue: unconditional; dashed: backwards."""
     lines = [
         f'digraph "{_escape(picture.name)}" {{',
         '  node [shape=record, fontname="monospace", fontsize=9];',
@@ -54,7 +54,7 @@ def to_dot(picture: Picture) -> str:
 
 
 def to_text(picture: Picture) -> str:
-    """Blocks with their instructions, loops and arcs, for what has no analyses of its own."""
+    """Blocks with their instructions, loops and arcs, for pictures without analyses."""
     lines = [
         f"kernel {picture.name} {picture.target}: {len(picture.nodes)} blocks, "
         f"{len(picture.loops)} loops",

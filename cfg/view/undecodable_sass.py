@@ -1,10 +1,9 @@
-"""A kernel's SASS as it is drawn where the strict graph (:mod:`.build`) cannot be made.
+"""The picture of a kernel's SASS when the strict graph (:mod:`.build`) cannot be built.
 
-All words are drawn.  A word that is no instruction says so with its code and its bytes; it may be
-a branch and may write anything, so it ends its block and no arc leaves it.  Neither does one leave
-a branch whose targets are not known.  What else there is of control flow is sound, but not all of
-it: a block drawn as unreached may be reached behind such a word.  What lanes do and where barriers
-join is left out.
+All words are drawn.  A word that is not an instruction shows its error code and bytes; it may
+be a branch and may write anything, so it ends its block and no arc leaves it.  Nor does one leave a
+branch whose targets are unknown.  The control flow drawn is sound but incomplete: a block drawn as
+unreached may be reached from such a word.  Lane divergence and convergence barriers are left out.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from sassxlate.disasm.sass.instruction import Instruction, Label
 from sassxlate.disasm.sass.traits import traits
 from sassxlate.errors import SassxlateError
 
-_LONGEST = 400  # characters of an error in a note
+_LONGEST = 400  # characters of an error kept in a note
 _NO_WAY_ON = ("exit", "return", "resume")
 
 
@@ -36,9 +35,9 @@ def picture(
     why: SassxlateError | None = None,
     rest: bytes = b"",
 ) -> Picture:
-    """From a kernel's words, in their order from offset 0 on; ``rest`` are bytes behind them that
-    make no whole word.  ``indirect`` and ``syscalls`` are as for :func:`.build.build`; ``why`` is
-    the error that the strict graph ended with."""
+    """From a kernel's words, in their order from offset 0 on; ``rest`` are the bytes after them
+    that do not fill a word.  ``indirect`` and ``syscalls`` are as for :func:`.build.build`; ``why``
+    is the error that the strict graph raised."""
     known, builtin = dict(indirect or {}), frozenset(syscalls)
     blocks = _without_padding(_split(items, known, builtin))
     starts = {block[0].offset: i for i, block in enumerate(blocks)}
@@ -64,7 +63,7 @@ def picture(
     ]
     if rest:
         at = SIZE * len(items)
-        line = Line(at, f"? {rest.hex()}  SX0205 {len(rest)} bytes are no whole word")
+        line = Line(at, f"? {rest.hex()}  SX0205 {len(rest)} bytes are not a whole word")
         nodes.append(Node(len(nodes), at, (line,), reachable=False))
     arcs = [Arc(a.src, a.dst, a.kind, (a.src, a.dst) in back) for a in arcs]
     return Picture(
@@ -84,15 +83,15 @@ def _notes(
     notes: list[str] = []
     if why:
         at = "" if why.where.offset is None else f"/*{why.where.offset:04x}*/ "
-        notes.append(f"the graph is not whole: {why.code}: {at}{why.message[:_LONGEST]}")
+        notes.append(f"the graph is incomplete: {why.code}: {at}{why.message[:_LONGEST]}")
     bad = sum(isinstance(item, BadWord) for item in items)
     if bad:
         notes.append(
-            f"{bad} of {len(items)} words are unknown: where control goes behind one is not known"
+            f"{bad} of {len(items)} words are unknown: where control goes after one is not known"
         )
     if lost:
         more = f" and {len(lost) - 8} more" if len(lost) > 8 else ""
-        notes.append(f"not known is where control goes at {', '.join(lost[:8])}{more}")
+        notes.append(f"where control goes is not known at {', '.join(lost[:8])}{more}")
     if not items:
         notes.append("the kernel has no code")
     return tuple(notes)
@@ -108,15 +107,15 @@ def _line(item: Instruction | BadWord) -> Line:
 def _ways(
     last: Instruction | BadWord, indirect: Mapping[int, tuple[int, ...]], syscalls: frozenset[int]
 ) -> tuple[list[tuple[int, ArcKind]], bool]:
-    """Where control goes behind an instruction, and whether it also goes where nobody knows."""
+    """Successors of an instruction, and whether control may also go to unknown places."""
     ways: list[tuple[int, ArcKind]] = []
     if isinstance(last, BadWord):
-        return ways, False  # said in a note of its own
+        return ways, False  # a separate note covers it
     transfer, after = traits(last).transfer, last.offset + SIZE
     label = last.get("target")
     target = label.target if isinstance(label, Label) else None
     ends = transfer in ("indirect", "jump", *_NO_WAY_ON)
-    # A call may be a far jump, which does not come back: the way over it is not known.
+    # A call may be a far jump, which does not come back: whether it returns is not known.
     ends = ends or (transfer == "call" and last.offset not in syscalls)
     missed = False
     if not ends:
@@ -154,7 +153,7 @@ def _split(
     blocks: list[list[Instruction | BadWord]] = []
     ended = True
     for item in items:
-        # Unknown words behind each other are one block.
+        # Consecutive unknown words are one block.
         both = isinstance(item, BadWord) and bool(blocks)
         run = both and isinstance(blocks[-1][-1], BadWord)
         if item.offset in leaders or (ended and not run):
@@ -167,7 +166,7 @@ def _split(
 def _without_padding(
     blocks: list[list[Instruction | BadWord]],
 ) -> list[list[Instruction | BadWord]]:
-    """Without the branches to themselves and the NOPs behind the code."""
+    """Without the branches to themselves and the NOPs after the code."""
     end = len(blocks)
     while end > 1 and all(_pads(item) for item in blocks[end - 1]):
         end -= 1

@@ -1,11 +1,12 @@
-"""Calls of functions that NVIDIA's driver has for kernels: vprintf, __assertfail, malloc, free.
+"""Calls of functions that NVIDIA's driver provides: vprintf, __assertfail, malloc, free.
 
 A cubin reaches them through words of constant bank 4 that the loader fills; debug and separately
 compiled code also by a direct call with a relocation, for which the bank gets such a word (see
 link.py).  Here the word is the address of a block of memory that the function works on (a queue of
-records, a heap), whose first word says which function it is; the call becomes an instruction of its
-own, and its rule (rules/hostcall.py) the function.  runtime_shim/native/cuda/hostcall.cpp makes the
-blocks, prints what stands in the queue and raises what an assertion raises.
+records, a heap); the block's first word identifies the function.  The call becomes an instruction
+of its own, and its rule (rules/hostcall.py) implements the function.
+runtime_shim/native/cuda/hostcall.cpp makes the blocks, prints the records in the queue and raises
+the error of a failed assertion.
 """
 
 from __future__ import annotations
@@ -35,16 +36,16 @@ FUNCTIONS: Mapping[str, HostFunction] = {
     "malloc": HostFunction(3, (4, 5), (4, 5)),
     "free": HostFunction(4, (4, 5)),
 }
-ARGUMENTS = 256  # bytes of a printf's arguments that are kept: 32 of 8 bytes, CUDA's limit
+ARGUMENTS = 256  # bytes kept of a printf's arguments: 32 of 8 bytes, CUDA's limit
 
 
 def functions_of(kernel: Kernel) -> tuple[str, ...]:
-    """The driver's functions that the kernel names, those that are known."""
+    """The driver's functions that the kernel names and that are known here."""
     return tuple(name for name in dict.fromkeys(kernel.externs) if name in FUNCTIONS)
 
 
 def as_instructions(kernel: Kernel, ins: Instruction) -> Instruction:
-    """A call of one of these functions, as the instruction that it becomes; others as they are."""
+    """A call of one of these functions as its own instruction; other instructions unchanged."""
     if ins.mnemonic != "CALL" or ins.offset not in kernel.syscall_offsets:
         return ins
     direct = kernel.host_calls.get(ins.offset)
@@ -62,10 +63,10 @@ def as_instructions(kernel: Kernel, ins: Instruction) -> Instruction:
     if not names or len(names) != len(set(kernel.externs)):
         where = Where(kernel=kernel.name, offset=ins.offset, inst=ins.text)
         unknown = ", ".join(sorted(set(kernel.externs) - set(names))) or "nothing"
-        raise LoweringError("SX0420", f"the driver's function {unknown} is not here", where)
+        raise LoweringError("SX0420", f"the driver's function {unknown} is not supported", where)
     possible = [FUNCTIONS[name] for name in names]
     reads = {RegRef("R", r) for f in possible for r in f.arguments}
-    # A result that only one of several functions gives is, for the others, the old value.
+    # If the call may reach several functions, those without this result keep the old value.
     results = {RegRef("R", r) for f in possible for r in f.results}
     if len(possible) > 1:
         reads |= results

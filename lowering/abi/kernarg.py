@@ -1,8 +1,8 @@
-"""What a launch of a translated kernel needs: the layout of its kernarg segment.
+"""The launch data of a translated kernel: the layout of its kernarg segment.
 
 The segment is the image of constant bank 0 followed by a table of pointers to the other banks.  The
 launcher zeroes it, copies the parameters to ``param_base``, then applies the fills.  The text form,
-one ``key value`` a line, is what the native library reads.
+one ``key value`` per line, is read by the native library.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _ADDRESSES = ("bank2", "bank3", "bank4", "textures", "locks")
 
 @dataclass(frozen=True, slots=True)
 class Fill:
-    """At byte ``offset`` of the segment goes what ``kind`` names; ``value`` for u32 and u64."""
+    """Writes the value named by ``kind`` to byte ``offset``; ``value`` is for u32 and u64."""
 
     offset: int
     kind: FillKind
@@ -38,7 +38,7 @@ class Fill:
 
 @dataclass(frozen=True, slots=True)
 class LaunchInfo:
-    """Sizes in bytes; ``private_size`` is scratch a lane, spills included; ``heap``: the kernel
+    """Sizes in bytes; ``private_size`` is scratch per lane, spills included; ``heap``: the kernel
     calls malloc or free."""
 
     kernarg_size: int
@@ -96,8 +96,8 @@ class LaunchInfo:
 
 @dataclass(frozen=True, slots=True)
 class BankLayout:
-    """Where NVIDIA's driver keeps what in constant bank 0, by architecture (measured, one kernel an
-    item, CUDA 13.0)."""
+    """Where NVIDIA's driver keeps its values in constant bank 0, by architecture (measured, one
+    kernel per item, CUDA 13.0)."""
 
     block_dim: int
     grid_dim: int
@@ -125,7 +125,7 @@ LAYOUTS: dict[int, BankLayout] = {
 
 
 def bank_layout(arch: int) -> BankLayout:
-    """The layout of sm_``arch``; LoweringError SX0401 for an architecture that is not known."""
+    """The layout of sm_``arch``; LoweringError SX0401 for an unknown architecture."""
     if arch not in LAYOUTS:
         raise LoweringError("SX0401", f"sm_{arch} is not supported")
     return LAYOUTS[arch]

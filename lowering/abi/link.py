@@ -1,14 +1,14 @@
-"""Joins a kernel's code with the functions that stand in sections of their own.
+"""Joins a kernel's code with the functions in separate sections.
 
 Debug builds and separately compiled programs (-G, -rdc) keep device functions apart and name them,
 and the module's variables, in relocations that the driver applies when it loads the module.  Here
-every module has one layout of its code: a kernel at address 0, the functions behind the longest
-kernel, each at the same place for all kernels.  So an absolute code address is an offset in the
-joined code, and a function's address in a variable means the same to every kernel.
+every module has one code layout: a kernel at address 0, then the functions, placed after the
+longest kernel, each at the same address for all kernels.  So an absolute code address is an offset
+in the joined code, and a function's address in a variable means the same to every kernel.
 
 The address of a variable is known only when the module is loaded.  It becomes a word of constant
-bank 4, behind those that the module has itself; the loader fills them by the same list.  So does
-what stands for a function of the driver (vprintf, malloc: hostcalls.py) that the code calls.
+bank 4, after the module's own words; the loader fills them from the same list.  The same holds for
+the stand-ins of driver functions (vprintf, malloc: hostcalls.py) that the code calls.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def _call(word: int, value: int) -> int:
 
 
 def _split_call(word: int, value: int) -> int:
-    """The same on sm_90 and later: the low 8 bits stand in bits 23:16."""
+    """The same on sm_90 and later: the low 8 bits are in bits 23:16."""
     return _put(_put(word, value >> 2, 16, 8), value >> 10, 34, 47)
 
 
@@ -76,13 +76,13 @@ def _parts(cubin: Cubin) -> tuple[Kernel | Function, ...]:
 
 
 def _calls_driver(reloc: Reloc, own: Collection[str]) -> bool:
-    """Whether a relocation is of a call of the driver's function; ``own`` are the module's."""
+    """Whether a relocation is of a call of a driver function; ``own``: the module's functions."""
     plain = reloc.type in _TARGETS and not reloc.addend
     return plain and reloc.symbol in FUNCTIONS and reloc.symbol not in own
 
 
 def function_addresses(cubin: Cubin) -> Mapping[str, int]:
-    """Where each function with a section of its own stands, for all kernels of the module."""
+    """The address of each function with its own section, for all kernels of the module."""
     at = max((len(k.code) for k in cubin.kernels), default=0)
     places: dict[str, int] = {}
     for function in cubin.functions:
@@ -93,8 +93,8 @@ def function_addresses(cubin: Cubin) -> Mapping[str, int]:
 
 
 def address_words(cubin: Cubin) -> Mapping[tuple[str, int], int]:
-    """The variables that the code names, and the functions of the driver that it calls, as
-    (symbol, addend), and the offset in constant bank 4 where the loader puts the address."""
+    """Variables that the code names and driver functions that it calls, as (symbol, addend), with
+    the offset in constant bank 4 where the loader puts the address."""
     variables = {g.name for g in cubin.globals}
     own = {f.name for f in cubin.functions}
     named = {
@@ -107,7 +107,7 @@ def address_words(cubin: Cubin) -> Mapping[tuple[str, int], int]:
     return {key: start + 8 * n for n, key in enumerate(sorted(named))}
 
 
-# Where constant bank 0 has the low and the high word of the address of grid.sync()'s counters
+# Offsets in constant bank 0 of the low and the high word of the address of grid.sync()'s counters
 # (envreg2 and envreg1; measured, CUDA 13.0).
 GRID_WORKSPACE: Mapping[int, tuple[int, int]] = {
     **dict.fromkeys((75, 80, 86, 87, 88, 89), (0x90, 0x8C)),
@@ -121,7 +121,7 @@ WORKSPACE = 16  # bytes
 def _names(code: bytes, offset: int) -> bool:
     """Whether an instruction may name the word at ``offset`` of constant bank 0."""
     words = np.frombuffer(code[: len(code) & ~15], "<u8")[::2]
-    # Offset and bank stand from bit 38 on; those of LDCU from bit 37 on.
+    # Offset and bank start at bit 38; those of LDCU from bit 37 on.
     plain = (words >> np.uint64(38) & np.uint64(0x1FFFFF)) == offset
     wide = (words >> np.uint64(37) & np.uint64(0x3FFFFF)) == offset
     return bool((plain | wide).any())
@@ -133,9 +133,8 @@ def _syncs_grid(kernel: Kernel) -> bool:
 
 
 def grid_workspaces(cubin: Cubin) -> Mapping[str, int]:
-    """Where in constant bank 4, behind the addresses of variables, each kernel that synchronises
-    its grid has counters of its own.  They start as zeros; what one launch leaves is a start for
-    the next."""
+    """Offsets in constant bank 4, after the addresses of variables, of the counters of each kernel
+    that synchronises its grid.  They start as zeros; each launch leaves them ready for the next."""
     size = cubin.section_sizes.get(BANK4, 0)
     start = (max([size, *(o + 8 for o in address_words(cubin).values())]) + 15) & ~15
     names = [k.name for k in cubin.kernels if _syncs_grid(k)]
@@ -143,7 +142,7 @@ def grid_workspaces(cubin: Cubin) -> Mapping[str, int]:
 
 
 def bank4_size(cubin: Cubin) -> int:
-    """The size of constant bank 4 with all that is added to the module's own."""
+    """The size of constant bank 4 including what is added to the module's own."""
     ends = [cubin.section_sizes.get(BANK4, 0), *(o + 8 for o in address_words(cubin).values())]
     return max([*ends, *(o + WORKSPACE for o in grid_workspaces(cubin).values())])
 
@@ -168,7 +167,7 @@ def _address_taken(cubin: Cubin) -> tuple[str, ...]:
 
 
 def link_kernel(kernel: Kernel, cubin: Cubin) -> Kernel:
-    """The kernel with the code of all functions that it reaches, and without relocations of code.
+    """The kernel with the code of all functions that it reaches, without code relocations.
 
     Raises LoweringError SX0407 for a relocation of another kind, SX0420 for a function that the
     module does not hold, SX0408 for one with constants of its own.
@@ -194,7 +193,7 @@ def link_kernel(kernel: Kernel, cubin: Cubin) -> Kernel:
         places[name] = layout[name]
         parts.append((layout[name], function))
 
-    for at, part in parts:  # grows while it is walked
+    for at, part in parts:  # grows during the iteration
         for reloc in _in_code(part):
             where = Where(kernel=kernel.name, offset=at + reloc.offset)
             if reloc.type not in PATCHES:

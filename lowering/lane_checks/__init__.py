@@ -1,1 +1,1 @@
-"""Checks, at translation, of code that writes EXEC: every lane is somewhere, and in one place."""
+"""Checks code that writes EXEC at translation: each lane is in exactly one place."""

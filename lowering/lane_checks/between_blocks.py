@@ -1,11 +1,11 @@
-"""Where each lane of a wave is, around the code of the convergence machine.
+"""Checks where each lane of a wave is, around the code of the convergence machine.
 
 Between blocks a lane is in one place: it runs (EXEC), waits at one point (a ready mask), or has
-ended (it is not in the live mask).  Branches, calls, exits and sync points move lanes from place to
-place, and the scan takes them up.  So their code is followed for one lane, from every place where
-it may be and on every way: at each end of the code it must be in one place again.  None may be lost
-or doubled, come back to life, end but by EXIT, or change the point at which it waits; and nobody
-runs where the next point or the scan takes over.
+ended (it is not in the live mask).  Branches, calls, exits and sync points move lanes between these
+places, and the scan picks them up.  So their code is followed for one lane, from every place where
+it may be and along every path: at each end of the code it must be in one place again.  No lane may
+be lost, duplicated, revived, ended except by EXIT, or moved to another waiting point; and no lane
+may run where the next point or the scan takes over.
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ from sassxlate.lowering.lane_checks.handwritten import Fault
 from sassxlate.lowering.regalloc.register_map import LaneSlot as Place
 from sassxlate.lowering.regalloc.register_map import RegisterMap, Slot
 
-_RUNNING, _ENDED, _ELSEWHERE = -1, -2, -3  # else the number of the point at which a lane waits
+_RUNNING, _ENDED, _ELSEWHERE = -1, -2, -3  # otherwise the number of the point where the lane waits
 MOST = 20_000  # states of one piece of code
 _ALL = 0xFFFFFFFF
-_WORDS = 1024  # lanes of VGPRs are numbered from here on
+_WORDS = 1024  # numbers from here on are lanes of VGPRs
 _OPS = {"s_and_b32": both, "s_or_b32": either, "s_and_not1_b32": without}
 
 
 @dataclass(frozen=True, slots=True)
 class _At:
-    """A lane at one instruction: where it came from, whether it runs, what SCC must be (None:
-    either), and its bits."""
+    """A lane at one instruction: where it came from, whether it runs, the required value of SCC
+    (None: either), and its bits."""
 
     start: int
     runs: bool
@@ -53,7 +53,7 @@ class _At:
 
 
 def nobody_runs(label: str) -> bool:
-    """Whether a label is where lanes that wait are looked for: sync points and the scan."""
+    """Whether no lane runs at a label: sync points and the scan, which look for waiting lanes."""
     return label.startswith("Lsync_") or label == SCAN
 
 
@@ -65,10 +65,10 @@ def misplaced(
     ends: bool = False,
     behind: str = "",
 ) -> tuple[Fault, ...]:
-    """What the code between two blocks, or behind the last one, does wrong with some lane.
+    """What the code between two blocks, or after the last one, does wrong to some lane.
 
-    ``ends``: it is that of an EXIT.  ``behind`` is the label that follows it, if that is not a
-    block's.  Labels of points and of the scan in it are entries, too.
+    ``ends``: this is an EXIT's code.  ``behind`` is the label after it, if that is not a block's.
+    Labels of points and of the scan inside the code are entries, too.
     """
     walk = _Walk(items, regs, points, ends, behind)
     if 0 not in walk.entries.values():
@@ -80,7 +80,7 @@ def misplaced(
 
 
 def moves(items: Sequence[Item], regs: RegisterMap) -> bool:
-    """Whether code between blocks does more than branch to one of them."""
+    """Whether code between blocks does more than branch to a block."""
     slots = {slot.index for slot in regs.ready.values() if isinstance(slot, S)}
     words = {slot.vgpr for slot in regs.ready.values() if isinstance(slot, Place)}
     masks = {*slots, regs.live.index, EXEC_LO}
@@ -107,15 +107,15 @@ def check(
     ends: bool = False,
     behind: str = "",
 ) -> None:
-    """SX0431 where the code between blocks does something wrong with a lane."""
-    if plan.alone:  # no lane waits, and none is asked for: EXEC alone says which there are
+    """Raises SX0431 if the code between the blocks treats a lane wrongly."""
+    if plan.alone:  # no lane ever waits: EXEC alone holds the live lanes
         return
     if not moves(items, c.k.regs):
         return
     found = misplaced(items, c.k.regs, plan.points, ends=ends, behind=behind)
     if found:
         what = "; ".join(f.text for f in found[:3])
-        raise c.refuse(f"the code behind it {what}", "SX0431")
+        raise c.refuse(f"the code after it {what}", "SX0431")
 
 
 def unchecked(
@@ -126,7 +126,7 @@ def unchecked(
     ends: bool = False,
     behind: str = "",
 ) -> None:
-    """In the place of :func:`check` where nobody asks."""
+    """Stands in for :func:`check` when the check is off."""
 
 
 class _Walk:
@@ -166,7 +166,7 @@ class _Walk:
     def run(self) -> None:
         while self.work:
             if len(self.seen) > MOST:
-                self._fault(0, "has more states than can be looked at")
+                self._fault(0, "has more states than can be checked")
                 return
             at, lane = self.work.pop()
             self._step(at, lane)
@@ -187,7 +187,7 @@ class _Walk:
             self.work.append((at, lane))
 
     def _relevant(self) -> list[frozenset[int]]:
-        """The registers from which EXEC, the masks of places and branches follow, at each place."""
+        """The registers that EXEC, the masks of places and branches depend on, at each place."""
         always = frozenset([*self.slots, self.live])
         end = len(self.code)
         out = [always] * (end + 1)
@@ -214,7 +214,7 @@ class _Walk:
         return [to] if inst.op == "s_branch" else [to, at + 1]
 
     def _flow(self, at: int, lane: _At) -> None:
-        """To the next instruction, which another entry may stand before."""
+        """To the next instruction, which may carry the label of another entry."""
         for name in (n for n, place in self.entries.items() if place == at):
             self._leave(at, name, lane)
             return
@@ -224,19 +224,19 @@ class _Walk:
         self._go(at, lane)
 
     def _leave(self, at: int, label: str, lane: _At) -> None:
-        """Control goes to ``label`` ("": the next block): the lane is in one place."""
+        """Control goes to ``label`` ("": the next block): checks that the lane is in one place."""
         bits = dict(lane.bits)
         waits = [n for n, s in enumerate(self.slots) if bits[s] == YES]
         if any(bits[r] == DROPPED for r in (*self.slots, self.live)):
-            self._fault(at, "judges a lane by a comparison that it had no part in")
+            self._fault(at, "decides for a lane by a comparison that it took no part in")
             return
         if any(bits[r] is None for r in (*self.slots, self.live)):
-            self._fault(at, "puts a number in the place of lanes")
+            self._fault(at, "writes a number into a lane mask")
             return
         elsewhere = lane.start == _ELSEWHERE
         places = lane.runs + len(waits) + elsewhere
         if bits[self.live] != YES:
-            if label == END:  # the wave's, whatever runs
+            if label == END:  # the end of the wave, whatever runs
                 places = elsewhere
             if places - elsewhere or lane.start not in (_ENDED, _RUNNING):
                 self._fault(at, "ends a lane that runs or waits")
@@ -244,15 +244,15 @@ class _Walk:
                 self._fault(at, "ends a lane")
             return
         if lane.start == _ENDED:
-            self._fault(at, "brings an ended lane back")
+            self._fault(at, "revives an ended lane")
         elif places != 1:
             self._fault(at, "has a lane in two places" if places else "loses a lane")
         elif lane.start >= 0 and not lane.runs and waits != [lane.start]:
             self._fault(at, "moves a lane to another point")
         elif lane.runs and nobody_runs(label):
-            self._fault(at, "goes on to the next point with a lane that runs")
+            self._fault(at, "goes on to the next point while a lane runs")
         elif label == END:
-            self._fault(at, "ends the wave with a lane that lives")
+            self._fault(at, "ends the wave while a lane is alive")
 
     # --- one instruction -------------------------------------------------------------------------
 
@@ -262,7 +262,7 @@ class _Walk:
         if op.startswith(("s_cbranch_", "s_branch")):
             self._branch(at, inst, lane)
         elif op == "s_trap" or op == "s_endpgm":
-            return  # the wave ends, and says why
+            return  # the wave ends with a message
         elif op == "v_readlane_b32" and isinstance(inst.args[2], I):
             word = _word(inst.args[1], inst.args[2])
             self._give(at, inst.args[0], [self._bit(word, lane)], lane)
@@ -336,7 +336,7 @@ class _Walk:
             self._flow(at + 1, _At(lane.start, lane.runs, scc, lane.bits))
 
     def _compare(self, at: int, inst: Inst, lane: _At) -> None:
-        """Masks that differ in this lane's bit are not equal; else nobody knows."""
+        """Masks that differ in this lane's bit are unequal; otherwise the result is unknown."""
         a, b = (self._values(arg, lane) for arg in inst.args)
         scc: bool | None = None
         if len(a) == len(b) == 1 and None not in (*a, *b) and (a == [YES]) != (b == [YES]):
@@ -365,7 +365,7 @@ class _Walk:
         if known and known[0] is not None:
             return known
         if not known and register in self.masks and not lane.runs and lane.start != _RUNNING:
-            return [DROPPED]  # a predicate means nothing for lanes that are not here
+            return [DROPPED]  # a predicate is meaningless for absent lanes
         return [NO, YES]
 
     def _give(
@@ -381,7 +381,7 @@ class _Walk:
         self, at: int, register: int, bits: Sequence[int | None], lane: _At, *,
         scc: bool | None, sets_scc: bool = False,
     ) -> None:  # fmt: skip
-        """The lane behind an instruction, with each bit that its result may have."""
+        """The lane after an instruction, once for each possible bit of its result."""
         for bit in dict.fromkeys(bits):
             now = (True if bit == YES else None) if sets_scc else scc
             after = _At(lane.start, lane.runs, now, lane.bits)
@@ -389,7 +389,7 @@ class _Walk:
                 self._flow(at + 1, _put(after, register, bit))
                 continue
             if bit == DROPPED:
-                self._fault(at, "judges a lane by a comparison that it had no part in")
+                self._fault(at, "decides for a lane by a comparison that it took no part in")
             for runs in (True, False) if bit is None else (bit == YES,):
                 self._flow(at + 1, _At(lane.start, runs, now, lane.bits))
 
@@ -413,7 +413,7 @@ def _label(inst: Inst) -> str:
 
 
 def _flow_of(inst: Inst) -> tuple[int | None, tuple[int, ...]]:
-    """What an instruction makes of masks: its target (None: SCC), and the masks it is made of."""
+    """The mask result of an instruction (None: SCC), and the masks that it is computed from."""
     op, args = inst.op, inst.args
     if op in ("v_readlane_b32", "v_writelane_b32") and isinstance(args[2], I):
         reads = op == "v_readlane_b32"

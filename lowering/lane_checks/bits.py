@@ -1,10 +1,10 @@
-"""What is known of a lane's bit in a scalar register, and what whole-mask instructions make of it.
+"""What is known about a lane's bit in a scalar register, and the whole-mask operations on it.
 
-* ``NO``, ``YES``: known (a comparison's outcome is either, in its turn); None: either;
-* ``ABSENT``: 0, because the lane was not running when the comparison was made: as good as NO where
-  it says which lanes have done something, and nothing to choose by;
-* ``DROPPED``: what was asked of lanes that should be there, of such a comparison; and what is not
-  known at all, because nothing wrote it.
+* ``NO``, ``YES``: known (each outcome of a comparison is tried in turn); None: either;
+* ``ABSENT``: 0, because the lane was not running when the comparison was made: the same as NO in a
+  mask of lanes that have done something, but no basis for a decision;
+* ``DROPPED``: such a comparison was used to decide about lanes that should be present; also an
+  entirely unknown bit, because nothing wrote it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def both(a: int | None, b: int | None) -> int | None:
         return YES
     if DROPPED in (a, b):
         return DROPPED
-    # Of lanes that are here it was asked whether they are in a comparison that left them out.
+    # Lanes that are here are tested against a comparison that left them out.
     return DROPPED if YES in (a, b) else ABSENT
 
 
@@ -40,7 +40,7 @@ def either(a: int | None, b: int | None) -> int | None:
 
 
 def without(a: int | None, b: int | None) -> int | None:
-    if b == ABSENT:  # what has been done is taken out: by those that were not running, nothing
+    if b == ABSENT:  # removes the lanes that are done; an absent lane has done nothing
         return a
     return both(a, negated(b))
 

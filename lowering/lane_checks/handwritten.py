@@ -1,13 +1,13 @@
-"""What becomes of a lane in hand-written code that narrows EXEC, branches or goes round in loops.
+"""Checks what happens to a lane in hand-written code that narrows EXEC, branches or loops.
 
 Rules for calls of the driver, compare-and-swap loops, votes and copies write EXEC themselves, and
-no solver looks into them.  What every such sequence owes, one lane shows: whatever the comparisons
-in it give, and whichever way the wave goes, EXEC holds the lane at the end if and only if it did at
-the start, and in between nothing is decided for the lane by a comparison that it had no part in.
+no solver covers them.  One lane is enough to show what every such sequence must do: whatever its
+comparisons give, and whichever way the wave goes, EXEC holds the lane at the end if and only if it
+did at the start, and in between no comparison that the lane took no part in decides for it.
 
-So the code is walked for one lane at a time, there or not there, with every outcome of every
-comparison and every branch that the wave may take with such a lane in it; states that are equal
-meet, so that loops come to an end.  The lane's bits of scalar registers are those of lane_bits.py.
+So the code is walked for one lane at a time, present or absent, with every outcome of every
+comparison and every branch that the wave may take with that lane in it.  Equal states are merged,
+so loops terminate.  The lane's bits of scalar registers are those of bits.py.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ from sassxlate.lowering.lane_checks.bits import (
 )
 from sassxlate.lowering.regalloc.register_map import RegisterMap
 
-_HERE, _PASSED, _AWAY = range(3)  # executes it; is here, but not under its guard; waits elsewhere
-MOST = 50_000  # states of one sequence; more are no answer
-# What all lanes of the wave do together, or one stands for all, whichever of them are running.
+_HERE, _PASSED, _AWAY = range(3)  # executes it; present, but its guard is false; waits elsewhere
+MOST = 50_000  # states of one sequence; more count as unknown
+# Done by all lanes of the wave together, or by one for all, whichever of them are running.
 HELPED = frozenset({"UBLKCP"})
 _ALL = 0xFFFFFFFF
 _CHOOSES = ("v_cndmask_b32", "v_add_co_ci_u32", "v_sub_co_ci_u32", "v_subrev_co_ci_u32")
@@ -44,7 +44,7 @@ _ACROSS = frozenset({"v_readlane_b32", "v_writelane_b32"})
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """What a sequence does to a lane: which of its items, and what in words."""
+    """What a sequence does wrong to a lane: the index of the item, and a description."""
 
     item: int
     text: str
@@ -52,8 +52,8 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class _Lane:
-    """A lane at one place: what it was at the start, whether it runs now, which temporaries it has
-    written (a bit each), and its bits of scalar registers."""
+    """A lane at one place: its initial state, whether it runs now, the temporaries that it has
+    written (one bit each), and its bits of scalar registers."""
 
     start: int  # _HERE, _PASSED by the guard, _AWAY
     runs: bool
@@ -68,7 +68,7 @@ class _Lane:
         return next((b for r, b in self.bits if r == register), None)
 
     def put(self, register: int, bit: int | None) -> _Lane:
-        """With another bit of a register; None: either."""
+        """The lane with another bit of a register; None: either."""
         kept = [(r, b) for r, b in self.bits if r != register]
         if bit is not None:
             kept = sorted([*kept, (register, bit)])
@@ -80,28 +80,28 @@ class _Lane:
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """One instruction, as far as a lane can feel it."""
+    """One instruction, as far as it affects a lane."""
 
     inst: Inst
     target: int | None  # of a branch; -1 where it leaves the code
     reads: int  # temporaries, a bit each
     writes: int
-    given: bool  # whether it writes a vector register of the program's
+    given: bool  # whether it writes a vector register of the program
     copy: bool  # whether that is a lane's copy of a uniform register
     memory: bool
     scalars: tuple[int, ...]  # scalar registers that it writes
-    asked: tuple[int, ...]  # those whose bits decide something for a lane
-    useful: frozenset[int]  # those, from here on
-    read_later: int  # temporaries, from here on
+    asked: tuple[int, ...]  # scalar registers whose bits decide something for a lane
+    useful: frozenset[int]  # scalar registers used from here on
+    read_later: int  # temporaries read from here on
 
 
 def is_sequence(items: Sequence[Item]) -> bool:
-    """Whether the code has lanes or ways of its own: it writes EXEC, or branches."""
+    """Whether the code handles lanes or control itself: it writes EXEC, or branches."""
     return any(isinstance(item, Label) or _own_ways(item) for item in items)
 
 
 def _own_ways(inst: Inst) -> bool:
-    if inst.op.startswith("s_"):  # asked of every instruction that is translated: quickly
+    if inst.op.startswith("s_"):  # a quick test: it runs for every translated instruction
         to = inst.args[0] if inst.args else None
         named = isinstance(to, LabelRef | Sp) and (
             _branches(inst.op) or EXEC_LO in _touches(inst)[0]
@@ -112,10 +112,10 @@ def _own_ways(inst: Inst) -> bool:
 
 def faults(items: Sequence[Item], regs: RegisterMap, *, helps: bool = False) -> tuple[Fault, ...]:
     """What the code of one SASS instruction, without the EXEC of its guard, does wrong to some
-    lane; nothing where it does to each what it should.
+    lane; empty if it is right for every lane.
 
-    ``helps``: lanes that are not there may take part (a whole wave copies, one lane stands for
-    all), as long as they write temporaries alone.
+    ``helps``: absent lanes may take part (a whole wave copies, one lane acts for all), as long
+    as they write only temporaries.
     """
     walk = _Walk(_steps(items, regs), regs, helps)
     for start in (_HERE, _PASSED, _AWAY):
@@ -125,7 +125,7 @@ def faults(items: Sequence[Item], regs: RegisterMap, *, helps: bool = False) -> 
 
 
 def check(c: RuleEmitter, first: int) -> None:
-    """SX0431 where the code of the instruction, from item ``first`` on, does wrong to a lane."""
+    """Raises SX0431 if the instruction's code, from item ``first`` on, treats a lane wrongly."""
     code = c.k.items[first:]
     if not is_sequence(code):
         return
@@ -144,7 +144,7 @@ _Numbers = frozenset[int]
 
 @lru_cache(maxsize=8192)
 def _touches(inst: Inst) -> tuple[_Numbers, _Numbers, _Numbers]:
-    """Scalar registers written, vector registers read and written."""
+    """Scalar registers written, vector registers read, vector registers written."""
     r, w = reads(inst), writes(inst)
     return (
         frozenset(x.number for x in w if x.kind == "s"),
@@ -155,7 +155,7 @@ def _touches(inst: Inst) -> tuple[_Numbers, _Numbers, _Numbers]:
 
 def _steps(items: Sequence[Item], regs: RegisterMap) -> tuple[_Step, ...]:
     base, copies = regs.vtemp_base, frozenset(regs.ur_lanes.values())
-    barriers = frozenset(regs.barriers.values())  # BREAK changes those of lanes that wait
+    barriers = frozenset(regs.barriers.values())  # BREAK changes them for waiting lanes
     places: dict[str, int] = {}
     code: list[Inst] = []
     for item in items:
@@ -187,7 +187,7 @@ def _steps(items: Sequence[Item], regs: RegisterMap) -> tuple[_Step, ...]:
     out: list[_Step] = []
     for at, inst in enumerate(code):
         scalars, read, written = _touches(inst)
-        if inst.dpp:  # a lane whose source does not run keeps what it had: none, in a whole quad
+        if inst.dpp:  # a lane whose source lane is off keeps its value; not so in a full quad
             read -= written
         given = frozenset(v for v in written if v < base) - barriers
         out.append(
@@ -244,7 +244,7 @@ class _Walk:
     def run(self) -> None:
         while self.work:
             if len(self.seen) > MOST:
-                self._fault(0, "has more states than can be looked at")
+                self._fault(0, "has more states than can be checked")
                 return
             at, lane = self.work.pop()
             if at < len(self.steps):
@@ -256,7 +256,7 @@ class _Walk:
         self.found.setdefault((at, text), Fault(at, text))
 
     def go(self, at: int, lane: _Lane) -> None:
-        """The lane comes to instruction ``at``, with what is of use there."""
+        """The lane reaches instruction ``at``; drops state that is not used from there on."""
         if at < len(self.steps):
             step = self.steps[at]
             bits = lane.bits
@@ -274,7 +274,7 @@ class _Walk:
         if step.target is not None:
             self._branch(at, step, lane)
             return
-        for register in step.asked:  # not asked for yet: either bit
+        for register in step.asked:  # not read before: try both bits
             if register in step.useful and lane.bit(register) is None:
                 for bit in self._first(register, lane):
                     self._step(at, lane.put(register, bit))
@@ -307,35 +307,35 @@ class _Walk:
         if to is None or to < 0:
             self._fault(at, "is left by a branch")
             return
-        # EXEC is 0 only if no lane runs: this one neither.
+        # EXEC is 0 only if no lane runs, this one included.
         if not (op == "s_cbranch_execz" and lane.runs):
             self.go(to, lane)
         if op != "s_branch" and not (op == "s_cbranch_execnz" and lane.runs):
             self.go(at + 1, lane)
 
     def _registers(self, at: int, step: _Step, lane: _Lane) -> None:
-        """Temporaries are read only where they were written, others' registers not written."""
+        """Temporaries are read only after a write; registers of absent lanes are not written."""
         if step.reads & ~lane.written:
-            self._fault(at, "reads a temporary that a lane which is here has not written")
+            self._fault(at, "reads a temporary that a present lane has not written")
         if lane.there:
             return
         if step.memory and not self.helps:
-            self._fault(at, "reaches memory for a lane that is not here")
-        # A uniform register is that of all lanes that are here.
+            self._fault(at, "accesses memory for an absent lane")
+        # A uniform register belongs to all present lanes.
         if step.given and not (step.copy and lane.start == _PASSED):
-            self._fault(at, "writes a register of a lane that is not here")
+            self._fault(at, "writes a register of an absent lane")
 
     def _choice(self, at: int, step: _Step, lane: _Lane) -> None:
         if lane.runs and step.asked and step.inst.op.startswith(_CHOOSES):
             bits = {lane.bit(register) for register in step.asked}
             if bits & {ABSENT, DROPPED}:
-                self._fault(at, "chooses by a comparison that the lane had no part in")
+                self._fault(at, "selects by a comparison that the lane took no part in")
 
     def _vector(self, at: int, step: _Step, lane: _Lane) -> None:
         op = step.inst.op
         number = op.startswith("v_readfirstlane") or op in _ACROSS
         for register in step.scalars:
-            if number:  # no mask: any bit
+            if number:  # not a mask: any bit
                 lane = lane.put(register, None)
             elif register == EXEC_LO:  # v_cmpx
                 self.go(at + 1, lane.running(False))
@@ -356,7 +356,7 @@ class _Walk:
                     after = after.put(register, bit)
                     continue
                 if bit == DROPPED:
-                    self._fault(at, "drops a lane by a comparison that it had no part in")
+                    self._fault(at, "drops a lane by a comparison that it took no part in")
                 if bit is None:
                     self.go(at + 1, after.running(True))
                 after = after.running(bit == YES)
@@ -373,8 +373,8 @@ class _Walk:
         return int(lane.runs) if register == EXEC_LO else lane.bit(register)
 
     def _mask(self, inst: Inst, lane: _Lane) -> list[dict[int, int]]:
-        """What registers hold for the lane behind a scalar instruction, in each case; those that
-        are not in it: anything."""
+        """The lane's bit of each register that a scalar instruction writes, one dict per case; a
+        register missing from it may hold either bit."""
         target = _register(inst.args[0]) if inst.args else None
         if target is None:
             return [{}]
@@ -402,7 +402,7 @@ class _Walk:
 
 
 def _deciding(inst: Inst) -> tuple[Arg, ...]:
-    """The operands whose bit for a lane decides something for it alone."""
+    """Operands whose bit decides something for that one lane."""
     if inst.op.startswith(_CHOOSES):
         return inst.args[-1:]
     if inst.op in ("s_and_saveexec_b32", "s_and_not0_saveexec_b32", "s_and_b32", "s_or_b32",

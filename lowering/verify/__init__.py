@@ -1,4 +1,4 @@
-"""Verification: is a block of RDNA3 what a block of SASS means?  Proved, refuted or unknown."""
+"""Verification: does a block of RDNA3 do what its SASS means?  Proved, refuted or unknown."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""Memory as ordered effects: what each side loads, stores and changes, where, and under which
-condition.
+"""Memory as ordered effects: the loads, stores and atomics of each side, their addresses and
+conditions.
 
 Loads and stores are compared word by word, so that one side may split or merge them.  A loaded word
-is a free value that both sides share by its place in the order.  Nothing is said of what memory
-holds.
+is a free value that both sides share by its place in the order.  The contents of memory are not
+modelled.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Access(Generic[T]):
-    """One word, or part of one, or an atomic: where (an address of 64 or 32 bits), under which
-    condition, with which data.
+    """One word, or part of one, or an atomic: its address (64 or 32 bits), its condition, its
+    data.
 
     ``what`` is "load", "store" or an atomic's operation and type, as RDNA3 names them.
     """
 
     space: str  # global, flat, ds, scratch; c[n] for a constant bank; rule: a tested rule's own
     what: str
-    size: int  # bytes, at most 4 of a load or store
+    size: int  # bytes, at most 4 for a load or store
     when: T
     address: T
     data: tuple[T, ...] = ()
@@ -38,7 +38,7 @@ class Access(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class Fence:
-    """Before access number ``at`` all earlier ones are done, or a cache is emptied."""
+    """Before access number ``at``, all earlier accesses are done, or a cache is emptied."""
 
     at: int
     what: str  # done, gl0, gl1
@@ -67,7 +67,7 @@ class Memory(Generic[T]):
         return self.free(f"load{self._loads - 1}", width)
 
     def load(self, space: str, size: int, signed: bool, when: T, address: T) -> list[T]:
-        """The words that come, the part of one extended."""
+        """The loaded words; a part of a word is extended."""
         d = self.d
         out: list[T] = []
         for at, part in self._words(size):
@@ -86,7 +86,7 @@ class Memory(Generic[T]):
     def atomic(
         self, space: str, what: str, words: int, when: T, address: T, data: Sequence[T]
     ) -> list[T]:
-        """The words that were there before."""
+        """The words that memory held before."""
         self.accesses.append(Access(space, what, 4 * words, when, address, tuple(data)))
         return [self._came(32) for _ in range(words)]
 
@@ -94,5 +94,5 @@ class Memory(Generic[T]):
         self.fences += [Fence(len(self.accesses), w) for w in what]
 
     def tested(self, name: str, when: T) -> None:
-        """What a tested rule does to memory, as a whole."""
+        """The effect of a tested rule on memory, as a whole."""
         self.accesses.append(Access("rule", name, 0, when, self.d.const(0, 32)))

@@ -1,8 +1,8 @@
-"""How registers may differ that hold a NaN: what each side has of a float result.
+"""How registers that hold a NaN may differ: each side's view of a float result.
 
-SASS makes one NaN, RDNA3 some NaN.  A register is *loose* while its RDNA3 side may hold another
-NaN than SASS's; the translator says which registers are at a block's ends, and it is proved that
-no others are.  What reads bits of a loose register would differ, and is not proved.
+SASS makes one NaN, RDNA3 any NaN.  A register is *loose* while its RDNA3 side may hold another
+NaN than SASS's.  The translator lists the loose registers at a block's ends, and it is proved that
+no others are loose.  Code that reads bits of a loose register would differ, and is not proved.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _SINGLE, _HALF = 0x7FFFFFFF, 0x7FFF
 
 
 def pure(kind: Nan) -> Nan:
-    """The one format as which every NaN of a register is SASS's, on SASS's side; or none."""
+    """The one format in which every NaN of the register is SASS's own on the SASS side, or none."""
     if kind & LOOSE == Nan.SINGLE and not kind & Nan.FREE32:
         return Nan.SINGLE
     if kind & LOOSE == Nan.HALVES and not kind & Nan.FREE16:
@@ -31,8 +31,8 @@ def pure(kind: Nan) -> Nan:
 
 
 def as_sass(d: Domain[T], value: T, kind: Nan, free: Callable[[int], T]) -> T:
-    """SASS's side of a register of which RDNA3 has ``value``; ``free`` makes bits that say where a
-    NaN is another one."""
+    """SASS's side of a register that holds ``value`` on RDNA3; ``free`` makes the bits that decide
+    where a NaN differs."""
     only = pure(kind)
     sure = d.const(1, 1)
     if kind & LOOSE == LOOSE:
@@ -50,7 +50,8 @@ def as_sass(d: Domain[T], value: T, kind: Nan, free: Callable[[int], T]) -> T:
 
 
 def tight(d: Domain[T], value: T, kind: Nan) -> T:
-    """A value without the NaN that ``kind`` says are not there: those that SASS does not make."""
+    """A value in which the NaN that SASS does not make are replaced, unless ``kind`` allows
+    them."""
     if not kind & Nan.FREE32:
         value = as_sass(d, value, Nan.SINGLE, lambda w: d.const(1, w))
     if not kind & Nan.FREE16:
@@ -59,7 +60,7 @@ def tight(d: Domain[T], value: T, kind: Nan) -> T:
 
 
 def alike(d: Domain[T], sass: T, rdna: T, kind: Nan) -> T:
-    """Whether two values are the same but for NaN of these formats, where SASS has its own."""
+    """Whether two values are equal, except that any NaN of these formats matches SASS's NaN."""
     out = d.eq(sass, rdna)
     if kind & Nan.SINGLE:
         other = d.and_(d.eq(sass, d.const(_SINGLE, 32)), is_nan(d, rdna))
@@ -75,8 +76,8 @@ def alike(d: Domain[T], sass: T, rdna: T, kind: Nan) -> T:
 
 
 def written(ins: Instruction, loose: Mapping[RegRef, Nan]) -> dict[RegRef, Nan]:
-    """Of the registers that an instruction writes, those that it leaves loose, where ``loose`` were
-    before."""
+    """The registers that an instruction leaves loose, of those that it writes, given the registers
+    that are ``loose`` before it."""
     kind = made(ins) & LOOSE
     if ins.mnemonic == "F2F" and ins.has("F64") and (ins.has("F16") or ins.has("BF16")):
         kind = Nan.HALVES | _FREE  # sign and payload of a double, which are not described here
@@ -105,7 +106,7 @@ def _word(ins: Instruction, ref: RegRef) -> int:
 
 
 def puts_right(inst: Inst) -> bool:
-    """Whether an instruction makes the NaN of a register the one that SASS has, in its place."""
+    """Whether an instruction turns the NaN of a register into SASS's NaN, in place."""
     single, halves = I(0x7FFFFFFF), I(0x7FFF7FFF)
     if inst.op == "v_max3_f32" and len(inst.args) == 4:
         to, a, b, c = inst.args
@@ -116,10 +117,10 @@ def puts_right(inst: Inst) -> bool:
 def claims(
     instructions: Iterable[Instruction],
 ) -> tuple[dict[RegRef, Nan], dict[RegRef, frozenset[Nan]]]:
-    """What may be loose before and behind code of a kernel, by the code alone.
+    """The registers that may be loose before and after code of a kernel, by the code alone.
 
-    Before: what is read as a number and in no other way.  For code in which the translator puts
-    nothing right and that moves nothing loose: there what is read as bits is as SASS has it.
+    Before: those that are only ever read as numbers.  This holds for code in which the translator
+    repairs no NaN and moves no loose register: there, registers read as bits hold SASS's bits.
     """
     numbers: dict[RegRef, Nan] = {}
     bits: set[RegRef] = set()

@@ -9,17 +9,17 @@ from typing import TypeAlias
 
 @dataclass(frozen=True, slots=True)
 class Proved:
-    """For all inputs.  ``modulo`` says under which reading: NaN payloads, uniform values, rules
-    that were tried on inputs."""
+    """For all inputs.  ``modulo`` lists the assumptions: NaN payloads, uniform values, rules that
+    were only tested on inputs."""
 
     modulo: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Refuted:
-    """An input for which the results differ: values by name, what differs, both results.
+    """An input for which the results differ: values by name, the place that differs, both results.
 
-    ``defect`` says in words what is wrong whatever the input: a wait that is missing.
+    ``defect`` describes an error that holds for every input, such as a missing wait.
     """
 
     inputs: Mapping[str, int] = field(default_factory=dict[str, int])
@@ -40,9 +40,9 @@ Verdict: TypeAlias = Proved | Refuted | Unknown
 
 
 class Undecided(Exception):
-    """Raised inside the verifier where something is beyond it; becomes Unknown.
+    """Raised inside the verifier for something it cannot handle; becomes Unknown.
 
-    ``at`` is the number of the SASS instruction, where it is known.
+    ``at`` is the number of the SASS instruction, if known.
     """
 
     def __init__(self, reason: str, at: int | None = None) -> None:
@@ -51,4 +51,4 @@ class Undecided(Exception):
 
 
 class Defective(Exception):
-    """Raised inside the verifier for what is wrong whatever the input; becomes Refuted."""
+    """Raised inside the verifier for an error that holds for every input; becomes Refuted."""

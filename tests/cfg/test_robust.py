@@ -154,7 +154,7 @@ def test_a_branch_out_of_the_code(tmp_path: Path) -> None:
     path.write_bytes(patched("nested_break", {at: word.to_bytes(16, "little")}))
     said = all_formats(path, {3})
     assert "SX0301" in said["text"][1]
-    assert f"not known is where control goes at {at:#x}" in said["text"][0]
+    assert f"where control goes is not known at {at:#x}" in said["text"][0]
 
 
 def test_an_indirect_branch_whose_targets_are_lost(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""What is compared: a block of SASS, its RDNA3, and where each register lives."""
+"""The verifier's question: a block of SASS, its RDNA3, and the place of each register."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class BlockPair:
-    """What is compared: instructions and the code of each, where each SASS register lives, what is
-    live behind.  An engine that does not say which code is whose gives it all to the last.
+    """The two sides to compare: SASS instructions and the code of each, the place of each SASS
+    register, the live-out set.  An engine that does not say which code implements which instruction
+    assigns all of it to the last.
 
-    ``merged`` are the predicates whose bits of waiting lanes must survive; ``tables`` says at which
-    offsets of the kernarg segment the addresses of constant banks stand.  ``tail`` is the start of
-    what transfers control, up to its first branch: only the waits in it are looked at.
-    ``routines`` is code that stands elsewhere and is called, by offset.  ``wide`` are the
-    offsets of instructions that read the bits of a double whose NaN may be another, ``exact`` of
-    operations of doubles whose NaN is SASS's to the bit, ``loose`` the registers whose NaN may be
-    another than SASS has (:mod:`.nans`), ``loose_out`` what must hold of them behind: all that is
-    named.
+    ``merged`` are the predicates whose bits of waiting lanes must survive; ``tables`` gives the
+    offsets in the kernarg segment of the addresses of constant banks.  ``tail`` is the start of
+    the control transfer, up to its first branch: only its waits are checked.
+    ``routines`` is code outside the block that is called, by offset.  ``wide`` are the offsets of
+    instructions that read the bits of a double whose NaN may differ, ``exact`` those of operations
+    on doubles whose NaN is SASS's to the bit, ``loose`` the registers whose NaN may differ from
+    SASS's (:mod:`.nans`), ``loose_out`` all registers that may be loose after the block.
     """
 
     sass: Sequence[Instruction]
@@ -51,7 +51,7 @@ class BlockPair:
 
 @dataclass(frozen=True, slots=True)
 class Obligation(Generic[T]):
-    """A place by its SASS name, with what each side leaves in it."""
+    """A place by its SASS name, with the value that each side leaves in it."""
 
     name: str
     sass: T

@@ -1,8 +1,9 @@
-"""The verdict on a block: by the solver for all inputs, by numbers where it cannot decide.
+"""The verdict on a block: from the solver for all inputs, from random inputs if it cannot decide.
 
-A difference that the solver finds is replayed on numbers: floating-point operations are functions
-without properties to it, so that what it calls a counterexample need not be one.  What neither
-decides is passed over where a rule was tried on inputs, see :mod:`.cut`.
+A difference that the solver finds is replayed on numbers: the solver treats floating-point
+operations as functions without properties, so its counterexample may be spurious.  If neither
+decides an instruction whose rule was tested on inputs, it is passed over, see
+:mod:`.trusted_instructions`.
 """
 
 from __future__ import annotations
@@ -31,11 +32,11 @@ from sassxlate.lowering.verify.verdict import (
 )
 
 TIMEOUT_MS = 10_000
-CUT_MS = 6_000  # for a single instruction; what is not decided then is left to the end
+CUT_MS = 6_000  # for a single instruction; an undecided one is left to the end
 QUICK_MS = 100
 VECTORS = 4096
-_NOT_SHOWN = "the solver has a counterexample that numbers do not show"
-_LOOKED_AT = 4000  # terms of a question, for what its choices depend on
+_NOT_SHOWN = "the solver has a counterexample that numbers do not confirm"
+_LOOKED_AT = 4000  # terms of a question searched for the conditions of its choices
 
 
 def verify(
@@ -48,10 +49,10 @@ def verify(
 ) -> Verdict:
     """Proved for all inputs, Refuted by one that was replayed, or Unknown.
 
-    Where the solver cannot decide, ``vectors`` random inputs are tried: a difference refutes, none
-    leaves it Unknown, with their number in the reason.  ``tested``: instructions whose rule was
-    tried on inputs are passed over, and the verdict names them.  ``timeout_ms`` is for one question
-    to the solver, ``cut_ms`` for one on a single instruction.
+    If the solver cannot decide, ``vectors`` random inputs are tried: a difference refutes; if there
+    is none the verdict stays Unknown, with their number in the reason.  ``tested``: instructions
+    whose rule was tested on inputs are passed over, and the verdict names them.  ``timeout_ms`` is
+    for one question to the solver, ``cut_ms`` for one about a single instruction.
     """
     code = [*chain.from_iterable(block.rdna), *block.tail]
     try:
@@ -64,13 +65,13 @@ def verify(
         return _Search(block, counted.done, timeout_ms, vectors, tested, cut_ms).verdict()
     except Defective as reason:
         return Refuted(defect=str(reason))
-    except z3.Z3Exception as fault:  # accesses of other widths, which only their order would tell
-        return Unknown(f"the solver refuses a term: {fault}")
+    except z3.Z3Exception as fault:  # accesses of different widths, which only their order pairs
+        return Unknown(f"the solver rejects a term: {fault}")
 
 
 @dataclass(slots=True)
 class _Search:
-    """The verdict on one block: what was found equal, and what had to be passed over."""
+    """The search for a verdict: what was found equal, and what had to be passed over."""
 
     block: BlockPair
     done: frozenset[int]
@@ -81,7 +82,7 @@ class _Search:
     modulo: set[str] = field(default_factory=set[str])
     floats: bool = False
     cuts: dict[int, Cut] = field(default_factory=dict[int, Cut])
-    # Terms have a number for as long as they are kept.
+    # A term's number is valid only while the term is kept.
     _equal: dict[tuple[int, int], bool] = field(default_factory=dict[tuple[int, int], bool])
     _kept: list[BV] = field(default_factory=list[BV])
     _open: set[int] = field(default_factory=set[int])
@@ -110,7 +111,7 @@ class _Search:
 
     def _side(self, active: bool) -> Verdict | None:
         """None: equal for all inputs.  First instruction by instruction, each from any state that
-        both sides have; where that fails, with what is known of the values.  Raises Undecided."""
+        both sides share; if that fails, with the values known so far.  Raises Undecided."""
         self._open.clear()
         if self._ask(active, True, memory={}) is None:
             return None
@@ -121,7 +122,7 @@ class _Search:
         return None if found is None else self._numbers(active, found, memory)
 
     def _pass_over(self, n: int | None) -> str | None:
-        """Passes over an instruction, and all others of its form; or says why not."""
+        """Passes over an instruction and all others of its form; or returns the reason against."""
         if n is None or n in self.cuts or not self.tested:
             return ""
         mine = self.block.sass[n]
@@ -139,14 +140,14 @@ class _Search:
         return None
 
     def _pass_open(self) -> bool:
-        """Passes over what was not found equal behind its instruction, if any of it was tried."""
+        """Passes over instructions not found equal by their results, if any was tested."""
         return any([self._pass_over(n) is None for n in sorted(self._open - self.cuts.keys())])
 
     def _ask(
         self, active: bool, any_state: bool, memory: dict[str, BV]
     ) -> z3.ModelRef | str | None:
-        """None: equal.  ``any_state``: behind each instruction both sides have a new free value;
-        without, only what is open then is asked again."""
+        """None: equal.  ``any_state``: after each instruction both sides continue with a new free
+        value; without it, only what is still open is checked again."""
         d = Terms(products=any_state)
         again = frozenset(self._open)
         self._open.clear()
@@ -158,10 +159,10 @@ class _Search:
 
         def same(n: int, sass: BV, rdna: BV, shared: bool) -> BV | None:
             if not any_state and n not in again:
-                # Behind what is open that it was equal from equal values says nothing.
+                # After an open difference, equality from equal values proves nothing.
                 if not self._open:
                     return z3.simplify(sass)
-                if not shared:  # of a predicate that lanes share others' bits are known then
+                if not shared:  # the other lanes' bits of a uniform predicate are then known
                     return None
             value = self._same(n, sass, rdna, d)
             if not any_state or (value is not None and value.num_args() == 0):
@@ -183,11 +184,11 @@ class _Search:
         self.modulo |= {"approximations"} if d.approximate else set()
         self.modulo |= {"uniform values"} if outcome.uniform else set()
         if any_state and self._open:
-            return "not each instruction by itself"
+            return "not instruction by instruction"
         return _solve(outcome.pairs, d.facts, self.timeout_ms)
 
     def _same(self, n: int, sass: BV, rdna: BV, d: Terms) -> BV | None:
-        """One term for both sides, where they are proved equal behind an instruction."""
+        """One term for both sides, if they are proved equal after an instruction."""
         a, b = z3.simplify(sass), z3.simplify(rdna)
         if a.eq(b):
             return a
@@ -201,7 +202,7 @@ class _Search:
         return a
 
     def _numbers(self, active: bool, found: z3.ModelRef | str, memory: Mapping[str, BV]) -> Verdict:
-        """What numbers say where the solver has a difference, or gave up."""
+        """The verdict by numbers, after the solver found a difference or gave up."""
         numbers = Replay(self.block, self.done, self.cuts, active)
         if isinstance(found, z3.ModelRef):
             shown = numbers.of(_inputs(found, memory)) or self._alike(active, numbers)
@@ -216,8 +217,8 @@ class _Search:
         return Unknown(f"{reason}; {self.vectors} random inputs agree")
 
     def _alike(self, active: bool, numbers: Replay) -> Refuted | None:
-        """A counterexample that numbers show, of a wave whose lanes agree in what is uniform.  The
-        solver's first one need not be of a wave that there is."""
+        """A counterexample that numbers confirm, in a wave whose lanes agree on uniform values.
+        The solver's first one may be of a wave that cannot exist."""
         if not any(ref.file == "UP" for ins in self.block.sass for ref in ins.writes):
             return None
         d = Terms()
@@ -247,7 +248,7 @@ def _solve(
     pairs: Sequence[Obligation[BV]], facts: Sequence[z3.BoolRef], timeout_ms: int
 ) -> z3.ModelRef | str | None:
     """None: equal for all inputs.  A model, or why the solver gave up."""
-    # One by one: all at once is harder than the sum of the parts.
+    # One by one: all together is harder than the sum of the parts.
     for pair in pairs:
         if pair.sass is pair.rdna:
             continue
@@ -260,8 +261,8 @@ def _solve(
 def _refute(
     question: z3.BoolRef, facts: Sequence[z3.BoolRef], timeout_ms: int
 ) -> z3.ModelRef | str | None:
-    """A model of the question, why there is no answer, or None: it never holds."""
-    # What is easy is found sooner without the other solver's preparations.
+    """A model of the question, the reason for no answer, or None: it never holds."""
+    # Easy questions are answered faster without the other solver's preprocessing.
     found = _asked(z3.SimpleSolver(), question, facts, QUICK_MS)
     if not isinstance(found, str):
         return found
@@ -278,8 +279,8 @@ def _refute(
 def _asked(
     solver: z3.Solver, question: z3.BoolRef, facts: Sequence[z3.BoolRef], timeout_ms: int
 ) -> z3.ModelRef | str | None:
-    """As :func:`_refute`.  What holds of floating-point operations is added where it does not go
-    without."""
+    """Like :func:`_refute`.  Facts about floating-point operations are added only if the question
+    cannot be decided without them."""
     solver.set("timeout", timeout_ms)
     solver.add(question)
     found = solver.check()
@@ -294,8 +295,8 @@ def _asked(
 
 
 def _without_products(question: z3.BoolRef) -> z3.BoolRef | None:
-    """The question with any value in the place of a product of a word with a number, of one word
-    and of two; None where there are none.  What holds of any value holds of the product."""
+    """The question with any value in place of the product of a word with a number, of one word
+    and of two; None if there are none.  What holds for any value holds for the product."""
     found: list[tuple[z3.ExprRef, z3.ExprRef]] = []
     seen: set[int] = set()
     work: list[z3.ExprRef] = [question]
@@ -325,7 +326,7 @@ def _without_products(question: z3.BoolRef) -> z3.BoolRef | None:
 
 
 def _cases(question: z3.BoolRef) -> Sequence[z3.BoolRef]:
-    """The question with and without the predicate that most choices in it depend on."""
+    """The question split by the predicate that most of its choices depend on."""
     choices: Counter[BV] = Counter()
     seen: set[int] = set()
     work: list[z3.ExprRef] = [z3.simplify(question)]

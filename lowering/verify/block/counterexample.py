@@ -1,4 +1,4 @@
-"""A counterexample as a compiler engineer reads it: replayed, in both languages, side by side."""
+"""A counterexample for a compiler engineer: replayed, in both languages, side by side."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _PLACE = re.compile(r"(UR|UP|R|P)(\d+)")
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """One SASS instruction, and what it left on both sides, by name."""
+    """One SASS instruction, and the values that it left on both sides, by name."""
 
     ins: Instruction
     code: Sequence[Placed]
@@ -42,9 +42,9 @@ def explain_counterexample(block: BlockPair, refuted: Refuted) -> Iterator[str]:
         both = zip(block.sass, block.rdna, strict=True)
         yield from _table([_Step(ins, code, {}, {}) for ins, code in both])
         return
-    lane = "an active lane" if refuted.inputs.get("active", 1) else "a lane that is not active"
+    lane = "an active lane" if refuted.inputs.get("active", 1) else "an inactive lane"
     if any(name.startswith(OTHERS) for name in refuted.inputs):
-        lane += ", beside others that hold something else"
+        lane += ", while other lanes hold other values"
     yield f"{refuted.where}: SASS {refuted.sass:#x}, RDNA3 {refuted.rdna:#x}, in {lane}"
     steps = _slice(_trace(block, refuted.inputs), refuted.where)
     read = {f"{r.file}{r.index}" for s in steps for r in s.ins.reads}
@@ -59,7 +59,7 @@ def explain_counterexample(block: BlockPair, refuted: Refuted) -> Iterator[str]:
 
 
 def _trace(block: BlockPair, inputs: Mapping[str, int]) -> list[_Step]:
-    """Both sides on these inputs, instruction by instruction, as far as that goes."""
+    """Both sides on these inputs, instruction by instruction, as far as they can run."""
     memory: dict[str, Vec] = {}
 
     def free(name: str, width: int) -> Vec:
@@ -98,7 +98,7 @@ def _number(value: Vec) -> int:
 
 
 def _places(sides: Sides[Vec], refs: Sequence[RegRef]) -> Iterator[tuple[str, int]]:
-    """Where the registers live, and what is there."""
+    """The places of the registers, and their values."""
     machine, regs = sides.machine, sides.block.regs
     for ref in refs:
         place = sides.table(ref)
@@ -112,7 +112,7 @@ def _places(sides: Sides[Vec], refs: Sequence[RegRef]) -> Iterator[tuple[str, in
 
 
 def _slice(steps: list[_Step], where: str) -> list[_Step]:
-    """The instructions that a register's value comes from; all where something else differs."""
+    """The instructions that a register's value depends on; all if something else differs."""
     match = _PLACE.match(where)
     if match is None:
         return steps

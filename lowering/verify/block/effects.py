@@ -1,4 +1,4 @@
-"""The same accesses in the same order, each where the lane does it; and the same fences between."""
+"""Both sides make the same accesses in the same order, per lane, with the same fences between."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 def accesses(d: Domain[T], sass: Memory[T], rdna: Memory[T]) -> list[Obligation[T]]:
-    """What must be equal.  Raises Undecided where one side splits words that the other does not."""
+    """The obligations.  Raises Undecided if one side splits words and the other does not."""
     out: list[Obligation[T]] = []
     never = d.const(0, 1)
     for n, (a, b) in enumerate(zip_longest(sass.accesses, rdna.accesses)):
@@ -23,8 +23,8 @@ def accesses(d: Domain[T], sass: Memory[T], rdna: Memory[T]) -> list[Obligation[
             out += _pairs(d, f"{n} ({a})", a, b)
             continue
         if _bytes(sass) == _bytes(rdna) and _shapes(sass) != _shapes(rdna):
-            raise Undecided("words are split in other ways")
-        # From here on nothing is the other's: neither side may get there.
+            raise Undecided("the two sides split words differently")
+        # The remaining accesses have no counterpart: they must not be reached.
         for name, one in (("SASS", a), ("RDNA3", b)):
             if one is None:
                 continue
@@ -64,8 +64,8 @@ def _pairs(d: Domain[T], name: str, a: Access[T], b: Access[T]) -> list[Obligati
 
 
 def _fences(d: Domain[T], sass: Memory[T], rdna: Memory[T]) -> list[Obligation[T]]:
-    """Each fence of SASS at its place; RDNA3 may have more of them.  A cache is emptied once what
-    came before is done."""
+    """Each fence of SASS at its place; RDNA3 may have more.  A cache is emptied only after the
+    accesses before it are done."""
     have: set[tuple[int, str]] = set()
     for fence in rdna.fences:
         if fence.what == "done" or (fence.at, "done") in have:

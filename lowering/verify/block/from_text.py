@@ -1,6 +1,6 @@
-"""A block from texts: SASS, RDNA3, and where each register lives.
+"""A block from texts: SASS, RDNA3, and the place of each register.
 
-This is how any engine's block can be judged: a rule's, a model's, one written by hand.
+Any engine's block can be verified this way: a rule's, a model's, a hand-written one.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ _WORD = re.compile(r"c\[(0x[0-9a-f]+|\d+)\]\[(0x[0-9a-f]+|\d+)\]")
 @dataclass(frozen=True, slots=True)
 class Texts:
     """A block as text.  ``registers`` and ``constants`` name places (``R4`` is ``v4``, ``P0`` is
-    ``s20``, ``c[0x0][0x210]`` is ``s40``); ``live_out`` and ``merged`` name registers, all of the
-    map and none where they are left out.
+    ``s20``, ``c[0x0][0x210]`` is ``s40``); ``live_out`` and ``merged`` name registers; by default
+    all and none of the map's.
 
-    A line of ``rdna3`` may say in a comment, as `sassxlate translate` writes them, which SASS it
-    belongs to; then proofs go instruction by instruction.
+    A comment on a line of ``rdna3`` may name the SASS instruction that it belongs to, as `sassxlate
+    translate` writes it; then the proof goes instruction by instruction.
     """
 
     arch: int
@@ -63,7 +63,7 @@ def _bad(code: str, message: str, line: str | None = None) -> LoweringError:
 def read_texts(text: str) -> Texts:
     """A block's file: TOML with the fields of :class:`Texts`.
 
-    Raises LoweringError SX0442 for what is no such file.
+    Raises LoweringError SX0442 if it is not such a file.
     """
     try:
         data: dict[str, Any] = tomllib.loads(text)
@@ -75,19 +75,19 @@ def read_texts(text: str) -> Texts:
         what = "unknown" if unknown else "missing"
         raise _bad("SX0442", f"{what}: {', '.join(sorted(unknown or missing))}")
     if not isinstance(data["arch"], int):
-        raise _bad("SX0442", "arch is a number like 90")
+        raise _bad("SX0442", "arch must be a number such as 90")
     for name in ("registers", "constants"):
         table = data.get(name, {})
         if not isinstance(table, dict) or not all(
             isinstance(v, str) for v in cast("dict[str, object]", table).values()
         ):
-            raise _bad("SX0442", f"{name} is a table of places")
+            raise _bad("SX0442", f"{name} must be a table of places")
     for name in ("live_out", "merged"):
         if name in data:
             data[name] = tuple(map(str, data[name]))
     for name in ("sass", "rdna3", "live", "save", "thread"):
         if not isinstance(data.get(name, ""), str):
-            raise _bad("SX0442", f"{name} is text")
+            raise _bad("SX0442", f"{name} must be text")
     return Texts(**data)
 
 
@@ -96,8 +96,8 @@ def block_of(texts: Texts) -> BlockPair:
 
     Raises:
         LoweringError: SX0440, a register without a place; SX0441, a transfer of control inside;
-            SX0442, a name that is no register or place, or a place that is given twice.
-        DecodeError, EncodeError: text that is no instruction.
+            SX0442, a name that is not a register or place, or a place that is given twice.
+        DecodeError, EncodeError: text that is not an instruction.
     """
     regs = _map(texts)
     sass = _sass(texts)
@@ -125,14 +125,14 @@ def block_of(texts: Texts) -> BlockPair:
 def _ref(name: str) -> RegRef:
     found = _REGISTER.fullmatch(name)
     if found is None:
-        raise _bad("SX0442", f"{name!r} is no register")
+        raise _bad("SX0442", f"{name!r} is not a register")
     return RegRef(cast(Any, found[1]), int(found[2]))
 
 
 def _place(name: str, kinds: str) -> V | S:
     found = _PLACE.fullmatch(name)
     if found is None or found[1] not in kinds or int(found[2]) > (255 if found[1] == "v" else 105):
-        raise _bad("SX0442", f"{name!r} is no place here")
+        raise _bad("SX0442", f"{name!r} is not a place of this kind")
     return V(int(found[2])) if found[1] == "v" else S(int(found[2]))
 
 
@@ -160,7 +160,7 @@ def _map(texts: Texts) -> RegisterMap:
     for name, where in texts.constants.items():
         found = _WORD.fullmatch(name)
         if found is None:
-            raise _bad("SX0442", f"{name!r} is no word of a constant bank")
+            raise _bad("SX0442", f"{name!r} is not a word of a constant bank")
         consts[int(found[1], 0), int(found[2], 0)] = S(_place(where, "s").index)
     live, save = (S(_place(n, "s").index) for n in (texts.live, texts.save))
     thread = V(_place(texts.thread, "v").index)
@@ -190,7 +190,7 @@ def _sass(texts: Texts) -> list[Instruction]:
         (ins,) = made
         assert not isinstance(ins, BadWord)
         if traits(ins).ends_block:
-            raise _bad("SX0441", "a block has no transfer of control inside", ins.text)
+            raise _bad("SX0441", "a block must not contain a transfer of control", ins.text)
         out.append(replace(ins, offset=offset))
         offset += 16
     if not out:
@@ -199,7 +199,7 @@ def _sass(texts: Texts) -> list[Instruction]:
 
 
 def _rdna(texts: Texts, sass: list[Instruction]) -> list[list[Placed]]:
-    """The code of each instruction: by the comments, from one to the next, or all to the last."""
+    """The code of each instruction: as the comments divide it, or all of it for the last."""
     number = {ins.offset: n for n, ins in enumerate(sass)}
     code: list[list[Placed]] = [[] for _ in sass]
     named = any(_OFFSET.search(line) for line in _lines(texts.rdna3))
@@ -212,7 +212,7 @@ def _rdna(texts: Texts, sass: list[Instruction]) -> list[list[Placed]]:
             here = max(here, number.get(int(comment[1], 16), here))
         op = line.split()[0]
         if op.startswith(_TRANSFERS):
-            raise _bad("SX0441", "a block has no transfer of control inside", line)
+            raise _bad("SX0441", "a block must not contain a transfer of control", line)
         try:
             data = encode(parse(line))
         except SassxlateError as error:

@@ -19,12 +19,12 @@ class ProofSettings:
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """A block of a kernel, and what came of it."""
+    """A block of a kernel, and the result of its proof."""
 
     index: int
     start: int
     instructions: int
     verdict: Verdict
-    ms: float  # of a processor
+    ms: float  # processor time
     cached: bool
-    shown: tuple[str, ...] = ()  # a counterexample in both languages
+    shown: tuple[str, ...] = ()  # the counterexample in both languages

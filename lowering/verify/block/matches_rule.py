@@ -1,6 +1,6 @@
-"""Whether code is, apart from waits, what the rule of its instruction writes.
+"""Whether code is, apart from waits, the code that the rule of its instruction writes.
 
-What a rule was tried on says nothing of other code.  So before that counts, the rule is applied
+Tests of a rule are evidence for its own code only.  So before they count, the rule is applied
 again, under the same register map, and its code compared with the decoded one, bit by bit.
 """
 
@@ -32,7 +32,7 @@ _WAITS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """The code of one instruction: what narrows EXEC to its guard, itself, what widens it again."""
+    """The code of one instruction: narrowing EXEC to the guard, the core, restoring EXEC."""
 
     opening: Sequence[Placed]
     core: Sequence[Placed]
@@ -40,7 +40,8 @@ class Parts:
 
 
 def parts(code: Sequence[Placed], regs: RegisterMap) -> Parts:
-    """Splits off the save and restore of EXEC for a guard; the restore of the one before, too."""
+    """Splits off the save and restore of EXEC for a guard; also the restore of the previous
+    instruction."""
     save = regs.save_exec
     first, last = 0, len(code)
     while first < last and code[first].inst.op in _WAITS:
@@ -71,7 +72,7 @@ def _saves(inst: Inst, save: S) -> bool:
 
 
 def _switches(inst: Inst, save: S) -> bool:
-    """From one guard to the next: EXEC = what it was, narrowed."""
+    """From one guard to the next: EXEC = the saved value, narrowed."""
     narrows = inst.op in ("s_and_b32", "s_and_not1_b32")
     return narrows and inst.args[:2] == (Sp("exec_lo"), save)
 
@@ -88,7 +89,7 @@ def matches_rule(
     merged: frozenset[RegRef],
     tables: Mapping[int, int],
 ) -> bool:
-    """Whether ``core`` is the code that the rule of ``ins`` writes, routines behind their calls."""
+    """Whether ``core`` is the code that the rule of ``ins`` writes, with routines after calls."""
     rule = choose(TABLE.get(ins.mnemonic, ()), ins)
     if rule is None:
         return False
@@ -105,7 +106,7 @@ def matches_rule(
 
 
 def _with_routines(k: KernelBuilder, ins: Instruction) -> list[Item]:
-    """The code of a rule, what it calls in the place of each call."""
+    """The code of a rule, with each called routine after its call."""
     out: list[Item] = []
     own = list(k.items)
     for item in own:
@@ -123,8 +124,8 @@ _Shape = list[tuple[bytes, int]]
 
 
 def _encoded(inst: Inst, target: int | None) -> tuple[bytes, int]:
-    """The bits, and of a branch the number of the instruction that it goes to."""
-    if inst.op == CALL:  # what is called stands behind it
+    """The bits, and for a branch the number of its target instruction."""
+    if inst.op == CALL:  # the routine follows it
         return repr(inst.args[0]).encode(), -1
     if target is None:
         return encode(inst), -1

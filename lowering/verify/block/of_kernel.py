@@ -1,4 +1,4 @@
-"""The blocks of a translated kernel as the verifier takes them, from the final bytes."""
+"""The verifier's view of the blocks of a translated kernel, from the final bytes."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ class Found:
 
 
 def _source(item: object) -> int | None:
-    """The offset of the SASS instruction that an item stands for."""
+    """The offset of the SASS instruction that an item implements."""
     if not isinstance(item, Inst) or item.origin is None:
         return None
     return item.origin.offset
 
 
 def blocks(translated: Translated) -> Iterator[Found]:
-    """The straight-line part of each block: without what transfers control, and what only waits."""
+    """The straight-line part of each block: without the control transfer and its waits."""
     cfg, selected = translated.cfg, translated.selected
     live = liveness(cfg)
     tables = {
@@ -80,19 +80,19 @@ def blocks(translated: Translated) -> Iterator[Found]:
 def _behind(
     cfg: Cfg, block: GraphBlock, live: Liveness, nans: Sequence[Mapping[RegRef, Nan]]
 ) -> dict[RegRef, frozenset[Nan]]:
-    """What the translator says of loose registers before the blocks that follow."""
+    """The registers that the translator reports loose at the start of the successors."""
     out: dict[RegRef, set[Nan]] = {}
     following = {edge.dst for edge in cfg.successors[block.index] if edge.kind != "back"}
     for ref in {r for n in following for r in nans[n]}:
         out[ref] = {nans[n].get(ref, BITS) for n in following if ref in live.live_in[n]}
-    # What lives at a return alone is written on the way there.
+    # Registers that live only at a return are written on the way there.
     through = frozenset[RegRef]().union(*(live.live_in[n] for n in following))
     unread = {ref: frozenset[Nan]() for ref in live.live_out[block.index] - through}
     return {ref: frozenset(kinds) for ref, kinds in out.items()} | unread
 
 
 def _live_behind(block: GraphBlock, live: Liveness) -> frozenset[RegRef]:
-    """What is read behind the body: by what transfers control, too."""
+    """The registers live after the body, including those that the control transfer reads."""
     out = live.live_out[block.index]
     return live_before(block.last, out) if traits(block.last).ends_block else out
 
@@ -109,8 +109,8 @@ def _body(instructions: tuple[Instruction, ...]) -> list[Instruction]:
 def _segments(
     translated: Translated, body: list[Instruction], places: dict[int, list[int]]
 ) -> tuple[list[list[Placed]], list[Placed]]:
-    """The code of each instruction; what stands between two belongs to the first.  And what
-    follows, up to a label or branch."""
+    """The code of each instruction; code between two belongs to the first.  And the tail, up to a
+    label or branch."""
     starts = [min(places[i.offset]) if i.offset in places else None for i in body]
     last = max((places[i.offset][-1] for i in body if i.offset in places), default=-1)
     items = translated.items
@@ -130,7 +130,7 @@ def _segments(
 
 
 def goes_on(item: object) -> bool:
-    """Neither a label nor a transfer of control: at those nothing is outstanding."""
+    """Neither a label nor a control transfer: there, nothing is outstanding."""
     if not isinstance(item, Inst):
         return False
     return info(item.op).kind not in ("branch", "jump", "end", "barrier")

@@ -1,4 +1,4 @@
-"""Where the registers of both sides are at a block's start, and what must agree behind it."""
+"""The places of both sides' registers at a block's start, and what must agree after the block."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ def placed(regs: RegisterMap, lane: SassLane[T], machine: Registers[T]) -> None:
 
 
 def fixed(regs: RegisterMap, machine: Registers[T]) -> dict[str, T]:
-    """What no block's body may change: where a kernel finds its arguments, its threads and blocks,
-    the lanes that live, and the lanes that wait for other blocks."""
+    """What no block's body may change: the kernel's arguments, its thread and block numbers, the
+    mask of live lanes, and the masks of lanes that wait for other blocks."""
     places = [*GROUP_ID, regs.live, *(s for s in regs.ready.values() if isinstance(s, S))]
     places += [S(KERNARG.index + i) for i in range(KERNARG.n)]
     out = {f"s{place.index}": machine.sgpr(place.index) for place in places}
@@ -61,14 +61,14 @@ def registers(
     out: list[Obligation[T]] = []
 
     def kept(ref: RegRef, actual: T) -> None:
-        """A place where an inactive lane keeps its value: it may wait where that is needed."""
+        """A place whose value an inactive lane keeps: it may wait where the value is needed."""
         if not active:
             out.append(Obligation(f"{ref.file}{ref.index}", before[ref], actual))
         elif block.live_out is None or ref.file == "B" or ref in block.live_out:
             out.extend(_leaves(block, ref, lane, actual))
 
     def seen(ref: RegRef, actual: T) -> None:
-        """A place that inactive lanes do not care for."""
+        """A place that inactive lanes do not need."""
         if active and (block.live_out is None or ref in block.live_out):
             out.extend(_leaves(block, ref, lane, actual))
 
@@ -98,8 +98,8 @@ _EXACT = frozenset({BITS})
 
 
 def _leaves(block: BlockPair, ref: RegRef, lane: SassLane[T], actual: T) -> Iterator[Obligation[T]]:
-    """What must hold of a register behind a block: it is as SASS has it, but for the NaN of a loose
-    one."""
+    """The obligation on a register after a block: SASS's value, except the NaN of a loose
+    register."""
     d, name, mine = lane.d, f"{ref.file}{ref.index}", lane.get(ref)
     kinds = block.loose_out.get(ref, _EXACT) if ref.file in ("R", "UR") else _EXACT
     for kind in sorted(kinds):

@@ -1,4 +1,4 @@
-"""Both sides of a block, run from the same start, and what must agree behind them."""
+"""Runs both sides of a block from the same start, and collects what must agree at its end."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ T = TypeVar("T")
 
 @runtime_checkable
 class TellsNan(Protocol):
-    """A domain that may tell NaN apart or not."""
+    """A domain that may distinguish NaN or not."""
 
     payloads: bool
 
@@ -54,7 +54,7 @@ Same: TypeAlias = Callable[[int, T, T, bool], "T | None"]
 @dataclass(frozen=True, slots=True)
 class SideOutcome(Generic[T]):
     pairs: tuple[Obligation[T], ...]
-    uniform: bool  # whether a value was taken as that of all lanes
+    uniform: bool  # whether a value was assumed equal in all lanes
 
 
 def run(
@@ -68,15 +68,15 @@ def run(
     cuts: Mapping[int, Cut] | None = None,
     stepwise: bool = False,
 ) -> SideOutcome[T]:
-    """Runs both sides.  An active lane must have what SASS computes, an inactive one must keep what
-    it had: two runs, for terms without the question in each of them are easier to compare.
+    """Runs both sides.  An active lane must get SASS's results, an inactive one must keep its
+    values: two runs, since terms without that choice inside are easier to compare.
 
     ``free`` makes the value of a name, the same one each time.  ``done`` are the places of waits
-    that leave nothing outstanding.  ``same`` is told what each instruction wrote on both sides and
-    whether it is a uniform predicate, and may give a value for both to go on with; without it, on
-    numbers, see :meth:`Sides.alike`.  ``stepwise``: the value that it gives is a new one, of which
-    nothing is known.  ``cuts`` are the instructions that are passed over.
-    Raises Undecided, with the number of the instruction.
+    that leave nothing outstanding.  ``same`` gets the value that each instruction wrote on both
+    sides and whether it is a uniform predicate, and may return one value for both to continue with;
+    for runs without it, on numbers, see :meth:`Sides.alike`.  ``stepwise``: the returned value is
+    new and unconstrained.  ``cuts`` are the instructions that are passed over.  Raises Undecided,
+    with the number of the instruction.
     """
     sides = Sides(block, d, free, active, done)
     for n, (ins, code) in enumerate(zip(block.sass, block.rdna, strict=True)):
@@ -88,7 +88,7 @@ def run(
             sides.step(ins, code)
             if same is None:
                 sides.alike()
-            elif active and code:  # no code: what it writes is read nowhere
+            elif active and code:  # no code: its results are never read
                 sides.unify(n, ins, same, stepwise)
         except Undecided as reason:
             raise Undecided(str(reason), n if reason.at is None else reason.at) from None
@@ -96,7 +96,7 @@ def run(
 
 
 class Sides(Generic[T]):
-    """A lane of SASS and a lane of RDNA3, on their way through a block."""
+    """A lane of SASS and a lane of RDNA3, stepped through a block together."""
 
     def __init__(
         self,
@@ -129,7 +129,7 @@ class Sides(Generic[T]):
         self.machine.absent = frozenset(self.lane.windows)
         self.mask = self.machine.mask_of(d.const(int(active), 1))
         self.machine.write_scalar(EXEC_LO, self.mask)
-        # Of what SASS does not read before it writes it nobody knows that lanes have the same.
+        # A register that SASS writes before reading it need not be equal in all lanes.
         live = _live(block)
         for index, place in block.regs.up.items():
             ref = RegRef("UP", index)
@@ -156,8 +156,8 @@ class Sides(Generic[T]):
         return as_sass(self.d, value, kind, free)
 
     def mask_of(self, ref: RegRef, value: T, at: int | None = None) -> T:
-        """A lane's predicate as a mask; a uniform one is the same in all lanes that are here.
-        ``at``: behind which instruction, so that what lanes that are not here have has one name."""
+        """A lane's predicate as a mask; a uniform one is the same in all active lanes.  ``at``: the
+        instruction it follows, so that the bits of inactive lanes have one name."""
         d, machine = self.d, self.machine
         if ref.file != "UP" or not self.active:
             return machine.mask_of(value)
@@ -167,7 +167,7 @@ class Sides(Generic[T]):
         return d.concat(d.or_(mine, d.and_(others, d.not_(here))), value)
 
     def step(self, ins: Instruction, code: Sequence[Placed]) -> None:
-        # A lane that is not active computes nothing; where it reaches memory is asked all the same.
+        # An inactive lane computes nothing; its memory accesses are checked all the same.
         self._tell(ins)
         with self._payloads(ins):
             if self.active or is_access(ins):
@@ -178,12 +178,12 @@ class Sides(Generic[T]):
         self._armed(ins)
         counts = len(self.lane.memory.accesses), len(self.machine.memory.accesses)
         if code and counts[0] != counts[1] and rule_evidence(ins) is not None:
-            # A sequence that stands for one access, and that was tried.
-            raise Undecided(f"{counts[0]} accesses and {counts[1]} behind {ins.mnemonic}")
+            # A sequence that implements one access, and that was tested.
+            raise Undecided(f"{counts[0]} accesses and {counts[1]} after {ins.mnemonic}")
 
     @contextmanager
     def _payloads(self, ins: Instruction) -> Generator[None]:
-        """Tells NaN of doubles apart in what must give SASS's to the bit."""
+        """Distinguishes the NaN of doubles in code that must give SASS's to the bit."""
         tells = self.d if isinstance(self.d, TellsNan) and ins.offset in self.block.exact else None
         if tells is None:
             yield
@@ -195,7 +195,7 @@ class Sides(Generic[T]):
             tells.payloads = False
 
     def _tell(self, ins: Instruction) -> None:
-        """R2UR takes its source as the same in all lanes: what SASS has there, and nothing else."""
+        """R2UR assumes its source equal in all lanes: it must hold SASS's value exactly."""
         self.machine.claims = []
         if ins.mnemonic == "R2UR" and self.active:
             places = self.block.regs.r
@@ -208,19 +208,19 @@ class Sides(Generic[T]):
         d, none = self.d, self.d.const(0, 32)
         for when, told, value in self.machine.claims:
             if value is not told:
-                title = f"what {ins.mnemonic} /*{ins.offset:04x}*/ reads of all lanes"
+                title = f"what {ins.mnemonic} /*{ins.offset:04x}*/ reads from all lanes"
                 sides = d.select(when, told, none), d.select(when, value, none)
                 self.pairs.append(Obligation(title, *sides))
 
     def _armed(self, ins: Instruction) -> None:
-        """What BSSY and BREAK make of a barrier is the convergence machine's."""
+        """The barrier masks of BSSY and BREAK belong to the convergence machine."""
         if traits(ins).barrier in CONVERGENCE:
             for index, place in self.block.regs.barriers.items():
                 self.lane.values[RegRef("B", index)] = self.machine.v[place]
 
     def unify(self, n: int, ins: Instruction, same: Same[T], stepwise: bool) -> None:
-        """Goes on with one value for both, where they are the same; of what is left loose, with one
-        that may be another NaN."""
+        """Continues with one value for both sides, if they are equal; for a loose register, with
+        one whose NaN may differ."""
         loose = written(ins, self.loose)
         for ref in sorted(ins.writes, key=lambda r: (r.file, r.index)):
             here = self.table(ref)
@@ -243,7 +243,7 @@ class Sides(Generic[T]):
                     self.machine.put_mask(index, self.mask_of(ref, value, n))
 
     def _put_right(self, n: int, place: tuple[dict[int, T], int]) -> bool:
-        """Whether the code of an instruction puts the NaN of its result right."""
+        """Whether the code of an instruction repairs the NaN of its result."""
         if place[0] is not self.machine.v:
             return False
         return any(
@@ -271,11 +271,11 @@ class Sides(Generic[T]):
             self.lane.values[ref] = self._sass(ref, found, kind, f".{n}")
 
     def alike(self) -> None:
-        """Of uniform predicates that were written all lanes here have the bit of this one.
+        """All active lanes get this lane's bit of the uniform predicates that were written.
 
-        For numbers, which prove nothing of other lanes: a wave whose lanes are alike is one that
-        there is.  Bits of other lanes that are anything refute right code, with a wave in which
-        one value is another in each lane.
+        For numbers, which prove nothing about other lanes: a wave whose lanes agree can exist.
+        Arbitrary bits in the other lanes would refute correct code, with a wave in which a uniform
+        value differs between lanes.
         """
         if not self.active:
             return
@@ -292,7 +292,7 @@ class Sides(Generic[T]):
             self._alike[at] = machine.s[at]
 
     def table(self, ref: RegRef) -> tuple[dict[int, T], int] | None:
-        """Where a register's value is kept on the other side."""
+        """The place of a register's value on the RDNA3 side."""
         regs, machine = self.block.regs, self.machine
         if ref.file == "R" and ref.index in regs.r:
             return machine.v, regs.r[ref.index]
@@ -307,7 +307,7 @@ class Sides(Generic[T]):
         return None
 
     def bit(self, ref: RegRef) -> T:
-        """A predicate's bit of the lane."""
+        """The lane's bit of a predicate."""
         regs = self.block.regs
         return self.machine.mask((regs.p if ref.file == "P" else regs.up)[ref.index].index)
 
@@ -335,13 +335,13 @@ class Sides(Generic[T]):
         self._havoc(n, here.frame.written)
         machine.s[EXEC_LO] = kept.get(RRef("s", EXEC_LO), machine.sgpr(EXEC_LO))
         for ref in sorted(ins.writes, key=lambda r: (r.file, r.index)):
-            # Under a guard of lanes others may execute it, and this one sees what they leave.
+            # Under a per-lane guard other lanes may execute it, and this one sees their result.
             shared = ref.file in ("UR", "UP") and ins.guard.file == "P" and self.active
             self._result(n, ins, ref, d.const(1, 1) if shared else when, kept)
         self.machine = execute(here.parts.closing, machine)
 
     def _released(self, here: Cut) -> bool:
-        """Whether everything before is waited for in front of what the code changes first."""
+        """Whether all earlier accesses are waited for before the code's first effect."""
         for step in chain(here.parts.opening, here.parts.core):
             if step.pc in self.machine.done:
                 return True
@@ -350,7 +350,7 @@ class Sides(Generic[T]):
         return False
 
     def _agree(self, ins: Instruction, when: T, label: str) -> None:
-        """What the instruction reads is the same on both sides, where it is executed."""
+        """The operands of the instruction are equal on both sides, if it is executed."""
         d = self.d
         for ref in sorted(ins.reads, key=lambda r: (r.file, r.index)):
             mine = self.lane.get(ref)
@@ -370,7 +370,7 @@ class Sides(Generic[T]):
             )  # fmt: skip
 
     def _numbers_of(self, ins: Instruction) -> dict[RegRef, Nan]:
-        """Of the loose registers those that an instruction reads as numbers alone."""
+        """The loose registers that an instruction reads only as numbers."""
         roles, blind = numeric(ins)
         read = {
             RegRef(operand.file, operand.index + i)
@@ -385,7 +385,7 @@ class Sides(Generic[T]):
         }
 
     def _unchanged(self, label: str) -> None:
-        """What the kernel keeps for itself is in its place here too."""
+        """The kernel's reserved values are in their places here, too."""
         now = fixed(self.block.regs, self.machine)
         for name, value in self.fixed.items():
             if value is not now[name]:
@@ -406,7 +406,7 @@ class Sides(Generic[T]):
         machine.flag = machine.free(f"left{n}.scc", 1)
 
     def _result(self, n: int, ins: Instruction, ref: RegRef, when: T, kept: dict[RRef, T]) -> None:
-        """A free value where the instruction is executed, the old one elsewhere."""
+        """A free value if the instruction is executed, otherwise the old one."""
         d, lane, machine = self.d, self.lane, self.machine
         name = f"{ref.file}{ref.index}.{n}"
         place = self.table(ref)
@@ -433,7 +433,7 @@ class Sides(Generic[T]):
             old = d.extract(old_mask, 0, 1)
             if self.active or ref in self.block.merged:
                 machine.put_mask(index, self.mask_of(ref, d.select(when, value, old)))
-            else:  # a mask all the same, in which this lane's bit is anything
+            else:  # still a mask, with any bit for this lane
                 machine.put_mask(index, machine.mask_of(machine.fresh(1)))
         else:
             raise Undecided(f"{ref.file}{ref.index} has no place")
@@ -443,7 +443,7 @@ class Sides(Generic[T]):
     def outcome(self) -> SideOutcome[T]:
         d, lane, machine = self.d, self.lane, self.machine
         if machine.bits != INITIAL_MODE:
-            raise Defective("MODE is not as it was at the end")
+            raise Defective("MODE is not restored at the end")
         pairs = [*self.pairs, *registers(self.block, lane, self.before, machine, self.active)]
         pairs += accesses(d, lane.memory, machine.memory)
         pairs.append(Obligation("EXEC", self.mask, machine.sgpr(EXEC_LO)))
@@ -453,7 +453,7 @@ class Sides(Generic[T]):
 
 
 def _live(block: BlockPair) -> frozenset[RegRef]:
-    """What is read in the block or behind it, as it is before."""
+    """The registers read in the block or after it, with their values before it."""
     every = frozenset(RegRef("UP", index) for index in block.regs.up)
     live = every if block.live_out is None else block.live_out
     for ins in reversed(block.sass):

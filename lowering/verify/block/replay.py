@@ -29,14 +29,14 @@ _EDGES = np.array(
 )  # fmt: skip
 
 
-OTHERS = "other"  # how names of what other lanes hold begin
+OTHERS = "other"  # prefix of the names of other lanes' values
 Free: TypeAlias = Callable[[str, int], Vec]
 Values: TypeAlias = "NDArray[np.uint64]"
 Close: TypeAlias = "Callable[[Values, Values], NDArray[np.bool_]]"
 
 
 class Numbers(Vectors):
-    """NaN have no payloads: what the silicon makes of them is not what is compared.
+    """NaN have no payloads: the payloads of the hardware are not compared.
 
     ``near``: approximations are compared within bounds.
     """
@@ -46,14 +46,14 @@ class Numbers(Vectors):
         self.near = near
 
     def approx(self, fn: Approximation, a: Vec) -> Vec:
-        # A function of SASS alone: ours is built of others, within a bound.
+        # SASS has this function; ours is built from others, within a bound.
         if fn == "tanh" and not self.near:
-            raise Undecided("tanh is approximated in another way")
+            raise Undecided("tanh is approximated differently")
         return super().approx(fn, a)
 
 
 def _random(name: str, width: int, lanes: int, seed: int) -> Vec:
-    """Values of a name: corners, few bits, halves of floats, uniform bits."""
+    """Values for a name: corners, few bits, halves of floats, uniform bits."""
     chance = np.random.default_rng([seed, zlib.crc32(name.encode())])
     raw = chance.integers(0, 1 << 32, lanes, dtype=np.uint64)
     if width == 32:
@@ -71,7 +71,7 @@ def differential(
 ) -> Refuted | None:
     """The first random input on which the sides differ, if any.  Raises Undecided.
 
-    ``close`` tells which values of a general register are as good as equal.
+    ``close`` decides which values of a general register count as equal.
     """
     done = waits([*chain.from_iterable(block.rdna), *block.tail]).done
     return Replay(block, done, {}, active, close).random(lanes, seed)
@@ -79,7 +79,7 @@ def differential(
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """One side of the question (an active lane, or one that is not) on numbers."""
+    """One case of the question (an active or an inactive lane) on numbers."""
 
     block: BlockPair
     done: frozenset[int]
@@ -100,8 +100,8 @@ class Replay:
         return None if found is None else self.of(found.inputs) or found
 
     def of(self, inputs: Mapping[str, int]) -> Refuted | None:
-        """The difference that these inputs show, if they do: where the lane is the only one, or
-        else with what the inputs say of others."""
+        """The difference that these inputs show, if any: with the lane alone in the wave, or else
+        with the other lanes' values from the inputs."""
         alone = {n: v for n, v in inputs.items() if not n.startswith(OTHERS)}
         found = self._one(alone)
         return found if found is not None or len(alone) == len(inputs) else self._one(inputs)

@@ -1,7 +1,7 @@
-"""Rules that no solver decides, and what they were tried on instead.
+"""Rules that no solver decides, and the tests that stand in for a proof.
 
-Approximations and conversions of floating point, and sequences that reach other lanes, are run as
-SASS means them and as our RDNA3 computes them, on edge-biased random inputs.  That is evidence, not
+Approximations and conversions of floating point, and sequences that reach other lanes, are run
+both by SASS's semantics and by our RDNA3, on edge-biased random inputs.  That is evidence, not
 a proof: a block that holds one can only be proved apart from it, see :func:`rule_evidence`.
 """
 
@@ -20,10 +20,10 @@ COMMAND = "sassxlate verify --rules"
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What one form of a rule was tried on: how many inputs, and within which bound they agree."""
+    """The test of one form of a rule: the number of inputs, and the bound of agreement."""
 
     rule: str
-    form: str  # the modifiers, in order of print
+    form: str  # the modifiers, in printed order
     vectors: int
     bound: str
     command: str
@@ -36,7 +36,7 @@ class _Tried:
     forms: frozenset[str]
 
 
-# What changes nothing of a value: where a cache keeps it, who else must see it.
+# Modifiers that do not change a value: caching, and scope.
 _UNSEEN = frozenset(
     (
         "E CONSTANT EF EL EU LU NA PRIVATE LTC64B LTC128B LTC256B STRONG WEAK SM CTA GPU SYS MMIO"
@@ -45,7 +45,7 @@ _UNSEEN = frozenset(
 
 
 def form_key(instruction: Instruction) -> str:
-    """The modifiers that decide what an instruction computes, in order of print."""
+    """The modifiers that decide what an instruction computes, in printed order."""
     return " ".join(m for m in instruction.modifiers if m not in _UNSEEN)
 
 
@@ -53,10 +53,10 @@ def _tried(vectors: int, bound: str, forms: str) -> _Tried:
     return _Tried(vectors, bound, frozenset(line.strip() for line in forms.split(";")))
 
 
-_EQUAL = "equal to the bit but for NaN payloads"
-# Of atomic sums with .FTZ also but for sums of normal numbers that are denormal.
-_WAVES = "equal to the bit but for NaN payloads; waves of 32 lanes, random EXEC"
-_SUMS = "sums of whole warps, equal to the bit but for NaN payloads"
+_EQUAL = "equal to the bit except for NaN payloads"
+# For atomic sums with .FTZ also except for denormal sums of normal numbers.
+_WAVES = "equal to the bit except for NaN payloads; waves of 32 lanes, random EXEC"
+_SUMS = "sums of whole warps, equal to the bit except for NaN payloads"
 _NEAR = "within PTX's bounds"
 TRIED: Mapping[str, _Tried] = {
     "arrives": _tried(1 << 20, _WAVES, "LDGSTSBAR 64; LDGSTSBAR 64 ARVCNT; LDGSTSBAR 64 TRANSCNT"),
@@ -184,8 +184,8 @@ def _evidence(rule: str, form: str) -> Evidence | None:
 
 
 def rule_evidence(instruction: Instruction) -> Evidence | None:
-    """What the rule that translates an instruction was tried on; None where it was not, because
-    the solver decides it or nobody did."""
+    """The evidence for the rule that translates an instruction; None if it was not tested, because
+    the solver decides it or nothing tests it."""
     rule = choose(TABLE.get(instruction.mnemonic, ()), instruction)
     if rule is None:
         return None

@@ -1,10 +1,10 @@
-"""Cuts at instructions that no solver decides: what reaches other lanes, loops around an atomic,
-approximations.
+"""Cuts at instructions that no solver decides: those that reach other lanes, loop around an
+atomic, or approximate.
 
-Before one, both sides are proved to agree on everything it reads; its code is shown to be what its
-rule writes, bit by bit, to write nothing but its destinations and temporaries, and to keep EXEC and
-lanes that are not active.  Then both sides go on with one value that is free.  That the rule's code
-computes the right one is not proved, but was tried: :mod:`.tested` says on what.
+Before one, both sides are proved to agree on everything it reads; its code is shown to be its
+rule's, bit by bit, to write nothing but its destinations and temporaries, and to keep EXEC and
+inactive lanes.  Then both sides continue with one free value.  That the rule's code computes the
+right value is not proved, but was tested: :mod:`.rule_evidence` has the tests.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ _KINDS = ("load", "store", "atomic", "reduction", "arrival", "copy", "bulk")
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """How one instruction's code is passed over."""
+    """Passes over one instruction's code."""
 
-    name: str  # of the reading
+    name: str  # of the assumption
     parts: Parts
     frame: Frame
     memory: bool
-    releases: bool  # whether it makes seen what came before
+    releases: bool  # whether it makes earlier accesses visible
 
 
 def _reading(ins: Instruction) -> str | None:
-    """Under what the cut holds; None where nothing was tried."""
+    """The assumption of the cut; None if nothing was tested."""
     if traits(ins).clock:
         return "clocks read anything"
     if rule_evidence(ins) is None:
@@ -46,7 +46,7 @@ def _reading(ins: Instruction) -> str | None:
 
 
 def places(block: BlockPair, ref: RegRef) -> RRef | None:
-    """Where a register lives; None in scratch."""
+    """The place of a register; None in scratch."""
     m = block.regs
     if ref.file == "R":
         return RRef("v", m.r[ref.index]) if ref.index in m.r else None
@@ -63,7 +63,7 @@ def cut_at(block: BlockPair, n: int) -> Cut | str:
     ins = block.sass[n]
     name = _reading(ins)
     if name is None:
-        return f"{ins.mnemonic} was not tried on inputs"
+        return f"{ins.mnemonic} was not tested on inputs"
     split = parts(block.rdna[n], block.regs)
     regs = block.regs
     core, bodies = inlined(split.core, block.routines)
@@ -91,7 +91,7 @@ def cut_at(block: BlockPair, n: int) -> Cut | str:
 
 
 def _releases(ins: Instruction) -> bool:
-    """Whether others may count on everything before: arrivals, and copies that arrive."""
+    """Whether other lanes may rely on earlier accesses: arrivals, and copies that arrive."""
     if ins.mnemonic == "SYNCS":
         return ins.has("ARRIVE") or ins.has("EXCH")
     inwards = ins.mnemonic == "UBLKCP" and ins.modifiers[:2] == ("S", "G")

@@ -1,6 +1,6 @@
-"""Straight-line RDNA3 over a domain: what a list of decoded instructions does to the registers.
+"""Straight-line RDNA3 over a domain: the effect of a list of decoded instructions on the registers.
 
-Forward branches over a region that no lane needs are both taken, and their ends joined.
+For a forward branch over a region that no lane needs, both paths are taken and their ends joined.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _NOTHING = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """A decoded instruction, its offset and that of the next."""
+    """A decoded instruction, its offset and the next one's."""
 
     inst: Inst
     pc: int
@@ -39,14 +39,14 @@ class Placed:
 
 @dataclass(slots=True)
 class _Waiting(Generic[T]):
-    """A state that goes on at an offset, where ``when`` (one bit) holds."""
+    """A state that continues at an offset, if ``when`` (one bit) holds."""
 
     when: T
     regs: Registers[T]
 
 
 def execute(code: Sequence[Placed], regs: Registers[T]) -> Registers[T]:
-    """The registers behind the last instruction.  Raises Undecided."""
+    """The registers after the last instruction.  Raises Undecided."""
     d = regs.d
     waiting: dict[int, list[_Waiting[T]]] = {}
     path = d.const(1, 1)
@@ -76,7 +76,7 @@ def execute(code: Sequence[Placed], regs: Registers[T]) -> Registers[T]:
         regs.bits = step_mode(regs.bits, inst)
     regs, _ = _joined(waiting.pop(end, []), regs, path)
     if waiting:
-        raise Undecided("a branch into the middle of nothing")
+        raise Undecided("a branch to an offset where no instruction starts")
     return regs
 
 
@@ -104,12 +104,12 @@ def _joined(arriving: list[_Waiting[T]], regs: Registers[T], path: T) -> tuple[R
 
 
 def _orders(step: Placed, regs: Registers[T]) -> bool:
-    """Whether a fence or wait is more than a wait for what is read next."""
+    """Whether a fence or wait does more than wait for the registers read next."""
     return step.pc in regs.done or not step.inst.op.startswith("s_waitcnt")
 
 
 def _torn(a: Registers[T], b: Registers[T]) -> set[int]:
-    """Registers that are masks of lanes on one way, and numbers on the other."""
+    """Registers that are masks of lanes on one path, and numbers on the other."""
     return {
         index
         for one, other in ((a, b), (b, a))
@@ -127,7 +127,7 @@ def _condition(inst: Inst, regs: Registers[T]) -> T:
 
 
 def _lanes(inst: Inst, regs: Registers[T]) -> None:
-    """Raises Undecided where lanes are chosen by a number."""
+    """Raises Undecided if lanes are selected by a number."""
     told = info(inst.op)
     for operand, arg in zip(told.args, inst.args, strict=False):
         if operand.type == "mask" and isinstance(arg, I) and not regs.is_mask(arg):
@@ -137,7 +137,7 @@ def _lanes(inst: Inst, regs: Registers[T]) -> None:
 
 
 def _of_scalars(inst: Inst) -> bool:
-    """Whether an instruction reads nothing in which lanes may differ."""
+    """Whether no operand of an instruction may differ between lanes."""
     told = info(inst.op)
     if set(told.reads) - {"mode", "exec"} or inst.dpp or inst.y is not None:
         return False
@@ -152,7 +152,7 @@ def _step(inst: Inst, regs: Registers[T], pc: int) -> None:
     _lanes(inst, regs)
     row = lookup(inst.op)
     if inst.omod and (regs.mode.f32.flush_out or regs.mode.f16_64.flush_out):
-        raise Undecided(f"{inst.op}: omod where denormals are flushed")
+        raise Undecided(f"{inst.op}: omod while denormals are flushed")
     if row is not None:
         regs.computes = info(inst.op).kind == "valu"
         regs.scalars = regs.computes and _of_scalars(inst)
@@ -162,12 +162,12 @@ def _step(inst: Inst, regs: Registers[T], pc: int) -> None:
         value = regs.read32(inst, inst.args[1])
         if isinstance(inst.args[1], V):
             if not inst.uniform:
-                raise Undecided("v_readfirstlane of a value that lanes may differ in")
+                raise Undecided("v_readfirstlane of a value that may differ between lanes")
             regs.uniform = True
             told = regs.told.get(inst.args[1].index)
             if told is not None:
                 regs.claims.append((regs.active(), told, value))
-            if regs.entered:  # a lane that a guard leaves out sees what the others have
+            if regs.entered:  # a lane excluded by a guard sees the others' value
                 value = regs.d.select(regs.active(), value, regs.fresh(32))
         regs.write32(inst, inst.args[0], value)
     elif inst.op.startswith("s_load_b"):

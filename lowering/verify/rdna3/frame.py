@@ -1,8 +1,8 @@
-"""What a piece of code leaves alone, whatever it computes: EXEC, lanes that are not active, and
-every register but those it may write.
+"""What a piece of code preserves, whatever it computes: EXEC, inactive lanes, and every register
+except those that it may write.
 
-Masks are followed through the code, loops included, by what is known of the lanes that were not
-active at its start: their bits are 0, or those of a register as it was, or anything.
+Masks are followed through the code, loops included, by what is known about the lanes inactive at
+its start: their bits are 0, or those of a register at the start, or anything.
 """
 
 from __future__ import annotations
@@ -17,14 +17,17 @@ from sassxlate.disasm.rdna3.tables.operand_codes import ALIASES, EXEC_LO
 from sassxlate.lowering.verify.rdna3.execute import Placed
 from sassxlate.lowering.verify.verdict import Undecided
 
-_ANY, _NONE = -1, -2  # of other lanes' bits: anything; all 0; else the register whose bits they are
+_ANY, _NONE = (
+    -1,
+    -2,
+)  # other lanes' bits: anything; all 0; or the register they come from
 _ACROSS = frozenset({"ds_bpermute_b32", "ds_permute_b32", "ds_swizzle_b32"})
 _READS_LANE = frozenset({"v_readfirstlane_b32", "v_readlane_b32"})
 
 
 @dataclass(frozen=True, slots=True)
 class Mask:
-    """Of a scalar register: the bits of lanes outside, and whether all lanes inside are set."""
+    """For a scalar register: the bits of outside lanes, and whether all inside lanes are set."""
 
     outside: int
     full: bool = False
@@ -37,29 +40,29 @@ class Mask:
 _UNKNOWN = Mask(_ANY)
 _ENTRY = Mask(_NONE, True)
 State = dict[int, Mask]
-# Fields of MODE, followed like masks, their numbers in the place of a register's.
+# Fields of MODE, followed like masks, with their own numbers instead of a register's.
 _MODES = {"s_round_mode": -10, "s_denorm_mode": -11}
 _START: State = {EXEC_LO: _ENTRY, -10: Mask(0), -11: Mask(15)}
 
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """What the code wrote, and for scalar registers what became of other lanes' bits."""
+    """The registers that the code wrote, and for scalar ones the fate of other lanes' bits."""
 
     written: frozenset[RRef]
     masks: Mapping[int, Mask]
 
     def keeps(self, index: int) -> bool:
-        """Whether bits of lanes that were not active are as they were."""
+        """Whether the bits of inactive lanes are unchanged."""
         return self.masks.get(index, Mask(index)).outside == index
 
 
 def frame(code: Sequence[Placed], memory: frozenset[str], temporaries: int = 256) -> Frame:
-    """Follows the code.  Raises Undecided where EXEC is not as it was at the end, a lane outside
-    of it may be written, control leaves, or memory but of the kinds in ``memory`` is touched.
+    """Follows the code.  Raises Undecided if EXEC is not restored at the end, an outside lane may
+    be written, control leaves, or memory is accessed in a way not listed in ``memory``.
 
-    Vector registers from ``temporaries`` on hold nothing in any lane, and may be written in all.
-    Calls have their routine behind them (:mod:`.called`)."""
+    Vector registers from ``temporaries`` on are dead in all lanes, and may be written in all.
+    Each call is followed by its routine (:mod:`.inlined_routines`)."""
     places = {step.pc: i for i, step in enumerate(code)}
     end = code[-1].next if code else 0
     places[end] = len(code)
@@ -92,9 +95,9 @@ def frame(code: Sequence[Placed], memory: frozenset[str], temporaries: int = 256
     if last is None:
         raise Undecided("code without an end")
     if last[EXEC_LO] != _ENTRY:
-        raise Undecided("EXEC is not as it was")
+        raise Undecided("EXEC is not restored")
     if any(last[key] != _START[key] for key in _MODES.values()):
-        raise Undecided("MODE may be changed at the end")
+        raise Undecided("MODE may not be restored at the end")
     return Frame(frozenset(r for r in written if r.kind in ("v", "s")), last)
 
 
@@ -126,11 +129,11 @@ def _step(inst: Inst, state: State, memory: frozenset[str], temporaries: int) ->
     if row.kind == "smem":
         touched = set[str]()
     if touched - memory and inst.op not in _ACROSS:
-        raise Undecided(f"{inst.op} in code that should leave memory alone")
+        raise Undecided(f"{inst.op} in code that must not access memory")
     inside = state[EXEC_LO].outside == _NONE
     outside = inst.op == "v_writelane_b32" or not inside
     if outside and any(r.kind == "v" and r.number < temporaries for r in writes(inst)):
-        raise Undecided(f"{inst.op} may write a lane that is not active")
+        raise Undecided(f"{inst.op} may write an inactive lane")
     scalars = [r.number for r in writes(inst) if r.kind == "s"]
     if row.kind in ("valu", "trans") or inst.op.startswith("v_"):
         for index in scalars:
@@ -148,7 +151,7 @@ def _step(inst: Inst, state: State, memory: frozenset[str], temporaries: int) ->
 
 
 def _masks(inst: Inst, state: State) -> State:
-    """What is known of the results of instructions on whole masks."""
+    """The known results of instructions on whole masks."""
     args = inst.args
     target = _scalar(args[0]) if args else None
     if target is None:

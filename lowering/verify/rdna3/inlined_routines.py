@@ -1,5 +1,5 @@
-"""Code that a kernel has once and several instructions call: it is looked at in the place of each
-call, between the s_call_b64 and the s_setpc_b64 that goes back.
+"""Code that a kernel has once and several instructions call: it is checked inlined at each
+call, between the s_call_b64 and the s_setpc_b64 that returns.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ def routines(
 def inlined(
     code: Sequence[Placed], known: Mapping[int, Sequence[Placed]]
 ) -> tuple[Sequence[Placed], Sequence[Sequence[Placed]]]:
-    """The code with each routine behind its call, and the routines.  Raises Undecided for a call
-    that does not go to a routine which ends by going back, or that is made twice."""
+    """The code with each routine after its call, and the routines.  Raises Undecided for a call
+    whose target is not a routine that ends with its return, or for a second call of one."""
     out: list[Placed] = []
     bodies: list[Sequence[Placed]] = []
     for step in code:
@@ -54,9 +54,9 @@ def inlined(
         body = known.get(branch_target(step.inst, step.pc))
         back = step.inst.args[0]
         if body is None or body[-1].inst.op != BACK or body[-1].inst.args[0] != back:
-            raise Undecided("a call of what is no routine")
+            raise Undecided("a call to something that is not a routine")
         if body in bodies or any(s.inst.op == CALL for s in body):
-            raise Undecided("a call in a routine, or a second one")
+            raise Undecided("a call inside a routine, or a second call")
         bodies.append(body)
         out += body
     return out, bodies

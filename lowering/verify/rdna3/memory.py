@@ -1,5 +1,5 @@
-"""What RDNA3 instructions do to memory: loads, stores, atomics, fences, and registers that the
-allocator keeps in scratch."""
+"""The effects of RDNA3 instructions on memory: loads, stores, atomics, fences, and registers that
+the allocator keeps in scratch."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from sassxlate.lowering.verify.rdna3.registers import Registers
 
 T = TypeVar("T")
-# Suffix -> (bytes, whether a part of a word is signed).
+# Suffix -> (bytes, whether a partial word is sign-extended).
 _SIZES = {
     "u8": (1, False), "i8": (1, True), "u16": (2, False), "i16": (2, True), "b8": (1, False),
     "b16": (2, False), "b32": (4, False), "b64": (8, False), "b96": (12, False),
@@ -30,7 +30,7 @@ _WAITS = frozenset({"s_waitcnt", "s_waitcnt_vscnt"})
 
 
 def rdna_space(op: str) -> str | None:
-    """The space of a load, store or atomic that is known here."""
+    """The space of a load, store or atomic that this module covers."""
     plain = _PLAIN.fullmatch(op)
     if plain is not None:
         return plain[1] if plain[3] in _SIZES else None
@@ -105,7 +105,7 @@ def _bank(m: Registers[T], rest: tuple[Arg, ...]) -> int | None:
 
 
 def _slot(m: Registers[T], inst: Inst, first: Arg, rest: tuple[Arg, ...]) -> int | None:
-    """The offset of a register's slot, where the access is one to it."""
+    """The offset of a register's slot, if the access is to one."""
     base = 0
     if not _off(first):
         return None
@@ -121,7 +121,7 @@ def _spill(m: Registers[T], inst: Inst, slot: int, data: Arg, store: bool, words
     for i in range(words):
         at = slot + 4 * i
         if at not in m.slots:
-            raise Undecided("an access across registers in scratch")
+            raise Undecided("an access that spans registers in scratch")
         if store:
             value = m.read32(inst, data, i)
             m.slots[at] = m.d.select(m.active(), value, m.slots[at])
@@ -166,7 +166,7 @@ def is_fence(inst: Inst) -> bool:
 
 
 def fence(m: Registers[T], inst: Inst, done: bool) -> None:
-    """An emptied cache; or a wait behind which nothing is outstanding."""
+    """An emptied cache; or a wait after which nothing is outstanding."""
     if inst.op in _FENCES:
         m.memory.fence(_FENCES[inst.op])
     elif done:

@@ -1,8 +1,8 @@
 """RDNA3 registers over a domain, as one lane of a wave sees them.
 
-A VGPR is the lane's 32 bits.  A scalar register is 32 bits for the whole wave; where it is a mask,
-its lowest bit is the lane's and the others are whatever other lanes make of them.  Which lane it is
-does not matter: its number is free, and instructions that reach other lanes are not decided here.
+A VGPR is the lane's 32 bits.  A scalar register is 32 bits for the whole wave; if it is a mask,
+its lowest bit is the lane's and the others are the other lanes'.  Which lane it is does not
+matter: its number is free, and instructions that reach other lanes are not decided here.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from sassxlate.lowering.verify.verdict import Undecided
 
 T = TypeVar("T")
 
-# A NaN of numbers that SASS never makes.
+# A NaN that SASS never makes.
 _OTHER = {16: 0xFE2B, 32: 0xFFC1234B, 64: 0xFFF9123456789ABC}
 # MODE as our code objects set it: nearest even, denormals kept, DX10 clamp, not IEEE.
 INITIAL_MODE = ModeBits(0xF0 | 1 << 8)
@@ -32,10 +32,10 @@ _LANEWISE = frozenset(
     "s_nor_b32 s_xnor_b32 s_cselect_b32 s_and_saveexec_b32 s_and_not0_saveexec_b32 "
     "s_and_not1_saveexec_b32 s_or_saveexec_b32".split()
 )
-# What is 0 whatever is written to it: null, and the half of EXEC that waves of 32 have not.
+# Always 0, whatever is written: null, and the high half of EXEC, which wave32 does not have.
 _ZEROS = frozenset({NULL, EXEC_LO + 1})
 _COMPARES = frozenset("s_cmp_eq_u32 s_cmp_lg_u32 s_cmp_eq_i32 s_cmp_lg_i32".split())
-# Low word, and the name of the high word: where an aperture is, the driver says.
+# Low word, and the name of the high word: the driver chooses the address of an aperture.
 _APERTURES = {
     "src_shared_base": (0, SHARED_APERTURE),
     "src_shared_limit": (0xFFFFFFFF, SHARED_APERTURE),
@@ -55,35 +55,35 @@ class Registers(Generic[T]):
         self.v: dict[int, T] = {}
         self.s: dict[int, T] = {index: d.const(0, 32) for index in _ZEROS}
         self.flag: T = free("scc", 1)
-        self.uniform = False  # whether a value was taken as that of all lanes
+        self.uniform = False  # whether a value was assumed equal in all lanes
         self.entered = False  # whether the lane is among those that entered the block
-        self.own: frozenset[int] = frozenset()  # VGPRs that registers of the other side live in
-        # Of other VGPRs: EXEC where they were written, what they hold, what lanes in EXEC have.
+        self.own: frozenset[int] = frozenset()  # VGPRs that hold registers of the SASS side
+        # For other VGPRs: EXEC at the write, their value, the value in lanes of EXEC.
         self._inner: dict[int, tuple[T, T, T]] = {}
-        self.computes = False  # whether an instruction runs that changes only lanes in EXEC
-        self.scalars = False  # whether all that it reads are numbers in scalar registers
-        # Scalar registers that hold a bit a lane.  Which bit is this lane's is not known, so that
-        # they are no numbers.
+        self.computes = False  # whether the current instruction changes only lanes in EXEC
+        self.scalars = False  # whether it reads only numbers in scalar registers
+        # Scalar registers with one bit per lane.  Which bit is this lane's is not known, so they
+        # are not numbers.
         self.masks: set[int] = {EXEC_LO}
-        self.barriers: frozenset[int] = frozenset()  # VGPRs of masks a lane
-        self.even: set[int] = set(_ZEROS)  # those that are 0 or all ones: masks and numbers
-        self.torn: set[int] = set()  # masks on one way here, numbers on another: neither
+        self.barriers: frozenset[int] = frozenset()  # VGPRs of per-lane masks
+        self.even: set[int] = set(_ZEROS)  # 0 or all ones: both masks and numbers
+        self.torn: set[int] = set()  # masks on one path, numbers on another: neither
         self._fresh = [0]
-        self._active: tuple[T, T] | None = None  # the mask that it was taken from, and the bit
+        self._active: tuple[T, T] | None = None  # the mask that the bit came from, and the bit
         self.memory = Memory(d, free)
-        # Scalar registers that hold the address of a constant bank, the words of the banks, and
-        # where in bank 0's image the addresses of the others stand.
+        # Scalar registers that hold the address of a constant bank, the words of the banks, and the
+        # places in bank 0's image of the addresses of the others.
         self.pointers: dict[int, int] = {KERNARG.index: 0}
         self.word: Callable[[int, int], T] | None = None
         self.tables: Mapping[int, int] = {}
-        self.absent: frozenset[int] = frozenset()  # words of bank 0 that nobody fills
-        # VGPRs that R2UR says are the same in all lanes, with their values on the other side; and
-        # of those that were taken so: where, what should be there, what is.
+        self.absent: frozenset[int] = frozenset()  # words of bank 0 that are never filled
+        # VGPRs that R2UR declares equal in all lanes, with their values on the other side; and
+        # each such use: its place, the expected value, the actual value.
         self.told: Mapping[int, T] = {}
         self.claims: list[tuple[T, T, T]] = []
-        self.known: dict[int, int] = {}  # scalar registers that hold a number that was written
-        self.slots: dict[int, T] = {}  # of registers in scratch, by offset
-        self.done: frozenset[int] = frozenset()  # places of waits behind which nothing is out
+        self.known: dict[int, int] = {}  # scalar registers that hold a known number
+        self.slots: dict[int, T] = {}  # registers in scratch, by offset
+        self.done: frozenset[int] = frozenset()  # waits after which nothing is outstanding
 
     def copy(self) -> Registers[T]:
         out = Registers(self.d, self.free)
@@ -101,7 +101,7 @@ class Registers(Generic[T]):
         return out
 
     def fresh(self, width: int) -> T:
-        """What other lanes made of their bits."""
+        """The bits of other lanes."""
         self._fresh[0] += 1
         return self.free(f"other{self._fresh[0]}", width)
 
@@ -121,7 +121,7 @@ class Registers(Generic[T]):
         return self.s[index]
 
     def active(self) -> T:
-        """Whether the lane is."""
+        """Whether the lane is active."""
         mask = self.sgpr(EXEC_LO)
         if self._active is None or self._active[0] is not mask:
             bit = self.d.extract(mask, 0, 1)
@@ -138,11 +138,11 @@ class Registers(Generic[T]):
             return self.d.const(arg.value >> 32 * part, 32)
         if isinstance(arg, Sp):
             return self._special(inst, arg.name, part)
-        raise self.error(inst, "a label is no operand")
+        raise self.error(inst, "a label is not an operand")
 
     def _read_lane(self, index: int) -> T:
-        """Of a temporary that was written under the same EXEC, what a lane in it has: what others
-        have does not matter to what changes only lanes in EXEC."""
+        """For a temporary written under the same EXEC, the value of a lane in it: the values of
+        other lanes do not matter to an instruction that changes only lanes in EXEC."""
         value = self.vgpr(index)
         if self.computes and (told := self._inner.get(index)) is not None:
             mask, stored, inner = told
@@ -166,23 +166,23 @@ class Registers(Generic[T]):
 
     def _scalar(self, inst: Inst, index: int) -> T:
         if index in self.torn:
-            raise self.error(inst, "a register that is a mask on one way only")
+            raise self.error(inst, "a register that is a mask on one path only")
         if index in self.masks and not self.keeps_lanes(inst):
             target = inst.args[0] if inst.args else None
             if isinstance(target, V) and target.index in self.barriers:
-                return self.fresh(32)  # the convergence machine's: never a number
+                return self.fresh(32)  # used by the convergence machine: never a number
             raise self.error(inst, "a mask of lanes as a number")
         return self.sgpr(index)
 
     def keeps_lanes(self, inst: Inst) -> bool:
-        """Whether each bit of the result is made of those in the same place: of masks, and of
-        numbers that have all bits the same."""
-        if inst.op in _COMPARES:  # of the wave as a whole: other lanes' bits have a say
+        """Whether each bit of the result depends only on the same bit of the operands: masks, and
+        numbers whose bits are all equal."""
+        if inst.op in _COMPARES:  # of the whole wave: the result depends on other lanes' bits
             return all(self.is_mask(a) for a in inst.args)
         return inst.op in _LANEWISE and all(self.is_mask(a) for a in inst.args[1:])
 
     def is_mask(self, arg: Arg) -> bool:
-        """Whether each bit is a lane's."""
+        """Whether the operand has one bit per lane."""
         if isinstance(arg, I):
             return arg.value & 0xFFFFFFFF in (0, 0xFFFFFFFF)
         index = arg.index if isinstance(arg, S) else None
@@ -191,7 +191,7 @@ class Registers(Generic[T]):
         return index is not None and self._lanes(index)
 
     def _lanes(self, index: int) -> bool:
-        """Whether a scalar register has a bit a lane; what nobody set may be taken so, once."""
+        """Whether a scalar register has one bit per lane; an unset one becomes so on first use."""
         if index in self.torn:
             return False
         if index not in self.s:
@@ -227,7 +227,7 @@ class Registers(Generic[T]):
             if index in _ZEROS:
                 return
             lanewise = inst.op in _LANEWISE and self.keeps_lanes(inst)
-            # What an instruction reads implicitly is EXEC or a choice between its sources.
+            # An implicit operand is EXEC or a choice between the sources.
             even = "saveexec" not in inst.op and all(self._is_even(a) for a in inst.args[1:])
             self.write_scalar(index, value)
             if lanewise:
@@ -252,7 +252,7 @@ class Registers(Generic[T]):
         self.pointers.pop(index - 1, None)
 
     def load_constant(self, inst: Inst) -> None:
-        """s_load from a constant bank; its address comes from the table behind bank 0."""
+        """s_load from a constant bank; its address comes from the table after bank 0."""
         dst, base = inst.args[0], inst.args[1]
         bank = self.pointers.get(base.index) if isinstance(base, S) else None
         plain = len(inst.args) == 2 or inst.args[2] == Sp("null")
@@ -284,7 +284,7 @@ class Registers(Generic[T]):
         return self.sgpr(EXEC_LO)
 
     def mask(self, index: int) -> T:
-        """The lane's bit.  Undecided of a number, for which of its bits that is is not known."""
+        """The lane's bit.  Undecided for a number: which of its bits is the lane's is not known."""
         if not self._lanes(index):
             raise Undecided(f"s{index}: a number as a mask of lanes")
         return self.d.extract(self.sgpr(index), 0, 1)
@@ -292,7 +292,7 @@ class Registers(Generic[T]):
     def write_mask(self, index: int, value: T) -> None:
         d = self.d
         mine = d.and_(value, self.active())
-        # Of what all lanes have, those in EXEC make the same, and the others 0.
+        # If all lanes agree, the result is that bit in lanes of EXEC, and 0 in others.
         others = (
             self.fresh(31)
             if not self.scalars
@@ -301,7 +301,7 @@ class Registers(Generic[T]):
         self.put_mask(index, d.concat(others, mine))
 
     def put_mask(self, index: int, value: T) -> None:
-        """A bit a lane, those of other lanes included."""
+        """Sets one bit per lane, including the other lanes' bits."""
         if index not in _ZEROS:
             self.write_scalar(index, value)
             self.masks.add(index)
@@ -313,7 +313,7 @@ class Registers(Generic[T]):
         return self.d.concat(self.fresh(31), lanes)
 
     def float_result(self, value: T, kept: bool = False) -> T:
-        """A NaN of any bits; of doubles whose NaN is not followed the one that SASS makes."""
+        """A NaN with any bits; SASS's NaN for doubles, unless their NaN are tracked."""
         d, w = self.d, self.d.width(value)
         if (w == 64 and not getattr(d, "payloads", False)) or kept:
             return without_payload(d, value)
@@ -342,7 +342,7 @@ def without_payload(d: Domain[T], value: T) -> T:
 
 
 def constant_of(inst: Inst) -> int | None:
-    """The number that an s_mov_b32 writes."""
+    """The number that an s_mov_b32 writes, if any."""
     if inst.op == "s_mov_b32" and isinstance(inst.args[1], I):
         return inst.args[1].value & 0xFFFFFFFF
     return None

@@ -1,9 +1,10 @@
-"""Waits: no register is used before what a load brings it is there.
+"""Waits: no register is used before the load into it is done.
 
-A model of its own, apart from the pass that writes the waits and from the strict emulator.  vmcnt
-counts loads and atomics that return, in order; vscnt stores and the other atomics; lgkmcnt LDS in
-order, scalar loads and flat accesses in none, so that while one of those is out only a wait for 0
-says anything (RDNA3 ISA 4.4).  A block begins with nothing outstanding, and must end so.
+An independent model, apart from the pass that inserts waits and from the strict emulator.  vmcnt
+counts loads and atomics that return, in order; vscnt stores and the other atomics; lgkmcnt counts
+LDS in order, but scalar loads and flat accesses out of order, so that while one of those is
+outstanding only a wait for 0 is conclusive (RDNA3 ISA 4.4).  A block begins and must end with
+nothing outstanding.
 """
 
 from __future__ import annotations
@@ -23,30 +24,30 @@ _NO_WAIT = 63
 
 @dataclass(frozen=True, slots=True)
 class Early:
-    """A register that is used at ``pc`` (None: left behind the block) before the load at
-    ``source`` was waited for; offsets in the code."""
+    """A register that is used at ``pc`` (None: after the block) before the load at ``source`` was
+    waited for; offsets in the code."""
 
     register: str
     source: int
     pc: int | None
 
     def __str__(self) -> str:
-        use = "left behind the block" if self.pc is None else f"used at {self.pc:#x}"
+        use = "left pending after the block" if self.pc is None else f"used at {self.pc:#x}"
         return f"{self.register} is {use} before the load at {self.source:#x} is waited for"
 
 
 @dataclass(slots=True)
 class _Out:
-    """Registers that are still to come, each with how many operations of its counter were issued
-    since, and the place of its load."""
+    """Registers with a pending load, each with the number of operations issued since on its
+    counter, and the place of its load."""
 
     vm: dict[RRef, tuple[int, int]] = field(default_factory=dict[RRef, "tuple[int, int]"])
     lds: dict[RRef, tuple[int, int]] = field(default_factory=dict[RRef, "tuple[int, int]"])
     mixed: dict[RRef, int] = field(default_factory=dict[RRef, int])  # only lgkmcnt(0) covers them
-    loads: int = 0  # at most so many are out
+    loads: int = 0  # upper bound of outstanding loads
     shared: int = 0
     disorder: bool = False  # a scalar or flat access is among those that lgkmcnt counts
-    stores: bool = True  # some may be out, of this block or one before
+    stores: bool = True  # some may be outstanding, from this block or an earlier one
 
     def copy(self) -> _Out:
         return _Out(
@@ -59,7 +60,7 @@ class _Out:
         return not (self.loads or self.shared or self.stores)
 
     def wait(self, inst: Inst) -> None:
-        """What a wait makes sure of."""
+        """Removes the loads that a wait completes."""
         imm = inst.imm & 0xFFFF
         vm = lgkm = vs = _NO_WAIT
         if inst.op == "s_waitcnt":
@@ -107,7 +108,7 @@ class _Out:
                 self.mixed |= {r: pc for r in fills}
 
     def early(self, inst: Inst, pc: int | None) -> Early | None:
-        """A register that ``inst`` uses too soon.  Loads of one kind write in order."""
+        """A register that ``inst`` uses too early.  Loads of one kind write in order."""
         if not (self.vm or self.lds or self.mixed):
             return None
         read, written = reads(inst), writes(inst)
@@ -123,13 +124,13 @@ class _Out:
         return None
 
     def left(self) -> Early | None:
-        """What is still to come at the end."""
+        """A load still outstanding at the end."""
         sources = {r: at for r, (_, at) in {**self.vm, **self.lds}.items()} | self.mixed
         first = min(sources, default=None)
         return None if first is None else Early(_name(first), sources[first], None)
 
     def meet(self, other: _Out) -> None:
-        """What may be out if either may be."""
+        """The union: outstanding on either path."""
         for mine, theirs in ((self.vm, other.vm), (self.lds, other.lds)):
             for reg, at in theirs.items():
                 mine[reg] = min(mine.get(reg, at), at)
@@ -145,7 +146,7 @@ def _name(reg: RRef) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Waits:
-    """The first register that is used too soon, and the places where nothing is outstanding."""
+    """The first register that is used too early, and the places where nothing is outstanding."""
 
     early: Early | None
     done: frozenset[int]
@@ -178,7 +179,7 @@ def waits(code: Sequence[Placed]) -> Waits:
             else:
                 arriving[target] = out.copy()
             continue
-        if inst.op == CALL:  # a routine counts from nothing, and ends so
+        if inst.op == CALL:  # a routine starts and ends with nothing outstanding
             if (early := out.left()) is not None:
                 return Waits(replace(early, pc=step.pc), frozenset(done))
             out = _Out(loads=_NO_WAIT, shared=_NO_WAIT)

@@ -1,1 +1,1 @@
-"""Proofs of every rule over every form, and what inputs say where the solver does not."""
+"""Proofs of every rule in every form, and tests on inputs where the solver cannot decide."""

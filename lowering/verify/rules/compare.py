@@ -1,4 +1,5 @@
-"""Where two sides of waves differ: bit by bit, but for the payloads of NaN that a rule computes."""
+"""Where two sides of waves differ: bit by bit, except for the payloads of NaN that a rule
+computes."""
 
 from __future__ import annotations
 
@@ -36,15 +37,15 @@ class Different:
 
 
 def float_kind(ins: Instruction) -> str:
-    """The floating-point type that an instruction computes whose NaN are as good as any other;
-    "" where it is none.  HMMA has one NaN.  FTZ: of atomic sums, where AMD keeps a sum of normal
-    numbers that is denormal until it is an operand again."""
+    """The floating-point type of an instruction's result, if its NaN are interchangeable; otherwise
+    "".  HMMA has one NaN.  FTZ: for atomic sums, where AMD keeps a denormal sum of normal
+    numbers until it is an operand again."""
     t = traits(ins)
     if t.lanes == "whole":
         return "F64" if ins.mnemonic == "DMMA" else ""
     for modifier in ins.modifiers:
         kind, _, count = modifier.partition("x")
-        if kind in ("F16", "BF16") and count:  # of a vector the parts count: F16x8
+        if kind in ("F16", "BF16") and count:  # for a vector, its parts: F16x8
             return f"{kind}x2"
         if kind == "F32" and ins.has("FTZ") and t.reaches(("atomic", "reduction")):
             return "F32 FTZ"
@@ -61,7 +62,7 @@ def first_difference(
 
     ``kind`` is the floating-point type that an instruction computes, or "".  Two NaN of it are
     equal in the general registers ``written`` and in memory; predicates, masks of lanes, uniform
-    registers and what the instruction leaves alone are compared as they are.
+    registers and all that the instruction does not write are compared exactly.
     """
     computed = {f"R{ref.index}" for ref in written if ref.file == "R"}
     words = {name: (a, b) for name, a, b in pairs}
@@ -79,17 +80,17 @@ def first_difference(
 
 
 def _run(number: int, computed: Collection[str]) -> int:
-    """The first of the registers that are written one behind the other, up to this one."""
+    """The first register of the consecutive run of written ones that ends here."""
     while f"R{number - 1}" in computed:
         number -= 1
     return number
 
 
 def _one_nan(name: str, words: Mapping[str, Pair], side: int, kind: str, first: int) -> Words:
-    """A side's words of a place with all ones for each NaN.
+    """One side's words of a place, with all ones for each NaN.
 
-    The two words of a binary64 number are registers from ``first`` on, two by two, or an aligned
-    pair in memory.
+    A binary64 number is a pair of registers, counted from ``first`` on, or an aligned pair of
+    words in memory.
     """
     mine = words[name][side]
     if kind.startswith("F32"):

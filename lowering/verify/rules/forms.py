@@ -1,8 +1,8 @@
 """Instruction words of every form that a lowering rule may meet, made from the encoding tables.
 
-For each row of the tables that a mnemonic with a rule has: every modifier value, each sign,
-complement and selector, RZ, PT and !PT in each place, destinations that are sources, pairs that
-overlap, guards, constants and uniform registers, and random combinations of all these.
+For each row of the tables whose mnemonic has a rule: every modifier value, each sign,
+complement and selector, RZ, PT and !PT in each place, destinations that are also sources, pairs
+that overlap, guards, constants and uniform registers, and random combinations of all these.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ from sassxlate.disasm.sass.tables.spec import (
 from sassxlate.errors import DecodeError
 from sassxlate.lowering.rules import TABLE
 
-# Where operands stand: general and uniform registers have the same numbers.  Multiples of four, for
-# tuples; what is not named gets the next.
+# Register numbers of operands: general and uniform registers have the same numbers.  Multiples of
+# four, for tuples; an operand not named here gets the next.
 REGISTERS = {"Ra": 4, "Rb": 8, "Rc": 12, "Rd": 16}
 SPARE = (20, 24, 28, 32, 36)
 PREDICATES = {"Pu": 3, "Pv": 4, "Pp": 0, "Pq": 1, "Pr": 2}
@@ -75,15 +75,15 @@ def put(word: int, field: Bits, value: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class FormCase:
-    """One word to verify a rule on, and the place of an immediate that stands for all values."""
+    """One word to verify a rule on, and the role of an immediate that represents all values."""
 
     ins: Instruction
-    immediate: str = ""  # the role; its word here holds one value of many
+    immediate: str = ""  # the role; the word holds one of its many values
     field: Bits = NO_BITS
-    alone: bool = False  # nothing but one modifier, sign or selector is special
+    alone: bool = False  # only one modifier, sign or selector is special
 
     def __reduce__(self) -> tuple[object, ...]:
-        """For other processes: a word is read again there, its operands have no way to travel."""
+        """For other processes: the word is decoded again there, its operands cannot be pickled."""
         ins = self.ins
         return _again, (ins.word, ins.offset, ins.arch, self.immediate, self.field, self.alone)
 
@@ -94,7 +94,7 @@ def _again(word: int, offset: int, arch: int, immediate: str, field: Bits, alone
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """An operand's register field: its width in bits, and what is RZ or PT there."""
+    """An operand's register field: its width in bits, and the value of RZ or PT there."""
 
     role: str
     field: Bits
@@ -109,7 +109,7 @@ def _slot(operand: Operand) -> Operand:
 
 
 class _Form:
-    """One row with its operands in place, and what of it may vary."""
+    """One row with its operands in place, and the parts that may vary."""
 
     def __init__(self, row: Row, arch: int, generation: int) -> None:
         self.row, self.arch = row, arch
@@ -205,7 +205,7 @@ class _Form:
         self.choices.append((slot.offset, offsets))
 
     def legal(self, word: int) -> Instruction | None:
-        """The instruction of a word; None where it is none."""
+        """The instruction of a word; None if it is not an instruction."""
         word = word & ~(((1 << 23) - 1) << 105) | _CONTROL << 105
         try:
             return decode(word, 0, self.arch)
@@ -214,7 +214,7 @@ class _Form:
 
 
 def _plain(form: _Form, chance: random.Random, word: int | None = None) -> int:
-    """The word with immediates of one of many values."""
+    """The word with a random value in each immediate."""
     word = form.word if word is None else word
     for role, slot in form.immediates:
         word = put(word, slot.field, _immediate(form, role, slot, chance))
@@ -233,7 +233,7 @@ def _immediate(form: _Form, role: str, slot: I | Mask, chance: random.Random) ->
 
 
 def _aliases(form: _Form) -> Iterator[tuple[tuple[Bits, int], ...]]:
-    """Destinations that are sources or overlap them, sources that are one, RZ, PT and !PT."""
+    """Destinations that equal or overlap sources, equal sources, RZ, PT and !PT."""
     targets = [p for p in form.places if p.write]
     sources = [p for p in form.places if not p.write]
     for place in form.places:
@@ -252,13 +252,13 @@ def _aliases(form: _Form) -> Iterator[tuple[tuple[Bits, int], ...]]:
         for b in sources[n + 1 :]:
             if a.file == b.file and a.file in ("R", "UR"):
                 yield ((b.field, a.field.get(form.word)),)
-    if len(targets) > 1:  # both results to nowhere, one predicate for both is undefined
+    if len(targets) > 1:  # both results discarded; one predicate for both would be undefined
         yield tuple((p.field, p.zero) for p in targets)
 
 
 def _guards(form: _Form) -> Iterator[int]:
     """Guards: a predicate and its complement, one that the instruction writes, one that it reads,
-    never."""
+    and one that is never true."""
     yield from (5, 5 | 8, 7 | 8)
     for place in form.places:
         if place.file == form.row.guard:
@@ -281,10 +281,10 @@ def _mixed(form: _Form, word: int, chance: random.Random) -> int:
 
 
 def _bases(form: _Form, chance: random.Random, usable: Usable) -> list[int]:
-    """One or two words to vary: those that are translated, with as much in them as may be.
+    """One or two words to vary: translated ones, as rich as possible.
 
-    Nothing that is translated needs second results, or addresses of 32 bits: they are tried
-    without, then with everything random.
+    No translated instruction needs second results, or addresses of 32 bits: words without them are
+    tried first, then words with everything random.
     """
     quiet = form.word
     for place in form.places:
@@ -320,7 +320,7 @@ def _alone(form: _Form, base: int, chance: random.Random) -> Iterator[int]:
 
 
 def _places(form: _Form, base: int, chance: random.Random) -> Iterator[int]:
-    """Registers that coincide, and guards."""
+    """Coinciding registers, and guards."""
     for changes in _aliases(form):
         word = _plain(form, chance, base)
         for field, value in changes:
@@ -350,9 +350,9 @@ def rows(generation: int, wanted: Callable[[str], bool]) -> list[Row]:
 def cases(
     row: Row, arch: int, generation: int, combinations: int, seed: int, usable: Usable
 ) -> Iterator[FormCase]:
-    """The words of one row, each once: what is refused among them too, a few where all is.
+    """The words of one row, each once: refused ones among them too; only a few if all are refused.
 
-    ``usable`` tells whether an instruction is translated at all.
+    ``usable`` decides whether an instruction is translated at all.
     """
     chance = random.Random(f"{seed} {row.mnemonic} {row.opcode}")
     form = _Form(row, arch, generation)
@@ -380,7 +380,7 @@ def cases(
 
 
 def _bytes(form: _Form, word: int, chance: random.Random) -> Iterator[int]:
-    """Every value of immediates of at most a byte: tables of logic operations, selectors."""
+    """Every value of immediates of at most a byte: truth tables, selectors."""
     base = _plain(form, chance, word)
     for _, slot in form.immediates:
         if slot.field.width <= 8:
@@ -388,7 +388,7 @@ def _bytes(form: _Form, word: int, chance: random.Random) -> Iterator[int]:
 
 
 def with_immediate(case: FormCase, value: int) -> Instruction | None:
-    """The instruction with another value in its immediate; None where that is no instruction."""
+    """The instruction with another value in its immediate; None if that is not an instruction."""
     try:
         return decode(put(case.ins.word, case.field, value), 0, case.ins.arch)
     except DecodeError:

@@ -1,9 +1,9 @@
-"""Immediates: proved for all values at once, where the code depends on them in its literals alone.
+"""Immediates: proved for all values at once, if the code depends on them only in its literals.
 
 The instruction is translated with many values.  Values whose code has one shape, with literals that
-are the value or a simple function of it, are one class: there the immediate becomes a register that
-both sides read, and one proof holds for all.  Values whose code has another shape (the rule treats
-them apart) are proved one by one.
+are the value or a simple function of it, form a class: there the immediate becomes a register that
+both sides read, and one proof covers all.  Values whose code has another shape (the rule handles
+them separately) are proved one by one.
 """
 
 from __future__ import annotations
@@ -23,12 +23,19 @@ from sassxlate.lowering.verify.rules.one_instruction import Surroundings, transl
 from sassxlate.lowering.verify.verdict import Proved, Refuted
 
 _ONES = 0xFFFFFFFF
-_SPARE = (30, 31, 32, 33, 34, 35)  # scalar registers that no rule is given; values made of it
-_VALUE, _BANK = S(28), 17  # the value and the next word; a bank that no program has
-_PRODUCTS, _ADDEND = ("v_mad_u64_u32", "v_mad_i64_i32"), 4  # of 32 bits but for the addend
-_LEAST = 12  # values of one shape, to say that it is the shape of all
-_SPECIAL = 70  # values that a rule may treat apart: powers of two and their negatives
-_FEW = 24  # values looked at one by one, at most
+_SPARE = (
+    30,
+    31,
+    32,
+    33,
+    34,
+    35,
+)  # registers that rules never get; derived values
+_VALUE, _BANK = S(28), 17  # the value and the next word; a bank that no program uses
+_PRODUCTS, _ADDEND = ("v_mad_u64_u32", "v_mad_i64_i32"), 4  # 32-bit operands except the addend
+_LEAST = 12  # values of one shape needed to call it the general shape
+_SPECIAL = 70  # values that a rule may handle separately: powers of two and their negatives
+_FEW = 24  # most values proved one by one
 _MORE = (
     0x1234567, 0xDEADBEEF, 0x7654321, 0x89ABCDEF, 0x13579BDF, 0xFDB97531, 0x00ABCDEF, 0x76543210,
     0x0F1E2D3C, 0xC3D2E1F0, 0x2468ACE1, 0x9E3779B9,
@@ -63,7 +70,7 @@ _FUNCTIONS = (
 
 
 def _shape(code: Sequence[Placed]) -> tuple[tuple[object, ...], tuple[int, ...]]:
-    """The code without its literals, and those."""
+    """The code without its literals, and the literals."""
     literals: list[int] = []
     shape: list[object] = []
     for step in code:
@@ -78,10 +85,10 @@ def _shape(code: Sequence[Placed]) -> tuple[tuple[object, ...], tuple[int, ...]]
 def for_all(
     case: FormCase, surroundings: Surroundings, timeout_ms: int
 ) -> tuple[str, str, str] | None:
-    """(a difference, how many values were proved, modulo what); None where a value is undecided.
+    """(a difference, the number of values proved, the assumptions); None if a value is undecided.
 
-    ``all``: every value that the field can hold, those that the rule treats apart one by one.  Else
-    the number that was proved one by one.
+    ``all``: every value that the field can hold; those that the rule handles separately were proved
+    one by one.  Otherwise the number of values that were proved one by one.
     """
     classes: dict[tuple[object, ...], list[tuple[int, Instruction, BlockPair]]] = defaultdict(list)
     top = 1 << case.field.width
@@ -98,7 +105,7 @@ def for_all(
         return None
     modulo: set[str] = set()
     single: list[BlockPair] = []
-    covered: set[int] = set()  # of ``single``: what a proof for all values speaks of too
+    covered: set[int] = set()  # values of ``single`` that a general proof covers, too
     general = whole = False
     for members in classes.values():
         made = _general(case, members) if len(members) >= _LEAST else None
@@ -106,7 +113,7 @@ def for_all(
         if isinstance(verdict, Proved):
             general = True
             modulo |= set(verdict.modulo)
-            members = members[:2]  # that a word is read as a constant is
+            members = members[:2]  # to check that the literal is read as the value
             covered |= {id(block) for _, _, block in members}
         elif len(members) > _SPECIAL:
             whole = True
@@ -129,8 +136,8 @@ def for_all(
 def _general(
     case: FormCase, members: Sequence[tuple[int, Instruction, BlockPair]]
 ) -> BlockPair | None:
-    """The block with a register in the place of the immediate; None where a literal is no known
-    function of it."""
+    """The block with a register instead of the immediate; None if a literal is not a known function
+    of it."""
     _, ins, block = members[0]
     operand = ins.get(case.immediate)
     if not isinstance(operand, Imm) or operand.bits != 32:
@@ -170,7 +177,7 @@ def _general(
 
 
 def _replaced(code: Sequence[Placed], places: Sequence[Arg | None]) -> list[Placed] | None:
-    """The code with registers in the places of literals; None where one is read as 64 bits."""
+    """The code with registers instead of literals; None if one is read as 64 bits."""
     rest = iter(places)
     out: list[Placed] = []
     for step in code:

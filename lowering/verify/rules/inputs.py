@@ -1,8 +1,8 @@
-"""Random waves for one instruction: registers, predicates and memory that it is hard for.
+"""Random waves for one instruction: registers, predicates and memory that are hard cases for it.
 
-A wave has memory of its own, global and shared, and addresses name few words of it.  The same state
-is read by the meaning, as :class:`~sassxlate.disasm.sass.semantics.warp_state.Warp` describes, and
-is written into the records of the kernel that the rule's code runs in (:mod:`.rules_warp`).
+A wave has memory of its own, global and shared, and addresses refer to few words of it.  The
+semantics read the state, as :class:`~sassxlate.disasm.sass.semantics.warp_state.Warp` describes,
+and the same state goes into the records of the kernel that runs the rule's code (:mod:`.warps`).
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ from sassxlate.lowering.verify.rules.compare import Mask, Words
 from sassxlate.lowering.verify.rules.matrix_inputs import fill
 
 LANES = 32
-MEMORY = 1024  # bytes of global and of shared memory a wave
-POINTERS, _KERNARG = 0x880, 0x900  # of the constants; pointers begin behind the random ones
+MEMORY = 1024  # bytes per wave of global and of shared memory
+POINTERS, _KERNARG = 0x880, 0x900  # offsets in the constants; pointers follow the random words
 _CORNERS = np.array(
     [0, 1, 2, 3, 4, 5, 31, 32, 0x1F, 0x1C03, 0x181F, 0x1000, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF,
      0xFFFFFFFE, 0x3F800000, 0x7F800000, 0xFF800000, 0x7FC00000, 0x00000001, 0x80000001],
@@ -42,7 +42,7 @@ _CORNERS = np.array(
 
 
 def _shapes() -> Mask:
-    """Lanes that execute, of the shapes that hand-written code could take for others: all, the
+    """Sets of active lanes, in shapes that hand-written code could mistake for others: all, the
     first, the last, one in the middle, all but one, halves, every other one."""
     bits = [0xFFFFFFFF, 0xFFFF, 0xFFFF0000, 0x55555555, 0xAAAAAAAA]
     for n in (0, 1, 15, 16, 31):
@@ -63,7 +63,7 @@ class Waves:
     shared: NDArray[np.uint8]  # (n, MEMORY)
     memory: NDArray[np.uint8]
     base: int  # device address of the first wave's global memory
-    shift: int  # where shared memory's bytes begin
+    shift: int  # offset of the first byte of shared memory
     constants: NDArray[np.uint8] = field(default_factory=lambda: np.zeros(_KERNARG, dtype=np.uint8))
 
     def reg(self, file: RegFile, index: int) -> Words:
@@ -140,7 +140,7 @@ class Waves:
         place: NDArray[np.int64] = inside[..., None] + np.arange(size, dtype=np.int64)
         if space != "shared":
             shared, place, _ = self._where(address, size)
-        for lane in range(LANES):  # the last one wins, as on the emulated device
+        for lane in range(LANES):  # the last lane wins, as on the emulated device
             for where, kind in ((self.shared, True), (self.memory, False)):
                 some = np.flatnonzero(mask[:, lane] & (shared[:, lane] == kind))
                 if len(some):
@@ -153,7 +153,7 @@ class Waves:
 
 
 def _values(chance: np.random.Generator, shape: tuple[int, ...]) -> Words:
-    """Words: uniform, corners, few different ones in a wave."""
+    """Words: uniform, corner cases, few distinct ones in a wave."""
     raw = chance.integers(0, 1 << 32, shape, dtype=np.uint64).astype(np.uint32)
     kind = chance.random((shape[0], 1))
     few = chance.choice(_CORNERS, (shape[0], 4))
@@ -226,7 +226,7 @@ def _barriers(arch: int, chance: np.random.Generator, n: int) -> NDArray[np.uint
 
 
 def _whole(ins: Instruction, waves: Waves, chance: np.random.Generator) -> None:
-    """All lanes execute; sources that the instruction is hard for."""
+    """All lanes execute; sources that are hard cases for the instruction."""
     n = len(waves.active)
     waves.live[:] = waves.active[:] = True
     guard = ins.guard
@@ -237,7 +237,7 @@ def _whole(ins: Instruction, waves: Waves, chance: np.random.Generator) -> None:
 
 
 def _bulk(ins: Instruction, waves: Waves, chance: np.random.Generator, base: int) -> None:
-    """A copy of up to 832 bytes, of which a wave moves 512 at once, and a barrier elsewhere."""
+    """A copy of up to 832 bytes, of which a wave moves 512 at once, and a barrier outside it."""
     to, source, size = (ins.get(role) for role in ("dst", "src", "size"))
     if not (isinstance(to, Reg) and isinstance(source, Reg) and isinstance(size, Reg)):
         raise NoSemantics("this form of UBLKCP")
@@ -263,7 +263,7 @@ def _map(ins: Instruction, together: bool) -> RegisterMap:
 
 
 def shift_of(ins: Instruction) -> int:
-    """Offsets into shared memory do not wrap: it begins where the offset of the instruction is."""
+    """Offsets into shared memory do not wrap: it begins at the instruction's offset."""
     mem = ins.get("dst") or ins.get("mem")
     shared = _in_shared(ins) or "dst" in ins.operands
     if not shared or not isinstance(mem, Mem):
@@ -273,7 +273,7 @@ def shift_of(ins: Instruction) -> int:
     return max(mem.offset, 0) & ~15
 
 
-_VECTORS = frozenset({"F16x8", "BF16x8", "F32x4"})  # 16 bytes an atomic access
+_VECTORS = frozenset({"F16x8", "BF16x8", "F32x4"})  # 16 bytes per atomic access
 
 
 def _in_shared(ins: Instruction) -> bool:
@@ -282,14 +282,14 @@ def _in_shared(ins: Instruction) -> bool:
 
 
 def _addresses(ins: Instruction, waves: Waves, chance: np.random.Generator, base: int) -> None:
-    """Registers of a memory operand, so that it names few words of the wave's own memory."""
+    """Registers of a memory operand, so that it addresses few words of the wave's memory."""
     n = len(waves.active)
     for operand in ins.operands.values():
         index = operand.index if isinstance(operand, Const) else None
         if isinstance(operand, Const) and operand.bank:
-            raise NoSemantics("a constant bank besides 0")
+            raise NoSemantics("a constant bank other than 0")
         if isinstance(operand, Const) and index is not None and not index.is_zero:
-            most = POINTERS - 16 - operand.offset  # one that stays inside the segment
+            most = POINTERS - 16 - operand.offset  # keeps the access inside the segment
             if operand.offset < 0 or most <= 0:
                 raise NoSemantics("an offset beyond the constants")
             at = chance.integers(0, most // 8, (n, LANES)) * 8
@@ -307,7 +307,7 @@ def _address(
     ins: Instruction, mem: Mem, in_shared: bool, waves: Waves, chance: np.random.Generator,
     base: int,
 ) -> None:  # fmt: skip
-    """As _addresses, of one operand."""
+    """Like _addresses, for one operand."""
     n = len(waves.active)
     if in_shared and mem.offset < 0 and all(r is None or r.is_zero for r in (mem.base, mem.ureg)):
         raise NoSemantics("an address below 0")
@@ -329,7 +329,7 @@ def _address(
     if not in_shared:
         mine = base + MEMORY * np.arange(n, dtype=np.int64)[:, None]
         shared = np.int64(SHARED_APERTURE_HI << 32)
-        # The rule of RED takes addresses for global.
+        # The rule of RED treats addresses as global.
         generic = traits(ins).reaches(("load", "store", "atomic", "query"), "generic")
         where = where + np.where(generic & (chance.random((n, 1)) < 0.4), shared, mine)
     where = where - mem.offset

@@ -1,8 +1,8 @@
-"""What matrix instructions are tried on: whole warps, and numbers whose sums are hard.
+"""Test inputs of matrix instructions: whole warps, and numbers whose sums are hard cases.
 
 Random patterns alone would make nearly every sum of sixteen products NaN.  So each wave has a
 style: exponents of all sizes or of a few, zeros, denormals, few values with either sign (sums that
-cancel), or some infinities and NaN among them; the addend has one of its own.
+cancel), or some infinities and NaN among them; the addend has its own style.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _BYTES = {"E4M3": (8, 4, 3), "E5M2": (8, 5, 2)}
 
 
 def _formats(ins: Instruction) -> list[tuple[int, int, int]]:
-    """Of A and of B: (bits of an element, of its exponent, of its mantissa)"""
+    """For A and for B: (bits of an element, of its exponent, of its mantissa)."""
     if ins.mnemonic == "QMMA":
         return [_BYTES[m] for m in ins.modifiers if m in _BYTES]
     if ins.mnemonic == "DMMA":
@@ -75,8 +75,7 @@ def _rows(
     ins: Instruction, mem: Mem, chance: np.random.Generator, n: int, memory: tuple[int, int],
     general: dict[int, Words], uniform: dict[int, Words],
 ) -> None:  # fmt: skip
-    """Addresses of rows: aligned, inside the wave's memory (its begin, its size), which do not
-    wrap."""
+    """Row addresses: aligned, inside the wave's memory (its start, its size), without wrapping."""
     begin, size = memory
     first, rows = -(-max(mem.offset - begin, 0) // 16), size // 16
     at = chance.integers(first, rows, (n, 32))
@@ -96,8 +95,8 @@ def fill(
     ins: Instruction, chance: np.random.Generator, n: int, memory: tuple[int, int],
     general: dict[int, Words], uniform: dict[int, Words],
 ) -> None:  # fmt: skip
-    """Sources for ``n`` waves of a matrix instruction: numbers, or rows in shared memory, of which
-    ``memory`` says where it begins and how many bytes it has."""
+    """Sources for ``n`` waves of a matrix instruction: numbers, or rows in shared memory;
+    ``memory`` is its start and its size in bytes."""
     shape = (n, 32)
     mem = ins.get("mem")
     if isinstance(mem, Mem):
@@ -108,7 +107,7 @@ def fill(
     styles = chance.integers(0, _STYLES, (n, 1))
     formats = _formats(ins)
     centres: list[NDArray[np.int64]] = []
-    total = np.zeros((n, 1), np.int64)  # the exponent of a middling product
+    total = np.zeros((n, 1), np.int64)  # the exponent of a typical product
     for _, exponent, _ in formats:
         bias = (1 << exponent - 1) - 1
         centres.append(chance.integers(max(1, bias // 2), bias + bias // 2, (n, 1)))

@@ -1,9 +1,9 @@
-"""One instruction as a block: translated as it would be inside a kernel, decoded back.
+"""One instruction as a block: translated as it would be inside a kernel, then decoded.
 
-Two surroundings decide what a rule writes.  ``together``: all lanes are here, uniform registers are
-scalar, constants were loaded before.  ``apart``: lanes wait elsewhere whose predicate bits must
-survive, each lane has uniform registers of its own, constants are loaded where they are named, and
-the bits of doubles that are NaN are read.
+The code of a rule depends on two environments.  ``together``: all lanes are active, uniform
+registers are scalar, constants were loaded before.  ``apart``: lanes wait elsewhere and their
+predicate bits must survive, each lane has its own uniform registers, constants are loaded at their
+use, and the bits of doubles that are NaN are read.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ from sassxlate.lowering.verify.rules.forms import BANK, CONSTANT
 
 Surroundings: TypeAlias = Literal["together", "apart"]
 SURROUNDINGS: tuple[Surroundings, ...] = ("together", "apart")
-_TABLE = {3: 0x800, 4: 0x808}  # of the addresses of constant banks
+_TABLE = {3: 0x800, 4: 0x808}  # offsets of the addresses of constant banks
 GENERAL, UNIFORM = 48, 48
 
 
 def _near(ins: Instruction, file: str) -> list[int]:
-    """The registers that an instruction names, and those beside them: all that a map must hold."""
+    """The registers that an instruction names, and their neighbours: all that a map must hold."""
     used = {ref.index // 4 for ref in ins.reads | ins.writes if ref.file == file}
     return [4 * quad + i for quad in sorted(used) for i in range(4)]
 
@@ -47,7 +47,7 @@ def registers(ins: Instruction, surroundings: Surroundings) -> RegisterMap:
     first = GENERAL + (0 if together else UNIFORM)
     general, uniform = _near(ins, "R"), _near(ins, "UR")
     if max(general, default=0) >= GENERAL:
-        raise LoweringError("SX0402", "a register beyond those of one instruction's map")
+        raise LoweringError("SX0402", "a register outside a single instruction's map")
     return RegisterMap(
         r={i: i for i in general},
         spilled={},
@@ -74,12 +74,12 @@ def _merged() -> frozenset[RegRef]:
 
 
 def selected(ins: Instruction, surroundings: Surroundings) -> KernelBuilder:
-    """What the rule of one instruction writes.  LoweringError where it is refused."""
+    """The code that the rule of one instruction writes.  LoweringError if it refuses."""
     regs = registers(ins, surroundings)
     merged: frozenset[RegRef] = frozenset() if surroundings == "together" else _merged()
     state = KernelBuilder("rule", ins.arch, bank_layout(ins.arch), regs, dict(_TABLE), merged)
     state.outlining = surroundings == "apart"
-    if surroundings == "apart" and made(ins) & WIDE:  # as where its NaN's bits are read
+    if surroundings == "apart" and made(ins) & WIDE:  # as if its NaN's bits were read
         state.nans = NanBits(exact=frozenset({ins.offset}))
     one(state, ins, converged=surroundings == "together")
     return state
@@ -97,9 +97,9 @@ def routines_of(state: KernelBuilder, ins: Instruction) -> list[Item]:
 
 
 def translated(ins: Instruction, surroundings: Surroundings) -> BlockPair:
-    """The block of one instruction.  LoweringError where it is refused."""
+    """The block of one instruction.  LoweringError if it is refused."""
     state = selected(ins, surroundings)
-    end = Label("end")  # where everything is waited for
+    end = Label("end")  # all accesses are waited for here
     items: list[Item] = [*state.items, end, Inst("s_endpgm", ()), *routines_of(state, ins)]
     for _, run in PASSES:
         items = run(items)

@@ -1,8 +1,8 @@
-"""Every lowering rule, verified for the forms that its instructions have.
+"""Verifies every lowering rule for all forms of its instructions.
 
-A rule's result on one word in one surrounding is proved, tested, refuted, unknown or a refusal.
-An immediate is proved for all its values at once where the code for them differs in nothing but
-the literal, see :mod:`.rules_immediate`; what was proved value by value is said.
+A rule's result on one word in one environment is proved, tested, refuted, unknown or a refusal.
+An immediate is proved for all its values at once if the code differs only in the literal, see
+:mod:`.immediates`; values proved one by one are reported as such.
 """
 
 from __future__ import annotations
@@ -32,22 +32,22 @@ from sassxlate.lowering.verify.rules.immediates import for_all
 from sassxlate.lowering.verify.rules.one_instruction import SURROUNDINGS, Surroundings, translated
 from sassxlate.lowering.verify.verdict import Proved, Refuted, Undecided
 
-# Words of one form, each with its number in its row: that decides the surroundings.
+# Words of one form, each with its number in its row, which selects the environment.
 Share: TypeAlias = list[tuple[int, FormCase]]
 Status: TypeAlias = Literal["proved", "tested", "refuted", "unknown", "refused"]
 STATUSES: tuple[Status, ...] = ("proved", "tested", "refuted", "unknown", "refused")
-# How Unknown tells that floating point alone kept the solver from deciding.
-_GAVE_UP = "the solver gave up"  # inputs are no answer to that
+# The reasons of Unknown when only floating point kept the solver from deciding.
+_GAVE_UP = "the solver gave up"  # inputs do not settle that
 _FLOATS, _TRIED = "floating point beyond the solver", "random inputs agree"
 
 
 @dataclass(frozen=True, slots=True)
 class RuleCheckSettings:
-    """How much to look at; ``vectors`` are the inputs of a form that the solver cannot decide."""
+    """The extent of the check; ``vectors``: inputs of a form that the solver cannot decide."""
 
     arch: int = 90
-    combinations: int = 24  # random words a row
-    words: int = 0  # of a row, at most: every so many of them; 0: all
+    combinations: int = 24  # random words per row
+    words: int = 0  # most words per row, evenly sampled; 0: all
     seed: int = 1
     timeout_ms: int = 10_000
     vectors: int = 1 << 20
@@ -55,8 +55,8 @@ class RuleCheckSettings:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One word in one surrounding.  ``immediates`` is how many values it stands for: ``all`` 2**32,
-    a count of those that were looked at one by one, or nothing."""
+    """One word in one environment.  ``immediates`` is the number of values it covers: ``all``
+    2**32, a count of those that were proved one by one, or nothing."""
 
     rule: str
     form: str
@@ -70,13 +70,13 @@ class Finding:
 
 
 def rule_of(ins: Instruction) -> str:
-    """The name of the rule that translates an instruction; its mnemonic where there is none."""
+    """The name of the rule that translates an instruction; its mnemonic if there is none."""
     rule = choose(TABLE.get(ins.mnemonic, ()), ins)
     return ins.mnemonic if rule is None else rule.name
 
 
 def form_of(ins: Instruction) -> str:
-    """Mnemonic, modifiers, and what kind of thing each operand is."""
+    """Mnemonic, modifiers, and the kind of each operand."""
     kinds: list[str] = []
     for operand in ins.operands.values():
         match operand:
@@ -115,7 +115,7 @@ def _usable(ins: Instruction) -> bool:
 
 
 def shares(row: Row, settings: RuleCheckSettings) -> list[Share]:
-    """The words of one row of the encoding tables, those of one form together."""
+    """The words of one row of the encoding tables, grouped by form."""
     generation = GENERATION_OF[settings.arch]
     found = [*cases(row, settings.arch, generation, settings.combinations, settings.seed, _usable)]
     step = max(1, -(-len(found) // settings.words)) if settings.words else 1
@@ -126,7 +126,8 @@ def shares(row: Row, settings: RuleCheckSettings) -> list[Share]:
 
 
 def verify_share(share: Share, settings: RuleCheckSettings) -> list[Finding]:
-    """The findings of one form of a row; what the solver leaves of it is tried on numbers."""
+    """The findings of one form of a row; words that the solver leaves undecided are tested on
+    numbers."""
     out: list[Finding] = []
     open_: list[_Open] = []
     for n, case in share:
@@ -159,7 +160,7 @@ def verify_word(ins: Instruction, settings: RuleCheckSettings) -> tuple[Status, 
 def _judge(
     case: FormCase, surroundings: Surroundings, settings: RuleCheckSettings
 ) -> tuple[Finding, BlockPair | None]:
-    """The finding on a word; with its block where numbers may still tell."""
+    """The finding on a word; with its block if numbers may still decide."""
     ins = case.ins
     finding = Finding(rule_of(ins), form_of(ins), ins.text, ins.word, surroundings, "refused")
     try:
@@ -190,7 +191,7 @@ def _judge(
 
 
 def _close(ins: Instruction) -> Close | None:
-    """For approximations: which results are within the bounds of the vendor's statements."""
+    """For approximations: which results are within the bounds that the vendor states."""
     meaning = semantics_table().get(ins.mnemonic)
     if meaning is None or not meaning.approximate:
         return None
@@ -205,7 +206,7 @@ def shown(verdict: Refuted) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Open:
-    """A finding that numbers may still settle; ``block`` where one lane is enough for that."""
+    """A finding that numbers may still settle; ``block`` if one lane is enough for that."""
 
     at: int
     ins: Instruction
@@ -213,7 +214,7 @@ class _Open:
     block: BlockPair | None
 
     def differs(self, count: int, seed: int) -> str | None:
-        """A difference among ``count`` inputs.  Raises what says that it cannot be tried."""
+        """A difference among ``count`` inputs.  Raises the error of a form that cannot be run."""
         if self.block is not None:
             for n, first in enumerate(range(0, count, _CHUNK)):
                 size = min(_CHUNK, count - first)
@@ -235,18 +236,18 @@ class _Open:
 
 _CHUNK = 1 << 15  # lanes at a time
 _WAVES = 1 << 12
-_LEAST = 1 << 10  # inputs of a word
+_LEAST = 1 << 10  # least inputs of a word
 
 
 def _test(group: Sequence[_Open], out: list[Finding], settings: RuleCheckSettings) -> None:
-    """Inputs for the words of one form that the solver cannot decide: all of them have at least
-    ``settings.vectors`` together, each a share of its own."""
+    """Tests the words of one form that the solver cannot decide: together they get at least
+    ``settings.vectors`` inputs, each its own share."""
     from sassxlate.errors import EmulatorError
 
     if not settings.vectors:
         return
     can: list[_Open] = []
-    for one in group:  # a few inputs tell which can be tried at all
+    for one in group:  # a few inputs show which can be run at all
         try:
             difference = one.differs(_LEAST, 999 * settings.seed)
         except (Undecided, NoSemantics, SemanticsFault, SassxlateError) as reason:
@@ -284,8 +285,8 @@ def table(findings: Sequence[Finding]) -> Mapping[str, Mapping[Status, int]]:
 def each(
     patterns: Sequence[str], settings: RuleCheckSettings, jobs: int, told: Callable[[float], None]
 ) -> Iterator[list[Finding]]:
-    """The findings of the rows that patterns choose, form by form, in ``jobs`` processes; ``told``
-    hears which part of a row is done, 1.0 in all for each."""
+    """The findings of the rows that patterns select, form by form, in ``jobs`` processes; ``told``
+    is called with the finished part of a row, which adds up to 1.0 for each."""
     todo = chosen(patterns, settings)
     if jobs <= 1:
         for row in todo:

@@ -1,8 +1,8 @@
-"""Rules whose code reaches other lanes or memory, tried on whole waves.
+"""Rules whose code reaches other lanes or memory, tested on whole waves.
 
-A kernel is written around a rule's code: it fills the registers, predicates and shared memory from
-a record of random values, sets EXEC to random lanes, and stores all of them behind it.  It runs on
-the emulated device, one wave a record; the SASS side is the meaning over 32 lanes.
+A kernel is built around a rule's code: it fills the registers, predicates and shared memory from
+a record of random values, sets EXEC to random lanes, and stores all of them after it.  It runs on
+the emulated device, one wave per record; the SASS side is the semantics over 32 lanes.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ EXEC = Sp("exec_lo")
 
 @dataclass(frozen=True, slots=True)
 class _Layout:
-    """Which register each row of 32 words of a record is for; scalars are in all its lanes."""
+    """The register of each row of 32 words of a record; scalars are repeated in all lanes."""
 
     vector: tuple[tuple[RegRef, int], ...]
     scalar: tuple[tuple[RegRef, int], ...]  # UR: the value; P, UP: a mask of lanes
@@ -132,7 +132,7 @@ def _store(at: int) -> Iterator[Item]:
 
 
 def _spill(lay: _Layout, shift: int) -> Iterator[Item]:
-    """What the rule left, to the other record."""
+    """Stores the rule's results to the other record."""
     yield _wait()
     yield Inst("s_waitcnt_vscnt", (Sp("null"),), imm=0)
     yield Inst("s_mov_b32", (S(35), EXEC))
@@ -169,13 +169,13 @@ def tried(
 ) -> Different | None:
     """Runs both sides on ``waves`` random waves: the first place where they differ, if any.
 
-    Raises NoMeaning, LoweringError where the rule refuses, EmulatorError where a wave stops.
+    Raises NoSemantics, LoweringError if the rule refuses, EmulatorError if a wave stops.
     """
     together = surroundings == "together"
     if not has_meaning(ins.mnemonic):
         raise NoSemantics(ins.mnemonic)
     if traits(ins).reaches(("load", "store"), "local"):
-        raise NoSemantics("local memory, which these waves have none of")
+        raise NoSemantics("local memory, which these waves do not have")
     code, lay = _program(ins, surroundings)
     record = lay.rows * LANES + MEMORY // 4
     device = EmulatedDevice(3 * waves * max(4 * record, MEMORY) + (1 << 20))
@@ -228,7 +228,7 @@ def _compare(
             else:
                 value = np.where(some, _mask(new), value)
         value = np.broadcast_to(value, (n, LANES))
-        if ref.file == "UR":  # only active lanes ask for a uniform register
+        if ref.file == "UR":  # only active lanes read a uniform register
             value, got = (np.where(state.active, v, 0) for v in (value, got))
         if ref.file == "UP" or (ref.file == "P" and ref in written):
             value, got = (v & seen for v in (value, got))

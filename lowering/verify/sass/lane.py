@@ -1,4 +1,4 @@
-"""The SASS side: what instructions do to one lane's registers, over a domain."""
+"""The SASS side: the effect of instructions on one lane's registers, over a domain."""
 
 from __future__ import annotations
 
@@ -30,23 +30,23 @@ from sassxlate.lowering.verify.sass.memory import Accesses, is_access
 from sassxlate.lowering.verify.verdict import Undecided
 
 T = TypeVar("T")
-# What they do to barriers is the convergence machine's; a lane's registers and predicates stay.
+# Barriers belong to the convergence machine; a lane's registers and predicates do not change.
 CONVERGENCE = ("arm", "leave")
-# A cluster has one block.
+# A cluster has one block here.
 _ZERO = frozenset({"SRZ", "SR_CgaCtaId", "SR_CgaSize", "SR_SWINLO", "SR_LWINLO", "SR_LMEMHIOFF"})
-# Names of the apertures' high words, which are the driver's to choose.
+# Names of the apertures' high words, which the driver chooses.
 SHARED_APERTURE, PRIVATE_APERTURE = "shared.aperture", "private.aperture"
 _APERTURES = {"SR_SWINHI": SHARED_APERTURE, "SR_LWINHI": PRIVATE_APERTURE}
 _LANE_MASKS = {f"SR_{kind.upper()}MASK": kind for kind in ("eq", "lt", "le", "gt", "ge")}
 
 
 def lane_number(d: Domain[T], free: Callable[[str, int], T]) -> T:
-    """The lane's own: any of 32."""
+    """The number of the lane: any of 32."""
     return d.zext(free("lane", 5), 32)
 
 
 class SassLane(Generic[T]):
-    """Registers and predicates; those never written are free, as ``free`` makes them."""
+    """Registers and predicates; those never written hold a free value made by ``free``."""
 
     def __init__(
         self, d: Domain[T], layout: BankLayout, free: Callable[[str, int], T], active: bool
@@ -73,7 +73,7 @@ class SassLane(Generic[T]):
 
     @cached_property
     def windows(self) -> dict[int, str | None]:
-        """The words of bank 0 that hold the windows' bases: whose high word each is, if any."""
+        """The words of bank 0 that hold the window bases, and whose high word each is, if any."""
         bases = (
             (self.layout.shared_window, SHARED_APERTURE),
             (self.layout.local_window, PRIVATE_APERTURE),
@@ -99,7 +99,7 @@ class SassLane(Generic[T]):
         return self.d.lshr(value, self.d.const(shift, 32)) if shift else value
 
     def special(self, operand: Special) -> T:
-        """Thread and block numbers, where a wave starts with them."""
+        """Thread and block numbers, from the registers where a wave starts with them."""
         name, _, axis = operand.name.partition(".")
         if name == "SR_TID" and axis:  # packed, ten bits each
             packed = self.free("tid", 32)
@@ -141,11 +141,11 @@ class SassLane(Generic[T]):
         return self.d.not_(value) if guard.inv else value
 
     def run(self, ins: Instruction) -> None:
-        """One instruction, where its guard holds.  Raises Undecided."""
+        """One instruction, applied where its guard holds.  Raises Undecided."""
         guard, told = ins.guard, self.told(ins)
         if guard.file == "P" and guard.index != 7 and any(r.file[0] == "U" for r in ins.writes):
-            # Other lanes may execute it, and this one then sees what they leave.
-            raise Undecided("a uniform result under a guard of lanes")
+            # Other lanes may execute it, and this lane then sees their result.
+            raise Undecided("a uniform result under a per-lane guard")
         written = self._written(ins, told)
         if not guard.is_true:
             written = {r: self.d.select(told, v, self.get(r)) for r, v in written.items()}
@@ -169,13 +169,13 @@ class SassLane(Generic[T]):
             raise Undecided(f"{ins.mnemonic}: {reason}") from None
 
     def _state(self, ins: Instruction) -> dict[RegRef, T] | None:
-        """Instructions that read what is not data: code addresses, which are offsets here, and
-        another lane's register, where all lanes have the same."""
+        """Instructions that read state, not data: code addresses, which are offsets here, and
+        another lane's register if all lanes hold the same value."""
         if ins.mnemonic == "BMOV":
             return self._barrier(ins)
         if ins.mnemonic == "QSPC":
             return self._space(ins)
-        if ins.mnemonic == "USETMAXREG":  # a warp has all of its registers, always
+        if ins.mnemonic == "USETMAXREG":  # a warp always has all of its registers
             return {ref: self.d.const(1, 1) for ref in ins.writes}
         target, source, out = ins.get("target"), ins.get("Ra"), ins.get("Rd")
         done = ins.get("Pu")
@@ -195,8 +195,8 @@ class SassLane(Generic[T]):
         return {RegRef(out.file, out.index + i): w for i, w in enumerate(words)}
 
     def _space(self, ins: Instruction) -> dict[RegRef, T] | None:
-        """QSPC: whether an address is one of shared (S), local (L) or global (G) memory, by AMD's
-        apertures; none is in another block's shared memory (D)."""
+        """QSPC: whether an address is in shared (S), local (L) or global (G) memory, by AMD's
+        apertures; no address is in another block's shared memory (D)."""
         d, mem, done, out = self.d, ins.get("mem"), ins.get("Pu"), ins.get("Rd")
         if not isinstance(mem, Mem) or not isinstance(done, Pred):
             return None
@@ -213,7 +213,7 @@ class SassLane(Generic[T]):
         return {} if done.index == 7 else {RegRef(done.file, done.index): hit}
 
     def _barrier(self, ins: Instruction) -> dict[RegRef, T] | None:
-        """BMOV between a register and a convergence barrier, which is a mask a lane here."""
+        """BMOV between a register and a convergence barrier, which is a per-lane mask here."""
         target, source = ins.get("Rd"), ins.get("Ra")
         barrier = ins.get("B") or ins.get("Bd")
         if not isinstance(barrier, BReg) or not barrier.name.startswith("B"):

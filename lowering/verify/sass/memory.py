@@ -1,4 +1,4 @@
-"""What SASS instructions do to memory: their spaces, sizes, addresses and operations."""
+"""The effects of SASS instructions on memory: their spaces, sizes, addresses and operations."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ T = TypeVar("T")
 # AMD's names of the spaces.
 _SPACES = {"global": "global", "generic": "flat", "shared": "ds", "local": "scratch"}
 _WIDE = frozenset({"64", "U64", "S64", "F64"})
-# Scope, order and caching, and that all lanes read one address; an atomic's word is one word
-# whatever they say.
+# Modifiers of scope, order and caching, and of one address for all lanes; they do not change the
+# size of an atomic's word.
 _ORDER = frozenset(
     "E STRONG WEAK CONSTANT MMIO GPU SM SYS CTA EF EL EU LU NA EN DESC 64 128 U8 S8 U16 S16 32 "
     "PRIVATE LTC128B LTC64B LTC256B LTCXXX U".split()
@@ -27,7 +27,7 @@ _ORDER = frozenset(
 
 
 def is_access(ins: Instruction) -> bool:
-    """Whether :class:`Accesses` knows it; constants in a fixed place are not memory."""
+    """Whether :class:`Accesses` covers it; constants at a fixed address are not memory."""
     t = traits(ins)
     if t.reaches(("load",), "constant"):
         source = ins.get("src")
@@ -41,7 +41,7 @@ def is_access(ins: Instruction) -> bool:
 
 
 def _is_plain(t: Traits) -> bool:
-    """A load or store of each lane's own, done at once."""
+    """A per-lane load or store that is done at once."""
     m = t.memory
     plain = m is not None and m.kind in ("load", "store") and m.space in _SPACES
     return plain and not t.lanes and has_meaning(t.mnemonic)
@@ -52,7 +52,7 @@ def _is_atomic(t: Traits) -> bool:
 
 
 class Accesses(Generic[T]):
-    """Adds instructions' accesses to one side's memory."""
+    """Adds the accesses of instructions to one side's memory."""
 
     def __init__(self, d: Domain[T], get: Callable[[RegRef], T], memory: Memory[T]) -> None:
         self.d = d
@@ -122,7 +122,7 @@ class Accesses(Generic[T]):
         return out
 
     def _told(self, ins: Instruction) -> T:
-        """A second predicate, which is true where there is none."""
+        """The second predicate; true if there is none."""
         d, second = self.d, ins.get("Pp")
         told = d.const(1, 1)
         if isinstance(second, Pred):
@@ -132,8 +132,8 @@ class Accesses(Generic[T]):
         return told
 
     def _copy(self, ins: Instruction, when: T) -> None:
-        """From global to shared memory; zeros where a second predicate does not hold, and with
-        .ZFILL in as many of the last bytes as the low bits of the address say."""
+        """From global to shared memory; zeros if a second predicate is false, and with .ZFILL in as
+        many of the last bytes as the low bits of the address give."""
         d, told = self.d, self._told(ins)
         size, _ = size_of(ins)
         source, target = self._address(ins, 64), self._address(ins, 32, "dst")
@@ -153,10 +153,10 @@ class Accesses(Generic[T]):
         self.memory.store("ds", size, when, target, data)
 
     def _constant(self, ins: Instruction, when: T) -> dict[RegRef, T]:
-        """A constant whose place is computed: the sum has 32 bits."""
+        """A constant at a computed address: the sum has 32 bits."""
         d, source = self.d, ins.get("src")
         if not isinstance(source, Const) or source.ur is not None:
-            raise Undecided("a constant bank that is computed")
+            raise Undecided("a computed constant bank")
         if any(ins.has(m) for m in ("IL", "IS", "ISL")):
             raise Undecided(f"this form of {ins.mnemonic}")
         at = place(d, Mem(source.index, source.offset), self._register, 32)
@@ -171,7 +171,7 @@ class Accesses(Generic[T]):
         memory, d = traits(ins).memory, self.d
         assert memory is not None
         space = _SPACES[memory.space]
-        if memory.kind == "reduction":  # RED, which its rule takes for one of global memory
+        if memory.kind == "reduction":  # RED, which its rule treats as global memory
             space = "global"
         done = ins.get("Pu")
         if isinstance(done, Pred) and done.index != 7:
@@ -182,7 +182,7 @@ class Accesses(Generic[T]):
             return self._atomic(plain, when) | never
         words = 2 if _WIDE.intersection(ins.modifiers) else 1
         address = self._address(ins, 32 if space == "ds" else 64)
-        if ins.has("POPC"):  # one more for each lane
+        if ins.has("POPC"):  # adds one per lane
             target = ins.get("Rd")
             if isinstance(target, Reg) and not target.is_zero:
                 raise Undecided("the result of ATOMS.POPC.INC")
@@ -192,7 +192,7 @@ class Accesses(Generic[T]):
             old = self._words(ins, "Rb", words)
             data = [*self._words(ins, "Rc", words), *old]
             came = self.memory.atomic(space, f"cmpswap_b{32 * words}", words, when, address, data)
-            if ins.has("CAST"):  # whether it was done
+            if ins.has("CAST"):  # whether the exchange was done
                 same = d.const(1, 1)
                 for a, b in zip(came, old, strict=True):
                     same = d.and_(same, d.eq(a, b))
@@ -217,7 +217,7 @@ _NAMES = {"EXCH": "swap_b", "AND": "and_b", "OR": "or_b", "XOR": "xor_b"}
 
 
 def _operation(ins: Instruction, words: int) -> str:
-    """The operation and its type by RDNA3's name."""
+    """RDNA3's name of the operation and its type."""
     bits = 32 * words
     op = next((m for m in ins.modifiers if m in ("ADD", "MIN", "MAX", "INC", "DEC", *_NAMES)), None)
     if op is None or any(m in ins.modifiers for m in ("RZ", "RM", "RP")):
@@ -225,7 +225,7 @@ def _operation(ins: Instruction, words: int) -> str:
     if op in _NAMES:
         return f"{_NAMES[op]}{bits}"
     if any("x" in m and m.startswith(("F16", "BF16", "F32")) for m in ins.modifiers):
-        raise Undecided("an atomic sum of a vector")  # several loops of RDNA3
+        raise Undecided("an atomic sum of a vector")  # RDNA3 needs several loops
     kind = next((m for m in ins.modifiers if m[:1] in "FB" and m[1:2].isdigit()), None)
     if kind == "F32" and op == "ADD" and not ins.has("FTZ"):
         raise Undecided("an atomic sum that keeps denormals")  # add_f32 flushes them

@@ -1,6 +1,6 @@
-"""Terms of the solver made by its C functions: the same terms as by the binding's operators, which
-ask of each operand again what sort it has, without that.  An operand of another width is refused
-by the solver itself (Z3Exception).
+"""Solver terms made by z3's C functions: the same terms as by the operators of the Python binding,
+without the binding's repeated query of each operand's sort.  The solver itself rejects an operand
+of another width (Z3Exception).
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ _REF: Any = _CONTEXT.ref()
 
 
 def _term(ast: Any, bits: int) -> BV:
-    """Counts a new term, which the solver keeps until it is asked for another: so nothing may be
-    asked in between, and ``bits`` is known before."""
+    """Counts a new term.  The solver keeps it only until the next term is requested, so there may
+    be no query in between, and ``bits`` is known beforehand."""
     out = z3.BitVecRef(ast, _CONTEXT)
     vars(out)["bits"] = bits
     return out
@@ -27,7 +27,7 @@ def _term(ast: Any, bits: int) -> BV:
 
 @lru_cache(maxsize=1 << 14)
 def numeral(n: int, width: int) -> BV:
-    """A number's term, made once."""
+    """The term of a number, made once."""
     return z3.BitVecVal(n, width)
 
 
@@ -35,7 +35,7 @@ ONE, ZERO = numeral(1, 1), numeral(0, 1)
 
 
 def width(a: BV) -> int:
-    """How many bits a term has; kept with it."""
+    """The number of bits of a term, cached with it."""
     found: int | None = getattr(a, "bits", None)
     if found is None:
         found = int(a.size())
@@ -44,12 +44,12 @@ def width(a: BV) -> int:
 
 
 def is_numeral(a: BV) -> bool:
-    """Whether a term is a number: simplified ones are of another class then, as numerals are."""
+    """Whether a term is a number, by its class: simplified numbers are numerals."""
     return isinstance(a, z3.BitVecNumRef)
 
 
 def simplify(a: BV) -> BV:
-    """The term as the solver writes it."""
+    """The term in the solver's simplified form."""
     bits = width(a)
     out = _term(z3core.Z3_simplify(_REF, a.ast), bits)
     if z3core.Z3_is_numeral_ast(_REF, out.ast):
@@ -58,7 +58,7 @@ def simplify(a: BV) -> BV:
 
 
 def binary(make: Callable[[Any, Any, Any], Any], a: BV, b: BV) -> BV:
-    """An operation on two terms that gives one of their width."""
+    """An operation on two terms whose result has their width."""
     bits = width(a)
     return _term(make(_REF, a.ast, b.ast), bits)
 
@@ -69,20 +69,20 @@ def negated(a: BV) -> BV:
 
 
 def condition(make: Callable[[Any, Any, Any], Any], a: BV, b: BV) -> BV:
-    """Whether a relation holds, as one bit."""
+    """A relation as one bit."""
     held = z3.BoolRef(make(_REF, a.ast, b.ast), _CONTEXT)
     return _term(z3core.Z3_mk_ite(_REF, held.ast, ONE.ast, ZERO.ast), 1)
 
 
 def choice(c: BV, a: BV, b: BV) -> BV:
-    """``a`` where the bit is set, else ``b``."""
+    """``a`` if the bit is set, otherwise ``b``."""
     bits = width(a)
     held = z3.BoolRef(z3core.Z3_mk_eq(_REF, c.ast, ONE.ast), _CONTEXT)
     return _term(z3core.Z3_mk_ite(_REF, held.ast, a.ast, b.ast), bits)
 
 
 def extended(a: BV, gap: int, signed: bool) -> BV:
-    """With so many bits in front, of its sign or zero."""
+    """The term with ``gap`` more high bits, copies of its sign or zero."""
     make = z3core.Z3_mk_sign_ext if signed else z3core.Z3_mk_zero_ext
     bits = width(a) + gap
     return _term(make(_REF, gap, a.ast), bits)

@@ -1,8 +1,8 @@
-"""The solver's reader of meanings: bit vectors, and floating point as functions of its operands.
+"""The semantics over solver terms: bit vectors, and floating point as uninterpreted functions.
 
-An IEEE operation is an uninterpreted function of the operation, the width and its rounding and
-flushing: two computations are equal where they apply the same operations to equal operands.  What
-is decided by bit patterns alone (comparisons, minimum, signs) is exact.  NaN have no payloads here.
+An IEEE operation is an uninterpreted function of the operation, the width, its rounding and its
+flushing: two computations are equal if they apply the same operations to equal operands.  Whatever
+bit patterns alone decide (comparisons, minimum, signs) is exact.  NaN have no payloads here.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from sassxlate.lowering.verify.solver import raw_terms
 from sassxlate.lowering.verify.solver.raw_terms import numeral
 
 BV = z3.BitVecRef
-# The one NaN that SASS makes of each format.
+# The one NaN that SASS makes in each format.
 NAN = {16: 0x7FFF, 32: 0x7FFFFFFF, 64: 0xFFF8000000000000}
 _NUMBERS = Vectors()
 _COMMUTATIVE = frozenset({"fadd", "fmul", "ffma"})
@@ -52,17 +52,17 @@ class Terms:
     """``Domain[BV]``."""
 
     def __init__(self, products: bool = False) -> None:
-        self.payloads = False  # whether doubles' NaN are told apart
-        self.products = products  # whether they are a function without properties
+        self.payloads = False  # whether the NaN of doubles are distinguished
+        self.products = products  # whether products are an uninterpreted function
         self._functions: dict[tuple[str, int, tuple[int, ...]], z3.FuncDeclRef] = {}
         self.floats = False  # whether a floating-point operation occurred
-        self.doubles = False  # whether one of doubles did, whose NaN are not told apart
-        self.approximate = False  # whether one of the multi-function unit did
-        self.facts: list[z3.BoolRef] = []  # that hold of operations whatever their operands
-        self._plain: dict[int, BV] = {}  # by what one_nan made of it
-        self._any: dict[int, tuple[BV, BV]] = {}  # of any_nan, what it was made of
+        self.doubles = False  # whether one of doubles occurred, whose NaN are not distinguished
+        self.approximate = False  # whether one of the multi-function unit occurred
+        self.facts: list[z3.BoolRef] = []  # facts about operations, true for all operands
+        self._plain: dict[int, BV] = {}  # by the result of one_nan
+        self._any: dict[int, tuple[BV, BV]] = {}  # the source of each result of any_nan
         self._told: dict[int, BV] = {}
-        self._kept: list[BV] = []  # terms have a number for as long as they are kept
+        self._kept: list[BV] = []  # a term's number is valid only while the term is kept
 
     def const(self, n: int, width: int) -> BV:
         return numeral(n, width)
@@ -82,8 +82,8 @@ class Terms:
         return raw_terms.binary(z3core.Z3_mk_bvsub, a, b)
 
     def mul(self, a: BV, b: BV) -> BV:
-        """A product of what is not known is made of one function of two words, so that products
-        of different widths and signs share it."""
+        """A product of unknowns is built from one function of two words, so that products of
+        different widths and signs share it."""
         w = self.width(a)
         a, b = raw_terms.simplify(a), raw_terms.simplify(b)
         if not self.products or w not in (32, 64) or self._narrow(a) or self._narrow(b):
@@ -98,7 +98,7 @@ class Terms:
         return total
 
     def _narrow(self, a: BV) -> bool:
-        """Whether the solver knows what to do with it: a number, or at most half a word."""
+        """Whether the solver can handle the product: a number, or at most half a word."""
         if raw_terms.is_numeral(a):
             return True
         rest = raw_terms.simplify(self.lshr(a, numeral(16, self.width(a))))
@@ -110,7 +110,7 @@ class Terms:
         )
 
     def _upper(self, x: BV, y: BV) -> BV:
-        """The low word of a product; of a sign, 0 or the other negated."""
+        """The low word of a product; with a sign operand, 0 or the other operand negated."""
         for a, b in ((x, y), (y, x)):
             if raw_terms.is_numeral(a):
                 return a * b
@@ -119,7 +119,7 @@ class Terms:
         return self.extract(self._product(x, y), 0, 32)
 
     def _is_sign(self, a: BV) -> bool:
-        """Whether all bits are the same."""
+        """Whether all bits are equal, as in a sign."""
         last = self.extract(a, 31, 1)
         return a.eq(raw_terms.simplify(self.sext(last, 32)))
 
@@ -154,7 +154,7 @@ class Terms:
         return raw_terms.binary(z3core.Z3_mk_bvlshr, a, count)
 
     def ashr(self, a: BV, count: BV) -> BV:
-        """By a number it is a sign extension, in the one way that those are written."""
+        """A shift by a number is a sign extension, written in its one canonical form."""
         w, count = self.width(a), raw_terms.simplify(count)
         if raw_terms.is_numeral(count) and 0 < (bits := count.as_long()) < w:
             return self.sext(self.extract(a, bits, w - bits), w)
@@ -171,7 +171,7 @@ class Terms:
 
     def select(self, c: BV, a: BV, b: BV) -> BV:
         if raw_terms.is_numeral(a) and a.as_long() == NAN.get(self.width(a)):
-            # Results of operations have no NaN but this, and have it where an operand is one.
+            # Operations give no NaN but this one, and give it if an operand is NaN.
             value = raw_terms.simplify(b)
             if self._is_result(value):
                 told = z3.simplify(holds(c))
@@ -222,7 +222,7 @@ class Terms:
     # -- floating point -------------------------------------------------------------------
 
     def one_nan(self, a: BV) -> BV:
-        """A float whose NaN is the one that SASS makes; of a result of an operation, itself."""
+        """A float with SASS's NaN; the result of an operation is returned unchanged."""
         if a.get_id() not in self._plain:
             a = raw_terms.simplify(a)
         if a.get_id() in self._any:
@@ -236,7 +236,7 @@ class Terms:
         return out
 
     def any_nan(self, a: BV) -> BV:
-        """A result of which a NaN has any bits: what AMD's units make of one is not described."""
+        """A result whose NaN has any bits: AMD does not document the NaN of its units."""
         a = raw_terms.simplify(a)
         if a.get_id() in self._any:
             a = self._any[a.get_id()][1]
@@ -257,12 +257,12 @@ class Terms:
 
     @staticmethod
     def _spreading(a: BV) -> list[BV]:
-        """The operands of an operation that gives a NaN for each NaN."""
+        """The operands of an operation that gives NaN whenever an operand is NaN."""
         name = a.decl().name().partition("_")[0]
         return a.children() if name in _SPREAD else []
 
     def _operand(self, a: BV) -> BV:
-        """A float without what only tells NaN apart: no operation sees that."""
+        """A float without the parts that only distinguish NaN: no operation depends on them."""
         if a.get_id() not in self._plain:
             a = raw_terms.simplify(a)
         if a.get_id() in self._plain:
@@ -298,17 +298,17 @@ class Terms:
             spread = [self._nan(x) for x in self._spreading(out)]
             self._told[out.get_id()] = out
             self.facts.append(z3.Implies(z3.Or(self._nan(out), *spread), out == nan))
-            if name in _ROUNDED:  # whether it is NaN does not depend on how it is rounded
+            if name in _ROUNDED:  # rounding does not decide whether it is NaN
                 self.facts += self._nan_of(out, name, how[1], args)
             if sure := self._no_nan(name, args):
                 self.facts.append(z3.Implies(z3.And(*sure), z3.Not(self._nan(out))))
-            if name in _COMMUTATIVE:  # the order of what only the solver finds equal is any
+            if name in _COMMUTATIVE:  # operands equal only to the solver may be in any order
                 self.facts.append(out == function(args[1], args[0], *args[2:]))
         return out
 
     def _nan_of(self, out: BV, name: str, flushed: int, args: tuple[BV, ...]) -> list[z3.BoolRef]:
-        """That a result is NaN is a function of the operands; of a product and a number, of the
-        product alone."""
+        """Whether a result is NaN is a function of the operands; for a product plus a number, of
+        the product alone."""
         if name == "ffma" and raw_terms.is_numeral(args[2]) and not self._is_endless(args[2]):
             name, args = "fmul", args[:2]
         sorts = [z3.BitVecSort(self.width(a)) for a in args]
@@ -322,7 +322,7 @@ class Terms:
         return (a.as_long() & ((1 << w - 1) - 1)) >= inf
 
     def _no_nan(self, name: str, args: tuple[BV, ...]) -> list[z3.BoolRef]:
-        """What makes a result a number, if that is known."""
+        """The condition that makes a result a number, if known."""
         if name in ("fadd", "fmul", "ffma", "sin", "cos", "tanh"):
             return [z3.Not(self._endless(a)) for a in args]
         if name in ("frint", "fcvt", "exp2", "rcp"):
@@ -343,7 +343,7 @@ class Terms:
     def _known(
         self, fn: Callable[[Vectors], Callable[..., Vec]], *args: object, number: bool = True
     ) -> BV | None:
-        """The result where all operands are numbers; ``number``: it is a float."""
+        """The result if all operands are numbers; ``number``: it is a float."""
         values: list[object] = []
         for a in args:
             if isinstance(a, z3.BitVecRef):
@@ -363,7 +363,7 @@ class Terms:
         return self.one_nan(flush(self, a) if fp.flush_in or fp.flush_out else a)
 
     def _nothing(self, a: BV, fp: Fp) -> bool:
-        """Whether adding ``a`` changes no number: -0, or +0 where sums round downwards."""
+        """Whether adding ``a`` changes no number: -0, or +0 if sums round downwards."""
         zero = 0 if fp.round == Round.DOWN else 1 << self.width(a) - 1
         value = raw_terms.simplify(a)
         return raw_terms.is_numeral(value) and value.as_long() == zero
@@ -381,7 +381,7 @@ class Terms:
         return self._apply("fadd", self.width(a), self._how(fp), *self._sorted(a, b))
 
     def fmul(self, a: BV, b: BV, fp: Fp) -> BV:
-        """A product with 1 is the other operand, flushed where the mode says so."""
+        """A product with 1 is the other operand, flushed if the mode requires it."""
         if (out := self._known(lambda d: d.fmul, a, b, fp)) is not None:
             return out
         for x, y in ((a, b), (b, a)):
@@ -447,9 +447,9 @@ class Terms:
             return out
         a = self._operand(a)
         if a.decl().name() == f"frint_{self.width(a)}_{int(Round.ZERO)}_{self.width(a)}":
-            a = a.arg(0)  # the conversion truncates by itself
+            a = a.arg(0)  # the conversion itself truncates
         out = self._apply("ftoi", width, (int(signed),), a)
-        if out.get_id() not in self._told:  # one value for every NaN, also where a guard hides it
+        if out.get_id() not in self._told:  # one value for every NaN, even under a guard
             self._told[out.get_id()] = out
             nan = z3.BitVecVal(NAN[self.width(a)], self.width(a))
             self.facts.append(z3.Implies(self._nan(a), out == out.decl()(nan)))
@@ -464,7 +464,7 @@ class Terms:
     def approx(self, fn: Approximation, a: BV) -> BV:
         self.approximate = True
         out = self._apply(fn, self.width(a), (), self._operand(a))
-        if fn == "rsq":  # of the largest number still far from denormal
+        if fn == "rsq":  # even for the largest number, far from denormal
             w = self.width(a)
             size = self.extract(out, 0, w - 1)
             least = numeral(1 << mantissa_bits(w), w - 1)

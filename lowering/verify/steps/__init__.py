@@ -1,1 +1,1 @@
-"""Proofs of a change to RDNA3, a step at a time."""
+"""Proofs of rewritten RDNA3, one step at a time."""

@@ -1,4 +1,4 @@
-"""A region's code as the verifier takes it, and what may not be in it."""
+"""A region's code in the form that the verifier takes, and the code that a region must not hold."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Whom an answer may write besides the block's own registers: temporaries, by number."""
+    """Registers that an answer may write besides the block's own: temporaries, by number."""
 
     vector: frozenset[int]
     scalar: frozenset[int]
 
 
 def own_places(block: Region, regs: RegisterMap) -> frozenset[RRef]:
-    """Where the registers live that the block's SASS writes."""
+    """The places of the registers that the block's SASS writes."""
     out: set[RRef] = set()
     for ins in block.instructions:
         for ref in ins.writes:
@@ -66,7 +66,7 @@ _ALWAYS = frozenset({VCC_LO, VCC_LO + 1, EXEC_LO})
 def foreign_writes(
     block: Region, regs: RegisterMap, items: Iterable[Item], allowed: Limits
 ) -> list[str]:
-    """What the code writes and may not, by name."""
+    """Registers that the code writes but must not, by name."""
     mine = own_places(block, regs)
     bad: list[str] = []
     for item in items:
@@ -88,9 +88,9 @@ _ORDERED = frozenset({"lds", "flat", "global", "scratch", "buffer", "inv", "wait
 
 
 def accesses(items: Iterable[Item]) -> list[tuple[object, ...]]:
-    """What reaches memory, waits for it or orders it, in order: kind of access, width, caching.
+    """Memory accesses, waits and fences, in order: kind of access, width, caching.
 
-    Registers and offsets are left out: those the verifier compares.
+    Registers and offsets are left out: the verifier compares them.
     """
     out: list[tuple[object, ...]] = []
     for item in items:
@@ -104,13 +104,13 @@ def accesses(items: Iterable[Item]) -> list[tuple[object, ...]]:
     return out
 
 
-# What a body does not contain: transfers of control but branches inside, MODE but in brackets (the
-# verifier asks that it is as it was), what ends waves or talks to the host.
+# Not allowed in a region: control transfers other than branches inside, MODE writes except in
+# brackets (the verifier requires MODE to be restored), ends of waves, calls of the host.
 _REFUSED = frozenset({"jump", "end", "barrier", "message", "interp", "ldsdir", "export"})
 
 
 def refused(items: Iterable[Item]) -> str | None:
-    """A mnemonic that no block may contain, or a branch that leaves it or goes back."""
+    """A mnemonic that no block may contain, or a branch that leaves the block or goes backwards."""
     placed: set[str] = set()
     waiting: set[str] = set()
     for item in items:
@@ -129,8 +129,8 @@ def refused(items: Iterable[Item]) -> str | None:
 
 
 def beyond(block: Region, regs: RegisterMap, items: Iterable[Item]) -> str | None:
-    """A scalar load that may reach beyond a constant bank, behind which nothing may be mapped: up
-    to the last word that SASS or the register map names there is."""
+    """A scalar load that may reach beyond a constant bank, where nothing may be mapped.  It may
+    reach up to the last word that SASS or the register map names."""
     ends: Counter[int] = Counter()
     for bank, offset in regs.consts:
         ends[bank] = max(ends[bank], offset + 4)
@@ -166,16 +166,16 @@ Groups = Sequence[Sequence[Inst]]
 
 
 def flat_code(code: Groups) -> list[Inst]:
-    """The instructions in order."""
+    """All instructions in order."""
     return [inst for group in code for inst in group]
 
 
 def framed_for_verifier(
     block: Region, regs: RegisterMap, live_out: frozenset[RegRef], code: Groups
 ) -> BlockPair:
-    """The block as the verifier takes it: final bytes, decoded back, with waits and hazards.
+    """The block in the form that the verifier takes: final bytes, decoded, with waits and hazards.
 
-    Raises EncodeError where the code does not assemble, LoweringError where it cannot be made safe.
+    Raises EncodeError if the code does not assemble, LoweringError if it cannot be made safe.
     """
     from sassxlate.lowering.verify import BlockPair, Placed
     from sassxlate.lowering.verify.nans import claims
@@ -185,7 +185,7 @@ def framed_for_verifier(
     program = assemble(made)
     ends = [*program.offsets[1:], len(program.data)]
     out: list[list[Placed]] = [[] for _ in block.instructions]
-    here = given = 0  # what is put in between goes to the instruction before
+    here = given = 0  # inserted code belongs to the instruction before it
     for item, at, end in zip(made, program.offsets, ends, strict=True):
         if isinstance(item, Inst):
             if given < len(mine) and item is mine[given][0]:
@@ -212,7 +212,7 @@ def framed_for_verifier(
 
 @lru_cache(maxsize=1 << 16)
 def _decoded(code: bytes) -> Inst:
-    """The instruction that the bytes are."""
+    """The instruction that the bytes encode."""
     inst, size = decode(code, 0)
     assert size == len(code)
     return inst

@@ -1,6 +1,6 @@
-"""What an answer may do, besides meaning the right thing: known before anything is proved.
+"""What an answer may do besides computing the right result; checked before any proof.
 
-The verifier takes each place that the register map names for the block's own.  An answer must not:
+The verifier takes each place in the register map as the block's own.  An answer must not:
 a register that the block's SASS does not write may be needed by lanes that wait elsewhere.
 """
 
@@ -20,7 +20,7 @@ from sassxlate.lowering.region.text import RegionText
 
 
 def writable_registers(here: RegionText) -> frozenset[RRef]:
-    """The registers that an answer may write: the SASS's own results, and temporaries."""
+    """The registers that an answer may write: the results of the SASS, and temporaries."""
     regs = here.regs
     out = {RRef("s", i) for i in regs.stemps} | {RRef("s", VCC_LO), RRef("s", VCC_LO + 1)}
     out |= {
@@ -38,22 +38,22 @@ def writable_registers(here: RegionText) -> frozenset[RRef]:
 
 
 def check_legality(code: Sequence[Sequence[Inst]], here: RegionText) -> None:
-    """Raises EncodeError SX0546 for an instruction that does not encode, is beyond the language,
-    or writes what it may not, and for a guard that is not closed; LoweringError SX0430 for a
-    destination over its own source where the unit forbids it."""
+    """Raises EncodeError SX0546 for an instruction that does not encode, is outside the subset,
+    or writes a register that it must not, and for a guard left open; LoweringError SX0430 for a
+    destination that overlaps its own source where the unit forbids it."""
     mine = writable_registers(here)
     opened = False
     for group in code:
         for inst in group:
             if not in_subset(inst, here.regs):
-                raise EncodeError("SX0546", f"{inst.op} is not in the language")
+                raise EncodeError("SX0546", f"{inst.op} is not in the subset of instructions")
             reason = can_encode(inst)
             if reason is not None:
                 raise EncodeError("SX0546", f"{inst.op}: {reason}")
             narrowed = guard(inst, here.regs)
             if narrowed is not None:
                 if opened == (narrowed[0] == ".pred"):
-                    raise EncodeError("SX0546", f"{narrowed[0]} where a guard is open, or none")
+                    raise EncodeError("SX0546", f"{narrowed[0]} in an open guard, or without one")
                 opened = narrowed[0] != ".endpred"
                 continue
             check_mad(inst)
@@ -61,7 +61,7 @@ def check_legality(code: Sequence[Sequence[Inst]], here: RegionText) -> None:
                 if ref.kind == "s" and ref.number == EXEC_LO:
                     raise EncodeError("SX0546", f"{inst.op} writes EXEC")
                 if ref.kind in ("v", "s") and ref not in mine:
-                    message = f"{inst.op} writes {ref.kind}{ref.number}, which the SASS does not"
+                    message = f"{inst.op} writes {ref.kind}{ref.number}, not a result of the SASS"
                     raise EncodeError("SX0546", message)
     if opened:
         raise EncodeError("SX0546", "a guard is open at the end")

@@ -1,11 +1,11 @@
-"""Proofs of stretches, in steps that are proved once.
+"""Proofs of straight-line regions, in steps that are proved once.
 
-A step is a run of SASS instructions behind which the code keeps nothing in mind: no guard is open,
+A step is a run of SASS instructions after which the code has no pending state: no guard is open,
 and each register that is still read is in its place.  The verifier proves a step from any state
-that both sides have, with MODE and EXEC as between blocks, to a state that both have; so a list of
-proved steps is a proved stretch.  What a step is proved of does not depend on which registers it
+that both sides share, with MODE and EXEC as between blocks, to a state that both share; so a list
+of proved steps is a proved region.  The proof of a step does not depend on the registers that it
 names: steps with one canonical text have one proof, which is kept.  Waits, which the verifier
-counts apart from values, are counted for the stretch as a whole.
+counts apart from values, are counted for the region as a whole.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ from sassxlate.lowering.verify.steps.reorder import parts
 
 Code: TypeAlias = Sequence[Sequence[Inst]]
 TIMEOUT_MS = 2_000
-WORTH_S = 0.02  # what is proved sooner is not stored: looking it up costs others as much
-VECTORS = 64  # where the solver has no answer the code is dropped anyway
+WORTH_S = 0.02  # faster proofs are not stored: a look-up costs as much
+VECTORS = 64  # few: without an answer of the solver the code is dropped anyway
 
 
 @dataclass(frozen=True)
 class ProofStep:
-    """A run of instructions of a stretch, from one place where nothing is open to the next."""
+    """A run of instructions of a region, between two places with no pending state."""
 
     first: int
     end: int
@@ -52,7 +52,8 @@ class ProofStep:
 
     @cached_property
     def key(self) -> str:
-        """The step's canonical text, question and answer; and what meanings may depend on."""
+        """The step's canonical text, question and answer, and all else that its proof depends
+        on."""
         words = chain.from_iterable(code_words(self.code, self.question))
         arch = self.question.block.instructions[0].arch
         numbers = " ".join(_numbers(self.question, self.code))
@@ -60,10 +61,10 @@ class ProofStep:
 
 
 def _numbers(here: RegionText, code: Code) -> Iterator[str]:
-    """What the text leaves out where it is one and the same by a number and by a name: words of
-    constant banks that SASS or code also reach by their offsets, banks whose address code loads,
-    predicates that a mask picks, and places that are read; and what code does to what SASS only
-    reads."""
+    """Facts that the text leaves out and the proof depends on, where one place has a number and a
+    name: words of constant banks that SASS or code also reaches by offset, banks whose address the
+    code loads, predicates that a mask selects, code addresses that are read (LEPC), and writes to
+    registers that SASS only reads."""
     sass = here.block.instructions
     loads = {inst.imm for group in code for inst in group if inst.op.startswith("s_load")}
     consts = here.regs.consts
@@ -84,7 +85,7 @@ def _numbers(here: RegionText, code: Code) -> Iterator[str]:
         for kind, masks in _predicates(here.regs):
             for number, mask in sorted(masks.items()):
                 name = here.names.name.get(mask)
-                # Of one that has no name the text does not say whether it is read behind.
+                # For a predicate without a name, the text does not show whether it is live-out.
                 told = "" if name else _wanted(here, RegRef(kind, number))
                 yield f"{name}={kind}{number}{told}"
     yield from (f"@{ins.offset}" for ins in sass if ins.mnemonic == "LEPC")
@@ -96,13 +97,13 @@ def _predicates(regs: RegisterMap) -> Iterator[tuple[Literal["P", "UP"], Mapping
 
 
 def _wanted(here: RegionText, ref: RegRef) -> str:
-    """Whether a register must be as it should be behind, and in lanes that wait."""
+    """Whether a register must be right after the step, and in lanes that wait."""
     return f":{int(ref in here.live_out)}{int(ref in here.block.merged)}"
 
 
 def _overwritten(here: RegionText, code: Code) -> Iterator[str]:
-    """Of places that code writes and SASS only reads, whether they must be as they were: behind,
-    and in lanes that wait."""
+    """For places that the code writes and SASS only reads: whether they must be unchanged after the
+    step, and in lanes that wait."""
     sass = here.block.instructions
     own = frozenset[RegRef]().union(*(i.writes for i in sass))
     read = frozenset[RegRef]().union(*(i.reads for i in sass))
@@ -115,7 +116,7 @@ def _overwritten(here: RegionText, code: Code) -> Iterator[str]:
 
 
 def reduced(regs: RegisterMap, here: RegionText) -> RegisterMap:
-    """The map without what a block does not name: nothing else is touched."""
+    """The map restricted to what a block names: nothing else is touched."""
     refs = frozenset[RegRef]().union(*(i.reads | i.writes for i in here.block.instructions))
     used = {file: {r.index for r in refs if r.file == file} for file in ("R", "UR", "P", "UP")}
     named = {at.index for name, at in here.names.place.items() if name[0] == "c"}
@@ -135,8 +136,8 @@ def reduced(regs: RegisterMap, here: RegionText) -> RegisterMap:
 
 
 def lives(block: Region, live_out: frozenset[RegRef]) -> list[frozenset[RegRef]]:
-    """What is live behind each instruction.  Descriptors of accesses, which mean nothing here, are
-    not read."""
+    """The live-out set of each instruction.  Descriptors of accesses have no meaning here and do
+    not count as read."""
     out: list[frozenset[RegRef]] = []
     live = live_out
     for ins in reversed(block.instructions):
@@ -148,7 +149,7 @@ def lives(block: Region, live_out: frozenset[RegRef]) -> list[frozenset[RegRef]]
 
 
 def _descriptors(ins: Instruction) -> frozenset[RegRef]:
-    """The registers that are read as a descriptor alone."""
+    """The registers that are read only as a descriptor."""
     named: set[RegRef] = set()
     others: set[RegRef] = set()
     for operand in ins.operands.values():
@@ -169,7 +170,7 @@ def _words(reg: Reg) -> set[RegRef]:
 
 
 def joints(code: Code, regs: RegisterMap) -> list[int]:
-    """The numbers of instructions in front of which no guard is open, and the end."""
+    """The numbers of the instructions before which no guard is open, and the end."""
     out: list[int] = []
     opened = False
     for n, group in enumerate(code):
@@ -185,16 +186,16 @@ def joints(code: Code, regs: RegisterMap) -> list[int]:
 def ends_of(
     block: Region, regs: RegisterMap, behind: Sequence[frozenset[RegRef]], code: Code
 ) -> list[int]:
-    """Where steps of anybody's code may end: behind which instructions no guard is open, MODE is
-    as at the start, no temporary is still to be read, and each register that is still read was
-    written last by the code of the instruction that wrote it last.  A guess: proofs decide."""
+    """Where steps of any code may end: after instructions where no guard is open, MODE is as at
+    the start, no temporary is still to be read, and each register that is still read was last
+    written by the code of the SASS instruction that wrote it last.  A guess: the proofs decide."""
     count = len(code)
     own: dict[RRef, set[RegRef]] = {}
     for ins in block.instructions:
         for ref in ins.writes:
             kind, at = place_of(ref, regs)
             own.setdefault(RRef("v" if kind in "vl" else "s", at), set()).add(ref)
-    # Temporaries that are read behind each instruction, from the end.
+    # Temporaries that are read after each instruction, from the end.
     pending: list[set[RRef]] = [set() for _ in range(count + 1)]
     live: set[RRef] = set()
     for n in range(count - 1, -1, -1):
@@ -202,7 +203,7 @@ def ends_of(
         for inst in reversed(code[n]):
             live -= {r for r in writes(inst) if r not in own}
             live |= {r for r in reads(inst) if _temporary(r, regs) and r not in own}
-    last: dict[RRef, tuple[int, int]] = {}  # by SASS, by the code
+    last: dict[RRef, tuple[int, int]] = {}  # last writer in SASS, last writer in the code
     opened, mode = False, {"s_denorm_mode": 15, "s_round_mode": 0}
     start = dict(mode)
     out: list[int] = []
@@ -243,7 +244,7 @@ def step_of(
     first: int,
     end: int,
 ) -> ProofStep:
-    """The step of instructions ``first`` to ``end``.  EncodeError where it cannot be said."""
+    """The step of instructions ``first`` to ``end``.  EncodeError if the text cannot express it."""
     part = replace(block, instructions=block.instructions[first:end])
     return ProofStep(
         first, end, region_text(part, regs, behind[end - 1]), tuple(map(tuple, code[first:end]))
@@ -252,10 +253,10 @@ def step_of(
 
 @dataclass(slots=True)
 class Prover:
-    """Proves, and keeps what it proved by the canonical text of steps.
+    """Proves steps, and keeps the results by the canonical text of steps.
 
-    ``read`` and ``write`` are a store beyond this process, by the steps' keys; what was quickly
-    proved is not put there.
+    ``read`` and ``write`` are a store beyond this process, by the steps' keys; quick proofs are not
+    stored there.
     """
 
     read: Callable[[str], Verdict | None] = lambda _: None
@@ -265,7 +266,7 @@ class Prover:
     kept: dict[str, Verdict] = field(default_factory=dict[str, "Verdict"])
     asked: int = 0
     solved: int = 0
-    # Of the block in hand, by its instructions themselves, which it keeps.
+    # For the current block, keyed by its instruction objects, which it keeps alive.
     _here: dict[object, Verdict] = field(default_factory=dict[object, "Verdict"])
     _block: Region | None = None
     _regs: RegisterMap | None = None
@@ -286,7 +287,7 @@ class Prover:
     ) -> Verdict:
         """The verdict on the step of instructions ``first`` to ``end``."""
         sass, mine = block.instructions[first:end], tuple(map(tuple, code[first:end]))
-        # Marks are no part of whether two instructions are equal.
+        # Marks do not count when two instructions are compared.
         marks = tuple(i.uniform for group in mine for i in group if i.op == "v_readfirstlane_b32")
         key = tuple(map(id, sass)), behind[end - 1], mine, marks
         found = self._here.get(key)
@@ -329,8 +330,9 @@ class Prover:
         end: int,
         bound: Iterable[frozenset[int]],
     ) -> Verdict:
-        """The verdict on the step of instructions ``first`` to ``end``: in smaller ones if it falls
-        into such (:mod:`.order`), else as a whole.  EncodeError where it cannot be said."""
+        """The verdict on the step of instructions ``first`` to ``end``: in smaller steps if it can
+        be split (:mod:`.reorder`), otherwise as a whole.  EncodeError if the text cannot express
+        it."""
         self._begin(block, regs)
         if end - first > 1:
             part = replace(block, instructions=block.instructions[first:end])
@@ -348,7 +350,7 @@ class Prover:
         code: Code,
         lists: Sequence[Sequence[int]],
     ) -> Proved | None:
-        """Proved, where each of these lists of instructions is, one after another."""
+        """Proved, if each of these lists of instructions is, one after another."""
         order = [n for mine in lists for n in mine]
         block = replace(block, instructions=tuple(block.instructions[n] for n in order))
         code = [code[n] for n in order]
@@ -359,7 +361,7 @@ class Prover:
             end = first + len(mine)
             try:
                 verdict = self.of(block, regs, behind, code, first, end)
-            except EncodeError:  # code that names what only another instruction does
+            except EncodeError:  # the code names a register that only another instruction names
                 return None
             if not isinstance(verdict, Proved):
                 return None
@@ -375,11 +377,11 @@ class Prover:
         code: Code,
         ends: Sequence[int] | None = None,
     ) -> Verdict:
-        """The verdict on a stretch's code, step by step.  ``ends`` are the places between steps
-        (and the end); without, they are guessed, and what is not proved so is asked as a whole.
+        """The verdict on a region's code, step by step.  ``ends`` are the places between steps
+        (and the end); without them, they are guessed, and if that proof fails the whole is tried.
 
-        With ``ends``, a step that is not proved makes the stretch Unknown, with its verdict as the
-        reason, unless it is the whole.
+        With ``ends``, a step that is not proved makes the region Unknown, with the step's verdict
+        as the reason, unless the step is the whole region.
         """
         behind = lives(block, live_out)
         places = list(ends) if ends is not None else ends_of(block, regs, behind, code)
@@ -388,7 +390,7 @@ class Prover:
         for first, end in pairwise([0, *places]):
             try:
                 verdict = self.of(block, regs, behind, code, first, end)
-            except EncodeError:  # code that names what only another instruction does
+            except EncodeError:  # the code names a register that only another instruction names
                 if len(places) == 1:
                     raise
                 return self.stretch(block, regs, live_out, code, [len(code)])
@@ -411,7 +413,7 @@ def _why(verdict: Refuted | Unknown) -> str:
 
 
 def waited(block: Region, regs: RegisterMap, live_out: frozenset[RegRef], code: Code) -> bool:
-    """Whether no wait is missing.  Raises as :func:`.gate.framed_for_verifier` does."""
+    """Whether no wait is missing.  Raises like :func:`.framing.framed_for_verifier`."""
     made = framed_for_verifier(block, regs, live_out, code)
     return waits([*chain.from_iterable(made.rdna)]).early is None
 

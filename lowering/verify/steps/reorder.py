@@ -1,11 +1,11 @@
-"""The instructions of a step in another order that means the same, so that it falls into smaller
+"""Reorders the instructions of a step, with the same meaning, so that it splits into smaller
 steps.
 
-Code that keeps a value in a temporary from one instruction to a far one is one step with all that
-stands between, although most of that has nothing to do with it.  Instructions neither of which
-writes what the other reads or writes may change places, on both sides at once; so what belongs
-together is brought side by side, and proved as a step of its own.  Accesses to memory keep their
-order.  EXEC and MODE are left out: each step is proved to leave them as they were.
+Code that keeps a value in a temporary from one instruction to a distant one is one step with
+everything in between, most of it unrelated.  Two instructions may change places, on both sides at
+once, if neither writes what the other reads or writes; so related instructions become adjacent and
+are proved as a step of their own.  Accesses to memory keep their order.  EXEC and MODE are left
+out: each step is proved to restore them.
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ from sassxlate.lowering.region.region import Region
 from sassxlate.lowering.region.subset import guard
 
 _MODES = {"s_denorm_mode": 15, "s_round_mode": 0}
-_ACCESS = RRef("access")  # what all accesses are said to change
+_ACCESS = RRef("access")  # a pseudo-register that every access writes
 _SCC = RRef("scc")
 _IN_ORDER = frozenset({"lds", "flat", "global", "scratch", "buffer", "inv", "message", "wait"})
 
 
 @dataclass(slots=True)
 class _Unit:
-    """Instructions that stay together, and what they touch."""
+    """Instructions that stay together, and the registers that they touch."""
 
     groups: list[int]
     reads: set[RRef | RegRef]
     writes: set[RRef | RegRef]
 
     def before(self, other: _Unit) -> bool:
-        """Whether it must stay in front of another that is behind it."""
+        """Whether it must stay before ``other``, which follows it."""
         return bool(
             self.writes & other.reads or self.writes & other.writes or self.reads & other.writes
         )
@@ -51,7 +51,7 @@ def parts(
     bound: Iterable[Iterable[int]],
 ) -> list[list[int]]:
     """The numbers of a step's instructions, in lists that may be proved one after another.
-    ``bound``: which belong together."""
+    ``bound``: which instructions belong together."""
     runs = _runs(code, regs)
     if _masks(code, regs):
         return [list(range(len(code)))]
@@ -59,7 +59,7 @@ def parts(
     _forget(units, regs)
     place = {n: i for i, run in enumerate(runs) for n in run}
     count = len(units)
-    after = [0] * count  # bits: which must come behind it
+    after = [0] * count  # bits: the units that must come after it
     for i, one in enumerate(units):
         for j in range(i + 1, count):
             if one.before(units[j]):
@@ -70,7 +70,7 @@ def parts(
             after[a] |= 1 << b
             after[b] |= 1 << a
     reach = _closed(after)
-    # Those that must come both before and behind one another are one.
+    # Units that must come both before and after each other are merged.
     left = (1 << count) - 1
     sets: list[int] = []
     for i in range(count):
@@ -83,7 +83,7 @@ def parts(
     out: list[list[int]] = []
     done = 0
     while sets:
-        # The first of which nothing that is left must come before.
+        # The first unit that no remaining unit must precede.
         ready = next(s for s in sets if not any(reach[i] & s for i in _bits(~(done | s), count)))
         done |= ready
         sets.remove(ready)
@@ -96,7 +96,7 @@ def _bits(mask: int, count: int) -> list[int]:
 
 
 def _closed(after: Sequence[int]) -> list[int]:
-    """What can be reached."""
+    """The transitive closure."""
     reach = list(after)
     for k in range(len(reach)):
         through = reach[k]
@@ -107,7 +107,7 @@ def _closed(after: Sequence[int]) -> list[int]:
 
 
 def _runs(code: Sequence[Sequence[Inst]], regs: RegisterMap) -> list[list[int]]:
-    """Instructions between which a guard is open, or MODE is not as it was, are one run."""
+    """Groups instructions between which a guard is open or MODE is changed."""
     runs: list[list[int]] = []
     opened, mode = False, dict(_MODES)
     for n, group in enumerate(code):
@@ -142,7 +142,7 @@ def _unit(
     regs: RegisterMap,
 ) -> _Unit:
     out = _Unit(run, set(), set())
-    made: dict[RRef, int] = {}  # what was written whole, and under which guard
+    made: dict[RRef, int] = {}  # registers written in full, and under which guard
     region = 0
     for n in run:
         ins = sass[n]
@@ -173,8 +173,8 @@ def _unit(
 
 
 def _forget(units: Sequence[_Unit], regs: RegisterMap) -> None:
-    """Leaves out temporaries that each unit writes before it reads them, and what each leaves as
-    it was."""
+    """Removes the temporaries that each unit writes before it reads them, and the registers that
+    it restores."""
     exposed = {ref for unit in units for ref in unit.reads}
     kept = {RRef("s", EXEC_LO), RRef("s", regs.save_exec.index), RRef("mode")}
     scalars = {*regs.stemps, VCC_LO, VCC_LO + 1}

@@ -81,12 +81,12 @@ def test_an_exit_ends_lanes_and_nothing_else_does() -> None:
         (_without(PASS, 1), "has a lane in two places"),
         (_without(PASS, 6), "has a lane in two places"),
         ([Inst("s_mov_b32", (EXEC, I(0xFFFFFFFF)))], "ends a lane that runs or waits"),
-        ([Inst("s_mov_b32", (LIVE, I(0xFFFFFFFF)))], "brings an ended lane back"),
+        ([Inst("s_mov_b32", (LIVE, I(0xFFFFFFFF)))], "revives an ended lane"),
         (
             [Inst("s_branch", (LabelRef("Lsync_0200"),))],
-            "goes on to the next point with a lane that runs",
+            "goes on to the next point while a lane runs",
         ),
-        ([Inst("s_branch", (LabelRef("Lend"),))], "ends the wave with a lane that lives"),
+        ([Inst("s_branch", (LabelRef("Lend"),))], "ends the wave while a lane is alive"),
         (
             [Inst("s_or_b32", (HEAD, HEAD, SYNC)), Inst("s_mov_b32", (SYNC, ZERO))],
             "moves a lane to another point",

@@ -105,7 +105,7 @@ WRONG: dict[str, tuple[str, list[Item]]] = {
     ),
     "all lanes at the end": ("ends with a new lane", [Inst("s_mov_b32", (EXEC, I(0xFFFFFFFF)))]),
     "a comparison of some, asked of all": (
-        "drops a lane by a comparison that it had no part in",
+        "drops a lane by a comparison that it took no part in",
         _saved(
             _compare(MASK),
             Inst("s_and_b32", (EXEC, SAVE, MASK)),
@@ -114,14 +114,14 @@ WRONG: dict[str, tuple[str, list[Item]]] = {
         ),
     ),
     "a comparison of some, chosen by": (
-        "chooses by a comparison that the lane had no part in",
+        "selects by a comparison that the lane took no part in",
         [
             *_saved(Inst("s_and_b32", (EXEC, EXEC, P0)), _compare(MASK)),
             Inst("v_cndmask_b32", (R8, R4, R8, MASK)),
         ],
     ),
     "the negation of a comparison of some": (
-        "drops a lane by a comparison that it had no part in",
+        "drops a lane by a comparison that it took no part in",
         _saved(
             Inst("s_and_b32", (EXEC, EXEC, P0)),
             _compare(MASK),
@@ -130,18 +130,18 @@ WRONG: dict[str, tuple[str, list[Item]]] = {
         ),
     ),
     "a value of some, read by all": (
-        "reads a temporary that a lane which is here has not written",
+        "reads a temporary that a present lane has not written",
         [
             *_saved(Inst("s_and_b32", (EXEC, EXEC, P0)), Inst("v_mov_b32", (T0, R4))),
             Inst("v_mov_b32", (R8, T0)),
         ],
     ),
     "a result in a lane that waits elsewhere": (
-        "writes a register of a lane that is not here",
+        "writes a register of an absent lane",
         _saved(Inst("s_mov_b32", (EXEC, I(0xFFFFFFFF))), Inst("v_mov_b32", (R8, R4))),
     ),
     "a store of a lane that waits elsewhere": (
-        "reaches memory for a lane that is not here",
+        "accesses memory for an absent lane",
         _saved(
             Inst("s_mov_b32", (EXEC, I(1))),
             Inst("global_store_b32", (V(4, 2), R8, Sp("off"))),
@@ -183,7 +183,7 @@ def test_a_call_that_once_lost_lanes() -> None:
     assert skip <= skips[0]
     old = [*state.items[: skips[0] + 1], *state.items[skips[0] + 2 :]]
     found = {f.text for f in faults(old, state.regs)}
-    assert found == {"drops a lane by a comparison that it had no part in"}
+    assert found == {"drops a lane by a comparison that it took no part in"}
 
 
 def test_break_changes_the_masks_of_lanes_that_wait() -> None:
@@ -198,7 +198,7 @@ def test_break_changes_the_masks_of_lanes_that_wait() -> None:
     c.raw(Inst("s_mov_b32", (EXEC, save)))
     assert faults(state.items, regs) == ()
     found = {f.text for f in faults(state.items, REGS)}
-    assert found == {"writes a register of a lane that is not here"}
+    assert found == {"writes a register of an absent lane"}
 
 
 def test_what_is_wrong_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -78,7 +78,7 @@ def test_untried(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(trusted_instructions, "rule_evidence", nothing)
     verdict = verify(block(SHUFFLE), tested=True)
     assert isinstance(verdict, Unknown)
-    assert "not tried" in verdict.reason
+    assert "not tested" in verdict.reason
 
 
 def test_clocks() -> None:
@@ -92,13 +92,13 @@ _EXEC = Sp("exec_lo")
 @pytest.mark.parametrize(
     ("code", "why"),
     [
-        ([Inst("s_mov_b32", (_EXEC, I(1)))], "EXEC is not as it was"),
-        ([Inst("s_mov_b32", (_EXEC, I(-1))), Inst("v_mov_b32", (V(3), I(0)))], "not active"),
-        ([Inst("v_writelane_b32", (V(3), S(4), I(0)))], "not active"),
-        ([Inst("global_store_b32", (V(2, 2), V(4), Sp("off")))], "memory alone"),
+        ([Inst("s_mov_b32", (_EXEC, I(1)))], "EXEC is not restored"),
+        ([Inst("s_mov_b32", (_EXEC, I(-1))), Inst("v_mov_b32", (V(3), I(0)))], "inactive"),
+        ([Inst("v_writelane_b32", (V(3), S(4), I(0)))], "inactive"),
+        ([Inst("global_store_b32", (V(2, 2), V(4), Sp("off")))], "not access memory"),
         ([Inst("s_denorm_mode", (), imm=0)], "MODE"),
         ([Inst("s_branch", (), imm=7)], "leaves"),
-        ([Inst("s_or_b32", (_EXEC, _EXEC, S(4)))], "EXEC is not as it was"),
+        ([Inst("s_or_b32", (_EXEC, _EXEC, S(4)))], "EXEC is not restored"),
     ],
 )
 def test_frame(code: list[Inst], why: str) -> None:
