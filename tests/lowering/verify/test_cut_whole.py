@@ -95,8 +95,8 @@ def _waits(code: list[Placed]) -> list[Placed]:
 def test_routines() -> None:
     made = _block(PRODUCT, "apart")
     assert "missing wait" in str(_verdict(_changed(made, _waits)))
-    assert "no routine" in str(_verdict(_changed(made, drop("s_setpc_b64"))))
-    assert "no routine" in str(_verdict(replace(made, routines={})))
+    assert "not a routine" in str(_verdict(_changed(made, drop("s_setpc_b64"))))
+    assert "not a routine" in str(_verdict(replace(made, routines={})))
 
 
 def test_nothing_is_out_at_a_call() -> None:
