@@ -1,14 +1,16 @@
-"""The way of a kernel: instructions, control flow, selection, waits, hazards, code, object."""
+"""The way of a kernel, from decoding to the ELF file: one tuple of passes, :data:`PASSES`."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from typing import Any, Final
 
-from sassxlate.cfg import Cfg, build
+from sassxlate.cfg import Cfg, build, liveness
+from sassxlate.cfg import analyse as uniformity
 from sassxlate.disasm.containers.values import Cubin, Kernel
-from sassxlate.disasm.rdna3 import Program, assemble
+from sassxlate.disasm.rdna3 import Encoded, Program, encode_items, resolve_labels
 from sassxlate.disasm.rdna3.instruction import Inst, Item
 from sassxlate.disasm.sass import decode_section
 from sassxlate.disasm.sass.instruction import Const, Imm, Instruction
@@ -16,13 +18,20 @@ from sassxlate.disasm.sass.semantics.single_block_clusters import alone
 from sassxlate.errors import LoweringError, SassxlateError, Where
 from sassxlate.lowering.abi.hostcalls import as_instructions
 from sassxlate.lowering.abi.link import link_kernel
-from sassxlate.lowering.codeobject.code_object import KernelImage, write
+from sassxlate.lowering.codeobject.code_object import KernelImage
+from sassxlate.lowering.codeobject.code_object import write as write_code_object
 from sassxlate.lowering.codeobject.source_map import source_map
-from sassxlate.lowering.passes import PASSES
+from sassxlate.lowering.convergence.plan import make_plan
+from sassxlate.lowering.nans.bits import nan_bits
+from sassxlate.lowering.nans.reads import nvcc_routine
+from sassxlate.lowering.passes.hazards import insert_hazards
 from sassxlate.lowering.passes.long_branches import expand_long_branches
-from sassxlate.lowering.select.kernel import Selected, select
+from sassxlate.lowering.passes.waitcnt import insert_waitcnt
+from sassxlate.lowering.regalloc.allocate import dead_instructions
+from sassxlate.lowering.select.allocation import first_allocation, fit_registers
+from sassxlate.lowering.select.kernel import check_lanes, coalesce_copies, select
+from sassxlate.lowering.select.stages import Analysed, Graphed, Linked, Planned, Selected, Source
 from sassxlate.lowering.select.translated import Translated, TranslationStats, assembly
-from sassxlate.lowering.target import most_threads
 
 
 def function_pointers(kernel: Kernel) -> tuple[int, ...]:
@@ -77,45 +86,184 @@ def kernel_cfg(kernel: Kernel) -> Cfg:
         raise e.at(kernel=kernel.name) from None
 
 
+# --- the passes --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """Instructions after selection.  ``selected`` is what they were made of."""
+
+    selected: Selected
+    items: tuple[Item, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class EncodedCode:
+    """The same with each instruction's bytes, of labels only their sizes."""
+
+    selected: Selected
+    encoded: Encoded
+
+
+@dataclass(frozen=True, slots=True)
+class Assembled:
+    """Machine code."""
+
+    selected: Selected
+    items: tuple[Item, ...]
+    program: Program
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """The ELF file."""
+
+    assembled: Assembled
+    code_object: bytes
+
+
+def link(source: Source) -> Linked:
+    """The kernel joined with the functions that it calls, in its module's layout."""
+    kernel = next((k for k in source.cubin.kernels if k.name == source.name), None)
+    if kernel is None:
+        raise LoweringError("SX0405", f"no kernel {source.name}", Where(kernel=source.name))
+    if source.cubin.relocatable:
+        raise LoweringError("SX0406", "the cubin was never linked", Where(kernel=source.name))
+    return Linked(link_kernel(kernel, source.cubin), source.placed)
+
+
+def build_cfg(linked: Linked) -> Graphed:
+    """Its instructions, decoded, as basic blocks."""
+    return Graphed(linked.kernel, kernel_cfg(linked.kernel), linked.placed)
+
+
+def analyse(graphed: Graphed) -> Analysed:
+    """Which registers are live, where lanes may have parted, what is not read, which NaN's bits can
+    be seen."""
+    kernel, cfg = graphed.kernel, graphed.cfg
+    live = liveness(cfg)
+    unread = dead_instructions(cfg)
+    routines = frozenset(f.value for f in kernel.callees if nvcc_routine(f.name))
+    nans = nan_bits(cfg, live, unread, routines)
+    return Analysed(kernel, cfg, live, uniformity(cfg), unread, nans, graphed.placed)
+
+
+def plan_convergence(found: Analysed) -> Planned:
+    """Where lanes wait for others."""
+    return Planned(found, make_plan(found.cfg, found.live, found.uniformity))
+
+
+def insert_waits(selected: Selected) -> Code:
+    """Waits for loads whose results are needed."""
+    return Code(selected, tuple(insert_waitcnt(selected.items)))
+
+
+def mitigate_hazards(code: Code) -> Code:
+    """What keeps instructions apart that the hardware cannot run so close."""
+    return replace(code, items=tuple(insert_hazards(code.items)))
+
+
+def encode(code: Code) -> EncodedCode:
+    """The bytes of each instruction."""
+    return EncodedCode(code.selected, encode_items(code.items))
+
+
+def lengthen_branches(code: EncodedCode) -> EncodedCode:
+    """Branches that do not reach their labels go from island to island."""
+    return replace(code, encoded=expand_long_branches(code.encoded))
+
+
+def assemble(code: EncodedCode) -> Assembled:
+    """Labels become distances."""
+    return Assembled(code.selected, code.encoded.items, resolve_labels(code.encoded))
+
+
+def write(code: Assembled) -> Written:
+    """The code object."""
+    made = image(code.selected.kernel, code.selected, code.program)
+    made = replace(made, source=source_map(code.items, code.program))
+    return Written(code, write_code_object([made]))
+
+
+@dataclass(frozen=True, slots=True)
+class Pass:
+    """A named step.  ``run`` is a pure function: of what the pass before gives to what the next
+    takes."""
+
+    name: str
+    run: Callable[[Any], Any]
+
+
+PASSES: Final = (
+    Pass("link", link),
+    Pass("build_cfg", build_cfg),
+    Pass("analyse", analyse),
+    Pass("plan_convergence", plan_convergence),
+    Pass("allocate", first_allocation),
+    Pass("select", select),
+    Pass("fit_registers", fit_registers),
+    Pass("coalesce_copies", coalesce_copies),
+    Pass("check_lanes", check_lanes),
+    Pass("insert_waitcnt", insert_waits),
+    Pass("insert_hazards", mitigate_hazards),
+    Pass("encode", encode),
+    Pass("expand_long_branches", lengthen_branches),
+    Pass("assemble", assemble),
+    Pass("write", write),
+)
+_SELECTION: Final = next(n for n, p in enumerate(PASSES) if p.name == "check_lanes") + 1
+
+
+def run_passes(
+    source: Source, passes: Iterable[Pass], after: Callable[[Pass, Any, float], None] | None = None
+) -> Any:
+    """What the last of some passes makes of a kernel.  ``after`` is called with each pass, its
+    result and the seconds that it took."""
+    value: Any = source
+    try:
+        for step in passes:
+            started = time.perf_counter()
+            value = step.run(value)
+            if after is not None:
+                after(step, value, time.perf_counter() - started)
+    except SassxlateError as e:
+        raise e.at(kernel=source.name) from None
+    return value
+
+
 def translate_kernel(
     cubin: Cubin,
     name: str,
     rewrite: Callable[[Selected], Selected] | None = None,
     *,
     placed: bool = False,
+    after: Callable[[str, Any], None] | None = None,
 ) -> Translated:
-    """Translates one kernel of a cubin by name.  ``rewrite`` is where other engines than the rules
-    have their say (see :mod:`.engine`); ``placed`` is as for :func:`.select.select`.
+    """Translates one kernel of a cubin by name.  ``rewrite`` is a further pass, ``engine``: other
+    writers of code than the rules change what was selected; ``placed`` as in :class:`Source`;
+    ``after`` is called with the name and the result of each pass.
 
     Raises LoweringError, DecodeError or CfgError with the kernel, offset and instruction.
     """
-    kernel = _kernel(cubin, name)
-    started = time.perf_counter()
-    kernel = link_kernel(kernel, cubin)
-    cfg = kernel_cfg(kernel)
-    times = [("cfg", time.perf_counter() - started)]
-    started = time.perf_counter()
-    selected = _fitting(select(kernel, cfg, placed=placed))
-    times.append(("select", time.perf_counter() - started))
-    if rewrite is not None:
-        started = time.perf_counter()
-        selected = rewrite(selected)
-        times.append(("engine", time.perf_counter() - started))
-    items = list(selected.items)
-    for label, run in PASSES:
-        started = time.perf_counter()
-        items = run(items)
-        times.append((label, time.perf_counter() - started))
-    started = time.perf_counter()
-    try:
-        items, program = _assembled(items)
-    except SassxlateError as e:
-        raise e.at(kernel=name) from None
-    made = replace(image(kernel, selected, program), source=source_map(items, program))
-    code_object = write([made])
-    times.append(("encode", time.perf_counter() - started))
+    times: list[tuple[str, float]] = []
+
+    def watch(step: Pass, value: Any, seconds: float) -> None:
+        times.append((step.name, seconds))
+        if after is not None:
+            after(step.name, value)
+
+    engine = () if rewrite is None else (Pass("engine", rewrite),)
+    passes = (*PASSES[:_SELECTION], *engine, *PASSES[_SELECTION:])
+    done: Written = run_passes(Source(cubin, name, placed), passes, watch)
+    return _translated(done, tuple(times))
+
+
+def _translated(done: Written, times: tuple[tuple[str, float], ...]) -> Translated:
+    items, program = done.assembled.items, done.assembled.program
+    selected = done.assembled.selected
+    cfg = selected.plan.cfg
     report = TranslationStats(
-        kernel=name,
+        kernel=selected.kernel.name,
         sass_instructions=sum(len(b.instructions) for b in cfg.blocks),
         rdna_instructions=sum(isinstance(i, Inst) for i in items),
         blocks=len(cfg.blocks),
@@ -124,46 +272,21 @@ def translate_kernel(
         spilled=len(selected.regs.spilled),
         code_bytes=len(program.data),
         rules=selected.rules_used,
-        seconds=tuple(times),
+        seconds=times,
         comes_apart=selected.plan.comes_apart,
     )
     text = assembly(items, program)
     return Translated(
-        kernel, code_object, selected.launch, text, report, cfg, program, tuple(items), selected
-    )
+        selected.kernel, done.code_object, selected.launch, text, report, cfg, program, items,
+        selected,
+    )  # fmt: skip
 
 
 def select_kernel(cubin: Cubin, name: str, *, placed: bool = False) -> Selected:
     """The code of a kernel's blocks alone, before waits, hazards and encoding.  Raises as
     :func:`translate_kernel`."""
-    kernel = link_kernel(_kernel(cubin, name), cubin)
-    return _fitting(select(kernel, kernel_cfg(kernel), placed=placed))
-
-
-def _kernel(cubin: Cubin, name: str) -> Kernel:
-    kernel = next((k for k in cubin.kernels if k.name == name), None)
-    if kernel is None:
-        raise LoweringError("SX0405", f"no kernel {name}", Where(kernel=name))
-    if cubin.relocatable:
-        raise LoweringError("SX0406", "the cubin was never linked", Where(kernel=name))
-    return kernel
-
-
-def _assembled(items: list[Item]) -> tuple[list[Item], Program]:
-    """The code, with islands where a branch does not reach its label without."""
-    try:
-        return items, assemble(items)
-    except SassxlateError as e:
-        if e.code != "SX0511":
-            raise
-    items = expand_long_branches(items)
-    return items, assemble(items)
-
-
-def _fitting(selected: Selected) -> Selected:
-    """With no more threads a block than there are registers for."""
-    threads = min(selected.launch.max_threads, most_threads(selected.vgprs))
-    return replace(selected, launch=replace(selected.launch, max_threads=threads))
+    selected: Selected = run_passes(Source(cubin, name, placed), PASSES[:_SELECTION])
+    return selected
 
 
 def image(kernel: Kernel, selected: Selected, program: Program) -> KernelImage:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from sassxlate.disasm.containers import Cubin
     from sassxlate.llm.engine.engine import ModelEngine
     from sassxlate.llm.engine.report import EngineReport
-    from sassxlate.lowering.select.kernel import Selected
+    from sassxlate.lowering.select.stages import Selected
     from sassxlate.lowering.select.translated import Translated
     from sassxlate.runtime_shim.cache.store import Cache
 

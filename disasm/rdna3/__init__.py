@@ -1,6 +1,12 @@
 """RDNA3 (gfx1100): encodings as data, encoder, decoder, text, reads and writes."""
 
-from sassxlate.disasm.rdna3.codec.assemble import Program, assemble
+from sassxlate.disasm.rdna3.codec.assemble import (
+    Encoded,
+    Program,
+    assemble,
+    encode_items,
+    resolve_labels,
+)
 from sassxlate.disasm.rdna3.codec.decode.instruction import branch_target, decode, decode_program
 from sassxlate.disasm.rdna3.codec.encode.instruction import can_encode, encode
 from sassxlate.disasm.rdna3.codec.text.immediates import depctr_imm, waitcnt_fields, waitcnt_imm
@@ -10,6 +16,7 @@ from sassxlate.disasm.rdna3.tables.opcodes import OPS, Operand, OpInfo, info
 
 __all__ = [
     "OPS",
+    "Encoded",
     "OpInfo",
     "Operand",
     "Program",
@@ -22,6 +29,7 @@ __all__ = [
     "decode_program",
     "depctr_imm",
     "encode",
+    "encode_items",
     "format_inst",
     "format_item",
     "format_program",
@@ -29,6 +37,7 @@ __all__ = [
     "keeps_part",
     "reads",
     "registers",
+    "resolve_labels",
     "waitcnt_fields",
     "waitcnt_imm",
     "writes",

@@ -59,7 +59,7 @@ Arg: TypeAlias = V | S | Sp | I | LabelRef
 
 
 @dataclass(frozen=True, slots=True)
-class Origin:
+class InstOrigin:
     """Why an instruction of a translation is there: for the SASS instruction ``text`` at byte
     ``offset`` of its kernel, or, where ``offset`` is None, for what ``text`` names, such as
     ``wait`` or ``prologue`` (the keys of ``lowering.codeobject.source_map.ADDED``)."""
@@ -101,7 +101,7 @@ class Inst:
     more: tuple[tuple[str, int], ...] = ()  # modifiers of the rarer formats, by LLVM's name
     enc: str = field(default="", compare=False)  # "e64": the 64-bit encoding; "lit1": see encode
     comment: str = field(default="", compare=False)
-    origin: Origin | None = field(default=None, compare=False)
+    origin: InstOrigin | None = field(default=None, compare=False)
     uniform: bool = field(default=False, compare=False)
     fence: bool = field(default=False, compare=False)
 

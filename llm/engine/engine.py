@@ -28,8 +28,8 @@ from sassxlate.lowering.regalloc.register_map import RegisterMap
 from sassxlate.lowering.region.places import VTEMPS
 from sassxlate.lowering.region.region import RegionSite
 from sassxlate.lowering.region.text import RegionText, read_code
-from sassxlate.lowering.select.kernel import Selected
 from sassxlate.lowering.select.rewrite import Replacement, rewritten
+from sassxlate.lowering.select.stages import Selected
 from sassxlate.lowering.verify.steps.prover import Prover
 
 Mode: TypeAlias = Literal["rules", "model", "hybrid"]

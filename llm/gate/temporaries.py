@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from sassxlate.disasm.rdna3.instruction import Arg, Inst, V
 from sassxlate.lowering.region.places import VTEMPS
-from sassxlate.lowering.select.kernel import Selected
+from sassxlate.lowering.select.stages import Selected
 from sassxlate.lowering.target import STEP
 
 _REGISTERS = 256  # of a lane, at most

@@ -12,6 +12,16 @@ from sassxlate.lowering.nans.bits import NanBits
 from sassxlate.lowering.regalloc.register_map import RegisterMap
 
 
+@dataclass(frozen=True, slots=True)
+class Span:
+    """``items[first:end]``: code that one emitter wrote for a SASS instruction, without the EXEC of
+    its guard.  Temporaries end with it."""
+
+    ins: Instruction
+    first: int
+    end: int
+
+
 @dataclass(slots=True)
 class KernelBuilder:
     """What the rules of one kernel share; ``items`` is the program so far."""
@@ -23,6 +33,7 @@ class KernelBuilder:
     bank_table: dict[int, int]  # constant bank -> byte offset of its pointer in the kernarg segment
     merge: frozenset[RegRef]  # predicates whose bits of waiting lanes must survive a write
     items: list[Item] = field(default_factory=list[Item])
+    spans: list[Span] = field(default_factory=list[Span])  # in order, of finished instructions
     labels: int = 0
     vtemps_used: int = 0
     rules_used: dict[str, int] = field(default_factory=dict[str, int])

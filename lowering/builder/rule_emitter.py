@@ -26,8 +26,7 @@ from sassxlate.disasm.sass.instruction import (
 )
 from sassxlate.errors import LoweringError, Where
 from sassxlate.lowering.abi.kernarg import BankLayout
-from sassxlate.lowering.builder.kernel_builder import KernelBuilder
-from sassxlate.lowering.passes.coalesce_copies import coalesce_copies
+from sassxlate.lowering.builder.kernel_builder import KernelBuilder, Span
 from sassxlate.lowering.regalloc.register_map import LaneSlot, Slot
 from sassxlate.lowering.target import ALL_ONES, EXEC, KERNARG, NULL, OFF, ZERO
 
@@ -569,11 +568,16 @@ class RuleEmitter:
             self.raw(Inst("s_mov_b32", (slot, value)))
 
     def finish(self) -> None:
-        """Runs the deferred writes of results, in the order they were asked for."""
+        """Runs the deferred writes of results, in the order they were asked for, and says of the
+        builder's items which are this instruction's."""
         for commit in self._commits:
             commit()
         self._commits.clear()
-        self.k.items[self._first :] = coalesce_copies(self.k.items[self._first :], self.k.regs)
+        self.k.spans.append(Span(self.ins, self._first, len(self.k.items)))
+
+    def begin(self) -> None:
+        """The instruction's own code begins here: what was written before is its guard's."""
+        self._first = len(self.k.items)
 
 
 def part(arg: Arg, i: int) -> Arg:

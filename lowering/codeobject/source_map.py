@@ -22,7 +22,7 @@ from typing import Final, Literal
 
 from sassxlate.cfg.graph import LABEL
 from sassxlate.disasm.rdna3.codec.assemble import Program
-from sassxlate.disasm.rdna3.instruction import Inst, Item, Label, Origin
+from sassxlate.disasm.rdna3.instruction import Inst, InstOrigin, Item, Label
 
 OWNER: Final = b"SASSXLATE\0"
 TYPE: Final = 0x5358  # "SX"
@@ -70,7 +70,7 @@ def source_map(items: Sequence[Item], program: Program) -> str:
     return "".join(lines)
 
 
-def sass_text(origin: Origin) -> str:
+def sass_text(origin: InstOrigin) -> str:
     """An origin as text: ``/*00f0*/ LDG.E R2, [R2.64]``, or what was added."""
     if origin.offset is None:
         return origin.text
@@ -97,7 +97,7 @@ def origin_texts(items: Iterable[Item]) -> Iterator[str]:
             yield _place(origin.offset)
 
 
-def with_origin(items: list[Item], first: int, origin: Origin) -> None:
+def with_origin(items: list[Item], first: int, origin: InstOrigin) -> None:
     """Gives the instructions from ``first`` on that have no origin this one."""
     for i in range(first, len(items)):
         item = items[i]
@@ -107,7 +107,7 @@ def with_origin(items: list[Item], first: int, origin: Origin) -> None:
 
 def added(items: list[Item], first: int, kind: str) -> None:
     """Says of the instructions from ``first`` on that have no origin what they are added for."""
-    with_origin(items, first, Origin(kind))
+    with_origin(items, first, InstOrigin(kind))
 
 
 def _exact(items: Sequence[Item], program: Program) -> list[str]:

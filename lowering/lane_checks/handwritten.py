@@ -19,7 +19,8 @@ from functools import lru_cache
 from sassxlate.disasm.rdna3 import info, reads, writes
 from sassxlate.disasm.rdna3.instruction import Arg, I, Inst, Item, Label, LabelRef, S, Sp
 from sassxlate.disasm.rdna3.tables.operand_codes import ALIASES, EXEC_LO, VCC_LO
-from sassxlate.lowering.builder.rule_emitter import RuleEmitter
+from sassxlate.disasm.sass.instruction import Instruction
+from sassxlate.errors import LoweringError, Where
 from sassxlate.lowering.lane_checks.bits import (
     ABSENT,
     DROPPED,
@@ -124,15 +125,16 @@ def faults(items: Sequence[Item], regs: RegisterMap, *, helps: bool = False) -> 
     return tuple(walk.found.values())
 
 
-def check(c: RuleEmitter, first: int) -> None:
-    """Raises SX0431 if the instruction's code, from item ``first`` on, treats a lane wrongly."""
-    code = c.k.items[first:]
+def check(kernel: str, ins: Instruction, code: Sequence[Item], regs: RegisterMap) -> None:
+    """Raises SX0431 if an instruction's code, without the EXEC of its guard, treats a lane
+    wrongly."""
     if not is_sequence(code):
         return
-    found = faults(code, c.k.regs, helps=c.ins.mnemonic in HELPED)
+    found = faults(code, regs, helps=ins.mnemonic in HELPED)
     if found:
         what = "; ".join(f.text for f in found[:3])
-        raise c.refuse(f"the code for it {what}", "SX0431")
+        where = Where(kernel=kernel, offset=ins.offset, word=ins.word, inst=ins.text)
+        raise LoweringError("SX0431", f"the code for it {what}", where)
 
 
 def _branches(op: str) -> bool:

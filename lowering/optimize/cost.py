@@ -17,8 +17,7 @@ from functools import cache
 
 from sassxlate.disasm.rdna3 import OPS, OpInfo, encode
 from sassxlate.disasm.rdna3.instruction import Inst, Item, LabelRef
-from sassxlate.lowering.passes.hazards import insert_hazards
-from sassxlate.lowering.passes.waitcnt import insert_waitcnt
+from sassxlate.lowering.passes import made_safe
 
 UNIT = 16  # of a cycle
 
@@ -82,5 +81,5 @@ def _dwords(inst: Inst) -> int:
 
 def cost(items: Iterable[Item]) -> int:
     """The units of a block as an engine writes it: with the waits and hazards that it will get."""
-    made = insert_hazards(insert_waitcnt(items))
+    made = made_safe(items)
     return sum(instruction(item) for item in made if isinstance(item, Inst))

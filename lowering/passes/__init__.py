@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterable
 
 from sassxlate.disasm.rdna3.instruction import Item
 from sassxlate.lowering.passes.hazards import insert_hazards
 from sassxlate.lowering.passes.waitcnt import insert_waitcnt
 
-Pass = Callable[[list[Item]], list[Item]]
 
-PASSES: tuple[tuple[str, Pass], ...] = (("waits", insert_waitcnt), ("hazards", insert_hazards))
+def made_safe(items: Iterable[Item]) -> list[Item]:
+    """Code with its waits and its hazards mitigated: what any code needs before it runs."""
+    return insert_hazards(insert_waitcnt(items))

@@ -37,6 +37,29 @@ def coalesce_copies(items: Sequence[Item], regs: RegisterMap) -> list[Item]:
     return _in_pairs(code)
 
 
+def coalesce_spans(
+    items: Sequence[Item], spans: Sequence[tuple[int, int]], regs: RegisterMap
+) -> tuple[list[Item], list[int]]:
+    """A program of which each span ``items[first:end]``, the code of one SASS instruction, is
+    without moves that are not needed.  Spans are in order and do not overlap.
+
+    The second result has for each place from 0 to ``len(items)`` where it is now; a place inside a
+    span is where the span begins.
+    """
+    out: list[Item] = []
+    places: list[int] = []
+    at = 0
+    for first, end in spans:
+        places += range(len(out), len(out) + first - at)
+        out += items[at:first]
+        places += [len(out)] * (end - first)
+        out += coalesce_copies(items[first:end], regs)
+        at = end
+    places += range(len(out), len(out) + len(items) - at + 1)
+    out += items[at:]
+    return out, places
+
+
 def _in_pairs(code: list[Inst]) -> list[Item]:
     """Moves of the two halves of a pair of SGPRs as one."""
     out: list[Item] = []
@@ -163,4 +186,4 @@ def _may_write(inst: Inst, words: list[RRef], places: list[RRef]) -> bool:
     return len(words) == 1 and inst.op not in _APART
 
 
-__all__ = ["coalesce_copies"]
+__all__ = ["coalesce_copies", "coalesce_spans"]

@@ -15,11 +15,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from sassxlate.disasm.rdna3 import RRef, depctr_imm, info, reads, writes
-from sassxlate.disasm.rdna3.instruction import Inst, Item, Label, Origin, V
+from sassxlate.disasm.rdna3.instruction import Inst, InstOrigin, Item, Label, V
 from sassxlate.errors import LoweringError, Where
 from sassxlate.lowering.codeobject.source_map import HAZARD, sass_text
 
-_HAZARD = Origin(HAZARD)
+_HAZARD = InstOrigin(HAZARD)
 TRANS_WINDOW_VALU = 5
 TRANS_WINDOW_TRANS = 1
 

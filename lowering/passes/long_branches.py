@@ -1,8 +1,9 @@
 """Branches of more than 128 KiB: they go from island to island.
 
-A branch reaches 32,767 dwords.  In code that is longer, islands stand every so often, which what
-comes along jumps over; an island has a branch for each label that lies beyond the reach of a branch
-before or behind it.  No register is needed, and the state of no unit changes on the way.
+A branch reaches 32,767 dwords.  Where one does not reach its label, islands are put in at
+regular distances, each with a branch over it; an island has a branch for each label that lies
+beyond the reach of a branch before or after it.  No register is
+needed, and the state of no unit changes on the way.
 """
 
 from __future__ import annotations
@@ -10,14 +11,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from sassxlate.disasm.rdna3 import encode, info
-from sassxlate.disasm.rdna3.instruction import Inst, Item, Label, LabelRef, Origin
+from sassxlate.disasm.rdna3 import Encoded
+from sassxlate.disasm.rdna3.codec.assemble import in_reach, is_branch
+from sassxlate.disasm.rdna3.instruction import Inst, InstOrigin, Item, Label, LabelRef
 from sassxlate.lowering.codeobject.source_map import ISLAND
 
 REACH = 120 << 10  # bytes that a branch may go; the rest is for the islands themselves
 APART = 96 << 10  # bytes between two islands
-_ISLAND = Origin(ISLAND)
-_BRANCHES = ("s_call_b64",)
+_ISLAND = InstOrigin(ISLAND)
 
 
 def _target(item: Item) -> str | None:
@@ -25,33 +26,25 @@ def _target(item: Item) -> str | None:
     if not isinstance(item, Inst) or not item.args:
         return None
     last = item.args[-1]
-    branches = info(item.op).kind == "branch" or item.op in _BRANCHES
-    return last.name if branches and isinstance(last, LabelRef) else None
-
-
-def _size(item: Item) -> int:
-    if isinstance(item, Label):
-        return 0
-    if any(isinstance(arg, LabelRef) for arg in item.args):
-        return 4 if _target(item) is not None else 8
-    return len(encode(item))
+    return last.name if is_branch(item) and isinstance(last, LabelRef) else None
 
 
 def expand_long_branches(
-    items: Sequence[Item], reach: int = REACH, apart: int = APART
-) -> list[Item]:
-    """The program with branches that reach; as it was where all do."""
-    at = 0
-    offsets: list[int] = []
-    places: dict[str, int] = {}
-    islands: list[tuple[int, int]] = []  # (index of the item behind it, offset)
-    for n, item in enumerate(items):
+    program: Encoded, reach: int = REACH, apart: int = APART, limit: int | None = None
+) -> Encoded:
+    """The program with branches that reach; as it was where all do.
+
+    ``limit``: bytes that a branch may go before there are islands, else the encoding's own limit.
+    """
+    starts_at = program.offsets()
+    if _all_reach(program, starts_at, limit):
+        return program
+    items = program.items
+    places = {i.name: at for i, at in zip(items, starts_at, strict=False) if isinstance(i, Label)}
+    islands: list[tuple[int, int]] = []  # (index of the item after it, offset)
+    for n, at in enumerate(starts_at[:-1]):
         if at >= apart * (len(islands) + 1) and _may_stand(items[n - 1]):
             islands.append((n, at))
-        offsets.append(at)
-        if isinstance(item, Label):
-            places[item.name] = at
-        at += _size(item)
     wanted: list[set[str]] = [set() for _ in islands]
     starts = [offset for _, offset in islands]
 
@@ -70,6 +63,7 @@ def expand_long_branches(
         return _entry(label, hop)
 
     out: list[Item] = []
+    code = list(program.code)
     parts: list[int] = []  # where each island begins in ``out``
     behind = {n: i for i, (n, _) in enumerate(islands)}
     for n, item in enumerate(items):
@@ -77,14 +71,34 @@ def expand_long_branches(
             parts.append(len(out))
         label = _target(item)
         if label is not None and label in places and isinstance(item, Inst):
-            goal = way(offsets[n], label)
+            goal = way(starts_at[n], label)
             if goal != label:
                 item = replace(item, args=(*item.args[:-1], LabelRef(goal)))
         out.append(item)
     for i in range(len(islands) - 1, -1, -1):
         if wanted[i]:
-            out[parts[i] : parts[i]] = _island(i, sorted(wanted[i]), starts[i], way)
-    return out
+            island = _island(i, sorted(wanted[i]), starts[i], way)
+            out[parts[i] : parts[i]] = island
+            code[parts[i] : parts[i]] = [bytes(4 * isinstance(j, Inst)) for j in island]
+    return Encoded(tuple(out), tuple(code))
+
+
+def _all_reach(program: Encoded, offsets: Sequence[int], limit: int | None) -> bool:
+    size = offsets[-1]
+    if size <= (4 * 0x7FFF if limit is None else limit):
+        return True
+    places = {
+        item.name: at
+        for item, at in zip(program.items, offsets, strict=False)
+        if isinstance(item, Label)
+    }
+    for item, at in zip(program.items, offsets, strict=False):
+        target = places.get(_target(item) or "")
+        if target is None:
+            continue
+        if not (in_reach(at, target) if limit is None else abs(target - at) <= limit):
+            return False
+    return True
 
 
 def _may_stand(before: Item) -> bool:

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from sassxlate.disasm.rdna3 import RRef, counters, info, reads, waitcnt_imm, writes
-from sassxlate.disasm.rdna3.instruction import Inst, Item, Label, Origin
+from sassxlate.disasm.rdna3.instruction import Inst, InstOrigin, Item, Label
 from sassxlate.lowering.codeobject.source_map import WAIT
 
 
@@ -44,7 +44,7 @@ class _Outstanding:
             self.scalar = False
 
 
-_WAIT = Origin(WAIT)
+_WAIT = InstOrigin(WAIT)
 _NOTHING: frozenset[RRef] = frozenset()
 
 

@@ -111,14 +111,16 @@ def dead_instructions(cfg: Cfg) -> frozenset[int]:
     return frozenset(i.offset for i in every if traits(i).pure and i.writes and not i.writes & read)
 
 
-def constant_uses(cfg: Cfg, windows: frozenset[int]) -> Counter[tuple[int, int]]:
-    """How often each word of a constant bank is named (windows of bank 0 are no plain words)."""
-    left_out = dead_instructions(cfg)
+def constant_uses(
+    cfg: Cfg, windows: frozenset[int], unread: frozenset[int]
+) -> Counter[tuple[int, int]]:
+    """How often each word of a constant bank is named (windows of bank 0 are no plain words), but
+    for instructions at the offsets ``unread``, which have no code."""
     uses: Counter[tuple[int, int]] = Counter()
     for block in cfg.blocks:
         weight = 1 + 4 * any(e.dst <= block.index for e in cfg.successors[block.index])
         for ins in block.instructions:
-            if ins.offset in left_out:
+            if ins.offset in unread:
                 continue
             for operand in ins.operands.values():
                 if not isinstance(operand, Const) or operand.index or operand.ur:
@@ -165,12 +167,14 @@ def allocate(
     vtemps: int = 24,
     spill_base: int = 0,
     barriers: Iterable[int] = (),
+    unread: frozenset[int] = frozenset(),
 ) -> RegisterMap:
     """The map of one kernel.
 
     ``pending_points`` are the byte offsets of blocks and sync points where lanes may wait;
     ``pending_live`` what is live there.  ``vtemps`` VGPRs are kept free for temporaries,
-    ``spill_base`` is the first free byte of scratch.  LoweringError SX0402 when scalar registers
+    ``spill_base`` is the first free byte of scratch; instructions at the offsets ``unread`` have no
+    code.  LoweringError SX0402 when scalar registers
     run out.
     """
     used = refs(cfg)
@@ -250,7 +254,7 @@ def allocate(
 
     regions = tuple(slot() for _ in range(region_count))
     ready = {point: slot() for point in points}
-    uses = constant_uses(cfg, windows)
+    uses = constant_uses(cfg, windows, unread)
     consts = _constants_in_runs(uses, sgprs)
     for (bank, offset), _ in uses.most_common():
         if (bank, offset) in consts:

@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import groupby
 
-from sassxlate.disasm.rdna3.instruction import Inst, Origin
+from sassxlate.disasm.rdna3.instruction import Inst, InstOrigin, Item
 from sassxlate.disasm.sass.instruction import Instruction, Pred
 from sassxlate.disasm.sass.traits import traits
 from sassxlate.errors import LoweringError, SassxlateError, Where
 from sassxlate.lowering.builder.canonical_nan import put_right, put_right_results
-from sassxlate.lowering.builder.kernel_builder import KernelBuilder
+from sassxlate.lowering.builder.kernel_builder import KernelBuilder, Span
 from sassxlate.lowering.builder.rule_emitter import RuleEmitter
 from sassxlate.lowering.codeobject.source_map import GUARD, with_origin
 from sassxlate.lowering.convergence.control import Control
 from sassxlate.lowering.lane_checks import handwritten
+from sassxlate.lowering.passes.coalesce_copies import coalesce_spans
+from sassxlate.lowering.regalloc.register_map import RegisterMap
 from sassxlate.lowering.region.region import KernelBodies
 from sassxlate.lowering.rules import TABLE
 from sassxlate.lowering.rules.known_modifiers import unknown_modifiers
 from sassxlate.lowering.rules.rule import choose
 from sassxlate.lowering.target import EXEC, ZERO
 
-_GUARD = Origin(GUARD)
+_GUARD = InstOrigin(GUARD)
 
 
 def write_body(
@@ -50,7 +53,7 @@ def write_body(
         if not ins.guard.is_true and guard is None:
             begin_predication(c)
             guard = ins.guard
-        inner = len(k.items)
+        c.begin()
         try:
             for ref, kind in k.nans.before.get(ins.offset, ()):
                 put_right(c, ref, kind)
@@ -58,7 +61,6 @@ def write_body(
             c.finish()
             if (made := k.nans.after.get(ins.offset)) is not None:
                 put_right_results(RuleEmitter(k, ins, converged), made)
-            handwritten.check(c, inner)
         except SassxlateError as e:
             raise e.at(kernel=k.name, offset=ins.offset, inst=ins.text, word=ins.word) from None
         name_source(k, first, ins)
@@ -83,12 +85,37 @@ def one(k: KernelBuilder, ins: Instruction, *, converged: bool) -> None:
     c = RuleEmitter(k, ins, converged)
     if not ins.guard.is_true:
         begin_predication(c)
-    inner = len(k.items)
+    c.begin()
     _one(c, None)
     c.finish()
-    handwritten.check(c, inner)
     if not ins.guard.is_true:
         end_predication(k)
+    k.items, k.spans = finished(k), []
+
+
+def finished(k: KernelBuilder) -> list[Item]:
+    """The code of a builder that wrote some straight-line code alone, as the passes leave it that
+    follow selection.  Raises as :func:`check_lanes`."""
+    items, spans = coalesced(k.items, k.spans, k.regs)
+    check_lanes(k.name, items, spans, k.regs)
+    return items
+
+
+def coalesced(
+    items: Sequence[Item], spans: Sequence[Span], regs: RegisterMap
+) -> tuple[list[Item], tuple[Span, ...]]:
+    """The code without moves from temporaries that are not needed, and its spans."""
+    out, places = coalesce_spans(items, [(s.first, s.end) for s in spans], regs)
+    return out, tuple(Span(s.ins, places[s.first], places[s.end]) for s in spans)
+
+
+def check_lanes(
+    kernel: str, items: Sequence[Item], spans: Sequence[Span], regs: RegisterMap
+) -> None:
+    """LoweringError SX0431 where the code of an instruction does wrong to a lane."""
+    for _, group in groupby(spans, key=lambda s: s.ins.offset):
+        parts = list(group)
+        handwritten.check(kernel, parts[0].ins, items[parts[0].first : parts[-1].end], regs)
 
 
 def begin_predication(c: RuleEmitter) -> None:
@@ -140,4 +167,4 @@ def _one(c: RuleEmitter, writer: Control | None) -> None:
 
 def name_source(k: KernelBuilder, first: int, ins: Instruction) -> None:
     """Says of the items from ``first`` on which SASS instruction they come from."""
-    with_origin(k.items, first, Origin(ins.text, ins.offset))
+    with_origin(k.items, first, InstOrigin(ins.text, ins.offset))

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import replace
 
-from sassxlate.cfg import Cfg, Liveness, analyse, liveness
+from sassxlate.cfg import Cfg, Liveness
 from sassxlate.cfg.graph import label_of
 from sassxlate.cfg.liveness import live_before
-from sassxlate.disasm.containers.values import Kernel
 from sassxlate.disasm.rdna3.instruction import Inst, Item, Label, S, V
-from sassxlate.disasm.sass.instruction import Const, RegRef
+from sassxlate.disasm.sass.instruction import RegRef
 from sassxlate.disasm.sass.traits import traits
-from sassxlate.errors import LoweringError, SassxlateError, Where
-from sassxlate.lowering.abi.hostcalls import ARGUMENTS, functions_of
-from sassxlate.lowering.abi.kernarg import BankLayout, Fill, LaunchInfo, bank_layout
-from sassxlate.lowering.abi.link import GRID_WORKSPACE
-from sassxlate.lowering.builder.kernel_builder import KernelBuilder
+from sassxlate.errors import SassxlateError
+from sassxlate.lowering.abi.hostcalls import functions_of
+from sassxlate.lowering.abi.kernarg import bank_layout
+from sassxlate.lowering.builder.kernel_builder import KernelBuilder, Span
 from sassxlate.lowering.builder.rule_emitter import RuleEmitter
 from sassxlate.lowering.codeobject.source_map import (
     NEXT,
@@ -26,85 +24,18 @@ from sassxlate.lowering.codeobject.source_map import (
     SHARED,
     added,
 )
-from sassxlate.lowering.convergence.barriers import barrier_bytes
 from sassxlate.lowering.convergence.control import Control
 from sassxlate.lowering.convergence.lane_masks import SCAN
-from sassxlate.lowering.convergence.plan import ConvergencePlan, make_plan
+from sassxlate.lowering.convergence.plan import ConvergencePlan
 from sassxlate.lowering.lane_checks import between_blocks as places
-from sassxlate.lowering.nans.bits import NanBits, nan_bits
-from sassxlate.lowering.nans.reads import nvcc_routine
-from sassxlate.lowering.regalloc.allocate import allocate, dead_instructions
+from sassxlate.lowering.passes.coalesce_copies import coalesce_spans
 from sassxlate.lowering.regalloc.register_map import LaneSlot, RegisterMap
 from sassxlate.lowering.region.region import KernelBodies, KernelEnv, Region, RegionSite
-from sassxlate.lowering.rules import TABLE
-from sassxlate.lowering.select.instruction import name_source, write_body
+from sassxlate.lowering.select.instruction import check_lanes as check_spans
+from sassxlate.lowering.select.instruction import finished, name_source, write_body
+from sassxlate.lowering.select.launch import grid_words, stack_bytes
+from sassxlate.lowering.select.stages import Allocated, Selected
 from sassxlate.lowering.target import ALL_ONES, EXEC, KERNARG, NULL, ZERO
-
-STACK = 1024  # bytes of stack a lane where the cubin asks for less; CUDA's default limit
-
-
-@dataclass(frozen=True, slots=True)
-class Selected:
-    """A kernel before waits and hazards."""
-
-    items: tuple[Item, ...]
-    launch: LaunchInfo
-    vgprs: int
-    uses_private: bool
-    rules_used: tuple[tuple[str, int], ...]
-    plan: ConvergencePlan
-    regs: RegisterMap
-    pieces: tuple[RegionSite, ...]
-    nans: NanBits = field(default_factory=NanBits)
-
-
-# Those that a module has: its tables (2), __constant__ variables (3) and relocated addresses (4).
-_MODULE_BANKS = frozenset({2, 3, 4})
-
-
-def banks_used(cfg: Cfg) -> tuple[int, ...]:
-    """The constant banks besides 0 that the kernel reads; SX0413 for one that no module has."""
-    found: set[int] = set()
-    for block in cfg.blocks:
-        for inst in block.instructions:
-            for o in inst.operands.values():
-                if not isinstance(o, Const) or o.bank == 0:
-                    continue
-                if o.bank not in _MODULE_BANKS:
-                    where = Where(kernel=cfg.name, offset=inst.offset, inst=inst.text)
-                    raise LoweringError("SX0413", f"no module has constant bank {o.bank}", where)
-                found.add(o.bank)
-    return tuple(sorted(found))
-
-
-def _windows(lay: BankLayout) -> frozenset[int]:
-    bases = [b for b in (lay.shared_window, lay.local_window) if b is not None]
-    return frozenset(o for b in bases for o in (b, b + 4))
-
-
-def uses_stack(cfg: Cfg) -> bool:
-    """Whether it may reach local memory.  RED does not: its rule takes addresses for global."""
-    kinds = ("load", "store", "atomic", "query")
-    every = (i for b in cfg.blocks for i in b.instructions)
-    return any(traits(i).reaches(kinds, "local", "generic") for i in every)
-
-
-def uses_locks(cfg: Cfg) -> bool:
-    """Whether the kernel has atomics on 128 bits."""
-    every = (i for b in cfg.blocks for i in b.instructions)
-    return any(traits(i).reaches(("atomic",)) and i.has("128") for i in every)
-
-
-def uses_textures(cfg: Cfg) -> bool:
-    kinds = ("load", "store")
-    every = (i for b in cfg.blocks for i in b.instructions)
-    return any(traits(i).reaches(kinds, "texture", "surface") for i in every)
-
-
-def _temporaries(cfg: Cfg) -> int:
-    """Vector temporaries that a kernel gets at first, by what the longest of its rules take."""
-    names = {i.mnemonic for b in cfg.blocks for i in b.instructions}
-    return max((r.temporaries for name in names for r in TABLE.get(name, ())), default=24)
 
 
 def outlines(cfg: Cfg) -> bool:
@@ -112,134 +43,58 @@ def outlines(cfg: Cfg) -> bool:
     return sum(i.mnemonic in ("HMMA", "QMMA") for b in cfg.blocks for i in b.instructions) > 1
 
 
-def _reads(cfg: Cfg, offset: int) -> bool:
-    """Whether the kernel names a word of the eight bytes at ``offset`` of constant bank 0."""
-    return any(
-        isinstance(o, Const)
-        and o.bank == 0
-        and (o.index is None or o.index.is_zero)
-        and offset <= o.offset < offset + 8
-        for b in cfg.blocks
-        for i in b.instructions
-        for o in i.operands.values()
-    )
+def select(allocated: Allocated) -> Selected:
+    """The code of one kernel by the rules, as they write it; with more VGPRs than there are where
+    it takes more temporaries than the map keeps free (see allocation.py).
 
-
-def launch_info(
-    kernel: Kernel,
-    lay: BankLayout,
-    banks: Iterable[int],
-    stack: int,
-    spill: int,
-    lds: int,
-    points_to_constants: bool = False,
-    textures: bool = False,
-    locks: bool = False,
-) -> tuple[LaunchInfo, dict[int, int]]:
-    """The kernarg layout, and for each constant bank the offset of its pointer in it."""
-    table = (max(kernel.constant0_size, kernel.param_base + kernel.param_size, 0x30) + 7) & ~7
-    end_of_fixed = max(lay.stack_top + 4, lay.grid_dim + 12, lay.local_window + 8, lay.grid_id + 8)
-    table = max(table, (end_of_fixed + 7) & ~7)
-    if lay.descriptor is not None:
-        table = max(table, lay.descriptor + 8)
-    offsets = {bank: table + 8 * n for n, bank in enumerate(banks)}
-    fills = [
-        *(Fill(lay.block_dim + 4 * n, f"blockdim.{d}") for n, d in enumerate("xyz")),  # type: ignore[arg-type]
-        *(Fill(lay.grid_dim + 4 * n, f"griddim.{d}") for n, d in enumerate("xyz")),  # type: ignore[arg-type]
-        Fill(lay.stack_top, "u32", stack),
-        Fill(lay.grid_id, "gridid"),
-        *(Fill(offset, f"bank{bank}") for bank, offset in offsets.items()),  # type: ignore[arg-type]
-    ]
-    if points_to_constants:
-        fills.append(Fill(lay.constant3, "bank3"))
-    size = table + 8 * len(offsets)
-    if textures:
-        fills.append(Fill(size, "textures"))
-        size += 8
-    if locks:
-        fills.append(Fill(size, "locks"))
-        size += 8
-    if lay.dynamic_shared is not None:
-        fills.append(Fill(lay.dynamic_shared, "dynamic_shared"))
-    threads = kernel.max_threads
-    info = LaunchInfo(
-        kernarg_size=size,
-        param_base=kernel.param_base,
-        param_size=kernel.param_size,
-        lds_static=lds,
-        # What printf keeps of its arguments may reach beyond the stack.
-        private_size=stack + spill + (ARGUMENTS if "vprintf" in functions_of(kernel) else 0),
-        max_threads=threads[0] * threads[1] * threads[2] if threads else 1024,
-        fills=tuple(fills),
-        heap=not {"malloc", "free"}.isdisjoint(functions_of(kernel)),
-    )
-    return info, offsets
-
-
-def select(kernel: Kernel, cfg: Cfg, *, placed: bool = False) -> Selected:
-    """Lowers one kernel.  LoweringError names the first instruction that cannot be translated.
-
-    ``placed``: every lane is followed through the code between blocks, too (places.py: slowly).
+    LoweringError names the first instruction that cannot be translated.
     """
+    found, plan = allocated.planned.analysed, allocated.planned.plan
+    kernel, regs, launch = found.kernel, allocated.regs, allocated.launch
     lay = bank_layout(kernel.arch)
-    live = liveness(cfg)
-    uniformity = analyse(cfg)
-    plan = make_plan(cfg, live, uniformity)
-    stack = (max(kernel.local_size, STACK if uses_stack(cfg) else 0) + 15) & ~15
-    banks = banks_used(cfg)
-    grid_words: dict[int, int] = {}
-    if kernel.grid_workspace is not None:
-        low, high = GRID_WORKSPACE[kernel.arch]
-        grid_words = {low: 0, high: 1}
-        banks = tuple(sorted({*banks, 4}))
-    shared = kernel.shared_size + barrier_bytes(plan)
-    vtemps = _temporaries(cfg)
-    unread = dead_instructions(cfg)
-    routines = frozenset(f.value for f in kernel.callees if nvcc_routine(f.name))
-    nans = nan_bits(cfg, live, unread, routines)
-    for _ in range(4):
-        regs = allocate(
-            cfg,
-            live,
-            uniformity,
-            plan.slots,
-            plan.pending_live,
-            len(plan.regions),
-            _windows(lay) | frozenset(grid_words),
-            vtemps,
-            stack,
-            plan.lane_words,
+    table = dict(allocated.bank_table)
+    state = KernelBuilder(kernel.name, kernel.arch, lay, regs, table, plan.pending_live)
+    state.shared_size = kernel.shared_size
+    state.externs = functions_of(kernel)
+    state.textures = next((f.offset for f in launch.fills if f.kind == "textures"), 0)
+    state.locks = next((f.offset for f in launch.fills if f.kind == "locks"), 0)
+    state.outlining = outlines(found.cfg)
+    state.grid_words, state.grid_workspace = grid_words(kernel), kernel.grid_workspace or 0
+    state.idle, state.nans = found.unread, found.nans
+    bodies = _emit_kernel(state, plan, placed=found.placed)
+    return Selected(
+        allocated,
+        items=tuple(state.items),
+        launch=launch,
+        vgprs=regs.vtemp_base + state.vtemps_used,
+        uses_private=stack_bytes(kernel, found.cfg) > 0 or bool(regs.spilled),
+        rules_used=tuple(sorted(state.rules_used.items())),
+        pieces=_pieces(state, plan, found.live, bodies),
+        spans=tuple(state.spans),
+    )
+
+
+def coalesce_copies(selected: Selected) -> Selected:
+    """The kernel without moves from temporaries that are not needed."""
+    spans = [(s.first, s.end) for s in selected.spans]
+    items, places = coalesce_spans(selected.items, spans, selected.regs)
+    pieces = tuple(
+        replace(
+            p,
+            first=places[p.first],
+            end=places[p.end],
+            starts=tuple(None if s is None else places[s] for s in p.starts),
         )
-        launch, table = launch_info(
-            kernel,
-            lay,
-            banks,
-            stack,
-            regs.scratch_spill,
-            shared,
-            _reads(cfg, lay.constant3),
-            uses_textures(cfg),
-            uses_locks(cfg),
-        )
-        state = KernelBuilder(kernel.name, kernel.arch, lay, regs, table, plan.pending_live)
-        state.shared_size = kernel.shared_size
-        state.externs = functions_of(kernel)
-        state.textures = next((f.offset for f in launch.fills if f.kind == "textures"), 0)
-        state.locks = next((f.offset for f in launch.fills if f.kind == "locks"), 0)
-        state.outlining = outlines(cfg)
-        state.grid_words, state.grid_workspace = grid_words, kernel.grid_workspace or 0
-        state.idle, state.nans = unread, nans
-        bodies = _emit_kernel(state, plan, placed=placed)
-        total = regs.vtemp_base + state.vtemps_used
-        if total <= 256:
-            used = tuple(sorted(state.rules_used.items()))
-            private = stack > 0 or bool(regs.spilled)
-            pieces = _pieces(state, plan, live, bodies)
-            return Selected(
-                tuple(state.items), launch, total, private, used, plan, regs, pieces, nans
-            )
-        vtemps = state.vtemps_used
-    raise LoweringError("SX0402", "no vector registers left", Where(kernel=kernel.name))
+        for p in selected.pieces
+    )
+    moved = tuple(Span(s.ins, places[s.first], places[s.end]) for s in selected.spans)
+    return replace(selected, items=tuple(items), pieces=pieces, spans=moved)
+
+
+def check_lanes(selected: Selected) -> Selected:
+    """The same kernel.  LoweringError SX0431 where an instruction's code does wrong to a lane."""
+    check_spans(selected.kernel.name, selected.items, selected.spans, selected.regs)
+    return selected
 
 
 def _emit_kernel(k: KernelBuilder, plan: ConvergencePlan, *, placed: bool) -> list[KernelBodies]:
@@ -334,7 +189,7 @@ def rules_items(block: Region, regs: RegisterMap) -> tuple[Item, ...]:
     k.locks = a.locks
     k.nans = a.nans
     write_body(k, None, block.instructions, block.converged)
-    return tuple(k.items)
+    return tuple(finished(k))
 
 
 def _prologue(c: RuleEmitter, plan: ConvergencePlan) -> None:

@@ -6,11 +6,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from sassxlate.disasm.rdna3.instruction import Inst, Item, Origin
+from sassxlate.disasm.rdna3.instruction import Inst, InstOrigin, Item
 from sassxlate.disasm.sass.instruction import Instruction
 
 if TYPE_CHECKING:
-    from sassxlate.lowering.select.kernel import Selected
+    from sassxlate.lowering.select.stages import Selected
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +42,6 @@ def marked(code: Sequence[Sequence[Inst]], instructions: Sequence[Instruction]) 
     by that the verifier knows which code is whose."""
     out: list[Inst] = []
     for ins, group in zip(instructions, code, strict=True):
-        origin = Origin(ins.text, ins.offset)
+        origin = InstOrigin(ins.text, ins.offset)
         out += [replace(item, origin=origin) for item in group]
     return out

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sassxlate.cfg import Cfg
@@ -10,7 +11,7 @@ from sassxlate.disasm.rdna3 import Program, format_inst
 from sassxlate.disasm.rdna3.instruction import Item, Label
 from sassxlate.lowering.abi.kernarg import LaunchInfo
 from sassxlate.lowering.codeobject.source_map import origin_texts
-from sassxlate.lowering.select.kernel import Selected
+from sassxlate.lowering.select.stages import Selected
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +46,7 @@ class Translated:
     selected: Selected
 
 
-def assembly(items: list[Item], program: Program) -> str:
+def assembly(items: Sequence[Item], program: Program) -> str:
     """The program as text: offsets, instructions, and which SASS each came from."""
     lines: list[str] = []
     for item, offset, origin in zip(items, program.offsets, origin_texts(items), strict=True):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from itertools import accumulate
 
 from sassxlate.disasm.rdna3.codec.encode.instruction import encode
 from sassxlate.disasm.rdna3.codec.text.instruction import describe
@@ -25,7 +26,8 @@ def _has_label(inst: Inst) -> bool:
     return any(isinstance(arg, LabelRef) for arg in inst.args)
 
 
-def _is_branch(inst: Inst) -> bool:
+def is_branch(inst: Inst) -> bool:
+    """Whether its label is a distance in dwords."""
     row = info(inst.op)
     return row.kind == "branch" or inst.op == "s_call_b64"
 
@@ -44,9 +46,10 @@ def _find(name: str, labels: dict[str, int]) -> int:
 
 def _resolve(inst: Inst, at: int, labels: dict[str, int]) -> bytes:
     last = inst.args[-1]
-    if _is_branch(inst) and isinstance(last, LabelRef):
-        distance = (_find(last.name, labels) - at - 4) // 4
-        if not -0x8000 <= distance <= 0x7FFF:
+    if is_branch(inst) and isinstance(last, LabelRef):
+        target = _find(last.name, labels)
+        distance = (target - at - 4) // 4
+        if not in_reach(at, target):
             raise EncodeError("SX0511", f"{last.name} is {distance} dwords away")
         return encode(replace(inst, args=inst.args[:-1], imm=distance))
     args: list[Arg] = []
@@ -60,6 +63,48 @@ def _resolve(inst: Inst, at: int, labels: dict[str, int]) -> bytes:
     return encode(replace(inst, args=tuple(args), enc=enc))
 
 
+@dataclass(frozen=True, slots=True)
+class Encoded:
+    """A program of which all is encoded but what names a label: that has zeros, as many bytes as it
+    takes.  ``code`` has the bytes of every item; a label's are none."""
+
+    items: tuple[Item, ...]
+    code: tuple[bytes, ...]
+
+    def offsets(self) -> tuple[int, ...]:
+        """The byte offset of every item, and of the end."""
+        return tuple(accumulate(map(len, self.code), initial=0))
+
+
+def encode_items(items: Iterable[Item]) -> Encoded:
+    """Each instruction's bytes.
+
+    Raises:
+        EncodeError: as encode(), with the offset.
+    """
+    kept = tuple(items)
+    at = 0
+    pieces: list[bytes] = []
+    for item in kept:
+        if isinstance(item, Label):
+            code = b""
+        elif _has_label(item):
+            code = bytes(4 if is_branch(item) else 8)
+        else:
+            try:
+                code = encode(item)
+            except EncodeError as error:
+                raise error.at(offset=at) from None
+        pieces.append(code)
+        at += len(code)
+    return Encoded(kept, tuple(pieces))
+
+
+def in_reach(at: int, target: int) -> bool:
+    """Whether a branch at one byte offset can go to another."""
+    return -0x8000 <= (target - at - 4) // 4 <= 0x7FFF
+
+
 def assemble(items: Iterable[Item]) -> Program:
     """Encode a program.  A label operand is a branch's target, or elsewhere a literal: the label's
     byte offset from the start (``Lbl("a")``) or a distance (``Lbl("a-b")``).
@@ -68,40 +113,34 @@ def assemble(items: Iterable[Item]) -> Program:
         EncodeError: SX0510, an unknown or repeated label; SX0511, a branch over more than 32,767
             dwords; else as encode(), with the offset.
     """
-    at = 0
-    offsets: list[int] = []
+    return resolve_labels(encode_items(items))
+
+
+def resolve_labels(encoded: Encoded) -> Program:
+    """The program with its labels' offsets in the place of their names.
+
+    Raises:
+        EncodeError: SX0510 and SX0511 as :func:`assemble`.
+    """
+    *offsets, _ = encoded.offsets()
     labels: dict[str, int] = {}
-    pieces: list[bytes | Inst] = []
-    for item in items:
-        offsets.append(at)
+    for item, at in zip(encoded.items, offsets, strict=True):
         if isinstance(item, Label):
             if item.name in labels:
                 raise EncodeError("SX0510", f"the label {item.name!r} is defined twice")
             labels[item.name] = at
-            pieces.append(b"")
-            continue
-        if _has_label(item):
-            pieces.append(item)
-            at += 4 if _is_branch(item) else 8
-            continue
-        try:
-            code = encode(item)
-        except EncodeError as error:
-            raise error.at(offset=at) from None
-        pieces.append(code)
-        at += len(code)
     out: list[bytes] = []
-    for piece, offset in zip(pieces, offsets, strict=True):
-        if isinstance(piece, bytes):
-            out.append(piece)
+    for item, code, offset in zip(encoded.items, encoded.code, offsets, strict=True):
+        if isinstance(item, Label) or not _has_label(item):
+            out.append(code)
             continue
         try:
-            code = _resolve(piece, offset, labels)
+            resolved = _resolve(item, offset, labels)
         except EncodeError as error:
-            where = Where(offset=offset, inst=describe(piece))
+            where = Where(offset=offset, inst=describe(item))
             raise EncodeError(error.code, error.message, where) from None
-        if len(code) != (4 if _is_branch(piece) else 8):
+        if len(resolved) != len(code):
             message = "a label operand in an instruction of another size than 8 bytes"
-            raise EncodeError("SX0510", message, Where(offset=offset, inst=describe(piece)))
-        out.append(code)
+            raise EncodeError("SX0510", message, Where(offset=offset, inst=describe(item)))
+        out.append(resolved)
     return Program(b"".join(out), tuple(offsets), labels)

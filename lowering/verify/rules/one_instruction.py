@@ -20,7 +20,7 @@ from sassxlate.lowering.abi.kernarg import bank_layout
 from sassxlate.lowering.builder.kernel_builder import KernelBuilder
 from sassxlate.lowering.nans.bits import NanBits
 from sassxlate.lowering.nans.reads import WIDE, made
-from sassxlate.lowering.passes import PASSES
+from sassxlate.lowering.passes import made_safe
 from sassxlate.lowering.regalloc.register_map import RegisterMap
 from sassxlate.lowering.select.instruction import one
 from sassxlate.lowering.verify.block.block import BlockPair
@@ -101,8 +101,7 @@ def translated(ins: Instruction, surroundings: Surroundings) -> BlockPair:
     state = selected(ins, surroundings)
     end = Label("end")  # all accesses are waited for here
     items: list[Item] = [*state.items, end, Inst("s_endpgm", ()), *routines_of(state, ins)]
-    for _, run in PASSES:
-        items = run(items)
+    items = made_safe(items)
     program = assemble(items)
     placed: list[Placed | None] = []
     for item, at in zip(items, program.offsets, strict=True):

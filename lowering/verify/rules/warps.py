@@ -22,7 +22,7 @@ from sassxlate.disasm.sass.semantics.warp_state import SemanticsFault
 from sassxlate.disasm.sass.semantics.whole_warps import evaluate_warp, executing, has_meaning
 from sassxlate.disasm.sass.traits import traits
 from sassxlate.lowering.emulate.runner import EmulatedDevice, Setup, run_code
-from sassxlate.lowering.passes import PASSES
+from sassxlate.lowering.passes import made_safe
 from sassxlate.lowering.regalloc.register_map import RegisterMap
 from sassxlate.lowering.verify.rules.compare import (
     Different,
@@ -93,8 +93,7 @@ def _program(ins: Instruction, surroundings: Surroundings) -> tuple[bytes, _Layo
     items += state.items
     items += _spill(lay, shift_of(ins))
     items += routines_of(state, ins)
-    for _, run in PASSES:
-        items = run(items)
+    items = made_safe(items)
     return assemble(items).data, lay
 
 

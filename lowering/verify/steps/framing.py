@@ -12,8 +12,7 @@ from sassxlate.disasm.rdna3 import RRef, assemble, decode, info, writes
 from sassxlate.disasm.rdna3.instruction import Inst, Item, Label, LabelRef, S
 from sassxlate.disasm.rdna3.tables.operand_codes import EXEC_LO, VCC_LO
 from sassxlate.disasm.sass.instruction import Const, RegRef
-from sassxlate.lowering.passes.hazards import insert_hazards
-from sassxlate.lowering.passes.waitcnt import insert_waitcnt
+from sassxlate.lowering.passes import made_safe
 from sassxlate.lowering.regalloc.register_map import RegisterMap
 from sassxlate.lowering.region.places import words_of
 from sassxlate.lowering.region.region import Region
@@ -181,7 +180,7 @@ def framed_for_verifier(
     from sassxlate.lowering.verify.nans import claims
 
     mine = [(inst, n) for n, group in enumerate(code) for inst in group]
-    made = insert_hazards(insert_waitcnt([*(inst for inst, _ in mine), Label("Lbehind the block")]))
+    made = made_safe([*(inst for inst, _ in mine), Label("Lbehind the block")])
     program = assemble(made)
     ends = [*program.offsets[1:], len(program.data)]
     out: list[list[Placed]] = [[] for _ in block.instructions]

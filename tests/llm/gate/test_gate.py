@@ -17,7 +17,8 @@ from sassxlate.llm.language.older_forms.restate import too_long
 from sassxlate.lowering.optimize.regions import CutRegion, cut_regions, grouped
 from sassxlate.lowering.pipeline import translate_kernel
 from sassxlate.lowering.select import translated
-from sassxlate.lowering.select.kernel import Selected, rules_items
+from sassxlate.lowering.select.kernel import rules_items
+from sassxlate.lowering.select.stages import Selected
 from sassxlate.lowering.verify import Refuted, verify
 from sassxlate.lowering.verify.block.of_kernel import blocks
 from tests.llm import engines

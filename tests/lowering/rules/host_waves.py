@@ -21,7 +21,7 @@ from sassxlate.lowering.abi.hostcalls import ARGUMENTS, FUNCTIONS, MNEMONIC
 from sassxlate.lowering.abi.kernarg import bank_layout
 from sassxlate.lowering.builder.kernel_builder import KernelBuilder
 from sassxlate.lowering.emulate.runner import EmulatedDevice, Setup, run_code
-from sassxlate.lowering.passes import PASSES
+from sassxlate.lowering.passes import made_safe
 from sassxlate.lowering.rules.control.hostcall import (
     CHARGE,
     CHARGED,
@@ -117,8 +117,7 @@ def kernel(names: Sequence[str], rewrite: Rewrite = lambda items: items) -> byte
             Inst("global_store_b32", (_AT, _DATA, _TARGET), imm=128 * (1 + i)),
         ]
     items.append(Inst("s_endpgm", ()))
-    for _, run in PASSES:
-        items = run(items)
+    items = made_safe(items)
     return assemble(items).data
 
 

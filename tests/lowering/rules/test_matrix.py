@@ -14,11 +14,12 @@ from numpy.typing import NDArray
 
 from sassxlate.disasm.containers.cubin import parse_cubin
 from sassxlate.disasm.containers.values import Cubin
+from sassxlate.disasm.rdna3 import encode_items
 from sassxlate.disasm.rdna3.instruction import Item
 from sassxlate.disasm.sass import decode
 from sassxlate.disasm.sass.codec.encode import assemble
 from sassxlate.errors import EmulatorError, LoweringError
-from sassxlate.lowering.passes import PASSES
+from sassxlate.lowering.passes import made_safe
 from sassxlate.lowering.passes.long_branches import expand_long_branches
 from sassxlate.lowering.pipeline import translate_kernel
 from sassxlate.lowering.verify.rules import warps
@@ -142,11 +143,12 @@ def test_islands(monkeypatch: pytest.MonkeyPatch) -> None:
     found: list[int] = []
 
     def islands(items: list[Item]) -> list[Item]:
-        out = expand_long_branches(items, 600, 400)
-        found.append(len(out) - len(items))
-        return out
+        safe = encode_items(made_safe(items))
+        out = expand_long_branches(safe, 600, 400, limit=600)
+        found.append(len(out.items) - len(safe.items))
+        return list(out.items)
 
-    monkeypatch.setattr(warps, "PASSES", (*PASSES, ("islands", islands)))
+    monkeypatch.setattr(warps, "made_safe", islands)
     ins = decode(assemble("HMMA.1688.F32 R16, R4, R8, R12 ;", 90, 0), 0, 90)
     assert warps.tried(ins, "together", 32) is None
     assert found[0] > 8

@@ -15,11 +15,10 @@ from sassxlate.disasm.containers.values import Cubin
 from sassxlate.disasm.rdna3 import assemble, decode
 from sassxlate.disasm.rdna3.instruction import Inst
 from sassxlate.disasm.sass import BadWord, decode_section
+from sassxlate.lowering import pipeline
 from sassxlate.lowering.abi.kernarg import bank_layout
-from sassxlate.lowering.abi.link import link_kernel
-from sassxlate.lowering.passes import PASSES
-from sassxlate.lowering.pipeline import kernel_cfg
-from sassxlate.lowering.select.kernel import select
+from sassxlate.lowering.passes import made_safe
+from sassxlate.lowering.pipeline import select_kernel
 from sassxlate.lowering.verify import BlockPair, Placed
 from sassxlate.lowering.verify.block.of_kernel import goes_on
 from sassxlate.lowering.verify.nans import claims
@@ -44,8 +43,7 @@ def _all_read() -> Generator[None]:
         return frozenset()
 
     with pytest.MonkeyPatch.context() as patch:
-        for module in ("select.kernel", "regalloc.allocate"):
-            patch.setattr(f"sassxlate.lowering.{module}.dead_instructions", none)
+        patch.setattr(pipeline, "dead_instructions", none)
         yield
 
 
@@ -54,12 +52,10 @@ def block_of(word: int) -> BlockPair:
     cubin = _template()
     code = bytearray(cubin.kernels[0].code)
     code[FOLDER_WORD : FOLDER_WORD + 16] = word.to_bytes(16, "little")
-    kernel = link_kernel(replace(cubin.kernels[0], code=bytes(code)), cubin)
+    kernel = replace(cubin.kernels[0], code=bytes(code))
     with _all_read():
-        selected = select(kernel, kernel_cfg(kernel))
-    items = list(selected.items)
-    for _, run in PASSES:
-        items = run(items)
+        selected = select_kernel(replace(cubin, kernels=(kernel,)), kernel.name)
+    items = made_safe(selected.items)
     program = assemble(items)
     said = {
         i: item.origin.offset

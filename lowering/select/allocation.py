@@ -1,0 +1,76 @@
+"""Registers and the launch of a kernel, from its plan."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from sassxlate.cfg import Cfg
+from sassxlate.errors import LoweringError, Where
+from sassxlate.lowering.abi.kernarg import bank_layout
+from sassxlate.lowering.convergence.barriers import barrier_bytes
+from sassxlate.lowering.regalloc.allocate import VGPRS, allocate
+from sassxlate.lowering.rules import TABLE
+from sassxlate.lowering.select.kernel import select
+from sassxlate.lowering.select.launch import grid_words, kernarg, stack_bytes, windows
+from sassxlate.lowering.select.stages import Allocated, Planned, Selected
+from sassxlate.lowering.target import most_threads
+
+ROUNDS = 4  # of allocation and selection, the first included
+
+
+def first_allocation(planned: Planned) -> Allocated:
+    """The register map with as many VGPRs for temporaries as the longest rule says it takes."""
+    return allocation(planned, temporaries(planned.analysed.cfg))
+
+
+def temporaries(cfg: Cfg) -> int:
+    """Vector temporaries that a kernel gets at first, by what the longest of its rules take."""
+    names = {i.mnemonic for b in cfg.blocks for i in b.instructions}
+    return max((r.temporaries for name in names for r in TABLE.get(name, ())), default=24)
+
+
+def allocation(planned: Planned, vtemps: int) -> Allocated:
+    """The register map with ``vtemps`` VGPRs kept free for temporaries.  LoweringError SX0402 where
+    scalar registers run out."""
+    found, plan = planned.analysed, planned.plan
+    kernel, cfg = found.kernel, found.cfg
+    lay = bank_layout(kernel.arch)
+    regs = allocate(
+        cfg,
+        found.live,
+        found.uniformity,
+        plan.slots,
+        plan.pending_live,
+        len(plan.regions),
+        windows(lay) | frozenset(grid_words(kernel)),
+        vtemps,
+        stack_bytes(kernel, cfg),
+        plan.lane_words,
+        found.unread,
+    )
+    shared = kernel.shared_size + barrier_bytes(plan)
+    launch, table = kernarg(kernel, cfg, lay, regs.scratch_spill, shared)
+    return Allocated(planned, regs, launch, table, vtemps)
+
+
+def fit_registers(selected: Selected) -> Selected:
+    """The kernel in 256 VGPRs, with no more threads a block than there are registers for.
+
+    How many temporaries the code takes, only the code says: each use of a spilled register takes
+    one, and what is spilled depends on how many are kept free.  Selection counts them.  Where map
+    and temporaries together are more than 256, the map is made again with as many kept free as were
+    counted, and the code selected with it.  A map keeps free what it was told, so that only a
+    larger number makes another round necessary: the numbers grow, and after ``ROUNDS`` rounds the
+    kernel is refused (LoweringError SX0402).  Hardly any kernel needs a second one.
+    """
+    for _ in range(ROUNDS - 1):
+        if selected.vgprs <= VGPRS:
+            break
+        counted = selected.vgprs - selected.regs.vtemp_base
+        selected = select(allocation(selected.allocated.planned, counted))
+    if selected.vgprs > VGPRS:
+        raise LoweringError(
+            "SX0402", "no vector registers left", Where(kernel=selected.kernel.name)
+        )
+    threads = min(selected.launch.max_threads, most_threads(selected.vgprs))
+    return replace(selected, launch=replace(selected.launch, max_threads=threads))

@@ -1,0 +1,156 @@
+"""What a kernel needs of its launch: constant banks, stack, tables, and the kernarg segment."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from sassxlate.cfg import Cfg
+from sassxlate.disasm.containers.values import Kernel
+from sassxlate.disasm.sass.instruction import Const
+from sassxlate.disasm.sass.traits import traits
+from sassxlate.errors import LoweringError, Where
+from sassxlate.lowering.abi.hostcalls import ARGUMENTS, functions_of
+from sassxlate.lowering.abi.kernarg import BankLayout, Fill, LaunchInfo
+from sassxlate.lowering.abi.link import GRID_WORKSPACE
+
+STACK = 1024  # bytes of stack a lane where the cubin asks for less; CUDA's default limit
+
+# Those that a module has: its tables (2), __constant__ variables (3) and relocated addresses (4).
+_MODULE_BANKS = frozenset({2, 3, 4})
+
+
+def banks_used(cfg: Cfg) -> tuple[int, ...]:
+    """The constant banks besides 0 that the kernel reads; SX0413 for one that no module has."""
+    found: set[int] = set()
+    for block in cfg.blocks:
+        for inst in block.instructions:
+            for o in inst.operands.values():
+                if not isinstance(o, Const) or o.bank == 0:
+                    continue
+                if o.bank not in _MODULE_BANKS:
+                    where = Where(kernel=cfg.name, offset=inst.offset, inst=inst.text)
+                    raise LoweringError("SX0413", f"no module has constant bank {o.bank}", where)
+                found.add(o.bank)
+    return tuple(sorted(found))
+
+
+def windows(lay: BankLayout) -> frozenset[int]:
+    bases = [b for b in (lay.shared_window, lay.local_window) if b is not None]
+    return frozenset(o for b in bases for o in (b, b + 4))
+
+
+def uses_stack(cfg: Cfg) -> bool:
+    """Whether it may reach local memory.  RED does not: its rule takes addresses for global."""
+    kinds = ("load", "store", "atomic", "query")
+    every = (i for b in cfg.blocks for i in b.instructions)
+    return any(traits(i).reaches(kinds, "local", "generic") for i in every)
+
+
+def uses_locks(cfg: Cfg) -> bool:
+    """Whether the kernel has atomics on 128 bits."""
+    every = (i for b in cfg.blocks for i in b.instructions)
+    return any(traits(i).reaches(("atomic",)) and i.has("128") for i in every)
+
+
+def uses_textures(cfg: Cfg) -> bool:
+    kinds = ("load", "store")
+    every = (i for b in cfg.blocks for i in b.instructions)
+    return any(traits(i).reaches(kinds, "texture", "surface") for i in every)
+
+
+def reads_word(cfg: Cfg, offset: int) -> bool:
+    """Whether the kernel names a word of the eight bytes at ``offset`` of constant bank 0."""
+    return any(
+        isinstance(o, Const)
+        and o.bank == 0
+        and (o.index is None or o.index.is_zero)
+        and offset <= o.offset < offset + 8
+        for b in cfg.blocks
+        for i in b.instructions
+        for o in i.operands.values()
+    )
+
+
+def stack_bytes(kernel: Kernel, cfg: Cfg) -> int:
+    """Bytes of local memory per lane, without what is spilled."""
+    return (max(kernel.local_size, STACK if uses_stack(cfg) else 0) + 15) & ~15
+
+
+def grid_words(kernel: Kernel) -> dict[int, int]:
+    """Offset in bank 0 -> half of the address of grid.sync()'s counters, where they are used."""
+    if kernel.grid_workspace is None:
+        return {}
+    low, high = GRID_WORKSPACE[kernel.arch]
+    return {low: 0, high: 1}
+
+
+def kernarg(
+    kernel: Kernel, cfg: Cfg, lay: BankLayout, spill: int, lds: int
+) -> tuple[LaunchInfo, dict[int, int]]:
+    """The launch of a kernel that spills ``spill`` bytes per lane and has ``lds`` bytes of static
+    LDS, and for each constant bank the offset of its pointer in the kernarg segment."""
+    banks = banks_used(cfg)
+    if kernel.grid_workspace is not None:
+        banks = tuple(sorted({*banks, 4}))
+    return launch_info(
+        kernel,
+        lay,
+        banks,
+        stack_bytes(kernel, cfg),
+        spill,
+        lds,
+        reads_word(cfg, lay.constant3),
+        uses_textures(cfg),
+        uses_locks(cfg),
+    )
+
+
+def launch_info(
+    kernel: Kernel,
+    lay: BankLayout,
+    banks: Iterable[int],
+    stack: int,
+    spill: int,
+    lds: int,
+    points_to_constants: bool = False,
+    textures: bool = False,
+    locks: bool = False,
+) -> tuple[LaunchInfo, dict[int, int]]:
+    """The kernarg layout, and for each constant bank the offset of its pointer in it."""
+    table = (max(kernel.constant0_size, kernel.param_base + kernel.param_size, 0x30) + 7) & ~7
+    end_of_fixed = max(lay.stack_top + 4, lay.grid_dim + 12, lay.local_window + 8, lay.grid_id + 8)
+    table = max(table, (end_of_fixed + 7) & ~7)
+    if lay.descriptor is not None:
+        table = max(table, lay.descriptor + 8)
+    offsets = {bank: table + 8 * n for n, bank in enumerate(banks)}
+    fills = [
+        *(Fill(lay.block_dim + 4 * n, f"blockdim.{d}") for n, d in enumerate("xyz")),  # type: ignore[arg-type]
+        *(Fill(lay.grid_dim + 4 * n, f"griddim.{d}") for n, d in enumerate("xyz")),  # type: ignore[arg-type]
+        Fill(lay.stack_top, "u32", stack),
+        Fill(lay.grid_id, "gridid"),
+        *(Fill(offset, f"bank{bank}") for bank, offset in offsets.items()),  # type: ignore[arg-type]
+    ]
+    if points_to_constants:
+        fills.append(Fill(lay.constant3, "bank3"))
+    size = table + 8 * len(offsets)
+    if textures:
+        fills.append(Fill(size, "textures"))
+        size += 8
+    if locks:
+        fills.append(Fill(size, "locks"))
+        size += 8
+    if lay.dynamic_shared is not None:
+        fills.append(Fill(lay.dynamic_shared, "dynamic_shared"))
+    threads = kernel.max_threads
+    info = LaunchInfo(
+        kernarg_size=size,
+        param_base=kernel.param_base,
+        param_size=kernel.param_size,
+        lds_static=lds,
+        # What printf keeps of its arguments may reach beyond the stack.
+        private_size=stack + spill + (ARGUMENTS if "vprintf" in functions_of(kernel) else 0),
+        max_threads=threads[0] * threads[1] * threads[2] if threads else 1024,
+        fills=tuple(fills),
+        heap=not {"malloc", "free"}.isdisjoint(functions_of(kernel)),
+    )
+    return info, offsets

@@ -1,0 +1,99 @@
+"""The passes from decoding to the ELF file: their order, and what each owes the next."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from dataclasses import replace
+from functools import cache
+from itertools import pairwise
+from typing import get_type_hints
+
+import pytest
+
+from sassxlate.errors import LoweringError
+from sassxlate.lowering import pipeline
+from sassxlate.lowering.pipeline import PASSES, run_passes, select_kernel
+from sassxlate.lowering.regalloc.allocate import VGPRS
+from sassxlate.lowering.select import allocation
+from sassxlate.lowering.select.allocation import ROUNDS, fit_registers
+from sassxlate.lowering.select.stages import Selected, Source
+from tests.lowering import emulated
+
+
+@cache
+def _selected() -> Selected:
+    return select_kernel(emulated.load("double_math", 90), "double_math")
+
+
+def _given(step: pipeline.Pass) -> tuple[object, object]:
+    """The types of a pass's parameter and result."""
+    hints = get_type_hints(step.run)
+    result = hints.pop("return")
+    (taken,) = hints.values()
+    return taken, result
+
+
+def test_each_pass_takes_what_the_one_before_gives() -> None:
+    for before, after in pairwise(PASSES):
+        assert _given(before)[1] is _given(after)[0], (before.name, after.name)
+
+
+def test_values_are_frozen() -> None:
+    for step in PASSES:
+        for kind in _given(step):
+            assert kind.__dataclass_params__.frozen, kind  # type: ignore[attr-defined]
+
+
+def test_no_pass_is_called_from_an_except() -> None:
+    names = {step.run.__name__ for step in PASSES}
+    for handler in ast.walk(ast.parse(inspect.getsource(pipeline))):
+        if isinstance(handler, ast.ExceptHandler):
+            called = {n.func.id for n in ast.walk(handler)
+                      if isinstance(n, ast.Call) and isinstance(n.func, ast.Name)}  # fmt: skip
+            assert not called & names
+
+
+def test_passes_leave_their_argument_as_it_was() -> None:
+    source = Source(emulated.load("double_math", 90), "double_math")
+    seen: list[tuple[object, str]] = []
+    run_passes(source, PASSES, lambda _, value, __: seen.append((value, repr(value))))
+    assert len(seen) == len(PASSES)
+    for value, text in seen:
+        assert repr(value) == text
+
+
+def _asking(temporaries: int) -> Selected:
+    """A kernel whose code is said to take so many temporaries."""
+    selected = _selected()
+    return replace(selected, vgprs=selected.regs.vtemp_base + temporaries)
+
+
+def test_registers_that_fit_are_left_alone() -> None:
+    base = _selected().regs.vtemp_base
+    fits = _asking(VGPRS - base)
+    assert fit_registers(fits).allocated is fits.allocated
+
+
+def test_registers_that_do_not_fit_are_allocated_again() -> None:
+    wanted = VGPRS - _selected().regs.vtemp_base + 1
+    fitted = fit_registers(_asking(wanted))
+    assert fitted.allocated.temporaries == wanted
+    assert fitted.regs.spilled
+    assert fitted.vgprs <= VGPRS
+    assert fitted.regs.vtemp_base + wanted <= VGPRS
+
+
+def test_rounds_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    rounds: list[int] = []
+
+    def hungry(allocated: allocation.Allocated) -> Selected:
+        rounds.append(allocated.temporaries)
+        base = allocated.regs.vtemp_base
+        return replace(_selected(), allocated=allocated, vgprs=max(257, base + rounds[-1] + 1))
+
+    monkeypatch.setattr(allocation, "select", hungry)
+    with pytest.raises(LoweringError, match="SX0402"):
+        fit_registers(_asking(VGPRS))
+    assert len(rounds) == ROUNDS - 1
+    assert rounds == sorted(rounds)
