@@ -1,6 +1,6 @@
-"""Typed errors: every one has a stable code, says where it happened, and reads as one line.
+"""Typed errors: every one has a stable code, carries its place, and prints as one line.
 
-The codes are described in ``error_catalogue/*.toml`` (one file an area), which `sassxlate explain`
+The codes are described in ``error_catalogue/*.toml`` (one file per area), which `sassxlate explain`
 prints.  Areas: SX01 containers, SX02 SASS, SX03 control flow, SX04 lowering, SX05 RDNA3 and code
 objects, SX06 emulated device, SX07 runtime libraries, SX08 command line and tools, SX09 service
 and cache, SX10 models.
@@ -75,11 +75,11 @@ class ContainerError(SassxlateError):
 
 
 class DecodeError(SassxlateError):
-    """A word that is no instruction of its architecture (SX02)."""
+    """A word that is not an instruction of its architecture (SX02)."""
 
 
 class InterpretError(SassxlateError):
-    """A launch that the reference interpreter cannot run, or that goes wrong in it (SX02)."""
+    """A launch that the reference interpreter cannot run, or that fails in it (SX02)."""
 
 
 class CfgError(SassxlateError):
@@ -99,7 +99,7 @@ class EmulatorError(SassxlateError):
 
 
 class ShimError(SassxlateError):
-    """A runtime library, the application or its start-up went wrong (SX07)."""
+    """A failure in a runtime library, in the application or in its start-up (SX07)."""
 
 
 class UsageError(SassxlateError):
@@ -119,7 +119,7 @@ EXIT_NEGATIVE = 1
 EXIT_USAGE = 2
 
 EXIT_UNSUPPORTED = 3
-EXIT_BAD_WORDS = 3  # `disasm` printed everything, but some words are no instructions
+EXIT_BAD_WORDS = 3  # `disasm` printed everything, but some words are not instructions
 
 # By the code's area; a catalogue entry with an `exit` key overrides it for one code.
 _EXIT_BY_AREA = {
@@ -136,7 +136,7 @@ _EXIT_BY_AREA = {
 
 
 def catalogue() -> dict[str, dict[str, Any]]:
-    """All described error codes: code to its table (``title``, ``text``, perhaps ``exit``)."""
+    """All described error codes: code to its table (``title``, ``text``, optionally ``exit``)."""
     import tomllib
     from importlib import resources
 
@@ -148,7 +148,7 @@ def catalogue() -> dict[str, dict[str, Any]]:
 
 
 def exit_status(error: SassxlateError) -> int:
-    """The exit status that tells a script what kind of error this was (2 or 3)."""
+    """The exit status by kind of error (2 or 3), for scripts."""
     try:
         entry = catalogue().get(error.code, {})
     except (OSError, ValueError):

@@ -1,4 +1,4 @@
-"""What commands write: text tables, JSON, whole files, paging."""
+"""Output of commands: text tables, JSON, whole files, paging."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ import click
 
 from sassxlate.errors import UsageError, Where
 
-SCHEMA = 1  # of every JSON answer
+SCHEMA = 1  # of every JSON document
 
 _SURROGATES = re.compile("[\ud800-\udfff]")
 _LINES = 1024  # printed at a time
 
 
 def make_directory(path: Path) -> None:
-    """The directory and those above it; UsageError SX0813 where that is refused."""
+    """The directory and those above it; UsageError SX0813 if that is refused."""
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -32,7 +32,7 @@ def make_directory(path: Path) -> None:
 def write_whole(path: Path, data: bytes) -> None:
     """The whole file or nothing, with the permissions that the umask gives.
 
-    What is no regular file (a device, a pipe) is written as it is.
+    Anything but a regular file (a device, a pipe) is written in place.
     Raises UsageError SX0813.
     """
     try:
@@ -63,16 +63,16 @@ def _unwritten(error: OSError, path: Path) -> UsageError:
 
 
 def print_lines(lines: Iterable[str]) -> None:
-    """Lines on stdout, many at a time."""
+    """Prints lines on stdout, many at a time."""
     rest = iter(lines)
     while some := list(islice(rest, _LINES)):
         click.echo("\n".join(some))
 
 
 def print_json(value: dict[str, Any]) -> None:
-    """One JSON document on stdout, its schema number first."""
+    """Prints one JSON document on stdout, its schema number first."""
     text = json.dumps({"schema": SCHEMA, **value}, indent=2, ensure_ascii=False)
-    # Of a path that is no UTF-8: Python's own reader takes it back, and any other takes the rest.
+    # A path that is not UTF-8: Python's reader restores it, and other readers can read the rest.
     click.echo(_SURROGATES.sub(lambda found: f"\\u{ord(found[0]):04x}", text))
 
 

@@ -1,7 +1,8 @@
-"""Processes that do jobs while another makes them: pipes, and nobody waits for anybody.
+"""A worker pool fed by a producer process; nothing blocks on a full pipe.
 
 The producer is one process, the workers are several; this process hands the jobs on.  A worker that
-dies (memory, a fault of the solver) loses its job and is replaced; when this process dies, all do.
+dies (memory, a crash of the solver) loses its job and is replaced; when this process dies, all
+others die.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ Done = TypeVar("Done")
 
 
 def _alone() -> None:
-    """Ends this process with the one that began it; Ctrl-C is that one's affair."""
+    """Makes this process die with its parent; Ctrl-C is left to the parent."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     die_with_parent()
 
@@ -44,14 +45,14 @@ class Child:
         theirs.close()
 
     def end(self) -> None:
-        """Kills it, if it lives."""
+        """Kills it if it is alive."""
         self.process.kill()
         self.process.join()
         self.pipe.close()
 
 
 class Producer(Generic[Job]):
-    """A process that makes jobs one after the other, until it is told to stop."""
+    """A process that makes jobs one after the other until it is stopped."""
 
     def __init__(self, make: Callable[[Callable[[], bool]], Iterator[Job]]) -> None:
         self._stop: Any = multiprocessing.get_context("fork").Event()
@@ -74,7 +75,7 @@ class Producer(Generic[Job]):
         self._stop.set()
 
     def receive(self) -> tuple[str, Any]:
-        """What it says next: ``job``, ``end``, ``error`` (code and message), or ``fault``."""
+        """Its next message: ``job``, ``end``, ``error`` (code and message), or ``fault``."""
         try:
             kind, what = self.child.pipe.recv()
         except (EOFError, OSError):
@@ -85,7 +86,8 @@ class Producer(Generic[Job]):
 
 
 class WorkerPool(Generic[Job, Done]):
-    """Workers.  ``begin`` is called in each; what it gives does the jobs."""
+    """Worker processes.  ``begin`` is called in each; the function that it returns does the
+    jobs."""
 
     def __init__(self, count: int, begin: Callable[[], Callable[[Job], Done]]) -> None:
         def run(pipe: Connection) -> None:
@@ -112,15 +114,15 @@ class WorkerPool(Generic[Job, Done]):
     def give(self, job: Job) -> None:
         """Gives a job to an idle worker."""
         child = self._idle.pop()
-        with contextlib.suppress(OSError):  # it has died: receive finds that out
+        with contextlib.suppress(OSError):  # it has died: receive will detect that
             child.pipe.send(job)
         self._busy[child.pipe] = child, job
 
     def wait(
         self, producer: Producer[Job] | None, seconds: float
     ) -> tuple[bool, list[tuple[Job, Done | None]]]:
-        """Waits until something comes: whether the producer has, and jobs that are done, with None
-        where the worker died of one."""
+        """Waits for a message: whether one came from the producer, and finished jobs, with None
+        if the worker died on one."""
         pipes: list[Any] = [*self._busy]
         if producer is not None and producer.open:
             pipes.append(producer.child.pipe)
@@ -142,7 +144,7 @@ class WorkerPool(Generic[Job, Done]):
         return produced, done
 
     def end(self) -> None:
-        """Kills all workers, whatever they do."""
+        """Kills all workers, busy or not."""
         for child in [*self._idle, *(c for c, _ in self._busy.values())]:
             child.end()
         self._idle.clear()
@@ -153,13 +155,13 @@ _PR_SET_PDEATHSIG = 1
 
 
 def die_with_parent() -> None:
-    """Said by a process after its fork: who is killed takes it along.  Linux alone knows how."""
+    """Call in a forked child: the kernel kills it when its parent dies (Linux only)."""
     with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def cores() -> int:
-    """Those that this process may use."""
+    """The number of cores that this process may use."""
     return len(os.sched_getaffinity(0))
 
 

@@ -1,7 +1,7 @@
 """Finds the tools around sassxlate: compilers and disassemblers, on PATH or in PyPI's wheels.
 
-None of them is needed to translate or run a program.  nvcc builds test programs; nvdisasm,
-cuobjdump and clang are what the tests compare with.
+None of them is needed to translate or run a program.  nvcc builds test programs;
+the tests compare with nvdisasm, cuobjdump and clang.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Tool:
 
 
 def _version(command: tuple[str, ...], pattern: str) -> str | None:
-    """What ``command --version`` says; None if it does not start or does not say."""
+    """The version that ``command --version`` prints; None if it does not start or prints none."""
     try:
         done = subprocess.run(
             [*command, "--version"],
@@ -131,7 +131,7 @@ def cuobjdump() -> Tool | None:
 
 @cache
 def clang() -> Tool | None:
-    """A clang that knows gfx1100 (17 or newer): SASSXLATE_CLANG, the wheel ziglang, or PATH."""
+    """A clang that supports gfx1100 (17 or newer): SASSXLATE_CLANG, the wheel ziglang, or PATH."""
     zig = (sys.executable, "-m", "ziglang", "cc") if _wheel("ziglang", "zig") else None
     found = _first(
         "clang",

@@ -1,8 +1,8 @@
-"""The command line: one module a subcommand, imported only when it is asked for.
+"""The command line: one module a subcommand, imported only when it is called.
 
 Each module ``sassxlate/cli/<name>.py`` holds a click command called ``command``.  Errors of type
-:class:`SassxlateError` print as one line on stderr; the exit status is 0 done, 1 an honest
-negative, 2 usage or bad input, 3 unsupported, 130 interrupted.
+:class:`SassxlateError` print as one line on stderr; the exit status is 0 for done, 1 for a
+negative answer, 2 for usage errors and bad input, 3 for unsupported, 130 for interrupted.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ import click
 from sassxlate import __version__
 from sassxlate.errors import EXIT_NEGATIVE, SassxlateError, UsageError, Where, exit_status
 
-# The order is that of `--help`: look, translate, run, then the tool itself.  The short texts stand
+# The order of `--help`: inspect, translate, run, then the tool itself.  The short texts are
 # here so that `--help` need not import every subcommand.
 SUBCOMMANDS: dict[str, str] = {
     "ls": "List what a fat binary holds: architectures, kernels, sizes.",
     "extract": "Write the entries of a fat binary to files.",
     "disasm": "Print SASS as nvdisasm does.",
     "asm": "Assemble SASS text.",
-    "isa": "Print what a SASS instruction is: forms, bits, operands, modifiers.",
+    "isa": "Describe a SASS instruction: forms, bits, operands, modifiers.",
     "cfg": "Print or draw a kernel's control flow graph.",
     "diff": "Show what differs between two kernels' graphs.",
     "callgraph": "Print which functions call which.",
@@ -41,19 +41,19 @@ SUBCOMMANDS: dict[str, str] = {
     "run": "Run a CUDA application on the emulated device or on HIP.",
     "train": "Train a model that proposes blocks.",
     "eval": "Measure a model on programs held out of training.",
-    "doctor": "Say what is installed, what is missing and how to get it.",
+    "doctor": "Check what is installed, what is missing and how to get it.",
     "explain": "Explain an error code.",
     "cache": "Show, measure or empty the cache.",
     "bench": "Measure the emulator, the translator and the disassembler.",
     "dataset": "Build the dataset of proved pairs that the model learns from.",
     "selftest": "Run the fixtures on a device and write a report.",
 }
-EXIT_INTERRUPTED = 130  # as a shell says of SIGINT; click's own 1 would mean "differs"
+EXIT_INTERRUPTED = 130  # a shell's status for SIGINT; click's own 1 would mean "differs"
 
 
 @contextlib.contextmanager
 def _without_collection() -> Generator[None, None, None]:
-    """Imports make objects that stay: the collector walks them neither now nor later."""
+    """Imports make long-lived objects: the collector walks them neither now nor later."""
     collecting = gc.isenabled()
     gc.disable()
     try:
@@ -114,7 +114,7 @@ def main(args: Sequence[str] | None = None) -> None:
     """
     _hold_closed_streams()
     _write_any_name()
-    # Statuses of click's own (usage 2) and of the subcommands pass through.
+    # Statuses of click itself (usage: 2) and of the subcommands pass through.
     with _one_line(), contextlib.suppress(BrokenPipeError):
         try:
             cli.main(args=args, prog_name="sassxlate")
@@ -127,7 +127,7 @@ def main(args: Sequence[str] | None = None) -> None:
 
 @contextlib.contextmanager
 def _one_line() -> Generator[None, None, None]:
-    """Turns what no subcommand expected into a typed error."""
+    """Turns an exception that no subcommand expected into a typed error."""
     try:
         yield
         return
@@ -149,7 +149,7 @@ def _one_line() -> Generator[None, None, None]:
 
 
 def _what_failed(error: OSError) -> str:
-    """The file, or what else the operation was on."""
+    """The file, or the other object of the failed operation."""
     if error.filename is not None:
         return os.fsdecode(error.filename)
     if error.errno == errno.ENOENT and not _has_directory():
@@ -166,7 +166,7 @@ def _has_directory() -> bool:
 
 
 def _innermost(fault: Exception) -> str | None:
-    """The line of ours, or of a library, that raised it."""
+    """The innermost line, ours or a library's, that raised it."""
     trace = fault.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
@@ -183,7 +183,7 @@ def _show_traceback() -> None:
 
 
 def _write_any_name() -> None:
-    """Paths that are no text in the encoding of the terminal are written as they are."""
+    """Paths that are not text in the terminal's encoding are written as their bytes."""
     codecs.register_error("sassxlate", _as_it_is)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
@@ -191,7 +191,7 @@ def _write_any_name() -> None:
 
 
 def _as_it_is(error: UnicodeError) -> tuple[bytes, int]:
-    """Bytes that Python's names of files stand for; other characters as escapes."""
+    """The original bytes of a file name that Python decoded; other characters as escapes."""
     if not isinstance(error, UnicodeEncodeError):
         raise error
     return b"".join(map(_byte_or_escape, error.object[error.start : error.end])), error.end
@@ -207,7 +207,7 @@ def _byte_or_escape(character: str) -> bytes:
 def _hold_closed_streams() -> None:
     """Opens standard descriptors that are closed, so that no file of ours takes their numbers.
 
-    As the C library does for privileged programs: opened the wrong way round, so that using them
+    As the C library does for privileged programs: opened in the wrong direction, so that using them
     fails as before, here and in an application that inherits them.
     """
     for number in (0, 1, 2):
@@ -217,7 +217,7 @@ def _hold_closed_streams() -> None:
             mode = os.O_WRONLY if number == 0 else os.O_RDONLY
             if os.open(os.devnull, mode) == number:
                 os.set_inheritable(number, True)
-    # Python has None for them.
+    # Python sets them to None.
     if cast(object, sys.stdin) is None:
         sys.stdin = open(0, closefd=False)  # noqa: SIM115
     if cast(object, sys.stdout) is None:
@@ -227,6 +227,6 @@ def _hold_closed_streams() -> None:
 
 
 def _abandon_output() -> None:
-    """What was not written is not tried again when Python ends."""
+    """Drops buffered output, so that Python does not try to write it again at exit."""
     with contextlib.suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)

@@ -15,14 +15,16 @@ from sassxlate.output import write_whole
 @click.command()
 @click.argument("file", metavar="FILE")
 @click.option("--arch", required=True, help="The architecture, such as sm_80.")
-@click.option("-o", "--output", metavar="PATH", help="Write the machine code of one section there.")
-@click.option("--section", metavar="NAME", help="The section to write, where there are several.")
+@click.option(
+    "-o", "--output", metavar="PATH", help="Write the machine code of one section to this file."
+)
+@click.option("--section", metavar="NAME", help="The section to write, if there are several.")
 def command(file: str, arch: str, output: str | None, section: str | None) -> None:
     """Assemble SASS as `sassxlate disasm --control` or nvdisasm prints it.
 
     Prints each word in hexadecimal, or writes the bytes with `-o`.  Labels and scheduling
-    information are read; without the latter no stall and no barrier is set.  `-` is standard
-    input.
+    information are read; without scheduling information, no stalls or barriers are set.  `-` is
+    standard input.
     """
     number = parse_arch(arch)[0]
     try:

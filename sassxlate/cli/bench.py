@@ -21,14 +21,14 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
 
 
 def _options(function: _F) -> _F:
-    """What both benchmarks take."""
+    """The options that both benchmarks take."""
     for option in (
         click.option("--fixtures", "given", type=click.Path(), help="The fixtures directory."),
         click.option(
             "--isa",
             type=click.Choice(["auto", "avx512", "avx2"]),
             default="auto",
-            help="Vectors of the host to compile for (auto: the best there are).",
+            help="Vector instructions to compile for (auto: the best that the host has).",
         ),
         click.option("--check", is_flag=True, help="Exit status 1 if a target is missed."),
         click.option(
@@ -51,7 +51,7 @@ def _end(title: str, figures: Sequence[Figure], output_format: str, check: bool)
 
 @click.group()
 def command() -> None:
-    """Measure emulator, translator, disassembler and code; run folders of programs."""
+    """Measure the emulator, translator, disassembler and code; run folders of programs."""
 
 
 @command.command("emulator")
@@ -60,13 +60,13 @@ def command() -> None:
     type=click.FloatRange(0.0001, 10),
     default=0.2,
     show_default=True,
-    help="Seconds that one call of a loop takes.",
+    help="Target duration of one call of a loop, in seconds.",
 )
 @_options
 def emulator(
     output_format: str, repeat: int, check: bool, isa: str, given: str | None, call: float
 ) -> None:
-    """How many RDNA3 instructions a second one core runs, in the loops of fixtures/bench."""
+    """RDNA3 instructions per second on one core, in the loops of fixtures/bench."""
     from sassxlate.bench import emulator as _bench_emulator
 
     figures = _bench_emulator.measure(fixtures(given), repeat, isa_of(isa), call)
@@ -76,7 +76,7 @@ def emulator(
 @command.command("translate")
 @_options
 def translate(output_format: str, repeat: int, check: bool, isa: str, given: str | None) -> None:
-    """From SASS to a code object, from there to host code, and a whole run with a warm cache."""
+    """Time from SASS to a code object, from there to host code, and of a run with a warm cache."""
     from sassxlate.bench import translate as _bench_translate
 
     figures = _bench_translate.measure(fixtures(given), repeat, isa_of(isa))
@@ -90,7 +90,7 @@ def translate(output_format: str, repeat: int, check: bool, isa: str, given: str
     type=click.IntRange(1),
     default=400_000,
     show_default=True,
-    help="Instructions after which no further cubin is taken.",
+    help="Take no further cubin after this many instructions.",
 )
 @click.option("--check", is_flag=True, help="Exit status 1 if a target is missed.")
 @click.option(
@@ -100,7 +100,7 @@ def translate(output_format: str, repeat: int, check: bool, isa: str, given: str
 def disasm(
     files: tuple[str, ...], limit: int, check: bool, repeat: int, output_format: str
 ) -> None:
-    """Decoding and printing SASS beside nvdisasm, where it is found, on the same cubins.
+    """Time decoding and printing SASS, and nvdisasm (if found) on the same cubins.
 
     FILES are cubins, executables and libraries.  Times are CPU time of one thread.
     """
@@ -116,27 +116,32 @@ def disasm(
     "--sample", type=_FILE, help="A TOML file of names and arguments; run no other programs."
 )
 @click.option("--truth", type=_FILE, help="A JSON file of what they print on an NVIDIA GPU.")
-@click.option("-k", "pattern", default="", help="A regular expression that names must have.")
-@click.option("--arch", default="", help="Executables for this architecture alone (sm_80).")
+@click.option(
+    "-k", "pattern", default="", help="Run only programs whose names match this regular expression."
+)
+@click.option("--arch", default="", help="Only executables for this architecture (sm_80).")
 @click.option("--jobs", type=click.IntRange(1), default=1, show_default=True, help="At a time.")
 @click.option(
     "--timeout",
     type=click.FloatRange(0.1),
     default=60.0,
     show_default=True,
-    help="Seconds a program may take.",
+    help="Time limit for each program, in seconds.",
 )
 @click.option(
     "--memory",
     type=click.FloatRange(0.1),
     default=8.0,
     show_default=True,
-    help="GiB that a program may hold.",
+    help="Memory limit for each program, in GiB.",
 )
-@click.option("--results", type=_FILE, help="Where results are kept (default: in the cache).")
-@click.option("--stale", is_flag=True, help="Take known results of other versions, too.")
+@click.option("--results", type=_FILE, help="Where to keep results (default: in the cache).")
+@click.option("--stale", is_flag=True, help="Also accept results from other versions.")
 @click.option(
-    "--again", default="", metavar="VERDICTS", help="Run those once more, or 'all' (a,b,...)."
+    "--again",
+    default="",
+    metavar="VERDICTS",
+    help="Repeat programs with these verdicts (a,b,... or all).",
 )
 @click.option("--write", type=_FILE, help="Put the table into this document.")
 @click.option("--check", is_flag=True, help="Exit status 1 if a program does not pass.")
@@ -157,11 +162,11 @@ def programs(
     check: bool,
     output_format: str,
 ) -> None:
-    """Run every executable in FOLDER on the emulated device, and say what came of each.
+    """Run every executable in FOLDER on the emulated device, and report the result of each.
 
-    A file run.json beside an executable may hold its "args".  What is known from an earlier call
-    (the same bytes, arguments and version of sassxlate) is not run again, so that a call that was
-    interrupted goes on where it was.
+    A file run.json beside an executable may hold its "args".  Results of an earlier call
+    (same bytes, arguments and version of sassxlate) are reused, so an
+    interrupted call continues where it stopped.
     """
     from sassxlate.bench.programs import run as bench
     from sassxlate.bench.programs import table as report
@@ -197,7 +202,7 @@ def programs(
 @command.command("codegen")
 @click.option("--fixtures", "given", type=click.Path(), help="The fixtures directory.")
 @click.option(
-    "-k", "pattern", default="", help="A regular expression that programs (kernels) must have."
+    "-k", "pattern", default="", help="Only programs (kernels) that match this regular expression."
 )
 @click.option(
     "--pairs",
@@ -206,7 +211,12 @@ def programs(
     metavar="CUDA_LIB HIP_LIB",
     help="Compare the kernels of a library that was built for CUDA and for HIP.",
 )
-@click.option("--arch", default="sm_80", show_default=True, help="Of the CUDA library's kernels.")
+@click.option(
+    "--arch",
+    default="sm_80",
+    show_default=True,
+    help="The architecture of the CUDA library's kernels.",
+)
 @click.option("--bless", is_flag=True, help="Rewrite the tables of docs/codegen.md.")
 @click.option(
     "--check", is_flag=True, help="Exit status 1 if the page differs or the target is missed."
@@ -221,17 +231,17 @@ def codegen(
     check: bool,
     output_format: str,
 ) -> None:
-    """Our code beside clang's of the same sources, for each kernel of the fixtures' programs.
+    """Compare our code with clang's for the same sources, per kernel of the fixtures' programs.
 
-    Instructions as they stand in the code, and as the emulated device executes them.  With --pairs
-    the instructions in the code of any library's kernels beside those of AMD's compiler.
+    Counts instructions in the code, and instructions that the emulated device executes.  With
+    --pairs it counts the instructions of any library's kernels and those of AMD's compiler.
     """
     from sassxlate.bench.codegen import compare as bench
     from sassxlate.bench.codegen import table as report
     from sassxlate.errors import UsageError
 
     if pattern and (bless or check):
-        raise UsageError("SX0831", "the page is of all programs: no -k with --bless or --check")
+        raise UsageError("SX0831", "the page covers all programs: --bless and --check take no -k")
     folder = fixtures(given)
     page = folder.parent / "docs" / "codegen.md"
     if pairs:
@@ -257,10 +267,14 @@ def codegen(
 
 @command.command("hybrid")
 @click.option("--fixtures", "given", type=click.Path(), help="The fixtures directory.")
-@click.option("-k", "pattern", default="", help="A regular expression that programs must have.")
-@click.option("--arch", default="sm_80", show_default=True, help="Of the programs.")
-@click.option("--model", metavar="PATH_OR_HUB_ID", help="Another model than the shipped one.")
-@click.option("--samples", type=click.IntRange(1, 64), default=1, help="Answers for each block.")
+@click.option("-k", "pattern", default="", help="Only programs that match this regular expression.")
+@click.option(
+    "--arch", default="sm_80", show_default=True, help="The architecture of the programs."
+)
+@click.option("--model", metavar="PATH_OR_HUB_ID", help="A model other than the shipped one.")
+@click.option(
+    "--samples", type=click.IntRange(1, 64), default=1, help="Answers to sample for each block."
+)
 @click.option("--strict", is_flag=True, help="Also run the hybrid code in strict mode.")
 @click.option("--write", type=_FILE, help="Put the table into this document.")
 @click.option("--check", is_flag=True, help="Exit status 1 if a target is missed.")
@@ -276,11 +290,11 @@ def hybrid(
     check: bool,
     output_format: str,
 ) -> None:
-    """The fixtures' programs with a model's code where it is proved and cheaper.
+    """Run the fixtures' programs with a model's code where it is proved and cheaper.
 
-    Each runs by the rules and with the model, whether it passes, and how many instructions waves
-    execute; then how often a block was asked before, and how many distinct ones the model answers a
-    second.
+    For each, with the rules and with the model: whether it passes, and how many instructions waves
+    execute.  Then how often a block was a repeated question, and how many distinct ones the model
+    answers per second.
     """
     import tempfile
 
@@ -327,7 +341,7 @@ def _pairs(
     check: bool,
     output_format: str,
 ) -> list[str]:
-    """What `bench codegen --pairs` found to be wrong."""
+    """What went wrong in `bench codegen --pairs`."""
     from sassxlate.bench.codegen import library_pairs as bench
     from sassxlate.bench.codegen import table as report
 

@@ -18,7 +18,7 @@ def command() -> None:
 
 
 def _places() -> list[Path]:
-    """The cache, and those in it of runs by one engine alone (`run --engine`)."""
+    """The cache, and the caches in it of runs with one engine alone (`run --engine`)."""
     root = paths.cache_dir()
     return [root, *(p for p in sorted([root / "rules", *root.glob("model-*")]) if p.is_dir())]
 

@@ -25,12 +25,14 @@ from sassxlate.output import SCHEMA, write_whole
 @click.argument("file", metavar="FILE")
 @arch_option
 @click.option("--format", "form", type=click.Choice(["text", "dot", "json"]), default="text")
-@click.option("-o", "--output", type=click.Path(path_type=Path), help="Instead of stdout.")
+@click.option(
+    "-o", "--output", type=click.Path(path_type=Path), help="Write to this file instead of stdout."
+)
 def command(file: str, arch: str | None, form: str, output: Path | None) -> None:
     """Print the call graph of each cubin of a file.
 
     Direct calls and those through relocations are exact; a call through a register has an edge to
-    each function that it may reach.  Recursion is marked; sizes are in bytes a lane.
+    each function that it may reach.  Recursion is marked; sizes are in bytes per lane.
     """
     import json
 

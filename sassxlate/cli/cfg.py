@@ -1,4 +1,4 @@
-"""`sassxlate cfg FILE -k NAME`: a kernel's control-flow graph, to read or to look at."""
+"""`sassxlate cfg FILE -k NAME`: a kernel's control-flow graph, as text or as a picture."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sassxlate.cfg.view.picture import Picture
 from sassxlate.errors import UsageError, Where
 from sassxlate.output import SCHEMA, write_whole
 
-_ONE = ("svg", "html")  # a file holds one picture
+_ONE = ("svg", "html")  # one picture per file
 
 
 def _drawings() -> Mapping[str, Callable[[Picture], str]]:
@@ -26,21 +26,23 @@ def _drawings() -> Mapping[str, Callable[[Picture], str]]:
 
 @click.command(short_help="A kernel's control-flow graph")
 @click.argument("file", metavar="FILE")
-@click.option("-k", "--kernel", required=True, help="Name, demangled name or glob.")
+@click.option("-k", "--kernel", required=True, help="Kernel name (mangled or demangled) or glob.")
 @click.option("--arch", help="Only this architecture, e.g. sm_80.")
 @click.option(
     "--format",
     "form",
     type=click.Choice(["text", "dot", "json", "svg", "html"]),
-    help="Without: by the name of the output, else text.",
+    help="Default: by the output's suffix, else text.",
 )
-@click.option("-o", "--output", type=click.Path(path_type=Path), help="Instead of stdout.")
+@click.option(
+    "-o", "--output", type=click.Path(path_type=Path), help="Write to this file instead of stdout."
+)
 @click.option(
     "--counts",
     metavar="RUN.json",
-    help="Say and shade how often blocks were executed, as `sassxlate trace --counts` wrote it.",
+    help="Show execution counts of blocks, from a file that `sassxlate trace --counts` wrote.",
 )
-@click.option("--run", is_flag=True, help="Run FILE with ARGS; say how often blocks were executed.")
+@click.option("--run", is_flag=True, help="Run FILE with ARGS and show execution counts of blocks.")
 @click.argument("args", nargs=-1, type=click.UNPROCESSED)
 def command(
     file: str,
@@ -52,13 +54,13 @@ def command(
     run: bool,
     args: tuple[str, ...],
 ) -> None:
-    """Prints or draws blocks, edges with their kind, loops, divergence; as text with dominators,
-    liveness and uniformity.
+    """Prints or draws blocks, edges with their kind, loops and divergence; the text also has
+    dominators, liveness and uniformity.
 
     FILE holds SASS (an executable, a library, a cubin) or code for gfx1100 (a code object, a HIP
-    program).  svg is a picture, html a page to move about in: one file, nothing is loaded.
+    program).  svg is a picture, html a page to pan and zoom in one self-contained file.
 
-    A word that is no instruction is drawn as what it is, and no arc leaves it; then, and where
+    A word that is not an instruction is drawn as data, and no edge leaves it; then, and if
     control flow cannot be followed, the exit status is 3.
     """
     from sassxlate.cfg.view.dump import to_text
@@ -67,9 +69,12 @@ def command(
 
     kind = form or _by_name(output)
     if args and not run:
-        raise UsageError("SX0836", "arguments of a program are of use with --run only")
+        raise UsageError("SX0836", "arguments for a program need --run")
     if run and counts is not None:
-        raise UsageError("SX0836", "--run counts, and --counts has what was counted: one of them")
+        raise UsageError(
+            "SX0836",
+            "--run counts executions and --counts reads a file of counts: give one of them",
+        )
     chosen = [*graphs(file, (kernel,), arch)]
     if run or counts is not None:
         from sassxlate.runtime_shim.replay import block_counts
@@ -95,7 +100,7 @@ def command(
             else plain(g.picture)
             for g in chosen
         )
-    data = text.encode("utf-8", "replace")  # names may hold what is no character
+    data = text.encode("utf-8", "replace")  # names may hold invalid characters
     if output is None:
         click.echo(data.decode(), nl=False)
     else:
@@ -108,7 +113,7 @@ def command(
 
 
 def _heads(picture: Picture) -> Mapping[int, str]:
-    """What was counted of blocks, by their start."""
+    """Execution counts of blocks, by their start."""
     found = {n.start: (n.runs, n.note) for n in picture.nodes if n.runs is not None or n.note}
     return {
         start: ", ".join(([] if runs is None else [f"ran {runs:,}"]) + ([note] if note else []))

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @click.group(short_help="Build the dataset of proved pairs that the model learns from")
 def command() -> None:
-    """Pairs of a SASS stretch in canonical form and the cheapest RDNA3 for it that is proved.
+    """Build pairs of a SASS region in canonical form and the cheapest proved RDNA3 for it.
 
     \b
     sassxlate dataset generate KERNELS --count 4000 -j 16
@@ -52,11 +52,17 @@ def _settings(
 _share = click.FloatRange(0, 0.9)
 _common = [
     click.option("-j", "--jobs", default=0, help="Processes (default: all cores)."),
-    click.option("--seed", default=0, show_default=True, help="Of splits and kernels."),
-    click.option("--valid", default=0.01, show_default=True, type=_share, help="Of programs."),
-    click.option("--test", default=0.05, show_default=True, type=_share, help="Of programs."),
-    click.option("--limit-seconds", type=float, help="Begin nothing after so long."),
-    click.option("--shard", default="0/1", metavar="K/N", callback=_shard, help="A part of it."),
+    click.option("--seed", default=0, show_default=True, help="Seed for splits and kernels."),
+    click.option(
+        "--valid", default=0.01, show_default=True, type=_share, help="Share of the programs."
+    ),
+    click.option(
+        "--test", default=0.05, show_default=True, type=_share, help="Share of the programs."
+    ),
+    click.option("--limit-seconds", type=float, help="Start no new work after this many seconds."),
+    click.option(
+        "--shard", default="0/1", metavar="K/N", callback=_shard, help="Do only part K of N."
+    ),
 ]
 
 
@@ -71,13 +77,21 @@ def _cores(jobs: int) -> int:
 @click.argument(
     "sources", metavar="[SOURCES]...", nargs=-1, type=click.Path(exists=True, path_type=Path)
 )
-@click.option("--arch", "arches", multiple=True, help="Only these, e.g. sm_80; may repeat.")
+@click.option(
+    "--arch", "arches", multiple=True, help="Only these architectures, e.g. sm_80; may repeat."
+)
 @click.option("--search/--no-search", default=True, help="Look for cheaper code than the rules'.")
 @click.option(
     "--lifted/--no-lifted", default=False, help="Ask LLVM's backend for cheaper code too (slower)."
 )
-@click.option("--licence", "licences", multiple=True, metavar="PATTERN=TEXT", help="Of sources.")
-@click.option("--json", "as_json", is_flag=True, help="The datasheet on stdout as JSON.")
+@click.option(
+    "--licence",
+    "licences",
+    multiple=True,
+    metavar="PATTERN=TEXT",
+    help="Licence of matching sources.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the datasheet as JSON.")
 def build(
     folder: Path,
     sources: tuple[Path, ...],
@@ -93,12 +107,12 @@ def build(
     limit_seconds: float | None,
     shard: tuple[int, int],
 ) -> None:
-    """Adds the block pairs of SOURCES (files, or folders that are searched) to the dataset DIR.
+    """Add the block pairs of SOURCES (files, or folders to search) to the dataset DIR.
 
-    What is done already is not done again, so a build that was stopped goes on; with
-    --limit-seconds it stops by itself, with exit status 1 where something is left. --shard lets
+    Finished work is not repeated, so an interrupted build continues; with
+    --limit-seconds it stops by itself, with exit status 1 if work is left. --shard lets
     several machines share the work: put their DIR/units together. Without SOURCES, or when all is
-    done, the shards and the datasheet are made.
+    done, the shards and the datasheet are written.
     """
     from sassxlate.disasm.inputs import parse_arch
     from sassxlate.llm.dataset.build import build as run
@@ -141,7 +155,7 @@ def _licence(text: str) -> tuple[str, str]:
     return pattern, terms
 
 
-@command.command(short_help="Make kernels to take pairs from")
+@command.command(short_help="Generate kernels to take pairs from")
 @click.argument("folder", metavar="DIR", type=click.Path(file_okay=False, path_type=Path))
 @click.option("--count", default=100, show_default=True, help="Programs.")
 @click.option(
@@ -158,7 +172,7 @@ def generate(
     limit_seconds: float | None,
     shard: tuple[int, int],
 ) -> None:
-    """Writes cubins of random CUDA kernels to DIR: for sm_80 and sm_90 at two levels, some with
+    """Write cubins of random CUDA kernels to DIR: for sm_80 and sm_90 at two levels, some with
     fast math, held-out programs for sm_120 too. Needs nvcc and ptxas (CUDA 13) on PATH."""
     from sassxlate.llm.dataset.generate.generate import generate as run
 
@@ -182,18 +196,18 @@ def generate(
         raise SystemExit(EXIT_NEGATIVE)
 
 
-@command.command(short_help="The dataset as `sassxlate train` takes it")
+@command.command(short_help="Write the dataset as `sassxlate train` takes it")
 @click.argument("folder", metavar="DIR", type=click.Path(exists=True, path_type=Path))
 @click.option("-o", "--output", required=True, type=click.Path(path_type=Path), help="Directory.")
 @click.option(
     "--split", type=click.Choice(["train", "valid", "test"]), multiple=True, help="May repeat."
 )
-@click.option("--most", type=float, metavar="MIB", help="At most so much for each split.")
+@click.option("--most", type=float, metavar="MIB", help="Size limit for each split.")
 @click.option("-j", "--jobs", default=0, help="Processes (default: all cores).")
 def tokens(
     folder: Path, output: Path, split: tuple[str, ...], most: float | None, jobs: int
 ) -> None:
-    """Writes tokenised shards of DIR's splits (default: train and valid) for `sassxlate train`."""
+    """Write tokenised shards of DIR's splits (default: train and valid) for `sassxlate train`."""
     from sassxlate.llm.dataset.files import split_shards
     from sassxlate.llm.dataset.tokens import Written, write_tokens
 
@@ -201,10 +215,10 @@ def tokens(
         click.echo(f"{one.path} {one.examples} examples {one.bytes} bytes")
 
     limit = None if most is None else int(most * (1 << 20))
-    # A small dataset may have no program that is held out.
+    # A small dataset may have no held-out program.
     wanted = split or (("train", "valid") if split_shards(folder, "valid") else ("train",))
     for old in () if "valid" in wanted or split else output.glob("valid-*.tokens"):
-        old.unlink()  # of programs that may be in training now
+        old.unlink()  # of programs that may now be in the training split
     for name in wanted:
         write_tokens(folder, output, name, limit, told, _cores(jobs))
 
@@ -220,19 +234,21 @@ def tokens(
 @click.option(
     "--questions", default=20_000, show_default=True, type=click.IntRange(1), help="At most."
 )
-@click.option("--limit-seconds", type=float, help="Begin nothing after so long.")
-@click.option("--seed", default=0, show_default=True, help="Of questions and samples.")
-@click.option("-j", "--jobs", default=0, help="Processes that judge (default: all cores).")
+@click.option("--limit-seconds", type=float, help="Start no new work after this many seconds.")
+@click.option("--seed", default=0, show_default=True, help="Seed for questions and samples.")
+@click.option("-j", "--jobs", default=0, help="Processes that verify answers (default: all cores).")
 @click.option(
     "--device", default="auto", show_default=True, metavar="auto|numpy|DEVICE",
-    help="Where the model runs: torch's device, or (numpy) a CPU without torch.",
+    help="Where the model runs: a torch device, or numpy for a CPU without torch.",
 )  # fmt: skip
 @click.option(
     "--temperature", default=0.7, show_default=True, type=click.FloatRange(0.01, 10),
-    help="Of answers that torch draws.",
+    help="Batch size of answers sampled by torch.",
 )  # fmt: skip
-@click.option("--unproved", is_flag=True, help="Keep what is cheaper, not proved: unproved.jsonl.")
-@click.option("--json", "as_json", is_flag=True, help="The figures on stdout as JSON.")
+@click.option(
+    "--unproved", is_flag=True, help="Keep cheaper answers that are not proved, in unproved.jsonl."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the figures as JSON.")
 def improve(
     folder: Path,
     model: Path,
@@ -246,13 +262,13 @@ def improve(
     unproved: bool,
     as_json: bool,
 ) -> None:
-    """Asks a trained model questions of DIR's training split, dear ones and new ones first. Each
-    answer that is proved and costs less than the known one takes its place when DIR's shards are
-    made again (dataset build DIR).
+    """Ask a trained model for answers to DIR's training split, costly and new questions first. Each
+    answer that is proved and costs less than the known one replaces it when DIR's shards are
+    written again (dataset build DIR).
 
-    One process asks (with torch on a GPU, else without), the others prove at the same time. What
-    was found is on disk every ten seconds: a run may be stopped at any time, and the next one asks
-    others.
+    One process samples answers (with torch on a GPU, otherwise without); the others prove them at
+    the same time. Results are on disk every ten seconds: a run may be stopped at any time, and the
+    next one asks other questions.
     """
     from sassxlate.llm.dataset import improve as rounds
     from sassxlate.runtime_shim.cache.verdicts import verdict_tag
@@ -286,7 +302,7 @@ for _option in reversed(_common):
 
 
 class _Shown:
-    """A line on the terminal, and errors as they come."""
+    """A progress line on the terminal, and errors as they come."""
 
     def __init__(self) -> None:
         self.started = time.monotonic()
@@ -313,7 +329,7 @@ class _Shown:
         share = p.saved / max(1, p.before)
         self._line(
             f"{p.done} of {p.questions} questions, {p.done / max(1e-9, p.seconds):.0f}/s, "
-            f"{p.counts['accepted']} answers bettered, {share:.1%} of cost saved"
+            f"{p.counts['accepted']} answers improved, {share:.1%} of cost saved"
         )
 
     def failed(self, error: SassxlateError) -> None:
@@ -327,7 +343,7 @@ class _Shown:
         self._line(f"{self.count} programs")
 
 
-TOKENS = "tokens"  # of a dataset's folder: what `sassxlate train` takes
+TOKENS = "tokens"  # the folder in a dataset that `sassxlate train` reads
 
 
 @click.command("make", short_help="Kernels, pairs and tokens in one go")
@@ -337,8 +353,8 @@ TOKENS = "tokens"  # of a dataset's folder: what `sassxlate train` takes
 )
 @click.option("--count", default=1600, show_default=True, type=click.IntRange(1),
               help="Programs of 12 kernels to generate (1,600: a million pairs).")  # fmt: skip
-@click.option("--seed", default=0, show_default=True, help="Of splits and kernels.")
-@click.option("--most", type=float, metavar="MIB", help="Tokens at most, for each split.")
+@click.option("--seed", default=0, show_default=True, help="Seed for splits and kernels.")
+@click.option("--most", type=float, metavar="MIB", help="Size limit of the tokens of each split.")
 @click.option("--search/--no-search", default=True, help="Look for cheaper code than the rules'.")
 @click.option("-j", "--jobs", default=0, help="Processes (default: all cores).")
 @click.pass_context
@@ -352,10 +368,10 @@ def make(
     search: bool,
     jobs: int,
 ) -> None:
-    """Generates kernels (DIR/kernels), builds the dataset DIR of them and of SOURCES, and writes
-    its tokens (DIR/tokens): `dataset generate`, `build` and `tokens` with what they usually take.
+    """Generate kernels (DIR/kernels), build the dataset DIR from them and from SOURCES, and write
+    its tokens (DIR/tokens): `dataset generate`, `build` and `tokens` with their usual options.
 
-    What was done before is not done again: if it is stopped, the same command goes on.
+    Finished work is not repeated: after an interruption, the same command continues.
     """
     kernels = folder / "kernels"
     ctx.invoke(generate, folder=kernels, count=count, seed=seed, jobs=jobs, shard=(0, 1))

@@ -1,4 +1,4 @@
-"""`sassxlate diff A B`: what differs between two kernels' control-flow graphs."""
+"""`sassxlate diff A B`: the differences between two kernels' control-flow graphs."""
 
 from __future__ import annotations
 
@@ -30,30 +30,34 @@ from sassxlate.errors import UsageError, Where
 from sassxlate.output import SCHEMA, write_whole
 
 
-@click.command(short_help="What differs between two kernels")
+@click.command(short_help="Show the differences between two kernels")
 @click.argument("left", metavar="A")
 @click.argument("right", metavar="[B]", required=False)
 @click.option(
     "--against",
     type=click.Choice(["rdna3"]),
-    help="Instead of B: A's own translation, made now.",
+    help="Compare A with its own translation, made now, instead of with B.",
 )
-@click.option("-k", "--kernel", default="*", help="Name, demangled name or glob, in both files.")
-@click.option("--kernel-b", help="Of B, where it has another name.")
+@click.option(
+    "-k", "--kernel", default="*", help="Kernel name (mangled or demangled) or glob, in both files."
+)
+@click.option("--kernel-b", help="The kernel of B, if it has another name.")
 @click.option("--arch", help="Only this architecture of A, e.g. sm_80.")
-@click.option("--arch-b", help="Of B; without: as of A where B has it.")
+@click.option("--arch-b", help="Only this architecture of B (default: A's, if B has it).")
 @click.option(
     "--format",
     "form",
     type=click.Choice(["text", "json", "html"]),
-    help="Without: by the name of the output, else text.",
+    help="Default: by the output's suffix, else text.",
 )
 @click.option(
     "--whole",
     is_flag=True,
-    help="As text, also blocks that are the same (SASS and its RDNA3 are always whole).",
+    help="In text, also print equal blocks (SASS beside its RDNA3 is always complete).",
 )
-@click.option("-o", "--output", type=click.Path(path_type=Path), help="Instead of stdout.")
+@click.option(
+    "-o", "--output", type=click.Path(path_type=Path), help="Write to this file instead of stdout."
+)
 def command(
     left: str,
     right: str | None,
@@ -66,15 +70,15 @@ def command(
     whole: bool,
     output: Path | None,
 ) -> None:
-    """Pairs the blocks of A's and B's kernels, and shows what differs in them: two architectures,
-    compilers or versions of SASS, or two code objects.
+    """Pair the blocks of A's and B's kernels and show the differences: between two architectures,
+    compilers or versions of SASS, or between two code objects.
 
-    Registers may have other names, blocks another order, constants other values: a pair like that
-    is called renamed.  The exit status is 0 where nothing differs at all, else 1.
+    Registers may have different names, blocks a different order, constants different values: such a
+    pair is called renamed.  The exit status is 0 if nothing differs at all, otherwise 1.
 
-    With --against rdna3, or where B is the code object that A was translated to, shows which RDNA3
-    instructions stand for which SASS instruction, and what the translator added: by its own map,
-    not by likeness.  The exit status is then 0.
+    With --against rdna3, or if B is the code object that A was translated to, show which RDNA3
+    instructions implement which SASS instruction, and what the translator added: by the
+    translation's source map, not by similarity.  The exit status is then 0.
     """
     from sassxlate.cfg.diff.align import align
     from sassxlate.cfg.diff.text import same, to_data, to_text
@@ -83,10 +87,10 @@ def command(
     suffix = output.suffix.lower() if output else ""
     kind = form or {".json": "json", ".html": "html"}.get(suffix, "text")
     if (right is None) == (against is None):
-        raise UsageError("SX0840", "compare with B, or with --against rdna3")
+        raise UsageError("SX0840", "give B or --against rdna3")
     if right is None and (kernel_b or arch_b):
         option = "--kernel-b" if kernel_b else "--arch-b"
-        raise UsageError("SX0840", f"{option} is about B, and with --against rdna3 there is none")
+        raise UsageError("SX0840", f"{option} selects in B, and --against rdna3 has no B")
     exact = _exact(left, right)
     if exact is not None:
         pass
@@ -129,7 +133,8 @@ def _write(output: Path | None, text: str) -> None:
 
 
 def _exact(left: str, right: str | None) -> tuple[str, str | None] | None:
-    """(SASS, code object or None: to be made) where one is the other's translation; else None."""
+    """(SASS, code object or None: still to be made) if one is the other's translation; otherwise
+    None."""
     if right is None:
         return left, None
     if "-" in (left, right):
@@ -141,7 +146,7 @@ def _exact(left: str, right: str | None) -> tuple[str, str | None] | None:
 
 
 def _of_sass(is_b: bool, arch: str | None, arch_b: str | None) -> str | None:
-    """The architecture that is asked for of SASS, which is A or B; the other is its translation."""
+    """The requested architecture of the SASS side, A or B; the other side is its translation."""
     from sassxlate.disasm.listing.code_object_file import TARGET
 
     mine, other, option = (arch_b, arch, "--arch") if is_b else (arch, arch_b, "--arch-b")
@@ -165,7 +170,7 @@ def _sides(
     except UsageError as error:
         if error.code != "SX0802" or arch_b or not arch:
             raise
-        graphs_of.append([*graphs(right, (kernels[1],), None)])  # B has others only
+        graphs_of.append([*graphs(right, (kernels[1],), None)])  # B has only other kernels
     for problem in (g.problem for some in graphs_of for g in some if g.problem):
         click.echo(f"sassxlate: {problem}", err=True)
     a, b = ([g.picture for g in some] for some in graphs_of)
@@ -180,17 +185,17 @@ def _sides(
     others = {p.name: p for p in b}
     pairs = [(p, others[p.name]) for p in a if p.name in others]
     if not pairs:
-        raise UsageError("SX0802", "no kernel of A has a namesake in B", Where(right))
+        raise UsageError("SX0802", "no kernel of A has the name of a kernel of B", Where(right))
     return pairs
 
 
 def shown(
     file: str, code_object: str | None, kernel: str, arch: str | None, kind: str
 ) -> tuple[str, int]:
-    """Text, JSON or HTML of the kernels that are asked for, and how many were refused.
+    """Text, JSON or HTML of the requested kernels, and how many were refused.
 
-    ``code_object`` is the file with the translation; without one FILE is translated now.  A kernel
-    that is refused is said on stderr, unless it is the only one.
+    ``code_object`` is the file with the translation; if None, FILE is translated now.  A kernel
+    that is refused is reported on stderr, unless it is the only one.
     """
     found: list[Beside] = []
     refused: list[SassxlateError] = []
@@ -252,8 +257,8 @@ def _translated(cubin: Cubin, kernel: Kernel) -> Beside:
 
 
 def _held(file: str, data: bytes, pairs: list[tuple[Cubin, Kernel]]) -> list[Beside]:
-    """The kernels that the code object has.  Of several of a name (one an architecture) those that
-    its map fits; where it fits none, the error says why of the first."""
+    """The kernels that the code object has.  Of several with one name (one per architecture), those
+    that its source map fits; if it fits none, the error gives the reason for the first."""
     from sassxlate.lowering.codeobject.code_object import read
     from sassxlate.lowering.report.side_by_side import of_code_object
 
@@ -263,7 +268,7 @@ def _held(file: str, data: bytes, pairs: list[tuple[Cubin, Kernel]]) -> list[Bes
         raise error.at(file=file) from None
     mine = [(cubin, k) for cubin, k in pairs if k.name in names]
     if not mine:
-        raise UsageError("SX0802", "no kernel of A has a namesake in B", Where(file))
+        raise UsageError("SX0802", "no kernel of A has the name of a kernel of B", Where(file))
     found: list[Beside] = []
     errors: dict[str, SassxlateError] = {}
     for cubin, k in mine:

@@ -30,10 +30,12 @@ from sassxlate.output import print_json, print_lines
 @click.option("--control", is_flag=True, help="Print waits, scoreboards and stall counts.")
 @click.option("--descriptors", is_flag=True, help="Print gfx1100 kernel descriptors as well.")
 @click.option(
-    "--source", "source", flag_value="inline", help="Print source lines, and where inlined code is."
+    "--source", "source", flag_value="inline", help="Print source lines, and inlining call sites."
 )
-@click.option("--source-line", "source", flag_value="line", help="Print source lines alone.")
-@click.option("--source-ptx", "source", flag_value="ptx", help="Print lines of the PTX.")
+@click.option(
+    "--source-line", "source", flag_value="line", help="Print source lines without call sites."
+)
+@click.option("--source-ptx", "source", flag_value="ptx", help="Print lines of the PTX source.")
 @format_option
 @click.pass_context
 def command(
@@ -49,9 +51,9 @@ def command(
 ) -> None:
     """Print the SASS of a fat binary, cubin, object file or archive as nvdisasm -c does.
 
-    Each cubin of a file that is none itself is headed by a comment that says which.  A word that
+    In a file with several cubins, each is headed by a comment that names it.  A word that
     cannot be decoded prints its error in place, and the exit status is 3.  Branch targets print as
-    labels, what is relocated by its symbol; `-` is standard input.  As JSON each instruction has
+    labels and relocated operands as symbols; `-` is standard input.  As JSON each instruction has
     its registers read and written and its scheduling information.
 
     Code objects for gfx1100 (linked, relocatable, in offload bundles or HIP programs) print as
@@ -90,7 +92,7 @@ def command(
                 data, ListingOptions(encoding, control, chosen.__contains__, source), cubin
             )
         except DecodeError as error:
-            # An architecture that is not known: the file's others can still be read.
+            # An unknown architecture: the file's other cubins can still be read.
             bad += 1
             click.echo(f"sassxlate: {error.at(file=file, kernel=min(chosen))}", err=True)
             continue

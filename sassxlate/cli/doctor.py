@@ -22,7 +22,9 @@ from sassxlate.runtime_shim import paths
 from sassxlate.runtime_shim.hip_probe import find_hip
 from sassxlate.runtime_shim.service import client
 
-State = Literal["ok", "missing", "optional"]  # optional: missing, and nothing here needs it
+State = Literal[
+    "ok", "missing", "optional"
+]  # optional: missing, and running programs does not need it
 
 _LIBRARIES = (
     "libcuda.so.1",
@@ -31,7 +33,7 @@ _LIBRARIES = (
     "libamdhip64.so",
     "libsassxlate_preload.so",
 )
-# Packages that running programs needs, and the modules that they bring.
+# Packages that running programs needs, and the modules that they provide.
 _REQUIRED = {
     "click": "click",
     "lz4": "lz4",
@@ -42,7 +44,7 @@ _REQUIRED = {
 _GLIBC = (2, 28)
 _TEST_EXTRA = "pip install '.[test]'"
 _KFD = "/dev/kfd"  # the kernel driver of AMD's compute stack
-_KERNEL = "early_exit"  # of the fixtures
+_KERNEL = "early_exit"  # a kernel of the fixtures
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,9 +61,9 @@ class Check:
 @format_option
 @click.pass_context
 def command(context: click.Context, output_format: str) -> None:
-    """Say what is installed, what is missing and how to get it.
+    """Check what is installed, what is missing and how to get it.
 
-    Exit status 1 says that something is missing that running programs needs.
+    Exit status 1: something is missing that running programs needs.
     """
     checks = [check() for check in CHECKS]
     if output_format == "json":
@@ -108,7 +110,7 @@ def _native() -> Check:
 
 
 def _translator() -> Check:
-    """Imports it all and takes a kernel the whole way, without the service."""
+    """Imports everything and translates and compiles one kernel, without the service."""
     begin = time.monotonic()
     try:
         from sassxlate.disasm.containers import load
@@ -119,7 +121,7 @@ def _translator() -> Check:
         cubin = data_folder() / "kernels" / "sm_80" / f"{_KERNEL}.cubin"
         for _, module in load(cubin).cubins():
             compile_code_object(translate_kernel(module, _KERNEL).code_object, _KERNEL)
-    except Exception as error:  # whatever it is, it is what the user must know
+    except Exception as error:  # the user must see any failure
         detail = f"{type(error).__name__}: {error}"
         return Check("translator", "missing", detail, "install sassxlate again")
     seconds = time.monotonic() - begin
@@ -129,7 +131,7 @@ def _translator() -> Check:
 def _hip() -> Check:
     fix = "install AMD's ROCm for a gfx11 card; without it programs run on the emulated device"
     if not os.path.exists(_KFD):
-        # Without the kernel's part `run` does not even ask.
+        # Without the kernel driver, `run` does not look for a GPU.
         return Check("AMD HIP", "optional", f"no AMD GPU ({_KFD} is absent){_found_hip()}", fix)
     if not os.access(_KFD, os.R_OK | os.W_OK):
         groups = "add this user to the groups render and video, and log in again"
@@ -142,7 +144,7 @@ def _hip() -> Check:
 
 
 def _found_hip() -> str:
-    """What there is of HIP where there is no card."""
+    """The HIP library that was found although there is no AMD GPU."""
     found = find_hip()
     return f"; {found.path or found.reason}"
 
@@ -205,7 +207,7 @@ def _service() -> Check:
 
 
 def _model() -> Check:
-    """Whether blocks are asked of a model without being told to."""
+    """Whether `translate` uses a model by default."""
     from sassxlate.llm.engine import models
 
     try:
@@ -214,12 +216,12 @@ def _model() -> Check:
         return Check("model", "optional", error.message, "unset it")
     there = models.shipped()
     if mode != "rules":
-        return Check("model", "ok", f"`translate` takes engine {mode}; weights: {there or 'named'}")
+        return Check("model", "ok", f"`translate` uses engine {mode}; weights: {there or 'named'}")
     if there is None and not os.environ.get(models.MODEL):
         fix = "name one with --model or SASSXLATE_MODEL"
-        return Check("model", "optional", "no weights come along; `translate` takes the rules", fix)
+        return Check("model", "optional", "no weights are shipped; `translate` uses the rules", fix)
     fix = "pip install '.[llm]', or --engine hybrid with '.[verify]'"
-    return Check("model", "optional", "`translate` takes the rules", fix)
+    return Check("model", "optional", "`translate` uses the rules", fix)
 
 
 CHECKS: tuple[Callable[[], Check], ...] = (

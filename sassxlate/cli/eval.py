@@ -1,4 +1,4 @@
-"""`sassxlate eval SOURCES`: what a model is worth on programs that it was not trained on."""
+"""`sassxlate eval SOURCES`: a model's figures on programs that it was not trained on."""
 
 from __future__ import annotations
 
@@ -19,37 +19,43 @@ if TYPE_CHECKING:
 
 @click.command(short_help="Measure a model on programs held out of training")
 @click.argument("sources", nargs=-1, type=click.Path(path_type=Path, exists=True))
-@click.option("--model", metavar="PATH_OR_HUB_ID", help="The model (default: what comes along).")
+@click.option("--model", metavar="PATH_OR_HUB_ID", help="The model (default: the shipped one).")
 @click.option("--dataset", type=click.Path(path_type=Path, exists=True, file_okay=False),
-              help="What it was trained on, a dataset or its tokens: blocks that training saw are "
-              "counted apart. Without SOURCES, its test programs are measured.")  # fmt: skip
+              help="Its training data, a dataset or its tokens: blocks seen in training are "
+              "counted separately. Without SOURCES, its test programs are measured.")  # fmt: skip
 @click.option("--split", type=click.Choice(["test", "valid", "train", "all"]),
-              help="Programs of this split of the dataset's (default: test without SOURCES, "
-              "else all).")  # fmt: skip
+              help="Programs of this split of the dataset (default: test without SOURCES, "
+              "otherwise all).")  # fmt: skip
 @click.option("--samples", type=click.IntRange(1, 64), default=8, show_default=True,
-              help="Answers that an instruction is in at most.")  # fmt: skip
-@click.option("--arch", "arches", multiple=True, help="Only these, e.g. sm_80; may repeat.")
+              help="Most answers sampled per instruction.")  # fmt: skip
+@click.option(
+    "--arch", "arches", multiple=True, help="Only these architectures, e.g. sm_80; may repeat."
+)
 @click.option("--programs", type=click.IntRange(1), metavar="N",
-              help="A sample of so many programs (all builds of each).")  # fmt: skip
+              help="Sample N programs (all builds of each).")  # fmt: skip
 @click.option("--blocks", "--limit", type=click.IntRange(1), metavar="N",
-              help="A sample of so many distinct blocks an architecture; whole programs are then "
+              help="Sample N distinct blocks per architecture; whole programs are then "
               "not judged.")  # fmt: skip
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True,
-              help="Of samples, and of what is drawn.")  # fmt: skip
+              help="Seed of samples and of the choice of programs and blocks.")  # fmt: skip
 @click.option("-j", "--jobs", type=click.IntRange(0), default=0,
               help="Processes (default: all cores).")  # fmt: skip
 @click.option("--timeout", type=click.FloatRange(min=0, min_open=True), default=2.0,
-              show_default=True, help="Seconds for each question to the solver.")  # fmt: skip
+              show_default=True, help="Time limit of each solver query, in seconds.")  # fmt: skip
 @click.option("--device", default="cpu", show_default=True,
               help="cpu, or cuda through transformers.")  # fmt: skip
 @click.option("--results", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE.jsonl",
-              help="Each block as it is settled; a run that was stopped goes on.")  # fmt: skip
+              help="Each block's result; an interrupted run continues from it.")  # fmt: skip
 @click.option("--picture", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE.svg",
-              help="By block length.")  # fmt: skip
+              help="Write a chart by block length.")  # fmt: skip
 @click.option("--card", type=click.Path(path_type=Path, dir_okay=False), metavar="README.md",
-              help="The model's card, with these figures.")  # fmt: skip
-@click.option("--limit-seconds", type=click.FloatRange(min=0), help="Begin nothing after so long.")
-@click.option("--json", "as_json", is_flag=True, help="The figures on stdout as JSON.")
+              help="Write the model's card with these figures.")  # fmt: skip
+@click.option(
+    "--limit-seconds",
+    type=click.FloatRange(min=0),
+    help="Start no new work after this many seconds.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the figures as JSON.")
 def command(
     sources: tuple[Path, ...],
     model: str | None,
@@ -69,16 +75,16 @@ def command(
     limit_seconds: float | None,
     as_json: bool,
 ) -> None:
-    """Asks the model for every distinct block of SOURCES (cubins, executables, libraries, folders
-    of them), proves its answers, and says how many are proved, what they cost beside the rules'
-    code, how many whole programs are right without the rules, and how fast.
+    """Ask the model for code for every distinct block of SOURCES (cubins, executables, libraries,
+    folders of them), prove its answers, and report how many are proved, what they cost compared
+    with the rules' code, how many whole programs are right without the rules, and how fast it is.
 
     \b
     sassxlate eval --dataset DATA --programs 40 --results test.jsonl --picture test.svg
     sassxlate eval ./a.out --model MODEL --samples 1
 
-    What is not proved is asked in parts, then for further answers. Exit status 1:
-    --limit-seconds left some; the same command with --results goes on.
+    An unproved block is asked for in parts, then for further answers. Exit status 1:
+    --limit-seconds left some blocks; the same command with --results continues.
     """
     from sassxlate.disasm.inputs import parse_arch
     from sassxlate.errors import ModelError
@@ -92,9 +98,9 @@ def command(
     from sassxlate.runtime_shim.cache.verdicts import verdict_tag
 
     if not sources and dataset is None:
-        raise click.UsageError("SOURCES or --dataset say what to measure on")
+        raise click.UsageError("give SOURCES or --dataset to measure on")
     if not models.installed("z3"):
-        raise ModelError("SX1002", "nothing is proved without z3; pip install 'sassxlate[verify]'")
+        raise ModelError("SX1002", "proofs need z3; pip install 'sassxlate[verify]'")
     jobs = jobs or len(os.sched_getaffinity(0))
     proposer = models.proposer(model, device, seed)
     if isinstance(proposer, BlockModel):
@@ -103,7 +109,7 @@ def command(
     trained = None
     splits = Splits()
     if dataset is not None:
-        show.line(f"{dataset}: reading what training saw", always=True)
+        show.line(f"{dataset}: reading the training data", always=True)
         trained, splits = evaluate.Trained(dataset), evaluate.splits_of(dataset)
     split = split or ("all" if sources else "test")
     found = sources or tuple(evaluate.sources_of(dataset, split) if dataset else ())
@@ -141,7 +147,7 @@ def command(
 
 
 def _card(model: str | None, told: dict[str, Any], dataset: Path | None) -> str:
-    """The card of a model in a folder.  ModelError SX1001 for one that is elsewhere."""
+    """The card of a model in a folder.  ModelError SX1001 for any other model."""
     import json
 
     from sassxlate.errors import ModelError, Where
@@ -151,14 +157,14 @@ def _card(model: str | None, told: dict[str, Any], dataset: Path | None) -> str:
     named = model or os.environ.get(models.MODEL)
     folder = Path(named) if named else models.shipped()
     if folder is None or not folder.is_dir():
-        raise ModelError("SX1001", "a card is made of a model in a folder", Where(named))
+        raise ModelError("SX1001", "a card needs a model in a folder", Where(named))
     sheet = None if dataset is None else dataset / "datasheet.json"
     there = sheet is not None and sheet.is_file()
     return card(folder, told, json.loads(sheet.read_text()) if sheet and there else None)
 
 
 class _Shown:
-    """A line on the terminal."""
+    """A progress line on the terminal."""
 
     def __init__(self) -> None:
         self.last = 0.0

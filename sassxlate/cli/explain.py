@@ -30,14 +30,14 @@ _AREAS = {
 @click.argument("codes", nargs=-1, metavar="[CODE...]")
 @format_option
 def command(codes: tuple[str, ...], output_format: str) -> None:
-    """Explain error codes, SX0107 for example; without one, list them all."""
+    """Explain error codes, for example SX0107; without a code, list them all."""
     entries = catalogue()
     wanted = [_normal(code) for code in codes] or sorted(entries)
     for code, given in zip(wanted, codes, strict=False):
         if code not in entries:
             near = difflib.get_close_matches(code, entries, n=3, cutoff=0.6)
             hint = f"; do you mean {' or '.join(near)}?" if near else ""
-            raise UsageError("SX0814", f"{given!r} is no error code{hint}")
+            raise UsageError("SX0814", f"{given!r} is not an error code{hint}")
     if output_format == "json":
         print_json({"codes": [_value(code, entries[code]) for code in wanted]})
     elif codes:
@@ -63,7 +63,7 @@ def _value(code: str, entry: dict[str, Any]) -> dict[str, Any]:
 
 
 def _flow(text: str) -> str:
-    """Paragraphs, each one line."""
+    """The paragraphs, each on one line."""
     parts = (" ".join(p.split()) for p in text.strip().split("\n\n"))
     return "\n\n".join(p for p in parts if p)
 

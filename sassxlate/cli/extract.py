@@ -28,7 +28,9 @@ _PTX_ENTRY = re.compile(rb"\.entry\s+([\w$.]+)")
 
 @click.command()
 @click.argument("file", metavar="FILE")
-@click.option("-o", "--output", default=".", metavar="DIR", help="Where to write; - is stdout.")
+@click.option(
+    "-o", "--output", default=".", metavar="DIR", help="Directory to write to; - is stdout."
+)
 @click.option(
     "--kind",
     type=click.Choice(["elf", "ptx", "all"]),
@@ -49,8 +51,8 @@ def command(
 ) -> None:
     """Write the entries of a fat binary, decompressed, as NAME.MODULE.ENTRY.ARCH.cubin or .ptx.
 
-    With -k, those that hold a kernel of that name.  The paths written are printed.  Exit status 1
-    says that nothing matched.
+    With -k, those that hold a kernel of that name.  The paths written are printed.  Exit status 1:
+    nothing matched.
     """
     wanted = parse_arch(arch) if arch else None
     loaded = read_input(file)
@@ -89,7 +91,7 @@ def _contents(origin: Origin, entry: FatbinEntry, path: str) -> bytes:
 
 @contextlib.contextmanager
 def _in(origin: Origin, path: str) -> Generator[None, None, None]:
-    """Errors inside say which entry of which file they are about."""
+    """Errors raised inside get the file and entry as their place."""
     try:
         yield
     except ContainerError as error:
@@ -98,7 +100,7 @@ def _in(origin: Origin, path: str) -> Generator[None, None, None]:
 
 
 def _holds(origin: Origin, entry: FatbinEntry, patterns: tuple[str, ...], path: str) -> bool:
-    """Whether an entry has a kernel that is asked for."""
+    """Whether an entry has a requested kernel."""
     if not patterns:
         return True
     if entry.kind == "elf":

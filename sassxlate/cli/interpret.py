@@ -1,4 +1,4 @@
-"""`sassxlate interpret FILE -k NAME`: a kernel's SASS, run by what its instructions mean."""
+"""`sassxlate interpret FILE -k NAME`: a kernel's SASS, run by the semantics of its instructions."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     from sassxlate.disasm.sass.instruction import Instruction
     from sassxlate.disasm.sass.interpreter import Done, Group, Launch, Resident
     from sassxlate.lowering.trace.arguments import Arguments
-_COLUMNS = 8  # words a line of a dump
+_COLUMNS = 8  # words per line of a dump
 
 
 @click.command(short_help="Run a kernel's SASS in the reference interpreter")
 @click.argument("file", metavar="FILE")
-@click.option("-k", "--kernel", required=True, help="Name, demangled name or glob.")
+@click.option("-k", "--kernel", required=True, help="Kernel name (mangled or demangled) or glob.")
 @click.option("--arch", help="Only this architecture, e.g. sm_80.")
 @click.option("--grid", default="1", metavar="X[,Y[,Z]]", help="Blocks.")
 @click.option("--block", default="32", metavar="X[,Y[,Z]]", help="Threads of a block.")
@@ -34,15 +34,15 @@ _COLUMNS = 8  # words a line of a dump
     "arguments",
     multiple=True,
     metavar="FORM",
-    help="One a parameter, in order: u32:5, f32:1.5, i64:-1, hex:00ff, buf:4k:random "
+    help="One per parameter, in order: u32:5, f32:1.5, i64:-1, hex:00ff, buf:4k:random "
     "(zeros, random, floats, count, ones), file:PATH.",
 )
-@click.option("--seed", type=int, default=0, help="Of random buffers.")
+@click.option("--seed", type=int, default=0, help="Seed of random buffers.")
 @click.option(
     "--dump",
     multiple=True,
     metavar="N[:WORDS]",
-    help="Print the buffer of argument N (from 0) behind the launch.",
+    help="Print the buffer of argument N (from 0) after the launch.",
 )
 @click.option("--out", multiple=True, metavar="N:FILE", help="Write that buffer to a file.")
 @click.option(
@@ -50,16 +50,20 @@ _COLUMNS = 8  # words a line of a dump
     metavar="WARP[:LANE]",
     help="Print each instruction of a lane (warps of all blocks, from 0) and what it wrote.",
 )
-@click.option("--stop-at", metavar="OFFSET", help="Stop there and print the first lane's state.")
+@click.option(
+    "--stop-at", metavar="OFFSET", help="Stop at this offset and print the first lane's state."
+)
 @click.option(
     "--order",
     type=click.Choice(["together", "warps", "reversed", "silicon"]),
     default="together",
     show_default=True,
-    help="All warps at the lowest address, or one after another; silicon: lanes as an H200's.",
+    help="All warps at the lowest address, or one after another; silicon: as an H200 does.",
 )
-@click.option("--limit", type=click.IntRange(0), default=0, help="Instructions of warps; 0: none.")
-@click.option("--json", "as_json", is_flag=True, help="One object at the end.")
+@click.option(
+    "--limit", type=click.IntRange(0), default=0, help="Limit of warp instructions; 0: none."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object at the end.")
 def command(
     file: str,
     kernel: str,
@@ -77,9 +81,9 @@ def command(
     limit: int,
     as_json: bool,
 ) -> None:
-    """Runs one launch of a kernel by the meanings of its SASS instructions, nothing translated.
+    """Run one launch of a kernel in the reference interpreter of SASS; nothing is translated.
 
-    Buffers are at addresses of their own; an access outside of them is an error that names the
+    Buffers are at separate addresses; an access outside them is an error that names the
     instruction.
     """
     from sassxlate.disasm.sass.interpreter import Order, ScheduleOptions, run
@@ -103,8 +107,8 @@ def command(
         return
     for address, words in wanted:
         _dump(data[address], int(words) if words.isdecimal() else None)
-    what = "stopped behind" if done.stopped else "executed"
-    text = f"{found.demangled} (sm_{cubin.arch}): {what} {done.executed} instructions of warps, "
+    what = "stopped after" if done.stopped else "executed"
+    text = f"{found.demangled} (sm_{cubin.arch}): {what} {done.executed} warp instructions, "
     click.echo(text + f"{len(done.seen)} of {len(launch.code) // 16} in the code")
 
 
@@ -138,7 +142,7 @@ def _offset(text: str | None) -> int:
     try:
         return int(text, 16)
     except ValueError:
-        raise UsageError("SX0826", f"--stop-at {text}: no offset, like 0x1f0") from None
+        raise UsageError("SX0826", f"--stop-at {text}: not an offset such as 0x1f0") from None
 
 
 def _numbered(text: str, given: Arguments) -> tuple[int, str]:
@@ -147,7 +151,7 @@ def _numbered(text: str, given: Arguments) -> tuple[int, str]:
     if number.isdecimal() and int(number) < len(given.places):
         place = given.places[int(number)]
     if place is None:
-        raise UsageError("SX0826", f"{text}: argument {number} is no buffer")
+        raise UsageError("SX0826", f"{text}: argument {number} is not a buffer")
     return place, rest
 
 
@@ -183,11 +187,11 @@ class _Trace:
     def __init__(self, text: str) -> None:
         warp, _, lane = text.partition(":")
         if not warp.isdecimal() or not (lane or "0").isdecimal() or int(lane or 0) > 31:
-            raise UsageError("SX0826", f"--trace {text}: no WARP[:LANE]")
+            raise UsageError("SX0826", f"--trace {text}: not WARP[:LANE]")
         self.warp, self.lane = int(warp), int(lane or 0)
 
     def see(self, ins: Instruction, group: Group, lanes: NDArray[np.bool_]) -> None:
-        """Behind each instruction."""
+        """Called after each instruction."""
         row = self.warp - group.s.first * group.s.each
         at = int(np.searchsorted(group.rows, row))
         if at >= group.count or group.rows[at] != row or not group.act[at, self.lane]:

@@ -1,4 +1,4 @@
-"""``sassxlate isa``: the instruction set to read, a page a mnemonic."""
+"""``sassxlate isa``: reference pages of the instruction set, one per mnemonic."""
 
 from __future__ import annotations
 
@@ -13,18 +13,20 @@ from sassxlate.disasm.sass.codec.decode import generation_of
 from sassxlate.errors import UsageError
 from sassxlate.output import make_directory, print_lines, write_whole
 
-_LAYOUT = "layout"  # the page on what all instructions share
+_LAYOUT = "layout"  # the page about the layout common to all instructions
 
 
 @click.command()
 @click.argument("names", nargs=-1, metavar="[MNEMONIC...]")
 @click.option("--arch", metavar="SM", help="Only the forms of this architecture, like sm_80.")
-@click.option("--write", "folder", metavar="DIR", help="Write all pages there, as Markdown.")
+@click.option(
+    "--write", "folder", metavar="DIR", help="Write all pages to this folder as Markdown."
+)
 def command(names: tuple[str, ...], arch: str | None, folder: str | None) -> None:
     """Print the pages of SASS instructions: forms, bits, operands, modifiers, examples.
 
-    Without a mnemonic, list them all.  `layout` is the page on what all instructions share, and on
-    how to read the others.
+    Without a mnemonic, list them all.  `layout` is the page about the layout common to all
+    instructions and about how to read the other pages.
     """
     number = None if arch is None else parse_arch(arch)[0]
     generation = None if number is None else generation_of(number)
@@ -45,11 +47,13 @@ def _page(name: str, generation: int | None, arch: int | None) -> str:
     if mnemonic not in known:
         near = difflib.get_close_matches(mnemonic, known, n=3, cutoff=0.6)
         hint = f"; do you mean {' or '.join(near)}?" if near else ""
-        raise UsageError("SX0838", f"{name!r} is no SASS instruction{hint}")
+        raise UsageError("SX0838", f"{name!r} is not a SASS instruction{hint}")
     text = reference.page(mnemonic, generation)
     if not text and arch is not None:
         where = reference.architectures(mnemonic)
-        raise UsageError("SX0838", f"{mnemonic} is none of {arch_name(arch)}; it is of {where}")
+        raise UsageError(
+            "SX0838", f"{mnemonic} does not exist on {arch_name(arch)}; it exists on {where}"
+        )
     return text
 
 

@@ -24,8 +24,8 @@ from sassxlate.output import print_json, table
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
 @kernel_option
 @arch_option
-@click.option("--attributes", is_flag=True, help="Every record of .nv.info, decoded.")
-@click.option("--relocations", is_flag=True, help="Every relocation, by section and offset.")
+@click.option("--attributes", is_flag=True, help="Print every record of .nv.info, decoded.")
+@click.option("--relocations", is_flag=True, help="Print every relocation, by section and offset.")
 @format_option
 @click.pass_context
 def command(
@@ -71,7 +71,7 @@ def _describe(
     more: More,
     errors: list[SassxlateError],
 ) -> dict[str, Any]:
-    """The file as a JSON value.  Raises ContainerError SX0110 where there is no device code."""
+    """The file as a JSON value.  Raises ContainerError SX0110 if there is no device code."""
     require_device_code(loaded)
     sections = {f.module: f.section for f in loaded.fatbins}
     entries: list[dict[str, Any]] = []

@@ -19,18 +19,18 @@ def engine_options(function: _F) -> _F:
         "--samples",
         type=click.IntRange(1, 64),
         default=1,
-        help="Answers that the model gives for each block.",
+        help="Answers to sample from the model for each block.",
     )(function)
     function = click.option(
         "--model",
         metavar="PATH_OR_HUB_ID",
-        help="The model: a folder, or a hub's name (asked only with SASSXLATE_ALLOW_HUB=1).",
+        help="The model: a folder, or a hub id (looked up only with SASSXLATE_ALLOW_HUB=1).",
     )(function)
     return click.option(
         "--engine",
         type=click.Choice(CHOICES),
-        help="Who writes blocks: the rules; a model, refused where nothing is proved; or the model "
-        "where it is proved and cheaper, else the rules.",
+        help="Writer of blocks: the rules; the model, refused if nothing is proved; or the model "
+        "if its code is proved and cheaper, otherwise the rules (hybrid).",
     )(function)
 
 
@@ -42,7 +42,7 @@ def kernel_option(function: _F) -> _F:
         "kernels",
         multiple=True,
         metavar="NAME",
-        help="Only kernels of this name: mangled, demangled or a glob; may repeat.",
+        help="Only kernels with this name (mangled, demangled or a glob); may repeat.",
     )(function)
 
 
@@ -64,7 +64,7 @@ def format_option(function: _F) -> _F:
         type=click.Choice(["text", "json"]),
         default="text",
         show_default=True,
-        help="How to print the answer.",
+        help="Output format.",
     )(function)
 
 
@@ -73,11 +73,11 @@ def report_options(function: _F) -> _F:
     function = click.option(
         "--report-format",
         type=click.Choice(["html", "json"]),
-        help="Of --report; without: by the name.",
+        help="The format of --report (default: by its suffix).",
     )(function)
     return click.option(
         "--report",
         type=click.Path(path_type=Path, dir_okay=False),
         metavar="FILE",
-        help="Write what became of each kernel: FILE.html, to look at, or FILE.json.",
+        help="Write a report on each kernel: FILE.html or FILE.json.",
     )(function)

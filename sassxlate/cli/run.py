@@ -1,4 +1,4 @@
-"""``sassxlate run``: an application, with our libraries in the place of NVIDIA's."""
+"""``sassxlate run``: run an application with our libraries in place of NVIDIA's."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ EXIT_NOT_FOUND = 127
     "--device",
     type=click.Choice(["auto", "emulator", "hip"]),
     default="auto",
-    help="Where kernels run: an AMD GPU through HIP, or the emulated one (auto: what is there).",
+    help="Run kernels on an AMD GPU through HIP, or emulated (auto: a GPU if there is one).",
 )
 @click.option("--strict", is_flag=True, help="Emulate with deferred loads and undefined values.")
 @click.option(
     "--seed",
     type=click.IntRange(0, 2**63 - 1),
     default=0,
-    help="Of --strict: what nobody wrote, the order of things, errors of approximations.",
+    help="Seed for --strict: undefined values, scheduling order, approximation errors.",
 )
 @click.option(
     "--kernel-time-limit",
@@ -54,9 +54,15 @@ EXIT_NOT_FOUND = 127
     metavar="SECONDS",
     help="End a launch that takes longer, with error 702 (emulated device; 0: no limit).",
 )
-@click.option("--keep-status", is_flag=True, help="Exit as the application, even if refused.")
+@click.option(
+    "--keep-status",
+    is_flag=True,
+    help="Keep the application's exit status even if kernels were refused.",
+)
 @click.option("--trace", type=click.Path(file_okay=False), help="Write every driver call to DIR.")
-@click.option("--dump", type=click.Path(file_okay=False), help="Write used kernels' files to DIR.")
+@click.option(
+    "--dump", type=click.Path(file_okay=False), help="Write the files of used kernels to DIR."
+)
 @engine_options
 @report_options
 @click.argument("app")
@@ -79,25 +85,25 @@ def command(
 ) -> None:
     """Run APP with ARGS; its streams, signals and exit status pass through.
 
-    The exit status is 3 if a kernel was refused, whatever APP made of it (unless --keep-status);
+    The exit status is 3 if a kernel was refused, however APP handled it (unless --keep-status);
     126 and 127 if APP cannot be run or found.
 
     --report writes a page (or JSON) about the kernels that APP used: SASS beside RDNA3, and on the
     emulated device how often each block ran; counting takes time.
 
-    Blocks are the rules', or what `sassxlate translate --engine hybrid` kept for them (--engine
-    rules: the rules' alone); the report says whose.  With a model, or --engine hybrid or model,
-    APP's own kernels are translated so before it starts; --engine model keeps what it makes for
-    runs of that model alone, for it may be dearer than the rules' code.
+    Blocks have the rules' code, or the code that `sassxlate translate --engine hybrid` stored
+    (--engine rules: only the rules' code); the report names the writer.  With a model, or --engine
+    hybrid or model, APP's own kernels are translated that way before it starts; --engine model
+    stores its code for runs with that model alone, because it may cost more than the rules' code.
     """
     if seed and not strict:
-        raise UsageError("SX0719", "--seed is of use with --strict only")
+        raise UsageError("SX0719", "--seed needs --strict")
     if strict and device == "hip":
-        raise UsageError("SX0719", "--strict is the emulated device's; it cannot run on hip")
+        raise UsageError("SX0719", "--strict needs the emulated device; it cannot run on hip")
     path = application.find(app, os.environ.get("PATH", os.defpath))
     application.check(path)
     libraries = _plain(paths.library_dir())
-    size_cap()  # a wrong size is said now, not by a service in the background
+    size_cap()  # report a wrong size now, not in a background service's log
     tag = cache_tag()
     cache = _usable_cache(tag)
     if model is not None or engine in ("model", "hybrid"):
@@ -108,7 +114,7 @@ def command(
         engines.place = cache
         _written_before(path, engines)
     else:
-        writer("rules", None, samples)  # says what of the options is of no use
+        writer("rules", None, samples)  # raises for options that do not go together
         if engine == "rules" and hybrid.any_kept(cache, tag):
             cache = paths.private_dir(cache / "rules")
     socket = paths.socket_path(tag, cache)
@@ -143,8 +149,8 @@ def command(
 
     mark = cache / "module" / tag / f"{_mark_of(path)}.ran"
     if not mark.exists() and not client.listening(socket):
-        # Its start overlaps with the application's; a program that ran before needs no service.
-        with suppress(SassxlateError):  # the libraries start it where this fails, and say why
+        # The service's start overlaps with the application's; a warm start needs no service.
+        with suppress(SassxlateError):  # if this fails, the libraries start it, and report why not
             client.spawn(socket, cache)
     env = application.environment(os.environ, libraries, settings)
     try:
@@ -169,14 +175,14 @@ def command(
 
 
 def _written_before(path: Path, engines: Writer) -> None:
-    """Has the application's own kernels written by an engine, those of the architecture that will
-    be taken; what that refuses is the rules'."""
+    """Translates the application's own kernels by an engine: those of the architecture that will
+    be selected; a kernel that it refuses falls to the rules."""
     from sassxlate.disasm.containers import load
 
     try:
         images = list(load(path).cubins())
     except SassxlateError:
-        return  # no device code of its own: that is no error here
+        return  # no device code of its own: not an error here
     asked = "".join(c for c in os.environ.get("SASSXLATE_CC", "") if c.isdigit())
     there = {module: {c.arch for o, c in images if o.module == module} for module in
              {o.module for o, _ in images}}  # fmt: skip
@@ -201,9 +207,9 @@ def _write(
     counts: tempfile.TemporaryDirectory[str] | None,
     strict: bool,
 ) -> None:
-    """The report; where that fails, the application's status is still the one that counts."""
+    """Writes the report; if that fails, the application's status still decides."""
     from sassxlate.runtime_shim.run_report import (
-        write,  # heavy, and with threads: after the application
+        write,  # a heavy import that starts threads: only after the application
     )
 
     pages.counted = counts is not None
@@ -262,7 +268,7 @@ def _directory(name: str) -> Path:
 
 
 def _hip(device: str) -> Found | None:
-    """AMD's HIP library where kernels are to run on an AMD GPU; None: emulated."""
+    """AMD's HIP library if kernels are to run on an AMD GPU; None: emulated."""
     if device == "emulator" or (device == "auto" and not os.path.exists("/dev/kfd")):
         return None
     from sassxlate.runtime_shim.hip_probe import find_hip
@@ -284,7 +290,7 @@ def _explain(status: int, path: Path, env: dict[str, str]) -> None:
         for name in application.missing_libraries(path, env):
             click.echo(f"sassxlate: SX0705: {path} needs {name}, which is not found", err=True)
     elif status > 128:
-        click.echo(f"sassxlate: {path.name} was ended by signal {status - 128}", err=True)
+        click.echo(f"sassxlate: {path.name} was killed by signal {status - 128}", err=True)
 
 
 def _summary(report: RunReport, path: Path, tag: str, device: str) -> None:
@@ -307,7 +313,7 @@ def _digest(path: Path) -> str:
 
 
 def _listed(data: bytes, name: str) -> str:
-    """The code of a kernel that the rules did not write alone, with the SASS by its own map."""
+    """The code of a kernel with blocks by a model, with the SASS of each line by the source map."""
     from sassxlate.disasm.listing.rdna3_section import decode_code
     from sassxlate.lowering.codeobject import code_object, source_map
 
@@ -322,7 +328,7 @@ def _listed(data: bytes, name: str) -> str:
 
 
 def _dump(report: RunReport, cache: Path, tag: str, directory: Path) -> None:
-    """Per kernel used: the cubin it came from, its code object, launch text and assembly."""
+    """For each used kernel: the cubin it came from, its code object, launch text and assembly."""
     from sassxlate.disasm.containers import parse_cubin
     from sassxlate.lowering.pipeline import translate_kernel
 

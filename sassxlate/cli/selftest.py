@@ -20,7 +20,7 @@ EXIT_UNSUPPORTED = 3
     "--device",
     type=click.Choice(["auto", "emulator", "hip"]),
     default="auto",
-    help="What to test: an AMD GPU through HIP, or the emulated one (auto: what is there).",
+    help="What to test: an AMD GPU through HIP, or the emulated one (auto: a GPU if there is one).",
 )
 @click.option(
     "-o",
@@ -30,16 +30,22 @@ EXIT_UNSUPPORTED = 3
     show_default=True,
     help="The report: .json, or .zip with all code objects and their assembly.",
 )
-@click.option("-k", "--fixture", "patterns", multiple=True, help="Only what matches; repeatable.")
+@click.option(
+    "-k",
+    "--fixture",
+    "patterns",
+    multiple=True,
+    help="Only fixtures that match this name or glob; may repeat.",
+)
 @click.option("--seeds", type=click.IntRange(1, 100), default=2, help="Inputs a kernel.")
 @click.option(
     "--time-limit",
     type=click.FloatRange(min=1),
     default=120.0,
     show_default=True,
-    help="Seconds that a fixture may take, its translation included.",
+    help="Time limit of a fixture in seconds, translation included.",
 )
-@click.option("--list", "list_only", is_flag=True, help="Name the fixtures and end.")
+@click.option("--list", "list_only", is_flag=True, help="List the fixtures and exit.")
 def command(
     device: str,
     output: Path,
@@ -48,7 +54,7 @@ def command(
     time_limit: float,
     list_only: bool,
 ) -> None:
-    """Run single instructions, kernels and programs on a device and write one report.
+    """Run single instructions, kernels and programs on a device and write a report.
 
     Each runs in a process of its own, with a time limit.  The exit status is 1 if anything failed,
     3 if kernels were refused and all else passed.
@@ -97,14 +103,14 @@ def command(
 
 
 def _check_writable(output: Path) -> None:
-    """Minutes of work are not to end in a report that cannot be written."""
+    """Fail now, not after minutes of work, if the report cannot be written."""
     folder = output.absolute().parent
     if not folder.is_dir() or not os.access(folder, os.W_OK):
-        raise UsageError("SX0813", f"{output}: no directory that takes files")
+        raise UsageError("SX0813", f"{output}: not in a writable directory")
 
 
 def _on_card(device: str) -> bool:
-    """Whether a card is to be tested; ShimError SX0707 where one is asked for and is not there."""
+    """Whether to test an AMD GPU; ShimError SX0707 if one is requested and there is none."""
     if device == "emulator" or (device == "auto" and not os.path.exists("/dev/kfd")):
         return False
     from sassxlate.runtime_shim.hip_probe import find_hip

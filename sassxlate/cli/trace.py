@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from sassxlate.lowering.trace.text import Printer
     from sassxlate.runtime_shim.replay.trace_subject import Emulated
 
-STEPS = 10_000  # that are printed, without --limit
+STEPS = 10_000  # steps printed without --limit
 GIVE_UP = 1_000_000
 _REGISTER = re.compile(r"(R|UR|P|UP|B)(\d{1,3})", re.IGNORECASE)
 _BLOCK = re.compile(r"(?:L_|\.L_)?(?:0x)?([0-9a-f]{1,8})", re.IGNORECASE)
@@ -35,64 +35,66 @@ _ORDERS = ("auto", "together", "warps", "reversed")
 
 @click.command(context_settings={"allow_interspersed_args": True})
 @click.argument("file", metavar="FILE")
-@click.option("-k", "--kernel", required=True, help="Name, demangled name or glob.")
+@click.option("-k", "--kernel", required=True, help="Kernel name (mangled or demangled) or glob.")
 @click.option("--arch", help="Only this architecture, e.g. sm_80.")
 @click.option("--grid", default="1", metavar="X[,Y[,Z]]", help="Blocks.")
 @click.option("--block", default="32", metavar="X[,Y[,Z]]", help="Threads of a block.")
 @click.option("--shared", type=click.IntRange(0), default=0, help="Dynamic shared memory, bytes.")
 @click.option(
     "--arg", "arguments", multiple=True, metavar="FORM",
-    help="One a parameter, in order, as `sassxlate interpret` takes them: u32:5, buf:4k:random.",
+    help="One per parameter, in order, as `sassxlate interpret` takes them: u32:5, buf:4k:random.",
 )  # fmt: skip
-@click.option("--seed", type=int, default=0, help="Of random buffers.")
-@click.option("--run", is_flag=True, help="FILE is a program: run it with ARGS, take a launch.")
+@click.option("--seed", type=int, default=0, help="Seed of random buffers.")
 @click.option(
-    "--launch", type=click.IntRange(0), help="Of --run: which of the kernel.  [default: 0]"
+    "--run", is_flag=True, help="FILE is a program: run it with ARGS and trace one of its launches."
+)
+@click.option(
+    "--launch", type=click.IntRange(0), help="Which launch of the kernel, with --run.  [default: 0]"
 )
 @click.option(
     "--in", "blocks", multiple=True, metavar="BLOCK",
     help="Only this basic block, by its offset or label (00f0, L_00f0); may repeat.",
 )  # fmt: skip
-@click.option("--cta", metavar="N|X,Y[,Z]", help="Of this block of the grid.  [default: 0]")
-@click.option("--warp", type=click.IntRange(0), help="Of this warp of the block.  [default: 0]")
-@click.option("--lane", metavar="N,A-B|all", help="These lanes of the warp.  [default: 0]")
+@click.option("--cta", metavar="N|X,Y[,Z]", help="Only this block of the grid.  [default: 0]")
+@click.option("--warp", type=click.IntRange(0), help="Only this warp of the block.  [default: 0]")
+@click.option("--lane", metavar="N,A-B|all", help="Only these lanes of the warp.  [default: 0]")
 @click.option(
     "--register", "registers", multiple=True, metavar="R5,P0,UR4",
-    help="Only instructions that read or write one of these, and their values.",
+    help="Only instructions that read or write one of these registers, and these values.",
 )  # fmt: skip
 @click.option(
     "--until", type=click.Choice(["difference"]),
-    help="Print nothing until the sides differ; without --cta, --warp and --lane of all lanes.",
+    help="Print nothing until the sides differ; all lanes unless --cta, --warp or --lane is given.",
 )  # fmt: skip
 @click.option("--limit", type=click.IntRange(1), help=f"Steps.  [default: {STEPS}; --until: all]")
 @click.option(
     "--give-up", type=click.IntRange(1), default=GIVE_UP, show_default=True,
-    help="Instructions of warps after which a launch is given up.",
+    help="Give up on a launch after this many warp instructions.",
 )  # fmt: skip
 @click.option(
     "--order", type=click.Choice(_ORDERS), default="auto", show_default=True,
-    help="Of the interpreter: all warps together, or one after another.",
+    help="The interpreter's schedule: all warps together, or one after another.",
 )  # fmt: skip
 @click.option(
     "--strict-seed", type=click.IntRange(0, 2**63 - 1), default=0,
-    help="What registers hold that nobody wrote, and errors of approximations; 0: zero, none.",
+    help="Seed of undefined registers' values and approximation errors; 0: zero and none.",
 )  # fmt: skip
 @click.option(
     "--code-object", metavar="FILE",
-    help="Run this translation (of `translate -o` or `run --dump`, and of this version).",
+    help="Run this translation (from `translate -o` or `run --dump` of this version).",
 )  # fmt: skip
 @click.option(
     "--counts", type=click.Path(path_type=Path), metavar="OUT.json",
-    help="Write how often blocks were executed, for `sassxlate cfg --counts`; "
-    "with --run in all launches of the program.",
+    help="Write execution counts of blocks, for `sassxlate cfg --counts`; "
+    "with --run, over all launches of the program.",
 )  # fmt: skip
-@click.option("--json", "as_json", is_flag=True, help="A line of JSON for each step.")
+@click.option("--json", "as_json", is_flag=True, help="Print a line of JSON for each step.")
 @click.argument("args", nargs=-1, type=click.UNPROCESSED)
 @click.pass_context
 def command(context: click.Context, /, file: str, **options: Any) -> None:
-    """Runs one launch of a kernel in strict emulation and in the reference interpreter, and prints
-    each SASS instruction with the RDNA3 instructions that stand for it and the values of its
-    registers before and behind it, on both sides.
+    """Run one launch of a kernel in strict emulation and in the reference interpreter, and print
+    each SASS instruction with the RDNA3 instructions that implement it and the values of its
+    registers before and after it, on both sides.
 
     Exit status with --until difference: 0 none, 1 found, 3 not decided.
     """
@@ -113,14 +115,14 @@ def _subject(file: str, options: dict[str, Any]) -> Subject:
     code = options["code_object"]
     if options["run"]:
         if options["arguments"]:
-            raise UsageError("SX0836", "--run takes the program's own launches: no --arg")
+            raise UsageError("SX0836", "--run traces the program's own launches and takes no --arg")
         return of_program(
             file, options["args"], options["kernel"], options["launch"] or 0, options["arch"], code
         )
     if options["launch"] is not None:
-        raise UsageError("SX0836", "--launch chooses among a program's launches: with --run only")
+        raise UsageError("SX0836", "--launch needs --run: it selects one of the program's launches")
     if options["args"]:
-        raise UsageError("SX0836", "arguments of a program are of use with --run only")
+        raise UsageError("SX0836", "arguments for a program need --run")
     shapes = shape_of(options["grid"]), shape_of(options["block"])
     return by_hand(
         file, options["kernel"], options["arch"], shapes, options["arguments"],
@@ -128,7 +130,7 @@ def _subject(file: str, options: dict[str, Any]) -> Subject:
     )  # fmt: skip
 
 
-# --- what is looked at ---------------------------------------------------------------------------
+# --- what to trace -------------------------------------------------------------------------------
 
 
 def _choice(subject: Subject, every: dict[int, SourceStep], options: dict[str, Any]) -> Choice:
@@ -159,7 +161,7 @@ def _choice(subject: Subject, every: dict[int, SourceStep], options: dict[str, A
 
 
 def registers_of(texts: Sequence[str]) -> frozenset[RegRef] | None:
-    """R5,P0,UR4; None where nothing is asked for."""
+    """Parses R5,P0,UR4; None if no registers are given."""
     from typing import cast
 
     from sassxlate.disasm.sass.instruction import RegRef
@@ -168,7 +170,9 @@ def registers_of(texts: Sequence[str]) -> frozenset[RegRef] | None:
     for text in (part.strip() for one in texts for part in one.split(",")):
         found = _REGISTER.fullmatch(text)
         if found is None:
-            raise UsageError("SX0836", f"--register {text[:80]}: no register, like R5, P0 or UR4")
+            raise UsageError(
+                "SX0836", f"--register {text[:80]}: not a register such as R5, P0 or UR4"
+            )
         out.add(RegRef(cast("Any", found[1].upper()), int(found[2])))
     return frozenset(out) if texts else None
 
@@ -179,13 +183,13 @@ def _block_of(subject: Subject, every: dict[int, SourceStep], text: str) -> int:
     if step is None:
         starts = sorted({s.block for s in every.values()})
         some = " ".join(f"{start:04x}" for start in starts[:40])
-        message = f"--in {text[:80]}: no block or instruction; blocks: {some}"
+        message = f"--in {text[:80]}: not a block or instruction; blocks: {some}"
         raise UsageError("SX0836", message, Where(None, subject.kernel.name))
     return step.block
 
 
 def _warps(subject: Subject, options: dict[str, Any], until: bool) -> frozenset[int] | None:
-    """The numbers over the grid; None: all."""
+    """The warps' numbers in the grid; None: all."""
     cta, warp = options["cta"], options["warp"]
     if until and cta is None and warp is None:
         return None
@@ -217,7 +221,8 @@ def _cta(subject: Subject, text: str) -> int:
 
 
 def _write_counts(subject: Subject, file: str, options: dict[str, Any]) -> None:
-    """Of the launch by hand, or of all kernels of the program, which is run once more."""
+    """Writes counts of the hand-made launch, or of all kernels of the program, which is run
+    again."""
     from sassxlate.lowering.emulate import counts
     from sassxlate.runtime_shim.replay.block_counts import of_program
     from sassxlate.runtime_shim.replay.trace_subject import count
@@ -228,7 +233,7 @@ def _write_counts(subject: Subject, file: str, options: dict[str, Any]) -> None:
         runs, stopped = count(subject, seed=options["strict_seed"], give_up=options["give_up"])
         every = [runs]
         if stopped is not None:
-            text = f"sassxlate: the counts are up to where it stopped: {stopped.text}"
+            text = f"sassxlate: the counts end where it stopped: {stopped.text}"
             click.echo(text, err=True)
     text = json.dumps(counts.to_data(every)) + "\n"
     write_whole(options["counts"], text.encode())
@@ -283,7 +288,7 @@ def _largest(choice: Choice) -> int:
 
 
 def _say(text: str) -> None:
-    """Progress, where somebody looks."""
+    """Progress, if stderr is a terminal."""
     if sys.stderr.isatty():
         click.echo(f"\r\x1b[K{text}", nl=False, err=True)
 
@@ -303,10 +308,10 @@ def _notes(
     if end.kind == "order":
         click.echo(f"note: the interpreter's order was {order}; try another --order")
     if not choice.wanted:
-        click.echo("note: nothing is chosen: no instruction there has such a register")
+        click.echo("note: no instruction there reads or writes such a register")
     elif not pair.number and end.kind != "both":
-        where = f"block {', '.join(options['blocks'])}" if options["blocks"] else "what was chosen"
-        click.echo(f"note: no warp that was chosen ever executes {where}")
+        where = f"block {', '.join(options['blocks'])}" if options["blocks"] else "the selection"
+        click.echo(f"note: no selected warp ever executes {where}")
     elif not pair.met & choice.lanes and pair.number:
         from sassxlate.lowering.trace.text import lanes_text
 
@@ -317,8 +322,8 @@ def _memory(
     subject: Subject, choice: Choice, done: Emulated, finished: Any, end: End, order: Order,
     options: dict[str, Any],
 ) -> End:  # fmt: skip
-    """What is left in memory, where registers never differed; the word's history says whose it
-    is."""
+    """A difference in final memory although registers never differed; the word's history names the
+    instruction that wrote it."""
     from sassxlate.lowering.trace.compare_memory import first_difference
     from sassxlate.lowering.trace.memory_history import Word
     from sassxlate.lowering.trace.observations import End
@@ -327,7 +332,7 @@ def _memory(
     found = first_difference(subject.launch(), finished.device, done.memory)
     if found is None:
         return end
-    text = f"{found.words} words of memory differ behind the launch, first that at "
+    text = f"{found.words} words of memory differ after the launch; the first is at "
     text += f"{found.address:#x}: RDNA3 {found.rdna:#010x}, SASS {found.sass:#010x}"
     whose = watched(
         subject, choice, Word(found.address), order, options["strict_seed"], options["give_up"]
@@ -354,7 +359,7 @@ def _whose(subject: Subject, choice: Choice, change: MemoryChange, theirs: bool)
 def _stored(
     subject: Subject, choice: Choice, end: End, order: Order, options: dict[str, Any]
 ) -> End:
-    """Of a difference in what was loaded, which store it comes from."""
+    """For a difference in a loaded value, the store that it comes from."""
     from sassxlate.lowering.trace.lockstep import reads_memory
     from sassxlate.lowering.trace.memory_history import word_of
     from sassxlate.runtime_shim.replay.trace_subject import watched
@@ -368,7 +373,7 @@ def _stored(
     if whose is None:
         return end
     if whose == "same":
-        text = f"{end.text}: both sides store the same at {word.address:#x}, and when decides it"
+        text = f"{end.text}: both sides store the same at {word.address:#x}; the order differs"
         return replace(end, kind="order", text=text)
     text = f"{end.text}, by what was stored at {word.address:#x}: "
     return replace(end, text=text + _whose(subject, choice, *whose))
@@ -388,7 +393,7 @@ def _difference(
 def _states(
     subject: Subject, printer: Printer, end: End, pair: LockstepPair, options: dict[str, Any]
 ) -> None:
-    """All registers that are live there, of the first lane that differs, on both sides."""
+    """All live registers of the first lane that differs, on both sides."""
     from sassxlate.lowering.emulate.options import Place, TracePoint
     from sassxlate.lowering.trace.points import place_of
     from sassxlate.runtime_shim.replay.trace_subject import recorded_at
@@ -416,7 +421,7 @@ def _states(
 
 
 def _live(subject: Subject, step: SourceStep) -> list[RegRef]:
-    """What is live behind a step, and what it writes."""
+    """The registers that are live after a step, and those that it writes."""
     from sassxlate.cfg.liveness import live_before, liveness
 
     cfg = subject.translated.cfg

@@ -18,31 +18,33 @@ if TYPE_CHECKING:
 @click.command(short_help="Train a model of the block language")
 @click.argument("shards", nargs=-1, required=True, type=click.Path(path_type=Path, exists=True))
 @click.option("-o", "--output", type=click.Path(path_type=Path, file_okay=False), required=True,
-              help="Checkpoints, figures and curves; started again it goes on.")  # fmt: skip
+              help="Checkpoints, figures and curves; a restart continues from them.")  # fmt: skip
 @click.option("--held", multiple=True, type=click.Path(path_type=Path, exists=True, dir_okay=False),
-              help="A shard to measure on; without, a part is held out.")  # fmt: skip
+              help="A shard to measure on (default: hold out a part).")  # fmt: skip
 @click.option("--size", type=click.Choice(["tiny", "micro", "small", "base", "large"]),
               default="small", show_default=True,
               help="0.2, 5, 15, 29 or 60 million parameters.")  # fmt: skip
-@click.option("--device", default="auto", show_default=True, help="cuda, cpu, or what is there.")
+@click.option(
+    "--device", default="auto", show_default=True, help="cuda, cpu, or auto: what the machine has."
+)
 @click.option("--start", type=click.Path(path_type=Path, exists=True, file_okay=False),
-              help="Begin with the weights of a checkpoint (expert iteration).")  # fmt: skip
+              help="Start from the weights of a checkpoint (expert iteration).")  # fmt: skip
 @click.option("--gpus", type=click.IntRange(1), metavar="N",
-              help="So many of this machine, a process each (default: all).")  # fmt: skip
+              help="GPUs of this machine to use, one process each (default: all).")  # fmt: skip
 @click.option("--epochs", type=click.FloatRange(0), default=0.0,
               help="0: 2, or as many as --minutes or --steps allow.")  # fmt: skip
 @click.option("--steps", type=click.IntRange(0), default=0, help="0: as the epochs say.")
 @click.option("--minutes", type=click.FloatRange(0), default=0.0,
-              help="At most so long; the learning rate follows.")  # fmt: skip
+              help="Time limit; the learning rate schedule adapts.")  # fmt: skip
 @click.option("--row", type=click.IntRange(64, 2048), default=1024, show_default=True,
-              help="Tokens a row of packed examples.")  # fmt: skip
+              help="Tokens per row of packed examples.")  # fmt: skip
 @click.option("--batch", type=click.IntRange(1), default=64, show_default=True, help="Rows a step.")
 @click.option("--rate", type=click.FloatRange(0, 1, min_open=True), default=1e-3, show_default=True)
 @click.option("--every", type=click.IntRange(1), default=200, show_default=True,
               help="Steps between checkpoints.")  # fmt: skip
 @click.option("--seed", type=click.IntRange(0), default=0)
-@click.option("--compile", "compiled", is_flag=True, help="torch.compile the model.")
-@click.option("--json", "as_json", is_flag=True, help="The last figures on stdout as JSON.")
+@click.option("--compile", "compiled", is_flag=True, help="Compile the model with torch.compile.")
+@click.option("--json", "as_json", is_flag=True, help="Print the final figures as JSON.")
 def command(
     shards: tuple[Path, ...],
     output: Path,
@@ -55,12 +57,12 @@ def command(
     as_json: bool,
     **numbers: Any,
 ) -> None:
-    """Trains a model on tokenised SHARDs: files, or a dataset's folder with those in it
+    """Train a model on tokenised SHARDs: files, or a dataset's folder with those in it
     (`sassxlate dataset make` and `dataset tokens` write them).
 
-    Needs torch (`pip install 'sassxlate[llm]'`).  DIR/best is the checkpoint with most held out
-    answers right from end to end, DIR/last the newest, DIR/log.jsonl has the figures and
-    DIR/curves.svg their picture.
+    Needs torch (`pip install 'sassxlate[llm]'`).  DIR/best is the checkpoint with the most held-out
+    answers entirely right, DIR/last the newest, DIR/log.jsonl has the figures and
+    DIR/curves.svg plots them.
     """
     from sassxlate.llm.training.settings import TrainingSettings
     from sassxlate.llm.training.train import train
@@ -82,14 +84,14 @@ def command(
         click.echo(json.dumps(figures))
     else:
         click.echo(
-            f"step {figures['step']}: loss of held out answers {figures['held_loss']:.4f},"
+            f"step {figures['step']}: loss of held-out answers {figures['held_loss']:.4f},"
             f" {100 * figures['right']:.2f} % of tokens right,"
             f" {100 * figures['whole']:.2f} % of answers"
         )
 
 
 def _processes(wanted: int | None, device: str) -> int:
-    """How many processes are to train, a GPU each.  ModelError SX1010 where that cannot be."""
+    """The number of training processes, one per GPU.  ModelError SX1010 if that is impossible."""
     from sassxlate.errors import ModelError
     from sassxlate.llm.training.launch import gpus
 
@@ -101,7 +103,7 @@ def _processes(wanted: int | None, device: str) -> int:
         return 1
     there = gpus()
     if wanted is not None and wanted > there:
-        raise ModelError("SX1010", f"{wanted} GPUs are wanted, {there} are there")
+        raise ModelError("SX1010", f"{wanted} GPUs are requested, {there} are available")
     return max(1, there if wanted is None else wanted)
 
 
@@ -113,7 +115,7 @@ def _together(
     device: str,
     count: int,
 ) -> dict[str, Any]:
-    """The same by several processes.  What one of them refuses, it has said itself."""
+    """Trains with several processes.  Each process prints its own error."""
     from sassxlate.llm.training.launch import arguments, together
 
     figures = together(arguments(shards, output, settings, held, device), count)
@@ -123,7 +125,7 @@ def _together(
 
 
 def _files(place: Path, split: str) -> list[Path]:
-    """A shard, or those of a split in a folder.  ModelError SX1009 where there are none."""
+    """A shard, or the shards of a split in a folder.  ModelError SX1009 if there are none."""
     from sassxlate.errors import ModelError, Where
 
     if not place.is_dir():

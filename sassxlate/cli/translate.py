@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 
 
 def stem_of(name: str, arch: int, where: tuple[int, int], taken: set[str]) -> str:
-    """A file name for a kernel, readable and bounded, not hidden, and not yet in ``taken``, where
-    it is put; ``where`` is module and entry."""
+    """A file name for a kernel: readable, bounded, not hidden, and not yet in ``taken``, to which
+    it is added; ``where`` is module and entry."""
     stem = _stem(name, arch)
     if stem in taken:
         stem += ".{}.{}".format(*where)
@@ -59,7 +59,7 @@ def _stem(name: str, arch: int) -> str:
 def _chosen(
     loaded: LoadedFile, kernels: tuple[str, ...], arch: str | None
 ) -> Iterator[tuple[str, Origin, Cubin, Kernel]]:
-    """The kernels that are asked for, with the stem of their files: no two have the same."""
+    """The requested kernels with the stems of their files, which are distinct."""
     wanted = parse_arch(arch) if arch else None
     stems: set[str] = set()
     for where, cubin in loaded.cubins():
@@ -71,12 +71,14 @@ def _chosen(
                 yield stem, where, cubin, kernel
 
 
-@click.command(short_help="SASS to gfx1100: assembly, code objects, a report")
+@click.command(short_help="Translate SASS to gfx1100 assembly, code objects and a report")
 @click.argument("file", metavar="FILE")
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Directory.")
-@click.option("-k", "--kernel", "kernels", multiple=True, help="Name, demangled name or glob.")
+@click.option(
+    "-k", "--kernel", "kernels", multiple=True, help="Kernel name (mangled or demangled) or glob."
+)
 @click.option("--arch", help="Only this source architecture, e.g. sm_80.")
-@click.option("--json", "as_json", is_flag=True, help="The report on stdout as JSON.")
+@click.option("--json", "as_json", is_flag=True, help="Print the report as JSON.")
 @click.option("--verify", is_flag=True, help="Prove each block as `sassxlate verify` does.")
 @engine_options
 @report_options
@@ -93,23 +95,23 @@ def command(
     report: Path | None,
     report_format: str | None,
 ) -> None:
-    """Translates every kernel of FILE to gfx1100.
+    """Translate every kernel of FILE to gfx1100.
 
     Writes NAME.sm_XX.s (each line says which SASS it came from), NAME.sm_XX.hsaco,
-    NAME.sm_XX.launch and report.json.  A kernel that cannot be translated is named with its code;
-    the others are written all the same, and the exit status is 3.
+    NAME.sm_XX.launch and report.json.  A kernel that cannot be translated is named with its error
+    code; the others are still written, and the exit status is 3.
 
     With --verify a kernel with a block that is refuted is not written, and the exit status is 1;
     the report counts the blocks by verdict.
 
-    --engine hybrid takes a model's code of a block where it is proved and costs less than the
-    rules'; report.json says of each block who wrote it, the verdict, and both costs.  It is the
-    default where a model and the extra `llm` are there.  Programs that `sassxlate run` runs later
-    get that code.
+    --engine hybrid takes a model's code for a block if it is proved and costs less than the
+    rules'; report.json has each block's writer, verdict and both costs.  It is the
+    default if a model and the extra `llm` are installed.  Programs that `sassxlate run` runs later
+    use that code.
 
-    --report writes a page (or JSON) to look at: each kernel's SASS beside its RDNA3, which rule
-    wrote what, registers and occupancy, verdicts, what was refused and why.  With it -o may be left
-    out.
+    --report writes a page (or JSON): each kernel's SASS beside its RDNA3, which rule
+    wrote what, registers and occupancy, verdicts, refused kernels and the reasons.  With it, -o may
+    be left out.
     """
     if verify:
         from sassxlate.cli.verify import require_solver
@@ -206,7 +208,7 @@ def command(
 
 
 def _verified(done: Translated) -> list[Judged]:
-    """The blocks' verdicts; what is refuted is shown."""
+    """The blocks' verdicts; refuted ones are printed."""
     from sassxlate.cli.verify import print_verdict
     from sassxlate.lowering.report.proofs import judge_kernel
     from sassxlate.lowering.verify.block.judged import ProofSettings

@@ -1,4 +1,4 @@
-"""`sassxlate verify FILE`: is each block's translation what its SASS means?"""
+"""`sassxlate verify FILE`: proves each block's translation equivalent to its SASS."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ if TYPE_CHECKING:
     from sassxlate.lowering.verify.rules.verify import Finding, RuleCheckSettings
 
 
-VECTORS = 1 << 20  # of a form that the solver cannot decide
+VECTORS = 1 << 20  # random vectors for a form that the solver cannot decide
 
 
 def rules_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Adds ``--rules`` and what belongs to it; without it the command is as before."""
+    """Adds ``--rules`` and its options; without it the command is unchanged."""
 
     @functools.wraps(command)
     def wrapped(context: click.Context, **options: Any) -> None:
@@ -72,31 +72,42 @@ def rules_options(command: Callable[..., None]) -> Callable[..., None]:
         type=click.IntRange(0),
         default=24,
         show_default=True,
-        help="Of --rules: random words of each form, besides every modifier and sign by itself.",
+        help="With --rules: random words of each form, besides one for each modifier and sign.",
     )(passed)
     out = click.option(
         "--words",
         type=click.IntRange(0),
         default=0,
-        help="Of --rules: words of each row of the encoding tables, at most; 0: all.",
+        help="With --rules: most words of each row of the encoding tables; 0: all.",
     )(out)
     return click.option(
-        "--rules", is_flag=True, help="All lowering rules, or those that FILE and ARGS name."
+        "--rules", is_flag=True, help="Verify all lowering rules, or those that FILE and ARGS name."
     )(out)
 
 
 @click.command(short_help="Prove the translation of a kernel's blocks")
 @rules_options
 @click.argument("file", metavar="FILE", required=False)
-@click.option("-k", "--kernel", multiple=True, help="Name, demangled name or glob; all without.")
+@click.option(
+    "-k",
+    "--kernel",
+    multiple=True,
+    help="Kernel name (mangled or demangled) or glob (default: all).",
+)
 @click.option("--arch", help="Only this architecture, e.g. sm_80.")
-@click.option("--timeout", type=float, default=10.0, help="Seconds for the solver, a block.")
-@click.option("--vectors", type=int, default=4096, help="Random inputs where it cannot decide.")
-@click.option("-j", "--jobs", type=click.IntRange(0), default=0, help="Processes; 0 is all cores.")
-@click.option("--no-cache", is_flag=True, help="Ask again what was answered before.")
-@click.option("--text", is_flag=True, help="FILE is one block as text: see above.")
-@click.option("--json", "as_json", is_flag=True, help="One object a block.")
-@click.option("-v", "--verbose", is_flag=True, help="Every block, not only what is not proved.")
+@click.option(
+    "--timeout", type=float, default=10.0, help="Solver time limit per block, in seconds."
+)
+@click.option(
+    "--vectors", type=int, default=4096, help="Random inputs to try if the solver cannot decide."
+)
+@click.option("-j", "--jobs", type=click.IntRange(0), default=0, help="Processes; 0: all cores.")
+@click.option("--no-cache", is_flag=True, help="Prove again, ignoring stored verdicts.")
+@click.option("--text", is_flag=True, help="FILE is one block as text, as described above.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per block.")
+@click.option(
+    "-v", "--verbose", is_flag=True, help="Print every block, not only those that are not proved."
+)
 @click.pass_context
 @run_options
 def command(
@@ -112,20 +123,21 @@ def command(
     as_json: bool,
     verbose: bool,
 ) -> None:
-    """Each block of each kernel is translated, its code decoded back from the final bytes, and
-    proved equal to the SASS under the register map, refuted by an input, or unknown, with why.
+    """Prove translations: each block of each kernel is translated, its code decoded from the final
+    bytes, and proved equal to the SASS under the register map, refuted by an input, or unknown with
+    a reason.
 
-    What a block's end does (branches, barriers, convergence) is not its part.  The exit status is 1
-    where a block was refuted.
+    The end of a block (branches, barriers, convergence) is not covered.  The exit status is 1
+    if a block was refuted.
 
     With --text, FILE is one block in TOML: arch = 90, sass and rdna3 (text, an instruction a line),
-    registers (R4 = "v4", P0 = "s20", UR4 = "s24"), and perhaps constants and live_out.
+    registers (R4 = "v4", P0 = "s20", UR4 = "s24"), and optionally constants and live_out.
 
-    With --run, FILE is a program: it runs on the emulated device, every launch of it again in the
-    reference interpreter of SASS, and memory behind it must be the same.
+    With --run, FILE is a program: it runs on the emulated device, each of its launches runs again
+    in the reference interpreter of SASS, and memory afterwards must be the same.
 
-    With --rules there is no file: each lowering rule is verified for the forms that its
-    instructions have.  FILE and ARGS are then mnemonics, rules or patterns of them.
+    With --rules there is no file: each lowering rule is verified for the forms of its
+    instructions.  FILE and ARGS are then mnemonics, rules or patterns of them.
     """
     require_solver()
     settings = ProofSettings(int(timeout * 1000), vectors)
@@ -150,7 +162,7 @@ def command(
 
 
 def require_solver() -> None:
-    """UsageError SX0823 where z3 is missing."""
+    """UsageError SX0823 if z3 is missing."""
     try:
         import z3  # noqa: F401  # pyright: ignore[reportUnusedImport]
     except ImportError:
@@ -173,7 +185,7 @@ def _kernels(
 def _report(
     file: str, cubin: Cubin, kernel: Kernel, answer: Answer, as_json: bool, verbose: bool
 ) -> Counter[str]:
-    """Prints what came of one kernel; the counts by verdict."""
+    """Prints the results of one kernel; returns the counts by verdict."""
     if answer.refused is not None:
         click.echo(f"sassxlate: {answer.refused.at(file=file, kernel=kernel.name)}", err=True)
         return Counter({"refused kernels": 1})
@@ -190,13 +202,13 @@ def _report(
 
 
 def counted(counts: Counter[str]) -> str:
-    """The counts in words."""
+    """The counts as text."""
     names = ("Proved", "Refuted", "Unknown", "refused kernels")
     return ", ".join(f"{counts[n]} {n.lower()}" for n in names if counts[n]) or "no blocks"
 
 
 def print_verdict(judged: Judged, *, err: bool = False) -> None:
-    """One line a block; a counterexample in both languages."""
+    """Prints one line per block; a counterexample in both languages."""
     from sassxlate.lowering.verify import Proved, Refuted
 
     verdict = judged.verdict
@@ -230,7 +242,7 @@ def _arch(text: str | None) -> int:
 def verify_rules(
     patterns: Sequence[str], settings: RuleCheckSettings, jobs: int, as_json: bool, verbose: bool
 ) -> int:
-    """Prints a table of rules and what is not proved; 1 where one was refuted."""
+    """Prints a table of rules and those not proved; returns 1 if one was refuted."""
     from sassxlate.lowering.verify.rules.verify import chosen, each, table
     from sassxlate.processes import cores
 
@@ -282,7 +294,7 @@ def _print(
 
 
 def verify_text(path: str, settings: ProofSettings, as_json: bool) -> int:
-    """Prints the verdict; the exit status, 1 where the block is refuted."""
+    """Prints the verdict; returns the exit status, 1 if the block is refuted."""
     from sassxlate.lowering.verify import Proved, Refuted, verify
     from sassxlate.lowering.verify.block.counterexample import explain_counterexample
     from sassxlate.lowering.verify.block.from_text import block_of, read_texts

@@ -71,7 +71,7 @@ def shipped(folder: Path) -> Proposer:
     del folder
     there = models.shipped()
     if there is None:
-        pytest.skip("no weights come along")
+        pytest.skip("no weights are shipped")
     return BlockModel(there)
 
 
@@ -79,7 +79,7 @@ def shuffled(folder: Path) -> Proposer:
     """The shipped model with the numbers of each matrix in another order."""
     there = models.shipped()
     if there is None:
-        pytest.skip("no weights come along")
+        pytest.skip("no weights are shipped")
     rng = np.random.default_rng(5)
     weights = {
         name: rng.permutation(array.ravel()).reshape(array.shape) if array.ndim == 2 else array
@@ -147,7 +147,7 @@ def test_the_shipped_weights() -> None:
     """64 MB at most in all, matrices as bf16 or int8, a card beside them."""
     folder = models.shipped()
     if folder is None:
-        pytest.skip("no weights come along")
+        pytest.skip("no weights are shipped")
     assert sum(path.stat().st_size for path in folder.iterdir()) <= 64_000_000
     kinds = {
         kind for path in folder.glob("*.safetensors") for kind in safetensors.types(path).values()
