@@ -1,1 +1,1 @@
-"""What is in a CUDA program's file: its containers and the two instruction sets."""
+"""The contents of a CUDA program's file: containers and the two instruction sets."""

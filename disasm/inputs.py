@@ -1,4 +1,4 @@
-"""What the subcommands that read fat binaries share: inputs, filters, and plain output."""
+"""Shared by the subcommands that read fat binaries: inputs, filters, and plain output."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sassxlate.errors import ContainerError, UsageError, Where
 
 
 def read_text(path: str) -> str:
-    """A text file, or standard input for ``-``; bytes that are no UTF-8 stay as they are, for
+    """A text file, or standard input for ``-``; bytes that are not UTF-8 are kept, because
     comments may hold them.  ContainerError SX0101."""
     if path != "-":
         data = read_file(path)
@@ -27,7 +27,7 @@ def read_text(path: str) -> str:
     return data.decode("utf-8", "surrogateescape")
 
 
-_HEAD = 24  # bytes that tell a code object from other files
+_HEAD = 24  # bytes that distinguish a code object from other files
 
 
 def read_input(path: str) -> LoadedFile:
@@ -45,7 +45,7 @@ def read_input(path: str) -> LoadedFile:
 
 
 def read_code_object(path: str) -> bytes | None:
-    """The bytes of an AMDGPU ELF file or offload bundle; None where the file is something else."""
+    """The bytes of an AMDGPU ELF file or offload bundle; None if the file is something else."""
     if path == "-":
         peek = getattr(sys.stdin.buffer, "peek", None)
         if peek is None or not is_code_object(bytes(peek(_HEAD))[:_HEAD]):
@@ -56,26 +56,26 @@ def read_code_object(path: str) -> bytes | None:
             head = stream.read(_HEAD)
             return head + stream.read() if is_code_object(head) else None
     except OSError:
-        return None  # whoever reads it next says why
+        return None  # the next reader reports the reason
 
 
 def read_hip_program(path: str) -> bytes | None:
-    """The bytes of a host program or library with HIP device code; None where it has none."""
+    """The bytes of a host program or library with HIP device code; None if it has none."""
     try:
         data = read_file(path)
     except ContainerError:
-        return None  # whoever reads it next says why
+        return None  # the next reader reports the reason
     return data if b".hip_fatbin\0" in data else None
 
 
 def require_device_code(loaded: LoadedFile) -> None:
-    """Raises ContainerError SX0110 where the file has no device code."""
+    """Raises ContainerError SX0110 if the file has no device code."""
     if not loaded.fatbins:
         raise ContainerError("SX0110", "the file holds no device code", Where(loaded.path))
 
 
 def require_machine_code(loaded: LoadedFile) -> None:
-    """Raises ContainerError SX0110, or UsageError SX0818 where all the device code is PTX."""
+    """Raises ContainerError SX0110, or UsageError SX0818 if all the device code is PTX."""
     require_device_code(loaded)
     entries = [entry for _, entry in loaded.entries()]
     if not any(entry.kind == "elf" for entry in entries):
@@ -85,7 +85,7 @@ def require_machine_code(loaded: LoadedFile) -> None:
 
 
 def no_match(path: str, kernels: Sequence[str], arch: str | None) -> UsageError:
-    """The error that says what was asked for and not found."""
+    """The error for a filter that matches nothing."""
     asked = " ".join((*kernels, arch or "")).strip()
     text = f"no kernel matches {asked}" if asked else "the file holds no kernel"
     return UsageError("SX0802", text, Where(path))
@@ -106,7 +106,8 @@ def arch_name(arch: int, variant: str = "") -> str:
 
 
 def kernel_matches(mangled: str, demangled: str, patterns: Sequence[str]) -> bool:
-    """Whether a name is asked for: mangled, demangled, its part before "(", or a glob of these."""
+    """Whether a pattern matches: the mangled or demangled name, its part before "(", or a glob of
+    these."""
     if not patterns:
         return True
     names = (mangled, demangled, demangled.partition("(")[0])

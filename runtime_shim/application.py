@@ -180,7 +180,7 @@ def start_and_wait(path: Path, args: Sequence[str], env: Mapping[str, str]) -> i
 
 def _wait(pid: int, watched: set[signal.Signals]) -> int:
     while True:
-        # Not for ever: were there another thread, SIGCHLD might have gone to it, and be lost.
+        # Not forever: were there another thread, SIGCHLD might have gone to it, and be lost.
         info = signal.sigtimedwait(watched, _LOOK_S)
         if info is None or info.si_signo == signal.SIGCHLD:
             ended, status = os.waitpid(pid, os.WNOHANG)

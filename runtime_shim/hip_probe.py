@@ -54,7 +54,7 @@ class Found:
     """The library's name for dlopen, or why there is none.
 
     ``visible`` is what HIP_VISIBLE_DEVICES must be where only some of the GPUs take gfx1100 code (a
-    processor's own graphics beside a card); None where all do.
+    processor's own graphics beside a card); None if all do.
     """
 
     path: str | None

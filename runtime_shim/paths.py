@@ -118,7 +118,7 @@ def socket_path(tag: str | None = None, cache: Path | None = None) -> Path:
 
 
 def library_dir() -> Path:
-    """The directory of the native libraries; ShimError SX0706 where they are not built."""
+    """The directory of the native libraries; ShimError SX0706 if they are not built."""
     own = os.environ.get("SASSXLATE_LIB")
     if own:
         directory = Path(own).absolute()

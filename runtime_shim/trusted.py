@@ -1,9 +1,9 @@
 """Files that only this user or root can have written; native/common/trusted.h has the same rules.
 
 A file is opened folder by folder, each by its own descriptor, so that nothing can be exchanged
-between the check and the use.  The file is no link, belongs to this user or root, and gives others
-no right to write.  A folder belongs to this user, root or the owner of "/", and gives others no
-right to write unless it is sticky, as /tmp is: there only an entry's owner can exchange it, and
+between the check and the use.  The file is not a link, belongs to this user or root, and gives
+others no right to write.  A folder belongs to this user, root or the owner of "/", and gives others
+no right to write unless it is sticky, as /tmp is: there only an entry's owner can exchange it, and
 each entry's owner is looked at.  A link among the folders is followed if one of those owns it.
 
 Cheap to import: a part of every start of `sassxlate run`.
@@ -98,7 +98,7 @@ def folder(path: Path) -> Generator[int, None, None]:
 
 
 def check_folder(path: Path) -> None:
-    """UntrustedError SX0912 where others can write to the folder, as far as it exists."""
+    """UntrustedError SX0912 if others can write to the folder, as far as it exists."""
     with contextlib.suppress(OSError), folder(path):
         pass
 

@@ -173,7 +173,7 @@ def _cache(root: Path | None = None) -> Cache | None:
 def _keep(
     place: Path | None, rules: Translated, made: Translated, report: Mapping[str, Any]
 ) -> None:
-    """For `sassxlate run`; no room is no error."""
+    """For `sassxlate run`; no room is not an error."""
     from sassxlate.runtime_shim.cache import hybrid
 
     launch = str(rules.launch)

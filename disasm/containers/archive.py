@@ -24,7 +24,7 @@ _MAX_MEMBERS = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A member's name, where its contents stand in the archive, and the contents."""
+    """A member's name, the offset of its contents in the archive, and the contents."""
 
     name: str
     offset: int
@@ -44,7 +44,7 @@ def members(data: bytes | memoryview) -> tuple[Member, ...]:
     found: list[Member] = []
     names = memoryview(b"")
     places: set[int] = set()
-    tables: list[tuple[int, int, memoryview]] = []  # offset, bytes a number, contents
+    tables: list[tuple[int, int, memoryview]] = []  # offset, bytes per number, contents
     for at, raw, body in _raw_members(view):
         places.add(at)
         start = at + _HEADER.size
@@ -89,8 +89,8 @@ def _raw_members(view: memoryview) -> Iterator[tuple[int, bytes, memoryview]]:
 
 
 def _name(title: bytes, names: memoryview, body: memoryview, at: int) -> tuple[str, int]:
-    """(name, bytes of the contents that it takes up)."""
-    if title.startswith(b"#1/"):  # BSD: the name stands before the contents
+    """(name, bytes of the contents that the name takes up)."""
+    if title.startswith(b"#1/"):  # BSD: the name precedes the contents
         match = _NUMBER.match(title[3:])
         if match is None or int(match[1]) > min(len(body), _MAX_NAME):
             raise fail("SX0109", "a member's name is longer than the member", at)

@@ -1,4 +1,4 @@
-"""What the records of .nv.info say, as values; how is a table, one row a kind of payload.
+"""The records of .nv.info as values, by a table with one row per kind of payload.
 
 The layouts were read off what cuobjdump 13.1 prints for each number with known contents.  A record
 whose layout is not known keeps its bytes; one that contradicts its layout is an error.
@@ -26,7 +26,7 @@ _STATISTICS = (
 )  # fmt: skip
 
 
-# Records of .nv.compat, one name a number from 0; None: not seen.
+# Names of the records of .nv.compat by number, from 0; None: not seen.
 _COMPATIBILITY = (
     "ERROR", "PAD", "ISA_CLASS", "INST_TENSORMAP_V1", "INST_TCGEN05_MMA_DEPRECATED",
     "INST_TCGEN05_MMA", "ENABLE_OPPORTUNISTIC_FINALIZATION", "MERCURY_ISA_MAJOR_MINOR_VERSION",
@@ -206,7 +206,7 @@ _READERS: Mapping[str, Callable[[Attribute, Names], Value]] = {
 def read(record: Attribute, names: Names) -> tuple[Value, bool]:
     """(the record's value, whether its layout is known).  Raises ContainerError SX0124."""
     if not record.value:
-        return True, True  # a flag: the record itself says it
+        return True, True  # a flag: the presence of the record is its value
     reader = _READERS.get(record.name.removeprefix("EIATTR_"))
     if reader is None:
         if record.format in ("BVAL", "HVAL"):
@@ -229,7 +229,7 @@ def records(elf: Elf) -> tuple[tuple[Record, ...], tuple[ContainerError, ...]]:
     """Every record of .nv.compat, .nv.info and .nv.info.<function>, and errors.
 
     Records that contradict their layout keep their bytes.  Raises ContainerError
-    SX0123 where a section cannot be read.
+    SX0123 if a section cannot be read.
     """
     table = next((s for s in elf.sections if s.type == SHT_SYMTAB), None)
     symbols: Sequence[str] = [

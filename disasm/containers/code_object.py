@@ -1,7 +1,8 @@
 """AMD's code objects: ELF files of code object versions 4, 5 and 6 for gfx1100.
 
-`read` gives what a disassembler lists, of linked and of relocatable files; `read_image` what a
-loader maps.  Both read through `elf`.  Layout: LLVM's AMDGPUUsage, "ELF Code Object".
+`read` returns the contents that a disassembler lists, of linked and of relocatable files;
+`read_image` what a loader maps.  Both read through `elf`.  Layout: LLVM's AMDGPUUsage, "ELF Code
+Object".
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ _NOTE: Final = struct.Struct("<III")
 
 @dataclass(frozen=True, slots=True)
 class CodeRelocation:
-    """What the linker will add: ``offset`` in bytes from the section's start."""
+    """A relocation for the linker: ``offset`` in bytes from the section's start."""
 
     offset: int
     name: str
@@ -82,7 +83,7 @@ class CodeSection:
 class CodeObject:
     """A code object for gfx1100; ``version`` is 4, 5 or 6.
 
-    A symbol's value is an address in a linked file, else the offset in its section.
+    A symbol's value is an address in a linked file, otherwise the offset in its section.
     """
 
     version: int
@@ -91,7 +92,7 @@ class CodeObject:
     symbols: tuple[ElfSymbol, ...]
 
     def symbols_of(self, section: CodeSection) -> tuple[ElfSymbol, ...]:
-        """The named symbols of a section in the order of their places; sections' are left out."""
+        """The named symbols of a section by address; section symbols are left out."""
         found = [
             s for s in self.symbols
             if s.shndx == section.index and s.name and s.kind != STT_SECTION
@@ -114,7 +115,7 @@ class Image:
     """What a linked code object loads and names; ``sections`` maps a name to (address, size).
 
     ``symbols`` are the defined functions and objects, ``metadata`` the note's MessagePack, empty
-    where there is no note.
+    if there is no note.
     """
 
     version: int
@@ -138,7 +139,7 @@ class Image:
 
 
 def is_code_object(data: bytes) -> bool:
-    """Whether the bytes begin an AMDGPU ELF file or an offload bundle; 24 of them tell."""
+    """Whether the bytes begin an AMDGPU ELF file or an offload bundle; 24 bytes suffice."""
     return is_elf_of(data, EM_AMDGPU) or is_offload_bundle(data)
 
 
@@ -148,7 +149,7 @@ def _bad(message: str) -> EncodeError:
 
 @contextmanager
 def _damage(path: str) -> Generator[None]:
-    """What the ELF reader finds wrong is SX0532 in a code object; errors get the file's name."""
+    """Turns the ELF reader's errors into SX0532, with the file's name."""
     try:
         yield
     except ContainerError as error:
@@ -159,7 +160,7 @@ def _damage(path: str) -> Generator[None]:
 
 
 def _open(data: bytes) -> tuple[Elf, int]:
-    """(the file, its version as a code object); SX0531 where it is none for gfx1100."""
+    """(the file, its version as a code object); SX0531 if it is none for gfx1100."""
     if data[: len(MAGIC)] != MAGIC:
         what = "an offload bundle" if is_offload_bundle(data) else "not an ELF file"
         raise EncodeError("SX0531", what)
@@ -178,14 +179,16 @@ def _open(data: bytes) -> tuple[Elf, int]:
 
 
 def _check_sections(elf: Elf) -> None:
-    """Sections that share bytes would be read again and again; all code objects name theirs."""
+    """Refuses sections that share bytes, which would be read again and again; all code objects have
+    section names."""
     elf.check_overlaps()
     if not any(section.name for section in elf.sections):
         raise _bad("no section names")
 
 
 def _symbols(elf: Elf, *kinds: int) -> tuple[ElfSymbol, ...]:
-    """The symbols of the first table of the first kind that has any: a file has one of a kind."""
+    """The symbols of the first table of the first kind that has any: a file has one table per
+    kind."""
     for kind in kinds:
         table = next((s for s in elf.sections if s.type == kind), None)
         if table is not None and (found := elf.symbols(table)):
@@ -219,7 +222,7 @@ def read(data: bytes, path: str = "") -> CodeObject:
 
 
 def _relocations(elf: Elf, symbols: tuple[ElfSymbol, ...]) -> dict[int, tuple[CodeRelocation, ...]]:
-    """Section's index to its relocations."""
+    """Section index to the section's relocations."""
     labels = [s.name or _section_name(elf, s.shndx) for s in symbols]
     found: dict[int, tuple[CodeRelocation, ...]] = {}
     for table in elf.sections:
@@ -242,7 +245,7 @@ def _section_name(elf: Elf, index: int) -> str:
 
 
 def read_image(data: bytes) -> Image:
-    """What a linked code object loads.
+    """The segments and names that a linked code object loads.
 
     Raises:
         EncodeError: SX0531, no linked code object for gfx1100; SX0532, truncated or corrupt.
@@ -263,7 +266,7 @@ def read_image(data: bytes) -> Image:
 
 def _segments(elf: Elf) -> tuple[tuple[LoadedSegment, ...], bytes]:
     """(what is loaded, the metadata).  Each byte of the file is loaded once, and is in one note:
-    else 65,535 headers could ask for so many copies of the file."""
+    otherwise 65,535 headers could demand as many copies of the file."""
     for kind, what in ((PT_LOAD, "segments"), (PT_NOTE, "notes")):
         if sum(s.filesz for s in elf.segments if s.type == kind) > len(elf.data):
             raise _bad(f"its {what} share bytes")

@@ -1,4 +1,4 @@
-"""A cubin as values: the kernels of a device ELF file, with all that .nv.info says of them.
+"""A cubin as values: the kernels of a device ELF file, with everything that .nv.info has on them.
 
 Two flavours exist.  ABI 7 (OSABI 0x33; CUDA 12 and older for sm_75 to sm_90) keeps the SM in the
 low byte of e_flags and counts barriers in sh_flags; ABI 8 (OSABI 0x41; CUDA 13, and sm_100 and
@@ -62,7 +62,7 @@ _COMPAT_ACCELERATOR_TARGET = 9
 # Where the parameters start in constant bank 0, for kernels without a PARAM_CBANK record.
 _PARAM_BASE = ((100, 0x380), (90, 0x210), (0, 0x160))
 
-# Sections of each kernel or function: prefix -> what its name goes on with.
+# Sections of each kernel or function: prefix -> the rest of the section's name.
 _PER_FUNCTION = (
     ".text.",
     ".nv.info.",
@@ -76,7 +76,7 @@ _SKIPPED = (".nv.capmerc", ".nv.merc", ".debug", ".nv_debug", ".rel", ".note")
 
 @dataclass(slots=True)
 class _Parts:
-    """The sections that belong to one function, and its records, by what they are."""
+    """The sections that belong to one function, and its records, by kind."""
 
     text: Section
     symbol: ElfSymbol
@@ -141,7 +141,7 @@ def _accelerator_target(compat: Section) -> bool:
 
 
 class _Reader:
-    """One reading of one cubin; nothing of it outlives `parse_cubin`."""
+    """The state of parsing one cubin; it does not outlive `parse_cubin`."""
 
     def __init__(self, elf: Elf, arch: int, abi: int) -> None:
         self.elf, self.arch, self.abi = elf, arch, abi
@@ -170,7 +170,8 @@ class _Reader:
         return Symbol(name, section, raw.value, raw.size, kind, binding)
 
     def _per_symbol_attributes(self) -> Mapping[tuple[str, int], int]:
-        """(record's name, symbol number) -> value, for what .nv.info keeps by function."""
+        """(record's name, symbol number) -> value, for the records of .nv.info that are per
+        function."""
         wanted = {
             eiattr.IDS[f"EIATTR_{n}"]: n for n in ("REGCOUNT", "FRAME_SIZE", "MIN_STACK_SIZE")
         }
@@ -220,7 +221,7 @@ class _Reader:
         )
 
     def _parts(self) -> dict[int, _Parts]:
-        """Symbol number -> the parts of each kernel and each function with a section of its own."""
+        """Symbol number -> the parts of each kernel and each function with its own section."""
         by_text: dict[int, list[int]] = defaultdict(list)
         for number, raw in enumerate(self.raw_symbols):
             if raw.kind == STT_FUNC and 0 < raw.shndx < len(self.sections):
@@ -394,7 +395,7 @@ class _Reader:
     def _registers(self, number: int, part: _Parts) -> int:
         count = self.per_symbol.get(("REGCOUNT", number))
         if count is None:
-            count = part.text.info >> 24  # only sm_89 and older keep it there
+            count = part.text.info >> 24  # only sm_89 and older have it here
         if not 0 < count <= 256:
             raise fail("SX0127", f"the kernel has {count} registers")
         return count

@@ -1,4 +1,4 @@
-"""C++ names as people write them, by the C++ runtime's own demangler."""
+"""Demangled C++ names, by the C++ runtime's own demangler."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Protocol
 from sassxlate.disasm.containers.elf import printable
 
 # The demangler expands back references, so that a hostile name of a few kilobytes could name
-# gigabytes.  Names with more of them than real code has stay as they are.
+# gigabytes.  Names with more of them than real code has stay mangled.
 _MAX_LENGTH = 16384
 _MAX_REFERENCES = 4096
 
@@ -51,7 +51,7 @@ def _bind(runtime: ctypes.CDLL, libc: ctypes.CDLL) -> _Demangler:
 
 @lru_cache(maxsize=65536)
 def demangle(name: str) -> str:
-    """``_Z5saxpyif`` -> ``saxpy(int, float)``; the name itself where it is no C++ name."""
+    """``_Z5saxpyif`` -> ``saxpy(int, float)``; the name itself if it is not a C++ name."""
     if not name.startswith("_Z") or len(name) > _MAX_LENGTH or "\0" in name:
         return name
     if name.count("S") + name.count("T") > _MAX_REFERENCES:

@@ -14,7 +14,7 @@ from typing import Literal
 from sassxlate.disasm.containers.elf import fail
 from sassxlate.disasm.containers.values import Attribute
 
-# One name a number, from 0.  None: cuobjdump 13.1 prints "unknown".
+# Names by number, from 0.  None: cuobjdump 13.1 prints "unknown".
 _NAMES: tuple[str | None, ...] = (
     "ERROR", "PAD", "IMAGE_SLOT", "JUMPTABLE_RELOCS", "CTAIDZ_USED", "MAX_THREADS",
     "IMAGE_OFFSET", "IMAGE_SIZE", "TEXTURE_NORMALIZED", "SAMPLER_INIT", "PARAM_CBANK",

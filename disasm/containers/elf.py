@@ -1,8 +1,8 @@
 """The ELF64 reader for host files, cubins and code objects: it checks sizes and indices before use.
 
-It reads what a table says and nothing more, keeps section contents as views of the input, and ends
+It reads only what the tables declare, keeps section contents as views of the input, and ends
 in `ContainerError` for any malformed input.  LIEF and pyelftools are its witnesses in the tests;
-neither is used here, because what reads a hostile file must bound every step it takes.
+neither is used here, because a reader of hostile files must bound every step.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _CUDA_NOBITS = frozenset({0x70000007, 0x70000009, 0x7000000A, 0x70000015})
 _SHARING = (".nv.merc.", ".nv.capmerc")
 SHN_LORESERVE, SHN_XINDEX = 0xFF00, 0xFFFF
 
-# Elf64_Ehdr, Elf64_Shdr, Elf64_Phdr, Elf64_Sym; also what writes code objects packs by them.
+# Elf64_Ehdr, Elf64_Shdr, Elf64_Phdr, Elf64_Sym; the writer of code objects uses them too.
 EHDR = struct.Struct("<16sHHIQQQIHHHHHH")
 SHDR = struct.Struct("<IIQQQQIIQQ")
 PHDR = struct.Struct("<IIQQQQQQ")
@@ -40,7 +40,7 @@ _REL = struct.Struct("<QQ")
 _RELA = struct.Struct("<QQq")
 _U32 = struct.Struct("<I")
 
-# A name may be a part of another, but many long ones that share bytes would fill the memory.
+# A name may be part of another, but many long names that share bytes would exhaust memory.
 _NAMES_RATIO = 16  # characters of all names, for each byte of the file
 _MAX_NAME = 1 << 16  # bytes of one symbol's or section's name; the longest seen has 11 kB
 
@@ -113,7 +113,7 @@ def fail(code: str, message: str, offset: int | None = None) -> ContainerError:
 
 
 def is_elf_of(data: bytes | memoryview, machine: int) -> bool:
-    """Whether the data starts like an ELF file for a machine; 20 bytes tell."""
+    """Whether the data starts like an ELF file for a machine; 20 bytes suffice."""
     head = bytes(memoryview(data)[:20])
     return head[:4] == MAGIC and head[18:20] == machine.to_bytes(2, "little")
 
@@ -187,7 +187,7 @@ class Elf:
         if self._shentsize != SHDR.size:
             raise fail("SX0103", f"section headers of {self._shentsize} bytes", 58)
         first = SHDR.unpack(self.slice(self._shoff, SHDR.size, "the section header table"))
-        count = self._shnum or int(first[5])  # more than 0xff00 sections: in the null header
+        count = self._shnum or int(first[5])  # over 0xff00 sections: in the null header
         strndx = int(first[6]) if self._shstrndx == SHN_XINDEX else self._shstrndx
         table = self.slice(self._shoff, count * SHDR.size, "the section header table")
         rows = list(SHDR.iter_unpack(table))
@@ -223,7 +223,8 @@ class Elf:
     def check_overlaps(self) -> None:
         """Refuses sections that share bytes with each other or with the headers (SX0122).
 
-        Those of NVIDIA's second form of the code (sm_100 and later) may: they do with its data.
+        Sections of NVIDIA's second form of the code (sm_100 and later) may: they share bytes with
+        its data.
         """
         taken = [(0, EHDR.size, "the ELF header")]
         if self._shoff:
@@ -287,7 +288,7 @@ class Elf:
             yield ElfReloc(row[0], row[1] & 0xFFFFFFFF, row[1] >> 32, row[2] if len(row) > 2 else 0)
 
     def file_offset(self, address: int) -> int | None:
-        """Where the byte at a virtual address stands in the file; None if nowhere."""
+        """The file offset of the byte at a virtual address; None if it is not in the file."""
         for segment in self.segments:
             if segment.type == PT_LOAD and 0 <= address - segment.vaddr < segment.filesz:
                 return segment.offset + address - segment.vaddr
@@ -297,7 +298,7 @@ class Elf:
 def read_string(table: memoryview, offset: int, what: str, place: int) -> str:
     """The NUL-terminated name at ``offset`` of a string table; ``place`` is for errors.
 
-    Bytes that are no UTF-8, and control characters, are written as escapes: a name is never
+    Bytes that are not UTF-8, and control characters, are written as escapes: a name is never
     refused, and never moves a terminal's cursor.
     """
     if offset == 0 and len(table) == 0:
@@ -315,7 +316,8 @@ def read_string(table: memoryview, offset: int, what: str, place: int) -> str:
 
 
 def printable(name: bytes) -> str:
-    """A name of the file as text: UTF-8, with escapes for what is none or cannot be printed."""
+    """A name of the file as text: UTF-8, with escapes for bytes that are not UTF-8 or not
+    printable."""
     text = name.decode("utf-8", "backslashreplace")
     if text.isprintable():
         return text

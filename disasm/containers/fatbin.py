@@ -33,7 +33,8 @@ _ZSTD_RATIO = 4096
 
 
 def find_fatbins(data: bytes | memoryview, step: int = 8) -> Iterator[int]:
-    """Offsets, multiples of ``step``, where a container seems to stand; contents unchecked."""
+    """Offsets, multiples of ``step``, that look like the start of a container; contents
+    unchecked."""
     raw = data if isinstance(data, bytes) else bytes(data)
     at = raw.find(MAGIC_BYTES)
     while at >= 0:
@@ -71,10 +72,10 @@ def parse_fatbin(
     section: str = "",
     budget: Budget | None = None,
 ) -> Fatbin:
-    """One container at the start of ``data``; what follows its declared length is ignored.
+    """One container at the start of ``data``; bytes after its declared length are ignored.
 
-    ``offset`` is where ``data`` stands in its file: it goes into the result and into errors.
-    ``budget`` is that of the file, what its entries may take unpacked.
+    ``offset`` is that of ``data`` in its file, for the result and for errors.
+    ``budget`` is the file's: the bytes that its entries may take unpacked.
     Raises ContainerError SX0111, SX0112, SX0113 (an entry), SX0114 and SX0115 (compression).
     """
     budget = budget or Budget.of(len(data))
@@ -97,7 +98,7 @@ def parse_fatbin(
 
 
 def moved(entry: FatbinEntry, offset: int) -> FatbinEntry:
-    """As the entry of a container at ``offset`` of the file, for errors of unpacking."""
+    """The entry as part of a container at ``offset`` of the file, for errors of unpacking."""
     return replace(entry, packed=replace(entry.packed, at=entry.offset + offset))
 
 
@@ -129,7 +130,7 @@ def _parse_entry(view: memoryview, at: int, budget: Budget) -> tuple[FatbinEntry
 def _packed(
     raw: memoryview, flags: int, compressed: int, plain: int, at: int, budget: Budget
 ) -> Packed:
-    """The contents of an entry; what its header declares is checked, nothing unpacked."""
+    """The contents of an entry, still packed; its header's sizes are checked."""
     if not flags & (FLAG_LZ4 | FLAG_ZSTD):
         return Packed(raw, len(raw), "none", at)
     if flags & FLAG_LZ4 and flags & FLAG_ZSTD:

@@ -1,4 +1,4 @@
-"""Host files: where executables, shared objects, objects and archives keep their fatbins."""
+"""Host files: finds the fatbins of executables, shared objects, objects and archives."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Wrapper:
 class Origin:
     """Where a cubin came from: container and entry by number, and its byte offset in the file.
 
-    ``member`` is the archive member that it stands in, "" in other files.
+    ``member`` is the archive member that holds it, "" in other files.
     """
 
     module: int
@@ -100,7 +100,7 @@ class LoadedFile:
         """The cubins in file order, as bytes and as read.
 
         A device-linked file still carries the relocatable objects that went into the link
-        (__nv_relfatbin): they are left out where linked code stands beside them, unless
+        (__nv_relfatbin): they are left out if linked code is there as well, unless
         ``unlinked``.
         Raises ContainerError with this file's path.
         """
@@ -136,7 +136,7 @@ def load(path: str | os.PathLike[str]) -> LoadedFile:
 
 
 def read_file(name: str) -> bytes:
-    """All of a file of bounded size; ContainerError SX0101 where it cannot be read."""
+    """All of a file of bounded size; ContainerError SX0101 if it cannot be read."""
     try:
         return _read(name)
     except OSError as error:
@@ -195,7 +195,7 @@ def _load_archive(data: bytes, name: str, budget: Budget) -> LoadedFile:
     for member in archive.members(data):
         head = bytes(member.data[:4])
         if head not in (elf_file.MAGIC, MAGIC_BYTES):
-            continue  # a text, or an object of another kind: no device code
+            continue  # text, or an object of another kind: no device code
         try:
             inner = _load(bytes(member.data), name, budget)
         except ContainerError as error:
@@ -244,7 +244,7 @@ def _load_host(elf: Elf, data: bytes, name: str, budget: Budget) -> LoadedFile:
 
 
 def _check_apart(data: bytes, places: Sequence[int]) -> None:
-    """SX0130 where a container reaches into the next: all of their entries would be read twice."""
+    """SX0130 if a container reaches into the next: all of their entries would be read twice."""
     view = memoryview(data)
     for at, following in pairwise(places):
         if at + container_size(view[at:]) > following:
@@ -252,7 +252,7 @@ def _check_apart(data: bytes, places: Sequence[int]) -> None:
 
 
 def _section_containers(section: Section) -> Iterator[int]:
-    """File offsets of the containers in a .nv_fatbin section, which stand one after another."""
+    """File offsets of the containers in a .nv_fatbin section, which follow one another."""
     data = section.data
     at = 0
     while at < len(data):
@@ -272,7 +272,7 @@ def _section_containers(section: Section) -> Iterator[int]:
 def _wrappers(elf: Elf) -> Iterator[Wrapper]:
     """The records of .nvFatBinSegment, pointers resolved.
 
-    In a position-independent image the pointers stand in the relocations (R_X86_64_RELATIVE), in
+    In a position-independent image the pointers are in the relocations (R_X86_64_RELATIVE), in
     other images in the section itself.  Object files have neither yet.
     """
     section = elf.section(".nvFatBinSegment")

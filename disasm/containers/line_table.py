@@ -1,8 +1,8 @@
 """Line tables: which source line each instruction comes from, written from the DWARF standard.
 
-``.debug_line`` holds one table a compilation unit, of DWARF version 2 to 5 (chapter 6.2).
+``.debug_line`` holds one table per compilation unit, of DWARF version 2 to 5 (chapter 6.2).
 ``.nv_debug_line_sass`` has the same layout and names lines of the PTX in ``.nv_debug_ptx_txt``.
-NVIDIA's extended opcode 0x90 says that what follows was inlined: it names the row of the call,
+NVIDIA's extended opcode 0x90 marks inlined code: it names the row of the call,
 which counts from 1 in its sequence, and the inlined function, as an offset in .debug_str.
 """
 
@@ -26,7 +26,7 @@ from sassxlate.disasm.containers.elf import (
 LINES, LINES_OF_PTX = ".debug_line", ".nv_debug_line_sass"
 PTX_TEXT = ".nv_debug_ptx_txt"
 
-# How many operands the standard opcodes have, from 0; others are passed over by the header's count.
+# How many operands the standard opcodes have, from 0; others are skipped by the header's count.
 _OPERANDS = (0, 0, 1, 1, 1, 1, 0, 0, 0, 1, 0, 0, 1)
 _END_SEQUENCE, _SET_ADDRESS, _DEFINE_FILE = 1, 2, 3
 _INLINED_CALL = 0x90
@@ -42,8 +42,8 @@ class LineEntry:
     """One row of a line table: the source of the code from ``address`` on.
 
     ``section`` is the code section, "" for code that the linker left out.  ``call`` is the number,
-    from 1 in the table, of the row of the call that was inlined, or 0; ``function`` is what was
-    inlined, by its mangled name.
+    from 1 in the table, of the row of the call that was inlined, or 0; ``function`` is the
+    mangled name of the inlined function.
     """
 
     section: str
@@ -69,7 +69,7 @@ class LineTable:
     def calls(self, row: LineEntry) -> tuple[LineEntry, ...]:
         """The rows of the calls through which the row was inlined, innermost first.
 
-        Raises ContainerError SX0129 where they go in a circle.
+        Raises ContainerError SX0129 if they go in a circle.
         """
         found: list[LineEntry] = []
         while row.call:
@@ -82,7 +82,7 @@ class LineTable:
 
 @dataclass(slots=True)
 class _Reader:
-    """A cursor over one unit; ``base`` is where ``data`` stands in the file."""
+    """A cursor over one unit; ``base`` is the file offset of ``data``."""
 
     data: memoryview
     base: int
@@ -130,7 +130,7 @@ class _Reader:
 
 @dataclass(slots=True)
 class _Header:
-    """What a program needs of its header."""
+    """The parts of the header that a line program needs."""
 
     version: int
     wide: int  # bytes of an offset: 4, or 8 in 64-bit DWARF
@@ -161,7 +161,7 @@ class _Strings:
 
 
 def parse_lines(elf: Elf, name: str = LINES) -> tuple[LineTable, ...]:
-    """The tables of a section, in order; () where there is none.
+    """The tables of a section, in order; () if there is none.
 
     Raises ContainerError SX0129, and those of `Elf`.
     """
@@ -347,7 +347,7 @@ class _Program:
         self.file, self.line, self.column = 1, 1, 0
         self.is_stmt = self.header.is_stmt
         self.call, self.function = 0, ""
-        self.first = len(self.rows)  # of the sequence: calls count from it
+        self.first = len(self.rows)  # first row of the sequence: calls count from it
 
     def run(self) -> list[LineEntry]:
         unit, header = self.unit, self.header
@@ -386,7 +386,7 @@ class _Program:
     def standard(self, opcode: int) -> None:
         unit, header = self.unit, self.header
         if opcode >= len(_OPERANDS) or header.operands[opcode] != _OPERANDS[opcode]:
-            for _ in range(header.operands[opcode]):  # not known, or not as the standard has it
+            for _ in range(header.operands[opcode]):  # unknown, or different from the standard
                 unit.uleb()
             return
         match opcode:
@@ -442,5 +442,5 @@ class _Program:
         if place is None:
             self.section, self.address = "", value
         else:
-            # A relocation without an addend of its own adds to what stands here.
+            # A relocation without an addend adds to the value stored here.
             self.section, self.address = place[0], place[1] or value

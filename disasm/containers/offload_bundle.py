@@ -1,4 +1,4 @@
-"""clang's offload bundles: what ``hipcc --genco`` writes, and what lies in .hip_fatbin.
+"""clang's offload bundles: the output of ``hipcc --genco``, and the contents of .hip_fatbin.
 
 Layout: clang's documentation, "Clang Offload Bundler"; the compressed form is that of
 ``clang/lib/Driver/OffloadBundler.cpp``, versions 1 to 3.
@@ -17,8 +17,8 @@ from sassxlate.errors import EncodeError
 
 MAGIC: Final = b"__CLANG_OFFLOAD_BUNDLE__"
 COMPRESSED_MAGIC: Final = b"CCOB"
-# What the bundles of a small file may hold unpacked, in bytes, and a larger one for each byte of
-# its own: clang gets 3 to 10 out of machine code.
+# Limits of unpacked bytes: for the bundles of a small file, and for each byte of a larger
+# file: clang's ratio for machine code is 3 to 10.
 _LEAST: Final = 1 << 28
 _RATIO: Final = 16
 
@@ -40,11 +40,11 @@ class Room:
 
     @classmethod
     def of(cls, size: int) -> Room:
-        """That of a file of ``size`` bytes."""
+        """The room for a file of ``size`` bytes."""
         return cls(max(_LEAST, _RATIO * size))
 
     def take(self, size: int) -> None:
-        """EncodeError SX0532 where it is too much."""
+        """EncodeError SX0532 if it is too much."""
         if size > self.left:
             raise _bad(f"{size} bytes in a bundle, where {self.left} are left for the file")
         self.left -= size
@@ -57,7 +57,7 @@ def _slice(data: bytes, at: int, size: int, what: str) -> bytes:
 
 
 def _decompress(data: bytes, room: Room) -> bytes:
-    """The bundle in a compressed one: versions 1 to 3 of clang's header, zstd."""
+    """The bundle inside a compressed one: versions 1 to 3 of clang's header, zstd."""
     version, method = struct.unpack("<HH", _slice(data, 4, 4, "the bundle's header"))
     layout = {1: "<IQ", 2: "<IIQ", 3: "<QQQ"}.get(version)
     if layout is None or method != 1:
@@ -69,7 +69,7 @@ def _decompress(data: bytes, room: Room) -> bytes:
     body = data[8 + size : head[0] if head else len(data)]
     room.take(whole)
     try:
-        # The frame's own header may ask for any size: it is not believed.
+        # The frame's own header may declare any size: it is not trusted.
         declared = zstandard.frame_content_size(body)
         if declared not in (-1, whole):
             raise _bad(f"the compressed bundle holds {declared} bytes, not {whole}")
@@ -82,7 +82,7 @@ def _decompress(data: bytes, room: Room) -> bytes:
 
 
 def find_bundles(data: bytes) -> Iterator[bytes]:
-    """The offload bundles in a host program or library, which lie in its section .hip_fatbin."""
+    """The offload bundles in a host program or library, from its section .hip_fatbin."""
     for magic in (MAGIC, COMPRESSED_MAGIC):
         at = data.find(magic)
         while at >= 0:
@@ -93,7 +93,7 @@ def find_bundles(data: bytes) -> Iterator[bytes]:
 def unbundle(data: bytes, room: Room | None = None) -> tuple[tuple[str, bytes], ...]:
     """(target, code object) of every entry of an offload bundle; host code is left out.
 
-    ``room`` is what is left for all bundles of the file.
+    ``room`` is the remaining budget of all bundles of the file.
 
     Raises:
         EncodeError: SX0531, compressed in another way than zstd; SX0532, truncated or damaged, or

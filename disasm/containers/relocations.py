@@ -1,7 +1,7 @@
-"""Relocation types of cubins: NVIDIA's names, and what each fills in.
+"""Relocation types of cubins: NVIDIA's names, and the field that each fills in.
 
-The names were read off cuobjdump 13.1 by giving it each number in turn, how operands look off
-nvdisasm; tests repeat both where the tools are found.
+The names were read off cuobjdump 13.1 by giving it each number in turn, and the look of operands
+off nvdisasm; tests repeat both where the tools are found.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from sassxlate.disasm.containers.elf import SHT_REL, SHT_RELA, SHT_SYMTAB, Elf, 
 
 _BYTES = "8_0 8_8 8_16 8_24 8_32 8_40 8_48 8_56".split()
 
-# One name a number, from 0, without "R_CUDA_".
+# Names by number, from 0, without "R_CUDA_".
 _NAMES: tuple[str, ...] = (
     "NONE", "32", "64", "G32", "G64", "ABS32_26", "TEX_HEADER_INDEX", "SAMP_HEADER_INDEX",
     "SURF_HW_DESC", "SURF_HW_SW_DESC", "ABS32_LO_26", "ABS32_HI_26", "ABS32_23", "ABS32_LO_23",
@@ -42,7 +42,7 @@ IDS: Mapping[str, int] = {name: number for number, name in enumerate(NAMES)}
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """What an instruction's operand becomes: ``wrap`` is put around the symbol in its text."""
+    """How a relocated operand prints: ``wrap`` is put around the symbol in its text."""
 
     field: Literal["immediate", "constant", "target", "offset"]
     wrap: str = ""
@@ -79,7 +79,7 @@ def relocation_name(number: int) -> str:
 
 
 def kind(number: int) -> Kind | None:
-    """What a relocation of an instruction fills in; None for those that fill in no operand."""
+    """How a relocation of an instruction prints; None for those that fill in no operand."""
     return _KINDS[number] if number < len(_KINDS) else None
 
 

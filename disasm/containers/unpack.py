@@ -13,8 +13,9 @@ from sassxlate.disasm.containers.elf import fail
 
 Compression: TypeAlias = Literal["none", "lz4", "zstd"]
 
-# What a small file may hold unpacked, in bytes, and a larger one for each byte of its own: NVIDIA's
-# compilers get 3 to 6 out of machine code.  With what reading a cubin copies, less than 2 GiB.
+# Limits of unpacked bytes: for a small file, and for each byte of a larger file: NVIDIA's
+# compilers reach a ratio of 3 to 6 on machine code.  With the copies made when reading a cubin,
+# this is less than 2 GiB.
 LEAST = 1 << 28
 RATIO = 16
 _WINDOW = 1 << 27
@@ -30,11 +31,11 @@ class Budget:
 
     @classmethod
     def of(cls, size: int) -> Budget:
-        """That of a file of ``size`` bytes."""
+        """The budget of a file of ``size`` bytes."""
         return cls(max(LEAST, RATIO * size))
 
     def take(self, at: int, size: int) -> None:
-        """Counts the entry at file offset ``at``; ContainerError SX0115 where it is too much."""
+        """Counts the entry at file offset ``at``; ContainerError SX0115 if it is too much."""
         if at in self._taken:
             return
         left = self.limit - sum(self._taken.values())
@@ -46,9 +47,9 @@ class Budget:
 
 @dataclass(frozen=True, slots=True)
 class Packed:
-    """The bytes of an entry as they stand in the file, and how to unpack them.
+    """The bytes of an entry as stored in the file, and how to unpack them.
 
-    ``size`` is what the header declares; ``at`` is the entry's offset in the file.
+    ``size`` is the size that the header declares; ``at`` is the entry's offset in the file.
     """
 
     body: memoryview

@@ -1,4 +1,4 @@
-"""What the containers hold, as values: fatbin entries, cubins and their kernels."""
+"""The contents of containers as values: fatbin entries, cubins and their kernels."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from sassxlate.disasm.containers.unpack import Compression, Packed
 
 @dataclass(frozen=True, slots=True)
 class FatbinEntry:
-    """One entry of a fatbin; ``packed``: as it stands in the file."""
+    """One entry of a fatbin; ``packed`` has its bytes as stored in the file."""
 
     kind: Literal["elf", "ptx", "ltoir", "other"]
     arch: int  # 80 for sm_80
@@ -24,7 +24,7 @@ class FatbinEntry:
 
     @property
     def compression(self) -> Compression:
-        """How it is compressed."""
+        """The compression of the entry."""
         return self.packed.compression
 
     @property
@@ -34,7 +34,7 @@ class FatbinEntry:
 
     @property
     def payload(self) -> bytes:
-        """The contents, unpacked anew by each look; ContainerError as :meth:`Packed.unpack`."""
+        """The contents, unpacked again at each access; ContainerError as :meth:`Packed.unpack`."""
         return self.packed.unpack()
 
 
@@ -51,7 +51,7 @@ class Fatbin:
 
 @dataclass(frozen=True, slots=True)
 class Param:
-    """A kernel parameter: where it stands in the parameter area, in bytes."""
+    """A kernel parameter: its place in the parameter area, in bytes."""
 
     index: int
     offset: int
@@ -101,7 +101,7 @@ class Kernel:
     code: bytes
     registers: int
     shared_size: int  # static shared memory, the kilobyte that sm_90 and later reserve included
-    local_size: int  # stack a lane (EIATTR_MIN_STACK_SIZE, or FRAME_SIZE)
+    local_size: int  # stack per lane (EIATTR_MIN_STACK_SIZE, or FRAME_SIZE)
     barriers: int
     param_base: int  # of the parameters in constant bank 0
     param_size: int
@@ -121,14 +121,14 @@ class Kernel:
     # of a variable's address.  Filled where the code is joined, see lowering/abi/link.py.
     addresses: Mapping[int, int] = field(default_factory=dict[int, int])
     grid_workspace: int | None = None  # of grid.sync()'s counters, a byte offset in that bank
-    # Code offsets of direct calls of the driver's functions: the name, and where that bank has the
-    # address of what the function works on.  Filled with the addresses.
+    # Code offsets of direct calls of the driver's functions: the name, and the offset in that bank
+    # of the address of the function's data.  Filled with the addresses.
     host_calls: Mapping[int, tuple[str, int]] = field(default_factory=dict[int, tuple[str, int]])
 
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """A device function with a .text section of its own, as -rdc and nvlink leave them.
+    """A device function with its own .text section, as -rdc and nvlink emit them.
 
     Kernels and other functions reach it through relocations that name its symbol.  Offsets count
     from the start of its section.
@@ -160,7 +160,7 @@ class Global:
 
 @dataclass(frozen=True, slots=True)
 class Cubin:
-    """A device ELF file and all that its kernels need."""
+    """A device ELF file with everything that its kernels need."""
 
     arch: int  # 80 for sm_80
     variant: str  # "", or the letter of an architecture-specific target, "a"
@@ -169,7 +169,7 @@ class Cubin:
     kernels: tuple[Kernel, ...]
     globals: tuple[Global, ...]
     sections: Mapping[str, bytes]  # data: .nv.constant3, .nv.constant4, .nv.global.init ...
-    section_sizes: Mapping[str, int]  # also of those without bytes in the file (.nv.global)
+    section_sizes: Mapping[str, int]  # also of sections without bytes in the file (.nv.global)
     relocs: tuple[Reloc, ...]  # all relocations of data sections
     symbols: tuple[Symbol, ...]
     attributes: tuple[Attribute, ...]

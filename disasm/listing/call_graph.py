@@ -1,6 +1,6 @@
-"""The call graph of a cubin: what the code calls, what .nv.callgraph lists, and stack sizes.
+"""The call graph of a cubin: the calls in the code, the contents of .nv.callgraph, and stack sizes.
 
-``.nv.callgraph`` is a list of pairs of symbol numbers in parts: after (0, -1) stand calls, after
+``.nv.callgraph`` is a list of pairs of symbol numbers in parts: calls after (0, -1), after
 (0, -2) functions whose address is taken, after (0, -3) functions that call through pointers.
 """
 
@@ -37,7 +37,7 @@ Kind: TypeAlias = Literal["direct", "relocated", "indirect", "jump", "listed"]
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A function.  Sizes are in bytes, None where .nv.info does not tell."""
+    """A function.  Sizes are in bytes, None if .nv.info does not have them."""
 
     name: str
     demangled: str
@@ -47,7 +47,7 @@ class Node:
     size: int
     registers: int | None
     frame: int | None
-    stack: int | None  # the least that a lane needs, calls included
+    stack: int | None  # the minimum per lane, calls included
     recursive: bool
     address_taken: bool
     calls_pointers: bool
@@ -55,7 +55,7 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """One function calls another; ``offsets`` are the calls' places in the caller's section."""
+    """One function calls another; ``offsets`` are those of the calls in the caller's section."""
 
     caller: str
     callee: str
@@ -101,7 +101,7 @@ def listed(image: Image) -> Mapping[int, list[tuple[int, int]]]:
 
 
 class _Builder:
-    """One reading of one cubin."""
+    """The state of reading one cubin."""
 
     def __init__(self, image: Image) -> None:
         self.image = image
@@ -165,7 +165,8 @@ class _Builder:
         }
 
     def _take_addresses(self) -> None:
-        """Functions that data names: by relocation, or by offset in a kernel's constant bank 2."""
+        """Functions whose addresses are in data: by relocation, or by offset in a kernel's constant
+        bank 2."""
         for section in self.image.sections:
             if section.index in self.codes or not section.flags & 2:
                 continue
@@ -177,7 +178,7 @@ class _Builder:
             self.taken.update(self._constant2(section))
 
     def _constant2(self, section: Section) -> Iterator[int]:
-        """The callees that the pointers of a section's bank 2 name."""
+        """The callees that the pointers in a section's bank 2 address."""
         code = self.by_name.get(section.name.removeprefix(".text."))
         if code is None or self.image.relocatable:
             return
@@ -219,7 +220,7 @@ class _Builder:
                     self.edges[caller, callee, "jump"].append(offset)
 
     def _indirect(self, section: Section, caller: int, offset: int) -> None:
-        """A call through a register: to the targets that are listed, else to what may be."""
+        """A call through a register: to the listed targets, otherwise to every possible one."""
         self.pointers.add(caller)
         starts = {value: number for value, number in self.places[section.index]}
         tables = [t for t in self.image.tables_of(section.index) if t.offset == offset]
@@ -229,7 +230,7 @@ class _Builder:
             callees = self.taken
         else:
             inside = set(starts.values())
-            # With one kernel, data holds offsets of functions that nothing marks as such.
+            # With one kernel, data holds offsets of functions without any mark.
             entries = {n for n in inside if self.functions[n].other & _STO_CUDA_ENTRY}
             callees = {n for n in self.taken if n in inside} or self.taken or inside - entries
         for callee in callees:
@@ -250,7 +251,7 @@ class _Builder:
         return itself.union(*rings)
 
     def _sizes(self) -> dict[int, dict[str, int]]:
-        """Symbol -> what .nv.info keeps by function."""
+        """Symbol -> the records of .nv.info that are per function."""
         wanted = ("REGCOUNT", "FRAME_SIZE", "MIN_STACK_SIZE")
         by_id = {eiattr.IDS[f"EIATTR_{name}"]: name for name in wanted}
         found: dict[int, dict[str, int]] = defaultdict(dict)

@@ -1,4 +1,4 @@
-"""What ``sassxlate disasm`` does with AMD's code objects."""
+"""``sassxlate disasm`` of AMD's code objects."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def kernel_descriptors(obj: CodeObject) -> dict[str, bytes]:
 
 
 class _Names:
-    """Which symbols are asked for."""
+    """The requested symbols."""
 
     def __init__(self, patterns: tuple[str, ...]) -> None:
         self.patterns = patterns

@@ -1,4 +1,4 @@
-"""The listing itself."""
+"""The listing of a cubin."""
 
 from __future__ import annotations
 
@@ -61,13 +61,13 @@ class ListingOptions:
     encoding: bool = False
     control: bool = False
     wanted: Callable[[str], bool] | None = None
-    source: Mode | None = None  # the lines that instructions come from
+    source: Mode | None = None  # source lines of instructions
 
 
 class Document:
     """A cubin's listing and how many of its words could not be decoded.
 
-    ``cubin`` is ``data`` as `parse_cubin` reads it, where that is known already.
+    ``cubin`` is the result of `parse_cubin` on ``data``, if it is at hand.
 
     Raises ContainerError (the cubin) and DecodeError SX0204 (the architecture).
     """
@@ -91,13 +91,13 @@ class Document:
 
     @cached_property
     def _column(self) -> int:
-        """Where comments stand: behind the longest instruction of the file, guard included."""
+        """The column of comments: after the longest instruction of the file, guard included."""
         texts = (text for s in self.image.texts for text in self._texts(s) if text)
         return 2 + max(map(len, texts), default=0)
 
     @cached_property
     def _encoding_column(self) -> int:
-        """Where the words stand: behind the longest comment."""
+        """The column of the words: after the longest comment."""
         widest = max(
             (len(c) for s in self.image.texts for c in self._comments(s).values()), default=0
         )
@@ -109,11 +109,11 @@ class Document:
         return wanted is None or wanted(section.name.removeprefix(".text."))
 
     def _texts(self, section: Section) -> Iterator[str | None]:
-        """The text of each instruction, without the comment that follows some; None where bad."""
+        """The text of each instruction, without the comment that some have; None for a bad word."""
         return chain.from_iterable(self._windows(section))
 
     def _windows(self, section: Section) -> Iterator[list[str | None]]:
-        """As `_texts`, many at a time."""
+        """As `_texts`, in windows."""
         code = self.codes[section.index]
         relocs = {r.offset: r for r in self.image.relocations.get(section.index, ())}
         addresses = code.addresses()
@@ -158,11 +158,11 @@ class Document:
 
     @property
     def chosen(self) -> int:
-        """How many functions are listed."""
+        """The number of functions in the listing."""
         return sum(map(self._chosen, self.image.texts))
 
     def functions(self) -> Iterator[tuple[str, list[dict[str, object]]]]:
-        """(name, one JSON record a word) of each function, relocations and labels filled in."""
+        """(name, one JSON record per word) of each function, relocations and labels filled in."""
         for section in self.image.texts:
             if not self._chosen(section):
                 continue
@@ -235,7 +235,7 @@ class Document:
     def _plain(
         self, section: Section, marks: Mapping[int, list[str]], notes: Mapping[int, str]
     ) -> Iterator[str]:
-        """The instructions of a section with what stands between them, without options."""
+        """The instructions of a section and the lines between them, without options."""
         code = self.codes[section.index]
         stops = sorted({*marks, *notes})
         start = 0
@@ -315,7 +315,7 @@ class Document:
         yield f"{'':<{column}} /* {word >> 64:#018x} */"
 
     def _comments(self, section: Section) -> dict[int, str]:
-        """Offset -> the targets of an indirect branch, or what the linker does to a word."""
+        """Offset -> the targets of an indirect branch, or the linker's change to a word."""
         found: dict[int, str] = {}
         for reloc in self.image.relocations.get(section.index, ()):
             comment = action(self.image, reloc)
@@ -328,7 +328,7 @@ class Document:
         return found
 
     def _symbols(self) -> Iterator[str]:
-        """The symbols that stand in no section."""
+        """The symbols that are in no section."""
         undefined = [
             (number, symbol)
             for number, symbol in enumerate(self.image.symbols)

@@ -1,4 +1,4 @@
-"""A cubin as its listing needs it: raw sections, symbols and relocations, by number."""
+"""A cubin in the form that its listing needs: raw sections, symbols and relocations, by number."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ STB_GLOBAL, STB_WEAK = 1, 2
 
 @dataclass(frozen=True, slots=True)
 class BranchTable:
-    """An indirect branch and where it may go, in bytes from the start of the section."""
+    """An indirect branch and its possible targets, in bytes from the start of the section."""
 
     offset: int
     targets: tuple[int, ...]
 
 
 def in_place(reloc: ElfReloc, data: memoryview) -> ElfReloc:
-    """A relocation without an addend of its own, with that which stands in the section.
+    """A relocation without an addend, with the one that is stored in the section.
 
-    Only addresses in data have one; those in code are of symbols alone.
+    Only addresses in data have one; those in code have only a symbol.
     """
     size = _IN_PLACE.get(reloc.type)
     if size is None or reloc.offset + size > len(data):
@@ -50,7 +50,7 @@ def in_place(reloc: ElfReloc, data: memoryview) -> ElfReloc:
 
 
 class Image:
-    """A cubin that `parse_cubin` accepts, with the parts of its ELF file that a listing names.
+    """A cubin that `parse_cubin` accepts, with the parts of its ELF file that a listing uses.
 
     Raises ContainerError as `parse_cubin` does.
     """
@@ -80,7 +80,7 @@ class Image:
 
     @cached_property
     def symbols_of(self) -> Mapping[int, tuple[int, ...]]:
-        """Section -> the numbers of the symbols that stand in it."""
+        """Section -> the numbers of the symbols in it."""
         found: dict[int, list[int]] = defaultdict(list)
         for number, symbol in enumerate(self.symbols):
             if number and 0 < symbol.shndx < len(self.sections):

@@ -1,8 +1,8 @@
 """The names of code addresses, numbered as nvdisasm numbers them.
 
-It numbers on through the whole file: first the return addresses that relocations name, then branch
-targets, then what other sections say in file order, and last the ends of the functions.  Some
-requests use up a number though the address has a name already.
+The numbers continue through the whole file: first the return addresses that relocations name, then
+branch targets, then targets from other sections in file order, and last the ends of the functions.
+Some requests use up a number although the address already has a name.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ _INDIRECT = re.compile(r"(?:@\S+ )?(BRXU?|JMXU?)\b")
 
 @dataclass(slots=True)
 class Labels:
-    """Names by section and offset.  ``numbered`` are those of no symbol, in the listing."""
+    """Names by section and offset.  ``numbered`` has the names in the listing that are not
+    symbols."""
 
     image: Image
     numbered: dict[tuple[int, int], str] = field(default_factory=dict[tuple[int, int], str])
@@ -40,12 +41,12 @@ class Labels:
                 self._symbols[place] = self.image.name(number)
 
     def at(self, section: int, offset: int) -> str | None:
-        """The name of an address: a function's, else a numbered one."""
+        """The name of an address: a function's, otherwise a numbered one."""
         place = (section, offset)
         return self._symbols.get(place) or self.numbered.get(place)
 
     def need(self, section: int, offset: int) -> str:
-        """The name of an address, a new one where it has none."""
+        """The name of an address, a new one if it has none."""
         found = self.at(section, offset)
         if found is None:
             found = self.numbered[section, offset] = f".L_x_{self.following}"
@@ -81,7 +82,8 @@ def _return_addresses(image: Image, labels: Labels) -> None:
 
 
 def code_place(image: Image, number: int, addend: int) -> tuple[int, int] | None:
-    """The instruction behind a function's first that symbol and addend name, if they do."""
+    """The instruction, past a function's first, that symbol and addend name; None if they name
+    none."""
     symbol = image.symbols[number]
     if symbol.kind != STT_FUNC or not 0 < symbol.shndx < len(image.sections) or not addend:
         return None
@@ -109,7 +111,8 @@ def _branches(index: int, code: Code, image: Image, labels: Labels) -> None:
 
 
 def from_start(text: str) -> bool:
-    """Whether an indirect branch of a relocatable file is printed as from its section's start."""
+    """Whether an indirect branch of a relocatable file is printed relative to its section's
+    start."""
     match = _INDIRECT.match(text)
     return match is not None and match[1] in ("BRX", "JMX")
 
@@ -124,9 +127,9 @@ def _has_start_branch(image: Image, code: Code, index: int) -> bool:
 
 
 def _table_entries(image: Image, section: Section, text: int) -> int:
-    """How many words of a function's constant bank 2 are entries of tables of branch targets.
+    """The number of words of a function's constant bank 2 that are entries of branch tables.
 
-    The tables have symbols; what else stands in the bank names no targets.
+    The tables have symbols; other contents of the bank name no targets.
     """
     targets = {t for table in image.tables_of(text) for t in table.targets}
     found = 0
@@ -140,7 +143,8 @@ def _table_entries(image: Image, section: Section, text: int) -> int:
 
 
 def _other_sections(image: Image, codes: Mapping[int, Code], labels: Labels) -> None:
-    """What names code from outside, in file order: debug information, .nv.info, branch tables."""
+    """References to code from other sections, in file order: debug information, .nv.info, branch
+    tables."""
     by_name = {s.name.removeprefix(".text"): s.index for s in image.texts}
     texts = set(by_name.values())
     for section in image.sections:

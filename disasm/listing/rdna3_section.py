@@ -16,13 +16,13 @@ from sassxlate.disasm.rdna3.reads_writes import RRef, reads, writes
 from sassxlate.disasm.rdna3.tables.opcodes import info
 from sassxlate.errors import EncodeError
 
-_COLUMN: Final = 60  # where the comment begins; the leading tab counts as one
-_LEAST_ZEROS: Final = 8  # bytes of zeros that are not printed
+_COLUMN: Final = 60  # column of the comment; the leading tab counts as one
+_LEAST_ZEROS: Final = 8  # the shortest run of zero bytes that is left out
 
 
 @dataclass(frozen=True, slots=True)
 class ListedInstruction:
-    """One instruction, or with ``error`` a word that is none, of a piece of code."""
+    """One instruction of a piece of code, or, with ``error``, a word that is not an instruction."""
 
     address: int
     code: bytes
@@ -31,7 +31,7 @@ class ListedInstruction:
 
     @property
     def text(self) -> str:
-        """The instruction as LLVM prints it; of a bad word, the directive for its bytes."""
+        """The instruction as LLVM prints it; for a bad word, the directive for its bytes."""
         if self.inst is not None:
             return format_inst(self.inst)
         if self.is_zero:
@@ -42,12 +42,12 @@ class ListedInstruction:
 
     @property
     def is_zero(self) -> bool:
-        """Whether it is padding, which LLVM names ``v_illegal``."""
+        """Whether it is padding, which LLVM prints as ``v_illegal``."""
         return self.code == bytes(4)
 
     @property
     def words(self) -> str:
-        """The bytes as LLVM's comment has them: dwords in hexadecimal."""
+        """The bytes in the form of LLVM's comment: dwords in hexadecimal."""
         if len(self.code) < 4:
             return " ".join(f"{byte:02X}" for byte in self.code)
         dwords = [self.code[i : i + 4] for i in range(0, len(self.code), 4)]
@@ -55,7 +55,7 @@ class ListedInstruction:
 
 
 def decode_code(code: bytes, base: int = 0) -> Iterator[ListedInstruction]:
-    """The instructions from an address on; after a bad word decoding goes on with the next."""
+    """The instructions from an address on; after a bad word decoding continues with the next."""
     at = 0
     while at < len(code):
         try:
@@ -88,7 +88,7 @@ def pieces(obj: CodeObject, section: CodeSection) -> Iterator[tuple[ElfSymbol | 
 
 
 def _zeros(code: bytes, at: int) -> int:
-    """How many bytes from ``at`` on are left out because they are zero: a multiple of four."""
+    """The number of zero bytes from ``at`` on to leave out: a multiple of four."""
     if code[at : at + _LEAST_ZEROS].strip(b"\0") or at + _LEAST_ZEROS > len(code):
         return 0
     end = at + _LEAST_ZEROS
@@ -98,7 +98,7 @@ def _zeros(code: bytes, at: int) -> int:
 
 
 def _place(symbols: list[ElfSymbol], address: int) -> str:
-    """`` <symbol+0x10>``; empty where no symbol stands before the address."""
+    """`` <symbol+0x10>``; empty if no symbol precedes the address."""
     below = [s for s in symbols if s.value <= address]
     if not below:
         return ""
@@ -117,9 +117,9 @@ def section_lines(
 ) -> Iterator[tuple[str, ListedInstruction | None]]:
     """The listing of a section: (text, instruction or None for other lines).
 
-    ``encoding`` prints the words as LLVM does; without it the comment is the address alone.
+    ``encoding`` prints the words as LLVM does; without it the comment is only the address.
     Branches to labels (symbols without a type) print them as operands, others name their target
-    in the comment.  A word that is no instruction prints as ``.long``, with its error behind it.
+    in the comment.  A word that is not an instruction prints as ``.long``, followed by its error.
     """
     symbols = list(obj.symbols_of(section))
     labels = {s.value: s.name for s in reversed(symbols) if s.kind == STT_NOTYPE}
@@ -158,7 +158,7 @@ def section_lines(
 
 
 def register_name(ref: RRef) -> str:
-    """A piece of state by the name that listings have for it."""
+    """The name of a piece of state in listings."""
     if ref.kind == "s" and ref.number > 105:
         special = {106: "vcc_lo", 107: "vcc_hi", 125: "m0", 126: "exec_lo", 127: "exec_hi"}
         return special.get(ref.number, f"ttmp{ref.number - 108}")
@@ -166,7 +166,7 @@ def register_name(ref: RRef) -> str:
 
 
 def record(line: ListedInstruction) -> dict[str, object]:
-    """One instruction for JSON: text, bytes, what it reads and writes, a branch's target."""
+    """One instruction for JSON: text, bytes, registers read and written, a branch's target."""
     found: dict[str, object] = {
         "address": line.address,
         "encoding": line.words.split(),

@@ -1,4 +1,4 @@
-"""What `sassxlate ls` prints of a cubin on demand: records of .nv.info, and relocations."""
+"""The optional parts of `sassxlate ls` for a cubin: records of .nv.info, and relocations."""
 
 from __future__ import annotations
 
@@ -15,13 +15,14 @@ from sassxlate.output import table
 
 @dataclass(frozen=True, slots=True)
 class More:
-    """Which of them are asked for."""
+    """Which of them are requested."""
 
     attributes: bool
     relocations: bool
 
     def of(self, data: bytes, path: str, errors: list[SassxlateError]) -> dict[str, Any]:
-        """Those of a cubin, as JSON values; records that contradict their layout add an error."""
+        """The requested parts of a cubin, as JSON values; records that contradict their layout add
+        an error."""
         found: dict[str, Any] = {}
         elf = Elf(data)
         if self.attributes:

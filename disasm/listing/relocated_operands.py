@@ -15,7 +15,7 @@ _NUMBER = re.compile(r"^(?:-?0x[0-9a-f]+|[-+]?[0-9.]+(?:e[-+][0-9]+)?|[-+](?:INF
 
 
 def expression(image: Image, labels: Labels, reloc: ElfReloc, signed: bool) -> str:
-    """What is filled in: a symbol, or symbol and addend in parentheses."""
+    """The text to fill in: a symbol, or symbol and addend in parentheses."""
     name = image.name(reloc.symbol)
     if not reloc.addend:
         return name
@@ -28,7 +28,7 @@ def expression(image: Image, labels: Labels, reloc: ElfReloc, signed: bool) -> s
 
 
 def relocated(image: Image, labels: Labels, text: str, reloc: ElfReloc) -> str:
-    """An instruction's text with the relocation in it; as it stands if it fills in no operand."""
+    """An instruction's text with the relocation in it; unchanged if it fills in no operand."""
     kind = relocations.kind(reloc.type)
     if kind is None:
         return text
@@ -51,7 +51,8 @@ def relocated(image: Image, labels: Labels, text: str, reloc: ElfReloc) -> str:
 
 
 def _in_place_of_number(text: str, filled: str, append: bool) -> str:
-    """The text with its last number replaced; a target of 0 is not printed, it comes behind."""
+    """The text with its last number replaced; a target of 0 is not printed, so the name is
+    appended."""
     head, *operands = re.split(r"(, | (?=[^ ]+$))", text)
     parts = [head, *operands]
     for at in range(len(parts) - 1, -1, -1):
@@ -62,7 +63,7 @@ def _in_place_of_number(text: str, filled: str, append: bool) -> str:
 
 
 def action(image: Image, reloc: ElfReloc) -> str | None:
-    """The comment on a word that the linker replaces as a whole; None for other relocations."""
+    """The comment for a word that the linker replaces entirely; None for other relocations."""
     name = relocations.relocation_name(reloc.type)
     if name in ("R_CUDA_INSTRUCTION64", "R_CUDA_INSTRUCTION128"):
         return f'(*"RELOCATOR MAIN,{image.name(reloc.symbol)}"*)'

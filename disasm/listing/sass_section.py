@@ -1,4 +1,4 @@
-"""A decoded section as text in nvdisasm's shape: offsets, labels, one instruction a line."""
+"""A decoded section as text in nvdisasm's shape: offsets, labels, one instruction per line."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ def targets(section: Section) -> list[int]:
 
 
 def labels(section: Section, symbols: Mapping[int, str], first: int = 0) -> dict[int, str]:
-    """A name for every target: a function's where one starts there, else ``.L_x_<n>``.
+    """A name for every target: a function's name if one starts there, otherwise ``.L_x_<n>``.
 
-    ``first`` is the number of the first label, so that a file's labels can count on.
+    ``first`` is the number of the first label, so that numbers can continue through a file.
     """
     names = dict(symbols)
     for target in targets(section):
@@ -52,7 +52,7 @@ def instruction_text(inst: Instruction, names: Mapping[int, str]) -> str:
 
 
 def aligned(text: str, lead: int) -> str:
-    """Guards stand flush right before the mnemonic's column; uniform ones do not."""
+    """Guards are right-aligned before the mnemonic's column; uniform ones are not."""
     width = MNEMONIC_COLUMN - lead - 1
     if text.startswith(_GUARDS):
         guard, blank, rest = text.partition(" ")
@@ -62,22 +62,22 @@ def aligned(text: str, lead: int) -> str:
 
 
 def ending(text: str, word: int) -> str:
-    """nvdisasm sets off the semicolon except where nothing is awaited, as in padding."""
+    """nvdisasm puts a space before the semicolon unless nothing is awaited, as in padding."""
     end = " ;" if word & AWAITED else ";"
-    # Numbers without digits, and -0.0, carry a blank of their own.
+    # Numbers without digits, and -0.0, have their own trailing space.
     return f" {end}" if text.endswith(_BLANK) else end
 
 
 def plain_lines(section: Section, start: int, texts: Sequence[str | None]) -> list[str]:
     """The lines of instructions from an index on, without words and scheduling.
 
-    ``texts`` are what the lines say, which may be other than :meth:`.Section.texts`; None where the
+    ``texts`` are the instructions' texts, which may differ from :meth:`.Section.texts`; None if the
     word could not be decoded.
     """
     out: list[str] = []
     append = out.append
     awaited = section.awaited(start, start + len(texts))
-    width, limit = 0, -1  # of the guard; up to which offset
+    width, limit = 0, -1  # width of the guard; the offset up to which it holds
     pad = ""
     for offset, text, apart in zip(count(16 * start, 16), texts, awaited, strict=False):
         if offset > limit:
@@ -104,9 +104,9 @@ def _known_brackets(scheduling: int) -> str:
 
 
 def control_brackets(section: Section, i: int, word: int, text: str) -> str:
-    """The brackets of :func:`control_text`, with what the text does not tell."""
+    """The brackets of :func:`control_text`, with the bits that the text does not determine."""
     known = _known_brackets(word >> CONTROL & 0x1FFFFF)
-    # Memory operands stand behind a blank and may have a descriptor that is not printed.
+    # Memory operands follow a space and may have a descriptor that is not printed.
     memory = " [" in text and "desc[" not in text
     batch = word >> 122 & 7 and ".reuse" not in text
     usual = not memory and "NAN" not in text and not batch
@@ -126,8 +126,8 @@ def lines(
 ) -> Iterator[str]:
     """The listing's lines.  ``symbols`` names code addresses; bad words print their error.
 
-    What starts the section is named by the section itself.
-    ``encoding`` adds the words in hexadecimal, the high half on a line of its own as nvdisasm
+    A symbol at the section's start is named by the section itself.
+    ``encoding`` adds the words in hexadecimal, the high half on a separate line as nvdisasm
     has it; ``control`` adds the scheduling information before each instruction.
     """
     names = labels(section, symbols or {}, first_label)
@@ -158,7 +158,7 @@ def _with_words(
     encoding: bool,
     control: bool,
 ) -> Iterator[str]:
-    """Lines with the scheduling information before the instruction and the words behind it."""
+    """Lines with the scheduling information before the instruction and the words after it."""
     column = _ENCODING_COLUMN + (CONTROL_WIDTH if control else 0)
     words = section.words(start, start + len(texts))
     for i, (word, text, line) in enumerate(zip(words, texts, plain, strict=True), start):
@@ -182,10 +182,10 @@ def bad_text(item: Instruction | BadWord) -> str:
 def records(
     section: Section, symbols: Mapping[int, str] | None = None, *, first_label: int = 0
 ) -> list[dict[str, object]]:
-    """The listing as values for JSON: one dictionary a word.
+    """The listing as values for JSON: one dictionary per word.
 
     Registers are named as in text (``R4``, ``UR2``, ``P0``, ``B1``); words and offsets are in
-    hexadecimal, scoreboards are null where none is set.
+    hexadecimal, scoreboards are null if none is set.
     """
     names = labels(section, symbols or {}, first_label)
     out: list[dict[str, object]] = []

@@ -14,13 +14,13 @@ from sassxlate.disasm.containers.line_table import (
     parse_lines,
 )
 
-# Lines of the source; the same with the calls that were inlined; lines of the PTX.
+# Source lines; source lines with inlined calls; PTX lines.
 Mode: TypeAlias = Literal["line", "inline", "ptx"]
 Comments: TypeAlias = Callable[[str, int], tuple[str, ...]]
 
 
 def comments(elf: Elf, mode: Mode) -> Comments:
-    """What nvdisasm prints before the instruction at (section, offset).
+    """The lines that nvdisasm prints before the instruction at (section, offset).
 
     Its options for the modes are -g, -gi and -gp.  Raises ContainerError SX0129.
     """
@@ -34,7 +34,7 @@ def comments(elf: Elf, mode: Mode) -> Comments:
     for place, (table, row) in sorted(rows.items(), key=lambda item: item[0]):
         calls = table.calls(row) if mode == "inline" else ()
         line = (row.section, row.file, row.line)
-        if line != last:  # wherever it was inlined
+        if line != last:  # regardless of where it was inlined
             texts[place] = tuple(_texts(row, calls))
         last = line
 

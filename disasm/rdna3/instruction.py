@@ -1,7 +1,7 @@
 """RDNA3 (gfx1100) instructions as values; names are LLVM's.
 
 An operand names registers, an inline constant or a literal; the encoder decides which encoding
-(``VOP2`` or ``VOP3``, with a literal or without) says the same in the fewest bytes.
+(``VOP2`` or ``VOP3``, with a literal or without) is shortest.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ class Sp:
 
 @dataclass(frozen=True, slots=True)
 class I:  # noqa: E742  (an immediate)
-    """A constant by its raw bits: 32 of them, for a 64-bit operand all 64.
+    """A constant by its raw bits: 32 bits, or 64 for a 64-bit operand.
 
-    The encoder uses an inline constant where the operand's type has one, else a literal.  Of a
+    The encoder uses an inline constant where the operand's type has one, otherwise a literal.  Of a
     64-bit operand it is the value itself: ``I(0x3FF0000000000000)`` is 1.0 of an f64 operand, and
     ``I(-1)`` is 64 ones but ``I(0xFFFFFFFF)`` is 32.  Negative numbers are two's complement.
     """
@@ -72,13 +72,13 @@ class InstOrigin:
 class Inst:
     """One instruction: LLVM mnemonic without ``_e32``/``_e64``, operands in LLVM's print order.
 
-    ``neg``, ``abs`` are one bit a source (bit 0 is src0).  ``op_sel`` selects high halves of 16-bit
-    operands (bit 3: of the destination).  VOP3P has ``op_sel``, ``op_sel_hi``, ``neg`` (LLVM's
-    neg_lo) and ``neg_hi``; v_fma_mix* have ``neg`` and ``abs``.  ``imm`` is simm16 of SOPP/SOPK,
-    or the offset of a memory instruction in bytes.  ``comment`` goes into the assembly text and has
-    no meaning; ``origin`` says what a translated instruction is there for.
-    ``uniform`` says of a v_readfirstlane that all active lanes are known to hold the same value,
-    ``fence`` of a wait that what follows it may count on all memory accesses being done.
+    ``neg``, ``abs`` have one bit per source (bit 0 is src0).  ``op_sel`` selects high halves of
+    16-bit operands (bit 3: of the destination).  VOP3P has ``op_sel``, ``op_sel_hi``, ``neg``
+    (LLVM's neg_lo) and ``neg_hi``; v_fma_mix* have ``neg`` and ``abs``.  ``imm`` is simm16 of
+    SOPP/SOPK, or the offset of a memory instruction in bytes.  ``comment`` goes into the assembly
+    text and has no meaning; ``origin`` is the purpose of a translated instruction.  ``uniform``
+    marks a v_readfirstlane whose active lanes are known to hold the same value, ``fence`` a wait
+    after which all memory accesses are complete.
     """
 
     op: str

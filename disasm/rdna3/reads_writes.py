@@ -1,4 +1,4 @@
-"""What an instruction reads and writes, implicit operands included."""
+"""The state that an instruction reads and writes, implicit operands included."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class RRef(NamedTuple):
     """One 32-bit piece of state.
 
     ``kind`` is ``v``, ``s`` (s0 to s105; 106 and 107 are vcc_lo and vcc_hi, 108 to 123 ttmp, 125
-    m0, 126 and 127 exec_lo and exec_hi), ``scc``, ``mode``, or the whole of a memory: ``mem``
+    m0, 126 and 127 exec_lo and exec_hi), ``scc``, ``mode``, or a whole memory: ``mem``
     (global, and flat), ``lds``, ``scratch``; ``number`` is 0 for all but ``v`` and ``s``.
     """
 
@@ -106,7 +106,7 @@ def _both(inst: Inst, want: str) -> frozenset[RRef]:
 
 @lru_cache(maxsize=1 << 16)
 def _one(op: str, args: tuple[Arg, ...], dpp: str, glc: bool, want: str) -> frozenset[RRef]:
-    """Of an instruction by what decides it; the same ones are asked for again and again."""
+    """The answer by all that it depends on; cached, because the same arguments recur."""
     inst = Inst(op, args, dpp=dpp, glc=glc)
     return frozenset(_collect(inst, OPS.get(op) or info(op), want))
 
@@ -114,7 +114,7 @@ def _one(op: str, args: tuple[Arg, ...], dpp: str, glc: bool, want: str) -> froz
 def reads(inst: Inst) -> frozenset[RRef]:
     """Everything an instruction reads: operands, EXEC, VCC, SCC, M0, MODE and memories.
 
-    A destination counts as read where the instruction accumulates into it (v_fmac, v_writelane,
+    A destination counts as read if the instruction accumulates into it (v_fmac, v_writelane,
     s_cmov) or a DPP control can leave lanes of it unwritten, but not for lanes outside EXEC.
 
     Raises:
@@ -142,8 +142,8 @@ def keeps_part(inst: Inst) -> bool:
 
 
 def counters(inst: Inst) -> frozenset[str]:
-    """The counters that an instruction raises until it is done: ``vm`` (loads and atomics that
-    return), ``vs`` (stores and other atomics), ``lgkm`` (LDS, scalar loads, messages)."""
+    """The counters that an instruction increments until it completes: ``vm`` (loads and atomics
+    that return), ``vs`` (stores and other atomics), ``lgkm`` (LDS, scalar loads, messages)."""
     row = OPS.get(inst.op) or info(inst.op)
     if row.kind in ("lds", "smem") or row.kind == "message":
         return frozenset({"lgkm"})

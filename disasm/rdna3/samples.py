@@ -238,7 +238,7 @@ def candidate(rng: Random, op: str) -> Inst:
         return _rare(rng, row)
     args = tuple(_source(rng, a) for a in row.args)
     if row.kind == "wait" and args:
-        args = (Sp("null"),)  # the counters that have an instruction of their own
+        args = (Sp("null"),)  # the counters with a separate wait instruction
     return Inst(op, args, _immediate(rng, row))
 
 

@@ -1,4 +1,4 @@
-"""SASS instructions as values: what the decoder makes and everything else reads.
+"""SASS instructions as values: produced by the decoder and read by everything else.
 
 Names are NVIDIA's as nvdisasm prints them.  Every operand has a *role* (``Rd``, ``Ra``, ``Pu`` ...)
 that does not depend on whether the text shows it: an IADD3 always has ``Pu`` and ``Pv``, which are
@@ -71,7 +71,7 @@ class Imm:
 class Const:
     """c[bank][index + offset]; ``width`` counts 32-bit words; ``ur`` is the bindless c[UR] form.
 
-    ``offset`` is signed, as nvdisasm prints it, for an index may be added to it.
+    ``offset`` is signed, as nvdisasm prints it, because an index may be added to it.
     """
 
     bank: int
@@ -86,8 +86,8 @@ class Const:
 
     @property
     def place(self) -> int:
-        """The byte of the bank that it names without an index: a bank has up to 64 KiB, and what
-        lies in the upper half is printed as a negative offset."""
+        """The byte offset in the bank, without an index: a bank has up to 64 KiB, and its upper
+        half is printed as negative offsets."""
         return self.offset & 0xFFFF
 
 
@@ -145,7 +145,7 @@ Operand: TypeAlias = Reg | Pred | Imm | Const | Mem | Label | Special | BReg | N
 
 @dataclass(frozen=True, slots=True)
 class Control:
-    """Scheduling information, bits 105 to 125; barriers are 7 where none is set."""
+    """Scheduling information, bits 105 to 125; barriers are 7 if none is set."""
 
     stall: int
     yield_: bool
@@ -181,7 +181,7 @@ class Instruction:
     control: Control
     reads: frozenset[RegRef]
     writes: frozenset[RegRef]
-    text: str  # nvdisasm's shape, without offset, without the closing semicolon, guard included
+    text: str  # as nvdisasm prints it, without offset and closing semicolon, with the guard
 
     def has(self, modifier: str) -> bool:
         return modifier in self.modifiers

@@ -1,12 +1,12 @@
-"""What an instruction is, for everything that has to tell instructions apart.
+"""Properties of instructions, for all code that has to distinguish instructions.
 
 ::
 
     t = traits(ins)
     t.pure, t.memory, t.transfer, t.lanes ...
 
-Derived from the instruction's rows, its meaning, and what :mod:`.tables.effects` says of it by
-hand; no reader keeps a list of mnemonics of its own.
+Derived from the instruction's rows, its semantics, and the hand-written :mod:`.tables.effects`;
+no other module keeps a list of mnemonics.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ class Traits:
     """``transfer``, ``barrier``, ``memory``, ``lanes``, ``order`` and ``yields`` are those of
     :class:`.tables.effects.Effects`.
 
-    ``pure``: its results depend on its operands alone (registers, predicates, immediates and
-    constants), in each lane for itself, and it does nothing else.
+    ``pure``: its results depend only on its operands (registers, predicates, immediates and
+    constants), in each lane separately, and it does nothing else.
     ``uniform``: all lanes that execute it together get the same results.
-    ``clock``: it reads a clock, of which any value is right.
-    ``approximate``: the result is right within stated bounds only.
-    ``converts``: between formats of numbers.
-    ``masked``: an immediate says which predicates it reads or writes, and operands name none.
-    ``number``: the format of the floats that it reads where no modifier says another one.
+    ``clock``: it reads a clock, for which any value is right.
+    ``approximate``: the result is right only within stated bounds.
+    ``converts``: it converts between number formats.
+    ``masked``: an immediate mask selects the predicates that it reads or writes; no operand names
+    them. ``number``: the format of the floats that it reads unless a modifier gives another.
     ``base``: the mnemonic, without the U of an instruction of the uniform data path.
     """
 
@@ -68,11 +68,11 @@ class Traits:
 
     @property
     def ends_block(self) -> bool:
-        """Whether control may go elsewhere behind it than to the next instruction."""
+        """Whether control after it may go elsewhere than to the next instruction."""
         return self.transfer != ""
 
     def reaches(self, kinds: Iterable[str], *spaces: str) -> bool:
-        """Whether it accesses memory in one of these ways and spaces (any space where none is
+        """Whether it accesses memory in one of these ways and spaces (any space if none is
         named)."""
         m = self.memory
         return m is not None and m.kind in kinds and (not spaces or m.space in spaces)
@@ -87,7 +87,7 @@ def derive(
     is_conversion: bool = False,
     base: str = "",
 ) -> Traits:
-    """The traits of an instruction with these rows, and with this meaning of a lane if any."""
+    """The traits of an instruction with these rows and, if any, these per-lane semantics."""
     slots = [s.slot if isinstance(s, When) else s for r in rows for s in r.operands.values()]
     written: set[str] = {s.file for s in slots if isinstance(s, R | P) and s.write}
     written |= {"UP" for r in rows if r.effect == "ur2up"}
@@ -123,7 +123,7 @@ def _rows() -> Mapping[str, tuple[Row, ...]]:
 
 @cache
 def traits_of(mnemonic: str) -> Traits:
-    """The traits that every form of a mnemonic has; of one that no row has, none."""
+    """The traits that every form of a mnemonic has; none for a mnemonic without rows."""
     rows = _rows()
     made = derive(
         mnemonic,

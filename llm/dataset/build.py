@@ -268,7 +268,7 @@ def build(
     beginning new ones after ``limit_s`` seconds.  A file that cannot be read is told to ``failed``
     and passed over; what went wrong in a unit is in its report.
 
-    Raises ModelError SX1040 where the folder belongs to a build with other settings, SX1041 where a
+    Raises ModelError SX1040 if the folder belongs to a build with other settings, SX1041 if a
     process that reads files dies.
     """
     started = time.monotonic()
@@ -307,7 +307,7 @@ def _units(
     paths: Iterable[Path], arches: frozenset[int] | None, settings: DatasetSettings, jobs: int
 ) -> Iterator[list[Unit] | SassxlateError]:
     """Each file's units in order, or why it has none.  Reading ten thousand cubins takes a process
-    minutes, so several do it.  Raises ModelError SX1041 where one of them dies."""
+    minutes, so several do it.  Raises ModelError SX1041 if one of them dies."""
     read = partial(_units_or_why, arches=arches, settings=settings)
     listed = list(paths)
     if jobs == 1 or len(listed) < 2 * _FILES:

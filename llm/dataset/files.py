@@ -26,7 +26,7 @@ MODEL = "model-"  # begins the names of units of what a model found (:mod:`.impr
 
 
 def _arrow() -> tuple[Any, Any]:
-    """pyarrow and its parquet module.  ModelError SX1043 where they are not installed."""
+    """pyarrow and its parquet module.  ModelError SX1043 if they are not installed."""
     try:
         return import_module("pyarrow"), import_module("pyarrow.parquet")
     except ImportError:
@@ -49,7 +49,7 @@ def write_rows(path: Path, rows: Sequence[TrainingPair], split: str) -> None:
 
 def _tables(paths: Sequence[Path], columns: Sequence[str] | None = None) -> Iterator[Any]:
     """The tables of files in order, of these columns as far as they have them.  Opening is most of
-    the work where files are many and small, and goes on in several threads."""
+    the work where files are many and small, and continues in several threads."""
     _, parquet = _arrow()
 
     def read(path: Path) -> Any:
@@ -155,7 +155,7 @@ def finish(folder: Path, licences: Mapping[str, str] | None = None) -> dict[str,
     questions' hashes.  ``in_train`` says of a held-out row that its question is in training too.
     ``licences`` are texts by patterns of file names.
 
-    Raises ModelError SX1044 where there is nothing.
+    Raises ModelError SX1044 if there is nothing.
     """
     paths = _units(folder / "units")
     if not paths:

@@ -113,7 +113,7 @@ def choose(costs: Mapping[str, int], tried: Mapping[str, int], count: int, seed:
 
 
 def questions(folder: Path, count: int, seed: int) -> list[Asked]:
-    """The questions of a round.  ModelError SX1044 where there are none."""
+    """The questions of a round.  ModelError SX1044 if there are none."""
     paths, best = best_rows(folder, "train")
     if not best:
         raise ModelError("SX1044", f"{folder} has no rows of training")
@@ -295,7 +295,7 @@ def improve(
     decide verdicts; ``unproved`` keeps what was cheaper and not proved in ``unproved.jsonl``.
 
     After ``limit_s`` seconds nothing more is begun.  The sampler runs in a process of its own.
-    Raises ModelError: what the sampler raises, SX1046 where its process dies; what was found before
+    Raises ModelError: what the sampler raises, SX1046 if its process dies; what was found before
     is on disk then.
     """
     started = time.monotonic()
@@ -392,7 +392,7 @@ def figures(progress: Progress, by: str) -> dict[str, Any]:
 def model_sampler(
     model: Path, samples: int, seed: int, device: str = "auto", temperature: float = TEMPERATURE
 ) -> Sampler:
-    """The answers of a checkpoint: with torch on a GPU, unconstrained; else as the engine has
+    """The answers of a checkpoint: with torch on a GPU, unconstrained; otherwise as the engine has
     them, constrained.
 
     ``device``: ``auto``, ``numpy``, or one of torch's; ``temperature`` is torch's alone.  Errors
@@ -423,14 +423,14 @@ def _torch(
 
 
 def _words(answer: Sequence[int]) -> Words:
-    """An answer's words; none where a word is spelled badly, which is no answer then."""
+    """An answer's words; none where a word is spelled badly, which is not an answer then."""
     try:
         return tuple(tokenizer.decode(answer))
     except EncodeError:
         return ()
 
 
-_TOGETHER = 16  # answers that are asked for together on a CPU
+_TOGETHER = 16  # answers that are requested together on a CPU
 
 
 def _numpy(

@@ -34,7 +34,7 @@ class TrainingPair:
     id: str
     prompt: str
     answer: str
-    rules: str  # the rules' answer, where another is the target; else ""
+    rules: str  # the rules' answer, where another is the target; otherwise ""
     cost: int
     rules_cost: int
     sass: int
@@ -171,7 +171,7 @@ class Harvest:
         self, part: CutRegion, regs: RegisterMap, groups: Code, whole: TrainingPair
     ) -> Code | None:
         """The row of a part, which has the whole's code where that is cheaper than the rules'; its
-        code, None where that is not proved."""
+        code, None if that is not proved."""
         question = part.asked
         assert question is not None
         try:

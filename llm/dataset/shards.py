@@ -82,7 +82,7 @@ def write(
 
 
 def read(path: Path) -> Shard:
-    """A shard.  ModelError SX1001 where it cannot be read, SX1009 for what is none."""
+    """A shard.  ModelError SX1001 if it cannot be read, SX1009 for what is none."""
     try:
         data = path.read_bytes()
     except OSError as error:
@@ -113,7 +113,7 @@ def read(path: Path) -> Shard:
 
 
 def joined(shards: Sequence[Shard]) -> Shard:
-    """Several as one.  ModelError SX1005 where their vocabularies differ."""
+    """Several as one.  ModelError SX1005 if their vocabularies differ."""
     if len({s.vocabulary for s in shards}) != 1:
         raise ModelError("SX1005", "shards of different vocabularies, or none")
     if len(shards) == 1:

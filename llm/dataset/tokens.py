@@ -43,7 +43,7 @@ def write_tokens(
     in the order of hashes, so that what is there is a fair sample.  What a former, longer call
     wrote behind them is removed.
 
-    Raises ModelError SX1044 where the split has no rows, SX1041 where a process dies.
+    Raises ModelError SX1044 if the split has no rows, SX1041 if a process dies.
     """
     out.mkdir(parents=True, exist_ok=True)
     made: list[_Job] = [

@@ -71,7 +71,7 @@ class Memo:
     kept: dict[str, list[Words]] = field(default_factory=dict[str, "list[Words]"])
 
     def find(self, key: str) -> list[Words] | None:
-        """The answers of before; None where the question is new."""
+        """The answers of before; None if the question is new."""
         if key not in self.kept:
             data = self.read(key)
             if data is None:
@@ -281,8 +281,8 @@ class ModelEngine:
         self, task: _Task, answers: Sequence[Words], rules: Sequence[Item], regs: RegisterMap,
         vtemps: int,
     ) -> tuple[Judgement, Judgement | None]:  # fmt: skip
-        """The cheapest answer that passes; else what the gate said of the one that came nearest,
-        and the cheapest that comes of the steps of one."""
+        """The cheapest answer that passes; otherwise what the gate said of the one that came
+        nearest, and the cheapest that comes of the steps of one."""
         assert task.question is not None
         gate = Gate(vtemps, cheaper=self.mode == "hybrid", prover=self.prover)
         best = Judgement("none")
@@ -305,7 +305,7 @@ class ModelEngine:
     def _partly(
         self, task: _Task, code: Code, rules: Sequence[Item], regs: RegisterMap, gate: Gate
     ) -> Judgement | None:
-        """What passes of an answer that does not; None where nothing does."""
+        """What passes of an answer that does not; None if nothing does."""
         part = task.part
         found = spliced(part.block, regs, part.live_out, code, part.code, self.prover)
         if found is None:

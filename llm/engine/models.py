@@ -21,7 +21,7 @@ _EXTRA = ("torch", "transformers", "safetensors")
 
 
 def shipped() -> Path | None:
-    """The folder of the model that comes along; None where there is none."""
+    """The folder of the model that comes along; None if there is none."""
     found = WEIGHTS.is_dir() and any(WEIGHTS.glob("*.safetensors"))
     return WEIGHTS if found and (WEIGHTS / "config.json").is_file() else None
 
@@ -32,9 +32,9 @@ def installed(*names: str) -> bool:
 
 
 def usual(model: str | None) -> Mode:
-    """The engine where none is asked for: the environment's; else hybrid with a model at hand and
-    what it needs, the extra ``llm`` and the solver; else rules.  ModelError SX1008 for an engine of
-    the environment that is none."""
+    """The engine where none is asked for: the environment's; otherwise hybrid with a model at hand
+    and what it needs, the extra ``llm`` and the solver; otherwise rules.  ModelError SX1008 for an
+    engine of the environment that is none."""
     named = os.environ.get(ENGINE)
     if named:
         known: dict[str, Mode] = {"rules": "rules", "model": "model", "hybrid": "hybrid"}
@@ -49,7 +49,7 @@ def proposer(model: str | None, device: str = "auto", seed: int = 0) -> Proposer
     """Whoever answers for a model: a folder, a hub's identifier, or the shipped model (None).
 
     A small Qwen2 of the block language runs by itself on a CPU, anything else with transformers.
-    Raises ModelError: SX1001 where there is none, SX1002 to SX1005 as reading it does.
+    Raises ModelError: SX1001 if there is none, SX1002 to SX1005 as reading it does.
     """
     from sassxlate.llm.inference.block_model import BlockModel
     from sassxlate.llm.inference.transformers_model import TransformersModel, place_of

@@ -23,10 +23,10 @@ class BlockReport:
     taken: ``rules``, or the model's name.  ``outcome`` is ``accepted``, or why the rules' code
     stands: not asked because it is a ``macro`` (code that the language cannot say: loops, other
     lanes, fences), because a guard ``guarded`` its edges, it is ``unsaid`` (a register without a
-    name) or too ``long`` for the model; else the gate's word on the best answer, with ``detail``.
-    Costs are lowering/optimize/cost.py's;
+    name) or too ``long`` for the model; otherwise the gate's word on the best answer, with
+    ``detail``. Costs are lowering/optimize/cost.py's;
     ``model_cost`` is that of the answer spoken of.  ``verdict`` is the verifier's: ``Proved``,
-    ``Refuted``, ``Unknown``, or empty where it was not asked; ``modulo`` the readings of a proof.
+    ``Refuted``, ``Unknown``, or empty if it was not asked; ``modulo`` the readings of a proof.
     ``kept``: the answer was remembered from a block of the same canonical form.
     """
 

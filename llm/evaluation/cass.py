@@ -44,7 +44,7 @@ def question(sass: str) -> str:
 
 
 def answer(text: str) -> str:
-    """The assembly in an answer.  EncodeError SX0548 where there is no such block."""
+    """The assembly in an answer.  EncodeError SX0548 if there is no such block."""
     found = _FENCE.search(text)
     if found is None:
         raise EncodeError("SX0548", "the answer has no block of hipasm")

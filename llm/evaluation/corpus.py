@@ -104,7 +104,7 @@ class Trained:
 
     def __init__(self, folder: Path) -> None:
         """Reads ``train/`` of a dataset, of one that is being built its units, or else the shards
-        ``train*.tokens`` of a folder.  ModelError SX1044 where there are none."""
+        ``train*.tokens`` of a folder.  ModelError SX1044 if there are none."""
         self._ids = set[str]()
         self._tokens = set[bytes]()
         if (folder / "train").is_dir():
@@ -191,7 +191,7 @@ def collect(
     """The programs and blocks of files and folders; ``told`` hears (files done, files, so far).
 
     Files that cannot be read, and kernels that the rules refuse, are counted and passed over.
-    Raises ModelError SX1050 where no block is left.
+    Raises ModelError SX1050 if no block is left.
     """
     corpus = Corpus()
     paths = list(dict.fromkeys(files_in(sources)))

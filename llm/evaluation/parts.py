@@ -53,7 +53,7 @@ def in_parts(
     blocks: Sequence[tuple[EvaluationBlock, Answer]], samples: int, ask: Ask, judge: Judge
 ) -> list[tuple[Answer | None, int]]:
     """For each block and its first answer, which is not proved: what is proved of its parts, or
-    drawn for it, together (None where a part is left), and in how many answers an instruction is at
+    drawn for it, together (None if a part is left), and in how many answers an instruction is at
     most."""
     roots = [_Node(block, first) for block, first in blocks]
     ends: list[_Node] = []
@@ -101,7 +101,7 @@ def _all(node: _Node) -> Iterator[_Node]:
 
 
 def _settled(node: _Node) -> Answer | None:
-    """What is proved of a node; None where something is not."""
+    """What is proved of a node; None if something is not."""
     if node.best.proved:
         return node.best
     if node.drawn:

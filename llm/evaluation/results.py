@@ -1,7 +1,7 @@
 """What a measured model answered, block by block, and the file that keeps it.
 
 A results file has a line of JSON that says whose it is, then one for each block that is settled and
-one for the times of each batch; a run that was stopped goes on behind them.
+one for the times of each batch; a run that was stopped continues behind them.
 """
 
 from __future__ import annotations

@@ -212,7 +212,7 @@ def measure(
     architecture.  What is not proved of the first answer is asked in parts, and further samples are
     drawn of what cannot be cut.
 
-    Raises ModelError SX1051 where ``results`` is another run's.
+    Raises ModelError SX1051 if ``results`` is another run's.
     """
     started = time.monotonic()
     run = EvaluationRun()

@@ -50,10 +50,10 @@ class Judgement:
     """What the gate says of one answer.
 
     ``reason`` is ``accepted``, or what the answer failed at, in the order of the questions:
-    ``none`` (there is no answer), ``text``, ``encoding``, ``registers``, ``accesses``, ``refuted``
-    or ``unknown`` (the verifier's word, in ``detail``).  ``dearer`` is no cheaper than the rules'
-    code, where that is asked for; then the verifier is not asked.  ``proved`` says under which
-    readings, None where it was not.
+    ``none`` (there is not an answer), ``text``, ``encoding``, ``registers``, ``accesses``,
+    ``refuted`` or ``unknown`` (the verifier's word, in ``detail``).  ``dearer`` is no cheaper than
+    the rules' code, where that is requested; then the verifier is not asked.  ``proved`` says under
+    which readings, None if it was not.
     """
 
     reason: Reason
@@ -111,7 +111,7 @@ class Gate:
     ) -> Judgement:
         """What comes of an answer (code by SASS instruction), given the rules' code of the block.
 
-        Marks of uniform values are not believed but made anew.
+        Marks of uniform values are not believed but made again.
         """
         if len(code) != len(block.instructions):
             return Judgement("text", f"code of {len(code)} instructions")

@@ -20,7 +20,7 @@ LONG = 8  # instructions that are cut to three parts: there are only so many ans
 
 
 def no_guard(part: CutRegion) -> Callable[[int], bool]:
-    """Whether a stretch may be cut in front of an instruction, as far as SASS says it: not where
+    """Whether a stretch may be cut before an instruction, as far as SASS says it: not where
     guards are on both sides, for the rules' code goes from one to the other."""
     sass = part.block.instructions
 
@@ -35,7 +35,7 @@ def parts(
     part: CutRegion, regs: RegisterMap, may: Callable[[int], bool] | None = None
 ) -> tuple[CutRegion, ...]:
     """Parts with their questions: three of what is long, two of what is short, cut where that makes
-    them most alike; none where it cannot be cut.  ``may`` says whether code may be cut in front of
+    them most alike; none where it cannot be cut.  ``may`` says whether code may be cut before
     an instruction (see :func:`no_guard`)."""
     count = len(part.block.instructions)
     may = may or no_guard(part)
@@ -66,13 +66,13 @@ def _cut(part: CutRegion, regs: RegisterMap, cuts: list[int]) -> tuple[CutRegion
 
 
 def _part(part: CutRegion, regs: RegisterMap, first: int, end: int) -> CutRegion | None:
-    """Instructions ``first`` to ``end``; None where they have no words."""
+    """Instructions ``first`` to ``end``; None if they have no words."""
     sass = part.block.instructions
     live: frozenset[RegRef] = part.live_out
     for ins in reversed(sass[end:]):
         live = live_before(ins, live)
     block = replace(part.block, instructions=sass[first:end])
-    # The end of a guarded run stands in front of what follows it.
+    # The end of a guarded run stands before what follows it.
     near = sass[max(0, first - 1) : end + 1]
     try:
         plain = all(ins.guard.is_true for ins in near)

@@ -31,7 +31,7 @@ def spliced(
     rules: Sequence[Sequence[Item]],
     prover: Prover,
 ) -> tuple[Code, int, int] | None:
-    """The code, in how many steps it is the answer's, and how many there are; None where that would
+    """The code, in how many steps it is the answer's, and how many there are; None if that would
     be none or all.  ``rules`` is the rules' code by SASS instruction."""
     from sassxlate.lowering.verify import Proved
 

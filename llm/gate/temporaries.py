@@ -64,7 +64,7 @@ def packed(code: Sequence[Sequence[Inst]], base: int) -> Code:
 
 
 def _runs(flat: Sequence[Inst], base: int) -> list[_Run] | None:
-    """None where that cannot be said: an operand that is partly a temporary, two in one."""
+    """None if that cannot be said: an operand that is partly a temporary, two in one."""
     runs: list[_Run] = []
     for n, inst in enumerate(flat):
         if inst.y is not None:

@@ -56,7 +56,7 @@ class VerdictStore:
         self._open()
 
     def _open(self) -> None:
-        """Opens the file; a damaged one is replaced.  None where it is locked for a minute, or
+        """Opens the file; a damaged one is replaced.  None if it is locked for a minute, or
         cannot be."""
         for _ in range(2):
             self._file = _number(self._path)
@@ -70,7 +70,7 @@ class VerdictStore:
                 self._remove()
 
     def _remove(self) -> None:
-        """Removes the file that this one knows, not another that stands in its place by now."""
+        """Removes the file that this one knows, not another in its place by now."""
         if self._file is None or _number(self._path) != self._file:
             return
         for end in ("-wal", "-shm", ""):
@@ -124,7 +124,7 @@ class VerdictStore:
     def forget_asked(self) -> None:
         """At the start of a build, which reads what units asked from their rows.
 
-        Raises ModelError SX1048 where that cannot be: questions of units that are gone would be
+        Raises ModelError SX1048 if that cannot be: questions of units that are gone would be
         passed over.
         """
         if self._db is not None:

@@ -2,7 +2,7 @@
 
 The first answer to a question has the likeliest word at each place.  Each further one is the first
 up to a place where it was a near thing, the nearest first, has the second likeliest word there, and
-goes on with the likeliest; where there are no more such places, answers are drawn.
+continues with the likeliest; where there are no more such places, answers are drawn.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class BlockModel:
 
     @cached_property
     def fast(self) -> Fast | None:
-        """The model in machine code; None where this CPU has none, and NumPy does it."""
+        """The model in machine code; None if this CPU has none, and NumPy does it."""
         return fast(self.model)
 
     def _begin(self) -> Begin:
@@ -301,7 +301,7 @@ def _one_thread() -> None:
 
 
 def check_vocabulary(folder: Path) -> None:
-    """ModelError SX1005 where a checkpoint's vocabulary is not the block language's."""
+    """ModelError SX1005 if a checkpoint's vocabulary is not the block language's."""
     import json
 
     words = len(tokenizer.vocabulary())

@@ -1,7 +1,7 @@
 """The Qwen2 architecture in NumPy: what a small model needs on a CPU, and no framework.
 
 Weights are those of a Hugging Face checkpoint (``config.json``, ``*.safetensors``), so that
-``transformers`` reads and trains the same files.  Several sequences go on at once: a step is one
+``transformers`` reads and trains the same files.  Several sequences continue at once: a step is one
 product of a few rows with each matrix, which reads the weights once for all of them.
 """
 

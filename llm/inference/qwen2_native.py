@@ -59,7 +59,7 @@ def fits(config: Config, tile: Tile) -> bool:
 
 
 def fast(model: Qwen2) -> Fast | None:
-    """The same model in code for this CPU; None where there is none for it, or for the sizes, or
+    """The same model in code for this CPU; None if there is none for it, or for the sizes, or
     LLVM refuses it."""
     for kind, tile in kinds_of_host():
         if fits(model.config, tile) and (kind == "f32" or _in_bf16(model)):

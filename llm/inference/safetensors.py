@@ -130,7 +130,7 @@ def write(path: Path, tensors: Mapping[str, Array], metadata: Mapping[str, str] 
 
 
 def rounded(x: Array) -> NDArray[np.uint16]:
-    """float32s as the bits of bfloat16, to nearest even; what is no number stays none."""
+    """float32s as the bits of bfloat16, to nearest even; what is not a number stays none."""
     bits = np.ascontiguousarray(x, np.float32).view(np.uint32)
     near = (bits + (0x7FFF + (bits >> 16 & 1))) >> 16
     return np.where(np.isnan(x), bits >> 16 | 0x40, near).astype("<u2")

@@ -3,8 +3,8 @@
 It needs torch and NumPy alone.  A slot is an answer in the making, with its place in a cache of
 keys and values.  All slots take one step together; slots whose answers ended are given
 to the next questions, which are read side by side and sorted by length.  Nothing is constrained:
-text that is no answer is dropped by whoever judges.  An answer's first sample is the likeliest word
-at each place, as :class:`.model.Session` gives it; further ones are drawn.
+text that is not an answer is dropped by whoever judges.  An answer's first sample is the likeliest
+word at each place, as :class:`.model.Session` gives it; further ones are drawn.
 
 How fast a checkpoint answers, and how many first answers are the known ones, say::
 

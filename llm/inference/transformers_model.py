@@ -32,7 +32,7 @@ INSTRUCTION = (
 
 
 def libraries() -> tuple[Any, Any]:
-    """torch and transformers.  ModelError SX1002 where one is missing."""
+    """torch and transformers.  ModelError SX1002 if one is missing."""
     try:
         return importlib.import_module("torch"), importlib.import_module("transformers")
     except ImportError as error:
@@ -54,7 +54,7 @@ def place_of(model: str) -> str:
 def load(model: str, device: str = "auto") -> tuple[Any, Any, str]:
     """(model, tokenizer or None, device).
 
-    Raises ModelError: SX1002 without the packages, SX1001 where there is none, SX1003 where it
+    Raises ModelError: SX1002 without the packages, SX1001 if there is none, SX1003 if it
     cannot be read.
     """
     place = place_of(model)
@@ -172,7 +172,7 @@ def logits_processor(prompts: Sequence[RegionText], asked: int, most: int = 1024
     """A transformers LogitsProcessor for a batch of questions (padded on the left to ``asked``
     tokens, one row each): what may not come has a logit of minus infinity.
 
-    ModelError SX1002 where transformers is not installed.
+    ModelError SX1002 if transformers is not installed.
     """
     return processor([AnswerAutomaton(p, most) for p in prompts], asked)
 

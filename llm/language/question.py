@@ -445,7 +445,7 @@ def _instruction(
     regs: RegisterMap,
     here: Names,
 ) -> Instruction:
-    """The one instruction that is said so.  EncodeError SX0549 where there is none, or several."""
+    """The one instruction that is said so.  EncodeError SX0549 if there is none, or several."""
     if ("Z",) in [o.places for o in line.operands]:  # a register mostly, or such a word
         with contextlib.suppress(EncodeError):
             return _decoded(line, offset, numbers, block, regs, here)
@@ -489,7 +489,7 @@ def _decoded(
 def read_question(text: str, arch: int) -> RegionText:
     """The question whose canonical text this is, of a block made up for it.
 
-    Raises EncodeError SX0549 where the text does not determine the block, or is no question.
+    Raises EncodeError SX0549 if the text does not determine the block, or is not a question.
     """
     try:
         made = _read(text, arch)

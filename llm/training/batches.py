@@ -98,8 +98,8 @@ def batches(
     part: tuple[int, int] = (0, 1),
 ) -> Iterator[Batch]:
     """Batches without end, the same ones for the same seed and the step that they are ``begun``
-    with: who goes on draws anew, since to pass over what was there takes minutes, and there may be
-    more examples by now.  ``part`` (k, n): what the k-th of n processes takes, each n-th example
+    with: who continues draws again, since to pass over what was there takes minutes, and there may
+    be more examples by now.  ``part`` (k, n): what the k-th of n processes takes, each n-th example
     and of a step's rows as many as the others."""
     epoch = 0
     size = s.batch // part[1]

@@ -60,7 +60,7 @@ class Ranks:
 def joined(torch: Any, device: str) -> tuple[Ranks, str]:
     """This process among those that ``torchrun`` started, alone without it; and its device.
 
-    Raises ModelError SX1010 where the others cannot be reached, or there is no GPU for this one.
+    Raises ModelError SX1010 if the others cannot be reached, or there is no GPU for this one.
     """
     if device == "auto":
         device = "cuda" if torch.cuda.is_available() else "cpu"

@@ -63,7 +63,7 @@ def arguments(
 def together(arguments: Sequence[str], count: int) -> dict[str, Any] | None:
     """Runs ``python -m sassxlate.llm.training.train`` with these :func:`arguments` in ``count``
     processes;
-    the first one's figures, or nothing where it has refused them and said why.  What it says goes
+    the first one's figures, or nothing if it has refused them and said why.  What it says goes
     to stderr.
 
     Where one fails, all end.  Raises ModelError SX1010 with what the one said that failed first.

@@ -1,7 +1,7 @@
 """Qwen2 in torch, for training: transformers' names and arithmetic, sequences packed side by side.
 
 Several examples share a row; attention is within each (``documents`` numbers them), and places
-begin anew with each.  Parameters are a dictionary by Hugging Face's names.
+begin again with each.  Parameters are a dictionary by Hugging Face's names.
 """
 
 from __future__ import annotations

@@ -8,8 +8,8 @@ Examples are packed into rows (attention within each example); the loss counts t
 examples, by a hash of their question, are held out: of them the loss, the share of right tokens and
 the share of answers that are right from end to end are taken, the last being what greedy decoding
 would write.  ``DIR/last`` is the newest checkpoint (config.json, model.safetensors, and state.pt to
-go on from), ``DIR/best`` the one with most answers right, ``DIR/log.jsonl`` the figures,
-``DIR/curves.svg`` their picture.  Started again with the same DIR it goes on.
+continue from), ``DIR/best`` the one with most answers right, ``DIR/log.jsonl`` the figures,
+``DIR/curves.svg`` their picture.  Started again with the same DIR it continues.
 
 ``sassxlate train`` starts a process for each GPU of the machine (:mod:`.launch`); ``torchrun`` does
 as well::
@@ -125,7 +125,7 @@ class Trainer:
         return max(1, round(tokens / self.s.row / self.s.batch))
 
     def _steps(self) -> int:
-        """As the epochs say; 0 where the clock alone decides."""
+        """As the epochs say; 0 if the clock alone decides."""
         epochs = self.s.epochs or (0.0 if self.s.minutes else EPOCHS)
         return max(1, math.ceil(epochs * self._steps_an_epoch())) if epochs else 0
 

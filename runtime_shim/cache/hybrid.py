@@ -39,7 +39,7 @@ def _name(rules: bytes, launch: str) -> str:
 
 
 def find(cache: Cache, rules: bytes, launch: str) -> Kept | None:
-    """What to take for the rules' code object; None where there is nothing, or it is damaged."""
+    """What to take for the rules' code object; None if there is nothing, or it is damaged."""
     data = cache.read(AREA, _name(rules, launch))
     return None if data is None else _parsed(data)
 

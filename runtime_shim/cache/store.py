@@ -7,7 +7,7 @@ the service.  Every file is written whole and never changed, so a reader needs n
 file gone asks the service again.
 
 What the files say is run: others must not be able to write them (:mod:`.trusted`), and each ends
-with a seal, a checksum of its name and content, so that a damaged one is made anew.
+with a seal, a checksum of its name and content, so that a damaged one is made again.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def seal(name: str, content: bytes) -> bytes:
 
 
 def unseal(name: str, data: bytes) -> bytes | None:
-    """The content of a cache file's bytes; None where they are not what was written."""
+    """The content of a cache file's bytes; None if they are not what was written."""
     content = data[:-SEAL_SIZE]
     return content if data[-SEAL_SIZE:] == _seal_of(name, content) else None
 
@@ -268,7 +268,7 @@ def _lives(pid: int) -> bool:
 def clean(root: Path) -> int:
     """Delete every file of the cache; the bytes freed.  What is not the cache's own stays.
 
-    UntrustedError SX0912 where others can write to it: they would say what is deleted.
+    UntrustedError SX0912 if others can write to it: they would say what is deleted.
     """
     trusted.check_folder(root)
     freed = 0

@@ -198,7 +198,7 @@ def watched(
     subject: Subject, choice: Choice, word: Word, order: Order, seed: int, give_up: int
 ) -> tuple[MemoryChange, bool] | Literal["same"] | None:
     """Which step left another value in a word of memory than on the other side, and whether that is
-    RDNA3's doing; "same" where both sides changed it alike, None where nothing is known."""
+    RDNA3's doing; "same" where both sides changed it alike, None if nothing is known."""
     value, warps = 0, None
     if word.block < 0:
         place = Place("m", word.address)

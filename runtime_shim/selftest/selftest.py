@@ -1,6 +1,6 @@
 """The self-test: every fixture on a device, each in processes of its own, and what came of it.
 
-A fixture that hangs, crashes or loses the device is one row of the report; the others go on.
+A fixture that hangs, crashes or loses the device is one row of the report; the others continue.
 """
 
 from __future__ import annotations

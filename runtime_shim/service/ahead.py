@@ -50,7 +50,7 @@ class Ahead:
             if key in self._taken:
                 continue
             self._taken.add(key)
-            # Its own requests, should it be asked for, go on from there.
+            # Its own requests, should it be asked for, continue from there.
             _remember(self._module_of, name, module)
             made.append(
                 {"op": "ahead", "module": module, "kernel": name}

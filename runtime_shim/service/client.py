@@ -54,7 +54,7 @@ def listening(path: Path) -> bool:
 def spawn(path: Path, cache: Path) -> None:
     """Start a service at ``path`` in the background, apart from this process; does not wait.
 
-    ServiceError SX0902 where the system lets no more processes start.
+    ServiceError SX0902 if the system lets no more processes start.
     """
     environment = {
         name: value

@@ -5,7 +5,7 @@ newline::
 
     sassxlate-module 1
     arch 90
-    section 0 SIZE FILE NAME             FILE is "-" for zeros, else a file beside the manifest
+    section 0 SIZE FILE NAME             FILE is "-" for zeros, otherwise a file beside the manifest
     reloc SECTION OFFSET KIND TARGET ADDEND   at OFFSET goes the address of section TARGET + ADDEND
     unresolved SECTION OFFSET SIZE SYMBOL     nothing that we have: filled with a faulting address
     global SECTION OFFSET SIZE NAME
@@ -50,8 +50,8 @@ class Manifest:
 def choose(fatbin: Fatbin, capability: int, supported: frozenset[int]) -> FatbinEntry | None:
     """The entry to run on a device of ``capability`` (90 for 9.0); None if none can be translated.
 
-    The device's own architecture first; else the newest before it, which is what its programs were
-    meant to run there; else the oldest after it.
+    The device's own architecture first; otherwise the newest before it, which is what its programs
+    were meant to run there; otherwise the oldest after it.
     """
     usable = [e for e in fatbin.entries if e.kind == "elf" and e.arch in supported]
     older = [e for e in usable if e.arch <= capability]

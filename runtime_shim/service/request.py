@@ -30,7 +30,7 @@ def checked(message: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def path_of(text: str) -> Path:
-    """The path that stands in a message."""
+    """The path in a message."""
     return Path(os.fsdecode(text.encode("utf-8", "surrogateescape")))
 
 

@@ -428,7 +428,7 @@ class Service:
 
 
 def listen(path: Path) -> tuple[socket.socket, int] | None:
-    """Bind the socket under its lock: (listener, lock); None where a service already serves it."""
+    """Bind the socket under its lock: (listener, lock); None if a service already serves it."""
     # Not "<path>.lock": that one the clients hold while they start us.
     lock = os.open(f"{path}.serving", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:

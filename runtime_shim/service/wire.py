@@ -53,7 +53,7 @@ def _object(body: bytes) -> dict[str, Any]:
 
 
 def receive(connection: socket.socket) -> dict[str, Any] | None:
-    """Wait for one message; None where the other side has closed."""
+    """Wait for one message; None if the other side has closed."""
     reader = FrameReader()
     while True:
         # One frame at a time: never read into the next one, which would be lost with the reader.

@@ -31,7 +31,7 @@ class Job:
 
 
 def _processor_time(pid: int) -> float:
-    """Seconds of a processor that a process has had; 0 where it is gone."""
+    """Seconds of a processor that a process has had; 0 if it is gone."""
     try:
         with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as file:
             fields = file.read().rpartition(")")[2].split()

@@ -45,7 +45,7 @@ class Sample:
 def gather(files: Iterable[str], folder: Path, limit: int) -> Sample:
     """The cubins of files whose architecture we know, until they hold ``limit`` instructions.
 
-    Raises UsageError SX0818 where there is none.
+    Raises UsageError SX0818 if there is none.
     """
     paths: list[Path] = []
     words: set[bytes] = set()

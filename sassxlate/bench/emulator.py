@@ -104,7 +104,7 @@ class _Wave:
 
 
 def _stopped() -> None:
-    # A wave that faulted must not go on, and there is no other stack to go to.
+    # A wave that faulted must not continue, and there is no other stack to go to.
     click.echo("sassxlate: a benchmark's loop left its memory", err=True)
     os._exit(70)
 
@@ -118,7 +118,7 @@ def _turns(wave: _Wave, wanted: float) -> int:
 
 
 def _by_hand(source: Path, isa: Isa, directory: Path) -> Any:
-    """The loop `alu` compiled by the system's compiler; None where there is no compiler."""
+    """The loop `alu` compiled by the system's compiler; None if there is no compiler."""
     compiler = shutil.which("g++") or shutil.which("c++")
     if compiler is None:
         return None

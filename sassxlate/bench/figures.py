@@ -41,7 +41,7 @@ class Figure:
 
     @property
     def met(self) -> bool | None:
-        """Whether the median reaches the target; None where there is none."""
+        """Whether the median reaches the target; None if there is none."""
         if self.target is None:
             return None
         return self.median >= self.target if self.better == "more" else self.median <= self.target

@@ -189,7 +189,7 @@ def measured(
 ) -> ProgramComparison:
     """A program by the rules, then with what a model writes: its kernels are translated before.
 
-    Raises what translating raises, and UsageError SX0817 where the rules' code does not pass.
+    Raises what translating raises, and UsageError SX0817 if the rules' code does not pass.
     """
     rules = run(program, caches[0], arch, "--engine", "rules")
     if not rules.passed:

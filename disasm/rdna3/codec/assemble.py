@@ -106,12 +106,12 @@ def in_reach(at: int, target: int) -> bool:
 
 
 def assemble(items: Iterable[Item]) -> Program:
-    """Encode a program.  A label operand is a branch's target, or elsewhere a literal: the label's
-    byte offset from the start (``Lbl("a")``) or a distance (``Lbl("a-b")``).
+    """Encode a program.  A label operand is a branch's target, or in other instructions a literal:
+    the label's byte offset from the start (``Lbl("a")``) or a distance (``Lbl("a-b")``).
 
     Raises:
         EncodeError: SX0510, an unknown or repeated label; SX0511, a branch over more than 32,767
-            dwords; else as encode(), with the offset.
+            dwords; otherwise as encode(), with the offset.
     """
     return resolve_labels(encode_items(items))
 

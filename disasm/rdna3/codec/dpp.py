@@ -1,7 +1,8 @@
 """DPP controls: LLVM's text to the bits of the second word, and back.
 
 DPP16's word: control 8:16, fi 18, bound_ctrl 19, modifiers of VOP1/VOP2/VOPC 20-23, bank_mask
-24-27, row_mask 28-31, the register in 0-7 (RDNA3 ISA, section 15.4).  DPP8: 3 bits a lane from 8.
+24-27, row_mask 28-31, the register in 0-7 (RDNA3 ISA, section 15.4).  DPP8: 3 bits per lane from
+bit 8.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ def _number(text: str, low: int, high: int, whole: str) -> int:
 
 
 def _control(item: str, whole: str) -> int | None:
-    """The 9-bit control of one item, None where the item is none."""
+    """The 9-bit control of one item, None if the item is none."""
     name, _, value = item.partition(":")
     if name == "quad_perm":
         lanes = _lanes(value, 4, 3, whole)
@@ -63,7 +64,7 @@ def parse(text: str) -> tuple[int, int]:
     """(code of the source field: 250, 233 or 234; the control word without register and signs).
 
     Raises:
-        EncodeError: SX0512, the text is no DPP control of gfx1100.
+        EncodeError: SX0512, the text is not a DPP control of gfx1100.
     """
     word, code, bank, row, control = 0, 0, 15, 15, None
     for item in _items(text):

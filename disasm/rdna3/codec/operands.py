@@ -1,4 +1,4 @@
-"""Arguments to operand codes, with every check that does not depend on the encoding."""
+"""Arguments to operand codes, with all checks that do not depend on the encoding."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def _constant_code(value: int, operand: Operand, forced: bool) -> int:
 
 
 def mixed(row: OpInfo, inst: Inst) -> tuple[Operand, ...]:
-    """The operands of v_fma_mix*, whose sources are f16 where op_sel_hi says so, else f32."""
+    """The operands of v_fma_mix*, whose sources are f16 if op_sel_hi is set, otherwise f32."""
     return tuple(
         replace(a, type="f16" if inst.op_sel_hi >> i - 1 & 1 else "f32") if i else a
         for i, a in enumerate(row.args)
@@ -104,7 +104,7 @@ def mixed(row: OpInfo, inst: Inst) -> tuple[Operand, ...]:
 
 
 def codes_of(inst: Inst, row: OpInfo, args: tuple[Arg, ...] | None = None) -> list[int]:
-    """The code of every operand of the row, in order (``args`` stands in for ``inst.args``)."""
+    """The code of every operand of the row, in order (``args`` replaces ``inst.args``)."""
     given = inst.args if args is None else args
     if len(given) != len(row.args):
         raise EncodeError("SX0502", f"takes {len(row.args)} operands, not {len(given)}")
@@ -149,14 +149,14 @@ def place(raw: int, slots: tuple[Slot, ...], codes: list[int]) -> int:
 
 
 def signed_field(value: int, bits: int, what: str) -> int:
-    """A two's complement field; SX0508 where the value does not fit."""
+    """A two's complement field; SX0508 if the value does not fit."""
     if not -(1 << bits - 1) <= value < 1 << bits - 1:
         raise EncodeError("SX0508", f"{what} {value} does not fit in {bits} bits signed")
     return value & (1 << bits) - 1
 
 
 def unsigned_field(value: int, bits: int, what: str) -> int:
-    """An unsigned field; SX0508 where the value does not fit."""
+    """An unsigned field; SX0508 if the value does not fit."""
     if not 0 <= value < 1 << bits:
         raise EncodeError("SX0508", f"{what} {value} does not fit in {bits} bits unsigned")
     return value

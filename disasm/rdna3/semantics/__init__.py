@@ -1,6 +1,6 @@
-"""What each RDNA3 instruction means: one row an opcode, read by every consumer.
+"""The semantics of each RDNA3 instruction: one row per opcode, used by every consumer.
 
-Memory, branches and what crosses lanes are not here: their meaning is an effect, not a value.
+Memory, branches and cross-lane operations are not here: their meaning is an effect, not a value.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""Applies the meaning of an RDNA3 instruction to a machine: operands in, the meaning, results out.
+"""Applies an RDNA3 instruction to a machine: reads the operands, evaluates the semantics, writes
+results.
 
 The machine is the emulator's, over LLVM values, or the verifier's, over terms of a solver: what
-op_sel, neg, clamp, DPP and the implicit operands do is said here once for both.
+op_sel, neg, clamp, DPP and the implicit operands do is defined here once for both.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ T = TypeVar("T")
 
 
 class AluState(Protocol[T]):
-    """What an instruction reads and writes.  A lane's value and a wave's are both a T."""
+    """The state that an instruction reads and writes.  A per-lane value and a per-wave one are both
+    a T."""
 
     @property
     def d(self) -> Domain[T]: ...
@@ -42,23 +44,23 @@ class AluState(Protocol[T]):
     def write_scc(self, value: T, /) -> None: ...
     def exec_mask(self) -> T: ...
     def mask(self, index: int, /) -> T:
-        """A lane's bit of a scalar register."""
+        """The per-lane bit of a scalar register."""
         ...
 
     def write_mask(self, index: int, value: T, /) -> None:
-        """A bit a lane; those of inactive lanes become 0."""
+        """Writes one bit per lane; those of inactive lanes become 0."""
         ...
 
     def lanes_of(self, mask: T, /) -> T:
-        """A bit a lane of a 32-bit mask."""
+        """The per-lane bit of a 32-bit mask."""
         ...
 
     def mask_of(self, lanes: T, /) -> T:
-        """The 32-bit mask of a bit a lane."""
+        """The 32-bit mask of a per-lane bit."""
         ...
 
     def float_result(self, value: T, /, kept: bool = False) -> T:
-        """What is written of a floating-point result.  ``kept``: its NaN is that of a double."""
+        """The bits written for a floating-point result.  ``kept``: its NaN is that of a double."""
         ...
 
     def lane_number(self) -> T: ...
@@ -67,7 +69,7 @@ class AluState(Protocol[T]):
         ...
 
     def kept(self, inst: Inst, arg: Arg, value: T, /) -> T:
-        """The result where the DPP control lets it be written, else the old value."""
+        """The result if the DPP control lets it be written, otherwise the old value."""
         ...
 
 
@@ -88,8 +90,8 @@ def lookup(op: str) -> Semantics | None:
 def apply(c: AluState[T], inst: Inst, row: Semantics) -> None:
     """One instruction, or both halves of a dual one: all sources are read before any write.
 
-    Raises the machine's error for a modifier that the meaning does not ask for: what the hardware
-    makes of it is not said here.
+    Raises the machine's error for a modifier that the semantics do not read: what the hardware
+    does with it is not defined here.
     """
     _modifiers(c, inst, row)
     results = _evaluate(c, inst, row)
@@ -133,7 +135,7 @@ def _packed(c: AluState[T], inst: Inst, row: Semantics) -> T:
 
 
 def _pick_half(c: AluState[T], inst: Inst, arg: Arg, i: int, high: int, is_float: bool) -> T:
-    """The half of source i that op_sel or op_sel_hi names, negated as neg_lo or neg_hi says."""
+    """The half of source i that op_sel or op_sel_hi selects, negated by neg_lo or neg_hi."""
     select = inst.op_sel_hi if high else inst.op_sel
     value = c.d.extract(c.read32(inst, arg), 16 * (select >> i & 1), 16)
     signs = inst.neg_hi if high else inst.neg
@@ -147,7 +149,7 @@ _IMPLICIT = ("scc", "exec", "vcc", "lane", "neg", "imm", "immz")
 
 @lru_cache(maxsize=1 << 12)
 def _taken(row: Semantics) -> dict[str, int]:
-    """The bits of each field that a meaning reads."""
+    """The bits of each field that the semantics read."""
     kinds = [k for k in row.src if k not in _IMPLICIT and not k.startswith("acc:")]
     packed = ("pair", "p16", "pf16")
 
@@ -278,7 +280,7 @@ def _modify(c: AluState[T], inst: Inst, kind: str, value: T) -> T:
     if kind[0] != "f":
         return value
     if not inst.omod and not inst.clamp:
-        # A minimum or maximum is one of its sources, of two NaN the first.
+        # A minimum or maximum is one of its sources; of two NaNs, the first.
         exact = inst.op.startswith(_EXTREMES) and c.d.width(value) < 64
         return value if exact else c.float_result(value, inst.op == "v_cvt_f32_f64")
     d, w = c.d, c.d.width(value)

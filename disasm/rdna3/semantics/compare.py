@@ -74,7 +74,7 @@ def _always(value: int) -> Fn:
 
 
 def fclass(d: Domain[T], a: T, mask: T) -> T:
-    """Whether `a` belongs to a class that `mask` names: sNaN, qNaN, -inf, -normal, -denormal, -0,
+    """Whether `a` belongs to a class in `mask`: sNaN, qNaN, -inf, -normal, -denormal, -0,
     +0, +denormal, +normal, +inf from bit 0 on."""
     w = d.width(a)
     m = mantissa_bits(w)

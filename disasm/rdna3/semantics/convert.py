@@ -14,8 +14,8 @@ T = TypeVar("T")
 
 def _fcvt(width: int) -> Fn:
     def fn(d: Domain[T], mode: Mode, a: T) -> T:
-        """Denormals are flushed as each side's format has it; conversions that involve binary16
-        or binary64 round as those do."""
+        """Denormals are flushed by the mode of each side's format; conversions that involve
+        binary16 or binary64 use the rounding mode of those formats."""
         w = d.width(a)
         if mode.fp(w).flush_in:
             a = flush(d, a)
@@ -109,7 +109,7 @@ def _norm_two(signed: bool) -> Fn:
 
 
 def pk_u8(d: Domain[T], a: T, at: T, c: T) -> T:
-    """A byte of c, the one that `at` names, becomes `a` converted."""
+    """c with the byte that `at` selects replaced by `a` converted."""
     count = d.shl(d.and_(at, d.const(3, 32)), d.const(3, 32))
     hole = d.not_(d.shl(d.const(255, 32), count))
     byte = clamp_unsigned(d, d.ftoi(a, 32, False), 8)

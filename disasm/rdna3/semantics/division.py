@@ -1,7 +1,7 @@
 """The steps of a correctly rounded division: div_scale, div_fmas, div_fixup, and trig_preop.
 
 The manual's pseudocode is wrong in places (its div_fmas scales one way only, its div_fixup forgets
-a quotient that is not a number); what follows is what gives IEEE quotients in LLVM's expansion.
+a quotient that is not a number); these definitions give IEEE quotients in LLVM's expansion.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def div_scale(d: Domain[T], mode: Mode, a: T, den: T, num: T) -> tuple[T, T]:
     e_num, e_den = _exponent(d, num), _exponent(d, den)
     huge = d.not_(d.slt(d.sub(e_num, e_den), d.const(far, 32)))
     den_denormal = is_denormal(d, den)
-    # 1 / den is denormal where den is above 2 ** (bias - 1).
+    # 1 / den is denormal if den is above 2 ** (bias - 1).
     top = d.const((2 * bias - 1) << mantissa_bits(w), w)
     inverse = d.and_(d.ult(top, fabs(d, den)), d.not_(d.or_(is_inf(d, den), is_nan(d, den))))
     small = d.slt(d.sub(e_num, e_den), d.const(2 - bias, 32))
@@ -134,7 +134,7 @@ def _two_over_pi() -> int:
 
 
 def trig_preop(d: Domain[T], mode: Mode, a: T, segment: T) -> T:
-    """53 bits of 2 / pi, from where `a`'s exponent and the segment put them."""
+    """53 bits of 2 / pi, at the position given by `a`'s exponent and the segment."""
     bits = _two_over_pi()
     exponent = _exponent(d, a)
     shift = d.mul(d.and_(segment, d.const(31, 32)), d.const(53, 32))

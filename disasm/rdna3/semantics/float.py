@@ -75,8 +75,8 @@ def fma_dx9(d: Domain[T], mode: Mode, a: T, b: T, c: T) -> T:
 
 
 def _pick(d: Domain[T], a: T, b: T, least: bool) -> T:
-    """The smaller or larger of two; of a number and a NaN the number, of two NaN the first; -0 is
-    below +0."""
+    """The smaller or larger of two; of a number and a NaN, the number; of two NaNs, the first; -0
+    is below +0."""
     first = d.fcmp("olt", a, b) if least else d.fcmp("ogt", a, b)
     second = d.fcmp("olt", b, a) if least else d.fcmp("ogt", b, a)
     both = d.or_(a, b) if least else d.and_(a, b)  # equal: differs for zeros alone
@@ -220,7 +220,7 @@ def frexp_mant(d: Domain[T], mode: Mode, a: T) -> T:
 
 def _approx(fn: Approximation) -> Fn:
     def meaning(d: Domain[T], mode: Mode, a: T) -> T:
-        """But for sine and cosine, binary32 flushes denormals on both sides in every mode."""
+        """Except for sine and cosine, binary32 flushes denormals on both sides in every mode."""
         w = d.width(a)
         fp = mode.fp(w)
         always = w == 32 and fn not in ("sin", "cos")

@@ -232,7 +232,7 @@ def _bytes_sum(d: Domain[T], a: T, b: T, *, masked: bool) -> T:
     for i in range(4):
         x, y = d.extract(a, 8 * i, 8), d.extract(b, 8 * i, 8)
         diff = d.zext(absdiff(d, x, y), 32)
-        if masked:  # msad: a zero byte of the reference does not count
+        if masked:  # msad: zero bytes of the reference are skipped
             diff = d.select(d.eq(y, d.const(0, 8)), d.const(0, 32), diff)
         total = d.add(total, diff)
     return total
@@ -278,7 +278,7 @@ def mbcnt_lo(d: Domain[T], a: T, b: T, lane: T) -> T:
 
 
 def mbcnt_hi(d: Domain[T], a: T, b: T, lane: T) -> T:
-    return b  # a wave of 32 has no upper lanes
+    return b  # wave32 has no upper lanes
 
 
 def iabs(d: Domain[T], a: T) -> T:

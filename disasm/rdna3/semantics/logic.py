@@ -66,7 +66,7 @@ def bfe_u32(d: Domain[T], a: T, offset: T, count: T) -> T:
 
 
 def bfe_i32(d: Domain[T], a: T, offset: T, count: T) -> T:
-    """Beyond the top there are copies of the sign; a field of no bits is 0."""
+    """Bits beyond the top are copies of the sign; an empty field is 0."""
     n = mask_bits(d, count, 31)
     low = d.ashr(a, mask_bits(d, offset, 31))
     up = mask_bits(d, d.sub(d.const(32, 32), n), 31)
@@ -123,7 +123,7 @@ def bfrev(d: Domain[T], a: T) -> T:
 
 
 def clz_u32(d: Domain[T], a: T) -> T:
-    """-1 where there is no one."""
+    """-1 if no bit is set."""
     return d.select(is_zero(d, a), d.const(-1, 32), d.clz(a))
 
 
@@ -132,7 +132,7 @@ def ctz_b32(d: Domain[T], a: T) -> T:
 
 
 def cls_i32(d: Domain[T], a: T) -> T:
-    """Leading bits equal to the sign; -1 where all are."""
+    """Leading bits equal to the sign; -1 if all are."""
     folded = d.xor(a, d.ashr(a, d.const(31, 32)))
     return d.select(is_zero(d, folded), d.const(-1, 32), d.clz(folded))
 

@@ -82,7 +82,7 @@ def _dot_saturated(bits: int, mixed: bool) -> Fn:
 
 
 def mullit(d: Domain[T], mode: Mode, a: T, b: T, c: T) -> T:
-    """The specular term of DX9 lighting: a * b; -FLT_MAX where the exponent is not positive."""
+    """The specular term of DX9 lighting: a * b; -FLT_MAX if the exponent is not positive."""
     least = d.const(0xFF7FFFFF, 32)
     out = fmul(d, mode, a, b)
     bad = d.or_(d.eq(b, least), d.fcmp("ole", c, d.const(0, 32)))

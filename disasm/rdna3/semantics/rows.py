@@ -1,8 +1,8 @@
-"""What a row of the table of meanings says.
+"""A row of the table of semantics.
 
 Kinds of operands, in LLVM's print order.  Registers:
 
-``b32 b64 b16``  raw bits; b16 is the half that op_sel names
+``b32 b64 b16``  raw bits; b16 is the half that op_sel selects
 ``f32 f64 f16``  the same with neg and abs, and clamp and omod on results
 ``p16 pf16``     two halves in 32 bits: VOP3P's op_sel, and neg_lo and neg_hi for pf16.  The
                  function is of one half, and is applied to each
@@ -10,9 +10,9 @@ Kinds of operands, in LLVM's print order.  Registers:
 ``mix``          v_fma_mix's: binary32, or a half of a register converted to it
 ``f16lo f16hi``  a result in a fixed half
 ``raw``          bits of VOP3P without modifiers; ``neg`` (implicit) are its neg bits instead
-``m``            a truth value a lane, in a scalar register
+``m``            a truth value per lane, in a scalar register
 Implicit, so absent from the printed operands: ``scc``, ``exec`` (a 32-bit mask), ``vcc`` (a truth
-value a lane), ``lane`` (the lane's number), ``imm`` (the 16-bit immediate, sign-extended),
+value per lane), ``lane`` (the lane's number), ``imm`` (the 16-bit immediate, sign-extended),
 ``immz`` (zero-extended) and ``acc:KIND`` (the first destination's old value).
 """
 
@@ -42,8 +42,9 @@ class Mode:
 
 @dataclass(frozen=True, slots=True)
 class Semantics:
-    """``fn(d, *sources)``, or ``fn(d, mode, *sources)`` where ``mode``: one value, or a tuple with
-    one for each destination.  ``saturating`` is the function where an integer one has ``clamp``."""
+    """``fn(d, *sources)``, or ``fn(d, mode, *sources)`` if ``mode``: one value, or a tuple with
+    one for each destination.  ``saturating`` is the function for an integer instruction with
+    ``clamp``."""
 
     op: str
     dst: tuple[str, ...]

@@ -226,7 +226,7 @@ def bfm(w: int) -> Fn:
 
 def _count(f: Fn) -> Fn:
     def fn(d: Domain[T], a: T) -> T:
-        """Bits of a 64-bit value, in 32; -1 where there is none."""
+        """Bits of a 64-bit value, in 32; -1 if there is none."""
         n: T = f(d, a)
         return d.select(is_zero(d, a), d.const(-1, 32), d.extract(n, 0, 32))
 
@@ -377,7 +377,7 @@ def rows() -> Iterator[Semantics]:
     yield row("s_mul_i32", "b32", two, mul)
     yield row("s_mul_hi_u32", "b32", two, umul_hi)
     yield row("s_mul_hi_i32", "b32", two, smul_hi)
-    # SCC says that the first operand was taken; equal operands count as first for max alone.
+    # SCC: the first operand was taken; equal operands count as the first only for max.
     yield row("s_min_i32", "b32 scc", two, _pick(_slt, False))
     yield row("s_min_u32", "b32 scc", two, _pick(_ult, False))
     yield row("s_max_i32", "b32 scc", two, _pick(_sge, False))

@@ -1,9 +1,9 @@
 """The kernel descriptor: 64 bytes that tell the command processor how to start a kernel.
 
-One table of their words and bits for gfx11, what packs them, and the assembler directives that give
-the same bytes.  Source: LLVM's AMDGPUUsage, "Kernel Descriptor" (the tables "Kernel Descriptor",
-"compute_pgm_rsrc1", "compute_pgm_rsrc2" and "compute_pgm_rsrc3 for GFX11") and "AMDHSA Kernel
-Directives", by whose names the fields go here.
+One table of the words and bits for gfx11, functions that pack them, and the assembler directives
+that give the same bytes.  Source: LLVM's AMDGPUUsage, "Kernel Descriptor" (the tables "Kernel
+Descriptor", "compute_pgm_rsrc1", "compute_pgm_rsrc2" and "compute_pgm_rsrc3 for GFX11") and "AMDHSA
+Kernel Directives", whose names the fields have here.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ RSRC1, RSRC2, RSRC3 = "compute_pgm_rsrc1", "compute_pgm_rsrc2", "compute_pgm_rsr
 PROPERTIES: Final = "kernel_code_properties"
 PRELOAD: Final = "kernarg_preload"
 VGPRS: Final = "granulated_workitem_vgpr_count"  # granules allocated, less one
-_SGPRS_FREE: Final = 8  # what LLVM writes where RSRC1 does not say, as on gfx10 and later
+_SGPRS_FREE: Final = 8  # LLVM's value where RSRC1 has no such field, as on gfx10 and later
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ WORDS: Final = {
         Word("group_segment_fixed_size", 0, 4),  # bytes of LDS per workgroup
         Word("private_segment_fixed_size", 4, 4),  # bytes of scratch per lane
         Word("kernarg_size", 8, 4),
-        Word(ENTRY, 16, 8, signed=True),  # from the descriptor's own address
+        Word(ENTRY, 16, 8, signed=True),  # relative to the descriptor's address
         Word(RSRC3, 44, 4),
         Word(RSRC1, 48, 4),
         Word(RSRC2, 52, 4),
@@ -96,7 +96,7 @@ FIELDS: Final = {
         Field("uses_dynamic_stack", PROPERTIES, 11),
     )
 }
-# What older and newer processors keep in words that gfx11 has too.
+# Fields of older and newer processors in words that gfx11 has too.
 SGPRS_OF_GFX9: Final = Field("granulated_wavefront_sgpr_count", RSRC1, 6, 4)
 
 

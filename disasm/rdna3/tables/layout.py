@@ -1,4 +1,4 @@
-"""One instruction in one format, compiled: where every operand goes and which bits mean something.
+"""One instruction in one format, compiled: the place of every operand, and the meaningful bits.
 
 ``layouts(fmt)`` maps an opcode to its Layout; the encoder and the decoder both read it, so that
 they cannot disagree.
@@ -48,8 +48,8 @@ class Layout:
     """An instruction in a format.
 
     ``base`` has the fixed bits, the opcode and the defaults; ``known`` the bits that are fixed or
-    belong to a field, ``ignored`` register fields that the opcode does not use (the hardware does
-    not look at them); all other bits must be zero.  ``vcc`` lists operands that this format fixes
+    belong to a field, ``ignored`` register fields that the opcode does not use (the hardware
+    ignores them); all other bits must be zero.  ``vcc`` lists operands that this format fixes
     to vcc_lo.  ``halves`` lists (bit place, bit of op_sel, operand) of the 16-bit operands of a
     32-bit encoding.  ``op_sel``, ``neg`` and ``abs`` are masks of allowed bits.
     """
@@ -68,11 +68,11 @@ class Layout:
     clamp: bool
     omod: bool
     dpp: bool
-    plan: tuple[tuple[int, int, tuple[Arg | None, ...]], ...]  # (place, mask, table) an operand
+    plan: tuple[tuple[int, int, tuple[Arg | None, ...]], ...]  # (place, mask, table) per operand
 
 
 def _field(info: OpInfo, fmt: Format, operand: Operand) -> Field | None:
-    """The field of an operand, None where the format implies it."""
+    """The field of an operand, None if the format implies it."""
     name = operand.field
     if name == "sdst" and fmt.name in ("VOP1", "VOP3"):
         place = fmt.fields["vdst"]  # the destination is a scalar register there
@@ -142,7 +142,7 @@ def _known(fmt: Format, info: OpInfo, slots: list[Slot], op_sel: int, neg: int, 
     if fmt.name == "MUBUF" and "atomic" in info.flags:
         known &= ~(1 << 53)  # no tfe
     if info.op.startswith("s_atc_probe"):
-        known = known & ~0x6000 | 0x7F << 6  # in the place of the data; neither glc nor dlc
+        known = known & ~0x6000 | 0x7F << 6  # in place of the data; neither glc nor dlc
     if info.op == "lds_direct_load":
         known &= ~(0xFF << 8)
     return known
@@ -222,7 +222,7 @@ def _build(info: OpInfo, fmt: Format, opcode: int) -> Layout:
     registers = sum(f.mask << f.lo for f in fmt.fields.values() if f.kind != "i")
     if any(a.field == "sdst" for a in info.args) and fmt.name in ("VOP1", "VOP3"):
         place = fmt.fields["vdst"]
-        registers &= ~(place.mask << place.lo)  # of a scalar register's number the top bit is zero
+        registers &= ~(place.mask << place.lo)  # the top bit of a scalar register's number is zero
     return Layout(
         info,
         fmt,

@@ -21,9 +21,9 @@ TABLE_PATH: Final = Path(__file__).with_name("opcodes.json")
 class Operand:
     """One operand of an instruction, in LLVM's print order.
 
-    ``role`` is ``r``, ``w`` or ``rw``.  ``cls`` says what may stand there: ``v`` a VGPR, ``src``
-    anything, ``s`` a scalar or a constant, ``sd`` a scalar register, ``sx`` one other than m0,
-    ``vi`` a VGPR or an inline constant, ``i`` a literal.  ``n`` counts 32-bit registers.
+    ``role`` is ``r``, ``w`` or ``rw``.  ``cls`` is the class of allowed values: ``v`` a VGPR,
+    ``src`` anything, ``s`` a scalar or a constant, ``sd`` a scalar register, ``sx`` one other than
+    m0, ``vi`` a VGPR or an inline constant, ``i`` a literal.  ``n`` counts 32-bit registers.
 
     ``type`` is ``f16``, ``f32``, ``f64``, ``i16`` ... ``u64``, ``b8`` ... ``b512``, ``pk_f16``,
     ``pk_f16x2`` (constants in both halves), ``pk_b16``, ``pk_bf16``, ``mask`` (a lane mask: 32 bits
@@ -73,7 +73,7 @@ class Format:
 
 @dataclass(frozen=True, slots=True)
 class OpInfo:
-    """Everything the table says of one mnemonic (without ``_e32``/``_e64``).
+    """The table's data on one mnemonic (without ``_e32``/``_e64``).
 
     ``kind`` is the unit and role: ``salu``, ``branch``, ``jump`` (PC in a register), ``wait``,
     ``barrier``, ``end``, ``message``, ``mode`` (writes MODE), ``hint``, ``smem``, ``inv`` (cache
@@ -97,7 +97,7 @@ class OpInfo:
 
     @property
     def is_trans(self) -> bool:
-        """Whether the transcendental unit runs it (hazard: its result is late)."""
+        """Whether the transcendental unit executes it (hazard: its result is late)."""
         return "trans" in self.flags
 
     @property
@@ -171,11 +171,11 @@ def _load() -> tuple[dict[str, Format], dict[str, OpInfo]]:
 
 FORMATS: Final[dict[str, Format]] = _load()[0]
 OPS: Final[dict[str, OpInfo]] = _load()[1]
-IMAGES: Final[dict[int, str]] = _images()  # opcode to name; they are refused by name
+IMAGES: Final[dict[int, str]] = _images()  # opcode to name, for the error that refuses them
 
 
 def info(op: str) -> OpInfo:
-    """The table's row of a mnemonic.
+    """The table's row for a mnemonic.
 
     Raises:
         EncodeError: SX0501, gfx1100 has no such instruction.

@@ -109,7 +109,7 @@ def inline_values(typ: str) -> dict[int, int]:
 
 
 def inline_code(value: int, typ: str) -> int | None:
-    """The code of an inline constant, None where the type has none of this value."""
+    """The code of an inline constant, None if the type has none of this value."""
     bits = bits_of(typ)
     if bits == 16:
         low = value & 0xFFFF
@@ -139,7 +139,7 @@ def literal_word(value: int, typ: str) -> int | None:
 
 
 def literal_value(word: int, typ: str) -> int:
-    """What an operand of this type makes of a 32-bit literal: the inverse of literal_word."""
+    """The value of a 32-bit literal in an operand of this type: the inverse of literal_word."""
     if typ == "f64":
         return word << 32
     if typ == "i64" and word >> 31:
@@ -171,7 +171,7 @@ LITERAL_MARK: Final = Sp("literal")
 
 @cache
 def source_table(kind: str, n: int, typ: str) -> tuple[Arg | None, ...]:
-    """Field value to operand for one kind of field; None where the value is reserved."""
+    """Field value to operand for one kind of field; None if the value is reserved."""
     if kind == "v":
         return tuple(V(i, n) if i + n <= 256 else None for i in range(256))
     if kind in ("sd", "sb", "sq"):

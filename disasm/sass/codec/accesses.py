@@ -1,4 +1,4 @@
-"""Which registers the instructions of a section read and write, as columns."""
+"""The registers that the instructions of a section read and write, as columns."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from sassxlate.disasm.sass.codec.row_compiler import settling_mods, touching_bit
 from sassxlate.disasm.sass.instruction import Instruction, RegRef
 
 FILES: Final[tuple[Literal["R", "UR", "P", "UP", "B"], ...]] = ("R", "UR", "P", "UP", "B")
-_REMEMBERED = 1 << 16  # entries of a dictionary before it starts anew
+_REMEMBERED = 1 << 16  # most entries of a dictionary before it is cleared
 
 
 @dataclass(frozen=True, slots=True)
 class Accesses:
-    """One line an operand and run of registers: ``count`` from ``first`` on of a file.
+    """One row per operand and run of registers: ``count`` registers from ``first`` of a file.
 
-    ``word`` is the instruction's index in the section, in order; ``file`` a place in
+    ``word`` is the instruction's index in the section, ascending; ``file`` an index into
     :data:`FILES`.  RZ and PT never occur; a register may occur twice for one instruction.
     """
 
@@ -73,7 +73,7 @@ class _Table:
             return known
 
     def flat(self) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-        """All runs, and where each list's begin in them, with the end of the last."""
+        """All runs, and the start of each list in them, with the end of the last."""
         lists = self._lists[:]
         runs = [run for some in lists for run in some] or [(0, 0, 0, False)]
         counts = np.array([0, *map(len, lists)], np.int64)
@@ -84,14 +84,14 @@ _tables = [_Table()]
 
 
 def _table() -> _Table:
-    """The present table; one that has grown is given up."""
+    """The present table; one that has grown too large is replaced."""
     if len(_tables[0]) > _REMEMBERED:
         _tables[0] = _Table()
     return _tables[0]
 
 
 class _Toucher:
-    """What one operand of a form touches, by the bits that decide it."""
+    """The registers that one operand of a form accesses, by the bits that decide it."""
 
     def __init__(self, row: CompiledRow, at: int) -> None:
         self._row = row
@@ -107,7 +107,7 @@ class _Toucher:
         self._seen: tuple[_Table, dict[int, int]] = (_tables[0], {})
 
     def numbers(self, table: _Table, low: U64, high: U64) -> list[int]:
-        """The lists of runs that the words touch."""
+        """The lists of runs that the words access."""
         seen = self._seen[1]
         if self._seen[0] is not table or len(seen) > _REMEMBERED:
             seen = {}
@@ -142,7 +142,7 @@ def _guards(table: _Table, row: CompiledRow, low: U64) -> NDArray[np.int64]:
 
 
 def _whole(table: _Table, row: CompiledRow, columns: Columns, where: Indices) -> list[int]:
-    """For forms that touch more than their operands say."""
+    """The accesses of forms that access more than their operands."""
     out: list[int] = []
     for at in where.tolist():
         found: Instruction = row.decode(columns.word(at), 0, columns.arch, False)
@@ -151,7 +151,7 @@ def _whole(table: _Table, row: CompiledRow, columns: Columns, where: Indices) ->
 
 
 def accesses(columns: Columns, start: int, stop: int) -> Accesses:
-    """What words touch; their indices count from ``start``."""
+    """The accesses of words; indices count from ``start``."""
     rows, table = index(columns.generation), _table()
     words: list[Indices] = []
     lists: list[NDArray[np.int64]] = []

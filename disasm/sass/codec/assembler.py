@@ -1,4 +1,4 @@
-"""Whole listings to machine code: what ``sassxlate disasm`` and nvdisasm print, read back."""
+"""Whole listings to machine code: reads back what ``sassxlate disasm`` and nvdisasm print."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class _Code:
 
 
 def _read(text: Iterable[str]) -> dict[str, _Code]:
-    """The sections of a listing; what stands before the first belongs to one without a name."""
+    """The sections of a listing; lines before the first belong to a section without a name."""
     out: dict[str, _Code] = {}
     name = ""
     pending: list[str] = []  # nvdisasm prints a kernel's name before its section's
@@ -56,7 +56,7 @@ def _read(text: Iterable[str]) -> dict[str, _Code]:
 def assemble_listing(text: Iterable[str], arch: int) -> dict[str, bytes]:
     """The machine code of each section of a listing, by the section's name without ``.text.``.
 
-    Labels stand on lines of their own and are named as ```(label)``; a listing without section
+    Labels are on separate lines and are referred to as ```(label)``; a listing without section
     labels is one section with an empty name.
 
     Raises :class:`DecodeError`: SX0204 unknown architecture, SX0206 no such instruction, SX0207

@@ -30,8 +30,8 @@ from sassxlate.disasm.sass.codec.decode import (
 from sassxlate.disasm.sass.codec.row_compiler import may_end_blank, relative, settling_mods
 from sassxlate.disasm.sass.tables.spec import L
 
-_REMEMBERED = 1 << 14  # entries of a dictionary before it starts anew
-_FEW = 6  # words of one form that are not worth NumPy's calls
+_REMEMBERED = 1 << 14  # most entries of a dictionary before it is cleared
+_FEW = 6  # fewer words of one form are not worth NumPy's calls
 _BLOCK = 1 << 14  # words rendered at a time
 _GUARD_BITS = np.uint64(4)
 
@@ -43,14 +43,14 @@ class _Target:
         self._row = row
         self._at = at
         slot = list(row.row.operands.values())[at]
-        # A field whose pieces stand in their order; addresses fit in 64 bits with a sign.
+        # A field whose pieces are in order; signed addresses fit in 64 bits.
         lows = [low for low, _ in slot.field.parts] if isinstance(slot, L) else []
         fits = isinstance(slot, L) and slot.field.width <= 58 and slot.scale <= 4
         self._slot = slot if isinstance(slot, L) and fits and lows == sorted(lows) else None
         self._gather = Gather(slot.field.mask if isinstance(slot, L) else 0)
 
     def printed(self, low: U64, high: U64, where: Indices, columns: Columns) -> list[int] | None:
-        """The address in each word's text; None where only single words can tell."""
+        """The address in each word's text; None if only single words can tell."""
         slot = self._slot
         if slot is None:
             return None
@@ -85,7 +85,7 @@ _SHARED: dict[tuple[object, ...], dict[int, str]] = {}
 
 
 def _shared(*key: object) -> dict[int, str]:
-    """The texts of an operand that stands in several forms."""
+    """The texts of an operand in several forms."""
     try:
         return _SHARED.setdefault(key, {})
     except TypeError:  # a slot with a dictionary of names
@@ -93,9 +93,9 @@ def _shared(*key: object) -> dict[int, str]:
 
 
 class _Part:
-    """One operand of a form in print: its text by the bits that decide it.
+    """The printer of one operand of a form: its text by the bits that decide it.
 
-    ``lead`` stands before the text; ``elide`` makes an operand with its default value vanish.
+    ``lead`` precedes the text; ``elide`` omits an operand that has its default value.
     """
 
     def __init__(self, row: CompiledRow, at: int, elide: bool, lead: str) -> None:
@@ -151,12 +151,12 @@ class _Part:
 
 
 class _Shape:
-    """What a form prints under certain modifiers: operands and literals in order."""
+    """The parts that a form prints under certain modifiers: operands and literals in order."""
 
     def __init__(
         self, row: CompiledRow, printed: tuple[tuple[int | None, str, bool, str], ...]
     ) -> None:
-        # Where the first operand may vanish, it is not known here which one has no comma.
+        # If the first operand may be omitted, which operand has no comma is unknown here.
         self.loose = bool(printed) and printed[0][2] and printed[0][0] is not None
         self._parts: list[_Part | str] = []
         for i, (at, body, elide, before) in enumerate(printed):
@@ -240,7 +240,7 @@ def _printer(generation: int, number: int) -> _Printer:
 
 
 def texts(columns: Columns, start: int, stop: int) -> list[str | None]:
-    """The texts of words, None for what is no instruction: as :attr:`.ir.Instruction.text`."""
+    """The texts of words, None for what is not an instruction: as :attr:`.ir.Instruction.text`."""
     out: list[str | None] = [None] * (stop - start)
     rows = index(columns.generation)
     for number, where in columns.by_form(start, stop):
@@ -261,7 +261,7 @@ def texts(columns: Columns, start: int, stop: int) -> list[str | None]:
 
 
 def block_texts(columns: Columns, start: int, stop: int) -> list[str | None]:
-    """As :func:`texts`; whole blocks are printed, of which the last one is kept.
+    """As :func:`texts`; whole blocks are printed, and the last one is cached.
 
     Sections that follow each other in a batch are printed together.
     """

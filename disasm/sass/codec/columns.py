@@ -1,4 +1,4 @@
-"""Sections decoded in columns: all words at once with NumPy, objects only for what is asked for.
+"""Sections decoded in columns: all words at once with NumPy, objects are made only on demand.
 
 Words are grouped by opcode and form.  Whether a word is an instruction depends on few of its bits:
 those that must be zero, the modifiers and what selects parts of operands.  Each distinct value of
@@ -26,14 +26,14 @@ Indices: TypeAlias = NDArray[np.int64]
 
 CONTROL = 105  # the lowest bit of the scheduling information
 _HALF = (1 << 64) - 1
-_WINDOW = 1 << 17  # words decoded at a time: bounds what is held meanwhile
-_TABLE_BITS = 12  # keys up to so many bits are looked up in a table
-_REMEMBERED = 1 << 16  # entries of a dictionary before it starts anew
+_WINDOW = 1 << 17  # words decoded at a time: bounds memory in use
+_TABLE_BITS = 12  # keys of up to this many bits are looked up in a table
+_REMEMBERED = 1 << 16  # most entries of a dictionary before it is cleared
 _IDIOM_BITS = 8
 
 
 class Gather:
-    """The bits of a mask out of many words, packed side by side."""
+    """Gathers the bits of a mask from many words, packed together."""
 
     __slots__ = ("_parts", "bits")
 
@@ -53,7 +53,7 @@ class Gather:
                 half &= ~(ones << low)
 
     def __call__(self, low: U64, high: U64) -> U64:
-        """The bits of each word (given as halves); only where there are at most 64."""
+        """The bits of each word (given as halves); only for masks of at most 64 bits."""
         out: U64 | None = None
         for column, shift, ones, place in self._parts:
             part = (high if column else low) >> shift & ones
@@ -64,12 +64,12 @@ class Gather:
 
 
 def word_of(low: U64, high: U64, i: int) -> int:
-    """One word out of its halves."""
+    """One word from its halves."""
     return int(low[i]) | int(high[i]) << 64
 
 
 class _Spelled:
-    """The idioms of words, as numbers."""
+    """The spelled idioms of words, as numbers."""
 
     __slots__ = ("_gather", "_idiom", "_names", "_seen")
 
@@ -125,7 +125,7 @@ class DecodePlan:
         self._seen: dict[int, int] = {}
 
     def keys(self, low: U64, high: U64) -> U64:
-        """What of each word decides its modifiers and whether it is an instruction."""
+        """The bits of each word that decide its modifiers and whether it is an instruction."""
         out = self._gather(low, high)
         for spelled in self._idioms:
             out = out << np.uint64(_IDIOM_BITS) | spelled(low, high)
@@ -176,7 +176,7 @@ class DecodePlan:
 
 
 def _legal(legal: Legality) -> list[tuple[Gather, NDArray[np.bool_]]]:
-    """Groups of bits, and which of their values a form takes."""
+    """Groups of bits, and the values of each that a form allows."""
     groups = [(Gather(group.mask), group.taken) for group in legal.groups]
     groups.append((Gather(7 << CONTROL + 5), legal.write))
     groups.append((Gather(7 << CONTROL + 8), legal.read))
@@ -207,8 +207,8 @@ def plan(generation: int, number: int) -> DecodePlan:
 class Columns:
     """The words of one section or of several of one architecture, decoded.
 
-    ``words`` has a line a word: its low and its high half.  ``form`` is the number of the row that
-    a word belongs to in :class:`.decode.Index`, -1 for what is no instruction.  ``starts``
+    ``words`` has one row per word: its low and its high half.  ``form`` is the number of the row
+    that a word belongs to in :class:`.decode.Index`, -1 for what is not an instruction.  ``starts``
     are the indices of the sections' first words.
     """
 
@@ -220,7 +220,7 @@ class Columns:
         self.generation = generation_of(arch)
         self.words: U64 = np.frombuffer(code, "<u8").reshape(-1, 2)
         self.starts = np.array(starts, np.int64)
-        # What bulk.py keeps: texts of the last block printed; words that name code addresses.
+        # Caches of bulk_text.py: texts of the last block printed; words that name code addresses.
         self.block: tuple[int, list[str | None]] | None = None
         self.addresses: tuple[list[int], list[int]] | None = None
         self.form: NDArray[np.int16] = np.full(len(self.words), -1, np.int16)
@@ -271,7 +271,7 @@ class Columns:
         return int(self.words[i, 0]) | int(self.words[i, 1]) << 64
 
     def bad(self, start: int, stop: int) -> list[int]:
-        """The words that are no instructions."""
+        """The words that are not instructions."""
         return [start + int(i) for i in np.flatnonzero(self.form[start:stop] < 0)]
 
     def control(self, start: int, stop: int) -> NDArray[np.uint32]:
@@ -280,13 +280,13 @@ class Columns:
         return bits.astype(np.uint32)
 
     def by_form(self, start: int, stop: int) -> Iterator[tuple[int, Indices]]:
-        """The forms of words with the words' indices; those that are no instructions are -1."""
+        """The forms of words with the words' indices; those that are not instructions are -1."""
         for number, where in grouped(self.form[start:stop].view(np.uint16)):
             yield (number + 0x8000 & 0xFFFF) - 0x8000, where + start
 
 
 def grouped(values: NDArray[np.uint16]) -> Iterator[tuple[int, Indices]]:
-    """Each value with the indices where it stands."""
+    """Each value with its indices."""
     if not len(values):
         return
     order = np.argsort(values, kind="stable")

@@ -1,8 +1,8 @@
-"""The brackets of ``--control``: scheduling, and what the text does not tell an assembler.
+"""The brackets of ``--control``: scheduling, and the bits that the text does not determine.
 
 nvdisasm prints no descriptor on sm_80 to sm_89, spells every NaN alike, names one of two optional
 carries without saying which, and leaves out fields that mean something only beside others.  The
-brackets of ``--control`` say these, so that what they stand before is read back to the same bits.
+brackets of ``--control`` hold these, so that the text is read back to the same bits.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ _FULL = (1 << 128) - 1
 
 
 def differing(word: int, made: int, generation: int) -> int:
-    """The bits of two words that differ and mean something.
+    """The meaningful bits in which two words differ.
 
-    What the row of ``word`` does not name, operands that its modifiers leave out, and values of one
-    field that the row spells alike mean nothing.
+    Bits that the row of ``word`` does not name, operands that its modifiers omit, and values of one
+    field that the row spells alike have no meaning.
     """
     row = row_of(word, generation)
     if row is None:
@@ -67,7 +67,7 @@ def differing(word: int, made: int, generation: int) -> int:
 
 
 def control_text(control: Control) -> str:
-    """The scheduling information: what is waited for, barriers set, yield, stall, reuse.
+    """The scheduling information: scoreboards waited for, barriers set, yield, stall, reuse.
 
     ``[B0-2---:R3:W-:Y:S04]``: scoreboards 0 and 2 are waited for, 3 is set when the operands are
     read, none when the result is written, the warp may yield, four cycles of stall.
@@ -80,19 +80,19 @@ def control_text(control: Control) -> str:
 
 
 def _is_plain(inst: Instruction) -> bool:
-    """A load or store with 64-bit addresses: sm_75 to sm_89 say how wide its RZ is."""
+    """A load or store with 64-bit addresses, for which sm_75 to sm_89 encode the width of RZ."""
     memory = effects_of(inst.mnemonic).memory
     return memory is not None and memory.kind in ("load", "store") and memory.space in _FAR
 
 
 def hidden_text(inst: Instruction) -> str:
-    """What the text does not tell, as further parts of the brackets.
+    """The bits that the text does not determine, as further parts of the brackets.
 
-    ``:UR6``, a descriptor that sm_80 to sm_89 do not print, where it is not in UR4;
-    ``:0x7fc00000``, the bits of an immediate that is no number; ``:64`` and ``:32``, the width of
-    RZ where a uniform register hides it and compilers mostly write the other; ``:T3``, what stands
-    in the bits of reuse where they mean something else; ``:b84-86=0x5``, any other bits that
-    assembling the text would give another value.
+    ``:UR6``, a descriptor that sm_80 to sm_89 do not print, if it is not in UR4;
+    ``:0x7fc00000``, the bits of an immediate that is not a number; ``:64`` and ``:32``, the width
+    of RZ if a uniform register hides it and compilers mostly write the other; ``:T3``, the value
+    of the reuse bits if they mean something else; ``:b84-86=0x5``, any other bits that assembling
+    the text would set differently.
     """
     out = ""
     for operand in inst.operands.values():
@@ -115,9 +115,11 @@ def hidden_text(inst: Instruction) -> str:
 
 
 def kind_of(word: int, row: CompiledRow) -> tuple[int, ...]:
-    """The word without what its text always tells: numbers of registers, offsets, immediates.
+    """The word without the fields that its text always gives: register numbers, offsets,
+    immediates.
 
-    Of these only what may change the text's form is kept: zero, all ones, the highest bit.
+    Of these, only properties that may change the text's form are kept: zero, all ones, the highest
+    bit.
     """
     plain, fields = _numbers(row)
     flags = 0
@@ -136,7 +138,8 @@ def _numbers(row: CompiledRow) -> tuple[int, tuple[Bits, ...]]:
     taken = row.mod_mask | row.match_mask
     kept: list[Bits] = []
     for field in fields:
-        # What shares bits with a modifier, or may not be printed at all, is part of the kind.
+        # A field that shares bits with a modifier, or may not be printed at all, is part of the
+        # kind.
         if field.width >= _NUMBER and not field.mask & taken:
             plain &= ~field.mask
             kept.append(field)
@@ -173,19 +176,19 @@ def _runs(mask: int) -> list[tuple[int, int]]:
 
 @lru_cache(1 << 17)
 def _known(_kind: tuple[int, ...], _generation: int, _said: str) -> list[int]:
-    """A place to keep the mask of a kind in."""
+    """A cached cell for the mask of a kind."""
     return []
 
 
 def hides(word: int, generation: int) -> bool:
-    """Whether the text of such words may leave something open: False once one did not."""
+    """Whether the text of such words may leave bits undetermined: False once one did not."""
     row = row_of(word, generation)
     known = None if row is None else _known(kind_of(word, row), generation, "")
     return known != [0]
 
 
 def _bits_text(inst: Instruction, said: str) -> str:
-    """The bits that the text and what was ``said`` so far do not give."""
+    """The bits that the text and the brackets so far (``said``) do not determine."""
     generation = generation_of(inst.arch)
     row = row_of(inst.word, generation)
     if row is None:
@@ -206,14 +209,14 @@ def bits_text(word: int, mask: int) -> str:
 
 
 def _open(inst: Instruction, said: str, generation: int) -> int:
-    """The bits that assembling gives another value."""
+    """The bits that assembling the text sets differently."""
     try:
         line = f"{control_text(inst.control)[:-1]}{said}] {inst.text} ;"
         made = assemble(line, inst.arch, inst.offset)
     except DecodeError:
-        return 0  # nothing reads the text: bits would not help
+        return 0  # the text cannot be assembled: bits would not help
     mask = 0
-    # Values that read alike do not differ until a bit of theirs is set: as often as that.
+    # Values that print alike do not differ until one of their bits is set, so repeat.
     while more := differing(inst.word, made, generation) & ~_SCHEDULING:
         mask |= more
         made = made & ~mask | inst.word & mask

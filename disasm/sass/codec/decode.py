@@ -35,7 +35,7 @@ _NONE: frozenset[RegRef] = frozenset()
 
 @dataclass(frozen=True, slots=True)
 class BadWord:
-    """A word that is no instruction of its architecture, with the reason."""
+    """A word that is not an instruction of its architecture, with the reason."""
 
     offset: int
     word: int
@@ -63,7 +63,7 @@ def _guard(raw: int, file: PredFile) -> tuple[Pred, str, frozenset[RegRef]]:
 
 
 def guard_text(word: int, file: PredFile) -> str:
-    """What stands before the mnemonic: ``@!P0 `` or nothing."""
+    """The text before the mnemonic: ``@!P0 `` or nothing."""
     return _guard(word >> 12 & 15, file)[1]
 
 
@@ -86,7 +86,7 @@ def control_of(word: int) -> Control:
 
 @dataclass(frozen=True, slots=True)
 class _Token:
-    """One role of a print template; ``lead`` is what separates it from the text before it."""
+    """One role of a print template; ``lead`` is the separator before it."""
 
     role: str
     literal: bool
@@ -112,7 +112,7 @@ def tokens(template: str, context: Mapping[str, int]) -> tuple[_Token, ...]:
 
 
 class _Slot:
-    """An operand of a variant, with the values seen so far by the bits that determine them."""
+    """An operand of a variant, with the values so far, by the bits that determine them."""
 
     __slots__ = ("decode", "mask", "role", "seen")
 
@@ -123,7 +123,7 @@ class _Slot:
         self.seen: dict[int, Value] | None = {} if remember else None
 
     def remember(self, part: int, word: int, offset: int) -> Value:
-        """A value not seen before."""
+        """Decodes and caches a new value."""
         value = self.decode(word, offset)
         if self.seen is not None and len(self.seen) < _CACHE_LIMIT:
             self.seen[part] = value
@@ -138,8 +138,8 @@ class _Variant:
     head: str
     slots: tuple[_Slot, ...]
     roles: tuple[str, ...]
-    # What is printed: the operand's index, or None and a literal; whether it may be left out;
-    # what stands before it behind another operand.
+    # The printed parts: the operand's index, or None and a literal; whether it may be omitted;
+    # the separator after another operand.
     printed: tuple[tuple[int | None, str, bool, str], ...]
 
 
@@ -152,7 +152,7 @@ class _Settled(NamedTuple):
 
 
 class CompiledRow:
-    """A row made ready for one generation; ``number`` is its place in its :class:`Index`."""
+    """A row compiled for one generation; ``number`` is its index in its :class:`Index`."""
 
     def __init__(self, row: Row, generation: int) -> None:
         self.number = -1
@@ -188,7 +188,7 @@ class CompiledRow:
         self._settled: dict[tuple[object, ...], _Variant] = {}
 
     def settle(self, word: int) -> _Settled:
-        """The values of the modifiers; SX0202 where one is undefined."""
+        """The values of the modifiers; SX0202 if one is undefined."""
         context: dict[str, int] = {}
         widths: dict[str, int] = {}
         parts: list[str] = []
@@ -210,7 +210,7 @@ class CompiledRow:
         return _Settled(context, widths, tuple(parts))
 
     def variant(self, word: int) -> _Variant:
-        """The row under the modifiers of a word; SX0202 where one is undefined."""
+        """The row under the modifiers of a word; SX0202 if one is undefined."""
         key = word & self.key_mask
         variant = self._variants.get(key)
         if variant is None:
@@ -220,7 +220,7 @@ class CompiledRow:
         return variant
 
     def scheduled(self, word: int) -> None:
-        """SX0202 where the form does not take a word's scheduling information."""
+        """SX0202 if the form does not take a word's scheduling information."""
         bits = word >> 105 & _SCHEDULING
         if not self.legal.takes_control(bits):
             raise DecodeError(
@@ -236,7 +236,7 @@ class CompiledRow:
     def variant_of(self, settled: _Settled) -> _Variant:
         """The row under given modifiers."""
         context, widths, modifiers = settled
-        # Words whose idiom is the same are one variant, though its bits are those of operands.
+        # Words with the same idiom are one variant, although the idiom's bits belong to operands.
         same = (*context.items(), modifiers)
         known = self._settled.get(same)
         if known is not None:
@@ -319,7 +319,8 @@ _SETS: dict[frozenset[RegRef], frozenset[RegRef]] = {}
 
 
 def _shared(refs: frozenset[RegRef]) -> frozenset[RegRef]:
-    """The one object for equal sets: they are few, and take more room than all the rest."""
+    """The one object for equal sets: they are few, and without sharing take more memory than
+    everything else."""
     if len(_SETS) >= 1 << 16:
         _SETS.clear()
     return _SETS.setdefault(refs, refs)
@@ -357,7 +358,7 @@ def _ur2up(operands: Mapping[str, Operand], reads: set[RegRef], writes: set[RegR
     writes |= _masked(operands, "UP")
 
 
-# Registers that an instruction touches without naming them in an operand slot.
+# Registers that an instruction accesses without an operand slot.
 _EFFECTS: Mapping[str, Callable[[Mapping[str, Operand], set[RegRef], set[RegRef]], None]] = {
     "p2r": _p2r,
     "r2p": _r2p,
@@ -379,7 +380,7 @@ def code_address(operand: Operand | None, modifiers: tuple[str, ...], offset: in
 
 
 def generation_of(arch: int) -> int:
-    """The encoding generation of an architecture; SX0204 where it is not known."""
+    """The encoding generation of an architecture; SX0204 if it is not known."""
     try:
         return GENERATION_OF[arch]
     except KeyError:
@@ -387,7 +388,7 @@ def generation_of(arch: int) -> int:
 
 
 class Index(Mapping[int, tuple[CompiledRow, ...]]):
-    """The rows of a generation by opcode, those with fixed bits first; made ready when needed."""
+    """The rows of a generation by opcode, those with fixed bits first; compiled when needed."""
 
     def __init__(self, generation: int) -> None:
         self._generation = generation
@@ -396,14 +397,14 @@ class Index(Mapping[int, tuple[CompiledRow, ...]]):
             if row.of(generation):
                 self._raw.setdefault(row.opcode, []).append(row)
         self._first: dict[int, int] = {}
-        self._opcodes: list[int] = []  # of each row by its number
+        self._opcodes: list[int] = []  # the opcode of each row, by the row's number
         for opcode, rows in self._raw.items():
             self._first[opcode] = len(self._opcodes)
             self._opcodes += [opcode] * len(rows)
         self._made: dict[int, tuple[CompiledRow, ...]] = {}
 
     def rows(self, opcode: int) -> tuple[CompiledRow, ...]:
-        """The rows of an opcode, none where it is unknown."""
+        """The rows of an opcode, none if it is unknown."""
         rows = self._made.get(opcode)
         if rows is None:
             found = [CompiledRow(row, self._generation) for row in self._raw.get(opcode, ())]
@@ -414,7 +415,7 @@ class Index(Mapping[int, tuple[CompiledRow, ...]]):
         return rows
 
     def form(self, number: int) -> CompiledRow:
-        """The row of a number."""
+        """The row with a number."""
         opcode = self._opcodes[number]
         return self.rows(opcode)[number - self._first[opcode]]
 
@@ -437,7 +438,7 @@ def index(generation: int) -> Index:
 
 
 def row_of(word: int, generation: int) -> CompiledRow | None:
-    """The row that a word is decoded by, if any."""
+    """The row that matches a word, if any."""
     for row in index(generation).rows(word & 0xFFF | word >> 79 & 0x1000):
         if word & row.match_mask == row.match_value:
             return row

@@ -1,4 +1,5 @@
-"""Assembling: the text of an instruction, as nvdisasm and :mod:`.listing` print it, to its word.
+"""Assembling: the text of an instruction, as nvdisasm and ``sassxlate disasm`` print it, to its
+word.
 
 A row of the tables is chosen by mnemonic, its modifiers and operands are matched in print order,
 and the word is decoded again: only a word whose text is the given one is ever returned.
@@ -37,7 +38,7 @@ _CONTROL = re.compile(
 )
 _BITS = re.compile(r":b(\d+)(?:-(\d+))?=0x([0-9a-f]+)")
 _IDIOMS = (("IADD",), ("MOV",), ("SHL",), ())
-NO_CONTROL = 0x7E0 << 105  # no barrier is set, nothing is waited for
+NO_CONTROL = 0x7E0 << 105  # no barrier is set or waited for
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,10 +52,10 @@ class Source:
     operands: str
     control: int | None  # bits 105 to 125 in place, without the reuse bits
     descriptor: int  # the uniform register of a descriptor that is not in the text
-    nan: int | None  # the bits of an immediate that is no number
-    width: int | None  # of an RZ that a uniform register hides
-    mask: int  # bits that the brackets give a value,
-    value: int  # and that
+    nan: int | None  # the bits of an immediate that is not a number
+    width: int | None  # width of an RZ that a uniform register hides
+    mask: int  # bits that the brackets set,
+    value: int  # and their value
 
 
 def control_bits(control: Control) -> int:
@@ -114,7 +115,7 @@ def _source(text: str) -> Source:
 
 
 def _said(text: str) -> tuple[int, int]:
-    """The bits that brackets give a value, and the value in place."""
+    """The bits that brackets set, and the value in place."""
     mask = value = 0
     for low, high, number in _BITS.findall(text):
         lo, hi, n = int(low), int(high or low), int(number, 16)
@@ -158,7 +159,7 @@ def modifiers_of(
 class _Reading:
     """One way to read a mnemonic with its modifiers.
 
-    ``bits`` are those that the mnemonic decides, ``absent`` those of operands that are not
+    ``bits`` are the bits that the mnemonic decides, ``absent`` those of operands that are not
     printed; ``printed`` are role, whether it is a literal or may be left out, and separator.
     """
 
@@ -219,7 +220,7 @@ def _operands(reading: _Reading, slots: Slots, text: str) -> Iterator[int]:
 
 
 def _after(text: str, at: int, lead: str) -> int | None:
-    """The position behind a separator, which may have a blank before it."""
+    """The position after a separator, which may have a space before it."""
     for spelling in (lead, f" {lead}"):
         if text.startswith(spelling, at):
             return at + len(spelling)
@@ -227,7 +228,7 @@ def _after(text: str, at: int, lead: str) -> int | None:
 
 
 def _usual(row: CompiledRow) -> int:
-    """What compilers write into the fields that mean nothing: no register, no predicate."""
+    """The values that compilers write into meaningless fields: no register, no predicate."""
     bits = 0
     for field in row.row.ones:
         bits |= field.mask
@@ -242,7 +243,7 @@ def assemble(text: str, arch: int, offset: int = 0) -> int:
     """The 128-bit word of an instruction's text.
 
     ``offset`` is the instruction's place in its section, from which code addresses count.  The
-    scheduling information of :func:`.listing.control_text` may stand before it; without it no
+    scheduling information of :func:`.control_text` may precede it; without it no
     barrier is set or waited for and no stall is scheduled.
 
     Raises :class:`DecodeError`: SX0204 unknown architecture, SX0206 no instruction of the
@@ -254,7 +255,7 @@ def assemble(text: str, arch: int, offset: int = 0) -> int:
     if source.mnemonic not in _by_mnemonic(generation):
         raise _error(f"{source.mnemonic} is no instruction of sm_{arch}")
     scheduling = source.control
-    if scheduling is None:  # registers are kept only where the warp does not yield
+    if scheduling is None:  # registers are kept only if the warp does not yield
         scheduling = NO_CONTROL | (0x11 << 105 if ".reuse" in text else 0)
     for reading in _readings(generation, source.mnemonic, tuple(source.parts)):
         row = reading.row
@@ -283,7 +284,7 @@ def _squeeze(text: str) -> str:
 
 
 def _canonical(source: Source) -> str:
-    """The text as decoding the word must give it."""
+    """The text that decoding the word must give."""
     head = ".".join((source.mnemonic, *source.parts))
     guard = ""
     if source.guard != 7 or source.guard_file:

@@ -1,16 +1,16 @@
-"""Which words of a row are instructions: what ``tools/witness/nvdisasm/probe/__main__.py`` found by
-asking nvdisasm.
+"""Which words of a row are instructions: as ``tools/witness/nvdisasm/probe/__main__.py`` found by
+probing nvdisasm.
 
-Rows say what fields mean.  Not every combination of their values is an instruction: sizes go with
+Rows define the meaning of fields.  Not every combination of values is an instruction: sizes go with
 some memory orders only, roundings with some types, barriers with instructions that take time.
 ``tables/legal.json`` holds, for each row and generation,
 
-* ``reserved``: bits that no field names and that make another instruction or none;
+* ``reserved``: bits that belong to no field and that, if set, make another instruction or none;
 * ``ignored``: bits that may hold anything;
 * the scheduling information that the form takes;
 * groups of bits with the values that they may have together.
 
-A row that is not in the file takes everything that its fields define.
+A row that is not in the file allows everything that its fields define.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ CONTROL_BITS = (0x7FF << 105) | (7 << 122)  # stall, barriers and reuse
 
 
 def name_of(opcode: int, match_mask: int, match_value: int) -> str:
-    """What identifies a row within a generation: its opcode and its fixed bits."""
+    """The identifier of a row within a generation: its opcode and its fixed bits."""
     return f"{opcode:04x}" + (f" {match_mask:x} {match_value:x}" if match_mask else "")
 
 
 def gather(word: int, mask: int) -> int:
-    """The bits of a mask, put together."""
+    """The bits of a mask, packed together."""
     value = shift = 0
     while mask:
         low = mask & -mask
@@ -50,7 +50,8 @@ def gather(word: int, mask: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Bits whose values are those of the bit map ``taken``, by the number that they make."""
+    """Bits whose legal values are those in the bit map ``taken``, by the number that the bits
+    form."""
 
     mask: int
     taken: int
@@ -58,7 +59,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Legality:
-    """What a form takes in one generation."""
+    """What a form allows in one generation."""
 
     reserved: int = 0
     ignored: int = 0
@@ -69,23 +70,23 @@ class Legality:
 
     @property
     def reuse(self) -> int:
-        """Which of the three bits of reuse keep a register (bit 0 that at 122)."""
+        """Which of the three reuse bits keep a register (bit 0 is bit 122 of the word)."""
         taken = self.stall
         values = {v for v in range(8) if taken >> (v << 5 | 22) & 1}
         if 6 not in values and {1, 2, 4} <= values:
-            return 0  # something else stands there
+            return 0  # these bits hold something else
         return sum(1 << i for i in range(3) if 1 << i in values)
 
     @property
     def mask(self) -> int:
-        """The bits that the groups look at."""
+        """The bits of all groups."""
         mask = 0
         for group in self.groups:
             mask |= group.mask
         return mask
 
     def takes_control(self, bits: int) -> bool:
-        """Whether scheduling information (bits 105 to 124 of the word) is that of the form."""
+        """Whether scheduling information (bits 105 to 124 of the word) is allowed for the form."""
         return bool(
             self.write >> (bits >> 5 & 7)
             & self.read >> (bits >> 8 & 7)
@@ -94,7 +95,7 @@ class Legality:
         )
 
     def check(self, word: int, mnemonic: str) -> None:
-        """Raises :class:`DecodeError` SX0202 where values do not go together."""
+        """Raises :class:`DecodeError` SX0202 if values do not go together."""
         for group in self.groups:
             if not group.taken >> gather(word, group.mask) & 1:
                 which = [i for i in range(128) if group.mask >> i & 1]
@@ -120,7 +121,7 @@ ANYTHING = Legality()
 
 @cache
 def load() -> Mapping[str, Any]:
-    """The file; empty where there is none."""
+    """The file; empty if there is none."""
     if not PATH.exists():
         return {"witness": "", "groups": [], "profiles": [], "rows": {}}
     found: Mapping[str, Any] = json.loads(PATH.read_text())
@@ -157,13 +158,13 @@ def _generation(generation: int) -> Mapping[str, int]:
 
 
 def find(opcode: int, match_mask: int, match_value: int, generation: int) -> Legality:
-    """What a row takes; anything where it was not probed."""
+    """What a row allows; anything if it was not probed."""
     number = _generation(generation).get(name_of(opcode, match_mask, match_value))
     return ANYTHING if number is None else _profile(number)
 
 
 def without_reuse(row: Row, legality: Legality) -> Row:
-    """The row whose registers are kept only where the form takes it."""
+    """The row with register reuse only where the form allows it."""
     operands: dict[str, Operand] = {}
     for role, slot in row.operands.items():
         kept = slot.reuse if isinstance(slot, R) else None

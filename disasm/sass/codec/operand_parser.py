@@ -1,7 +1,7 @@
-"""Operand texts back into bits: the inverse of :mod:`.compiler`, slot by slot.
+"""Operand texts back into bits: the inverse of :mod:`.row_compiler`, slot by slot.
 
-Every parser takes the text from a position on and gives the bits that the operand puts into the
-word and where it ends, or None.  It may accept more than is printed; :mod:`.encode` decodes the
+Every parser takes the text from a position on and returns the bits that the operand sets in the
+word, and the end position, or None.  It may accept more than is printed; :mod:`.encode` decodes the
 word again and compares the texts.
 """
 
@@ -34,7 +34,7 @@ from sassxlate.disasm.sass.tables.spec import (
 )
 from sassxlate.disasm.sass.tables.special_registers import special_numbers
 
-# The bits, the position behind the operand.
+# The bits, and the position after the operand.
 Parsed: TypeAlias = tuple[int, int] | None
 _NAME = r"(?:\.[A-Za-z0-9_]+)*"
 _REG = re.compile(r"(U?R)(\d+|Z)")
@@ -48,7 +48,7 @@ _F16_SPECIAL: Mapping[str, int] = {"INF": 0x7C00, "QNAN": 0x7FFF, "SNAN": 0x7D00
 
 
 def put(field: Bits, value: int) -> int:
-    """The field's value in its place."""
+    """The value shifted to the field's place."""
     word = shift = 0
     for lo, width in field.parts:
         word |= (value >> shift & (1 << width) - 1) << lo
@@ -57,7 +57,7 @@ def put(field: Bits, value: int) -> int:
 
 
 def fits(value: int, width: int, signed: bool) -> bool:
-    """Whether a number can stand in a field; a signed field also takes large unsigned ones."""
+    """Whether a number fits in a field; a signed field also takes large unsigned ones."""
     low = -(1 << width - 1) if signed and width else 0
     return low <= value < 1 << width
 
@@ -77,7 +77,7 @@ def _register(file: str, name: str, generation: int) -> int | None:
 
 
 def _selected(select: Select | None, name: str, word: int, settled: int) -> int | None:
-    """The bits of a part selector; where other fields share its bits, those are settled."""
+    """The bits of a part selector; bits shared with other fields are already settled."""
     if select is None:
         return None if name else 0
     for value, spelling in select.names.items():
@@ -97,8 +97,8 @@ class Slots:
         self.settled = settled  # the bits that these decide
         self.offset = 0
         self.descriptor = DESCRIPTOR
-        self.nan: int | None = None  # the bits of an immediate that is no number
-        self.width: int | None = None  # of an RZ that a uniform register hides
+        self.nan: int | None = None  # the bits of an immediate that is not a number
+        self.width: int | None = None  # width of an RZ that a uniform register hides
 
     def parse(self, slot: object, text: str, at: int) -> Parsed:
         """The bits of an operand whose text starts at ``at``."""
@@ -342,7 +342,7 @@ def _mem(slots: Slots, slot: M, text: str, at: int) -> Parsed:
         bits |= index << slot.base
     narrow = slot.narrow_rz if slots.width is None else slots.width == 32
     if uniform and not base and slot.uwide is not None and not narrow:
-        bits |= 1 << slot.uwide  # RZ stands for the 64-bit base that is not there
+        bits |= 1 << slot.uwide  # RZ in place of an absent 64-bit base
     handle = match[1] if match[1] is not None else uniform
     if slot.ureg is None:
         if handle:
@@ -444,7 +444,7 @@ _PARSERS: Mapping[type, Callable[..., Parsed]] = {
 
 
 def spellings(names: Mapping[int, str], parts: list[str], at: int) -> Iterator[tuple[int, int]]:
-    """The values of a modifier whose spelling stands at ``parts[at:]``, and where it ends.
+    """The values of a modifier that is spelled at ``parts[at:]``, and where the spelling ends.
 
     The longest spelling comes first, the value that prints nothing last.
     """

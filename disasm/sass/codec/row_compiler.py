@@ -50,13 +50,14 @@ _NONE: frozenset[RegRef] = frozenset()
 _CACHE_LIMIT = 1 << 14  # entries per operand; immediates would grow without bound
 
 CONTROL = bits(105, 21)
-NO_YIELD = 109  # where it is clear, the bits of reuse hold something else
+NO_YIELD = 109  # if it is clear, the reuse bits hold something else
 REUSE_BITS = (122, 123, 124)
 REUSE = {24: 122, 32: 123, 64: 124}  # by the low bit of the register field
 
 
 class Value(NamedTuple):
-    """A decoded operand: its value, its text, whether templates elide it, what it touches."""
+    """A decoded operand: its value, its text, whether templates elide it, the registers that it
+    accesses."""
 
     operand: Operand
     text: str
@@ -71,12 +72,12 @@ Maker = Callable[[Context, Mapping[str, int], int], Decoder]
 
 
 def undefined(what: str, value: int) -> DecodeError:
-    """A field whose value has no meaning."""
+    """The error for a field with an undefined value."""
     return DecodeError("SX0202", f"{what} has the undefined value {value}")
 
 
 def refs(file: Literal["R", "UR"], index: int, width: int) -> frozenset[RegRef]:
-    """The 32-bit registers from ``index`` on; RZ is none."""
+    """The 32-bit registers from ``index`` on; empty for RZ."""
     if index == 255:
         return _NONE
     return frozenset(RegRef(file, i) for i in range(index, min(index + width, 255)))
@@ -329,7 +330,7 @@ def _mem(slot: M, context: Context, widths: Mapping[str, int], generation: int) 
         if uniform is not None and not (hidden and uniform.index == 255):
             parts.append(reg_text("UR", uniform.index))
         if not parts:
-            if not slot.sign_alone:  # an address by itself has no sign
+            if not slot.sign_alone:  # an address without a register has no sign
                 at = slot.offset.get(word) * slot.unit
             parts.append(fmt.shex(at) if at or base is None else "RZ")
         elif at:
@@ -494,7 +495,8 @@ def operand_bits(slot: object, generation: int) -> int:
 
 
 def value_bits(slot: object, generation: int) -> int:
-    """The bits of a slot that number a register, an address or the like: any value will do."""
+    """The bits of a slot that hold a register number, an address or the like: any value is
+    valid."""
     match slot:
         case R():
             return register_bits(slot, generation)
@@ -541,7 +543,7 @@ def failing_bits(slot: object, generation: int) -> int:
 def touching_bits(slot: object, generation: int) -> int:
     """The bits of a slot that decide, with the modifiers, which registers it reads and writes.
 
-    Those of a kind that is not listed may all matter.
+    For a kind that is not listed, all bits count.
     """
     uniform = (1 << ureg_bits(generation)) - 1
     match slot:
@@ -569,9 +571,9 @@ def touching_bits(slot: object, generation: int) -> int:
 
 
 def settling_mods(slot: object, *, widths: bool = True) -> frozenset[str] | None:
-    """The modifiers that a slot's decoder depends on; None where it may be any.
+    """The modifiers that a slot's decoder depends on; None if it may be any.
 
-    Without ``widths`` those that its text depends on, which register counts are not part of.
+    Without ``widths``, only the modifiers that its text depends on, which excludes register counts.
     """
     match slot:
         case P() | Fixed() | M() | L() | S() | B() | N() | SB() | Mask():
@@ -589,7 +591,7 @@ def settling_mods(slot: object, *, widths: bool = True) -> frozenset[str] | None
 
 
 def may_end_blank(slot: object) -> bool:
-    """Whether a slot's text may end in a blank, as numbers without digits do."""
+    """Whether a slot's text may end in a space, as numbers without digits do."""
     match slot:
         case I():
             return slot.style in ("f16", "bf16", "f32", "f64", "pair")

@@ -1,4 +1,4 @@
-"""Decoded code sections: sequences of instructions that are made when they are asked for."""
+"""Decoded code sections: sequences of instructions that are built on access."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ AWAITED = 31 << 105 | 63 << 116  # stall and yield, and the scoreboards that are
 class Section:
     """A decoded code section; offsets are multiples of 16 from 0 on.
 
-    All words are decoded: which are instructions, and of which form, is known.  The objects of
-    ``instructions`` are made anew each time they are taken, unless the section is small.
+    All words are decoded as far as whether they are instructions, and of which form.  The objects
+    of ``instructions`` are made again each time they are taken, unless the section is small.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class Section:
 
     @cached_property
     def columns(self) -> Columns:
-        """The words with their forms, as arrays; this section's are from ``start`` on."""
+        """The words with their forms, as arrays; this section's begin at ``start``."""
         from sassxlate.disasm.sass.codec.columns import Columns
 
         return Columns(self._code, self.arch, self.strict, [0])
@@ -78,7 +78,7 @@ class Section:
             yield int.from_bytes(code[at : at + WORD_BYTES], "little")
 
     def awaited(self, start: int, stop: int) -> list[bool]:
-        """Which words have a stall, a yield or wait for a scoreboard, from an index to another."""
+        """Which words have a stall, a yield or a wait for a scoreboard, in a range of indices."""
         if isinstance(self.instructions, Items):
             control = self.columns.control(self.start + start, self.start + stop)
             found: list[bool] = (control & (AWAITED >> CONTROL) != 0).tolist()
@@ -86,7 +86,7 @@ class Section:
         return [word & AWAITED != 0 for word in self.words(start, stop)]
 
     def texts(self, start: int = 0, stop: int | None = None) -> list[str | None]:
-        """The instructions' texts, from one index to another; None where there is none."""
+        """The instructions' texts in a range of indices; None for a bad word."""
         last = len(self) if stop is None else stop
         if not isinstance(self.instructions, Items):
             some = self.instructions[start:last]
@@ -111,7 +111,7 @@ class Section:
         """All instructions."""
         table, arch, strict = index(generation_of(self.arch)), self.arch, self.strict
         collecting = gc.isenabled()
-        gc.disable()  # it would walk the growing list over and over and find nothing
+        gc.disable()  # the collector would walk the growing list again and again and find nothing
         try:
             return tuple(
                 [
@@ -124,7 +124,7 @@ class Section:
                 gc.enable()
 
     def made(self) -> tuple[Item, ...]:
-        """All instructions as objects that stay."""
+        """All instructions as objects that are kept."""
         return self._made() if isinstance(self.instructions, Items) else tuple(self.instructions)
 
 
@@ -137,7 +137,7 @@ def address_of(item: Item) -> int | None:
 
 
 class Items(Sequence[Item]):
-    """The instructions of a section, made when they are taken."""
+    """The instructions of a section, built on access."""
 
     def __init__(self, section: Section) -> None:
         self._section = section
@@ -175,7 +175,7 @@ class Items(Sequence[Item]):
     __hash__ = None  # type: ignore[assignment]
 
     def bad(self) -> Iterator[BadWord]:
-        """The words that are no instructions."""
+        """The words that are not instructions."""
         section = self._section
         for i in section.columns.bad(section.start, section.start + len(self)):
             item = self._at(i - section.start)
@@ -189,7 +189,7 @@ def decode_section(code: bytes, arch: int, *, strict: bool = True) -> Section:
 
     ``strict`` as for :func:`.decode.decode`.
 
-    Raises :class:`DecodeError` SX0204 for an unknown architecture, SX0205 where the length is no
+    Raises :class:`DecodeError` SX0204 for an unknown architecture, SX0205 if the length is not a
     multiple of 16 bytes.
     """
     return decode_sections([code], arch, strict=strict)[0]

@@ -1,4 +1,4 @@
-"""The reference interpreter: runs whole launches of SASS by the meanings of its instructions."""
+"""The reference interpreter: runs whole launches of SASS by the semantics of its instructions."""
 
 from __future__ import annotations
 

@@ -20,11 +20,11 @@ _IGNORED = frozenset(
     "COLLECTIVE EXCLUSIVE SYNC ARV RED POPC AND OR DEFER_BLOCKING 32 CLEAR RESULT TRAP".split()
 )
 
-_ALL_ONES = 0xFFFFFFFF  # what B2R gives where AND and OR hold
+_ALL_ONES = 0xFFFFFFFF  # the result of B2R if AND or OR holds
 
 
 class Transfers(Turns):
-    """What instructions do that transfer control, and those that act on barriers."""
+    """Instructions that transfer control, and instructions that act on barriers."""
 
     def __init__(
         self,
@@ -37,11 +37,11 @@ class Transfers(Turns):
         super().__init__(launch, options, device, code, blocks)
         self.votes = np.zeros((self.s.warps, LANES), np.bool_)
         self.partial: dict[tuple[int, int, int], int] = {}  # (block, barrier, warp): lanes of ARV
-        self._spins = False  # the group that transfers control may be waiting for others
+        self._spins = False  # the transferring group may be waiting for others
         self.control = self.transfers()
 
     def transfers(self) -> Mapping[str, Callable[[int, Instruction, Group, Mask], None]]:
-        """What does each instruction that transfers control, by mnemonic."""
+        """The method for each control-transfer instruction, by mnemonic."""
         return {
             "BRA": self._branch, "CALL": self._call, "RET": self._indirect, "BRX": self._indirect,
             "JMX": self._indirect, "EXIT": self._exit, "BSSY": self._arm, "BSYNC": self._bsync,
@@ -52,7 +52,7 @@ class Transfers(Turns):
     # --- transfers of control -------------------------------------------------------------------
 
     def transfer(self, key: int, ins: Instruction, group: Group, lanes: Mask, spins: bool) -> None:
-        """Does one; ``spins``: the group may be waiting for others."""
+        """Executes one; ``spins``: the group may be waiting for others."""
         for modifier in ins.modifiers:
             if modifier not in _IGNORED:
                 raise NoSemantics(f"modifier {modifier}")
@@ -60,7 +60,7 @@ class Transfers(Turns):
         self.control[ins.mnemonic](key, ins, group, lanes)
 
     def _condition(self, ins: Instruction, group: Group, lanes: Mask) -> Mask:
-        """The lanes for which the guard and the predicates that the instruction names hold."""
+        """The lanes for which the guard and the instruction's source predicates hold."""
         named = [ins.get("Pp")] if ins.mnemonic != "BAR" else []
         if ins.mnemonic == "BRA":
             named.append(ins.get("Ra"))
@@ -101,7 +101,7 @@ class Transfers(Turns):
             self._branch(key, ins, group, lanes)
 
     def _places(self, ins: Instruction, group: Group) -> NDArray[np.int64]:
-        """Where the register of an indirect transfer sends each lane: byte offsets in the code."""
+        """The target of an indirect transfer for each lane: byte offsets in the code."""
         register, shift = ins.get("Ra"), ins.get("disp")
         if not isinstance(register, Reg):
             raise NoSemantics("no register")
@@ -113,7 +113,7 @@ class Transfers(Turns):
         return out
 
     def _indirect(self, key: int, ins: Instruction, group: Group, lanes: Mask) -> None:
-        """RET, BRX, CALL through a register: each lane to where its register says."""
+        """RET, BRX, CALL through a register: each lane to the target in its register."""
         index = key_index(ins)
         moving = self._condition(ins, group, lanes)
         places = self._places(ins, group)
@@ -132,7 +132,7 @@ class Transfers(Turns):
             self._recheck(group.rows[leaving.any(axis=1)])
 
     def _recheck(self, rows: NDArray[np.int64]) -> None:
-        """Lanes of these warps have ended, or left what others wait at."""
+        """Rechecks warps whose lanes ended, or left a barrier that others wait at."""
         for kind in (Wait.BSYNC, Wait.WARPSYNC, Wait.COLLECTIVE):
             self._pass(rows, kind)
         self._open(np.unique(rows // self.s.each))
@@ -157,7 +157,7 @@ class Transfers(Turns):
         self, key: int, ins: Instruction, group: Group, arriving: Mask, kind: Wait,
         masks: NDArray[np.uint32], number: int = 0,
     ) -> None:  # fmt: skip
-        """Lanes that are all here go on at once, the others wait."""
+        """Lanes whose whole set has arrived continue at once; the others wait."""
         index = key_index(ins)
         live = ballot(self.s.live[group.at])[:, None]
         here = ballot(arriving)[:, None]
@@ -179,13 +179,13 @@ class Transfers(Turns):
             self._pass(group.rows[left.any(axis=1)], kind)
 
     def _pass(self, rows: NDArray[np.int64], kind: Wait) -> None:
-        """Lets go on who waits for nobody any more."""
+        """Releases lanes whose waiting condition is now met."""
         w = self.waiting
         met = w.met(rows, kind)
         if not met.any():
             return
         if kind == Wait.COLLECTIVE:
-            # All run the section of the lowest address.
+            # All run the section at the lowest address.
             for number in np.unique(w.number[met]).tolist():
                 some = met & (w.number == number)
                 lowest = np.where(some, w.index, len(self.code)).min(axis=1, keepdims=True)
@@ -198,11 +198,11 @@ class Transfers(Turns):
                 self._resume(index, lanes)
 
     def _relent(self) -> bool:
-        """Where nobody can go on: BSYNC lets go of lanes that miss none but lanes at a WARPSYNC.
+        """Deadlock breaker: releases a BSYNC whose missing lanes are all blocked at a WARPSYNC.
 
-        It only brings lanes together early, and here it would keep those from what they wait for.
-        Of each warp those of one barrier, the first in the code: what others wait for may come of
-        them.  False where there are none.
+        A BSYNC only reconverges lanes early, and here it would block lanes that others wait for.
+        Per warp, only one barrier is released, the first in the code: that may unblock
+        the others.  False if there is none.
         """
         w = self.waiting
         held = w.held_up()
@@ -219,18 +219,18 @@ class Transfers(Turns):
         return True
 
     def _leave_behind(self, masks: NDArray[np.uint32], going: Mask) -> None:
-        """The others of a convergence barrier no longer wait for these lanes of their warp."""
+        """Removes these lanes from the masks on which other lanes of their warp wait."""
         for mask in np.unique(masks[going]):
             gone = ballot((going & (masks == mask))[None])[0]
             masks[~going & (masks == mask)] = mask & ~gone
 
     def _break(self, key: int, ins: Instruction, group: Group, lanes: Mask) -> None:
-        """The lanes leave the masks of all that were armed with them."""
+        """BREAK: the lanes leave the barrier masks of all lanes that were armed with them."""
         number = barrier_number(ins)
         leaving = self._condition(ins, group, lanes)
         masks = self.s.b[number][group.at]
         out: NDArray[np.uint32] = masks.copy()
-        for i in range(LANES):  # of each warp, those that have one lane's mask
+        for i in range(LANES):  # per warp, the lanes that share one lane's mask
             mine = leaving[:, i : i + 1]
             if mine.any():
                 same = mine & (masks == masks[:, i : i + 1])
@@ -305,7 +305,7 @@ class Transfers(Turns):
         )  # fmt: skip
         blocks = np.unique(s.block_of[group.rows])
         if not w.arrived and not need.any() and bool((number == number.flat[0]).all()):
-            # Blocks that are all here need no search.
+            # Blocks whose lanes have all arrived need no search.
             here = w.kind == Wait.BAR
             here &= w.number == number.flat[0]
             same = (here == s.live).reshape(s.blocks, -1).all(axis=1)
@@ -320,7 +320,7 @@ class Transfers(Turns):
     def _numbers(
         self, ins: Instruction, group: Group
     ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-        """The barrier of each lane and the threads that it waits for, 0 for the whole block.
+        """Each lane's barrier and the number of threads to wait for, 0 for the whole block.
 
         One register for both has the number in bits 3:0 and the count in bits 27:16.
         """
@@ -375,7 +375,8 @@ class Transfers(Turns):
             ins = self.code[index]
             if ins is None or not ins.has("RED"):
                 continue
-            # All that meet at one barrier of a block reduce, whichever instruction brought them.
+            # All lanes that meet at one barrier of a block take part in the reduction, whatever
+            # their instruction.
             for block in np.unique(s.block_of[lanes.any(axis=1)]).tolist():
                 own = slice(block * s.each, (block + 1) * s.each)
                 for number in np.unique(w.number[own][lanes[own]]).tolist():
@@ -447,7 +448,7 @@ class Transfers(Turns):
 
 
 def barrier_number(ins: Instruction) -> int:
-    """n of the convergence barrier register Bn that it names."""
+    """The number n of the instruction's convergence barrier register Bn."""
     operand = ins.get("B")
     if not isinstance(operand, BReg) or operand.index >= 16:
         raise NoSemantics("no convergence barrier")
@@ -462,7 +463,7 @@ def _truth(operand: Pred, group: Group) -> Mask:
 
 
 def register_value(operand: Reg, group: Group) -> NDArray[np.uint64]:
-    """Of each lane, or of the warp."""
+    """A register's value per lane, or per warp."""
     if operand.is_zero:
         return np.zeros((1, 1), np.uint64)
     return group.wide(operand.file, operand.index)

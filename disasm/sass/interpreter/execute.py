@@ -1,5 +1,5 @@
-"""Runs resident blocks, one run of instructions after the other; asynchronous copies are done at
-once."""
+"""Runs resident blocks, one straight-line run of instructions after the other; asynchronous copies
+complete at once."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from sassxlate.disasm.sass.traits import traits
 
 _ATOMICS = ("atomic", "reduction")
 
-# Behind (or before) each instruction: its group, and which of its lanes execute it.
+# Called after (or before) each instruction: its group, and which of its lanes execute it.
 Observer = Callable[[Instruction, Group, Mask], None]
 
 
 class Stop(Exception):
-    """The offset that was asked for is reached, or an observer has seen enough."""
+    """The requested offset is reached, or an observer ends the run."""
 
 
 class Interpreter(Transfers):
@@ -54,7 +54,7 @@ class Interpreter(Transfers):
         ]
 
     def run(self) -> None:
-        """Until every lane has ended."""
+        """Runs until every lane has ended."""
         self._resume(0, self.s.live.copy())
         while True:
             if not self.ready:
@@ -65,7 +65,8 @@ class Interpreter(Transfers):
             self._go(*self._next())
 
     def _go(self, key: int, group: Group, polite: bool) -> None:
-        """Runs a group to the end of a block, or to where others wait to be joined."""
+        """Runs a group to the end of a block, or to an instruction where other lanes wait to be
+        joined."""
         s, code, steps, index = self.s, self.code, self.steps, index_of(key)
         start = index
         spins = polite
@@ -111,7 +112,7 @@ class Interpreter(Transfers):
             index += 1
 
     def _step(self, ins: Instruction) -> Callable[[Instruction, Group, Mask], None] | None:
-        """What does an instruction; None for those that transfer control."""
+        """The function that executes an instruction; None for control transfers."""
         name, t = ins.mnemonic, traits(ins)
         if name in self.control:
             return None
@@ -132,7 +133,7 @@ class Interpreter(Transfers):
         if meaning is None:
             raise NoSemantics(ins.mnemonic)
         out = evaluate(self.domain, meaning, ins, LaneEnv(group))
-        if len(out) > 1:  # a register that is read may be written before the next is
+        if len(out) > 1:  # a register may be written before the next is read
             group.write({ref: value.v.copy() for ref, value in out.items()}, lanes)
         else:
             group.write({ref: value.v for ref, value in out.items()}, lanes)
@@ -156,7 +157,7 @@ def _warp_step(ins: Instruction, group: Group, lanes: Mask) -> None:
 
 
 def _waits(ins: Instruction) -> bool:
-    """Whether a loop with this instruction may wait for others."""
+    """Whether a loop with this instruction may be waiting for other lanes."""
     t, strong = traits(ins), ins.has("STRONG") or ins.has("MMIO")
     looks = t.reaches(("arrival",)) and ins.has("PHASECHK")
     loads = strong and t.reaches(("load",), "global", "generic")

@@ -1,4 +1,4 @@
-"""The domain of the interpreter: NumPy lanes, with short cuts for what programs do most."""
+"""The domain of the interpreter: NumPy lanes, with shortcuts for the most frequent operations."""
 
 from __future__ import annotations
 
@@ -69,9 +69,9 @@ def _fma(a: F, b: F, c: F) -> F:
 
 
 class Lanes(Vectors):
-    """``Vectors``, with rounding to nearest even done by the processor where that is exact.
+    """``Vectors``, with rounding to nearest even done by the processor if that is exact.
 
-    What may underflow or overflow takes the way of ``Vectors``; that both agree is a test.
+    Operations that may underflow or overflow use ``Vectors``; a test checks that both agree.
     """
 
     def fadd(self, a: Vec, b: Vec, fp: Fp) -> Vec:
@@ -126,7 +126,7 @@ class Lanes(Vectors):
 
 
 def _lines(*values: Vec) -> tuple[Vec, ...]:
-    """Values of one shape, in one dimension."""
+    """Values broadcast to one shape, in one dimension."""
     arrays = np.broadcast_arrays(*(v.v for v in values))
     lines = [np.ascontiguousarray(a).reshape(-1) for a in arrays]
     return tuple(Vec(line, v.w) for line, v in zip(lines, values, strict=True))

@@ -1,4 +1,4 @@
-"""What is launched: code, constants, memory and shape."""
+"""A launch as a value: code, constants, memory and shape."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ LaunchShape = tuple[int, int, int]
 class Launch:
     """One launch of a kernel.
 
-    ``code`` is whole: functions that it calls stand in it, and it has no relocations.  ``banks``
-    are the constant banks by number.  ``patches`` are the 32-bit immediates that the loader fills,
-    by code offset.  ``specials`` are special registers that the launch decides, by name.
+    ``code`` is complete: it includes the functions that it calls, and has no relocations.
+    ``banks`` are the constant banks by number.  ``patches`` are the 32-bit immediates that the
+    loader fills in, by code offset.  ``specials`` are special registers whose value the launch
+    sets, by name.
     """
 
     name: str
@@ -29,14 +30,14 @@ class Launch:
     block: LaunchShape
     banks: Mapping[int, bytes]
     pieces: Sequence[tuple[int, Bytes]] = ()
-    shared: int = 0  # bytes a block, static and dynamic
-    local: int = 0  # bytes a lane
+    shared: int = 0  # bytes per block, static and dynamic
+    local: int = 0  # bytes per lane
     patches: Mapping[int, int] = field(default_factory=dict[int, int])
     cooperative: bool = False
 
     @property
     def threads(self) -> int:
-        """A block's."""
+        """Threads per block."""
         x, y, z = self.block
         return x * y * z
 
@@ -47,7 +48,7 @@ class Launch:
 
 
 def instructions(launch: Launch) -> list[Instruction | None]:
-    """The code by index; None where a word is no instruction."""
+    """The code by index; None if a word is not an instruction."""
     code = bytearray(launch.code)
     for offset, value in launch.patches.items():
         code[offset + 4 : offset + 8] = value.to_bytes(4, "little")

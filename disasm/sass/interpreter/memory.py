@@ -1,6 +1,6 @@
 """Memory of a launch: pieces of the device's address space, and arrays for shared and local memory.
 
-Each is one flat array of bytes.  An address that lies in none of the pieces raises Outside.
+Each is one flat array of bytes.  An address outside all pieces raises Outside.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ Bytes: TypeAlias = NDArray[np.uint8]
 Addresses: TypeAlias = NDArray[np.uint64]
 Places: TypeAlias = NDArray[np.int64]
 
-# High words of the windows through which generic addresses reach shared and local memory: those of
-# the emulated device, so that pointers that a kernel stores compare.
+# High words of the windows through which generic addresses reach shared and local memory: equal to
+# the emulated device's, so that stored pointers compare equal.
 SHARED_WINDOW, LOCAL_WINDOW = 0x00010000, 0x00020000
 NOBODY = -1
-_ROOM = 32  # bytes behind the last one
+_ROOM = 32  # padding bytes after the last one
 
 
 class Outside(Exception):
-    """An access outside of what exists; ``number`` counts among the accesses of the call."""
+    """An access outside existing memory; ``number`` is the index among the accesses of the call."""
 
     def __init__(self, address: int, number: int) -> None:
         super().__init__(address, number)
@@ -33,7 +33,8 @@ class Outside(Exception):
 
 
 class Flat:
-    """Bytes; ``writer`` is the code offset of the last store to each word, ``thread`` whose."""
+    """Bytes; ``writer`` is the code offset of the last store to each word, ``thread`` its
+    thread."""
 
     def __init__(self, size: int) -> None:
         self.bytes: Bytes = np.zeros((size + _ROOM) & ~15, np.uint8)
@@ -52,7 +53,7 @@ class Flat:
         return out
 
     def store(self, at: Places, data: Bytes, by: int, threads: NDArray[np.int64]) -> None:
-        """Of two stores to one place the last one wins."""
+        """Of two stores to one address, the last wins."""
         size = data.shape[-1]
         first = at >> 2
         if size < 4:
@@ -76,7 +77,7 @@ class Rows(Flat):
         super().__init__(count * self.stride)
 
     def places(self, row: Places, offset: Addresses, size: int) -> Places:
-        """Where offsets lie in parts; Outside where they do not."""
+        """Places of offsets within parts; raises Outside for an offset beyond the part."""
         bad = offset + np.uint64(size) > np.uint64(self.size)
         if bad.any():
             number = int(np.flatnonzero(bad)[0])
@@ -97,7 +98,7 @@ class Piece:
 
 
 class GlobalMemory(Flat):
-    """The pieces of device memory that exist."""
+    """The existing pieces of device memory."""
 
     def __init__(self, pieces: Sequence[tuple[int, Bytes]]) -> None:
         ordered = sorted(pieces, key=lambda p: p[0])
@@ -122,14 +123,14 @@ class GlobalMemory(Flat):
         return self.bytes[place : place + self.pieces[number].size]
 
     def writer_of(self, number: int, offset: int) -> tuple[int, int] | None:
-        """Of a byte of a piece: the code offset of the last store, and the number of its lane in
-        the grid (32 a warp, from the first block on)."""
+        """For a byte of a piece: the code offset of the last store, and the number of its lane in
+        the grid (32 per warp, from the first block on)."""
         word = int(self._at[number]) + offset >> 2
         by = int(self.writer[word])
         return None if by == NOBODY else (by, int(self.thread[word]))
 
     def places(self, addresses: Addresses, size: int) -> Places:
-        """Where accesses of ``size`` bytes lie; Outside where there is nothing."""
+        """The places of accesses of ``size`` bytes; raises Outside if there is no memory."""
         if not len(self._bases):
             raise Outside(int(addresses[0]), 0)
         k = self._last
@@ -151,6 +152,6 @@ class GlobalMemory(Flat):
         return out
 
     def read(self, address: int, size: int) -> Bytes:
-        """``size`` bytes at an address; Outside where they do not exist."""
+        """``size`` bytes at an address; raises Outside if they do not exist."""
         at = int(self.places(np.array([address], np.uint64), size)[0])
         return self.bytes[at : at + size]

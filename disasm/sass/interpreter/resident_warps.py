@@ -1,4 +1,4 @@
-"""The state of the warps that are resident, and what one instruction sees of it.
+"""The state of the resident warps, and the view of it that one instruction has.
 
 Arrays are over (warps, 32 lanes); a block's warps follow one another.
 """
@@ -28,7 +28,7 @@ from sassxlate.disasm.sass.semantics.warp_state import Space, Update
 from sassxlate.domain.numpy_lanes import Vec
 
 Mask: TypeAlias = NDArray[np.bool_]
-Masks: TypeAlias = NDArray[np.uint32]  # a word a warp; lane 0 is bit 0
+Masks: TypeAlias = NDArray[np.uint32]  # one word per warp; lane 0 is bit 0
 Index: TypeAlias = NDArray[np.int64]
 
 LANES = 32
@@ -49,7 +49,8 @@ def spread(masks: Masks) -> Mask:
 
 
 class Resident:
-    """Registers, predicates, shared and local memory of ``blocks`` from the launch's ``first``."""
+    """Registers, predicates, shared and local memory of ``blocks`` blocks from the launch's block
+    ``first`` on."""
 
     def __init__(
         self, launch: Launch, device: GlobalMemory, first: int, blocks: int, rows: int
@@ -58,15 +59,15 @@ class Resident:
         self.device = device
         self.first = first
         self.blocks = blocks
-        self.each = (launch.threads + LANES - 1) // LANES  # warps a block
+        self.each = (launch.threads + LANES - 1) // LANES  # warps per block
         self.warps = warps = blocks * self.each
         shape = (warps, LANES)
         self.r = np.zeros((rows, *shape), np.uint64)
         self.p = np.zeros((7, *shape), np.bool_)
         self.ur = np.zeros((256, warps, 1), np.uint64)
         self.up = np.zeros((7, warps, 1), np.bool_)
-        self.b = np.zeros((16, *shape), np.uint32)  # convergence barriers, a mask a lane
-        self.result = np.zeros(shape, np.uint64)  # of the last reduction at a barrier
+        self.b = np.zeros((16, *shape), np.uint32)  # convergence barriers, a mask per lane
+        self.result = np.zeros(shape, np.uint64)  # result of the last reduction at a barrier
         self.shared = Rows(blocks, launch.shared)
         self.local = Rows(warps * LANES, launch.local)
         self.block_of = np.arange(warps) // self.each
@@ -81,7 +82,7 @@ class Resident:
         }
 
     def bank(self, number: int) -> tuple[Bytes, int]:
-        """A constant bank's bytes, with room behind them, and their number."""
+        """A constant bank's bytes, padded at the end, and their number without the padding."""
         if number not in self._banks:
             raise NoSemantics(f"constant bank {number}, which the launch does not have,")
         return self._banks[number]
@@ -119,19 +120,19 @@ def _specials(launch: Launch, first: int, blocks: int, each: int) -> dict[str, N
 
 
 class Group:
-    """Some lanes of some warps at one instruction: the ``Warp`` of its meaning."""
+    """Some lanes of some warps at one instruction: the ``Warp`` that the semantics see."""
 
     __slots__ = ("act", "at", "by", "op", "s")
 
     def __init__(self, s: Resident, rows: Index | None, act: Mask) -> None:
-        """``act`` is over the warps of ``rows``, ascending; over all where that is None."""
+        """``act`` is over the warps of ``rows``, ascending; over all warps if that is None."""
         self.s = s
         if rows is not None and len(rows) == s.warps:
             rows = None
         self.at: Index | slice = slice(None) if rows is None else rows
         self.act = act
         self.by = -1  # the code offset of the running instruction
-        self.op = ""  # of an atomic whose turns need not be taken one by one
+        self.op = ""  # the operation of an atomic that need not be applied lane by lane
 
     @classmethod
     def of(cls, s: Resident, lanes: Mask) -> Group:
@@ -140,7 +141,7 @@ class Group:
         return cls(s, None, lanes) if len(rows) == s.warps else cls(s, rows, lanes[rows])
 
     def only(self, lanes: Mask) -> Group | None:
-        """Those of its lanes; None where there are none."""
+        """The group of those of its lanes; None if there are none."""
         some = lanes.any(axis=1)
         if some.all():
             return Group(self.s, None if isinstance(self.at, slice) else self.at, lanes)
@@ -165,7 +166,7 @@ class Group:
 
     @property
     def count(self) -> int:
-        """How many warps."""
+        """The number of warps."""
         return len(self.act)
 
     @property
@@ -192,7 +193,7 @@ class Group:
         return out
 
     def write(self, values: Mapping[RegRef, NDArray[Any]], lanes: Mask) -> None:
-        """What an instruction gives, in the lanes that execute it."""
+        """Writes an instruction's results, in the lanes that execute it."""
         s, at = self.s, self.at
         every = bool(lanes.all())
         for ref, value in values.items():
@@ -232,14 +233,14 @@ class Group:
             if at + size > room:
                 raise NoSemantics(f"c[{bank:#x}][{at:#x}], behind the bank's {room:#x} bytes,")
             return data[at : at + size].reshape(*offset.shape, size)
-        # A lane that does not execute may have any index.
+        # An inactive lane may have any index.
         where = np.where(offset.astype(np.int64) + size > room, 0, offset.astype(np.int64))
         return data[where[..., None] + np.arange(size)]
 
     # --- memory ---------------------------------------------------------------------------------
 
     def in_shared(self, address: NDArray[np.uint64]) -> Mask:
-        """Which generic addresses lie in shared memory."""
+        """Which generic addresses are in shared memory."""
         out: Mask = address >> np.uint64(32) == np.uint64(SHARED_WINDOW)
         return out
 
@@ -249,7 +250,7 @@ class Group:
     def _split(
         self, space: Space, address: NDArray[np.uint64], lanes: NDArray[np.intp]
     ) -> list[tuple[Space, NDArray[np.uint64], NDArray[np.intp]]]:
-        """Generic addresses by the memory that they mean."""
+        """Generic addresses split by the memory that they address."""
         if space != "generic":
             return [(space, address, lanes)]
         high = address >> np.uint64(32)
@@ -280,7 +281,7 @@ class Group:
             raise Missed(space, error.address, size, int(self.rows[lane >> 5]), lane & 31) from None
 
     def threads(self, lanes: NDArray[np.intp]) -> NDArray[np.int64]:
-        """The numbers in the grid of lanes of the group, 32 a warp."""
+        """The numbers in the grid of lanes of the group, 32 per warp."""
         out: NDArray[np.int64] = self.rows[lanes >> 5] * LANES + (lanes & 31)
         return out + self.s.first * self.s.each * LANES
 
@@ -309,7 +310,7 @@ class Group:
     def update(
         self, space: Space, address: NDArray[np.uint64], size: int, mask: Mask, change: Update
     ) -> Bytes:
-        """Lanes at one address go in order of their warps and numbers."""
+        """Lanes at one address take turns by warp and lane number."""
         lanes = self._flat(mask)
         before = np.zeros((self.act.size, size), np.uint8)
         if len(lanes):
@@ -321,7 +322,7 @@ class Group:
 
 
 class _Turns:
-    """Atomic accesses of lanes, in order; ``lanes`` are places among a group's."""
+    """Atomic accesses of lanes, in order; ``lanes`` are indices into the group's lanes."""
 
     def __init__(
         self, memory: Flat, at: Places, size: int, lanes: NDArray[np.intp], group: Group
@@ -329,7 +330,7 @@ class _Turns:
         self.memory, self.at, self.size, self.lanes, self.group = memory, at, size, lanes, group
         self.order = np.argsort(at, kind="stable")
         place = at[self.order]
-        self.head = np.ones(len(at), np.bool_)  # in that order: the first at its place
+        self.head = np.ones(len(at), np.bool_)  # in that order: whether first at its address
         self.head[1:] = place[1:] != place[:-1]
 
     def _change(self, change: Update, old: Bytes, which: NDArray[np.intp]) -> Bytes:
@@ -340,7 +341,8 @@ class _Turns:
         self.memory.store(self.at[which], data, group.by, group.threads(self.lanes[which]))
 
     def scanned(self, change: Update, op: str) -> Bytes:
-        """Sums of integers, XOR and exchanges: what a lane sees follows from those before it."""
+        """Sums of integers, XOR and exchanges: the value that a lane reads follows from the lanes
+        before it."""
         kind = np.dtype(np.uint32 if self.size == 4 else np.uint64)
         order, head = self.order, self.head
         start: NDArray[Any] = self.memory.load(self.at[order], self.size)
@@ -368,7 +370,8 @@ class _Turns:
         return out
 
     def taken(self, change: Update) -> Bytes:
-        """All that is left of a place is tried at once: what changes nothing needs no turn."""
+        """All remaining accesses of an address are tried at once: one that changes nothing needs no
+        turn."""
         out = np.empty((len(self.at), self.size), np.uint8)
         left, head = self.order, self.head
         while len(left):
@@ -376,7 +379,7 @@ class _Turns:
             new = self._change(change, old, left)
             changed = (new != old).any(axis=1)
             group = np.cumsum(head) - 1
-            # The first of each place that changes it, and those before, have their turn.
+            # At each address, the first access that changes it, and those before it, are done.
             count = np.cumsum(changed)
             before = (count - changed) - (count - changed)[np.flatnonzero(head)][group]
             done = before == 0
@@ -390,7 +393,7 @@ class _Turns:
 
 
 class Missed(Exception):
-    """An access of one lane to what does not exist."""
+    """An access of one lane to memory that does not exist."""
 
     def __init__(self, space: str, address: int, size: int, warp: int, lane: int) -> None:
         super().__init__(f"{size} bytes at {address:#x} of {space} memory")
@@ -399,7 +402,7 @@ class Missed(Exception):
 
 
 class LaneEnv:
-    """A group as the environment of meanings of single lanes."""
+    """A group as the environment of per-lane semantics."""
 
     __slots__ = ("g",)
 
@@ -420,7 +423,7 @@ class LaneEnv:
         known = None if indexed else self.g.s.constants.get((operand.bank, at))
         if known is not None:
             return known
-        offset = np.array([at & 0xFFFFFFFF], np.uint32)  # negative ones count with an index
+        offset = np.array([at & 0xFFFFFFFF], np.uint32)  # negative offsets are used with an index
         if operand.index is not None and indexed:
             offset = offset + self.g.reg(operand.index.file, operand.index.index)
         data = np.ascontiguousarray(self.g.constant(operand.bank, offset, 4)).view("<u4")

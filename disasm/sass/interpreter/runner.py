@@ -1,4 +1,4 @@
-"""Runs a launch, some of its blocks at a time."""
+"""Runs a launch, a few of its blocks at a time."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from sassxlate.errors import InterpretError, Where
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """What a launch left behind.  ``shared`` is by block and ``local`` by lane, if kept."""
+    """The result of a launch.  ``shared`` is per block and ``local`` per lane, if kept."""
 
     device: GlobalMemory
     shared: tuple[bytes, ...]
-    executed: int  # instructions of warps
+    executed: int  # warp instructions
     seen: frozenset[int]  # code offsets that were executed
     stopped: bool
 
@@ -35,12 +35,12 @@ def run(
     stopped: Callable[[Resident, Group], None] | None = None,
     before: Observer | None = None,
 ) -> Done:
-    """Runs a launch to its end; an observer that raises Stop ends it, too.
+    """Runs a launch to its end; an observer may end it by raising Stop.
 
-    Raises InterpretError: SX0211 no meaning, SX0212 an access outside of memory, SX0213 a fault of
-    alignment, SX0214 lanes that wait for ever, SX0215 the limit, SX0216 a trap, SX0217 control that
-    leaves the code, SX0218 a launch that cannot be, SX0219 (in Order.SILICON) a
-    WARPSYNC of a lane that its mask leaves out.
+    Raises InterpretError: SX0211 no semantics, SX0212 an access outside memory, SX0213 bad
+    alignment, SX0214 lanes that wait forever, SX0215 the limit, SX0216 a trap, SX0217 control that
+    leaves the code, SX0218 an impossible launch, SX0219 (in Order.SILICON) a
+    WARPSYNC whose mask leaves out an executing lane.
     """
     options = options or ScheduleOptions()
     _check(launch)

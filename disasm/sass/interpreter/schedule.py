@@ -1,10 +1,10 @@
-"""Whose turn it is among the lanes that can run.
+"""The scheduler: which of the lanes that can run go next.
 
 Lanes of all resident warps that are at the same instruction run together, the lowest address
-first, so that lanes that parted come together again.  That is one of the orders that the hardware
-may take; ``Order.WARPS`` is another: each warp in turn runs until it waits.  Groups that go round a
-loop with an atomic, a strong load, YIELD or NANOSLEEP give way to all others, and nobody waits for
-ever: a lock's holder always runs on.
+first, so that diverged lanes reconverge.  That is one of the orders that the hardware
+may take; ``Order.WARPS`` is another: each warp in turn runs until it waits.  Groups that repeat a
+loop with an atomic, a strong load, YIELD or NANOSLEEP yield to all others, and no group starves:
+the holder of a lock always makes progress.
 """
 
 from __future__ import annotations
@@ -24,34 +24,36 @@ from sassxlate.disasm.sass.interpreter.waiting import Wait, Waiting, section_cla
 from sassxlate.errors import InterpretError, Where
 
 SIZE = 16  # bytes of an instruction
-# What runs together has one key: the warp's number in bits 63:40 (0 in Order.TOGETHER), the index
-# of the instruction, and in bits 7:0 a team, 0 for none.  Lanes that WARPSYNC.EXCLUSIVE or a
+# Lanes that run together share a key: the warp's number in bits 63:40 (0 in Order.TOGETHER), the
+# index of the instruction, and in bits 7:0 a team, 0 for none.  Lanes that WARPSYNC.EXCLUSIVE or a
 # collective section brought together are a team, named by its lowest lane plus 1, up to the next
 # sync.
 _WARP, _INDEX = 40, 8
-PATIENCE = 2000  # turns after which the group that waited longest goes on for a while
+PATIENCE = 2000  # turns after which the group that waited longest runs for a while
 QUANTUM = 64
-GIVE = 64  # turns of spinning groups alone after which BSYNC lets its lanes pass
-MOST_LANES = 1 << 16  # that are resident at once, unless the launch is cooperative
+GIVE = 64  # turns with only spinning groups after which BSYNC releases its lanes
+MOST_LANES = 1 << 16  # lanes that are resident at once, unless the launch is cooperative
 
 
 class Order(Enum):
-    """Whose turn it is: everybody's at the lowest address, or one warp's until it waits."""
+    """The schedule: all lanes at the lowest address together, or one warp at a time until it
+    waits."""
 
     TOGETHER = "together"
     WARPS = "warps"
     REVERSED = "reversed"  # as WARPS, from the last one
-    SILICON = "silicon"  # as WARPS, the lanes of each as an H200 keeps them (splits.py)
+    SILICON = "silicon"  # as WARPS, with each warp's lanes scheduled as on an H200 (splits.py)
 
 
-# Among these a program that relies on nothing undefined must not tell the difference.
+# A program that relies on nothing undefined must give the same results under all of these.
 ORDERS_OF_WARPS = (Order.TOGETHER, Order.WARPS, Order.REVERSED)
 
 
 @dataclass(frozen=True, slots=True)
 class ScheduleOptions:
-    """``limit``: instructions of warps after which a launch is given up; 0: none.  ``lanes`` are
-    resident at once at most, but never less than a block, and all if the launch is cooperative."""
+    """``limit``: warp instructions after which a launch is given up; 0: none.  ``lanes`` are
+    the most that are resident at once, but never less than a block, and all if the launch is
+    cooperative."""
 
     order: Order = Order.TOGETHER
     limit: int = 0
@@ -106,7 +108,7 @@ class Turns:
         return key, self.ready[key][1]
 
     def _spinning(self, polite: bool) -> None:
-        """Where all that can run spins, BSYNC gives way: its lanes may be waited for."""
+        """If every runnable group spins, BSYNC yields: others may be waiting for its lanes."""
         self.gave = self.gave + 1 if polite else 0
         if self.gave < GIVE or not self.waiting.any:
             return
@@ -116,7 +118,7 @@ class Turns:
             self._resume(index, some)
 
     def _resume(self, index: int, lanes: Mask, polite: bool = False) -> None:
-        """Lanes (over all warps) that go on at an instruction."""
+        """Makes lanes (over all warps) runnable at an instruction."""
         if self.options.order == Order.TOGETHER:
             self._add(index << _INDEX, Group.of(self.s, lanes), polite)
             return
@@ -125,12 +127,12 @@ class Turns:
             self._add(self._of_warp(row) | index << _INDEX, one, polite)
 
     def _of_warp(self, row: int) -> int:
-        """A warp's part of a key."""
+        """The warp's part of a key."""
         reverse = self.options.order == Order.REVERSED
         return (self.s.warps - 1 - row if reverse else row) << _WARP
 
     def _teams(self, index: int, lanes: Mask, masks: NDArray[np.uint32]) -> None:
-        """As _resume, the lanes of each mask (over all warps) as a team of their own."""
+        """As _resume, with the lanes of each mask (over all warps) as a separate team."""
         masks = masks & ballot(self.s.live)[:, None]
         lowest = np.argmax(spread(masks.reshape(-1)), axis=1).reshape(masks.shape)
         for team in np.unique(lowest[lanes]).tolist():
@@ -150,12 +152,12 @@ class Turns:
             self.ready[key] = (before[0].joined(group), before[1], before[2] and polite)
 
     def _to(self, key: int, index: int, group: Group | None, polite: bool = False) -> None:
-        """A part of the group of a key goes on elsewhere."""
+        """Moves part of a key's group to another instruction."""
         if group is not None:
             self._add(at_index(key, index), group, polite)
 
     def _leave(self, key: int, index: int, group: Group | None) -> None:
-        """As _to, and it is no team any more."""
+        """As _to, and dissolves the team."""
         self._to(key & ~255, index, group)
 
     def _deadlock(self) -> InterpretError:
@@ -188,12 +190,12 @@ def key_index(ins: Instruction) -> int:
 
 
 def place_key(index: int) -> int:
-    """The key of an instruction for lanes of no team."""
+    """The key of an instruction for lanes without a team."""
     return index << _INDEX
 
 
 def index_of(key: int) -> int:
-    """The index of the instruction of a key."""
+    """The instruction index in a key."""
     return key >> _INDEX & 0xFFFFFFFF
 
 

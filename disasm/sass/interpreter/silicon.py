@@ -1,8 +1,8 @@
-"""Runs a launch as an H200 was seen to: warp after warp, the lanes of each as :mod:`.splits` says.
+"""Runs a launch as observed on an H200: warp after warp, the lanes of each by :mod:`.splits`.
 
-Only what lanes of one warp see of each other may differ from the other orders: who runs together
-where the code does not bring lanes together, or where it relies on barrier registers that
-recursion uses anew.
+Only what lanes of one warp observe of each other may differ from the other orders: which lanes run
+together where the code does not reconverge them, or where it relies on barrier registers that
+recursion reuses.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from sassxlate.disasm.sass.interpreter.schedule import SIZE, ScheduleOptions, ke
 from sassxlate.disasm.sass.interpreter.splits import Splits, Waits, lanes_of
 from sassxlate.disasm.sass.interpreter.waiting import home_of
 
-ROUNDS = 64  # of a loop that may wait for other warps, before these have their turn
+ROUNDS = 64  # rounds of a loop that may wait for other warps, before these get their turn
 
 
 class Silicon(Interpreter):
@@ -49,7 +49,7 @@ class Silicon(Interpreter):
     # --- whose turn it is -------------------------------------------------------------------------
 
     def run(self) -> None:
-        """Until every lane has ended."""
+        """Runs until every lane has ended."""
         while self.s.live.any():
             before = self.executed
             for row in range(self.s.warps):
@@ -60,7 +60,7 @@ class Silicon(Interpreter):
                 raise self._stuck()
 
     def _turn(self, row: int) -> None:
-        """A warp runs until none of its lanes can, or it may be waiting for other warps."""
+        """Runs a warp until none of its lanes can run, or it may be waiting for other warps."""
         self.row, self.rounds = row, 0
         split = self.splits[row]
         alone = self.s.warps == 1
@@ -93,13 +93,13 @@ class Silicon(Interpreter):
             super().transfer(key, ins, group, lanes, spins)
 
     def _now(self, ins: Instruction, group: Group, lanes: Mask) -> tuple[Splits, int, int, int]:
-        """The warp, its running lanes, those that do what the instruction says, and its place."""
+        """The warp, its running lanes, those that execute the instruction, and its place."""
         doing = self._condition(ins, group, lanes)
         split = self.splits[self.row]
         return split, int(ballot(group.act)[0]), int(ballot(doing)[0]), key_index(ins)
 
     def _to(self, key: int, index: int, group: Group | None, polite: bool = False) -> None:
-        """The running lanes go on, or some of them, beside others that did."""
+        """The running lanes, or some of them, continue, beside others that already did."""
         if group is None:
             return
         mask, split = int(ballot(group.act)[0]), self.splits[self.row]
@@ -119,7 +119,8 @@ class Silicon(Interpreter):
         split.part(taken, target, mask & ~taken, place + 1)
 
     def _indirect(self, key: int, ins: Instruction, group: Group, lanes: Mask) -> None:
-        """The lanes of the lowest one's target part from the others, which come here again."""
+        """The lanes with the lowest lane's target split off; the others execute the instruction
+        again."""
         split, mask, moving, place = self._now(ins, group, lanes)
         if mask & ~moving:
             split.part(moving, place, mask & ~moving, place + 1)
@@ -192,7 +193,7 @@ class Silicon(Interpreter):
         super()._bar(key, ins, group, lanes)
 
     def _resume(self, index: int, lanes: Mask, polite: bool = False) -> None:
-        """Lanes of any warp that waited at BAR."""
+        """Resumes lanes of any warp that waited at BAR."""
         for row, mask in enumerate(ballot(lanes).tolist()):
             if mask:
                 self.splits[row].free(mask, index)
@@ -200,7 +201,7 @@ class Silicon(Interpreter):
     # --- barrier registers ----------------------------------------------------------------------
 
     def _move(self, ins: Instruction, group: Group, lanes: Mask) -> None:
-        """There is one of each a warp: who is lowest says what it becomes."""
+        """There is one of each register per warp: the lowest lane's value is written."""
         source, target = ins.get("B"), ins.get("Rd")
         if not isinstance(source, BReg) or source.index >= 16 or ins.get("Bd") is not None:
             super()._move(ins, group, lanes)

@@ -1,18 +1,21 @@
-"""How an H200 keeps the lanes of one warp together: which run, which wait, and who is next.
+"""How an H200 schedules the lanes of one warp: which run, which wait, and which are next.
 
-A model that was fitted to what 1,300 small kernels left on one (``docs/errata.md`` says how much of
-it they confirm).  What it says:
+A model fitted to the results of 1,300 small kernels on an H200 (``docs/errata.md`` says how much of
+it they confirm).  The model:
 
-* There is one B0 to B15 a warp.  BSSY adds the running lanes; BSYNC, once all are there, clears it.
-* Where lanes part, the fewer run first, and those that do not jump where there are as many.
-* One split is kept beside the running one.  What it was before it lies in a pool, a place a lane:
-  the last that came goes first, and with it every lane at the same place, *whichever call or turn
-  of a loop brought it there*, even if it waits at a BSYNC, which it then executes again.
-* BSYNC lets pass who is not in its mask, and waits for nobody that gave way or waits at WARPSYNC.
-  If all that it misses wait elsewhere, and nobody waits at it yet, it passes at once.
-* Where no lane can run, those that waited last go on alone.
+* There is one set of B0 to B15 per warp.  BSSY adds the running lanes; BSYNC, once all have
+arrived, clears it.
+* When lanes diverge, the smaller part runs first; if the parts are equal, the part that does not
+jump.
+* One split is kept beside the running one.  Earlier splits are in a pool, one place per lane:
+  the last that came runs first, and with it every lane at the same place, *whichever call or
+  iteration of a loop brought it there*, even if it waits at a BSYNC, which it then executes again.
+* BSYNC passes lanes that are not in its mask, and does not wait for lanes that yielded or wait at
+WARPSYNC.
+  If all missing lanes wait elsewhere, and no lane waits at it yet, it passes at once.
+* If no lane can run, the lanes that began to wait last continue alone.
 
-So recursion whose levels wait at one BSYNC comes apart.  Masks are of lanes; a place is the index
+So recursion whose levels wait at one BSYNC diverges.  Masks are of lanes; a place is the index
 of an instruction.
 """
 
@@ -49,7 +52,7 @@ class Split:
 
 @dataclass(frozen=True, slots=True)
 class Waits:
-    """What a lane waits at.  ``what``: the number of a convergence barrier, the mask of a
+    """The reason why a lane waits.  ``what``: the number of a convergence barrier, the mask of a
     WARPSYNC, the class of a section; ``mask`` and ``home`` are a section's."""
 
     kind: WaitKind
@@ -60,8 +63,8 @@ class Waits:
 
 @dataclass(slots=True)
 class Splits:
-    """The lanes of one warp.  ``running`` is taken by whoever executes, and given back by the
-    methods: None where the next is to be chosen."""
+    """The lanes of one warp.  The executor takes ``running``, and the methods set it again:
+    None if the next lanes are still to be chosen."""
 
     live: int
     running: Split | None = None
@@ -69,7 +72,7 @@ class Splits:
     barriers: list[int] = field(default_factory=lambda: [0] * 16)
     places: dict[int, int] = field(default_factory=dict[int, int])  # of the lanes in the pool
     waits: dict[int, Waits] = field(default_factory=dict[int, Waits])  # beside, or in the pool
-    away: int = 0  # gave way, and may run
+    away: int = 0  # yielded, and may run
     homes: dict[int, tuple[int, int]] = field(default_factory=dict[int, tuple[int, int]])
     _age: dict[int, int] = field(default_factory=dict[int, int])
     _newest: int = 0
@@ -88,7 +91,7 @@ class Splits:
         return mask_of(n for n, w in self.waits.items() if w.kind == "bsync" and w.what == number)
 
     def place_of(self, lane: int) -> int:
-        """Where a lane that does not run is."""
+        """The place of a lane that is not running."""
         if lane in self.places:
             return self.places[lane]
         assert self.beside is not None
@@ -104,7 +107,7 @@ class Splits:
     # --- the pool -------------------------------------------------------------------------------
 
     def _pool(self, mask: int, place: int, *, last: bool = False) -> None:
-        """Puts lanes into the pool, where they are the first to go on, or the last."""
+        """Puts lanes into the pool, as the first to continue or as the last."""
         if last:
             self._oldest -= 1
         else:
@@ -114,7 +117,7 @@ class Splits:
             self._age[lane] = self._oldest if last else self._newest
 
     def put_beside(self, mask: int, place: int) -> None:
-        """Lanes that parted from the running ones."""
+        """Adds lanes that diverged from the running ones."""
         if not mask:
             return
         self._spill()
@@ -126,7 +129,7 @@ class Splits:
             self.beside = None
 
     def _remove(self, mask: int) -> None:
-        """Lanes are taken from where they wait; they no longer do."""
+        """Removes lanes from where they wait."""
         for lane in lanes_of(mask):
             self.waits.pop(lane, None)
             self.places.pop(lane, None)
@@ -139,7 +142,7 @@ class Splits:
         return max(lanes, key=lambda lane: (self._age[lane], -lane))
 
     def choose(self) -> bool:
-        """Sets the running lanes where there are none; False where no lane can run."""
+        """Chooses the running lanes if there are none; False if no lane can run."""
         if self.running is not None:
             return True
         ready = self._ready()
@@ -154,7 +157,7 @@ class Splits:
         else:
             self._spill()
             if not ready & ~self.away:
-                self.away = 0  # all gave way: all have their turn
+                self.away = 0  # all yielded: each gets a turn
             place = self.places[self._first(lanes_of(ready & ~self.away))]
             same = mask_of(n for n, p in self.places.items() if p == place)
             self._remove(same)
@@ -163,7 +166,7 @@ class Splits:
         return True
 
     def resolve(self) -> bool:
-        """Nobody can run: those that came last to a BSYNC go on.  False where there are none."""
+        """No lane can run: the last to arrive at a BSYNC continue.  False if there are none."""
         self._spill()
         held = [n for n, w in self.waits.items() if w.kind == "bsync"]
         if not held:
@@ -181,11 +184,11 @@ class Splits:
     # --- what the running lanes do ----------------------------------------------------------------
 
     def go(self, mask: int, place: int) -> None:
-        """The running lanes are these, there; none: the next are to be chosen."""
+        """Sets the running lanes and their place; none: the next are to be chosen."""
         self.running = Split(mask, place) if mask else None
 
     def part(self, taken: int, target: int, other: int, following: int) -> None:
-        """The running lanes go two ways: those that jump, and the others."""
+        """The running lanes diverge: those that jump, and the others."""
         if not taken:
             self.go(other, following)
         elif not other:
@@ -204,7 +207,7 @@ class Splits:
         self.recheck()
 
     def sync(self, number: int, mask: int, arriving: int, place: int) -> None:
-        """BSYNC: of the running lanes ``mask``, these come to a barrier."""
+        """BSYNC: ``arriving``, of the running lanes ``mask``, arrive at a barrier."""
         armed = self.barriers[number] & self.live
         coming = arriving & armed
         if not coming:
@@ -223,8 +226,8 @@ class Splits:
         self.go(mask | same, place + 1)
 
     def leave(self, number: int, mask: int, leaving: int, place: int) -> None:
-        """BREAK: lanes leave a barrier's mask; who waited for them alone goes on, and before them
-        where they are more."""
+        """BREAK: lanes leave a barrier's mask; lanes that waited only for them continue, and run
+        before them if they are more."""
         before = self.barriers[number]
         self.barriers[number] = before & ~leaving
         self.go(mask, place + 1)
@@ -246,7 +249,8 @@ class Splits:
             self.put_beside(same, at + 1)
 
     def meet(self, mask: int, wanted: dict[int, int], place: int) -> None:
-        """WARPSYNC: each lane of ``wanted``, which all run, waits for a mask at this place."""
+        """WARPSYNC: each lane of ``wanted``, all of them running, waits for a mask at this
+        place."""
         here = {n: w.what for n, w in self.waits.items()
                 if w.kind == "warpsync" and self.place_of(n) == place} | wanted  # fmt: skip
         at = mask_of(here)
@@ -287,7 +291,7 @@ class Splits:
         self.go(met[-1], starts)
 
     def home(self, mask: int, following: int) -> None:
-        """ENDCOLLECTIVE: who came last goes on first."""
+        """ENDCOLLECTIVE: the last to arrive continues first."""
         groups: dict[tuple[int, int], int] = {}
         for lane in lanes_of(mask):
             home, order = self.homes.get(lane, (-1, 0))
@@ -299,7 +303,7 @@ class Splits:
         self.go(groups[last], last[1])
 
     def give_way(self, mask: int, place: int) -> None:
-        """YIELD and NANOSLEEP: the running lanes are the last to go on, if anybody else can."""
+        """YIELD and NANOSLEEP: the running lanes are the last to continue, if others can run."""
         self.go(mask, place + 1)
         if not self._ready():
             return
@@ -313,7 +317,7 @@ class Splits:
         self._wait(mask, coming, Waits("bar"), place)
 
     def free(self, mask: int, place: int) -> None:
-        """Lanes that waited at BAR go on."""
+        """Lanes that waited at BAR may run again."""
         self._remove(mask)
         self._pool(mask, place)
 
@@ -323,7 +327,7 @@ class Splits:
         self._park(mask, coming, place)
 
     def _park(self, mask: int, coming: int, place: int) -> None:
-        """Lanes that wait leave the running ones: a ready split beside takes their place."""
+        """Waiting lanes leave the running ones: a ready split beside them takes their place."""
         passing = mask & ~coming
         if passing:
             self.put_beside(coming, place)
@@ -339,7 +343,7 @@ class Splits:
         self._pool(coming, place)
 
     def recheck(self) -> None:
-        """Who waits for nobody any more can run: lanes have ended, or wait elsewhere."""
+        """Releases lanes whose waiting condition is met because lanes ended or wait elsewhere."""
         asleep = self._asleep()
         for number, armed in enumerate(self.barriers):
             there = self.at_barrier(number) & armed & self.live
@@ -362,7 +366,7 @@ class Splits:
             self._pool(team, start)
 
     def _teams(self, kind: int | None = None) -> list[int]:
-        """Lanes at sections (of one class) of whose mask nobody is missing."""
+        """Lanes at sections (of one class) whose masks are complete."""
         teams: dict[tuple[int, int], int] = {}
         for lane, w in self.waits.items():
             if w.kind == "section" and (kind is None or w.what == kind):
@@ -371,7 +375,7 @@ class Splits:
         return [team for (_, m), team in teams.items() if not m & self.live & ~team]
 
     def _past(self, mask: int) -> None:
-        """Lanes no longer wait, and go on behind what they waited at when it is their turn."""
+        """Lanes stop waiting, and continue after their barrier when it is their turn."""
         if self.beside is not None and self.beside.mask & mask:
             some, place = self.beside.mask & mask, self.beside.place
             others = self.beside.mask & ~mask

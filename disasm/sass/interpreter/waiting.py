@@ -1,4 +1,5 @@
-"""Where lanes wait for each other: convergence barriers, WARPSYNC, collective sections, BAR."""
+"""The places where lanes wait for each other: convergence barriers, WARPSYNC, collective sections,
+BAR."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ from sassxlate.disasm.sass.interpreter.resident_warps import (
 
 
 class Wait(IntEnum):
-    """What a lane waits at."""
+    """The kind of barrier that a lane waits at."""
 
     NOTHING = 0
     BSYNC = 1
@@ -32,19 +33,21 @@ class Wait(IntEnum):
 
 
 class Waiting:
-    """The lanes that wait: at what, where in the code, and for whom."""
+    """The waiting lanes: at what, where in the code, and for which lanes."""
 
     def __init__(self, state: Resident, classes: NDArray[np.int64]) -> None:
         shape = (state.warps, LANES)
         self.s = state
         self.kind = np.zeros(shape, np.int8)
         self.index = np.zeros(shape, np.int32)  # of the instruction
-        self.mask = np.zeros(shape, np.uint32)  # of BSYNC and WARPSYNC
-        self.number = np.zeros(shape, np.int32)  # of the barrier; BSYNC's register
+        self.mask = np.zeros(shape, np.uint32)  # mask of BSYNC and WARPSYNC
+        self.number = np.zeros(shape, np.int32)  # number of the barrier; BSYNC's register
         self.need = np.zeros(shape, np.int32)  # threads that BAR waits for; 0: the whole block
-        self.home = np.zeros(shape, np.int32)  # where the lane goes on behind a collective section
+        self.home = np.zeros(shape, np.int32)  # the end of the collective section
         self.since = np.zeros(shape, np.int64)
-        self.arrived: dict[tuple[int, int], dict[int, int]] = {}  # (block, barrier): warp to lanes
+        self.arrived: dict[
+            tuple[int, int], dict[int, int]
+        ] = {}  # by (block, barrier): warp to lanes
         self.classes = classes
         self.any = False
 
@@ -61,7 +64,7 @@ class Waiting:
             np.copyto(array, value, where=act, casting="unsafe")
 
     def free(self, lanes: Mask) -> list[tuple[int, Mask]]:
-        """These lanes no longer wait: (instruction behind which they go on, lanes)."""
+        """Stops the wait of these lanes: (instruction after which they continue, lanes)."""
         out: list[tuple[int, Mask]] = []
         for index in np.unique(self.index[lanes]).tolist():
             out.append((index + 1, lanes & (self.index == index)))
@@ -72,9 +75,9 @@ class Waiting:
     # --- inside a warp --------------------------------------------------------------------------
 
     def met(self, warps: Index, kind: Wait, without: NDArray[np.uint32] | None = None) -> Mask:
-        """(all warps, 32): the lanes of some warps of whose mask nobody is missing.
+        """(all warps, 32): the lanes, in some warps, whose masks are complete.
 
-        BSYNC and collective sections let go who waits with one mask together; WARPSYNC looks at
+        BSYNC and collective sections release all lanes with one mask together; WARPSYNC looks at
         each lane's own mask, and at those that wait at the same instruction.  ``without``: by warp,
         the lanes that may be missing.
         """
@@ -99,14 +102,14 @@ class Waiting:
         return out
 
     def held_up(self) -> Mask:
-        """(all warps, 32): the lanes at a BSYNC that miss none but lanes at a WARPSYNC."""
+        """(all warps, 32): the lanes at a BSYNC whose missing lanes are all at a WARPSYNC."""
         others = ballot((self.kind == Wait.WARPSYNC) | (self.kind == Wait.COLLECTIVE))
         return self.met(np.flatnonzero(others != 0), Wait.BSYNC, others)
 
     # --- inside a block -------------------------------------------------------------------------
 
     def open_barriers(self, blocks: Sequence[int]) -> Mask:
-        """The lanes at barriers of these blocks that everybody has reached; reductions are done."""
+        """The lanes at barriers of these blocks that all have reached; reductions are done."""
         out = np.zeros(self.kind.shape, np.bool_)
         each = self.s.each
         for block in blocks:
@@ -129,7 +132,7 @@ class Waiting:
         needs = np.unique(self.need[own][here])
         need = int(needs.max()) if len(needs) else max(gone.values(), default=0) >> 32
         waiting, alive = ballot(here), ballot(live)
-        # A warp counts when all of its live lanes are there, and then as 32 threads.
+        # A warp counts once all of its live lanes have arrived, and then as 32 threads.
         whole = (waiting == alive) & (alive != 0)
         passed = np.zeros(each, np.int64)
         for warp, _ in gone.items():
@@ -140,20 +143,20 @@ class Waiting:
         return count >= (need + LANES - 1) // LANES * LANES
 
     def arrive(self, block: int, number: int, warp: int, need: int) -> None:
-        """BAR.ARV of a whole warp (numbered in its block): it is counted and goes on."""
+        """BAR.ARV of a whole warp (numbered in its block): counts it without waiting."""
         record = self.arrived.setdefault((block, number), {})
         record[warp] = ((record.get(warp, 0) & 0xFFFFFFFF) + 1) | need << 32
 
 
 def home_of(ins: Instruction) -> int:
-    """The index of the instruction where lanes of a collective section go on."""
+    """The index of the instruction at which lanes of a collective section continue."""
     label = ins.get("target")
     return label.target // 16 if isinstance(label, Label) else -1
 
 
 def section_classes(code: Sequence[Instruction | None]) -> NDArray[np.int64]:
-    """For each instruction that opens a collective section, a number that those with the same
-    instructions inside share; -1 for others."""
+    """For each instruction that opens a collective section, a number shared by those with the same
+    instructions inside; -1 for others."""
     out = np.full(len(code), -1, np.int64)
     seen: dict[tuple[str, ...], int] = {}
     for index, ins in enumerate(code):

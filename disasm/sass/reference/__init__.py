@@ -1,5 +1,5 @@
-"""The instruction set to read: a page a mnemonic, made of the tables that decoder and assembler
-run on.  Imports tables, codec and nothing above them; `sassxlate isa` prints it."""
+"""Reference pages of the instruction set, one per mnemonic, made from the tables that decoder and
+assembler use.  Imports tables, codec and nothing above them; `sassxlate isa` prints it."""
 
 from sassxlate.disasm.sass.reference.layout import layout_page
 from sassxlate.disasm.sass.reference.pages import (

@@ -1,6 +1,6 @@
-"""A word of each form, made from its row: what a decoder reads, with small numbers in its fields.
+"""An example word of each form, made from its row: decodable, with small numbers in its fields.
 
-Which values of fields go together is the legality's to say (`..legal`): a combination that is no
+`..codec.legality` defines which values of fields go together: a combination that is not an
 instruction is changed in as few bits as possible until it is one.
 """
 
@@ -32,17 +32,17 @@ from sassxlate.disasm.sass.tables.spec import (
 )
 from sassxlate.errors import DecodeError
 
-_TRUE = 7 << 12  # the guard PT
+_TRUE = 7 << 12  # guard PT
 _OPCODE = opcode_bits(0x1FFF)
 _CONTROL = bits(105, 21)
 _STEPS = 8  # changes of groups before a form counts as one without an example
 _ONES = {"f32": 0x3F800000, "f64": 0x3FF00000, "f16x2": 0x3C003C00}  # 1.0; f64: its high half
 _TID = 0x21  # SR_TID.X
-_USUAL = ("", "LT", "RN")  # spellings that an example prefers
+_USUAL = ("", "LT", "RN")  # preferred spellings in examples
 
 
 def scatter(value: int, mask: int) -> int:
-    """The inverse of `legal.gather`: the low bits of ``value`` at the bits of ``mask``."""
+    """The inverse of `legality.gather`: the low bits of ``value`` at the bits of ``mask``."""
     out = 0
     while mask:
         low = mask & -mask
@@ -74,7 +74,7 @@ def _constant(slot: C, generation: int) -> int:
         word |= put(bits(slot.bindless, ureg_bits(generation)), 4)
     if slot.index is not None:
         uniform = slot.index_file == "UR"
-        # Beside a descriptor nvdisasm doubts any index but URZ.
+        # Beside a descriptor, nvdisasm rejects any index but URZ.
         number = 4 if slot.bindless is None else 0xFF
         word |= put(bits(slot.index, ureg_bits(generation) if uniform else 8), number)
     return word
@@ -86,7 +86,7 @@ def _memory(slot: M, generation: int) -> int:
         word |= put(bits(slot.base, 8), 2)
     if slot.ureg is not None:
         word |= put(bits(slot.ureg, ureg_bits(generation)), 4)
-    if slot.wide is not None and slot.wide > 1:  # 0 and 1 are no bits but constants
+    if slot.wide is not None and slot.wide > 1:  # 0 and 1 are constants, not bits
         word |= 1 << slot.wide
     return word
 
@@ -136,7 +136,8 @@ def _first(compiled: CompiledRow) -> int:
 
 
 def _nearest(group: legality.Group, word: int, kept: int) -> int | None:
-    """The word with values of the group that go together, as few bits changed as possible."""
+    """The word with a legal combination of the group's values, with as few bits changed as
+    possible."""
     now, fixed = legality.gather(word, group.mask), legality.gather(kept, group.mask)
     taken = (
         value
@@ -148,7 +149,8 @@ def _nearest(group: legality.Group, word: int, kept: int) -> int | None:
 
 
 def _scheduled(compiled: CompiledRow, word: int) -> int:
-    """With scheduling information that the form takes: no barrier where it can be, else one."""
+    """The word with legal scheduling information: without a barrier if possible, otherwise with
+    one."""
     for barriers in (0x7E0, 0x700, 0xE0, 0):
         for stall in range(32):
             control = barriers | stall
@@ -175,7 +177,7 @@ def _compiled(generation: int) -> Mapping[tuple[object, ...], CompiledRow]:
 
 
 def example(row: Row, generation: int) -> tuple[int, str] | None:
-    """(word, text) of a form in a generation; None where none was found."""
+    """(word, text) of a form in a generation; None if none was found."""
     compiled = _compiled(generation).get((row.mnemonic, row.opcode, row.text, row.fixed))
     if compiled is None:
         return None

@@ -1,4 +1,5 @@
-"""The page on what all instructions share: fixed fields, scheduling, how to read a form."""
+"""The page about the layout common to all instructions: fixed fields, scheduling, how to read a
+form."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an operand of a form is, in words."""
+"""Descriptions of a form's operands as text."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def _memory(slot: M, uniform: int) -> list[str]:
 
 
 def describe(slot: object, generation: int) -> str:
-    """What an operand is, where its parts stand, and whether it is read or written."""
+    """The kind of an operand, the bits of its parts, and whether it is read or written."""
     uniform = ureg_bits(generation)
     match slot:
         case R():

@@ -1,4 +1,4 @@
-"""A page a mnemonic, an index of all, and the page on the layout that all words share."""
+"""A page per mnemonic, an index of all, and the page about the common layout."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ EFFECTS = {
 
 @dataclass(frozen=True, slots=True)
 class Category:
-    """A module of tables: its name, what it says of itself, its rows."""
+    """A module of tables: its name, its docstring, its rows."""
 
     name: str
     sentence: str
@@ -67,7 +67,7 @@ def _all() -> Mapping[str, tuple[Category, tuple[Row, ...]]]:
 
 
 def _where(row: Row, only: int | None) -> tuple[int, ...]:
-    """The generations that have a row, of those that are wanted."""
+    """The generations that have a row, of the requested ones."""
     return tuple(g for g in generations(row) if only in (None, g))
 
 
@@ -86,7 +86,7 @@ def _modifier(mod: Mod | Idiom) -> str:
 
 
 def labels(rows: Iterable[Row]) -> dict[tuple[str, str], str]:
-    """(name, cells) of the distinct modifiers of a mnemonic to what the page calls them: those of
+    """(name, cells) of the distinct modifiers of a mnemonic to their names on the page: those of
     the same name are numbered."""
     out: dict[tuple[str, str], str] = {}
     counts: dict[str, int] = {}
@@ -100,7 +100,7 @@ def labels(rows: Iterable[Row]) -> dict[tuple[str, str], str]:
 
 
 def modifier_table(named: Mapping[tuple[str, str], str]) -> list[str]:
-    """Each distinct modifier of a mnemonic once, with its values."""
+    """A table of the distinct modifiers of a mnemonic, with their values."""
     if not named:
         return []
     rows = [f"| {label} | {cells} |" for (_, cells), label in named.items()]
@@ -159,7 +159,7 @@ def _form(
 def page(mnemonic: str, only: int | None = None, *, linked: bool = False) -> str:
     """The page of a mnemonic, of one generation or of all; ``linked`` to the index.
 
-    KeyError where there is no such mnemonic; an empty text where the generation lacks it.
+    KeyError if there is no such mnemonic; an empty text if the generation lacks it.
     """
     category, every = _all()[mnemonic]
     rows = [row for row in every if _where(row, only)]
@@ -177,7 +177,7 @@ def page(mnemonic: str, only: int | None = None, *, linked: bool = False) -> str
 
 
 def architectures(mnemonic: str) -> str:
-    """Where a mnemonic is: ``sm_75 to sm_90``."""
+    """The architectures that have a mnemonic: ``sm_75 to sm_90``."""
     return span({g for row in _all()[mnemonic][1] for g in generations(row)})
 
 
@@ -223,7 +223,7 @@ def listing(only: int | None = None) -> str:
 
 
 def _listed(only: int | None) -> Iterator[tuple[Category, list[tuple[str, int, str]]]]:
-    """Categories with (mnemonic, number of forms, where they are)."""
+    """Categories with (mnemonic, number of forms, architectures)."""
     for category in categories():
         rows: list[tuple[str, int, str]] = []
         for name in mnemonics(only):

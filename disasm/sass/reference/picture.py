@@ -1,4 +1,4 @@
-"""Where the fields of a form stand: which bits are whose, and the picture of a word."""
+"""The bit fields of a form, and the picture of a word."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from sassxlate.disasm.sass.reference.operands import describe
 from sassxlate.disasm.sass.tables.spec import Idiom, Mod, Row
 
 OPCODE, GUARD, CONTROL = (0xFFF | 1 << 91, 0xF << 12, 0x1FFFFF << 105)
-KEYS = "abcdefghijklmnpqrstuvwxyzABDEFHIJKLMNPQRSTUVWXYZ"  # not o, C, G, O
-Field = tuple[str, int, str]  # what it is called, its bits, what it says
+KEYS = "abcdefghijklmnpqrstuvwxyzABDEFHIJKLMNPQRSTUVWXYZ"  # without o, C, G and O
+Field = tuple[str, int, str]  # its name, its bits, its description
 
 
 def fields(row: Row, generation: int) -> list[Field]:
-    """Modifiers and operands with bits of their own, in this order; no two share a bit.
+    """Modifiers and operands with their own bits, in this order; no two share a bit.
 
-    Where several say what a bit means, it is shown as the first one's, and the text of each lists
+    A bit that several fields use is shown as the first one's, and the text of each lists
     all of its bits.
     """
     constant = 0

@@ -1,7 +1,7 @@
-"""What each SASS instruction means: one row a mnemonic, read by every consumer.
+"""The semantics of each SASS instruction: one row per mnemonic, used by every consumer.
 
-Read over :class:`sassxlate.domain.numpy_lanes.Vectors` it is the reference interpreter, over z3
-terms the verifier's left side.  Each was confirmed on silicon, see ``fixtures/silicon``.
+Evaluated over :class:`sassxlate.domain.numpy_lanes.Vectors` it is the reference interpreter, over
+z3 terms the verifier's left side.  Each row was confirmed on hardware, see ``fixtures/silicon``.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def semantics_table() -> Mapping[str, Semantics]:
 
 @cache
 def converts() -> frozenset[str]:
-    """The mnemonics of those that convert between formats of numbers."""
+    """The mnemonics that convert between number formats."""
     return frozenset(r.mnemonic for category in (convert, pack) for r in category.rows())
 
 

@@ -1,11 +1,10 @@
-"""What a meaning of a SASS instruction sees and gives.
+"""The interface of a SASS instruction's semantics: inputs and results.
 
 A meaning is a function of a domain (:mod:`sassxlate.domain.interface`) and a :class:`View` of one
-decoded
-instruction in one lane; it gives the value of each destination by role.  Reading an operand applies
-its signs, complement and selector; an operand that is read in a way that does not know of one it
-has raises :class:`NoSemantics`, as does a modifier that the row does not list: what is not
-described is never silently something else.
+decoded instruction in one lane; it returns the value of each destination by role.  Reading an
+operand applies its signs, complement and selector.  Reading an operand in a way that ignores one
+of these raises :class:`NoSemantics`, and so does a modifier that the row does not list: a form
+that is not described is never silently taken for another.
 """
 
 from __future__ import annotations
@@ -35,11 +34,11 @@ _FLAGS = ("neg", "abs", "inv", "select")
 
 
 class NoSemantics(Exception):
-    """This form of the instruction is not described; the message says what of it."""
+    """This form of the instruction is not described; the message says which part."""
 
 
 class Env(Protocol[T_co]):
-    """Where a lane's values come from.  RZ, URZ and PT are never asked for."""
+    """The source of a lane's values.  RZ, URZ and PT are never requested."""
 
     def reg(self, file: RegFile, index: int) -> T_co:
         """32 bits."""
@@ -67,7 +66,7 @@ class View(Generic[T]):
         self.env = env
 
     def has(self, *modifiers: str) -> bool:
-        """Whether any of them is there."""
+        """Whether the instruction has any of them."""
         return any(m in self.ins.modifiers for m in modifiers)
 
     def one_of(self, names: Iterable[str], default: str = "") -> str:
@@ -174,7 +173,7 @@ class View(Generic[T]):
         return self.d.not_(value) if got.inv else value
 
     def pred_or(self, role: str, default: int) -> T:
-        """A source predicate, or a constant where the form has none."""
+        """A source predicate, or a constant if the form has none."""
         return self.const(default, 1) if self.ins.get(role) is None else self.pred(role)
 
 
@@ -185,12 +184,12 @@ Fn: TypeAlias = "Callable[[Any, View[Any]], Results]"
 
 @dataclass(frozen=True, slots=True)
 class Semantics:
-    """``fn(d, view)`` gives the destinations; ``mods`` are the modifiers that it knows.
+    """``fn(d, view)`` returns the destinations; ``mods`` are the modifiers that it handles.
 
     Destination registers are named by role and have as many bits as registers; those without a
     role (R2P's predicates) by their reference.  ``approximate``: within stated bounds only.
-    ``number`` is the format of the floats that it reads where no modifier says another one; ""
-    where it reads none, or only moves them.
+    ``number`` is the format of the floats that it reads unless a modifier gives another; ""
+    if it reads none, or only moves them.
     """
 
     mnemonic: str
@@ -220,9 +219,9 @@ def uniform(rows: Iterable[Semantics]) -> list[Semantics]:
 
 
 def evaluate(d: Domain[T], meaning: Semantics, ins: Instruction, env: Env[T]) -> dict[RegRef, T]:
-    """What an instruction writes where its guard holds: 32-bit registers and predicates.
+    """The 32-bit registers and predicates that an instruction writes if its guard holds.
 
-    Raises NoMeaning for a form that is not described.
+    Raises NoSemantics for a form that is not described.
     """
     for modifier in ins.modifiers:
         if modifier not in meaning.mods:

@@ -12,7 +12,8 @@ _TRUE = Pred("P", 7)
 def alone(ins: Instruction) -> Instruction:
     """A cluster barrier as the instruction that nvcc writes for a launch without clusters: nothing
     at the arrival, BAR.SYNC 0 at the wait (nvcc 13.0, sm_90 and sm_120: ``barrier.cluster`` is
-    compiled to both, and a word of constant bank 0 decides).  Others, and guarded ones, are left.
+    compiled to both, and a word of constant bank 0 decides).  Other instructions, and guarded ones,
+    are unchanged.
 
     A wait then ends when all of the block's threads wait, not when all have arrived.
     """

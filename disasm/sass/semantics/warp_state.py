@@ -1,7 +1,7 @@
-"""Warps as the meanings of warp-wide instructions see them: arrays over 32 lanes.
+"""Warps as the semantics of warp-wide instructions see them: arrays over 32 lanes.
 
-Every array has 32 lanes as its last dimension, and any number of warps before it; what a warp has
-once (uniform registers) has a last dimension of 1.  A reader implements :class:`Warp`.
+Every array has 32 lanes as its last dimension, and any number of warps before it; per-warp state
+(uniform registers) has a last dimension of 1.  A reader implements :class:`Warp`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Addresses: TypeAlias = NDArray[np.uint64]
 Bytes: TypeAlias = NDArray[np.uint8]
 Mask: TypeAlias = NDArray[np.bool_]
 Space: TypeAlias = Literal["global", "generic", "shared", "local"]
-# (bytes that are there, (lane, size)), (the lanes, as an index) -> bytes to leave there
+# (old bytes, (lane, size)), (the lanes, as an index) -> new bytes
 Update: TypeAlias = "Callable[[Bytes, tuple[NDArray[np.intp], ...]], Bytes]"
 Written: TypeAlias = "dict[RegRef, NDArray[Any]]"
 
@@ -50,11 +50,11 @@ class Warp(Protocol):
         ...
 
     def reg(self, file: RegFile, index: int) -> Words:
-        """R: (..., 32), of inactive lanes too; UR: (..., 1).  RZ is never asked for."""
+        """R: (..., 32), of inactive lanes too; UR: (..., 1).  RZ is never requested."""
         ...
 
     def pred(self, file: PredFile, index: int) -> Mask:
-        """P: (..., 32); UP: (..., 1).  PT is never asked for."""
+        """P: (..., 32); UP: (..., 1).  PT is never requested."""
         ...
 
     def special(self, operand: Special) -> Words:
@@ -66,7 +66,7 @@ class Warp(Protocol):
         ...
 
     def load(self, space: Space, address: Addresses, size: int, mask: Mask) -> Bytes:
-        """(..., 32, size); aligned; what lanes outside the mask get does not matter."""
+        """(..., 32, size); aligned; results of lanes outside the mask do not matter."""
         ...
 
     def store(self, space: Space, address: Addresses, data: Bytes, mask: Mask) -> None:
@@ -85,7 +85,8 @@ class Warp(Protocol):
 
 @runtime_checkable
 class Windows(Protocol):
-    """A warp that knows which generic addresses lie in shared memory; without it none do."""
+    """A warp that can test which generic addresses are in shared memory; without this protocol,
+    none are."""
 
     def in_shared(self, address: Addresses) -> Mask:
         """(..., 32)"""
@@ -96,9 +97,9 @@ def in_order(
     warp: Warp, space: Space, address: Addresses, size: int, mask: Mask, change: Update,
     apart: bool = False,
 ) -> Bytes:  # fmt: skip
-    """``Warp.update`` by loads and stores: lanes at one address go in order of their numbers.
+    """``Warp.update`` by loads and stores: lanes at one address take turns by lane number.
 
-    ``apart``: each warp has a memory of its own.
+    ``apart``: each warp has its own memory.
     """
     place = address
     if apart:
@@ -123,7 +124,7 @@ def in_order(
 
 
 class _Env:
-    """A warp as the environment of meanings over NumPy lanes."""
+    """A warp as the environment of semantics over NumPy lanes."""
 
     def __init__(self, warp: Warp) -> None:
         self.warp = warp
@@ -143,7 +144,7 @@ class _Env:
 
 
 def warp_env(warp: Warp) -> Env[Vec]:
-    """The environment of the meanings of single lanes."""
+    """The environment of per-lane semantics."""
     return _Env(warp)
 
 
@@ -160,7 +161,7 @@ def as_bytes(words: NDArray[Any]) -> Bytes:
 
 
 def constant_bytes(warp: Warp, operand: Const, size: int, more: int = 0) -> Bytes:
-    """What a constant operand names, ``more`` bytes on."""
+    """The bytes of a constant operand, at ``more`` bytes beyond its address."""
     if operand.ur is not None:
         raise NoSemantics("bindless constant")
     index = operand.index
@@ -211,11 +212,11 @@ Fn: TypeAlias = "Callable[[WarpView], Mapping[str, NDArray[Any]]]"
 
 @dataclass(frozen=True, slots=True)
 class WarpMeaning:
-    """``fn`` does the instruction's memory accesses and gives its destinations by role.
+    """``fn`` does the instruction's memory accesses and returns its destinations by role.
 
     Registers are (..., 32), those of uniform ones (..., 1); a destination of several registers has
-    them as a dimension more.  Predicates are bool.  ``ignored`` are modifiers that change nothing
-    here (cache policies), ``mods`` those that ``fn`` knows.
+    them as an additional dimension.  Predicates are bool.  ``ignored`` are modifiers that change
+    nothing here (cache policies), ``mods`` those that ``fn`` handles.
     """
 
     mnemonic: str
@@ -232,7 +233,8 @@ def executing(ins: Instruction, warp: Warp) -> Mask:
 
 
 def placed(ins: Instruction, results: Mapping[str, NDArray[Any]]) -> Written:
-    """Results by role as registers and predicates; those for RZ, PT and absent ones fall away."""
+    """Results by role as registers and predicates; those for RZ, PT and absent operands are
+    dropped."""
     out: Written = {}
     for role, value in results.items():
         target = ins.get(role)

@@ -1,4 +1,5 @@
-"""Any instruction but control flow, over whole warps: the reference interpreter's one call.
+"""Any instruction except control flow, over whole warps: the reference interpreter's only entry
+point.
 
 ::
 
@@ -45,16 +46,16 @@ def warp_meanings() -> Mapping[str, WarpMeaning]:
 
 
 def has_meaning(mnemonic: str) -> bool:
-    """Whether some form of it has a meaning; a form may still raise NoMeaning."""
+    """Whether some form of it has semantics; a form may still raise NoSemantics."""
     return mnemonic in warp_meanings() or mnemonic in semantics_table()
 
 
 def evaluate_warp(ins: Instruction, warp: Warp) -> Written:
-    """What an instruction writes: registers as uint32, predicates as bool; (..., 32), of uniform
-    ones (..., 1).  R and P are to be written in the lanes of :func:`executing` alone, UR and UP
-    in the warps where any lane executes.  Memory is accessed for those lanes, through ``warp``.
+    """The results of an instruction: registers as uint32, predicates as bool; (..., 32), for
+    uniform ones (..., 1).  R and P are to be written only in the lanes of :func:`executing`, UR and
+    UP in the warps where any lane executes.  Memory is accessed for those lanes, through ``warp``.
 
-    Raises NoMeaning for a form that is not described, Fault where it traps.
+    Raises NoSemantics for a form that is not described, SemanticsFault if it traps.
     """
     row = warp_meanings().get(ins.mnemonic)
     if row is not None:

@@ -184,7 +184,7 @@ NONE = Effects()
 
 
 def effects_of(mnemonic: str) -> Effects:
-    """What an instruction does besides computing; nothing where it is not listed."""
+    """What an instruction does besides computing; nothing if it is not listed."""
     return EFFECTS.get(mnemonic, NONE)
 
 

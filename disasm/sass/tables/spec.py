@@ -133,7 +133,7 @@ class R:
     write: bool = False
     both: bool = False  # read and written
     wrap: str = ""  # what stands around it: ``gdesc[{}]``; ``{next}`` is the register behind it
-    real: bool = False  # RZ is no instruction
+    real: bool = False  # RZ is not an instruction
     split: Bits | None = None  # the eight bits of its number where they stand apart
 
 
@@ -281,7 +281,7 @@ class Mask:
 
 @dataclass(frozen=True, slots=True)
 class When:
-    """``slot`` where the modifier ``mod`` is set, else the constant ``other``."""
+    """``slot`` where the modifier ``mod`` is set, otherwise the constant ``other``."""
 
     mod: str
     slot: R | P | I | C | M | L

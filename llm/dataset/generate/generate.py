@@ -81,7 +81,7 @@ def make(folder: Path, seed: int, number: int, kernels: int, settings: DatasetSe
 
 
 def _run(command: list[str | Path]) -> None:
-    """ModelError SX1045 where it fails or takes too long; then its own processes end with it
+    """ModelError SX1045 if it fails or takes too long; then its own processes end with it
     (cicc would go on for an hour)."""
     program = str(command[0])
     try:
@@ -123,7 +123,7 @@ def generate(
 ) -> tuple[int, int]:
     """Programs 0 to ``count``, of the ``shard[0]``-th of ``shard[1]`` parts; gives how many there
     are and how many could not be compiled.  Begins none after ``limit_s`` seconds; what is there is
-    not made again.  Raises ModelError SX1045 where there is no compiler."""
+    not made again.  Raises ModelError SX1045 if there is no compiler."""
     for tool in ("nvcc", "ptxas"):
         if shutil.which(tool) is None:
             raise ModelError("SX1045", f"{tool} is not on PATH")

@@ -1,6 +1,6 @@
 """Random CUDA C++: kernels of common shapes, filled with random statements over all types.
 
-Everything is decided by a seed, so a name like ``gen0-000123`` is a program for ever.  The kernels
+Everything is decided by a seed, so a name like ``gen0-000123`` is a program forever.  The kernels
 are compiled, not run: what they compute means nothing, that nvcc cannot leave it out does.
 """
 

@@ -1,5 +1,5 @@
 """What a question in older forms names and the block has not: scalar temporaries for words of
-constant bank 0, which are loaded in front of the code that reads them, and for predicates; vector
+constant bank 0, which are loaded before the code that reads them, and for predicates; vector
 registers, for which temporaries are taken that an answer leaves."""
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class ScratchNames:
     regs: RegisterMap
     surroundings: KernelEnv
     free: list[int] = field(init=False)
-    apart: frozenset[int] = field(init=False)  # words of bank 0 that are no constants in memory
+    apart: frozenset[int] = field(init=False)  # words of bank 0 that are not constants in memory
     predicates: dict[tuple[str, int], S] = field(default_factory=dict["tuple[str, int]", S])
     words: dict[int, int] = field(default_factory=dict[int, int])  # SGPR -> offset
     at: dict[int, int] = field(default_factory=dict[int, int])  # the other way
@@ -45,7 +45,7 @@ class ScratchNames:
         self.apart = frozenset((*self.surroundings.grid_words, *windows, *(w + 4 for w in windows)))
 
     def predicate(self, uniform: bool = False) -> Pred | None:
-        """A predicate of its own; None where no scalar temporary is left."""
+        """A predicate of its own; None if no scalar temporary is left."""
         if not self.free:
             return None
         file: Final = "UP" if uniform else "P"
@@ -74,7 +74,7 @@ class ScratchNames:
         return False
 
     def vector(self) -> Reg | None:
-        """A register of its own, in a VGPR behind all that have names; None where none is left."""
+        """A register of its own, in a VGPR behind all that have names; None if none is left."""
         place = self.regs.vtemp_base + CLASSES["t"] + 1 + 2 * len(self.vectors)
         if len(self.vectors) == _VECTORS or place > 255:
             return None

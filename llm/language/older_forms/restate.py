@@ -32,7 +32,7 @@ SINCE: Final = 100  # the first architecture with such forms
 def restated(
     block: Region, regs: RegisterMap, live_out: frozenset[RegRef] = frozenset()
 ) -> Restated | None:
-    """The block in older forms; None where it is that already."""
+    """The block in older forms; None if it is that already."""
     sass, around = block.instructions, block.around
     if not sass or around.arch < SINCE:
         return None

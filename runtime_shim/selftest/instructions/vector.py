@@ -226,7 +226,7 @@ def _is_nan(n: int, width: int) -> bool:
 
 
 def distance(kind: str, got: int, want: int) -> int | None:
-    """0 where equal (all NaNs are); units in the last place between floats; else None."""
+    """0 where equal (all NaNs are); units in the last place between floats; otherwise None."""
     width = WIDTH[kind]
     if got == want:
         return 0

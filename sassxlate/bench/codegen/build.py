@@ -82,7 +82,7 @@ def compilers() -> Compilers:
 
 
 def run(command: Sequence[str | Path]) -> None:
-    """A compiler.  UsageError SX0830 where it refuses."""
+    """A compiler.  UsageError SX0830 if it refuses."""
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         said = " ".join((done.stdout + done.stderr).split())

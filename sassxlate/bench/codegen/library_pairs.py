@@ -118,7 +118,7 @@ def matched(ours: Mapping[str, _A], theirs: Mapping[str, _B]) -> dict[str, tuple
 
 
 def _by_head(names: Iterable[str]) -> dict[str, str]:
-    """The name without parameters to the name; to nothing where several have it."""
+    """The name without parameters to the name; to nothing if several have it."""
     found: dict[str, str] = {}
     for name in names:
         found[short(name)] = "" if short(name) in found else name
@@ -126,7 +126,7 @@ def _by_head(names: Iterable[str]) -> dict[str, str]:
 
 
 def cuda_kernels(path: Path, arch: str) -> dict[str, tuple[Cubin, Kernel]]:
-    """The kernels for an architecture by normal name; UsageError SX0832 where there is none."""
+    """The kernels for an architecture by normal name; UsageError SX0832 if there is none."""
     loaded = load(str(path))
     require_machine_code(loaded)
     wanted = parse_arch(arch)

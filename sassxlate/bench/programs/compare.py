@@ -32,7 +32,7 @@ _MARGIN, _SMALL = 10, 1e-3
 
 
 def difference(ours: str, theirs: Sequence[str], ignore: str = "") -> str:
-    """Empty if ``ours`` agrees with the runs ``theirs``; else the first lines that do not.
+    """Empty if ``ours`` agrees with the runs ``theirs``; otherwise the first lines that do not.
 
     Lines in which the regular expression ``ignore`` is found are not compared.
 

@@ -331,7 +331,7 @@ def execute(program: BenchProgram, limits: Limits, stop: Event) -> ProgramRun | 
 
 
 def _capability(arch: str) -> str:
-    """What a program for this architecture alone is to see: 8.0 for sm_80; 9.0 where it is open."""
+    """What a program for this architecture alone is to see: 8.0 for sm_80; 9.0 if it is open."""
     number = re.fullmatch(r"sm_(\d+)(\d)", arch)
     return f"{number[1]}.{number[2]}" if number else "9.0"
 

@@ -1,1 +1,1 @@
-"""Words to instructions: the fields, the instructions, and the ones only graphics uses."""
+"""Words to instructions: fields, instructions, and formats that only graphics uses."""

@@ -1,4 +1,4 @@
-"""What the decoders of all formats share: words, fields to operands, literals."""
+"""Shared by the decoders of all formats: words, fields to operands, literals."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def word_at(data: bytes, at: int) -> int:
 
 
 def layout_of(fmt: str, opcode: int) -> Layout:
-    """The layout of an opcode; SX0520 where the format has none such."""
+    """The layout of an opcode; SX0520 if the format does not have it."""
     lay = layouts(fmt).get(opcode)
     if lay is None:
         raise EncodeError("SX0520", f"no {fmt} instruction has opcode {opcode}")
@@ -29,7 +29,7 @@ def layout_of(fmt: str, opcode: int) -> Layout:
 
 
 def check_known(lay: Layout, raw: int, also: int = 0) -> str:
-    """The token of Inst.enc that keeps bits which the hardware ignores; SX0523 for others."""
+    """The token of Inst.enc that records bits which the hardware ignores; SX0523 for other bits."""
     extra = raw & ~lay.known
     if not extra and not also:
         return ""
@@ -51,7 +51,8 @@ def operands_of(lay: Layout, raw: int) -> list[Arg]:
 
 
 def fill_literal(lay: Layout, args: list[Arg], word: int) -> str:
-    """Replace the literal marks; the tokens of Inst.enc for those that had an inline form."""
+    """Replace the literal marks; returns the tokens of Inst.enc for literals that also have an
+    inline form."""
     enc = ""
     for i, arg in enumerate(args):
         if arg is LITERAL_MARK:
@@ -61,7 +62,7 @@ def fill_literal(lay: Layout, args: list[Arg], word: int) -> str:
             value = literal_value(word, operand.type)
             shared = any(a.cls == "i" for a in lay.info.args)  # v_fmaak_f16 and v_fmamk_f16
             if word >> 16 and bits_of(operand.type) == 16 and not shared:
-                value &= 0xFFFF  # the hardware does not look at the upper half
+                value &= 0xFFFF  # the hardware ignores the upper half
                 enc += f" word:{word:X}"
             args[i] = I(value)
             inline = inline_code(value, operand.type) is not None or operand.type == "mix"

@@ -1,4 +1,4 @@
-"""Formats that compute code seldom has: typed buffers, interpolation, LDS parameters, exports."""
+"""Formats that are rare in compute code: typed buffers, interpolation, LDS parameters, exports."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ EXPORT_TARGETS = frozenset((*range(9), *range(12, 17), *range(20, 23)))
 
 
 def buffer(data: bytes, at: int, low: int) -> tuple[Inst, int]:
-    """MUBUF and MTBUF.  ``more`` has offen, idxen and tfe where set, and MTBUF's format."""
+    """MUBUF and MTBUF.  ``more`` has offen, idxen and tfe if set, and MTBUF's format."""
     raw = low | word_at(data, at + 4) << 32
     typed = low >> 26 == 0b111010
     lay = layout_of(*(("MTBUF", low >> 15 & 15) if typed else ("MUBUF", low >> 18 & 0xFF)))

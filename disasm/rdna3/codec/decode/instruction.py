@@ -1,5 +1,5 @@
-"""Machine code to instructions.  Every bit is accounted for: unknown or set where it must be clear
-is an error, never dropped."""
+"""Machine code to instructions.  Every bit is accounted for: a bit that is unknown, or set where it
+must be clear, is an error, never dropped."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def _vop3p(data: bytes, at: int, low: int) -> tuple[Inst, int]:
 
 
 def _halve_constants(raw: int, hi: int, args: list[Arg]) -> None:
-    """Inline constants of v_fma_mix* are f16 where op_sel_hi chooses f16."""
+    """Inline constants of v_fma_mix* are f16 if op_sel_hi selects f16."""
     table = source_table("src", 1, "f16")
     for i, place in enumerate((32, 41, 50)):
         code = raw >> place & 0x1FF
@@ -141,7 +141,7 @@ def _halve_constants(raw: int, hi: int, args: list[Arg]) -> None:
 
 
 def _check_dpp(lay: Layout, args: list[Arg]) -> None:
-    """SX0524 where the second source of a DPP instruction is no VGPR (gfx11.5 allows others)."""
+    """SX0524 if the second source of a DPP instruction is not a VGPR (gfx11.5 allows others)."""
     for operand, arg in zip(lay.info.args, args, strict=True):
         if operand.field == "src1" and not isinstance(arg, V):
             raise EncodeError("SX0524", f"{lay.info.op}: with DPP src1 must be a VGPR")
@@ -362,7 +362,7 @@ _DISPATCH: Final = _dispatch()
 
 
 def _check_zeros(inst: Inst) -> None:
-    """SX0523 where a register field that the opcode does not use is set and LLVM wants zeros."""
+    """SX0523 if a register field that the opcode does not use is set and LLVM wants zeros."""
     row = OPS[inst.op]
     if row.is_vopd or "DS" in row.forms or inst.op in ("v_nop", "v_pipeflush"):
         raise EncodeError("SX0523", f"{inst.op}: an unused register field is not zero")

@@ -1,4 +1,4 @@
-"""Encoding of the formats that compute code seldom has: buffers, interpolation, exports."""
+"""Encoding of formats that are rare in compute code: buffers, interpolation, exports."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from sassxlate.errors import EncodeError
 
 
 def modifiers(inst: Inst, allowed: tuple[str, ...]) -> dict[str, int]:
-    """``Inst.more`` as a dictionary; SX0507 where it has a modifier that is not ``allowed``."""
+    """``Inst.more`` as a dictionary; SX0507 if it has a modifier that is not ``allowed``."""
     found = dict(inst.more)
     unknown = [name for name in found if name not in allowed]
     if unknown:

@@ -1,4 +1,4 @@
-"""Instructions to machine code: the shortest encoding that says the same, as llvm-mc chooses it."""
+"""Instructions to machine code: the shortest equivalent encoding, as llvm-mc chooses it."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def encode(inst: Inst) -> bytes:
 
 @lru_cache(maxsize=1 << 16)
 def _plain(inst: Inst) -> bytes:
-    """Of an instruction without wishes, which are no part of whether two are equal."""
+    """Encodes an instruction without ``enc``, which equality of instructions ignores."""
     return _encode(inst)
 
 
@@ -94,7 +94,7 @@ def _with_ignored(code: bytes, enc: str) -> bytes:
 
 
 def can_encode(inst: Inst) -> str | None:
-    """Why an instruction cannot be encoded, None where it can; labels count as resolved."""
+    """Why an instruction cannot be encoded, None if it can; labels count as resolved."""
     if inst.args and isinstance(inst.args[-1], LabelRef):
         inst = replace(inst, args=inst.args[:-1])
     try:

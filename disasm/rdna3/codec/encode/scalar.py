@@ -20,7 +20,7 @@ _OFFSET = Operand("soffset", "r", "sd", 1, "b32")
 
 
 def plain(inst: Inst) -> None:
-    """SX0507 where an instruction has modifiers that only vector instructions have."""
+    """SX0507 if an instruction has modifiers that only vector instructions have."""
     if inst.neg or inst.abs or inst.clamp or inst.omod or inst.op_sel or inst.neg_hi:
         raise EncodeError("SX0507", "it has no neg, abs, clamp, omod or op_sel")
     if inst.dpp or inst.y is not None:

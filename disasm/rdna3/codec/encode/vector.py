@@ -17,7 +17,7 @@ _SHORT: Final = ("VOP1", "VOP2", "VOPC")
 
 
 def check_modifiers(inst: Inst, lay: Layout) -> None:
-    """SX0507 where the 64-bit encoding lacks a modifier that the instruction has."""
+    """SX0507 if the 64-bit encoding lacks a modifier that the instruction has."""
     if inst.neg & ~lay.neg or inst.abs & ~lay.abs:
         raise EncodeError("SX0507", "neg or abs on an operand that has none")
     if inst.clamp and not lay.clamp:
@@ -46,7 +46,7 @@ def scalar_reads(row: OpInfo, codes: list[int]) -> set[int]:
 
 def check_constant_bus(row: OpInfo, codes: list[int]) -> None:
     """At most two scalar values, literal included (one for 64-bit shifts)."""
-    # A literal that operands of two widths read counts twice, as LLVM counts it.
+    # A literal that is read by operands of two widths counts twice, as in LLVM.
     widths = {bits_of(a.type) for a, code in zip(row.args, codes, strict=True) if code >= LIT}
     count = len(scalar_reads(row, codes)) + len(widths)
     limit = 1 if row.op in _SHIFTS64 else 2
@@ -55,7 +55,7 @@ def check_constant_bus(row: OpInfo, codes: list[int]) -> None:
 
 
 def fits_short(inst: Inst, lay: Layout, codes: list[int]) -> str | None:
-    """Why the 32-bit encoding cannot say it, None where it can."""
+    """Why the 32-bit encoding cannot express it; None if it can."""
     if inst.clamp or inst.omod:
         return "it has no clamp or omod"
     for slot in lay.slots:

@@ -47,7 +47,7 @@ def encode_vopd(inst: Inst, row: OpInfo) -> bytes:
     """``v_dual_* :: v_dual_*``: the first half is ``inst``, the second ``inst.y``.
 
     Raises:
-        EncodeError: SX0509 for the rules of dual issue, else as for a single instruction.
+        EncodeError: SX0509 for the rules of dual issue, otherwise as for a single instruction.
     """
     if inst.y is None:
         raise EncodeError("SX0509", "a dual instruction needs its second half")

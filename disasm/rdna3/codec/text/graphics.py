@@ -1,4 +1,4 @@
-"""Text of the formats that compute code seldom has: buffers, interpolation, exports."""
+"""Text of formats that are rare in compute code: buffers, interpolation, exports."""
 
 from __future__ import annotations
 

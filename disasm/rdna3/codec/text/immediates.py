@@ -194,7 +194,7 @@ def _bitmask(and_: int, or_: int, xor: int) -> str:
 
 
 def immediate_text(op: str, row: OpInfo, imm: int) -> str | None:
-    """The immediate of a scalar instruction, None where it has none."""
+    """The immediate of a scalar instruction, None if it has none."""
     if row.kind == "message":
         return _message(imm & 0xFFFF)
     if ("SOPK" not in row.forms and "SOPP" not in row.forms) or op in NO_IMMEDIATE:

@@ -29,9 +29,10 @@ def constant_text(value: int, typ: str, forced: bool = False) -> str:
 
 
 def literal_text(word: int, typ: str) -> str:
-    """A literal; ``lit()`` stands around what the assembler would else take for an inline constant.
+    """A literal; ``lit()`` encloses a value that the assembler would otherwise encode as an inline
+    constant.
 
-    Of 16-bit operands LLVM prints the lower half where that is unambiguous, and what it compares
+    For 16-bit operands LLVM prints the lower half if that is unambiguous, and what it compares
     with depends on the type.
     """
     if typ == "f64":
@@ -139,7 +140,7 @@ def _valu_text(inst: Inst, row: OpInfo) -> str:
     return f"{name} {', '.join(parts)}".rstrip() + _valu_tail(inst, row, short, lay.abs)
 
 
-# LLVM's type of an operand where it is another than the instruction's.
+# LLVM's type of an operand if it differs from the instruction's.
 _PRINTED_AS: Final = {
     ("v_cndmask_b16", "src0"): "i16",
     ("v_cndmask_b16", "src1"): "i16",
@@ -148,7 +149,7 @@ _PRINTED_AS: Final = {
 
 
 def _source_text(inst: Inst, row: OpInfo, i: int, operand: Operand) -> str:
-    """An operand's text; what a literal stands for is in Inst.enc where its value does not say."""
+    """An operand's text; Inst.enc has the meaning of a literal if its value is ambiguous."""
     arg = inst.args[i]
     forced = inst.enc != "" and f"lit{i}" in inst.enc
     if not isinstance(arg, I) or operand.cls == "i":

@@ -1,7 +1,7 @@
 """Reads instructions as LLVM prints them: the inverse of :func:`.text.format_inst`.
 
-What is read is printed again and compared, so that a text is understood whole or refused.  Labels,
-DPP controls and what compute code has no use for (exports, images) are not read.
+The result is printed again and compared, so that a text is understood completely or refused.
+Labels, DPP controls and instructions that compute code does not use (exports, images) are not read.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ def _refused(text: str, why: str) -> EncodeError:
 
 
 def parse(text: str) -> Inst:
-    """One instruction.  A comment behind ``//`` or ``;`` is left out.
+    """One instruction.  A comment after ``//`` or ``;`` is ignored.
 
     Raises:
-        EncodeError: SX0525, text that is no instruction, or none that is read here.
+        EncodeError: SX0525, text that is not an instruction, or of a kind that is not read here.
     """
     line = " ".join(re.split(r"//|;", text)[0].split())
     first, *rest = line.split(" :: ")
@@ -122,7 +122,7 @@ def _immediate(op: str, body: str, row: OpInfo, text: str) -> dict[str, object]:
 
 
 def _operand(part: str, operand: Operand | None, signs: dict[str, int], text: str) -> Arg:
-    """An operand; its signs and half are noted by the place of its source."""
+    """An operand; its signs and half are recorded by the index of its source."""
     source = -1
     if operand is not None:
         source = {"src0": 0, "src1": 1, "src2": 2, "vdst": 3}.get(operand.field, -1)

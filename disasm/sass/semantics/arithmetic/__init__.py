@@ -1,1 +1,1 @@
-"""Semantics of what computes on one lane's values."""
+"""Semantics of instructions that compute on one lane's values."""

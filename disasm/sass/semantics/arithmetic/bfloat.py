@@ -18,7 +18,7 @@ def single(d: Domain[T], a: T) -> T:
 def odd(d: Domain[T], down: T, up: T) -> T:
     """A result rounded to odd, from those rounded down and up; it never overflows.
 
-    An exact zero is the one that is rounded up: its sign is that of rounding to nearest.
+    An exact zero is taken from the value rounded up: its sign is that of rounding to nearest.
     """
     w = d.width(down)
     minus = d.extract(up, w - 1, 1)
@@ -40,9 +40,9 @@ def narrow(d: Domain[T], a: T, how: Round = Round.NEAREST) -> T:
 
 
 def without_tiny(d: Domain[T], a: T, out: T, how: Round) -> T:
-    """``out``, bf16 of ``a``, as a zero of its sign where ``a`` rounded to the precision of normal
-    numbers is below them."""
-    lifted = narrow(d, d.fmul(a, d.const(0x43F0000000000000, 64), IEEE), how)  # by 2**64
+    """``out``, bf16 of ``a``, replaced by a zero of its sign if ``a``, rounded to the precision of
+    normal numbers, is below them."""
+    lifted = narrow(d, d.fmul(a, d.const(0x43F0000000000000, 64), IEEE), how)  # scaled by 2**64
     tiny = d.ult(fabs(d, lifted), d.const(65 << 7, 16))
     return d.select(tiny, d.and_(out, d.const(0x8000, 16)), out)
 

@@ -106,8 +106,8 @@ def dsetp(d: Domain[T], x: View[T]) -> Results:
 
 
 def _dsetp_extreme(d: Domain[T], x: View[T], a: T, b: T) -> Results:
-    """Pu: take Ra; Pv: both are no numbers.  Measured: -0 is below +0; of equal numbers .MIN takes
-    Ra and .MAX Rb; what is no number is not taken."""
+    """Pu: take Ra; Pv: both are NaN.  Measured: -0 is below +0; of equal numbers .MIN takes
+    Ra and .MAX Rb; a NaN is not taken."""
     nan_a, nan_b = is_nan(d, a), is_nan(d, b)
     both_zero = d.eq(d.or_(fabs(d, a), fabs(d, b)), d.const(0, 64))
     minus_a, minus_b = d.extract(a, 63, 1), d.extract(b, 63, 1)

@@ -1,7 +1,7 @@
 """Conversions between integers and floats, and rounding to integral values.
 
-Out of range saturates.  What is no number gives 0 with .NTZ, else the pattern with only the top
-bit set (measured).
+Values out of range saturate.  NaN gives 0 with .NTZ, otherwise the pattern with only the top bit
+set (measured).
 """
 
 from __future__ import annotations
@@ -48,18 +48,18 @@ class IntType:
 
 
 def _int_type(x: View[T]) -> IntType:
-    """The integer end; S32 is not printed."""
+    """The integer type; S32 is not printed."""
     name = x.one_of(_INTS)
     return IntType(name[0] == "S", int(name[1:])) if name else IntType(True, 32)
 
 
 def _format(x: View[T]) -> str:
-    """The float end; F32 is not printed."""
+    """The float format; F32 is not printed."""
     return x.one_of(_FLOATS, "F32")
 
 
 def _raw_source(d: Domain[T], x: View[T], kind: str) -> T:
-    """A float source without its printed signs; a half is the low one, of immediates too."""
+    """A float source without its printed signs; a half is the low one, also of immediates."""
     value = x.whole("Rb", 64 if kind == "F64" else 32)
     if _WIDTHS[kind] != 16:
         return value
@@ -67,7 +67,8 @@ def _raw_source(d: Domain[T], x: View[T], kind: str) -> T:
 
 
 def _float_source(d: Domain[T], x: View[T], kind: str) -> T:
-    """A source with its signs, flushed by .FTZ; bf16 as the binary32 pattern that it begins."""
+    """A source with its signs, flushed by .FTZ; bf16 as the binary32 pattern whose upper half it
+    is."""
     if _WIDTHS[kind] == 16:
         out = x.signed("Rb", _raw_source(d, x, kind))
     else:
@@ -161,7 +162,7 @@ def f2f(d: Domain[T], x: View[T]) -> Results:
         out = value  # bf16 as binary32
     else:
         out = d.fcvt(value, _WIDTHS[to], Fp(how, flush_out=flushes))
-    if "F64" in kinds and has_payloads(d):  # the double-precision unit passes payloads on
+    if "F64" in kinds and has_payloads(d):  # the double-precision unit propagates payloads
         nan = _carried_nan(d, _raw_source(d, x, source), source, to)
     else:
         nan = d.const(_NANS[to], _WIDTHS[to])

@@ -1,7 +1,7 @@
-"""How far the multi-function unit may be from the exact value: the vendor's own statements.
+"""Error bounds of the multi-function unit: the vendor's own statements.
 
-PTX's manual (ex2, lg2, rcp, rsqrt, sqrt, sin, cos, tanh with .approx), or tighter where an H200 was
-measured to be.
+PTX's manual (ex2, lg2, rcp, rsqrt, sqrt, sin, cos, tanh with .approx), or tighter bounds where an
+H200 was measured to meet them.
 """
 
 from __future__ import annotations
@@ -59,6 +59,6 @@ def _numbers(words: Words, kind: str) -> NDArray[np.float64]:
 
 
 def _order(words: Words) -> NDArray[np.int64]:
-    """Halves as numbers that are neighbours where the halves are."""
+    """Halves as integers that are adjacent if the halves are."""
     size = (words & np.uint32(0x7FFF)).astype(np.int64)
     return np.where(words & np.uint32(0x8000), -size, size)

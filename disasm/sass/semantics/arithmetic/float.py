@@ -1,7 +1,7 @@
 """Single and double precision arithmetic, minimum and maximum, the multi-function unit.
 
-Any NaN result of single precision is 0x7fffffff.  Double precision passes on the last source that
-is no number, quieted, its sign as it stands in the register, and makes 0xfff8000000000000 where
+Any NaN result of single precision is 0x7fffffff.  Double precision propagates the last source that
+is NaN, quieted, with its sign as in the register, and makes 0xfff8000000000000 if
 there is none (measured on an H200).
 """
 
@@ -66,7 +66,7 @@ def passed_on(d: Domain[T], value: T, *sources: T) -> T:
 
 
 def saturate(d: Domain[T], x: View[T], value: T) -> T:
-    """.SAT: to [0, 1]; what is no number becomes +0."""
+    """.SAT: to [0, 1]; NaN becomes +0."""
     if not x.has("SAT"):
         return value
     w = d.width(value)
@@ -84,7 +84,7 @@ def fadd(d: Domain[T], x: View[T]) -> Results:
 
 
 def zero_product(d: Domain[T], a: T, b: T) -> T:
-    """.FMZ: zero, or what is flushed to it, times anything is +0."""
+    """.FMZ: zero, or a value that is flushed to zero, times anything is +0."""
     return d.or_(is_zero(d, fabs(d, flush(d, a))), is_zero(d, fabs(d, flush(d, b))))
 
 
@@ -191,9 +191,9 @@ def dfma(d: Domain[T], x: View[T]) -> Results:
 
 
 def extreme(d: Domain[T], a: T, b: T, least: T, *, nan: int, strict: bool) -> T:
-    """The smaller where ``least`` holds, else the larger; -0 is below +0.
+    """The smaller if ``least`` holds, otherwise the larger; -0 is below +0.
 
-    Of a number and a NaN the number, of two NaN ``nan``; ``strict`` (.NAN): NaN wins.
+    Of a number and a NaN, the number; of two NaNs, ``nan``; ``strict`` (.NAN): NaN wins.
     """
     w = d.width(a)
     low = d.select(d.fcmp("olt", a, b), a, d.select(d.fcmp("olt", b, a), b, d.or_(a, b)))
@@ -213,7 +213,7 @@ def _pick(d: Domain[T], x: View[T], a: T, b: T) -> T:
 
 
 def fmnmx(d: Domain[T], x: View[T]) -> Results:
-    """.IS_A: Pu says that Ra was taken and is the result.  .XORSIGN: the sign is that of the
+    """.IS_A: Pu: Ra was taken and is the result.  .XORSIGN: the sign is that of the
     sources' product, whatever - and || they have."""
     a = x.float("Ra")
     chosen = out = _pick(d, x, a, x.float("Rb"))
@@ -231,11 +231,11 @@ def fmnmx3(d: Domain[T], x: View[T]) -> Results:
 
 # --- the multi-function unit -------------------------------------------------------------------
 
-# Where an approximation may be either neighbour, the unit's is odd for these arguments (bits that
-# tell, their value): nvcc's divisions and roots, which correct it, rely on that.
+# Where an approximation may be either neighbour, the unit's result is odd for these arguments (mask
+# of bits, their value): nvcc's divisions and roots, which correct it, rely on that.
 ODD_RESULT = {"RCP": (0x7FFFFF, 0x7FFFFF), "RSQ": (0xFFFFFF, 0x6E9372)}
-# TANH is its argument up to 2**-8.  EX2 of what lies nearer to 0 than 2**-23 is 1: the unit cuts
-# that off; halves show it, where binary32's bound allows either.
+# TANH is its argument up to 2**-8.  EX2 of a value nearer to 0 than 2**-23 is 1: the unit cuts
+# that off; halves show this, where binary32's bound allows either.
 TANH_ITSELF, EX2_ONE = 0x3B800000, 0x34000000
 _MUFU: dict[str, Approximation] = {
     "RCP": "rcp", "RSQ": "rsq", "SQRT": "sqrt", "EX2": "exp2", "LG2": "log2", "SIN": "sin",
@@ -243,11 +243,11 @@ _MUFU: dict[str, Approximation] = {
 }  # fmt: skip
 
 
-_BELOW_HALF = 0x477FFFFF  # the largest binary32 number that is no infinite half
+_BELOW_HALF = 0x477FFFFF  # the largest binary32 number that is finite as a half
 
 
 def mufu(d: Domain[T], x: View[T]) -> Results:
-    """SIN and COS take revolutions; denormals are flushed on both sides, but TANH's.
+    """SIN and COS take revolutions; denormals are flushed on both sides, except for TANH.
 
     Halves are widened, and the result's lower bits cut off; from 65,536 on it is infinite.
     """

@@ -73,10 +73,10 @@ def _fma(d: Domain[T], x: View[T], a: T, b: T, c: T) -> T:
         alone = d.fadd(d.const(0, 16), c, Fp(flush_in=True, flush_out=True))
         alone = d.select(is_nan(d, alone), d.const(_NAN16, 16), alone)
         out = d.select(zero_product(d, a, b), alone, out)
-    if x.has("OOB"):  # a factor that marks what was out of bounds
+    if x.has("OOB"):  # a factor that marks an element as out of bounds
         marks = [d.eq(fabs(d, v), d.const(_OUT_OF_BOUNDS, 16)) for v in (a, b)]
         out = d.select(d.or_(*marks), d.const(0, 16), out)
-    if x.has("RELU"):  # where Pp holds; a NaN, 0x7fff, is the largest of the patterns
+    if x.has("RELU"):  # if Pp holds; a NaN, 0x7fff, is the largest pattern
         out = d.select(x.pred_or("Pp", 1), smax(d, out, d.const(0, 16)), out)
     return saturate(d, x, out)
 
@@ -130,7 +130,7 @@ def _hadd2_f32(d: Domain[T], x: View[T]) -> Results:
 
 
 def hmul2(d: Domain[T], x: View[T]) -> Results:
-    """Of bf16, -0 is what adds nothing to a product."""
+    """For bf16, -0 is the neutral addend of a product."""
     if x.has("F32"):
         raise NoSemantics("this form of HMUL2")
     a, b = _halves(d, x, "Ra"), _halves(d, x, "Rb")
@@ -172,7 +172,7 @@ def _raw(d: Domain[T], x: View[T], role: str, i: int) -> T:
 
 
 def hmnmx2(d: Domain[T], x: View[T]) -> Results:
-    """.IS_A: Pu and Pv say of the low and the high half that it is Ra's."""
+    """.IS_A: Pu and Pv: the low and the high half is Ra's."""
     a, b = _halves(d, x, "Ra"), _halves(d, x, "Rb")
     parts: list[T] = []
     same: list[T] = []

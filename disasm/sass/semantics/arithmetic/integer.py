@@ -12,7 +12,7 @@ from sassxlate.disasm.sass.semantics.rows import NoSemantics, Results, Semantics
 from sassxlate.domain.interface import Domain, neg, smax, smin, umax, umin
 
 T = TypeVar("T")
-_SUM_BITS = 40  # of a sum of a few 32-bit words
+_SUM_BITS = 40  # bits of a sum of a few 32-bit words
 
 
 def _chain(d: Domain[T], terms: list[T], carries: list[T]) -> tuple[T, list[T]]:
@@ -47,7 +47,7 @@ def _carry_predicates(d: Domain[T], carries: list[T]) -> tuple[T, T]:
 
 
 def _addend(d: Domain[T], x: View[T], role: str, word: int) -> tuple[T, list[T]]:
-    """A word of a source; a negative one is complemented, and 1 is to be added."""
+    """A word of a source; a negated one is complemented, and 1 is to be added."""
     width = 64 if word else 32
     value = x.whole(role, width)
     if word:
@@ -165,7 +165,7 @@ def _each(d: Domain[T], width: int, fn: Callable[..., T], *args: T) -> T:
 
 
 def _extreme(d: Domain[T], x: View[T], signed: bool) -> Callable[[T, T], T]:
-    """Minimum where Pp holds, else maximum."""
+    """Minimum if Pp holds, otherwise maximum."""
     least = x.pred("Pp")
     low, high = (smin, smax) if signed else (umin, umax)
 
@@ -189,7 +189,8 @@ def _type(x: View[T]) -> tuple[int, bool]:
 
 
 def imnmx(d: Domain[T], x: View[T]) -> Results:
-    """Pu: Ra was taken, or of parts the lowest was; Pv: of halves the high one was, else as Pu."""
+    """Pu: Ra was taken, or of parts the lowest was; Pv: of halves the high one was, otherwise as
+    Pu."""
     width, signed = _type(x)
     if (x.wants("Pu") or x.wants("Pv")) and width in (8, 64):
         raise NoSemantics("predicates of this minimum")

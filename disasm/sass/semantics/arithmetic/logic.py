@@ -67,7 +67,7 @@ def mov(d: Domain[T], x: View[T]) -> Results:
 
 
 def _amount(d: Domain[T], x: View[T], limit: int) -> T:
-    """Rb modulo ``limit`` with .W, else at most ``limit``."""
+    """Rb modulo ``limit`` with .W, otherwise at most ``limit``."""
     count = x.bits("Rb")
     if x.has("W"):
         return d.and_(count, d.const(limit - 1, 32))
@@ -175,7 +175,7 @@ def brev(d: Domain[T], x: View[T]) -> Results:
 
 def flo(d: Domain[T], x: View[T]) -> Results:
     """The place of the highest one (of a negative number the highest zero), or with .SH its
-    distance from the top; all ones and no Pu where there is none."""
+    distance from the top; all ones and Pu false if there is none."""
     value = x.integer("Rb")
     if not x.has("U32"):
         value = d.xor(value, d.ashr(value, d.const(31, 32)))

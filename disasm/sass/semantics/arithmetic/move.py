@@ -1,4 +1,4 @@
-"""Values that are only fetched: special registers and constants without an index."""
+"""Moves: special registers and constants without an index."""
 
 from __future__ import annotations
 

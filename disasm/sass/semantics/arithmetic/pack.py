@@ -1,6 +1,6 @@
-"""Numbers made narrower, several to a register: F2FP, F2IP, I2IP, I2I; and the way back.
+"""Numbers narrowed and packed, several to a register: F2FP, F2IP, I2IP, I2I; and the reverse.
 
-What Rc held goes above the new parts.
+The old parts from Rc go above the new parts.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ _BYTES = ("E5M2", "E4M3")
 
 
 def to_byte(d: Domain[T], single: T, kind: str) -> T:
-    """A binary32 pattern rounded to nearest as E5M2 or E4M3; a NaN becomes 0x7f, and so does what
-    E4M3, which has no infinities, cannot hold.
+    """A binary32 pattern rounded to nearest as E5M2 or E4M3; a NaN becomes 0x7f, and so do values
+    that E4M3, which has no infinities, cannot hold.
 
     Both are upper bits of a half: E4M3's lowest normal number is 2**8 times that of halves.  What
     that scale makes denormal is zero in either.
@@ -66,9 +66,9 @@ def of_byte(d: Domain[T], byte: T, kind: str) -> T:
 
 
 def _small(d: Domain[T], x: View[T], value: T, to: str) -> T:
-    """A source of 32 bits, or of 16 as a half, in the format ``to``; .SATFINITE replaces what is
-    too large, infinities too, by the largest finite number of its sign, .RELU what is negative by
-    +0, both not a NaN."""
+    """A source of 32 bits, or of 16 as a half, in the format ``to``; .SATFINITE replaces a value
+    that is too large, infinities included, by the largest finite number of its sign, .RELU a
+    negative value by +0; neither replaces a NaN."""
     how, narrow = rounding(x), d.width(value) == 16
     if to in _BYTES:
         if how != Round.NEAREST:
@@ -210,7 +210,7 @@ def i2ip(d: Domain[T], x: View[T]) -> Results:
 
 
 def f2ip(d: Domain[T], x: View[T]) -> Results:
-    """Binary32 numbers as bytes, saturated; what is no number gives 0 with .NTZ, else 0x80."""
+    """Binary32 numbers as bytes, saturated; NaN gives 0 with .NTZ, otherwise 0x80."""
     name = x.one_of(_INTS)
     if x.has("RELU") and name[0] == "U":
         raise NoSemantics("RELU of an unsigned number")

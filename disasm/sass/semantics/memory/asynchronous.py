@@ -43,7 +43,7 @@ from sassxlate.domain.numpy_lanes import Vec
 T = TypeVar("T")
 Results: TypeAlias = "Mapping[str, NDArray[Any]]"
 _EXPECTED, _BYTES, _PENDING = (1, 20), (21, 21), (43, 20)
-# What an arrival counts, and which way it changes the bytes to come; None: the register says.
+# The count of an arrival, and the sign of its change of the bytes to come; None: from the register.
 # A0T1 and its counterpart TRANSCNT (ARRIVES) were not measured.
 _ACTIONS: Mapping[str, tuple[int | None, int, int | None]] = {
     "A1T0": (1, 0, None), "ART0": (None, 0, None), "": (1, -1, None), "A0TR": (0, -1, None),
@@ -52,7 +52,7 @@ _ACTIONS: Mapping[str, tuple[int | None, int, int | None]] = {
 
 
 def arrived(d: Domain[T], state: T, action: str, count: T, leaves: bool) -> T:
-    """The state behind an arrival; ``count``: the register, 32 bits.  ``leaves``: one arrival less
+    """The state after an arrival; ``count``: the register, 32 bits.  ``leaves``: one arrival fewer
     is expected from now on."""
 
     def field(place: tuple[int, int]) -> T:
@@ -75,7 +75,7 @@ def arrived(d: Domain[T], state: T, action: str, count: T, leaves: bool) -> T:
 
 
 def arrived80(d: Domain[T], state: T) -> T:
-    """The state behind one arrival, on sm_80 to sm_89: the phase changes by the carry."""
+    """The state after one arrival, on sm_80 to sm_89: the phase changes by the carry."""
     expected, high = d.extract(state, 0, 30), d.extract(state, 32, 32)
     left = d.add(high, d.const(1, 32))
     again = d.add(d.zext(expected, 31), d.const(1 << 30, 31))
@@ -108,7 +108,7 @@ def arrive80(x: WarpView) -> Results:
 
 
 def copied(x: WarpView) -> Results:
-    """ARRIVES.LDGSTSBAR: an arrival when the lane's copies are done; they are."""
+    """ARRIVES.LDGSTSBAR: an arrival once the lane's copies are done; here they always are."""
     if x.ins.arch < 90:
         _updated(x, lambda state, _: arrived80(x.d, state))
         return {}
@@ -143,7 +143,7 @@ def _check(x: WarpView) -> Results:
 
 
 def _exchange(x: WarpView) -> Results:
-    """By the warp, once."""
+    """Once per warp."""
     data = x.words("Rb")
     where = places(x, "shared", 8, x.mask)
     mask: Mask = x.mask & np.equal(np.arange(LANES, dtype=np.intp), x.leader)
@@ -157,7 +157,7 @@ def _exchange(x: WarpView) -> Results:
 
 
 def bulk(x: WarpView) -> Results:
-    """UBLKCP: once a warp, in units of 16 bytes, as if at once; those that come to shared memory
+    """UBLKCP: once per warp, in units of 16 bytes, as if at once; copies to shared memory
     arrive at the barrier beside the address.  As PTX describes it, not measured."""
     way = [m for m in x.ins.modifiers if m in ("S", "G")]  # .S.G: to shared memory, from global
     inwards = way == ["S", "G"]

@@ -1,4 +1,5 @@
-"""Atomic operations: what is left in memory, over any domain, and the instructions over warps."""
+"""Atomic operations: the new contents of memory, over any domain, and the instructions over
+warps."""
 
 from __future__ import annotations
 
@@ -47,7 +48,7 @@ _TYPES: Mapping[str, tuple[str, int, int]] = {
 
 @dataclass(frozen=True, slots=True)
 class Element:
-    """What an atomic operates on: ``count`` elements of ``bits`` bits."""
+    """The operand of an atomic: ``count`` elements of ``bits`` bits."""
 
     kind: str  # unsigned, signed, f, bf; bits: exchanged or compared as a whole
     bits: int
@@ -117,7 +118,8 @@ def _sum(d: Domain[T], op: str, what: Element, old: T, operand: T) -> T:
         return bfloat.of_single(d, d.select(none, near, odd), Round.NEAREST)
     out = d.fadd(old, operand, Fp(flush_in=what.flush, flush_out=what.flush))
     if what.bits == 64:
-        # A NaN stays as it is, a signalling one too; the operand's before memory's.
+        # A NaN is kept unchanged, a signalling one too; the operand's NaN takes precedence over
+        # memory's.
         invalid = d.select(is_nan(d, out), d.const(NAN64, 64), out)
         return d.select(is_nan(d, operand), operand, d.select(is_nan(d, old), old, invalid))
     return d.select(is_nan(d, out), d.const(_NAN[what.bits], what.bits), out)
@@ -138,7 +140,7 @@ def _data(x: WarpView, role: str, what: Element) -> Bytes:
 
 def _done(x: WarpView, where: Addresses, shared: bool, far: bool) -> Mask:
     """The lanes whose generic address is one that this operation reaches: ``shared`` memory,
-    ``far`` memory.  For the others nothing happens, and ATOM's predicate says so."""
+    ``far`` memory.  For the others nothing happens, and ATOM's predicate is false."""
     if x.ins.mnemonic not in ("ATOM", "RED"):
         return x.mask
     near = np.zeros_like(x.mask)
@@ -148,8 +150,8 @@ def _done(x: WarpView, where: Addresses, shared: bool, far: bool) -> Mask:
 
 
 def _given(x: WarpView, before: Bytes, done: Mask, hit: Words | None = None) -> Results:
-    """What was in memory, or ``hit``; Pu: whether it was done, of ATOMG never.  Where it was not,
-    Rd keeps what it had."""
+    """The old contents of memory, or ``hit``; Pu: whether it was done, never for ATOMG.  If it was
+    not, Rd keeps its value."""
     words = as_words(before)
     if hit is not None:
         words = np.zeros_like(words)
@@ -161,7 +163,7 @@ def _given(x: WarpView, before: Bytes, done: Mask, hit: Words | None = None) -> 
 
 
 def atom(x: WarpView) -> Results:
-    """Rd: what was there."""
+    """Rd: the old contents."""
     space = SPACES[x.ins.mnemonic]
     if x.has("POPC"):
         what, op = Element("unsigned", 32, 1), "ADD"
@@ -169,7 +171,9 @@ def atom(x: WarpView) -> Results:
     else:
         what, op = element(x.ins.modifiers), x.one_of(_OPS)
         data = _data(x, "Rb", what)
-    combine(x.d, op, what, *(Vec(np.zeros(1, dtype=np.uint64), what.bits),) * 2)  # is it known?
+    combine(
+        x.d, op, what, *(Vec(np.zeros(1, dtype=np.uint64), what.bits),) * 2
+    )  # raises if unknown
     where = places(x, space, what.size, x.mask)
 
     def change(old: Bytes, at: tuple[NDArray[np.intp], ...]) -> Bytes:
@@ -185,8 +189,9 @@ def atom(x: WarpView) -> Results:
 
 
 def swap(x: WarpView) -> Results:
-    """CAS: Rc goes where Rb is; Rd: what was there.  CAST, in shared memory alone: Rd is 1 where it
-    went, else 0; it may fail where it could go (measured), which is not done here."""
+    """CAS: stores Rc if memory equals Rb; Rd: the old contents.  CAST, in shared memory only: Rd is
+    1 if it stored, otherwise 0; the hardware may fail spuriously (measured), which is not modelled
+    here."""
     space = SPACES[x.ins.mnemonic]
     what = element(x.ins.modifiers)
     expected, new = _data(x, "Rb", what), _data(x, "Rc", what)
@@ -201,7 +206,7 @@ def swap(x: WarpView) -> Results:
     before = x.warp.update(space, where, what.size, done, change)
     hit = (before == expected).all(axis=-1).astype(np.uint32) if cast else None
     given = _given(x, before, done, hit)
-    if hit is not None and x.ins.mnemonic == "ATOMS":  # what sm_100 and later loop on
+    if hit is not None and x.ins.mnemonic == "ATOMS":  # sm_100 and later loop on this predicate
         return {**given, "Pu": hit != 0}
     return given
 

@@ -1,4 +1,4 @@
-"""Loads, stores and matrix loads: where they go, how wide they are, what they give.
+"""Loads, stores and matrix loads: addresses, widths, results.
 
 :func:`shape` and :func:`place` are over any domain; the rest is over warps.
 """
@@ -34,7 +34,7 @@ from sassxlate.domain.interface import Domain
 T = TypeVar("T")
 Results: TypeAlias = "Mapping[str, NDArray[Any]]"
 
-# Cache policy, prefetch, order and scope: they change no value of one thread.
+# Cache policy, prefetch, order and scope: they change no value within one thread.
 POLICY = (
     "E EF EL LU EU NA U LTC64B LTC128B LTC256B PRIVATE CONSTANT CTA SM GPU SYS VC STRONG MMIO "
     "ORDERED"
@@ -52,7 +52,7 @@ SPACES: Mapping[str, tuple[Space, bool]] = {
 
 @dataclass(frozen=True, slots=True)
 class AccessShape:
-    """One access of a lane: ``size`` bytes; of 1 and 2 those loaded are extended."""
+    """One access of a lane: ``size`` bytes; loads of 1 and 2 bytes are extended."""
 
     space: Space
     store: bool
@@ -83,8 +83,8 @@ def _part(d: Domain[T], get: Callable[[RegFile, int], T], reg: Reg | None, width
 
 
 def place(d: Domain[T], mem: Mem, get: Callable[[RegFile, int], T], width: int) -> T:
-    """The address of an operand, ``width`` bits: 32 in shared and local memory, else 64, to which
-    registers of 32 bits are extended with zeros.  ``get`` gives registers."""
+    """The address of an operand, ``width`` bits: 32 in shared and local memory, otherwise 64, to
+    which 32-bit registers are zero-extended.  ``get`` reads registers."""
     base = _part(d, get, mem.base, width)
     if mem.scale != 1:
         base = d.shl(base, d.const(mem.scale.bit_length() - 1, width))
@@ -93,7 +93,7 @@ def place(d: Domain[T], mem: Mem, get: Callable[[RegFile, int], T], width: int) 
 
 
 def address(d: Domain[T], x: View[T], role: str = "mem", width: int = 64) -> T:
-    """The address that a role names."""
+    """The address of a role's operand."""
     mem = x.operand(role)
     if not isinstance(mem, Mem):
         raise NoSemantics(f"{role} is no address")
@@ -109,7 +109,7 @@ def width_of(space: Space) -> int:
 
 
 def places(x: WarpView, space: Space, size: int, mask: Mask) -> Addresses:
-    """The address of each lane.  Raises Fault where one of the mask is not aligned."""
+    """The address of each lane.  Raises SemanticsFault if one in the mask is not aligned."""
     where = np.broadcast_to(address(x.d, x, width=width_of(space)).v, x.mask.shape)
     if ((where & np.uint64(size - 1)) != 0)[mask].any():
         raise SemanticsFault(f"an address of {x.ins.mnemonic} is not aligned to {size} bytes")
@@ -129,7 +129,7 @@ def extended(data: Bytes, signed: bool) -> Words:
 
 
 def load(x: WarpView) -> Results:
-    """Where Pp does not hold nothing is read and Rd becomes zero; Pu never holds."""
+    """If Pp does not hold, nothing is read and Rd becomes zero; Pu never holds."""
     what = shape(x.ins)
     told = x.mask if x.absent("Pp") else x.mask & x.truth("Pp")
     where = places(x, what.space, what.size, told)
@@ -146,9 +146,9 @@ def store(x: WarpView) -> Results:
 
 
 def ldgsts(x: WarpView) -> Results:
-    """From global to shared memory, as if at once; zeros where Pp does not hold, .ZFILL or not.
+    """From global to shared memory, as if at once; zeros if Pp does not hold, .ZFILL or not.
 
-    With .ZFILL the address need not be aligned: its low bits say how many of the last bytes are
+    With .ZFILL the address need not be aligned: its low bits count the last bytes that are
     zeros instead, and the others come from the aligned address below it.
     """
     size = int(x.one_of(("64", "128"), "32")) // 8

@@ -1,1 +1,1 @@
-"""Semantics of what a whole warp computes together."""
+"""Semantics of operations of a whole warp."""

@@ -1,4 +1,4 @@
-"""Matrix products of a warp: where the elements are, and how they are added.
+"""Matrix products of a warp: where the elements are, and how the sums are formed.
 
 Lane 4 g + t holds, in register i of A (16 rows), row g + 8 (i mod 2), and of that row the 32-bit
 word t + 4 (i div 2); in register i of B column g, word t + 4 i; of C and D rows g and g + 8,
@@ -73,7 +73,7 @@ def _all_active(x: WarpView) -> None:
 
 
 def _c(x: WarpView) -> Words:
-    """C's registers; zeros where the uniform predicate does not hold."""
+    """C's registers; zeros if the uniform predicate does not hold."""
     words = x.words("Rc")
     if x.absent("Pp"):
         return words
@@ -133,7 +133,7 @@ def numbers(raw: NDArray[Any], f: Format) -> Numbers:
 
 @dataclass(frozen=True, slots=True)
 class Core:
-    """How one group of products and an addend become one number.
+    """The arithmetic that sums one group of products and an addend.
 
     Each term is cut towards zero to ``extra`` bits below the unit of the largest exponent (of
     products the sum of both factors'), the terms are added exactly, and the sum is rounded:
@@ -164,7 +164,7 @@ CORES: Mapping[int, Mapping[int, Core]] = {
 
 
 def core_of(arch: int, width: int) -> Core:
-    """Raises NoMeaning for an architecture whose sums are not known."""
+    """Raises NoSemantics for an architecture whose sums are not known."""
     known = CORES.get(arch, {}).get(width)
     if known is None:
         raise NoSemantics(f"sums of matrix products on sm_{arch}")
@@ -211,8 +211,8 @@ def dot(a: Numbers, b: Numbers, c: Numbers, core: Core) -> tuple[I64, I64, NDArr
 def rounded(
     total: I64, unit: I64, kind: NDArray[np.int8], minus: Mask, f: Format, how: Round
 ) -> Words:
-    """The patterns of a format; NaN is all ones but its sign, zero has no sign, and what is beyond
-    the largest number is infinite."""
+    """The patterns of a format; NaN is all ones except its sign, zero has no sign, and a value
+    beyond the largest number is infinite."""
     size = np.abs(total).astype(np.uint64)
     out = pack(total < 0, size, unit, f.width, how).v
     inf = np.uint64(((1 << f.exponent) - 1) << f.mantissa)
@@ -256,7 +256,7 @@ def _indices(x: WarpView, units: int, bits: int) -> NDArray[np.int64]:
     """Which of four units of B each unit of A is multiplied with: (..., 16, units).
 
     A unit has ``bits`` bits: of 16 (an element, or half of a TF32 one) or 8.  Their places, two
-    bits each, are in one, two or four lanes of each four; the selector says in which.
+    bits each, are in one, two or four lanes of each four; the selector chooses which.
     """
     word = x.lanes("Re")
     first = x.imm("selector") * (units // 8)
@@ -389,7 +389,7 @@ def bmma(x: WarpView) -> Results:
 
 
 def dmma(x: WarpView) -> Results:
-    """8 x 8 x 4 doubles: fused multiplications and additions, one behind the other."""
+    """8 x 8 x 4 doubles: fused multiply-adds, one after the other."""
     _all_active(x)
     if not x.has("8x8x4", "884"):
         raise NoSemantics("this shape of DMMA")

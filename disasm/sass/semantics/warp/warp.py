@@ -1,4 +1,4 @@
-"""What lanes of a warp tell each other, and special registers."""
+"""Communication between lanes of a warp, and special registers."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def _lanes(x: WarpView, value: NDArray[Any]) -> NDArray[Any]:
 def shfl(x: WarpView) -> Results:
     """Rc: the segment mask in bits 12:8, the clamp in bits 4:0 (PTX manual, shfl.sync).
 
-    A lane that does not execute it gives 0.
+    Reading from a lane that does not execute it gives 0.
     """
     step = (x.lanes("Rb") & np.uint64(31)).astype(np.int64)
     control = x.lanes("Rc").astype(np.int64)
@@ -74,7 +74,7 @@ def vote(x: WarpView) -> Results:
 
 
 def match(x: WarpView) -> Results:
-    """.ANY: the lanes with this lane's value.  .ALL: all of them if their values are one."""
+    """.ANY: the lanes with this lane's value.  .ALL: all lanes if all values are equal."""
     value = x.lanes("Ra", 64 if x.has("U64") else 32)
     same = (value[..., :, None] == value[..., None, :]) & x.mask[..., None, :]
     if x.has("ANY"):
@@ -115,7 +115,7 @@ def elect(x: WarpView) -> Results:
 
 
 def r2ur(x: WarpView) -> Results:
-    """The first lane's value; Pu: this lane's is another one, or, with .OR, Pu held before."""
+    """The first lane's value; Pu: this lane's value differs, or, with .OR, Pu held before."""
     value = x.lanes("Ra").astype(np.uint32)
     first = np.take_along_axis(value, x.leader, -1)
     other = value != first
@@ -127,7 +127,7 @@ def r2ur(x: WarpView) -> Results:
 # --- special registers -------------------------------------------------------------------------
 
 
-# What lanes have of their own; as a uniform value it is not that of an active lane.
+# Per-lane registers; read as a uniform value, they are not an active lane's.
 _OF_LANES = frozenset(
     "SR_LANEID SR_EQMASK SR_LTMASK SR_LEMASK SR_GTMASK SR_GEMASK SR_TID SR_TID.X SR_TID.Y "
     "SR_TID.Z".split()
