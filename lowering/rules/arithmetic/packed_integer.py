@@ -1,4 +1,4 @@
-"""Two halves or four bytes at once, and sums over them: VIMNMX, VIADD, VABSDIFF, VABSDIFF4, IDP."""
+"""Two halves or four bytes at once, and sums over them: VIMNMX, VIADD, VABSDIFF, IDP and others."""
 
 from __future__ import annotations
 
@@ -7,7 +7,13 @@ from collections.abc import Mapping
 from sassxlate.disasm.rdna3.instruction import Arg, I, V
 from sassxlate.disasm.sass.instruction import Instruction, Pred
 from sassxlate.lowering.builder.rule_emitter import RuleEmitter
-from sassxlate.lowering.rules.arithmetic.integer import add, is_zero, signed, wants
+from sassxlate.lowering.rules.arithmetic.integer import (
+    add,
+    is_zero,
+    select_minmax,
+    signed,
+    wants,
+)
 from sassxlate.lowering.rules.rule import Rule, knowing
 from sassxlate.lowering.target import VCC, ZERO
 
@@ -68,31 +74,23 @@ def addminmax16(c: RuleEmitter) -> None:
     _give16(c, total, c.vsrc("Rc"))
 
 
-def _each_byte(c: RuleEmitter, op: str, sort: str) -> None:
-    """Rd = ``op`` of each pair of bytes, ``sort`` u8 or i8."""
-    a, b = c.vsrc("Ra"), c.vsrc("Rb")
-    extract = "v_bfe_i32" if sort == "i8" else "v_bfe_u32"
+def minmax8(c: RuleEmitter) -> None:
+    """VIMNMX on four bytes: their minimum where Pp holds, else the maximum."""
+    signed_bytes = c.ins.has("S8x4")
+    a, b, which = c.vsrc("Ra"), c.vsrc("Rb"), c.operand("Pp")
+    extract = "v_bfe_i32" if signed_bytes else "v_bfe_u32"
     out, left, right = c.vtemp(), c.vtemp(), c.vtemp()
     for n in range(4):
         c.emit(extract, left, a, I(8 * n), I(8))
         c.emit(extract, right, b, I(8 * n), I(8))
-        c.emit(op, left, left, right)
+        with c.scope():
+            select_minmax(c, left, left, right, which, "i32" if signed_bytes else "u32")
         if n == 0:
             c.emit("v_and_b32", out, I(0xFF), left)
             continue
         c.emit("v_and_b32", left, I(0xFF), left)
         c.emit("v_lshl_or_b32", out, left, I(8 * n), out)
     c.emit("v_mov_b32", c.dst_last(), out)
-
-
-def minmax8(c: RuleEmitter) -> None:
-    """VIMNMX on four bytes."""
-    which = c.operand("Pp")
-    if not (isinstance(which, Pred) and which.index == 7):
-        raise c.refuse("this form of VIMNMX")
-    sort = "i" if c.ins.has("S8x4") else "u"
-    op = f"v_{'max' if which.inv else 'min'}_{sort}32"
-    _each_byte(c, op, sort + "8")
 
 
 def viadd_parts(c: RuleEmitter) -> None:
@@ -224,6 +222,9 @@ KNOWN: Mapping[str, str] = {
     "vimnmx3_16": "U16x2 S16x2 16x2 RELU",
     "viaddmnmx16": "U16x2 S16x2 16x2 RELU",
     "vimnmx8": "U8x4 S8x4",
+    "uvimnmx16": "U16x2 S16x2 RELU",
+    "uvimnmx8": "U8x4 S8x4",
+    "uviadd_parts": "16x2 U16x2 S16x2 U8x4 S8x4",
     "viadd_parts": "16x2 U16x2 S16x2 U8x4 S8x4",
     "VABSDIFF": "U32",
     "VABSDIFF4": "U8 ACC",
@@ -236,7 +237,10 @@ RULES: tuple[Rule, ...] = knowing(
     Rule("vimnmx3_16", "VIMNMX3", minmax3_16, _halves),
     Rule("viaddmnmx16", "VIADDMNMX", addminmax16, _halves),
     Rule("vimnmx8", "VIMNMX", minmax8, _bytes),
+    Rule("uvimnmx16", "UVIMNMX", minmax16, _halves),
+    Rule("uvimnmx8", "UVIMNMX", minmax8, _bytes),
     Rule("viadd_parts", "VIADD", viadd_parts, _parts),
+    Rule("uviadd_parts", "UVIADD", viadd_parts, _parts),
     Rule("vabsdiff", "VABSDIFF", sad),
     Rule("vabsdiff4", "VABSDIFF4", sad4),
     Rule("idp", "IDP", idp),

@@ -41,6 +41,13 @@ from sassxlate.lowering.verify.rules.verify import RuleCheckSettings, verify_wor
         (90, "VABSDIFF4.ACC R16, P3, R4, R5, R6"),
         (90, "VIMNMX.S16x2.RELU R16, P3, P4, R4, R5, P0"),
         (120, "VIADD.S32.ISAT R16, R4, -R5"),
+        (120, "VIMNMX.S8x4 R16, R4, R5, !P0"),
+        (120, "UVIMNMX.U8x4 UR16, UR4, UR5, UPT"),
+        (120, "UVIMNMX.S8x4 UR16, UR4, 0x5a5a5a5a, UP0"),
+        (120, "UVIMNMX.U16x2 UR16, UR4, UR5, !UP0"),
+        (120, "UVIMNMX.S16x2.RELU UR16, UR4, UR5, !UPT"),
+        (120, "UVIADD.16x2 UR16, UR4, -UR5"),
+        (120, "UVIADD.U8x4 UR16, UR4, 0x80000003"),
     ],
 )  # fmt: skip
 def test_proved(arch: int, text: str) -> None:
