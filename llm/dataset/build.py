@@ -1,9 +1,10 @@
-"""Building the dataset: which files, in which pieces, by several processes, and again after a stop.
+"""Builds the dataset: splits files into units of work, runs them in several processes, and resumes
+after a stop.
 
-A folder of the dataset has ``units/``: of each unit of work (some kernels of a cubin) its rows
-(``.parquet``) and, written last, what became of it (``.json``).  A unit whose ``.json`` is there is
-done; nothing else is remembered, so a build that was killed goes on where it was.
-``proofs.sqlite3`` keeps proofs.  :mod:`.dataset_files` makes the shards from the units.
+A folder of the dataset has ``units/``: for each unit of work (some kernels of a cubin) its rows
+(``.parquet``) and, written last, its report (``.json``).  A unit whose ``.json`` exists is
+done; there is no other state, so a build that was killed continues where it stopped.
+``proofs.sqlite3`` stores proofs.  :mod:`.dataset_files` makes the shards from the units.
 """
 
 from __future__ import annotations
@@ -33,15 +34,15 @@ from sassxlate.lowering.verify.steps.prover import Prover
 from sassxlate.processes import die_with_parent
 
 PART = 48 * 1024  # bytes of SASS in a unit
-_FILES = 16  # that a process reads in one go, to say their units
+_FILES = 16  # files that a process reads at a time, to list their units
 SPLITS = ("train", "valid", "test")
-TRAINED = 99  # architectures beyond are only in held-out splits
+TRAINED = 99  # later architectures are only in held-out splits
 
 
 @dataclass(frozen=True, slots=True)
 class DatasetSettings:
-    """What decides the rows.  ``valid`` and ``test`` are shares of the programs; ``tag`` names the
-    sources that decide verdicts."""
+    """The settings that determine the rows.  ``valid`` and ``test`` are shares of the programs;
+    ``tag`` identifies the source code that decides verdicts."""
 
     seed: int = 0
     valid: float = 0.01
@@ -72,7 +73,7 @@ class Unit:
 
 @dataclass(slots=True)
 class DatasetReport:
-    """What became of a unit."""
+    """The report on a unit."""
 
     unit: Unit
     split: str
@@ -100,7 +101,7 @@ def split_of(program: str, settings: DatasetSettings) -> str:
 
 
 def files_in(sources: Iterable[Path]) -> Iterator[Path]:
-    """The files of folders, and files, in order.  What is no ELF file or fatbin is passed over
+    """The files of folders, and files, in order.  Anything but an ELF file or fatbin is skipped
     inside folders."""
     for source in sources:
         if not source.is_dir():
@@ -119,7 +120,7 @@ def _may_hold_code(path: Path) -> bool:
         with path.open("rb") as stream:
             head = stream.read(8)
     except OSError:
-        return True  # whoever reads it says why not
+        return True  # the reader reports why not
     return head.startswith((b"\x7fELF", b"\x50\xed\x55\xba", b"!<arch>"))
 
 
@@ -148,7 +149,7 @@ def units_of(path: Path, arches: frozenset[int] | None, settings: DatasetSetting
 
 @dataclass(slots=True)
 class _Worker:
-    """What a process has while it works."""
+    """The state of a worker process."""
 
     folder: Path
     settings: DatasetSettings
@@ -221,10 +222,10 @@ def _begin(folder: Path, settings: DatasetSettings, seen: dict[str, set[str]]) -
     global _worker
     if multiprocessing.parent_process() is not None:
         die_with_parent()
-        # What is there stays, and little that comes is in cycles.
+        # Existing objects stay alive, and few new ones are in cycles.
         gc.freeze()
         gc.set_threshold(100_000, 20, 100)
-    # The binding asks again what the types of terms say.
+    # z3's Python binding repeats checks that the types of terms already guarantee.
     vars(importlib.import_module("z3.z3"))["Z3_DEBUG"] = False
     tag = f"{settings.tag[:32]} {sources_tag()} {settings.timeout_ms}"
     proofs = VerdictStore(folder / "proofs.sqlite3", tag)
@@ -242,14 +243,14 @@ def _work(unit: Unit) -> DatasetReport:
 
 @dataclass(slots=True)
 class Progress:
-    """How far a build is."""
+    """The progress of a build."""
 
-    units: int = 0  # all that are to be done, by this call or another
+    units: int = 0  # all units to do, by this call or another
     done: int = 0
     rows: int = 0
     stretches: int = 0
     errors: int = 0
-    seconds: float = 0.0  # of processors, in this call
+    seconds: float = 0.0  # processor seconds in this call
 
 
 def build(
@@ -264,9 +265,9 @@ def build(
     told: Callable[[Progress], None] = lambda _: None,
     failed: Callable[[SassxlateError], None] = lambda _: None,
 ) -> Progress:
-    """Does the units that are not done, of the ``shard[0]``-th of ``shard[1]`` parts, and stops
-    beginning new ones after ``limit_s`` seconds.  A file that cannot be read is told to ``failed``
-    and passed over; what went wrong in a unit is in its report.
+    """Does the unfinished units of part ``shard[0]`` of ``shard[1]``, and begins no new ones after
+    ``limit_s`` seconds.  A file that cannot be read is reported to ``failed`` and skipped; errors
+    in a unit are in its report.
 
     Raises ModelError SX1040 if the folder belongs to a build with other settings, SX1041 if a
     process that reads files dies.
@@ -306,8 +307,8 @@ def build(
 def _units(
     paths: Iterable[Path], arches: frozenset[int] | None, settings: DatasetSettings, jobs: int
 ) -> Iterator[list[Unit] | SassxlateError]:
-    """Each file's units in order, or why it has none.  Reading ten thousand cubins takes a process
-    minutes, so several do it.  Raises ModelError SX1041 if one of them dies."""
+    """Each file's units in order, or the reason why it has none.  Reading ten thousand cubins takes
+    one process minutes, so several do it.  Raises ModelError SX1041 if one of them dies."""
     read = partial(_units_or_why, arches=arches, settings=settings)
     listed = list(paths)
     if jobs == 1 or len(listed) < 2 * _FILES:
@@ -333,7 +334,7 @@ def _units_or_why(
 
 
 def _settle(folder: Path, settings: DatasetSettings) -> None:
-    """Writes down the settings, or compares them with those that the folder was begun with."""
+    """Stores the settings, or compares them with those with which the folder was begun."""
     path = folder / "settings.json"
     mine = {k: v for k, v in asdict(settings).items() if k in ("seed", "valid", "test")}
     if not path.exists():
@@ -383,8 +384,8 @@ def _reports(
                         del running[future]
                         yield report
             except BrokenProcessPool:
-                # One of them killed its process (memory, a fault of the solver): which, nobody
-                # knows.  Each is tried alone, and given up where it does so again.
+                # One of them killed its process (memory, a crash of the solver): which one is
+                # unknown.  Each is tried alone, and abandoned if that happens again.
                 alone = list(running.values())
                 yield from _alone(folder, settings, seen, alone)
 

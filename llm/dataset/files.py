@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 SHARD = 50_000  # rows
 _READERS = 8  # threads that open files
-_TOGETHER = 1024  # files that are opened before the first is asked for
+_TOGETHER = 1024  # files opened before the first is needed
 SPLITS = ("train", "valid", "test")
-MODEL = "model-"  # begins the names of units of what a model found (:mod:`.improve`)
+MODEL = "model-"  # prefix of the names of units found by a model (:mod:`.improve`)
 
 
 def _arrow() -> tuple[Any, Any]:
@@ -34,7 +34,7 @@ def _arrow() -> tuple[Any, Any]:
 
 
 def _write(path: Path, table: Any) -> None:
-    """The whole file or none."""
+    """Writes the file completely or not at all."""
     _, parquet = _arrow()
     beside = path.with_suffix(f".{os.getpid()}.tmp")
     parquet.write_table(table, beside, compression="zstd", compression_level=9)
@@ -42,14 +42,14 @@ def _write(path: Path, table: Any) -> None:
 
 
 def write_rows(path: Path, rows: Sequence[TrainingPair], split: str) -> None:
-    """A unit's rows."""
+    """Writes a unit's rows."""
     arrow, _ = _arrow()
     _write(path, arrow.Table.from_pylist([{**asdict(row), "split": split} for row in rows]))
 
 
 def _tables(paths: Sequence[Path], columns: Sequence[str] | None = None) -> Iterator[Any]:
-    """The tables of files in order, of these columns as far as they have them.  Opening is most of
-    the work where files are many and small, and continues in several threads."""
+    """The tables of files in order, with those of the columns that they have.  Opening is most of
+    the work if files are many and small, so several threads open ahead."""
     _, parquet = _arrow()
 
     def read(path: Path) -> Any:
@@ -95,13 +95,13 @@ def read_split(folder: Path, split: str) -> Iterator[dict[str, Any]]:
 
 
 def reports(folder: Path) -> Iterator[dict[str, Any]]:
-    """What became of each unit of programs that is done."""
+    """The reports of all finished units of programs."""
     paths = sorted((folder / "units").glob("*.json"))
     return map(_report, (p for p in paths if not p.name.startswith(MODEL)))
 
 
 def model_reports(folder: Path) -> Iterator[dict[str, Any]]:
-    """What became of the questions that models were asked: ``tried`` has their ids."""
+    """The reports on questions that were put to models: ``tried`` has their ids."""
     return map(_report, sorted((folder / "units").glob(f"{MODEL}*.json")))
 
 
@@ -112,12 +112,12 @@ def _report(path: Path) -> dict[str, Any]:
         raise ModelError("SX1044", f"{path} is no report: remove it, and build again") from None
 
 
-Best = dict[str, tuple[int, int, int]]  # by question: the cost, the file's number, the row's
+Best = dict[str, tuple[int, int, int]]  # by question: the cost, the file's index, the row's index
 
 
 def best_rows(folder: Path, split: str) -> tuple[list[Path], Best]:
-    """Files, and where among them the cheapest answer to each question of a split is: of the units,
-    or where there are none but models', of the split's shards."""
+    """Files, and the place in them of the cheapest answer to each question of a split: files of the
+    units, or of the split's shards if only models' units exist."""
     units = _units(folder / "units")
     models = [p for p in units if p.name.startswith(MODEL)]
     built = [p for p in units if not p.name.startswith(MODEL)]
@@ -149,11 +149,11 @@ def read_rows(
 
 
 def finish(folder: Path, licences: Mapping[str, str] | None = None) -> dict[str, Any]:
-    """Makes the shards of the splits and the datasheet from the units; gives the datasheet.
+    """Makes the shards of the splits and the datasheet from the units; returns the datasheet.
 
-    Each question is there once a split, with its cheapest answer; the order is that of the
-    questions' hashes.  ``in_train`` says of a held-out row that its question is in training too.
-    ``licences`` are texts by patterns of file names.
+    Each question is in a split once, with its cheapest answer; the order is that of the
+    questions' hashes.  ``in_train`` marks a held-out row whose question is also in the training
+    split.  ``licences`` are texts by patterns of file names.
 
     Raises ModelError SX1044 if there is nothing.
     """
@@ -185,9 +185,10 @@ def _shards(
     times: Mapping[str, int],
     train: Mapping[str, object],
 ) -> dict[str, Any]:
-    """The shards of one split, by the questions' hashes; and what is in them, counted.
+    """Writes the shards of one split, by the questions' hashes; returns counts of their contents.
 
-    Each file is read once for all shards, whose rows are in memory then: a gigabyte a million."""
+    Each file is read once for all shards, whose rows are then in memory: a gigabyte per million
+    rows."""
     arrow, _ = _arrow()
     folder.mkdir(exist_ok=True)
     wanted: dict[int, list[str]] = {}
@@ -234,7 +235,7 @@ def _licence(path: str, licences: Mapping[str, str]) -> str:
 
 
 def _sheet(folder: Path, licences: Mapping[str, str]) -> dict[str, Any]:
-    """What the units' reports say, summed."""
+    """The units' reports, summed."""
     splits: dict[str, Any] = {s: {"programs": set[str](), "units": 0} for s in SPLITS}
     sources: dict[str, dict[str, Any]] = {}
     counts: Counter[str] = Counter()

@@ -1,7 +1,7 @@
-"""Expert iteration: a model is asked questions of the training split, and what it answers that is
-proved and costs less than the known answer becomes the answer.
+"""Expert iteration: a model answers questions of the training split, and an answer that is proved
+and costs less than the known one replaces it.
 
-One process asks the model, the others judge and prove at the same time; what was found is put down
+One process asks the model, the others judge and prove at the same time; results are written
 every few seconds, as units beside those of the build (``units/model-*``), so that the dataset's
 shards, made again, have the cheapest proven answer of each question.
 """
@@ -42,16 +42,16 @@ from sassxlate.processes import Producer, WorkerPool
 
 Words: TypeAlias = "tuple[str, ...]"
 FLUSH_S = 10.0
-_GRACE_S = 20.0  # for what is being proved when the time is over
-_QUEUE = 4096  # questions with answers that wait to be judged
-_PROVED = 4  # answers to one question that are proved, the cheapest first
-_NUMBERS = 128  # inputs that are tried before anything is proved
-_KEPT = 200_000  # proofs that a process remembers
+_GRACE_S = 20.0  # to finish proofs in progress when the time is over
+_QUEUE = 4096  # questions with answers in the queue for judging
+_PROVED = 4  # answers per question to prove, the cheapest first
+_NUMBERS = 128  # inputs to try before a proof
+_KEPT = 200_000  # proofs that a process caches
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A question and the answer that is to be bettered."""
+    """A question and the answer to improve on."""
 
     id: str
     prompt: str
@@ -65,7 +65,7 @@ class Asked:
     kernel: str
 
 
-# Gives answers to questions, by their numbers, in any order; told when to begin no more.
+# Yields answers to questions, by their numbers, in any order; the second argument stops it.
 Sampler: TypeAlias = Callable[
     [Sequence[Asked], Callable[[], bool]], Iterator[tuple[int, list[Words]]]
 ]
@@ -73,8 +73,8 @@ Sampler: TypeAlias = Callable[
 
 @dataclass(frozen=True, slots=True)
 class ImproveOutcome:
-    """What became of the answers to one question: counts, the better row, and what was cheaper
-    and not proved (answer, cost, why)."""
+    """The outcome of the answers to one question: counts, the better row, and the answers that were
+    cheaper but not proved (answer, cost, reason)."""
 
     counts: Mapping[str, int]
     row: TrainingPair | None = None
@@ -83,7 +83,7 @@ class ImproveOutcome:
 
 @dataclass(slots=True)
 class Progress:
-    """How far a round is.  ``counts`` are of answers; see :func:`judged`."""
+    """The progress of a round.  ``counts`` are of answers; see :func:`judged`."""
 
     questions: int
     counts: Counter[str] = field(default_factory=Counter[str])
@@ -100,9 +100,8 @@ class Progress:
 
 
 def choose(costs: Mapping[str, int], tried: Mapping[str, int], count: int, seed: int) -> list[str]:
-    """So many questions, drawn without putting back, dear ones and those that were not asked yet
-    more likely: a question's weight is its cost, a fifth of it where it was asked once, and so on.
-    """
+    """Draws this many questions without replacement, preferring costly ones and those not asked
+    yet: a question's weight is its cost, a fifth of that if it was asked once, and so on."""
     keys = sorted(costs)
     if not keys:
         return []
@@ -134,10 +133,10 @@ def _asked(row: Mapping[str, Any]) -> Asked:
 
 
 def judged(asked: Asked, answers: Sequence[Words], prover: Prover) -> ImproveOutcome:
-    """What comes of answers to one question.
+    """Judges the answers to one question.
 
-    Counted are ``answers``, of them ``same`` (as the known one or an earlier one), ``illegal``
-    (no code), ``dearer`` (or equal), ``cheaper``; of those that were judged what the gate said
+    Counts ``answers``, of them ``same`` (as the known one or an earlier one), ``illegal``
+    (no code), ``dearer`` (or equal), ``cheaper``; of those that were judged, the gate's reasons
     (``accepted``, ``accesses``, ``registers``, ``refuted``, ``unknown`` ...); ``unread``, questions
     that could not be read back; ``faults`` of this program, whose answers are dropped.
     """
@@ -189,10 +188,10 @@ def judged(asked: Asked, answers: Sequence[Words], prover: Prover) -> ImproveOut
 
 @dataclass(slots=True)
 class _Numbers:
-    """What a few numbers say against code, which is said much sooner than by the prover.
+    """Cheap refutation of code on random inputs, tried before the prover.
 
-    They know nothing of what other lanes share: where they speak against the known answer too, they
-    are not asked.
+    The inputs do not model values shared between lanes: if they refute the known answer too, they
+    are not used.
     """
 
     here: RegionText
@@ -239,7 +238,7 @@ def _row(
         kernel=asked.kernel,
         modulo="; ".join(modulo),
         by="model",
-        count=0,  # where it came up is counted where it was found
+        count=0,  # occurrences are counted where the question was found
     )
 
 
@@ -248,7 +247,7 @@ def _row(
 
 @dataclass(slots=True)
 class _Found:
-    """What is not on disk yet."""
+    """Results that are not on disk yet."""
 
     rows: list[TrainingPair] = field(default_factory=list[TrainingPair])
     tried: list[str] = field(default_factory=list[str])
@@ -257,7 +256,7 @@ class _Found:
     since: float = field(default_factory=time.monotonic)
 
     def flush(self, folder: Path, by: str) -> None:
-        """Puts it down as a unit: rows, then the report, which makes them count."""
+        """Writes a unit: the rows, then the report, which makes them valid."""
         self.since = time.monotonic()
         if self.tried:
             text = json.dumps([by, self.tried, [(r.id, r.answer) for r in self.rows]])
@@ -291,12 +290,12 @@ def improve(
     unproved: bool = False,
     told: Callable[[Progress], None] = lambda _: None,
 ) -> Progress:
-    """Asks, judges and puts down what is better.  ``by`` names the model, ``tag`` the sources that
-    decide verdicts; ``unproved`` keeps what was cheaper and not proved in ``unproved.jsonl``.
+    """Asks, judges and stores better answers.  ``by`` names the model, ``tag`` the source code that
+    decides verdicts; ``unproved`` stores cheaper, unproved answers in ``unproved.jsonl``.
 
-    After ``limit_s`` seconds nothing more is begun.  The sampler runs in a process of its own.
-    Raises ModelError: what the sampler raises, SX1046 if its process dies; what was found before
-    is on disk then.
+    After ``limit_s`` seconds no new work begins.  The sampler runs in a separate process.
+    Raises ModelError: as the sampler, and SX1046 if its process dies; earlier results
+    are then on disk.
     """
     started = time.monotonic()
     progress = Progress(len(asked))
@@ -386,17 +385,17 @@ def figures(progress: Progress, by: str) -> dict[str, Any]:
     }
 
 
-# --- who is asked --------------------------------------------------------------------------------
+# --- samplers -------------------------------------------------------------------------------------
 
 
 def model_sampler(
     model: Path, samples: int, seed: int, device: str = "auto", temperature: float = TEMPERATURE
 ) -> Sampler:
-    """The answers of a checkpoint: with torch on a GPU, unconstrained; otherwise as the engine has
-    them, constrained.
+    """A sampler of a checkpoint: with torch on a GPU, unconstrained; otherwise constrained, as in
+    the engine.
 
-    ``device``: ``auto``, ``numpy``, or one of torch's; ``temperature`` is torch's alone.  Errors
-    are raised where it is first used.
+    ``device``: ``auto``, ``numpy``, or one of torch's; ``temperature`` is only for torch.  Errors
+    are raised at the first use.
     """
 
     def run(asked: Sequence[Asked], stop: Callable[[], bool]) -> Iterator[tuple[int, list[Words]]]:
@@ -416,21 +415,21 @@ def _torch(
     sampler: TorchSampler, asked: Sequence[Asked], samples: int, stop: Callable[[], bool]
 ) -> Iterator[tuple[int, list[Words]]]:
     texts = [(tokenizer.BOS, *tokenizer.encode(q.prompt.split()), tokenizer.ANSWER) for q in asked]
-    # Who is cheaper is not much longer.
+    # A cheaper answer is not much longer.
     most = [24 + len(tokenizer.encode(q.answer.split())) * 3 // 2 for q in asked]
     for number, answers in sampler.answers(texts, samples, most, stop):
         yield number, [_words(answer) for answer in answers]
 
 
 def _words(answer: Sequence[int]) -> Words:
-    """An answer's words; none where a word is spelled badly, which is not an answer then."""
+    """An answer's words; none if a word is spelled badly, so that there is no answer."""
     try:
         return tuple(tokenizer.decode(answer))
     except EncodeError:
         return ()
 
 
-_TOGETHER = 16  # answers that are requested together on a CPU
+_TOGETHER = 16  # questions answered together on a CPU
 
 
 def _numpy(
@@ -450,7 +449,7 @@ def _numpy(
                 prompts.append(read_question(q.prompt, q.arch))
                 numbers.append(n)
             except EncodeError:
-                yield n, []  # judging counts it
+                yield n, []  # the judge counts it
         made = proposer.propose(prompts, samples, [VTEMPS] * len(prompts))
         yield from zip(numbers, made, strict=True)
 

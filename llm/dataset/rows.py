@@ -1,4 +1,4 @@
-"""A kernel's rows of the dataset: questions with the cheapest answer that is known and proved."""
+"""A kernel's rows of the dataset: questions with the cheapest known and proved answer."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ from sassxlate.lowering.verify.steps.prover import Code, Prover, ends_of, lives
 
 @dataclass(frozen=True, slots=True)
 class TrainingPair:
-    """A pair.  ``cost`` and ``rules_cost`` are :mod:`.cost`'s units; ``modulo`` says under which
-    readings it is proved; ``by`` is ``rules``, ``search`` or ``lifted``; ``count`` how often the
-    question came up where it was found."""
+    """A pair.  ``cost`` and ``rules_cost`` are in the units of lowering/optimize/cost.py;
+    ``modulo`` names the readings of the proof; ``by`` is ``rules``, ``search`` or ``lifted``;
+    ``count`` is how often the question occurs in the kernel where it was found."""
 
     id: str
     prompt: str
     answer: str
-    rules: str  # the rules' answer, where another is the target; otherwise ""
+    rules: str  # the rules' answer if the target is another; otherwise ""
     cost: int
     rules_cost: int
     sass: int
@@ -48,23 +48,24 @@ class TrainingPair:
 
 
 def row_id(text: str) -> str:
-    """What identifies a question: a hash of its canonical text."""
+    """The identifier of a question: a hash of its canonical text."""
     return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
 
 
 @dataclass(slots=True)
 class Harvest:
-    """Rows from kernels, each question once.  ``counts`` says what became of the stretches:
-    ``macro``, ``again`` (the question was there), ``unknown`` (not proved), ``rules``, ``search``,
-    ``lifted``; and how many rows are of a ``part`` of one.  ``readings`` under what rows are
-    proved; ``why`` why not.  ``lifted``: LLVM is asked too, for a kernel's rows at once."""
+    """Rows from kernels, each question once.  ``counts`` has the outcomes of the regions:
+    ``macro``, ``again`` (a known question), ``unknown`` (not proved), ``rules``, ``search``,
+    ``lifted``; and how many rows are of a ``part`` of one.  ``readings`` counts the readings under
+    which rows are proved; ``why`` the reasons why not.  ``lifted``: LLVM is also tried, for all
+    rows of a kernel at once."""
 
     prover: Prover = field(default_factory=Prover)
     seen: set[str] = field(default_factory=set[str])
     search: bool = True
-    elsewhere: Callable[[str], bool] = lambda _: False  # whether another process has it
+    elsewhere: Callable[[str], bool] = lambda _: False  # whether another process has the question
     lifted: bool = False
-    of_parts: set[str] = field(default_factory=set[str])  # rows that no stretch had yet
+    of_parts: set[str] = field(default_factory=set[str])  # rows of parts only
     rows: dict[str, TrainingPair] = field(default_factory=dict[str, TrainingPair])
     waiting: list[tuple[str, Known]] = field(default_factory=list[tuple[str, Known]])
     counts: Counter[str] = field(default_factory=Counter[str])
@@ -72,7 +73,7 @@ class Harvest:
     why: Counter[str] = field(default_factory=Counter[str])
 
     def kernel(self, cubin: Cubin, name: str, program: str) -> None:
-        """The rows of one kernel.  SassxlateError where it cannot be translated."""
+        """The rows of one kernel.  SassxlateError if it cannot be translated."""
         selected = select_kernel(cubin, name)
         regs = selected.regs
         self.counts["kernels"] += 1
@@ -89,7 +90,7 @@ class Harvest:
         self._lift()
 
     def _lift(self) -> None:
-        """Rows that LLVM makes cheaper."""
+        """Replaces answers for which LLVM's code is cheaper."""
         waiting, self.waiting = self.waiting, []
         found = relowered([known for _, known in waiting], self.prover)
         for (key, known), better in zip(waiting, found, strict=True):
@@ -118,7 +119,7 @@ class Harvest:
         text = question.text
         key = row_id(text)
         self.again[key] += 1
-        # What was a part so far is searched and counted as a whole.
+        # A row that was only a part so far is now searched and counted as a whole.
         if (key in self.seen and key not in self.of_parts) or self.elsewhere(key):
             self.counts["again"] += 1
             return
@@ -127,7 +128,7 @@ class Harvest:
         code: Code = read_code(rules.split(), question)
         try:
             verdict = self.prover.stretch(stretch.block, regs, stretch.live_out, code)
-        except EncodeError as error:  # what no answer may say: a value that lanes may not share
+        except EncodeError as error:  # not expressible: a value that lanes may not share
             verdict = Unknown(error.message)
         if not isinstance(verdict, Proved):
             self.counts["unknown"] += 1
@@ -151,9 +152,9 @@ class Harvest:
     def _parts(
         self, stretch: CutRegion, regs: RegisterMap, code: Code, whole: TrainingPair
     ) -> None:
-        """The rows of a stretch's parts, and of theirs: what an engine asks where the whole is
-        not proved.  It is cut where a step of its code may end, so that the parts' answers are the
-        whole's; each is proved by itself."""
+        """The rows of a region's parts, and of their parts: the questions of an engine if the whole
+        is not proved.  A region is split where a step of its code may end, so that the parts'
+        answers make the whole's answer; each is proved separately."""
         count = len(stretch.block.instructions)
         if count < _WORTH_CUTTING:
             return
@@ -170,8 +171,8 @@ class Harvest:
     def _part(
         self, part: CutRegion, regs: RegisterMap, groups: Code, whole: TrainingPair
     ) -> Code | None:
-        """The row of a part, which has the whole's code where that is cheaper than the rules'; its
-        code, None if that is not proved."""
+        """The row of a part, which has the whole's code if that is cheaper than the rules'; returns
+        its code, None if that is not proved."""
         question = part.asked
         assert question is not None
         try:
@@ -200,12 +201,12 @@ class Harvest:
         return code
 
     def taken(self) -> list[TrainingPair]:
-        """The rows, with how often their questions came up."""
+        """The rows, with the number of occurrences of their questions."""
         return [replace(row, count=self.again[key]) for key, row in self.rows.items()]
 
 
 def _reason(verdict: Verdict) -> str:
-    """Why a block is not proved, without where."""
+    """Why a block is not proved, without the place."""
     text = verdict.reason if isinstance(verdict, Unknown) else f"refuted: {verdict}"
     return re.sub(r"^instruction \d+: ", "", text)[:120]
 

@@ -1,9 +1,9 @@
 """Tokenised training data in files that NumPy and the standard library read.
 
-A shard is the line ``sassxlate-tokens 1``, a line of JSON (counts, the vocabulary's digest, what
-the maker says of it), and one LZMA stream of three arrays: the length of each example (uint16), the
-length of its question (uint16), and all tokens one after the other (uint16, high bytes behind low
-bytes, which packs better).
+A shard is the line ``sassxlate-tokens 1``, a line of JSON (counts, the vocabulary's digest, the
+writer's description), and one LZMA stream of three arrays: the length of each example (uint16), the
+length of its question (uint16), and all tokens one after the other (uint16, the high bytes after
+the low bytes, which packs better).
 """
 
 from __future__ import annotations
@@ -28,9 +28,10 @@ _MOST = 1 << 33  # bytes of a shard's arrays
 
 @dataclass(frozen=True, slots=True)
 class Shard:
-    """Examples: ``tokens[starts[i]:starts[i + 1]]``, of which the first ``questions[i]`` are asked.
+    """Examples: ``tokens[starts[i]:starts[i + 1]]``, of which the first ``questions[i]`` are the
+    question.
 
-    ``about`` is what the maker said of them; ``vocabulary`` the digest of the words.
+    ``about`` is the writer's description; ``vocabulary`` the digest of the words.
     """
 
     tokens: NDArray[np.uint16]
@@ -54,7 +55,7 @@ def write(
     about: Mapping[str, Any] | None = None,
     preset: int = 6,
 ) -> int:
-    """Writes examples (tokens, length of the question); the file's bytes.
+    """Writes examples (tokens, length of the question); returns the size of the file in bytes.
 
     ``preset`` is LZMA's, 9 is smallest and slow.  ModelError SX1009 for one of over 65,535 tokens.
     """
@@ -82,7 +83,7 @@ def write(
 
 
 def read(path: Path) -> Shard:
-    """A shard.  ModelError SX1001 if it cannot be read, SX1009 for what is none."""
+    """A shard.  ModelError SX1001 if it cannot be read, SX1009 if it is not one."""
     try:
         data = path.read_bytes()
     except OSError as error:
@@ -113,7 +114,7 @@ def read(path: Path) -> Shard:
 
 
 def joined(shards: Sequence[Shard]) -> Shard:
-    """Several as one.  ModelError SX1005 if their vocabularies differ."""
+    """Several shards joined into one.  ModelError SX1005 if their vocabularies differ."""
     if len({s.vocabulary for s in shards}) != 1:
         raise ModelError("SX1005", "shards of different vocabularies, or none")
     if len(shards) == 1:

@@ -1,4 +1,4 @@
-"""The dataset as a trainer takes it: numbers of words in shards that need no parquet."""
+"""The dataset in the form that a trainer reads: token numbers in shards that need no parquet."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ def write_tokens(
     told: Callable[[Written], None] = lambda _: None,
     jobs: int = 1,
 ) -> list[Written]:
-    """Writes a split's tokenised shards to ``out``, one of each of the dataset's, by ``jobs``
-    processes; with ``most``, no more than so many bytes in all, the last shards left out: rows are
-    in the order of hashes, so that what is there is a fair sample.  What a former, longer call
-    wrote behind them is removed.
+    """Writes a split's tokenised shards to ``out``, one for each of the dataset's, with ``jobs``
+    processes; with ``most``, at most that many bytes in total, leaving out the last shards: rows
+    are in the order of hashes, so this is a fair sample.  Later shards of a former, longer call
+    are removed.
 
     Raises ModelError SX1044 if the split has no rows, SX1041 if a process dies.
     """
@@ -68,8 +68,8 @@ def write_tokens(
 
 
 def _written(made: Sequence[_Job], jobs: int) -> Generator[Written]:
-    """The shards in order.  Closing this waits for what has begun: more may be written than was
-    taken, which the caller removes."""
+    """The shards in order.  Closing this waits for work in progress: more may be written than was
+    taken; the caller removes the rest."""
     if jobs == 1 or len(made) < 2:
         yield from map(_write, made)
         return

@@ -1,8 +1,8 @@
 """The model as an engine beside the rules: it proposes, the gate disposes.
 
-``hybrid`` takes the model's code of a stretch where it is proved and costs less than the rules',
-the rules' otherwise; so a wrong model costs time, never correctness.  ``model`` takes it wherever
-it is proved, and refuses a kernel where it is not: so one sees what a model can do by itself.
+``hybrid`` takes the model's code for a region if it is proved and costs less than the rules',
+otherwise the rules'; so a wrong model costs time, never correctness.  ``model`` takes it whenever
+it is proved, and otherwise refuses the kernel: this shows what a model can do by itself.
 """
 
 from __future__ import annotations
@@ -34,19 +34,19 @@ from sassxlate.lowering.verify.steps.prover import Prover
 
 Mode: TypeAlias = Literal["rules", "model", "hybrid"]
 Words: TypeAlias = tuple[str, ...]
-Progress: TypeAlias = Callable[[str, int, int], None]  # of what, how many of how many
+Progress: TypeAlias = Callable[[str, int, int], None]  # (what, done, total)
 
 
 @runtime_checkable
 class ProgressListener(Protocol):
-    """A proposer that says how far it is: so many of so many answers."""
+    """A proposer that reports its progress: answers done, of a total."""
 
     told: Callable[[int, int], None]
 
 
 class Proposer(Protocol):
-    """Whoever answers the questions for blocks.  ``name`` says who, and is part of what is
-    remembered: equal names give equal answers."""
+    """A source of answers for blocks.  ``name`` identifies it and is part of the cache key: the
+    same name must give equal answers."""
 
     @property
     def name(self) -> str: ...
@@ -54,16 +54,17 @@ class Proposer(Protocol):
     def propose(
         self, questions: Sequence[RegionText], samples: int, vtemps: Sequence[int]
     ) -> list[list[Words]]:
-        """For each question up to ``samples`` answers, the likeliest first; none where it is too
-        long.  ``vtemps`` is how many vector temporaries each may use."""
+        """For each question up to ``samples`` answers, the likeliest first; none if it is too long.
+        ``vtemps`` is the number of vector temporaries that each may use."""
         ...
 
 
 @dataclass(slots=True)
 class Memo:
-    """Answers by canonical form: in this process, and in a store beyond it (``read``, ``write``).
+    """Cache of answers by canonical form: in this process, and in an external store (``read``,
+    ``write``).
 
-    What is remembered is only what was proposed: it is judged again wherever it is used.
+    It caches only proposals: they are judged again at each use.
     """
 
     read: Callable[[str], bytes | None] = lambda _: None
@@ -71,7 +72,7 @@ class Memo:
     kept: dict[str, list[Words]] = field(default_factory=dict[str, "list[Words]"])
 
     def find(self, key: str) -> list[Words] | None:
-        """The answers of before; None if the question is new."""
+        """The cached answers; None if the question is new."""
         if key not in self.kept:
             data = self.read(key)
             if data is None:
@@ -86,8 +87,8 @@ class Memo:
 
 @dataclass(frozen=True, slots=True)
 class _Task:
-    """A stretch of a kernel, where its code stands, and what is asked of it; ``outcome`` is why
-    nothing is.  ``starts`` is where the code of each instruction begins, see
+    """A region of a kernel, the place of its code, and the question for it; ``outcome`` is the
+    reason if there is no question.  ``starts`` is where the code of each instruction begins, see
     :class:`~sassxlate.lowering.region.region.RegionSite`."""
 
     part: CutRegion
@@ -100,8 +101,8 @@ class _Task:
 
 @dataclass(slots=True)
 class _Node:
-    """What came of a task: the gate's word on its best answer; what passes of one that does not
-    (``partly``); and its parts, which were asked for because of that."""
+    """The result of a task: the gate's judgement of its best answer; the passing steps of an answer
+    that fails (``partly``); and its parts, which were tried because of that."""
 
     task: _Task
     got: Judgement = field(default_factory=lambda: Judgement("none"))
@@ -114,7 +115,7 @@ class _Node:
 @dataclass(frozen=True, slots=True)
 class _Settled:
     """Rows of the report and changes of the code for one stretch; ``saved`` by the model's code,
-    ``whole`` where all of it is the model's."""
+    ``whole`` if all of its code is the model's."""
 
     rows: tuple[BlockReport, ...]
     changes: tuple[Replacement, ...] = ()
@@ -122,18 +123,18 @@ class _Settled:
     whole: bool = False
 
 
-_ANSWERS = 2  # changes with what is made of a question by one model
+_ANSWERS = 2  # bump when the answers of a model to the same question change
 
 
 def key_of(name: str, question: RegionText, samples: int, vtemps: int) -> str:
-    """Of what is remembered."""
+    """The key under which answers are cached."""
     text = f"{_ANSWERS}\0{name}\0{samples}\0{vtemps}\0{question.text}"
     return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
 
 @dataclass(slots=True)
 class ModelEngine:
-    """An engine of blocks out of a proposer.  One instance may serve many kernels."""
+    """An engine for blocks, from a proposer.  One instance may serve many kernels."""
 
     proposer: Proposer
     mode: Mode = "hybrid"
@@ -144,21 +145,21 @@ class ModelEngine:
     _fresh: dict[str, float] = field(default_factory=dict[str, float])  # asked ahead: its seconds
 
     def rewrite(self, selected: Selected, kernel: str) -> tuple[Selected, EngineReport]:
-        """A kernel that the rules wrote, with the model's code where it passes the gate.
+        """A kernel by the rules, with the model's code wherever it passes the gate.
 
-        ModelError SX1007 in mode ``model`` where it does not.
+        ModelError SX1007 in mode ``model`` if it does not pass.
         """
         vtemps = room(selected)
         nodes = [_Node(t) for piece in selected.pieces for t in self._tasks(piece, selected)]
         known: set[str] = set()
-        distinct: set[str] = set()  # of stretches
+        distinct: set[str] = set()  # questions of regions
         every: set[str] = set()  # and of their parts
         asking = judging = 0.0
         level = [node for node in nodes if node.task.question is not None]
         while level:
             started = time.perf_counter()
             answers, remembered = self._asked_for(level, selected.regs)
-            remembered -= every  # what this very kernel asked is nothing from before
+            remembered -= every  # this kernel's own questions do not count as remembered
             if not every:
                 known, distinct = remembered, set(answers)
             every |= answers.keys()
@@ -190,7 +191,7 @@ class ModelEngine:
         return _changed(selected, changes), report
 
     def ahead(self, kernels: Iterable[Selected]) -> None:
-        """Asks what several kernels will, all at once, which is faster than one after another."""
+        """Asks the questions of several kernels at once, which is faster than one after another."""
         questions: list[RegionText] = []
         named: list[int] = []
         for selected in kernels:
@@ -242,8 +243,8 @@ class ModelEngine:
     def _asked_for(
         self, level: Sequence[_Node], regs: RegisterMap
     ) -> tuple[dict[str, list[Words]], set[str]]:
-        """Answers by key, and the keys that were known before.  An answer may name any temporary;
-        those that it needs are packed into the room there is."""
+        """Answers by key, and the keys that were already known.  An answer may name any temporary;
+        those that it uses are packed into the available ones."""
         questions = [n.task.question for n in level if n.task.question is not None]
         return self._answers(questions, [_named(regs)] * len(questions))
 
@@ -281,8 +282,8 @@ class ModelEngine:
         self, task: _Task, answers: Sequence[Words], rules: Sequence[Item], regs: RegisterMap,
         vtemps: int,
     ) -> tuple[Judgement, Judgement | None]:  # fmt: skip
-        """The cheapest answer that passes; otherwise what the gate said of the one that came
-        nearest, and the cheapest that comes of the steps of one."""
+        """The cheapest answer that passes; otherwise the gate's judgement of the one that came
+        nearest, and the cheapest splice of one answer's steps."""
         assert task.question is not None
         gate = Gate(vtemps, cheaper=self.mode == "hybrid", prover=self.prover)
         best = Judgement("none")
@@ -305,7 +306,7 @@ class ModelEngine:
     def _partly(
         self, task: _Task, code: Code, rules: Sequence[Item], regs: RegisterMap, gate: Gate
     ) -> Judgement | None:
-        """What passes of an answer that does not; None if nothing does."""
+        """The steps that pass, of an answer that does not; None if none does."""
         part = task.part
         found = spliced(part.block, regs, part.live_out, code, part.code, self.prover)
         if found is None:
@@ -318,7 +319,7 @@ class ModelEngine:
         self, node: _Node, selected: Selected, answers: Mapping[str, list[Words]],
         known: set[str], vtemps: int,
     ) -> None:  # fmt: skip
-        """Judges the answers to a task, and takes it apart where none is right."""
+        """Judges the answers to a task, and splits it if none is right."""
         task, regs = node.task, selected.regs
         assert task.question is not None
         key = key_of(self.proposer.name, task.question, self.samples, _named(regs))
@@ -331,7 +332,7 @@ class ModelEngine:
             node.parts = self._parts(task, regs)
 
     def _settled(self, node: _Node, selected: Selected) -> _Settled:
-        """Whose code a stretch has: one answer's, its parts', or the rules'."""
+        """The code chosen for a region: one answer's, its parts', or the rules'."""
         task, got = node.task, node.got
         block = task.part.block
         rules = selected.items[task.first : task.end]
@@ -360,7 +361,7 @@ class ModelEngine:
             return apart
         if accepted is None:
             row = one("rules", got.reason if node.answers else "long", got)
-            # In mode `model` it is of interest which part it was.
+            # In mode `model` the error names the part.
             return apart if every and self.mode == "model" else _Settled((row,))
         change = Replacement(task.first, task.end, block.instructions, accepted.code)
         row = one(self.proposer.name, "accepted", accepted)
@@ -368,7 +369,7 @@ class ModelEngine:
 
 
 def _named(regs: RegisterMap) -> int:
-    """Vector temporaries that have names."""
+    """The number of vector temporaries that have names."""
     return min(VTEMPS, 256 - regs.vtemp_base)
 
 

@@ -1,4 +1,4 @@
-"""Which model an engine asks: the one that is named, or the shipped one."""
+"""The model that an engine uses: the named one, or the shipped one."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ if TYPE_CHECKING:  # the engine needs the solver, an extra; the rules do not
 
 WEIGHTS = Path(__file__).parents[1] / "weights"
 MODEL = "SASSXLATE_MODEL"
-ENGINE = "SASSXLATE_ENGINE"  # of `translate` where no option says
+ENGINE = "SASSXLATE_ENGINE"  # the engine of `translate` without an option
 _EXTRA = ("torch", "transformers", "safetensors")
 
 
 def shipped() -> Path | None:
-    """The folder of the model that comes along; None if there is none."""
+    """The folder of the shipped model; None if there is none."""
     found = WEIGHTS.is_dir() and any(WEIGHTS.glob("*.safetensors"))
     return WEIGHTS if found and (WEIGHTS / "config.json").is_file() else None
 
 
 def installed(*names: str) -> bool:
-    """Whether packages are there, without importing them."""
+    """Whether packages are installed, without importing them."""
     return all(importlib.util.find_spec(name) is not None for name in names)
 
 
 def usual(model: str | None) -> Mode:
-    """The engine where none is asked for: the environment's; otherwise hybrid with a model at hand
-    and what it needs, the extra ``llm`` and the solver; otherwise rules.  ModelError SX1008 for an
-    engine of the environment that is none."""
+    """The default engine: the environment's; otherwise hybrid, if there is a model and its
+    requirements, the extra ``llm`` and the solver, are installed; otherwise rules.  ModelError
+    SX1008 for an invalid engine in the environment."""
     named = os.environ.get(ENGINE)
     if named:
         known: dict[str, Mode] = {"rules": "rules", "model": "model", "hybrid": "hybrid"}
@@ -46,10 +46,10 @@ def usual(model: str | None) -> Mode:
 
 
 def proposer(model: str | None, device: str = "auto", seed: int = 0) -> Proposer:
-    """Whoever answers for a model: a folder, a hub's identifier, or the shipped model (None).
+    """The proposer for a model: a folder, a hub's identifier, or the shipped model (None).
 
     A small Qwen2 of the block language runs by itself on a CPU, anything else with transformers.
-    Raises ModelError: SX1001 if there is none, SX1002 to SX1005 as reading it does.
+    Raises ModelError: SX1001 if there is none, SX1002 to SX1005 as for reading it.
     """
     from sassxlate.llm.inference.block_model import BlockModel
     from sassxlate.llm.inference.transformers_model import TransformersModel, place_of
@@ -74,7 +74,7 @@ def _for_text(folder: Path) -> bool:
 
 
 def _small(folder: Path) -> bool:
-    """Whether it is one that a CPU runs.  ModelError as read_config."""
+    """Whether the model is small enough for the CPU code.  ModelError as read_config."""
     try:
         return read_config(folder).parameters < 200_000_000
     except ModelError as error:
@@ -86,10 +86,10 @@ def _small(folder: Path) -> bool:
 def engine(
     mode: Mode, model: str | None, samples: int = 1, device: str = "auto", memo: Memo | None = None
 ) -> ModelEngine | None:
-    """The engine that options name; None for the rules.
+    """The engine selected by options; None for the rules.
 
     Raises ModelError: SX1008 for options that do not go together, SX1002 without the solver, and
-    what :func:`proposer` raises.
+    as :func:`proposer`.
     """
     if mode == "rules":
         if model is not None:

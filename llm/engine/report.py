@@ -1,4 +1,4 @@
-"""Who wrote which block of a kernel, and what became of what was proposed.
+"""The writer of each block of a kernel, and the fate of each proposal.
 
 `translate --report` shows it; ``as_dict`` is its form in report.json.
 """
@@ -10,24 +10,24 @@ from typing import Any, Literal, TypeAlias
 
 from sassxlate.llm.gate.gate import Reason
 
-# Why the model was not asked, or what the gate said last: see gate.Judgement.
+# Why the model was not asked, or the gate's last reason: see gate.Judgement.
 Outcome: TypeAlias = Reason | Literal["macro", "guarded", "unsaid", "long"]
 
 
 @dataclass(frozen=True, slots=True)
 class BlockReport:
-    """A stretch of a block.
+    """A region of a block.
 
-    ``block`` is the graph's number of it, ``start`` and ``last`` the offsets of its first and last
-    SASS instruction, ``instructions`` how many there are.  ``engine`` wrote the code that was
-    taken: ``rules``, or the model's name.  ``outcome`` is ``accepted``, or why the rules' code
-    stands: not asked because it is a ``macro`` (code that the language cannot say: loops, other
-    lanes, fences), because a guard ``guarded`` its edges, it is ``unsaid`` (a register without a
-    name) or too ``long`` for the model; otherwise the gate's word on the best answer, with
-    ``detail``. Costs are lowering/optimize/cost.py's;
-    ``model_cost`` is that of the answer spoken of.  ``verdict`` is the verifier's: ``Proved``,
-    ``Refuted``, ``Unknown``, or empty if it was not asked; ``modulo`` the readings of a proof.
-    ``kept``: the answer was remembered from a block of the same canonical form.
+    ``block`` is the block's number in the graph, ``start`` and ``last`` the offsets of the first
+    and last SASS instruction, ``instructions`` their number.  ``engine`` wrote the code that was
+    taken: ``rules``, or the model's name.  ``outcome`` is ``accepted``, or the reason for the
+    rules' code: the model was not asked because the region is a ``macro`` (code that the language
+    cannot express: loops, other lanes, fences), a guard spans its edges (``guarded``), it is
+    ``unsaid`` (a register without a name) or too ``long`` for the model; otherwise the gate's
+    reason for the best answer, with ``detail``.  Costs are those of lowering/optimize/cost.py;
+    ``model_cost`` is that of the judged answer.  ``verdict`` is the verifier's: ``Proved``,
+    ``Refuted``, ``Unknown``, or empty if it was not run; ``modulo`` the readings of a proof.
+    ``kept``: the answer was cached for a block of the same canonical form.
     """
 
     block: int
@@ -52,12 +52,12 @@ class BlockReport:
 
 @dataclass(frozen=True, slots=True)
 class EngineReport:
-    """What an engine did with one kernel.
+    """The work of an engine on one kernel.
 
-    ``blocks`` are stretches, or parts of one where parts of it were taken.  ``questions`` are the
-    stretches that the model was asked for, ``distinct`` the canonical forms among them,
-    ``remembered`` those of them that had an answer from before, ``further`` the other forms of
-    their parts; seconds are of asking the model and of judging its answers.
+    ``blocks`` are regions, or parts of one if parts of it were taken.  ``questions`` are the
+    regions given to the model, ``distinct`` the canonical forms among them,
+    ``remembered`` those with a cached answer, ``further`` the other forms of
+    their parts; the seconds are for asking the model and for judging its answers.
     """
 
     engine: str
@@ -81,7 +81,7 @@ class EngineReport:
 
     @property
     def saved(self) -> int:
-        """Units of cost by which the model's code is below the rules', each block once."""
+        """The cost saved by the model's code compared with the rules', each block once."""
         return sum(
             b.rules_cost - b.model_cost
             for b in self.blocks
@@ -89,7 +89,7 @@ class EngineReport:
         )
 
     def as_dict(self) -> dict[str, Any]:
-        """As JSON has it."""
+        """The report as a JSON value."""
         counts = {
             "stretches": len(self.blocks), "asked": self.asked, "accepted": self.accepted,
             "saved": self.saved,
@@ -98,7 +98,7 @@ class EngineReport:
 
     @property
     def line(self) -> str:
-        """In one line."""
+        """The report as one line."""
         return (
             f"{self.engine} ({self.model}): {self.accepted} of {len(self.blocks)} blocks by the "
             f"model ({self.questions} stretches asked, {self.distinct} distinct, "

@@ -1,1 +1,1 @@
-"""What a model is worth on programs held out of training."""
+"""Evaluation of a model on programs held out of training."""

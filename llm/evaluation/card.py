@@ -1,7 +1,8 @@
-"""A model's card, from what is known of it: nothing in it is typed by hand.
+"""A model's card, generated from data: nothing in it is typed by hand.
 
-Sizes are the checkpoint's, training its ``training.json``, data the dataset's datasheet, figures
-those of `sassxlate eval` and `sassxlate bench hybrid` as JSON.  What was not given is left out.
+Sizes come from the checkpoint, training from its ``training.json``, data from the dataset's
+datasheet, figures from `sassxlate eval` and `sassxlate bench hybrid` as JSON.  Parts that were not
+given are left out.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ The format is the one of the models ``ahmedheakl/cass-smA100-{1.5b,3b,7b}``: one
 line "Convert the following CUDA device assembly code to HIP device assembly:" and the SASS in a
 fenced block ``cudaasm``; the answer in a fenced block ``hipasm`` is what clang writes for AMD.  It
 is read, assembled, and compared as a whole: launches of it and of the rules' code must leave the
-same memory.  That is evidence, no proof, and the code is never taken for the rules'.
+same memory.  That is evidence, not a proof, and the code never replaces the rules'.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from sassxlate.lowering.select.translated import Translated
 QUESTION = "Convert the following CUDA device assembly code to HIP device assembly:"
 Generate: TypeAlias = Callable[[str], str]  # a user's turn to the model's answer
 Three: TypeAlias = tuple[int, int, int]
-SECONDS = 20  # of a launch of an answer
+SECONDS = 20  # time limit of a launch of an answer
 _FENCE = re.compile(r"```hipasm[^\n]*\n(.*?)(?:```|\Z)", re.DOTALL)
 _LABEL = re.compile(r"([.\w$@]+):")
 _BRANCH = re.compile(r"(s_c?branch\w*)\s+([.\w$@]+)")
 _KERNEL = re.compile(r"\.amdhsa_kernel\s+([\w.$@]+)")
 _SETTING = re.compile(r"\.amdhsa_(\w+)\s+(0x[0-9a-fA-F]+|\d+)")
-# They say when and where to issue, not what: nothing is lost without them.
+# Scheduling hints: they do not change results, so they are dropped.
 _HINTS = ("s_delay_alu", "s_clause", "s_sendmsg", "s_nop", "s_code_end", "s_setprio")
 _POINTERS = (("dispatch_ptr", 2), ("queue_ptr", 2), ("kernarg_segment_ptr", 2), ("dispatch_id", 2))
 _HIDDEN = 256  # bytes of arguments that HIP adds (AMDGPUUsage, code object version 5)
@@ -61,16 +61,16 @@ class HipKernel:
 
     @property
     def code(self) -> bytes:
-        """Machine code.  EncodeError where it does not assemble."""
+        """Machine code.  EncodeError if it does not assemble."""
         return assemble(self.items).data
 
 
 def kernels_of(text: str) -> tuple[HipKernel, ...]:
     """The kernels of an assembly: those with a descriptor (``.amdhsa_kernel``), or, in a text
-    without any, each label that a directive declares a function.
+    text that a directive declares a function.
 
     Raises EncodeError: SX0548, no kernel, or one without code; SX0525, a line that is no
-    instruction, with the line; SX0510, a branch to a label that is nowhere.
+    instruction, with the line; SX0510, a branch to a missing label.
     """
     settings = _settings(text)
     functions = re.findall(r"\.type\s+([\w.$@]+)\s*,\s*@function", text)
@@ -105,7 +105,7 @@ def _settings(text: str) -> dict[str, dict[str, int]]:
 
 
 def _bodies(text: str, names: set[str]) -> dict[str, tuple[Item, ...]]:
-    """The items behind each name's label, up to the next name or the end of the function."""
+    """The items after each name's label, up to the next name or the end of the function."""
     out: dict[str, list[Item]] = {}
     here: list[Item] | None = None
     for raw in text.splitlines():
@@ -143,8 +143,8 @@ def _inst(line: str) -> Inst:
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """What both sides are run on: parameters as SASS has them, with the places of ``arrays`` put
-    in as 64-bit addresses at ``pointers`` (offset, number of the array)."""
+    """The input of a launch for both sides: parameters in SASS's layout, with the addresses of
+    ``arrays`` put in as 64-bit addresses at ``pointers`` (offset, number of the array)."""
 
     grid: Three
     block: Three
@@ -156,8 +156,9 @@ class Launch:
 
 @dataclass(frozen=True, slots=True)
 class Whole:
-    """What became of an answer: ``equal`` on all launches, ``different`` on one, a ``fault``
-    (it stopped, or needs what the emulated device has not), or a ``text`` that cannot be read."""
+    """The outcome of an answer: ``equal`` on all launches, ``different`` on one, a ``fault``
+    (it stopped, or needs something that the emulated device lacks), or a ``text`` that cannot be
+    read."""
 
     outcome: Literal["equal", "different", "fault", "text"]
     detail: str = ""
@@ -196,7 +197,8 @@ def judge(text: str, rules: Translated, launches: Sequence[Launch]) -> Whole:
 
 
 def _in_time(run: Callable[[], list[bytes]]) -> list[bytes]:
-    """Runs in a process of its own, for an answer may loop.  EncodeError: what went wrong."""
+    """Runs in a separate process with a time limit, because an answer may loop.  EncodeError if it
+    fails."""
     context = multiprocessing.get_context("fork")
     ours, theirs = context.Pipe(duplex=False)
 
@@ -293,7 +295,7 @@ def _hidden(launch: Launch) -> bytes:
 
 
 class CassModel:
-    """A CASS checkpoint, or any causal model asked the same way, through transformers."""
+    """A CASS checkpoint, or any causal model with the same prompt, through transformers."""
 
     def __init__(self, model: str, device: str = "auto", most: int = 4096) -> None:
         """Raises ModelError as :func:`.transformers_model.load`; SX1005 without a tokenizer."""

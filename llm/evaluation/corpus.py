@@ -1,8 +1,8 @@
-"""Measuring a model on programs: which questions they pose, counted as an engine would ask them.
+"""The questions that programs pose, as an engine would ask them, for measuring a model.
 
-A **block** is a distinct question of one architecture (stretches with one canonical text are one
-block), a **program** one architecture of one file.  Nothing is asked here: :mod:`.evaluate_run`
-asks and proves, :mod:`.evaluate_figures` counts.
+A **block** is a distinct question of one architecture (regions with one canonical text are one
+block), a **program** one architecture of one file.  This module asks nothing: :mod:`.evaluate_run`
+asks and proves, :mod:`.figures` counts.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ Key = tuple[int, str]  # architecture, hash of the canonical text
 
 @dataclass(slots=True)
 class EvaluationBlock:
-    """A distinct question of one architecture.  ``rules`` is the rules' code of the stretch where
-    it was first found, ``cost`` what that costs, ``tokens`` the question's length, ``vtemps`` the
-    vector temporaries of an answer; ``times`` how many stretches pose it, ``seen`` whether training
-    had the question (None: not known)."""
+    """A distinct question of one architecture.  ``rules`` is the rules' code of the region where
+    it was first found, ``cost`` its cost, ``tokens`` the question's length, ``vtemps`` the
+    vector temporaries of an answer; ``times`` the number of regions that pose it, ``seen`` whether
+    training had the question (None: unknown)."""
 
     arch: int
     key: str
@@ -59,11 +59,11 @@ class EvaluationBlock:
 
 @dataclass(slots=True)
 class Kernel:
-    """What a kernel's stretches are.  ``blocks`` are those the model is asked for, by key and by
-    how many vector temporaries the kernel has room for; ``bodies`` those of each block of the
-    graph, together; ``others`` those it is not, by why
-    (``macro``, ``guarded``, ``unsaid``); ``others_cost`` what their code costs.  ``error``: the
-    rules refuse the kernel, so nobody translates it."""
+    """A kernel's regions.  ``blocks`` are those given to the model, by key and by
+    the number of vector temporaries available in the kernel; ``bodies`` those of each block of the
+    graph, together; ``others`` those not given to it, by reason
+    (``macro``, ``guarded``, ``unsaid``); ``others_cost`` the cost of their code.  ``error``: the
+    rules refuse the kernel, so it has no translation."""
 
     name: str
     blocks: Counter[tuple[str, int]] = field(default_factory=Counter["tuple[str, int]"])
@@ -92,7 +92,7 @@ class Corpus:
     programs: list[ProgramQuestions] = field(default_factory=list[ProgramQuestions])
     blocks: dict[Key, EvaluationBlock] = field(default_factory=dict["Key", EvaluationBlock])
     errors: list[SassxlateError] = field(default_factory=list[SassxlateError])
-    sampled: bool = False  # not all blocks of the programs are here
+    sampled: bool = False  # the corpus lacks some blocks of the programs
 
     @property
     def arches(self) -> list[int]:
@@ -100,10 +100,10 @@ class Corpus:
 
 
 class Trained:
-    """Which questions training saw: from a dataset's folder, or from tokenised shards."""
+    """The questions seen in training: from a dataset's folder, or from tokenised shards."""
 
     def __init__(self, folder: Path) -> None:
-        """Reads ``train/`` of a dataset, of one that is being built its units, or else the shards
+        """Reads ``train/`` of a dataset, the units of an unfinished one, or the shards
         ``train*.tokens`` of a folder.  ModelError SX1044 if there are none."""
         self._ids = set[str]()
         self._tokens = set[bytes]()
@@ -147,7 +147,7 @@ def _digest(tokens: np.ndarray[tuple[int], np.dtype[np.uint16]]) -> bytes:
 
 
 def splits_of(folder: Path) -> Splits:
-    """The settings that a dataset was begun with; the usual ones where none are written down.
+    """The settings that a dataset was begun with; the default ones if none are stored.
 
     ModelError SX1044 for settings that cannot be read.
     """
@@ -171,8 +171,8 @@ def sources_of(folder: Path, split: str) -> list[Path]:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """Which programs and blocks: of a split, of architectures, a seeded sample of so many families
-    of programs, of so many blocks an architecture."""
+    """The selection of programs and blocks: a split, architectures, a seeded sample of so many
+    families of programs, of so many blocks per architecture."""
 
     split: str = "all"
     splits: Splits = field(default_factory=Splits)
@@ -188,9 +188,10 @@ def collect(
     trained: Trained | None = None,
     told: Callable[[int, int, Corpus], None] = lambda _, __, ___: None,
 ) -> Corpus:
-    """The programs and blocks of files and folders; ``told`` hears (files done, files, so far).
+    """The programs and blocks of files and folders; ``told`` is called with (files done, files,
+    corpus so far).
 
-    Files that cannot be read, and kernels that the rules refuse, are counted and passed over.
+    Files that cannot be read, and kernels that the rules refuse, are counted and skipped.
     Raises ModelError SX1050 if no block is left.
     """
     corpus = Corpus()
@@ -232,7 +233,7 @@ def collect(
 
 
 def _sample(corpus: Corpus, count: int, seed: int) -> None:
-    """Leaves so many blocks an architecture."""
+    """Reduces the corpus to so many blocks per architecture."""
     kept: dict[Key, EvaluationBlock] = {}
     for arch in corpus.arches:
         keys = sorted(key for key in corpus.blocks if key[0] == arch)
@@ -274,7 +275,7 @@ def _kernel(corpus: Corpus, cubin: Cubin, name: str, trained: Trained | None) ->
 
 
 def _asked(stretch: CutRegion, regs: RegisterMap, spanned: bool) -> tuple[str, RegionText | None]:
-    """The question for a stretch, or why there is none."""
+    """The question for a region, or the reason why there is none."""
     if stretch.macro:
         both = zip(stretch.block.instructions, stretch.code, strict=True)
         return ("macro" if any(is_macro(i, c, regs) for i, c in both) else "unsaid"), None
@@ -287,8 +288,8 @@ def _asked(stretch: CutRegion, regs: RegisterMap, spanned: bool) -> tuple[str, R
 
 
 def block_key(question: RegionText) -> str:
-    """Of blocks that are asked alike and proved alike: by the question, and by the real forms where
-    it has others, since those of two architectures' ages may be said in the same lines."""
+    """The key of blocks with the same question and proof: by the question, and by the real forms if
+    it has others, because forms of two architectures may be stated in the same lines."""
     if not question.parts:
         return row_id(question.text)
     forms = (".".join((i.mnemonic, *i.modifiers)) for i in question.block.instructions)
@@ -316,7 +317,7 @@ def _block(
 def block_of(
     question: RegionText, code: tuple[tuple[Item, ...], ...], arch: int, price: int | None = None
 ) -> EvaluationBlock:
-    """The block of a question, with the rules' code of it and what that costs."""
+    """The block of a question, with the rules' code for it and its cost."""
     return EvaluationBlock(
         arch, block_key(question), question, code,
         cost([item for group in code for item in group]) if price is None else price,
@@ -326,12 +327,12 @@ def block_of(
 
 
 def families(corpus: Corpus) -> int:
-    """How many sources the programs are builds of."""
+    """The number of sources that the programs are builds of."""
     return len({p.family for p in corpus.programs})
 
 
 def nothing(folder: Path, split: str) -> ModelError:
-    """The error where a dataset's split has no files."""
+    """The error for a dataset's split without files."""
     return ModelError("SX1050", f"no files of the split {split}", Where(str(folder)))
 
 

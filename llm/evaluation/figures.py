@@ -1,7 +1,7 @@
 """The figures of a measured model: blocks, whole programs, costs, rates.
 
-Everything is counted from the results, so that a run that was stopped and one that was not say the
-same.  Shares are of what was asked; what was not asked is counted beside.
+Everything is counted from the results, so that an interrupted run and an uninterrupted one give the
+same figures.  Shares are of the blocks asked for; others are counted separately.
 """
 
 from __future__ import annotations
@@ -22,23 +22,23 @@ from sassxlate.llm.evaluation.corpus import (
 from sassxlate.llm.evaluation.results import Answer, Batch, BlockResult, EvaluationRun
 from sassxlate.lowering.optimize.regions import LONGEST
 
-# The last are cut, mostly.
+# Longer ones are mostly split.
 BUCKETS: Final = ((1, 2), (3, 4), (5, LONGEST - 1), (LONGEST, LONGEST))
-# Of whole programs.  None was measured here: other programs, and "correct" means that outputs of
-# runs agreed, not that anything is proved.
+# Published figures for whole programs, not measured here: other programs, and "correct" means that
+# outputs of runs agreed, not that anything is proved.
 PUBLISHED: Final = (
     ("CASS-7B (ACL 2026)", 69.11),
     ("CASS-7B (first version)", 37.5),
     ("GPT-5.1", 22.22),
     ("ZLUDA", 7.86),
 )
-_TRAINED = 99  # architectures beyond are in no training data
+_TRAINED = 99  # later architectures are in no training data
 
 Pair = tuple[EvaluationBlock, BlockResult]
 
 
 def figures(corpus: Corpus, run: EvaluationRun, samples: int) -> dict[str, Any]:
-    """All of them, as JSON has them."""
+    """All figures, as JSON values."""
     pairs = [(b, run.results[k]) for k, b in corpus.blocks.items() if k in run.results]
     arches = {f"sm_{a}": [p for p in pairs if p[0].arch == a] for a in corpus.arches}
     whole = not corpus.sampled and run.left == 0
@@ -83,7 +83,8 @@ def _counts(corpus: Corpus) -> dict[str, Any]:
 
 
 def blocks_of(pairs: Sequence[Pair]) -> dict[str, Any]:
-    """The figures of distinct blocks; those that training did not see apart, where it is known."""
+    """The figures of distinct blocks; separately for those not seen in training, if that is
+    known."""
     out = _row(pairs)
     if any(b.seen is not None for b, _ in pairs):
         out["unseen"] = _row([p for p in pairs if not p[0].seen])
@@ -99,8 +100,8 @@ def blocks_of(pairs: Sequence[Pair]) -> dict[str, Any]:
 
 
 def _row(pairs: Sequence[Pair]) -> dict[str, Any]:
-    """Three verdicts, and what the verifier was not asked for: ``refused`` by the gate before it,
-    ``long`` for the model.  ``first`` is of the likeliest answer, ``best`` of all samples."""
+    """Three verdicts, and answers that did not reach the verifier: ``refused`` by the gate before
+    it, ``long`` for the model.  ``first`` is of the likeliest answer, ``best`` of all samples."""
     unproved = [r for _, r in pairs if not r.best.proved and r.rules_proved is not None]
     return {
         "distinct": len(pairs),
@@ -129,11 +130,12 @@ def _outcomes(answers: Sequence[tuple[EvaluationBlock, Answer]]) -> dict[str, An
 _NUMBERS = re.compile(r"^instruction \d+: |0x[0-9a-f]+|\b[vs]\d+\b")
 
 
-_REASONS = 16  # that are listed
+_REASONS = 16  # most reasons listed
 
 
 def _why(answers: Iterable[Answer]) -> dict[str, int]:
-    """Why answers are not proved: the gate's reason, of Unknown and the like also what it said."""
+    """Why answers are not proved: the gate's reason, and for Unknown and the like also the
+    detail."""
     out: Counter[str] = Counter()
     for answer in answers:
         if answer.proved:
@@ -147,7 +149,8 @@ def _why(answers: Iterable[Answer]) -> dict[str, int]:
 
 
 def _apart(pairs: Sequence[Pair]) -> dict[str, Any] | None:
-    """How far architectures that are in no training data lie from the others, in points."""
+    """The difference between architectures in no training data and the others, in percentage
+    points."""
     known = [p for p in pairs if p[0].arch <= _TRAINED]
     new = [p for p in pairs if p[0].arch > _TRAINED]
     if not known or not new:
@@ -163,9 +166,9 @@ def _apart(pairs: Sequence[Pair]) -> dict[str, Any] | None:
 
 
 def _programs(corpus: Corpus, run: EvaluationRun, arch: int) -> dict[str, Any]:
-    """Whole programs, and whole kernels: right where every block that the model is asked for is
-    proved.  A kernel that the rules refuse makes its program wrong; what is never asked (the
-    rules' macros) counts for nothing, and a program without any question is left out."""
+    """Whole programs and whole kernels: correct if every block given to the model is
+    proved.  A kernel that the rules refuse makes its program incorrect; code that is never asked
+    for (the rules' macros) does not count, and a program without any question is left out."""
     mine = [p for p in corpus.programs if p.arch == arch]
     asked = [p for p in mine if any(k.blocks for k in p.kernels)]
     kernels = [k for p in mine for k in p.kernels if k.blocks]
@@ -199,7 +202,7 @@ def _programs(corpus: Corpus, run: EvaluationRun, arch: int) -> dict[str, Any]:
 
 
 def _bodies(run: EvaluationRun, arch: int, kernels: Iterable[Kernel], which: str) -> int:
-    """How many blocks of the graphs are right throughout, each as often as it is there."""
+    """The number of blocks of the graphs that are entirely proved, each as often as it occurs."""
     return sum(
         times
         for kernel in kernels
@@ -228,9 +231,9 @@ def _spread(values: Sequence[int]) -> dict[str, float]:
 
 
 def _hybrid(corpus: Corpus, run: EvaluationRun, arch: int) -> dict[str, Any]:
-    """The static cost of all code of the programs, each stretch as often as it stands there: the
-    rules', and with the model's code where it is proved, cheaper, and takes no more vector
-    temporaries than there is room for in that kernel."""
+    """The static cost of all code of the programs, each region as often as it occurs: the
+    rules' cost, and with the model's code where it is proved, cheaper, and takes no more vector
+    temporaries than that kernel has."""
     rules = hybrid = others = taken = unfit = asked = 0
     for program in corpus.programs:
         if program.arch != arch:
@@ -261,8 +264,8 @@ def _hybrid(corpus: Corpus, run: EvaluationRun, arch: int) -> dict[str, Any]:
 
 
 def _rate(corpus: Corpus, run: EvaluationRun) -> dict[str, Any]:
-    """Of the clock.  A question is asked once in a run, whatever the architecture; ``memo`` says
-    how many stretches were questions that the run had asked before."""
+    """Rates in wall-clock time.  A question is asked once in a run, whatever the architecture;
+    ``memo`` is the number of regions whose question the run had already asked."""
     stretches: Counter[str] = Counter()
     for program in corpus.programs:
         for kernel in program.kernels:

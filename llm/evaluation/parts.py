@@ -1,8 +1,8 @@
-"""What a model answers for the parts of a block whose likeliest answer is not proved.
+"""Asks a model for the parts of a block whose likeliest answer is not proved.
 
-As an engine does (:mod:`.engine`), a block that is not proved is asked in parts, a part that is not
-proved in parts of its own; of what cannot be cut there are further answers.  No instruction is in
-more answers than the samples that were asked for.
+As an engine does (:mod:`sassxlate.llm.engine.engine`), an unproved block is asked for in parts, an
+unproved part in its own parts; a part that cannot be split gets further answers.  No instruction is
+in more answers than the requested samples.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from sassxlate.llm.gate.parts import parts
 from sassxlate.llm.language.prompt import question_words
 from sassxlate.lowering.optimize.regions import CutRegion
 
-# Asks for so many answers to each block; judges numbered answers to blocks.
+# Functions: one asks for several answers to each block, one judges numbered answers to blocks.
 Ask = Callable[[Sequence[EvaluationBlock], int], list[list[Words]]]
 Cases = Sequence[tuple[EvaluationBlock, tuple[tuple[int, Words], ...]]]
 Judge = Callable[[Cases], list[tuple[Answer, ...]]]
@@ -26,8 +26,8 @@ Judge = Callable[[Cases], list[tuple[Answer, ...]]]
 
 @dataclass(slots=True)
 class _Node:
-    """A block or a part of one: its likeliest answer, then its parts.  ``tried``: how many answers
-    its instructions are in."""
+    """A block or a part of one: its likeliest answer, then its parts.  ``tried``: the number of
+    answers that contain its instructions."""
 
     block: EvaluationBlock
     best: Answer
@@ -37,7 +37,7 @@ class _Node:
 
 
 def parts_of(block: EvaluationBlock) -> tuple[EvaluationBlock, ...]:
-    """The parts of a block, as blocks; none where it cannot be cut."""
+    """The parts of a block, as blocks; none if it cannot be split."""
     here = block.question
     found = parts(CutRegion(here.block, here.live_out, block.rules), here.regs)
     try:
@@ -52,9 +52,9 @@ def parts_of(block: EvaluationBlock) -> tuple[EvaluationBlock, ...]:
 def in_parts(
     blocks: Sequence[tuple[EvaluationBlock, Answer]], samples: int, ask: Ask, judge: Judge
 ) -> list[tuple[Answer | None, int]]:
-    """For each block and its first answer, which is not proved: what is proved of its parts, or
-    drawn for it, together (None if a part is left), and in how many answers an instruction is at
-    most."""
+    """For each block and its unproved first answer: the proved answers to its parts, or further
+    samples, joined (None if a part is left), and the largest number of answers that contain an
+    instruction."""
     roots = [_Node(block, first) for block, first in blocks]
     ends: list[_Node] = []
     level = [r for r in roots if not r.best.proved]
@@ -88,7 +88,7 @@ def _judged(
     for node in nodes:
         new: dict[Words, int] = {}
         for n, words in enumerate(answers[node.block.question.text]):
-            if n or count == 1:  # of several, the first has been judged
+            if n or count == 1:  # of several answers, the first has been judged
                 new.setdefault(words, n)
         cases.append((node.block, tuple((n, w) for w, n in new.items())))
     yield from judge(cases)
@@ -101,7 +101,7 @@ def _all(node: _Node) -> Iterator[_Node]:
 
 
 def _settled(node: _Node) -> Answer | None:
-    """What is proved of a node; None if something is not."""
+    """The proved answer for a node; None if some part is not proved."""
     if node.best.proved:
         return node.best
     if node.drawn:

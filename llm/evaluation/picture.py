@@ -24,12 +24,13 @@ _STYLE = (
     ".f{fill:var(--faint)}.g{stroke:var(--grid)}"
     + "".join(f".{n}{{fill:var(--{n})}}" for n in "abcde")
 )
-Bar = tuple[str, str, float]  # class, what it is, share
+Bar = tuple[str, str, float]  # class, label, share
 
 
 def picture(figures: Mapping[str, Any]) -> str:
-    """Of :func:`.evaluate_figures.figures`: a row of panels an architecture, on the left what is
-    proved, on the right whether it is cheaper than the rules' code, over SASS instructions."""
+    """Draws the figures of :func:`.figures.figures`: a row of panels per architecture, on the left
+    the proved share, on the right the share cheaper than the rules' code, over SASS
+    instructions."""
     names = [n for n in figures["blocks"] if n != "all"]
     samples = int(figures["samples"])
     out: list[str] = []

@@ -1,7 +1,7 @@
-"""What a measured model answered, block by block, and the file that keeps it.
+"""The answers of a measured model, block by block, and the file that stores them.
 
-A results file has a line of JSON that says whose it is, then one for each block that is settled and
-one for the times of each batch; a run that was stopped continues behind them.
+A results file has a line of JSON that identifies the run, then one for each finished block and
+one for the times of each batch; an interrupted run appends to them.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ Outcome: TypeAlias = Literal["Proved", "Refuted", "Unknown", "refused", "long"]
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What came of one answer.  ``outcome`` is the verifier's verdict; ``refused`` where the gate
-    did not ask it, ``reason`` then says why (:class:`~.gate.Judgement`); ``long`` where the model
-    takes no question of that length.  ``temps`` are the vector temporaries that it uses; ``drawn``
-    its number, 0 for the likeliest; ``parts`` in how many parts the block was asked
-    (:mod:`.evaluate_parts`)."""
+    """The result of one answer.  ``outcome`` is the verifier's verdict; ``refused`` if the gate
+    rejected it first, with the ``reason`` (:class:`~.gate.Judgement`); ``long`` if the model does
+    not take a question of that length.  ``temps`` are the vector temporaries that it uses;
+    ``drawn`` its number, 0 for the likeliest; ``parts`` the number of parts in which the block was
+    asked for (:mod:`.parts`)."""
 
     outcome: Outcome
     reason: str = ""
@@ -45,10 +45,10 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class BlockResult:
-    """A block that is settled.  ``first`` is the likeliest answer; ``best`` what is proved, as
-    a whole, in parts or of further answers; ``first`` where nothing is.  ``answers`` in how many
-    answers an instruction of it is, ``rules_proved`` whether the rules' own code is proved (asked
-    only where no answer is), ``seconds`` of proving the first answer."""
+    """A finished block.  ``first`` is the likeliest answer; ``best`` the proved one, as a whole, in
+    parts or of further answers, or ``first`` if none is.  ``answers`` is the number of answers that
+    contain an instruction of it, ``rules_proved`` whether the rules' own code is proved (tried only
+    if no answer is), ``seconds`` the time of proving the first answer."""
 
     arch: int
     key: str
@@ -61,7 +61,7 @@ class BlockResult:
 
 @dataclass(slots=True)
 class Batch:
-    """Seconds of the clock for one batch: ``questions`` asked and their answers proved at one
+    """Wall-clock seconds of one batch: ``questions`` asked and their answers proved at one
     sample, then parts and further answers.  ``median``: all questions were of the median length."""
 
     questions: int
@@ -77,22 +77,22 @@ class Batch:
 
 @dataclass(slots=True)
 class EvaluationRun:
-    """What is known so far."""
+    """The results so far."""
 
     results: dict[Key, BlockResult] = field(default_factory=dict["Key", BlockResult])
     batches: list[Batch] = field(default_factory=list[Batch])
-    left: int = 0  # blocks that are not settled
+    left: int = 0  # unfinished blocks
     load: float = 0.0
 
 
 @dataclass(slots=True)
 class Results:
-    """Lines as they come; None keeps nothing."""
+    """Writes lines as they come; with None, nothing is stored."""
 
     path: Path | None
 
     def read(self, whose: Mapping[str, object], run: EvaluationRun) -> None:
-        """What an earlier run settled.  ModelError SX1051 for another run's file."""
+        """Reads the results of an earlier run.  ModelError SX1051 for another run's file."""
         if self.path is None:
             return
         head = {"sassxlate-eval": FORMAT, **whose}
@@ -104,7 +104,7 @@ class Results:
         if not whole:
             self._write(json.dumps(head), "w")
             return
-        if whole != text:  # a line that was being written
+        if whole != text:  # a line cut off while it was written
             with self.path.open("w", encoding="utf-8") as stream:
                 stream.write(whole)
         lines = whole.splitlines()

@@ -35,8 +35,8 @@ from sassxlate.lowering.region.text import answer_text, read_code
 from sassxlate.lowering.verify.steps.prover import Prover
 from sassxlate.processes import die_with_parent
 
-QUESTIONS = 128  # of a batch, for each process
-PART = 4  # blocks that a process proves at a time
+QUESTIONS = 128  # questions of a batch, per process
+PART = 4  # blocks per proof job
 TIMEOUT_MS = 2_000
 _VERDICTS: dict[str, Outcome] = {
     "accepted": "Proved", "refuted": "Refuted", "unknown": "Unknown",
@@ -45,14 +45,14 @@ _VERDICTS: dict[str, Outcome] = {
 
 @dataclass(frozen=True, slots=True)
 class EvaluationSettings:
-    """How to ask.  ``jobs`` processes; ``limit_s`` begins no batch after so long."""
+    """The settings of a run.  ``jobs`` processes; no batch begins after ``limit_s`` seconds."""
 
     samples: int = 1
     seed: int = 0
     jobs: int = 1
     timeout_ms: int = TIMEOUT_MS
     limit_s: float | None = None
-    tag: str = ""  # of the sources that decide
+    tag: str = ""  # tag of the source code that decides verdicts
 
 
 # --- judging, in a process -------------------------------------------------------------------
@@ -60,7 +60,8 @@ class EvaluationSettings:
 
 @dataclass(frozen=True, slots=True)
 class ProofCase:
-    """A block with answers to judge, numbered; ``last``: what no answer proves, the rules may."""
+    """A block with numbered answers to judge; ``last``: if no answer is proved, try the rules'
+    code."""
 
     block: EvaluationBlock
     answers: tuple[tuple[int, Words], ...]
@@ -122,7 +123,7 @@ class Judge:
 
 
 class _Shared:
-    """What processes inherit."""
+    """State that forked processes inherit."""
 
     cases: Sequence[ProofCase] = ()
     judge: Judge | None = None
@@ -146,7 +147,7 @@ def _work(part: Sequence[int]) -> list[tuple[int, Judged]]:
 
 
 def _judged(cases: Sequence[ProofCase], proofs: Path, settings: EvaluationSettings) -> list[Judged]:
-    """All cases, by ``jobs`` processes that end with them."""
+    """Judges all cases, with ``jobs`` processes that end with them."""
     if settings.jobs == 1 or len(cases) <= PART:
         judge = Judge(proofs, settings)
         try:
@@ -156,7 +157,7 @@ def _judged(cases: Sequence[ProofCase], proofs: Path, settings: EvaluationSettin
     _shared.cases = cases
     found: dict[int, Judged] = {}
     try:
-        # Longest first: nobody waits for one long part at the end.
+        # Longest first, so that no long part is left at the end.
         order = sorted(range(len(cases)), key=lambda n: -cases[n].block.tokens)
         parts = [order[at : at + PART] for at in range(0, len(order), PART)]
         broken = _pool(parts, settings.jobs, proofs, settings, found)
@@ -177,7 +178,7 @@ def _pool(
     settings: EvaluationSettings,
     found: dict[int, Judged],
 ) -> list[Sequence[int]]:
-    """Judges parts into ``found``; those that were not finished where a process died."""
+    """Judges parts into ``found``; returns those left unfinished by a process that died."""
     context = multiprocessing.get_context("fork")
     pool = ProcessPoolExecutor(min(jobs, len(parts)), context, _begin, (proofs, settings))
     running: dict[Future[list[tuple[int, Judged]]], Sequence[int]] = {}
@@ -209,8 +210,8 @@ def measure(
     told: Callable[[EvaluationRun], None] = lambda _: None,
 ) -> EvaluationRun:
     """Asks for all blocks that ``results`` does not have yet; each question once, whatever the
-    architecture.  What is not proved of the first answer is asked in parts, and further samples are
-    drawn of what cannot be cut.
+    architecture.  A block whose first answer is not proved is asked for in parts, and further
+    samples are drawn for parts that cannot be split.
 
     Raises ModelError SX1051 if ``results`` is another run's.
     """
@@ -249,8 +250,8 @@ def measure(
 def _batches(
     questions: list[list[EvaluationBlock]], settings: EvaluationSettings, begun: bool
 ) -> Iterator[tuple[bool, list[list[EvaluationBlock]]]]:
-    """Batches, in an order that the seed shuffles: what is settled when a run is stopped is a fair
-    sample.  The first is of the questions nearest to the median length, for their rate."""
+    """Batches, in an order shuffled by the seed: the finished blocks of an interrupted run are a
+    fair sample.  The first batch has the questions nearest to the median length, for their rate."""
     size = QUESTIONS * settings.jobs
     questions.sort(key=lambda g: g[0].key)
     random.Random(settings.seed).shuffle(questions)
@@ -304,8 +305,8 @@ def _further(
     proofs: Path,
     batch: Batch,
 ) -> dict[Key, tuple[Judged, int]]:
-    """What is proved of blocks whose first answer is not, in parts and of further answers; in how
-    many answers an instruction is."""
+    """The proved answers of blocks whose first answer is not proved, in parts and by further
+    answers; and the number of answers that contain an instruction."""
     clock = time.perf_counter
 
     def ask(blocks: Sequence[EvaluationBlock], count: int) -> list[list[Words]]:

@@ -1,10 +1,10 @@
-"""How fast a model answers on this CPU, and whether NumPy's answers are the same::
+"""Measures how fast a model answers on this CPU, and whether NumPy's answers are the same::
 
     python -m sassxlate.llm.evaluation.speed MODEL SOURCES... --blocks 256 --rounds 2
 
-SOURCES are cubins, executables and folders of them.  Asked are the distinct blocks nearest to the
-median length (``--sample``: of all lengths, drawn by a seed), one sample each, nothing remembered,
-by the machine code and by NumPy in turn: other processes take their share from both.
+SOURCES are cubins, executables and folders of them.  The questions are the distinct blocks nearest
+to the median length (``--sample``: of all lengths, drawn by a seed), one sample each, nothing
+remembered, by the machine code and by NumPy in turn, so that other load on the machine slows both.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ _OPTIONS = (
 
 
 def chosen(blocks: Sequence[EvaluationBlock], count: int, sample: bool) -> list[EvaluationBlock]:
-    """So many distinct questions: those nearest to the median length, or of all lengths."""
+    """The given number of distinct questions: those nearest to the median length, or of all
+    lengths."""
     found = {block.question.text: block for block in blocks}
     rows = sorted(found.values(), key=lambda b: (b.tokens, b.key))
     if sample:
@@ -42,7 +43,7 @@ def chosen(blocks: Sequence[EvaluationBlock], count: int, sample: bool) -> list[
 
 
 def _seconds() -> float:
-    """Of processors, children included."""
+    """Processor seconds, children included."""
     both = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
     return sum(sum(resource.getrusage(who)[:2]) for who in both)
 
@@ -83,7 +84,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         blocks = chosen(list(collect(a.sources, Choice()).blocks.values()), a.blocks, a.sample)
         models = [BlockModel(a.model, workers=a.processes or None) for _ in range(2)]
         models[1].fast = None
-        if models[0].fast is None:  # else it is made, before the clock starts
+        if models[0].fast is None:  # otherwise it is compiled before the clock starts
             print("sassxlate: no machine code for this CPU or this model", file=sys.stderr)
         made: list[list[Words]] = [[], []]
         for _ in range(a.rounds):

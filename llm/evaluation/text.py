@@ -15,7 +15,7 @@ _NOT_ASKED = {
 
 
 def lines(figures: Mapping[str, Any]) -> Iterator[str]:
-    """All of it, paragraph by paragraph."""
+    """All figures, paragraph by paragraph."""
     yield from _head(figures)
     yield ""
     yield from _blocks(figures)

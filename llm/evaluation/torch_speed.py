@@ -1,4 +1,4 @@
-"""How fast the GPU sampler answers."""
+"""Measures how fast the GPU sampler answers."""
 
 from __future__ import annotations
 

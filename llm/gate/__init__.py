@@ -1,1 +1,1 @@
-"""What an answer must be before it is taken."""
+"""Checks that an answer must pass before it is used."""

@@ -1,9 +1,9 @@
-"""What a proposed block must be before it is taken: legal, within its registers, proved, cheaper.
+"""Checks that a proposed block must pass: legal, within its registers, proved, cheaper.
 
-The verifier asks whether a block leaves what its SASS leaves.  Some things it does not look at, and
-they are asked here: that only the block's own registers and temporaries are written (masks of
-waiting lanes live in others), that memory is reached by the same accesses in the same order with
-the same caching, and that the waits and fences which order it are the rules'.
+The verifier checks that a block has the same results as its SASS.  It does not check some
+properties, which are checked here: that only the block's own registers and temporaries are written
+(masks of waiting lanes live in others), that memory is accessed by the same accesses in the same
+order with the same caching, and that the waits and fences which order it are the rules'.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from sassxlate.lowering.verify.steps.prover import Prover
 
 TIMEOUT_MS = 2_000
-VECTORS = 256  # of random inputs where the solver has no answer: it would not be Proved anyway
+VECTORS = 256  # random inputs if the solver has no answer: it would not be Proved anyway
 
 Reason: TypeAlias = Literal[
     "accepted", "none", "text", "encoding", "registers", "accesses", "refuted", "unknown", "dearer",
@@ -47,13 +47,13 @@ Reason: TypeAlias = Literal[
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """What the gate says of one answer.
+    """The gate's judgement of one answer.
 
-    ``reason`` is ``accepted``, or what the answer failed at, in the order of the questions:
-    ``none`` (there is not an answer), ``text``, ``encoding``, ``registers``, ``accesses``,
-    ``refuted`` or ``unknown`` (the verifier's word, in ``detail``).  ``dearer`` is no cheaper than
-    the rules' code, where that is requested; then the verifier is not asked.  ``proved`` says under
-    which readings, None if it was not.
+    ``reason`` is ``accepted``, or the check that failed, in the order of the checks: ``none``
+    (there is no answer), ``text``, ``encoding``, ``registers``, ``accesses``, ``refuted`` or
+    ``unknown`` (the verifier's verdict, in ``detail``).  ``dearer`` is not cheaper than the rules'
+    code, if that is required; then the verifier is not run.  ``proved`` names the readings of the
+    proof, None if it was not proved.
     """
 
     reason: Reason
@@ -80,7 +80,7 @@ def prove(
     code: Groups,
     timeout_ms: int = TIMEOUT_MS,
 ) -> Verdict:
-    """The verifier's word on an answer, whose v_readfirstlane are marked by what is known here.
+    """The verifier's verdict on an answer, whose v_readfirstlane are marked by what is known here.
 
     Raises as :func:`framed_for_verifier` does.
     """
@@ -92,9 +92,9 @@ def prove(
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """The questions to an answer.  ``vtemps`` are the VGPRs it has for temporaries; ``cheaper``:
-    whether it must cost less than the rules' code.  ``prover`` proves in steps, and may keep what
-    it proved; without, each answer has one of its own."""
+    """The checks of an answer.  ``vtemps`` are the VGPRs available for temporaries; ``cheaper``:
+    whether it must cost less than the rules' code.  ``prover`` proves in steps, and may cache its
+    proofs; without one, each answer gets a new one."""
 
     vtemps: int
     cheaper: bool = True
@@ -109,9 +109,9 @@ class Gate:
         code: Groups,
         rules: Sequence[Item],
     ) -> Judgement:
-        """What comes of an answer (code by SASS instruction), given the rules' code of the block.
+        """Judges an answer (code by SASS instruction), given the rules' code of the block.
 
-        Marks of uniform values are not believed but made again.
+        Marks of uniform values are not trusted but computed again.
         """
         if len(code) != len(block.instructions):
             return Judgement("text", f"code of {len(code)} instructions")
@@ -153,7 +153,7 @@ class Gate:
         except SassxlateError as error:
             return Judgement("encoding", str(error), price)
         if isinstance(verdict, Proved):
-            try:  # a second line: what the language lets nobody write
+            try:  # defence in depth: the language does not allow such code anyway
                 check_legality(code, region_text(block, regs, live_out))
             except SassxlateError as error:
                 return Judgement("registers", str(error), price)
@@ -169,7 +169,8 @@ class Gate:
         live_out: frozenset[RegRef],
         code: tuple[tuple[Inst, ...], ...],
     ) -> Verdict:
-        """In steps, then as a whole; at once as a whole where the language cannot say the code."""
+        """Proves in steps, then as a whole; only as a whole if the language cannot express the
+        code."""
         from sassxlate.lowering.verify.steps.prover import Prover
 
         prover = self.prover or Prover(timeout_ms=self.timeout_ms)

@@ -1,7 +1,7 @@
-"""The parts of a stretch whose answer is not proved, to be asked apart.
+"""Splits a region whose answer is not proved, to ask for its parts.
 
-A part is a stretch like any other: between two nothing lives in a temporary, VCC or SCC, and
-each is proved from any state to the next, so that proved parts are a proved stretch.
+A part is a region like any other: between two parts no value is live in a temporary, VCC or SCC,
+and each is proved from any state to the next, so proved parts make a proved region.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from sassxlate.errors import LoweringError
 from sassxlate.lowering.optimize.regions import CutRegion, rules_code, said_as
 from sassxlate.lowering.regalloc.register_map import RegisterMap
 
-LONG = 8  # instructions that are cut to three parts: there are only so many answers
+LONG = 8  # regions this long are split into three parts: the number of answers is limited
 
 
 def no_guard(part: CutRegion) -> Callable[[int], bool]:
-    """Whether a stretch may be cut before an instruction, as far as SASS says it: not where
-    guards are on both sides, for the rules' code goes from one to the other."""
+    """Whether a region may be split before an instruction, judging by the SASS: not if
+    guards are on both sides, because the rules' code spans both."""
     sass = part.block.instructions
 
     def may(n: int) -> bool:
@@ -34,9 +34,9 @@ def no_guard(part: CutRegion) -> Callable[[int], bool]:
 def parts(
     part: CutRegion, regs: RegisterMap, may: Callable[[int], bool] | None = None
 ) -> tuple[CutRegion, ...]:
-    """Parts with their questions: three of what is long, two of what is short, cut where that makes
-    them most alike; none where it cannot be cut.  ``may`` says whether code may be cut before
-    an instruction (see :func:`no_guard`)."""
+    """Parts with their questions: three for a long region, two for a short one, split into parts of
+    similar length; none if it cannot be split.  ``may`` tells whether code may be split before an
+    instruction (see :func:`no_guard`)."""
     count = len(part.block.instructions)
     may = may or no_guard(part)
     places = [n for n in range(1, count) if may(n)]
@@ -46,7 +46,7 @@ def parts(
         found = _cut(part, regs, sorted(cuts - {0}))
         if found:
             return found
-    # What has no words may have some elsewhere.
+    # A split without words here may have words elsewhere.
     for n in sorted(places, key=lambda n: abs(n - count / 2)):
         found = _cut(part, regs, [n])
         if found:
@@ -55,7 +55,7 @@ def parts(
 
 
 def _cut(part: CutRegion, regs: RegisterMap, cuts: list[int]) -> tuple[CutRegion, ...]:
-    """The parts between places; none where there are none, or one has no words."""
+    """The parts between the cuts; none if there are no cuts, or a part has no words."""
     out: list[CutRegion] = []
     for first, end in pairwise([0, *cuts, len(part.block.instructions)]):
         made = _part(part, regs, first, end) if cuts else None
@@ -72,7 +72,7 @@ def _part(part: CutRegion, regs: RegisterMap, first: int, end: int) -> CutRegion
     for ins in reversed(sass[end:]):
         live = live_before(ins, live)
     block = replace(part.block, instructions=sass[first:end])
-    # The end of a guarded run stands before what follows it.
+    # The end of a guarded run precedes the code after it.
     near = sass[max(0, first - 1) : end + 1]
     try:
         plain = all(ins.guard.is_true for ins in near)

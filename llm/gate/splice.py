@@ -1,8 +1,8 @@
-"""What is right in a wrong answer: its code in the steps where it is proved, the rules' elsewhere.
+"""Salvages a wrong answer: its code in the steps where it is proved, the rules' elsewhere.
 
-Steps end where nothing is left in temporaries and each register that is still read is in its place,
+Steps end where no value is live in temporaries and each live register is in its place,
 in the answer's code and in the rules'; so code of either may follow code of the other.  That is a
-guess, as all of :func:`.proof.ends_of`: what comes of it is judged as any answer is.
+guess, like all of :func:`.proof.ends_of`: the result is judged as any answer is.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ def spliced(
     rules: Sequence[Sequence[Item]],
     prover: Prover,
 ) -> tuple[Code, int, int] | None:
-    """The code, in how many steps it is the answer's, and how many there are; None if that would
-    be none or all.  ``rules`` is the rules' code by SASS instruction."""
+    """The code, the number of steps that are the answer's, and the number of steps; None if the
+    former would be none or all.  ``rules`` is the rules' code by SASS instruction."""
     from sassxlate.lowering.verify import Proved
 
     theirs = tuple(tuple(i for i in group if isinstance(i, Inst)) for group in rules)
@@ -59,7 +59,7 @@ def spliced(
 
 
 def _worth(mine: Code, theirs: Code) -> bool:
-    """Whether a step costs less and reaches memory as the rules do."""
+    """Whether a step costs less and accesses memory as the rules do."""
     try:
         ours, old = ([i for group in code for i in group] for code in (mine, theirs))
         return ours != old and accesses(ours) == accesses(old) and cost(ours) < cost(old)

@@ -1,9 +1,9 @@
-"""Which vector temporaries an answer takes.
+"""Assigns the vector temporaries of an answer.
 
-A question says that there are ``VTEMPS`` of them, whichever kernel it is from, and an answer may
-name any.  A kernel has those that its rules' code uses, and what is left of the step in which the
-hardware allots registers.  So temporaries are packed before an answer is judged: those that are
-needed at the same time side by side, from the first one on.
+A question states that there are ``VTEMPS`` of them, whatever its kernel, and an answer may
+name any.  A kernel has those that its rules' code uses, and the rest of the granule in which the
+hardware allocates registers.  So temporaries are packed before an answer is judged: those that are
+live at the same time get different registers, from the first one on.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ from sassxlate.lowering.region.places import VTEMPS
 from sassxlate.lowering.select.stages import Selected
 from sassxlate.lowering.target import STEP
 
-_REGISTERS = 256  # of a lane, at most
+_REGISTERS = 256  # most VGPRs of a lane
 
 Code = tuple[tuple[Inst, ...], ...]
 
 
 def room(selected: Selected) -> int:
-    """How many a kernel has without more registers being allotted to its waves."""
+    """The number of temporaries available without allocating more registers to a kernel's waves."""
     given = min(-(-max(selected.vgprs, 1) // STEP) * STEP, _REGISTERS)
     return min(max(given - selected.regs.vtemp_base, 0), VTEMPS)
 
 
 @dataclass(slots=True)
 class _Run:
-    """Temporaries that stand side by side in an operand, and where they occur."""
+    """Temporaries that are adjacent in an operand, and where they occur."""
 
     first: int
     size: int
@@ -64,7 +64,8 @@ def packed(code: Sequence[Sequence[Inst]], base: int) -> Code:
 
 
 def _runs(flat: Sequence[Inst], base: int) -> list[_Run] | None:
-    """None if that cannot be said: an operand that is partly a temporary, two in one."""
+    """The runs of temporaries; None if undetermined: an operand that is only partly a temporary, or
+    mixes two runs."""
     runs: list[_Run] = []
     for n, inst in enumerate(flat):
         if inst.y is not None:
@@ -89,7 +90,7 @@ def _meet(a: _Run, b: _Run) -> bool:
 
 
 def used(code: Sequence[Sequence[Inst]], base: int) -> int:
-    """How many temporaries there must be for code to have those that it names."""
+    """The number of temporaries that the code needs for those that it names."""
     operands = [a for group in code for inst in group for a in inst.args if isinstance(a, V)]
     return max((a.index + a.n - base for a in operands if a.index + a.n > base), default=0)
 

@@ -1,4 +1,4 @@
-"""Verdicts on steps on disk, for all processes and later runs, and what they are kept under."""
+"""Verdicts on steps on disk, for all processes and later runs, and the tag that they depend on."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from pathlib import Path
 from sassxlate.errors import ModelError
 from sassxlate.lowering.verify import Proved, Refuted, Unknown, Verdict
 
-_LOCKED_MS = 3_000  # that a process waits for others to write
-PATIENCE_MS = 60_000  # and one that begins a build
+_LOCKED_MS = 3_000  # lock timeout of a process
+PATIENCE_MS = 60_000  # and of one that begins a build
 _DAMAGE = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 _DECIDE = (
     "sassxlate.llm.gate.gate",
@@ -29,7 +29,7 @@ _DECIDE = (
 
 
 def sources_tag() -> str:
-    """Changes with the sources here that decide what a proof is of."""
+    """A tag that changes with the source code that decides what is proved."""
     digest = hashlib.blake2b(digest_size=8)
     for name in _DECIDE:
         spec = importlib.util.find_spec(name)
@@ -42,8 +42,8 @@ def sources_tag() -> str:
 class VerdictStore:
     """Verdicts on steps on disk, for all processes and later builds.
 
-    Nothing that cannot be made again is here: a file that turns out damaged is removed, and another
-    begun.  (SQLite before 3.51.3 may damage it where many processes write at once; a build of
+    Everything here can be computed again: a damaged file is removed, and a new one
+    begun.  (SQLite before 3.51.3 may damage it if many processes write at once; a build of
     thirty processes ended with that, under 3.45.)
     """
 
@@ -56,8 +56,8 @@ class VerdictStore:
         self._open()
 
     def _open(self) -> None:
-        """Opens the file; a damaged one is replaced.  None if it is locked for a minute, or
-        cannot be."""
+        """Opens the file; a damaged one is replaced.  The database stays None if it is locked for a
+        minute or cannot be opened."""
         for _ in range(2):
             self._file = _number(self._path)
             try:
@@ -70,7 +70,7 @@ class VerdictStore:
                 self._remove()
 
     def _remove(self) -> None:
-        """Removes the file that this one knows, not another in its place by now."""
+        """Removes the opened file, but not another one that has replaced it."""
         if self._file is None or _number(self._path) != self._file:
             return
         for end in ("-wal", "-shm", ""):
@@ -78,8 +78,8 @@ class VerdictStore:
                 self._path.with_name(self._path.name + end).unlink()
 
     def close(self) -> None:
-        """Puts down what is new, and leaves the file to others.  To be said before this process
-        forks: a connection must not be in two."""
+        """Writes new entries and closes the file.  Call it before this process
+        forks: a connection must not be shared."""
         self.flush()
         if self._db is not None:
             with contextlib.suppress(sqlite3.Error):
@@ -87,7 +87,7 @@ class VerdictStore:
         self._db = None
 
     def _failed(self, error: sqlite3.DatabaseError) -> None:
-        """Begins another file where this one is damaged; what is locked is passed over."""
+        """Begins a new file if this one is damaged; a lock is ignored."""
         if _is_damage(error):
             if self._db is not None:
                 with contextlib.suppress(sqlite3.Error):
@@ -99,7 +99,7 @@ class VerdictStore:
             raise error
 
     def _said(self, question: str, key: bytes | str) -> tuple[object, ...] | None:
-        """The row that answers, if there is one."""
+        """The row for a key, if there is one."""
         if self._db is None:
             return None
         try:
@@ -110,7 +110,7 @@ class VerdictStore:
         return found
 
     def _put(self, command: str, rows: Iterable[tuple[object, ...]]) -> bool:
-        """Whether it is on disk."""
+        """Writes rows; returns whether they are on disk."""
         if self._db is None:
             return False
         try:
@@ -122,32 +122,32 @@ class VerdictStore:
         return True
 
     def forget_asked(self) -> None:
-        """At the start of a build, which reads what units asked from their rows.
+        """Clears the questions at the start of a build, which reads them again from its units'
+        rows.
 
-        Raises ModelError SX1048 if that cannot be: questions of units that are gone would be
-        passed over.
+        Raises ModelError SX1048 if that fails: questions of deleted units would be skipped.
         """
         if self._db is not None:
             with contextlib.suppress(sqlite3.Error):
                 self._db.execute(f"PRAGMA busy_timeout={PATIENCE_MS}")
-        # A second time for a file that was damaged.
+        # Tries a second time after replacing a damaged file.
         if not any(self._put("DELETE FROM asked WHERE ?", [(1,)]) for _ in range(2)):
             text = f"{self._path} cannot be written, or another build has it"
             raise ModelError("SX1048", text)
 
     def was_asked(self, split: str, key: str) -> bool:
-        """Whether a question was asked by a unit that is done."""
+        """Whether a finished unit has asked a question."""
         return self._said("SELECT 1 FROM asked WHERE key = ?", f"{split} {key}") is not None
 
     def asked(self, split: str, keys: Iterable[str]) -> None:
-        """Tells other processes, once the rows are on disk."""
+        """Records questions for other processes, once the rows are on disk."""
         self._put("INSERT OR IGNORE INTO asked VALUES (?)", [(f"{split} {k}",) for k in keys])
 
     def _key(self, text: str) -> bytes:
         return hashlib.blake2b(text.encode(), digest_size=16, key=self._tag[:64]).digest()
 
     def read(self, text: str) -> Verdict | None:
-        """The verdict on a step by its key, if it is kept."""
+        """The stored verdict on a step, by its key, if there is one."""
         row = self._said("SELECT verdict FROM proofs WHERE key = ?", self._key(text))
         if row is None:
             return None
@@ -157,7 +157,7 @@ class VerdictStore:
         return Refuted(defect=rest) if kind == "refuted" else Unknown(rest)
 
     def write(self, text: str, verdict: Verdict) -> None:
-        """Keeps a verdict; on disk it is behind :meth:`flush`."""
+        """Stores a verdict; it is on disk after :meth:`flush`."""
         match verdict:
             case Proved():
                 said = f"proved {'; '.join(verdict.modulo)}".rstrip()
@@ -168,7 +168,7 @@ class VerdictStore:
         self._new.append((self._key(text), said))
 
     def flush(self) -> None:
-        """Puts down what is new; nothing is lost but time where that fails."""
+        """Writes new entries to disk; a failure only costs time."""
         if self._put("INSERT OR IGNORE INTO proofs VALUES (?, ?)", self._new) or not self._db:
             self._new.clear()
 
@@ -178,7 +178,7 @@ def _is_damage(error: sqlite3.DatabaseError) -> bool:
 
 
 def _number(path: Path) -> int | None:
-    """The file's, which another in its place has not."""
+    """The inode number, which differs for another file in its place."""
     try:
         return path.stat().st_ino
     except OSError:
@@ -194,7 +194,8 @@ def _opened(path: Path) -> sqlite3.Connection:
         "CREATE TABLE IF NOT EXISTS proofs (key BLOB PRIMARY KEY, verdict TEXT) WITHOUT ROWID"
     )
     db.execute("CREATE TABLE IF NOT EXISTS asked (key TEXT PRIMARY KEY) WITHOUT ROWID")
-    # What cannot be put down soon is put down later: sixty processes had waited a minute each.
+    # Entries that cannot be written soon are written later: sixty processes had waited a minute
+    # each.
     db.execute(f"PRAGMA busy_timeout={_LOCKED_MS}")
     return db
 

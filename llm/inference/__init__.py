@@ -1,1 +1,1 @@
-"""Models that propose, and what constrains their answers."""
+"""Models that propose answers, and the constraints on these answers."""

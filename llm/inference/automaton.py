@@ -1,13 +1,13 @@
-"""Which word may come next: an automaton over the vocabulary, driven by the table of gfx1100.
+"""The words that may come next: an automaton over the vocabulary, driven by the table of gfx1100.
 
-What it lets through assembles: mnemonics of the language, operands that the encoder takes in their
-place, tuples that are registers side by side and aligned, one literal, results in the block's own
+Its output assembles: mnemonics of the language, operands that the encoder accepts in their
+place, tuples of adjacent and aligned registers, one literal, results in the block's own
 registers and temporaries, guards that are closed, code for each SASS instruction.  Whether a word
-is legal is asked of the encoder itself: the instruction so far, the word, and operands that always
-do for what is left must have an encoding.  Answers are kept by the kinds of operands.
+is legal is decided by the encoder itself: the instruction so far, the word, and operands that
+always fit the remaining places must have an encoding.  Results are cached by the kinds of operands.
 
-It stands between a model and the sampler, with NumPy (:meth:`AnswerAutomaton.mask`) or as a logits
-processor of transformers (`transformers_model.logits_processor`).
+It is applied between a model and the sampler, with NumPy (:meth:`AnswerAutomaton.mask`) or as a
+logits processor of transformers (`transformers_model.logits_processor`).
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ from sassxlate.lowering.region.subset import BITS, SPECIALS
 from sassxlate.lowering.region.text import END, RegionText
 
 Ids: TypeAlias = tuple[int, ...]
-_LONGEST: Final = 56  # words of one instruction, at most
-_APART: Final = frozenset({"v_mad_u64_u32", "v_mad_i64_i32"})  # results beside their sources
+_LONGEST: Final = 56  # most words of one instruction
+_APART: Final = frozenset({"v_mad_u64_u32", "v_mad_i64_i32"})  # results apart from sources
 _FLOATS: Final = ("0.5", "-0.5", "1.0", "-1.0", "2.0", "-2.0", "4.0", "-4.0", "1/tau")
 _FIELDS: Final = tuple(BITS)
 
@@ -54,16 +54,16 @@ class _Open:
     op: str
     alive: list[OperandShape]
     args: tuple[Arg, ...] = ()
-    word: int = -1  # a name whose width is not said yet
+    word: int = -1  # a name whose width is still open
     number: Number | None = None
-    place: int = -1  # of the fields said: 0 and 1 are offsets, then those of _FIELDS, then glc
+    place: int = -1  # of the fields so far: 0 and 1 are offsets, then those of _FIELDS, then glc
     target: str = ""  # the offset that the number is for
     changes: dict[str, Any] = field(default_factory=dict[str, Any])
 
 
 class AnswerAutomaton:
-    """The state of one answer.  ``most`` is how many words it may have, ``<eos>`` included;
-    ``known`` is what another answer to the same question knows of it."""
+    """The state of one answer.  ``most`` is the limit on its words, ``<eos>`` included;
+    ``known`` is the token mask of another answer to the same question."""
 
     def __init__(
         self, here: RegionText, most: int = 1024, vtemps: int = 24, known: TokenMask | None = None
@@ -72,14 +72,14 @@ class AnswerAutomaton:
         self.left = max(most, self.known.groups + 8)
         self.group = 0
         self.guarded = False
-        self.directive = 0  # 1 behind .pred or .switch, 2 behind its !
+        self.directive = 0  # 1 after .pred or .switch, 2 after its !
         self.inst: _Open | None = None
         self.done = False
 
-    # -- what may come ----------------------------------------------------------------------------
+    # -- allowed words -----------------------------------------------------------------------------
 
     def allowed(self) -> set[int]:
-        """The words that may come next, never none until the answer is done."""
+        """The words that may come next; not empty until the answer is done."""
         if self.done:
             return {EOS}
         if self.directive:
@@ -90,7 +90,7 @@ class AnswerAutomaton:
         return self._inside(self.inst)
 
     def mask(self) -> NDArray[np.bool_]:
-        """The same over the vocabulary."""
+        """The allowed words as a mask over the vocabulary."""
         out = np.zeros(len(vocabulary()), bool)
         out[list(self.allowed())] = True
         return out
@@ -133,7 +133,7 @@ class AnswerAutomaton:
 
     @staticmethod
     def _span(o: _Open) -> tuple[int, int]:
-        """Where the offset that is said lies."""
+        """The range of the current offset."""
         return offset_range(Inst(o.op, _plain(o.args), glc=o.alive[0].glc), o.target) or (0, 0)
 
     def _operands(self, shape: OperandShape, args: tuple[Arg, ...]) -> set[int]:
@@ -167,7 +167,7 @@ class AnswerAutomaton:
         return possible(shape, (*args, arg))
 
     def _widths(self, shape: OperandShape, args: tuple[Arg, ...], word: int) -> list[int]:
-        """The numbers of registers that a name may stand for here."""
+        """The register counts that a name may stand for here."""
         if len(args) >= len(shape.operands):
             return []
         operand = shape.operands[len(args)]
@@ -210,7 +210,7 @@ class AnswerAutomaton:
             out.add(word_id("clamp"))
         return out
 
-    # -- what came --------------------------------------------------------------------------------
+    # -- steps -----------------------------------------------------------------------------------
 
     def advance(self, word: int) -> None:
         """Takes a word.  EncodeError SX0547 for one that may not come here."""
@@ -241,7 +241,7 @@ class AnswerAutomaton:
             self.inst = _Open(text, list(feasible(self.known.there)[word]))
 
     def _took(self, o: _Open, word: int) -> bool:
-        """Whether the word belongs to the instruction; if not it is complete."""
+        """Whether the word belongs to the instruction; otherwise the instruction is complete."""
         if o.number is not None and o.number.left:
             o.number.words.append(vocabulary()[word])
             if not o.number.left:
@@ -343,7 +343,7 @@ def _literal(shape: OperandShape, args: Sequence[Arg]) -> int | None:
 
 
 def _span(operand: Operand) -> tuple[int, int]:
-    """Where a literal of an operand may lie."""
+    """The range of a literal of an operand."""
     if operand.n == 1:
         return ANY32
     if operand.type == "i64":
@@ -353,7 +353,8 @@ def _span(operand: Operand) -> tuple[int, int]:
 
 @lru_cache(maxsize=1 << 16)
 def _others(shape: OperandShape, args: tuple[Arg, ...]) -> Words:
-    """The words that name no register of the block's: special ones, and beginnings of numbers."""
+    """The words that do not name registers of the block: special ones, and the first words of
+    numbers."""
     operand = shape.operands[len(args)]
     write = "w" in operand.role
     out: set[int] = set()
@@ -409,7 +410,7 @@ def _all_fit(operand: Operand, head: str) -> bool:
 
 
 def _plain(args: tuple[Arg, ...]) -> tuple[Arg, ...]:
-    """Registers by their kind alone, so that few questions are asked."""
+    """Registers reduced to their kind, so that the cache of encodings is small."""
     seen: list[S] = []
     out: list[Arg] = []
     for arg in args:
@@ -456,14 +457,14 @@ def _values(inst: Inst, name: str) -> Words:
     words = _field_words(inst.op, name)
     if not OPS[inst.op].mixed or not words:
         return words
-    # Which halves are read decides what a constant is.
+    # The selected halves decide the meaning of a constant.
     made = ((w, int(vocabulary()[w].partition(":")[2])) for w in words)
     changed = ((w, dataclasses.replace(inst, **{name: n})) for w, n in made)  # type: ignore[arg-type]
     return frozenset(w for w, other in changed if can_encode(other) is None)
 
 
 def accepts(here: RegionText, ids: Sequence[int], vtemps: int = 24) -> int:
-    """How many of an answer's words, without ``<eos>``, the automaton takes."""
+    """The number of an answer's words, without ``<eos>``, that the automaton accepts."""
     automaton = AnswerAutomaton(here, len(ids) + 4096, vtemps)
     for n, word in enumerate(ids):
         try:

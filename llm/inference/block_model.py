@@ -1,8 +1,9 @@
 """Answers of a small model on a CPU, without a framework: constrained, several blocks at once.
 
 The first answer to a question has the likeliest word at each place.  Each further one is the first
-up to a place where it was a near thing, the nearest first, has the second likeliest word there, and
-continues with the likeliest; where there are no more such places, answers are drawn.
+up to a place where two words were nearly as likely, the closest first, has the second likeliest
+word there, and continues with the likeliest; if there are no more such places, answers are drawn at
+random.
 """
 
 from __future__ import annotations
@@ -30,16 +31,16 @@ from sassxlate.lowering.region.text import RegionText
 Words = tuple[str, ...]
 Begin: TypeAlias = Callable[[int, int], Session | FastSession]
 SLOTS = 64  # sequences at once: more wait longer for the last, fewer read the weights more often
-ROWS = 160  # of a product, from which on more bring nothing: new questions wait for the next
+ROWS = 160  # rows of a product above which more bring nothing: new questions wait for the next
 TEMPERATURE = 0.7
-_TELL_S = 0.2  # between two words on how far it is
-_DOUBTS = 4  # of an answer: who doubts more knows nothing, and is asked more often at a price
-_TOGETHER = 2  # below so many questions a second process costs more than it brings
+_TELL_S = 0.2  # seconds between two progress reports
+_DOUBTS = 4  # doubtful places of an answer: with more, further answers only cost time
+_TOGETHER = 2  # fewer: a second process does not pay
 
 
 @dataclass(frozen=True, slots=True)
 class _Job:
-    """An answer to be made: the ``sample``-th of so many; ``begun`` are its first words."""
+    """An answer to generate: number ``sample`` of several; ``begun`` are its first words."""
 
     question: int
     sample: int
@@ -50,9 +51,10 @@ class _Job:
 
 
 def answer_limit(asked: int) -> int:
-    """How many words an answer to so many may have.  The last 56 are kept for an instruction that
-    has been begun, so a single MUFU, 10 words whose answer has 57, needs over 113.  Of 17,689
-    answers of the dataset 0.7 % are longer than this leaves room for, nearly all over 900 words."""
+    """The limit on the words of an answer to a question of this length.  The last 56 are reserved
+    for an instruction that has begun, so a single MUFU, 10 words whose answer has 57, needs over
+    113.  Of 17,689 answers of the dataset 0.7 % are longer than this leaves room for, nearly all
+    over 900 words."""
     return min(160 + 3 * asked, 1024)
 
 
@@ -77,7 +79,7 @@ class BlockModel:
         return fast(self.model)
 
     def _begin(self) -> Begin:
-        """What makes sessions, for so many sequences of such a length."""
+        """The constructor of sessions, given a number of sequences and a length."""
         if self.fast is None:
             return partial(Session, self.model)
         return partial(FastSession, self.fast)
@@ -120,8 +122,8 @@ class BlockModel:
         vtemps: Sequence[int],
         workers: int,
     ) -> dict[tuple[int, int], Words | None]:
-        """Each process takes every so many-th job; nothing but words comes back."""
-        begin = self._begin()  # here, once for all
+        """Forked workers: each process takes every n-th job, and returns only words."""
+        begin = self._begin()  # before forking, once for all
         context = multiprocessing.get_context("fork")
         done = context.Value("l", 0)
 
@@ -157,9 +159,9 @@ class BlockModel:
         length = max(len(j.tokens) + j.most for j in jobs) + 1
         slots = min(SLOTS, len(jobs) * jobs[0].samples)
         session = begin(slots, length)
-        waiting = list(jobs)  # from its end: the longest first, so that few are left over at last
+        waiting = list(jobs)  # from its end: the longest first, to leave few at the end
         running: list[_Writing] = []
-        question, known = -1, None  # answers to one question begin one after another
+        question, known = -1, None  # answers to one question begin consecutively
         while running or waiting:
             fresh: list[_Writing] = []
             rows = len(running)
@@ -190,7 +192,7 @@ class BlockModel:
 
 
 def _others(first: _Writing) -> Iterator[_Job]:
-    """The further answers to a question, the last first, of how the first was written."""
+    """The further answers to a question, the last first, from the record of the first."""
     job = first.job
     near = sorted(first.second)[: job.samples - 1]
     for sample in range(job.samples - 1, 0, -1):
@@ -203,8 +205,8 @@ def _others(first: _Writing) -> Iterator[_Job]:
 
 @dataclass(slots=True)
 class _Writing:
-    """An answer in the making.  ``second`` has, of the first answer to a question, by how much the
-    likeliest word was ahead, where that was, and the second likeliest."""
+    """An answer under construction.  For the first answer to a question, ``second`` records by how
+    much the likeliest word was ahead, at which place, and the second likeliest word."""
 
     job: _Job
     state: AnswerAutomaton
@@ -214,8 +216,8 @@ class _Writing:
     second: list[tuple[float, int, int]] = field(default_factory=list[tuple[float, int, int]])
 
     def take(self, logits: Floats, fast: Fast | None) -> bool:
-        """The next word; words that are the only ones possible are taken all the same, because
-        the model must read them.  False where ``fast`` cannot tell which is the likeliest."""
+        """Takes the next word; words without an alternative are taken all the same, because the
+        model must read them.  False if ``fast`` cannot tell which is the likeliest."""
         allowed = sorted(self.state.allowed())
         word = allowed[0]
         if len(allowed) > 1:
@@ -242,13 +244,13 @@ class _Writing:
 
 
 def _two(scores: Floats) -> tuple[float, float]:
-    """The two highest."""
+    """The two highest scores."""
     next_, best = np.partition(scores, len(scores) - 2)[-2:]
     return float(best), float(next_)
 
 
 def _ended(running: list[_Writing], session: Session | FastSession) -> Iterator[_Writing]:
-    """Takes out what is finished; as in the session the last one goes into a freed place."""
+    """Removes finished answers; as in the session, the last one moves into a freed place."""
     at = 0
     while at < len(running):
         writing = running[at]
@@ -263,13 +265,13 @@ def _ended(running: list[_Writing], session: Session | FastSession) -> Iterator[
 
 
 def _random(seed: int, job: _Job) -> np.random.Generator:
-    """Of what is asked, not of who else is asked with it: equal questions, equal answers."""
+    """Seeded by the question alone, so batching does not change answers."""
     data = hashlib.blake2b(repr((seed, job.sample, job.tokens)).encode(), digest_size=8).digest()
     return np.random.default_rng(int.from_bytes(data, "little"))
 
 
 class _Shared:
-    """What processes inherit."""
+    """State that forked processes inherit."""
 
     run: Callable[[int], list[tuple[tuple[int, int], Words | None]]] | None = None
 
@@ -283,7 +285,7 @@ def _work(part: int) -> list[tuple[tuple[int, int], Words | None]]:
 
 
 def _blas() -> ctypes.CDLL | None:
-    """NumPy's OpenBLAS."""
+    """NumPy's OpenBLAS library."""
     folder = Path(np.__file__).parent.parent / "numpy.libs"
     for path in sorted(folder.glob("libscipy_openblas*.so*")):
         with contextlib.suppress(OSError):
@@ -292,8 +294,8 @@ def _blas() -> ctypes.CDLL | None:
 
 
 def _one_thread() -> None:
-    """Each process has one core: products of small matrices are not shared well, least of all where
-    cores are busy and threads wait for each other."""
+    """Limits each process to one core: products of small matrices do not parallelise well, least of
+    all when cores are busy and threads wait for each other."""
     library = _blas()
     with contextlib.suppress(AttributeError):
         if library is not None:
@@ -313,7 +315,7 @@ def check_vocabulary(folder: Path) -> None:
         about = json.loads((folder / "training.json").read_text(encoding="utf-8"))
         digest = str(about["vocabulary"])
     except (OSError, ValueError, KeyError, TypeError):
-        return  # made by somebody else: the number of words has to do
+        return  # made elsewhere: only the number of words can be checked
     if digest != tokenizer.digest(tokenizer.vocabulary()):
         raise ModelError("SX1005", "trained for another vocabulary", Where(str(folder)))
 

@@ -1,13 +1,13 @@
-"""Machine code for the host that runs a small Qwen2, made with LLVM.
+"""Host machine code that runs a small Qwen2, made with LLVM.
 
-Products take weights in panels of columns: ``kind`` says of what.  ``bf16``: pairs of bfloat16 go
-into one float32 sum (AVX512_BF16), twice as many products a cycle; what is multiplied is rounded to
-bfloat16, everything between two products is float32.  ``exact``: the same weights, but what they
-are multiplied with is two bfloat16s, a number and what rounding took from it; that is float32 but
-for the last bits.  ``f32``: float32 throughout.
+Products read weights in panels of columns, in one of these kinds.  ``bf16``: pairs of bfloat16 go
+into one float32 sum (AVX512_BF16), twice as many products per cycle; the other factors are rounded
+to bfloat16, and everything between two products is float32.  ``exact``: the same weights, but each
+other factor is two bfloat16s, the rounded number and its rounding error; that is float32 except for
+the last bits.  ``f32``: float32 throughout.
 
-What a row's numbers are depends on nothing but the row, not on how many stand beside it: each sum
-is made in one order.  All functions are void; pointers and 64-bit integers are their arguments.
+The numbers of a row depend only on that row, not on how many rows are computed with it: each sum is
+made in a fixed order.  All functions are void; pointers and 64-bit integers are their arguments.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _LN2_HIGH, _LN2_LOW = 0.693359375, -2.12194440e-4
 
 @dataclass(frozen=True, slots=True)
 class Tile:
-    """Of a product: rows at once, and vectors of columns at once, which are a panel's."""
+    """The tile of a product: rows, and vectors of columns (those of a panel), computed at once."""
 
     rows: int
     vectors: int
@@ -58,7 +58,7 @@ class Tile:
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """What the code is made for."""
+    """The sizes for which code is generated."""
 
     hidden: int
     intermediate: int
@@ -75,12 +75,12 @@ def constant(value: float) -> str:
 
 
 def vector(value: float) -> str:
-    """The same in all lanes."""
+    """The constant in all lanes."""
     return f"<{', '.join([f'float {constant(value)}'] * LANES)}>"
 
 
 class Function:
-    """A function's text in the making.  Variables are in memory here; LLVM puts them into
+    """A function's text under construction.  Variables are in memory here; LLVM moves them into
     registers."""
 
     def __init__(self, name: str, arguments: Mapping[str, str]) -> None:
@@ -94,7 +94,7 @@ class Function:
 
     @property
     def text(self) -> str:
-        """All of it."""
+        """The complete function."""
         lines = [self._head, *self._variables, *self._lines, "ret void", "}"]
         return "\n".join(lines) + "\n"
 
@@ -103,11 +103,11 @@ class Function:
         return f"%r{self._count}"
 
     def do(self, line: str) -> None:
-        """An instruction without a result."""
+        """Emits an instruction without a result."""
         self._lines.append(line)
 
     def __call__(self, line: str) -> str:
-        """An instruction's result."""
+        """Emits an instruction; returns its result."""
         name = self._name()
         self._lines.append(f"{name} = {line}")
         return name
@@ -138,7 +138,7 @@ class Function:
         self.do(f"exit{n}:")
 
     def sum(self, *terms: Number) -> str:
-        """Of 64-bit integers."""
+        """The sum of 64-bit integers."""
         out = self(f"add i64 {terms[0]}, {terms[1]}")
         for term in terms[2:]:
             out = self(f"add i64 {out}, {term}")
@@ -203,7 +203,7 @@ def _scalar(kind: str) -> str:
 
 
 def _factors(f: Function, kind: Kind, value: str, row: str, width: int, column: Number) -> None:
-    """Stores what is to be multiplied in ``out``."""
+    """Stores the factors of a product in ``out``."""
     if kind == "f32":
         f.store(_V, value, "%out", f.sum(f.times(row, width), column))
         return
@@ -216,7 +216,7 @@ def _factors(f: Function, kind: Kind, value: str, row: str, width: int, column: 
 
 
 def parts(kind: Kind) -> int:
-    """How many rows of factors there are for one of numbers."""
+    """The number of rows of factors for one row of numbers."""
     return 2 if kind == "exact" else 1
 
 
@@ -235,7 +235,8 @@ def product(kind: Kind, tile: Tile, adds: bool) -> str:
     sums = {spot: f.variable(_V, "zeroinitializer") for spot in spots}
     with f.loop(0, "%panels") as panel:
         begin = f.times(panel, tile.panel)
-        # A step's columns are as many bytes in either kind: a pair of bfloat16s is a float.
+        # A step's columns have the same number of bytes in either kind: a pair of bfloat16s is as
+        # large as a float.
         weights = f.at("i32", "%b", f.times(f.times(panel, "%steps"), tile.panel))
         with f.loop(0, "%rows", tile.rows) as row:
             a = f.at("i32", "%a", f.times(f.times(row, "%steps"), parts(kind)))
@@ -290,7 +291,7 @@ def normed(kind: Kind, sizes: Sizes) -> str:
 
 
 def _added(f: Function, x: str) -> str:
-    """The sum of the lanes; in which order is the same each time."""
+    """The sum of the lanes, in a fixed order."""
     zero = "float -0.0"
     return f(f"call reassoc float @llvm.vector.reduce.fadd.v16f32({zero}, {_V} {x})")
 
@@ -314,7 +315,7 @@ def turned(sizes: Sizes) -> str:
     """Rotary embedding of queries (in place, scaled) and keys; keys and values go to their places.
 
     Keys are kept (slot, head, block of 16 places, number, place), values (slot, head, place,
-    number); ``blocks`` of 16 places a slot."""
+    number); ``blocks`` of 16 places per slot."""
     f = Function(
         "turned",
         {"x": "ptr", "keys": "ptr", "values": "ptr", "cos": "ptr", "sin": "ptr", "slots": "ptr",
@@ -322,7 +323,7 @@ def turned(sizes: Sizes) -> str:
     )  # fmt: skip
     s, half = sizes, sizes.head // 2
     scale = vector(s.head**-0.5)
-    room = f.times("%blocks", s.head * LANES)  # numbers of a slot and head
+    room = f.times("%blocks", s.head * LANES)  # numbers per slot and head
     with f.loop(0, "%rows") as row:
         start = f.times(row, "%width")
         slot, place = f.load("i64", "%slots", row), f.load("i64", "%places", row)
@@ -442,7 +443,7 @@ def mixed(kind: Kind, sizes: Sizes) -> str:
 
 
 def module(kind: Kind, tile: Tile, sizes: Sizes) -> str:
-    """All functions."""
+    """The text of all functions."""
     declared = _INTRINSICS[1:] if kind == "f32" else _INTRINSICS
     return "".join(
         (

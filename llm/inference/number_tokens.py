@@ -1,4 +1,4 @@
-"""Which words may continue a number."""
+"""The words that may continue a number."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def word_id(word: str) -> int:
 
 
 def _reach(head: str, given: bytes, count: int, bits: int, low: int, high: int) -> bool:
-    """Whether a number that begins so can lie from ``low`` to ``high``, both signed."""
+    """Whether a number with this beginning can lie in [``low``, ``high``], both signed."""
     shift = 8 * (bits // 8 - count) if head == "f" else 0
     left = count - len(given)
     first = int.from_bytes(given, "big") << 8 * left
@@ -41,7 +41,7 @@ def _reach(head: str, given: bytes, count: int, bits: int, low: int, high: int) 
 
 @dataclass(slots=True)
 class Number:
-    """A number in the making: its words so far, and where it may lie."""
+    """A number under construction: its words so far, and its range."""
 
     bits: Bits
     low: int
@@ -51,7 +51,7 @@ class Number:
 
     @property
     def left(self) -> int:
-        """Bytes that are missing."""
+        """The number of missing bytes."""
         if not self.words or self.words[0][0] not in "xf":
             return 0
         return int(self.words[0][1:]) + 1 - len(self.words)
@@ -72,7 +72,7 @@ def _byte_ids() -> Ids:
 
 @lru_cache(maxsize=1 << 12)
 def _next(head: str, given: bytes, count: int, bits: Bits, low: int, high: int) -> Ids:
-    """The bytes behind the beginning of a number that lies from ``low`` to ``high``."""
+    """The bytes that may follow the beginning of a number in [``low``, ``high``]."""
     ids = _byte_ids()
     if -low == 1 << bits - 1 == high + 1:
         return ids
@@ -92,7 +92,7 @@ ANY64: Final = (-(1 << 63), (1 << 63) - 1)
 
 @cache
 def starts(low: int, high: int) -> Ids:
-    """The words with which a number from ``low`` to ``high`` may begin."""
+    """The words with which a number in [``low``, ``high``] may begin."""
     small = [word_id(f"#{n}") for n in SMALL if low <= n <= high]
     heads = [(h, n) for h, most in (("x", 4), ("f", 3)) for n in range(1, most + 1)]
     return (*small, *(word_id(f"{h}{n}") for h, n in heads if _reach(h, b"", n, 32, low, high)))

@@ -1,4 +1,4 @@
-"""The Qwen2 architecture in NumPy: what a small model needs on a CPU, and no framework.
+"""The Qwen2 architecture in NumPy: inference of a small model on a CPU, without a framework.
 
 Weights are those of a Hugging Face checkpoint (``config.json``, ``*.safetensors``), so that
 ``transformers`` reads and trains the same files.  Several sequences continue at once: a step is one
@@ -40,12 +40,12 @@ class Config:
 
     @property
     def head(self) -> int:
-        """Floats of a head."""
+        """The number of floats of a head."""
         return self.hidden // self.heads
 
     @property
     def parameters(self) -> int:
-        """How many numbers the model is."""
+        """The number of parameters."""
         kv = self.kv_heads * self.head
         attention = self.hidden * (2 * self.hidden + 2 * kv) + self.hidden + 2 * kv
         layer = attention + 3 * self.hidden * self.intermediate + 2 * self.hidden
@@ -76,7 +76,7 @@ class Config:
 def read_config(folder: Path) -> Config:
     """The sizes of a checkpoint.
 
-    Raises ModelError: SX1001, there is none; SX1003, it says nonsense; SX1004, it is no Qwen2.
+    Raises ModelError: SX1001, there is none; SX1003, it is invalid; SX1004, it is not a Qwen2.
     """
     path = folder / "config.json"
     try:
@@ -113,7 +113,8 @@ def read_config(folder: Path) -> Config:
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """A layer's matrices as they are multiplied from the right; those of one input side by side."""
+    """A layer's matrices, for multiplication from the right; those with the same input are
+    joined."""
 
     norm1: Floats
     qkv: Floats
@@ -177,7 +178,7 @@ class Qwen2:
 
     @classmethod
     def load(cls, folder: Path) -> Qwen2:
-        """A checkpoint's model.  Raises ModelError as read_config and tensors.read do."""
+        """A checkpoint's model.  Raises ModelError as read_config and safetensors.read do."""
         config = read_config(folder)
         files = sorted(folder.glob("*.safetensors"))
         if not files:
@@ -205,7 +206,7 @@ class Qwen2:
 
 
 def _softmax(x: Floats) -> Floats:
-    """Of the last axis, in place."""
+    """The softmax of the last axis, in place."""
     x -= x.max(axis=-1, keepdims=True)
     np.exp(x, out=x)
     x /= x.sum(axis=-1, keepdims=True)
@@ -213,7 +214,7 @@ def _softmax(x: Floats) -> Floats:
 
 
 class Session:
-    """Sequences in the making: ``slots`` of them at most, ``length`` tokens each at most.
+    """Sequences being generated: at most ``slots`` of them, each of at most ``length`` tokens.
 
     Slots in use are always the first ones; :meth:`drop` moves the last into a freed place.
     """
@@ -228,19 +229,20 @@ class Session:
         self.used = 0
 
     def add(self, tokens: Sequence[int]) -> Floats:
-        """A new sequence in the next slot; the logits behind its last token."""
+        """Starts a sequence in the next slot; returns the logits after its last token."""
         logits: Floats = self.advance((), (tokens,))[0]
         return logits
 
     def step(self, tokens: Sequence[int]) -> Floats:
-        """One more token for each slot in use; the logits behind them: (used, vocab)."""
+        """Adds one token to each slot in use; returns the logits after them: (used, vocab)."""
         return self.advance(tokens)
 
     def advance(self, tokens: Sequence[int], new: Sequence[Sequence[int]] = ()) -> Floats:
-        """One more token for each slot in use (or for none), and new sequences in the next slots;
-        the logits behind the former, then behind the last token of each of the latter.
+        """Adds one token to each slot in use (or to none), and new sequences in the next slots;
+        returns the logits after the former, then after the last token of each of the latter.
 
-        Together they are one product with each matrix, which few rows alone would not pay for.
+        Together they are one product with each matrix, which would not be worth its cost for a few
+        rows.
         """
         m, c, n = self.model, self.model.config, len(tokens)
         places = self.lengths[:n].copy()
@@ -257,7 +259,7 @@ class Session:
                 mixed[:n] = self._next(i, q[:n], k[:n], v[:n], places)
             for slot, part, hidden in beginning:
                 mixed[part] = self._first(i, slot, q[part], k[part], v[part], hidden)
-            if i == c.layers - 1:  # of the others nothing but keys and values is asked again
+            if i == c.layers - 1:  # only keys and values of the others are used again
                 x, mixed = x[last], mixed[last]
             x = self._wide(x + mixed @ layer.out, layer)
         self.lengths[:n] += 1
@@ -270,8 +272,8 @@ class Session:
     def _beginning(
         self, first: int, new: Sequence[Sequence[int]]
     ) -> list[tuple[int, slice, Floats]]:
-        """Of each new sequence its slot, its rows from ``first`` on, and what its tokens do not
-        see."""
+        """For each new sequence its slot, its rows from ``first`` on, and the mask of its
+        tokens."""
         out: list[tuple[int, slice, Floats]] = []
         for number, one in enumerate(new):
             size = len(one)

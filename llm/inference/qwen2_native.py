@@ -1,9 +1,9 @@
-"""A small Qwen2 on a CPU, in machine code made for it: what :mod:`.model` does in NumPy, faster.
+"""A small Qwen2 on a CPU, in generated machine code: as :mod:`.qwen2` does in NumPy, but faster.
 
-Nothing but llvmlite is needed.  Weights are packed once, in the order in which they are read; rows
-stand one after another in buffers that stay.  A CPU that multiplies bfloat16 does, where the
-weights are such: what they are multiplied with is rounded to it, all else is float32.  Where two
-words are so near each other that this may decide, :meth:`Fast.again` says which it is.
+Only llvmlite is needed.  Weights are packed once, in the order in which they are read; rows
+are contiguous in permanent buffers.  A CPU that can multiply bfloat16 does so if the
+weights are bfloat16: the other factors are rounded to it, and all else is float32.  If two
+words are so close that this rounding may decide, :meth:`Fast.again` computes the right one.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ _HOSTS: Final[tuple[tuple[tuple[str, ...], Kind, Tile], ...]] = (  # the best fi
     (("avx2", "fma"), "f32", Tile(6, 1)),
 )
 _LINE: Final = 64  # bytes
-# Of two logits, how near they are to each other.  Logits of one model differ from float32's by a
-# thousandth of the likeliest word's (root mean square), so that words further apart stay in order.
+# How near two logits may be to each other.  Logits of one model differ from float32's by a
+# thousandth of the likeliest word's (root mean square), so words further apart stay in order.
 NEAR: Final = 2**-9
-_AGAIN: Final = 8  # sequences that are read again at once: they may be long
+_AGAIN: Final = 8  # sequences recomputed at once: they may be long
 _ARGUMENTS: Final = {
     "product": 7, "add_product": 7, "normed": 4, "gated": 4, "turned": 10, "mixed": 11,
 }  # fmt: skip
@@ -42,12 +42,12 @@ Array = NDArray[Any]
 
 
 def kinds_of_host() -> list[tuple[Kind, Tile]]:
-    """What this CPU's code may be, the fastest first; none where it has not even AVX2."""
+    """The kinds of code that this CPU can run, the fastest first; none if it lacks even AVX2."""
     import llvmlite.binding as llvm
 
     try:
         features = llvm.get_host_cpu_features()
-    except RuntimeError:  # no x86, and LLVM cannot tell
+    except RuntimeError:  # not x86, and LLVM cannot tell
         return []
     return [(kind, tile) for needs, kind, tile in _HOSTS if all(map(features.get, needs))]
 
@@ -76,7 +76,7 @@ def _in_bf16(model: Qwen2) -> bool:
 
 
 def _zeros(shape: Sequence[int], kind: Any) -> Array:
-    """Zeros that begin where a line of the cache does."""
+    """Zeros aligned to a cache line."""
     size = int(np.prod(shape)) * np.dtype(kind).itemsize
     whole = np.zeros(size + _LINE, np.uint8)
     first = -whole.ctypes.data % _LINE
@@ -85,8 +85,8 @@ def _zeros(shape: Sequence[int], kind: Any) -> Array:
 
 
 def _pages(shape: Sequence[int]) -> Array:
-    """Zeros of float32 of which only what is used takes memory, in small pages: a slot has room for
-    the longest sequence there may be, and most are short."""
+    """Zeros of float32 in small pages, so that only used memory is allocated: a slot has room for
+    the longest possible sequence, and most are short."""
     size = int(np.prod(shape)) * 4
     memory = mmap.mmap(-1, max(size, 1), flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     if hasattr(mmap, "MADV_NOHUGEPAGE"):
@@ -97,7 +97,7 @@ def _pages(shape: Sequence[int]) -> Array:
 
 @dataclass(frozen=True, slots=True)
 class _Matrix:
-    """A packed matrix: panels of (steps, columns), and what is added to a product's columns."""
+    """A packed matrix: panels of (steps, columns), and the bias of a product's columns."""
 
     data: Array
     bias: Array
@@ -133,11 +133,11 @@ class Fast:
         self.cos, self.sin = model.cos, model.sin
 
     def near(self, best: float, next_: float) -> bool:
-        """Whether rounding may have decided between the two likeliest words, by their logits."""
+        """Whether, by their logits, rounding may have decided between the two likeliest words."""
         return self.kind == "bf16" and best - next_ < NEAR * max(abs(best), abs(next_))
 
     def again(self, sequences: Sequence[Sequence[int]]) -> Floats:
-        """The logits behind sequences, read from their beginnings as float32 would have them."""
+        """The logits after sequences, computed from their beginnings as in float32."""
         made: list[Floats] = []
         for first in range(0, len(sequences), _AGAIN):
             part = sequences[first : first + _AGAIN]
@@ -152,7 +152,7 @@ class Fast:
         )  # fmt: skip
 
     def _matrix(self, weights: Floats, bias: Floats | None = None) -> _Matrix:
-        """Packs what is multiplied from the right: (inputs, columns)."""
+        """Packs a right-hand factor: (inputs, columns)."""
         inputs, columns = weights.shape
         panel = self.tile.panel
         panels = -(-columns // panel)
@@ -195,7 +195,7 @@ def _compiled(text: str) -> tuple[Any, dict[str, Callable[..., None]]]:
 
 
 class FastSession:
-    """As :class:`.model.Session`: sequences in the making.
+    """As :class:`.qwen2.Session`: sequences being generated.
 
     Keys are kept as (layer, slot, head, block of 16 places, number, place), values as (layer, slot,
     head, place, number).
@@ -211,7 +211,7 @@ class FastSession:
         shape = (c.layers, slots, c.kv_heads, self.blocks * LANES * c.head)
         self.keys, self.values = _pages(shape), _pages(shape)
         self.lengths = np.zeros(slots, np.int64)
-        self.order = np.arange(slots)  # where in keys and values a slot's are
+        self.order = np.arange(slots)  # by slot: its place in keys and values
         self.scores = _zeros((c.heads // c.kv_heads * self.blocks * LANES,), np.float32)
         self.used = self._rows = 0
         self._room(slots)
@@ -230,23 +230,23 @@ class FastSession:
         self._factors = _zeros((numbers,), narrow)
 
     def add(self, tokens: Sequence[int]) -> Floats:
-        """As :meth:`.model.Session.add`."""
+        """As :meth:`.qwen2.Session.add`."""
         logits: Floats = self.advance((), (tokens,))[0]
         return logits
 
     def step(self, tokens: Sequence[int]) -> Floats:
-        """As :meth:`.model.Session.step`."""
+        """As :meth:`.qwen2.Session.step`."""
         return self.advance(tokens)
 
     def drop(self, slot: int) -> None:
-        """As :meth:`.model.Session.drop`."""
+        """As :meth:`.qwen2.Session.drop`."""
         last = self.used - 1
         self.order[[slot, last]] = self.order[[last, slot]]
         self.lengths[slot] = self.lengths[last]
         self.used = last
 
     def advance(self, tokens: Sequence[int], new: Sequence[Sequence[int]] = ()) -> Floats:
-        """As :meth:`.model.Session.advance`; what comes back holds until the next call."""
+        """As :meth:`.qwen2.Session.advance`; the result is valid until the next call."""
         f, c = self.fast, self.fast.model.config
         ids, places, slots, last = self._begun(tokens, new)
         rows = len(ids)
@@ -285,7 +285,7 @@ class FastSession:
     def _begun(
         self, tokens: Sequence[int], new: Sequence[Sequence[int]]
     ) -> tuple[Array, Array, Array, Array]:
-        """Of each row its token, its place and its slot; and the rows whose logits are asked."""
+        """Sets the token, place and slot of each row; returns the rows whose logits are needed."""
         n, used = len(tokens), self.used
         if n not in (0, used) or (n and int(self.lengths[:n].max()) >= self.capacity):
             raise ModelError("SX1006", f"a sequence passes {self.capacity} tokens")
@@ -303,7 +303,7 @@ class FastSession:
         self.code["normed"](_at(self._x), _at(weight), _at(self._factors), rows)
 
     def _product(self, m: _Matrix, rows: int, adds: bool = False) -> None:
-        """Of the factors; what comes of it is in the wide buffer, or added to the rows."""
+        """The product of the factors; the result is in the wide buffer, or added to the rows."""
         to = self._x if adds else self._wide
         call = self.code["add_product" if adds else "product"]
         call(_at(self._factors), _at(m.data), _at(to), _at(m.bias), rows, m.steps, m.panels)

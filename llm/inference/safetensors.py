@@ -1,8 +1,8 @@
-"""Reads and writes safetensors files with NumPy alone (the format: an eight-byte length, a JSON
+"""Reads and writes safetensors files with NumPy only (the format: an eight-byte length, a JSON
 header with type, shape and place of each tensor, then their bytes).
 
-Read are F64, F32, F16, BF16 (widened to float32) and integers.  A tensor of I8 goes with a tensor
-``NAME.scale`` of one float a row: together they are one matrix of floats, rounded to bfloat16's
+It reads F64, F32, F16, BF16 (widened to float32) and integers.  A tensor of I8 goes with a tensor
+``NAME.scale`` of one float per row: together they are one matrix of floats, rounded to bfloat16's
 numbers, which a CPU multiplies faster.
 """
 
@@ -34,21 +34,21 @@ def _bad(path: Path, why: str) -> ModelError:
 
 
 def types(path: Path) -> dict[str, str]:
-    """The type of each tensor as the file says it.  ModelError as :func:`read`."""
+    """The type of each tensor, as in the file.  ModelError as :func:`read`."""
     return {name: str(row.get("dtype")) for name, row in _header(path)[0].items()}
 
 
 def read(path: Path) -> dict[str, Array]:
-    """All tensors by name, as float32 where they are floats.
+    """All tensors by name, floats as float32.
 
-    Raises ModelError SX1003 for what is no such file.
+    Raises ModelError SX1003 for an invalid file.
     """
     header, body = _header(path)
     return _scaled(path, {name: _tensor(path, name, row, body) for name, row in header.items()})
 
 
 def _header(path: Path) -> tuple[dict[str, Any], memoryview]:
-    """What a file says of its tensors, and their bytes."""
+    """A file's header on its tensors, and their bytes."""
     try:
         data = path.read_bytes()
     except OSError as error:
@@ -130,14 +130,14 @@ def write(path: Path, tensors: Mapping[str, Array], metadata: Mapping[str, str] 
 
 
 def rounded(x: Array) -> NDArray[np.uint16]:
-    """float32s as the bits of bfloat16, to nearest even; what is not a number stays none."""
+    """float32s as the bits of bfloat16, to nearest even; NaN stays NaN."""
     bits = np.ascontiguousarray(x, np.float32).view(np.uint32)
     near = (bits + (0x7FFF + (bits >> 16 & 1))) >> 16
     return np.where(np.isnan(x), bits >> 16 | 0x40, near).astype("<u2")
 
 
 def int8(tensors: Mapping[str, Array]) -> dict[str, Array]:
-    """Matrices as int8 with one scale a row; what is no matrix stays."""
+    """Matrices as int8 with one scale per row; other tensors are unchanged."""
     out: dict[str, Array] = {}
     for name, array in tensors.items():
         if array.ndim != 2 or array.dtype != np.float32:

@@ -1,4 +1,4 @@
-"""What of a question an answer may name, and which mnemonics that leaves."""
+"""The names of a question that an answer may use, and the mnemonics that are possible with them."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ Words: TypeAlias = frozenset[int]
 
 
 class TokenMask:
-    """What of a prompt the automaton needs: its names as operands, by width.
+    """The part of a prompt that the automaton needs: its names as operands, by width.
 
     ``vectors[n, write]`` are the words that name ``n`` VGPRs, or those that may be written;
-    ``scalars[n, write]`` the words and registers of SGPRs likewise, those apart that begin
-    elsewhere modulo 4.
+    ``scalars[n, write]`` the same for SGPRs, with the registers, separately for tuples with another
+    alignment modulo 4.
     """
 
     def __init__(self, here: RegionText, vtemps: int) -> None:
@@ -31,7 +31,7 @@ class TokenMask:
         beyond = here.regs.vtemp_base + vtemps
         known = numbers()
         self.by_word: dict[tuple[int, int], V | S] = {}
-        self.mine: set[tuple[int, int]] = set()  # of those, what may be written
+        self.mine: set[tuple[int, int]] = set()  # those of them that may be written
         self.predicates: list[int] = []
         vectors: dict[tuple[int, bool], set[int]] = {}
         scalars: dict[tuple[int, bool], dict[int, dict[int, S]]] = {}
@@ -44,7 +44,7 @@ class TokenMask:
                 self.predicates.append(known[name])
             run = _run(name, places)
             kind = "v" if isinstance(place, V) else "s"
-            own = 0  # registers side by side that may be written
+            own = 0  # adjacent registers that may be written
             while name[0] != "c" and own < run and (kind, place.index + own) in allowed:
                 own += 1
             for n in (1, 2, 3, 4, 8, 16):
@@ -74,7 +74,8 @@ class TokenMask:
 
 @lru_cache(maxsize=256)
 def feasible(there: frozenset[tuple[str, int, bool]]) -> dict[int, tuple[OperandShape, ...]]:
-    """The mnemonics for whose operands there are registers, with the shapes that have them."""
+    """The mnemonics whose operands have registers available, with the shapes for which that
+    holds."""
     known = numbers()
 
     def fits(operand: Operand) -> bool:
@@ -95,12 +96,12 @@ def feasible(there: frozenset[tuple[str, int, bool]]) -> dict[int, tuple[Operand
 
 @lru_cache(maxsize=256)
 def mnemonics(there: frozenset[tuple[str, int, bool]]) -> Words:
-    """The same, the mnemonics alone."""
+    """As `feasible`, only the mnemonics."""
     return frozenset(feasible(there))
 
 
 def _run(name: str, places: Mapping[str, V | S]) -> int:
-    """How many registers stand side by side from a name on."""
+    """The number of adjacent registers from a name on."""
     if name == "kern":
         return 2
     if not name[1:].isdigit():

@@ -1,12 +1,12 @@
-"""Many answers fast: a model's answers to many questions, sampled with torch, on a GPU mostly.
+"""Samples a model's answers to many questions fast, with torch, mostly on a GPU.
 
-It needs torch and NumPy alone.  A slot is an answer in the making, with its place in a cache of
+It needs only torch and NumPy.  A slot is an answer under construction, with its place in a cache of
 keys and values.  All slots take one step together; slots whose answers ended are given
-to the next questions, which are read side by side and sorted by length.  Nothing is constrained:
-text that is not an answer is dropped by whoever judges.  An answer's first sample is the likeliest
+to the next questions, which are read together and sorted by length.  Nothing is constrained:
+the judge drops text that is not an answer.  An answer's first sample is the likeliest
 word at each place, as :class:`.model.Session` gives it; further ones are drawn.
 
-How fast a checkpoint answers, and how many first answers are the known ones, say::
+This measures how fast a checkpoint answers, and how many first answers equal the known ones::
 
     python -m sassxlate.llm.inference.torch_sampler MODEL SHARD --questions 4096 --samples 8
 """
@@ -25,18 +25,18 @@ from sassxlate.errors import ModelError
 from sassxlate.llm.inference.qwen2 import Floats, Qwen2
 from sassxlate.llm.language.tokenizer import ANSWER, BOS, EOS, PAD
 
-Tensor: TypeAlias = Any  # torch's: the checkers need not have it installed
+Tensor: TypeAlias = Any  # torch's type: type checkers need not have it installed
 Tokens: TypeAlias = "tuple[int, ...]"
 TEMPERATURE = 0.7
 SLOTS_GPU, SLOTS_CPU = 1024, 32
-CHECK = 8  # steps between looks at who has ended
+CHECK = 8  # steps between checks for finished answers
 _GRAIN = 64  # tokens: keys are read up to a multiple of it
-_CACHE = 24 << 30  # bytes of keys and values on a GPU, at most
-_AHEAD = 16  # answers to questions that are sorted together, in slots
+_CACHE = 24 << 30  # most bytes of keys and values on a GPU
+_AHEAD = 16  # slots' worth of answers whose questions are sorted together
 
 
 def has_gpu() -> bool:
-    """Whether torch is there and has a GPU."""
+    """Whether torch is installed and has a GPU."""
     try:
         return bool(importlib.import_module("torch").cuda.is_available())
     except ImportError:
@@ -56,7 +56,7 @@ class _Layer:
 
 @dataclass(slots=True)
 class _Question:
-    """A question of which answers are wanted; ``left`` are those that are not there yet."""
+    """A question and its requested answers; ``left`` are those still missing."""
 
     number: int
     tokens: Sequence[int]
@@ -76,7 +76,7 @@ class TorchSampler:
         slots: int = 0,
         temperature: float = TEMPERATURE,
     ) -> None:
-        """``slots``: answers in the making at once; 0: as many as suit the device.
+        """``slots``: answers under construction at once; 0: as many as suit the device.
 
         Raises ModelError as Qwen2.load does; SX1002 without torch.
         """
@@ -112,7 +112,7 @@ class TorchSampler:
             )
             for x in model.layers
         ]  # fmt: skip
-        # What only steers is never said.
+        # Control tokens are never sampled.
         self.unsaid = torch.zeros(c.vocab, device=self.device)
         self.unsaid[[n for n in (PAD, BOS, ANSWER) if n < c.vocab]] = -torch.inf
 
@@ -125,8 +125,8 @@ class TorchSampler:
     ) -> Iterator[tuple[int, list[Tokens]]]:
         """The answers to each question, by its number, in the order in which they are done.
 
-        ``most`` are the words that each answer may have; an answer that does not end in them is
-        left out, and so are questions that leave no room.  After ``stop`` nothing more is begun.
+        ``most`` is the limit on the words of each answer; an answer that does not end within it is
+        dropped, and so are questions that leave no room.  After ``stop`` no new answer begins.
         """
         room = self.config.context
         waiting = [
@@ -156,7 +156,7 @@ class TorchSampler:
         run = _Run(self, max(1, min(slots, _CACHE // each)), longest)
         queue = [(q, sample) for q in part for sample in range(samples)][::-1]
         while queue or run.used:
-            # A prefill is worth its while for many at once.
+            # A prefill only pays for many questions at once.
             if queue and (not run.used or len(run.free) * 8 >= run.slots) and not stop():
                 take = min(len(queue), len(run.free))
                 run.begin([queue.pop() for _ in range(take)])
@@ -179,7 +179,7 @@ class TorchSampler:
         return (wide * scale * weight).to(self.dtype)
 
     def turns(self, places: Tensor) -> tuple[Tensor, Tensor]:
-        """What turns queries and keys at places (rows, length)."""
+        """The rotary factors for queries and keys at places (rows, length)."""
         return self.cos[places][:, :, None], self.sin[places][:, :, None]
 
     def split(
@@ -199,7 +199,7 @@ class TorchSampler:
         return turned[..., : c.heads, :], turned[..., c.heads :, :], values
 
     def wide(self, x: Tensor, layer: _Layer) -> Tensor:
-        """A layer's second half."""
+        """The second half of a layer."""
         gate, up = (self.normed(x, layer.norm2) @ layer.gate_up).chunk(2, -1)
         return x + (self.nn.silu(gate) * up) @ layer.down
 
@@ -214,7 +214,7 @@ class _Run:
         device = sampler.device
         self.keys = torch.zeros(shape, dtype=sampler.dtype, device=device)
         self.values = torch.zeros(shape, dtype=sampler.dtype, device=device)
-        self.places = torch.zeros(slots, dtype=torch.long, device=device)  # of the next token
+        self.places = torch.zeros(slots, dtype=torch.long, device=device)  # place of the next token
         self.tokens = torch.zeros(slots, dtype=torch.long, device=device)  # the next one
         self.said = torch.zeros((slots, longest + 1), dtype=torch.long, device=device)
         self.counts = torch.zeros(slots, dtype=torch.long, device=device)
@@ -223,7 +223,7 @@ class _Run:
         self.columns = torch.arange(longest, device=device)
         self.jobs: list[tuple[_Question, int] | None] = [None] * slots
         self.limits = np.zeros(slots, np.int64)
-        self.lengths = np.zeros(slots, np.int64)  # as ``places``, known here without asking
+        self.lengths = np.zeros(slots, np.int64)  # as ``places``, on the host, without a transfer
 
     @property
     def free(self) -> list[int]:
@@ -234,7 +234,7 @@ class _Run:
         return sum(job is not None for job in self.jobs)
 
     def begin(self, jobs: Sequence[tuple[_Question, int]]) -> None:
-        """Gives free slots to answers, and reads their questions, each once."""
+        """Assigns free slots to answers, and reads their questions, each once."""
         m, c, torch = self.m, self.m.config, self.m.torch
         slots = self.free[: len(jobs)]
         unique = {id(q): q for q, _ in jobs}
@@ -282,7 +282,7 @@ class _Run:
         self.counts[slots] += 1
 
     def steps(self, count: int) -> None:
-        """So many tokens more for each slot; those whose answers ended run on for nothing."""
+        """Adds this many tokens to each slot; finished slots run on without effect."""
         m, c, torch = self.m, self.m.config, self.m.torch
         busy = [n for n, job in enumerate(self.jobs) if job is not None]
         group = c.heads // c.kv_heads
@@ -309,7 +309,8 @@ class _Run:
         self.lengths[busy] = np.minimum(self.lengths[busy] + count, self.longest - 1)
 
     def ended(self) -> Iterator[tuple[_Question, int, Tokens | None]]:
-        """Answers that ended since; None of one that did not within its limit."""
+        """Answers that ended since the last call; None for one that did not end within its
+        limit."""
         torch = self.m.torch
         counts = self.counts.clamp(max=self.longest + 1)
         columns = torch.arange(self.longest + 1, device=self.m.device)

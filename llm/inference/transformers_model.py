@@ -1,8 +1,8 @@
 """Any causal language model of Hugging Face's, through transformers: on a GPU or a CPU.
 
-A model of the block language (its vocabulary's size, no tokenizer beside it) is asked in words and
-constrained to what may come; a model for text is asked in text, and its answer read as words.
-Nothing is fetched unless a hub's identifier was given and the hub was allowed.
+A model of the block language (its vocabulary's size, no tokenizer beside it) is prompted with words
+and constrained to allowed words; a text model is prompted with text, and its answer is read as
+words.  Nothing is downloaded unless a hub's identifier was given and the hub was allowed.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def libraries() -> tuple[Any, Any]:
 
 
 def place_of(model: str) -> str:
-    """A folder, or a hub's identifier where that is allowed.  ModelError SX1001 otherwise."""
+    """A folder, or a hub's identifier if that is allowed.  ModelError SX1001 otherwise."""
     if Path(model).is_dir():
         return model
     if not _HUB.fullmatch(model) or model.startswith(("./", "/")):
@@ -72,18 +72,18 @@ def load(model: str, device: str = "auto") -> tuple[Any, Any, str]:
             (Path(place) / n).exists() for n in ("tokenizer.json", "tokenizer_config.json")
         ):
             words = transformers.AutoTokenizer.from_pretrained(place, local_files_only=local)
-    except Exception as error:  # of many kinds: files, JSON, tensors, the hub
+    except Exception as error:  # errors of many kinds: files, JSON, tensors, the hub
         text = " ".join(f"{type(error).__name__}: {error}".split())[:300]
         raise ModelError("SX1003", text, Where(model)) from None
     return made.to(device).eval(), words, device
 
 
 def processor(automata: Sequence[AnswerAutomaton], asked: int) -> Any:
-    """A LogitsProcessor over automata, one a row; ``asked`` is the length of the questions."""
+    """A LogitsProcessor over automata, one per row; ``asked`` is the length of the questions."""
     torch, transformers = libraries()
 
     class Constrained(transformers.LogitsProcessor):  # type: ignore[misc,name-defined]
-        """Leaves of the logits those of the words that may come."""
+        """Masks the logits of words that are not allowed."""
 
         def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:
             out = torch.full_like(scores, float("-inf"))
@@ -113,7 +113,7 @@ class TransformersModel:
     def propose(
         self, questions: Sequence[RegionText], samples: int, vtemps: Sequence[int]
     ) -> list[list[Words]]:
-        """Up to ``samples`` answers to each question; none to one that is too long."""
+        """Up to ``samples`` answers to each question; none for one that is too long."""
         self.torch.manual_seed(self.seed)
         ask = self._text if self.words is not None else self._block
         return [ask(q, samples, v) for q, v in zip(questions, vtemps, strict=True)]
@@ -170,7 +170,7 @@ def _inside(text: str) -> str:
 
 def logits_processor(prompts: Sequence[RegionText], asked: int, most: int = 1024) -> Any:
     """A transformers LogitsProcessor for a batch of questions (padded on the left to ``asked``
-    tokens, one row each): what may not come has a logit of minus infinity.
+    tokens, one row each): words that are not allowed get a logit of minus infinity.
 
     ModelError SX1002 if transformers is not installed.
     """

@@ -1,4 +1,4 @@
-"""The question to a model, as words."""
+"""The prompt of a model, as words."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ def question_words(
     live_out: frozenset[RegRef],
     exact: RegionText | None = None,
 ) -> RegionText:
-    """The question for a block as a model is asked it: in forms of sm_80 and sm_90, where those of
-    a later architecture have such; ``exact`` is the exact one where it is at hand.  Raises
-    EncodeError as :func:`region_text` does."""
+    """The question for a block as a model gets it: in forms of sm_80 and sm_90 if those of a later
+    architecture have equivalents; ``exact`` is the exact question if it is at hand.  Raises
+    EncodeError as :func:`region_text`."""
     known = restated(block, regs, live_out)
     if known is not None:
         try:

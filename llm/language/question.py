@@ -1,14 +1,14 @@
-"""Questions read back: from the canonical text of a block to a block that is asked the same.
+"""Reads questions back: from the canonical text of a block to a block with the same question.
 
-A row of the dataset is text.  To prove another answer to it one needs SASS, a register map and what
-is live behind; :func:`read_question` makes them up: registers and constants get numbers of its own,
-each line is encoded and decoded again by the tables of the architecture, and the block that comes
-of it is asked.  Where its question is not the text, word for word, the text is refused; likewise a
-line that can be read in two ways, and what its text does not say (predicates by their numbers, an
-instruction's own address).
+A row of the dataset is text.  To prove another answer to it one needs SASS, a register map and the
+live-out set; :func:`read_question` makes them up: registers and constants get new numbers, each
+line is encoded and decoded again by the tables of the architecture, and the question of the
+resulting block is computed.  If it is not the text, word for word, the text is refused; so is a
+line that can be read in two ways, and a line whose meaning is not in its text (predicates by their
+numbers, an instruction's own address).
 
-Names that the text does not show side by side are not side by side, so that an answer that takes
-them for a tuple is none here.
+Names that the text does not show as adjacent are not adjacent, so an answer that uses them as a
+tuple is invalid here.
 """
 
 from __future__ import annotations
@@ -45,13 +45,13 @@ from sassxlate.lowering.region.text import _instruction as line_of  # pyright: i
 
 Words = tuple[str, ...]
 SAVE, LIVE = S(2), S(3)
-STEMPS: Final = (*range(4, 12), *range(16, 28))  # as of every kernel
-_ROOM: Final = (12, *range(28, 106))  # SGPRs for what a block names
-_DESCRIPTOR: Final = 60  # the uniform registers of descriptors, which mean nothing
+STEMPS: Final = (*range(4, 12), *range(16, 28))  # the scalar temporaries of every kernel
+_ROOM: Final = (12, *range(28, 106))  # SGPRs for the names of a block
+_DESCRIPTOR: Final = 60  # the uniform registers of descriptors, which have no meaning
 _FILES: Final = {"v": "R", "l": "UR", "u": "UR", "p": "P", "q": "UP"}
-# Their meaning is not in their text: where they stand.
+# Their meaning is not in their text but in their address.
 _PLACED: Final = frozenset({"LEPC"})
-_BANK: Final = 31  # the last there can be
+_BANK: Final = 31  # the last possible bank
 
 
 # --- numbers for names ---------------------------------------------------------------------------
@@ -59,13 +59,13 @@ _BANK: Final = 31  # the last there can be
 
 @dataclass(slots=True)
 class _Chains:
-    """Which names have the number behind another's, and how tuples are aligned."""
+    """The names whose number follows another's, and the alignment of tuples."""
 
     order: dict[str, None] = field(default_factory=dict[str, None])
     next: dict[str, str] = field(default_factory=dict[str, str])
     before: dict[str, str] = field(default_factory=dict[str, str])
     aligned: list[tuple[str, int]] = field(default_factory=list[tuple[str, int]])
-    beside: set[str] = field(default_factory=set[str])  # names that are behind the name before
+    beside: set[str] = field(default_factory=set[str])  # names adjacent to the name before
 
     def add(self, names: Sequence[str], shown: bool) -> None:
         for name in names:
@@ -79,7 +79,7 @@ class _Chains:
             self.aligned.append((names[0], 2 if len(names) == 2 else 4))
 
     def runs(self, kinds: str) -> Iterator[list[str]]:
-        """Names in the order of their numbers, those first that are named first."""
+        """Runs of adjacent names, in the order of first mention."""
         done: set[str] = set()
         for name in self.order:
             if name[0] not in kinds or name in done:
@@ -113,7 +113,7 @@ class _Chains:
         return out
 
     def groups(self, kind: str) -> Iterator[list[str]]:
-        """Names of a class, those together that stand side by side."""
+        """Names of a class, grouped by adjacency."""
         mine = sorted((n for n in self.order if n[0] == kind), key=lambda n: int(n[1:]))
         group: list[str] = []
         for name in mine:
@@ -126,7 +126,7 @@ class _Chains:
 
 
 def _places(chains: _Chains) -> tuple[dict[str, V | S], int, tuple[int, int]]:
-    """Where names live, apart where they may be: the map, the first VGPR behind, and two SGPRs."""
+    """Places of names, apart if they may be: the map, the first free VGPR, and two SGPRs."""
     out: dict[str, V | S] = {}
     free = 0
     for kind in "vl":
@@ -169,7 +169,7 @@ def _rows(generation: int, mnemonic: str) -> tuple[CompiledRow, ...]:
 
 @dataclass(frozen=True, slots=True)
 class _Reading:
-    """A row with its modifiers; ``bits`` are those that they decide."""
+    """A row with its modifiers; ``bits`` are the bits that they decide."""
 
     row: CompiledRow
     context: Mapping[str, int]
@@ -194,7 +194,7 @@ def _readings(generation: int, mnemonic: str, modifiers: Words) -> tuple[_Readin
 
 @dataclass(frozen=True, slots=True)
 class _Numbers:
-    """The numbers that names have got."""
+    """The numbers assigned to names."""
 
     of: Mapping[str, int]  # of registers and predicates
     consts: Mapping[str, tuple[int, int]]
@@ -240,7 +240,7 @@ def _predicate(slot: object, said: tuple[bool, str], numbers: _Numbers) -> int |
     """The bits of a predicate."""
     inverted, name = said
     if not isinstance(slot, P):
-        return 0  # a fixed one: decoding shows whether it is this one
+        return 0  # a fixed predicate: decoding checks whether it is this one
     if name == "T":
         number = 7
     elif _FILES.get(name[0]) == slot.file:
@@ -261,7 +261,7 @@ def _signed(body: str, said: Said) -> str:
 
 
 def _operand(slot: object, said: Said, slots: Slots, numbers: _Numbers) -> Iterator[int]:
-    """The bits that an operand may have."""
+    """The possible bits of an operand."""
     texts: list[str] = []
     select = f".{said.select}" if said.select else ""
     match slot:
@@ -336,7 +336,7 @@ def _immediate(slot: I | Mask, words: Words) -> Iterator[int]:
 
 
 def _memory(slot: M, said: Said, numbers: _Numbers) -> Iterator[int]:
-    """An address: which of its bits say how wide it is, decoding shows."""
+    """An address: decoding checks which of its bits give its width."""
     offset, _ = value_of(said.number, 0)
     if offset % slot.unit:
         return
@@ -374,7 +374,7 @@ def _memory(slot: M, said: Said, numbers: _Numbers) -> Iterator[int]:
 
 
 def _words_of(reading: _Reading, line: QuestionLine, numbers: _Numbers) -> Iterator[int]:
-    """The words that may be said so."""
+    """The words whose text may be this line."""
     row = reading.row.row
     inverted, name = line.guard
     if name != "T" and _FILES[name[0]] != row.guard:
@@ -412,7 +412,7 @@ def _words_of(reading: _Reading, line: QuestionLine, numbers: _Numbers) -> Itera
 
 
 def _alike(ins: Instruction) -> object:
-    """What an instruction means, as far as its text can say it."""
+    """The meaning of an instruction, as far as its text can express it."""
 
     def plain(operand: Operand) -> Operand:
         match operand:
@@ -445,8 +445,8 @@ def _instruction(
     regs: RegisterMap,
     here: Names,
 ) -> Instruction:
-    """The one instruction that is said so.  EncodeError SX0549 if there is none, or several."""
-    if ("Z",) in [o.places for o in line.operands]:  # a register mostly, or such a word
+    """The one instruction with this line.  EncodeError SX0549 if there is none, or several."""
+    if ("Z",) in [o.places for o in line.operands]:  # mostly a register, or the word Z
         with contextlib.suppress(EncodeError):
             return _decoded(line, offset, numbers, block, regs, here)
         numbers = replace(numbers, low=True)
@@ -487,7 +487,7 @@ def _decoded(
 
 
 def read_question(text: str, arch: int) -> RegionText:
-    """The question whose canonical text this is, of a block made up for it.
+    """The question with this canonical text, for a block made up for it.
 
     Raises EncodeError SX0549 if the text does not determine the block, or is not a question.
     """
@@ -573,8 +573,8 @@ def _made(
     of = chains.numbered("v", (), 255)
     of |= chains.numbered("ul", (_DESCRIPTOR, _DESCRIPTOR + 1), most)
     of |= chains.numbered("p", (), 7) | chains.numbered("q", (), 7)
-    # Of a bank of their own, for what the text does not say is the same is not: neither as a word
-    # that is said by its number, nor as one that an answer loads.
+    # They get their own bank, because what the text does not show as equal must differ: neither
+    # equal to a word given by its number, nor to one that an answer loads.
     bank = next(b for b in range(_BANK, 0, -1) if b not in _banks(body) and b not in tables)
     consts = {n: (bank, 4 * i) for n, i in chains.numbered("c", (), 1024).items()}
     by_file: dict[str, dict[int, int]] = {kind: {} for kind in CLASSES}
@@ -614,7 +614,7 @@ def _made(
 
 
 def _banks(body: Sequence[QuestionLine]) -> set[int]:
-    """The banks whose words are said by number."""
+    """The banks whose words are given by number."""
     every = [said for line in body for said in line.operands]
     found = {said.bank for said in every}
     return found | {p[0] for said in every for p in said.places if not isinstance(p, str)}

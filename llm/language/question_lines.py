@@ -1,4 +1,4 @@
-"""The lines of a question taken apart: guard, mnemonic, modifiers, operands, predicates by role."""
+"""The lines of a question, parsed: guard, mnemonic, modifiers, operands, predicates by role."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _WIDTHS: Final = {f":{n}": n for n in (2, 3, 4, 8, 16)}
 
 
 def bad(what: str) -> EncodeError:
-    """A text that cannot be read back."""
+    """The error for a text that cannot be read back."""
     return EncodeError("SX0549", what)
 
 
@@ -33,7 +33,7 @@ def _is_number(text: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """An operand as it is said.  ``places`` are names, windows, or (bank, offset) of constants;
+    """A parsed operand.  ``places`` are names, windows, or (bank, offset) of constants;
     ``base`` and so on belong to memory operands, ``number`` are an immediate's or offset's words.
     """
 
@@ -53,7 +53,7 @@ class Said:
 
 @dataclass(frozen=True, slots=True)
 class QuestionLine:
-    """An instruction as it is said."""
+    """A parsed instruction."""
 
     words: Words
     guard: tuple[bool, str]  # inverted, name or T
@@ -64,7 +64,7 @@ class QuestionLine:
 
 
 class Reader:
-    """Takes a line's words one after the other."""
+    """Reads a line's words one after the other."""
 
     def __init__(self, words: Words) -> None:
         self.words = words
@@ -81,7 +81,7 @@ class Reader:
         return word
 
     def number(self) -> Words:
-        """The words of a number, whose width is not known yet."""
+        """The words of a number, whose width is still unknown."""
         if not is_number(self.peek()):
             raise bad(f"{self.peek()!r} is no number")
         first = self.at

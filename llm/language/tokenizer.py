@@ -1,7 +1,7 @@
-"""Words to numbers: a small fixed vocabulary, in which everything can be said.
+"""Words to numbers: a small fixed vocabulary that can express everything.
 
-``vocabulary.txt`` has a word a line; its number is the line's.  A word that is not among them (a
-modifier of an architecture to come) is spelled: ``<spell>``, its bytes, ``<end>``.  A training
+``vocabulary.txt`` has one word per line; its number is the line's.  A word that is not among them
+(a modifier of a future architecture) is spelled: ``<spell>``, its bytes, ``<end>``.  A training
 example is ``<bos>`` prompt ``<answer>`` answer ``<eos>``.
 """
 
@@ -36,7 +36,7 @@ def numbers() -> dict[str, int]:
 
 
 def encode(words: Iterable[str]) -> list[int]:
-    """The numbers of words; any word without blanks has some."""
+    """The numbers of words; any word without spaces can be encoded."""
     known = numbers()
     out: list[int] = []
     for word in words:
@@ -49,9 +49,9 @@ def encode(words: Iterable[str]) -> list[int]:
 
 
 def decode(ids: Sequence[int]) -> list[str]:
-    """The words of numbers; what only steers (``<bos>`` ...) is left out.
+    """The words of numbers; control tokens (``<bos>`` ...) are left out.
 
-    Raises EncodeError SX0545 for a number that is none, or a word that is spelled badly.
+    Raises EncodeError SX0545 for an invalid number, or a word that is spelled badly.
     """
     words = vocabulary()
     out: list[str] = []
@@ -79,7 +79,7 @@ def decode(ids: Sequence[int]) -> list[str]:
 
 
 def example(prompt: Iterable[str], answer: Iterable[str]) -> tuple[list[int], int]:
-    """The numbers of a training example, and how many of them are the question."""
+    """The numbers of a training example, and the length of its question."""
     question = [BOS, *encode(prompt), ANSWER]
     return [*question, *encode(answer), EOS], len(question)
 
@@ -90,5 +90,5 @@ __all__ = [
 
 
 def digest(words: Iterable[str]) -> str:
-    """Of a vocabulary."""
+    """The digest of a vocabulary."""
     return hashlib.blake2b("\n".join(words).encode(), digest_size=16).hexdigest()

@@ -1,4 +1,4 @@
-"""Examples as a trainer takes them: packed into rows, rows in batches, some held out."""
+"""Batches for a trainer: examples packed into rows, rows in batches, some held out."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from sassxlate.llm.training.settings import TrainingSettings
 
 PAD_TARGET = -100
-PACKED = 16_384  # examples that are put into rows at once: a million at once take seconds
-AHEAD = 12  # batches that are made before they are asked for
-HELD_OUT = 64  # one of so many, unless shards are given for that
+PACKED = 16_384  # examples packed into rows at once: a million at once take seconds
+AHEAD = 12  # batches prepared ahead
+HELD_OUT = 64  # one in this many, unless shards are given for that
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,17 +35,18 @@ class Batch:
 
     @property
     def count(self) -> int:
-        """Tokens that are no padding."""
+        """Tokens that are not padding."""
         return int((self.documents >= 0).sum())
 
 
 def pack(shard: Shard, order: Sequence[int], row: int) -> list[list[int]]:
-    """Rows of examples, each as full as the next examples in order allow; too long ones left out.
+    """Rows of examples, each as full as the next examples in order allow; examples that are too
+    long are left out.
 
-    A row is open until it is nearly full; the fullest one that an example fits in takes it.
+    A row is open until it is nearly full; an example goes into the fullest row that has room.
     """
     rows: list[list[int]] = []
-    opened: list[tuple[int, list[int]]] = []  # room, members
+    opened: list[tuple[int, list[int]]] = []  # free tokens, members
     lengths = np.diff(shard.starts)
     for i in order:
         need = int(lengths[i])
@@ -97,10 +98,10 @@ def batches(
     begun: int,
     part: tuple[int, int] = (0, 1),
 ) -> Iterator[Batch]:
-    """Batches without end, the same ones for the same seed and the step that they are ``begun``
-    with: who continues draws again, since to pass over what was there takes minutes, and there may
-    be more examples by now.  ``part`` (k, n): what the k-th of n processes takes, each n-th example
-    and of a step's rows as many as the others."""
+    """Endless batches, the same ones for the same seed and the step at which they are ``begun``.
+    Resuming reseeds instead of replaying skipped batches, which would take minutes, and there may
+    be more examples by now.  ``part`` (k, n) is the share of the k-th of n processes: each n-th
+    example, and as many of a step's rows as the others."""
     epoch = 0
     size = s.batch // part[1]
     while True:
@@ -109,7 +110,7 @@ def batches(
         for first in range(0, max(len(every), 1), PACKED):
             rows = pack(shard, [int(i) for i in every[first : first + PACKED]], s.row)
             order = rng.permutation(len(rows))
-            # A step of fewer rows only where there are never more.
+            # A step has fewer rows only if there are never more.
             for at in range(0, max(len(rows) - size + 1, int(not first)), size):
                 mine = [rows[int(i)] for i in order[at : at + size]]
                 yield batch_of(shard, mine, s.row, s.question)
@@ -117,7 +118,7 @@ def batches(
 
 
 def ahead(made: Iterator[Batch]) -> Iterator[Batch]:
-    """The same, some of them made while the ones before are used."""
+    """The same batches, prepared while earlier ones are in use."""
     with ThreadPoolExecutor(1) as worker:
         coming = deque(worker.submit(next, made) for _ in range(AHEAD))
         while True:
@@ -127,7 +128,7 @@ def ahead(made: Iterator[Batch]) -> Iterator[Batch]:
 
 
 def split(shard: Shard, one_in: int = HELD_OUT) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Examples to train on and held out ones, by a hash of the question."""
+    """Training examples and held-out ones, by a hash of the question."""
     out = np.zeros(len(shard), bool)
     for i in range(len(shard)):
         question = shard.example(i)[: shard.questions[i]].tobytes()

@@ -1,8 +1,8 @@
-"""Several processes that train one model, a GPU each, as ``torchrun`` starts them.
+"""Several processes that train one model, one GPU each, as ``torchrun`` starts them.
 
 Each takes its rows of every batch; gradients are averaged after each step, so that all have the
-same weights; the first one evaluates, writes, and says how far the schedule is, as their clocks
-differ.
+same weights.  The first one evaluates, writes, and decides the progress of the schedule, because
+clocks differ.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from sassxlate.errors import ModelError
 
 @dataclass(frozen=True, slots=True)
 class Ranks:
-    """Which process this is (0 is the first), of how many; ``group`` has the numbers' channel."""
+    """The rank of this process (0 is the first) and their number; ``group`` is the channel for
+    numbers."""
 
     rank: int = 0
     world: int = 1
@@ -26,11 +27,11 @@ class Ranks:
 
     @property
     def first(self) -> bool:
-        """Whether this one evaluates and writes."""
+        """Whether this process evaluates and writes."""
         return self.rank == 0
 
     def said(self, value: float) -> float:
-        """The first process's value."""
+        """The first process's value, in all processes."""
         if self.world == 1:
             return value
         told = self.torch.tensor([value], dtype=self.torch.float64)
@@ -51,14 +52,15 @@ class Ranks:
             at += grad.numel()
 
     def end(self) -> None:
-        """Leaves the others, when all are done."""
+        """Leaves the process group when all are done."""
         if self.world > 1:
             self.torch.distributed.barrier(group=self.group)
             self.torch.distributed.destroy_process_group()
 
 
 def joined(torch: Any, device: str) -> tuple[Ranks, str]:
-    """This process among those that ``torchrun`` started, alone without it; and its device.
+    """The rank of this process among those that ``torchrun`` started (alone without it), and its
+    device.
 
     Raises ModelError SX1010 if the others cannot be reached, or there is no GPU for this one.
     """

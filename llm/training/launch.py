@@ -1,4 +1,5 @@
-"""Training on several GPUs of one machine: a process each, without ``torchrun`` (:mod:`.ranks`)."""
+"""Training on several GPUs of one machine: one process each, without ``torchrun``
+(:mod:`.distributed`)."""
 
 from __future__ import annotations
 
@@ -23,19 +24,19 @@ from sassxlate.errors import ModelError
 from sassxlate.llm.training.settings import TrainingSettings
 from sassxlate.processes import die_with_parent
 
-EXIT_REFUSED = 2  # of a process that has said what is wrong
+EXIT_REFUSED = 2  # status of a process that has reported its error
 Stream: TypeAlias = "int | IO[bytes]"
-_GRACE_S = 5.0  # for the others to say what is wrong
+_GRACE_S = 5.0  # seconds for the others to report their errors
 _KEPT = 200  # lines
 
 
 def gpus() -> int:
-    """How many GPUs torch can use; 0 without torch."""
+    """The number of GPUs that torch can use; 0 without torch."""
     try:
         torch: Any = importlib.import_module("torch")
     except ImportError:
         return 0
-    # A driver that is too old for torch is counted, too.
+    # GPUs with a driver that is too old for torch are counted, too.
     return int(torch.cuda.device_count()) if torch.cuda.is_available() else 0
 
 
@@ -46,7 +47,7 @@ def arguments(
     held: Sequence[Path],
     device: str,
 ) -> list[str]:
-    """What ``python -m sassxlate.llm.training.train`` takes, for the same training."""
+    """The arguments of ``python -m sassxlate.llm.training.train`` for the same training."""
     out = [*map(str, paths), "--output", str(output), "--device", device]
     if held:
         out += ["--held", *map(str, held)]
@@ -71,7 +72,7 @@ def together(arguments: Sequence[str], count: int) -> dict[str, Any] | None:
     port = _free_port()
     command = [sys.executable, "-P", "-m", "sassxlate.llm.training.train", *arguments]
     running: list[subprocess.Popen[bytes]] = []
-    shown: list[str] = []  # by the first one
+    shown: list[str] = []  # lines of the first process
     with tempfile.TemporaryDirectory(prefix="sassxlate-train-") as folder:
         told = [Path(folder, f"err{n}") for n in range(count)]
         figures = Path(folder, "out0")
@@ -102,7 +103,7 @@ def _start(
     command: Sequence[str], n: int, count: int, port: int, out: Stream, err: Stream
 ) -> subprocess.Popen[bytes]:
     numbers = {"RANK": n, "LOCAL_RANK": n, "WORLD_SIZE": count, "MASTER_PORT": port}
-    # Of this program, whatever the working directory holds.
+    # Import this package, whatever is in the working directory.
     paths = [str(Path(sassxlate.__file__ or ".").resolve().parents[1])]
     paths += filter(None, [os.environ.get("PYTHONPATH")])
     here = {"OMP_NUM_THREADS": "1", **os.environ, "MASTER_ADDR": "127.0.0.1"}
@@ -119,7 +120,7 @@ def _start(
 
 
 def _copy(stream: IO[bytes] | None, shown: list[str]) -> None:
-    """Shows a process's lines, and keeps the last."""
+    """Prints a process's lines, and keeps the last ones."""
     for line in stream or ():
         text = line.decode("utf-8", "replace")
         sys.stderr.write(text)
@@ -129,14 +130,14 @@ def _copy(stream: IO[bytes] | None, shown: list[str]) -> None:
 
 
 def _said(lines: Sequence[str]) -> str:
-    """What a process ended with: libraries have more to say behind it."""
+    """The last error line of a process: libraries print more after it."""
     mine = [line for line in lines if line.startswith("sassxlate: ")]
     errors = [line for line in lines if "Error" in line]
     return next(iter((mine or errors or [*lines])[-1:]), "it said nothing").strip()
 
 
 def _figures(text: str) -> dict[str, Any]:
-    """The last line that is a table: NCCL writes lines of its own."""
+    """The last line that is a JSON object: NCCL prints other lines."""
     found = next((line for line in reversed(text.splitlines()) if line.startswith("{")), None)
     if found is None:
         raise ModelError("SX1010", "the first process ended without figures")
@@ -144,7 +145,7 @@ def _figures(text: str) -> dict[str, Any]:
 
 
 def _wait(running: Sequence[subprocess.Popen[bytes]]) -> list[int]:
-    """Waits for all, or for a moment behind the first that fails; those that failed, in order."""
+    """Waits for all, or until shortly after the first failure; returns the failed ones in order."""
     failed: list[int] = []
     since = 0.0
     while True:
@@ -159,7 +160,7 @@ def _wait(running: Sequence[subprocess.Popen[bytes]]) -> list[int]:
 
 
 def _end(one: subprocess.Popen[bytes]) -> None:
-    """Ends a process and what it has started."""
+    """Ends a process and its children."""
     for how, patience in ((signal.SIGTERM, _GRACE_S), (signal.SIGKILL, None)):
         if one.poll() is None:
             with contextlib.suppress(ProcessLookupError):

@@ -1,4 +1,5 @@
-"""Qwen2 in torch, for training: transformers' names and arithmetic, sequences packed side by side.
+"""Qwen2 in torch, for training: transformers' names and arithmetic, with sequences packed into
+rows.
 
 Several examples share a row; attention is within each (``documents`` numbers them), and places
 begin again with each.  Parameters are a dictionary by Hugging Face's names.
@@ -12,8 +13,8 @@ from typing import Any, TypeAlias
 
 from sassxlate.llm.inference.qwen2 import Config
 
-Tensor: TypeAlias = Any  # torch's: the checkers need not have it installed
-torch: Any = None  # imported with the first model
+Tensor: TypeAlias = Any  # torch's type: type checkers need not have it installed
+torch: Any = None  # imported by the first model
 nn: Any = None
 IGNORED = -100
 
@@ -37,19 +38,20 @@ class TorchQwen2:
         self.sin = turns.sin().float().to(device)
 
     def take(self, weights: Mapping[str, Any]) -> None:
-        """Takes others' weights, tensors or arrays, for those of the same names."""
+        """Loads weights, tensors or arrays, into the parameters of the same names."""
         with torch.no_grad():
             for name, parameter in self.parameters.items():
                 parameter.copy_(torch.as_tensor(weights[name]))
 
     def weights(self) -> dict[str, Any]:
-        """As NumPy arrays."""
+        """The weights as NumPy arrays."""
         return {n: p.detach().float().cpu().numpy() for n, p in self.parameters.items()}
 
     def loss(
         self, tokens: Tensor, places: Tensor, documents: Tensor, targets: Tensor
     ) -> tuple[Tensor, Tensor]:
-        """Each place's loss, 0 where ``targets`` is IGNORED, and whether it was right."""
+        """The loss at each place, 0 where ``targets`` is IGNORED, and whether the prediction was
+        right."""
         logits = self.logits(tokens, places, documents)
         flat = logits.reshape(-1, logits.shape[-1]).float()
         goal = targets.reshape(-1)
@@ -104,7 +106,7 @@ def _turned(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
 
 
 def _beginning(c: Config, device: str, seed: int) -> dict[str, Tensor]:
-    """Parameters to begin with; those that add to the stream are smaller, as GPT-2's."""
+    """Initial parameters; those that add to the residual stream are smaller, as in GPT-2."""
     random = torch.Generator().manual_seed(seed)
     kv = c.kv_heads * c.head
     out: dict[str, Tensor] = {}

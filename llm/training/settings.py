@@ -1,4 +1,4 @@
-"""What a training is given."""
+"""The settings of a training run."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class TrainingSettings:
-    """How to train.  ``row`` is tokens a row, ``batch`` rows a step; ``question`` the weight of a
+    """``row`` is the tokens per row, ``batch`` the rows per step; ``question`` the weight of a
     question's tokens in the loss (an answer's is 1)."""
 
     size: str = "small"
     row: int = 1024
     batch: int = 64
     epochs: float = 0.0  # 0: EPOCHS, or as many as ``minutes`` or ``steps`` allow
-    steps: int = 0  # 0: as the epochs say
-    minutes: float = 0.0  # 0: no limit; the schedule follows the clock where there is one
+    steps: int = 0  # 0: by the epochs
+    minutes: float = 0.0  # 0: no limit; with a limit, the schedule follows the clock
     rate: float = 1e-3
     warmup: float = 0.02
     decay: float = 0.1
@@ -23,7 +23,7 @@ class TrainingSettings:
     question: float = 0.1
     seed: int = 0
     every: int = 200  # steps between evaluations and checkpoints
-    held_out: int = 2048  # examples of an evaluation at most
+    held_out: int = 2048  # most examples of an evaluation
     vocabulary: int = 0  # words; 0: the language's file
     compile: bool = False
-    start: str = ""  # a checkpoint whose weights to begin with (expert iteration)
+    start: str = ""  # a checkpoint with the initial weights (expert iteration)

@@ -1,18 +1,18 @@
 """Trains a model of the block language from tokenised shards, on a GPU or a CPU.
 
-It needs torch and NumPy alone, so that it runs where nothing else of this project is installed::
+It needs only torch and NumPy, so that it runs where nothing else of this project is installed::
 
     python -m sassxlate.llm.training.train SHARD... -o DIR --size base
 
 Examples are packed into rows (attention within each example); the loss counts the answers.  Some
-examples, by a hash of their question, are held out: of them the loss, the share of right tokens and
-the share of answers that are right from end to end are taken, the last being what greedy decoding
-would write.  ``DIR/last`` is the newest checkpoint (config.json, model.safetensors, and state.pt to
-continue from), ``DIR/best`` the one with most answers right, ``DIR/log.jsonl`` the figures,
-``DIR/curves.svg`` their picture.  Started again with the same DIR it continues.
+examples, by a hash of their question, are held out.  Evaluation measures their loss, the share of
+right tokens, and the share of entirely right answers, as greedy decoding would write them.
+``DIR/last`` is the newest checkpoint (config.json, model.safetensors, and state.pt to continue
+from), ``DIR/best`` the one with most answers right, ``DIR/log.jsonl`` the figures,
+``DIR/curves.svg`` their plot.  Restarted with the same DIR, it continues.
 
-``sassxlate train`` starts a process for each GPU of the machine (:mod:`.launch`); ``torchrun`` does
-as well::
+``sassxlate train`` starts a process for each GPU of the machine (:mod:`.launch`); so does
+``torchrun``::
 
     torchrun --standalone --nproc-per-node 4 -m sassxlate.llm.training.train SHARD... -o DIR --size
     base
@@ -46,7 +46,7 @@ from sassxlate.llm.training.distributed import joined
 from sassxlate.llm.training.settings import TrainingSettings
 
 VOCABULARY = tokenizer.PATH
-EPOCHS = 2.0  # where nothing else says how long
+EPOCHS = 2.0  # if nothing else sets the length
 
 
 class Trainer:
@@ -96,7 +96,7 @@ class Trainer:
         self.optimizer = self._optimizer()
         self.step = 0
         self.best = -1.0
-        self.spent = 0.0  # seconds, of former runs too
+        self.spent = 0.0  # seconds, including former runs
         self.total = s.steps or self._steps()
         self.run: Any = torch.compile(self.model.loss) if s.compile else self.model.loss
 
@@ -125,12 +125,12 @@ class Trainer:
         return max(1, round(tokens / self.s.row / self.s.batch))
 
     def _steps(self) -> int:
-        """As the epochs say; 0 if the clock alone decides."""
+        """The number of steps by the epochs; 0 if only the clock decides."""
         epochs = self.s.epochs or (0.0 if self.s.minutes else EPOCHS)
         return max(1, math.ceil(epochs * self._steps_an_epoch())) if epochs else 0
 
     def _progress(self, started: float) -> float:
-        """How far the schedule is, 0 to 1: by steps, or by the clock where that is further."""
+        """The progress of the schedule, 0 to 1: by steps, or by the clock if that is further."""
         by_steps = self.step / self.total if self.total else 0.0
         if not self.s.minutes:
             return by_steps
@@ -155,7 +155,7 @@ class Trainer:
         return nullcontext()
 
     def evaluate(self) -> dict[str, float]:
-        """Loss and right tokens of held out answers, and the share of answers right throughout."""
+        """Loss and right tokens of held-out answers, and the share of entirely right answers."""
         torch, s = self.torch, self.s
         chosen = [int(i) for i in self.aside[: s.held_out]]
         rows = pack(self.held, chosen, s.row)
@@ -181,8 +181,8 @@ class Trainer:
         return {"held_loss": loss / count, "right": right / count, "whole": whole / answers}
 
     def train(self) -> dict[str, Any]:
-        """Trains to the end, from where a former run ended; the last evaluation's figures (nothing
-        for a process that is not the first)."""
+        """Trains to the end, from where a former run ended; returns the last evaluation's figures
+        (empty for a process that is not the first)."""
         torch, s, ranks = self.torch, self.s, self.ranks
         self.output.mkdir(parents=True, exist_ok=True)
         self._resume()
@@ -238,7 +238,7 @@ class Trainer:
             self._note(result)
             self._checkpoint(result, started)
         ranks.end()
-        if result and not self.total:  # so many there were: until now it was an estimate
+        if result and not self.total:  # the actual number: until now it was an estimate
             result["of"] = self.step
         return result
 
@@ -272,7 +272,7 @@ class Trainer:
         temporary.replace(self.output / "last" / "state.pt")
 
     def _held_out(self) -> int:
-        """Of what evaluations are."""
+        """A digest of the examples that evaluations use."""
         return zlib.crc32(self.held.tokens.tobytes(), len(self.aside))
 
     def _resume(self) -> None:
@@ -284,7 +284,7 @@ class Trainer:
             self.model.take(state["model"])
             self.optimizer.load_state_dict(state["optimizer"])
             self.step, self.spent = int(state["step"]), float(state["spent"])
-            # The best of other held out answers says nothing.
+            # The best figures on other held-out answers are not comparable.
             same = state.get("held") == self._held_out()
             self.best = float(state["best"]) if same else -1.0
         except Exception as error:
@@ -343,7 +343,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--held", nargs="*", type=Path, default=[])
     parser.add_argument("--size", choices=sorted(SIZES), default=d.size)
     parser.add_argument("--device", default="auto")
-    # torchrun takes what begins like its own options, --start-method among them, for these.
+    # torchrun takes options that are prefixes of its own, such as --start-method, for these.
     parser.add_argument(
         "--weights",
         "--start",

@@ -1,9 +1,9 @@
-"""What instructions do besides computing results from their operands.
+"""The effects of instructions, besides computing results from their operands.
 
-A row says which bits hold which operand, not what becomes of them: that a load reads memory, that a
-shuffle reads other lanes, that a branch leaves.  This is the one place that says so, by mnemonic.
+A row defines which bits hold which operand, not their use: that a load reads memory, that a
+shuffle reads other lanes, that a branch transfers control.  Only this table has that, by mnemonic.
 An instruction that only computes has no entry.  Everything else about an instruction is derived
-from its rows and its meaning, see :mod:`sassxlate.disasm.sass.traits`.
+from its rows and its semantics, see :mod:`sassxlate.disasm.sass.traits`.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ Order: TypeAlias = Literal["", "schedule", "memory", "hint"]
 class Memory:
     """An access to memory.
 
-    ``kind``: *load*; *store*; *atomic* (reads and changes in one step, and gives what was there);
+    ``kind``: *load*; *store*; *atomic* (reads and changes in one step, and returns the old value);
     *reduction* (the same without a result); *arrival* (counts at a barrier that is a word of shared
     memory); *copy* (each lane copies from global to shared memory); *bulk* (one copy or reduction
-    of many bytes for a warp); *query* (asks about an address or a texture and reads no byte).
+    of many bytes for a warp); *query* (queries an address or a texture and reads no byte).
     ``space`` of a copy is that of its far end: global.  *tensor* is the tensor core's own memory,
-    *attribute* what the stages of a graphics pipeline hand each other.  ``asynchronous``: it is
-    done when something else says so (a scoreboard of copies, an arrival barrier).
+    *attribute* data passed between the stages of a graphics pipeline.  ``asynchronous``: it is
+    complete when something else signals it (a scoreboard of copies, an arrival barrier).
     """
 
     kind: Kind
@@ -45,24 +45,24 @@ class Memory:
 
 @dataclass(frozen=True, slots=True)
 class Effects:
-    """``transfer``, where control goes behind it: *jump*, to an address in the instruction;
-    *indirect*, to one in a register; *call*; *return*; *exit*, the lane ends; *wait*, on when other
-    lanes are there; *resume*, on where the lane's WARPSYNC.COLLECTIVE says.
+    """``transfer``, where control goes after it: *jump*, to an address in the instruction;
+    *indirect*, to one in a register; *call*; *return*; *exit*, the lane ends; *wait*, on once other
+    lanes have arrived; *resume*, to the place given by the lane's WARPSYNC.COLLECTIVE.
 
-    ``barrier``, what becomes of one of B0 to B15, for which lanes wait at a BSYNC: *arm*, the lanes
-    that are here belong to it; *leave*, they do not any more; *move*, to or from a register;
-    *result* (of B2R), what lanes agreed on at a BAR.RED.
+    ``barrier``, the change to one of B0 to B15, for which lanes wait at a BSYNC: *arm*, the active
+    lanes join it; *leave*, they leave it; *move*, to or from a register;
+    *result* (of B2R), the result of a BAR.RED.
 
-    ``lanes``, whose values decide a lane's result: "", its own; *first*, the first lane's that
-    executes it; *some*, those of lanes that execute it together; *whole*, all 32 lanes', which must
-    execute it together.  ``one``: all lanes that execute it together get the same.
+    ``lanes``, the lanes whose values decide a lane's result: "", only itself; *first*, the first
+    lane that executes it; *some*, the lanes that execute it together; *whole*, all 32 lanes, which
+    must execute it together.  ``one``: all lanes that execute it together get the same result.
 
-    ``order``, of what changes no register, no predicate and no byte: *schedule*, what execution in
-    order makes needless; *memory*, it orders accesses or drops what caches hold, so that others see
-    them; *hint*, everything else that leaves nothing to see where copies are done at once and
-    errors are reported when they happen.  ``yields``: lets other warps, or lanes, run.
+    ``order``, for instructions that change no register, predicate or memory: *schedule*, needless
+    with execution in order; *memory*, it orders accesses or invalidates caches, so that others see
+    the accesses; *hint*, everything else without an observable effect if copies complete at once
+    and errors are reported when they happen.  ``yields``: lets other warps, or lanes, run.
 
-    ``other``: something else, that no reader needs to tell apart.
+    ``other``: any other effect, which no reader needs to distinguish.
     """
 
     transfer: Transfer = ""
@@ -85,7 +85,7 @@ def _memory(
     return _each(names, Effects(memory=Memory(kind, space, asynchronous), lanes=lanes))
 
 
-# A row has the target, not whether control comes back, or what a lane waits for.
+# A row has the target, but not whether control returns, or what a lane waits for.
 _CONTROL = (
     *_each("BRA JMP", Effects("jump")),
     *_each("BRX BRXU JMX JMXU", Effects("indirect")),
@@ -141,7 +141,7 @@ _MEMORY = (
     *_memory("AST ISBEWR OUT", "store", "attribute"),
     *_memory("AL2P", "query", "attribute"),
 )
-# Which lanes a result depends on is the hardware's doing; the operands are registers like others.
+# Which lanes a result depends on is not visible in the operands, which are ordinary registers.
 _LANES = (
     *_each("R2UR", Effects(lanes="first")),
     *_each("SHFL MATCH ELECT FSWZADD PIXLD", Effects(lanes="some")),
@@ -157,7 +157,7 @@ _ORDER = (
     *_each("YIELD", Effects(order="schedule", yields=True)),
     *_each("NANOSLEEP", Effects(order="hint", yields=True)),
     *_each("MEMBAR CCTL", Effects(order="memory")),
-    # CCTLL: a lane's local memory is seen by that lane alone.
+    # CCTLL: a lane's local memory is visible only to that lane.
     *_each("CCTLL ERRBAR CGAERRBAR FENCE ACQBULK PREEXIT PMTRIG WARPGROUP", Effects(order="hint")),
     *_each("UTMACMDFLUSH UBLKPF USETMAXREG", Effects(order="hint")),
     *_each("CCTLT UTMACCTL UTMAPF WARPGROUPSET", Effects(other="caches, registers of a group")),
@@ -165,7 +165,7 @@ _ORDER = (
 _OTHER = (
     *_each("GETLMEMBASE SETLMEMBASE SETCTAID USETSHMSZ ACQSHMINIT UGETNEXTWORKID CSMTEST",
            Effects(other="the driver's, or the state of a launch")),
-    # Not described, so that only their rows are known of them.
+    # Not described: only their rows are known.
     *_each("IMUL QADD4 QFMA4 QMUL4 UCLEA __HIR0X1E0", Effects(other="no meaning yet")),
 )  # fmt: skip
 
@@ -184,7 +184,7 @@ NONE = Effects()
 
 
 def effects_of(mnemonic: str) -> Effects:
-    """What an instruction does besides computing; nothing if it is not listed."""
+    """The effects of an instruction; empty if it is not listed."""
     return EFFECTS.get(mnemonic, NONE)
 
 

@@ -1,8 +1,9 @@
 """The vocabulary of the encoding tables: bit fields, operand slots, modifiers and rows.
 
-A row of a table says everything about one form of one instruction: its opcode, the architectures
+A row of a table defines one form of one instruction completely: its opcode, the architectures
 that have it, its operands with the bits that hold them, its modifiers with NVIDIA's spelling for
-each value, and how the line is printed.  Nothing here decodes; see :mod:`.compiler`.
+each value, and how the line is printed.  Nothing here decodes; see
+:mod:`sassxlate.disasm.sass.codec.row_compiler`.
 
 Bit numbers count from the least significant bit of the 128-bit little-endian word.
 """
@@ -17,14 +18,14 @@ from typing import Literal, TypeAlias
 # One representative architecture for each encoding generation, oldest first.
 GENERATIONS: tuple[int, ...] = (75, 80, 86, 87, 89, 90, 100, 103, 110, 120)
 
-# Architectures whose machine code is that of a generation (sm_86, 88 and 89 differ in nothing
+# Architectures that share a generation's machine code (sm_86, 88 and 89 do not differ in anything
 # that ptxas writes, but sm_89 has FP8 operations that 86 lacks; sm_110 was named 101 at first).
 GENERATION_OF: Mapping[int, int] = {
     75: 75, 80: 80, 87: 87, 86: 86, 88: 86, 89: 89, 90: 90,
     100: 100, 101: 110, 103: 103, 110: 110, 120: 120, 121: 120,
 }  # fmt: skip
 
-DESCRIPTOR = 4  # the uniform register of a descriptor that the text does not show
+DESCRIPTOR = 4  # the uniform register of a descriptor that is not printed
 
 Width: TypeAlias = "int | str"  # a count of 32-bit registers, or the modifier that decides it
 
@@ -68,7 +69,7 @@ def join(*parts: tuple[int, int]) -> Bits:
 class Count:
     """A count of registers that several fields decide together; ``of`` sees the whole word.
 
-    ``field`` is the union of the bits that ``of`` looks at.
+    ``field`` is the union of the bits that ``of`` reads.
     """
 
     field: Bits
@@ -94,7 +95,7 @@ class Mod:
 class Idiom:
     """A dotted part that several fields decide together; ``spell`` sees the whole word.
 
-    ``field`` is the union of the bits that ``spell`` looks at; those of operands may be among
+    ``field`` is the union of the bits that ``spell`` reads; bits of operands may be among
     them.
     """
 
@@ -110,14 +111,14 @@ class Select:
     field: Bits
     names: Mapping[int, str]
     inside: bool = False  # of the bars of an absolute value
-    spaced: frozenset[int] = frozenset()  # values that put a blank into a constant's text
+    spaced: frozenset[int] = frozenset()  # values that put a space into a constant's text
 
 
 @dataclass(frozen=True, slots=True)
 class R:
     """A general or uniform register.
 
-    ``neg`` prints ``-``, or ``~`` where the modifier named ``inv_if`` is set; ``inv`` prints ``~``.
+    ``neg`` prints ``-``, or ``~`` if the modifier named ``inv_if`` is set; ``inv`` prints ``~``.
     """
 
     lo: int
@@ -132,9 +133,9 @@ class R:
     reuse: int | None = None
     write: bool = False
     both: bool = False  # read and written
-    wrap: str = ""  # what stands around it: ``gdesc[{}]``; ``{next}`` is the register behind it
-    real: bool = False  # RZ is not an instruction
-    split: Bits | None = None  # the eight bits of its number where they stand apart
+    wrap: str = ""  # text around it: ``gdesc[{}]``; ``{next}`` is the next register
+    real: bool = False  # with RZ the word is not an instruction
+    split: Bits | None = None  # the eight bits of its number if they are not contiguous
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +167,7 @@ class I:  # noqa: E742
 
 @dataclass(frozen=True, slots=True)
 class Fixed:
-    """An operand without bits of its own: the role exists, with a constant value."""
+    """An operand without its own bits: the role exists, with a constant value."""
 
     kind: Literal["P", "UP", "R", "UR", "int"]
     value: int = 7
@@ -188,9 +189,9 @@ class C:
     bank: Bits = bits(54, 5)
     index: int | None = None
     index_file: Literal["R", "UR"] = "R"
-    gap: bool = False  # half-precision operands print a blank between the brackets
+    gap: bool = False  # half-precision operands print a space between the brackets
     bindless: int | None = None  # the low bit of the UR that holds the descriptor
-    signed: bool = False  # the offset has a sign though the bank is a descriptor's
+    signed: bool = False  # the offset has a sign although the bank is a descriptor's
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,7 +202,7 @@ class M:
     the base next to a uniform register (printed ``.64``/``.U32``); ``desc`` the bit that turns the
     uniform register into a descriptor, ``desc_shown`` the bit that makes sm_80 print it.
     ``hide_urz`` leaves out URZ beside a 64-bit base; ``show_rz`` prints RZ as a 32-bit base.
-    ``space`` is the name of a memory of its own that stands before the brackets.
+    ``space`` is the name of a separate memory, printed before the brackets.
     """
 
     base: int | None = 24
@@ -212,14 +213,14 @@ class M:
     uwide: int | None = None
     scale: Bits | None = None
     desc: int | None = None
-    desc_low: bool = False  # the descriptor is printed only where desc_shown is set
+    desc_low: bool = False  # the descriptor is printed only if desc_shown is set
     desc_shown: int | None = None
     hide_urz: bool = False
     show_rz: bool = False
     space: str = ""
-    narrow_rz: bool = False  # compilers leave ``uwide`` clear where the base is RZ
-    unit: int = 1  # bytes that one step of the offset counts
-    sign_alone: bool = False  # the offset has its sign though nothing stands beside it
+    narrow_rz: bool = False  # compilers leave ``uwide`` clear if the base is RZ
+    unit: int = 1  # bytes per unit of the offset
+    sign_alone: bool = False  # the offset has its sign even without a register
     write: bool = False
 
 
@@ -234,7 +235,7 @@ class L:
     field: Bits
     scale: int = 4
     relative: bool = True
-    displacement: bool = False  # the operand is the displacement, though the text is the address
+    displacement: bool = False  # the operand is the displacement, although the text is the address
     elide_zero: bool = False
 
 
@@ -258,7 +259,7 @@ class B:
 
 @dataclass(frozen=True, slots=True)
 class N:
-    """A word of NVIDIA's for the value of a field, printed as an operand (``ARRAY_2D``)."""
+    """NVIDIA's name for the value of a field, printed as an operand (``ARRAY_2D``)."""
 
     field: Bits
     names: Mapping[int, str]
@@ -281,7 +282,7 @@ class Mask:
 
 @dataclass(frozen=True, slots=True)
 class When:
-    """``slot`` where the modifier ``mod`` is set, otherwise the constant ``other``."""
+    """``slot`` if the modifier ``mod`` is set, otherwise the constant ``other``."""
 
     mod: str
     slot: R | P | I | C | M | L
@@ -299,11 +300,11 @@ class Row:
 
     ``opcode`` is bits 0 to 11 with bit 91 above them.  ``operands`` maps roles to slots.  ``text``
     is the print template: roles in print order, split by commas (or by blanks where NVIDIA prints
-    none); ``Pu?`` elides an operand that has its default value, ``Pp:X`` prints it only where the
+    none); ``Pu?`` elides an operand that has its default value, ``Pp:X`` prints it only if the
     modifier X is printed, ``'PR'`` is a literal.  ``fixed`` are constant bits (field, value) that
-    belong to the opcode; ``free`` and ``ones`` are fields that mean nothing and may hold anything:
-    compilers mostly write zeros into the former, ones into the latter.  All bits that no field
-    names are zero in what compilers write; NVIDIA's disassembler ignores them, except
+    belong to the opcode; ``free`` and ``ones`` are fields without meaning that may hold anything:
+    compilers mostly write zeros into the former, ones into the latter.  All bits that belong to no
+    field are zero in compilers' output; NVIDIA's disassembler ignores them, except
     ``reserved``.
     """
 
@@ -314,12 +315,12 @@ class Row:
     mods: tuple[Mod | Idiom, ...] = ()
     since: int = 75
     until: int = 999
-    absent: tuple[int, ...] = ()  # generations in between that lack it
+    absent: tuple[int, ...] = ()  # intermediate generations that lack it
     fixed: tuple[tuple[Bits, int], ...] = ()
     free: tuple[Bits, ...] = ()
     ones: tuple[Bits, ...] = ()
     reserved: tuple[Bits, ...] = ()
-    reserved_since: int = 75  # the first generation where ``reserved`` bits mean something
+    reserved_since: int = 75  # the first generation in which ``reserved`` bits have a meaning
     effect: Effect = ""
     guard: Literal["P", "UP"] = "P"
 

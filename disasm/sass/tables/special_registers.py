@@ -29,7 +29,7 @@ _NAMES: Mapping[int, str] = {
     **{116 + i: f"SR_SNAP_PM{'_HI' if i & 1 else ''}{i >> 1}" for i in range(16)},
 }  # fmt: skip
 
-# Those that only some generations know: number -> (first, last, name).
+# Registers that only some generations have: number -> (first, last, name).
 _LATER: Mapping[int, tuple[tuple[int, int, str], ...]] = {
     24: ((75, 75, "SR_MACHINE_ID_0"), (80, 999, "SR_SW_SCRATCH")),
     65: ((90, 999, "SR_CGAERRORSTATUS"),),
@@ -46,7 +46,7 @@ _LATER: Mapping[int, tuple[tuple[int, int, str], ...]] = {
 
 
 def special_name(number: int, generation: int) -> str:
-    """nvdisasm's name of a special register; ``SR<n>`` where it has none."""
+    """nvdisasm's name of a special register; ``SR<n>`` if it has none."""
     for first, last, name in _LATER.get(number, ()):
         if first <= generation <= last:
             return name

@@ -1,1 +1,1 @@
-"""CUDA C++ made at random, for kernels that nobody wrote."""
+"""Random CUDA C++, for additional kernels."""

@@ -1,9 +1,9 @@
-"""Kernels made for the dataset: generated CUDA C++, compiled to cubins by nvcc and ptxas.
+"""Kernels for the dataset: generated CUDA C++, compiled to cubins by nvcc and ptxas.
 
-A program is a number under a seed (:func:`.generate_cuda.source`).  nvcc's front end runs once a
-program, for PTX, and takes as long for 12 kernels as for 36, as headers are most of it; ptxas makes
-of the PTX a cubin for each level and architecture, which is an eighth of the work.  Cubins are
-named so that all of a program are in one split of the dataset.
+A program is identified by a number and a seed (:func:`.source.source`).  nvcc's front end runs once
+per program, for PTX, and takes as long for 12 kernels as for 36, because headers are most of it;
+ptxas compiles the PTX to a cubin for each level and architecture, which is an eighth of the work.
+Cubins are named so that all cubins of a program are in one split of the dataset.
 """
 
 from __future__ import annotations
@@ -26,28 +26,28 @@ from sassxlate.llm.dataset.build import TRAINED, DatasetSettings, split_of
 from sassxlate.llm.dataset.generate.source import KERNELS, source
 
 TIMEOUT_S = 120
-ARCHES = (80, 90, 120)  # the last in held-out programs only
-_PTX = 80  # the virtual architecture that all others understand
+ARCHES = (80, 90, 120)  # the last only in held-out programs
+_PTX = 80  # the virtual architecture that all others accept
 
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """What became of a program: its cubins, or why there are none."""
+    """The result of a program: its cubins, or the reason why there are none."""
 
     name: str
     files: int
-    seconds: float  # of processors, as far as known
+    seconds: float  # processor seconds, as far as known
     error: ModelError | None = None
 
 
 def program_name(seed: int, number: int, kernels: int = KERNELS) -> str:
-    """The name of a generated program, by which it is put into a split."""
+    """The name of a generated program, which decides its split."""
     size = f"x{kernels}" if kernels != KERNELS else ""
     return f"gen{seed}{size}-{number:06d}"
 
 
 def make(folder: Path, seed: int, number: int, kernels: int, settings: DatasetSettings) -> Made:
-    """Compiles one program; a file that is there is not made again."""
+    """Compiles one program; existing files are not made again."""
     name = program_name(seed, number, kernels)
     done = folder / f"{name}.done"
     if done.exists():
@@ -81,8 +81,8 @@ def make(folder: Path, seed: int, number: int, kernels: int, settings: DatasetSe
 
 
 def _run(command: list[str | Path]) -> None:
-    """ModelError SX1045 if it fails or takes too long; then its own processes end with it
-    (cicc would go on for an hour)."""
+    """Runs a command; ModelError SX1045 if it fails or takes too long; its child processes end with
+    it (cicc would run on for an hour)."""
     program = str(command[0])
     try:
         started = subprocess.Popen(
@@ -121,9 +121,9 @@ def generate(
     shard: tuple[int, int] = (0, 1),
     told: Callable[[Made], None] = lambda _: None,
 ) -> tuple[int, int]:
-    """Programs 0 to ``count``, of the ``shard[0]``-th of ``shard[1]`` parts; gives how many there
-    are and how many could not be compiled.  Begins none after ``limit_s`` seconds; what is there is
-    not made again.  Raises ModelError SX1045 if there is no compiler."""
+    """Compiles programs 0 to ``count`` that belong to part ``shard[0]`` of ``shard[1]``; returns
+    how many exist and how many could not be compiled.  Begins none after ``limit_s`` seconds;
+    existing programs are not made again.  Raises ModelError SX1045 if there is no compiler."""
     for tool in ("nvcc", "ptxas"):
         if shutil.which(tool) is None:
             raise ModelError("SX1045", f"{tool} is not on PATH")

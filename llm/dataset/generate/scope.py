@@ -10,7 +10,7 @@ from sassxlate.llm.dataset.generate import unusual
 
 FLOATS = ("float", "double", "__half")
 
-# How often a variable has a type.
+# The frequency of each type of variable.
 _TYPES = (
     ["int"] * 30 + ["unsigned"] * 16 + ["float"] * 30 + ["double"] * 8 + ["long long"] * 5
     + ["unsigned long long"] * 6 + ["__half"] * 3 + ["short", "unsigned char", "unsigned short"]
@@ -30,14 +30,14 @@ def wide(kind: str) -> bool:
 
 @dataclass(slots=True)
 class Scope:
-    """What may be named here, by type."""
+    """The names in scope, by type."""
 
     rng: random.Random
     names: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
     lines: list[str] = field(default_factory=list[str])
     depth: int = 0
     count: int = 0
-    together: bool = True  # whether all threads of a warp are surely here
+    together: bool = True  # whether all threads of a warp certainly execute this
 
     def add(self, kind: str, name: str) -> None:
         self.names.setdefault(kind, []).append(name)
@@ -67,7 +67,7 @@ class Scope:
         return self.constant(kind)
 
     def _plain(self, name: str) -> str:
-        """A half is no integer: it goes over a float."""
+        """A half does not convert to an integer directly, only through float."""
         return f"__half2float({name})" if name in self.names.get("__half", ()) else name
 
     def constant(self, kind: str) -> str:
@@ -327,7 +327,7 @@ class Scope:
         return None
 
     def unusual(self) -> None:
-        """A form that is seldom met: see :mod:`.generate_unusual`."""
+        """A rare form: see :mod:`.generate_unusual`."""
         rng = self.rng
         draw = rng.random()
         if draw < 0.1:

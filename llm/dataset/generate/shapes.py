@@ -11,7 +11,7 @@ _SCALARS = ("int", "unsigned", "float", "double", "long long", "unsigned long lo
 
 
 class _Shape:
-    """What the shapes choose from."""
+    """The choices of a shape."""
 
     def __init__(self, rng: random.Random, name: str) -> None:
         self.rng = rng
@@ -21,7 +21,7 @@ class _Shape:
         self.block = rng.choice((64, 128, 256))
 
     def join(self, a: str, b: str) -> str:
-        """Two values made one."""
+        """An expression that combines two values."""
         ops = [f"({a} + {b})", f"max({a}, {b})", f"min({a}, {b})", f"({a} * {b})"]
         if self.kind not in ("float", "double"):
             ops += [f"({a} ^ {b})", f"({a} | {b})", f"({a} & {b})"]

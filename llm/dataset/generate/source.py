@@ -1,7 +1,8 @@
 """Random CUDA C++: kernels of common shapes, filled with random statements over all types.
 
-Everything is decided by a seed, so a name like ``gen0-000123`` is a program forever.  The kernels
-are compiled, not run: what they compute means nothing, that nvcc cannot leave it out does.
+A seed decides everything, so a name such as ``gen0-000123`` always denotes the same program.  The
+kernels are compiled, not run: it does not matter what they compute, only that nvcc cannot eliminate
+it.
 """
 
 from __future__ import annotations
@@ -62,12 +63,12 @@ _INDEX = (
 )  # fmt: skip
 
 
-KERNELS = 12  # of a program, where nothing else is asked for
+KERNELS = 12  # per program, by default
 
 
 def source(seed: int, number: int, kernels: int = KERNELS) -> str:
-    """The program of a number: CUDA C++ with so many kernels, none of which a program of another
-    size has too."""
+    """The program with a number: CUDA C++ with this many kernels, none of which is in a program of
+    another size."""
     from sassxlate.llm.dataset.generate.shapes import shaped_kernel
 
     parts = [_HEAD + unusual.HEAD]

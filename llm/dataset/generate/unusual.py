@@ -1,4 +1,4 @@
-"""What random expressions of CUDA C++ seldom come to: forms that real programs have here and there.
+"""Forms that random expressions of CUDA C++ rarely reach, but that real programs have now and then.
 
 Bytes and halves in one register, conversions with their roundings, carries through several words,
 three-input logic, conditions that are combined by exclusive or, all kinds of atomics.
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from random import Random
 
-Leaf = Callable[[str], str]  # something of a type that may be named here
+Leaf = Callable[[str], str]  # an expression of a type, from the names in scope
 
 _SIMD = (
     "__vabsdiffu4", "__vabsdiffs4", "__vabsdiffu2", "__vadd4", "__vadd2", "__vaddus4", "__vaddss2",

@@ -1,1 +1,1 @@
-"""Instructions of newer architectures said in forms that a model has seen."""
+"""Restates instructions of newer architectures in forms that a model has seen."""

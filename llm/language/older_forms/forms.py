@@ -1,4 +1,4 @@
-"""Forms of later architectures, each with the lines that older code has in its place."""
+"""Forms of later architectures, each with the equivalent lines of older code."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Lines: TypeAlias = "list[Instruction] | None"
 
 
 def _load(ins: Instruction, lender: ScratchNames) -> Lines:
-    """LDC from where older kernels have it, in pairs."""
+    """LDC from the place that older kernels use, in pairs."""
     source, to = ins.get("src"), ins.get("Rd")
     if not isinstance(source, Const) or not isinstance(to, Reg) or source.ur is not None:
         return None
@@ -48,7 +48,7 @@ def _load(ins: Instruction, lender: ScratchNames) -> Lines:
 
 
 def _load_uniform(ins: Instruction, lender: ScratchNames) -> Lines:
-    """LDCU of a fixed place as ULDC of constant words, wider ones in pairs."""
+    """LDCU with a fixed offset as ULDC of constant words, wider ones in pairs."""
     source, to = ins.get("src"), ins.get("Rd")
     if not isinstance(source, Const) or not isinstance(to, Reg) or source.ur is not None:
         return None
@@ -163,7 +163,8 @@ def _extreme(ins: Instruction, lender: ScratchNames) -> Lines:
 
 
 def _halves(ins: Instruction, _: ScratchNames) -> Lines:
-    """An instruction that does the same to both words as one for each; CS2R where they are 0."""
+    """An instruction that treats both words alike, as one instruction for each word; CS2R if they
+    are 0."""
     if not ins.has("64"):
         return None
     if ins.mnemonic == "MOV" and is_zero(ins["Rb"]):
@@ -182,21 +183,21 @@ def _halves(ins: Instruction, _: ScratchNames) -> Lines:
 
 
 def _constant(ins: Instruction, _: ScratchNames) -> Lines:
-    """HFMA2 for a move."""
+    """A move as HFMA2."""
     if ins.modifiers or not is_zero(ins["Ra"]) or not is_zero(ins["Rb"]):
         return None
     return [replace(ins, modifiers=("MMA",))]
 
 
 def _signed(ins: Instruction, _: ScratchNames) -> Lines:
-    """What is signed where nothing is said."""
+    """Removes the signed modifier, which is the default."""
     if not ins.has("S32"):
         return None
     return [replace(ins, modifiers=tuple(m for m in ins.modifiers if m != "S32"))]
 
 
 def _logic(ins: Instruction, _: ScratchNames) -> Lines:
-    """The second table is 0 where nobody has its result."""
+    """The second table is 0 if its result is unused."""
     out = ins["Pv"]
     if not isinstance(out, Pred) or out.index != 7 or not isinstance(ins["lut2"], Imm):
         return None

@@ -15,8 +15,8 @@ from sassxlate.lowering.region.places import CLASSES
 from sassxlate.lowering.region.region import KernelEnv
 from sassxlate.lowering.region.restated import said_at
 
-LENT: Final = range(4, 18)  # of the scalar temporaries: rules and models use the others most
-_FIRST: Final = 100  # predicates with numbers that no block has
+LENT: Final = range(4, 18)  # lent scalar temporaries: rules and models use the others more
+_FIRST: Final = 100  # numbers of lent predicates, which no block has
 _REGISTERS: Final = 1000  # and registers
 _VECTORS: Final = 8  # at most
 TRUE, FALSE = Pred("P", 7), Pred("P", 7, inv=True)
@@ -25,7 +25,7 @@ ZERO: Final = Reg("R", RZ)
 
 @dataclass(slots=True)
 class ScratchNames:
-    """Lends; pairs and fours of scalar temporaries are aligned."""
+    """Lends scratch names; pairs and quadruples of scalar temporaries are aligned."""
 
     regs: RegisterMap
     surroundings: KernelEnv
@@ -45,7 +45,7 @@ class ScratchNames:
         self.apart = frozenset((*self.surroundings.grid_words, *windows, *(w + 4 for w in windows)))
 
     def predicate(self, uniform: bool = False) -> Pred | None:
-        """A predicate of its own; None if no scalar temporary is left."""
+        """Lends a predicate; None if no scalar temporary is left."""
         if not self.free:
             return None
         file: Final = "UP" if uniform else "P"
@@ -54,7 +54,7 @@ class ScratchNames:
         return Pred(file, number)
 
     def constant(self, offset: int, count: int) -> bool:
-        """Whether the words from an offset on have places, side by side."""
+        """Lends adjacent places for the words from an offset on; False if there are none."""
         wanted = [offset + 4 * i for i in range(count)]
         known = [self.at.get(w) for w in wanted]
         if any(w in self.apart for w in wanted):
@@ -74,7 +74,7 @@ class ScratchNames:
         return False
 
     def vector(self) -> Reg | None:
-        """A register of its own, in a VGPR behind all that have names; None if none is left."""
+        """Lends a register, in a VGPR after all that have names; None if none is left."""
         place = self.regs.vtemp_base + CLASSES["t"] + 1 + 2 * len(self.vectors)
         if len(self.vectors) == _VECTORS or place > 255:
             return None
@@ -83,7 +83,7 @@ class ScratchNames:
         return Reg("R", number)
 
     def value(self, operand: Operand) -> Operand:
-        """Z for a register that holds nothing else."""
+        """Z for a register that is known to hold 0."""
         plain = isinstance(operand, Reg) and not operand.inv and not operand.neg
         if plain and isinstance(operand, Reg) and (operand.file, operand.index) in self.zero:
             return ZERO
@@ -123,7 +123,7 @@ class ScratchNames:
         )  # fmt: skip
 
     def around(self) -> KernelEnv:
-        """The surroundings with places in the kernarg segment as they are said."""
+        """The kernel's environment with kernarg places as restated."""
         lay = self.surroundings.layout
         tables = {bank: said_at(lay, at) for bank, at in self.surroundings.bank_table.items()}
         return replace(self.surroundings, bank_table=tables)
@@ -136,7 +136,7 @@ def line(
     operands: dict[str, Operand],
     guard: Pred | None = None,
 ) -> Instruction:
-    """An instruction that is only said, under the real one's guard or another."""
+    """A restated instruction (not executed), under the real one's guard or another."""
     return replace(
         ins,
         mnemonic=mnemonic,

@@ -1,15 +1,15 @@
-"""Questions in words that a model knows: forms of later architectures as those of sm_80 and sm_90.
+"""Restates questions in familiar forms: those of later architectures in the forms of sm_80 and
+sm_90.
 
-From sm_100 on SASS has frequent forms that older architectures write otherwise: sums, moves,
+From sm_100 on, SASS has frequent forms for which older architectures have others: sums, moves,
 comparisons and choices of 64 bits in one instruction, floating point on the scalar unit, constants
-that lie and are loaded elsewhere than in older kernels.
-For the question alone each is said as what older code has in its place, which may be several lines;
-the answer's code of those lines belongs to the one instruction.  Nothing rests on it: what is
-proved is the code of the real instructions.
+that are at other places and are loaded differently than in older kernels.  Only in the question,
+each is restated in the older form, which may take several lines; the answer's code for those lines
+belongs to the one instruction.  Correctness does not depend on it: the proof is about the code of
+the real instructions.
 
-What a line names and the block has not is lent (:mod:`.familiar_lent`).  :mod:`.familiar_forms` has
-the forms, :mod:`.familiar_scalar` the scalar unit's, :mod:`.familiar_answers` what an answer's code
-is.
+Names that a line needs and the block lacks are lent (:mod:`.lender`).  :mod:`.forms` has the forms,
+:mod:`.scalar_float` the scalar unit's.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ SINCE: Final = 100  # the first architecture with such forms
 def restated(
     block: Region, regs: RegisterMap, live_out: frozenset[RegRef] = frozenset()
 ) -> Restated | None:
-    """The block in older forms; None if it is that already."""
+    """The block in older forms; None if it already has only those."""
     sass, around = block.instructions, block.around
     if not sass or around.arch < SINCE:
         return None
@@ -68,6 +68,6 @@ def restated(
 
 
 def too_long(part: CutRegion, regs: RegisterMap) -> bool:
-    """Whether older architectures' forms say it in more lines than any block of theirs has."""
+    """Whether the older forms take more lines than any block of older architectures has."""
     known = restated(part.block, regs, part.live_out)
     return known is not None and len(known.lines) > LONGEST

@@ -1,5 +1,5 @@
-"""Floating point on the scalar unit, said as of the vector unit: sources are moved to vector
-registers, results stay there for what follows and are copied where the block has them."""
+"""Floating point on the scalar unit, restated for the vector unit: sources are moved to vector
+registers, results stay there for later lines and are copied to the block's registers."""
 
 from __future__ import annotations
 
@@ -22,17 +22,18 @@ VECTOR: Final[Mapping[str, str]] = {
 
 @dataclass(slots=True)
 class Scalars:
-    """Which uniform registers have a copy in a vector register now: ``now`` those written so."""
+    """The uniform registers that currently have a copy in a vector register: ``now`` those written
+    by restated lines."""
 
     lender: ScratchNames
     now: dict[int, Reg] = field(default_factory=dict[int, Reg])
-    moved: dict[int, Reg] = field(default_factory=dict[int, Reg])  # copies of what was read
+    moved: dict[int, Reg] = field(default_factory=dict[int, Reg])  # copies of read registers
     made: list[tuple[int, int, Reg]] = field(default_factory=list["tuple[int, int, Reg]"])
     moves: dict[int, tuple[S | V, V]] = field(default_factory=dict[int, "tuple[S | V, V]"])
 
     def said(self, ins: Instruction, at: int) -> list[Instruction] | None:
-        """An instruction of the scalar unit's floating point; ``at`` is the number of its first
-        line."""
+        """A floating-point instruction of the scalar unit as lines for the vector unit; ``at`` is
+        the number of its first line."""
         if ins.mnemonic not in VECTOR or not ins.guard.is_true:
             return None
         wide = [o for o in ins.operands.values() if isinstance(o, Reg) and o.width > 1]
@@ -78,7 +79,7 @@ class Scalars:
         return [*lines, line(ins, VECTOR[ins.mnemonic], modifiers, operands, guard=TRUE)]
 
     def read(self, ins: Instruction) -> Instruction:
-        """A line that reads copies where the vector unit may."""
+        """A line that reads copies wherever the vector unit allows."""
         to = ins.get("Rd")
         if not self.now or (isinstance(to, Reg) and to.file == "UR"):
             return ins
@@ -93,14 +94,14 @@ class Scalars:
         return ins if operands == ins.operands else replace(ins, operands=operands)
 
     def forget(self, ins: Instruction) -> None:
-        """Takes note of an instruction's results: their copies are old."""
+        """Records an instruction's results: their copies are stale."""
         for ref in ins.writes:
             if ref.file == "UR":
                 self.now.pop(ref.index, None)
                 self.moved.pop(ref.index, None)
 
     def copies(self, lines: Sequence[Instruction], live_out: Collection[RegRef]) -> Copies:
-        """By line the copies to the uniform registers that are read as such."""
+        """By line, the copies to uniform registers that are read as uniform registers."""
         out: dict[int, tuple[S | V, V]] = {}
         for at, number, copy in self.made:
             if not _needed(lines[at + 1 :], number, live_out):
@@ -126,7 +127,7 @@ def _needed(lines: Sequence[Instruction], number: int, live_out: Collection[RegR
         written = isinstance(to, Reg) and to.file == "UR" and ins.guard.is_true
         if written and isinstance(to, Reg) and to.index <= number < to.index + to.width:
             return False
-        # A result that is copied itself.
+        # A result that is itself copied.
         if RegRef("UR", number) in ins.writes and ins.mnemonic in VECTOR.values():
             return False
     return RegRef("UR", number) in live_out

@@ -1,1 +1,1 @@
-"""Encoding rows of what computes on one lane's values."""
+"""Encoding rows of instructions that compute on one lane's values."""

@@ -1,7 +1,7 @@
 """Conversions between number formats.
 
 A field for the destination's type (bits 75 to 77), one for the source's (84 to 86); a 64-bit
-number at either end has an opcode of its own.
+number on either side has its own opcode.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def _float_name(code: int) -> str:
 
 
 def _pairs(pairs: list[tuple[int, int]], wide: int = 3) -> Mod:
-    """Destination and source of F2F, printed both; the source's field has ``wide`` bits."""
+    """Destination and source types of F2F, both printed; the source's field has ``wide`` bits."""
     return Mod(
         "types",
         join((75, 3), (84, wide)),
@@ -49,7 +49,7 @@ def _pairs(pairs: list[tuple[int, int]], wide: int = 3) -> Mod:
 
 
 def _same(codes: list[int], wide: int = 3) -> Mod:
-    """FRND's one type, which stands in both fields."""
+    """FRND's only type, which is in both fields."""
     return Mod(
         "types", join((75, wide), (84, wide)), {c | c << wide: _float_name(c) for c in codes}
     )
@@ -83,7 +83,7 @@ def _from_int(codes: list[int], sizes: list[int], wide: int = 3) -> Mod:
     )
 
 
-# Which half of the source an F16 is in; which byte or half an integer is in.
+# The half of the source that holds an F16; the byte or half that holds an integer.
 def _f16_part(wide: int) -> Select:
     return Select(
         join((60, 2), (84, wide)),
@@ -145,7 +145,7 @@ def _with_part(slot: object, part: Select) -> object:
 
 
 def _by_source(rows: list[Row], source: Bits) -> list[Row]:
-    """An immediate of 16 bits where the source is half precision: a row for each source."""
+    """An immediate has 16 bits if the source is half precision: a row for each kind of source."""
     out: list[Row] = []
     for row in rows:
         slot = row.operands["Rb"]
@@ -170,7 +170,7 @@ def _by_source(rows: list[Row], source: Bits) -> list[Row]:
 
 
 def _place(field: Bits, last: Bits) -> int:
-    """Where the value of a field's last part begins in the field's."""
+    """The bit of a field's value at which its last part begins."""
     assert field.parts[-1:] == last.parts, (field, last)
     return sum(width for _, width in field.parts[:-1])
 
@@ -181,10 +181,10 @@ _SOURCES: tuple[tuple[int, Literal["f16", "bf16"] | None], ...] = (
 
 
 def _conversions() -> list[Row]:
-    """Each conversion by the widths of both ends: a 64-bit end has an opcode of its own."""
+    """Each conversion by the widths of both sides: a 64-bit side has its own opcode."""
     rows: list[Row] = []
     ntz = flag("NTZ", 77)
-    # Up to sm_89 the float's type has two bits where bf16 cannot stand.
+    # Up to sm_89 the float's type has two bits, which cannot encode bf16.
     for since, until, codes, w in (
         (75, 75, [1, 2], 2), (80, 89, [1, 2], 2), (90, 999, [1, 2, 4], 3),
     ):  # fmt: skip
@@ -293,7 +293,7 @@ _BYTES = alu(
           flag("RELU", 75)), since=86,
 )  # fmt: skip
 
-PACKED_BYTES = [  # nvdisasm sets a blank where the constant has a part selector
+PACKED_BYTES = [  # nvdisasm prints a space if the constant has a part selector
     r.with_(operands={**r.operands, "Rc": dataclasses.replace(slot, gap=True)})
     if isinstance(slot := r.operands["Rc"], C)
     else r

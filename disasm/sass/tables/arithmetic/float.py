@@ -99,7 +99,7 @@ def _mufu(types: dict[int, str], high: bool = True, pairs: bool = False) -> Mod:
 
 
 def _mufu_rows(types: dict[int, str], since: int, until: int, pairs: bool = False) -> list[Row]:
-    """A half-precision argument may stand in the upper half of its register."""
+    """A half-precision argument may be in the upper half of its register."""
     halves = {
         p | t << 2: "H1" if p and names else ""
         for t, names in types.items()
@@ -161,7 +161,7 @@ def _packed(mnemonic: str, base: int, roles: str, selects: tuple[int, ...], flus
     }
     operands: dict[str, Operand] = {"Rd": rd(width=2)}
     for role, lo in zip(roles.split(), selects, strict=True):
-        wide = 2 if lo == 87 else 3  # there is no .NP for this source
+        wide = 2 if lo == 87 else 3  # this source has no .NP
         names = {i: name for i, name in _PAIR_HALF.items() if i < 1 << wide}
         operands[role] = replace(slots[role], select=Select(bits(lo, wide), names))
     text = ", ".join(("Rd", *roles.split()))

@@ -42,14 +42,14 @@ from sassxlate.disasm.sass.tables.spec import (
     flag,
 )
 
-# What nvdisasm writes for the parts of a register that holds two halves.
+# nvdisasm's selectors for the parts of a register that holds two halves.
 HALVES: Mapping[int, str] = {0: "", 2: "H0_H0", 3: "H1_H1"}
 HALVES_F32: Mapping[int, str] = {0: "", 1: "F32", 2: "H0_H0", 3: "H1_H1"}
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a register source can stand: its bits, and those of its sign and selector."""
+    """A place of a register source: its bits, and those of its sign and selector."""
 
     lo: int
     neg: int
@@ -63,12 +63,12 @@ PLACES: Mapping[str, Place] = {
     "b": Place(32, 63, 62, 123, 60),
     "c": Place(64, 75, 74, 124, 81),
 }
-# Reuse bits belong to the source, wherever it stands.
+# Reuse bits belong to the source, whatever its place.
 REUSE: Mapping[str, int] = {"Ra": 122, "Rb": 123, "Rc": 124}
 # Half-precision instructions keep the sign of C above its selector.
 HALF_PLACES: Mapping[str, Place] = {**PLACES, "c": Place(64, 84, 83, 124, 81)}
 
-# For each kind of source list, form -> source -> place; upper case is what form 2 to 7 put at 32.
+# For each kind of source list, form -> source -> place; upper case: placed at 32 by forms 2 to 7.
 LAYOUTS: Mapping[str, Mapping[int, Mapping[str, str]]] = {
     "abc": {
         1: {"Ra": "a", "Rb": "b", "Rc": "c"},
@@ -85,7 +85,7 @@ LAYOUTS: Mapping[str, Mapping[int, Mapping[str, str]]] = {
         5: {"Ra": "a", "Rb": "const"},
         6: {"Ra": "a", "Rb": "ur"},
     },
-    # A second source that the hardware reads as C, though registers stand at 32 ...
+    # A second source that the hardware reads as C, although registers are at 32 ...
     "ab2": {
         1: {"Ra": "a", "Rb": "b"},
         2: {"Ra": "a", "Rb": "imm"},
@@ -110,20 +110,20 @@ LAYOUTS: Mapping[str, Mapping[int, Mapping[str, str]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Src:
-    """A source of an arithmetic instruction, apart from where its form puts it."""
+    """A source of an arithmetic instruction, without the place that its form gives it."""
 
     width: Width = 1
     neg: bool = False
     abs: bool = False
     inv: bool = False  # the sign bit prints ~
-    inv_if: str = ""  # ... where this modifier is set
+    inv_if: str = ""  # ... if this modifier is set
     imm: Literal["hex", "shex", "f32", "f64", "pair"] = "hex"
     signed_by: int | None = None  # the bit that gives an immediate its sign
     select: Mapping[int, str] | None = None
     select_lo: int | None = None
     bf16: str = ""
     suffix: str = ""
-    tight: bool = False  # a constant of halves without the blank between its brackets
+    tight: bool = False  # a constant of halves without the space between its brackets
 
 
 _IMM_KIND: Mapping[str, Literal["int", "f32", "f64", "f16x2"]] = {
@@ -239,7 +239,7 @@ def pd(lo: int = 81, file: Literal["P", "UP"] = "P") -> P:
 def ps(
     lo: int = 87, inv: int | None = None, file: Literal["P", "UP"] = "P", false: bool = False
 ) -> P:
-    """A source predicate, its ``!`` bit behind it; ``false`` where !PT is the usual value."""
+    """A source predicate, its ``!`` bit after it; ``false`` if !PT is the usual value."""
     return P(lo, lo + 3 if inv is None else inv, file, default_inv=false)
 
 

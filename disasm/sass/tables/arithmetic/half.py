@@ -39,7 +39,7 @@ _TYPE = Mod("type", bits(85), _BF16)
 _TYPE_F32 = Mod("type", join((85, 1), (78, 1)), {0: "", 1: "BF16_V2", 2: "F32"})
 _F16_F32 = Mod("type", bits(78), {0: "", 1: "F32"})
 _FLUSH = Mod("flush", join((76, 1), (80, 1)), {0: "", 1: "FMZ", 2: "FTZ"})
-_FLUSH_90 = Mod("flush", _FLUSH.field, {**_FLUSH.names, 3: "OOB"})  # HFMA2 alone
+_FLUSH_90 = Mod("flush", _FLUSH.field, {**_FLUSH.names, 3: "OOB"})  # only HFMA2
 _ALL = (1, 2, 3, 4, 5, 6, 7)
 _BOOL = enum("bool", 69, 2, "AND OR XOR -")
 _SETP = {"Pu": pd(81), "Pv": pd(84), "Pp": ps(87)}
@@ -131,7 +131,7 @@ def _minmax(old: bool) -> list[Row]:
             "HMNMX2", 0x040, "Rd, Ra, Rb, Pp", {"Ra": source, "Rb": source}, forms=(1, 4, 5, 6),
             layout="ab", mods=(*mods, *extra), extra={"Pp": ps()}, since=since, until=until,
         )  # fmt: skip
-    if not old:  # which of the two was chosen, for each half
+    if not old:  # predicates: which of the two was chosen, for each half
         rows += alu(
             "HMNMX2", 0x040, "Rd, Pu, Pv, Ra, Rb, Pp", {"Ra": source, "Rb": source},
             forms=(1, 4, 5, 6), layout="ab", mods=(*mods, xorsign, const("IS_A")),

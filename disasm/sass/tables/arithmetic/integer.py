@@ -111,7 +111,7 @@ def _product_idiom(word: int) -> str:
             return "MOV"
         if b == 1:
             return "MOV" if c == 255 else "IADD"
-        # nvdisasm leaves out 2**16 and the sign bit.
+        # nvdisasm excludes 2**16 and the sign bit.
         power = b & (b - 1) == 0 and b not in (1 << 16, 1 << 31)
         return "SHL" if power and c == 255 else ""
     if form == 5:
@@ -129,7 +129,7 @@ _UCARRY_IN = When("X", ps(87, file="UP", false=True), NOT_UPT)
 _UMAD_EXTRA: Mapping[str, Operand] = {"Pu": UPT_FIXED, "Pp": _UCARRY_IN}
 _UWIDE_EXTRA: Mapping[str, Operand] = {"Pu": pd(81, "UP"), "Pp": _UCARRY_IN}
 _ALL = (1, 2, 3, 4, 5, 6, 7)
-_NO_LONG = (1, 3, 4, 5, 6, 7)  # an addend of 64 bits is no immediate
+_NO_LONG = (1, 3, 4, 5, 6, 7)  # a 64-bit addend cannot be an immediate
 # Dot products of four bytes, or of two halves and two of four bytes; then the type of A.
 _DOT = Mod(
     "mode",
@@ -226,7 +226,7 @@ _SIZE = Mod(
 _PAIR64 = {"Ra": Src("type"), "Rb": Src("type", imm="shex")}
 
 COMPARISONS = [
-    # On sm_75 the last predicate is printed where it is not PT, with or without .EX.
+    # On sm_75 the last predicate is printed if it is not PT, with or without .EX.
     *alu("ISETP", 0x00C, "Pu, Pv, Ra, Rb, Pp, Pq?", _PAIR, forms=(1, 4, 5, 6), layout="ab",
          mods=(COMPARE, U32, BOOL, EX), dst={}, extra={**_SETP, "Pq": ps(68)}, until=75),
     *alu("ISETP", 0x00C, _SETP_TEXT, _PAIR, forms=(1, 4, 5, 6), layout="ab",

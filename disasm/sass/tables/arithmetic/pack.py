@@ -26,7 +26,7 @@ from sassxlate.disasm.sass.tables.spec import (
 
 
 def _halves(row: Row) -> Row:
-    """The bit that chooses a half stands at 83 for A, at 84 for B."""
+    """The bit that chooses a half is bit 83 for A, bit 84 for B."""
     slots = dict(row.operands)
     for role, at in (("Ra", 83), ("Rb", 84)):
         slot = slots.get(role)
@@ -142,7 +142,7 @@ _ROUND_AT = bits(79, 3)
 _TO_ZERO = Mod("round", _ROUND_AT, {0: "", 3: "RZ"})
 _DIRECTED = Mod("round", _ROUND_AT, {0: "", 2: "RP", 3: "RZ"})
 _NEAREST = Mod("round", _ROUND_AT, {0: ""})
-_RANDOM = Mod("round", _ROUND_AT, {4: "RS"})  # the bits are in C
+_RANDOM = Mod("round", _ROUND_AT, {4: "RS"})  # C holds the random bits
 _SATFINITE, _RELU = flag("SATFINITE", 77), flag("RELU", 75)
 _ALWAYS = Mod("sat", bits(77), {1: "SATFINITE"})
 _SAT_OFF = enum("sat", 77, 1, "SATFINITE _")  # the bit turns it off
@@ -154,7 +154,7 @@ _BYTE_B = Select(join((72, 1), (88, 1)), {0: "", 1: "B1", 2: "B2", 3: "B3"})
 
 
 def _types(dst: tuple[int, ...], src: tuple[int, ...]) -> Mod:
-    """Both types in one modifier; those that go together."""
+    """Both types in one modifier, with only the legal pairs."""
     return Mod("types", Bits((*_DST_AT.parts, *_SRC_AT.parts)),
                {d | s << 4: f"{_DST[d]}.{_SRC[s]}" for d in dst for s in src})  # fmt: skip
 
@@ -220,7 +220,7 @@ def _f2fp() -> list[Row]:
 
 
 def _common(types: Mod, field: Bits, width: int, shift: int) -> tuple[tuple[Bits, int], ...]:
-    """The bits of a field that are the same in all types, which tell rows apart."""
+    """The bits of a field that are the same in all types, which distinguish rows."""
     values = [value >> shift & (1 << width) - 1 for value in types.names]
     positions = [lo + i for lo, n in field.parts for i in range(n)]
     return tuple(

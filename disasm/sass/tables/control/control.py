@@ -33,7 +33,7 @@ INC = enum("count", 85, 2, "_ INC DEC -")
 
 _MODES = ("", "U", "DIV", "CONV")
 MODE = Mod("mode", bits(32, 2), dict(enumerate(_MODES)))
-# Which lanes take a uniform branch; for the other modes the two bits mean nothing.
+# Which lanes take a uniform branch; in the other modes the two bits have no meaning.
 _LANES = ("U", "U.NOT_TID0", "U.ANY", "U.ANY.NOT_TID0")
 MODE_90 = Mod(
     "mode",

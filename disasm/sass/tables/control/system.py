@@ -1,5 +1,5 @@
-"""What compilers seldom write: absolute jumps, program counters, the state of warps, caches by
-line, predicates in registers, and a few registers of the machine."""
+"""Instructions that compilers rarely write: absolute jumps, program counters, the state of warps,
+caches by line, predicates in registers, and a few registers of the machine."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ _ADDRESS_90 = I(join((16, 8), (34, 47)), scale=4, bits=64)
 
 
 def _moves() -> list[Row]:
-    """The program counter that a call saves, and where lanes go when they exit."""
+    """The program counter that a call saves, and the continuation of lanes that exit."""
     rows: list[Row] = []
     half: list[tuple[int, Operand, int]] = [
         (0x352, R(32), 999), (0x952, I(bits(32, 32)), 999), (0xB52, C(), 90),
@@ -173,7 +173,7 @@ _LUT, _LUT2 = I(bits(72, 8)), I(bits(16, 8))
 
 
 def _packed() -> list[Row]:
-    """Predicates packed into a register under a mask that is no immediate."""
+    """Predicates packed into a register under a mask that is not an immediate."""
     rows: list[Row] = []
     masks: list[tuple[int, Operand, int]] = [
         (0x200, R(32, reuse=123), 999), (0xA00, C(), 90), (0x1A00, _BOUND, 90),
@@ -197,7 +197,7 @@ def _packed() -> list[Row]:
 
 
 def _signs() -> list[Row]:
-    """PLOP3 where the second source, the last two or all three are signs of registers."""
+    """PLOP3 with the second source, the last two or all three being signs of registers."""
     rows: list[Row] = []
     text = "Pu, Pv, Pp, Pq, Pr, lut, lut2"
     lut = (const("LUT"),)

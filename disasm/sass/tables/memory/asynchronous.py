@@ -155,7 +155,7 @@ def _bulk() -> list[Row]:
 # ---- tensor copies: the first operand holds up to two addresses and five coordinates
 
 _DIM = enum("dim", 79, 3, "1D 2D 3D 4D 5D - - -")
-# What stands before the coordinates: addresses in shared memory and of an mbarrier.
+# The operands before the coordinates: addresses in shared memory and of an mbarrier.
 _ADDRESSES: Mapping[str, int] = {"UTMALDG": 2, "UTMASTG": 1, "UTMAREDG": 1, "UTMAPF": 0}
 
 

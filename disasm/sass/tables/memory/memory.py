@@ -483,7 +483,7 @@ CACHE = [
 # wide, and a false predicate makes it write zeros or skip.
 
 
-_PAIR = 1  # a bit of the opcode that is set: the uniform base is a pair beside a .U32, too
+_PAIR = 1  # a bit of the opcode that is always set: the uniform base is a pair beside .U32, too
 
 
 def _ldgsts() -> list[Row]:

@@ -1,7 +1,7 @@
 """Surfaces: loads and stores of texels, formatted (``.P``) or as bits (``.D``), atomics, queries.
 
 The address is a list of coordinates, the layer of an array last; ``.UAI`` (sm_120) takes that
-from a uniform register.  Where the handle comes from is the form, as for textures.
+from a uniform register.  The source of the handle is the form, as for textures.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _TYPE = enum("type", 73, 3, "_ S32 U64 F32.FTZ.RN F16x2.RN S64 SD32 SD64",
 
 
 def _swap_type(wide: str) -> Mod:
-    """The types of compare-and-swap; its data are the value compared with and the new one."""
+    """The types of compare-and-swap; its data are the comparand and the new value."""
     return Mod("type", bits(73, 3), {0: "", 1: "S32", 2: wide}, {2: 2})
 
 
@@ -80,7 +80,7 @@ def _forms(
     text: str,
     mods: Mapping[int, tuple[Mod, ...]],
 ) -> list[Row]:
-    """The rows of an instruction; its handle stands behind its other operands.
+    """The rows of an instruction; its handle follows its other operands.
 
     ``constant`` and ``register`` are the forms (bits 9 to 11) with a constant's and a register's
     handle; ``mods`` the modifiers by the first architecture.
@@ -97,7 +97,7 @@ def _forms(
                 since, until, ones=(bits(48, 8),) if since == 100 else ())
         )  # fmt: skip
 
-    under = 0 if name == "SUQUERY" else 1  # the opcode of a register's handle is the next
+    under = 0 if name == "SUQUERY" else 1  # the next opcode takes the handle from a register
     bank, offset = I(bits(54, 5)), I(bits(40, 14))
     split: Mapping[str, Operand] = {
         "bank": bank, "offset": I(bits(40, 6)), "offset2": I(bits(46, 8)),

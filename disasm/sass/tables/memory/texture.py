@@ -1,8 +1,8 @@
 """Textures: filtered, fetched and gathered reads, level of detail, queries, footprints.
 
-A read returns up to four components: the first two of those that ``mask`` names in ``Rd`` and the
-register behind it, the others in ``Rd2``.  ``Ra`` holds the coordinates, after the layer of an
-array; ``Rb`` what else there is, in this order: the handle (``.B``), the sample or the level of
+A read returns up to four components: the first two of those in ``mask`` go to ``Rd`` and the
+next register, the others to ``Rd2``.  ``Ra`` holds the coordinates, after the layer of an
+array; ``Rb`` the other inputs, in this order: the handle (``.B``), the sample or the level of
 detail, the offsets, the reference of a depth comparison.  ``.SCR`` packs both lists into as few
 registers as an instruction with two operands of two can name.  Where the handle comes from is
 the form: a constant, a bank that a uniform register describes, ``Rb``, or from sm_100 on a uniform
@@ -61,7 +61,8 @@ _NDV_120 = enum("ndv", 76, 2, "_ NDV - DXY")
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Where a generation keeps what lengthens the lists, and which values of it do.
+    """Where a generation encodes the modifiers that lengthen the lists, and which of their values
+    do.
 
     ``more`` are fields that add a register to ``Rb`` for some of their values, ``doubles`` those
     that add two, ``clamp`` a field that adds one to ``Ra`` unless there is a layer to share with.
@@ -70,12 +71,12 @@ class _Place:
     more: Sequence[tuple[Bits, tuple[int, ...]]] = ()
     doubles: Sequence[tuple[Bits, tuple[int, ...]]] = ()
     clamp: Sequence[tuple[Bits, tuple[int, ...]]] = ()
-    layer: Bits | None = None  # the bit that takes the layer out of the list
+    layer: Bits | None = None  # the bit that removes the layer from the list
 
 
 @dataclass(frozen=True, slots=True)
 class _Kind:
-    """An instruction: its first opcode, dimensions, modifiers before and behind the handle."""
+    """An instruction: its first opcode, dimensions, modifiers before and after the handle."""
 
     name: str
     base: int
@@ -95,7 +96,7 @@ def _set(word: int, fields: Sequence[tuple[Bits, tuple[int, ...]]]) -> int:
 
 
 def _packed(a: int, b: int, packs: bool) -> tuple[int, int]:
-    """The registers of both operands; one is named though it may hold nothing."""
+    """The register counts of both operands; one register is named even if it holds nothing."""
     total = a + b
     if packs and total > _MAX_PACKED:
         return 2, 1
@@ -105,7 +106,8 @@ def _packed(a: int, b: int, packs: bool) -> tuple[int, int]:
 
 
 def _widths(kind: _Kind, since: int, handle: bool | None) -> tuple[Count, Count]:
-    """The registers of ``Ra`` and of ``Rb``; bit 59 says whether there is a ``handle`` of None."""
+    """The register counts of ``Ra`` and of ``Rb``; if ``handle`` is None, bit 59 tells whether
+    there is one."""
     place = kind.places[since]
     seen = _DIM.mask | (_SCR.field.mask if kind.packs else 0) | (1 << 59 if handle is None else 0)
     for where, _ in (*place.more, *place.doubles, *place.clamp):
@@ -293,7 +295,7 @@ _QUERY = N(bits(62, 2), {
 })  # fmt: skip
 
 
-# The level stands behind the handle; only dimensions depend on it.
+# The level follows the handle; only dimensions depend on it.
 _BOUND = Count(Bits(((59, 1), (62, 2))), lambda word: 1 + (word >> 59 & 1) * (not word >> 62 & 3))
 _HANDLE = Count(bits(62, 2), lambda word: 1 + (not word >> 62 & 3))
 
@@ -336,7 +338,7 @@ _READS = enum("of", 78, 1, "TEX TXD")
 
 
 def _footprint_widths(handle: bool | None) -> tuple[Count, Count]:
-    """As :func:`_widths`: one register stands before the coordinates."""
+    """As :func:`_widths`: one register precedes the coordinates."""
     lod = bits(87, 3)
     used = Bits(((59, 1), (60, 1), (61, 3), (78, 1), (87, 3)))
 

@@ -1,5 +1,5 @@
-"""Accesses of 256 bits and arithmetic on pairs of floats of sm_100, and what else sm_100 and sm_120
-brought that compilers seldom write."""
+"""Accesses of 256 bits and arithmetic on pairs of floats of sm_100, and other additions of sm_100
+and sm_120 that compilers rarely write."""
 
 from __future__ import annotations
 
@@ -66,10 +66,10 @@ PAIRS = [
     _pair("FFMA2", 0x1E49, {"Ra": _A, "Rb": _B, "Rc": _uniform(84, 3)}, FLUSH, False),
 ]
 
-# ---- 256 bits: two times four registers, of which a mask leaves out some
+# ---- 256 bits: two times four registers, of which a mask may exclude some
 
 _L2 = enum("l2", 81, 2, "EFL2 ENL2 ELL2 -")
-_ALWAYS = 1  # a bit of the opcode that is set: the uniform base is a pair
+_ALWAYS = 1  # a bit of the opcode that is always set: the uniform base is a pair
 
 
 def _wide(offset: int, ureg: int) -> M:

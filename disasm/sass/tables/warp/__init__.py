@@ -1,1 +1,1 @@
-"""Encoding rows of what a whole warp computes together."""
+"""Encoding rows of operations of a whole warp."""

@@ -28,7 +28,7 @@ from sassxlate.disasm.sass.tables.spec import (
 _UP = P(87, 90, "UP", flip=7)
 _NO_UP = Fixed("UP")
 
-# A tile of m x k times one of k x n.  The name is spelled without ``x`` but for DMMA.
+# A tile of m x k times one of k x n.  The name is spelled without ``x``, except for DMMA.
 _Shape = tuple[int, int, int]
 _NAMES: Mapping[str, _Shape] = {
     "1684": (16, 8, 4), "1688": (16, 8, 8), "16816": (16, 8, 16), "16832": (16, 8, 32),
@@ -38,7 +38,7 @@ _NAMES: Mapping[str, _Shape] = {
 
 
 def _registers(elements: int, width: int) -> int:
-    """How many registers of a warp's 32 lanes hold ``elements`` of ``width`` bits."""
+    """The number of registers per lane in which a warp holds ``elements`` of ``width`` bits."""
     return max(1, elements * width // 1024)
 
 
@@ -49,7 +49,7 @@ def _fragments(
     """The modifier of the shape, and the registers of A and B.
 
     ``widths`` gives the bits of an element of A and of B by the value of ``types``.  Of a sparse
-    A every other element is there.
+    A every other element is present.
     """
     of_a, of_b = widths[0], widths[-1]
 
@@ -69,12 +69,13 @@ def _fragments(
 
 
 def _sparse_operands(since: int, *, extra: str = "") -> tuple[dict[str, Operand], str]:
-    """The register with the places of A's elements, and which of its parts counts."""
+    """The register with the places of A's elements, and the selector of its part."""
     reuse = 50 if since < 120 else None
     return {"Re": R(40, 1, reuse=reuse), "selector": I(bits(48, 2))}, f"{extra}, Re, selector"
 
 
-# Generations that agree: sm_86 and later have a predicate, sm_120 no reuse of the sparse places.
+# Generations that agree: sm_86 and later have a predicate, sm_120 has no reuse of the sparse
+# places.
 _SPANS = ((75, 75), (80, 80), (86, 110), (120, 999))
 _HMMA = ({0: "1688", 1: "16816", 2: "1684"}, {0: "1688", 1: "16816", 3: "16832"})
 _ACC = enum("acc", 76, 1, "F16 F32", {"F16": 2, "F32": 4})
@@ -242,7 +243,7 @@ def _dmma() -> list[Row]:
 _BYTES = {0: "E4M3", 1: "E5M2", 3: "E3M2", 4: "E2M3", 5: "E2M1"}
 _KINDS = Mod("ta", join((78, 1), (82, 2)), _BYTES), Mod("tb", join((79, 1), (84, 2)), _BYTES)
 _NIBBLES = {0: "E2M1", 1: "E0M3"}
-# The uniform register that says which bytes of the scales count.
+# The uniform register that selects the bytes of the scales.
 _SCALE_BYTES = R(60, 1, "UR", split=join((60, 3), (73, 5)))
 
 
@@ -290,7 +291,7 @@ def _scaled() -> list[Row]:
             "Rd": rd(width=4), "Ra": R(24, 4, neg=72, reuse=122),
             "Rb": R(32, 4 if sparse else 2, neg=63, reuse=123), "Rc": R(64, 4, reuse=124),
             "Pp": _UP,
-            # The places of a sparse A's elements stand before the scales of A.
+            # The places of a sparse A's elements precede the scales of A.
             "Re": R(40, 2 if sparse else 1), "Rs": R(52, reuse=51), "Us": _SCALE_BYTES,
         }  # fmt: skip
         text = "Rd, Ra, Rb, Rc, Pp?, Re, Rs, Us"
@@ -346,7 +347,7 @@ def _f2fp() -> list[Row]:
 
         none: tuple[tuple[Bits, int], ...] = ((bits(73, 2), 0), (bits(89, 2), 0))
         unused: tuple[Bits, ...] = ()
-        if old:  # one kind of source alone: its fields mean nothing
+        if old:  # only one kind of source: its fields have no meaning
             none, unused = (), (bits(73, 2), bits(89, 2))
         rows += alu("F2FP", 0x03E, "Rd, Ra, Rb",
                     {"Ra": Src(), "Rb": Src(imm="f32")}, forms=(1, 4, 5, 6), layout="ab",
@@ -410,7 +411,7 @@ def _f2fp() -> list[Row]:
     return rows
 
 
-# Its fields stand elsewhere than F2FP's; the form that compilers write.
+# Its fields are in other places than F2FP's; the form that compilers write.
 UNIFORM = [
     Row("UF2FP", 0x12BA,
         {"Rd": rd(file="UR"), "Ra": R(24, 1, "UR"), "Rb": R(32, 1, "UR"),

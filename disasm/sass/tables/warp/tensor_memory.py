@@ -34,7 +34,7 @@ def _tmem(lo: int) -> M:
 
 # ---- loads and stores
 
-# Lanes and bits that one step moves, and how many registers it takes; then the steps.
+# Lanes and bits that one step moves, and its number of registers; then the steps.
 _SHAPES = (
     ("16dp128bit", 2), ("16dp256bit", 4), ("", 1), ("16dp64bit", 1), ("16dp32bit_t0_t15", 1),
     ("16dp32bit_t16_t31", 1),
@@ -111,7 +111,7 @@ def _products() -> list[Row]:
         )  # fmt: skip
 
     for pair in (False, True):
-        # A mask of the output's lanes; where the weights stand still, one of its columns.
+        # A mask of the output's lanes; with stationary weights, one of its columns.
         shared = Mod("WS", bits(83), {0: "", 1: "WS"}, {0: 8 if pair else 4, 1: 2})
         for from_tmem in (False, True):
             mods = (shared, flag("ASHIFT", 74)) if from_tmem else (shared,)

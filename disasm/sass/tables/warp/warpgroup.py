@@ -1,4 +1,4 @@
-"""Matrix products of a warpgroup (sm_90): four warps multiply tiles that lie in shared memory, A
+"""Matrix products of a warpgroup (sm_90): four warps multiply tiles in shared memory, A
 in shared memory or in registers."""
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from sassxlate.disasm.sass.tables.spec import (
 _GSB = Mod("gsb", bits(84, 3), {0: "", 7: ""})
 _SPARSE = bits(73)
 _NS = tuple(range(8, 257, 8))
-# Integers lack every other multiple of eight above 32, and number what is left.
+# Integers lack every other multiple of eight above 32, and number the rest.
 _INTEGER_NS = (8, 16, 24, 32, *range(48, 257, 16))
 
-# The signs and transpositions of A and B, where both stand behind one descriptor or B alone.
+# The signs and transpositions of A and B, if both follow one descriptor, or of B alone.
 _BOTH: Mapping[int, str] = {
     i: ".".join(n for b, n in enumerate(("negA", "negB", "tnspA", "tnspB")) if i >> b & 1)
     for i in range(16)
