@@ -1,1 +1,1 @@
-"""What stands in for NVIDIA's driver and runtime: native libraries, the service, the cache."""
+"""Replacements for NVIDIA's driver and runtime: native libraries, the service, the cache."""

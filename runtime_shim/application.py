@@ -1,4 +1,5 @@
-"""Starting an application with our libraries in NVIDIA's place, and standing in for it meanwhile.
+"""Starts an application with our libraries in place of NVIDIA's, and stands in for it while it
+runs.
 
 Streams, signals and exit status pass through.  Cheap to import: a part of every start.
 """
@@ -21,8 +22,8 @@ PRELOAD = "libsassxlate_preload.so"
 _ELF_X86_64 = 62
 _PT_INTERP = 3
 
-# Sent to us by someone, they are meant for the application.  The terminal's go to its whole
-# foreground group, and so reach the application by themselves.
+# Signals sent to this process are meant for the application.  The terminal's signals go to its
+# whole foreground group, and so reach the application by themselves.
 _FORWARDED = (
     signal.SIGHUP,
     signal.SIGINT,
@@ -39,7 +40,7 @@ _SI_KERNEL = 0x80
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Something that the application asked for and did not get."""
+    """A refused request of the application."""
 
     code: str
     cuda_error: int
@@ -58,14 +59,14 @@ class LoadedKernel:
 
 @dataclass(frozen=True, slots=True)
 class RunReport:
-    """What the native libraries wrote down during a run, each item once."""
+    """The native libraries' record of a run, each item once."""
 
     refusals: tuple[Refusal, ...]
     kernels: tuple[LoadedKernel, ...]
 
 
 def find(name: str, search: str) -> Path:
-    """The file that ``name`` means, as execvp would find it in the list ``search``.
+    """The file for ``name``, as execvp would find it on the path ``search``.
 
     Raises:
         ShimError: SX0701 not found, SX0702 not executable.
@@ -88,10 +89,10 @@ def find(name: str, search: str) -> Path:
 
 
 def check(path: Path) -> None:
-    """Refuse what our libraries cannot be loaded into; scripts pass.
+    """Refuse files into which our libraries cannot be loaded; scripts pass.
 
     Raises:
-        ShimError: SX0702 unreadable or no program at all, SX0703 no 64-bit x86-64 program,
+        ShimError: SX0702 unreadable or not a program, SX0703 not a 64-bit x86-64 program,
             SX0704 linked statically, SX0730 set-user-ID and the like.
     """
     try:
@@ -126,7 +127,7 @@ def check(path: Path) -> None:
 
 
 def _privileged(path: Path) -> bool:
-    """Whether the dynamic linker will take no libraries from the environment (ld.so(8))."""
+    """Whether the dynamic linker will ignore libraries in the environment (ld.so(8))."""
     status = os.stat(path)
     if os.statvfs(path).f_flag & os.ST_NOSUID:
         return False
@@ -155,7 +156,7 @@ def environment(
 
 
 def start_and_wait(path: Path, args: Sequence[str], env: Mapping[str, str]) -> int:
-    """Run the program; its exit status, or 128 and the signal's number as a shell says it.
+    """Run the program; returns its exit status, or 128 plus the signal's number, as in a shell.
 
     Raises:
         ShimError: SX0702, the system does not start it.
@@ -163,7 +164,7 @@ def start_and_wait(path: Path, args: Sequence[str], env: Mapping[str, str]) -> i
     sys.stdout.flush()
     sys.stderr.flush()
     watched = {*_FORWARDED, signal.SIGCHLD}
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # were it ignored, there would be no status
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # if it were ignored, there would be no status
     before = signal.pthread_sigmask(signal.SIG_BLOCK, watched)
     try:
         try:
@@ -180,7 +181,7 @@ def start_and_wait(path: Path, args: Sequence[str], env: Mapping[str, str]) -> i
 
 def _wait(pid: int, watched: set[signal.Signals]) -> int:
     while True:
-        # Not forever: were there another thread, SIGCHLD might have gone to it, and be lost.
+        # With a timeout: if there is another thread, SIGCHLD may go to it and be lost.
         info = signal.sigtimedwait(watched, _LOOK_S)
         if info is None or info.si_signo == signal.SIGCHLD:
             ended, status = os.waitpid(pid, os.WNOHANG)
@@ -193,7 +194,7 @@ def _wait(pid: int, watched: set[signal.Signals]) -> int:
 
 
 def read_report(path: Path) -> RunReport:
-    """What stands in the report file; lines that are no report are passed over."""
+    """The contents of the report file; other lines are skipped."""
     refusals: dict[Refusal, None] = {}
     kernels: dict[LoadedKernel, None] = {}
     try:

@@ -21,7 +21,7 @@ class CudaError(Exception):
 
 
 class Driver:
-    """The dozen driver calls that a launch takes."""
+    """The dozen driver calls that a launch needs."""
 
     def __init__(self) -> None:
         self.library = ctypes.CDLL("libcuda.so.1")
@@ -37,7 +37,7 @@ class Driver:
             raise CudaError(name, status)
 
     def device_name(self) -> str:
-        """What the device calls itself."""
+        """The name of the device."""
         text = ctypes.create_string_buffer(256)
         self.call("cuDeviceGetName", text, 256, 0)
         return text.value.decode(errors="replace")
@@ -57,7 +57,7 @@ class Driver:
         return pointer
 
     def write(self, pointer: ctypes.c_uint64, words: Words) -> None:
-        """The words into device memory."""
+        """Copies the words to device memory."""
         size = ctypes.c_size_t(words.nbytes)
         self.call("cuMemcpyHtoD_v2", pointer, words.ctypes.data_as(ctypes.c_void_p), size)
 

@@ -1,4 +1,4 @@
-"""Whether AMD's HIP library is here with a GPU that runs our code, asked in a process apart."""
+"""Checks in a separate process for AMD's HIP library and a GPU that runs our code."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ import subprocess
 import sys
 from dataclasses import dataclass
 
-# By majors whose ABI we use the same way.
+# The major versions whose ABI we use in the same way.
 _NAMES = ("libamdhip64.so.7", "libamdhip64.so.6")
-_ROCM = "/opt/rocm"  # where its packages put it, which the linker's cache may not know
+_ROCM = "/opt/rocm"  # its packages' folder, which may be missing from the linker's cache
 
-# A broken driver may end the process that asks it, or hang; drivers also print what they like.
+# A broken driver may end the calling process, or hang; drivers also print to stdout.
 _MARK = "sassxlate-probe:"
 _PROBE = (
     f"mark = {_MARK!r}"
@@ -51,9 +51,9 @@ else:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The library's name for dlopen, or why there is none.
+    """The library's name for dlopen, or the reason why there is none.
 
-    ``visible`` is what HIP_VISIBLE_DEVICES must be where only some of the GPUs take gfx1100 code (a
+    ``visible`` is the required HIP_VISIBLE_DEVICES if only some of the GPUs take gfx1100 code (a
     processor's own graphics beside a card); None if all do.
     """
 
@@ -68,12 +68,12 @@ def candidates() -> list[str]:
         root for root in (os.environ.get("ROCM_PATH"), os.environ.get("HIP_PATH"), _ROCM) if root
     )
     paths = [f"{root}/lib/{name}" for root in roots for name in _NAMES]
-    # One that the user names goes first.
+    # One named by the user goes first.
     return [*paths, *_NAMES] if len(roots) > 1 else [*_NAMES, *paths]
 
 
 def find_hip() -> Found:
-    """Load the first library that is there and let its GPUs take an empty gfx1100 kernel."""
+    """Load the first library found and try an empty gfx1100 kernel on its GPUs."""
     try:
         done = subprocess.run(
             [sys.executable, "-I", "-c", _PROBE, *candidates()],

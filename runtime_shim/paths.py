@@ -1,4 +1,4 @@
-"""Where things are: the cache, the service's socket, the native libraries; whole files.
+"""Paths of the cache, the service's socket and the native libraries; atomic writing of files.
 
 Everything here is cheap to import: `sassxlate run` pays for it at each start.
 """
@@ -45,7 +45,7 @@ def unusable(directory: Path) -> ServiceError | None:
         trusted.make_folder(directory)
         descriptor, name = tempfile.mkstemp(prefix=".tmp-", dir=directory)
         try:
-            # A full disk lets a file be made, not filled.
+            # On a full disk a file can be created but not filled.
             os.write(descriptor, b"\0" * 4096)
         finally:
             os.close(descriptor)
@@ -58,7 +58,7 @@ def unusable(directory: Path) -> ServiceError | None:
 
 
 def private_dir(directory: Path) -> Path:
-    """``directory``, made with mode 0700; ServiceError SX0901 if it is not this user's alone.
+    """``directory``, made with mode 0700; ServiceError SX0901 if others own it or have access.
 
     In /tmp another user may have made it first, to answer our requests.
     """
@@ -71,7 +71,7 @@ def private_dir(directory: Path) -> Path:
 
 
 def runtime_dir() -> Path:
-    """The private directory of sockets and locks, made where it is missing."""
+    """The private directory of sockets and locks, created if missing."""
     xdg = os.environ.get("XDG_RUNTIME_DIR")
     if xdg and os.path.isabs(xdg):
         try:
@@ -95,9 +95,9 @@ def _runtime_dir_in_tmp() -> Path:
 def socket_path(tag: str | None = None, cache: Path | None = None) -> Path:
     """The service's socket: SASSXLATE_SOCKET, or a name in the runtime directory.
 
-    With ``tag`` and ``cache`` the name is theirs, so that two versions of the translator, or two
-    caches, have a service each.  Where the runtime directory's own path is too long for a socket,
-    it stands in /tmp.
+    The name depends on ``tag`` and ``cache``, so that two versions of the translator, or two
+    caches, each have a service.  If the runtime directory's own path is too long for a socket,
+    it is in /tmp.
     """
     own = os.environ.get("SASSXLATE_SOCKET")
     if own:
@@ -132,7 +132,7 @@ def library_dir() -> Path:
 
 
 def write_whole(path: Path, data: bytes, mode: int = 0o666) -> None:
-    """Write a file so that a reader sees all of it or none: a temporary name, then a rename.
+    """Write a file atomically: under a temporary name, then renamed.
 
     ``mode`` is the file's, before the umask.
     """

@@ -1,4 +1,4 @@
-"""What ``sassxlate run --report`` says of the kernels that a program used."""
+"""``sassxlate run --report``: the report on the kernels that a program used."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ if TYPE_CHECKING:
     from sassxlate.lowering.report.pages import Pages
     from sassxlate.runtime_shim.replay.counting import Executions
 
-_QUIET_S = 2.0  # before progress is shown
-ANOTHER = "somebody else wrote a part of what ran; registers are those of the rules' code."
+_QUIET_S = 2.0  # seconds before progress is shown
+ANOTHER = "a model wrote part of the code that ran; registers are those of the rules' code."
 ON_A_CARD = "The kernels ran on an AMD GPU, which counts no executions."
 
 
 def write(
     pages: Pages, report: RunReport, cache: Path, tag: str, counts: Path | None, strict: bool
 ) -> None:
-    """Translates what was used once more, and writes the report.
+    """Translates the used kernels again, and writes the report.
 
-    ``counts`` is where the emulated device left its numbers; None: it was not the one that ran.
+    ``counts`` is the folder of the emulated device's counts; None: another device ran.
     """
     from sassxlate.runtime_shim.replay import counting
 

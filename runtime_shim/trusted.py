@@ -1,6 +1,6 @@
 """Files that only this user or root can have written; native/common/trusted.h has the same rules.
 
-A file is opened folder by folder, each by its own descriptor, so that nothing can be exchanged
+A file is opened folder by folder, each by its own descriptor, so that nothing can be replaced
 between the check and the use.  The file is not a link, belongs to this user or root, and gives
 others no right to write.  A folder belongs to this user, root or the owner of "/", and gives others
 no right to write unless it is sticky, as /tmp is: there only an entry's owner can exchange it, and

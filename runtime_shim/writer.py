@@ -1,4 +1,4 @@
-"""``--engine`` and ``--model``: who writes the code of blocks.  Cheap to import."""
+"""``--engine`` and ``--model``: the writer of blocks' code.  Cheap to import."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ if TYPE_CHECKING:
     from sassxlate.runtime_shim.cache.store import Cache
 
 _T = TypeVar("_T")
-_QUIET_S, _EVERY_S = 2.0, 0.2  # before progress is shown, and between two lines of it
+_QUIET_S, _EVERY_S = 2.0, 0.2  # seconds before progress is shown, and between two updates
 _BAR = 24
-_TOGETHER = 32  # kernels for which the model is asked at once
-UNIT = 16  # of lowering/optimize/cost.py: of a cycle
+_TOGETHER = 32  # kernels per batch of questions to the model
+UNIT = 16  # units of lowering/optimize/cost.py per cycle
 
 
 @dataclass(slots=True)
 class Writer:
-    """Translates kernels with an engine; of each, what the engine did.
+    """Translates kernels with an engine, with a report on each.
 
     ``keeps``: the engines whose code programs get that run later, with ``place`` as their cache
     (None: the usual one).
@@ -66,8 +66,8 @@ class Writer:
     def asked(
         self, items: Iterable[_T], kernel_of: Callable[[_T], tuple[Cubin, str]], name: str
     ) -> Iterator[_T]:
-        """The same items; what their kernels need is asked of the model some kernels at a time.
-        ``name`` is what the progress is called."""
+        """The same items; the questions of their kernels are put to the model in batches of
+        kernels. ``name`` is the label of the progress."""
         if self.engine is None:
             yield from items
             return
@@ -79,7 +79,7 @@ class Writer:
             yield from group
 
     def done(self, cubin: Cubin, name: str) -> bool:
-        """Whether the cache has what this engine makes of a kernel."""
+        """Whether the cache has this engine's code for a kernel."""
         from sassxlate.errors import SassxlateError
         from sassxlate.lowering.pipeline import translate_kernel
         from sassxlate.runtime_shim.cache import hybrid
@@ -100,7 +100,7 @@ class Writer:
 
     @property
     def key(self) -> str:
-        """Of the engine and its model."""
+        """A name for the engine and its model."""
         from sassxlate.runtime_shim.cache.store import key_of
 
         engine = self.engine
@@ -110,7 +110,7 @@ class Writer:
 
 
 def _selected(kernels: Iterable[tuple[Cubin, str]]) -> Iterator[Selected]:
-    """The kernels as the rules write them; what they refuse is refused later."""
+    """The kernels as the rules translate them; kernels that they refuse are reported later."""
     from sassxlate.errors import SassxlateError
     from sassxlate.lowering.pipeline import translate_kernel
 
@@ -120,7 +120,7 @@ def _selected(kernels: Iterable[tuple[Cubin, str]]) -> Iterator[Selected]:
 
 
 def writer(engine: str | None, model: str | None, samples: int) -> Writer:
-    """The engine that the options name; without any, what is usual here.
+    """The engine selected by the options; by default, the usual one here.
 
     ModelError SX1001 to SX1008 for a model that cannot be used.
     """
@@ -146,7 +146,7 @@ def _one_answer(samples: int) -> None:
 
 
 def _memo() -> Any:
-    """Answers of before, in the cache."""
+    """Earlier answers, in the cache."""
     from sassxlate.llm.engine.engine import Memo
 
     cache = _cache()
@@ -173,7 +173,7 @@ def _cache(root: Path | None = None) -> Cache | None:
 def _keep(
     place: Path | None, rules: Translated, made: Translated, report: Mapping[str, Any]
 ) -> None:
-    """For `sassxlate run`; no room is not an error."""
+    """For `sassxlate run`; a full disk is not an error."""
     from sassxlate.runtime_shim.cache import hybrid
 
     launch = str(rules.launch)
@@ -184,7 +184,7 @@ def _keep(
 
 
 class _Progress:
-    """A line on the terminal, once it takes long."""
+    """A progress line on the terminal, once it takes long."""
 
     def __init__(self, engine: ModelEngine, name: str) -> None:
         self.engine, self.name = engine, name[:40]

@@ -1,1 +1,1 @@
-"""What is kept on disk between runs, and under which tag.  May import `paths`."""
+"""Files kept on disk between runs, and their tag.  May import `paths`."""

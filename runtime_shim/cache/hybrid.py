@@ -1,10 +1,10 @@
-"""Kernels whose code is partly a model's, kept in the cache for programs that run later.
+"""Kernels whose code is partly a model's, stored in the cache for programs that run later.
 
 An entry belongs to the code object and the launch text that the rules write, under the cache's tag,
-which has all sources that decide and the solver: whoever translates a kernel by the rules and gets
-the same bytes may take the entry's code instead.  Every block in it was proved when it was made.
-The entry says which model wrote it (the name has the digest of its weights) and what became of
-each block, also where nothing was taken; of several models' code the cheapest is kept.
+which covers all deciding source code and the solver: if a kernel's translation by the rules gives
+the same bytes, the entry's code may replace it.  Every block in it was proved when it was made.
+The entry has the model that wrote it (the name has the digest of its weights) and the outcome of
+each block, even if nothing was taken; of several models' code the cheapest is stored.
 
 A file is the line ``sassxlate-hybrid 2``, the length of the report as eight bytes, the report
 (JSON), and the code object.
@@ -27,7 +27,7 @@ _MAGIC = b"sassxlate-hybrid 2\n"
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """A code object, and what :meth:`sassxlate.llm.engine.report.EngineReport.as_dict` said of
+    """A code object, and :meth:`sassxlate.llm.engine.report.EngineReport.as_dict` about
     it."""
 
     code: bytes
@@ -39,7 +39,7 @@ def _name(rules: bytes, launch: str) -> str:
 
 
 def find(cache: Cache, rules: bytes, launch: str) -> Kept | None:
-    """What to take for the rules' code object; None if there is nothing, or it is damaged."""
+    """The replacement for the rules' code object; None if there is none, or it is damaged."""
     data = cache.read(AREA, _name(rules, launch))
     return None if data is None else _parsed(data)
 
@@ -54,9 +54,9 @@ def _parsed(data: bytes) -> Kept | None:
 
 
 def keep(cache: Cache, rules: bytes, launch: str, made: bytes, report: Mapping[str, Any]) -> None:
-    """Keeps ``made`` for the kernel that the rules translate to ``rules`` and ``launch``, and puts
-    it in the place of the rules' code, or another model's, where that is in the cache already;
-    unless what is kept for it saves more.  OSError where there is no room."""
+    """Stores ``made`` for the kernel that the rules translate to ``rules`` and ``launch``, and puts
+    it in place of the rules' code, or another model's, if that is already in the cache;
+    unless the stored code saves more.  OSError if there is no room."""
     before = find(cache, rules, launch)
     if before is not None and before.report.get("saved", 0) > report.get("saved", 0):
         return
@@ -73,7 +73,7 @@ def keep(cache: Cache, rules: bytes, launch: str, made: bytes, report: Mapping[s
 
 
 def any_kept(root: Path, tag: str) -> bool:
-    """Whether a model was asked for code in the cache."""
+    """Whether the cache has code for which a model was asked."""
     return any((root / AREA / tag).glob(f"*{SUFFIX}"))
 
 

@@ -1,4 +1,4 @@
-"""The cache of a command that can do without one."""
+"""The cache for commands that can work without one."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from sassxlate.runtime_shim import paths, trusted
 
 
 def place() -> Path | None:
-    """The cache that the environment names; None, said once on standard error, where others can
+    """The cache named by the environment; None, with one line on standard error, if others can
     write there."""
     return _trusted(paths.cache_dir())
 

@@ -1,12 +1,12 @@
-"""The cache on disk: files by content key, a size cap with eviction of the longest unused.
+"""The cache on disk: files by content key, a size cap with eviction of the least recently used.
 
 Layout under the directory: ``module/<tag>/`` manifests, section images and cubins,
 ``kernel/<tag>/`` code objects with their launch text or a refusal, ``host/<tag>/`` machine code of
 the emulated device, ``verdict/<tag>/`` verdicts of the verifier, ``tmp/`` images on their way to
-the service.  Every file is written whole and never changed, so a reader needs no lock; who finds a
-file gone asks the service again.
+the service.  Every file is written whole and never changed, so a reader needs no lock; a reader
+that finds a file gone asks the service again.
 
-What the files say is run: others must not be able to write them (:mod:`.trusted`), and each ends
+The files are executed: others must not be able to write them (:mod:`.trusted`), and each ends
 with a seal, a checksum of its name and content, so that a damaged one is made again.
 """
 
@@ -33,15 +33,15 @@ AREAS = ("module", "kernel", "host", "verdict", "tmp")
 DEFAULT_SIZE = 2 << 30
 _SUFFIXES = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 _STALE_TEMPORARY_S = 3600.0
-# A file whose process is not seen may be that of another container: it gets time to be renamed.
+# A file whose process is not visible may belong to another container: it gets time to be renamed.
 _ABANDONED_S = 10.0
 # Readers renew a file's time at most this often: a warm start should write nothing.
 TOUCH_AFTER_S = 3600.0
-# Files this young are on their way to a reader; so the cap may be passed for half a minute.
+# Files this young are on their way to a reader; so the cap may be exceeded for half a minute.
 _IN_USE_S = 30.0
 _SEAL_MAGIC = b"SXSEAL01"
 SEAL_SIZE = 32
-_EVICT_TO = 0.8  # of the cap, so that not every write evicts
+_EVICT_TO = 0.8  # share of the cap, so that not every write evicts
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ def name_key(name: str) -> str:
 
 
 def seal(name: str, content: bytes) -> bytes:
-    """The bytes of a cache file called ``name``: its content, and what ends it."""
+    """The bytes of a cache file called ``name``: its content and its seal."""
     return content + _seal_of(name, content)
 
 
@@ -100,10 +100,10 @@ class Cache:
         self.root = root
         self.tag = tag
         self.cap = cap
-        self._unchecked = cap  # bytes written since the last look at the whole size
+        self._unchecked = cap  # bytes written since the total size was last measured
 
     def path(self, area: str, name: str) -> Path:
-        """Where the file ``name`` of ``area`` stands, or would."""
+        """The path of the file ``name`` of ``area``, existing or not."""
         return self.root / area / self.tag / name
 
     def read(self, area: str, name: str) -> bytes | None:
@@ -115,7 +115,7 @@ class Cache:
         return need(self.path(area, name))
 
     def write(self, area: str, name: str, data: bytes) -> Path:
-        """Write the file whole and sealed; evicts when the cap is passed.
+        """Write the file atomically and sealed; evicts when the cap is exceeded.
 
         Raises:
             OSError: there is no room, or others can write to the folder (EPERM).
@@ -134,9 +134,9 @@ class Cache:
 
 
 def load(path: Path) -> bytes | None:
-    """The content of a cache file, marked as used now; None if there is none that can be used.
+    """The content of a cache file, marked as used now; None if there is no usable one.
 
-    A damaged one is deleted; one that others can write to is left, and said in the log.
+    A damaged one is deleted; one that others can write to is left, and logged.
     """
     try:
         data, used = trusted.read(path)
@@ -158,7 +158,7 @@ def load(path: Path) -> bytes | None:
 
 
 def need(path: Path) -> bytes:
-    """:func:`load`; FileNotFoundError where there is nothing that can be used."""
+    """:func:`load`; FileNotFoundError if there is no usable one."""
     content = load(path)
     if content is None:
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
@@ -166,10 +166,10 @@ def need(path: Path) -> bytes:
 
 
 def _files(root: Path) -> Iterator[tuple[str, Path, os.stat_result]]:
-    """Every file of the cache as (area, path, status); those that vanish meanwhile are left out."""
+    """Every file of the cache as (area, path, status); files that vanish meanwhile are left out."""
     for area in AREAS:
         if (root / area).is_symlink():
-            continue  # nothing of ours: what it leads to is not to be counted, or deleted
+            continue  # not ours: its target must not be counted or deleted
         for base, _, names in os.walk(root / area):
             for name in names:
                 path = Path(base, name)
@@ -188,7 +188,7 @@ def usage(root: Path) -> tuple[Usage, ...]:
 
 @contextlib.contextmanager
 def _eviction_lock(root: Path) -> Generator[bool, None, None]:
-    """Yields False if another process evicts just now: then it need not be done twice."""
+    """Yields False if another process is evicting: then it need not be done twice."""
     try:
         with open(root / ".evict.lock", "ab") as file:
             try:
@@ -202,7 +202,8 @@ def _eviction_lock(root: Path) -> Generator[bool, None, None]:
 
 
 def evict(root: Path, cap: int) -> int:
-    """Delete the longest unused files until the cache is well under ``cap``; the bytes freed."""
+    """Delete the least recently used files until the cache is well under ``cap``; the bytes
+    freed."""
     with _eviction_lock(root) as mine:
         if not mine:
             return 0
@@ -266,9 +267,9 @@ def _lives(pid: int) -> bool:
 
 
 def clean(root: Path) -> int:
-    """Delete every file of the cache; the bytes freed.  What is not the cache's own stays.
+    """Delete every file of the cache; the bytes freed.  Other files are kept.
 
-    UntrustedError SX0912 if others can write to it: they would say what is deleted.
+    UntrustedError SX0912 if others can write to it: they would decide what is deleted.
     """
     trusted.check_folder(root)
     freed = 0

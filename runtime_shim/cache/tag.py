@@ -1,7 +1,7 @@
-"""The cache tag: what a cached translation depends on besides the program itself.
+"""The cache tag: everything that a cached translation depends on besides the program itself.
 
 It changes with the translator's and the emulator's sources and tables, with LLVM, with the solver
-and with the host's CPU, so that files of another version are never taken for ours.
+and with the host's CPU, so files of another version are never used.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from pathlib import Path
 from sassxlate import __version__
 
 _PACKAGES = ("disasm", "cfg", "lowering", "llm", "runtime_shim", "domain")
-# Folders that decide no code.  A model's weights are among them: what it proposes is proved, and
-# kept under the model's own name.
+# Folders that do not affect code.  A model's weights are among them: its proposals are proved, and
+# stored under the model's own name.
 _SHOWS = frozenset({
     "cfg/diff", "cfg/pages", "cfg/view", "lowering/report", "lowering/trace",
     "llm/dataset", "llm/evaluation", "llm/training", "llm/weights",
@@ -24,11 +24,11 @@ _SHOWS = frozenset({
     "runtime_shim/signatures",
 })  # fmt: skip
 _SKIP_SUFFIXES = (".pyc", ".md", ".so", ".1", ".swp", "~", ".safetensors")
-FORMAT = 2  # of the files in the cache; raise it when their layout changes
+FORMAT = 2  # version of the cache's files; raise it when their layout changes
 
 
 def cache_tag() -> str:
-    """32 hexadecimal digits."""
+    """The tag: 32 hexadecimal digits."""
     digest = hashlib.blake2b(digest_size=16)
 
     def add(*parts: str | bytes) -> None:
@@ -55,7 +55,7 @@ def decisive(root: Path) -> list[Path]:
 
 
 def _llvm() -> tuple[bytes, ...]:
-    # Without importing llvmlite, which costs more than all the rest of a warm start.
+    # Without importing llvmlite, which costs more than the rest of a warm start.
     spec = importlib.util.find_spec("llvmlite")
     if spec is None or spec.origin is None:
         return (b"no llvmlite",)
@@ -64,7 +64,7 @@ def _llvm() -> tuple[bytes, ...]:
 
 
 def _solver() -> str:
-    """z3's version, whose word decides what of a model's is taken; without importing it."""
+    """z3's version (its verdicts decide which model answers are taken), without importing it."""
     spec = importlib.util.find_spec("z3")
     if spec is None or spec.origin is None:
         return "no z3"

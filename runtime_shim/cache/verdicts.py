@@ -1,4 +1,4 @@
-"""Verdicts by content: the same block under the same map, judged by the same code, is asked once.
+"""Verdicts by content: the same block under the same map, judged by the same code, is proved once.
 
 A file of the cache holds one verdict.
 """
@@ -27,7 +27,7 @@ AREA = "verdict"
 
 @cache
 def verdict_tag() -> str:
-    """Changes with the sources that decide, and with the solver."""
+    """A tag that changes with the source code that decides verdicts, and with the solver."""
     digest = hashlib.blake2b(importlib.metadata.version("z3-solver").encode(), digest_size=16)
     root = Path(str(resources.files("sassxlate")))
     for path in decisive(root):
@@ -41,14 +41,14 @@ def _sorted(items: Iterable[object]) -> str:
 
 
 def _key(block: BlockPair, settings: object) -> str:
-    """Of everything that a verdict depends on, the bytes of the code decoded."""
+    """The key of everything that a verdict depends on, with the bytes of the code decoded."""
     regs = block.regs
     parts = [
         repr(settings),
         repr([(i.arch, i.offset, i.word) for i in block.sass]),
         repr([[(s.pc, s.next, s.inst, s.inst.uniform) for s in code] for code in block.rdna]),
         repr([(s.pc, s.next, s.inst) for s in block.tail]),
-        # Instructions may have been given operands that are not in their words.
+        # Instructions may have operands that are not in their words.
         repr([sorted(i.operands.items(), key=lambda o: o[0]) for i in block.sass]),
         *(f"{name} {getattr(regs, name)!r}" for name in type(regs).__slots__),
         repr(block.layout),
@@ -70,7 +70,7 @@ class Verdicts:
     cache: Cache
 
     def key(self, block: BlockPair, settings: object) -> str:
-        """Of everything that a verdict depends on, the bytes of the code decoded."""
+        """The key of everything that a verdict depends on, with the bytes of the code decoded."""
         return _key(block, settings)
 
     def read(self, name: str) -> Verdict | None:
@@ -78,7 +78,7 @@ class Verdicts:
         return None if data is None else _parsed(data)
 
     def write(self, name: str, verdict: Verdict) -> None:
-        """Keeps what does not depend on how fast the machine was."""
+        """Stores a verdict unless it depends on the speed of the machine."""
         from sassxlate.lowering.verify import Unknown
 
         if isinstance(verdict, Unknown):
@@ -87,18 +87,18 @@ class Verdicts:
         try:
             self.cache.write(AREA, name, body)
         except OSError:
-            return  # no room: asked again next time
+            return  # no room: proved again next time
 
 
 def verdicts() -> Verdicts | None:
-    """In the cache that the environment names; None where others can write there."""
+    """The store in the environment's cache; None if others can write there."""
     root = place()
     return None if root is None else Verdicts(_cache(root, verdict_tag(), size_cap()))
 
 
 @cache
 def _cache(root: Path, tag: str, cap: int) -> Cache:
-    # One in a process: it looks at the size of the whole now and then.
+    # One per process: it measures the total size now and then.
     return Cache(root, tag, cap)
 
 

@@ -1,4 +1,5 @@
-"""`sassxlate verify --run`: whole launches, by the reference interpreter and by the translation."""
+"""`sassxlate verify --run`: compares whole launches between the reference interpreter and the
+translation."""
 
 from __future__ import annotations
 
@@ -25,11 +26,11 @@ if TYPE_CHECKING:
     from sassxlate.lowering.trace.compare_memory import Verdict
     from sassxlate.lowering.trace.recording import Recorded
 
-LIMIT = 50_000_000  # instructions of warps a launch
+LIMIT = 50_000_000  # warp instructions per launch
 
 
 def run_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Adds ``--run`` and what belongs to it; without it the command is as before."""
+    """Adds ``--run`` and its options; without it the command is unchanged."""
 
     @functools.wraps(command)
     def wrapped(context: click.Context, *args: Any, **options: Any) -> None:
@@ -90,16 +91,16 @@ _OPTIONS: tuple[Callable[[Callable[..., None]], Callable[..., None]], ...] = (
 
 @dataclass(frozen=True, slots=True)
 class _Used:
-    """A kernel that the program used, with what its launches need."""
+    """A kernel that the program used, with the data that its launches need."""
 
     cubin: Cubin
     kernel: Kernel
-    launch: Mapping[str, str]  # the launch text; fills by what they are
+    launch: Mapping[str, str]  # the launch text; fills by kind
 
 
 @dataclass(frozen=True, slots=True)
 class How:
-    """What bounds a run, and how it is told: the options of these names."""
+    """The limits and the output format of a run: the options of these names."""
 
     limit: int = LIMIT
     most: int = 0
@@ -109,7 +110,7 @@ class How:
 
 @dataclass(frozen=True, slots=True)
 class Launched:
-    """A launch by hand."""
+    """A hand-made launch."""
 
     grid: tuple[int, int, int]
     block: tuple[int, int, int]
@@ -121,7 +122,7 @@ class Launched:
 def verify_launch(
     file: str, patterns: tuple[str, ...], arch: str | None, launched: Launched, how: How
 ) -> int:
-    """As :func:`verify_run`, of one launch of a kernel of ``file``."""
+    """As :func:`verify_run`, for one launch of a kernel of ``file``."""
     from sassxlate.lowering.trace.arguments import find_kernel, parse
     from sassxlate.runtime_shim.service import client
 
@@ -153,7 +154,7 @@ def verify_run(
 ) -> int:
     """Runs a program on the emulated device, and each of its launches again in the interpreter.
 
-    Gives the exit status: 1 where memory differs, 3 where nothing was decided.
+    Returns the exit status: 1 if memory differs, 3 if nothing was decided.
     """
     from sassxlate.disasm.inputs import kernel_matches
     from sassxlate.lowering.trace import recording as record
@@ -207,13 +208,13 @@ def recorded_in(
     cache: Path,
     settings: Mapping[str, str] | None = None,
 ) -> int:
-    """Runs a program on the emulated device, which writes its launches to ``folder``; gives the
+    """Runs a program on the emulated device, which records its launches in ``folder``; returns the
     program's exit status.  ``settings``: more variables of its environment."""
     return _record(program, args, folder, cache, settings)
 
 
 def used_kernel(cache: Path, recorded: Recorded) -> tuple[Cubin, Kernel] | None:
-    """The kernel of a launch, out of the cache that the program was run with."""
+    """The kernel of a launch, from the cache that the program was run with."""
     used = _of(cache, recorded)
     return None if used is None else (used.cubin, used.kernel)
 
@@ -225,10 +226,10 @@ def _record(
     cache: Path,
     more: Mapping[str, str] | None = None,
 ) -> int:
-    """The program under ``sassxlate run``; its output goes to standard error."""
+    """Runs the program under ``sassxlate run``; its output goes to standard error."""
     command = [sys.executable, "-P", "-m", "sassxlate", "run", "--keep-status"]
     command += ["--device", "emulator", "--", program, *args]
-    # One thread: the order of blocks is the interpreter's, too.
+    # One thread, so that the order of blocks is the interpreter's.
     settings = {"SASSXLATE_RECORD": str(folder), "SASSXLATE_THREADS": "1"}
     settings |= {"SASSXLATE_CACHE_DIR": str(cache), **(more or {})}
     done = subprocess.run(
@@ -238,7 +239,7 @@ def _record(
 
 
 def _of(cache: Path, recorded: Recorded) -> _Used | None:
-    """What the cache has of the kernel of a launch."""
+    """The cache's data on the kernel of a launch."""
     from sassxlate.disasm.containers import parse_cubin
     from sassxlate.runtime_shim.cache.store import load, name_key, need
     from sassxlate.runtime_shim.service.work import host_key
@@ -259,7 +260,7 @@ def _of(cache: Path, recorded: Recorded) -> _Used | None:
 
 
 def _mark(recorded: Recorded) -> str:
-    """What tells launches apart: kernel, shape, arguments and memory; not the launch's number."""
+    """The identity of a launch: kernel, shape, arguments and memory; not its number."""
     digest = hashlib.blake2b(digest_size=16)
     for part in (recorded.key, recorded.grid, recorded.block, recorded.shared, recorded.kernarg):
         digest.update(repr(part).encode())
@@ -273,7 +274,7 @@ def _verdict(used: _Used | None, recorded: Recorded, limit: int) -> Verdict:
     from sassxlate.lowering.trace.compare_memory import Unknown, compare
 
     if used is None:
-        return Unknown("the kernel that was launched is not among those that were kept")
+        return Unknown("the launched kernel is not in the cache")
     if recorded.fault:
         return Unknown(f"the launch stopped with fault {recorded.fault}")
     try:
@@ -287,7 +288,7 @@ def _verdict(used: _Used | None, recorded: Recorded, limit: int) -> Verdict:
         return Unknown(str(error))
 
 
-# --- what is printed ---------------------------------------------------------------------------
+# --- output ------------------------------------------------------------------------------------
 
 
 def _say(
@@ -317,7 +318,7 @@ def _text(used: _Used | None, verdict: Verdict) -> str:
         return "same" + (f" (modulo {', '.join(verdict.modulo)})" if verdict.modulo else "")
     if not isinstance(verdict, Different):
         return f"unknown: {verdict.reason}"
-    text = f"{verdict.words} words differ, first that at {verdict.address:#x}: "
+    text = f"{verdict.words} words differ, the first at {verdict.address:#x}: "
     text += f"SASS {verdict.sass:#010x}, RDNA3 {verdict.rdna:#010x}; "
     if verdict.offset is None:
         return text + "no SASS instruction wrote it"

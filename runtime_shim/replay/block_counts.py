@@ -1,4 +1,4 @@
-"""Execution counts for pictures: out of a file, or of a program that is run now."""
+"""Execution counts for pictures: from a file, or of a program that is run now."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ def read(path: str) -> list[Runs]:
     except OSError as error:
         raise UsageError("SX0834", error.strerror or str(error), Where(path)) from None
     except (ValueError, RecursionError) as error:
-        raise UsageError("SX0834", f"this is no JSON: {error}"[:200], Where(path)) from None
+        raise UsageError("SX0834", f"not JSON: {error}"[:200], Where(path)) from None
     return from_data(data, path)
 
 
 def capability(arch: str | None) -> dict[str, str]:
-    """The setting that makes the emulated device one of this architecture, so that a program's code
-    for it is what runs."""
+    """The setting that gives the emulated device one of this architecture's compute capability, so
+    that a program's code for it runs."""
     from sassxlate.disasm.inputs import parse_arch
 
     if arch is None or not arch.startswith("sm_"):
@@ -48,7 +48,7 @@ def capability(arch: str | None) -> dict[str, str]:
 
 
 def of_program(program: str, args: tuple[str, ...], arch: str | None = None) -> list[Runs]:
-    """Runs a program on the emulated device; the counts of all kernels that it launched."""
+    """Runs a program on the emulated device; returns the counts of all kernels that it launched."""
     from sassxlate.disasm.containers import parse_cubin
     from sassxlate.lowering.emulate.counts import of_code_object
     from sassxlate.runtime_shim import paths
@@ -91,8 +91,8 @@ def of_program(program: str, args: tuple[str, ...], arch: str | None = None) -> 
 def with_counts(
     graphs: Sequence[Graph], counts: Sequence[Runs], file: str, *, every: bool
 ) -> list[Graph]:
-    """The graphs with the executions of their blocks; ``every``: also those of kernels that were
-    not counted, as they are.
+    """The graphs with the execution counts of their blocks; ``every``: also those of kernels that
+    were not counted, unchanged.
 
     Raises:
         UsageError: SX0833, counts of other code; SX0837, of none of these kernels.

@@ -1,4 +1,5 @@
-"""What ``SASSXLATE_COUNTS`` makes the emulated device count: how often the blocks of kernels began.
+"""Reads the counts that ``SASSXLATE_COUNTS`` enables on the emulated device: how often the blocks
+of kernels began.
 
 ``native/hip/counts.h`` has the format.
 """
@@ -14,14 +15,14 @@ from sassxlate.errors import ShimError, Where
 
 _MAGIC = b"sassxlate-counts 1"
 _PAGE = 4096
-_WORDS = 8  # of 64 bits, before the blocks'
+_WORDS = 8  # 64-bit words before the blocks'
 
 
 @dataclass(frozen=True, slots=True)
 class Executions:
-    """Of one image in one process.  ``key`` is :func:`.work.host_key`'s, ``threads`` the most of a
-    workgroup, ``shared`` the most dynamic shared memory of one in bytes, ``blocks`` how often waves
-    began each block of the image, in the order of addresses."""
+    """The counts of one image in one process.  ``key`` is :func:`.work.host_key`'s, ``threads`` the
+    largest workgroup, ``shared`` the largest dynamic shared memory of one in bytes, ``blocks`` how
+    often waves began each block of the image, in the order of addresses."""
 
     key: str
     kernel: str
@@ -33,7 +34,7 @@ class Executions:
     blocks: tuple[int, ...]
 
     def plus(self, other: Executions) -> Executions:
-        """Those of the same image in another process, or loaded once more."""
+        """The sum with counts of the same image in another process, or loaded again."""
         return Executions(
             self.key,
             self.kernel,
@@ -47,7 +48,7 @@ class Executions:
 
 
 def read(folder: Path) -> dict[str, Executions]:
-    """All that a run left in a directory, by key.  ShimError SX0724 for a damaged file."""
+    """All counts that a run left in a directory, by key.  ShimError SX0724 for a damaged file."""
     found: dict[str, Executions] = {}
     for path in sorted(folder.glob("counts-*")):
         for one in _one(path):

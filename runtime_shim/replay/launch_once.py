@@ -1,6 +1,7 @@
 """Launches one kernel of a cubin through our libcuda.so.1, with the arguments that a file lists.
 
-Run by ``sassxlate run`` for ``sassxlate verify --run FILE -k NAME``: the launch is recorded there.
+Started by ``sassxlate run`` for ``sassxlate verify --run FILE -k NAME``: the launch is recorded
+there.
 """
 
 from __future__ import annotations

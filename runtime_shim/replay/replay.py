@@ -36,7 +36,7 @@ def recorded(program: Path, folder: Path) -> list[Recorded]:
         environment = {
             **os.environ,
             "SASSXLATE_RECORD": made,
-            "SASSXLATE_THREADS": "1",  # the order of blocks is ours, too
+            "SASSXLATE_THREADS": "1",  # so that the order of blocks is the replay's
             "SASSXLATE_CC": "8.0",
             "PYTHONPATH": client.import_root(),
         }
@@ -108,8 +108,8 @@ def run(
     kernarg: bytes,
     held: Mapping[str, tuple[int, int]] | None = None,
 ) -> int:
-    """Runs a recorded launch; gives the words of memory that are not as they were then.  ``held``:
-    variables that the code object has itself, and where the program's are."""
+    """Replays a recorded launch; returns the words of memory that differ from the record.
+    ``held``: variables that the code object defines itself, and the addresses of the program's."""
     obj = read(code.data)
     kernel = obj.kernel(code.name)
     memory.reset(launch.before)
@@ -136,7 +136,7 @@ def run(
 
 
 def hip_kernarg(data: bytes, name: str, launch: Recorded, parameters: bytes) -> bytes:
-    """The kernarg segment that HIP's runtime would make for clang's kernel."""
+    """The kernarg segment that HIP's runtime would build for clang's kernel."""
     row: Any = read(data).kernel(name).metadata
     segment = bytearray(int(row[".kernarg_segment_size"]))
     segment[: len(parameters)] = parameters

@@ -1,4 +1,5 @@
-"""For `sassxlate trace`: a launch by hand or one of a program, as both sides take it, and run."""
+"""For `sassxlate trace`: a hand-made launch or one of a program, prepared for both sides and
+run."""
 
 from __future__ import annotations
 
@@ -32,10 +33,10 @@ if TYPE_CHECKING:
     from sassxlate.disasm.sass.interpreter import Order
 
 Shape = tuple[int, int, int]
-THREADS = 1024  # of a block
+THREADS = 1024  # most threads of a block
 Bytes = NDArray[np.uint8]
-_NOWHERE = 0x0000_7000_0000_0000  # where memory is if a launch has none
-_BUDGET = 24  # RDNA3 instructions for each of SASS, before a launch is given up
+_NOWHERE = 0x0000_7000_0000_0000  # base address if a launch has no memory
+_BUDGET = 24  # RDNA3 instructions per SASS instruction before giving up on a launch
 _ROOM = 1 << 30  # bytes of records
 
 
@@ -49,7 +50,7 @@ def by_hand(
     seed: int,
     code: str | None = None,
 ) -> Subject:
-    """A launch as `sassxlate interpret` takes it.  SassxlateError for what is refused."""
+    """A launch as `sassxlate interpret` takes it.  SassxlateError if it is refused."""
     from sassxlate.lowering.trace.arguments import find_kernel, lay_out
     from sassxlate.lowering.trace.interpreter_launch import module_images
 
@@ -89,7 +90,7 @@ def of_program(
     arch: str | None = None,
     code: str | None = None,
 ) -> Subject:
-    """A launch of a program: the ``number``-th of the kernel that the name is of."""
+    """A launch of a program: the ``number``-th of the named kernel."""
     from sassxlate.disasm.inputs import kernel_matches
     from sassxlate.lowering.trace import recording
     from sassxlate.runtime_shim import paths
@@ -112,7 +113,7 @@ def of_program(
                     left -= 1
                     continue
                 if used is None:
-                    text = "the kernel that was launched is not among those that were kept"
+                    text = "the launched kernel is not in the cache"
                     raise UsageError("SX0835", text, Where(program, launch.kernel))
                 translated = _translated(program, used[0], launch.kernel)
                 return Subject(*used, translated, _other(code, translated), launch)
@@ -134,7 +135,7 @@ def _translated(file: str, cubin: Cubin, name: str) -> Translated:
 
 
 def _other(path: str | None, translated: Translated) -> bytes:
-    """A code object in the place of the translation: of the same size, by the same map."""
+    """A code object in place of the translation: of the same size and with the same source map."""
     if path is None:
         return translated.code_object
     from sassxlate.lowering.codeobject import source_map
@@ -146,7 +147,7 @@ def _other(path: str | None, translated: Translated) -> bytes:
         raise UsageError("SX0835", error.strerror or str(error), Where(path)) from None
     mine = source_map.exact(source_map.find(translated.code_object), name)
     if source_map.exact(source_map.find(data), name) != mine or mine is None:
-        text = "this code object is no translation of the kernel by this version"
+        text = "this code object is not a translation of the kernel by this version"
         raise UsageError("SX0835", text, Where(path, name))
     obj, ours = read(data), read(translated.code_object)
     if len(obj.text) != len(ours.text) or obj.kernel(name).entry != ours.kernel(name).entry:
@@ -156,7 +157,7 @@ def _other(path: str | None, translated: Translated) -> bytes:
 
 @dataclass(slots=True)
 class Emulated:
-    """What a launch on the emulated device left behind."""
+    """The result of a launch on the emulated device."""
 
     streams: Streams
     stopped: Stopped | None
@@ -166,7 +167,7 @@ class Emulated:
 def emulate(
     subject: Subject, choice: Choice, *, seed: int = 0, give_up: int, room: int = _ROOM
 ) -> Emulated:
-    """Runs the translation in strict mode and records what the choice wants."""
+    """Runs the translation in strict mode and records the selected points."""
     buffer, stopped, memory = _run(
         subject, choice.points(), choice.warps, seed, give_up, min(room, _ROOM)
     )
@@ -197,8 +198,8 @@ _STORES = ("store", "atomic", "reduction", "bulk")
 def watched(
     subject: Subject, choice: Choice, word: Word, order: Order, seed: int, give_up: int
 ) -> tuple[MemoryChange, bool] | Literal["same"] | None:
-    """Which step left another value in a word of memory than on the other side, and whether that is
-    RDNA3's doing; "same" where both sides changed it alike, None if nothing is known."""
+    """The step that left a different value in a word of memory than on the other side, and whether
+    the change is RDNA3's; "same" if both sides changed it alike, None if nothing is known."""
     value, warps = 0, None
     if word.block < 0:
         place = Place("m", word.address)
@@ -233,7 +234,7 @@ def watched(
 
 
 def count(subject: Subject, *, seed: int = 0, give_up: int) -> tuple[counts.Runs, Stopped | None]:
-    """How often waves executed the kernel's blocks in the whole launch."""
+    """Counts how often waves executed the kernel's blocks in the whole launch."""
     name = subject.kernel.name
     obj = read(subject.code)
     flow = counts.flow_of(obj.text, obj.kernel(name).entry)
@@ -258,7 +259,7 @@ def _run(
     room: int,
     numbers: Any = None,
 ) -> tuple[Buffer, Stopped | None, Mapping[int, Bytes]]:
-    """Memory behind it is that of the launch's pieces."""
+    """Runs the launch; memory afterwards is in its pieces."""
     recorded, name = subject.recorded, subject.kernel.name
     options = CompileOptions(
         strict=True, poison=bool(seed), trace=tuple(points), counts=numbers is not None
@@ -279,7 +280,7 @@ def _run(
                 ranges=[(base, len(data)) for base, data in recorded.before.items()],
             )  # fmt: skip
             if stuck:
-                text = f"{stuck} waves wait at a barrier for others that never come"
+                text = f"{stuck} waves wait at a barrier for others that never arrive"
                 stopped = Stopped("barrier", text, -1, 0)
         except EmulatorError as error:
             if error.code != "SX0630":

@@ -1,6 +1,7 @@
-"""Launches one fixture kernel through our libcuda.so.1 and compares what it wrote.
+"""Launches one fixture kernel through our libcuda.so.1 and compares its output.
 
-Run by ``sassxlate run``, in a process of its own: what a kernel breaks or hangs is this process.
+Run by ``sassxlate run``, in a separate process: a kernel that crashes or hangs affects only this
+process.
 """
 
 from __future__ import annotations
@@ -20,13 +21,13 @@ from sassxlate.runtime_shim.paths import write_whole
 from sassxlate.runtime_shim.selftest.contracts.contracts import CONTRACTS, Contract
 
 _REPEATS = 5
-_SHOWN = 16  # differing words a seed
+_SHOWN = 16  # differing words listed per seed
 Difference = list[int]  # index, actual, expected
 
 
 def launch(driver: Driver, function: ctypes.c_void_p, contract: Contract, seed: int) -> Any:
-    """Differences and times of one seed's launches, of which the worst counts; the first of a
-    kernel includes its translation."""
+    """Differences and times of one seed's launches, of which the worst counts; a kernel's first
+    launch includes its translation."""
     inputs = contract.inputs(seed)
     start = np.full(contract.out_words, contract.start, dtype=np.uint32)
     a, b, out = (driver.upload(words) for words in (*inputs, start))

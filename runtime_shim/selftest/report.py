@@ -19,7 +19,7 @@ from sassxlate.runtime_shim.paths import write_whole
 from sassxlate.runtime_shim.selftest.selftest import FixtureResult, as_row
 
 SCHEMA = 1
-# Versions and clocks as the kernel and ROCm write them down.  Nothing here names a user or a host.
+# Versions and clocks as the kernel and ROCm report them.  Nothing here names a user or a host.
 _FILES = (
     *("/opt/rocm/.info/version", "/sys/module/amdgpu/version", "/proc/sys/kernel/osrelease"),
     "/sys/class/kfd/kfd/topology/nodes/*/name",
@@ -30,7 +30,7 @@ _LONGEST = 2000
 
 
 def environment() -> dict[str, Any]:
-    """What this machine is: program, system, driver and cards."""
+    """A description of this machine: program, system, driver and GPUs."""
     files: dict[str, str] = {}
     names = [name for pattern in _FILES for name in sorted(glob(pattern))]
     for card in sorted(glob("/sys/class/drm/card[0-9]*/device")):
@@ -65,14 +65,14 @@ def _processor() -> str:
 
 
 def counts(results: Sequence[FixtureResult]) -> dict[str, int]:
-    """How many ended how."""
+    """The number of results by outcome."""
     return dict(Counter(result.status for result in results))
 
 
 def write(
     path: Path, results: Sequence[FixtureResult], device: str, facts: dict[str, Any], seconds: float
 ) -> None:
-    """Writes the report; ``path`` ends in .json or .zip.  OSError where it cannot be written."""
+    """Writes the report; ``path`` ends in .json or .zip.  OSError if it cannot be written."""
     archive = path.suffix == ".zip"
     report = {
         "schema": SCHEMA,

@@ -1,4 +1,4 @@
-"""The self-test: every fixture on a device, each in processes of its own, and what came of it.
+"""The self-test: every fixture on a device, each in separate processes, and its outcome.
 
 A fixture that hangs, crashes or loses the device is one row of the report; the others continue.
 """
@@ -28,11 +28,11 @@ Kind = Literal["instructions", "kernel", "program"]
 Status = Literal["pass", "fail", "refused", "error", "crash", "hang", "not run"]
 DeviceKind = Literal["hip", "emulator"]
 EXIT_REFUSED = 3
-_TAIL = 4000  # characters of what a process printed
+_TAIL = 4000  # most characters of a process's output
 _LISTING = 400  # lines of assembly in a report that is one JSON file
 _LOG_LINES = 40
-_PATIENCE_S = 10.0  # for a killed process to go: one that waits for a GPU may not
-_RECOVERY_S = (0.0, 5.0, 15.0)  # before each question whether the device is well again
+_PATIENCE_S = 10.0  # for a killed process to end: one that waits for a GPU may not
+_RECOVERY_S = (0.0, 5.0, 15.0)  # before each check whether the device works again
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ class Code:
 
 @dataclass(slots=True)
 class FixtureResult:
-    """How a fixture went; ``found`` is what its process wrote, ``lines`` say what is wrong."""
+    """The outcome of a fixture; ``found`` is its process's output, ``lines`` describe errors."""
 
     name: str
     kind: Kind
@@ -72,7 +72,7 @@ class FixtureResult:
     codes: list[Code] = field(default_factory=list[Code])
 
 
-# --- What there is to run --------------------------------------------------------------------
+# --- Fixtures --------------------------------------------------------------------------------
 
 
 def data_folder() -> Path:
@@ -84,7 +84,7 @@ def data_folder() -> Path:
 
 
 def fixtures() -> list[Fixture]:
-    """All fixtures, the simplest first: what fails early explains what fails later."""
+    """All fixtures, the simplest first: early failures explain later ones."""
     from sassxlate.runtime_shim.selftest.contracts.contracts import CONTRACTS
     from sassxlate.runtime_shim.selftest.instructions.vector import groups
 
@@ -111,16 +111,16 @@ def fixtures() -> list[Fixture]:
 
 @dataclass(frozen=True, slots=True)
 class SelftestSettings:
-    """How to run: on which device, how long a fixture may take, how many inputs a kernel gets."""
+    """Settings: the device, the time limit of a fixture, the number of inputs per kernel."""
 
     device: DeviceKind
     time_limit: float
     seeds: int
-    work: Path  # a directory of our own
+    work: Path  # a private directory
 
 
 def run_fixture(fixture: Fixture, settings: SelftestSettings) -> FixtureResult:
-    """One fixture, whatever happens to its process."""
+    """Runs one fixture, whatever happens to its process."""
     result_file = settings.work / "result.json"
     result_file.unlink(missing_ok=True)
     command = [sys.executable, "-P", "-m", "sassxlate", "run", "--device", settings.device, "--"]
@@ -155,7 +155,7 @@ def _application(fixture: Fixture, settings: SelftestSettings, result: Path) -> 
         child = "sassxlate.runtime_shim.selftest.kernel"
         arguments = (str(fixture.file), fixture.subject, str(result), str(settings.seeds))
         return [*module, child, *arguments]
-    # A wheel may have lost the permission to run it.
+    # A wheel may have lost the execute permission.
     program = settings.work / fixture.subject
     program.write_bytes(fixture.file.read_bytes())
     program.chmod(0o700)
@@ -165,8 +165,8 @@ def _application(fixture: Fixture, settings: SelftestSettings, result: Path) -> 
 def _in_time(
     command: Sequence[str], environment: dict[str, str], settings: SelftestSettings
 ) -> tuple[int | None, str, str]:
-    """(exit status, output, errors) of a command; None: it was killed when its time was up."""
-    # Files, not pipes: whoever inherits a pipe could keep us waiting for its end.
+    """(exit status, output, errors) of a command; None: it was killed at its time limit."""
+    # Files, not pipes: a process that inherits a pipe could delay its end.
     with open(settings.work / "out", "wb") as out, open(settings.work / "err", "wb") as err:
         process = subprocess.Popen(
             command,
@@ -190,13 +190,13 @@ def _in_time(
     tails = [(settings.work / name).read_bytes()[-_TAIL:] for name in ("out", "err")]
     texts = [tail.decode(errors="replace") for tail in tails]
     home = os.path.expanduser("~")
-    if len(home) > 1:  # a report does not say who made it
+    if len(home) > 1:  # a report must not name its user
         texts = [text.replace(home, "~") for text in texts]
     return status, texts[0], texts[1]
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
-    # Its whole session: `run`, the application, and what that started.
+    # Kill its whole session: `run`, the application, and the application's children.
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
     with suppress(subprocess.TimeoutExpired):
@@ -212,7 +212,7 @@ def _judged(fixture: Fixture, result: FixtureResult) -> tuple[Status, list[str]]
         return "hang", ["did not end in time and was killed"]
     if status == EXIT_REFUSED:
         lines = [line for line in result.errors.splitlines() if re.search(r"\bSX\d{4}\b", line)]
-        ours = any("SX09" in line for line in lines)  # the service's trouble, not the kernel's
+        ours = any("SX09" in line for line in lines)  # the service's fault, not the kernel's
         return "error" if ours else "refused", list(dict.fromkeys(lines))
     if status > 128 or status < 0:
         number = status - 128 if status > 0 else -status
@@ -265,7 +265,7 @@ def _judged_program(fixture: Fixture, result: FixtureResult) -> tuple[Status, li
 
 
 def _translated(fixture: Fixture) -> list[Code]:
-    """The fixture's kernels as the device got them: translation depends on nothing else."""
+    """The fixture's kernels as loaded on the device: translation depends on nothing else."""
     from sassxlate.disasm.containers import load
     from sassxlate.lowering.pipeline import translate_kernel
 
@@ -285,7 +285,7 @@ def _translated(fixture: Fixture) -> list[Code]:
 
 
 def device_is_well(settings: SelftestSettings) -> bool:
-    """Whether the device takes code: asked after something went badly wrong on it."""
+    """Whether the device still runs code: checked after a serious failure on it."""
     if settings.device == "emulator":
         return True
     from sassxlate.runtime_shim.hip_probe import find_hip
@@ -300,7 +300,7 @@ def device_is_well(settings: SelftestSettings) -> bool:
 def run_all(
     chosen: Iterable[Fixture], settings: SelftestSettings, tell: Callable[[FixtureResult], None]
 ) -> list[FixtureResult]:
-    """Every fixture in order; ``tell`` hears of each.  Ends early where the device is lost."""
+    """Every fixture in order; ``tell`` is called for each.  Ends early if the device is lost."""
     results: list[FixtureResult] = []
     lost = False
     for fixture in chosen:
@@ -320,7 +320,7 @@ def run_all(
 
 
 def kernel_log() -> list[str]:
-    """The newest lines that AMD's driver wrote to the system's log, where it may be read."""
+    """The newest lines that AMD's driver wrote to the system's log, if it may be read."""
     try:
         done = subprocess.run(
             ["dmesg"], capture_output=True, timeout=5, check=False, stdin=subprocess.DEVNULL
@@ -332,7 +332,7 @@ def kernel_log() -> list[str]:
 
 
 def device_facts(settings: SelftestSettings) -> dict[str, Any]:
-    """What HIP says of itself and of the device."""
+    """HIP's version and the device's properties."""
     result = settings.work / "facts.json"
     command = [sys.executable, "-P", "-m", "sassxlate", "run", "--device", settings.device, "--"]
     child = "sassxlate.runtime_shim.selftest.instructions.vector"
@@ -346,7 +346,7 @@ def device_facts(settings: SelftestSettings) -> dict[str, Any]:
 
 
 def work_folder() -> tempfile.TemporaryDirectory[str]:
-    """A directory of our own for results and copies."""
+    """A private directory for results and copies."""
     return tempfile.TemporaryDirectory(prefix="sassxlate-selftest-")
 
 
@@ -354,7 +354,7 @@ def work_folder() -> tempfile.TemporaryDirectory[str]:
 
 
 def as_row(result: FixtureResult, *, whole: bool) -> dict[str, Any]:
-    """A result as JSON.  ``whole``: with the code of what failed, for a report of one file."""
+    """A result as JSON.  ``whole``: with the code of failed fixtures, for a report in one file."""
     row = asdict(result)
     with_code = whole and result.status not in ("pass", "not run")
     row["codes"] = [_code_row(code, whole=with_code) for code in result.codes]

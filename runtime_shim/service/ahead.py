@@ -1,11 +1,11 @@
-"""Which kernels to translate before they are asked for.
+"""Chooses kernels to translate before they are requested.
 
-A program that launches many kernels of a module would wait for one after another, on one core of
-all.  So when a kernel is asked for that is not in the cache, workers that have nothing to do take
-the next ones of its module, in the module's order: programs launch what lies together.  What may be
-wasted is bounded: without a request nothing happens; each request moves on by no more kernels than
-there are idle workers; one worker is left to requests; and large modules are left alone, since a
-library holds thousands of kernels, of which a program launches a few.
+A program that launches many kernels of a module would wait for one after another, on one of all
+cores.  So when a requested kernel is not in the cache, idle workers take the next ones of its
+module, in the module's order: programs launch neighbouring kernels.  Wasted work is bounded:
+without a request nothing happens; each request advances by no more kernels than there are idle
+workers; one worker is kept for requests; and large modules are left alone, since a library holds
+thousands of kernels, of which a program launches a few.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from typing import Any, TypeAlias
 
 from sassxlate.runtime_shim.cache.store import Cache
 
-LARGEST = 256  # kernels of a module that is read ahead in
+LARGEST = 256  # most kernels of a module that is translated ahead
 Kind: TypeAlias = tuple[bool, bool]
-_KEPT = 64  # modules and names that are remembered
+_KEPT = 64  # modules and names remembered
 
 
 @dataclass(slots=True)
 class Ahead:
-    """Follows the requests; ``width`` kernels are taken for each."""
+    """Tracks requests; ``width`` kernels are translated ahead for each."""
 
     cache: Cache
     width: int
@@ -50,7 +50,7 @@ class Ahead:
             if key in self._taken:
                 continue
             self._taken.add(key)
-            # Its own requests, should it be asked for, continue from there.
+            # If it is requested later, the lookahead continues from there.
             _remember(self._module_of, name, module)
             made.append(
                 {"op": "ahead", "module": module, "kernel": name}
@@ -71,7 +71,7 @@ class Ahead:
 
 
 def kind_of(request: Mapping[str, Any]) -> Kind:
-    """What host code a request is for: whether strict, whether it counts."""
+    """The kind of host code of a request: strict or not, counting or not."""
     return bool(request.get("strict")), bool(request.get("counts"))
 
 

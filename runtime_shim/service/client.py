@@ -1,4 +1,4 @@
-"""Asking the service from Python, and starting it.  The native libraries have their own client."""
+"""Calls the service from Python, and starts it.  The native libraries have their own client."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ import sassxlate
 from sassxlate.errors import ServiceError
 from sassxlate.runtime_shim.service import wire
 
-# What the service keeps of its starter's environment: an application's LD_PRELOAD, PYTHONPATH or
-# CUDA settings are not for it.
+# The variables that the service inherits from its starter: an application's LD_PRELOAD, PYTHONPATH
+# or CUDA settings must not affect it.
 _KEEP = ("HOME", "PATH", "USER", "LOGNAME", "LANG", "TMPDIR", "TMP", "TEMP", "TZ")
 _KEEP_PREFIXES = ("LC_", "XDG_", "SASSXLATE_")
 
 
 def import_root() -> str:
-    """The directory to put on PYTHONPATH so that a fresh interpreter finds this very package."""
+    """The directory to put on PYTHONPATH so that a fresh interpreter finds this package."""
     return str(Path(sassxlate.__file__).absolute().parent.parent)
 
 
@@ -52,9 +52,9 @@ def listening(path: Path) -> bool:
 
 
 def spawn(path: Path, cache: Path) -> None:
-    """Start a service at ``path`` in the background, apart from this process; does not wait.
+    """Start a service at ``path`` in the background, detached from this process; does not wait.
 
-    ServiceError SX0902 if the system lets no more processes start.
+    ServiceError SX0902 if no more processes can be started.
     """
     environment = {
         name: value
@@ -66,7 +66,7 @@ def spawn(path: Path, cache: Path) -> None:
     command += ["--socket", str(path), "--cache", str(cache)]
     try:
         with open(f"{path}.log", "ab") as log:
-            # Forked twice, so that nobody has to reap it.
+            # Forked twice, so that it need not be reaped.
             subprocess.run(
                 [sys.executable, "-I", "-S", "-c", _DETACH, *command],
                 env=environment,

@@ -1,14 +1,14 @@
 """A module as the driver library reads it: kernels, variables, section images, relocations.
 
-One item a line, fields separated by a space, the name last because it may hold anything but a
+One item per line, fields separated by a space, the name last because it may contain anything but a
 newline::
 
     sassxlate-module 1
     arch 90
     section 0 SIZE FILE NAME             FILE is "-" for zeros, otherwise a file beside the manifest
-    reloc SECTION OFFSET KIND TARGET ADDEND   at OFFSET goes the address of section TARGET + ADDEND
-    unresolved SECTION OFFSET SIZE SYMBOL     nothing that we have: filled with a faulting address
-    global SECTION OFFSET SIZE NAME
+    reloc SECTION OFFSET KIND TARGET ADDEND   stores the address of section TARGET + ADDEND at
+    OFFSET unresolved SECTION OFFSET SIZE SYMBOL     not defined here: filled with a faulting
+    address global SECTION OFFSET SIZE NAME
     kernel KEY REGS SHARED LOCAL CONST THREADS BANK2 NAME   BANK2: its section's number, or -1
     param OFFSET SIZE                    of the kernel above, in order
     nocode CUDA_ERROR LINE               nothing of this image can run here
@@ -28,12 +28,12 @@ CUDA_ERROR_INVALID_IMAGE = 200
 CUDA_ERROR_NO_BINARY_FOR_GPU = 209
 
 # R_CUDA_* of data sections, from the numbers that `readelf` prints for nvcc's output
-# (CUDA 13.0, sm_75 to sm_120): what is stored of the symbol's address.
+# (CUDA 13.0, sm_75 to sm_120): the stored part of the symbol's address.
 _ABS64 = 2
-_DESCRIPTOR64 = 35  # of a function: its address (libcudadevrt's tables of functions)
+_DESCRIPTOR64 = 35  # a function's address (libcudadevrt's tables of functions)
 _RELOC_KINDS = {1: "abs32lo", 2: "abs64", 3: "abs32lo", 4: "abs64", _DESCRIPTOR64: "abs64"}
 
-# The kilobyte that the hardware keeps of each block's shared memory (sm_90 and later); CUDA does
+# The kilobyte of each block's shared memory that the hardware reserves (sm_90 and later); CUDA does
 # not count it among a kernel's static shared memory.
 _RESERVED_SHARED = 1024
 _RESERVED_SINCE = 90
@@ -50,8 +50,8 @@ class Manifest:
 def choose(fatbin: Fatbin, capability: int, supported: frozenset[int]) -> FatbinEntry | None:
     """The entry to run on a device of ``capability`` (90 for 9.0); None if none can be translated.
 
-    The device's own architecture first; otherwise the newest before it, which is what its programs
-    were meant to run there; otherwise the oldest after it.
+    The device's own architecture first; otherwise the newest before it, which such a device is
+    meant to run; otherwise the oldest after it.
     """
     usable = [e for e in fatbin.entries if e.kind == "elf" and e.arch in supported]
     older = [e for e in usable if e.arch <= capability]
@@ -62,12 +62,12 @@ def choose(fatbin: Fatbin, capability: int, supported: frozenset[int]) -> Fatbin
     else:
         return None
     same = [e for e in usable if e.arch == best]
-    # A plain entry before one of an architecture's letter: it promises less.
+    # A plain entry before one with an architecture letter: it requires less.
     return min(same, key=lambda e: e.variant != "")
 
 
 def no_code(fatbin: Fatbin) -> Manifest:
-    """The manifest of a container in which there is nothing to translate."""
+    """The manifest of a container without anything to translate."""
     kinds = ", ".join(sorted({f"{e.kind} sm_{e.arch}{e.variant}" for e in fatbin.entries}))
     return refuse(
         CUDA_ERROR_NO_BINARY_FOR_GPU,
@@ -134,7 +134,7 @@ def write(key: str, cubin: Cubin) -> Manifest:
 
 
 def _with_functions(cubin: Cubin, section: str, size: int) -> bytes:
-    """A section's bytes, with the addresses of functions that have sections of their own."""
+    """A section's bytes, with the addresses of functions that have their own sections."""
     data = bytearray(cubin.sections.get(section, b""))
     places = function_addresses(cubin)
     for reloc in cubin.relocs:
@@ -182,7 +182,7 @@ def _reloc(cubin: Cubin, reloc: Reloc, numbers: dict[str, int]) -> str:
     symbol = next((s for s in cubin.symbols if s.name == reloc.symbol), None)
     if symbol is None or symbol.section not in numbers:
         # Functions of the driver (vprintf, malloc) and code addresses: kernels that use them are
-        # the translator's to know; data that holds them must not look like a good address.
+        # the translator's concern; data that holds them must not look like a valid address.
         return f"unresolved {place} {8 if kind == 'abs64' else 4} {_name(reloc.symbol)}"
     return f"reloc {place} {kind} {numbers[symbol.section]} {symbol.value + reloc.addend}"
 

@@ -1,7 +1,7 @@
-"""What a message to the service may say: anything else is an answer with SX0903, and no more.
+"""The valid messages to the service: anything else is answered with SX0903 and has no effect.
 
-Paths are bytes, and JSON has text: a byte that is no UTF-8 is a lone surrogate, U+DC80 to U+DCFF,
-on the wire as in Python (PEP 383), whatever the locale says of names.
+Paths are bytes, and JSON has text: a byte that is not UTF-8 is a lone surrogate, U+DC80 to U+DCFF,
+on the wire as in Python (PEP 383), whatever the locale's encoding of names.
 """
 
 from __future__ import annotations
@@ -21,10 +21,11 @@ _SHOWN = 40
 
 
 def checked(message: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields of a message that mean something, each as it has to be.
+    """The known fields of a message, validated.
 
     Raises:
-        ServiceError: SX0903, a field of another type, too long, or of characters no name has.
+        ServiceError: SX0903, a field of the wrong type, too long, or with characters that no name
+        has.
     """
     return {name: see(name, message[name]) for name, see in _FIELDS.items() if name in message}
 
@@ -35,7 +36,7 @@ def path_of(text: str) -> Path:
 
 
 def text_of(path: Path) -> str:
-    """A path as a message has it."""
+    """A path in the form of a message."""
     return os.fsencode(path).decode("utf-8", "surrogateescape")
 
 
@@ -62,7 +63,7 @@ def _path(name: str, value: object) -> str:
 
 
 def _name(name: str, value: object) -> str:
-    # A worker gets it in ASCII, six characters for one.
+    # A worker receives it in ASCII, six characters for one.
     return _text(name, value, FRAME_MAX // 8)
 
 

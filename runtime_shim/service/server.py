@@ -1,8 +1,8 @@
-"""The translation service: one process a user and socket, which the native libraries ask.
+"""The translation service: one process per user and socket, called by the native libraries.
 
 `python -m sassxlate.runtime_shim.service [--socket PATH] [--cache DIR]`.  A loop over sockets, in
-one thread, hands jobs to forked workers, so that nothing a job does can stop it.  It ends by itself
-when nobody has asked for a while.
+one thread, hands jobs to forked workers, so that no job can stop it.  It ends by itself
+when there was no request for a while.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _JOBS = ("module", "translate", "compile")
 
 @dataclass(slots=True, eq=False)
 class _Client:
-    """A connection; answers are sent when the socket takes them."""
+    """A connection; answers are sent when the socket is writable."""
 
     socket: socket.socket
     reader: wire.FrameReader = field(default_factory=wire.FrameReader)
@@ -88,7 +88,7 @@ class Service:
         self._workers: list[Worker] = []
         self._queue: collections.deque[Job] = collections.deque()
         self._jobs: dict[tuple[object, ...], Job] = {}
-        # Kernels that nobody has asked for yet: for workers that have nothing else to do.
+        # Kernels that were not requested yet: for idle workers.
         self._aside: collections.deque[Job] = collections.deque()
         self._ahead = Ahead(cache, self._max_workers - 1)
         self._work: Work | None = None
@@ -98,7 +98,7 @@ class Service:
         self._started = time.time()
 
     def run(self) -> None:
-        """Serve until told to stop or idle for long."""
+        """Serve until stopped, or idle for long."""
         self._listener.setblocking(False)
         self._selector.register(self._listener, selectors.EVENT_READ, self._accept)
         self._selector.register(self._wake, selectors.EVENT_READ, self._woken)
@@ -130,7 +130,7 @@ class Service:
         try:
             self._work = Work(self._cache, self._make_engine(), self._spare)
         except Exception:
-            # Without its translator it can only say so; the next start tries again.
+            # Without its translator it can only report that; the next start tries again.
             log.exception("the translator cannot be imported")
 
     def _spare(self) -> Cache:
@@ -165,7 +165,7 @@ class Service:
             connection, _ = self._listener.accept()
         except OSError as error:
             if error.errno in (errno.EMFILE, errno.ENFILE):
-                time.sleep(0.05)  # descriptors may be given back; until then it would spin
+                time.sleep(0.05)  # descriptors may be freed; until then it would spin
             return
         connection.setblocking(False)
         client = _Client(connection)
@@ -205,7 +205,7 @@ class Service:
             self._answer(client, failure(error))
 
     def _message(self, client: _Client, message: dict[str, Any]) -> None:
-        """Answers what is no request of ours; nothing that a message says ends the service."""
+        """Answers invalid requests too; no message can end the service."""
         try:
             self._request(client, checked(message))
         except ServiceError as error:
@@ -223,7 +223,7 @@ class Service:
 
     def _answer(self, client: _Client, answer: Answer) -> None:
         if client not in self._clients:
-            return  # gone meanwhile
+            return  # the client is gone
         client.out += wire.encode(answer)
         self._watch(client)
 
@@ -256,7 +256,7 @@ class Service:
         return isinstance(tag, str) and tag != self._cache.tag
 
     def _answer_tag(self, client: _Client) -> None:
-        # Sources may have changed since the start: who asks wants what a new service would say.
+        # Sources may have changed since the start: the caller wants the answer of a new service.
         now = cache_tag()
         answer: Answer = {"ok": True, "tag": now, "cache": text_of(self._cache.root)}
         if now != self._cache.tag:
@@ -293,7 +293,8 @@ class Service:
             return
 
         if (early := self._early(op, request)) is not None:
-            # Under way before it was asked for: when it is done, this is answered from the cache.
+            # Started before it was requested: when it is done, this request is answered from the
+            # cache.
             again = {**request, "made": True}
             early.waiting.append(lambda _answer: self._enqueue(client, op, again))
             self._counts["early"] += 1
@@ -310,7 +311,7 @@ class Service:
         self._dispatch()
 
     def _early(self, op: str, request: dict[str, Any]) -> Job | None:
-        """The job of a worker that does this ahead; one that no worker has begun is dropped."""
+        """The job of a worker that already does this ahead; a job not yet begun is dropped."""
 
         def same(job: Job) -> bool:
             mine = job.request
@@ -344,7 +345,7 @@ class Service:
                     worker = self._fork(self._work)
                 except OSError as reason:
                     if self._workers:
-                        return  # those that there are will take it
+                        return  # existing workers will take it
                     text = f"no worker process can be started: {reason.strerror}"
                     self._finish(self._queue.popleft(), failure(ServiceError("SX0913", text)))
                     continue
@@ -357,7 +358,7 @@ class Service:
                 self._drop(worker)
 
     def _dispatch_aside(self) -> None:
-        """Work that nobody waits for: one worker is left to requests."""
+        """Work without a waiting client: one worker is kept for requests."""
         while self._aside and self._work is not None and not self._stopping:
             if sum(w.job is not None for w in self._workers) >= self._max_workers - 1:
                 return
@@ -429,7 +430,7 @@ class Service:
 
 def listen(path: Path) -> tuple[socket.socket, int] | None:
     """Bind the socket under its lock: (listener, lock); None if a service already serves it."""
-    # Not "<path>.lock": that one the clients hold while they start us.
+    # Not "<path>.lock": the clients hold that one while they start the service.
     lock = os.open(f"{path}.serving", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -445,7 +446,7 @@ def listen(path: Path) -> tuple[socket.socket, int] | None:
 
 
 def open_cache(root: Path, tag: str) -> Cache:
-    """The cache in ``root``, or in a directory of ours where ``root`` takes no files."""
+    """The cache in ``root``, or in a private directory if ``root`` is not writable."""
     if (error := paths.unusable(root)) is not None:
         spare = paths.private_dir(paths.runtime_dir() / "cache")
         log.warning("%s; using %s", error, spare)
@@ -469,7 +470,7 @@ def _start_log(root: Path) -> None:
 
 
 def serve(socket_path: Path, cache_root: Path, engine: Callable[[], Engine]) -> None:
-    """Serve on ``socket_path`` until idle; returns at once where another service does."""
+    """Serve on ``socket_path`` until idle; returns at once if another service does."""
     os.umask(0o077)
     bound = listen(socket_path)
     if bound is None:
@@ -496,7 +497,7 @@ def serve(socket_path: Path, cache_root: Path, engine: Callable[[], Engine]) -> 
 
 
 def main(args: Sequence[str] | None = None) -> None:
-    """The program; ends with status 2 and one line where it cannot start."""
+    """The program; ends with status 2 and one line if it cannot start."""
     parser = argparse.ArgumentParser(prog="sassxlate service", description=__doc__)
     parser.add_argument("--socket", type=Path)
     parser.add_argument("--cache", type=Path)

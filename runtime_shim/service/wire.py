@@ -1,4 +1,5 @@
-"""The service's protocol: a frame is a 32-bit little-endian length, then so many bytes of JSON."""
+"""The service's protocol: a frame is a 32-bit little-endian length, then that many bytes of
+JSON."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ _HEAD = struct.Struct("<I")
 
 
 def encode(message: dict[str, Any]) -> bytes:
-    """One frame."""
+    """Encodes a message as one frame."""
     body = json.dumps(message, separators=(",", ":")).encode()
     return _HEAD.pack(len(body)) + body
 
@@ -26,7 +27,7 @@ class FrameReader:
         self._buffer = bytearray()
 
     def feed(self, data: bytes) -> list[dict[str, Any]]:
-        """The messages complete now; ServiceError SX0903 for what is no frame of ours."""
+        """The messages complete now; ServiceError SX0903 for an invalid frame."""
         self._buffer += data
         messages: list[dict[str, Any]] = []
         while len(self._buffer) >= _HEAD.size:

@@ -1,7 +1,8 @@
-"""What the service's workers do: read a module, translate a kernel, compile a code object.
+"""The operations of the service's workers: read a module, translate a kernel, compile a code
+object.
 
 Each operation is a function of a request (a JSON object) and answers with one; its files go to the
-cache first.  An operation never raises: what goes wrong is an answer ``{"ok": false, ...}`` with a
+cache first.  An operation never raises: a failure is an answer ``{"ok": false, ...}`` with a
 code, a CUDA error number and one line of text.
 """
 
@@ -34,7 +35,7 @@ ELF_MAGIC = b"\x7fELF"
 
 
 class TranslatedKernel(Protocol):
-    """What the translator gives for one kernel."""
+    """The translator's result for one kernel."""
 
     @property
     def code_object(self) -> bytes:
@@ -49,14 +50,14 @@ class TranslatedKernel(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Engine:
-    """The parts below the service, as functions, so that tests can put others in their place."""
+    """The parts below the service, as functions, so that tests can replace them."""
 
     parse_fatbin: Callable[[bytes], Fatbin]
     parse_cubin: Callable[[bytes], Cubin]
     translate: Callable[[Cubin, Kernel], TranslatedKernel]
     compile: Callable[[bytes, str, bool, bool], bytes]  # code object, kernel, strict, counts
     supported: frozenset[int]
-    # Called with a cache in which parts that many kernels share may be kept.
+    # Called with a cache that may store parts shared by many kernels.
     share: Callable[[Cache], None] | None = None
 
 
@@ -68,7 +69,7 @@ def default_engine() -> Engine:
     from sassxlate.lowering.emulate import compiler
     from sassxlate.lowering.emulate.image import helper_objects
 
-    assert compiler  # imported here so that the workers, forked later, share it
+    assert compiler  # imported here so that workers, forked later, share it
 
     def translate(cubin: Cubin, kernel: Kernel) -> TranslatedKernel:
         return pipeline.translate_kernel(cubin, kernel.name)
@@ -96,7 +97,7 @@ class _Objects:
         return self.cache.read("host", f"{key}.o")
 
     def write(self, key: str, data: bytes) -> None:
-        # What cannot be kept is made again.
+        # An object that cannot be stored is made again.
         with contextlib.suppress(OSError):
             self.cache.write("host", f"{key}.o", data)
 
@@ -119,7 +120,7 @@ class Work:
 
     cache: Cache
     engine: Engine
-    spare: Callable[[], Cache]  # a cache elsewhere, for when this one takes no more files
+    spare: Callable[[], Cache]  # another cache, for when this one takes no more files
     _cubins: dict[str, Cubin] = field(default_factory=dict[str, Cubin])
 
     def __post_init__(self) -> None:
@@ -127,7 +128,7 @@ class Work:
             self.engine.share(self.cache)
 
     def run(self, request: Request) -> Answer:
-        """Do what ``request["op"]`` says."""
+        """Performs the operation ``request["op"]``."""
         name = ""
         try:
             operations = {
@@ -146,7 +147,7 @@ class Work:
         except MemoryError:
             return failure(ServiceError("SX0908", f"{name}: out of memory"))
         except Exception as error:
-            # A fault of ours: say so in one line, keep the traceback for the log.
+            # An internal error: report it in one line, and log the traceback.
             log.exception("%s failed", name)
             line = " ".join(f"{type(error).__name__}: {error}".split())[:300]
             return failure(ServiceError("SX0908", f"{name}: internal error: {line}"))
@@ -221,7 +222,7 @@ class Work:
         kept = hybrid.find(self.cache, done.code_object, text)
         chosen = done.code_object if kept is None else kept.code
         code = self._write("kernel", f"{stem}.hsaco", chosen)
-        # Last: who finds the launch text finds the code object too.
+        # Last: a reader that finds the launch text finds the code object too.
         launch = self._write("kernel", f"{stem}.launch", text.encode("utf-8", "surrogateescape"))
         return {"ok": True, "code_object": text_of(code), "launch": text_of(launch)}
 
@@ -233,7 +234,7 @@ class Work:
         return {"ok": True, "code_object": code, "launch": launch}
 
     def ahead(self, request: Request) -> Answer:
-        """Have ``kernel`` of ``module`` in the cache, its host code too if ``compile`` says so."""
+        """Puts ``kernel`` of ``module`` into the cache, and its host code if ``compile`` is set."""
         name = _text(request, "kernel")
         stem = f"{_text(request, 'module')}-{name_key(name)}"
         if self.cache.read("kernel", f"{stem}.refused") is not None:
@@ -297,7 +298,7 @@ class Work:
 
 
 def failure(error: SassxlateError) -> Answer:
-    """The answer for a typed error: a refusal is 801, a fault of ours 999."""
+    """The answer for a typed error: a refusal is 801, an internal error 999."""
     ours = error.code.startswith("SX09")
     return {
         "ok": False,

@@ -1,6 +1,6 @@
 """The service's worker processes: forked from it once all is imported, one job each at a time.
 
-A job may crash LLVM, hang or eat memory: that ends its worker, not the service.
+A job may crash LLVM, hang or exhaust memory: that ends its worker, not the service.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ RETIRE_RSS = 1536 << 20  # bytes: a worker that grew past this makes room for a 
 
 @dataclass(slots=True)
 class Job:
-    """A request and who waits for its answer."""
+    """A request and the clients waiting for its answer."""
 
     request: Request
     waiting: list[Callable[[Answer], None]]
@@ -31,7 +31,7 @@ class Job:
 
 
 def _processor_time(pid: int) -> float:
-    """Seconds of a processor that a process has had; 0 if it is gone."""
+    """Processor seconds of a process; 0 if it is gone."""
     try:
         with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as file:
             fields = file.read().rpartition(")")[2].split()
@@ -69,9 +69,10 @@ class Worker:
         return answers[0] if answers else None
 
     def overdue(self, limit_s: float) -> bool:
-        """Whether the job hangs: it had ``limit_s`` of a processor, or as long and waits for none.
+        """Whether the job hangs: it used ``limit_s`` processor seconds, or ran that long and is not
+        waiting for a processor.
 
-        On a busy machine a job takes many times as long, and must not be lost for that.
+        On a busy machine a job takes many times as long, and must not be killed for that.
         """
         if self.job is None:
             return False
@@ -82,7 +83,7 @@ class Worker:
         return used >= 0.9 * limit_s or used < 0.01 * passed
 
     def end(self) -> str:
-        """Kill and reap the process; how it ended, in words."""
+        """Kill and reap the process; returns how it ended, as text."""
         with contextlib.suppress(ProcessLookupError):
             os.kill(self.pid, signal.SIGKILL)
         self.pipe.close()

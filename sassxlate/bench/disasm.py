@@ -1,8 +1,8 @@
-"""Our disassembler and NVIDIA's on the same cubins, in one run.
+"""Compares our disassembler with NVIDIA's on the same cubins, in one run.
 
-Every time is CPU time of one process without threads.  What excludes start-up is, for ours,
-measured inside a new process that has imported everything and decoded nothing; for nvdisasm its
-time less that for a single word.
+Every time is CPU time of one process without threads.  Times without start-up are, for ours,
+measured inside a new process that has imported everything and decoded nothing; for nvdisasm, its
+time minus that for a single word.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ from sassxlate.disasm.sass.tables.spec import GENERATION_OF
 from sassxlate.errors import EXIT_BAD_WORDS, UsageError, Where
 from sassxlate.toolchain import Tool, nvdisasm
 
-DECODE_BYTES = 200  # of memory an instruction
+DECODE_BYTES = 200  # bytes of memory per instruction
 TEXT_BYTES = 1000
 _NOP = (0x000FC00000000000 << 64 | 0x7918).to_bytes(16, "little")
 _LIMIT_S = 600
-# Traced when the results are there, the most meanwhile, growth of the process.
+# Traced memory once the results exist, its peak, and growth of the process.
 _MEMORY = ("held", "peak", "grown")
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """The cubins that are read, as files of a directory, and what they hold."""
+    """The cubins to read, as files of a directory, and their contents."""
 
     paths: tuple[Path, ...]
     instructions: int
@@ -43,7 +43,7 @@ class Sample:
 
 
 def gather(files: Iterable[str], folder: Path, limit: int) -> Sample:
-    """The cubins of files whose architecture we know, until they hold ``limit`` instructions.
+    """The cubins of files with a supported architecture, until they hold ``limit`` instructions.
 
     Raises UsageError SX0818 if there is none.
     """
@@ -66,7 +66,7 @@ def gather(files: Iterable[str], folder: Path, limit: int) -> Sample:
 
 @dataclass(frozen=True, slots=True)
 class _Ran:
-    """A process: its CPU seconds, and what a measuring process says."""
+    """A process: its CPU seconds, and a measuring process's output."""
 
     seconds: float
     said: dict[str, float]
@@ -98,7 +98,7 @@ def _ours(action: str, paths: Sequence[Path]) -> _Ran:
 
 
 def _alone(action: str, path: Path) -> float:
-    """The CPU time of a process for one file."""
+    """The CPU time of a separate process for one file."""
     if action == "text":
         command = [sys.executable, "-m", "sassxlate", "disasm", str(path)]
         return _run(command, False, (0, EXIT_BAD_WORDS)).seconds
@@ -130,7 +130,7 @@ class _Taken:
 
 
 def measure(files: Sequence[str], repeat: int, limit: int) -> list[Figure]:
-    """Decoding and text of the files' cubins, ours and nvdisasm's where it is found."""
+    """Times decoding and printing the files' cubins, by us and by nvdisasm if it is found."""
     tool = nvdisasm()
     with tempfile.TemporaryDirectory(prefix="sassxlate-bench-") as name:
         folder = Path(name)

@@ -1,4 +1,4 @@
-"""What the measuring processes of :mod:`._bench_disasm` do; they import nothing else.
+"""The actions of the measuring processes of :mod:`.disasm`; they import nothing else.
 
 ::
 
@@ -25,7 +25,7 @@ from sassxlate.disasm.listing.sass_section import lines
 from sassxlate.disasm.sass import Section, decode_sections
 from sassxlate.errors import SassxlateError
 
-_LATE = "sassxlate.disasm.sass.codec.bulk_text"  # what is imported when the first section needs it
+_LATE = "sassxlate.disasm.sass.codec.bulk_text"  # imported when the first section needs it
 
 
 def _codes(cubin: Cubin) -> tuple[Kernel | Function, ...]:
@@ -41,7 +41,7 @@ def _decode(cubin: Cubin) -> list[Section]:
     return decode_sections(codes_of(cubin), cubin.arch)
 
 
-# What a measuring process does with the cubins; it prints a JSON object.
+# The actions of a measuring process on the cubins; it prints a JSON object.
 def _timed(paths: Sequence[Path], action: Callable[[bytes], object]) -> dict[str, float]:
     importlib.import_module(_LATE)
     start = time.process_time()
@@ -84,7 +84,7 @@ def _count(section: Section) -> int:
 
 
 def _held(paths: Sequence[Path], action: Callable[[Cubin], object]) -> dict[str, float]:
-    """Bytes that all the results and the decoder's own tables take, the cubins' left out."""
+    """Bytes of all results and the decoder's own tables, without the cubins'."""
     importlib.import_module(_LATE)
     cubins = [parse_cubin(path.read_bytes()) for path in paths]
     tracemalloc.start()
@@ -96,7 +96,7 @@ def _held(paths: Sequence[Path], action: Callable[[Cubin], object]) -> dict[str,
 
 
 def _grown(paths: Sequence[Path], action: Callable[[Cubin], object]) -> dict[str, float]:
-    """Bytes by which the process has grown when all results are there."""
+    """Bytes by which the process has grown once all results exist."""
     importlib.import_module(_LATE)
     cubins = [parse_cubin(path.read_bytes()) for path in paths]
     before = _resident()

@@ -1,7 +1,8 @@
-"""Loops of RDNA3 machine code on one core, and one of them beside the same loop written by hand.
+"""Times loops of RDNA3 machine code on one core, and compares one with the same loop written by
+hand.
 
-The compiled wave is called directly: no launch, no fibers, no other thread is in the figures.  A
-second is one of the thread's CPU time, so that other load on the machine counts for little.
+The compiled wave is called directly: the figures contain no launch, no fibers, no other thread.  A
+second is one of the thread's CPU time, so that other load on the machine matters little.
 """
 
 from __future__ import annotations
@@ -29,20 +30,21 @@ from sassxlate.lowering.emulate.image.abi import RUNTIME_SLOTS, RUNTIME_STOP, WA
 from sassxlate.lowering.emulate.options import CompileOptions, Isa
 from sassxlate.lowering.emulate.runner import EmulatedDevice, LoadedImage
 
-TARGET = {"avx512": 1e9, "avx2": 4e8}  # wave-instructions a second in the loop `alu`
+TARGET = {"avx512": 1e9, "avx2": 4e8}  # wave instructions per second in the loop `alu`
 _LANES = 32
-# Of `alu`: multiplier, start of the sum, threshold, factors 0.5 and 1.25 in FP32, and the rest.
+# Constants of `alu`: multiplier, start of the sum, threshold, factors 0.5 and 1.25 in FP32, and the
+# rest.
 _CONSTANTS = (1664525, 1013904223, 0x80000000, 0x3F000000, 0x3FA00000, 0, 0, 0)
 
 
 @dataclass(frozen=True, slots=True)
 class Loop:
-    """A loop of fixtures/bench; ``turn`` and ``vector`` count instructions a turn."""
+    """A loop of fixtures/bench; ``turn`` and ``vector`` count instructions per iteration."""
 
     name: str
     turn: int
     vector: int
-    bytes_moved: int = 0  # a lane and turn
+    bytes_moved: int = 0  # per lane and iteration
 
 
 LOOPS = (Loop("alu", 17, 9), Loop("memory", 10, 6, 12), Loop("lds", 13, 8, 12))
@@ -70,13 +72,15 @@ class _Wave:
         self._struct = ctypes.create_string_buffer(WAVE_SIZE + 64)
 
     def _check(self, text: bytes, entry: int) -> None:
-        """The counts that the figures rest on are those of the code."""
+        """Checks the instruction counts that the figures depend on."""
         flow = discover(text, entry)
         (turn,) = (b for b in flow.blocks.values() if b.start in b.succs)
         vector = sum(s.inst.op.startswith(("v_", "global_", "ds_")) for s in turn.steps)
         if (len(turn.steps), vector) != (self.loop.turn, self.loop.vector):
             found = f"{len(turn.steps)} instructions, {vector} of them vector"
-            raise UsageError("SX0817", f"{self.loop.name}.hsaco has {found} a turn: made anew?")
+            raise UsageError(
+                "SX0817", f"{self.loop.name}.hsaco has {found} per iteration: built again?"
+            )
 
     def arguments(self, turns: int) -> bytes:
         if self.loop.name == "memory":  # s[8:9] is y, s10 the factor
@@ -84,7 +88,7 @@ class _Wave:
         return struct.pack("<QII8I", self.y, turns, 0, *_CONSTANTS)
 
     def run(self, turns: int) -> float:
-        """Seconds of CPU time of one call."""
+        """The CPU seconds of one call."""
         self.device.write(self.kernarg, self.arguments(turns))
         w = bytearray(WAVE_SIZE)
         struct.pack_into("<Q", w, WaveLayout.SGPR, self.kernarg)
@@ -110,7 +114,7 @@ def _stopped() -> None:
 
 
 def _turns(wave: _Wave, wanted: float) -> int:
-    """So many turns that a call takes about ``wanted`` seconds."""
+    """The number of iterations for which a call takes about ``wanted`` seconds."""
     turns = 1000
     while (taken := wave.run(turns)) < wanted / 4:
         turns = min(turns * 4, int(turns * wanted / max(taken, 1e-6)) + 1, 1 << 31)
@@ -144,7 +148,7 @@ def measure(fixtures: Path, repeat: int, isa: Isa, call_s: float) -> list[Figure
     """The figures of every loop; ``call_s`` is how long one call takes, in seconds.
 
     Raises:
-        UsageError: SX0817, a loop's code or its result is not what it should be.
+        UsageError: SX0817, a loop's code or its result is not as expected.
     """
     figures: list[Figure] = []
     for loop in LOOPS:

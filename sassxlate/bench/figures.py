@@ -1,4 +1,4 @@
-"""What the benchmarks share: figures with their spread, the machine, printing."""
+"""Shared by the benchmarks: figures with their spread, the machine, printing."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ REPEAT = 15
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One measured quantity: its values in the order they were taken; ``target`` for the median."""
+    """One measured quantity: its values in the order of measurement; ``target`` for the median."""
 
     name: str
     unit: str
@@ -62,7 +62,8 @@ class Figure:
 
 
 def ratio(name: str, above: Figure, below: Figure, note: str = "") -> Figure:
-    """Two figures of one run, turn by turn: what a machine's other load does to both cancels."""
+    """The ratio of two figures of one run, round by round: the effect of other load on both
+    cancels."""
     values = tuple(a / b for a, b in zip(above.values, below.values, strict=True))
     return Figure(name, "x", values, above.better, None, note)
 
@@ -86,7 +87,8 @@ def _cpu_model() -> str:
 
 
 def machine() -> dict[str, Any]:
-    """What a figure depends on: CPU, its vectors, versions, and how busy the machine is."""
+    """The conditions of a figure: CPU, its vector instructions, versions, and the machine's
+    load."""
     llvm: Any = importlib.import_module("llvmlite.binding")
     try:
         isa: str = host_isa()
@@ -109,7 +111,7 @@ def fixtures(given: str | None) -> Path:
     """The repository's ``fixtures`` directory: as given, beside the package, or here.
 
     Raises:
-        UsageError: SX0815, it is not there: an installed package does not carry it.
+        UsageError: SX0815, it is missing: an installed package does not include it.
     """
     beside = Path(__file__).resolve().parents[2] / "fixtures"
     candidates = [Path(given)] if given else [beside, Path("fixtures").absolute()]
@@ -155,11 +157,11 @@ def show(title: str, figures: Iterable[Figure], output_format: str) -> None:
 
 
 def isa_of(name: str) -> Isa:
-    """``auto`` is this machine's best.
+    """The ISA by name; ``auto`` is this machine's best.
 
     Raises:
         EmulatorError: SX0624, the machine has not even AVX2.
-        UsageError: SX0816, AVX-512 was asked for and is not there.
+        UsageError: SX0816, AVX-512 was requested and is missing.
     """
     best = host_isa()
     if name == "avx2":

@@ -1,5 +1,5 @@
-"""The self-checking programs with a model's code beside the rules': what it saves, and how fast the
-model is asked."""
+"""Compares the self-checking programs with a model's code and with the rules': instructions saved,
+and how fast the model answers."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from sassxlate.llm.engine.report import EngineReport
     from sassxlate.lowering.region.text import RegionText
 
-SAVED, RATE = 0.03, 10.0  # targets: of dynamic instructions, and distinct blocks a second
+SAVED, RATE = 0.03, 10.0  # targets: dynamic instructions saved, distinct blocks per second
 _LIMIT_S = 300
 _MOST_RATED = 96  # questions that the rate is measured on
 BEGIN, END = "<!-- hybrid: begin -->", "<!-- hybrid: end -->"

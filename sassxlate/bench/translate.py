@@ -25,8 +25,8 @@ from sassxlate.lowering.pipeline import translate_kernel
 from sassxlate.lowering.select.translated import Translated
 from sassxlate.runtime_shim.service import client
 
-TRANSLATE_S = 0.25  # SASS to code object, a kernel of 200 instructions
-COMPILE_MS = 1.2  # code object to host code, an RDNA3 instruction
+TRANSLATE_S = 0.25  # SASS to code object, for a kernel of 200 instructions
+COMPILE_MS = 1.2  # code object to host code, per RDNA3 instruction
 WARM_S = 0.3  # saxpy with a warm cache
 _RUN_LIMIT_S = 120
 
@@ -37,7 +37,7 @@ class Subject:
 
     file: str
     kernel: str
-    sized: bool = True  # about 200 instructions: the targets are for such
+    sized: bool = True  # about 200 instructions: the targets hold for such kernels
 
 
 SUBJECTS = (
@@ -49,7 +49,7 @@ SUBJECTS = (
 
 
 def _find(fixtures: Path, subject: Subject) -> tuple[Cubin, str]:
-    """The first cubin of the file that has the kernel, and the kernel's whole name."""
+    """The first cubin of the file that has the kernel, and the kernel's full name."""
     for _, cubin in load(fixtures / subject.file).cubins():
         for kernel in cubin.kernels:
             if subject.kernel in kernel.name:
@@ -58,8 +58,8 @@ def _find(fixtures: Path, subject: Subject) -> tuple[Cubin, str]:
 
 
 class _Watch:
-    """Wall and CPU time of calls.  On an idle machine the two are one; on a busy one the CPU time
-    says what the work costs, and the wall time what the others leave of the machine."""
+    """Wall and CPU time of calls.  On an idle machine the two are equal; on a busy one the CPU time
+    shows the cost of the work, and the wall time also the machine's other load."""
 
     def __init__(self) -> None:
         self.wall: list[float] = []
@@ -88,7 +88,7 @@ def _cpu() -> float:
 
 
 def _in_child(action: Callable[[], object], watch: _Watch) -> None:
-    """Takes the time of ``action`` in a forked process: all imported, nothing used yet, as in a
+    """Times ``action`` in a forked process: everything imported, nothing used yet, as in a
     worker of the service."""
     reader, writer = os.pipe()
     pid = os.fork()

@@ -1,1 +1,1 @@
-"""What each fixture kernel computes, in NumPy."""
+"""The expected results of each fixture kernel, in NumPy."""

@@ -1,7 +1,9 @@
-"""What the kernels of ``fixtures/kernels`` compute, one function each, over lists of words.
+"""The expected results of the kernels of ``fixtures/kernels``, one function each, over lists of
+words.
 
 A `Thread` writes what thread ``i`` writes; a `Grid` writes what all threads write, for kernels
-whose threads meet.  Words may be written with more than 32 bits or negative: they are cut later.
+whose threads interact.  Words may be written with more than 32 bits or negative: they are cut
+later.
 """
 
 from __future__ import annotations
@@ -240,7 +242,7 @@ def carry_chains(i: int, a: list[int], b: list[int], n: int, out: list[int]) -> 
 
 
 def _smaller(x: float, y: float) -> float:
-    """FP32 minimum: a number before a NaN, -0 before +0."""
+    """FP32 minimum: a number rather than a NaN, -0 rather than +0."""
     if math.isnan(x) or math.isnan(y):
         return y if math.isnan(x) else x
     if x == y == 0:
@@ -315,7 +317,8 @@ def half_pairs(i: int, a: list[int], b: list[int], n: int, out: list[int]) -> No
     out[4 * i + 3] = a[i] ^ 0x80008000 if x[0] < y[0] else b[i] << 16 | b[i] >> 16
 
 
-# --- Kernels whose threads meet ----------------------------------------------------------------
+# --- Kernels whose threads interact
+# ----------------------------------------------------------------
 
 Grid = Callable[[list[int], list[int], int, int, int, list[int]], None]
 

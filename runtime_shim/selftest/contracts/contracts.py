@@ -1,10 +1,10 @@
-"""What each kernel of ``fixtures/kernels`` computes, as plain Python over words.
+"""The expected results of each kernel of ``fixtures/kernels``, as plain Python over words.
 
 For differential tests: launch the kernel over ``Contract.inputs(seed)`` with ``out`` filled by
-``Contract.start``, and give what it wrote to ``Contract.differences``.  All kernels have the
+``Contract.start``, and pass its output to ``Contract.differences``.  All kernels have the
 parameters ``(const uint32_t *a, const uint32_t *b, uint32_t *out, int n)``, one-dimensional grids,
 and read at most ``words`` words of ``a`` and ``b``.  The contracts hold on real GPUs (checked on
-sm_90), NaNs aside, whose payload is free.
+sm_90), except for the payloads of NaNs.
 """
 
 from __future__ import annotations
@@ -84,9 +84,9 @@ def _each_thread(thread: Thread) -> Grid:
 
 @dataclass(frozen=True, slots=True)
 class Contract:
-    """How to launch one kernel, and what it must write.
+    """The launch of one kernel, and its expected output.
 
-    ``kinds`` names what the words of a row of ``out`` are, from the first on and round again: ``u``
+    ``kinds`` names the types of the words of a row of ``out``, repeated cyclically: ``u``
     a word, ``f`` a float, ``dd`` the halves of a double, ``h`` two halves, ``e`` one half.
     """
 
@@ -113,7 +113,7 @@ class Contract:
         return make(rng, self.words), make(rng, self.words)
 
     def expected(self, a: Words, b: Words) -> Words:
-        """All of ``out`` after the launch."""
+        """The whole of ``out`` after the launch."""
         out = [self.start] * self.out_words
         self.rule(a.tolist(), b.tolist(), self.n, self.grid, self.block, out)
         return np.array([word & M32 for word in out], dtype=np.uint32)
@@ -134,7 +134,7 @@ class Contract:
         return plain
 
     def differences(self, actual: Words, expected: Words) -> list[int]:
-        """The indices at which what a launch wrote differs; NaNs are all alike."""
+        """The indices at which a launch's output differs; all NaNs are equal."""
         return np.flatnonzero(self._plain(actual) != self._plain(expected)).tolist()
 
 

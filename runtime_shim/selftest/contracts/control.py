@@ -1,5 +1,5 @@
-"""What the kernels of ``fixtures/kernels`` about control flow compute: locks, barriers, warp-wide
-operations, calls through pointers.  As `selftest_rules`, over lists of words."""
+"""The expected results of the control-flow kernels of ``fixtures/kernels``: locks, barriers,
+warp-wide operations, calls through pointers.  As `selftest_rules`, over lists of words."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def shuffle_forms(a: Lanes, b: Lanes, n: int, grid: int, block: int, out: Lanes)
 
 
 def _source(mode: str, lane: int, step: int, segment: int, clamp: int) -> tuple[int, bool]:
-    """The lane that shfl reads and whether it lies in the segment (PTX manual, shfl)."""
+    """The lane that shfl reads and whether it is in the segment (PTX manual, shfl)."""
     last = lane & segment | clamp & ~segment
     match mode:
         case "up":

@@ -82,7 +82,7 @@ def fma64(x: float, y: float, z: float) -> float:
     if numerator == 0:
         return x * y + z
     try:
-        return numerator / denominator  # Python rounds the quotient of integers once
+        return numerator / denominator  # Python rounds the quotient of integers only once
     except OverflowError:
         return math.inf if numerator > 0 else -math.inf
 
@@ -92,7 +92,7 @@ def saturate(value: float, low: int, high: int, nan: int, *, nearest: bool = Fal
         return nan
     if math.isinf(value):
         return high if value > 0 else low
-    whole = round(value) if nearest else math.trunc(value)  # round() goes to even
+    whole = round(value) if nearest else math.trunc(value)  # round() rounds to even
     return min(max(whole, low), high)
 
 

@@ -1,4 +1,4 @@
-"""HIP's C interface by name, as far as the self-test needs it, and what it says of the device."""
+"""The part of HIP's C interface that the self-test needs, by name, and the device's properties."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from sassxlate.disasm.rdna3 import depctr_imm
 from sassxlate.disasm.rdna3.instruction import Inst, Item, Sp
 
-# hipDeviceProp_tR0600, ROCm 6 and 7 (hip_runtime_api.h): offsets in bytes of what is reported.
+# hipDeviceProp_tR0600, ROCm 6 and 7 (hip_runtime_api.h): byte offsets of the reported members.
 PROPERTIES_SIZE = 1472
 PROPERTIES: dict[str, tuple[int, str]] = {
     "name": (0, "text"),
@@ -66,7 +66,7 @@ class Hip:
         return data.raw
 
     def free(self, pointer: ctypes.c_void_p) -> None:
-        """Gives device memory back."""
+        """Frees device memory."""
         self.call("hipFree", pointer)
 
     def launch(self, code: bytes, kernel: str, blocks: int, threads: int, segment: bytes) -> None:
@@ -88,7 +88,7 @@ class Hip:
         self.call("hipModuleUnload", module)
 
     def facts(self) -> dict[str, Any]:
-        """Versions and the device's properties; what the library lacks is left out."""
+        """Versions and the device's properties; missing ones are left out."""
         found: dict[str, Any] = {}
         number = ctypes.c_int()
         for name in ("hipRuntimeGetVersion", "hipDriverGetVersion", "hipGetDeviceCount"):

@@ -1,4 +1,4 @@
-"""Seeded, edge-biased operands for single instructions, by the kinds of the table of meanings."""
+"""Seeded, edge-biased operands for single instructions, by the kinds of the table of semantics."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _INTEGERS = (
     *(0x7FFFFFFF, 0x80000000, 0xFFFFFFFF, 0x7FFFFFFFFFFFFFFF, 1 << 63),
 )
 # Zeros, denormals, the smallest and largest numbers, infinities, NaNs, 1 and its neighbours, 0.5,
-# numbers about the ends of integer ranges.
+# numbers near the ends of integer ranges.
 _FLOATS = {
     16: (
         *(0, 0x8000, 1, 0x8001, 0x3FF, 0x400, 0x7BFF, 0x7C00, 0xFC00, 0x7C01, 0x7E00, 0x3C00),
@@ -35,7 +35,7 @@ _FORMAT = {16: (10, 5), 32: (23, 8), 64: (52, 11)}  # bits of mantissa and expon
 
 
 def value(rng: random.Random, kind: str) -> int:
-    """A random operand: often an edge; floats often of like exponents, so that sums cancel."""
+    """A random operand: often an edge; floats often with similar exponents, so that sums cancel."""
     width = WIDTH[kind]
     if width == 1:
         return rng.getrandbits(1)

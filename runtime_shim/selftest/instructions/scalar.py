@@ -1,4 +1,4 @@
-"""Single scalar instructions on a device, against their meanings: results and SCC."""
+"""Single scalar instructions on a device, against their semantics: results and SCC."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from sassxlate.lowering.codeobject.code_object import KernelImage, write
 from sassxlate.runtime_shim.selftest.instructions.hip import Hip, wait_for_all
 from sassxlate.runtime_shim.selftest.instructions.inputs import WIDTH, value
 
-GROUP = 40  # instructions a process
-_TIMES = 6  # inputs an instruction
-_RESULT = 10  # s10 and s11: destination, and what it held before
+GROUP = 40  # instructions per process
+_TIMES = 6  # inputs per instruction
+_RESULT = 10  # s10 and s11: destination, and its old value
 _SCC = 12  # SCC after the instruction
 _IMMEDIATE = ("imm", "immz")
 
 
 @dataclass(frozen=True, slots=True)
 class ScalarCase:
-    """An instruction, what its sources hold by the kinds of its row, and SCC before it."""
+    """An instruction, its source values by the kinds of its row, and SCC before it."""
 
     row: Semantics
     inputs: tuple[int, ...]
@@ -44,7 +44,7 @@ def rows() -> list[Semantics]:
 
 
 def groups() -> int:
-    """How many groups of instructions there are."""
+    """The number of groups of instructions."""
     return -(-len(rows()) // GROUP)
 
 
@@ -117,7 +117,7 @@ def _program(case: ScalarCase, number: int) -> list[Item]:
 
 
 def check(hip: Hip, group: int) -> dict[str, Any]:
-    """One group of instructions: which differ, where, by what."""
+    """Checks one group of instructions: which differ, where, and the values."""
     chosen = rows()[group * GROUP : (group + 1) * GROUP]
     cases = [random_case(row, n) for row in chosen for n in range(_TIMES)]
     items: list[Item] = [Inst("s_load_b64", (S(2, 2), S(0, 2)), 0), *wait_for_all()]
@@ -126,7 +126,7 @@ def check(hip: Hip, group: int) -> dict[str, Any]:
     items.append(Inst("s_endpgm"))
     image = KernelImage("scalars", assemble(items).data, 8, 106, 0, 0, 8, 1024)
     target = hip.upload(bytes(12 * len(cases)))
-    # One lane: the words of all would be the same.
+    # One lane: all lanes would give the same words.
     hip.launch(write([image]), "scalars", 1, 1, struct.pack("<Q", target.value or 0))
     raw = hip.read(target, 12 * len(cases))
     hip.free(target)

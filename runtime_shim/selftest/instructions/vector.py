@@ -1,8 +1,9 @@
-"""Single gfx1100 instructions on a device, against their meanings; how exact the approximate are.
+"""Single gfx1100 instructions on a device, against their semantics; and the accuracy of
+approximations.
 
-Run by ``sassxlate run`` in a process of its own, straight on HIP: no SASS, no translation.  A
-vector instruction gets 32 lanes of edge-biased inputs, loaded, and stored behind waits that wait
-for everything; what the integer reader of its meaning computes must come out.
+Run by ``sassxlate run`` in a separate process, directly on HIP: no SASS, no translation.  A vector
+instruction gets 32 lanes of edge-biased inputs, loaded, and stored after waits for all counters;
+the result must be that of the integer evaluation of its semantics.
 """
 
 from __future__ import annotations
@@ -32,19 +33,19 @@ from sassxlate.runtime_shim.selftest.instructions.hip import Hip, HipError, wait
 from sassxlate.runtime_shim.selftest.instructions.inputs import WIDTH, value
 
 LANES = 32
-GROUP = 40  # instructions a process
-_OLD = 0x5A5A5A5A5A5A5A5A  # what destinations hold before
-_SHOWN = 4  # differing lanes an instruction
+GROUP = 40  # instructions per process
+_OLD = 0x5A5A5A5A5A5A5A5A  # old contents of destinations
+_SHOWN = 4  # differing lanes listed per instruction
 PACKED = ("p16", "pf16")
 _IMPLICIT = frozenset({"lane", "neg"})
-# The MODE register's rounding (bits 3:0) and denormals (bits 7:4), and the same for the meaning.
+# The MODE register's rounding (bits 3:0) and denormals (bits 7:4), and the same for the semantics.
 MODES: dict[str, tuple[int, Mode]] = {
     "ieee": (0xF0, Mode()),
     "flush": (0x00, Mode(Fp(Round.NEAREST, True, True), Fp(Round.NEAREST, True, True))),
     "up": (0xF5, Mode(Fp(Round.UP), Fp(Round.UP))),
     "zero": (0xFF, Mode(Fp(Round.ZERO), Fp(Round.ZERO))),
 }
-# How far AMD lets results lie from the true ones, in units of the last place: the RDNA3 ISA
+# AMD's error bounds in units of the last place: the RDNA3 ISA
 # document, the descriptions of V_RCP_* to V_LOG_*.  The error of sines is absolute: not judged.
 _ULPS = {16: 1, 32: 1, 64: 1 << 29}
 _REPORTED_ONLY = ("v_sin_", "v_cos_")
@@ -86,10 +87,10 @@ def random_case(row: Semantics, seed: str) -> VectorCase:
 
 
 def expected(case: VectorCase, mode: Mode, lane: int) -> tuple[int, ...]:
-    """What the meaning says that a lane's destinations hold."""
+    """The values of a lane's destinations by the semantics."""
     if case.row.dst[0] not in PACKED:
         return _computed(case, mode, lane, case.inputs[lane])
-    # The meaning is of one half.
+    # The semantics are of one half.
     halves = [
         _computed(case, mode, lane, tuple(v >> at & 0xFFFF for v in case.inputs[lane]))[0] & 0xFFFF
         for at in (0, 16)
@@ -122,13 +123,13 @@ def _computed(case: VectorCase, mode: Mode, lane: int, inputs: tuple[int, ...]) 
 
 @dataclass(frozen=True, slots=True)
 class InstructionProgram:
-    """A code object over many cases: their inputs, and where each one's results will lie."""
+    """A code object over many cases: their inputs, and the place of each one's results."""
 
     code: bytes
     data: bytes
     results: tuple[tuple[int, ...], ...]  # [case][destination]: byte offset
     result_bytes: int
-    texts: tuple[str, ...]  # of the instructions
+    texts: tuple[str, ...]  # texts of the instructions
 
 
 def _words(kind: str) -> int:
@@ -226,7 +227,7 @@ def _is_nan(n: int, width: int) -> bool:
 
 
 def distance(kind: str, got: int, want: int) -> int | None:
-    """0 where equal (all NaNs are); units in the last place between floats; otherwise None."""
+    """0 if equal (all NaNs are); units in the last place between floats; otherwise None."""
     width = WIDTH[kind]
     if got == want:
         return 0
@@ -235,25 +236,25 @@ def distance(kind: str, got: int, want: int) -> int | None:
     if _is_nan(got, width) or _is_nan(want, width):
         return 0 if _is_nan(got, width) and _is_nan(want, width) else None
     top = 1 << (width - 1)
-    got, want = (-(v & ~top) if v & top else v for v in (got, want))  # both zeros are one
+    got, want = (-(v & ~top) if v & top else v for v in (got, want))  # both zeros are equal
     return abs(got - want)
 
 
 def _same(kind: str, got: int, want: int) -> bool:
     if kind == "pf16":
         return all(_same("f16", got >> at & 0xFFFF, want >> at & 0xFFFF) for at in (0, 16))
-    # Zeros of different sign are different here.
+    # Zeros of different signs differ here.
     apart = distance(kind, got, want)
     return apart == 0 and (got == want or _is_nan(want, WIDTH[kind]))
 
 
 def exact_rows(name: str) -> list[Semantics]:
-    """The instructions to try in one mode: all in the first, in others those that heed it."""
+    """The instructions to try in one mode: all in the first, in others those that depend on it."""
     return [row for row in vector_rows() if not row.approximate and (row.mode or name == "ieee")]
 
 
 def check_mode(hip: Hip, name: str, rows: Sequence[Semantics]) -> dict[str, Any]:
-    """Instructions in one mode: which differ, where, by what."""
+    """Checks instructions in one mode: which differ, where, and the values."""
     bits, mode = MODES[name]
     wrong: list[dict[str, Any]] = []
     cases = [random_case(row, name) for row in rows]
@@ -279,7 +280,7 @@ def check_mode(hip: Hip, name: str, rows: Sequence[Semantics]) -> dict[str, Any]
 
 
 def check_approximations(hip: Hip, rows: Iterable[Semantics]) -> dict[str, Any]:
-    """How many units in the last place the approximate instructions err, and how often."""
+    """The errors of approximate instructions in units of the last place, and their frequencies."""
     table: list[dict[str, Any]] = []
     wrong: list[str] = []
     mode = MODES["ieee"][1]
@@ -315,7 +316,7 @@ def check_approximations(hip: Hip, rows: Iterable[Semantics]) -> dict[str, Any]:
             {
                 "instruction": row.op,
                 "samples": sum(errors.values()) + len(special),
-                "ulps": near,  # how many samples lie so many units away; further ones are left out
+                "ulps": near,  # number of samples by error in units; larger errors are left out
                 "worst": worst,
                 "special": special[:_SHOWN],
                 "bound": _ULPS[width] if judged else None,
@@ -334,7 +335,7 @@ def groups() -> list[str]:
 
 
 def check_group(hip: Hip, group: str) -> dict[str, Any]:
-    """One group."""
+    """Checks one group."""
     if group == "approximate":
         return check_approximations(hip, vector_rows())
     name, _, number = group.partition("/")
@@ -345,7 +346,7 @@ def check_group(hip: Hip, group: str) -> dict[str, Any]:
 
 
 def main(arguments: list[str]) -> int:
-    """GROUP RESULT: writes what was found as JSON.  `sassxlate run` says which library is HIP."""
+    """GROUP RESULT: writes the results as JSON.  `sassxlate run` selects the HIP library."""
     group, result = arguments
     answer: dict[str, Any]
     try:

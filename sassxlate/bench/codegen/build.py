@@ -13,14 +13,15 @@ from typing import Any
 from sassxlate import toolchain
 from sassxlate.errors import UsageError
 
-ARCH = 80  # of the executables whose code we translate
-# As hipcc compiles, and floating-point atomics as the single instructions that nvcc's are.
+ARCH = 80  # architecture of the executables whose code we translate
+# As hipcc compiles, with floating-point atomics as single instructions, as nvcc's are.
 FLAGS = (
     "-x", "hip", "--offload-arch=gfx1100", "--offload-device-only", "--no-gpu-bundle-output",
     "-nogpulib", "-nogpuinc", "-O3", "-std=c++17", "-fms-extensions", "-mcode-object-version=5",
     "-munsafe-fp-atomics", "-Wno-linker-warnings",
 )  # fmt: skip
-# What ROCm's oclc_*.bc say of the target and of -ffast-math's parts, none of which is asked for.
+# The values in ROCm's oclc_*.bc for the target and for the parts of -ffast-math, none of which is
+# enabled.
 _CONTROLS = {
     "finite_only_opt": "i8 0", "unsafe_math_opt": "i8 0", "daz_opt": "i8 0",
     "correctly_rounded_sqrt32": "i8 1", "wavefrontsize64": "i8 0", "ISA_version": "i32 11000",
@@ -39,7 +40,7 @@ class BuiltProgram:
 
 @dataclass(frozen=True, slots=True)
 class Compilers:
-    """The two compilers, and what clang needs beside itself."""
+    """The two compilers, and the other files that clang needs."""
 
     nvcc: toolchain.Tool
     clang: tuple[str, ...]
@@ -62,7 +63,7 @@ def compilers() -> Compilers:
     """Both compilers.
 
     Raises:
-        UsageError: SX0830, one of them or the device library is not there.
+        UsageError: SX0830, one of them or the device library is missing.
     """
     nvcc, clang = toolchain.nvcc(), toolchain.clang()
     library = toolchain.device_library()
@@ -82,7 +83,7 @@ def compilers() -> Compilers:
 
 
 def run(command: Sequence[str | Path]) -> None:
-    """A compiler.  UsageError SX0830 if it refuses."""
+    """Runs a compiler.  UsageError SX0830 if it fails."""
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         said = " ".join((done.stdout + done.stderr).split())
@@ -90,7 +91,7 @@ def run(command: Sequence[str | Path]) -> None:
 
 
 def executable(tools: Compilers, program: BuiltProgram, out: Path) -> Path:
-    """The program for sm_80, SASS alone."""
+    """Builds the program for sm_80, with only SASS."""
     code = f"arch=compute_{ARCH},code=sm_{ARCH}"
     flags = ["-O3", "-std=c++17", *program.flags, "-gencode", code]
     run([*tools.nvcc.command, *flags, "-o", out, program.source])
@@ -98,7 +99,7 @@ def executable(tools: Compilers, program: BuiltProgram, out: Path) -> Path:
 
 
 def _controls(folder: Path) -> Path:
-    """The controls of the device library, as bitcode."""
+    """The control variables of the device library, as bitcode."""
     import llvmlite.binding as llvm
 
     path = folder / "controls.bc"
@@ -118,7 +119,7 @@ def code_object(tools: Compilers, program: BuiltProgram, fixtures: Path, out: Pa
     linked: list[str | Path] = []
     for bitcode in (tools.library, _controls(out.parent)):
         linked += ["-Xclang", "-mlink-builtin-bitcode", "-Xclang", bitcode]
-    # nvcc's word for it; nothing else that it is given concerns the device.
+    # nvcc's spelling; its other options do not concern the device.
     own = ["-ffp-contract=off"] if "-fmad=false" in program.flags else []
     text, plain = out.with_suffix(".s"), out.with_suffix(".o")
     include = f"-I{fixtures / 'codegen'}"

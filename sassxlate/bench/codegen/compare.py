@@ -1,4 +1,5 @@
-"""Our code beside clang's, kernel by kernel: what is in it and what a launch executes of it."""
+"""Compares our code with clang's per kernel: instructions in the code, and instructions executed by
+a launch."""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ from sassxlate.lowering.trace import device_memory
 from sassxlate.lowering.trace.recording import Recorded
 from sassxlate.runtime_shim.replay import replay
 
-TARGET, EXPLAIN = 1.8, 3.0  # of dynamic instructions: the geometric mean, and one kernel
+TARGET, EXPLAIN = 1.8, 3.0  # limits of the dynamic ratio: the mean, and one kernel
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,11 +39,11 @@ class Side:
 
     @property
     def occupancy(self) -> int:
-        """Waves that a SIMD holds by registers."""
+        """Occupancy: waves per SIMD, limited by registers."""
         return min(WAVES, REGISTERS // (-(-max(self.vgprs, 1) // STEP) * STEP))
 
     def total(self, *, dynamic: bool) -> int:
-        """Instructions but hints, which cost no issue."""
+        """Instructions except hints, which cost no issue slot."""
         numbers = self.dynamic if dynamic else self.static
         return sum(n for name, n in numbers.items() if name != "hint")
 
@@ -55,7 +56,7 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class KernelComparison:
-    """A kernel of a program: ``different`` words of memory were not the same after clang's code."""
+    """A kernel of a program: ``different`` words of memory differed after clang's code."""
 
     program: str
     kernel: str
@@ -88,7 +89,7 @@ def geometric_mean(values: Sequence[float]) -> float:
 
 
 def side_of(flow: Flow, numbers: Sequence[int]) -> Side:
-    """What is in the code; ``numbers`` say how often each block began."""
+    """Counts instructions in the code; ``numbers`` are how often each block began."""
     done = counts.executed(flow, numbers)
     used = [
         r
@@ -162,7 +163,7 @@ def measure(
     """A row for each kernel that the programs launch, in the programs' order.
 
     Raises:
-        UsageError: SX0817, a program does not pass; SX0830, a compiler is missing or refuses;
+        UsageError: SX0817, a program does not pass; SX0830, a compiler is missing or fails;
             SX0831, a launch could not be repeated.
     """
     tools = builds.compilers()
@@ -175,18 +176,18 @@ def measure(
 
 
 def versions() -> str:
-    """What the tables depend on besides this project."""
+    """The versions that the tables depend on besides this project."""
     tools = builds.compilers()
     return f"nvcc {tools.nvcc.version} for sm_{builds.ARCH}, clang {tools.version} for gfx1100."
 
 
 def explained(fixtures: Path) -> dict[str, str]:
-    """Why a kernel is over ``EXPLAIN``, by ``PROGRAM: KERNEL``."""
+    """The reasons why kernels are over ``EXPLAIN``, by ``PROGRAM: KERNEL``."""
     return reasons_in(fixtures / "codegen" / "explained.toml")
 
 
 def reasons_in(file: Path) -> dict[str, str]:
-    """Texts by name."""
+    """Reads texts by name."""
     rows = tomllib.loads(file.read_text())
     return {name: " ".join(text.split()) for name, text in rows.items()}
 
@@ -197,7 +198,7 @@ def mean(rows: Sequence[KernelComparison]) -> float:
 
 
 def missed(rows: Sequence[KernelComparison], reasons: Mapping[str, str]) -> list[str]:
-    """What is not as it should be, a line each."""
+    """The missed targets, one line each."""
     out: list[str] = []
     if mean(rows) > TARGET:
         out.append(f"geometric mean {mean(rows):.2f}, over {TARGET}")

@@ -1,4 +1,5 @@
-"""Our code beside AMD's of the same kernels, where a library was built for CUDA and for HIP."""
+"""Compares our code with AMD's for the same kernels of a library that was built for CUDA and for
+HIP."""
 
 from __future__ import annotations
 
@@ -35,7 +36,7 @@ _B = TypeVar("_B")
 MARKS: Final = ("<!-- pairs: begin -->", "<!-- pairs: end -->")
 _HEAD: Final = ("x", "ours", "AMD's", *CLASSES, "VGPRs", "SGPRs", "waves", "SASS")
 
-# What the two compilers' headers call differently.
+# Names that differ between the two compilers' headers.
 _SPELLINGS: Final = tuple(
     (re.compile(pattern), to)
     for pattern, to in (
@@ -61,7 +62,7 @@ class LibraryPair:
 
     @property
     def ratio(self) -> float:
-        """Of the instructions in the code."""
+        """The ratio of the instructions in the code."""
         return self.ours.total(dynamic=False) / self.theirs.total(dynamic=False)
 
     @property
@@ -96,7 +97,7 @@ class Found:
 
 
 def normal(demangled: str) -> str:
-    """A kernel's name as both compilers could have it, with its parameters."""
+    """A kernel's name, normalised for both compilers, with its parameters."""
     name = demangled.removeprefix("void ")
     for pattern, to in _SPELLINGS:
         name = pattern.sub(to, name)
@@ -104,9 +105,9 @@ def normal(demangled: str) -> str:
 
 
 def matched(ours: Mapping[str, _A], theirs: Mapping[str, _B]) -> dict[str, tuple[_A, _B]]:
-    """Pairs by ``normal`` names, which are the keys; where parameters differ, by the names without
-    them, if each library has one kernel of that name.  The result's names are without parameters
-    where these are not needed to tell kernels apart."""
+    """Pairs by ``normal`` names, which are the keys.  If parameters differ, by the names without
+    them, provided each library has one kernel of that name.  The result's names are without
+    parameters if these are not needed to distinguish kernels."""
     pairs = {name: (one, theirs[name]) for name, one in ours.items() if name in theirs}
     rest = _by_head(name for name in theirs if name not in pairs)
     for head, name in _by_head(name for name in ours if name not in pairs).items():
@@ -145,7 +146,7 @@ def cuda_kernels(path: Path, arch: str) -> dict[str, tuple[Cubin, Kernel]]:
 
 
 def hip_kernels(path: Path) -> dict[str, tuple[CodeObject, str]]:
-    """The kernels for gfx1100 in waves of 32 lanes, by normal name.
+    """The kernels for gfx1100 in wave32 mode, by normal name.
 
     Raises:
         EncodeError: SX0531 to SX0533; UsageError: SX0832, there is none.
@@ -222,7 +223,7 @@ def templates(pairs: Sequence[LibraryPair]) -> list[list[LibraryPair]]:
 
 
 def explained(fixtures: Path) -> dict[str, str]:
-    """Why instances of a template are over ``EXPLAIN``."""
+    """The reasons why instances of a template are over ``EXPLAIN``."""
     return reasons_in(fixtures / "codegen" / "pairs.toml")
 
 
@@ -247,7 +248,7 @@ def _unpaired(found: Found) -> str:
 
 
 def text(found: Found, reasons: Mapping[str, str]) -> list[str]:
-    """For the terminal: every kernel."""
+    """The table for the terminal: every kernel."""
     lines = table(("kernel", *_HEAD), [[pair.kernel, *_row(pair)] for pair in found.pairs])
     lines += ["", _summary(found), _unpaired(found)]
     lines += [f"{name}: {why}" for name, why in found.refused.items()]
@@ -255,7 +256,7 @@ def text(found: Found, reasons: Mapping[str, str]) -> list[str]:
 
 
 def markdown(found: Found, reasons: Mapping[str, str], versions: str) -> list[str]:
-    """For a document: of each template the instance in the middle, and all instances' ratios."""
+    """The table for a document: the median instance of each template, and all instances' ratios."""
     rows: list[list[str]] = []
     for some in templates(found.pairs):
         middle, low, high = some[(len(some) - 1) // 2], some[0].ratio, some[-1].ratio
@@ -269,7 +270,7 @@ def markdown(found: Found, reasons: Mapping[str, str], versions: str) -> list[st
 
 
 def missed(found: Found, reasons: Mapping[str, str]) -> list[str]:
-    """What is not as it should be, a line each."""
+    """The missed targets, one line each."""
     lines = [f"{n}: over {EXPLAIN:g}, not explained" for n in _over(found.pairs)
              if n not in reasons]  # fmt: skip
     return lines + [f"{name}: {why}" for name, why in found.refused.items()]

@@ -50,7 +50,7 @@ def _summary(rows: Sequence[KernelComparison]) -> str:
 
 
 def text(rows: Sequence[KernelComparison], reasons: Mapping[str, str]) -> list[str]:
-    """For the terminal."""
+    """The tables for the terminal."""
     lines = table(_HEAD, [_cells(row, dynamic=True) for row in rows])
     head = (*_HEAD, *_MORE)
     lines += ["", *table(head, [[*_cells(row, dynamic=False), *_more(row)] for row in rows])]
@@ -67,7 +67,8 @@ def markdown_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[s
 def markdown(
     rows: Sequence[KernelComparison], reasons: Mapping[str, str], versions: str
 ) -> list[str]:
-    """For a document: what was executed, what is in the code, and why where it is over."""
+    """The tables for a document: executed instructions, instructions in the code, and reasons for
+    excesses."""
     lines = [versions, "", f"**{_summary(rows)}.**", "", "Executed, ours / clang's:", ""]
     lines += markdown_table(_HEAD, [_cells(row, dynamic=True) for row in rows])
     lines += ["", "In the code, ours / clang's:", ""]
@@ -89,7 +90,7 @@ def _parts(file: Path, marks: tuple[str, str]) -> tuple[str, str, str]:
 
 
 def write(file: Path, lines: Sequence[str], marks: tuple[str, str] = (BEGIN, END)) -> None:
-    """Replaces what stands between the marks; UsageError SX0824 if they are missing."""
+    """Replaces the text between the marks; UsageError SX0824 if they are missing."""
     before, _, after = _parts(file, marks)
     body = "\n".join(lines)
     write_whole(file, f"{before}{marks[0]}\n{body}\n{marks[1]}{after}".encode())
@@ -98,7 +99,7 @@ def write(file: Path, lines: Sequence[str], marks: tuple[str, str] = (BEGIN, END
 def differences(
     file: Path, lines: Sequence[str], marks: tuple[str, str] = (BEGIN, END)
 ) -> list[str]:
-    """The lines that are not those of the document, as a diff."""
+    """The differing lines of the document, as a diff."""
     here = _parts(file, marks)[1]
     old, new = (part.strip("\n").split("\n") for part in (here, "\n".join(lines)))
     return [

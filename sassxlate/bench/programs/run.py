@@ -89,14 +89,14 @@ class ProgramOutcome:
     seconds: float = 0.0
     cpu: float = 0.0  # seconds of the program and its threads, translation not counted
     launches: int = 0
-    instructions: int = 0  # of RDNA3, that the waves of the launches that ended have executed
+    instructions: int = 0  # RDNA3 instructions executed by the waves of finished launches
     key: str = ""
     tag: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Of one program: seconds, and bytes of memory that its processes hold."""
+    """Limits of one program: seconds, and bytes of memory of its processes."""
 
     seconds: float
     memory: int
@@ -104,9 +104,9 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class ProgramRun:
-    """What a process did."""
+    """The result of a process."""
 
-    status: int  # as a shell says it
+    status: int  # as in a shell
     out: str
     err: str
     seconds: float
@@ -119,7 +119,7 @@ class ProgramRun:
 
 @dataclass(frozen=True, slots=True)
 class Truth:
-    """What the program did on an NVIDIA GPU, in one or more runs."""
+    """The results of the program on an NVIDIA GPU, in one or more runs."""
 
     status: int
     out: tuple[str, ...]
@@ -194,7 +194,7 @@ def _name(folder: Path, path: Path) -> str:
 
 
 def _beside(path: Path) -> Mapping[str, Any]:
-    """A file run.json beside an executable says how to run it."""
+    """Reads a file run.json beside an executable, with its arguments."""
     with suppress(OSError, ValueError):
         value = json.loads((path.parent / "run.json").read_text())
         if isinstance(value, dict):
@@ -213,7 +213,7 @@ def _arch(path: Path) -> str:
 
 
 class Bench:
-    """Runs programs, remembers what came of them in ``results`` (a file of JSON lines)."""
+    """Runs programs and stores their outcomes in ``results`` (a file of JSON lines)."""
 
     def __init__(
         self, results: Path, limits: Limits, truth: Mapping[str, Truth], stale: bool
@@ -229,14 +229,14 @@ class Bench:
         }
 
     def forget(self, verdicts: str) -> None:
-        """Drop what is known of these verdicts (comma-separated; all)."""
+        """Drop the stored outcomes with these verdicts (comma-separated, or all)."""
         names = {name.strip() for name in verdicts.split(",")}
         for key, outcome in list(self.known.items()):
             if "all" in names or outcome.verdict in names:
                 del self.known[key]
 
     def run(self, programs: Sequence[BenchProgram], jobs: int) -> Iterator[ProgramOutcome]:
-        """Outcomes as they come; those that are known come first.  Ctrl-C stops what is running."""
+        """Outcomes as they come; stored ones first.  Ctrl-C stops running programs."""
         todo = [program for program in programs if program.key not in self.known]
         for program in programs:
             if program.key in self.known:
@@ -276,7 +276,7 @@ def _read_results(file: Path) -> dict[str, ProgramOutcome]:
 
 
 def execute(program: BenchProgram, limits: Limits, stop: Event) -> ProgramRun | None:
-    """Run it to its end or to a limit; None if ``stop`` was set meanwhile."""
+    """Run it to its end or to a limit; None if ``stop`` was set."""
     with tempfile.TemporaryDirectory(prefix="sassxlate-program-") as scratch:
         trace = Path(scratch, "trace")
         command = [
@@ -331,7 +331,8 @@ def execute(program: BenchProgram, limits: Limits, stop: Event) -> ProgramRun | 
 
 
 def _capability(arch: str) -> str:
-    """What a program for this architecture alone is to see: 8.0 for sm_80; 9.0 if it is open."""
+    """The compute capability for a program of only this architecture: 8.0 for sm_80; 9.0 if it is
+    unknown."""
     number = re.fullmatch(r"sm_(\d+)(\d)", arch)
     return f"{number[1]}.{number[2]}" if number else "9.0"
 
@@ -465,7 +466,7 @@ def _first_call(run: ProgramRun) -> str:
 
 
 def _instruction(line: str) -> str:
-    """The SASS that a refusal names: `TEXT`, or behind its address."""
+    """The SASS in a refusal: `TEXT`, or the text after its address."""
     found = re.search(r"`([^`]+)`", line) or re.search(r"/\*[0-9a-f]+\*/: ([^:]+)", line)
     return found[1].strip() if found else ""
 
@@ -483,7 +484,7 @@ def _line_of(text: str, at: int) -> str:
 
 @dataclass(slots=True)
 class Counts:
-    """How many programs of an architecture came to which verdict."""
+    """The number of programs of an architecture by verdict."""
 
     arch: str
     total: int = 0
@@ -499,7 +500,7 @@ class Counts:
 
 
 def count(outcomes: Iterable[ProgramOutcome]) -> list[Counts]:
-    """By architecture."""
+    """The counts by architecture."""
     found: dict[str, Counts] = {}
     for outcome in outcomes:
         found.setdefault(outcome.arch, Counts(outcome.arch)).add(outcome)

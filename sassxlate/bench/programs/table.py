@@ -14,7 +14,7 @@ _REASON = 160  # characters of a reason in a document
 
 
 def text(outcomes: Sequence[ProgramOutcome]) -> list[str]:
-    """Counts, then a line a program."""
+    """Counts, then one line per program."""
     head = ("program", "arch", "verdict", "s", "launches", "first", "reason")
     rows = [
         (o.name, o.arch, o.verdict, f"{o.seconds:.1f}", o.launches, o.first, o.reason)
@@ -24,7 +24,7 @@ def text(outcomes: Sequence[ProgramOutcome]) -> list[str]:
 
 
 def summary(outcomes: Sequence[ProgramOutcome]) -> list[str]:
-    """A line an architecture."""
+    """One line per architecture."""
     lines: list[str] = []
     for counts in count(outcomes):
         parts = [f"{v} {counts.by_verdict[v]}" for v in VERDICTS if v in counts.by_verdict]
@@ -34,7 +34,7 @@ def summary(outcomes: Sequence[ProgramOutcome]) -> list[str]:
 
 
 def write(file: Path, outcomes: Sequence[ProgramOutcome]) -> None:
-    """Replace what stands between the marks in ``file``; UsageError SX0824 if they are missing."""
+    """Replace the text between the marks in ``file``; UsageError SX0824 if they are missing."""
     try:
         old = file.read_text(encoding="utf-8")
         before, rest = old.split(BEGIN, 1)
@@ -82,7 +82,8 @@ def markdown(outcomes: Sequence[ProgramOutcome]) -> list[str]:
 
 
 def _reason(outcome: ProgramOutcome) -> str:
-    """Why, as code; for a timeout how far it came, of its seconds those on a processor."""
+    """The reason, as code; for a timeout its progress, and how many of its seconds were on a
+    processor."""
     if outcome.verdict != "timeout":
         return _cell(outcome.reason)
     return f"{outcome.seconds:.0f} s, {outcome.cpu:.0f} s of CPU time, {outcome.launches} launches"
