@@ -1,9 +1,9 @@
-// What the emulated device's library and the host code compiled for a kernel share.
+// The interface between the emulated device's library and the host code compiled for a kernel.
 //
-// The compiler (lowering/emulate) writes one flat, position-independent image a kernel: a 4096-byte
+// The compiler (lowering/emulate) writes one flat, position-independent image per kernel: a 4096-byte
 // header page, then code and read-only data, mapped readable and executable.  Its entry runs one wave
 // from the kernel's first instruction to s_endpgm, on a fiber of the library.  It calls back only
-// through SxRuntime.  lowering/emulate/image/abi.py says the same numbers; a test compares the two.
+// through SxRuntime.  lowering/emulate/image/abi.py has the same numbers; a test compares the two.
 #pragma once
 #include <stdint.h>
 
@@ -23,13 +23,13 @@ enum SxFault : uint32_t {
   SX_FAULT_SCRATCH = 5,      // outside the lane's scratch (stack overflow, 700)
   SX_FAULT_ILLEGAL = 6,      // reached the end of the code or data between instructions (719)
   SX_FAULT_STRICT = 7,       // strict mode found use of an undefined value; `addr` is the check's id
-  SX_FAULT_TRACED = 8,       // a trace (of the runner in Python alone) has as much as it may take
+  SX_FAULT_TRACED = 8,       // a trace (only of the runner in Python) is full
 };
 
 enum SxAccess : uint32_t { SX_READ = 1, SX_WRITE = 2, SX_ATOMIC = 4 };
 
 struct SxRuntime {
-  // s_barrier: gives way until every live wave of the workgroup has arrived.
+  // s_barrier: yields until every live wave of the workgroup has arrived.
   void (*barrier)(SxWave *w, uint32_t pc);
   // s_sleep, s_setprio-free spins, and fuel run out at a loop's back edge: lets others run, refills w->fuel.
   void (*yield)(SxWave *w, uint32_t pc);
@@ -54,7 +54,7 @@ struct SxWave {
   uint32_t lds_size;       // 0x284 bytes
   uint8_t *lds;            // 0x288
   uint8_t *scratch;        // 0x290 32 * scratch_size bytes; dword d of lane l is at (d * 32 + l) * 4
-  uint64_t scratch_size;   // 0x298 bytes a lane, a multiple of 4
+  uint64_t scratch_size;   // 0x298 bytes per lane, a multiple of 4
   uint64_t arena_base;     // 0x2a0
   uint64_t arena_size;     // 0x2a8
   const SxRuntime *rt;     // 0x2b0
@@ -62,10 +62,10 @@ struct SxWave {
   void *host;              // 0x2c0 the library's own
   uint64_t strict_seed;    // 0x2c8 seeds the perturbation of approximate functions; 0: none
   uint64_t code_base;      // 0x2d0 address that byte 0 of the code object's .text has for s_getpc (0 will do)
-  uint64_t *counts;        // 0x2d8 images that count (flag 2) add 1 to a block's number when they begin it
+  uint64_t *counts;        // 0x2d8 images that count (flag 2) increment a block's count when they begin it
   uint64_t executed;       // 0x2e0 instructions that the wave executed; written when it ends
   void *trace;             // 0x2e8 images that trace: where to (lowering/emulate/wave/trace_points.py)
-  uint64_t traced;         // 0x2f0 the wave's number plus 1 where it is to be traced, else 0
+  uint64_t traced;         // 0x2f0 the wave's number plus 1 if it is to be traced, otherwise 0
   uint64_t reserved;       // 0x2f8
 };                         // 0x300
 
@@ -76,7 +76,7 @@ struct SxImageHeader {
   uint64_t entry_offset;   // from code_offset
   uint64_t flags;          // bit 0: strict; bit 1: counts
   uint32_t isa;            // 0 generic AVX2, 1 AVX-512
-  uint32_t counts;         // blocks that it counts; 0 where it does not
+  uint32_t counts;         // blocks that it counts; 0 if it does not
   char kernel[256];
 };
 

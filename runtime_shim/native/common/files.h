@@ -11,14 +11,14 @@ std::string library_dir();
 // The path with the working directory before it where it is relative.
 std::string absolute_path(const std::string &path);
 
-// SASSXLATE_CACHE_DIR, else $XDG_CACHE_HOME/sassxlate, else ~/.cache/sassxlate; it need not exist.  Where others can
+// SASSXLATE_CACHE_DIR, or $XDG_CACHE_HOME/sassxlate, or ~/.cache/sassxlate; it need not exist.  If others can
 // write to it (trusted.h), it is a folder in runtime_dir() instead, which is said once on standard error.
 std::string cache_dir();
 
 // A private folder of this user's for sockets: sassxlate-UID in $XDG_RUNTIME_DIR, or in /tmp.
 std::string runtime_dir();
 
-// The whole of a file, at most `limit` bytes; false where it cannot be read or is longer.
+// The whole of a file, at most `limit` bytes; false if it cannot be read or is longer.
 bool read_file(const std::string &path, std::string &out, size_t limit);
 
 // Whether the file opens for reading.  Opened, not asked of access(2): that asks for the user without the process's
@@ -29,7 +29,7 @@ bool can_read(const std::string &path);
 // in which others could exchange it is passed over.
 std::string write_temporary(const char *stem, const void *data, size_t size);
 
-// Makes a directory with mode 0700 where it is missing, and its parents as the umask says; true where it
+// Makes a directory with mode 0700 where it is missing, and its parents as the umask says; true if it
 // is a directory of this user's that nobody else may enter.
 bool private_directory(const std::string &path);
 

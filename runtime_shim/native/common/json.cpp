@@ -26,7 +26,7 @@ void append_utf8(std::string &out, uint32_t c) {
   }
 }
 
-// How many bytes at `at` are one character of UTF-8 (RFC 3629); 0 where they are none.
+// How many bytes at `at` are one character of UTF-8 (RFC 3629); 0 if they are not.
 size_t utf8_length(std::string_view text, size_t at) {
   auto byte = [&](size_t i) { return at + i < text.size() ? static_cast<unsigned char>(text[at + i]) : 0u; };
   auto follows = [&](size_t i) { return (byte(i) & 0xc0) == 0x80; };

@@ -29,7 +29,7 @@ struct Value {
 // Parses a whole document; false on anything malformed or nested deeper than 64 levels.
 bool parse(std::string_view text, Value &out);
 
-// `text` as a JSON string with its quotes; bytes that are no UTF-8 are passed as they are.
+// `text` as a JSON string with its quotes; bytes that are not UTF-8 are passed as they are.
 std::string quote(std::string_view text);
 
 }  // namespace sx::json

@@ -8,7 +8,7 @@ namespace sx {
 // Writes "sassxlate: <text>\n" to standard error in one write, so that lines of threads never mix.
 void log_line(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-// Writes all of it; false where that fails, without the signal that a closed pipe or a limit on the size of files would
+// Writes all of it; false if that fails, without the signal that a closed pipe or a limit on the size of files would
 // send to the application.
 bool write_quietly(int fd, const void *data, size_t size);
 
@@ -19,7 +19,7 @@ std::string env_string(const char *name, const std::string &fallback = "");
 // A number with an optional suffix K, M, G or T (powers of 1024); `fallback` where unset or not a number.
 uint64_t env_size(const char *name, uint64_t fallback);
 
-// True where the variable is set to anything but "", "0", "no", "off" or "false".
+// True if the variable is set to anything but "", "0", "no", "off" or "false".
 bool env_flag(const char *name);
 
 }  // namespace sx

@@ -31,7 +31,7 @@ int populate(uintptr_t begin, uintptr_t end, bool write) {
   return result ? errno : 0;
 }
 
-// An older system, or one that imitates Linux, does not know the question.
+// An older system, or one that imitates Linux, does not support the call.
 bool can_populate() {
   static const bool known = [] {
     static const char here = 0;
@@ -46,7 +46,7 @@ bool cover(const Mapping &mapping, void *user) {
   if (mapping.end <= range.at) return true;
   range.good = mapping.begin <= range.at && (mapping.read || !range.read) && (mapping.write || !range.write);
   uintptr_t end = std::min(mapping.end, range.end);
-  // Behind the end of its file a page is mapped, and is not there.
+  // Past the end of its file a page is mapped but not present.
   if (range.good && mapping.file && mapping.read && can_populate()) {
     int error = populate(range.at, end, false);
     range.good = error == 0 || error == EINVAL;
@@ -100,9 +100,9 @@ bool can_access(uintptr_t address, uint64_t size, bool write) {
   uintptr_t begin, end;
   if (!pages_of(address, size, begin, end)) return false;
   int error = can_populate() ? populate(begin, end, write) : EINVAL;
-  // What may be written can be read on this processor, even where the mapping does not say so.
+  // Writable memory is readable on this processor, even if the mapping does not allow it.
   if (error == EFAULT && !write) error = populate(begin, end, true);
-  // EINVAL: not known, or not for this kind of mapping.
+  // EINVAL: unsupported, or not for this kind of mapping.
   return error == 0 || (error == EINVAL && mapped_for(address, size, true, write));
 }
 

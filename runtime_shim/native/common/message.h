@@ -4,7 +4,7 @@
 
 namespace sx {
 
-// False where the connection breaks, or the peer names a length beyond 64 MiB.
+// False if the connection breaks, or the peer names a length beyond 64 MiB.
 bool send_message(int fd, const std::string &text);
 bool receive_message(int fd, std::string &text);
 

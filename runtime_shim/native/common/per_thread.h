@@ -6,7 +6,7 @@ namespace sx {
 
 // The calling thread's own T, made at the first use and deleted when the thread ends.  Not thread_local: exit()
 // destroys the main thread's thread_local objects before it runs the application's exit handlers, which may still
-// launch kernels.  One object a type: wrap what is used twice.
+// launch kernels.  One object per type: wrap what is used twice.
 template <class T>
 class PerThread {
  public:

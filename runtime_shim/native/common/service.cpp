@@ -78,7 +78,7 @@ int connect_service(const std::string &path, std::string &error) {
   return fd;
 }
 
-// Says what is being waited for, on a terminal or where SASSXLATE_PROGRESS is 1: when this process has waited for
+// Reports what is being waited for, on a terminal or if SASSXLATE_PROGRESS is 1: when this process has waited for
 // two seconds in all, and then every five.
 class Progress {
  public:
@@ -188,7 +188,7 @@ ServiceReply service_call(const std::string &request) {
   ServiceReply reply;
   std::string path = service_socket(), response;
   // More tries: a service that is just ending may take a connection with it, and one of another version
-  // of the translator says that it ends and wants to be asked again.
+  // of the translator reports that it ends and expects a retry.
   for (int attempt = 0; attempt < kMaxAttempts; ++attempt) {
     if (attempt) pause_ms(50);
     int fd = connect_service(path, reply.error);

@@ -1,4 +1,4 @@
-// Client of the translation service (one Python process a user), which it starts on demand.
+// Client of the translation service (one Python process per user), which it starts on demand.
 //
 // Protocol: a Unix stream socket; a request and its response are each a little-endian u32 length and
 // that many bytes of UTF-8 JSON.
@@ -15,15 +15,15 @@ struct ServiceReply {
   std::string error;
 };
 
-// Sends one request (a JSON object as text) and waits for its response.  Starts the service where
-// nobody listens.  Safe to call from several threads and processes at once.
+// Sends one request (a JSON object as text) and waits for its response.  Starts the service if
+// none listens.  Safe to call from several threads and processes at once.
 ServiceReply service_call(const std::string &request);
 
-// SASSXLATE_SOCKET, else service.sock in a private directory of this user's.
+// SASSXLATE_SOCKET, otherwise service.sock in a private directory of this user's.
 std::string service_socket();
 
-// SASSXLATE_CACHE_TAG, else what the service answers to {"op":"tag"}: the name of the cache's subdirectory
-// for the current translator, LLVM and host CPU.  Asked once; "" with a reason where nobody answers.
+// SASSXLATE_CACHE_TAG, otherwise the service's answer to {"op":"tag"}: the name of the cache's subdirectory
+// for the current translator, LLVM and host CPU.  Requested once; "" with a reason if there is no answer.
 std::string cache_tag(std::string &error);
 
 }  // namespace sx

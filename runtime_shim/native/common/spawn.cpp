@@ -22,7 +22,7 @@ namespace {
 constexpr const char *kKeep[] = {"HOME=", "PATH=", "USER=", "LOGNAME=", "LANG=", "LC_", "TMPDIR=",
                                  "TMP=", "TEMP=", "TZ=", "XDG_", "SASSXLATE_"};
 
-// What the service inherits: an application's LD_PRELOAD, PYTHONPATH or CUDA settings are not for it.
+// The variables that the service inherits: an application's LD_PRELOAD, PYTHONPATH or CUDA settings must not affect it.
 std::vector<std::string> clean_environment() {
   std::vector<std::string> kept;
   for (char **entry = environ; entry && *entry; ++entry)
@@ -44,7 +44,7 @@ std::vector<char *> pointers(std::vector<std::string> &strings) {
   return out;
 }
 
-// fork() without the application's atfork handlers and without SIGCHLD: nothing of it is to notice.
+// fork() without the application's atfork handlers and without SIGCHLD: the application must not notice.
 pid_t quiet_fork() { return static_cast<pid_t>(syscall(SYS_clone, 0, 0, 0, 0, 0)); }
 
 struct Report {

@@ -1,4 +1,4 @@
-// Starting the service as a process of its own, apart from the application.
+// Starts the service as a separate process, detached from the application.
 #pragma once
 #include <string>
 #include <sys/types.h>
@@ -6,8 +6,8 @@
 
 namespace sx {
 
-// The interpreter of the service: SASSXLATE_PYTHON, else what a file `python` beside the library names
-// (a link, or a text file with the path in its first line), else python3 on PATH; "" where there is none.
+// The interpreter of the service: SASSXLATE_PYTHON, otherwise what a file `python` beside the library names
+// (a link, or a text file with the path in its first line), otherwise python3 on PATH; "" if there is none.
 std::string service_python();
 
 // Starts `argv` detached: no child of the application (so that its wait() never sees it), in a session

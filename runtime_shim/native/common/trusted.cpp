@@ -46,7 +46,7 @@ class Descriptor {
   int fd_;
 };
 
-// Whoever owns "/" can exchange everything below.  In a container that maps no root it is "nobody".
+// The owner of "/" can replace everything below.  In a container that maps no root this is "nobody".
 bool may_own_folders(uid_t owner) {
   static const uid_t top = [] {
     struct stat st;
@@ -157,7 +157,7 @@ int open_trusted(const std::string &path, std::string &why) {
   std::string name = base_name(path);
   Descriptor folder(walk(slash == std::string::npos ? "." : path.substr(0, slash + 1), why));
   if (folder.get() < 0) return -1;
-  // Not blocking: what stands there may be a pipe.
+  // Non-blocking: the path may be a pipe.
   Descriptor file(openat(folder.get(), name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
   struct stat st;
   if (file.get() < 0) {
@@ -233,7 +233,7 @@ bool MappedFile::open(const std::string &path, std::string &error) {
   data_ = static_cast<uint8_t *>(view);
   if (!data_ || !sealed_size(base_name(path), data_, size_, content_)) {
     error = path + ": damaged: its seal does not fit";
-    // Ours, or it would not be open: it is in the way of a whole one.
+    // It is ours, or it would not be open: remove it, because it blocks an intact one.
     unlink(path.c_str());
     return false;
   }

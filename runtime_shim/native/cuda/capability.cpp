@@ -1,5 +1,5 @@
-// The compute capability that the device advertises: as SASSXLATE_CC says, else the newest that the program and its
-// libraries carry code for, else 8.0.
+// The compute capability that the device advertises: SASSXLATE_CC, or the newest for which the program and its
+// libraries have code, or 8.0.
 #include "capability.h"
 
 #include "driver.h"
@@ -100,12 +100,12 @@ std::vector<int> in_image(const ImageView &image) {
   if (image.kind == ImageKind::Fatbin) in_fatbins(read_image, &image, 0, image.size, found);
   Elf64_Ehdr header;
   if (image.kind == ImageKind::Elf && read_image(&image, 0, &header, sizeof header))
-    // From the eighth version of the ABI on, the low byte says something else.
+    // From the eighth version of the ABI on, the low byte has another meaning.
     found.push_back(static_cast<int>(header.e_ident[EI_ABIVERSION] >= 8 ? header.e_flags >> 8 & 0xff : header.e_flags & 0xff));
   return found;
 }
 
-// The newest of them that is covered; 0 where none is.
+// The newest of them that is covered; 0 if none is.
 int newest(const std::vector<int> &found) {
   int best = 0;
   for (int arch : found)
@@ -113,7 +113,7 @@ int newest(const std::vector<int> &found) {
   return best;
 }
 
-// "9.0", "90" or "12.0"; 0 where it is unset or no capability.
+// "9.0", "90" or "12.0"; 0 if it is unset or not a capability.
 int parse(const std::string &text) {
   int major = 0, minor = 0;
   char rest = 0;
@@ -156,7 +156,7 @@ int capability() {
 int capability_for(const ImageView &image) {
   int device = capability();
   if (asked_for()) return device;
-  // Nobody has chosen the device: code for a newer one alone is run as what it is.
+  // The device was not chosen explicitly: code for only a newer one is run as such.
   std::vector<int> found = in_image(image);
   bool fits = std::any_of(found.begin(), found.end(), [device](int arch) { return arch >= kOldest && arch <= device; });
   return fits || !newest(found) ? device : newest(found);

@@ -1,14 +1,14 @@
-// Which device is advertised, and which of an image's codes is taken.
+// The advertised device, and the choice among an image's codes.
 #pragma once
 #include "image.h"
 
 namespace sx {
 
-// 90 for 9.0.  Decided at the first question.
+// 90 for 9.0.  Decided at the first call.
 int capability();
 
-// The one to choose an entry of the image by: the device's, but where SASSXLATE_CC says nothing and the image has code
-// for newer devices alone.
+// The capability for choosing an entry of the image: the device's, unless SASSXLATE_CC is unset and the image has code
+// only for newer devices.
 int capability_for(const ImageView &image);
 
 }  // namespace sx

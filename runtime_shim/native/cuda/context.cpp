@@ -48,7 +48,7 @@ CUresult destroy_context(CUcontext handle) {
   context->alive = false;
   std::vector<Context *> &stack = context_stack();
   if (!stack.empty() && stack.back() == context) stack.pop_back();
-  // Not freed: other threads may still have it on their stacks, and must be told that it is destroyed.
+  // Not freed: other threads may still have it on their stacks, and must see that it is destroyed.
   return CUDA_SUCCESS;
 }
 

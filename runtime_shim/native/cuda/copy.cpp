@@ -12,7 +12,7 @@ using namespace sx;
 
 namespace sx {
 
-// Copies; waits for the end where `wait`, on the stream's own terms.
+// Copies; waits for the end if `wait`, in the stream's order.
 CUresult copy(void *dst, const void *src, size_t size, hipMemcpyKind kind, CUstream stream, bool wait) {
   if (!size) return CUDA_SUCCESS;
   if (!dst || !src) return CUDA_ERROR_INVALID_VALUE;

@@ -1,5 +1,5 @@
-// Devices: what they are and what they can do.  The profile is an H200's where the emulated device keeps
-// the promise, and its own where it does not.
+// Devices: what they are and what they can do.  The profile is an H200's where the emulated device can keep
+// the promise, and its own where it cannot.
 #include "capability.h"
 #include "driver.h"
 

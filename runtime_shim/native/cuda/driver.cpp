@@ -79,7 +79,7 @@ CUresult initialise_once() {
     describe(*device);
     d.devices.push_back(std::move(device));
   }
-  // Behind a fork nothing of the device's threads is left; at exit the device library may be gone.
+  // After a fork none of the device's threads exist; at exit the device library may be gone.
   pthread_atfork(nullptr, nullptr, [] { g_forked = true; });
   atexit([] { g_exiting = true; });
   return CUDA_SUCCESS;

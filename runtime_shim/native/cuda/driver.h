@@ -1,4 +1,4 @@
-// The driver's state, and what every entry point does before and after its work.
+// The driver's state, and the prologue and epilogue of every entry point.
 #pragma once
 #include "cuda_abi.h"
 #include "hip_api.h"
@@ -18,7 +18,7 @@ namespace sx {
 
 struct Device;
 
-// A context.  All contexts of a device share its memory and streams: HIP has one context a device.
+// A context.  All contexts of a device share its memory and streams: HIP has one context per device.
 struct Context {
   Device *device = nullptr;
   bool primary = false;
@@ -45,7 +45,7 @@ struct Device {
   int multiprocessors = 1;
   Context primary;
   std::atomic<CUresult> sticky{CUDA_SUCCESS};  // an error that only the end of the process clears
-  std::atomic<unsigned> generation{0};         // resets so far: what a module had on the device is gone with each
+  std::atomic<unsigned> generation{0};         // resets so far: each destroys a module's data on the device
   std::unique_ptr<MemoryPool> default_pool;
   MemoryPool *pool = nullptr;  // the current one
 
@@ -58,7 +58,7 @@ struct Driver {
   std::vector<std::unique_ptr<Device>> devices;
 };
 
-// What an entry point needs before it can work.
+// The requirements of an entry point.
 enum class Need { Nothing, Init, Context };
 
 // The state; valid once cuInit has succeeded.
@@ -68,7 +68,7 @@ inline Hip &hip() { return driver().hip; }
 // Initialises once; later calls give the same answer.
 CUresult initialise();
 
-// CUDA_SUCCESS if the caller may go on; binds the calling thread to its context's device.
+// CUDA_SUCCESS if the caller may continue; binds the calling thread to its context's device.
 CUresult admit(Need need);
 
 // Records errors that stay, and writes the trace.
@@ -78,7 +78,7 @@ CUresult leave(const char *name, CUresult result);
 std::vector<Context *> &context_stack();
 Context *current_context();
 inline Device &current_device() { return *current_context()->device; }
-// The context behind a handle, or null.
+// The context of a handle, or null.
 Context *find_context(CUcontext handle);
 Device *find_device(CUdevice device);
 
@@ -88,7 +88,7 @@ CUresult from_hip(hipError_t error);
 // One line to the run's report (SASSXLATE_REPORT), fields separated by tabs.
 void report(const std::vector<std::string> &fields);
 
-// True where the process has forked since initialisation, or its exit handlers run.
+// True if the process has forked since initialisation, or its exit handlers run.
 bool is_over(CUresult &why);
 
 // The body of an entry point: `body` returns a CUresult and may throw.

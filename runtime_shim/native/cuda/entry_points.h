@@ -1,4 +1,4 @@
-// The table behind cuGetProcAddress.
+// The table for cuGetProcAddress.
 #pragma once
 #include <cstddef>
 
@@ -12,7 +12,7 @@ struct Variant {
   void *address;
 };
 
-// The variants of a name stand together, in the order of their versions.
+// The variants of a name are adjacent, in the order of their versions.
 extern const Variant kVariants[];
 extern const size_t kVariantCount;
 

@@ -1,4 +1,4 @@
-// What a kernel is and how many of its blocks fit: attributes and occupancy, in the profile's own terms.
+// Attributes and occupancy of kernels, in terms of the device profile.
 #include "module.h"
 
 #include <algorithm>
@@ -19,7 +19,7 @@ CUresult kernel_of(const void *handle, Kernel *&kernel) {
   return kernel ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
-// Attributes are a use of the kernel: one that cannot be translated says so here already.
+// Attributes are a use of the kernel: one that cannot be translated fails already here.
 CUresult get_attribute(int *value, int id, Kernel &kernel, Device &device) {
   if (!value) return CUDA_ERROR_INVALID_VALUE;
   hipFunction_t function;

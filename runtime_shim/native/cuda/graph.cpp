@@ -32,7 +32,7 @@ CUresult clone(CUgraph *out, CUgraph handle) {
   return CUDA_SUCCESS;
 }
 
-// Fills the application's array: `count` is its room, and says in the end how many there are.
+// Fills the application's array: `count` is its size on input and the number of items on output.
 template <typename Get>
 CUresult give(size_t total, size_t *count, bool asked, Get get) {
   if (!count) return CUDA_ERROR_INVALID_VALUE;
@@ -262,7 +262,7 @@ SX_GRAPH(cuGraphNodeGetDependentNodes_v2, (CUgraphNode node, CUgraphNode *out, C
          return get_neighbours(node, out, data, count, false);)
 SX_GRAPH(cuGraphAddDependencies, (CUgraph graph, const CUgraphNode *from, const CUgraphNode *to, size_t count),
          return change_edges(graph, from, to, count, true);)
-// What edges say besides their order is freedom that is not taken here.
+// Edge data beyond the order grants freedom that is not used here.
 SX_GRAPH(cuGraphAddDependencies_v2,
          (CUgraph graph, const CUgraphNode *from, const CUgraphNode *to, const CUgraphEdgeData *, size_t count),
          return change_edges(graph, from, to, count, true);)

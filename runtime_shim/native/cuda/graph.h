@@ -1,5 +1,5 @@
-// Graphs: nodes with their parameters and what each of them comes after.  A launch does them one after the other in
-// an order that the edges allow; what could overlap, does not.
+// Graphs: nodes with their parameters and predecessors.  A launch executes them one after the other in
+// an order that the edges allow, without overlap.
 #pragma once
 #include "launch.h"
 
@@ -17,19 +17,19 @@ enum class NodeType : int {
   Free = 11, Operations = 12,
 };
 
-// Memory that a graph allocates.  It has its address from the node's beginning on; a launch only says that it is in use.
+// Memory that a graph allocates.  Its address is fixed when the node is created; a launch only marks it as in use.
 struct GraphMemory {
   Device *device = nullptr;
   unsigned generation = 0;
   CUdeviceptr address = 0;
   size_t size = 0;
 
-  // Null where there is no memory.
+  // Null if there is no memory.
   static std::shared_ptr<GraphMemory> make(Device &device, size_t size);
   ~GraphMemory();
 };
 
-// What a node does.
+// The work of a node.
 struct GraphWork {
   NodeType type = NodeType::Empty;
   KernelCall kernel;
@@ -67,7 +67,7 @@ struct Graph {
 
   Graph();
   ~Graph();
-  // The nodes, each behind all that it comes after; false where they go in a circle.
+  // The nodes in topological order; false if they form a cycle.
   bool ordered(std::vector<GraphNode *> &out) const;
 };
 
@@ -81,7 +81,7 @@ inline CUgraphNode handle_of(GraphNode *node) { return reinterpret_cast<CUgraphN
 
 // Copies the nodes into an empty graph.
 void copy_graph(const Graph &from, Graph &to);
-// Appends a node.  Null where one of `before` is not of this graph.
+// Appends a node.  Null if one of `before` is not of this graph.
 GraphNode *append(Graph &graph, const CUgraphNode *before, size_t count, GraphWork work);
 void remove_node(GraphNode *node);
 
@@ -92,7 +92,7 @@ void release_objects(const std::map<UserObject *, unsigned> &objects);
 bool is_capturing(CUstream stream);
 CUresult capture(CUstream stream, GraphWork work);
 
-// An event that is recorded in a capturing stream, or waited for by one.  False: nothing is captured here, go on.
+// An event that is recorded in a capturing stream, or waited for by one.  False: nothing is captured here, proceed.
 bool captured_record(CUevent event, CUstream stream, CUresult &result);
 bool captured_wait(CUstream stream, CUevent event, CUresult &result);
 
@@ -101,10 +101,10 @@ bool captured_allocate(CUdeviceptr *out, size_t size, CUstream stream, CUresult 
 bool captured_free(CUdeviceptr address, CUstream stream, CUresult &result);
 // Whether `address` was memory of a graph; it is in use no longer.
 bool free_graph_memory(CUdeviceptr address);
-// Says that a graph's memory is in use; false where it is already.
+// Marks a graph's memory as in use; false if it already is.
 bool use_graph_memory(const std::shared_ptr<GraphMemory> &memory);
 
-// Does what a node does, in a stream that is not captured.
+// Executes a node's work, in a stream that is not captured.
 CUresult perform(const GraphWork &work, CUstream stream);
 
 }  // namespace sx

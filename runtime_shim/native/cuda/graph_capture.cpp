@@ -1,4 +1,4 @@
-// Capture: what a stream is given becomes nodes of a graph.
+// Capture: operations of a stream become nodes of a graph.
 #include "graph.h"
 
 #include <algorithm>
@@ -15,13 +15,13 @@ struct Capture {
   bool given = false;  // into a graph of the application's
 };
 
-// What the next node of a stream comes after, or one that waits for an event.
+// The predecessors of a stream's next node, or of one that waits for an event.
 struct Position {
   std::shared_ptr<Capture> capture;
   std::vector<GraphNode *> last;
 };
 
-std::atomic<int> g_captures{0};  // so that nobody looks where nothing is captured
+std::atomic<int> g_captures{0};  // so that the lock is skipped if nothing is captured
 
 std::unordered_map<const void *, Position> &streams() {
   static auto *all = new std::unordered_map<const void *, Position>;
@@ -72,7 +72,7 @@ CUresult begin(CUstream stream, int mode, Graph *graph, const CUgraphNode *befor
   return CUDA_SUCCESS;
 }
 
-// Everything that `last` comes after, and it.
+// `last` and all its predecessors.
 std::unordered_set<const GraphNode *> reached(const std::vector<GraphNode *> &last) {
   std::unordered_set<const GraphNode *> all;
   std::vector<const GraphNode *> open(last.begin(), last.end());

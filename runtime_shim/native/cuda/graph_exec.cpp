@@ -1,4 +1,4 @@
-// Graphs that can be launched: a list of what to do, in an order that the edges allow.
+// Graphs that can be launched: a list of work, in an order that the edges allow.
 #include "graph_exec.h"
 
 #include "handles.h"
@@ -28,7 +28,7 @@ CUresult flatten(const Graph &graph, const std::vector<size_t> &before, Exec &ex
     std::sort(made.before.begin(), made.before.end());
     if (made.before.empty()) made.before = before;
     if (node->work.child) {
-      // The child's own place comes behind its nodes, for others to come after.
+      // The child's own place comes after its nodes, as a predecessor for others.
       size_t begin = exec.nodes.size();
       CUresult result = flatten(*node->work.child, made.before, exec);
       if (result != CUDA_SUCCESS) return result;
@@ -66,7 +66,7 @@ CUresult destroy(CUgraphExec handle) {
   return CUDA_SUCCESS;
 }
 
-// A launch into a captured stream: its nodes, each behind what the stream had so far.
+// A launch into a captured stream: its nodes, each after the stream's earlier ones.
 CUresult capture_launch(const Exec &exec, CUstream stream) {
   GraphWork work(NodeType::Child);
   work.child = std::make_shared<Graph>();
@@ -96,7 +96,7 @@ CUresult launch_graph(CUgraphExec handle, CUstream stream) {
     for (const ExecNode &node : exec->nodes)
       if (node.enabled) todo.push_back(node.work);
   }
-  // Without the lock: the device may be behind, and a host function may build graphs.
+  // Without the lock: the device may lag, and a host function may build graphs.
   for (const GraphWork &work : todo) {
     CUresult result = perform(work, stream);
     if (result != CUDA_SUCCESS) return result;
@@ -127,7 +127,7 @@ CUresult update(CUgraphExec handle, CUgraph graph_handle, CUgraphExecUpdateResul
   }
   info.result = kUpdated;
   for (size_t i = 0; i < fresh.nodes.size(); ++i) exec->nodes[i].work = std::move(fresh.nodes[i].work);
-  // The nodes of both graphs name the places from now on.
+  // From now on the nodes of both graphs name the places.
   exec->places.insert(fresh.places.begin(), fresh.places.end());
   exec->children.insert(fresh.children.begin(), fresh.children.end());
   std::swap(exec->objects, fresh.objects);

@@ -1,4 +1,4 @@
-// What an instantiated graph is made of.
+// The parts of an instantiated graph.
 #pragma once
 #include "graph.h"
 
@@ -13,7 +13,7 @@ struct ExecNode {
   bool enabled = true;
 };
 
-// A graph as it was: later changes of that one do not reach it, but through the nodes' addresses, which name places.
+// A snapshot of a graph: later changes of the graph do not affect it, except through nodes' addresses, which are places.
 struct Exec {
   std::vector<ExecNode> nodes;
   std::unordered_map<const GraphNode *, size_t> places;
@@ -23,9 +23,9 @@ struct Exec {
 };
 
 Exec *find_exec(CUgraphExec handle);
-// The place of a node; null where it has none.
+// The place of a node; null if it has none.
 ExecNode *find_place(CUgraphExec exec, CUgraphNode node);
-// Replaces what a child graph's node does, by nodes of the same kinds.
+// Replaces the work of a child graph's node, by nodes of the same kinds.
 CUresult set_child(CUgraphExec exec, CUgraphNode node, CUgraph graph);
 
 }  // namespace sx

@@ -1,4 +1,4 @@
-// What graphs allocate, and objects of the application that they keep alive.
+// Allocations by graphs, and objects of the application that they keep alive.
 #include "graph.h"
 #include "handles.h"
 
@@ -168,7 +168,7 @@ using namespace sx;
 
 SX_GRAPH(cuDeviceGetGraphMemAttribute, (CUdevice device, int id, void *value), memory_attribute(device, id, value, false))
 SX_GRAPH(cuDeviceSetGraphMemAttribute, (CUdevice device, int id, void *value), memory_attribute(device, id, value, true))
-// Nothing is kept for later: what no graph has and nobody uses is given back at once.
+// No memory is kept for later: memory that no graph owns or uses is freed at once.
 SX_GRAPH(cuDeviceGraphMemTrim, (CUdevice device), find_device(device) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE)
 SX_GRAPH(cuUserObjectCreate, (CUuserObject *out, void *data, CUhostFn destroy, unsigned count, unsigned flags),
          create_object(out, data, destroy, count, flags))

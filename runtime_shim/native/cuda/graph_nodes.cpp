@@ -1,4 +1,4 @@
-// Graphs built node by node, and changes of what a node does, in a graph or in an instantiated one.
+// Graphs built node by node, and changes of a node's work, in a graph or in an instantiated one.
 #include "graph_exec.h"
 
 #include <cstring>
@@ -85,7 +85,7 @@ CUresult operations_work(const CUDA_BATCH_MEM_OP_NODE_PARAMS *p, GraphWork &work
   return CUDA_SUCCESS;
 }
 
-// What cuGraphAddNode's parameters say; allocations write their address there.
+// The work in cuGraphAddNode's parameters; allocations write their address there.
 CUresult any_work(CUgraphNodeParams *p, GraphWork &work) {
   if (!p) return CUDA_ERROR_INVALID_VALUE;
   switch (static_cast<NodeType>(p->type)) {
@@ -118,7 +118,7 @@ CUresult add(CUgraphNode *out, CUgraph handle, const CUgraphNode *before, size_t
   return CUDA_SUCCESS;
 }
 
-// A kernel stays as its attributes say.
+// A kernel keeps its attributes.
 CUresult replace(GraphWork &old, GraphWork fresh) {
   if (old.type != fresh.type || old.memory || old.child) return CUDA_ERROR_INVALID_VALUE;
   fresh.attributes = old.attributes;
@@ -212,7 +212,7 @@ using namespace sx;
   SX_API name params {                                                                 \
     return enter<Need::Context>(__func__, [&]() -> CUresult { return __VA_ARGS__; });  \
   }
-// A function that makes what a node does, for add(), set() and set_in().
+// A function that makes a node's work, for add(), set() and set_in().
 #define SX_WORK(...) [&](GraphWork &w) -> CUresult { return __VA_ARGS__; }
 #define SX_PLACE CUgraphNode *out, CUgraph graph, const CUgraphNode *before, size_t count
 

@@ -1,4 +1,4 @@
-// The set of live objects of one kind, to tell an application's handle from a stray pointer.
+// The set of live objects of one kind, to distinguish an application's handle from a stray pointer.
 #pragma once
 #include <mutex>
 #include <shared_mutex>
@@ -13,7 +13,7 @@ class Handles {
     std::unique_lock<std::shared_mutex> guard(mutex_);
     live_.insert(object);
   }
-  // False where it was not there: of two callers that remove an object one may destroy it.
+  // False if it was not there: of two callers that remove an object one may destroy it.
   bool remove(T *object) {
     std::unique_lock<std::shared_mutex> guard(mutex_);
     return live_.erase(object) != 0;

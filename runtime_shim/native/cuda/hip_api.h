@@ -6,7 +6,7 @@
 
 namespace sx {
 
-// What this library cannot do without.
+// The functions that this library requires.
 #define SX_HIP_REQUIRED(F)                                                                             \
   F(hipInit) F(hipGetDeviceCount) F(hipSetDevice) F(hipGetLastError) F(hipDeviceSynchronize)           \
   F(hipMalloc) F(hipFree) F(hipMemcpy) F(hipMemcpyAsync) F(hipMemGetInfo) F(hipModuleLoadData)         \
@@ -14,7 +14,7 @@ namespace sx {
   F(hipStreamDestroy) F(hipStreamSynchronize) F(hipEventCreateWithFlags) F(hipEventDestroy)            \
   F(hipEventRecord) F(hipEventSynchronize)
 
-// What may be missing: the calls that need it answer "not supported".
+// Optional functions: calls that need them return "not supported".
 #define SX_HIP_OPTIONAL(F)                                                                             \
   F(hipDriverGetVersion) F(hipDeviceGetAttribute) F(hipDeviceGetName) F(hipDeviceGetUuid) F(hipDeviceGetPCIBusId)               \
   F(hipDeviceTotalMem) F(hipDeviceReset) F(hipDeviceGetStreamPriorityRange) F(hipDeviceSetLimit)       \
@@ -37,7 +37,7 @@ struct Hip {
   std::string path;
 };
 
-// Loads SASSXLATE_HIP, else the libamdhip64.so beside this library.  False with a reason in `error`.
+// Loads SASSXLATE_HIP, otherwise the libamdhip64.so beside this library.  False with a reason in `error`.
 bool load_hip(Hip &hip, std::string &error);
 
 }  // namespace sx

@@ -35,7 +35,7 @@ struct Queue {
 
 struct Blocks {
   unsigned generation = 0;  // the device's when they were made
-  Queue *queue[kFunctions] = {};  // one a function that has one, each with its number in front
+  Queue *queue[kFunctions] = {};  // one per function that has one, each preceded by its number
   char *heap = nullptr;
 };
 
@@ -45,7 +45,7 @@ Blocks &blocks_of(Device &device) {
   static auto *all = new std::map<int, Blocks>;
   Blocks &blocks = (*all)[device.ordinal];
   if (blocks.generation != device.generation) {
-    // A reset has taken the device's memory, and the queues' with it.
+    // A reset has freed the device's memory, including the queues'.
     blocks = Blocks();
     blocks.generation = device.generation;
   }
@@ -141,7 +141,7 @@ void append(std::string &out, const std::string &format, T... value) {
   out.append(large.data(), static_cast<size_t>(n));
 }
 
-// One conversion; `spec` is all of it but the length and the letter.  False for a letter that is none.
+// One conversion; `spec` is all of it but the length and the letter.  False for an invalid letter.
 bool convert(std::string &out, std::string spec, bool wide, char letter, Arguments &arguments) {
   switch (letter) {
     case 'd': case 'i': case 'u': case 'o': case 'x': case 'X':
@@ -230,7 +230,7 @@ bool print_queue(Queue &queue) {
     __atomic_store_n(&record.kind, uint32_t{kNone}, __ATOMIC_RELAXED);
     __atomic_store_n(&queue.read, read + 1, __ATOMIC_RELEASE);
   }
-  // Records beyond a full queue were never written: once nobody writes, both ends meet again.
+  // Records beyond a full queue were never written: once there is no writer, both ends meet again.
   if (read != written && written - read >= kRecords) __atomic_store_n(&queue.read, written, __ATOMIC_RELEASE);
   return failed;
 }

@@ -1,4 +1,4 @@
-// What kernels call of the driver: printf and assert write records to a queue, malloc and free work on a heap.
+// The driver functions that kernels call: printf and assert write records to a queue, malloc and free work on a heap.
 // lowering/rules/control/hostcall.py has the other side, and the layout of the blocks.
 #pragma once
 #include "driver.h"
@@ -15,12 +15,12 @@ struct HeapAddresses {
 };
 // The device's heap, which the first launch of a kernel that uses it makes, of the current context's limit.
 CUresult use_heap(Device &device, HeapAddresses &out);
-// Whether there has been such a launch: the limit can no longer be changed.
+// Whether there was such a launch: the limit can no longer be changed.
 bool heap_in_use(Device &device);
-// What a limit of the heap becomes, in bytes.
+// The effective value of a heap limit, in bytes.
 size_t heap_limit(const Device &device, size_t asked);
 
-// Prints what kernels have written.  CUDA_ERROR_ASSERT if an assertion of one has failed, else `result`.
+// Prints what kernels have written.  CUDA_ERROR_ASSERT if an assertion of one has failed, otherwise `result`.
 CUresult flush(Device &device, CUresult result);
 
 }  // namespace sx

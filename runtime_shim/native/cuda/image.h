@@ -1,4 +1,4 @@
-// A module's image as the application hands it over: what it is, how long it is, whether it is readable.
+// A module's image as the application passes it: its kind, its length, and whether it is readable.
 #pragma once
 #include <cstddef>
 #include <cstdint>

@@ -1,4 +1,4 @@
-// A launch whose arguments are packed: what a stream starts now, and what a graph keeps.
+// A launch with packed arguments: started by a stream now, or stored in a graph.
 #pragma once
 #include "driver.h"
 

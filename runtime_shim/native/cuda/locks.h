@@ -4,7 +4,7 @@
 
 namespace sx {
 
-// The device address of kLocks words, each 0 where no lane has the lock.
+// The device address of kLocks words, each 0 if no lane has the lock.
 CUresult lock_table(Device &device, uint64_t &address);
 
 }  // namespace sx

@@ -231,7 +231,7 @@ bool parse_launch(const std::string &text, LaunchInfo &out, std::string &error) 
     error = "the parameters lie outside the segment";
     return false;
   }
-  // Only now: the size may have been said again.
+  // Only now: the size may be given again later.
   for (const FillInfo &fill : out.fills)
     if (whole && (fill.offset > out.kernarg_size || fill_width(fill.kind) > out.kernarg_size - fill.offset)) {
       error = "a fill lies outside the segment";

@@ -1,5 +1,5 @@
 // The text forms that the service writes: a module's manifest, a kernel's launch information.
-// runtime_shim/service/manifest.py and lowering/abi/kernarg.py say what the lines mean.
+// runtime_shim/service/manifest.py and lowering/abi/kernarg.py define the lines.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -38,7 +38,7 @@ struct KernelInfo {
 
 struct Manifest {
   int arch = 0;
-  int error = 0;  // CUDA error of an image without usable code, else 0
+  int error = 0;  // CUDA error of an image without usable code, otherwise 0
   std::string reason;
   std::vector<SectionInfo> sections;
   std::vector<RelocInfo> relocs;
@@ -46,7 +46,7 @@ struct Manifest {
   std::vector<KernelInfo> kernels;
 };
 
-// False where the text is not a whole manifest of this version.
+// False if the text is not a whole manifest of this version.
 bool parse_manifest(const std::string &text, Manifest &out);
 
 struct FillInfo {
@@ -65,7 +65,7 @@ struct LaunchInfo {
   std::vector<FillInfo> fills;
 };
 
-// False, with the offending line in `error`, for what this library does not know: it may not be guessed.
+// False, with the offending line in `error`, for an unknown line: it must not be guessed.
 bool parse_launch(const std::string &text, LaunchInfo &out, std::string &error);
 
 }  // namespace sx

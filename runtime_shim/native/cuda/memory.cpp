@@ -120,7 +120,7 @@ SX_API cuMemAlloc_v2(CUdeviceptr *out, size_t size) {
 SX_API cuMemFree_v2(CUdeviceptr pointer) {
   return enter<Need::Context>(__func__, [&]() -> CUresult {
     if (!pointer || free_graph_memory(pointer)) return CUDA_SUCCESS;
-    pool_gave_back(pointer);  // before somebody else can get the address
+    pool_gave_back(pointer);  // before another thread can get the address
     return from_hip(hip().hipFree(to_pointer(pointer)));
   });
 }
@@ -186,8 +186,8 @@ static CUresult host_register(const char *name, void *pointer, size_t size, unsi
   return enter<Need::Context>(name, [&]() -> CUresult {
     if (!pointer || !size || flags & ~(CU_REGISTER_PORTABLE | CU_REGISTER_MAPPED | CU_REGISTER_READ_ONLY))
       return CUDA_ERROR_INVALID_VALUE;  // ordinary memory that is registered as a device's (flag 4) is that, too
-    // Memory that cannot be written may be registered for reading.  AMD's library is not asked that: nobody has seen
-    // what it does.
+    // Memory that cannot be written may be registered for reading.  AMD's library is not called for that: its behaviour
+    // is unknown.
     unsigned known = hip().emulated ? CU_REGISTER_PORTABLE | CU_REGISTER_MAPPED | CU_REGISTER_READ_ONLY
                                     : CU_REGISTER_PORTABLE | CU_REGISTER_MAPPED;
     return SX_HIP(hipHostRegister, pointer, size, flags & known);
@@ -242,7 +242,7 @@ SX_API cuPointerSetAttribute(const void *value, int id, CUdeviceptr) {
   });
 }
 
-// Memory is where it is: moving it nearer changes nothing that a program can see.
+// Memory is not moved: prefetching has no effect that a program can observe.
 static CUresult prefetch(const char *name, CUdeviceptr pointer, size_t size) {
   return enter<Need::Context>(name, [&]() -> CUresult {
     return pointer && size && facts_of(pointer).known ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;

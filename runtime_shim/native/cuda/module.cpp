@@ -22,12 +22,12 @@ namespace {
 constexpr size_t kTextLimit = 64u << 20;
 constexpr size_t kImageLimit = 1u << 30;
 constexpr size_t kSectionAlignment = 256;
-// What stands in a word that we have no address for: no user address has these high bits.
+// The value of a word for which we have no address: no user address has these high bits.
 constexpr uint64_t kPoison = 0xdead000000000000ull;
 
 std::string directory_of(const std::string &path) { return path.substr(0, path.rfind('/')); }
 
-// Says that something of the application was refused: a line on stderr, one in the report.
+// Reports that something of the application was refused: a line on stderr, one in the report.
 void say_refused(const std::string &kernel, CUresult error, const std::string &line) {
   log_line("%s (CUDA error %d)", line.c_str(), error);
   report({"refused", line.substr(0, line.find(':')), std::to_string(error), kernel, line});
@@ -45,16 +45,16 @@ std::string place_of(const ImageView &image) {
   return (slash ? slash + 1 : info.dli_fname) + std::string(offset);
 }
 
-// A line with the place behind its code.
+// A line with the place after its code.
 std::string at_place(const std::string &place, const std::string &line) {
   size_t colon = line.find(": ");
   return colon == std::string::npos ? line : line.substr(0, colon + 2) + place + line.substr(colon);
 }
 
-// An answer that grants the request; else the error, with its line in `line`.
+// An answer that grants the request; otherwise the error, with its line in `line`.
 CUresult ask(const std::string &request, json::Value &body, std::string &line) {
   ServiceReply reply = service_call(request);
-  // A service of an older version says so and ends; the next call starts a fresh one.
+  // A service of an older version reports that and ends; the next call starts a new one.
   if (reply.answered && reply.body["restart"].truthy()) reply = service_call(request);
   body = reply.body;
   if (!reply.answered) {
@@ -237,7 +237,7 @@ CUresult Module::storage(Device &device, Storage *&out) {
   if (result != CUDA_SUCCESS) return result;
   std::lock_guard<std::mutex> guard(mutex_);
   Storage &storage = storage_[static_cast<size_t>(device.ordinal)];
-  // After a reset the module's variables begin anew.
+  // After a reset the module's variables begin again.
   if (storage.generation != device.generation) storage = Storage();
   if (!storage.tried) {
     storage.generation = device.generation;

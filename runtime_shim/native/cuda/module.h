@@ -26,10 +26,10 @@ struct Kernel {
   Module *owner = nullptr;
   const KernelInfo *info = nullptr;
 
-  // Translates and loads it on the device, once; a refusal is said once on stderr and in the report.
+  // Translates and loads it on the device, once; a refusal is reported once on stderr and in the report.
   CUresult load(Device &device, hipFunction_t &function);
-  // The result of a launch.  Only then does the emulated device compile the code object: where it cannot, that is a
-  // refusal like any other, and is said as one.
+  // The result of a launch.  Only then does the emulated device compile the code object: if it cannot, that is a
+  // refusal like any other, and is reported as one.
   CUresult launched(CUresult result);
 
   LaunchInfo launch;       // valid once load() has succeeded
@@ -60,17 +60,17 @@ struct Kernel {
 // CUmodule and CUlibrary are both a pointer to this.
 class Module {
  public:
-  // Takes a copy of the image unless it stays where it is.
+  // Copies the image unless it remains at its address.
   Module(const ImageView &image, bool stays);
   ~Module();
 
-  // Reads or asks for the manifest, once; its own error, or the image's.
+  // Reads or requests the manifest, once; returns its own error, or the image's.
   CUresult manifest(const Manifest *&out);
   CUresult kernel(const std::string &name, Kernel *&out);
   CUresult kernel_at(size_t index, Kernel *&out);
   // The device address and size of a variable; allocates and initialises all of the module's.
   CUresult global(Device &device, const std::string &name, CUdeviceptr &address, size_t &size);
-  // The address of a constant bank (".nv.constant3"), or of a section by number; 0 where there is none.
+  // The address of a constant bank (".nv.constant3"), or of a section by number; 0 if there is none.
   CUresult bank(Device &device, const char *section, uint64_t &address);
   CUresult section(Device &device, int number, uint64_t &address);
   // Before a kernel that calls malloc or free runs: gives the module the addresses of the heap.
@@ -122,7 +122,7 @@ class Module {
   std::mutex mutex_;
 };
 
-// The objects behind handles that the application gives; null for what is none of ours.
+// The objects of handles from the application; null for handles that are not ours.
 Kernel *find_kernel(const void *handle);
 Module *find_module(const void *handle);
 

@@ -14,7 +14,7 @@ constexpr size_t kImageLimit = 1u << 30;
 CUresult load_image(const void *data, bool stays, Module *&out) {
   if (!data) return CUDA_ERROR_INVALID_VALUE;
   ImageView image = view_image(data);
-  // What a program was linked with is judged at its first use; a module given by hand is, here.
+  // Images linked into a program are checked at their first use; a module loaded explicitly is checked here.
   if (!image.registered && (image.kind == ImageKind::Unknown || image.kind == ImageKind::Unreadable))
     return CUDA_ERROR_INVALID_IMAGE;
   out = new Module(image, stays || image.registered);

@@ -140,7 +140,7 @@ SX_API cuMemPoolDestroy(CUmemoryPool handle) {
     for (auto &device : driver().devices)
       if (device->pool == pool) device->pool = device->default_pool.get();
     std::lock_guard<std::mutex> guard(g_mutex);
-    pool->destroyed = true;  // what it has given out stays until it is freed
+    pool->destroyed = true;  // its allocations stay until they are freed
     if (!pool->used) delete pool;
     return CUDA_SUCCESS;
   });

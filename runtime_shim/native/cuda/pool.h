@@ -1,4 +1,4 @@
-// Memory pools: HIP's allocator stands behind all of them; a pool keeps what is asked of it, and accounts.
+// Memory pools: all use HIP's allocator; a pool stores its attributes, and accounts.
 #pragma once
 #include "cuda_abi.h"
 
@@ -13,10 +13,10 @@ struct MemoryPool {
   uint64_t used = 0, most = 0;  // bytes
 };
 
-// The pool behind a handle, or null.
+// The pool of a handle, or null.
 MemoryPool *find_pool(CUmemoryPool handle);
 
-// Accounts for an allocation, and for its end; what is of no pool is passed over.
+// Accounts for an allocation, and for its end; memory of no pool is skipped.
 void pool_took(MemoryPool &pool, CUdeviceptr address, size_t size);
 void pool_gave_back(CUdeviceptr address);
 CUmemoryPool pool_of(CUdeviceptr address);

@@ -134,7 +134,7 @@ CUresult operate(CUstream stream, int operation, CUdeviceptr address, uint64_t v
   return operate(stream, &one, 1);
 }
 
-// Attributes of streams are hints (which part of the L2 to keep, how to wait): kept, and told again.
+// Attributes of streams are hints (which part of the L2 to keep, how to wait): stored, and returned.
 struct Attribute {
   char bytes[64] = {};
 };
@@ -331,7 +331,7 @@ SX_API cuEventElapsedTime_v2(float *milliseconds, CUevent start, CUevent end) {
   return enter<Need::Context>(__func__, [&] { return elapsed(milliseconds, start, end); });
 }
 
-// Profilers find nothing to start: say yes, as the driver without one does.
+// There is no profiler to start: report success, as the driver does without one.
 SX_API cuProfilerStart() {
   return enter<Need::Context>(__func__, []() -> CUresult { return CUDA_SUCCESS; });
 }

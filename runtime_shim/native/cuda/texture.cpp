@@ -12,7 +12,7 @@ namespace {
 
 constexpr unsigned kEntries = 4096;
 
-// What lowering/rules/memory/texture/table.py names, in words; masks are 0 or all ones.
+// The layout of lowering/rules/memory/texture/table.py, in words; masks are 0 or all ones.
 struct Axis {
   float scale;                                // of a coordinate to an integer
   uint32_t factor, bits, round, period;       // of the integer to 1/256 of a texel
@@ -267,7 +267,7 @@ CUresult create_texture(unsigned long long *object, const CUDA_RESOURCE_DESC *re
   bool integers = format->kind != Channel::Float && (texture->flags & CU_TRSF_READ_AS_INTEGER || format->shift == 2);
   bool linear = texture->filterMode == 1;
   if (linear && integers) return CUDA_ERROR_INVALID_VALUE;
-  // How many bits the coordinates of such volumes have is not known: at 2,049 texels those of 8,192, at 5,000 more.
+  // The number of bits of such volumes' coordinates is unknown: at 2,049 texels as for 8,192, at 5,000 more.
   bool normalized = texture->flags & CU_TRSF_NORMALIZED_COORDINATES;
   for (const Axis &axis : d.axis)
     if (solid && normalized && axis.size > 2049 && axis.size <= 8192) return CUDA_ERROR_NOT_SUPPORTED;

@@ -26,7 +26,7 @@ struct Array {
   size_t row = 0;  // bytes of a row's texels; the pitch has what comes to a multiple of 64
 };
 
-// The array behind a handle, or null.
+// The array of a handle, or null.
 Array *find_array(CUarray handle);
 
 // The device address of the table of descriptors.

@@ -1,4 +1,4 @@
-// What an entry point does that is exported but not implemented.
+// The behaviour of an entry point that is exported but not implemented.
 #pragma once
 #include <atomic>
 

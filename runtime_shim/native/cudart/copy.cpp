@@ -1,4 +1,4 @@
-// Copies and fills.  A `_ptds` entry is the blocking form of a program compiled for a default stream a
+// Copies and fills.  A `_ptds` entry is the blocking form for a program compiled with a default stream per
 // thread: the asynchronous form on that stream, waited for.
 #include <cstring>
 #include <initializer_list>
@@ -91,7 +91,7 @@ int sx::box(CUDA_MEMCPY3D *c, const cudaMemcpy3DParms *p) {
   if (!p) return kInvalidValue;
   if (!valid(p->kind)) return kInvalidMemcpyDirection;
   if ((!p->srcArray && !p->srcPtr.ptr) || (!p->dstArray && !p->dstPtr.ptr)) return kInvalidValue;
-  // With an array, widths and the array's positions count its elements, else bytes.
+  // With an array, widths and the array's positions count its elements, otherwise bytes.
   size_t element = 1, from_element = 1, to_element = 1;
   for (CUarray array : {p->dstArray, p->srcArray}) {
     if (!array) continue;
@@ -140,7 +140,7 @@ int fill_2d(void *p, size_t pitch, int value, size_t width, size_t height, CUstr
                : driver().cuMemsetD2D8_v2(device_pointer(p), pitch, byte, width, height);
 }
 
-// A box is one tall rectangle where it fills whole planes, else a rectangle a plane.
+// A box is one tall rectangle if it fills whole planes, otherwise one rectangle per plane.
 int fill_3d(cudaPitchedPtr p, int value, cudaExtent e, CUstream stream, bool later) {
   if (e.height == p.ysize) return fill_2d(p.ptr, p.pitch, value, e.width, e.height * e.depth, stream, later);
   for (size_t z = 0; z < e.depth; ++z) {

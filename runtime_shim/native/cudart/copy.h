@@ -4,7 +4,7 @@
 
 namespace sx {
 
-// A box of memory or of an array as the driver describes it; 1 or 21 where it is none.
+// A box of memory or of an array as the driver describes it; 1 or 21 if it is none.
 int box(CUDA_MEMCPY3D *c, const cudaMemcpy3DParms *p);
 
 // The bytes of an array's element.

@@ -1,4 +1,4 @@
-// Finds libcuda.so.1: the one beside this library first, then whatever the dynamic linker knows.
+// Finds libcuda.so.1: the one beside this library first, then whatever the dynamic linker finds.
 #include "driver.h"
 
 #include <atomic>

@@ -1,4 +1,4 @@
-// What is known of a kernel, and how many blocks of it fit.
+// Attributes of a kernel, and its occupancy.
 #include <cstring>
 
 #include "registry.h"
@@ -70,7 +70,7 @@ SX_API cudaFuncGetAttributes(cudaFuncAttributes *out, const void *function) {
     for (const Field &field : kFields) {
       int value = 0;
       int error = driver().cuKernelGetAttribute(&value, field.attribute, kernel, device);
-      // A driver that does not know a cluster attribute has no clusters to tell of.
+      // A driver without a cluster attribute has no clusters to report.
       if (error == kInvalidValue && field.attribute >= CU_FUNC_ATTRIBUTE_CLUSTER_SIZE_MUST_BE_SET) continue;
       if (error) return error;
       if (field.narrow)

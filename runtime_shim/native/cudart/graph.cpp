@@ -139,7 +139,7 @@ int add_any(CUgraphNode *out, CUgraph graph, const CUgraphNode *before, size_t c
     CUgraphNodeParams p;
     if (int error = any_params(params, &p)) return error;
     int error = driver().cuGraphAddNode_v2(out, graph, before, nullptr, count, &p);
-    // The address of what is allocated.
+    // The address of the allocation.
     if (!error && params->type == kAllocate) memcpy(static_cast<void *>(params), &p, sizeof p);
     return error;
   });
@@ -187,7 +187,7 @@ int get_copy(CUgraphNode node, cudaMemcpy3DParms *out) {
 }  // namespace
 
 #define SX_PLACE CUgraphNode *out, CUgraph graph, const CUgraphNode *before, size_t count
-// A function that fills in what a node does, for add(), set() and set_in().
+// A function that fills in a node's work, for add(), set() and set_in().
 #define SX_PARAMS(...) [&](CUgraphNodeParams *p) -> int { return __VA_ARGS__; }
 
 SX_API cudaGraphAddKernelNode(SX_PLACE, const cudaKernelNodeParams *k) {
@@ -314,7 +314,7 @@ SX_API cudaGraphExecNodeSetParams(CUgraphExec exec, CUgraphNode node, cudaGraphN
   return set_in(exec, node, SX_PARAMS(any_params(n, p)));
 }
 
-// What goes to the driver as it is.
+// Calls passed to the driver unchanged.
 #define SX_SAME(name, parameters, call)                     \
   SX_API name parameters {                                  \
     return with_context([&] { return driver().call; });     \
@@ -359,7 +359,7 @@ SX_CAPTURE(cudaStreamBeginCaptureToGraph,
            (CUstream stream, CUgraph graph, const CUgraphNode *nodes, const CUgraphEdgeData *data, size_t count, int mode),
            cuStreamBeginCaptureToGraph(stream, graph, nodes, data, count, mode))
 
-// From 13 on, the names without a suffix are those that take what edges say.
+// From 13 on, the names without a suffix are those that take edge data.
 #define SX_EDGES_SAME(name, parameters, call) SX_SAME(name, parameters, call)
 #define SX_EDGES_CAPTURE(name, parameters, call) SX_CAPTURE(name, parameters, call)
 #if SX_CUDART_MAJOR >= 13

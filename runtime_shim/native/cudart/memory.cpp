@@ -9,7 +9,7 @@ using namespace sx;
 namespace {
 
 constexpr unsigned kHostAllocMapped = 2;  // with one address space all host memory is, and the runtime says so
-constexpr int kInvalidDeviceId = -2;  // what a pointer that CUDA does not know belongs to
+constexpr int kInvalidDeviceId = -2;  // device of a pointer that CUDA does not know
 
 CUdeviceptr device_pointer(const void *p) { return reinterpret_cast<CUdeviceptr>(p); }
 
@@ -121,7 +121,7 @@ SX_API cudaMalloc(void **out, size_t size) { return allocate(out, size); }
 SX_API cudaFree(void *p) {
   return with_context([&] {
     if (p) return driver().cuMemFree_v2(device_pointer(p));
-    // Frees nothing, but tells of a context that has failed, and programs call it to begin with.
+    // Frees nothing, but reports a failed context; programs call it for initialisation.
     size_t available = 0, total = 0;
     return driver().cuMemGetInfo_v2(&available, &total);
   });

@@ -1,4 +1,4 @@
-// Versions, the profiler's switches, libraries loaded by hand, and the doors into the driver.
+// Versions, the profiler's switches, libraries loaded by hand, and access to the driver.
 #include "registry.h"
 #include "state.h"
 
@@ -10,7 +10,7 @@ SX_API cudaRuntimeGetVersion(int *version) {
   return kSuccess;
 }
 
-// Answers 0 where there is no driver, which is no error.
+// Returns 0 if there is no driver, which is not an error.
 SX_API cudaDriverGetVersion(int *version) {
   if (!version) return record(kInvalidValue);
   *version = 0;
@@ -44,7 +44,7 @@ int entry_point(const char *symbol, void **function, int version, uint64_t flags
   });
 }
 
-constexpr uint64_t kPerThreadEntry = 2;  // asks the driver for the variant with a default stream a thread
+constexpr uint64_t kPerThreadEntry = 2;  // asks the driver for the variant with a default stream per thread
 
 }  // namespace
 

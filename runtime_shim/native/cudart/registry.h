@@ -1,6 +1,6 @@
 // The fat binaries, kernels and variables that the program's constructors register.
 //
-// Registration only writes down what there is.  A module is given to the driver at the first call that
+// Registration only records the modules.  A module is passed to the driver at the first call that
 // needs something of it, and each kernel and variable is looked up at its own first use.
 #pragma once
 #include "runtime_abi.h"
@@ -34,11 +34,11 @@ void register_variable(void **handle, const void *shadow, void **managed, const 
 int initialise_managed(void **handle);
 
 // The kernel that `function` stands for: a host stub, what __cudaGetKernel gave for one, or a kernel
-// handle of the driver's that kernel_of or adopt_kernel has seen.  98 or 400 where it is none of these; 209,
+// handle of the driver's that kernel_of or adopt_kernel has seen.  98 or 400 if it is none of these; 209,
 // 801 and the like where the driver cannot load it.
 int kernel_of(const void *function, CUkernel *kernel);
 
-// The handle that __cudaGetKernel gives out for a stub, without loading anything; null where unknown.
+// The handle that __cudaGetKernel gives out for a stub, without loading anything; null if unknown.
 const void *handle_of(const void *stub);
 
 // Makes a kernel handle that came from the driver (cudaLibraryGetKernel) acceptable to kernel_of.
@@ -47,10 +47,10 @@ void adopt_kernel(CUkernel kernel, const char *name);
 // The host stub that stands for a kernel of the driver's; the handle itself where there is none.
 void *stub_of(CUkernel kernel);
 
-// The kernel's mangled name; null where unknown.
+// The kernel's mangled name; null if unknown.
 const char *name_of(const void *function);
 
-// The device's address of a variable and its size in bytes: 13 where `symbol` is none.
+// The device's address of a variable and its size in bytes: 13 if `symbol` is none.
 int address_of(const void *symbol, CUdeviceptr *address, size_t *size);
 
 }  // namespace sx

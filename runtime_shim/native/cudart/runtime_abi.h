@@ -13,7 +13,7 @@
 namespace sx {
 
 constexpr int kMajor = SX_CUDART_MAJOR;
-// What cudaRuntimeGetVersion says; a driver below it is refused with 35, as NVIDIA's runtime does.
+// The result of cudaRuntimeGetVersion; a driver below it is refused with 35, as NVIDIA's runtime does.
 constexpr int kRuntimeVersion = kMajor == 13 ? 13000 : 12090;
 // The oldest driver that can serve this major (minor version compatibility).
 constexpr int kOldestDriver = kMajor * 1000;

@@ -25,7 +25,7 @@ int initialise() {
   return d->cuInit(0);
 }
 
-// The primary context of a device, retained once a process; the driver's own error where it cannot be had.
+// The primary context of a device, retained once per process; or the driver's error.
 int primary_context(int device, CUcontext *context) {
   std::lock_guard<std::mutex> lock(g_mutex);
   if (static_cast<size_t>(device) >= g_primary.size()) g_primary.resize(static_cast<size_t>(device) + 1);
@@ -33,7 +33,7 @@ int primary_context(int device, CUcontext *context) {
   if (!slot) {
     if (int error = driver().cuDevicePrimaryCtxRetain(&slot, device)) {
       slot = nullptr;
-      // A context that failed for good cannot be had again: the runtime calls the device unavailable.
+      // A context that failed permanently cannot be retained again: the runtime reports the device as unavailable.
       return error >= 700 && error < 800 ? static_cast<int>(kDevicesUnavailable) : error;
     }
   }

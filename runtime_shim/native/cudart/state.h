@@ -1,17 +1,17 @@
-// What every entry point does first and last: reach the driver, make a context current, record the error.
+// The prologue and epilogue of every entry point: reach the driver, make a context current, record the error.
 #pragma once
 #include "driver.h"
 #include "runtime_abi.h"
 
 namespace sx {
 
-// Loads and initialises the driver, once a process: 0, 35 (no driver, or one too old), 100...
+// Loads and initialises the driver, once per process: 0, 35 (no driver, or one too old), 100...
 int enter();
 
-// enter(), and a current context: the thread's own, else its device's primary one.
+// enter(), and a current context: the thread's own, otherwise its device's primary one.
 int bind();
 
-// The thread's device: that of the current context, else the one chosen with cudaSetDevice, else 0.
+// The thread's device: that of the current context, otherwise the one chosen with cudaSetDevice, otherwise 0.
 int current_device(int *device);
 
 // cudaSetDevice: checks the ordinal and makes its primary context current.
@@ -24,7 +24,7 @@ int reset_device();
 int record(int error);
 int last_error(bool clear);
 
-// The stream that 0 means in code compiled for a default stream a thread.
+// The stream that 0 means in code compiled for a default stream per thread.
 inline CUstream per_thread(CUstream stream) { return stream ? stream : kStreamPerThread; }
 
 // An entry point that needs the driver but no context.

@@ -1,4 +1,4 @@
-// A weak stand-in for every exported name: where nothing else defines the name, a call says so once and
+// A weak stand-in for every exported name: if nothing else defines the name, a call reports that once and
 // returns 801 (cudaErrorNotSupported), whatever its parameters.
 #include <atomic>
 

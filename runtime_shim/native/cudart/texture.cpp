@@ -37,7 +37,7 @@ struct TextureDesc {
   int seamless;
 };
 
-// The driver's name of a format; 0 for what it has none for.
+// The driver's name of a format; 0 if it has none.
 unsigned format_of(const cudaChannelFormatDesc &d, unsigned *channels) {
   const int size[] = {d.x, d.y, d.z, d.w};
   *channels = 0;
@@ -111,7 +111,7 @@ int resource_of(const ResourceDesc *from, CUDA_RESOURCE_DESC *to) {
   }
 }
 
-// The format of a resource's texels; that of floats for what is no resource.
+// The format of a resource's texels; that of floats for an invalid resource.
 cudaChannelFormatDesc texels_of(const ResourceDesc &resource) {
   CUDA_ARRAY3D_DESCRIPTOR d;
   switch (resource.kind) {
@@ -180,7 +180,7 @@ int copy_2d(const Side &to, const Side &from, size_t width, size_t height, int k
   });
 }
 
-// `count` bytes from (x, y) on: the rest of a row, whole rows, the begin of the last one.
+// `count` bytes from (x, y) on: the rest of a row, whole rows, the beginning of the last one.
 int copy_bytes(CUarray array, size_t x, size_t y, char *memory, size_t count, int kind, CUstream stream, bool later,
                bool to_array) {
   CUDA_ARRAY3D_DESCRIPTOR d;

@@ -1,4 +1,4 @@
-// What the fuzzers share.
+// Shared by the fuzzers.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -23,8 +23,8 @@ namespace sx::fuzz {
 constexpr size_t kPage = 4096;
 constexpr size_t kMost = 16u << 20;
 
-// The input where memory ends behind its last byte: what reads by headers of the input alone, whose length nobody
-// says, must not get past it.
+// The input placed so that memory ends after its last byte: a reader that follows only the input's headers, and gets no
+// length, must not read past it.
 inline const uint8_t *at_end_of_memory(const uint8_t *data, size_t size) {
   static uint8_t *const base = [] {
     void *at = mmap(nullptr, kMost + kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -37,7 +37,7 @@ inline const uint8_t *at_end_of_memory(const uint8_t *data, size_t size) {
   return start;
 }
 
-// Reads every byte, so that a range that is not there is found.
+// Reads every byte, so that an invalid range is found.
 inline void touch(const void *data, size_t size) {
   const volatile unsigned char *bytes = static_cast<const volatile unsigned char *>(data);
   for (size_t i = 0; i < size; ++i) bytes[i];

@@ -1,5 +1,5 @@
-// cuda/manifest.cpp: a module's manifest and a kernel's launch text.  What they accept is what the driver library
-// then relies on, without looking again.
+// cuda/manifest.cpp: a module's manifest and a kernel's launch text.  The driver library relies on what they
+// accept, without checking again.
 #include "fuzz.h"
 
 #include "cuda/manifest.h"

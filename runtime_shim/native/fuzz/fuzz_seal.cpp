@@ -1,4 +1,4 @@
-// common/trusted.cpp: the seal behind a file of the cache.
+// common/trusted.cpp: the seal at the end of a cache file.
 #include "fuzz.h"
 
 #include "blake2b.h"
@@ -9,7 +9,7 @@ using namespace sx;
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   size_t content = 0;
   if (sealed_size("name", data, size, content)) SX_HOLDS(content + kSealSize == size);
-  // What is sealed right is taken, and any other bit of it is not.
+  // A correct seal is accepted, and any flipped bit is not.
   std::string sealed(reinterpret_cast<const char *>(data), size);
   Blake2b hash(16);
   hash.update("name", 5);

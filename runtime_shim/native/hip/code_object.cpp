@@ -195,7 +195,7 @@ int read_kernel(const CodeObject &code, const msgpack::Value &map, KernelInfo &k
   return read_args(map, kernel, why) ? 0 : hipErrorInvalidImage;
 }
 
-// The note that the translator leaves (lowering/codeobject/source_map.py); one that is malformed says nothing.
+// The note that the translator writes (lowering/codeobject/source_map.py); a malformed one is ignored.
 void read_source(CodeObject &code) {
   const uint8_t *desc;
   size_t size;

@@ -17,7 +17,7 @@ struct KernelArg {
 struct KernelInfo {
   std::string name;
   uint64_t entry_vaddr = 0;
-  uint32_t kernarg_size = 0, group_size = 0, private_size = 0;  // bytes; private is a lane's
+  uint32_t kernarg_size = 0, group_size = 0, private_size = 0;  // bytes; private is per lane
   uint32_t rsrc1 = 0, rsrc2 = 0;
   uint16_t properties = 0;
   uint32_t vgprs = 0, sgprs = 0;
@@ -26,7 +26,7 @@ struct KernelInfo {
   std::vector<KernelArg> args;
   std::vector<std::pair<uint32_t, std::string>> source;  // offset from the entry, and the SASS it came from
 
-  // The SASS instruction behind an offset of the code; "" where that is not known.
+  // The SASS instruction for an offset of the code; "" if unknown.
   std::string sass_at(uint32_t pc) const;
 };
 
@@ -37,8 +37,8 @@ struct CodeObject {
 };
 
 // Reads the code object (or the gfx1100 entry of an offload bundle) at `image`, whose size only its
-// headers tell; memory that is not there is an error, not a crash.  Gives 0, hipErrorInvalidImage where it
-// is malformed or hipErrorNoBinaryForGpu where it is for another device, with a reason in `why`.
+// headers give; unmapped memory is an error, not a crash.  Returns 0, hipErrorInvalidImage if it
+// is malformed or hipErrorNoBinaryForGpu if it is for another device, with a reason in `why`.
 int read_code_object(const void *image, std::unique_ptr<CodeObject> &out, std::string &why);
 
 }  // namespace sx

@@ -21,7 +21,7 @@ struct Box {
   size_t dst_pitch, src_pitch, width, height;
 };
 
-// Bytes from the first to behind the last; false on overflow.
+// The size from the first byte to the end of the last row; false on overflow.
 bool extent(size_t pitch, size_t width, size_t height, size_t &out) {
   return !__builtin_mul_overflow(pitch, height - 1, &out) && !__builtin_add_overflow(out, width, &out);
 }
@@ -48,7 +48,7 @@ bool of_device(const void *pointer) {
   return memory_find(reinterpret_cast<uintptr_t>(pointer), found) && found.kind != MemoryKind::Host;
 }
 
-// Whether the sides may be what the kind says: host memory that the device does not know is not device memory.
+// Whether the sides agree with the kind: host memory unknown to the device is not device memory.
 bool kind_fits(int kind, Place dst, Place src) {
   bool to_device = kind == hipMemcpyHostToDevice || kind == hipMemcpyDeviceToDevice;
   bool from_device = kind == hipMemcpyDeviceToHost || kind == hipMemcpyDeviceToDevice;

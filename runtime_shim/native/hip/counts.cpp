@@ -34,7 +34,7 @@ bool write_whole(int fd, const std::string &text) {
 uint64_t *map_file(const std::string &path, const std::string &head, size_t size) {
   int fd = open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
   if (fd < 0) return nullptr;
-  // Blocks are taken now: a full disk must not end the program later.
+  // Disk blocks are allocated now: a full disk must not end the program later.
   int error = write_whole(fd, head) ? posix_fallocate(fd, 0, static_cast<off_t>(head.size() + size)) : errno;
   void *at = error ? MAP_FAILED
                    : mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, static_cast<off_t>(head.size()));

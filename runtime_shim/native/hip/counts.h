@@ -8,8 +8,8 @@ namespace sx {
 
 struct Launch;
 
-// The numbers of one image.  They lie in a file that processes and the system keep, so that what a process
-// has done that is killed is there, too.
+// The counts of one image.  They are in a mapped file that the system keeps, so that they survive
+// a killed process.
 //
 // The file is `counts-PID-N` in the directory that SASSXLATE_COUNTS names: lines of text, zeros up to a
 // multiple of 4096 bytes, then words of 64 bits.
@@ -21,7 +21,7 @@ struct Launch;
 // of one (bytes), three that are 0, and then for each block how often a wave began it.
 struct Counts {
   uint64_t *words = nullptr;
-  size_t mapped = 0;  // bytes at `words` that are a file's; 0: they are the heap's
+  size_t mapped = 0;  // bytes mapped at `words`; 0: `words` is on the heap
   uint64_t *blocks() const { return words ? words + 8 : nullptr; }
   void launched(const Launch &launch, uint32_t shared) const;
 };
@@ -29,10 +29,10 @@ struct Counts {
 // Whether SASSXLATE_COUNTS names a directory.
 bool counting();
 
-// The numbers of a new image; where no file can be made they are kept nowhere, which is said once.
+// The counts of a new image; if no file can be made they are not stored, which is reported once.
 Counts open_counts(const std::string &key, const std::string &kernel, uint32_t blocks);
 
-// Nobody counts there any more; the file stays.
+// Counting ends; the file remains.
 void close_counts(Counts &counts);
 
 }  // namespace sx

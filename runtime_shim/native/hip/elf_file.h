@@ -29,11 +29,11 @@ struct ElfRelocation {
 
 class ElfFile {
  public:
-  // Size of the file that begins with the `available` bytes at `data` (its headers), or 0 where they
-  // are no ELF headers.  The section and program header tables must be among the bytes to count them.
+  // Size of the file that begins with the `available` bytes at `data` (its headers), or 0 if they
+  // are not ELF headers.  The section and program header tables must be among the bytes to count them.
   static uint64_t header_extent(const uint8_t *data, size_t available);
 
-  // Reads headers, dynamic symbols and relocations; false with a reason where the bytes are no well-formed file.
+  // Reads headers, dynamic symbols and relocations; false with a reason if the bytes are not a well-formed file.
   // The bytes must outlive the object.
   bool parse(const uint8_t *data, size_t size, std::string &why);
 
@@ -44,10 +44,10 @@ class ElfFile {
   std::vector<ElfSymbol> symbols;
   std::vector<ElfRelocation> relocations;
 
-  // The file's bytes at virtual addresses [vaddr, vaddr + size), or nullptr where no segment holds them.
+  // The file's bytes at virtual addresses [vaddr, vaddr + size), or nullptr if no segment holds them.
   const uint8_t *at_vaddr(uint64_t vaddr, uint64_t size) const;
   const ElfSymbol *symbol(std::string_view name) const;
-  // Address of the section with this name; false where there is none.
+  // Address of the section with this name; false if there is none.
   bool section_address(const char *name, uint64_t &address) const;
   // Descriptor of the first note with this owner and type.
   bool note(const char *owner, uint32_t type, const uint8_t *&desc, size_t &size) const;

@@ -8,7 +8,7 @@
 namespace sx {
 namespace {
 
-// One recording: an event may be recorded again while somebody waits for an earlier one.
+// One recording: an event may be recorded again while a thread waits for an earlier one.
 struct Recording {
   bool done = false;
   uint64_t nanoseconds = 0;

@@ -1,8 +1,8 @@
 // Runs launches: workgroups on worker threads, their waves as fibers.
 //
-// A worker owns the workgroups it has begun.  It runs one until all of its waves have ended or given way
-// (s_sleep, fuel); waves that wait at a barrier are released when the last live wave arrives.  Where
-// workgroups only give way, the worker begins more of them: what they wait for may be a workgroup that has
+// A worker owns the workgroups that it has begun.  It runs one until all of its waves have ended or yielded
+// (s_sleep, fuel); waves that wait at a barrier are released when the last live wave arrives.  If
+// workgroups only yield, the worker begins more of them: they may be waiting for a workgroup that has
 // not begun, as in a barrier over the grid or a scan that looks back.
 #include "launch.h"
 
@@ -46,7 +46,7 @@ struct alignas(64) Wave {
   WaveState state;
   Event event;
   uint32_t index;
-  uint64_t turns;  // times that it was given fuel
+  uint64_t turns;  // times that it received fuel
   // The range that the slow path found last, valid while the generation stays.
   uint64_t range_generation, range_begin, range_end;
   bool range_internal;
@@ -57,8 +57,8 @@ struct Group {
   Launch *launch = nullptr;
   uint32_t id[3] = {0, 0, 0};
   unsigned live = 0, arrived = 0;
-  unsigned first_wave = 0;  // the one that is run first
-  unsigned turns = 0;  // times it gave way since workgroups were last added
+  unsigned first_wave = 0;  // the wave that is run first
+  unsigned turns = 0;  // times it yielded since workgroups were last added
   uint64_t executed = 0;  // instructions of the waves that have ended
   std::vector<Wave> waves;
   uint8_t *lds = nullptr;
@@ -73,15 +73,15 @@ void suspend(Wave *wave, Event event) {
 
 Wave *wave_of(SxWave *w) { return static_cast<Wave *>(w->host); }
 
-// ---- What compiled code calls (SxRuntime); all on the wave's fiber.
+// ---- Functions called by compiled code (SxRuntime); all on the wave's fiber.
 
 void runtime_barrier(SxWave *w, uint32_t) {
   Wave *wave = wave_of(w);
-  if (wave->group->live == 1) return;  // nobody else to wait for
+  if (wave->group->live == 1) return;  // no other wave to wait for
   suspend(wave, Event::Barrier);
 }
 
-// Strict mode lets waves give way at other places with every seed.
+// Strict mode makes waves yield at different places with every seed.
 int64_t fuel_for(Wave &wave) {
   if (!config().strict) return config().fuel;
   uint64_t place = uint64_t{wave.group->id[0]} << 32 | wave.group->id[1] << 16 | wave.group->id[2];
@@ -99,7 +99,7 @@ void record_fault(const Group &group, FaultRecord fault) {
   launch.aborted.store(true);
 }
 
-// A wave that gives way at `pc`, or has not begun, of a launch whose time is over.
+// A wave that yields at `pc`, or has not begun, in a launch whose time is over.
 void check_time(const Wave &wave, uint32_t pc) {
   const Launch &launch = *wave.group->launch;
   if (!launch.overdue.load(std::memory_order_relaxed) || launch.aborted.load(std::memory_order_relaxed)) return;
@@ -189,8 +189,8 @@ void fill_registers(Group &group, Wave &wave) {
   wave.state = WaveState::Ready;
 }
 
-// The wave has ended; where the next one of its workgroup has not begun, it goes on in the same fiber, without a way
-// through the scheduler.  Null where the scheduler is to decide.
+// The wave has ended; if the next one of its workgroup has not begun, it continues in the same fiber, without a detour
+// through the scheduler.  Null if the scheduler is to decide.
 Wave *follow(Wave &wave) {
   Group &group = *wave.group;
   const Launch &launch = *group.launch;
@@ -222,7 +222,7 @@ Wave *follow(Wave &wave) {
   }
 }
 
-// ---- Launches in flight, and who takes workgroups from them.
+// ---- Launches in flight, and the workers that take workgroups from them.
 
 struct Board {
   std::mutex mutex;
@@ -276,7 +276,7 @@ class Worker {
     }
   }
 
-  // Runs workgroups of `only`, or of any launch where that is null, until there are none to begin.
+  // Runs workgroups of `only`, or of any launch if that is null, until there are none to begin.
   void serve(Launch *only) {
     size_t turn = 0;
     for (;;) {
@@ -301,7 +301,7 @@ class Worker {
  private:
   enum class Outcome { Finished, GaveWay };
 
-  // All resident workgroups have given way once.
+  // All resident workgroups have yielded once.
   void after_round(Launch *only) {
     bool slept = true;
     unsigned fewest = ~0u;
@@ -326,7 +326,7 @@ class Worker {
     return true;
   }
 
-  // Begins the next workgroup; false where there is none.
+  // Begins the next workgroup; false if there is none.
   bool admit(Launch *only) {
     if (batch_.next == batch_.end && !refill(only)) return false;
     Launch &launch = *batch_.launch;
@@ -377,7 +377,7 @@ class Worker {
     return group;
   }
 
-  // LDS and scratch for the workgroup; false where memory is exhausted.
+  // LDS and scratch for the workgroup; false if memory is exhausted.
   static bool provide(Group &group, size_t scratch) {
     if (!group.lds) group.lds = static_cast<uint8_t *>(aligned_alloc(4096, kLdsMax + 4096));
     if (!group.lds) return false;
@@ -492,7 +492,7 @@ class Worker {
       if (wave.state == WaveState::AtBarrier) wave.state = WaveState::Ready;
   }
 
-  // Abandons the waves where they are: compiled code holds nothing that would have to be given back.
+  // Abandons the waves where they are: compiled code holds no resources to release.
   void stop(Group &group) {
     for (Wave &wave : group.waves) {
       if (!wave.fiber) continue;

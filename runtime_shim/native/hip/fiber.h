@@ -7,7 +7,7 @@
 
 namespace sx {
 
-// A stack with what is needed to go on.  While a fiber runs, `back` is where it came from.
+// A stack with what is needed to continue.  While a fiber runs, `back` is where it came from.
 struct Fiber {
   void *sp = nullptr;    // its registers, saved on its own stack
   void *back = nullptr;  // the same of the thread that resumed it

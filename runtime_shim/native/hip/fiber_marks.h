@@ -1,4 +1,4 @@
-// What the sanitizers are told about fibers: nothing in other builds.
+// Annotations of fibers for the sanitizers; empty in other builds.
 //
 // AddressSanitizer has to know which stack is in use, and that what an abandoned fiber had on its stack is no longer
 // there; ThreadSanitizer takes a fiber for a thread of its own, whose switches order memory.

@@ -6,10 +6,10 @@
 namespace sx {
 
 // Name of the kernel's image in the cache: BLAKE2b-128, in hexadecimal, of the code object's bytes, a zero
-// byte, the kernel's name, a zero byte, and "strict" or "plain", with " counts" behind it where it counts.
+// byte, the kernel's name, a zero byte, and "strict" or "plain", followed by " counts" if it counts.
 std::string image_key(const CodeObject &code, const std::string &kernel, bool strict, bool counts);
 
-// Finds or has made the image, checks it and maps it.  Never throws; the error is in `image`, and said once
+// Finds the image or has it built, checks it and maps it.  Never throws; the error is in `image`, and is reported once
 // on standard error.
 void load_image(const CodeObject &code, const KernelInfo &kernel, HostImage &image);
 

@@ -5,10 +5,10 @@
 
 namespace sx {
 
-// Takes the first piece of the arena; false where there is no memory.
+// Takes the first piece of the arena; false if there is no memory.
 bool kernarg_start();
 
-// A block of at least `size` zeroed bytes, 256-aligned; 0 where device memory is exhausted.  `slot` is what to
+// A block of at least `size` zeroed bytes, 256-aligned; 0 if device memory is exhausted.  `slot` is what to
 // give back.
 uint64_t kernarg_take(size_t size, size_t &slot);
 void kernarg_give(uint64_t address, size_t slot);

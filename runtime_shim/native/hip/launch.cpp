@@ -171,8 +171,8 @@ void make_templates(Launch &launch, const KernelInfo &info, uint64_t packet, uin
   }
 }
 
-// Adds to the number in the file that SASSXLATE_INSTRUCTIONS names, if it does: what a process that is killed has
-// done is there, too, and that of several processes adds up.
+// Adds to the number in the file SASSXLATE_INSTRUCTIONS, if set: the work of a killed process
+// is included, and that of several processes adds up.
 void tally(uint64_t executed) {
   static uint64_t *const number = []() -> uint64_t * {
     std::string path = env_string("SASSXLATE_INSTRUCTIONS");
@@ -189,7 +189,7 @@ void tally(uint64_t executed) {
 
 void run_launch(Launch &launch) {
   if (!sticky_error()) {
-    // The window of the moment: what was allocated since the launch was enqueued is a kernel's, too.
+    // The current window: a kernel may also access memory that was allocated since the launch was enqueued.
     Window window = memory_window();
     static std::atomic<uint32_t> launches{0};
     do launch.number = ++launches;

@@ -12,7 +12,7 @@
 
 namespace sx {
 
-// What stopped a launch: the first fault of any wave.
+// The reason why a launch stopped: the first fault of any wave.
 struct FaultRecord {
   uint32_t kind = 0, pc = 0, lane = 0;
   uint64_t address = 0;
@@ -27,7 +27,7 @@ struct Launch {
   Counts counts;
   uint32_t grid[3] = {1, 1, 1}, block[3] = {1, 1, 1};
   uint32_t lds_size = 0;
-  uint64_t scratch_size = 0;  // bytes a lane
+  uint64_t scratch_size = 0;  // bytes per lane
   uint64_t kernarg = 0;       // address in the arena
   size_t kernarg_slot = 0;
   bool cooperative = false;
@@ -42,7 +42,7 @@ struct Launch {
   uint64_t next = 0;                // the first not yet taken (under the executor's mutex)
   std::atomic<uint64_t> pending{0}; // not yet ended
   std::atomic<bool> aborted{false};
-  std::atomic<bool> spun{false};    // a wave has given way for want of progress
+  std::atomic<bool> spun{false};    // a wave has yielded for lack of progress
   std::atomic<bool> overdue{false}; // its time is over; the watchdog's, as is the deadline
   std::chrono::steady_clock::time_point deadline;
   std::atomic<uint64_t> executed{0};  // instructions, of the waves of all workgroups that have ended

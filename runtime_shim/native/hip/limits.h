@@ -18,7 +18,7 @@ constexpr unsigned kMaxGroups = 32;            // resident on a multiprocessor
 constexpr unsigned kNoRegister = 127;          // an SGPR slot that nothing reads
 
 // Workgroups of `threads` threads and `shared` bytes of dynamic LDS that one multiprocessor holds at once;
-// 0 where not even one fits.
+// 0 if not even one fits.
 unsigned max_active_groups(const KernelInfo &info, unsigned threads, uint64_t shared);
 
 // hipLimitStackSize: scratch of a lane where the kernel's stack is dynamic, bytes.

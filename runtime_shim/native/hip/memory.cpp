@@ -96,7 +96,7 @@ bool take(Arena &a, uint64_t span, uint64_t align, uint64_t &address) {
 }
 
 bool commit(Arena &a, uint64_t end) {
-  // One page more: an access that begins at the window's last byte may end behind it.
+  // One page more: an access that begins at the window's last byte may end past it.
   end = std::min(end + kPage, a.base + a.size);
   if (end <= a.base + a.committed) return true;
   uint64_t target = std::min(round_up(end - a.base, kCommitStep), a.size);
@@ -163,7 +163,7 @@ bool Probes::allow(uint64_t address, uint64_t size, bool write, uint32_t launch)
   for (uint64_t part = first; part <= last; ++part) {
     std::atomic<uint32_t> &seen = seen_[2 * part + (write ? 1 : 0)];
     if (seen.load(std::memory_order_relaxed) == launch) continue;
-    // Of a part that is gone in places, what is still there may be used.
+    // In a part with unmapped pages, the remaining pages may be used.
     if (!probe(part, write)) return can_access(address, size, write);
     seen.store(launch, std::memory_order_relaxed);
   }
@@ -175,7 +175,7 @@ bool memory_start() {
   // A limit on address space (ulimit -v) may leave room for less only.
   for (uint64_t size = config().arena_size; size >= (64u << 20); size /= 2) {
     // Far from where the system puts libraries: a library that is opened later needs free addresses near it.
-    // The address is a wish; where it cannot be had, any other serves.
+    // The address is a hint; if it is not available, any other will do.
     void *wish = reinterpret_cast<void *>(uintptr_t{0x200000000000});
     void *at = mmap(wish, size + kLarge, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (at == MAP_FAILED) continue;
@@ -193,7 +193,7 @@ int memory_allocate(uint64_t size, MemoryKind kind, unsigned flags, uint64_t &ad
   if (size > a.size) return hipErrorOutOfMemory;
   uint64_t span = round_up(size, kGranule);
   uint64_t align = size >= kLarge ? kLarge : kind == MemoryKind::Module ? kPage : kGranule;
-  // A gap keeps a near overrun out of a large neighbour; strict mode wants one behind every allocation.
+  // A gap keeps a near overrun out of a large neighbour; strict mode needs one after every allocation.
   if (size >= (64u << 10) || config().strict) span = round_up(span + kPage, kGranule);
   std::unique_lock<std::shared_mutex> guard(a.mutex);
   if (counted(kind) && (span > config().device_memory || a.used > config().device_memory - span))

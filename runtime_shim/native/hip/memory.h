@@ -24,7 +24,7 @@ class Probes {
  public:
   Probes(uint64_t base, uint64_t size, bool read_only);
   // Whether the launch with this number, which begins at 1, may access these bytes of the range.  Each part is asked
-  // for once a launch: memory that goes while a launch runs is beyond what can be promised.
+  // for once per launch: memory that goes while a launch runs is beyond what can be promised.
   bool allow(uint64_t address, uint64_t size, bool write, uint32_t launch);
 
  private:
@@ -49,7 +49,7 @@ struct Allocation {
   }
 };
 
-// What a range of addresses is, for a copy.
+// The kind of an address range, for a copy.
 enum class Place {
   Pageable,    // host memory that the device does not know
   Registered,  // inside one registered host range
@@ -58,12 +58,12 @@ enum class Place {
   Invalid,     // in the arena, but not inside one live allocation
 };
 
-// Reserves the arena; false where not even the smallest fits into the address space.
+// Reserves the arena; false if not even the smallest fits into the address space.
 bool memory_start();
 
 // Takes `size` bytes (not 0) aligned to 512 or more from the arena: 0, or hipErrorOutOfMemory.
 int memory_allocate(uint64_t size, MemoryKind kind, unsigned flags, uint64_t &address);
-// Gives back the allocation that begins at `address`; false where there is none, or it is of a kind that is
+// Gives back the allocation that begins at `address`; false if there is none, or it is of a kind that is
 // not in `kinds` (bits 1 << kind).
 bool memory_release(uint64_t address, unsigned kinds);
 // The live allocation that holds `address`.
@@ -83,20 +83,20 @@ bool memory_find_registered(uint64_t address, Allocation &out);
 
 uint64_t memory_free_bytes();
 
-// The window that compiled code may access without asking: the arena up to its last live allocation.
-// Empty in strict mode, where every access asks.
+// The window that compiled code may access without a check: the arena up to its last live allocation.
+// Empty in strict mode, where every access is checked.
 struct Window {
   uint64_t base, size;
 };
 Window memory_window();
 
-// In strict mode, what lies at an address: " (24 bytes past the end of ...)"; "" where there is nothing to say.
+// In strict mode, a description of an address: " (24 bytes past the end of ...)"; "" if there is none.
 std::string memory_describe(uint64_t address);
 
 // Changes whenever a range comes or goes.
 uint64_t memory_generation();
 // The mapped range (allocation or registered memory) around `address`, for the slow path of kernels;
-// `internal` says that it holds the arguments of launches.
+// `internal`: it holds the arguments of launches.
 bool memory_range(uint64_t address, uint64_t &begin, uint64_t &end, bool &internal, std::shared_ptr<Probes> &probes);
 
 }  // namespace sx

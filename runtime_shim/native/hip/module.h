@@ -46,12 +46,12 @@ struct Module {
   ~Module();
 };
 
-// The module and function behind a handle; nullptr where it is none (any more).
+// The module and function of a handle; nullptr if it is not valid (any more).
 std::shared_ptr<Module> find_module(hipModule_t handle);
 std::shared_ptr<Module> find_function(hipFunction_t handle, Function *&function);
 void modules_reset();
 
-// Makes the kernel's host code ready: 0, or the HIP error why there is none (said on standard error once).
+// Makes the kernel's host code ready: 0, or a HIP error (reported once on standard error).
 int function_image(Function &function, SxEntry &entry, Counts &counts);
 
 }  // namespace sx

@@ -20,7 +20,7 @@ struct Value {
 
   // The member with the string key `key`, or nullptr.
   const Value *find(const char *key) const;
-  // A natural number, or false where the value is none.
+  // A natural number; false if the value is not one.
   bool number(uint64_t &out) const;
 };
 

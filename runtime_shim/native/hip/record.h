@@ -1,4 +1,4 @@
-// What launches read and wrote, for `sassxlate verify --run`: memory before and after each of them.
+// A record of launches for `sassxlate verify --run`: memory before and after each of them.
 #pragma once
 #include "launch.h"
 

@@ -95,7 +95,7 @@ int begin_call(unsigned flags) {
   if (!g_initialised.load(std::memory_order_acquire)) {
     if (int error = initialise()) return error;
   }
-  // A callback runs on the thread that works a stream off: waiting there would wait for ever.
+  // A callback runs on the thread that works a stream off: waiting there would deadlock.
   if (in_callback()) return kErrorNotPermitted;
   return flags & kIgnoreSticky ? 0 : sticky_error();
 }

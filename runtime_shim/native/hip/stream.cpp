@@ -75,7 +75,7 @@ void work_off(const StreamRef &stream, std::unique_lock<std::mutex> &lock) {
     wait_marks(operation.after, lock);
     lock.unlock();
     operation.run();
-    operation.run = nullptr;  // its captures go before anybody learns that it has ended
+    operation.run = nullptr;  // its captures are destroyed before its end is visible
     lock.lock();
     complete(*stream, operation.sequence);
   }
@@ -96,7 +96,7 @@ void runner() {
 }
 
 // Finds a thread for the stream, whose queue is not empty; where the system allows none, the calling thread works it
-// off before it goes on, or nothing would ever run.  Called and left with the lock held.
+// off before it continues, or nothing would ever run.  Called and left with the lock held.
 void dispatch(Streams &s, const StreamRef &stream, std::unique_lock<std::mutex> &lock) {
   stream->running = true;
   s.ready.push_back(stream);

@@ -42,7 +42,7 @@ struct Stream {
 
 std::mutex &stream_mutex();
 
-// The stream behind a handle (0 and 1: legacy, 2: the calling thread's): 0 or hipErrorInvalidHandle.
+// The stream of a handle (0 and 1: legacy, 2: the calling thread's): 0 or hipErrorInvalidHandle.
 int find_stream(hipStream_t handle, StreamRef &stream);
 
 // Appends an operation.  It runs on a thread of the library.

@@ -6,8 +6,8 @@ namespace sx {
 
 struct Launch;
 
-// Looks after a launch from here to its end; does nothing where there is no limit.  A launch whose time is over has
-// `overdue` set, and `runtime.stop` makes every loop give way until it has ended.
+// Watches a launch from here to its end; does nothing without a limit.  A launch whose time is over has
+// `overdue` set, and `runtime.stop` makes every loop yield until it has ended.
 class Watched {
  public:
   Watched(Launch &launch, SxRuntime &runtime);

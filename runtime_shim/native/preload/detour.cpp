@@ -46,9 +46,9 @@ void put32(unsigned char *at, int64_t value) {
   memcpy(at, &narrow, 4);
 }
 
-// Each statically linked runtime is an instance of its own, with its own last error and chosen device: two
+// Each statically linked runtime is a separate instance, with its own last error and chosen device: two
 // libraries of one process must not see each other's.  The linker loads a file once, so a library gets a copy of
-// ours, which has no name; the name given here leads to it and is no other's.  Null where the system forbids it.
+// ours under a unique name, which is given here.  Null if the system forbids it.
 void *load_copy(const std::string &path) {
   static std::atomic<int> copies;
   int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
@@ -175,7 +175,7 @@ void write_stubs(unsigned char *code, Detour *detour, size_t count) {
   common[22] = 0x41, common[23] = 0xff, common[24] = 0xe3;  // jmp *%r11
 }
 
-// Not memcpy, which a sanitizer looks at: it takes code for something that nobody writes.
+// Not memcpy, which sanitizers intercept: they assume that code is never written.
 SX_UNSANITIZED void copy_code(unsigned char *to, const unsigned char *from, size_t size) {
   for (size_t i = 0; i < size; ++i) const_cast<volatile unsigned char *>(to)[i] = from[i];
 }

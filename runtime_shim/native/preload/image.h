@@ -30,7 +30,7 @@ struct Image {
   uintptr_t high() const;
 };
 
-// Fills `out` from what dl_iterate_phdr says; false where the object has no file or no dynamic section.
+// Fills `out` from dl_iterate_phdr; false if the object has no file or no dynamic section.
 bool read_image(const dl_phdr_info &info, Image &out);
 
 }  // namespace sx::preload

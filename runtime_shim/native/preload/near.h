@@ -8,7 +8,7 @@
 namespace sx::preload {
 
 // Maps `size` bytes (a multiple of the page size), readable and writable, so near that a near jump leads from
-// every byte of the image to every byte of it; nullptr where no free addresses are that near.
+// every byte of the image to every byte of it; nullptr if no free addresses are that near.
 unsigned char *map_near(const Image &image, size_t size);
 
 }  // namespace sx::preload

@@ -102,7 +102,7 @@ void scan_new_objects() {
 
 namespace {
 
-// Killed with SIGKILL, the command that started this program cannot pass that on; the kernel does it then.
+// If the command that started this program is killed by SIGKILL, it cannot forward that; the kernel then does.
 void end_with_runner() {
   const char *runner = std::getenv("SASSXLATE_RUNNER");
   if (runner == nullptr) return;

@@ -6,7 +6,7 @@ namespace sx::preload {
 // Looks at every object that was not there the last time.  Called with the dynamic linker's lock held.
 void scan_new_objects();
 
-// Whether the dynamic linker tells us of new objects (early.cpp).
+// Whether the dynamic linker reports new objects to us (early.cpp).
 bool hooked();
 
 }  // namespace sx::preload

@@ -4,11 +4,11 @@
 
 namespace sx::preload {
 
-// Says that the runtime inside `object` is not replaced: one line on standard error, and one in the file that
+// Reports that the runtime inside `object` is not replaced: one line on standard error, and one in the file that
 // the environment variable SASSXLATE_REPORT names.
 void report(const char *code, const std::string &object, const std::string &text);
 
-// report(), then the process ends with status 3 (unsupported): it must not go on with half a runtime.
+// report(), then the process ends with status 3 (unsupported): it must not continue with half a runtime.
 [[noreturn]] void refuse(const char *code, const std::string &object, const std::string &text);
 
 // A line for SASSXLATE_PRELOAD_TRACE=1.

@@ -42,7 +42,7 @@ bool take_prefix(std::string_view &line, std::string_view prefix) {
   return true;
 }
 
-// A hexadecimal number, taken off `text` together with the space behind it.
+// A hexadecimal number, removed from `text` together with the space after it.
 uint64_t take_hex(std::string_view &text) {
   uint64_t value = 0;
   while (!text.empty() && text[0] != ' ') {
@@ -177,7 +177,7 @@ bool find_by_signature(const unsigned char *start, size_t size, Match &out, bool
   // Anchors lie at multiples of 16 of a block that is itself aligned to 16.
   const unsigned char *end = start + size;
   uintptr_t aligned = (reinterpret_cast<uintptr_t>(start) + kAnchorStep - 1) & ~(kAnchorStep - 1);
-  uint64_t filter = 0;  // most windows are told apart by six bits of their hash
+  uint64_t filter = 0;  // six bits of the hash reject most windows
   for (const Signature &s : signatures()) filter |= uint64_t{1} << (s.hash & 63);
   for (const unsigned char *p = reinterpret_cast<const unsigned char *>(aligned); p + kAnchorBytes <= end;
        p += kAnchorStep) {

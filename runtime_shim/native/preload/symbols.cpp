@@ -32,7 +32,7 @@ class File {
   File(const File &) = delete;
   File &operator=(const File &) = delete;
 
-  // `count` objects at `offset`, or nullptr where the file ends before.
+  // `count` objects at `offset`, or nullptr if the file ends before.
   template <class T>
   const T *at(uint64_t offset, uint64_t count) const {
     if (!data_ || offset > size_ || count > (size_ - offset) / sizeof(T) || offset % alignof(T)) return nullptr;
@@ -44,7 +44,7 @@ class File {
   size_t size_ = 0;
 };
 
-// The sections of a 64-bit ELF file; empty where it has no section table.
+// The sections of a 64-bit ELF file; empty if it has no section table.
 struct Sections {
   const Elf64_Shdr *first = nullptr;
   unsigned count = 0;
