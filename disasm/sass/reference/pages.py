@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
-from types import ModuleType
 
 from sassxlate.disasm.sass import tables
 from sassxlate.disasm.sass.reference.examples import example
@@ -40,20 +39,14 @@ class Category:
 @cache
 def categories() -> tuple[Category, ...]:
     """The modules of tables in the order of their rows."""
-    order = {id(row): i for i, row in enumerate(tables.ROWS)}
-    found = [c for c in _modules(tables) if any(id(row) in order for row in c.rows)]
-    return tuple(sorted(found, key=lambda c: min(order.get(id(r), len(order)) for r in c.rows)))
-
-
-def _modules(package: ModuleType) -> Iterator[Category]:
-    for name, module in vars(package).items():
-        if not isinstance(module, ModuleType) or not module.__name__.startswith(package.__name__):
-            continue
-        if hasattr(module, "__path__"):
-            yield from _modules(module)
-        elif rows := getattr(module, "ROWS", None):
-            sentence = " ".join((module.__doc__ or "").split("\n\n")[0].split())
-            yield Category(name, sentence, tuple(rows))
+    return tuple(
+        Category(
+            module.__name__.rpartition(".")[2],
+            " ".join((module.__doc__ or "").split("\n\n")[0].split()),
+            tuple(module.ROWS),
+        )
+        for module in tables.MODULES
+    )
 
 
 @cache

@@ -10,22 +10,23 @@ from sassxlate.disasm.sass.tables.memory import asynchronous, memory, surface, t
 from sassxlate.disasm.sass.tables.spec import Row
 from sassxlate.disasm.sass.tables.warp import matrix, tensor_memory, warpgroup
 
-ROWS: tuple[Row, ...] = (
-    *integer.ROWS,
-    *logic.ROWS,
-    *float32.ROWS,
-    *convert.ROWS,
-    *half.ROWS,
-    *memory.ROWS,
-    *matrix.ROWS,
-    *pack.ROWS,
-    *tensor_memory.ROWS,
-    *texture.ROWS,
-    *surface.ROWS,
-    *graphics.ROWS,
-    *system.ROWS,
-    *wide.ROWS,
-    *control.ROWS,
-    *asynchronous.ROWS,
-    *warpgroup.ROWS,
-)
+MODULES = (
+    integer,
+    logic,
+    float32,
+    convert,
+    half,
+    memory,
+    matrix,
+    pack,
+    tensor_memory,
+    texture,
+    surface,
+    graphics,
+    system,
+    wide,
+    control,
+    asynchronous,
+    warpgroup,
+)  # in the order of their rows
+ROWS: tuple[Row, ...] = tuple(row for module in MODULES for row in module.ROWS)

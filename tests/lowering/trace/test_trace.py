@@ -113,7 +113,7 @@ def test_choices() -> None:
     out = trace(*STORES, *ARGS, "--grid", "3", "--cta", "2", "--in", "60")
     assert out.splitlines() == [
         "end: the chosen warps ran to their end",
-        "note: no warp that was chosen ever executes block 60",
+        "note: no selected warp ever executes block 60",
     ]
 
 
