@@ -109,7 +109,12 @@ def _no_predicate(c: RuleEmitter) -> None:
 
 
 def atomic(c: RuleEmitter) -> None:
-    """ATOM, ATOMG, RED, REDG.  ATOM's predicate says whether it was done: debug code goes on with a
+    """ATOM, ATOMG, RED, REDG.
+
+    RED is taken for one of global memory: nvcc writes it for ``red.global`` and ``atom.global``
+    alone, and ATOM for a generic address, also where the result is not used (docs/errata.md).
+
+    ATOM's predicate says whether it was done: debug code goes on with a
     loop of its own where it was not; ATOMG's never holds (measured).  Flat atomics reach global and
     shared memory, not scratch."""
     flat = c.ins.mnemonic == "ATOM"
@@ -360,7 +365,11 @@ def cast_flat(c: RuleEmitter) -> None:
 
 
 def popc_inc(c: RuleEmitter) -> None:
-    """ATOMS.POPC.INC: one more for each lane."""
+    """ATOMS.POPC.INC: one more for each lane.
+
+    Its result is measured only of lanes that each have a word of their own.  What lanes that share
+    one get is unknown, and nvcc writes ATOMS.ADD where the result is used: refused.
+    """
     if _result(c):
         raise c.refuse("ATOMS.POPC.INC with a result")
     at, imm = address32(c, c.mem(), 0, 0xFFFF)

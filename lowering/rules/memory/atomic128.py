@@ -47,15 +47,20 @@ def _words(c: RuleEmitter, role: str) -> list[V]:
 
 
 def atomic128(c: RuleEmitter) -> None:
-    """CAS and EXCH; the result is what was there."""
+    """CAS and EXCH; the result is what was there.
+
+    ATOMG's predicate never holds (measured).  ATOM's says whether it was done, which is measured of
+    global memory alone, not of generic addresses of shared memory: refused.
+    """
     flat = c.ins.mnemonic == "ATOM"
-    if c.wants_pred("Pu"):
-        raise c.refuse("predicate result of an atomic")
+    if flat and c.wants_pred("Pu"):
+        raise c.refuse("predicate result of ATOM on 128 bits")
     swap = c.ins.has("CAS")
     if not swap and not c.ins.has("EXCH"):
         raise c.refuse("atomic on 128 bits but CAS and EXCH")
     if not c.k.locks:
         raise c.refuse("atomic on 128 bits without locks")
+    c.pred_commit("Pu", ZERO, clean=True)
     new = c.vtuple("Rc" if swap else "Rb", 4)
     compare = _words(c, "Rb") if swap else []
     at = address64(c, c.mem(), True)

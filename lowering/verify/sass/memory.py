@@ -171,7 +171,9 @@ class Accesses(Generic[T]):
         memory, d = traits(ins).memory, self.d
         assert memory is not None
         space = _SPACES[memory.space]
-        if memory.kind == "reduction":  # RED, which its rule treats as global memory
+        if (
+            memory.kind == "reduction"
+        ):  # RED: nvcc writes it for global memory alone (docs/errata.md)
             space = "global"
         done = ins.get("Pu")
         if isinstance(done, Pred) and done.index != 7:

@@ -22,6 +22,7 @@ from sassxlate.disasm.sass.semantics.warp_state import LANES, Bytes, Mask, execu
 from sassxlate.errors import LoweringError
 from sassxlate.lowering.emulate.runner import EmulatedDevice, run_code_object
 from sassxlate.lowering.pipeline import translate_kernel
+from sassxlate.lowering.rules.memory.atomic128 import LOCKS
 from tools.silicon.warps import fixture
 from tools.silicon.warps.inputs import constants, made
 from tools.silicon.warps.measure import access_size
@@ -55,9 +56,10 @@ def _wrong(word: Word) -> str:
     source, target = device.alloc(records.tobytes()), device.alloc(WARPS * LANES * RESULT * 4)
     assert records.shape[-1] == RECORD
     device.write(field, memory.tobytes())
+    locks = device.alloc(bytes(4 * LOCKS))
     words = constants(fixture.SEED)
     given = struct.pack("<QQQ", source, target, field) + words.tobytes()
-    segment = done.launch.kernarg(given, (LANES, 1, 1), (WARPS, 1, 1), {})
+    segment = done.launch.kernarg(given, (LANES, 1, 1), (WARPS, 1, 1), {"locks": locks})
     run_code_object(done.code_object, kernel.name, WARPS, LANES, segment, device)
     shape = (WARPS, LANES, RESULT)
     real = np.frombuffer(device.read(target, WARPS * LANES * RESULT * 4), "<u4").reshape(shape)
@@ -85,7 +87,8 @@ _QUICK = re.compile(
     r"|STS\.128 \[R20\.X16\+UR14\+0x20\], R8|LDC\.S16 R16, c\[0x0\]\[R21\+0x240\]"
     r"|LDGSTS\.E\.(BYPASS\.128|64)\.ZFILL \[R26\+0x10\], desc\[UR12\]\[R20\.64\+(0x3|-0xd)\](, P0)?"
     r"|LDGSTS\.E\.\S*ZFILL \[R26\], \[R20.*|LDG\.E\.128 R16, desc\[UR12\]\[R20\.64\+0x10\], !P1"
-    r"|LDG\.E P3, .*|ATOMG\.E\.ADD\.64\.STRONG\.GPU P3, .*)"
+    r"|LDG\.E P3, .*|ATOMG\.E\.ADD\.64\.STRONG\.GPU P3, .*"
+    r"|ATOMG\.E\.(CAS|EXCH)\.128\.STRONG\.GPU P3, .*)"
 )
 
 
