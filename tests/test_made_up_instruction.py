@@ -1,7 +1,7 @@
 """An instruction that no GPU has: one row, one meaning, and a rule if one wants it translated.
 
 Nothing else in the packages knows its name, and it is read, printed, assembled, understood by the
-analyses, interpreted, translated and proved.  ``docs/add-an-instruction.md`` goes the same way.
+analyses, interpreted, translated and proved.  The page in docs/how-to goes the same way.
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ def kernel(*lines: str) -> Prepared:
 
 def test_the_page_has_the_same_code() -> None:
     here = Path(__file__)
-    page = (here.parents[1] / "docs" / "add-an-instruction.md").read_text("utf-8")
+    page = (here.parents[1] / "docs" / "how-to" / "add-an-instruction.md").read_text("utf-8")
     blocks = re.findall(r"^```python\n(.*?)^```$", page, re.M | re.S)
     lines = [n for block in blocks for n in block.splitlines() if n.startswith("    ")]
     mine = {line.strip() for line in here.read_text("utf-8").splitlines()}

@@ -203,3 +203,22 @@ def test_folders_show_the_architecture() -> None:
     for folder, names in modules.items():
         families = Counter(name.split("_")[0] for name in names if "_" in name)
         assert max(families.values(), default=0) <= 3, (folder, families.most_common(1))
+
+
+def test_short_names_are_targets() -> None:
+    """What CONTRIBUTING.md calls ``make NAME`` is a target of the Makefile, and has its files."""
+    makefile = (ROOT / "Makefile").read_text("utf-8")
+    targets = set(re.findall(r"^([a-z-]+):", makefile, re.M))
+    named = re.findall(r"`make ([a-z -]+)`", (ROOT / "CONTRIBUTING.md").read_text("utf-8"))
+    assert {name for names in named for name in names.split()} <= targets
+    files = re.findall(r"\btests/[\w./]+", makefile)
+    fast = (ROOT / "tests" / "fast.txt").read_text("utf-8").split()
+    assert len(fast) > 10
+    missing = [f for f in [*files, *fast] if not (ROOT / f.partition("::")[0]).exists()]
+    assert missing == []
+
+
+def test_pre_commit_runs_the_pinned_ruff() -> None:
+    settings = (ROOT / ".pre-commit-config.yaml").read_text("utf-8")
+    (pinned,) = set(re.findall(r"ruff==([\d.]+)", settings))
+    assert f'"ruff=={pinned}"' in (ROOT / "pyproject.toml").read_text("utf-8")

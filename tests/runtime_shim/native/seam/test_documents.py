@@ -1,7 +1,7 @@
 """What the documents show is what the commands print, and what they name is there.
 
 A fenced block that begins with ```` ```console ```` holds commands behind ``$``; each must succeed.
-Where ``stable`` follows, what it prints must be what the block shows.  BLESS=1 writes what
+Where ``stable`` follows, what it prints must be what the block shows.  ``--bless`` writes what
 the commands print into all of these blocks.
 """
 
@@ -23,10 +23,13 @@ from sassxlate.errors import catalogue
 from .conftest import ROOT
 
 SHOWN = (
-    "README.md", "docs/life-of-a-kernel.md", "docs/tutorial.md", "docs/add-an-instruction.md",
-    "docs/trace.md",
+    "README.md", "docs/life-of-a-kernel.md", "docs/tutorial.md", "docs/trace.md",
+    "docs/how-to/add-an-instruction.md",
 )  # fmt: skip
-DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+DOCUMENTS = [
+    *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")),
+    *sorted((ROOT / "docs").rglob("*.md")),
+]
 _BLOCK = re.compile(r"^```console( stable)?\n(.*?)^```$", re.M | re.S)
 # Backticked words that look like a path of the repository.
 _FOLDERS = "disasm|cfg|lowering|runtime_shim|tests|tools|fixtures|docs|sassxlate"
@@ -63,7 +66,9 @@ def workplace(tmp_path_factory: pytest.TempPathFactory, libraries: Path) -> tupl
 
 
 @pytest.mark.parametrize("name", SHOWN)
-def test_commands(name: str, workplace: tuple[Path, Path], cache: Path) -> None:
+def test_commands(
+    name: str, workplace: tuple[Path, Path], cache: Path, request: pytest.FixtureRequest
+) -> None:
     work, tools = workplace
     environment = {
         **os.environ,
@@ -71,7 +76,7 @@ def test_commands(name: str, workplace: tuple[Path, Path], cache: Path) -> None:
         "SASSXLATE_CACHE_DIR": str(cache),
         "SASSXLATE_SERVICE_IDLE": "20",
     }
-    bless = bool(os.environ.get("BLESS"))
+    bless = bool(request.config.getoption("--bless", default=False))
 
     def shown(match: re.Match[str]) -> str:
         text = ""
@@ -89,7 +94,7 @@ def test_commands(name: str, workplace: tuple[Path, Path], cache: Path) -> None:
             assert done.returncode == 0, f"{step.command}: {done.stderr}"
             printed = "".join(f"{line.rstrip()}\n" for line in done.stdout.splitlines())
             if match[1] and not bless:
-                assert printed == step.output, f"{step.command}; BLESS=1 updates {name}"
+                assert printed == step.output, f"{step.command}; --bless updates {name}"
             text += f"$ {step.command}\n{printed}"
         return f"```console{match[1] or ''}\n{text}```"
 
@@ -103,7 +108,7 @@ def test_commands(name: str, workplace: tuple[Path, Path], cache: Path) -> None:
         kept = ROOT / "docs" / "pictures" / made.name
         if bless:
             kept.write_bytes(made.read_bytes())
-        assert made.read_bytes() == kept.read_bytes(), f"{kept.name}; BLESS=1 draws it anew"
+        assert made.read_bytes() == kept.read_bytes(), f"{kept.name}; --bless draws it anew"
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
@@ -120,8 +125,8 @@ def test_what_is_named_is_there(path: Path) -> None:
 
 def test_every_document_is_named_in_the_readme() -> None:
     text = (ROOT / "README.md").read_text()
-    for path in (ROOT / "docs").glob("*.md"):
-        assert f"docs/{path.name}" in text, path.name
+    for path in (ROOT / "docs").rglob("*.md"):
+        assert f"({path.relative_to(ROOT)})" in text, path.name
 
 
 def test_every_command_is_in_the_readme() -> None:

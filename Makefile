@@ -1,0 +1,53 @@
+# Short names for what CONTRIBUTING.md describes.  PYTHON is the one that makes the environment.
+PYTHON ?= python3
+JOBS ?= 2
+BIN := .venv/bin
+# Golden files and what documents show.
+BLESSED := tests/cfg tests/disasm/sass/test_golden.py tests/lowering/trace \
+  tests/runtime_shim/native/seam/test_documents.py tests/tools/test_architecture_picture.py
+
+.PHONY: help setup native test-fast test sweep lint types format bless docs ci clean
+
+help: ## what there is
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
+
+setup: ## an environment in .venv, editable, with all that the tests need
+	$(PYTHON) -m venv .venv
+	$(BIN)/pip install -e '.[test]'
+
+native: ## the C++ libraries, into runtime_shim/lib
+	sh runtime_shim/native/build.sh
+
+test-fast: ## the tests of tests/fast.txt: before each commit
+	$(BIN)/pytest -q -n $(JOBS) --dist loadfile @tests/fast.txt
+
+test: ## all tests but the sweeps
+	$(BIN)/pytest -q -n $(JOBS) --dist loadfile
+
+sweep: ## the long ones: hours
+	$(BIN)/pytest -q -m sweep
+
+lint: ## ruff, its format, and who may import whom
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/lint-imports
+
+types: ## mypy and pyright, both strict
+	$(BIN)/mypy
+	$(BIN)/pyright --pythonpath $(BIN)/python
+
+format: ## the layout of all Python files, and what ruff can mend
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bless: ## rewrites golden files with what is there now; look at git diff
+	$(BIN)/pytest -q --bless $(BLESSED)
+
+docs: ## runs the commands that documents show, and looks for what they name
+	$(BIN)/pytest -q tests/runtime_shim/native/seam/test_documents.py tests/tools/test_architecture_picture.py
+
+ci: ## what CI does: a clean clone, everything
+	.ci/run
+
+clean: ## what was built
+	rm -rf build runtime_shim/lib .pytest_cache .mypy_cache .ruff_cache .import_linter_cache
