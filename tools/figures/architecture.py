@@ -26,9 +26,9 @@ WAY = (
     ("SASS instructions", "disasm/sass"),
     ("control-flow graph, liveness, uniformity", "cfg"),
     ("where each register is; where lanes wait", "lowering/regalloc, lowering/convergence"),
-    ("RDNA3 instructions, block by block", "lowering/select, lowering/rules"),
+    ("RDNA3 instructions; copies merged", "lowering/select, lowering/rules"),
     ("cheaper regions, each proved (optional)", "llm/engine, lowering/optimize"),
-    ("copies merged, waits and hazards added", "lowering/passes"),
+    ("waits and hazards added, long branches", "lowering/passes"),
     ("gfx1100 code object", "disasm/rdna3, lowering/codeobject"),
     ("host code of the emulated device, or AMD's HIP", "lowering/emulate, runtime_shim/native"),
 )
