@@ -100,12 +100,16 @@ def run_program(tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 @pytest.fixture(scope="session")
 def build(tmp_path_factory: pytest.TempPathFactory) -> Build:
-    """Builds a program once a session for each of its forms; skips where there is no nvcc."""
+    """Builds a program once a session for each of its forms; skips where there is no nvcc.
+
+    The processes of ``pytest -n`` share what they build.
+    """
     try:
         toolkit = build_programs.find_toolkit()
     except build_programs.BuildError as error:
         pytest.skip(str(error))
-    folder = tmp_path_factory.mktemp("programs")
+    base = tmp_path_factory.getbasetemp()
+    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "programs"
     programs = build_programs.load_programs()
 
     def built(
@@ -114,9 +118,11 @@ def build(tmp_path_factory: pytest.TempPathFactory) -> Build:
         form = "-".join([*map(str, archs), cudart, *(["stripped"] if strip else [])])
         path: Path = folder / form / name
         if not path.is_file():
+            made = path.with_name(f"{name}.{os.getpid()}")
             build_programs.build_program(
-                programs[name], path, archs, cudart=cudart, strip=strip, toolkit=toolkit
+                programs[name], made, archs, cudart=cudart, strip=strip, toolkit=toolkit
             )
+            made.replace(path)
         return path
 
     return built
