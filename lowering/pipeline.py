@@ -39,7 +39,7 @@ def function_pointers(kernel: Kernel) -> tuple[int, ...]:
 
     In a module with several kernels a function pointer is an offset in constant bank 2, whose word
     there is the function's offset in the kernel's code; with one kernel it is that offset itself
-    (nvcc 13.0, whole programs).  Where the bank lists none, any function may be meant.
+    (nvcc 13.0, whole programs).  If the bank lists none, any function is a candidate.
     """
     listed = {
         int.from_bytes(kernel.constant2[at : at + 8], "little")
@@ -50,7 +50,7 @@ def function_pointers(kernel: Kernel) -> tuple[int, ...]:
 
 
 def with_address(kernel: Kernel, ins: Instruction) -> Instruction:
-    """The instruction with half of a variable's address in the place of its immediate."""
+    """The instruction with half of a variable's address as its immediate."""
     offset = kernel.addresses.get(ins.offset)
     if offset is None:
         return ins
@@ -283,14 +283,14 @@ def _translated(done: Written, times: tuple[tuple[str, float], ...]) -> Translat
 
 
 def select_kernel(cubin: Cubin, name: str, *, placed: bool = False) -> Selected:
-    """The code of a kernel's blocks alone, before waits, hazards and encoding.  Raises as
+    """The code of a kernel's blocks alone, before waits, hazards and encoding.  Raises like
     :func:`translate_kernel`."""
     selected: Selected = run_passes(Source(cubin, name, placed), PASSES[:_SELECTION])
     return selected
 
 
 def image(kernel: Kernel, selected: Selected, program: Program) -> KernelImage:
-    """The kernel as the code-object writer takes it."""
+    """The kernel in the form that the code-object writer takes."""
     return KernelImage(
         name=kernel.name,
         code=program.data,

@@ -20,17 +20,17 @@ ALL_ONES = I(0xFFFFFFFF)
 
 ZERO = I(0)
 
-# A CU of RDNA3, on which the whole of a block runs: its SIMDs, the waves and VGPRs a lane that each
-# of them holds, and the step by which it gives VGPRs out (LLVM's AMDGPUUsage; 1,536 are gfx1100's).
+# A CU of RDNA3, on which the whole of a block runs: its SIMDs, the waves and VGPRs per lane of each
+# SIMD, and the granularity of VGPR allocation (LLVM's AMDGPUUsage; 1,536 are gfx1100's).
 SIMDS, WAVES, REGISTERS, STEP = 2, 16, 1536, 24
 
 LANES = 32
 
 
 def most_threads(vgprs: int) -> int:
-    """Threads of a block that a CU has room for, of a kernel with so many VGPRs.
+    """Most threads of a block that fit in a CU, for a kernel with that many VGPRs.
 
-    AMD's library does not look; the hardware would never begin a larger block.
+    AMD's library does not check; the hardware would never start a larger block.
     """
     given = -(-max(vgprs, 1) // STEP) * STEP
     return SIMDS * min(WAVES, REGISTERS // given) * LANES

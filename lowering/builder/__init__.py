@@ -1,1 +1,1 @@
-"""What a rule sees and writes, and the state of the kernel that is being built."""
+"""The interface of a lowering rule, and the state of the kernel under construction."""

@@ -1,8 +1,8 @@
-"""A float register whose NaN becomes the one that NVIDIA gives.
+"""Turns the NaN of a float register into NVIDIA's NaN.
 
-One instruction: with IEEE mode off the larger of a NaN and a number is the number, and of two NaN
-the first source (RDNA3 ISA, V_MAX_F32).  The third source of v_max3_f32 makes it the same NaN where
-the second were taken.
+One instruction does it: with IEEE mode off, the maximum of a NaN and a number is the number, and of
+two NaN the first source (RDNA3 ISA, V_MAX_F32).  The third source of v_max3_f32 gives the same NaN
+if the hardware picked the second.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _SINGLE, _HALVES = I(0x7FFFFFFF), I(0x7FFF7FFF)
 
 
 def put_right(c: RuleEmitter, ref: RegRef, kind: Nan) -> None:
-    """Puts the NaN of a register right in its place, for the lanes in EXEC."""
+    """Repairs the NaN of a register in place, for the lanes in EXEC."""
     m = c.k.regs
     if ref.file == "UR" and ref.index in m.ur:
         out = c.vtemp()
@@ -31,7 +31,7 @@ def put_right(c: RuleEmitter, ref: RegRef, kind: Nan) -> None:
 
 
 def put_right_results(c: RuleEmitter, kind: Nan) -> None:
-    """The same of what an instruction has written."""
+    """Repairs the NaN of an instruction's results."""
     reg = c.reg("Rd")
     for i in range(0 if reg.is_zero else reg.width):
         put_right(c, RegRef(reg.file, reg.index + i), kind)
@@ -39,7 +39,7 @@ def put_right_results(c: RuleEmitter, kind: Nan) -> None:
 
 
 def one_nan(c: RuleEmitter, to: V, value: V | S, kind: Nan) -> None:
-    """Another register with the value, its NaN put right."""
+    """Copies the value to another register, with its NaN repaired."""
     if kind is Nan.SINGLE:
         c.emit("v_max3_f32", to, _SINGLE, value, _SINGLE)
     else:

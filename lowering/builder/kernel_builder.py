@@ -24,7 +24,7 @@ class Span:
 
 @dataclass(slots=True)
 class KernelBuilder:
-    """What the rules of one kernel share; ``items`` is the program so far."""
+    """State shared by the rules of one kernel; ``items`` is the program so far."""
 
     name: str
     arch: int
@@ -39,14 +39,14 @@ class KernelBuilder:
     rules_used: dict[str, int] = field(default_factory=dict[str, int])
     shared_size: int = 0  # static shared memory, bytes
     grid_words: Mapping[int, int] = field(default_factory=dict[int, int])  # bank 0 -> half
-    grid_workspace: int = 0  # of the grid's counters, in bank 4
+    grid_workspace: int = 0  # offset of the grid's counters in bank 4
     externs: tuple[str, ...] = ()  # the driver's functions that the kernel calls
-    idle: frozenset[int] = frozenset()  # offsets of instructions whose results nobody reads
-    nans: NanBits = field(default_factory=NanBits)  # where a NaN's bits can be seen
-    textures: int = 0  # where the kernarg segment has the address of the table of textures
-    locks: int = 0  # and of the locks of atomics on 128 bits
+    idle: frozenset[int] = frozenset()  # offsets of instructions whose results are never read
+    nans: NanBits = field(default_factory=NanBits)  # where a NaN's bits are observable
+    textures: int = 0  # offset in the kernarg segment of the address of the texture table
+    locks: int = 0  # and of the locks for 128-bit atomics
     outlining: bool = False  # whether rules with long code put it after the kernel, once
-    # Label -> what writes the routine; it is given the kernel and an instruction to name in errors.
+    # Label -> function that writes the routine, given the kernel and an instruction for errors.
     outlined: dict[str, Outlined] = field(default_factory=dict[str, "Outlined"])
 
     def label(self, stem: str) -> str:

@@ -1,9 +1,9 @@
-"""What a selection rule sees of the kernel: operands by role, temporaries, and a place to write.
+"""A selection rule's view of the kernel: operands by role, temporaries, and emission.
 
 A rule turns one SASS instruction into RDNA3 instructions.  The guard is already in EXEC (or, for
-the uniform datapath, applied when the result is committed), the waits and hazards come later.
-Sources are read with ``src`` and friends; results go to what ``dst``, ``dst_last`` and ``pred_out``
-return.  Temporaries live until the end of the instruction.
+the uniform datapath, applied when the result is committed); waits and hazards are handled later.
+Sources are read with ``src`` and its relatives; results go to the registers that ``dst``,
+``dst_last`` and ``pred_out`` return.  Temporaries live until the end of the instruction.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from sassxlate.lowering.builder.kernel_builder import KernelBuilder, Span
 from sassxlate.lowering.regalloc.register_map import LaneSlot, Slot
 from sassxlate.lowering.target import ALL_ONES, EXEC, KERNARG, NULL, OFF, ZERO
 
-FLAGS = ("neg", "abs", "inv", "select")  # what changes the value of a source operand
+FLAGS = ("neg", "abs", "inv", "select")  # modifiers of the value of a source operand
 
 
 class RuleEmitter:
@@ -48,7 +48,7 @@ class RuleEmitter:
         self._considered: set[tuple[str, str]] = set()
 
     def outline(self, label: str, write: Callable[[RuleEmitter], None]) -> None:
-        """Puts what ``write`` writes after the kernel under ``label``, once."""
+        """Places the code that ``write`` emits after the kernel, under ``label``, once."""
 
         def routine(k: KernelBuilder, ins: Instruction) -> None:
             write(RuleEmitter(k, ins, converged=True))
@@ -58,7 +58,7 @@ class RuleEmitter:
     # --- errors and emission -------------------------------------------------------------------
 
     def refuse(self, message: str, code: str = "SX0410") -> LoweringError:
-        """The error to raise for what cannot be translated here."""
+        """The error for something that cannot be translated here."""
         ins = self.ins
         place = Where(kernel=self.k.name, offset=ins.offset, word=ins.word, inst=ins.text)
         return LoweringError(code, message, place)
@@ -68,7 +68,7 @@ class RuleEmitter:
         self.raw(self._legal(Inst(op, args, **mods)))  # type: ignore[arg-type]
 
     def raw(self, item: Item) -> None:
-        """Appends as is."""
+        """Appends an item unchanged."""
         self.k.items.append(item)
 
     def mark(self, label: str) -> None:
@@ -137,7 +137,7 @@ class RuleEmitter:
 
     @contextmanager
     def scope(self) -> Generator[None]:
-        """Temporaries taken inside are free again behind it."""
+        """Temporaries taken inside are free again after it."""
         stemps, vnext = list(self._stemps), self._vnext
         yield
         self._stemps, self._vnext = stemps, vnext
@@ -145,7 +145,7 @@ class RuleEmitter:
     # --- sources ---------------------------------------------------------------------------------
 
     def operand(self, role: str) -> Operand:
-        """The operand as it is decoded; its signs and selectors are then the rule's affair."""
+        """The operand as decoded; the rule must then handle its signs and selectors."""
         self._considered.update((role, flag) for flag in (*FLAGS, "pred"))
         return self._operand(role)
 
@@ -156,14 +156,14 @@ class RuleEmitter:
         return got
 
     def flag(self, role: str, name: str) -> bool:
-        """Whether an operand is there and has ``neg``, ``abs`` or ``inv``; the rule applies it."""
+        """Whether an operand exists and has ``neg``, ``abs`` or ``inv``; the rule applies it."""
         self._considered.add((role, name))
         return bool(getattr(self.ins.get(role), name, False))
 
     def check_flags(self) -> None:
-        """Refuses the instruction if a sign, complement, selector or predicate was not looked at.
+        """Refuses the instruction if a sign, complement, selector or predicate was not read.
 
-        So that a rule that does not know of one cannot be silently wrong.
+        So a rule that overlooks one cannot be silently wrong.
         """
         for role, operand in self.ins.operands.items():
             if isinstance(operand, Pred):
@@ -178,20 +178,20 @@ class RuleEmitter:
     def reg(self, role: str) -> Reg:
         got = self._operand(role)
         if not isinstance(got, Reg):
-            raise self.refuse(f"operand {role} is no register", "SX0412")
+            raise self.refuse(f"operand {role} is not a register", "SX0412")
         return got
 
     def imm(self, role: str) -> int:
         """The raw value of an immediate operand."""
         got = self._operand(role)
         if not isinstance(got, Imm):
-            raise self.refuse(f"operand {role} is no immediate", "SX0412")
+            raise self.refuse(f"operand {role} is not an immediate", "SX0412")
         return got.value
 
     def mem(self, role: str = "mem") -> Mem:
         got = self._operand(role)
         if not isinstance(got, Mem):
-            raise self.refuse(f"operand {role} is no address", "SX0412")
+            raise self.refuse(f"operand {role} is not an address", "SX0412")
         return got
 
     def src(self, role: str, word: int = 0) -> Arg:
@@ -208,12 +208,12 @@ class RuleEmitter:
             case Imm():
                 value = operand.value
                 if operand.bits == 32 and operand.kind == "int" and value >> 31 & 1:
-                    value |= -1 << 32  # 64-bit instructions extend the sign, unsigned ones too
+                    value |= -1 << 32  # 64-bit instructions sign-extend, even unsigned ones
                 return I(value >> (32 * word) & 0xFFFFFFFF)
             case Const():
                 return self._constant(operand, word)
             case _:
-                raise self.refuse(f"{operand} is no value", "SX0412")
+                raise self.refuse(f"{operand} is not a value", "SX0412")
 
     def _register(self, file: str, index: int) -> Arg:
         m = self.k.regs
@@ -225,7 +225,7 @@ class RuleEmitter:
             return temp
         vector = (m.ur_lanes if file == "UR" else m.r).get(index)
         if vector is None:  # the second of a pair that begins at the last register, R254
-            raise self.refuse(f"{file}{index} is no register of the kernel", "SX0412")
+            raise self.refuse(f"{file}{index} is not a register of the kernel", "SX0412")
         return V(vector)
 
     def _scratch(self, op: str, v: V, index: int) -> None:
@@ -346,11 +346,11 @@ class RuleEmitter:
 
     def ssrc(self, role: str, word: int = 0) -> Arg:
         """A source word as a scalar (SGPR or constant), without modifiers: for the uniform
-        datapath, or where one lane's value stands for all."""
+        datapath, or where one lane's value represents all."""
         return self.to_s(self.src(role, word))
 
     def to_s(self, arg: Arg, *, uniform: bool = True) -> Arg:
-        """A value as a scalar: the first active lane's, which all hold where ``uniform``."""
+        """A value as a scalar: the first active lane's; all lanes hold it if ``uniform``."""
         if not isinstance(arg, V):
             return arg
         temp = self.stemp()
@@ -364,7 +364,7 @@ class RuleEmitter:
         return {"neg": neg, "abs": abs_}
 
     def isrc(self, role: str, word: int = 0) -> Arg:
-        """An integer source word with ``~`` applied; a ``-`` is for the rule, see ``negated``."""
+        """An integer source word with ``~`` applied; the rule handles a ``-``, see ``negated``."""
         arg = self.src(role, word)
         if not self.flag(role, "inv"):
             return arg
@@ -388,7 +388,7 @@ class RuleEmitter:
         return bool(mine & self.ins.reads)
 
     def dst(self, role: str = "Rd") -> V:
-        """VGPRs for the result, safe to write before the sources have all been read."""
+        """VGPRs for the result, safe to write before all sources have been read."""
         reg = self.reg(role)
         if reg.file == "UR":
             return self._uniform_vdst(reg)
@@ -452,17 +452,18 @@ class RuleEmitter:
         if not guarded:
             self.raw(Inst("s_mov_b32", (target, value)))
             return
-        # EXEC is narrowed to the guard's lanes: a scalar write happens when any lane is left.
+        # EXEC is narrowed to the guard's lanes: a scalar write happens if any lane is left.
         self.raw(Inst("s_cmp_lg_u32", (EXEC, ZERO)))
         self.raw(Inst("s_cselect_b32", (target, value, target)))
 
     @property
     def _narrowed(self) -> bool:
-        """Whether some of the lanes that share a uniform register may stand outside EXEC."""
+        """Whether some lanes that share a uniform register may be outside EXEC."""
         return not self.ins.guard.is_true and self.ins.guard.file == "P"
 
     def _write_copies(self, target: V, value: Arg) -> None:
-        """Each lane's copy of a uniform register: of all lanes that are here, if any executes."""
+        """Writes the per-lane copies of a uniform register, in all present lanes, if any
+        executes."""
         if not self._narrowed:
             self.raw(Inst("v_mov_b32", (target, value)))
             return
@@ -489,12 +490,12 @@ class RuleEmitter:
 
     def pred(self, role: str) -> Arg:
         """A source predicate as a lane mask: an SGPR, or 0, or all ones.  Bits of lanes outside
-        EXEC mean nothing."""
+        EXEC are undefined."""
         return self.mask(self.operand(role))
 
     def mask(self, operand: Operand) -> Arg:
         if not isinstance(operand, Pred):
-            raise self.refuse(f"{operand} is no predicate", "SX0412")
+            raise self.refuse(f"{operand} is not a predicate", "SX0412")
         if operand.index == 7:
             return ZERO if operand.inv else ALL_ONES
         regs = self.k.regs.up if operand.file == "UP" else self.k.regs.p
@@ -506,12 +507,12 @@ class RuleEmitter:
         return temp
 
     def mask_reg(self, role: str) -> S:
-        """As ``pred``, but always an SGPR (for v_cndmask_b32 and carry inputs)."""
+        """Like ``pred``, but always an SGPR (for v_cndmask_b32 and carry inputs)."""
         got = self.pred(role)
         return got if isinstance(got, S) else self._to_sgpr(got)
 
     def wants_pred(self, role: str) -> bool:
-        """Whether a predicate destination is a register at all."""
+        """Whether a predicate destination is a register (not PT)."""
         operand = self.ins.get(role)
         return isinstance(operand, Pred) and operand.index != 7
 
@@ -529,7 +530,7 @@ class RuleEmitter:
         target = regs[operand.index]
 
         def commit() -> None:
-            if operand.file == "UP" and self._narrowed:  # the result is that of all lanes here
+            if operand.file == "UP" and self._narrowed:  # the result belongs to all present lanes
                 here, new = self.stemp(), self.stemp()
                 self.raw(Inst("s_cmp_lg_u32", (EXEC, ZERO)))
                 self.raw(Inst("s_cselect_b32", (here, self.k.regs.save_exec, ZERO)))

@@ -1,1 +1,1 @@
-"""AMD code objects: what is in one, and the ELF file that holds it."""
+"""AMD code objects: their contents, and the ELF file around them."""

@@ -1,6 +1,6 @@
 """Code objects for gfx1100, version 5: written from encoded kernels, and read.
 
-What ld.lld makes of an assembly file with ``.amdhsa_kernel``, without assembler and linker.
+The output matches ld.lld's for an assembly file with ``.amdhsa_kernel``.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ _SGPRS_AT_START: Final = 16  # hardware bug: user and system SGPRs must be 16 or
 
 @dataclass(frozen=True, slots=True)
 class KernelImage:
-    """An encoded kernel and what it needs.
+    """An encoded kernel and its requirements.
 
     ``vgprs`` and ``sgprs`` are counts of registers used; ``group_segment`` is static LDS in bytes
-    a workgroup, ``private_segment`` scratch in bytes a lane.  The kernel starts with the kernel
+    per workgroup, ``private_segment`` scratch in bytes per lane.  The kernel starts with the kernel
     arguments' address in s[0:1], the workgroup's x, y and z in s13, s14 and s15, the lane's ids
     packed in v0 (x in bits 0-9, y in 10-19, z in 20-29), MODE round-to-nearest with denormals kept,
     IEEE off, DX10_CLAMP on, wave32, CU mode.  Its one argument is ``kernarg_size`` bytes by value.
@@ -46,11 +46,11 @@ class KernelImage:
     private_segment: int
     kernarg_size: int
     max_flat_workgroup_size: int = 1024
-    source: str = ""  # which SASS its code came from, see sourcemap
+    source: str = ""  # the SASS that its code came from, see source_map
 
     @property
     def descriptor(self) -> Descriptor:
-        """Its kernel descriptor, without the entry's place."""
+        """Its kernel descriptor, without the entry's offset."""
         return Descriptor(
             group_segment_size=self.group_segment,
             private_segment_size=self.private_segment,
@@ -154,13 +154,13 @@ class KernelObject:
     symbol: str
     descriptor: Descriptor
     entry: int
-    size: int  # bytes of code by its symbol; up to the section's end where there is none
+    size: int  # bytes of code, from its symbol; without one, up to the section's end
     metadata: dict[str, Value]
 
 
 @dataclass(frozen=True, slots=True)
 class CodeObject:
-    """A code object: its kernels, the machine code of its text section and what it loads.
+    """A code object: its kernels, its text section and its loaded data.
 
     ``text_address`` is the virtual address of ``text``; ``image.at(address, size)`` reads loaded
     data (constants that the code addresses relative to the PC).
@@ -177,7 +177,7 @@ class CodeObject:
         """A kernel by its name.
 
         Raises:
-            EncodeError: SX0535, there is none of this name.
+            EncodeError: SX0535, there is no kernel of this name.
         """
         for kernel in self.kernels:
             if kernel.name == name:
@@ -217,7 +217,7 @@ def read(data: bytes) -> CodeObject:
     """A code object (version 4 to 6, linked, for gfx1100) as values.
 
     Raises:
-        EncodeError: SX0531, no code object for gfx1100; SX0532, truncated or corrupt; SX0533, an
+        EncodeError: SX0531, not a code object for gfx1100; SX0532, truncated or corrupt; SX0533, an
             impossible kernel descriptor; SX0534, unreadable metadata.
     """
     image = read_image(data)
@@ -229,7 +229,7 @@ def read(data: bytes) -> CodeObject:
     code = image.at(*text)
     metadata = unpack_metadata(image.metadata) if image.metadata else {}
     if not isinstance(metadata, dict):
-        raise EncodeError("SX0534", "the metadata is no map")
+        raise EncodeError("SX0534", "the metadata is not a map")
     rows = _metadata_kernels(metadata)
     symbols = {s.name: s for s in image.symbols if s.name.endswith(".kd") and s.kind == STT_OBJECT}
     kernels = tuple(_kernel(s, image, text, rows) for s in symbols.values())

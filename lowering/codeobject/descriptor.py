@@ -1,4 +1,4 @@
-"""What a kernel's descriptor says: the values, in the translator's words.
+"""The fields of a kernel descriptor, with the translator's names.
 
 The 64 bytes and their fields: `sassxlate.disasm.rdna3.tables.kernel_descriptor`.
 """
@@ -11,15 +11,15 @@ from typing import Any, Final
 from sassxlate.disasm.rdna3.tables import kernel_descriptor as table
 from sassxlate.errors import EncodeError
 
-_VGPR_GRANULE: Final = 8  # VGPRs a wave32 are allocated in eights
+_VGPR_GRANULE: Final = 8  # a wave32 allocates VGPRs in multiples of eight
 _MAX_VGPRS: Final = 256
 MAX_LDS: Final = 65536
-# MODE's byte, two bits each from bit 0 on.
+# Fields of MODE's byte, two bits each, from bit 0 on.
 _FLOAT_MODE: Final = (
     "float_round_mode_32", "float_round_mode_16_64", "float_denorm_mode_32",
     "float_denorm_mode_16_64",
 )  # fmt: skip
-_NUMBERS: Final = {  # of Descriptor, to the table's names
+_NUMBERS: Final = {  # names in Descriptor -> names in the table
     "group_segment_size": "group_segment_fixed_size",
     "private_segment_size": "private_segment_fixed_size",
     "kernarg_size": "kernarg_size",
@@ -52,7 +52,7 @@ _FLAGS: Final = {
 class Descriptor:
     """A kernel descriptor's fields; sizes in bytes, ``entry`` relative to the descriptor.
 
-    ``vgprs`` is what is allocated (a multiple of 8).  ``float_mode`` is MODE's byte: rounding of
+    ``vgprs`` is the allocation (a multiple of 8).  ``float_mode`` is MODE's byte: rounding of
     32-bit and of 16/64-bit in bits 0-1 and 2-3, denormals in 4-5 and 6-7 (3: kept).
     ``workitem_id_dims``: 0 x, 1 x and y, 2 all, packed into v0 ten bits each.
     """
@@ -93,7 +93,7 @@ class Descriptor:
             ("VGPRs", self.vgprs, _MAX_VGPRS),
             ("bytes of LDS", self.group_segment_size, MAX_LDS),
             ("user SGPRs", self.user_sgpr_count, 16),
-            ("bytes of scratch a lane", self.private_segment_size, 0xFFFFFFFF),
+            ("bytes of scratch per lane", self.private_segment_size, 0xFFFFFFFF),
             ("bytes of kernel arguments", self.kernarg_size, 0xFFFFFFFF),
         )
         for what, value, top in ranges:
@@ -111,7 +111,7 @@ def unpack(data: bytes) -> Descriptor:
     """The descriptor in 64 bytes.
 
     Raises:
-        EncodeError: SX0533, truncated, or of a kernel that is not wave32 for gfx11.
+        EncodeError: SX0533, truncated, or not of a wave32 kernel for gfx11.
     """
     words = table.words(data)
 
@@ -122,7 +122,7 @@ def unpack(data: bytes) -> Descriptor:
     if not value("wavefront_size32"):
         raise EncodeError("SX0533", "a wave64 kernel: only wave32 is supported")
     if words[table.PRELOAD] or table.value(words, table.SGPRS_OF_GFX9):
-        raise EncodeError("SX0533", "the kernel descriptor is not one of gfx11")
+        raise EncodeError("SX0533", "the kernel descriptor is not a gfx11 one")
     values: dict[str, Any] = {ours: value(name) for ours, name in _NUMBERS.items()}
     values |= {ours: bool(value(name)) for ours, name in _FLAGS.items()}
     return Descriptor(

@@ -68,9 +68,9 @@ def build(
 ) -> bytes:
     """A linked code object.
 
-    ``functions`` lists (name, offset in text, size); descriptor *i* is theirs and
-    gets its distance to the code as entry.  Each becomes the symbols NAME and NAME.kd.
-    ``notes`` are whole ELF notes to follow the metadata's.
+    ``functions`` lists (name, offset in text, size); descriptor *i* belongs to function *i* and
+    gets the distance to its code as entry.  Each becomes the symbols NAME and NAME.kd.
+    ``notes`` are complete ELF notes to append to the metadata's.
     """
     note_data = note(metadata) + notes
     count = len(functions) * 2 + 1

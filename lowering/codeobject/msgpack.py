@@ -1,7 +1,7 @@
 """MessagePack as code-object metadata uses it: maps, arrays, strings, integers, booleans, nil.
 
-Integers and strings take their shortest form and maps keep the order given, so that the bytes are
-those of LLVM when keys are sorted.
+Integers and strings take their shortest form and maps keep the given order, so the bytes equal
+LLVM's if keys are sorted.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ _FORMS: Final[dict[int, tuple[str, str]]] = {
 
 
 class _Reader:
-    """A place in the bytes; methods move it forward."""
+    """A position in the bytes; methods advance it."""
 
     def __init__(self, data: bytes) -> None:
         self.data = data
@@ -141,7 +141,7 @@ class _Reader:
         for _ in range(n):
             key = self.value(depth + 1)
             if not isinstance(key, str):
-                raise EncodeError("SX0534", "a key of the metadata is no string")
+                raise EncodeError("SX0534", "a key of the metadata is not a string")
             out[key] = self.value(depth + 1)
         return out
 

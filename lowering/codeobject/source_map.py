@@ -1,4 +1,4 @@
-"""Which SASS each piece of machine code came from, as a note in the code object.
+"""Maps machine code to the SASS that it came from, as a note in the code object.
 
 The note's owner is ``SASSXLATE``, its type 0x5358; its text has for every kernel the line
 ``kernel NAME`` and then one line a run of instructions: the run's offset from the kernel's entry in

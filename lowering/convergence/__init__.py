@@ -1,2 +1,1 @@
-"""How lanes that diverge come together again: masks, synchronisation points, barriers, control
-flow."""
+"""Divergence and reconvergence of lanes: masks, synchronisation points, barriers, control flow."""

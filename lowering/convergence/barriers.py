@@ -1,12 +1,12 @@
 """Barriers of a workgroup: s_barrier for the plain one, counters in shared memory for the others.
 
-s_barrier ignores EXEC and there is one a workgroup, so it serves barrier 0 over the whole block,
-once a wave.  Named and counted barriers, and all of a kernel whose barrier numbers come from
-registers, are records in shared memory behind the kernel's own, polled with s_sleep.  A wave counts
-as 32 threads, as a warp does.
+s_barrier ignores EXEC and there is one per workgroup, so it serves barrier 0 over the whole block,
+once per wave.  Named and counted barriers, and all barriers of a kernel whose barrier numbers come
+from registers, are records in shared memory after the kernel's own, polled with s_sleep.  A wave
+counts as 32 threads, as a warp does.
 
-A record (32 bytes a barrier): threads arrived; generation, which changes when the barrier opens;
-two sums of reductions, used in turn; waves that still have to read the last sum.  Behind the
+A record (32 bytes per barrier): threads arrived; generation, which changes when the barrier opens;
+two sums of reductions, used in turn; waves that still have to read the last sum.  After the
 records: threads whose waves ended, for barriers over the whole block; the sum of barrier 0's
 reductions.
 """
@@ -23,26 +23,26 @@ from sassxlate.lowering.target import ALL_ONES, EXEC, NULL, ZERO
 RECORD, BARRIERS = 32, 16
 ARRIVED, GENERATION, READERS, SUMS = 0, 4, 8, 16  # byte offsets in a record; two sums
 GONE, SUM0 = RECORD * BARRIERS, RECORD * BARRIERS + 4
-AREA = 5 * 128  # bytes that the records take, as five stores of a wave clear them
-PADDING = 16  # the area starts at a multiple of this, behind dynamic shared memory
+AREA = 5 * 128  # size of the records in bytes; five stores of a wave clear it
+PADDING = 16  # the area starts at a multiple of this, after dynamic shared memory
 WAVE = 32  # threads that one wave counts for
 
 
 def barrier_bytes(plan: ConvergencePlan) -> int:
-    """Shared memory that a kernel's barriers need behind its own."""
+    """Bytes of shared memory that a kernel's barriers need after its own."""
     every = (i for b in plan.cfg.blocks for i in b.instructions if i.mnemonic == "BAR")
     area = plan.polled or any(i.has("RED") for i in every)
     return AREA + PADDING if area else 0
 
 
 class Barriers:
-    """Emits BAR and B2R of one kernel."""
+    """Emits the BAR and B2R of one kernel."""
 
     def __init__(self, machine: LaneMasks) -> None:
         self.m = machine
         self.k = machine.k
         every = [i for b in machine.plan.cfg.blocks for i in b.instructions if i.mnemonic == "BAR"]
-        # A number from a register may be 0: then barrier 0 is a record like the others.
+        # A number from a register may be 0, so barrier 0 must be a record like the others.
         self.records_all = any(not isinstance(i.get("barrier"), Imm) for i in every)
         self.whole = [i for i in every if self._is_polled(i) and not self._has_count(i)]
         self.area = barrier_bytes(machine.plan) > 0
@@ -58,7 +58,7 @@ class Barriers:
     # --- pieces ----------------------------------------------------------------------------------
 
     def _base(self, c: RuleEmitter) -> S:
-        """The address of the area: behind static and dynamic shared memory."""
+        """The address of the area: after static and dynamic shared memory."""
         at = self.k.layout.dynamic_shared
         if at is None:
             raise c.refuse("barriers in shared memory on this architecture", "SX0424")
@@ -86,7 +86,7 @@ class Barriers:
         c.raw(Inst("ds_add_u32", (address, c.to_v(value)), imm=offset))
 
     def prologue(self, c: RuleEmitter) -> None:
-        """Clears the area; all waves do, and none goes on before."""
+        """Clears the area; every wave does so, and none continues before it is done."""
         if not self.area:
             return
         save = c.stemp()
@@ -127,7 +127,8 @@ class Barriers:
         c.raw(Inst("s_barrier"))
 
     def _votes(self, c: RuleEmitter, ins: Instruction) -> S:
-        """What the wave adds to a reduction: its lanes with a true predicate (AND: a false one)."""
+        """The wave's contribution to a reduction: its lanes with a true predicate (AND: a false
+        one)."""
         pred = ins.get("Pp")
         if not isinstance(pred, Pred):
             raise c.refuse("reduction without a predicate", "SX0412")
@@ -148,7 +149,7 @@ class Barriers:
         self.m.write(c, RESULT, one)
 
     def _reduce_plain(self, c: RuleEmitter, ins: Instruction) -> None:
-        """Barrier 0: every wave adds its part, meets, reads, meets, and takes its part back."""
+        """Barrier 0: every wave adds its part, s_barrier, reads, s_barrier, subtracts its part."""
         votes, save = self._votes(c, ins), c.stemp()
         c.raw(Inst("s_mov_b32", (save, EXEC)))
         c.raw(Inst("s_mov_b32", (EXEC, I(1))))
@@ -164,7 +165,7 @@ class Barriers:
         self._keep(c, ins, total)
 
     def _number_and_count(self, c: RuleEmitter, ins: Instruction) -> tuple[Arg, Arg]:
-        """The barrier's number and how many threads it waits for (0: the whole block).
+        """The barrier's number and the number of threads it waits for (0: the whole block).
 
         One register for both holds the number in bits 3:0 and the count in bits 27:16 (nvcc 13.0
         builds it so in the collective sections of barrier.sync, sm_90).
@@ -193,7 +194,7 @@ class Barriers:
         return number, threads
 
     def _threads(self, c: RuleEmitter, count: Arg) -> S:
-        """How many threads must arrive; the whole block's is rounded up to waves."""
+        """The number of threads that must arrive; for the whole block, rounded up to waves."""
         out = c.stemp()
         lay = self.k.layout
         block = c.stemp()
@@ -211,7 +212,7 @@ class Barriers:
         return out
 
     def _polled(self, c: RuleEmitter, ins: Instruction) -> None:
-        """A barrier in shared memory.  The last wave to arrive opens it; so does a waiting one that
+        """A barrier in shared memory.  The last wave to arrive opens it, or a waiting wave that
         finds that waves have ended."""
         number, count = self._number_and_count(c, ins)
         red = ins.has("RED")
@@ -237,7 +238,7 @@ class Barriers:
         c.raw(Inst("ds_add_rtn_u32", (arrived, at, c.to_v(I(WAVE))), imm=ARRIVED))
         c.raw(Inst("v_readfirstlane_b32", (old, arrived)))
         c.raw(Inst("s_add_u32", (total, old, I(WAVE))))
-        # --- who opens it
+        # --- which wave opens it
         c.mark(poll)
         need = c.stemp()
         c.raw(Inst("s_mov_b32", (need, total)))
@@ -279,7 +280,7 @@ class Barriers:
         c.raw(Inst("s_cselect_b32", (gone, gone, ZERO)))
 
     def _sum_slot(self, c: RuleEmitter, out: V, record: S, generation: S, ahead: int) -> None:
-        """The address whose SUMS word is that generation's sum."""
+        """The address whose SUMS word holds the sum of generation + ``ahead``."""
         with c.scope():
             turn = c.stemp()
             c.raw(Inst("s_add_u32", (turn, generation, I(ahead))))
@@ -309,7 +310,8 @@ class Barriers:
         state: tuple[S, str, str],
         red: bool,
     ) -> None:
-        """Opens the barrier, unless another wave was faster: whoever takes the arrivals away."""
+        """Opens the barrier, unless another wave was faster: the wave that clears the arrivals
+        opens it."""
         total, opened, done = state
         c.mark(opened)
         with c.scope():
@@ -328,7 +330,7 @@ class Barriers:
             self._add(c, at, I(1), GENERATION)
             c.branch("s_branch", done)
             c.mark(lost)
-            # Another wave opens it, or one more arrived and will: wait for the generation.
+            # Another wave opens it, or a later arrival will: wait for the generation to change.
             c.raw(Inst("s_sleep", (), imm=1))
             now = self._load(c, at, GENERATION)
             c.raw(Inst("s_cmp_eq_u32", (now, generation)))
@@ -368,7 +370,7 @@ class Barriers:
             c.pred_commit("Pu", mask)
 
     def _last_reduction(self, ins: Instruction) -> Instruction | None:
-        """The reduction that ends the only block in front of this one's, if that is so."""
+        """The reduction that ends the only predecessor of this instruction's block, if any."""
         cfg = self.m.plan.cfg
         block = next(b for b in cfg.blocks if ins in b.instructions)
         for _ in range(len(cfg.blocks)):

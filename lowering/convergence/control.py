@@ -1,4 +1,4 @@
-"""Writes control flow: branches, calls, exits and collective sections at the ends of blocks."""
+"""Emits control flow: branches, calls, exits and collective sections at the ends of blocks."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from sassxlate.lowering.convergence.sync_points import Syncs
 from sassxlate.lowering.target import ALL_ONES, EXEC, ZERO
 
 _SOFT = frozenset({"RECONVERGENT", "RELIABLE"})  # hints of sm_100 and later
-# The modifiers that have a meaning here, or change nothing that a program can see; any other one
+# The modifiers that are handled here, or change nothing that a program can see; any other one
 # refuses the instruction.  (INC and DEC count the depth of calls for the driver.)
 KNOWN: Mapping[str, frozenset[str]] = {
     "B2R": frozenset({"RESULT"}),
@@ -40,7 +40,7 @@ KNOWN: Mapping[str, frozenset[str]] = {
     "RET": frozenset({"REL", "ABS", "NODEC"}),
     "WARPSYNC": frozenset({"ALL", "COLLECTIVE", "EXCLUSIVE"}),
 }
-TURN = 64  # rounds of a spin loop with unchanged EXEC after which waiting lanes get a turn
+TURN = 64  # rounds of a spin loop with unchanged EXEC before waiting lanes get a turn
 
 
 def _check_modifiers(c: RuleEmitter, ins: Instruction) -> None:
@@ -50,7 +50,7 @@ def _check_modifiers(c: RuleEmitter, ins: Instruction) -> None:
 
 
 class Control:
-    """Emits the end of each block.  One instance a kernel."""
+    """Emits the end of each block.  One instance per kernel."""
 
     def __init__(self, k: KernelBuilder, plan: ConvergencePlan) -> None:
         self.k = k
@@ -69,7 +69,7 @@ class Control:
 
     def state(self, c: RuleEmitter, ins: Instruction) -> None:
         """An instruction that acts on barriers, not on data."""
-        if ins.mnemonic != "B2R":  # which has a code of its own
+        if ins.mnemonic != "B2R":  # which has its own case
             _check_modifiers(c, ins)
         match ins.mnemonic:
             case "BSSY":
@@ -97,7 +97,7 @@ class Control:
                     self._branch(c, block)
                 case "EXIT":
                     self._exit(c, block)
-                case "JMP" | "KILL":  # absolute addresses; the end of a pixel
+                case "JMP" | "KILL":  # JMP has an absolute address, KILL ends a pixel
                     raise c.refuse(f"no rule for {name}", "SX0403")
                 case "CALL":
                     self._call(c, block)
@@ -135,10 +135,10 @@ class Control:
                 c.branch("s_branch", label_of(target))
             return
         if self.plan.uniformity.uniform_branch[block.index] and not spin:
-            c.branch("s_cbranch_scc1", label_of(target))  # .ANY: all go where one lane does
+            c.branch("s_cbranch_scc1", label_of(target))  # .ANY: all lanes follow if one takes it
             return
         if ins.has("ANY"):
-            raise c.refuse("BRA.U.ANY behind a loop that may wait for other lanes")
+            raise c.refuse("BRA.U.ANY as the back edge of a loop that may wait for other lanes")
         if forward:
             m.deposit(c, target, taken)
             c.raw(Inst("s_and_not1_b32", (EXEC, EXEC, taken)))
@@ -160,8 +160,8 @@ class Control:
         c.mark(done)
 
     def _turn(self, c: RuleEmitter, block: Block, target: int) -> None:
-        """The back edge of a loop that may wait for other lanes: after some rounds in which nobody
-        left it, the running lanes wait at its head while the others have their turn."""
+        """The back edge of a loop that may wait for other lanes: after some rounds in which no lane
+        left it, the running lanes wait at its head while the others get a turn."""
         m = self.machine
         count, last = m.read(c, SPIN_COUNT), m.read(c, SPIN_EXEC)
         c.raw(Inst("s_add_u32", (count, count, I(1))))
@@ -184,8 +184,8 @@ class Control:
         return any(ins.offset < h < target for h in self.plan.heads)
 
     def _state_test(self, c: RuleEmitter, target: int) -> None:
-        """BRA.CONV jumps when the lanes of its mask are all here and pass its guard, BRA.DIV when
-        not.  The compiler's guard says that the lanes' masks are all the same."""
+        """BRA.CONV jumps if the lanes of its mask are all present and pass its guard, BRA.DIV if
+        not.  The compiler's guard ensures that the lanes' masks are all equal."""
         ins = c.ins
         mask = ins.get("Ra")
         here, wanted = c.stemp(), c.stemp()
@@ -218,10 +218,10 @@ class Control:
         c.branch("s_cbranch_execz", self.machine.next_label(block))
 
     def _end_alone(self, c: RuleEmitter, block: Block) -> None:
-        """EXIT where no lane can wait: the wave ends with its last running lane."""
+        """EXIT in a kernel where no lane can wait: the wave ends with its last running lane."""
         preds = [p for p in conditions(block.last) if not p.is_true]
         if not preds:
-            if block is not self.plan.cfg.blocks[-1]:  # else the end is next
+            if block is not self.plan.cfg.blocks[-1]:  # otherwise the end is next
                 c.branch("s_branch", END)
             return
         leaving = self.machine.condition(c, block.last) if len(preds) > 1 else c.mask(preds[0])
@@ -234,7 +234,7 @@ class Control:
         if ins.get("target") is None and not self.plan.cfg.successors[block.index]:
             self._nowhere(c)
             return
-        # A call that never comes back is the compiler's far jump: its edge is "taken".
+        # A call that never returns is the compiler's far jump: its edge is "taken".
         if not any(e.kind in ("call", "taken") for e in self.plan.cfg.successors[block.index]):
             raise c.refuse("call of a function outside the kernel", "SX0420")
         if ins.get("target") is None:
@@ -255,15 +255,16 @@ class Control:
     def _nowhere(c: RuleEmitter) -> None:
         """A call through a register in a module that takes no function's address.
 
-        The compiler's code comes here only with a pointer that somebody set (NULL is asked for
-        before), and nobody can have: it traps.
+        The compiler's code gets here only with a pointer that was set (it tests for NULL before),
+        and no pointer can have been set: it traps.
         """
         c.raw(Inst("s_trap", (), imm=TRAP_TOKEN))
         c.branch("s_branch", END)
 
     @staticmethod
     def _base(ins: Instruction) -> int:
-        """What is added to an indirect transfer's register to get a byte offset in the kernel."""
+        """The offset to add to an indirect transfer's register to get a byte offset in the
+        kernel."""
         label, disp = ins.get("target"), ins.get("disp")
         if isinstance(label, Label):
             return label.target
@@ -274,10 +275,11 @@ class Control:
         return 0
 
     def _indirect(self, c: RuleEmitter, block: Block, kinds: tuple[str, ...]) -> None:
-        """Leaves each lane waiting at the block its register names.
+        """Leaves each lane waiting at the block that its register names.
 
-        The candidates are known: the return sites of the function's calls, the functions that have
-        their address taken, or the jump table's targets.  A lane that names none of them traps.
+        The candidates are known: the return sites of the function's calls, the functions whose
+        address is taken, or the jump table's targets.  A lane whose register names none of them
+        traps.
         """
         ins = block.last
         m = self.machine
@@ -306,7 +308,7 @@ class Control:
             c.raw(Inst("s_mov_b32", (EXEC, ZERO)))
             c.branch("s_branch", first)
             return
-        # Lanes that a guarded call passes by wait where the others come back to.
+        # Lanes that skip a guarded call wait at the return site of the others.
         if "call" in kinds:
             stay = c.stemp()
             c.raw(Inst("s_and_not1_b32", (stay, EXEC, moving)))
@@ -320,7 +322,7 @@ class Control:
     # --- collective sections ---------------------------------------------------------------------
 
     def _end_collective(self, c: RuleEmitter, block: Block) -> None:
-        """The lanes go on behind the sections that they came to."""
+        """The lanes continue after the sections in which they arrived."""
         sections = self.plan.cfg.collectives
         here = sections.by_end[block.last.offset]
         members = sections.members(here.sync)
@@ -342,7 +344,7 @@ class Control:
             c.raw(Inst("s_cmp_eq_u32", (first, I(number))))
             c.branch("s_cbranch_scc1", label_of(site.target))
         c.mark(apart)
-        rest = c.stemp()  # each lane goes to one of them, whatever is compared
+        rest = c.stemp()  # each lane goes to exactly one of them, whatever the comparisons give
         c.raw(Inst("s_mov_b32", (rest, EXEC)))
         for number, site in enumerate(members[:-1]):
             with c.scope():

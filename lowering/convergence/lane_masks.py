@@ -1,4 +1,4 @@
-"""The masks of the convergence machine, as instructions: lanes are left at points and taken up."""
+"""Instructions on the masks of the convergence machine: lanes are left at points and resumed."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from sassxlate.lowering.regalloc.register_map import Slot
 from sassxlate.lowering.target import EXEC, ZERO
 
 END, SCAN = "Lend", "Lscan"
-TRAP_STUCK = 0x51  # trap id: no lane can go on (divergent barriers that never meet)
+TRAP_STUCK = 0x51  # trap id: no lane can go on (divergent barriers that are never reached together)
 TRAP_TOKEN = 0x52  # trap id: a return or indirect branch to an address the cubin does not list
 
 
 class LaneMasks:
-    """What the ends of blocks and the sync points share.  One instance a kernel."""
+    """Shared by the ends of blocks and the sync points.  One instance per kernel."""
 
     def __init__(self, k: KernelBuilder, plan: ConvergencePlan) -> None:
         self.k = k
@@ -30,7 +30,7 @@ class LaneMasks:
         return self.k.regs.ready[key]
 
     def read(self, c: RuleEmitter, key: int) -> S:
-        """The mask (or counter) of a key; a temporary where it lives in a lane."""
+        """The mask (or counter) of a key; a temporary if it is kept in a VGPR lane."""
         return c.read_slot(self.slot(key))
 
     def write(self, c: RuleEmitter, key: int, value: S | None) -> None:
@@ -38,7 +38,7 @@ class LaneMasks:
         c.write_slot(self.slot(key), ZERO if value is None else value)
 
     def next_label(self, block: Block) -> str:
-        """Where to go on when nobody is left to run here."""
+        """The label where control continues when no lane is left to run here."""
         point = self.plan.next_point(block.index)
         return point.label if point else SCAN
 
@@ -54,12 +54,13 @@ class LaneMasks:
         self.deposit(c, key, EXEC)
 
     def leave(self, c: RuleEmitter, block: Block) -> None:
-        """Goes on elsewhere, with nobody running."""
+        """Continues at the next point, with no lane running."""
         c.raw(Inst("s_mov_b32", (EXEC, ZERO)))
         c.branch("s_branch", self.next_label(block))
 
     def head(self, c: RuleEmitter, block: Block) -> None:
-        """Takes the waiting lanes in, and goes on to the next point when there is nobody at all."""
+        """Merges the lanes waiting here into EXEC; if EXEC is still zero, goes to the next
+        point."""
         slot = self.slot(block.start)
         waiting = c.read_slot(slot)
         c.raw(Inst("s_or_b32", (EXEC, EXEC, waiting)))
@@ -70,8 +71,8 @@ class LaneMasks:
         c.branch("s_cbranch_execz", following)
 
     def condition(self, c: RuleEmitter, ins: Instruction) -> S | None:
-        """The running lanes that do what ``ins`` says (guard, named predicates), and in SCC whether
-        there are any; None: all."""
+        """The running lanes whose guard and named predicates hold for ``ins``, and in SCC whether
+        there are any; None: all running lanes."""
         preds = [p for p in conditions(ins) if not p.is_true]
         if not preds:
             return None
@@ -82,19 +83,20 @@ class LaneMasks:
         return taken
 
     def _narrow(self, c: RuleEmitter, to: S, lanes: Arg, pred: Pred) -> None:
-        """to = lanes & pred; SCC says whether any lane is left."""
+        """to = lanes & pred; SCC: whether any lane is left."""
         if pred.inv and pred.index != 7:
             c.raw(Inst("s_and_not1_b32", (to, lanes, c.mask(replace(pred, inv=False)))))
         else:
             c.raw(Inst("s_and_b32", (to, lanes, c.mask(pred))))
 
     def split(self, c: RuleEmitter, block: Block, taken: S) -> bool:
-        """Where one predicate decides a jump, and its lanes are in ``taken``: instead leaves the
-        others waiting behind the block, and narrows EXEC to its own.  False where several do."""
+        """If one predicate decides a jump, with its lanes in ``taken``: leaves the other lanes
+        waiting after the block instead, and narrows EXEC to ``taken``.  False if several predicates
+        do."""
         preds = [p for p in conditions(block.last) if not p.is_true]
         if len(preds) != 1 or preds[0].index == 7:
             return False
-        last = self.k.items.pop()  # what narrowed: its opposite will do
+        last = self.k.items.pop()  # drop this S_AND, use the inverted predicate
         assert isinstance(last, Inst)
         assert last.args[0] == taken
         self._narrow(c, taken, EXEC, replace(preds[0], inv=not preds[0].inv))
@@ -103,7 +105,7 @@ class LaneMasks:
         return True
 
     def trap_if(self, c: RuleEmitter, skip: str, trap: int) -> None:
-        """A trap that the branch ``skip`` jumps over."""
+        """Emits a trap that the branch ``skip`` jumps over."""
         fine = self.k.label("Lfine")
         c.branch(skip, fine)
         c.raw(Inst("s_trap", (), imm=trap))

@@ -1,14 +1,15 @@
-"""The convergence machine's plan: where lanes may wait, and in what order they are resumed.
+"""The convergence machine's plan: the points where lanes may wait, and the order in which they are
+resumed.
 
-Lanes of a wave that are not running wait at *points*: the head of a block that a divergent branch
-left them at, or a sync point (BSYNC, WARPSYNC, BAR) whose other lanes are still missing.  Each
-point has a ready mask.  Running lanes go on in layout order; where EXEC becomes empty, the next
-point in layout order takes over, and behind the last one a scan resumes the first point that can go
-on.  So the lowest waiting block runs first, which brings diverged lanes together again as early as
-the layout allows; the sync points alone decide what must wait for what.
+Lanes of a wave that are not running wait at *points*: the head of a block where a divergent branch
+left them, or a sync point (BSYNC, WARPSYNC, BAR) whose other lanes are still missing.  Each
+point has a ready mask.  Running lanes continue in layout order; when EXEC becomes empty, the next
+point in layout order takes over, and after the last one a scan resumes the first point that can
+continue.  So the lowest waiting block runs first, which reconverges diverged lanes as early as
+the layout allows; only the sync points decide what must wait for what.
 
-Which lanes a BSYNC waits for is one mask a region where the code arms barriers plainly, and one
-mask a lane and barrier register where BMOV saves and restores them (recursion, callees that keep
+The lanes that a BSYNC waits for are one mask per region if the code arms barriers plainly, and one
+mask per lane and barrier register if BMOV saves and restores them (recursion, callees that keep
 B6).
 """
 
@@ -31,7 +32,7 @@ SyncKind: TypeAlias = Literal["bsync", "warpsync", "collective", "barrier"]
 
 # Keys of masks and counters that belong to no point.
 RESULT, SPIN_COUNT, SPIN_EXEC, SOFT, SWEPT = -1, -2, -3, -4, -5
-# Words a lane behind the sixteen barriers': which section of its class a lane came to, its mask.
+# Per-lane words after the sixteen barriers': the section that a lane arrived at, its mask.
 ORIGIN, WANTED = 16, 17
 
 
@@ -50,7 +51,7 @@ class ResumePoint:
 
 @dataclass(frozen=True, slots=True)
 class ConvergencePlan:
-    """What the emission of control flow needs to know about one kernel."""
+    """The facts about one kernel that the emission of control flow needs."""
 
     cfg: Cfg
     uniformity: Uniformity
@@ -60,8 +61,8 @@ class ConvergencePlan:
     heads: frozenset[int]  # byte offsets of blocks that are points
     syncs: Mapping[int, ResumePoint]  # block index -> its sync point
     pending_live: frozenset[RegRef]
-    latches: frozenset[int]  # blocks at whose back edge other lanes get a turn
-    barriers: tuple[int, ...]  # convergence barriers kept as a mask a lane
+    latches: frozenset[int]  # blocks whose back edge gives other lanes a turn
+    barriers: tuple[int, ...]  # convergence barriers kept as per-lane masks
     reduces: bool  # BAR.RED or B2R occurs
     polled: bool  # a barrier other than the whole block's own, in shared memory
 
@@ -81,27 +82,27 @@ class ConvergencePlan:
 
     @property
     def lane_words(self) -> tuple[int, ...]:
-        """What needs a word a lane: barriers' masks by their number, and the two of collective
-        sections that lanes reach from more than one place."""
+        """The per-lane words: barriers' masks by number, and the two words of collective sections
+        that lanes reach from more than one place."""
         several = any(len(some) > 1 for some in self.cfg.collectives.classes.values())
         return (*self.barriers, *((ORIGIN, WANTED) if several else ()))
 
     @property
     def softens(self) -> bool:
-        """Whether a BSYNC of the kernel may let lanes go on while others spin."""
+        """Whether a BSYNC of the kernel may release lanes while others spin."""
         return bool(self.latches) and any(
             p.sync == "bsync" and self.is_soft(self.cfg.blocks[p.block].last) for p in self.points
         )
 
     @property
     def comes_apart(self) -> bool:
-        """Whether an NVIDIA GPU may run lanes of several levels of a recursion together, since the
-        levels save barriers and wait at one BSYNC; a mask a lane keeps the levels apart."""
+        """Whether an NVIDIA GPU may run lanes of several levels of a recursion together, because
+        the levels save barriers and wait at one BSYNC; per-lane masks keep the levels apart."""
         return bool(self.barriers) and recursive(self.cfg)
 
     @property
     def relenting(self) -> tuple[ResumePoint, ...]:
-        """The BSYNCs whose lanes may go on without lanes of the region that wait at a WARPSYNC."""
+        """The BSYNCs that may release lanes while others of the region wait at a WARPSYNC."""
         state = self.uniformity
         apart = {
             b
@@ -117,7 +118,8 @@ class ConvergencePlan:
 
     @property
     def alone(self) -> bool:
-        """Whether no lane ever waits, and nothing asks which lanes live: those that run do."""
+        """Whether no lane ever waits and the live mask is never read: the running lanes are
+        live."""
         return (
             not self.points
             and not self.barriers
@@ -133,7 +135,7 @@ class ConvergencePlan:
         return region < 0 or self.regions[region].soft
 
     def next_point(self, block: int) -> ResumePoint | None:
-        """The first point in layout order behind block ``block``'s body and sync point."""
+        """The first point in layout order after block ``block``'s body and sync point."""
         return next((p for p in self.points if p.block > block), None)
 
 
@@ -159,8 +161,8 @@ def sync_kind(ins: Instruction) -> SyncKind | None:
 
 
 def needs_sync_point(block: Block, uniformity: Uniformity) -> bool:
-    """A sync instruction in a converged block has nobody to wait for (folded away), unless its
-    lanes go different ways: a guard, or masks of their own that must go one after the other."""
+    """Whether a sync instruction needs a point.  In a converged block it waits for no lane and is
+    folded away, unless its lanes diverge: a guard, or per-lane masks that must go one by one."""
     if sync_kind(block.last) is None:
         return False
     if not uniformity.converged[block.index]:
@@ -237,7 +239,7 @@ def make_plan(cfg: Cfg, live: Liveness, uniformity: Uniformity) -> ConvergencePl
 
 
 def _collective_targets(cfg: Cfg, block: Block) -> set[int]:
-    """Where lanes of a class of several sections go when theirs ends."""
+    """The targets of the lanes of a class with several sections, when the section ends."""
     here = cfg.collectives.by_end.get(block.last.offset)
     members = cfg.collectives.members(here.sync) if here is not None else ()
     return {s.target for s in members} if len(members) > 1 else set()
@@ -279,7 +281,7 @@ def _deposits(
 
 
 def warpsync_mask(ins: Instruction) -> int | Reg:
-    """The lanes WARPSYNC waits for: a constant, or a register."""
+    """The lanes that WARPSYNC waits for: a constant, or a register."""
     if ins.has("ALL"):
         return 0xFFFFFFFF
     mask = ins.get("Ra")

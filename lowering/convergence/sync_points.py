@@ -1,5 +1,5 @@
-"""Writes sync points: BSYNC, WARPSYNC and BAR, what arms and changes them, and the scan for lanes
-that can go on."""
+"""Emits sync points: BSYNC, WARPSYNC and BAR, the instructions that arm and change them, and the
+scan for lanes that can continue."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from sassxlate.lowering.convergence.plan import (
 )
 from sassxlate.lowering.target import EXEC, ZERO
 
-PATIENCE = 4  # turns that spinning lanes give before a BSYNC lets its waiting lanes go on
+PATIENCE = 4  # turns that spinning lanes yield before a BSYNC releases its waiting lanes
 
 
 class Syncs:
@@ -49,7 +49,7 @@ class Syncs:
             self._come_together(c, block)
             return
         if point is None:
-            if arriving is not None:  # all lanes are here and agree
+            if arriving is not None:  # all lanes are present and agree
                 c.raw(Inst("s_cmp_lg_u32", (arriving, ZERO)))
                 c.branch("s_cbranch_scc0", label_of(block.end))
             self._released(c, ins)
@@ -70,7 +70,7 @@ class Syncs:
         self._released(c, ins)
 
     def _released(self, c: RuleEmitter, ins: Instruction) -> None:
-        """What the running lanes do once they are let go."""
+        """The effects on the running lanes once they are released."""
         match ins.mnemonic:
             case "BAR":
                 self.barriers.arrive(c, ins)
@@ -82,7 +82,7 @@ class Syncs:
     # --- points ----------------------------------------------------------------------------------
 
     def _point(self, c: RuleEmitter, block: Block, point: ResumePoint) -> None:
-        """Sets EXEC to lanes that may pass, or goes on to the next point."""
+        """Sets EXEC to the lanes that may pass, or goes to the next point."""
         ins = block.last
         blocked = self.m.next_label(block)
         if point.sync == "bsync" and self.plan.barriers:
@@ -106,13 +106,13 @@ class Syncs:
         self._together(c, ins, point, blocked, I(0xFFFFFFFF))
 
     def _a_word_a_lane(self, reg: Reg) -> bool:
-        """Whether lanes may have different values of a register."""
+        """Whether a register may differ between lanes."""
         return reg.file == "R" or reg.index in self.k.regs.ur_lanes
 
     def _together(
         self, c: RuleEmitter, ins: Instruction, point: ResumePoint, blocked: str, mask: Arg
     ) -> None:
-        """All waiting lanes pass when nobody of one mask is missing."""
+        """All waiting lanes pass once no lane of the one mask is missing."""
         m = self.m
         waiting = m.read(c, point.key)
         c.raw(Inst("s_cmp_eq_u32", (waiting, ZERO)))
@@ -143,7 +143,7 @@ class Syncs:
         return self.plan.softens and self.plan.is_soft(ins)
 
     def _impatient(self, c: RuleEmitter, blocked: str) -> None:
-        """Passes only when spinning lanes gave their turn often enough."""
+        """Passes only after spinning lanes have yielded often enough."""
         turns = self.m.read(c, SOFT)
         c.raw(Inst("s_cmp_lt_u32", (turns, I(PATIENCE))))
         c.branch("s_cbranch_scc1", blocked)
@@ -162,7 +162,7 @@ class Syncs:
                     c.raw(Inst("s_and_not1_b32", (out, out, self.m.read(c, sync + 1))))
 
     def _by_lane(self, c: RuleEmitter, point: ResumePoint, mask: Reg, blocked: str) -> None:
-        """Lanes with masks of their own: all pass of whose mask nobody is missing."""
+        """Per-lane masks: each lane passes once no lane of its mask is missing."""
         m = self.m
         waiting, gone, go = c.stemp(), c.stemp(), c.stemp()
         with c.scope():
@@ -186,7 +186,7 @@ class Syncs:
         fetch: Callable[[], V],
         blocked: str,
     ) -> None:
-        """Lanes with masks of their own: those of one mask pass, when none of it is missing.
+        """Per-lane masks: the lanes of one mask pass together, once none of them is missing.
 
         ``fetch`` gives the running lanes' masks (a spilled register is loaded for them).
         """
@@ -227,7 +227,7 @@ class Syncs:
 
     def _come_together(self, c: RuleEmitter, block: Block) -> None:
         """WARPSYNC.COLLECTIVE: the lanes of one mask run the leader's section together, from
-        whichever section of its class they come."""
+        whichever section of its class they arrive at."""
         ins = block.last
         m = self.m
         sections = self.plan.cfg.collectives
@@ -263,7 +263,7 @@ class Syncs:
         m.write(c, SWEPT, None)
         c.branch("s_branch", body)
 
-    # --- what arms and changes barriers ----------------------------------------------------------
+    # --- arming and changing barriers ------------------------------------------------------------
 
     def arm(self, c: RuleEmitter, ins: Instruction) -> None:
         """BSSY: the running lanes join their region."""
@@ -285,7 +285,7 @@ class Syncs:
         return V(self.k.regs.barriers[barrier])
 
     def _disarm(self, c: RuleEmitter, ins: Instruction) -> None:
-        """The running lanes passed BSYNC."""
+        """Clears the barrier of the running lanes, which passed BSYNC."""
         if self.plan.barriers:
             c.raw(Inst("v_mov_b32", (self._masks(c, ins), ZERO)))
             return
@@ -303,7 +303,7 @@ class Syncs:
             c.write_slot(slot, armed)
 
     def break_out(self, c: RuleEmitter, ins: Instruction) -> None:
-        """BREAK: the running lanes leave the region that their barrier register stands for."""
+        """BREAK: the running lanes leave the region of their barrier register."""
         if ins.get("B") is None or barrier_of(ins) is None:
             raise c.refuse("BREAK of this barrier")
         narrowed = self.m.condition(c, ins)
@@ -320,7 +320,7 @@ class Syncs:
         c.raw(Inst("s_mov_b32", (EXEC, save)))
 
     def _break_masks(self, c: RuleEmitter, masks: V) -> None:
-        """Takes the running lanes out of the masks of all lanes that were armed with them."""
+        """Removes the running lanes from the masks of all lanes that were armed with them."""
         left, first, same, hit = (c.stemp() for _ in range(4))
         again, done = self.k.label("Lbreak"), self.k.label("Lbroken")
         c.raw(Inst("s_mov_b32", (left, EXEC)))
@@ -367,7 +367,8 @@ class Syncs:
         c.raw(Inst("v_mov_b32", (masks, c.value(c.operand("Ra")))))
 
     def _state(self, c: RuleEmitter, ins: Instruction) -> None:
-        """Thread state: the running and the gone lanes are known here, the rest is the driver's."""
+        """Thread state: the running and the ended lanes are known here, the rest is the
+        driver's."""
         state = ins.get("B")
         name = state.name if isinstance(state, BReg) else ""
         value = c.stemp()
@@ -385,7 +386,7 @@ class Syncs:
     # --- the scan --------------------------------------------------------------------------------
 
     def scan(self, c: RuleEmitter) -> None:
-        """Behind the last block: resume the first head with lanes, or try each sync point once, or
+        """After the last block: resume the first head with lanes, or try each sync point once, or
         end the wave."""
         m = self.m
         c.mark(SCAN)
@@ -423,11 +424,11 @@ class Syncs:
         c.raw(Inst("s_endpgm"))
 
     def _forget(self, c: RuleEmitter, first: ResumePoint) -> None:
-        """Where no point can go on: of lanes that left a region by a branch, without BREAK, and
-        wait where they can no more come to its BSYNC, nobody waits any longer.
+        """If no point can continue: a BSYNC no longer waits for lanes that left its region by a
+        branch without BREAK, and wait where they can no longer reach it.
 
-        nvcc writes no BREAK where it takes the branch for one of all lanes; the next BSSY of the
-        barrier register then takes them out on the hardware, which arms it anew.
+        nvcc writes no BREAK if it takes the branch for one of all lanes; on the hardware, the next
+        BSSY of the barrier register, which arms it anew, then removes those lanes.
         """
         if self.plan.barriers:
             return
@@ -452,8 +453,8 @@ class Syncs:
             c.mark(kept)
 
     def _relent(self, c: RuleEmitter) -> None:
-        """Where no point can go on: a BSYNC lets go of its lanes if those it misses all wait at a
-        WARPSYNC, which it keeps from what they wait for."""
+        """Deadlock breaker: a BSYNC releases its lanes if those that it misses all wait at a
+        WARPSYNC, because the BSYNC holds back the lanes that they wait for."""
         m, points = self.m, self.relenting
         if not points:
             return
@@ -483,8 +484,8 @@ class Syncs:
             c.mark(held)
 
     def _relent_group(self, c: RuleEmitter, point: ResumePoint, others: S, held: str) -> None:
-        """The same with a mask a lane: of the lanes at a BSYNC those of one mask go, and nobody
-        waits for them any more."""
+        """The same with per-lane masks: of the lanes at a BSYNC those of one mask continue, and no
+        lane waits for them any more."""
         m = self.m
         barrier = barrier_of(self.plan.cfg.blocks[point.block].last)
         assert barrier is not None
@@ -514,5 +515,5 @@ class Syncs:
 
 
 def _relented(point: ResumePoint) -> str:
-    """Where the lanes go on that a BSYNC lets go of without the others."""
+    """The label where lanes continue that a BSYNC releases without the others."""
     return f"Lrelented_{point.key - 1:04x}"

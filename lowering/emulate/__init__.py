@@ -1,4 +1,4 @@
-"""RDNA3 machine code to host machine code: one wave is one function over vectors of 32 lanes."""
+"""RDNA3 machine code to host machine code: each wave is one function over vectors of 32 lanes."""
 
 from __future__ import annotations
 

@@ -26,14 +26,15 @@ _ATTRIBUTES = {
 }
 
 
-# How far the register allocator looks for places to split live ranges.  With its default, kernels
-# whose registers live in all of many blocks take the square of their size (4,000 instructions 35 s,
-# with this 4.6 s).  Below 30, values that live across a loop's cold calls leave their registers.
+# How far the register allocator searches for places to split live ranges.  With its default,
+# kernels whose registers are live throughout many blocks take quadratic time (4,000 instructions:
+# 35 s, with this 4.6 s).  Below 30, values that live across a loop's cold calls leave their
+# registers.
 _ALLOCATOR = "-grow-region-complexity-budget=1000"
-# LLVM's pass that moves instructions to where they are used tries every pair of blocks: minutes for
+# LLVM's pass that sinks instructions to their uses tries every pair of blocks: minutes for
 # a kernel of 24,000 instructions, whose code takes 14 s without.  Larger kernels do without it.
 _SINKS = 6000
-_STACK = 768 << 10  # bytes that a frame may have: the library's fibers have a MiB
+_STACK = 768 << 10  # most bytes of a frame: the library's fibers have a MiB
 
 
 @functools.cache
@@ -47,7 +48,7 @@ _machines = threading.local()
 
 
 def target_machine(isa: Isa, opt: int) -> llvm.TargetMachine:
-    """This thread's target machine: they are costly to make and not to be shared."""
+    """This thread's target machine: costly to make, and not shareable between threads."""
     cache: dict[tuple[str, int], llvm.TargetMachine] | None = getattr(_machines, "cache", None)
     if cache is None:
         cache = _machines.cache = {}
@@ -145,7 +146,7 @@ def _sink(wanted: bool) -> None:
 
 
 def _emit(text: str, machine: llvm.TargetMachine, seconds: dict[str, float]) -> bytes:
-    """A module's object; says what each step took."""
+    """A module's object; records the time of each step."""
     clock = time.perf_counter
     t0 = clock()
     module = llvm.parse_assembly(text)
@@ -158,7 +159,7 @@ def _emit(text: str, machine: llvm.TargetMachine, seconds: dict[str, float]) -> 
 
 
 def _given_sgprs(kd: Descriptor) -> int:
-    """The SGPRs that hold something at a kernel's start, a bit each (LLVM's AMDGPUUsage)."""
+    """The SGPRs that are initialised at a kernel's start, one bit each (LLVM's AMDGPUUsage)."""
     two = (kd.enable_dispatch_ptr, kd.enable_queue_ptr, kd.enable_kernarg_ptr)
     user = 2 * sum((*two, kd.enable_dispatch_id)) + kd.enable_private_segment_size
     ids = (kd.enable_workgroup_id_x, kd.enable_workgroup_id_y, kd.enable_workgroup_id_z)

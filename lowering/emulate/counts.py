@@ -1,11 +1,11 @@
-"""How many instructions a launch executed: the images that count say how often each block began,
-and a block's instructions are known.
+"""The number of instructions that a launch executed: a counting image counts the entries of each
+block, and the instructions of a block are known.
 
-An instruction counts once a wave, whatever lanes are active: that is what a scheduler issues.
+An instruction counts once per wave, whatever lanes are active, as the scheduler issues it.
 
-:func:`of_code_object` turns an image's numbers into a kernel's :class:`Runs`, by the code object's
-note also of its SASS; :func:`sass_blocks` gives those of the blocks of a graph.  :func:`to_data`
-and :func:`from_data` are the form in files, which ``docs/trace.md`` describes.
+:func:`of_code_object` turns an image's counts into a kernel's :class:`Runs`, with those of the SASS
+from the code object's note; :func:`sass_blocks` gives the counts of a graph's blocks.
+:func:`to_data` and :func:`from_data` are the file format, which ``docs/trace.md`` describes.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ CLASSES: tuple[Class, ...] = ("valu", "salu", "vmem", "smem", "lds", "branch", "
 _JUMPS = ("s_branch", "s_cbranch_", "s_setpc_b64", "s_swappc_b64", "s_call_b64", "s_endpgm")
 _WAITS = ("s_waitcnt", "s_barrier", "s_sleep", "s_nop", "s_trap", "s_sendmsg", "s_wait_event",
           "buffer_gl", "s_dcache_inv", "s_gl1_inv", "s_icache_inv")  # fmt: skip
-# They are issued for the scheduler's or the cache's sake, and change nothing.
+# Hints for the scheduler or the cache, which change no state.
 _HINTS = ("s_delay_alu", "s_clause", "s_setprio", "s_set_inst_prefetch_distance", "s_code_end")
 
 
 def class_of(op: str) -> Class:
-    """The class of an instruction by its mnemonic; a dual instruction is one of VALU."""
+    """The class of an instruction by its mnemonic; a dual instruction counts as VALU."""
     for name, stems in (("hint", _HINTS), ("branch", _JUMPS), ("wait", _WAITS)):
         if op.startswith(stems):
             return name  # type: ignore[return-value]
@@ -56,14 +56,14 @@ def class_of(op: str) -> Class:
 
 @dataclass(frozen=True, slots=True)
 class Executed:
-    """Instructions by class: in the code, and as waves executed them."""
+    """Instruction counts by class: in the code, and executed by waves."""
 
     static: Mapping[str, int]
     dynamic: Mapping[str, int]
 
 
 def counters(flow: Flow) -> Any:
-    """Zeroes for one image of this flow, for ``run_image``."""
+    """A zeroed counter array for an image of this flow, for ``run_image``."""
     return (ctypes.c_uint64 * len(flow.blocks))()
 
 
@@ -74,7 +74,7 @@ def flow_of(code: bytes, entry: int) -> Flow:
 
 
 def by_block(flow: Flow, numbers: Iterable[int]) -> list[tuple[int, int, list[Inst]]]:
-    """(address, times, instructions) of each block."""
+    """(address, executions, instructions) of each block."""
     blocks = sorted(flow.blocks.values(), key=lambda b: b.start)
     return [
         (block.start, times, [step.inst for step in block.steps])
@@ -83,7 +83,7 @@ def by_block(flow: Flow, numbers: Iterable[int]) -> list[tuple[int, int, list[In
 
 
 def executed(flow: Flow, numbers: Iterable[int]) -> Executed:
-    """What the counters say, by class."""
+    """The counts by class."""
     static: Counter[str] = Counter()
     dynamic: Counter[str] = Counter()
     for _, times, instructions in by_block(flow, numbers):
@@ -94,7 +94,8 @@ def executed(flow: Flow, numbers: Iterable[int]) -> Executed:
     return Executed(static, dynamic)
 
 
-# --- of kernels, for people ----------------------------------------------------------------------
+# --- counts per kernel, for reports
+# ----------------------------------------------------------------------
 
 _PLACE = re.compile(r"/\*([0-9a-f]+)\*/")
 Span: TypeAlias = "tuple[int, int, int]"  # start, end, executions
@@ -102,11 +103,11 @@ Span: TypeAlias = "tuple[int, int, int]"  # start, end, executions
 
 @dataclass(frozen=True, slots=True)
 class Runs:
-    """How often waves executed the parts of a kernel.
+    """Executions of the parts of a kernel by waves.
 
     ``sass`` is by the byte offset of each SASS instruction that has code; ``rdna3`` are the blocks
     that the emulator found, as (start, end, executions) with offsets from the entry.  ``target`` is
-    the SASS's architecture (sm_80), empty where it is not known.
+    the SASS's architecture (sm_80), empty if unknown.
     """
 
     kernel: str
@@ -117,7 +118,7 @@ class Runs:
     target: str = ""
 
     def plus(self, other: Runs) -> Runs:
-        """Both together.  UsageError SX0833 where they are of different code."""
+        """The sum of both.  UsageError SX0833 if they belong to different code."""
         mine, theirs = ([span[:2] for span in r.rdna3] for r in (self, other))
         if mine != theirs or self.sass.keys() != other.sass.keys():
             where = Where(None, self.kernel)
@@ -133,7 +134,7 @@ class Runs:
         )
 
     def at(self, offset: int) -> int:
-        """Executions of the RDNA3 instruction at an offset from the entry; 0 where none leads."""
+        """Executions of the RDNA3 instruction at an offset from the entry; 0 outside all blocks."""
         found = bisect_right(self.rdna3, offset, key=lambda span: span[0]) - 1
         start, end, times = self.rdna3[found] if found >= 0 else (0, 0, 0)
         return times if start <= offset < end else 0
@@ -148,8 +149,8 @@ def of_code_object(
     waves: int = 0,
     target: str = "",
 ) -> Runs:
-    """The runs of a kernel of a code object; ``numbers`` as its image counted them, one a block of
-    :func:`flow_of`, by address.  What was not translated here has no SASS.
+    """The runs of a kernel of a code object; ``numbers`` are its image's counts, one per block of
+    :func:`flow_of`, by address.  Code that was not translated here has no SASS.
 
     Raises:
         EmulatorError, LoweringError: no such kernel, or code that cannot be followed.
@@ -170,7 +171,7 @@ def of_code_object(
 
 
 def _of_sass(rows: Sequence[tuple[int, str]], made: Runs) -> dict[int, int]:
-    """By the first RDNA3 instruction that stands for it: what else there is, may be skipped."""
+    """By the first RDNA3 instruction that implements it: the others may be skipped."""
     out: dict[int, int] = {}
     for at, text in rows:
         place = _PLACE.match(text)
@@ -180,18 +181,18 @@ def _of_sass(rows: Sequence[tuple[int, str]], made: Runs) -> dict[int, int]:
 
 
 def sass_blocks(sass: Mapping[int, int], cfg: Cfg) -> dict[int, int]:
-    """Executions of the blocks of a graph, by their start; a block is missing where it has no code
-    and its neighbours do not tell.
+    """Executions of the blocks of a graph, by their start; a block is missing if it has no code
+    and its neighbours do not determine the count.
 
-    Raises UsageError SX0833 for counts of other code.
+    Raises UsageError SX0833 for counts of different code.
     """
     offsets = {i.offset for block in cfg.blocks for i in block.instructions}
     if strange := sorted(sass.keys() - offsets):
-        text = f"the counts are of other code: there is no instruction at {strange[0]:#x}"
+        text = f"the counts belong to different code: there is no instruction at {strange[0]:#x}"
         raise UsageError("SX0833", text, Where(None, cfg.name, strange[0]))
     found: dict[int, int] = {}
     for block in cfg.blocks:
-        # The code of an instruction may begin with a loop, and then counts the loop's rounds.
+        # The code of an instruction may begin with a loop; its count is then the loop's rounds.
         some = [sass[i.offset] for i in block.instructions if i.offset in sass]
         if some:
             found[block.index] = min(some)
@@ -217,7 +218,7 @@ def sass_blocks(sass: Mapping[int, int], cfg: Cfg) -> dict[int, int]:
 
 
 def to_data(runs: Iterable[Runs]) -> dict[str, Any]:
-    """As JSON has it."""
+    """The JSON form."""
     return {
         "schema": SCHEMA,
         "kind": KIND,
@@ -236,13 +237,13 @@ def to_data(runs: Iterable[Runs]) -> dict[str, Any]:
 
 
 def from_data(data: Any, file: str | None = None) -> list[Runs]:
-    """What :func:`to_data` made.  UsageError SX0834 for anything else."""
+    """Inverse of :func:`to_data`.  UsageError SX0834 for anything else."""
     try:
         if data["kind"] != KIND or data["schema"] != SCHEMA:
             raise ValueError(f"kind {data['kind']!r}, schema {data['schema']!r}")
         return [_runs(row) for row in data["kernels"]]
     except (KeyError, TypeError, ValueError, IndexError) as error:
-        text = f"this is no file of execution counts ({error})"
+        text = f"this is not a file of execution counts ({error})"
         raise UsageError("SX0834", text[:300], Where(file)) from None
 
 

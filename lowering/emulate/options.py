@@ -1,4 +1,4 @@
-"""How host code is made, and the places that a trace observes."""
+"""Options of the compilation to host code, and the places that a trace observes."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ _NEEDS_AVX2 = ("avx2", "fma", "f16c", "bmi2", "lzcnt", "popcnt")
 
 @dataclass(frozen=True, slots=True)
 class CompileOptions:
-    """How to compile.
+    """Options of a compilation.
 
     ``isa`` None is the host's best.  ``align``: "natural" faults as CUDA does (8 bytes for b64,
-    16 for b128), "dword" wants 4 at most, as code compiled for AMD may rely on.  ``float_mode`` is
-    the kernel descriptor's FLOAT_MODE byte: rounding 3:0, denormals 7:4; ``scratch`` its bytes of
-    scratch a lane, which no launch has less of; ``sgprs`` has a bit for each SGPR that a launch
-    gives a value; ``uniform`` are offsets, from the entry, of v_readfirstlane instructions whose
-    active lanes are equal, ``fences`` of instructions before which all memory accesses are done:
-    strict mode checks both.  ``counts``: each block adds 1 to its number in ``SxWave.counts`` when
-    it begins (``counts.py``).  ``trace`` are the places where registers are recorded
-    (``trace.py``); None: none, and no bound on what a launch executes.  ``poison``: in strict mode
-    what nobody wrote is rubbish of the seed, not 0.
+    16 for b128), "dword" requires at most 4, as code compiled for AMD may rely on.  ``float_mode``
+    is the kernel descriptor's FLOAT_MODE byte: rounding 3:0, denormals 7:4; ``scratch`` its bytes
+    of scratch per lane, a lower bound for every launch; ``sgprs`` has a bit for each SGPR that a
+    launch initialises; ``uniform`` are offsets, from the entry, of v_readfirstlane instructions
+    whose active lanes are equal, ``fences`` of instructions before which all memory accesses are
+    done: strict mode checks both.  ``counts``: each block adds 1 to its counter in
+    ``SxWave.counts`` on entry (``counts.py``).  ``trace`` are the places where registers are
+    recorded (``trace_points.py``); None: none, and no bound on a launch's length.  ``poison``: in
+    strict mode undefined values are seeded rubbish, not 0.
     """
 
     strict: bool = False
@@ -66,13 +66,13 @@ def host_isa() -> Isa:
 
 
 # v: a VGPR; s: a scalar register; x: a slot of scratch, by its byte offset; m: the word of device
-# memory at an address, l: the word of LDS at an offset; both exist.
+# memory at an address, l: the word of LDS at an offset; both must exist.
 PlaceKind: TypeAlias = Literal["v", "s", "x", "m", "l"]
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Place:
-    """Where a value is kept."""
+    """The place of a value."""
 
     kind: PlaceKind
     index: int
@@ -89,7 +89,7 @@ class Place:
 @dataclass(frozen=True, slots=True)
 class TracePoint:
     """``pc`` is the offset of an instruction from the kernel's entry; ``mask`` the scalar register
-    with the lanes that are concerned.  An instruction that jumps has no point behind it."""
+    with the lanes to record.  There is no point after an instruction that jumps."""
 
     number: int
     pc: int
@@ -99,7 +99,7 @@ class TracePoint:
 
     @property
     def wide(self) -> tuple[Place, ...]:
-        """Those of a value a lane, in the order of the record."""
+        """The places with one value per lane, in the order of the record."""
         return tuple(p for p in self.places if p.kind in ("v", "x"))
 
     @property

@@ -105,7 +105,7 @@ class EmulatedDevice:
         self._next = 256
 
     def alloc(self, what: int | bytes, align: int = 256) -> int:
-        """The address of new memory: so many zero bytes, or a copy of these."""
+        """The address of new memory: that many zero bytes, or a copy of these bytes."""
         size = what if isinstance(what, int) else len(what)
         start = -(-self._next // align) * align
         if start + size > self.size:
@@ -137,10 +137,10 @@ class LoadedImage:
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """What a kernel descriptor says of a launch.
+    """Launch state from a kernel descriptor.
 
-    ``sgpr`` are initial user SGPRs by index, ``wg_sgpr`` where workgroup ids x, y and z go (None:
-    nowhere); ``kernarg_sgpr`` is the pair that holds the kernarg segment's address.
+    ``sgpr`` are initial user SGPRs by index, ``wg_sgpr`` the registers of workgroup ids x, y and z
+    (None: none); ``kernarg_sgpr`` is the pair that holds the kernarg segment's address.
     """
 
     kernarg_sgpr: int | None = 0
@@ -174,12 +174,12 @@ def run_image(
     traced: Sequence[int] | None = None,
     ranges: Sequence[tuple[int, int]] | None = None,
 ) -> int:
-    """Runs a launch of `grid` workgroups to its end; `counts` is an array of c_uint64 to which an
-    image made with `CompileOptions.counts` adds, `trace` takes what one made with
-    `CompileOptions.trace` records of the waves `traced` (numbered over the grid; None: all).
+    """Runs a launch of `grid` workgroups to its end.  `counts` is an array of c_uint64, to which an
+    image made with `CompileOptions.counts` adds.  `trace` takes the records that an image made with
+    `CompileOptions.trace` writes for the waves `traced` (numbered over the grid; None: all).
     `ranges` are the (address, size) that exist; None: the whole of `device`.
 
-    Gives how many waves wait at barriers that nobody else will reach.
+    Returns the number of waves that wait at barriers that no other wave will reach.
 
     Raises:
         EmulatorError: SX0630, a wave stopped; the message has the kind, workgroup, wave, lane and
@@ -212,7 +212,7 @@ def run_image(
         launch.range_count = len(known)
     launch.trace = trace.address if trace is not None else None
     if trace is None and loaded.image.traces:
-        raise UsageError("SX0801", "an image that traces needs somewhere to write")
+        raise UsageError("SX0801", "an image that traces needs a buffer")
     if traced is not None:
         numbers = sorted(set(traced))
         launch.traced = (ctypes.c_uint64 * max(len(numbers), 1))(*numbers)
@@ -220,7 +220,7 @@ def run_image(
     launch.resident, launch.fuel = resident, fuel
     launch.counts = ctypes.addressof(counts) if counts is not None else None
     if counts is None and loaded.image.counts:
-        raise UsageError("SX0801", "an image that counts needs somewhere to count")
+        raise UsageError("SX0801", "an image that counts needs counters")
     if _library().sx_run(ctypes.byref(launch)):
         r = launch.result
         kind = DeviceFault(r.kind).name.lower()
@@ -234,7 +234,7 @@ def run_image(
 
 
 def setup_of(descriptor: Any) -> Setup:
-    """The Setup that a kernel descriptor of `lowering.codeobject` asks for."""
+    """The Setup that a kernel descriptor of `lowering.codeobject` describes."""
     at, kernarg = 0, None
     for name, n in (
         ("enable_dispatch_ptr", 2), ("enable_queue_ptr", 2), ("enable_kernarg_ptr", 2),
@@ -296,7 +296,7 @@ def run_code(
     options: CompileOptions | None = None,
     **launch: Any,
 ) -> None:
-    """As `run_code_object`, for bare machine code that starts at its first byte."""
+    """Like `run_code_object`, for bare machine code that starts at its first byte."""
     loaded = LoadedImage(compile_kernel(code, 0, options))
     run_image(loaded, setup or Setup(), grid, block, kernarg, device, **launch)
 

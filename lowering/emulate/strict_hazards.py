@@ -1,16 +1,16 @@
-"""What strict mode refuses to run: results used before they are there, and data hazards.
+"""Checks of strict mode: results used before they are ready, and data hazards.
 
-A forward analysis over the blocks keeps, for every register that an unfinished load will fill, how
-many operations of the same counter were issued after that load; a wait for `n` finishes what has
-`n` or more behind it.  Where paths meet, the youngest load counts, so nothing that can happen on
-some path is missed; code that waits by a compiler's own analysis of the same kind is never blamed.
+A forward analysis over the blocks keeps, for every register that a pending load will fill, the
+number of operations of the same counter issued after that load; a wait for `n` completes the loads
+with `n` or more after them.  Where paths meet, the youngest load counts, so no violation on any
+path is missed; code whose waits come from a compiler's analysis of the same kind passes.
 
 Counters (RDNA3 ISA 4.4, LLVM's SIInsertWaitcnts for gfx11): vmcnt counts loads and returning
 atomics in order, vscnt stores and the other atomics in order, lgkmcnt LDS in order and scalar loads
-in none, so that those are there only when it is 0; a flat load is in both and needs both.  Using a
-register covers reading it (RAW) and writing it (WAW), but not a second load by the same in-order
-path.  Overwriting what a store or a load has read (WAR) is safe on gfx11: the hardware holds back
-the writer.  So are the other hazards of older and later generations; s_delay_alu is a hint.
+out of order, so that those are done only when it is 0; a flat load is in both and needs both.
+Using a register covers reading it (RAW) and writing it (WAW), but not a second load by the same
+in-order path.  Overwriting a source of a store or a load (WAR) is safe on gfx11: the hardware
+delays the writer.  So are the other hazards of older and later generations; s_delay_alu is a hint.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from sassxlate.cfg.rdna3_flow import DecodedStep, Flow, MachineBlock
 from sassxlate.disasm.rdna3 import RRef, counters, info, reads, waitcnt_fields, writes
 from sassxlate.disasm.rdna3.instruction import Arg, Inst, Sp, V
 
-TRANS_VALU, TRANS_TRANS = 5, 1  # VALUs and transcendentals after which a result is there
+TRANS_VALU, TRANS_TRANS = 5, 1  # VALUs and transcendentals after which a result is ready
 _SATURATED = 63  # the counters have six bits
 _FAR = 64
-SCC_CODE = 253  # of an operand
+SCC_CODE = 253  # operand code
 
 
 class Check(IntEnum):
-    """What was found; the native library has the same numbers and a text for each."""
+    """Kinds of violation; the native library has the same numbers and a text for each."""
 
     VM = 1
     LDS = 2
@@ -67,7 +67,7 @@ TEXT: dict[Check, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A violation at `pc`; `source` is the instruction that it is about (byte offsets)."""
+    """A violation at `pc`; `source` is the instruction that caused it (byte offsets)."""
 
     check: Check
     pc: int
@@ -80,7 +80,8 @@ class Finding:
         return TEXT[self.check].format(reg=reg, source=f"/*{self.source:04x}*/")
 
     def code(self, entry: int) -> int:
-        """As the fault's 64-bit address: check 63:56, v 48 (else s), register 47:32, source."""
+        """As the fault's 64-bit address: check 63:56, v 48 (otherwise s), register 47:32,
+        source."""
         reg = self.register
         if reg is not None and reg.kind == "scc":
             reg = RRef("s", SCC_CODE)
@@ -89,7 +90,7 @@ class Finding:
 
 
 def describe(code: int) -> str:
-    """Words for `Finding.code`."""
+    """The text for a `Finding.code`."""
     kind = "v" if code >> 48 & 1 else "s"
     found = Finding(Check(code >> 56), 0, code & 0xFFFFFFFF, RRef(kind, code >> 32 & 0xFFFF))
     return str(found)
@@ -100,12 +101,12 @@ Ages = dict[RRef, tuple[int, int]]  # register to (operations issued since, pc)
 
 @dataclass(slots=True)
 class Pending:
-    """What may be unfinished at one place of the code."""
+    """The operations that may be pending at one place of the code."""
 
     vm: Ages = field(default_factory=Ages)
     lds: Ages = field(default_factory=Ages)
     smem: dict[RRef, int] = field(default_factory=dict[RRef, int])
-    # Of all operations of a kind, whatever they fill: (issued since the newest, pc) of those
+    # All operations of a kind, whatever they fill: (issued since the newest, pc) of those
     # that are still counted; the length of the list is the counter.
     loads: list[int] = field(default_factory=list[int])
     stores: list[tuple[int, bool]] = field(default_factory=list[tuple[int, bool]])
@@ -123,7 +124,7 @@ class Pending:
         )  # fmt: skip
 
     def meet(self, other: Pending) -> Pending:
-        """What may be unfinished if either may be."""
+        """The union: pending on either path."""
         return Pending(
             _younger(self.vm, other.vm),
             _younger(self.lds, other.lds),
@@ -157,7 +158,7 @@ def _sooner(
 
 
 def _longer(a: list[tuple[int, bool]], b: list[tuple[int, bool]]) -> list[tuple[int, bool]]:
-    """Stores of either path, aligned at the newest; one that may be to scratch is."""
+    """Stores of either path, aligned at the newest; one that may go to scratch counts as such."""
     long, short = (a, b) if len(a) >= len(b) else (b, a)
     out = list(long)
     for i, (_, scratch) in enumerate(reversed(short)):
@@ -176,7 +177,7 @@ def _settled(ages: Ages, left: int) -> Ages:
 
 @functools.lru_cache(maxsize=4096)
 def _touches(inst: Inst) -> tuple[frozenset[RRef], frozenset[RRef]]:
-    """(reads, writes): the analysis asks for them several times."""
+    """(reads, writes), cached: the analysis needs them several times."""
     return reads(inst), writes(inst)
 
 
@@ -184,7 +185,7 @@ def _touches(inst: Inst) -> tuple[frozenset[RRef], frozenset[RRef]]:
 
 
 def _wait(p: Pending, inst: Inst) -> bool:
-    """What a wait finishes; False where the instruction is none."""
+    """Applies a wait; False if the instruction is not one."""
     op, imm = inst.op, inst.imm & 0xFFFF
     if op == "s_waitcnt":
         vm, lgkm, _ = waitcnt_fields(imm)
@@ -199,7 +200,7 @@ def _wait(p: Pending, inst: Inst) -> bool:
         _wait_lgkm(p, 0)
     elif op in ("s_waitcnt_vscnt", "s_waitcnt_vmcnt", "s_waitcnt_lgkmcnt"):
         base = inst.args[0] if inst.args else None
-        if isinstance(base, Sp) and base.name == "null":  # else plus a register: no one knows
+        if isinstance(base, Sp) and base.name == "null":  # otherwise a register is added: unknown
             {"s_waitcnt_vscnt": _wait_vs, "s_waitcnt_vmcnt": _wait_vm}.get(op, _wait_lgkm)(p, imm)
     else:
         return False
@@ -230,7 +231,7 @@ def _wait_lgkm(p: Pending, left: int) -> None:
 
 
 def _uses(p: Pending, step: DecodedStep) -> Iterator[Finding]:
-    """Registers that the instruction may not use yet."""
+    """Registers that the instruction must not use yet."""
     inst = step.inst
     if not (p.vm or p.lds or p.smem):
         return
@@ -250,7 +251,7 @@ def _uses(p: Pending, step: DecodedStep) -> Iterator[Finding]:
 
 
 def _order(p: Pending, step: DecodedStep, fences: frozenset[int]) -> Iterator[Finding]:
-    """What must be done before barriers, fences, invalidations and the end."""
+    """Accesses that must be done before barriers, fences, invalidations and the end."""
     op = step.inst.op
     if op == "s_barrier" or step.pc in fences:
         check = Check.BARRIER if op == "s_barrier" else Check.FENCE
@@ -269,7 +270,7 @@ def _vgprs(args: Iterable[Arg]) -> frozenset[RRef]:
 
 
 def _hazards(p: Pending, step: DecodedStep) -> Iterator[Finding]:
-    """The four of wave32 gfx1100 (LLVM's GCNHazardRecognizer, features 11_0_Common)."""
+    """The four hazards of wave32 gfx1100 (LLVM's GCNHazardRecognizer, features 11_0_Common)."""
     inst = step.inst
     row = info(inst.op)
     if row.kind != "valu":
@@ -288,7 +289,7 @@ def _hazards(p: Pending, step: DecodedStep) -> Iterator[Finding]:
 
 
 def _issue(p: Pending, step: DecodedStep) -> None:
-    """Notes what the instruction leaves unfinished."""
+    """Records the pending operations of the instruction."""
     inst, pc = step.inst, step.pc
     row, counted = info(inst.op), counters(inst)
     if counted:
@@ -345,9 +346,9 @@ def _through(block: MachineBlock, before: Pending) -> Pending:
 
 
 def findings(flow: Flow, fences: frozenset[int] = frozenset()) -> list[Finding]:
-    """All violations of a kernel, by place; at most one of a kind and register a place.
+    """All violations of a kernel, by place; at most one per kind, register and place.
 
-    ``fences`` are places where no memory access may be under way, from the kernel's entry.
+    ``fences`` are places where no memory access may be pending, from the kernel's entry.
     """
     fences = frozenset(flow.entry + at for at in fences)
     before: dict[int, Pending] = {flow.entry: Pending()}
@@ -370,7 +371,7 @@ def findings(flow: Flow, fences: frozenset[int] = frozenset()) -> list[Finding]:
 
 
 def _differs(a: Pending, b: Pending) -> bool:
-    """Whether two states differ by more than whom they would blame."""
+    """Whether two states differ by more than the instruction that they would blame."""
     return _essence(a) != _essence(b)
 
 

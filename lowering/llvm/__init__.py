@@ -1,2 +1,2 @@
-"""LLVM IR: its text, the semantics' operations over it, floats that the host does not compute
-alike."""
+"""LLVM IR: its text, the semantics' operations over it, and floats that the host computes
+differently."""

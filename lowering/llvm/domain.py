@@ -1,8 +1,8 @@
-"""The LLVM reader of meanings: a value is an i`width`, or a vector of 32 of them.
+"""The LLVM domain of the semantics: a value is an i`width`, or a vector of 32 of them.
 
-The two may be mixed: a scalar beside a vector is splatted, and a computation on scalars alone
-stays scalar.  Rounding to nearest even with denormals kept is one instruction; every other mode is
-computed here (`softfloat`), never by the host's control register.
+The two may be mixed: a scalar combined with a vector is splatted, and a computation on scalars
+alone stays scalar.  Rounding to nearest even with denormals kept is one instruction; every other
+mode is computed here (`softfloat`), never by the host's control register.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""LLVM IR as text: functions, blocks and values, with a local memo of what a block already has.
+"""LLVM IR as text: functions, blocks and values, with a memo of the instructions in the current
+block.
 
 Text is several times faster to build than an object tree, and the parser is LLVM's own.
 """
@@ -14,7 +15,7 @@ LANES = 32
 
 @dataclass(frozen=True, slots=True)
 class Val:
-    """An integer of `width` bits, or one for each of the 32 lanes; `const` where it is known."""
+    """An integer of `width` bits, or one for each of the 32 lanes; `const` if it is known."""
 
     ref: str
     width: int
@@ -42,12 +43,12 @@ def const(n: int, width: int) -> Val:
     return Val(literal(n, width), width, False, n)
 
 
-# !0: loads of what never changes; !1: the first target of a branch is the likely one.
+# !0: loads of values that never change; !1: the first target of a branch is the likely one.
 METADATA = '\n!0 = !{}\n!1 = !{!"branch_weights", i32 2000, i32 1}\n'
 
 
 class Module:
-    """The functions of one image: the wave's, and the helpers that it asked for."""
+    """The functions of one image: the wave's, and the helpers that it uses."""
 
     def __init__(self) -> None:
         self.functions: dict[str, str] = {}
@@ -97,7 +98,7 @@ class Function:
         self.lines.append("  " + text)
 
     def label(self, name: str, *, keep: bool = False) -> None:
-        """Starts a block; `keep` where the current block dominates it."""
+        """Starts a block; `keep` if the current block dominates it."""
         self.lines.append(f"{name}:")
         self.block = name
         if not keep:
@@ -111,7 +112,7 @@ class Function:
         self.entry.append(f"  {name} = alloca {type_}" + (f", align {align}" if align else ""))
 
     def buffer(self, name: str, bytes_: int) -> str:
-        """A 64-byte-aligned scratch area of the function's frame, made at its first use."""
+        """A 64-byte-aligned scratch area of the function's frame, created on first use."""
         ref = self._buffers.get(name)
         if ref is None:
             ref = f"%buf.{name}"

@@ -1,4 +1,4 @@
-"""The domain's operations that LLVM has as they are: one value is 32 lanes, or uniform."""
+"""The domain's operations that LLVM has directly: one value is 32 lanes, or uniform."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ _FOLD: dict[str, Callable[[int, int, int], int]] = {
 
 
 class LlvmLanes(ABC):
-    """What `Domain[Val]` needs over the current block of a function, but for six operations.
+    """`Domain[Val]` over the current block of a function, except for six operations.
 
     `avx512` says whether mask registers exist; `narrow` conversions differ by it.  `seed_offset`
-    is where the wave that `%w` points to has strict mode's seed, 64 bits.
+    is the offset of strict mode's 64-bit seed in the wave that `%w` points to.
     """
 
     def __init__(self, fn: Function, *, avx512: bool, seed_offset: int) -> None:
@@ -60,7 +60,7 @@ class LlvmLanes(ABC):
         return a.width
 
     def text(self, a: Val, vec: bool) -> str:
-        """The value as an operand, of a vector where `vec`."""
+        """The value as an operand, of a vector if `vec`."""
         if a.vec or not vec:
             return a.ref
         if a.const is not None:
@@ -156,7 +156,7 @@ class LlvmLanes(ABC):
             return a if c.const & 1 else b
         vec = a.vec or b.vec or c.vec
         ty = vec_type(a.width) if vec else f"i{a.width}"
-        # A scalar condition may choose between whole vectors.
+        # A scalar condition may select whole vectors.
         cond = f"{c.type} {c.ref}"
         ref = self.fn.emit(f"select {cond}, {ty} {self.text(a, vec)}, {ty} {self.text(b, vec)}")
         return Val(ref, a.width, vec)
@@ -284,8 +284,8 @@ class LlvmLanes(ABC):
     def float_extend(self, a: Val, width: int) -> Val:
         """fpext that LLVM does not look through.
 
-        LLVM 22 compares before an fpext where that is beside a zero, takes the select out of it
-        as well, and makes ``a > 0 ? 0 : a`` into ``a >= 0 ? 0 : a`` there: -0 became +0.
+        LLVM 22 compares before an fpext next to a zero, moves the select out of it
+        as well, and turns ``a > 0 ? 0 : a`` into ``a >= 0 ? 0 : a`` there: -0 became +0.
         """
         to, ty = float_type(width, a.vec), float_type(a.width, a.vec)
         suffix = f"v{LANES}f{width}.v{LANES}f{a.width}" if a.vec else f"f{width}.f{a.width}"
@@ -337,7 +337,7 @@ class LlvmLanes(ABC):
         ref = self.fn.emit(f"{op} {a.type} {a.ref} to {float_type(width, a.vec)}")
         return self.from_float(ref, width, a.vec)
 
-    # -- what rounds in ways of its own, or approximates: see LlvmDomain ---------------------------
+    # -- directed rounding and approximations: see LlvmDomain ------------------------------------
 
     @abstractmethod
     def fadd(self, a: Val, b: Val, fp: Fp) -> Val: ...
@@ -373,7 +373,7 @@ class LlvmLanes(ABC):
         return Val(self.fn.emit(f"icmp ne {vec_type(32)} {hit}, zeroinitializer"), 1, True)
 
     def mask_of(self, lanes: Val) -> Val:
-        """32 truth values as a 32-bit mask; a scalar truth value is every lane's."""
+        """32 truth values as a 32-bit mask; a scalar truth value applies to every lane."""
         if not lanes.vec:
             return self.sext(lanes, 32)
         if self.avx512:

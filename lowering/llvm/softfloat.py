@@ -1,4 +1,4 @@
-"""Rounding modes, denormal flushing and half precision for the LLVM reader.
+"""Rounding modes, denormal flushing and half precision for the LLVM domain.
 
 A narrow operation is done in the format twice as wide, where a product is exact and a sum is made
 exact enough by rounding to odd (a sticky last bit); narrowing then rounds once, in any direction:
@@ -95,7 +95,7 @@ def _widen(d: LlvmLanes, a: Val) -> Val:
 
 
 def _nonzero(d: LlvmLanes, a: Val) -> Val:
-    """Ordered and different from zero."""
+    """Not NaN, and different from zero."""
     return d.fcmp("one", a, d.const(0, a.width))
 
 

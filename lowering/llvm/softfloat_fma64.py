@@ -1,7 +1,7 @@
 """binary64 multiply-add with a directed rounding, in integers, lane by lane.
 
 Both addends are brought to one 256-bit frame in which the larger has its top bit near bit 205, so
-that what is shifted out below only ever matters as "something was there" (a sticky bit).
+bits shifted out below only matter as a sticky bit ("something was there").
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def _unpack(d: Domain[T], a: T) -> tuple[T, T]:
 
 
 def _shift_sticky(d: Domain[T], a: T, count: T) -> T:
-    """a >> count (64 bits, not negative), with bit 0 set where ones were lost."""
+    """a >> count (64 bits, not negative), with bit 0 set if ones were lost."""
     far = d.not_(d.ult(count, d.const(W, 64)))
     n = d.zext(d.select(far, d.const(W - 1, 64), count), W)
     low = d.lshr(a, n)
@@ -92,7 +92,7 @@ def _round(d: Domain[T], m: T, e: T, sign: T, how: Round) -> T:
 
 
 def fma(d: Domain[T], a: T, b: T, c: T, special: T, how: Round) -> T:
-    """a * b + c; `special` is the result where an operand is infinite or NaN."""
+    """a * b + c; `special` is the result if an operand is infinite or NaN."""
     na, nb, nc = (d.extract(v, 63, 1) for v in (a, b, c))
     np = d.xor(na, nb)
     za, zb, zc = (is_zero(d, fabs(d, v)) for v in (a, b, c))
@@ -133,7 +133,7 @@ def _scalar(d: LlvmLanes, how: Round) -> str:
 
 
 def call(d: LlvmLanes, op: str, args: tuple[Val, ...], how: Round) -> Val:
-    """fma(a, b, c) or mul(a, b) of binary64 values, rounded as `how` says."""
+    """fma(a, b, c) or mul(a, b) of binary64 values, rounded by `how`."""
     if op == "mul":  # a zero of the product's sign changes nothing
         sign = d.and_(d.xor(args[0], args[1]), const(1 << 63, 64))
         args = (*args, sign)

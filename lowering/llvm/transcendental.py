@@ -1,7 +1,7 @@
-"""The approximate functions for the LLVM reader, all but exactly rounded.
+"""The approximate functions for the LLVM domain, almost exactly rounded.
 
-AMD states 1 ulp for binary32 (RDNA3 ISA, 16.8); what is computed here in binary64 and rounded once
-is within 0.5001.  The longer ones are functions of their own, called.
+AMD states 1 ulp for binary32 (RDNA3 ISA, 16.8); computing in binary64 and rounding once
+is within 0.5001.  The longer ones are called as separate functions.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def _one(width: int) -> Val:
 
 
 def _horner(d: LlvmLanes, x: Val, coefficients: list[float]) -> Val:
-    """Coefficients from the constant one up."""
+    """Coefficients in ascending order, the constant first."""
     out = _f64(coefficients[-1])
     for c in reversed(coefficients[:-1]):
         out = d.float_call("fma", out, x, _f64(c))
@@ -54,7 +54,7 @@ def _exp2(d: LlvmLanes, x: Val) -> Val:
 
 
 def _log2(d: LlvmLanes, x: Val) -> Val:
-    # The mantissa is brought into [sqrt(1/2), sqrt(2)), so that nothing cancels near 1.
+    # The mantissa is brought into [sqrt(1/2), sqrt(2)), so that there is no cancellation near 1.
     bias = 0x3FE6A09E667F3BCD
     shifted = d.sub(x, const(bias, 64))
     exponent = d.ashr(shifted, const(52, 64))
@@ -136,10 +136,10 @@ def _called(d: LlvmLanes, fn: Approximation, a: Val) -> Val:
 
 # --- strict mode -----------------------------------------------------------------------------
 
-# How far a result may lie from the true one: binary32 1 ulp, so that it is one of the two numbers
-# around it; binary64 2 ** 29 ulp; binary16 0.51 ulp, so that only what lies near the middle of two
+# How far a result may be from the exact one: binary32 1 ulp, so that it is one of the two numbers
+# around it; binary64 2 ** 29 ulp; binary16 0.51 ulp, so that only a value near the middle of two
 # numbers may become the other one (AMD's RDNA3 ISA document, V_RCP_F16 to V_COS_F32).
-_F64_SHIFT = 2  # of a signed 32-bit number: at most 2 ** 29
+_F64_SHIFT = 2  # shift of a signed 32-bit number: at most 2 ** 29
 _F16_WIDE = 80  # ulps of binary32: just under 0.01 ulp of binary16
 
 
@@ -157,7 +157,8 @@ def perturb(d: LlvmLanes, fn: Approximation, a: Val, out: Val) -> Val:
         return d.select(d.or_(_is_special(d, out), _is_special(d, moved)), out, moved)
     true = fabs(d, approx(d, fn, d.float_convert("fpext", a, 64)))
     size = d.float_convert("fpext", fabs(d, out), 64)
-    # The true value is known to 2 ** -40: what is closer to a binary32 number is that number.
+    # The true value is known to 2 ** -40: a value closer than that to a binary32 number is that
+    # number.
     low = d.float_op("fmul", size, _f64(1 - 2.0**-38))
     high = d.float_op("fmul", size, _f64(1 + 2.0**-38))
     less, more = d.fcmp("ogt", true, high), d.fcmp("olt", true, low)
@@ -180,7 +181,7 @@ def _is_special(d: LlvmLanes, x: Val) -> Val:
     """Zero, denormal, infinity or NaN."""
     m, e = {16: (10, 5), 32: (23, 8), 64: (52, 11)}[x.width]
     exponent = d.and_(d.lshr(x, const(m, x.width)), const((1 << e) - 1, x.width))
-    # 0 and all ones are the two that become less than 2 when 1 is added.
+    # Only 0 and all ones become less than 2 when 1 is added.
     return d.ult(
         d.and_(d.add(exponent, const(1, x.width)), const((1 << e) - 1, x.width)),
         const(2, x.width),
@@ -188,7 +189,7 @@ def _is_special(d: LlvmLanes, x: Val) -> Val:
 
 
 def _noise(d: LlvmLanes, fn: Approximation, a: Val) -> Val:
-    """32 bits of the seed, the function and the argument; 0 where there is no seed."""
+    """32 bits from the seed, the function and the argument; 0 without a seed."""
     seed = Val(d.fn.emit(f"getelementptr i8, ptr %w, i64 {d.seed_offset}"), 64, False)
     word = Val(d.fn.emit(f"load i64, ptr {seed.ref}, !invariant.load !0"), 64, False)
     low, high = d.extract(word, 0, 32), d.extract(word, 32, 32)

@@ -1,1 +1,1 @@
-"""Where the bits of a NaN can be seen, and how large float results can be."""
+"""Where the bits of a NaN are observable, and bounds of float results."""

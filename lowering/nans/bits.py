@@ -1,15 +1,15 @@
-"""Where a NaN's bits can be seen: which float results are to be made the NaN that NVIDIA gives.
+"""Where a NaN's bits are observable: the float results that must become NVIDIA's NaN.
 
-Arithmetic of NVIDIA gives one NaN (0x7fffffff of binary32, 0x7fff of a half); AMD's keeps signs and
-payloads of its operands.  Arithmetic cannot tell, code that reads bits can: integer and logic
-operations, stores, shuffles, conversions to double, selections with a sign.  This pass follows
-results that may be another NaN through the kernel, and says before which instruction which register
-is put right (in place: the value that SASS has there), or which results are at once.  Results that
-no such instruction reads cost nothing, and neither do those that cannot be NaN.
+NVIDIA's arithmetic gives one NaN (0x7fffffff for binary32, 0x7fff for a half); AMD's keeps signs
+and payloads of its operands.  Arithmetic cannot tell them apart, code that reads bits can: integer
+and logic operations, stores, shuffles, conversions to double, selections with a sign.  This pass
+follows results that may be another NaN through the kernel, and decides before which instruction a
+register is repaired (in place: it gets SASS's value), or which results are repaired at once.
+Results that no such instruction reads cost nothing, and neither do those that cannot be NaN.
 
-A result of doubles passes on the NaN of an operand on both sides, but which operand's, and with
-which sign, is not the same.  Where its bits are read, the code of each operation that they may come
-through chooses the NaN; see ``exact``.
+A result of doubles passes on the NaN of an operand on both sides, but the choice of operand and
+the sign differ.  If its bits are read, the code of each operation that they may come through
+chooses the NaN; see ``exact``.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ from sassxlate.lowering.nans.reads import (
 )
 from sassxlate.lowering.nans.values import ANY, NUMBER, bound_of, float_result
 
-_FEW = 24  # rounds over a block, behind which bounds are given up
-_LOOP = 8  # times that a loop is taken to turn
-_CALLEE = 4  # functions are mostly slow paths: so many calls of the kernel reach one
+_FEW = 24  # rounds over a block, after which bounds are given up
+_LOOP = 8  # assumed iterations of a loop
+_CALLEE = 4  # functions are mostly slow paths: assumed calls per execution
 
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """What is known of a register: its bits, how large it is as a float, who made its NaN."""
+    """What is known of a register: its bits, its bound as a float, the makers of its NaN."""
 
     bits: Nan = BITS
     bound: int = ANY
@@ -57,20 +57,20 @@ class Value:
 
 
 UNKNOWN = Value()
-State = dict[RegRef, Value]  # what is not there is UNKNOWN
+State = dict[RegRef, Value]  # a missing register is UNKNOWN
 
 
 @dataclass(frozen=True, slots=True)
 class NanBits:
-    """What the pass found.
+    """The result of the pass.
 
-    ``before``: registers to put right before the instruction at an offset, under its guard;
-    ``after``: instructions whose results are put right at once.  ``entry`` has of each block the
-    registers whose NaN may be another than SASS has, and what else those of later blocks rely on.
-    ``exact`` are the operations of doubles whose code chooses the NaN that NVIDIA passes on.
-    ``wide`` are the instructions that read the bits of a double whose NaN may be another, ``apart``
-    those whose code only the translator writes: it puts something right, or moves what may be
-    another NaN.
+    ``before``: registers to repair before the instruction at an offset, under its guard;
+    ``after``: instructions whose results are repaired at once.  ``entry`` has for each block the
+    registers whose NaN may differ from SASS's, and further facts that later blocks rely on.
+    ``exact`` are the operations on doubles whose code chooses the NaN that NVIDIA passes on.
+    ``wide`` are the instructions that read the bits of a double whose NaN may differ, ``apart``
+    those whose code only the translator may write: it repairs something, or moves a NaN that may
+    differ.
     """
 
     before: Mapping[int, tuple[tuple[RegRef, Nan], ...]] = field(
@@ -92,21 +92,21 @@ def nan_bits(
     idle: frozenset[int] = frozenset(),
     routines: frozenset[int] = frozenset(),
 ) -> NanBits:
-    """Where results are put right.  ``idle`` are instructions that are not translated,
+    """The places where results are repaired.  ``idle`` are instructions that are not translated,
     ``routines`` the entries of nvcc's own functions for quotients and roots of doubles."""
     return _Pass(cfg, live, idle, routines).found()
 
 
 @dataclass(slots=True)
 class _Use:
-    """A register that is read as bits while its NaN may be another."""
+    """A register that is read as bits while its NaN may differ."""
 
     offset: int
     ref: RegRef
     value: Value
     weight: int
-    movable: bool  # whether code may stand before the instruction
-    decides: bool  # whether something is computed of the bits, or decided by them
+    movable: bool  # whether code may be inserted before the instruction
+    decides: bool  # whether the bits enter a computation or a decision
 
 
 class _Pass:
@@ -118,13 +118,13 @@ class _Pass:
             ins.offset: n
             for n, ins in enumerate(i for b in cfg.blocks for i in b.instructions if made(i))
         }
-        self.doubles = 0  # makers of doubles, which are not put right, as a mask
+        self.doubles = 0  # makers of doubles, which are not repaired, as a mask
         for ins in (i for b in cfg.blocks for i in b.instructions if made(i) & WIDE):
             self.doubles |= 1 << self.numbers[ins.offset]
         self.passes: dict[int, int] = {}  # whose NaN a maker of doubles may pass on, as a mask
-        self.at_once = 0  # makers whose results are put right at once, as a mask
+        self.at_once = 0  # makers whose results are repaired at once, as a mask
         self.uses: dict[tuple[int, RegRef], _Use] = {}
-        self.moves: set[int] = set()  # instructions that move what may be another NaN
+        self.moves: set[int] = set()  # instructions that move a NaN that may differ
 
     def found(self) -> NanBits:
         if not self.numbers:
@@ -178,7 +178,8 @@ class _Pass:
         )
 
     def _seen(self) -> int:
-        """The makers of doubles whose NaN's bits are read, by way of others too, as a mask."""
+        """The makers of doubles whose NaN's bits are read, directly or through others, as a
+        mask."""
         out, work = 0, 0
         for use in self.uses.values():
             if use.value.bits & WIDE and use.decides:
@@ -191,7 +192,7 @@ class _Pass:
         return out
 
     def _told(self, entry: list[State]) -> tuple[dict[RegRef, Nan], ...]:
-        """What is told of each block's start: registers whose NaN may be another; and, where those
+        """The facts at each block's start: registers whose NaN may differ; and, if those
         of a later block rely on it, that a register holds no NaN that SASS does not make."""
         out = [
             {ref: v.bits for ref, v in state.items() if v.bits & DIRTY and ref in live}
@@ -215,7 +216,7 @@ class _Pass:
         return tuple(out)
 
     def _sources(self, block: Block, ref: RegRef) -> set[RegRef]:
-        """The registers before a block that ``ref`` behind it may hold, bit for bit."""
+        """The registers before a block whose bits ``ref`` may hold after it."""
         out = {ref}
         for ins in reversed(block.instructions):
             if ins.offset in self.idle or not out & ins.writes:
@@ -229,7 +230,7 @@ class _Pass:
         return out
 
     def _weights(self) -> list[int]:
-        """How often a block is run, against others, as far as its place tells."""
+        """Relative execution frequency of each block, estimated from its place."""
         shape = structure(self.cfg)
         kernel = self.cfg.functions[0]
         turns = [_LOOP ** min(shape.depth(b.index), 6) for b in self.cfg.blocks]
@@ -254,7 +255,7 @@ class _Pass:
             out = self._through(blocks[index], state, 0)
             for edge in self.cfg.successors[index]:
                 if edge.kind == "back":
-                    continue  # the way through the callee is there as call and ret edges
+                    continue  # the path through the callee exists as call and ret edges
                 live = self.live.live_in[edge.dst]
                 told = {ref: v for ref, v in out.items() if ref in live}
                 old = entry[edge.dst]
@@ -268,7 +269,7 @@ class _Pass:
         return [{} if state is None else state for state in entry]
 
     def _through(self, block: Block, state: State, weight: int) -> State:
-        """The state behind a block; with a weight, what is read as bits is noted."""
+        """The state after a block; with a weight, reads as bits are recorded."""
         state = dict(state)
         for ins in block.instructions:
             if ins.offset in self.idle:
@@ -369,7 +370,7 @@ class _Pass:
         return out
 
     def _more(self, weights: list[int]) -> int:
-        """Makers whose results are better put right at once."""
+        """Makers whose results are cheaper to repair at once."""
         out = 0
         alone: dict[int, int] = {}
         where = {
@@ -381,7 +382,7 @@ class _Pass:
         for use in self.uses.values():
             makers = use.value.makers & ~self.at_once & ~self.doubles
             if use.value.bits & WIDE:
-                # It may also hold a double's word, from a lane's other way: not put right here.
+                # It may also hold a double's word, from another path of a lane: not repaired here.
                 out |= makers
                 continue
             kept = use.movable and bool(_curable(use.value))
@@ -397,7 +398,7 @@ class _Pass:
 
 
 def _curable(value: Value) -> Nan:
-    """As what a register can be put right, whatever made it; 0 where it cannot."""
+    """The format in which a register can be repaired, whatever made it; 0 if it cannot."""
     dirty = value.bits & DIRTY
     if dirty == Nan.SINGLE and not value.bits & Nan.FREE32:
         return Nan.SINGLE
@@ -407,7 +408,7 @@ def _curable(value: Value) -> Nan:
 
 
 def _constant(ins: Instruction, role: str) -> Value:
-    """A source that is no register that is kept: RZ, an immediate, a constant."""
+    """A source without a tracked register: RZ, an immediate, a constant."""
     operand = ins.get(role)
     if isinstance(operand, Reg) and operand.is_zero:
         return Value(Nan(0), bound_of(ins, role, lambda _: ANY))
@@ -436,7 +437,7 @@ def _members(mask: int) -> Iterator[int]:
 
 
 def _joined(a: State, b: State) -> State:
-    """What holds on either way; a register that one of them does not have is UNKNOWN there."""
+    """The join of two paths; a register missing from one of them is UNKNOWN there."""
     out: State = {}
     for ref in a.keys() | b.keys():
         value = a.get(ref, UNKNOWN).joined(b.get(ref, UNKNOWN))

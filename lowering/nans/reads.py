@@ -1,5 +1,5 @@
-"""Which SASS instructions read floats as numbers, which as bits, and which make a NaN that is
-another than SASS's."""
+"""The SASS instructions that read floats as numbers, those that read them as bits, and those that
+make a NaN other than SASS's."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from sassxlate.disasm.sass.traits import traits
 
 
 class Nan(IntFlag):
-    """What a register's bits may be.  0: a number, or the NaN of binary32 that SASS makes."""
+    """Possible deviations of a register's bits.  0: a number, or SASS's NaN of binary32."""
 
-    SINGLE = 1  # another NaN than SASS has, where that has 0x7fffffff
-    HALVES = 2  # the same of either half, where that has 0x7fff
-    LOW = 4  # of a double that is NaN on both sides
+    SINGLE = 1  # a NaN other than SASS's 0x7fffffff
+    HALVES = 2  # the same for either half, other than 0x7fff
+    LOW = 4  # low word of a double that is NaN on both sides
     HIGH = 8
-    FREE32 = 16  # as SASS has them, and maybe another NaN of binary32 than 0x7fffffff
-    FREE16 = 32  # as SASS has them, and maybe another NaN of a half than 0x7fff
+    FREE32 = 16  # same as SASS's, possibly a NaN of binary32 other than 0x7fffffff
+    FREE16 = 32  # same as SASS's, possibly a NaN of a half other than 0x7fff
 
 
 BITS = Nan.FREE32 | Nan.FREE16
@@ -28,16 +28,17 @@ WIDE = Nan.LOW | Nan.HIGH
 
 # --- what instructions read and make -------------------------------------------------------------
 
-# Roles that are read as numbers: (registers' roles, what of a NaN they do not see).
+# Roles that are read as numbers: (roles of registers, NaN differences that have no effect).
 _SINGLES = Nan.SINGLE | Nan.HIGH  # the high word of a double that is NaN is NaN
 
 
-# Of floats, too, these look at bits: signs of the registers, one pattern, which source was taken.
+# These read bits even of floats: signs of registers, one pattern, the choice of a source.
 _BITWISE = ("XORSIGN", "OOB", "IS_A")
 
 
 def numeric(ins: Instruction) -> tuple[tuple[str, ...], Nan]:
-    """The roles that an instruction reads as numbers, and which NaN it does not tell apart.
+    """The roles that an instruction reads as numbers, and the NaN differences that have no effect
+    on it.
 
     Every other register that it reads is read as bits.
     """
@@ -74,25 +75,25 @@ def numeric(ins: Instruction) -> tuple[tuple[str, ...], Nan]:
 
 
 def _sources(ins: Instruction) -> tuple[str, ...]:
-    """The operands that are read as numbers; what is packed beside others (Rc) is bits."""
+    """The operands that are read as numbers; a source that is packed with others (Rc) is bits."""
     roles = ("Ra", "Rb") if traits(ins).converts else ("Ra", "Rb", "Rc")
     return tuple(role for role in roles if role in ins.operands)
 
 
 def _reads_single(ins: Instruction) -> bool:
-    """HADD2 of a binary32 number, before sm_80: its bits are no halves; the rule looks for NaN."""
+    """HADD2 of a binary32 number, before sm_80: its bits are not halves; the rule tests for NaN."""
     return any(getattr(o, "select", "") == "F32" for o in ins.operands.values())
 
 
 def _packs(ins: Instruction) -> bool:
-    """Whether an F2FP makes halves, bf16 or TF32 of binary32: those look at a NaN's bits in no
-    way.  Up to sm_89 the source's type is not printed."""
+    """Whether an F2FP makes halves, bf16 or TF32 of binary32: those never read a NaN's bits.
+    Up to sm_89 the source's type is not printed."""
     unlike = ("SATFINITE", "E4M3", "E5M2", "UNPACK_B")
     return not any(ins.has(m) for m in unlike)
 
 
 def moved(ins: Instruction) -> tuple[str, ...]:
-    """The roles of which one is the result, bit for bit; none where the result is another."""
+    """The roles that the result may copy bit for bit; none if it copies no operand."""
     base = traits(ins).base
     roles: tuple[str, ...] = ()
     if base == "MOV":
@@ -126,18 +127,18 @@ def _zero(ins: Instruction, role: str) -> bool:
 
 
 def sources_of_doubles(ins: Instruction) -> tuple[str, ...]:
-    """The roles whose NaN an instruction passes on, where they hold doubles or high words of them:
-    what reads the bits of the result reads theirs."""
+    """The roles whose NaN an instruction passes on, if they hold doubles or high words of doubles:
+    a read of the result's bits is a read of theirs."""
     if traits(ins).number == "f64" and "Rd" in ins.operands:
         return _sources(ins)
     return ("Rb",) if carries(ins) or made(ins) & WIDE else ()
 
 
 def takes_away(ins: Instruction, ref: RegRef) -> bool:
-    """Whether an instruction stores or shuffles what a register holds, and reads it as nothing
-    else: no address, no lane's number."""
+    """Whether an instruction stores or shuffles the value of a register, and does not use it
+    otherwise, as an address or a lane number."""
     t = traits(ins)
-    # The role that they take elsewhere, as it is: nothing is decided by it there.
+    # The role that they move unchanged: it decides nothing there.
     stores = t.reaches(("store",), "generic", "global", "local", "shared") and not t.lanes
     value = "Rb" if stores else "Ra" if ins.mnemonic == "SHFL" else None
     if ins.mnemonic != "SHFL" and not (ins.has("64") or ins.has("128")):
@@ -163,7 +164,7 @@ _ROUTINE = re.compile(r"__cuda_sm\d+x?_(?:d|dbl)?(?:div|rcp|sqrt|rsqrt)_\w*$")
 
 def nvcc_routine(symbol: str) -> bool:
     """Whether a function is nvcc's own for a quotient or root of doubles.  NaN and infinities leave
-    it by ways of their own, before any bits are read that are computed there."""
+    it on separate paths, before any bits are read that are computed there."""
     return bool(_ROUTINE.search(symbol))
 
 
@@ -174,9 +175,9 @@ def carries(ins: Instruction) -> bool:
 
 
 def made(ins: Instruction) -> Nan:
-    """Which NaN an instruction's result may have that is another than SASS makes.
+    """The NaN of an instruction's result that may differ from SASS's.
 
-    Of those that are left out the rule's code gives SASS's NaN, or there is none.
+    For all other instructions the rule's code gives SASS's NaN, or there is none.
     """
     t = traits(ins)
     name = t.base
@@ -208,7 +209,7 @@ def made(ins: Instruction) -> Nan:
         kinds = [m for m in ins.modifiers if m in ("F16", "F32", "F64", "BF16")]
         made_of = {("F16", "F32"): Nan.HALVES, ("F32", "F16"): Nan.SINGLE}
         return made_of.get((kinds[0], kinds[-1]), Nan(0)) if kinds else Nan(0)
-    if name == "F2FP" and _packs(ins):  # with .RELU and of other types the rule looks for NaN
+    if name == "F2FP" and _packs(ins):  # with .RELU and for other types the rule tests for NaN
         plain = not any(ins.has(m) for m in ("RELU", "BF16", "TF32"))
         return Nan.HALVES if plain else Nan(0)
     return Nan(0) if t.converts or name == "FSET" else Nan.SINGLE

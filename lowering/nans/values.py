@@ -1,7 +1,7 @@
-"""How large binary32 results can be, as far as that rules out a NaN.
+"""Bounds of binary32 results, as far as they rule out a NaN.
 
 A bound is an exponent: the value is finite and at most two to it; ``NUMBER`` is finite or infinite,
-``ANY`` may be NaN.  What cannot be NaN need not be made the NaN of the other side.
+``ANY`` may be NaN.  A result that cannot be NaN needs no repair.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from sassxlate.disasm.sass.instruction import Const, Imm, Instruction, Reg, RegR
 from sassxlate.disasm.sass.traits import traits
 
 NUMBER, ANY = 1 << 20, 1 << 21
-_MOST = 126  # of what is surely finite, with room for what rounds up
+_MOST = 126  # largest exponent surely finite, with room for rounding up
 _ZERO = -200
 
 
@@ -40,7 +40,7 @@ def bound_of_number(bits: int) -> int:
 
 
 def float_result(ins: Instruction, bound: Callable[[str], int]) -> int | None:
-    """The bound of a result that is one binary32; None for what is no float or not known."""
+    """The bound of a result that is one binary32; None if it is not a float or unknown."""
     t = traits(ins)
     if ins.has("SAT") and t.number == "f32" and not t.converts:
         return 0
@@ -70,7 +70,7 @@ def float_result(ins: Instruction, bound: Callable[[str], int]) -> int | None:
 
 
 def _sum(a: int, b: int) -> int:
-    """An infinity and a finite number make no NaN; two may."""
+    """An infinity plus a finite number is not NaN; two infinities may be."""
     if max(a, b) >= ANY or min(a, b) >= NUMBER:
         return ANY
     if max(a, b) >= NUMBER:
@@ -80,7 +80,7 @@ def _sum(a: int, b: int) -> int:
 
 
 def _product(a: int, b: int) -> int:
-    """Infinity times what may be zero is NaN."""
+    """Infinity times a possible zero is NaN."""
     if max(a, b) >= NUMBER:
         return ANY
     out = max(a + b, _ZERO)
@@ -88,7 +88,7 @@ def _product(a: int, b: int) -> int:
 
 
 def _extreme(ins: Instruction, a: int, b: int) -> int:
-    """Of a number and a NaN the number."""
+    """For a number and a NaN, the number."""
     if ins.has("NAN"):
         return max(a, b)
     if max(a, b) < NUMBER:

@@ -1,1 +1,1 @@
-"""The host image: its format, and the object files that it is linked with."""
+"""The host image: its format, and the object files linked into it."""

@@ -1,4 +1,4 @@
-"""The contract with the native library; runtime_shim/native/abi.h says the same numbers."""
+"""The contract with the native library; runtime_shim/native/abi.h has the same numbers."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class DeviceFault(IntEnum):
 
 
 class Access(IntEnum):
-    """SxAccess, of SxRuntime.resolve."""
+    """SxAccess, an argument of SxRuntime.resolve."""
 
     READ = 1
     WRITE = 2

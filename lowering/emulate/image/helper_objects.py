@@ -1,8 +1,8 @@
-"""Out-of-line functions as objects of their own, compiled once and kept by content.
+"""Out-of-line functions as separate objects, compiled once and cached by content.
 
-Half of what a small kernel costs the compiler is its memory helpers, and they are the same in all
-kernels.  So each is a module of its own here, whose object is kept by the text it came from: in
-this process, and where a store is given also there.
+Half of a small kernel's compile time goes into its memory helpers, which are the same in all
+kernels.  So each is a module of its own here, whose object is cached by its source text: in
+this process, and also in a store if one is given.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _DIGEST = 16
 
 
 class Store(Protocol):
-    """Where objects outlive the process; a store may forget, and may refuse to take."""
+    """Keeps objects beyond the process; it may lose objects, and may refuse them."""
 
     def read(self, key: str) -> bytes | None: ...
 
@@ -29,7 +29,7 @@ class Store(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """A module taken apart: the LLVM IR of its kernel, and of every helper by its name."""
+    """A module split up: the LLVM IR of its kernel, and of every helper by its name."""
 
     kernel: str
     helpers: dict[str, str]
@@ -40,9 +40,9 @@ def _is_inline(text: str) -> bool:
 
 
 def _declaration(text: str) -> str:
-    """A definition's head as the declaration that other modules need."""
+    """A definition's head as a declaration for other modules."""
     head = text.partition("{\n")[0]
-    if head.startswith("define internal {"):  # a structure is the result
+    if head.startswith("define internal {"):  # the result is a structure
         raise ValueError(head)
     return head.replace("define internal ", "declare hidden ", 1) + "\n"
 
@@ -92,7 +92,7 @@ _store: Store | None = None
 
 
 def keep_in(store: Store | None) -> None:
-    """Also keep objects in ``store``, and take them from there."""
+    """Also keeps objects in ``store``, and looks them up there."""
     global _store
     _store = store
 
@@ -108,7 +108,7 @@ def _from_store(key: str) -> bytes | None:
 
 
 def helpers(texts: Iterable[str], how: str, make: Callable[[str], bytes]) -> list[bytes]:
-    """The objects of helpers by their text; ``make`` compiles one in the way that ``how`` names."""
+    """The objects of helpers by their text; ``make`` compiles one, with the options in ``how``."""
     out: list[bytes] = []
     for text in texts:
         key = hashlib.blake2b(f"{how}\0{text}".encode(), digest_size=_DIGEST).hexdigest()

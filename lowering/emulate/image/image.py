@@ -33,17 +33,17 @@ _GLOBAL = 1  # binding of a symbol
 
 @dataclass(frozen=True, slots=True)
 class HostImage:
-    """An image file's bytes, and what its making cost."""
+    """An image file's bytes, and the cost of making it."""
 
     data: bytes
     kernel: str
     instructions: int
     code_size: int
     entry: int
-    stack: int  # bytes of stack that the wave's function itself takes
+    stack: int  # bytes of stack of the wave function itself
     seconds: dict[str, float] = field(default_factory=dict[str, float])
-    counts: int = 0  # numbers that it counts in, one a block
-    traces: bool = False  # it writes records, and spends a budget
+    counts: int = 0  # number of its counters, one per block
+    traces: bool = False  # it writes records, and uses up a budget
 
     @property
     def code(self) -> bytes:
@@ -51,16 +51,16 @@ class HostImage:
 
 
 class _Object:
-    """A relocatable object that LLVM made, as far as linking needs it."""
+    """A relocatable object that LLVM made, with the parts that linking needs."""
 
     def __init__(self, data: bytes) -> None:
         self.elf = Elf(data)
         table = next((s for s in self.elf.sections if s.type == SHT_SYMTAB), None)
         self.symbols = self.elf.symbols(table) if table is not None else ()
-        self.base: dict[int, int] = {}  # section's index to its place in the image
+        self.base: dict[int, int] = {}  # section index -> offset in the image
 
     def place(self, blob: bytearray) -> None:
-        """Appends what is loaded."""
+        """Appends the sections that are loaded."""
         for section in self.elf.sections:
             if not section.flags & SHF_ALLOC or not section.size:
                 continue
@@ -74,7 +74,7 @@ class _Object:
             blob += section.data
 
     def defined(self) -> Iterator[tuple[str, int]]:
-        """Its global symbols and their places."""
+        """Its global symbols and their offsets."""
         for symbol in self.symbols:
             if symbol.bind == _GLOBAL and symbol.shndx in self.base:
                 yield symbol.name, self.base[symbol.shndx] + symbol.value
@@ -107,7 +107,7 @@ def link(objects: Sequence[bytes], entry: str) -> tuple[bytes, int]:
     """(code with its read-only data, the entry's offset in it).
 
     Raises:
-        EmulatorError: SX0690, an object has what an image cannot have: writable data, an
+        EmulatorError: SX0690, an object has something that an image cannot have: writable data, an
         undefined symbol or a relocation that is not relative.
     """
     blob = bytearray()
@@ -144,6 +144,6 @@ def header(
 
 
 def frame_size(code: bytes, entry: int) -> int:
-    """Bytes that the function's prologue takes of the stack: its `sub rsp, imm32`."""
+    """Bytes of stack that the function's prologue takes: its `sub rsp, imm32`."""
     at = code.find(b"\x48\x81\xec", entry, entry + 96)
     return struct.unpack_from("<I", code, at + 3)[0] if at >= 0 else 256

@@ -1,4 +1,4 @@
-"""Accesses of 64 bits at a time, in LLVM IR for the helpers of memory.
+"""64-bit accesses, in LLVM IR for the memory helpers.
 
 Workgroups run on several host threads, and an aligned 64-bit access is one access to them on
 the GPU, as it is on NVIDIA's: programs keep a link and its rank in one word.
@@ -12,8 +12,8 @@ from sassxlate.lowering.llvm.ir_text import Module
 
 
 def in_pairs(space: str, bytes_: int) -> bool:
-    """Whether an access moves 64 bits at a time: LDS belongs to one host thread, and scratch has
-    a lane's dwords apart."""
+    """Whether an access moves 64 bits at a time: not in LDS, which belongs to one host thread, nor
+    in scratch, which separates a lane's dwords."""
     return space in ("g", "f") and bytes_ in (8, 16)
 
 
@@ -48,7 +48,7 @@ def store_pair(j: int) -> str:
 def whole_or_apart(
     space: str, bytes_: int, apart: str, move: Callable[[int], str], kind: str
 ) -> str:
-    """A lane's access in 64 bits at a time where they may be (`in_pairs`), else by dwords."""
+    """A lane's access in 64 bits at a time if possible (`in_pairs`), otherwise by dwords."""
     if not in_pairs(space, bytes_):
         return apart
     pairs = "".join(_pair_addresses(j, kind) + move(j) for j in range(bytes_ // 8))

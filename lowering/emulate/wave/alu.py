@@ -1,4 +1,4 @@
-"""Instructions that have a meaning, over the LLVM reader."""
+"""Instructions with semantics, over the LLVM domain."""
 
 from __future__ import annotations
 

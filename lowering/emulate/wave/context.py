@@ -1,4 +1,4 @@
-"""What the emitters of a wave function share."""
+"""State shared by the emitters of a wave function."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ class Context:
     align: Literal["natural", "dword"]
     strict: bool
     mode: Mode
-    scratch: int = 0  # bytes a lane that every launch has
-    pc: int = 0  # of the instruction, in bytes from the kernel's entry
+    scratch: int = 0  # bytes per lane, a lower bound for every launch
+    pc: int = 0  # offset of the instruction, in bytes from the kernel's entry
     dpp_enable: Val | None = None  # the lanes that an instruction with DPP writes
 
     def error(self, inst: Inst, message: str, code: str = "SX0620") -> EmulatorError:
@@ -48,7 +48,7 @@ class Context:
             return const(arg.value >> 32 * part, 32)
         if isinstance(arg, Sp):
             return self._special(inst, arg.name, part)
-        raise self.error(inst, "a label is no operand")
+        raise self.error(inst, "a label is not an operand")
 
     def _special(self, inst: Inst, name: str, part: int) -> Val:
         st, d = self.state, self.d

@@ -1,4 +1,4 @@
-"""What crosses lanes: DPP, permutes, reads and writes of single lanes."""
+"""Cross-lane operations: DPP, permutes, reads and writes of single lanes."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def _row_source(control: int, lane: int) -> int | None:
 
 
 def dpp(c: Context, inst: Inst, arg: Arg) -> Val:
-    """Source 0 after the DPP permutation; notes which lanes the instruction may write."""
+    """Source 0 after the DPP permutation; records the lanes that the instruction may write."""
     code, word = dpp_text.parse(inst.dpp)
     if not isinstance(arg, V):
         raise c.error(inst, "DPP needs a VGPR")
@@ -92,7 +92,7 @@ def dpp(c: Context, inst: Inst, arg: Arg) -> Val:
 
 
 def dpp_keep(c: Context, inst: Inst, dst: Arg, value: Val) -> Val:
-    """The result where the lane may be written, else the old value."""
+    """The result in lanes that may be written, otherwise the old value."""
     enable = c.dpp_enable
     if enable is None:
         return value
@@ -124,9 +124,9 @@ def _readlane(c: Context, inst: Inst) -> None:
 
 
 def _readfirstlane(c: Context, inst: Inst) -> None:
-    """With no active lane it is lane 0."""
+    """With no active lane, lane 0 is read."""
     value = c.state.read_v_all(c.vgpr(inst, inst.args[1]))
-    first = c.d.and_(c.d.ctz(c.state.exec_mask()), const(31, 32))  # no one: 32
+    first = c.d.and_(c.d.ctz(c.state.exec_mask()), const(31, 32))  # no lane: 32
     c.write32(inst, inst.args[0], _extract(c, value, first))
 
 
@@ -177,7 +177,7 @@ def gather_lanes(c: Context, value: Val, index: Val) -> Val:
 
 
 def _gather_helper(c: Context) -> str:
-    """@lanes.gather(data, index): the index becomes the lanes' values."""
+    """@lanes.gather(data, index): the values overwrite the index."""
     c.module.functions.setdefault(
         "lanes.gather",
         "define internal void @lanes.gather(ptr %data, ptr %index) noinline nounwind {\n"
@@ -212,7 +212,7 @@ def _bpermute(c: Context, inst: Inst) -> None:
 
 
 def _permute(c: Context, inst: Inst) -> None:
-    """Pushes: the highest active lane that names a lane wins; unnamed lanes get 0."""
+    """Pushes: the highest active lane that targets a lane wins; other lanes get 0."""
     index = _lane_of_byte_address(c, inst, inst.args[1])
     data, where, out = (c.fn.buffer(n, 128) for n in ("lanes", "index", "pushed"))
     value = c.d.splat(c.read32(inst, inst.args[2]))
@@ -288,7 +288,7 @@ def _permlane16(cross: bool) -> Callable[[Context, Inst], None]:
 
 
 def _permlane64(c: Context, inst: Inst) -> None:
-    """A wave of 32 has no other half: nothing happens."""
+    """A wave of 32 has no other half: no effect."""
 
 
 def _swap(c: Context, inst: Inst) -> None:

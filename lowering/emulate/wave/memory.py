@@ -59,7 +59,7 @@ def scratch_address(c: Context, inst: Inst, addr: Arg, saddr: Arg | None) -> Add
 
 
 def lds_address(c: Context, inst: Inst, addr: Arg, offset: int) -> Address:
-    """Address and offset are added in 32 bits, so a negative address may come back into range:
+    """Address and offset are added in 32 bits, so a negative address may wrap into range:
     LLVM folds such sums into the offset for everything after Southern Islands."""
     base = c.read32(inst, addr)
     if not offset:
@@ -71,7 +71,7 @@ def lds_address(c: Context, inst: Inst, addr: Arg, offset: int) -> Address:
 
 
 def load(c: Context, inst: Inst, shape: VectorAccess, address: Address) -> list[Val]:
-    """The dwords that the active lanes read; what glc loads see is never an older load's."""
+    """The dwords that the active lanes read; a glc load never reuses an older load's value."""
     words = vector_access.load(c, address, shape, alignment(c, shape.bytes), inst.glc)
     if inst.glc:
         c.fn.do('fence syncscope("singlethread") seq_cst')

@@ -3,7 +3,7 @@
 A helper takes the lanes' addresses and data in buffers of the caller's frame, [k][lane] dwords,
 and visits the set bits of EXEC from lane 0 up.  Spaces: ``g`` global, ``f`` flat, ``l`` LDS,
 ``s`` scratch.  Scratch holds dword d of lane l at (d * 32 + l) * 4, so that the lanes of a spilled
-register lie side by side.
+register are contiguous.
 """
 
 from __future__ import annotations
@@ -130,8 +130,8 @@ def _scratch(bytes_: int, *, refuse: bool = False) -> str:
 
 
 def locate(m: Module, space: str, bytes_: int, align: int, access: Access) -> str:
-    """@locate.*(w, addr, pc, lane) -> {ptr, i64}: where the bytes are, and the distance of the
-    address's dwords there."""
+    """@locate.*(w, addr, pc, lane) -> {ptr, i64}: the place of the bytes, and the distance between
+    an address's consecutive dwords there."""
     fault(m)
     name = f"locate.{space}.{bytes_}.{align}.{int(access)}"
     if name in m.functions:
@@ -147,7 +147,7 @@ def locate(m: Module, space: str, bytes_: int, align: int, access: Access) -> st
         body += _scratch(bytes_)
         found = "%sp", "128"
     else:
-        split = access == Access.ATOMIC and bytes_ > 4  # scratch has its dwords apart
+        split = access == Access.ATOMIC and bytes_ > 4  # scratch separates the dwords
         body += (
             "  %hi64 = lshr i64 %a, 32\n"
             "  %hi = trunc i64 %hi64 to i32\n"
@@ -172,7 +172,7 @@ def locate(m: Module, space: str, bytes_: int, align: int, access: Access) -> st
 
 
 def resolve(m: Module, bytes_: int) -> str:
-    """@resolve.*(w, addr, pc) -> ptr: where a scalar load finds its bytes, or a fault."""
+    """@resolve.*(w, addr, pc) -> ptr: the place of a scalar load's bytes, or a fault."""
     where = locate(m, "g", bytes_, 4, Access.READ)
     name = f"resolve.{bytes_}"
     m.functions[name] = (
@@ -188,10 +188,11 @@ def _every(n: int, first: int) -> str:
 
 
 def deal(m: Module, n: int, align: int) -> str:
-    """@deal.*(p, out): 32 elements of n dwords side by side, as n vectors of a dword a lane.
+    """@deal.*(p, out): 32 contiguous elements of n dwords, as n vectors of one dword per lane.
 
-    Without AVX-512 this is much code, so it is not written out at each access.  Volatile, as the
-    store of `collect`: LLVM else moves single dwords, and 64 bits stay no word (see pairs).
+    Without AVX-512 this is long code, so it is not inlined at each access.  Volatile, like the
+    store of `collect`: otherwise LLVM moves single dwords, and 64 bits are no longer one access
+    (see access64).
     """
     name = f"deal.{n}.{align}"
     ty = f"<{32 * n} x i32>"
@@ -210,10 +211,10 @@ def deal(m: Module, n: int, align: int) -> str:
 
 
 def collect(m: Module, n: int, align: int) -> str:
-    """@collect.*(p, data): what @deal does, the other way."""
+    """@collect.*(p, data): the inverse of @deal."""
     name = f"collect.{n}.{align}"
     ty = f"<{32 * n} x i32>"
-    # The vectors lie one behind the other: dword k of lane i is number 32 * k + i.
+    # The vectors are consecutive: dword k of lane i is number 32 * k + i.
     index = ", ".join(f"i32 {32 * k + i}" for i in range(32) for k in range(n))
     m.functions[name] = (
         f"define internal void @{name}(ptr %p, ptr %data) noinline {ATTRIBUTES} {{\n"
@@ -226,7 +227,7 @@ def collect(m: Module, n: int, align: int) -> str:
 
 def lane_loop(m: Module, name: str, args: str, body: str, prologue: str = "") -> str:
     """A helper that visits the active lanes: `body` has %a, %lane, %lane64, %p and %stride.
-    `prologue` may do all at once and go to %done; it goes on to %lanes."""
+    `prologue` may handle all lanes at once and go to %done; otherwise it goes to %lanes."""
     m.declare("i32 @llvm.cttz.i32(i32, i1)")
     m.functions[name] = (
         f"define internal void @{name}(ptr %w, ptr %addr, {args}i32 %exec, i32 %pc) "
@@ -274,8 +275,8 @@ def _piece(i: int, kind: str) -> str:
 
 
 def _all_at_once(space: str, bytes_: int, align: int) -> str:
-    """From block `all`: where every active lane is inside, to `at.once` with %ptrs (the lanes'
-    pointers, of whole dwords), %wide (their addresses) and %lanes.m; else to `lanes`."""
+    """From block `all`: if every active lane is in range, to `at.once` with %ptrs (the lanes'
+    pointers, of whole dwords), %wide (their addresses) and %lanes.m; otherwise to `lanes`."""
     v64 = "<32 x i64>"
     if space == "l":
         base = _member("vbase", "i64", WaveLayout.LDS) + (
@@ -364,7 +365,7 @@ def _gather_all(m: Module, space: str, bytes_: int, align: int, signed: bool) ->
 
 
 def _scatter_all(m: Module, space: str, bytes_: int, align: int) -> str:
-    """Lanes are written from the lowest up, as the hardware's scatter does."""
+    """Lanes are written in ascending order, as the hardware's scatter does."""
     m.declare("i64 @llvm.usub.sat.i64(i64, i64)")
     m.declare("void @llvm.masked.scatter.v32i32.v32p0(<32 x i32>, <32 x ptr>, <32 x i1>)")
     out = _all_at_once(space, bytes_, align)
@@ -401,7 +402,7 @@ def load(
             apart += f"  %v{i} = load volatile i32, ptr %q{i}, align 4\n"
         apart += f"  store i32 %v{i}, ptr %b{i}\n"
     body += access64.whole_or_apart(space, bytes_, apart, access64.load_pair, "out")
-    # A lone dword around bytes at scratch's end is not looked for: those go lane by lane.
+    # A partial dword at scratch's end is not special-cased: such bytes go lane by lane.
     first = (
         _gather_all(m, space, bytes_, align, signed)
         if avx512 and (bytes_ >= 4 or space != "s")
@@ -477,7 +478,7 @@ def _without_denormals(name: str) -> str:
 
 
 def _new_value(op: str, width: int, *, cache: bool) -> str:
-    """%new from %was (the old value) and %d0, %d1.  Outside of LDS the unit that adds binary32
+    """%new from %was (the old value) and %d0, %d1.  Outside LDS the unit that adds binary32
     flushes denormal operands in every mode (RDNA3 ISA, 13.2)."""
     ty, fl = f"i{width}", {32: "float", 64: "double"}[width]
     if op == "csub":

@@ -1,8 +1,8 @@
-"""The registers of a wave as stack slots, with a cache of what the current block knows.
+"""The registers of a wave as stack slots, with a cache of the values known in the current block.
 
-Writes to a VGPR are merged with its old value under EXEC only where somebody can see the other
-lanes: where it is read after EXEC has changed or across lanes, and at the end of a block if a later
-block may read it.  Which blocks those are is known when all have been built; so what is left of a
+Writes to a VGPR are merged with its old value under EXEC only if the other lanes are observable:
+if it is read after EXEC has changed or across lanes, and at the end of a block if a later
+block may read it.  Which blocks do so is known once all have been built; so the rest of a
 block's registers is written to the slots last, by ``finish``.
 """
 
@@ -25,8 +25,8 @@ V32 = vec_type(32)
 
 @dataclass(slots=True)
 class _Vgpr:
-    """What is known of one VGPR: its whole value, newer ones of the lanes that were active when
-    they were written, in order, and the newest one, of the lanes that are active now."""
+    """Known values of one VGPR: its whole value, newer values for the lanes that were active when
+    they were written, in order, and the newest one, for the lanes active now."""
 
     whole: Val | None = None
     older: list[tuple[Val, Val]] = field(default_factory=list[tuple[Val, Val]])  # (value, lanes)
@@ -47,12 +47,12 @@ class _Cache:
 
 @dataclass(slots=True)
 class _End:
-    """The end of a block, to be written when it is known what is read later."""
+    """The end of a block, written once the later reads are known."""
 
     block: int
     cache: _Cache
     memo: dict[str, str]
-    line: int  # the index in the function's lines where it goes
+    line: int  # its index in the function's lines
 
 
 class State:
@@ -63,10 +63,10 @@ class State:
         self.d = d
         self._c = _Cache()
         self._made: set[str] = set()
-        self.poison = False  # strict mode: registers begin with seeded rubbish
+        self.poison = False  # strict mode: registers start with seeded rubbish
         self._block = 0
         self._ends: list[_End] = []
-        # Per block the VGPRs whose values of before it are used in it, a bit each.
+        # Per block, the VGPRs whose incoming values it uses, one bit each.
         self._uses: dict[int, int] = {}
 
     # -- slots ----------------------------------------------------------------------------
@@ -87,7 +87,7 @@ class State:
         entry.append(f"  store {type_} {init}, ptr {slot}")
 
     def _rubbish(self, slot: str, type_: str) -> str:
-        """A register's value that nobody wrote: of the seed, the register and the lane."""
+        """An undefined register's value, from the seed, the register and the lane."""
         entry, name = self.fn.entry, slot[1:]
         if "%rubbish" not in self._made:
             self._made.add("%rubbish")
@@ -178,7 +178,7 @@ class State:
         return self._c.exec_lanes
 
     def read_mask(self, i: int) -> Val:
-        """A scalar register as 32 truth values; those of inactive lanes may be anything."""
+        """A scalar register as 32 truth values; those of inactive lanes are arbitrary."""
         known = self._c.lanes.get(i)
         return known if known is not None else self.d.lanes_of(self.read_s(i))
 
@@ -198,12 +198,12 @@ class State:
         return e
 
     def read_v(self, i: int) -> Val:
-        """A VGPR as its active lanes see it; may be one scalar where all are equal."""
+        """A VGPR as its active lanes see it; may be a scalar if all are equal."""
         e = self._entry(i)
         return e.active if e.active is not None else self._whole(i, e)
 
     def _whole(self, i: int, e: _Vgpr) -> Val:
-        """All lanes as they were when EXEC last changed."""
+        """All lanes, with their values when EXEC last changed."""
         if e.whole is None:
             e.whole = Val(self.fn.emit_new(f"load {V32}, ptr {self._v_slot(i)}"), 32, True)
             self._uses[self._block] = self._uses.get(self._block, 0) | 1 << i
@@ -224,7 +224,7 @@ class State:
         self._entry(i).active = value
 
     def write_v_all(self, i: int, value: Val) -> None:
-        """Writes every lane, whatever EXEC says."""
+        """Writes every lane, regardless of EXEC."""
         e = self._entry(i)
         e.older.clear()
         e.whole, e.active, e.dirty = self.d.splat(value), None, True
@@ -241,7 +241,7 @@ class State:
         e.active, e.dirty = None, True
 
     def _exec_changes(self) -> None:
-        """What the active lanes have been given is theirs alone from now on."""
+        """From now on, the values written so far belong only to the lanes active until here."""
         for e in self._c.vgpr.values():
             if e.active is None:
                 continue
@@ -256,14 +256,15 @@ class State:
     # -- block ends -----------------------------------------------------------------------
 
     def flush(self) -> None:
-        """Here the block's registers go to the slots, and nothing more is read or written."""
-        self.exec_mask()  # not in the text that comes last: all of a block's loads come first
+        """Marks where the block's registers are stored to the slots; no access follows in the
+        block."""
+        self.exec_mask()  # loads must precede the text that `finish` adds
         self._ends.append(_End(self._block, self._c, dict(self.fn.memo), len(self.fn.lines)))
 
     def finish(self, successors: Mapping[int, Sequence[int]]) -> None:
         """Writes the ends of all blocks, once ``successors`` of each block are known.
 
-        A masked write leaves the other lanes as they were, so no write ends a register's life.
+        A masked write keeps the other lanes, so no write ends a register's live range.
         """
         later = _used_later(self._uses, successors)
         lines, out, at = self.fn.lines, list[str](), 0
@@ -289,13 +290,13 @@ class State:
             self.fn.do(f"store i1 {self._c.scc.ref}, ptr %scc")
 
     def start_block(self, block: int) -> None:
-        """Forgets what the last block knew."""
+        """Drops the values cached for the last block."""
         self._c = _Cache()
         self._block = block
 
 
 def _used_later(uses: Mapping[int, int], successors: Mapping[int, Sequence[int]]) -> dict[int, int]:
-    """Per block the registers that a block behind it uses, a bit each."""
+    """Per block, the registers that a later block uses, one bit each."""
     before: dict[int, list[int]] = {}
     for block, following in successors.items():
         for succ in following:

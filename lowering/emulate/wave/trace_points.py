@@ -1,14 +1,13 @@
-"""Records what registers hold at chosen places of a launch: calls in the compiled code.
+"""Records register values at chosen places of a launch, by calls in the compiled code.
 
-A :class:`TracePoint` stands before or behind one instruction and names registers.  When a wave that
-is
-traced passes it with some lane in the point's mask, a record goes to a buffer: the wave, the point,
-the mask, and the values.  Nothing else of the emulation changes.  What can only be asked between
-blocks is asked, too: a launch that has executed too much is ended (``DeviceFault.TRACED``), as is
-one whose records no longer fit.
+A :class:`TracePoint` is before or after one instruction and names registers.  When a traced wave
+passes it with some lane in the point's mask, a record goes to a buffer: the wave, the point,
+the mask, and the values.  Nothing else of the emulation changes.  Limits that are only checked
+between blocks are checked there: a launch that has executed too much is ended
+(``DeviceFault.TRACED``), as is one whose records no longer fit.
 
 A record, in 32-bit words: its length in words, the point's number, the mask, EXEC, the wave's
-number (two words), then 32 words a vector register or slot of scratch, then one word a scalar one.
+number (two words), then 32 words per vector register or slot of scratch, then one word per scalar.
 """
 
 from __future__ import annotations
@@ -51,7 +50,7 @@ def emit(c: Context, point: TracePoint) -> None:
 
 
 def _slot(c: Context, offset: int) -> str:
-    """A register's slot in scratch, whose lanes lie side by side."""
+    """A register's slot in scratch, whose lanes are contiguous."""
     fn = c.fn
     at = fn.emit(f"getelementptr i8, ptr %w, i64 {int(WaveLayout.SCRATCH)}")
     base = fn.emit(f"load ptr, ptr {at}, !invariant.load !0")
@@ -118,7 +117,7 @@ def _recorder(m: Module, wide: int, scalar: int) -> str:
 
 
 def emit_budget(c: Context, instructions: int) -> None:
-    """At a block's begin: ends a launch that has executed more than it may."""
+    """At the start of a block: ends a launch that has used up its budget."""
     m, name = c.module, "spend"
     if name not in m.functions:
         memory_helpers.fault(m)
@@ -153,21 +152,21 @@ class _Header(ctypes.Structure):
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One passing of a point by a wave."""
+    """One pass of a wave over a point."""
 
     point: int
     wave: int
     mask: int
     exec: int
-    values: NDArray[np.uint32]  # of the wide places, 32 each, and of the scalar ones
+    values: NDArray[np.uint32]  # of the per-lane places, 32 each, then of the scalar ones
 
 
 class Buffer:
-    """Takes the records of one launch; ``budget`` in RDNA3 instructions of waves."""
+    """Holds the records of one launch; ``budget`` counts RDNA3 instructions of waves."""
 
     def __init__(self, room: int, budget: int) -> None:
         size = max(room, 1) + mmap.PAGESIZE - 1 & -mmap.PAGESIZE
-        self._map = mmap.mmap(-1, size)  # pages come with their first use
+        self._map = mmap.mmap(-1, size)  # pages are allocated on first use
         self._view = (ctypes.c_char * size).from_buffer(self._map)
         self.header = _Header(0, size, ctypes.addressof(self._view), budget)
 
@@ -176,11 +175,11 @@ class Buffer:
         return ctypes.addressof(self.header)
 
     def words(self) -> NDArray[np.uint32]:
-        """All records, one behind the other; a view."""
+        """All records, one after another; a view."""
         return np.frombuffer(self._map, np.uint32, int(self.header.used) // 4)
 
     def records(self) -> Iterator[Record]:
-        """In the order in which the waves passed."""
+        """In the order in which the waves passed the points."""
         words = self.words()
         at = 0
         while at < len(words):
@@ -192,7 +191,7 @@ class Buffer:
 def by_pc(
     points: Sequence[TracePoint],
 ) -> tuple[dict[int, list[TracePoint]], dict[int, list[TracePoint]]]:
-    """The points before and behind the instruction at an offset."""
+    """The points before and after the instruction at an offset."""
     before: dict[int, list[TracePoint]] = {}
     behind: dict[int, list[TracePoint]] = {}
     for point in points:

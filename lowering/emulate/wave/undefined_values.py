@@ -1,11 +1,11 @@
-"""Strict mode's shadow of the registers: which lanes and bits nobody has defined.
+"""Strict mode's shadow of the registers: the lanes and bits that are undefined.
 
-A VGPR has a bit a lane, a scalar register a bit a bit, since it is mostly a mask of lanes.  What an
-undefined value reaches becomes undefined; it is an error where it decides something: an address of
-an active lane, a branch, EXEC.  Scalar instructions are read by their meanings over pairs of value
-and shadow, so that a mask that an `s_and` cuts off is defined.  Vector instructions are taken as
-strict in all lanes of their operands, but for selects and what puts parts together.  What is
-loaded, or comes from another lane, counts as defined: rubbish of the seed stands there instead.
+A VGPR has one shadow bit per lane, a scalar register one per bit, since it is mostly a lane mask.
+Undefinedness propagates; it is an error when an undefined value decides something: an address of
+an active lane, a branch, EXEC.  Scalar instructions run their semantics over pairs of value
+and shadow, so a bit that an `s_and` masks off is defined.  Vector instructions are taken as
+strict in all lanes of their operands, except selects and instructions that combine parts.  A value
+loaded, or read from another lane, counts as defined: it is seeded rubbish instead.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from sassxlate.lowering.llvm.ir_text import Val, const
 
 _ZERO, _ONES = const(0, 32), const(-1, 32)
 _SELECTS = frozenset({"v_cndmask_b32", "v_dual_cndmask_b32", "v_cndmask_b16"})
-# They put parts of registers together: nvcc keeps the undefined rest of a register whose low half
-# it writes, and cuts it off later.  The result counts as defined where one of the registers is.
+# They combine parts of registers: nvcc keeps the undefined rest of a register whose low half
+# it writes, and cuts it off later.  The result counts as defined if one of the registers is.
 _MERGES = frozenset(
     "v_perm_b32 v_bfi_b32 v_alignbit_b32 v_alignbyte_b32 v_and_or_b32 v_lshl_or_b32 "
     "v_pack_b32_f16".split()
 )
-_SAME = frozenset({"v_xor_b32", "v_sub_nc_u32", "v_subrev_nc_u32"})  # of a register and itself: 0
+_SAME = frozenset({"v_xor_b32", "v_sub_nc_u32", "v_subrev_nc_u32"})  # 0 if both operands are equal
 _IMPLICIT_RESULTS = ("scc", "exec", "execm")
 
 
@@ -48,12 +48,12 @@ class Pair:
 
 
 def _has_constant_bytes(selector: Arg) -> bool:
-    """Whether v_perm_b32 puts zeros or ones into some byte: a register's rest is merged with it."""
+    """Whether v_perm_b32 puts zeros or ones into some byte, merging the rest of a register."""
     return isinstance(selector, I) and any(selector.value >> 8 * i & 0xFF >= 12 for i in range(4))
 
 
 class PairDomain:
-    """`Domain[Pair]` of scalar integers over the LLVM reader; what the scalar ALU needs of it."""
+    """`Domain[Pair]` of scalar integers over the LLVM domain, as far as the scalar ALU needs it."""
 
     def __init__(self, d: LlvmDomain) -> None:
         self.d = d
@@ -81,7 +81,7 @@ class PairDomain:
         return Pair(out, self.any_of(out.width, *args))
 
     def _carried(self, op: Callable[..., Val], a: Pair, b: Pair) -> Pair:
-        """Sums and products: an undefined bit spoils itself and all above."""
+        """Sums and products: an undefined bit makes itself and all higher bits undefined."""
         u = self.d.or_(a.u, b.u)
         if u.const == 0:
             return Pair(op(a.v, b.v), u)
@@ -98,7 +98,7 @@ class PairDomain:
 
     def and_(self, a: Pair, b: Pair) -> Pair:
         d = self.d
-        may = d.and_(d.or_(a.v, a.u), d.or_(b.v, b.u))  # bits that are no certain 0
+        may = d.and_(d.or_(a.v, a.u), d.or_(b.v, b.u))  # bits that are not certainly 0
         return Pair(d.and_(a.v, b.v), d.and_(d.or_(a.u, b.u), may))
 
     def or_(self, a: Pair, b: Pair) -> Pair:
@@ -178,7 +178,7 @@ class Shadow:
         self.c = c
         self.entry = entry
         self.defined_sgprs = defined_sgprs
-        self.uniform = uniform  # offsets of v_readfirstlane of what is the same in all lanes
+        self.uniform = uniform  # offsets of v_readfirstlane whose source is equal in all lanes
         self.pairs = PairDomain(c.d)
         self._made: set[RRef] = set()
         self._known: dict[RRef, Val] = {}
@@ -238,7 +238,7 @@ class Shadow:
     # -- errors ---------------------------------------------------------------------------
 
     def _check(self, bad: Val, ref: RRef, check: Check = Check.UNDEFINED) -> None:
-        """An error where a bit is set; the lowest is taken for the lane."""
+        """An error if a bit is set; the lowest set bit names the lane."""
         if bad.const == 0:
             return
         c, fn = self.c, self.c.fn
@@ -260,7 +260,7 @@ class Shadow:
     # -- instructions ---------------------------------------------------------------------
 
     def before(self, step: DecodedStep) -> None:
-        """Checks and notes an instruction that is about to be emitted."""
+        """Checks an instruction before it is emitted, and updates the shadow."""
         self._step = step
         inst = step.inst
         row, meaning = info(inst.op), alu.lookup(inst.op)
@@ -298,7 +298,7 @@ class Shadow:
         return out
 
     def _spread(self, u: Val) -> Val:
-        """All lanes if a bit of a scalar is undefined."""
+        """All lanes, if any bit of a scalar is undefined."""
         return _ZERO if u.const == 0 else self.pairs.any_of(32, Pair(u, u))
 
     def _vector(self, inst: Inst, meaning: Semantics) -> None:
@@ -467,7 +467,7 @@ class Shadow:
         self._set(registers(inst.args[0])[0], out)
 
     def _hold_equal(self, ref: RRef) -> None:
-        """An error in the lowest active lane whose value is not the first one's."""
+        """An error in the lowest active lane whose value differs from the first one's."""
         c, d = self.c, self.c.d
         value = c.state.read_v_all(ref.number)
         if not value.vec:

@@ -1,8 +1,8 @@
-"""One vector memory access: the fast forms in line, everything else by a helper.
+"""One vector memory access: the fast forms inline, everything else by a helper.
 
-Side by side lanes (the usual case) are one vector load or store behind one check of the whole
-range; an address that all lanes share is one scalar load.  The check fails for what it does not
-know, never lets through what is outside.
+Contiguous lanes (the usual case) are one vector load or store after one check of the whole
+range; an address that all lanes share is one scalar load.  The check fails on anything it cannot
+prove to be in range, so it never admits an access out of range.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ V32 = vec_type(32)
 
 @dataclass(frozen=True, slots=True)
 class VectorAccess:
-    """What moves: `bytes` in memory, and for d16 the half of the register that it is."""
+    """The data moved: `bytes` in memory, and for d16 the half of the register."""
 
     bytes: int
     signed: bool = False
@@ -33,9 +33,9 @@ class VectorAccess:
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """The lanes' addresses: base + lo, or base + (hi:lo); `space` as in helpers.
+    """The lanes' addresses: base + lo, or base + (hi:lo); `space` as in memory_helpers.
 
-    ``base`` is a 64-bit scalar; ``lo`` and ``hi`` are 32 bits wide, scalars where all lanes agree.
+    ``base`` is a 64-bit scalar; ``lo`` and ``hi`` are 32 bits wide, scalars if all lanes agree.
     """
 
     space: str
@@ -129,7 +129,8 @@ def scalar_pointer(c: Context, address: Val, span: int) -> str:
 
 
 def _scratch_row(c: Context, a: Address, bytes_: int) -> tuple[Val, str]:
-    """The dword row of a scratch address that all lanes share; see helpers for the layout."""
+    """The dword row of a scratch address that all lanes share; see memory_helpers for the
+    layout."""
     d = c.d
     offset = d.add(d.zext(a.lo, 64), a.base)
     size = Val(member(c, WaveLayout.SCRATCH_SIZE), 64, False)
@@ -141,7 +142,7 @@ def _scratch_row(c: Context, a: Address, bytes_: int) -> tuple[Val, str]:
 
 
 def _known_row(c: Context, a: Address, bytes_: int, align: int) -> str | None:
-    """The row of a constant scratch address that every launch has; None where it is no such."""
+    """The row of a constant scratch address that every launch has; otherwise None."""
     at = a.lo.const
     if at is None or a.base.const != 0 or at % max(align, 4) or at + bytes_ > c.scratch:
         return None
@@ -151,7 +152,7 @@ def _known_row(c: Context, a: Address, bytes_: int, align: int) -> str | None:
 def either(
     c: Context, cond: Val, fast: Callable[[], list[Val]], slow: Callable[[], list[Val]]
 ) -> list[Val]:
-    """Values of one arm or the other; neither may read registers that are not cached yet."""
+    """Values of one arm or the other; neither arm may read registers that are not cached yet."""
     fn = c.fn
     n = fn.fresh("m")
     fn.do(f"br i1 {cond.ref}, label %fast.{n}, label %slow.{n}, !prof !1")
@@ -197,7 +198,7 @@ def data_buffer(c: Context) -> str:
 
 
 def _wide_load(c: Context, p: str, shape: VectorAccess, align: int, volatile: bool) -> list[Val]:
-    """The dwords of 32 elements that lie side by side."""
+    """The dwords of 32 contiguous elements."""
     fn, how = c.fn, "load volatile" if volatile else "load"
     if shape.bytes < 4:
         narrow = f"<{LANES} x i{8 * shape.bytes}>"
@@ -212,7 +213,7 @@ def _wide_load(c: Context, p: str, shape: VectorAccess, align: int, volatile: bo
         return [get(c, buf, 128 * k) for k in range(n)]
     ty = f"<{LANES * n} x i32>"
     if n > 1:
-        how = "load volatile"  # in whole vectors: LLVM else moves single dwords (see pairs)
+        how = "load volatile"  # whole vectors: otherwise LLVM moves single dwords (see access64)
     ref = fn.emit_new(f"{how} {ty}, ptr {p}, align {align}")
     if n == 1:
         return [Val(ref, 32, True)]
@@ -264,7 +265,7 @@ def load(c: Context, a: Address, shape: VectorAccess, align: int, volatile: bool
         if not a.uniform or shape.bytes < 4:
             return slow()
         known = _known_row(c, a, shape.bytes, align)
-        if known is not None:  # without active lanes too: what is read is nobody's
+        if known is not None:  # also without active lanes: the value is not used then
             return _rows_load(c, known, shape.dwords)
         ok, p = _scratch_row(c, a, shape.bytes)
         ok = d.and_(ok, _natural(c, a, align))
@@ -283,7 +284,7 @@ def load(c: Context, a: Address, shape: VectorAccess, align: int, volatile: bool
 
 
 def _some(c: Context, ok: Val, exec_: Val) -> Val:
-    """And some lane is active: with none nothing may be touched."""
+    """``ok``, and some lane is active: without one no memory may be accessed."""
     return c.d.and_(ok, c.d.not_(c.d.eq(exec_, const(0, 32))))
 
 
@@ -333,7 +334,7 @@ def _wide_store(c: Context, p: str, shape: VectorAccess, data: Sequence[Val], al
         )
         return
     ty = f"<{LANES * shape.dwords} x i32>"
-    how = "store volatile" if shape.dwords > 1 else "store"  # as _wide_load
+    how = "store volatile" if shape.dwords > 1 else "store"  # as in _wide_load
     c.fn.do(f"{how} {ty} {_interleave(c, data)}, ptr {p}, align {align}")
 
 
@@ -347,7 +348,7 @@ def _masked_store(c: Context, p: str, data: Val, align: int, lanes: Val) -> None
 
 
 def _blend_row(c: Context, p: str, data: Val, lanes: Val) -> None:
-    """A store to memory that no other host thread sees."""
+    """A store to memory that no other host thread accesses."""
     old = Val(c.fn.emit_new(f"load {V32}, ptr {p}, align 4"), 32, True)
     c.fn.do(f"store {V32} {c.d.select(lanes, data, old).ref}, ptr {p}, align 4")
 

@@ -31,7 +31,7 @@ from sassxlate.lowering.llvm.ir_text import Function, Module, Val, const
 if TYPE_CHECKING:
     from sassxlate.lowering.emulate.options import CompileOptions
 
-# Nothing to do: waits (loads are done at once), hints and caches that are not there.
+# No effect: waits (loads are done at once), hints, and caches, which do not exist here.
 _NOTHING = frozenset(
     "s_nop s_waitcnt s_waitcnt_vscnt s_waitcnt_vmcnt s_waitcnt_lgkmcnt s_waitcnt_expcnt "
     "s_waitcnt_depctr s_delay_alu s_clause s_setprio s_set_inst_prefetch_distance s_wait_idle "
@@ -82,7 +82,8 @@ class WaveBuilder:
         return self.module
 
     def _refuse(self, found: strict_hazards.Finding) -> None:
-        """Stops the wave here, in the name of its first active lane; what follows is dead."""
+        """Stops the wave here, with its first active lane in the report; the code after it is
+        dead."""
         c, name, lane = self.c, memory_helpers.fault(self.module), self._first_lane()
         code = found.code(self.flow.entry)
         self.fn.do(
@@ -91,7 +92,7 @@ class WaveBuilder:
         )
 
     def _first_lane(self) -> Val:
-        """The lowest active lane; 0 where there is none."""
+        """The lowest active lane; 0 if there is none."""
         d = self.c.d
         return d.and_(d.ctz(self.c.state.exec_mask()), const(31, 32))
 
@@ -117,17 +118,17 @@ class WaveBuilder:
         if not self._ends(last.inst.op):
             c.state.flush()
             if last.next in self.flow.cuts:
-                self._stop(last.pc)  # a condition that LLVM knows nothing of keeps the blocks apart
+                self._stop(last.pc)  # a condition opaque to LLVM keeps the blocks separate
             self._goto(last.next, last.pc)
 
     def _execute(self, instructions: int) -> None:
-        """Adds to what the wave has executed; a host register, which costs next to nothing."""
+        """Adds to the wave's executed count, in a host register at almost no cost."""
         old = self.fn.emit_new("load i64, ptr %executed")
         new = self.fn.emit_new(f"add i64 {old}, {instructions}")
         self.fn.do(f"store i64 {new}, ptr %executed")
 
     def _count(self, number: int) -> None:
-        """One more time that a wave begins this block; waves of other threads count, too."""
+        """Counts an entry of a wave into this block; atomic, since other threads count, too."""
         fn = self.fn
         p = fn.emit_new(f"getelementptr i8, ptr %w, i64 {int(WaveLayout.COUNTS)}")
         table = fn.emit_new(f"load ptr, ptr {p}")
@@ -194,7 +195,7 @@ class WaveBuilder:
         self.c.mode = mode
 
     def _pc(self, pc: int) -> int:
-        """An offset in the code as the errors say it: from the kernel's entry."""
+        """An offset in the code as errors report it: from the kernel's entry."""
         return pc - self.flow.entry
 
     # -- control --------------------------------------------------------------------------
@@ -221,7 +222,7 @@ class WaveBuilder:
         self._give_way(fn.emit_new(f"icmp sle i64 {new}, 0"), pc)
 
     def _stop(self, pc: int) -> None:
-        """A loop that waits for nobody needs no fuel, but can be told to end."""
+        """A loop that does not wait for other waves needs no fuel, but must be stoppable."""
         fn = self.fn
         p = fn.emit_new(f"getelementptr i8, ptr %w, i64 {int(WaveLayout.RT)}")
         table = fn.emit_new(f"load ptr, ptr {p}")
@@ -230,7 +231,7 @@ class WaveBuilder:
         self._give_way(fn.emit_new(f"icmp ne i32 {told}, 0"), pc)
 
     def _give_way(self, when: str, pc: int) -> None:
-        """Calls SxRuntime.yield where the condition holds, which is seldom."""
+        """Calls SxRuntime.yield if the condition holds, which is rare."""
         fn, name = self.fn, "give_way"
         if name not in self.module.functions:
             self.module.functions[name] = (
