@@ -1,13 +1,13 @@
-"""What a block of RDNA3 costs, as one number: who is cheaper is asked of it, for every engine.
+"""The cost of a block of RDNA3 as one number, which compares the code of all engines.
 
-The unit is a sixteenth of a cycle in which a wave32 issues, because dwords of code count too, one
+The unit is a sixteenth of the cycle in which a wave32 issues, because dwords of code count too, one
 unit each (an instruction cache line of 128 bytes then weighs two cycles).  Cycles are those of
 LLVM's GFX11SpeedModel (llvm/lib/Target/AMDGPU/SISchedule.td), whose latencies are "1 / (operations
-/ cycle)" above a pipeline of four cycles that other waves fill: 5 is one cycle, 6 two, 8 four, 10
-six, 38 thirty-four.  What memory answers with is left out, because an accepted block makes the
-accesses of the rules' block; their issue counts.  Hints cost nothing.
+/ cycle)" on top of a pipeline of four cycles that other waves fill: 5 is one cycle, 6 two, 8 four,
+10 six, 38 thirty-four.  The latency of memory is left out, because an accepted block makes the same
+accesses as the rules' block; their issue counts.  Hints cost nothing.
 
-It says nothing of dependences between instructions, of registers, nor of dual issue.
+Dependences between instructions, registers, and dual issue are not modelled.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from sassxlate.disasm.rdna3 import OPS, OpInfo, encode
 from sassxlate.disasm.rdna3.instruction import Inst, Item, LabelRef
 from sassxlate.lowering.passes import made_safe
 
-UNIT = 16  # of a cycle
+UNIT = 16  # units per cycle
 
-# Cycles by class: GFX11SpeedModel's latency less four; units beside the VALU by their issue.
+# Cycles by class: GFX11SpeedModel's latency less four; units other than the VALU by their issue.
 PLAIN, WIDE, MULTIPLY, TRANSCENDENTAL, DOUBLE, DOUBLE_TRANS = 1, 2, 4, 6, 34, 36
 SCALAR, SCALAR_LOAD, ACCESS, BRANCH, WAIT = 1, 4, 4, 8, 1
 
@@ -47,7 +47,7 @@ _KINDS = {
 
 @cache
 def cycles(op: str) -> int:
-    """The cycles of a mnemonic.  EncodeError SX0501 where gfx1100 has none such."""
+    """The cycles of a mnemonic.  EncodeError SX0501 if gfx1100 does not have it."""
     row = OPS[op]
     if op in _FREE:
         return 0

@@ -1,8 +1,8 @@
-"""Code that may be changed: a stretch's instructions, and what may be known of them.
+"""Code that may be changed: a region's instructions, and queries on them.
 
 Changes are proposed where they look right and proved afterwards, so nothing here has to be more
-than careful.  Each change says which SASS instructions it joins: between those the code no longer
-keeps every register in its place, and they are proved together.
+than careful.  Each change names the SASS instructions that it joins: between those the code no
+longer keeps every register in its place, and they are proved together.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ _MOVES = ("v_mov_b32", "s_mov_b32")
 
 @dataclass(slots=True)
 class DraftLine:
-    """An instruction, and the number of the SASS instruction that it stands for."""
+    """An instruction, and the number of the SASS instruction that it implements."""
 
     inst: Inst
     group: int
     reads: frozenset[RRef]
     writes: frozenset[RRef]
-    region: int = 0  # since EXEC last changed; regions without a guard are even
+    region: int = 0  # numbered by changes of EXEC; regions without a guard are even
 
 
 def line(inst: Inst, group: int) -> DraftLine:
@@ -48,9 +48,9 @@ class Draft:
     lines: list[DraftLine]
     regs: RegisterMap
     count: int
-    live: frozenset[RRef]  # what is read behind the stretch, or must be kept
+    live: frozenset[RRef]  # registers read after the region, or to be preserved
     sass: tuple[Instruction, ...]
-    joined: set[int] = field(default_factory=set[int])  # no step ends in front of these groups
+    joined: set[int] = field(default_factory=set[int])  # no step ends before these groups
     bound: list[frozenset[int]] = field(default_factory=list[frozenset[int]])  # changed together
     changed: bool = False
 
@@ -98,8 +98,8 @@ class Draft:
         return self.lines[n].region % 2 == 1
 
     def uses(self, n: int, ref: RRef) -> list[int] | None:
-        """The lines that read what line ``n`` writes to a register, all of them; None where that
-        is not known: it is read behind the stretch, or only part of it is overwritten."""
+        """All lines that read the value that line ``n`` writes to a register; None if unknown: it
+        is read after the region, or only partly overwritten."""
         mine = self.lines[n].region
         out: list[int] = []
         for m in range(n + 1, len(self.lines)):
@@ -123,7 +123,7 @@ class Draft:
         return a == b or a % 2 == 0
 
     def dead_at(self, n: int, ref: RRef) -> bool:
-        """Whether nobody reads a register from line ``n`` on before it is written whole."""
+        """Whether a register is dead at line ``n``: written in full before any read."""
         for m in range(n, len(self.lines)):
             at = self.lines[m]
             if ref in at.reads:
@@ -133,14 +133,14 @@ class Draft:
         return ref not in self.live
 
     def free_scalars(self) -> Iterator[S]:
-        """Scalar temporaries that the stretch does not touch."""
+        """Scalar temporaries that the region does not touch."""
         used = {r.number for at in self.lines for r in at.reads | at.writes if r.kind == "s"}
         for index in self.regs.stemps:
             if index not in used:
                 yield S(index)
 
     def free_vectors(self) -> Iterator[V]:
-        """Vector temporaries that the stretch does not touch, the last ones first."""
+        """Vector temporaries that the region does not touch, the last ones first."""
         used = {r.number for at in self.lines for r in at.reads | at.writes if r.kind == "v"}
         base = self.regs.vtemp_base
         for index in range(min(base + VTEMPS, 256) - 1, base - 1, -1):
@@ -150,12 +150,12 @@ class Draft:
     # --- changing ----------------------------------------------------------------------------
 
     def join(self, groups: Sequence[int]) -> None:
-        """Says that steps do not end between the groups."""
+        """Prevents steps from ending between the groups."""
         self.joined.update(range(min(groups) + 1, max(groups) + 1))
         self.bound.append(frozenset(groups))
 
     def put(self, n: int, inst: Inst) -> None:
-        """Another instruction in the place of line ``n``."""
+        """Replaces line ``n`` by another instruction."""
         self.lines[n] = replace_line(self.lines[n], inst)
         self.changed = True
 
@@ -171,7 +171,7 @@ def replace_line(old: DraftLine, inst: Inst) -> DraftLine:
 
 
 def legal(inst: Inst) -> bool:
-    """Whether gfx1100 has an encoding for it, and lets it write what it does not read."""
+    """Whether gfx1100 has an encoding for it, and allows its destination."""
     try:
         check_mad(inst)
         return can_encode(inst) is None
@@ -188,7 +188,7 @@ def pure(inst: Inst) -> bool:
 
 
 def plain(inst: Inst) -> bool:
-    """Without signs, clamps and the like."""
+    """Whether an instruction has no signs, clamps and the like."""
     return not (
         inst.neg or inst.abs or inst.clamp or inst.omod or inst.op_sel or inst.dpp or inst.y
         or inst.neg_hi or inst.op_sel_hi != 7
@@ -201,7 +201,7 @@ def source(arg: Arg) -> frozenset[RRef]:
 
 
 def substituted(inst: Inst, old: Arg, new: Arg) -> Inst | None:
-    """With another operand wherever one is read; None where it is not read as just that."""
+    """Replaces an operand wherever it is read; None if it is not read as exactly that."""
     row = OPS[inst.op]
     args = list(inst.args)
     found = False
@@ -223,7 +223,7 @@ def substituted(inst: Inst, old: Arg, new: Arg) -> Inst | None:
 
 
 def moved(inst: Inst) -> tuple[V | S, Arg] | None:
-    """Where a plain move of one register moves what."""
+    """(destination, source) of a plain move of one register."""
     if inst.op not in _MOVES or not plain(inst):
         return None
     to, value = inst.args
@@ -231,7 +231,7 @@ def moved(inst: Inst) -> tuple[V | S, Arg] | None:
 
 
 def instead(d: Draft, n: int, made: list[Inst]) -> None:
-    """Other instructions in the place of one, if all can be encoded."""
+    """Replaces one instruction by others, if all can be encoded."""
     if not made or not all(map(legal, made)):
         return
     group, region = d.lines[n].group, d.lines[n].region
@@ -243,8 +243,8 @@ def instead(d: Draft, n: int, made: list[Inst]) -> None:
 
 
 def put_with(d: Draft, n: int, made: Inst, readers: Mapping[int, Inst | None]) -> None:
-    """Puts an instruction in the place of line ``n``, and its readers' in theirs (None: as it is);
-    all are of one step from then on."""
+    """Replaces line ``n`` by an instruction, and its readers by theirs (None: unchanged);
+    all belong to one step from then on."""
     d.join([d.lines[n].group, *(d.lines[m].group for m in readers)])
     d.put(n, made)
     for m, reader in readers.items():
@@ -253,7 +253,7 @@ def put_with(d: Draft, n: int, made: Inst, readers: Mapping[int, Inst | None]) -
 
 
 def apart(d: Draft, like: V | S) -> V | S | None:
-    """Temporaries that nothing else touches."""
+    """Temporaries that no other line touches."""
     if isinstance(like, V):
         return next(d.free_vectors(), None) if like.n == 1 else None
     free = {s.index for s in d.free_scalars()}
@@ -277,7 +277,7 @@ def renamed(
     out: dict[int, Inst] = {}
     for m in readers:
         inst = changes.get(m, d.lines[m].inst)
-        for i in range(old.n):  # words of a wide one are read one by one
+        for i in range(old.n):  # words of a wide operand are read one by one
             one = substituted(inst, type(old)(old.index + i), type(new)(new.index + i))
             inst = one if one is not None else inst
         whole = substituted(inst, old, new)

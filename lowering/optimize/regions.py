@@ -1,11 +1,11 @@
-"""Which code the model is asked for: stretches of a block that the language can say.
+"""Selects the code that the model is prompted for: regions of a block within the model's subset.
 
-A block is cut at instructions whose code stays the rules': those whose rule is beyond the language
-(loops, other lanes, fences, asynchronous copies, matrices, spilled registers) or was tried on
-inputs, not proved.  What lies between is cut to at most ``LONGEST`` instructions, of which those of
-later architectures are as many as the older ones that a model is asked them in.  A stretch is a
+A block is cut at instructions whose code stays the rules': those whose rule is outside the subset
+(loops, other lanes, fences, asynchronous copies, matrices, spilled registers) or was tested on
+inputs, not proved.  The rest is cut to at most ``LONGEST`` instructions; an instruction of a later
+architecture counts as the older ones in which the model is prompted for it.  Each part is a
 :class:`~sassxlate.lowering.region.region.Region` like the block that it comes from, and its code
-goes where the block's would: through the same waits, hazards and encoder.
+goes through the same waits, hazards and encoder as the block's.
 """
 
 from __future__ import annotations
@@ -31,26 +31,27 @@ LONGEST = 8  # SASS instructions
 
 @dataclass(frozen=True, slots=True)
 class CutRegion:
-    """A part of a block.  ``code`` is the rules', by SASS instruction.  ``macro``: it stays so."""
+    """A part of a block.  ``code`` is the rules', by SASS instruction.  ``macro``: it is never
+    replaced."""
 
     block: Region
     live_out: frozenset[RegRef]
     code: tuple[tuple[Item, ...], ...]
     macro: bool = False
-    asked: RegionText | None = field(default=None, compare=False)  # the question, where it was made
-    answer: tuple[tuple[str, ...], ...] = field(default=(), compare=False)  # the rules'
+    asked: RegionText | None = field(default=None, compare=False)  # the prompt, if it was built
+    answer: tuple[tuple[str, ...], ...] = field(default=(), compare=False)  # the rules' answer
 
 
 TooLong = Callable[[CutRegion, RegisterMap], bool]
 
 
 def never(_: CutRegion, __: RegisterMap) -> bool:
-    """No part is too long: for readers that take the instructions as they are."""
+    """No part is too long: for users that take the instructions as they are."""
     return False
 
 
 def grouped(items: Sequence[Item], instructions: Sequence[Instruction]) -> list[list[Item]]:
-    """The rules' code by SASS instruction; what stands between two belongs to the first."""
+    """The rules' code by SASS instruction; code between two belongs to the first."""
     number = {ins.offset: n for n, ins in enumerate(instructions)}
     groups: list[list[Item]] = [[] for _ in instructions]
     here = 0
@@ -63,7 +64,7 @@ def grouped(items: Sequence[Item], instructions: Sequence[Instruction]) -> list[
 
 
 def rules_code(block: Region, regs: RegisterMap) -> tuple[tuple[Item, ...], ...]:
-    """The rules' code of a block, by SASS instruction.  LoweringError where they refuse one."""
+    """The rules' code of a block, by SASS instruction.  LoweringError if they refuse one."""
     return tuple(map(tuple, grouped(rules_items(block, regs), block.instructions)))
 
 
@@ -93,16 +94,16 @@ def cut_regions(
     too_long: TooLong,
 ) -> list[CutRegion]:
     """A block's parts in order; together they are the block.  ``items`` are the rules' code of it
-    where that is at hand; what ``too_long`` says of is cut further.
+    if available; a part for which ``too_long`` holds is cut further.
 
-    Raises LoweringError where the rules refuse an instruction: then nobody translates the kernel.
+    Raises LoweringError if the rules refuse an instruction: then the kernel cannot be translated.
     """
     if items is None:
         whole = rules_code(block, regs)
     else:
         whole = tuple(map(tuple, grouped(items, block.instructions)))
-    # Of what concerns the bits of NaN, other code is not believed: proofs of stretches do not know
-    # which registers of the kernel hold another NaN than SASS has.
+    # Other code is not trusted with the bits of NaN: proofs of regions do not cover which registers
+    # of the kernel hold a NaN other than SASS's.
     apart = block.around.nans.apart
     own = [
         ins.offset in apart or is_macro(ins, code, regs)
@@ -118,7 +119,7 @@ def cut_regions(
     for first, end, macro in _cuts(block.instructions, own, longest):
         part = replace(block, instructions=block.instructions[first:end])
         near = block.instructions[max(0, first - 1) : end + 1]
-        # The end of a guarded run stands in front of what follows it.
+        # The end of a guarded run precedes the code after it.
         plain = all(ins.guard.is_true for ins in near)
         code = whole[first:end] if plain else rules_code(part, regs)
         stretch = CutRegion(part, behind[end - 1], code, macro)
@@ -137,7 +138,7 @@ def cut_regions(
 
 
 def said_as(stretch: CutRegion, regs: RegisterMap) -> CutRegion | None:
-    """The stretch with question and answer, if they have words."""
+    """The region with prompt and answer, if both can be expressed."""
     try:
         asked = region_text(stretch.block, regs, stretch.live_out)
         return replace(stretch, asked=asked, answer=tuple(code_words(stretch.code, asked)))
@@ -166,7 +167,7 @@ def _cuts(
 
 
 def _cut(instructions: Sequence[Instruction], first: int, longest: int) -> int:
-    """Where a long run is cut: late, and not inside a run of one guard where that can be."""
+    """The place to cut a long run: late, and preferably not inside a run of one guard."""
     for end in range(first + longest, first + longest // 2, -1):
         before, behind = instructions[end - 1].guard, instructions[end].guard
         if before.is_true or before != behind:

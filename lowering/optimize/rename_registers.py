@@ -1,8 +1,8 @@
-"""Registers of straight-line code chosen anew: what comes in and goes out stays where it must be.
+"""Renames the registers of straight-line code; registers live on entry and exit keep their places.
 
-A register's life is a number of segments, from where it is written to where that is read last.
-Segments of one operand are side by side, and those that an instruction changes in place are one;
-such groups are placed one after another, by where they begin.
+A register's live range is a number of segments, from each write to the last read of the value.
+Segments of one operand are adjacent, and those that an instruction changes in place are merged;
+such groups are placed one after another, in the order of their starts.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ _FOREVER: Final = 1 << 20
 
 
 class NoFit(Exception):
-    """There are too few registers, or none side by side."""
+    """There are too few registers, or no adjacent ones."""
 
 
 @dataclass(slots=True)
 class _Segment:
-    """A register's life with one value; ``at`` is where it is in its group."""
+    """A register's live range with one value; ``at`` is its position in its group."""
 
     kind: str
     number: int
@@ -34,7 +34,7 @@ class _Segment:
     last: float
     group: _Group | None = None
     at: int = 0
-    junk: bool = False  # nobody wrote it
+    junk: bool = False  # never written
 
 
 @dataclass(slots=True, eq=False)
@@ -52,8 +52,8 @@ class _Group:
 
 @dataclass(slots=True)
 class Places:
-    """What is known of places: where the registers of the code that comes are, of each kind, those
-    that may be used besides, and which are read behind the code."""
+    """Constraints on places: the registers of the incoming code, per kind, the registers that may
+    be used in addition, and those that are read after the code."""
 
     come: Mapping[RRef, int]
     free: Mapping[str, Sequence[int]]
@@ -74,12 +74,12 @@ def _words(arg: Arg) -> list[tuple[str, int]]:
 
 
 class _Lives:
-    """The segments of code, in their groups."""
+    """The segments of the code, in their groups."""
 
     def __init__(self, code: Sequence[Inst], places: Places) -> None:
         self.groups: list[_Group] = []
         self.here: dict[tuple[str, int], _Segment] = {}
-        self.placed: list[list[list[_Segment]]] = []  # by instruction and operand
+        self.placed: list[list[list[_Segment]]] = []  # per instruction and operand
         for ref in places.come:
             self._begin(ref.kind, ref.number, -1)
         for n, inst in enumerate(code):
@@ -107,7 +107,7 @@ class _Lives:
             if "r" in roles[i] or (tied and "w" in roles[i]):
                 for kind, number in _words(arg):
                     found = self.here.get((kind, number))
-                    if found is None:  # what is read is undefined: any place will do
+                    if found is None:  # the value read is undefined: any place will do
                         found = self._begin(kind, number, n - 0.5)
                         found.junk = True
                     found.last = max(found.last, n)
@@ -139,7 +139,7 @@ class _Lives:
             group.align = max(group.align, min(arg.n, 4))
 
     def _join(self, a: _Segment, b: _Segment, distance: int) -> None:
-        """Puts ``b`` so far behind ``a``."""
+        """Places ``b`` at a distance after ``a`` in one group."""
         ga, gb = a.group, b.group
         assert ga is not None
         assert gb is not None
@@ -155,7 +155,7 @@ class _Lives:
 
 
 class _Board:
-    """Which registers are taken when."""
+    """Occupancy of the registers over time."""
 
     def __init__(self) -> None:
         self.taken: dict[tuple[str, int], list[tuple[float, float]]] = {}
@@ -183,7 +183,7 @@ def _file(kind: str) -> str:
 
 
 def _fixed(group: _Group, places: Places, final: Mapping[RRef, _Segment]) -> int | None:
-    """Where a group must be, if that is known."""
+    """The required place of a group, if any."""
     bases: set[int] = set()
     for s in group.segments:
         ref = RRef(s.kind, s.number)

@@ -1,4 +1,4 @@
-"""Cheaper code for a stretch than the rules': changes are tried, and what is kept is proved."""
+"""Cheaper code for a region than the rules': changes are tried, and those kept are proved."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ class Better:
 def improved(
     stretch: CutRegion, regs: RegisterMap, question: RegionText, prover: Prover, rules: Code
 ) -> Better | None:
-    """The cheapest code that was found; None where none is cheaper than the rules'.
+    """The cheapest code found; None if none is cheaper than the rules'.
 
-    Where a step of it is not proved, the rules' code stays there.
+    If a step of it is not proved, the rules' code stays there.
     """
     draft = Draft.of(rules, question)
     shortened(draft)
@@ -66,7 +66,7 @@ def improved(
         return None
     try:
         check_legality(code, question)
-        code_words(code, question)  # registers side by side that the question has not so
+        code_words(code, question)  # fails for register pairs that the prompt does not have
         for first, end in same:
             verdict = _proved(stretch, regs, behind, prover, code, first, end, ())
             if verdict is None:
@@ -75,7 +75,7 @@ def improved(
         else:
             good = waited(stretch.block, regs, stretch.live_out, code)
             return Better(code, price, tuple(sorted(modulo))) if good else None
-        # What is the rules' may not be said in these steps.
+        # The rules' code may not be expressible in these steps.
         whole = prover.stretch(stretch.block, regs, stretch.live_out, code, ends)
     except SassxlateError:
         return None

@@ -1,9 +1,9 @@
-"""Takes out moves from temporaries: a result is computed where the move would have put it.
+"""Removes moves from temporaries: a result is computed in the destination of the move.
 
-Rules compute into temporaries where the destination may still be a source, and the registers of a
-pair are moved one by one.  Within the code of one SASS instruction a temporary's whole life is
-known: it ends with the instruction.  So where a value is computed into temporaries only to be
-moved, and nothing in between reads, writes or counts on the destination, it is computed there.
+Rules compute into temporaries if the destination may still be a source, and the registers of a
+pair are moved one by one.  Within the code of one SASS instruction a temporary's whole live range
+is known: it ends with the instruction.  So if a value is computed into temporaries only to be
+moved, and nothing in between reads, writes or relies on the destination, it is computed there.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from sassxlate.disasm.rdna3.tables.operand_codes import EXEC_LO
 from sassxlate.lowering.regalloc.register_map import RegisterMap
 
 _EXEC = RRef("s", EXEC_LO)
-# Results whose registers must be none of the sources': the unit reads while it writes.
+# Results whose registers must not overlap the sources: the unit reads while it writes.
 _APART = frozenset({"v_mad_u64_u32", "v_mad_i64_i32"})
 _MASKS = ("v_add_co_", "v_sub_co_", "v_subrev_co_")
 _MOVES = {"v_mov_b32": "v", "s_mov_b32": "s"}
 
 
 def coalesce_copies(items: Sequence[Item], regs: RegisterMap) -> list[Item]:
-    """The items of one SASS instruction without moves that are not needed.  Code with labels or
-    branches stays as it is: there a temporary may have several lives at once."""
+    """The items of one SASS instruction without unneeded moves.  Code with labels or branches is
+    left unchanged: there a temporary may have several live ranges at once."""
     if len(items) < 2 or any(isinstance(i, Label) or _jumps(i) for i in items):
         return list(items)
     code = [i for i in items if isinstance(i, Inst)]
@@ -61,7 +61,7 @@ def coalesce_spans(
 
 
 def _in_pairs(code: list[Inst]) -> list[Item]:
-    """Moves of the two halves of a pair of SGPRs as one."""
+    """Moves of the two halves of a pair of SGPRs merged into one."""
     out: list[Item] = []
     for inst in code:
         before = out[-1] if out else None
@@ -94,8 +94,8 @@ def _plain_move(inst: Inst) -> tuple[RRef, RRef] | None:
 
 
 def _result(inst: Inst, source: RRef) -> int | None:
-    """Which operand of an instruction is the result that has this register: the first, or where a
-    lane mask is a second result (carries), that."""
+    """Index of the operand whose result contains this register: the first, or the second if a lane
+    mask is a second result (carries)."""
     for which in (0, 1)[: 2 if inst.op.startswith(_MASKS) else 1]:
         arg = inst.args[which]
         if isinstance(arg, V | S):
@@ -110,8 +110,8 @@ def _temporary(ref: RRef, regs: RegisterMap) -> bool:
 
 
 def _without(code: list[Inst], at: int, regs: RegisterMap) -> int:
-    """Takes out the move at ``at``, and those of the same result's other words, if that changes
-    nothing but temporaries.  Gives the place to go on from."""
+    """Removes the move at ``at``, and those of the same result's other words, if that changes
+    nothing but temporaries.  Returns the index to continue from."""
     move = _plain_move(code[at])
     if move is None or not _temporary(move[1], regs) or _temporary(move[0], regs):
         return at
@@ -157,7 +157,7 @@ def _without(code: list[Inst], at: int, regs: RegisterMap) -> int:
 def _moves(
     code: list[Inst], maker: int, wanted: dict[RRef, RRef], regs: RegisterMap
 ) -> list[int] | None:
-    """Where the words of a result are moved: each once, to its place, and read by nothing else."""
+    """The moves of a result's words: each moved once, to its place, and not read otherwise."""
     found: dict[RRef, int] = {}
     for i in range(maker + 1, len(code)):
         for word in wanted.keys() & reads(code[i]):
@@ -166,19 +166,19 @@ def _moves(
                 return None
             found[word] = i
         if wanted.keys() & writes(code[i]):
-            return None  # a second life of a word: rare, and not worth the care
+            return None  # a second live range of a word: rare, and not worth handling
     if len(found) != len(wanted) or any(_temporary(p, regs) for p in wanted.values()):
         return None
     return list(found.values())
 
 
 def _may_write(inst: Inst, words: list[RRef], places: list[RRef]) -> bool:
-    """Whether the instruction may have its result in other registers."""
+    """Whether the result of the instruction may be put in other registers."""
     row = info(inst.op)
     if keeps_part(inst) or inst.dpp or inst.y is not None:
         return False
     if any("r" in operand.role and "w" in operand.role for operand in row.args):
-        return False  # it adds to what is there
+        return False  # it accumulates into its destination
     if row.kind == "smem" or row.atomic or not set(words) <= writes(inst):
         return False
     if not reads(inst) & set(places):

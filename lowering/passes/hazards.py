@@ -1,4 +1,5 @@
-"""The data hazards of wave32 gfx1100 that software must handle: what triggers, what mitigates it.
+"""The data hazards of wave32 gfx1100 that software must handle: what triggers and what mitigates
+each.
 
 Sources: LLVM's GCNHazardRecognizer (feature list 11_0_Common) and Mesa ACO's README-ISA.
 

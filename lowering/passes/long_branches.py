@@ -1,4 +1,4 @@
-"""Branches of more than 128 KiB: they go from island to island.
+"""Branches longer than 128 KiB: they go from island to island.
 
 A branch reaches 32,767 dwords.  Where one does not reach its label, islands are put in at
 regular distances, each with a branch over it; an island has a branch for each label that lies
@@ -16,7 +16,7 @@ from sassxlate.disasm.rdna3.codec.assemble import in_reach, is_branch
 from sassxlate.disasm.rdna3.instruction import Inst, InstOrigin, Item, Label, LabelRef
 from sassxlate.lowering.codeobject.source_map import ISLAND
 
-REACH = 120 << 10  # bytes that a branch may go; the rest is for the islands themselves
+REACH = 120 << 10  # most bytes that a branch spans; the rest is for the islands themselves
 APART = 96 << 10  # bytes between two islands
 _ISLAND = InstOrigin(ISLAND)
 
@@ -102,7 +102,7 @@ def _all_reach(program: Encoded, offsets: Sequence[int], limit: int | None) -> b
 
 
 def _may_stand(before: Item) -> bool:
-    """Not between an instruction that reads its address and what counts on that."""
+    """Not between an instruction that reads its address and the code that relies on it."""
     return isinstance(before, Inst) and before.op != "s_getpc_b64"
 
 

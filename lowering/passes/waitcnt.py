@@ -1,8 +1,8 @@
-"""Puts in s_waitcnt where a register that a load still has to fill is read or written again.
+"""Inserts s_waitcnt before a register with a pending load is read or written.
 
 vmcnt counts loads in order; lgkmcnt counts LDS in order and scalar loads out of order, so mixed
-traffic waits for all (RDNA3 ISA 4.4).  At labels and branches everything outstanding is waited for,
-so no path into a block brings unfinished loads along.  Stores are waited for only by the fences
+traffic waits for all (RDNA3 ISA 4.4).  At labels and branches all outstanding loads are waited for,
+so no path into a block carries pending loads.  Stores are waited for only by the fences
 that the rules write themselves.
 """
 
@@ -49,7 +49,7 @@ _NOTHING: frozenset[RRef] = frozenset()
 
 
 def insert_waitcnt(items: Iterable[Item]) -> list[Item]:
-    """The program with waits; expects none but full ones (imm 0) before."""
+    """The program with waits; the input may only contain full ones (imm 0)."""
     out: list[Item] = []
     state = _Outstanding()
 

@@ -1,1 +1,1 @@
-"""Which SASS register stands in which RDNA3 register."""
+"""Maps SASS registers to RDNA3 registers."""

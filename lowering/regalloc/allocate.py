@@ -1,8 +1,8 @@
-"""The register map of one kernel: where its registers, predicates, masks and constants live.
+"""The register map of one kernel: the places of its registers, predicates, masks and constants.
 
-R*i* lives in v*i* where it fits, in scratch where it does not.  UR*i* lives in an SGPR where no
-path that waits can lose it, else in a VGPR (one copy a lane).  Predicates and the masks of the
-convergence machine are SGPR lane masks; masks that find no SGPR live in lanes of a VGPR.
+R*i* lives in v*i* if it fits, otherwise in scratch.  UR*i* lives in an SGPR if no path that
+waits can lose it, otherwise in a VGPR (one copy per lane).  Predicates and the masks of the
+convergence machine are SGPR lane masks; masks for which no SGPR is left live in lanes of a VGPR.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ VGPRS = 256
 
 
 class _Sgprs:
-    """Hands out SGPRs from the bottom; pairs are even."""
+    """Allocates SGPRs from the bottom; pairs are even."""
 
     def __init__(self) -> None:
         reserved = {s.index for s in GROUP_ID}
@@ -42,7 +42,7 @@ class _Sgprs:
         return None
 
     def take_run(self, n: int) -> int | None:
-        """The first of ``n`` SGPRs side by side, a multiple of four."""
+        """The first of ``n`` adjacent SGPRs, a multiple of four."""
         free = set(self.free)
         for i in self.free:
             run = range(i, i + n)
@@ -76,7 +76,7 @@ def _tuples(ins: Instruction) -> Iterable[Reg]:
 def unsafe_uniforms(
     cfg: Cfg, live: Liveness, uniformity: Uniformity, pending: frozenset[RegRef]
 ) -> frozenset[int]:
-    """UR indices that one shared copy cannot serve: written where some live lanes are elsewhere,
+    """UR indices that one shared copy cannot serve: written while some live lanes are elsewhere,
     and either read in another block or needed by lanes that wait."""
     unsafe: set[int] = set()
     for block in cfg.blocks:
@@ -104,7 +104,7 @@ def unsafe_uniforms(
 
 
 def dead_instructions(cfg: Cfg) -> frozenset[int]:
-    """Offsets of instructions whose result no instruction of the kernel ever reads: above all the
+    """Offsets of instructions whose result no instruction of the kernel ever reads, typically the
     stack pointer of a kernel without a stack."""
     every = [i for block in cfg.blocks for i in block.instructions]
     read = frozenset(r for i in every for r in i.reads)
@@ -137,8 +137,8 @@ def constant_uses(
 def _constants_in_runs(
     uses: Mapping[tuple[int, int], int], sgprs: _Sgprs
 ) -> dict[tuple[int, int], S]:
-    """Registers for words side by side in a bank, which one scalar load fills; words of which none
-    is beside go without.  Nothing where there is too little room for all."""
+    """Registers for adjacent words of a bank, which one scalar load fills; words without a
+    neighbour get none.  Empty if there is too little room for all."""
     room = len(sgprs.free) - 8 - len(uses)
     out: dict[tuple[int, int], S] = {}
     left = sorted(uses)

@@ -1,4 +1,4 @@
-"""Where each SASS register stands."""
+"""The place of each SASS register."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class RegisterMap:
     r: Mapping[int, int]  # R index -> VGPR
     spilled: Mapping[int, int]  # R index -> byte offset in scratch
     ur: Mapping[int, int]  # UR index -> SGPR
-    ur_lanes: Mapping[int, int]  # UR index -> VGPR, one copy a lane
+    ur_lanes: Mapping[int, int]  # UR index -> VGPR, one copy per lane
     p: Mapping[int, S]
     up: Mapping[int, S]
     live: S
@@ -38,5 +38,5 @@ class RegisterMap:
     tid: V
     vtemp_base: int
     lane_vgprs: tuple[int, ...]
-    scratch_spill: int  # bytes of spill slots a lane
+    scratch_spill: int  # bytes of spill slots per lane
     barriers: Mapping[int, int] = field(default_factory=dict[int, int])  # B index -> VGPR of masks

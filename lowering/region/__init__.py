@@ -1,1 +1,1 @@
-"""The straight-line region: what it is, its canonical text, the RDNA3 that may stand for it."""
+"""The straight-line region: its definition, its canonical text, the RDNA3 that may implement it."""

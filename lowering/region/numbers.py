@@ -1,8 +1,8 @@
-"""Numbers as words: any value can be said, in few words where it is a usual one.
+"""Numbers as words: any value can be expressed, in few words if it is a common one.
 
-A value of 32 or 64 bits is one word where it is small (``#-16`` to ``#64``) or a usual float
-(``1.0``, by the bits of the width), else bytes behind a word that says how many and where they
-stand: ``x2 b01 b00`` is 0x100, ``f2 b40 b49`` is 0x40490000 (the bytes at the top).
+A value of 32 or 64 bits is one word if it is small (``#-16`` to ``#64``) or a common float
+(``1.0``, by the bits of the width), otherwise bytes after a word that gives their number and
+position: ``x2 b01 b00`` is 0x100, ``f2 b40 b49`` is 0x40490000 (the bytes at the top).
 """
 
 from __future__ import annotations
@@ -63,9 +63,9 @@ _STARTS: Final = frozenset(w for w in NUMBER_WORDS if not w.startswith("b"))
 
 
 def value_of(words: Sequence[str], at: int, bits: Bits = 32) -> tuple[int, int]:
-    """The value at ``words[at]``, signed where its top bit is set, and the place behind it.
+    """The value at ``words[at]``, signed if its top bit is set, and the index after it.
 
-    Raises EncodeError SX0540 for what is no number, or one that is wider.
+    Raises EncodeError SX0540 if there is no number, or a wider one.
     """
     word = words[at] if at < len(words) else ""
     if word not in _STARTS:

@@ -1,4 +1,4 @@
-"""Which operands and numbers an instruction takes, asked of the encoder and kept by their kinds."""
+"""The operands and numbers that an instruction takes, from the encoder, cached by their kinds."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ _OFF: Final = Operand("off", "r", "off", 1, "b32")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OperandShape:
-    """One way in which a mnemonic's operands follow each other.  There is one object of each
-    (:func:`shapes` keeps them): they are compared very often."""
+    """One order of a mnemonic's operands.  There is one object for each (:func:`shapes` caches
+    them), because they are compared very often."""
 
     op: str
     operands: tuple[Operand, ...]
@@ -35,13 +35,13 @@ def _replaced(operands: Sequence[Operand], name: str, new: Operand) -> tuple[Ope
 
 @cache
 def shapes(op: str) -> tuple[OperandShape, ...]:
-    """The ways of a mnemonic that have an encoding."""
+    """The operand orders of a mnemonic that have an encoding."""
     return tuple(s for s in _ways(op) if _completed(s, ()) is not None)
 
 
 @cache
 def counts(op: str) -> frozenset[int]:
-    """How many operands a mnemonic may have."""
+    """The possible numbers of operands of a mnemonic."""
     return frozenset(len(s.operands) for s in _ways(op))
 
 
@@ -73,7 +73,7 @@ def _flat(row: OpInfo) -> Iterator[OperandShape]:
 
 @cache
 def _fillers(operand: Operand) -> tuple[Arg, ...]:
-    """What may always stand for an operand; the cheapest for the constant bus first."""
+    """Fillers that are always valid for an operand; the cheapest for the constant bus first."""
     n = operand.n
     found: list[Arg] = []
     if operand.cls == "off":
@@ -88,7 +88,7 @@ def _fillers(operand: Operand) -> tuple[Arg, ...]:
 
 
 def _completed(shape: OperandShape, args: tuple[Arg, ...]) -> Inst | None:
-    """The instruction with operands that do for what is left; None where none has an encoding."""
+    """The instruction with fillers for the missing operands; None if none has an encoding."""
     rest = shape.operands[len(args) :]
     same = tuple(a for a in args if isinstance(a, S | Sp))
 
@@ -106,7 +106,7 @@ def _completed(shape: OperandShape, args: tuple[Arg, ...]) -> Inst | None:
 
 
 def _kind(arg: Arg, seen: list[S | Sp]) -> tuple[object, ...]:
-    """What of an operand an encoding depends on."""
+    """The property of an operand that its encoding depends on."""
     match arg:
         case V():
             return ("v", arg.n)
@@ -130,7 +130,7 @@ def _judged(shape: OperandShape, kinds: tuple[tuple[object, ...], ...]) -> dict[
 
 
 def possible(shape: OperandShape, args: tuple[Arg, ...]) -> bool:
-    """Whether operands that begin so have an encoding, whatever registers they are."""
+    """Whether operands with this prefix have an encoding, whatever the registers."""
     seen: list[S | Sp] = []
     verdict = _judged(shape, tuple(_kind(a, seen) for a in args))
     if "ok" not in verdict:
@@ -146,7 +146,7 @@ _RANGES: Final = (
 
 @lru_cache(maxsize=1 << 12)
 def offset_range(inst: Inst, field: str) -> tuple[int, int] | None:
-    """The widest known range of an offset or immediate; None where there is none."""
+    """The widest known range of an offset or immediate; None if there is none."""
     for low, high in _RANGES:
         ends = (dataclasses.replace(inst, **{field: n}) for n in (low, high))  # type: ignore[arg-type]
         if all(can_encode(end) is None for end in ends):

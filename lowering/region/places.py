@@ -1,10 +1,10 @@
 """Canonical names of the places that a block touches, in order of first use.
 
 ===== ==================================================== ==============
-name  what lives there                                     place
+name  contents                                             place
 ===== ==================================================== ==============
 v     a general register R                                 VGPR
-l     a uniform register, of which each lane has a copy    VGPR
+l     a uniform register, one copy per lane                VGPR
 u     a uniform register                                   SGPR
 c     a word of a constant bank, loaded before; read only  SGPR
 p     a predicate: a mask of lanes                         SGPR
@@ -13,7 +13,7 @@ t     a temporary                                          VGPR
 s     a temporary; pairs are even                          SGPR
 ===== ==================================================== ==============
 
-``v1`` is beside ``v0`` for certain only where the block's SASS names both as one operand: those
+``v1`` is certain to be next to ``v0`` only if the block's SASS names both as one operand: those
 registers are renamed together, in order, and of scalar ones an even name is an even register.
 """
 
@@ -35,7 +35,7 @@ CLASSES: Final[Mapping[str, int]] = {
 }  # fmt: skip
 VECTOR: Final = frozenset("vlt")
 FIXED: Final = ("kern", "gid.x", "gid.y", "gid.z", "live", "save", "tid")
-VTEMPS: Final = 24  # of the language's: any kernel has so many
+VTEMPS: Final = 24  # temporaries of the subset: any kernel has that many
 
 Place = tuple[str, int]  # class, VGPR or SGPR
 
@@ -48,7 +48,7 @@ class Names:
     name: Mapping[V | S, str]
 
     def register(self, name: str, n: int = 1) -> V | S:
-        """``n`` registers from a name on.  EncodeError SX0541 where they are not side by side."""
+        """``n`` registers from a name on.  EncodeError SX0541 if they are not adjacent."""
         first = self.place.get(name)
         if first is None:
             raise EncodeError("SX0541", f"{name} is no register of this block")
@@ -60,7 +60,7 @@ class Names:
         return type(first)(first.index, n)
 
     def of(self, arg: V | S) -> str:
-        """The name of a tuple's first register.  EncodeError SX0541 where it has none."""
+        """The name of a tuple's first register.  EncodeError SX0541 if it has none."""
         name = self.name.get(type(arg)(arg.index))
         if name is None or self.register(name, arg.n) != arg:
             raise EncodeError("SX0541", f"{arg} has no name in this block")
@@ -76,7 +76,7 @@ def _beside(first: V | S, i: int) -> V | S:
 
 
 def place_of(ref: RegRef, regs: RegisterMap) -> Place:
-    """Where a register of SASS lives.  EncodeError SX0541 for one that has no VGPR or SGPR."""
+    """The place of a SASS register.  EncodeError SX0541 for one that has no VGPR or SGPR."""
     index = ref.index
     if ref.file == "R" and index in regs.r:
         return "v", regs.r[index]
@@ -92,7 +92,7 @@ def place_of(ref: RegRef, regs: RegisterMap) -> Place:
 
 
 def registers_of(operand: Operand, regs: RegisterMap) -> list[list[Place]]:
-    """The places that an operand names, in order; those of one list are one operand."""
+    """The places that an operand names, in order; each list is one operand."""
     match operand:
         case Reg():
             if operand.is_zero:
@@ -121,7 +121,7 @@ def words_of(operand: Const) -> list[int]:
 
 
 def named(ins: Instruction) -> Iterable[Operand]:
-    """The operands in the order in which they are said; the guard first."""
+    """The operands in the order of the text; the guard first."""
     yield ins.guard
     yield from ins.operands.values()
 
@@ -129,7 +129,7 @@ def named(ins: Instruction) -> Iterable[Operand]:
 def canonical_names(
     sass: Sequence[Instruction], regs: RegisterMap, lent: frozenset[int] = frozenset()
 ) -> Names:
-    """The names of everything that a block touches; ``lent`` are SGPRs that are no temporaries.
+    """The names of everything that a block touches; ``lent`` are SGPRs that are not temporaries.
 
     Raises EncodeError SX0541 for a register without a place or a name.
     """
@@ -185,8 +185,8 @@ _last: list[tuple[RegisterMap, dict[str, V | S], dict[V | S, str]]] = []
 
 
 def _fixed_names(regs: RegisterMap) -> tuple[dict[str, V | S], dict[V | S, str]]:
-    """:func:`_fixed`, both ways; kept for the map that was last asked for, as blocks of one kernel
-    are asked one after another."""
+    """:func:`_fixed`, both ways; cached for the last map, since the blocks of one kernel are
+    processed one after another."""
     if not _last or _last[0][0] is not regs:
         found = _fixed(regs)
         _last[:] = [(regs, found, {at: name for name, at in found.items()})]
@@ -194,7 +194,7 @@ def _fixed_names(regs: RegisterMap) -> tuple[dict[str, V | S], dict[V | S, str]]
 
 
 def _fixed(regs: RegisterMap) -> dict[str, V | S]:
-    """What is the same in all blocks of a kernel: temporaries and what the kernel keeps."""
+    """The names that are the same in all blocks of a kernel: temporaries and reserved places."""
     out: dict[str, V | S] = {
         f"t{i}": V(regs.vtemp_base + i) for i in range(CLASSES["t"]) if regs.vtemp_base + i < 256
     }

@@ -1,9 +1,9 @@
-"""The seam between the translator and what writes code: blocks of straight-line SASS.
+"""The interface between the translator and code writers: blocks of straight-line SASS.
 
-Whoever writes a block's code knows its instructions, where their registers live and which of them
-are read after it, and nothing else.  The code has neither waits nor hazards mitigated: those, EXEC
-between blocks, and all control flow are the translator's, whoever wrote the code.  The rules are
-one writer; a model is another (``sassxlate.llm``).
+The writer of a block's code gets its instructions, the places of their registers and the registers
+read after it, and nothing else.  The code has neither waits nor hazards mitigated: those, EXEC
+between blocks, and all control flow belong to the translator, whoever wrote the code.  The rules
+are one writer; a model is another (``sassxlate.llm``).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class KernelEnv:
-    """What is the same for all blocks of a kernel, besides the register map."""
+    """The facts shared by all blocks of a kernel, besides the register map."""
 
     name: str
     arch: int
@@ -41,17 +41,17 @@ class KernelEnv:
 
     @property
     def tables(self) -> dict[int, int]:
-        """Offset in the kernarg segment -> the constant bank whose address stands there."""
+        """Offset in the kernarg segment -> the constant bank whose address is there."""
         return {offset: bank for bank, offset in self.bank_table.items()}
 
 
 @dataclass(frozen=True, slots=True)
 class Region:
-    """Straight-line SASS: a block of the graph without what transfers control, or the part of one
-    before, between or behind instructions that act on barriers (BSSY, BREAK, BMOV, B2R).
+    """Straight-line SASS: a block of the graph without its control transfer, or the part of one
+    before, between or after instructions that act on barriers (BSSY, BREAK, BMOV, B2R).
 
     ``merged`` are the predicates whose bits of waiting lanes must survive.  ``converged``: no lane
-    waits elsewhere.  Instructions whose results nobody reads, and those that only schedule, are
+    waits elsewhere.  Instructions whose results are never read, and those that only schedule, are
     left out.
     """
 
@@ -67,7 +67,7 @@ class Region:
         return self.instructions[0].offset
 
     def live_in(self, live_out: frozenset[RegRef]) -> frozenset[RegRef]:
-        """What is read in the block or behind it, as it is before."""
+        """The live-in set: registers read in the block or after it, with their values before it."""
         live = live_out
         for ins in reversed(self.instructions):
             live = live_before(ins, live)
@@ -78,8 +78,8 @@ class Region:
 class RegionSite:
     """A block of a selected kernel, and the rules' code of it: ``items[first:end]``.
 
-    ``starts`` has for each instruction, and for what is behind the last, the item at which its code
-    begins; None where a guard's EXEC spans it, so that the code cannot be cut there.
+    ``starts`` has for each instruction, and for the end of the last, the item at which its code
+    begins; None if a guard's EXEC spans it, so that the code cannot be cut there.
     """
 
     block: Region
@@ -99,17 +99,17 @@ class BlockBody:
 
 @dataclass(slots=True)
 class KernelBodies:
-    """Finds the pieces of one block of the graph while the rules write its body.
+    """Collects the pieces of one block of the graph while the rules write its body.
 
-    A piece ends before and behind an instruction of the convergence machine, where EXEC is all of
-    the block's lanes; where a guard spans such an instruction, what it spans is no piece.
+    A piece ends before and after an instruction of the convergence machine, where EXEC is all of
+    the block's lanes; if a guard spans such an instruction, the code that it spans is not a piece.
     """
 
     found: list[BlockBody] = field(default_factory=list[BlockBody])
     _members: list[Instruction] = field(default_factory=list[Instruction])
     _starts: list[int | None] = field(default_factory=list["int | None"])
     _mixed: bool = False
-    _state: bool = False  # the last instruction was one of the machine's
+    _state: bool = False  # the last instruction belonged to the machine
 
     def add(self, ins: Instruction, at: int, *, state: bool, clean: bool) -> None:
         """An instruction whose code begins at item ``at``.  ``clean``: no guard is open there."""
@@ -121,7 +121,7 @@ class KernelBodies:
         self._starts.append(at if clean else None)
 
     def end(self, at: int) -> None:
-        """Nothing of the piece stands behind item ``at``."""
+        """Ends the piece at item ``at``."""
         if self._members and not self._mixed:
             self.found.append(BlockBody(tuple(self._members), (*self._starts, at)))
         self._members, self._starts = [], []

@@ -1,4 +1,4 @@
-"""The code of real instructions from the code of the lines in which they were said."""
+"""The code of real instructions from the code of the lines that express them."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from sassxlate.lowering.target import KERNARG, NULL
 if TYPE_CHECKING:
     pass
 
-OLDER: Final = bank_layout(90)  # where older kernels have what in the kernarg segment
+OLDER: Final = bank_layout(90)  # the layout of the kernarg segment of older kernels
 _SIZES: Final = {"block_dim": 12, "grid_dim": 12, "param_base": 1 << 16}
 
 
 def joined(groups: Sequence[Sequence[Inst]], known: Restated, base: int) -> list[list[Inst]]:
-    """The code of each instruction from that of the lines, with copies to uniform registers and the
+    """The code of each instruction from that of its lines, with copies to uniform registers and the
     loads of what is lent; ``base`` is the first vector temporary."""
     lay = known.block.around.layout
     lines = [[_moved(i, OLDER, lay) for i in group] for group in groups]
@@ -48,13 +48,13 @@ def joined(groups: Sequence[Sequence[Inst]], known: Restated, base: int) -> list
 
 
 def said_at(lay: BankLayout, offset: int) -> int:
-    """Where older kernels have what is at an offset of the kernarg segment."""
+    """The offset in older kernels of the value at an offset of the kernarg segment."""
     return _elsewhere(lay, OLDER, offset)
 
 
 def lower(code: Sequence[Sequence[Item]], lay: BankLayout) -> list[list[Item]]:
-    """Code as it is said where places in the kernarg segment are.  EncodeError SX0543 for a place
-    that is no constant's."""
+    """Translates offsets in the kernarg segment from the text's to the real ones.  EncodeError
+    SX0543 for an offset that is not a constant's."""
     out = [[_moved(i, lay, OLDER) if isinstance(i, Inst) else i for i in group] for group in code]
     for before, now in zip(code, out, strict=True):
         for was, inst in zip(before, now, strict=True):
@@ -80,7 +80,7 @@ def _elsewhere(before: BankLayout, now: BankLayout, offset: int) -> int:
 
 
 def _masks(code: Sequence[Inst], masks: Collection[int]) -> list[Inst]:
-    """Without care for the bits of waiting lanes in a predicate that the block has not."""
+    """Drops the care for bits of waiting lanes in a predicate that is not the block's."""
     out: list[Inst] = []
     for inst in code:
         to = inst.args[0] if inst.args else None
@@ -99,7 +99,7 @@ def _is_exec(arg: Arg) -> bool:
 
 
 def _vectors(code: list[list[Inst]], lent: Sequence[int], base: int) -> list[list[Inst]]:
-    """Lent vector registers in temporaries that the code does not name."""
+    """Assigns lent vector registers to temporaries that the code does not name."""
     named = {a.index + i for g in code for x in g for a in x.args if isinstance(a, V)
              for i in range(a.n)}  # fmt: skip
     wanted = [v for v in lent if v in named]
@@ -115,7 +115,7 @@ def _vectors(code: list[list[Inst]], lent: Sequence[int], base: int) -> list[lis
 
 
 def _loaded(code: list[list[Inst]], words: Mapping[int, int]) -> list[list[Inst]]:
-    """The loads of lent constants, each in front of the first code that reads it.  A move out of a
+    """The loads of lent constants, each before the first code that reads it.  A move out of a
     constant that nothing else reads is the load itself."""
     times: dict[int, int] = {}
     for group in code:
@@ -166,11 +166,11 @@ class Restated:
     """A block's instructions as lines of older forms: ``lines[at:at + parts[n]]`` are those of the
     n-th, ``at`` the sum of the parts before.
 
-    ``block`` has places in the kernarg segment as they are said; ``regs`` has places for what is
-    lent: ``lent`` are the SGPRs, ``words`` the offsets in bank 0 of those that hold constants,
-    ``masks`` those that hold predicates, ``vectors`` the VGPRs.  A line whose result the block has
-    in a uniform register is followed by the copy in ``copies``; ``moves`` are lines that copy such
-    a register, which an answer may leave out."""
+    ``block`` has offsets in the kernarg segment as the text gives them; ``regs`` has places for
+    what is lent: ``lent`` are the SGPRs, ``words`` the offsets in bank 0 of those that hold
+    constants, ``masks`` those that hold predicates, ``vectors`` the VGPRs.  A line whose result the
+    block keeps in a uniform register is followed by the copy in ``copies``; ``moves`` are lines
+    that copy such a register, which an answer may leave out."""
 
     block: Region
     lines: tuple[Instruction, ...]
@@ -184,7 +184,7 @@ class Restated:
     moves: Copies = field(default_factory=dict[int, "tuple[S | V, V]"])
 
 
-Copies: TypeAlias = Mapping[int, "tuple[S | V, V]"]  # by line: a uniform register's place, a VGPR
+Copies: TypeAlias = Mapping[int, "tuple[S | V, V]"]  # by line: place of a uniform register, VGPR
 
 
 __all__ = ["Copies", "Restated", "joined", "lower", "said_at"]

@@ -1,8 +1,8 @@
-"""The RDNA3 that a model may write: which instructions, and which of their fields.
+"""The RDNA3 that a model may write: the instructions, and their fields.
 
-It is what rules write before waits and hazards, without what the verifier does not look at or what
-is not the block's affair: no branches, no EXEC but through guards, no other lanes, no waits, no
-cache bits but the one by which an atomic gives back what was there.
+It is the code that rules write before waits and hazards, without anything that the verifier does
+not check or that is outside the block's control: no branches, no EXEC except through guards, no
+other lanes, no waits, no cache bits except the one by which an atomic returns the old value.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from sassxlate.lowering.regalloc.register_map import RegisterMap
 
 _KINDS: Final = frozenset({"salu", "valu", "smem", "lds", "flat", "global", "scratch"})
 _MODES: Final = frozenset({"s_round_mode", "s_denorm_mode"})
-# Other lanes, EXEC, registers chosen by M0, and what no meaning is written for.
+# Other lanes, EXEC, registers chosen by M0, and instructions without semantics.
 _NOT: Final = (
     "v_readlane", "v_writelane", "v_permlane", "v_cmpx", "v_dual", "v_wmma", "v_swaprel",
     "v_movrel", "v_pipeflush", "v_nop", "v_cube", "v_dot2acc", "s_movrel", "s_wqm", "s_quadmask",
@@ -36,7 +36,7 @@ GUARDS: Final = {  # word: (mnemonic, whether the predicate is inverted)
     "s_and_not1_b32": (".switch", True),
 }
 EXEC: Final = Sp("exec_lo")
-# Fields besides operands, by the word that says them, and the largest value of each.
+# Fields other than operands: the word for each, and its largest value.
 BITS: Final = {
     "neg": 15, "abs": 15, "op_sel": 15, "op_sel_hi": 7, "neg_hi": 7, "omod": 3,
 }  # fmt: skip
@@ -45,7 +45,7 @@ OFFSETS: Final = {"imm": "+", "imm2": "+1"}
 
 
 def in_language(row: OpInfo) -> bool:
-    """Whether the language has an instruction."""
+    """Whether the subset has an instruction."""
     if row.op in _MODES:
         return True
     if row.kind not in _KINDS or row.op.startswith(_NOT):
@@ -57,7 +57,7 @@ def in_language(row: OpInfo) -> bool:
 
 @cache
 def subset_operations() -> tuple[str, ...]:
-    """The mnemonics of the language, in order."""
+    """The mnemonics of the subset, in order."""
     return tuple(sorted(row.op for row in OPS.values() if in_language(row)))
 
 
@@ -67,8 +67,8 @@ def _operations() -> frozenset[str]:
 
 
 def guard(item: Inst, regs: RegisterMap) -> tuple[str, bool, S | None] | None:
-    """A guard's opening, switching or closing: the directive, whether its predicate is inverted,
-    and the predicate."""
+    """The opening, switching or closing of a guard: the directive, whether its predicate is
+    inverted, and the predicate."""
     save = regs.save_exec
     if item.op == "s_mov_b32" and item.args == (EXEC, save):
         return ".endpred", False, None
@@ -83,7 +83,7 @@ def guard(item: Inst, regs: RegisterMap) -> tuple[str, bool, S | None] | None:
 
 
 def guard_inst(word: str, inverted: bool, mask: S | None, regs: RegisterMap) -> Inst:
-    """The instruction of a guard's directive."""
+    """The instruction for a guard's directive."""
     save = regs.save_exec
     if mask is None:
         return Inst("s_mov_b32", (EXEC, save))
@@ -92,7 +92,7 @@ def guard_inst(word: str, inverted: bool, mask: S | None, regs: RegisterMap) -> 
 
 
 def in_subset(item: Item, regs: RegisterMap) -> bool:
-    """Whether the language can say an instruction, apart from the names of its registers."""
+    """Whether an instruction is in the subset, apart from the names of its registers."""
     if isinstance(item, Label):
         return False
     if guard(item, regs) is not None:

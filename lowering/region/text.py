@@ -1,10 +1,9 @@
-"""A block as the model is asked for it, and its answer, as words.
+"""A block as the model's prompt, and its answer, as words.
 
-The prompt is canonical: two blocks that differ in the numbers of registers, in labels and
-addresses alone have one prompt (:mod:`.canonical_names`).  It says the target, what is read before
-it is
-written (``in``), what is read behind (``out``), which predicates must keep the bits of lanes that
-wait elsewhere (``keep``), how many temporaries are free, and the SASS, one instruction a line::
+The prompt is canonical: two blocks that differ only in the numbers of registers, in labels and
+addresses have one prompt (:mod:`.places`).  It gives the target, the registers read before they are
+written (``in``), the live-out set (``out``), the predicates that must keep the bits of lanes that
+wait elsewhere (``keep``), the number of free temporaries, and the SASS, one instruction per line::
 
     gfx1100
     in v1 v2 c0 c1
@@ -13,8 +12,8 @@ wait elsewhere (``keep``), how many temporaries are free, and the SASS, one inst
     IMAD .WIDE v0 :2 v2 #4 c0 :2
     IADD3 v0 v0 v1 Z
 
-An operand's signs stand before it.  A predicate is named by its role where it is not what it mostly
-is: true, or of a carry or a combination in, false.
+An operand's signs precede it.  A predicate is named by its role unless it has its usual value:
+true, or false for a carry or a combination.
 The answer is RDNA3, where ``;`` ends the code of each SASS instruction (which may be empty)::
 
     v_mov_b32 t0 #4 v_mad_i64_i32 v0 :2 null v2 t0 c0 :2 ;
@@ -69,10 +68,10 @@ from sassxlate.lowering.region.subset import (
 from sassxlate.lowering.region.uniform import with_uniform
 
 TARGET: Final = "gfx1100"
-END: Final = ";"  # of the code of one SASS instruction
+END: Final = ";"  # ends the code of one SASS instruction
 DIRECTIVES: Final = (".pred", ".switch", ".endpred", "!")
 HEADERS: Final = (TARGET, "in", "out", "keep", "free", "bank")
-# What is added or combined where no predicate is named is nothing.
+# If no predicate is named, nothing is added or combined.
 USUALLY_FALSE: Final = frozenset("IADD3 UIADD3 IMAD UIMAD LOP3 ULOP3 LEA ULEA".split())
 _DEFAULTS: Final = {"op_sel_hi": 7}
 Words = tuple[str, ...]
@@ -80,9 +79,9 @@ Words = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class RegionText:
-    """What the model is asked, line by line, and what its answer's names mean.
+    """The prompt, line by line, and the meaning of the names in its answer.
 
-    Where instructions are said in older forms, ``known`` has how (:mod:`.familiar`).
+    If instructions are expressed in older forms, ``known`` has the mapping (:mod:`.restated`).
     """
 
     lines: tuple[Words, ...]
@@ -94,12 +93,12 @@ class RegionText:
 
     @property
     def parts(self) -> tuple[int, ...]:
-        """How many lines each instruction is said in, where some are said in older forms."""
+        """The number of lines per instruction, if some are expressed in older forms."""
         return self.known.parts if self.known is not None else ()
 
     @property
     def groups(self) -> int:
-        """How many groups of code an answer has, one for each line of SASS."""
+        """The number of groups of code in an answer, one for each line of SASS."""
         return sum(self.parts) if self.parts else len(self.block.instructions)
 
     @property
@@ -108,7 +107,7 @@ class RegionText:
 
     @property
     def text(self) -> str:
-        """The canonical form: equal texts are one question."""
+        """The canonical form: equal texts are one prompt."""
         return "\n".join(map(" ".join, self.lines))
 
 
@@ -118,10 +117,10 @@ def region_text(
     live_out: frozenset[RegRef],
     known: Restated | None = None,
 ) -> RegionText:
-    """The question for a block (see :mod:`.stretch` for which are asked), exactly or in the forms
-    of ``known``.
+    """The prompt for a block (see :mod:`sassxlate.lowering.optimize.regions` for the choice),
+    exactly or in the forms of ``known``.
 
-    Raises EncodeError SX0541 or SX0542 for a block that cannot be said.
+    Raises EncodeError SX0541 or SX0542 for a block that cannot be expressed.
     """
     sass = block.instructions
     lines_of = sass if known is None else known.lines
@@ -147,7 +146,7 @@ def region_text(
 
 
 def _listed(refs: Iterable[RegRef], regs: RegisterMap, here: Names) -> list[str]:
-    """Names of registers; those that only say how memory is reached have none."""
+    """Names of registers; those that only describe a memory access have none."""
     found: list[str] = []
     for ref in refs:
         kind, at = place_of(ref, regs)
@@ -175,7 +174,7 @@ def _banks(sass: Iterable[Instruction], regs: RegisterMap) -> list[int]:
 
 
 def _bank(bank: int, block: Region) -> Words:
-    """Where in the kernarg segment a bank's address stands."""
+    """The offset in the kernarg segment of a bank's address."""
     offset = block.around.bank_table.get(bank)
     if offset is None:
         raise EncodeError("SX0542", f"constant bank {bank} is not known here")
@@ -255,7 +254,7 @@ def _register(reg: Reg, regs: RegisterMap, here: Names) -> list[str]:
 
 
 def _tuple(places: Sequence[V | S], here: Names) -> list[str]:
-    """The names of registers, one with a width where they are side by side."""
+    """The names of registers, one name with a width if they are adjacent."""
     if len(places) == 1:
         return [here.name[places[0]]]
     first = places[0]
@@ -296,7 +295,7 @@ def _constant(c: Const, block: Region, regs: RegisterMap, here: Names) -> list[s
 def code_words(code: Sequence[Sequence[Item]], here: RegionText) -> list[Words]:
     """The code of each SASS instruction as words.
 
-    Raises EncodeError SX0543 for what the language cannot say, SX0541 for a register without name.
+    Raises EncodeError SX0543 for code outside the subset, SX0541 for a register without a name.
     """
     out: list[Words] = []
     if here.known is not None:
@@ -312,7 +311,7 @@ def code_words(code: Sequence[Sequence[Item]], here: RegionText) -> list[Words]:
 
 
 def answer_text(code: Sequence[Sequence[Item]], here: RegionText) -> str:
-    """The same as text, one SASS instruction a line."""
+    """The same as text, one SASS instruction per line."""
     return "\n".join(map(" ".join, code_words(code, here)))
 
 
@@ -367,11 +366,11 @@ def _operations() -> frozenset[str]:
 
 
 def read_code(words: Sequence[str], here: RegionText) -> tuple[tuple[Inst, ...], ...]:
-    """The instructions that an answer says, in the block's own registers, by SASS instruction.
+    """The instructions of an answer, in the block's own registers, by SASS instruction.
 
     ``uniform`` is set on each v_readfirstlane whose value all active lanes are known to share.
-    Whether the instructions encode, write only what they may, and mean what the SASS means is for
-    others to say (:mod:`.check`).  Raises EncodeError SX0540 to SX0544.
+    Whether the instructions encode, write only what they may, and implement the SASS is checked
+    elsewhere (:mod:`sassxlate.lowering.verify.steps`).  Raises EncodeError SX0540 to SX0544.
     """
     groups: list[list[Inst]] = [[]]
     at = 0

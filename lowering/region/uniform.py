@@ -1,8 +1,8 @@
-"""Which v_readfirstlane read what all active lanes share.
+"""Finds each v_readfirstlane that reads a value shared by all active lanes.
 
-The verifier believes of a v_readfirstlane that is marked ``uniform`` that all active lanes hold one
-value, for it sees one lane.  A model must not be believed, so the mark is given by what the block
-shows: uniform registers, constants, and what was computed from them alone since EXEC last changed.
+For a v_readfirstlane marked ``uniform``, the verifier assumes that all active lanes hold one
+value, for it models one lane.  A model must not set the mark; it is derived from the block
+itself: uniform registers, constants, and values computed from them since EXEC last changed.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ _BITWISE = frozenset(
 
 
 class _Known:
-    """What all active lanes share so far: values in VGPRs, and the bits of masks in SGPRs."""
+    """Values shared by all active lanes so far: in VGPRs, and the bits of masks in SGPRs."""
 
     def __init__(self, sass: Sequence[Instruction], regs: RegisterMap, lasting: bool) -> None:
-        # Of what SASS does not read before it writes it, copies may hold anything: code before may
-        # have used the place, or left out a result that nobody reads.
+        # Copies of a register that SASS does not read before writing may hold anything: earlier
+        # code may have used the place, or left out a result that is never read.
         live = frozenset[RegRef]()
         for ins in reversed(sass):
             live = live_before(ins, live)
@@ -40,10 +40,10 @@ class _Known:
         self.up = {RRef("s", at.index) for i, at in masks if RegRef("UP", i) in live}
         self.here = self.copies | self.up
         self.lasting = lasting
-        self.all: set[RRef] = set()  # what all of the block's lanes share, written since the start
+        self.all: set[RRef] = set()  # shared by all of the block's lanes, written since the start
         self.save = regs.save_exec
         self.narrowed = False
-        self.saved = False  # whether save_exec holds EXEC as it was at the start
+        self.saved = False  # whether save_exec holds the EXEC of the start
 
     def shares(self, inst: Inst, told: frozenset[RRef]) -> bool:
         """Whether the results are the same in all active lanes: computed from nothing else."""
@@ -73,13 +73,13 @@ class _Known:
             opens = _EXEC in written and inst.op.endswith("_saveexec_b32")
             self.saved = opens and not self.narrowed
         if _EXEC in written:
-            # What some lanes computed, others may not have.
+            # Values that only some lanes computed may be missing in others.
             restores = inst.op == "s_mov_b32" and inst.args == (EXEC, self.save)
             self.narrowed = not (restores and self.saved)
             self.here &= self.copies | self.up | self.all
             return
         places = {r for r in written if r.kind in ("v", "s")}
-        # A number that all lanes read is no mask whose bits are the same.
+        # A number that all lanes read is not a mask with equal bits.
         shared = inst.op != "v_readfirstlane_b32" and self.shares(inst, told)
         if not shared or self.narrowed:
             self.copies -= places
@@ -97,8 +97,8 @@ def with_uniform(
     *,
     lasting: bool = False,
 ) -> tuple[tuple[Inst, ...], ...]:
-    """The code with the mark where it is known.  ``lasting``: also behind a guard, of what was
-    written in front of it by all lanes."""
+    """The code with the mark where it is justified.  ``lasting``: also after a guard, for values
+    written before the guard by all lanes."""
     known = _Known(sass, regs, lasting)
     changed: set[RRef] = set()  # by the code, or by SASS
     out: list[tuple[Inst, ...]] = []
@@ -106,8 +106,8 @@ def with_uniform(
         told = _told(ins, regs)
         made: list[Inst] = []
         for inst in group:
-            # What is there need not be what SASS has there.  The verifier asks that of a
-            # v_readfirstlane itself, not of what else reads it.
+            # A place need not hold SASS's value.  The verifier checks that for a v_readfirstlane
+            # itself, not for its other readers.
             sure = told - changed
             if inst.op == "v_readfirstlane_b32":
                 refs = frozenset(registers(inst.args[1]))
@@ -126,8 +126,8 @@ def _in_vgpr(ref: RegRef, regs: RegisterMap) -> bool:
 
 
 def _told(ins: Instruction, regs: RegisterMap) -> frozenset[RRef]:
-    """What the instruction itself takes as the same in all lanes: of R2UR its source, where it is
-    executed."""
+    """The registers that the instruction itself assumes equal in all lanes: R2UR's source, if it
+    is executed."""
     if ins.mnemonic != "R2UR" or not ins.guard.is_true:
         return frozenset()
     return frozenset(RRef("v", regs.r[r.index]) for r in ins.reads if _in_vgpr(r, regs))

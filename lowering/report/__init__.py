@@ -1,1 +1,1 @@
-"""A translation shown: side by side, graphs, occupancy, pages, proofs of whole kernels."""
+"""Reports on a translation: side by side, graphs, occupancy, pages, proofs of whole kernels."""

@@ -1,4 +1,4 @@
-"""The control-flow graphs of a file's kernels, SASS or gfx1100, as they are drawn."""
+"""The control-flow graphs of a file's kernels, SASS or gfx1100, for drawing."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from sassxlate.errors import SassxlateError
 
 @dataclass(frozen=True, slots=True)
 class Graph:
-    """A kernel's picture; of SASS the graph with its analyses, too, where it is whole, else
-    ``problem`` says why it is not."""
+    """A kernel's picture; for SASS also the graph with its analyses if it is complete, otherwise
+    ``problem`` has the reason."""
 
     picture: Picture
     cfg: Cfg | None = None
@@ -33,12 +33,12 @@ class Graph:
 
 
 def graphs(file: str, kernels: Sequence[str], arch: str | None) -> Iterator[Graph]:
-    """The kernels that patterns and an architecture choose; all without patterns.
+    """The kernels that patterns and an architecture select; all without patterns.
 
-    Unknown words, and control flow that cannot be followed, are drawn as what they are.
+    Unknown words, and control flow that cannot be followed, are drawn as such.
 
     Raises:
-        SassxlateError: what reading raises, with file and kernel; SX0802 where nothing is chosen.
+        SassxlateError: errors of reading, with file and kernel; SX0802 if nothing is selected.
     """
     code = read_code_object(file)
     if code is None and arch == TARGET:
@@ -83,7 +83,7 @@ def _whole(kernel: Kernel, cubin: Cubin) -> Graph:
 
 
 def _partial(kernel: Kernel, why: SassxlateError) -> Graph:
-    """What can be read of a kernel's code; an architecture that is not known raises SX0204."""
+    """The readable part of a kernel's code; an unknown architecture raises SX0204."""
     from sassxlate.cfg.view.undecodable_sass import picture
     from sassxlate.disasm.sass import decode_section
 

@@ -1,7 +1,7 @@
-"""How many warps or waves of a kernel can be on a multiprocessor or compute unit at once.
+"""The number of warps or waves of a kernel that fit on a multiprocessor or compute unit at once.
 
-An upper bound from the sizes of a kernel alone, as the vendors' own calculators give it; what a
-program reaches depends on its grid, too.
+An upper bound from the sizes of a kernel alone, as the vendors' own calculators give it; the
+occupancy that a program reaches depends on its grid, too.
 
 NVIDIA (CUDA C++ Programming Guide, technical specifications by compute capability, and the
 calculator in cuda_occupancy.h): registers are given to a warp in steps of 256, from four parts of
@@ -9,9 +9,9 @@ calculator in cuda_occupancy.h): registers are given to a warp in steps of 256, 
 1 KiB more for the driver.
 
 AMD (LLVM's AMDGPUUsage and AMDGPUBaseInfo for gfx1100, waves of 32 in CU mode): a compute unit has
-two SIMDs of 16 waves and 1,536 VGPRs a lane each, given in steps of 24; 64 KiB of LDS in steps of
-512 bytes; at most 16 workgroups of more than one wave, for they need barriers.  SGPRs do not count:
-each wave has all of them.
+two SIMDs of 16 waves and 1,536 VGPRs per lane each, allocated in steps of 24; 64 KiB of LDS in
+steps of 512 bytes; at most 16 workgroups of more than one wave, for they need barriers.  SGPRs do
+not count: each wave has all of them.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from typing import Final
 from sassxlate.lowering.target import LANES, REGISTERS, SIMDS, STEP, WAVES
 
 WARP = 32
-USUAL = 256  # threads of a block that are assumed where nothing says how many
+USUAL = 256  # threads of a block assumed if their number is unknown
 
 
 @dataclass(frozen=True, slots=True)
 class Occupancy:
-    """``resident`` of ``most`` warps or waves, in ``blocks`` blocks of ``threads``; ``limit`` says
-    what there is too little of for more."""
+    """``resident`` of ``most`` warps or waves, in ``blocks`` blocks of ``threads``; ``limit`` names
+    the resource that limits the number."""
 
     resident: int
     most: int
@@ -47,9 +47,9 @@ class Occupancy:
 class _Sm:
     warps: int
     blocks: int
-    shared: int  # KiB of a multiprocessor
-    step: int = 128  # of shared memory, bytes
-    taken: int = 1024  # of it by the driver, a block
+    shared: int  # KiB per multiprocessor
+    step: int = 128  # granularity of shared memory, bytes
+    taken: int = 1024  # bytes taken by the driver per block
 
 
 _SMS: Final[Mapping[int, _Sm]] = {
@@ -65,14 +65,14 @@ _SMS: Final[Mapping[int, _Sm]] = {
     120: _Sm(48, 24, 100),
     121: _Sm(48, 24, 100),
 }
-_PARTS, _PART = 4, 16384  # of the register file of a multiprocessor
+_PARTS, _PART = 4, 16384  # parts of the register file, and registers per part
 _LDS, _LDS_STEP, _GROUPS = 64 << 10, 512, 16
 
 
 def of_sm(
     arch: int, registers: int, shared: int, threads: int, dynamic: int = 0
 ) -> Occupancy | None:
-    """Of a kernel on sm_``arch``; None where the architecture's sizes are not known here.
+    """For a kernel on sm_``arch``; None if the architecture's sizes are not known here.
 
     ``shared`` is as the cubin has it: from sm_90 on with the driver's KiB.
     """
@@ -93,7 +93,7 @@ def of_sm(
 
 
 def of_cu(vgprs: int, lds: int, threads: int, dynamic: int = 0) -> Occupancy | None:
-    """Of a kernel on a compute unit of gfx1100, static and dynamic LDS in bytes."""
+    """For a kernel on a compute unit of gfx1100, static and dynamic LDS in bytes."""
     if threads < 1:
         return None
     waves = -(-threads // LANES)

@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Pages:
-    """A report that is to be made, and where it goes.
+    """A report to be written, and its destination.
 
-    What makes it is imported when the first kernel is there: before that an application may be
-    running, whose parent must have no threads that its signals could go to.
+    Its modules are imported when the first kernel arrives: before that an application may be
+    running, whose parent must have no threads that could receive its signals.
     """
 
     path: Path
@@ -81,7 +81,7 @@ def begin(
     program: str,
     verified: bool = False,
 ) -> Pages:
-    """UsageError SX0841 for a name that says no format, SX0813 where no file can be written."""
+    """UsageError SX0841 for a name without a known format, SX0813 if no file can be written."""
     from sassxlate.output import make_directory
 
     form = _form(path, asked)
@@ -90,7 +90,7 @@ def begin(
 
 
 def _form(path: Path, asked: str | None) -> Form:
-    """By the option, else by the name of the file."""
+    """The format, from the option or else from the file name."""
     suffix = path.suffix.lower()
     if asked == "html" or (asked is None and suffix in (".html", ".htm")):
         return "html"
@@ -104,7 +104,7 @@ _SASS = 16  # bytes of an instruction
 
 
 def wrote(blocks: Iterable[Mapping[str, Any]]) -> dict[int, str]:
-    """Who wrote the code of SASS instructions, by their offsets, where that were not the rules.
+    """The writer of SASS instructions' code, by their offsets, if it was not the rules.
     ``blocks`` are those of an engine's report, as data."""
     return {
         offset: block["engine"]

@@ -1,4 +1,4 @@
-"""The verdicts on kernels' blocks, by as many processes as are wanted."""
+"""The verdicts on kernels' blocks, in several processes."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ if TYPE_CHECKING:
     from sassxlate.lowering.verify import BlockPair, Verdict
     from sassxlate.lowering.verify.block.of_kernel import Found
 
-_PART = 6400  # bytes of SASS that one process takes at a time
-_QUIET_S = 2.0  # before progress is shown
+_PART = 6400  # bytes of SASS per work item
+_QUIET_S = 2.0  # seconds before progress is shown
 
 
 class VerdictCache(Protocol):
-    """Where verdicts are kept between runs."""
+    """Stores verdicts between runs."""
 
     def key(self, block: BlockPair, settings: object) -> str:
-        """Of everything that the verdict on the block depends on."""
+        """The key of everything that the verdict on the block depends on."""
         ...
 
     def read(self, name: str) -> Verdict | None:
@@ -44,7 +44,7 @@ class VerdictCache(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What one process does: of a kernel every ``of``-th block, from number ``part`` on."""
+    """A work item: every ``of``-th block of a kernel, from number ``part`` on."""
 
     kernel: int
     part: int
@@ -61,7 +61,7 @@ class Answer:
 
 @dataclass(slots=True)
 class _Job:
-    """What processes inherit."""
+    """The state that processes inherit."""
 
     kernels: Sequence[tuple[Cubin, Kernel]] = ()
     settings: ProofSettings = field(default_factory=ProofSettings)
@@ -95,7 +95,7 @@ def judge(found: Found, settings: ProofSettings, kept: VerdictCache | None) -> J
 def judge_kernel(
     translated: Translated, settings: ProofSettings, kept: VerdictCache | None
 ) -> Iterator[Judged]:
-    """The verdicts on the blocks that have something in them."""
+    """The verdicts on the blocks that are not empty."""
     from sassxlate.lowering.verify.block.of_kernel import blocks
 
     for found in blocks(translated):
@@ -122,7 +122,7 @@ def _work(part: Part) -> Answer:
 
 
 def _begin() -> None:
-    # The parent ends them; what the terminal sends to all would make each of them say so.
+    # The parent ends them; a terminal signal to the group would make each print an error.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
@@ -157,7 +157,7 @@ def judge_all(
 
 
 def _gathered(parts: Sequence[Part], answers: Iterator[Answer]) -> Iterator[Answer]:
-    """Parts of a kernel put together."""
+    """Merges the parts of a kernel."""
     progress = _Progress(len(parts))
     mine: list[Judged] = []
     try:
@@ -174,7 +174,7 @@ def _gathered(parts: Sequence[Part], answers: Iterator[Answer]) -> Iterator[Answ
 
 
 class _Progress:
-    """A line on the terminal, once it takes long."""
+    """A progress line on the terminal, once the proof takes long."""
 
     def __init__(self, parts: int) -> None:
         self.parts, self.done, self.blocks = parts, 0, 0

@@ -1,4 +1,4 @@
-"""The report of a translation or a run: what became of each kernel, as data and as a page.
+"""The report of a translation or a run: the result for each kernel, as data and as a page.
 
 A kernel's details are encoded as soon as they are known, so that a library of hundreds of kernels
 needs no more memory than its report is long.
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from sassxlate.lowering.verify.block.judged import Judged
 
 KIND = "sassxlate-report"
-ASKED = (  # of an engine's report
+ASKED = (  # fields of an engine's report
     "engine", "model", "stretches", "asked", "accepted", "saved", "distinct", "remembered",
     "asking_s", "judging_s",
 )  # fmt: skip
@@ -44,8 +44,8 @@ class Ran:
 
 @dataclass(slots=True)
 class KernelReports:
-    """Takes in kernels one by one, then is written.  ``program`` is what was translated or run;
-    ``verified`` and ``counted`` say whether that was asked for."""
+    """Collects kernels one by one, then is written.  ``program`` was translated or run;
+    ``verified`` and ``counted``: whether verification and counting were requested."""
 
     form: Form
     command: Literal["translate", "run"]
@@ -70,8 +70,8 @@ class KernelReports:
         ran: Ran | None = None,
         answers: Mapping[str, Any] | None = None,
     ) -> None:
-        """A kernel with its code; ``found`` has executions where they were counted, and who wrote
-        what.  ``answers``: the report of another engine than the rules, as data."""
+        """A kernel with its code; ``found`` has executions if they were counted, and the writer of
+        each part.  ``answers``: the report of an engine other than the rules, as data."""
         counts = Counter(type(j.verdict).__name__.lower() for j in judged or ())
         f = figures(found)
         row = _names(found.name, found.shown, found.target, where) | {
@@ -105,7 +105,7 @@ class KernelReports:
         self._details.append(pack(details) if self.form == "html" else json.dumps(details))
 
     def totals(self) -> dict[str, Any]:
-        """Over all kernels."""
+        """Totals over all kernels."""
         states = Counter(row["status"] for row in self._kernels)
         made = [row for row in self._kernels if row["status"] != "refused"]
         codes = Counter(row["refused"]["code"] for row in self._kernels if "refused" in row)
@@ -131,7 +131,7 @@ class KernelReports:
         }
 
     def data(self) -> dict[str, Any]:
-        """All but the kernels' details."""
+        """The data without the kernels' details."""
         return {
             "schema": SCHEMA,
             "kind": KIND,
@@ -155,13 +155,13 @@ class KernelReports:
         return f'{head[:-2]},\n "kernels": [\n{kernels}\n]}}\n'
 
     def write(self, path: Path) -> None:
-        """The whole file or nothing.  UsageError SX0813."""
+        """Writes the whole file or nothing.  UsageError SX0813."""
         write_whole(path, self.text().encode("utf-8", "replace"))
 
 
 @dataclass(frozen=True, slots=True)
 class RefusedBy:
-    """Why there is no code."""
+    """The reason why there is no code."""
 
     code: str
     message: str
@@ -185,7 +185,7 @@ def _names(name: str, shown: str, target: str, where: str) -> dict[str, Any]:
 
 
 def _engines(found: Beside) -> str:
-    """All that wrote code, the rules first; "not recorded" of a code object from elsewhere."""
+    """All writers of code, the rules first; "not recorded" for a code object from elsewhere."""
     names = {row.engine for part in found.parts for row in part.rows if row.engine and row.code}
     if not names and figures(found).standing:
         return "not recorded"
@@ -200,7 +200,7 @@ def _sum(some: Any) -> dict[str, int]:
 
 
 def _asked(some: Iterable[Mapping[str, Any]]) -> dict[str, Any] | None:
-    """What other engines than the rules did; None where none was asked."""
+    """The work of engines other than the rules; None if none was used."""
     rows = list(some)
     if not rows:
         return None

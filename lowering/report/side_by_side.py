@@ -1,8 +1,8 @@
-"""The exact map between a kernel's SASS and its RDNA3, from what the translator wrote down.
+"""The exact map between a kernel's SASS and its RDNA3, from the translator's records.
 
-The code is decoded back from its final bytes, so what is shown is what runs.  A code object that
-was translated here carries the map in its note (:mod:`.sourcemap`); it is held against the SASS,
-instruction by instruction, before anything is shown.
+The code is decoded from its final bytes, so the code shown is the code that runs.  A code object
+that was translated here carries the map in its note (:mod:`.source_map`); it is checked against the
+SASS, instruction by instruction, before anything is shown.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ from sassxlate.lowering.select.translated import Translated
 
 TARGET = "gfx1100"
 _TAIL = (source_map.SCHEDULER, source_map.SHARED)
-RULES = "rules"  # the engine that is always there
-_NONE = "?"  # of an instruction that nobody claims
+RULES = "rules"  # the engine that always exists
+_NONE = "?"  # for an instruction without a writer
 
 WHY_ORDER = "orders nothing that is not in order already"
-WHY_IDLE = "nobody reads its result"
+WHY_IDLE = "its result is never read"
 WHY_FOLDED = "control goes on with what follows in the code"
 WHY_PIECE = "what stands for it is with an instruction below"
 WHY_UNMARKED = "no code is marked as its own"
@@ -46,7 +46,7 @@ WHY_NONE = "needs no code here"
 
 @dataclass(frozen=True, slots=True)
 class _Source:
-    """What the rows of a kernel are made from."""
+    """The sources of a kernel's rows."""
 
     cfg: Cfg
     lines: tuple[Decoded, ...]
@@ -65,7 +65,7 @@ def of_translated(
 ) -> Beside:
     """The map of a kernel that was just translated.
 
-    ``engines`` has, by the offsets of SASS instructions, who wrote their code where that were not
+    ``engines`` has, by the offsets of SASS instructions, the writer of their code if it was not
     the rules: a model's name, and perhaps the number of its sample.
     """
     note = source_map.find(done.code_object)
@@ -86,13 +86,13 @@ def of_code_object(
 ) -> Beside:
     """The map between a kernel and its translation in a code object.
 
-    By the code object's own note; where it has none, by that of a new translation, if the code is
-    the same to the byte.  ``engines`` is as for :func:`of_translated`, where it is known that all
-    else is these rules' code.
+    By the code object's own note; if it has none, by that of a new translation, provided that the
+    code is equal to the byte.  ``engines`` is as for :func:`of_translated`, if it is known that all
+    other code is these rules'.
 
     Raises:
         LoweringError: SX0450, the code object's code is no translation of this SASS.
-        SassxlateError: what reading and translating raise.
+        SassxlateError: errors of reading and translating.
     """
     obj = read(data)
     there = obj.kernel(kernel.name)
@@ -117,7 +117,7 @@ def of_code_object(
 
 
 def _used(lines: Iterator[Decoded], found: Exact) -> Iterator[Decoded]:
-    """Without the padding behind the end."""
+    """Without the padding after the end."""
     last = max((end for _, end, _ in found.added), default=0)
     for line in lines:
         if line.address >= last and (line.is_zero or line.text == "s_code_end"):
@@ -126,7 +126,7 @@ def _used(lines: Iterator[Decoded], found: Exact) -> Iterator[Decoded]:
 
 
 def _check(cfg: Cfg, found: Exact, size: int) -> None:
-    """Holds the note's SASS against the kernel's.  LoweringError SX0450 where they differ."""
+    """Compares the note's SASS with the kernel's.  LoweringError SX0450 if they differ."""
     texts = {i.offset: i.text for block in cfg.blocks for i in block.instructions}
     starts = [b.start for b in cfg.blocks]
     places = [at for at, _ in found.blocks], [at for at, _ in found.rows]
@@ -146,7 +146,7 @@ def _check(cfg: Cfg, found: Exact, size: int) -> None:
 
 
 def _place(text: str) -> int:
-    """The offset in ``/*00f0*/``; -1 where there is none."""
+    """The offset in ``/*00f0*/``; -1 if there is none."""
     try:
         return int(text[2:-2], 16)
     except ValueError:
@@ -191,8 +191,8 @@ def _parts(source: _Source) -> Iterator[Part]:
 def _times(
     source: _Source, instructions: Sequence[Instruction], first: int, last: int
 ) -> int | None:
-    """How often waves began a block: the least of its instructions, whose code may have loops; of a
-    block without any code, its first byte's."""
+    """Entries of waves into a block: the minimum over its instructions, whose code may have loops;
+    for a block without any code, that of its first byte."""
     runs = source.runs
     if runs is None:
         return None
@@ -203,7 +203,7 @@ def _times(
 
 
 class _Codes:
-    """The decoded code with what each instruction stands for."""
+    """The decoded code with the SASS instruction that each instruction implements."""
 
     def __init__(self, source: _Source) -> None:
         self.source = source
@@ -236,7 +236,7 @@ class _Codes:
         return _place(self.source.exact.rows[at][1].partition(" ")[0]), Code(offset, text, "", runs)
 
     def alone(self, first: int, end: int) -> Iterator[SideBySideRow]:
-        """Code that is of no block."""
+        """Code outside all blocks."""
         codes = tuple(
             code if source is None else Code(code.offset, code.text, _NONE, code.runs)
             for source, code in self.between(first, end)
@@ -247,7 +247,7 @@ class _Codes:
     def rows(
         self, instructions: Sequence[Instruction], first: int, end: int
     ) -> Iterator[SideBySideRow]:
-        """A block's rows: SASS in its order, what was added where it stands."""
+        """A block's rows: SASS in order, added code at its place."""
         index = {ins.offset: n for n, ins in enumerate(instructions)}
         groups: list[tuple[int | None, list[Code]]] = []
         for source, code in self.between(first, end):
@@ -289,7 +289,7 @@ class _Codes:
             why = WHY_ORDER
         elif ins.offset in self.source.idle:
             why = WHY_IDLE
-        elif ins.offset in self.source.engines:  # which answers for a stretch of instructions
+        elif ins.offset in self.source.engines:  # which writes a whole region at once
             return SideBySideRow(line, (), engine=self.source.engines[ins.offset], why=WHY_PIECE)
         elif t.barrier or (t.ends_block and ins is block[-1]):
             why = WHY_FOLDED
@@ -299,8 +299,8 @@ class _Codes:
 
 
 def rule_of(ins: Instruction, last: bool) -> str:
-    """The name of the rule that writes an instruction; control and convergence have code of their
-    own, which is named so."""
+    """The name of the rule that writes an instruction; control and convergence code has names of
+    its own."""
     if traits(ins).barrier:
         return "convergence"
     if last and traits(ins).ends_block:
@@ -310,7 +310,8 @@ def rule_of(ins: Instruction, last: bool) -> str:
 
 
 def side_by_side(cubin: Cubin, kernel: Kernel, data: bytes | None = None) -> Beside:
-    """The map of a kernel with its translation in a code object, or without one with a new one."""
+    """The map of a kernel with its translation in a code object, or, without one, with a new
+    translation."""
     if data is not None:
         return of_code_object(cubin, kernel, data)
     try:

@@ -1,10 +1,10 @@
-"""Modifiers that many rules know, by what they say."""
+"""Modifiers shared by many rules, by topic."""
 
 from __future__ import annotations
 
 from typing import Final
 
-# Where a cache keeps a line, and for how long; what is read by nobody else.  They change nothing.
+# Cache placement and eviction, and data that only this access reads.  They change nothing.
 HINTS: Final = "CONSTANT EF EL EU LU NA PRIVATE LTC64B LTC128B LTC256B"
 SCOPES: Final = "STRONG SM CTA GPU SYS MMIO"
 SIZES: Final = "S8 U8 S16 U16 64 128"

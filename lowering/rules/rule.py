@@ -1,4 +1,4 @@
-"""A rule: which instructions it takes, and what it writes for one."""
+"""A rule: the instructions that it takes, and the code that it writes for one."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ class Rule:
     emit: Emit
     guard: Callable[[Instruction], bool] = lambda _: True
     temporaries: int = 24  # vector temporaries that a kernel with it gets at first
-    modifiers: frozenset[str] = frozenset()  # that it knows; any other refuses the instruction
+    modifiers: frozenset[str] = frozenset()  # handled ones; any other refuses the instruction
 
 
 def knowing(known: Mapping[str, str], *rules: Rule) -> tuple[Rule, ...]:
-    """The rules with the modifiers that they know: what ``known`` says under a rule's name, else
-    under its mnemonic, which an instruction of the uniform data path shares with that of the
-    vectors.  A rule that already knows some keeps them; one that nothing is said of raises
+    """The rules with the modifiers that they handle: the entry of ``known`` under a rule's name, or
+    else under its mnemonic, which an instruction of the uniform data path shares with its vector
+    counterpart.  A rule that already has modifiers keeps them; a rule without an entry raises
     KeyError."""
     out: list[Rule] = []
     for rule in rules:

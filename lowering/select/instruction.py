@@ -29,7 +29,8 @@ _GUARD = InstOrigin(GUARD)
 def write_body(
     k: KernelBuilder, writer: Control | None, instructions: Sequence[Instruction], converged: bool
 ) -> KernelBodies:
-    """The instructions of a block but its transfer of control; runs of one guard share one EXEC."""
+    """The instructions of a block without its control transfer; runs of one guard share one
+    EXEC."""
     guard: Pred | None = None
     bodies = KernelBodies()
     for ins in instructions:
@@ -76,9 +77,9 @@ def write_body(
 
 
 def one(k: KernelBuilder, ins: Instruction, *, converged: bool) -> None:
-    """One instruction alone, by its rule and under its guard, as it would stand in a block.
+    """One instruction alone, by its rule and under its guard, as in a block.
 
-    LoweringError where it is refused; what acts on barriers has no rule.
+    LoweringError if it is refused; instructions that act on barriers have no rule.
     """
     if traits(ins).barrier or traits(ins).ends_block:
         raise LoweringError("SX0403", f"no rule for {ins.mnemonic}", Where(inst=ins.text))
@@ -136,7 +137,7 @@ def _switches(guard: Pred) -> bool:
 
 
 def switch_predication(c: RuleEmitter) -> None:
-    """From one guard's lanes to another's: EXEC as it was, narrowed anew."""
+    """From one guard's lanes to another's: the saved EXEC, narrowed anew."""
     guard = c.ins.guard
     place = c.k.regs.up[guard.index] if guard.file == "UP" else c.k.regs.p[guard.index]
     op = "s_and_not1_b32" if guard.inv else "s_and_b32"

@@ -39,7 +39,7 @@ from sassxlate.lowering.target import ALL_ONES, EXEC, KERNARG, NULL, ZERO
 
 
 def outlines(cfg: Cfg) -> bool:
-    """Whether instructions with long code, called where it is used, occur more than once."""
+    """Whether instructions whose long code can be outlined occur more than once."""
     return sum(i.mnemonic in ("HMMA", "QMMA") for b in cfg.blocks for i in b.instructions) > 1
 
 
@@ -98,7 +98,7 @@ def check_lanes(selected: Selected) -> Selected:
 
 
 def _emit_kernel(k: KernelBuilder, plan: ConvergencePlan, *, placed: bool) -> list[KernelBodies]:
-    """Writes the kernel; of each block, which code is whose."""
+    """Writes the kernel; records for each block which code belongs to which instruction."""
     check = places.check if placed else places.unchecked
     bodies: list[KernelBodies] = []
     blocks = plan.cfg.blocks
@@ -142,7 +142,7 @@ def _emit_kernel(k: KernelBuilder, plan: ConvergencePlan, *, placed: bool) -> li
 
 
 def surroundings(k: KernelBuilder) -> KernelEnv:
-    """What a block is told of its kernel."""
+    """The environment of a block: facts about its kernel."""
     return KernelEnv(
         k.name, k.arch, k.layout, k.bank_table, k.shared_size, k.externs, k.textures, k.outlining,
         k.grid_words, k.grid_workspace, k.idle, k.locks, k.nans,
@@ -152,7 +152,7 @@ def surroundings(k: KernelBuilder) -> KernelEnv:
 def _pieces(
     k: KernelBuilder, plan: ConvergencePlan, live: Liveness, bodies: Iterable[KernelBodies]
 ) -> tuple[RegionSite, ...]:
-    """The kernel's blocks as engines see them, with what is live behind each."""
+    """The kernel's blocks as engines see them, with the live-out set of each."""
     around = surroundings(k)
     out: list[RegionSite] = []
     for block, body in zip(plan.cfg.blocks, bodies, strict=True):
@@ -175,8 +175,8 @@ def _pieces(
 
 
 def rules_items(block: Region, regs: RegisterMap) -> tuple[Item, ...]:
-    """The code that the rules write for a block: each instruction by its own, runs of one guard
-    under one EXEC.  They write every result, live or not.
+    """The code that the rules write for a block: each instruction by its own rule, runs of one
+    guard under one EXEC.  They write every result, live or not.
 
     Raises LoweringError for an instruction that they refuse.
     """
@@ -220,7 +220,7 @@ def _prologue(c: RuleEmitter, plan: ConvergencePlan) -> None:
 
 
 def _clear(c: RuleEmitter, masks: set[int]) -> None:
-    """Zeroes SGPRs, in pairs where they lie so."""
+    """Zeroes SGPRs, in aligned pairs if possible."""
     left = set(masks)
     for index in sorted(masks):
         if index % 2 == 0 and index + 1 in left:
@@ -231,8 +231,8 @@ def _clear(c: RuleEmitter, masks: set[int]) -> None:
 
 
 def _load(c: RuleEmitter, base: S, offset: int, places: dict[int, S]) -> None:
-    """Loads the words from ``offset`` on that one scalar load can fill, and takes them out of
-    ``places``."""
+    """Loads as many of the words from ``offset`` on as one scalar load can fill, and removes them
+    from ``places``."""
     first = places[offset].index
     for n in (16, 8, 4, 2, 1):
         aligned = first % min(n, 4) == 0

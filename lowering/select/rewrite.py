@@ -1,4 +1,4 @@
-"""Regions of a translated kernel, replaced."""
+"""Replaces regions of a translated kernel."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ class Replacement:
 
 
 def rewritten(selected: Selected, changes: Iterable[Replacement]) -> Selected:
-    """The kernel with other code for some of its instructions.  Changes do not overlap; of a piece
-    that has one, nothing but its block is known afterwards."""
+    """The kernel with other code for some of its instructions.  Changes do not overlap; for a piece
+    with a change, nothing but its block is known afterwards."""
     items: list[Item] = []
     at = 0
     for change in sorted(changes, key=lambda c: c.first):
@@ -38,8 +38,8 @@ def rewritten(selected: Selected, changes: Iterable[Replacement]) -> Selected:
 
 
 def marked(code: Sequence[Sequence[Inst]], instructions: Sequence[Instruction]) -> list[Inst]:
-    """Code with the instruction that each part stands for as its origin, as the rules' code has it:
-    by that the verifier knows which code is whose."""
+    """Code with the instruction that each part implements as its origin, like the rules' code:
+    from that the verifier learns which code belongs to which instruction."""
     out: list[Inst] = []
     for ins, group in zip(instructions, code, strict=True):
         origin = InstOrigin(ins.text, ins.offset)

@@ -16,7 +16,7 @@ from sassxlate.lowering.select.stages import Selected
 
 @dataclass(frozen=True, slots=True)
 class TranslationStats:
-    """What a translation did, in numbers."""
+    """The figures of a translation."""
 
     kernel: str
     sass_instructions: int
@@ -33,7 +33,7 @@ class TranslationStats:
 
 @dataclass(frozen=True, slots=True)
 class Translated:
-    """One kernel for the target: its code object and what a launch must know."""
+    """One kernel for the target: its code object and its launch data."""
 
     kernel: Kernel
     code_object: bytes

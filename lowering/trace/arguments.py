@@ -1,4 +1,4 @@
-"""Arguments of a kernel as they are written on the command line."""
+"""Parses the arguments of a kernel on the command line."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def _bad(text: str, why: str) -> UsageError:
 
 
 def parse(text: str, number: int, seed: int) -> Argument:
-    """UsageError SX0826 for what is no argument."""
+    """UsageError SX0826 if it is not an argument."""
     kind, _, rest = text.partition(":")
     if kind in _NUMBERS:
         try:
@@ -74,7 +74,7 @@ def parse(text: str, number: int, seed: int) -> Argument:
     if kind == "buf":
         size, _, fill = rest.partition(":")
         return Argument(text, buffer=_filled(text, _size(text, size), fill, number, seed))
-    raise _bad(text, f"it is none of {' '.join(FORMS.split())}")
+    raise _bad(text, f"it is not one of {' '.join(FORMS.split())}")
 
 
 def _size(text: str, size: str) -> int:
@@ -108,16 +108,16 @@ def _filled(text: str, size: int, fill: str, number: int, seed: int) -> Bytes:
 
 @dataclass(frozen=True, slots=True)
 class Arguments:
-    """The parameter area, and the buffers by address; ``places`` has an address an argument."""
+    """The parameter area, and the buffers by address; ``places`` has one address per argument."""
 
     params: bytes
     buffers: dict[int, Bytes]
     places: tuple[int | None, ...]
-    end: int  # the first address behind them
+    end: int  # the first address after them
 
 
 def lay_out(kernel: Kernel, texts: tuple[str, ...], seed: int) -> Arguments:
-    """UsageError SX0826 where the arguments are not the kernel's."""
+    """UsageError SX0826 if the arguments do not match the kernel's parameters."""
     params = sorted(kernel.params, key=lambda p: p.index)
     if len(texts) != len(params):
         sizes = ", ".join(str(p.size) for p in params) or "none"
@@ -163,7 +163,7 @@ def find_kernel(file: str, name: str, arch: str | None) -> tuple[bytes, str]:
 
 
 def find_cubin(file: str, name: str, arch: str | None) -> tuple[bytes, Cubin, Kernel]:
-    """The one that matches; of several architectures the first in the file."""
+    """The cubin that matches; with several architectures the first in the file."""
     loaded = read_input(file)
     require_machine_code(loaded)
     wanted = parse_arch(arch) if arch else None

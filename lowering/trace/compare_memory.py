@@ -1,4 +1,4 @@
-"""Compares what the reference interpreter leaves in memory with what a translation left."""
+"""Compares memory after a run of the reference interpreter and after one of the translation."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from sassxlate.disasm.sass.interpreter import GlobalMemory, Launch, Order, Sched
 from sassxlate.errors import InterpretError
 
 Bytes = NDArray[np.uint8]
-Places = dict[int, NDArray[np.int64]]  # by piece: the words that differ
+Places = dict[int, NDArray[np.int64]]  # the words that differ, by piece
 _INCOMPLETE = frozenset(("SX0211", "SX0215"))  # the interpreter's own limits
 
 
 @dataclass(frozen=True, slots=True)
 class Same:
-    """Every byte is equal, but for what ``modulo`` names."""
+    """Every byte is equal, except for the differences that ``modulo`` names."""
 
     modulo: tuple[str, ...] = ()
 
@@ -27,7 +27,7 @@ class Same:
 @dataclass(frozen=True, slots=True)
 class Different:
     """``offset`` is that of the SASS instruction that wrote the first differing word, and ``lane``
-    whose it was: its block, its warp there, its number; None where nobody wrote it."""
+    identifies its lane: block, warp in the block, number; None if no lane wrote the word."""
 
     words: int
     address: int
@@ -39,7 +39,7 @@ class Different:
 
 @dataclass(frozen=True, slots=True)
 class Unknown:
-    """Not decided, and why."""
+    """Not decided, with the reason."""
 
     reason: str
 
@@ -55,9 +55,10 @@ def compare(
     apart: frozenset[int] = frozenset(),
 ) -> Verdict:
     """Runs a launch and compares memory with ``after`` it; ``approximate`` are the code offsets of
-    instructions that give approximations, ``apart`` of those that give others here and there.
+    instructions that give approximations, ``apart`` those of instructions whose approximations
+    differ between the two sides.
 
-    Where they differ other orders are tried, since the order of atomics and of racing stores is
+    If memory differs, other orders are tried, since the order of atomics and of racing stores is
     free.  Words that depend on it decide nothing.
     """
     found: list[tuple[Order, GlobalMemory, _Compared]] = []
@@ -75,7 +76,7 @@ def compare(
             modulo += [f"order ({order.value})"] if order != Order.TOGETHER else []
             return Same(tuple(modulo))
         if apart & done.seen:
-            return Unknown("MUFU.TANH is approximated in another way")
+            return Unknown("MUFU.TANH is approximated differently")
         found.append((order, done.device, seen))
     (_, first, seen), *others = found
     unstable = _unstable(first, [device for _, device, _ in others])
@@ -93,7 +94,7 @@ def compare(
 def first_difference(
     launch: Launch, device: GlobalMemory, after: Mapping[int, Bytes]
 ) -> Different | None:
-    """The first word in which memory differs, and what wrote it; None where it is the same."""
+    """The first word in which memory differs, and its writer; None if memory is equal."""
     found = _Compared(device, after)
     return _first(launch, device, after, found.differing) if found.differing else None
 
@@ -148,8 +149,8 @@ class _Compared:
 def both_nan(
     a: NDArray[np.uint32], b: NDArray[np.uint32], at: NDArray[np.int64]
 ) -> NDArray[np.bool_]:
-    """Of some words of SASS and of RDNA3: whether they are parts of doubles that are NaN on both
-    sides.  The NaN of other floats is the same, to the bit."""
+    """For some words of SASS and of RDNA3: whether they are parts of doubles that are NaN on both
+    sides.  The NaN of other floats are equal to the bit."""
 
     def nan(bits: NDArray[Any], infinity: int, sign: int) -> NDArray[np.bool_]:
         word = bits.dtype.type
@@ -158,12 +159,12 @@ def both_nan(
 
     p, q = a.view(np.uint64)[at >> 1], b.view(np.uint64)[at >> 1]
     double = nan(p, 0x7FF << 52, 1 << 63) & nan(q, 0x7FF << 52, 1 << 63)
-    out: NDArray[np.bool_] = double & (a[at] != 0x7FFFFFFF)  # which is binary32's
+    out: NDArray[np.bool_] = double & (a[at] != 0x7FFFFFFF)  # which is binary32's NaN
     return out
 
 
 def _unstable(first: GlobalMemory, others: list[GlobalMemory]) -> Places:
-    """The words that another order leaves otherwise."""
+    """The words that get another value in another order."""
     out: Places = {}
     for number, piece in enumerate(first.pieces):
         ours = _words(first.data(number))

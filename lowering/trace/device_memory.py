@@ -13,9 +13,9 @@ from sassxlate.errors import UsageError
 from sassxlate.lowering.emulate.runner import EmulatedDevice
 from sassxlate.lowering.trace.recording import Recorded
 
-_SLACK = 64 << 20  # beyond the recorded memory: arguments and the segments of code objects
+_SLACK = 64 << 20  # in addition to the recorded memory: arguments and the segments of code objects
 
-_NORESERVE, _FIXED_NOREPLACE = 0x4000, 0x100000  # of <sys/mman.h>
+_NORESERVE, _FIXED_NOREPLACE = 0x4000, 0x100000  # from <sys/mman.h>
 
 
 class Memory(EmulatedDevice):
@@ -43,13 +43,13 @@ class Memory(EmulatedDevice):
         self._unmap(self.base, self.size)
 
     def reset(self, pieces: Mapping[int, Any]) -> None:
-        """The memory of a launch's begin; what was allocated here is free again."""
+        """Restores the memory at a launch's start; frees all allocations made here."""
         self._next = self._start
         for base, data in pieces.items():
             self.write(base, data.tobytes())
 
     def differences(self, pieces: Mapping[int, Any]) -> int:
-        """How many 32-bit words are not as recorded."""
+        """The number of 32-bit words that differ from the record."""
         total = 0
         for base, data in pieces.items():
             here = np.frombuffer(self.read(base, len(data) & ~3), np.uint32)

@@ -28,7 +28,7 @@ from sassxlate.lowering.abi.link import (
 
 Bytes = NDArray[np.uint8]
 Shape = tuple[int, int, int]
-STACK = 1024  # bytes a lane, CUDA's default
+STACK = 1024  # bytes per lane, CUDA's default
 
 _LARGEST = 1 << 19  # bytes: 512 KiB is the most that CUDA lets a thread's local memory have
 
@@ -78,10 +78,10 @@ def launch_of(
     grid_id: int = 1,
     cooperative: bool = False,
 ) -> Launch:
-    """One launch; ``shapes`` are those of grid and block, ``banks`` the addresses of 2 to 4.
+    """One launch; ``shapes``: of grid and block; ``banks``: the addresses of banks 2 to 4.
 
-    Raises LoweringError for code that cannot be joined, or an architecture whose constant bank 0 is
-    not known.
+    Raises LoweringError for code that cannot be joined, or an architecture whose constant bank 0
+    layout is unknown.
     """
     whole = link_kernel(kernel, cubin)
     lay = bank_layout(kernel.arch)
@@ -184,7 +184,7 @@ def replayed(cubin: Cubin, kernel: Kernel, launch: Mapping[str, str], recorded: 
 
 
 def approximations(launch: Launch, function: str = "") -> frozenset[int]:
-    """The code offsets of instructions whose results are within bounds only, or those of one
+    """The code offsets of instructions whose results are only within bounds; or only those of one
     function."""
     from sassxlate.disasm.sass.interpreter.launch import instructions
     from sassxlate.disasm.sass.traits import traits

@@ -1,9 +1,9 @@
 """One launch twice, step by step: RDNA3 on the emulated device in strict mode, SASS in the
 reference interpreter.
 
-The emulated device goes first and records registers at the points of :mod:`.steps`.  Then the
-interpreter runs, and each lane's instructions are laid beside what the same lane did there: lane by
-lane, since the two need not take warps, nor the sides of a branch, in the same order.
+The emulated device runs first and records registers at the points of :mod:`.points`.  Then the
+interpreter runs, and each lane's instructions are compared with the records of the same lane: lane
+by lane, since the two need not run warps, nor the sides of a branch, in the same order.
 """
 
 from __future__ import annotations
@@ -50,32 +50,32 @@ from sassxlate.lowering.trace.points import SourceStep
 
 _ATOMICS = ("atomic", "arrival")
 _LOADS = ("load", "copy", *_ATOMICS)
-# What the hardware numbers as it likes.
+# Special registers whose numbering is up to the hardware.
 _LOOSE = ("SR_VIRTID", "SR_SMID", "SR_NSMID", "SR_WARPID", "SR_GRIDID")
 
 
 def depends_on_order(ins: Instruction) -> bool:
-    """Whether its result depends on what other warps did before."""
+    """Whether its result depends on earlier actions of other warps."""
     t, strong = traits(ins), ins.has("STRONG") or ins.has("MMIO")
     return (strong and t.reaches(("load",), "global", "generic")) or t.reaches(_ATOMICS)
 
 
 def reads_memory(ins: Instruction) -> bool:
-    """Whether its result is what somebody stored."""
+    """Whether its result comes from memory."""
     m = traits(ins).memory
     return m is not None and m.kind in _LOADS and m.space != "constant"
 
 
 def _state_test(ins: Instruction) -> bool:
-    """BRA.CONV and BRA.DIV ask which lanes are here together; lanes that come to collective
-    sections of the same code run through any of these."""
+    """BRA.CONV and BRA.DIV test which lanes are here together; lanes that reach collective
+    sections with the same code may run through any of these."""
     if ins.mnemonic == "WARPSYNC":
         return ins.has("COLLECTIVE")
     return is_state_test(ins)
 
 
 def _free(ins: Instruction) -> bool:
-    """Whether its result is not the same twice."""
+    """Whether its result may differ between two runs."""
     special = ins.get("sr")
     loose = isinstance(special, Special) and special.name.startswith(_LOOSE)
     return loose or traits(ins).clock
@@ -87,7 +87,7 @@ def _nan(word: Words, infinity: int, sign: int) -> Mask:
 
 
 def _both_nan(a: Words, b: Words) -> Mask:
-    """Words that are NaN on both sides, or whose halves are where they differ."""
+    """Words that are NaN on both sides, or whose differing halves are NaN on both sides."""
     single = _nan(a, 0x7F800000, 1 << 31) & _nan(b, 0x7F800000, 1 << 31)
     halves = np.ones(LANES, np.bool_)
     for shift in (0, 16):
@@ -98,13 +98,13 @@ def _both_nan(a: Words, b: Words) -> Mask:
 
 
 def _floating(ins: Instruction) -> bool:
-    """Whether what it leaves in a register may be a NaN that it made."""
+    """Whether its result may be a NaN that it made."""
     name = ins.mnemonic
     return name == "MUFU" or (name[0] in "FDH" and name != "FLO")
 
 
 def _near(ins: Instruction, a: Words, b: Words) -> Mask:
-    """Of approximations: whether both may be right."""
+    """For approximations: whether both may be right."""
     wide = ins.has("64H")
     bound = 2.0**-10 if ins.has("TANH") or wide else 2.0**-20
     if ins.has("F16"):
@@ -119,19 +119,19 @@ def _near(ins: Instruction, a: Words, b: Words) -> Mask:
 
 @dataclass(slots=True)
 class _Open:
-    """A step that the interpreter is about to do."""
+    """A step that the interpreter is about to execute."""
 
     row: int
     step: SourceStep
     active: int
     executing: int
     here: int
-    parts: list[tuple[int, list[int]]]  # lanes, and what they pass on the other side
+    parts: list[tuple[int, list[int]]]  # lanes, and the record they pass on the other side
     before: dict[RegRef, Words]
 
 
 class LockstepPair:
-    """Lays the interpreter's steps beside the records; ``show`` gets each step that is chosen."""
+    """Compares the interpreter's steps with the records; ``show`` gets each chosen step."""
 
     def __init__(
         self, choice: Choice, streams: Streams, stopped: Stopped | None,
@@ -143,18 +143,18 @@ class LockstepPair:
         self.show = show
         self.number = 0
         self.end: End | None = None
-        self.adopted: dict[str, int] = {}  # results that were taken over, by the reason
+        self.adopted: dict[str, int] = {}  # adopted results, by reason
         self.met = 0  # lanes that were seen at a chosen step
         self._open: list[_Open] = []
         self._last: dict[int, Seen] = {}  # by warp
         # At a difference: the interpreter's registers then, and how often the wave had passed the
         # step before.
         self.state: dict[RegRef, Words] = {}
-        # By warp the lanes that may take either way, and those that did and were found again.
+        # By warp, the lanes that may take either path, and those that did and were found again.
         self._tested: dict[int, int] = {}
         self._unsure: dict[int, int] = {}
         self.passing = 0
-        self.order = ""  # of the interpreter, where another one than was asked for agrees
+        self.order = ""  # the interpreter's order, if one other than the requested order agrees
 
     # -- the interpreter's observers -------------------------------------------------------
 
@@ -177,7 +177,8 @@ class LockstepPair:
     def _others(
         self, warp: int, step: SourceStep, lanes: int, values: Mapping[RegRef, Words]
     ) -> tuple[int, list[tuple[int, list[int]]]]:
-        """The lanes that come here on the other side, too, and what they pass there."""
+        """The lanes that reach this step on the other side, too, and the records they pass
+        there."""
         if step.before is None:
             return 0, []
         wave = self.streams.waves.get(warp)
@@ -218,7 +219,7 @@ class LockstepPair:
     def _astray(
         self, warp: int, step: SourceStep, lanes: Sequence[tuple[int, list[int] | None]]
     ) -> None:
-        """Lanes that go another way on the other side, or stopped there."""
+        """Lanes that take another path on the other side, or stopped there."""
         wave = self.streams.waves.setdefault(warp, WaveObservations())
         for lane, _ in lanes:
             wave.lost |= 1 << lane
@@ -231,7 +232,7 @@ class LockstepPair:
                 mask = sum(1 << n for n, _ in lanes)
                 seen = Seen(self.number + 1, step, warp, mask, mask, 0)
                 self._finish("fault", f"RDNA3 stops at {where}: {self.stopped.text}", seen)
-            return  # of a wave that did not fault nothing more is known
+            return  # nothing more is known of a wave that did not fault
         if row is None:
             text = f"lane {lane} goes on at {where}; its RDNA3 has ended"
         else:
@@ -261,7 +262,8 @@ class LockstepPair:
             self._look_for_the_end(s, self.choice.warps)
 
     def _look_for_the_end(self, s: Resident, warps: frozenset[int]) -> None:
-        """Ends it where the last lane of the chosen warps has ended: the others may take long."""
+        """Ends the run once the last lane of the chosen warps has ended: the others may take
+        long."""
         rows = [w - s.first * s.each for w in warps]
         if all(0 <= row < s.warps for row in rows) and not s.live[rows].any():
             self.end = self.left_over() or End("done", "the chosen warps ran to their end")
@@ -282,7 +284,7 @@ class LockstepPair:
             if then is not None and ref in step.live and ref.file != "B":
                 wrong = one.here & ~mask_of(after == then)
                 if wrong and theirs is not None:
-                    # Where the guard fails, what was there stays, and that may be dead.
+                    # If the guard fails, the old value stays, and it may be dead.
                     wrong &= one.executing | mask_of(before == theirs)
                 if wrong:
                     wrong = self._adopt(one, s, ref, wrong, (after, then), rdna_after)
@@ -294,7 +296,7 @@ class LockstepPair:
     def _rdna(
         self, step: SourceStep, parts: Sequence[tuple[int, list[int]]]
     ) -> tuple[dict[RegRef, Words], dict[RegRef, Words]]:
-        """The values before and behind on the other side."""
+        """The values before and after the step on the other side."""
         out: tuple[dict[RegRef, Words], dict[RegRef, Words]] = {}, {}
         for lanes, (_, _, first, last) in parts:
             some = bits(lanes)
@@ -309,7 +311,7 @@ class LockstepPair:
         self, one: _Open, s: Resident, ref: RegRef, wrong: int, both: tuple[Words, Words],
         after: Mapping[RegRef, Words],
     ) -> int:  # fmt: skip
-        """Takes over what need not be the same; gives the lanes that are left."""
+        """Adopts values that need not be equal; returns the lanes that still differ."""
         ins, (mine, theirs) = one.step.ins, both
         row = semantics_table().get(ins.mnemonic)
         if ref.file == "R" and _floating(ins):
@@ -347,7 +349,7 @@ class LockstepPair:
     # -- judging ---------------------------------------------------------------------------
 
     def _judge(self, one: _Open, seen: Seen, s: Resident) -> None:
-        """Ends it at a difference."""
+        """Ends the run at a difference."""
         step, ins = one.step, one.step.ins
         fault = self.stopped
         unfinished = any(row[3] < 0 for _, row in one.parts) and step.behind is not None
@@ -369,7 +371,7 @@ class LockstepPair:
             )
             lane = (value.differs & -value.differs).bit_length() - 1
             if value.differs & self._unsure.get(seen.warp, 0):
-                text = f"{value.name} of lane {lane} differs behind a test of which lanes are here"
+                text = f"{value.name} of lane {lane} differs after a test of which lanes are here"
                 self._finish("order", text, seen)
             if early:
                 text = f"{value.name} of lane {lane} is not what was written: something changed it"
@@ -389,7 +391,7 @@ class LockstepPair:
     # -- the end ---------------------------------------------------------------------------
 
     def of_error(self, error: InterpretError) -> End:
-        """What an error of the interpreter says."""
+        """The end that an error of the interpreter implies."""
         if error.code == "SX0211":
             return End("unknown", f"the interpreter stopped: {error}")
         if error.code == "SX0215":
@@ -402,7 +404,7 @@ class LockstepPair:
         return End("fault", f"SASS stops, RDNA3 does not: {error}")
 
     def left_over(self) -> End | None:
-        """What the other side went on to do behind the end of this one."""
+        """What the other side still did after the end of this one."""
         mine = self.choice.warps
         if self.stopped is not None and (mine is None or self.stopped.wave in mine):
             if self.stopped.given_up:
@@ -431,7 +433,7 @@ def _refs(ins: Instruction) -> list[RegRef]:
 
 
 def _sass(s: Resident, row: int, ref: RegRef) -> Words:
-    """A register of a warp, a value a lane."""
+    """A register of a warp, one value per lane."""
     i = ref.index
     match ref.file:
         case "R":
@@ -456,10 +458,10 @@ def compare(
     order: Order = Order.TOGETHER,
     give_up: int = 0,
 ) -> tuple[End, LockstepPair, Done | None]:
-    """Runs the interpreter beside the records.
+    """Runs the interpreter against the records.
 
-    A difference in what was loaded may be one of the order in which warps store: then the other
-    orders are tried, and only what is the same in all of them is a difference.
+    A difference in a loaded value may come from the order in which warps store: then the other
+    orders are tried, and only a difference in all of them counts.
     """
     found = _compare(launch, choice, streams, stopped, show, order, give_up)
     end, first, _ = found
@@ -506,7 +508,7 @@ def _compare(
 ) -> tuple[End, LockstepPair, Done | None]:
     pair = LockstepPair(choice, streams, stopped, show)
     try:
-        # Of a few warps nothing is gained by running many blocks at once.
+        # With few warps, running many blocks at once gains nothing.
         lanes = 1024 if choice.warps is not None else ScheduleOptions().lanes
         options = ScheduleOptions(order, give_up, lanes=lanes)
         done = run(launch, options, pair.behind, before=pair.before)
@@ -518,8 +520,8 @@ def _compare(
 
 
 def order_of(instructions: Iterable[Instruction]) -> Order:
-    """The order in which the interpreter agrees with the emulated device: where atomics give
-    results, warp after warp; else all together, which is faster."""
+    """The order in which the interpreter agrees with the emulated device: warp after warp if
+    atomics give results; otherwise all together, which is faster."""
     return Order.WARPS if any(map(depends_on_order, instructions)) else Order.TOGETHER
 
 

@@ -1,4 +1,4 @@
-"""The history of one word of memory on both sides of a launch, and where it parts."""
+"""The history of one word of memory on both sides of a launch, and the place where they diverge."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from sassxlate.lowering.trace.observations import LANES, Mask, Seen
 @dataclass(frozen=True, slots=True)
 class Word:
     """A word of memory: of the device by its address, or of a block's shared memory by its offset
-    there; ``block`` is that of the grid, -1 for the device's."""
+    there; ``block`` is the block's number in the grid, -1 for device memory."""
 
     address: int
     block: int = -1
 
     def loaded(self, s: Resident) -> int | None:
-        """Its value in the interpreter; None where it is not there now."""
+        """Its value in the interpreter; None if it does not exist now."""
         if self.block < 0:
             return int.from_bytes(s.device.read(self.address, 4).tobytes(), "little")
         row = self.block - s.first
@@ -32,7 +32,7 @@ class Word:
         return int.from_bytes(data.tobytes(), "little")
 
     def writer(self, s: Resident) -> int:
-        """The warp that wrote it last, -1 where nobody did."""
+        """The warp that wrote it last, -1 if none did."""
         if self.block < 0:
             by = next(
                 s.device.writer_of(n, self.address - p.base)
@@ -46,7 +46,7 @@ class Word:
 
 @dataclass(frozen=True, slots=True)
 class MemoryChange:
-    """A word of memory got another value behind a step of a warp."""
+    """A word of memory has another value after a step of a warp."""
 
     warp: int
     offset: int
@@ -54,7 +54,7 @@ class MemoryChange:
 
 
 def word_of(seen: Seen, each: int) -> Word | None:
-    """The first word that a load found otherwise; None where its address is not plain.  ``each``:
+    """The first word that a load found different; None if its address is not plain.  ``each``:
     the warps of a block."""
     ins, memory = seen.step.ins, seen.step.ins.get("mem")
     space, t = None, traits(ins)
@@ -106,7 +106,7 @@ def changes_of_sass(
 def culprit(
     sass: Sequence[MemoryChange], rdna: Sequence[MemoryChange]
 ) -> tuple[MemoryChange, bool] | None:
-    """Of the changes of one word the first that only one side made; True: RDNA3 made it."""
+    """The first change of a word that only one side made; True: RDNA3 made it."""
     for change in rdna:
         if change not in sass:
             return change, True

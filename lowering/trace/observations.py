@@ -1,5 +1,5 @@
-"""What is seen when a launch runs twice (:mod:`.paired`): steps, values, why it ended; and what
-each wave and lane passed on the emulated side."""
+"""Observations when a launch runs twice (:mod:`.lockstep`): steps, values, the end; and the records
+that each wave and lane passed on the emulated side."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ ALL = 0xFFFFFFFF
 Words: TypeAlias = NDArray[np.uint32]
 Mask: TypeAlias = NDArray[np.bool_]
 LANE = np.arange(LANES, dtype=np.uint32)
-_AHEAD = 400  # steps among which a lane that went another way is looked for
+_AHEAD = 400  # steps searched for a lane that took another path
 _FAULT = re.compile(r"(\w+) fault in workgroup (\d+), wave (\d+), lane (\d+): (.*)")
 
 
 def bits(mask: int) -> Mask:
-    """A mask as truths, lane 0 first."""
+    """A mask as truth values, lane 0 first."""
     return (np.uint32(mask) >> LANE & np.uint32(1)).astype(np.bool_)
 
 
@@ -46,7 +46,7 @@ def mask_of(lanes: Mask) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """A register at a step.  ``rdna_*`` is None where the translation keeps no such register, or
+    """A register at a step.  ``rdna_*`` is None if the translation keeps no such register, or
     has no code there; 32 values each, a bit of a predicate as 0 or 1."""
 
     ref: RegRef
@@ -55,7 +55,7 @@ class Value:
     sass_after: Words
     rdna_before: Words | None
     rdna_after: Words | None
-    differs: int = 0  # the lanes whose value behind the instruction (or before it) differs
+    differs: int = 0  # the lanes whose value after the instruction (or before it) differs
 
     @property
     def name(self) -> str:
@@ -64,8 +64,8 @@ class Value:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """One instruction as one warp executed it.  Masks of lanes: ``active`` came here, ``executing``
-    pass its guard, ``here`` came here on the other side, too."""
+    """One instruction as one warp executed it.  Masks of lanes: ``active`` reached it,
+    ``executing`` pass its guard, ``here`` reached it on the other side, too."""
 
     number: int
     step: SourceStep
@@ -91,11 +91,11 @@ DIFFERENCES: frozenset[EndKind] = frozenset({"value", "operand", "path", "fault"
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """Why it ended.  done: both ran to their end; limit: something was given up; value, operand,
-    path, fault, memory: a difference (a result; a register that changed in between; where control
-    goes; one side stopped; what is in memory behind it); order: a difference in what the order of
-    warps decides; both: both sides stopped at the same instruction; unknown: the interpreter does
-    not know an instruction."""
+    """Why the run ended.  done: both ran to their end; limit: something was given up; value,
+    operand, path, fault, memory: a difference (a result; a register that changed in between; the
+    path of control; one side stopped; memory after the instruction); order: a difference in
+    something that the order of warps decides; both: both sides stopped at the same instruction;
+    unknown: the interpreter does not support an instruction."""
 
     kind: EndKind
     text: str
@@ -104,17 +104,17 @@ class End:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """What is looked at; None is everything.  ``until``: nothing is shown before a difference."""
+    """The selection to compare; None: everything.  ``until``: show nothing before a difference."""
 
-    steps: Mapping[int, SourceStep]  # the kernel's, by offset
-    wanted: frozenset[int]  # the offsets of those that are looked at
+    steps: Mapping[int, SourceStep]  # the kernel's steps, by offset
+    wanted: frozenset[int]  # the offsets of the selected steps
     warps: frozenset[int] | None = None
     lanes: int = ALL
     until: bool = False
-    limit: int = 0  # steps
+    limit: int = 0  # most steps
 
     def points(self) -> tuple[TracePoint, ...]:
-        """Those that the emulated code needs."""
+        """The points that the emulated code needs."""
         out: list[TracePoint] = []
         for offset in sorted(self.wanted):
             step = self.steps[offset]
@@ -136,7 +136,7 @@ class Stopped:
 
     @classmethod
     def of(cls, error: EmulatorError, waves: int) -> Stopped:
-        """``waves`` are those of a workgroup."""
+        """``waves``: per workgroup."""
         found = _FAULT.match(error.message)
         if found is None:
             return cls("fault", str(error), -1, error.where.offset or 0)
@@ -156,13 +156,13 @@ class Stopped:
 
 @dataclass(slots=True)
 class WaveObservations:
-    """What one wave passed: [offset of the step, mask, place of the record before, behind or -1],
+    """The records of one wave: [offset of the step, mask, index of the record before, after or -1],
     and for each lane the next of these that may be its own."""
 
     passed: list[list[int]] = field(default_factory=list[list[int]])
     cursor: list[int] = field(default_factory=lambda: [0] * LANES)
-    last: list[int] = field(default_factory=lambda: [-1] * LANES)  # offset of the step before
-    lost: int = 0  # lanes that went another way
+    last: list[int] = field(default_factory=lambda: [-1] * LANES)  # offset of the previous step
+    lost: int = 0  # lanes that took another path
 
 
 class Streams:
@@ -194,19 +194,19 @@ class Streams:
                 if last is not None and last[0] == offset:
                     last[3] = at
             elif not (closes and last is not None and last[0] == offset and last[3] < 0):
-                # Else: one more round of a loop inside of the instruction's own code.
+                # Otherwise: one more round of a loop inside the instruction's own code.
                 wave.passed.append([offset, words[at + 2], at, -1])
             at += size[number]
 
     def rewind(self) -> None:
-        """Every lane is at its begin again."""
+        """Resets every lane to its start."""
         for wave in self.waves.values():
             wave.cursor, wave.last, wave.lost = [0] * LANES, [-1] * LANES, 0
 
     def find(
         self, wave: int, lane: int, offset: int, reads: Mapping[RegRef, Words]
     ) -> list[int] | None:
-        """The lane's next passing of a step with these operands, among those that come soon; goes
+        """The lane's next pass over a step with these operands, among the near ones; moves the lane
         there."""
         found = self.waves[wave]
         at = found.cursor[lane]
@@ -230,7 +230,7 @@ class Streams:
         return out
 
     def next(self, wave: int, lane: int, offset: int) -> list[int] | None:
-        """What the lane passes next; ``offset``: the step that is expected."""
+        """The lane's next record; ``offset``: the expected step."""
         found = self.waves.get(wave)
         if found is None:
             return None
@@ -238,7 +238,7 @@ class Streams:
         while at < len(passed):
             row = passed[at]
             if row[1] >> lane & 1:
-                # Lanes that wait may pass the beginning of a transfer of control once more.
+                # Waiting lanes may pass the start of a control transfer once more.
                 again = row[0] == found.last[lane] != offset and self.steps[row[0]].control
                 if not again:
                     break
@@ -247,7 +247,8 @@ class Streams:
         return passed[at] if at < len(passed) else None
 
     def all(self, wave: int, lanes: int, offset: int) -> list[int] | None:
-        """What all these lanes pass next, together, if that is the step; they have passed it."""
+        """The next record of all these lanes together, if it is of this step; advances the
+        lanes."""
         found = self.waves.get(wave)
         numbers = numbers_of(lanes)
         if found is None or not numbers:
@@ -270,7 +271,7 @@ class Streams:
         found.cursor[lane] += 1
 
     def passing(self, wave: int, row: list[int]) -> int:
-        """How often the wave had passed the same step before."""
+        """The number of earlier passes of the wave over the same step."""
         count = 0
         for other in self.waves[wave].passed:
             if other is row:

@@ -1,9 +1,9 @@
-"""A translated kernel, SASS instruction by SASS instruction: the RDNA3 code that stands for each,
-where its registers are kept, and the points at which a trace records them.
+"""A translated kernel, one SASS instruction at a time: the RDNA3 code that implements each, the
+places of its registers, and the points at which a trace records them.
 
-The points stand before the first RDNA3 instruction and behind the last one.  There every register
-that is live has its SASS value in its place of the register map: no rule moves work from one SASS
-instruction into another's code.  Under a predicate EXEC is narrower than the lanes that came here;
+The points are before the first RDNA3 instruction and after the last one.  There every live
+register has its SASS value in its place of the register map: no rule moves work from one SASS
+instruction into another's code.  Under a predicate EXEC is narrower than the lanes that reached it;
 those are in the saved EXEC then, and that is the mask of the point.
 """
 
@@ -28,8 +28,8 @@ from sassxlate.lowering.select.translated import Translated
 @dataclass(frozen=True, slots=True)
 class SourceStep:
     """``block`` is its block's first offset, ``rdna`` the offsets of its RDNA3 instructions from
-    the entry.  ``places`` are those of the registers that it reads and writes, as far as they have
-    any; ``live`` is what it writes that somebody may read.  No ``before``: it has no code."""
+    the entry.  ``places`` are the places of the registers that it reads and writes, if they have
+    any; ``live`` are the registers that it writes and that may be read.  No ``before``: no code."""
 
     ins: Instruction
     block: int
@@ -41,12 +41,12 @@ class SourceStep:
 
     @property
     def control(self) -> bool:
-        """Whether it transfers control, or may."""
+        """Whether it may transfer control."""
         return traits(self.ins).ends_block
 
 
 def place_of(regs: RegisterMap, ref: RegRef) -> Place | None:
-    """Where a register's value is; None for one that the translation does not keep as such."""
+    """The place of a register's value; None if the translation does not keep it."""
     i = ref.index
     match ref.file:
         case "R":
@@ -99,8 +99,8 @@ def steps(translated: Translated) -> dict[int, SourceStep]:
 
 @dataclass(slots=True)
 class _Span:
-    """The code of one SASS instruction: the offsets, the masks of lanes that are there before and
-    behind it, and where the point behind it is: an offset, and whether behind or before that."""
+    """The code of one SASS instruction: the offsets, the lane masks before and after it, and the
+    place of the point after it: an offset, and whether the point is after or before that."""
 
     offsets: list[int]
     mask: int
@@ -122,7 +122,7 @@ def _spans(items: Sequence[Item], offsets: Sequence[int], regs: RegisterMap) -> 
             mask = save.index if narrowed else EXEC_LO
             span = out.setdefault(source, _Span([], mask))
             span.offsets.append(offset)
-        if item.args[:1] == (save,):  # EXEC is saved, to be narrowed
+        if item.args[:1] == (save,):  # saves EXEC before narrowing it
             narrowed = True
         elif item.op == "s_mov_b32" and item.args == (Sp("exec_lo"), save):
             narrowed = False

@@ -1,4 +1,4 @@
-"""What ``SASSXLATE_RECORD`` makes the emulated device write down: launches, and memory around them.
+"""The record that ``SASSXLATE_RECORD`` makes the emulated device write: launches and their memory.
 
 ``native/hip/record.h`` has the format.
 """
@@ -22,7 +22,7 @@ MAGIC = b"sassxlate-launches 1\n"
 @dataclass(frozen=True, slots=True)
 class Recorded:
     """One launch.  ``before`` and ``after`` are the pieces of device memory by address; ``key`` is
-    that of the kernel's host code (:func:`.work.host_key`)."""
+    the key of the kernel's host code (:func:`.work.host_key`)."""
 
     number: int
     kernel: str
@@ -38,11 +38,11 @@ class Recorded:
 
 
 def read(path: Path, wanted: Callable[[str, str], bool] | None = None) -> Iterator[Recorded]:
-    """The launches of a record, in the order in which they ran, for whose kernel and key ``wanted``
-    holds.  ShimError SX0723 for another file; a last launch that was not finished is left out."""
+    """The launches of a record, in the order in which they ran, whose kernel and key satisfy
+    ``wanted``.  ShimError SX0723 for another file; an unfinished last launch is left out."""
     with open(path, "rb") as file:
         if file.readline() != MAGIC:
-            raise ShimError("SX0723", "no record of launches", Where(str(path)))
+            raise ShimError("SX0723", "not a record of launches", Where(str(path)))
         try:
             yield from _launches(file, wanted or _every)
         except (ValueError, IndexError, KeyError):

@@ -1,4 +1,4 @@
-"""The kernel and the launch that a trace is of."""
+"""The kernel and the launch of a trace."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Subject:
 
     @property
     def waves(self) -> int:
-        """Of a workgroup."""
+        """Waves of a workgroup."""
         x, y, z = self.recorded.block
         return -(-x * y * z // 32)
 
@@ -35,7 +35,7 @@ class Subject:
         return x * y * z
 
     def launch(self) -> Launch:
-        """For the interpreter."""
+        """The launch for the interpreter."""
         from sassxlate.lowering.trace.interpreter_launch import replayed
 
         text = str(self.translated.launch)

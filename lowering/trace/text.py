@@ -1,4 +1,4 @@
-"""What `sassxlate trace` prints: steps, the difference, both states; as text and as JSON."""
+"""The output of `sassxlate trace`: steps, the difference, both states; as text and as JSON."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Printer:
     # -- parts -----------------------------------------------------------------------------
 
     def code(self, step: SourceStep) -> list[tuple[int, str]]:
-        """The RDNA3 instructions of a step, out of the bytes that run."""
+        """The RDNA3 instructions of a step, from the bytes that run."""
         out: list[tuple[int, str]] = []
         for offset in step.rdna:
             inst, size = decode(self.text, self.entry + offset)
@@ -106,7 +106,7 @@ class Printer:
             click.echo("    no RDNA3 of its own")
 
     def _value(self, seen: Seen, value: Value, lanes: int) -> None:
-        """Lanes with the same values in one line."""
+        """Lanes with equal values share a line."""
         written = value.ref in seen.step.ins.writes
         groups: dict[tuple[Any, ...], int] = {}
         for lane in range(32):
@@ -135,7 +135,7 @@ class Printer:
             click.echo(line if mask == lanes else f"{line:<{_WIDTH}} lanes {lanes_text(mask)}")
 
     def record(self, seen: Seen) -> dict[str, Any]:
-        """As JSON has it; values are those of the chosen lanes that are active, in order."""
+        """The JSON form; values are those of the chosen active lanes, in order."""
         step = seen.step
         lanes = [n for n in range(32) if (seen.active & self.lanes) >> n & 1]
         block, inside = divmod(seen.warp, self.subject.waves)
@@ -190,7 +190,7 @@ class Printer:
     def states(
         self, refs: Iterable[RegRef], sass: Mapping[RegRef, Any], rdna: Mapping[Any, Any], lane: int
     ) -> None:
-        """The registers of one lane on both sides, where they hold something."""
+        """The registers of one lane on both sides, if they hold something."""
         regs = self.subject.translated.selected.regs
         rows: list[dict[str, Any]] = []
         for ref in refs:
@@ -205,7 +205,7 @@ class Printer:
         if self.as_json:
             click.echo(json.dumps({"schema": SCHEMA, "state_of_lane": lane, "registers": rows}))
             return
-        click.echo(f"registers of lane {lane} that are live behind it:")
+        click.echo(f"registers of lane {lane} that are live after it:")
         by_name = {name_of(ref): ref for ref in sass}
         for row in rows:
             ref = by_name[row["name"]]

@@ -1,1 +1,1 @@
-"""Whole regions through the semantics, simplified and written again."""
+"""Whole regions lifted through the semantics, simplified and lowered again."""

@@ -1,4 +1,4 @@
-"""LLVM's AMDGPU backend on lifted runs, and its code in the registers of the block."""
+"""LLVM's AMDGPU backend on lifted runs, and its code renamed to the block's registers."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _machine() -> llvm.TargetMachine:
 
 
 def compiled(runs: Sequence[LiftedRun]) -> list[list[Inst]]:
-    """LLVM's code for each run, in its own registers.  Raises RuntimeError where LLVM refuses."""
+    """LLVM's code for each run, in its own registers.  Raises RuntimeError if LLVM refuses."""
     declared = dict.fromkeys(d for run in runs for d in run.declarations)
     text = 'target triple = "amdgcn--amdpal"\n' + "".join(f"declare {d}\n" for d in declared)
     for run in runs:
@@ -87,7 +87,7 @@ _STRIPPED = frozenset({"s_delay_alu", "s_nop", "s_clause", "s_endpgm", "s_waitcn
 
 
 def renamed(run: LiftedRun, code: Sequence[Inst]) -> list[Inst]:
-    """LLVM's code in the registers of the block.  Raises Refused, NoFit."""
+    """LLVM's code renamed to the block's registers.  Raises Refused, NoFit."""
     plain_code = _single(run, _without_guards(run, [i for i in code if i.op not in _STRIPPED]))
     for inst in plain_code:
         if OPS[inst.op].kind not in ("valu", "salu") or _EXEC in writes(inst):
@@ -114,8 +114,8 @@ def _price(code: Sequence[Inst]) -> int:
 
 
 def rejoined(code: Sequence[Inst]) -> list[Inst]:
-    """Sums of shifted words and pairs as wide products: LLVM has made shifts of them, which is
-    cheaper only where more than one sum shares the shift."""
+    """Turns sums of shifted words and pairs into wide products: LLVM splits them into shifts, which
+    is cheaper only if several sums share the shift."""
     out = list(code)
     n = 0
     while n < len(out):
@@ -179,7 +179,7 @@ def _writes(inst: Inst, number: int) -> bool:
 
 
 def _high_sum(code: Sequence[Inst], n: int, to: V) -> int | None:
-    """The sum with carry that goes with the one at ``n``."""
+    """The sum with carry that continues the one at ``n``."""
     carry = code[n].args[1]
     for m in range(n + 1, len(code)):
         inst = code[m]
@@ -199,7 +199,7 @@ def _pair_of(low: Arg, high: Arg) -> Arg | None:
 
 
 def _without_guards(run: LiftedRun, code: Sequence[Inst]) -> list[Inst]:
-    """Without moves of what nobody reads: LLVM saves it, and brings it back."""
+    """Removes moves of unused registers, which LLVM saves and restores."""
     holds = set(run.guards)
     out: list[Inst] = []
     for inst in code:
@@ -217,12 +217,12 @@ def _words(arg: V | S) -> range:
     return range(arg.index, arg.index + arg.n)
 
 
-_OWN = 512  # a register that LLVM has not
+_OWN = 512  # numbers from here on are not LLVM's registers
 
 
 def _single(run: LiftedRun, code: Sequence[Inst]) -> list[Inst]:
-    """Products of words with a sum whose high word nobody reads, as a product and a sum: their
-    addend is a pair that is none."""
+    """Splits products of words plus a sum whose high word is never read into a product and a sum:
+    their addend need not be a pair."""
     out: list[Inst] = []
     live = set(run.places.kept)
     for inst in reversed(code):
@@ -273,7 +273,7 @@ def compiled_runs(drafts: Sequence[Draft]) -> list[list[tuple[LiftedRun, list[In
 
 
 def _each(runs: Sequence[LiftedRun]) -> list[list[Inst]]:
-    """Code of each run; none where LLVM refuses it."""
+    """The code of each run; None if LLVM refuses it."""
     try:
         return compiled(runs)
     except (RuntimeError, SassxlateError):
@@ -284,7 +284,7 @@ _REFUSED: list[Inst] = [Inst("s_endpgm"), Inst("s_trap", (), imm=2)]
 
 
 def put(d: Draft, run: LiftedRun, code: Sequence[Inst]) -> None:
-    """LLVM's code in the place of a run, at its last SASS instruction."""
+    """Replaces a run by LLVM's code, at its last SASS instruction."""
     groups = [at.group for at in d.lines[run.first : run.end]]
     d.join(groups)
     d.lines[run.first : run.end] = [line(inst, groups[-1]) for inst in code]

@@ -1,7 +1,7 @@
-"""LLVM's code for the lifted runs of stretches as a source of cheaper answers, proved or dropped.
+"""LLVM's code for the lifted runs of regions as a source of cheaper answers, proved or dropped.
 
-It begins where the search ends, and many stretches go into one module; :mod:`.lift` makes runs and
-:mod:`.lift_code` their code.
+It starts from the result of the search, and many regions go into one module; :mod:`.lift` makes
+runs and :mod:`.backend` their code.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ QUICK_MS = 50
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """A stretch and proved code for it."""
+    """A region and proved code for it."""
 
     stretch: CutRegion
     regs: RegisterMap
@@ -39,7 +39,7 @@ class Known:
 
 
 def relowered(items: Sequence[Known], prover: Prover) -> Iterator[Better | None]:
-    """What LLVM makes cheaper of each; None where it does not."""
+    """LLVM's cheaper code for each; None if it is not cheaper."""
     drafts = [Draft.of(item.code, item.question) for item in items]
     for item, draft, found in zip(items, drafts, compiled_runs(drafts), strict=True):
         if not found:
@@ -59,7 +59,8 @@ def _price(code: Code) -> int:
 
 
 def _taken(item: Known, prover: Prover, draft: Draft) -> Better | None:
-    """The steps of a draft that are proved and cheaper, in the code that it was made of."""
+    """The steps of a draft that are proved and cheaper, inserted into the code that it was made
+    from."""
     block, live_out, regs = item.stretch.block, item.stretch.live_out, item.regs
     made = with_uniform(draft.code(), block.instructions, regs)
     behind = lives(block, live_out)
@@ -86,8 +87,8 @@ def _taken(item: Known, prover: Prover, draft: Draft) -> Better | None:
 
 
 def _quick(prover: Prover) -> Prover:
-    """A prover that gives up soon, and tells the other what it proved: what LLVM's code means is
-    easily beyond the solver."""
+    """A prover that gives up early, and passes its proofs on to the other: LLVM's code is easily
+    beyond the solver."""
 
     def read(key: str) -> Verdict | None:
         found = prover.kept.get(key)

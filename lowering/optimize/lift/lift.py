@@ -1,14 +1,13 @@
-"""LLVM's own code for what straight-line RDNA3 computes: runs of it are lifted, compiled, put back.
+"""LLVM's code for straight-line RDNA3: runs of it are lifted, compiled and put back.
 
-A run is a number of instructions between two accesses to memory that only compute: its meaning,
-which is the one that the verifier has (:mod:`sassxlate.disasm.rdna3.semantics.apply`), is written
-as LLVM IR, one
-function a run and one module for many, and LLVM's AMDGPU backend compiles it.  Arguments and
+A run is a sequence of instructions between two memory accesses that only compute.  The semantics,
+the same as the verifier's (:mod:`sassxlate.disasm.rdna3.semantics.apply`), are written as LLVM IR,
+one function per run and one module for many, and LLVM's AMDGPU backend compiles it.  Arguments and
 results of a function are all registers that the run reads or leaves, each in its own place by the
-calling convention, so that what comes back differs from code for the block by a renaming alone.
-Masks of lanes are words of the wave, which LLVM's ``ballot`` makes and ``inverse.ballot`` reads.
+calling convention, so that the result differs from code for the block only by a renaming.
+Lane masks are words of the wave, which LLVM's ``ballot`` makes and ``inverse.ballot`` reads.
 
-What comes back is proposed like any other change, and proved or dropped.
+The result is proposed like any other change, and proved or dropped.
 """
 
 from __future__ import annotations
@@ -29,9 +28,9 @@ from sassxlate.lowering.optimize.rename_registers import Places
 from sassxlate.lowering.region.places import VTEMPS, canonical_names
 from sassxlate.lowering.region.subset import guard
 
-SHORTEST = 2  # instructions of a run
+SHORTEST = 2  # fewest instructions of a run
 _MOST_V, _MOST_S = 96, 40  # registers of a function's arguments and results
-_GUARD = 1000  # from here on numbers are no registers
+_GUARD = 1000  # numbers from here on are not registers
 _LANEWISE = {
     "s_mov_b32": "a", "s_not_b32": "~a", "s_and_b32": "a&b", "s_or_b32": "a|b",
     "s_xor_b32": "a^b", "s_and_not1_b32": "a&~b", "s_or_not1_b32": "a|~b", "s_nand_b32": "~(a&b)",
@@ -43,11 +42,11 @@ _VCC = RRef("s", VCC_LO)
 
 
 class Refused(Exception):
-    """A run that is not lifted."""
+    """A run that cannot be lifted."""
 
 
 class _Scalar(LlvmDomain):
-    """The reader of one lane, in LLVM's own floating point: nearest even, denormals kept."""
+    """The domain of one lane, in LLVM's floating point: nearest even, denormals kept."""
 
     def fadd(self, a: Val, b: Val, fp: Fp) -> Val:
         return self.float_op("fadd", *self._plain(fp, a, b))
@@ -290,7 +289,7 @@ class _Lane:
 
 @dataclass(frozen=True, slots=True)
 class LiftedRun:
-    """Lines ``first`` to ``end`` of a draft, and the function that computes what they do."""
+    """Lines ``first`` to ``end`` of a draft, and the function that computes their results."""
 
     first: int
     end: int
@@ -299,12 +298,12 @@ class LiftedRun:
     signature: str
     declarations: tuple[str, ...]
     places: Places  # of the function's arguments and results
-    guards: frozenset[RRef]  # places of what LLVM must leave alone
+    guards: frozenset[RRef]  # places that LLVM must not touch
     vcc: bool  # whether LLVM's code may use it
 
 
 def masks_at(d: Draft) -> list[frozenset[int]]:
-    """The scalar registers that hold masks of lanes in front of each line."""
+    """The scalar registers that hold masks of lanes before each line."""
     masks = {at.index for at in (*d.regs.p.values(), *d.regs.up.values())}
     out: list[frozenset[int]] = []
     for at in d.lines:
@@ -325,7 +324,7 @@ def masks_at(d: Draft) -> list[frozenset[int]]:
 
 
 def _computes(inst: Inst) -> bool:
-    """Whether a run may have an instruction: it computes, and reaches nothing but registers."""
+    """Whether a run may contain an instruction: it computes, and accesses only registers."""
     row = OPS[inst.op]
     if row.kind not in ("valu", "salu") or row.atomic or inst.dpp or inst.y is not None:
         return False
@@ -335,11 +334,11 @@ def _computes(inst: Inst) -> bool:
 
 
 def spans(d: Draft) -> Iterator[tuple[int, int]]:
-    """Where runs are: as long as they can be, with guards that open and close in them."""
+    """The runs: as long as possible, with guards that open and close inside."""
     n = 0
     while n < len(d.lines):
         end = n
-        whole = n  # up to where no guard is open
+        whole = n  # the last position where no guard is open
         inside = False
         while end < len(d.lines):
             inst = d.lines[end].inst
@@ -359,13 +358,13 @@ def spans(d: Draft) -> Iterator[tuple[int, int]]:
 
 
 def _implicit(inst: Inst) -> frozenset[RRef]:
-    """EXEC as every VALU instruction reads it."""
+    """The implicit read of EXEC by every VALU instruction."""
     named = any(isinstance(a, Sp) and a.name in ("exec_lo", "exec") for a in inst.args)
     return frozenset() if named or OPS[inst.op].kind != "valu" else frozenset({_EXEC})
 
 
 def lift(d: Draft, first: int, end: int, masks: frozenset[int], name: str) -> LiftedRun:
-    """The function of a run.  Raises Refused, or what a meaning does."""
+    """The function of a run.  Raises Refused, or an error of the semantics."""
     module = Module()
     fn = Function(module, "", "")
     lane = _Lane(_Scalar(fn, avx512=False, seed_offset=0), masks)
@@ -422,7 +421,7 @@ def lift(d: Draft, first: int, end: int, masks: frozenset[int], name: str) -> Li
 
 
 def _beside(d: Draft, first: int, last: int) -> dict[str, set[int]]:
-    """The registers that have the next one beside them by name: those may be a pair."""
+    """The registers whose successor by name is adjacent: they may form a pair."""
     known = canonical_names(d.sass[first : last + 1], d.regs)
     out: dict[str, set[int]] = {"v": set(), "s": set()}
     for name, at in known.place.items():
@@ -434,8 +433,8 @@ def _beside(d: Draft, first: int, last: int) -> dict[str, set[int]]:
 
 
 def _slots(numbers: Sequence[int], beside: Container[int], align: int) -> list[int]:
-    """Places for registers: such as may be a pair side by side, even ones at even places; between
-    others, what LLVM must leave alone."""
+    """Places for registers: possible pairs are adjacent, even ones at even places; registers that
+    LLVM must not touch go in between."""
     out: list[int] = []
     for before, number in zip([-9, *numbers], numbers, strict=False):
         if out and not (number == before + 1 and before in beside):

@@ -58,7 +58,7 @@ def _address(d: Draft, n: int, inst: Inst) -> None:
 
 
 def near_addresses(d: Draft) -> None:
-    """A base and a small number of elements: a shift and a sum in place of a wide product."""
+    """A base plus a small number of elements: a shift and a sum instead of a wide product."""
     n = 0
     while n < len(d.lines):
         inst = d.lines[n].inst
@@ -88,7 +88,7 @@ def _near_address(d: Draft, n: int, inst: Inst) -> None:
 
 
 def _most(d: Draft, n: int, value: V) -> tuple[int, int] | None:
-    """The line that makes a word, and the most that it can be."""
+    """The line that makes a word, and the word's upper bound."""
     (ref,) = source(value)
     for m in range(n - 1, -1, -1):
         if ref not in d.lines[m].writes:
@@ -109,7 +109,7 @@ def _most(d: Draft, n: int, value: V) -> tuple[int, int] | None:
 
 
 def _scaled(inst: Inst) -> tuple[V, V, int, S | V] | None:
-    """Of a sum with a product with a power of two: where to, of what, the power, the base."""
+    """For a sum with a product by a power of two: destination, factor, power, base."""
     to, _, x, y, base = inst.args
     if isinstance(x, I):
         x, y = y, x

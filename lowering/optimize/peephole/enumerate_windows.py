@@ -1,9 +1,9 @@
-"""Windows of a few instructions that one instruction can replace: found by trying all of them.
+"""Windows of a few instructions that one instruction can replace, found by exhaustive search.
 
-A window is what computes one word from at most three others, with nothing else read of it in
-between.  Each integer instruction with the window's inputs and some constants in every order is run
-on random numbers with corners; what agrees is proposed, the cheapest first.  What is found is kept
-by the window's shape, so that each is searched for once.
+A window computes one word from at most three others, and nothing else reads its intermediate
+results.  Each integer instruction with the window's inputs and some constants in every order is run
+on random numbers and corner cases; those that agree are proposed, the cheapest first.  Results are
+cached by the window's shape, so each shape is searched once.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ from sassxlate.lowering.verify.rdna3.registers import Registers
 from sassxlate.lowering.verify.verdict import Undecided
 
 LANES = 128
-FEW = 8  # of them, on which most that does not agree is told
-LONGEST = 4  # instructions of a window
-_RESULT = 63  # where candidates compute to
+FEW = 8  # of the numbers; most wrong candidates fail on them
+LONGEST = 4  # most instructions of a window
+_RESULT = 63  # destination register of candidates
 _INTEGER = ("b32", "u32", "i32")
 Spec = tuple[str, tuple[int | I, ...]]  # mnemonic, and its operands: inputs by number, constants
 
 
 @cache
 def operations() -> tuple[tuple[str, int], ...]:
-    """Instructions on words that give a word, with how many they take."""
+    """Instructions from words to one word, with their number of operands."""
     out: list[tuple[str, int]] = []
     for row in OPS.values():
         if row.kind != "valu" or not in_language(row) or row.is_trans or row.writes:
@@ -60,11 +60,11 @@ _INTEGERS = frozenset(op for op, _ in operations()) | {"v_mul_lo_u32", "v_mov_b3
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """Lines that together give the last one's result, and what they take."""
+    """Lines that together compute the last one's result, and their inputs."""
 
     lines: tuple[int, ...]
     inputs: tuple[V | S, ...]
-    shape: tuple[tuple[str, tuple[int | I, ...]], ...]  # results are numbered behind the inputs
+    shape: tuple[tuple[str, tuple[int | I, ...]], ...]  # results are numbered after the inputs
 
 
 def windows(d: Draft) -> Iterator[Window]:
@@ -95,7 +95,7 @@ def _ending(d: Draft, n: int) -> Iterator[Window]:
 
 
 def _before(d: Draft, mine: Sequence[int]) -> int | None:
-    """A line that computes something for these lines alone."""
+    """A line whose result only these lines use."""
     last = mine[-1]
     for m in range(last - 1, max(-1, last - 24), -1):
         at = d.lines[m]
@@ -136,7 +136,7 @@ def _window(d: Draft, mine: Sequence[int]) -> Window | None:
         shape.append((inst.op, tuple(args)))
     if not 0 < len(inputs) <= 3:
         return None
-    # Inputs of the first lines must still be there at the last.
+    # Inputs of the first lines must be unchanged at the last.
     first, last = mine[0], mine[-1]
     if not all(d.unchanged(source(a), first, last) for a in inputs):
         return None
@@ -164,7 +164,7 @@ _EDGES = np.array(
 
 
 def _run(ops: Sequence[Inst], values: Sequence[Vec]) -> Vec | None:
-    """What the last of the instructions writes, where the first VGPRs hold the values."""
+    """The result of the last instruction, with the values in the first VGPRs."""
     regs: Registers[Vec] = Registers(Numbers(), lambda _, width: Vec(np.zeros(1, np.uint64), width))
     regs.s[EXEC_LO] = Vec(np.full(1, 0xFFFFFFFF, np.uint64), 32)
     for i, value in enumerate(values):
@@ -187,8 +187,8 @@ def _placed(arg: int | I, results: int) -> Arg:
 
 
 def _constants(shape: Sequence[tuple[str, tuple[int | I, ...]]]) -> list[I]:
-    """Constants that a shorter way may need: the window's own, and what shifts and masks are
-    together."""
+    """Constants that a shorter form may need: the window's own, and combinations of shifts and
+    masks."""
     own = [a.value for _, args in shape for a in args if isinstance(a, I)]
     out = dict.fromkeys(own)
     for a in own:
@@ -229,7 +229,7 @@ def shorter(shape: tuple[tuple[str, tuple[int | I, ...]], ...], count: int) -> t
 
 @cache
 def _orders(count: int, constants: int, n: int) -> NDArray[np.intp]:
-    """Ways to choose ``n`` operands from inputs and constants so that each input is one: (n, way)
+    """Ways to choose ``n`` operands from inputs and constants so that each input occurs: (n, way)
     numbers, the inputs first."""
     pool = range(count + constants)
     ways = [w for w in product(pool, repeat=n) if all(i in w for i in range(count))]
@@ -239,7 +239,7 @@ def _orders(count: int, constants: int, n: int) -> NDArray[np.intp]:
 def _agreeing(
     op: str, n: int, count: int, constants: tuple[I, ...], few: NDArray[np.uint64]
 ) -> list[tuple[int | I, ...]]:
-    """Operands with which an instruction gives the few numbers."""
+    """Operands with which an instruction gives the right results on the few numbers."""
     orders = _orders(count, len(constants), n)
     pool: list[int | I] = [*range(count), *constants]
     made = _on_few(op, n, count, constants)
@@ -251,8 +251,8 @@ def _agreeing(
 
 @lru_cache(maxsize=1 << 12)
 def _on_few(op: str, n: int, count: int, constants: tuple[I, ...]) -> NDArray[np.uint64] | None:
-    """What an instruction gives in each order of operands: (way, number).  None where it cannot be
-    asked so."""
+    """The results of an instruction in each order of operands: (way, number).  None if it cannot be
+    run this way."""
     orders = _orders(count, len(constants), n)
     rows = [value.v[:FEW] for value in _inputs()[:count]]
     rows += [np.full(FEW, c.value & 0xFFFFFFFF, np.uint64) for c in constants]
@@ -264,7 +264,7 @@ def _on_few(op: str, n: int, count: int, constants: tuple[I, ...]) -> NDArray[np
 
 
 def _digest(value: Vec) -> int:
-    """A number for what an instruction gives."""
+    """A hash of an instruction's results."""
     return hash(np.broadcast_to(value.v, LANES).tobytes())
 
 
@@ -275,7 +275,7 @@ def _tried(op: str, args: tuple[int | I, ...], count: int) -> int | None:
 
 
 def one_for_several(d: Draft) -> None:
-    """Puts one instruction in the place of a window, where there is one."""
+    """Replaces a window by one instruction, if there is one."""
     again = True
     while again:
         again = False

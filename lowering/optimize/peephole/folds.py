@@ -1,4 +1,4 @@
-"""Changes that were learnt from LLVM's code for the same blocks."""
+"""Changes learnt from LLVM's code for the same blocks."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _NOT_FLOAT: Final = {
 
 
 def constant_masks(d: Draft) -> None:
-    """Masks of what is known: combinations with none or all lanes, comparisons of numbers."""
+    """Folds masks with known values: combinations with no or all lanes, comparisons of numbers."""
     for n, at in enumerate(d.lines):
         made = _folded_mask(at.inst)
         if made is not None and legal(made):
@@ -83,8 +83,7 @@ def _is_nan(inst: Inst, arg: I) -> bool:
 
 
 def inverted(d: Draft) -> None:
-    """A mask that is inverted to be read: whoever reads it takes it the other way round, or the
-    comparison that made it is the opposite one."""
+    """Folds a NOT of a mask into its users, or inverts the comparison that produced it."""
     n = 0
     while n < len(d.lines):
         if d.lines[n].inst.op != "s_not_b32" or not (_read_inverted(d, n) or _opposite(d, n)):
@@ -121,7 +120,7 @@ _WITHOUT_NOT: Final = {"s_and_not1_b32": "s_and_b32", "s_or_not1_b32": "s_or_b32
 
 
 def _taking_inverse(inst: Inst, old: S, mask: S) -> Inst | None:
-    """The instruction that reads ``mask`` where it read its inverse ``old``."""
+    """The instruction rewritten to read ``mask`` instead of its inverse ``old``."""
     args = inst.args
     if args.count(old) != 1 or args[0] == old:
         return None
@@ -165,7 +164,7 @@ def _opposite(d: Draft, n: int) -> bool:
 
 
 def opposite_of(op: str) -> str | None:
-    """The comparison that holds where another does not."""
+    """The opposite of a comparison."""
     if not op.startswith("v_cmp_"):
         return None
     _, _, relation, kind = op.split("_", 3)
@@ -174,7 +173,7 @@ def opposite_of(op: str) -> str | None:
 
 
 def landed(d: Draft) -> None:
-    """Results that are moved to where they belong: computed there at once."""
+    """Results that are then moved: computed in the destination at once."""
     n = 0
     while n < len(d.lines):
         if not _land(d, n) and not _land_pair(d, n):
@@ -204,7 +203,7 @@ def _land_pair(d: Draft, n: int) -> bool:
 
 
 def _relocate(d: Draft, moves: list[int], to: V | S, value: V | S) -> bool:
-    """Lets the instruction that makes a temporary write where it is moved."""
+    """Lets the instruction that makes a temporary write to the destination of the move."""
     refs = source(value)
     if not all(d.temporary(r) for r in refs):
         return False
@@ -258,7 +257,7 @@ def _relocate(d: Draft, moves: list[int], to: V | S, value: V | S) -> bool:
 
 
 def _out_of_the_way(d: Draft, inst: Inst) -> tuple[Inst, Inst] | None:
-    """A wide product that would write over one of its words, and the move that saves it."""
+    """A wide product that would overwrite one of its sources, and the move that saves it."""
     if inst.op not in ("v_mad_i64_i32", "v_mad_u64_u32"):
         return None
     to, carry, *words_, base = inst.args
@@ -276,12 +275,12 @@ def source_refs(inst: Inst) -> frozenset[RRef]:
 
 
 def _writes_twice(inst: Inst, to: V | S) -> bool:
-    """Whether another result lies where this one would go."""
+    """Whether another result occupies the new place of this one."""
     return len(inst.args) > 1 and inst.args[1] == to
 
 
 def words(d: Draft) -> None:
-    """Bits of a word or two, by the plainest instruction."""
+    """Bits of one or two words, by the simplest instruction."""
     n = 0
     while n < len(d.lines):
         inst = d.lines[n].inst
@@ -346,7 +345,7 @@ def _scalar_sum(d: Draft, n: int, inst: Inst) -> None:
 
 
 def _funnel(d: Draft, n: int, inst: Inst) -> None:
-    """One word of a shifted pair: a shift of two words beside each other."""
+    """One word of a shifted pair: a funnel shift of two adjacent words."""
     to, count, value = inst.args
     if not isinstance(to, V) or not isinstance(value, V):
         return
@@ -366,7 +365,7 @@ def _funnel(d: Draft, n: int, inst: Inst) -> None:
 
 
 def _below_32(d: Draft, n: int, count: Arg) -> int | None:
-    """The line that makes a number of less than 32."""
+    """The line that makes a number below 32."""
     refs = source(count)
     for m in range(n - 1, -1, -1):
         if refs & d.lines[m].writes:
@@ -377,7 +376,7 @@ def _below_32(d: Draft, n: int, count: Arg) -> int | None:
 
 
 def _sign_shift(d: Draft, n: int, inst: Inst) -> None:
-    """A word beside its own sign, shifted: an arithmetic shift."""
+    """A word paired with its sign, shifted: an arithmetic shift."""
     to, high, low, count = inst.args
     if not isinstance(high, V) or not isinstance(count, I):
         return
@@ -397,7 +396,7 @@ def _sign_shift(d: Draft, n: int, inst: Inst) -> None:
 
 
 def scalar_products(d: Draft) -> None:
-    """Products of scalars: the scalar unit's, which is four times as fast."""
+    """Products of scalars on the scalar unit, which is four times as fast."""
     for n, at in enumerate(d.lines):
         inst = at.inst
         op = {"v_mul_lo_u32": "s_mul_i32", "v_mul_hi_u32": "s_mul_hi_u32",
@@ -420,7 +419,7 @@ def scalar_products(d: Draft) -> None:
 
 
 def counted(d: Draft) -> None:
-    """One more where a comparison holds: a sum with its mask as a carry."""
+    """An increment if a comparison holds: a sum with its mask as carry-in."""
     for n, at in enumerate(d.lines):
         inst = at.inst
         if inst.op != "v_cndmask_b32" or not plain(inst):
@@ -443,7 +442,7 @@ def counted(d: Draft) -> None:
 
 
 def _one_more(d: Draft, n: int, value: Arg, more: Arg) -> int | None:
-    """The line that makes ``more``, which is a temporary, of ``value``."""
+    """The line that makes the temporary ``more`` from ``value``."""
     if not isinstance(value, V) or not isinstance(more, V):
         return None
     (ref,) = source(more)
@@ -457,7 +456,7 @@ def _one_more(d: Draft, n: int, value: Arg, more: Arg) -> int | None:
 
 
 def _invert(d: Draft, n: int, mask: S | Sp) -> bool:
-    """Inverts a mask that line ``n`` alone reads, where it is made by a comparison."""
+    """Inverts a mask that only line ``n`` reads, at the comparison that makes it."""
     (ref,) = source(mask)
     maker = next((m for m in range(n - 1, -1, -1) if ref in d.lines[m].writes), None)
     if maker is None or d.uses(maker, ref) != [n] or ref in d.live:

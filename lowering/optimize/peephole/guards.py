@@ -1,4 +1,4 @@
-"""Guards as selections, and selections of what is nearly the same; learnt from LLVM's code."""
+"""Guards as selections, and selections of nearly equal results; learnt from LLVM's code."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from sassxlate.lowering.optimize.cost import instruction
 from sassxlate.lowering.optimize.draft import Draft, legal, line, moved, plain, source
 from sassxlate.lowering.region.subset import guard
 
-_MOST: Final = 12  # instructions under a guard
+_MOST: Final = 12  # most instructions under a guard
 
 
 def two_way(d: Draft) -> None:
-    """A guard that goes from one predicate's lanes to others': all of it in all lanes, and what
-    counts selected."""
+    """A guard that switches from one predicate's lanes to the others: all of it runs in all lanes,
+    and the live results are selected."""
     n = 0
     while n < len(d.lines):
         found = guard(d.lines[n].inst, d.regs)
@@ -55,7 +55,7 @@ def _merge(d: Draft, first: int) -> None:
     if not all(legal(inst) for inst, _ in made):
         return
     before = sum(instruction(d.lines[m].inst) for m in range(first, end + 1))
-    if sum(instruction(inst) for inst, _ in made) >= before + 2 * 18:  # what follows saves more
+    if sum(instruction(inst) for inst, _ in made) >= before + 2 * 18:  # later changes save more
         return
     d.join([d.lines[first].group, d.lines[end].group])
     d.lines[first : end + 1] = [line(inst, group) for inst, group in made]
@@ -89,7 +89,7 @@ def _choice(to: V, new: Arg, mask: S, inverted: bool) -> Inst:
 
 
 def overlaid(d: Draft) -> None:
-    """A selection of a selection by the same predicate."""
+    """Merges a selection of a selection by the same predicate."""
     for n, at in enumerate(d.lines):
         inst = at.inst
         if inst.op != "v_cndmask_b32" or not plain(inst):
@@ -106,7 +106,7 @@ def overlaid(d: Draft) -> None:
             if other.op != inst.op or not plain(other) or other.args[3] != inst.args[3]:
                 continue
             inner = other.args[i]
-            # The first line may write over what it selects from.
+            # The first line may overwrite its sources.
             same = frozenset[RRef]() if other.args[0] == inner else source(inner)
             if inner == other.args[0] or not d.unchanged(same | source(inst.args[3]), m, n):
                 continue
@@ -127,7 +127,7 @@ _SAME: Final = {
 
 
 def nearly_same(d: Draft) -> None:
-    """One of two results that differ in an operand: the operand is selected."""
+    """Selection between two results that differ in one operand: selects the operand."""
     n = 0
     while n < len(d.lines):
         inst = d.lines[n].inst
@@ -137,7 +137,7 @@ def nearly_same(d: Draft) -> None:
 
 
 def _maker(d: Draft, n: int, value: Arg) -> int | None:
-    """The line that makes a word for line ``n`` alone."""
+    """The line that makes a word that only line ``n`` reads."""
     if not isinstance(value, V):
         return None
     (ref,) = source(value)

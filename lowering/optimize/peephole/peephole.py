@@ -1,7 +1,7 @@
-"""Changes that make code cheaper, each of which is proved where it was made.
+"""Changes that make code cheaper, each proved where it was made.
 
-Every change is a function of a draft that makes what it finds and says nothing; they are repeated
-until none finds anything.
+Every change is a function that edits a draft in place and returns nothing; they are repeated
+until none applies.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from sassxlate.lowering.region.subset import guard
 
 
 def unused(d: Draft) -> None:
-    """Results that nobody reads."""
+    """Removes results that are never read."""
     gone: list[int] = []
     live: set[RRef] = set(d.live)
     for n in range(len(d.lines) - 1, -1, -1):
@@ -59,7 +59,7 @@ def unused(d: Draft) -> None:
 
 
 def copies(d: Draft) -> None:
-    """Moves, where what is moved can be read from where it was."""
+    """Removes moves whose source can be read instead."""
     n = 0
     while n < len(d.lines):
         if not _copied(d, n) and not _copied_pair(d, n):
@@ -93,7 +93,7 @@ def _copied(d: Draft, n: int) -> bool:
 
 
 def _copied_pair(d: Draft, n: int) -> bool:
-    """Two moves that make a pair which can be read where its halves come from."""
+    """Two moves that make a pair, if the pair can be read at its source."""
     low = moved(d.lines[n].inst)
     if low is None:
         return False
@@ -138,9 +138,9 @@ def _pair(low: Arg, high: Arg) -> Arg | None:
     return None
 
 
-# A result that is read once, by an instruction that can do both: (first, second): (both, where
-# the operands come from).  a, b are the first's, c the second's other; r says that order counts:
-# the first's result is the second's operand of that number.
+# A result that is read once, by an instruction that can do both: (first, second): (both, source
+# of the operands).  a, b are the first's operands, c the second's other; r: order matters, and the
+# first's result is the second's operand of that number.
 _COMMUTE = frozenset("v_add_nc_u32 v_or_b32 v_xor_b32 v_and_b32 v_min_i32 v_min_u32 v_max_i32 "
                      "v_max_u32".split())  # fmt: skip
 _FUSED = {
@@ -163,7 +163,7 @@ _FUSED = {
 
 
 def fused(d: Draft) -> None:
-    """Two instructions as one."""
+    """Fuses two instructions into one."""
     n = 0
     while n < len(d.lines):
         if not _fuse(d, n):
@@ -260,7 +260,7 @@ def _product(d: Draft, n: int, inst: Inst) -> None:
 
 
 def _narrow_product(d: Draft, n: int, inst: Inst) -> None:
-    """A wide product of which only the low word is read, with a power of two."""
+    """A wide product by a power of two of which only the low word is read."""
     to, carry, x, y, z = inst.args
     if not isinstance(to, V) or not isinstance(carry, S | Sp):
         return
@@ -292,7 +292,7 @@ def _unread(d: Draft, n: int, mask: S) -> bool:
 
 
 def carries(d: Draft) -> None:
-    """Sums whose carry nobody reads."""
+    """Sums whose carry is never read."""
     for n, at in enumerate(d.lines):
         inst = at.inst
         plainer = {"v_add_co_u32": "v_add_nc_u32", "v_sub_co_u32": "v_sub_nc_u32"}.get(inst.op)
@@ -333,7 +333,7 @@ def dots(d: Draft) -> None:
 
 
 def _operand(d: Draft, ins: Instruction, role: str) -> Arg | None:
-    """Where a plain operand of SASS lives."""
+    """The place of a plain operand of SASS."""
     operand = ins.get(role)
     if isinstance(operand, Reg) and not (operand.neg or operand.inv or operand.select):
         if operand.is_zero:
@@ -394,7 +394,7 @@ def _select(d: Draft, first: int, end: int, mask: S, inverted: bool) -> None:
             new = move[1]
         args = (to, new, to, mask) if inverted else (to, to, new, mask)
         made.append((Inst("v_cndmask_b32", args), at.group))
-    # A guard is two scalar instructions; a result that is no move takes one more.
+    # A guard is two scalar instructions; a result that is not a move takes one more.
     if not made or computed > 1 or not all(legal(i) for i, _ in made):
         return
     d.join([d.lines[first].group, d.lines[end].group])
@@ -404,7 +404,7 @@ def _select(d: Draft, first: int, end: int, mask: S, inverted: bool) -> None:
 
 
 def modes(d: Draft) -> None:
-    """MODE set back and forth with nothing in between that it decides."""
+    """Removes changes of MODE with nothing in between that depends on it."""
     n = 0
     while n < len(d.lines):
         inst = d.lines[n].inst
@@ -424,7 +424,7 @@ def modes(d: Draft) -> None:
 
 
 def _setting(d: Draft, n: int, op: str) -> int:
-    """What a mode is in front of line ``n``."""
+    """The value of a mode before line ``n``."""
     for m in range(n - 1, -1, -1):
         if d.lines[m].inst.op == op:
             return d.lines[m].inst.imm
@@ -432,7 +432,7 @@ def _setting(d: Draft, n: int, op: str) -> int:
 
 
 def _decided(inst: Inst, regs: RegisterMap) -> bool:
-    """Whether MODE may change what an instruction gives."""
+    """Whether MODE may change the result of an instruction."""
     row = OPS[inst.op]
     if inst.op in ("s_denorm_mode", "s_round_mode") or guard(inst, regs) is not None:
         return False
@@ -442,7 +442,7 @@ def _decided(inst: Inst, regs: RegisterMap) -> bool:
 
 
 def again(d: Draft) -> None:
-    """What was computed before from the same operands, or loaded from the same constant."""
+    """Reuses results computed before from the same operands, or loaded from the same constant."""
     n = 0
     while n < len(d.lines):
         _again(d, n)
@@ -506,7 +506,7 @@ CHANGES: tuple[Callable[[Draft], None], ...] = (
 
 
 def shortened(d: Draft, most: int = 8) -> None:
-    """All changes until none is left, or so many times."""
+    """Applies all changes until none applies, up to a limit of rounds."""
     for _ in range(most):
         d.changed = False
         for change in CHANGES:

@@ -1,4 +1,4 @@
-"""Changes that bring to the scalar unit what is computed from scalars alone."""
+"""Changes that move computations on scalars to the scalar unit."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from sassxlate.lowering.optimize.draft import (  # fmt: skip
 
 _SCC = RRef("scc")
 
-# VALU instructions on scalars alone, and the SALU's: with the order of operands.
+# VALU instructions on scalars alone, and the SALU's: with the order of the operands.
 _SCALAR = {
     "v_mov_b32": ("s_mov_b32", "a"),
     "v_add_nc_u32": ("s_add_u32", "ab"),
@@ -44,7 +44,7 @@ _SHIFTED = {1: "s_lshl1_add_u32", 2: "s_lshl2_add_u32", 3: "s_lshl3_add_u32", 4:
 
 
 def scalars(d: Draft) -> None:
-    """What is computed from scalars alone and read back as one, on the scalar unit."""
+    """Results computed from scalars alone and read back as a scalar, on the scalar unit."""
     n = 0
     while n < len(d.lines):
         inst = d.lines[n].inst
@@ -54,7 +54,7 @@ def scalars(d: Draft) -> None:
 
 
 def _scalar(d: Draft, n: int) -> None:
-    """Follows a v_readfirstlane to what computed its operand."""
+    """Follows a v_readfirstlane to the line that computed its operand."""
     to, value = d.lines[n].inst.args
     (ref,) = source(value)
     maker = next((m for m in range(n - 1, -1, -1) if ref in d.lines[m].writes), None)
@@ -71,7 +71,7 @@ def _scalar(d: Draft, n: int) -> None:
 
 
 def _on_scalars(d: Draft, n: int, to: Arg) -> Inst | None:
-    """The scalar instruction that computes what line ``n`` does, its operands brought over."""
+    """The scalar instruction for line ``n``, with its operands converted."""
     inst = d.lines[n].inst
     if not plain(inst) or not isinstance(inst.args[0], V) or inst.args[0].n != 1:
         return None
@@ -96,7 +96,7 @@ def _on_scalars(d: Draft, n: int, to: Arg) -> Inst | None:
 
 
 def moved_scalar(d: Draft, n: int, arg: V) -> Arg | None:
-    """The scalar that a VGPR was loaded with by a move before line ``n``."""
+    """The scalar that a move before line ``n`` wrote to a VGPR."""
     (ref,) = source(arg)
     for m in range(n - 1, -1, -1):
         if ref in d.lines[m].writes:
@@ -108,12 +108,12 @@ def moved_scalar(d: Draft, n: int, arg: V) -> Arg | None:
 
 
 def _scc_free(d: Draft, n: int) -> bool:
-    """Whether SCC may be written in front of line ``n``."""
+    """Whether SCC may be written before line ``n``."""
     return d.dead_at(n, _SCC)
 
 
 def chains(d: Draft) -> None:
-    """Values that are computed from scalars for others which are: in scalar temporaries."""
+    """Chains of values computed from scalars: in scalar temporaries."""
     for n, at in enumerate(d.lines):
         inst = at.inst
         to = inst.args[0] if inst.args else None
@@ -136,7 +136,7 @@ def chains(d: Draft) -> None:
 
 
 def _takes_scalar(d: Draft, n: int, arg: V) -> bool:
-    """Whether an instruction would be one on scalars if this operand were."""
+    """Whether an instruction would be scalar if this operand were."""
     inst = d.lines[n].inst
     if inst.op == "v_readfirstlane_b32":
         return True
@@ -153,7 +153,7 @@ def same_scalar(d: Draft) -> None:
 
 
 def choices(d: Draft) -> None:
-    """A selection by a uniform predicate that is read back as a scalar: the scalar unit's."""
+    """A selection by a uniform predicate that is read back as a scalar: on the scalar unit."""
     uniform = {place.index for place in d.regs.up.values()}
     n = 0
     while n < len(d.lines):
@@ -187,7 +187,7 @@ def _choose(d: Draft, n: int, maker: int, uniform: set[int]) -> None:
 
 
 def loads(d: Draft) -> None:
-    """Two words side by side in the kernarg segment: one load."""
+    """Two adjacent words in the kernarg segment: one load."""
     n = 0
     while n < len(d.lines):
         if d.lines[n].inst.op == "s_load_b32":

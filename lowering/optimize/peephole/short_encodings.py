@@ -1,7 +1,7 @@
-"""Shorter encodings of the same: operands the other way round, VCC for a mask, sums in place.
+"""Shorter encodings of the same code: exchanged operands, VCC for a mask, sums in place.
 
-An instruction of the VALU takes one dword where its last source is a VGPR and its mask is VCC, and
-two elsewhere.  Nothing here changes which instructions compute what.
+An instruction of the VALU takes one dword if its last source is a VGPR and its mask is VCC,
+otherwise two.  Nothing here changes which instructions compute a result.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from sassxlate.lowering.optimize.draft import Draft, legal, plain, source, subst
 
 _VCC: Final = Sp("vcc_lo")
 _VCC_REF: Final = RRef("s", VCC_LO)
-# What an instruction is with its two sources exchanged.
+# The instruction that computes the same with its two sources exchanged.
 _EXCHANGED: Final = {
     **{op: op for op in (
         "v_add_nc_u32", "v_and_b32", "v_or_b32", "v_xor_b32", "v_xnor_b32", "v_min_i32",
@@ -36,7 +36,7 @@ _TURNED: Final = {
 
 
 def exchanged(inst: Inst) -> Inst | None:
-    """The instruction with its two sources the other way round, if there is one."""
+    """The instruction with its two sources exchanged, if there is one."""
     if len(inst.args) != 3 or inst.op_sel or inst.clamp or inst.omod or inst.dpp:
         return None
     op = _EXCHANGED.get(inst.op)
@@ -80,7 +80,7 @@ def _in_place(inst: Inst) -> list[Inst]:
 
 
 def turned(d: Draft) -> None:
-    """Each instruction in its shortest form."""
+    """Puts each instruction in its shortest form."""
     for n, at in enumerate(d.lines):
         inst = at.inst
         if not inst.op.startswith("v_"):
@@ -93,7 +93,7 @@ def turned(d: Draft) -> None:
 
 
 def in_vcc(d: Draft) -> None:
-    """Masks that live shortly in VCC, where that makes what reads or writes them shorter."""
+    """Puts short-lived masks in VCC, if that shortens their readers or writers."""
     for n, at in enumerate(d.lines):
         inst = at.inst
         place = next((i for i in (0, 1) if _is_mask(d, inst, i)), None)
@@ -136,7 +136,7 @@ def _with(inst: Inst, i: int, arg: Arg) -> tuple[Arg, ...]:
 
 
 def _vcc_free(d: Draft, first: int, last: int) -> bool:
-    """Whether nobody uses VCC from one line to another, nor needs what is in it."""
+    """Whether VCC is unused and dead from one line to another."""
     between = d.lines[first : last + 1]
     if any(_VCC_REF in at.reads | at.writes for at in between):
         return False
@@ -144,7 +144,7 @@ def _vcc_free(d: Draft, first: int, last: int) -> bool:
 
 
 def _carried(d: Draft, n: int, inst: Inst) -> Inst:
-    """A sum with a carry whose own carry nobody reads: that goes to VCC too, which is shorter."""
+    """A sum with carry-in whose carry-out is never read: it goes to VCC, too, which is shorter."""
     if not inst.op.endswith("_co_ci_u32") or len(inst.args) != 5:
         return inst
     out = inst.args[1]
@@ -158,7 +158,7 @@ def _carried(d: Draft, n: int, inst: Inst) -> Inst:
 
 
 def shortest(d: Draft) -> None:
-    """All of it."""
+    """All changes of this module."""
     turned(d)
     in_vcc(d)
 

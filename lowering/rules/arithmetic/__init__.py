@@ -1,1 +1,1 @@
-"""Rules for what computes on one lane's values."""
+"""Rules for computations on one lane's values."""

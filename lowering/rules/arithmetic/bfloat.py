@@ -1,6 +1,6 @@
 """bf16 in binary32: pairs of them, and conversions.
 
-Sums and products are rounded to odd there, so that the rounding to bf16 is the one that counts.
+Sums and products are rounded to odd there, so only the rounding to bf16 matters.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def upper_half(c: RuleEmitter, out: V, value: Arg, how: str = "") -> None:
     value = c.to_v(value)
     if how == "RZ":
         rounded: Arg = value
-    elif how:  # away from zero on one side: what is cut off carries
+    elif how:  # away from zero on one side: the dropped bits carry
         sign, more = c.stemp(), c.vtemp()
         c.emit("v_cmp_gt_i32" if how == "RM" else "v_cmp_le_i32", sign, ZERO, value)
         c.emit("v_cndmask_b32", more, ZERO, I(0xFFFF), sign)
@@ -80,7 +80,7 @@ def _unless(c: RuleEmitter, *modifiers: str) -> None:
 
 
 def _fma(c: RuleEmitter, roles: tuple[str | I, str | I, str | I]) -> None:
-    """The products and sums of the halves; a constant stands for a source that there is not."""
+    """The products and sums of the halves; a constant replaces a missing source."""
     _unless(c, "FTZ", "FMZ", "SAT", "F32", "OOB")
     names = [r if isinstance(r, str) else "" for r in roles]
     signs = c.fneg(*names)
@@ -139,7 +139,7 @@ def is_bf16(ins: Instruction) -> bool:
     return ins.has("BF16_V2") or ins.has("BF16")
 
 
-# The modifiers that each rule, or all rules of a mnemonic, translate or refuse themselves.
+# The modifiers that each rule, or all rules of a mnemonic, translate or refuse.
 KNOWN: Mapping[str, str] = {
     "hadd2_bf16": "BF16_V2 FTZ SAT F32",
     "hmul2_bf16": "BF16_V2 FTZ SAT FMZ F32",

@@ -89,7 +89,7 @@ def isetp(c: RuleEmitter) -> None:
         c.emit(f"v_cmp_{name}_{sort}", hit, a, b)
         write_results(c, hit)
         return
-    # .EX: the low words were compared before, and decide (Pq) where the high words are equal.
+    # .EX: the low words were compared before, and decide (Pq) if the high words are equal.
     low = c.pred("Pq")
     same = c.stemp()
     if name in ("eq", "ne"):
@@ -110,7 +110,7 @@ def isetp(c: RuleEmitter) -> None:
 
 
 def fset(c: RuleEmitter) -> None:
-    """FSET.BF: 1.0 where the comparison, joined with Pp, holds, else 0."""
+    """FSET.BF: 1.0 if the comparison, joined with Pp, holds, otherwise 0."""
     fixed = constant_relation(c.ins)
     if fixed is not None:
         hit = constant_hit(c, fixed)
@@ -159,16 +159,16 @@ def dsetp(c: RuleEmitter) -> None:
 
 
 def dsetp_minmax(c: RuleEmitter) -> None:
-    """DSETP.MIN/.MAX: Pu says to take Ra; Pv that both are no numbers and Rb is to be quieted.
+    """DSETP.MIN/.MAX: Pu selects Ra; Pv: both are NaN and Rb must be quieted.
     Pu is joined with Pp, Pv is not.
 
-    The code behind it selects with Pu and then ORs the quiet bit under Pv.  Measured on an H200:
-    -0 is less than +0; of equal numbers .MIN takes Ra, .MAX Rb; what is no number is not taken.
+    The code after it selects with Pu and then ORs the quiet bit under Pv.  Measured on an H200:
+    -0 is less than +0; for equal numbers .MIN takes Ra, .MAX Rb; a NaN is not taken.
     """
     a, b = c.src64("Ra"), c.src64("Rb")
     signs = c.fneg("Ra", "Rb")
     hit, zeros, more, nan_a, nan_b = (c.stemp() for _ in range(5))
-    # Numbers that are equal, but whose bits are not, are +0 and -0.
+    # Equal numbers with different bits are +0 and -0.
     c.emit("v_cmp_eq_f64", zeros, a, b, **signs)
     c.emit("v_cmp_lt_u32", more, float_bits(c, "Ra", 1), c.to_v(float_bits(c, "Rb", 1)))
     c.emit("s_and_b32", zeros, zeros, more)  # +0 and -0
@@ -220,7 +220,7 @@ def fsel(c: RuleEmitter) -> None:
     c.emit("v_cndmask_b32", c.dst_last(), float_bits(c, "Rb"), float_bits(c, "Ra"), mask)
 
 
-# The modifiers that each rule, or all rules of a mnemonic, translate or refuse themselves.
+# The modifiers that each rule, or all rules of a mnemonic, translate or refuse.
 KNOWN: Mapping[str, str] = {
     "ISETP": "F LT EQ LE GT NE GE T AND OR XOR EX U32 U64 S64 64",
     "FSETP": f"FTZ {FLOAT_RELATIONS}",

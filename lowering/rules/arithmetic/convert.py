@@ -1,6 +1,6 @@
 """Conversions between integers and floats of all widths, and rounding to integral values.
 
-Out of range saturates.  NaN gives 0 with .NTZ, else the pattern with only the top bit set.
+Out of range saturates.  NaN gives 0 with .NTZ, otherwise the pattern with only the top bit set.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ def _to_bf16_from_int(c: RuleEmitter, kind: IntType) -> None:
 
 
 def _low_bf16(c: RuleEmitter, value: Arg) -> None:
-    """The result: binary32 rounded to bf16, as the instruction says, in the low half."""
+    """The result: binary32 rounded to bf16, as the instruction requires, in the low half."""
     out = c.vtemp()
     bfloat.upper_half(c, out, value, next((m for m in c.ins.modifiers if m in _ROUNDS), ""))
     c.emit("v_lshrrev_b32", c.dst_last(), I(16), out)
@@ -148,8 +148,8 @@ def _i64_to_bf16(c: RuleEmitter, signed: bool) -> None:
 
 
 def _normalised(c: RuleEmitter, signed: bool) -> tuple[V, V]:
-    """Rb's 32 highest significant bits with the rest folded into the lowest, so that what rounds
-    them rounds once; and how many bits they are to be moved up by."""
+    """Rb's 32 highest significant bits with the rest folded into the lowest, so that one rounding
+    is exact; and the number of bits by which they must be shifted up."""
     pair = _pair(c)
     lo, hi = V(pair.index), V(pair.index + 1)
     shift, norm, sticky = c.vtemp(), c.vtemp(2), c.vtemp()
@@ -172,7 +172,7 @@ def _normalised(c: RuleEmitter, signed: bool) -> tuple[V, V]:
 
 
 def _i64_to_f16(c: RuleEmitter, signed: bool) -> None:
-    """By way of 32 bits: whatever does not fit there is beyond the halves, on the same side."""
+    """By way of 32 bits: a value that does not fit there overflows a half, with the same sign."""
     pair = _pair(c)
     lo, hi = V(pair.index), V(pair.index + 1)
     out, fits = c.vtemp(), c.stemp()
@@ -206,7 +206,7 @@ def _rounded(c: RuleEmitter, value: Arg, width: int) -> Arg:
 
 
 def _half_source(c: RuleEmitter) -> Arg:
-    """The half of Rb in the low bits; the others mean nothing."""
+    """The half of Rb in the low bits; the other bits are undefined."""
     if getattr(c.operand("Rb"), "select", "") not in ("H1", "H1_H1"):
         return c.src("Rb")
     temp = c.vtemp()
@@ -229,7 +229,7 @@ def _bf16_source(c: RuleEmitter) -> V:
 
 
 def _without_denormals(c: RuleEmitter, value: Arg) -> V:
-    """Binary32, flushed where the instruction says so."""
+    """Binary32, flushed if the instruction says .FTZ."""
     if not c.ins.has("FTZ"):
         return c.to_v(value)
     temp = c.vtemp()
@@ -263,7 +263,7 @@ def _single_of_half(c: RuleEmitter) -> V:
 
 
 def _signed_but_nan(c: RuleEmitter, value: Arg, width: int) -> Arg:
-    """A source of a conversion to or from doubles with its signs, which a NaN does not take."""
+    """A source of a conversion to or from doubles with its signs, which do not apply to a NaN."""
     neg, absolute = c.flag("Rb", "neg"), c.flag("Rb", "abs")
     if not neg and not absolute:
         return value
@@ -281,7 +281,7 @@ def _signed_but_nan(c: RuleEmitter, value: Arg, width: int) -> Arg:
 
 
 def _wider_source(c: RuleEmitter, kind: str) -> Arg:
-    """The source of a conversion to double, of another format, as binary32."""
+    """The source of a conversion to double, in another format, as binary32."""
     if kind == "F32":
         return _signed_but_nan(c, c.src("Rb"), 32)
     single = c.vtemp()
@@ -445,13 +445,13 @@ def f2f(c: RuleEmitter) -> None:
 
 
 def _how(c: RuleEmitter) -> str:
-    """The instruction's rounding, nothing for the nearest."""
+    """The instruction's rounding, empty for the nearest."""
     return next((m for m in c.ins.modifiers if m in _ROUNDS), "")
 
 
 def _give_half(c: RuleEmitter, single: V, *, one_nan: bool = False) -> None:
-    """The result: binary32, exact or rounded to odd, as a half, with .FTZ flushed; ``one_nan``: a
-    NaN is 0x7fff."""
+    """The result: binary32, exact or rounded to odd, as a half, flushed under .FTZ; ``one_nan``:
+    turn a NaN into 0x7fff."""
     if c.ins.has("FTZ"):
         single = halfwise.flushed_result(c, single, _how(c))
     out = c.vtemp()
@@ -475,7 +475,7 @@ def _odd_of_double(c: RuleEmitter) -> V:
 
 
 def _f64_to_f16(c: RuleEmitter) -> None:
-    """By way of binary32 rounded to odd: the rounding to a half is the one that counts."""
+    """By way of binary32 rounded to odd: only the rounding to a half matters."""
     _give_half(c, _odd_of_double(c))
 
 
@@ -508,7 +508,7 @@ def _f2f_bf16(c: RuleEmitter) -> None:
 def _f64_to_bf16(c: RuleEmitter) -> None:
     """By way of binary32 rounded to odd; a NaN keeps its sign and upper bits.
 
-    .FTZ: a zero where the double is below the normal numbers once rounded to their precision.
+    .FTZ: a zero if the double is below the normal numbers once rounded to their precision.
     """
     out, nan = c.vtemp(), c.stemp()
     single = _odd_of_double(c)
@@ -530,7 +530,7 @@ def _f64_to_bf16(c: RuleEmitter) -> None:
     c.emit("v_lshrrev_b32", c.dst_last(), I(16), out)
 
 
-# The modifiers that each rule, or all rules of a mnemonic, translate or refuse themselves.
+# The modifiers that each rule, or all rules of a mnemonic, translate or refuse.
 KNOWN: Mapping[str, str] = {
     "I2F": f"F16 BF16 F64 {ROUND} {INTS}",
     "I2FP": "F32 S32 U32 RZ",

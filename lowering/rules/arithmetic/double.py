@@ -1,10 +1,10 @@
-"""Arithmetic of doubles: plain, and with the NaN that NVIDIA passes on.
+"""Arithmetic of doubles: plain, and with the NaN that NVIDIA propagates.
 
-NVIDIA passes on the NaN of Rb before that of Rc before that of Ra, quieted, with the sign that it
-has in the register whatever ``-`` and ``|x|`` say, and makes 0xfff8000000000000 of an invalid
-operation (measured: docs/errata.md).  Which operand's AMD's units pass on no manual says.  So where
-the bits of a result can be seen (``NanBits.exact``), a wave with a NaN among its results goes
-through code that chooses it; others jump over that.
+NVIDIA propagates the NaN of Rb before that of Rc before that of Ra, quieted, with the sign that it
+has in the register regardless of ``-`` and ``|x|``, and makes 0xfff8000000000000 for an invalid
+operation (measured: docs/errata.md).  No manual states which operand's NaN AMD's units propagate.
+So if the bits of the result are observable (``NanBits.exact``), a wave with a NaN among its results
+runs code that chooses it; other waves jump over that.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ _MUFU_HIGH = {"RCP64H": "v_rcp_f64", "RSQ64H": "v_rsq_f64"}
 
 
 def seen(c: RuleEmitter) -> bool:
-    """Whether the bits of the result's NaN can be seen."""
+    """Whether the bits of the result's NaN are observable."""
     return c.ins.offset in c.k.nans.exact
 
 
 def _arithmetic(c: RuleEmitter, op: str, roles: Sequence[str], order: Sequence[str]) -> None:
-    """``order``: whose NaN is passed on, the last one first."""
+    """``order``: the operands whose NaN is propagated, the last one first."""
     args = {role: c.src64(role) for role in roles}
     sources = [args[role] for role in order if _may_be_nan(c, role)]
     with _result(c, sources) as out, rounding(c):
@@ -41,8 +41,8 @@ def _arithmetic(c: RuleEmitter, op: str, roles: Sequence[str], order: Sequence[s
 
 @contextmanager
 def _result(c: RuleEmitter, sources: Sequence[Arg]) -> Generator[V]:
-    """Where the result is to be written, whose NaN is then that of the last of ``sources`` that is
-    one."""
+    """The register to write the result to; afterwards its NaN becomes that of the last of
+    ``sources`` that is NaN."""
     dst = c.dst_last()
     if not seen(c):
         yield dst
@@ -57,13 +57,13 @@ def _result(c: RuleEmitter, sources: Sequence[Arg]) -> Generator[V]:
 
 
 def _may_be_nan(c: RuleEmitter, role: str) -> bool:
-    """Of immediates the rule does not ask: what it writes is the same for all of them."""
+    """Immediates are not tested: the code must be the same for all of their values."""
     operand = c.operand(role)
     return not (isinstance(operand, Reg) and operand.is_zero)
 
 
 def _choose(c: RuleEmitter, out: V, sources: Sequence[Arg]) -> None:
-    """The result, of which a NaN becomes that of the last of ``sources`` that is one."""
+    """The result; its NaN becomes that of the last of ``sources`` that is NaN."""
     done, nan, chosen = c.k.label("number"), c.stemp(), c.vtemp(2)
     c.emit("v_cmp_u_f64", VCC, out, out)
     c.branch("s_cbranch_vccz", done)
@@ -83,12 +83,12 @@ def _choose(c: RuleEmitter, out: V, sources: Sequence[Arg]) -> None:
 
 
 def round_to_integral(c: RuleEmitter, op: str) -> None:
-    """FRND.F64 without .FTZ, which reads another value than is passed on."""
+    """FRND.F64 without .FTZ, whose input differs from the value propagated."""
     _arithmetic(c, op, ("Rb",), ("Rb",))
 
 
 def round_flushed(c: RuleEmitter, op: str, value: V) -> None:
-    """The same with it: of Rb, ``value`` is flushed and has its signs."""
+    """The same with .FTZ: ``value`` is Rb, flushed and with its signs."""
     with _result(c, [c.src64("Rb")] if _may_be_nan(c, "Rb") else []) as out:
         c.emit(op, out, value)
 
@@ -108,15 +108,15 @@ def dfma(c: RuleEmitter) -> None:
 def mufu_high(c: RuleEmitter) -> None:
     """RCP64H, RSQ64H: the high word of an approximation, from the high word of a double.
 
-    Denormals are flushed, as PTX's rcp.approx.ftz.f64 says, and as an H200 does.
+    Denormals are flushed, as in PTX's rcp.approx.ftz.f64 and on an H200.
     """
     name = next(m for m in c.ins.modifiers if m in _MUFU_HIGH)
-    word = 1 if isinstance(c.operand("Rb"), Imm) else 0  # an immediate is the high word as it is
+    word = 1 if isinstance(c.operand("Rb"), Imm) else 0  # an immediate is the high word itself
     pair, out = c.vtemp(2), c.vtemp(2)
     c.emit("v_mov_b32", V(pair.index), ZERO)
     _flush_high(c, V(pair.index + 1), c.to_v(float_bits(c, "Rb", word)))
     c.emit(_MUFU_HIGH[name], out, pair)
-    if name == "RSQ64H":  # of no double is it denormal
+    if name == "RSQ64H":  # its result is never denormal
         high = V(out.index + 1)
     else:
         high = c.vtemp() if seen(c) else c.dst_last()
@@ -128,7 +128,8 @@ def mufu_high(c: RuleEmitter) -> None:
 
 
 def _nan_of_high(c: RuleEmitter, high: V, out: V, source: V) -> V:
-    """The high word of a result, of the source's NaN quieted and of another NaN the default's."""
+    """The high word of a result: for a NaN source, the source quieted; for any other NaN, the
+    default."""
     nan, quiet, first, chosen = c.stemp(), c.vtemp(), c.vtemp(), c.vtemp()
     c.emit("v_cmp_u_f64", nan, out, out)
     c.emit("v_cndmask_b32", first, high, c.to_v(_DEFAULT), nan)
@@ -139,7 +140,7 @@ def _nan_of_high(c: RuleEmitter, high: V, out: V, source: V) -> V:
 
 
 def _flush_high(c: RuleEmitter, dst: V, high: V) -> None:
-    """The high word of a double, its sign alone where the exponent is 0."""
+    """The high word of a double; only its sign if the exponent is 0."""
     piece, tiny = c.vtemp(), c.stemp()
     c.emit("v_and_b32", piece, I(0x7FF00000), high)
     c.emit("v_cmp_eq_u32", tiny, ZERO, piece)

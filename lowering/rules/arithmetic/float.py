@@ -14,7 +14,7 @@ from sassxlate.lowering.rules.modifiers import ROUND
 from sassxlate.lowering.rules.rule import Rule, knowing
 from sassxlate.lowering.target import ZERO
 
-# What FMUL multiplies its product by: powers of two, as exponents.
+# FMUL's factors of its product: powers of two, as exponents.
 _SCALES = {"D2": -1, "D4": -2, "D8": -3, "M2": 1, "M4": 2, "M8": 3}
 
 
@@ -62,7 +62,7 @@ def ffma(c: RuleEmitter) -> None:
 
 
 def _least_or_most(c: RuleEmitter, dst: V, a: Arg, b: Arg, mods: dict[str, int]) -> None:
-    """The minimum where Pp holds, else the maximum."""
+    """The minimum if Pp holds, otherwise the maximum."""
     which = c.operand("Pp")
     with ftz(c):
         if isinstance(which, Pred) and which.index == 7:
@@ -78,7 +78,7 @@ def fmnmx(c: RuleEmitter) -> None:
     """Pp true: the minimum.  A NaN gives the other operand, two the canonical NaN; -0 < +0.
 
     With .NAN, any NaN gives the canonical one.  .XORSIGN takes the sign of the sources' product,
-    whatever - and || they have; .IS_A: Pu says that Ra was taken and is the result.
+    whatever - and || they have; .IS_A: Pu is true if the result is Ra.
     """
     a, b = c.src("Ra"), c.src("Rb")
     mods = c.fneg("Ra", "Rb")
@@ -120,7 +120,8 @@ _MUFU = {
 
 
 def mufu(c: RuleEmitter) -> None:
-    """One-ulp approximations.  Both units take SIN, COS in turns, flush denormals in EX2, LG2."""
+    """One-ulp approximations.  Both units measure SIN, COS arguments in turns, and flush denormals
+    in EX2, LG2."""
     name = next((m for m in c.ins.modifiers if m in _MUFU), None)
     if name is None:
         raise c.refuse("this function of MUFU")
@@ -135,11 +136,11 @@ _NORMAL = 1 << 3 | 1 << 8  # v_cmp_class: negative and positive normal numbers
 
 
 def _odd_result(c: RuleEmitter, name: str) -> None:
-    """RCP and RSQ with the argument of ``ODD_RESULT`` put right, where the result is normal.
+    """RCP and RSQ with the argument of ``ODD_RESULT`` repaired, if the result is normal.
 
     nvcc's divisions and roots correct an approximation that may err by an ulp, and come out exactly
-    rounded for every argument but one a function and binade, where NVIDIA's unit gives the better
-    neighbour and AMD's need not.  A denormal argument with these bits counts as 0.
+    rounded for every argument except one per function and binade, where NVIDIA's unit gives the
+    better neighbour and AMD's need not.  A denormal argument with these bits counts as 0.
     """
     bits, value = ODD_RESULT[name]
     last, hit, normal, out = c.vtemp(), c.stemp(), c.stemp(), c.vtemp()
@@ -157,7 +158,8 @@ def tanh(c: RuleEmitter) -> None:
 
 
 def _tanh(c: RuleEmitter, dst: V, value: Arg) -> None:
-    """tanh|x| = 1 - 2 / (exp(2|x|) + 1), the sign put back; below 2**-5 the odd series' start.
+    """tanh|x| = 1 - 2 / (exp(2|x|) + 1), the sign restored; below 2**-5 the first terms of the odd
+    series.
 
     Up to 2**-8 it is the argument itself, as on an H200.
     """
@@ -179,7 +181,7 @@ def _tanh(c: RuleEmitter, dst: V, value: Arg) -> None:
 
 
 def mufu16(c: RuleEmitter) -> None:
-    """The function of the half as binary32, its lower bits cut off; from 65,536 on infinite."""
+    """The function of the half as binary32, its lower bits dropped; infinite from 65,536 on."""
     name = next((m for m in c.ins.modifiers if m in _MUFU or m == "TANH"), None)
     if name is None:
         raise c.refuse("this function of MUFU")
@@ -201,7 +203,7 @@ def mufu16(c: RuleEmitter) -> None:
     if name == "TANH":
         _tanh(c, out, wide)
     else:
-        if name == "EX2":  # cut off, any result below 1 would show
+        if name == "EX2":  # truncation of any result below 1 would show
             c.emit("v_cmp_gt_f32", nan, I(EX2_ONE), wide, abs=2)
             c.emit("v_cndmask_b32", wide, wide, ZERO, nan)
         with ftz(c, wanted=True):
@@ -228,13 +230,13 @@ def _cut_to_half(c: RuleEmitter, dst: V, value: V) -> None:
 
 
 def fchk(c: RuleEmitter) -> None:
-    """True where Ra / Rb needs the slow path.
+    """True if Ra / Rb needs the slow path.
 
     The biased exponents decide (all pairs were measured on an H200): the fast path is for ea in 25
     to 254, eb in 2 to 251 and ea - eb in -124 to 126.
     """
     for role in ("Ra", "Rb"):
-        c.operand(role)  # signs do not count
+        c.operand(role)  # signs have no effect
     slow, out = c.stemp(), c.stemp()
     ea, eb, far = c.vtemp(), c.vtemp(), c.vtemp()
     c.emit("v_bfe_u32", ea, c.src("Ra"), I(23), I(8))
@@ -259,7 +261,7 @@ def fmnmx3(c: RuleEmitter) -> None:
         c.emit(op, c.dst_last(), *args, **c.fneg("Ra", "Rb", "Rc"))
 
 
-# The modifiers that each rule, or all rules of a mnemonic, translate or refuse themselves.
+# The modifiers that each rule, or all rules of a mnemonic, translate or refuse.
 KNOWN: Mapping[str, str] = {
     "FADD": f"FTZ SAT {ROUND}",
     "FMUL": f"FTZ SAT FMZ D2 D4 D8 M2 M4 M8 {ROUND}",

@@ -1,7 +1,7 @@
 """E5M2 and E4M3: floats of eight bits are packed and unpacked by way of halves.
 
-Both are upper bits of a half, E4M3 with an exponent of 2**8 less.  What is packed is rounded to a
-half to odd first, so that the rounding to the byte is the one that counts.
+Both are upper bits of a half, E4M3 with an exponent of 2**8 less.  A value to pack is rounded to a
+half to odd first, so only the rounding to the byte matters.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def _kind(c: RuleEmitter) -> str:
 
 
 def _packed(c: RuleEmitter, out: V, value: V) -> None:
-    """The byte of a binary32 number; .SATFINITE and .RELU leave a NaN."""
+    """The byte of a binary32 number; .SATFINITE and .RELU keep a NaN."""
     kind = _kind(c)
     scaled, down, up, bit = (c.vtemp() for _ in range(4))
     exact, minus, nan = c.stemp(), c.stemp(), c.stemp()
@@ -52,7 +52,7 @@ def _packed(c: RuleEmitter, out: V, value: V) -> None:
     c.emit("v_and_b32", up, I(0x80), up)
     c.emit("v_or_b32", up, out, up)
     c.emit("v_cmp_lt_u32", exact, I(0x7C00), down)
-    if kind == "E4M3":  # what it cannot hold
+    if kind == "E4M3":  # out of range
         c.emit("v_cmp_le_u32", minus, I(_NAN), out)
         c.emit("s_or_b32", exact, exact, minus)
     c.emit("v_cndmask_b32", out, up, I(_NAN), exact)
@@ -77,7 +77,7 @@ def _limited(c: RuleEmitter, kind: str, out: V, value: V, nan: S) -> None:
 
 
 def pack(c: RuleEmitter) -> None:
-    """Two numbers as bytes below a half of Rc: of Ra and Rb, or the halves of Rb."""
+    """Two numbers (Ra and Rb, or the halves of Rb) as bytes, with a half of Rc above them."""
     sources: list[Arg] = []
     if c.ins.has("PACK_AB_MERGE_C"):
         sources = [float_bits(c, "Rb"), float_bits(c, "Ra")]
@@ -135,12 +135,12 @@ def unpack(c: RuleEmitter) -> None:
     c.emit("v_pk_max_i16", c.dst_last(), both, c.to_v(ZERO))
 
 
-# The field of the smallest exponent, as that of a half: a denormal byte has it too.
+# The smallest exponent field, in a half's terms: a denormal byte has it, too.
 LEAST = {"E5M2": 1, "E4M3": 9}
 
 
 def halves_of(c: RuleEmitter, kind: str, words: Sequence[V], rows: int) -> list[V]:
-    """Words of four bytes as words of two halves, exactly: of each ``rows`` registers first all of
+    """Words of four bytes as words of two halves, exactly: for each ``rows`` registers first all of
     their low bytes, then all of the high ones.  A NaN becomes some NaN."""
     out: list[V] = []
     for first in range(0, len(words), rows):
@@ -182,7 +182,7 @@ def _unpacks(ins: Instruction) -> bool:
     return ins.has("UNPACK_B") and any(ins.has(k) for k in _CUT)
 
 
-# The modifiers that each rule, or all rules of a mnemonic, translate or refuse themselves.
+# The modifiers that each rule, or all rules of a mnemonic, translate or refuse.
 KNOWN: Mapping[str, str] = {
     "f2fp_bytes": "E4M3 E5M2 F16 BF16 F32 PACK_AB_MERGE_C UNPACK_B_MERGE_C RELU SATFINITE RM RP RZ",
     "f2fp_halves": "E4M3 E5M2 F16 UNPACK_B RELU",

@@ -71,7 +71,7 @@ def packed(c: RuleEmitter, op: str, roles: tuple[str, ...]) -> None:
 
 @contextmanager
 def _flushing(c: RuleEmitter) -> Generator[None]:
-    """Denormal halves are zeros inside where the instruction says .FTZ."""
+    """Flushes denormal halves inside if the instruction says .FTZ."""
     flush = c.ins.has("FTZ")
     if flush:
         c.raw(Inst("s_denorm_mode", (), imm=FLUSH_F16))
@@ -109,7 +109,7 @@ def _has_single(ins: Instruction) -> bool:
 
 
 def hadd2_single(c: RuleEmitter) -> None:
-    """Compilers make constants of both halves with it: the bits are read as integers, too."""
+    """Compilers use it for constants of both halves, whose bits are read as integers, too."""
     role, other = ("Ra", "Rb") if getattr(c.operand("Ra"), "select", "") == "F32" else ("Rb", "Ra")
     zero = c.operand(other)
     c.operand(role)
@@ -220,8 +220,8 @@ def _join(c: RuleEmitter) -> str:
 
 
 def hsetp2(c: RuleEmitter) -> None:
-    """Compares both halves: Pu is the low one's result, Pv the high one's.  With .H_AND Pu is both,
-    Pv that not both."""
+    """Compares both halves: Pu is the low one's result, Pv the high one's.  With .H_AND Pu is their
+    AND, Pv its negation."""
     low, high = _hits(c)
     if c.ins.has("H_AND"):
         c.emit("s_and_b32", low, low, high)
@@ -263,7 +263,7 @@ def vhmnmx(c: RuleEmitter) -> None:
     c.emit(op, c.dst_last(), last, first, **mods)
 
 
-# The modifiers that each rule, or all rules of a mnemonic, translate or refuse themselves.
+# The modifiers that each rule, or all rules of a mnemonic, translate or refuse.
 KNOWN: Mapping[str, str] = {
     "hfma2_mov": "MMA BF16_V2",
     "hmul2_general": "BF16_V2 FTZ SAT FMZ F32",

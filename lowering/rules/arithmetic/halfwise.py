@@ -1,8 +1,8 @@
-"""fp16 and bf16 one half at a time, in binary32: what AMD's packed instructions do not say.
+"""fp16 and bf16 one half at a time, in binary32: where AMD's packed instructions are not specified.
 
-.FTZ flushes what is below the normal numbers once it is rounded to their precision (measured), and
-whether AMD's halves do that is not known; binary32 holds any product of two halves exactly, and
-their sums rounded to odd, so that the rounding to a half is the only one.
+.FTZ flushes a value that is below the normal numbers once it is rounded to their precision
+(measured), and whether AMD's halves do so is unknown; binary32 holds any product of two halves
+exactly, and their sums rounded to odd, so the rounding to a half is the only one.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ NEGATED_HIGH = "H0_NH1"  # the low part is the high half, negated, the high part
 _NAN = I(0x7FFF)
 _MINUS_ZERO = I(0x80000000)
 _OUT_OF_BOUNDS = I(0x7FF7)
-# Patterns of binary32: the smallest normal half, and what is rounded up to it, per mode of
-# rounding, in eleven bits of mantissa.
+# Patterns of binary32: the smallest normal half, and the least value rounded up to it, per
+# rounding mode, with eleven bits of mantissa.
 _NORMAL, _NORMAL_BF16 = 0x38800000, 0x00800000
 _TO_NEAREST, _UPWARDS = 0x387FF000, 0x387FE001
 
@@ -61,7 +61,7 @@ def single(c: RuleEmitter, half: V, *, bf16: bool) -> V:
 
 
 def flushed(c: RuleEmitter, value: Arg, limit: int = _NORMAL) -> V:
-    """Binary32, a zero of its sign where its size is below the pattern ``limit``."""
+    """Binary32, as a zero of its sign if its magnitude is below the pattern ``limit``."""
     size, zero, tiny, out = c.vtemp(), c.vtemp(), c.stemp(), c.vtemp()
     c.emit("v_and_b32", size, I(0x7FFFFFFF), value)
     c.emit("v_cmp_gt_u32", tiny, I(limit), size)
@@ -71,8 +71,8 @@ def flushed(c: RuleEmitter, value: Arg, limit: int = _NORMAL) -> V:
 
 
 def flushed_result(c: RuleEmitter, value: V, how: str = "") -> V:
-    """Binary32 (exact, or rounded to odd) that is to become a half, flushed as .FTZ does; ``how``
-    is RM, RP, RZ or nothing for the nearest."""
+    """Binary32 (exact, or rounded to odd) to be converted to a half, flushed as .FTZ does; ``how``
+    is RM, RP, RZ or empty for the nearest."""
     if how in ("", "RZ"):
         return flushed(c, value, _NORMAL if how else _TO_NEAREST)
     size, zero, limit, out = c.vtemp(), c.vtemp(), c.vtemp(), c.vtemp()
@@ -87,7 +87,7 @@ def flushed_result(c: RuleEmitter, value: V, how: str = "") -> V:
 
 
 def source(c: RuleEmitter, half: V, *, bf16: bool, flush: bool) -> V:
-    """A half as binary32, flushed where the instruction says so."""
+    """A half as binary32, flushed if the instruction says .FTZ."""
     value = single(c, half, bf16=bf16)
     return flushed(c, value, _NORMAL_BF16 if bf16 else _NORMAL) if flush else value
 
@@ -107,7 +107,7 @@ def is_general(ins: Instruction) -> bool:
 
 
 def is_general_extreme(ins: Instruction) -> bool:
-    """Whether a minimum or maximum is one that one packed instruction does not give."""
+    """Whether a minimum or maximum is beyond a single packed instruction."""
     which = ins.get("Pp")
     by_predicate = isinstance(which, Pred) and which.index != 7
     more = ("XORSIGN", "IS_A") if bfloat.is_bf16(ins) else ("XORSIGN", "IS_A", "NAN")
@@ -172,7 +172,7 @@ def _product(c: RuleEmitter, roles: tuple[str, ...], high: int) -> V:
 
 
 def _zero_product(c: RuleEmitter, total: V, a: V, b: V, addend: V | None) -> V:
-    """.FMZ: zero times anything is +0, to which the addend is added."""
+    """.FMZ: zero times anything is +0, plus the addend."""
     alone, zero, other, out = c.vtemp(), c.stemp(), c.stemp(), c.vtemp()
     c.emit("v_add_f32", alone, ZERO, ZERO if addend is None else addend)
     c.emit("v_cmp_eq_f32", zero, ZERO, a)
@@ -183,7 +183,7 @@ def _zero_product(c: RuleEmitter, total: V, a: V, b: V, addend: V | None) -> V:
 
 
 def finish(c: RuleEmitter, packed: V) -> None:
-    """.RELU where Pp holds, or there is none, and .SAT of two halves, whose NaN are 0x7fff."""
+    """.RELU if Pp holds or is absent, and .SAT, for two halves whose NaN are 0x7fff."""
     out = packed
     if c.ins.has("RELU"):
         out = c.vtemp()
@@ -216,7 +216,7 @@ def one_nan(c: RuleEmitter, packed: V) -> V:
 
 
 def _number(c: RuleEmitter, half: V) -> V:
-    """A half as what is compared: fp16 as it is, with .FTZ flushed, bf16 as binary32."""
+    """A half in the form to compare: fp16 itself, flushed under .FTZ; bf16 as binary32."""
     if bfloat.is_bf16(c.ins):
         return single(c, half, bf16=True)
     if not c.ins.has("FTZ"):
@@ -235,11 +235,11 @@ def _unordered(c: RuleEmitter, nan: S, a: V, b: V) -> None:
 
 def _pick(c: RuleEmitter, p: V, q: V, signs: V | None) -> tuple[V, V, V]:
     """The extreme of two halves; the same before .XORSIGN, which takes the sign of ``signs``; and
-    the first of them as what was compared."""
+    the first of them in compared form."""
     bf16 = bfloat.is_bf16(c.ins)
     a, b = _number(c, p), _number(c, q)
     which, value, nan = c.operand("Pp"), c.vtemp(), c.stemp()
-    # Of fp16 both halves of a register: the upper ones are zeros.
+    # For fp16 both halves of a register: the upper ones are zeros.
     name = "v_{}_f32" if bf16 else "v_pk_{}_f16"
     if isinstance(which, Pred) and which.index == 7:
         c.emit(name.format("max" if which.inv else "min"), value, a, b)
@@ -276,7 +276,7 @@ def _check_extreme(c: RuleEmitter) -> None:
 
 
 def extreme(c: RuleEmitter) -> None:
-    """HMNMX2.  .IS_A: Pu and Pv say of the low and the high half that it is Ra's."""
+    """HMNMX2.  .IS_A: Pu and Pv are true if the low and the high half are Ra's."""
     _check_extreme(c)
     parts: list[V] = []
     told = [c.stemp(), c.stemp()] if c.ins.has("IS_A") else []

@@ -1,6 +1,6 @@
 """Integer arithmetic: additions with carries, multiply-adds, minimum and maximum, absolute value.
 
-Meanings: a ``-x`` of IADD3 is the two addends ~x and 1, so that -0 carries; IADD3.X adds ~x and
+Semantics: a ``-x`` of IADD3 is the two addends ~x and 1, so that -0 carries; IADD3.X adds ~x and
 both carry-ins; IMAD.HI is the high word of a*b + the pair Rc; LEA negates after the shift.
 """
 
@@ -123,7 +123,7 @@ def iadd3(c: RuleEmitter) -> None:
     carries = wants(c, "Pu", "Pv")
     if not extended and not carries:
         for r in roles:
-            c.negated(r)  # of a zero it changes nothing
+            c.negated(r)  # no effect on a zero
         terms = [r for r in roles if not is_zero(c.ins.get(r)) or c.flag(r, "inv")]
         minus = [r for r in terms if c.negated(r)]
         dst = c.dst_last()
@@ -152,7 +152,7 @@ def iadd3(c: RuleEmitter) -> None:
             values.append(c.isrc(r))
     if extended:
         cins += [p for p in (carry_in(c, "Pp"), carry_in(c, "Pq")) if p is not None]
-    if len(cins) > 2:  # there are two carries out at most
+    if len(cins) > 2:  # at most two carries out
         raise c.refuse("carries of three negated addends")
     dst = c.dst()
     first, second = sum_with_carries(c, dst, values or [ZERO], cins)
@@ -294,7 +294,7 @@ def _wide(c: RuleEmitter, dst: V, carry: S) -> None:
 
 def _product_and_sum(c: RuleEmitter) -> tuple[Arg, Arg, S]:
     """The 64 bits of Ra * Rb + Rc with its sign, complement or carry-in, and the carry out: that of
-    an adder, to which a negative Rc comes complemented, with a carry."""
+    an adder whose input is the complement of a negative Rc, with a carry-in."""
     if c.negated("Ra") or c.negated("Rb"):
         raise c.refuse("negated factor of a wide multiply-add")
     low, high, out = c.vtemp(), c.vtemp(), c.vtemp(2)
@@ -316,8 +316,8 @@ def _product_and_sum(c: RuleEmitter) -> tuple[Arg, Arg, S]:
 
 
 def _is_general_sum(c: RuleEmitter) -> bool:
-    """Whether a wide multiply-add is one that v_mad_u64_u32 does not give: with a carry in, or one
-    out of a signed sum or of one with a negative addend."""
+    """Whether a wide multiply-add is beyond v_mad_u64_u32: with a carry in, or with a carry out of
+    a signed sum or a negative addend."""
     odd = not c.ins.has("U32") or c.negated("Rc") or c.flag("Rc", "inv")
     return c.ins.has("X") or (c.wants_pred("Pu") and odd)
 
@@ -346,10 +346,10 @@ def imad_hi(c: RuleEmitter) -> None:
         c.pred_commit("Pu", carry_out, clean=True)
         return
     if is_zero(c.ins.get("Rc")) and is_plain(c.ins.get("Ra")) and is_plain(c.ins.get("Rb")):
-        c.negated("Rc")  # of a zero it changes nothing
+        c.negated("Rc")  # no effect on a zero
         op = "v_mul_hi_u32" if c.ins.has("U32") else "v_mul_hi_i32"
         c.emit(op, c.dst_last(), c.src("Ra"), c.src("Rb"))
-        c.pred_commit("Pu", ZERO, clean=True)  # nothing is added: nothing carries
+        c.pred_commit("Pu", ZERO, clean=True)  # nothing is added, so nothing carries
         return
     fresh, carry = c.vtemp(2), c.stemp()
     _wide(c, fresh, carry)
@@ -418,7 +418,7 @@ def iabs(c: RuleEmitter) -> None:
 
 
 def minmax(c: RuleEmitter) -> None:
-    """Pp chooses: true is the minimum.  Pu and Pv say that the result is Ra's."""
+    """Pp true selects the minimum.  Pu and Pv are true if the result is Ra."""
     sort = "u32" if c.ins.has("U32") else "i32"
     which = c.operand("Pp")
     a, b = signed(c, "Ra"), signed(c, "Rb")
@@ -537,7 +537,7 @@ def _wide_add(ins: Instruction) -> bool:
     return not ins.has("64")
 
 
-# The modifiers that each rule, or all rules of a mnemonic, translate or refuse themselves.
+# The modifiers that each rule, or all rules of a mnemonic, translate or refuse.
 KNOWN: Mapping[str, str] = {
     "IADD3": "X",
     "IADD": "64 X",

@@ -285,7 +285,7 @@ def bmsk(c: RuleEmitter) -> None:
 
 
 def _choose(c: RuleEmitter, choices: list[list[int]]) -> V:
-    """The byte selector that Rb's bits 1:0 choose."""
+    """The byte selector that Rb's bits 1:0 select."""
     out, number, hit = c.vtemp(), c.vtemp(), c.stemp()
     words = [sum(byte << 8 * n for n, byte in enumerate(choice)) for choice in choices]
     c.emit("v_and_b32", number, I(3), c.src("Rb"))
@@ -405,8 +405,8 @@ def _byte(c: RuleEmitter, reg: Instruction) -> int:
 
 
 def p2r(c: RuleEmitter) -> None:
-    """Packs P0 to P6, or uniform ones, under a mask into a byte of Rd; the other bits come from
-    Ra."""
+    """Packs P0 to P6, or uniform predicates, under a mask into a byte of Rd; the other bits come
+    from Ra."""
     shift = 8 * _byte(c, c.ins)
     mask = const_value(c.ins.get("mask"))
     if mask is None:
@@ -446,18 +446,18 @@ def r2p(c: RuleEmitter) -> None:
 
 
 def _predicates(c: RuleEmitter) -> Mapping[int, S]:
-    """The places of P0 to P6, or of the uniform ones."""
+    """The places of P0 to P6, or of the uniform predicates."""
     return c.k.regs.up if c.ins.mnemonic in ("UP2UR", "UR2UP") else c.k.regs.p
 
 
 def write_p(c: RuleEmitter, index: int, mask: S) -> None:
-    """Merges a clean lane mask into P``index``, or the uniform one."""
+    """Merges a clean lane mask into P``index``, or the uniform predicate."""
     place = _predicates(c)[index]
     c.emit("s_and_not1_b32", place, place, EXEC)
     c.emit("s_or_b32", place, place, mask)
 
 
-# The modifiers that each rule, or all rules of a mnemonic, translate or refuse themselves.
+# The modifiers that each rule, or all rules of a mnemonic, translate or refuse.
 KNOWN: Mapping[str, str] = {
     "LOP3": "LUT PAND",
     "PLOP3": "LUT",

@@ -17,7 +17,7 @@ FLUSH_F16 = 0x3
 
 @contextmanager
 def ftz(c: RuleEmitter, wanted: bool | None = None) -> Generator[None]:
-    """Flushes denormal f32 inputs and results inside when the instruction says .FTZ."""
+    """Flushes denormal f32 inputs and results inside the block if the instruction says .FTZ."""
     on = c.ins.has("FTZ") if wanted is None else wanted
     if on:
         c.raw(Inst("s_denorm_mode", (), imm=FLUSH_F32))
@@ -28,7 +28,7 @@ def ftz(c: RuleEmitter, wanted: bool | None = None) -> Generator[None]:
 
 @contextmanager
 def rounding(c: RuleEmitter, mode: str | None = None) -> Generator[None]:
-    """Rounds inside as the instruction's .RM, .RP or .RZ says."""
+    """Rounds inside the block by the instruction's .RM, .RP or .RZ."""
     name = mode or next((m for m in c.ins.modifiers if m in _ROUND), None)
     value = _ROUND.get(name or "", 0)
     if value:

@@ -38,7 +38,7 @@ def _tf32(c: RuleEmitter) -> None:
 
 
 def f2fp(c: RuleEmitter) -> None:
-    """Packs two f32 as halves: Ra goes to the high one; or one, with a half of Rc above it."""
+    """Packs two f32 as halves, Ra in the high one; or packs one, with a half of Rc above it."""
     ins = c.ins
     if ins.has("TF32") and ins.has("PACK_B"):
         _tf32(c)
@@ -92,15 +92,15 @@ def _to_f16(c: RuleEmitter, out: V, role: str) -> None:
 
 
 def _finite(c: RuleEmitter, out: V, value: Arg, largest: int) -> None:
-    """What is beyond the largest number, in the format of ``out``, as that, with the sign of the
-    binary32 ``value``; a NaN stays."""
+    """Clamps a value beyond the largest finite number, in the format of ``out``, to that number
+    with the sign of the binary32 ``value``; a NaN stays."""
     sign = 0x8000 if largest < 0x10000 else 0x80000000
     size, top, huge, nan = c.vtemp(), c.vtemp(), c.stemp(), c.stemp()
     c.emit("v_and_b32", size, I(sign - 1), out)
     c.emit("v_and_b32", top, I(0x80000000), value)
     if sign == 0x8000:
         c.emit("v_lshrrev_b32", top, I(16), top)
-    else:  # what is below a bf16 number means nothing
+    else:  # the bits below a bf16 number are undefined
         c.emit("v_and_b32", size, I(0x7FFF0000), size)
     c.emit("v_or_b32", top, I(largest), top)
     c.emit("v_cmp_lt_u32", huge, I(largest), size)
@@ -110,7 +110,8 @@ def _finite(c: RuleEmitter, out: V, value: Arg, largest: int) -> None:
 
 
 def _half_c(c: RuleEmitter, *, shifted: bool) -> V:
-    """A half of Rc in the low bits, or ``shifted`` in the high ones; the others mean nothing."""
+    """A half of Rc in the low bits, or ``shifted`` in the high ones; the other bits are
+    undefined."""
     select = getattr(c.operand("Rc"), "select", "")
     if select not in ("", "H1"):
         raise c.refuse(f"selector {select}")
@@ -122,7 +123,7 @@ def _half_c(c: RuleEmitter, *, shifted: bool) -> V:
 
 
 def _relu16(c: RuleEmitter, packed: V, mask: V) -> None:
-    """Negative halves become +0, but NaN 0x7fff; a half that came from Rc stays as it is."""
+    """Negative halves become +0, NaN 0x7fff; a half that came from Rc is unchanged."""
     if c.ins.has("MERGE_C"):
         c.emit("v_pk_max_i16", mask, packed, c.to_v(ZERO))
         c.emit("v_bfi_b32", c.dst_last(), I(0xFFFF), mask, packed)
@@ -131,7 +132,8 @@ def _relu16(c: RuleEmitter, packed: V, mask: V) -> None:
 
 
 def f2ip(c: RuleEmitter) -> None:
-    """Two floats as bytes, saturated, below a half of Rc; a NaN gives 0 with .NTZ, else 0x80."""
+    """Two floats as bytes, saturated, with a half of Rc above; a NaN gives 0 with .NTZ, otherwise
+    0x80."""
     signed = c.ins.has("S8")
     if c.ins.has("RELU") and not signed:
         raise c.refuse("RELU of an unsigned number")
@@ -170,7 +172,7 @@ def _limits(name: str) -> tuple[int, int]:
 
 
 def i2ip(c: RuleEmitter) -> None:
-    """Two integers as parts of 2 to 16 bits, cut off or saturated, below Rc."""
+    """Two integers as parts of 2 to 16 bits, truncated or saturated, with Rc above them."""
     name = next(m for m in c.ins.modifiers if m in _PARTS)
     bits = int(name[1:])
     if c.ins.has("SATRELU"):
@@ -188,12 +190,12 @@ def i2ip(c: RuleEmitter) -> None:
         parts.append(out)
     a, b = parts
     if bits == 16:
-        c.operand("Rc")  # nothing of it is left
+        c.operand("Rc")  # none of its bits is left
         c.emit("v_lshl_or_b32", c.dst_last(), a, I(16), b)
     elif bits == 8:
         _below(c, 8, a, b)
     else:
-        c.operand("Rc")  # its selector says by how much it is moved
+        c.operand("Rc")  # its selector is the shift
         c.emit("v_lshl_or_b32", a, a, I(bits), b)
         c.emit("v_lshl_or_b32", c.dst_last(), c.src("Rc"), I(2 * bits), a)
 
@@ -210,7 +212,7 @@ def _below(c: RuleEmitter, bits: int, a: V, b: V) -> None:
         c.emit("v_lshl_or_b32", c.dst_last(), c.src("Rc"), I(16), a)
 
 
-# The modifiers that each rule, or all rules of a mnemonic, translate or refuse themselves.
+# The modifiers that each rule, or all rules of a mnemonic, translate or refuse.
 KNOWN: Mapping[str, str] = {
     "F2FP": "F16 BF16 F32 PACK_AB PACK_B MERGE_C RZ RELU SATFINITE E4M3 E5M2 TF32 UNPACK_B",
     "F2IP": "U8 S8 F32 TRUNC NTZ RELU",

@@ -19,7 +19,7 @@ from sassxlate.lowering.target import VCC, ZERO
 
 
 def _extreme16(c: RuleEmitter, dst: V, a: V, b: V) -> None:
-    """The halves' minimum where Pp holds, else the maximum."""
+    """The halves' minimum if Pp holds, otherwise the maximum."""
     which, sort = c.operand("Pp"), "u16" if c.ins.has("U16x2") else "i16"
     if isinstance(which, Pred) and which.index == 7:
         c.emit(f"v_pk_{'max' if which.inv else 'min'}_{sort}", dst, a, b)
@@ -49,7 +49,7 @@ def _give16(c: RuleEmitter, *sources: V) -> V:
 
 
 def minmax16(c: RuleEmitter) -> None:
-    """VIMNMX on two 16-bit halves; Pu and Pv say of the low and the high one that it is Ra's."""
+    """VIMNMX on two 16-bit halves; Pu and Pv are true if the low and the high one are Ra's."""
     a = c.vsrc("Ra")
     out = _give16(c, a, c.vsrc("Rb"))
     for role, op, count in (("Pu", "v_lshlrev_b32", 16), ("Pv", "v_lshrrev_b32", 16)):
@@ -67,7 +67,7 @@ def minmax3_16(c: RuleEmitter) -> None:
 
 
 def addminmax16(c: RuleEmitter) -> None:
-    """VIADDMNMX on two halves: of Ra + Rb, which wraps, and Rc."""
+    """VIADDMNMX on two halves: the extreme of Ra + Rb, which wraps, and Rc."""
     total = c.vtemp()
     add16 = "v_pk_sub_i16" if c.negated("Rb") else "v_pk_add_u16"
     c.emit(add16, total, c.vsrc("Ra"), c.vsrc("Rb"))
@@ -143,9 +143,9 @@ def sad(c: RuleEmitter) -> None:
 
 
 def sad4(c: RuleEmitter) -> None:
-    """VABSDIFF4: byte by byte |Ra - Rb|, packed, whatever Rc is; with .ACC their sum plus Rc."""
+    """VABSDIFF4: byte by byte |Ra - Rb|, packed, ignoring Rc; with .ACC their sum plus Rc."""
     a, b = c.src("Ra"), c.src("Rb")
-    if not c.ins.has("U8"):  # 128 more on both sides changes no distance
+    if not c.ins.has("U8"):  # adding 128 on both sides changes no distance
         lifted = c.vtemp(), c.vtemp()
         for out, arg in zip(lifted, (a, b), strict=True):
             c.emit("v_xor_b32", out, I(0x80808080), arg)
@@ -167,8 +167,8 @@ def sad4(c: RuleEmitter) -> None:
 
 
 def idp(c: RuleEmitter) -> None:
-    """IDP.4A: four byte products and Rc; .2A: Ra's halves times two bytes of Rb.  The sorts of both
-    operands are modifiers."""
+    """IDP.4A: four byte products plus Rc; .2A: Ra's halves times two bytes of Rb.  The signedness
+    of both operands is a modifier."""
     sorts = [m for m in c.ins.modifiers if m in ("S8", "U8", "S16", "U16")]
     if len(sorts) != 2 or sorts[1] not in ("S8", "U8"):
         raise c.refuse("this form of IDP")
@@ -216,7 +216,7 @@ def _parts(ins: Instruction) -> bool:
     return any(m.endswith(("x2", "x4")) for m in ins.modifiers)
 
 
-# The modifiers that each rule, or all rules of a mnemonic, translate or refuse themselves.
+# The modifiers that each rule, or all rules of a mnemonic, translate or refuse.
 KNOWN: Mapping[str, str] = {
     "vimnmx16": "U16x2 S16x2 16x2 RELU",
     "vimnmx3_16": "U16x2 S16x2 16x2 RELU",

@@ -1,6 +1,6 @@
 """The driver's functions for kernels (lowering/abi/hostcalls.py), and LEPC, which their calls use.
 
-The blocks of memory, as native/cuda/hostcall.h has them; offsets in bytes:
+The memory layout, shared with native/cuda/hostcall.h; offsets in bytes:
 
 queue  0 function, 4 records (a power of two), 8 next to write, 12 next to read, 64 records
 record 0 function once it is whole, else 0; 4 line; 8 format or message; 16 file; 24 function's
@@ -29,18 +29,18 @@ from sassxlate.lowering.target import EXEC, OFF, VCC, ZERO
 
 RECORD, HEAD = 64 + ARGUMENTS, 64
 HEADER, FREE_AT = 16, 32
-NEXT, END, CHARGED, LIMIT = 8, 16, 24, 40  # of the heap
-CHARGE = 8  # of a block
-# The least that a block of so many bytes or more takes of the limit, as measured on an H200: the
-# distance of small blocks, and what the numbers of 64 KiB and of 1e6 bytes say that fit into heaps
+NEXT, END, CHARGED, LIMIT = 8, 16, 24, 40  # offsets in the heap
+CHARGE = 8  # offset in a block
+# The least that a block of this many bytes or more takes of the limit, as measured on an H200: the
+# distance of small blocks, and for 64 KiB and 1e6 bytes the numbers of blocks that fit into heaps
 # of 4 MiB to 64 MiB (78 and 6 into 8 MiB).  Between them a block costs no less than a smaller one,
-# and never less than its own bytes, so that the sum of what is held stays within the limit.
+# and never less than its own bytes, so the sum of the live blocks stays within the limit.
 CHARGES = ((0, 160), (65536, 106_600), (1_000_000, 1_250_000))
 _AXES = "XYZ"
 
 
 def lepc(c: RuleEmitter) -> None:
-    """A code address is an offset here: of the label, or of the instruction itself."""
+    """A code address is an offset here: that of the label, or of the instruction itself."""
     target = c.ins.get("target")
     value = target.target if isinstance(target, Label) else c.ins.offset
     reg = c.reg("Rd")
@@ -53,7 +53,7 @@ def lepc(c: RuleEmitter) -> None:
 
 
 def hostcall(c: RuleEmitter) -> None:
-    """Where the call itself does not name the function, the block does that its address names."""
+    """If the call does not name the function, the block at its target address does."""
     block = c.vtuple("Ra", 2)
     known = c.ins.get("function")
     if isinstance(known, Name):
@@ -76,7 +76,7 @@ def hostcall(c: RuleEmitter) -> None:
             c.branch("s_cbranch_execz", skip)
             _BODIES[name](c, block)
             c.mark(skip)
-        # The next comparison is of all lanes that call, not of those that have been served.
+        # The next comparison is for all calling lanes, not only for those already served.
         c.raw(Inst("s_mov_b32", (EXEC, save)))
 
 
@@ -99,9 +99,10 @@ def _put(c: RuleEmitter, at: V, offset: int, value: V) -> None:
 
 
 def _record(c: RuleEmitter, block: V) -> tuple[V, S, str]:
-    """A new record: its address, the lanes that asked, a label behind what fills it.
+    """A new record: its address, the lanes that requested one, a label after the code that fills
+    it.
 
-    EXEC holds the lanes that got one: what does not fit is lost, as in CUDA's queue.
+    EXEC holds the lanes that got one: records that do not fit are lost, as in CUDA's queue.
     """
     save, fits, done = c.stemp(), c.stemp(), c.k.label("Lrecord")
     number, limits, used = c.vtemp(), c.vtemp(2), c.vtemp()
@@ -120,7 +121,7 @@ def _record(c: RuleEmitter, block: V) -> tuple[V, S, str]:
 
 
 def _whole(c: RuleEmitter, at: V, name: str, save: S, done: str) -> None:
-    """The record's own number comes last, when all else can be seen."""
+    """The record's function number is written last, once all else is visible."""
     wait_all(c)
     kind = c.vtemp()
     c.emit("v_mov_b32", kind, I(FUNCTIONS[name].number))
@@ -153,7 +154,7 @@ def _vprintf(c: RuleEmitter, block: V) -> None:
 
 
 def _count_arguments(c: RuleEmitter) -> None:
-    """printf's result: the conversions in the format, of which %% is none."""
+    """printf's result: the number of conversions in the format; %% is not one."""
     at, byte, count, inside = c.vtemp(2), c.vtemp(), c.vtemp(), c.vtemp()
     save, percent, begins = c.stemp(), c.stemp(), c.stemp()
     again, done = c.k.label("Lformat"), c.k.label("Lformat_end")
@@ -186,7 +187,7 @@ def _count_arguments(c: RuleEmitter) -> None:
 
 
 def _assertfail(c: RuleEmitter, block: V) -> None:
-    """The kernel goes on; the launch has failed once the host sees the record."""
+    """The kernel continues; the launch has failed once the host sees the record."""
     at, save, done = _record(c, block)
     _put(c, at, 4, _argument(c, 8))
     for offset, register in ((8, 4), (16, 6), (24, 10)):
@@ -203,7 +204,7 @@ def _free_list(c: RuleEmitter, block: V, size_class: V) -> V:
 
 
 def charge_of(size: int) -> int:
-    """Bytes of the limit that a block of ``size`` bytes takes."""
+    """The bytes charged against the limit for a block of ``size`` bytes."""
     return max((size + 15) & ~15, *(least for start, least in CHARGES if size >= start))
 
 
@@ -225,11 +226,11 @@ def _charge(c: RuleEmitter, size: V) -> V:
 
 
 def _add_below(c: RuleEmitter, block: V, counter: int, bound: int, more: V) -> V:
-    """Adds each lane's ``more`` to a counter of the heap, where the sum is no more than its bound:
-    what the counter was.  EXEC becomes the lanes for which it has been done.
+    """Adds each lane's ``more`` to a counter of the heap if the sum does not exceed its bound;
+    returns the old value of the counter.  EXEC becomes the lanes for which the sum was stored.
 
-    A sum over the bound is never there to be seen, not even for a moment: the malloc of another
-    lane, which fits, would fail of it.  All are 64-bit numbers.
+    A sum over the bound is never visible, not even for a moment: the malloc of another
+    lane, which fits, would fail because of it.  All are 64-bit numbers.
     """
     again, end = c.k.label("Ladd"), c.k.label("Ladded")
     was = c.vtemp(2)
@@ -266,7 +267,7 @@ def _give_charge(c: RuleEmitter, block: V, charge: V) -> None:
 
 
 def _malloc(c: RuleEmitter, block: V) -> None:
-    """A block of the next power of two: from the free list of its size, else from the end."""
+    """A block of the next power of two: from the free list of its size, otherwise from the end."""
     size = _argument(c, 4, 2)
     out, klass, total, mask = c.vtemp(2), c.vtemp(), c.vtemp(), c.stemp()
     save, left, charged = c.stemp(), c.stemp(), c.stemp()
@@ -276,7 +277,7 @@ def _malloc(c: RuleEmitter, block: V) -> None:
     c.raw(Inst("s_mov_b32", (save, EXEC)))
     c.emit("v_mov_b32", V(out.index), ZERO)
     c.emit("v_mov_b32", V(out.index + 1), ZERO)
-    # Null for 2 GiB and more; a block's size is a power of two, of which 31 is the last class.
+    # Null for 2 GiB and more; block sizes are powers of two, and 31 is the last class.
     c.emit("v_cmp_eq_u32", mask, ZERO, V(size.index + 1))
     c.raw(Inst("s_and_b32", (EXEC, EXEC, mask)))
     c.emit("v_cmp_gt_u32", mask, I(0x7FFFFF00), V(size.index))
@@ -325,7 +326,7 @@ def _malloc(c: RuleEmitter, block: V) -> None:
     c.emit("v_cmp_ne_u32", mask, ZERO, V(out.index + 1))
     c.raw(Inst("s_and_b32", (EXEC, EXEC, mask)))
     _put(c, out, CHARGE, V(charge.index))
-    # Where the reserve has no block of the size left, the charge goes back.
+    # If the reserve has no block of the size left, the charge is returned.
     c.raw(Inst("s_and_not1_b32", (EXEC, charged, mask)))
     c.branch("s_cbranch_execz", done)
     _give_charge(c, block, charge)
@@ -335,7 +336,7 @@ def _malloc(c: RuleEmitter, block: V) -> None:
 
 
 def _take(c: RuleEmitter, out: V, at: V, mask: S, left: S) -> None:
-    """Lanes of ``mask`` have the block at ``at``: they leave EXEC and ``left``."""
+    """Gives lanes of ``mask`` the block at ``at``: they leave EXEC and ``left``."""
     for i in range(2):
         c.emit("v_cndmask_b32", V(out.index + i), V(out.index + i), V(at.index + i), mask)
     c.raw(Inst("s_and_not1_b32", (left, left, mask)))
@@ -353,7 +354,7 @@ def _from_end(c: RuleEmitter, block: V, klass: V, out: V) -> None:
 
 
 def _result(c: RuleEmitter, at: V) -> None:
-    """The bytes behind the header of ``at``, or null; a new block belongs to its lane alone."""
+    """The bytes after the header of ``at``, or null; a new block belongs to its lane alone."""
     given, mask = c.vtemp(2), c.stemp()
     c.emit("v_add_co_u32", V(given.index), VCC, I(HEADER), V(at.index))
     c.emit("v_add_co_ci_u32", V(given.index + 1), VCC, ZERO, V(at.index + 1), VCC)
@@ -364,7 +365,7 @@ def _result(c: RuleEmitter, at: V) -> None:
 
 
 def _free(c: RuleEmitter, block: V) -> None:
-    """The block becomes the first of its size's free list; null is nothing."""
+    """The block becomes the first of its size's free list; null has no effect."""
     block = add64(c, block, I(-FREE_AT & 0xFFFFFFFFFFFFFFFF))
     given = _argument(c, 4, 2)
     save, mask, gives = c.stemp(), c.stemp(), c.stemp()
@@ -379,12 +380,12 @@ def _free(c: RuleEmitter, block: V) -> None:
     c.emit("v_sub_co_u32", V(at.index), VCC, V(given.index), I(HEADER))
     c.emit("v_subrev_co_ci_u32", V(at.index + 1), VCC, ZERO, V(given.index + 1), VCC)
     c.raw(Inst("global_load_b32", (klass, at, OFF)))
-    # A cache may still hold what the block was charged with for its last owner.
+    # A cache may still hold the charge of the block's last owner.
     c.raw(Inst("global_load_b32", (V(charge.index), at, OFF), imm=CHARGE, glc=True))
     c.emit("v_mov_b32", V(charge.index + 1), ZERO)
     c.emit("v_sub_nc_u32", number, V(at.index), V(block.index))
     c.emit("v_lshrrev_b32", number, I(4), number)
-    wait_all(c)  # what the program did with the bytes comes before their next use
+    wait_all(c)  # the program's accesses to the bytes precede their next use
     head = _free_list(c, block, klass)
     c.raw(Inst("global_load_b64", (old, head, OFF), glc=True))
     c.mark(again)
@@ -403,11 +404,11 @@ def _free(c: RuleEmitter, block: V) -> None:
     c.emit("v_mov_b32", V(old.index + 1), V(seen.index + 1))
     c.raw(Inst("s_and_not1_b32", (EXEC, EXEC, mask)))
     c.branch("s_cbranch_execnz", again)
-    # Only now: who finds room under the limit must find the block, too.
+    # Only now: a lane that finds room under the limit must find the block, too.
     c.raw(Inst("s_mov_b32", (EXEC, gives)))
     _give_charge(c, block, charge)
     c.mark(done)
-    wait_all(c)  # the lane's next malloc comes after it
+    wait_all(c)  # must precede the lane's next malloc
     c.raw(Inst("s_mov_b32", (EXEC, save)))
 
 
@@ -418,7 +419,7 @@ _BODIES = {
     "free": _free,
 }
 
-# The modifiers that each rule, or all rules of a mnemonic, translate or refuse themselves.
+# The modifiers that each rule, or all rules of a mnemonic, translate or refuse.
 KNOWN: Mapping[str, str] = {
     "LEPC": "",
     "HOSTCALL": "ABS REL NOINC",

@@ -1,7 +1,7 @@
 """Asynchronous copies and arrival barriers in shared memory (PTX's mbarrier).
 
-A copy is done where it is issued: that is one of the times at which the hardware may do it, so what
-waits for copies has nothing to wait for.  A barrier's word changes as a whole, by compare-and-swap;
+A copy is done where it is issued, which is one of the times allowed to the hardware, so code that
+waits for copies never waits.  A barrier's word changes as a whole, by compare-and-swap;
 its fields are described in ``disasm/sass/semantics/memory/asynchronous.py``.
 """
 
@@ -31,7 +31,7 @@ _LOADS = {1: "b32", 2: "b64", 4: "b128"}
 
 
 def _place(c: RuleEmitter, role: str = "mem") -> tuple[V, int]:
-    """An address in shared memory: a register, and an offset that instructions hold."""
+    """An address in shared memory: a register, and an offset that fits the instructions."""
     mem = c.operand(role)
     if not isinstance(mem, Mem):
         raise c.refuse(f"operand {role} is no address", "SX0412")
@@ -40,10 +40,10 @@ def _place(c: RuleEmitter, role: str = "mem") -> tuple[V, int]:
 
 
 def _aligned(c: RuleEmitter, at: Address, size: int) -> tuple[Address, V]:
-    """The aligned address below one, and how many bytes lie between them."""
+    """The aligned address at or below an address, and the number of bytes between them."""
     pair: Arg = at.v
     scalar = at.s if isinstance(at.s, S) else None
-    if scalar is not None:  # the register is an offset of 32 bits
+    if scalar is not None:  # the register is a 32-bit offset
         wide = c.vtemp(2)
         c.emit("v_mov_b32", V(wide.index), at.v)
         c.emit("v_mov_b32", V(wide.index + 1), ZERO)
@@ -59,15 +59,15 @@ def _aligned(c: RuleEmitter, at: Address, size: int) -> tuple[Address, V]:
 
 
 def _fill(c: RuleEmitter, data: V, n: int, over: V) -> None:
-    """Zeros in the last ``over`` bytes of ``n`` words, fewer than there are."""
+    """Zeroes the last ``over`` bytes of ``n`` words; ``over`` is less than their size."""
     kept, reached = c.vtemp(), c.vtemp()
-    # Of the word that the bytes begin in, the low bytes; a shift takes the count modulo 32.
+    # In the word where the bytes begin, keep the low bytes; a shift takes the count modulo 32.
     c.emit("v_lshlrev_b32", kept, I(3), over)
     c.emit("v_lshrrev_b32", kept, kept, ALL_ONES)
-    after: S | None = None  # whether they reach below the word after this one
+    after: S | None = None  # whether the bytes begin before the word after this one
     for i in range(n):
         word, mask = V(data.index + i), kept
-        begins: S | None = None  # whether this word has some; that it may have none counts, too
+        begins: S | None = None  # whether the bytes begin in this word or before it
         if i < n - 1:
             begins, mask = c.stemp(), reached
             c.emit("v_cmp_le_u32", begins, I(4 * (n - 1 - i)), over)
@@ -79,8 +79,8 @@ def _fill(c: RuleEmitter, data: V, n: int, over: V) -> None:
 
 
 def ldgsts(c: RuleEmitter) -> None:
-    """LDGSTS: zeros where Pp does not hold, with .ZFILL or without; nothing is read there.  With
-    .ZFILL the low bits of the address are the number of bytes at the end that are zeros."""
+    """LDGSTS: zeros if Pp does not hold, with .ZFILL or without, and nothing is read then.  With
+    .ZFILL the low bits of the address are the number of bytes at the end to zero."""
     n = words(c.ins)
     source = address64(c, c.mem())
     over: V | None = None
@@ -88,7 +88,7 @@ def ldgsts(c: RuleEmitter) -> None:
         source, over = _aligned(c, source, 4 * n)
     target, imm = _place(c, "dst")
     data = c.vtemp(n)
-    # .BYPASS is a copy past the L1, which sees what other blocks wrote.
+    # .BYPASS copies past the L1, so it sees other blocks' writes.
     past = strong(c.ins) or c.ins.has("BYPASS")
     load = Inst(f"global_load_{_LOADS[n]}", (data, source.v, source.s), imm=source.imm, glc=past)
     told = c.operand("Pp") if "Pp" in c.ins.operands else None
@@ -109,13 +109,13 @@ def ldgsts(c: RuleEmitter) -> None:
 
 # --- barriers of sm_90 and later ------------------------------------------------------------------
 
-# What an arrival counts (None: Rb says), and how the bytes to come change, times Rb or 1.
+# The arrivals counted (None: Rb), and the change of the pending bytes, times Rb or 1.
 _COUNTS = {"A1T0": (1, ""), "ART0": (None, ""), "A0T1": (0, "less 1"), "A0TR": (0, "less"),
            "A0TX": (0, "more")}  # fmt: skip
 
 
 def _swap_loop(c: RuleEmitter, at: V, imm: int, change: Callable[[V, V], None]) -> V:
-    """Replaces the 64 bits at an address; ``change`` writes (new, old).  What was there."""
+    """Replaces the 64 bits at an address; ``change`` writes (new, old).  Returns the old value."""
     pair, seen, same, save = c.vtemp(4), c.vtemp(2), c.stemp(), c.stemp()
     new, old = V(pair.index, 2), V(pair.index + 2, 2)
     c.raw(Inst("ds_load_b64", (old, at), imm=imm))
@@ -138,8 +138,8 @@ def _swap_loop(c: RuleEmitter, at: V, imm: int, change: Callable[[V, V], None]) 
 
 def _arrived(c: RuleEmitter, new: V, old: V, count: V | I | None, bytes_: tuple[str, V | I] | None,
              leaves: bool) -> None:  # fmt: skip
-    """The word behind an arrival of ``count`` that changes the bytes to come; ``leaves``: as many
-    are expected no more."""
+    """The word after an arrival of ``count`` that changes the pending bytes; ``leaves``: as many
+    arrivals are no longer expected."""
     low, high = V(old.index), V(old.index + 1)
     new_low, new_high = V(new.index), V(new.index + 1)
     pending, expected, due, left = (c.vtemp() for _ in range(4))
@@ -162,7 +162,7 @@ def _arrived(c: RuleEmitter, new: V, old: V, count: V | I | None, bytes_: tuple[
     c.emit("v_cndmask_b32", left, ZERO, I(1), done)
     c.emit("v_lshlrev_b32", left, I(31), left)
     c.emit("v_xor_b32", left, left, high)
-    # Bits 42 and 63 stay, but for the phase.
+    # Bits 42 and 63 are kept, except for the phase.
     c.emit("v_and_b32", left, I(0x80000400), left)
     c.emit("v_lshl_or_b32", left, pending, I(11), left)
     c.emit("v_lshrrev_b32", pending, I(11), due)
@@ -173,12 +173,12 @@ def _arrived(c: RuleEmitter, new: V, old: V, count: V | I | None, bytes_: tuple[
 
 
 def _in_front(c: RuleEmitter) -> None:
-    # An arrival releases what its lanes did before.
+    # An arrival releases its lanes' earlier accesses.
     wait_all(c)
 
 
 def _give_token(c: RuleEmitter, seen: V, first: int) -> None:
-    """The state before to Rd, from word ``first`` on; the words below keep what they had."""
+    """Writes the old state to Rd, from word ``first`` on; the words below keep their values."""
     reg = c.ins.get("Rd")
     if not isinstance(reg, Reg) or reg.is_zero:
         return
@@ -214,7 +214,7 @@ def arrive(c: RuleEmitter) -> None:
 
 def phase(c: RuleEmitter) -> None:
     """SYNCS.PHASECHK: whether the phase of Rb's sign is over.  .TRYWAIT lets other waves run
-    where a lane must wait; the loop is the program's."""
+    if a lane must wait; the loop is the program's."""
     at, imm = _place(c)
     state, over = c.vtemp(), c.pred_out("Pu")
     c.raw(Inst("ds_load_b32", (state, at), imm=imm + 4))
@@ -230,7 +230,7 @@ def phase(c: RuleEmitter) -> None:
 
 
 def exchange(c: RuleEmitter) -> None:
-    """SYNCS.EXCH: once a warp."""
+    """SYNCS.EXCH: once per warp."""
     at, imm = _place(c)
     data = c.vtuple("Rb", 2)
     old, save, one = c.vtemp(2), c.stemp(), c.stemp()
@@ -254,7 +254,7 @@ def inspect(c: RuleEmitter) -> None:
 
 def copied(c: RuleEmitter) -> None:
     """ARRIVES.LDGSTSBAR: arrives when the lane's copies are done, which they are.  On sm_90
-    .TRANSCNT takes back the one byte that SYNCS.ARRIVE.A0T1 in front of it announced."""
+    .TRANSCNT subtracts the one byte that the SYNCS.ARRIVE.A0T1 before it announced."""
     at, imm = _place(c)
     _in_front(c)
     if c.arch < 90:
@@ -273,7 +273,7 @@ def copied(c: RuleEmitter) -> None:
 
 
 def _arrived80(c: RuleEmitter, new: V, old: V) -> None:
-    """One arrival more: where none is missing the phase has changed by the carry."""
+    """One more arrival: if it was the last missing one, the carry flips the phase."""
     low, high = V(old.index), V(old.index + 1)
     left, again, done = c.vtemp(), c.vtemp(), c.stemp()
     c.emit("v_add_nc_u32", left, I(1), high)
@@ -287,7 +287,7 @@ def _arrived80(c: RuleEmitter, new: V, old: V) -> None:
 
 
 def arrive80(c: RuleEmitter) -> None:
-    """ATOMS.ARRIVE.64: the state before is the result."""
+    """ATOMS.ARRIVE.64: the result is the old state."""
     at, imm = _place(c)
     _in_front(c)
     seen = _swap_loop(c, at, imm, lambda new, old: _arrived80(c, new, old))
@@ -296,12 +296,13 @@ def arrive80(c: RuleEmitter) -> None:
 
 # --- copies of many bytes -------------------------------------------------------------------------
 
-_LINE = 512  # bytes that the lanes of a wave copy at once
+_LINE = 512  # bytes that a wave copies at once
 
 
 def bulk(c: RuleEmitter) -> None:
-    """UBLKCP between global and shared memory, once a warp, 16 bytes a lane in turn; all lanes of
-    the wave help.  What comes to shared memory is counted at the barrier beside its address."""
+    """UBLKCP between global and shared memory, once per warp, 16 bytes per lane in turn; all lanes
+    of the wave help.  Bytes copied to shared memory are counted at the barrier in the address
+    pair."""
     ins = c.ins
     way = [m for m in ins.modifiers if m in ("S", "G")]  # .S.G: to shared memory, from global
     inwards = way == ["S", "G"]
@@ -354,11 +355,11 @@ def bulk(c: RuleEmitter) -> None:
 
 
 def nothing(c: RuleEmitter) -> None:
-    """Caches of barriers, and the order of copies with plain accesses: all of them are in order."""
+    """Caches of barriers, and order between copies and plain accesses: everything is in order."""
 
 
 def registers(c: RuleEmitter) -> None:
-    """USETMAXREG: registers that warps give back or take; each has all of its own, always."""
+    """USETMAXREG: registers that warps release or acquire; each always has all of its own."""
     if c.wants_pred("Pu"):
         c.pred_commit("Pu", ALL_ONES)
 
@@ -367,7 +368,7 @@ def _has(*names: str) -> Callable[[Instruction], bool]:
     return lambda ins: any(ins.has(name) for name in names)
 
 
-# The modifiers that each rule, or all rules of a mnemonic, translate or refuse themselves.
+# The modifiers that each rule, or all rules of a mnemonic, translate or refuse.
 KNOWN: Mapping[str, str] = {
     "LDGSTS": f"E 64 128 BYPASS ZFILL VC {SCOPES} {HINTS}",
     "atoms_arrive": "ARRIVE 64",

@@ -1,4 +1,5 @@
-"""Atomics on global, generic and shared memory; what RDNA3 lacks is a compare-and-swap loop."""
+"""Atomics on global, generic and shared memory; operations that RDNA3 lacks become a
+compare-and-swap loop."""
 
 from __future__ import annotations
 
@@ -27,8 +28,8 @@ _VECTORS = {"F16x2": 1, "F16x4": 2, "F16x8": 4, "BF16x2": 1, "BF16x4": 2, "BF16x
 @dataclass(frozen=True, slots=True)
 class Kind:
     op: str
-    type: str  # u32 i32 u64 i64 f32 f64 f16x2 bf16x2; f32 kept: with its denormals
-    many: int = 1  # elements of 32 bits, each of which is changed by itself
+    type: str  # u32 i32 u64 i64 f32 f64 f16x2 bf16x2; "f32 kept": denormals are kept
+    many: int = 1  # 32-bit elements, each changed separately
 
     @property
     def words(self) -> int:
@@ -44,7 +45,7 @@ def kind_of(c: RuleEmitter) -> Kind:
     vector = next((m for m in ins.modifiers if m in _VECTORS), None)
     many = 1
     if ins.has("F32") or vector in ("F32x2", "F32x4"):
-        # RDNA3's flushes denormals, as .FTZ asks for.
+        # RDNA3's flushes denormals, as .FTZ requires.
         sort = "f32" if ins.has("FTZ") or op != "ADD" else "f32 kept"
         many = 1 if vector is None else _VECTORS[vector]
     elif ins.has("F64"):
@@ -155,7 +156,7 @@ def _atomic_at(c: RuleEmitter, kind: Kind, at: Address, flat: bool) -> None:
 
 
 def _global_words(c: RuleEmitter, kind: Kind, at: Address, flat: bool) -> None:
-    """Elements one after the other: only each by itself is atomic."""
+    """Elements one after another: only each element is atomic."""
     one, data, was = Kind(kind.op, kind.type), c.vtuple("Rb", kind.many), c.vtemp(kind.many)
     name = _name(one)
     space = "flat" if flat else "global"
@@ -182,7 +183,7 @@ _NANS = {"f32 kept": Nan.SINGLE, "f32": Nan.SINGLE, "f16x2": Nan.HALVES}
 
 
 def _combine(c: RuleEmitter, kind: Kind) -> Callable[[V, V, V], None]:
-    """(new, old, operand) -> instructions for the operations that RDNA3 has no atomic of."""
+    """(new, old, operand) -> instructions for the operations without an RDNA3 atomic."""
     ops = {
         ("ADD", "f64"): "v_add_f64",
         ("ADD", "f32 kept"): "v_add_f32",
@@ -209,7 +210,7 @@ def _combine(c: RuleEmitter, kind: Kind) -> Callable[[V, V, V], None]:
 
 
 def _combine_bf16(c: RuleEmitter, op: str, new: V, old: V, operand: V) -> None:
-    """Half by half in binary32; a sum is rounded once, by way of binary32 rounded to odd."""
+    """One half at a time in binary32; a sum is rounded once, by way of binary32 rounded to odd."""
     if op not in ("ADD", "MIN", "MAX"):
         raise c.refuse(f"atomic {op} on bf16")
     parts: list[V] = []
@@ -236,7 +237,7 @@ def _combine_bf16(c: RuleEmitter, op: str, new: V, old: V, operand: V) -> None:
 
 
 def _global_loop(c: RuleEmitter, kind: Kind, at: Address, flat: bool, operand: V) -> V:
-    """A compare-and-swap loop; what was there."""
+    """A compare-and-swap loop; returns the old value."""
     n = kind.words
     combine = _combine(c, kind)
     pair, seen, same, save = c.vtemp(2 * n), c.vtemp(n), c.stemp(), c.stemp()
@@ -261,7 +262,7 @@ def _global_loop(c: RuleEmitter, kind: Kind, at: Address, flat: bool, operand: V
 
 
 def _retry(c: RuleEmitter, n: int, seen: V, old: V, same: Arg, again: str) -> None:
-    """Lanes whose value had changed go round again with the new one."""
+    """Lanes whose value had changed repeat the loop with the new one."""
     c.emit(f"v_cmp_eq_u{32 * n}", same, seen, old)
     for i in range(n):
         c.emit("v_mov_b32", V(old.index + i), V(seen.index + i))
@@ -329,7 +330,7 @@ def _shared_loop(c: RuleEmitter, kind: Kind, address: V, imm: int) -> None:
 
 
 def cast_spin(c: RuleEmitter) -> None:
-    """ATOMS.CAST.SPIN: stores Rc where memory equals Rb; the result is 1 where it did, else 0."""
+    """ATOMS.CAST.SPIN: stores Rc if memory equals Rb; the result is 1 if it did, otherwise 0."""
     n = 2 if c.ins.has("64") else 1
     at, imm = address32(c, c.mem(), 0, 0xFFFF)
     seen, hit = c.vtemp(n), c.stemp()
@@ -382,7 +383,7 @@ def _is_cast(ins: Instruction) -> bool:
     return ins.has("CAST")
 
 
-# The modifiers that each rule, or all rules of a mnemonic, translate or refuse themselves.
+# The modifiers that each rule, or all rules of a mnemonic, translate or refuse.
 KNOWN: Mapping[str, str] = {
     "atom_cast": f"E CAST SPIN 64 {SCOPES}",
     "ATOM": ATOMIC,

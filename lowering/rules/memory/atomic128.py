@@ -1,13 +1,14 @@
-"""ATOM and ATOMG on 128 bits, which RDNA3 has no instruction for: under a lock, lane after lane.
+"""128-bit ATOM and ATOMG, which RDNA3 has no instruction for: under a lock, one lane at a time.
 
-The launcher gives the kernel an array of locks (``native/cuda/locks.cpp``), of which the address
-picks one.  A wave takes one lock at a time and gives it back before the next, so lanes never wait
+The launcher gives the kernel an array of locks (``native/cuda/locks.cpp``); the address selects
+one.  A wave takes one lock at a time and releases it before the next, so lanes never wait
 for each other.
 
-Only these atomics take the locks.  Strong loads and stores of 128 bits, which PTX promises to be
-whole, are refused in a kernel that has them (rules/memory.py): the emulated device moves their
-words one by one or two by two, and AMD's manual promises nothing.  Those of another kernel that
-runs at the same time, and atomics of fewer bits on the same bytes, are not looked for.
+Only these atomics take the locks.  Strong 128-bit loads and stores, which PTX promises to be
+single-copy atomic, are refused in a kernel that has such atomics (rules/memory/memory.py): the
+emulated device moves their words one by one or two by two, and AMD's manual promises nothing.
+Those of another kernel that runs at the same time, and narrower atomics on the same bytes, are not
+detected.
 """
 
 from __future__ import annotations
@@ -117,7 +118,7 @@ def _is_quad(ins: Instruction) -> bool:
     return ins.has("128")
 
 
-# The modifiers that each rule, or all rules of a mnemonic, translate or refuse themselves.
+# The modifiers that each rule, or all rules of a mnemonic, translate or refuse.
 KNOWN: Mapping[str, str] = {
     "atom128": f"E 128 EXCH CAS {SCOPES} {HINTS}",
     "atomg128": f"E 128 EXCH CAS {SCOPES} {HINTS}",

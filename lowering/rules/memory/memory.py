@@ -1,7 +1,7 @@
 """Loads and stores of all spaces, constant loads, fences and cache control.
 
 Scopes (LLVM's AMDGPU memory model, gfx11, CU mode): STRONG.GPU and .SYS loads read past the L0
-(glc); MEMBAR waits for all traffic and invalidates L0 and L1; within a workgroup nothing is needed.
+(glc); MEMBAR waits for all traffic and invalidates L0 and L1; workgroup scope needs nothing.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Address:
 
 
 def uniform_pair(c: RuleEmitter, reg: Reg) -> Arg:
-    """A 64-bit uniform register as an SGPR pair, or as VGPRs when it lives there."""
+    """A 64-bit uniform register as an SGPR pair, or as VGPRs if it lives there."""
     lo, hi = c.value(reg, 0), c.value(reg, 1)
     if isinstance(lo, S) and isinstance(hi, S) and lo.index % 2 == 0 and hi.index == lo.index + 1:
         return S(lo.index, 2)
@@ -112,7 +112,7 @@ def _constant_pair(c: RuleEmitter, value: int) -> V:
 def _offset32(
     c: RuleEmitter, base: Reg, pair: Arg | None, rest: int, imm: int, flat: bool
 ) -> Address:
-    """An unsigned 32-bit register on top of a 64-bit uniform base."""
+    """An unsigned 32-bit register plus a 64-bit uniform base."""
     offset = c.to_v(c.value(base))
     if pair is None:
         pair = _constant_pair(c, 0)
@@ -158,19 +158,19 @@ def strong(ins: Instruction) -> bool:
 
 
 def _beside_locks(c: RuleEmitter) -> None:
-    """Refuses a strong access of 128 bits in a kernel that changes 128 bits under a lock
-    (:mod:`.atomic128`): it does not take the lock, and nothing promises that it is whole."""
+    """Refuses a strong 128-bit access in a kernel that changes 128 bits under a lock
+    (:mod:`.atomic128`): it does not take the lock, and nothing guarantees that it is not torn."""
     if c.k.locks and c.ins.has("128") and (c.ins.has("STRONG") or c.ins.has("MMIO")):
         raise c.refuse("a strong access of 128 bits beside atomics on 128 bits")
 
 
 def _load(c: RuleEmitter, op: str, *address: Arg, imm: int, glc: bool) -> None:
-    """A load to Rd; zeros where Pp does not hold, and nothing is read there.  Pu never holds."""
+    """A load to Rd; zeros if Pp does not hold, and nothing is read then.  Pu is always false."""
     if "Pu" in c.ins.operands:
         c.pred_commit("Pu", ZERO, clean=True)
     told = c.operand("Pp") if "Pp" in c.ins.operands else None
     if not isinstance(told, Pred) or told.is_true:
-        # Never a register that its own address needs afterwards.
+        # Never a register that its own address still needs.
         c.raw(Inst(op, (c.dst_last(), *address), imm=imm, glc=glc))
         return
     n, save = words(c.ins), c.stemp()
@@ -254,8 +254,8 @@ def _const(c: RuleEmitter) -> Const:
 
 
 def _plain(c: RuleEmitter, source: Const) -> Const:
-    """Without an index that is known to be 0: from sm_100 on, code reaches what the driver keeps
-    in bank 0 at -160 times SR_CgaSize, which is 0 here."""
+    """Removes an index that is known to be 0: from sm_100 on, code addresses the driver's part
+    of bank 0 at -160 times SR_CgaSize, which is 0 here."""
     indexed = source.index is not None and not source.index.is_zero
     if indexed and c.arch >= 100 and source.bank == 0 and source.offset in c.k.grid_words:
         return replace(source, index=None)
@@ -316,9 +316,9 @@ def membar(c: RuleEmitter) -> None:
 
 
 def cctl(c: RuleEmitter) -> None:
-    """Invalidation is done, behind the loads before it: the load that acquires must have come.
+    """Invalidates after the earlier loads: the load that acquires must be done.
 
-    Prefetches and hints have no effect to keep.
+    Prefetches and hints have no effect.
     """
     if c.ins.has("IVALL") or c.ins.has("IV"):
         wait_all(c)
@@ -327,10 +327,10 @@ def cctl(c: RuleEmitter) -> None:
 
 
 def nothing(c: RuleEmitter) -> None:
-    """Error reporting and hints: nothing to do in an execution in order."""
+    """Error reporting and hints: nothing to do in an in-order execution."""
 
 
-# The modifiers that each rule, or all rules of a mnemonic, translate or refuse themselves.
+# The modifiers that each rule, or all rules of a mnemonic, translate or refuse.
 KNOWN: Mapping[str, str] = {
     "LDG": MEMORY,
     "STG": MEMORY,
@@ -367,7 +367,7 @@ RULES: tuple[Rule, ...] = knowing(
     Rule("cctl", "CCTL", cctl),
     Rule("errbar", "ERRBAR", nothing),
     Rule("cgaerrbar", "CGAERRBAR", nothing),
-    # Launches of a stream follow one another: what a grid depends on is done when it starts.
+    # Launches of a stream run one after another: a grid's dependencies are done when it starts.
     Rule("acqbulk", "ACQBULK", nothing),
     Rule("preexit", "PREEXIT", nothing),
 )

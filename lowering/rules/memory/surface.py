@@ -14,7 +14,8 @@ from sassxlate.lowering.target import EXEC
 
 
 def sust(c: RuleEmitter) -> None:
-    """SUST.D: plain bytes at a byte's x and a row's y.  .TRAP faults outside, .IGN does nothing."""
+    """SUST.D: plain bytes; x counts bytes, y rows.  Out of range .TRAP faults, .IGN does
+    nothing."""
     shape = next((m for m in c.ins.modifiers if m in ("1D", "2D", "3D")), None)
     if shape is None or not c.ins.has("D"):
         raise c.refuse("this form of a surface store")
@@ -63,7 +64,7 @@ def sust(c: RuleEmitter) -> None:
     c.raw(Inst("s_mov_b32", (EXEC, save)))
 
 
-# The modifiers that each rule, or all rules of a mnemonic, translate or refuse themselves.
+# The modifiers that each rule, or all rules of a mnemonic, translate or refuse.
 KNOWN: Mapping[str, str] = {
     "SUST": f"D BA 1D 2D 3D TRAP IGN {SIZES} {SCOPES}",
 }

@@ -1,1 +1,1 @@
-"""Rules for what a whole warp computes together."""
+"""Rules for operations of a whole warp."""

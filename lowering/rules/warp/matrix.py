@@ -4,7 +4,7 @@ A warp's fragments (``disasm/sass/semantics/warp/matrix.py``): lane 4 g + t hold
 A and
 of column g of B, and computes columns 2 t and 2 t + 1 of row g.  So what a lane needs of A is in
 the four lanes of its quad, which DPP reaches, and what it needs of B in the lanes 8 t to 8 t + 7.
-All of a warp's lanes take part; where some are missing, the wave traps.
+All of a warp's lanes take part; if some are missing, the wave traps.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ QUADS = tuple(f"quad_perm:[{k},{k},{k},{k}] row_mask:0xf bank_mask:0xf" for k in
 
 @contextmanager
 def whole_warp(c: RuleEmitter) -> Generator[None]:
-    """Code inside is jumped over where no lane executes, and traps where only some do."""
+    """Skips the code inside if no lane executes it, and traps if only some do."""
     fine, done = c.k.label("Lwhole"), c.k.label("Lwhole_done")
     c.branch("s_cbranch_execz", done)
     c.emit("s_cmp_eq_u32", EXEC, ALL_ONES)
@@ -49,7 +49,7 @@ def words_of(c: RuleEmitter, role: str) -> list[V]:
 
 
 def addend(c: RuleEmitter) -> list[V]:
-    """The registers of C; zeros where the uniform predicate does not hold."""
+    """The registers of C; zeros if the uniform predicate does not hold."""
     words = words_of(c, "Rc")
     which = c.operand("Pp") if "Pp" in c.ins.operands else None
     if not isinstance(which, Pred) or which.is_true:
@@ -96,8 +96,8 @@ def give(c: RuleEmitter, words: Sequence[V]) -> None:
 def _dots(
     c: RuleEmitter, op: str, a: Sequence[V], b: Sequence[V], tall: bool, neg: int = 0
 ) -> list[V]:
-    """For each result of this lane the sum over its row and column of ``op``, which adds, or of
-    the bits that ``op`` leaves."""
+    """For each result of this lane the sum over its row and column of ``op``, which accumulates, or
+    of the bits that ``op`` leaves."""
     base = columns(c)
     halves = 2 if tall else 1
     out = [c.vtemp() for _ in range(2 * halves)]
@@ -125,8 +125,8 @@ def _dot(c: RuleEmitter, op: str, total: V, a: V, b: V, neg: int, *, first: bool
 
 
 def laid_out(c: RuleEmitter) -> None:
-    """Refuses what does not lie as :func:`words_of` says: .ROW and .COL, with which A and B of some
-    instructions are always printed, say that they do."""
+    """Refuses a layout other than that of :func:`words_of`: .ROW and .COL, with which A and B of
+    some instructions are always printed, confirm it."""
     for role, layout in (("Ra", "ROW"), ("Rb", "COL")):
         if getattr(c.operand(role), "select", "") not in ("", layout):
             raise c.refuse(f"the layout of {role}")
@@ -150,7 +150,7 @@ _DOTS = {"8": "v_dot4_i32_iu8", "4": "v_dot8_i32_iu4"}
 
 
 def imma(c: RuleEmitter) -> None:
-    """Bytes or half bytes: the dot product of a word's is one instruction."""
+    """Bytes or half bytes: the dot product of a word's elements is one instruction."""
     sorts = [m for m in c.ins.modifiers if m in ("U8", "S8", "U4", "S4")]
     if len(sorts) != 2 or sorts[0][1] != sorts[1][1]:
         raise c.refuse("IMMA of elements of two widths")
@@ -196,7 +196,7 @@ def _signs(c: RuleEmitter, role: str, words: list[V]) -> list[V]:
 
 
 def dmma(c: RuleEmitter) -> None:
-    """8 x 8 x 4: fused multiplications and additions, one behind the other."""
+    """8 x 8 x 4: a chain of fused multiply-adds."""
     if not (c.ins.has("8x8x4") or c.ins.has("884")):
         raise c.refuse("this shape of DMMA")
     a, b = (_signs(c, role, words_of(c, role)) for role in ("Ra", "Rb"))
@@ -251,7 +251,7 @@ def _lane_parts(c: RuleEmitter) -> tuple[V, V]:
 
 
 class _Rows:
-    """Where the elements of 8 x 8 halves are in shared memory.
+    """The addresses in shared memory of the elements of 8 x 8 halves.
 
     Lane 8 m + r has the address of row r of matrix m; lane 4 g + t holds word t of row g, or
     transposed element g of rows 2 t and 2 t + 1.
@@ -341,7 +341,7 @@ def movm(c: RuleEmitter) -> None:
         give(c, [low])
 
 
-# The modifiers that each rule, or all rules of a mnemonic, translate or refuse themselves.
+# The modifiers that each rule, or all rules of a mnemonic, translate or refuse.
 KNOWN: Mapping[str, str] = {
     "IMMA": "8816 8832 16816 16832 16864 U8 S8 U4 S4 SAT",
     "BMMA": "88128 168128 168256 AND XOR POPC",

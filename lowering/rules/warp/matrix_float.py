@@ -1,17 +1,17 @@
-"""HMMA and QMMA: sums of products as NVIDIA's tensor cores make them, bit for bit.
+"""HMMA and QMMA: sums of products as NVIDIA's tensor cores compute them, bit for bit.
 
-Each product of a group, and the addend, is cut towards zero to some bits below the unit of the
-group's largest exponent (of products the sum of both factors'); the terms are added exactly, and
+Each product of a group, and the addend, is truncated towards zero some bits below the unit of the
+group's largest exponent (a product's is the sum of both factors'); the terms are added exactly, and
 the sum is rounded: to binary32 towards zero, to binary16 to nearest
-(``disasm/sass/semantics/warp/matrix.py``, measured).  AMD's v_wmma adds in a way of its own that no
-manual states, so each lane computes its four results with plain instructions:
+(``disasm/sass/semantics/warp/matrix.py``, measured).  AMD's v_wmma adds in a way that no manual
+documents, so each lane computes its four results with plain instructions:
 
-1. The exponents of all factors become small integers, of whose sums the largest is found.
+1. The exponents of all factors become small integers; the largest of their sums is found.
 2. Each product is exact (of halves in binary32, of others in binary64).  A power of two makes an
-   integer of what is to be kept of it, and v_cvt_i32 cuts the rest.
+   integer of the bits to keep, and v_cvt_i32 truncates the rest.
 3. Integers are added, and the sum is rounded once.
 
-Infinities and NaN spoil results that they are part of.  A wave that has any puts those right.
+Infinities and NaN spoil the results that they contribute to.  A wave with any repairs those.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ from sassxlate.lowering.rules.warp.matrix_sums import (
 
 
 def _signed(c: RuleEmitter, form: _Form, role: str) -> list[V]:
-    """A's or B's words, with the printed sign; TF32's have only the bits that count."""
+    """A's or B's words, with the printed sign; TF32's have only the significant bits."""
     words = words_of(c, role)
     signs = 0x80808080 if form.bytes else 0x80008000 if form.kind.each == 2 else 0x80000000
     for i, word in enumerate(words):
@@ -92,7 +92,7 @@ def _grouped(p: Product, group: range, addends: list[V]) -> list[V]:
 
 @dataclass(frozen=True, slots=True)
 class _Form:
-    """What decides the code of an instruction, its registers apart."""
+    """The parameters of an instruction's code, apart from its registers."""
 
     kind: Kind
     half: bool  # addend and result are binary16
@@ -126,7 +126,7 @@ def _form(c: RuleEmitter) -> _Form:
 
 
 def hmma(c: RuleEmitter) -> None:
-    """HMMA and QMMA.  Where a kernel has several, their code comes after its own, and is called
+    """HMMA and QMMA.  If a kernel has several, their code is placed after the kernel, and is called
     with sources and results in the first temporaries."""
     form = _form(c)
     laid_out(c)
@@ -150,8 +150,8 @@ def hmma(c: RuleEmitter) -> None:
 
 
 def _frame(c: RuleEmitter, widths: Sequence[int]) -> tuple[list[list[V]], S]:
-    """Where caller and callee have A, B and C, in whose place the results come back, and the
-    address to go back to: the first temporaries of both."""
+    """The places of A, B and C in caller and callee, where the results are returned, and the
+    return address: the first temporaries of both."""
     words = [[c.vtemp() for _ in range(n)] for n in widths]
     return words, c.stemp(2)
 
@@ -186,7 +186,7 @@ def _product(c: RuleEmitter, form: _Form, a: list[V], b: list[V], words: list[V]
 
 
 def _unpacked(c: RuleEmitter, words: Sequence[V]) -> list[V]:
-    """Two halves a word, each in a register."""
+    """Two halves per word, each in a register."""
     out: list[V] = []
     for word in words:
         low, high = c.vtemp(), c.vtemp()
@@ -200,7 +200,7 @@ def _dense(ins: Instruction) -> bool:
     return not ins.has("SP") and not ins.has("884")
 
 
-# The modifiers that each rule, or all rules of a mnemonic, translate or refuse themselves.
+# The modifiers that each rule, or all rules of a mnemonic, translate or refuse.
 KNOWN: Mapping[str, str] = {
     "HMMA": "1684 1688 16816 F16 F32 BF16 TF32",
     "QMMA": "16816 16832 F16 F32 E4M3 E5M2",

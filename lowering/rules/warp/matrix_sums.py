@@ -1,4 +1,4 @@
-"""What HMMA's sums are made of: exponents, terms as integers, results, infinities and NaN.
+"""The parts of HMMA's sums: exponents, terms as integers, results, infinities and NaN.
 
 A group of products and an addend are added as :mod:`.matrix_float` describes.
 """
@@ -16,7 +16,7 @@ from sassxlate.lowering.rules.warp.matrix import of_column, of_quad
 from sassxlate.lowering.target import ZERO
 
 _CLASS = I(0x207)  # v_cmp_class: infinities and NaN
-_KEPT = I(0xE0000000)  # of binary64's low word: what binary32 has of a mantissa
+_KEPT = I(0xE0000000)  # mask of binary64's low word: the bits in binary32's mantissa
 _MASKED = I(0x1FFFFFFF)
 
 
@@ -24,20 +24,20 @@ _MASKED = I(0x1FFFFFFF)
 class Kind:
     """A type of elements.
 
-    As an integer, an exponent is ``max(field, 1)``, and ``flag`` more if the element is not zero:
-    so the products that are not zero have the largest sums.
+    As an integer, an exponent is ``max(field, 1)``, plus ``flag`` if the element is not zero,
+    so nonzero products have the largest sums.
     """
 
-    each: int  # elements of a word
-    mantissa: int  # its bits
-    keep: int  # of a word, all but signs
-    infinite: int  # an infinity
+    each: int  # elements per word
+    mantissa: int  # number of mantissa bits
+    keep: int  # mask of a word without signs
+    infinite: int  # pattern of infinity
     flag: int
     bias: int
 
     @property
     def offset(self) -> int:
-        """Of the sum of two integers over that of two exponents."""
+        """Excess of the sum of two integers over the sum of two exponents."""
         return 2 * self.flag + 2 * self.bias
 
 
@@ -48,7 +48,7 @@ TF32 = Kind(1, 23, 0x7FFFE000, 0x7F800000, 512, 127)
 
 @dataclass(frozen=True, slots=True)
 class Product:
-    """What the steps of one instruction share.
+    """State shared by the steps of one instruction.
 
     ``a`` and ``b`` are this lane's words of A and B, ``ea`` and ``eb`` their exponents; register
     2 i + h of A has words 4 i to 4 i + 3 of row g + 8 h, register i of B those of a column.  The
@@ -89,7 +89,7 @@ def exponents(
 ) -> tuple[list[V], V]:
     """The exponents of the elements of registers, and the largest magnitude among all so far.
 
-    ``least`` is the field of the smallest exponent: of numbers that were bytes it is not 1.
+    ``least`` is the field of the smallest exponent: for numbers that were bytes it is not 1.
     """
     out = [c.vtemp() for _ in words]
     packed = kind.each == 2
@@ -131,14 +131,14 @@ def specials(c: RuleEmitter, kind: Kind, peak: V) -> S:
 
 
 def _of_addend(p: Product, word: V) -> V:
-    """The exponent of an addend, as those of products."""
+    """The exponent of an addend, on the scale of the products'."""
     c, out = p.c, p.c.vtemp()
     mantissa, width, bias = (10, 5, 15) if p.half else (23, 8, 127)
     c.emit("v_bfe_u32", out, word, I(mantissa), I(width))
     c.emit("v_max_u32", out, I(1), out)
     c.emit("v_add_nc_u32", out, I(p.kind.offset - bias), out)
     if p.kind is F16 and not p.half:
-        return out  # that of zero is already less than any product's
+        return out  # zero's is already less than any product's
     with c.scope():
         size, zero = c.vtemp(), c.stemp()
         c.emit("v_and_b32", size, I(0x7FFF if p.half else 0x7FFFFFFF), word)
@@ -155,7 +155,7 @@ def parts(group: range) -> list[range]:
 
 
 def shifts_of(p: Product, group: range, addends: Sequence[V]) -> list[V]:
-    """For each result the power of two that terms are multiplied with before they are cut."""
+    """For each result, the power of two that scales the terms before they are truncated."""
     c, packed = p.c, p.kind.each == 2
     add, most = ("v_pk_add_u16", "v_pk_max_u16") if packed else ("v_add_nc_u32", "v_max_u32")
     out = [c.vtemp() for _ in range(4)]
@@ -274,7 +274,7 @@ def sums64(p: Product, group: range, scales: Sequence[V]) -> list[V]:
 
 
 def narrow(p: Product, totals: Sequence[V], shift: V, word: V, out: V, *, many: bool) -> None:
-    """The addend joins the sums of products of halves, and all is rounded.
+    """Adds the addend to the sums of products of halves, and rounds.
 
     With ``many`` terms the sum has more than 32 bits.  Neither the integer nor the result is
     denormal, unless all products are zero, and then nothing is cut.
@@ -301,7 +301,7 @@ def narrow(p: Product, totals: Sequence[V], shift: V, word: V, out: V, *, many: 
         else:
             c.emit("v_add_nc_u32", last, last, total)
             c.emit("v_cvt_f64_i32", pair, last)
-        if p.half:  # a bit that says whether anything is cut, for the second rounding
+        if p.half:  # a sticky bit for the second rounding
             c.emit("v_and_b32", last, _MASKED, low)
             c.emit("v_min_u32", last, I(1), last)
             c.emit("v_lshl_or_b32", low, last, I(29), low)
@@ -320,7 +320,7 @@ def narrow(p: Product, totals: Sequence[V], shift: V, word: V, out: V, *, many: 
 
 
 def wide(p: Product, total: V, scale: V, word: V, out: V) -> None:
-    """The same where results may be denormal, and too large."""
+    """The same for results that may be denormal or too large."""
     c = p.c
     with c.scope():
         last, pair, back = c.vtemp(2), c.vtemp(2), c.vtemp(2)
@@ -339,7 +339,7 @@ def wide(p: Product, total: V, scale: V, word: V, out: V) -> None:
         c.emit("v_and_b32", size, I(0x7FFFFFFF), high)
         c.emit("v_cmp_le_u32", large, I(0x47F00000), size)  # from 2**128 on
         c.emit("v_cndmask_b32", size, ZERO, I(1), large)
-        c.emit("v_add_nc_u32", out, out, size)  # behind the largest number is infinity
+        c.emit("v_add_nc_u32", out, out, size)  # infinity follows the largest number
         c.emit("v_add_f32", out, ZERO, out)  # no negative zero
 
 
@@ -347,7 +347,7 @@ def wide(p: Product, total: V, scale: V, word: V, out: V) -> None:
 
 
 def correct(p: Product, group: range, addends: Sequence[V], out: Sequence[V]) -> None:
-    """Results that an infinity or NaN is part of, where a lane of the wave has one."""
+    """Repairs the results that an infinity or NaN contributes to, if a lane of the wave has one."""
     c = p.c
     test = "v_cmp_class_f16" if p.half else "v_cmp_class_f32"
     odd = [c.stemp() for _ in addends]

@@ -1,4 +1,4 @@
-"""What lanes of a wave tell each other, special registers, sleep and traps."""
+"""Communication between the lanes of a wave, special registers, sleep and traps."""
 
 from __future__ import annotations
 
@@ -215,13 +215,13 @@ def elect(c: RuleEmitter) -> None:
 
 
 def r2ur(c: RuleEmitter) -> None:
-    """The first lane's value.  The predicate says that this lane's value is another one: nvcc puts
+    """The first lane's value.  The predicate is true if this lane's value differs: nvcc puts
     it, negated, on BRA.CONV and BRA.DIV, which need one mask in all lanes."""
     first = c.to_s(c.src("Ra"), uniform=not c.wants_pred("Pu"))
     if c.wants_pred("Pu"):
         differ = c.stemp()
         c.emit("v_cmp_ne_u32", differ, first, c.vsrc("Ra"))
-        if c.ins.has("OR"):  # or it held before
+        if c.ins.has("OR"):  # or the predicate was already true
             c.emit("s_or_b32", differ, differ, c.pred("Pu"))
             c.emit("s_and_b32", differ, differ, EXEC)
         c.pred_commit("Pu", differ, clean=True)
@@ -372,7 +372,7 @@ def qspc(c: RuleEmitter) -> None:
     c.pred_commit("Pu", hit, clean=True)
 
 
-# The modifiers that each rule, or all rules of a mnemonic, translate or refuse themselves.
+# The modifiers that each rule, or all rules of a mnemonic, translate or refuse.
 KNOWN: Mapping[str, str] = {
     "SHFL": "IDX UP DOWN BFLY",
     "VOTE": "ALL ANY EQ",

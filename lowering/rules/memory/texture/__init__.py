@@ -1,1 +1,1 @@
-"""Rules for texture reads: where a texel is, what is in it, and how texels are filtered."""
+"""Rules for texture reads: a texel's address, its channels, and filtering."""

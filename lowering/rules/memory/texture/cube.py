@@ -1,4 +1,4 @@
-"""Directions to places on the faces of a cube."""
+"""Maps directions to coordinates on the faces of a cube."""
 
 from __future__ import annotations
 
@@ -12,14 +12,15 @@ _ONE = I(0x3F800000)
 
 
 def face_of(c: RuleEmitter, direction: Sequence[V]) -> tuple[list[V], V]:
-    """Where a direction meets a cube: two coordinates from -1 to 1 on a face, and its number
+    """The point where a direction meets a cube: two coordinates from -1 to 1 on a face, and its
+    number
     (+x -x +y -y +z -z)."""
     x, y, z = direction
     s, t, face, most = c.vtemp(), c.vtemp(), c.vtemp(), c.vtemp()
     with c.scope():
         mask, also = c.stemp(), c.stemp()
         sizes: dict[V, V] = {}
-        for value in direction:  # what is not a number is 0, and never the longest
+        for value in direction:  # a NaN becomes 0, and is never the longest
             size = sizes[value] = c.vtemp()
             c.emit("v_and_b32", size, I(0x7FFFFFFF), value)
             c.emit("v_cmp_class_f32", mask, value, c.to_v(I(3)))
@@ -28,7 +29,7 @@ def face_of(c: RuleEmitter, direction: Sequence[V]) -> tuple[list[V], V]:
         below, turned = c.vtemp(), c.vtemp()
 
         def pick(out: V, value: Arg, neg: int = 0) -> None:
-            """out = the value where the mask holds, with its sign changed where neg is 1."""
+            """out = the value if the mask holds, negated if neg is 1."""
             c.emit("v_mul_f32", turned, _ONE, c.to_v(value), neg=2 if neg else 0)
             c.emit("v_cndmask_b32", out, out, turned, mask)
 
@@ -39,7 +40,7 @@ def face_of(c: RuleEmitter, direction: Sequence[V]) -> tuple[list[V], V]:
 
         for out in (face, s, t, most):
             c.emit("v_mov_b32", out, ZERO)
-        # z goes before y, and y before x, where two are equally long.
+        # z has priority over y, and y over x, if two are equally long.
         for number, axis, others, (u, v) in (
             (0, x, (y, z), ((z, 1), (y, 1))),
             (2, y, (x, z), ((x, 0), (z, 0))),
@@ -53,7 +54,7 @@ def face_of(c: RuleEmitter, direction: Sequence[V]) -> tuple[list[V], V]:
             c.emit("v_cndmask_b32", most, most, turned, mask)
             for out, (value, neg) in ((s, u), (t, v)):
                 pick(out, value, neg)
-            # On the negative side one of the two runs the other way.
+            # On a negative face one of the two coordinates is reversed.
             flipped = t if number == 2 else s
             c.emit("s_and_b32", mask, mask, also)
             if number == 2:

@@ -1,10 +1,10 @@
 """Weighted sums of texels, as the filter of an H200 computes them (fixtures/textures).
 
-Integers that stand for numbers are summed exactly, in 16 bits, and rounded to 16 bits, ties
-upwards.  Floats are aligned to the largest of those with a weight, cut off four bits below its last
-one (towards 0), summed exactly, and rounded once, ties away from 0.  Of a volume each of the two
-layers is aligned for itself; the sum of the smaller is then cut off downwards, three bits below the
-unit of the greater.
+Integers that represent fractions are summed exactly, in 16 bits, and rounded to 16 bits, ties
+upwards.  Floats are aligned to the largest of those with a weight, truncated four bits below its
+last one (towards 0), summed exactly, and rounded once, ties away from 0.  In a volume each of the
+two layers is aligned separately; the sum of the smaller is then truncated downwards, three bits
+below the unit of the greater.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from sassxlate.lowering.rules.memory.texture.texel import ALL
 from sassxlate.lowering.target import NULL, ZERO
 
 _QUIET_FLOAT, _QUIET_HALF = I(0x7FFFFFFF), I(0x7FFFE000)
-_GUARD = 3  # bits below the unit, of a volume
+_GUARD = 3  # bits below the unit, for a volume
 _NAN, _INFINITE, _DENORMAL = 0x3, 0x204, 0x90
 
 
 @dataclass(frozen=True, slots=True)
 class Blend:
-    """Where the code that sums has its operands: one channel of each corner's texel, the weights in
+    """The operands of the summing code: one channel of each corner's texel, the weights in
     1/256, the result (in place of the first texel)."""
 
     texels: tuple[V, ...]
@@ -38,7 +38,7 @@ class Blend:
 
 
 def blend(t: Texture, b: Blend) -> None:
-    """The sum of one channel, as the program gets it."""
+    """The sum of one channel, in the program's format."""
     c = t.c
     integers, done = c.k.label("Lintegers"), c.k.label("Lblended")
     with c.scope():
@@ -62,7 +62,7 @@ def blend(t: Texture, b: Blend) -> None:
 
 
 def spread(c: RuleEmitter, out: V, total: V) -> None:
-    """A sum of signed bytes with weights of 256 together, as a number of 16 bits (measured)."""
+    """A sum of signed bytes whose weights add up to 256, as a 16-bit number (measured)."""
     c.emit("v_ashrrev_i32", out, I(12), total)
     c.emit("v_lshlrev_b32", out, I(4), out)
     c.emit("v_add_nc_u32", out, out, total)
@@ -72,7 +72,7 @@ def spread(c: RuleEmitter, out: V, total: V) -> None:
 
 
 def fraction(t: Texture, value: V) -> None:
-    """An integer over the greatest one; the least integer of all stands for -1 as its neighbour."""
+    """An integer over the greatest one; the least integer of all means -1, like its neighbour."""
     c = t.c
     with c.scope():
         divisor, inverse = t.field(word.DIVISOR), t.field(word.RECIPROCAL)
@@ -95,7 +95,7 @@ def _floats(t: Texture, b: Blend) -> None:
     with c.scope():
         mask, product = c.stemp(), c.vtemp()
         for texel, weight in zip(b.texels, b.weights, strict=True):
-            with c.scope():  # what is infinite counts even where its weight was rounded to 0
+            with c.scope():  # an infinity counts even if its weight was rounded to 0
                 c.emit("v_max_u32", product, I(1), weight)
                 c.emit("v_cvt_f32_u32", product, product)
                 c.emit("v_mul_f32", product, I(0x3B800000), product)
@@ -125,7 +125,7 @@ def _floats(t: Texture, b: Blend) -> None:
 
 
 def _bits(t: Texture) -> S:
-    """How many bits of a texel count, from the largest one's first on."""
+    """The number of bits of a texel that count, from the first bit of the largest one."""
     c = t.c
     out = c.stemp()
     with c.scope():
@@ -187,7 +187,7 @@ def _together(c: RuleEmitter, parts: list[V], tops: list[V]) -> tuple[V, V]:
 
 
 def _rounded(t: Texture, total: V, top: V, guard: int, signs: V, out: V) -> None:
-    """The nearest float or half, ties away from 0; what is smaller than a float's least is 0."""
+    """The nearest float or half, ties away from 0; values below the smallest float are 0."""
     c = t.c
     wide, low, scale, mask = c.vtemp(2), c.vtemp(2), c.vtemp(), c.stemp()
     c.emit("v_cvt_f64_i32", wide, V(total.index + 1))
@@ -215,7 +215,7 @@ def _rounded(t: Texture, total: V, top: V, guard: int, signs: V, out: V) -> None
     c.emit("v_and_b32", scale, I(0x80000000), out)
     c.emit("v_cndmask_b32", out, out, scale, mask)
     c.mark(done)
-    # A sum of nothing but negative zeros is one.
+    # A sum of negative zeros only is a negative zero.
     with c.scope():
         both = c.vtemp()
         c.emit("v_or_b32", both, V(total.index), V(total.index + 1))
@@ -225,7 +225,7 @@ def _rounded(t: Texture, total: V, top: V, guard: int, signs: V, out: V) -> None
 
 
 def _to_half(c: RuleEmitter, wide: V, out: V) -> None:
-    """A double that is no tie to a half, by way of a float that is odd where it is not exact."""
+    """A double that is not a tie between halves, by way of a float rounded to odd if inexact."""
     with c.scope():
         back, mask, odd = c.vtemp(2), c.stemp(), c.vtemp()
         c.raw(Inst("s_round_mode", (), imm=0xF))  # towards 0

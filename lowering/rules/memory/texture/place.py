@@ -1,9 +1,9 @@
-"""Where a read finds its texels: coordinates to texels' numbers and weights.
+"""Maps the coordinates of a read to texel numbers and weights.
 
 As measured on an H200 (fixtures/textures).  A coordinate becomes a fixed-point number, rounded
 down: normalised ones with 21 bits of fraction (22 along axes of more than 16,383 texels), which are
-then multiplied by the size.  What is not a number, and what is denormal, is 0.  A linear filter
-rounds to 1/256 of a texel, ties upwards, after half a texel was taken off.
+then multiplied by the size.  A NaN and a denormal become 0.  A linear filter
+rounds to 1/256 of a texel, ties upwards, after half a texel was subtracted.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ _NO_NUMBER = 0x93  # v_cmp_class_f32: not a number, and denormal
 
 @dataclass(frozen=True, slots=True)
 class Along:
-    """Along one axis: the two texels' numbers, the second's weight in 1/256, and for each whether
-    it is outside of a texture with a border (not 0)."""
+    """The result along one axis: the two texels' numbers, the second's weight in 1/256, and for
+    each whether it is outside of a texture with a border (not 0)."""
 
     numbers: tuple[V, V]
     weight: V
@@ -59,7 +59,7 @@ def along(t: Texture, axis: int, coordinate: V, *, face: bool, gather: bool) -> 
     c.emit("v_add_nc_u32", second, I(1), first)
     for number, flag in zip(result.numbers, result.outside, strict=True):
         _inside(t, axis, number, flag)
-    with c.scope():  # beyond the edge of a clamped axis both are one texel, and nothing is mixed
+    with c.scope():  # beyond the edge of a clamped axis both are one texel, and nothing is blended
         same, clamped = c.stemp(), t.axis(axis, word.CLAMP)
         c.emit("v_cmp_eq_u32", same, first, second)
         c.emit("s_and_b32", same, same, clamped)
@@ -68,15 +68,15 @@ def along(t: Texture, axis: int, coordinate: V, *, face: bool, gather: bool) -> 
 
 
 def _fixed(t: Texture, axis: int, coordinate: V, out: V, *, face: bool) -> None:
-    """The coordinate as an integer: of 2^-21, 2^-22 or (not normalised) 2^-12; in its period where
-    the texture repeats."""
+    """The coordinate as an integer in units of 2^-21, 2^-22 or (not normalised) 2^-12; reduced to
+    its period if the texture repeats."""
     c = t.c
     with c.scope():
         x, other, mask = c.vtemp(), c.vtemp(), c.stemp()
         c.emit("v_cmp_class_f32", mask, coordinate, c.to_v(I(_NO_NUMBER)))
         c.emit("v_cndmask_b32", x, coordinate, c.to_v(ZERO), mask)
         if not face:
-            # Beyond 4 every number is a multiple of 2^-21, and its rest to 2 is exact.
+            # Beyond 4 every number is a multiple of 2^-21, and its remainder modulo 2 is exact.
             rest, limit = c.vtemp(), t.axis(axis, word.LIMIT)
             c.emit("v_mul_f32", rest, _HALF_F, x)
             c.emit("v_fract_f32", rest, rest)
@@ -102,7 +102,7 @@ def _fixed(t: Texture, axis: int, coordinate: V, out: V, *, face: bool) -> None:
 
 
 def _inside(t: Texture, axis: int, number: V, flag: V) -> None:
-    """Brings a number into the axis; ``flag``: whether the border's colour stands for it."""
+    """Brings a number into the axis; ``flag``: whether the border's colour replaces it."""
     c = t.c
     with c.scope():
         size, last = t.axis(axis, word.SIZE), c.stemp()
@@ -111,7 +111,7 @@ def _inside(t: Texture, axis: int, number: V, flag: V) -> None:
         c.emit("s_sub_u32", last, size, I(1))
         c.emit("v_cmp_gt_i32", low, ZERO, number)
         c.emit("v_cmp_lt_i32", high, c.to_v(last), number)
-        with c.scope():  # around the end: only the neighbours of what lies inside
+        with c.scope():  # wraps around: only for the neighbours of texels inside
             c.emit("v_add_nc_u32", other, size, number)
             c.emit("v_cndmask_b32", there, number, other, low)
             c.emit("v_subrev_nc_u32", other, size, number)
@@ -145,7 +145,7 @@ def layer_of(t: Texture, number: V) -> V:
 
 
 def exactly(t: Texture, axis: int, number: V, outside: V) -> V:
-    """A texel that is named by its number; adds to ``outside`` whether there is none."""
+    """A texel given by its number; adds to ``outside`` whether it does not exist."""
     c = t.c
     out = c.vtemp()
     with c.scope():
@@ -160,8 +160,8 @@ def exactly(t: Texture, axis: int, number: V, outside: V) -> V:
 def weights(c: RuleEmitter, axes: list[Along]) -> list[V]:
     """The weights of the corners in 1/256; bit n of a corner's number takes axis n's second texel.
 
-    They are rounded so that their sum is 256: first along z and x, then along y, what is taken from
-    the left half down at ties, from the right half up.
+    They are rounded so that their sum is 256: first along z and x, then along y; at ties the left
+    half is rounded down, the right half up.
     """
     wx = axes[0].weight
     out = [c.vtemp() for _ in range(1 << len(axes))]

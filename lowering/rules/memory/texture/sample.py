@@ -1,11 +1,11 @@
 """Reads of textures: TEX (filtered), TLD (by texel number) and TLD4 (four texels of a channel).
 
-What an instruction does depends on its texture, so its code is long.  It stands behind the kernel,
+The code depends on the texture, so it is long.  It is placed after the kernel,
 once for each kind of read; an instruction puts coordinates and the descriptor's address into the
-first temporaries, calls it, and finds the result there.  Inside, what loads a texel is called once
-for each that the filter needs.
+first temporaries, calls it, and finds the result there.  Inside, the code that loads a texel is
+called once for each texel that the filter needs.
 
-How coordinates become texels and weights, and what sums of texels are, was measured on an H200
+The mapping of coordinates to texels and weights, and the sums of texels, were measured on an H200
 (fixtures/textures).
 """
 
@@ -34,11 +34,11 @@ _GATHERED = (2, 3, 1, 0)  # the corners that TLD4 returns, in order
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """What decides the code of a read, its registers apart."""
+    """The parameters of a read's code, apart from its registers."""
 
     op: str
     dim: str
-    channels: tuple[int, ...]  # those that are asked for; of TLD4 the one that is gathered
+    channels: tuple[int, ...]  # the requested ones; for TLD4 the gathered one
     has_level: bool
 
     @property
@@ -55,7 +55,7 @@ class Form:
 
     @property
     def sources(self) -> int:
-        """The registers that are read."""
+        """The source registers."""
         return self.axes + self.cube + self.layered + self.has_level
 
     @property
@@ -86,8 +86,8 @@ def _form(c: RuleEmitter) -> Form:
 
 @dataclass(frozen=True, slots=True)
 class _Frame:
-    """The first temporaries of both sides of a call: coordinates, results, the address of the
-    descriptor and the one to go back to."""
+    """The first temporaries on both sides of a call: coordinates, results, the address of the
+    descriptor and the return address."""
 
     sources: list[V]
     results: list[V]
@@ -103,7 +103,7 @@ def _frame(c: RuleEmitter, form: Form) -> _Frame:
 
 
 def read(c: RuleEmitter) -> None:
-    """TEX, TLD and TLD4 of textures with one level: a level of detail is not looked at."""
+    """TEX, TLD and TLD4 of textures with one level: a level of detail is ignored."""
     form = _form(c)
     frame = _frame(c, form)
     words = coordinates(c, "Ra", "Rb")
@@ -118,7 +118,8 @@ def read(c: RuleEmitter) -> None:
 
 
 def _routine(form: Form, c: RuleEmitter) -> None:
-    """The code of a kind of read, with what loads a texel and what sums texels behind it."""
+    """The code of a kind of read, followed by the code that loads a texel and the code that
+    sums."""
     frame = _frame(c, form)
     t = Texture(c, frame.table)
     inner = c.stemp(2)
@@ -172,7 +173,7 @@ def _routine(form: Form, c: RuleEmitter) -> None:
 def _named(
     t: Texture, form: Form, words: list[V], numbers: tuple[V, ...], plane: V | None, missing: V
 ) -> None:
-    """TLD: outside of the texture is 0, whatever its address mode."""
+    """TLD: 0 outside of the texture, whatever its address mode."""
     c = t.c
     for axis, (number, place) in enumerate(zip(words, numbers, strict=False)):
         c.emit("v_mov_b32", place, exactly(t, axis, number, missing))
@@ -192,7 +193,7 @@ def _sampled(
     t: Texture, form: Form, frame: _Frame, rest: list[V], texel: Texel, mixed: Blend,
     inner: S, loader: str, mixer: str,
 ) -> None:  # fmt: skip
-    """TEX and TLD4: the texels around a place."""
+    """TEX and TLD4: the texels around a point."""
     c = t.c
     gather = form.op == "TLD4"
     axes = [along(t, n, rest[n], face=form.cube, gather=gather) for n in range(form.axes)]
@@ -212,7 +213,7 @@ def _sampled(
         return
     nearest, done = c.k.label("Lnearest"), c.k.label("Ltexture_end")
     t.zero(word.LINEAR, nearest)
-    # Not in a scope: all of it is alive across the calls, whose temporaries come behind.
+    # Not in a scope: all of it is live across the calls, whose temporaries come after it.
     kept = [[c.vtemp() for _ in form.channels] for _ in range(1 << form.axes)]
     for corner, places in enumerate(kept):
         fetch(corner)
@@ -224,7 +225,7 @@ def _sampled(
     for corner, places in enumerate(kept):
         if not corner:
             continue
-        with c.scope():  # a texel that no axis gives a weight is not there at all
+        with c.scope():  # a texel without a weight on some axis is not read
             none, mask = c.stemp(), c.stemp()
             c.emit("s_mov_b32", none, ZERO)
             for n, axis in enumerate(axes):
@@ -249,7 +250,7 @@ def _sampled(
 
 
 def _finish(t: Texture, form: Form, values: tuple[V, ...]) -> None:
-    """Turns what was loaded into what the program gets."""
+    """Converts the loaded values to the program's format."""
     c = t.c
     done = c.k.label("Lfinished")
     with c.scope():
@@ -274,8 +275,8 @@ def _finish(t: Texture, form: Form, values: tuple[V, ...]) -> None:
 
 
 def _gathered(t: Texture, form: Form, values: tuple[V, ...]) -> None:
-    """What is gathered goes through the filter: signed bytes are spread over 16 bits, and a half
-    that is not a number loses its bits."""
+    """Gathered values go through the filter: signed bytes are widened to 16 bits, and a NaN
+    half loses its bits."""
     c = t.c
     value = values[0]
     done, other = c.k.label("Lgathered"), c.k.label("Lother")
@@ -310,7 +311,7 @@ def _gathered(t: Texture, form: Form, values: tuple[V, ...]) -> None:
 
 
 def _lacking(t: Texture, form: Form, values: list[V]) -> None:
-    """A channel that the texture has not is 0."""
+    """Sets channels that the texture does not have to 0."""
     c = t.c
     for channel, value in zip(form.channels, values, strict=True):
         if channel:
@@ -335,7 +336,7 @@ def _give(c: RuleEmitter, out: V) -> None:
         raise c.refuse("channels of a texture", "SX0412")
 
 
-# The modifiers that each rule, or all rules of a mnemonic, translate or refuse themselves.
+# The modifiers that each rule, or all rules of a mnemonic, translate or refuse.
 KNOWN: Mapping[str, str] = {
     "TEX": "SCR LL LZ",
     "TLD": "SCR LZ",

@@ -1,8 +1,8 @@
-"""The descriptors of textures and surfaces, as code on the device sees them.
+"""The descriptors of textures and surfaces, as seen by code on the device.
 
 A texture object is the number of an entry in a table of descriptors, whose address the launcher
 puts into the kernarg segment; native/cuda/texture.cpp fills the entries (struct Descriptor).  The
-levels of detail of one texture are entries side by side.  Arrays are linear in memory.
+levels of detail of one texture are adjacent entries.  Arrays are linear in memory.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from sassxlate.disasm.sass.instruction import Imm, Reg
 from sassxlate.lowering.builder.rule_emitter import RuleEmitter
 from sassxlate.lowering.target import KERNARG, NULL, ZERO
 
-ENTRY_SHIFT, LAST_ENTRY = 8, 4095  # entries of 256 bytes; entry 0 is of no object
+ENTRY_SHIFT, LAST_ENTRY = 8, 4095  # entries of 256 bytes; entry 0 belongs to no object
 
 # Words of a descriptor; masks are 0 or all ones.
 BASE, PITCH, SLICE, SHIFT, CHANNELS, KIND, LINEAR = 0, 2, 3, 4, 5, 6, 7
@@ -25,7 +25,7 @@ LAYERS, MASK, DIVISOR, RECIPROCAL, BORDER = 44, 45, 46, 47, 48
 BYTES_X, HEIGHT, DEPTH, CHANNEL_SHIFT = 52, 53, 54, 55
 EXPAND, ADJUST, LOWEST, BORDERED, FETCHABLE, CURVED, CURVE = 56, 57, 58, 59, 60, 61, 62
 
-# What KIND counts: how a channel becomes the program's value.
+# The values of KIND: the conversion of a channel to the program's value.
 RAW, FLOAT, HALF, NORMALISED = range(4)
 
 
@@ -46,14 +46,14 @@ class Texture:
         return self.field(AXIS + AXIS_WORDS * axis + word)
 
     def zero(self, word: int, label: str) -> None:
-        """Goes to the label where a word is 0."""
+        """Branches to the label if a word is 0."""
         with self.c.scope():
             self.c.emit("s_cmp_eq_u32", self.field(word), ZERO)
         self.c.branch("s_cbranch_scc1", label)
 
 
 def descriptor(c: RuleEmitter, table: S) -> Texture:
-    """Puts the address of the descriptor into ``table``: its number is the handle's low word.
+    """Puts the address of the descriptor into ``table``: the handle's low word is its number.
 
     Raises LoweringError SX0410 for handles in vector registers.
     """

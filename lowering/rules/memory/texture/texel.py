@@ -1,4 +1,4 @@
-"""One texel: its place in memory, its load, and its channels as the program gets them."""
+"""One texel: its place in memory, its load, and its channels in the program's format."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ _CHANNEL_BITS = (8, 16, 32)
 
 @dataclass(frozen=True, slots=True)
 class Texel:
-    """What the code that loads a texel is given, and what it leaves.
+    """The inputs and outputs of the code that loads a texel.
 
     ``numbers``: the texel's number along each axis.  ``plane``: that of the layer or face, None
-    without layers.  ``outside``: not 0 where the border's colour stands for it.
+    without layers.  ``outside``: not 0 if the border's colour replaces it.
     """
 
     numbers: tuple[V, ...]
     plane: V | None
     outside: V
-    values: tuple[V, ...]  # of the channels that are asked for
+    values: tuple[V, ...]  # of the requested channels
 
 
 def load(t: Texture, texel: Texel, channels: Sequence[int]) -> None:
@@ -81,7 +81,7 @@ def _load(t: Texture, offset: V, data: V) -> None:
 
 
 def _unpack(t: Texture, data: V, channels: Sequence[int], values: Sequence[V]) -> None:
-    """Splits the bytes; what the texture has no bytes for is anything."""
+    """Splits the bytes; channels without bytes are undefined."""
     c = t.c
     done = c.k.label("Lchannels")
     labels = [c.k.label("Lwidth") for _ in _CHANNEL_BITS]
@@ -100,7 +100,7 @@ def _unpack(t: Texture, data: V, channels: Sequence[int], values: Sequence[V]) -
             else:
                 c.emit("v_bfe_i32", value, source, I(low), I(bits))
         if bits < 32:
-            with c.scope():  # all ones where channels have a sign
+            with c.scope():  # all ones if channels are signed
                 mask = t.field(word.MASK)
                 for value in values:
                     c.emit("v_and_b32", value, mask, value)
@@ -109,8 +109,8 @@ def _unpack(t: Texture, data: V, channels: Sequence[int], values: Sequence[V]) -
 
 
 def _convert(t: Texture, values: Sequence[V]) -> None:
-    """Halves become binary32; integers that stand for numbers up to 1 are spread over 16 bits where
-    they will be filtered."""
+    """Halves become binary32; integers that represent fractions are widened to 16 bits if they
+    will be filtered."""
     c = t.c
     done, half = c.k.label("Lconverted"), c.k.label("Lhalf")
     with c.scope():
@@ -131,7 +131,7 @@ def _convert(t: Texture, values: Sequence[V]) -> None:
 
 
 def widen(c: RuleEmitter, value: V) -> None:
-    """binary16 to binary32; what is not a number keeps its bits, as on NVIDIA's."""
+    """binary16 to binary32; a NaN keeps its bits, as on NVIDIA's."""
     with c.scope():
         number, bits, mask = c.vtemp(), c.vtemp(), c.stemp()
         c.emit("v_cvt_f32_f16", number, value)
@@ -146,7 +146,7 @@ def widen(c: RuleEmitter, value: V) -> None:
 
 
 def _replace(t: Texture, texel: Texel, channels: Sequence[int]) -> None:
-    """The border's colour outside."""
+    """Replaces the texel by the border's colour outside of the texture."""
     c = t.c
     inner = c.k.label("Linside")
     t.zero(word.BORDERED, inner)
