@@ -1,4 +1,4 @@
-"""The way of a kernel, from decoding to the ELF file: one tuple of passes, :data:`PASSES`."""
+"""The passes of a kernel, from decoding to the ELF file, in one tuple: :data:`PASSES`."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def kernel_cfg(kernel: Kernel) -> Cfg:
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """Instructions after selection.  ``selected`` is what they were made of."""
+    """Instructions after selection.  ``selected`` is their source."""
 
     selected: Selected
     items: tuple[Item, ...]
@@ -99,7 +99,7 @@ class Code:
 
 @dataclass(frozen=True, slots=True)
 class EncodedCode:
-    """The same with each instruction's bytes, of labels only their sizes."""
+    """The same with each instruction's bytes; for labels only their sizes."""
 
     selected: Selected
     encoded: Encoded
@@ -138,8 +138,8 @@ def build_cfg(linked: Linked) -> Graphed:
 
 
 def analyse(graphed: Graphed) -> Analysed:
-    """Which registers are live, where lanes may have parted, what is not read, which NaN's bits can
-    be seen."""
+    """The analyses: liveness, divergence of lanes, unread results, and the NaN whose bits are
+    observable."""
     kernel, cfg = graphed.kernel, graphed.cfg
     live = liveness(cfg)
     unread = dead_instructions(cfg)
@@ -149,17 +149,17 @@ def analyse(graphed: Graphed) -> Analysed:
 
 
 def plan_convergence(found: Analysed) -> Planned:
-    """Where lanes wait for others."""
+    """The points where lanes wait for others."""
     return Planned(found, make_plan(found.cfg, found.live, found.uniformity))
 
 
 def insert_waits(selected: Selected) -> Code:
-    """Waits for loads whose results are needed."""
+    """Inserts waits for loads whose results are needed."""
     return Code(selected, tuple(insert_waitcnt(selected.items)))
 
 
 def mitigate_hazards(code: Code) -> Code:
-    """What keeps instructions apart that the hardware cannot run so close."""
+    """Separates instructions that the hardware cannot run so close together."""
     return replace(code, items=tuple(insert_hazards(code.items)))
 
 
@@ -169,12 +169,12 @@ def encode(code: Code) -> EncodedCode:
 
 
 def lengthen_branches(code: EncodedCode) -> EncodedCode:
-    """Branches that do not reach their labels go from island to island."""
+    """Splits branches that do not reach their labels, from island to island."""
     return replace(code, encoded=expand_long_branches(code.encoded))
 
 
 def assemble(code: EncodedCode) -> Assembled:
-    """Labels become distances."""
+    """Replaces labels by distances."""
     return Assembled(code.selected, code.encoded.items, resolve_labels(code.encoded))
 
 
@@ -187,8 +187,8 @@ def write(code: Assembled) -> Written:
 
 @dataclass(frozen=True, slots=True)
 class Pass:
-    """A named step.  ``run`` is a pure function: of what the pass before gives to what the next
-    takes."""
+    """A named step.  ``run`` is a pure function from the result of the previous pass to the input
+    of the next."""
 
     name: str
     run: Callable[[Any], Any]
@@ -217,7 +217,7 @@ _SELECTION: Final = next(n for n, p in enumerate(PASSES) if p.name == "check_lan
 def run_passes(
     source: Source, passes: Iterable[Pass], after: Callable[[Pass, Any, float], None] | None = None
 ) -> Any:
-    """What the last of some passes makes of a kernel.  ``after`` is called with each pass, its
+    """The result of a sequence of passes on a kernel.  ``after`` is called with each pass, its
     result and the seconds that it took."""
     value: Any = source
     try:
@@ -239,9 +239,9 @@ def translate_kernel(
     placed: bool = False,
     after: Callable[[str, Any], None] | None = None,
 ) -> Translated:
-    """Translates one kernel of a cubin by name.  ``rewrite`` is a further pass, ``engine``: other
-    writers of code than the rules change what was selected; ``placed`` as in :class:`Source`;
-    ``after`` is called with the name and the result of each pass.
+    """Translates one kernel of a cubin by name.  ``rewrite`` is a further pass, ``engine``, in
+    which writers of code other than the rules change the selected code; ``placed`` is as in
+    :class:`Source`; ``after`` is called with the name and the result of each pass.
 
     Raises LoweringError, DecodeError or CfgError with the kernel, offset and instruction.
     """

@@ -10,5 +10,5 @@ from sassxlate.lowering.passes.waitcnt import insert_waitcnt
 
 
 def made_safe(items: Iterable[Item]) -> list[Item]:
-    """Code with its waits and its hazards mitigated: what any code needs before it runs."""
+    """Code with its waits and its hazards mitigated: required before any code runs."""
     return insert_hazards(insert_waitcnt(items))

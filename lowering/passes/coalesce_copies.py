@@ -40,11 +40,11 @@ def coalesce_copies(items: Sequence[Item], regs: RegisterMap) -> list[Item]:
 def coalesce_spans(
     items: Sequence[Item], spans: Sequence[tuple[int, int]], regs: RegisterMap
 ) -> tuple[list[Item], list[int]]:
-    """A program of which each span ``items[first:end]``, the code of one SASS instruction, is
-    without moves that are not needed.  Spans are in order and do not overlap.
+    """A program in which each span ``items[first:end]``, the code of one SASS instruction, has no
+    unneeded moves.  Spans are in order and do not overlap.
 
-    The second result has for each place from 0 to ``len(items)`` where it is now; a place inside a
-    span is where the span begins.
+    The second result maps each index from 0 to ``len(items)`` to its new index; an index inside a
+    span maps to the start of the span.
     """
     out: list[Item] = []
     places: list[int] = []

@@ -1,9 +1,9 @@
 """Branches longer than 128 KiB: they go from island to island.
 
-A branch reaches 32,767 dwords.  Where one does not reach its label, islands are put in at
-regular distances, each with a branch over it; an island has a branch for each label that lies
-beyond the reach of a branch before or after it.  No register is
-needed, and the state of no unit changes on the way.
+A branch reaches 32,767 dwords.  If one does not reach its label, islands are inserted at
+regular distances, each with a branch over it; an island has a branch for each label that is
+out of reach of a branch before or after it.  This needs no register, and changes no state on
+the way.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ def _target(item: Item) -> str | None:
 def expand_long_branches(
     program: Encoded, reach: int = REACH, apart: int = APART, limit: int | None = None
 ) -> Encoded:
-    """The program with branches that reach; as it was where all do.
+    """The program with all branches in reach; unchanged if they already are.
 
-    ``limit``: bytes that a branch may go before there are islands, else the encoding's own limit.
+    ``limit``: most bytes that a branch may span without islands; by default the encoding's limit.
     """
     starts_at = program.offsets()
     if _all_reach(program, starts_at, limit):
@@ -64,7 +64,7 @@ def expand_long_branches(
 
     out: list[Item] = []
     code = list(program.code)
-    parts: list[int] = []  # where each island begins in ``out``
+    parts: list[int] = []  # start of each island in ``out``
     behind = {n: i for i, (n, _) in enumerate(islands)}
     for n, item in enumerate(items):
         if n in behind:

@@ -114,8 +114,8 @@ def dead_instructions(cfg: Cfg) -> frozenset[int]:
 def constant_uses(
     cfg: Cfg, windows: frozenset[int], unread: frozenset[int]
 ) -> Counter[tuple[int, int]]:
-    """How often each word of a constant bank is named (windows of bank 0 are no plain words), but
-    for instructions at the offsets ``unread``, which have no code."""
+    """How often each word of a constant bank is named (the windows of bank 0 are not plain words),
+    without instructions at the offsets ``unread``, which have no code."""
     uses: Counter[tuple[int, int]] = Counter()
     for block in cfg.blocks:
         weight = 1 + 4 * any(e.dst <= block.index for e in cfg.successors[block.index])
@@ -172,10 +172,9 @@ def allocate(
     """The map of one kernel.
 
     ``pending_points`` are the byte offsets of blocks and sync points where lanes may wait;
-    ``pending_live`` what is live there.  ``vtemps`` VGPRs are kept free for temporaries,
+    ``pending_live`` the registers live there.  ``vtemps`` VGPRs are kept free for temporaries,
     ``spill_base`` is the first free byte of scratch; instructions at the offsets ``unread`` have no
-    code.  LoweringError SX0402 when scalar registers
-    run out.
+    code.  LoweringError SX0402 if scalar registers run out.
     """
     used = refs(cfg)
     sgprs = _Sgprs()

@@ -1,4 +1,4 @@
-"""Registers and the launch of a kernel, from its plan."""
+"""Allocates the registers of a kernel, and derives its launch, from its plan."""
 
 from __future__ import annotations
 
@@ -15,22 +15,23 @@ from sassxlate.lowering.select.launch import grid_words, kernarg, stack_bytes, w
 from sassxlate.lowering.select.stages import Allocated, Planned, Selected
 from sassxlate.lowering.target import most_threads
 
-ROUNDS = 4  # of allocation and selection, the first included
+ROUNDS = 4  # most rounds of allocation and selection, including the first
 
 
 def first_allocation(planned: Planned) -> Allocated:
-    """The register map with as many VGPRs for temporaries as the longest rule says it takes."""
+    """The register map with as many VGPRs for temporaries as the longest rule declares."""
     return allocation(planned, temporaries(planned.analysed.cfg))
 
 
 def temporaries(cfg: Cfg) -> int:
-    """Vector temporaries that a kernel gets at first, by what the longest of its rules take."""
+    """The initial number of vector temporaries of a kernel: the most that one of its rules
+    takes."""
     names = {i.mnemonic for b in cfg.blocks for i in b.instructions}
     return max((r.temporaries for name in names for r in TABLE.get(name, ())), default=24)
 
 
 def allocation(planned: Planned, vtemps: int) -> Allocated:
-    """The register map with ``vtemps`` VGPRs kept free for temporaries.  LoweringError SX0402 where
+    """The register map with ``vtemps`` VGPRs kept free for temporaries.  LoweringError SX0402 if
     scalar registers run out."""
     found, plan = planned.analysed, planned.plan
     kernel, cfg = found.kernel, found.cfg
@@ -54,14 +55,14 @@ def allocation(planned: Planned, vtemps: int) -> Allocated:
 
 
 def fit_registers(selected: Selected) -> Selected:
-    """The kernel in 256 VGPRs, with no more threads a block than there are registers for.
+    """The kernel in 256 VGPRs, with no more threads per block than there are registers for.
 
-    How many temporaries the code takes, only the code says: each use of a spilled register takes
-    one, and what is spilled depends on how many are kept free.  Selection counts them.  Where map
-    and temporaries together are more than 256, the map is made again with as many kept free as were
-    counted, and the code selected with it.  A map keeps free what it was told, so that only a
-    larger number makes another round necessary: the numbers grow, and after ``ROUNDS`` rounds the
-    kernel is refused (LoweringError SX0402).  Hardly any kernel needs a second one.
+    Only the code shows how many temporaries it takes: each use of a spilled register takes one, and
+    what is spilled depends on how many are kept free.  Selection counts them.  If the map and the
+    temporaries together exceed 256, the map is made again with the counted number kept free, and
+    the code is selected with it.  A map never keeps fewer free than requested, so only a larger
+    number makes another round necessary: the numbers grow, and after ``ROUNDS`` rounds the
+    kernel is refused (LoweringError SX0402).  Hardly any kernel needs a second round.
     """
     for _ in range(ROUNDS - 1):
         if selected.vgprs <= VGPRS:

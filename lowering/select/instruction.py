@@ -95,8 +95,8 @@ def one(k: KernelBuilder, ins: Instruction, *, converged: bool) -> None:
 
 
 def finished(k: KernelBuilder) -> list[Item]:
-    """The code of a builder that wrote some straight-line code alone, as the passes leave it that
-    follow selection.  Raises as :func:`check_lanes`."""
+    """The code of a builder that wrote some straight-line code alone, after the passes that follow
+    selection.  Raises like :func:`check_lanes`."""
     items, spans = coalesced(k.items, k.spans, k.regs)
     check_lanes(k.name, items, spans, k.regs)
     return items
@@ -105,7 +105,7 @@ def finished(k: KernelBuilder) -> list[Item]:
 def coalesced(
     items: Sequence[Item], spans: Sequence[Span], regs: RegisterMap
 ) -> tuple[list[Item], tuple[Span, ...]]:
-    """The code without moves from temporaries that are not needed, and its spans."""
+    """The code without unneeded moves from temporaries, and its spans."""
     out, places = coalesce_spans(items, [(s.first, s.end) for s in spans], regs)
     return out, tuple(Span(s.ins, places[s.first], places[s.end]) for s in spans)
 
@@ -113,7 +113,7 @@ def coalesced(
 def check_lanes(
     kernel: str, items: Sequence[Item], spans: Sequence[Span], regs: RegisterMap
 ) -> None:
-    """LoweringError SX0431 where the code of an instruction does wrong to a lane."""
+    """Raises LoweringError SX0431 if the code of an instruction treats a lane wrongly."""
     for _, group in groupby(spans, key=lambda s: s.ins.offset):
         parts = list(group)
         handwritten.check(kernel, parts[0].ins, items[parts[0].first : parts[-1].end], regs)
@@ -167,5 +167,5 @@ def _one(c: RuleEmitter, writer: Control | None) -> None:
 
 
 def name_source(k: KernelBuilder, first: int, ins: Instruction) -> None:
-    """Says of the items from ``first`` on which SASS instruction they come from."""
+    """Marks the items from ``first`` on with the SASS instruction that they come from."""
     with_origin(k.items, first, InstOrigin(ins.text, ins.offset))

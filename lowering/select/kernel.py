@@ -44,8 +44,8 @@ def outlines(cfg: Cfg) -> bool:
 
 
 def select(allocated: Allocated) -> Selected:
-    """The code of one kernel by the rules, as they write it; with more VGPRs than there are where
-    it takes more temporaries than the map keeps free (see allocation.py).
+    """The code of one kernel by the rules, as they write it; it may use more VGPRs than exist if it
+    takes more temporaries than the map keeps free (see allocation.py).
 
     LoweringError names the first instruction that cannot be translated.
     """
@@ -75,7 +75,7 @@ def select(allocated: Allocated) -> Selected:
 
 
 def coalesce_copies(selected: Selected) -> Selected:
-    """The kernel without moves from temporaries that are not needed."""
+    """The kernel without unneeded moves from temporaries."""
     spans = [(s.first, s.end) for s in selected.spans]
     items, places = coalesce_spans(selected.items, spans, selected.regs)
     pieces = tuple(
@@ -92,7 +92,7 @@ def coalesce_copies(selected: Selected) -> Selected:
 
 
 def check_lanes(selected: Selected) -> Selected:
-    """The same kernel.  LoweringError SX0431 where an instruction's code does wrong to a lane."""
+    """Returns the kernel unchanged.  LoweringError SX0431 if its code treats a lane wrongly."""
     check_spans(selected.kernel.name, selected.items, selected.spans, selected.regs)
     return selected
 

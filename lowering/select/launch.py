@@ -1,4 +1,4 @@
-"""What a kernel needs of its launch: constant banks, stack, tables, and the kernarg segment."""
+"""The launch data of a kernel: constant banks, stack, tables, and the kernarg segment."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from sassxlate.lowering.abi.hostcalls import ARGUMENTS, functions_of
 from sassxlate.lowering.abi.kernarg import BankLayout, Fill, LaunchInfo
 from sassxlate.lowering.abi.link import GRID_WORKSPACE
 
-STACK = 1024  # bytes of stack a lane where the cubin asks for less; CUDA's default limit
+STACK = 1024  # bytes of stack per lane if the cubin requests less; CUDA's default limit
 
-# Those that a module has: its tables (2), __constant__ variables (3) and relocated addresses (4).
+# The banks of a module: its tables (2), __constant__ variables (3) and relocated addresses (4).
 _MODULE_BANKS = frozenset({2, 3, 4})
 
 
 def banks_used(cfg: Cfg) -> tuple[int, ...]:
-    """The constant banks besides 0 that the kernel reads; SX0413 for one that no module has."""
+    """The constant banks besides 0 that the kernel reads; SX0413 for a bank that no module has."""
     found: set[int] = set()
     for block in cfg.blocks:
         for inst in block.instructions:
@@ -40,7 +40,7 @@ def windows(lay: BankLayout) -> frozenset[int]:
 
 
 def uses_stack(cfg: Cfg) -> bool:
-    """Whether it may reach local memory.  RED does not: its rule takes addresses for global."""
+    """Whether it may reach local memory.  RED does not: its rule treats addresses as global."""
     kinds = ("load", "store", "atomic", "query")
     every = (i for b in cfg.blocks for i in b.instructions)
     return any(traits(i).reaches(kinds, "local", "generic") for i in every)
@@ -72,12 +72,12 @@ def reads_word(cfg: Cfg, offset: int) -> bool:
 
 
 def stack_bytes(kernel: Kernel, cfg: Cfg) -> int:
-    """Bytes of local memory per lane, without what is spilled."""
+    """Bytes of local memory per lane, without spills."""
     return (max(kernel.local_size, STACK if uses_stack(cfg) else 0) + 15) & ~15
 
 
 def grid_words(kernel: Kernel) -> dict[int, int]:
-    """Offset in bank 0 -> half of the address of grid.sync()'s counters, where they are used."""
+    """Offset in bank 0 -> half of the address of grid.sync()'s counters, if they are used."""
     if kernel.grid_workspace is None:
         return {}
     low, high = GRID_WORKSPACE[kernel.arch]
@@ -147,7 +147,7 @@ def launch_info(
         param_base=kernel.param_base,
         param_size=kernel.param_size,
         lds_static=lds,
-        # What printf keeps of its arguments may reach beyond the stack.
+        # The bytes that printf copies of its arguments may reach beyond the stack.
         private_size=stack + spill + (ARGUMENTS if "vprintf" in functions_of(kernel) else 0),
         max_threads=threads[0] * threads[1] * threads[2] if threads else 1024,
         fills=tuple(fills),

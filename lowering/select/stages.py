@@ -1,5 +1,5 @@
-"""What each pass makes of a kernel, up to the selected code: frozen values, each with all that the
-next pass needs.  :mod:`sassxlate.lowering.pipeline` has the passes in order."""
+"""The results of the passes, up to the selected code: frozen values, each with all that the next
+pass needs.  :mod:`sassxlate.lowering.pipeline` has the passes in order."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from sassxlate.lowering.region.region import RegionSite
 @dataclass(frozen=True, slots=True)
 class Source:
     """A kernel of a cubin, by name.  ``placed``: each lane is followed through the code between
-    blocks, too, when that is selected (lane_checks/between_blocks.py: slowly)."""
+    blocks, too, when it is selected (lane_checks/between_blocks.py; slow)."""
 
     cubin: Cubin
     name: str
@@ -29,7 +29,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Linked:
-    """The kernel with what it calls, and with the addresses of its module."""
+    """The kernel with the functions that it calls, and the addresses of its module."""
 
     kernel: Kernel
     placed: bool = False
@@ -46,7 +46,7 @@ class Graphed:
 
 @dataclass(frozen=True, slots=True)
 class Analysed:
-    """What is known of each block and instruction.  ``unread``: offsets of the instructions whose
+    """Facts about each block and instruction.  ``unread``: offsets of the instructions whose
     results no instruction reads."""
 
     kernel: Kernel
@@ -60,7 +60,7 @@ class Analysed:
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """Where lanes wait for others, and on what."""
+    """The points where lanes wait, and the lanes that they wait for."""
 
     analysed: Analysed
     plan: ConvergencePlan
@@ -68,7 +68,7 @@ class Planned:
 
 @dataclass(frozen=True, slots=True)
 class Allocated:
-    """The register map.  ``temporaries``: VGPRs that it was to keep free, at least.  ``bank_table``
+    """The register map.  ``temporaries``: VGPRs that it must at least keep free.  ``bank_table``
     has for each constant bank the offset of its pointer in the kernarg segment."""
 
     planned: Planned
@@ -80,7 +80,8 @@ class Allocated:
 
 @dataclass(frozen=True, slots=True)
 class Selected:
-    """A kernel before waits and hazards.  ``vgprs`` are those of the map and the temporaries that
+    """A kernel before waits and hazards.  ``vgprs`` counts those of the map and the temporaries
+    that
     the code takes; ``spans`` the code of each SASS instruction, see :class:`Span`."""
 
     allocated: Allocated

@@ -47,7 +47,7 @@ class Translated:
 
 
 def assembly(items: Sequence[Item], program: Program) -> str:
-    """The program as text: offsets, instructions, and which SASS each came from."""
+    """The program as text: offsets, instructions, and the SASS that each came from."""
     lines: list[str] = []
     for item, offset, origin in zip(items, program.offsets, origin_texts(items), strict=True):
         if isinstance(item, Label):

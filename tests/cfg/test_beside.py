@@ -1,4 +1,4 @@
-"""SASS beside its own RDNA3: the map is exact, whole, and the code object's own agrees with it."""
+"""SASS and its RDNA3 side by side: the map is exact, complete, and equals the code object's."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_every_instruction_of_both_sides_is_in_one_row(path: Path) -> None:
         assert len(codes) == done.report.rdna_instructions
         assert not [code for code in codes if code.added == "?"]
         assert {kind for kind, _ in found.kinds} == {c.added for c in codes if c.added}
-        # The assembly says the same of each line.
+        # The assembly has the same origin for each line.
         for code, said in zip(codes, _comments(done.assembly), strict=True):
             assert said.startswith("/*") == (not code.added)
             assert not code.added or said == code.added
@@ -78,7 +78,7 @@ def _comments(assembly: str) -> list[str]:
 
 
 def test_who_wrote_what() -> None:
-    """An engine that answers for a stretch, its code marked with the stretch's last instruction."""
+    """An engine that writes a region, its code marked with the region's last instruction."""
     cubin = loaded(KERNELS / "sm_80/divergent_if.cubin")
     done = translate_kernel(cubin, cubin.kernels[0].name)
     piece = max(done.selected.pieces, key=lambda p: len(p.block.instructions))

@@ -44,8 +44,8 @@ def kernel(seed: int, count: int) -> Picture:
 
 
 def renamed(picture: Picture, seed: int) -> tuple[Picture, list[int]]:
-    """The same kernel with other registers and constants, its blocks in another order; and where
-    each block went."""
+    """The same kernel with other registers and constants, its blocks in another order; and the new
+    place of each block."""
     some = random.Random(seed)
     order = [*range(1, len(picture.nodes))]
     some.shuffle(order)
@@ -97,7 +97,7 @@ def test_nothing_differs_from_itself(name: str) -> None:
 
 @pytest.mark.parametrize("seed", range(4))
 def test_a_graph_and_itself(seed: int) -> None:
-    picture = random_graph(seed, 60)  # many blocks that are equal to each other
+    picture = random_graph(seed, 60)  # with many equal blocks
     assert same(picture, picture, align(picture, picture))
 
 
@@ -186,10 +186,10 @@ def test_command() -> None:
     for pair in one["pairs"]:
         assert set(pair) - {"lines"} == {"left", "right", "status", "alike", "moved"}
         assert ("lines" in pair) == (pair["status"] == "changed")
-    assert run.invoke(command, args).output == equal.output  # B as A, where B has it
+    assert run.invoke(command, args).output == equal.output  # B defaults to A's kernel
     assert run.invoke(command, [*args, "--arch-b", "sm_75"]).exit_code != 0
     both = run.invoke(command, [COLLATZ, COLLATZ])
-    assert both.exit_code != 0  # two architectures have the kernel: which is meant?
+    assert both.exit_code != 0  # two architectures have the kernel: so it is ambiguous?
 
 
 @pytest.mark.parametrize("name", ODD)
@@ -217,7 +217,7 @@ def test_page_of_what_differs(tmp_path: Path) -> None:
     page = out.read_text()
     assert page.count("<summary>") == 16
     assert page.count("<section data-differs>") == 0
-    assert page.count("http") == page.count("http-equiv")  # nothing is loaded
+    assert page.count("http") == page.count("http-equiv")  # it loads nothing
 
 
 def test_one_picture_a_file() -> None:

@@ -59,7 +59,7 @@ def test_every_bsync_has_its_region(path: Path) -> None:
 def test_nothing_is_read_before_it_is_written(path: Path) -> None:
     cfg = graph(path)
     entry = {r for r in liveness(cfg).live_in[0] if r.file in ("R", "UR")}
-    # A guarded write does not end a range: what is live at the entry is written under guards.
+    # A guarded write does not end a live range: registers live at the entry have guarded writes.
     written = {w for b in cfg.blocks for i in b.instructions for w in i.writes}
     assert entry <= written
 
@@ -105,7 +105,7 @@ def test_call_through_a_register_without_functions_goes_nowhere() -> None:
 def test_collective_sections_form_classes() -> None:
     cfg = named("split_warp_sync", 90)
     sections = cfg.collectives
-    # The shuffles of the two arms are a class, and so are the __syncwarp of the arms and the loop.
+    # The shuffles of both arms form a class, as do the __syncwarp of the arms and the loop.
     assert sorted(len(some) for some in sections.classes.values())[-2:] == [2, 4]
     for some in sections.classes.values():
         end = next(b for b in cfg.blocks if b.last.offset == some[0].end)

@@ -1,4 +1,4 @@
-"""Blocks of two architectures found again, against pairs that a person read (``blocks.toml``), and
+"""Blocks of two architectures matched, against pairs from a manual reading (``blocks.toml``), and
 in mutants, whose pairs are known."""
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def _tool() -> ModuleType:
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module  # its dataclasses look themselves up
+    sys.modules[spec.name] = module  # its dataclasses look up their module
     spec.loader.exec_module(module)
     return module
 

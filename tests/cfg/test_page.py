@@ -25,7 +25,7 @@ from .test_pictures import random_graph
 
 ROOT = Path(__file__).resolve().parents[2]
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
-# The least contrast of any text with what is behind it, as WCAG 2.2 counts it, and whose that is.
+# The least contrast of any text with its background (WCAG 2.2), and the text's element.
 CONTRAST = """
 const channel = (c) => (c /= 255) <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4;
 const numbers = (text) => (text.match(/[\\d.]+/g) || []).map(Number);
@@ -64,7 +64,7 @@ function contrast() {
   return { least: least[0], whose: least[1], count };
 }
 """
-# Does what a user does, by events alone, and writes down what came of it.
+# Acts like a user, by events alone, and records the results.
 SCRIPT = """
 const said = {};
 const $ = (s) => document.querySelector(s), all = (s) => document.querySelectorAll(s);
@@ -188,9 +188,9 @@ def browser() -> str:
 
 
 def played(browser: str, page: str, folder: Path, script: str) -> dict[str, Any]:
-    """What a script that was put into the page wrote into #result."""
+    """The #result that a script injected into the page wrote."""
     file = folder / "page.html"
-    # A browser that is asked for the document alone draws no frames.
+    # A browser in --dump-dom mode alone draws no frames.
     frames = "<script>requestAnimationFrame = (f) => setTimeout(f, 16);</script></head>"
     page = page.replace("</head>", frames, 1)
     file.write_text(page.replace("</body>", f"<script>{CONTRAST}{script}</script></body>"))
@@ -213,7 +213,7 @@ def test_page_in_a_browser(browser: str, tmp_path: Path) -> None:
     assert said["ready"] == "1"
     assert said["blocks"] == 400
     assert said["arcs"] == len(picture.arcs)
-    assert 0 < said["texts"] < 400 * 3  # of what is in view alone
+    assert 0 < said["texts"] < 400 * 3  # only of the visible part
     for done in ("zoomed", "panned", "pannedByKey", "folded", "unfolded", "chains", "whole"):
         assert said[done] is True, (done, said)
     hits = sum("IADD3 R1," in line.text for node in picture.nodes for line in node.lines)
@@ -231,7 +231,7 @@ def test_page_in_a_browser(browser: str, tmp_path: Path) -> None:
     assert said["next"] != "b0"
     assert said["loaded"] == 0
     assert said["labels"] is True
-    assert said["behindHelp"] in (None, "b0")  # keys are the dialog's while it is open
+    assert said["behindHelp"] in (None, "b0")  # the dialog gets the keys while it is open
     readable(said)
 
 
@@ -296,7 +296,7 @@ def test_pages_of_long_names_fit(browser: str, tmp_path: Path) -> None:
 
 @pytest.mark.sweep
 def test_a_page_of_5000_blocks_is_there_at_once(browser: str) -> None:
-    """Layout within 5 s, and a page that answers within 2 s where the machine has time for it."""
+    """Layout within 5 s, and a page that responds within 2 s on an idle machine."""
     spec = importlib.util.spec_from_file_location(
         "graph_figure", ROOT / "tools" / "figures" / "graph.py"
     )

@@ -1,4 +1,4 @@
-"""Drawings of control-flow graphs: layouts, SVG, pages, data; of any graph there may be."""
+"""Drawings of control-flow graphs: layouts, SVG, pages, data; for any possible graph."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 
 def drawn(count: int, arcs: Sequence[tuple[int, int]], name: str = "k", lines: int = 2) -> Picture:
-    """A graph of ``count`` blocks; an arc to an earlier block is one that closes a loop."""
+    """A graph of ``count`` blocks; an arc to an earlier block closes a loop."""
     nodes = tuple(
         Node(i, 64 * i, tuple(Line(64 * i + 16 * n, f"IADD3 R{n}, R1, R2, RZ", (f"R{n}",), ("R1",))
                               for n in range(lines)))
@@ -53,7 +53,7 @@ def random_graph(seed: int, count: int) -> Picture:
 
 
 def sound(picture: Picture, placed: Layout) -> None:
-    """No two blocks meet, arcs run along axes and pass no block, lanes lie apart."""
+    """Blocks do not overlap, arcs run along axes and cross no block, tracks are separate."""
     gaps, rows, _ = placed.tops()
     boxes = [(b.x, rows[b.row], b.x + b.width, rows[b.row] + b.height) for b in placed.boxes]
     by_row: dict[int, list[tuple[float, float]]] = {}
@@ -104,7 +104,7 @@ def test_large_graphs_take_little_time() -> None:
     picture = random_graph(5, 5000)
     begin = time.process_time()
     lay_out(picture)
-    assert time.process_time() - begin < 20  # 5 s is the aim, on a machine that does nothing else
+    assert time.process_time() - begin < 20  # the target is 5 s, on an idle machine
 
 
 ODD = {
@@ -141,7 +141,7 @@ def test_odd_graphs(name: str) -> None:
 def test_nothing_is_loaded_from_elsewhere() -> None:
     page = to_html(drawn(3, [(0, 1), (1, 2)]))
     urls = set(re.findall(r"https?://[^\"' )<]+", page))
-    assert urls == {"http://www.w3.org/2000/svg"}  # a name space, not a place
+    assert urls == {"http://www.w3.org/2000/svg"}  # a namespace, not an address
     assert "default-src 'none'" in page
     assert not re.search(r"<link|<img|@import|fetch\(|XMLHttpRequest|\bsrc=", page)
 
@@ -183,7 +183,7 @@ def test_contrast_is_that_of_wcag_aa(colours: dict[str, str]) -> None:
 
 
 def test_golden_layout(request: pytest.FixtureRequest) -> None:
-    """Of a real kernel with two loops: any change of the layout is to be looked at."""
+    """A real kernel with two loops: any change of the layout must be reviewed."""
     got = CliRunner().invoke(
         command,
         [str(ROOT / "fixtures/programs/collatz"), "-k", "*", "--arch", "sm_90", "--format", "svg"],

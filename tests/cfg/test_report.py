@@ -1,4 +1,4 @@
-"""The report of a translation: its data, its page in a browser, and what may stand in it."""
+"""The report of a translation: its data, its page in a browser, and its escaping."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def test_data_and_page_say_the_same() -> None:
 
 
 def test_who_wrote_what() -> None:
-    """A model's stretch: its instructions bear the model's name, the others their rules'."""
+    """A model's region: its instructions have the model's name, the others their rules'."""
     done = translated("byte_lanes")
     sass = [i.offset for b in done.cfg.blocks for i in b.instructions]
     first, last = sass[2], sass[4]
@@ -219,7 +219,7 @@ def test_what_has_no_kernels(tmp_path: Path) -> None:
 def test_warps_of_a_multiprocessor(
     arch: int, registers: int, shared: int, threads: int, resident: int, limit: str
 ) -> None:
-    """As NVIDIA's calculator says it (cuda_occupancy.h)."""
+    """As in NVIDIA's calculator (cuda_occupancy.h)."""
     found = of_sm(arch, registers, shared, threads)
     assert found is not None
     assert (found.resident, found.limit) == (resident, limit)
@@ -240,7 +240,7 @@ def test_warps_of_a_multiprocessor(
 def test_waves_of_a_compute_unit(
     vgprs: int, lds: int, threads: int, resident: int, limit: str
 ) -> None:
-    """As LLVM's getNumWavesPerEU says it for gfx1100, of two SIMDs."""
+    """As in LLVM's getNumWavesPerEU for gfx1100, for two SIMDs."""
     found = of_cu(vgprs, lds, threads)
     assert found is not None
     assert (found.resident, found.limit) == (resident, limit)
@@ -347,7 +347,7 @@ def test_report_in_a_browser(browser: str, tmp_path: Path) -> None:
 
 @pytest.mark.sweep
 def test_a_report_of_1000_kernels_is_there_at_once(browser: str, tmp_path: Path) -> None:
-    """Two seconds is the aim, on a machine that does nothing else."""
+    """The target is two seconds, on an idle machine."""
     rows = tuple(
         SideBySideRow(Line(16 * n, f"IADD3 R{n % 250}, R2, R3, RZ"),
             (Code(4 * n, f"v_add_nc_u32 v{n}"),), "iadd3", "rules")

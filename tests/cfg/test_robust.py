@@ -35,7 +35,7 @@ EVIL = {
 
 
 def invoke(*args: str) -> tuple[int, str, str]:
-    """(status, stdout, stderr) of a command; what is no typed error is no answer."""
+    """(status, stdout, stderr) of a command; an error without a type fails the test."""
     done = CliRunner().invoke(cli, args)
     if done.exception is not None and not isinstance(done.exception, SystemExit):
         raise done.exception
@@ -44,7 +44,7 @@ def invoke(*args: str) -> tuple[int, str, str]:
 
 @cache
 def cubin(name: str, arch: str = "sm_80") -> tuple[bytes, Kernel, int]:
-    """A kept cubin's bytes, its kernel, and where the kernel's code stands in it."""
+    """A kept cubin's bytes, its kernel, and the offset of the kernel's code."""
     path = KERNELS / arch / f"{name}.cubin"
     kernel = next(iter(load(str(path)).cubins()))[1].kernels[0]
     data = path.read_bytes()
@@ -69,7 +69,7 @@ def offset_of(name: str, mnemonic: str, nth: int = 0) -> int:
 
 
 def sound(kind: str, text: str) -> None:
-    """What is printed is well formed and holds no markup that is not its own."""
+    """The output is well formed and contains no foreign markup."""
     if kind == "json":
         assert json.loads(text)["schema"] == 1
     elif kind == "svg":
@@ -83,7 +83,7 @@ def sound(kind: str, text: str) -> None:
 
 
 def all_formats(path: Path, statuses: set[int], *more: str) -> dict[str, tuple[str, str]]:
-    """What `cfg` and `diff` with itself say of a file, by format."""
+    """The output of `cfg` and of `diff` with itself for a file, by format."""
     out: dict[str, tuple[str, str]] = {}
     for kind in CFG:
         status, text, said = invoke("cfg", str(path), "-k", "*", "--format", kind, *more)
@@ -115,7 +115,7 @@ def test_unknown_word(tmp_path: Path) -> None:
     block = next(b for b in data["blocks"] if any(i["offset"] == place for i in b["instructions"]))
     assert block["instructions"][-1]["offset"] == place
     assert not [e for e in data["edges"] if e["from"] == block["index"]]
-    # What stands before and what other ways lead to is there as ever.
+    # The code before it, and code reached by other paths, is still drawn.
     whole = json.loads(invoke("cfg", str(KERNELS / "sm_80/nested_break.cubin"), "-k", "*",
                               "--format", "json")[1])["kernels"][0]  # fmt: skip
     texts = {i["text"] for b in whole["blocks"] for i in b["instructions"]}
@@ -200,8 +200,8 @@ def test_a_loop_with_two_entries_and_blocks_that_nothing_reaches(tmp_path: Path)
     assert [b["start"] for b in data["blocks"]] == [0, 0x20, 0x40, 0x70]
     ways = {(e["from"], e["to"]): e["back"] for e in data["edges"]}
     assert set(ways) == {(0, 1), (0, 2), (1, 2), (2, 1), (2, 3)}
-    assert not data["loops"]  # no block of it is before all others
-    # Where a word is unknown nobody knows what is reached, and all is drawn.
+    assert not data["loops"]  # no block of it dominates the others
+    # If a word is unknown, reachability is unknown, and everything is drawn.
     path.write_bytes(patched("nested_break", {0: code, 0x70: UNKNOWN}))
     data = json.loads(all_formats(path, {3})["json"][0])["kernels"][0]
     reached = {b["start"]: b["reachable"] for b in data["blocks"]}
@@ -232,7 +232,7 @@ def section(data: bytes, name: bytes) -> int:
 
 @pytest.mark.parametrize("size", [0, 8, 16, 24, 40])
 def test_kernels_of_few_bytes(size: int, tmp_path: Path) -> None:
-    """None, half a word, one, and some with half a word behind them."""
+    """None, half a word, one, and some followed by half a word."""
     data = bytearray(cubin("divergent_if")[0])
     at = section(bytes(data), b".text.divergent_if")
     data[at + 32 : at + 40] = size.to_bytes(8, "little")
@@ -240,7 +240,7 @@ def test_kernels_of_few_bytes(size: int, tmp_path: Path) -> None:
     path.write_bytes(data)
     for kind in CFG:
         status, text, said = invoke("cfg", str(path), "-k", "*", "--format", kind)
-        if "SX01" in said:  # the container is refused: that is an answer, too
+        if "SX01" in said:  # the container is refused: that is a valid result, too
             assert status == 2
             continue
         assert status == (0 if size == 0 else 3), (kind, said)
@@ -253,7 +253,7 @@ def test_kernels_of_few_bytes(size: int, tmp_path: Path) -> None:
 @pytest.mark.parametrize("which", EVIL)
 @pytest.mark.parametrize("kernel", ["divergent_if", "alu"])
 def test_names(which: str, kernel: str, tmp_path: Path) -> None:
-    """Names that are no names for a page, a picture or a terminal."""
+    """Names that are hostile to a page, a picture or a terminal."""
     if kernel == "alu":
         data, old = (BENCH / "alu.hsaco").read_bytes(), _a_name(BENCH / "alu.hsaco")
     else:
@@ -296,7 +296,7 @@ def with_name(data: bytes, old: bytes, new: bytes) -> bytes:
         strings = data[start : start + size]
         if old + b"\0" not in strings:
             continue
-        # Offsets of other names stay: the old table, and behind it the new names.
+        # Offsets of other names stay: the old table, followed by the new names.
         grown = bytearray(strings)
         moved: dict[int, int] = {}
         for found in re.finditer(re.escape(old) + b"\0", strings):

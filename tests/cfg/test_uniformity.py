@@ -1,4 +1,4 @@
-"""Which results are one value for all lanes."""
+"""Finds the results that are one value for all lanes."""
 
 from __future__ import annotations
 

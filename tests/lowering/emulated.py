@@ -75,7 +75,7 @@ def _banks(cubin: Cubin, constant2: bytes, device: EmulatedDevice) -> dict[str, 
 def launch(
     cubin: Cubin, contract: Contract, seed: int, *, strict: bool = False, **options: int
 ) -> tuple[Words, Translated]:
-    """Translates a contract's kernel and launches it: what is in ``out`` then."""
+    """Translates a contract's kernel and launches it: returns the contents of ``out``."""
     done = translate_kernel(cubin, contract.name)
     device = EmulatedDevice(1 << 22)
     a, b = contract.inputs(seed)
@@ -105,7 +105,7 @@ def launch(
 def run(
     cubin: Cubin, name: str, seed: int, *, strict: bool = False, fuel: int = 10000
 ) -> tuple[Words, Words, Translated]:
-    """What a launch over a contract's inputs writes, what it must write, and the translation."""
+    """The output of a launch over a contract's inputs, the expected output, and the translation."""
     contract = CONTRACTS[name]
     actual, done = launch(cubin, contract, seed, strict=strict, fuel=fuel)
     return actual, contract.expected(*contract.inputs(seed)), done

@@ -30,7 +30,7 @@ REFUSED = [
 
 @pytest.mark.parametrize("text", REFUSED, ids=lambda t: t.split(" ")[0])
 def test_by_name_and_place(text: str) -> None:
-    """The mnemonic and the offset stand in the error; nothing is translated."""
+    """The mnemonic and the offset are in the error; nothing is translated."""
     data = KERNEL.read_bytes()
     (kernel,) = parse_cubin(data).kernels
     place = data.index(kernel.code) + AT

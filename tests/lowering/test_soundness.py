@@ -1,4 +1,5 @@
-"""docs/soundness.md names every hand-written sequence: what narrows EXEC, branches or calls."""
+"""docs/soundness.md names every hand-written sequence: code that narrows EXEC, branches or
+calls."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ ROOT = Path(__file__).resolve().parents[2]
 LOWERING = ROOT / "lowering"
 PAGE = ROOT / "docs" / "soundness.md"
 WAYS = ("s_cbranch_", "s_branch", "s_call_", "s_setpc_", "s_swappc_", "v_cmpx_")
-# What writes code; the optimizer's is proved, whatever it is.
+# The modules that write code; the optimizer's code is always proved.
 WRITERS = ("abi", "builder", "convergence", "passes", "rules", "select")
 _NAMED = re.compile(r"`((?:\w+/)+\w+\.[\w.]+)`")
 

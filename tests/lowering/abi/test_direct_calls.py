@@ -1,4 +1,4 @@
-"""Direct calls of the driver's functions, as debug and separately compiled code makes them."""
+"""Direct calls of the driver's functions, as in debug and separately compiled code."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ CALL = {80: 0x3A, 90: 0x4B}  # the relocation of a call's target
 
 
 def _calling(arch: int, *names: str, addend: int = 0) -> tuple[Cubin, Kernel]:
-    """A kernel that calls these functions one after the other, and nothing else."""
+    """A kernel that calls these functions one after another, and does nothing else."""
     file = FIXTURE / f"sm_{arch}" / "lane_flags.cubin"
     cubin = parse_cubin(file.read_bytes())
     kernel = cubin.kernels[0]

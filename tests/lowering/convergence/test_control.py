@@ -68,7 +68,7 @@ def test_named_barriers_poll_behind_dynamic_shared_memory() -> None:
 
 @pytest.mark.parametrize("inverted", [False, True])
 def test_guarded_bsync(inverted: bool) -> None:
-    """Lanes that BSYNC's guard lets pass do not wait; nothing in this kernel needs them to."""
+    """Lanes excluded by BSYNC's guard do not wait; nothing in this kernel requires it."""
 
     def change(ins: Instruction) -> int | None:
         return guarded(ins.word, 0, inverted) if ins.mnemonic == "BSYNC" else None
@@ -80,7 +80,7 @@ def test_guarded_bsync(inverted: bool) -> None:
 
 
 def test_warpsync_that_no_lane_runs() -> None:
-    """The BSYNCs in front of it have brought the lanes together already."""
+    """The BSYNCs before it have already reconverged the lanes."""
 
     def change(ins: Instruction) -> int | None:
         return guarded(ins.word, 7, True) if ins.mnemonic == "WARPSYNC" else None
@@ -138,7 +138,7 @@ def test_other_forms_of_b2r_are_refused(form: int) -> None:
 
 
 def test_result_of_and_as_a_number_is_refused() -> None:
-    """What B2R gives for AND and OR in a register was never seen."""
+    """The value of B2R for AND and OR in a register was never observed."""
     changed = False
 
     def change(ins: Instruction) -> int | None:
@@ -157,7 +157,7 @@ def test_result_of_and_as_a_number_is_refused() -> None:
 
 
 def _sweep(*values: int | str) -> list[Any]:
-    """Parameters for the long run alone."""
+    """Parameters for the long run only."""
     return [pytest.param(value, marks=pytest.mark.sweep) for value in values]
 
 

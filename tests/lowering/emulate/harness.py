@@ -61,7 +61,7 @@ def value(rng: random.Random, kind: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """An instruction without registers: `build(dsts, srcs)` gives it; a row of inputs a lane."""
+    """An instruction without registers: `build(dsts, srcs)` gives it; a row of inputs per lane."""
 
     dst: tuple[str, ...]
     src: tuple[str, ...]
@@ -160,7 +160,7 @@ def _unpack(raw: bytes, at: int, kind: str, lane: int) -> int:
 
 
 def vector_case(row: Semantics, rng: random.Random) -> Case:
-    """A row of the table of meanings on random lanes, without modifiers."""
+    """A row of the semantics table on random lanes, without modifiers."""
     printed = tuple(k for k in row.src if not k.startswith("acc:") and k not in _IMPLICIT)
     inputs = tuple(tuple(value(rng, k) for k in printed) for _ in range(LANES))
 

@@ -1,4 +1,4 @@
-"""Small kernels that break one rule of strict mode each, beside the ones that keep it."""
+"""Small kernels that break one rule of strict mode each, and versions that keep it."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ BARRIER = Inst("s_barrier")
 class Rule:
     """A kernel's body with the place, by index, of the instruction that `broken` leaves out.
 
-    ``at`` indexes the offending instruction of the broken body, ``register`` what it touches.
+    ``at`` indexes the offending instruction of the broken body, ``register`` its register.
     """
 
     name: str
@@ -74,7 +74,7 @@ class Rule:
 
 
 def _rule(name: str, check: Check, text: str, at: int, *body: Item) -> Rule:
-    """The one wait of the body that the rule is about is marked by its comment."""
+    """The wait that the rule is about is marked by its comment."""
     fix = next(i for i, x in enumerate(body) if x.comment == "fix")
     return Rule(name, check, body, fix, at, text)
 
@@ -154,7 +154,7 @@ RULES: tuple[Rule, ...] = (
           SCRATCH_STORE, fix(STORES_DONE), Inst("s_sendmsg", (), imm=3)),
 )  # fmt: skip
 
-# Bodies that look wrong and are not.
+# Bodies that look wrong but are right.
 SOUND: dict[str, tuple[Item, ...]] = {
     "loads come back in order": (load(2), load(2), wait(vm=0), use(2)),
     "the older of two": (load(2), load(3), wait(vm=1), use(2), wait(vm=0)),
@@ -197,7 +197,7 @@ def offset_of(body: Sequence[Item], index: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Undefined:
-    """A body whose last instruction is decided by `what`, which `definition` would have defined."""
+    """A body whose last instruction depends on `what`, which `definition` would have defined."""
 
     name: str
     what: str
@@ -267,7 +267,7 @@ UNDEFINED: tuple[Undefined, ...] = (
                Inst("s_cbranch_scc1", (LabelRef("end"),)), Label("end")), _smov(20)),
 )  # fmt: skip
 
-# Where something undefined is about, and decides nothing.
+# Bodies in which an undefined value occurs, but decides nothing.
 DEFINED: dict[str, tuple[Item, ...]] = {
     "stored data": (store(22),),
     "a mask cut off": (

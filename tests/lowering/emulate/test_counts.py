@@ -1,4 +1,4 @@
-"""The counter of blocks: the numbers are those of a loop whose turns are known."""
+"""The counter of blocks: the counts are those of a loop with a known trip count."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Straight code longer than LLVM likes in one piece is cut, and computes the same."""
+"""Straight-line code too long for LLVM in one piece is cut, and computes the same."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sassxlate.lowering.emulate.options import CompileOptions
 from sassxlate.lowering.emulate.runner import EmulatedDevice, LoadedImage, Setup, run_image
 
 VCC = Sp("vcc_lo")
-# In each turn of four: a vector register, the carry, a scalar register and SCC cross the cuts.
+# In each round of four: a vector register, the carry, a scalar register and SCC cross the cuts.
 _TURN = (
     Inst("v_add_co_ci_u32", (V(1), VCC, V(1), V(0), VCC)),
     Inst("s_addc_u32", (S(4), S(4), S(4))),

@@ -1,4 +1,4 @@
-"""The LLVM reader against the integer reader, opcode by opcode, on edge-biased inputs."""
+"""The LLVM domain against the integer domain, opcode by opcode, on edge-biased inputs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The meanings of RDNA3 against AMD's pseudocode, which an interpreter of its own runs."""
+"""The semantics of RDNA3 against AMD's pseudocode, run by a separate interpreter."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ FORMS = Path(__file__).with_name("emitted.txt")
 SEED = int(os.environ.get("SASSXLATE_TEST_SEED", "1"))
 REF: Any = Reference()
 
-# Opcodes that nothing emits, where AMD's text leaves open what clang's code needs (docs/rdna3.md).
+# Opcodes that are never emitted, and for which AMD's text is incomplete (docs/rdna3.md).
 OPEN = {"v_div_scale_f32", "v_div_scale_f64", "v_mullit_f32"}
 # AMD's text has no value for the apertures (src_shared_base, src_private_base).
 WITHOUT = {"s_mov_b64"}
@@ -184,7 +184,7 @@ def _check(forms: list[cases.Form], vectors: int) -> None:
 
 
 def test_some_emitted_forms() -> None:
-    """Others with each seed; from encoded bytes, with modifiers, modes and masks."""
+    """Different forms per seed; from encoded bytes, with modifiers, modes and masks."""
     chance = random.Random(SEED)
     forms = [f for f in recorded() if f.op not in NO_VALUE]
     loads = [f for f in forms if memory.is_memory(f.op)]
@@ -281,7 +281,7 @@ def test_atomic_additions_flush() -> None:
 
 
 def test_a_wrong_meaning_is_found() -> None:
-    """The comparison fails where the instruction is another one."""
+    """The comparison fails for a different instruction."""
     vectors = inputs(64, SEED)
     form = cases.parse("v_sub_nc_u32 v1 v1 v1")
     case = cases.make(form, random.Random(1), vectors)

@@ -1,7 +1,7 @@
 """A minimum with a zero, between conversions, keeps the sign of zero.
 
-LLVM 22 compares before a widening conversion, takes the select out of it as well, and makes its
-comparison one that holds for both zeros; the emulator's are such that it does not look through.
+LLVM 22 compares before a widening conversion, moves the select out of it as well, and turns its
+comparison into one that holds for both zeros; the emulator's conversions are opaque to LLVM.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _VALUES = (0x8000, 0, 0x3C00, 0xBC00, 1, 0x8001, 0x7E00, 0xFC00)
 
 
 def test_minimum_of_zeros() -> None:
-    """The half's minimum with a constant +0, through binary32: of -0 it is -0."""
+    """The half's minimum with a constant +0, through binary32: for -0 the result is -0."""
     program = [
         Inst("s_load_b64", (S(0, 2), S(0, 2)), 0),
         Inst("v_lshlrev_b32", (V(3), I(2), V(0))),

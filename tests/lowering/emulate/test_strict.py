@@ -1,4 +1,4 @@
-"""Strict mode: what is used too soon is found, what waits is not, registers and results vary."""
+"""Strict mode: early uses are found, awaited ones are not, registers and results vary."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ FUNCTIONS = ("rcp", "rsq", "sqrt", "exp", "log", "sin", "cos")
 
 
 def _true(function: str, x: float) -> float:
-    """The function in binary64, near enough to the truth for binary32's ulps."""
+    """The function in binary64, accurate enough for binary32's ulps."""
     if function == "rcp":
         return 1 / x
     if function == "rsq":

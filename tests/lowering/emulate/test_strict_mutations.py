@@ -1,6 +1,6 @@
-"""Every wait of a translated kernel is left out in its turn: strict mode finds each that matters.
+"""Each wait of a translated kernel is removed in turn: strict mode finds each that matters.
 
-One that is not found is shown to be superfluous by a second, independent reading of the kernel.
+A wait that is not found is shown to be superfluous by a second, independent analysis.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Fences = frozenset[int]
 
 
 def kernels(path: Path) -> Iterator[tuple[str, Flow, Fences]]:
-    """The translated kernels of an executable; refused ones are other tests' business."""
+    """The translated kernels of an executable; other tests cover refused ones."""
     for _, cubin in load(path).cubins():
         for kernel in cubin.kernels:
             try:
@@ -47,7 +47,7 @@ def kernels(path: Path) -> Iterator[tuple[str, Flow, Fences]]:
 
 
 def mutants(flow: Flow) -> Iterator[DecodedStep]:
-    """The waits, each left out of the flow while it is looked at."""
+    """The waits, each removed from the flow while it is checked."""
     for block in flow.blocks.values():
         for i, step in enumerate(block.steps):
             if step.inst.op in WAITS:
@@ -63,7 +63,7 @@ def sample(places: list[int], most: int | None, seed: str) -> list[int]:
 
 
 def judge(name: str, flow: Flow, fences: Fences, most: int | None = None) -> Counter[str]:
-    """How many waits there are, and what became of leaving them out (at `most` so many)."""
+    """The number of waits, and the results of removing them (at most `most`)."""
     counts: Counter[str] = Counter()
     assert strict_hazards.findings(flow, fences) == [], name
     assert walk(flow, fences, random.Random(name), STEPS) is None, name

@@ -1,4 +1,4 @@
-"""A second reading of what a kernel must wait for: one path at a time, with real queues.
+"""A second model of the waits that a kernel needs: one path at a time, with real queues.
 
 It shares the table of registers with the analysis in ``lowering.emulate.strict`` and nothing else.
 """
@@ -20,7 +20,7 @@ WAITS = frozenset({"s_waitcnt", "s_waitcnt_vscnt", "s_waitcnt_depctr"})
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """What one instruction reads, writes and counts."""
+    """The reads, writes and counters of one instruction."""
 
     op: str
     kind: str
@@ -43,7 +43,7 @@ _Fills: TypeAlias = list[frozenset[RRef]]
 
 @dataclass(slots=True)
 class Wave:
-    """Operations under way, the oldest first, each with the registers that it will fill."""
+    """Pending operations, the oldest first, each with the registers that it will fill."""
 
     vm: _Fills = field(default_factory=_Fills)
     vs: int = 0
@@ -65,7 +65,7 @@ class Wave:
             self.valus = []
 
     def wrong(self, e: Effect) -> bool:
-        """Whether the instruction needs something that is not there."""
+        """Whether the instruction needs a result that is not ready."""
         mine = e.reads if e.kind in ("global", "scratch") and "vm" in e.counted else e.used
         if any(regs & mine for regs in self.vm) or any(regs & e.used for regs in self.scalar):
             return True
@@ -79,7 +79,7 @@ class Wave:
 
     @property
     def busy(self) -> bool:
-        """Whether a memory access is under way."""
+        """Whether a memory access is pending."""
         return bool(self.vm or self.vs or self.lds)
 
     def _too_soon(self, read: frozenset[RRef]) -> bool:
@@ -109,7 +109,7 @@ class Wave:
 def walk(flow: Flow, fences: frozenset[int], rng: random.Random, steps: int) -> int | None:
     """The place of the first wrong instruction on a random path, if there is one.
 
-    At `fences`, counted from the kernel's entry, nothing may be under way.
+    At `fences`, counted from the kernel's entry, nothing may be pending.
     """
     wave, block, done = Wave(), flow.blocks[flow.entry], 0
     while done < steps:

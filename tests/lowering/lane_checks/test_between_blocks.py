@@ -185,7 +185,7 @@ MISSED = {"spin_lock": 0, "calls": 4, "split_warp_sync": 3}
 
 @pytest.mark.parametrize("name", MISSED)
 def test_left_out_moves_are_found(name: str) -> None:
-    """Each instruction that moves lanes is left out in its turn."""
+    """Each instruction that moves lanes is removed in turn."""
     found, missed = 0, list[Item]()
     for file, kernel in _kernels(f"kernels/sm_90/{name}.cubin"):
         for items, regs, plan, ends, behind in _pieces(file, kernel):
@@ -197,7 +197,7 @@ def test_left_out_moves_are_found(name: str) -> None:
                         found += 1
                     else:
                         missed.append(item)
-    # What is missed lets a group of lanes wait for ever, each in its place.
+    # The misses let a group of lanes wait for ever, each in its place.
     assert len(missed) == MISSED[name]
     assert found >= 20
 

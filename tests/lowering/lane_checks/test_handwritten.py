@@ -1,4 +1,4 @@
-"""Hand-written code with branches and EXEC of its own, followed for each lane."""
+"""Hand-written code that branches and writes EXEC, followed for each lane."""
 
 from __future__ import annotations
 
@@ -187,7 +187,7 @@ def test_a_call_that_once_lost_lanes() -> None:
 
 
 def test_break_changes_the_masks_of_lanes_that_wait() -> None:
-    """Barriers' masks, a word a lane, are the one register that code writes in other lanes."""
+    """Barriers' masks, one word per lane, are the only register that code writes in other lanes."""
     masks = V(40)
     regs = replace(REGS, barriers={6: masks.index})
     state = KernelBuilder("break", 90, bank_layout(90), regs, {}, frozenset())
@@ -221,7 +221,7 @@ def test_what_is_wrong_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _last_restore(items: Sequence[Item]) -> int | None:
-    """The last instruction that sets EXEC from a register, if nothing but moves is behind it."""
+    """The last instruction that sets EXEC from a register, if only moves follow it."""
     found = [
         n for n, i in enumerate(items)
         if isinstance(i, Inst) and i.op == "s_mov_b32" and i.args[0] == EXEC
@@ -230,7 +230,7 @@ def _last_restore(items: Sequence[Item]) -> int | None:
     return found[-1] if found else None
 
 
-# Words with sequences of their own, one a kind; what restores EXEC last is taken out.
+# Words with sequences of their own, one per kind; the last restore of EXEC is removed.
 RESTORING = (
     "ATOMG.E.ADD.F64.RN.STRONG.GPU PT, R16, desc[UR4][R4.64], R8",
     "ATOMG.E.ADD.BF16x2.RN.STRONG.GPU PT, R16, desc[UR4][R4.64], R8",

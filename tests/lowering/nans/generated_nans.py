@@ -1,5 +1,6 @@
-"""Random kernels in SASS whose floats are NaN as often as not, and whose bits are read in every
-way: as integers, by shuffles, stores, conversions to double, halves; under guards, in loops, calls.
+"""Random kernels in SASS in which about half of the floats are NaN, and whose bits are read in
+every way: as integers, by shuffles, stores, conversions to double, halves; under guards, in loops,
+calls.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ _HALVES = (
     "F2FP.F16.F32.PACK_AB {d}, {r}, {q}", "F2FP.BF16.F32.PACK_AB {d}, {r}, {q}",
     "HADD2.BF16_V2 {d}, {r}, {q}", "HMUL2.BF16_V2 {d}, {r}, {q}",
 )  # fmt: skip
-# What reads bits.
+# Forms that read bits.
 _READERS = (
     "LOP3.LUT {d}, {r}, {q}, {s}, 0x96, !PT", "LOP3.LUT {d}, {r}, 0x80000000, RZ, 0xc0, !PT",
     "LOP3.LUT {d}, {r}, 0x7fffffff, {q}, 0xe2, !PT", "SHF.R.U32.HI {d}, RZ, 0x1f, {r}",

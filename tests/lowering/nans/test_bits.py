@@ -1,4 +1,4 @@
-"""The bits of results that are no number, wherever code reads them: as the interpreter has them."""
+"""The bits of NaN results, wherever code reads them, equal the interpreter's."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def test_cuda(kernel: str, arch: int, folder: Path) -> None:
     ],
 )
 def test_doubles(number: int, arch: int, folder: Path) -> None:
-    """Which operand's NaN is passed on, with which sign: as an H200 does."""
+    """The operand whose NaN is propagated, and its sign, as on an H200."""
     kernel = f"doubles {number}"
     words = _same(_of_cuda(kernel, arch, folder))
     if arch == 90:
@@ -144,7 +144,7 @@ EXIT ;
 
 @pytest.mark.parametrize("kind", ["F32", "F16x2"])
 def test_atomic_sums(kind: str) -> None:
-    """What they leave in memory is a NaN of NVIDIA's."""
+    """They leave NVIDIA's NaN in memory."""
     values = np.array(generated_nans.SPECIAL, np.uint32)
     a, out = (w.ravel().copy() for w in np.meshgrid(values, values))
     cubin = with_code(assembled(_SUMS.format(kind=kind), 90), 90)
@@ -160,7 +160,7 @@ _HEAD = "MOV R2, 0x1000 ;\nMOV R3, 0x0 ;\nLDG.E R4, [R2.64] ;\nLDG.E R5, [R2.64+
 
 
 def _found(text: str) -> tuple[NanBits, list[str]]:
-    """What the pass says of a kernel for sm_80, and the text of its instructions."""
+    """The result of the pass on a kernel for sm_80, and the text of its instructions."""
     (kernel,) = with_code(assembled(_HEAD + text, 80), 80).kernels
     cfg = kernel_cfg(kernel)
     texts = [i.text for b in cfg.blocks for i in b.instructions]
@@ -222,7 +222,7 @@ def test_each_value_is_put_right_once() -> None:
         # As nvcc's exp:
         "FADD.SAT R6, R4, R5 ;\nMOV R7, 0x437c0000 ;\nFFMA.RM R6, R6, R7, 12582913 ;",
         "I2F R6, R4 ;\nFMUL R6, R6, 0.5 ;",
-        "FMNMX R6, R4, 1, PT ;",  # of a number and a NaN the number
+        "FMNMX R6, R4, 1, PT ;",  # for a number and a NaN, the number
         "FADD R6, R4, R5 ;\nFSETP.GEU.AND P0, PT, R6, R5, PT ;\nSEL R6, R4, R5, P0 ;",
         "FADD R6, R4, R5 ;\nFMUL R6, R6, R6 ;\nF2I R6, R6 ;",
         "MOV R6, 0xffc00000 ;",
@@ -261,7 +261,7 @@ def test_reads_of_doubles_are_told() -> None:
 
 
 def _readings(text: str) -> set[str]:
-    """Under what the blocks of a kernel for sm_80 are proved."""
+    """The assumptions under which the blocks of a kernel for sm_80 are proved."""
     cubin = with_code(assembled(_HEAD + text, 80), 80)
     done = translate_kernel(cubin, cubin.kernels[0].name)
     out: set[str] = set()
@@ -323,7 +323,7 @@ _HIGH = (
     ],
 )  # fmt: skip
 def test_signs_of_conversions(form: str) -> None:
-    """A NaN keeps the sign that it has in the register, where a double is read or made."""
+    """A NaN keeps the sign that it has in the register, if a double is read or made."""
     high = np.concatenate([np.array(_HIGH, np.uint32)] * 4)
     low = np.repeat(np.array([0, 1, 0xFFC12345, 0x7F812345], np.uint32), len(_HIGH))
     cubin = with_code(assembled(_CONVERSIONS.format(form=form), 90), 90)
@@ -355,7 +355,7 @@ _READ = "LOP3.LUT R7, R{}, R4, RZ, 0x3c, !PT ;\nSTG.E [R2.64], R7 ;\nEXIT ;\n"
     ],
 )
 def test_operations_of_doubles_whose_bits_are_read(text: str, high: int) -> None:
-    """Proved to the bit: which operand's NaN is passed on, with which sign."""
+    """Proved to the bit: the operand whose NaN is propagated, and its sign."""
     bits = _readings(f"{_LOADED}{text}\n{_READ.format(high)}")
     assert bits <= {"approximations"}
 
@@ -379,7 +379,7 @@ def test_doubles_that_are_only_stored_cost_nothing() -> None:
 
 
 def test_a_float_of_a_double_has_its_sign() -> None:
-    """What reads the float's bits reads the double's; arithmetic does not."""
+    """A read of the float's bits reads the double's; arithmetic does not."""
     text = "DADD R6, R4, R4 ;\nF2F.F32.F64 R8, R6 ;\nFADD R9, R8, R8 ;\n"
     assert _found(f"{text}STG.E [R2.64], R9 ;\nEXIT ;\n")[0].exact == frozenset()
     assert _found(f"{text}STG.E [R2.64], R8 ;\nEXIT ;\n")[0].exact == {4 * 16}
@@ -400,7 +400,7 @@ def test_routines_of_nvcc(name: str, routine: bool) -> None:
 
 
 def test_code_without_the_fix_is_refuted() -> None:
-    """What reads a NaN that was not put right is no translation."""
+    """Code that reads the bits of an unrepaired NaN is not a correct translation."""
     text = "FADD R6, R4, R5 ;\nLOP3.LUT R7, R6, R4, RZ, 0x3c, !PT ;\nSTG.E [R2.64], R7 ;\nEXIT ;\n"
     cubin = with_code(assembled(_HEAD + text, 80), 80)
     (found,) = blocks(translate_kernel(cubin, cubin.kernels[0].name))

@@ -120,7 +120,7 @@ def test_comparisons_turn_round_with_their_signs() -> None:
 
 
 def test_guards_of_two_ways_are_selections() -> None:
-    """Found in code of the rules wherever there is one, and never where a guard is simple."""
+    """Found wherever the rules' code has one, and never for a simple guard."""
     for stretch, _, question in questions("sm_90/predicated_stores"):
         rules = read_code(answer_text(stretch.code, question).split(), question)
         draft = Draft.of(rules, question)

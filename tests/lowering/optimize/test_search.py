@@ -58,7 +58,7 @@ def test_what_is_found_is_cheaper_and_proved(name: str) -> None:
         assert accesses(items) == accesses(old)
         check_legality(found.code, question)
         again = read_code(answer_text(found.code, question).split(), question)
-        # Steps are found in code that says nothing of them.
+        # Steps are found in code that does not mark them.
         guessed = Prover(timeout_ms=20_000).stretch(stretch.block, regs, stretch.live_out, again)
         assert isinstance(guessed, Proved)
         whole = prove(stretch.block, regs, stretch.live_out, again, 20_000)
@@ -67,8 +67,8 @@ def test_what_is_found_is_cheaper_and_proved(name: str) -> None:
 
 
 def test_steps_do_not_prove_what_is_wrong() -> None:
-    """Each instruction of the rules' code in turn with another operand: proved by steps only
-    where it is proved as a whole."""
+    """Each instruction of the rules' code in turn gets another operand: proved by steps only
+    if it is proved as a whole."""
     prover = Prover()
     tried = 0
     for stretch, regs, question in questions("sm_80/carry_chains"):
@@ -111,7 +111,7 @@ def _wrong(inst: Inst) -> Inst | None:
 
 
 def test_windows_are_enumerated() -> None:
-    """What one instruction does, whatever wrote it in two."""
+    """Finds the one instruction that does the work of two."""
     reversed_first = (("v_bfrev_b32", (0,)), ("v_clz_i32_u32", (-1,)))
     assert shorter(reversed_first, 1)[0][0] == "v_ctz_i32_b32"
     negated = (("v_sub_nc_u32", (I(0), 0)), ("v_add_nc_u32", (1, -1)))

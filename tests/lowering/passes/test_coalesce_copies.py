@@ -1,4 +1,4 @@
-"""Moves from temporaries are taken out where nothing else changes, and nowhere else."""
+"""Moves from temporaries are removed if nothing else changes, and only then."""
 
 from __future__ import annotations
 

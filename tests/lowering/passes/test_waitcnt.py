@@ -1,4 +1,4 @@
-"""s_waitcnt where, and only where, a register of an unfinished load is touched."""
+"""s_waitcnt if, and only if, a register with a pending load is accessed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Instructions whose results no other reads have no code, whatever they compute."""
+"""Instructions whose results are never read have no code, whatever they compute."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Answers to questions in older forms: what is proved is the code of the real instructions."""
+"""Answers to prompts in older forms: the proof covers the code of the real instructions."""
 
 from __future__ import annotations
 
@@ -51,16 +51,16 @@ ANSWERS = [
     ("largest", LESS.format("lt", "lt", "u") + CHOSEN, "refuted"),
     ("scalar sum", "s_add_u32 u0 u0 #16 ; s_addc_u32 u1 u1 #0 ;", "accepted"),
     ("scalar sum", "s_add_u32 u0 u0 #16 ; ;", "refuted"),
-    # Bits of waiting lanes in a predicate that the block has not are nobody's.
+    # Bits of waiting lanes in a predicate that is not the block's do not matter.
     ("guarded sum", SUM.format(KEPT), "accepted"),
     ("guarded sum", SUM.format(KEPT).replace("p1 p1 s19", "p1 p1 vcc_lo"), "unknown"),
     ("wide zero", "; v_add_co_u32 v0 p0 v0 u1 ; v_add_co_ci_u32 v1 s19 v1 #0 p0 ;", "accepted"),
     ("zeros", "v_mov_b32 v0 #0 v_mov_b32 v1 #0 ;", "accepted"),
     ("zeros", "v_mov_b32 v0 #0 v_mov_b32 v1 #1 ;", "refuted"),
-    # Results that are said in vector registers: copied where the block has them, in temporaries.
+    # Results that are said in vector registers: copied if the block has them, in temporaries.
     ("scalar product", "v_mov_b32 v0 u0 ; v_mul_f32 v1 0.5 v0 ; v_add_f32 v2 v1 v2 ;", "accepted"),
     ("scalar product", "; v_mul_f32 v1 0.5 u0 ; v_add_f32 v2 v1 v2 ;", "accepted"),
-    # A move that is left out though it is read.
+    # A move that is left out although its result is read.
     ("scalar product", "; v_mul_f32 v1 0.5 v0 ; v_add_f32 v2 v1 v2 ;", "accepted"),
     ("scalar product", "; v_mul_f32 v1 2.0 u0 ; v_add_f32 v2 v1 v2 ;", "refuted"),
     ("inner product", "; v_mul_f32 v1 0.5 u0 ; v_add_f32 v2 v1 v3 ;", "accepted"),

@@ -1,4 +1,4 @@
-"""The language of blocks: canonical questions, and answers that come back exactly."""
+"""The language of blocks: canonical prompts, and answers that round-trip exactly."""
 
 from __future__ import annotations
 

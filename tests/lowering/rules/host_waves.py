@@ -1,7 +1,7 @@
-"""Waves that call the driver's functions, beside a model of what each lane gets.
+"""Waves that call the driver's functions, checked against a model of each lane's results.
 
-A kernel around the rule's code fills R4 to R13, local memory and EXEC from a record a wave, runs
-the code and stores what it left.  Each lane of each wave calls a function of its own, or none.
+A kernel around the rule's code fills R4 to R13, local memory and EXEC from one record per wave,
+runs the code and stores the results.  Each lane of each wave calls a function of its own, or none.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from sassxlate.lowering.verify.rules.one_instruction import registers
 
 LANES, FIRST, COUNT = 32, 4, 10  # registers R4 to R13; R12 and R13 are the function's address
 ROWS = 1 + COUNT
-HEAP = 528  # where blocks begin: their bytes are 32-byte aligned, as on an H200
+HEAP = 528  # offset of the first block: their bytes are 32-byte aligned, as on an H200
 LOCAL = 0xFFFFFFFF  # in R7: the lane's arguments lie in its local memory
 WORDS = ARGUMENTS // 4
 _EXEC, _AT, _DATA = Sp("exec_lo"), V(254), V(253)
@@ -123,7 +123,7 @@ def kernel(names: Sequence[str], rewrite: Rewrite = lambda items: items) -> byte
 
 @dataclass(frozen=True, slots=True)
 class Heap:
-    """A heap as it lies in memory: blocks in order of their addresses, and the free lists."""
+    """The layout of a heap in memory: blocks in order of their addresses, and the free lists."""
 
     base: int
     data: Words
@@ -144,7 +144,7 @@ class Heap:
         return int(self.data[offset // 4]) | int(self.data[offset // 4 + 1]) << 32
 
     def charge(self, offset: int) -> int:
-        """What the block there was charged with, in bytes."""
+        """The charge of the block there, in bytes."""
         return int(self.data[(offset + CHARGE) // 4])
 
     def block(self, offset: int) -> int:
@@ -152,7 +152,7 @@ class Heap:
         return 1 << int(self.data[offset // 4])
 
     def blocks(self) -> list[int]:
-        """Offsets of all blocks; they lie side by side."""
+        """Offsets of all blocks; they are contiguous."""
         out: list[int] = []
         at = HEAP
         while at < self.next:
@@ -173,8 +173,8 @@ class Heap:
 
 
 def new_heap(sizes: Sequence[int], free: Sequence[bool], room: int, spare: int) -> Words:
-    """A heap of ``room`` bytes with blocks of these classes, some of them free; what is not free
-    is charged, and ``spare`` bytes are left below the limit."""
+    """A heap of ``room`` bytes with blocks of these classes, some of them free; blocks in use are
+    charged, and ``spare`` bytes are left below the limit."""
     charged = 0
     data = np.zeros(room // 4, dtype=np.uint32)
     data[0], data[FREE_AT // 4] = FUNCTIONS["malloc"].number, FUNCTIONS["free"].number
@@ -198,11 +198,12 @@ def new_heap(sizes: Sequence[int], free: Sequence[bool], room: int, spare: int) 
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """What a launch left: registers and EXEC of each wave, queues, the heap before and behind."""
+    """The results of a launch: registers and EXEC of each wave, queues, the heap before and
+    after."""
 
     before: Words  # [wave, row, lane]
     after: Words
-    queues: Mapping[str, tuple[int, Words]]  # how many asked, the records
+    queues: Mapping[str, tuple[int, Words]]  # number of requests, the records
     was: Heap
     heap: Heap
 
@@ -215,8 +216,8 @@ def run(
     room: int = 1 << 20, spare: int = 1 << 40, asks: Words | None = None,
     rewrite: Rewrite = lambda items: items,
 ) -> Ran:  # fmt: skip
-    """One wave a row of ``masks`` (lanes that run) and ``called`` (which of ``names``, a lane);
-    ``asks``: the sizes of malloc, where they are not random."""
+    """One wave per row of ``masks`` (running lanes) and ``called`` (index in ``names``, per lane);
+    ``asks``: the sizes for malloc, if not random."""
     waves = len(masks)
     random = np.random.default_rng(seed)
     device = EmulatedDevice((1 << 22) + 3 * waves * ROWS * LANES * 4 + room + 4 * records * RECORD)
@@ -281,7 +282,7 @@ def _size(random: np.random.Generator) -> int:
 
 
 def check(ran: Ran, names: Sequence[str], called: Words, records: int = 1 << 12) -> None:
-    """Each lane that ran got what it called for, all others nothing."""
+    """Each lane that ran got its result; all others are unchanged."""
     before, after = ran.before, ran.after
     want = before.copy()
     runs = (before[:, 0, 0, None] >> np.arange(LANES, dtype=np.uint32) & 1).astype(bool)
@@ -330,7 +331,7 @@ def _records(ran: Ran, name: str, lanes: NDArray[np.bool_]) -> Iterator[tuple[in
 
 
 def _memory(ran: Ran, given: Wide, asked: Wide, freed: Wide) -> None:
-    """Every block is free, in the list of its size, or somebody's, and nobody shares one."""
+    """Every block is free, in the list of its size, or owned by exactly one lane."""
     was, heap = ran.was, ran.heap
     blocks = heap.blocks()
     assert heap.next <= len(heap.data) * 4
@@ -355,7 +356,7 @@ def _memory(ran: Ran, given: Wide, asked: Wide, freed: Wide) -> None:
         held.add(at)
     assert heap.charged == sum(map(heap.charge, held)) <= heap.limit == was.limit
     free = heap.free()
-    if not len(freed):  # nothing comes from the end while a block of the size is free
+    if not len(freed):  # no block is taken from the end while one of the size is free
         fresh = {heap.block(at) for at in blocks if at >= was.next}
         assert fresh.isdisjoint(map(heap.block, free))
     assert held.isdisjoint(free)

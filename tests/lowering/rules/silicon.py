@@ -1,6 +1,6 @@
-"""What an H200 computed for single instructions: the data, and what counts as equal.
+"""Results of an H200 for single instructions: the data, and the definition of equality.
 
-``fixtures/silicon/README.md`` says what the files hold and how they were made.
+``fixtures/silicon/README.md`` describes the files and how they were made.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from sassxlate.disasm.sass.semantics.arithmetic.error_bounds import near
 
 FOLDER = Path(__file__).resolve().parents[3] / "fixtures" / "silicon" / "sm_90"
 SLOT = 0x180  # of the template's code
-VECTORS, THREADS = 512, 256  # threads a launch
+VECTORS, THREADS = 512, 256  # threads per launch
 CLASSES = ("words", "floats", "doubles", "halves")
 Words = NDArray[np.uint32]
 
@@ -70,7 +70,7 @@ def _nan16(words: Words) -> NDArray[np.bool_]:
 def differing(form: Form, actual: Words, real: Words) -> NDArray[np.intp]:
     """The vectors whose results are not the same; payloads of NaNs are free.
 
-    FCHK may ask for the slow path more often: that path is exact everywhere.
+    FCHK may select the slow path more often: that path is exact everywhere.
     """
     name, *rest = form.parts
     wrong = (actual != real).any(axis=1)

@@ -1,4 +1,4 @@
-"""The approximate functions as translated, beside an H200: the bounds of docs/rdna3.md."""
+"""The approximate functions as translated, compared with an H200: the bounds of docs/rdna3.md."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _measured() -> tuple[Words, NDArray[np.uint16]]:
 
 @pytest.fixture(scope="module")
 def results(tmp_path_factory: pytest.TempPathFactory) -> tuple[Words, Words]:
-    """What the translation gives: of the arguments, and of all halves."""
+    """The translation's results for the arguments, and for all halves."""
     nvcc = shutil.which("nvcc")
     if nvcc is None:
         pytest.skip("nvcc is not on PATH")

@@ -33,7 +33,7 @@ def test_async_copies(arch: int) -> None:
 
 @pytest.mark.parametrize("arch", [80, 90])
 def test_arrive_barriers(arch: int) -> None:
-    """Lanes of one warp wait for each other in different arms, and waves give way at every turn."""
+    """Lanes of one warp wait for each other in different arms, and waves yield at every round."""
     name = "arrive_barriers"
     actual, expected, _ = run(load(name, arch), name, seed=4, fuel=1)
     assert CONTRACTS[name].differences(actual, expected) == []
@@ -74,7 +74,7 @@ def test_bytes_hold_a_phase_open() -> None:
     waits = after(announced, "A1T0", 0)
     assert waits >> 63 == 0
     assert after(waits, "A0TX", 512) == start | 1 << 63
-    # A byte announced and taken back leaves the word as it was.
+    # A byte announced and subtracted again leaves the word as it was.
     assert after(after(start, "A0T1", 0), "TRANSCNT", 0) == start
 
 

@@ -1,4 +1,4 @@
-"""Atomics on 128 bits: what stands beside them in a kernel (their results: tests/e2e)."""
+"""Atomics on 128 bits: other accesses in the same kernel (for their results see tests/e2e)."""
 
 from __future__ import annotations
 

@@ -74,7 +74,7 @@ def test_random_lanes(names: tuple[str, ...]) -> None:
 
 
 def test_a_full_queue_and_a_full_heap() -> None:
-    """What does not fit is lost, or null; those that got something are not."""
+    """Requests that do not fit are lost, or null; the others are not."""
     random = np.random.default_rng(7)
     masks, called = _shapes(random, 64), _functions(random, 64, 4)
     ran = run(ALL, masks, called, 3, records=64, room=1 << 17)
@@ -85,7 +85,8 @@ def test_a_full_queue_and_a_full_heap() -> None:
 @pytest.mark.parametrize("spare", [0, 159, 160, 10_000, 50_000])
 @pytest.mark.parametrize("names", [ALL, ("malloc",), ("malloc", "free")], ids=" ".join)
 def test_what_is_held_stays_within_the_limit(names: tuple[str, ...], spare: int) -> None:
-    """Waves that ask for more than is left: each lane gets a block or null, all are accounted."""
+    """Waves request more than is left: each lane gets a block or null, and all are accounted
+    for."""
     random = np.random.default_rng(spare)
     masks, called = _shapes(random, 48), _functions(random, 48, len(names))
     ran = run(names, masks, called, 5, spare=spare)
@@ -95,7 +96,7 @@ def test_what_is_held_stays_within_the_limit(names: tuple[str, ...], spare: int)
 
 
 def test_a_size_that_does_not_fit_takes_nothing_from_its_neighbours() -> None:
-    """Not even for a moment: the other lanes of the wave ask for just what is left."""
+    """Not even for a moment: the other lanes of the wave request exactly what is left."""
     masks = np.full((1, LANES), 0xFFFFFFFF, dtype=np.uint32)
     called = np.zeros((1, LANES), dtype=np.uint32)
     asks = np.where(np.arange(LANES) % 2, 1600, 1 << 20).astype(np.uint32)[None]
@@ -106,7 +107,7 @@ def test_a_size_that_does_not_fit_takes_nothing_from_its_neighbours() -> None:
 
 
 def test_a_charge_without_a_block_goes_back() -> None:
-    """The limit has room, the reserve has not."""
+    """The limit has room, the reserve does not."""
     masks = np.full((2, LANES), 0xFFFFFFFF, dtype=np.uint32)
     called = np.zeros((2, LANES), dtype=np.uint32)
     asks = np.full((2, LANES), 5000, dtype=np.uint32)
@@ -134,7 +135,7 @@ def test_the_charges_give_the_numbers_of_blocks_of_an_h200() -> None:
 
 
 def test_the_lanes_of_one_function_are_not_all_that_call() -> None:
-    """As it once was: EXEC stays with the lanes of the first function when the next is compared."""
+    """A former bug: EXEC stayed with the lanes of the first function when the next is compared."""
 
     def narrowed(items: Sequence[Item]) -> Sequence[Item]:
         kept: list[Item] = []

@@ -1,4 +1,4 @@
-"""Modifiers that rules know: those that rows have, and no rule without a word on them."""
+"""Modifiers that rules handle: only those that rows have, and every rule has an entry."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def rule(name: str) -> Rule:
 
 
 def test_rules_know_only_what_rows_can_say() -> None:
-    """A word that no row has is a slip of the pen."""
+    """A modifier that no row has is a typo."""
     said = IDIOMS.union(*(spelled(row) for row in ROWS))
     known = {(r.name, m) for rules in TABLE.values() for r in rules for m in r.modifiers}
     assert {(name, m) for name, m in known if m not in said} == set()
@@ -44,7 +44,8 @@ def test_a_modifier_that_is_not_known_is_named() -> None:
 
 
 def test_who_says_what_a_rule_knows() -> None:
-    """Its name before its mnemonic, and that of the vectors for the uniform data path."""
+    """A rule's name takes precedence over its mnemonic; the uniform data path uses the vector
+    entry."""
     known = {"imnmx64": "S64", "IMNMX": "U32", "FADD": ""}
     names = ("imnmx64", "IMNMX"), ("imnmx", "IMNMX"), ("uimnmx", "UIMNMX")
     made = knowing(known, *(Rule(n, m, lambda _: None) for n, m in names))

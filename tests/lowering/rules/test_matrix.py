@@ -1,4 +1,4 @@
-"""Matrix products on the emulated device: nvcc's code for whole programs, and what may not be."""
+"""Matrix products on the emulated device: nvcc's code for whole programs, and refusals."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ from tools.silicon.refused import refused, single_words, warp_words
 
 from .silicon import FOLDER
 
-# To be lowered where a rule is added, never raised: a rule that refuses more is a step back.
+# To be lowered when a rule is added, never raised: a rule that refuses more is a step back.
 SINGLE = 0
 WARPS = 62  # sparse matrices, atomics of 128 bits, ATOM's predicate, a result of ATOMS.POPC.INC
 

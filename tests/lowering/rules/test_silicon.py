@@ -1,6 +1,6 @@
-"""Single instructions against an H200: each word in the slot of a template, 512 inputs a word.
+"""Single instructions against an H200: each word in the slot of a template, 512 inputs per word.
 
-``fixtures/silicon/README.md`` says what the files hold and how they were made.
+``fixtures/silicon/README.md`` describes the files and how they were made.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from .silicon import FOLDER, SLOT, VECTORS, Form, Words, differing, forms, input
 
 
 def emulated(form: Form) -> Words:
-    """(vector, word) as the translation computes it.  Raises what refuses it."""
+    """(vector, word) as the translation computes it.  Raises the error of a refusal."""
     cubin = parse_cubin((FOLDER / "template.cubin").read_bytes())
     (kernel,) = cubin.kernels
     code = bytearray(kernel.code)
@@ -67,7 +67,7 @@ def _judge(chosen: list[Form]) -> Counter[str]:
 
 
 def test_every_mnemonic() -> None:
-    """Two forms of each mnemonic, others in each run of CI's seed."""
+    """Two forms of each mnemonic, different ones with each CI seed."""
     by_name: dict[str, list[Form]] = {}
     for form in forms():
         by_name.setdefault(form.parts[0], []).append(form)
@@ -123,7 +123,7 @@ def test_once_wrong(text: str) -> None:
     ],
 )
 def test_once_refused(pattern: str) -> None:
-    """Five forms of each family that had a meaning and no rule: translated, and equal."""
+    """Five forms of each family that had semantics but no rule: translated, and equal."""
     found = [form for form in forms() if re.match(pattern, form.text)]
     chance = random.Random(int(os.environ.get("SASSXLATE_TEST_SEED", "1")))
     chosen = chance.sample(found, min(5, len(found)))

@@ -1,8 +1,8 @@
 """Words that reach other lanes or memory, translated and run on the emulated device, against their
-meanings, which an H200 confirmed (``test_sass_warps.py``).
+semantics, which an H200 confirmed (``test_sass_warps.py``).
 
-NaN payloads are free.  What a word leaves in a uniform register counts where all lanes execute it:
-behind a divergent path lanes may see what they had before it, and no compiler reads it there.
+NaN payloads are free.  A result in a uniform register counts if all lanes execute the word:
+after a divergent path lanes may see its old value, and no compiler reads it there.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from tools.silicon.warps.template import RECORD, REGION, RESULT, patched
 from tools.silicon.warps.words import Word
 
 WARPS = 16
-_UNIFORM = slice(5, 8)  # of a result: what uniform registers hold
+_UNIFORM = slice(5, 8)  # of a result: the uniform registers
 _INFINITY = {"F16": ("<u2", 0x7C00), "BF16": ("<u2", 0x7F80), "F32": ("<u4", 0x7F800000),
              "F64": ("<u8", 0x7FF << 52)}  # fmt: skip
 
@@ -45,7 +45,7 @@ def _nan(memory: Bytes, sort: str) -> NDArray[np.bool_]:
 
 
 def _wrong(word: Word) -> str:
-    """How the translation of a word differs; raises LoweringError where it is refused."""
+    """The difference of the translation of a word; raises LoweringError if it is refused."""
     (kernel,) = (cubin := parse_cubin(patched(word.word, word.space))).kernels
     done = translate_kernel(replace(cubin, kernels=(kernel,)), kernel.name)
     device = EmulatedDevice(1 << 22)
@@ -108,7 +108,7 @@ def _judge(words: list[Word]) -> Counter[str]:
     return counts
 
 
-# Atomics on shared memory that an H200 leaves to the loop behind them, and the translation does.
+# Atomics on shared memory that an H200 leaves to the loop after them, and the translation does.
 _LEFT = re.compile(r"(@\S+ )?ATOM\.E\.(MIN\.64|AND\.64|ADD\.F).*")
 
 

@@ -36,7 +36,7 @@ def subject(kernel: str) -> Subject:
 
 @pytest.mark.parametrize("kernel", ["uniform_loop", "barrier_reduce", "vote_forms", "byte_lanes"])
 def test_counts_are_the_interpreters(kernel: str) -> None:
-    """Where warps do not part, and all lanes of an EXIT leave together."""
+    """For kernels whose warps do not diverge, and all lanes of an EXIT leave together."""
     one = subject(kernel)
     runs, stopped = count(one, give_up=100_000)
     assert stopped is None

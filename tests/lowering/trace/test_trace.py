@@ -1,5 +1,5 @@
-"""`sassxlate trace`: both sides of real kernels agree; seeded defects are found where they are;
-what ends badly is told."""
+"""`sassxlate trace`: both sides of real kernels agree; seeded defects are found at their place;
+bad endings are reported."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_no_difference(kernel: str, grid: str, block: str) -> None:
 
 
 def test_what_timing_decides_is_no_difference() -> None:
-    """A lane that waits for another one's flag may look once more or less."""
+    """A lane that waits for another one's flag may poll once more or less."""
     data = ["--arg", "buf:4k:random", "--arg", "buf:4k:count", "--arg", "buf:16k"]
     shape = ["--arg", "i32:128", "--block", "128", "--give-up", "50000"]
     out = of("lane_flags", *data, *shape, "--until", "difference", "--lane", "all", status=3)

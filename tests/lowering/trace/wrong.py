@@ -24,7 +24,8 @@ def translated(name: str, arch: int = 80) -> Translated:
 def broken(
     done: Translated, offset: int, op: str, change: Callable[[Inst], Inst], path: Path
 ) -> Path:
-    """A code object in which the first ``op`` of a SASS instruction's code is another one."""
+    """A code object in which the first ``op`` of a SASS instruction's code is replaced by another
+    one."""
     program = done.program.data
     for at in steps(done)[offset].rdna:
         inst, size = decode(program, at)

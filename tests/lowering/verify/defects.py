@@ -1,4 +1,4 @@
-"""Defects to seed: SASS, and what is done to its translation."""
+"""Defects to seed: SASS, and the change to its translation."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def size(name: str, number: int = 0) -> Change:
 
 
 def later(name: str, number: int = 0) -> Change:
-    """The instruction behind the next one."""
+    """Moves the instruction after the next one."""
 
     def change(code: Code) -> Code:
         at = [i for i, s in enumerate(code) if s.inst.op.startswith(name)][number]
@@ -106,12 +106,12 @@ def later(name: str, number: int = 0) -> Change:
 
 
 def first(inst: Inst) -> Change:
-    """One more instruction in front."""
+    """Adds one instruction before the code."""
     return lambda code: [Placed(inst, code[0].pc, code[0].pc), *code]
 
 
 def last(inst: Inst) -> Change:
-    """One more instruction behind."""
+    """Adds one instruction after the code."""
     return lambda code: [*code, Placed(inst, code[-1].next, code[-1].next)]
 
 

@@ -48,7 +48,7 @@ def _all_read() -> Generator[None]:
 
 
 def block_of(word: int) -> BlockPair:
-    """The block of one word.  Raises what refuses its translation."""
+    """The block of one word.  Raises the error that refuses its translation."""
     cubin = _template()
     code = bytearray(cubin.kernels[0].code)
     code[FOLDER_WORD : FOLDER_WORD + 16] = word.to_bytes(16, "little")
@@ -68,7 +68,7 @@ def block_of(word: int) -> BlockPair:
     if first is not None:
         last = next(i for i, offset in said.items() if i > first and offset != FOLDER_WORD)
         if isinstance(end := items[last], Inst) and end.args[1:] == (selected.regs.save_exec,):
-            last += 1  # EXEC as it was in front of the guard
+            last += 1  # the restore of EXEC after the guard
         behind = next(i for i in range(last, len(items)) if not goes_on(items[i]))
         for i in range(first, behind):
             item = items[i]

@@ -1,4 +1,4 @@
-"""Translations with one thing wrong in them are refuted, by an input or by the wait that lacks."""
+"""Translations with one thing wrong in them are refuted, by an input or by the missing wait."""
 
 from __future__ import annotations
 

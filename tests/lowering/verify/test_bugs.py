@@ -43,7 +43,7 @@ def test_second_word_of_a_uniform_pair() -> None:
 
 @pytest.mark.parametrize("text", ["F2I.FTZ.F64.FLOOR R10, R2", "F2I.FTZ.S64.F64.CEIL R10, R2"])
 def test_flushed_doubles(text: str) -> None:
-    """.FTZ flushes denormal doubles too, once left out: proved, or equal on random inputs."""
+    """.FTZ flushes denormal doubles, too; once forgotten: proved, or equal on random inputs."""
     verdict = verify(block_of(assemble(f"{_CONTROL}{text} ;", 90)))
     assert isinstance(verdict, Proved | Unknown)
     assert isinstance(verdict, Proved) or "random inputs agree" in verdict.reason

@@ -54,7 +54,7 @@ def test_translate(tmp_path: Path) -> None:
 
 
 def test_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Kept verdicts are used, damaged ones are not; --no-cache asks again."""
+    """Kept verdicts are used, damaged ones are not; --no-cache proves again."""
     monkeypatch.setenv("SASSXLATE_CACHE_DIR", str(tmp_path))
     arguments = [str(PROGRAMS / "saxpy"), "--arch", "sm_90", "--json", "-j1"]
 
@@ -76,7 +76,7 @@ def test_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_processes() -> None:
-    """As many as are wanted give the same answers."""
+    """Any number of processes gives the same answers."""
     arguments = [str(PROGRAMS / "collatz"), "--no-cache", "-v"]
     one, two = (CliRunner().invoke(command, [*arguments, j]).output for j in ("-j1", "-j2"))
     assert one == two

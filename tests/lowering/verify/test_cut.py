@@ -1,5 +1,5 @@
-"""Instructions whose rule was tried on inputs: passed over where the code is the rule's, and only
-there."""
+"""Instructions whose rule was tested on inputs: passed over if the code is the rule's, and only
+then."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_passed_over(text: str) -> None:
     ],
 )
 def test_other_code(change: object) -> None:
-    """What was tried says nothing of code that differs in one bit."""
+    """Tests of a rule do not cover code that differs in one bit."""
     assert callable(change)
     made = block(SHUFFLE)
     other = replace(made, rdna=[change(list(made.rdna[0]))])
@@ -108,7 +108,7 @@ def test_frame(code: list[Inst], why: str) -> None:
 
 
 def test_loop_in_a_frame() -> None:
-    """Lanes leave a loop one by one; behind it EXEC is put back."""
+    """Lanes leave a loop one by one; after it EXEC is restored."""
     code = [
         Inst("s_mov_b32", (S(4), _EXEC)),
         Inst("v_cmp_eq_u32", (S(5), V(2), V(3))),
@@ -125,7 +125,7 @@ def test_loop_in_a_frame() -> None:
 
 
 def test_dead_here() -> None:
-    """A register that is dead behind a block may be needed where other lanes wait."""
+    """A register that is dead after a block may be needed where other lanes wait."""
     made = replace(block("IADD3 R10, R4, R2, RZ"), live_out=frozenset[RegRef]())
     assert isinstance(verify(made), Proved)
     wide = [

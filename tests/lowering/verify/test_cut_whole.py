@@ -71,7 +71,7 @@ def test_order_of_copies(text: str) -> None:
 
 
 def _changed(made: BlockPair, change: Change) -> BlockPair:
-    """With other code; of the routine, where there is one."""
+    """The block with other code; for the routine, if there is one."""
     if not made.routines:
         return replace(made, rdna=[change(list(made.rdna[0]))])
     ((at, code),) = made.routines.items()
@@ -111,7 +111,7 @@ def test_nothing_is_out_at_a_call() -> None:
 
 @pytest.mark.parametrize("text", [ARRIVAL, "UBLKCP.S.G [UR20], [UR24], UR28"])
 def test_arrivals_release(text: str) -> None:
-    """An arrival that does not wait for what its lanes did before."""
+    """An arrival that does not wait for its lanes' earlier accesses."""
     assert isinstance(
         _verdict(_changed(_block(text, "together"), drop("s_waitcnt_vscnt"))), Refuted
     )
@@ -165,7 +165,7 @@ def test_two_calls_of_one_routine() -> None:
 
 
 def test_a_trap_of_an_address() -> None:
-    """What always traps is not tried, and says so."""
+    """An instruction that always traps is not tested, and the verdict reports it."""
     ins = decode(0xFDE0000000100000FFC08FF007844, 0, 90)  # STSM.16.M88.2 [0xffc], R8
     status, detail = verify_word(ins, RuleCheckSettings(vectors=1 << 10))
     assert status == "unknown"

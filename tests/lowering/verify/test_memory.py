@@ -17,7 +17,7 @@ CONTROL = "[B------:R-:W-:Y:S15] "
 @pytest.mark.parametrize(
     "text",
     [
-        # A negative index and an offset that makes up for it: the sum has 32 bits.
+        # A negative index and an offset that compensates it: the sum has 32 bits.
         "LDC R10, c[0x3][R2+0x28]",
         "LDC.U8 R10, c[0x0][R2+0x3]",
         "LDG.E.128 R8, desc[UR4][R2.64+0x10]",

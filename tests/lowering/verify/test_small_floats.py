@@ -72,7 +72,7 @@ F2F.F64.F16 R10, R2.H1
 F2FP.SATFINITE.E4M3.F16.UNPACK_B_MERGE_C R10, c[0x0][0x210], R8
 """.strip().splitlines()
 
-# Denormal halves: what flushes them was translated as what keeps them, then refused.
+# Denormal halves: flushing forms were translated like keeping ones, later refused.
 FLUSHED = """
 F2F.FTZ.F32.F16 R10, R2
 F2F.FTZ.F16.F32 R10, R2
@@ -106,7 +106,7 @@ def test_compared(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["MUFU.TANH R10, R2", "MUFU.TANH.F16 R10, |R2|"])
 def test_two_approximations(text: str) -> None:
-    """Ours is built of other functions: passed over where that was tried, never refuted."""
+    """Ours is built from other functions: passed over if tested, never refuted."""
     block = block_of(_word(text))
     assert isinstance(verify(block), Unknown)
     verdict = verify(block, tested=True)

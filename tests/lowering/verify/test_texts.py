@@ -38,7 +38,7 @@ def test_broken(path: Path) -> None:
 
 @pytest.mark.parametrize("path", _files("bugs"), ids=lambda p: p.stem)
 def test_bugs(path: Path) -> None:
-    """The first line says with which code."""
+    """The first line has the expected code."""
     text = path.read_text()
     with pytest.raises(SassxlateError) as raised:
         block_of(read_texts(text))

@@ -1,6 +1,6 @@
-"""Uniform predicates that a block makes itself: other lanes have the bit that this one has.
+"""Uniform predicates that a block makes itself: other lanes have the same bit as this one.
 
-A wave in which they have another is none that there is, so it refutes nothing.
+A wave in which they differ cannot exist, so it refutes nothing.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ _READ = """
     IADD3 R0, R1, UR8, RZ
     v_add_nc_u32_e32 v0, s34, v1
 """
-# Twice a number, in two ways: equal for all inputs, which no solver sees here.
+# Twice a number, in two ways: equal for all inputs, which the solver cannot prove here.
 _TWICE = """
     FADD R2, R3, R3
     v_mul_f32_e32 v2, 2.0, v3
@@ -73,8 +73,8 @@ _SIGNED = """
 
 
 def _block(*parts: str, change: Change | None = None) -> BlockPair:
-    """A block of instructions, each with its code.  That v_readfirstlane reads what all lanes have
-    is known: each follows a computation from scalars."""
+    """A block of instructions, each with its code.  Each v_readfirstlane is known to read a value
+    shared by all lanes: it follows a computation from scalars."""
     sass: list[str] = []
     rdna: list[str] = []
     for part in parts:
@@ -101,7 +101,7 @@ def _block(*parts: str, change: Change | None = None) -> BlockPair:
 def _verdict(*parts: str, change: Change | None = None) -> Verdict:
     block = _block(*parts, change=change)
     verdict = verify(block, vectors=512)
-    if isinstance(verdict, Refuted):  # what is shown is what refutes
+    if isinstance(verdict, Refuted):  # the inputs shown do refute
         left = f"SASS {verdict.sass:#x}, RDNA3 {verdict.rdna:#x}"
         assert any(left in line for line in explain_counterexample(block, verdict))
     return verdict
@@ -109,7 +109,7 @@ def _verdict(*parts: str, change: Change | None = None) -> Verdict:
 
 @pytest.mark.parametrize("made", [_COMPARED, _CARRIED], ids=["compared", "carried"])
 def test_behind_what_is_open(made: str) -> None:
-    """The predicate made before or behind an instruction that the solver leaves open."""
+    """The predicate is made before or after an instruction that the solver leaves open."""
     assert isinstance(_verdict(made, _GUARDED, _READ), Proved)
     for order in ((made, _GUARDED, _READ, _TWICE), (_TWICE, made, _GUARDED, _READ)):
         verdict = _verdict(*order)
@@ -119,7 +119,7 @@ def test_behind_what_is_open(made: str) -> None:
 
 @pytest.mark.parametrize("made", [_COMPARED, _CARRIED], ids=["compared", "carried"])
 def test_guard_of_some_lanes_as_well(made: str) -> None:
-    """What two generated kernels had."""
+    """A pattern of two generated kernels."""
     assert isinstance(_verdict(made, _GUARDED, _READ, _SIGNED), Proved)
     assert isinstance(_verdict(_SIGNED, made, _GUARDED, _READ), Proved)
 
@@ -141,7 +141,7 @@ _WRONG: dict[str, Change] = {
 
 @pytest.mark.parametrize("name", _WRONG)
 def test_wrong(name: str) -> None:
-    """Refuted with and without what the solver leaves open, before it and behind it."""
+    """Refuted with and without what the solver leaves open, before it and after it."""
     change = _WRONG[name]
     assert isinstance(_verdict(_COMPARED, _GUARDED, _READ, change=change), Refuted)
     for order in ((_COMPARED, _GUARDED, _READ, _TWICE), (_TWICE, _COMPARED, _GUARDED, _READ)):
@@ -163,12 +163,12 @@ _TEMPORARY = """
     [
         ("s_nop 0", True),
         ("s_and_b32 exec_lo, s2, s20", True),
-        ("s_mov_b32 exec_lo, s2", False),  # lanes that the guard leaves out write, too
-        ("s_and_b32 exec_lo, s2, s21", False),  # others than wrote the temporary
+        ("s_mov_b32 exec_lo, s2", False),  # lanes excluded by the guard write, too
+        ("s_and_b32 exec_lo, s2, s21", False),  # lanes other than those that wrote the temporary
     ],
 )
 def test_temporary_of_some_lanes(between: str, right: bool) -> None:
-    """What a temporary holds counts in the lanes that wrote it."""
+    """A temporary's value counts in the lanes that wrote it."""
     verdict = _verdict(_TEMPORARY.format(between=between))
     assert isinstance(verdict, Proved if right else Refuted)
 
@@ -188,7 +188,7 @@ def test_temporary_of_other_lanes() -> None:
 
 
 def test_compared_in_a_temporary() -> None:
-    """A mask that is no predicate's: lanes that compare scalars make one bit."""
+    """A mask that is not a predicate's: lanes that compare scalars make one bit."""
     chosen = """
     USEL UR6, UR8, UR10, UP0
     v_cmp_le_u32_e64 s28, 5, s34
@@ -207,8 +207,8 @@ def _replaced(old: str, new: str, text: str) -> str:
 
 
 def test_behind_what_is_wrong() -> None:
-    """What is proved behind an open instruction was proved from equal values, which these are not:
-    the wrong sum is seen in what was computed from it alone."""
+    """A proof after an open instruction assumes equal values, which these are not:
+    the wrong sum shows in a result computed from it alone."""
     one_nan = "v_max3_f32 v2, 0x7fffffff, v2, 0x7fffffff"  # what IADD3 reads of a NaN
     behind = (
         f"IADD3 R0, R1, R2, RZ\n{one_nan}\nv_add_nc_u32_e32 v0, v1, v2",
@@ -222,14 +222,14 @@ def test_behind_what_is_wrong() -> None:
 @pytest.mark.parametrize(
     ("skipped", "read", "right"),
     [
-        ("s_mov_b32 s40, s20", "s40", False),  # a number where the branch is taken
+        ("s_mov_b32 s40, s20", "s40", False),  # a number if the branch is taken
         ("s_mov_b32 s40, s20", "s20", True),
-        ("s_mov_b32 s41, s20", "s41", True),  # which holds what nobody asks for
+        ("s_mov_b32 s41, s20", "s41", True),  # whose value is never read
         ("buffer_gl0_inv", "s20", False),
     ],
 )
 def test_masks_where_ways_meet(skipped: str, read: str, right: bool) -> None:
-    """A register that is a mask of lanes on one way and a number on the other is neither."""
+    """A register that is a lane mask on one path and a number on the other is neither."""
     lines = ["s_cmp_eq_u32 s34, 0", "s_mov_b32 s40, 1", skipped]
     code: list[Item] = [parse(line) for line in lines]
     code.insert(2, Inst("s_cbranch_scc1", (LabelRef("there"),)))

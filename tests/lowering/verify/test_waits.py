@@ -1,4 +1,4 @@
-"""The model of the counters: what is used too soon, and what is not."""
+"""The model of the counters: early uses are found, others are not."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def placed(*lines: str | Inst) -> list[Placed]:
 
 
 def early(*lines: str | Inst) -> str | None:
-    """The register that is used too soon."""
+    """The register that is used too early."""
     found = waits(placed(*lines)).early
     return None if found is None else found.register
 
@@ -74,7 +74,7 @@ def test_registers(lines: tuple[str, ...], register: str | None) -> None:
 
 
 def test_paths() -> None:
-    """What is outstanding on either path is where they meet."""
+    """A load outstanding on either path is outstanding where they meet."""
     skip = Inst("s_cbranch_execz", (), imm=2)  # over a load
     assert early(skip, LOAD1, USE1) == "v1"
     assert early(LOAD1, skip, "s_waitcnt vmcnt(0)", "s_nop 0", USE1, "s_waitcnt vmcnt(0)") == "v1"
@@ -89,7 +89,7 @@ def test_loops() -> None:
 
 
 def test_done() -> None:
-    """Behind which waits nothing is outstanding: not stores, not those of blocks before."""
+    """Waits after which nothing is outstanding: no stores, not even those of earlier blocks."""
     code = placed("s_waitcnt vmcnt(0) lgkmcnt(0)", "s_waitcnt_vscnt null, 0x0", STORE,
                   "s_waitcnt vmcnt(0) lgkmcnt(0)", "s_waitcnt_vscnt null, 0x0")  # fmt: skip
     assert waits(code).done == {code[1].pc, code[4].pc}

@@ -84,7 +84,7 @@ def test_broken_rule(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_broken_literal(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A rule that takes one value of an immediate for another is found among all values."""
+    """A rule that confuses two values of an immediate is found among all values."""
     ins = word("LOP3.LUT R16, R4, 0x12345678, RZ, 0xc0, !PT")
     (row,) = (r for r in verify.chosen(["lop3"], SMALL) if r.opcode == ins.word & 0xFFF)
     case = next(c for c in cases(row, 90, 90, 0, 1, lambda _: True) if c.immediate)
@@ -114,6 +114,6 @@ def test_evidence() -> None:
 
 
 def test_masks_of_more_than_a_byte() -> None:
-    """Once translated, to something else than the meaning says; nobody measured one."""
+    """Once translated wrongly; never measured."""
     assert verify_word(word("P2R R16, PR, R4, 0x4000"), SMALL)[0] == "refused"
     assert verify_word(word("P2R R16, PR, R4, 0x7f"), SMALL)[0] == "proved"

@@ -1,4 +1,5 @@
-"""Comparing waves: a NaN is a NaN where a rule computes one, and nothing else is let pass."""
+"""Comparing waves: any NaN equals any other if a rule computes it, and no other difference
+passes."""
 
 from __future__ import annotations
 
@@ -54,7 +55,7 @@ def test_nan(
     ],
 )
 def test_kinds(word: int, text: str, kind: str) -> None:
-    """Of a vector the parts count."""
+    """For a vector, its parts."""
     ins = decode(word, 0, 90, strict=False)
     assert ins.text.startswith(text)
     assert float_kind(ins) == kind

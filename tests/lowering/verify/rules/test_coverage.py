@@ -1,4 +1,4 @@
-"""The coverage page: counts, synthetic words, what is known of a form."""
+"""The coverage page: counts, synthetic words, the results known for a form."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_what_is_committed() -> None:
 
 
 def test_findings_of_some_rules() -> None:
-    """The counts of other rules stay, and why they are unknown."""
+    """The counts of other rules stay, and so do their reasons for Unknown."""
 
     def line(rule: str, status: str, detail: str = "") -> str:
         found = {"arch": "sm_90", "rule": rule, "status": status, "detail": detail,

@@ -1,4 +1,4 @@
-"""Rules that reach other lanes or memory: whole waves against the meanings over 32 lanes."""
+"""Rules that reach other lanes or memory: whole waves against the semantics over 32 lanes."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ pytestmark = pytest.mark.skipif(
         "ATOMS.CAS R16, [R4+0x10], R8, R12",
         "S2R R16, SR_LTMASK",
         "R2UR P3, UR16, R4",
-        # Once wrong: lanes that are here but not under the guard kept the old uniform value.
+        # Once wrong: present lanes whose guard was false kept the old uniform value.
         "@P5 VOTEU.ALL UR16, UP3, P0",
         "@!P5 VOTEU.ANY UR16, UP3, P0",
         "@P5 REDUX UR16, R4",
@@ -77,7 +77,7 @@ def test_matrices_of_other_generations(text: str, arch: int) -> None:
 
 
 def test_two_words_of_a_nan() -> None:
-    """The low word of a binary64 NaN is no number of its own; an infinity is no NaN."""
+    """The low word of a binary64 NaN is not a number of its own; an infinity is not a NaN."""
     word = 0xFDE00080E1F5800000008041079A2  # ATOM.E.ADD.EF.F64.RN PT, R16, [R4.64+UR24], R8
     found, _ = verify_word(decode(word, 0, 90, strict=False), RuleCheckSettings(vectors=1 << 12))
     assert found == "tested"

@@ -1,4 +1,4 @@
-"""What a kept proof is of: not only the text, where numbers and names may mean one thing."""
+"""The key of a cached proof: more than the text, if a number and a name may mean one place."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from sassxlate.lowering.verify.steps.prover import Prover
 
 
 def _asked(text: str, sass: str, consts: dict[tuple[int, int], str]) -> RegionText:
-    """A question, with other SASS of the same text."""
+    """A question with different SASS of the same text."""
     q = read_question(text, 90)
     block = replace(q.block, instructions=(decode(assemble(sass, 90), 0, 90),))
     places = {at: S(q.names.place[name].index) for at, name in consts.items()}
@@ -85,7 +85,7 @@ def test_a_register_that_a_step_spoils_is_missed_where_it_is_read() -> None:
     prover = Prover()
     one = read_question("gfx1100\nin v1\nout v0\nfree t24 s20\nIADD3 v0 v1 #1 Z", 90)
     spoils = "v_add_nc_u32 v1 #1 v1 v_mov_b32 v0 v1 ;"
-    assert isinstance(_verdict(prover, one, spoils), Proved)  # whether it may is not asked here
+    assert isinstance(_verdict(prover, one, spoils), Proved)  # whether it may is not checked here
     heads = "gfx1100\nin v1 v3\nout v0 v1 v2\nfree t24 s20\n"
     sass = "IADD3 v0 v1 #1 Z\nIADD3 v2 v1 #2 Z\nIADD3 v1 v3 #1 Z"
     q = read_question(heads + sass, 90)
@@ -96,7 +96,7 @@ def test_a_register_that_a_step_spoils_is_missed_where_it_is_read() -> None:
 
 
 def test_a_mark_is_part_of_what_was_proved() -> None:
-    """In one answer all lanes share what nobody reads; in another they do not."""
+    """In one answer all lanes share a value that is never read; in another they do not."""
     heads = "gfx1100\nin v1 v3\nout v0 v2\nfree t24 s20\n"
     q = read_question(heads + "IADD3 v0 v1 #1 Z\nIADD3 v2 v3 #1 Z\nIADD3 v0 v3 #2 Z", 90)
     reads = "v_readfirstlane_b32 s0 v0 v_add_nc_u32 v2 #1 v3 v_add_nc_u32 v2 s0 v2"
@@ -110,7 +110,7 @@ def test_a_mark_is_part_of_what_was_proved() -> None:
 
 
 def test_a_predicate_without_a_name_may_be_read_behind() -> None:
-    """R2P names predicates by their numbers alone."""
+    """R2P names predicates only by number."""
     q = read_question("gfx1100\nin p0 v1 v2\nout v0\nfree t24 s20\nSEL v0 v1 v2 Pp= p0", 90)
     ins = decode(assemble("R2P PR, R0, 0x6", 90), 0, 90)
     regs = replace(q.regs, p={n: S(60 + n) for n in range(3)})

@@ -1,4 +1,5 @@
-"""Steps that fall into smaller ones: what belongs together, and nothing wrong is proved so."""
+"""Steps split into smaller ones: related instructions stay together, and no wrong code is
+proved."""
 
 from __future__ import annotations
 
