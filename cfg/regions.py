@@ -23,8 +23,8 @@ class Region:
     breaks: tuple[int, ...]  # offsets of BREAK and BMOV instructions that may take lanes out
     soft: bool = False  # lanes may leave it while others spin inside
     waits: tuple[int, ...] = ()  # blocks inside, or called from there, that end with a WARPSYNC
-    # Blocks behind whose end no lane comes to a BSYNC or BREAK of the barrier before it arms it
-    # again; none are named where all lanes leave by those.
+    # Blocks after whose end no lane reaches a BSYNC or BREAK of the barrier before arming it again;
+    # empty if all lanes leave by those.
     left: frozenset[int] = frozenset()
 
 
@@ -174,8 +174,8 @@ def _needed(cfg: Cfg) -> list[frozenset[int]]:
 
 
 def _behind(cfg: Cfg, block: Block) -> tuple[int, ...]:
-    """The blocks where a lane goes on: from a collective section, which the lanes of all sections
-    of its class may run, behind its own."""
+    """The blocks where a lane continues: after a collective section, which the lanes of all
+    sections of its class may run, that is the block after its own."""
     last, home = block.last, block.last.get("target")
     if last.mnemonic == "WARPSYNC" and last.has("COLLECTIVE") and isinstance(home, Label):
         index = cfg.by_start.get(home.target)

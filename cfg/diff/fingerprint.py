@@ -40,7 +40,7 @@ _COMMON = frozenset({"0x0", "0x1", "0x2", "0x4", "0", "1", "2", "4", "-0x1", "-1
 def normal_form(text: str) -> str:
     """An instruction without register names, constant values and addresses.
 
-    What it does stays: modifiers, signs and complements, RZ and PT, truth tables.
+    Its operation stays: modifiers, signs and complements, RZ and PT, truth tables.
     """
     text = _CONSTANT.sub("c", _NOISE.sub("", text))
     table = _TABLE.search(text)

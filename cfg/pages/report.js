@@ -371,7 +371,7 @@ async function kernel(n) {
         k.runs ? facts("run", [["launches", num(k.runs.launches)], ["workgroups", num(k.runs.workgroups)],
         ["waves", num(k.runs.waves)], ["executed", `${num(k.runs.executed)} RDNA3 instructions`]]) : null),
       facts(data.target, [["VGPRs", num(a.vgprs) + (a.spilled ? `, ${a.spilled} registers in scratch` : "")],
-        ["SGPRs", num(a.sgprs)], ["LDS", `${num(a.lds)} bytes`], ["scratch", `${num(a.scratch)} bytes a lane`],
+        ["SGPRs", num(a.sgprs)], ["LDS", `${num(a.lds)} bytes`], ["scratch", `${num(a.scratch)} bytes per lane`],
         ["threads of a block", `at most ${num(a.max_threads)}`], ["occupancy", occupancy(a.occupancy)]])),
     el("p", { class: "faint" }, `Occupancy of blocks of ${r.threads} threads (${r.threads_are})` +
       (r.dynamic_shared ? ` with ${num(r.dynamic_shared)} bytes of dynamic shared memory.` : ".")),

@@ -1,7 +1,7 @@
-"""What is drawn of a control-flow graph, of whichever instruction set: blocks of lines, and arcs.
+"""The drawn form of a control-flow graph, for either instruction set: blocks of lines, and arcs.
 
-The drawings (:mod:`.svg`, :mod:`.page`), JSON and the differences read these values and nothing
-else, so a kernel's SASS and its RDNA3 look alike.
+The drawings (:mod:`.svg`, :mod:`sassxlate.cfg.pages.graph`), JSON and the differences read only
+these values, so a kernel's SASS and its RDNA3 look alike.
 """
 
 from __future__ import annotations
@@ -10,15 +10,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
-# How control gets along an arc.  taken: a branch whose other side is there too; fall: the other
-# side; jump: the only way; case: one of many targets of an indirect branch.
+# How control passes along an arc.  taken: a branch that also has a fall-through; fall: the
+# fall-through; jump: unconditional; case: one of many targets of an indirect branch.
 ArcKind: TypeAlias = Literal["taken", "fall", "jump", "case", "call", "return"]
 ARC_KINDS: tuple[ArcKind, ...] = ("taken", "fall", "jump", "case", "call", "return")
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One instruction: its byte offset, its text, and the registers by the names in listings."""
+    """One instruction: its byte offset, its text, and the registers as named in listings."""
 
     offset: int
     text: str
@@ -33,11 +33,11 @@ class Node:
     index: int
     start: int
     lines: tuple[Line, ...]
-    divergent: bool = False  # lanes of a warp may be elsewhere
-    joins: tuple[str, ...] = ()  # barriers whose lanes meet here: "B0"
+    divergent: bool = False  # lanes of a warp may have diverged
+    joins: tuple[str, ...] = ()  # barriers whose lanes reconverge here: "B0"
     loops: tuple[int, ...] = ()
     reachable: bool = True
-    runs: int | None = None  # times that a warp executed it, after a run
+    runs: int | None = None  # executions by warps, after a run
     note: str = ""
 
     @property
@@ -65,10 +65,10 @@ class Loop:
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """A kernel as it is drawn.  Nodes are in the order of their addresses, arcs in theirs."""
+    """A kernel for drawing.  Nodes are in address order, arcs in the order of their sources."""
 
     name: str
-    shown: str  # the name for people, demangled
+    shown: str  # the demangled name
     target: str  # sm_80, gfx1100
     nodes: tuple[Node, ...]
     arcs: tuple[Arc, ...]
@@ -91,7 +91,7 @@ def nested(loops: Sequence[Loop], node: int) -> tuple[int, ...]:
 
 def with_runs(picture: Picture, runs: Mapping[int, int]) -> Picture:
     """The picture after a run: ``runs`` are the executions of its blocks by their start.  A block's
-    note has its part of all instructions that were executed; of one that is missing it says so."""
+    note has its share of all executed instructions, or a question mark if its count is missing."""
     total = sum(runs.get(n.start, 0) * len(n.lines) for n in picture.nodes)
 
     def made(node: Node) -> Node:
@@ -107,7 +107,7 @@ def with_runs(picture: Picture, runs: Mapping[int, int]) -> Picture:
 
 
 def head(node: Node) -> str:
-    """What stands above a block's instructions."""
+    """The header line of a block."""
     parts = [node.name, f"{len(node.lines)} instr."]
     parts += [f"joins {' '.join(node.joins)}"] if node.joins else []
     parts += [] if node.reachable else ["not reached"]

@@ -84,7 +84,7 @@ class Figures:
 
     @property
     def standing(self) -> int:
-        """RDNA3 instructions that implement SASS."""
+        """The number of RDNA3 instructions that implement SASS."""
         return self.rdna3 - sum(n for _, n in self.added)
 
 

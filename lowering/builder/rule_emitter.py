@@ -569,15 +569,15 @@ class RuleEmitter:
             self.raw(Inst("s_mov_b32", (slot, value)))
 
     def finish(self) -> None:
-        """Runs the deferred writes of results, in the order they were asked for, and says of the
-        builder's items which are this instruction's."""
+        """Runs the deferred writes of results, in the order of their requests, and records which of
+        the builder's items belong to this instruction."""
         for commit in self._commits:
             commit()
         self._commits.clear()
         self.k.spans.append(Span(self.ins, self._first, len(self.k.items)))
 
     def begin(self) -> None:
-        """The instruction's own code begins here: what was written before is its guard's."""
+        """The instruction's own code starts here: earlier items belong to its guard."""
         self._first = len(self.k.items)
 
 

@@ -1,15 +1,15 @@
 """Maps machine code to the SASS that it came from, as a note in the code object.
 
 The note's owner is ``SASSXLATE``, its type 0x5358; its text has for every kernel the line
-``kernel NAME`` and then one line a run of instructions: the run's offset from the kernel's entry in
-hexadecimal, a tab, and the SASS instruction as ``/*00f0*/ LDG.E R2, [R2.64]``.  Error messages
+``kernel NAME`` and then one line per run of instructions: the run's offset from the kernel's entry
+in hexadecimal, a tab, and the SASS instruction as ``/*00f0*/ LDG.E R2, [R2.64]``.  Error messages
 quote it.  The line ``uniform`` has the offsets of those v_readfirstlane whose active lanes the
-translation takes for equal, which strict mode holds it to, and the line ``fence`` those of the
-instructions before which all memory accesses must be done, for another thread may then look.
+translation assumes equal, which strict mode checks, and the line ``fence`` those of the
+instructions before which all memory accesses must be done, since another thread may then read.
 
-The line ``blocks`` has where the code of each block begins, as ``RDNA3:SASS``; a line ``added
-KIND`` the runs of instructions that stand for no SASS, as ``FIRST-END``: what :data:`ADDED` says
-the translator puts in.
+The line ``blocks`` has the start of each block's code, as ``RDNA3:SASS``; a line ``added
+KIND`` the runs of instructions that implement no SASS, as ``FIRST-END``: those that the translator
+inserts (:data:`ADDED`).
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ WAIT, HAZARD, ISLAND = "wait", "hazard", "island"
 # What the translator adds, by the text of the origin that such instructions have.
 ADDED: Final[Mapping[str, str]] = {
     PROLOGUE: "clears masks and loads constants when the kernel begins",
-    POINT: "takes in the lanes that wait at this point, and goes on if there are none at all",
-    GUARD: "sets EXEC back behind instructions under a predicate",
+    POINT: "merges the lanes that wait here into EXEC; if it is zero, goes to the next point",
+    GUARD: "restores EXEC after instructions under a predicate",
     NEXT: "goes to the block that follows",
-    SCHEDULER: "finds lanes that can go on when all wait, and ends the wave",
+    SCHEDULER: "finds lanes that can continue when all wait, and ends the wave",
     SHARED: "code that several instructions call",
     WAIT: "waits for a load whose result is needed next",
     HAZARD: "keeps two instructions apart that the hardware cannot run so close",
-    ISLAND: "stands between a branch and a target that it does not reach",
+    ISLAND: "is an intermediate target of a branch that cannot reach its label",
     "": "has no origin",
 }
 
@@ -71,7 +71,7 @@ def source_map(items: Sequence[Item], program: Program) -> str:
 
 
 def sass_text(origin: InstOrigin) -> str:
-    """An origin as text: ``/*00f0*/ LDG.E R2, [R2.64]``, or what was added."""
+    """An origin as text: ``/*00f0*/ LDG.E R2, [R2.64]``, or the kind of added code."""
     if origin.offset is None:
         return origin.text
     return f"{_place(origin.offset)} {origin.text}" if origin.text else _place(origin.offset)
@@ -82,8 +82,8 @@ def _place(offset: int) -> str:
 
 
 def origin_texts(items: Iterable[Item]) -> Iterator[str]:
-    """For each item its origin as listings have it: a SASS instruction's text on the first of its
-    RDNA3 instructions, its offset on the others.  Empty for a label and where there is none."""
+    """The origin of each item as listings print it: a SASS instruction's text on the first of its
+    RDNA3 instructions, its offset on the others.  Empty for a label and without an origin."""
     said: set[int] = set()
     for item in items:
         origin = item.origin if isinstance(item, Inst) else None
@@ -98,7 +98,7 @@ def origin_texts(items: Iterable[Item]) -> Iterator[str]:
 
 
 def with_origin(items: list[Item], first: int, origin: InstOrigin) -> None:
-    """Gives the instructions from ``first`` on that have no origin this one."""
+    """Sets the origin of the instructions from ``first`` on that have none."""
     for i in range(first, len(items)):
         item = items[i]
         if isinstance(item, Inst) and item.origin is None:
@@ -106,7 +106,7 @@ def with_origin(items: list[Item], first: int, origin: InstOrigin) -> None:
 
 
 def added(items: list[Item], first: int, kind: str) -> None:
-    """Says of the instructions from ``first`` on that have no origin what they are added for."""
+    """Marks the instructions from ``first`` on that have no origin with their purpose."""
     with_origin(items, first, InstOrigin(kind))
 
 
@@ -133,9 +133,9 @@ def _exact(items: Sequence[Item], program: Program) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Exact:
-    """A kernel's whole map.  ``rows``: from an offset on the SASS instruction; ``blocks``: from an
-    offset on the SASS block; ``added``: first, end and kind of what stands for no SASS.  All in
-    order; offsets count from the entry."""
+    """A kernel's complete map.  ``rows``: the SASS instruction from an offset on; ``blocks``: the
+    SASS block from an offset on; ``added``: first, end and kind of code that implements no SASS.
+    All in order; offsets count from the entry."""
 
     rows: tuple[tuple[int, str], ...]
     blocks: tuple[tuple[int, int], ...]
@@ -143,9 +143,9 @@ class Exact:
 
 
 def exact(note_text: str, kernel: str) -> Exact | None:
-    """The map of a kernel; None where the note has none that says what was added.
+    """The map of a kernel; None if the note has no map with the added code.
 
-    ValueError where it is damaged.
+    ValueError if it is damaged.
     """
     blocks: list[tuple[int, int]] = []
     runs: list[tuple[int, int, str]] = []
@@ -169,7 +169,7 @@ def exact(note_text: str, kernel: str) -> Exact | None:
 
 
 def note(kernels: Iterable[tuple[str, str]]) -> bytes:
-    """The ELF note of (name, lines) pairs; nothing where no kernel has lines."""
+    """The ELF note of (name, lines) pairs; empty if no kernel has lines."""
     text = "".join(f"kernel {name}\n{lines}" for name, lines in kernels if lines).encode()
     if not text:
         return b""
@@ -178,7 +178,7 @@ def note(kernels: Iterable[tuple[str, str]]) -> bytes:
 
 
 def find(code_object: bytes) -> str:
-    """The text of a code object's note; empty where there is none."""
+    """The text of a code object's note; empty if there is none."""
     at = code_object.find(OWNER)
     if at < 12:
         return ""

@@ -273,7 +273,7 @@ class Barriers:
 
     @staticmethod
     def _if_whole(c: RuleEmitter, count: Arg, gone: S) -> None:
-        """Ended waves count only for a barrier over the whole block."""
+        """Zeroes ``gone``, the count of ended waves, unless the barrier is over the whole block."""
         if isinstance(count, I):
             return
         c.raw(Inst("s_cmp_eq_u32", (count, ZERO)))

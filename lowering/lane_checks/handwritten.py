@@ -84,7 +84,7 @@ class _Step:
     """One instruction, as far as it affects a lane."""
 
     inst: Inst
-    target: int | None  # of a branch; -1 where it leaves the code
+    target: int | None  # of a branch; -1 if it leaves the code
     reads: int  # temporaries, a bit each
     writes: int
     given: bool  # whether it writes a vector register of the program
@@ -365,7 +365,7 @@ class _Walk:
             self.go(at + 1, after)
 
     def _value(self, arg: Arg, lane: _Lane) -> int | None:
-        """The lane's bit of an operand; None where it may be either."""
+        """The lane's bit of an operand; None if it may be either."""
         if isinstance(arg, I):
             value = arg.value & _ALL
             return NO if value == 0 else YES if value == _ALL else None

@@ -87,7 +87,7 @@ class _Lives:
         for ref in places.kept:
             found = self.here.get((ref.kind, ref.number))
             if found is None:
-                raise NoFit("a result that nobody made")
+                raise NoFit("a result without a writer")
             found.last = _FOREVER
 
     def _begin(self, kind: str, number: int, at: float) -> _Segment:

@@ -3,8 +3,8 @@ places of its registers, and the points at which a trace records them.
 
 The points are before the first RDNA3 instruction and after the last one.  There every live
 register has its SASS value in its place of the register map: no rule moves work from one SASS
-instruction into another's code.  Under a predicate EXEC is narrower than the lanes that reached it;
-those are in the saved EXEC then, and that is the mask of the point.
+instruction into another's code.  Under a predicate EXEC is narrower than the set of lanes that
+reached the instruction; the saved EXEC holds those then, and is the mask of the point.
 """
 
 from __future__ import annotations

@@ -120,8 +120,8 @@ _MUFU = {
 
 
 def mufu(c: RuleEmitter) -> None:
-    """One-ulp approximations.  Both units measure SIN, COS arguments in turns, and flush denormals
-    in EX2, LG2."""
+    """One-ulp approximations.  Both units take SIN, COS arguments in revolutions, and flush
+    denormals in EX2, LG2."""
     name = next((m for m in c.ins.modifiers if m in _MUFU), None)
     if name is None:
         raise c.refuse("this function of MUFU")

@@ -169,7 +169,7 @@ def _pair(c: RuleEmitter, kind: str, out: V, word: V, shift: int) -> None:
     c.emit("v_pk_mul_f16", out, out, scale)
     c.emit("v_mov_b32", one, I(0x00010001))
     c.emit("v_pk_min_u16", top, top, one)
-    c.emit("v_pk_sub_u16", top, top, one)  # all ones for a NaN, else 0
+    c.emit("v_pk_sub_u16", top, top, one)  # all ones for a NaN, otherwise 0
     c.emit("v_or_b32", out, out, top)
 
 

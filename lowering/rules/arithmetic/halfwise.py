@@ -61,7 +61,8 @@ def single(c: RuleEmitter, half: V, *, bf16: bool) -> V:
 
 
 def flushed(c: RuleEmitter, value: Arg, limit: int = _NORMAL) -> V:
-    """Binary32, as a zero of its sign if its magnitude is below the pattern ``limit``."""
+    """Flushes binary32: a value of smaller magnitude than the pattern ``limit`` becomes a zero of
+    its sign."""
     size, zero, tiny, out = c.vtemp(), c.vtemp(), c.stemp(), c.vtemp()
     c.emit("v_and_b32", size, I(0x7FFFFFFF), value)
     c.emit("v_cmp_gt_u32", tiny, I(limit), size)

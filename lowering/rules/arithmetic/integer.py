@@ -454,7 +454,7 @@ def select_minmax(c: RuleEmitter, dst: V, a: Arg, b: Arg, which: Operand, sort: 
 
 
 def minmax64(c: RuleEmitter) -> None:
-    """IMNMX.U64, .S64 of sm_120."""
+    """64-bit minimum and maximum: IMNMX.U64, .S64 of sm_120."""
     which, more = c.operand("Pp"), c.operand("Pq")
     if not (isinstance(more, Pred) and more.is_false) or wants(c, "Pu", "Pv"):
         raise c.refuse("this form of IMNMX")

@@ -75,7 +75,7 @@ def addminmax16(c: RuleEmitter) -> None:
 
 
 def minmax8(c: RuleEmitter) -> None:
-    """VIMNMX on four bytes: their minimum where Pp holds, else the maximum."""
+    """VIMNMX on four bytes: their minimum if Pp holds, otherwise the maximum."""
     signed_bytes = c.ins.has("S8x4")
     a, b, which = c.vsrc("Ra"), c.vsrc("Rb"), c.operand("Pp")
     extract = "v_bfe_i32" if signed_bytes else "v_bfe_u32"

@@ -64,10 +64,10 @@ def _fill(c: RuleEmitter, data: V, n: int, over: V) -> None:
     # In the word where the bytes begin, keep the low bytes; a shift takes the count modulo 32.
     c.emit("v_lshlrev_b32", kept, I(3), over)
     c.emit("v_lshrrev_b32", kept, kept, ALL_ONES)
-    after: S | None = None  # whether the bytes begin before the word after this one
+    after: S | None = None  # whether the bytes begin at or before this word: all of it is zero
     for i in range(n):
         word, mask = V(data.index + i), kept
-        begins: S | None = None  # whether the bytes begin in this word or before it
+        begins: S | None = None  # whether the bytes begin no later than the end of this word
         if i < n - 1:
             begins, mask = c.stemp(), reached
             c.emit("v_cmp_le_u32", begins, I(4 * (n - 1 - i)), over)
@@ -162,7 +162,7 @@ def _arrived(c: RuleEmitter, new: V, old: V, count: V | I | None, bytes_: tuple[
     c.emit("v_cndmask_b32", left, ZERO, I(1), done)
     c.emit("v_lshlrev_b32", left, I(31), left)
     c.emit("v_xor_b32", left, left, high)
-    # Bits 42 and 63 are kept, except for the phase.
+    # Bits 42 and 63 are kept; the phase (63) flips when the barrier is done.
     c.emit("v_and_b32", left, I(0x80000400), left)
     c.emit("v_lshl_or_b32", left, pending, I(11), left)
     c.emit("v_lshrrev_b32", pending, I(11), due)

@@ -91,7 +91,7 @@ def cut_at(block: BlockPair, n: int) -> Cut | str:
 
 
 def _releases(ins: Instruction) -> bool:
-    """Whether other lanes may rely on earlier accesses: arrivals, and copies that arrive."""
+    """Whether it makes earlier accesses visible to other lanes: arrivals, copies that arrive."""
     if ins.mnemonic == "SYNCS":
         return ins.has("ARRIVE") or ins.has("EXCH")
     inwards = ins.mnemonic == "UBLKCP" and ins.modifiers[:2] == ("S", "G")

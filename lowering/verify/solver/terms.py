@@ -49,7 +49,7 @@ def holds(a: BV) -> z3.BoolRef:
 
 
 class Terms:
-    """``Domain[BV]``."""
+    """The semantics' domain over z3 bit vectors, ``Domain[BV]``."""
 
     def __init__(self, products: bool = False) -> None:
         self.payloads = False  # whether the NaN of doubles are distinguished

@@ -79,7 +79,7 @@ SOUND: dict[str, list[Item]] = {
         Inst("s_and_b32", (EXEC, EXEC, P0)),
         Inst("v_cndmask_b32", (R8, R4, R8, MASK)),
     ),
-    "a jump over what nobody does": [
+    "a jump over code that no lane runs": [
         Inst("s_cbranch_execz", (LabelRef("done"),)),
         Inst("v_mov_b32", (T0, R4)),
         Label("done"),

@@ -195,7 +195,7 @@ DEFECTS: tuple[Defect, ...] = (
     Defect("store done twice", "STG.E desc[UR4][R2.64], R4",
            lambda code: [*code, *(s for s in code if s.inst.op.startswith("global_store"))]),
     Defect("shared for global", "STS [R2], R4", op("ds_store_b32", "scratch_store_b32")),
-    Defect("store left out in front of a load",
+    Defect("store left out before a load",
            "STG.E desc[UR4][R2.64], R4; LDG.E R10, desc[UR4][R2.64]", lambda code: []),
     Defect("another atomic", "ATOMG.E.ADD.STRONG.GPU PT, R10, desc[UR4][R2.64], R4",
            op("global_atomic_add", "global_atomic_sub")),

@@ -31,7 +31,7 @@ class Texel:
 
 
 def load(t: Texture, texel: Texel, channels: Sequence[int]) -> None:
-    """Fills ``texel.values``."""
+    """Loads the texel and fills ``texel.values`` with its channels."""
     c = t.c
     with c.scope():
         data = c.vtemp(4)
