@@ -112,12 +112,11 @@ def _no_predicate(c: RuleEmitter) -> None:
 def atomic(c: RuleEmitter) -> None:
     """ATOM, ATOMG, RED, REDG.
 
-    RED is taken for one of global memory: nvcc writes it for ``red.global`` and ``atom.global``
-    alone, and ATOM for a generic address, also where the result is not used (docs/errata.md).
+    RED is treated as global: nvcc writes it only for ``red.global`` and ``atom.global``, and ATOM
+    for a generic address, even if the result is not used (docs/errata.md).
 
-    ATOM's predicate says whether it was done: debug code goes on with a
-    loop of its own where it was not; ATOMG's never holds (measured).  Flat atomics reach global and
-    shared memory, not scratch."""
+    ATOM's predicate is true if it was done; otherwise debug code continues with a loop of its own.
+    ATOMG's is never true (measured).  Flat atomics reach global and shared memory, not scratch."""
     flat = c.ins.mnemonic == "ATOM"
     kind = kind_of(c)
     at = address64(c, c.mem(), flat)
@@ -366,10 +365,10 @@ def cast_flat(c: RuleEmitter) -> None:
 
 
 def popc_inc(c: RuleEmitter) -> None:
-    """ATOMS.POPC.INC: one more for each lane.
+    """ATOMS.POPC.INC: adds one per lane.
 
-    Its result is measured only of lanes that each have a word of their own.  What lanes that share
-    one get is unknown, and nvcc writes ATOMS.ADD where the result is used: refused.
+    Its result was measured only for lanes that do not share a word.  The result for lanes that
+    share one is unknown, and nvcc writes ATOMS.ADD if the result is used: refused.
     """
     if _result(c):
         raise c.refuse("ATOMS.POPC.INC with a result")

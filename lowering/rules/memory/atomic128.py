@@ -48,10 +48,10 @@ def _words(c: RuleEmitter, role: str) -> list[V]:
 
 
 def atomic128(c: RuleEmitter) -> None:
-    """CAS and EXCH; the result is what was there.
+    """CAS and EXCH; the result is the old value.
 
-    ATOMG's predicate never holds (measured).  ATOM's says whether it was done, which is measured of
-    global memory alone, not of generic addresses of shared memory: refused.
+    ATOMG's predicate is never true (measured).  ATOM's is true if it was done, which was measured
+    only for global memory, not for generic addresses of shared memory: refused.
     """
     flat = c.ins.mnemonic == "ATOM"
     if flat and c.wants_pred("Pu"):
