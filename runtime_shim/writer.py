@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, TypeVar
 
 import click
 
@@ -17,8 +17,10 @@ from sassxlate.runtime_shim.cache import place as _cache_place
 
 if TYPE_CHECKING:
     from sassxlate.disasm.containers import Cubin
-    from sassxlate.llm.engine.engine import ModelEngine
-    from sassxlate.llm.engine.report import EngineReport
+    from sassxlate.llm.engine.choose import EngineName
+    from sassxlate.lowering.engine.engine import Engine
+    from sassxlate.lowering.engine.memo import Memo
+    from sassxlate.lowering.engine.report import EngineReport
     from sassxlate.lowering.select.stages import Selected
     from sassxlate.lowering.select.translated import Translated
     from sassxlate.runtime_shim.cache.store import Cache
@@ -26,8 +28,8 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 _QUIET_S, _EVERY_S = 2.0, 0.2  # seconds before progress is shown, and between two updates
 _BAR = 24
-_TOGETHER = 32  # kernels per batch of questions to the model
-UNIT = 16  # units of lowering/optimize/cost.py per cycle
+_TOGETHER = 32  # kernels that are asked for at once
+UNIT = 16  # of lowering/optimize/cost.py: of a cycle
 
 
 @dataclass(slots=True)
@@ -38,8 +40,8 @@ class Writer:
     (None: the usual one).
     """
 
-    engine: ModelEngine | None
-    keeps: tuple[str, ...] = ("hybrid",)
+    engine: Engine | None
+    keeps: tuple[str, ...] = ("hybrid", "search")
     place: Path | None = None
 
     def translate(self, cubin: Cubin, name: str) -> tuple[Translated, EngineReport | None]:
@@ -58,16 +60,15 @@ class Writer:
 
         with _Progress(engine, name):
             done = translate_kernel(cubin, name, rewrite)
-        if engine.mode in self.keeps:
-            told = reports[0].as_dict() | {"samples": engine.samples}
-            _keep(self.place, translate_kernel(cubin, name), done, told)
+        if engine.name in self.keeps:
+            _keep(self.place, translate_kernel(cubin, name), done, reports[0], engine.identity)
         return done, reports[0]
 
     def asked(
         self, items: Iterable[_T], kernel_of: Callable[[_T], tuple[Cubin, str]], name: str
     ) -> Iterator[_T]:
-        """The same items; the questions of their kernels are put to the model in batches of
-        kernels. ``name`` is the label of the progress."""
+        """The same items; what their kernels need is asked some kernels at a time.
+        ``name`` is what the progress is called."""
         if self.engine is None:
             yield from items
             return
@@ -94,19 +95,18 @@ class Writer:
         cache = _cache(self.place)
         if cache is None:
             return False
-        kept = hybrid.find(cache, rules.code_object, str(rules.launch))
-        mine = {"engine": engine.mode, "model": engine.proposer.name, "samples": engine.samples}
-        return kept is not None and all(kept.report.get(k) == v for k, v in mine.items())
+        code, launch = rules.code_object, str(rules.launch)
+        return all(hybrid.find(cache, code, launch, who) for who in (engine.identity, ""))
 
     @property
     def key(self) -> str:
-        """A name for the engine and its model."""
+        """Of the engine and all that its code depends on."""
         from sassxlate.runtime_shim.cache.store import key_of
 
         engine = self.engine
         if engine is None:
             return "rules"
-        return key_of(f"{engine.mode} {engine.proposer.name} {engine.samples}".encode())[:16]
+        return key_of(engine.identity.encode())[:16]
 
 
 def _selected(kernels: Iterable[tuple[Cubin, str]]) -> Iterator[Selected]:
@@ -119,35 +119,22 @@ def _selected(kernels: Iterable[tuple[Cubin, str]]) -> Iterator[Selected]:
             yield translate_kernel(cubin, name).selected
 
 
-def writer(engine: str | None, model: str | None, samples: int) -> Writer:
-    """The engine selected by the options; by default, the usual one here.
+def writer(engine: EngineName | None, model: str | None, samples: int) -> Writer:
+    """The engine that the options name; without any, what is usual here.
 
     ModelError SX1001 to SX1008 for a model that cannot be used.
     """
-    if engine == "rules" and model is None:
-        _one_answer(samples)
-        return Writer(None)
-    from sassxlate.llm.engine import models
+    from sassxlate.llm.engine import choose
 
-    mode = engine if engine is not None else models.usual(model)
-    if engine is None and model is not None:
-        mode = "hybrid"
-    if mode == "rules":
-        _one_answer(samples)
-        return Writer(models.engine("rules", model))
-    return Writer(models.engine(cast(Any, mode), model, samples, memo=_memo()))
+    name = engine
+    if name is None:
+        name = "hybrid" if model is not None else choose.usual(model)
+    return Writer(choose.engine(name, model, samples, memo=_memo()))
 
 
-def _one_answer(samples: int) -> None:
-    from sassxlate.errors import ModelError
-
-    if samples != 1:
-        raise ModelError("SX1008", f"--samples {samples}: the rules write one answer, no model")
-
-
-def _memo() -> Any:
-    """Earlier answers, in the cache."""
-    from sassxlate.llm.engine.engine import Memo
+def _memo() -> Memo:
+    """Answers of before, in the cache."""
+    from sassxlate.lowering.engine.memo import Memo
 
     cache = _cache()
 
@@ -171,7 +158,7 @@ def _cache(root: Path | None = None) -> Cache | None:
 
 
 def _keep(
-    place: Path | None, rules: Translated, made: Translated, report: Mapping[str, Any]
+    place: Path | None, rules: Translated, made: Translated, report: EngineReport, engine: str
 ) -> None:
     """For `sassxlate run`; a full disk is not an error."""
     from sassxlate.runtime_shim.cache import hybrid
@@ -180,13 +167,14 @@ def _keep(
     cache = _cache(place)
     if cache is not None and launch == str(made.launch):
         with suppress(OSError):
-            hybrid.keep(cache, rules.code_object, launch, made.code_object, report)
+            said = report.as_dict()
+            hybrid.keep(cache, rules.code_object, launch, made.code_object, said, engine)
 
 
 class _Progress:
     """A progress line on the terminal, once it takes long."""
 
-    def __init__(self, engine: ModelEngine, name: str) -> None:
+    def __init__(self, engine: Engine, name: str) -> None:
         self.engine, self.name = engine, name[:40]
         self.started = time.monotonic()
         self.last = 0.0

@@ -29,7 +29,7 @@ from sassxlate.disasm.containers import Cubin, load
 from sassxlate.errors import ModelError, SassxlateError
 from sassxlate.llm.dataset.files import read_ids, write_rows
 from sassxlate.llm.dataset.rows import Harvest
-from sassxlate.llm.gate.verdict_store import VerdictStore, sources_tag
+from sassxlate.llm.dataset.verdict_store import VerdictStore, sources_tag
 from sassxlate.lowering.verify.steps.prover import Prover
 from sassxlate.processes import die_with_parent
 

@@ -24,11 +24,11 @@ from sassxlate.errors import EncodeError, ModelError, SassxlateError
 from sassxlate.llm.dataset.build import DatasetSettings
 from sassxlate.llm.dataset.files import MODEL, best_rows, model_reports, read_rows, write_rows
 from sassxlate.llm.dataset.rows import TrainingPair
-from sassxlate.llm.gate.gate import Gate, Judgement
-from sassxlate.llm.gate.verdict_store import VerdictStore, sources_tag
+from sassxlate.llm.dataset.verdict_store import VerdictStore, sources_tag
 from sassxlate.llm.inference.torch_sampler import TEMPERATURE, TorchSampler, has_gpu
 from sassxlate.llm.language import tokenizer
 from sassxlate.llm.language.question import read_question
+from sassxlate.lowering.engine.gate import Gate, Judgement
 from sassxlate.lowering.optimize.cost import cost
 from sassxlate.lowering.region.places import VTEMPS
 from sassxlate.lowering.region.subset import guard
@@ -449,8 +449,8 @@ def _numpy(
                 prompts.append(read_question(q.prompt, q.arch))
                 numbers.append(n)
             except EncodeError:
-                yield n, []  # the judge counts it
-        made = proposer.propose(prompts, samples, [VTEMPS] * len(prompts))
+                yield n, []  # judging counts it
+        made = proposer.answers(prompts, samples, [VTEMPS] * len(prompts))
         yield from zip(numbers, made, strict=True)
 
 

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field, replace
 
 from sassxlate.disasm.containers.values import Cubin
 from sassxlate.errors import EncodeError, SassxlateError
-from sassxlate.llm.gate.parts import no_guard, parts
 from sassxlate.llm.language.older_forms.restate import too_long
+from sassxlate.lowering.engine.parts import no_guard, parts
 from sassxlate.lowering.optimize.cost import cost
 from sassxlate.lowering.optimize.lift.candidates import Known, relowered
 from sassxlate.lowering.optimize.regions import CutRegion, cut_regions

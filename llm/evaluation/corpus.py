@@ -24,10 +24,10 @@ from sassxlate.llm.dataset.build import DatasetSettings as Splits
 from sassxlate.llm.dataset.build import files_in, program_of, split_of
 from sassxlate.llm.dataset.files import read_ids, reports
 from sassxlate.llm.dataset.rows import row_id
-from sassxlate.llm.gate.temporaries import room
 from sassxlate.llm.language import tokenizer
 from sassxlate.llm.language.older_forms.restate import too_long
 from sassxlate.llm.language.prompt import question_words
+from sassxlate.lowering.engine.temporaries import room
 from sassxlate.lowering.optimize.cost import cost
 from sassxlate.lowering.optimize.regions import CutRegion, cut_regions, is_macro
 from sassxlate.lowering.pipeline import translate_kernel

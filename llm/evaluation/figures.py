@@ -141,7 +141,7 @@ def _why(answers: Iterable[Answer]) -> dict[str, int]:
         if answer.proved:
             continue
         detail = _NUMBERS.sub(lambda m: "" if m[0].startswith("i") else "*", answer.detail)
-        told = answer.reason in ("unknown", "encoding", "text")
+        told = answer.reason in ("unknown", "encoding", "malformed")
         out[f"{answer.reason}: {detail[:70]}" if told and detail else answer.reason] += 1
     found = dict(out.most_common(_REASONS))
     rest = out.total() - sum(found.values())

@@ -11,12 +11,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from sassxlate.errors import EncodeError
-from sassxlate.llm.engine.engine import Words
 from sassxlate.llm.evaluation.corpus import EvaluationBlock, block_of
 from sassxlate.llm.evaluation.results import Answer
-from sassxlate.llm.gate.parts import parts
 from sassxlate.llm.language.prompt import question_words
+from sassxlate.lowering.engine.parts import parts
 from sassxlate.lowering.optimize.regions import CutRegion
+from sassxlate.lowering.region.text import Words
 
 # Functions: one asks for several answers to each block, one judges numbered answers to blocks.
 Ask = Callable[[Sequence[EvaluationBlock], int], list[list[Words]]]

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from sassxlate.errors import SassxlateError
-from sassxlate.llm.engine.engine import Proposer, Words
+from sassxlate.llm.dataset.verdict_store import VerdictStore, sources_tag
 from sassxlate.llm.evaluation.corpus import Corpus, EvaluationBlock, Key
 from sassxlate.llm.evaluation.parts import Cases, in_parts
 from sassxlate.llm.evaluation.results import (
@@ -27,9 +27,9 @@ from sassxlate.llm.evaluation.results import (
     Outcome,
     Results,
 )
-from sassxlate.llm.gate.gate import Gate, Judgement
-from sassxlate.llm.gate.temporaries import packed, used
-from sassxlate.llm.gate.verdict_store import VerdictStore, sources_tag
+from sassxlate.llm.inference.language_model import LanguageModel, Words
+from sassxlate.lowering.engine.gate import Gate, Judgement
+from sassxlate.lowering.engine.temporaries import packed, used
 from sassxlate.lowering.region.places import VTEMPS
 from sassxlate.lowering.region.text import answer_text, read_code
 from sassxlate.lowering.verify.steps.prover import Prover
@@ -100,7 +100,9 @@ class Judge:
         try:
             code = read_code(words, here)
         except SassxlateError as error:
-            return Answer("refused", "text", str(error)[:160], drawn=drawn, text=" ".join(words))
+            return Answer(
+                "refused", "malformed", str(error)[:160], drawn=drawn, text=" ".join(words)
+            )
         gate = Gate(block.vtemps, False, self.settings.timeout_ms, self.prover)
         rules = [item for group in block.rules for item in group]
         try:
@@ -204,7 +206,7 @@ def _pool(
 
 def measure(
     corpus: Corpus,
-    proposer: Proposer,
+    proposer: LanguageModel,
     settings: EvaluationSettings,
     results: Path | None = None,
     told: Callable[[EvaluationRun], None] = lambda _: None,
@@ -268,7 +270,7 @@ def _batches(
 
 def _batch(
     groups: Sequence[Sequence[EvaluationBlock]],
-    proposer: Proposer,
+    proposer: LanguageModel,
     settings: EvaluationSettings,
     proofs: Path,
 ) -> tuple[list[BlockResult], Batch]:
@@ -300,7 +302,7 @@ def _batch(
 def _further(
     cases: Sequence[ProofCase],
     done: Mapping[Key, tuple[ProofCase, Judged]],
-    proposer: Proposer,
+    proposer: LanguageModel,
     settings: EvaluationSettings,
     proofs: Path,
     batch: Batch,
@@ -337,10 +339,10 @@ def _further(
 
 
 def _asked(
-    groups: Sequence[Sequence[EvaluationBlock]], proposer: Proposer, samples: int
+    groups: Sequence[Sequence[EvaluationBlock]], proposer: LanguageModel, samples: int
 ) -> list[list[Words]]:
     heads = [group[0] for group in groups]
-    return proposer.propose([b.question for b in heads], samples, [b.vtemps for b in heads])
+    return proposer.answers([b.question for b in heads], samples, [b.vtemps for b in heads])
 
 
 def _settled(case: ProofCase, judged: Judged, more: tuple[Judged, int] | None) -> BlockResult:

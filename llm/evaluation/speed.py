@@ -53,7 +53,7 @@ def measured(
 ) -> tuple[dict[str, Any], list[Words]]:
     """The rates of one round, and the answers."""
     clock, spent = time.perf_counter(), _seconds()
-    answers = model.propose([b.question for b in blocks], 1, [b.vtemps for b in blocks])
+    answers = model.answers([b.question for b in blocks], 1, [b.vtemps for b in blocks])
     clock, spent = time.perf_counter() - clock, _seconds() - spent
     words = sum(b.tokens for b in blocks) + sum(len(a) + 1 for mine in answers for a in mine)
     figures = {

@@ -84,7 +84,7 @@ class BlockModel:
             return partial(Session, self.model)
         return partial(FastSession, self.fast)
 
-    def propose(
+    def answers(
         self, questions: Sequence[RegionText], samples: int, vtemps: Sequence[int]
     ) -> list[list[Words]]:
         """Up to ``samples`` answers to each question; none to one that is too long."""

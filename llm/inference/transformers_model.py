@@ -110,7 +110,7 @@ class TransformersModel:
         self.seed = seed
         self.name = f"{model.rstrip('/').rpartition('/')[2]}-transformers"
 
-    def propose(
+    def answers(
         self, questions: Sequence[RegionText], samples: int, vtemps: Sequence[int]
     ) -> list[list[Words]]:
         """Up to ``samples`` answers to each question; none for one that is too long."""

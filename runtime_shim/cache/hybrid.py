@@ -1,10 +1,11 @@
-"""Kernels whose code is partly a model's, stored in the cache for programs that run later.
+"""Kernels whose code is partly not the rules', kept in the cache for programs that run later.
 
 An entry belongs to the code object and the launch text that the rules write, under the cache's tag,
-which covers all deciding source code and the solver: if a kernel's translation by the rules gives
-the same bytes, the entry's code may replace it.  Every block in it was proved when it was made.
-The entry has the model that wrote it (the name has the digest of its weights) and the outcome of
-each block, even if nothing was taken; of several models' code the cheapest is stored.
+which has all sources that decide and the solver: whoever translates a kernel by the rules and gets
+the same bytes may take the entry's code instead.  Every block in it was proved when it was made.
+The entry says which engine wrote it (a model's name has the digest of its weights) and what became
+of each block, also where nothing was taken.  Each engine has an entry of its own, under what its
+code depends on; beside them stands the cheapest, which is what programs get.
 
 A file is the line ``sassxlate-hybrid 2``, the length of the report as eight bytes, the report
 (JSON), and the code object.
@@ -27,20 +28,23 @@ _MAGIC = b"sassxlate-hybrid 2\n"
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """A code object, and :meth:`sassxlate.llm.engine.report.EngineReport.as_dict` about
-    it."""
+    """A code object, and what :meth:`sassxlate.lowering.engine.report.EngineReport.as_dict`
+    said of it."""
 
     code: bytes
     report: Mapping[str, Any]
 
 
-def _name(rules: bytes, launch: str) -> str:
-    return f"{key_of(rules, launch.encode())}{SUFFIX}"
+def _name(rules: bytes, launch: str, engine: str) -> str:
+    whose = f"-{key_of(engine.encode())[:16]}" if engine else ""
+    return f"{key_of(rules, launch.encode())}{whose}{SUFFIX}"
 
 
-def find(cache: Cache, rules: bytes, launch: str) -> Kept | None:
-    """The replacement for the rules' code object; None if there is none, or it is damaged."""
-    data = cache.read(AREA, _name(rules, launch))
+def find(cache: Cache, rules: bytes, launch: str, engine: str = "") -> Kept | None:
+    """What to take for the rules' code object, of one engine (its
+    :attr:`~sassxlate.lowering.engine.engine.Engine.identity`) or the cheapest of all; None where
+    there is nothing, or it is damaged."""
+    data = cache.read(AREA, _name(rules, launch, engine))
     return None if data is None else _parsed(data)
 
 
@@ -53,16 +57,19 @@ def _parsed(data: bytes) -> Kept | None:
     return Kept(body[8 + size :], report)
 
 
-def keep(cache: Cache, rules: bytes, launch: str, made: bytes, report: Mapping[str, Any]) -> None:
-    """Stores ``made`` for the kernel that the rules translate to ``rules`` and ``launch``, and puts
-    it in place of the rules' code, or another model's, if that is already in the cache;
-    unless the stored code saves more.  OSError if there is no room."""
+def keep(
+    cache: Cache, rules: bytes, launch: str, made: bytes, report: Mapping[str, Any], engine: str
+) -> None:
+    """Keeps an engine's ``made`` for the kernel that the rules translate to ``rules`` and
+    ``launch``, and puts it in the place of the rules' code, or another engine's, where that is in
+    the cache already; unless what is kept for it saves more.  OSError where there is no room."""
+    text = json.dumps(report).encode()
+    entry = _MAGIC + len(text).to_bytes(8, "little") + text + made
+    cache.write(AREA, _name(rules, launch, engine), entry)
     before = find(cache, rules, launch)
     if before is not None and before.report.get("saved", 0) > report.get("saved", 0):
         return
-    text = json.dumps(report).encode()
-    body = len(text).to_bytes(8, "little") + text + made
-    cache.write(AREA, _name(rules, launch), _MAGIC + body)
+    cache.write(AREA, _name(rules, launch, ""), entry)
     others = [rules] if before is None else [rules, before.code]
     for path in sorted(cache.path(AREA, "").glob("*.hsaco")):
         size = path.stat().st_size - SEAL_SIZE
@@ -73,7 +80,7 @@ def keep(cache: Cache, rules: bytes, launch: str, made: bytes, report: Mapping[s
 
 
 def any_kept(root: Path, tag: str) -> bool:
-    """Whether the cache has code for which a model was asked."""
+    """Whether an engine was asked for code in the cache."""
     return any((root / AREA / tag).glob(f"*{SUFFIX}"))
 
 

@@ -1,5 +1,5 @@
-"""Compares the self-checking programs with a model's code and with the rules': instructions saved,
-and how fast the model answers."""
+"""The self-checking programs with another engine's code beside the rules': what it saves, and how
+fast a model is asked."""
 
 from __future__ import annotations
 
@@ -24,8 +24,9 @@ from sassxlate.runtime_shim.service import client
 from sassxlate.runtime_shim.writer import Writer
 
 if TYPE_CHECKING:
-    from sassxlate.llm.engine.engine import ModelEngine, Proposer
-    from sassxlate.llm.engine.report import EngineReport
+    from sassxlate.llm.inference.language_model import LanguageModel
+    from sassxlate.lowering.engine.engine import Engine
+    from sassxlate.lowering.engine.report import EngineReport
     from sassxlate.lowering.region.text import RegionText
 
 SAVED, RATE = 0.03, 10.0  # targets: dynamic instructions saved, distinct blocks per second
@@ -73,8 +74,9 @@ class Rate:
 
 @dataclass(frozen=True, slots=True)
 class HybridResult:
-    """What was measured with a model."""
+    """What was measured with an engine; ``model`` is its proposer's name."""
 
+    engine: str
     model: str
     arch: int
     rows: tuple[ProgramComparison, ...]
@@ -112,7 +114,8 @@ class HybridResult:
         rate = None if self.rate is None else asdict(self.rate) | {"a_second": self.rate.a_second}
         rows = [asdict(row) | {"ratio": row.ratio} for row in self.rows]
         return {
-            "bench": "hybrid", "model": self.model, "arch": f"sm_{self.arch}", "programs": rows,
+            "bench": "hybrid", "engine": self.engine, "model": self.model,
+            "arch": f"sm_{self.arch}", "programs": rows,
             "mean_ratio": self.mean, "hit_rate": self.hit_rate,
             "asked_a_second": self.asked_a_second, "rate": rate,
         }  # fmt: skip
@@ -122,18 +125,18 @@ class HybridResult:
 class _Heard:
     """Passes questions on, and keeps them."""
 
-    inner: Proposer
+    inner: LanguageModel
     heard: dict[str, RegionText] = field(default_factory=dict[str, "RegionText"])
 
     @property
     def name(self) -> str:
         return self.inner.name
 
-    def propose(
+    def answers(
         self, questions: Sequence[RegionText], samples: int, vtemps: Sequence[int]
     ) -> list[list[tuple[str, ...]]]:
         self.heard |= {question.text: question for question in questions}
-        return self.inner.propose(questions, samples, vtemps)
+        return self.inner.answers(questions, samples, vtemps)
 
 
 def executables(fixtures: Path, arch: int, pattern: str, folder: Path) -> Iterator[Path]:
@@ -220,7 +223,7 @@ def measured(
 
 def measure(
     programs: Iterator[Path],
-    engine: ModelEngine,
+    engine: Engine,
     arch: int,
     folder: Path,
     *,
@@ -229,29 +232,34 @@ def measure(
     told: Callable[[ProgramComparison], None] = lambda _: None,
 ) -> HybridResult:
     """All of it; ``engine`` must remember nothing yet.  Raises as :func:`measured` does."""
-    heard = _Heard(engine.proposer)
-    engine.proposer = heard
+    from sassxlate.llm.engine.model import ModelProposer
+
+    heard = None
+    if isinstance(engine.proposer, ModelProposer):
+        heard = engine.proposer.model = _Heard(engine.proposer.model)
     caches = folder / "rules", folder / "hybrid"
     for cache in caches:
         cache.mkdir(parents=True, exist_ok=True)
-    writer = Writer(engine, place=caches[1])
+    writer = Writer(engine, keeps=(engine.name,), place=caches[1])
     rows: list[ProgramComparison] = []
     for program in programs:
         rows.append(measured(program, writer, caches, arch, strict))
         told(rows[-1])
-    rate = rate_of(heard.inner, list(heard.heard.values())) if rated and heard.heard else None
-    return HybridResult(heard.name, arch, tuple(rows), rate)
+    rate = None
+    if rated and heard is not None and heard.heard:
+        rate = rate_of(heard.inner, list(heard.heard.values()))
+    return HybridResult(engine.name, engine.proposer.name, arch, tuple(rows), rate)
 
 
-def rate_of(proposer: Proposer, questions: Sequence[RegionText]) -> Rate:
+def rate_of(model: LanguageModel, questions: Sequence[RegionText]) -> Rate:
     """How fast a model answers questions of the median length: the middle of them by length."""
     ordered = sorted(questions, key=lambda q: (len(q.words), q.text))
     count = min(len(ordered), _MOST_RATED)
     first = (len(ordered) - count) // 2
     chosen = ordered[first : first + count]
-    proposer.propose(chosen[:1], 1, [24])  # what is done once only
+    model.answers(chosen[:1], 1, [24])  # what is done once only
     started = time.perf_counter()
-    answers = proposer.propose(chosen, 1, [24] * count)
+    answers = model.answers(chosen, 1, [24] * count)
     seconds = time.perf_counter() - started
     lengths = sorted(len(a[0]) for a in answers if a)
     return Rate(
@@ -296,7 +304,8 @@ def text(result: HybridResult) -> list[str]:
     """For the terminal."""
     lines = table(_HEAD, [_cells(row) for row in result.rows])
     wrong = [f"{row.program}: {row.why}" for row in result.rows if not row.passed]
-    return [f"model {result.model}, sm_{result.arch}", "", *lines, "", *summary(result), *wrong]
+    head = f"engine {result.engine} ({result.model}), sm_{result.arch}"
+    return [head, "", *lines, "", *summary(result), *wrong]
 
 
 def markdown(result: HybridResult, machine: Mapping[str, Any]) -> list[str]:

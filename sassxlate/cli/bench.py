@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import click
 
@@ -271,6 +271,13 @@ def codegen(
 @click.option(
     "--arch", default="sm_80", show_default=True, help="The architecture of the programs."
 )
+@click.option(
+    "--engine",
+    type=click.Choice(["hybrid", "search"]),
+    default="hybrid",
+    show_default=True,
+    help="What is measured: a model beside the rules, or the search.",
+)
 @click.option("--model", metavar="PATH_OR_HUB_ID", help="A model other than the shipped one.")
 @click.option(
     "--samples", type=click.IntRange(1, 64), default=1, help="Answers to sample for each block."
@@ -283,6 +290,7 @@ def hybrid(
     given: str | None,
     pattern: str,
     arch: str,
+    engine: Literal["hybrid", "search"],
     model: str | None,
     samples: int,
     strict: bool,
@@ -290,10 +298,10 @@ def hybrid(
     check: bool,
     output_format: str,
 ) -> None:
-    """Run the fixtures' programs with a model's code where it is proved and cheaper.
+    """Run the fixtures' programs with an engine's code where it is proved and cheaper.
 
-    For each, with the rules and with the model: whether it passes, and how many instructions waves
-    execute.  Then how often a block was a repeated question, and how many distinct ones the model
+    For each, with the rules and with the engine: whether it passes, and how many instructions waves
+    execute.  Then how often a block was a repeated question, and how many distinct ones a model
     answers per second.
     """
     import tempfile
@@ -302,11 +310,11 @@ def hybrid(
     from sassxlate.bench.codegen import table as report
     from sassxlate.bench.figures import machine
     from sassxlate.disasm.inputs import parse_arch
-    from sassxlate.llm.engine import models
+    from sassxlate.llm.engine import choose
 
     folder, number = fixtures(given), parse_arch(arch)[0]
-    engine = models.engine("hybrid", model, samples)
-    assert engine is not None
+    chosen = choose.engine(engine, model, samples)
+    assert chosen is not None
 
     def told(row: bench.ProgramComparison) -> None:
         state = "PASS" if row.passed else "FAIL"
@@ -316,7 +324,7 @@ def hybrid(
     with place as made:  # in which services may still end
         programs = bench.executables(folder, number, pattern, Path(made))
         result = bench.measure(
-            programs, engine, number, Path(made, "caches"), strict=strict, told=told
+            programs, chosen, number, Path(made, "caches"), strict=strict, told=told
         )
     if output_format == "json":
         print_json(result.as_dict() | {"machine": machine()})

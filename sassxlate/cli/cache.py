@@ -20,7 +20,7 @@ def command() -> None:
 def _places() -> list[Path]:
     """The cache, and the caches in it of runs with one engine alone (`run --engine`)."""
     root = paths.cache_dir()
-    return [root, *(p for p in sorted([root / "rules", *root.glob("model-*")]) if p.is_dir())]
+    return [root, *(p for p in sorted([root / "rules", *root.glob("engine-*")]) if p.is_dir())]
 
 
 def _sum(parts: Sequence[tuple[store.Usage, ...]]) -> tuple[store.Usage, ...]:

@@ -208,10 +208,10 @@ def _service() -> Check:
 
 def _model() -> Check:
     """Whether `translate` uses a model by default."""
-    from sassxlate.llm.engine import models
+    from sassxlate.llm.engine import choose, models
 
     try:
-        mode = models.usual(None)
+        mode = choose.usual(None)
     except SassxlateError as error:
         return Check("model", "optional", error.message, "unset it")
     there = models.shipped()

@@ -102,7 +102,7 @@ def command(
     if not models.installed("z3"):
         raise ModelError("SX1002", "proofs need z3; pip install 'sassxlate[verify]'")
     jobs = jobs or len(os.sched_getaffinity(0))
-    proposer = models.proposer(model, device, seed)
+    proposer = models.language_model(model, device, seed)
     if isinstance(proposer, BlockModel):
         proposer.workers = jobs
     show = _Shown()

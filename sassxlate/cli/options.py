@@ -8,9 +8,9 @@ from typing import Any, TypeVar
 
 import click
 
-_F = TypeVar("_F", bound=Callable[..., Any])
+from sassxlate.llm.engine import choose
 
-CHOICES = ("rules", "model", "hybrid")
+_F = TypeVar("_F", bound=Callable[..., Any])
 
 
 def engine_options(function: _F) -> _F:
@@ -28,9 +28,9 @@ def engine_options(function: _F) -> _F:
     )(function)
     return click.option(
         "--engine",
-        type=click.Choice(CHOICES),
-        help="Writer of blocks: the rules; the model, refused if nothing is proved; or the model "
-        "if its code is proved and cheaper, otherwise the rules (hybrid).",
+        type=click.Choice(choose.NAMES),
+        help="Writer of blocks: the rules; the search or the model (hybrid) if its code is proved "
+        "and cheaper, otherwise the rules; or the model alone, refused if nothing is proved.",
     )(function)
 
 

@@ -25,6 +25,7 @@ from sassxlate.runtime_shim.writer import Writer, writer
 
 if TYPE_CHECKING:
     from sassxlate.disasm.containers import Cubin
+    from sassxlate.llm.engine.choose import EngineName
     from sassxlate.lowering.report.pages import Pages
     from sassxlate.runtime_shim.hip_probe import Found
 
@@ -75,7 +76,7 @@ def command(
     keep_status: bool,
     trace: str | None,
     dump: str | None,
-    engine: str | None,
+    engine: EngineName | None,
     model: str | None,
     samples: int,
     report: Path | None,
@@ -91,10 +92,11 @@ def command(
     --report writes a page (or JSON) about the kernels that APP used: SASS beside RDNA3, and on the
     emulated device how often each block ran; counting takes time.
 
-    Blocks have the rules' code, or the code that `sassxlate translate --engine hybrid` stored
-    (--engine rules: only the rules' code); the report names the writer.  With a model, or --engine
-    hybrid or model, APP's own kernels are translated that way before it starts; --engine model
-    stores its code for runs with that model alone, because it may cost more than the rules' code.
+    Blocks have the rules' code, or the code that `sassxlate translate --engine hybrid` or search
+    stored (--engine rules: only the rules' code); the report names the writer.  With a model, or
+    --engine hybrid, search or model, APP's own kernels are translated that way before it starts.
+    --engine search and --engine model store their code for runs with that engine alone: it is what
+    was requested, not the cheapest, and a model's code may cost more than the rules' code.
     """
     if seed and not strict:
         raise UsageError("SX0719", "--seed needs --strict")
@@ -106,11 +108,11 @@ def command(
     size_cap()  # report a wrong size now, not in a background service's log
     tag = cache_tag()
     cache = _usable_cache(tag)
-    if model is not None or engine in ("model", "hybrid"):
+    if model is not None or engine not in (None, "rules"):
         engines = writer(engine, model, samples)
-        if engine == "model":
-            cache = paths.private_dir(cache / f"model-{engines.key}")
-            engines.keeps = ("model",)
+        if engine is not None and engine != "hybrid":
+            cache = paths.private_dir(cache / f"engine-{engines.key}")
+            engines.keeps = (engine,)
         engines.place = cache
         _written_before(path, engines)
     else:

@@ -6,7 +6,7 @@ import hashlib
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,6 +28,7 @@ from sassxlate.output import make_directory, write_whole
 from sassxlate.runtime_shim.writer import UNIT, writer
 
 if TYPE_CHECKING:
+    from sassxlate.llm.engine.choose import EngineName
     from sassxlate.lowering.select.translated import Translated
     from sassxlate.lowering.verify.block.judged import Judged
 
@@ -89,7 +90,7 @@ def command(
     arch: str | None,
     as_json: bool,
     verify: bool,
-    engine: str | None,
+    engine: EngineName | None,
     model: str | None,
     samples: int,
     report: Path | None,
@@ -105,9 +106,9 @@ def command(
     the report counts the blocks by verdict.
 
     --engine hybrid takes a model's code for a block if it is proved and costs less than the
-    rules'; report.json has each block's writer, verdict and both costs.  It is the
-    default if a model and the extra `llm` are installed.  Programs that `sassxlate run` runs later
-    use that code.
+    rules'; report.json has each block's writer, verdict and both costs.  It is the default if a
+    model and the extra `llm` are installed.  --engine search does the same with code from a search,
+    without a model.  Programs that `sassxlate run` runs later use that code.
 
     --report writes a page (or JSON): each kernel's SASS beside its RDNA3, which rule
     wrote what, registers and occupancy, verdicts, refused kernels and the reasons.  With it, -o may
@@ -193,7 +194,7 @@ def command(
                     click.echo(
                         f"        {said['accepted']} of {len(said['blocks'])} blocks by"
                         f" {said['model']} ({said['asked']} asked);"
-                        f" cost {-said['saved'] / UNIT:+g} cycles"
+                        f" cost {-said['saved'] / UNIT:+g} cycles{_not_taken(said['outcomes'])}"
                     )
             else:
                 click.echo(f"{entry['arch']:7} refused {entry['refused']['code']}  {name}")
@@ -205,6 +206,12 @@ def command(
         raise SystemExit(1)
     if refused:
         raise SystemExit(3)
+
+
+def _not_taken(outcomes: Mapping[str, int]) -> str:
+    """How many blocks keep the rules' code, by reason."""
+    others = [f"{n} {name}" for name, n in outcomes.items() if name != "accepted"]
+    return f"; the rules' elsewhere: {', '.join(others)}" if others else ""
 
 
 def _verified(done: Translated) -> list[Judged]:

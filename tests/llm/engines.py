@@ -26,7 +26,7 @@ class Scripted:
     answer: Answer
     asked: int = 0
 
-    def propose(
+    def answers(
         self, questions: Sequence[RegionText], samples: int, vtemps: Sequence[int]
     ) -> list[list[Words]]:
         del vtemps

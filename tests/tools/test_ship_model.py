@@ -14,7 +14,7 @@ from click.testing import CliRunner
 
 from sassxlate.cli import cli
 from sassxlate.errors import ModelError
-from sassxlate.llm.engine import models
+from sassxlate.llm.engine import choose, models
 from sassxlate.llm.evaluation.card import card
 from sassxlate.llm.inference import safetensors
 from sassxlate.llm.inference.qwen2 import SIZES, Qwen2, random_weights, save
@@ -106,17 +106,17 @@ def test_weights_are_taken_where_they_are(
 
     monkeypatch.setattr(models, "WEIGHTS", checkpoint)
     monkeypatch.delenv(models.MODEL, raising=False)
-    assert models.usual(None) == "rules"  # as the tests' environment says
-    monkeypatch.setenv(models.ENGINE, "")
+    assert choose.usual(None) == "rules"  # as the tests' environment says
+    monkeypatch.setenv(choose.ENGINE, "")
     monkeypatch.setattr(models, "installed", there)
     assert models.shipped() == checkpoint
-    assert models.usual(None) == "hybrid"
-    assert models.proposer(None).name.startswith("best-")
+    assert choose.usual(None) == "hybrid"
+    assert models.language_model(None).name.startswith("best-")
     monkeypatch.setattr(models, "installed", absent)
-    assert models.usual(None) == "rules"
-    monkeypatch.setenv(models.ENGINE, "model")
-    assert models.usual(None) == "model"
-    monkeypatch.setenv(models.ENGINE, "nobody")
+    assert choose.usual(None) == "rules"
+    monkeypatch.setenv(choose.ENGINE, "model")
+    assert choose.usual(None) == "model"
+    monkeypatch.setenv(choose.ENGINE, "nobody")
     with pytest.raises(ModelError, match="SX1008"):
-        models.usual(None)
-    assert os.environ[models.ENGINE] == "nobody"
+        choose.usual(None)
+    assert os.environ[choose.ENGINE] == "nobody"

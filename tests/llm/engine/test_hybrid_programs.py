@@ -20,9 +20,10 @@ from sassxlate.bench import hybrid as bench
 from sassxlate.disasm.containers import load, parse_cubin
 from sassxlate.errors import ShimError
 from sassxlate.llm.engine import models
-from sassxlate.llm.engine.engine import ModelEngine, Proposer
+from sassxlate.llm.engine.model import model_engine
 from sassxlate.llm.inference import safetensors
 from sassxlate.llm.inference.block_model import BlockModel
+from sassxlate.llm.inference.language_model import LanguageModel
 from sassxlate.llm.inference.qwen2 import SIZES, random_weights, read_config, save
 from sassxlate.llm.language.tokenizer import vocabulary
 from sassxlate.lowering.optimize.regions import CutRegion, rules_code
@@ -46,7 +47,7 @@ class Searched:
     name: str = "search"
     prover: Prover = field(default_factory=Prover)
 
-    def propose(
+    def answers(
         self, questions: Sequence[RegionText], samples: int, vtemps: Sequence[int]
     ) -> list[list[Words]]:
         del samples, vtemps
@@ -61,13 +62,13 @@ class Searched:
         return tuple(word for line in lines for word in line)
 
 
-def untrained(folder: Path) -> Proposer:
+def untrained(folder: Path) -> LanguageModel:
     config = replace(SIZES["tiny"], vocab=len(vocabulary()))
     save(folder, config, random_weights(config, 7))
     return BlockModel(folder)
 
 
-def shipped(folder: Path) -> Proposer:
+def shipped(folder: Path) -> LanguageModel:
     del folder
     there = models.shipped()
     if there is None:
@@ -75,7 +76,7 @@ def shipped(folder: Path) -> Proposer:
     return BlockModel(there)
 
 
-def shuffled(folder: Path) -> Proposer:
+def shuffled(folder: Path) -> LanguageModel:
     """The shipped model with the numbers of each matrix in another order."""
     there = models.shipped()
     if there is None:
@@ -90,12 +91,12 @@ def shuffled(folder: Path) -> Proposer:
     return BlockModel(folder)
 
 
-def searched(folder: Path) -> Proposer:
+def searched(folder: Path) -> LanguageModel:
     del folder
     return Searched()
 
 
-Maker = Callable[[Path], Proposer]
+Maker = Callable[[Path], LanguageModel]
 MAKERS: tuple[Maker, ...] = (searched, untrained, shipped, shuffled)
 
 
@@ -109,7 +110,7 @@ def _libraries() -> None:  # pyright: ignore[reportUnusedFunction]
 
 def result(programs: Iterator[Path], maker: Maker, folder: Path, arch: int) -> bench.HybridResult:
     proposer = maker(folder / "model")
-    engine = ModelEngine(proposer, "hybrid")
+    engine = model_engine(proposer, "hybrid")
     made = bench.measure(programs, engine, arch, folder, strict=True, rated=False)
     assert [row.why for row in made.rows if not row.passed] == []
     assert sum(row.asked for row in made.rows) > 0
@@ -167,13 +168,13 @@ def test_the_shipped_weights() -> None:
 def test_run_takes_what_is_kept_and_says_whose_it_is(tmp_path: Path) -> None:
     """`run` asks no model; its report says block by block who wrote what ran."""
     program, out = KEPT / "saxpy", tmp_path / "report.json"
-    writer = Writer(ModelEngine(Searched()), place=tmp_path / "cache")
+    writer = Writer(model_engine(Searched()), place=tmp_path / "cache")
     kernels = [(c, k.name) for _, c in load(program).cubins() if c.arch == 90 for k in c.kernels]
     assert not any(writer.done(cubin, name) for cubin, name in kernels)
     for cubin, name in writer.asked(kernels, lambda k: k, "saxpy"):
         writer.translate(cubin, name)
     assert all(writer.done(cubin, name) for cubin, name in kernels)
-    other = Writer(ModelEngine(Searched("other")), place=tmp_path / "cache")
+    other = Writer(model_engine(Searched("other")), place=tmp_path / "cache")
     assert not any(other.done(cubin, name) for cubin, name in kernels)
 
     def report(*options: str) -> dict[str, Any]:
@@ -210,7 +211,7 @@ def test_what_is_asked_ahead_is_asked_once() -> None:
     both: list[tuple[list[int], int]] = []
     for together in (False, True):
         counting = Scripted("rules", lambda question, _: rules_words(question))
-        writer = Writer(ModelEngine(counting), keeps=())
+        writer = Writer(model_engine(counting), keeps=())
         items = writer.asked(kernels, lambda k: k, "") if together else iter(kernels)
         reports = [writer.translate(cubin, name)[1] for cubin, name in items]
         new = [report.distinct - report.remembered for report in reports if report is not None]

@@ -38,7 +38,7 @@ class Late:
 
     name = "late"
 
-    def propose(
+    def answers(
         self, questions: Sequence[RegionText], samples: int, vtemps: Sequence[int]
     ) -> list[list[Words]]:
         del vtemps
@@ -53,7 +53,7 @@ class Silent:
 
     name = "silent"
 
-    def propose(
+    def answers(
         self, questions: Sequence[RegionText], samples: int, vtemps: Sequence[int]
     ) -> list[list[Words]]:
         del samples, vtemps

@@ -110,8 +110,8 @@ def test_answers_are_numpys(tmp_path: Path, which: int) -> None:
     asked = questions()[:4]
     ours, theirs = BlockModel(tmp_path, workers=1), BlockModel(tmp_path, workers=1)
     ours.fast, theirs.fast = Fast(ours.model, *HOST[which]), None
-    got = ours.propose(asked, 1, [24] * 4)
-    wanted = theirs.propose(asked, 1, [24] * 4)
+    got = ours.answers(asked, 1, [24] * 4)
+    wanted = theirs.answers(asked, 1, [24] * 4)
     assert got == wanted
     assert all(len(answers) == 1 for answers in got)
 
@@ -143,9 +143,9 @@ def test_processes(tmp_path: Path) -> None:
     save(tmp_path, SMALL, random_weights(SMALL, 1))
     asked = questions()[:6]
     one, two = BlockModel(tmp_path, workers=1), BlockModel(tmp_path, workers=2)
-    first = two.propose(asked, 2, [24] * 6)
+    first = two.answers(asked, 2, [24] * 6)
     assert isinstance(two.fast, Fast)
-    assert first == one.propose(asked, 2, [24] * 6) == two.propose(asked, 2, [24] * 6)
+    assert first == one.answers(asked, 2, [24] * 6) == two.answers(asked, 2, [24] * 6)
     assert not multiprocessing.active_children()
 
 
@@ -166,8 +166,8 @@ def test_further_answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
         return others(first)
 
     monkeypatch.setattr(block_model, "_others", seen)
-    several = model.propose(asked, 6, [24] * 3)
-    assert [answers[:1] for answers in several] == model.propose(asked, 1, [24] * 3)
+    several = model.answers(asked, 6, [24] * 3)
+    assert [answers[:1] for answers in several] == model.answers(asked, 1, [24] * 3)
     for n, (first, *rest) in enumerate(several):
         assert len({first, *rest}) == 6
         said = encode(first)
@@ -179,10 +179,10 @@ def test_further_answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
         return others(first)
 
     monkeypatch.setattr(block_model, "_others", nothing_near)
-    drawn = model.propose(asked, 6, [24] * 3)
+    drawn = model.answers(asked, 6, [24] * 3)
     assert [answers[0] for answers in drawn] == [answers[0] for answers in several]
     assert drawn != several
-    assert drawn == model.propose(asked, 6, [24] * 3)
+    assert drawn == model.answers(asked, 6, [24] * 3)
 
 
 def test_without(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -192,7 +192,7 @@ def test_without(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     save(tmp_path, SMALL, random_weights(SMALL, 1))
     plain = BlockModel(tmp_path, workers=1)
     assert plain.fast is None
-    assert len(plain.propose(questions()[:1], 1, [24])[0]) == 1
+    assert len(plain.answers(questions()[:1], 1, [24])[0]) == 1
 
 
 @CODE

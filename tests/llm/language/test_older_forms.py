@@ -10,10 +10,10 @@ from sassxlate.disasm.containers.cubin import parse_cubin
 from sassxlate.disasm.sass import decode
 from sassxlate.errors import EncodeError, SassxlateError
 from sassxlate.llm.evaluation.corpus import block_key
-from sassxlate.llm.gate.gate import Gate
 from sassxlate.llm.language.older_forms.restate import restated, too_long
 from sassxlate.llm.language.prompt import question_words
 from sassxlate.llm.language.question import read_question
+from sassxlate.lowering.engine.gate import Gate
 from sassxlate.lowering.optimize.regions import LONGEST, cut_regions, rules_code
 from sassxlate.lowering.pipeline import translate_kernel
 from sassxlate.lowering.region.text import RegionText, answer_text, read_code, region_text

@@ -21,8 +21,8 @@ from click.testing import CliRunner
 from sassxlate.cli.train import command as train_command
 from sassxlate.errors import ModelError
 from sassxlate.llm.dataset import shards
-from sassxlate.llm.engine import models
-from sassxlate.llm.engine.engine import ModelEngine
+from sassxlate.llm.engine import choose, models
+from sassxlate.llm.engine.model import ModelProposer
 from sassxlate.llm.inference import safetensors
 from sassxlate.llm.inference.block_model import BlockModel
 from sassxlate.llm.inference.qwen2 import SIZES, Config, Qwen2, Session, random_weights, save
@@ -107,7 +107,7 @@ def test_mutated_tensors(tmp_path: Path) -> None:
 def test_typed_errors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def code(mode: Any, model: str | None) -> str:
         with pytest.raises(ModelError) as caught:
-            models.engine(mode, model)
+            choose.engine(mode, model)
         return caught.value.code
 
     monkeypatch.delenv(models.MODEL, raising=False)
@@ -115,10 +115,10 @@ def test_typed_errors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert code("hybrid", str(tmp_path / "none")) == "SX1001"
     assert code("hybrid", "somebody/something") == "SX1001"
     assert code("rules", "somebody/something") == "SX1008"
-    assert models.engine("rules", None) is None
+    assert choose.engine("rules", None) is None
     if models.shipped() is None:
         assert code("hybrid", None) == "SX1001"
-        assert models.usual(None) == "rules"
+        assert choose.usual(None) == "rules"
     assert code("hybrid", str(tmp_path)) == "SX1001"
     other = checkpoint(tmp_path / "words", replace(TINY, vocab=99))
     assert code("hybrid", str(other)) == "SX1005"
@@ -133,15 +133,16 @@ def test_typed_errors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_an_untrained_model_proposes(tmp_path: Path) -> None:
     checkpoint(tmp_path, vocabulary=tokenizer.digest(vocabulary()))
-    engine = models.engine("hybrid", str(tmp_path))
-    assert isinstance(engine, ModelEngine)
-    model = engine.proposer
+    engine = choose.engine("hybrid", str(tmp_path))
+    assert engine is not None
+    assert isinstance(engine.proposer, ModelProposer)
+    model = engine.proposer.model
     assert isinstance(model, BlockModel)
     asked = questions()[:6]
     model.workers = 1
-    alone = [model.propose([q], 2, [24])[0] for q in asked]
+    alone = [model.answers([q], 2, [24])[0] for q in asked]
     model.workers = 2
-    together = model.propose(asked, 2, [24] * 6)
+    together = model.answers(asked, 2, [24] * 6)
     assert together == alone  # who else is asked changes nothing
     assert all(len(answers) == 2 for answers in together)
 
@@ -444,8 +445,8 @@ def test_transformers_is_constrained_too(tmp_path: Path, monkeypatch: pytest.Mon
         monkeypatch.setattr(f"sassxlate.llm.{module}.answer_limit", _forty)
     checkpoint(tmp_path)
     asked = sorted(questions(), key=lambda q: len(q.text))[:2]
-    theirs = TransformersModel(str(tmp_path), "cpu").propose(asked, 1, [24] * 2)
-    ours = BlockModel(tmp_path, workers=1).propose(asked, 1, [24] * 2)
+    theirs = TransformersModel(str(tmp_path), "cpu").answers(asked, 1, [24] * 2)
+    ours = BlockModel(tmp_path, workers=1).answers(asked, 1, [24] * 2)
     for question, answers, own in zip(asked, theirs, ours, strict=True):
         ids = encode(answers[0])
         assert accepts(question, ids) == len(ids)

@@ -8,7 +8,7 @@ pytest.importorskip("llvmlite", reason="LLVM's backend")
 
 from sassxlate.disasm.rdna3 import RRef
 from sassxlate.disasm.rdna3.instruction import I, Inst, S, V
-from sassxlate.llm.gate.gate import prove
+from sassxlate.lowering.engine.gate import prove
 from sassxlate.lowering.optimize.cost import cost
 from sassxlate.lowering.optimize.draft import Draft
 from sassxlate.lowering.optimize.lift.backend import compiled_runs, rejoined

@@ -10,8 +10,8 @@ import pytest
 from sassxlate.disasm.containers import parse_cubin
 from sassxlate.disasm.rdna3.instruction import I, Inst, S, V
 from sassxlate.errors import EncodeError
-from sassxlate.llm.gate.gate import prove
 from sassxlate.llm.language.older_forms.restate import too_long
+from sassxlate.lowering.engine.gate import prove
 from sassxlate.lowering.optimize.cost import cost
 from sassxlate.lowering.optimize.peephole.enumerate_windows import shorter
 from sassxlate.lowering.optimize.regions import CutRegion, cut_regions

@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 
 from sassxlate.errors import EncodeError
-from sassxlate.llm.gate.gate import Gate
-from sassxlate.llm.gate.temporaries import used
 from sassxlate.llm.language.prompt import question_words
 from sassxlate.llm.language.question import read_question
+from sassxlate.lowering.engine.gate import Gate
+from sassxlate.lowering.engine.temporaries import used
 from sassxlate.lowering.optimize.regions import rules_code
 from sassxlate.lowering.region.places import VTEMPS
 from sassxlate.lowering.region.text import RegionText, answer_text, read_code

@@ -21,7 +21,7 @@ def test_kept_code_takes_the_rules_place(tmp_path: Path) -> None:
     for name, text in (("k", b"launch"), ("l", b"launch"), ("m", b"other launch")):
         cache.write("kernel", f"m-{name}.launch", text)
     assert not hybrid.any_kept(tmp_path, "tag")
-    hybrid.keep(cache, b"rules", "launch", b"model's", {"model": "m-1"})
+    hybrid.keep(cache, b"rules", "launch", b"model's", {"model": "m-1"}, "hybrid m-1")
     assert hybrid.any_kept(tmp_path, "tag")
     assert load(rules) == b"model's"
     assert load(other) == b"other"
@@ -32,16 +32,24 @@ def test_kept_code_takes_the_rules_place(tmp_path: Path) -> None:
     assert hybrid.find(cache, b"other", "launch") is None
     assert hybrid.find(cache, b"rules", "other launch") is None
     assert hybrid.find(Cache(tmp_path, "other sources"), b"rules", "launch") is None
-    hybrid.keep(cache, b"rules", "launch", b"another's", {"model": "m-2", "saved": 5})
+    hybrid.keep(cache, b"rules", "launch", b"another's", {"model": "m-2", "saved": 5}, "m-2")
     assert load(rules) == b"another's"
-    hybrid.keep(cache, b"rules", "launch", b"a dearer one's", {"model": "m-3", "saved": 4})
+    hybrid.keep(cache, b"rules", "launch", b"a dearer one's", {"model": "m-3", "saved": 4}, "m-3")
     assert load(rules) == b"another's"
+    cheapest = hybrid.find(cache, b"rules", "launch")
+    assert cheapest is not None
+    assert cheapest.code == b"another's"
+    for engine, code in (("hybrid m-1", b"model's"), ("m-3", b"a dearer one's")):
+        own = hybrid.find(cache, b"rules", "launch", engine)
+        assert own is not None
+        assert own.code == code
+    assert hybrid.find(cache, b"rules", "launch", "m-4") is None
 
 
 @pytest.mark.parametrize("at", [0, 20, 55, 70, -1])
 def test_a_damaged_entry_is_none(tmp_path: Path, at: int) -> None:
     cache = Cache(tmp_path, "tag")
-    hybrid.keep(cache, b"rules", "launch", b"model's", {"model": "m-1"})
+    hybrid.keep(cache, b"rules", "launch", b"model's", {"model": "m-1"}, "")
     (path,) = tmp_path.glob("kernel/tag/*.hybrid")
     data = bytearray(path.read_bytes())
     data[at] ^= 1
@@ -60,7 +68,7 @@ def test_the_service_takes_it(tmp_path: Path) -> None:
     cache = Cache(tmp_path, "tag")
     cache.write("module", "m.cubin", data)
     rules = engine.translate(cubin, kernel)
-    hybrid.keep(cache, rules.code_object, str(rules.launch), b"model's", {})
+    hybrid.keep(cache, rules.code_object, str(rules.launch), b"model's", {}, "search")
     work = Work(cache, engine, lambda: cache)
     answer = work.translate({"module": "m", "kernel": kernel.name})
     assert answer["ok"]

@@ -12,8 +12,8 @@ import pytest
 from sassxlate.disasm.containers import parse_cubin
 from sassxlate.disasm.rdna3.instruction import Inst
 from sassxlate.errors import SassxlateError
-from sassxlate.llm.gate.gate import prove
 from sassxlate.llm.language.older_forms.restate import too_long
+from sassxlate.lowering.engine.gate import prove
 from sassxlate.lowering.optimize.draft import Draft
 from sassxlate.lowering.optimize.peephole.peephole import shortened
 from sassxlate.lowering.optimize.regions import CutRegion, cut_regions

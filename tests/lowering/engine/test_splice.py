@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from sassxlate.disasm.rdna3.instruction import Inst, V
-from sassxlate.llm.engine.engine import ModelEngine
-from sassxlate.llm.gate.splice import spliced
+from sassxlate.llm.engine.model import model_engine
+from sassxlate.lowering.engine.splice import spliced
 from sassxlate.lowering.optimize.regions import rules_code
 from sassxlate.lowering.pipeline import translate_kernel
 from sassxlate.lowering.region.text import RegionText, read_code
@@ -19,7 +19,7 @@ from tests.lowering import emulated
 
 def spoilt(question: RegionText, rng: np.random.Generator) -> list[str]:
     """The search's answer, in which one instruction's code is missing."""
-    ((words,),) = Searched().propose([question], 1, [24])
+    ((words,),) = Searched().answers([question], 1, [24])
     parts = instructions(words)
     plain = [n for n, part in enumerate(parts) if part[0].startswith("v_")]
     if len(plain) > 1:
@@ -28,7 +28,7 @@ def spoilt(question: RegionText, rng: np.random.Generator) -> list[str]:
 
 
 def test_steps_that_are_right_are_taken() -> None:
-    engine = ModelEngine(Scripted("spoilt", spoilt))
+    engine = model_engine(Scripted("spoilt", spoilt))
     for name in ("byte_lanes", "fp64_math"):
         cubin = emulated.load(name, 90)
         for kernel in cubin.kernels:

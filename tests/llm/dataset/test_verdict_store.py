@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from sassxlate.errors import ModelError
-from sassxlate.llm.gate import verdict_store
-from sassxlate.llm.gate.verdict_store import VerdictStore
+from sassxlate.llm.dataset import verdict_store
+from sassxlate.llm.dataset.verdict_store import VerdictStore
 from sassxlate.lowering.verify import Proved, Refuted, Unknown
 
 VERDICTS = (Proved(), Proved(("NaN payload", "uniform values")), Unknown("time"))

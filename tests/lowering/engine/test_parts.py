@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from sassxlate.errors import ModelError
-from sassxlate.llm.engine.engine import ModelEngine
+from sassxlate.llm.engine.model import model_engine
 from sassxlate.llm.evaluation.corpus import Choice, Corpus, EvaluationBlock, collect
 from sassxlate.llm.evaluation.parts import parts_of
 from sassxlate.llm.evaluation.results import Answer
 from sassxlate.llm.evaluation.run import EvaluationSettings, measure
-from sassxlate.llm.gate.parts import no_guard, parts
 from sassxlate.llm.language.older_forms.restate import too_long
+from sassxlate.lowering.engine.parts import no_guard, parts
 from sassxlate.lowering.optimize.regions import LONGEST, CutRegion, cut_regions
 from sassxlate.lowering.pipeline import translate_kernel
 from sassxlate.lowering.region.text import RegionText
@@ -23,8 +23,7 @@ from tests.llm.engine.test_hybrid_programs import Searched
 from tests.llm.engines import Scripted
 from tests.llm.questions import KERNELS
 from tests.lowering import emulated
-
-from .test_gate import hybrid, names
+from tests.lowering.engine.test_gate import hybrid, names
 
 SHORT = 3  # instructions
 NAMES = ("byte_lanes", "fp64_math", "spin_lock")
@@ -41,7 +40,7 @@ def short(question: RegionText, rng: np.random.Generator) -> list[str]:
 def short_search(question: RegionText, rng: np.random.Generator) -> list[str]:
     """The search's answer to short questions, nonsense to others."""
     if len(question.block.instructions) <= SHORT:
-        return list(Searched().propose([question], 1, [24])[0][0])
+        return list(Searched().answers([question], 1, [24])[0][0])
     return engines.rubbish(question, rng)
 
 
@@ -170,7 +169,7 @@ def test_hybrid_takes_parts(monkeypatch: pytest.MonkeyPatch) -> None:
             for piece in selected.pieces
             for part in cut_regions(piece.block, selected.regs, piece.live_out, too_long=too_long)
         }
-        engine = ModelEngine(Scripted("short", short_search))
+        engine = model_engine(Scripted("short", short_search))
         _, report = hybrid(monkeypatch, kernel, engine)
         assert report.questions >= report.distinct > 0
         assert report.further > 0
@@ -186,7 +185,7 @@ def test_hybrid_takes_parts(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_model_mode_takes_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    engine = ModelEngine(Scripted("short", short), mode="model")
+    engine = model_engine(Scripted("short", short), mode="model")
     done = 0
     for kernel in names():
         try:

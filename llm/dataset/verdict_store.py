@@ -16,7 +16,7 @@ _LOCKED_MS = 3_000  # lock timeout of a process
 PATIENCE_MS = 60_000  # and of one that begins a build
 _DAMAGE = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 _DECIDE = (
-    "sassxlate.llm.gate.gate",
+    "sassxlate.lowering.engine.gate",
     "sassxlate.lowering.region.numbers",
     "sassxlate.lowering.region.places",
     "sassxlate.lowering.region.subset",

@@ -13,14 +13,13 @@ from dataclasses import replace
 from sassxlate.disasm.rdna3.instruction import Inst, Item
 from sassxlate.disasm.sass.instruction import RegRef
 from sassxlate.errors import SassxlateError
+from sassxlate.lowering.engine.seam import Code
 from sassxlate.lowering.optimize.cost import cost
 from sassxlate.lowering.regalloc.register_map import RegisterMap
 from sassxlate.lowering.region.region import Region
 from sassxlate.lowering.region.uniform import with_uniform
 from sassxlate.lowering.verify.steps.framing import accesses
 from sassxlate.lowering.verify.steps.prover import Prover, ends_of, lives
-
-Code = tuple[tuple[Inst, ...], ...]
 
 
 def spliced(

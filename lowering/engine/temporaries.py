@@ -12,13 +12,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from sassxlate.disasm.rdna3.instruction import Arg, Inst, V
+from sassxlate.lowering.engine.seam import Code
 from sassxlate.lowering.region.places import VTEMPS
 from sassxlate.lowering.select.stages import Selected
 from sassxlate.lowering.target import STEP
 
 _REGISTERS = 256  # most VGPRs of a lane
-
-Code = tuple[tuple[Inst, ...], ...]
 
 
 def room(selected: Selected) -> int:

@@ -12,10 +12,10 @@ import pytest
 from sassxlate.cfg.liveness import live_before
 from sassxlate.disasm.rdna3.instruction import I, Inst, S, Sp, V
 from sassxlate.disasm.sass.instruction import RegRef
-from sassxlate.llm.gate.gate import Gate
 from sassxlate.llm.language.older_forms.restate import too_long
 from sassxlate.llm.language.question import read_question
 from sassxlate.lowering.emulate.image.abi import PRIVATE_APERTURE_HI
+from sassxlate.lowering.engine.gate import Gate
 from sassxlate.lowering.optimize.regions import CutRegion, cut_regions, rules_code
 from sassxlate.lowering.pipeline import translate_kernel
 from sassxlate.lowering.regalloc.register_map import RegisterMap

@@ -10,10 +10,12 @@ import pytest
 
 from sassxlate.disasm.rdna3.instruction import I, Inst, S, Sp, V
 from sassxlate.errors import ModelError
-from sassxlate.llm.engine.engine import Memo, ModelEngine
-from sassxlate.llm.engine.report import EngineReport
-from sassxlate.llm.gate.gate import Gate
+from sassxlate.llm.engine.model import model_engine
 from sassxlate.llm.language.older_forms.restate import too_long
+from sassxlate.lowering.engine.engine import Engine
+from sassxlate.lowering.engine.gate import Gate
+from sassxlate.lowering.engine.memo import Memo
+from sassxlate.lowering.engine.report import EngineReport
 from sassxlate.lowering.optimize.regions import CutRegion, cut_regions, grouped
 from sassxlate.lowering.pipeline import translate_kernel
 from sassxlate.lowering.select import translated
@@ -35,7 +37,7 @@ def names() -> list[str]:
 
 
 def hybrid(
-    monkeypatch: pytest.MonkeyPatch, kernel: str, engine: ModelEngine
+    monkeypatch: pytest.MonkeyPatch, kernel: str, engine: Engine
 ) -> tuple[translated.Translated, EngineReport]:
     """Runs a kernel's contract with the engine's code, and compares with what it must compute."""
     reports: list[EngineReport] = []
@@ -53,7 +55,7 @@ def hybrid(
 def test_a_corrupted_model_changes_nothing(monkeypatch: pytest.MonkeyPatch, answer: str) -> None:
     accepted = 0
     for kernel in names():
-        engine = ModelEngine(Scripted(answer, getattr(engines, answer)), samples=2)
+        engine = model_engine(Scripted(answer, getattr(engines, answer)), samples=2)
         done, report = hybrid(monkeypatch, kernel, engine)
         accepted += report.accepted
         for row in report.blocks:
@@ -140,13 +142,13 @@ def test_rules_of_a_block_are_those_of_the_kernel() -> None:
 
 
 def test_model_mode_refuses(monkeypatch: pytest.MonkeyPatch) -> None:
-    engine = ModelEngine(Scripted("rubbish", engines.rubbish), mode="model")
+    engine = model_engine(Scripted("rubbish", engines.rubbish), mode="model")
     with pytest.raises(ModelError, match="SX1007"):
         hybrid(monkeypatch, names()[0], engine)
 
 
 def test_model_mode_takes_what_is_proved(monkeypatch: pytest.MonkeyPatch) -> None:
-    engine = ModelEngine(Scripted("rules", lambda q, _: engines.rules_words(q)), mode="model")
+    engine = model_engine(Scripted("rules", lambda q, _: engines.rules_words(q)), mode="model")
     _, report = hybrid(monkeypatch, names()[0], engine)
     assert report.asked == report.accepted > 0
 
@@ -157,7 +159,7 @@ def test_answers_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
     reports: list[EngineReport] = []
     for _ in range(2):
         proposer = Scripted("noise", engines.noise)
-        engine = ModelEngine(proposer, memo=Memo(store.get, store.__setitem__))
+        engine = model_engine(proposer, memo=Memo(store.get, store.__setitem__))
         _, report = hybrid(monkeypatch, names()[0], engine)
         asked.append(proposer.asked)
         reports.append(report)
@@ -169,7 +171,7 @@ def test_answers_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_report() -> None:
     selected, _ = _first(names()[0])
-    engine = ModelEngine(Scripted("shortened", engines.shortened))
+    engine = model_engine(Scripted("shortened", engines.shortened))
     _, report = engine.rewrite(selected, "k")
     data = report.as_dict()
     assert data["asked"] == report.asked

@@ -41,7 +41,8 @@ TIMEOUT_MS = 2_000
 VECTORS = 256  # random inputs if the solver has no answer: it would not be Proved anyway
 
 Reason: TypeAlias = Literal[
-    "accepted", "none", "text", "encoding", "registers", "accesses", "refuted", "unknown", "dearer",
+    "accepted", "none", "raised", "malformed", "encoding", "registers", "accesses", "refuted",
+    "unknown", "dearer",
 ]  # fmt: skip
 
 
@@ -50,7 +51,8 @@ class Judgement:
     """The gate's judgement of one answer.
 
     ``reason`` is ``accepted``, or the check that failed, in the order of the checks: ``none``
-    (there is no answer), ``text``, ``encoding``, ``registers``, ``accesses``, ``refuted`` or
+    (there is no answer), ``raised`` (the proposer raised an error), ``malformed`` (it is no code of
+    the region's instructions), ``encoding``, ``registers``, ``accesses``, ``refuted`` or
     ``unknown`` (the verifier's verdict, in ``detail``).  ``dearer`` is not cheaper than the rules'
     code, if that is required; then the verifier is not run.  ``proved`` names the readings of the
     proof, None if it was not proved.
@@ -114,7 +116,8 @@ class Gate:
         Marks of uniform values are not trusted but computed again.
         """
         if len(code) != len(block.instructions):
-            return Judgement("text", f"code of {len(code)} instructions")
+            said = f"code of {len(code)} instructions, not {len(block.instructions)}"
+            return Judgement("malformed", said)
         items = flat_code(code)
         try:
             bad = refused(items)

@@ -1,1 +1,0 @@
-"""Checks that an answer must pass before it is used."""

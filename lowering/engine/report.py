@@ -1,0 +1,109 @@
+"""The writer of each block of a kernel, and the fate of each proposal.
+
+`translate --report` shows it; ``as_dict`` is its form in report.json.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import asdict, dataclass
+from typing import Any, Literal, TypeAlias
+
+from sassxlate.lowering.engine.gate import Reason
+
+# Why the proposer was not asked, or what the gate said last: see gate.Judgement.
+Outcome: TypeAlias = Reason | Literal["macro", "guarded", "unsaid", "long"]
+
+
+@dataclass(frozen=True, slots=True)
+class BlockReport:
+    """A region: a block, or a part of one.
+
+    ``block`` is the graph's number of it, ``start`` and ``last`` the offsets of its first and last
+    SASS instruction, ``instructions`` how many there are.  ``engine`` wrote the code that was
+    taken: ``rules``, or the proposer's name.  ``outcome`` is ``accepted``, or why the rules' code
+    stands: nothing was asked because it is a ``macro`` (code that the language cannot say: loops,
+    other lanes, fences), because a guard ``guarded`` its edges, it is ``unsaid`` (a register
+    without a name) or too ``long`` for the proposer; else the gate's word on the best candidate,
+    with ``detail``.  Costs are lowering/optimize/cost.py's; ``model_cost`` is that of the candidate
+    spoken of, a model's or another proposer's.  ``verdict`` is the verifier's: ``Proved``,
+    ``Refuted``, ``Unknown``, or empty where it did not come to that; ``modulo`` the readings of a
+    proof.  ``answers`` is how many candidates there were.  ``kept``: they were remembered from a
+    region of the same canonical form.
+    """
+
+    block: int
+    start: int
+    last: int
+    instructions: int
+    engine: str
+    outcome: Outcome
+    detail: str
+    rules_cost: int
+    model_cost: int | None
+    verdict: str
+    modulo: tuple[str, ...]
+    answers: int
+    kept: bool
+
+    @property
+    def asked(self) -> bool:
+        """Whether the proposer was asked."""
+        return self.outcome not in ("macro", "guarded", "unsaid", "long")
+
+
+@dataclass(frozen=True, slots=True)
+class EngineReport:
+    """The work of an engine on one kernel.
+
+    ``engine`` is what `--engine` calls it, ``model`` the proposer's name.  ``blocks`` are regions,
+    or parts of one where parts of it were taken.  ``questions`` are the regions that the proposer
+    was asked for, ``distinct`` the canonical forms among them, ``remembered`` those of them that
+    had an answer from before, ``further`` the other forms of their parts; seconds are of asking
+    and of judging the answers.
+    """
+
+    engine: str
+    model: str
+    blocks: tuple[BlockReport, ...]
+    questions: int
+    distinct: int
+    remembered: int
+    further: int
+    asking_s: float
+    judging_s: float
+
+    @property
+    def accepted(self) -> int:
+        """Regions whose code is the proposer's."""
+        return sum(b.outcome == "accepted" for b in self.blocks)
+
+    @property
+    def asked(self) -> int:
+        return sum(b.asked for b in self.blocks)
+
+    @property
+    def saved(self) -> int:
+        """Units of cost by which the proposer's code is below the rules', each region once."""
+        return sum(
+            b.rules_cost - b.model_cost
+            for b in self.blocks
+            if b.outcome == "accepted" and b.model_cost is not None
+        )
+
+    @property
+    def outcomes(self) -> dict[str, int]:
+        """How many regions came to what, the most frequent first."""
+        counted = Counter[str](b.outcome for b in self.blocks)
+        return dict(counted.most_common())
+
+    def as_dict(self) -> dict[str, Any]:
+        """The report as a JSON value."""
+        counts = {
+            "stretches": len(self.blocks), "asked": self.asked, "accepted": self.accepted,
+            "saved": self.saved, "outcomes": self.outcomes,
+        }  # fmt: skip
+        return {**asdict(self), **counts}
+
+
+__all__ = ["BlockReport", "EngineReport", "Outcome"]

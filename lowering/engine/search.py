@@ -1,0 +1,51 @@
+"""The search as a proposer: needs the solver, and no model."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Final
+
+from sassxlate.lowering.engine.memo import Memo, Words, key_of
+from sassxlate.lowering.engine.seam import Code, Proposals, Question
+from sassxlate.lowering.optimize.regions import CutRegion
+from sassxlate.lowering.optimize.search import improved
+from sassxlate.lowering.region.text import code_words, read_code
+from sassxlate.lowering.verify.steps.prover import Prover
+
+NAME: Final = "search"
+
+
+@dataclass(slots=True)
+class SearchProposer:
+    """Changes over the rules' code.  What is found is remembered by the region's canonical form,
+    also that nothing was."""
+
+    prover: Prover = field(default_factory=Prover)
+    memo: Memo = field(default_factory=Memo)
+
+    @property
+    def name(self) -> str:
+        return NAME
+
+    def propose(self, question: Question) -> Proposals:
+        """The cheapest code that was found, or none."""
+        key = key_of(NAME, question.text.text, 1, len(question.temporaries))
+        found = self.memo.find(key)
+        if found is None:
+            self.memo.keep(key, self._searched(question))
+            return Proposals(_read(self.memo.kept[key], question))
+        return Proposals(_read(found, question), remembered=True)
+
+    def _searched(self, question: Question) -> list[Words]:
+        region = CutRegion(question.region, question.live_out, question.rules)
+        better = improved(region, question.regs, question.text, self.prover, question.rules)
+        if better is None:
+            return []
+        return [tuple(word for line in code_words(better.code, question.text) for word in line)]
+
+
+def _read(answers: list[Words], question: Question) -> tuple[Code, ...]:
+    return tuple(read_code(words, question.text) for words in answers)
+
+
+__all__ = ["NAME", "SearchProposer"]
