@@ -61,7 +61,7 @@ void Blake2b::compress(const uint8_t *block, bool last) {
   memcpy(v + 8, kInit, sizeof kInit);
   v[12] ^= count_;
   if (last) v[14] = ~v[14];
-  // Unrolled: with indices that the compiler knows, the words stay in registers.
+  // Unrolled: with constant indices the words stay in registers.
   round<0>(v, m), round<1>(v, m), round<2>(v, m), round<3>(v, m), round<4>(v, m), round<5>(v, m);
   round<6>(v, m), round<7>(v, m), round<8>(v, m), round<9>(v, m), round<0>(v, m), round<1>(v, m);
   for (int i = 0; i < 8; ++i) state_[i] ^= v[i] ^ v[i + 8];

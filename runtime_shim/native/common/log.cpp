@@ -72,7 +72,7 @@ std::string read_environment() {
   return text;
 }
 
-// How `run` told us where things are is not the application's to forget: some clear their environment.
+// A copy of the variables that `run` set: some applications clear their environment.
 const char *first_value(const char *name) {
   static const std::string *const environment = new std::string(read_environment());
   size_t length = strlen(name);

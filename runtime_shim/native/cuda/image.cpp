@@ -15,7 +15,7 @@ namespace {
 constexpr uint32_t kWrapperMagic = 0x466243b1;
 constexpr uint32_t kFatbinMagic = 0xba55ed50;
 
-// The number of readable bytes at `address`, as the list of mappings tells.  A damaged header may name any
+// The number of readable bytes at `address`, by the list of mappings.  A damaged header may name any
 // size, and reading past a mapping would end the application.
 size_t readable_at(const void *address) {
   struct Span {

@@ -17,7 +17,7 @@ bool valid(int kind) { return kind >= kHostToHost && kind <= kCopyDefault; }
 
 int wait_own(int error) { return error ? error : driver().cuStreamSynchronize(kStreamPerThread); }
 
-// Addresses are unified, so the kind only chooses how the copy behaves towards the host, never who owns the memory.
+// Addresses are unified, so the kind only chooses the copy's synchronisation with the host, never the memory space.
 int copy_now(void *to, const void *from, size_t size, int kind) {
   if (size == 0) return kSuccess;
   if (!valid(kind)) return kInvalidMemcpyDirection;

@@ -168,7 +168,7 @@ SX_API cudaDeviceSetCacheConfig(int config) {
   return with_context([&] { return driver().cuCtxSetCacheConfig(config); });
 }
 
-// Bank sizes have been fixed since Maxwell: four bytes, whatever is asked for.
+// Bank sizes have been fixed since Maxwell: four bytes, whatever the request.
 SX_API cudaDeviceGetSharedMemConfig(int *config) {
   if (!config) return record(kInvalidValue);
   *config = 1;

@@ -65,7 +65,7 @@ int load(Module &m) {
   return m.load_error;
 }
 
-// A kernel that its module lacks for this device is 209, as the driver says; any other name is 98.
+// A kernel that its module lacks for this device is 209, the driver's error; any other name is 98.
 int resolve(Function &f) {
   if (f.kernel) return kSuccess;
   if (!f.module) return kInvalidDeviceFunction;

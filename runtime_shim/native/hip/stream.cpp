@@ -310,7 +310,7 @@ SX_API hipError_t hipStreamAddCallback(hipStream_t handle, hipStreamCallback_t c
     StreamRef stream;
     if (int error = find_stream(handle, stream)) return error;
     if (!callback || flags) return hipErrorInvalidValue;
-    // CUDA calls it after an error too, and tells it of the error.
+    // CUDA calls it after an error too, with that error as its argument.
     enqueue(stream, [=] { run_callback([&] { callback(handle, sticky_error(), user); }); });
     return 0;
   });

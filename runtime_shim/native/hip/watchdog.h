@@ -1,4 +1,4 @@
-// Ends kernels that run for longer than SASSXLATE_KERNEL_TIME_LIMIT says, as a display's watchdog does on a GPU.
+// Ends kernels that run for longer than SASSXLATE_KERNEL_TIME_LIMIT, as a display's watchdog does on a GPU.
 #pragma once
 #include "abi.h"
 
