@@ -30,7 +30,7 @@ bool can_read(const std::string &path);
 std::string write_temporary(const char *stem, const void *data, size_t size);
 
 // Makes a directory with mode 0700 where it is missing, and its parents as the umask says; true if it
-// is a directory of this user's that nobody else may enter.
+// is a directory of this user's that no other user may enter.
 bool private_directory(const std::string &path);
 
 }  // namespace sx
