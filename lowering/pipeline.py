@@ -32,6 +32,7 @@ from sassxlate.lowering.select.allocation import first_allocation, fit_registers
 from sassxlate.lowering.select.kernel import check_lanes, coalesce_copies, select
 from sassxlate.lowering.select.stages import Analysed, Graphed, Linked, Planned, Selected, Source
 from sassxlate.lowering.select.translated import Translated, TranslationStats, assembly
+from sassxlate.lowering.target import DEFAULT, Target
 
 
 def function_pointers(kernel: Kernel) -> tuple[int, ...]:
@@ -129,12 +130,12 @@ def link(source: Source) -> Linked:
         raise LoweringError("SX0405", f"no kernel {source.name}", Where(kernel=source.name))
     if source.cubin.relocatable:
         raise LoweringError("SX0406", "the cubin was never linked", Where(kernel=source.name))
-    return Linked(link_kernel(kernel, source.cubin), source.placed)
+    return Linked(link_kernel(kernel, source.cubin), source.target, source.placed)
 
 
 def build_cfg(linked: Linked) -> Graphed:
     """Its instructions, decoded, as basic blocks."""
-    return Graphed(linked.kernel, kernel_cfg(linked.kernel), linked.placed)
+    return Graphed(linked.kernel, kernel_cfg(linked.kernel), linked.target, linked.placed)
 
 
 def analyse(graphed: Graphed) -> Analysed:
@@ -145,7 +146,8 @@ def analyse(graphed: Graphed) -> Analysed:
     unread = dead_instructions(cfg)
     routines = frozenset(f.value for f in kernel.callees if nvcc_routine(f.name))
     nans = nan_bits(cfg, live, unread, routines)
-    return Analysed(kernel, cfg, live, uniformity(cfg), unread, nans, graphed.placed)
+    known = (live, uniformity(cfg), unread, nans)
+    return Analysed(kernel, cfg, *known, graphed.target, graphed.placed)
 
 
 def plan_convergence(found: Analysed) -> Planned:
@@ -154,13 +156,14 @@ def plan_convergence(found: Analysed) -> Planned:
 
 
 def insert_waits(selected: Selected) -> Code:
-    """Inserts waits for loads whose results are needed."""
-    return Code(selected, tuple(insert_waitcnt(selected.items)))
+    """Waits for loads whose results are needed."""
+    return Code(selected, tuple(insert_waitcnt(selected.items, selected.regs.target)))
 
 
 def mitigate_hazards(code: Code) -> Code:
-    """Separates instructions that the hardware cannot run so close together."""
-    return replace(code, items=tuple(insert_hazards(code.items)))
+    """What keeps instructions apart that the hardware cannot run so close."""
+    items = insert_hazards(code.items, code.selected.regs.target)
+    return replace(code, items=tuple(items))
 
 
 def encode(code: Code) -> EncodedCode:
@@ -182,7 +185,7 @@ def write(code: Assembled) -> Written:
     """The code object."""
     made = image(code.selected.kernel, code.selected, code.program)
     made = replace(made, source=source_map(code.items, code.program))
-    return Written(code, write_code_object([made]))
+    return Written(code, write_code_object([made], code.selected.regs.target))
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,11 +239,12 @@ def translate_kernel(
     name: str,
     rewrite: Callable[[Selected], Selected] | None = None,
     *,
+    target: Target = DEFAULT,
     placed: bool = False,
     after: Callable[[str, Any], None] | None = None,
 ) -> Translated:
-    """Translates one kernel of a cubin by name.  ``rewrite`` is a further pass, ``engine``, in
-    which writers of code other than the rules change the selected code; ``placed`` is as in
+    """Translates one kernel of a cubin by name for a target.  ``rewrite`` is a further pass,
+    ``engine``: other writers of code than the rules change what was selected; ``placed`` as in
     :class:`Source`; ``after`` is called with the name and the result of each pass.
 
     Raises LoweringError, DecodeError or CfgError with the kernel, offset and instruction.
@@ -254,7 +258,7 @@ def translate_kernel(
 
     engine = () if rewrite is None else (Pass("engine", rewrite),)
     passes = (*PASSES[:_SELECTION], *engine, *PASSES[_SELECTION:])
-    done: Written = run_passes(Source(cubin, name, placed), passes, watch)
+    done: Written = run_passes(Source(cubin, name, target, placed), passes, watch)
     return _translated(done, tuple(times))
 
 
@@ -282,10 +286,12 @@ def _translated(done: Written, times: tuple[tuple[str, float], ...]) -> Translat
     )  # fmt: skip
 
 
-def select_kernel(cubin: Cubin, name: str, *, placed: bool = False) -> Selected:
-    """The code of a kernel's blocks alone, before waits, hazards and encoding.  Raises like
+def select_kernel(
+    cubin: Cubin, name: str, *, target: Target = DEFAULT, placed: bool = False
+) -> Selected:
+    """The code of a kernel's blocks alone, before waits, hazards and encoding.  Raises as
     :func:`translate_kernel`."""
-    selected: Selected = run_passes(Source(cubin, name, placed), PASSES[:_SELECTION])
+    selected: Selected = run_passes(Source(cubin, name, target, placed), PASSES[:_SELECTION])
     return selected
 
 
@@ -295,7 +301,7 @@ def image(kernel: Kernel, selected: Selected, program: Program) -> KernelImage:
         name=kernel.name,
         code=program.data,
         vgprs=selected.vgprs,
-        sgprs=106,
+        sgprs=selected.regs.target.sgprs,
         group_segment=selected.launch.lds_static,
         private_segment=selected.launch.private_size if selected.uses_private else 0,
         kernarg_size=selected.launch.kernarg_size,

@@ -1,36 +1,136 @@
-"""The target: its registers, limits and entry state."""
+"""The target: a processor whose code is written, with its registers, limits and entry state.
+
+A target is one value of :class:`Target`.  All here run waves of 32 lanes in CU mode and share the
+instruction set of `sassxlate.disasm.rdna3`, to which the operands below belong.
+
+Sources: LLVM's AMDGPUUsage and the subtarget features in AMDGPU.td, which tests compare with what
+clang's register allocator says (tests/lowering/test_target.py); RDNA3 ISA, 3.3 and 4.4.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Final
+
+from sassxlate.disasm.amdgpu_machines import machine_number
 from sassxlate.disasm.rdna3.instruction import I, S, Sp
+from sassxlate.disasm.rdna3.tables.operand_codes import SGPRS
+from sassxlate.errors import LoweringError
 
-KERNARG = S(0, 2)
-
-GROUP_ID = (S(13), S(14), S(15))
-
-EXEC = Sp("exec_lo")
-
-VCC = Sp("vcc_lo")
-
-NULL = Sp("null")
-
-OFF = Sp("off")
-
-ALL_ONES = I(0xFFFFFFFF)
-
-ZERO = I(0)
-
-# A CU of RDNA3, on which the whole of a block runs: its SIMDs, the waves and VGPRs per lane of each
-# SIMD, and the granularity of VGPR allocation (LLVM's AMDGPUUsage; 1,536 are gfx1100's).
-SIMDS, WAVES, REGISTERS, STEP = 2, 16, 1536, 24
-
-LANES = 32
+# Operands of the instruction set in waves of 32 lanes: a mask of lanes is one scalar register.
+LANES: Final = 32
+EXEC: Final = Sp("exec_lo")
+VCC: Final = Sp("vcc_lo")
+NULL: Final = Sp("null")
+OFF: Final = Sp("off")
+ALL_ONES: Final = I(0xFFFFFFFF)
+ZERO: Final = I(0)
+_FIRST_PAIR: Final = S(0, 2)
 
 
-def most_threads(vgprs: int) -> int:
-    """Most threads of a block that fit in a CU, for a kernel with that many VGPRs.
+@dataclass(frozen=True, slots=True)
+class Counters:
+    """The largest numbers of s_waitcnt and s_waitcnt_vscnt, which wait for nothing."""
 
-    AMD's library does not check; the hardware would never start a larger block.
+    vm: int = 63
+    lgkm: int = 63
+    vs: int = 63
+    exp: int = 7
+
+
+@dataclass(frozen=True, slots=True)
+class HazardWindows:
+    """VALUs and transcendentals after which a transcendental's result can be read without a wait
+    (LLVM's GCNHazardRecognizer, VALUTransUse; feature list 11_0_Common)."""
+
+    trans_valu: int = 5
+    trans_trans: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A processor.  Sizes are of a compute unit, on which the whole of a block runs.
+
+    ``vgprs_of_simd`` are 32-bit registers per lane that a SIMD has for all its waves, given to a
+    wave in steps of ``vgpr_step``.  ``language`` is the first word of a region's text: that of the
+    instruction set, which a model was trained on.
     """
-    given = -(-max(vgprs, 1) // STEP) * STEP
-    return SIMDS * min(WAVES, REGISTERS // given) * LANES
+
+    name: str
+    vgprs_of_simd: int
+    vgpr_step: int
+    language: str = "gfx1100"
+    lanes: int = LANES  # of a wave
+    simds: int = 2
+    waves: int = 16  # that a SIMD holds
+    workgroups: int = 16  # that a compute unit holds, of more than one wave: they need barriers
+    threads: int = 1024  # of a workgroup
+    vgprs: int = 256  # that an instruction can name
+    vgpr_granule: int = 8  # of the number in a kernel descriptor
+    sgprs: int = SGPRS  # without VCC; every wave has all of them
+    lds: int = 64 << 10  # bytes, all of which a workgroup can have
+    lds_step: int = 512  # bytes in which it is given out
+    kernarg_align: int = 8  # bytes
+    # At entry: the kernel arguments' address, and the workgroup's x, y and z.  The ids stand after
+    # the user SGPRs, which are padded so that both together are 16 (UserSGPRInit16Bug of gfx1100
+    # and gfx1102; the others do not mind).
+    kernarg: S = _FIRST_PAIR
+    user_sgprs: int = 13
+    counters: Counters = field(default_factory=Counters)
+    hazards: HazardWindows = field(default_factory=HazardWindows)
+
+    @property
+    def machine(self) -> int:
+        """EF_AMDGPU_MACH of its code objects; all other bits of e_flags are 0."""
+        return machine_number(self.name)
+
+    @property
+    def isa(self) -> str:
+        """Its name in a code object's metadata (``amdhsa.target``)."""
+        return f"amdgcn-amd-amdhsa--{self.name}"
+
+    @property
+    def group_id(self) -> tuple[S, S, S]:
+        """The scalar registers with the workgroup's x, y and z at entry."""
+        return S(self.user_sgprs), S(self.user_sgprs + 1), S(self.user_sgprs + 2)
+
+    def given(self, vgprs: int) -> int:
+        """Registers that a wave is given where its code uses so many VGPRs."""
+        return -(-max(vgprs, 1) // self.vgpr_step) * self.vgpr_step
+
+    def waves_of_simd(self, vgprs: int) -> int:
+        """Waves that a SIMD holds of a kernel with so many VGPRs."""
+        return min(self.waves, self.vgprs_of_simd // self.given(vgprs))
+
+    def most_threads(self, vgprs: int) -> int:
+        """Threads of a block that a compute unit has room for, of a kernel with so many VGPRs.
+
+        AMD's library does not look; the hardware would never begin a larger block.
+        """
+        return self.simds * self.waves_of_simd(vgprs) * self.lanes
+
+
+# 1.5 times the registers of others: LLVM's Feature1_5xVGPRs.
+GFX1100: Final = Target("gfx1100", vgprs_of_simd=1536, vgpr_step=24)
+GFX1101: Final = Target("gfx1101", vgprs_of_simd=1536, vgpr_step=24)
+GFX1102: Final = Target("gfx1102", vgprs_of_simd=1024, vgpr_step=16)
+GFX1103: Final = Target("gfx1103", vgprs_of_simd=1024, vgpr_step=16)
+
+TARGETS: Final[Mapping[str, Target]] = MappingProxyType({
+    target.name: target for target in (GFX1100, GFX1101, GFX1102, GFX1103)
+})  # fmt: skip
+DEFAULT: Final = GFX1100
+
+
+def target_named(name: str) -> Target:
+    """The target of a name.
+
+    Raises:
+        LoweringError: SX0416, no such target.
+    """
+    found = TARGETS.get(name)
+    if found is None:
+        raise LoweringError("SX0416", f"no target {name!r}: {', '.join(TARGETS)}")
+    return found

@@ -22,7 +22,7 @@ def say(name, reason, takers=(), count=0):
     print("\\n" + mark + json.dumps([name, reason, list(takers), count]), flush=True)
 code = sys.stdin.buffer.read()
 problem = "libamdhip64.so.6 or .7 is not found"
-for name in sys.argv[1:]:
+for name in sys.argv[2:]:
     try:
         hip = ctypes.CDLL(name)
     except OSError as error:
@@ -40,7 +40,7 @@ for name in sys.argv[1:]:
         status = hip.hipSetDevice(device) or hip.hipModuleLoadData(ctypes.byref(module), code)
         if not status:
             takers.append(device)
-    reason = "" if takers else f"the GPU takes no gfx1100 code (error {status})"
+    reason = "" if takers else f"the GPU takes no {sys.argv[1]} code (error {status})"
     say(name, reason, takers, count.value)
     break
 else:
@@ -53,8 +53,8 @@ else:
 class Found:
     """The library's name for dlopen, or the reason why there is none.
 
-    ``visible`` is the required HIP_VISIBLE_DEVICES if only some of the GPUs take gfx1100 code (a
-    processor's own graphics beside a card); None if all do.
+    ``visible`` is what HIP_VISIBLE_DEVICES must be where only some of the GPUs take the target's
+    code (a processor's own graphics beside a card); None where all do.
     """
 
     path: str | None
@@ -72,12 +72,12 @@ def candidates() -> list[str]:
     return [*paths, *_NAMES] if len(roots) > 1 else [*_NAMES, *paths]
 
 
-def find_hip() -> Found:
-    """Load the first library found and try an empty gfx1100 kernel on its GPUs."""
+def find_hip(target: str) -> Found:
+    """Load the first library that is there and let its GPUs take an empty kernel for a target."""
     try:
         done = subprocess.run(
-            [sys.executable, "-I", "-c", _PROBE, *candidates()],
-            input=_empty_kernel(),
+            [sys.executable, "-I", "-c", _PROBE, target, *candidates()],
+            input=_empty_kernel(target),
             capture_output=True,
             timeout=30,
             check=False,
@@ -101,23 +101,26 @@ def _visible(takers: list[int]) -> str:
     return ",".join(names[n] for n in takers if n < len(names))
 
 
-def _empty_kernel() -> bytes:
+def _empty_kernel(name: str) -> bytes:
     from sassxlate.disasm.rdna3 import assemble
     from sassxlate.disasm.rdna3.instruction import Inst
     from sassxlate.lowering.codeobject.code_object import KernelImage, write
+    from sassxlate.lowering.target import target_named
 
     program = assemble([Inst("s_endpgm", ())])
+    target = target_named(name)
     return write(
         [
             KernelImage(
                 name="empty",
                 code=program.data,
                 vgprs=1,
-                sgprs=106,
+                sgprs=target.sgprs,
                 group_segment=0,
                 private_segment=0,
                 kernarg_size=8,
-                max_flat_workgroup_size=1024,
+                max_flat_workgroup_size=target.threads,
             )
-        ]
+        ],
+        target,
     )

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import click
 
+from sassxlate.disasm.amdgpu_machines import RDNA3
 from sassxlate.runtime_shim.cache import place as _cache_place
 
 if TYPE_CHECKING:
@@ -37,20 +38,22 @@ class Writer:
     """Translates kernels with an engine, with a report on each.
 
     ``keeps``: the engines whose code programs get that run later, with ``place`` as their cache
-    (None: the usual one).
+    (None: the usual one).  The code is for ``target``.
     """
 
     engine: Engine | None
     keeps: tuple[str, ...] = ("hybrid", "search")
     place: Path | None = None
+    target: str = RDNA3[0]
 
     def translate(self, cubin: Cubin, name: str) -> tuple[Translated, EngineReport | None]:
         """One kernel.  Raises as translate_kernel does; ModelError SX1007 in mode ``model``."""
         from sassxlate.lowering.pipeline import translate_kernel
+        from sassxlate.lowering.target import target_named
 
         engine = self.engine
         if engine is None:
-            return translate_kernel(cubin, name), None
+            return translate_kernel(cubin, name, target=target_named(self.target)), None
         reports: list[EngineReport] = []
 
         def rewrite(selected: Selected) -> Selected:
@@ -59,9 +62,11 @@ class Writer:
             return made
 
         with _Progress(engine, name):
-            done = translate_kernel(cubin, name, rewrite)
+            done = translate_kernel(cubin, name, rewrite, target=target_named(self.target))
         if engine.name in self.keeps:
-            _keep(self.place, translate_kernel(cubin, name), done, reports[0], engine.identity)
+            rules = translate_kernel(cubin, name, target=target_named(self.target))
+            cache = _cache(self.target, self.place)
+            _keep(cache, rules, done, reports[0], engine.identity)
         return done, reports[0]
 
     def asked(
@@ -76,23 +81,24 @@ class Writer:
         while group := list(islice(waiting, _TOGETHER)):
             if len(group) > 1:
                 with _Progress(self.engine, name):
-                    self.engine.ahead(_selected(map(kernel_of, group)))
+                    self.engine.ahead(_selected(map(kernel_of, group), self.target))
             yield from group
 
     def done(self, cubin: Cubin, name: str) -> bool:
         """Whether the cache has this engine's code for a kernel."""
         from sassxlate.errors import SassxlateError
         from sassxlate.lowering.pipeline import translate_kernel
+        from sassxlate.lowering.target import target_named
         from sassxlate.runtime_shim.cache import hybrid
 
         engine = self.engine
         if engine is None:
             return False
         try:
-            rules = translate_kernel(cubin, name)
+            rules = translate_kernel(cubin, name, target=target_named(self.target))
         except SassxlateError:
             return False
-        cache = _cache(self.place)
+        cache = _cache(self.target, self.place)
         if cache is None:
             return False
         code, launch = rules.code_object, str(rules.launch)
@@ -109,18 +115,21 @@ class Writer:
         return key_of(engine.identity.encode())[:16]
 
 
-def _selected(kernels: Iterable[tuple[Cubin, str]]) -> Iterator[Selected]:
+def _selected(kernels: Iterable[tuple[Cubin, str]], target: str) -> Iterator[Selected]:
     """The kernels as the rules translate them; kernels that they refuse are reported later."""
     from sassxlate.errors import SassxlateError
     from sassxlate.lowering.pipeline import translate_kernel
+    from sassxlate.lowering.target import target_named
 
     for cubin, name in kernels:
         with suppress(SassxlateError):
-            yield translate_kernel(cubin, name).selected
+            yield translate_kernel(cubin, name, target=target_named(target)).selected
 
 
-def writer(engine: EngineName | None, model: str | None, samples: int) -> Writer:
-    """The engine that the options name; without any, what is usual here.
+def writer(
+    engine: EngineName | None, model: str | None, samples: int, target: str = RDNA3[0]
+) -> Writer:
+    """The engine that the options name, for a target; without any, what is usual here.
 
     ModelError SX1001 to SX1008 for a model that cannot be used.
     """
@@ -129,14 +138,14 @@ def writer(engine: EngineName | None, model: str | None, samples: int) -> Writer
     name = engine
     if name is None:
         name = "hybrid" if model is not None else choose.usual(model)
-    return Writer(choose.engine(name, model, samples, memo=_memo()))
+    return Writer(choose.engine(name, model, samples, memo=_memo(target)), target=target)
 
 
-def _memo() -> Memo:
+def _memo(target: str) -> Memo:
     """Answers of before, in the cache."""
     from sassxlate.lowering.engine.memo import Memo
 
-    cache = _cache()
+    cache = _cache(target)
 
     def read(key: str) -> bytes | None:
         return None if cache is None else cache.read("verdict", f"answers-{key}")
@@ -149,22 +158,21 @@ def _memo() -> Memo:
     return Memo(read, write)
 
 
-def _cache(root: Path | None = None) -> Cache | None:
+def _cache(target: str, root: Path | None = None) -> Cache | None:
     from sassxlate.runtime_shim.cache.store import Cache, size_cap
     from sassxlate.runtime_shim.cache.tag import cache_tag
 
     root = root or _cache_place.place()
-    return None if root is None else Cache(root, cache_tag(), size_cap())
+    return None if root is None else Cache(root, cache_tag(target), size_cap())
 
 
 def _keep(
-    place: Path | None, rules: Translated, made: Translated, report: EngineReport, engine: str
+    cache: Cache | None, rules: Translated, made: Translated, report: EngineReport, engine: str
 ) -> None:
     """For `sassxlate run`; a full disk is not an error."""
     from sassxlate.runtime_shim.cache import hybrid
 
     launch = str(rules.launch)
-    cache = _cache(place)
     if cache is not None and launch == str(made.launch):
         with suppress(OSError):
             said = report.as_dict()

@@ -1,4 +1,4 @@
-"""The picture of a gfx1100 kernel: of our code or any code object."""
+"""The picture of an RDNA3 kernel: of our code or any code object."""
 
 from __future__ import annotations
 
@@ -17,7 +17,12 @@ _NO_ARC_SAYS = "indirect jumps: their arcs go to every address that the code tak
 
 
 def picture(
-    name: str, lines: Sequence[Decoded], shown: str = "", runs: Mapping[int, int] | None = None
+    name: str,
+    lines: Sequence[Decoded],
+    shown: str = "",
+    runs: Mapping[int, int] | None = None,
+    *,
+    target: str,
 ) -> Picture:
     """From a kernel's decoded code, the entry first; offsets are relative to it.
 
@@ -50,7 +55,7 @@ def picture(
     bad = sum(line.inst is None and not line.is_zero for line in used)
     if bad:
         notes.append(f"{bad} words are unknown: where control goes after one is not known")
-    return Picture(name, shown or name, "gfx1100", nodes, tuple(arcs), loops, tuple(notes))
+    return Picture(name, shown or name, target, nodes, tuple(arcs), loops, tuple(notes))
 
 
 def text_of(line: Decoded, base: int) -> str:

@@ -1,4 +1,4 @@
-"""AMD's code objects: ELF files of code object versions 4, 5 and 6 for gfx1100.
+"""AMD's code objects: ELF files of code object versions 4, 5 and 6 for RDNA3's processors.
 
 `read` returns the contents that a disassembler lists, of linked and of relocatable files;
 `read_image` what a loader maps.  Both read through `elf`.  Layout: LLVM's AMDGPUUsage, "ELF Code
@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
 
+from sassxlate.disasm.amdgpu_machines import RDNA3, RDNA3_TEXT, machine_name
 from sassxlate.disasm.containers.elf import (
     EHDR,
     EM_AMDGPU,
@@ -39,17 +40,8 @@ from sassxlate.errors import ContainerError, EncodeError, Where
 
 ABI_HSA: Final = 64  # e_ident[EI_OSABI]
 VERSIONS: Final = {2: 4, 3: 5, 4: 6}  # e_ident[EI_ABIVERSION] to the code object's version
-GFX1100: Final = 0x41  # EF_AMDGPU_MACH_AMDGCN_GFX1100, in the low byte of e_flags
 NOTE_OWNER: Final = b"AMDGPU\0"
 NOTE_METADATA: Final = 32  # NT_AMDGPU_METADATA
-# e_flags' machine numbers, for messages (AMDGPUUsage, "AMDGPU Machine Types").
-_MACHINES: Final = {
-    0x2A: "gfx803", 0x2C: "gfx900", 0x2F: "gfx906", 0x30: "gfx908", 0x33: "gfx1010",
-    0x35: "gfx1012", 0x36: "gfx1030", 0x37: "gfx1031", 0x38: "gfx1032", 0x3E: "gfx1034",
-    0x3F: "gfx90a", 0x41: "gfx1100", 0x43: "gfx1150", 0x44: "gfx1103", 0x46: "gfx1101",
-    0x47: "gfx1102", 0x48: "gfx1200", 0x4A: "gfx1151", 0x4C: "gfx942", 0x4E: "gfx1201",
-    0x4F: "gfx950", 0x54: "gfx11-generic",
-}  # fmt: skip
 _RELOCATIONS: Final = (
     "NONE", "ABS32_LO", "ABS32_HI", "ABS64", "REL32", "REL64", "ABS32", "GOTPCREL",
     "GOTPCREL32_LO", "GOTPCREL32_HI", "REL32_LO", "REL32_HI", "", "RELATIVE64", "REL16",
@@ -81,7 +73,7 @@ class CodeSection:
 
 @dataclass(frozen=True, slots=True)
 class CodeObject:
-    """A code object for gfx1100; ``version`` is 4, 5 or 6.
+    """A code object; ``version`` is 4, 5 or 6, ``machine`` a processor of RDNA3.
 
     A symbol's value is an address in a linked file, otherwise the offset in its section.
     """
@@ -90,6 +82,7 @@ class CodeObject:
     linked: bool
     sections: tuple[CodeSection, ...]
     symbols: tuple[ElfSymbol, ...]
+    machine: str
 
     def symbols_of(self, section: CodeSection) -> tuple[ElfSymbol, ...]:
         """The named symbols of a section by address; section symbols are left out."""
@@ -123,6 +116,7 @@ class Image:
     symbols: tuple[ElfSymbol, ...]
     metadata: bytes
     sections: dict[str, tuple[int, int]]
+    machine: str
 
     def at(self, address: int, size: int) -> bytes:
         """Bytes of the loaded image.
@@ -159,8 +153,9 @@ def _damage(path: str) -> Generator[None]:
         raise error.at(file=path or None) from None
 
 
-def _open(data: bytes) -> tuple[Elf, int]:
-    """(the file, its version as a code object); SX0531 if it is none for gfx1100."""
+def _open(data: bytes) -> tuple[Elf, int, str]:
+    """(the file, its version as a code object, its processor); SX0531 where it is none for one of
+    RDNA3's."""
     if data[: len(MAGIC)] != MAGIC:
         what = "an offload bundle" if is_offload_bundle(data) else "not an ELF file"
         raise EncodeError("SX0531", what)
@@ -169,13 +164,12 @@ def _open(data: bytes) -> tuple[Elf, int]:
     elf = Elf(data)
     if elf.machine != EM_AMDGPU or elf.osabi != ABI_HSA:
         raise EncodeError("SX0531", "not a 64-bit AMDGPU file of the HSA ABI")
-    machine = elf.flags & 0xFF
-    if machine != GFX1100:
-        name = _MACHINES.get(machine, f"machine {machine:#x}")
-        raise EncodeError("SX0531", f"code for {name}, not gfx1100")
+    machine = machine_name(elf.flags)
+    if machine not in RDNA3:
+        raise EncodeError("SX0531", f"code for {machine}, not {RDNA3_TEXT}")
     if elf.abiversion not in VERSIONS:
         raise EncodeError("SX0531", f"ABI version {elf.abiversion}: code objects 4 to 6 are known")
-    return elf, VERSIONS[elf.abiversion]
+    return elf, VERSIONS[elf.abiversion], machine
 
 
 def _check_sections(elf: Elf) -> None:
@@ -200,10 +194,10 @@ def read(data: bytes, path: str = "") -> CodeObject:
     """The code object in the bytes of an ELF file, linked or relocatable.
 
     Raises:
-        EncodeError: SX0531, no code object for gfx1100; SX0532, truncated or corrupt.
+        EncodeError: SX0531, no code object for RDNA3; SX0532, truncated or corrupt.
     """
     with _damage(path):
-        elf, version = _open(data)
+        elf, version, machine = _open(data)
         if elf.type not in (ET_REL, ET_DYN):
             what = f"an ELF file of type {elf.type}, neither relocatable nor linked"
             raise EncodeError("SX0531", what)
@@ -218,7 +212,7 @@ def read(data: bytes, path: str = "") -> CodeObject:
             for s in elf.sections
             if s.flags & SHF_ALLOC and s.type != SHT_NOBITS
         )  # fmt: skip
-        return CodeObject(version, elf.type == ET_DYN, sections, symbols)
+        return CodeObject(version, elf.type == ET_DYN, sections, symbols, machine)
 
 
 def _relocations(elf: Elf, symbols: tuple[ElfSymbol, ...]) -> dict[int, tuple[CodeRelocation, ...]]:
@@ -248,10 +242,10 @@ def read_image(data: bytes) -> Image:
     """The segments and names that a linked code object loads.
 
     Raises:
-        EncodeError: SX0531, no linked code object for gfx1100; SX0532, truncated or corrupt.
+        EncodeError: SX0531, no linked code object for RDNA3; SX0532, truncated or corrupt.
     """
     with _damage(""):
-        elf, version = _open(data)
+        elf, version, machine = _open(data)
         if elf.type != ET_DYN:
             raise EncodeError("SX0531", "not linked (a relocatable object)")
         _check_sections(elf)
@@ -261,7 +255,7 @@ def read_image(data: bytes) -> Image:
             if s.shndx and s.kind in (STT_FUNC, STT_OBJECT)
         )  # fmt: skip
         sections = {s.name: (s.addr, s.size) for s in elf.sections}
-        return Image(version, segments, symbols, metadata, sections)
+        return Image(version, segments, symbols, metadata, sections, machine)
 
 
 def _segments(elf: Elf) -> tuple[tuple[LoadedSegment, ...], bytes]:

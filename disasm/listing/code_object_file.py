@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import click
 
+from sassxlate.disasm.amdgpu_machines import RDNA3, RDNA3_TEXT, bundle_machine
 from sassxlate.disasm.containers import code_object, demangle
 from sassxlate.disasm.containers.code_object import CodeObject
 from sassxlate.disasm.containers.elf import EM_AMDGPU, STT_OBJECT, ElfSymbol, is_elf_of
@@ -21,22 +22,20 @@ from sassxlate.disasm.rdna3.tables import kernel_descriptor
 from sassxlate.errors import EncodeError, UsageError, Where
 from sassxlate.output import print_json
 
-TARGET = "gfx1100"
-
 
 def parts(path: str, data: bytes) -> Iterator[tuple[str, CodeObject]]:
-    """(target, code object) of an ELF file, or of the entries for gfx1100 of the offload bundles
-    in a file."""
+    """(bundle entry's name, code object) of an ELF file, which has no such name, or of the entries
+    for RDNA3 of the offload bundles in a file."""
     if is_elf_of(data, EM_AMDGPU):
-        yield TARGET, code_object.read(data, path)
+        yield "", code_object.read(data, path)
         return
     bundles = [data] if is_offload_bundle(data) else find_bundles(data)
     room = Room.of(len(data))
     entries = [entry for bundle in bundles for entry in unbundle(bundle, room)]
-    chosen = [(name, part) for name, part in entries if TARGET in name.split("-")[-1].split(":")]
+    chosen = [(name, part) for name, part in entries if bundle_machine(name) in RDNA3]
     if not chosen:
         names = ", ".join(name for name, _ in entries) or "nothing"
-        message = f"the bundle has no code for {TARGET}: {names}"
+        message = f"the bundle has no code for {RDNA3_TEXT}: {names}"
         raise EncodeError("SX0531", message, Where(file=path))
     for name, part in chosen:
         yield name, code_object.read(part, path)
@@ -88,22 +87,22 @@ def list_code_objects(
         EncodeError: SX0531 to SX0533; UsageError: SX0802, SX0822.
     """
     if control:
-        raise UsageError("SX0822", "gfx1100 keeps no scheduling information in its words")
+        raise UsageError("SX0822", "RDNA3 keeps no scheduling information in its words")
     if source:
         raise UsageError("SX0822", "source lines of code objects are not read")
-    if arch not in (None, TARGET):
-        raise no_match(file, kernels, arch)
     names = _Names(kernels)
     bad = 0
     listed: list[dict[str, object]] = []
-    for target, obj in parts(file, data):
+    for entry, obj in parts(file, data):
+        if arch not in (None, obj.machine):
+            continue
         found = kernel_descriptors(obj)
         if as_json:
             some, errors = _records(obj, names, found)
             listed += some
             bad += errors
             continue
-        click.echo(f"\n{file}:\tfile format elf64-amdgpu" + f" ({target})" * (target != TARGET))
+        click.echo(f"\n{file}:\tfile format elf64-amdgpu" + f" ({entry})" * bool(entry))
         bad += _print(obj, names, encoding)
         if descriptors:
             for name, body in found.items():
@@ -144,7 +143,11 @@ def _records(
             name = symbol.name if symbol else section.name
             lines = list(rdna3_section.decode_code(code, address))
             bad += sum(line.error is not None and not line.is_zero for line in lines)
-            entry: dict[str, object] = {"name": name, "demangled": demangle(name), "arch": TARGET}
+            entry: dict[str, object] = {
+                "name": name,
+                "demangled": demangle(name),
+                "arch": obj.machine,
+            }
             if name in found:
                 entry["descriptor"] = kernel_descriptor.fields(found[name])
             out.append(entry | {"instructions": [rdna3_section.record(line) for line in lines]})

@@ -322,7 +322,7 @@ def block_of(
         arch, block_key(question), question, code,
         cost([item for group in code for item in group]) if price is None else price,
         len(question.block.instructions), 2 + len(tokenizer.encode(question.words)),
-        min(VTEMPS, 256 - question.regs.vtemp_base),
+        min(VTEMPS, question.regs.target.vgprs - question.regs.vtemp_base),
     )  # fmt: skip
 
 

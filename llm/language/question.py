@@ -40,14 +40,15 @@ from sassxlate.lowering.regalloc.register_map import RegisterMap
 from sassxlate.lowering.region.numbers import value_of
 from sassxlate.lowering.region.places import CLASSES, Names, canonical_names
 from sassxlate.lowering.region.region import KernelEnv, Region
-from sassxlate.lowering.region.text import TARGET, USUALLY_FALSE, RegionText, region_text
+from sassxlate.lowering.region.text import USUALLY_FALSE, RegionText, region_text
 from sassxlate.lowering.region.text import _instruction as line_of  # pyright: ignore[reportPrivateUsage]
+from sassxlate.lowering.target import DEFAULT, TARGETS, Target
 
 Words = tuple[str, ...]
 SAVE, LIVE = S(2), S(3)
-STEMPS: Final = (*range(4, 12), *range(16, 28))  # the scalar temporaries of every kernel
-_ROOM: Final = (12, *range(28, 106))  # SGPRs for the names of a block
-_DESCRIPTOR: Final = 60  # the uniform registers of descriptors, which have no meaning
+STEMPS: Final = (*range(4, 12), *range(16, 28))  # as of every kernel
+_ROOM: Final = (12, *range(28, DEFAULT.sgprs))  # SGPRs for what a block names
+_DESCRIPTOR: Final = 60  # the uniform registers of descriptors, which mean nothing
 _FILES: Final = {"v": "R", "l": "UR", "u": "UR", "p": "P", "q": "UP"}
 # Their meaning is not in their text but in their address.
 _PLACED: Final = frozenset({"LEPC"})
@@ -509,8 +510,9 @@ def _read(text: str, arch: int) -> RegionText:
     tables: dict[int, int] = {}
     body: list[QuestionLine] = []
     rows: list[Words] = [tuple(row.split()) for row in text.split("\n")]
-    if rows[0] != (TARGET,):
-        raise bad(f"no question for {TARGET}")
+    target = next((t for t in TARGETS.values() if rows[0] == (t.language,)), None)
+    if target is None:
+        raise bad(f"{' '.join(rows[0])!r} is no target's instruction set")
     for words in rows[1:]:
         if not words:
             raise bad("an empty line")
@@ -528,7 +530,7 @@ def _read(text: str, arch: int) -> RegionText:
             body.append(line)
     if not body or not {"in", "out", "free"} <= heads.keys():
         raise bad("no question: a line is missing")
-    return _made(body, heads, tables, arch)
+    return _made(body, heads, tables, arch, target)
 
 
 def _tuples(said: Said) -> Iterator[Said]:
@@ -561,11 +563,15 @@ def _chained(body: Sequence[QuestionLine]) -> _Chains:
 
 
 def _made(
-    body: Sequence[QuestionLine], heads: Mapping[str, Words], tables: Mapping[int, int], arch: int
+    body: Sequence[QuestionLine],
+    heads: Mapping[str, Words],
+    tables: Mapping[int, int],
+    arch: int,
+    target: Target,
 ) -> RegionText:
     chains = _chained(body)
     places, free, spare = _places(chains)
-    if free + 1 + CLASSES["t"] > 256:
+    if free + 1 + CLASSES["t"] > target.vgprs:
         raise bad("more vector registers than there are")
     lay = bank_layout(arch)
     generation = generation_of(arch)
@@ -581,6 +587,7 @@ def _made(
     for name, number in of.items():
         by_file[name[0]][number] = places[name].index
     regs = RegisterMap(
+        target=target,
         r=by_file["v"],
         spilled={},
         ur=by_file["u"] | {_DESCRIPTOR + i: at for i, at in enumerate(spare)},

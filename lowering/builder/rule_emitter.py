@@ -28,7 +28,7 @@ from sassxlate.errors import LoweringError, Where
 from sassxlate.lowering.abi.kernarg import BankLayout
 from sassxlate.lowering.builder.kernel_builder import KernelBuilder, Span
 from sassxlate.lowering.regalloc.register_map import LaneSlot, Slot
-from sassxlate.lowering.target import ALL_ONES, EXEC, KERNARG, NULL, OFF, ZERO
+from sassxlate.lowering.target import ALL_ONES, EXEC, NULL, OFF, ZERO, Target
 
 FLAGS = ("neg", "abs", "inv", "select")  # modifiers of the value of a source operand
 
@@ -56,6 +56,11 @@ class RuleEmitter:
         self.k.outlined.setdefault(label, routine)
 
     # --- errors and emission -------------------------------------------------------------------
+
+    @property
+    def target(self) -> Target:
+        """The processor that the code is for."""
+        return self.k.regs.target
 
     def refuse(self, message: str, code: str = "SX0410") -> LoweringError:
         """The error for something that cannot be translated here."""
@@ -258,7 +263,7 @@ class RuleEmitter:
         if got is None:
             got = self.stemp()
             if bank == 0:
-                self.raw(Inst("s_load_b32", (got, KERNARG, NULL), imm=at))
+                self.raw(Inst("s_load_b32", (got, self.target.kernarg, NULL), imm=at))
             else:
                 self.raw(Inst("s_load_b32", (got, self.bank_pointer(bank), NULL), imm=at))
         if shift:
@@ -270,11 +275,13 @@ class RuleEmitter:
     def bank_pointer(self, bank: int) -> S:
         """The device address of a constant bank's image, in an SGPR pair (bank 0: the kernarg)."""
         if bank == 0:
-            return KERNARG
+            return self.target.kernarg
         if bank not in self.k.bank_table:
             raise self.refuse(f"constant bank {bank} does not exist here", "SX0413")
         pointer = self.stemp(2)
-        self.raw(Inst("s_load_b64", (pointer, KERNARG, NULL), imm=self.k.bank_table[bank]))
+        self.raw(
+            Inst("s_load_b64", (pointer, self.target.kernarg, NULL), imm=self.k.bank_table[bank])
+        )
         return pointer
 
     def _window(self, offset: int, lay: BankLayout) -> Arg | None:

@@ -1,4 +1,4 @@
-"""Code objects for gfx1100, version 5: written from encoded kernels, and read.
+"""Code objects of version 5: written from encoded kernels, and read.
 
 The output matches ld.lld's for an assembly file with ``.amdhsa_kernel``.
 """
@@ -18,13 +18,12 @@ from sassxlate.lowering.codeobject import source_map
 from sassxlate.lowering.codeobject.descriptor import Descriptor, unpack
 from sassxlate.lowering.codeobject.msgpack import Value, pack
 from sassxlate.lowering.codeobject.msgpack import unpack as unpack_metadata
+from sassxlate.lowering.target import Target, target_named
 
-TARGET: Final = "amdgcn-amd-amdhsa--gfx1100"
 _VERSION: Final[list[Value]] = [1, 2]  # of the metadata: code object 5
 _CODE_END: Final = bytes.fromhex("00009fbf")  # s_code_end
 _PREFETCH: Final = 64  # instructions of padding that the instruction cache may fetch past the end
 _ALIGN: Final = 256
-_SGPRS_AT_START: Final = 16  # hardware bug: user and system SGPRs must be 16 or more in wave32
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,21 +47,19 @@ class KernelImage:
     max_flat_workgroup_size: int = 1024
     source: str = ""  # the SASS that its code came from, see source_map
 
-    @property
-    def descriptor(self) -> Descriptor:
-        """Its kernel descriptor, without the entry's offset."""
+    def descriptor(self, target: Target) -> Descriptor:
+        """Its kernel descriptor, without the entry's place."""
         return Descriptor(
             group_segment_size=self.group_segment,
             private_segment_size=self.private_segment,
             kernarg_size=self.kernarg_size,
             entry=0,
             vgprs=self.vgprs,
-            user_sgpr_count=_SGPRS_AT_START - 3,
+            user_sgpr_count=target.user_sgprs,
             enable_private_segment=self.private_segment > 0,
         )
 
-    @property
-    def metadata(self) -> dict[str, Value]:
+    def metadata(self, target: Target) -> dict[str, Value]:
         """Its entry in the metadata, keys sorted as LLVM writes them."""
         argument: dict[str, Value] = {
             ".offset": 0,
@@ -73,7 +70,7 @@ class KernelImage:
         return {
             ".args": arguments,
             ".group_segment_fixed_size": self.group_segment,
-            ".kernarg_segment_align": 8,
+            ".kernarg_segment_align": target.kernarg_align,
             ".kernarg_segment_size": self.kernarg_size,
             ".max_flat_workgroup_size": self.max_flat_workgroup_size,
             ".name": self.name,
@@ -85,17 +82,17 @@ class KernelImage:
             ".uses_dynamic_stack": False,
             ".vgpr_count": self.vgprs,
             ".vgpr_spill_count": 0,
-            ".wavefront_size": 32,
+            ".wavefront_size": target.lanes,
             ".workgroup_processor_mode": 0,
         }
 
 
-def metadata_note(kernels: Sequence[KernelImage]) -> bytes:
+def metadata_note(kernels: Sequence[KernelImage], target: Target) -> bytes:
     """The metadata of a code object as MessagePack."""
     return pack(
         {
-            "amdhsa.kernels": [cast("Value", k.metadata) for k in kernels],
-            "amdhsa.target": TARGET,
+            "amdhsa.kernels": [cast("Value", k.metadata(target)) for k in kernels],
+            "amdhsa.target": target.isa,
             "amdhsa.version": _VERSION,
         }
     )
@@ -105,7 +102,7 @@ def _pad(code: bytes, step: int) -> bytes:
     return code + _CODE_END * (-len(code) % step // 4)
 
 
-def _check(kernels: Sequence[KernelImage]) -> None:
+def _check(kernels: Sequence[KernelImage], target: Target) -> None:
     if not kernels:
         raise EncodeError("SX0530", "a code object needs a kernel")
     seen: set[str] = set()
@@ -116,20 +113,19 @@ def _check(kernels: Sequence[KernelImage]) -> None:
         seen.add(kernel.name)
         if not kernel.code or len(kernel.code) % 4:
             raise EncodeError("SX0530", f"{len(kernel.code)} bytes of code", where)
-        if not 1 <= kernel.max_flat_workgroup_size <= 1024:
-            size = kernel.max_flat_workgroup_size
-            raise EncodeError(
-                "SX0530", f"workgroups of {size} lanes: 1 to 1024 are possible", where
-            )
+        size = kernel.max_flat_workgroup_size
+        if not 1 <= size <= target.threads:
+            text = f"workgroups of {size} lanes: 1 to {target.threads} are possible"
+            raise EncodeError("SX0530", text, where)
 
 
-def write(kernels: Sequence[KernelImage]) -> bytes:
-    """A code object (ELF) with the kernels, ready for hipModuleLoadData.
+def write(kernels: Sequence[KernelImage], target: Target) -> bytes:
+    """A code object (ELF) for a target with the kernels, ready for hipModuleLoadData.
 
     Raises:
         EncodeError: SX0530, no kernel, a repeated name, or a size out of range.
     """
-    _check(kernels)
+    _check(kernels, target)
     text = b""
     functions: list[tuple[str, int, int]] = []
     descriptors = b""
@@ -138,12 +134,13 @@ def write(kernels: Sequence[KernelImage]) -> bytes:
         functions.append((kernel.name, len(text), len(kernel.code)))
         text += kernel.code
         try:
-            descriptors += kernel.descriptor.pack()
+            descriptors += kernel.descriptor(target).pack(target)
         except EncodeError as error:
             raise error.at(kernel=kernel.name) from None
     text = _pad(text + _CODE_END * _PREFETCH, _ALIGN)
     source = source_map.note((kernel.name, kernel.source) for kernel in kernels)
-    return elf.build(metadata_note(kernels), descriptors, text, functions, source)
+    note = metadata_note(kernels, target)
+    return elf.build(note, descriptors, text, functions, target.machine, source)
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,6 +169,7 @@ class CodeObject:
     text_address: int
     image: Image
     metadata: dict[str, Value]
+    target: Target
 
     def kernel(self, name: str) -> KernelObject:
         """A kernel by its name.
@@ -196,10 +194,14 @@ def _metadata_kernels(metadata: dict[str, Value]) -> dict[str, dict[str, Value]]
 
 
 def _kernel(
-    symbol: ElfSymbol, image: Image, text: tuple[int, int], rows: dict[str, dict[str, Value]]
+    symbol: ElfSymbol,
+    image: Image,
+    target: Target,
+    text: tuple[int, int],
+    rows: dict[str, dict[str, Value]],
 ) -> KernelObject:
     name = symbol.name.removesuffix(".kd")
-    descriptor = unpack(image.at(symbol.value, DESCRIPTOR_SIZE))
+    descriptor = unpack(image.at(symbol.value, DESCRIPTOR_SIZE), target)
     start = symbol.value + descriptor.entry
     entry = start - text[0]
     if not 0 <= entry < text[1] or entry % 4:
@@ -214,13 +216,14 @@ def _kernel(
 
 
 def read(data: bytes) -> CodeObject:
-    """A code object (version 4 to 6, linked, for gfx1100) as values.
+    """A code object (version 4 to 6, linked, for RDNA3) as values.
 
     Raises:
-        EncodeError: SX0531, not a code object for gfx1100; SX0532, truncated or corrupt; SX0533, an
+        EncodeError: SX0531, no code object for RDNA3; SX0532, truncated or corrupt; SX0533, an
             impossible kernel descriptor; SX0534, unreadable metadata.
     """
     image = read_image(data)
+    target = target_named(image.machine)
     if ".text" not in image.sections:
         raise EncodeError("SX0532", "no text section")
     text = image.sections[".text"]
@@ -232,5 +235,5 @@ def read(data: bytes) -> CodeObject:
         raise EncodeError("SX0534", "the metadata is not a map")
     rows = _metadata_kernels(metadata)
     symbols = {s.name: s for s in image.symbols if s.name.endswith(".kd") and s.kind == STT_OBJECT}
-    kernels = tuple(_kernel(s, image, text, rows) for s in symbols.values())
-    return CodeObject(image.version, kernels, code, text[0], image, metadata)
+    kernels = tuple(_kernel(s, image, target, text, rows) for s in symbols.values())
+    return CodeObject(image.version, kernels, code, text[0], image, metadata, target)

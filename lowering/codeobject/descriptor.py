@@ -10,11 +10,9 @@ from typing import Any, Final
 
 from sassxlate.disasm.rdna3.tables import kernel_descriptor as table
 from sassxlate.errors import EncodeError
+from sassxlate.lowering.target import Target
 
-_VGPR_GRANULE: Final = 8  # a wave32 allocates VGPRs in multiples of eight
-_MAX_VGPRS: Final = 256
-MAX_LDS: Final = 65536
-# Fields of MODE's byte, two bits each, from bit 0 on.
+# MODE's byte, two bits each from bit 0 on.
 _FLOAT_MODE: Final = (
     "float_round_mode_32", "float_round_mode_16_64", "float_denorm_mode_32",
     "float_denorm_mode_16_64",
@@ -52,8 +50,9 @@ _FLAGS: Final = {
 class Descriptor:
     """A kernel descriptor's fields; sizes in bytes, ``entry`` relative to the descriptor.
 
-    ``vgprs`` is the allocation (a multiple of 8).  ``float_mode`` is MODE's byte: rounding of
-    32-bit and of 16/64-bit in bits 0-1 and 2-3, denormals in 4-5 and 6-7 (3: kept).
+    ``vgprs`` is what is allocated, a multiple of the target's granule.  ``float_mode`` is MODE's
+    byte: rounding of 32-bit and of 16/64-bit in bits 0-1 and 2-3, denormals in 4-5 and 6-7 (3:
+    kept).
     ``workitem_id_dims``: 0 x, 1 x and y, 2 all, packed into v0 ten bits each.
     """
 
@@ -83,15 +82,15 @@ class Descriptor:
     wave32: bool = True
     dynamic_stack: bool = False
 
-    def pack(self) -> bytes:
-        """The 64 bytes.
+    def pack(self, target: Target) -> bytes:
+        """The 64 bytes for a target.
 
         Raises:
             EncodeError: SX0530, a field out of its range.
         """
         ranges = (
-            ("VGPRs", self.vgprs, _MAX_VGPRS),
-            ("bytes of LDS", self.group_segment_size, MAX_LDS),
+            ("VGPRs", self.vgprs, target.vgprs),
+            ("bytes of LDS", self.group_segment_size, target.lds),
             ("user SGPRs", self.user_sgpr_count, 16),
             ("bytes of scratch per lane", self.private_segment_size, 0xFFFFFFFF),
             ("bytes of kernel arguments", self.kernarg_size, 0xFFFFFFFF),
@@ -99,7 +98,7 @@ class Descriptor:
         for what, value, top in ranges:
             if not 0 <= value <= top:
                 raise EncodeError("SX0530", f"{value} {what}: the limit is {top}")
-        values = {table.VGPRS: max(1, -(-self.vgprs // _VGPR_GRANULE)) - 1}
+        values = {table.VGPRS: max(1, -(-self.vgprs // target.vgpr_granule)) - 1}
         for place, name in enumerate(_FLOAT_MODE):
             values[name] = self.float_mode >> 2 * place & 3
         for ours, name in (_NUMBERS | _FLAGS).items():
@@ -107,8 +106,8 @@ class Descriptor:
         return table.pack(values)
 
 
-def unpack(data: bytes) -> Descriptor:
-    """The descriptor in 64 bytes.
+def unpack(data: bytes, target: Target) -> Descriptor:
+    """The descriptor in 64 bytes of a code object for a target.
 
     Raises:
         EncodeError: SX0533, truncated, or not of a wave32 kernel for gfx11.
@@ -126,7 +125,7 @@ def unpack(data: bytes) -> Descriptor:
     values: dict[str, Any] = {ours: value(name) for ours, name in _NUMBERS.items()}
     values |= {ours: bool(value(name)) for ours, name in _FLAGS.items()}
     return Descriptor(
-        vgprs=(value(table.VGPRS) + 1) * _VGPR_GRANULE,
+        vgprs=(value(table.VGPRS) + 1) * target.vgpr_granule,
         float_mode=sum(value(name) << 2 * place for place, name in enumerate(_FLOAT_MODE)),
         **values,
     )

@@ -6,7 +6,7 @@ import struct
 from dataclasses import dataclass
 from typing import Final
 
-from sassxlate.disasm.containers.code_object import ABI_HSA, GFX1100, NOTE_METADATA, NOTE_OWNER
+from sassxlate.disasm.containers.code_object import ABI_HSA, NOTE_METADATA, NOTE_OWNER
 from sassxlate.disasm.containers.elf import EHDR, EM_AMDGPU, ET_DYN, PHDR, SHDR, SYM
 from sassxlate.disasm.rdna3.tables.kernel_descriptor import ENTRY, WORDS
 from sassxlate.disasm.rdna3.tables.kernel_descriptor import SIZE as DESCRIPTOR_SIZE
@@ -64,13 +64,14 @@ def build(
     descriptors: bytes,
     text: bytes,
     functions: list[tuple[str, int, int]],
+    flags: int,
     notes: bytes = b"",
 ) -> bytes:
     """A linked code object.
 
-    ``functions`` lists (name, offset in text, size); descriptor *i* belongs to function *i* and
-    gets the distance to its code as entry.  Each becomes the symbols NAME and NAME.kd.
-    ``notes`` are complete ELF notes to append to the metadata's.
+    ``functions`` lists (name, offset in text, size); descriptor *i* is theirs and
+    gets its distance to the code as entry.  Each becomes the symbols NAME and NAME.kd.
+    ``flags`` are the file's e_flags, ``notes`` whole ELF notes to follow the metadata's.
     """
     note_data = note(metadata) + notes
     count = len(functions) * 2 + 1
@@ -135,7 +136,7 @@ def build(
     ident = b"\x7fELF\2\1\1" + bytes([ABI_HSA, 3]) + bytes(7)
     out = bytearray(table_at)
     out[:64] = EHDR.pack(
-        ident, ET_DYN, EM_AMDGPU, 1, 0, 64, table_at, GFX1100, 64, PHDR.size, len(segments),
+        ident, ET_DYN, EM_AMDGPU, 1, 0, 64, table_at, flags, 64, PHDR.size, len(segments),
         SHDR.size, len(sections) + 1, len(sections),
     )  # fmt: skip
     for i, (kind, flags, offset, address, size, step) in enumerate(segments):

@@ -72,7 +72,9 @@ class Judgement:
 def limits(regs: RegisterMap, vtemps: int) -> Limits:
     """``vtemps`` VGPRs from the first temporary on, and the map's scalar temporaries."""
     first = regs.vtemp_base
-    return Limits(frozenset(range(first, min(first + vtemps, 256))), frozenset(regs.stemps))
+    return Limits(
+        frozenset(range(first, min(first + vtemps, regs.target.vgprs))), frozenset(regs.stemps)
+    )
 
 
 def prove(

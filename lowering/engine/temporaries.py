@@ -15,14 +15,12 @@ from sassxlate.disasm.rdna3.instruction import Arg, Inst, V
 from sassxlate.lowering.engine.seam import Code
 from sassxlate.lowering.region.places import VTEMPS
 from sassxlate.lowering.select.stages import Selected
-from sassxlate.lowering.target import STEP
-
-_REGISTERS = 256  # most VGPRs of a lane
 
 
 def room(selected: Selected) -> int:
-    """The number of temporaries available without allocating more registers to a kernel's waves."""
-    given = min(-(-max(selected.vgprs, 1) // STEP) * STEP, _REGISTERS)
+    """How many a kernel has without more registers being allotted to its waves."""
+    target = selected.regs.target
+    given = min(target.given(selected.vgprs), target.vgprs)
     return min(max(given - selected.regs.vtemp_base, 0), VTEMPS)
 
 

@@ -143,7 +143,7 @@ class Draft:
         """Vector temporaries that the region does not touch, the last ones first."""
         used = {r.number for at in self.lines for r in at.reads | at.writes if r.kind == "v"}
         base = self.regs.vtemp_base
-        for index in range(min(base + VTEMPS, 256) - 1, base - 1, -1):
+        for index in range(min(base + VTEMPS, self.regs.target.vgprs) - 1, base - 1, -1):
             if index not in used:
                 yield V(index)
 

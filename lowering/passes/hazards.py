@@ -1,5 +1,4 @@
-"""The data hazards of wave32 gfx1100 that software must handle: what triggers and what mitigates
-each.
+"""RDNA3's data hazards that software must handle in waves of 32: their causes, what mitigates them.
 
 Sources: LLVM's GCNHazardRecognizer (feature list 11_0_Common) and Mesa ACO's README-ISA.
 
@@ -19,23 +18,23 @@ from sassxlate.disasm.rdna3 import RRef, depctr_imm, info, reads, writes
 from sassxlate.disasm.rdna3.instruction import Inst, InstOrigin, Item, Label, V
 from sassxlate.errors import LoweringError, Where
 from sassxlate.lowering.codeobject.source_map import HAZARD, sass_text
+from sassxlate.lowering.target import DEFAULT, HazardWindows, Target
 
 _HAZARD = InstOrigin(HAZARD)
-TRANS_WINDOW_VALU = 5
-TRANS_WINDOW_TRANS = 1
 
 
 @dataclass(slots=True)
 class _Trans:
     """Transcendental results in flight: by register, VALUs and transcendentals issued since."""
 
+    window: HazardWindows
     since: dict[RRef, tuple[int, int]] = field(default_factory=dict[RRef, tuple[int, int]])
 
     def step(self, is_trans: bool) -> None:
         kept: dict[RRef, tuple[int, int]] = {}
         for reg, (valu, trans) in self.since.items():
             now = (valu + 1, trans + is_trans)
-            if now[0] <= TRANS_WINDOW_VALU and now[1] <= TRANS_WINDOW_TRANS:
+            if now[0] <= self.window.trans_valu and now[1] <= self.window.trans_trans:
                 kept[reg] = now
         self.since = kept
 
@@ -54,10 +53,10 @@ def check_mad(inst: Inst) -> None:
         raise LoweringError("SX0430", f"{inst.op} writes over its own source", where)
 
 
-def insert_hazards(items: Iterable[Item]) -> list[Item]:
+def insert_hazards(items: Iterable[Item], target: Target = DEFAULT) -> list[Item]:
     """The program with all four hazards mitigated, and none left open at a label or branch."""
     out: list[Item] = []
-    trans = _Trans()
+    trans = _Trans(target.hazards)
     after_cmpx = False
     matrix: frozenset[RRef] = frozenset()
 

@@ -14,19 +14,21 @@ from dataclasses import dataclass, field
 from sassxlate.disasm.rdna3 import RRef, counters, info, reads, waitcnt_imm, writes
 from sassxlate.disasm.rdna3.instruction import Inst, InstOrigin, Item, Label
 from sassxlate.lowering.codeobject.source_map import WAIT
+from sassxlate.lowering.target import DEFAULT, Counters, Target
 
 
 @dataclass(slots=True)
 class _Outstanding:
     """Loads in issue order, each by the registers it fills; LDS and scalar loads apart."""
 
+    most: Counters
     vm: list[frozenset[RRef]] = field(default_factory=list[frozenset[RRef]])
     lgkm: list[frozenset[RRef]] = field(default_factory=list[frozenset[RRef]])
     scalar: bool = False  # a scalar load (or a flat access) is among ``lgkm``
 
     def needed(self, touched: frozenset[RRef]) -> tuple[int, int]:
-        """(vmcnt, lgkmcnt) to wait for before ``touched`` may be used; 63 is no wait."""
-        vm = lgkm = 63
+        """(vmcnt, lgkmcnt) to wait for before ``touched`` may be used; the most is no wait."""
+        vm, lgkm = self.most.vm, self.most.lgkm
         for i, regs in enumerate(self.vm):
             if regs & touched:
                 vm = len(self.vm) - 1 - i
@@ -45,27 +47,29 @@ class _Outstanding:
 
 
 _WAIT = InstOrigin(WAIT)
+_SPARE = 3  # that a counter is kept below its most
 _NOTHING: frozenset[RRef] = frozenset()
 
 
-def insert_waitcnt(items: Iterable[Item]) -> list[Item]:
-    """The program with waits; the input may only contain full ones (imm 0)."""
+def insert_waitcnt(items: Iterable[Item], target: Target = DEFAULT) -> list[Item]:
+    """The program with waits; expects none but full ones (imm 0) before."""
     out: list[Item] = []
-    state = _Outstanding()
+    most = target.counters
+    state = _Outstanding(most)
 
     def wait(vm: int, lgkm: int) -> None:
-        if vm < 63 or lgkm < 63:
+        if vm < most.vm or lgkm < most.lgkm:
             out.append(Inst("s_waitcnt", (), imm=waitcnt_imm(vm, lgkm), origin=_WAIT))
             state.done(vm, lgkm)
 
     for item in items:
         if isinstance(item, Label):
-            wait(0 if state.vm else 63, 0 if state.lgkm else 63)
+            wait(0 if state.vm else most.vm, 0 if state.lgkm else most.lgkm)
             out.append(item)
             continue
         row = info(item.op)
         if row.kind in ("branch", "jump", "end", "barrier"):
-            wait(0 if state.vm else 63, 0 if state.lgkm else 63)
+            wait(0 if state.vm else most.vm, 0 if state.lgkm else most.lgkm)
             out.append(item)
             continue
         if item.op == "s_waitcnt":
@@ -87,6 +91,6 @@ def insert_waitcnt(items: Iterable[Item]) -> list[Item]:
                 state.lgkm.append(fills)
                 state.scalar |= row.kind != "lds"
             # Counters saturate; stay below.
-            if len(state.vm) > 60 or len(state.lgkm) > 60:
+            if len(state.vm) > most.vm - _SPARE or len(state.lgkm) > most.lgkm - _SPARE:
                 wait(0, 0)
     return out

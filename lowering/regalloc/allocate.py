@@ -16,19 +16,19 @@ from sassxlate.disasm.sass.instruction import Const, Instruction, Mem, Reg, RegR
 from sassxlate.disasm.sass.traits import traits
 from sassxlate.errors import LoweringError
 from sassxlate.lowering.regalloc.register_map import LaneSlot, RegisterMap, Slot
-from sassxlate.lowering.target import GROUP_ID
+from sassxlate.lowering.target import Target
 
-FIRST_SGPR, LAST_SGPR = 2, 105
 SGPR_TEMPS = 20
-VGPRS = 256
 
 
 class _Sgprs:
     """Allocates SGPRs from the bottom; pairs are even."""
 
-    def __init__(self) -> None:
-        reserved = {s.index for s in GROUP_ID}
-        self.free = [i for i in range(FIRST_SGPR, LAST_SGPR + 1) if i not in reserved]
+    def __init__(self, target: Target) -> None:
+        """All but those that hold what the kernel is told at its entry."""
+        told = (target.kernarg, *target.group_id)
+        reserved = {s.index + i for s in told for i in range(s.n)}
+        self.free = [i for i in range(target.sgprs) if i not in reserved]
 
     def take(self) -> S | None:
         return S(self.free.pop(0)) if self.free else None
@@ -168,6 +168,8 @@ def allocate(
     spill_base: int = 0,
     barriers: Iterable[int] = (),
     unread: frozenset[int] = frozenset(),
+    *,
+    target: Target,
 ) -> RegisterMap:
     """The map of one kernel.
 
@@ -177,7 +179,7 @@ def allocate(
     code.  LoweringError SX0402 if scalar registers run out.
     """
     used = refs(cfg)
-    sgprs = _Sgprs()
+    sgprs = _Sgprs(target)
     save = sgprs.must("the saved EXEC")
     live_mask = sgprs.must("the live mask")
     stemps: list[int] = []
@@ -205,9 +207,9 @@ def allocate(
     top = (rs[-1] + 1) if rs else 0
     kept = sorted(set(barriers))
     points = sorted(set(pending_points))
-    masks = max(3, (len(points) + region_count) // 32 + 1)  # VGPRs whose lanes hold masks
+    masks = max(3, (len(points) + region_count) // target.lanes + 1)  # VGPRs whose lanes hold masks
     extra = len(lanes) + len(kept) + 1 + masks
-    room = VGPRS - extra - vtemps
+    room = target.vgprs - extra - vtemps
     spilled: dict[int, int] = {}
     if top > room:
         count = Counter(
@@ -245,11 +247,11 @@ def allocate(
         nonlocal lane_count, next_v
         if len(sgprs.free) > 6 and (got := sgprs.take()) is not None:
             return got
-        if lane_count % 32 == 0:
+        if lane_count % target.lanes == 0:
             lane_vgprs.append(next_v)
             next_v += 1
         lane_count += 1
-        return LaneSlot(lane_vgprs[-1], (lane_count - 1) % 32)
+        return LaneSlot(lane_vgprs[-1], (lane_count - 1) % target.lanes)
 
     regions = tuple(slot() for _ in range(region_count))
     ready = {point: slot() for point in points}
@@ -270,6 +272,7 @@ def allocate(
             break
         consts[bank, offset] = single
     return RegisterMap(
+        target=target,
         r=r_map,
         spilled=spilled,
         ur=ur,

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from sassxlate.disasm.rdna3.instruction import S, V
+from sassxlate.lowering.target import Target
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +24,7 @@ Slot = S | LaneSlot
 class RegisterMap:
     """Every fixed place of a kernel; temporaries start at ``vtemp_base`` and in ``stemps``."""
 
+    target: Target
     r: Mapping[int, int]  # R index -> VGPR
     spilled: Mapping[int, int]  # R index -> byte offset in scratch
     ur: Mapping[int, int]  # UR index -> SGPR

@@ -28,7 +28,6 @@ from sassxlate.disasm.rdna3.instruction import S, V
 from sassxlate.disasm.sass.instruction import Const, Instruction, Mem, Operand, Pred, Reg, RegRef
 from sassxlate.errors import EncodeError
 from sassxlate.lowering.regalloc.register_map import RegisterMap
-from sassxlate.lowering.target import GROUP_ID, KERNARG
 
 CLASSES: Final[Mapping[str, int]] = {
     "v": 128, "l": 32, "u": 64, "c": 64, "p": 7, "q": 7, "t": 32, "s": 20,
@@ -52,7 +51,7 @@ class Names:
         first = self.place.get(name)
         if first is None:
             raise EncodeError("SX0541", f"{name} is no register of this block")
-        if n > 1 and not (n == KERNARG.n and name == "kern"):
+        if n > 1 and not (n == 2 and name == "kern"):
             kind, number = _split(name)
             for i in range(1, n):
                 if self.place.get(f"{kind}{number + i}") != _beside(first, i):
@@ -194,15 +193,18 @@ def _fixed_names(regs: RegisterMap) -> tuple[dict[str, V | S], dict[V | S, str]]
 
 
 def _fixed(regs: RegisterMap) -> dict[str, V | S]:
-    """The names that are the same in all blocks of a kernel: temporaries and reserved places."""
+    """What is the same in all blocks of a kernel: temporaries and what the kernel keeps."""
+    target = regs.target
     out: dict[str, V | S] = {
-        f"t{i}": V(regs.vtemp_base + i) for i in range(CLASSES["t"]) if regs.vtemp_base + i < 256
+        f"t{i}": V(regs.vtemp_base + i)
+        for i in range(CLASSES["t"])
+        if regs.vtemp_base + i < target.vgprs
     }
     for i, index in enumerate(sorted(regs.stemps)[: CLASSES["s"]]):
         out[f"s{i}"] = S(index)
     out["live"], out["save"], out["tid"] = regs.live, regs.save_exec, regs.tid
-    out |= {f"gid.{d}": S(at.index) for d, at in zip("xyz", GROUP_ID, strict=True)}
-    out["kern"] = S(KERNARG.index)
+    out |= {f"gid.{d}": S(at.index) for d, at in zip("xyz", target.group_id, strict=True)}
+    out["kern"] = S(target.kernarg.index)
     return out
 
 

@@ -15,7 +15,7 @@ from sassxlate.lowering.abi.kernarg import BankLayout, bank_layout
 from sassxlate.lowering.regalloc.register_map import RegisterMap
 from sassxlate.lowering.region.places import VTEMPS
 from sassxlate.lowering.region.region import Region
-from sassxlate.lowering.target import KERNARG, NULL
+from sassxlate.lowering.target import NULL
 
 if TYPE_CHECKING:
     pass
@@ -28,7 +28,8 @@ def joined(groups: Sequence[Sequence[Inst]], known: Restated, base: int) -> list
     """The code of each instruction from that of its lines, with copies to uniform registers and the
     loads of what is lent; ``base`` is the first vector temporary."""
     lay = known.block.around.layout
-    lines = [[_moved(i, OLDER, lay) for i in group] for group in groups]
+    kernarg = known.regs.target.kernarg
+    lines = [[_moved(i, kernarg, OLDER, lay) for i in group] for group in groups]
     for n, (place, copy) in known.moves.items():
         ref = RRef("v", copy.index)
         later = (i for group in lines[n + 1 :] for i in group)
@@ -44,7 +45,7 @@ def joined(groups: Sequence[Sequence[Inst]], known: Restated, base: int) -> list
         mine = [inst for group in lines[at : at + count] for inst in group]
         out.append(_masks(mine, known.masks))
         at += count
-    return _loaded(_vectors(out, known.vectors, base), known.words)
+    return _loaded(_vectors(out, known.vectors, base), known.words, kernarg)
 
 
 def said_at(lay: BankLayout, offset: int) -> int:
@@ -52,19 +53,23 @@ def said_at(lay: BankLayout, offset: int) -> int:
     return _elsewhere(lay, OLDER, offset)
 
 
-def lower(code: Sequence[Sequence[Item]], lay: BankLayout) -> list[list[Item]]:
-    """Translates offsets in the kernarg segment from the text's to the real ones.  EncodeError
-    SX0543 for an offset that is not a constant's."""
-    out = [[_moved(i, lay, OLDER) if isinstance(i, Inst) else i for i in group] for group in code]
+def lower(code: Sequence[Sequence[Item]], lay: BankLayout, kernarg: S) -> list[list[Item]]:
+    """Code as it is said where places in the kernarg segment are, whose address is in the SGPRs
+    ``kernarg``.  EncodeError SX0543 for a place
+    that is no constant's."""
+    out = [
+        [_moved(i, kernarg, lay, OLDER) if isinstance(i, Inst) else i for i in group]
+        for group in code
+    ]
     for before, now in zip(code, out, strict=True):
         for was, inst in zip(before, now, strict=True):
-            if isinstance(inst, Inst) and _moved(inst, OLDER, lay) != was:
+            if isinstance(inst, Inst) and _moved(inst, kernarg, OLDER, lay) != was:
                 raise EncodeError("SX0543", "a place in the kernarg segment has no name")
     return out
 
 
-def _moved(inst: Inst, before: BankLayout, now: BankLayout) -> Inst:
-    if KERNARG not in inst.args:
+def _moved(inst: Inst, kernarg: S, before: BankLayout, now: BankLayout) -> Inst:
+    if kernarg not in inst.args:
         return inst
     at = _elsewhere(before, now, inst.imm)
     return inst if at == inst.imm else replace(inst, imm=at)
@@ -114,8 +119,8 @@ def _vectors(code: list[list[Inst]], lent: Sequence[int], base: int) -> list[lis
     return [[replace(x, args=tuple(map(arg, x.args))) for x in group] for group in code]
 
 
-def _loaded(code: list[list[Inst]], words: Mapping[int, int]) -> list[list[Inst]]:
-    """The loads of lent constants, each before the first code that reads it.  A move out of a
+def _loaded(code: list[list[Inst]], words: Mapping[int, int], kernarg: S) -> list[list[Inst]]:
+    """The loads of lent constants, each in front of the first code that reads it.  A move out of a
     constant that nothing else reads is the load itself."""
     times: dict[int, int] = {}
     for group in code:
@@ -133,7 +138,7 @@ def _loaded(code: list[list[Inst]], words: Mapping[int, int]) -> list[list[Inst]
             if new and _is_move(inst, new) and all(times[w] == 1 for w in new):
                 to = inst.args[0]
                 assert isinstance(to, S)
-                made.append(_load_of(to, words[new[0]]))
+                made.append(_load_of(to, kernarg, words[new[0]]))
                 done.update(new)
                 continue
             for first in new:
@@ -141,7 +146,7 @@ def _loaded(code: list[list[Inst]], words: Mapping[int, int]) -> list[list[Inst]
                     continue
                 pair = first % 2 == 0 and words.get(first + 1) == words[first] + 4
                 pair = pair and first + 1 in times and first + 1 not in done
-                made.append(_load_of(S(first, 2 if pair else 1), words[first]))
+                made.append(_load_of(S(first, 2 if pair else 1), kernarg, words[first]))
                 done.update((first, first + 1) if pair else (first,))
             made.append(inst)
         out.append(made)
@@ -157,8 +162,8 @@ def _is_move(inst: Inst, places: Sequence[int]) -> bool:
     return [source.index + i for i in range(source.n)] == list(places)
 
 
-def _load_of(to: S, offset: int) -> Inst:
-    return Inst(f"s_load_b{32 * to.n}", (to, KERNARG, NULL), imm=offset)
+def _load_of(to: S, kernarg: S, offset: int) -> Inst:
+    return Inst(f"s_load_b{32 * to.n}", (to, kernarg, NULL), imm=offset)
 
 
 @dataclass(frozen=True, slots=True)

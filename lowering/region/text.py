@@ -1,9 +1,10 @@
 """A block as the model's prompt, and its answer, as words.
 
-The prompt is canonical: two blocks that differ only in the numbers of registers, in labels and
-addresses have one prompt (:mod:`.places`).  It gives the target, the registers read before they are
-written (``in``), the live-out set (``out``), the predicates that must keep the bits of lanes that
-wait elsewhere (``keep``), the number of free temporaries, and the SASS, one instruction per line::
+The prompt is canonical: two blocks that differ in the numbers of registers, in labels and
+addresses alone have one prompt (:mod:`.canonical_names`).  It says the target's instruction set,
+what is read before it is written (``in``), what is read after it (``out``), which predicates must
+keep the bits of lanes that wait elsewhere (``keep``), how many temporaries are free, and the SASS,
+one instruction a line::
 
     gfx1100
     in v1 v2 c0 c1
@@ -66,12 +67,19 @@ from sassxlate.lowering.region.subset import (
     subset_operations,
 )
 from sassxlate.lowering.region.uniform import with_uniform
+from sassxlate.lowering.target import TARGETS
 
-TARGET: Final = "gfx1100"
-END: Final = ";"  # ends the code of one SASS instruction
+END: Final = ";"  # of the code of one SASS instruction
 DIRECTIVES: Final = (".pred", ".switch", ".endpred", "!")
-HEADERS: Final = (TARGET, "in", "out", "keep", "free", "bank")
-# If no predicate is named, nothing is added or combined.
+HEADERS: Final = (
+    *dict.fromkeys(t.language for t in TARGETS.values()),
+    "in",
+    "out",
+    "keep",
+    "free",
+    "bank",
+)
+# What is added or combined where no predicate is named is nothing.
 USUALLY_FALSE: Final = frozenset("IADD3 UIADD3 IMAD UIMAD LOP3 ULOP3 LEA ULEA".split())
 _DEFAULTS: Final = {"op_sel_hi": 7}
 Words = tuple[str, ...]
@@ -133,7 +141,7 @@ def region_text(
     read = frozenset[RegRef]().union(*(i.reads for i in sass)) | (live_out & written)
     inputs = _listed(live_in & read, regs, here)
     inputs += sorted((n for n in here.place if n[0] == "c"), key=_order)
-    lines: list[Words] = [(TARGET,), ("in", *inputs)]
+    lines: list[Words] = [(regs.target.language,), ("in", *inputs)]
     lines.append(("out", *_listed(live_out & written, regs, here)))
     masks = frozenset(r for r in written if r.file in ("P", "UP"))
     keep = _listed(block.merged & masks, regs, here)
@@ -299,7 +307,7 @@ def code_words(code: Sequence[Sequence[Item]], here: RegionText) -> list[Words]:
     """
     out: list[Words] = []
     if here.known is not None:
-        code = lower(code, here.block.around.layout)
+        code = lower(code, here.block.around.layout, here.regs.target.kernarg)
     for n, group in enumerate(code):
         if here.parts:  # all of it at the last line
             out += [(END,)] * (here.parts[n] - 1)

@@ -1,4 +1,4 @@
-"""The control-flow graphs of a file's kernels, SASS or gfx1100, for drawing."""
+"""The control-flow graphs of a file's kernels, SASS or RDNA3, as they are drawn."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from sassxlate.cfg.graph import SIZE, Cfg
 from sassxlate.cfg.view.picture import Picture
+from sassxlate.disasm.amdgpu_machines import RDNA3
 from sassxlate.disasm.containers import Cubin, Kernel
 from sassxlate.disasm.inputs import (
     kernel_matches,
@@ -18,7 +19,6 @@ from sassxlate.disasm.inputs import (
     require_device_code,
     require_machine_code,
 )
-from sassxlate.disasm.listing.code_object_file import TARGET
 from sassxlate.errors import SassxlateError
 
 
@@ -41,7 +41,7 @@ def graphs(file: str, kernels: Sequence[str], arch: str | None) -> Iterator[Grap
         SassxlateError: errors of reading, with file and kernel; SX0802 if nothing is selected.
     """
     code = read_code_object(file)
-    if code is None and arch == TARGET:
+    if code is None and arch in RDNA3:
         code = read_hip_program(file)
     found = 0
     for graph in _sass(file, kernels, arch) if code is None else _gfx(file, code, kernels, arch):
@@ -112,9 +112,9 @@ def _gfx(file: str, data: bytes, kernels: Sequence[str], arch: str | None) -> It
     from sassxlate.disasm.listing.code_object_file import parts
     from sassxlate.disasm.listing.rdna3_section import decode_code, pieces
 
-    if arch not in (None, TARGET):
-        raise no_match(file, tuple(kernels), arch)
     for _, obj in parts(file, data):
+        if arch not in (None, obj.machine):
+            continue
         for section in obj.sections:
             if not section.code or not section.data:
                 continue
@@ -127,7 +127,7 @@ def _gfx(file: str, data: bytes, kernels: Sequence[str], arch: str | None) -> It
                 if kernels and not kernel_matches(name, shown, tuple(kernels)):
                     continue
                 lines = [*decode_code(code, address)]
-                drawn = picture(name, lines, shown)
+                drawn = picture(name, lines, shown, target=obj.machine)
                 errors = {x.address - address: x.error for x in lines if x.error and not x.is_zero}
                 at = (t.offset for n in drawn.nodes if n.reachable for t in n.lines)
                 first = next((errors[o].at(offset=o) for o in at if o in errors), None)

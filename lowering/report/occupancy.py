@@ -8,10 +8,9 @@ calculator in cuda_occupancy.h): registers are given to a warp in steps of 256, 
 16,384 each; shared memory in steps of 128 bytes, and from compute capability 8.0 on a block takes
 1 KiB more for the driver.
 
-AMD (LLVM's AMDGPUUsage and AMDGPUBaseInfo for gfx1100, waves of 32 in CU mode): a compute unit has
-two SIMDs of 16 waves and 1,536 VGPRs per lane each, allocated in steps of 24; 64 KiB of LDS in
-steps of 512 bytes; at most 16 workgroups of more than one wave, for they need barriers.  SGPRs do
-not count: each wave has all of them.
+AMD (LLVM's AMDGPUUsage and AMDGPUBaseInfo, waves of 32 in CU mode): a compute unit has SIMDs that
+hold so many waves and VGPRs, LDS in steps, and room for so many workgroups that need barriers; the
+numbers are the target's.  SGPRs do not count: each wave has all of them.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from sassxlate.lowering.target import LANES, REGISTERS, SIMDS, STEP, WAVES
+from sassxlate.lowering.target import Target
 
 WARP = 32
 USUAL = 256  # threads of a block assumed if their number is unknown
@@ -65,8 +64,7 @@ _SMS: Final[Mapping[int, _Sm]] = {
     120: _Sm(48, 24, 100),
     121: _Sm(48, 24, 100),
 }
-_PARTS, _PART = 4, 16384  # parts of the register file, and registers per part
-_LDS, _LDS_STEP, _GROUPS = 64 << 10, 512, 16
+_PARTS, _PART = 4, 16384  # of the register file of a multiprocessor
 
 
 def of_sm(
@@ -92,19 +90,18 @@ def of_sm(
     return _least(limits, warps, sm.warps, threads)
 
 
-def of_cu(vgprs: int, lds: int, threads: int, dynamic: int = 0) -> Occupancy | None:
-    """For a kernel on a compute unit of gfx1100, static and dynamic LDS in bytes."""
+def of_cu(target: Target, vgprs: int, lds: int, threads: int, dynamic: int = 0) -> Occupancy | None:
+    """Of a kernel on a compute unit of the target, static and dynamic LDS in bytes."""
     if threads < 1:
         return None
-    waves = -(-threads // LANES)
-    given = -(-max(vgprs, 1) // STEP) * STEP
-    used = -(-(lds + dynamic) // _LDS_STEP) * _LDS_STEP
-    most = SIMDS * WAVES
+    waves = -(-threads // target.lanes)
+    used = -(-(lds + dynamic) // target.lds_step) * target.lds_step
+    most = target.simds * target.waves
     limits = {
         "waves": most // waves,
-        "workgroups": _GROUPS if waves > 1 else most,
-        "VGPRs": SIMDS * min(WAVES, REGISTERS // given) // waves,
-        "LDS": _LDS // used if used else most,
+        "workgroups": target.workgroups if waves > 1 else most,
+        "VGPRs": target.simds * target.waves_of_simd(vgprs) // waves,
+        "LDS": target.lds // used if used else most,
     }
     return _least(limits, waves, most, threads)
 

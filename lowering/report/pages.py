@@ -30,6 +30,7 @@ class Pages:
     form: Form
     command: Literal["translate", "run"]
     program: str
+    target: str
     verified: bool = False
     counted: bool = False
     notes: list[str] = field(default_factory=list[str])
@@ -42,7 +43,13 @@ class Pages:
             from sassxlate.lowering.report.report import KernelReports
 
             self._report = KernelReports(
-                self.form, self.command, self.program, self.verified, self.counted, self.notes
+                self.form,
+                self.command,
+                self.program,
+                self.target,
+                self.verified,
+                self.counted,
+                self.notes,
             )
         return self._report
 
@@ -79,6 +86,7 @@ def begin(
     asked: str | None,
     command: Literal["translate", "run"],
     program: str,
+    target: str,
     verified: bool = False,
 ) -> Pages:
     """UsageError SX0841 for a name without a known format, SX0813 if no file can be written."""
@@ -86,7 +94,7 @@ def begin(
 
     form = _form(path, asked)
     make_directory(path.absolute().parent)
-    return Pages(path.absolute(), form, command, program, verified)
+    return Pages(path.absolute(), form, command, program, target, verified)
 
 
 def _form(path: Path, asked: str | None) -> Form:

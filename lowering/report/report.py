@@ -44,12 +44,13 @@ class Ran:
 
 @dataclass(slots=True)
 class KernelReports:
-    """Collects kernels one by one, then is written.  ``program`` was translated or run;
-    ``verified`` and ``counted``: whether verification and counting were requested."""
+    """Takes in kernels one by one, then is written.  ``program`` is what was translated or run,
+    ``target`` the processor;    ``verified`` and ``counted`` say whether that was asked for."""
 
     form: Form
     command: Literal["translate", "run"]
     program: str
+    target: str
     verified: bool = False
     counted: bool = False
     notes: list[str] = field(default_factory=list[str])
@@ -138,7 +139,7 @@ class KernelReports:
             "version": __version__,
             "command": self.command,
             "program": self.program,
-            "target": "gfx1100",
+            "target": self.target,
             "notes": self.notes,
             "totals": self.totals(),
         }
@@ -230,7 +231,7 @@ def resources(done: Translated, ran: Ran | None) -> dict[str, Any]:
     or the kernel may have at most, or 256."""
     from sassxlate.lowering.report.occupancy import USUAL, of_cu, of_sm
 
-    kernel, launch = done.kernel, done.launch
+    kernel, launch, target = done.kernel, done.launch, done.selected.regs.target
     threads, why = USUAL, "assumed"
     if kernel.max_threads:
         x, y, z = kernel.max_threads
@@ -238,7 +239,7 @@ def resources(done: Translated, ran: Ran | None) -> dict[str, Any]:
     if ran is not None and ran.threads:
         threads, why = ran.threads, "as it was run"
     dynamic = 0 if ran is None else ran.dynamic
-    ours = of_cu(done.report.vgprs, launch.lds_static, threads, dynamic)
+    ours = of_cu(target, done.report.vgprs, launch.lds_static, threads, dynamic)
     theirs = of_sm(kernel.arch, kernel.registers, kernel.shared_size, threads, dynamic)
     return {
         "threads": threads,
@@ -253,7 +254,7 @@ def resources(done: Translated, ran: Ran | None) -> dict[str, Any]:
         },
         "rdna3": {
             "vgprs": done.report.vgprs,
-            "sgprs": 106,
+            "sgprs": target.sgprs,
             "lds": launch.lds_static,
             "scratch": launch.private_size if done.selected.uses_private else 0,
             "spilled": done.report.spilled,

@@ -30,8 +30,8 @@ from sassxlate.lowering.regalloc.allocate import dead_instructions
 from sassxlate.lowering.rules import TABLE
 from sassxlate.lowering.rules.rule import choose
 from sassxlate.lowering.select.translated import Translated
+from sassxlate.lowering.target import Target
 
-TARGET = "gfx1100"
 _TAIL = (source_map.SCHEDULER, source_map.SHARED)
 RULES = "rules"  # the engine that always exists
 _NONE = "?"  # for an instruction without a writer
@@ -73,7 +73,7 @@ def of_translated(
     assert found is not None
     lines = tuple(decode_code(done.program.data))
     source = _Source(done.cfg, lines, found, dead_instructions(done.cfg), True, engines or {}, runs)
-    return _beside(source, done.kernel, shown, "translated now")
+    return _beside(source, done.kernel, done.selected.regs.target, shown, "translated now")
 
 
 def of_code_object(
@@ -103,7 +103,7 @@ def of_code_object(
         text = "the code object's map is damaged"
         raise LoweringError("SX0450", text, Where(kernel=kernel.name)) from None
     if found is None:
-        done = translate_kernel(cubin, kernel.name)
+        done = translate_kernel(cubin, kernel.name, target=obj.target)
         if code[: len(done.program.data)] != done.program.data:
             text = "the code object has no map, and its code is not what this SASS is translated to"
             raise LoweringError("SX0450", text, Where(kernel=kernel.name))
@@ -113,7 +113,7 @@ def of_code_object(
     lines = tuple(_used(decode_code(code), found))
     known = engines is not None
     source = _Source(cfg, lines, found, dead_instructions(cfg), known, engines or {}, runs)
-    return _beside(source, kernel, shown, "the code object's own map")
+    return _beside(source, kernel, obj.target, shown, "the code object's own map")
 
 
 def _used(lines: Iterator[Decoded], found: Exact) -> Iterator[Decoded]:
@@ -153,15 +153,15 @@ def _place(text: str) -> int:
         return -1
 
 
-def _beside(source: _Source, kernel: Kernel, shown: str, said: str) -> Beside:
+def _beside(source: _Source, kernel: Kernel, target: Target, shown: str, said: str) -> Beside:
     parts = tuple(_parts(source))
     used = {c.added for part in parts for c in part.codes() if c.added}
     kinds = tuple((kind, ADDED[kind]) for kind in ADDED if kind and kind in used)
     if _NONE in used:
         kinds += ((_NONE, ADDED[""]),)
     return Beside(
-        kernel.name, shown or kernel.demangled or kernel.name, f"sm_{kernel.arch}", TARGET,
-        parts, said, kinds,
+        kernel.name, shown or kernel.demangled or kernel.name, f"sm_{kernel.arch}",
+        target.name, parts, said, kinds,
     )  # fmt: skip
 
 

@@ -8,12 +8,11 @@ from sassxlate.cfg import Cfg
 from sassxlate.errors import LoweringError, Where
 from sassxlate.lowering.abi.kernarg import bank_layout
 from sassxlate.lowering.convergence.barriers import barrier_bytes
-from sassxlate.lowering.regalloc.allocate import VGPRS, allocate
+from sassxlate.lowering.regalloc.allocate import allocate
 from sassxlate.lowering.rules import TABLE
 from sassxlate.lowering.select.kernel import select
 from sassxlate.lowering.select.launch import grid_words, kernarg, stack_bytes, windows
 from sassxlate.lowering.select.stages import Allocated, Planned, Selected
-from sassxlate.lowering.target import most_threads
 
 ROUNDS = 4  # most rounds of allocation and selection, including the first
 
@@ -48,30 +47,32 @@ def allocation(planned: Planned, vtemps: int) -> Allocated:
         stack_bytes(kernel, cfg),
         plan.lane_words,
         found.unread,
+        target=found.target,
     )
     shared = kernel.shared_size + barrier_bytes(plan)
-    launch, table = kernarg(kernel, cfg, lay, regs.scratch_spill, shared)
+    launch, table = kernarg(kernel, cfg, lay, regs.scratch_spill, shared, found.target.threads)
     return Allocated(planned, regs, launch, table, vtemps)
 
 
 def fit_registers(selected: Selected) -> Selected:
-    """The kernel in 256 VGPRs, with no more threads per block than there are registers for.
+    """The kernel in the target's VGPRs, with no more threads a block than there are registers for.
 
-    Only the code shows how many temporaries it takes: each use of a spilled register takes one, and
-    what is spilled depends on how many are kept free.  Selection counts them.  If the map and the
-    temporaries together exceed 256, the map is made again with the counted number kept free, and
-    the code is selected with it.  A map never keeps fewer free than requested, so only a larger
-    number makes another round necessary: the numbers grow, and after ``ROUNDS`` rounds the
-    kernel is refused (LoweringError SX0402).  Hardly any kernel needs a second round.
+    How many temporaries the code takes, only the code says: each use of a spilled register takes
+    one, and what is spilled depends on how many are kept free.  Selection counts them.  Where map
+    and temporaries together are more than there are, the map is made again with as many kept free
+    as were counted, and the code selected with it.  A map keeps free what it was told, so that only
+    a larger number makes another round necessary: the numbers grow, and after ``ROUNDS`` rounds the
+    kernel is refused (LoweringError SX0402).  Hardly any kernel needs a second one.
     """
+    target = selected.regs.target
     for _ in range(ROUNDS - 1):
-        if selected.vgprs <= VGPRS:
+        if selected.vgprs <= target.vgprs:
             break
         counted = selected.vgprs - selected.regs.vtemp_base
         selected = select(allocation(selected.allocated.planned, counted))
-    if selected.vgprs > VGPRS:
+    if selected.vgprs > target.vgprs:
         raise LoweringError(
             "SX0402", "no vector registers left", Where(kernel=selected.kernel.name)
         )
-    threads = min(selected.launch.max_threads, most_threads(selected.vgprs))
+    threads = min(selected.launch.max_threads, target.most_threads(selected.vgprs))
     return replace(selected, launch=replace(selected.launch, max_threads=threads))

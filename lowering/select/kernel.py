@@ -35,7 +35,7 @@ from sassxlate.lowering.select.instruction import check_lanes as check_spans
 from sassxlate.lowering.select.instruction import finished, name_source, write_body
 from sassxlate.lowering.select.launch import grid_words, stack_bytes
 from sassxlate.lowering.select.stages import Allocated, Selected
-from sassxlate.lowering.target import ALL_ONES, EXEC, KERNARG, NULL, ZERO
+from sassxlate.lowering.target import ALL_ONES, EXEC, NULL, ZERO
 
 
 def outlines(cfg: Cfg) -> bool:
@@ -216,7 +216,7 @@ def _prologue(c: RuleEmitter, plan: ConvergencePlan) -> None:
         for offset in sorted(places):
             if offset in places:
                 _load(inner, base, offset, places)
-    assert plan.cfg.blocks[0].start not in plan.heads or KERNARG.n == 2
+    assert plan.cfg.blocks[0].start not in plan.heads or k.regs.target.kernarg.n == 2
 
 
 def _clear(c: RuleEmitter, masks: set[int]) -> None:

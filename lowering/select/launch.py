@@ -85,10 +85,11 @@ def grid_words(kernel: Kernel) -> dict[int, int]:
 
 
 def kernarg(
-    kernel: Kernel, cfg: Cfg, lay: BankLayout, spill: int, lds: int
+    kernel: Kernel, cfg: Cfg, lay: BankLayout, spill: int, lds: int, most_threads: int
 ) -> tuple[LaunchInfo, dict[int, int]]:
     """The launch of a kernel that spills ``spill`` bytes per lane and has ``lds`` bytes of static
-    LDS, and for each constant bank the offset of its pointer in the kernarg segment."""
+    LDS, and for each constant bank the offset of its pointer in the kernarg segment.
+    ``most_threads`` are those of a block where the kernel has no limit of its own."""
     banks = banks_used(cfg)
     if kernel.grid_workspace is not None:
         banks = tuple(sorted({*banks, 4}))
@@ -102,6 +103,7 @@ def kernarg(
         reads_word(cfg, lay.constant3),
         uses_textures(cfg),
         uses_locks(cfg),
+        most_threads=most_threads,
     )
 
 
@@ -115,6 +117,8 @@ def launch_info(
     points_to_constants: bool = False,
     textures: bool = False,
     locks: bool = False,
+    *,
+    most_threads: int,
 ) -> tuple[LaunchInfo, dict[int, int]]:
     """The kernarg layout, and for each constant bank the offset of its pointer in it."""
     table = (max(kernel.constant0_size, kernel.param_base + kernel.param_size, 0x30) + 7) & ~7
@@ -149,7 +153,7 @@ def launch_info(
         lds_static=lds,
         # The bytes that printf copies of its arguments may reach beyond the stack.
         private_size=stack + spill + (ARGUMENTS if "vprintf" in functions_of(kernel) else 0),
-        max_threads=threads[0] * threads[1] * threads[2] if threads else 1024,
+        max_threads=threads[0] * threads[1] * threads[2] if threads else most_threads,
         fills=tuple(fills),
         heap=not {"malloc", "free"}.isdisjoint(functions_of(kernel)),
     )

@@ -15,15 +15,18 @@ from sassxlate.lowering.convergence.plan import ConvergencePlan
 from sassxlate.lowering.nans.bits import NanBits
 from sassxlate.lowering.regalloc.register_map import RegisterMap
 from sassxlate.lowering.region.region import RegionSite
+from sassxlate.lowering.target import Target
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A kernel of a cubin, by name.  ``placed``: each lane is followed through the code between
-    blocks, too, when it is selected (lane_checks/between_blocks.py; slow)."""
+    """A kernel of a cubin, by name, and the processor that it is for.  ``placed``: each lane is
+    followed through the code between blocks, too, when that is selected
+    (lane_checks/between_blocks.py: slowly)."""
 
     cubin: Cubin
     name: str
+    target: Target
     placed: bool = False
 
 
@@ -32,6 +35,7 @@ class Linked:
     """The kernel with the functions that it calls, and the addresses of its module."""
 
     kernel: Kernel
+    target: Target
     placed: bool = False
 
 
@@ -41,6 +45,7 @@ class Graphed:
 
     kernel: Kernel
     cfg: Cfg
+    target: Target
     placed: bool = False
 
 
@@ -55,6 +60,7 @@ class Analysed:
     uniformity: Uniformity
     unread: frozenset[int]
     nans: NanBits
+    target: Target
     placed: bool = False
 
 

@@ -1,7 +1,7 @@
 """The cache tag: everything that a cached translation depends on besides the program itself.
 
-It changes with the translator's and the emulator's sources and tables, with LLVM, with the solver
-and with the host's CPU, so files of another version are never used.
+It changes with the target, with the translator's and the emulator's sources and tables, with LLVM,
+with the solver and with the host's CPU, so that files of another version are never taken for ours.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ _SKIP_SUFFIXES = (".pyc", ".md", ".so", ".1", ".swp", "~", ".safetensors")
 FORMAT = 2  # version of the cache's files; raise it when their layout changes
 
 
-def cache_tag() -> str:
-    """The tag: 32 hexadecimal digits."""
+def cache_tag(target: str) -> str:
+    """32 hexadecimal digits, for the target of a name: two targets have no entry in common."""
     digest = hashlib.blake2b(digest_size=16)
 
     def add(*parts: str | bytes) -> None:
@@ -36,7 +36,7 @@ def cache_tag() -> str:
             data = part.encode() if isinstance(part, str) else part
             digest.update(len(data).to_bytes(8, "little") + data)
 
-    add(f"format {FORMAT}", __version__, *_llvm(), _solver(), *_host_cpu())
+    add(f"format {FORMAT}", __version__, target, *_llvm(), _solver(), *_host_cpu())
     root = Path(str(resources.files("sassxlate")))
     for path in decisive(root):
         add(str(path.relative_to(root)), path.read_bytes())

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from sassxlate import __version__
+from sassxlate.disasm.amdgpu_machines import RDNA3
 from sassxlate.runtime_shim.cache.tag import cache_tag
 from sassxlate.runtime_shim.paths import write_whole
 from sassxlate.runtime_shim.selftest.selftest import FixtureResult, as_row
@@ -42,7 +43,7 @@ def environment() -> dict[str, Any]:
             files[name] = text
     return {
         "sassxlate": __version__,
-        "tag": cache_tag(),
+        "tag": cache_tag(RDNA3[0]),
         "python": platform.python_version(),
         "system": platform.platform(),
         "processor": _processor(),

@@ -22,6 +22,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any, Literal
 
+from sassxlate.disasm.amdgpu_machines import RDNA3
 from sassxlate.errors import SassxlateError, ShimError
 
 Kind = Literal["instructions", "kernel", "program"]
@@ -292,7 +293,7 @@ def device_is_well(settings: SelftestSettings) -> bool:
 
     for seconds in _RECOVERY_S:
         time.sleep(seconds)
-        if find_hip().path is not None:
+        if find_hip(RDNA3[0]).path is not None:
             return True
     return False
 

@@ -51,8 +51,9 @@ def listening(path: Path) -> bool:
     return True
 
 
-def spawn(path: Path, cache: Path) -> None:
-    """Start a service at ``path`` in the background, detached from this process; does not wait.
+def spawn(path: Path, cache: Path, target: str) -> None:
+    """Start a service at ``path`` that translates for a target, in the background, apart from this
+    process; does not wait.
 
     ServiceError SX0902 if no more processes can be started.
     """
@@ -61,6 +62,7 @@ def spawn(path: Path, cache: Path) -> None:
         for name, value in os.environ.items()
         if name in _KEEP or name.startswith(_KEEP_PREFIXES)
     }
+    environment["SASSXLATE_TARGET"] = target
     environment["PYTHONPATH"] = import_root()
     command = [sys.executable, "-P", "-m", "sassxlate.runtime_shim.service"]
     command += ["--socket", str(path), "--cache", str(cache)]

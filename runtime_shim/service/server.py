@@ -25,7 +25,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from sassxlate.disasm.amdgpu_machines import RDNA3
 from sassxlate.errors import SassxlateError, ServiceError
+from sassxlate.lowering.target import target_named
 from sassxlate.runtime_shim import paths
 from sassxlate.runtime_shim.cache.store import Cache, evict, remove_abandoned, size_cap, usage
 from sassxlate.runtime_shim.cache.tag import cache_tag
@@ -54,14 +56,16 @@ class _Client:
 
 
 class Service:
-    """The loop.  ``engine`` makes the translator; it is called once, before the first job."""
+    """The loop.  ``engine`` makes the translator, for ``target``; it is called once, before the
+    first job."""
 
     def __init__(
         self,
         listener: socket.socket,
         cache: Cache,
-        engine: Callable[[], Engine] = default_engine,
+        engine: Callable[[], Engine],
         *,
+        target: str,
         idle_s: float = IDLE_S,
         job_limit_s: float = JOB_LIMIT_S,
         workers: int | None = None,
@@ -70,6 +74,7 @@ class Service:
         self._listener = listener
         self._cache = cache
         self._make_engine = engine
+        self._target = target
         self._idle_s = idle_s
         self._job_limit_s = job_limit_s
         self._max_workers = workers or max(1, min(8, len(os.sched_getaffinity(0))))
@@ -235,7 +240,10 @@ class Service:
         self._counts[op if op in (*_JOBS, "ping", "tag", "stats", "stop") else "unknown"] += 1
         if self._stale(request):
             self._stopping = True
-            error = ServiceError("SX0911", "the service runs another version of the translator")
+            error = ServiceError(
+                "SX0911",
+                "the service runs another version of the translator, or for another target",
+            )
             self._answer(client, {**failure(error), "restart": True})
         elif op in _JOBS:
             self._enqueue(client, op, request)
@@ -252,12 +260,13 @@ class Service:
             self._answer(client, failure(ServiceError("SX0903", f"no operation {op[:40]!a}")))
 
     def _stale(self, request: dict[str, Any]) -> bool:
-        tag = request.get("tag")
-        return isinstance(tag, str) and tag != self._cache.tag
+        tag, target = request.get("tag"), request.get("target")
+        other = isinstance(target, str) and target != self._target
+        return other or (isinstance(tag, str) and tag != self._cache.tag)
 
     def _answer_tag(self, client: _Client) -> None:
-        # Sources may have changed since the start: the caller wants the answer of a new service.
-        now = cache_tag()
+        # Sources may have changed since the start: who asks wants what a new service would say.
+        now = cache_tag(self._target)
         answer: Answer = {"ok": True, "tag": now, "cache": text_of(self._cache.root)}
         if now != self._cache.tag:
             self._stopping = True
@@ -469,19 +478,28 @@ def _start_log(root: Path) -> None:
     log.setLevel(logging.INFO)
 
 
-def serve(socket_path: Path, cache_root: Path, engine: Callable[[], Engine]) -> None:
-    """Serve on ``socket_path`` until idle; returns at once if another service does."""
+def serve(socket_path: Path, cache_root: Path, engine: Callable[[], Engine], target: str) -> None:
+    """Serve translations for a target on ``socket_path`` until idle; returns at once where another
+    service does."""
     os.umask(0o077)
     bound = listen(socket_path)
     if bound is None:
         return
     listener, lock = bound
     try:
-        cache = open_cache(cache_root, cache_tag())
+        cache = open_cache(cache_root, cache_tag(target))
         _start_log(cache.root)
         idle = float(os.environ.get("SASSXLATE_SERVICE_IDLE", IDLE_S))
         limit = float(os.environ.get("SASSXLATE_SERVICE_JOB_LIMIT", JOB_LIMIT_S))
-        service = Service(listener, cache, engine, idle_s=idle, job_limit_s=limit, private=(lock,))
+        service = Service(
+            listener,
+            cache,
+            engine,
+            target=target,
+            idle_s=idle,
+            job_limit_s=limit,
+            private=(lock,),
+        )
         signal.signal(signal.SIGTERM, lambda _number, _frame: service.stop())
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
         signal.signal(signal.SIGPIPE, signal.SIG_IGN)
@@ -505,7 +523,9 @@ def main(args: Sequence[str] | None = None) -> None:
     try:
         os.chdir("/")
         socket_path = options.socket or paths.socket_path()
-        serve(socket_path, options.cache or paths.cache_dir(), default_engine)
+        target = os.environ.get("SASSXLATE_TARGET") or RDNA3[0]
+        engine = partial(default_engine, target_named(target))
+        serve(socket_path, options.cache or paths.cache_dir(), engine, target)
     except (SassxlateError, OSError) as error:
         sys.stderr.write(f"sassxlate service: {error}\n")
         raise SystemExit(2) from None

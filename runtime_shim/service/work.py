@@ -17,6 +17,7 @@ from typing import Any, Protocol, TypeAlias
 
 from sassxlate.disasm.containers.values import Cubin, Fatbin, Kernel
 from sassxlate.errors import SassxlateError, ServiceError
+from sassxlate.lowering.target import DEFAULT, Target
 from sassxlate.runtime_shim import trusted
 from sassxlate.runtime_shim.cache import hybrid
 from sassxlate.runtime_shim.cache.store import Cache, key_of, name_key, unseal
@@ -39,7 +40,7 @@ class TranslatedKernel(Protocol):
 
     @property
     def code_object(self) -> bytes:
-        """The gfx1100 ELF."""
+        """The code object."""
         ...
 
     @property
@@ -61,8 +62,9 @@ class Engine:
     share: Callable[[Cache], None] | None = None
 
 
-def default_engine() -> Engine:
-    """The real translator and emulator compiler; imports them (about half a second)."""
+def default_engine(target: Target = DEFAULT) -> Engine:
+    """The real translator, for a target, and emulator compiler.  Imports them, which takes about
+    half a second."""
     from sassxlate.disasm import containers
     from sassxlate.lowering import emulate, pipeline
     from sassxlate.lowering.abi.kernarg import LAYOUTS
@@ -72,7 +74,7 @@ def default_engine() -> Engine:
     assert compiler  # imported here so that workers, forked later, share it
 
     def translate(cubin: Cubin, kernel: Kernel) -> TranslatedKernel:
-        return pipeline.translate_kernel(cubin, kernel.name)
+        return pipeline.translate_kernel(cubin, kernel.name, target=target)
 
     def compile_one(code: bytes, kernel: str, strict: bool, counts: bool) -> bytes:
         return emulate.compile_code_object(code, kernel, strict=strict, counts=counts)

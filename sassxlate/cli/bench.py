@@ -12,6 +12,7 @@ import click
 
 from sassxlate.bench.figures import REPEAT, Figure, fixtures, isa_of, show
 from sassxlate.cli.options import format_option
+from sassxlate.lowering.target import DEFAULT
 from sassxlate.output import print_json, print_lines
 from sassxlate.runtime_shim import paths
 
@@ -360,7 +361,7 @@ def _pairs(
     else:
         print_lines(bench.text(found, reasons))
     names = [f"`{file.name}`" for file in files]
-    lines = bench.markdown(found, reasons, f"{names[0]} for {arch}, {names[1]} for gfx1100.")
+    lines = bench.markdown(found, reasons, f"{names[0]} for {arch}, {names[1]} for {DEFAULT.name}.")
     if bless:
         report.write(page, lines, bench.MARKS)
     wrong = bench.missed(found, reasons)

@@ -146,15 +146,15 @@ def _exact(left: str, right: str | None) -> tuple[str, str | None] | None:
 
 
 def _of_sass(is_b: bool, arch: str | None, arch_b: str | None) -> str | None:
-    """The requested architecture of the SASS side, A or B; the other side is its translation."""
-    from sassxlate.disasm.listing.code_object_file import TARGET
+    """The architecture that is asked for of SASS, which is A or B; the other is its translation."""
+    from sassxlate.disasm.amdgpu_machines import RDNA3, RDNA3_TEXT
 
     mine, other, option = (arch_b, arch, "--arch") if is_b else (arch, arch_b, "--arch-b")
-    if other is None or other == TARGET:
+    if other is None or other in RDNA3:
         return mine
     if is_b and mine is None:
         return other
-    raise UsageError("SX0840", f"{option} {other}: this side is a code object for {TARGET}")
+    raise UsageError("SX0840", f"{option} {other}: this side is a code object for {RDNA3_TEXT}")
 
 
 def _sides(

@@ -16,6 +16,7 @@ import click
 
 from sassxlate import __version__, toolchain
 from sassxlate.cli.options import format_option
+from sassxlate.disasm.amdgpu_machines import RDNA3
 from sassxlate.errors import SassxlateError
 from sassxlate.output import print_json
 from sassxlate.runtime_shim import paths
@@ -136,16 +137,16 @@ def _hip() -> Check:
     if not os.access(_KFD, os.R_OK | os.W_OK):
         groups = "add this user to the groups render and video, and log in again"
         return Check("AMD HIP", "optional", f"{_KFD} is not this user's to open", groups)
-    found = find_hip()
+    found = find_hip(RDNA3[0])
     if found.path is None:
         return Check("AMD HIP", "optional", found.reason, fix)
     some = f"; GPUs {found.visible} of it" if found.visible else ""
-    return Check("AMD HIP", "ok", f"{found.path} takes gfx1100 code{some}")
+    return Check("AMD HIP", "ok", f"{found.path} takes {RDNA3[0]} code{some}")
 
 
 def _found_hip() -> str:
-    """The HIP library that was found although there is no AMD GPU."""
-    found = find_hip()
+    """What there is of HIP where there is no card."""
+    found = find_hip(RDNA3[0])
     return f"; {found.path or found.reason}"
 
 

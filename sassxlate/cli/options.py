@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 import click
 
+from sassxlate.disasm.amdgpu_machines import RDNA3
 from sassxlate.llm.engine import choose
 
 _F = TypeVar("_F", bound=Callable[..., Any])
@@ -31,6 +32,18 @@ def engine_options(function: _F) -> _F:
         type=click.Choice(choose.NAMES),
         help="Writer of blocks: the rules; the search or the model (hybrid) if its code is proved "
         "and cheaper, otherwise the rules; or the model alone, refused if nothing is proved.",
+    )(function)
+
+
+def target_option(function: _F) -> _F:
+    """``--target``, the AMD processor that code is for."""
+    return click.option(
+        "--target",
+        type=click.Choice(RDNA3),
+        default=RDNA3[0],
+        show_default=True,
+        envvar="SASSXLATE_TARGET",
+        help="The AMD processor that code is for.",
     )(function)
 
 

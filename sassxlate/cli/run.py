@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from sassxlate import __version__
-from sassxlate.cli.options import engine_options, report_options
+from sassxlate.cli.options import engine_options, report_options, target_option
 from sassxlate.errors import SassxlateError, ShimError, UsageError
 from sassxlate.lowering.report.pages import begin
 from sassxlate.runtime_shim import application, paths, trusted
@@ -61,9 +61,8 @@ EXIT_NOT_FOUND = 127
     help="Keep the application's exit status even if kernels were refused.",
 )
 @click.option("--trace", type=click.Path(file_okay=False), help="Write every driver call to DIR.")
-@click.option(
-    "--dump", type=click.Path(file_okay=False), help="Write the files of used kernels to DIR."
-)
+@click.option("--dump", type=click.Path(file_okay=False), help="Write used kernels' files to DIR.")
+@target_option
 @engine_options
 @report_options
 @click.argument("app")
@@ -76,6 +75,7 @@ def command(
     keep_status: bool,
     trace: str | None,
     dump: str | None,
+    target: str,
     engine: EngineName | None,
     model: str | None,
     samples: int,
@@ -105,11 +105,11 @@ def command(
     path = application.find(app, os.environ.get("PATH", os.defpath))
     application.check(path)
     libraries = _plain(paths.library_dir())
-    size_cap()  # report a wrong size now, not in a background service's log
-    tag = cache_tag()
+    size_cap()  # a wrong size is said now, not by a service in the background
+    tag = cache_tag(target)
     cache = _usable_cache(tag)
     if model is not None or engine not in (None, "rules"):
-        engines = writer(engine, model, samples)
+        engines = writer(engine, model, samples, target)
         if engine is not None and engine != "hybrid":
             cache = paths.private_dir(cache / f"engine-{engines.key}")
             engines.keeps = (engine,)
@@ -122,11 +122,12 @@ def command(
     socket = paths.socket_path(tag, cache)
     pages = None
     if report is not None:
-        pages = begin(report, report_format, "run", " ".join([app, *args]))
+        pages = begin(report, report_format, "run", " ".join([app, *args]), target)
     report_path = _report_file()
     settings = {
         "SASSXLATE_CACHE_DIR": str(cache),
         "SASSXLATE_CACHE_TAG": tag,
+        "SASSXLATE_TARGET": target,
         "SASSXLATE_SOCKET": str(socket),
         "SASSXLATE_PYTHON": sys.executable,
         "SASSXLATE_PYTHONPATH": client.import_root(),
@@ -136,7 +137,7 @@ def command(
         "SASSXLATE_STRICT_SEED": str(seed),
         "SASSXLATE_KERNEL_TIME_LIMIT": str(kernel_time_limit),
     }
-    found = _hip("emulator" if strict else device)
+    found = _hip("emulator" if strict else device, target)
     hip = found.path if found else None
     settings["SASSXLATE_HIP"] = hip or str(libraries / "libamdhip64.so")
     if found and found.visible is not None:
@@ -151,9 +152,9 @@ def command(
 
     mark = cache / "module" / tag / f"{_mark_of(path)}.ran"
     if not mark.exists() and not client.listening(socket):
-        # The service's start overlaps with the application's; a warm start needs no service.
-        with suppress(SassxlateError):  # if this fails, the libraries start it, and report why not
-            client.spawn(socket, cache)
+        # Its start overlaps with the application's; a program that ran before needs no service.
+        with suppress(SassxlateError):  # the libraries start it where this fails, and say why
+            client.spawn(socket, cache, target)
     env = application.environment(os.environ, libraries, settings)
     try:
         status = application.start_and_wait(path, [app, *args], env)
@@ -165,12 +166,12 @@ def command(
         with suppress(OSError):
             paths.write_whole(mark, b"")
     if dump_dir is not None:
-        _dump(used, cache, tag, dump_dir)
+        _dump(used, cache, tag, dump_dir, target)
     _explain(status, path, env)
     if pages is not None:
         _write(pages, used, cache, tag, counts, strict)
     if used.refusals:
-        _summary(used, path, tag, "hip" if hip else "emulator")
+        _summary(used, path, tag, f"{'hip' if hip else 'emulator'} ({target})")
         if not keep_status:
             status = EXIT_REFUSED
     raise SystemExit(status)
@@ -269,15 +270,15 @@ def _directory(name: str) -> Path:
     return directory
 
 
-def _hip(device: str) -> Found | None:
-    """AMD's HIP library if kernels are to run on an AMD GPU; None: emulated."""
+def _hip(device: str, target: str) -> Found | None:
+    """AMD's HIP library where kernels are to run on an AMD GPU; None: emulated."""
     if device == "emulator" or (device == "auto" and not os.path.exists("/dev/kfd")):
         return None
     from sassxlate.runtime_shim.hip_probe import find_hip
 
-    found = find_hip()
+    found = find_hip(target)
     if found.path is None and device == "hip":
-        raise ShimError("SX0707", f"no AMD GPU that runs gfx1100 code: {found.reason}")
+        raise ShimError("SX0707", f"no AMD GPU that runs {target} code: {found.reason}")
     return found if found.path else None
 
 
@@ -329,10 +330,11 @@ def _listed(data: bytes, name: str) -> str:
     return "".join(lines)
 
 
-def _dump(report: RunReport, cache: Path, tag: str, directory: Path) -> None:
-    """For each used kernel: the cubin it came from, its code object, launch text and assembly."""
+def _dump(report: RunReport, cache: Path, tag: str, directory: Path, target: str) -> None:
+    """Per kernel used: the cubin it came from, its code object, launch text and assembly."""
     from sassxlate.disasm.containers import parse_cubin
     from sassxlate.lowering.pipeline import translate_kernel
+    from sassxlate.lowering.target import target_named
 
     store = Cache(cache, tag)
     for kernel in report.kernels:
@@ -344,7 +346,8 @@ def _dump(report: RunReport, cache: Path, tag: str, directory: Path) -> None:
             (directory / f"{kernel.module_key[:8]}.cubin").write_bytes(cubin)
             Path(f"{base}.hsaco").write_bytes(code)
             Path(f"{base}.launch").write_bytes(store.need("kernel", f"{stem}.launch"))
-            translated = translate_kernel(parse_cubin(cubin), kernel.name)
+            module = parse_cubin(cubin)
+            translated = translate_kernel(module, kernel.name, target=target_named(target))
             same = code == translated.code_object
             text = translated.assembly if same else _listed(code, kernel.name)
             Path(f"{base}.s").write_text(text)

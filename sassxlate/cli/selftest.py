@@ -9,6 +9,7 @@ from pathlib import Path
 
 import click
 
+from sassxlate.disasm.amdgpu_machines import RDNA3
 from sassxlate.errors import ShimError, UsageError
 
 EXIT_NEGATIVE = 1
@@ -115,7 +116,7 @@ def _on_card(device: str) -> bool:
         return False
     from sassxlate.runtime_shim.hip_probe import find_hip
 
-    found = find_hip()
+    found = find_hip(RDNA3[0])
     if found.path is None and device == "hip":
-        raise ShimError("SX0707", f"no AMD GPU that runs gfx1100 code: {found.reason}")
+        raise ShimError("SX0707", f"no AMD GPU that runs {RDNA3[0]} code: {found.reason}")
     return found.path is not None

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from sassxlate.cli.options import engine_options, report_options
+from sassxlate.cli.options import engine_options, report_options, target_option
 from sassxlate.disasm.containers import Cubin, Kernel, LoadedFile, Origin
 from sassxlate.disasm.inputs import (
     kernel_matches,
@@ -72,7 +72,7 @@ def _chosen(
                 yield stem, where, cubin, kernel
 
 
-@click.command(short_help="Translate SASS to gfx1100 assembly, code objects and a report")
+@click.command(short_help="SASS to RDNA3: assembly, code objects, a report")
 @click.argument("file", metavar="FILE")
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Directory.")
 @click.option(
@@ -81,6 +81,7 @@ def _chosen(
 @click.option("--arch", help="Only this source architecture, e.g. sm_80.")
 @click.option("--json", "as_json", is_flag=True, help="Print the report as JSON.")
 @click.option("--verify", is_flag=True, help="Prove each block as `sassxlate verify` does.")
+@target_option
 @engine_options
 @report_options
 def command(
@@ -90,13 +91,14 @@ def command(
     arch: str | None,
     as_json: bool,
     verify: bool,
+    target: str,
     engine: EngineName | None,
     model: str | None,
     samples: int,
     report: Path | None,
     report_format: str | None,
 ) -> None:
-    """Translate every kernel of FILE to gfx1100.
+    """Translates every kernel of FILE to RDNA3, for the processor that --target names.
 
     Writes NAME.sm_XX.s (each line says which SASS it came from), NAME.sm_XX.hsaco,
     NAME.sm_XX.launch and report.json.  A kernel that cannot be translated is named with its error
@@ -120,9 +122,11 @@ def command(
         require_solver()
     if output is None and report is None:
         raise click.UsageError("Missing option '-o' / '--output' (or '--report').")
-    pages = None if report is None else begin(report, report_format, "translate", file, verify)
+    pages = (
+        None if report is None else begin(report, report_format, "translate", file, target, verify)
+    )
 
-    engines = writer(engine, model, samples)
+    engines = writer(engine, model, samples, target)
     loaded = read_input(file)
     require_machine_code(loaded)
     entries: list[dict[str, Any]] = []
@@ -170,7 +174,7 @@ def command(
         pages.write()
     if not entries:
         raise no_match(file, kernels, arch)
-    data = {"schema": 1, "file": file, "kernels": entries, "refused": refused}
+    data = {"schema": 1, "file": file, "target": target, "kernels": entries, "refused": refused}
     if output is not None:
         write_whole(output / "report.json", (json.dumps(data, indent=1) + "\n").encode())
     if as_json:

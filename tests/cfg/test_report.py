@@ -24,6 +24,7 @@ from sassxlate.lowering.report.pages import wrote
 from sassxlate.lowering.report.report import KernelReports, Ran, RefusedBy
 from sassxlate.lowering.report.side_by_side import of_translated
 from sassxlate.lowering.select.translated import Translated
+from sassxlate.lowering.target import GFX1100
 from sassxlate.lowering.verify import Proved, Refuted, Unknown
 from sassxlate.lowering.verify.block.judged import Judged
 
@@ -45,7 +46,7 @@ def translated(name: str) -> Translated:
 
 def report(form: Any = "html", more: int = 0) -> KernelReports:
     """A kernel that was verified and run, one that was neither, and two that were refused."""
-    made = KernelReports(form, "run", EVIL, verified=True, counted=True, notes=[EVIL])
+    made = KernelReports(form, "run", EVIL, "gfx1100", verified=True, counted=True, notes=[EVIL])
     done = translated("divergent_if")
     size = len(done.program.data)
     starts = [b.start for b in done.cfg.blocks]
@@ -117,7 +118,7 @@ def test_who_wrote_what() -> None:
         "accepted": 1, "saved": 32, "distinct": 2, "remembered": 0, "asking_s": 0.5,
         "judging_s": 0.25,
     }  # fmt: skip
-    made = KernelReports("json", "translate", "p")
+    made = KernelReports("json", "translate", "p", "gfx1100")
     found = of_translated(done, engines=wrote(answers["blocks"]))
     made.translated(done, found, "module 0", answers=answers)
     made.translated(done, of_translated(done), "module 0")
@@ -240,8 +241,8 @@ def test_warps_of_a_multiprocessor(
 def test_waves_of_a_compute_unit(
     vgprs: int, lds: int, threads: int, resident: int, limit: str
 ) -> None:
-    """As in LLVM's getNumWavesPerEU for gfx1100, for two SIMDs."""
-    found = of_cu(vgprs, lds, threads)
+    """As LLVM's getNumWavesPerEU says it for gfx1100, of two SIMDs."""
+    found = of_cu(GFX1100, vgprs, lds, threads)
     assert found is not None
     assert (found.resident, found.limit) == (resident, limit)
 

@@ -14,10 +14,10 @@ import pytest
 from sassxlate.errors import LoweringError
 from sassxlate.lowering import pipeline
 from sassxlate.lowering.pipeline import PASSES, run_passes, select_kernel
-from sassxlate.lowering.regalloc.allocate import VGPRS
 from sassxlate.lowering.select import allocation
 from sassxlate.lowering.select.allocation import ROUNDS, fit_registers
 from sassxlate.lowering.select.stages import Selected, Source
+from sassxlate.lowering.target import DEFAULT
 from tests.lowering import emulated
 
 
@@ -55,7 +55,7 @@ def test_no_pass_is_called_from_an_except() -> None:
 
 
 def test_passes_leave_their_argument_as_it_was() -> None:
-    source = Source(emulated.load("double_math", 90), "double_math")
+    source = Source(emulated.load("double_math", 90), "double_math", DEFAULT)
     seen: list[tuple[object, str]] = []
     run_passes(source, PASSES, lambda _, value, __: seen.append((value, repr(value))))
     assert len(seen) == len(PASSES)
@@ -71,17 +71,17 @@ def _asking(temporaries: int) -> Selected:
 
 def test_registers_that_fit_are_left_alone() -> None:
     base = _selected().regs.vtemp_base
-    fits = _asking(VGPRS - base)
+    fits = _asking(DEFAULT.vgprs - base)
     assert fit_registers(fits).allocated is fits.allocated
 
 
 def test_registers_that_do_not_fit_are_allocated_again() -> None:
-    wanted = VGPRS - _selected().regs.vtemp_base + 1
+    wanted = DEFAULT.vgprs - _selected().regs.vtemp_base + 1
     fitted = fit_registers(_asking(wanted))
     assert fitted.allocated.temporaries == wanted
     assert fitted.regs.spilled
-    assert fitted.vgprs <= VGPRS
-    assert fitted.regs.vtemp_base + wanted <= VGPRS
+    assert fitted.vgprs <= DEFAULT.vgprs
+    assert fitted.regs.vtemp_base + wanted <= DEFAULT.vgprs
 
 
 def test_rounds_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -94,6 +94,6 @@ def test_rounds_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(allocation, "select", hungry)
     with pytest.raises(LoweringError, match="SX0402"):
-        fit_registers(_asking(VGPRS))
+        fit_registers(_asking(DEFAULT.vgprs))
     assert len(rounds) == ROUNDS - 1
     assert rounds == sorted(rounds)

@@ -73,7 +73,9 @@ class Place:
     def service(self) -> int | None:
         """The process id of the service, None where none listens."""
         try:
-            answer = client.call(paths.socket_path(cache_tag(), self.cache), {"op": "ping"})
+            answer = client.call(
+                paths.socket_path(cache_tag("gfx1100"), self.cache), {"op": "ping"}
+            )
         except ServiceError:
             return None
         return int(answer["pid"])

@@ -16,6 +16,7 @@ from pathlib import Path
 from sassxlate.disasm.rdna3 import assemble, format_program
 from sassxlate.disasm.rdna3.instruction import Arg, I, Inst, Item, Label, LabelRef, S, Sp, V
 from sassxlate.lowering.codeobject.code_object import KernelImage, write
+from sassxlate.lowering.target import DEFAULT
 
 OUT = Path(__file__).resolve().parents[2] / "fixtures" / "bench"
 VCC = Sp("vcc_lo")
@@ -132,7 +133,7 @@ def make(name: str) -> tuple[str, bytes]:
     code = assemble(items).data
     image = KernelImage(name, code, 8, 16, group_segment, 0, KERNARG_SIZE, 32)
     title = textwrap.indent(inspect.cleandoc(build.__doc__ or ""), "// ")
-    return f"{title}\n{name}:\n{format_program(items)}", write([image])
+    return f"{title}\n{name}:\n{format_program(items)}", write([image], DEFAULT)
 
 
 def main() -> None:

@@ -16,6 +16,7 @@ from sassxlate.lowering.optimize.cost import instruction
 from sassxlate.lowering.optimize.draft import Draft, legal, line, moved, source
 from sassxlate.lowering.optimize.lift.lift import LiftedRun, Refused, lift, masks_at, spans
 from sassxlate.lowering.optimize.rename_registers import NoFit, placed
+from sassxlate.lowering.target import DEFAULT
 
 _EXEC = RRef("s", EXEC_LO)
 _VCC, _VCC_HI = RRef("s", VCC_LO), RRef("s", VCC_LO + 1)
@@ -32,7 +33,8 @@ def _machine() -> llvm.TargetMachine:
         target = llvm.Target.from_triple("amdgcn--amdpal")
     except RuntimeError as error:
         raise ModelError("SX1047", f"this LLVM has no AMDGPU backend: {error}") from error
-    return target.create_target_machine(cpu="gfx1100", features="-real-true16", opt=2)
+    # All targets have its instructions; the registers are chosen anew.
+    return target.create_target_machine(cpu=DEFAULT.name, features="-real-true16", opt=2)
 
 
 def compiled(runs: Sequence[LiftedRun]) -> list[list[Inst]]:

@@ -401,7 +401,7 @@ def lift(d: Draft, first: int, end: int, masks: frozenset[int], name: str) -> Li
         raise Refused
     signature, body = _text(name, lane, kept, slots)
     base = d.regs.vtemp_base
-    pool = {"v": range(base, min(base + VTEMPS, 256)), "s": d.regs.stemps}
+    pool = {"v": range(base, min(base + VTEMPS, d.regs.target.vgprs)), "s": d.regs.stemps}
     free = {
         kind: tuple(
             i for i in sorted(pool[kind])

@@ -25,6 +25,7 @@ from sassxlate.errors import SassxlateError
 from sassxlate.lowering.optimize.cost import instruction
 from sassxlate.lowering.optimize.draft import Draft, legal, plain, source
 from sassxlate.lowering.region.subset import in_language
+from sassxlate.lowering.target import DEFAULT
 from sassxlate.lowering.verify.block.replay import Numbers
 from sassxlate.lowering.verify.rdna3.registers import Registers
 from sassxlate.lowering.verify.verdict import Undecided
@@ -164,8 +165,12 @@ _EDGES = np.array(
 
 
 def _run(ops: Sequence[Inst], values: Sequence[Vec]) -> Vec | None:
-    """The result of the last instruction, with the values in the first VGPRs."""
-    regs: Registers[Vec] = Registers(Numbers(), lambda _, width: Vec(np.zeros(1, np.uint64), width))
+    """What the last of the instructions writes, where the first VGPRs hold the values."""
+
+    def zero(_: str, width: int) -> Vec:
+        return Vec(np.zeros(1, np.uint64), width)
+
+    regs: Registers[Vec] = Registers(Numbers(), zero, DEFAULT)
     regs.s[EXEC_LO] = Vec(np.full(1, 0xFFFFFFFF, np.uint64), 32)
     for i, value in enumerate(values):
         regs.v[i] = value

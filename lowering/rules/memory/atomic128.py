@@ -22,7 +22,7 @@ from sassxlate.lowering.builder.rule_emitter import RuleEmitter
 from sassxlate.lowering.rules.memory.memory import address64, wait_all
 from sassxlate.lowering.rules.modifiers import HINTS, SCOPES
 from sassxlate.lowering.rules.rule import Rule, knowing
-from sassxlate.lowering.target import EXEC, KERNARG, NULL, OFF, ZERO
+from sassxlate.lowering.target import EXEC, NULL, OFF, ZERO
 
 LOCKS = 1024  # words; kLocks of native/cuda/locks.cpp
 
@@ -30,7 +30,7 @@ LOCKS = 1024  # words; kLocks of native/cuda/locks.cpp
 def _lock_of(c: RuleEmitter, address: V, imm: int) -> V:
     """The address of the lock for the quad at ``address`` + ``imm``, which is aligned."""
     base, index, out = c.stemp(2), c.vtemp(), c.vtemp(2)
-    c.raw(Inst("s_load_b64", (base, KERNARG, NULL), imm=c.k.locks))
+    c.raw(Inst("s_load_b64", (base, c.target.kernarg, NULL), imm=c.k.locks))
     c.emit("v_add_nc_u32", index, I(imm), V(address.index))
     c.emit("v_bfe_u32", index, index, I(4), I(LOCKS.bit_length() - 1))
     c.emit("v_lshlrev_b32", index, I(2), index)

@@ -14,7 +14,7 @@ from sassxlate.disasm.sass.instruction import Const, Instruction, Mem, Pred, Reg
 from sassxlate.lowering.builder.rule_emitter import RuleEmitter
 from sassxlate.lowering.rules.modifiers import HINTS, MEMORY, SIZES
 from sassxlate.lowering.rules.rule import Rule, knowing
-from sassxlate.lowering.target import EXEC, KERNARG, NULL, OFF, VCC, ZERO
+from sassxlate.lowering.target import EXEC, NULL, OFF, VCC, ZERO
 
 _LOADS = {"U8": "u8", "S8": "i8", "U16": "u16", "S16": "i16", "64": "b64", "128": "b128"}
 _STORES = {"U8": "b8", "S8": "b8", "U16": "b16", "S16": "b16", "64": "b64", "128": "b128"}
@@ -266,7 +266,7 @@ def ldc(c: RuleEmitter) -> None:
     source = _plain(c, _const(c))
     kind = access(c.ins, _LOADS)
     if source.index is not None and not source.index.is_zero:
-        base = KERNARG if source.bank == 0 else c.bank_pointer(source.bank)
+        base = c.target.kernarg if source.bank == 0 else c.bank_pointer(source.bank)
         index = c.to_v(c.value(source.index))
         if source.offset:
             # The sum has 32 bits: an index may be negative, and the load's own offset is added

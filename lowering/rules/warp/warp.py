@@ -11,7 +11,7 @@ from sassxlate.lowering.builder.rule_emitter import RuleEmitter
 from sassxlate.lowering.rules.arithmetic.integer import const_value
 from sassxlate.lowering.rules.memory.memory import add64, address64
 from sassxlate.lowering.rules.rule import Rule, knowing
-from sassxlate.lowering.target import EXEC, GROUP_ID, ZERO
+from sassxlate.lowering.target import EXEC, ZERO
 
 ALL = I(0xFFFFFFFF)
 
@@ -244,11 +244,11 @@ def special_value(c: RuleEmitter, name: str) -> Arg:
         case "SR_TID.Z":
             c.emit("v_bfe_u32", out, m.tid, I(20), I(10))
         case "SR_CTAID.X":
-            return GROUP_ID[0]
+            return c.target.group_id[0]
         case "SR_CTAID.Y":
-            return GROUP_ID[1]
+            return c.target.group_id[1]
         case "SR_CTAID.Z":
-            return GROUP_ID[2]
+            return c.target.group_id[2]
         case "SR_LANEID":
             return lane_id(c)
         case "SR_EQMASK" | "SR_LTMASK" | "SR_LEMASK" | "SR_GTMASK" | "SR_GEMASK":

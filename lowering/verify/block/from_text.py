@@ -21,6 +21,7 @@ from sassxlate.disasm.sass.traits import traits
 from sassxlate.errors import LoweringError, SassxlateError, Where
 from sassxlate.lowering.abi.kernarg import bank_layout
 from sassxlate.lowering.regalloc.register_map import RegisterMap
+from sassxlate.lowering.target import DEFAULT
 from sassxlate.lowering.verify.block.block import BlockPair
 from sassxlate.lowering.verify.nans import claims
 from sassxlate.lowering.verify.rdna3.execute import Placed
@@ -165,9 +166,9 @@ def _map(texts: Texts) -> RegisterMap:
     live, save = (S(_place(n, "s").index) for n in (texts.live, texts.save))
     thread = V(_place(texts.thread, "v").index)
     return RegisterMap(
-        r=r, spilled={}, ur=ur, ur_lanes=lanes, p=p, up=up, live=live, save_exec=save, ready={},
-        regions=(), consts=consts, stemps=(), tid=thread, vtemp_base=256, lane_vgprs=(),
-        scratch_spill=0,
+        target=DEFAULT, r=r, spilled={}, ur=ur, ur_lanes=lanes, p=p, up=up, live=live,
+        save_exec=save, ready={}, regions=(), consts=consts, stemps=(), tid=thread,
+        vtemp_base=DEFAULT.vgprs, lane_vgprs=(), scratch_spill=0,
     )  # fmt: skip
 
 

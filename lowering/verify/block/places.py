@@ -9,7 +9,6 @@ from sassxlate.disasm.rdna3.instruction import S
 from sassxlate.disasm.sass.instruction import RegRef
 from sassxlate.lowering.nans.reads import BITS
 from sassxlate.lowering.regalloc.register_map import RegisterMap
-from sassxlate.lowering.target import GROUP_ID, KERNARG
 from sassxlate.lowering.verify.block.block import BlockPair, Obligation
 from sassxlate.lowering.verify.nans import LOOSE, alike, as_sass, pure, tight
 from sassxlate.lowering.verify.rdna3.registers import Registers
@@ -44,8 +43,10 @@ def placed(regs: RegisterMap, lane: SassLane[T], machine: Registers[T]) -> None:
 def fixed(regs: RegisterMap, machine: Registers[T]) -> dict[str, T]:
     """What no block's body may change: the kernel's arguments, its thread and block numbers, the
     mask of live lanes, and the masks of lanes that wait for other blocks."""
-    places = [*GROUP_ID, regs.live, *(s for s in regs.ready.values() if isinstance(s, S))]
-    places += [S(KERNARG.index + i) for i in range(KERNARG.n)]
+    kernarg = regs.target.kernarg
+    ready = (slot for slot in regs.ready.values() if isinstance(slot, S))
+    places = [*regs.target.group_id, regs.live, *ready]
+    places += [S(kernarg.index + i) for i in range(kernarg.n)]
     out = {f"s{place.index}": machine.sgpr(place.index) for place in places}
     return {**out, "thread": machine.vgpr(regs.tid.index)}
 

@@ -107,7 +107,9 @@ class Sides(Generic[T]):
         done: frozenset[int],
     ) -> None:
         self.block, self.d, self.active = block, d, active
-        self.lane, self.machine = SassLane(d, block.layout, free, active), Registers(d, free)
+        target = block.regs.target
+        self.lane = SassLane(d, block.layout, free, active, target)
+        self.machine = Registers(d, free, target)
         placed(block.regs, self.lane, self.machine)
         self.before = dict(self.lane.values)
         self.loose: dict[RegRef, Nan] = {}

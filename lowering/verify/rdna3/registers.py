@@ -15,7 +15,7 @@ from sassxlate.disasm.rdna3.instruction import Arg, I, Inst, S, Sp, V
 from sassxlate.disasm.rdna3.semantics import Mode
 from sassxlate.disasm.rdna3.tables.operand_codes import ALIASES, EXEC_LO, NULL
 from sassxlate.domain.interface import Domain, is_nan
-from sassxlate.lowering.target import KERNARG
+from sassxlate.lowering.target import Target
 from sassxlate.lowering.verify.memory import Memory
 from sassxlate.lowering.verify.sass.lane import PRIVATE_APERTURE, SHARED_APERTURE, lane_number
 from sassxlate.lowering.verify.solver.terms import NAN
@@ -47,8 +47,8 @@ _APERTURES = {
 class Registers(Generic[T]):
     """``Machine[T]``; registers that were never set are free: ``free`` makes such a value."""
 
-    def __init__(self, d: Domain[T], free: Callable[[str, int], T]) -> None:
-        self.d = d
+    def __init__(self, d: Domain[T], free: Callable[[str, int], T], target: Target) -> None:
+        self.d, self.target = d, target
         self.free = free
         self.mode = Mode()
         self.bits = INITIAL_MODE
@@ -73,7 +73,7 @@ class Registers(Generic[T]):
         self.memory = Memory(d, free)
         # Scalar registers that hold the address of a constant bank, the words of the banks, and the
         # places in bank 0's image of the addresses of the others.
-        self.pointers: dict[int, int] = {KERNARG.index: 0}
+        self.pointers: dict[int, int] = {target.kernarg.index: 0}
         self.word: Callable[[int, int], T] | None = None
         self.tables: Mapping[int, int] = {}
         self.absent: frozenset[int] = frozenset()  # words of bank 0 that are never filled
@@ -86,7 +86,7 @@ class Registers(Generic[T]):
         self.done: frozenset[int] = frozenset()  # waits after which nothing is outstanding
 
     def copy(self) -> Registers[T]:
-        out = Registers(self.d, self.free)
+        out = Registers(self.d, self.free, self.target)
         out.mode, out.flag, out.uniform = self.mode, self.flag, self.uniform
         out.entered, out.own, out._inner = self.entered, self.own, dict(self._inner)
         out.bits, out.masks, out.even = self.bits, set(self.masks), set(self.even)

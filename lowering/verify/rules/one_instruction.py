@@ -23,6 +23,7 @@ from sassxlate.lowering.nans.reads import WIDE, made
 from sassxlate.lowering.passes import made_safe
 from sassxlate.lowering.regalloc.register_map import RegisterMap
 from sassxlate.lowering.select.instruction import one
+from sassxlate.lowering.target import DEFAULT
 from sassxlate.lowering.verify.block.block import BlockPair
 from sassxlate.lowering.verify.nans import claims
 from sassxlate.lowering.verify.rdna3.execute import Placed
@@ -49,6 +50,7 @@ def registers(ins: Instruction, surroundings: Surroundings) -> RegisterMap:
     if max(general, default=0) >= GENERAL:
         raise LoweringError("SX0402", "a register outside a single instruction's map")
     return RegisterMap(
+        target=DEFAULT,
         r={i: i for i in general},
         spilled={},
         ur={i: 40 + n for n, i in enumerate(uniform)} if together else {},
@@ -101,7 +103,7 @@ def translated(ins: Instruction, surroundings: Surroundings) -> BlockPair:
     state = selected(ins, surroundings)
     end = Label("end")  # all accesses are waited for here
     items: list[Item] = [*state.items, end, Inst("s_endpgm", ()), *routines_of(state, ins)]
-    items = made_safe(items)
+    items = made_safe(items, state.regs.target)
     program = assemble(items)
     placed: list[Placed | None] = []
     for item, at in zip(items, program.offsets, strict=True):

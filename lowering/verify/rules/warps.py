@@ -93,7 +93,7 @@ def _program(ins: Instruction, surroundings: Surroundings) -> tuple[bytes, _Layo
     items += state.items
     items += _spill(lay, shift_of(ins))
     items += routines_of(state, ins)
-    items = made_safe(items)
+    items = made_safe(items, regs.target)
     return assemble(items).data, lay
 
 

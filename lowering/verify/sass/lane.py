@@ -24,7 +24,7 @@ from sassxlate.disasm.sass.semantics.memory.memory import place
 from sassxlate.disasm.sass.traits import traits
 from sassxlate.domain.interface import Domain
 from sassxlate.lowering.abi.kernarg import BankLayout
-from sassxlate.lowering.target import GROUP_ID
+from sassxlate.lowering.target import Target
 from sassxlate.lowering.verify.memory import Memory
 from sassxlate.lowering.verify.sass.memory import Accesses, is_access
 from sassxlate.lowering.verify.verdict import Undecided
@@ -49,11 +49,16 @@ class SassLane(Generic[T]):
     """Registers and predicates; those never written hold a free value made by ``free``."""
 
     def __init__(
-        self, d: Domain[T], layout: BankLayout, free: Callable[[str, int], T], active: bool
+        self,
+        d: Domain[T],
+        layout: BankLayout,
+        free: Callable[[str, int], T],
+        active: bool,
+        target: Target,
     ) -> None:
         self.d = d
         self.active = d.const(int(active), 1)
-        self.layout = layout
+        self.layout, self.target = layout, target
         self.free = free
         self.values: dict[RegRef, T] = {}
         self.memory = Memory(d, free)
@@ -105,7 +110,7 @@ class SassLane(Generic[T]):
             packed = self.free("tid", 32)
             return self.d.zext(self.d.extract(packed, 10 * "XYZ".index(axis), 10), 32)
         if name == "SR_CTAID" and axis:
-            return self.free(f"s{GROUP_ID['XYZ'.index(axis)].index}", 32)
+            return self.free(f"s{self.target.group_id['XYZ'.index(axis)].index}", 32)
         if operand.name in _ZERO:
             return self.d.const(0, 32)
         if operand.name in _APERTURES:

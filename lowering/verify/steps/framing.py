@@ -16,7 +16,6 @@ from sassxlate.lowering.passes import made_safe
 from sassxlate.lowering.regalloc.register_map import RegisterMap
 from sassxlate.lowering.region.places import words_of
 from sassxlate.lowering.region.region import Region
-from sassxlate.lowering.target import KERNARG
 
 if TYPE_CHECKING:
     from sassxlate.lowering.verify import BlockPair
@@ -141,7 +140,7 @@ def beyond(block: Region, regs: RegisterMap, items: Iterable[Item]) -> str | Non
                 ends[operand.bank] = max(ends[operand.bank], words_of(operand)[-1] + 4)
     tables = block.around.tables
     ends[0] = max([ends[0], *(offset + 8 for offset in tables)])
-    pointers = {KERNARG.index: 0}
+    pointers = {regs.target.kernarg.index: 0}
     for item in items:
         if not isinstance(item, Inst):
             continue
@@ -180,7 +179,8 @@ def framed_for_verifier(
     from sassxlate.lowering.verify.nans import claims
 
     mine = [(inst, n) for n, group in enumerate(code) for inst in group]
-    made = made_safe([*(inst for inst, _ in mine), Label("Lbehind the block")])
+    items: list[Item] = [*(inst for inst, _ in mine), Label("Lbehind the block")]
+    made = made_safe(items, regs.target)
     program = assemble(made)
     ends = [*program.offsets[1:], len(program.data)]
     out: list[list[Placed]] = [[] for _ in block.instructions]

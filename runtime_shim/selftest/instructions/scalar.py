@@ -13,6 +13,7 @@ from sassxlate.disasm.rdna3.instruction import Arg, I, Inst, Item, S, V
 from sassxlate.disasm.rdna3.semantics import Semantics, semantics_table
 from sassxlate.domain.integers import Bits, Reference
 from sassxlate.lowering.codeobject.code_object import KernelImage, write
+from sassxlate.lowering.target import DEFAULT
 from sassxlate.runtime_shim.selftest.instructions.hip import Hip, wait_for_all
 from sassxlate.runtime_shim.selftest.instructions.inputs import WIDTH, value
 
@@ -124,10 +125,10 @@ def check(hip: Hip, group: int) -> dict[str, Any]:
     for number, case in enumerate(cases):
         items += _program(case, number)
     items.append(Inst("s_endpgm"))
-    image = KernelImage("scalars", assemble(items).data, 8, 106, 0, 0, 8, 1024)
+    image = KernelImage("scalars", assemble(items).data, 8, DEFAULT.sgprs, 0, 0, 8, 1024)
     target = hip.upload(bytes(12 * len(cases)))
-    # One lane: all lanes would give the same words.
-    hip.launch(write([image]), "scalars", 1, 1, struct.pack("<Q", target.value or 0))
+    # One lane: the words of all would be the same.
+    hip.launch(write([image], DEFAULT), "scalars", 1, 1, struct.pack("<Q", target.value or 0))
     raw = hip.read(target, 12 * len(cases))
     hip.free(target)
     wrong: list[dict[str, Any]] = []

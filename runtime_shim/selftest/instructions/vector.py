@@ -1,5 +1,4 @@
-"""Single gfx1100 instructions on a device, against their semantics; and the accuracy of
-approximations.
+"""Single RDNA3 instructions on a device, against their meanings; how exact the approximate are.
 
 Run by ``sassxlate run`` in a separate process, directly on HIP: no SASS, no translation.  A vector
 instruction gets 32 lanes of edge-biased inputs, loaded, and stored after waits for all counters;
@@ -27,6 +26,7 @@ from sassxlate.disasm.rdna3.semantics import Mode, Semantics, semantics_table
 from sassxlate.domain.integers import Bits, Reference
 from sassxlate.domain.interface import Fp, Round, exponent_bits, mantissa_bits
 from sassxlate.lowering.codeobject.code_object import KernelImage, write
+from sassxlate.lowering.target import DEFAULT
 from sassxlate.runtime_shim.paths import write_whole
 from sassxlate.runtime_shim.selftest.instructions import scalar
 from sassxlate.runtime_shim.selftest.instructions.hip import Hip, HipError, wait_for_all
@@ -192,8 +192,10 @@ def build(cases: Sequence[VectorCase], mode_bits: int) -> InstructionProgram:
         items += wait_for_all()
         results.append(tuple(places))
     items.append(Inst("s_endpgm"))
-    image = KernelImage("instructions", assemble(items).data, 72, 106, 0, 0, 16, 1024)
-    return InstructionProgram(write([image]), bytes(data), tuple(results), at_result, tuple(texts))
+    image = KernelImage("instructions", assemble(items).data, 72, DEFAULT.sgprs, 0, 0, 16, 1024)
+    return InstructionProgram(
+        write([image], DEFAULT), bytes(data), tuple(results), at_result, tuple(texts)
+    )
 
 
 def _run(hip: Hip, program: InstructionProgram) -> bytes:

@@ -12,13 +12,14 @@ from typing import Any
 
 from sassxlate import toolchain
 from sassxlate.errors import UsageError
+from sassxlate.lowering.target import DEFAULT
 
 ARCH = 80  # architecture of the executables whose code we translate
 # As hipcc compiles, with floating-point atomics as single instructions, as nvcc's are.
 FLAGS = (
-    "-x", "hip", "--offload-arch=gfx1100", "--offload-device-only", "--no-gpu-bundle-output",
-    "-nogpulib", "-nogpuinc", "-O3", "-std=c++17", "-fms-extensions", "-mcode-object-version=5",
-    "-munsafe-fp-atomics", "-Wno-linker-warnings",
+    "-x", "hip", f"--offload-arch={DEFAULT.name}", "--offload-device-only",
+    "--no-gpu-bundle-output", "-nogpulib", "-nogpuinc", "-O3", "-std=c++17", "-fms-extensions",
+    "-mcode-object-version=5", "-munsafe-fp-atomics", "-Wno-linker-warnings",
 )  # fmt: skip
 # The values in ROCm's oclc_*.bc for the target and for the parts of -ffast-math, none of which is
 # enabled.
@@ -115,7 +116,7 @@ def _controls(folder: Path) -> Path:
 
 
 def code_object(tools: Compilers, program: BuiltProgram, fixtures: Path, out: Path) -> bytes:
-    """The same source's kernels for gfx1100, by clang."""
+    """The same source's kernels for the usual target, by clang."""
     linked: list[str | Path] = []
     for bitcode in (tools.library, _controls(out.parent)):
         linked += ["-Xclang", "-mlink-builtin-bitcode", "-Xclang", bitcode]
@@ -124,7 +125,7 @@ def code_object(tools: Compilers, program: BuiltProgram, fixtures: Path, out: Pa
     text, plain = out.with_suffix(".s"), out.with_suffix(".o")
     include = f"-I{fixtures / 'codegen'}"
     run([*tools.clang, *FLAGS, *own, *linked, include, "-S", "-o", text, program.source])
-    target = ("--target=amdgcn-amd-amdhsa", "-mcpu=gfx1100")
+    target = ("--target=amdgcn-amd-amdhsa", f"-mcpu={DEFAULT.name}")
     run([*tools.clang, *target, "-c", "-o", plain, text])
     run([*tools.linker, "-shared", plain, "-o", out])
     return out.read_bytes()

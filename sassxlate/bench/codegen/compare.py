@@ -20,7 +20,7 @@ from sassxlate.disasm.rdna3 import reads, writes
 from sassxlate.errors import UsageError
 from sassxlate.lowering.emulate import counts
 from sassxlate.lowering.pipeline import translate_kernel
-from sassxlate.lowering.target import REGISTERS, STEP, WAVES
+from sassxlate.lowering.target import DEFAULT
 from sassxlate.lowering.trace import device_memory
 from sassxlate.lowering.trace.recording import Recorded
 from sassxlate.runtime_shim.replay import replay
@@ -39,8 +39,8 @@ class Side:
 
     @property
     def occupancy(self) -> int:
-        """Occupancy: waves per SIMD, limited by registers."""
-        return min(WAVES, REGISTERS // (-(-max(self.vgprs, 1) // STEP) * STEP))
+        """Waves that a SIMD holds by registers."""
+        return DEFAULT.waves_of_simd(self.vgprs)
 
     def total(self, *, dynamic: bool) -> int:
         """Instructions except hints, which cost no issue slot."""
@@ -99,7 +99,10 @@ def side_of(flow: Flow, numbers: Sequence[int]) -> Side:
     ]
     most = {
         kind: 1 + max((r.number for r in used if r.kind == kind and r.number < end), default=-1)
-        for kind, end in (("v", 256), ("s", 106))  # without vcc and what is above it
+        for kind, end in (
+            ("v", DEFAULT.vgprs),
+            ("s", DEFAULT.sgprs),
+        )  # without vcc and what is above it
     }
     return Side(done.static, done.dynamic, most["v"], most["s"])
 
@@ -178,7 +181,9 @@ def measure(
 def versions() -> str:
     """The versions that the tables depend on besides this project."""
     tools = builds.compilers()
-    return f"nvcc {tools.nvcc.version} for sm_{builds.ARCH}, clang {tools.version} for gfx1100."
+    return (
+        f"nvcc {tools.nvcc.version} for sm_{builds.ARCH}, clang {tools.version} for {DEFAULT.name}."
+    )
 
 
 def explained(fixtures: Path) -> dict[str, str]:

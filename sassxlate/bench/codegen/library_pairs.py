@@ -29,6 +29,7 @@ from sassxlate.errors import EmulatorError, SassxlateError, UsageError, Where
 from sassxlate.lowering.codeobject.code_object import read
 from sassxlate.lowering.emulate import counts
 from sassxlate.lowering.pipeline import translate_kernel
+from sassxlate.lowering.target import DEFAULT
 from sassxlate.output import table
 
 _A = TypeVar("_A")
@@ -146,7 +147,7 @@ def cuda_kernels(path: Path, arch: str) -> dict[str, tuple[Cubin, Kernel]]:
 
 
 def hip_kernels(path: Path) -> dict[str, tuple[CodeObject, str]]:
-    """The kernels for gfx1100 in wave32 mode, by normal name.
+    """The kernels for the usual target in waves of 32 lanes, by normal name.
 
     Raises:
         EncodeError: SX0531 to SX0533; UsageError: SX0832, there is none.
@@ -158,11 +159,15 @@ def hip_kernels(path: Path) -> dict[str, tuple[CodeObject, str]]:
         raise UsageError("SX0832", f"cannot read the file: {reason}", Where(str(path))) from None
     found: dict[str, tuple[CodeObject, str]] = {}
     for _, obj in parts(str(path), data):
+        if obj.machine != DEFAULT.name:
+            continue
         for name, body in kernel_descriptors(obj).items():
             if kernel_descriptor.fields(body)["wavefront_size32"]:
                 found.setdefault(normal(demangle(name)), (obj, name))
     if not found:
-        raise UsageError("SX0832", "no kernel for gfx1100 in waves of 32 lanes", Where(str(path)))
+        raise UsageError(
+            "SX0832", f"no kernel for {DEFAULT.name} in waves of 32 lanes", Where(str(path))
+        )
     return found
 
 

@@ -27,6 +27,7 @@ from threading import Event, Lock
 from typing import Any, Literal, cast
 
 from sassxlate.bench.programs.compare import difference
+from sassxlate.disasm.amdgpu_machines import RDNA3
 from sassxlate.errors import SassxlateError, UsageError, Where
 from sassxlate.runtime_shim.cache.tag import cache_tag
 from sassxlate.runtime_shim.service import client
@@ -218,7 +219,7 @@ class Bench:
     def __init__(
         self, results: Path, limits: Limits, truth: Mapping[str, Truth], stale: bool
     ) -> None:
-        self.limits, self.truth, self.tag = limits, truth, cache_tag()
+        self.limits, self.truth, self.tag = limits, truth, cache_tag(RDNA3[0])
         self._results = results
         self._stop = Event()
         self._lock = Lock()

@@ -10,6 +10,7 @@ import pytest
 from sassxlate.disasm.rdna3.tables import kernel_descriptor
 from sassxlate.errors import EncodeError
 from sassxlate.lowering.codeobject.descriptor import Descriptor, unpack
+from sassxlate.lowering.target import GFX1100
 
 OURS = Descriptor(
     group_segment_size=1024, private_segment_size=16, kernarg_size=560, entry=-4096, vgprs=24,
@@ -35,9 +36,9 @@ def bits(name: str) -> set[int]:
 
 
 def test_bytes() -> None:
-    assert OURS.pack() == BYTES
-    assert unpack(BYTES) == OURS
-    assert unpack(BYTES + b"more") == OURS
+    assert OURS.pack(GFX1100) == BYTES
+    assert unpack(BYTES, GFX1100) == OURS
+    assert unpack(BYTES + b"more", GFX1100) == OURS
 
 
 def test_every_bit_has_one_owner() -> None:
@@ -71,17 +72,18 @@ def test_each_value_comes_back(part: str) -> None:
     old = getattr(OURS, part)
     new = not old if isinstance(old, bool) else {"vgprs": 256, "workitem_id_dims": 1}.get(part, 7)
     changed = replace(OURS, **{part: new})
-    assert changed.pack() != BYTES
-    assert unpack(changed.pack()) == changed
+    assert changed.pack(GFX1100) != BYTES
+    assert unpack(changed.pack(GFX1100), GFX1100) == changed
 
 
 def test_refused() -> None:
-    for data in (BYTES[:63], replace(OURS, wave32=False).pack(), BYTES[:58] + b"\1" + BYTES[59:]):
+    wide = replace(OURS, wave32=False).pack(GFX1100)
+    for data in (BYTES[:63], wide, BYTES[:58] + b"\1" + BYTES[59:]):
         with pytest.raises(EncodeError, match="SX0533"):
-            unpack(data)
+            unpack(data, GFX1100)
     gfx9 = bytearray(BYTES)
     gfx9[49] |= 1
     with pytest.raises(EncodeError, match=r"SX0533.*gfx11"):
-        unpack(bytes(gfx9))
+        unpack(bytes(gfx9), GFX1100)
     with pytest.raises(EncodeError, match="SX0530"):
-        replace(OURS, vgprs=257).pack()
+        replace(OURS, vgprs=257).pack(GFX1100)

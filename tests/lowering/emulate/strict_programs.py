@@ -9,6 +9,7 @@ from sassxlate.disasm.rdna3 import assemble, depctr_imm, waitcnt_imm
 from sassxlate.disasm.rdna3.instruction import I, Inst, Item, Label, LabelRef, S, Sp, V
 from sassxlate.lowering.codeobject.code_object import KernelImage, write
 from sassxlate.lowering.emulate.strict_hazards import Check
+from sassxlate.lowering.target import DEFAULT
 
 NULL = Sp("null")
 LDS_SIZE, SCRATCH_SIZE = 1024, 64
@@ -186,7 +187,7 @@ def code_object(
         private_segment=SCRATCH_SIZE, kernarg_size=8,
         source=f"uniform {' '.join(f'{at:x}' for at in uniform)}\n" if uniform else "",
     )  # fmt: skip
-    return write([image]), program.offsets[len(PROLOGUE)]
+    return write([image], DEFAULT), program.offsets[len(PROLOGUE)]
 
 
 def offset_of(body: Sequence[Item], index: int) -> int:

@@ -21,7 +21,7 @@ from sassxlate.lowering.pipeline import translate_kernel
 from sassxlate.lowering.regalloc.register_map import RegisterMap
 from sassxlate.lowering.region.text import read_code
 from sassxlate.lowering.region.uniform import with_uniform
-from sassxlate.lowering.target import KERNARG
+from sassxlate.lowering.target import GFX1100
 from tests.lowering import emulated
 
 EXEC = Sp("exec_lo")
@@ -75,14 +75,16 @@ def attacks(name: str, part: CutRegion, regs: RegisterMap) -> Iterator[Code]:
         pair = S(s[0].index & ~1, 2)
         at = part.block.around.layout.local_window + 4
         yield behind(
-            Inst("s_load_b32", (s[2], S(KERNARG.index, 2), Sp("null")), imm=at),
+            Inst("s_load_b32", (s[2], S(GFX1100.kernarg.index, 2), Sp("null")), imm=at),
             Inst("s_mov_b64", (pair, Sp("src_private_base", 2))),
             Inst("v_add_nc_u32", (r, s[2], r)),
             Inst("v_sub_nc_u32", (r, r, S(pair.index + 1))),
         )
     elif name == "beyond":  # nothing need be mapped there
         for at in (-4, 1 << 19):
-            yield behind(Inst("s_load_b32", (s[2], S(KERNARG.index, 2), Sp("null")), imm=at))
+            yield behind(
+                Inst("s_load_b32", (s[2], S(GFX1100.kernarg.index, 2), Sp("null")), imm=at)
+            )
     elif name == "saved" and copies:  # EXEC is not what it was, though it comes from save_exec
         copy = V(regs.ur_lanes[copies[-1].index])
         yield behind(

@@ -75,11 +75,13 @@ def test_what_is_read_is_what_was_written() -> None:
 
 def test_room_is_what_is_allotted_anyway() -> None:
     from sassxlate.disasm.containers.cubin import parse_cubin
-    from sassxlate.lowering.target import most_threads
+    from sassxlate.lowering.target import GFX1100
 
     for path in sorted((KERNELS / "sm_90").glob("*.cubin"))[::9]:
         cubin = parse_cubin(path.read_bytes())
         for kernel in cubin.kernels:
             selected = translate_kernel(cubin, kernel.name).selected
             most = selected.regs.vtemp_base + room(selected)
-            assert most_threads(max(most, selected.vgprs)) == most_threads(selected.vgprs)
+            assert GFX1100.most_threads(max(most, selected.vgprs)) == GFX1100.most_threads(
+                selected.vgprs
+            )

@@ -12,11 +12,12 @@ from sassxlate.disasm.rdna3 import format_item
 from sassxlate.disasm.rdna3.instruction import I, Inst, Item, Label, LabelRef, S, Sp, V
 from sassxlate.lowering.passes.coalesce_copies import coalesce_copies
 from sassxlate.lowering.regalloc.register_map import RegisterMap
+from sassxlate.lowering.target import DEFAULT
 
 EXEC = Sp("exec_lo")
 # Registers below v40 are the kernel's, s20 to s29 are temporaries.
 REGS = RegisterMap(
-    {}, {}, {}, {}, {}, {}, S(3), S(2), {}, (), {}, tuple(range(20, 30)), V(39), 40, (), 0
+    DEFAULT, {}, {}, {}, {}, {}, {}, S(3), S(2), {}, (), {}, tuple(range(20, 30)), V(39), 40, (), 0
 )
 
 

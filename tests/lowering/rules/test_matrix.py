@@ -22,6 +22,7 @@ from sassxlate.errors import EmulatorError, LoweringError
 from sassxlate.lowering.passes import made_safe
 from sassxlate.lowering.passes.long_branches import expand_long_branches
 from sassxlate.lowering.pipeline import translate_kernel
+from sassxlate.lowering.target import Target
 from sassxlate.lowering.verify.rules import warps
 from sassxlate.lowering.verify.rules.one_instruction import selected
 from tests.disasm.sass.interpreter.launches import Prepared, with_code
@@ -142,7 +143,7 @@ def test_islands(monkeypatch: pytest.MonkeyPatch) -> None:
     """Branches that go over islands, with a reach so short that each needs several."""
     found: list[int] = []
 
-    def islands(items: list[Item]) -> list[Item]:
+    def islands(items: list[Item], _: Target) -> list[Item]:
         safe = encode_items(made_safe(items))
         out = expand_long_branches(safe, 600, 400, limit=600)
         found.append(len(out.items) - len(safe.items))

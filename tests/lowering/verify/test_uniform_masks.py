@@ -19,6 +19,7 @@ import z3
 from sassxlate.disasm.rdna3 import assemble, decode
 from sassxlate.disasm.rdna3.codec.text.parse import parse
 from sassxlate.disasm.rdna3.instruction import Inst, Item, Label, LabelRef
+from sassxlate.lowering.target import DEFAULT
 from sassxlate.lowering.verify import BlockPair, Placed, Proved, Refuted, Unknown, verify
 from sassxlate.lowering.verify.block.counterexample import explain_counterexample
 from sassxlate.lowering.verify.block.from_text import block_of, read_texts
@@ -241,7 +242,7 @@ def test_masks_where_ways_meet(skipped: str, read: str, right: bool) -> None:
         inst, size = decode(program.data, at)
         placed.append(Placed(inst, at, at + size))
         at += size
-    regs = Registers(Terms(), z3.BitVec)
+    regs = Registers(Terms(), z3.BitVec, DEFAULT)
     regs.put_mask(20, z3.BitVec("P0", 32))
     if right:
         execute(placed, regs)

@@ -57,14 +57,14 @@ def test_every_decisive_file_changes_it(tmp_path: Path, monkeypatch: pytest.Monk
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_bytes(path.name.encode())
     monkeypatch.setattr(tag.resources, "files", lambda _name: copy)  # pyright: ignore
-    whole = tag.cache_tag()
-    assert tag.cache_tag() == whole
+    whole = tag.cache_tag("gfx1100")
+    assert tag.cache_tag("gfx1100") == whole
     names = tag.decisive(copy)
     assert len(names) > 200
     for path in names[::7]:
         kept = path.read_bytes()
         path.write_bytes(kept + b"#")
-        assert tag.cache_tag() != whole, path
+        assert tag.cache_tag("gfx1100") != whole, path
         path.write_bytes(kept)
     verdicts.verdict_tag.cache_clear()
     first = verdicts.verdict_tag()

@@ -156,6 +156,7 @@ def _serve(
         listener,
         Cache(cache, "tag"),
         engine,
+        target="gfx1100",
         idle_s=30,
         job_limit_s=limit,
         workers=workers,

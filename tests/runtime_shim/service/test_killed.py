@@ -54,7 +54,9 @@ def _children(pid: int) -> list[int]:
 
 def _service(cache: Path) -> int | None:
     try:
-        answer = client.call(paths.socket_path(cache_tag(), cache), {"op": "ping"}, timeout=5)
+        answer = client.call(
+            paths.socket_path(cache_tag("gfx1100"), cache), {"op": "ping"}, timeout=5
+        )
     except ServiceError:
         return None
     return int(answer["pid"])
@@ -100,7 +102,7 @@ def _stop(cache: Path) -> None:
     if service is None:
         return
     with contextlib.suppress(ServiceError):  # it may end by itself meanwhile
-        client.call(paths.socket_path(cache_tag(), cache), {"op": "stop"})
+        client.call(paths.socket_path(cache_tag("gfx1100"), cache), {"op": "stop"})
     deadline = time.monotonic() + 10
     while Path(f"/proc/{service}").exists() and time.monotonic() < deadline:
         time.sleep(0.01)
@@ -168,7 +170,7 @@ def _check_clean(cache: Path) -> None:
     for path in cache.rglob("*"):
         if path.name.startswith(".tmp-") or path.parent.name == "tmp":
             os.utime(path, (0, 0))
-    remove_abandoned(cache, cache_tag())
+    remove_abandoned(cache, cache_tag("gfx1100"))
     left = [p for p in cache.rglob("*") if p.name.startswith(".tmp-") or p.parent.name == "tmp"]
     assert not left
 

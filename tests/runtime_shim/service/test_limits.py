@@ -55,7 +55,7 @@ def test_the_service_cannot_be_started(tmp_path: Path, monkeypatch: pytest.Monke
 
     monkeypatch.setattr(subprocess, "run", none)
     with pytest.raises(ServiceError, match=r"SX0902.*temporarily unavailable"):
-        client.spawn(tmp_path / "s", tmp_path / "cache")
+        client.spawn(tmp_path / "s", tmp_path / "cache", "gfx1100")
 
 
 def _limited(processes: int, env: dict[str, str]) -> subprocess.CompletedProcess[str]:

@@ -131,7 +131,11 @@ def _alive(running: Running, key: str) -> None:
 @pytest.fixture
 def steady(start: Start, monkeypatch: pytest.MonkeyPatch) -> Running:
     """A service that finds its own tag: of another version it would end."""
-    monkeypatch.setattr(server, "cache_tag", lambda: "tag")
+
+    def tag(_: str) -> str:
+        return "tag"
+
+    monkeypatch.setattr(server, "cache_tag", tag)
     return start(workers=1)  # nothing ahead: the stand-in has a kernel that hangs
 
 

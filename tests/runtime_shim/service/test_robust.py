@@ -68,7 +68,7 @@ def test_killed_service(cache: Path) -> None:
     from sassxlate.runtime_shim.cache.tag import cache_tag
 
     assert run(SAXPY, cache).returncode == 0
-    socket = paths.socket_path(cache_tag(), cache)
+    socket = paths.socket_path(cache_tag("gfx1100"), cache)
     try:
         answer = client.call(socket, {"op": "ping"})
     except ServiceError:
@@ -85,7 +85,7 @@ def test_warm_start_needs_no_service(cache: Path) -> None:
     assert run(SAXPY, cache).returncode == 0
     from sassxlate.runtime_shim.cache.tag import cache_tag
 
-    socket = paths.socket_path(cache_tag(), cache)
+    socket = paths.socket_path(cache_tag("gfx1100"), cache)
     client.call(socket, {"op": "stop"})
     while socket.exists():
         time.sleep(0.01)

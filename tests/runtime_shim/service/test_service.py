@@ -213,7 +213,9 @@ def test_program_starts_serves_and_stops(short_dir: Path, monkeypatch: pytest.Mo
     monkeypatch.setenv("PYTHONHOME", "/nowhere")
     monkeypatch.setenv("LD_PRELOAD", "")
     path = short_dir / "s.sock"
-    threads = [threading.Thread(target=client.spawn, args=(path, short_dir)) for _ in range(3)]
+    threads = [
+        threading.Thread(target=client.spawn, args=(path, short_dir, "gfx1100")) for _ in range(3)
+    ]
     for thread in threads:
         thread.start()
     for thread in threads:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from sassxlate.disasm.rdna3.instruction import I, Inst, S, V
 from sassxlate.disasm.sass.instruction import Imm, Reg
 from sassxlate.lowering.builder.rule_emitter import RuleEmitter
-from sassxlate.lowering.target import KERNARG, NULL, ZERO
+from sassxlate.lowering.target import NULL, ZERO
 
 ENTRY_SHIFT, LAST_ENTRY = 8, 4095  # entries of 256 bytes; entry 0 belongs to no object
 
@@ -68,7 +68,7 @@ def descriptor(c: RuleEmitter, table: S) -> Texture:
         raise c.refuse("this kind of texture handle")
     with c.scope():
         number = c.stemp()
-        c.raw(Inst("s_load_b64", (table, KERNARG, NULL), imm=c.k.textures))
+        c.raw(Inst("s_load_b64", (table, c.target.kernarg, NULL), imm=c.k.textures))
         c.emit("s_min_u32", number, handle, I(LAST_ENTRY))
         c.emit("s_lshl_b32", number, number, I(ENTRY_SHIFT))
         c.emit("s_add_u32", S(table.index), S(table.index), number)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from sassxlate.disasm.rdna3 import assemble
 from sassxlate.disasm.rdna3.instruction import I, Inst, Item, S, Sp, V
 from sassxlate.lowering.codeobject.code_object import KernelImage, write
+from sassxlate.lowering.target import DEFAULT
 
 WAIT = Inst("s_waitcnt", (), imm=0)
 OUT, AT, ARGS, GROUP = S(4, 2), S(6, 2), S(0, 2), S(13)
@@ -68,4 +69,4 @@ def code_object() -> bytes:
                 source=f"0\t/*0000*/ MOV R1, c[0x0][0x28]\n{start:x}\t/*0040*/ LDG.E R2, [R2.64]\n",
             )
         )
-    return write(images)
+    return write(images, DEFAULT)

@@ -10,7 +10,7 @@ import pytest
 
 from sassxlate.disasm.containers import load
 from sassxlate.lowering.pipeline import translate_kernel
-from sassxlate.lowering.target import most_threads
+from sassxlate.lowering.target import GFX1100
 
 from .code_objects import check_code
 from .conftest import Standin
@@ -56,7 +56,7 @@ print(most.value, launch(most.value), launch(most.value + 32), driver.library.cu
     [(1, 1024), (96, 1024), (97, 768), (144, 640), (192, 512), (240, 384), (256, 320)],
 )
 def test_most_threads(vgprs: int, threads: int) -> None:
-    assert most_threads(vgprs) == threads
+    assert GFX1100.most_threads(vgprs) == threads
 
 
 def test_a_wide_kernel(nvcc: Tool, tmp_path: Path, on_standin: Standin) -> None:
@@ -65,7 +65,7 @@ def test_a_wide_kernel(nvcc: Tool, tmp_path: Path, on_standin: Standin) -> None:
     nvcc("-cubin", "-arch=sm_80", source, "-o", cubin)
     ((_, module),) = load(cubin).cubins()
     done = translate_kernel(module, "wide")
-    most = most_threads(done.report.vgprs)
+    most = GFX1100.most_threads(done.report.vgprs)
     assert most < 1024
     assert done.launch.max_threads == most
     (kernel,) = check_code(done.code_object).kernels

@@ -176,10 +176,14 @@ def test_auto(
 
     monkeypatch.setattr("os.path.exists", pretended)
     answer = hip_probe.Found(found, "" if found else "none")
-    monkeypatch.setattr(hip_probe, "find_hip", lambda: answer)
-    chosen = run._hip("auto")  # pyright: ignore[reportPrivateUsage]
+
+    def find(_: str) -> hip_probe.Found:
+        return answer
+
+    monkeypatch.setattr(hip_probe, "find_hip", find)
+    chosen = run._hip("auto", "gfx1100")  # pyright: ignore[reportPrivateUsage]
     assert (chosen.path if chosen else None) == expected
-    assert run._hip("emulator") is None  # pyright: ignore[reportPrivateUsage]
+    assert run._hip("emulator", "gfx1100") is None  # pyright: ignore[reportPrivateUsage]
 
 
 def test_standin_sees_host_access(standin: Path, libraries: Path) -> None:
@@ -239,7 +243,11 @@ def test_doctor(
     kfd = tmp_path / "kfd"
     kfd.touch()
     monkeypatch.setattr(doctor, "_KFD", str(kfd))
-    monkeypatch.setattr(doctor, "find_hip", lambda: found)
+
+    def find(_: str) -> hip_probe.Found:
+        return found
+
+    monkeypatch.setattr(doctor, "find_hip", find)
     check = doctor._hip()  # pyright: ignore[reportPrivateUsage]
     assert (check.state, check.detail) == (state, detail)
     assert check.state == "ok" or check.fix

@@ -1,0 +1,44 @@
+"""The processors of AMD's code objects: the machine numbers in their ELF files.
+
+The one table of their names.  Source: LLVM's AMDGPUUsage, "AMDGPU Machine Types".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+MACHINE_MASK: Final = 0xFF  # EF_AMDGPU_MACH, in e_flags
+# EF_AMDGPU_MACH_AMDGCN_*: those that a message may have to name.
+MACHINES: Final[Mapping[int, str]] = MappingProxyType({
+    0x2A: "gfx803", 0x2C: "gfx900", 0x2F: "gfx906", 0x30: "gfx908", 0x33: "gfx1010",
+    0x35: "gfx1012", 0x36: "gfx1030", 0x37: "gfx1031", 0x38: "gfx1032", 0x3E: "gfx1034",
+    0x3F: "gfx90a", 0x41: "gfx1100", 0x43: "gfx1150", 0x44: "gfx1103", 0x46: "gfx1101",
+    0x47: "gfx1102", 0x48: "gfx1200", 0x4A: "gfx1151", 0x4C: "gfx942", 0x4E: "gfx1201",
+    0x4F: "gfx950", 0x54: "gfx11-generic",
+})  # fmt: skip
+# Those whose instructions are RDNA3's, which the tables of `sassxlate.disasm.rdna3` hold; the first
+# is the one that a text means where it names none.
+RDNA3: Final = ("gfx1100", "gfx1101", "gfx1102", "gfx1103")
+RDNA3_TEXT: Final = f"{', '.join(RDNA3[:-1])} or {RDNA3[-1]}"  # for messages
+
+
+def machine_number(name: str) -> int:
+    """EF_AMDGPU_MACH of a processor of :data:`MACHINES`; KeyError for another."""
+    return {known: number for number, known in MACHINES.items()}[name]
+
+
+def machine_name(flags: int) -> str:
+    """The processor that an ELF file's e_flags name, or what they say instead of a known one."""
+    number = flags & MACHINE_MASK
+    return MACHINES.get(number, f"machine {number:#x}")
+
+
+def bundle_machine(entry: str) -> str:
+    """The processor in the name of an offload bundle's entry, such as
+    ``hipv4-amdgcn-amd-amdhsa--gfx1100:xnack-``; empty for the host's."""
+    if "amdgcn" not in entry.split("-"):
+        return ""
+    last = entry.partition(":")[0].rsplit("--", 1)[-1]
+    return last if last.startswith("gfx") else last.rsplit("-", 1)[-1]
