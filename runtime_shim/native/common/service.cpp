@@ -214,7 +214,9 @@ std::string cache_tag(std::string &error) {
   if (!tag.empty()) return tag;
   std::lock_guard<std::mutex> guard(mutex);
   if (!known.empty()) return known;
-  ServiceReply reply = service_call("{\"op\":\"tag\"}");
+  std::string name = env_string("SASSXLATE_TARGET");
+  std::string asked = name.empty() ? "" : ",\"target\":" + json::quote(name);
+  ServiceReply reply = service_call("{\"op\":\"tag\"" + asked + "}");
   if (!reply.answered) {
     error = reply.error;
     return "";

@@ -37,7 +37,7 @@ void describe(Device &device) {
   Hip &api = driver().hip;
   char text[256] = "";
   if (api.hipDeviceGetName && api.hipDeviceGetName(text, sizeof text, device.hip) == hipSuccess) device.name = text;
-  if (device.name.empty()) device.name = "AMD gfx1100";
+  if (device.name.empty()) device.name = "AMD GPU";
   text[0] = 0;
   if (api.hipDeviceGetPCIBusId && api.hipDeviceGetPCIBusId(text, sizeof text, device.hip) == hipSuccess)
     device.bus_id = text;

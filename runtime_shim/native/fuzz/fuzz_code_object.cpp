@@ -11,7 +11,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   if (!image) return 0;
   std::unique_ptr<CodeObject> code;
   std::string why;
-  int error = read_code_object(image, code, why);
+  int error = read_code_object(image, kTargets[0], code, why);
   SX_HOLDS(error == 0 || error == hipErrorInvalidImage || error == hipErrorNoBinaryForGpu);
   SX_HOLDS((error == 0) == (code != nullptr) && (error == 0 || !why.empty()));
   if (!code) return 0;

@@ -21,7 +21,6 @@ pid_t thread_id() { return static_cast<pid_t>(syscall(SYS_gettid)); }
 constexpr uint16_t kMachineAmdgpu = 224;
 constexpr uint8_t kOsAbiHsa = 64;
 constexpr uint32_t kFlagMachineMask = 0xff;
-constexpr uint32_t kFlagGfx1100 = 0x41;
 constexpr uint32_t kNoteMetadata = 32;
 constexpr uint32_t kNoteSource = 0x5358;  // of the owner SASSXLATE
 constexpr uint64_t kMaxImage = 1ull << 30;
@@ -56,9 +55,9 @@ uint64_t u64_at(const std::vector<uint8_t> &bytes, size_t at) {
   return value;
 }
 
-// The gfx1100 entry of an uncompressed clang offload bundle: magic, u64 count, then per entry
+// The target's entry of an uncompressed clang offload bundle: magic, u64 count, then per entry
 // u64 offset, u64 size, u64 length of the name, name.
-int bundle_entry(uint64_t address, uint64_t &entry, std::string &why) {
+int bundle_entry(uint64_t address, const Target &target, uint64_t &entry, std::string &why) {
   std::vector<uint8_t> head(32);
   if (!read_memory(address, head.data(), head.size())) return hipErrorInvalidImage;
   uint64_t count = u64_at(head, 24), at = address + 32;
@@ -68,24 +67,24 @@ int bundle_entry(uint64_t address, uint64_t &entry, std::string &why) {
     uint64_t offset = u64_at(fields, 0), length = u64_at(fields, 16);
     std::string name(std::min<uint64_t>(length, 256), 0);
     if (length > 256 || !read_memory(at + 24, name.data(), length)) break;
-    if (name.find("amdgcn") != std::string::npos && name.find("gfx1100") != std::string::npos) {
+    if (name.find("amdgcn") != std::string::npos && (name + ":").find("-" + target.name + ":") != std::string::npos) {
       entry = address + offset;
       return 0;
     }
     at += 24 + length;
   }
-  why = "the offload bundle has no code for gfx1100";
+  why = "the offload bundle has no code for " + target.name;
   return hipErrorNoBinaryForGpu;
 }
 
-int copy_image(const void *image, std::vector<uint8_t> &bytes, std::string &why) {
+int copy_image(const void *image, const Target &target, std::vector<uint8_t> &bytes, std::string &why) {
   static const char bundle[] = "__CLANG_OFFLOAD_BUNDLE__";
   uint64_t address = reinterpret_cast<uint64_t>(image);
   bytes.resize(24);
   why = "the image cannot be read";
   if (!read_memory(address, bytes.data(), bytes.size())) return hipErrorInvalidImage;
   if (memcmp(bytes.data(), bundle, 24) == 0) {
-    if (int error = bundle_entry(address, address, why)) return error;
+    if (int error = bundle_entry(address, target, address, why)) return error;
   }
   bytes.resize(sizeof(Elf64_Ehdr));
   if (!read_memory(address, bytes.data(), bytes.size())) return hipErrorInvalidImage;
@@ -173,7 +172,7 @@ int read_descriptor(const ElfFile &elf, const std::string &symbol, KernelInfo &k
     return hipErrorInvalidImage;
   }
   if (!(kernel.properties & kPropertyWave32) || kernel.properties & kPropertyNotGfx11) {
-    why = kernel.name + ": only wave32 kernels of gfx1100 can run";
+    why = kernel.name + ": only wave32 kernels of RDNA3 can run";
     return hipErrorNoBinaryForGpu;
   }
   return 0;
@@ -254,14 +253,14 @@ std::string KernelInfo::sass_at(uint32_t pc) const {
   return found;
 }
 
-int read_code_object(const void *image, std::unique_ptr<CodeObject> &out, std::string &why) {
+int read_code_object(const void *image, const Target &target, std::unique_ptr<CodeObject> &out, std::string &why) {
   auto code = std::make_unique<CodeObject>();
-  if (int error = copy_image(image, code->bytes, why)) return error;
+  if (int error = copy_image(image, target, code->bytes, why)) return error;
   if (!code->elf.parse(code->bytes.data(), code->bytes.size(), why)) return hipErrorInvalidImage;
   const ElfFile &elf = code->elf;
   if (elf.machine != kMachineAmdgpu || elf.os_abi != kOsAbiHsa ||
-      (elf.flags & kFlagMachineMask) != kFlagGfx1100) {
-    why = "not a code object for gfx1100";
+      (elf.flags & kFlagMachineMask) != target.machine) {
+    why = "not a code object for " + target.name;
     return hipErrorNoBinaryForGpu;
   }
   if (elf.abi_version < 2 || elf.abi_version > 4) {

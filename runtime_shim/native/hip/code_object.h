@@ -1,6 +1,7 @@
-// A gfx1100 code object: its ELF file, kernel descriptors and metadata, checked.
+// A code object of the target: its ELF file, kernel descriptors and metadata, checked.
 #pragma once
 #include "elf_file.h"
+#include "target.h"
 
 #include <memory>
 #include <string>
@@ -36,9 +37,10 @@ struct CodeObject {
   std::vector<KernelInfo> kernels;
 };
 
-// Reads the code object (or the gfx1100 entry of an offload bundle) at `image`, whose size only its
+// Reads the code object (or the target's entry of an offload bundle) at `image`, whose size only its
 // headers give; unmapped memory is an error, not a crash.  Returns 0, hipErrorInvalidImage if it
 // is malformed or hipErrorNoBinaryForGpu if it is for another device, with a reason in `why`.
-int read_code_object(const void *image, std::unique_ptr<CodeObject> &out, std::string &why);
+int read_code_object(const void *image, const Target &target, std::unique_ptr<CodeObject> &out,
+                     std::string &why);
 
 }  // namespace sx

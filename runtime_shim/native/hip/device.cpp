@@ -5,6 +5,7 @@
 #include "module.h"
 #include "state.h"
 #include "stream.h"
+#include "target.h"
 
 #include <algorithm>
 #include <atomic>
@@ -14,8 +15,15 @@
 namespace sx {
 namespace {
 
+Target chosen_target() {
+  std::string name = env_string("SASSXLATE_TARGET", kTargets[0].name);
+  for (const Target &one : kTargets)
+    if (one.name == name) return one;
+  log_line("SX0416: SASSXLATE_TARGET names no target: %s", name.c_str());
+  return Target{name, ~0u, kTargets[0].vgprs_per_simd, kTargets[0].vgpr_step};
+}
+
 constexpr int kVersion = 60000000;  // HIP_VERSION of the ABI that we follow: major * 10^7 + minor * 10^5
-constexpr char kName[] = "gfx1100 (emulated by sassxlate)";
 
 std::atomic<uint64_t> g_stack_limit{1024};
 std::atomic<uint64_t> g_printf_limit{1u << 20};
@@ -54,7 +62,6 @@ constexpr AttributeRow kAttributes[] = {
     {60, 1249000},           // MemoryClockRate, kHz
     {61, 0},                 // ComputeCapabilityMinor
     {67, 0}, {68, 0}, {69, 0},  // PCI bus, device, domain
-    {71, kVgprsPerSimd * 32 * 2}, {72, kVgprsPerSimd * 32 * kSimds},  // MaxRegisters
     {74, kMaxLds}, {75, kMaxLds}, {76, kLdsPerMultiprocessor},        // shared memory
     {77, 32},                // SingleToDoublePrecisionPerfRatio
     {78, 1},                 // StreamPrioritiesSupported
@@ -83,6 +90,10 @@ int attribute(int *value, int id, int device) {
   }
   if (id == 84) {  // TotalGlobalMem does not fit an int; the real library cuts it, too
     *value = static_cast<int>(std::min<uint64_t>(config().device_memory, 0x7fffffff));
+    return 0;
+  }
+  if (id == 71 || id == 72) {  // MaxRegistersPerBlock, PerMultiprocessor
+    *value = static_cast<int>(target().vgprs_per_simd * 32 * (id == 71 ? 2 : kSimds));
     return 0;
   }
   for (const AttributeRow &row : kAttributes) {
@@ -180,6 +191,11 @@ int with_device(int device) { return device == 0 ? 0 : hipErrorInvalidDevice; }
 
 }  // namespace
 
+const Target &target() {
+  static const Target chosen = chosen_target();
+  return chosen;
+}
+
 uint64_t stack_limit() { return g_stack_limit.load(); }
 
 unsigned max_active_groups(const KernelInfo &info, unsigned threads, uint64_t shared) {
@@ -187,8 +203,9 @@ unsigned max_active_groups(const KernelInfo &info, unsigned threads, uint64_t sh
       info.group_size > kMaxLds - shared)
     return 0;
   unsigned vgprs = std::max(1u, info.vgprs);
-  vgprs = (vgprs + kVgprStep - 1) / kVgprStep * kVgprStep;
-  unsigned waves = kSimds * std::min(kWavesPerSimd, kVgprsPerSimd / vgprs);
+  unsigned step = target().vgpr_step;
+  vgprs = (vgprs + step - 1) / step * step;
+  unsigned waves = kSimds * std::min(kWavesPerSimd, target().vgprs_per_simd / vgprs);
   unsigned groups = std::min(kMaxGroups, waves / ((threads + 31) / 32));
   uint64_t lds = (info.group_size + shared + 511) / 512 * 512;
   return lds ? static_cast<unsigned>(std::min<uint64_t>(groups, kLdsPerMultiprocessor / lds)) : groups;
@@ -229,7 +246,7 @@ SX_API hipError_t hipDeviceGet(hipDevice_t *device, int ordinal) {
 }
 
 SX_API hipError_t hipDeviceGetName(char *name, int length, hipDevice_t device) {
-  return call([&] { return device ? with_device(device) : copy_text(name, length, kName); }, kIgnoreSticky);
+  return call([&] { return device ? with_device(device) : copy_text(name, length, target().name + " (emulated by sassxlate)"); }, kIgnoreSticky);
 }
 
 SX_API hipError_t hipDeviceGetUuid(char uuid[16], hipDevice_t device) {

@@ -9,8 +9,6 @@ namespace sx {
 constexpr unsigned kMaxThreads = 1024;         // of a workgroup
 constexpr unsigned kMaxLds = 64u << 10;        // of a workgroup, bytes
 constexpr unsigned kLdsStep = 128;             // NVIDIA's step; an RDNA3's is 512
-constexpr unsigned kVgprsPerSimd = 1536;       // wave32; allocated in steps of 24 (rdna3.md 4.3)
-constexpr unsigned kVgprStep = 24;
 constexpr unsigned kSimds = 4;                 // of a multiprocessor, which is a WGP here as in HIP
 constexpr unsigned kWavesPerSimd = 16;
 constexpr unsigned kLdsPerMultiprocessor = 128u << 10;

@@ -91,7 +91,7 @@ int load_module(const void *image, hipModule_t *handle) {
   if (!handle || !image) return hipErrorInvalidValue;
   auto module = std::make_shared<Module>();
   std::string why;
-  int error = read_code_object(image, module->code, why);
+  int error = read_code_object(image, target(), module->code, why);
   if (!error) error = load_segments(*module, why);
   if (error) {
     log_line("SX0654: code object refused: %s", why.c_str());

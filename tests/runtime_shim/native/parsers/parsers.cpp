@@ -83,7 +83,7 @@ bool takes_elf(const uint8_t *data, size_t size) {
 bool takes_code_object(const uint8_t *data, size_t size) {
   std::unique_ptr<CodeObject> code;
   std::string why;
-  return read_code_object(fuzz::at_end_of_memory(data, size), code, why) == 0;
+  return read_code_object(fuzz::at_end_of_memory(data, size), kTargets[0], code, why) == 0;
 }
 
 bool takes_msgpack(const uint8_t *data, size_t size) {
