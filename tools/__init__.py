@@ -1,2 +1,2 @@
-"""What makes and checks the project's data; run as `python -m tools.NAME` in the repository's
+"""Tools that make and check the project's data; run as `python -m tools.NAME` in the repository's
 root."""

@@ -1,1 +1,1 @@
-"""Python packages of others, run over the shim."""
+"""Third-party Python packages, run over the shim."""

@@ -3,7 +3,7 @@
 ``python python_clients_child.py unittest|pytest NAME RESULTS [DONE] [-- PYTEST OPTIONS]`` runs
 the tests of the module (unittest) or file (pytest) ``NAME`` that are not named in the file
 ``DONE``, or only those in it if its first line is ``only``.  ``RESULTS`` is appended to as tests
-start and end, so that whoever watches knows which one a crash or hang belongs to.  Standard
+start and end, so that the watching process can attribute a crash or hang.  Standard
 library alone (and pytest for pytest).
 """
 
@@ -24,14 +24,14 @@ _TEXT = 2000  # characters of a reason that are kept
 
 
 class Journal:
-    """Where events go; also says on stderr which test begins, for what is printed meanwhile."""
+    """The log of events; also prints on stderr which test begins, to attribute other output."""
 
     def __init__(self, path: Path) -> None:
         self.file: IO[str] = path.open("a", encoding="utf-8")
         self.began = 0.0
 
     def write(self, **row: object) -> None:
-        """One row, at once on disk."""
+        """Writes one row, flushed to disk."""
         self.file.write(json.dumps(row) + "\n")
         self.file.flush()
 
@@ -54,7 +54,7 @@ class Journal:
 
 
 class Result(unittest.TestResult):
-    """Writes a row a test; a test with failing subtests fails once."""
+    """Writes one row per test; a test with failing subtests fails once."""
 
     def __init__(self, journal: Journal) -> None:
         super().__init__()
@@ -115,7 +115,7 @@ def run_unittest(name: str, journal: Journal, wanted: Callable[[str], bool]) -> 
     """All wanted tests of a module; one that cannot be imported is one row."""
     try:
         suite = unittest.defaultTestLoader.loadTestsFromName(name)
-    except BaseException as error:  # pytest's Skipped is no Exception
+    except BaseException as error:  # pytest's Skipped is not an Exception
         journal.start(name)
         skipped = type(error).__name__ == "Skipped"
         journal.end(name, "skip" if skipped else "error", traceback.format_exc())
@@ -125,7 +125,7 @@ def run_unittest(name: str, journal: Journal, wanted: Callable[[str], bool]) -> 
 
 
 def sample(names: list[str]) -> set[str]:
-    """Of a file's tests the first A + B * n in an order that a seed makes: ``A,B,SEED`` is the
+    """The first A + B * n of a file's tests in an order given by a seed: ``A,B,SEED`` is the
     environment's ``PYTHON_CLIENTS_SAMPLE``; all without it."""
     asked = os.environ.get("PYTHON_CLIENTS_SAMPLE")
     if not asked:

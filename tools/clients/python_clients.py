@@ -8,9 +8,9 @@
 
 ``run`` takes the modules of a package (unittest) or the files below a folder (pytest), each in a
 process of its own under ``sassxlate run`` (``--direct``: without, on a machine with a GPU).  A test
-that crashes or hangs ends its process, and the rest of the file goes on in another.  What failed is
-tried once more alone (``--alone``), because a fault of one test stays in its process.  RESULTS is a
-file of JSON lines; what it holds is not run again.  ``table`` counts and lists.  Standard library
+that crashes or hangs ends its process, and the rest of the file continues in another.  A failed
+test is repeated alone (``--alone``), because a fault of one test affects its process.  RESULTS is a
+file of JSON lines; tests in it are not run again.  ``table`` counts and lists.  Standard library
 alone.
 """
 
@@ -37,14 +37,14 @@ CHILD = Path(__file__).resolve().parent / "child.py"
 GOOD = ("pass", "xfail")
 BAD = ("fail", "error", "crash", "timeout")
 _SAID = re.compile(r"^sassxlate: (?:  )?(SX\d{4}: .*)$", re.MULTILINE)
-_NOISE = ("SX0907", "SX0713")  # said, but nothing of a test's
+_NOISE = ("SX0907", "SX0713")  # reported, but not due to a test
 _MARK = re.compile(r"^@@ (.*)$", re.MULTILINE)
 _POLL_S = 0.1
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """What came of one test; ``text`` is its own reason, ``said`` what our libraries wrote."""
+    """The result of one test; ``text`` is its own reason, ``said`` our libraries' messages."""
 
     file: str
     id: str
@@ -61,7 +61,7 @@ class Plan:
     kind: str  # unittest or pytest
     command: tuple[str, ...]  # up to the Python that runs the tests
     options: tuple[str, ...]
-    seconds: float  # that a test may take
+    seconds: float  # time limit of a test
     logs: Path
 
 
@@ -108,7 +108,7 @@ def load(path: Path) -> dict[str, Row]:
 
 
 def reason(row: Row) -> str:
-    """One line on why a test failed: what we refused, else its own last line."""
+    """The reason why a test failed, in one line: our refusal, otherwise its own last line."""
     if row.said:
         return row.said.splitlines()[0][:160]
     lines = [line for line in row.text.splitlines() if line.strip()]
@@ -116,9 +116,9 @@ def reason(row: Row) -> str:
 
 
 def run_file(plan: Plan, file: str, store: Store, only: Sequence[str] = ()) -> None:
-    """All tests of a file that are not known, or just ``only``, each process until its end."""
+    """Runs all tests of a file without a result, or only ``only``, each process until its end."""
     done = [row.id for row in store.rows.values() if row.file == file]
-    for _ in range(200):  # each turn knows one test more
+    for _ in range(200):  # each round has at least one more result
         rows, finished = _process(plan, file, ["only", *only] if only else done)
         for row in rows:
             store.add(row)
@@ -183,7 +183,7 @@ def _process(plan: Plan, file: str, listed: Sequence[str]) -> tuple[list[Row], b
 
 
 def _watch(process: subprocess.Popen[bytes], results: Path, seconds: float) -> bool:
-    """Waits for the end; True if it was killed because nothing came for too long."""
+    """Waits for the end; True if it was killed because it was silent for too long."""
     size, since = -1, time.monotonic()
     while process.poll() is None:
         time.sleep(_POLL_S)
@@ -262,7 +262,7 @@ def summary(rows: Iterable[Row]) -> None:
 
 
 def table(arguments: argparse.Namespace) -> None:
-    """The verb ``table``: a row a file, then every failure of a test that passes on the GPU."""
+    """The verb ``table``: one row per file, then every failure of a test that passes on the GPU."""
     rows = load(arguments.results)
     truth = load(arguments.truth) if arguments.truth else None
     names = [

@@ -1,1 +1,1 @@
-"""Which opcode forms occur, and which have semantics, a measurement, and a rule."""
+"""The opcode forms that occur, and whether they have semantics, a measurement, and a rule."""

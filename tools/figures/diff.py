@@ -6,7 +6,7 @@
 
 Reads the kernels that ``fixtures`` holds for sm_80 and sm_90, and those of every ``X.sm_80`` below
 the folders that has an ``X.sm_90`` beside it.  Prints, of the kernels of ``tests/cfg/blocks.toml``
-that were read by a person, the pairs found and those that are wrong; of all kernels the share of
+that were paired by hand, the pairs found and those that are wrong; of all kernels the share of
 blocks that is paired, and whether a kernel differs from itself; and of mutants (:func:`mutant`),
 whose pairs are known because this tool made them, the share found.  ``--mutants``: of how many
 kernels of two blocks or more, drawn by lot.
@@ -81,7 +81,7 @@ def folder_files(folder: Path) -> Iterator[tuple[Path, Path]]:
 def truth(
     folders: Sequence[Path], known: Mapping[tuple[Path, str], tuple[Picture, Picture]]
 ) -> Iterator[tuple[tuple[Picture, Picture], Read]]:
-    """The kernels that a person read, as far as they are there."""
+    """The hand-paired kernels that are available."""
     for entry in tomllib.loads(TRUTH.read_text())["kernel"]:
         places = [ROOT / entry["own"][0]] if "own" in entry else []
         places += [f / f"{entry['program']}.{ARCHS[0]}" for f in folders if "program" in entry]
@@ -151,7 +151,7 @@ def mutant(picture: Picture, kind: str, seed: int) -> tuple[Picture, list[int]]:
 
 
 def _runs(picture: Picture) -> list[list[int]]:
-    """Blocks that move together: what a call returns to stays behind the call."""
+    """Blocks that move together: the return point of a call stays after the call."""
     out: list[list[int]] = []
     behind = False
     for node in picture.nodes:

@@ -1,14 +1,14 @@
-"""How long a large kernel's graph takes: its layout, its page, and until a browser answers.
+"""Times a large kernel's graph: its layout, its page, and the browser's response.
 
 ::
 
     python -m tools.figures.graph [BLOCKS] [--runs N]
 
-The kernel is made by lot: blocks of some instructions, half of them with a branch to anywhere, as
+The kernel is random: blocks of a few instructions, half of them with a branch to anywhere, as
 no compiler would make it; real kernels of that size have shorter arcs.  Where the machine does
 other work, too, seconds of the processor say more than the clock's.  The browser is Debian's
 chromium, without a window; it is ready when the page's script has run, and answers when a frame
-was drawn behind a turn of the wheel.
+was drawn after a turn of the wheel.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@
 
 FOLDER holds executables as SUITE/PROGRAM/PROGRAM.sm_XX.  A line of a sample names suite and
 program, architecture and kernel.  Kernels that are refused are passed over while drawing, so that
-verdicts, which nobody knows then, have no say.
+verdicts, which are unknown then, have no influence.
 """
 
 from __future__ import annotations

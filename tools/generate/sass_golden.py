@@ -6,7 +6,7 @@
 
 Each file of the folder holds one architecture: ``<word> <nvdisasm's text>`` a line, the word in
 hexadecimal, code addresses as if it stood at offset 0.  Words already there stay.
-``pytest tests/disasm/sass --bless`` writes the texts anew.
+``pytest tests/disasm/sass --bless`` writes the texts again.
 """
 
 from __future__ import annotations

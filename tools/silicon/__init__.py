@@ -1,1 +1,1 @@
-"""An NVIDIA GPU as witness: programs that measure, and what they measured."""
+"""An NVIDIA GPU as witness: programs that measure, and their results."""

@@ -49,7 +49,7 @@ _FLOATS = (
 _SMALL = ("F16", "BF16", "E4M3", "E5M2")
 _FORMATS = ("F32", "F64", *_SMALL)
 _CONVERSIONS = ("F2F", "F2I", "FRND", "MUFU", "F2FP")
-# What nvdisasm prints and an H200 refused to execute: none of it is measured again.
+# Forms that nvdisasm prints and an H200 refused to execute: they are not measured again.
 REFUSED = tuple(re.compile(pattern) for pattern in (
     r"F2FP\.\S*\b(E4M3|E5M2|TF32)\S*\.(F32\.PACK_AB|F32\.MERGE_C|\w+\.UNPACK_B)(\.RZ)? ",
     r"F2FP\.\S*\bBF16\.E\wM\w\.UNPACK_B ",
@@ -254,7 +254,7 @@ def words(generation: int, combinations: int, seed: int) -> list[int]:
 
 
 def _place_of(ins: Instruction) -> str:
-    """The template for an instruction, or nothing where none fits."""
+    """The template for an instruction, or nothing if none fits."""
     written = {r.file for r in ins.writes}
     if not any(r.file in ("UR", "UP") for r in ins.reads | ins.writes):
         return "-"
@@ -264,7 +264,7 @@ def _place_of(ins: Instruction) -> str:
 
 
 def legal(arch: int, candidates: Sequence[int], texts: Sequence[str | None]) -> list[Word]:
-    """Those that nvdisasm prints without a doubt, and as we do."""
+    """Those that nvdisasm prints without a mark of doubt, and as we do."""
     raw = b"".join(w.to_bytes(16, "little") for w in candidates)
     out: list[Word] = []
     for word, want, ins in zip(

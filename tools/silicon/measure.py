@@ -54,7 +54,7 @@ class _Lanes:
 
 def meant(word: int, arch: int, before: Words) -> Words:
     """(vector, word) of R10, R11 and the predicates, by the meaning; ``before`` are the vectors,
-    ten words each.  Raises NoMeaning, or DecodeError.  Bits that mean nothing may be set."""
+    ten words each.  Raises NoSemantics, or DecodeError.  Bits that mean nothing may be set."""
     ins = decode(word, 0, arch, strict=False)
     meaning = semantics_table().get(ins.mnemonic)
     if meaning is None:

@@ -1,4 +1,4 @@
-"""What the self-checking programs printed on a real GPU: keeping it, and comparing with it.
+"""The self-checking programs' output on a real GPU: storing it, and comparing with it.
 
 ``python -m tools.silicon.program_truth TRUTH.TXT`` splits a file with the output of all programs,
 whose
@@ -23,7 +23,7 @@ _LINE = re.compile(r"(int|bits|float): (\w+) = (\S+)(?: tolerance (\S+))?")
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """One printed result; ``tolerance`` is absolute, and None where the text must be equal."""
+    """One printed result; ``tolerance`` is absolute, and None if the text must be equal."""
 
     kind: str
     name: str
@@ -68,7 +68,7 @@ def differences(truth: str, output: str, *, same_code: bool) -> list[str]:
 
 
 def load_truth(name: str, size: str) -> str | None:
-    """What the GPU printed, or None where it is not kept."""
+    """What the GPU printed, or None if it is not kept."""
     path = TRUTH / f"{name}.{size}.txt"
     return path.read_text() if path.is_file() else None
 

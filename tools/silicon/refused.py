@@ -1,4 +1,4 @@
-"""Which of the measured words the translator refuses, by mnemonic, with its reasons.
+"""The measured words that the translator refuses, by mnemonic, with its reasons.
 
 ``python tools/silicon refused`` prints it; ``tests/lowering/test_refused.py`` holds the counts.
 """

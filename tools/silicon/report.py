@@ -1,4 +1,4 @@
-"""What a run on the device ends with: a table of verdicts."""
+"""The summary of a run on the device: a table of verdicts."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Work on the device in several processes.
 
-What faults spoils its process's context, and what never ends holds it.  So each process writes what
+A fault spoils its process's context, and an endless launch holds it.  So each process writes what
 it found line by line, an object with its number ``n`` and a ``verdict``, and one such line before
-it begins: where a process ends early, another goes on behind what ended it.
+it begins: if a process ends early, another continues after the number that ended it.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def supervised(
 def _hangs(
     lines: Sequence[Line], p: int, since: dict[int, tuple[int, float]], patience: float
 ) -> bool:
-    """Whether a process has written nothing for long behind the line that says ``hung``."""
+    """Whether a process has written nothing for long after the line with the verdict ``hung``."""
     now = time.monotonic()
     count, start = since.setdefault(p, (len(lines), now))
     if count != len(lines):

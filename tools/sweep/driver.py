@@ -1,4 +1,4 @@
-"""Runs the kernels of cubins through the CUDA driver library and says what they wrote.
+"""Runs the kernels of cubins through the CUDA driver library and reports their output.
 
 ``python driver.py LIST [SKIP...]``: LIST names a JSON file, an array of ``{"cubin": FILE,
 "kernels": [LAUNCH...]}`` (:meth:`.kernel.Kernel.launch`).  One JSON line a kernel: its name, and
@@ -7,9 +7,10 @@
 * ``w``: the words themselves, where the launch says ``keep``;
 * ``e``: the driver's error instead.
 
-A line ``{"at": NAME}`` comes before each kernel, so that who waits knows which one does not end.
-Names in SKIP are left out: those that a run before did, and what ended it.  After an error that
-a context keeps (700 to 719) the process ends with status 4, and the next one goes on.
+A line ``{"at": NAME}`` precedes each kernel, so that a hanging one can be identified.
+Names in SKIP are left out: kernels that an earlier run completed, and the one that ended it.  After
+an error that a context keeps (700 to 719) the process ends with status 4, and the next one
+continues.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from .inputs import Words, inputs
 from .kernel import THREADS
 
 _BLOCKS, _BLOCK = 2, THREADS // 2
-_GUARD = 64  # words after ``out`` that nobody may write
+_GUARD = 64  # guard words after ``out`` that must not be written
 
 
 class DriverError(Exception):

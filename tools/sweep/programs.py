@@ -363,7 +363,7 @@ SAFE = "".join(
 
 
 def _tables(rng: random.Random, name: str) -> tuple[list[str], list[tuple[str, str]]]:
-    """Arrays that nobody writes: their definitions, and how they are read."""
+    """Read-only arrays: their definitions, and how they are read."""
     lines: list[str] = []
     read: list[tuple[str, str]] = []
     for n in range(rng.randrange(1, 4)):

@@ -1,8 +1,9 @@
-"""Runs the sweep on our device, group by group, and remembers each kernel's line.
+"""Runs the sweep on our device, group by group, and stores each kernel's line.
 
 A folder of results has a file ``ARCH.FLAGS.jsonl``, one line a kernel, as :mod:`.driver` writes it;
 ``r`` is the code and the instruction of a refusal, ``s`` how many seconds it
-took, ``x`` the CRC of its source and ``v`` the release of nvcc.  What is there is not run again.
+took, ``x`` the CRC of its source and ``v`` the release of nvcc.  Kernels with a line are not run
+again.
 """
 
 from __future__ import annotations

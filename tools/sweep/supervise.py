@@ -35,8 +35,8 @@ def supervise(
 ) -> None:
     """``command`` LIST SKIP... is started as often as needed; ``put`` gets each kernel's line.
 
-    A kernel after whose beginning nothing is heard for ``silence_s`` seconds gets the error
-    ``late``, one with which the process ends ``died``.  Nothing is begun after ``deadline``, a time
+    A kernel without output for ``silence_s`` seconds after its beginning gets the error
+    ``late``, one with which the process ends ``died``.  No work begins after ``deadline``, a time
     of :func:`time.monotonic`.  ``errors`` takes what is written to stderr.
     """
     done: set[str] = set()
@@ -64,7 +64,7 @@ def _once(
     command: list[str], put: Callable[[dict[str, Any]], None], done: set[str], silence_s: float,
     deadline: float, environment: Mapping[str, str] | None, errors: Path | None,
 ) -> tuple[str, str] | None:  # fmt: skip
-    """One process; None where it came to its end, else the kernel it was at and what happened."""
+    """One process; None if it came to its end, otherwise the kernel it was at and what happened."""
     with open(errors or os.devnull, "a", encoding="utf-8") as stderr:
         process = subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=stderr, text=True, stdin=subprocess.DEVNULL,

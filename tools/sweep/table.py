@@ -1,4 +1,4 @@
-"""What became of the kernels: a row a shape, architecture and kind of flags."""
+"""The results of the kernels: one row per shape, architecture and kind of flags."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def verdicts(
 
 
 def show(results: Path, listed: bool = False) -> int:
-    """Prints the table; 1 where a result differs, in NaNs that are no doubles' too, or a kernel
+    """Prints the table; 1 if a result differs, in NaNs that are no doubles' too, or a kernel
     failed.  ``listed``: with the name of each that is not plainly right."""
     try:
         known = truth.load()

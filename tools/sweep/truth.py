@@ -1,4 +1,4 @@
-"""What the kernels wrote on an NVIDIA GPU: keeping it, and comparing with it."""
+"""The kernels' output on an NVIDIA GPU: storing it, and comparing with it."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Truth:
     release: str = ""  # of the nvcc that made what the GPU ran
 
     def expected(self, kernel: Kernel, arch: int, flags: str, release: str = "") -> Result | None:
-        """The result that the kernel must have, or None where none is known to be right.
+        """The result that the kernel must have, or None if none is known to be right.
 
         ``release`` is of the nvcc that compiled it here: another one may contract otherwise.
         """

@@ -1,7 +1,7 @@
 """Shape ``warps``: control flow with operations of warps, under masks that the kernel computes.
 
-Each piece of code knows the variable that holds the mask of the lanes that run it: a ballot of the
-mask around it.  A lane reads another one's value only where that one is in the mask.
+Each piece of code has a variable with the mask of the lanes that run it: a ballot within the
+surrounding mask.  A lane reads another one's value only if that one is in the mask.
 """
 
 from __future__ import annotations

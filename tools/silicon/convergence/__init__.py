@@ -1,1 +1,2 @@
-"""How an NVIDIA GPU keeps the lanes of a warp together: small kernels in SASS that say who runs."""
+"""How an NVIDIA GPU schedules the lanes of a warp: small kernels in SASS that record which lanes
+run."""

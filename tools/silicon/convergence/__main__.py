@@ -1,4 +1,4 @@
-"""How an NVIDIA GPU keeps the lanes of a warp together.
+"""How an NVIDIA GPU schedules the lanes of a warp.
 
 ::
 

@@ -80,7 +80,7 @@ def keep(verdicts: Mapping[int, str], outs: Mapping[int, Words]) -> list[int]:
 
 
 def results(folders: Sequence[Path]) -> tuple[dict[int, str], dict[int, Words]]:
-    """What ``driver.py`` left in these folders: verdicts and words, by seed."""
+    """The output of ``driver.py`` in these folders: verdicts and words, by seed."""
     verdicts: dict[int, str] = {}
     outs: dict[int, Words] = {}
     for folder in folders:

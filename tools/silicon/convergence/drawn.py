@@ -107,7 +107,7 @@ class Writer:
         self.event()
 
     def _free(self, depth: int) -> None:
-        """A branch that nothing brings together."""
+        """A branch without reconvergence."""
         end = self.label()
         self.put(f"@{self.test()} BRA `({end})")
         self.event()

@@ -1,7 +1,7 @@
 """Launches kernels on an NVIDIA GPU; needs numpy and the driver, and nothing of this package.
 
 ``python driver.py PACK.npz OUT`` (with ``supervised.py`` beside it): processes share the kernels of
-the file that ``python tools/silicon/convergence pack`` writes; what hangs is ended.  OUT gets
+the file that ``python tools/silicon/convergence pack`` writes; hanging kernels are ended.  OUT gets
 ``events.jsonl.gz``, a line a kernel: verdict, and the events ([number, lanes by vote, lanes by what
 they stored, B0 to B3, R16, clock] in the order of the clock); and ``cuda.npz``, the words of CUDA
 kernels.
@@ -68,7 +68,7 @@ class Device:
 
     def launched(self, cubin: bytes, kernel: str, grid: int, block: int, a: Words, b: Words,
                  size: int) -> list[Words]:  # fmt: skip
-        """``out`` behind each of several launches."""
+        """``out`` after each of several launches."""
         module, function = c_void_p(), c_void_p()
         self.call("cuModuleLoadData", byref(module), c_char_p(cubin))
         self.call("cuModuleGetFunction", byref(function), module, c_char_p(kernel.encode()))

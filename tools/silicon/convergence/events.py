@@ -1,4 +1,5 @@
-"""What a kernel of :mod:`.listing` wrote down: who ran at each event, in the order of the clock."""
+"""The record of a kernel of :mod:`.listing`: the running lanes at each event, in the order of the
+clock."""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ LANES, MOST, WORDS = 32, 64, 8  # events a lane, words an event
 
 
 def events(words: NDArray[np.uint32], heavy: bool) -> tuple[Event, ...] | None:
-    """``words`` is over (lanes, events, WORDS).  None where a lane had more events than there is
+    """``words`` is over (lanes, events, WORDS).  None if a lane had more events than there is
     room for, or lanes that ran together do not say the same."""
     groups: dict[tuple[int, int, int], list[int]] = {}
     rows: dict[tuple[int, int, int], list[Sequence[int]]] = {}

@@ -1,4 +1,4 @@
-"""All kernels that are asked, and what the interpreter makes of them."""
+"""All kernels to run, and the interpreter's results for them."""
 
 from __future__ import annotations
 

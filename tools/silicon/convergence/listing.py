@@ -1,4 +1,4 @@
-"""Listings whose lanes write down, at each event, who runs with them and what B0 to B3 hold.
+"""Listings whose lanes record, at each event, which lanes run with them and the values of B0 to B3.
 
 A kernel is run by one warp.  Lane i reads its data from ``a[i]`` to R8, has its number in R0, and
 writes 32 bytes an event, at R2, from ``out + 2048 i`` on: the event's number, the lanes that run,

@@ -1,4 +1,4 @@
-"""Random kernels of ``tests/disasm/sass/interpreter/generated.py`` in other clothes.
+"""Random kernels of ``tests/disasm/sass/interpreter/generated.py`` in other forms.
 
 Branches, exits and breaks on predicates instead of guards, calls through registers, jump tables,
 barriers of other numbers, saved convergence barriers, synchronised arms, and hints everywhere.
@@ -65,7 +65,7 @@ class Writer(generated.Writer):
         super().put(f"MOV R44, {number:#x}")
         return f"{name} R44"
 
-    # --- what stands between -------------------------------------------------------------------
+    # --- code between --------------------------------------------------------------------------
 
     def hint(self) -> None:
         if self.rng.random() < 0.25:
@@ -92,7 +92,7 @@ class Writer(generated.Writer):
         value, shift = self.value(), self.rng.randrange(20)
         super().put(f"SHF.R.U32.HI R46, RZ, {shift:#x}, {value}")
         super().put("LOP3.LUT R46, R46, 0x3, RZ, 0xc0, !PT")
-        here = self.here + 48  # of the instruction behind BRX
+        here = self.here + 48  # of the instruction after BRX
         first = here + 16  # the table
         super().put(f"LEA R46, R46, {first:#x}, 0x4")
         super().put("MOV R47, RZ")
@@ -184,7 +184,7 @@ class Saving(Writer):
 
 
 class Yielding(Writer):
-    """Lanes give way in the middle of arms.  There is one B0 a warp, so no two regions share a
+    """Lanes yield in the middle of arms.  There is one B0 per warp, so no two regions share a
     barrier, functions have none, and no arm waits for the whole warp."""
 
     def number(self, regions: tuple[tuple[int, str], ...]) -> int:
@@ -211,7 +211,7 @@ class Yielding(Writer):
 
 
 class Meeting(Yielding):
-    """The lanes that give way, and the ones that their guard leaves out, meet right behind it."""
+    """The lanes that yield, and the ones that their guard excludes, meet right after it."""
 
     def hint(self) -> None:
         if self.rng.random() >= 0.35 or self.used > 15:
@@ -237,9 +237,9 @@ _GIVES_WAY = ("YIELD", "NANOSLEEP", "WARPSYNC")
 
 
 def settled(seed: int, kind: str) -> bool:
-    """Whether an H200 must leave what one order leaves.
+    """Whether an H200 must have the results of any one order.
 
-    Not where lanes give way in arms whose regions share a convergence barrier, of which a warp has
+    Not if lanes yield in arms whose regions share a convergence barrier, of which a warp has
     one; nor where two arms wait for the whole warp, each at a WARPSYNC of its own: they hang.
     """
     text = kernel(seed, kind)

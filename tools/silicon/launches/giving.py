@@ -1,7 +1,7 @@
-"""What ``meeting`` shows of YIELD, NANOSLEEP and BSYNC: its launches under another model of them.
+"""YIELD, NANOSLEEP and BSYNC in the launches of ``meeting``, under another model of them.
 
-In the interpreter hints do nothing, and lanes stay together.  Here a lane that runs one has given
-way until no other lane of its warp can run, and BSYNC waits only for lanes that have not.
+In the interpreter hints do nothing, and lanes stay together.  Here a lane that runs one has yielded
+until no other lane of its warp can run, and BSYNC waits only for lanes that have not yielded.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ _COLUMNS = ("equal", "differ", "explained", "unsteady", "hung", "refutes")
 
 
 class Giving(execute.Interpreter):
-    """The interpreter, with lanes that give way.  One warp at a time (Order.WARPS)."""
+    """The interpreter, with lanes that yield.  One warp at a time (Order.WARPS)."""
 
     def __init__(self, *values: Any) -> None:
         super().__init__(*values)
         shape = (self.s.warps, LANES)
-        self.away = np.zeros(shape, np.bool_)  # the lanes that gave way
-        self.back = np.zeros(shape, np.int64)  # where they go on
+        self.away = np.zeros(shape, np.bool_)  # the lanes that yielded
+        self.back = np.zeros(shape, np.int64)  # where they continue
         for index, ins in enumerate(self.code):
             if ins is not None and ins.mnemonic in ("YIELD", "NANOSLEEP"):
                 self.steps[index] = None

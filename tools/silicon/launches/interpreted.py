@@ -32,7 +32,7 @@ class Seen:
     _keys: dict[int, str] = field(default_factory=dict[int, str])
 
     def see(self, ins: Instruction, group: Group, lanes: Mask) -> None:
-        """Behind each instruction."""
+        """Called after each instruction."""
         key = self._keys.get(ins.offset)
         if key is None:
             known = kind_of(ins) in ("control", "nothing")
@@ -75,7 +75,7 @@ def _doing(ins: Instruction, group: Group, lanes: Mask, live: Mask) -> Mask:
 
 @dataclass(frozen=True, slots=True)
 class Left:
-    """What a launch leaves of its inputs; nothing where it ends in a trap."""
+    """What a launch leaves of its inputs; nothing if it ends in a trap."""
 
     memory: tuple[Words, ...]
     forms: dict[str, list[int]]

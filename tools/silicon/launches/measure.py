@@ -34,7 +34,7 @@ def digest(memory: Sequence[Words]) -> str:
 
 
 def launched(device: Device, case: AnyCase) -> tuple[Words, ...]:
-    """Its memory behind a launch on the device.  Raises DeviceError."""
+    """Its memory after a launch on the device.  Raises DeviceError."""
     memory = case.inputs()
     places = [device.allocate(x.nbytes) for x in memory]
     for at, words in zip(places, memory, strict=True):

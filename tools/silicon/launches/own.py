@@ -1,4 +1,4 @@
-"""Kernels in SASS for forms that nvcc writes seldom, or not in a place that shows what they do.
+"""Kernels in SASS for forms that nvcc rarely writes, or not in a place that shows their effect.
 
 Threads, 128 a block, have one word of ``a`` in R8 and of ``b`` in R9, and leave R8 to R13.
 """
@@ -114,7 +114,7 @@ _WORDS = "".join(
     f"BAR.RED.{kind}.DEFER_BLOCKING 0x0, {p}\nB2R.RESULT R6, P3\nIMAD R8, R8, 0x5, R6\n"
     for kind in ("AND", "OR") for p in ("P0", "!P1", "PT", "!PT")
 )  # fmt: skip
-# What a load fills is used behind a wait for its scoreboard that no wait mask repeats.
+# The result of a load is used after a wait for its scoreboard that no wait mask repeats.
 _NOTHING = "[B------:R-:W-:Y:S15]"
 _SCOREBOARDS = f"""
 [B------:R-:W2:Y:S15] LDG.E R20, desc[UR6][R14.64] ;

@@ -179,7 +179,7 @@ def _lanes(s: _Stream, records: Words) -> None:
 
 
 def _places(s: _Stream, kind: str, warps: int, size: int) -> NDArray[np.int64]:
-    """A lane's place in its warp's region: anywhere for loads, else in its own part."""
+    """A lane's place in its warp's region: anywhere for loads, otherwise in its own part."""
     own = np.arange(LANES) * (REGION // LANES)
     if kind == "load":
         return s.below((REGION - 128) // size, warps, LANES) * size + 64 // size * size

@@ -1,4 +1,4 @@
-"""Runs words in the template on the device and compares what they leave with the meanings.
+"""Runs words in the template on the device and compares their results with the semantics.
 
 A word that faults takes its process with it (:mod:`silicon.supervised`).
 """
@@ -131,7 +131,7 @@ class Bench:
         return Seen(results, after.view(np.uint8).reshape(warps, REGION))
 
     def model(self, word: Word, records: Lanes, memory: Bytes) -> Seen:
-        """Raises NoMeaning, Fault."""
+        """Raises NoSemantics, SemanticsFault."""
         own = memory.copy() if _in_memory(word) else memory
         warps = Warps(records, own, self.constants, self.base, word.space)
         return Seen(meant(word.word, self.arch, warps), warps.memory)

@@ -118,7 +118,7 @@ class Warps:
 
 
 def untouched(records: Words) -> Words:
-    """(warp, lane, 8) as the template leaves it behind an instruction that does nothing."""
+    """(warp, lane, 8) as the template leaves it after an instruction without effect."""
     out = np.zeros((len(records), LANES, RESULT), dtype=np.uint32)
     out[..., :4] = records[..., 12:16]
     out[..., 4] = records[..., 20] & np.uint32(0x7F)
@@ -128,7 +128,7 @@ def untouched(records: Words) -> Words:
 
 
 def results(ins: Instruction, warps: Warps) -> Words:
-    """(warp, lane, 8) as the template leaves it.  Raises NoMeaning, Fault."""
+    """(warp, lane, 8) as the template leaves it.  Raises NoSemantics, SemanticsFault."""
     out = untouched(warps.records)
     mask = executing(ins, warps)
     some = np.broadcast_to(mask.any(axis=1, keepdims=True), mask.shape)

@@ -1,4 +1,4 @@
-"""The kernels around a word: one warp a block, a record a lane, 4 KiB of memory a warp.
+"""The kernels around a word: one warp per block, a record per lane, 4 KiB of memory per warp.
 
 They fill the code of ``fixtures/silicon/sm_90/warps.cubin`` (ours, nvcc 13.0.88, for its sections,
 96 registers, shared memory, stack and constants).  A lane's record is 24 words:
@@ -21,15 +21,15 @@ from sassxlate.disasm.containers.cubin import parse_cubin
 from sassxlate.disasm.sass.codec.assembler import assemble_listing
 
 CUBIN = Path(__file__).resolve().parents[3] / "fixtures" / "silicon" / "sm_90" / "warps.cubin"
-RECORD, RESULT = 24, 8  # words a lane
-REGION = 4096  # bytes a warp
+RECORD, RESULT = 24, 8  # words per lane
+REGION = 4096  # bytes per warp
 SHARED_BASE = 0x400  # where a kernel's shared memory begins on sm_90
 LOCAL_ROOM = 256  # bytes below the stack's top that the template uses
 CONSTANTS = 0x228  # where the kernel's 1 KiB of constants lie in bank 0
 SLOT = "slot"
 _WAIT = "[B012345:R-:W-:Y:S15]"
 _NOP = f"{_WAIT} NOP ;"
-# Behind the word: longer than any instruction without a barrier of its own takes.
+# After the word: longer than any instruction without its own barrier takes.
 _AFTER = 48
 
 _HEAD = f"""

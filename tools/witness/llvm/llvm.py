@@ -1,7 +1,7 @@
 """LLVM as the judge of gfx1100: an assembler (clang of the ziglang wheel) and, where a libLLVM with
 the AMDGPU target is found, its disassembler through the C API.
 
-``SASSXLATE_LIBLLVM`` names the library; else the system's and the Rust toolchain's are tried.
+``SASSXLATE_LIBLLVM`` names the library; otherwise the system's and the Rust toolchain's are tried.
 """
 
 from __future__ import annotations
@@ -123,19 +123,19 @@ def _libraries() -> list[str]:
 
 @cache
 def disassembler() -> Callable[[bytes], tuple[int, str]] | None:
-    """A function from bytes to (size, text); size 0 where LLVM knows no such instruction."""
+    """A function from bytes to (size, text); size 0 if LLVM has no such instruction."""
     found = _load()
     return found[1] if found else None
 
 
 def library() -> str:
-    """The path of the libLLVM that disassembles; empty where there is none."""
+    """The path of the libLLVM that disassembles; empty if there is none."""
     found = _load()
     return found[0] if found else ""
 
 
 def library_version() -> tuple[int, int, int]:
-    """The version that the libLLVM says it has."""
+    """The version that libLLVM reports."""
     numbers = [ctypes.c_uint() for _ in range(3)]
     ctypes.CDLL(library()).LLVMGetVersion(*(ctypes.byref(n) for n in numbers))
     return numbers[0].value, numbers[1].value, numbers[2].value

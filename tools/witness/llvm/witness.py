@@ -99,7 +99,7 @@ def find() -> Disassemble:
 def ours(code: bytes) -> tuple[int, str]:
     """(size, text) of the first instruction; size 0 and the error where it is refused.
 
-    Zeros are no instruction, but a listing has LLVM's word for them.
+    Zeros are not an instruction, but a listing has LLVM's name for them.
     """
     if code[:4] == bytes(4):
         return 4, "v_illegal"
@@ -127,10 +127,10 @@ class Tally:
 
 
 def judge(tally: Tally, disassemble: Disassemble, code: bytes) -> int:
-    """Compare one instruction; the size that LLVM gives it, 0 where it knows none."""
+    """Compare one instruction; the size by LLVM, 0 if it has none."""
     tally.counts["words"] += 1
     our_size, text = ours(code)
-    size, llvm = disassemble(code.ljust(16, b"\0"))  # LLVM dies where a literal is cut off
+    size, llvm = disassemble(code.ljust(16, b"\0"))  # LLVM crashes if a literal is cut off
     if size > len(code):
         size = 0
     if not size:
@@ -156,7 +156,7 @@ def explain(tally: Tally, verdicts: tuple[str, ...] = ("refused", "differs")) ->
     for i, made in zip(asked, codes, strict=True):
         verdict, code, llvm, text = tally.rows[i]
         if verdict == "differs":
-            if made != code:  # LLVM's text does not stand for this word
+            if made != code:  # LLVM's text does not mean this word
                 doubted.append(i)
             continue
         kind = "unreadable" if made is None else "gap" if made == code else "lossy"

@@ -1,4 +1,4 @@
-"""Which opcode forms nvdisasm knows, which of them the tables have, and which are missing.
+"""The opcode forms that nvdisasm supports, those in the tables, and those that are missing.
 
 ::
 
@@ -8,10 +8,10 @@
     python -m tools.witness.nvdisasm.opcodes --arch 90 --bases 40 --words words.txt
 
 A form is an opcode (bits 0 to 11 and 91) with a mnemonic.  Every opcode is asked with several base
-words: synthetic ones and the other bits of golden words (more of those with ``--bases``).  What
-nvdisasm prints without marks of doubt is a form that it knows; it is ours if we print the same for
-one of its words, *partly* ours if for some of them we do not.  Some forms show only where certain
-bits have certain values, so the counts are lower bounds.
+words: synthetic ones and the other bits of golden words (more of those with ``--bases``).  A word
+that nvdisasm prints without marks of doubt has a form that it supports; the form is ours if we
+print the same for one of its words, *partly* ours if for some of them we do not.  Some forms show
+only where certain bits have certain values, so the counts are lower bounds.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _ALWAYS = 0x7 << 12  # the guard PT
 _NO_BARRIER = 0x000FC000_00000000 << 64
 _PREDICATES = 7 << 81 | 7 << 84 | 7 << 87
 _REGISTERS = (0, 0x10_0000_000C_0804 << 16, 0xFF_0000_00FF_FFFF << 16)
-# sm_75's nvdisasm gives up on a whole file when it meets some words of these.
+# sm_75's nvdisasm gives up on a whole file at some of these words.
 _DEADLY = {75: frozenset({0x121, 0x122})}
 _BATCH = 24_000
 
@@ -115,7 +115,7 @@ def sweep(witness: sass_witness.Witness, arch: int, words: Iterable[int]) -> Cov
                 continue
             name = re.sub(r"^@\S+ ", "", text).split(" ")[0].partition(".")[0]
             counts = found.forms[opcode_of(word), name]
-            # Each word stands at offset 0, as the texts have it.
+            # Each word is at offset 0, as in the texts.
             (ours,) = sass_witness.read(word.to_bytes(16, "little"), arch, strict=False)
             if ours == text:
                 counts.equal += 1

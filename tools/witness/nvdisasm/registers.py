@@ -1,4 +1,5 @@
-"""What each instruction reads and writes, against nvdisasm's register life ranges (``-plr``).
+"""Compares the registers that each instruction reads and writes with nvdisasm's life ranges
+(``-plr``).
 
 ::
 
@@ -30,7 +31,7 @@ from tools.witness.nvdisasm import witness as sass_witness
 Register: TypeAlias = tuple[str, int]
 Form: TypeAlias = tuple[str, int]  # mnemonic and opcode
 _FILES: Mapping[str, str] = {"GPR": "R", "PRED": "P", "UGPR": "UR", "UPRED": "UP"}
-# Transfers of control show what lies behind them.
+# Control transfers show the life ranges of the code after them.
 _ELSEWHERE = frozenset({"CALL", "RET", "BRX", "BRXU"})
 
 
@@ -44,7 +45,7 @@ class Touched:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """An instruction of which nvdisasm says something else."""
+    """An instruction for which nvdisasm's registers differ."""
 
     arch: int
     instruction: Instruction

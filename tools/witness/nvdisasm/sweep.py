@@ -165,7 +165,7 @@ def mutants(forms: Sequence[Sequence[int]], arch: int, count: int, seed: str) ->
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """Words and what nvdisasm prints for each, None where it rejects it."""
+    """Words and what nvdisasm prints for each, None if it rejects it."""
 
     words: list[int]
     texts: list[str | None]
@@ -233,7 +233,7 @@ class Result:
 
 
 def reading(word: int, arch: int) -> tuple[str | None, str]:
-    """Our text, else None; and why."""
+    """Our text, otherwise None; and why."""
     try:
         return decode(word, 0, arch, strict=False).text, ""
     except DecodeError as error:

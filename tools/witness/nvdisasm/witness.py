@@ -41,7 +41,7 @@ _SENTINEL = 0xFFF
 BATCH = 24_000
 _LINE = re.compile(r"^\s*/\*([0-9a-f]{4,})\*/\s+(.*?)\s*;\s*(?:/\*|$)")
 _ADDRESS = re.compile(r"at address 0x([0-9a-f]+)")
-# Some releases print sm_120's waits and barriers behind the instruction.
+# Some releases print sm_120's waits and barriers after the instruction.
 _CONTROL = re.compile(r"\s+[&?](?:req|rd|wr|trans|WAIT).*$")
 _MARKS = re.compile(r"INVALID|\?\?\?|UNDEFINED")
 Verdict: TypeAlias = Literal["equal", "text", "unknown", "lenient", "accepted", "rejected"]
@@ -73,7 +73,7 @@ class Witness:
             )  # fmt: skip
 
     def _valid(self, arch: int, words: Sequence[int], at_zero: bool) -> list[str | None] | None:
-        """The texts of words that are all instructions, else None: one bad word hides all.
+        """The texts of words that are all instructions, otherwise None: one bad word hides all.
 
         A few words print nothing at all, though none is said to be bad.
         """
@@ -107,10 +107,10 @@ class Witness:
         return bad
 
     def texts(self, arch: int, words: Sequence[int], *, at_zero: bool = False) -> list[str | None]:
-        """What nvdisasm prints for each word, None where it rejects it.
+        """What nvdisasm prints for each word, None if it rejects it.
 
-        Code addresses in the texts are as if the words stood one behind the other, which holds
-        only where none is rejected; with ``at_zero`` as if each stood at address 0.
+        Code addresses in the texts are as if the words were contiguous, which holds
+        only if none is rejected; with ``at_zero``, as if each were at address 0.
         """
         out: list[str | None] = []
         for first in range(0, len(words), BATCH):
@@ -263,7 +263,7 @@ def _texts(
     wanted = _remembered(witness, arch, words, numbers, kept)
     if None not in wanted:
         return wanted, read(words.tobytes(), arch)
-    # Where one is rejected, places are not those of the words: as if each stood at 0.
+    # Where one is rejected, places are not those of the words: as if each were at 0.
     ours = [read(word.to_bytes(16, "little"), arch)[0] for word in numbers]
     return witness.texts(arch, numbers, at_zero=True), ours
 

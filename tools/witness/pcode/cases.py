@@ -1,4 +1,4 @@
-"""Instructions to compare: forms of what the lowering writes, their operands, and the emulator.
+"""Instructions to compare: forms that the lowering emits, their operands, and the emulator.
 
 A form is an instruction without registers and immediates: mnemonic, kinds of operands, modifiers,
 rounding and denormal mode.  Cases of one kernel are run over the same vectors, 32 lanes a wave.
@@ -74,7 +74,7 @@ _MODS = ("neg", "abs", "clamp", "op_sel", "op_sel_hi", "neg_hi", "glc")
 
 
 def form_of(inst: Inst, how: int, denormals: int) -> Form:
-    """What is general about an instruction."""
+    """The form of an instruction."""
     kinds: list[str] = []
     for arg in inst.args:
         if isinstance(arg, V | S):
@@ -161,7 +161,7 @@ def make(form: Form, chance: random.Random, vectors: Vectors) -> Case:
                 args.append(Sp(kind, 2 if kind.startswith("src_") else 1))
             if not is_dst:
                 word += 2
-        if form.op.startswith("v_div_scale"):  # what is scaled is one of the other two
+        if form.op.startswith("v_div_scale"):  # the scaled operand is one of the other two
             args[2] = args[chance.choice((3, 4))]
         mods = {k: bool(n) if k in ("clamp", "glc") else n for k, n in form.mods}
         imm = chance.choice([0, 1, -1, 0x7FFF, -0x8000, chance.randint(-0x8000, 0x7FFF)])
@@ -191,7 +191,7 @@ _KEEP = (60, 61, 62)  # SGPRs that keep SCC, EXEC and VCC
 
 
 def scalars(vectors: Vectors) -> Vectors:
-    """(wave, word): what SGPRs hold; EXEC full in half of the waves."""
+    """(wave, word): the contents of SGPRs; EXEC full in half of the waves."""
     waves = vectors.shape[1] // LANES
     out = np.zeros((waves, _SCALARS), dtype=np.uint32)
     out[:, :40] = vectors[:, ::LANES, :].transpose(1, 0, 2).reshape(waves, 40)
@@ -265,7 +265,7 @@ def _store(column: int, value: V) -> list[Item]:
 
 
 def emulated(cases: list[Case], vectors: Vectors) -> list[Outcome]:
-    """What the emulator makes of each case, from encoded bytes."""
+    """The emulator's result for each case, from encoded bytes."""
     n = vectors.shape[1]
     waves = n // LANES
     outs = sum(len(c.vgprs) + len(c.sgprs) + 3 for c in cases)

@@ -1,6 +1,6 @@
-"""The functions that the pseudocode calls and does not define.
+"""The functions that the pseudocode calls but does not define.
 
-What they are is in AMD's RDNA3 ISA manual, section 15.5 ("Instruction pseudocode helper
+Their definitions are in AMD's RDNA3 ISA manual, section 15.5 ("Instruction pseudocode helper
 functions" by content): conversions saturate, NaN becomes 0, ``exponent`` is the biased field.
 """
 

@@ -1,7 +1,7 @@
-"""One wave as the pseudocode sees it: registers, lanes, memory, and what modifiers do.
+"""One wave as the pseudocode sees it: registers, lanes, memory, and the effects of modifiers.
 
 An instruction is run lane by lane on AMD's description of its opcode.  Operand selection, neg, abs,
-op_sel and clamp are written here again, from the manual, and not taken from the meanings.
+op_sel and clamp are implemented again here, from the manual, and not taken from the semantics.
 """
 
 from __future__ import annotations

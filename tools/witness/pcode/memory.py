@@ -1,4 +1,4 @@
-"""Memory instructions: each lane has 64 bytes of its own, in global memory, LDS or scratch.
+"""Memory instructions: each lane has its own 64 bytes, in global memory, LDS or scratch.
 
 No two lanes meet at an address, so that the order of atomics does not matter.
 """
@@ -21,7 +21,7 @@ from .cases import LANES, Form, Vectors, seed
 from .compare import Difference
 from .machine import Wave, description, memory_name, step
 
-SLOT = 64  # bytes a lane
+SLOT = 64  # bytes per lane
 _AT = 16  # where in its slot a lane's address points, before alignment varies it
 Bytes = NDArray[np.uint8]
 
@@ -41,7 +41,7 @@ class Plan:
     data: tuple[int, ...]  # VGPRs with data, from v30
     dst: tuple[int, ...]  # VGPRs written, from v50
     floats: bool
-    slots: Bytes  # (vector, 64): what the memory holds before
+    slots: Bytes  # (vector, 64): the memory before
 
 
 _DATA, _DST, _ADDRESS, _BASE = 30, 50, 20, 20

@@ -1,4 +1,4 @@
-"""The parts of an expression that are no plain arithmetic: places, calls, joined bits."""
+"""The parts of an expression beyond plain arithmetic: places, calls, joined bits."""
 
 from __future__ import annotations
 

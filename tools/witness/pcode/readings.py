@@ -1,4 +1,4 @@
-"""Where the pseudocode is not the whole description: what AMD's manual says beside it.
+"""Parts of AMD's manual that complete the pseudocode where it is not the whole description.
 
 The text as it stands is always tried first; only lanes that differ from it are judged by a reading.
 Sections are those of "RDNA3 Instruction Set Architecture: Reference Guide", 15 August 2023.
@@ -24,7 +24,7 @@ class Reading:
 _DIVISION = "LLVM's expansion of a division"
 _DENORMALS = "(rcp|rsq|sqrt|exp|log)"
 
-# Misprints: what is read in the place of text that cannot be meant.
+# Misprints: replacements of text that cannot be meant.
 ALWAYS: tuple[Reading, ...] = (
     Reading(r"v_(sin|cos)_f\d\d", r" \* \d\d'F\(PI \* 2\.0\)", "",
             "the operand is in turns; the PDF has 64'F(S0.f) * 2.0 * PI", "16.12 V_SIN_F32"),
@@ -41,7 +41,7 @@ ALWAYS: tuple[Reading, ...] = (
             "its table is printed beside it", "16.8 V_CVT_OFF_F32_I4"),
 )  # fmt: skip
 
-# Said in words.
+# Stated in prose.
 READINGS: tuple[Reading, ...] = (
     Reading(r"v_rndne_f(16|32|64)", r"(?s)D0\.(f\d\d) = floor.*", r"D0.\1 = rndne(S0.\1)",
             "to the nearest even integer: S0 + 0.5 is rounded, and a zero keeps its sign",
@@ -81,7 +81,7 @@ def always(op: str, text: str) -> str:
 
 
 def read(op: str, text: str) -> str:
-    """The description with what the manual says beside it."""
+    """The description, completed by the manual's prose."""
     return _applied(READINGS, op, text)
 
 

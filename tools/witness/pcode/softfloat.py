@@ -1,6 +1,6 @@
 """IEEE arithmetic on bit patterns in plain integers: every rounding, denormals kept or flushed.
 
-Written for the witness alone: it shares no code with the meanings and their readers.  A finite
+Written only for the witness: it shares no code with the semantics and their evaluators.  A finite
 number is (sign, n, e): n * 2 ** e.  Rounding modes are MODE's numbers: 0 nearest even, 1 up,
 2 down, 3 towards zero.  Flags, as everywhere here, are not kept.
 """

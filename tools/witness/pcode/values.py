@@ -14,12 +14,12 @@ from tools.witness.pcode import softfloat as sf
 
 
 class NotDescribed(Exception):
-    """The pseudocode does not say it: an undefined constant, a table, or prose."""
+    """The pseudocode does not define it: an undefined constant, a table, or prose."""
 
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """``n`` as an unsigned pattern of ``w`` bits, looked at as ``k``: u, i, b, f or bf."""
+    """``n`` as an unsigned pattern of ``w`` bits, interpreted as ``k``: u, i, b, f or bf."""
 
     n: int
     w: int
@@ -129,7 +129,7 @@ Body: TypeAlias = "tuple[list[str], Expr | list[Statement]]"  # of a lambda
 
 @dataclass(slots=True)
 class Frame:
-    """The names that a run sees; ``flush`` is applied to floats as they are read."""
+    """The names visible to a run; ``flush`` is applied to floats as they are read."""
 
     names: dict[str, Place | Value]
     functions: dict[str, Function]

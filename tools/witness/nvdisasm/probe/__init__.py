@@ -1,1 +1,1 @@
-"""Which bits of a word mean what, found by asking nvdisasm."""
+"""The meaning of the bits of a word, found by probing nvdisasm."""

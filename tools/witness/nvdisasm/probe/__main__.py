@@ -137,7 +137,7 @@ def write(state: Path, witness: sass_witness.Witness) -> None:
 
 
 def check(archs: Sequence[int], count: int, seed: int) -> int:
-    """Words of every row, made up anew: disagreements with nvdisasm by row; their number."""
+    """Words of every row, made up again: disagreements with nvdisasm by row; their number."""
     witness = sass_witness.find()
     print(f"file: {legality.load()['witness']}\nhere: nvdisasm {witness.version}")
     wrong = 0

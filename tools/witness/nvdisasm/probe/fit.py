@@ -1,4 +1,4 @@
-"""What nvdisasm's answers say about a row's bits, values and scheduling: see `sass_probe.py`."""
+"""Inference of a row's bits, values and scheduling from nvdisasm's answers: see `__main__.py`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows to be probed, words made up from them, nvdisasm's answers: see `sass_probe.py`."""
+"""Rows to be probed, words made up from them, nvdisasm's answers: see `__main__.py`."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ SIMPLE = 0x7E1 << 105  # no barriers, one cycle
 
 
 def pext(word: int, mask: int) -> int:
-    """The bits of a mask, put together."""
+    """The bits of a mask, packed together."""
     return legality.gather(word, mask)
 
 
 @dataclass(slots=True)
 class Target:
-    """A row of a generation, with what nvdisasm said about its words."""
+    """A row of a generation, with nvdisasm's answers on its words."""
 
     row: CompiledRow
     name: str
@@ -52,7 +52,7 @@ class Target:
 
 
 def name_of(row: CompiledRow) -> str:
-    """What identifies a row within a generation: its opcode and its fixed bits."""
+    """The identifier of a row within a generation: its opcode and its fixed bits."""
     return legality.name_of(row.row.opcode, row.match_mask, row.match_value)
 
 
