@@ -16,14 +16,14 @@ from sassxlate import toolchain
 ROOT = Path(__file__).resolve().parents[1]
 
 
-# Where things are may be said to the tests; how programs run is theirs to say.
+# The tester may set where things are; the tests decide how programs run.
 _PLACES = frozenset(
     {"SASSXLATE_SHARED", "SASSXLATE_LIB", "SASSXLATE_LIBLLVM", "SASSXLATE_PROGRAMS"}
 )
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """``--bless`` rewrites golden files with what is there now, or what a witness says."""
+    """``--bless`` rewrites golden files with the current output, or a witness's output."""
     parser.addoption("--bless", action="store_true", help="rewrite golden files")
 
 
@@ -31,7 +31,7 @@ def pytest_configure() -> None:
     """The tests' programs start from an environment without the tester's own settings.
 
     Under nohup or behind a shell's `&` signals are ignored, and children inherit that: programs
-    that wait for one would wait for ever.
+    that wait for one would wait forever.
     """
     for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):
         if signal.getsignal(number) is signal.SIG_IGN:
@@ -68,7 +68,7 @@ def shared_folder() -> Path | None:
 
 
 def pytest_report_header() -> list[str]:
-    """One line a witness, so that every report says what judged it."""
+    """One line per witness, so that every report names its witnesses."""
     lines = ["witnesses:"]
     for name, find in toolchain.TOOLS.items():
         tool = find()

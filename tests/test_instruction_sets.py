@@ -18,7 +18,7 @@ DESCRIBES = (
     "disasm/sass/tables/", "disasm/sass/semantics/",
     "disasm/sass/traits.py", "lowering/rules/",
 )  # fmt: skip
-# By the name of a collection, or of the function that it stands in: why it may be there.
+# By the name of a collection, or of the function that contains it: the reason why it is allowed.
 ALLOWED = {
     "Transfers.transfers": "the meanings of what transfers control: a method for each",
     "KNOWN": "control's own rules, and the modifiers that they know",
@@ -49,7 +49,7 @@ def strings(node: ast.AST) -> list[str]:
 
 
 def named(tree: ast.AST, name: str = "") -> Iterator[tuple[str, ast.AST]]:
-    """Every node with the name of the assignment, class and function that it stands in."""
+    """Every node with the name of the enclosing assignment, class and function."""
     for node in ast.iter_child_nodes(tree):
         inner = name
         match node:

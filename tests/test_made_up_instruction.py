@@ -125,7 +125,7 @@ def kernel(*lines: str) -> Prepared:
     return Prepared(cubin, cubin.kernels[0].name, (1, 1, 1), (32, 1, 1), inputs, 32)
 
 
-# --- what is there then ------------------------------------------------------------------------
+# --- the result -------------------------------------------------------------------------------
 
 
 def test_the_page_has_the_same_code() -> None:
@@ -134,7 +134,7 @@ def test_the_page_has_the_same_code() -> None:
     blocks = re.findall(r"^```python\n(.*?)^```$", page, re.M | re.S)
     lines = [n for block in blocks for n in block.splitlines() if n.startswith("    ")]
     mine = {line.strip() for line in here.read_text("utf-8").splitlines()}
-    # What stands in lists there is an argument of a call here.
+    # The entries of lists there are arguments of a call here.
     told = {'row("IAVG", iavg, "RU"),', '"IAVG": "RU",', 'Rule("iavg", "IAVG", iavg),'}
     assert len(lines) > 15
     assert {line.strip() for line in lines} - mine == told

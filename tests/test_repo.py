@@ -176,7 +176,7 @@ def test_ci_runs_what_the_readme_says() -> None:
 
 
 def test_no_two_modules_import_each_other() -> None:
-    """Imports in functions and for types count: a loop is a loop for who reads the code."""
+    """Imports in functions and for types count: they are cycles for the reader of the code."""
     graph = grimp.build_graph("sassxlate", cache_dir=None)
     edges = [
         (importer, imported)
@@ -189,7 +189,7 @@ def test_no_two_modules_import_each_other() -> None:
 
 
 def test_folders_show_the_architecture() -> None:
-    """No folder has so many modules that its listing says nothing; no file's name is private."""
+    """No folder has too many modules for a readable listing; no file's name is private."""
     modules: dict[Path, list[str]] = defaultdict(list)
     for path in tracked():
         relative = path.relative_to(ROOT)

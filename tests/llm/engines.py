@@ -39,7 +39,7 @@ class Scripted:
 
 
 def rules_words(question: RegionText) -> list[str]:
-    """The rules' own answer; nothing where the language cannot say it."""
+    """The rules' own answer; nothing if the language cannot say it."""
     try:
         code = rules_code(question.block, question.regs)
         return [word for line in code_words(code, question) for word in line]
@@ -88,7 +88,7 @@ def mangled(question: RegionText, rng: np.random.Generator) -> list[str]:
 
 
 def noise(question: RegionText, rng: np.random.Generator) -> list[str]:
-    """What an untrained model says."""
+    """The answers of an untrained model."""
     return decode(sample(question, rng, 24))
 
 

@@ -52,7 +52,7 @@ def test_weights(checkpoint: Path, tmp_path: Path, int8: bool) -> None:
     half = 2**-8 + (1 / 254 if int8 else 0)  # of bfloat16's last place, and of a step of int8
     assert np.abs(old.embedding - new.embedding).max() <= most * half
     assert "/home" not in (out / "training.json").read_text()
-    shipped_model.ship(out, tmp_path / "again", int8)  # what is shipped is what was measured
+    shipped_model.ship(out, tmp_path / "again", int8)  # the shipped model is the measured one
     assert (tmp_path / "again/model.safetensors").read_bytes() == (
         out / "model.safetensors"
     ).read_bytes()

@@ -1,4 +1,4 @@
-"""Static archives: GNU's and BSD's, thin ones, and ones that lie."""
+"""Static archives: GNU's and BSD's, thin ones, and ones with wrong headers."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ main()
 
 
 def bomb(entries: int, each: int = 60 * MIB) -> bytes:
-    """A fatbin of cubins with zeros behind them: each is 60 MiB, and whole."""
+    """A fatbin of cubins followed by zeros: each is 60 MiB, and valid."""
     plain = CUBIN + bytes(each - len(CUBIN))
     packed = zstandard.ZstdCompressor().compress(plain)
     one = entry(packed, flags=0x8011, compressed=len(packed), plain=len(plain))
@@ -86,7 +86,7 @@ def test_commands(command: tuple[str, ...], file: Path, tmp_path: Path) -> None:
 
 
 def test_entries_are_unpacked_when_needed(file: Path) -> None:
-    """Reading the file unpacks nothing; an entry that is looked at twice counts once."""
+    """Reading the file unpacks nothing; an entry that is read twice counts once."""
     entries = [e for _, e in load(file).entries()]
     assert {e.size for e in entries} == {60 * MIB}
     for e in (*entries[:4], *entries[:4]):
@@ -98,7 +98,7 @@ def test_entries_are_unpacked_when_needed(file: Path) -> None:
 
 
 def test_one_budget_for_an_archive() -> None:
-    """Its members are one file; errors say where the entry stands in it."""
+    """Its members are one file; errors have the entry's place in it."""
     member = bomb(3)
     head = b"%-16s%-12d%-6d%-6d%-8s%-10d`\n" % (b"a.o/", 0, 0, 0, b"644", len(member))
     part = head + member + b"\n" * (len(member) % 2)

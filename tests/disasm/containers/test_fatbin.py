@@ -20,7 +20,7 @@ ZSTD = zstandard.ZstdCompressor().compress(PTX)
 
 
 def unpacked(data: bytes) -> list[bytes]:
-    """What the entries hold: they are unpacked when they are looked at."""
+    """The contents of the entries, which are unpacked on access."""
     return [e.payload for e in parse_fatbin(data).entries]
 
 

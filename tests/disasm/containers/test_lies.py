@@ -14,7 +14,7 @@ from sassxlate.errors import ContainerError
 from .conftest import DATA
 
 GOOD = (DATA / "cuda13_sm_90_relocatable.cubin").read_bytes()
-# Where the fields stand in a section header.
+# The offsets of the fields in a section header.
 _TYPE, _OFFSET, _SIZE, _LINK, _INFO, _ENTSIZE = 4, 24, 32, 40, 44, 56
 
 

@@ -45,7 +45,7 @@ second:
  s_endpgm
  .byte 1,2
 """
-# The lines of `llvm-objdump -dr` of SOURCE; what stands behind a bad word is ours.
+# The lines of `llvm-objdump -dr` of SOURCE; the text after a bad word is ours.
 LISTING = """
 {path}:	file format elf64-amdgpu
 
@@ -205,7 +205,7 @@ def test_damaged_files_raise_typed_errors() -> None:
 
 
 def read_error(data: bytes, at: int) -> str:
-    """The code of the error that a damaged byte leads to; empty where it is not looked at."""
+    """The code of the error that a damaged byte leads to; empty if it is ignored."""
     broken = bytearray(data)
     broken[at] ^= 0xFF
     try:

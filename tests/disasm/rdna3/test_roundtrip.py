@@ -1,4 +1,4 @@
-"""Encoder and decoder are inverse, refuse what is no instruction, and are fast enough."""
+"""Encoder and decoder are inverse, refuse what is not an instruction, and are fast enough."""
 
 from __future__ import annotations
 

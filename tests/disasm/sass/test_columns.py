@@ -37,7 +37,7 @@ def _golden(path: Path) -> list[int]:
 
 
 def _mutants(words: list[int], count: int, seed: int) -> list[int]:
-    """Words with one to three bits flipped anywhere, and noise behind real opcodes."""
+    """Words with one to three bits flipped anywhere, and noise after real opcodes."""
     rng = random.Random(seed)
     out: list[int] = []
     for _ in range(count):

@@ -1,4 +1,4 @@
-"""What is no instruction is a typed error with its place, and the rest is still read."""
+"""A word that is not an instruction is a typed error with its place, and the rest is still read."""
 
 from __future__ import annotations
 
@@ -59,13 +59,13 @@ def test_odd_length(length: int) -> None:
 
 
 def test_empty() -> None:
-    """No code is no error."""
+    """No code is not an error."""
     assert decode_section(b"", 80).instructions == ()
 
 
 @pytest.mark.parametrize("arch", ARCHS)
 def test_bad_word_between_good_ones(arch: int) -> None:
-    """The words around one that is no instruction are decoded all the same."""
+    """The words around one that is not an instruction are still decoded."""
     code = b"".join(w.to_bytes(16, "little") for w in (NOP, UNKNOWN, NOP))
     section = decode_section(code, arch)
     before, bad, after = section.instructions
@@ -104,7 +104,7 @@ def test_command_prints_the_rest(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("arch", ARCHS)
 def test_random_words_raise_nothing_else(arch: int) -> None:
-    """Noise, and real opcodes with noise behind them: an instruction or a DecodeError."""
+    """Noise, and real opcodes followed by noise: an instruction or a DecodeError."""
     rng = random.Random(arch)
     words = [rng.getrandbits(128) for _ in range(250)]
     words += [rng.getrandbits(105) & ~0x7000 | 0x7000 for _ in range(250)]

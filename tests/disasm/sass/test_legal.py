@@ -80,7 +80,7 @@ def test_file_names_its_witness() -> None:
     ],
 )
 def test_by_hand(arch: int, word: int, text: str) -> None:
-    """Words and their texts; no text where there is no instruction."""
+    """Words and their texts; no text where there is not an instruction."""
     if text:
         assert decode(word, 0, arch).text == text
         return

@@ -57,6 +57,6 @@ def test_many_flips(path: Path, witness: sass_witness.Witness) -> None:
 
 
 def test_a_word_that_hides_the_rest(witness: sass_witness.Witness) -> None:
-    """nvdisasm prints nothing where one word is bad; the witness still gives the others."""
+    """nvdisasm prints nothing if one word is bad; the witness still gives the others."""
     nop = 0x000FC00000000000_0000000000007918
     assert witness.texts(80, [nop, 0xFFF, nop]) == ["NOP", None, "NOP"]

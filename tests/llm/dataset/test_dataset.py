@@ -1,4 +1,4 @@
-"""The dataset: pairs from cubins, splits by program, a build that goes on, and its files."""
+"""The dataset: pairs from cubins, splits by program, a build that continues, and its files."""
 
 from __future__ import annotations
 
@@ -220,8 +220,8 @@ def test_tokens_are_the_rows_for_a_trainer(built: Path, tmp_path: Path) -> None:
 def test_tokens_by_several_processes(
     built: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A shard of tokens for each of the dataset's, the same whoever writes them; what is beyond
-    the limit, or of a former call, does not stay."""
+    """A shard of tokens for each of the dataset's, the same for any number of writers; what is
+    beyond the limit, or of a former call, does not stay."""
     rows = list(read_split(built, "train"))
     monkeypatch.setattr(files, "SHARD", max(1, len(rows) // 4))
     shutil.copytree(built, tmp_path / "d")
@@ -310,7 +310,7 @@ def test_what_no_answer_may_say_is_left_out(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_parts_are_rows() -> None:
-    """Each of a part's rows is a question that reads back, and its answer is proved anew."""
+    """Each of a part's rows is a question that reads back, and its answer is proved again."""
     cubin = next(c for _, c in load(KERNELS / "sm_90" / "carry_chains.cubin").cubins())
     harvest = Harvest()
     for kernel in cubin.kernels:

@@ -1,4 +1,4 @@
-"""Expert iteration: what a model proposes is judged, and what is proved and cheaper is kept."""
+"""Expert iteration: a model's proposals are judged, and proved and cheaper ones are stored."""
 
 from __future__ import annotations
 

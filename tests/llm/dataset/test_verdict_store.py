@@ -1,4 +1,4 @@
-"""Verdicts on disk: what is kept, and what becomes of a file that is damaged."""
+"""Verdicts on disk: what is stored, and the handling of a damaged file."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def test_only_damage_is_damage(tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_forgotten_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A build that cannot forget what units asked would pass over questions of units that are
+    """A build that cannot clear the units' questions would skip questions of units that are
     gone."""
     monkeypatch.setattr(verdict_store, "PATIENCE_MS", 50)
     path = tmp_path / "proofs.sqlite3"

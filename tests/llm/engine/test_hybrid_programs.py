@@ -1,4 +1,4 @@
-"""The self-checking programs with a model's code: they pass, whatever the model says.
+"""The self-checking programs with a model's code: they pass, whatever the model answers.
 
 Models are the shipped one, the same with its numbers shuffled, an untrained one, and the search
 that the dataset's answers are from.
@@ -166,7 +166,7 @@ def test_the_shipped_weights() -> None:
 
 
 def test_run_takes_what_is_kept_and_says_whose_it_is(tmp_path: Path) -> None:
-    """`run` asks no model; its report says block by block who wrote what ran."""
+    """`run` uses no model; its report names the writer of each block."""
     program, out = KEPT / "saxpy", tmp_path / "report.json"
     writer = Writer(model_engine(Searched()), place=tmp_path / "cache")
     kernels = [(c, k.name) for _, c in load(program).cubins() if c.arch == 90 for k in c.kernels]
@@ -201,7 +201,7 @@ def test_run_takes_what_is_kept_and_says_whose_it_is(tmp_path: Path) -> None:
 
 
 def test_what_is_asked_ahead_is_asked_once() -> None:
-    """Several kernels at once: the same answers, and the same counts of what is new."""
+    """Several kernels at once: the same answers, and the same counts of new questions."""
     kernels = [
         (cubin, kernel.name)
         for path in sorted((FIXTURES / "kernels" / "sm_90").glob("*.cubin"))[:6]

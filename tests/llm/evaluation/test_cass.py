@@ -129,7 +129,7 @@ def _checkpoint(folder: Path) -> None:
     reason="the extra llm is not installed",
 )
 def test_a_random_checkpoint(tmp_path: Path) -> None:
-    """The whole way through transformers; what an untrained model says is no kernel."""
+    """The whole way through transformers; an untrained model's answer is not a kernel."""
     _checkpoint(tmp_path)
     model = CassModel(str(tmp_path), "cpu", most=24)
     text, whole = translate(model, "EXIT ;", rules(), launches())

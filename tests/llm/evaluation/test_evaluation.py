@@ -1,4 +1,4 @@
-"""What is measured of a model: with proposers whose answers are known."""
+"""Measuring a model: with proposers whose answers are known."""
 
 from __future__ import annotations
 

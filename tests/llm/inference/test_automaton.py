@@ -46,7 +46,7 @@ def assembled(question: RegionText, ids: list[int]) -> list[Inst]:
         assert can_encode(inst) is None  # no invalid operand, misaligned tuple, second literal
         assert not any(isinstance(a, LabelRef) for a in inst.args)  # no label, defined or not
         narrowed = guard(inst, question.regs)
-        if narrowed is not None:  # the only directives, each where it may stand
+        if narrowed is not None:  # the only directives, each where it is allowed
             assert opened != (narrowed[0] == ".pred")
             opened = narrowed[0] != ".endpred"
             continue
@@ -69,7 +69,7 @@ def test_a_small_literal_is_one() -> None:
 
 
 def untrained(rng: np.random.Generator) -> Logits:
-    """What a model that knows nothing thinks of each word, always the same."""
+    """An untrained model's score of each word, always the same."""
     return rng.standard_normal(len(vocabulary())) * 2
 
 
@@ -125,7 +125,8 @@ def test_the_rules_answers_are_let_through() -> None:
     ],
 )
 def test_what_cannot_come(words: str) -> None:
-    """Spelled out, the word in question is refused: it is no word, or none that may come here."""
+    """Spelled out, the word in question is refused: it is not a word, or none that may come
+    here."""
     question = questions()[0]
     automaton = AnswerAutomaton(question)
     *before, last = words.split()

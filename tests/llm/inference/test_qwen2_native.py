@@ -62,7 +62,7 @@ def some(count: int, seed: int) -> list[int]:
 @CODE
 @pytest.mark.parametrize("which", range(len(HOST)))
 def test_logits(which: int) -> None:
-    """Of sequences that begin, go on and end beside each other, in whatever this host can."""
+    """Of sequences that begin, continue and end beside each other, in whatever this host can."""
     kind, tile = HOST[which]
     made = model()
     ours, theirs = FastSession(Fast(made, kind, tile), 4, 90), Session(made, 4, 90)
@@ -105,7 +105,7 @@ def test_who_else_is_there_changes_no_bit() -> None:
 @CODE
 @pytest.mark.parametrize("which", range(len(HOST)))
 def test_answers_are_numpys(tmp_path: Path, which: int) -> None:
-    """Also of a model that knows nothing, whose likeliest words are near each other."""
+    """Also for an untrained model, whose likeliest words are close to each other."""
     save(tmp_path, SMALL, random_weights(SMALL, 1))
     asked = questions()[:4]
     ours, theirs = BlockModel(tmp_path, workers=1), BlockModel(tmp_path, workers=1)
@@ -118,7 +118,7 @@ def test_answers_are_numpys(tmp_path: Path, which: int) -> None:
 
 @BF16
 def test_read_again() -> None:
-    """What is read again is what float32 says; words are near by their logits' size."""
+    """Recomputed logits are float32's; words are close relative to their logits' size."""
     made = rounded_model()
     fast = Fast(made, *HOST[0])
     sequences = [some(n, n) for n in (30, 5, 17, 1, 40, 2, 3, 4, 9, 8)]
@@ -228,7 +228,7 @@ def test_too_long() -> None:
 
 @CODE
 def test_broken_weights_harm_nobody() -> None:
-    """Infinities and no numbers: answers mean nothing, and nothing else happens."""
+    """Infinities and NaNs: answers are meaningless, and nothing else happens."""
     weights = random_weights(SMALL, 1)
     for n, name in enumerate(sorted(weights)):
         weights[name] = weights[name].copy()

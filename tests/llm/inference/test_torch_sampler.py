@@ -1,4 +1,4 @@
-"""The sampler's answers are those of the model in NumPy, whoever else is asked beside."""
+"""The sampler's answers are those of the model in NumPy, whatever else is in the batch."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ ADDED = "v_add_co_u32 v1 p0 v1 u0 ; v_add_co_ci_u32 v2 s19 v2 u1 p0 ;"
     ("answer", "outcome"),
     [
         (f"{MOVED} {ADDED}", "accepted"),
-        # What is lent may be read itself.
+        # A lent name may itself be read.
         (f"{MOVED} {ADDED}".replace("v1 u0", "v1 c0").replace("v2 u1", "v2 c1"), "accepted"),
         (f"{MOVED} {ADDED}".replace("c0 :2", "c2 :2"), None),
         (f"{MOVED} {ADDED}".replace("v0 s0", "v0 c1"), "refuted"),
@@ -122,7 +122,7 @@ def test_forms(into: str, out: str, line: str, said: list[str]) -> None:
 
 
 def test_the_same_lines_of_other_instructions_are_another_block() -> None:
-    """Asked alike, but what is proved of one is not counted for the other."""
+    """They have the same question, but a proof of one does not count for the other."""
     wide = _asked("gfx1100\nin v0 v1\nout v0 v1\nfree t24 s20\nIADD .64 v0 :2 v0 :2 #-4 Pp= ! T")
     halves = _asked(wide.text)
     assert halves.text == wide.text
@@ -130,7 +130,7 @@ def test_the_same_lines_of_other_instructions_are_another_block() -> None:
 
 
 def test_kernels_of_sm_120() -> None:
-    """Every stretch is asked in known words, or exactly; code that is said is read again."""
+    """Every region is asked for in known words, or exactly; its code is read back."""
     count = changed = read = 0
     for path in sorted((emulated.KERNELS / "sm_120").glob("*.cubin"))[:12]:
         cubin = parse_cubin(path.read_bytes())

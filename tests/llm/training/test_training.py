@@ -177,7 +177,7 @@ def test_curves() -> None:
 
 
 def _examples(count: int) -> list[tuple[list[int], int]]:
-    """A language that is easily learned: the answer says the question again."""
+    """An easily learned language: the answer repeats the question."""
     rng = np.random.default_rng(5)
     out: list[tuple[list[int], int]] = []
     for _ in range(count):
@@ -310,7 +310,7 @@ def test_a_process_for_each_gpu(tmp_path: Path, capfd: pytest.CaptureFixture[str
 
 
 def _ended(number: int) -> bool:
-    """Whether a process has ended, or ends soon: who adopts it may not have asked yet."""
+    """Whether a process has ended, or ends soon: its new parent may not have reaped it yet."""
     for _ in range(100):
         try:
             if Path(f"/proc/{number}/stat").read_text().rpartition(")")[2].split()[0] == "Z":
@@ -322,7 +322,7 @@ def _ended(number: int) -> bool:
 
 
 def _fake(folder: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
-    """In place of Python, a script that knows its RANK."""
+    """In place of Python, a script that reads its RANK."""
     fake = folder / "python"
     fake.write_text(f"#!/bin/sh\n{text}\n")
     fake.chmod(0o755)
@@ -333,7 +333,7 @@ def _fake(folder: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
 def test_a_process_that_fails_ends_the_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What it said first is told, not what others or libraries say of it later; and nothing that
+    """Its first message is reported, not later ones of others or of libraries; and nothing that
     any of them has started stays."""
     _fake(tmp_path, monkeypatch, f"""
       echo $$ > {tmp_path}/pid$RANK

@@ -71,7 +71,7 @@ def attacks(name: str, part: CutRegion, regs: RegisterMap) -> Iterator[Code]:
             Inst("v_mov_b32", (t[0], I(PRIVATE_APERTURE_HI))),
             Inst("v_sub_nc_u32", (r, r, t[0])),
         )
-    elif name == "window":  # nobody fills that word of the kernarg segment
+    elif name == "window":  # that word of the kernarg segment is never filled
         pair = S(s[0].index & ~1, 2)
         at = part.block.around.layout.local_window + 4
         yield behind(
@@ -164,7 +164,7 @@ def attacks(name: str, part: CutRegion, regs: RegisterMap) -> Iterator[Code]:
             Inst("v_add_nc_u32", (r, s[1], r)),
             Inst("v_sub_nc_u32", (r, r, t[0])),
         )
-    elif name == "stale":  # what nobody reads need not be the same in all lanes
+    elif name == "stale":  # a dead value need not be the same in all lanes
         live = frozenset[RegRef]()
         for ins in reversed(part.block.instructions):
             live = live_before(ins, live)
@@ -213,7 +213,7 @@ ALIKE = (
 )
 ADDED = "v_add_nc_u32 v0 v1 v2"
 TEXTS = [
-    # What is written to null is lost.
+    # A value written to null is lost.
     (SUM, "v_add_co_u32 v0 s0 v1 v2 ; v_add_co_ci_u32 v3 s0 v4 v5 s0 ;", True),
     (SUM, "v_add_co_u32 v0 null v1 v2 ; v_add_co_ci_u32 v3 null v4 v5 null ;", False),
     # Modifiers that no meaning reads are something to the hardware.
@@ -230,10 +230,10 @@ TEXTS = [
      "v_mov_b32 v3 s0 ;", False),
     (TWICE, f"v_readfirstlane_b32 u0 v0 {ADDED} ; v_mov_b32 t0 v0 v_readfirstlane_b32 s0 t0 "
      "s_mov_b32 u1 u0 ; ; v_mov_b32 v3 s0 ;", False),
-    # Nor what is there while the code for it is still to come.
+    # Nor a value that is present before its code.
     (FORMER, "; ; v_mov_b32 t0 v1 v_readfirstlane_b32 s0 t0 v_mov_b32 v0 s0 v_mov_b32 v1 #5 "
      "s_mov_b32 u0 #5 ;", False),
-    # A uniform predicate that nobody reads any more is no longer one: its place holds anything.
+    # A uniform predicate that is no longer read is not one any more: its place holds anything.
     (THERE, f"{ALIKE} s_cmp_lg_u32 s1 #0 s_cselect_b32 u0 u1 u2 ;", True),
     (STALE, f"{ALIKE} v_cmp_le_i32 q0 #5 u0 ;", False),
 ]  # fmt: skip
@@ -251,7 +251,7 @@ def test_an_answer_in_words(asked: tuple[str, ...], answer: str, right: bool) ->
 
 
 def test_what_all_lanes_wrote_lasts() -> None:
-    """Behind a guard, in which nobody wrote it."""
+    """After a guard in which it was not written."""
     part, regs = next((p, m) for p, m in parts() if m.p)
     t, s, mask = regs.vtemp_base, min(regs.stemps), regs.p[min(regs.p)]
     code = [

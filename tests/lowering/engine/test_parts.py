@@ -1,4 +1,5 @@
-"""What is not proved as a whole is asked in parts: in the engine, and where models are measured."""
+"""A block that is not proved as a whole is asked for in parts: in the engine, and when models are
+measured."""
 
 from __future__ import annotations
 

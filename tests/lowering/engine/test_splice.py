@@ -1,4 +1,4 @@
-"""What is right in a wrong answer is taken, and nothing else."""
+"""The right steps of a wrong answer are taken, and nothing else."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kernels that are translated before they are asked for: which, how many, and once."""
+"""Kernels that are translated before they are requested: which, how many, and only once."""
 
 from __future__ import annotations
 
@@ -62,8 +62,8 @@ def _appears(path: Path) -> bool:
 
 
 def test_a_service_works_ahead(start: Start, image: Path) -> None:
-    """The next kernel is there, with its host code, though nobody asked; one that is under way
-    when it is asked for is waited for, not made twice."""
+    """The next kernel is translated, with its host code, without a request; one that is under way
+    when it is requested is waited for, not made twice."""
     running = start(workers=2)
     key = loaded(running, image)
     asked = threading.Thread(

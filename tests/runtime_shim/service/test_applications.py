@@ -194,7 +194,7 @@ def test_refused_kernel(place: Place, hostile: Path) -> None:
         assert len(named) == 2, lines  # at once, and in the summary
         assert all(re.search(r"SX02\d\d: .*/\*0000\*/", line) for line in named)
         assert any("1 refusal in this run" in line for line in lines)
-    # Loading did not fail for what is inside: a program that never uses it notices nothing.
+    # Loading did not fail because of the contents: a program that never uses it notices nothing.
     done = place.run(program, "plain")
     assert (done.returncode, done.stdout, done.stderr) == (0, "work 0\n", "")
 
@@ -256,7 +256,7 @@ def test_long_paths(place: Place, tmp_path: Path) -> None:
 
 
 def test_deleted_working_directory(place: Place, tmp_path: Path) -> None:
-    """The application runs where `run` stands, even if that is nowhere."""
+    """The application runs in the working directory of `run`, even if that is deleted."""
     gone = tmp_path / "gone"
     gone.mkdir()
 
@@ -268,7 +268,7 @@ def test_deleted_working_directory(place: Place, tmp_path: Path) -> None:
 
 
 def test_closed_streams(place: Place) -> None:
-    """What is closed stays so for the application, and its number is not taken by a file."""
+    """A closed stream stays closed for the application, and its number is not taken by a file."""
     for numbers in ((0,), (1,), (2,), (0, 1, 2)):
 
         def close(numbers: tuple[int, ...] = numbers) -> None:

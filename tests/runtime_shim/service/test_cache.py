@@ -22,7 +22,7 @@ def aged(path: Path, seconds: float) -> None:
 
 
 def test_write_and_read(tmp_path: Path) -> None:
-    """What is written is read; nothing else is in the directory."""
+    """Written content is read back; nothing else is in the directory."""
     store = cache.Cache(tmp_path, "t")
     path = store.write("kernel", "a.hsaco", b"code")
     assert store.read("kernel", "a.hsaco") == b"code"
@@ -43,7 +43,7 @@ def test_eviction_takes_the_longest_unused(tmp_path: Path) -> None:
 
 
 def test_writes_keep_under_the_cap(tmp_path: Path) -> None:
-    """Writing evicts by itself what nobody just made."""
+    """Writing evicts old files by itself."""
     store = cache.Cache(tmp_path, "t", cap=100_000)
     for n in range(100):
         aged(store.write("host", f"{n}.sxh", b"x" * 5_000), 100 - n / 100)
@@ -101,14 +101,14 @@ def test_size_cap(monkeypatch: pytest.MonkeyPatch, text: str, size: int) -> None
 
 @pytest.mark.parametrize("text", ["x", "-1", "1X", "G", "1.5G"])
 def test_bad_size_cap(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
-    """What is no size is an error with its code."""
+    """An invalid size is an error with its code."""
     monkeypatch.setenv("SASSXLATE_CACHE_SIZE", text)
     with pytest.raises(ServiceError, match="SX0910"):
         cache.size_cap()
 
 
 def test_cache_dir(monkeypatch: pytest.MonkeyPatch) -> None:
-    """SASSXLATE_CACHE_DIR, else XDG_CACHE_HOME (if absolute), else ~/.cache."""
+    """SASSXLATE_CACHE_DIR, otherwise XDG_CACHE_HOME (if absolute), else ~/.cache."""
     monkeypatch.setenv("HOME", "/home/u")
     monkeypatch.delenv("SASSXLATE_CACHE_DIR", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", "relative")

@@ -96,7 +96,7 @@ ALL = [*ATTACKS, *(pytest.param(name, marks=AS_ROOT) for name in FOREIGN)]
 
 @pytest.mark.parametrize("attack", ALL)
 def test_attacks(attack: str, file: Path) -> None:
-    """Nothing is read, the error names the place, and what stands there is left alone."""
+    """Nothing is read, the error names the place, and the files there are left alone."""
     change, what = {**ATTACKS, **FOREIGN}[attack]
     change(file)
     with pytest.raises(ServiceError, match="SX0912") as caught:
@@ -148,7 +148,7 @@ def test_files_of_another_name_do_not_fit(file: Path) -> None:
 
 
 def test_clean_follows_no_link(tmp_path: Path) -> None:
-    """`cache clean` deletes nothing outside, and nothing where others say what is inside."""
+    """`cache clean` deletes nothing outside, and nothing where others control the contents."""
     precious = tmp_path / "documents" / "thesis.tex"
     precious.parent.mkdir()
     precious.write_text("years of work")
@@ -225,7 +225,7 @@ def _poison(root: Path) -> None:
 
 
 def test_poison_works(env: dict[str, str], tmp_path: Path) -> None:
-    """What stands in a trusted cache is run: or the tests below would say nothing."""
+    """Code in a trusted cache is run: otherwise the tests below would prove nothing."""
     _poison(tmp_path / "cache")
     assert run(env).returncode == 66
 
@@ -234,7 +234,7 @@ def test_poison_works(env: dict[str, str], tmp_path: Path) -> None:
 def test_run_with_a_cache_of_others(
     env: dict[str, str], warm: Path, tmp_path: Path, place: str
 ) -> None:
-    """The program runs, without what stands there; one line says why."""
+    """The program runs, without the code there; one line says why."""
     if place != ".":  # once from nothing
         _spare(env, warm)
     root = tmp_path / "cache"
@@ -249,7 +249,7 @@ def test_run_with_a_cache_of_others(
 
 
 def test_run_with_a_file_that_others_can_write(env: dict[str, str], tmp_path: Path) -> None:
-    """It is made anew."""
+    """It is made again."""
     _poison(tmp_path / "cache")
     (image,) = (tmp_path / "cache").glob("host/*/*.sxh")
     image.chmod(0o666)

@@ -97,7 +97,7 @@ def _files(cache: Path) -> dict[str, bytes]:
 
 
 def _stop(cache: Path) -> None:
-    """Ends the service, whoever started it."""
+    """Ends the service, however it was started."""
     service = _service(cache)
     if service is None:
         return
@@ -110,7 +110,7 @@ def _stop(cache: Path) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A program, and the files that a run of it leaves that nobody disturbs."""
+    """A program, and the files left by an undisturbed run of it."""
 
     program: Path
     whole: dict[str, bytes]

@@ -27,7 +27,7 @@ USER = 64_417  # of whom no other process is
 def test_no_process_for_a_worker(
     start: Start, image: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """SX0913 for who asks; the service answers others, and works again afterwards."""
+    """SX0913 for the caller; the service answers others, and works again afterwards."""
     here = os.getpid()
     fork = workers.fork_worker
     failures = [2]

@@ -1,4 +1,4 @@
-"""Whatever stands in a message, the service answers it, and goes on with the jobs of others."""
+"""Whatever a message contains, the service answers it, and continues with other clients' jobs."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def _value(rng: random.Random) -> Any:
 
 
 def message(rng: random.Random, good: list[dict[str, Any]]) -> bytes:
-    """The bytes of one message, or of what is none."""
+    """The bytes of one message, or of invalid data."""
     kind = rng.random()
     if kind < 0.1:  # no frame, or no JSON
         body = rng.randbytes(rng.randrange(40))
@@ -78,7 +78,7 @@ def message(rng: random.Random, good: list[dict[str, Any]]) -> bytes:
 
 
 def _answers(connection: socket.socket, reader: wire.FrameReader) -> list[dict[str, Any]] | None:
-    """What has come; None where the service has closed."""
+    """What has come; None if the service has closed."""
     try:
         data = connection.recv(1 << 16)
     except TimeoutError:
@@ -140,7 +140,7 @@ def steady(start: Start, monkeypatch: pytest.MonkeyPatch) -> Running:
 
 
 def test_three_thousand_messages(steady: Running, image: Path) -> None:
-    """Seeds of the sweep below; a job of another client goes on meanwhile."""
+    """Seeds of the sweep below; a job of another client continues meanwhile."""
     running = steady
     key = loaded(running, image)
     with socket.socket(socket.AF_UNIX) as other:
@@ -188,7 +188,7 @@ def test_fields(bad: dict[str, Any]) -> None:
 
 
 def test_what_is_no_field_is_dropped() -> None:
-    """Also what the service says to itself."""
+    """Also the service's internal messages."""
     key = key_of(b"module")
     given = {"op": "translate", "module": key, "made": True, "compile": 1, "x": _deep(100)}
     assert checked(given) == {"op": "translate", "module": key}
@@ -203,7 +203,7 @@ def test_paths_on_the_wire() -> None:
 
 
 def test_files_with_any_name(start: Start, image: Path) -> None:
-    """An image whose name is no text."""
+    """An image whose name is not text."""
     other = Path(str(image.parent) + "/\udcff\udc80")
     other.write_bytes(image.read_bytes())
     answer = start().call(op="module", image=str(other), cc=90)

@@ -97,7 +97,7 @@ def test_signals_reach_the_program(env: dict[str, str], number: signal.Signals) 
 
 
 def test_death_by_signal(run: Run) -> None:
-    """128 and the signal's number, as a shell says it; one line."""
+    """128 plus the signal's number, as in a shell; one line."""
     done = run("sh", "-c", "kill -SEGV $$")
     assert done.returncode == 128 + signal.SIGSEGV
     assert done.stderr == "sassxlate: sh was ended by signal 11\n"
@@ -207,7 +207,7 @@ def test_library_path_with_a_colon(run: Run, tmp_path: Path) -> None:
 
 
 def test_report_lines(tmp_path: Path) -> None:
-    """Rows are told apart; duplicates and rubbish are passed over."""
+    """Rows are distinguished; duplicates and invalid lines are skipped."""
     path = tmp_path / "report"
     row = "refused\tSX0426\t801\t_Z1kv\tSX0426: _Z1kv: no"
     path.write_text(f"{row}\n{row}\nrubbish\nrefused\tx\ty\tz\tw\nkernel\ta\tb\tname\n")
@@ -240,7 +240,7 @@ def test_cache_command(env: dict[str, str], tmp_path: Path) -> None:
 
 
 def test_application_ends_with_a_killed_runner(env: dict[str, str], tmp_path: Path) -> None:
-    """SIGKILL cannot be passed on, yet leaves no application behind."""
+    """SIGKILL cannot be forwarded, yet no application survives."""
     note = tmp_path / "pid"
     process = subprocess.Popen(
         [*COMMAND, "--", "/bin/sh", "-c", f"echo $$ > {note}; while :; do :; done"],
@@ -291,7 +291,7 @@ def test_interrupts_ignored_at_start(env: dict[str, str], tmp_path: Path) -> Non
 
 
 def test_the_tests_under_ignored_interrupts() -> None:
-    """Those that wait for Ctrl-C would wait for ever: pytest's start puts it back."""
+    """Those that wait for Ctrl-C would wait forever: pytest's start puts it back."""
     text = (
         "import signal, sys; sys.path.insert(0, 'tests'); import conftest; "
         "conftest.pytest_configure(); print(signal.getsignal(signal.SIGINT) is signal.SIG_IGN)"

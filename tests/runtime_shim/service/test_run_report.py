@@ -52,7 +52,7 @@ def data(env: dict[str, str], out: Path, *words: object) -> dict[str, Any]:
 
 @pytest.mark.parametrize("strict", [False, True])
 def test_executions_are_counted(env: dict[str, str], tmp_path: Path, strict: bool) -> None:
-    """As many as the device says by its own sum, which each wave adds up in a register."""
+    """As many as the device's own sum, which each wave accumulates in a register."""
     tally = tmp_path / "tally"
     options = ["--strict"] if strict else []
     more = {**env, "SASSXLATE_INSTRUCTIONS": str(tally)}

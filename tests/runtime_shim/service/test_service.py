@@ -89,7 +89,8 @@ def test_faults_of_ours_are_answers_and_not_kept(start: Start, image: Path) -> N
     ],
 )
 def test_bad_image_is_a_manifest(start: Start, image: Path, content: bytes, line: str) -> None:
-    """Loading never fails for what is inside: the manifest says that there is no code, and why."""
+    """Loading never fails because of the contents: the manifest says that there is no code, and
+    why."""
     image.write_bytes(content)
     answer: dict[str, Any] = start().call(op="module", image=str(image), cc=90)
     assert answer["ok"]
@@ -111,7 +112,7 @@ def test_bad_image_is_a_manifest(start: Start, image: Path, content: bytes, line
     ],
 )
 def test_bad_requests_are_answered(start: Start, request_: dict[str, object]) -> None:
-    """What is no request gets a typed answer."""
+    """An invalid request gets a typed answer."""
     answer: dict[str, Any] = start().call(**request_)
     assert answer["ok"] is False
     assert answer["code"] in ("SX0903", "SX0906")
@@ -286,7 +287,7 @@ def test_service_does_not_grow(start: Callable[..., Running], image: Path) -> No
 
 @pytest.mark.sweep
 def test_service_does_not_grow_in_long(start: Callable[..., Running], image: Path) -> None:
-    """The same with thirty thousand modules; what is remembered for work ahead has its bound in
+    """The same with thirty thousand modules; the state for work ahead has its bound in
     the first tenth."""
     grown = _requests(start(), image, 30_000)
     print(f"grown {grown >> 10} KiB")

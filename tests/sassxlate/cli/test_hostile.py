@@ -137,7 +137,7 @@ def test_ptx_only(command: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("arch", [50, 70, 99])
 def test_architecture_that_we_lack(arch: int, tmp_path: Path) -> None:
-    """A cubin of another architecture is listed, and refused by name where code is asked for."""
+    """A cubin of another architecture is listed, and refused by name if code is requested."""
     data = bytearray((DATA / "cuda13_sm_80.cubin").read_bytes())
     (flags,) = struct.unpack_from("<I", data, 48)
     struct.pack_into("<I", data, 48, (flags & ~0xFF00) | arch << 8)
@@ -191,7 +191,7 @@ def test_where_nothing_can_be_written(tmp_path: Path, command: str, place: str) 
     ],
 )
 def test_output_that_is_full_or_closed(arguments: tuple[object, ...]) -> None:
-    """The disk behind standard output is full, or it is closed."""
+    """The disk of standard output is full, or standard output is closed."""
     with open("/dev/full", "w") as full:
         one_line(sassxlate(*arguments, stdout=full), "SX0819", 2)
     done = sassxlate(*arguments, stdout=None, preexec_fn=lambda: os.close(1))

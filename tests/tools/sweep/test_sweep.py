@@ -39,7 +39,7 @@ def known() -> truth.Truth:
 
 
 def test_the_truth_is_of_these_kernels(groups: list[Group], known: truth.Truth) -> None:
-    """A changed generator makes other kernels, of which nobody has asked a GPU."""
+    """A changed generator makes other kernels, which no GPU has run."""
     mine = {k.name: k.source_crc for g in groups for k in g.kernels}
     assert len(mine) >= 5000
     assert known.sources.items() <= mine.items()
@@ -275,7 +275,7 @@ def test_fast_math_on_newer_architectures(
 def test_lanes_that_leave_a_region_by_a_branch(
     tmp_path: Path, groups: list[Group], known: truth.Truth
 ) -> None:
-    """nvcc wrote no BREAK: a lane that comes to the barrier later waited for them for ever."""
+    """nvcc wrote no BREAK: a lane that comes to the barrier later waited for them forever."""
     nvcc = toolchain.nvcc()
     assert nvcc is not None
     kernels = tuple(k for g in groups for k in g.kernels if k.name == "warps_0475")
@@ -337,7 +337,7 @@ def test_all(
     tmp_path: Path, groups: list[Group], known: truth.Truth, arch: int, flags: str
 ) -> None:
     """Every kernel, on every architecture, with every kind of flags: hours.  SASSXLATE_SHARED's
-    folder ``sweep`` keeps results, where there is one, so that a run goes on where it ended."""
+    folder ``sweep`` keeps results, where there is one, so that a run continues where it ended."""
     nvcc = toolchain.nvcc()
     assert nvcc is not None
     shared = os.environ.get("SASSXLATE_SHARED")

@@ -1,7 +1,7 @@
 """Random kernels in SASS: nested regions, loops, breaks, early exits, calls, barriers, shuffles.
 
-Lanes tell each other nothing but where all of a warp are together, so that every order of lanes
-must leave the same memory.
+Lanes communicate only where all lanes of a warp are together, so every order of lanes must give the
+same memory.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _TESTS = ("LT.U32", "GE.U32", "EQ.U32", "NE.U32", "GT", "LE")
 
 @dataclass(slots=True)
 class Writer:
-    """Lines of one kernel; a name in front of a colon is a label."""
+    """Lines of one kernel; a name before a colon is a label."""
 
     rng: random.Random
     arch: int
@@ -99,10 +99,10 @@ class Writer:
         where = f"[R{register}.64{f'+{offset:#x}' if offset else ''}]"
         return where if self.arch < 90 else f"desc[UR6]{where}"
 
-    # --- where all lanes of a block are together --------------------------------------------------
+    # --- code with all lanes of a block together --------------------------------------------------
 
     def together(self, k: int) -> None:
-        """Something across lanes."""
+        """An operation across lanes."""
         match k % 3:
             case 0:
                 mode = self.rng.choice(("BFLY", "IDX", "DOWN", "UP"))

@@ -1,5 +1,5 @@
 """Random CUDA kernels of divergent calls: recursion, mutual and through pointers, of functions with
-branches and loops of their own; votes, shuffles and barriers at once behind the calls.
+branches and loops of their own; votes, shuffles and barriers directly after the calls.
 
 In a "masked" kernel each operation across lanes names the lanes that the program has brought there,
 so that its result is defined.  In a "seen" one lanes also write down ``__activemask()`` wherever
@@ -11,7 +11,7 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass, field
 
-WORDS = 64  # of what a thread writes down; as many words behind them hold the clock
+WORDS = 64  # words per thread; the same number of words after them hold the clock
 BLOCK = 64
 GRID = 2
 _HEADER = f"""#include <cstdint>
@@ -65,7 +65,7 @@ class Writer:
         )))  # fmt: skip
 
     def across(self, depth: int, mask: str) -> None:
-        """Something between the lanes of a mask, written down."""
+        """An operation between the lanes of a mask, recorded."""
         r = self.rng
         self.put(depth, r.choice((
             f"put(log, __ballot_sync({mask}, x & 1));",
@@ -179,7 +179,7 @@ class Writer:
         self.put(0, "}")
 
     def top(self, depth: int) -> None:
-        """At once behind a call of all lanes."""
+        """Directly after a call of all lanes."""
         r = self.rng
         self.put(depth, r.choice((
             "put(log, __activemask());", "put(log, __ballot_sync(FULL, x & 1));",
@@ -225,7 +225,7 @@ def kind_of(seed: int) -> str:
 def source(seed: int, *, clock: bool = False) -> str:
     """A file with one kernel, ``calls<seed>``; its parameters are (const u32 *a, const u32 *b,
     u32 *out, int n), a thread has 2 * WORDS words of ``out``.  ``clock``: the second half holds
-    when each was written, else 0."""
+    when each was written, otherwise 0."""
     rng = random.Random(f"calls {seed}")
     w = Writer(rng, kind_of(seed) == "masked", f"s{seed}_", table=rng.random() < 0.4)
     w.names = [f"s{seed}_f{k}" for k in range(rng.randrange(1, 4))]
@@ -242,5 +242,5 @@ def source(seed: int, *, clock: bool = False) -> str:
 
 
 def flags(seed: int) -> list[str]:
-    """How nvcc is asked; some less optimised."""
+    """nvcc's options; some programs are less optimised."""
     return ["-Xptxas", "-O1"] if seed % 6 > 3 else ["-O3"]

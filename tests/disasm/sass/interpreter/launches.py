@@ -39,7 +39,7 @@ class Prepared:
     shared: int = 0
 
     def interpreted(self, options: ScheduleOptions | None = None) -> Words:
-        """``out`` behind the launch in the interpreter."""
+        """``out`` after the launch in the interpreter."""
         (kernel,) = (k for k in self.cubin.kernels if k.name == self.name)
         end = 0x7000_0000_0000
         places: list[int] = []
@@ -66,7 +66,7 @@ class Prepared:
         return done.device.read(places[2], self.inputs[2].nbytes).view(np.uint32).copy()
 
     def translated(self, *, strict: bool = False) -> Words:
-        """``out`` behind the launch of the translation."""
+        """``out`` after the launch of the translation."""
         done = translate_kernel(self.cubin, self.name)
         device = EmulatedDevice(1 << 22)
         places = [device.alloc(x.tobytes()) for x in self.inputs]

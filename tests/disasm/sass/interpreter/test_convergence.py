@@ -1,5 +1,5 @@
-"""What an H200 does with the lanes of a warp (``tools/silicon/convergence``): who runs together and
-what the convergence barriers hold, against the interpreter in Order.SILICON; divergent recursion in
+"""The lanes of a warp on an H200 (``tools/silicon/convergence``): which lanes run together and the
+values of the convergence barriers, against the interpreter in Order.SILICON; divergent recursion in
 all orders and translated."""
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tools.silicon.convergence.kernels import kernel
 KEPT = kept.kept()
 WRITTEN = kept.written()
 CALLS = kept.calls()
-# What each says of the hardware is in docs/errata.md.
+# docs/errata.md says what each shows of the hardware.
 QUICK = [
     "words", "behind", "others_mask", "part_of_mask", "armed_not_cleared", "cleared_under",
     "broken_late", "order_few", "order_many", "order_four", "order_table", "call_early_return",
@@ -54,7 +54,7 @@ def test_what_an_h200_does_not_end(name: str) -> None:
 @pytest.mark.sweep
 @pytest.mark.parametrize("kind", sorted({name.split()[0] for name in KEPT}))
 def test_every_kernel(kind: str) -> None:
-    """Those that the model leaves open stay listed: one more or one less is seen."""
+    """Kernels that the model leaves open are listed: one more or one fewer is detected."""
     for name, what in KEPT.items():
         if name.split()[0] == kind:
             assert kept.explained(name, what.verdict, what.digest) == what.explained, name
@@ -67,7 +67,7 @@ def test_why_recursion_comes_apart() -> None:
     s = Splits(outer | inner)
     s.put_beside(outer, 9)
     s.go(inner, 1)
-    s.barriers[7] = inner  # armed anew: what it was is in a register
+    s.barriers[7] = inner  # armed again: what it was is in a register
     s.part(0b0011000, 9, 0b1100000, 2)
     s.part(0b0100000, 5, 0b1000000, 2)
     s.sync(7, 0b1000000, 0b1000000, 9)

@@ -1,6 +1,6 @@
-"""Lanes at a BSYNC that keep others from what they wait for, in the interpreter and translated.
+"""Lanes at a BSYNC that block others, in the interpreter and translated.
 
-An H100 finishes where two lanes wait at a WARPSYNC for all and the others at the BSYNC behind it
+An H100 finishes if two lanes wait at a WARPSYNC for all and the others at the BSYNC after it
 (``asked_join`` and ``asked_mask`` of ``tools/silicon/launches``), and hangs at two WARPSYNCs.
 """
 
@@ -83,7 +83,8 @@ BSYNC B0 ;
 {_EXCHANGE.format("WARPSYNC.ALL")}
 RET.REL.NODEC R30 0x0 ;
 """
-# Two regions, and behind them a loop whose counter was set before: whoever comes late counts anew.
+# Two regions, and after them a loop whose counter was set before: a lane that comes late counts
+# again.
 _NESTED = f"""
 {_below(16)}
 BSSY B1, `(.O) ;
@@ -117,8 +118,8 @@ IADD3 R10, R10, 0x1, RZ ;
 ISETP.LT.AND P0, PT, R10, 0x2, PT ;
 @P0 BRA `(.LOOP) ;
 """
-# Two regions, one of each half.  What the upper half's last lanes wait for is that the lower one
-# ends, which its BSYNC keeps it from; so they come to their own BSYNC, which needs not give way.
+# Two regions, one of each half.  The upper half's last lanes wait for the lower one
+# to end, which its BSYNC prevents; so they come to their own BSYNC, which need not yield.
 _HALVES = """
 LOP3.LUT R12, R20, 0xf, RZ, 0xc0, !PT ;
 ISETP.LT.AND P3, PT, R12, 0xe, PT ;

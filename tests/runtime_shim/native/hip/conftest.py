@@ -46,7 +46,7 @@ def environment(
 
 @pytest.fixture(scope="module")
 def hip(environment: StubService) -> Hip:
-    """The library; nothing that leaves an error behind may be done with it: use ``script``."""
+    """The library; do nothing with it that leaves a sticky error: use ``script``."""
     return Hip()
 
 

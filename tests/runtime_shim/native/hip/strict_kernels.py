@@ -1,6 +1,6 @@
 """Kernels of real machine code for the tests of strict mode, as one code object.
 
-The arguments are two addresses, `out` and `at`; each lane works on its own dword behind them.
+The arguments are two addresses, `out` and `at`; each lane works on its own dword after them.
 """
 
 from __future__ import annotations

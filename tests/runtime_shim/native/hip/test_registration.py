@@ -84,11 +84,11 @@ ACTIONS = {
 @pytest.mark.parametrize("how", ["kernel", "from", "to", "later", "fill", "value", "wait"])
 @pytest.mark.parametrize("gone", [*ACTIONS])
 def test_memory_that_is_gone(script: Script, gone: str, how: str) -> None:
-    """A signal of ours would reach the application; the sticky error is what it can be told."""
+    """A signal would reach the application; the sticky error is the only way to report it."""
     body = f"{USE}\n{ACTIONS[gone]}\nuse('{how}')\nprint(hip.hipDeviceSynchronize())"
     reads = how in ("from", "wait")
     if gone == "writing" and reads:
-        body = body.replace("use('wait')", "pass")  # it would wait for ever
+        body = body.replace("use('wait')", "pass")  # it would wait forever
     done = script(body)
     assert done.returncode == 0, (done.returncode, done.stderr)
     assert done.stdout.splitlines() == ["0", "0" if gone == "writing" and reads else "700"]
@@ -111,7 +111,7 @@ for address in (at, at + 4096, at + 12288, at + 8192):
 
 
 def test_memory_that_came_back(script: Script) -> None:
-    """What is mapped there at the launch is what the kernel sees."""
+    """The kernel sees the mapping at the time of the launch."""
     done = script(
         USE
         + """

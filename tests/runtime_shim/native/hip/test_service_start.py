@@ -26,7 +26,7 @@ print(hip.launch(hip.function(m, 'k'), 1, 1, b''))
 
 
 class Place:
-    """A directory with an interpreter that runs the fake service whatever it is asked for."""
+    """A directory with an interpreter that runs the fake service for any command."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory

@@ -83,7 +83,7 @@ def test_the_default_stream_waits_for_blocking_streams_and_they_for_it(
     second = hip.stream()
     hip.ok(
         "hipMemsetD32Async", c_void_p(word), 9, c_size_t(1), c_void_p(second)
-    )  # behind the default stream
+    )  # after the default stream
     time.sleep(0.02)
     assert struct.unpack("<II", ctypes.string_at(word, 8))[1] == 6
     assert hip.hipStreamQuery(None) == NOT_READY

@@ -1,4 +1,5 @@
-"""Strict mode on the emulated device: bounds, freed memory, rubbish, order, and what is said."""
+"""Strict mode on the emulated device: bounds, freed memory, undefined values, order, and
+messages."""
 
 from __future__ import annotations
 

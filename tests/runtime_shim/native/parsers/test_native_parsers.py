@@ -76,7 +76,7 @@ class Parsers:
         return out
 
     def take(self, target: str, inputs: Sequence[bytes]) -> Verdicts:
-        """What the parser says to each, and by how many KiB memory has grown."""
+        """The parser's answer to each, and the growth of memory in KiB."""
         *lines, grown = self._go(target, *self._files(target, inputs)).splitlines()
         return lines, int(grown)
 
@@ -221,7 +221,7 @@ def test_texts_of_the_service(driver: Parsers, target: str, good: str, bad: Sequ
 
 
 def test_a_length_alone_costs_no_memory(driver: Parsers) -> None:
-    """A message that says that it has 60 MiB, and has a few bytes."""
+    """A message that declares 60 MiB, and has a few bytes."""
     frame = partial(struct.pack, "<I")
     whole = [frame(2) + b"{}", frame(0), frame(5) + b"abcde" + b"more"]
     cut = [

@@ -67,7 +67,7 @@ def _run(
 
 
 def test_the_sanitizer_sees(kind: str, libraries: Path, tmp_path: Path) -> None:
-    """Silence says something only where a defect would not be silent."""
+    """Silence is evidence only if a defect would be reported."""
     program = tmp_path / "control"
     source = Path(__file__).with_name("control.cpp")
     options = ["-g", f"-fsanitize={FLAGS[kind]}", "-pthread"]

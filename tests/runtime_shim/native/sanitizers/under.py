@@ -30,7 +30,7 @@ OPTIONS = {
 
 
 def runtime_of(kind: str) -> str | None:
-    """The path of the sanitizer's shared run time; None where the libraries bring it themselves."""
+    """The path of the sanitizer's shared run time; None if the libraries bring it themselves."""
     name = RUNTIMES[kind]
     if name is None:
         return None

@@ -13,7 +13,7 @@ class _Handle(ctypes.Structure):
 
 
 def library() -> ctypes.CDLL | None:
-    """The library, or None where there is none."""
+    """The library, or None if there is none."""
     for name in NAMES:
         try:
             return ctypes.CDLL(name)

@@ -1,6 +1,6 @@
 """What the documents show is what the commands print, and what they name is there.
 
-A fenced block that begins with ```` ```console ```` holds commands behind ``$``; each must succeed.
+A fenced block that begins with ```` ```console ```` holds commands after ``$``; each must succeed.
 Where ``stable`` follows, what it prints must be what the block shows.  ``--bless`` writes what
 the commands print into all of these blocks.
 """
@@ -40,7 +40,7 @@ _MADE = ("runtime_shim/lib",)
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A command and what the document says that it prints."""
+    """A command and its output in the document."""
 
     command: str
     output: str

@@ -150,7 +150,7 @@ def test_one_card_of_two(on_standin: Standin) -> None:
 
 
 def test_noise(on_standin: Standin) -> None:
-    """What a driver prints while it is asked is no answer."""
+    """A driver's other output is not an answer."""
     outcome = on_standin(
         *("run", "--device", "hip", "--", "env"), SX_STANDIN_NOISE="1", SX_STANDIN_DEVICES="0"
     )
@@ -166,7 +166,8 @@ def test_noise(on_standin: Standin) -> None:
 def test_auto(
     monkeypatch: pytest.MonkeyPatch, kfd: bool, found: str | None, expected: str | None
 ) -> None:
-    """The card where the kernel's driver is and HIP takes our code, else the emulated device."""
+    """The card where the kernel's driver is and HIP takes our code, otherwise the emulated
+    device."""
     from sassxlate.cli import run
 
     exists = os.path.exists
@@ -237,7 +238,7 @@ def test_doctor(
     state: str,
     detail: str,
 ) -> None:
-    """What doctor says where the kernel driver is there."""
+    """The output of doctor if the kernel driver is present."""
     from sassxlate.cli import doctor
 
     kfd = tmp_path / "kfd"
