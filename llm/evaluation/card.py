@@ -27,7 +27,7 @@ tags: [assembly, sass, rdna3, gfx1100, translation]
 
 It translates straight-line blocks of NVIDIA SASS to AMD RDNA3 (gfx1100), in the block language of
 sassxlate (`docs/model.md`): registers by what lives there, constants split so that any value can be
-said. It stands behind a verifier: of what it answers, sassxlate takes what is proved and costs less
+said. Its answers are verified: sassxlate takes those that are proved and cost less
 than the rules' code. A wrong answer costs time, never correctness."""
 _LIMITS = f"""## Limits
 
@@ -206,7 +206,7 @@ def _programs(f: Data) -> Iterator[str]:
 def _rate(rate: Data, jobs: int) -> Iterator[str]:
     one, middle, memo = rate["at_one_sample"], rate.get("median_length"), rate["memo"]
     told = [
-        f"{row['blocks_per_s']:.1f} distinct blocks a second ({what})"
+        f"{row['blocks_per_s']:.1f} distinct blocks per second ({what})"
         for what, row in (("median length", middle), ("all lengths", one))
         if row and row["blocks_per_s"]
     ]
@@ -229,7 +229,7 @@ def _hybrid(h: Data) -> Iterator[str]:
     rate = h.get("rate")
     if rate:
         yield (
-            f"{rate['a_second']:.1f} distinct blocks a second on {rate['cores']} cores, asking "
+            f"{rate['a_second']:.1f} distinct blocks per second on {rate['cores']} cores, asking "
             f"alone, nothing remembered ({rate['words']:g} words asked, {rate['answered']:g} "
             "answered in the median)."
         )

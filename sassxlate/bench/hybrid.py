@@ -107,7 +107,7 @@ class HybridResult:
         if self.mean > 1 - SAVED:
             out.append(f"{100 * (1 - self.mean):.2f} % of instructions saved, under {100 * SAVED}")
         if self.rate is not None and self.rate.a_second < RATE:
-            out.append(f"{self.rate.a_second:.1f} distinct blocks a second, under {RATE}")
+            out.append(f"{self.rate.a_second:.1f} distinct blocks per second, under {RATE}")
         return out
 
     def as_dict(self) -> dict[str, Any]:
@@ -293,7 +293,7 @@ def summary(result: HybridResult) -> list[str]:
     rate = result.rate
     if rate is not None:
         lines.append(
-            f"{rate.a_second:.1f} distinct blocks a second on {rate.cores} cores, nothing"
+            f"{rate.a_second:.1f} distinct blocks per second on {rate.cores} cores, nothing"
             f" remembered ({rate.questions} of {rate.words:g} words asked and"
             f" {rate.answered:g} answered in the median)"
         )

@@ -1,6 +1,6 @@
-"""The integer reader of meanings: one lane, Python integers, exact arithmetic rounded once.
+"""The integer domain of semantics: one lane, Python integers, exact arithmetic rounded once.
 
-It shares nothing with the LLVM reader but the meanings, so that the two check each other.
+It shares only the semantics with the LLVM evaluator, so that the two check each other.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ def _flush(a: Bits, on: bool) -> Bits:
     return Bits(a.n & 1 << (a.w - 1), a.w) if on and _is_denormal(a) else a
 
 
-# --- the reader ------------------------------------------------------------------------------
+# --- the domain ------------------------------------------------------------------------------
 
 
 class Reference:

@@ -1,10 +1,10 @@
-"""The abstract domain that instructions' meanings are written over.
+"""The abstract domain over which instructions' semantics are written.
 
-A meaning is a Python function of a `Domain` and opaque values.  Read over NumPy lanes it is the
-reference interpreter, over z3 terms the verifier, over LLVM values the emulator's compiler.
+A meaning is a Python function of a `Domain` and opaque values.  Evaluated over NumPy lanes it is
+the reference interpreter, over z3 terms the verifier, over LLVM values the emulator's compiler.
 
-Every value is a bit vector and knows its width; a width of 1 is a truth value.  Floating-point
-operations take and give the IEEE bit patterns of their width (16, 32 or 64): there is no float
+Every value is a bit vector with a width; a width of 1 is a truth value.  Floating-point
+operations take and return the IEEE bit patterns of their width (16, 32 or 64): there is no float
 type.
 """
 
@@ -45,7 +45,8 @@ FTZ = Fp(flush_in=True, flush_out=True)
 
 
 class Domain(Protocol[T]):
-    """What a meaning may do.  Operands of a binary operation have one width, and so has its result.
+    """The operations of a meaning.  Operands of a binary operation have the same width, and so has
+    its result.
 
     Shift counts must be below the width: a meaning masks or clamps them first, as its hardware
     does.
@@ -69,7 +70,7 @@ class Domain(Protocol[T]):
     def ult(self, a: T, b: T) -> T: ...
     def slt(self, a: T, b: T) -> T: ...
     def select(self, c: T, a: T, b: T) -> T:
-        """`a` where the truth value `c` holds, otherwise `b`."""
+        """`a` if the truth value `c` holds, otherwise `b`."""
         ...
 
     def zext(self, a: T, width: int) -> T: ...
@@ -106,7 +107,7 @@ class Domain(Protocol[T]):
         ...
 
     def fcvt(self, a: T, width: int, fp: Fp) -> T:
-        """`a` in the format of another width; rounds where that is narrower."""
+        """`a` in the format of another width; rounds if that is narrower."""
         ...
 
     def ftoi(self, a: T, width: int, signed: bool) -> T:
@@ -117,13 +118,13 @@ class Domain(Protocol[T]):
     def approx(self, fn: Approximation, a: T) -> T:
         """An approximation within the bounds its vendor states; sin and cos take revolutions.
 
-        No denormals are flushed: a meaning does that itself.
+        Denormals are not flushed: a meaning does that itself.
         """
         ...
 
 
 def has_payloads(d: Domain[T]) -> bool:
-    """Whether a reader tells NaN apart; the solver's has one NaN a format."""
+    """Whether a domain distinguishes NaNs; the solver's has one NaN per format."""
     return bool(getattr(d, "payloads", True))
 
 

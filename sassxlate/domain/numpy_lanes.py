@@ -1,9 +1,9 @@
-"""The NumPy reader of meanings: many lanes at once, every rounding mode, no host control register.
+"""The NumPy domain of semantics: many lanes at once, every rounding mode, no host control register.
 
 Values are arrays of ``uint64`` that hold ``w`` bits each; constants have one element and broadcast.
 binary16 and binary32 are computed in binary64 rounded to odd and then rounded once (Boldo and
 Melquiond 2008: right where the wider format has at least two bits more than twice the narrower's);
-binary64 in integers where NumPy's nearest-even addition and product do not serve.
+binary64 in integers where NumPy's nearest-even addition and product do not apply.
 
 A result is flushed where it is below the normal numbers once it is rounded to their precision: what
 rounds up to the smallest of them is kept (measured on an H200; not known of AMD's hardware).
@@ -36,7 +36,7 @@ _ONE = np.uint64(1)
 
 @dataclass(frozen=True, slots=True)
 class Vec:
-    """``w`` bits a lane, at most 64; bits above are zero."""
+    """``w`` bits per lane, at most 64; bits above are zero."""
 
     v: U
     w: int
@@ -171,7 +171,7 @@ def _rounded(x: F, w: int, fp: Fp) -> Vec:
     out = _from_float(x, w, fp.round)
     if not fp.flush_out or w == 64:
         return _flush(out, fp.flush_out)
-    # With the exponent out of the way the precision is that of normal numbers.
+    # With the exponent moved away from the limits, the precision is that of normal numbers.
     lift = 8 if w == 16 else 64
     least = np.uint64((lift + 1) << mantissa_bits(w))
     tiny = _magnitude(_from_float(x * 2.0**lift, w, fp.round)) < least
@@ -251,7 +251,7 @@ def _fma64s(a: U, b: U, c: U, how: Round) -> U:
     return np.array(out, dtype=np.uint64).reshape(arrays[0].shape)
 
 
-# --- the reader --------------------------------------------------------------------------------
+# --- the domain --------------------------------------------------------------------------------
 
 
 class Vectors:
@@ -362,7 +362,7 @@ class Vectors:
         return _flush(out, fp.flush_out)
 
     def _zero_sum(self, out: Vec, a: B, b: B, total: F, how: Round) -> Vec:
-        """An exact zero of two signs is negative where rounding is downwards."""
+        """An exact zero of two signs is negative if rounding is downwards."""
         if how != Round.DOWN:
             return out
         mixed = (total == 0) & (a != b)

@@ -161,7 +161,7 @@ def key_of(ins: Instruction) -> str:
 
 def confirmed(paths: Sequence[Path]) -> dict[str, int]:
     """Words by mnemonic and modifiers that silicon (sm_90) computes as their meaning says: from
-    lists of (word, verdict), from objects, one a line, or from a fixture of equal ones."""
+    lists of (word, verdict), from objects, one per line, or from a fixture of equal ones."""
     out: collections.Counter[str] = collections.Counter()
     for path in paths:
         if path.suffix == ".xz":

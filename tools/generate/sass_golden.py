@@ -19,7 +19,7 @@ from pathlib import Path
 from tools.witness.nvdisasm import witness as sass_witness
 
 GOLDEN = sass_witness.ROOT / "tests" / "disasm" / "sass" / "golden"
-_LIMIT = 190_000  # bytes a file
+_LIMIT = 190_000  # bytes per file
 
 
 def read_golden(path: Path) -> list[tuple[int, str]]:

@@ -1,4 +1,4 @@
-"""Writes llm/language/vocabulary.txt: every word of the model's language, one a line, by its
+"""Writes llm/language/vocabulary.txt: every word of the model's language, one per line, by its
 number.
 
 SASS's words (mnemonics, modifiers, roles, selectors, names) are those of the forms that occur in

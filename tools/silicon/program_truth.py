@@ -81,7 +81,8 @@ def truth_toolkit() -> str | None:
 
 
 def keep(combined: str, release: str) -> list[Path]:
-    """Writes one file a program and size, and the README.  Raises ValueError unless all passed."""
+    """Writes one file per program and size, and the README.  Raises ValueError unless all
+    passed."""
     header, *parts = re.split(r"^== ", combined, flags=re.M)
     found: dict[tuple[str, str], str] = {}
     for part in parts:

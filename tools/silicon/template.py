@@ -76,7 +76,7 @@ def _lines(text: str) -> list[str]:
 
 
 def listing(place: str) -> list[str]:
-    """The instructions of a template, one a line, with SLOT where the slot is."""
+    """The instructions of a template, one per line, with SLOT where the slot is."""
     wide = place != "-"
     head = [*_lines(_HEAD), *_lines(_UNIFORM_INDEX if wide else _INDEX), *_lines(_LOAD)]
     before = _TO_UNIFORM if wide else []

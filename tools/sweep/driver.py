@@ -1,7 +1,7 @@
 """Runs the kernels of cubins through the CUDA driver library and reports their output.
 
 ``python driver.py LIST [SKIP...]``: LIST names a JSON file, an array of ``{"cubin": FILE,
-"kernels": [LAUNCH...]}`` (:meth:`.kernel.Kernel.launch`).  One JSON line a kernel: its name, and
+"kernels": [LAUNCH...]}`` (:meth:`.kernel.Kernel.launch`).  One JSON line per kernel: its name, and
 
 * ``d``: CRC-32s of its slots; ``c``: those with all NaNs made one, where slots hold floats;
 * ``w``: the words themselves, where the launch says ``keep``;
@@ -73,7 +73,7 @@ class Driver:
         self.call("cuModuleUnload", module)
 
     def launch(self, module: ctypes.c_void_p, kernel: dict[str, Any]) -> tuple[Words, bytes]:
-        """``out`` after the kernel, a row a slot, and what it printed."""
+        """``out`` after the kernel, a row per slot, and what it printed."""
         function = ctypes.c_void_p()
         self.call("cuModuleGetFunction", ctypes.byref(function), module, kernel["name"].encode())
         given = np.ascontiguousarray(inputs(kernel["name"], kernel["profiles"]))

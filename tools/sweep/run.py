@@ -1,7 +1,7 @@
 """Runs the sweep on our device, group by group, and stores each kernel's line.
 
-A folder of results has a file ``ARCH.FLAGS.jsonl``, one line a kernel, as :mod:`.driver` writes it;
-``r`` is the code and the instruction of a refusal, ``s`` how many seconds it
+A folder of results has a file ``ARCH.FLAGS.jsonl``, one line per kernel, as :mod:`.driver` writes
+it; ``r`` is the code and the instruction of a refusal, ``s`` how many seconds it
 took, ``x`` the CRC of its source and ``v`` the release of nvcc.  Kernels with a line are not run
 again.
 """

@@ -24,7 +24,7 @@ def refusal(why: str) -> str:
 def verdicts(
     results: Path, known: truth.Truth | None, kernels: dict[str, Kernel]
 ) -> list[tuple[Kernel, int, str, str, str]]:
-    """A row a result: kernel, architecture, flags, verdict, and why it is refused or failed."""
+    """A row per result: kernel, architecture, flags, verdict, and why it is refused or failed."""
     rows: list[tuple[Kernel, int, str, str, str]] = []
     for file in sorted(results.glob("*.jsonl")):
         arch, flags = int(file.name.split(".")[0]), file.name.split(".")[1]

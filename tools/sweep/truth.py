@@ -75,7 +75,7 @@ class Truth:
 
 
 def _floats(words: Words, kind: str) -> np.ndarray[Any, Any]:
-    """The slots' values as doubles, a row a slot (doubles: a row each two)."""
+    """The slots' values as doubles, a row per slot (doubles: a row each two)."""
     if kind == "d":
         pairs = words[0::2].astype(np.uint64) | words[1::2].astype(np.uint64) << np.uint64(32)
         return pairs.view(np.float64)

@@ -231,7 +231,7 @@ class Group:
         if offset.size == 1:
             at = int(offset.reshape(-1)[0])
             if at + size > room:
-                raise NoSemantics(f"c[{bank:#x}][{at:#x}], behind the bank's {room:#x} bytes,")
+                raise NoSemantics(f"c[{bank:#x}][{at:#x}], past the bank's {room:#x} bytes,")
             return data[at : at + size].reshape(*offset.shape, size)
         # An inactive lane may have any index.
         where = np.where(offset.astype(np.int64) + size > room, 0, offset.astype(np.int64))

@@ -186,7 +186,7 @@ def test_recorded_programs() -> None:
 
 
 def test_speed() -> None:
-    """At least 10,000 instructions a second of CPU time each way (typical: 60,000)."""
+    """At least 10,000 instructions per second of CPU time each way (typical: 60,000)."""
     rng = Random(7)
     insts = [sample(rng, op) for op in OPS for _ in range(3)]
     program = assemble(insts)

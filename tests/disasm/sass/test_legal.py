@@ -174,7 +174,7 @@ def test_noise(arch: int) -> None:
 @pytest.mark.sweep
 @pytest.mark.parametrize("arch", GENERATIONS)
 def test_many(arch: int) -> None:
-    """As above, 100,000 words an architecture: a tenth of them assembled again."""
+    """As above, 100,000 words per architecture: a tenth of them assembled again."""
     rng = random.Random(arch)
     words = _mutants(arch, 60_000) + [rng.getrandbits(128) for _ in range(10_000)]
     opcodes = list(index(arch))

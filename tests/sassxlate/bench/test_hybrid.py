@@ -31,12 +31,13 @@ def test_figures() -> None:
     assert made.missed() == []
     shown = "\n".join(text(made))
     assert "2 of 2 programs pass; 10.00 % of dynamic instructions saved" in shown
-    assert "12.0 distinct blocks a second on 2 cores" in shown
+    assert "12.0 distinct blocks per second on 2 cores" in shown
     wrong = ProgramComparison("c", False, "checksum", 100, 10, 1, 1, 1, 1, 0.0, 0.0)
     less = HybridResult("m-1", 80, (ROWS[1], wrong), replace(RATE, seconds=90.0))
     assert less.mean == 1  # what does not pass saves nothing
     assert [line.partition(":")[0] for line in less.missed()] == [
-        "c", "0.00 % of instructions saved, under 3.0", "1.0 distinct blocks a second, under 10.0",
+        "c", "0.00 % of instructions saved, under 3.0",
+        "1.0 distinct blocks per second, under 10.0",
     ]  # fmt: skip
     assert HybridResult("m-1", 80, (), None).mean == 1
 

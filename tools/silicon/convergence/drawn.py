@@ -291,7 +291,7 @@ def kernel(kind: str, seed: int) -> tuple[list[str], bool]:
 
 
 def data(name: str) -> list[int]:
-    """A word a lane: its number, and random bits."""
+    """A word per lane: its number, and random bits."""
     rng = random.Random(f"data {name}")
     common = rng.getrandbits(27)
     out: list[int] = []

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 # Number, the lanes, B0 to B3 (none where the kernel's events are light), R16: one value, or of
 # each lane.
 Event: TypeAlias = tuple[int, int, tuple[int, ...], int | tuple[tuple[int, int], ...]]
-LANES, MOST, WORDS = 32, 64, 8  # events a lane, words an event
+LANES, MOST, WORDS = 32, 64, 8  # events per lane, words an event
 
 
 def events(words: NDArray[np.uint32], heavy: bool) -> tuple[Event, ...] | None:

@@ -1,7 +1,7 @@
 """What an H200 left, as kept in ``fixtures/silicon/sm_90/convergence``.
 
-``kernels.txt`` has a line a kernel: its verdict (steady, unsteady, hung, failed), the digest of its
-events, whether the interpreter's Order.SILICON leaves them (explained, open), and its name.
+``kernels.txt`` has a line per kernel: its verdict (steady, unsteady, hung, failed), the digest of
+its events, whether the interpreter's Order.SILICON leaves them (explained, open), and its name.
 ``written.txt`` has the events of those that ask one question each.  ``calls.txt`` has the same of
 the CUDA kernels of ``tests/disasm/sass/interpreter/generated_calls.py``, by seed: the digest is of
 the words they

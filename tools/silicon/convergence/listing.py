@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 EVENTS = 63  # at most, of a lane
-WIDTH = 2048  # bytes a lane
+WIDTH = 2048  # bytes per lane
 _HEAD = """
 S2R R0, SR_LANEID
 ULDC.64 UR4, c[0x0][0x210]

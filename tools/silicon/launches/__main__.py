@@ -6,10 +6,10 @@
     python tools/silicon/launches keep RESULTS...    # fixtures, from the results of an NVIDIA GPU
     python tools/silicon/launches giving [RESULTS]   # hints and BSYNC: docs/errata.md
 
-``run`` prints a table, and writes RESULTS.jsonl (a line a case: verdict, digest of the memory, the
-forms of control flow and hints that its warps executed and how) and RESULTS.npz (what ``out`` was).
-What there is below ``build/launches`` is launched too: random CUDA kernels, which ``cuda`` makes
-(nvcc), and launches of programs, which ``record`` keeps.
+``run`` prints a table, and writes RESULTS.jsonl (a line per case: verdict, digest of the memory,
+the forms of control flow and hints that its warps executed and how) and RESULTS.npz (what ``out``
+was). What there is below ``build/launches`` is launched too: random CUDA kernels, which ``cuda``
+makes (nvcc), and launches of programs, which ``record`` keeps.
 """
 
 from __future__ import annotations

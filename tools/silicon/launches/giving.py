@@ -28,7 +28,7 @@ from tools.silicon.report import print_table
 from .cases import OWN, AnyCase, cases
 from .measure import digest
 
-KEPT = OWN / "meeting.txt"  # a line a launch: verdict, digest (- of one that hung), name
+KEPT = OWN / "meeting.txt"  # a line per launch: verdict, digest (- of one that hung), name
 LIMIT = 200_000
 _COLUMNS = ("equal", "differ", "explained", "unsteady", "hung", "refutes")
 

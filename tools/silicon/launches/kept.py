@@ -1,8 +1,8 @@
 """What is kept of a run: a digest of each case's memory, and the forms that were reached.
 
-``fixtures/silicon/sm_90/launches/digests.txt``: a line a case, ``digest name``; only cases that the
-repository can make again.  ``fixtures/coverage/launched.txt``: a line a form of control flow or
-hint, ``launches all apart mixed none form``: in how many launches whose memory was the
+``fixtures/silicon/sm_90/launches/digests.txt``: a line per case, ``digest name``; only cases that
+the repository can make again.  ``fixtures/coverage/launched.txt``: a line per form of control flow
+or hint, ``launches all apart mixed none form``: in how many launches whose memory was the
 interpreter's it was executed, and by how many warps, how (:data:`.interpreted.OUTCOMES`).
 """
 

@@ -1,6 +1,6 @@
 """Kernels in SASS for forms that nvcc rarely writes, or not in a place that shows their effect.
 
-Threads, 128 a block, have one word of ``a`` in R8 and of ``b`` in R9, and leave R8 to R13.
+Threads, 128 per block, have one word of ``a`` in R8 and of ``b`` in R9, and leave R8 to R13.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Launches of the self-checking programs, recorded where they ran under ``sassxlate run``.
 
-``record`` writes one file a launch below ``build/launches``: the cubin, the arguments, and the
+``record`` writes one file per launch below ``build/launches``: the cubin, the arguments, and the
 memory before it that they point to.
 """
 

@@ -1,6 +1,6 @@
 """The fixture of a measurement: every word with its digest, some words with their results.
 
-``fixtures/silicon/sm_90/warps.xz``: a line a word, ``word space class digest text``, a dash for
+``fixtures/silicon/sm_90/warps.xz``: a line per word, ``word space class digest text``, a dash for
 what is empty, a plus before words whose results are kept.  ``warps.npz``: those results, by line.
 """
 

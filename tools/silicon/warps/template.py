@@ -108,7 +108,7 @@ def _around(space: str) -> tuple[list[str], list[str]]:
 
 
 def listing(space: str) -> list[str]:
-    """The instructions, one a line, with SLOT where the word goes; ``space`` may be empty."""
+    """The instructions, one per line, with SLOT where the word goes; ``space`` may be empty."""
     fill, drain = _around(space)
     done: list[str] = []
     if space == "barrier":  # barriers have a cache of their own

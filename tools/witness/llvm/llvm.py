@@ -81,7 +81,7 @@ def section(data: bytes, name: str) -> bytes:
 
 
 def assemble_lines(lines: Sequence[str]) -> tuple[list[bytes | None], dict[int, str]]:
-    """(machine code or None, messages by line) of instructions, one a line.
+    """(machine code or None, messages by line) of instructions, one per line.
 
     Every instruction is preceded by a label, whose place in the symbol table delimits it.
     """

@@ -5,7 +5,7 @@
     # every instruction of executables, libraries,
     python -m tools.witness.nvdisasm.witness compare FILE...
                                                       # objects, cubins, wheels and folders
-    # N words an architecture made from theirs
+    # N words per architecture made from theirs
     python -m tools.witness.nvdisasm.witness flips FILE... --words N
 
 Both print a table by architecture and the words that differ: ``equal`` text, another ``text``,

@@ -34,7 +34,7 @@ DEVICE = (
 SANITIZERS = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all")
 KIB_MORE = 32 << 10  # what a small file may cost, with the sanitizers' own memory
 
-Verdicts = tuple[list[str], int]  # a line a file, KiB
+Verdicts = tuple[list[str], int]  # a line per file, KiB
 
 
 def _compile(options: Sequence[str], sources: Sequence[str], program: Path) -> None:

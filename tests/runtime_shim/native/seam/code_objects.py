@@ -15,7 +15,7 @@ from sassxlate import toolchain
 from sassxlate.disasm.rdna3 import decode_program, format_inst
 from sassxlate.lowering.codeobject.code_object import CodeObject, KernelObject, read
 
-# RDNA3 in CU mode: two SIMDs a workgroup, 1,536 VGPRs a lane each, given out by 24.
+# RDNA3 in CU mode: two SIMDs per workgroup, 1,536 VGPRs per lane each, given out by 24.
 SIMDS, REGISTERS, GRANULE, LANES = 2, 1536, 24, 32
 LDS = 65536
 # Registers that the hardware presents: AMD's loader refuses descriptors that ask for less.
