@@ -34,7 +34,7 @@ class UntrustedError(ServiceError):
 
 @cache
 def _folder_owners() -> frozenset[int]:
-    # Whoever owns "/" can exchange everything below.  In a container that maps no root: "nobody".
+    # The owner of "/" can replace everything below.  In a container that maps no root: "nobody".
     return frozenset({os.geteuid(), 0, os.stat("/").st_uid})
 
 

@@ -105,7 +105,7 @@ class LoadedSegment:
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """What a linked code object loads and names; ``sections`` maps a name to (address, size).
+    """The segments and names of a linked code object; ``sections`` maps a name to (address, size).
 
     ``symbols`` are the defined functions and objects, ``metadata`` the note's MessagePack, empty
     if there is no note.

@@ -60,7 +60,7 @@ class Wrapper:
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where a cubin came from: container and entry by number, and its byte offset in the file.
+    """The origin of a cubin: container and entry by number, and its byte offset in the file.
 
     ``member`` is the archive member that holds it, "" in other files.
     """

@@ -42,7 +42,7 @@ IDS: Mapping[str, int] = {name: number for number, name in enumerate(NAMES)}
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """How a relocated operand prints: ``wrap`` is put around the symbol in its text."""
+    """The format of a relocated operand: ``wrap`` is put around the symbol in its text."""
 
     field: Literal["immediate", "constant", "target", "offset"]
     wrap: str = ""
@@ -79,7 +79,7 @@ def relocation_name(number: int) -> str:
 
 
 def kind(number: int) -> Kind | None:
-    """How a relocation of an instruction prints; None for those that fill in no operand."""
+    """The format of a relocated operand by type; None for those that fill in no operand."""
     return _KINDS[number] if number < len(_KINDS) else None
 
 

@@ -15,7 +15,7 @@ from sassxlate.output import table
 
 @dataclass(frozen=True, slots=True)
 class More:
-    """Which of them are requested."""
+    """The requested parts."""
 
     attributes: bool
     relocations: bool

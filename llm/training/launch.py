@@ -63,11 +63,10 @@ def arguments(
 
 def together(arguments: Sequence[str], count: int) -> dict[str, Any] | None:
     """Runs ``python -m sassxlate.llm.training.train`` with these :func:`arguments` in ``count``
-    processes;
-    the first one's figures, or nothing if it has refused them and said why.  What it says goes
-    to stderr.
+    processes; returns the first one's figures, or None if it has refused the arguments and reported
+    the reason.  Its output goes to stderr.
 
-    Where one fails, all end.  Raises ModelError SX1010 with what the one said that failed first.
+    If one fails, all end.  Raises ModelError SX1010 with the output of the first one that failed.
     """
     port = _free_port()
     command = [sys.executable, "-P", "-m", "sassxlate.llm.training.train", *arguments]

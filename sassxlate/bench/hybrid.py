@@ -90,7 +90,7 @@ class HybridResult:
 
     @property
     def hit_rate(self) -> float:
-        """Of what was asked, what had an answer from before by its canonical form."""
+        """The share of questions with a cached answer for their canonical form."""
         asked = sum(row.asked for row in self.rows)
         return 1 - sum(row.new for row in self.rows) / asked if asked else 0.0
 
@@ -102,7 +102,7 @@ class HybridResult:
         return sum(row.asked for row in self.rows) / seconds if seconds else 0.0
 
     def missed(self) -> list[str]:
-        """What is not as it should be, a line each."""
+        """The missed targets, one line each."""
         out = [f"{row.program}: {row.why}" for row in self.rows if not row.passed]
         if self.mean > 1 - SAVED:
             out.append(f"{100 * (1 - self.mean):.2f} % of instructions saved, under {100 * SAVED}")

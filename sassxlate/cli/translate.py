@@ -100,7 +100,7 @@ def command(
 ) -> None:
     """Translates every kernel of FILE to RDNA3, for the processor that --target names.
 
-    Writes NAME.sm_XX.s (each line says which SASS it came from), NAME.sm_XX.hsaco,
+    Writes NAME.sm_XX.s (each line names its SASS), NAME.sm_XX.hsaco,
     NAME.sm_XX.launch and report.json.  A kernel that cannot be translated is named with its error
     code; the others are still written, and the exit status is 3.
 

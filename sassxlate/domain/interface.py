@@ -205,7 +205,7 @@ def is_inf(d: Domain[T], a: T) -> T:
 
 
 def is_denormal(d: Domain[T], a: T) -> T:
-    """Denormal and not zero."""
+    """Whether `a` is denormal and not zero."""
     w = d.width(a)
     m = mantissa_bits(w)
     low = d.sub(fabs(d, a), d.const(1, w))  # zero wraps to the largest

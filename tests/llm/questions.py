@@ -17,7 +17,7 @@ KERNELS = Path(__file__).resolve().parents[2] / "fixtures" / "kernels"
 
 @cache
 def questions(arch: int = 90, every: int = 8) -> tuple[RegionText, ...]:
-    """Of every so many-th kernel, each distinct one once."""
+    """The questions of every n-th kernel, each distinct one once."""
     found: dict[str, RegionText] = {}
     for path in sorted((KERNELS / f"sm_{arch}").glob("*.cubin"))[::every]:
         cubin = parse_cubin(path.read_bytes())

@@ -1,4 +1,4 @@
-"""What becomes a shipped model: its files, their size and types, and its card."""
+"""A shipped model: its files, their size and types, and its card."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the comparisons with a GPU share: processes that fault or hang, and the table at the end."""
+"""Shared by the comparisons with a GPU: processes that fault or hang, and the table at the end."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How files of tests are run."""
+    """The settings for running files of tests."""
 
     kind: str  # unittest or pytest
     command: tuple[str, ...]  # up to the Python that runs the tests

@@ -71,7 +71,7 @@ def _put(word: int, field: Bits, value: int) -> int:
 
 
 def _zero(slot: R, word: int, width: int) -> bool:
-    """Whether a register is RZ: a result that nobody wants may make another instruction."""
+    """Whether a register is RZ: an unused result may make another instruction."""
     field = slot.split or bits(slot.lo, width if slot.file == "UR" else 8)
     return field.get(word) == (1 << field.width) - 1
 
@@ -160,7 +160,7 @@ def key_of(ins: Instruction) -> str:
 
 
 def confirmed(paths: Sequence[Path]) -> dict[str, int]:
-    """Words by mnemonic and modifiers that silicon (sm_90) computes as their meaning says: from
+    """Words by mnemonic and modifiers that silicon (sm_90) computes as their semantics do: from
     lists of (word, verdict), from objects, one per line, or from a fixture of equal ones."""
     out: collections.Counter[str] = collections.Counter()
     for path in paths:

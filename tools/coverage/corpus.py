@@ -35,7 +35,7 @@ _NO_DEVICE_CODE = ("SX0101", "SX0102")
 
 @dataclass(slots=True)
 class Corpus:
-    """What files hold.
+    """The code in files.
 
     ``sections`` are the distinct ones with their occurrences; ``instructions`` and ``programs``
     count all of them for each file (or wheel, or folder given); ``errors`` are files that hold

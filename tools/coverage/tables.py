@@ -19,7 +19,7 @@ RULES, FINDINGS = FOLDER / "rules.txt", FOLDER / "findings.txt"
 OTHERS = FOLDER / "findings_of_others.txt"  # of forms that sm_90 has not
 PAGE = ROOT / "docs" / "coverage.md"
 
-# What changes nothing of a value: where a cache keeps it, who else must see it, who schedules it.
+# Modifiers that do not change values: cache placement, visibility, scheduling.
 UNSEEN = frozenset(
     (
         "E CONSTANT EF EL EU LU NA PRIVATE LTC64B LTC128B LTC256B STRONG WEAK SM CTA GPU SYS MMIO"

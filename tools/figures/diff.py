@@ -1,4 +1,4 @@
-"""How well `sassxlate diff` finds blocks again.
+"""Measures how well `sassxlate diff` pairs blocks.
 
 ::
 
@@ -39,8 +39,8 @@ Pairs = frozenset[tuple[int, int]]
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """A kernel that a person read: its pairs of blocks, and pairs that are neither right nor
-    wrong; ``draw`` numbers the lots drawn."""
+    """A kernel paired by hand: its pairs of blocks, and pairs that are neither right nor
+    wrong; ``draw`` is the number of the random sample it is from."""
 
     name: str
     draw: int
@@ -203,7 +203,7 @@ def percent(part: float, whole: float) -> str:
 
 
 def hand_checked(read: Sequence[tuple[tuple[Picture, Picture], Read]]) -> Iterator[str]:
-    """Of each kernel that a person read the pairs found, and all of a draw together; also where
+    """The pairs found in each hand-paired kernel, and in all of a sample together; also if
     the right side is a mutant."""
     for draw in sorted({known.draw for _, known in read}):
         yield from _of_a_draw(draw, [one for one in read if one[1].draw == draw])
@@ -234,7 +234,7 @@ def _of_a_draw(draw: int, read: Sequence[tuple[tuple[Picture, Picture], Read]]) 
 
 
 def paired(kernels: Sequence[tuple[Picture, Picture]]) -> Iterator[str]:
-    """Of all kernels what is paired, how alike they are, and whether they differ from
+    """The share paired of all kernels, their similarity, and whether they differ from
     themselves."""
     blocks = matched = 0
     alike = 0.0
@@ -257,7 +257,7 @@ def paired(kernels: Sequence[tuple[Picture, Picture]]) -> Iterator[str]:
 
 
 def mutated(kernels: Sequence[Picture]) -> Iterator[str]:
-    """Of mutants what is found: the block itself, or a twin that differs in names and values
+    """The blocks found in mutants: the block itself, or a twin that differs in names and values
     alone, which the mutant has changed."""
     for kind in KINDS:
         blocks = right = twins = 0

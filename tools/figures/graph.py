@@ -80,7 +80,7 @@ def timed(work: Callable[[], _T], runs: int) -> tuple[_T, float, float]:
 
 
 def opened(browser: str, page: str) -> list[float]:
-    """Of one opening of a page the milliseconds until it was ready, drawn, and answered."""
+    """Opens a page once; the milliseconds until it was ready, drawn, and answered."""
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         file = Path(folder) / "page.html"
         file.write_text(page.replace("</body>", _SCRIPT))

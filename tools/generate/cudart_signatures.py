@@ -62,7 +62,7 @@ NOPS = (0x90, 0x66, 0x0F, 0x1F, 0x2E, 0x40, 0x44, 0x80, 0x84, 0x00, 0xCC)
 
 
 class SignatureError(ValueError):
-    """The archive is not built as this tool knows it."""
+    """The archive has an unexpected layout."""
 
 
 @dataclass(frozen=True, slots=True)

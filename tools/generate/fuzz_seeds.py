@@ -136,7 +136,7 @@ def seeds() -> Iterator[tuple[str, bytes]]:
 
 
 def main(folder: Path) -> None:
-    """Writes them, and says how many."""
+    """Writes the seeds, and prints their number."""
     count = 0
     for target, data in seeds():
         place = folder / target

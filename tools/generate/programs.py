@@ -48,7 +48,7 @@ class Toolkit:
 
 
 class BuildError(Exception):
-    """nvcc is absent or refused a source; the message is what it said."""
+    """nvcc is absent or refused a source; the message is its output."""
 
 
 def load_programs(table: Path = SOURCES / "programs.toml") -> dict[str, Program]:
@@ -67,7 +67,8 @@ def load_programs(table: Path = SOURCES / "programs.toml") -> dict[str, Program]
 
 
 def _wheel_candidates() -> list[Path]:
-    """Where NVIDIA's wheels put nvcc: ``nvidia/cu13/bin`` (13), ``nvidia/cuda_nvcc/bin`` (12)."""
+    """The places of nvcc in NVIDIA's wheels: ``nvidia/cu13/bin`` (13), ``nvidia/cuda_nvcc/bin``
+    (12)."""
     found: list[Path] = []
     for entry in sys.path:
         base = Path(entry) / "nvidia"

@@ -43,7 +43,7 @@ def _mnemonic(text: str) -> str:
 
 
 def form(word: int, text: str) -> str:
-    """What makes an instruction's form: opcode, modifiers and the shape of its operands."""
+    """The form of an instruction: opcode, modifiers and the shape of its operands."""
     shape = re.sub(r"^@\S+ ", "", text)
     shape = re.sub(r"\b(U?[RPB])(\d+|Z|T)\b", r"\1", shape)
     shape = re.sub(r"\bSR\w+(\.\w)?", "SR", shape)

@@ -10,7 +10,7 @@
 ``run`` prints a table by mnemonic: words equal to their meaning to the bit (or, for the
 multi-function unit, within its bounds), differing, not described, not executable.  RESULTS names
 those that are not equal.  ``keep`` measures the words of ``fixtures/silicon`` and those of WORDS,
-says which results are new or others than before, and writes them where all were executed.
+prints which results are new or changed, and writes them if all were executed.
 """
 
 from __future__ import annotations

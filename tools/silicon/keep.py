@@ -49,7 +49,7 @@ def _before(forms: Sequence[tuple[int, str, str]], inputs: Words) -> Words:
 
 
 def read(folder: Path) -> Kept:
-    """What is kept.  Raises as :func:`read_inputs` does."""
+    """Reads the stored results.  Raises as :func:`read_inputs` does."""
     forms: list[tuple[int, str, str]] = []
     for line in (folder / "forms.txt").read_text(encoding="utf-8").splitlines()[1:]:
         word, kind, text = line.split(" ", 2)
@@ -114,7 +114,7 @@ def _worker(forms: Sequence[tuple[int, str, str]], folder: str, numbers: Sequenc
 
 def measured(forms: Sequence[tuple[int, str, str]], folder: Path, scratch: Path, processes: int,
              seconds: float) -> tuple[Kept, list[str]]:  # fmt: skip
-    """What the device computes for those forms that it executes; and the others, with why."""
+    """The device's results for the forms that it executes; and the other forms, with the reason."""
     shares = [range(p, len(forms), processes) for p in range(processes)]
     worker = partial(_worker, forms, str(folder))
     done: list[tuple[int, str, str]] = []

@@ -54,7 +54,8 @@ def facts(output: str) -> list[Fact]:
 
 
 def differences(truth: str, output: str, *, same_code: bool) -> list[str]:
-    """How ``output`` differs from ``truth``; ``bits`` lines count for the same machine code."""
+    """The differences of ``output`` from ``truth``; ``bits`` lines count for the same machine
+    code."""
     kinds = {"int", "float", "bits"} if same_code else {"int", "float"}
     wanted = [fact for fact in facts(truth) if fact.kind in kinds]
     got = [fact for fact in facts(output) if fact.kind in kinds]
@@ -68,7 +69,7 @@ def differences(truth: str, output: str, *, same_code: bool) -> list[str]:
 
 
 def load_truth(name: str, size: str) -> str | None:
-    """What the GPU printed, or None if it is not kept."""
+    """The GPU's output, or None if it is not stored."""
     path = TRUTH / f"{name}.{size}.txt"
     return path.read_text() if path.is_file() else None
 

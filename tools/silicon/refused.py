@@ -30,7 +30,8 @@ class Refused:
 
 
 def refused(words: Sequence[tuple[int, str]]) -> Iterator[Refused]:
-    """Of (word, nvdisasm's text): decoded as strictly as in a kernel, and given to its rule."""
+    """The refused ones of (word, nvdisasm's text): decoded as strictly as in a kernel, and passed
+    to its rule."""
     for word, text in words:
         try:
             selected(decode(word, 0, ARCH), "together")

@@ -29,7 +29,7 @@ def supervised(
     suffice.
 
     ``worker`` takes the numbers of one of the ``shares`` and the file for its lines.  A process
-    whose last line says ``hung`` for more than ``patience`` seconds is ended.
+    whose last line is ``hung`` for more than ``patience`` seconds is ended.
     """
     folder.mkdir(parents=True, exist_ok=True)
     pending = {p: list(share) for p, share in enumerate(shares)}

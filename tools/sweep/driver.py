@@ -4,7 +4,7 @@
 "kernels": [LAUNCH...]}`` (:meth:`.kernel.Kernel.launch`).  One JSON line per kernel: its name, and
 
 * ``d``: CRC-32s of its slots; ``c``: those with all NaNs made one, where slots hold floats;
-* ``w``: the words themselves, where the launch says ``keep``;
+* ``w``: the words themselves, if the launch has ``keep``;
 * ``e``: the driver's error instead.
 
 A line ``{"at": NAME}`` precedes each kernel, so that a hanging one can be identified.
@@ -106,7 +106,7 @@ class Driver:
 
 
 class _Caught:
-    """What the device prints meanwhile, its lines in order of their text."""
+    """The device's output meanwhile, its lines sorted by text."""
 
     def __init__(self, wanted: bool) -> None:
         self._wanted = wanted

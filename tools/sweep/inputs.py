@@ -1,4 +1,4 @@
-"""What kernels of the sweep read: streams of 128 words, biased to the edges of a type.
+"""The inputs of the sweep's kernels: streams of 128 words, biased to the edges of a type.
 
 A profile is a letter a stream: ``i`` integers, ``s`` integers below 40, ``r`` random bits, ``f``
 floats, ``E`` two halves, ``B`` two bf16, ``l`` and ``d`` integers and doubles of 64 bits, whose

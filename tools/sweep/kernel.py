@@ -25,7 +25,7 @@ class Kernel:
     ``r`` (bits), ``f`` (floats), ``d`` (the low words of doubles, the next slot has the high ones),
     ``E`` (two halves) or ``B`` (two bf16): what a NaN is, when NaNs are compared as such.
 
-    ``holds`` says where a truth of sm_90 holds: ``all`` (every
+    ``holds`` defines where a truth of sm_90 holds: ``all`` (every
     architecture and flags), ``exact`` (the same, but fast-math needs a truth of its own), ``code``
     (on sm_90 with the same flags, for compilers contract as they like).  ``bound`` is the
     largest error of an approximation: its words are kept, not digests.
@@ -58,7 +58,7 @@ class Kernel:
         return any(f in inside for f in ("__double2hiint(", "__double_as_longlong(", "copysign("))
 
     def launch(self) -> dict[str, object]:
-        """What the driver has to know, as JSON."""
+        """The launch for the driver, as JSON."""
         return {
             "name": self.name,
             "slots": self.slots,

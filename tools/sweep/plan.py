@@ -1,4 +1,4 @@
-"""Which kernels the sweep has, in which groups they are compiled, and with which flags."""
+"""The kernels of the sweep, the groups in which they are compiled, and the flags."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ _SILENCE_S = 300  # translating a group's kernels on a busy machine takes a whil
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What runs, and where."""
+    """The kernels to run, and the runner."""
 
     results: Path
     nvcc: Tool

@@ -187,7 +187,7 @@ class _Warp:
         self.put(f"{self.var()} ^= {f}({self.mask}, lane, {self.value(1)}, {self.leaf()});")
 
     def block(self) -> None:
-        """Where the whole block is together."""
+        """Code for places where the whole block is together."""
         rng, v = self.rng, self.var()
         self.put(rng.choice((
             f"__syncthreads(); sh[threadIdx.x] = {self.value()}; __syncthreads(); {v} ^= sh[(threadIdx.x * "

@@ -57,7 +57,7 @@ def _dot_ints(bits: int, mixed: bool) -> Fn:
         for i in range(32 // bits):
             x, y = d.extract(a, bits * i, bits), d.extract(b, bits * i, bits)
             left, right = d.zext(x, 32), d.zext(y, 32)
-            if mixed:  # neg says which operands are signed
+            if mixed:  # neg selects the signed operands
                 left = d.select(d.extract(signs[0], 0, 1), d.sext(x, 32), left)
                 right = d.select(d.extract(signs[0], 1, 1), d.sext(y, 32), right)
             total = d.add(total, d.mul(left, right))

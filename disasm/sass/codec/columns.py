@@ -97,7 +97,7 @@ class _Spelled:
 
 
 class DecodePlan:
-    """How the words of one row are decoded together."""
+    """The plan for decoding the words of one row together."""
 
     def __init__(self, row: CompiledRow) -> None:
         self.row = row

@@ -1,5 +1,5 @@
-"""Which words of a row are instructions: as ``tools/witness/nvdisasm/probe/__main__.py`` found by
-probing nvdisasm.
+"""The words of a row that are instructions: as ``tools/witness/nvdisasm/probe/__main__.py`` found
+by probing nvdisasm.
 
 Rows define the meaning of fields.  Not every combination of values is an instruction: sizes go with
 some memory orders only, roundings with some types, barriers with instructions that take time.
@@ -59,7 +59,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Legality:
-    """What a form allows in one generation."""
+    """The values that a form allows in one generation."""
 
     reserved: int = 0
     ignored: int = 0
@@ -158,7 +158,7 @@ def _generation(generation: int) -> Mapping[str, int]:
 
 
 def find(opcode: int, match_mask: int, match_value: int, generation: int) -> Legality:
-    """What a row allows; anything if it was not probed."""
+    """The values that a row allows; any if it was not probed."""
     number = _generation(generation).get(name_of(opcode, match_mask, match_value))
     return ANYTHING if number is None else _profile(number)
 

@@ -108,7 +108,7 @@ class Section:
         return {words[i] - self.start: named[i] for i in range(first, last)}
 
     def _made(self) -> tuple[Item, ...]:
-        """All instructions."""
+        """Builds all instructions as objects."""
         table, arch, strict = index(generation_of(self.arch)), self.arch, self.strict
         collecting = gc.isenabled()
         gc.disable()  # the collector would walk the growing list again and again and find nothing

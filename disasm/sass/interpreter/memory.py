@@ -53,7 +53,7 @@ class Flat:
         return out
 
     def store(self, at: Places, data: Bytes, by: int, threads: NDArray[np.int64]) -> None:
-        """Of two stores to one address, the last wins."""
+        """Stores rows of bytes; of two stores to one address, the last wins."""
         size = data.shape[-1]
         first = at >> 2
         if size < 4:

@@ -81,7 +81,8 @@ class Splits:
     def __post_init__(self) -> None:
         self.running = Split(self.live, 0)
 
-    # --- who is where ---------------------------------------------------------------------------
+    # --- places of lanes
+    # ---------------------------------------------------------------------------
 
     def waiting(self, *kinds: WaitKind) -> int:
         """The lanes that wait at something (of some kinds)."""

@@ -1,4 +1,4 @@
-"""What a question in older forms names and the block has not: scalar temporaries for words of
+"""Names that a question in older forms needs and the block lacks: scalar temporaries for words of
 constant bank 0, which are loaded before the code that reads them, and for predicates; vector
 registers, for which temporaries are taken that an answer leaves."""
 

@@ -26,7 +26,7 @@ _DEVICE = re.compile(
     r"|OS_System|total memory|\.sm_\d+",
     re.IGNORECASE,
 )
-# What a program says of its own error: as small as there, and another digit is no other result.
+# A program's report of its own error: it must be as small as there, but digits may differ.
 _ERROR = re.compile(r"\berror|\brmse?\b|norm\b|deviation|difference", re.IGNORECASE)
 _MARGIN, _SMALL = 10, 1e-3
 

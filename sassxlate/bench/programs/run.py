@@ -49,7 +49,7 @@ _OUTPUT = 200_000  # characters of a stream that are looked at
 _POLL_S = 0.2
 _SAID = re.compile(r"^sassxlate: (?:  )?(SX\d{4}): (.*)$", re.MULTILINE)
 _NOT_THERE = ("SX0712", "SX0751", "SX0752", "SX0717")
-_NOTES = ("SX0907", "SX0713")  # said, but nothing of the program's
+_NOTES = ("SX0907", "SX0713")  # reported, but not due to the program
 _FAILED = re.compile(r"\bFAIL(?:ED|URE)?\b|\bFAIL!|verify = FAIL")
 _LAUNCH = re.compile(r"^(?:cuLaunch(?:Kernel|CooperativeKernel)\w*|cuGraphLaunch\w*) 0$")
 _CALL = re.compile(r"^(\w+) (\d+)$")
@@ -72,13 +72,13 @@ class BenchProgram:
 
     @property
     def key(self) -> str:
-        """What a result belongs to: the file's bytes and the arguments."""
+        """The key of a result: the file's bytes and the arguments."""
         return f"{self.sha[:32]} {shlex.join(self.args)}"
 
 
 @dataclass(frozen=True, slots=True)
 class ProgramOutcome:
-    """What came of one program; ``first`` is the first instruction or call that failed."""
+    """The outcome of one program; ``first`` is the first instruction or call that failed."""
 
     name: str
     arch: str

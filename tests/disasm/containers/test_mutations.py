@@ -154,7 +154,8 @@ READERS: tuple[Callable[[bytes], object], ...] = (
 
 
 def check_all(count: int, seed: int, each_by: int = len(READERS)) -> Counter[str]:
-    """What reads cubins, on ``count`` damaged ones: ``each_by`` of the readers, by turns."""
+    """Runs all readers of cubins on ``count`` damaged ones: ``each_by`` of the readers, by
+    turns."""
     originals = [p.read_bytes() for p in sorted(DATA.glob("*.cubin"))]
     outcomes: Counter[str] = Counter()
     each = -(-count // (2 * len(originals)))

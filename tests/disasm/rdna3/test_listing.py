@@ -74,7 +74,7 @@ Disassembly of section .text:
 
 
 def run(*args: str, exit_code: int = 0) -> str:
-    """What the command prints."""
+    """The output of the command."""
     done = CliRunner().invoke(disasm.command, list(args))
     assert done.exit_code == exit_code, done.output
     return done.output

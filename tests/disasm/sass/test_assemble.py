@@ -66,7 +66,7 @@ def test_listings(arch: str) -> None:
     ],
 )
 def test_refused(text: str, code: str) -> None:
-    """What no instruction reads is an error, never another instruction."""
+    """A text without an instruction is an error, never another instruction."""
     with pytest.raises(DecodeError) as caught:
         assemble(text, 80)
     assert caught.value.code == code

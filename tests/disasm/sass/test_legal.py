@@ -60,7 +60,7 @@ def test_one_row_a_form(generation: int) -> None:
 
 
 def test_file_names_its_witness() -> None:
-    """Who judged: version and sha256."""
+    """The witness: version and sha256."""
     assert load()["witness"].startswith("nvdisasm ")
     assert len(load()["witness"].rpartition(" ")[2]) == 64
 
@@ -102,7 +102,7 @@ def test_by_hand(arch: int, word: int, text: str) -> None:
     ],
 )
 def test_brackets(arch: int, word: int, said: str) -> None:
-    """What a text leaves open stands in the brackets, and is read back."""
+    """The bits that a text leaves open are in the brackets, and are read back."""
     inst = decode(word, 0, arch, strict=False)
     assert said in hidden_text(inst)
     line = f"{control_text(inst.control)[:-1]}{hidden_text(inst)}] {inst.text} ;"
@@ -192,7 +192,7 @@ def test_many(arch: int) -> None:
 
 @pytest.mark.parametrize("arch", QUICK)
 def test_golden_words_are_legal(arch: int) -> None:
-    """What compilers write is taken: groups, scheduling and reserved bits."""
+    """Compilers' words are legal: groups, scheduling and reserved bits."""
     for word, text in sass_golden.read_golden(sass_golden.GOLDEN / f"sm_{arch}.txt"):
         row = row_of(word, GENERATION_OF[arch])
         assert row is not None, text

@@ -107,7 +107,8 @@ def _life_ranges(names: Iterable[str], least: int, witness: sass_witness.Witness
 
 
 def test_life_ranges(witness: sass_witness.Witness) -> None:
-    """Every instruction of some kept kernels touches what nvdisasm says, omissions apart."""
+    """Every instruction of some kept kernels accesses the registers that nvdisasm shows, apart from
+    omissions."""
     _life_ranges((f"sm_{arch}/{name}.cubin" for name, arch in FEW), 45, witness)
 
 

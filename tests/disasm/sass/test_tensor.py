@@ -87,7 +87,7 @@ def test_by_hand(arch: int, word: int, text: str, reads: str, writes: str) -> No
 @pytest.mark.sweep
 @pytest.mark.parametrize("path", sorted(KERNELS.glob("*.ptx")), ids=lambda p: p.stem)
 def test_kernels(path: Path, witness: sass_witness.Witness, tmp_path: Path) -> None:
-    """Every instruction prints as nvdisasm prints it and touches what nvdisasm says."""
+    """Every instruction prints as in nvdisasm and accesses the registers that nvdisasm shows."""
     ptxas = shutil.which("ptxas")
     if ptxas is None:
         pytest.skip("ptxas is absent")

@@ -1,4 +1,4 @@
-"""What instructions are: traits derived from rows and meanings, and what is said by hand."""
+"""Traits of instructions: derived from rows and semantics, and written by hand."""
 
 from __future__ import annotations
 
@@ -141,7 +141,8 @@ def test_others() -> None:
 
 
 def test_numbers() -> None:
-    """What a meaning adds, compares or converts; what only moves floats reads bits."""
+    """Number formats that semantics add, compare or convert; instructions that only move floats
+    read bits."""
     said = {n: traits_of(n).number for n in ("HADD2", "UFFMA", "DSETP", "F2I", "MUFU", "F2FP")}
     assert list(said.values()) == ["f16", "f32", "f64", "f32", "f32", "f32"]
     assert {traits_of(n).number for n in ("FSEL", "MOV", "I2F", "IADD3", "LDG", "HMMA")} == {""}

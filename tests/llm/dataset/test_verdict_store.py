@@ -64,8 +64,8 @@ def _damage(path: Path) -> None:
 
 @pytest.mark.parametrize("first", ["read", "asked", "flush", "forget"])
 def test_damaged_while_it_is_open(tmp_path: Path, first: str) -> None:
-    """Who meets it begins another.  (A build of thirty processes ended with "database disk image is
-    malformed", after 120 seconds.)"""
+    """A process that finds it begins a new one.  (A build of thirty processes ended with "database
+    disk image is malformed", after 120 seconds.)"""
     path = tmp_path / "proofs.sqlite3"
     _filled(path).close()
     made = VerdictStore(path, "tag")
@@ -89,7 +89,8 @@ def test_damaged_while_it_is_open(tmp_path: Path, first: str) -> None:
 
 
 def test_who_is_late_leaves_the_new_one(tmp_path: Path) -> None:
-    """Of two that have a damaged file open the second does not remove what the first began."""
+    """If two processes have a damaged file open, the second does not remove the first one's new
+    file."""
     path = tmp_path / "proofs.sqlite3"
     _filled(path).close()
     one, two = VerdictStore(path, "tag"), VerdictStore(path, "tag")

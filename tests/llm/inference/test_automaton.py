@@ -1,4 +1,4 @@
-"""What constrained decoding lets through assembles."""
+"""The output of constrained decoding assembles."""
 
 from __future__ import annotations
 

@@ -62,7 +62,8 @@ def some(count: int, seed: int) -> list[int]:
 @CODE
 @pytest.mark.parametrize("which", range(len(HOST)))
 def test_logits(which: int) -> None:
-    """Of sequences that begin, continue and end beside each other, in whatever this host can."""
+    """Logits of concurrent sequences that begin, continue and end, in every kind of code of this
+    host."""
     kind, tile = HOST[which]
     made = model()
     ours, theirs = FastSession(Fast(made, kind, tile), 4, 90), Session(made, 4, 90)

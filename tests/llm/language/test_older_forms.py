@@ -1,4 +1,4 @@
-"""Forms of later architectures said as older ones: the questions, and what their answers are."""
+"""Forms of later architectures restated as older ones: the questions, and their answers."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ def test_kernels_of_sm_120() -> None:
                         continue
                     try:
                         answer = answer_text(stretch.code, q)
-                    except EncodeError:  # of a pair whose halves are said apart
+                    except EncodeError:  # of a pair whose halves are restated separately
                         continue
                     code = read_code(answer.split(), q)
                     read += 1

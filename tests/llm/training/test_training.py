@@ -386,7 +386,7 @@ def test_train_takes_the_gpus_there_are(tmp_path: Path, monkeypatch: pytest.Monk
     run = CliRunner().invoke(train_command, usual)
     assert run.exit_code == 0, run.output
     assert "step 1" in run.output
-    # What the first one refuses it has said itself.
+    # The first process reports its own refusals.
     assert CliRunner().invoke(train_command, [*usual, "--gpus", "2"]).exit_code == 2
     assert seen == [4, 2]
     for options in (["--gpus", "5"], ["--gpus", "2", "--device", "cpu"]):

@@ -271,7 +271,7 @@ def test_what_all_lanes_wrote_lasts() -> None:
 
 
 def test_a_guard_leaves_what_all_lanes_share() -> None:
-    """What the rules do is known as before: EXEC saved, narrowed and restored."""
+    """The rules' code is still accepted: EXEC saved, narrowed and restored."""
     part, regs = next((p, m) for p, m in parts() if m.ur_lanes)
     index, at = min(regs.ur_lanes.items())
     reader = replace(part.block.instructions[0], reads=frozenset({RegRef("UR", index)}))

@@ -46,7 +46,7 @@ def short_search(question: RegionText, rng: np.random.Generator) -> list[str]:
 
 
 def leaves(block: EvaluationBlock) -> list[EvaluationBlock]:
-    """What cannot be cut."""
+    """The parts that cannot be split."""
     cut = parts_of(block)
     return [block] if not cut else [leaf for part in cut for leaf in leaves(part)]
 

@@ -75,7 +75,7 @@ def test_every_decisive_file_changes_it(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 def test_pages_do_not_change_it() -> None:
-    """What only shows, trains or measures leaves translations valid."""
+    """Changes of code that only shows, trains or measures leave translations valid."""
     folders = {p.relative_to(ROOT).parts[:2] for p in tag.decisive(ROOT)}
     assert ("lowering", "engine") in folders
     for shown in ("pages", "view", "diff"):

@@ -81,7 +81,7 @@ CUBIN = Cubin(
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """What the stand-in translator gives."""
+    """The result of the stand-in translator."""
 
     code_object: bytes
     launch: str

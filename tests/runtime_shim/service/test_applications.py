@@ -1,4 +1,5 @@
-"""What applications and their surroundings do besides launching kernels, under `sassxlate run`."""
+"""Behaviour of applications and their environment besides launching kernels, under `sassxlate
+run`."""
 
 from __future__ import annotations
 
@@ -174,7 +175,7 @@ def test_signals_end_endless_kernels(
 
 
 def test_refused_kernel(place: Place, hostile: Path) -> None:
-    """801 at its first use, whichever that is; the others run; the status says so in the end."""
+    """801 at its first use, whichever that is; the others run; the exit status shows it."""
     program = hostile.with_name("with_refused")
     data = hostile.read_bytes()
     for _, cubin in load(hostile).cubins():

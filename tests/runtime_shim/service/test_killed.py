@@ -166,7 +166,7 @@ def _check_whole(whole: dict[str, bytes], cache: Path, *, complete: bool = False
 
 
 def _check_clean(cache: Path) -> None:
-    """What the dead have begun goes at the next start of a service."""
+    """Files begun by dead processes are removed at the next start of a service."""
     for path in cache.rglob("*"):
         if path.name.startswith(".tmp-") or path.parent.name == "tmp":
             os.utime(path, (0, 0))

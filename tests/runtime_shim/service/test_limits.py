@@ -1,4 +1,4 @@
-"""Where the system allows no more processes: an error or slower work, never a hang."""
+"""If the system allows no more processes: an error or slower work, never a hang."""
 
 from __future__ import annotations
 

@@ -78,7 +78,7 @@ def message(rng: random.Random, good: list[dict[str, Any]]) -> bytes:
 
 
 def _answers(connection: socket.socket, reader: wire.FrameReader) -> list[dict[str, Any]] | None:
-    """What has come; None if the service has closed."""
+    """The answers so far; None if the service has closed."""
     try:
         data = connection.recv(1 << 16)
     except TimeoutError:
@@ -166,7 +166,8 @@ def test_a_hundred_thousand_messages(steady: Running, image: Path) -> None:
 @pytest.mark.parametrize("module", ["\0", "a\0", "\ud800", "..", "0" * 31, 7, [[]], None])
 @pytest.mark.parametrize("op", ["translate", "compile"])
 def test_names_that_are_none(start: Start, op: str, module: Any) -> None:
-    """What ended the service: a NUL or a lone surrogate where a module's key should be."""
+    """Inputs that once ended the service: a NUL or a lone surrogate where a module's key should
+    be."""
     running = start()
     for _ in range(2):
         answer = running.call(op=op, module=module, code_object=module, kernel="k")

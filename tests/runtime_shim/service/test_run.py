@@ -191,7 +191,7 @@ def test_unusable_cache(run: Run, tmp_path: Path) -> None:
 
 
 def test_wrong_settings(run: Run) -> None:
-    """Usage errors are said before anything starts."""
+    """Usage errors are reported before anything starts."""
     assert run("true", SASSXLATE_CACHE_SIZE="lots").returncode == 2
     assert run("true", options=("--seed", "3")).returncode == 2
     assert run("true", options=("--device", "cpu")).returncode == 2

@@ -101,7 +101,8 @@ def test_a_refused_kernel(env: dict[str, str], tmp_path: Path) -> None:
 
 
 def test_code_of_another_engine(env: dict[str, str], tmp_path: Path) -> None:
-    """What ran is shown, not what the rules would write: a kernel in the cache has one more nop."""
+    """The report shows the code that ran, not the rules' code: a kernel in the cache has one more
+    nop."""
     run(env, "--", SAXPY)
     (path,) = Path(env["SASSXLATE_CACHE_DIR"]).glob("kernel/*/*.hsaco")
     code = need(path)

@@ -261,7 +261,7 @@ def _resident(pid: int) -> dict[int, int]:
 
 
 def _requests(service: Running, image: Path, count: int) -> int:
-    """What the service and its workers have grown by over the last nine tenths, in bytes: each
+    """The growth of the service and its workers over the last nine tenths, in bytes: each
     process that was there at both ends, for a new one shares most of what it has with the service,
     and how many there may be is bounded."""
     before: dict[int, int] = {}

@@ -111,7 +111,7 @@ def test_what_cannot_be_read(files: dict[str, Path], what: str, code: str) -> No
 
 
 def test_unreadable_file(tmp_path: Path) -> None:
-    """No permission: said so."""
+    """No permission: the message says so."""
     file = tmp_path / "secret"
     file.write_bytes(SAXPY.read_bytes())
     file.chmod(0)

@@ -1,7 +1,8 @@
 """Random kernels of regions, loops, calls, recursion and moved barriers; see :mod:`.listing`.
 
-``KINDS`` says what each kind holds.  In "tame" ones a region has a barrier of its own depth and
-functions save what they use, as a compiler's code does; in "wild" ones any register is anywhere.
+``KINDS`` lists the contents of each kind.  In "tame" ones a region has a barrier of its own depth
+and functions save what they use, as a compiler's code does; in "wild" ones any register is
+anywhere.
 """
 
 from __future__ import annotations

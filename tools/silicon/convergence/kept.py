@@ -1,4 +1,4 @@
-"""What an H200 left, as kept in ``fixtures/silicon/sm_90/convergence``.
+"""The results of an H200, as stored in ``fixtures/silicon/sm_90/convergence``.
 
 ``kernels.txt`` has a line per kernel: its verdict (steady, unsteady, hung, failed), the digest of
 its events, whether the interpreter's Order.SILICON leaves them (explained, open), and its name.

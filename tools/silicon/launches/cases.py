@@ -105,7 +105,7 @@ class Case:
 
     @property
     def shape(self) -> tuple[Shape, Shape]:
-        """Of the grid and of a block."""
+        """The shape of the grid and of a block."""
         return (self.grid, 1, 1), (self.block, 1, 1)
 
     def arguments(self, places: Sequence[int]) -> list[bytes]:

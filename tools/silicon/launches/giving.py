@@ -122,7 +122,7 @@ def keep(results: Path) -> None:
 
 
 def compared() -> Iterator[tuple[str, str]]:
-    """Of each kept launch: what a part of a warp comes to, and the verdict."""
+    """For each stored launch: the outcome of part of a warp, and the verdict."""
     known = {c.name: c for c in cases()}
     for line in KEPT.read_text().splitlines():
         verdict, real, name = line.split(" ", 2)

@@ -75,7 +75,7 @@ def _doing(ins: Instruction, group: Group, lanes: Mask, live: Mask) -> Mask:
 
 @dataclass(frozen=True, slots=True)
 class Left:
-    """What a launch leaves of its inputs; nothing if it ends in a trap."""
+    """Memory after a launch; empty if it ends in a trap."""
 
     memory: tuple[Words, ...]
     forms: dict[str, list[int]]

@@ -1,4 +1,4 @@
-"""What is kept of a run: a digest of each case's memory, and the forms that were reached.
+"""The stored part of a run: a digest of each case's memory, and the forms that were reached.
 
 ``fixtures/silicon/sm_90/launches/digests.txt``: a line per case, ``digest name``; only cases that
 the repository can make again.  ``fixtures/coverage/launched.txt``: a line per form of control flow
@@ -32,7 +32,7 @@ def write(results: Sequence[Path]) -> str:
         case = known.get(line["name"])
         if case is None:
             continue
-        if line["verdict"] == "differ":  # what the interpreter says now
+        if line["verdict"] == "differ":  # the interpreter's current result
             left = interpreted(case)
             if digest(left.memory) == line["digest"]:
                 line |= {"verdict": "equal", "forms": left.forms}

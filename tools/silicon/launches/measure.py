@@ -26,7 +26,7 @@ TIMES = 4  # that each case is launched; all must leave the same
 
 
 def digest(memory: Sequence[Words]) -> str:
-    """Of all memory that a launch leaves."""
+    """The digest of all memory after a launch."""
     out = hashlib.blake2b(digest_size=12)
     for words in memory:
         out.update(np.ascontiguousarray(words).tobytes())
@@ -99,7 +99,7 @@ def _worker(cases: Sequence[AnyCase], numbers: Sequence[int], out: str) -> None:
                 line |= compared(real, left.memory) | {"executed": left.executed}
                 line["forms"] = left.forms
                 if line["verdict"] == "differ" and left.approximate:
-                    line["verdict"] = "approximate"  # within bounds on both sides, nothing is said
+                    line["verdict"] = "approximate"  # within bounds on both sides: not decidable
             except (SassxlateError, ArithmeticError, LookupError, ValueError) as error:
                 line |= {"verdict": "undescribed", "why": f"{type(error).__name__}: {error}"}
             if any(digest(x) != line["digest"] for x in again):

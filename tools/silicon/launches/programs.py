@@ -88,7 +88,7 @@ def _holds(path: Path, kernel: str) -> bool:
 
 
 def kept(folder: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    """(name, what the file says) of each kept launch."""
+    """(name, contents of the file) of each stored launch."""
     for path in sorted(folder.glob("*.npz")):
         with np.load(path) as data:
             yield path.stem, json.loads(str(data["about"]))

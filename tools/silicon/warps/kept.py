@@ -1,4 +1,5 @@
-"""What is kept of a measurement: a digest of each word's first warps, and some words' results."""
+"""The stored part of a measurement: a digest of each word's first warps, and some words'
+results."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ def access_size(ins: Instruction) -> int:
 
 
 def _key(ins: Instruction, word: Word) -> tuple[object, ...]:
-    """What the inputs of a word depend on."""
+    """The properties of a word that its inputs depend on."""
     mem = ins.get("mem")
     where: tuple[object, ...] = ()
     if isinstance(mem, Mem):
@@ -71,7 +71,7 @@ def _cost(word: Word) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What a word left: the lanes' results and all of memory."""
+    """The results of a word: the lanes' results and all of memory."""
 
     results: Lanes
     memory: Bytes

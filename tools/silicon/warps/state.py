@@ -1,4 +1,4 @@
-"""What the template makes of its records, as a warp for the meanings."""
+"""The template's records as a warp for the semantics."""
 
 from __future__ import annotations
 

@@ -91,7 +91,8 @@ def _copies(load: str, store: str) -> list[str]:
 
 
 def _around(space: str) -> tuple[list[str], list[str]]:
-    """What fills a warp's memory before the word, and what takes it out."""
+    """The code that fills a warp's memory before the word, and the code that reads it
+    afterwards."""
     far_in, far_out = "LDG.E.128 R48, desc[UR12][R44.64+{}]", "STG.E.128 desc[UR12][R44.64+{}], R48"
     if space in ("shared", "copy", "window", "barrier"):
         at = f"{_WAIT} LEA R46, R3, {SHARED_BASE:#x}, 0x7 ;"

@@ -46,7 +46,7 @@ _BATCH = 24_000
 
 @dataclass(slots=True)
 class Counts:
-    """How often a form was printed alike, and a word of which it was not."""
+    """How often a form was printed alike, and a word for which it was not."""
 
     equal: int = 0
     differing: int = 0

@@ -60,7 +60,7 @@ class Witness:
 
     @property
     def sha256(self) -> str:
-        """Of the executable, to say exactly which one judged."""
+        """The hash of the executable, to identify the witness exactly."""
         return hashlib.sha256(Path(self.path).read_bytes()).hexdigest()
 
     def _run(self, arch: int, words: Sequence[int]) -> subprocess.CompletedProcess[str]:
@@ -75,7 +75,7 @@ class Witness:
     def _valid(self, arch: int, words: Sequence[int], at_zero: bool) -> list[str | None] | None:
         """The texts of words that are all instructions, otherwise None: one bad word hides all.
 
-        A few words print nothing at all, though none is said to be bad.
+        A few words print nothing at all, although none is reported as bad.
         """
         done = self._run(arch, words)
         if done.returncode:
@@ -290,7 +290,7 @@ def _remembered(
 
 
 def print_contents(corpus: sass_corpus.Corpus) -> None:
-    """What was read: instructions by file (or folder) and architecture."""
+    """The corpus: instructions by file (or folder) and architecture."""
     for group, counts in corpus.instructions.items():
         inside = {t: n for t, n in counts.items() if t[0] in GENERATION_OF}
         archs = ", ".join(f"{t[0]}{t[1]}" for t in sorted(inside))

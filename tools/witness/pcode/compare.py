@@ -39,7 +39,7 @@ def result_width(op: str) -> int:
 
 
 def same(op: str, width: int, ours: int, theirs: int) -> bool:
-    """Equal; or both NaN; or as close as AMD says of an approximation."""
+    """Equal; or both NaN; or within AMD's bounds of an approximation."""
     if ours == theirs:
         return True
     if width == 0:

@@ -1,4 +1,4 @@
-"""Scalar loads, and branches: taken as the description's new PC says, under every condition."""
+"""Scalar loads, and branches: taken by the description's new PC, under every condition."""
 
 from __future__ import annotations
 

@@ -41,7 +41,8 @@ def _itof(width: int) -> Function:
 
 
 def _ftof(width: int) -> Function:
-    """Of two formats the narrower one's rounding and the result's flushing hold."""
+    """The conversion between two formats: with the narrower one's rounding and the result's
+    flushing."""
 
     def call(frame: Frame, a: Value) -> Value:
         how = frame.rules(a.w).round if a.w == 64 and width == 32 else frame.rules(width).round

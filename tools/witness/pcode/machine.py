@@ -134,7 +134,7 @@ class Wave:
         raise NotDescribed(f"a scalar operand {arg}")
 
     def read(self, arg: Arg, lane: int) -> int:
-        """The operand's bits, as many as it has registers (64 of an immediate)."""
+        """The operand's bits: 32 per register (64 for an immediate)."""
         if isinstance(arg, I):
             return arg.value & ((1 << 64) - 1)
         if isinstance(arg, V):

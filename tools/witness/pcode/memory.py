@@ -119,7 +119,7 @@ def _some_equal(
 
 
 def _lane_address(p: Plan, vector: int) -> int:
-    """What the address register holds, less what is added for the whole wave."""
+    """The contents of the address register, without the part added for the whole wave."""
     lane = vector % LANES
     base = lane * SLOT if p.space == "l" else 0 if p.space == "s" else vector * SLOT
     return base + int(p.at[vector]) - p.inst.imm

@@ -79,7 +79,7 @@ class Array:
 
 @dataclass(slots=True)
 class Table:
-    """What the machine indexes: VGPR[lane][register], MEM[address]."""
+    """The tables that the machine indexes: VGPR[lane][register], MEM[address]."""
 
     at: Callable[[int], Place]
 

@@ -66,7 +66,7 @@ def size_of(ins: Instruction) -> tuple[int, bool]:
 
 
 def shape(ins: Instruction) -> AccessShape:
-    """Of LDG, STG, LD, ST, LDS, STS, LDL and STL."""
+    """The access of LDG, STG, LD, ST, LDS, STS, LDL and STL."""
     space, store = SPACES[ins.mnemonic]
     return AccessShape(space, store, *size_of(ins))
 

@@ -46,7 +46,7 @@ class Writer:
         return 16 * sum(not line.endswith(":") for line in self.lines)
 
     def number(self, regions: tuple[tuple[int, str], ...]) -> int:
-        """Of the convergence barrier of a region within others."""
+        """The number of the convergence barrier of a region within others."""
         return self.first + len(regions)
 
     # --- data ----------------------------------------------------------------------------------

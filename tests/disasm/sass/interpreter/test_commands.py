@@ -130,7 +130,7 @@ def test_what_the_order_decides_is_unknown() -> None:
     launch = _launch(TICKETS)
     after = run(launch).device.data(0).copy()
     assert compare(launch, {_BASE: after}, frozenset(), 0) == Same()
-    after.view(np.uint32)[16] ^= 1  # who came when
+    after.view(np.uint32)[16] ^= 1  # the order of arrival
     found = compare(launch, {_BASE: after}, frozenset(), 0)
     assert isinstance(found, Unknown), found
     assert "order" in found.reason

@@ -107,7 +107,7 @@ def test_divergent_recursion_is_together(seed: int) -> None:
 
 
 def test_what_comes_apart_is_said() -> None:
-    """Of recursion that saves its barriers."""
+    """The report has a note on recursion that saves its barriers."""
     assert translate_kernel(calls.prepared(3).cubin, "calls3").report.comes_apart
     plain = parse_cubin((calls.FOLDER.parents[2] / "kernels/sm_90/warp_match.cubin").read_bytes())
     assert not translate_kernel(plain, "warp_match").report.comes_apart
@@ -127,7 +127,8 @@ def test_every_call(seed: int) -> None:
 @pytest.mark.skipif(shutil.which("nvcc") is None, reason="needs nvcc")
 @pytest.mark.parametrize("seed", range(1, calls.SEEDS, 2))
 def test_defined_calls_on_every_architecture(seed: int) -> None:
-    """What names its lanes leaves the same on every architecture, but for who runs (activemask)."""
+    """Operations that name their lanes have the same results on every architecture, except for
+    activemask."""
     first = calls.prepared(seed).interpreted()
     for arch in (75, 80, 90, 120):
         launch = calls.prepared(seed, arch)

@@ -58,7 +58,7 @@ def _prepared(text: str) -> launches.Prepared:
 
 
 def _expected(lanes: int) -> list[int]:
-    """What is left where the first lanes of a warp add the word beside theirs."""
+    """The result if the first lanes of a warp add the word beside theirs."""
     return [7 * t + (7 * (t ^ 1) if t % 32 < lanes else 0) for t in range(THREADS)]
 
 

@@ -1,5 +1,5 @@
-"""What warps do together, and in memory, against an H200: shuffles, votes, loads, atomics, copies,
-barriers and matrix products, every measured word to the bit."""
+"""Warp-wide operations and memory accesses against an H200: shuffles, votes, loads, atomics,
+copies, barriers and matrix products, every measured word to the bit."""
 
 from __future__ import annotations
 

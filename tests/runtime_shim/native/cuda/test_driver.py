@@ -23,7 +23,7 @@ CHECKS = [
 @pytest.mark.parametrize("arch", ["sm_80", "sm_90"])
 @pytest.mark.parametrize("check", CHECKS)
 def test_check(built: Built, run: Run, check: str, arch: str) -> None:
-    """One group of calls; the program says itself what went wrong."""
+    """One group of calls; the program reports what went wrong."""
     done = run(built.program, check, built.images[arch])
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.endswith("PASS\n")
@@ -52,7 +52,7 @@ def test_a_hundred_thousand_modules(built: Built, run: Run) -> None:
 
 @pytest.mark.parametrize("arch", ["sm_80", "sm_90"])
 def test_bad_images(built: Built, run: Run, arch: str) -> None:
-    """Errors that an application sees; that of a damaged cubin is said in the end too."""
+    """Errors that an application sees; that of a damaged cubin is also reported at the end."""
     done = run(built.program, "bad_image", built.images[arch])
     assert done.stdout.endswith("PASS\n"), done.stdout + done.stderr
     assert done.returncode == 3
@@ -75,7 +75,8 @@ def test_fat_binary(built: Built, run: Run) -> None:
     ("image", "code"), [("ptx", "SX0708"), ("ptx_fatbin", "SX0708"), ("rdc", "SX0710")]
 )
 def test_no_code(built: Built, run: Run, image: str, code: str) -> None:
-    """Loading succeeds, the look-up says 209, one line says why, and the run is not called done."""
+    """Loading succeeds, the look-up returns 209, one line gives the reason, and the run counts as
+    refused."""
     done = run(built.program, "no_code", built.images[image])
     assert done.stdout == "PASS\n"
     assert done.returncode == 3

@@ -71,7 +71,7 @@ FLOW = [
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What a program said: its status, its own output, the driver's calls, our messages."""
+    """The results of a program: its status, its own output, the driver's calls, our messages."""
 
     status: int
     out: str
@@ -185,7 +185,7 @@ def check_flow(result: Result) -> None:
 
 
 def redirected(result: Result) -> int:
-    """How many functions the detour says to have redirected."""
+    """The number of functions that the detour reports as redirected."""
     counts = re.findall(r"(\d+) functions redirected", "\n".join(result.messages))
     return sum(map(int, counts))
 

@@ -12,7 +12,7 @@ from typing import Any
 
 
 def library() -> Path:
-    """Where the library is, or would be if it were built."""
+    """The path of the library, built or not."""
     own = os.environ.get("SASSXLATE_LIB")
     if own:
         return Path(own) / "libamdhip64.so"

@@ -46,7 +46,7 @@ class Arg:
 
 @dataclass(frozen=True)
 class Kernel:
-    """What a kernel's descriptor and metadata say; sizes in bytes."""
+    """The contents of a kernel's descriptor and metadata; sizes in bytes."""
 
     name: str
     kernarg_size: int = 64

@@ -88,7 +88,7 @@ class Parsers:
 
 @pytest.fixture(scope="module")
 def driver(tmp_path_factory: pytest.TempPathFactory) -> Parsers:
-    """Of libcuda.so.1 and of what all libraries share."""
+    """The parsers of libcuda.so.1 and of the code that all libraries share."""
     folder = tmp_path_factory.mktemp("parsers")
     _compile(["-DSX_DRIVER"], DRIVER, folder / "driver")
     return Parsers(folder / "driver", folder)
@@ -96,7 +96,7 @@ def driver(tmp_path_factory: pytest.TempPathFactory) -> Parsers:
 
 @pytest.fixture(scope="module")
 def device(tmp_path_factory: pytest.TempPathFactory) -> Parsers:
-    """Of the emulated device and of the detour of static runtimes."""
+    """The parsers of the emulated device and of the detour of static runtimes."""
     folder = tmp_path_factory.mktemp("parsers")
     text = folder / "signatures.txt"
     text.write_bytes(b"".join(path.read_bytes() for path in sorted(SIGNATURES.glob("*.sig"))))
@@ -210,7 +210,7 @@ def _with(text: str, line: str) -> str:
     ids=["manifest", "launch"],
 )
 def test_texts_of_the_service(driver: Parsers, target: str, good: str, bad: Sequence[str]) -> None:
-    """Numbers that do not fit, places outside of what they lie in, sizes that are said again."""
+    """Numbers that do not fit, places outside their section, sizes that are given twice."""
     texts = [good, *(_with(good, line) for line in bad), good[:-1], "", "\n", good + "\n"]
     lines, grown = driver.take(target, [text.encode() for text in texts])
     wrong = [t for t, line in zip(texts[1:], lines[1:], strict=True) if line != "refused"]

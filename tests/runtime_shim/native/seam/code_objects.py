@@ -1,4 +1,5 @@
-"""What a card needs of a code object and a launch: our own reader, LLVM's assembler and readelf."""
+"""Checks of what a GPU requires of a code object and a launch: our own reader, LLVM's assembler and
+readelf."""
 
 from __future__ import annotations
 

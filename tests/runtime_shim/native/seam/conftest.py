@@ -59,7 +59,7 @@ def standin(tmp_path_factory: pytest.TempPathFactory, gxx: Tool, amd_include: Pa
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How a command ended, and what it called of HIP in each process."""
+    """The outcome of a command, and its HIP calls in each process."""
 
     status: int
     output: str
@@ -79,7 +79,7 @@ class Outcome:
 
     @property
     def violations(self) -> list[dict[str, Any]]:
-        """What AMD's library would have refused, or done something else with."""
+        """Calls that AMD's library would have refused or treated differently."""
         return [call for call in self.calls if call["call"] == "VIOLATION"]
 
 

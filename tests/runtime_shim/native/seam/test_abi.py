@@ -1,4 +1,4 @@
-"""What our libraries take HIP to be, against AMD's own header and its library's list of names."""
+"""Our libraries' view of HIP, against AMD's own header and its library's list of names."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def constants() -> list[str]:
 
 
 def facts(header: Path, include: Path, work: Path, gxx: Tool) -> list[str]:
-    """What facts.cpp prints of a header."""
+    """The output of facts.cpp for a header."""
     work.mkdir()
     (work / "header.c").write_text(f'#include "{header}"\n')
     flags = ("-x", "c", "-std=c11", "-D__HIP_PLATFORM_AMD__", f"-I{include}")

@@ -1,4 +1,4 @@
-"""What the documents show is what the commands print, and what they name is there.
+"""The documents show the commands' actual output, and the things that they name exist.
 
 A fenced block that begins with ```` ```console ```` holds commands after ``$``; each must succeed.
 Where ``stable`` follows, what it prints must be what the block shows.  ``--bless`` writes what

@@ -101,7 +101,7 @@ def test_card(on_standin: Standin, tmp_path: Path) -> None:
 def test_a_bad_card(
     mischief: str, status: str, line: str, on_standin: Standin, tmp_path: Path
 ) -> None:
-    """What goes wrong with one kernel is one row of the report; the next one runs."""
+    """A failure of one kernel is one row of the report; the next one runs."""
     output = tmp_path / "report.json"
     names = chosen("kernel/early_exit/sm_80", "kernel/divergent_if/sm_80")
     outcome = on_standin(

@@ -61,7 +61,7 @@ def words_of(generation: int, files: Sequence[Path]) -> list[int]:
 
 
 def _state(path: Path) -> dict[str, dict[str, Any]]:
-    """What was found so far, by row."""
+    """The results so far, by row."""
     found: dict[str, dict[str, Any]] = json.loads(path.read_text()) if path.exists() else {}
     return found
 
