@@ -1,8 +1,8 @@
 """AMD's code objects: ELF files of code object versions 4, 5 and 6 for RDNA3's processors.
 
 `read` returns the contents that a disassembler lists, of linked and of relocatable files;
-`read_image` what a loader maps.  Both read through `elf`.  Layout: LLVM's AMDGPUUsage, "ELF Code
-Object".
+`read_image` the segments that a loader maps.  Both read through `elf`.  Layout: LLVM's AMDGPUUsage,
+"ELF Code Object".
 """
 
 from __future__ import annotations

@@ -162,7 +162,8 @@ class Document:
         return sum(map(self._chosen, self.image.texts))
 
     def functions(self) -> Iterator[tuple[str, list[dict[str, object]]]]:
-        """(name, one JSON record per word) of each function, relocations and labels filled in."""
+        """(name, one JSON record per word) of each function, with relocations and labels
+        resolved."""
         for section in self.image.texts:
             if not self._chosen(section):
                 continue

@@ -67,7 +67,7 @@ def template() -> tuple[bytes, int, int]:
 
 
 def with_code(text: str) -> bytes:
-    """A cubin of ours with a listing for its code."""
+    """One of our cubins with a listing as its code."""
     return with_scheduled(assemble_listing(scheduled(text), 90)[""])
 
 

@@ -145,7 +145,7 @@ def results(ins: Instruction, warps: Warps) -> Words:
 
 
 def meant(word: int, arch: int, warps: Warps) -> Words:
-    """The results by the meaning; ``warps.memory`` becomes what it leaves there."""
+    """The results by the semantics; updates ``warps.memory``."""
     ins = decode(word, 0, arch, strict=False)
     with np.errstate(over="ignore"):
         return results(ins, warps)

@@ -274,7 +274,7 @@ def percent(part: int, other: int) -> str:
 
 
 def compare(folder: Path, archs: Sequence[int], samples: int, count: int) -> None:
-    """Print the table and what is left."""
+    """Print the table and the remaining differences, by form."""
     print(f"nvdisasm {(folder / 'witness').read_text().strip()}")
     print("arch    words    equal  text unknown equal%   lenient rejected accepted rejected%")
     results: dict[int, Result] = {}

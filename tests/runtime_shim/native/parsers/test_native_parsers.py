@@ -287,7 +287,7 @@ def _symbols(count: int, length: int) -> bytes:
 
 
 def test_many_symbols_of_one_long_name(device: Parsers) -> None:
-    """160 KB of a file once became 256 MB of copies of the name."""
+    """160 KB of a file once expanded to 256 MB of copies of the name."""
     lines, grown = device.take("elf", [_symbols(4000, 64 << 10)])
     assert lines == ["taken"]
     assert grown < KIB_MORE
