@@ -130,7 +130,7 @@ def test_what_applications_do(
     if status <= 128:
         assert done.stderr == ""
     else:
-        assert done.stderr == f"sassxlate: hostile was ended by signal {status - 128}\n"
+        assert done.stderr == f"sassxlate: hostile was killed by signal {status - 128}\n"
 
 
 def test_other_programs_and_libraries(place: Place, hostile: Path) -> None:

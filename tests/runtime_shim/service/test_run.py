@@ -100,7 +100,7 @@ def test_death_by_signal(run: Run) -> None:
     """128 plus the signal's number, as in a shell; one line."""
     done = run("sh", "-c", "kill -SEGV $$")
     assert done.returncode == 128 + signal.SIGSEGV
-    assert done.stderr == "sassxlate: sh was ended by signal 11\n"
+    assert done.stderr == "sassxlate: sh was killed by signal 11\n"
 
 
 def test_pipe_signal_is_the_default(run: Run) -> None:
