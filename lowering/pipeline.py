@@ -214,6 +214,7 @@ PASSES: Final = (
     Pass("assemble", assemble),
     Pass("write", write),
 )
+ENGINE: Final = "engine"  # the pass of other writers of code than the rules, after check_lanes
 _SELECTION: Final = next(n for n, p in enumerate(PASSES) if p.name == "check_lanes") + 1
 
 
@@ -256,7 +257,7 @@ def translate_kernel(
         if after is not None:
             after(step.name, value)
 
-    engine = () if rewrite is None else (Pass("engine", rewrite),)
+    engine = () if rewrite is None else (Pass(ENGINE, rewrite),)
     passes = (*PASSES[:_SELECTION], *engine, *PASSES[_SELECTION:])
     done: Written = run_passes(Source(cubin, name, target, placed), passes, watch)
     return _translated(done, tuple(times))

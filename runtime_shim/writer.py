@@ -46,14 +46,19 @@ class Writer:
     place: Path | None = None
     target: str = RDNA3[0]
 
-    def translate(self, cubin: Cubin, name: str) -> tuple[Translated, EngineReport | None]:
-        """One kernel.  Raises as translate_kernel does; ModelError SX1007 in mode ``model``."""
+    def translate(
+        self, cubin: Cubin, name: str, after: Callable[[str, object], None] | None = None
+    ) -> tuple[Translated, EngineReport | None]:
+        """One kernel; ``after`` is called with the name and the result of each pass.  Raises as
+        translate_kernel does; ModelError SX1007 in mode ``model``."""
         from sassxlate.lowering.pipeline import translate_kernel
         from sassxlate.lowering.target import target_named
 
         engine = self.engine
         if engine is None:
-            return translate_kernel(cubin, name, target=target_named(self.target)), None
+            return translate_kernel(
+                cubin, name, after=after, target=target_named(self.target)
+            ), None
         reports: list[EngineReport] = []
 
         def rewrite(selected: Selected) -> Selected:
@@ -62,7 +67,9 @@ class Writer:
             return made
 
         with _Progress(engine, name):
-            done = translate_kernel(cubin, name, rewrite, target=target_named(self.target))
+            done = translate_kernel(
+                cubin, name, rewrite, after=after, target=target_named(self.target)
+            )
         if engine.name in self.keeps:
             rules = translate_kernel(cubin, name, target=target_named(self.target))
             cache = _cache(self.target, self.place)

@@ -108,10 +108,12 @@ class Inst:
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """A label's place in a program."""
+    """A label's place in a program.  ``block``: the byte offset of the SASS block that begins here,
+    in a translation; None for any other label."""
 
     name: str
     comment: str = field(default="", compare=False)
+    block: int | None = field(default=None, compare=False)
 
 
 Item: TypeAlias = Inst | Label

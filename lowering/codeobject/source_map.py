@@ -20,7 +20,6 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Final, Literal
 
-from sassxlate.cfg.graph import LABEL
 from sassxlate.disasm.rdna3.codec.assemble import Program
 from sassxlate.disasm.rdna3.instruction import Inst, InstOrigin, Item, Label
 
@@ -117,8 +116,8 @@ def _exact(items: Sequence[Item], program: Program) -> list[str]:
     runs: dict[str, list[tuple[int, int]]] = {}
     for item, offset, end in zip(items, program.offsets, ends, strict=True):
         if isinstance(item, Label):
-            if item.name.startswith(LABEL) and "_by" not in item.name:
-                blocks.append(f"{offset:x}:{item.name.removeprefix(LABEL)}")
+            if item.block is not None:
+                blocks.append(f"{offset:x}:{item.block:04x}")
         elif item.origin is None or item.origin.offset is None:
             some = runs.setdefault(item.origin.text if item.origin else "", [])
             if some and some[-1][1] == offset:

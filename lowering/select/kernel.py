@@ -108,7 +108,7 @@ def _emit_kernel(k: KernelBuilder, plan: ConvergencePlan, *, placed: bool) -> li
     added(k.items, 0, PROLOGUE)
     for n, block in enumerate(blocks):
         following = blocks[n + 1] if n + 1 < len(blocks) else None
-        k.items.append(Label(label_of(block.start)))
+        k.items.append(Label(label_of(block.start), block=block.start))
         converged = plan.uniformity.converged[block.index]
         first = len(k.items)
         if block.start in plan.heads:

@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from sassxlate.cfg.graph import LABEL
 from sassxlate.cfg.liveness import live_before, liveness
 from sassxlate.cfg.rdna3_flow import ENDS
 from sassxlate.disasm.rdna3 import info
@@ -114,7 +113,7 @@ def _spans(items: Sequence[Item], offsets: Sequence[int], regs: RegisterMap) -> 
     narrowed = False
     for n, (item, offset) in enumerate(zip(items, offsets, strict=True)):
         if isinstance(item, Label):
-            narrowed &= not item.name.startswith(LABEL)
+            narrowed &= item.block is None
             continue
         source = None if item.origin is None else item.origin.offset
         span = None

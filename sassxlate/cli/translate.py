@@ -6,7 +6,7 @@ import hashlib
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -82,6 +82,13 @@ def _chosen(
 @click.option("--json", "as_json", is_flag=True, help="Print the report as JSON.")
 @click.option("--verify", is_flag=True, help="Prove each block as `sassxlate verify` does.")
 @target_option
+@click.option(
+    "--dump-after",
+    "dumped",
+    metavar="PASS",
+    multiple=True,
+    help="Print what a pass makes of each kernel; may be repeated; all: of every pass.",
+)
 @engine_options
 @report_options
 def command(
@@ -92,6 +99,7 @@ def command(
     as_json: bool,
     verify: bool,
     target: str,
+    dumped: tuple[str, ...],
     engine: EngineName | None,
     model: str | None,
     samples: int,
@@ -112,6 +120,9 @@ def command(
     model and the extra `llm` are installed.  --engine search does the same with code from a search,
     without a model.  Programs that `sassxlate run` runs later use that code.
 
+    --dump-after prints the value of a pass, such as insert_waitcnt, instead of the summary: as
+    assembly with labels from `select` on, before that as text.  With it -o may be left out.
+
     --report writes a page (or JSON): each kernel's SASS beside its RDNA3, which rule
     wrote what, registers and occupancy, verdicts, refused kernels and the reasons.  With it, -o may
     be left out.
@@ -120,8 +131,11 @@ def command(
         from sassxlate.cli.verify import require_solver
 
         require_solver()
-    if output is None and report is None:
-        raise click.UsageError("Missing option '-o' / '--output' (or '--report').")
+    if output is None and report is None and not dumped:
+        raise click.UsageError("Missing option '-o' / '--output' (or '--report', '--dump-after').")
+    if as_json and dumped:
+        raise click.UsageError("--json and --dump-after both write to stdout.")
+    shown = _passes(dumped)
     pages = (
         None if report is None else begin(report, report_format, "translate", file, target, verify)
     )
@@ -143,7 +157,9 @@ def command(
             "where": str(where),
         }
         try:
-            done, answers = engines.translate(cubin, kernel.name)
+            done, answers = engines.translate(
+                cubin, kernel.name, _printer(kernel, shown) if shown else None
+            )
         except SassxlateError as e:
             refused += 1
             located = e.at(file=file, kernel=kernel.name)
@@ -179,7 +195,7 @@ def command(
         write_whole(output / "report.json", (json.dumps(data, indent=1) + "\n").encode())
     if as_json:
         click.echo(json.dumps(data))
-    else:
+    elif not dumped:
         for entry in entries:
             name = entry["demangled"] or entry["kernel"]
             if "report" in entry:
@@ -216,6 +232,31 @@ def _not_taken(outcomes: Mapping[str, int]) -> str:
     """How many blocks keep the rules' code, by reason."""
     others = [f"{n} {name}" for name, n in outcomes.items() if name != "accepted"]
     return f"; the rules' elsewhere: {', '.join(others)}" if others else ""
+
+
+def _passes(asked: tuple[str, ...]) -> frozenset[str]:
+    """The passes to show.  Raises BadParameter for a name that is none."""
+    if not asked:
+        return frozenset()
+    from sassxlate.lowering.pipeline import ENGINE, PASSES
+
+    names = [*(p.name for p in PASSES), ENGINE]
+    for name in asked:
+        if name not in names and name != "all":
+            known = ", ".join(names)
+            text = f"no pass {name!r}. The passes are: {known}; or all."
+            raise click.BadParameter(text, param_hint="'--dump-after'")
+    return frozenset(names if "all" in asked else asked)
+
+
+def _printer(kernel: Kernel, shown: frozenset[str]) -> Callable[[str, object], None]:
+    from sassxlate.lowering.report.dump import dump
+
+    def show(name: str, value: object) -> None:
+        if name in shown:
+            click.echo(f"// {kernel.name} sm_{kernel.arch} after {name}\n{dump(value)}")
+
+    return show
 
 
 def _verified(done: Translated) -> list[Judged]:

@@ -140,6 +140,11 @@ def _delay(imm: int) -> str:
     return " | ".join(parts) or "0"
 
 
+def message_number(text: str) -> int | None:
+    """The number of ``sendmsg(NAME)``; None for any other text."""
+    return next((n for n, name in _MESSAGES.items() if text == f"sendmsg({name})"), None)
+
+
 def _message(imm: int) -> str:
     if imm & 255 in _MESSAGES:
         return f"sendmsg({_MESSAGES[imm & 255]})"  # the bits above are ignored

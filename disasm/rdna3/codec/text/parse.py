@@ -1,7 +1,8 @@
 """Reads instructions as LLVM prints them: the inverse of :func:`.text.format_inst`.
 
 The result is printed again and compared, so that a text is understood completely or refused.
-Labels, DPP controls and instructions that compute code does not use (exports, images) are not read.
+Instructions that compute code does not use (exports, images) are not read; labels and DPP controls
+only by :func:`parse_with_labels`, for lines of a program.
 """
 
 from __future__ import annotations
@@ -11,9 +12,9 @@ import struct
 from dataclasses import replace
 from typing import Final
 
-from sassxlate.disasm.rdna3.codec.text.immediates import depctr_imm, waitcnt_imm
+from sassxlate.disasm.rdna3.codec.text.immediates import depctr_imm, message_number, waitcnt_imm
 from sassxlate.disasm.rdna3.codec.text.instruction import format_inst
-from sassxlate.disasm.rdna3.instruction import Arg, I, Inst, S, Sp, V
+from sassxlate.disasm.rdna3.instruction import Arg, I, Inst, LabelRef, S, Sp, V
 from sassxlate.disasm.rdna3.tables.opcodes import OPS, Operand, OpInfo
 from sassxlate.disasm.rdna3.tables.operand_codes import ALIASES
 from sassxlate.errors import EncodeError, Where
@@ -25,6 +26,9 @@ _TAIL = re.compile(
     r" (glc|slc|dlc|gds|clamp|mul:[24]|div:2|offset[01]?:-?(?:0x[0-9a-f]+|\d+)|"
     r"(?:op_sel|op_sel_hi|neg_lo|neg_hi):\[[01,]+\])$"
 )
+_LABEL = re.compile(r"[A-Za-z_][\w.$]*(?:-[A-Za-z_][\w.$]*)?")
+_HALVES = re.compile(r" op_sel_hi:\[([01,]+)\]")
+_DPP = re.compile(r" ((?:quad_perm|row_\w+|dpp8|bank_mask):.*)$")
 _COUNTER = re.compile(r"(vmcnt|lgkmcnt|expcnt)\((\d+)\)")
 _DEPCTR = re.compile(r"depctr_(\w+)\((\d+)\)")
 _SPECIALS: Final = frozenset(
@@ -59,7 +63,40 @@ def parse(text: str) -> Inst:
     raise _refused(text, "an operand or modifier that does not fit")
 
 
-def _parsed(line: str, text: str) -> Inst:
+def parse_with_labels(text: str) -> Inst:
+    """One instruction of a program, without comment: operands may be labels, and it may have a DPP
+    control.
+
+    Raises:
+        EncodeError: SX0525 as :func:`parse`.
+    """
+    line = " ".join(text.split())
+    plain, control = line, _DPP.search(line)
+    if control is not None:
+        name, _, rest = line[: control.start()].partition(" ")
+        plain = f"{name.removesuffix('_dpp')} {rest}"
+    first, *second = plain.split(" :: ")
+    head, _, last = first.rpartition(", ")
+    message = message_number(last)
+    inst = _parsed(first if message is None else head, text, labels=True)
+    if message is not None:
+        inst = replace(inst, imm=message)
+    if (halves := _HALVES.search(line)) is not None:  # a bit that no source has is as it is unsaid
+        inst = replace(inst, op_sel_hi=inst.op_sel_hi | 7 & -1 << len(halves[1].split(",")))
+    if second:
+        inst = replace(inst, y=_parsed(second[0], text))
+    if control is not None:
+        inst = replace(inst, dpp=control[1])
+    for candidate in (inst, replace(inst, enc="e64")):
+        try:
+            if " ".join(format_inst(candidate).split()) == line:
+                return candidate
+        except (EncodeError, ValueError, IndexError, KeyError):
+            continue
+    raise _refused(text, "an operand or modifier that does not fit")
+
+
+def _parsed(line: str, text: str, *, labels: bool = False) -> Inst:
     name, _, operands = line.partition(" ")
     op = name if name in OPS else re.sub(r"_e(32|64)$", "", name)
     row = OPS.get(op)
@@ -77,6 +114,9 @@ def _parsed(line: str, text: str) -> Inst:
     signs = {"neg": 0, "abs": 0, "op_sel": 0}
     for i, part in enumerate(p.strip() for p in body.split(",") if p.strip()):
         operand = row.args[i] if i < len(row.args) else None
+        if labels and part not in _SPECIALS and _LABEL.fullmatch(part) and not _TUPLE.match(part):
+            args.append(LabelRef(part))
+            continue
         args.append(_operand(part, operand, signs, text))
     scalar = "SMEM" not in row.forms and row.kind in ("salu", "branch")
     if scalar and len(args) > len(row.args) and isinstance(args[-1], I):
