@@ -1,0 +1,8 @@
+// The destination is still a source.
+  v_add_nc_u32_e32 v40, v1, v2
+  v_add_nc_u32_e32 v6, v5, v2
+  v_mov_b32_e32 v5, v40
+// ==== 3 instructions
+  v_add_nc_u32_e32 v40, v1, v2
+  v_add_nc_u32_e32 v6, v5, v2
+  v_mov_b32_e32 v5, v40

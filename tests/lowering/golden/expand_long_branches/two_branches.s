@@ -1,0 +1,29 @@
+// reach: 20 12
+// Each goes to the last island that it reaches.
+  s_cbranch_scc1 L_far
+  s_cbranch_vccz L_far
+  s_nop 0
+  s_nop 0
+  s_nop 0
+  s_nop 0
+  s_nop 0
+L_far:
+  s_endpgm
+// ==== 12 instructions
+  s_cbranch_scc1 L_far_by0
+  s_cbranch_vccz L_far_by1
+  s_nop 0
+  s_branch Lisland_0                                      // island
+L_far_by0:
+  s_branch L_far                                          // island
+Lisland_0:
+  s_nop 0
+  s_nop 0
+  s_nop 0
+  s_branch Lisland_1                                      // island
+L_far_by1:
+  s_branch L_far                                          // island
+Lisland_1:
+  s_nop 0
+L_far:
+  s_endpgm

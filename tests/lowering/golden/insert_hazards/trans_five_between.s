@@ -1,0 +1,17 @@
+// Five VALUs between are not enough.
+  v_rcp_f32_e32 v2, v3
+  v_mov_b32_e32 v9, v8
+  v_mov_b32_e32 v9, v8
+  v_mov_b32_e32 v9, v8
+  v_mov_b32_e32 v9, v8
+  v_mov_b32_e32 v9, v8
+  v_mov_b32_e32 v4, v2
+// ==== 8 instructions
+  v_rcp_f32_e32 v2, v3
+  v_mov_b32_e32 v9, v8
+  v_mov_b32_e32 v9, v8
+  v_mov_b32_e32 v9, v8
+  v_mov_b32_e32 v9, v8
+  v_mov_b32_e32 v9, v8
+  s_waitcnt_depctr depctr_va_vdst(0)                      // hazard
+  v_mov_b32_e32 v4, v2
