@@ -32,6 +32,7 @@ from sassxlate.lowering.select.stages import (
     Planned,
     Selected,
 )
+from sassxlate.lowering.target import target_named
 
 _BLOCK = re.compile(rf"{LABEL}([0-9a-f]+):")
 _ORIGIN = re.compile(r"/\*([0-9a-f]+)\*/(?: (.*))?")
@@ -209,6 +210,7 @@ def map_text(regs: RegisterMap) -> str:
     m = regs
     return _joined(
         [
+            f"target {m.target.name}",
             *(f"R{i} v{v}" for i, v in sorted(m.r.items())),
             *(f"R{i} scratch+{at}" for i, at in sorted(m.spilled.items())),
             *(f"UR{i} s{s}" for i, s in sorted(m.ur.items())),
@@ -244,6 +246,7 @@ def _read_slot(text: str) -> Slot:
 
 
 _REGISTER = re.compile(r"(R|UR|P|UP|B)(\d+)")
+_SINGLE = frozenset({"target", "live", "save_exec", "thread", "lanes", "scratch", "temporaries"})
 _CONSTANT = re.compile(r"c\[(0x[0-9a-f]+)\]\[(0x[0-9a-f]+)\]")
 
 
@@ -264,12 +267,13 @@ def read_map(text: str) -> RegisterMap:
             ready[int(rest[0], 10 if rest[0][0] == "-" else 16)] = _read_slot(rest[1])
         elif name == "region":
             regions.append(_read_slot(rest[0]))
-        elif name in ("live", "save_exec", "thread", "lanes", "scratch", "temporaries"):
+        elif name in _SINGLE:
             one[name] = rest
         else:
             raise ValueError(f"no place {line!r} of a register map")
     temporaries = one["temporaries"]
     return RegisterMap(
+        target=target_named(one["target"][0]),
         r={i: int(p[1:]) for i, p in places["R"].items() if p[0] == "v"},
         spilled={i: int(p[8:]) for i, p in places["R"].items() if p.startswith("scratch+")},
         ur={i: int(p[1:]) for i, p in places["UR"].items() if p[0] == "s"},

@@ -40,6 +40,7 @@ from sassxlate.lowering.pipeline import PASSES, Assembled, Code, EncodedCode
 from sassxlate.lowering.regalloc.register_map import RegisterMap
 from sassxlate.lowering.report.dump import dump, items_text, read_items
 from sassxlate.lowering.select.stages import Analysed, Linked, Selected, Source
+from sassxlate.lowering.target import DEFAULT
 from tests.disasm.sass.interpreter.launches import with_code
 
 FOLDER = Path(__file__).resolve().parent / "golden"
@@ -48,7 +49,7 @@ _END = "// ===="
 _ADDED = frozenset({"prologue", "next", "scheduler"})  # not shown unless all is
 # Of coalesce_copies alone: v40 and above, s20 to s29 are temporaries.
 _MAP = RegisterMap(
-    {}, {}, {}, {}, {}, {}, S(3), S(2), {}, (), {}, tuple(range(20, 30)), V(39), 40, (), 0
+    DEFAULT, {}, {}, {}, {}, {}, {}, S(3), S(2), {}, (), {}, tuple(range(20, 30)), V(39), 40, (), 0
 )
 
 
@@ -127,7 +128,7 @@ def _of_sass(case: Case) -> tuple[list[Item] | None, str]:
 
 
 def _after(cubin: Cubin, keys: Mapping[str, str]) -> object:
-    value: object = Source(cubin, cubin.kernels[0].name)
+    value: object = Source(cubin, cubin.kernels[0].name, DEFAULT)
     for step in PASSES:
         value = step.run(value)
         if isinstance(value, Linked) and "calls" in keys:

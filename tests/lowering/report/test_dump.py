@@ -15,6 +15,7 @@ from sassxlate.errors import EncodeError
 from sassxlate.lowering.pipeline import PASSES, Assembled, Code, EncodedCode, Pass, run_passes
 from sassxlate.lowering.report.dump import dump, items_text, read_items, read_map
 from sassxlate.lowering.select.stages import Allocated, Selected, Source
+from sassxlate.lowering.target import DEFAULT
 
 KERNELS = Path(__file__).resolve().parents[3] / "fixtures" / "kernels"
 FILES = sorted(str(p.relative_to(KERNELS)) for p in KERNELS.rglob("*.cubin"))
@@ -39,7 +40,7 @@ def _values(file: str) -> Iterator[tuple[str, object]]:
     for kernel in cubin.kernels:
         seen: list[tuple[str, object]] = []
 
-        run_passes(Source(cubin, kernel.name), PASSES, partial(_keep, seen))
+        run_passes(Source(cubin, kernel.name, DEFAULT), PASSES, partial(_keep, seen))
         assert [name for name, _ in seen] == [step.name for step in PASSES]
         yield from seen
 
