@@ -17,6 +17,7 @@ from sassxlate.errors import SassxlateError
 from sassxlate.lowering.abi.kernarg import BankLayout
 from sassxlate.lowering.builder.kernel_builder import KernelBuilder
 from sassxlate.lowering.builder.rule_emitter import RuleEmitter
+from sassxlate.lowering.passes.coalesce_copies import coalesce_copies
 from sassxlate.lowering.regalloc.register_map import RegisterMap
 from sassxlate.lowering.rules import TABLE
 from sassxlate.lowering.rules.rule import choose
@@ -100,6 +101,7 @@ def matches_rule(
     try:
         rule.emit(c)
         c.finish()
+        k.items[:] = coalesce_copies(k.items, regs)
         return _bits(_with_routines(k, ins)) == _decoded(core)
     except SassxlateError:
         return False
