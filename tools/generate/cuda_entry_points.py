@@ -1,6 +1,6 @@
 """Writes runtime_shim/native/cuda/entry_points.def from the toolkit's headers: names and versions.
 
-`python tools/generate/cuda_entry_points.py INCLUDE_DIR > entry_points.def`.  Only the names of
+`python -m tools.generate/cuda_entry_points INCLUDE_DIR > entry_points.def`.  Only the names of
 functions and
 the driver versions of their variants are taken.  A variant's symbol follows from its rank: of the
 plain variants of a name, sorted by version, the first is the name itself and the n-th ends in

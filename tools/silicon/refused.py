@@ -1,6 +1,6 @@
 """The measured words that the translator refuses, by mnemonic, with its reasons.
 
-``python tools/silicon refused`` prints it; ``tests/lowering/test_refused.py`` holds the counts.
+``python -m tools.silicon refused`` prints it; ``tests/lowering/test_refused.py`` holds the counts.
 """
 
 from __future__ import annotations

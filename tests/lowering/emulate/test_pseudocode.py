@@ -211,7 +211,7 @@ def test_fixtures_are_recorded() -> None:
         for kernel in cubin.kernels:
             items = translate_kernel(cubin, kernel.name).items
             new = {i.op for i in items if isinstance(i, Inst)} - known - NO_VALUE
-            assert not new, f"python tools/witness/pcode forms {path} --add"
+            assert not new, f"python -m tools.witness.pcode forms {path} --add"
 
 
 # --- the manual's own examples -----------------------------------------------------------------

@@ -2,8 +2,8 @@
 
 ::
 
-    python tools/silicon/convergence pack PACK.npz     # what driver.py launches, on a GPU
-    python tools/silicon/convergence keep RESULTS...   # fixtures, of the folders that it wrote
+    python -m tools.silicon.convergence pack PACK.npz     # what driver.py launches, on a GPU
+    python -m tools.silicon.convergence keep RESULTS...   # fixtures, of the folders that it wrote
 """
 
 from __future__ import annotations

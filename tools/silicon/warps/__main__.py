@@ -2,8 +2,8 @@
 
 ::
 
-    python tools/silicon/warps run -o RESULTS    # the device's; needs no other tool
-    python tools/silicon/warps keep RESULTS      # adds words that were equal to fixtures/silicon
+    python -m tools.silicon.warps run -o RESULTS    # the device's; needs no other tool
+    python -m tools.silicon.warps keep RESULTS      # adds words that were equal to fixtures/silicon
 
 It prints a table by mnemonic, and writes the verdicts to RESULTS.jsonl and the first warps'
 changes of every word to RESULTS.0.npz ..., by its number in the lines.

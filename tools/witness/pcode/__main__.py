@@ -2,8 +2,8 @@
 
 ::
 
-    python tools/witness/pcode forms FILE... [--add]  # records what translations consist of
-    python tools/witness/pcode compare [FORMS] [--vectors N] [--seed N] [--only TEXT]
+    python -m tools.witness.pcode forms FILE... [--add]  # records what translations consist of
+    python -m tools.witness.pcode compare [FORMS] [--vectors N] [--seed N] [--only TEXT]
 
 FILE is a program, a library or a cubin.  The pseudocode is the one in tinygrad's tables (in the
 ``test`` extra), which are made from AMD's manual; `machine.py` runs it, with floating point of its

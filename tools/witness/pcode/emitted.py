@@ -17,7 +17,7 @@ from .cases import Form, form_of
 HEADER = """\
 # Instructions that the lowering emits, by form, with how often each occurs in the translations of
 # fixtures/kernels, of fixtures/silicon's words, and of 221 programs of HeCBench, cuda-samples and
-# polybenchGpu (CUDA 13.0, sm_80 and sm_90).  Written by `python tools/witness/pcode forms`.
+# polybenchGpu (CUDA 13.0, sm_80 and sm_90).  Written by `python -m tools.witness.pcode forms`.
 """
 
 

@@ -18,7 +18,7 @@ from .code_objects import assembled_again, check_code, check_launch
 from .conftest import ROOT, Outcome, Standin
 
 PROGRAMS = ROOT / "fixtures/programs"
-DRIVER = ROOT / "tests/cuda/programs"
+DRIVER = ROOT / "tests/runtime_shim/native/cuda/programs"
 Tool = Callable[..., str]
 
 
@@ -213,8 +213,8 @@ def test_all_programs(
     """The sixteen programs, built here."""
     assert nvcc
     folder = tmp_path_factory.mktemp("programs")
-    tool = ROOT / "tools/generate/programs.py"
-    subprocess.run([sys.executable, tool, "-o", folder, "--arch", str(arch)], check=True)
+    command = [sys.executable, "-m", "tools.generate.programs", "-o", folder, "--arch", str(arch)]
+    subprocess.run(command, check=True, cwd=ROOT)
     programs = sorted(path for path in folder.iterdir() if os.access(path, os.X_OK))
     assert len(programs) == 16
     for program in programs:
