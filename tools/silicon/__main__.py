@@ -5,7 +5,7 @@
     python -m tools.silicon words -o WORDS        # needs nvdisasm: the words to measure
     python -m tools.silicon run WORDS -o RESULTS  # needs the GPU: runs and compares them
     python -m tools.silicon keep [WORDS]          # needs the GPU: measures fixtures/silicon again
-    python -m tools.silicon refused               # the kept words that the translator refuses, and why
+    python -m tools.silicon refused               # kept words that the translator refuses, and why
 
 ``run`` prints a table by mnemonic: words equal to their meaning to the bit (or, for the
 multi-function unit, within its bounds), differing, not described, not executable.  RESULTS names

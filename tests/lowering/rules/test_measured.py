@@ -1,4 +1,4 @@
-"""Measured words that the translator refuses, as ``python -m tools.silicon refused`` counts them."""
+"""Measured words that the translator refuses: ``python -m tools.silicon refused`` counts them."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Launches kernels on an NVIDIA GPU; needs numpy and the driver, and nothing of this package.
 
 ``python driver.py PACK.npz OUT`` (with ``supervised.py`` beside it): processes share the kernels of
-the file that ``python -m tools.silicon.convergence pack`` writes; hanging kernels are ended.  OUT gets
-``events.jsonl.gz``, a line per kernel: verdict, and the events ([number, lanes by vote, lanes by
+the file that ``python -m tools.silicon.convergence pack`` writes; hanging kernels are ended.  OUT
+gets ``events.jsonl.gz``, a line per kernel: verdict, and the events ([number, lanes by vote, lanes by
 what they stored, B0 to B3, R16, clock] in the order of the clock); and ``cuda.npz``, the words of
 CUDA kernels.
 """

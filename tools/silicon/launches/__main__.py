@@ -3,7 +3,7 @@
 ::
 
     python -m tools.silicon.launches run -o RESULTS     # the device's; needs no other tool
-    python -m tools.silicon.launches keep RESULTS...    # fixtures, from the results of an NVIDIA GPU
+    python -m tools.silicon.launches keep RESULTS...    # fixtures, from results of an NVIDIA GPU
     python -m tools.silicon.launches giving [RESULTS]   # hints and BSYNC: docs/errata.md
 
 ``run`` prints a table, and writes RESULTS.jsonl (a line per case: verdict, digest of the memory,
