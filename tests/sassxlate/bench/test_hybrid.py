@@ -24,7 +24,7 @@ RATE = Rate(90, 40, 30, 7.5, 2)
 
 
 def test_figures() -> None:
-    made = HybridResult("m-1", 80, ROWS, RATE)
+    made = HybridResult("model", "m-1", 80, ROWS, RATE)
     assert made.mean == pytest.approx(0.9)
     assert made.hit_rate == pytest.approx(0.2)
     assert made.asked_a_second == pytest.approx(4.0)
@@ -33,20 +33,20 @@ def test_figures() -> None:
     assert "2 of 2 programs pass; 10.00 % of dynamic instructions saved" in shown
     assert "12.0 distinct blocks per second on 2 cores" in shown
     wrong = ProgramComparison("c", False, "checksum", 100, 10, 1, 1, 1, 1, 0.0, 0.0)
-    less = HybridResult("m-1", 80, (ROWS[1], wrong), replace(RATE, seconds=90.0))
+    less = HybridResult("model", "m-1", 80, (ROWS[1], wrong), replace(RATE, seconds=90.0))
     assert less.mean == 1  # what does not pass saves nothing
     assert [line.partition(":")[0] for line in less.missed()] == [
         "c", "0.00 % of instructions saved, under 3.0",
         "1.0 distinct blocks per second, under 10.0",
     ]  # fmt: skip
-    assert HybridResult("m-1", 80, (), None).mean == 1
+    assert HybridResult("model", "m-1", 80, (), None).mean == 1
 
 
 def test_document(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text(f"before\n{BEGIN}\nold\n{END}\nafter\n")
     machine = {"cpu": "a CPU", "vectors": "AVX2", "load": 0.5}
-    write(page, markdown(HybridResult("m-1", 80, ROWS, RATE), machine), (BEGIN, END))
+    write(page, markdown(HybridResult("model", "m-1", 80, ROWS, RATE), machine), (BEGIN, END))
     made = page.read_text()
     assert made.startswith("before\n")
     assert made.endswith("after\n")

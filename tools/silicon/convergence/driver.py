@@ -2,9 +2,9 @@
 
 ``python driver.py PACK.npz OUT`` (with ``supervised.py`` beside it): processes share the kernels of
 the file that ``python -m tools.silicon.convergence pack`` writes; hanging kernels are ended.  OUT
-gets ``events.jsonl.gz``, a line per kernel: verdict, and the events ([number, lanes by vote, lanes by
-what they stored, B0 to B3, R16, clock] in the order of the clock); and ``cuda.npz``, the words of
-CUDA kernels.
+gets ``events.jsonl.gz``, a line per kernel: verdict, and the events ([number, lanes by vote, lanes
+by what they stored, B0 to B3, R16, clock] in the order of the clock); and ``cuda.npz``, the words
+of CUDA kernels.
 """
 
 from __future__ import annotations
