@@ -145,7 +145,9 @@ def writer(
     name = engine
     if name is None:
         name = "hybrid" if model is not None else choose.usual(model)
-    return Writer(choose.engine(name, model, samples, memo=_memo(target)), target=target)
+    # The rules remember nothing: no cache is opened for them.
+    memo = None if name == "rules" else _memo(target)
+    return Writer(choose.engine(name, model, samples, memo=memo), target=target)
 
 
 def _memo(target: str) -> Memo:

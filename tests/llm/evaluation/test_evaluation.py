@@ -232,7 +232,7 @@ def test_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def rules(*_: object) -> Scripted:
         return RULES
 
-    monkeypatch.setattr(models, "proposer", rules)
+    monkeypatch.setattr(models, "language_model", rules)
     options = ["eval", str(SOURCES[0]), "-j", "1", "--samples", "2"]
     done = CliRunner().invoke(cli, [*options, "--picture", str(tmp_path / "p.svg")])
     assert done.exit_code == 0, done.output

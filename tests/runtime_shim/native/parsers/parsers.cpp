@@ -99,11 +99,11 @@ bool takes_signature(const uint8_t *data, size_t size) {
 }
 #endif
 
-struct Target {
+struct Parser {
   const char *name;
   int (*fuzz)(const uint8_t *, size_t);
   bool (*takes)(const uint8_t *, size_t);
-} const kTargets[] = {
+} const kParsers[] = {
 #ifdef SX_DRIVER
     {"manifest", fuzz_manifest, takes_manifest},
     {"launch", fuzz_manifest, takes_launch},
@@ -126,8 +126,8 @@ long peak() {
 }  // namespace
 
 int main(int argc, char **argv) {
-  const Target *target = nullptr;
-  for (const Target &each : kTargets)
+  const Parser *target = nullptr;
+  for (const Parser &each : kParsers)
     if (argc > 1 && !strcmp(argv[1], each.name)) target = &each;
   if (!target) return 2;
   g_target = target->fuzz;
