@@ -6,6 +6,7 @@ import importlib.metadata
 import os
 import signal
 import subprocess
+import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -14,6 +15,8 @@ import pytest
 from sassxlate import toolchain
 
 ROOT = Path(__file__).resolve().parents[1]
+# `tools` and `tests` are packages of the checkout.  Last: an installed sassxlate comes first.
+sys.path.append(str(ROOT))
 
 
 # The tester may set where things are; the tests decide how programs run.

@@ -67,13 +67,13 @@ int bundle_entry(uint64_t address, const Target &target, uint64_t &entry, std::s
     uint64_t offset = u64_at(fields, 0), length = u64_at(fields, 16);
     std::string name(std::min<uint64_t>(length, 256), 0);
     if (length > 256 || !read_memory(at + 24, name.data(), length)) break;
-    if (name.find("amdgcn") != std::string::npos && (name + ":").find("-" + target.name + ":") != std::string::npos) {
+    if (name.find("amdgcn") != std::string::npos && (name + ":").find("-" + std::string(target.name) + ":") != std::string::npos) {
       entry = address + offset;
       return 0;
     }
     at += 24 + length;
   }
-  why = "the offload bundle has no code for " + target.name;
+  why = "the offload bundle has no code for " + std::string(target.name);
   return hipErrorNoBinaryForGpu;
 }
 
@@ -260,7 +260,7 @@ int read_code_object(const void *image, const Target &target, std::unique_ptr<Co
   const ElfFile &elf = code->elf;
   if (elf.machine != kMachineAmdgpu || elf.os_abi != kOsAbiHsa ||
       (elf.flags & kFlagMachineMask) != target.machine) {
-    why = "not a code object for " + target.name;
+    why = "not a code object for " + std::string(target.name);
     return hipErrorNoBinaryForGpu;
   }
   if (elf.abi_version < 2 || elf.abi_version > 4) {

@@ -16,7 +16,7 @@ namespace sx {
 namespace {
 
 Target chosen_target() {
-  std::string name = env_string("SASSXLATE_TARGET", kTargets[0].name);
+  static const std::string name = env_string("SASSXLATE_TARGET", std::string(kTargets[0].name));
   for (const Target &one : kTargets)
     if (one.name == name) return one;
   log_line("SX0416: SASSXLATE_TARGET names no target: %s", name.c_str());
@@ -246,7 +246,7 @@ SX_API hipError_t hipDeviceGet(hipDevice_t *device, int ordinal) {
 }
 
 SX_API hipError_t hipDeviceGetName(char *name, int length, hipDevice_t device) {
-  return call([&] { return device ? with_device(device) : copy_text(name, length, target().name + " (emulated by sassxlate)"); }, kIgnoreSticky);
+  return call([&] { return device ? with_device(device) : copy_text(name, length, std::string(target().name) + " (emulated by sassxlate)"); }, kIgnoreSticky);
 }
 
 SX_API hipError_t hipDeviceGetUuid(char uuid[16], hipDevice_t device) {

@@ -1,19 +1,19 @@
 // The processor that is emulated: SASSXLATE_TARGET, or the first of those whose code runs here.
 #pragma once
 #include <cstdint>
-#include <string>
+#include <string_view>
 
 namespace sx {
 
 struct Target {
-  std::string name;
+  std::string_view name;
   uint32_t machine;         // EF_AMDGPU_MACH, in e_flags of its code objects
   unsigned vgprs_per_simd;  // wave32
   unsigned vgpr_step;       // in which a wave is given VGPRs
 };
 
 // As in lowering/target.py, which tests compare.
-inline const Target kTargets[] = {
+inline constexpr Target kTargets[] = {
     {"gfx1100", 0x41, 1536, 24},
     {"gfx1101", 0x46, 1536, 24},
     {"gfx1102", 0x47, 1024, 16},
