@@ -1,5 +1,2 @@
-"""Whole cubins as text in nvdisasm's shape: directives, labels, symbols, relocated operands."""
-
-from sassxlate.disasm.listing.cubin import Document, ListingOptions
-
-__all__ = ["Document", "ListingOptions"]
+"""Cubins, sections and code objects as text, in nvdisasm's and llvm-objdump's shape: `cubin` has
+whole cubins.  Nothing is re-exported: `ls` reads records alone, without the decoder's tables."""

@@ -10,15 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from sassxlate.cfg.liveness import live_before
 from sassxlate.disasm.sass.instruction import Instruction, RegRef
 from sassxlate.lowering.abi.kernarg import BankLayout
 from sassxlate.lowering.nans.bits import NanBits
-
-if TYPE_CHECKING:
-    pass
 
 
 @dataclass(frozen=True, slots=True)

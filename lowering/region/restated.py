@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import Final, TypeAlias
 
 from sassxlate.disasm.rdna3 import RRef, reads, writes
 from sassxlate.disasm.rdna3.instruction import Arg, Inst, Item, S, V
@@ -16,9 +16,6 @@ from sassxlate.lowering.regalloc.register_map import RegisterMap
 from sassxlate.lowering.region.places import VTEMPS
 from sassxlate.lowering.region.region import Region
 from sassxlate.lowering.target import NULL
-
-if TYPE_CHECKING:
-    pass
 
 OLDER: Final = bank_layout(90)  # the layout of the kernarg segment of older kernels
 _SIZES: Final = {"block_dim": 12, "grid_dim": 12, "param_base": 1 << 16}

@@ -8,14 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from sassxlate.errors import SassxlateError, UsageError, Where
-from sassxlate.lowering.report.report import Form
 
 if TYPE_CHECKING:
     from sassxlate.disasm.containers import Kernel
     from sassxlate.lowering.emulate.counts import Runs
-    from sassxlate.lowering.report.report import KernelReports, Ran
+    from sassxlate.lowering.report.judged import Judged
+    from sassxlate.lowering.report.report import Form, KernelReports, Ran
     from sassxlate.lowering.select.translated import Translated
-    from sassxlate.lowering.verify.block.judged import Judged
 
 
 @dataclass(slots=True)

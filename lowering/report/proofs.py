@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 import click
 
 from sassxlate.errors import SassxlateError
-from sassxlate.lowering.verify.block.judged import Judged, ProofSettings
+from sassxlate.lowering.report.judged import Judged, ProofSettings
 
 if TYPE_CHECKING:
     from sassxlate.disasm.containers import Cubin, Kernel

@@ -20,9 +20,9 @@ from sassxlate.errors import SassxlateError, catalogue
 from sassxlate.output import SCHEMA, write_whole
 
 if TYPE_CHECKING:
+    from sassxlate.lowering.report.judged import Judged
     from sassxlate.lowering.report.occupancy import Occupancy
     from sassxlate.lowering.select.translated import Translated
-    from sassxlate.lowering.verify.block.judged import Judged
 
 KIND = "sassxlate-report"
 ASKED = (  # fields of an engine's report

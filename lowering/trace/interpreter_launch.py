@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from sassxlate.lowering.trace.recording import Recorded
-
 from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +21,9 @@ from sassxlate.lowering.abi.link import (
     function_addresses,
     link_kernel,
 )
+
+if TYPE_CHECKING:
+    from sassxlate.lowering.trace.recording import Recorded
 
 Bytes = NDArray[np.uint8]
 Shape = tuple[int, int, int]
@@ -151,7 +150,6 @@ def _bank0(
 
 def replayed(cubin: Cubin, kernel: Kernel, launch: Mapping[str, str], recorded: Recorded) -> Launch:
     """A recorded launch for the interpreter."""
-    pass
 
     def word(offset: int, size: int) -> int:
         return int.from_bytes(recorded.kernarg[offset : offset + size], "little")

@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from sassxlate.errors import InterpretError, SassxlateError, UsageError
-from sassxlate.lowering.trace.interpreter_launch import approximations, replayed
 
 if TYPE_CHECKING:
     from sassxlate.disasm.containers import Cubin, Kernel
@@ -272,6 +271,7 @@ def _mark(recorded: Recorded) -> str:
 
 def _verdict(used: _Used | None, recorded: Recorded, limit: int) -> Verdict:
     from sassxlate.lowering.trace.compare_memory import Unknown, compare
+    from sassxlate.lowering.trace.interpreter_launch import approximations, replayed
 
     if used is None:
         return Unknown("the launched kernel is not in the cache")

@@ -20,7 +20,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from sassxlate.disasm.containers import Cubin, Function, Kernel, parse_cubin
-from sassxlate.disasm.listing import Document
+from sassxlate.disasm.listing.cubin import Document
 from sassxlate.disasm.listing.sass_section import lines
 from sassxlate.disasm.sass import Section, decode_sections
 from sassxlate.errors import SassxlateError

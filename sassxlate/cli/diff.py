@@ -93,8 +93,6 @@ def command(
         raise UsageError("SX0840", f"{option} selects in B, and --against rdna3 has no B")
     exact = _exact(left, right)
     if exact is not None:
-        pass
-
         if kernel_b:
             raise UsageError("SX0840", "a kernel and its translation have one name: no --kernel-b")
         text, refused = shown(*exact, kernel, _of_sass(exact[0] == right, arch, arch_b), kind)

@@ -16,7 +16,7 @@ from sassxlate.disasm.inputs import (
     read_input,
     require_machine_code,
 )
-from sassxlate.disasm.listing import Document, ListingOptions
+from sassxlate.disasm.listing.cubin import Document, ListingOptions
 from sassxlate.disasm.listing.source_lines import Mode
 from sassxlate.errors import EXIT_BAD_WORDS, DecodeError, SassxlateError
 from sassxlate.output import print_json, print_lines

@@ -14,6 +14,7 @@ import click
 from sassxlate import __version__
 from sassxlate.cli.options import engine_options, report_options, target_option
 from sassxlate.errors import SassxlateError, ShimError, UsageError
+from sassxlate.lowering.report.pages import begin
 from sassxlate.runtime_shim import application, paths, trusted
 from sassxlate.runtime_shim.application import RunReport
 from sassxlate.runtime_shim.cache import hybrid
@@ -121,8 +122,6 @@ def command(
     socket = paths.socket_path(tag, cache)
     pages = None
     if report is not None:
-        from sassxlate.lowering.report.pages import begin  # with NumPy: only where it is wanted
-
         pages = begin(report, report_format, "run", " ".join([app, *args]), target)
     report_path = _report_file()
     settings = {

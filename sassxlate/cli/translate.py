@@ -29,8 +29,8 @@ from sassxlate.runtime_shim.writer import UNIT, writer
 
 if TYPE_CHECKING:
     from sassxlate.llm.engine.choose import EngineName
+    from sassxlate.lowering.report.judged import Judged
     from sassxlate.lowering.select.translated import Translated
-    from sassxlate.lowering.verify.block.judged import Judged
 
 
 def stem_of(name: str, arch: int, where: tuple[int, int], taken: set[str]) -> str:
@@ -262,8 +262,8 @@ def _printer(kernel: Kernel, shown: frozenset[str]) -> Callable[[str, object], N
 def _verified(done: Translated) -> list[Judged]:
     """The blocks' verdicts; refuted ones are printed."""
     from sassxlate.cli.verify import print_verdict
+    from sassxlate.lowering.report.judged import ProofSettings
     from sassxlate.lowering.report.proofs import judge_kernel
-    from sassxlate.lowering.verify.block.judged import ProofSettings
     from sassxlate.runtime_shim.cache.verdicts import verdicts
 
     found: list[Judged] = []

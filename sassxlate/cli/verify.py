@@ -22,8 +22,8 @@ from sassxlate.disasm.inputs import (
     require_machine_code,
 )
 from sassxlate.errors import SassxlateError, UsageError
+from sassxlate.lowering.report.judged import Judged, ProofSettings
 from sassxlate.lowering.report.proofs import Answer, judge_all
-from sassxlate.lowering.verify.block.judged import Judged, ProofSettings
 from sassxlate.processes import cores
 from sassxlate.runtime_shim.cache.verdicts import verdicts
 from sassxlate.runtime_shim.replay.against_interpreter import run_options

@@ -19,6 +19,7 @@ from sassxlate.disasm.containers import parse_cubin
 from sassxlate.disasm.sass.codec.encode import assemble
 from sassxlate.lowering.emulate.counts import Runs
 from sassxlate.lowering.pipeline import translate_kernel
+from sassxlate.lowering.report.judged import Judged
 from sassxlate.lowering.report.occupancy import of_cu, of_sm
 from sassxlate.lowering.report.pages import wrote
 from sassxlate.lowering.report.report import KernelReports, Ran, RefusedBy
@@ -26,7 +27,6 @@ from sassxlate.lowering.report.side_by_side import of_translated
 from sassxlate.lowering.select.translated import Translated
 from sassxlate.lowering.target import GFX1100
 from sassxlate.lowering.verify import Proved, Refuted, Unknown
-from sassxlate.lowering.verify.block.judged import Judged
 
 from .test_page import browser as browser  # a fixture
 from .test_page import played

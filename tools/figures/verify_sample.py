@@ -25,8 +25,8 @@ from pathlib import Path
 from sassxlate.disasm.containers import Cubin, Kernel, load
 from sassxlate.errors import SassxlateError
 from sassxlate.lowering.pipeline import translate_kernel
+from sassxlate.lowering.report.judged import ProofSettings
 from sassxlate.lowering.report.proofs import judge_all
-from sassxlate.lowering.verify.block.judged import ProofSettings
 from sassxlate.processes import cores
 
 SEED = 20261121

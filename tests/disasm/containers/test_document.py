@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from sassxlate.cli import cli
-from sassxlate.disasm.listing import Document, ListingOptions
+from sassxlate.disasm.listing.cubin import Document, ListingOptions
 
 from .conftest import DATA
 

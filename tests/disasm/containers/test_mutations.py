@@ -15,8 +15,8 @@ from sassxlate.disasm.containers import load_bytes, parse_cubin
 from sassxlate.disasm.containers.attributes import records
 from sassxlate.disasm.containers.elf import Elf
 from sassxlate.disasm.containers.relocations import relocations
-from sassxlate.disasm.listing import Document, ListingOptions
 from sassxlate.disasm.listing.call_graph import call_graph
+from sassxlate.disasm.listing.cubin import Document, ListingOptions
 from sassxlate.disasm.listing.image import Image
 from sassxlate.errors import ContainerError, SassxlateError
 
