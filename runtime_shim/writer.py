@@ -18,7 +18,6 @@ from sassxlate.runtime_shim.cache import place as _cache_place
 
 if TYPE_CHECKING:
     from sassxlate.disasm.containers import Cubin
-    from sassxlate.llm.engine.choose import EngineName
     from sassxlate.lowering.engine.engine import Engine
     from sassxlate.lowering.engine.memo import Memo
     from sassxlate.lowering.engine.report import EngineReport
@@ -30,6 +29,7 @@ _T = TypeVar("_T")
 _QUIET_S, _EVERY_S = 2.0, 0.2  # seconds before progress is shown, and between two updates
 _BAR = 24
 _TOGETHER = 32  # kernels that are asked for at once
+KEEPS = ("hybrid", "search")  # their code is proved, and cheaper than the rules'
 UNIT = 16  # of lowering/optimize/cost.py: of a cycle
 
 
@@ -42,23 +42,28 @@ class Writer:
     """
 
     engine: Engine | None
-    keeps: tuple[str, ...] = ("hybrid", "search")
+    keeps: tuple[str, ...] = KEEPS
     place: Path | None = None
     target: str = RDNA3[0]
 
     def translate(
-        self, cubin: Cubin, name: str, after: Callable[[str, object], None] | None = None
+        self,
+        cubin: Cubin,
+        name: str,
+        after: Callable[[str, object], None] | None = None,
+        *,
+        placed: bool = False,
     ) -> tuple[Translated, EngineReport | None]:
-        """One kernel; ``after`` is called with the name and the result of each pass.  Raises as
-        translate_kernel does; ModelError SX1007 in mode ``model``."""
+        """One kernel; ``after`` and ``placed`` as of translate_kernel.  Raises as that does;
+        ModelError SX1007 in mode ``model``, SX1014 if the proposer's ``ahead`` fails."""
         from sassxlate.lowering.pipeline import translate_kernel
         from sassxlate.lowering.target import target_named
 
         engine = self.engine
         if engine is None:
-            return translate_kernel(
-                cubin, name, after=after, target=target_named(self.target)
-            ), None
+            target = target_named(self.target)
+            done = translate_kernel(cubin, name, target=target, placed=placed, after=after)
+            return done, None
         reports: list[EngineReport] = []
 
         def rewrite(selected: Selected) -> Selected:
@@ -67,9 +72,8 @@ class Writer:
             return made
 
         with _Progress(engine, name):
-            done = translate_kernel(
-                cubin, name, rewrite, after=after, target=target_named(self.target)
-            )
+            target = target_named(self.target)
+            done = translate_kernel(cubin, name, rewrite, target=target, placed=placed, after=after)
         if engine.name in self.keeps:
             rules = translate_kernel(cubin, name, target=target_named(self.target))
             cache = _cache(self.target, self.place)
@@ -133,12 +137,10 @@ def _selected(kernels: Iterable[tuple[Cubin, str]], target: str) -> Iterator[Sel
             yield translate_kernel(cubin, name, target=target_named(target)).selected
 
 
-def writer(
-    engine: EngineName | None, model: str | None, samples: int, target: str = RDNA3[0]
-) -> Writer:
+def writer(engine: str | None, model: str | None, samples: int, target: str = RDNA3[0]) -> Writer:
     """The engine that the options name, for a target; without any, what is usual here.
 
-    ModelError SX1001 to SX1008 for a model that cannot be used.
+    ModelError SX1001 to SX1013 for a model or a proposer's file that cannot be used.
     """
     from sassxlate.llm.engine import choose
 
@@ -147,7 +149,9 @@ def writer(
         name = "hybrid" if model is not None else choose.usual(model)
     # The rules remember nothing: no cache is opened for them.
     memo = None if name == "rules" else _memo(target)
-    return Writer(choose.engine(name, model, samples, memo=memo), target=target)
+    made = choose.engine(name, model, samples, memo=memo)
+    own = (made.name,) if made is not None and choose.is_file(name) else ()
+    return Writer(made, (*KEEPS, *own), target=target)
 
 
 def _memo(target: str) -> Memo:

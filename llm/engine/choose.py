@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Final
 
 from sassxlate.errors import ModelError, Where
 
@@ -11,19 +11,28 @@ if TYPE_CHECKING:  # these need the solver, an extra; the rules do not
     from sassxlate.lowering.engine.engine import Engine
     from sassxlate.lowering.engine.memo import Memo
 
-EngineName: TypeAlias = Literal["rules", "search", "model", "hybrid"]
-NAMES: Final[tuple[EngineName, ...]] = get_args(EngineName)
+NAMES: Final = ("rules", "search", "model", "hybrid")
 ENGINE: Final = "SASSXLATE_ENGINE"  # of `translate` where no option says
 
 
-def usual(model: str | None) -> EngineName:
-    """The engine where none is asked for: the environment's; else hybrid with a model at hand and
-    what it needs, the extra ``llm`` and the solver; else rules.  ModelError SX1008 for an engine of
-    the environment that is none."""
+def is_engine(name: str) -> bool:
+    """Whether a name is of an engine: one of NAMES, or a proposer's ``FILE.py:NAME``."""
+    return name in NAMES or is_file(name)
+
+
+def is_file(name: str) -> bool:
+    """Whether a name is a proposer's ``FILE.py:NAME``, or meant as one."""
+    return name.endswith(".py") or ".py:" in name
+
+
+def usual(model: str | None) -> str:
+    """The engine if no option names one: the environment's; else hybrid if there is a model, the
+    extra ``llm`` and the solver; else rules.  ModelError SX1008 if the environment names no
+    engine."""
     named = os.environ.get(ENGINE)
     if named:
-        if named not in NAMES:
-            text = f"{ENGINE}={named} is none of {', '.join(NAMES[:-1])} and {NAMES[-1]}"
+        if not is_engine(named):
+            text = f"{ENGINE}={named} is not one of {', '.join(NAMES)}, nor FILE.py:NAME"
             raise ModelError("SX1008", text)
         return named
     from sassxlate.llm.engine import models
@@ -33,7 +42,7 @@ def usual(model: str | None) -> EngineName:
 
 
 def engine(
-    name: EngineName,
+    name: str,
     model: str | None = None,
     samples: int = 1,
     device: str = "auto",
@@ -42,9 +51,9 @@ def engine(
     """The engine that options name; None for the rules.
 
     Raises ModelError: SX1008 for options that do not go together, SX1002 without the solver, and
-    what :func:`.models.language_model` raises.
+    what :func:`.models.language_model` and :func:`sassxlate.lowering.engine.from_file.load` raise.
     """
-    if name in ("rules", "search"):
+    if name not in ("model", "hybrid"):
         if model is not None:
             raise ModelError("SX1008", f"--engine {name} asks no model", Where(model))
         if samples != 1:
@@ -64,9 +73,14 @@ def engine(
 
         prover = Prover()
         return Engine(SearchProposer(prover, memo or Memo()), name, prover=prover)
+    if is_file(name):
+        from sassxlate.lowering.engine.from_file import load
+
+        loaded = load(name)
+        return Engine(loaded.proposer, loaded.name, key=f"file {loaded.digest}")
     from sassxlate.llm.engine.model import model_engine
 
     return model_engine(models.language_model(model, device), name, samples, memo)
 
 
-__all__ = ["ENGINE", "NAMES", "EngineName", "engine", "usual"]
+__all__ = ["ENGINE", "NAMES", "engine", "is_engine", "is_file", "usual"]

@@ -11,10 +11,11 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TypeAlias
+from types import UnionType
+from typing import TypeAlias, get_args
 
 from sassxlate.disasm.rdna3.instruction import Inst, Item
-from sassxlate.errors import ModelError, Where
+from sassxlate.errors import ModelError, SassxlateError, Where
 from sassxlate.lowering.engine.gate import Gate, Judgement
 from sassxlate.lowering.engine.parts import parts
 from sassxlate.lowering.engine.report import BlockReport, EngineReport, Outcome
@@ -22,11 +23,13 @@ from sassxlate.lowering.engine.seam import (
     AsksAhead,
     Candidate,
     Code,
+    NoCandidate,
     Proposals,
     Proposer,
     Question,
     Unreadable,
     malformed,
+    raised_at,
 )
 from sassxlate.lowering.engine.splice import spliced
 from sassxlate.lowering.engine.temporaries import packed, room, used
@@ -182,8 +185,20 @@ class Engine:
                 for piece in selected.pieces
                 for task in self._tasks(piece, selected.regs)
             )
-            questions = [task.question for task in tasks if task.question is not None]
+            self._ask_ahead([task.question for task in tasks if task.question is not None])
+
+    def _ask_ahead(self, questions: Sequence[Question]) -> None:
+        """ModelError SX1014 if the proposer raises another error: ``propose`` would fail, too."""
+        if not isinstance(self.proposer, AsksAhead):
+            return
+        try:
             self.proposer.ahead(questions, partial(self.progress, "asking"))
+        except (SassxlateError, MemoryError):
+            raise
+        except Exception as error:
+            what = f"{type(error).__name__}: {error}{raised_at(error, __file__)}"
+            text = f"ahead() of {self.proposer.name} raised {what}"
+            raise ModelError("SX1014", text) from error
 
     def _tasks(self, piece: RegionSite, regs: RegisterMap) -> Iterable[_Task]:
         at = 0
@@ -219,8 +234,7 @@ class Engine:
     def _ask(self, level: Sequence[_Node]) -> None:
         """Has code proposed for each node."""
         questions = [node.task.question for node in level if node.task.question is not None]
-        if isinstance(self.proposer, AsksAhead):
-            self.proposer.ahead(questions, partial(self.progress, "asking"))
+        self._ask_ahead(questions)
         for n, (node, question) in enumerate(zip(level, questions, strict=True)):
             node.made = self._proposed(question)
             self.progress("asking", n + 1, len(level))
@@ -233,7 +247,8 @@ class Engine:
         except (ModelError, MemoryError):
             raise
         except Exception as error:
-            return Proposals(why="raised", detail=f"{type(error).__name__}: {error}")
+            place = raised_at(error, __file__)
+            return Proposals(why="raised", detail=f"{type(error).__name__}: {error}{place}")
 
     def _judge(self, node: _Node, selected: Selected, gate: Gate) -> None:
         """Judges what was proposed for a task, and takes the task apart where none of it is right.
@@ -314,16 +329,23 @@ class Engine:
 
 
 def _checked(made: object) -> Proposals:
-    """What a proposer returned.  Raises TypeError where that is something else."""
+    """A proposer's answer.  Raises TypeError or ValueError for any other value."""
     if not isinstance(made, Proposals):
         raise TypeError(f"propose() returned {type(made).__name__}, not Proposals")
-    if not _is_tuple(made.candidates):
+    if not _is(made.candidates, tuple):
         raise TypeError(f"candidates are {type(made.candidates).__name__}, not a tuple")
+    if made.why not in get_args(NoCandidate):
+        raise ValueError(f"why is {made.why!r}, not one of {', '.join(get_args(NoCandidate))}")
+    for name, kind in (("detail", str), ("key", str), ("remembered", bool)):
+        if not _is(getattr(made, name), kind):
+            raise TypeError(f"{name} is {type(getattr(made, name)).__name__}, not {kind.__name__}")
+    if not _is(made.seconds, int | float):
+        raise TypeError(f"seconds are {type(made.seconds).__name__}, not a number")
     return made
 
 
-def _is_tuple(value: object) -> bool:
-    return isinstance(value, tuple)
+def _is(value: object, kind: type | UnionType) -> bool:
+    return isinstance(value, kind)
 
 
 def _question(part: CutRegion, regs: RegisterMap) -> Question | None:

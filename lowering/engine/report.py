@@ -6,9 +6,11 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, TypeAlias
 
+from sassxlate.errors import ModelError, Where
 from sassxlate.lowering.engine.gate import Reason
 
 # Why the proposer was not asked, or what the gate said last: see gate.Judgement.
@@ -91,6 +93,23 @@ class EngineReport:
             if b.outcome == "accepted" and b.model_cost is not None
         )
 
+    def defects(self, kernel: str) -> list[ModelError]:
+        """SX1014 for each different error of the proposer, at the first region that met it.  Code
+        that is malformed is one only for a proposer from a file: a model's answers are text."""
+        kinds = ("raised", "malformed") if ".py:" in self.engine else ("raised",)
+        found: dict[str, list[BlockReport]] = {}
+        for block in self.blocks:
+            if block.outcome in kinds:
+                what = "raised" if block.outcome == "raised" else "returned"
+                found.setdefault(f"{self.model} {what} {block.detail}", []).append(block)
+        return [
+            ModelError(
+                "SX1014", f"{text}; {_count(blocks)} the rules' code",
+                Where(kernel=kernel, offset=blocks[0].start),
+            )
+            for text, blocks in found.items()
+        ]  # fmt: skip
+
     @property
     def outcomes(self) -> dict[str, int]:
         """How many regions came to what, the most frequent first."""
@@ -104,6 +123,10 @@ class EngineReport:
             "saved": self.saved, "outcomes": self.outcomes,
         }  # fmt: skip
         return {**asdict(self), **counts}
+
+
+def _count(blocks: Sequence[BlockReport]) -> str:
+    return "1 region keeps" if len(blocks) == 1 else f"{len(blocks)} regions keep"
 
 
 __all__ = ["BlockReport", "EngineReport", "Outcome"]

@@ -8,8 +8,10 @@ are the baseline that a region comes with.
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Literal, Protocol, TypeAlias, cast, runtime_checkable
 
 from sassxlate.disasm.rdna3.instruction import I, Inst, LabelRef, S, Sp, V
@@ -106,6 +108,16 @@ class AsksAhead(Protocol):
         ...
 
 
+def raised_at(error: BaseException, caller: str) -> str:
+    """Where an error was raised, as `` (ones.py:12)``; empty if ``caller``'s own file raised it."""
+    if isinstance(error, SyntaxError):
+        return ""  # its text has the place
+    frames = traceback.extract_tb(error.__traceback__)
+    if not frames or frames[-1].filename == caller:
+        return ""
+    return f" ({Path(frames[-1].filename).name}:{frames[-1].lineno})"
+
+
 _TEXTS = ("op", "dpp", "enc")
 _NUMBERS = (
     "imm", "neg", "abs", "clamp", "omod", "op_sel", "op_sel_hi", "neg_hi", "glc", "dlc", "slc",
@@ -171,5 +183,5 @@ def _is_operand(arg: object) -> bool:
 
 __all__ = [
     "AsksAhead", "Candidate", "Code", "NoCandidate", "Proposals", "Proposer", "Question",
-    "Unreadable", "malformed",
+    "Unreadable", "malformed", "raised_at",
 ]  # fmt: skip

@@ -64,6 +64,7 @@ class _Job:
     """The state that processes inherit."""
 
     kernels: Sequence[tuple[Cubin, Kernel]] = ()
+    made: Sequence[Translated | SassxlateError] | None = None
     settings: ProofSettings = field(default_factory=ProofSettings)
     kept: VerdictCache | None = None
 
@@ -108,8 +109,14 @@ def _found(kernel: int) -> tuple[Found, ...]:
     from sassxlate.lowering.pipeline import translate_kernel
     from sassxlate.lowering.verify.block.of_kernel import blocks
 
-    cubin, k = _job.kernels[kernel]
-    made = translate_kernel(cubin, k.name, placed=True)
+    if _job.made is None:
+        cubin, k = _job.kernels[kernel]
+        made = translate_kernel(cubin, k.name, placed=True)
+    else:
+        there = _job.made[kernel]
+        if isinstance(there, SassxlateError):
+            raise there
+        made = there
     return tuple(f for f in blocks(made) if f.block.sass)
 
 
@@ -139,9 +146,14 @@ def judge_all(
     settings: ProofSettings,
     kept: VerdictCache | None,
     jobs: int,
+    made: Sequence[Translated | SassxlateError] | None = None,
 ) -> Generator[Answer, None, None]:
-    """The answers for each kernel, in order.  Nothing is left running when the caller stops."""
-    _job.kernels, _job.settings, _job.kept = kernels, settings, kept
+    """The answers for each kernel, in order.  Nothing is left running when the caller stops.
+
+    ``made`` has the kernels' translations, or why there is none; without it, each is translated by
+    the rules.  An engine's are made once: processes that each ask it could get different code.
+    """
+    _job.kernels, _job.settings, _job.kept, _job.made = kernels, settings, kept, made
     _found.cache_clear()
     parts = _parts(jobs)
     if jobs == 1 or len(parts) == 1:

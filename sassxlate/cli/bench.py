@@ -6,12 +6,12 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
 import click
 
 from sassxlate.bench.figures import REPEAT, Figure, fixtures, isa_of, show
-from sassxlate.cli.options import format_option
+from sassxlate.cli.options import EngineType, format_option
 from sassxlate.lowering.target import DEFAULT
 from sassxlate.output import print_json, print_lines
 from sassxlate.runtime_shim import paths
@@ -274,10 +274,11 @@ def codegen(
 )
 @click.option(
     "--engine",
-    type=click.Choice(["hybrid", "search"]),
+    type=EngineType(),
     default="hybrid",
     show_default=True,
-    help="What is measured: a model beside the rules, or the search.",
+    help="What is measured: a model (hybrid, or model alone), the search, or a proposer in a "
+    "Python file.",
 )
 @click.option("--model", metavar="PATH_OR_HUB_ID", help="A model other than the shipped one.")
 @click.option(
@@ -291,7 +292,7 @@ def hybrid(
     given: str | None,
     pattern: str,
     arch: str,
-    engine: Literal["hybrid", "search"],
+    engine: str,
     model: str | None,
     samples: int,
     strict: bool,
@@ -311,11 +312,13 @@ def hybrid(
     from sassxlate.bench.codegen import table as report
     from sassxlate.bench.figures import machine
     from sassxlate.disasm.inputs import parse_arch
+    from sassxlate.errors import ModelError
     from sassxlate.llm.engine import choose
 
     folder, number = fixtures(given), parse_arch(arch)[0]
     chosen = choose.engine(engine, model, samples)
-    assert chosen is not None
+    if chosen is None:
+        raise ModelError("SX1008", "--engine rules: there is nothing to compare with the rules")
 
     def told(row: bench.ProgramComparison) -> None:
         state = "PASS" if row.passed else "FAIL"

@@ -4,14 +4,57 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+from click.shell_completion import CompletionItem
 
 from sassxlate.disasm.amdgpu_machines import RDNA3
+from sassxlate.errors import SassxlateError
 from sassxlate.llm.engine import choose
 
+if TYPE_CHECKING:
+    from sassxlate.lowering.engine.report import EngineReport
+
 _F = TypeVar("_F", bound=Callable[..., Any])
+
+
+if TYPE_CHECKING:
+    _Text = click.ParamType[str]
+else:
+    _Text = click.ParamType  # click 8.1 cannot subscript it
+
+
+class EngineType(_Text):
+    """An engine: one of the names, or a proposer's ``FILE.py:NAME``."""
+
+    name = "engine"
+
+    def get_metavar(self, param: click.Parameter, ctx: click.Context | None = None) -> str:
+        return f"[{'|'.join(choose.NAMES)}|FILE.py:NAME]"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        if not choose.is_engine(value):
+            known = ", ".join(choose.NAMES)
+            self.fail(f"{value!r} is not one of {known}, nor FILE.py:NAME.", param, ctx)
+        return str(value)
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        names = [name for name in choose.NAMES if name.startswith(incomplete)]
+        return [CompletionItem(name) for name in names] or [CompletionItem(incomplete, "file")]
+
+
+def show_defects(report: EngineReport | None, kernel: str, file: str) -> None:
+    """Prints the proposer's errors, which do not end a translation."""
+    if report is not None:
+        for error in report.defects(kernel):
+            _warn(error.at(file=file))
+
+
+def _warn(error: SassxlateError) -> None:
+    click.echo(f"sassxlate: warning: {error}", err=True)
 
 
 def engine_options(function: _F) -> _F:
@@ -29,9 +72,10 @@ def engine_options(function: _F) -> _F:
     )(function)
     return click.option(
         "--engine",
-        type=click.Choice(choose.NAMES),
-        help="Writer of blocks: the rules; the search or the model (hybrid) if its code is proved "
-        "and cheaper, otherwise the rules; or the model alone, refused if nothing is proved.",
+        type=EngineType(),
+        help="Writer of blocks: the rules; the search, the model (hybrid) or a proposer in a "
+        "Python file if its code is proved and cheaper, otherwise the rules; or the model alone, "
+        "refused if a block is not proved.",
     )(function)
 
 

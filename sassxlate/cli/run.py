@@ -12,7 +12,12 @@ from typing import TYPE_CHECKING
 import click
 
 from sassxlate import __version__
-from sassxlate.cli.options import engine_options, report_options, target_option
+from sassxlate.cli.options import (
+    engine_options,
+    report_options,
+    show_defects,
+    target_option,
+)
 from sassxlate.errors import SassxlateError, ShimError, UsageError
 from sassxlate.lowering.report.pages import begin
 from sassxlate.runtime_shim import application, paths, trusted
@@ -25,7 +30,6 @@ from sassxlate.runtime_shim.writer import Writer, writer
 
 if TYPE_CHECKING:
     from sassxlate.disasm.containers import Cubin
-    from sassxlate.llm.engine.choose import EngineName
     from sassxlate.lowering.report.pages import Pages
     from sassxlate.runtime_shim.hip_probe import Found
 
@@ -76,7 +80,7 @@ def command(
     trace: str | None,
     dump: str | None,
     target: str,
-    engine: EngineName | None,
+    engine: str | None,
     model: str | None,
     samples: int,
     report: Path | None,
@@ -92,11 +96,11 @@ def command(
     --report writes a page (or JSON) about the kernels that APP used: SASS beside RDNA3, and on the
     emulated device how often each block ran; counting takes time.
 
-    Blocks have the rules' code, or the code that `sassxlate translate --engine hybrid` or search
-    stored (--engine rules: only the rules' code); the report names the writer.  With a model, or
-    --engine hybrid, search or model, APP's own kernels are translated that way before it starts.
-    --engine search and --engine model store their code for runs with that engine alone: it is what
-    was requested, not the cheapest, and a model's code may cost more than the rules' code.
+    Blocks have the rules' code, or cheaper code that `sassxlate translate --engine` stored
+    (--engine rules: only the rules' code); the report names the writer.  With --model or another
+    --engine, APP's own kernels are translated that way before it starts.  All engines but hybrid
+    store their code for runs with that engine alone: it is what was requested, not the cheapest,
+    and a model's code may cost more than the rules' code.
     """
     if seed and not strict:
         raise UsageError("SX0719", "--seed needs --strict")
@@ -112,7 +116,7 @@ def command(
         engines = writer(engine, model, samples, target)
         if engine is not None and engine != "hybrid":
             cache = paths.private_dir(cache / f"engine-{engines.key}")
-            engines.keeps = (engine,)
+            engines.keeps = () if engines.engine is None else (engines.engine.name,)
         engines.place = cache
         _written_before(path, engines)
     else:
@@ -197,7 +201,8 @@ def _written_before(path: Path, engines: Writer) -> None:
             kernels += [(cubin, k.name) for k in cubin.kernels if not engines.done(cubin, k.name)]
     for cubin, name in engines.asked(kernels, lambda k: k, path.name):
         try:
-            engines.translate(cubin, name)
+            _, answers = engines.translate(cubin, name)
+            show_defects(answers, name, str(path))
         except SassxlateError as error:
             click.echo(f"sassxlate: {error.at(file=str(path))}", err=True)
 

@@ -13,7 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from sassxlate.cli.options import engine_options, report_options, target_option
+from sassxlate.cli.options import (
+    engine_options,
+    report_options,
+    show_defects,
+    target_option,
+)
 from sassxlate.disasm.containers import Cubin, Kernel, LoadedFile, Origin
 from sassxlate.disasm.inputs import (
     kernel_matches,
@@ -28,7 +33,6 @@ from sassxlate.output import make_directory, write_whole
 from sassxlate.runtime_shim.writer import UNIT, writer
 
 if TYPE_CHECKING:
-    from sassxlate.llm.engine.choose import EngineName
     from sassxlate.lowering.report.judged import Judged
     from sassxlate.lowering.select.translated import Translated
 
@@ -100,7 +104,7 @@ def command(
     verify: bool,
     target: str,
     dumped: tuple[str, ...],
-    engine: EngineName | None,
+    engine: str | None,
     model: str | None,
     samples: int,
     report: Path | None,
@@ -118,7 +122,8 @@ def command(
     --engine hybrid takes a model's code for a block if it is proved and costs less than the
     rules'; report.json has each block's writer, verdict and both costs.  It is the default if a
     model and the extra `llm` are installed.  --engine search does the same with code from a search,
-    without a model.  Programs that `sassxlate run` runs later use that code.
+    without a model, and --engine FILE.py:NAME with code from a proposer of your own
+    (docs/how-to/replace-the-model.md).  Programs that `sassxlate run` runs later use that code.
 
     --dump-after prints the value of a pass, such as insert_waitcnt, instead of the summary: as
     assembly with labels from `select` on, before that as text.  With it -o may be left out.
@@ -170,6 +175,7 @@ def command(
         else:
             judged = _verified(done) if verify else None
             counts = Counter(type(j.verdict).__name__ for j in judged or ())
+            show_defects(answers, kernel.name, file)
             entry |= {"report": asdict(done.report)}
             if answers is not None:
                 entry |= {"engine": answers.as_dict()}

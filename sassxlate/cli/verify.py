@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 import click
 from click.core import ParameterSource
 
+from sassxlate.cli.options import engine_options, show_defects
 from sassxlate.disasm.inputs import (
     kernel_matches,
     no_match,
@@ -21,17 +22,18 @@ from sassxlate.disasm.inputs import (
     read_text,
     require_machine_code,
 )
-from sassxlate.errors import SassxlateError, UsageError
+from sassxlate.errors import ModelError, SassxlateError, UsageError
 from sassxlate.lowering.report.judged import Judged, ProofSettings
 from sassxlate.lowering.report.proofs import Answer, judge_all
 from sassxlate.processes import cores
 from sassxlate.runtime_shim.cache.verdicts import verdicts
 from sassxlate.runtime_shim.replay.against_interpreter import run_options
+from sassxlate.runtime_shim.writer import writer
 
 if TYPE_CHECKING:
     from sassxlate.disasm.containers import Cubin, Kernel
+    from sassxlate.lowering.select.translated import Translated
     from sassxlate.lowering.verify.rules.verify import Finding, RuleCheckSettings
-
 
 VECTORS = 1 << 20  # random vectors for a form that the solver cannot decide
 
@@ -43,6 +45,7 @@ def rules_options(command: Callable[..., None]) -> Callable[..., None]:
     def wrapped(context: click.Context, **options: Any) -> None:
         own = {name: options.pop(name) for name in ("rules", "combinations", "words")}
         file = options["file"]
+        _check_engine({**own, **options})
         if not own["rules"]:
             if file is None:
                 raise click.UsageError("Missing argument 'FILE'.", context)
@@ -102,6 +105,7 @@ def rules_options(command: Callable[..., None]) -> Callable[..., None]:
     "--vectors", type=int, default=4096, help="Random inputs to try if the solver cannot decide."
 )
 @click.option("-j", "--jobs", type=click.IntRange(0), default=0, help="Processes; 0: all cores.")
+@engine_options
 @click.option("--no-cache", is_flag=True, help="Prove again, ignoring stored verdicts.")
 @click.option("--text", is_flag=True, help="FILE is one block as text, as described above.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object per block.")
@@ -118,6 +122,9 @@ def command(
     timeout: float,
     vectors: int,
     jobs: int,
+    engine: str | None,
+    model: str | None,
+    samples: int,
     no_cache: bool,
     text: bool,
     as_json: bool,
@@ -126,6 +133,8 @@ def command(
     """Prove translations: each block of each kernel is translated, its code decoded from the final
     bytes, and proved equal to the SASS under the register map, refuted by an input, or unknown with
     a reason.
+
+    With --engine or --model the code is what `translate` writes with them; without, the rules'.
 
     The end of a block (branches, barriers, convergence) is not covered.  The exit status is 1
     if a block was refuted.
@@ -149,7 +158,9 @@ def command(
     if not kernels:
         raise no_match(file, kernel, arch)
     total: Counter[str] = Counter()
-    answers = judge_all(kernels, settings, None if no_cache else verdicts(), jobs or cores())
+    made = _written(file, kernels, engine, model, samples)
+    kept = None if no_cache else verdicts()
+    answers = judge_all(kernels, settings, kept, jobs or cores(), made)
     try:
         for (cubin, k), answer in zip(kernels, answers, strict=True):
             total += _report(file, cubin, k, answer, as_json, verbose)
@@ -159,6 +170,40 @@ def command(
     click.echo(f"all: {counted(total)}", err=as_json)
     if total["Refuted"]:
         context.exit(1)
+
+
+def _check_engine(options: Mapping[str, Any]) -> None:
+    """ModelError SX1008 if an engine is named where nothing is translated with it."""
+    if options["engine"] is None and options["model"] is None and options["samples"] == 1:
+        return
+    for name in ("rules", "run", "text"):
+        if options[name]:
+            message = f"--{name} takes no --engine, --model and --samples"
+            raise ModelError("SX1008", message)
+
+
+def _written(
+    file: str,
+    kernels: Sequence[tuple[Cubin, Kernel]],
+    engine: str | None,
+    model: str | None,
+    samples: int,
+) -> list[Translated | SassxlateError] | None:
+    """The kernels as an engine translates them, or why not; None if it is the rules."""
+    engines = writer(engine or ("rules" if model is None else None), model, samples)
+    if engines.engine is None:
+        return None
+    engines.keeps = ()  # programs get code from `translate` and `run`
+    made: list[Translated | SassxlateError] = []
+    for cubin, kernel in engines.asked(kernels, lambda k: (k[0], k[1].name), file):
+        try:
+            done, report = engines.translate(cubin, kernel.name, placed=True)
+        except SassxlateError as error:
+            made.append(error)
+        else:
+            show_defects(report, kernel.name, file)
+            made.append(done)
+    return made
 
 
 def require_solver() -> None:
