@@ -198,8 +198,12 @@ SX_API cuCtxSetFlags(unsigned flags) {
 SX_API cuCtxGetLimit(size_t *value, int limit) {
   return enter<Need::Context>(__func__, [&]() -> CUresult {
     if (!value) return CUDA_ERROR_INVALID_VALUE;
-    if (limit < 0 || limit >= CU_LIMIT_COUNT) return CUDA_ERROR_UNSUPPORTED_LIMIT;
+    note("%d", limit);
+    // Contexts shared with graphics do not exist here; an H200 without them does not know the last limit either.
+    if (limit < 0 || limit >= CU_LIMIT_COUNT || limit == CU_LIMIT_CIG_SHMEM_FALLBACK_ENABLED)
+      return CUDA_ERROR_UNSUPPORTED_LIMIT;
     *value = current_context()->limits[limit];
+    note("%d = %zu", limit, *value);
     return CUDA_SUCCESS;
   });
 }
@@ -207,7 +211,8 @@ SX_API cuCtxGetLimit(size_t *value, int limit) {
 // A kernel's scratch is sized when it is translated, so a greater stack limit changes nothing but this number.
 SX_API cuCtxSetLimit(int limit, size_t value) {
   return enter<Need::Context>(__func__, [&]() -> CUresult {
-    if (limit < 0 || limit >= CU_LIMIT_COUNT || limit == CU_LIMIT_DEV_RUNTIME_SYNC_DEPTH)
+    // From CU_LIMIT_SHMEM_SIZE on they can only be queried.
+    if (limit < 0 || limit >= CU_LIMIT_SHMEM_SIZE || limit == CU_LIMIT_DEV_RUNTIME_SYNC_DEPTH)
       return CUDA_ERROR_UNSUPPORTED_LIMIT;
     if (limit == CU_LIMIT_MALLOC_HEAP_SIZE) {
       // As measured on an H200: once a kernel that uses the heap has been launched, whatever the value.

@@ -2,6 +2,7 @@
 // the promise, and its own where it cannot.
 #include "capability.h"
 #include "driver.h"
+#include "profile.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -57,7 +58,7 @@ constexpr AttributeValue kAttributes[] = {
     {78, 1},           // STREAM_PRIORITIES_SUPPORTED
     {79, 1},           // GLOBAL_L1_CACHE_SUPPORTED
     {80, 1},           // LOCAL_L1_CACHE_SUPPORTED
-    {81, 65536},       // MAX_SHARED_MEMORY_PER_MULTIPROCESSOR
+    {81, kSharedPerMultiprocessor},  // MAX_SHARED_MEMORY_PER_MULTIPROCESSOR
     {82, 65536},       // MAX_REGISTERS_PER_MULTIPROCESSOR
     {83, 1},           // MANAGED_MEMORY
     {87, 2},           // SINGLE_TO_DOUBLE_PRECISION_PERF_RATIO
@@ -65,12 +66,12 @@ constexpr AttributeValue kAttributes[] = {
     {90, 1},           // COMPUTE_PREEMPTION_SUPPORTED
     {91, 1},           // CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM
     {95, 1},           // COOPERATIVE_LAUNCH
-    {97, 64512},       // MAX_SHARED_MEMORY_PER_BLOCK_OPTIN: 64 KiB less what is reserved
+    {97, kSharedPerBlock},  // MAX_SHARED_MEMORY_PER_BLOCK_OPTIN
     {99, 1},           // HOST_REGISTER_SUPPORTED
     {106, 32},         // MAX_BLOCKS_PER_MULTIPROCESSOR
     {108, 4718592},    // MAX_PERSISTING_L2_CACHE_SIZE: three quarters of the L2; a hint
     {109, 134217728},  // MAX_ACCESS_POLICY_WINDOW_SIZE
-    {111, 1024},       // RESERVED_SHARED_MEMORY_PER_BLOCK
+    {111, kReservedShared},  // RESERVED_SHARED_MEMORY_PER_BLOCK
     {115, 1},          // MEMORY_POOLS_SUPPORTED
     {122, 1},          // CAN_USE_64_BIT_STREAM_MEM_OPS
     {123, 0},          // CAN_USE_STREAM_WAIT_VALUE_NOR
@@ -179,7 +180,10 @@ SX_API cuDeviceTotalMem_v2(size_t *bytes, CUdevice ordinal) {
 
 SX_API cuDeviceGetAttribute(int *value, int id, CUdevice ordinal) {
   return with_device(__func__, ordinal, [&](Device &device) -> CUresult {
-    return value ? attribute(id, device, *value) : CUDA_ERROR_INVALID_VALUE;
+    if (!value) return CUDA_ERROR_INVALID_VALUE;
+    CUresult result = attribute(id, device, *value);
+    note("%d = %d", id, result == CUDA_SUCCESS ? *value : 0);
+    return result;
   });
 }
 

@@ -2,9 +2,11 @@
 
 #include "log.h"
 #include "pool.h"
+#include "profile.h"
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -91,6 +93,13 @@ int open_trace() {
                                  O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
 }
 
+int trace_file() {
+  static const int file = open_trace();
+  return file;
+}
+
+thread_local char t_note[200];  // what the call in progress has to say in the trace
+
 bool stays(CUresult result) {
   switch (result) {
     case CUDA_ERROR_ILLEGAL_ADDRESS:
@@ -125,6 +134,9 @@ void Context::set_default_limits() {
   limits[CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT] = 2048;
   limits[CU_LIMIT_MAX_L2_FETCH_GRANULARITY] = 64;
   limits[CU_LIMIT_PERSISTING_L2_CACHE_SIZE] = 0;
+  limits[CU_LIMIT_SHMEM_SIZE] = kSharedPerBlock;  // an H200 gives its greatest block, too
+  limits[CU_LIMIT_CIG_ENABLED] = 0;
+  limits[CU_LIMIT_CIG_SHMEM_FALLBACK_ENABLED] = 0;
 }
 
 Device::Device() : default_pool(new MemoryPool), pool(default_pool.get()) {}
@@ -175,14 +187,22 @@ CUresult admit(Need need) {
 CUresult leave(const char *name, CUresult result) {
   if (stays(result))
     if (Context *context = current_context()) context->device->sticky = result;
-  static const int trace = open_trace();
-  if (trace >= 0) {
-    char line[160];
-    int n = snprintf(line, sizeof line, "%s %d\n", name, result);
-    if (write(trace, line, static_cast<size_t>(n)) < 0) {
+  if (trace_file() >= 0) {
+    char line[400];
+    int n = snprintf(line, sizeof line, "%s %d%s%s\n", name, result, *t_note ? " " : "", t_note);
+    *t_note = 0;
+    if (write(trace_file(), line, static_cast<size_t>(n)) < 0) {
     }
   }
   return result;
+}
+
+void note(const char *format, ...) {
+  if (trace_file() < 0) return;
+  va_list args;
+  va_start(args, format);
+  vsnprintf(t_note, sizeof t_note, format, args);
+  va_end(args);
 }
 
 std::vector<Context *> &context_stack() {

@@ -74,6 +74,9 @@ CUresult admit(Need need);
 // Records errors that stay, and writes the trace.
 CUresult leave(const char *name, CUresult result);
 
+// Arguments and answers of the call in progress, for its line of the trace.
+void note(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
 // The calling thread's contexts; the last one is current.
 std::vector<Context *> &context_stack();
 Context *current_context();

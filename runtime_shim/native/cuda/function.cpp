@@ -1,5 +1,6 @@
 // Attributes and occupancy of kernels, in terms of the device profile.
 #include "module.h"
+#include "profile.h"
 
 #include <algorithm>
 
@@ -7,9 +8,6 @@ using namespace sx;
 
 namespace {
 
-constexpr int kSharedPerBlock = 64512;          // opt-in limit, static and dynamic together
-constexpr int kSharedPerMultiprocessor = 65536;
-constexpr int kReservedShared = 1024;           // of each block, since sm_80
 constexpr int kRegisters = 65536;
 constexpr int kThreadsPerMultiprocessor = 2048;
 constexpr int kBlocksPerMultiprocessor = 32;
@@ -20,7 +18,7 @@ CUresult kernel_of(const void *handle, Kernel *&kernel) {
 }
 
 // Attributes are a use of the kernel: one that cannot be translated fails already here.
-CUresult get_attribute(int *value, int id, Kernel &kernel, Device &device) {
+CUresult read_attribute(int *value, int id, Kernel &kernel, Device &device) {
   if (!value) return CUDA_ERROR_INVALID_VALUE;
   hipFunction_t function;
   CUresult result = kernel.load(device, function);
@@ -45,7 +43,14 @@ CUresult get_attribute(int *value, int id, Kernel &kernel, Device &device) {
   return CUDA_SUCCESS;
 }
 
+CUresult get_attribute(int *value, int id, Kernel &kernel, Device &device) {
+  CUresult result = read_attribute(value, id, kernel, device);
+  note("%d = %d %s", id, result == CUDA_SUCCESS ? *value : 0, kernel.info->name.c_str());
+  return result;
+}
+
 CUresult set_attribute(int id, int value, Kernel &kernel) {
+  note("%d = %d %s", id, value, kernel.info->name.c_str());
   switch (id) {
     case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES:
       if (value < 0 || value > kSharedPerBlock - kernel.info->shared) return CUDA_ERROR_INVALID_VALUE;

@@ -122,6 +122,9 @@ CUresult start_segment(Kernel *kernel, hipFunction_t function, const Shape &shap
 }
 
 CUresult launch(const void *handle, const Shape &shape, void **params, void **extra) {
+  if (Kernel *kernel = find_kernel(handle))
+    note("grid %u %u %u block %u %u %u shared %u %s", shape.grid[0], shape.grid[1], shape.grid[2], shape.block[0],
+         shape.block[1], shape.block[2], shape.shared, kernel->info->name.c_str());
   KernelCall call;
   CUresult result = prepare(handle, shape, params, extra, call);
   if (result != CUDA_SUCCESS) return result;

@@ -42,6 +42,7 @@ CUresult get_kernel(const void *handle, const char *name, Kernel *&out) {
   Module *module = find_module(handle);
   if (!module) return CUDA_ERROR_INVALID_HANDLE;
   if (!name) return CUDA_ERROR_INVALID_VALUE;
+  note("%s", name);
   return module->kernel(name, out);
 }
 

@@ -59,7 +59,10 @@ SX_API cuGetProcAddress(const char *symbol, void **out, int version, cuuint64_t 
 }
 
 SX_API cuGetProcAddress_v2(const char *symbol, void **out, int version, cuuint64_t flags, int *status) {
-  return enter<Need::Nothing>(__func__, [&]() -> CUresult { return find(symbol, out, version, flags, status); });
+  return enter<Need::Nothing>(__func__, [&]() -> CUresult {
+    note("%s version %d flags %llu", symbol ? symbol : "(null)", version, static_cast<unsigned long long>(flags));
+    return find(symbol, out, version, flags, status);
+  });
 }
 
 SX_API cuGetProcAddress_v2_ptsz(const char *symbol, void **out, int version, cuuint64_t flags, int *status) {
@@ -70,9 +73,13 @@ SX_API cuGetProcAddress_v2_ptsz(const char *symbol, void **out, int version, cuu
 
 // The private tables serve NVIDIA's own runtime, whose self-test of the driver is not answered here: the
 // runtime is replaced instead.
-SX_API cuGetExportTable(const void **table, const CUuuid *) {
+SX_API cuGetExportTable(const void **table, const CUuuid *id) {
   return enter<Need::Nothing>(__func__, [&]() -> CUresult {
     if (!table) return CUDA_ERROR_INVALID_VALUE;
+    if (id) {
+      const auto *b = reinterpret_cast<const unsigned char *>(id->bytes);
+      note("%02x%02x%02x%02x-%02x%02x-...", b[0], b[1], b[2], b[3], b[4], b[5]);
+    }
     *table = nullptr;
     return CUDA_ERROR_NOT_FOUND;
   });

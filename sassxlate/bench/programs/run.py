@@ -51,8 +51,8 @@ _SAID = re.compile(r"^sassxlate: (?:  )?(SX\d{4}): (.*)$", re.MULTILINE)
 _NOT_THERE = ("SX0712", "SX0751", "SX0752", "SX0717")
 _NOTES = ("SX0907", "SX0713")  # reported, but not due to the program
 _FAILED = re.compile(r"\bFAIL(?:ED|URE)?\b|\bFAIL!|verify = FAIL")
-_LAUNCH = re.compile(r"^(?:cuLaunch(?:Kernel|CooperativeKernel)\w*|cuGraphLaunch\w*) 0$")
-_CALL = re.compile(r"^(\w+) (\d+)$")
+_LAUNCH = re.compile(r"^(?:cuLaunch(?:Kernel|CooperativeKernel)\w*|cuGraphLaunch\w*) 0(?: |$)")
+_CALL = re.compile(r"^(\w+) (\d+)(?: |$)")
 _HARMLESS = {0, 4, 600}  # success, the end of the process, not ready
 
 
