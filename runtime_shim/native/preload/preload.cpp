@@ -70,7 +70,12 @@ void examine(const Image &image) {
     near = true;
   } else if (!search(image, match, near)) {
     how = "by symbol";
-    if (find_by_symbol(image, false, match)) near = true;
+    const Named named = find_by_symbol(image, false, match);
+    if (named == Named::Stubs) {
+      trace("%s: functions of the runtime's names, but no runtime: left alone", image.path.c_str());
+      return;
+    }
+    near = near || named == Named::Runtime;
   }
   if (match.major) {
     redirect(image, match);

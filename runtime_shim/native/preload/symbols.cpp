@@ -101,10 +101,11 @@ constexpr Marker kMarkers[] = {{"cudaGetDeviceProperties_v2", 12}, {"cudaLogsCur
 
 }  // namespace
 
-bool find_by_symbol(const Image &image, bool dynamic, Match &out) {
+Named find_by_symbol(const Image &image, bool dynamic, Match &out) {
   File file(image.path);
   std::vector<Symbol> all = functions(file, dynamic ? SHT_DYNSYM : SHT_SYMTAB);
   bool runtime = dynamic;
+  int major = 0;
   uint64_t low = UINT64_MAX, high = 0;  // where the known functions lie
   for (const Symbol &s : all) {
     // The static library's internal functions carry its name and a hash.
@@ -113,9 +114,11 @@ bool find_by_symbol(const Image &image, bool dynamic, Match &out) {
     low = std::min(low, s.value);
     high = std::max(high, s.value);
     for (const Marker &marker : kMarkers)
-      if (s.name == marker.name) out.major = marker.major;
+      if (s.name == marker.name) major = marker.major;
   }
-  if (!runtime || low > high) return false;
+  if (low > high) return Named::Nothing;
+  if (!runtime) return Named::Stubs;
+  out.major = major;
   for (const Symbol &s : all) {
     // Between the runtime's functions all such names are the runtime's own, also those of a release newer than
     // our lists; elsewhere a program may call its own functions cudaSomething.
@@ -126,7 +129,7 @@ bool find_by_symbol(const Image &image, bool dynamic, Match &out) {
   std::sort(out.entries.begin(), out.entries.end(),
             [](const Entry &a, const Entry &b) { return a.address < b.address; });
   out.release = out.major ? std::to_string(out.major) + ".x" : "unknown";
-  return true;
+  return Named::Runtime;
 }
 
 bool has_device_code(const Image &image) {

@@ -5,10 +5,16 @@
 
 namespace sx::preload {
 
+enum class Named {
+  Nothing,  // no function of the runtime's names, or no symbol table
+  Stubs,    // such functions, but not NVIDIA's: they load a shared runtime when they are called (XLA has them)
+  Runtime,
+};
+
 // Looks for the runtime's functions by name: in .symtab where the file has one (a static runtime), or in
-// .dynsym where `dynamic` (NVIDIA's shared library).  True if there is a runtime; `out.major` is 0 if
+// .dynsym where `dynamic` (NVIDIA's shared library).  `out` is set for a runtime alone; `out.major` is 0 if
 // its major version is unsupported, and `out.entries` is then meaningless.
-bool find_by_symbol(const Image &image, bool dynamic, Match &out);
+Named find_by_symbol(const Image &image, bool dynamic, Match &out);
 
 // Whether the image registers device code of its own: it holds a fatbin wrapper.
 bool has_device_code(const Image &image);

@@ -257,6 +257,25 @@ def test_opened_library_is_ready_before_its_constructors(
     assert sum(c == "cuLibraryUnload" for c in result.calls) == 2
 
 
+def test_stubs_of_the_runtime_are_left_alone(
+    stage: Stage, programs: Path, nvcc: Tool, gxx: Tool
+) -> None:
+    """A library whose functions of the runtime's names only call a shared one, like XLA's.
+
+    It was taken for a static runtime without a function, and the process ended with status 3.
+    """
+    source, target = HERE / "programs", programs / "opened"
+    library = programs / "libstubs.so"
+    flags = ("-std=c++17", "-Xcompiler", "-fPIC", "-shared", "-cudart", "none")
+    nvcc("-arch=sm_80", *flags, source / "library.cu", source / "stubs.cpp", "-o", library)
+    gxx(source / "opened.cpp", "-o", target, "-ldl")
+    result = stage.run(target, library, shared=True)
+    assert (result.status, result.out) == (0, "library 0\nlibrary 0\n"), result
+    assert redirected(result) == 0
+    assert any("left alone" in m for m in result.messages)
+    assert sum("cuLaunchKernel _Z5twice" in c for c in result.calls) == 4
+
+
 def test_libraries_have_last_errors_of_their_own(stage: Stage, programs: Path, gxx: Tool) -> None:
     library, target = programs / "liblibrary.so", programs / "instances"
     other = programs / "libother.so"

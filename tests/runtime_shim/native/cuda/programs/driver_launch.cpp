@@ -174,6 +174,17 @@ void limits() {
   OK(cuCtxSetLimit(CU_LIMIT_STACK_SIZE, 4096));
   OK(cuCtxGetLimit(&stack, CU_LIMIT_STACK_SIZE));
   EXPECT(stack == 4096);
+  // As on an H200, whose CU_LIMIT_SHMEM_SIZE is its greatest block's shared memory.
+  size_t shared = 0, graphics = 1;
+  int largest = 0;
+  OK(cuCtxGetLimit(&shared, CU_LIMIT_SHMEM_SIZE));
+  OK(cuDeviceGetAttribute(&largest, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, device));
+  EXPECT(largest > 0 && shared == static_cast<size_t>(largest));
+  OK(cuCtxGetLimit(&graphics, CU_LIMIT_CIG_ENABLED));
+  EXPECT(graphics == 0);
+  RESULT(cuCtxGetLimit(&stack, CU_LIMIT_CIG_SHMEM_FALLBACK_ENABLED), CUDA_ERROR_UNSUPPORTED_LIMIT);
+  RESULT(cuCtxSetLimit(CU_LIMIT_SHMEM_SIZE, 1024), CUDA_ERROR_UNSUPPORTED_LIMIT);  // only to be queried: the header
+  RESULT(cuCtxGetLimit(&stack, CU_LIMIT_MAX), CUDA_ERROR_UNSUPPORTED_LIMIT);
   RESULT(cuCtxGetLimit(&stack, static_cast<CUlimit>(99)), CUDA_ERROR_UNSUPPORTED_LIMIT);
 }
 
