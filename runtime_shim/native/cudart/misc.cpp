@@ -1,4 +1,9 @@
 // Versions, the profiler's switches, libraries loaded by hand, and access to the driver.
+#include <atomic>
+#include <cstring>
+#include <dlfcn.h>
+
+#include "log.h"
 #include "registry.h"
 #include "state.h"
 
@@ -27,8 +32,18 @@ SX_API cudaProfilerStop() {
 }
 
 // The tables are private interfaces of NVIDIA's own runtime; this one has none and answers for none.
-SX_API cudaGetExportTable(const void **table, const void *) {
+// Said once, because what asks for one may show another error, or none: cuBLAS says CUBLAS_STATUS_ARCH_MISMATCH.
+SX_API cudaGetExportTable(const void **table, const void *id) {
   if (table) *table = nullptr;
+  static std::atomic<bool> said;
+  Dl_info caller;
+  if (id && !said.exchange(true)) {
+    const bool known = dladdr(__builtin_return_address(0), &caller) && caller.dli_fname;
+    unsigned char b[4];
+    memcpy(b, id, sizeof b);
+    log_line("SX0765: %s asks for a private table of NVIDIA's runtime (%02x%02x%02x%02x), which there is not: its call may fail",
+             known ? caller.dli_fname : "the application", b[0], b[1], b[2], b[3]);
+  }
   return record(kNotSupported);
 }
 

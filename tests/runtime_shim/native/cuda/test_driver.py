@@ -59,6 +59,25 @@ def test_bad_images(built: Built, run: Run, arch: str) -> None:
     assert "SX0106" in done.stderr.splitlines()[0]
 
 
+def test_trace_says_what_was_asked(built: Built, run: Run, tmp_path: Path) -> None:
+    """A line for each call: its name, its result, and arguments and answers of queries."""
+    for check in ("facts", "limits"):
+        done = run(built.program, check, built.images["sm_80"], options=("--trace", tmp_path))
+        assert done.stdout.endswith("PASS\n"), done.stdout + done.stderr
+    text = "".join(file.read_text() for file in tmp_path.glob("cuda-*.txt"))
+    lines = text.splitlines()
+    for expected in (
+        "cuDeviceGetAttribute 0 10 = 32",
+        "cuDeviceGetAttribute 1 9999 = 0",
+        "cuCtxGetLimit 0 7 = 64512",
+        "cuCtxGetLimit 215 9",
+        "cuLaunchKernel 1 grid 0 1 1 block 32 1 1 shared 0 bounded",
+        "cuLaunchKernel 0 grid 1 1 1 block 64 1 1 shared 0 bounded",
+    ):
+        assert expected in lines, expected
+    assert all(re.match(r"\w+ \d+( |$)", line) for line in lines)
+
+
 def test_fat_binary(built: Built, run: Run) -> None:
     """A compressed container; the entry of the advertised capability is taken."""
     for capability in ("8.0", "9.0", "12.0"):

@@ -49,6 +49,9 @@ cudaFree(nullptr) 0
 cudaStreamQuery(0) 600
 cudaMemcpy(host, host, 4, static_cast<cudaMemcpyKind>(9)) 21
 cudaDeviceGetNvSciSyncAttributes(nullptr, 0, 0) 801
+cudaGetExportTable(&table, &id) 801
+cudaGetExportTable(&table, &id) 801
+table 0
 cudaFuncGetAttributes(&attributes, host) 400
 cudaErrorNotSupported invalid argument
 """
@@ -306,3 +309,7 @@ def test_old_driver_and_no_device(stage: Stage, programs: Path) -> None:
 def test_functions_that_are_missing_say_so(stage: Stage, programs: Path) -> None:
     result = stage.run(programs / "flow")
     assert sum("SX0752: cudaDeviceGetNvSciSyncAttributes" in m for m in result.messages) == 1
+    private = [m for m in result.messages if "SX0765" in m]
+    assert len(private) == 1
+    assert "flow asks" in private[0]
+    assert "(70726976)" in private[0]  # the first bytes of the table's name

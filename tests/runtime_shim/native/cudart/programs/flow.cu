@@ -52,6 +52,11 @@ int main() {
   STEP(cudaStreamQuery(0));
   STEP(cudaMemcpy(host, host, 4, static_cast<cudaMemcpyKind>(9)));
   STEP(cudaDeviceGetNvSciSyncAttributes(nullptr, 0, 0));
+  const void *table = host;
+  const cudaUUID_t id = {"private table"};
+  STEP(cudaGetExportTable(&table, &id));
+  STEP(cudaGetExportTable(&table, &id));
+  printf("table %d\n", table != nullptr);
   STEP(cudaFuncGetAttributes(&attributes, host));
   printf("%s %s\n", cudaGetErrorName(cudaErrorNotSupported), cudaGetErrorString(cudaErrorInvalidValue));
   return 0;
