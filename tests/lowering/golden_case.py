@@ -6,7 +6,7 @@ number of RDNA3 instructions, and what a pass makes of the input.
 ``FAMILY/NAME.sass``: the input is SASS as `sassxlate asm` reads it, the code of a kernel.  EXIT is
 added where no EXIT is there.
 
-    // arch: 90                  80, 90 or 120
+    // arch: 90                  80, 90, 100 or 120
     // after: insert_hazards     the pass whose value is shown
     // show: all                 all of it; else what stands for the SASS but EXIT, waits, hazards
                                  and labels; mnemonics: how often each occurs

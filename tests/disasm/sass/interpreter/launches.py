@@ -96,10 +96,12 @@ def of_contract(name: str, arch: int, seed: int = 0) -> tuple[Prepared, Contract
 
 def with_code(code: bytes, arch: int, shared: int = 0) -> Cubin:
     """A cubin with this code as its kernel ``divergent_if``."""
-    cubin = parse_cubin((KERNELS / f"sm_{arch}" / "divergent_if.cubin").read_bytes())
+    of = arch if arch in (80, 90) else 120  # newer architectures have the same constant bank
+    cubin = parse_cubin((KERNELS / f"sm_{of}" / "divergent_if.cubin").read_bytes())
     (kernel,) = cubin.kernels
     room = shared + (1024 if arch >= 90 else 0)
-    return replace(cubin, kernels=(replace(kernel, code=code, shared_size=room),))
+    kernel = replace(kernel, arch=arch, code=code, shared_size=room)
+    return replace(cubin, arch=arch, kernels=(kernel,))
 
 
 def assembled(text: str, arch: int) -> bytes:
