@@ -1,1 +1,1 @@
-"""From SASS control-flow graphs to gfx1100 code objects, and from code objects to host code."""
+"""From SASS control-flow graphs to AMD code objects, and from code objects to host code."""

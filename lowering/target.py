@@ -16,7 +16,7 @@ from typing import Final
 
 from sassxlate.disasm.amdgpu_machines import machine_number
 from sassxlate.disasm.rdna3.instruction import I, S, Sp
-from sassxlate.disasm.rdna3.tables.operand_codes import SGPRS
+from sassxlate.disasm.rdna3.tables.operand_codes import SGPRS, VGPRS
 from sassxlate.errors import LoweringError
 
 # Operands of the instruction set in waves of 32 lanes: a mask of lanes is one scalar register.
@@ -38,6 +38,11 @@ class Counters:
     lgkm: int = 63
     vs: int = 63
     exp: int = 7
+
+    @property
+    def largest(self) -> int:
+        """The largest of those that count accesses to memory."""
+        return max(self.vm, self.lgkm, self.vs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,12 +67,12 @@ class Target:
     vgprs_of_simd: int
     vgpr_step: int
     language: str = "gfx1100"
-    lanes: int = LANES  # of a wave
+    lanes: int = field(default=LANES, init=False)  # of a wave: the operands above are of 32
     simds: int = 2
     waves: int = 16  # that a SIMD holds
     workgroups: int = 16  # that a compute unit holds, of more than one wave: they need barriers
     threads: int = 1024  # of a workgroup
-    vgprs: int = 256  # that an instruction can name
+    vgprs: int = VGPRS  # that an instruction can name
     vgpr_granule: int = 8  # of the number in a kernel descriptor
     sgprs: int = SGPRS  # without VCC; every wave has all of them
     lds: int = 64 << 10  # bytes, all of which a workgroup can have

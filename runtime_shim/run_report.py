@@ -70,6 +70,7 @@ def _used(
     from sassxlate.lowering.emulate.counts import of_code_object
     from sassxlate.lowering.pipeline import translate_kernel
     from sassxlate.lowering.report import side_by_side
+    from sassxlate.lowering.target import target_named
     from sassxlate.runtime_shim.cache import hybrid
     from sassxlate.runtime_shim.cache.store import Cache
     from sassxlate.runtime_shim.service.work import host_key
@@ -80,7 +81,7 @@ def _used(
     try:
         if module not in cubins:
             cubins[module] = parse_cubin(store.need("module", f"{module}.cubin"))
-        done = translate_kernel(cubins[module], kernel.name)
+        done = translate_kernel(cubins[module], kernel.name, target=target_named(pages.target))
         code = store.need("kernel", f"{module}-{kernel.kernel_key}.hsaco")
         found = counted.get(host_key(code, kernel.name, strict, counts=True))
         runs, ran = None, None

@@ -131,7 +131,7 @@ def cuobjdump() -> Tool | None:
 
 @cache
 def clang() -> Tool | None:
-    """A clang that supports gfx1100 (17 or newer): SASSXLATE_CLANG, the wheel ziglang, or PATH."""
+    """A clang that supports RDNA3 (17 or newer): SASSXLATE_CLANG, the wheel ziglang, or PATH."""
     zig = (sys.executable, "-m", "ziglang", "cc") if _wheel("ziglang", "zig") else None
     found = _first(
         "clang",

@@ -69,7 +69,7 @@ class Picture:
 
     name: str
     shown: str  # the demangled name
-    target: str  # sm_80, gfx1100
+    target: str  # sm_80, or the AMD processor
     nodes: tuple[Node, ...]
     arcs: tuple[Arc, ...]
     loops: tuple[Loop, ...] = ()

@@ -1,4 +1,4 @@
-"""RDNA3 (gfx1100): encodings as data, encoder, decoder, text, reads and writes."""
+"""RDNA3: encodings as data, encoder, decoder, text, reads and writes."""
 
 from sassxlate.disasm.rdna3.codec.assemble import (
     Encoded,

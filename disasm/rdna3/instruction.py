@@ -1,4 +1,4 @@
-"""RDNA3 (gfx1100) instructions as values; names are LLVM's.
+"""RDNA3 instructions as values; names are LLVM's.
 
 An operand names registers, an inline constant or a literal; the encoder decides which encoding
 (``VOP2`` or ``VOP3``, with a literal or without) is shortest.

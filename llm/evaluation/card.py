@@ -16,16 +16,18 @@ from sassxlate.errors import ModelError, Where
 from sassxlate.llm.inference import safetensors
 from sassxlate.llm.inference.qwen2 import read_config
 from sassxlate.lowering.optimize.regions import LONGEST
+from sassxlate.lowering.target import DEFAULT
 
 Data = Mapping[str, Any]
-_HEAD = """---
+_ISA = DEFAULT.language
+_HEAD = f"""---
 license: apache-2.0
 library_name: transformers
-tags: [assembly, sass, rdna3, gfx1100, translation]
+tags: [assembly, sass, rdna3, {_ISA}, translation]
 ---
 # The block model of sassxlate
 
-It translates straight-line blocks of NVIDIA SASS to AMD RDNA3 (gfx1100), in the block language of
+It translates straight-line blocks of NVIDIA SASS to AMD RDNA3 ({_ISA}), in the block language of
 sassxlate (`docs/model.md`): registers by what lives there, constants split so that any value can be
 said. Its answers are verified: sassxlate takes those that are proved and cost less
 than the rules' code. A wrong answer costs time, never correctness."""

@@ -1,4 +1,4 @@
-"""The words that may come next: an automaton over the vocabulary, driven by the table of gfx1100.
+"""The words that may come next: an automaton over the vocabulary, driven by RDNA3's table.
 
 Its output assembles: mnemonics of the language, operands that the encoder accepts in their
 place, tuples of adjacent and aligned registers, one literal, results in the block's own

@@ -19,6 +19,7 @@ from sassxlate.llm.inference.automaton import AnswerAutomaton
 from sassxlate.llm.inference.block_model import answer_limit, check_vocabulary
 from sassxlate.llm.language import tokenizer
 from sassxlate.lowering.region.text import RegionText
+from sassxlate.lowering.target import DEFAULT
 
 Tensor: TypeAlias = Any
 Words = tuple[str, ...]
@@ -26,8 +27,8 @@ ALLOW_HUB = "SASSXLATE_ALLOW_HUB"
 _HUB = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
 _FENCE = re.compile(r"```[a-z0-9]*\n(.*?)(?:```|$)", re.DOTALL)
 INSTRUCTION = (
-    "Translate the following basic block of NVIDIA SASS to AMD RDNA3 (gfx1100), in the notation of "
-    "the block language; end the code of each SASS instruction with ;\n"
+    f"Translate the following basic block of NVIDIA SASS to AMD RDNA3 ({DEFAULT.language}), in the "
+    "notation of the block language; end the code of each SASS instruction with ;\n"
 )
 
 

@@ -18,14 +18,13 @@ from sassxlate.disasm.sass.instruction import Imm, Instruction, Pred, Reg
 from sassxlate.lowering.builder.rule_emitter import RuleEmitter
 from sassxlate.lowering.convergence.lane_masks import LaneMasks
 from sassxlate.lowering.convergence.plan import RESULT, ConvergencePlan, is_plain_barrier
-from sassxlate.lowering.target import ALL_ONES, EXEC, NULL, ZERO
+from sassxlate.lowering.target import ALL_ONES, EXEC, LANES, NULL, ZERO
 
 RECORD, BARRIERS = 32, 16
 ARRIVED, GENERATION, READERS, SUMS = 0, 4, 8, 16  # byte offsets in a record; two sums
 GONE, SUM0 = RECORD * BARRIERS, RECORD * BARRIERS + 4
 AREA = 5 * 128  # size of the records in bytes; five stores of a wave clear it
 PADDING = 16  # the area starts at a multiple of this, after dynamic shared memory
-WAVE = 32  # threads that one wave counts for
 
 
 def barrier_bytes(plan: ConvergencePlan) -> int:
@@ -108,7 +107,7 @@ class Barriers:
             return
         c.raw(Inst("s_mov_b32", (EXEC, I(1))))
         self._drain(c)
-        self._add(c, c.to_v(self._base(c)), I(WAVE), GONE)
+        self._add(c, c.to_v(self._base(c)), I(LANES), GONE)
         self._drain(c)
 
     # --- arrivals --------------------------------------------------------------------------------
@@ -205,8 +204,8 @@ class Barriers:
         for n in (1, 2):
             with c.scope():
                 c.raw(Inst("s_mul_i32", (block, block, c.constant_word(0, lay.block_dim + 4 * n))))
-        c.raw(Inst("s_add_u32", (block, block, I(WAVE - 1))))
-        c.raw(Inst("s_and_b32", (block, block, I(-WAVE & 0xFFFFFFFF))))
+        c.raw(Inst("s_add_u32", (block, block, I(LANES - 1))))
+        c.raw(Inst("s_and_b32", (block, block, I(-LANES & 0xFFFFFFFF))))
         c.raw(Inst("s_cmp_eq_u32", (out, ZERO)))
         c.raw(Inst("s_cselect_b32", (out, block, out)))
         return out
@@ -235,9 +234,9 @@ class Barriers:
             self._sum_slot(c, slot, record, generation, 0)
             self._add(c, slot, votes, SUMS)
         arrived = c.vtemp()
-        c.raw(Inst("ds_add_rtn_u32", (arrived, at, c.to_v(I(WAVE))), imm=ARRIVED))
+        c.raw(Inst("ds_add_rtn_u32", (arrived, at, c.to_v(I(LANES))), imm=ARRIVED))
         c.raw(Inst("v_readfirstlane_b32", (old, arrived)))
-        c.raw(Inst("s_add_u32", (total, old, I(WAVE))))
+        c.raw(Inst("s_add_u32", (total, old, I(LANES))))
         # --- which wave opens it
         c.mark(poll)
         need = c.stemp()

@@ -6,7 +6,7 @@ from __future__ import annotations
 def compile_code_object(
     code: bytes, kernel: str, *, strict: bool = False, counts: bool = False
 ) -> bytes:
-    """The host image (runtime_shim/native/abi.h) of a kernel of a gfx1100 code object.
+    """The host image (runtime_shim/native/abi.h) of a kernel of a code object.
 
     Raises:
         EmulatorError: SX06xx, with the offset from the kernel's start and the mnemonic.

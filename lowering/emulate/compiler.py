@@ -1,4 +1,4 @@
-"""Compiles a kernel of gfx1100 machine code to a host image."""
+"""Compiles a kernel of RDNA3 machine code to a host image."""
 
 from __future__ import annotations
 
@@ -169,7 +169,7 @@ def _given_sgprs(kd: Descriptor) -> int:
 def compile_code_object(
     source: Path | str | bytes, kernel: str, options: CompileOptions | None = None
 ) -> HostImage:
-    """The host image of a kernel of a gfx1100 code object, by path or content."""
+    """The host image of a kernel of a code object, by path or content."""
     from dataclasses import replace
 
     from sassxlate.lowering.codeobject import source_map
@@ -189,5 +189,6 @@ def compile_code_object(
         sgprs=_given_sgprs(k.descriptor),
         uniform=source_map.offsets(note, kernel, "uniform"),
         fences=source_map.offsets(note, kernel, "fence"),
+        target=obj.target,
     )
     return compile_kernel(obj.text, k.entry, options, kernel)

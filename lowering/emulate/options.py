@@ -8,8 +8,9 @@ from typing import Literal, TypeAlias
 
 import llvmlite.binding as llvm
 
-from sassxlate.disasm.rdna3.tables.operand_codes import EXEC_LO
+from sassxlate.disasm.rdna3.tables.operand_codes import EXEC_LO, VCC_LO
 from sassxlate.errors import EmulatorError
+from sassxlate.lowering.target import DEFAULT, Target
 
 Isa = Literal["avx512", "avx2"]
 
@@ -31,7 +32,8 @@ class CompileOptions:
     done: strict mode checks both.  ``counts``: each block adds 1 to its counter in
     ``SxWave.counts`` on entry (``counts.py``).  ``trace`` are the places where registers are
     recorded (``trace_points.py``); None: none, and no bound on a launch's length.  ``poison``: in
-    strict mode undefined values are seeded rubbish, not 0.
+    strict mode undefined values are seeded rubbish, not 0.  ``target`` is the
+    processor whose counters and hazards strict mode checks.
     """
 
     strict: bool = False
@@ -48,6 +50,7 @@ class CompileOptions:
     counts: bool = False
     trace: tuple[TracePoint, ...] | None = None
     poison: bool = True
+    target: Target = DEFAULT
 
 
 @functools.cache
@@ -78,7 +81,7 @@ class Place:
     index: int
 
     def __str__(self) -> str:
-        names = {106: "vcc_lo", EXEC_LO: "exec_lo"}
+        names = {VCC_LO: "vcc_lo", EXEC_LO: "exec_lo"}
         if self.kind == "s" and self.index in names:
             return names[self.index]
         if self.kind in ("m", "l"):

@@ -268,7 +268,7 @@ def run_code_object(
     options: CompileOptions | None = None,
     **launch: Any,
 ) -> None:
-    """Compiles a kernel of a gfx1100 code object (cached by content) and runs a launch of it.
+    """Compiles a kernel of a code object (cached by content) and runs a launch of it.
 
     Raises:
         EmulatorError: SX06xx while compiling; SX0630, a wave stopped.

@@ -23,10 +23,9 @@ from enum import IntEnum
 from sassxlate.cfg.rdna3_flow import DecodedStep, Flow, MachineBlock
 from sassxlate.disasm.rdna3 import RRef, counters, info, reads, waitcnt_fields, writes
 from sassxlate.disasm.rdna3.instruction import Arg, Inst, Sp, V
+from sassxlate.disasm.rdna3.tables.operand_codes import EXEC_LO, VCC_LO
+from sassxlate.lowering.target import DEFAULT, Target
 
-TRANS_VALU, TRANS_TRANS = 5, 1  # VALUs and transcendentals after which a result is ready
-_SATURATED = 63  # the counters have six bits
-_FAR = 64
 SCC_CODE = 253  # operand code
 
 
@@ -75,7 +74,7 @@ class Finding:
     register: RRef | None = None
 
     def __str__(self) -> str:
-        names = {("s", 106): "vcc_lo", ("s", 126): "exec_lo", ("s", SCC_CODE): "scc"}
+        names = {("s", VCC_LO): "vcc_lo", ("s", EXEC_LO): "exec_lo", ("s", SCC_CODE): "scc"}
         reg = names.get(self.register, "".join(map(str, self.register))) if self.register else ""
         return TEXT[self.check].format(reg=reg, source=f"/*{self.source:04x}*/")
 
@@ -103,6 +102,7 @@ Ages = dict[RRef, tuple[int, int]]  # register to (operations issued since, pc)
 class Pending:
     """The operations that may be pending at one place of the code."""
 
+    target: Target
     vm: Ages = field(default_factory=Ages)
     lds: Ages = field(default_factory=Ages)
     smem: dict[RRef, int] = field(default_factory=dict[RRef, int])
@@ -119,13 +119,14 @@ class Pending:
 
     def copy(self) -> Pending:
         return Pending(
-            dict(self.vm), dict(self.lds), dict(self.smem), list(self.loads), list(self.stores),
-            list(self.shared), dict(self.trans), self.cmpx, self.matrix,
+            self.target, dict(self.vm), dict(self.lds), dict(self.smem), list(self.loads),
+            list(self.stores), list(self.shared), dict(self.trans), self.cmpx, self.matrix,
         )  # fmt: skip
 
     def meet(self, other: Pending) -> Pending:
         """The union: pending on either path."""
         return Pending(
+            self.target,
             _younger(self.vm, other.vm),
             _younger(self.lds, other.lds),
             {**other.smem, **self.smem},
@@ -167,8 +168,9 @@ def _longer(a: list[tuple[int, bool]], b: list[tuple[int, bool]]) -> list[tuple[
     return out
 
 
-def _aged(ages: Ages) -> Ages:
-    return {reg: (min(age + 1, _FAR), pc) for reg, (age, pc) in ages.items()}
+def _aged(ages: Ages, far: int) -> Ages:
+    """One operation later; from ``far`` on all ages are alike: no counter counts so many."""
+    return {reg: (min(age + 1, far), pc) for reg, (age, pc) in ages.items()}
 
 
 def _settled(ages: Ages, left: int) -> Ages:
@@ -208,18 +210,18 @@ def _wait(p: Pending, inst: Inst) -> bool:
 
 
 def _wait_vm(p: Pending, left: int) -> None:
-    if left < _SATURATED:
+    if left < p.target.counters.vm:
         p.vm = _settled(p.vm, left)
         p.loads = p.loads[len(p.loads) - left :] if left < len(p.loads) else p.loads
 
 
 def _wait_vs(p: Pending, left: int) -> None:
-    if left < _SATURATED:
+    if left < p.target.counters.vs:
         p.stores = p.stores[len(p.stores) - left :] if left < len(p.stores) else p.stores
 
 
 def _wait_lgkm(p: Pending, left: int) -> None:
-    if left >= _SATURATED:
+    if left >= p.target.counters.lgkm:
         return
     p.lds = _settled(p.lds, left)
     p.shared = p.shared[len(p.shared) - left :] if left < len(p.shared) else p.shared
@@ -270,7 +272,8 @@ def _vgprs(args: Iterable[Arg]) -> frozenset[RRef]:
 
 
 def _hazards(p: Pending, step: DecodedStep) -> Iterator[Finding]:
-    """The four hazards of wave32 gfx1100 (LLVM's GCNHazardRecognizer, features 11_0_Common)."""
+    """The four hazards of RDNA3 in waves of 32 lanes (LLVM's GCNHazardRecognizer,
+    features 11_0_Common)."""
     inst = step.inst
     row = info(inst.op)
     if row.kind != "valu":
@@ -293,17 +296,18 @@ def _issue(p: Pending, step: DecodedStep) -> None:
     inst, pc = step.inst, step.pc
     row, counted = info(inst.op), counters(inst)
     if counted:
+        far = 1 + p.target.counters.largest
         fills = [r for r in _touches(inst)[1] if r.kind in ("v", "s")]
         if "vm" in counted:
-            p.vm = _aged(p.vm)
+            p.vm = _aged(p.vm, far)
             p.vm.update((r, (0, pc)) for r in fills)
-            p.loads = [*p.loads[-_FAR:], pc]
+            p.loads = [*p.loads[-far:], pc]
         if "vs" in counted:
-            p.stores = [*p.stores[-_FAR:], (pc, row.kind in ("scratch", "flat"))]
+            p.stores = [*p.stores[-far:], (pc, row.kind in ("scratch", "flat"))]
         if "lgkm" in counted and row.kind in ("lds", "flat"):
-            p.lds = _aged(p.lds)
+            p.lds = _aged(p.lds, far)
             p.lds.update((r, (0, pc)) for r in fills)
-            p.shared = [*p.shared[-_FAR:], pc]
+            p.shared = [*p.shared[-far:], pc]
         elif "lgkm" in counted:
             p.smem.update((r, pc) for r in fills)
     if row.kind in ("lds", "flat", "global", "scratch"):
@@ -316,7 +320,10 @@ def _issue(p: Pending, step: DecodedStep) -> None:
 def _issue_valu(p: Pending, inst: Inst, pc: int, is_trans: bool) -> None:
     if p.trans:
         aged = {r: (v + 1, t + is_trans, at) for r, (v, t, at) in p.trans.items()}
-        p.trans = {r: a for r, a in aged.items() if a[0] <= TRANS_VALU and a[1] <= TRANS_TRANS}
+        most = p.target.hazards
+        p.trans = {
+            r: a for r, a in aged.items() if a[0] <= most.trans_valu and a[1] <= most.trans_trans
+        }
         for reg in _touches(inst)[1]:
             p.trans.pop(reg, None)
     if is_trans:
@@ -345,13 +352,15 @@ def _through(block: MachineBlock, before: Pending) -> Pending:
     return p
 
 
-def findings(flow: Flow, fences: frozenset[int] = frozenset()) -> list[Finding]:
-    """All violations of a kernel, by place; at most one per kind, register and place.
+def findings(
+    flow: Flow, fences: frozenset[int] = frozenset(), target: Target = DEFAULT
+) -> list[Finding]:
+    """All violations of a kernel on a target, by place; at most one per kind, register and place.
 
     ``fences`` are places where no memory access may be pending, from the kernel's entry.
     """
     fences = frozenset(flow.entry + at for at in fences)
-    before: dict[int, Pending] = {flow.entry: Pending()}
+    before: dict[int, Pending] = {flow.entry: Pending(target)}
     work = [flow.entry]
     while work:
         block = flow.blocks[work.pop()]

@@ -46,7 +46,7 @@ class Question:
         """The vector registers that a candidate may write besides the region's results.  How many
         the kernel has room for is the gate's business: those that are used are packed first."""
         first = self.regs.vtemp_base
-        return tuple(V(first + n) for n in range(min(VTEMPS, 256 - first)))
+        return tuple(V(first + n) for n in range(min(VTEMPS, self.regs.target.vgprs - first)))
 
     @property
     def scalar_temporaries(self) -> tuple[S, ...]:

@@ -10,12 +10,12 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-LANES = 32
+from sassxlate.lowering.target import LANES
 
 
 @dataclass(frozen=True, slots=True)
 class Val:
-    """An integer of `width` bits, or one for each of the 32 lanes; `const` if it is known."""
+    """An integer of `width` bits, or one for each lane of a wave; `const` if it is known."""
 
     ref: str
     width: int

@@ -7,7 +7,8 @@ from collections.abc import Callable
 from typing import Self
 
 from sassxlate.domain.interface import Approximation, FloatPredicate, Fp, Round
-from sassxlate.lowering.llvm.ir_text import LANES, Function, Val, const, literal, vec_type
+from sassxlate.lowering.llvm.ir_text import Function, Val, const, literal, vec_type
+from sassxlate.lowering.target import LANES
 
 _FLOAT = {16: "half", 32: "float", 64: "double"}
 

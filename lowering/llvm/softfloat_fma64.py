@@ -9,7 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeVar
 
 from sassxlate.domain.interface import Domain, Round, fabs, is_zero
-from sassxlate.lowering.llvm.ir_text import LANES, Function, Val, const, vec_type
+from sassxlate.lowering.llvm.ir_text import Function, Val, const, vec_type
+from sassxlate.lowering.target import LANES
 
 if TYPE_CHECKING:
     from sassxlate.lowering.llvm.lanes import LlvmLanes

@@ -47,7 +47,7 @@ _KINDS = {
 
 @cache
 def cycles(op: str) -> int:
-    """The cycles of a mnemonic.  EncodeError SX0501 if gfx1100 does not have it."""
+    """The cycles of a mnemonic.  EncodeError SX0501 if RDNA3 does not have it."""
     row = OPS[op]
     if op in _FREE:
         return 0

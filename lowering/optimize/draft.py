@@ -171,7 +171,7 @@ def replace_line(old: DraftLine, inst: Inst) -> DraftLine:
 
 
 def legal(inst: Inst) -> bool:
-    """Whether gfx1100 has an encoding for it, and allows its destination."""
+    """Whether RDNA3 has an encoding for it, and allows its destination."""
     try:
         check_mad(inst)
         return can_encode(inst) is None

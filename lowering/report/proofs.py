@@ -15,6 +15,7 @@ import click
 
 from sassxlate.errors import SassxlateError
 from sassxlate.lowering.report.judged import Judged, ProofSettings
+from sassxlate.lowering.target import DEFAULT, Target
 
 if TYPE_CHECKING:
     from sassxlate.disasm.containers import Cubin, Kernel
@@ -67,6 +68,7 @@ class _Job:
     made: Sequence[Translated | SassxlateError] | None = None
     settings: ProofSettings = field(default_factory=ProofSettings)
     kept: VerdictCache | None = None
+    target: Target = DEFAULT
 
 
 _job = _Job()
@@ -111,7 +113,7 @@ def _found(kernel: int) -> tuple[Found, ...]:
 
     if _job.made is None:
         cubin, k = _job.kernels[kernel]
-        made = translate_kernel(cubin, k.name, placed=True)
+        made = translate_kernel(cubin, k.name, target=_job.target, placed=True)
     else:
         there = _job.made[kernel]
         if isinstance(there, SassxlateError):
@@ -147,13 +149,16 @@ def judge_all(
     kept: VerdictCache | None,
     jobs: int,
     made: Sequence[Translated | SassxlateError] | None = None,
+    target: Target = DEFAULT,
 ) -> Generator[Answer, None, None]:
     """The answers for each kernel, in order.  Nothing is left running when the caller stops.
 
-    ``made`` has the kernels' translations, or why there is none; without it, each is translated by
-    the rules.  An engine's are made once: processes that each ask it could get different code.
+    ``made`` has the kernels' translations, or why there is none; without it, each is translated for
+    ``target`` by the rules.  An engine's are made once: processes that each ask it could get
+    different code.
     """
-    _job.kernels, _job.settings, _job.kept, _job.made = kernels, settings, kept, made
+    _job.kernels, _job.settings, _job.kept = kernels, settings, kept
+    _job.made, _job.target = made, target
     _found.cache_clear()
     parts = _parts(jobs)
     if jobs == 1 or len(parts) == 1:

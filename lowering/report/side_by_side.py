@@ -30,7 +30,7 @@ from sassxlate.lowering.regalloc.allocate import dead_instructions
 from sassxlate.lowering.rules import TABLE
 from sassxlate.lowering.rules.rule import choose
 from sassxlate.lowering.select.translated import Translated
-from sassxlate.lowering.target import Target
+from sassxlate.lowering.target import DEFAULT, Target
 
 _TAIL = (source_map.SCHEDULER, source_map.SHARED)
 RULES = "rules"  # the engine that always exists
@@ -309,13 +309,15 @@ def rule_of(ins: Instruction, last: bool) -> str:
     return rule.name if rule is not None else ""
 
 
-def side_by_side(cubin: Cubin, kernel: Kernel, data: bytes | None = None) -> Beside:
+def side_by_side(
+    cubin: Cubin, kernel: Kernel, data: bytes | None = None, target: Target = DEFAULT
+) -> Beside:
     """The map of a kernel with its translation in a code object, or, without one, with a new
-    translation."""
+    translation for a target."""
     if data is not None:
         return of_code_object(cubin, kernel, data)
     try:
-        return of_translated(translate_kernel(cubin, kernel.name))
+        return of_translated(translate_kernel(cubin, kernel.name, target=target))
     except SassxlateError as error:
         raise error.at(kernel=kernel.name) from None
 

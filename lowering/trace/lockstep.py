@@ -29,8 +29,8 @@ from sassxlate.disasm.sass.interpreter import (
 from sassxlate.disasm.sass.semantics import semantics_table
 from sassxlate.disasm.sass.traits import traits
 from sassxlate.errors import InterpretError
+from sassxlate.lowering.target import LANES
 from sassxlate.lowering.trace.observations import (
-    LANES,
     Choice,
     End,
     EndKind,

@@ -10,7 +10,8 @@ from sassxlate.disasm.sass.instruction import Instruction, Mem, RegRef
 from sassxlate.disasm.sass.interpreter import Group, Launch, Order, Resident, ScheduleOptions, run
 from sassxlate.disasm.sass.traits import traits
 from sassxlate.errors import InterpretError
-from sassxlate.lowering.trace.observations import LANES, Mask, Seen
+from sassxlate.lowering.target import LANES
+from sassxlate.lowering.trace.observations import Mask, Seen
 
 
 @dataclass(frozen=True, slots=True)

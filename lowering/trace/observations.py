@@ -16,10 +16,10 @@ from sassxlate.disasm.sass.instruction import RegRef
 from sassxlate.errors import EmulatorError
 from sassxlate.lowering.emulate.options import Place, TracePoint
 from sassxlate.lowering.emulate.wave.trace_points import HEAD, Buffer
+from sassxlate.lowering.target import ALL_ONES, LANES
 from sassxlate.lowering.trace.points import SourceStep
 
-LANES = 32
-ALL = 0xFFFFFFFF
+ALL = ALL_ONES.value
 Words: TypeAlias = NDArray[np.uint32]
 Mask: TypeAlias = NDArray[np.bool_]
 LANE = np.arange(LANES, dtype=np.uint32)

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from sassxlate.disasm.amdgpu_machines import RDNA3
 from sassxlate.errors import InterpretError, SassxlateError, UsageError
 
 if TYPE_CHECKING:
@@ -39,7 +40,9 @@ def run_options(command: Callable[..., None]) -> Callable[..., None]:
                 raise UsageError("SX0825", "arguments are of use with --run only")
             command(context, *args, **options)
             return
-        how = How(own["limit"], own["most"], options["as_json"], options["verbose"])
+        how = How(
+            own["limit"], own["most"], options["as_json"], options["verbose"], options["target"]
+        )
         if own["grid"] or own["arguments"]:
             from sassxlate.lowering.trace.arguments import shape_of
 
@@ -105,6 +108,7 @@ class How:
     most: int = 0
     as_json: bool = False
     verbose: bool = False
+    target: str = RDNA3[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +166,7 @@ def verify_run(
     total: Counter[str] = Counter()
     with tempfile.TemporaryDirectory(prefix="sassxlate-verify-") as folder:
         cache = paths.cache_dir() if paths.usable(paths.cache_dir()) else Path(folder) / "cache"
-        status = _record(program, args, Path(folder), cache)
+        status = _record(program, args, Path(folder), cache, how.target)
         used: dict[str, _Used | None] = {}
         seen: set[str] = set()
         compared: Counter[str] = Counter()
@@ -206,10 +210,12 @@ def recorded_in(
     folder: Path,
     cache: Path,
     settings: Mapping[str, str] | None = None,
+    target: str = RDNA3[0],
 ) -> int:
-    """Runs a program on the emulated device, which records its launches in ``folder``; returns the
-    program's exit status.  ``settings``: more variables of its environment."""
-    return _record(program, args, folder, cache, settings)
+    """Runs a program on the emulated device, a ``target``, which records its launches in
+    ``folder``; returns the program's exit status.  ``settings`` are more variables of its
+    environment."""
+    return _record(program, args, folder, cache, target, settings)
 
 
 def used_kernel(cache: Path, recorded: Recorded) -> tuple[Cubin, Kernel] | None:
@@ -223,11 +229,12 @@ def _record(
     args: tuple[str, ...],
     folder: Path,
     cache: Path,
+    target: str,
     more: Mapping[str, str] | None = None,
 ) -> int:
     """Runs the program under ``sassxlate run``; its output goes to standard error."""
     command = [sys.executable, "-P", "-m", "sassxlate", "run", "--keep-status"]
-    command += ["--device", "emulator", "--", program, *args]
+    command += ["--device", "emulator", "--target", target, "--", program, *args]
     # One thread, so that the order of blocks is the interpreter's.
     settings = {"SASSXLATE_RECORD": str(folder), "SASSXLATE_THREADS": "1"}
     settings |= {"SASSXLATE_CACHE_DIR": str(cache), **(more or {})}

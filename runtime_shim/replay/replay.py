@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from sassxlate.cfg.rdna3_flow import Flow
+from sassxlate.disasm.amdgpu_machines import RDNA3
 from sassxlate.disasm.containers.values import Cubin
 from sassxlate.errors import UsageError
 from sassxlate.lowering.abi.kernarg import LaunchInfo
@@ -30,8 +31,9 @@ from sassxlate.runtime_shim.service import client
 _LIMIT_S = 300
 
 
-def recorded(program: Path, folder: Path) -> list[Recorded]:
-    """The program's launches on the emulated device, in order; it must pass its own check."""
+def recorded(program: Path, folder: Path, target: str = RDNA3[0]) -> list[Recorded]:
+    """The program's launches on the emulated device, a ``target``, in order; it must pass its own
+    check."""
     with tempfile.TemporaryDirectory(dir=folder, ignore_cleanup_errors=True) as made:
         environment = {
             **os.environ,
@@ -42,7 +44,7 @@ def recorded(program: Path, folder: Path) -> list[Recorded]:
         }
         command = [sys.executable, "-P", "-m", "sassxlate", "run", "--device", "emulator"]
         done = subprocess.run(
-            [*command, "--", str(program)],
+            [*command, "--target", target, "--", str(program)],
             env=environment, capture_output=True, timeout=_LIMIT_S, check=False,
         )  # fmt: skip
         if done.returncode or not done.stdout.rstrip().endswith(b"PASS"):

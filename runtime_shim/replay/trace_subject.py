@@ -23,6 +23,7 @@ from sassxlate.lowering.emulate.runner import LoadedImage, run_image, setup_of
 from sassxlate.lowering.emulate.wave.trace_points import Buffer
 from sassxlate.lowering.pipeline import translate_kernel
 from sassxlate.lowering.select.translated import Translated
+from sassxlate.lowering.target import DEFAULT, Target
 from sassxlate.lowering.trace.device_memory import Memory
 from sassxlate.lowering.trace.memory_history import MemoryChange, Word, changes_of_sass, culprit
 from sassxlate.lowering.trace.observations import Choice, Stopped, Streams
@@ -49,6 +50,7 @@ def by_hand(
     shared: int,
     seed: int,
     code: str | None = None,
+    target: Target = DEFAULT,
 ) -> Subject:
     """A launch as `sassxlate interpret` takes it.  SassxlateError if it is refused."""
     from sassxlate.lowering.trace.arguments import find_kernel, lay_out
@@ -62,7 +64,7 @@ def by_hand(
     cubin = parse_cubin(image)
     kernel = next(k for k in cubin.kernels if k.name == mangled)
     given = lay_out(kernel, arguments, seed)
-    translated = _translated(file, cubin, mangled)
+    translated = _translated(file, cubin, mangled, target)
     end = given.end
 
     def allocate(size: int) -> int:
@@ -89,6 +91,7 @@ def of_program(
     number: int,
     arch: str | None = None,
     code: str | None = None,
+    target: Target = DEFAULT,
 ) -> Subject:
     """A launch of a program: the ``number``-th of the named kernel."""
     from sassxlate.disasm.inputs import kernel_matches
@@ -99,7 +102,7 @@ def of_program(
 
     with tempfile.TemporaryDirectory(prefix="sassxlate-trace-") as folder:
         cache = paths.cache_dir() if paths.usable(paths.cache_dir()) else Path(folder) / "cache"
-        recorded_in(program, args, Path(folder), cache, capability(arch))
+        recorded_in(program, args, Path(folder), cache, capability(arch), target.name)
         left = number
         names: set[str] = set()
         for path in sorted(Path(folder).glob("launches-*")):
@@ -115,7 +118,7 @@ def of_program(
                 if used is None:
                     text = "the launched kernel is not in the cache"
                     raise UsageError("SX0835", text, Where(program, launch.kernel))
-                translated = _translated(program, used[0], launch.kernel)
+                translated = _translated(program, used[0], launch.kernel, target)
                 return Subject(*used, translated, _other(code, translated), launch)
     told = ", ".join(sorted(names))[:400] or "none"
     many = f"launches {number - left} times a kernel {name}" if number > left else "no launch of"
@@ -125,11 +128,11 @@ def of_program(
     raise UsageError("SX0835", text, Where(program))
 
 
-def _translated(file: str, cubin: Cubin, name: str) -> Translated:
+def _translated(file: str, cubin: Cubin, name: str, target: Target) -> Translated:
     from sassxlate.errors import SassxlateError
 
     try:
-        return translate_kernel(cubin, name)
+        return translate_kernel(cubin, name, target=target)
     except SassxlateError as error:
         raise error.at(file=file, kernel=name) from None
 

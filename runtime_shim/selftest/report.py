@@ -14,10 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from sassxlate import __version__
-from sassxlate.disasm.amdgpu_machines import RDNA3
 from sassxlate.runtime_shim.cache.tag import cache_tag
 from sassxlate.runtime_shim.paths import write_whole
-from sassxlate.runtime_shim.selftest.selftest import FixtureResult, as_row
+from sassxlate.runtime_shim.selftest.selftest import FixtureResult, SelftestSettings, as_row
 
 SCHEMA = 1
 # Versions and clocks as the kernel and ROCm report them.  Nothing here names a user or a host.
@@ -30,7 +29,7 @@ _AMD = "0x1002"
 _LONGEST = 2000
 
 
-def environment() -> dict[str, Any]:
+def environment(target: str) -> dict[str, Any]:
     """A description of this machine: program, system, driver and GPUs."""
     files: dict[str, str] = {}
     names = [name for pattern in _FILES for name in sorted(glob(pattern))]
@@ -43,7 +42,7 @@ def environment() -> dict[str, Any]:
             files[name] = text
     return {
         "sassxlate": __version__,
-        "tag": cache_tag(RDNA3[0]),
+        "tag": cache_tag(target),
         "python": platform.python_version(),
         "system": platform.platform(),
         "processor": _processor(),
@@ -71,16 +70,21 @@ def counts(results: Sequence[FixtureResult]) -> dict[str, int]:
 
 
 def write(
-    path: Path, results: Sequence[FixtureResult], device: str, facts: dict[str, Any], seconds: float
+    path: Path,
+    results: Sequence[FixtureResult],
+    settings: SelftestSettings,
+    facts: dict[str, Any],
+    seconds: float,
 ) -> None:
     """Writes the report; ``path`` ends in .json or .zip.  OSError if it cannot be written."""
     archive = path.suffix == ".zip"
     report = {
         "schema": SCHEMA,
         "made": datetime.now(UTC).isoformat(timespec="seconds"),
-        "device": device,
+        "device": settings.device,
+        "target": settings.target,
         "hip": facts,
-        "environment": environment(),
+        "environment": environment(settings.target),
         "seconds": round(seconds, 1),
         "counts": counts(results),
         "fixtures": [as_row(result, whole=not archive) for result in results],

@@ -22,7 +22,6 @@ from importlib import resources
 from pathlib import Path
 from typing import Any, Literal
 
-from sassxlate.disasm.amdgpu_machines import RDNA3
 from sassxlate.errors import SassxlateError, ShimError
 
 Kind = Literal["instructions", "kernel", "program"]
@@ -112,20 +111,21 @@ def fixtures() -> list[Fixture]:
 
 @dataclass(frozen=True, slots=True)
 class SelftestSettings:
-    """Settings: the device, the time limit of a fixture, the number of inputs per kernel."""
+    """Settings: the device and the processor that it is, the time limit of a fixture, the number
+    of inputs per kernel."""
 
     device: DeviceKind
     time_limit: float
     seeds: int
     work: Path  # a private directory
+    target: str
 
 
 def run_fixture(fixture: Fixture, settings: SelftestSettings) -> FixtureResult:
     """Runs one fixture, whatever happens to its process."""
     result_file = settings.work / "result.json"
     result_file.unlink(missing_ok=True)
-    command = [sys.executable, "-P", "-m", "sassxlate", "run", "--device", settings.device, "--"]
-    command += _application(fixture, settings, result_file)
+    command = [*_run_command(settings), *_application(fixture, settings, result_file)]
     environment = dict(os.environ)
     if fixture.arch:
         environment["SASSXLATE_CC"] = f"{fixture.arch // 10}.{fixture.arch % 10}"
@@ -140,17 +140,23 @@ def run_fixture(fixture: Fixture, settings: SelftestSettings) -> FixtureResult:
     result.status, result.lines = _judged(fixture, result)
     if fixture.file is not None:
         try:
-            result.codes = _translated(fixture)
+            result.codes = _translated(fixture, settings.target)
         except Exception as error:  # the report is worth more than its attachments
             result.lines.append(f"not attached: {type(error).__name__}: {error}")
     return result
+
+
+def _run_command(settings: SelftestSettings) -> list[str]:
+    """What starts an application on the device."""
+    command = [sys.executable, "-P", "-m", "sassxlate", "run"]
+    return [*command, "--device", settings.device, "--target", settings.target, "--"]
 
 
 def _application(fixture: Fixture, settings: SelftestSettings, result: Path) -> list[str]:
     module = [sys.executable, "-P", "-m"]
     if fixture.kind == "instructions":
         child = "sassxlate.runtime_shim.selftest.instructions.vector"
-        return [*module, child, fixture.subject, str(result)]
+        return [*module, child, fixture.subject, str(result), settings.target]
     assert fixture.file is not None
     if fixture.kind == "kernel":
         child = "sassxlate.runtime_shim.selftest.kernel"
@@ -265,10 +271,11 @@ def _judged_program(fixture: Fixture, result: FixtureResult) -> tuple[Status, li
     return ("fail" if lines else "pass"), lines
 
 
-def _translated(fixture: Fixture) -> list[Code]:
+def _translated(fixture: Fixture, target: str) -> list[Code]:
     """The fixture's kernels as loaded on the device: translation depends on nothing else."""
     from sassxlate.disasm.containers import load
     from sassxlate.lowering.pipeline import translate_kernel
+    from sassxlate.lowering.target import target_named
 
     assert fixture.file is not None
     codes: list[Code] = []
@@ -277,7 +284,7 @@ def _translated(fixture: Fixture) -> list[Code]:
             continue
         for kernel in cubin.kernels:
             with suppress(SassxlateError):
-                done = translate_kernel(cubin, kernel.name)
+                done = translate_kernel(cubin, kernel.name, target=target_named(target))
                 codes.append(Code(kernel.name, done.code_object, done.assembly))
     return codes
 
@@ -293,7 +300,7 @@ def device_is_well(settings: SelftestSettings) -> bool:
 
     for seconds in _RECOVERY_S:
         time.sleep(seconds)
-        if find_hip(RDNA3[0]).path is not None:
+        if find_hip(settings.target).path is not None:
             return True
     return False
 
@@ -335,9 +342,9 @@ def kernel_log() -> list[str]:
 def device_facts(settings: SelftestSettings) -> dict[str, Any]:
     """HIP's version and the device's properties."""
     result = settings.work / "facts.json"
-    command = [sys.executable, "-P", "-m", "sassxlate", "run", "--device", settings.device, "--"]
+    command = _run_command(settings)
     child = "sassxlate.runtime_shim.selftest.instructions.vector"
-    command += [sys.executable, "-P", "-m", child, "facts", str(result)]
+    command += [sys.executable, "-P", "-m", child, "facts", str(result), settings.target]
     status, _, errors = _in_time(command, dict(os.environ), settings)
     if not result.is_file():
         return {"error": f"status {status}: {errors}"}

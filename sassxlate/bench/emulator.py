@@ -29,9 +29,9 @@ from sassxlate.lowering.emulate.compiler import compile_code_object
 from sassxlate.lowering.emulate.image.abi import RUNTIME_SLOTS, RUNTIME_STOP, WAVE_SIZE, WaveLayout
 from sassxlate.lowering.emulate.options import CompileOptions, Isa
 from sassxlate.lowering.emulate.runner import EmulatedDevice, LoadedImage
+from sassxlate.lowering.target import LANES
 
 TARGET = {"avx512": 1e9, "avx2": 4e8}  # wave instructions per second in the loop `alu`
-_LANES = 32
 # Constants of `alu`: multiplier, start of the sum, threshold, factors 0.5 and 1.25 in FP32, and the
 # rest.
 _CONSTANTS = (1664525, 1013904223, 0x80000000, 0x3F000000, 0x3FA00000, 0, 0, 0)
@@ -92,7 +92,7 @@ class _Wave:
         self.device.write(self.kernarg, self.arguments(turns))
         w = bytearray(WAVE_SIZE)
         struct.pack_into("<Q", w, WaveLayout.SGPR, self.kernarg)
-        struct.pack_into(f"<{_LANES}I", w, WaveLayout.V0, *range(_LANES))
+        struct.pack_into(f"<{LANES}I", w, WaveLayout.V0, *range(LANES))
         struct.pack_into("<II", w, WaveLayout.EXEC, 0xFFFFFFFF, len(self._lds))
         struct.pack_into("<Q", w, WaveLayout.LDS, ctypes.addressof(self._lds))
         struct.pack_into("<QQ", w, WaveLayout.ARENA_BASE, self.device.base, self.device.size)
@@ -137,10 +137,10 @@ def _rates(loop: Loop, turns: int, values: list[float], isa: Isa) -> Iterator[Fi
     per = tuple(turns * loop.turn / s for s in values)
     target = TARGET[isa] if loop.name == "alu" else None
     yield Figure(f"{loop.name}: wave-instructions", "1/s", per, "more", target)
-    lanes = tuple(turns * loop.vector * _LANES / s for s in values)
+    lanes = tuple(turns * loop.vector * LANES / s for s in values)
     yield Figure(f"{loop.name}: lane operations", "1/s", lanes, "more")
     if loop.bytes_moved:
-        moved = tuple(turns * loop.bytes_moved * _LANES / s / 1e9 for s in values)
+        moved = tuple(turns * loop.bytes_moved * LANES / s / 1e9 for s in values)
         yield Figure(f"{loop.name}: moved", "GB/s", moved, "more")
 
 

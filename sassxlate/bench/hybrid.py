@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from sassxlate import toolchain
 from sassxlate.bench.codegen import build as builds
+from sassxlate.disasm.amdgpu_machines import RDNA3
 from sassxlate.disasm.containers import load
 from sassxlate.errors import SassxlateError, UsageError
 from sassxlate.output import table
@@ -160,8 +161,8 @@ class _Ran:
     executed: int
 
 
-def run(program: Path, cache: Path, arch: int, *options: str) -> _Ran:
-    """A program on the emulated device, with the code that a cache has for it."""
+def run(program: Path, cache: Path, arch: int, *options: str, target: str = RDNA3[0]) -> _Ran:
+    """A program on the emulated device, a ``target``, with the code that a cache has for it."""
     with tempfile.TemporaryDirectory(prefix="sassxlate-hybrid-") as made:
         tally = Path(made, "instructions")
         environment = {
@@ -174,6 +175,7 @@ def run(program: Path, cache: Path, arch: int, *options: str) -> _Ran:
             "PYTHONPATH": client.import_root(),
         }
         command = [sys.executable, "-P", "-m", "sassxlate", "run", "--device", "emulator"]
+        command += ["--target", target]
         try:
             done = subprocess.run(
                 [*command, *options, "--", str(program)],
@@ -194,7 +196,7 @@ def measured(
 
     Raises what translating raises, and UsageError SX0817 if the rules' code does not pass.
     """
-    rules = run(program, caches[0], arch, "--engine", "rules")
+    rules = run(program, caches[0], arch, "--engine", "rules", target=writer.target)
     if not rules.passed:
         raise UsageError("SX0817", f"{program.name} did not pass: {rules.why}")
     reports: list[EngineReport] = []
@@ -209,9 +211,9 @@ def measured(
         except SassxlateError as error:
             raise error.at(file=str(program), kernel=name) from None
         reports += [] if report is None else [report]
-    hybrid = run(program, caches[1], arch)
+    hybrid = run(program, caches[1], arch, target=writer.target)
     if hybrid.passed and strict:
-        held = run(program, caches[1], arch, "--strict")
+        held = run(program, caches[1], arch, "--strict", target=writer.target)
         hybrid = _Ran(held.passed, held.why, hybrid.executed)
     return ProgramComparison(
         program.name, hybrid.passed, hybrid.why, rules.executed, hybrid.executed,
@@ -229,6 +231,7 @@ def measure(
     *,
     strict: bool = False,
     rated: bool = True,
+    target: str = RDNA3[0],
     told: Callable[[ProgramComparison], None] = lambda _: None,
 ) -> HybridResult:
     """All of it; ``engine`` must remember nothing yet.  Raises as :func:`measured` does."""
@@ -240,7 +243,7 @@ def measure(
     caches = folder / "rules", folder / "hybrid"
     for cache in caches:
         cache.mkdir(parents=True, exist_ok=True)
-    writer = Writer(engine, keeps=(engine.name,), place=caches[1])
+    writer = Writer(engine, keeps=(engine.name,), place=caches[1], target=target)
     rows: list[ProgramComparison] = []
     for program in programs:
         rows.append(measured(program, writer, caches, arch, strict))

@@ -23,6 +23,7 @@ from sassxlate.lowering.emulate.image.image import HostImage
 from sassxlate.lowering.emulate.options import CompileOptions, Isa
 from sassxlate.lowering.pipeline import translate_kernel
 from sassxlate.lowering.select.translated import Translated
+from sassxlate.lowering.target import DEFAULT, Target
 from sassxlate.runtime_shim.service import client
 
 TRANSLATE_S = 0.25  # SASS to code object, for a kernel of 200 instructions
@@ -119,19 +120,19 @@ def _stages(rows: Sequence[dict[str, float]]) -> str:
 
 
 def _translate(
-    subject: Subject, cubin: Cubin, name: str, first: _Watch, repeat: int
+    subject: Subject, cubin: Cubin, name: str, first: _Watch, repeat: int, target: Target
 ) -> tuple[list[Figure], Translated]:
     watch = _Watch()
-    made = [translate_kernel(cubin, name)]
+    made = [translate_kernel(cubin, name, target=target)]
     for _ in range(repeat):
-        watch.take(lambda: made.append(translate_kernel(cubin, name)))
-    target = TRANSLATE_S if subject.sized else None
+        watch.take(lambda: made.append(translate_kernel(cubin, name, target=target)))
+    limit = TRANSLATE_S if subject.sized else None
     report = made[-1].report
     size = f"{report.sass_instructions} SASS, {report.rdna_instructions} RDNA3 instructions"
     stages = _stages([dict(one.report.seconds) for one in made[1:]])
     label = f"{subject.kernel}: to code object"
-    figures = first.figures(label + ", first", "s", target, size)
-    return figures + watch.figures(label, "s", target, f"ms: {stages}"), made[-1]
+    figures = first.figures(label + ", first", "s", limit, size)
+    return figures + watch.figures(label, "s", limit, f"ms: {stages}"), made[-1]
 
 
 def _compile(subject: Subject, done: Translated, isa: Isa, repeat: int) -> list[Figure]:
@@ -151,7 +152,7 @@ def _compile(subject: Subject, done: Translated, isa: Isa, repeat: int) -> list[
     return watch.figures(f"{subject.kernel}: to host code", "ms/instruction", target, note)
 
 
-def _runs(program: Path, repeat: int) -> list[Figure]:
+def _runs(program: Path, repeat: int, target: Target) -> list[Figure]:
     """Wall time of a run with an empty cache, then with a warm one; launches are part of it."""
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as made:
         (Path(made) / "run").mkdir(mode=0o700)
@@ -163,7 +164,7 @@ def _runs(program: Path, repeat: int) -> list[Figure]:
             "PYTHONPATH": client.import_root(),
         }
         command = [sys.executable, "-P", "-m", "sassxlate", "run", "--device", "emulator"]
-        command += ["--", str(program)]
+        command += ["--target", target.name, "--", str(program)]
 
         def once() -> None:
             done = subprocess.run(
@@ -190,17 +191,17 @@ def _runs(program: Path, repeat: int) -> list[Figure]:
     ]
 
 
-def measure(fixtures: Path, repeat: int, isa: Isa) -> list[Figure]:
-    """The figures of every subject, and of the program saxpy."""
+def measure(fixtures: Path, repeat: int, isa: Isa, target: Target = DEFAULT) -> list[Figure]:
+    """The figures of every subject and of the program saxpy, for a target."""
     found = [(subject, *_find(fixtures, subject)) for subject in SUBJECTS]
 
     # Before anything is translated in this process, whose children these are.
     firsts = [_Watch() for _ in found]
     for watch, (_, cubin, name) in zip(firsts, found, strict=True):
         for _ in range(repeat):
-            _in_child(partial(translate_kernel, cubin, name), watch)
+            _in_child(partial(translate_kernel, cubin, name, target=target), watch)
     figures: list[Figure] = []
     for (subject, cubin, name), watch in zip(found, firsts, strict=True):
-        made, done = _translate(subject, cubin, name, watch, repeat)
+        made, done = _translate(subject, cubin, name, watch, repeat, target)
         figures += [*made, *_compile(subject, done, isa, repeat)]
-    return figures + _runs(fixtures / "programs" / "saxpy", repeat)
+    return figures + _runs(fixtures / "programs" / "saxpy", repeat, target)

@@ -34,7 +34,7 @@ SUBCOMMANDS: dict[str, str] = {
     "cfg": "Print or draw a kernel's control flow graph.",
     "diff": "Show what differs between two kernels' graphs.",
     "callgraph": "Print which functions call which.",
-    "translate": "Translate kernels to gfx1100 assembly and code objects.",
+    "translate": "Translate kernels to RDNA3 assembly and code objects.",
     "verify": "Prove the translation of a kernel's blocks, or find where it is wrong.",
     "interpret": "Run a kernel's SASS in the reference interpreter.",
     "trace": "Run a kernel step by step: SASS, its RDNA3, and registers on both sides.",
@@ -104,7 +104,7 @@ class LazyGroup(click.Group):
 )
 @click.version_option(__version__, "-V", "--version", prog_name="sassxlate")
 def cli() -> None:
-    """Translate NVIDIA SASS to AMD RDNA3 (gfx1100) and run CUDA programs on it."""
+    """Translate NVIDIA SASS to AMD RDNA3 and run CUDA programs on it."""
 
 
 def main(args: Sequence[str] | None = None) -> None:

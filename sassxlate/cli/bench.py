@@ -11,8 +11,8 @@ from typing import Any, TypeVar
 import click
 
 from sassxlate.bench.figures import REPEAT, Figure, fixtures, isa_of, show
-from sassxlate.cli.options import EngineType, format_option
-from sassxlate.lowering.target import DEFAULT
+from sassxlate.cli.options import EngineType, format_option, target_option
+from sassxlate.lowering.target import DEFAULT, Target, target_named
 from sassxlate.output import print_json, print_lines
 from sassxlate.runtime_shim import paths
 
@@ -75,12 +75,15 @@ def emulator(
 
 
 @command.command("translate")
+@target_option
 @_options
-def translate(output_format: str, repeat: int, check: bool, isa: str, given: str | None) -> None:
+def translate(
+    output_format: str, repeat: int, check: bool, isa: str, given: str | None, target: str
+) -> None:
     """Time from SASS to a code object, from there to host code, and of a run with a warm cache."""
     from sassxlate.bench import translate as _bench_translate
 
-    figures = _bench_translate.measure(fixtures(given), repeat, isa_of(isa))
+    figures = _bench_translate.measure(fixtures(given), repeat, isa_of(isa), target_named(target))
     _end("translate", figures, output_format, check)
 
 
@@ -146,6 +149,7 @@ def disasm(
 )
 @click.option("--write", type=_FILE, help="Put the table into this document.")
 @click.option("--check", is_flag=True, help="Exit status 1 if a program does not pass.")
+@target_option
 @format_option
 def programs(
     folder: Path,
@@ -161,6 +165,7 @@ def programs(
     again: str,
     write: Path | None,
     check: bool,
+    target: str,
     output_format: str,
 ) -> None:
     """Run every executable in FOLDER on the emulated device, and report the result of each.
@@ -180,7 +185,7 @@ def programs(
         for program in bench.find(folder, sample)
         if re.search(pattern, program.name) and arch in ("", program.arch)
     ]
-    work = bench.Bench(keep, bench.Limits(timeout, int(memory * 2**30)), known, stale)
+    work = bench.Bench(keep, bench.Limits(timeout, int(memory * 2**30)), known, stale, target)
     work.forget(again)
     outcomes: list[bench.ProgramOutcome] = []
     try:
@@ -218,6 +223,7 @@ def programs(
     show_default=True,
     help="The architecture of the CUDA library's kernels.",
 )
+@target_option
 @click.option("--bless", is_flag=True, help="Rewrite the tables of docs/codegen.md.")
 @click.option(
     "--check", is_flag=True, help="Exit status 1 if the page differs or the target is missed."
@@ -228,6 +234,7 @@ def codegen(
     pattern: str,
     pairs: tuple[Path, Path] | None,
     arch: str,
+    target: str,
     bless: bool,
     check: bool,
     output_format: str,
@@ -243,18 +250,21 @@ def codegen(
 
     if pattern and (bless or check):
         raise UsageError("SX0831", "the page covers all programs: --bless and --check take no -k")
+    processor = target_named(target)
+    if processor != DEFAULT and (bless or check):
+        raise UsageError("SX0831", f"the page is of {DEFAULT.name}: --bless and --check need it")
     folder = fixtures(given)
     page = folder.parent / "docs" / "codegen.md"
     if pairs:
-        wrong = _pairs(folder, page, pairs, arch, pattern, bless, check, output_format)
+        wrong = _pairs(folder, page, pairs, arch, processor, pattern, bless, check, output_format)
     else:
         reasons = bench.explained(folder)
-        rows = bench.measure(folder, pattern)
+        rows = bench.measure(folder, pattern, target=processor)
         if output_format == "json":
             print_json({"bench": "codegen", "kernels": [row.as_dict() for row in rows]})
         else:
             print_lines(report.text(rows, reasons))
-        lines = report.markdown(rows, reasons, bench.versions())
+        lines = report.markdown(rows, reasons, bench.versions(processor))
         if bless:
             report.write(page, lines)
         wrong = bench.missed(rows, reasons)
@@ -284,6 +294,7 @@ def codegen(
 @click.option(
     "--samples", type=click.IntRange(1, 64), default=1, help="Answers to sample for each block."
 )
+@target_option
 @click.option("--strict", is_flag=True, help="Also run the hybrid code in strict mode.")
 @click.option("--write", type=_FILE, help="Put the table into this document.")
 @click.option("--check", is_flag=True, help="Exit status 1 if a target is missed.")
@@ -295,6 +306,7 @@ def hybrid(
     engine: str,
     model: str | None,
     samples: int,
+    target: str,
     strict: bool,
     write: Path | None,
     check: bool,
@@ -328,7 +340,7 @@ def hybrid(
     with place as made:  # in which services may still end
         programs = bench.executables(folder, number, pattern, Path(made))
         result = bench.measure(
-            programs, chosen, number, Path(made, "caches"), strict=strict, told=told
+            programs, chosen, number, Path(made, "caches"), strict=strict, told=told, target=target
         )
     if output_format == "json":
         print_json(result.as_dict() | {"machine": machine()})
@@ -348,6 +360,7 @@ def _pairs(
     page: Path,
     files: tuple[Path, Path],
     arch: str,
+    target: Target,
     pattern: str,
     bless: bool,
     check: bool,
@@ -358,13 +371,13 @@ def _pairs(
     from sassxlate.bench.codegen import table as report
 
     reasons = bench.explained(folder)
-    found = bench.measure(*files, arch, pattern)
+    found = bench.measure(*files, arch, pattern, target)
     if output_format == "json":
         print_json({"bench": "codegen", **found.as_dict()})
     else:
         print_lines(bench.text(found, reasons))
     names = [f"`{file.name}`" for file in files]
-    lines = bench.markdown(found, reasons, f"{names[0]} for {arch}, {names[1]} for {DEFAULT.name}.")
+    lines = bench.markdown(found, reasons, f"{names[0]} for {arch}, {names[1]} for {target.name}.")
     if bless:
         report.write(page, lines, bench.MARKS)
     wrong = bench.missed(found, reasons)

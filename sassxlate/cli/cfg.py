@@ -57,7 +57,7 @@ def command(
     """Prints or draws blocks, edges with their kind, loops and divergence; the text also has
     dominators, liveness and uniformity.
 
-    FILE holds SASS (an executable, a library, a cubin) or code for gfx1100 (a code object, a HIP
+    FILE holds SASS (an executable, a library, a cubin) or RDNA3 code (a code object, a HIP
     program).  svg is a picture, html a page to pan and zoom in one self-contained file.
 
     A word that is not an instruction is drawn as data, and no edge leaves it; then, and if

@@ -23,8 +23,10 @@ import sys
 from pathlib import Path
 
 import click
+from click.core import ParameterSource
 
 from sassxlate.cfg.view.picture import Picture
+from sassxlate.cli.options import target_option
 from sassxlate.disasm.inputs import read_code_object
 from sassxlate.errors import UsageError, Where
 from sassxlate.output import SCHEMA, write_whole
@@ -38,6 +40,7 @@ from sassxlate.output import SCHEMA, write_whole
     type=click.Choice(["rdna3"]),
     help="Compare A with its own translation, made now, instead of with B.",
 )
+@target_option
 @click.option(
     "-k", "--kernel", default="*", help="Kernel name (mangled or demangled) or glob, in both files."
 )
@@ -58,7 +61,9 @@ from sassxlate.output import SCHEMA, write_whole
 @click.option(
     "-o", "--output", type=click.Path(path_type=Path), help="Write to this file instead of stdout."
 )
+@click.pass_context
 def command(
+    context: click.Context,
     left: str,
     right: str | None,
     against: str | None,
@@ -69,6 +74,7 @@ def command(
     form: str | None,
     whole: bool,
     output: Path | None,
+    target: str,
 ) -> None:
     """Pair the blocks of A's and B's kernels and show the differences: between two architectures,
     compilers or versions of SASS, or between two code objects.
@@ -91,11 +97,15 @@ def command(
     if right is None and (kernel_b or arch_b):
         option = "--kernel-b" if kernel_b else "--arch-b"
         raise UsageError("SX0840", f"{option} selects in B, and --against rdna3 has no B")
+    named = context.get_parameter_source("target") == ParameterSource.COMMANDLINE
+    if right is not None and named:
+        raise UsageError("SX0840", "--target is the processor that --against rdna3 translates for")
     exact = _exact(left, right)
     if exact is not None:
         if kernel_b:
             raise UsageError("SX0840", "a kernel and its translation have one name: no --kernel-b")
-        text, refused = shown(*exact, kernel, _of_sass(exact[0] == right, arch, arch_b), kind)
+        mine = _of_sass(exact[0] == right, arch, arch_b)
+        text, refused = shown(*exact, kernel, mine, kind, target)
         _write(output, text)
         sys.exit(3 if refused else 0)
     assert right is not None
@@ -188,12 +198,12 @@ def _sides(
 
 
 def shown(
-    file: str, code_object: str | None, kernel: str, arch: str | None, kind: str
+    file: str, code_object: str | None, kernel: str, arch: str | None, kind: str, target: str
 ) -> tuple[str, int]:
     """Text, JSON or HTML of the requested kernels, and how many were refused.
 
-    ``code_object`` is the file with the translation; if None, FILE is translated now.  A kernel
-    that is refused is reported on stderr, unless it is the only one.
+    ``code_object`` is the file with the translation; if None, FILE is translated now, for
+    ``target``.  A kernel that is refused is reported on stderr, unless it is the only one.
     """
     found: list[Beside] = []
     refused: list[SassxlateError] = []
@@ -203,7 +213,7 @@ def shown(
     if data is None:
         for cubin, one in pairs:
             try:
-                found.append(_translated(cubin, one))
+                found.append(_translated(cubin, one, target))
             except SassxlateError as error:
                 refused.append(error.at(file=file, kernel=one.name))
     else:
@@ -248,10 +258,11 @@ def _kernels(file: str, kernel: str, arch: str | None) -> Iterator[tuple[Cubin, 
         raise no_match(file, () if kernel == "*" else (kernel,), arch)
 
 
-def _translated(cubin: Cubin, kernel: Kernel) -> Beside:
+def _translated(cubin: Cubin, kernel: Kernel, target: str) -> Beside:
     from sassxlate.lowering.report.side_by_side import side_by_side
+    from sassxlate.lowering.target import target_named
 
-    return side_by_side(cubin, kernel)
+    return side_by_side(cubin, kernel, target=target_named(target))
 
 
 def _held(file: str, data: bytes, pairs: list[tuple[Cubin, Kernel]]) -> list[Beside]:

@@ -1,4 +1,4 @@
-"""``sassxlate disasm``: SASS as nvdisasm prints it, gfx1100 as llvm-objdump does."""
+"""``sassxlate disasm``: SASS as nvdisasm prints it, RDNA3 as llvm-objdump does."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from sassxlate.output import print_json, print_lines
 @arch_option
 @click.option("--encoding", is_flag=True, help="Print each word in hexadecimal as well.")
 @click.option("--control", is_flag=True, help="Print waits, scoreboards and stall counts.")
-@click.option("--descriptors", is_flag=True, help="Print gfx1100 kernel descriptors as well.")
+@click.option("--descriptors", is_flag=True, help="Print RDNA3 kernel descriptors as well.")
 @click.option(
     "--source", "source", flag_value="inline", help="Print source lines, and inlining call sites."
 )
@@ -56,7 +56,7 @@ def command(
     labels and relocated operands as symbols; `-` is standard input.  As JSON each instruction has
     its registers read and written and its scheduling information.
 
-    Code objects for gfx1100 (linked, relocatable, in offload bundles or HIP programs) print as
+    Code objects for RDNA3 (linked, relocatable, in offload bundles or HIP programs) print as
     llvm-objdump does; with --encoding the lines are those of llvm-objdump -dr.
     """
     as_json = output_format == "json"

@@ -10,13 +10,13 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Literal
 
 import click
 
 from sassxlate import __version__, toolchain
-from sassxlate.cli.options import format_option
-from sassxlate.disasm.amdgpu_machines import RDNA3
+from sassxlate.cli.options import format_option, target_option
 from sassxlate.errors import SassxlateError
 from sassxlate.output import print_json
 from sassxlate.runtime_shim import paths
@@ -59,14 +59,15 @@ class Check:
 
 
 @click.command()
+@target_option
 @format_option
 @click.pass_context
-def command(context: click.Context, output_format: str) -> None:
+def command(context: click.Context, target: str, output_format: str) -> None:
     """Check what is installed, what is missing and how to get it.
 
     Exit status 1: something is missing that running programs needs.
     """
-    checks = [check() for check in CHECKS]
+    checks = [check() for check in checks_for(target)]
     if output_format == "json":
         print_json({"version": __version__, "checks": [asdict(c) for c in checks]})
     else:
@@ -110,18 +111,20 @@ def _native() -> Check:
     return Check("native libraries", "ok", str(directory))
 
 
-def _translator() -> Check:
+def _translator(target: str) -> Check:
     """Imports everything and translates and compiles one kernel, without the service."""
     begin = time.monotonic()
     try:
         from sassxlate.disasm.containers import load
         from sassxlate.lowering.emulate import compile_code_object
         from sassxlate.lowering.pipeline import translate_kernel
+        from sassxlate.lowering.target import target_named
         from sassxlate.runtime_shim.selftest.selftest import data_folder
 
         cubin = data_folder() / "kernels" / "sm_80" / f"{_KERNEL}.cubin"
         for _, module in load(cubin).cubins():
-            compile_code_object(translate_kernel(module, _KERNEL).code_object, _KERNEL)
+            done = translate_kernel(module, _KERNEL, target=target_named(target))
+            compile_code_object(done.code_object, _KERNEL)
     except Exception as error:  # the user must see any failure
         detail = f"{type(error).__name__}: {error}"
         return Check("translator", "missing", detail, "install sassxlate again")
@@ -129,24 +132,26 @@ def _translator() -> Check:
     return Check("translator", "ok", f"translates and compiles a kernel in {seconds:.1f} s")
 
 
-def _hip() -> Check:
+def _hip(target: str) -> Check:
     fix = "install AMD's ROCm for a gfx11 card; without it programs run on the emulated device"
     if not os.path.exists(_KFD):
         # Without the kernel driver, `run` does not look for a GPU.
-        return Check("AMD HIP", "optional", f"no AMD GPU ({_KFD} is absent){_found_hip()}", fix)
+        return Check(
+            "AMD HIP", "optional", f"no AMD GPU ({_KFD} is absent){_found_hip(target)}", fix
+        )
     if not os.access(_KFD, os.R_OK | os.W_OK):
         groups = "add this user to the groups render and video, and log in again"
         return Check("AMD HIP", "optional", f"{_KFD} is not this user's to open", groups)
-    found = find_hip(RDNA3[0])
+    found = find_hip(target)
     if found.path is None:
         return Check("AMD HIP", "optional", found.reason, fix)
     some = f"; GPUs {found.visible} of it" if found.visible else ""
-    return Check("AMD HIP", "ok", f"{found.path} takes {RDNA3[0]} code{some}")
+    return Check("AMD HIP", "ok", f"{found.path} takes {target} code{some}")
 
 
-def _found_hip() -> str:
+def _found_hip(target: str) -> str:
     """What there is of HIP where there is no card."""
-    found = find_hip(RDNA3[0])
+    found = find_hip(target)
     return f"; {found.path or found.reason}"
 
 
@@ -225,22 +230,26 @@ def _model() -> Check:
     return Check("model", "optional", "`translate` uses the rules", fix)
 
 
-CHECKS: tuple[Callable[[], Check], ...] = (
-    _host,
-    _python,
-    _packages,
-    _native,
-    _llvm,
-    _translator,
-    _cache,
-    _service,
-    _model,
-    _hip,
-    _tool("g++", "builds the native libraries", "install g++ with the system's package manager"),
-    _tool("nvcc", "builds test programs", _TEST_EXTRA),
-    _tool("nvdisasm", "the disassembler that the tests compare with", _TEST_EXTRA),
-    _tool("cuobjdump", "the object dumper that the tests compare with", _TEST_EXTRA),
-    _tool("clang", "the assembler that the tests compare with", _TEST_EXTRA),
-    _package("tinygrad", "tinygrad", "AMD's pseudocode, for the tests", _TEST_EXTRA),
-    _package("lief", "lief", "the tests compare host programs with it", _TEST_EXTRA),
-)
+def checks_for(target: str) -> tuple[Callable[[], Check], ...]:
+    """All checks, in the order of the report, for code for a target."""
+    return (
+        _host,
+        _python,
+        _packages,
+        _native,
+        _llvm,
+        partial(_translator, target),
+        _cache,
+        _service,
+        _model,
+        partial(_hip, target),
+        _tool(
+            "g++", "builds the native libraries", "install g++ with the system's package manager"
+        ),
+        _tool("nvcc", "builds test programs", _TEST_EXTRA),
+        _tool("nvdisasm", "the disassembler that the tests compare with", _TEST_EXTRA),
+        _tool("cuobjdump", "the object dumper that the tests compare with", _TEST_EXTRA),
+        _tool("clang", "the assembler that the tests compare with", _TEST_EXTRA),
+        _package("tinygrad", "tinygrad", "AMD's pseudocode, for the tests", _TEST_EXTRA),
+        _package("lief", "lief", "the tests compare host programs with it", _TEST_EXTRA),
+    )

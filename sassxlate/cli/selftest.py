@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from sassxlate.disasm.amdgpu_machines import RDNA3
+from sassxlate.cli.options import target_option
 from sassxlate.errors import ShimError, UsageError
 
 EXIT_NEGATIVE = 1
@@ -23,6 +23,7 @@ EXIT_UNSUPPORTED = 3
     default="auto",
     help="What to test: an AMD GPU through HIP, or the emulated one (auto: a GPU if there is one).",
 )
+@target_option
 @click.option(
     "-o",
     "--output",
@@ -49,6 +50,7 @@ EXIT_UNSUPPORTED = 3
 @click.option("--list", "list_only", is_flag=True, help="List the fixtures and exit.")
 def command(
     device: str,
+    target: str,
     output: Path,
     patterns: tuple[str, ...],
     seeds: int,
@@ -76,7 +78,7 @@ def command(
     if output.suffix not in (".json", ".zip"):
         raise UsageError("SX0721", f"{output}: the report's name ends in .json or .zip")
     _check_writable(output)
-    on_card = _on_card(device)
+    on_card = _on_card(device, target)
 
     def tell(result: selftest.FixtureResult) -> None:
         click.echo(f"{result.status.upper():8} {result.name:42} {result.seconds:7.1f} s")
@@ -86,12 +88,12 @@ def command(
     begin = time.monotonic()
     kind: selftest.DeviceKind = "hip" if on_card else "emulator"
     with selftest.work_folder() as folder:
-        settings = selftest.SelftestSettings(kind, time_limit, seeds, Path(folder))
+        settings = selftest.SelftestSettings(kind, time_limit, seeds, Path(folder), target)
         facts = selftest.device_facts(settings)
         click.echo(f"device: {facts.get('name', 'unknown')}")
         results = selftest.run_all(chosen, settings, tell)
     try:
-        report.write(output, results, kind, facts, time.monotonic() - begin)
+        report.write(output, results, settings, facts, time.monotonic() - begin)
     except OSError as error:
         raise UsageError("SX0813", f"{output}: {error.strerror}") from error
     counts = report.counts(results)
@@ -110,13 +112,13 @@ def _check_writable(output: Path) -> None:
         raise UsageError("SX0813", f"{output}: not in a writable directory")
 
 
-def _on_card(device: str) -> bool:
+def _on_card(device: str, target: str) -> bool:
     """Whether to test an AMD GPU; ShimError SX0707 if one is requested and there is none."""
     if device == "emulator" or (device == "auto" and not os.path.exists("/dev/kfd")):
         return False
     from sassxlate.runtime_shim.hip_probe import find_hip
 
-    found = find_hip(RDNA3[0])
+    found = find_hip(target)
     if found.path is None and device == "hip":
-        raise ShimError("SX0707", f"no AMD GPU that runs {RDNA3[0]} code: {found.reason}")
+        raise ShimError("SX0707", f"no AMD GPU that runs {target} code: {found.reason}")
     return found.path is not None

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from sassxlate.cli.options import target_option
 from sassxlate.errors import UsageError, Where
 from sassxlate.output import write_whole
 
@@ -79,6 +80,7 @@ _ORDERS = ("auto", "together", "warps", "reversed")
     "--strict-seed", type=click.IntRange(0, 2**63 - 1), default=0,
     help="Seed of undefined registers' values and approximation errors; 0: zero and none.",
 )  # fmt: skip
+@target_option
 @click.option(
     "--code-object", metavar="FILE",
     help="Run this translation (from `translate -o` or `run --dump` of this version).",
@@ -109,16 +111,18 @@ def command(context: click.Context, /, file: str, **options: Any) -> None:
 
 
 def _subject(file: str, options: dict[str, Any]) -> Subject:
+    from sassxlate.lowering.target import target_named
     from sassxlate.lowering.trace.arguments import shape_of
     from sassxlate.runtime_shim.replay.trace_subject import by_hand, of_program
 
-    code = options["code_object"]
+    code, target = options["code_object"], target_named(options["target"])
     if options["run"]:
         if options["arguments"]:
             raise UsageError("SX0836", "--run traces the program's own launches and takes no --arg")
         return of_program(
-            file, options["args"], options["kernel"], options["launch"] or 0, options["arch"], code
-        )
+            file, options["args"], options["kernel"], options["launch"] or 0, options["arch"], code,
+            target,
+        )  # fmt: skip
     if options["launch"] is not None:
         raise UsageError("SX0836", "--launch needs --run: it selects one of the program's launches")
     if options["args"]:
@@ -126,7 +130,7 @@ def _subject(file: str, options: dict[str, Any]) -> Subject:
     shapes = shape_of(options["grid"]), shape_of(options["block"])
     return by_hand(
         file, options["kernel"], options["arch"], shapes, options["arguments"],
-        options["shared"], options["seed"], code,
+        options["shared"], options["seed"], code, target,
     )  # fmt: skip
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 import click
 from click.core import ParameterSource
 
-from sassxlate.cli.options import engine_options, show_defects
+from sassxlate.cli.options import engine_options, show_defects, target_option
 from sassxlate.disasm.inputs import (
     kernel_matches,
     no_match,
@@ -25,6 +25,7 @@ from sassxlate.disasm.inputs import (
 from sassxlate.errors import ModelError, SassxlateError, UsageError
 from sassxlate.lowering.report.judged import Judged, ProofSettings
 from sassxlate.lowering.report.proofs import Answer, judge_all
+from sassxlate.lowering.target import Target, target_named
 from sassxlate.processes import cores
 from sassxlate.runtime_shim.cache.verdicts import verdicts
 from sassxlate.runtime_shim.replay.against_interpreter import run_options
@@ -63,6 +64,7 @@ def rules_options(command: Callable[..., None]) -> Callable[..., None]:
             options["seed"] or 1,
             int(options["timeout"] * 1000),
             options["vectors"] if given else VECTORS,
+            target_named(options["target"]),
         )
         status = verify_rules(
             patterns, settings, options["jobs"], options["as_json"], options["verbose"]
@@ -107,6 +109,7 @@ def rules_options(command: Callable[..., None]) -> Callable[..., None]:
 @click.option("-j", "--jobs", type=click.IntRange(0), default=0, help="Processes; 0: all cores.")
 @engine_options
 @click.option("--no-cache", is_flag=True, help="Prove again, ignoring stored verdicts.")
+@target_option
 @click.option("--text", is_flag=True, help="FILE is one block as text, as described above.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object per block.")
 @click.option(
@@ -126,6 +129,7 @@ def command(
     model: str | None,
     samples: int,
     no_cache: bool,
+    target: str,
     text: bool,
     as_json: bool,
     verbose: bool,
@@ -149,18 +153,18 @@ def command(
     instructions.  FILE and ARGS are then mnemonics, rules or patterns of them.
     """
     require_solver()
-    settings = ProofSettings(int(timeout * 1000), vectors)
+    settings, processor = ProofSettings(int(timeout * 1000), vectors), target_named(target)
     if text:
-        context.exit(verify_text(file, settings, as_json))
+        context.exit(verify_text(file, settings, as_json, processor))
     loaded = read_input(file)
     require_machine_code(loaded)
     kernels = list(_kernels(loaded.cubins(), kernel, arch))
     if not kernels:
         raise no_match(file, kernel, arch)
     total: Counter[str] = Counter()
-    made = _written(file, kernels, engine, model, samples)
+    made = _written(file, kernels, engine, model, samples, target)
     kept = None if no_cache else verdicts()
-    answers = judge_all(kernels, settings, kept, jobs or cores(), made)
+    answers = judge_all(kernels, settings, kept, jobs or cores(), made, processor)
     try:
         for (cubin, k), answer in zip(kernels, answers, strict=True):
             total += _report(file, cubin, k, answer, as_json, verbose)
@@ -188,9 +192,11 @@ def _written(
     engine: str | None,
     model: str | None,
     samples: int,
+    target: str,
 ) -> list[Translated | SassxlateError] | None:
-    """The kernels as an engine translates them, or why not; None if it is the rules."""
-    engines = writer(engine or ("rules" if model is None else None), model, samples)
+    """The kernels as an engine translates them for a target, or why not; None if it is the
+    rules."""
+    engines = writer(engine or ("rules" if model is None else None), model, samples, target)
     if engines.engine is None:
         return None
     engines.keeps = ()  # programs get code from `translate` and `run`
@@ -338,14 +344,14 @@ def _print(
             shown[key] += 1
 
 
-def verify_text(path: str, settings: ProofSettings, as_json: bool) -> int:
+def verify_text(path: str, settings: ProofSettings, as_json: bool, target: Target) -> int:
     """Prints the verdict; returns the exit status, 1 if the block is refuted."""
     from sassxlate.lowering.verify import Proved, Refuted, verify
     from sassxlate.lowering.verify.block.counterexample import explain_counterexample
     from sassxlate.lowering.verify.block.from_text import block_of, read_texts
 
     try:
-        block = block_of(read_texts(read_text(path)))
+        block = block_of(read_texts(read_text(path)), target)
     except SassxlateError as error:
         raise error.at(file=path) from None
     verdict = verify(block, timeout_ms=settings.timeout_ms, vectors=settings.vectors, tested=True)

@@ -64,7 +64,7 @@ def parse(text: str) -> tuple[int, int]:
     """(code of the source field: 250, 233 or 234; the control word without register and signs).
 
     Raises:
-        EncodeError: SX0512, the text is not a DPP control of gfx1100.
+        EncodeError: SX0512, the text is not a DPP control of RDNA3.
     """
     word, code, bank, row, control = 0, 0, 15, 15, None
     for item in _items(text):

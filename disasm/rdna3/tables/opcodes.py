@@ -1,4 +1,4 @@
-"""The gfx1100 encodings as typed values, loaded from the generated ``opcodes.json``.
+"""RDNA3's encodings as typed values, loaded from the generated ``opcodes.json``.
 
 Five readers share these rows: the encoder, the decoder, the text, the reads and writes, and the
 meanings (looked up by mnemonic).
@@ -178,9 +178,9 @@ def info(op: str) -> OpInfo:
     """The table's row for a mnemonic.
 
     Raises:
-        EncodeError: SX0501, gfx1100 has no such instruction.
+        EncodeError: SX0501, RDNA3 has no such instruction.
     """
     row = OPS.get(op)
     if row is None:
-        raise EncodeError("SX0501", f"gfx1100 has no instruction {op!r}")
+        raise EncodeError("SX0501", f"RDNA3 has no instruction {op!r}")
     return row

@@ -1,4 +1,4 @@
-"""Operand codes of gfx1100: registers, special registers and inline constants, both ways.
+"""Operand codes of RDNA3: registers, special registers and inline constants, both ways.
 
 Codes are those of the 9-bit source field: 0-105 SGPRs, 106-127 special, 128-208 small integers,
 240-248 floating-point constants, 255 a literal, 256-511 VGPRs (RDNA3 ISA, section 3.5 and table 5).
@@ -16,9 +16,12 @@ DPP16: Final = 250
 DPP8: Final = 233
 NULL: Final = 124
 VCC_LO: Final = 106
+VCC_HI: Final = 107
 M0: Final = 125
 EXEC_LO: Final = 126
-SGPRS: Final = 106
+EXEC_HI: Final = 127
+SGPRS: Final = 106  # that an operand can name
+VGPRS: Final = 256
 
 SPECIAL: Final[dict[str, int]] = {
     "vcc_lo": 106,

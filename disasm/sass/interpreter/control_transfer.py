@@ -10,10 +10,11 @@ from numpy.typing import NDArray
 from sassxlate.disasm.sass.instruction import BReg, Const, Imm, Instruction, Label, Pred, Reg
 from sassxlate.disasm.sass.interpreter.launch import Launch
 from sassxlate.disasm.sass.interpreter.memory import GlobalMemory
-from sassxlate.disasm.sass.interpreter.resident_warps import LANES, Group, Mask, ballot
+from sassxlate.disasm.sass.interpreter.resident_warps import Group, Mask, ballot
 from sassxlate.disasm.sass.interpreter.schedule import SIZE, ScheduleOptions, Turns, key_index
 from sassxlate.disasm.sass.interpreter.waiting import Wait, home_of
 from sassxlate.disasm.sass.semantics.rows import NoSemantics
+from sassxlate.disasm.sass.semantics.warp_state import LANES
 
 _IGNORED = frozenset(
     "REL ABS NOINC NODEC INC DEC U RELIABLE RECONVERGENT KEEPREFCOUNT NO_ATEXIT DIV CONV ANY ALL "

@@ -24,14 +24,13 @@ from sassxlate.disasm.sass.interpreter.memory import (
     Rows,
 )
 from sassxlate.disasm.sass.semantics.rows import NoSemantics
-from sassxlate.disasm.sass.semantics.warp_state import Space, Update
+from sassxlate.disasm.sass.semantics.warp_state import LANES, Space, Update
 from sassxlate.domain.numpy_lanes import Vec
 
 Mask: TypeAlias = NDArray[np.bool_]
 Masks: TypeAlias = NDArray[np.uint32]  # one word per warp; lane 0 is bit 0
 Index: TypeAlias = NDArray[np.int64]
 
-LANES = 32
 _LANE = np.arange(LANES, dtype=np.uint32)
 _BIT = np.uint32(1) << _LANE
 

@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 from sassxlate.disasm.sass.interpreter.execute import Interpreter, Observer, Stop
 from sassxlate.disasm.sass.interpreter.launch import Launch, instructions
 from sassxlate.disasm.sass.interpreter.memory import GlobalMemory
-from sassxlate.disasm.sass.interpreter.resident_warps import LANES, Group, Resident
+from sassxlate.disasm.sass.interpreter.resident_warps import Group, Resident
 from sassxlate.disasm.sass.interpreter.schedule import SIZE, Order, ScheduleOptions
 from sassxlate.disasm.sass.interpreter.silicon import Silicon
+from sassxlate.disasm.sass.semantics.warp_state import LANES
 from sassxlate.errors import InterpretError, Where
 
 

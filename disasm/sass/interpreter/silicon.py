@@ -17,10 +17,11 @@ from sassxlate.disasm.sass.interpreter.control_transfer import barrier_number, r
 from sassxlate.disasm.sass.interpreter.execute import Interpreter, Observer
 from sassxlate.disasm.sass.interpreter.launch import Launch
 from sassxlate.disasm.sass.interpreter.memory import GlobalMemory
-from sassxlate.disasm.sass.interpreter.resident_warps import LANES, Group, Mask, ballot, spread
+from sassxlate.disasm.sass.interpreter.resident_warps import Group, Mask, ballot, spread
 from sassxlate.disasm.sass.interpreter.schedule import SIZE, ScheduleOptions, key_index, place_key
 from sassxlate.disasm.sass.interpreter.splits import Splits, Waits, lanes_of
 from sassxlate.disasm.sass.interpreter.waiting import home_of
+from sassxlate.disasm.sass.semantics.warp_state import LANES
 
 ROUNDS = 64  # rounds of a loop that may wait for other warps, before these get their turn
 

@@ -25,7 +25,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
-LANES = 32
 ALL = 0xFFFFFFFF
 WaitKind: TypeAlias = Literal["bsync", "warpsync", "section", "bar"]
 

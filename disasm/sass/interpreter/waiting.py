@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from sassxlate.disasm.sass.instruction import Instruction, Label
 from sassxlate.disasm.sass.interpreter.resident_warps import (
-    LANES,
     Group,
     Index,
     Mask,
@@ -20,6 +19,7 @@ from sassxlate.disasm.sass.interpreter.resident_warps import (
     ballot,
     spread,
 )
+from sassxlate.disasm.sass.semantics.warp_state import LANES
 
 
 class Wait(IntEnum):

@@ -7,7 +7,7 @@ from typing import Literal
 
 from sassxlate.disasm.rdna3.instruction import Arg, I, Inst, S, Sp, V
 from sassxlate.disasm.rdna3.semantics import Mode
-from sassxlate.disasm.rdna3.tables.operand_codes import ALIASES
+from sassxlate.disasm.rdna3.tables.operand_codes import ALIASES, EXEC_LO, VCC_LO
 from sassxlate.errors import EmulatorError, Where
 from sassxlate.lowering.emulate.image.abi import PRIVATE_APERTURE_HI, SHARED_APERTURE_HI
 from sassxlate.lowering.emulate.wave.registers import State
@@ -55,7 +55,7 @@ class Context:
         if name == "scc":
             return d.zext(st.read_scc(), 32)
         if name in ("vccz", "execz"):
-            register = st.read_s(106 if name == "vccz" else 126)
+            register = st.read_s(VCC_LO if name == "vccz" else EXEC_LO)
             return d.zext(d.eq(register, const(0, 32)), 32)
         if name.startswith("src_"):
             high = SHARED_APERTURE_HI if "shared" in name else PRIVATE_APERTURE_HI

@@ -8,7 +8,8 @@ from sassxlate.disasm.rdna3.codec import dpp as dpp_text
 from sassxlate.disasm.rdna3.instruction import Arg, Inst, V
 from sassxlate.lowering.emulate.wave.context import Context
 from sassxlate.lowering.emulate.wave.registers import lane_numbers
-from sassxlate.lowering.llvm.ir_text import LANES, Val, const, vec_type
+from sassxlate.lowering.llvm.ir_text import Val, const, vec_type
+from sassxlate.lowering.target import LANES
 
 V32 = vec_type(32)
 

@@ -12,14 +12,12 @@ import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from sassxlate.disasm.rdna3.tables.operand_codes import EXEC_HI, EXEC_LO, NULL, VCC_HI, VGPRS
 from sassxlate.lowering.emulate.image.abi import WaveLayout
 from sassxlate.lowering.llvm.domain import LlvmDomain
-from sassxlate.lowering.llvm.ir_text import LANES, Function, Val, const, vec_type
+from sassxlate.lowering.llvm.ir_text import Function, Val, const, vec_type
+from sassxlate.lowering.target import LANES
 
-VCC_LO, VCC_HI = 106, 107
-NULL = 124
-M0 = 125
-EXEC, EXEC_HI = 126, 127
 V32 = vec_type(32)
 
 
@@ -122,7 +120,7 @@ class State:
         return f"%r.{name}"
 
     def _s_slot(self, i: int) -> str:
-        if i == EXEC:
+        if i == EXEC_LO:
             slot, offset = "%exec", int(WaveLayout.EXEC)
         elif i <= VCC_HI:
             slot, offset = f"%s{i}", WaveLayout.SGPR + 4 * i
@@ -151,7 +149,7 @@ class State:
     def write_s(self, i: int, value: Val) -> None:
         if i in (NULL, EXEC_HI):
             return
-        if i == EXEC:
+        if i == EXEC_LO:
             self._exec_changes()
             self._c.exec_lanes = None
             self._c.lanes.clear()
@@ -170,7 +168,7 @@ class State:
         self._c.scc_dirty = True
 
     def exec_mask(self) -> Val:
-        return self.read_s(EXEC)
+        return self.read_s(EXEC_LO)
 
     def exec_lanes(self) -> Val:
         if self._c.exec_lanes is None:
@@ -186,7 +184,7 @@ class State:
         """Truth values of the active lanes; the bits of the others become 0."""
         value = self.d.and_(self.d.mask_of(lanes), self.exec_mask())
         self.write_s(i, value)
-        if lanes.vec and i != EXEC:
+        if lanes.vec and i != EXEC_LO:
             self._c.lanes[i] = lanes
 
     # -- vectors --------------------------------------------------------------------------
@@ -219,7 +217,7 @@ class State:
 
     def write_v(self, i: int, value: Val) -> None:
         """Writes the active lanes."""
-        if not 0 <= i < 256:
+        if not 0 <= i < VGPRS:
             raise ValueError(f"v{i}")
         self._entry(i).active = value
 

@@ -24,7 +24,8 @@ from sassxlate.lowering.emulate.image.abi import DeviceFault, WaveLayout
 from sassxlate.lowering.emulate.options import Place, TracePoint
 from sassxlate.lowering.emulate.wave import memory_helpers
 from sassxlate.lowering.emulate.wave.context import Context
-from sassxlate.lowering.llvm.ir_text import LANES, Module, const, vec_type
+from sassxlate.lowering.llvm.ir_text import Module, const, vec_type
+from sassxlate.lowering.target import LANES
 
 V32 = vec_type(32)
 HEAD = 6  # words

@@ -19,11 +19,11 @@ from sassxlate.disasm.rdna3 import RRef, info, registers, writes
 from sassxlate.disasm.rdna3.codec.encode.memory import present
 from sassxlate.disasm.rdna3.instruction import Arg, I, Inst, Sp
 from sassxlate.disasm.rdna3.semantics import Semantics
+from sassxlate.disasm.rdna3.tables.operand_codes import EXEC_HI, EXEC_LO, NULL, VCC_LO
 from sassxlate.lowering.emulate.image.abi import DeviceFault
 from sassxlate.lowering.emulate.strict_hazards import Check, Finding
 from sassxlate.lowering.emulate.wave import alu, memory_helpers
 from sassxlate.lowering.emulate.wave.context import Context
-from sassxlate.lowering.emulate.wave.registers import EXEC, EXEC_HI, NULL, VCC_LO
 from sassxlate.lowering.llvm.domain import LlvmDomain
 from sassxlate.lowering.llvm.ir_text import Val, const
 
@@ -213,7 +213,7 @@ class Shadow:
         return slot
 
     def _get(self, ref: RRef) -> Val:
-        if ref.kind == "s" and ref.number in (EXEC, EXEC_HI, NULL):
+        if ref.kind == "s" and ref.number in (EXEC_LO, EXEC_HI, NULL):
             return _ZERO
         if ref not in self._known:
             width = 1 if ref.kind == "scc" else 32
@@ -222,7 +222,7 @@ class Shadow:
         return self._known[ref]
 
     def _set(self, ref: RRef, value: Val) -> None:
-        if ref.kind == "s" and ref.number in (EXEC, EXEC_HI):
+        if ref.kind == "s" and ref.number in (EXEC_LO, EXEC_HI):
             self._check(value, ref)
         elif not (ref.kind == "s" and ref.number == NULL):
             self._known[ref] = value
@@ -316,7 +316,7 @@ class Shadow:
     def _write(self, inst: Inst, kind: str, lanes: Val, printed: Any) -> None:
         d, exec_ = self.c.d, self.c.state.exec_mask()
         if kind == "execm":
-            self._check(d.and_(lanes, exec_), RRef("s", EXEC))
+            self._check(d.and_(lanes, exec_), RRef("s", EXEC_LO))
             return
         for ref in registers(next(printed))[: 2 if kind.endswith("64") else 1]:
             if ref.kind == "v":
@@ -408,7 +408,7 @@ class Shadow:
             if kind == "scc":
                 self._set(RRef("scc"), result.u)
             elif kind == "exec":
-                self._check(result.u, RRef("s", EXEC))
+                self._check(result.u, RRef("s", EXEC_LO))
             else:
                 refs = registers(next(printed))
                 for i, ref in enumerate(refs[: 2 if kind == "b64" else 1]):

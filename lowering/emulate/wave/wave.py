@@ -17,13 +17,14 @@ from sassxlate.cfg.rdna3_flow import (
 )
 from sassxlate.disasm.rdna3.codec.decode.instruction import branch_target
 from sassxlate.disasm.rdna3.instruction import I, Inst
+from sassxlate.disasm.rdna3.tables.operand_codes import EXEC_LO, VCC_LO
 from sassxlate.domain.interface import is_zero
 from sassxlate.errors import EmulatorError
 from sassxlate.lowering.emulate import strict_hazards
 from sassxlate.lowering.emulate.image.abi import RUNTIME_STOP, DeviceFault, Rt, WaveLayout
 from sassxlate.lowering.emulate.wave import alu, cross_lane, memory, memory_helpers, trace_points
 from sassxlate.lowering.emulate.wave.context import Context, Isa
-from sassxlate.lowering.emulate.wave.registers import EXEC, VCC_LO, State
+from sassxlate.lowering.emulate.wave.registers import State
 from sassxlate.lowering.emulate.wave.undefined_values import Shadow
 from sassxlate.lowering.llvm.domain import LlvmDomain
 from sassxlate.lowering.llvm.ir_text import Function, Module, Val, const
@@ -68,7 +69,7 @@ class WaveBuilder:
         self.shadow: Shadow | None = None
         if options.strict:
             self.shadow = Shadow(self.c, flow.entry, options.sgprs, options.uniform)
-            for found in strict_hazards.findings(flow, options.fences):
+            for found in strict_hazards.findings(flow, options.fences, options.target):
                 self.findings.setdefault(found.pc, found)
 
     def build(self) -> Module:
@@ -270,7 +271,7 @@ class WaveBuilder:
         if what in ("scc0", "scc1"):
             cond = st.read_scc() if what == "scc1" else d.not_(st.read_scc())
         elif what in ("vccz", "vccnz", "execz", "execnz"):
-            zero = is_zero(d, st.read_s(VCC_LO if what.startswith("vcc") else EXEC))
+            zero = is_zero(d, st.read_s(VCC_LO if what.startswith("vcc") else EXEC_LO))
             cond = zero if what.endswith("cz") else d.not_(zero)
         else:
             raise c.error(step.inst, "this branch is not supported")

@@ -30,7 +30,7 @@ from sassxlate.lowering.verify.block.replay import Numbers
 from sassxlate.lowering.verify.rdna3.registers import Registers
 from sassxlate.lowering.verify.verdict import Undecided
 
-LANES = 128
+INPUTS = 128  # numbers that a window is tried on
 FEW = 8  # of the numbers; most wrong candidates fail on them
 LONGEST = 4  # most instructions of a window
 _RESULT = 63  # destination register of candidates
@@ -149,10 +149,10 @@ def _inputs() -> tuple[Vec, ...]:
     chance = np.random.default_rng(7)
     out: list[Vec] = []
     for _ in range(3):
-        raw = chance.integers(0, 1 << 32, LANES, dtype=np.uint64)
-        small = raw >> chance.integers(0, 32, LANES, dtype=np.uint64)
-        kind = chance.random(LANES)
-        values = np.where(kind < 0.3, chance.choice(_EDGES, LANES), raw)
+        raw = chance.integers(0, 1 << 32, INPUTS, dtype=np.uint64)
+        small = raw >> chance.integers(0, 32, INPUTS, dtype=np.uint64)
+        kind = chance.random(INPUTS)
+        values = np.where(kind < 0.3, chance.choice(_EDGES, INPUTS), raw)
         out.append(Vec(np.where((kind > 0.3) & (kind < 0.6), small, values), 32))
     return tuple(out)
 
@@ -220,7 +220,7 @@ def shorter(shape: tuple[tuple[str, tuple[int | I, ...]], ...], count: int) -> t
         return ()
     price = sum(instruction(inst) for inst in ops)
     target = _digest(wanted)
-    few = np.broadcast_to(wanted.v, LANES)[:FEW]
+    few = np.broadcast_to(wanted.v, INPUTS)[:FEW]
     constants = tuple(_constants(shape))
     found: list[tuple[int, Spec]] = []
     for op, n in operations():
@@ -270,7 +270,7 @@ def _on_few(op: str, n: int, count: int, constants: tuple[I, ...]) -> NDArray[np
 
 def _digest(value: Vec) -> int:
     """A hash of an instruction's results."""
-    return hash(np.broadcast_to(value.v, LANES).tobytes())
+    return hash(np.broadcast_to(value.v, INPUTS).tobytes())
 
 
 @lru_cache(maxsize=1 << 19)

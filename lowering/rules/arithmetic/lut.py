@@ -1,4 +1,4 @@
-"""Any bitwise function of three words from RDNA3's instructions (there is no v_bitop3 on gfx1100).
+"""Any bitwise function of three words from RDNA3's instructions (which have no v_bitop3).
 
 A function is the LUT of LOP3: bit 4a + 2b + c is its value.  ``synthesise`` returns an expression
 tree with the fewest instructions that its forms can express; exhaustive tests evaluate all 256.

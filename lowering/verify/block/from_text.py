@@ -21,7 +21,7 @@ from sassxlate.disasm.sass.traits import traits
 from sassxlate.errors import LoweringError, SassxlateError, Where
 from sassxlate.lowering.abi.kernarg import bank_layout
 from sassxlate.lowering.regalloc.register_map import RegisterMap
-from sassxlate.lowering.target import DEFAULT
+from sassxlate.lowering.target import DEFAULT, Target
 from sassxlate.lowering.verify.block.block import BlockPair
 from sassxlate.lowering.verify.nans import claims
 from sassxlate.lowering.verify.rdna3.execute import Placed
@@ -92,15 +92,15 @@ def read_texts(text: str) -> Texts:
     return Texts(**data)
 
 
-def block_of(texts: Texts) -> BlockPair:
-    """The block.
+def block_of(texts: Texts, target: Target = DEFAULT) -> BlockPair:
+    """The block, with code for a target.
 
     Raises:
         LoweringError: SX0440, a register without a place; SX0441, a transfer of control inside;
             SX0442, a name that is not a register or place, or a place that is given twice.
         DecodeError, EncodeError: text that is not an instruction.
     """
-    regs = _map(texts)
+    regs = _map(texts, target)
     sass = _sass(texts)
     for ins in sass:
         for ref in sorted(ins.reads | ins.writes, key=lambda r: (r.file, r.index)):
@@ -130,14 +130,15 @@ def _ref(name: str) -> RegRef:
     return RegRef(cast(Any, found[1]), int(found[2]))
 
 
-def _place(name: str, kinds: str) -> V | S:
+def _place(name: str, kinds: str, target: Target) -> V | S:
     found = _PLACE.fullmatch(name)
-    if found is None or found[1] not in kinds or int(found[2]) > (255 if found[1] == "v" else 105):
+    most = {"v": target.vgprs, "s": target.sgprs}
+    if found is None or found[1] not in kinds or int(found[2]) >= most[found[1]]:
         raise _bad("SX0442", f"{name!r} is not a place of this kind")
     return V(int(found[2])) if found[1] == "v" else S(int(found[2]))
 
 
-def _map(texts: Texts) -> RegisterMap:
+def _map(texts: Texts, target: Target) -> RegisterMap:
     r: dict[int, int] = {}
     ur: dict[int, int] = {}
     lanes: dict[int, int] = {}
@@ -150,7 +151,7 @@ def _map(texts: Texts) -> RegisterMap:
         taken.add(where)
     for name, where in texts.registers.items():
         ref = _ref(name)
-        at = _place(where, {"R": "v", "UR": "vs"}.get(ref.file, "s"))
+        at = _place(where, {"R": "v", "UR": "vs"}.get(ref.file, "s"), target)
         if ref.file == "R":
             r[ref.index] = at.index
         elif ref.file == "UR":
@@ -162,13 +163,13 @@ def _map(texts: Texts) -> RegisterMap:
         found = _WORD.fullmatch(name)
         if found is None:
             raise _bad("SX0442", f"{name!r} is not a word of a constant bank")
-        consts[int(found[1], 0), int(found[2], 0)] = S(_place(where, "s").index)
-    live, save = (S(_place(n, "s").index) for n in (texts.live, texts.save))
-    thread = V(_place(texts.thread, "v").index)
+        consts[int(found[1], 0), int(found[2], 0)] = S(_place(where, "s", target).index)
+    live, save = (S(_place(n, "s", target).index) for n in (texts.live, texts.save))
+    thread = V(_place(texts.thread, "v", target).index)
     return RegisterMap(
-        target=DEFAULT, r=r, spilled={}, ur=ur, ur_lanes=lanes, p=p, up=up, live=live,
+        target=target, r=r, spilled={}, ur=ur, ur_lanes=lanes, p=p, up=up, live=live,
         save_exec=save, ready={}, regions=(), consts=consts, stemps=(), tid=thread,
-        vtemp_base=DEFAULT.vgprs, lane_vgprs=(), scratch_spill=0,
+        vtemp_base=target.vgprs, lane_vgprs=(), scratch_spill=0,
     )  # fmt: skip
 
 

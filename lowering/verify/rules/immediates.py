@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from sassxlate.disasm.rdna3.instruction import Arg, I, Inst, S
 from sassxlate.disasm.sass.instruction import Const, Imm, Instruction
 from sassxlate.errors import SassxlateError
+from sassxlate.lowering.target import DEFAULT, Target
 from sassxlate.lowering.verify.block.block import BlockPair
 from sassxlate.lowering.verify.block.check import verify
 from sassxlate.lowering.verify.rdna3.execute import Placed
@@ -83,7 +84,7 @@ def _shape(code: Sequence[Placed]) -> tuple[tuple[object, ...], tuple[int, ...]]
 
 
 def for_all(
-    case: FormCase, surroundings: Surroundings, timeout_ms: int
+    case: FormCase, surroundings: Surroundings, timeout_ms: int, target: Target = DEFAULT
 ) -> tuple[str, str, str] | None:
     """(a difference, the number of values proved, the assumptions); None if a value is undecided.
 
@@ -97,7 +98,7 @@ def for_all(
         if ins is None:
             continue
         try:
-            block = translated(ins, surroundings)
+            block = translated(ins, surroundings, target)
         except SassxlateError:
             continue
         classes[_shape(block.rdna[0])[0]].append((value, ins, block))

@@ -28,10 +28,10 @@ from sassxlate.disasm.sass.semantics.warp_state import Update, in_order
 from sassxlate.disasm.sass.traits import traits
 from sassxlate.lowering.emulate.image.abi import SHARED_APERTURE_HI
 from sassxlate.lowering.regalloc.register_map import RegisterMap
+from sassxlate.lowering.target import LANES
 from sassxlate.lowering.verify.rules.compare import Mask, Words
 from sassxlate.lowering.verify.rules.matrix_inputs import fill
 
-LANES = 32
 MEMORY = 1024  # bytes per wave of global and of shared memory
 POINTERS, _KERNARG = 0x880, 0x900  # offsets in the constants; pointers follow the random words
 _CORNERS = np.array(
@@ -360,4 +360,4 @@ def _set(table: dict[int, Words], reg: Reg, value: NDArray[np.int64]) -> None:
         table[reg.index + i] = (value >> 32 * i & 0xFFFFFFFF).astype(np.uint32)
 
 
-__all__ = ["LANES", "MEMORY", "POINTERS", "Waves", "inputs", "shift_of"]
+__all__ = ["MEMORY", "POINTERS", "Waves", "inputs", "shift_of"]

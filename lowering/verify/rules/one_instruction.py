@@ -23,7 +23,7 @@ from sassxlate.lowering.nans.reads import WIDE, made
 from sassxlate.lowering.passes import made_safe
 from sassxlate.lowering.regalloc.register_map import RegisterMap
 from sassxlate.lowering.select.instruction import one
-from sassxlate.lowering.target import DEFAULT
+from sassxlate.lowering.target import DEFAULT, Target
 from sassxlate.lowering.verify.block.block import BlockPair
 from sassxlate.lowering.verify.nans import claims
 from sassxlate.lowering.verify.rdna3.execute import Placed
@@ -42,7 +42,9 @@ def _near(ins: Instruction, file: str) -> list[int]:
     return [4 * quad + i for quad in sorted(used) for i in range(4)]
 
 
-def registers(ins: Instruction, surroundings: Surroundings) -> RegisterMap:
+def registers(
+    ins: Instruction, surroundings: Surroundings, target: Target = DEFAULT
+) -> RegisterMap:
     """A map like those that ``allocate`` makes."""
     together = surroundings == "together"
     first = GENERAL + (0 if together else UNIFORM)
@@ -50,7 +52,7 @@ def registers(ins: Instruction, surroundings: Surroundings) -> RegisterMap:
     if max(general, default=0) >= GENERAL:
         raise LoweringError("SX0402", "a register outside a single instruction's map")
     return RegisterMap(
-        target=DEFAULT,
+        target=target,
         r={i: i for i in general},
         spilled={},
         ur={i: 40 + n for n, i in enumerate(uniform)} if together else {},
@@ -75,9 +77,11 @@ def _merged() -> frozenset[RegRef]:
     return frozenset([*(RegRef("P", i) for i in range(7)), *(RegRef("UP", i) for i in range(7))])
 
 
-def selected(ins: Instruction, surroundings: Surroundings) -> KernelBuilder:
+def selected(
+    ins: Instruction, surroundings: Surroundings, target: Target = DEFAULT
+) -> KernelBuilder:
     """The code that the rule of one instruction writes.  LoweringError if it refuses."""
-    regs = registers(ins, surroundings)
+    regs = registers(ins, surroundings, target)
     merged: frozenset[RegRef] = frozenset() if surroundings == "together" else _merged()
     state = KernelBuilder("rule", ins.arch, bank_layout(ins.arch), regs, dict(_TABLE), merged)
     state.outlining = surroundings == "apart"
@@ -98,12 +102,12 @@ def routines_of(state: KernelBuilder, ins: Instruction) -> list[Item]:
     return out
 
 
-def translated(ins: Instruction, surroundings: Surroundings) -> BlockPair:
-    """The block of one instruction.  LoweringError if it is refused."""
-    state = selected(ins, surroundings)
+def translated(ins: Instruction, surroundings: Surroundings, target: Target = DEFAULT) -> BlockPair:
+    """The block of one instruction, with code for a target.  LoweringError if it is refused."""
+    state = selected(ins, surroundings, target)
     end = Label("end")  # all accesses are waited for here
     items: list[Item] = [*state.items, end, Inst("s_endpgm", ()), *routines_of(state, ins)]
-    items = made_safe(items, state.regs.target)
+    items = made_safe(items, target)
     program = assemble(items)
     placed: list[Placed | None] = []
     for item, at in zip(items, program.offsets, strict=True):

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -23,6 +24,7 @@ from sassxlate.disasm.sass.traits import traits
 from sassxlate.errors import SassxlateError
 from sassxlate.lowering.rules import TABLE
 from sassxlate.lowering.rules.rule import choose
+from sassxlate.lowering.target import DEFAULT, LANES, Target
 from sassxlate.lowering.verify.block.block import BlockPair
 from sassxlate.lowering.verify.block.check import verify
 from sassxlate.lowering.verify.block.replay import Close, differential
@@ -51,6 +53,7 @@ class RuleCheckSettings:
     seed: int = 1
     timeout_ms: int = 10_000
     vectors: int = 1 << 20
+    target: Target = DEFAULT
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,9 +109,9 @@ def chosen(patterns: Sequence[str], settings: RuleCheckSettings) -> list[Row]:
     return rows(GENERATION_OF[settings.arch], wanted)
 
 
-def _usable(ins: Instruction) -> bool:
+def _usable(ins: Instruction, target: Target) -> bool:
     try:
-        translated(ins, "together")
+        translated(ins, "together", target)
     except SassxlateError:
         return False
     return True
@@ -117,7 +120,8 @@ def _usable(ins: Instruction) -> bool:
 def shares(row: Row, settings: RuleCheckSettings) -> list[Share]:
     """The words of one row of the encoding tables, grouped by form."""
     generation = GENERATION_OF[settings.arch]
-    found = [*cases(row, settings.arch, generation, settings.combinations, settings.seed, _usable)]
+    usable = partial(_usable, target=settings.target)
+    found = [*cases(row, settings.arch, generation, settings.combinations, settings.seed, usable)]
     step = max(1, -(-len(found) // settings.words)) if settings.words else 1
     groups: dict[str, Share] = defaultdict(list)
     for n, case in enumerate(found[::step]):
@@ -164,11 +168,11 @@ def _judge(
     ins = case.ins
     finding = Finding(rule_of(ins), form_of(ins), ins.text, ins.word, surroundings, "refused")
     try:
-        block = translated(ins, surroundings)
+        block = translated(ins, surroundings, settings.target)
     except SassxlateError as error:
         return replace(finding, detail=f"{error.code}: {error.message}"), None
     if case.immediate:
-        found = for_all(case, surroundings, settings.timeout_ms)
+        found = for_all(case, surroundings, settings.timeout_ms, settings.target)
         if found is not None:
             refuted, immediates, modulo = found
             if refuted:
@@ -213,7 +217,7 @@ class _Open:
     surroundings: Surroundings
     block: BlockPair | None
 
-    def differs(self, count: int, seed: int) -> str | None:
+    def differs(self, count: int, seed: int, target: Target) -> str | None:
         """A difference among ``count`` inputs.  Raises the error of a form that cannot be run."""
         if self.block is not None:
             for n, first in enumerate(range(0, count, _CHUNK)):
@@ -223,12 +227,11 @@ class _Open:
                 if refuted is not None:
                     return shown(refuted)
             return None
-        from sassxlate.lowering.verify.rules.inputs import LANES
         from sassxlate.lowering.verify.rules.warps import tried
 
         waves = max(1, count // LANES)
         for n, first in enumerate(range(0, waves, _WAVES)):
-            found = tried(self.ins, self.surroundings, min(_WAVES, waves - first), seed + n)
+            found = tried(self.ins, self.surroundings, min(_WAVES, waves - first), seed + n, target)
             if found is not None:
                 return str(found)
         return None
@@ -249,7 +252,7 @@ def _test(group: Sequence[_Open], out: list[Finding], settings: RuleCheckSetting
     can: list[_Open] = []
     for one in group:  # a few inputs show which can be run at all
         try:
-            difference = one.differs(_LEAST, 999 * settings.seed)
+            difference = one.differs(_LEAST, 999 * settings.seed, settings.target)
         except (Undecided, NoSemantics, SemanticsFault, SassxlateError) as reason:
             if not isinstance(reason, Undecided):
                 detail = f"{out[one.at].detail}; {reason}"
@@ -264,7 +267,7 @@ def _test(group: Sequence[_Open], out: list[Finding], settings: RuleCheckSetting
     share = max(_LEAST, -(-settings.vectors // max(1, len(can))))
     good: list[int] = []
     for n, one in enumerate(can):
-        difference = one.differs(share, 1000 * settings.seed + 100 * n)
+        difference = one.differs(share, 1000 * settings.seed + 100 * n, settings.target)
         if difference is None:
             good.append(one.at)
         else:

@@ -24,6 +24,7 @@ from sassxlate.disasm.sass.traits import traits
 from sassxlate.lowering.emulate.runner import EmulatedDevice, Setup, run_code
 from sassxlate.lowering.passes import made_safe
 from sassxlate.lowering.regalloc.register_map import RegisterMap
+from sassxlate.lowering.target import ALL_ONES, DEFAULT, EXEC, LANES, Target
 from sassxlate.lowering.verify.rules.compare import (
     Different,
     Mask,
@@ -31,15 +32,13 @@ from sassxlate.lowering.verify.rules.compare import (
     first_difference,
     float_kind,
 )
-from sassxlate.lowering.verify.rules.inputs import LANES, MEMORY, POINTERS, Waves, inputs, shift_of
+from sassxlate.lowering.verify.rules.inputs import MEMORY, POINTERS, Waves, inputs, shift_of
 from sassxlate.lowering.verify.rules.one_instruction import Surroundings, routines_of, selected
 
 _PER_LANE = MEMORY // 4 // LANES
 _IN, _OUT, _GLOBAL = POINTERS, POINTERS + 8, POINTERS + 16
 _AT, _DATA = V(254), V(253)
 _SOURCE, _TARGET, _TEMP = S(28, 2), S(30, 2), S(32)
-_ALL = I(0xFFFFFFFF)
-EXEC = Sp("exec_lo")
 
 # --- the kernel ----------------------------------------------------------------------------------
 
@@ -70,17 +69,17 @@ def _wait() -> Inst:
     return Inst("s_waitcnt", (), imm=0)
 
 
-def _program(ins: Instruction, surroundings: Surroundings) -> tuple[bytes, _Layout]:
-    state = selected(ins, surroundings)
+def _program(ins: Instruction, surroundings: Surroundings, target: Target) -> tuple[bytes, _Layout]:
+    state = selected(ins, surroundings, target)
     regs = state.regs
     lay = _layout(regs)
     record = lay.rows * LANES * 4 + MEMORY
     items: list[Item] = [
-        Inst("s_load_b64", (_SOURCE, S(0, 2), Sp("null")), imm=_IN),
-        Inst("s_load_b64", (_TARGET, S(0, 2), Sp("null")), imm=_OUT),
+        Inst("s_load_b64", (_SOURCE, target.kernarg, Sp("null")), imm=_IN),
+        Inst("s_load_b64", (_TARGET, target.kernarg, Sp("null")), imm=_OUT),
         _wait(),
-        Inst("s_mul_i32", (_TEMP, S(13), I(record))),
-        Inst("s_mul_hi_u32", (S(33), S(13), I(record))),
+        Inst("s_mul_i32", (_TEMP, target.group_id[0], I(record))),
+        Inst("s_mul_hi_u32", (S(33), target.group_id[0], I(record))),
     ]
     for pair in (_SOURCE, _TARGET):
         low, high = S(pair.index), S(pair.index + 1)
@@ -93,7 +92,7 @@ def _program(ins: Instruction, surroundings: Surroundings) -> tuple[bytes, _Layo
     items += state.items
     items += _spill(lay, shift_of(ins))
     items += routines_of(state, ins)
-    items = made_safe(items, regs.target)
+    items = made_safe(items, target)
     return assemble(items).data, lay
 
 
@@ -108,7 +107,7 @@ def _fill(lay: _Layout, regs: RegisterMap, shift: int) -> Iterator[Item]:
     yield Inst("s_load_b32", (regs.live, _SOURCE, Sp("null")), imm=128)
     for (bank, offset), place in regs.consts.items():
         assert bank == 0
-        yield Inst("s_load_b32", (place, S(0, 2), Sp("null")), imm=offset)
+        yield Inst("s_load_b32", (place, regs.target.kernarg, Sp("null")), imm=offset)
     for n, (_, index) in enumerate(lay.vector):
         yield from _load(128 * (2 + len(lay.scalar) + n))
         yield Inst("v_mov_b32", (V(index), _DATA))
@@ -135,7 +134,7 @@ def _spill(lay: _Layout, shift: int) -> Iterator[Item]:
     yield _wait()
     yield Inst("s_waitcnt_vscnt", (Sp("null"),), imm=0)
     yield Inst("s_mov_b32", (S(35), EXEC))
-    yield Inst("s_mov_b32", (EXEC, _ALL))
+    yield Inst("s_mov_b32", (EXEC, ALL_ONES))
     for n, index in [(0, 35), *((2 + n, i) for n, (_, i) in enumerate(lay.scalar))]:
         yield Inst("v_mov_b32", (_DATA, S(index)))
         yield from _store(128 * n)
@@ -164,7 +163,11 @@ def _value(waves: Waves, ref: RegRef) -> Words:
 
 
 def tried(
-    ins: Instruction, surroundings: Surroundings, waves: int, seed: int = 1
+    ins: Instruction,
+    surroundings: Surroundings,
+    waves: int,
+    seed: int = 1,
+    target: Target = DEFAULT,
 ) -> Different | None:
     """Runs both sides on ``waves`` random waves: the first place where they differ, if any.
 
@@ -175,7 +178,7 @@ def tried(
         raise NoSemantics(ins.mnemonic)
     if traits(ins).reaches(("load", "store"), "local"):
         raise NoSemantics("local memory, which these waves do not have")
-    code, lay = _program(ins, surroundings)
+    code, lay = _program(ins, surroundings, target)
     record = lay.rows * LANES + MEMORY // 4
     device = EmulatedDevice(3 * waves * max(4 * record, MEMORY) + (1 << 20))
     base = device.alloc(waves * MEMORY, 4096)
@@ -186,16 +189,18 @@ def tried(
     for n, (ref, _) in enumerate((*lay.scalar, *lay.vector)):
         rows[:, 2 + n] = _value(state, ref)
     before[:, lay.rows * LANES :] = state.shared.view("<u4")
-    source, target = device.alloc(before.nbytes), device.alloc(before.nbytes)
+    source, results = device.alloc(before.nbytes), device.alloc(before.nbytes)
     device.write(source, before.tobytes())
     device.write(base, state.memory.tobytes())
     segment = bytearray(state.constants.tobytes())
-    for offset, pointer in ((_IN, source), (_OUT, target), (_GLOBAL, base)):
+    for offset, pointer in ((_IN, source), (_OUT, results), (_GLOBAL, base)):
         segment[offset : offset + 8] = pointer.to_bytes(8, "little")
     state.constants[:] = np.frombuffer(bytes(segment), dtype=np.uint8)
-    setup = Setup(kernarg_sgpr=0, wg_sgpr=(13, 14, 15), lds_size=MEMORY + shift_of(ins))
+    x, y, z = (register.index for register in target.group_id)
+    size = MEMORY + shift_of(ins)
+    setup = Setup(kernarg_sgpr=target.kernarg.index, wg_sgpr=(x, y, z), lds_size=size)
     run_code(code, waves, LANES, bytes(segment), device, setup)
-    after = np.frombuffer(device.read(target, before.nbytes), dtype=np.uint32)
+    after = np.frombuffer(device.read(results, before.nbytes), dtype=np.uint32)
     after = after.reshape(waves, record)
     memory = np.frombuffer(device.read(base, waves * MEMORY), dtype=np.uint32)
     mask = executing(ins, state)

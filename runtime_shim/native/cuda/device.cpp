@@ -49,8 +49,8 @@ constexpr AttributeValue kAttributes[] = {
     {30, 512},         // SURFACE_ALIGNMENT
     {31, 1},           // CONCURRENT_KERNELS
     {36, 2619000},     // MEMORY_CLOCK_RATE, kHz
-    {37, 384},         // GLOBAL_MEMORY_BUS_WIDTH (gfx1100)
-    {38, 6291456},     // L2_CACHE_SIZE (gfx1100)
+    {37, 384},         // GLOBAL_MEMORY_BUS_WIDTH (of a Radeon RX 7900)
+    {38, 6291456},     // L2_CACHE_SIZE (of a Radeon RX 7900)
     {39, 2048},        // MAX_THREADS_PER_MULTIPROCESSOR
     {40, 1},           // ASYNC_ENGINE_COUNT
     {41, 1},           // UNIFIED_ADDRESSING

@@ -13,7 +13,7 @@ from sassxlate.disasm.rdna3.instruction import Arg, I, Inst, Item, S, V
 from sassxlate.disasm.rdna3.semantics import Semantics, semantics_table
 from sassxlate.domain.integers import Bits, Reference
 from sassxlate.lowering.codeobject.code_object import KernelImage, write
-from sassxlate.lowering.target import DEFAULT
+from sassxlate.lowering.target import Target
 from sassxlate.runtime_shim.selftest.instructions.hip import Hip, wait_for_all
 from sassxlate.runtime_shim.selftest.instructions.inputs import WIDTH, value
 
@@ -117,7 +117,7 @@ def _program(case: ScalarCase, number: int) -> list[Item]:
     return [*items, *wait_for_all()]
 
 
-def check(hip: Hip, group: int) -> dict[str, Any]:
+def check(hip: Hip, group: int, target: Target) -> dict[str, Any]:
     """Checks one group of instructions: which differ, where, and the values."""
     chosen = rows()[group * GROUP : (group + 1) * GROUP]
     cases = [random_case(row, n) for row in chosen for n in range(_TIMES)]
@@ -125,12 +125,12 @@ def check(hip: Hip, group: int) -> dict[str, Any]:
     for number, case in enumerate(cases):
         items += _program(case, number)
     items.append(Inst("s_endpgm"))
-    image = KernelImage("scalars", assemble(items).data, 8, DEFAULT.sgprs, 0, 0, 8, 1024)
-    target = hip.upload(bytes(12 * len(cases)))
+    image = KernelImage("scalars", assemble(items).data, 8, target.sgprs, 0, 0, 8, 1024)
+    results = hip.upload(bytes(12 * len(cases)))
     # One lane: the words of all would be the same.
-    hip.launch(write([image], DEFAULT), "scalars", 1, 1, struct.pack("<Q", target.value or 0))
-    raw = hip.read(target, 12 * len(cases))
-    hip.free(target)
+    hip.launch(write([image], target), "scalars", 1, 1, struct.pack("<Q", results.value or 0))
+    raw = hip.read(results, 12 * len(cases))
+    hip.free(results)
     wrong: list[dict[str, Any]] = []
     for number, case in enumerate(cases):
         low, high, scc = struct.unpack_from("<3I", raw, 12 * number)

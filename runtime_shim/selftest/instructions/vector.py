@@ -26,13 +26,12 @@ from sassxlate.disasm.rdna3.semantics import Mode, Semantics, semantics_table
 from sassxlate.domain.integers import Bits, Reference
 from sassxlate.domain.interface import Fp, Round, exponent_bits, mantissa_bits
 from sassxlate.lowering.codeobject.code_object import KernelImage, write
-from sassxlate.lowering.target import DEFAULT
+from sassxlate.lowering.target import LANES, Target, target_named
 from sassxlate.runtime_shim.paths import write_whole
 from sassxlate.runtime_shim.selftest.instructions import scalar
 from sassxlate.runtime_shim.selftest.instructions.hip import Hip, HipError, wait_for_all
 from sassxlate.runtime_shim.selftest.instructions.inputs import WIDTH, value
 
-LANES = 32
 GROUP = 40  # instructions per process
 _OLD = 0x5A5A5A5A5A5A5A5A  # old contents of destinations
 _SHOWN = 4  # differing lanes listed per instruction
@@ -143,7 +142,7 @@ def _pack(kind: str, column: Sequence[int]) -> bytes:
     return low if _words(kind) == 1 else low + struct.pack("<32I", *(v >> 32 for v in column))
 
 
-def build(cases: Sequence[VectorCase], mode_bits: int) -> InstructionProgram:
+def build(cases: Sequence[VectorCase], mode_bits: int, target: Target) -> InstructionProgram:
     """s[2:3]: results, s[4:5]: inputs; v1: the lane's byte offset; v2: an address's offset."""
     items: list[Item] = [
         Inst("s_load_b64", (S(4, 2), S(0, 2)), 0),
@@ -192,9 +191,9 @@ def build(cases: Sequence[VectorCase], mode_bits: int) -> InstructionProgram:
         items += wait_for_all()
         results.append(tuple(places))
     items.append(Inst("s_endpgm"))
-    image = KernelImage("instructions", assemble(items).data, 72, DEFAULT.sgprs, 0, 0, 16, 1024)
+    image = KernelImage("instructions", assemble(items).data, 72, target.sgprs, 0, 0, 16, 1024)
     return InstructionProgram(
-        write([image], DEFAULT), bytes(data), tuple(results), at_result, tuple(texts)
+        write([image], target), bytes(data), tuple(results), at_result, tuple(texts)
     )
 
 
@@ -255,12 +254,12 @@ def exact_rows(name: str) -> list[Semantics]:
     return [row for row in vector_rows() if not row.approximate and (row.mode or name == "ieee")]
 
 
-def check_mode(hip: Hip, name: str, rows: Sequence[Semantics]) -> dict[str, Any]:
+def check_mode(hip: Hip, name: str, rows: Sequence[Semantics], target: Target) -> dict[str, Any]:
     """Checks instructions in one mode: which differ, where, and the values."""
     bits, mode = MODES[name]
     wrong: list[dict[str, Any]] = []
     cases = [random_case(row, name) for row in rows]
-    program = build(cases, bits)
+    program = build(cases, bits, target)
     raw = _run(hip, program)
     for case, places, text in zip(cases, program.results, program.texts, strict=True):
         lanes: list[dict[str, Any]] = []
@@ -281,7 +280,7 @@ def check_mode(hip: Hip, name: str, rows: Sequence[Semantics]) -> dict[str, Any]
     return {"instructions": program.texts, "wrong": wrong}
 
 
-def check_approximations(hip: Hip, rows: Iterable[Semantics]) -> dict[str, Any]:
+def check_approximations(hip: Hip, rows: Iterable[Semantics], target: Target) -> dict[str, Any]:
     """The errors of approximate instructions in units of the last place, and their frequencies."""
     table: list[dict[str, Any]] = []
     wrong: list[str] = []
@@ -289,7 +288,7 @@ def check_approximations(hip: Hip, rows: Iterable[Semantics]) -> dict[str, Any]:
     for row in (row for row in rows if row.approximate):
         width = WIDTH[row.dst[0]]
         cases = [random_case(row, f"approximate {n}") for n in range(_SAMPLES // LANES)]
-        program = build(cases, MODES["ieee"][0])
+        program = build(cases, MODES["ieee"][0], target)
         raw = _run(hip, program)
         errors: Counter[int] = Counter()
         worst: dict[str, Any] = {}
@@ -336,24 +335,24 @@ def groups() -> list[str]:
     return [*found, "approximate"]
 
 
-def check_group(hip: Hip, group: str) -> dict[str, Any]:
-    """Checks one group."""
+def check_group(hip: Hip, group: str, target: Target) -> dict[str, Any]:
+    """Checks one group with code for a target."""
     if group == "approximate":
-        return check_approximations(hip, vector_rows())
+        return check_approximations(hip, vector_rows(), target)
     name, _, number = group.partition("/")
     if name == "scalar":
-        return scalar.check(hip, int(number))
+        return scalar.check(hip, int(number), target)
     start = int(number) * GROUP
-    return check_mode(hip, name, exact_rows(name)[start : start + GROUP])
+    return check_mode(hip, name, exact_rows(name)[start : start + GROUP], target)
 
 
 def main(arguments: list[str]) -> int:
-    """GROUP RESULT: writes the results as JSON.  `sassxlate run` selects the HIP library."""
-    group, result = arguments
+    """GROUP RESULT TARGET: writes the results as JSON.  `sassxlate run` selects the HIP library."""
+    group, result, target = arguments
     answer: dict[str, Any]
     try:
         hip = Hip(os.environ["SASSXLATE_HIP"])
-        answer = hip.facts() if group == "facts" else check_group(hip, group)
+        answer = hip.facts() if group == "facts" else check_group(hip, group, target_named(target))
     except HipError as error:
         answer = {"error": {"call": error.call, "code": error.code}}
     except (OSError, AttributeError, ctypes.ArgumentError) as error:

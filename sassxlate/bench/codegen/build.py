@@ -12,12 +12,12 @@ from typing import Any
 
 from sassxlate import toolchain
 from sassxlate.errors import UsageError
-from sassxlate.lowering.target import DEFAULT
+from sassxlate.lowering.target import Target
 
 ARCH = 80  # architecture of the executables whose code we translate
 # As hipcc compiles, with floating-point atomics as single instructions, as nvcc's are.
 FLAGS = (
-    "-x", "hip", f"--offload-arch={DEFAULT.name}", "--offload-device-only",
+    "-x", "hip", "--offload-device-only",
     "--no-gpu-bundle-output", "-nogpulib", "-nogpuinc", "-O3", "-std=c++17", "-fms-extensions",
     "-mcode-object-version=5", "-munsafe-fp-atomics", "-Wno-linker-warnings",
 )  # fmt: skip
@@ -25,8 +25,7 @@ FLAGS = (
 # enabled.
 _CONTROLS = {
     "finite_only_opt": "i8 0", "unsafe_math_opt": "i8 0", "daz_opt": "i8 0",
-    "correctly_rounded_sqrt32": "i8 1", "wavefrontsize64": "i8 0", "ISA_version": "i32 11000",
-    "ABI_version": "i32 500",
+    "correctly_rounded_sqrt32": "i8 1", "wavefrontsize64": "i8 0", "ABI_version": "i32 500",
 }  # fmt: skip
 
 
@@ -99,33 +98,42 @@ def executable(tools: Compilers, program: BuiltProgram, out: Path) -> Path:
     return out
 
 
-def _controls(folder: Path) -> Path:
+def isa_version(target: Target) -> int:
+    """The target's number in the device library, which names its file oclc_isa_version_1100.bc."""
+    major, minor, step = target.name[3:-2], target.name[-2], target.name[-1]
+    return int(major) * 1000 + int(minor, 16) * 100 + int(step, 16)
+
+
+def _controls(folder: Path, target: Target) -> Path:
     """The control variables of the device library, as bitcode."""
     import llvmlite.binding as llvm
 
-    path = folder / "controls.bc"
+    path = folder / f"controls.{target.name}.bc"
     if not path.exists():
         lines = ['target triple = "amdgcn-amd-amdhsa"\n']
         lines += [
             f"@__oclc_{name} = linkonce_odr hidden local_unnamed_addr addrspace(4) constant {v}\n"
-            for name, v in _CONTROLS.items()
+            for name, v in {**_CONTROLS, "ISA_version": f"i32 {isa_version(target)}"}.items()
         ]
         module: Any = llvm.parse_assembly("".join(lines))
         path.write_bytes(module.as_bitcode())
     return path
 
 
-def code_object(tools: Compilers, program: BuiltProgram, fixtures: Path, out: Path) -> bytes:
-    """The same source's kernels for the usual target, by clang."""
+def code_object(
+    tools: Compilers, program: BuiltProgram, fixtures: Path, out: Path, target: Target
+) -> bytes:
+    """The same source's kernels for a target, by clang."""
     linked: list[str | Path] = []
-    for bitcode in (tools.library, _controls(out.parent)):
+    for bitcode in (tools.library, _controls(out.parent, target)):
         linked += ["-Xclang", "-mlink-builtin-bitcode", "-Xclang", bitcode]
     # nvcc's spelling; its other options do not concern the device.
     own = ["-ffp-contract=off"] if "-fmad=false" in program.flags else []
     text, plain = out.with_suffix(".s"), out.with_suffix(".o")
     include = f"-I{fixtures / 'codegen'}"
-    run([*tools.clang, *FLAGS, *own, *linked, include, "-S", "-o", text, program.source])
-    target = ("--target=amdgcn-amd-amdhsa", f"-mcpu={DEFAULT.name}")
-    run([*tools.clang, *target, "-c", "-o", plain, text])
+    flags = [*FLAGS, f"--offload-arch={target.name}", *own]
+    run([*tools.clang, *flags, *linked, include, "-S", "-o", text, program.source])
+    machine = ("--target=amdgcn-amd-amdhsa", f"-mcpu={target.name}")
+    run([*tools.clang, *machine, "-c", "-o", plain, text])
     run([*tools.linker, "-shared", plain, "-o", out])
     return out.read_bytes()

@@ -20,7 +20,7 @@ from sassxlate.disasm.rdna3 import reads, writes
 from sassxlate.errors import UsageError
 from sassxlate.lowering.emulate import counts
 from sassxlate.lowering.pipeline import translate_kernel
-from sassxlate.lowering.target import DEFAULT
+from sassxlate.lowering.target import DEFAULT, Target
 from sassxlate.lowering.trace import device_memory
 from sassxlate.lowering.trace.recording import Recorded
 from sassxlate.runtime_shim.replay import replay
@@ -36,11 +36,12 @@ class Side:
     dynamic: Mapping[str, int]
     vgprs: int
     sgprs: int
+    target: Target = DEFAULT
 
     @property
     def occupancy(self) -> int:
         """Waves that a SIMD holds by registers."""
-        return DEFAULT.waves_of_simd(self.vgprs)
+        return self.target.waves_of_simd(self.vgprs)
 
     def total(self, *, dynamic: bool) -> int:
         """Instructions except hints, which cost no issue slot."""
@@ -88,7 +89,7 @@ def geometric_mean(values: Sequence[float]) -> float:
     return math.exp(sum(map(math.log, values)) / len(values)) if values else 0.0
 
 
-def side_of(flow: Flow, numbers: Sequence[int]) -> Side:
+def side_of(flow: Flow, numbers: Sequence[int], target: Target) -> Side:
     """Counts instructions in the code; ``numbers`` are how often each block began."""
     done = counts.executed(flow, numbers)
     used = [
@@ -100,11 +101,11 @@ def side_of(flow: Flow, numbers: Sequence[int]) -> Side:
     most = {
         kind: 1 + max((r.number for r in used if r.kind == kind and r.number < end), default=-1)
         for kind, end in (
-            ("v", DEFAULT.vgprs),
-            ("s", DEFAULT.sgprs),
+            ("v", target.vgprs),
+            ("s", target.sgprs),
         )  # without vcc and what is above it
     }
-    return Side(done.static, done.dynamic, most["v"], most["s"])
+    return Side(done.static, done.dynamic, most["v"], most["s"], target)
 
 
 def short(name: str) -> str:
@@ -118,9 +119,15 @@ def short(name: str) -> str:
 
 
 def _kernel(
-    program: str, cubin: Cubin, name: str, theirs: bytes, launches: list[Recorded], memory: Any
+    program: str,
+    cubin: Cubin,
+    name: str,
+    theirs: bytes,
+    launches: list[Recorded],
+    memory: Any,
+    target: Target,
 ) -> KernelComparison:
-    made = translate_kernel(cubin, name)
+    made = translate_kernel(cubin, name, target=target)
     mine, other = replay.counted(made.code_object, name), replay.counted(theirs, name)
     info, different = made.launch, 0
     for launch in launches:
@@ -134,16 +141,22 @@ def _kernel(
     name = short(made.kernel.demangled)
     return KernelComparison(
         program, name, mine.launches, mine.waves, made.report.sass_instructions,
-        side_of(mine.flow, mine.numbers), side_of(other.flow, other.numbers), different,
+        side_of(mine.flow, mine.numbers, target), side_of(other.flow, other.numbers, target),
+        different,
     )  # fmt: skip
 
 
 def _program(
-    tools: builds.Compilers, program: builds.BuiltProgram, fixtures: Path, folder: Path
+    tools: builds.Compilers,
+    program: builds.BuiltProgram,
+    fixtures: Path,
+    folder: Path,
+    target: Target,
 ) -> list[KernelComparison]:
     path = builds.executable(tools, program, folder / program.name)
-    theirs = builds.code_object(tools, program, fixtures, folder / f"{program.name}.hsaco")
-    launches = replay.recorded(path, folder)
+    out = folder / f"{program.name}.hsaco"
+    theirs = builds.code_object(tools, program, fixtures, out, target)
+    launches = replay.recorded(path, folder, target.name)
     wanted = {launch.kernel for launch in launches}
     cubin = next(c for _, c in load(path).cubins() if wanted <= {k.name for k in c.kernels})
     memory = device_memory.Memory(launches)
@@ -152,7 +165,7 @@ def _program(
         return [
             _kernel(
                 program.name, cubin, name, theirs,
-                [launch for launch in launches if launch.kernel == name], memory,
+                [launch for launch in launches if launch.kernel == name], memory, target,
             )
             for name in names
         ]  # fmt: skip
@@ -161,9 +174,9 @@ def _program(
 
 
 def measure(
-    fixtures: Path, pattern: str = "", folder: Path | None = None
+    fixtures: Path, pattern: str = "", folder: Path | None = None, target: Target = DEFAULT
 ) -> list[KernelComparison]:
-    """A row for each kernel that the programs launch, in the programs' order.
+    """A row for each kernel that the programs launch, in the programs' order, for a target.
 
     Raises:
         UsageError: SX0817, a program does not pass; SX0830, a compiler is missing or fails;
@@ -174,15 +187,15 @@ def measure(
     with tempfile.TemporaryDirectory(prefix="sassxlate-codegen-") as made:
         for program in builds.programs(fixtures):
             if re.search(pattern, program.name):
-                rows += _program(tools, program, fixtures, folder or Path(made))
+                rows += _program(tools, program, fixtures, folder or Path(made), target)
     return rows
 
 
-def versions() -> str:
+def versions(target: Target = DEFAULT) -> str:
     """The versions that the tables depend on besides this project."""
     tools = builds.compilers()
     return (
-        f"nvcc {tools.nvcc.version} for sm_{builds.ARCH}, clang {tools.version} for {DEFAULT.name}."
+        f"nvcc {tools.nvcc.version} for sm_{builds.ARCH}, clang {tools.version} for {target.name}."
     )
 
 

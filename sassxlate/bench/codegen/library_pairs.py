@@ -29,7 +29,7 @@ from sassxlate.errors import EmulatorError, SassxlateError, UsageError, Where
 from sassxlate.lowering.codeobject.code_object import read
 from sassxlate.lowering.emulate import counts
 from sassxlate.lowering.pipeline import translate_kernel
-from sassxlate.lowering.target import DEFAULT
+from sassxlate.lowering.target import DEFAULT, Target
 from sassxlate.output import table
 
 _A = TypeVar("_A")
@@ -146,8 +146,8 @@ def cuda_kernels(path: Path, arch: str) -> dict[str, tuple[Cubin, Kernel]]:
     return found
 
 
-def hip_kernels(path: Path) -> dict[str, tuple[CodeObject, str]]:
-    """The kernels for the usual target in waves of 32 lanes, by normal name.
+def hip_kernels(path: Path, target: Target) -> dict[str, tuple[CodeObject, str]]:
+    """The kernels for a target in waves of 32 lanes, by normal name.
 
     Raises:
         EncodeError: SX0531 to SX0533; UsageError: SX0832, there is none.
@@ -159,14 +159,14 @@ def hip_kernels(path: Path) -> dict[str, tuple[CodeObject, str]]:
         raise UsageError("SX0832", f"cannot read the file: {reason}", Where(str(path))) from None
     found: dict[str, tuple[CodeObject, str]] = {}
     for _, obj in parts(str(path), data):
-        if obj.machine != DEFAULT.name:
+        if obj.machine != target.name:
             continue
         for name, body in kernel_descriptors(obj).items():
             if kernel_descriptor.fields(body)["wavefront_size32"]:
                 found.setdefault(normal(demangle(name)), (obj, name))
     if not found:
         raise UsageError(
-            "SX0832", f"no kernel for {DEFAULT.name} in waves of 32 lanes", Where(str(path))
+            "SX0832", f"no kernel for {target.name} in waves of 32 lanes", Where(str(path))
         )
     return found
 
@@ -179,13 +179,13 @@ def _flow(obj: CodeObject, name: str) -> Flow:
     raise EmulatorError("SX0621", "the code object has no code of this kernel", Where(kernel=name))
 
 
-def _static(flow: Flow) -> Side:
-    return side_of(flow, [0] * len(flow.blocks))
+def _static(flow: Flow, target: Target) -> Side:
+    return side_of(flow, [0] * len(flow.blocks), target)
 
 
-def measure(cuda: Path, hip: Path, arch: str, pattern: str = "") -> Found:
+def measure(cuda: Path, hip: Path, arch: str, pattern: str = "", target: Target = DEFAULT) -> Found:
     """Translates the kernels of both libraries whose names have ``pattern``."""
-    ours, theirs = cuda_kernels(cuda, arch), hip_kernels(hip)
+    ours, theirs = cuda_kernels(cuda, arch), hip_kernels(hip, target)
     both = matched(ours, theirs)
     if not both:
         raise UsageError("SX0832", f"no kernel is in {cuda} and in {hip}")
@@ -195,10 +195,10 @@ def measure(cuda: Path, hip: Path, arch: str, pattern: str = "") -> Found:
         if not re.search(pattern, name):
             continue
         try:
-            made = translate_kernel(cubin, kernel.name)
+            made = translate_kernel(cubin, kernel.name, target=target)
             obj = read(made.code_object)
             mine = counts.flow_of(obj.text, obj.kernel(kernel.name).entry)
-            sides = _static(mine), _static(_flow(other, symbol))
+            sides = _static(mine, target), _static(_flow(other, symbol), target)
         except SassxlateError as error:
             refused[name] = f"{error.code} {error.message}"
         else:

@@ -9,6 +9,8 @@ import re
 from collections.abc import Sequence
 from itertools import zip_longest
 
+from sassxlate.disasm.amdgpu_machines import RDNA3
+
 _RELATIVE, _ABSOLUTE = 1e-3, 1e-5
 _NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
 _TOKEN = re.compile(rf"(?<![\w.]){_NUMBER}(?![\w.])|\S+")
@@ -21,7 +23,8 @@ _TIMING = re.compile(
     re.IGNORECASE,
 )
 _DEVICE = re.compile(
-    r"GPU Device|compute capab|multi-?processors?\b|\bSMs?\b|H200|Hopper|Ampere|NVIDIA|gfx1100"
+    "|".join(RDNA3)
+    + r"|GPU Device|compute capab|multi-?processors?\b|\bSMs?\b|H200|Hopper|Ampere|NVIDIA"
     r"|compute units|num_?Blocks|occupancy|\bcores\b|host CPUs|memory clock|device name|\bpci"
     r"|OS_System|total memory|\.sm_\d+",
     re.IGNORECASE,

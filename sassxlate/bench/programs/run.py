@@ -217,9 +217,15 @@ class Bench:
     """Runs programs and stores their outcomes in ``results`` (a file of JSON lines)."""
 
     def __init__(
-        self, results: Path, limits: Limits, truth: Mapping[str, Truth], stale: bool
+        self,
+        results: Path,
+        limits: Limits,
+        truth: Mapping[str, Truth],
+        stale: bool,
+        target: str = RDNA3[0],
     ) -> None:
-        self.limits, self.truth, self.tag = limits, truth, cache_tag(RDNA3[0])
+        self.limits, self.truth, self.target = limits, truth, target
+        self.tag = cache_tag(target)
         self._results = results
         self._stop = Event()
         self._lock = Lock()
@@ -255,7 +261,7 @@ class Bench:
     def _one(self, program: BenchProgram) -> ProgramOutcome | None:
         if self._stop.is_set():
             return None
-        run = execute(program, self.limits, self._stop)
+        run = execute(program, self.limits, self._stop, self.target)
         if run is None:
             return None
         outcome = judge(
@@ -276,8 +282,8 @@ def _read_results(file: Path) -> dict[str, ProgramOutcome]:
     return found
 
 
-def execute(program: BenchProgram, limits: Limits, stop: Event) -> ProgramRun | None:
-    """Run it to its end or to a limit; None if ``stop`` was set."""
+def execute(program: BenchProgram, limits: Limits, stop: Event, target: str) -> ProgramRun | None:
+    """Run it on a target to its end or to a limit; None if ``stop`` was set."""
     with tempfile.TemporaryDirectory(prefix="sassxlate-program-") as scratch:
         trace = Path(scratch, "trace")
         command = [
@@ -287,6 +293,8 @@ def execute(program: BenchProgram, limits: Limits, stop: Event) -> ProgramRun | 
             "run",
             "--device",
             "emulator",
+            "--target",
+            target,
             "--keep-status",
         ]
         command += ["--trace", str(trace), "--", f"./{program.path.name}", *program.args]

@@ -96,5 +96,5 @@ def test_tools_named_by_the_environment(monkeypatch: pytest.MonkeyPatch, tmp_pat
 
 
 def test_every_check_has_a_name_of_its_own() -> None:
-    names = [check().name for check in doctor.CHECKS]
+    names = [check().name for check in doctor.checks_for("gfx1100")]
     assert len(names) == len(set(names))

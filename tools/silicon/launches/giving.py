@@ -18,9 +18,10 @@ from numpy.typing import NDArray
 from sassxlate.disasm.sass.instruction import Instruction
 from sassxlate.disasm.sass.interpreter import Done, Group, Order, ScheduleOptions, execute, runner
 from sassxlate.disasm.sass.interpreter.launch import Launch
-from sassxlate.disasm.sass.interpreter.resident_warps import LANES, Mask, ballot
+from sassxlate.disasm.sass.interpreter.resident_warps import Mask, ballot
 from sassxlate.disasm.sass.interpreter.schedule import key_index
 from sassxlate.disasm.sass.interpreter.waiting import Wait
+from sassxlate.disasm.sass.semantics.warp_state import LANES
 from sassxlate.errors import InterpretError
 from tools.silicon.launches import interpreted
 from tools.silicon.report import print_table

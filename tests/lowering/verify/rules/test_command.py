@@ -16,6 +16,7 @@ from sassxlate.disasm.rdna3.instruction import Inst
 from sassxlate.disasm.sass import decode
 from sassxlate.disasm.sass.codec.encode import assemble
 from sassxlate.disasm.sass.instruction import Instruction
+from sassxlate.lowering.target import Target
 from sassxlate.lowering.verify.block.block import BlockPair
 from sassxlate.lowering.verify.block.rule_evidence import TRIED, rule_evidence
 from sassxlate.lowering.verify.rules import immediates, verify
@@ -65,9 +66,9 @@ def test_what_a_word_is() -> None:
     assert (rule_of(ins), form_of(ins)) == ("iadd3", "IADD3 R,R,imm,R,P,P,P,P")
 
 
-def _wrong(ins: Instruction, surroundings: Surroundings) -> BlockPair:
+def _wrong(ins: Instruction, surroundings: Surroundings, target: Target) -> BlockPair:
     """Its translation with another operation."""
-    block = translated(ins, surroundings)
+    block = translated(ins, surroundings, target)
     changed = [
         replace(s, inst=replace(s.inst, op=s.inst.op.replace("v_and_b32", "v_or_b32")))
         for s in block.rdna[0]
@@ -92,8 +93,8 @@ def test_broken_literal(monkeypatch: pytest.MonkeyPatch) -> None:
     found = immediates.for_all(case, "together", 2000)
     assert found == ("", "all", "")
 
-    def off(other: Instruction, surroundings: Surroundings) -> BlockPair:
-        block = translated(other, surroundings)
+    def off(other: Instruction, surroundings: Surroundings, target: Target) -> BlockPair:
+        block = translated(other, surroundings, target)
         if other.word >> 32 & 0xFFFFFFFF == 0x8000:
             nothing = Inst("v_mov_b32", block.rdna[0][0].inst.args[:1] * 2)
             block = replace(block, rdna=([replace(block.rdna[0][0], inst=nothing)],))

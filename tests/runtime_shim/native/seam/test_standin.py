@@ -249,6 +249,6 @@ def test_doctor(
         return found
 
     monkeypatch.setattr(doctor, "find_hip", find)
-    check = doctor._hip()  # pyright: ignore[reportPrivateUsage]
+    check = doctor._hip("gfx1100")  # pyright: ignore[reportPrivateUsage]
     assert (check.state, check.detail) == (state, detail)
     assert check.state == "ok" or check.fix
