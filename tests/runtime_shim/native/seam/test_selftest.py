@@ -150,7 +150,7 @@ def test_lost_card(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(selftest, "run_fixture", pretended)
     monkeypatch.setattr(selftest, "device_is_well", lambda settings: False)  # type: ignore[misc]
     told: list[selftest.FixtureResult] = []
-    settings = selftest.SelftestSettings("hip", 1.0, 1, tmp_path)
+    settings = selftest.SelftestSettings("hip", 1.0, 1, tmp_path, "gfx1100")
     results = selftest.run_all(fixtures, settings, told.append)
     assert [result.status for result in results] == ["pass", "crash", "not run"]
     assert told == results
