@@ -18,6 +18,7 @@ import fcntl
 import hashlib
 import logging
 import os
+import shutil
 import time
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass
@@ -228,7 +229,8 @@ def evict(root: Path, cap: int) -> int:
 
 
 def remove_abandoned(root: Path, tag: str, pid: int | None = None) -> int:
-    """Delete the half-written files of process ``pid``, or of all that have ended; their number."""
+    """Delete the half-written files and tools' folders of process ``pid``, or of all that have
+    ended; their number."""
     found = 0
     for directory in (root / "tmp", *(root / area / tag for area in AREAS)):
         with contextlib.suppress(OSError), os.scandir(directory) as entries:
@@ -242,7 +244,10 @@ def remove_abandoned(root: Path, tag: str, pid: int | None = None) -> int:
                         gone = gone and time.time() - entry.stat().st_mtime > _ABANDONED_S
                     else:
                         gone = writer == pid
-                    if gone:
+                    if gone and entry.is_dir(follow_symlinks=False):  # of a tool
+                        shutil.rmtree(entry.path, ignore_errors=True)
+                        found += 1
+                    elif gone:
                         os.unlink(entry.path)
                         found += 1
     return found

@@ -12,6 +12,8 @@ newline::
     kernel KEY REGS SHARED LOCAL CONST THREADS BANK2 NAME   BANK2: its section's number, or -1
     param OFFSET SIZE                    of the kernel above, in order
     nocode CUDA_ERROR LINE               nothing of this image can run here
+    made KEY SIZE TIME PATH              PTX: the module is KEY, made by the ptxas at PATH; it is
+    asked for again if that file has not this size and time (nanoseconds) any more
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ from sassxlate.disasm.containers.values import Cubin, Fatbin, FatbinEntry, Kerne
 from sassxlate.errors import ContainerError
 from sassxlate.lowering.abi.link import BANK4, address_words, bank4_size, function_addresses
 from sassxlate.runtime_shim.cache.store import key_of
+from sassxlate.runtime_shim.ptx.tools import Tool
 
 MAGIC = "sassxlate-module 1"
 CUDA_ERROR_INVALID_IMAGE = 200
@@ -64,6 +67,22 @@ def choose(fatbin: Fatbin, capability: int, supported: frozenset[int]) -> Fatbin
     same = [e for e in usable if e.arch == best]
     # A plain entry before one with an architecture letter: it requires less.
     return min(same, key=lambda e: e.variant != "")
+
+
+def choose_ptx(fatbin: Fatbin, capability: int) -> FatbinEntry | None:
+    """The PTX to compile where there is no SASS: the newest that is not newer than the device,
+    otherwise the oldest, whose ``.target`` is then refused; None if there is none."""
+    found = [e for e in fatbin.entries if e.kind == "ptx"]
+    fitting = [e for e in found if e.arch <= capability]
+    if fitting:
+        return max(fitting, key=lambda e: (e.arch, e.variant == ""))
+    return min(found, key=lambda e: e.arch, default=None)
+
+
+def made_by(key: str, tool: Tool) -> Manifest:
+    """The manifest of PTX: the module that ``tool`` made of it."""
+    text = f"{MAGIC}\nmade {key} {tool.size} {tool.modified_ns} {_name(tool.path)}\n"
+    return Manifest(text)
 
 
 def no_code(fatbin: Fatbin) -> Manifest:

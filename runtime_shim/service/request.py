@@ -10,11 +10,13 @@ import os
 import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from sassxlate.errors import ServiceError
+from sassxlate.runtime_shim.ptx.options import KINDS, TEXT_MAX, Kind, parse_options
 from sassxlate.runtime_shim.service.wire import FRAME_MAX
 
+_INPUTS_MAX = 1024
 PATH_MAX = 4096  # bytes, limits.h
 _KEY = re.compile(r"[0-9a-f]{32}")
 _SHOWN = 40
@@ -86,6 +88,32 @@ def _flag(name: str, value: object) -> bool:
     return bool(value)
 
 
+def _options(name: str, value: object) -> str:
+    text = _text(name, value, TEXT_MAX)
+    parse_options(text)
+    return text
+
+
+def _inputs(name: str, value: object) -> list[str]:
+    """Pieces to link, each as ``KIND PATH<tab>NAME``; see :func:`input_of`."""
+    if not isinstance(value, list) or not 0 < len(cast("list[object]", value)) <= _INPUTS_MAX:
+        raise _fail(name, value, "no list of pieces")
+    items = [_text(name, item, 2 * PATH_MAX) for item in cast("list[object]", value)]
+    for item in items:
+        input_of(item)
+    return items
+
+
+def input_of(text: str) -> tuple[Kind, Path, str]:
+    """Kind, file and the application's own name of a piece; ServiceError SX0903."""
+    kind, _, rest = text.partition(" ")
+    path, _, name = rest.partition("\t")
+    known = KINDS.get(kind)
+    if known is None or not path:
+        raise _fail("inputs", text, "no piece")
+    return known, path_of(path), name
+
+
 _FIELDS: dict[str, Callable[[str, object], object]] = {
     "op": _name,
     "tag": _name,
@@ -94,8 +122,11 @@ _FIELDS: dict[str, Callable[[str, object], object]] = {
     "module": _key,
     "kernel": _name,
     "cc": _number,
+    "jit": _options,
+    "environment": _name,
+    "inputs": _inputs,
     "strict": _flag,
     "counts": _flag,
 }
 
-__all__ = ["PATH_MAX", "checked", "path_of", "text_of"]
+__all__ = ["PATH_MAX", "checked", "input_of", "path_of", "text_of"]

@@ -42,7 +42,8 @@ log = logging.getLogger("sassxlate.service")
 IDLE_S = 600.0
 JOB_LIMIT_S = 120.0
 LOG_MAX = 4 << 20
-_JOBS = ("module", "translate", "compile")
+_JOBS = ("module", "translate", "compile", "assemble", "link")
+_OF_KERNELS = ("translate", "compile")
 
 
 @dataclass(slots=True, eq=False)
@@ -289,7 +290,8 @@ class Service:
         }
 
     def _enqueue(self, client: _Client, op: str, request: dict[str, Any]) -> None:
-        key = (op, *(request.get(k) for k in ("image", "cc", "module", "kernel", "code_object")))
+        names = ("image", "cc", "module", "kernel", "code_object", "jit", "environment", "inputs")
+        key = (op, *(request.get(name) for name in names))
         key = (*(str(part) for part in key), *kind_of(request))
 
         def reply(answer: Answer) -> None:
@@ -315,7 +317,7 @@ class Service:
         job = Job(request, [reply, forget])
         self._jobs[key] = job
         self._queue.append(job)
-        if op != "module" and not request.get("made"):
+        if op in _OF_KERNELS and not request.get("made"):
             self._aside.extend(Job(more, []) for more in self._ahead.after(request))
         self._dispatch()
 
@@ -330,7 +332,7 @@ class Service:
                 return bool(mine["module"] == request.get("module"))
             return bool(mine.get("compile")) and kind_of(mine) == kind_of(request)
 
-        if op == "module" or request.get("made"):
+        if op not in _OF_KERNELS or request.get("made"):
             return None
         self._aside = collections.deque(job for job in self._aside if not same(job))
         return next((w.job for w in self._workers if w.job is not None and same(w.job)), None)

@@ -11,17 +11,19 @@ from __future__ import annotations
 import contextlib
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias
 
 from sassxlate.disasm.containers.values import Cubin, Fatbin, Kernel
-from sassxlate.errors import SassxlateError, ServiceError
+from sassxlate.errors import SassxlateError, ServiceError, ShimError
 from sassxlate.lowering.target import DEFAULT, Target
 from sassxlate.runtime_shim import trusted
 from sassxlate.runtime_shim.cache import hybrid
 from sassxlate.runtime_shim.cache.store import Cache, key_of, name_key, unseal
-from sassxlate.runtime_shim.service import manifest
+from sassxlate.runtime_shim.ptx.assemble import Assembled
+from sassxlate.runtime_shim.ptx.errors import CUDA_ERRORS, PtxError
+from sassxlate.runtime_shim.service import just_in_time, manifest
 from sassxlate.runtime_shim.service.request import path_of, text_of
 
 log = logging.getLogger("sassxlate.service")
@@ -104,9 +106,10 @@ class _Objects:
             self.cache.write("host", f"{key}.o", data)
 
 
-def module_key(image: bytes, capability: int) -> str:
-    """The key of an image on a device of ``capability``: BLAKE2b-128 of bytes, NUL and number."""
-    return key_of(image, str(capability).encode())
+def module_key(image: bytes, capability: int, jit: str = "") -> str:
+    """The key of an image on a device of ``capability``: BLAKE2b-128 of bytes, NUL and number, and
+    of NUL and the compiler's options if there are any."""
+    return key_of(image, str(capability).encode(), *([jit.encode()] if jit else []))
 
 
 def host_key(code_object: bytes, kernel: str, strict: bool, counts: bool = False) -> str:
@@ -114,6 +117,15 @@ def host_key(code_object: bytes, kernel: str, strict: bool, counts: bool = False
     kind = b"strict" if strict else b"plain"
     name = kernel.encode("utf-8", "surrogateescape")
     return key_of(code_object, name, kind + b" counts" * counts)
+
+
+@dataclass(frozen=True, slots=True)
+class _Module:
+    """A manifest with its key; ``made``: the machine code, if the image was PTX."""
+
+    key: str
+    manifest: manifest.Manifest
+    made: Assembled | None = None
 
 
 @dataclass(slots=True)
@@ -138,6 +150,8 @@ class Work:
                 "translate": self.translate,
                 "compile": self.compile,
                 "ahead": self.ahead,
+                "assemble": self.assemble,
+                "link": self.link,
             }
             name = _text(request, "op")
             if name not in operations:
@@ -156,50 +170,80 @@ class Work:
 
     def module(self, request: Request) -> Answer:
         """Write the manifest of the image in file ``image`` for capability ``cc``; its path."""
-        image_path = path_of(_text(request, "image"))
+        image = just_in_time.file_of(path_of(_text(request, "image")))
         capability = _number(request, "cc")
-        try:
-            image, _ = trusted.read(image_path)
-        except OSError as error:
-            raise ServiceError("SX0903", f"{image_path}: {error.strerror}") from error
-        key = module_key(image, capability)
-        made = self._manifest(key, image, capability)
-        for suffix, data in made.files.items():
-            self._write("module", f"{key}.{suffix}", data)
-        path = self._write("module", f"{key}.txt", made.text.encode("utf-8", "surrogateescape"))
-        return {"ok": True, "key": key, "manifest": text_of(path)}
+        asked = module_key(image, capability, str(request.get("jit") or ""))
+        of = self._manifest(asked, image, capability, request)
+        for suffix, data in of.manifest.files.items():
+            self._write("module", f"{of.key}.{suffix}", data)
+        text = of.manifest.text.encode("utf-8", "surrogateescape")
+        path = self._write("module", f"{of.key}.txt", text)
+        answer: Answer = {"ok": True, "key": of.key, "manifest": text_of(path)}
+        if of.made is None:
+            return answer
+        # Last: who finds it finds the module.
+        alias = manifest.made_by(of.key, of.made.tool).text
+        self._write("module", f"{asked}.txt", alias.encode("utf-8", "surrogateescape"))
+        return {**answer, "log": of.made.log}
 
-    def _manifest(self, key: str, image: bytes, capability: int) -> manifest.Manifest:
+    def _manifest(self, key: str, image: bytes, capability: int, request: Request) -> _Module:
         try:
             if image.startswith(FATBIN_MAGIC):
                 fatbin = self.engine.parse_fatbin(image)
                 entry = manifest.choose(fatbin, capability, self.engine.supported)
                 if entry is None:
-                    return manifest.no_code(fatbin)
+                    text = manifest.choose_ptx(fatbin, capability)
+                    if text is not None:
+                        return self._compiled(text.payload, capability, request)
+                    return _Module(key, manifest.no_code(fatbin))
                 payload = entry.payload
             elif image.startswith(ELF_MAGIC):
                 payload = image
-            elif b".version" in image[:4096]:
-                return manifest.refuse(
-                    manifest.CUDA_ERROR_NO_BINARY_FOR_GPU, "SX0708", "the image is PTX text"
-                )
+            elif b".version" in image:
+                return self._compiled(image, capability, request)
             else:
-                return manifest.refuse(
+                refused = manifest.refuse(
                     manifest.CUDA_ERROR_INVALID_IMAGE, "SX0709", "neither fatbin nor cubin"
                 )
+                return _Module(key, refused)
             cubin = self.engine.parse_cubin(payload)
             if cubin.arch not in self.engine.supported:
-                return manifest.refuse(
+                refused = manifest.refuse(
                     manifest.CUDA_ERROR_NO_BINARY_FOR_GPU,
                     "SX0708",
                     f"sm_{cubin.arch} is not supported",
                 )
+                return _Module(key, refused)
             made = manifest.write(key, cubin)
+        except (ShimError, ServiceError):
+            raise  # of PTX: with another ptxas it may work
         except SassxlateError as error:
-            return manifest.refuse(manifest.CUDA_ERROR_INVALID_IMAGE, error.code, _place(error))
+            refused = manifest.refuse(manifest.CUDA_ERROR_INVALID_IMAGE, error.code, _place(error))
+            return _Module(key, refused)
         self._write("module", f"{key}.cubin", payload)
         self._keep(key, cubin)
-        return made
+        return _Module(key, made)
+
+    def _compiled(self, text: bytes, capability: int, request: Request) -> _Module:
+        """The module of PTX: it has the key of the cubin, so that another ptxas makes another."""
+        shop = just_in_time.workshop(request, self.cache, self.engine.supported)
+        made = just_in_time.compiled(shop, request, text, capability)
+        key = module_key(made.cubin, made.arch)
+        return replace(self._manifest(key, made.cubin, made.arch, request), made=made)
+
+    def assemble(self, request: Request) -> Answer:
+        """Whether the PTX in file ``image`` can be part of a program for ``cc``; ptxas's log."""
+        text = just_in_time.file_of(path_of(_text(request, "image")))
+        shop = just_in_time.workshop(request, self.cache, self.engine.supported)
+        made = just_in_time.checked_piece(shop, request, text, _number(request, "cc"))
+        return {"ok": True, "log": made.log}
+
+    def link(self, request: Request) -> Answer:
+        """Link the pieces ``inputs`` for ``cc``; the path of the cubin."""
+        shop = just_in_time.workshop(request, self.cache, self.engine.supported)
+        made = just_in_time.linked(shop, request, _number(request, "cc"))
+        path = self._write("module", f"{key_of(made.cubin)}.linked", made.cubin)
+        return {"ok": True, "cubin": text_of(path), "log": made.log}
 
     def translate(self, request: Request) -> Answer:
         """Translate ``kernel`` of module ``module``; paths of code object and launch text."""
@@ -300,14 +344,16 @@ class Work:
 
 
 def failure(error: SassxlateError) -> Answer:
-    """The answer for a typed error: a refusal is 801, an internal error 999."""
+    """The answer for a typed error: a refusal is 801, an internal error 999; PTX has its own."""
     ours = error.code.startswith("SX09")
-    return {
+    number = CUDA_ERROR_UNKNOWN if ours else CUDA_ERROR_NOT_SUPPORTED
+    answer: Answer = {
         "ok": False,
         "code": error.code,
-        "cuda_error": CUDA_ERROR_UNKNOWN if ours else CUDA_ERROR_NOT_SUPPORTED,
+        "cuda_error": CUDA_ERRORS.get(error.code, number),
         "line": _line(error),
     }
+    return {**answer, "log": error.log} if isinstance(error, PtxError) else answer
 
 
 def _line(error: SassxlateError) -> str:

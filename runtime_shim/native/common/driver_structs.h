@@ -20,6 +20,7 @@ struct CUgraphExec_st;
 struct CUmipmappedArray_st;
 struct CUuserObject_st;
 struct CUgreenCtx_st;
+struct CUlinkState_st;
 }
 
 typedef int CUresult;
@@ -39,6 +40,7 @@ typedef CUgraphExec_st *CUgraphExec;
 typedef CUgraphNode_st *CUgraphNode;
 typedef CUmipmappedArray_st *CUmipmappedArray;
 typedef CUuserObject_st *CUuserObject;
+typedef CUlinkState_st *CUlinkState;
 typedef unsigned long long CUgraphConditionalHandle;
 typedef unsigned long long CUmemGenericAllocationHandle;
 typedef uint64_t cuuint64_t;

@@ -1,5 +1,5 @@
 // The compute capability that the device advertises: SASSXLATE_CC, or the newest for which the program and its
-// libraries have code, or 8.0.
+// libraries have machine code, or that of their PTX if it is above 8.0, or 8.0.
 #include "capability.h"
 
 #include "driver.h"
@@ -20,8 +20,13 @@ namespace {
 constexpr int kUnknownPrograms = 80;
 constexpr int kOldest = 75, kNewest = 90;  // what rules and proofs cover; newer ones must be asked for
 constexpr uint32_t kFatbinMagic = 0xba55ed50;
-constexpr uint16_t kCubin = 2;
+constexpr uint16_t kPtx = 1, kCubin = 2;
 constexpr uint64_t kLongestGap = 4096;
+
+// The architectures that there is code for.
+struct Archs {
+  std::vector<int> cubins, ptx;
+};
 
 // Reads `size` bytes at an offset of a file or of an image.
 using Read = bool (*)(const void *from, uint64_t offset, void *to, size_t size);
@@ -37,8 +42,8 @@ bool read_open_file(const void *from, uint64_t offset, void *to, size_t size) {
   return pread(*static_cast<const int *>(from), to, size, static_cast<off_t>(offset)) == static_cast<ssize_t>(size);
 }
 
-// The architectures of the cubins in the containers between two offsets.
-void in_fatbins(Read read, const void *from, uint64_t at, uint64_t end, std::vector<int> &found) {
+// The architectures in the containers between two offsets.
+void in_fatbins(Read read, const void *from, uint64_t at, uint64_t end, Archs &found) {
   uint64_t gap = 0;
   while (at + 16 <= end) {
     uint32_t magic;
@@ -65,7 +70,8 @@ void in_fatbins(Read read, const void *from, uint64_t at, uint64_t end, std::vec
       memcpy(&length, bytes + 4, sizeof length);
       memcpy(&payload, bytes + 8, sizeof payload);
       memcpy(&arch, bytes + 28, sizeof arch);
-      if (kind == kCubin) found.push_back(static_cast<int>(arch));
+      if (kind == kCubin) found.cubins.push_back(static_cast<int>(arch));
+      if (kind == kPtx) found.ptx.push_back(static_cast<int>(arch));
       if (length < 64 || payload > at - entry) break;
       entry += length + payload;
     }
@@ -73,7 +79,7 @@ void in_fatbins(Read read, const void *from, uint64_t at, uint64_t end, std::vec
 }
 
 // Those of a program or library on disk, in the sections that compilers put containers into.
-void in_program(const char *path, std::vector<int> &found) {
+void in_program(const char *path, Archs &found) {
   int fd = open(path, O_RDONLY | O_CLOEXEC);
   if (fd < 0) return;
   Elf64_Ehdr header;
@@ -95,13 +101,13 @@ void in_program(const char *path, std::vector<int> &found) {
   close(fd);
 }
 
-std::vector<int> in_image(const ImageView &image) {
-  std::vector<int> found;
+Archs in_image(const ImageView &image) {
+  Archs found;
   if (image.kind == ImageKind::Fatbin) in_fatbins(read_image, &image, 0, image.size, found);
   Elf64_Ehdr header;
   if (image.kind == ImageKind::Elf && read_image(&image, 0, &header, sizeof header))
     // From the eighth version of the ABI on, the low byte has another meaning.
-    found.push_back(static_cast<int>(header.e_ident[EI_ABIVERSION] >= 8 ? header.e_flags >> 8 & 0xff : header.e_flags & 0xff));
+    found.cubins.push_back(static_cast<int>(header.e_ident[EI_ABIVERSION] >= 8 ? header.e_flags >> 8 & 0xff : header.e_flags & 0xff));
   return found;
 }
 
@@ -130,15 +136,17 @@ int asked_for() {
 }
 
 int carried() {
-  std::vector<int> found;
+  Archs found;
   in_program("/proc/self/exe", found);
   dl_iterate_phdr(
       [](dl_phdr_info *info, size_t, void *list) {
-        if (info->dlpi_name && *info->dlpi_name == '/') in_program(info->dlpi_name, *static_cast<std::vector<int> *>(list));
+        if (info->dlpi_name && *info->dlpi_name == '/') in_program(info->dlpi_name, *static_cast<Archs *>(list));
         return 0;
       },
       &found);
-  return newest(found);
+  if (int best = newest(found.cubins)) return best;
+  // PTX is compiled for the device, whatever it is; one for a newer one needs that.
+  return found.ptx.empty() ? 0 : std::max(kUnknownPrograms, newest(found.ptx));
 }
 
 }  // namespace
@@ -157,9 +165,17 @@ int capability_for(const ImageView &image) {
   int device = capability();
   if (asked_for()) return device;
   // The device was not chosen explicitly: code for only a newer one is run as such.
-  std::vector<int> found = in_image(image);
-  bool fits = std::any_of(found.begin(), found.end(), [device](int arch) { return arch >= kOldest && arch <= device; });
+  Archs all = in_image(image);
+  const std::vector<int> &found = all.cubins.empty() ? all.ptx : all.cubins;
+  int oldest = all.cubins.empty() ? 0 : kOldest;  // of PTX, any that is not newer than the device
+  bool fits = std::any_of(found.begin(), found.end(), [device, oldest](int arch) { return arch >= oldest && arch <= device; });
   return fits || !newest(found) ? device : newest(found);
+}
+
+bool has_ptx_alone(const ImageView &image) {
+  if (image.kind == ImageKind::Text) return true;
+  Archs found = in_image(image);
+  return found.cubins.empty() && !found.ptx.empty();
 }
 
 }  // namespace sx

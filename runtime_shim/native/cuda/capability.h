@@ -11,4 +11,7 @@ int capability();
 // only for newer devices.
 int capability_for(const ImageView &image);
 
+// Whether the image has PTX and no machine code.
+bool has_ptx_alone(const ImageView &image);
+
 }  // namespace sx

@@ -125,6 +125,12 @@ bool parse_item(Fields &fields, std::string_view kind, Manifest &out) {
     fields.number(out.error);
     out.reason = fields.rest();
     if (!out.error) return false;
+  } else if (kind == "made") {
+    out.made_key = std::string(fields.word());
+    fields.number(out.made_by_size);
+    fields.number(out.made_by_time);
+    out.made_by = fields.rest();
+    if (out.made_key.empty() || out.made_key.find('/') != std::string::npos || out.made_by.empty()) return false;
   } else {
     return false;
   }
@@ -205,7 +211,7 @@ bool parse_manifest(const std::string &text, Manifest &out) {
     if (reloc.section >= out.sections.size()) return false;
     if (!lies_in(out.sections[reloc.section], reloc.offset, reloc.size)) return false;
   }
-  return out.error || out.arch > 0;
+  return out.error || out.arch > 0 || !out.made_key.empty();
 }
 
 bool parse_launch(const std::string &text, LaunchInfo &out, std::string &error) {

@@ -40,6 +40,9 @@ struct Manifest {
   int arch = 0;
   int error = 0;  // CUDA error of an image without usable code, otherwise 0
   std::string reason;
+  // Of PTX: the key of the module that was made of it, and the ptxas that made it.
+  std::string made_key, made_by;
+  uint64_t made_by_size = 0, made_by_time = 0;  // bytes, nanoseconds
   std::vector<SectionInfo> sections;
   std::vector<RelocInfo> relocs;
   std::vector<GlobalInfo> globals;

@@ -5,6 +5,7 @@
 
 #include "blake2b.h"
 #include "files.h"
+#include "jit.h"
 #include "handles.h"
 #include "log.h"
 #include "service.h"
@@ -13,7 +14,9 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
+#include <ctime>
 #include <dlfcn.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 namespace sx {
@@ -51,8 +54,29 @@ std::string at_place(const std::string &place, const std::string &line) {
   return colon == std::string::npos ? line : line.substr(0, colon + 2) + place + line.substr(colon);
 }
 
-// An answer that grants the request; otherwise the error, with its line in `line`.
-CUresult ask(const std::string &request, json::Value &body, std::string &line) {
+// Whether the ptxas that made the module of PTX is still the same file.
+bool same_compiler(const Manifest &manifest) {
+  struct stat status;
+  if (stat(manifest.made_by.c_str(), &status) != 0) return false;
+  uint64_t time = static_cast<uint64_t>(status.st_mtim.tv_sec) * 1000000000u + static_cast<uint64_t>(status.st_mtim.tv_nsec);
+  return static_cast<uint64_t>(status.st_size) == manifest.made_by_size && time == manifest.made_by_time;
+}
+
+}  // namespace
+
+Stopwatch::Stopwatch() : start_(0) { start_ = milliseconds(); }
+
+double Stopwatch::milliseconds() const {
+  timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return 1e3 * static_cast<double>(now.tv_sec) + 1e-6 * static_cast<double>(now.tv_nsec) - start_;
+}
+
+void refuse_image(CUresult error, const std::string &line, const std::string &place) {
+  say_refused("*", error, at_place(place, line));
+}
+
+CUresult ask_translator(const std::string &request, json::Value &body, std::string &line) {
   ServiceReply reply = service_call(request);
   // A service of an older version reports that and ends; the next call starts a new one.
   if (reply.answered && reply.body["restart"].truthy()) reply = service_call(request);
@@ -65,8 +89,6 @@ CUresult ask(const std::string &request, json::Value &body, std::string &line) {
   line = body["line"].text("SX0903: the service refuses without a reason");
   return static_cast<CUresult>(body["cuda_error"].whole(CUDA_ERROR_UNKNOWN));
 }
-
-}  // namespace
 
 bool cache_place(std::string &directory, std::string &tag) {
   std::string error;
@@ -81,7 +103,8 @@ bool cache_place(std::string &directory, std::string &tag) {
 Kernel *find_kernel(const void *handle) { return Handles<Kernel>::all().find(handle); }
 Module *find_module(const void *handle) { return Handles<Module>::all().find(handle); }
 
-Module::Module(const ImageView &image, bool stays) : place_(place_of(image)), image_(image), storage_(driver().devices.size()) {
+Module::Module(const ImageView &image, bool stays, std::string jit)
+    : place_(place_of(image)), image_(image), jit_(std::move(jit)), storage_(driver().devices.size()) {
   if (!stays) {
     copy_.assign(image.data, image.data + image.size);
     image_.data = copy_.data();
@@ -90,6 +113,7 @@ Module::Module(const ImageView &image, bool stays) : place_(place_of(image)), im
 }
 
 Module::~Module() {
+  Handles<Module>::all().remove(this);
   for (auto &kernel : kernels_) {
     if (!kernel) continue;
     Handles<Kernel>::all().remove(kernel.get());
@@ -110,11 +134,15 @@ CUresult Module::ask_service(Manifest &manifest, std::string &directory) {
   }
   json::Value body;
   std::string line;
-  CUresult result = ask("{\"op\":\"module\",\"image\":" + json::quote(file) +
-                            ",\"cc\":" + std::to_string(capability_for(image_)) + "}",
-                        body, line);
+  std::string request = "{\"op\":\"module\",\"image\":" + json::quote(file) +
+                        ",\"cc\":" + std::to_string(capability_for(image_));
+  if (image_.kind != ImageKind::Elf) request += tools_environment();
+  if (!jit_.empty()) request += ",\"jit\":" + json::quote(jit_);
+  CUresult result = ask_translator(request + "}", body, line);
   unlink(file.c_str());
+  log_ = body["log"].text();
   if (result != CUDA_SUCCESS) {
+    if (log_.empty()) log_ = line;
     say_refused("*", result, at_place(place_, line));
     return result;
   }
@@ -124,7 +152,28 @@ CUresult Module::ask_service(Manifest &manifest, std::string &directory) {
     return CUDA_ERROR_UNKNOWN;
   }
   directory = directory_of(path);
+  std::string made = body["key"].text(key_);  // that of the machine code, if the image is PTX
+  if (manifest_read_ && made != key_) {
+    say_refused("*", CUDA_ERROR_UNKNOWN, at_place(place_, "SX0715: another ptxas would compile it now than before"));
+    return CUDA_ERROR_UNKNOWN;
+  }
+  key_ = made;
   return CUDA_SUCCESS;
+}
+
+// The manifest in the cache.
+bool Module::read_kept(const std::string &cache, const std::string &tag) {
+  std::string text;
+  directory_ = cache + "/module/" + tag;
+  if (!read_sealed(directory_ + "/" + key_ + ".txt", text, kTextLimit) || !parse_manifest(text, manifest_)) return false;
+  if (manifest_.made_key.empty()) return true;
+  // PTX: the module that was made of it.
+  std::string made = manifest_.made_key;
+  if (!same_compiler(manifest_) || !read_sealed(directory_ + "/" + made + ".txt", text, kTextLimit) ||
+      !parse_manifest(text, manifest_) || !manifest_.made_key.empty())
+    return false;
+  key_ = made;
+  return true;
 }
 
 CUresult Module::read_manifest() {
@@ -137,11 +186,14 @@ CUresult Module::read_manifest() {
   hash.update(image_.data, image_.size);
   hash.update("\0", 1);
   hash.update(capability_text);
+  if (!jit_.empty()) {
+    hash.update("\0", 1);
+    hash.update(jit_);
+  }
   key_ = hash.hex();
-  std::string cache, tag, text;
+  std::string cache, tag;
   if (!cache_place(cache, tag)) return CUDA_ERROR_OPERATING_SYSTEM;
-  directory_ = cache + "/module/" + tag;
-  if (!read_sealed(directory_ + "/" + key_ + ".txt", text, kTextLimit) || !parse_manifest(text, manifest_)) {
+  if (!read_kept(cache, tag)) {
     CUresult result = ask_service(manifest_, directory_);
     if (result != CUDA_SUCCESS) return result;
   }
@@ -344,13 +396,13 @@ CUresult Kernel::fetch() {
   std::string line;
   std::string request = "{\"op\":\"translate\",\"module\":" + json::quote(owner->key()) +
                         ",\"kernel\":" + json::quote(info->name) + "}";
-  CUresult result = ask(request, body, line);
+  CUresult result = ask_translator(request, body, line);
   if (result != CUDA_SUCCESS && body["code"].text() == "SX0906") {
     Manifest same;
     std::string directory;
     result = owner->ask_service(same, directory);
     if (result != CUDA_SUCCESS) return result;
-    result = ask(request, body, line);
+    result = ask_translator(request, body, line);
   }
   if (result != CUDA_SUCCESS) return refuse(result, line);
   std::string text, error;

@@ -3,6 +3,7 @@
 #pragma once
 #include "driver.h"
 #include "image.h"
+#include "json.h"
 #include "manifest.h"
 
 #include <atomic>
@@ -61,7 +62,8 @@ struct Kernel {
 class Module {
  public:
   // Copies the image unless it remains at its address.
-  Module(const ImageView &image, bool stays);
+  // `jit`: the compiler's options, for PTX.
+  Module(const ImageView &image, bool stays, std::string jit = "");
   ~Module();
 
   // Reads or requests the manifest, once; returns its own error, or the image's.
@@ -78,6 +80,8 @@ class Module {
 
   // Gives the service the image (again: its cubin may have been evicted meanwhile).
   CUresult ask_service(Manifest &manifest, std::string &directory);
+  // What the compiler printed, of PTX: all is well, or the error.
+  const std::string &log() const { return log_; }
   const std::string &key() const { return key_; }
   // Where the image came from: a file and the image's address in it, or its size.
   const std::string &place() const { return place_; }
@@ -104,6 +108,7 @@ class Module {
   };
 
   CUresult read_manifest();
+  bool read_kept(const std::string &cache, const std::string &tag);
   CUresult storage(Device &device, Storage *&out);
   CUresult allocate(Device &device, Storage &storage);
   bool section_bytes(const SectionInfo &section, std::string &bytes);
@@ -111,6 +116,8 @@ class Module {
   std::vector<uint8_t> copy_;
   std::string place_;
   ImageView image_;
+  std::string jit_;
+  std::string log_;
   std::string key_;
   std::string directory_;  // of the manifest and the section images
   Manifest manifest_;
@@ -125,6 +132,22 @@ class Module {
 // The objects of handles from the application; null for handles that are not ours.
 Kernel *find_kernel(const void *handle);
 Module *find_module(const void *handle);
+
+// Milliseconds since its construction.
+class Stopwatch {
+ public:
+  Stopwatch();
+  double milliseconds() const;
+
+ private:
+  double start_;
+};
+
+// Sends the service a request: an answer that grants it, otherwise the error, with its line in `line`.
+CUresult ask_translator(const std::string &request, json::Value &body, std::string &line);
+
+// Reports that an image was refused: a line with its place on stderr, and one in the report.
+void refuse_image(CUresult error, const std::string &line, const std::string &place);
 
 // The directory of the cache and the tag in it; false with a line on stderr where there is no service.
 bool cache_place(std::string &directory, std::string &tag);

@@ -1,6 +1,8 @@
 // The entry points of modules, libraries and kernels.
+#include "capability.h"
 #include "files.h"
 #include "handles.h"
+#include "jit.h"
 #include "module.h"
 
 
@@ -10,23 +12,38 @@ namespace {
 
 constexpr size_t kImageLimit = 1u << 30;
 
+// When PTX is compiled: at its loading, or at the first look-up.
+enum class Compile { Now, Later };
+
 // Loads an image; `stays`: the application keeps it until the module is unloaded.
-CUresult load_image(const void *data, bool stays, Module *&out) {
+CUresult load_image(const void *data, bool stays, JitOptions &options, Compile compile, Module *&out) {
   if (!data) return CUDA_ERROR_INVALID_VALUE;
   ImageView image = view_image(data);
   // Images linked into a program are checked at their first use; a module loaded explicitly is checked here.
   if (!image.registered && (image.kind == ImageKind::Unknown || image.kind == ImageKind::Unreadable))
     return CUDA_ERROR_INVALID_IMAGE;
-  out = new Module(image, stays || image.registered);
+  bool ptx = has_ptx_alone(image);
+  auto made = std::make_unique<Module>(image, stays || image.registered, ptx ? options.text() : "");
+  if (ptx && (compile == Compile::Now || options.wants_log())) {
+    Stopwatch watch;
+    const Manifest *manifest;
+    CUresult result = made->manifest(manifest);
+    bool good = result == CUDA_SUCCESS;
+    options.give(good ? made->log() : "", good ? "" : made->log(), watch.milliseconds());
+    if (!good) return result;
+  } else {
+    options.give("", "", 0);
+  }
+  out = made.release();
   return CUDA_SUCCESS;
 }
 
-CUresult load_file(const char *path, Module *&out) {
+CUresult load_file(const char *path, JitOptions &options, Compile compile, Module *&out) {
   std::string data;
   if (!path) return CUDA_ERROR_INVALID_VALUE;
   if (!can_read(path)) return CUDA_ERROR_FILE_NOT_FOUND;
   if (!read_file(path, data, kImageLimit)) return CUDA_ERROR_INVALID_IMAGE;
-  return load_image(data.c_str(), false, out);
+  return load_image(data.c_str(), false, options, compile, out);
 }
 
 CUresult unload(const void *handle) {
@@ -121,19 +138,20 @@ SX_API cuModuleGetLoadingMode(int *mode) {
   });
 }
 
-SX_API cuModuleLoadData(CUmodule *module, const void *image) {
+SX_API cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned count, int *options, void **values) {
   return enter<Need::Context>(__func__, [&]() -> CUresult {
     if (!module) return CUDA_ERROR_INVALID_VALUE;
+    JitOptions jit;
+    CUresult result = jit.add(count, options, values);
+    if (result != CUDA_SUCCESS) return result;
     Module *loaded = nullptr;
-    CUresult result = load_image(image, false, loaded);
+    result = load_image(image, false, jit, Compile::Now, loaded);
     if (result == CUDA_SUCCESS) *module = loaded->module_handle();
     return result;
   });
 }
 
-SX_API cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned, int *, void **) {
-  return cuModuleLoadData(module, image);
-}
+SX_API cuModuleLoadData(CUmodule *module, const void *image) { return cuModuleLoadDataEx(module, image, 0, nullptr, nullptr); }
 
 SX_API cuModuleLoadFatBinary(CUmodule *module, const void *image) { return cuModuleLoadData(module, image); }
 
@@ -141,7 +159,8 @@ SX_API cuModuleLoad(CUmodule *module, const char *path) {
   return enter<Need::Context>(__func__, [&]() -> CUresult {
     if (!module) return CUDA_ERROR_INVALID_VALUE;
     Module *loaded = nullptr;
-    CUresult result = load_file(path, loaded);
+    JitOptions none;
+    CUresult result = load_file(path, none, Compile::Now, loaded);
     if (result == CUDA_SUCCESS) *module = loaded->module_handle();
     return result;
   });
@@ -173,23 +192,29 @@ SX_API cuModuleEnumerateFunctions(CUfunction *functions, unsigned limit, CUmodul
   return enter<Need::Context>(__func__, [&] { return enumerate(functions, limit, module); });
 }
 
-SX_API cuLibraryLoadData(CUlibrary *library, const void *image, int *, void **, unsigned, int *options,
-                         void **values, unsigned count) {
+SX_API cuLibraryLoadData(CUlibrary *library, const void *image, int *jit_options, void **jit_values, unsigned jit_count,
+                         int *options, void **values, unsigned count) {
   return enter<Need::Init>(__func__, [&]() -> CUresult {
     if (!library) return CUDA_ERROR_INVALID_VALUE;
+    JitOptions jit;
+    CUresult result = jit.add(jit_count, jit_options, jit_values);
+    if (result != CUDA_SUCCESS) return result;
     Module *loaded = nullptr;
-    CUresult result = load_image(image, is_preserved(options, values, count), loaded);
+    result = load_image(image, is_preserved(options, values, count), jit, Compile::Later, loaded);
     if (result == CUDA_SUCCESS) *library = loaded->library_handle();
     return result;
   });
 }
 
-SX_API cuLibraryLoadFromFile(CUlibrary *library, const char *path, int *, void **, unsigned, int *, void **,
-                             unsigned) {
+SX_API cuLibraryLoadFromFile(CUlibrary *library, const char *path, int *jit_options, void **jit_values, unsigned jit_count,
+                             int *, void **, unsigned) {
   return enter<Need::Init>(__func__, [&]() -> CUresult {
     if (!library) return CUDA_ERROR_INVALID_VALUE;
+    JitOptions jit;
+    CUresult result = jit.add(jit_count, jit_options, jit_values);
+    if (result != CUDA_SUCCESS) return result;
     Module *loaded = nullptr;
-    CUresult result = load_file(path, loaded);
+    result = load_file(path, jit, Compile::Later, loaded);
     if (result == CUDA_SUCCESS) *library = loaded->library_handle();
     return result;
   });

@@ -27,6 +27,7 @@ void check(const Manifest &m) {
     SX_HOLDS(kernel.registers >= 0 && kernel.shared >= 0 && kernel.local >= 0 && kernel.constant >= 0);
     SX_HOLDS(kernel.threads >= 0);
   }
+  SX_HOLDS(m.made_key.find('/') == std::string::npos && m.made_key.empty() == m.made_by.empty());
   for (const SectionInfo &section : m.sections) SX_HOLDS(section.file.find('/') == std::string::npos);
 }
 

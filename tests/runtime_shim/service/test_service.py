@@ -83,7 +83,6 @@ def test_faults_of_ours_are_answers_and_not_kept(start: Start, image: Path) -> N
     [
         (b"\x7fELFbad", "nocode 200 SX0102: "),
         (bytes.fromhex("50ed55ba") + b"x", "nocode 200 SX0101: "),
-        (b"//\n.version 8.0\n.target sm_80\n", "nocode 209 SX0708: "),
         (b"rubbish", "nocode 200 SX0709: "),
         (b"", "nocode 200 SX0709: "),
     ],

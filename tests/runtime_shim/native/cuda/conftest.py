@@ -55,6 +55,11 @@ def built(tmp_path_factory: pytest.TempPathFactory, nvcc: Tool, libraries: Path)
         ],
         "ptx": ["-ptx", "-arch=compute_80"],
         "ptx_fatbin": ["-fatbin", "-gencode=arch=compute_80,code=compute_80"],
+        "ptx_compressed": [
+            "-fatbin",
+            "-gencode=arch=compute_75,code=compute_75",
+            "--compress-mode=size",
+        ],
         "rdc": ["-cubin", "-rdc=true", "-arch=sm_80"],
     }
     images: dict[str, Path] = {}

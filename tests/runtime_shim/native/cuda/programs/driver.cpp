@@ -274,6 +274,8 @@ int main(int argc, char **argv) {
       {"fault", fault},         {"forked", forked},         {"ending", ending},   {"threads", threads},
       {"bad_image", bad_image}, {"no_code", no_code},     {"seam", seam},         {"reset", reset},
       {"refused", refused},     {"modules", modules},
+      {"ptx", ptx},             {"ptx_refused", ptx_refused},       {"ptx_link", ptx_link},
+      {"ptx_link_files", ptx_link_files}, {"ptx_link_refused", ptx_link_refused}, {"ptx_result", ptx_result},
   };
   if (argc < 3) return 2;
   std::ifstream file(argv[2], std::ios::binary);
