@@ -2,6 +2,7 @@
 #include "driver.h"
 #include "hostcall.h"
 #include "handles.h"
+#include "unsupported.h"
 
 using namespace sx;
 
@@ -119,13 +120,14 @@ SX_API cuCtxCreate_v2(CUcontext *out, unsigned flags, CUdevice device) {
 
 SX_API cuCtxCreate_v3(CUcontext *out, void *, int affinities, unsigned flags, CUdevice device) {
   return enter<Need::Init>(__func__, [&]() -> CUresult {
-    return affinities ? CUDA_ERROR_NOT_SUPPORTED : create_context(out, flags, device);
+    return affinities ? refuse("a context with execution affinity") : create_context(out, flags, device);
   });
 }
 
 SX_API cuCtxCreate_v4(CUcontext *out, CUctxCreateParams *params, unsigned flags, CUdevice device) {
   return enter<Need::Init>(__func__, [&]() -> CUresult {
-    if (params && (params->numExecAffinityParams || params->cigParams)) return CUDA_ERROR_NOT_SUPPORTED;
+    if (params && params->numExecAffinityParams) return refuse("a context with execution affinity");
+    if (params && params->cigParams) return refuse("a context shared with a graphics interface");
     return create_context(out, flags, device);
   });
 }

@@ -3,6 +3,7 @@
 #include "capability.h"
 #include "driver.h"
 #include "profile.h"
+#include "unsupported.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -249,5 +250,5 @@ SX_API cuDeviceGetExecAffinitySupport(int *supported, int, CUdevice ordinal) {
 }
 
 SX_API cuDeviceGetTexture1DLinearMaxWidth(size_t *, int, unsigned, CUdevice ordinal) {
-  return with_device(__func__, ordinal, [&](Device &) -> CUresult { return CUDA_ERROR_NOT_SUPPORTED; });
+  return with_device(__func__, ordinal, [&](Device &) { return refuse("the width of textures of linear memory"); });
 }

@@ -5,6 +5,7 @@
 #include "module.h"
 #include "texture.h"
 #include "log.h"
+#include "unsupported.h"
 
 #include <cstring>
 
@@ -160,7 +161,7 @@ CUresult read_attributes(const CUlaunchConfig &config, Shape &shape, std::vector
         events.push_back(attribute.value.event.event);
         break;
       case CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE:
-        if (attribute.value.updatable.updatable) return CUDA_ERROR_NOT_SUPPORTED;
+        if (attribute.value.updatable.updatable) return refuse("a graph's node that kernels change");
         break;
       default:
         // Access windows, policies, priorities, serialization: hints, or freedom that we do not take.

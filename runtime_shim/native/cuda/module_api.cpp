@@ -4,6 +4,7 @@
 #include "handles.h"
 #include "jit.h"
 #include "module.h"
+#include "unsupported.h"
 
 
 using namespace sx;
@@ -259,7 +260,7 @@ SX_API cuLibraryGetGlobal(CUdeviceptr *address, size_t *size, CUlibrary library,
 // A managed variable is one of the module's: device memory is the host's own on the emulated device.
 SX_API cuLibraryGetManaged(CUdeviceptr *address, size_t *size, CUlibrary library, const char *name) {
   return enter<Need::Context>(__func__, [&]() -> CUresult {
-    if (!hip().emulated) return CUDA_ERROR_NOT_SUPPORTED;
+    if (!hip().emulated) return refuse("a managed variable on this device");
     return get_global(address, size, library, name);
   });
 }

@@ -3,6 +3,7 @@
 
 #include "driver.h"
 #include "handles.h"
+#include "unsupported.h"
 
 #include <algorithm>
 #include <cstring>
@@ -122,7 +123,8 @@ SX_API cuDeviceSetMemPool(CUdevice ordinal, CUmemoryPool handle) {
 SX_API cuMemPoolCreate(CUmemoryPool *out, const CUmemPoolProps *props) {
   return enter<Need::Init>(__func__, [&]() -> CUresult {
     if (!out || !props || props->allocType != 1) return CUDA_ERROR_INVALID_VALUE;
-    if (props->handleTypes || props->location.type != 1) return CUDA_ERROR_NOT_SUPPORTED;
+    if (props->handleTypes) return refuse("a memory pool between processes");
+    if (props->location.type != 1) return refuse("a memory pool outside of devices");
     if (!find_device(props->location.id)) return CUDA_ERROR_INVALID_DEVICE;
     auto *pool = new MemoryPool;
     pool->device = props->location.id;

@@ -2,6 +2,7 @@
 #include "driver.h"
 #include "graph.h"
 #include "hostcall.h"
+#include "unsupported.h"
 
 #include <cstring>
 #include <unordered_map>
@@ -300,7 +301,7 @@ SX_API cuThreadExchangeStreamCaptureMode(int *mode) {
 SX_API cuEventCreate(CUevent *out, unsigned flags) {
   return enter<Need::Context>(__func__, [&]() -> CUresult {
     if (!out) return CUDA_ERROR_INVALID_VALUE;
-    if (flags & 4) return CUDA_ERROR_NOT_SUPPORTED;  // between processes
+    if (flags & 4) return refuse("an event between processes");
     hipEvent_t event = nullptr;
     CUresult result = from_hip(hip().hipEventCreateWithFlags(&event, flags & 3));
     if (result == CUDA_SUCCESS) *out = reinterpret_cast<CUevent>(event);

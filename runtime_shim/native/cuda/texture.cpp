@@ -1,6 +1,7 @@
 #include "texture.h"
 
 #include "handles.h"
+#include "unsupported.h"
 
 #include <algorithm>
 #include <cmath>
@@ -167,13 +168,13 @@ CUresult place(const CUDA_RESOURCE_DESC &resource, Descriptor &d, const ArrayFor
       size_t bytes = 0;
       if (pitched.width > UINT32_MAX || __builtin_mul_overflow(pitched.pitchInBytes, pitched.height, &bytes))
         return CUDA_ERROR_INVALID_VALUE;
-      if (bytes > UINT32_MAX) return CUDA_ERROR_NOT_SUPPORTED;
+      if (bytes > UINT32_MAX) return refuse("a texture of pitched rows beyond 4 GiB");
       break;
     }
-    default: return CUDA_ERROR_NOT_SUPPORTED;
+    default: return refuse("a texture of a mipmapped array");
   }
   format = array_format(number);
-  if (!format) return CUDA_ERROR_NOT_SUPPORTED;
+  if (!format) return refuse("a texture of this format of texels");
   if (d.channels != 1 && d.channels != 2 && d.channels != 4) return CUDA_ERROR_INVALID_VALUE;
   d.channel_shift = format->shift;
   d.shift = format->shift + (d.channels == 4 ? 2 : d.channels - 1);
@@ -258,7 +259,8 @@ void set_values(Descriptor &d, const ArrayFormat &format, const CUDA_TEXTURE_DES
 CUresult create_texture(unsigned long long *object, const CUDA_RESOURCE_DESC *resource, const CUDA_TEXTURE_DESC *texture,
                         const void *view) {
   if (!object || !resource || !texture) return CUDA_ERROR_INVALID_VALUE;
-  if (view || texture->flags & CU_TRSF_SEAMLESS_CUBEMAP) return CUDA_ERROR_NOT_SUPPORTED;
+  if (view) return refuse("a texture with a resource view");
+  if (texture->flags & CU_TRSF_SEAMLESS_CUBEMAP) return refuse("a seamless cube of textures");
   Descriptor d = {};
   const ArrayFormat *format = nullptr;
   bool cube = false, solid = false;
@@ -270,7 +272,8 @@ CUresult create_texture(unsigned long long *object, const CUDA_RESOURCE_DESC *re
   // The number of bits of such volumes' coordinates is unknown: at 2,049 texels as for 8,192, at 5,000 more.
   bool normalized = texture->flags & CU_TRSF_NORMALIZED_COORDINATES;
   for (const Axis &axis : d.axis)
-    if (solid && normalized && axis.size > 2049 && axis.size <= 8192) return CUDA_ERROR_NOT_SUPPORTED;
+    if (solid && normalized && axis.size > 2049 && axis.size <= 8192)
+      return refuse("normalised coordinates in a volume of more than 2049 and at most 8192 texels");
   d.linear = mask(linear);
   for (int i = 0; i < 3; ++i) {
     set_axis(d.axis[i], texture->addressMode[i], cube || normalized);
@@ -279,7 +282,7 @@ CUresult create_texture(unsigned long long *object, const CUDA_RESOURCE_DESC *re
   set_values(d, *format, *texture);
   // Of the 8-bit formats; others have no other curve.
   if (texture->flags & CU_TRSF_SRGB && d.kind == kNormalised && format->number == CU_AD_FORMAT_UNSIGNED_INT8) {
-    if (linear || d.bordered) return CUDA_ERROR_NOT_SUPPORTED;
+    if (linear || d.bordered) return refuse("a texture of sRGB with a filter or a border");
     d.curved = d.channels == 4 ? 3 : 1;
   }
   return put(d, object);

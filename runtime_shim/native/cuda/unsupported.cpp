@@ -1,5 +1,8 @@
 #include "unsupported.h"
 
+#include <mutex>
+#include <set>
+
 #include "driver.h"
 #include "log.h"
 
@@ -11,6 +14,17 @@ int unsupported(const char *name, std::atomic<bool> &said) {
     report({"unimplemented", name});
   }
   return leave(name, CUDA_ERROR_NOT_SUPPORTED);
+}
+
+CUresult refuse(const char *what) {
+  static std::mutex mutex;
+  static auto *const said = new std::set<const char *>;  // not destroyed: calls may come at the very end
+  std::lock_guard<std::mutex> guard(mutex);
+  if (said->insert(what).second) {
+    log_line("SX0718: %s: not supported; the call returns 801", what);
+    report({"unimplemented", what});
+  }
+  return CUDA_ERROR_NOT_SUPPORTED;
 }
 
 }  // namespace sx

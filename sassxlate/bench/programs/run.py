@@ -48,7 +48,7 @@ VERDICTS: tuple[Verdict, ...] = (
 _OUTPUT = 200_000  # characters of a stream that are looked at
 _POLL_S = 0.2
 _SAID = re.compile(r"^sassxlate: (?:  )?(SX\d{4}): (.*)$", re.MULTILINE)
-_NOT_THERE = ("SX0712", "SX0751", "SX0752", "SX0717")
+_NOT_THERE = ("SX0712", "SX0717", "SX0718", "SX0751", "SX0752")
 _NOTES = ("SX0907", "SX0713")  # reported, but not due to the program
 _FAILED = re.compile(r"\bFAIL(?:ED|URE)?\b|\bFAIL!|verify = FAIL")
 _LAUNCH = re.compile(r"^(?:cuLaunch(?:Kernel|CooperativeKernel)\w*|cuGraphLaunch\w*) 0(?: |$)")

@@ -29,6 +29,20 @@ def test_check(built: Built, run: Run, check: str, arch: str) -> None:
     assert done.stdout.endswith("PASS\n")
 
 
+def test_what_is_not_taken_is_named(built: Built, run: Run) -> None:
+    """A parameter that is not supported: 801, and one line however often; it used to be silent."""
+    done = run(built.program, "parameters", built.images["sm_80"])
+    assert done.stdout.endswith("PASS\n"), done.stdout + done.stderr
+    end = ": not supported; the call returns 801"
+    assert [x.removeprefix("sassxlate: SX0718: ") for x in done.stderr.splitlines()] == [
+        "a texture of sRGB with a filter or a border" + end,
+        "a texture with a resource view" + end,
+        "a seamless cube of textures" + end,
+        "an event between processes" + end,
+        "a memory pool between processes" + end,
+    ]
+
+
 def _modules(built: Built, run: Run, **environment: str) -> None:
     """Mappings and memory stay what they are after the first quarter of the rounds."""
     done = run(built.program, "modules", built.images["sm_80"], **environment)

@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from .under import runtime_of
+
 ROOT = Path(__file__).resolve().parents[4]
 NATIVE = ROOT / "runtime_shim" / "native"
 UNDER = Path(__file__).with_name("under.py")
@@ -22,7 +24,7 @@ DRIVER = ROOT / "tests" / "runtime_shim" / "native" / "cuda" / "programs"
 CHECKS = (
     *("launch", "library", "mixed", "variables", "shared", "limits", "extended", "memory"),
     *("streams", "contexts", "resolution", "facts", "fault", "forked", "ending", "threads"),
-    *("reset", "modules", "boxes", "textures"),
+    *("reset", "modules", "boxes", "textures", "parameters"),
 )
 
 pytestmark = pytest.mark.sweep
@@ -101,6 +103,10 @@ def test_driver(kind: str, libraries: Path, tmp_path: Path) -> None:
     sources = sorted(DRIVER.glob("driver*.cpp"))
     options = ["-std=c++17", "-cudart", "none", f"-L{libraries}", "-l:libcuda.so.1"]
     options += ["-Xlinker", "--allow-shlib-undefined"]
+    if runtime := runtime_of(kind):
+        # The libraries use functions that the run time intercepts; without it the linker would
+        # take the C library's `atexit`, which is hidden, for the one that they use.
+        options += ["-Xlinker", runtime]
     subprocess.run([nvcc, *sources, "-o", program, *options], check=True)
     kernels = DRIVER / "kernels.cu"
     subprocess.run([nvcc, "-cubin", "-arch=sm_80", kernels, "-o", image], check=True)

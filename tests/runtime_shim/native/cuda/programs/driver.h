@@ -44,6 +44,7 @@ void extended();
 void memory();
 void boxes();
 void textures();
+void parameters();
 void streams();
 void contexts();
 void resolution();

@@ -47,6 +47,43 @@ void textures() {
   OK(cuMemFree(d));
 }
 
+// What is supported but for some parameters: each is 801, twice.
+void parameters() {
+  start();
+  CUdeviceptr d;
+  OK(cuMemAlloc(&d, 4096));
+  CUDA_RESOURCE_DESC what = {};
+  what.resType = CU_RESOURCE_TYPE_PITCH2D;
+  what.res.pitch2D = {d, CU_AD_FORMAT_UNSIGNED_INT8, 4, 16, 4, 512};
+  CUtexObject object = 0;
+  auto texture = [&](unsigned flags, CUfilter_mode filter, CUaddress_mode mode, bool view) {
+    CUDA_TEXTURE_DESC how = {};
+    how.flags = flags;
+    how.filterMode = filter;
+    how.addressMode[0] = how.addressMode[1] = mode;
+    CUDA_RESOURCE_VIEW_DESC seen = {};
+    return cuTexObjectCreate(&object, &what, &how, view ? &seen : nullptr);
+  };
+  CUmemPoolProps pool = {};
+  pool.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
+  pool.location = {CU_MEM_LOCATION_TYPE_DEVICE, {device}};
+  pool.handleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+  CUmemoryPool memory;
+  CUevent event;
+  for (int i = 0; i < 2; ++i) {
+    OK(texture(CU_TRSF_SRGB, CU_TR_FILTER_MODE_POINT, CU_TR_ADDRESS_MODE_CLAMP, false));
+    OK(cuTexObjectDestroy(object));
+    RESULT(texture(CU_TRSF_SRGB, CU_TR_FILTER_MODE_LINEAR, CU_TR_ADDRESS_MODE_CLAMP, false), CUDA_ERROR_NOT_SUPPORTED);
+    RESULT(texture(CU_TRSF_SRGB, CU_TR_FILTER_MODE_POINT, CU_TR_ADDRESS_MODE_BORDER, false), CUDA_ERROR_NOT_SUPPORTED);
+    RESULT(texture(0, CU_TR_FILTER_MODE_POINT, CU_TR_ADDRESS_MODE_CLAMP, true), CUDA_ERROR_NOT_SUPPORTED);
+    RESULT(texture(CU_TRSF_SEAMLESS_CUBEMAP, CU_TR_FILTER_MODE_POINT, CU_TR_ADDRESS_MODE_CLAMP, false),
+           CUDA_ERROR_NOT_SUPPORTED);
+    RESULT(cuEventCreate(&event, CU_EVENT_INTERPROCESS | CU_EVENT_DISABLE_TIMING), CUDA_ERROR_NOT_SUPPORTED);
+    RESULT(cuMemPoolCreate(&memory, &pool), CUDA_ERROR_NOT_SUPPORTED);
+  }
+  OK(cuMemFree(d));
+}
+
 // Boxes of arrays whose rows of 40 bytes are padded in memory: a copy has to lie inside.
 void boxes() {
   start();
