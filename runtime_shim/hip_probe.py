@@ -18,8 +18,17 @@ _PROBE = (
     f"mark = {_MARK!r}"
     + """
 import ctypes, json, os, sys
-def say(name, reason, takers=(), count=0):
-    print("\\n" + mark + json.dumps([name, reason, list(takers), count]), flush=True)
+def say(name, reason, takers=(), count=0, devices=""):
+    print("\\n" + mark + json.dumps([name, reason, list(takers), count, devices]), flush=True)
+def described(hip, device):
+    text = lambda size: ctypes.create_string_buffer(size)
+    memory, bus, uuid, label = ctypes.c_size_t(0), text(32), text(16), text(96)
+    hip.hipDeviceTotalMem(ctypes.byref(memory), device)
+    hip.hipDeviceGetPCIBusId(bus, 32, device)
+    hip.hipDeviceGetUuid(uuid, device)
+    hip.hipDeviceGetName(label, 96, device)
+    where = bus.value.decode(errors="replace") or "0000:00:00.0"
+    return f"{memory.value} {where} {uuid.raw.hex()} {label.value.decode(errors='replace')}"
 code = sys.stdin.buffer.read()
 problem = "libamdhip64.so.6 or .7 is not found"
 for name in sys.argv[2:]:
@@ -41,7 +50,8 @@ for name in sys.argv[2:]:
         if not status:
             takers.append(device)
     reason = "" if takers else f"the GPU takes no {sys.argv[1]} code (error {status})"
-    say(name, reason, takers, count.value)
+    devices = "" if reason else "\\n".join(described(hip, n) for n in takers)
+    say(name, reason, takers, count.value, devices)
     break
 else:
     say("", problem)
@@ -54,12 +64,15 @@ class Found:
     """The library's name for dlopen, or the reason why there is none.
 
     ``visible`` is what HIP_VISIBLE_DEVICES must be where only some of the GPUs take the target's
-    code (a processor's own graphics beside a card); None where all do.
+    code (a processor's own graphics beside a card); None where all do.  ``devices`` has a line for
+    each that takes it, for libraries that may not initialise HIP to ask: bytes of memory, PCI bus
+    ID, UUID and name.
     """
 
     path: str | None
     reason: str
     visible: str | None = None
+    devices: str = ""
 
 
 def candidates() -> list[str]:
@@ -88,10 +101,11 @@ def find_hip(target: str) -> Found:
     answers = [line for line in lines if line.startswith(_MARK)]
     if not answers:
         return Found(None, "HIP ends the process that asks it")
-    name, reason, takers, count = json.loads(answers[-1].removeprefix(_MARK))
+    name, reason, takers, count, devices = json.loads(answers[-1].removeprefix(_MARK))
     if reason:
         return Found(None, str(reason))
-    return Found(str(name), "", _visible(takers) if len(takers) < count else None)
+    visible = _visible(takers) if len(takers) < count else None
+    return Found(str(name), "", visible, str(devices))
 
 
 def _visible(takers: list[int]) -> str:

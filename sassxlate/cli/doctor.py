@@ -31,6 +31,9 @@ _LIBRARIES = (
     "libcuda.so.1",
     "libcudart.so.12",
     "libcudart.so.13",
+    "libnvidia-ml.so.1",
+    "libcuda.so",
+    "libnvidia-ml.so",
     "libamdhip64.so",
     "libsassxlate_preload.so",
 )

@@ -146,6 +146,7 @@ def command(
     settings["SASSXLATE_HIP"] = hip or str(libraries / "libamdhip64.so")
     if found and found.visible is not None:
         settings["HIP_VISIBLE_DEVICES"] = found.visible
+    settings["SASSXLATE_DEVICES"] = found.devices if found else ""
     if trace:
         settings["SASSXLATE_TRACE"] = str(_directory(trace))
     dump_dir = _directory(dump) if dump else None

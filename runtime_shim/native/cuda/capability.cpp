@@ -7,6 +7,7 @@
 #include "log.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstdio>
 #include <cstring>
 #include <elf.h>
@@ -135,6 +136,8 @@ int asked_for() {
   return value;
 }
 
+std::atomic<int> g_decided{0};
+
 int carried() {
   Archs found;
   in_program("/proc/self/exe", found);
@@ -156,9 +159,17 @@ int capability() {
   // Once: what is loaded later finds a device that does not change.
   static const int decided = [] {
     int best = carried();
-    return best ? best : kUnknownPrograms;
+    g_decided = best ? best : kUnknownPrograms;
+    return g_decided.load();
   }();
   return decided;
+}
+
+int capability_so_far() {
+  if (asked_for()) return asked_for();
+  if (int decided = g_decided) return decided;
+  int best = carried();
+  return best ? best : kUnknownPrograms;
 }
 
 int capability_for(const ImageView &image) {

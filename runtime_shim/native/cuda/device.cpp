@@ -13,7 +13,6 @@ using namespace sx;
 
 namespace {
 
-constexpr int kDriverVersion = 13000;
 constexpr int kAttributeCount = 150;  // greater numbers are of later drivers
 
 struct AttributeValue {
@@ -34,7 +33,7 @@ constexpr AttributeValue kAttributes[] = {
     {10, 32},          // WARP_SIZE
     {11, 2147483647},  // MAX_PITCH
     {12, 65536},       // MAX_REGISTERS_PER_BLOCK
-    {13, 1980000},     // CLOCK_RATE, kHz
+    {13, kClock},      // CLOCK_RATE, kHz
     {14, 512},         // TEXTURE_ALIGNMENT
     {15, 1},           // GPU_OVERLAP
     {19, 1},           // CAN_MAP_HOST_MEMORY
@@ -49,8 +48,8 @@ constexpr AttributeValue kAttributes[] = {
     {29, 2048},        // MAXIMUM_TEXTURE2D_LAYERED_LAYERS
     {30, 512},         // SURFACE_ALIGNMENT
     {31, 1},           // CONCURRENT_KERNELS
-    {36, 2619000},     // MEMORY_CLOCK_RATE, kHz
-    {37, 384},         // GLOBAL_MEMORY_BUS_WIDTH (of a Radeon RX 7900)
+    {36, kMemoryClock},  // MEMORY_CLOCK_RATE, kHz
+    {37, kBusWidth},   // GLOBAL_MEMORY_BUS_WIDTH (of a Radeon RX 7900)
     {38, 6291456},     // L2_CACHE_SIZE (of a Radeon RX 7900)
     {39, 2048},        // MAX_THREADS_PER_MULTIPROCESSOR
     {40, 1},           // ASYNC_ENGINE_COUNT
@@ -118,6 +117,13 @@ void copy_text(char *out, int size, const std::string &text) {
 
 }  // namespace
 
+void sx::device_uuid(const Device &device, CUuuid &uuid) {
+  memset(uuid.bytes, 0, sizeof uuid.bytes);
+  if (hip().hipDeviceGetUuid && hip().hipDeviceGetUuid(uuid.bytes, device.hip) == hipSuccess) return;
+  memcpy(uuid.bytes, "sassxlate-gfx11", 15);
+  uuid.bytes[15] = static_cast<char>(device.ordinal);
+}
+
 SX_API cuInit(unsigned flags) {
   return enter<Need::Nothing>(__func__, [&]() -> CUresult {
     return flags ? CUDA_ERROR_INVALID_VALUE : initialise();
@@ -156,20 +162,16 @@ SX_API cuDeviceGetName(char *name, int length, CUdevice ordinal) {
   });
 }
 
-static CUresult device_uuid(const char *name, CUuuid *uuid, CUdevice ordinal) {
+static CUresult get_uuid(const char *name, CUuuid *uuid, CUdevice ordinal) {
   return with_device(name, ordinal, [&](Device &device) -> CUresult {
     if (!uuid) return CUDA_ERROR_INVALID_VALUE;
-    memset(uuid->bytes, 0, sizeof uuid->bytes);
-    if (!hip().hipDeviceGetUuid || hip().hipDeviceGetUuid(uuid->bytes, device.hip) != hipSuccess) {
-      memcpy(uuid->bytes, "sassxlate-gfx11", 15);
-      uuid->bytes[15] = static_cast<char>(ordinal);
-    }
+    device_uuid(device, *uuid);
     return CUDA_SUCCESS;
   });
 }
 
-SX_API cuDeviceGetUuid(CUuuid *uuid, CUdevice device) { return device_uuid(__func__, uuid, device); }
-SX_API cuDeviceGetUuid_v2(CUuuid *uuid, CUdevice device) { return device_uuid(__func__, uuid, device); }
+SX_API cuDeviceGetUuid(CUuuid *uuid, CUdevice device) { return get_uuid(__func__, uuid, device); }
+SX_API cuDeviceGetUuid_v2(CUuuid *uuid, CUdevice device) { return get_uuid(__func__, uuid, device); }
 
 SX_API cuDeviceTotalMem_v2(size_t *bytes, CUdevice ordinal) {
   return with_device(__func__, ordinal, [&](Device &device) -> CUresult {

@@ -12,7 +12,6 @@
 #include <cstring>
 #include <fcntl.h>
 #include <pthread.h>
-#include <sched.h>
 #include <unistd.h>
 
 namespace sx {
@@ -26,13 +25,7 @@ CUresult g_init_result = CUDA_ERROR_NOT_INITIALIZED;
 
 thread_local int t_bound = -1;  // the HIP device that this thread is set to
 
-int cpu_count() {
-  cpu_set_t set;
-  if (sched_getaffinity(0, sizeof set, &set) == 0) return std::max(1, CPU_COUNT(&set));
-  return std::max(1, static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN)));
-}
-
-// hipDeviceAttributeMultiprocessorCount is 63 in ROCm 6 and 7; asked of AMD's library only.
+// hipDeviceAttributeMultiprocessorCount is 63 in ROCm 6 and 7, and on the emulated device.
 constexpr int kHipMultiprocessorCount = 63;
 
 void describe(Device &device) {
@@ -49,11 +42,8 @@ void describe(Device &device) {
   if (!device.memory && api.hipSetDevice(device.hip) == hipSuccess &&
       api.hipMemGetInfo(&available, &total) == hipSuccess)
     device.memory = total;
-  // As many as there are cores to run them, unless a program is to see another device.
-  device.multiprocessors = static_cast<int>(
-      env_size("SASSXLATE_MULTIPROCESSORS", static_cast<uint64_t>(cpu_count())));
   int count = 0;
-  if (!api.emulated && api.hipDeviceGetAttribute &&
+  if (api.hipDeviceGetAttribute &&
       api.hipDeviceGetAttribute(&count, kHipMultiprocessorCount, device.hip) == hipSuccess && count > 0)
     device.multiprocessors = count;
 }
@@ -164,6 +154,11 @@ bool is_over(CUresult &why) {
   else if (g_exiting) why = CUDA_ERROR_DEINITIALIZED;
   else return false;
   return true;
+}
+
+bool is_initialised() {
+  CUresult over;
+  return g_ready && !is_over(over);
 }
 
 CUresult admit(Need need) {

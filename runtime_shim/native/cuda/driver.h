@@ -68,6 +68,9 @@ inline Hip &hip() { return driver().hip; }
 // Initialises once; later calls give the same answer.
 CUresult initialise();
 
+// Whether cuInit has succeeded in this process, which has not forked since and does not end.
+bool is_initialised();
+
 // CUDA_SUCCESS if the caller may continue; binds the calling thread to its context's device.
 CUresult admit(Need need);
 
@@ -84,6 +87,7 @@ inline Device &current_device() { return *current_context()->device; }
 // The context of a handle, or null.
 Context *find_context(CUcontext handle);
 Device *find_device(CUdevice device);
+void device_uuid(const Device &device, CUuuid &uuid);
 
 // HIP's answer as a CUDA driver error.
 CUresult from_hip(hipError_t error);

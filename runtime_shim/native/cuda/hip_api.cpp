@@ -38,6 +38,7 @@ bool load_hip(Hip &hip, std::string &error) {
 #undef F
   // The same file may be named through a link.
   hip.emulated = same_file(hip.path, own) || dlsym(handle, "sassxlate_emulated_device");
+  hip.emulated_busy = reinterpret_cast<decltype(hip.emulated_busy)>(dlsym(handle, "sassxlate_emulated_busy"));
   return true;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 #include "../hip/hip.h"
 
+#include <cstdint>
 #include <string>
 
 namespace sx {
@@ -34,6 +35,7 @@ struct Hip {
   SX_HIP_OPTIONAL(F)
 #undef F
   bool emulated = false;  // our own library, not AMD's
+  uint64_t (*emulated_busy)() = nullptr;  // of it: nanoseconds in which kernels ran
   std::string path;
 };
 

@@ -1,6 +1,7 @@
 // cuGetProcAddress: which variant of a name a caller means, by the driver version it was written for.
 #include "driver.h"
 #include "entry_points.h"
+#include "profile.h"
 
 #include <cstring>
 #include <string>
@@ -10,7 +11,6 @@ using namespace sx;
 
 namespace {
 
-constexpr int kDriverVersion = 13000;
 // CU_GET_PROC_ADDRESS_*
 constexpr uint64_t kLegacyStream = 1, kPerThreadStream = 2;
 // CUdriverProcAddressQueryResult

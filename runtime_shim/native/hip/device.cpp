@@ -246,7 +246,7 @@ SX_API hipError_t hipDeviceGet(hipDevice_t *device, int ordinal) {
 }
 
 SX_API hipError_t hipDeviceGetName(char *name, int length, hipDevice_t device) {
-  return call([&] { return device ? with_device(device) : copy_text(name, length, std::string(target().name) + " (emulated by sassxlate)"); }, kIgnoreSticky);
+  return call([&] { return device ? with_device(device) : copy_text(name, length, std::string(target().name) + " (emulated by sassxlate)"); }, kNoInit);
 }
 
 SX_API hipError_t hipDeviceGetUuid(char uuid[16], hipDevice_t device) {
@@ -254,11 +254,11 @@ SX_API hipError_t hipDeviceGetUuid(char uuid[16], hipDevice_t device) {
     if (device || !uuid) return device ? hipErrorInvalidDevice : hipErrorInvalidValue;
     memcpy(uuid, "sassxlate-gfx110", 16);  // NOLINT(bugprone-not-null-terminated-result): sixteen bytes, no text
     return 0;
-  }, kIgnoreSticky);
+  }, kNoInit);
 }
 
 SX_API hipError_t hipDeviceGetPCIBusId(char *text, int length, int device) {
-  return call([&] { return device ? with_device(device) : copy_text(text, length, "0000:00:00.0"); }, kIgnoreSticky);
+  return call([&] { return device ? with_device(device) : copy_text(text, length, "0000:00:00.0"); }, kNoInit);
 }
 
 SX_API hipError_t hipDeviceTotalMem(size_t *bytes, hipDevice_t device) {
@@ -266,7 +266,7 @@ SX_API hipError_t hipDeviceTotalMem(size_t *bytes, hipDevice_t device) {
     if (!bytes) return hipErrorInvalidValue;
     *bytes = config().device_memory;
     return with_device(device);
-  }, kIgnoreSticky);
+  }, kNoInit);
 }
 
 SX_API hipError_t hipDeviceComputeCapability(int *major, int *minor, hipDevice_t device) {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -140,6 +141,9 @@ def test_one_card_of_two(on_standin: Standin) -> None:
         *("run", "--device", "hip", "--", "env"), SX_STANDIN_REFUSE="0", SX_STANDIN_DEVICES="2"
     )
     assert "HIP_VISIBLE_DEVICES=1\n" in outcome.output
+    told = f"SASSXLATE_DEVICES={24 << 30} "
+    (line,) = (line for line in outcome.output.splitlines() if line.startswith(told))
+    assert re.fullmatch(r"\S+ 0000:[0-9a-f]{2}:00\.0 (75){16} \S.*", line), line
     outcome = on_standin(
         *("run", "--device", "hip", "--", "env"),
         SX_STANDIN_REFUSE="02",

@@ -171,6 +171,8 @@ void facts() {
   EXPECT(value == 32);
   OK(cuDeviceGetAttribute(&value, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, device));
   EXPECT(value == 63 << 10);
+  OK(cuDeviceGetAttribute(&value, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, device));
+  printf("multiprocessors %d\n", value);
   for (int id = 1; id < CU_DEVICE_ATTRIBUTE_MAX; ++id)
     OK(cuDeviceGetAttribute(&value, static_cast<CUdevice_attribute>(id), device));
   RESULT(cuDeviceGetAttribute(&value, static_cast<CUdevice_attribute>(9999), device), CUDA_ERROR_INVALID_VALUE);
