@@ -56,7 +56,7 @@ const addedLine = (added) => Object.entries(added).map(([k, n]) => `${k} ${num(n
 const addedSum = (added) => Object.values(added).reduce((a, b) => a + b, 0);
 const cycles = (n) => n === null || n === undefined ? "" : num(n / 16);
 function askedLine(a) {
-  return `${a.engine}, model ${a.model}: wrote ${num(a.accepted)} of ${num(a.stretches)} stretches ` +
+  return `${a.engine}, model ${a.model}: wrote ${num(a.accepted)} of ${num(a.regions)} regions ` +
     `(${num(a.asked)} asked), cost ${a.saved ? "\u2212" : ""}${cycles(a.saved)} cycles, each once`;
 }
 function occupancy(o) {
@@ -80,8 +80,8 @@ const columns = [
     ? `${pct(k, "sass")} \u2192 ${pct(k, "rdna3")}` : "", "n"],
   ["verdicts", (k) => k.verdicts ? -k.verdicts.refuted * 1e6 - k.verdicts.unknown : 1,
     (k) => k.verdicts ? verdictLine(k.verdicts) : "", ""],
-  ["by the model", (k) => k.asked ? k.asked.accepted / Math.max(1, k.asked.stretches) : -1,
-    (k) => k.asked ? `${num(k.asked.accepted)} of ${num(k.asked.stretches)}` : "", "n"],
+  ["by the model", (k) => k.asked ? k.asked.accepted / Math.max(1, k.asked.regions) : -1,
+    (k) => k.asked ? `${num(k.asked.accepted)} of ${num(k.asked.regions)}` : "", "n"],
   ["executed", (k) => k.runs ? k.runs.executed : -1, (k) => k.runs ? num(k.runs.executed) : "", "n"],
 ];
 const occ = (k, side) => {
@@ -203,7 +203,7 @@ function verdict(v) {
   return lines.length ? el("div", { class: "verdict" }, tag(v.is),
     el("pre", {}, lines.map((x) => el("div", {}, x || " ")))) : null;
 }
-// What an engine said of stretches: who wrote each, why, the verdict, and both costs.
+// What an engine said of regions: who wrote each, why, the verdict, and both costs.
 const SAID = {
   accepted: "proved and cheaper", dearer: "no cheaper than the rules' code", refuted: "the verifier refuted it",
   unknown: "the verifier has no proof", accesses: "reaches memory otherwise than the rules' code",
@@ -211,8 +211,8 @@ const SAID = {
   none: "no answer", macro: "not asked: beyond the language", guarded: "not asked: a guard spans its edge",
   unsaid: "not asked: a register without a name", long: "not asked: too long",
 };
-function stretches(rows) {
-  return el("table", { class: "stretches" }, el("thead", {}, el("tr", {},
+function regions(rows) {
+  return el("table", { class: "regions" }, el("thead", {}, el("tr", {},
     ["at", "SASS", "written by", "outcome", "verdict", "rules' cost", "model's cost"].map((x, i) =>
       el("th", { scope: "col", class: [1, 5, 6].includes(i) ? "n" : null }, x)))), el("tbody", {},
     rows.map((a) => el("tr", {}, el("td", { class: "mono" }, hex(a.start)), el("td", { class: "n" }, num(a.instructions)),
@@ -226,20 +226,20 @@ function ofPart(more, part) {
   const offsets = new Set(part.rows.map((r) => r.sass && r.sass.offset));
   return (more.answers || []).filter((a) => offsets.has(a.start));
 }
-function allStretches(more) {
+function allRegions(more) {
   const rows = more.answers || [];
   if (!rows.length) return null;
   const sums = {};
   rows.forEach((a) => { sums[a.outcome] = (sums[a.outcome] || 0) + 1; });
-  const box = el("details", { id: "stretches" }, el("summary", {}, el("b", {}, "stretches"),
+  const box = el("details", { id: "regions" }, el("summary", {}, el("b", {}, "regions"),
     Object.entries(sums).map(([name, n]) => `${name} ${num(n)}`).join(", ") + "; costs in cycles"));
   box.addEventListener("toggle", () => {
     if (!box.open || box.dataset.full) return;
     box.dataset.full = "1";
     let done = 0;
-    const body = stretches(rows.slice(0, STEP)), button = el("button", { class: "more", onclick: () => add() });
+    const body = regions(rows.slice(0, STEP)), button = el("button", { class: "more", onclick: () => add() });
     const add = () => {
-      if (done) body.querySelector("tbody").append(...stretches(rows.slice(done, done + STEP)).querySelectorAll("tbody tr"));
+      if (done) body.querySelector("tbody").append(...regions(rows.slice(done, done + STEP)).querySelectorAll("tbody tr"));
       done = Math.min(rows.length, done + STEP);
       button.hidden = done === rows.length;
       button.textContent = `${num(rows.length - done)} more`;
@@ -266,7 +266,7 @@ function fill(box, k, part, more) {
   const note = verdict(part.verdict);
   if (note) box.append(note);
   const said = ofPart(more, part);
-  if (said.length) box.append(stretches(said));
+  if (said.length) box.append(regions(said));
   box.append(el("table", { class: "code" }, body), button);
 }
 function rowOf(k, part, row, n, more) {
@@ -375,7 +375,7 @@ async function kernel(n) {
         ["threads of a block", `at most ${num(a.max_threads)}`], ["occupancy", occupancy(a.occupancy)]])),
     el("p", { class: "faint" }, `Occupancy of blocks of ${r.threads} threads (${r.threads_are})` +
       (r.dynamic_shared ? ` with ${num(r.dynamic_shared)} bytes of dynamic shared memory.` : ".")),
-    hot(k, more, boxes), el("h2", {}, "Blocks"), allStretches(more), boxes);
+    hot(k, more, boxes), el("h2", {}, "Blocks"), allRegions(more), boxes);
   if (boxes.length < 3) boxes.forEach((b) => { b.open = true; });
   scrollTo(0, 0);
   at = -1;

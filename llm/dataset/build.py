@@ -248,7 +248,7 @@ class Progress:
     units: int = 0  # all units to do, by this call or another
     done: int = 0
     rows: int = 0
-    stretches: int = 0
+    regions: int = 0
     errors: int = 0
     seconds: float = 0.0  # processor seconds in this call
 
@@ -297,7 +297,7 @@ def build(
     for report in _reports(folder, todo, settings, seen, jobs, limit_s, started):
         progress.done += 1
         progress.rows += report.rows
-        progress.stretches += report.counts.get("stretches", 0)
+        progress.regions += report.counts.get("regions", 0)
         progress.errors += len(report.errors)
         progress.seconds += report.seconds
         told(progress)

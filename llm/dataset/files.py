@@ -268,7 +268,7 @@ def _sheet(folder: Path, licences: Mapping[str, str]) -> dict[str, Any]:
         "schema": 1,
         "settings": json.loads((folder / "settings.json").read_text(encoding="utf-8")),
         "splits": splits,
-        "stretches": dict(counts),
+        "regions": dict(counts),
         "unknown": dict(why.most_common(12)),
         "errors": dict(errors.most_common()),
         "sources": dict(sorted(sources.items(), key=lambda s: -s[1]["pairs"])),
@@ -285,7 +285,7 @@ def _write_sheet(folder: Path, sheet: Mapping[str, Any]) -> None:
 def _lines(sheet: Mapping[str, Any]) -> Iterable[str]:
     yield "# Datasheet\n"
     yield (
-        "Pairs of a SASS stretch in canonical form and the cheapest RDNA3 for it that is known and "
+        "Pairs of a SASS region in canonical form and the cheapest RDNA3 for it that is known and "
         "proved.\n"
     )
     yield (
@@ -314,8 +314,8 @@ def _lines(sheet: Mapping[str, Any]) -> Iterable[str]:
         readings.update(s.get("modulo", {}))
     for reading, n in readings.most_common():
         yield f"* {reading or 'none'}: {n}"
-    yield "\nWhat became of the stretches (of all units, before questions were compared):\n"
-    for what, n in sheet["stretches"].items():
+    yield "\nWhat became of the regions (of all units, before questions were compared):\n"
+    for what, n in sheet["regions"].items():
         yield f"* {what}: {n}"
     if sheet["unknown"]:
         yield "\nLeft out, because not proved:\n"

@@ -79,14 +79,14 @@ class Harvest:
         self.counts["kernels"] += 1
         for piece in selected.pieces:
             items = selected.items[piece.first : piece.end]
-            for stretch in cut_regions(
+            for region in cut_regions(
                 piece.block, regs, piece.live_out, items=items, too_long=too_long
             ):
-                self.counts["stretches"] += 1
-                if stretch.macro:
+                self.counts["regions"] += 1
+                if region.macro:
                     self.counts["macro"] += 1
                     continue
-                self._stretch(stretch, regs, cubin.arch, program, name)
+                self._region(region, regs, cubin.arch, program, name)
         self._lift()
 
     def _lift(self) -> None:
@@ -111,10 +111,10 @@ class Harvest:
             self.counts[row.by] -= 1
             self.counts["lifted"] += 1
 
-    def _stretch(
-        self, stretch: CutRegion, regs: RegisterMap, arch: int, program: str, name: str
+    def _region(
+        self, region: CutRegion, regs: RegisterMap, arch: int, program: str, name: str
     ) -> None:
-        question = stretch.asked
+        question = region.asked
         assert question is not None
         text = question.text
         key = row_id(text)
@@ -124,10 +124,10 @@ class Harvest:
             self.counts["again"] += 1
             return
         self.seen.add(key)
-        rules = _rules(stretch)
+        rules = _rules(region)
         code: Code = read_code(rules.split(), question)
         try:
-            verdict = self.prover.stretch(stretch.block, regs, stretch.live_out, code)
+            verdict = self.prover.region(region.block, regs, region.live_out, code)
         except EncodeError as error:  # not expressible: a value that lanes may not share
             verdict = Unknown(error.message)
         if not isinstance(verdict, Proved):
@@ -136,32 +136,30 @@ class Harvest:
             return
         before = cost(flat_code(code))
         answer, after, modulo, by = rules, before, verdict.modulo, "rules"
-        if self.search and (found := improved(stretch, regs, question, self.prover, code)):
+        if self.search and (found := improved(region, regs, question, self.prover, code)):
             answer, code = answer_text(found.code, question), found.code
             after, modulo, by = found.cost, found.modulo, "search"
         if self.lifted:
-            self.waiting.append((key, Known(stretch, regs, question, code)))
+            self.waiting.append((key, Known(region, regs, question, code)))
         self.counts[by] += 1
         if key in self.of_parts:
             self.of_parts.remove(key)
             self.counts["part"] -= 1
-        row = _row(stretch, answer, (after, before), modulo, by, (arch, program, name))
+        row = _row(region, answer, (after, before), modulo, by, (arch, program, name))
         self.rows[key] = row
-        self._parts(stretch, regs, code, row)
+        self._parts(region, regs, code, row)
 
-    def _parts(
-        self, stretch: CutRegion, regs: RegisterMap, code: Code, whole: TrainingPair
-    ) -> None:
+    def _parts(self, region: CutRegion, regs: RegisterMap, code: Code, whole: TrainingPair) -> None:
         """The rows of a region's parts, and of their parts: the questions of an engine if the whole
         is not proved.  A region is split where a step of its code may end, so that the parts'
         answers make the whole's answer; each is proved separately."""
-        count = len(stretch.block.instructions)
+        count = len(region.block.instructions)
         if count < _WORTH_CUTTING:
             return
-        ends = set(ends_of(stretch.block, regs, lives(stretch.block, stretch.live_out), code))
-        plain = no_guard(stretch)
+        ends = set(ends_of(region.block, regs, lives(region.block, region.live_out), code))
+        plain = no_guard(region)
         at = 0
-        for part in parts(stretch, regs, lambda n: n in ends and plain(n)):
+        for part in parts(region, regs, lambda n: n in ends and plain(n)):
             groups = code[at : at + len(part.block.instructions)]
             at += len(groups)
             mine = self._part(part, regs, groups, whole)
@@ -180,10 +178,10 @@ class Harvest:
             code: Code = read_code(answer.split(), question)
             theirs: Code = read_code(rules.split(), question)
             check_legality(code, question)
-            verdict = self.prover.stretch(part.block, regs, part.live_out, code)
+            verdict = self.prover.region(part.block, regs, part.live_out, code)
             price, before = cost(flat_code(code)), cost(flat_code(theirs))
             if answer != rules and price >= before:
-                other = self.prover.stretch(part.block, regs, part.live_out, theirs)
+                other = self.prover.region(part.block, regs, part.live_out, theirs)
                 if isinstance(other, Proved):
                     answer, code, verdict, price = rules, theirs, other, before
         except SassxlateError:
@@ -211,27 +209,27 @@ def _reason(verdict: Verdict) -> str:
     return re.sub(r"^instruction \d+: ", "", text)[:120]
 
 
-def _rules(stretch: CutRegion) -> str:
+def _rules(region: CutRegion) -> str:
     """The rules' answer."""
-    return "\n".join(map(" ".join, stretch.answer))
+    return "\n".join(map(" ".join, region.answer))
 
 
 def _row(
-    stretch: CutRegion,
+    region: CutRegion,
     answer: str,
     costs: tuple[int, int],
     modulo: Sequence[str],
     by: str,
     place: tuple[int, str, str],
 ) -> TrainingPair:
-    """The row of a stretch or a part.  ``costs`` are the answer's and the rules', ``place`` the
+    """The row of a region or a part.  ``costs`` are the answer's and the rules', ``place`` the
     architecture, the program and the kernel."""
-    assert stretch.asked is not None
-    text = stretch.asked.text
+    assert region.asked is not None
+    text = region.asked.text
     arch, program, kernel = place
     return TrainingPair(
-        row_id(text), text, answer, _rules(stretch) if by != "rules" else "", costs[0], costs[1],
-        len(stretch.block.instructions), _count(answer), arch, program, kernel,
+        row_id(text), text, answer, _rules(region) if by != "rules" else "", costs[0], costs[1],
+        len(region.block.instructions), _count(answer), arch, program, kernel,
         "; ".join(modulo), by,
     )  # fmt: skip
 

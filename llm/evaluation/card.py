@@ -34,7 +34,7 @@ than the rules' code. A wrong answer costs time, never correctness."""
 _LIMITS = f"""## Limits
 
 * It knows the block language and nothing else: no prose, no other target, no whole kernels.
-  Stretches have at most {LONGEST} SASS instructions; what lies between them (transfers of control,
+  Regions have at most {LONGEST} SASS instructions; what lies between them (transfers of control,
   what reaches other lanes, atomics with loops, fences, matrix products) is the rules'.
 * Its answers are to be decoded under sassxlate's automaton and judged by its gate. Without both
   they are text that may be wrong.
@@ -108,7 +108,7 @@ def _training(folder: Path) -> Iterator[str]:
 def _data(sheet: Data) -> Iterator[str]:
     yield "## Data\n"
     yield (
-        "Pairs of a SASS stretch in canonical form and the cheapest RDNA3 for it that is known and "
+        "Pairs of a SASS region in canonical form and the cheapest RDNA3 for it that is known and "
         "proved.  Splits are of programs.\n"
     )
     yield "| split | programs | pairs | occurrences | cost, rules' is 1 | also in train |"
@@ -215,7 +215,7 @@ def _rate(rate: Data, jobs: int) -> Iterator[str]:
     if told:
         yield f"\nOn {jobs} cores, asked and proved, nothing remembered: {'; '.join(told)}."
     if memo["hit_rate"] is not None:
-        yield f"Of these programs' stretches {_percent(memo['hit_rate'])} had been asked before."
+        yield f"Of these programs' regions {_percent(memo['hit_rate'])} had been asked before."
 
 
 def _hybrid(h: Data) -> Iterator[str]:
@@ -225,7 +225,7 @@ def _hybrid(h: Data) -> Iterator[str]:
     yield (
         f"`sassxlate bench hybrid`, {h['arch']}: {passed} of {len(rows)} self-checking programs "
         f"pass with its code, and execute {100 * (1 - h['mean_ratio']):.2f} % fewer instructions "
-        "(geometric mean).  Of the stretches asked "
+        "(geometric mean).  Of the regions asked "
         f"{100 * h['hit_rate']:.1f} % had an answer from before by their canonical form."
     )
     rate = h.get("rate")
@@ -235,12 +235,12 @@ def _hybrid(h: Data) -> Iterator[str]:
             f"alone, nothing remembered ({rate['words']:g} words asked, {rate['answered']:g} "
             "answered in the median)."
         )
-    yield "\n| program | executed, rules | hybrid | saved | stretches | taken |"
+    yield "\n| program | executed, rules | hybrid | saved | regions | taken |"
     yield "|---|---|---|---|---|---|"
     for row in rows:
         yield (
             f"| {row['program']} | {row['rules']:,} | {row['hybrid']:,} |"
-            f" {100 * (1 - row['ratio']):.1f} % | {row['stretches']} | {row['accepted']} |"
+            f" {100 * (1 - row['ratio']):.1f} % | {row['regions']} | {row['accepted']} |"
         )
 
 

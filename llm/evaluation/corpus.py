@@ -252,17 +252,17 @@ def _kernel(corpus: Corpus, cubin: Cubin, name: str, trained: Trained | None) ->
         bodies: dict[int, list[str]] = {}
         for piece in selected.pieces:
             at = 0
-            for stretch in cut_regions(piece.block, regs, piece.live_out, too_long=too_long):
-                end = at + len(stretch.block.instructions)
+            for region in cut_regions(piece.block, regs, piece.live_out, too_long=too_long):
+                end = at + len(region.block.instructions)
                 spanned = piece.starts[at] is None or piece.starts[end] is None
                 at = end
-                price = cost([item for group in stretch.code for item in group])
-                why, question = _asked(stretch, regs, spanned)
+                price = cost([item for group in region.code for item in group])
+                why, question = _asked(region, regs, spanned)
                 if question is None:
                     kernel.others[why] += 1
                     kernel.others_cost += price
                     continue
-                block = _block(corpus, question, stretch, cubin.arch, price, trained)
+                block = _block(corpus, question, region, cubin.arch, price, trained)
                 block.times += 1
                 kernel.blocks[block.key, limit] += 1
                 bodies.setdefault(piece.block.index, []).append(block.key)
@@ -274,15 +274,15 @@ def _kernel(corpus: Corpus, cubin: Cubin, name: str, trained: Trained | None) ->
     return kernel
 
 
-def _asked(stretch: CutRegion, regs: RegisterMap, spanned: bool) -> tuple[str, RegionText | None]:
+def _asked(region: CutRegion, regs: RegisterMap, spanned: bool) -> tuple[str, RegionText | None]:
     """The question for a region, or the reason why there is none."""
-    if stretch.macro:
-        both = zip(stretch.block.instructions, stretch.code, strict=True)
+    if region.macro:
+        both = zip(region.block.instructions, region.code, strict=True)
         return ("macro" if any(is_macro(i, c, regs) for i, c in both) else "unsaid"), None
     if spanned:
         return "guarded", None
     try:
-        return "", question_words(stretch.block, regs, stretch.live_out, stretch.asked)
+        return "", question_words(region.block, regs, region.live_out, region.asked)
     except EncodeError:
         return "unsaid", None
 
@@ -299,7 +299,7 @@ def block_key(question: RegionText) -> str:
 def _block(
     corpus: Corpus,
     question: RegionText,
-    stretch: CutRegion,
+    region: CutRegion,
     arch: int,
     price: int,
     trained: Trained | None,
@@ -307,7 +307,7 @@ def _block(
     key = block_key(question)
     found = corpus.blocks.get((arch, key))
     if found is None:
-        found = corpus.blocks[arch, key] = block_of(question, stretch.code, arch, price)
+        found = corpus.blocks[arch, key] = block_of(question, region.code, arch, price)
         if trained is not None:
             tokens = [tokenizer.BOS, *tokenizer.encode(question.words), tokenizer.ANSWER]
             found.seen = trained(row_id(question.text), tokens)

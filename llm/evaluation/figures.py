@@ -71,7 +71,7 @@ def _counts(corpus: Corpus) -> dict[str, Any]:
             "families": len({p.family for p in mine}),
             "kernels": len(kernels),
             "refused": dict(Counter(k.error for k in kernels if k.error)),
-            "stretches": sum(k.blocks.total() + k.others.total() for k in kernels),
+            "regions": sum(k.blocks.total() + k.others.total() for k in kernels),
             "asked": sum(k.blocks.total() for k in kernels),
             "not_asked": dict(others.most_common()),
         }
@@ -250,7 +250,7 @@ def _hybrid(corpus: Corpus, run: EvaluationRun, arch: int) -> dict[str, Any]:
                 taken += times * (cheaper and fits)
                 unfit += times * (cheaper and not fits)
     return {
-        "stretches_asked": asked,
+        "regions_asked": asked,
         "taken": taken,
         "too_many_temporaries": unfit,
         "rules_cost": rules + others,
@@ -266,12 +266,12 @@ def _hybrid(corpus: Corpus, run: EvaluationRun, arch: int) -> dict[str, Any]:
 def _rate(corpus: Corpus, run: EvaluationRun) -> dict[str, Any]:
     """Rates in wall-clock time.  A question is asked once in a run, whatever the architecture;
     ``memo`` is the number of regions whose question the run had already asked."""
-    stretches: Counter[str] = Counter()
+    regions: Counter[str] = Counter()
     for program in corpus.programs:
         for kernel in program.kernels:
             for (key, _), times in kernel.blocks.items():
-                stretches[key] += times
-    total, distinct = stretches.total(), len(stretches)
+                regions[key] += times
+    total, distinct = regions.total(), len(regions)
     at_one = _speed(run.batches)
     rate = at_one["blocks_per_s"]
     middle = [b for b in run.batches if b.median]
@@ -285,10 +285,10 @@ def _rate(corpus: Corpus, run: EvaluationRun) -> dict[str, Any]:
         },
         "load": run.load,
         "memo": {
-            "stretches": total,
+            "regions": total,
             "distinct": distinct,
             "hit_rate": 1 - distinct / total if total else None,
-            "stretches_per_s": rate * total / distinct if rate and distinct else None,
+            "regions_per_s": rate * total / distinct if rate and distinct else None,
         },
     }
 

@@ -46,7 +46,7 @@ def _head(f: Mapping[str, Any]) -> Iterator[str]:
     for name, c in f["programs"]["files"].items():
         yield (
             f"{name}: {c['programs']} programs (of {c['families']} sources), {c['kernels']} "
-            f"kernels, {c['stretches']} stretches, {c['asked']} of them asked"
+            f"kernels, {c['regions']} regions, {c['asked']} of them asked"
         )
         others = [f"{n} {_NOT_ASKED.get(k, k)}" for k, n in c["not_asked"].items()]
         if others:
@@ -160,7 +160,7 @@ def _programs(f: Mapping[str, Any]) -> Iterator[str]:
     for name, h in f["hybrid"].items():
         yield (
             f"  {name}: {_ratio(h['ratio'])} ({_ratio(h['ratio_of_asked'])} of what is asked); "
-            f"{_share(h['taken'], h['stretches_asked'])} stretches are the model's"
+            f"{_share(h['taken'], h['regions_asked'])} regions are the model's"
         )
         if h["too_many_temporaries"]:
             yield f"    cheaper but with more temporaries: {h['too_many_temporaries']}"
@@ -180,10 +180,10 @@ def _rate(f: Mapping[str, Any]) -> Iterator[str]:
             f"{further['proving_s']:.1f} s proving"
         )
     memo = r["memo"]
-    rate = memo["stretches_per_s"]
+    rate = memo["regions_per_s"]
     yield (
-        f"  memoisation: {memo['distinct']} questions of {memo['stretches']} stretches, "
-        f"{_percent(memo['hit_rate'])} asked before" + (f"; {rate:.1f} stretches/s" if rate else "")
+        f"  memoisation: {memo['distinct']} questions of {memo['regions']} regions, "
+        f"{_percent(memo['hit_rate'])} asked before" + (f"; {rate:.1f} regions/s" if rate else "")
     )
 
 

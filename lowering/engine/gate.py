@@ -180,7 +180,7 @@ class Gate:
 
         prover = self.prover or Prover(timeout_ms=self.timeout_ms)
         try:
-            return prover.stretch(block, regs, live_out, code)
+            return prover.region(block, regs, live_out, code)
         except EncodeError:
             return prove(block, regs, live_out, code, self.timeout_ms)
 

@@ -119,7 +119,7 @@ class EngineReport:
     def as_dict(self) -> dict[str, Any]:
         """The report as a JSON value."""
         counts = {
-            "stretches": len(self.blocks), "asked": self.asked, "accepted": self.accepted,
+            "regions": len(self.blocks), "asked": self.asked, "accepted": self.accepted,
             "saved": self.saved, "outcomes": self.outcomes,
         }  # fmt: skip
         return {**asdict(self), **counts}

@@ -122,26 +122,26 @@ def cut_regions(
         # The end of a guarded run precedes the code after it.
         plain = all(ins.guard.is_true for ins in near)
         code = whole[first:end] if plain else rules_code(part, regs)
-        stretch = CutRegion(part, behind[end - 1], code, macro)
-        found = None if macro else said_as(stretch, regs)
+        region = CutRegion(part, behind[end - 1], code, macro)
+        found = None if macro else said_as(region, regs)
         if found is not None and (end - first == 1 or not too_long(found, regs)):
             out.append(found)
         elif macro:
-            out.append(stretch)
+            out.append(region)
         elif end - first > 1 and longest > 1:  # too many registers, one unnamed, or too long
             out += cut_regions(
                 part, regs, behind[end - 1], (end - first + 1) // 2, too_long=too_long
             )
         else:
-            out.append(replace(stretch, macro=True))
+            out.append(replace(region, macro=True))
     return out
 
 
-def said_as(stretch: CutRegion, regs: RegisterMap) -> CutRegion | None:
+def said_as(region: CutRegion, regs: RegisterMap) -> CutRegion | None:
     """The region with prompt and answer, if both can be expressed."""
     try:
-        asked = region_text(stretch.block, regs, stretch.live_out)
-        return replace(stretch, asked=asked, answer=tuple(code_words(stretch.code, asked)))
+        asked = region_text(region.block, regs, region.live_out)
+        return replace(region, asked=asked, answer=tuple(code_words(region.code, asked)))
     except EncodeError:
         return None
 

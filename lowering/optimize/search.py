@@ -30,7 +30,7 @@ class Better:
 
 
 def improved(
-    stretch: CutRegion, regs: RegisterMap, question: RegionText, prover: Prover, rules: Code
+    region: CutRegion, regs: RegisterMap, question: RegionText, prover: Prover, rules: Code
 ) -> Better | None:
     """The cheapest code found; None if none is cheaper than the rules'.
 
@@ -38,10 +38,10 @@ def improved(
     """
     draft = Draft.of(rules, question)
     shortened(draft)
-    made = with_uniform(draft.code(), stretch.block.instructions, regs)
+    made = with_uniform(draft.code(), region.block.instructions, regs)
     both = set(joints(made, regs)) & set(joints(rules, regs)) - draft.joined
     ends = sorted(n for n in both if n > 0)
-    behind = lives(stretch.block, stretch.live_out)
+    behind = lives(region.block, region.live_out)
     code = [list(group) for group in rules]
     modulo: set[str] = set()
     same: list[tuple[int, int]] = []
@@ -51,7 +51,7 @@ def improved(
         verdict = None
         tried = [*code[:first], *(list(g) for g in mine), *code[end:]]
         if mine != tuple(map(tuple, old)) and cost(flat_code(mine)) < cost(flat_code(old)):
-            verdict = _proved(stretch, regs, behind, prover, tried, first, end, draft.bound)
+            verdict = _proved(region, regs, behind, prover, tried, first, end, draft.bound)
         if verdict is not None:
             code = tried
             modulo.update(verdict.modulo)
@@ -68,22 +68,22 @@ def improved(
         check_legality(code, question)
         code_words(code, question)  # fails for register pairs that the prompt does not have
         for first, end in same:
-            verdict = _proved(stretch, regs, behind, prover, code, first, end, ())
+            verdict = _proved(region, regs, behind, prover, code, first, end, ())
             if verdict is None:
                 break
             modulo.update(verdict.modulo)
         else:
-            good = waited(stretch.block, regs, stretch.live_out, code)
+            good = waited(region.block, regs, region.live_out, code)
             return Better(code, price, tuple(sorted(modulo))) if good else None
         # The rules' code may not be expressible in these steps.
-        whole = prover.stretch(stretch.block, regs, stretch.live_out, code, ends)
+        whole = prover.region(region.block, regs, region.live_out, code, ends)
     except SassxlateError:
         return None
     return Better(code, price, whole.modulo) if isinstance(whole, Proved) else None
 
 
 def _proved(
-    stretch: CutRegion,
+    region: CutRegion,
     regs: RegisterMap,
     behind: Sequence[frozenset[RegRef]],
     prover: Prover,
@@ -94,7 +94,7 @@ def _proved(
 ) -> Proved | None:
     """Whether a step is proved."""
     try:
-        verdict = prover.pieces(stretch.block, regs, behind, code, first, end, bound)
+        verdict = prover.pieces(region.block, regs, behind, code, first, end, bound)
     except SassxlateError:
         return None
     return verdict if isinstance(verdict, Proved) else None

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 KIND = "sassxlate-report"
 ASKED = (  # fields of an engine's report
-    "engine", "model", "stretches", "asked", "accepted", "saved", "distinct", "remembered",
+    "engine", "model", "regions", "asked", "accepted", "saved", "distinct", "remembered",
     "asking_s", "judging_s",
 )  # fmt: skip
 

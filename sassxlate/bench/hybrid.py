@@ -39,14 +39,14 @@ BEGIN, END = "<!-- hybrid: begin -->", "<!-- hybrid: end -->"
 @dataclass(frozen=True, slots=True)
 class ProgramComparison:
     """A program: RDNA3 instructions that its waves executed, the rules' and with the model's; what
-    the model was asked for (stretches, of them distinct and new), and seconds of it."""
+    the model was asked for (regions, of them distinct and new), and seconds of it."""
 
     program: str
     passed: bool
     why: str
     rules: int
     hybrid: int
-    stretches: int
+    regions: int
     asked: int
     accepted: int
     new: int
@@ -97,7 +97,7 @@ class HybridResult:
 
     @property
     def asked_a_second(self) -> float:
-        """Stretches answered in a second of asking, with their parts, those that were remembered
+        """Regions answered in a second of asking, with their parts, those that were remembered
         among them."""
         seconds = sum(row.asking_s for row in self.rows)
         return sum(row.asked for row in self.rows) / seconds if seconds else 0.0
@@ -271,13 +271,13 @@ def rate_of(model: LanguageModel, questions: Sequence[RegionText]) -> Rate:
     )  # fmt: skip
 
 
-_HEAD = ("program", "", "rules", "hybrid", "saved", "stretches", "asked", "new", "taken")
+_HEAD = ("program", "", "rules", "hybrid", "saved", "regions", "asked", "new", "taken")
 
 
 def _cells(row: ProgramComparison) -> list[str]:
     return [
         row.program, "PASS" if row.passed else "FAIL", f"{row.rules:,}", f"{row.hybrid:,}",
-        f"{100 * (1 - row.ratio):.1f} %", *map(str, (row.stretches, row.asked, row.new)),
+        f"{100 * (1 - row.ratio):.1f} %", *map(str, (row.regions, row.asked, row.new)),
         str(row.accepted),
     ]  # fmt: skip
 
@@ -289,7 +289,7 @@ def summary(result: HybridResult) -> list[str]:
     lines = [
         f"{sum(r.passed for r in rows)} of {len(rows)} programs pass;"
         f" {100 * (1 - result.mean):.2f} % of dynamic instructions saved (geometric mean)",
-        f"{asked} stretches asked, {new} of them new by canonical form: hit rate"
+        f"{asked} regions asked, {new} of them new by canonical form: hit rate"
         f" {100 * result.hit_rate:.1f} %; {result.asked_a_second:.1f} a second with it,"
         f" proofs apart ({sum(r.judging_s for r in rows):.1f} s)",
     ]

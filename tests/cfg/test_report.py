@@ -114,7 +114,7 @@ def test_who_wrote_what() -> None:
     }  # fmt: skip
     left = taken | {"start": sass[6], "last": sass[7], "engine": "rules", "outcome": "dearer"}
     answers: dict[str, Any] = {
-        "engine": "hybrid", "model": "model-1", "blocks": [taken, left], "stretches": 2, "asked": 2,
+        "engine": "hybrid", "model": "model-1", "blocks": [taken, left], "regions": 2, "asked": 2,
         "accepted": 1, "saved": 32, "distinct": 2, "remembered": 0, "asking_s": 0.5,
         "judging_s": 0.25,
     }  # fmt: skip

@@ -88,7 +88,7 @@ def test_the_card_has_the_figures_of_eval(checkpoint: Path, tmp_path: Path) -> N
     hybrid: dict[str, Any] = {
         "arch": "sm_80", "mean_ratio": 0.95, "hit_rate": 0.25, "rate": None,
         "programs": [{"program": "saxpy", "passed": True, "rules": 1000, "hybrid": 950,
-                      "ratio": 0.95, "stretches": 2, "accepted": 1}],
+                      "ratio": 0.95, "regions": 2, "accepted": 1}],
     }  # fmt: skip
     assert "| saxpy | 1,000 | 950 | 5.0 % | 2 | 1 |" in card(checkpoint, told, None, hybrid)
 

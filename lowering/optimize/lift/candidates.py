@@ -32,7 +32,7 @@ QUICK_MS = 50
 class Known:
     """A region and proved code for it."""
 
-    stretch: CutRegion
+    region: CutRegion
     regs: RegisterMap
     question: RegionText
     code: Code
@@ -61,7 +61,7 @@ def _price(code: Code) -> int:
 def _taken(item: Known, prover: Prover, draft: Draft) -> Better | None:
     """The steps of a draft that are proved and cheaper, inserted into the code that it was made
     from."""
-    block, live_out, regs = item.stretch.block, item.stretch.live_out, item.regs
+    block, live_out, regs = item.region.block, item.region.live_out, item.regs
     made = with_uniform(draft.code(), block.instructions, regs)
     behind = lives(block, live_out)
     quick = _quick(prover)
@@ -82,7 +82,7 @@ def _taken(item: Known, prover: Prover, draft: Draft) -> Better | None:
     if accesses([i for g in new for i in g]) != accesses([i for g in item.code for i in g]):
         return None
     check_legality(new, item.question)
-    verdict = prover.stretch(block, regs, live_out, new, ends)
+    verdict = prover.region(block, regs, live_out, new, ends)
     return Better(new, price, verdict.modulo) if isinstance(verdict, Proved) else None
 
 
@@ -111,7 +111,7 @@ def _holds(
     end: int,
 ) -> bool:
     try:
-        step = step_of(item.stretch.block, item.regs, behind, code, first, end)
+        step = step_of(item.region.block, item.regs, behind, code, first, end)
         return isinstance(prover.step(step), Proved)
     except SassxlateError:
         return False

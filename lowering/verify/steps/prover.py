@@ -369,7 +369,7 @@ class Prover:
             first = end
         return Proved(tuple(sorted(modulo)))
 
-    def stretch(
+    def region(
         self,
         block: Region,
         regs: RegisterMap,
@@ -393,10 +393,10 @@ class Prover:
             except EncodeError:  # the code names a register that only another instruction names
                 if len(places) == 1:
                     raise
-                return self.stretch(block, regs, live_out, code, [len(code)])
+                return self.region(block, regs, live_out, code, [len(code)])
             if not isinstance(verdict, Proved):
                 if ends is None and len(places) > 1:
-                    return self.stretch(block, regs, live_out, code, [len(code)])
+                    return self.region(block, regs, live_out, code, [len(code)])
                 return (
                     verdict
                     if len(places) == 1

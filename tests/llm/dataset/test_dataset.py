@@ -151,8 +151,8 @@ def test_the_datasheet_counts_them(built: Path) -> None:
     sheet = json.loads((built / "datasheet.json").read_text())
     for split, said in sheet["splits"].items():
         assert said.get("pairs", 0) == len(list(read_split(built, split)))
-    assert sheet["stretches"]["stretches"] == sum(
-        sheet["stretches"].get(k, 0) for k in ("macro", "again", "unknown", "rules")
+    assert sheet["regions"]["regions"] == sum(
+        sheet["regions"].get(k, 0) for k in ("macro", "again", "unknown", "rules")
     )
     text = (built / "datasheet.md").read_text()
     assert "Proved" in text
@@ -287,12 +287,12 @@ def test_a_compiler_that_takes_too_long_takes_its_processes_along(
 
 
 def test_what_no_answer_may_say_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A stretch whose code has no words is counted, and the kernel's others are there."""
+    """A region whose code has no words is counted, and the kernel's others are there."""
     cubin = next(c for _, c in load(KERNELS / "sm_90" / "carry_chains.cubin").cubins())
     name = cubin.kernels[0].name
     every = Harvest(search=False)
     every.kernel(cubin, name, "p")
-    prove = Prover.stretch
+    prove = Prover.region
     refused: list[int] = []
 
     def one_less(self: Prover, block: Region, *rest: Any) -> Any:
@@ -301,7 +301,7 @@ def test_what_no_answer_may_say_is_left_out(monkeypatch: pytest.MonkeyPatch) -> 
             raise EncodeError("SX0543", "v_readfirstlane_b32 is not in the language")
         return prove(self, block, *rest)
 
-    monkeypatch.setattr(Prover, "stretch", one_less)
+    monkeypatch.setattr(Prover, "region", one_less)
     harvest = Harvest(search=False)
     harvest.kernel(cubin, name, "p")
     assert harvest.counts["unknown"] == every.counts["unknown"] + 1
@@ -324,5 +324,5 @@ def test_parts_are_rows() -> None:
         question = read_question(row.prompt, row.arch)
         assert row_id(question.text) == row.id
         code = read_code(row.answer.split(), question)
-        found = Prover().stretch(question.block, question.regs, question.live_out, code)
+        found = Prover().region(question.block, question.regs, question.live_out, code)
         assert isinstance(found, Proved), row.answer

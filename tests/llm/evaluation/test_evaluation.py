@@ -91,9 +91,9 @@ def test_the_rules_answers(corpus: Corpus) -> None:
         assert found["hybrid"][arch]["ratio"] == 1
     memo = found["rate"]["memo"]
     counts = found["programs"]["files"]
-    assert memo["stretches"] == sum(c["asked"] for c in counts.values())
+    assert memo["regions"] == sum(c["asked"] for c in counts.values())
     assert memo["distinct"] == len({key for _, key in corpus.blocks})
-    assert all(c["stretches"] == c["asked"] + sum(c["not_asked"].values()) for c in counts.values())
+    assert all(c["regions"] == c["asked"] + sum(c["not_asked"].values()) for c in counts.values())
 
 
 @pytest.mark.parametrize("answer", ["near_miss", "rubbish"])

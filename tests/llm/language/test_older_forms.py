@@ -140,30 +140,30 @@ def test_kernels_of_sm_120() -> None:
             except SassxlateError:
                 continue
             for piece in selected.pieces:
-                for stretch in cut_regions(
+                for region in cut_regions(
                     piece.block, selected.regs, piece.live_out, too_long=too_long
                 ):
-                    if stretch.macro:
+                    if region.macro:
                         continue
-                    exact = region_text(stretch.block, selected.regs, stretch.live_out)
-                    q = question_words(stretch.block, selected.regs, stretch.live_out)
+                    exact = region_text(region.block, selected.regs, region.live_out)
+                    q = question_words(region.block, selected.regs, region.live_out)
                     count += 1
                     if q.text == exact.text:
                         continue
                     changed += 1
-                    assert len(q.parts) == len(stretch.block.instructions)
+                    assert len(q.parts) == len(region.block.instructions)
                     assert q.groups == len(q.lines) - len([w for w in q.lines if w[0] in HEADERS])
                     assert q.known is not None
                     if q.known.words:
                         continue
                     try:
-                        answer = answer_text(stretch.code, q)
+                        answer = answer_text(region.code, q)
                     except EncodeError:  # of a pair whose halves are restated separately
                         continue
                     code = read_code(answer.split(), q)
                     read += 1
                     if not q.known.copies and not q.known.masks:
-                        assert list(map(len, code)) == list(map(len, stretch.code))
+                        assert list(map(len, code)) == list(map(len, region.code))
     assert changed > count // 10
     assert read > changed // 4
 

@@ -40,7 +40,7 @@ def parts() -> tuple[tuple[CutRegion, RegisterMap], ...]:
 
 
 def attacks(name: str, part: CutRegion, regs: RegisterMap) -> Iterator[Code]:
-    """The stretch's code with the addition, where it has what that takes."""
+    """The region's code with the addition, where it has what that takes."""
     t = [V(regs.vtemp_base + 16 + i) for i in range(3)]
     s = [S(i) for i in sorted(regs.stemps)[-4:]]
     code = [[i for i in group if isinstance(i, Inst)] for group in part.code]

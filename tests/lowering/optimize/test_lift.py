@@ -74,8 +74,8 @@ def test_a_single_sum_of_a_shifted_word_is_a_wide_product() -> None:
 
 def test_every_run_of_a_kernel_is_lifted_and_compiled_or_refused() -> None:
     drafts: list[Draft] = []
-    for stretch, _, question in questions("sm_80/carry_chains"):
-        rules = read_code(answer_text(stretch.code, question).split(), question)
+    for region, _, question in questions("sm_80/carry_chains"):
+        rules = read_code(answer_text(region.code, question).split(), question)
         drafts.append(Draft.of(rules, question))
     found = compiled_runs(drafts[:12])
     assert len(found) == len(drafts[:12])
@@ -91,10 +91,10 @@ def test_every_run_of_a_kernel_is_lifted_and_compiled_or_refused() -> None:
 def test_what_llvm_makes_cheaper_is_proved_as_a_whole(name: str) -> None:
     prover = Prover()
     known: list[Known] = []
-    for stretch, regs, question in questions(name):
-        rules = read_code(answer_text(stretch.code, question).split(), question)
-        if isinstance(prover.stretch(stretch.block, regs, stretch.live_out, rules), Proved):
-            known.append(Known(stretch, regs, question, rules))
+    for region, regs, question in questions(name):
+        rules = read_code(answer_text(region.code, question).split(), question)
+        if isinstance(prover.region(region.block, regs, region.live_out, rules), Proved):
+            known.append(Known(region, regs, question, rules))
     known = known[:20]
     better = 0
     for item, found in zip(known, relowered(known, prover), strict=True):
@@ -107,7 +107,7 @@ def test_what_llvm_makes_cheaper_is_proved_as_a_whole(name: str) -> None:
         assert accesses(items) == accesses(old)
         check_legality(found.code, item.question)
         again = read_code(answer_text(found.code, item.question).split(), item.question)
-        whole = prove(item.stretch.block, item.regs, item.stretch.live_out, again)
+        whole = prove(item.region.block, item.regs, item.region.live_out, again)
         assert isinstance(whole, Proved), (whole, answer_text(found.code, item.question))
     assert better > 0
 
@@ -121,8 +121,8 @@ def test_comparisons_turn_round_with_their_signs() -> None:
 
 def test_guards_of_two_ways_are_selections() -> None:
     """Found wherever the rules' code has one, and never for a simple guard."""
-    for stretch, _, question in questions("sm_90/predicated_stores"):
-        rules = read_code(answer_text(stretch.code, question).split(), question)
+    for region, _, question in questions("sm_90/predicated_stores"):
+        rules = read_code(answer_text(region.code, question).split(), question)
         draft = Draft.of(rules, question)
         before = answer_text(draft.code(), question)
         two_way(draft)

@@ -32,12 +32,12 @@ def questions(name: str) -> Iterator[tuple[CutRegion, RegisterMap, RegionText]]:
     for kernel in cubin.kernels:
         selected = translate_kernel(cubin, kernel.name).selected
         for piece in selected.pieces:
-            for stretch in cut_regions(
+            for region in cut_regions(
                 piece.block, selected.regs, piece.live_out, too_long=too_long
             ):
-                if not stretch.macro:
-                    question = region_text(stretch.block, selected.regs, stretch.live_out)
-                    yield stretch, selected.regs, question
+                if not region.macro:
+                    question = region_text(region.block, selected.regs, region.live_out)
+                    yield region, selected.regs, question
 
 
 @pytest.mark.parametrize(
@@ -46,9 +46,9 @@ def questions(name: str) -> Iterator[tuple[CutRegion, RegisterMap, RegionText]]:
 def test_what_is_found_is_cheaper_and_proved(name: str) -> None:
     prover = Prover()
     better = 0
-    for stretch, regs, question in questions(name):
-        rules = read_code(answer_text(stretch.code, question).split(), question)
-        found = improved(stretch, regs, question, prover, rules)
+    for region, regs, question in questions(name):
+        rules = read_code(answer_text(region.code, question).split(), question)
+        found = improved(region, regs, question, prover, rules)
         if found is None:
             continue
         better += 1
@@ -59,9 +59,9 @@ def test_what_is_found_is_cheaper_and_proved(name: str) -> None:
         check_legality(found.code, question)
         again = read_code(answer_text(found.code, question).split(), question)
         # Steps are found in code that does not mark them.
-        guessed = Prover(timeout_ms=20_000).stretch(stretch.block, regs, stretch.live_out, again)
+        guessed = Prover(timeout_ms=20_000).region(region.block, regs, region.live_out, again)
         assert isinstance(guessed, Proved)
-        whole = prove(stretch.block, regs, stretch.live_out, again, 20_000)
+        whole = prove(region.block, regs, region.live_out, again, 20_000)
         assert isinstance(whole, Proved), (whole, answer_text(found.code, question))
     assert better > 0
 
@@ -71,8 +71,8 @@ def test_steps_do_not_prove_what_is_wrong() -> None:
     if it is proved as a whole."""
     prover = Prover()
     tried = 0
-    for stretch, regs, question in questions("sm_80/carry_chains"):
-        rules = read_code(answer_text(stretch.code, question).split(), question)
+    for region, regs, question in questions("sm_80/carry_chains"):
+        rules = read_code(answer_text(region.code, question).split(), question)
         for n, group in enumerate(rules):
             for m, inst in enumerate(group):
                 wrong = _wrong(inst)
@@ -84,9 +84,9 @@ def test_steps_do_not_prove_what_is_wrong() -> None:
                     check_legality(code, question)
                 except EncodeError:
                     continue
-                by_steps = prover.stretch(stretch.block, regs, stretch.live_out, code)
+                by_steps = prover.region(region.block, regs, region.live_out, code)
                 if isinstance(by_steps, Proved):
-                    assert isinstance(prove(stretch.block, regs, stretch.live_out, code), Proved)
+                    assert isinstance(prove(region.block, regs, region.live_out, code), Proved)
                 tried += 1
         if tried > 40:
             break

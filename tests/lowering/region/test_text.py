@@ -54,17 +54,17 @@ def asked() -> Iterator[tuple[CutRegion, RegisterMap]]:
 
 def test_rules_answers_come_back_to_the_bit() -> None:
     count = 0
-    for stretch, regs in asked():
-        assert 0 < len(stretch.block.instructions) <= LONGEST
-        question = region_text(stretch.block, regs, stretch.live_out)
-        lines = code_words(stretch.code, question)
+    for region, regs in asked():
+        assert 0 < len(region.block.instructions) <= LONGEST
+        question = region_text(region.block, regs, region.live_out)
+        lines = code_words(region.code, question)
         words = [w for line in lines for w in line]
         ids, n = tokenizer.example(question.words, words)
         assert tokenizer.decode(ids[:n]) == list(question.words)
         assert tokenizer.decode(ids[n:]) == words
         back = read_code(words, question)
         check_legality(back, question)
-        for mine, theirs in zip(back, stretch.code, strict=True):
+        for mine, theirs in zip(back, region.code, strict=True):
             for a, b in zip(mine, theirs, strict=True):
                 assert isinstance(b, Inst)
                 assert machine_code(a) == machine_code(b)
@@ -91,14 +91,14 @@ def _moved(regs: RegisterMap, rng: random.Random) -> RegisterMap:
 
 def test_other_registers_are_the_same_question_and_answer() -> None:
     rng = random.Random(7)
-    for stretch, regs in asked():
+    for region, regs in asked():
         other = _moved(regs, rng)
-        question = region_text(stretch.block, regs, stretch.live_out)
-        moved = region_text(stretch.block, other, stretch.live_out)
+        question = region_text(region.block, regs, region.live_out)
+        moved = region_text(region.block, other, region.live_out)
         assert question.text == moved.text
-        words = [w for line in code_words(stretch.code, question) for w in line]
+        words = [w for line in code_words(region.code, question) for w in line]
         there = read_code(words, moved)
-        assert code_words(there, moved) == code_words(stretch.code, question)
+        assert code_words(there, moved) == code_words(region.code, question)
 
 
 @pytest.mark.parametrize(
@@ -118,8 +118,8 @@ def test_other_registers_are_the_same_question_and_answer() -> None:
     ],
 )
 def test_nonsense_is_refused(words: str, code: str) -> None:
-    stretch, regs = next((s, r) for s, r in asked() if len(s.block.instructions) == 1)
-    question = region_text(stretch.block, regs, stretch.live_out)
+    region, regs = next((s, r) for s, r in asked() if len(s.block.instructions) == 1)
+    question = region_text(region.block, regs, region.live_out)
     with pytest.raises(EncodeError) as caught:
         check_legality(read_code(words.split(), question), question)
     assert caught.value.code == code
@@ -136,11 +136,11 @@ def test_nonsense_is_refused(words: str, code: str) -> None:
     ],
 )
 def test_what_an_answer_may_not_do(words: str) -> None:
-    stretch, regs = next(
+    region, regs = next(
         (s, r) for s, r in asked() if "c0" in region_text(s.block, r, s.live_out).lines[1]
     )
-    question = region_text(stretch.block, regs, stretch.live_out)
-    rest = [";"] * (len(stretch.block.instructions) - 1)
+    question = region_text(region.block, regs, region.live_out)
+    rest = [";"] * (len(region.block.instructions) - 1)
     code = read_code([*words.split(), *rest], question)
     if "t0" in words:
         check_legality(code, question)

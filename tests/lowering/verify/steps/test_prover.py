@@ -30,7 +30,7 @@ def _asked(text: str, sass: str, consts: dict[tuple[int, int], str]) -> RegionTe
 
 def _verdict(prover: Prover, q: RegionText, answer: str) -> Verdict:
     code = read_code(answer.split(), q)
-    return prover.stretch(q.block, q.regs, q.live_out, code)
+    return prover.region(q.block, q.regs, q.live_out, code)
 
 
 LOAD = "gfx1100\nin c0\nout v0\nfree t24 s20\nMOV v0 c0 #15"
@@ -91,7 +91,7 @@ def test_a_register_that_a_step_spoils_is_missed_where_it_is_read() -> None:
     q = read_question(heads + sass, 90)
     code = read_code(f"{spoils} v_add_nc_u32 v2 #2 v1 ; v_add_nc_u32 v1 #1 v3 ;".split(), q)
     for ends in (None, [1, 2, 3]):
-        found = prover.stretch(q.block, q.regs, q.live_out, code, ends)
+        found = prover.region(q.block, q.regs, q.live_out, code, ends)
         assert not isinstance(found, Proved)
 
 
@@ -104,9 +104,9 @@ def test_a_mark_is_part_of_what_was_proved() -> None:
     made = read_code(answer.split(), q)
     prover = Prover()
     marked = [[replace(i, uniform=True) for i in group] for group in made]
-    assert isinstance(prover.stretch(q.block, q.regs, q.live_out, marked), Proved)
+    assert isinstance(prover.region(q.block, q.regs, q.live_out, marked), Proved)
     with pytest.raises(EncodeError):
-        prover.stretch(q.block, q.regs, q.live_out, made)
+        prover.region(q.block, q.regs, q.live_out, made)
 
 
 def test_a_predicate_without_a_name_may_be_read_behind() -> None:

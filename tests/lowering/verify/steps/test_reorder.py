@@ -34,26 +34,26 @@ def questions(name: str) -> Iterator[tuple[CutRegion, RegisterMap, RegionText]]:
     for kernel in cubin.kernels:
         selected = select_kernel(cubin, kernel.name)
         for piece in selected.pieces:
-            for stretch in cut_regions(
+            for region in cut_regions(
                 piece.block, selected.regs, piece.live_out, too_long=too_long
             ):
-                if not stretch.macro and len(stretch.block.instructions) > 2:
-                    question = region_text(stretch.block, selected.regs, stretch.live_out)
-                    yield stretch, selected.regs, question
+                if not region.macro and len(region.block.instructions) > 2:
+                    question = region_text(region.block, selected.regs, region.live_out)
+                    yield region, selected.regs, question
 
 
 def test_each_instruction_is_there_once_and_what_depends_stays_in_order() -> None:
     split = 0
-    for stretch, regs, question in questions("sm_80/carry_chains"):
-        code = read_code(answer_text(stretch.code, question).split(), question)
+    for region, regs, question in questions("sm_80/carry_chains"):
+        code = read_code(answer_text(region.code, question).split(), question)
         count = len(code)
-        lists = parts(stretch.block, regs, code, [(0, count - 1)])
+        lists = parts(region.block, regs, code, [(0, count - 1)])
         assert sorted(n for mine in lists for n in mine) == list(range(count))
         (together,) = (mine for mine in lists if 0 in mine)
         assert count - 1 in together
         split += len(lists) > 1
         place = {n: at for at, n in enumerate(n for mine in lists for n in mine)}
-        sass = stretch.block.instructions
+        sass = region.block.instructions
         for a in range(count):
             for b in range(a + 1, count):
                 if sass[a].writes & (sass[b].reads | sass[b].writes) or (
@@ -70,23 +70,21 @@ def test_nothing_wrong_is_proved_in_smaller_steps(name: str, most: int) -> None:
     chance = random.Random(5)
     prover = Prover(timeout_ms=300, cut_ms=300)
     wrong = right = 0
-    for stretch, regs, question in questions(name):
-        draft = Draft.of(read_code(answer_text(stretch.code, question).split(), question), question)
+    for region, regs, question in questions(name):
+        draft = Draft.of(read_code(answer_text(region.code, question).split(), question), question)
         shortened(draft)
-        behind = lives(stretch.block, stretch.live_out)
+        behind = lives(region.block, region.live_out)
         for _ in range(8):
             made = _changed(draft.code(), chance)
-            code = with_uniform(made, stretch.block.instructions, regs)
+            code = with_uniform(made, region.block.instructions, regs)
             try:
                 check_legality(code, question)
-                verdict = prover.pieces(
-                    stretch.block, regs, behind, code, 0, len(code), draft.bound
-                )
+                verdict = prover.pieces(region.block, regs, behind, code, 0, len(code), draft.bound)
                 if not isinstance(verdict, Proved):
                     wrong += 1
-                elif waited(stretch.block, regs, stretch.live_out, code):
+                elif waited(region.block, regs, region.live_out, code):
                     right += 1
-                    whole = prove(stretch.block, regs, stretch.live_out, code)
+                    whole = prove(region.block, regs, region.live_out, code)
                     assert not isinstance(whole, Refuted), answer_text(code, question)
             except SassxlateError:
                 continue
