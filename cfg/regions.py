@@ -106,7 +106,7 @@ def regions(cfg: Cfg) -> tuple[tuple[Region, ...], Mapping[int, int]]:
         left = frozenset(
             b.index
             for b in cfg.blocks
-            if leaks and not any(barrier in needed[n] for n in _behind(cfg, b))
+            if leaks and not any(barrier in needed[n] for n in _successors(cfg, b))
         )
         made.append(Region(target, barrier, members, syncs, breaks, root in spun, inside, left))
     return tuple(made), sync_region
@@ -153,12 +153,12 @@ def _needed(cfg: Cfg) -> list[frozenset[int]]:
     needed: list[frozenset[int]] = [frozenset()] * len(cfg.blocks)
     before: list[list[int]] = [[] for _ in cfg.blocks]
     for block in cfg.blocks:
-        for n in _behind(cfg, block):
+        for n in _successors(cfg, block):
             before[n].append(block.index)
     work = [b.index for b in cfg.blocks]
     while work:
         index = work.pop()
-        now = frozenset[int]().union(*(needed[n] for n in _behind(cfg, cfg.blocks[index])))
+        now = frozenset[int]().union(*(needed[n] for n in _successors(cfg, cfg.blocks[index])))
         for ins in reversed(cfg.blocks[index].instructions):
             barrier = barrier_of(ins)
             if barrier is None:
@@ -173,7 +173,7 @@ def _needed(cfg: Cfg) -> list[frozenset[int]]:
     return needed
 
 
-def _behind(cfg: Cfg, block: Block) -> tuple[int, ...]:
+def _successors(cfg: Cfg, block: Block) -> tuple[int, ...]:
     """The blocks where a lane continues: after a collective section, which the lanes of all
     sections of its class may run, that is the block after its own."""
     last, home = block.last, block.last.get("target")

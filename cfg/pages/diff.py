@@ -78,7 +78,7 @@ def _order(found: Alignment) -> Iterator[BlockMatch | tuple[int | None, int | No
     by_left = {p.left: p for p in found.pairs}
     by_right = {p.right: p for p in found.pairs}
     alone = set(found.only_right)
-    behind: dict[int, list[int]] = {}
+    after: dict[int, list[int]] = {}
     first: list[int] = []
     last: int | None = None
     for right in sorted({*alone, *by_right}):
@@ -87,12 +87,12 @@ def _order(found: Alignment) -> Iterator[BlockMatch | tuple[int | None, int | No
         elif last is None:
             first.append(right)
         else:
-            behind.setdefault(last, []).append(right)
+            after.setdefault(last, []).append(right)
     for right in first:
         yield None, right
     for left in sorted({*found.only_left, *by_left}):
         yield by_left.get(left, (left, None))
-        for right in behind.get(left, ()):
+        for right in after.get(left, ()):
             yield None, right
 
 

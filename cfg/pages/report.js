@@ -366,7 +366,7 @@ async function kernel(n) {
         ["RDNA3", `${num(k.rdna3)} instructions, ${num(k.code_bytes)} bytes`],
         ["added", addedLine(k.added)], ["name", el("span", { class: "mono" }, k.name)], ["from", k.where]]),
       el("div", {}, facts(k.arch, [["registers", num(s.registers)], ["shared memory", `${num(s.shared)} bytes`],
-        ["stack", `${num(s.stack)} bytes a thread`], ["barriers", num(s.barriers)],
+        ["stack", `${num(s.stack)} bytes per thread`], ["barriers", num(s.barriers)],
         ["occupancy", occupancy(s.occupancy)]]),
         k.runs ? facts("run", [["launches", num(k.runs.launches)], ["workgroups", num(k.runs.workgroups)],
         ["waves", num(k.runs.waves)], ["executed", `${num(k.runs.executed)} RDNA3 instructions`]]) : null),

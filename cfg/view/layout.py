@@ -235,22 +235,22 @@ class _Placing:
         a, b = self.rows[arc.src] + 1, self.rows[arc.dst]
         return min(a, b), max(a, b)
 
-    def _free(self, gap: int, first: int, behind: int) -> bool:
+    def _free(self, gap: int, first: int, end: int) -> bool:
         rows = self.closed.get(gap, ())
         at = bisect_left(rows, first)
-        return at == len(rows) or rows[at] >= behind
+        return at == len(rows) or rows[at] >= end
 
     def _gap(self, arc: Arc) -> int:
         """The column gap for an arc: free over its whole height, with the smallest detour."""
-        first, behind = self._spans(arc)
+        first, end = self._spans(arc)
         s, t = self.columns[arc.src] + 1, self.columns[arc.dst] + 1
         low, high = min(s, t), max(s, t)
-        middle = [g for g in range(low, high + 1) if self._free(g, first, behind)]
+        middle = [g for g in range(low, high + 1) if self._free(g, first, end)]
         if middle:
             return min(middle, key=lambda g: abs(g - t))
         for away in range(1, self.count + 2):
             for g in (low - away, high + away):
-                if 0 <= g <= self.count and self._free(g, first, behind):
+                if 0 <= g <= self.count and self._free(g, first, end):
                     return g
         raise AssertionError("the outermost gaps are always free")
 

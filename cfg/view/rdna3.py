@@ -104,13 +104,13 @@ def _addresses(lines: Sequence[Decoded]) -> list[int]:
         if inst is None or not inst.args:
             continue
         dst = inst.args[0]
-        behind = line.address + len(line.code)
+        following = line.address + len(line.code)
         if inst.op in ("s_swappc_b64", "s_call_b64"):
-            found.add(behind)
+            found.add(following)
         if not isinstance(dst, S):
             continue
         if inst.op == "s_getpc_b64":
-            known[dst.index] = behind
+            known[dst.index] = following
         elif inst.op == "s_add_u32" and dst.index in known and isinstance(inst.args[2], I):
             found.add(known.pop(dst.index) + inst.args[2].value & 0xFFFFFFFF)
         else:
@@ -137,17 +137,17 @@ def _arcs(
     op = _op(last)
     target = target_of(last)
     goes = [] if target is None or target not in by_start else [by_start[target]]
-    behind = [i + 1] if i + 1 < len(blocks) else []
+    following = [i + 1] if i + 1 < len(blocks) else []
 
     def all_of(nodes: Sequence[int], kind: ArcKind) -> list[Arc]:
         return [Arc(i, n, kind) for n in nodes]
 
     if op.startswith("s_cbranch_"):
-        return all_of(behind, "fall") + all_of(goes, "taken")
+        return all_of(following, "fall") + all_of(goes, "taken")
     if op.startswith("s_branch"):
         return all_of(goes, "jump")
     if op == "s_call_b64":
         return all_of(goes, "call")
     if op in _INDIRECT:
         return all_of(taken, "case")
-    return [] if op in _ENDS or last.inst is None else all_of(behind, "jump")
+    return [] if op in _ENDS or last.inst is None else all_of(following, "jump")

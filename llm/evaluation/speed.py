@@ -26,7 +26,7 @@ from sassxlate.llm.inference.block_model import BlockModel, Words
 
 _OPTIONS = (
     ("blocks", 256, "distinct blocks at most"),
-    ("processes", 0, "processes; 0: one a core"),
+    ("processes", 0, "processes; 0: one per core"),
     ("rounds", 1, "times that each is asked"),
 )
 

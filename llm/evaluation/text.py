@@ -145,7 +145,7 @@ def _programs(f: Mapping[str, Any]) -> Iterator[str]:
         if p["programs"]:
             blocks, macros = p["blocks_a_program"], p["macros_a_program"]
             yield (
-                f"    blocks a program: {blocks['mean']:.0f} in the mean, {blocks['median']:.0f} "
+                f"    blocks per program: {blocks['mean']:.0f} in the mean, {blocks['median']:.0f} "
                 f"in the median; {p['distinct_a_program']['mean']:.0f} distinct; macros apart "
                 f"{macros['mean']:.1f}"
             )

@@ -141,11 +141,11 @@ def _places(chains: _Chains) -> tuple[dict[str, V | S], int, tuple[int, int]]:
         first = int(group[0][1:])
         step = {1: 1, 2: 2}.get(len(group), 4)
         before = out.get(f"{group[0][0]}{first - 1}")
-        behind = out.get(f"{group[0][0]}{first + len(group)}")
+        following = out.get(f"{group[0][0]}{first + len(group)}")
         for at in room:
             run = range(at, at + len(group))
             near = (before is not None and before.index == at - 1) or (
-                behind is not None and behind.index == at + len(group)
+                following is not None and following.index == at + len(group)
             )
             if (at - first) % step == 0 and set(run) <= set(room) and not near:
                 break

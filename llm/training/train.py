@@ -76,7 +76,7 @@ class Trainer:
         self.ranks, self.device = joined(torch, device)
         self.cuda = self.device.startswith("cuda")
         if min(s.batch, len(self.chosen)) < self.ranks.world:
-            text = f"{s.batch} rows a step, {len(self.chosen)} examples"
+            text = f"{s.batch} rows per step, {len(self.chosen)} examples"
             raise ModelError("SX1010", f"{text} for {self.ranks.world} processes")
         torch.manual_seed(s.seed)
         if self.cuda:

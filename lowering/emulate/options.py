@@ -96,7 +96,7 @@ class TracePoint:
 
     number: int
     pc: int
-    behind: bool
+    after: bool
     places: tuple[Place, ...]
     mask: int = EXEC_LO
 

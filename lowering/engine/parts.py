@@ -25,8 +25,8 @@ def no_guard(part: CutRegion) -> Callable[[int], bool]:
     sass = part.block.instructions
 
     def may(n: int) -> bool:
-        before, behind = sass[n - 1].guard, sass[n].guard
-        return before.is_true or behind.is_true
+        before, after = sass[n - 1].guard, sass[n].guard
+        return before.is_true or after.is_true
 
     return may
 

@@ -37,18 +37,20 @@ def spliced(
     theirs = tuple(tuple(i for i in group if isinstance(i, Inst)) for group in rules)
     if len(code) != len(theirs) or sum(map(len, theirs)) != sum(map(len, rules)):
         return None
-    behind = lives(block, live_out)
+    live_after = lives(block, live_out)
     taken = steps = first = 0
     made = theirs
     try:
         plain = [[replace(i, uniform=False, fence=False) for i in group] for group in code]
         mine = tuple(map(tuple, with_uniform(plain, block.instructions, regs)))
-        both = set(ends_of(block, regs, behind, mine)) & set(ends_of(block, regs, behind, theirs))
+        both = set(ends_of(block, regs, live_after, mine)) & set(
+            ends_of(block, regs, live_after, theirs)
+        )
         for end in sorted(n for n in both if n > 0):
             steps += 1
             if _worth(mine[first:end], theirs[first:end]):
                 tried = (*made[:first], *mine[first:end], *made[end:])
-                verdict = prover.pieces(block, regs, behind, tried, first, end, ())
+                verdict = prover.pieces(block, regs, live_after, tried, first, end, ())
                 if isinstance(verdict, Proved):
                     made, taken = tried, taken + 1
             first = end

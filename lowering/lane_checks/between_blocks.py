@@ -63,14 +63,14 @@ def misplaced(
     points: Sequence[ResumePoint],
     *,
     ends: bool = False,
-    behind: str = "",
+    following: str = "",
 ) -> tuple[Fault, ...]:
     """What the code between two blocks, or after the last one, does wrong to some lane.
 
-    ``ends``: this is an EXIT's code.  ``behind`` is the label after it, if that is not a block's.
+    ``ends``: this is an EXIT's code.  ``following`` is the label after it, unless a block's.
     Labels of points and of the scan inside the code are entries, too.
     """
-    walk = _Walk(items, regs, points, ends, behind)
+    walk = _Walk(items, regs, points, ends, following)
     if 0 not in walk.entries.values():
         walk.enter(0, every=True)
     for name, at in walk.entries.items():
@@ -105,14 +105,14 @@ def check(
     plan: ConvergencePlan,
     *,
     ends: bool = False,
-    behind: str = "",
+    following: str = "",
 ) -> None:
     """Raises SX0431 if the code between the blocks treats a lane wrongly."""
     if plan.alone:  # no lane ever waits: EXEC alone holds the live lanes
         return
     if not moves(items, c.k.regs):
         return
-    found = misplaced(items, c.k.regs, plan.points, ends=ends, behind=behind)
+    found = misplaced(items, c.k.regs, plan.points, ends=ends, following=following)
     if found:
         what = "; ".join(f.text for f in found[:3])
         raise c.refuse(f"the code after it {what}", "SX0431")
@@ -124,7 +124,7 @@ def unchecked(
     plan: ConvergencePlan,
     *,
     ends: bool = False,
-    behind: str = "",
+    following: str = "",
 ) -> None:
     """Stands in for :func:`check` when the check is off."""
 
@@ -132,9 +132,9 @@ def unchecked(
 class _Walk:
     def __init__(
         self, items: Sequence[Item], regs: RegisterMap, points: Sequence[ResumePoint], ends: bool,
-        behind: str,
+        following: str,
     ) -> None:  # fmt: skip
-        self.behind = behind
+        self.following = following
         self.code: list[Inst] = []
         self.labels: dict[str, int] = {}
         for item in items:
@@ -176,7 +176,7 @@ class _Walk:
 
     def _go(self, at: int, lane: _At) -> None:
         if at == len(self.code):
-            self._leave(at, self.behind, lane)
+            self._leave(at, self.following, lane)
             return
         useful = self.useful[at]
         if any(r not in useful for r, _ in lane.bits):

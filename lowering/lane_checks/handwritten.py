@@ -176,10 +176,10 @@ def _steps(items: Sequence[Item], regs: RegisterMap) -> tuple[_Step, ...]:
         for at in range(end - 1, -1, -1):
             inst, to = code[at], targets[at]
             nexts = [at + 1] if to is None else [to] if inst.op == "s_branch" else [to, at + 1]
-            behind = frozenset[int]().union(*(useful[n] for n in nexts if n >= 0))
+            live = frozenset[int]().union(*(useful[n] for n in nexts if n >= 0))
             written, read, _ = _touches(inst)
-            new = behind - written
-            if inst.op.startswith(_CHOOSES) or not written.isdisjoint(behind | {EXEC_LO}):
+            new = live - written
+            if inst.op.startswith(_CHOOSES) or not written.isdisjoint(live | {EXEC_LO}):
                 new |= {*asked[at]} - {EXEC_LO}
             vectors = _bits(read, base)
             for n in nexts:

@@ -109,12 +109,12 @@ def cut_regions(
         ins.offset in apart or is_macro(ins, code, regs)
         for ins, code in zip(block.instructions, whole, strict=True)
     ]
-    behind: list[frozenset[RegRef]] = []
+    live_after: list[frozenset[RegRef]] = []
     live = live_out
     for ins in reversed(block.instructions):
-        behind.append(live)
+        live_after.append(live)
         live = live_before(ins, live)
-    behind.reverse()
+    live_after.reverse()
     out: list[CutRegion] = []
     for first, end, macro in _cuts(block.instructions, own, longest):
         part = replace(block, instructions=block.instructions[first:end])
@@ -122,7 +122,7 @@ def cut_regions(
         # The end of a guarded run precedes the code after it.
         plain = all(ins.guard.is_true for ins in near)
         code = whole[first:end] if plain else rules_code(part, regs)
-        region = CutRegion(part, behind[end - 1], code, macro)
+        region = CutRegion(part, live_after[end - 1], code, macro)
         found = None if macro else said_as(region, regs)
         if found is not None and (end - first == 1 or not too_long(found, regs)):
             out.append(found)
@@ -130,7 +130,7 @@ def cut_regions(
             out.append(region)
         elif end - first > 1 and longest > 1:  # too many registers, one unnamed, or too long
             out += cut_regions(
-                part, regs, behind[end - 1], (end - first + 1) // 2, too_long=too_long
+                part, regs, live_after[end - 1], (end - first + 1) // 2, too_long=too_long
             )
         else:
             out.append(replace(region, macro=True))
@@ -169,8 +169,8 @@ def _cuts(
 def _cut(instructions: Sequence[Instruction], first: int, longest: int) -> int:
     """The place to cut a long run: late, and preferably not inside a run of one guard."""
     for end in range(first + longest, first + longest // 2, -1):
-        before, behind = instructions[end - 1].guard, instructions[end].guard
-        if before.is_true or before != behind:
+        before, after = instructions[end - 1].guard, instructions[end].guard
+        if before.is_true or before != after:
             return end
     return first + longest
 

@@ -41,7 +41,7 @@ def improved(
     made = with_uniform(draft.code(), region.block.instructions, regs)
     both = set(joints(made, regs)) & set(joints(rules, regs)) - draft.joined
     ends = sorted(n for n in both if n > 0)
-    behind = lives(region.block, region.live_out)
+    live_after = lives(region.block, region.live_out)
     code = [list(group) for group in rules]
     modulo: set[str] = set()
     same: list[tuple[int, int]] = []
@@ -51,7 +51,7 @@ def improved(
         verdict = None
         tried = [*code[:first], *(list(g) for g in mine), *code[end:]]
         if mine != tuple(map(tuple, old)) and cost(flat_code(mine)) < cost(flat_code(old)):
-            verdict = _proved(region, regs, behind, prover, tried, first, end, draft.bound)
+            verdict = _proved(region, regs, live_after, prover, tried, first, end, draft.bound)
         if verdict is not None:
             code = tried
             modulo.update(verdict.modulo)
@@ -68,7 +68,7 @@ def improved(
         check_legality(code, question)
         code_words(code, question)  # fails for register pairs that the prompt does not have
         for first, end in same:
-            verdict = _proved(region, regs, behind, prover, code, first, end, ())
+            verdict = _proved(region, regs, live_after, prover, code, first, end, ())
             if verdict is None:
                 break
             modulo.update(verdict.modulo)
@@ -85,7 +85,7 @@ def improved(
 def _proved(
     region: CutRegion,
     regs: RegisterMap,
-    behind: Sequence[frozenset[RegRef]],
+    live_after: Sequence[frozenset[RegRef]],
     prover: Prover,
     code: Code,
     first: int,
@@ -94,7 +94,7 @@ def _proved(
 ) -> Proved | None:
     """Whether a step is proved."""
     try:
-        verdict = prover.pieces(region.block, regs, behind, code, first, end, bound)
+        verdict = prover.pieces(region.block, regs, live_after, code, first, end, bound)
     except SassxlateError:
         return None
     return verdict if isinstance(verdict, Proved) else None

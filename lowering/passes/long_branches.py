@@ -65,9 +65,9 @@ def expand_long_branches(
     out: list[Item] = []
     code = list(program.code)
     parts: list[int] = []  # start of each island in ``out``
-    behind = {n: i for i, (n, _) in enumerate(islands)}
+    index_of = {n: i for i, (n, _) in enumerate(islands)}
     for n, item in enumerate(items):
-        if n in behind:
+        if n in index_of:
             parts.append(len(out))
         label = _target(item)
         if label is not None and label in places and isinstance(item, Inst):

@@ -117,7 +117,7 @@ def _vectors(code: list[list[Inst]], lent: Sequence[int], base: int) -> list[lis
 
 
 def _loaded(code: list[list[Inst]], words: Mapping[int, int], kernarg: S) -> list[list[Inst]]:
-    """The loads of lent constants, each in front of the first code that reads it.  A move out of a
+    """The loads of lent constants, each before the first code that reads it.  A move out of a
     constant that nothing else reads is the load itself."""
     times: dict[int, int] = {}
     for group in code:

@@ -4,7 +4,7 @@ The prompt is canonical: two blocks that differ in the numbers of registers, in 
 addresses alone have one prompt (:mod:`.canonical_names`).  It says the target's instruction set,
 what is read before it is written (``in``), what is read after it (``out``), which predicates must
 keep the bits of lanes that wait elsewhere (``keep``), how many temporaries are free, and the SASS,
-one instruction a line::
+one instruction per line::
 
     gfx1100
     in v1 v2 c0 c1

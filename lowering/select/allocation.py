@@ -55,14 +55,13 @@ def allocation(planned: Planned, vtemps: int) -> Allocated:
 
 
 def fit_registers(selected: Selected) -> Selected:
-    """The kernel in the target's VGPRs, with no more threads a block than there are registers for.
+    """The kernel in the target's VGPRs; its blocks have no more threads than registers suffice for.
 
-    How many temporaries the code takes, only the code says: each use of a spilled register takes
-    one, and what is spilled depends on how many are kept free.  Selection counts them.  Where map
-    and temporaries together are more than there are, the map is made again with as many kept free
-    as were counted, and the code selected with it.  A map keeps free what it was told, so that only
-    a larger number makes another round necessary: the numbers grow, and after ``ROUNDS`` rounds the
-    kernel is refused (LoweringError SX0402).  Hardly any kernel needs a second one.
+    Only selection can count the temporaries: each use of a spilled register takes one, and which
+    registers are spilled depends on how many VGPRs the map keeps free.  If the map and the counted
+    temporaries exceed the VGPRs, a new map keeps that many free, and selection runs again.  The
+    numbers only grow; after ``ROUNDS`` rounds the kernel is refused (LoweringError SX0402).  Few
+    kernels need a second round.
     """
     target = selected.regs.target
     for _ in range(ROUNDS - 1):

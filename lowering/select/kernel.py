@@ -121,8 +121,8 @@ def _emit_kernel(k: KernelBuilder, plan: ConvergencePlan, *, placed: bool) -> li
         c = RuleEmitter(k, block.last, converged)
         try:
             writer.end(c, block, following)
-            ends, behind = block.last.mnemonic == "EXIT", "" if following else SCAN
-            check(c, k.items[first:], plan, ends=ends, behind=behind)
+            ends, last = block.last.mnemonic == "EXIT", "" if following else SCAN
+            check(c, k.items[first:], plan, ends=ends, following=last)
         except SassxlateError as e:
             raise e.at(kernel=k.name, offset=block.last.offset, inst=block.last.text) from None
         if traits(block.last).ends_block:
@@ -158,10 +158,10 @@ def _pieces(
     for block, body in zip(plan.cfg.blocks, bodies, strict=True):
         converged = plan.uniformity.converged[block.index]
         merged = frozenset[RegRef]() if converged else plan.pending_live
-        behind: dict[int, frozenset[RegRef]] = {}
+        live_after: dict[int, frozenset[RegRef]] = {}
         now = live.live_out[block.index]
         for ins in reversed(block.instructions):
-            behind[ins.offset] = now
+            live_after[ins.offset] = now
             now = live_before(ins, now)
         for found in body.found:
             part = Region(block.index, found.members, converged, merged, around)
@@ -169,7 +169,7 @@ def _pieces(
             assert first is not None
             assert end is not None
             out.append(
-                RegionSite(part, behind[part.instructions[-1].offset], first, end, found.starts)
+                RegionSite(part, live_after[part.instructions[-1].offset], first, end, found.starts)
             )
     return tuple(out)
 

@@ -244,7 +244,7 @@ class LockstepPair:
             "lanes that went another way", 0
         ) + len(lanes)
 
-    def behind(self, ins: Instruction, group: Group, lanes: Mask) -> None:
+    def after(self, ins: Instruction, group: Group, lanes: Mask) -> None:
         s = group.s
         for one in self._open:
             self.number += 1
@@ -352,7 +352,7 @@ class LockstepPair:
         """Ends the run at a difference."""
         step, ins = one.step, one.step.ins
         fault = self.stopped
-        unfinished = any(row[3] < 0 for _, row in one.parts) and step.behind is not None
+        unfinished = any(row[3] < 0 for _, row in one.parts) and step.after is not None
         if seen.differs or unfinished:
             self.state = {ref: _sass(s, one.row, ref) for ref in _all(self.choice.steps)}
             self.passing = self.streams.passing(seen.warp, one.parts[0][1])
@@ -511,7 +511,7 @@ def _compare(
         # With few warps, running many blocks at once gains nothing.
         lanes = 1024 if choice.warps is not None else ScheduleOptions().lanes
         options = ScheduleOptions(order, give_up, lanes=lanes)
-        done = run(launch, options, pair.behind, before=pair.before)
+        done = run(launch, options, pair.after, before=pair.before)
     except InterpretError as error:
         return pair.of_error(error), pair, None
     if pair.end is not None:

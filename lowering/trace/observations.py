@@ -118,7 +118,7 @@ class Choice:
         out: list[TracePoint] = []
         for offset in sorted(self.wanted):
             step = self.steps[offset]
-            out += [p for p in (step.before, step.behind) if p is not None]
+            out += [p for p in (step.before, step.after) if p is not None]
         return tuple(out)
 
 
@@ -176,10 +176,10 @@ class Streams:
         self._index()
 
     def _index(self) -> None:
-        owner = {p.number: (s.ins.offset, s.behind is not None) for s in self.steps.values()
-                 for p in (s.before, s.behind) if p is not None}  # fmt: skip
+        owner = {p.number: (s.ins.offset, s.after is not None) for s in self.steps.values()
+                 for p in (s.before, s.after) if p is not None}  # fmt: skip
         size = {n: HEAD + LANES * len(p.wide) + len(p.scalar) for n, p in self.points.items()}
-        behind = {n for n, p in self.points.items() if self.steps[owner[n][0]].behind is p}
+        after = {n for n, p in self.points.items() if self.steps[owner[n][0]].after is p}
         at, end = 0, len(self.words)
         words = self.words.data.cast("B").cast("I") if end else memoryview(b"")
         while at < end:
@@ -190,7 +190,7 @@ class Streams:
                 wave = self.waves[key] = WaveObservations()
             offset, closes = owner[number]
             last = wave.passed[-1] if wave.passed else None
-            if number in behind:
+            if number in after:
                 if last is not None and last[0] == offset:
                     last[3] = at
             elif not (closes and last is not None and last[0] == offset and last[3] < 0):

@@ -36,7 +36,7 @@ class SourceStep:
     places: Mapping[RegRef, Place]
     live: frozenset[RegRef]
     before: TracePoint | None = None
-    behind: TracePoint | None = None
+    after: TracePoint | None = None
 
     @property
     def control(self) -> bool:
@@ -72,16 +72,16 @@ def steps(translated: Translated) -> dict[int, SourceStep]:
     number = 0
     for block in cfg.blocks:
         live = live_out[block.index]
-        behind: list[frozenset[RegRef]] = []
+        lives: list[frozenset[RegRef]] = []
         for ins in reversed(block.instructions):
-            behind.append(live)
+            lives.append(live)
             live = live_before(ins, live)
-        for ins, after in zip(block.instructions, reversed(behind), strict=True):
+        for ins, live_after in zip(block.instructions, reversed(lives), strict=True):
             refs = sorted(ins.reads | ins.writes, key=lambda r: (r.file, r.index))
             places = {ref: p for ref in refs if (p := place_of(regs, ref)) is not None}
             span = spans.get(ins.offset)
             if span is None:
-                out[ins.offset] = SourceStep(ins, block.start, (), places, ins.writes & after)
+                out[ins.offset] = SourceStep(ins, block.start, (), places, ins.writes & live_after)
                 continue
             given = tuple(sorted(set(places.values())))
             first = TracePoint(number, span.offsets[0], False, given, span.mask)
@@ -91,7 +91,7 @@ def steps(translated: Translated) -> dict[int, SourceStep]:
                 last = TracePoint(number, span.end[0], span.end[1], given, span.end_mask)
                 number += 1
             out[ins.offset] = SourceStep(
-                ins, block.start, tuple(span.offsets), places, ins.writes & after, first, last
+                ins, block.start, tuple(span.offsets), places, ins.writes & live_after, first, last
             )
     return out
 

@@ -223,9 +223,9 @@ def watched(
     points: list[TracePoint] = []
     owner: dict[int, int] = {}
     for offset, step in choice.steps.items():
-        if step.behind is not None and traits(step.ins).reaches(_STORES):
+        if step.after is not None and traits(step.ins).reaches(_STORES):
             owner[len(points)] = offset
-            points.append(replace(step.behind, number=len(points), places=(place,)))
+            points.append(replace(step.after, number=len(points), places=(place,)))
     buffer, _, _ = _run(subject, points, warps, seed, give_up, _ROOM)
     mine: list[MemoryChange] = []
     for one in buffer.records():

@@ -403,7 +403,7 @@ def _states(
     from sassxlate.runtime_shim.replay.trace_subject import recorded_at
 
     seen = end.seen
-    if seen is None or not pair.state or seen.step.behind is None:
+    if seen is None or not pair.state or seen.step.after is None:
         return
     regs = subject.translated.selected.regs
     refs = _live(subject, seen.step)
@@ -412,8 +412,8 @@ def _states(
         place = place_of(regs, ref)
         if place is not None and place not in places:
             places.append(place)
-    behind = seen.step.behind
-    point = TracePoint(0, behind.pc, behind.behind, tuple(places), behind.mask)
+    after = seen.step.after
+    point = TracePoint(0, after.pc, after.after, tuple(places), after.mask)
     state = recorded_at(
         subject, point, seen.warp, pair.passing, options["strict_seed"], options["give_up"]
     )

@@ -143,8 +143,8 @@ def command(
     The end of a block (branches, barriers, convergence) is not covered.  The exit status is 1
     if a block was refuted.
 
-    With --text, FILE is one block in TOML: arch = 90, sass and rdna3 (text, an instruction a line),
-    registers (R4 = "v4", P0 = "s20", UR4 = "s24"), and optionally constants and live_out.
+    With --text, FILE is one block in TOML: arch = 90, sass and rdna3 (text, one instruction per
+    line), registers (R4 = "v4", P0 = "s20", UR4 = "s24"), and optionally constants and live_out.
 
     With --run, FILE is a program: it runs on the emulated device, each of its launches runs again
     in the reference interpreter of SASS, and memory afterwards must be the same.

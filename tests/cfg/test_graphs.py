@@ -152,8 +152,8 @@ def test_uniform_code_is_converged() -> None:
         assert all(analyse(named(name, 80)).converged)
 
 
-def test_code_behind_a_spin_loop_is_not() -> None:
+def test_code_after_a_spin_loop_is_not() -> None:
     cfg = named("spin_before_work", 80)
     facts = analyse(cfg)
-    behind = next(b for b in cfg.blocks if any(i.mnemonic == "MEMBAR" for i in b.instructions))
-    assert not facts.converged[behind.index]
+    following = next(b for b in cfg.blocks if any(i.mnemonic == "MEMBAR" for i in b.instructions))
+    assert not facts.converged[following.index]

@@ -34,7 +34,7 @@ const light = (c) => { const [r, g, b] = numbers(c).map(channel);
 const ratio = (a, b) => { const [x, y] = [light(a), light(b)].sort((m, n) => n - m);
   return (x + 0.05) / (y + 0.05); };
 const seen = (c) => numbers(c).length < 4 || numbers(c)[3] > 0;
-function behind(e) {
+function background(e) {
   const block = e.closest("g.b");
   if (block) {  // lines that are marked, else the block
     const box = e.getBoundingClientRect(), y = (box.top + box.bottom) / 2;
@@ -57,7 +57,7 @@ function contrast() {
     if (!text || e.closest("script,style,noscript,pre#result,defs")) continue;
     const s = getComputedStyle(e), svg = e.closest("svg");
     if (s.display === "none" || s.visibility === "hidden") continue;
-    const found = ratio(svg ? s.fill : s.color, behind(e));
+    const found = ratio(svg ? s.fill : s.color, background(e));
     count += 1;
     if (found < least[0]) least = [found, `${e.className.baseVal ?? e.className} ${text}`];
   }

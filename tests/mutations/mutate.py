@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 # Numbers at which sizes, counts and offsets change their nature.
 _EDGES = (0, 1, 0x7F, 0xFF, 0xFFFF, 0x7FFFFFFF, 0x80000000, 0xFFFFFFF0, 0xFFFFFFFF)
-Span = tuple[int, int]  # first byte, and the byte behind the last
+Span = tuple[int, int]  # first byte, and the byte after the last
 
 
 def mutated(data: bytes, seed: int, spans: Sequence[Span] = ()) -> bytes:

@@ -34,7 +34,7 @@ def _worker(numbers: Sequence[int], out: str) -> None:
 
 
 def test_supervised(tmp_path: Path) -> None:
-    """Behind what faults or hangs a new process continues."""
+    """After a fault or a hang a new process continues."""
     shares = [range(p, 8, 2) for p in (0, 1)]
     found = supervised(_worker, shares, tmp_path / "new", 30, patience=0.3)
     want = dict.fromkeys(range(8), "equal") | {FAULTS: "failed", HANGS: "hung"}

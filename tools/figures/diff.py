@@ -153,13 +153,13 @@ def mutant(picture: Picture, kind: str, seed: int) -> tuple[Picture, list[int]]:
 def _runs(picture: Picture) -> list[list[int]]:
     """Blocks that move together: the return point of a call stays after the call."""
     out: list[list[int]] = []
-    behind = False
+    after_call = False
     for node in picture.nodes:
-        if behind:
+        if after_call:
             out[-1].append(node.index)
         else:
             out.append([node.index])
-        behind = bool(node.lines) and is_call(node.lines[-1].text)
+        after_call = bool(node.lines) and is_call(node.lines[-1].text)
     return out
 
 
@@ -248,7 +248,7 @@ def paired(kernels: Sequence[tuple[Picture, Picture]]) -> Iterator[str]:
     yield (
         f"{ARCHS[0]} beside {ARCHS[1]}, {len(kernels)} kernels, {blocks} blocks: "
         f"{percent(matched, blocks)} paired, alike {alike / max(1, len(kernels)):.3f} in the mean, "
-        f"{1000 * taken / max(1, len(kernels)):.0f} ms a kernel"
+        f"{1000 * taken / max(1, len(kernels)):.0f} ms per kernel"
     )
     sides = [side for kernel in kernels for side in kernel]
     selves = ((side, align(side, side)) for side in sides)

@@ -195,7 +195,7 @@ def choose_anchor(block: Block) -> tuple[int, int]:
 
 
 def leb128(value: int) -> bytes:
-    """An unsigned number, seven bits a byte, low bits first."""
+    """An unsigned number, seven bits per byte, low bits first."""
     out = bytearray()
     while value > 0x7F:
         out.append(value & 0x7F | 0x80)

@@ -104,7 +104,7 @@ def keep(combined: str, release: str) -> list[Path]:
         "# What the programs print on a real GPU\n\n"
         f"* GPU and driver: {about['gpu']}\n* date: {about['date']}\n"
         f"* built by nvcc {release} for sm_90\n\n"
-        "One file a program and size of `../../src/programs.toml`, without the `time:` lines.\n"
+        "One file per program and size of `../../src/programs.toml`, without the `time:` lines.\n"
         "Written by `tools/silicon/program_truth.py`.\n"
     )
     return sorted(TRUTH.iterdir())

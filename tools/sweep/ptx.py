@@ -1,4 +1,4 @@
-"""Shape ``ptx``: one PTX instruction a kernel, over edges of its operands' types, in rounds."""
+"""Shape ``ptx``: one PTX instruction per kernel, over edges of its operands' types, in rounds."""
 
 from __future__ import annotations
 

@@ -183,7 +183,7 @@ _README = """# What the sweep's kernels wrote on a real GPU
 
 {about}
 
-A file for each kind of flags (`tools/sweep/plan.py`), a line a kernel: its name, the CRC-32 of its
+A file for each kind of flags (`tools/sweep/plan.py`), one line per kernel: its name, the CRC-32 of its
 source, the CRC-32s of its slots, and, where they are others, those with all NaNs made one; `O3.txt`
 has all kernels, the others those whose result is not `O3`'s.  `words.xz` has the results of
 approximations themselves.  Written by `python -m tools.sweep keep` from what `tools/sweep/job.py`

@@ -136,10 +136,8 @@ def _sign(slot: R | C, sign: str, slots: Slots) -> int | None:
 @cache
 def _register_pattern(file: str, wrap: str) -> re.Pattern[str]:
     before, _, after = (wrap or "{}").partition("{}")
-    behind = re.escape(after).replace(re.escape("{next}"), rf"{file}(?:\d+|Z)")
-    return re.compile(
-        rf"([-~]?)(\|?){re.escape(before)}{file}(\d+|Z){behind}({_NAME})(\|?)({_NAME})"
-    )
+    rest = re.escape(after).replace(re.escape("{next}"), rf"{file}(?:\d+|Z)")
+    return re.compile(rf"([-~]?)(\|?){re.escape(before)}{file}(\d+|Z){rest}({_NAME})(\|?)({_NAME})")
 
 
 def _reg(slots: Slots, slot: R, text: str, at: int) -> Parsed:

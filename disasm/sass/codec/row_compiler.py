@@ -146,8 +146,8 @@ def _reg(slot: R, context: Context, widths: Mapping[str, int], generation: int) 
         reuse = _bit(word, slot.reuse) and (slot.reuse not in REUSE_BITS or _bit(word, NO_YIELD))
         body = reg_text(slot.file, index)
         if slot.wrap:
-            behind = reg_text(slot.file, min(index + 1, 255))
-            body = slot.wrap.format(body, next=behind)
+            following = reg_text(slot.file, min(index + 1, 255))
+            body = slot.wrap.format(body, next=following)
         if slot.select is not None and slot.select.inside and part:
             text = _wrap(f"{body}.{part}", neg, absolute, inv)
         else:

@@ -194,10 +194,10 @@ def by_pc(
 ) -> tuple[dict[int, list[TracePoint]], dict[int, list[TracePoint]]]:
     """The points before and after the instruction at an offset."""
     before: dict[int, list[TracePoint]] = {}
-    behind: dict[int, list[TracePoint]] = {}
+    after: dict[int, list[TracePoint]] = {}
     for point in points:
-        (behind if point.behind else before).setdefault(point.pc, []).append(point)
-    return before, behind
+        (after if point.after else before).setdefault(point.pc, []).append(point)
+    return before, after
 
 
 __all__ = ["Buffer", "Record", "by_pc", "emit", "emit_budget"]

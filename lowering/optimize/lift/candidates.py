@@ -63,9 +63,9 @@ def _taken(item: Known, prover: Prover, draft: Draft) -> Better | None:
     from."""
     block, live_out, regs = item.region.block, item.region.live_out, item.regs
     made = with_uniform(draft.code(), block.instructions, regs)
-    behind = lives(block, live_out)
+    live_after = lives(block, live_out)
     quick = _quick(prover)
-    both = set(joints(made, regs)) & set(ends_of(block, regs, behind, item.code)) - draft.joined
+    both = set(joints(made, regs)) & set(ends_of(block, regs, live_after, item.code)) - draft.joined
     ends = sorted(n for n in both if n > 0)
     new = [list(group) for group in item.code]
     first = 0
@@ -73,7 +73,7 @@ def _taken(item: Known, prover: Prover, draft: Draft) -> Better | None:
         mine, old = made[first:end], tuple(map(tuple, item.code[first:end]))
         if mine != old and _price(mine) < _price(old):
             tried = [*new[:first], *(list(g) for g in mine), *new[end:]]
-            if _holds(item, quick, behind, tried, first, end):
+            if _holds(item, quick, live_after, tried, first, end):
                 new = tried
         first = end
     price = _price(new)
@@ -105,13 +105,13 @@ def _quick(prover: Prover) -> Prover:
 def _holds(
     item: Known,
     prover: Prover,
-    behind: Sequence[frozenset[RegRef]],
+    live_after: Sequence[frozenset[RegRef]],
     code: Code,
     first: int,
     end: int,
 ) -> bool:
     try:
-        step = step_of(item.region.block, item.regs, behind, code, first, end)
+        step = step_of(item.region.block, item.regs, live_after, code, first, end)
         return isinstance(prover.step(step), Proved)
     except SassxlateError:
         return False

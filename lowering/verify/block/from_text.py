@@ -110,7 +110,7 @@ def block_of(texts: Texts, target: Target = DEFAULT) -> BlockPair:
                 raise _bad("SX0440", message, ins.text)
     live = None if texts.live_out is None else frozenset(map(_ref, texts.live_out))
     merged = frozenset(map(_ref, texts.merged))
-    loose, behind = claims(sass)
+    loose, loose_out = claims(sass)
     return BlockPair(
         sass,
         _rdna(texts, sass),
@@ -119,7 +119,7 @@ def block_of(texts: Texts, target: Target = DEFAULT) -> BlockPair:
         merged,
         live_out=live,
         loose=loose,
-        loose_out=behind,
+        loose_out=loose_out,
     )
 
 

@@ -66,18 +66,18 @@ def blocks(translated: Translated) -> Iterator[Found]:
                 bank_layout(translated.kernel.arch),
                 frozenset() if converged[block.index] else frozenset(selected.plan.pending_live),
                 tables,
-                _live_behind(block, live),
+                _live_out(block, live),
                 tail,
                 called,
                 selected.nans.wide & {ins.offset for ins in body},
                 selected.nans.exact & {ins.offset for ins in body},
                 nans[block.index],
-                _behind(cfg, block, live, nans),
+                _loose_after(cfg, block, live, nans),
             ),
         )
 
 
-def _behind(
+def _loose_after(
     cfg: Cfg, block: GraphBlock, live: Liveness, nans: Sequence[Mapping[RegRef, Nan]]
 ) -> dict[RegRef, frozenset[Nan]]:
     """The registers that the translator reports loose at the start of the successors."""
@@ -91,7 +91,7 @@ def _behind(
     return {ref: frozenset(kinds) for ref, kinds in out.items()} | unread
 
 
-def _live_behind(block: GraphBlock, live: Liveness) -> frozenset[RegRef]:
+def _live_out(block: GraphBlock, live: Liveness) -> frozenset[RegRef]:
     """The registers live after the body, including those that the control transfer reads."""
     out = live.live_out[block.index]
     return live_before(block.last, out) if traits(block.last).ends_block else out
@@ -123,10 +123,10 @@ def _segments(
         later = [s for s in starts[n + 1 :] if s is not None]
         end = min(later) if later else last + 1
         out.append([] if start is None else _placed(translated, start, end))
-    behind = last + 1
-    while behind < len(items) and goes_on(items[behind]):
-        behind += 1
-    return out, _placed(translated, last + 1, behind) if last >= 0 else []
+    end = last + 1
+    while end < len(items) and goes_on(items[end]):
+        end += 1
+    return out, _placed(translated, last + 1, end) if last >= 0 else []
 
 
 def goes_on(item: object) -> bool:

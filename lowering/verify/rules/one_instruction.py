@@ -118,11 +118,11 @@ def translated(ins: Instruction, surroundings: Surroundings, target: Target = DE
             placed.append(None)
     code = [step for step in placed[: items.index(end)] if step is not None]
     tables = {offset: bank for bank, offset in _TABLE.items()}
-    loose, behind = claims((ins,))
+    loose, loose_out = claims((ins,))
     return BlockPair(
         (ins,), (code,), state.regs, bank_layout(ins.arch), state.merge, tables,
         routines=routines(items, placed.__getitem__), exact=state.nans.exact, loose=loose,
-        loose_out=behind,
+        loose_out=loose_out,
     )  # fmt: skip
 
 

@@ -195,7 +195,7 @@ def framed_for_verifier(
                 inst = replace(inst, uniform=True)
             out[here].append(Placed(inst, at, end))
     assert given == len(mine)
-    loose, behind = claims(block.instructions)
+    loose, loose_out = claims(block.instructions)
     return BlockPair(
         block.instructions,
         out,
@@ -205,7 +205,7 @@ def framed_for_verifier(
         block.around.tables,
         live_out,
         loose=loose,
-        loose_out=behind,
+        loose_out=loose_out,
     )
 
 

@@ -184,7 +184,7 @@ def joints(code: Code, regs: RegisterMap) -> list[int]:
 
 
 def ends_of(
-    block: Region, regs: RegisterMap, behind: Sequence[frozenset[RegRef]], code: Code
+    block: Region, regs: RegisterMap, live_after: Sequence[frozenset[RegRef]], code: Code
 ) -> list[int]:
     """Where steps of any code may end: after instructions where no guard is open, MODE is as at
     the start, no temporary is still to be read, and each register that is still read was last
@@ -221,7 +221,7 @@ def ends_of(
             for place in writes(inst):
                 if place in own:
                     last[place] = last.get(place, (-1, -1))[0], n
-        placed = all(a == b or not own[p] & behind[n] for p, (a, b) in last.items())
+        placed = all(a == b or not own[p] & live_after[n] for p, (a, b) in last.items())
         if not opened and mode == start and not pending[n + 1] and placed:
             out.append(n + 1)
     return out if out and out[-1] == count else [*out, count]
@@ -239,7 +239,7 @@ _VCC = (VCC_LO, VCC_LO + 1)
 def step_of(
     block: Region,
     regs: RegisterMap,
-    behind: Sequence[frozenset[RegRef]],
+    live_after: Sequence[frozenset[RegRef]],
     code: Code,
     first: int,
     end: int,
@@ -247,7 +247,7 @@ def step_of(
     """The step of instructions ``first`` to ``end``.  EncodeError if the text cannot express it."""
     part = replace(block, instructions=block.instructions[first:end])
     return ProofStep(
-        first, end, region_text(part, regs, behind[end - 1]), tuple(map(tuple, code[first:end]))
+        first, end, region_text(part, regs, live_after[end - 1]), tuple(map(tuple, code[first:end]))
     )
 
 
@@ -280,7 +280,7 @@ class Prover:
         self,
         block: Region,
         regs: RegisterMap,
-        behind: Sequence[frozenset[RegRef]],
+        live_after: Sequence[frozenset[RegRef]],
         code: Code,
         first: int,
         end: int,
@@ -289,10 +289,10 @@ class Prover:
         sass, mine = block.instructions[first:end], tuple(map(tuple, code[first:end]))
         # Marks do not count when two instructions are compared.
         marks = tuple(i.uniform for group in mine for i in group if i.op == "v_readfirstlane_b32")
-        key = tuple(map(id, sass)), behind[end - 1], mine, marks
+        key = tuple(map(id, sass)), live_after[end - 1], mine, marks
         found = self._here.get(key)
         if found is None:
-            found = self._here[key] = self.step(step_of(block, regs, behind, code, first, end))
+            found = self._here[key] = self.step(step_of(block, regs, live_after, code, first, end))
         return found
 
     def step(self, step: ProofStep) -> Verdict:
@@ -324,7 +324,7 @@ class Prover:
         self,
         block: Region,
         regs: RegisterMap,
-        behind: Sequence[frozenset[RegRef]],
+        live_after: Sequence[frozenset[RegRef]],
         code: Code,
         first: int,
         end: int,
@@ -338,9 +338,11 @@ class Prover:
             part = replace(block, instructions=block.instructions[first:end])
             inner = code[first:end]
             lists = parts(part, regs, inner, [{n - first for n in b} for b in bound])
-            if len(lists) > 1 and (found := self._small(part, regs, behind[end - 1], inner, lists)):
+            if len(lists) > 1 and (
+                found := self._small(part, regs, live_after[end - 1], inner, lists)
+            ):
                 return found
-        return self.of(block, regs, behind, code, first, end)
+        return self.of(block, regs, live_after, code, first, end)
 
     def _small(
         self,
@@ -354,13 +356,13 @@ class Prover:
         order = [n for mine in lists for n in mine]
         block = replace(block, instructions=tuple(block.instructions[n] for n in order))
         code = [code[n] for n in order]
-        behind = lives(block, live_out)
+        live_after = lives(block, live_out)
         modulo: set[str] = set()
         first = 0
         for mine in lists:
             end = first + len(mine)
             try:
-                verdict = self.of(block, regs, behind, code, first, end)
+                verdict = self.of(block, regs, live_after, code, first, end)
             except EncodeError:  # the code names a register that only another instruction names
                 return None
             if not isinstance(verdict, Proved):
@@ -383,13 +385,13 @@ class Prover:
         With ``ends``, a step that is not proved makes the region Unknown, with the step's verdict
         as the reason, unless the step is the whole region.
         """
-        behind = lives(block, live_out)
-        places = list(ends) if ends is not None else ends_of(block, regs, behind, code)
+        live_after = lives(block, live_out)
+        places = list(ends) if ends is not None else ends_of(block, regs, live_after, code)
         self._begin(block, regs)
         modulo: set[str] = set()
         for first, end in pairwise([0, *places]):
             try:
-                verdict = self.of(block, regs, behind, code, first, end)
+                verdict = self.of(block, regs, live_after, code, first, end)
             except EncodeError:  # the code names a register that only another instruction names
                 if len(places) == 1:
                     raise

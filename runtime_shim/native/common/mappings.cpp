@@ -56,10 +56,10 @@ bool cover(const Mapping &mapping, void *user) {
 }
 
 bool pages_of(uintptr_t address, uint64_t size, uintptr_t &begin, uintptr_t &end) {
-  uintptr_t behind;
-  if (!size || __builtin_add_overflow(address, size, &behind) || behind > UINTPTR_MAX - kPage) return false;
+  uintptr_t past;
+  if (!size || __builtin_add_overflow(address, size, &past) || past > UINTPTR_MAX - kPage) return false;
   begin = address & ~(kPage - 1);
-  end = (behind + kPage - 1) & ~(kPage - 1);
+  end = (past + kPage - 1) & ~(kPage - 1);
   return true;
 }
 

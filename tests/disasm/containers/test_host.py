@@ -83,9 +83,7 @@ def test_relocatable_object() -> None:
     assert cubin.relocatable
 
 
-def test_unlinked_objects_stand_back_behind_the_linked_code(
-    tmp_path: Path, nvcc: Callable[..., str]
-) -> None:
+def test_unlinked_objects_follow_the_linked_code(tmp_path: Path, nvcc: Callable[..., str]) -> None:
     program = tmp_path / "program"
     source = tmp_path / "main.cu"
     source.write_text("int main() { return 0; }\n")

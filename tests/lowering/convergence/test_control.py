@@ -57,7 +57,7 @@ def test_plain_barriers_are_the_hardwares() -> None:
     assert done.launch.lds_static == done.kernel.shared_size
 
 
-def test_named_barriers_poll_behind_dynamic_shared_memory() -> None:
+def test_named_barriers_poll_after_dynamic_shared_memory() -> None:
     done = translate_kernel(load("named_barriers", 80), "named_barriers")
     assert "s_sleep" in done.assembly
     assert done.launch.lds_static > done.kernel.shared_size

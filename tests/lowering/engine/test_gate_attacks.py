@@ -52,11 +52,11 @@ def attacks(name: str, part: CutRegion, regs: RegisterMap) -> Iterator[Code]:
         return
     r = results[-1]
 
-    def behind(*more: Inst) -> Code:
+    def after_rules(*more: Inst) -> Code:
         return [*code[:-1], [*code[-1], *more]]
 
     if name == "half":  # the low half is each lane's own
-        yield behind(
+        yield after_rules(
             Inst("v_mov_b32", (t[0], r)),
             Inst("v_mov_b16", (t[0], I(0)), op_sel=8),
             Inst("v_readfirstlane_b32", (s[0], t[0])),
@@ -65,7 +65,7 @@ def attacks(name: str, part: CutRegion, regs: RegisterMap) -> Iterator[Code]:
         )
     elif name == "aperture":  # another device has it elsewhere
         pair = S(s[0].index & ~1, 2)
-        yield behind(
+        yield after_rules(
             Inst("s_mov_b64", (pair, Sp("src_private_base", 2))),
             Inst("v_add_nc_u32", (r, S(pair.index + 1), r)),
             Inst("v_mov_b32", (t[0], I(PRIVATE_APERTURE_HI))),
@@ -74,7 +74,7 @@ def attacks(name: str, part: CutRegion, regs: RegisterMap) -> Iterator[Code]:
     elif name == "window":  # that word of the kernarg segment is never filled
         pair = S(s[0].index & ~1, 2)
         at = part.block.around.layout.local_window + 4
-        yield behind(
+        yield after_rules(
             Inst("s_load_b32", (s[2], S(GFX1100.kernarg.index, 2), Sp("null")), imm=at),
             Inst("s_mov_b64", (pair, Sp("src_private_base", 2))),
             Inst("v_add_nc_u32", (r, s[2], r)),
@@ -82,12 +82,12 @@ def attacks(name: str, part: CutRegion, regs: RegisterMap) -> Iterator[Code]:
         )
     elif name == "beyond":  # nothing need be mapped there
         for at in (-4, 1 << 19):
-            yield behind(
+            yield after_rules(
                 Inst("s_load_b32", (s[2], S(GFX1100.kernarg.index, 2), Sp("null")), imm=at)
             )
     elif name == "saved" and copies:  # EXEC is not what it was, though it comes from save_exec
         copy = V(regs.ur_lanes[copies[-1].index])
-        yield behind(
+        yield after_rules(
             Inst("v_mov_b32", (t[1], copy)),
             Inst("s_mov_b32", (s[0], EXEC)),
             Inst("s_and_b32", (regs.save_exec, EXEC, regs.p[min(regs.p)])),
@@ -100,7 +100,7 @@ def attacks(name: str, part: CutRegion, regs: RegisterMap) -> Iterator[Code]:
             Inst("v_mov_b32", (copy, t[1])),
         )
     elif name == "number":  # bits of a number are not one for all lanes
-        yield behind(
+        yield after_rules(
             Inst("v_mov_b32", (t[0], I(5))),
             Inst("v_readfirstlane_b32", (s[0], t[0])),
             Inst("v_cndmask_b32", (t[1], I(0), I(1), s[0])),
@@ -113,19 +113,19 @@ def attacks(name: str, part: CutRegion, regs: RegisterMap) -> Iterator[Code]:
         back = Inst("v_sub_nc_u32", (r, r, I(1)))
         if name == "lanes of a choice":
             choice = Inst("v_cndmask_b32", (t[0], I(0), I(1), s[0]))
-            yield behind(number, choice, Inst("v_add_nc_u32", (r, t[0], r)), back)
+            yield after_rules(number, choice, Inst("v_add_nc_u32", (r, t[0], r)), back)
         elif name == "lanes of a comparison":  # of a mask with a number that means one lane
             mask = regs.p[min(regs.p)]
-            yield behind(
+            yield after_rules(
                 Inst("s_cmp_eq_u32", (mask, I(1))),
                 Inst("s_cselect_b32", (s[0], I(-1), I(0))),
                 Inst("s_and_not1_b32", (s[0], s[0], mask)),
                 Inst("v_cndmask_b32", (r, r, I(7), s[0])),
             )
         elif name == "lanes of a carry":
-            yield behind(number, Inst("v_add_co_ci_u32", (r, s[1], r, I(0), s[0])), back)
+            yield after_rules(number, Inst("v_add_co_ci_u32", (r, s[1], r, I(0), s[0])), back)
         else:
-            yield behind(
+            yield after_rules(
                 number,
                 Inst("s_and_saveexec_b32", (regs.save_exec, s[0])),
                 Inst("v_add_nc_u32", (r, I(1), r)),
@@ -133,7 +133,7 @@ def attacks(name: str, part: CutRegion, regs: RegisterMap) -> Iterator[Code]:
                 back,
             )
     elif name == "guard":  # what some lanes wrote, the others do not have
-        yield behind(
+        yield after_rules(
             Inst("v_mov_b32", (t[0], I(1))),
             Inst("s_and_saveexec_b32", (regs.save_exec, regs.p[min(regs.p)])),
             Inst("v_mov_b32", (t[0], I(2))),
@@ -143,7 +143,7 @@ def attacks(name: str, part: CutRegion, regs: RegisterMap) -> Iterator[Code]:
             Inst("v_sub_nc_u32", (r, r, t[0])),
         )
     elif name == "leak":  # lanes that the guard leaves out see what the others read
-        yield behind(
+        yield after_rules(
             Inst("v_cmp_eq_u32", (s[3], I(3), r)),
             Inst("v_mov_b32", (t[0], r)),
             Inst("s_and_saveexec_b32", (regs.save_exec, s[3])),
@@ -154,7 +154,7 @@ def attacks(name: str, part: CutRegion, regs: RegisterMap) -> Iterator[Code]:
             Inst("v_sub_nc_u32", (r, r, t[0])),
         )
     elif name == "inverted":  # EXEC is not restored but turned round
-        yield behind(
+        yield after_rules(
             Inst("v_mov_b32", (t[0], I(1))),
             Inst("s_and_saveexec_b32", (regs.save_exec, regs.p[min(regs.p)])),
             Inst("s_not_b32", (EXEC, regs.save_exec)),
@@ -171,7 +171,7 @@ def attacks(name: str, part: CutRegion, regs: RegisterMap) -> Iterator[Code]:
         for ref in copies:
             copy = V(regs.ur_lanes[ref.index])
             if ref not in live:
-                made = behind(Inst("v_add_nc_u32", (r, t[0], r)))
+                made = after_rules(Inst("v_add_nc_u32", (r, t[0], r)))
                 first = [
                     Inst("v_readfirstlane_b32", (s[0], copy)),
                     Inst("v_sub_nc_u32", (t[0], s[0], copy)),

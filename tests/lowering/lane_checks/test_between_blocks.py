@@ -154,10 +154,10 @@ def _pieces(
         plan: ConvergencePlan,
         *,
         ends: bool = False,
-        behind: str = "",
+        following: str = "",
     ) -> None:
         if not plan.alone and between_blocks.moves(items, c.k.regs):
-            out.append((list(items), c.k.regs, plan, ends, behind))
+            out.append((list(items), c.k.regs, plan, ends, following))
 
     was: Callable[..., None] = between_blocks.check
     between_blocks.check = keep
@@ -188,12 +188,12 @@ def test_left_out_moves_are_found(name: str) -> None:
     """Each instruction that moves lanes is removed in turn."""
     found, missed = 0, list[Item]()
     for file, kernel in _kernels(f"kernels/sm_90/{name}.cubin"):
-        for items, regs, plan, ends, behind in _pieces(file, kernel):
-            assert misplaced(items, regs, plan.points, ends=ends, behind=behind) == ()
+        for items, regs, plan, ends, following in _pieces(file, kernel):
+            assert misplaced(items, regs, plan.points, ends=ends, following=following) == ()
             for n, item in enumerate(items):
                 if _moves_lanes(item, regs, {p.key for p in plan.points}):
                     left = _without(items, n)
-                    if misplaced(left, regs, plan.points, ends=ends, behind=behind):
+                    if misplaced(left, regs, plan.points, ends=ends, following=following):
                         found += 1
                     else:
                         missed.append(item)

@@ -264,8 +264,8 @@ def run(
         data = np.frombuffer(device.read(place, HEAD + records * RECORD), dtype=np.uint32)
         left[name] = int(data[2]), data[HEAD // 4 :].reshape(records, RECORD // 4)
     after = np.frombuffer(device.read(target, before.nbytes), dtype=np.uint32)
-    behind = np.frombuffer(device.read(heap, room), dtype=np.uint32)
-    return Ran(before, after.reshape(before.shape), left, Heap(heap, start), Heap(heap, behind))
+    left_heap = np.frombuffer(device.read(heap, room), dtype=np.uint32)
+    return Ran(before, after.reshape(before.shape), left, Heap(heap, start), Heap(heap, left_heap))
 
 
 def _pair(column: Words, at: int, value: int) -> None:

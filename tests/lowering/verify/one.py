@@ -69,8 +69,8 @@ def block_of(word: int) -> BlockPair:
         last = next(i for i, offset in said.items() if i > first and offset != FOLDER_WORD)
         if isinstance(end := items[last], Inst) and end.args[1:] == (selected.regs.save_exec,):
             last += 1  # the restore of EXEC after the guard
-        behind = next(i for i in range(last, len(items)) if not goes_on(items[i]))
-        for i in range(first, behind):
+        loose_out = next(i for i in range(last, len(items)) if not goes_on(items[i]))
+        for i in range(first, loose_out):
             item = items[i]
             if isinstance(item, Inst):
                 at = program.offsets[i]
@@ -85,7 +85,7 @@ def block_of(word: int) -> BlockPair:
         if f.kind.startswith("bank")
     }
     merged = frozenset(selected.plan.pending_live)
-    loose, behind = claims((ins,))
+    loose, loose_out = claims((ins,))
     exact = frozenset({ins.offset} if FOLDER_WORD in selected.nans.exact else ())
     return BlockPair(
         (ins,),
@@ -97,5 +97,5 @@ def block_of(word: int) -> BlockPair:
         tail=tail,
         exact=exact,
         loose=loose,
-        loose_out=behind,
+        loose_out=loose_out,
     )

@@ -109,7 +109,7 @@ def _verdict(*parts: str, change: Change | None = None) -> Verdict:
 
 
 @pytest.mark.parametrize("made", [_COMPARED, _CARRIED], ids=["compared", "carried"])
-def test_behind_what_is_open(made: str) -> None:
+def test_after_what_is_open(made: str) -> None:
     """The predicate is made before or after an instruction that the solver leaves open."""
     assert isinstance(_verdict(made, _GUARDED, _READ), Proved)
     for order in ((made, _GUARDED, _READ, _TWICE), (_TWICE, made, _GUARDED, _READ)):
@@ -207,17 +207,17 @@ def _replaced(old: str, new: str, text: str) -> str:
     return text.replace(old, new)
 
 
-def test_behind_what_is_wrong() -> None:
+def test_after_what_is_wrong() -> None:
     """A proof after an open instruction assumes equal values, which these are not:
     the wrong sum shows in a result computed from it alone."""
     one_nan = "v_max3_f32 v2, 0x7fffffff, v2, 0x7fffffff"  # what IADD3 reads of a NaN
-    behind = (
+    then = (
         f"IADD3 R0, R1, R2, RZ\n{one_nan}\nv_add_nc_u32_e32 v0, v1, v2",
         "IMAD.MOV.U32 R2, RZ, RZ, RZ\nv_mov_b32_e32 v2, 0",
     )
-    assert isinstance(_verdict(_TWICE, *behind), Unknown)
-    assert isinstance(_verdict(_TWICE, *behind, change=partial(_replaced, "2.0", "4.0")), Refuted)
-    assert isinstance(_verdict(_TWICE, *behind, change=partial(_replaced, one_nan, "")), Refuted)
+    assert isinstance(_verdict(_TWICE, *then), Unknown)
+    assert isinstance(_verdict(_TWICE, *then, change=partial(_replaced, "2.0", "4.0")), Refuted)
+    assert isinstance(_verdict(_TWICE, *then, change=partial(_replaced, one_nan, "")), Refuted)
 
 
 @pytest.mark.parametrize(

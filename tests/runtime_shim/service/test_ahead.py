@@ -82,7 +82,7 @@ def test_a_service_works_ahead(start: Start, image: Path) -> None:
     code = Path(answer["code_object"])
     done: dict[str, Any] = running.call(op="compile", code_object=str(code), kernel="slow2")
     assert done["ok"]
-    # Behind the last one comes the first.
+    # After the last one comes the first.
     stem = f"{key}-{key_of(b'_Z5saxpyifPKfPf')}"
     following = running.cache / "kernel" / "tag" / f"{stem}.hsaco"
     assert _appears(following)

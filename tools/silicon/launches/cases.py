@@ -190,7 +190,7 @@ def _own() -> Iterator[Case]:
         yield Case(name, f"own:{name}", "launch_probe", 3, own.THREADS, 0, traps=name[-1] == "-")
 
 
-# Of fixtures/silicon/sm_90/launches/effects.cu: threads a block.
+# Of fixtures/silicon/sm_90/launches/effects.cu: threads per block.
 _EFFECTS = {
     "copy_groups": 128, "memory_barriers": 128, "dependent": 96, "asserted": 64,
     "counted_barriers": 128,

@@ -1,4 +1,4 @@
-"""nvdisasm as a witness of the SASS decoder: many words a call, comparison of whole files.
+"""nvdisasm as a witness of the SASS decoder: many words per call, comparison of whole files.
 
 ::
 

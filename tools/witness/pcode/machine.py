@@ -107,7 +107,7 @@ class Wave:
     lds: bytearray = field(default_factory=bytearray)
     origin: int = 0  # the address of memory's first byte
     completed: bool = False  # descriptions as the manual's words complete them
-    private: int = 0  # bytes of scratch a lane, one after the other; 0: memory is shared
+    private: int = 0  # bytes of scratch per lane, one after the other; 0: memory is shared
 
     def rules(self, width: int) -> sf.Rules:
         """MODE: denormals' bit 0 of a pair keeps inputs, bit 1 results (manual, section 3.5)."""

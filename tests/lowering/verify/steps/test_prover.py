@@ -109,7 +109,7 @@ def test_a_mark_is_part_of_what_was_proved() -> None:
         prover.region(q.block, q.regs, q.live_out, made)
 
 
-def test_a_predicate_without_a_name_may_be_read_behind() -> None:
+def test_a_predicate_without_a_name_may_be_read_after() -> None:
     """R2P names predicates only by number."""
     q = read_question("gfx1100\nin p0 v1 v2\nout v0\nfree t24 s20\nSEL v0 v1 v2 Pp= p0", 90)
     ins = decode(assemble("R2P PR, R0, 0x6", 90), 0, 90)

@@ -73,13 +73,15 @@ def test_nothing_wrong_is_proved_in_smaller_steps(name: str, most: int) -> None:
     for region, regs, question in questions(name):
         draft = Draft.of(read_code(answer_text(region.code, question).split(), question), question)
         shortened(draft)
-        behind = lives(region.block, region.live_out)
+        live_after = lives(region.block, region.live_out)
         for _ in range(8):
             made = _changed(draft.code(), chance)
             code = with_uniform(made, region.block.instructions, regs)
             try:
                 check_legality(code, question)
-                verdict = prover.pieces(region.block, regs, behind, code, 0, len(code), draft.bound)
+                verdict = prover.pieces(
+                    region.block, regs, live_after, code, 0, len(code), draft.bound
+                )
                 if not isinstance(verdict, Proved):
                     wrong += 1
                 elif waited(region.block, regs, region.live_out, code):

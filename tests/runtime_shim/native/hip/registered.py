@@ -89,7 +89,7 @@ KINDS = {
     "private file, read": lambda: (mmap(READ, PRIVATE, opened(SIZE, os.O_RDONLY)), SIZE),
     "private file, written": lambda: (mmap(READ | WRITE, PRIVATE, opened(SIZE, os.O_RDONLY)), SIZE),
     "shared file, read": lambda: (mmap(READ, SHARED, opened(SIZE, os.O_RDONLY)), SIZE),
-    "behind the end of a file": lambda: (
+    "past the end of a file": lambda: (
         mmap(READ | WRITE, SHARED, opened(SIZE // 2, os.O_RDWR)),
         SIZE,
     ),

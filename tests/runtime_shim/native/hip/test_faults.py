@@ -80,7 +80,7 @@ def test_a_fault_ends_workgroups_that_would_run_for_ever(script: Script) -> None
     assert done.stdout == "0 700\n"
 
 
-def test_what_is_queued_behind_a_fault_does_not_run(script: Script) -> None:
+def test_what_is_queued_after_a_fault_does_not_run(script: Script) -> None:
     done = script(
         SETUP
         + """

@@ -133,7 +133,7 @@ def test_damaged_code_objects_never_crash(
                     else rng.randrange(len(bad))
                 )
                 bad[at] = rng.choice([0, 1, 0x7F, 0x80, 0xFF, rng.randrange(256)])
-        # Behind the image comes what belongs to something else.
+        # What follows the image belongs to something else.
         buffer = create_string_buffer(bytes(bad) + rng.randbytes(64))
         error = code_of(hip, buffer.raw)
         counts[error] = counts.get(error, 0) + 1

@@ -106,7 +106,7 @@ ENTRY chain(Wave *w) {
   store32(w, flags + 4ull * group, before + 1, 12, 0);
 }
 
-/* Waits until the word becomes other than 0, then writes 7 behind it. */
+/* Waits until the word becomes other than 0, then writes 7 after it. */
 ENTRY wait_flag(Wave *w) {
   uint64_t flag = arg64(w, 0);
   while (!load32(w, flag, 0, 0)) back_edge(w, 4);

@@ -47,7 +47,7 @@ FILE *record() {
   return file;
 }
 
-// One call; `format` gives the members behind its name.
+// One call; `format` gives the members after its name.
 void say(const char *call, const char *format = "", ...) {
   if (!record()) return;
   char text[8192];

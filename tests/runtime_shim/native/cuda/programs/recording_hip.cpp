@@ -1,5 +1,5 @@
 // A stand-in for AMD's libamdhip64.so, written against AMD's own header: it keeps memory on the heap, runs
-// no kernel, and writes one line a call to the file that SX_RECORD names.
+// no kernel, and writes one line per call to the file that SX_RECORD names.
 #define __HIP_PLATFORM_AMD__
 #include <hip/hip_runtime_api.h>
 
