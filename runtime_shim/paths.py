@@ -1,4 +1,4 @@
-"""Paths of the cache, the service's socket and the native libraries; atomic writing of files.
+"""Paths of the cache, the service's socket and the native libraries.
 
 Everything here is cheap to import: `sassxlate run` pays for it at each start.
 """
@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import secrets
 import stat
 import tempfile
 from importlib import resources
@@ -129,20 +128,3 @@ def library_dir() -> Path:
     if not (directory / "libcuda.so.1").is_file():
         raise ShimError("SX0706", f"the native libraries are not in {directory}")
     return directory
-
-
-def write_whole(path: Path, data: bytes, mode: int = 0o666) -> None:
-    """Write a file atomically: under a temporary name, then renamed.
-
-    ``mode`` is the file's, before the umask.
-    """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".tmp-{os.getpid()}-{secrets.token_hex(4)}")
-    try:
-        with open(temporary, "xb", opener=lambda p, flags: os.open(p, flags, mode)) as file:
-            file.write(data)
-        os.replace(temporary, path)
-    except OSError:
-        with contextlib.suppress(OSError):
-            temporary.unlink()
-        raise

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import tempfile
 from collections.abc import Iterable, Sequence
 from itertools import islice
 from pathlib import Path
@@ -14,6 +12,7 @@ from typing import Any
 import click
 
 from sassxlate.errors import UsageError, Where
+from sassxlate.files import replace_file
 
 SCHEMA = 1  # of every JSON document
 
@@ -39,23 +38,9 @@ def write_whole(path: Path, data: bytes) -> None:
         if path.exists() and not path.is_file():
             path.write_bytes(data)
         else:
-            _replace(path, data)
+            replace_file(path, data)
     except OSError as error:
         raise _unwritten(error, path) from None
-
-
-def _replace(path: Path, data: bytes) -> None:
-    descriptor, temporary = tempfile.mkstemp(prefix=".sassxlate-", dir=path.parent)
-    try:
-        with os.fdopen(descriptor, "wb") as stream:
-            stream.write(data)
-        mask = os.umask(0)
-        os.umask(mask)
-        os.chmod(temporary, 0o666 & ~mask)
-        os.replace(temporary, path)
-    except BaseException:
-        os.unlink(temporary)
-        raise
 
 
 def _unwritten(error: OSError, path: Path) -> UsageError:

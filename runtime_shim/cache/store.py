@@ -25,8 +25,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sassxlate.errors import ServiceError
+from sassxlate.files import replace_file
 from sassxlate.runtime_shim import trusted
-from sassxlate.runtime_shim.paths import write_whole
 
 log = logging.getLogger("sassxlate.service")
 
@@ -126,7 +126,7 @@ class Cache:
             trusted.make_folder(path.parent)
         except trusted.UntrustedError as error:
             raise PermissionError(errno.EPERM, str(error), str(path.parent)) from error
-        write_whole(path, seal(name, data), 0o600)
+        replace_file(path, seal(name, data), 0o600)
         self._unchecked += len(data)
         if self._unchecked > self.cap // 16:
             self._unchecked = 0

@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
+from sassxlate.files import replace_file
 from sassxlate.runtime_shim.driver import CudaError, Driver
-from sassxlate.runtime_shim.paths import write_whole
 from sassxlate.runtime_shim.selftest.contracts.contracts import CONTRACTS, Contract
 
 _REPEATS = 5
@@ -77,11 +77,11 @@ def main(arguments: list[str]) -> int:
         function = driver.function(Path(cubin).read_bytes(), name)
         for seed in range(int(seeds)):
             answer["seeds"].append(launch(driver, function, CONTRACTS[name], seed))
-            write_whole(path, json.dumps(answer).encode())
+            replace_file(path, json.dumps(answer).encode())
     except CudaError as error:
         answer["error"] = {"call": error.call, "code": error.code}
     answer["complete"] = True
-    write_whole(path, json.dumps(answer).encode())
+    replace_file(path, json.dumps(answer).encode())
     return 0
 
 

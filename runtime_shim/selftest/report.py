@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from sassxlate import __version__
+from sassxlate.output import make_directory, write_whole
 from sassxlate.runtime_shim.cache.tag import cache_tag
-from sassxlate.runtime_shim.paths import write_whole
 from sassxlate.runtime_shim.selftest.selftest import FixtureResult, SelftestSettings, as_row
 
 SCHEMA = 1
@@ -92,6 +92,7 @@ def write(
     data = (json.dumps(report, indent=1) + "\n").encode()
     if archive:
         data = _archive(data, results)
+    make_directory(path.parent)
     write_whole(path, data)
 
 

@@ -19,6 +19,7 @@ from sassxlate.cli.options import (
     target_option,
 )
 from sassxlate.errors import SassxlateError, ShimError, UsageError
+from sassxlate.files import replace_file
 from sassxlate.lowering.report.pages import begin
 from sassxlate.runtime_shim import application, paths, trusted
 from sassxlate.runtime_shim.application import RunReport
@@ -169,7 +170,8 @@ def command(
             report_path.unlink()
     if used.kernels and not used.refusals:
         with suppress(OSError):
-            paths.write_whole(mark, b"")
+            mark.parent.mkdir(parents=True, exist_ok=True)
+            replace_file(mark, b"")
     if dump_dir is not None:
         _dump(used, cache, tag, dump_dir, target)
     _explain(status, path, env)

@@ -77,7 +77,7 @@ def judge(result: Result, out: Path, file: Path) -> str | None:
 
 def _half_written(out: Path) -> str | None:
     for path in out.rglob("*"):
-        if path.name.startswith(".sassxlate-") or path.name.endswith(_UNWRITTEN):
+        if path.name.startswith(".tmp-") or path.name.endswith(_UNWRITTEN):
             return f"{path.name} is left over"
         if path.suffix == ".hsaco" and not (
             path.read_bytes()[:4] == b"\x7fELF" and path.with_suffix(".launch").is_file()

@@ -25,9 +25,9 @@ from sassxlate.disasm.rdna3.instruction import Arg, I, Inst, Item, S, V
 from sassxlate.disasm.rdna3.semantics import Mode, Semantics, semantics_table
 from sassxlate.domain.integers import Bits, Reference
 from sassxlate.domain.interface import Fp, Round, exponent_bits, mantissa_bits
+from sassxlate.files import replace_file
 from sassxlate.lowering.codeobject.code_object import KernelImage, write
 from sassxlate.lowering.target import LANES, Target, target_named
-from sassxlate.runtime_shim.paths import write_whole
 from sassxlate.runtime_shim.selftest.instructions import scalar
 from sassxlate.runtime_shim.selftest.instructions.hip import Hip, HipError, wait_for_all
 from sassxlate.runtime_shim.selftest.instructions.inputs import WIDTH, value
@@ -358,7 +358,7 @@ def main(arguments: list[str]) -> int:
     except (OSError, AttributeError, ctypes.ArgumentError) as error:
         answer = {"error": {"call": str(error), "code": -1}}
     answer["complete"] = True
-    write_whole(Path(result), json.dumps(answer).encode())
+    replace_file(Path(result), json.dumps(answer).encode())
     return 0
 
 
