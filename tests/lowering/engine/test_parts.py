@@ -24,10 +24,11 @@ from tests.llm.engine.test_hybrid_programs import Searched
 from tests.llm.engines import Scripted
 from tests.llm.questions import KERNELS
 from tests.lowering import emulated
-from tests.lowering.engine.test_gate import hybrid, names
+from tests.lowering.engine.test_gate import KERNELS as GATED
+from tests.lowering.engine.test_gate import hybrid
 
 SHORT = 3  # instructions
-NAMES = ("byte_lanes", "fp64_math", "spin_lock")
+NAMES = ("byte_lanes", "double_math", "spin_lock")
 SOURCES = [KERNELS / f"sm_{arch}" / f"{name}.cubin" for arch in (80, 90) for name in NAMES]
 
 
@@ -163,7 +164,7 @@ def test_an_answer_in_parts_says_so() -> None:
 
 def test_hybrid_takes_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     taken = 0
-    for kernel in names():
+    for kernel in GATED:
         selected = translate_kernel(emulated.load(kernel, 90), kernel).selected
         whole = {
             part.block.start: len(part.block.instructions)
@@ -188,7 +189,7 @@ def test_hybrid_takes_parts(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_model_mode_takes_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     engine = model_engine(Scripted("short", short), mode="model")
     done = 0
-    for kernel in names():
+    for kernel in GATED:
         try:
             _, report = hybrid(monkeypatch, kernel, engine)
         except ModelError:  # one guard over more instructions

@@ -29,7 +29,7 @@ def spoilt(question: RegionText, rng: np.random.Generator) -> list[str]:
 
 def test_steps_that_are_right_are_taken() -> None:
     engine = model_engine(Scripted("spoilt", spoilt))
-    for name in ("byte_lanes", "fp64_math"):
+    for name in ("byte_lanes", "double_math"):
         cubin = emulated.load(name, 90)
         for kernel in cubin.kernels:
             selected = translate_kernel(cubin, kernel.name).selected
