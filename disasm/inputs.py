@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import fnmatch
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
 
 from sassxlate.disasm.containers import LoadedFile, load, load_bytes, read_file
 from sassxlate.disasm.containers.code_object import is_code_object
@@ -74,14 +75,29 @@ def require_device_code(loaded: LoadedFile) -> None:
         raise ContainerError("SX0110", "the file holds no device code", Where(loaded.path))
 
 
-def require_machine_code(loaded: LoadedFile) -> None:
-    """Raises ContainerError SX0110, or UsageError SX0818 if all the device code is PTX."""
+def require_machine_code(loaded: LoadedFile, arch: str | None = None) -> LoadedFile:
+    """The file itself.  Raises ContainerError SX0110, or UsageError SX0818 if it has no SASS.
+
+    ``arch`` is for what takes this function's place: it may compile PTX.
+    """
+    del arch
     require_device_code(loaded)
     entries = [entry for _, entry in loaded.entries()]
     if not any(entry.kind == "elf" for entry in entries):
         kinds = sorted({f"{e.kind} {arch_name(e.arch, e.variant)}" for e in entries})
         what = ", ".join(kinds) or "empty"
         raise UsageError("SX0818", f"the file holds no SASS ({what})", Where(loaded.path))
+    return loaded
+
+
+def has_ptx_alone(loaded: LoadedFile) -> bool:
+    """Whether there is PTX and no machine code."""
+    kinds = {entry.kind for _, entry in loaded.entries()}
+    return "ptx" in kinds and "elf" not in kinds
+
+
+CodeOf: TypeAlias = Callable[[LoadedFile, str | None], LoadedFile]
+"""A file, with machine code, for an architecture that is asked for."""
 
 
 def no_match(path: str, kernels: Sequence[str], arch: str | None) -> UsageError:

@@ -22,6 +22,7 @@ from sassxlate.disasm.containers.fatbin import (
     moved,
     parse_fatbin,
 )
+from sassxlate.disasm.containers.ptx import target_of
 from sassxlate.disasm.containers.unpack import Budget, Packed
 from sassxlate.disasm.containers.values import Cubin, Fatbin, FatbinEntry
 from sassxlate.errors import ContainerError, Where
@@ -31,7 +32,7 @@ _WRAPPER = struct.Struct("<IIQQ")
 _LINKED, _UNLINKED = (".nv_fatbin",), ("__nv_relfatbin",)
 _R_X86_64_64, _R_X86_64_RELATIVE = 1, 8
 
-Kind = Literal["executable", "shared object", "object", "fatbin", "cubin", "archive"]
+Kind = Literal["executable", "shared object", "object", "fatbin", "cubin", "ptx", "archive"]
 
 _FOREIGN = (
     (b"MZ", "a Windows program"),
@@ -77,7 +78,8 @@ class Origin:
 
 @dataclass(frozen=True, slots=True)
 class LoadedFile:
-    """A file and every fatbin in it; a bare cubin counts as one module with one entry."""
+    """A file and every fatbin in it; a bare cubin or PTX text counts as one module with one
+    entry."""
 
     path: str
     kind: Kind
@@ -125,7 +127,7 @@ class LoadedFile:
 
 def load(path: str | os.PathLike[str]) -> LoadedFile:
     """Reads a host ELF file (executable, shared object, object), a static archive of such files,
-    a bare fatbin or a bare cubin.
+    a bare fatbin, a bare cubin or PTX text.
 
     A host file without device code gives no fatbins.  Raises ContainerError: SX0101 (cannot be
     read), SX0102 (no such file format), SX0108 and SX0109 (archives), and those of the readers,
@@ -178,12 +180,16 @@ def _load(data: bytes, name: str, budget: Budget) -> LoadedFile:
         packed = Packed(memoryview(data), len(data))
         entry = FatbinEntry("elf", cubin.arch, 0, "", 0, packed, len(data), cubin.variant)
         return LoadedFile(name, "cubin", (Fatbin(0, 0, (entry,)),), ())
+    if (target := target_of(data)) is not None:
+        packed = Packed(memoryview(data), len(data))
+        entry = FatbinEntry("ptx", target[0], 0, "", 0, packed, len(data), target[1])
+        return LoadedFile(name, "ptx", (Fatbin(0, 0, (entry,)),), ())
     if data[:8] in (archive.MAGIC, archive.THIN_MAGIC):
         return _load_archive(data, name, budget)
     if data[:4] != elf_file.MAGIC:
         what = next((text for magic, text in _FOREIGN if data.startswith(magic)), None)
         if what is None:
-            what = "no ELF file, fatbin or cubin"
+            what = "no ELF file, fatbin, cubin or PTX"
         raise fail("SX0102", f"{what}: sassxlate reads ELF files, archives, fatbins and cubins", 0)
     return _load_host(Elf(data), data, name, budget)
 

@@ -10,6 +10,7 @@ from sassxlate.cfg.view.picture import Picture
 from sassxlate.disasm.amdgpu_machines import RDNA3
 from sassxlate.disasm.containers import Cubin, Kernel
 from sassxlate.disasm.inputs import (
+    CodeOf,
     kernel_matches,
     no_match,
     parse_arch,
@@ -32,7 +33,9 @@ class Graph:
     problem: SassxlateError | None = None
 
 
-def graphs(file: str, kernels: Sequence[str], arch: str | None) -> Iterator[Graph]:
+def graphs(
+    file: str, kernels: Sequence[str], arch: str | None, code_of: CodeOf = require_machine_code
+) -> Iterator[Graph]:
     """The kernels that patterns and an architecture select; all without patterns.
 
     Unknown words, and control flow that cannot be followed, are drawn as such.
@@ -44,14 +47,15 @@ def graphs(file: str, kernels: Sequence[str], arch: str | None) -> Iterator[Grap
     if code is None and arch in RDNA3:
         code = read_hip_program(file)
     found = 0
-    for graph in _sass(file, kernels, arch) if code is None else _gfx(file, code, kernels, arch):
+    drawn = _gfx(file, code, kernels, arch) if code else _sass(file, kernels, arch, code_of)
+    for graph in drawn:
         found += 1
         yield graph
     if not found:
         raise no_match(file, tuple(kernels), arch)
 
 
-def _sass(file: str, kernels: Sequence[str], arch: str | None) -> Iterator[Graph]:
+def _sass(file: str, kernels: Sequence[str], arch: str | None, code_of: CodeOf) -> Iterator[Graph]:
     wanted = parse_arch(arch) if arch else None
     loaded = read_input(file)
     if not loaded.fatbins:
@@ -60,7 +64,7 @@ def _sass(file: str, kernels: Sequence[str], arch: str | None) -> Iterator[Graph
             yield from _gfx(file, program, kernels, arch)
             return
     require_device_code(loaded)
-    require_machine_code(loaded)
+    loaded = code_of(loaded, arch)
     for _, cubin in loaded.cubins():
         if wanted and (cubin.arch != wanted[0] or wanted[1] not in ("", cubin.variant)):
             continue

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from sassxlate.disasm.inputs import (
+    CodeOf,
     kernel_matches,
     no_match,
     parse_arch,
@@ -156,16 +157,19 @@ def shape_of(text: str) -> LaunchShape:
     return x, y, z
 
 
-def find_kernel(file: str, name: str, arch: str | None) -> tuple[bytes, str]:
+def find_kernel(
+    file: str, name: str, arch: str | None, code_of: CodeOf = require_machine_code
+) -> tuple[bytes, str]:
     """The image that holds the one kernel of that name, and its mangled name."""
-    image, _, kernel = find_cubin(file, name, arch)
+    image, _, kernel = find_cubin(file, name, arch, code_of)
     return image, kernel.name
 
 
-def find_cubin(file: str, name: str, arch: str | None) -> tuple[bytes, Cubin, Kernel]:
+def find_cubin(
+    file: str, name: str, arch: str | None, code_of: CodeOf = require_machine_code
+) -> tuple[bytes, Cubin, Kernel]:
     """The cubin that matches; with several architectures the first in the file."""
-    loaded = read_input(file)
-    require_machine_code(loaded)
+    loaded = code_of(read_input(file), arch)
     wanted = parse_arch(arch) if arch else None
     found: list[tuple[bytes, Cubin, Kernel]] = []
     for _, image, cubin in loaded.images():

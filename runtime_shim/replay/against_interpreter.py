@@ -20,6 +20,7 @@ import click
 
 from sassxlate.disasm.amdgpu_machines import RDNA3
 from sassxlate.errors import InterpretError, SassxlateError, UsageError
+from sassxlate.runtime_shim.ptx.machine_code import machine_code
 
 if TYPE_CHECKING:
     from sassxlate.disasm.containers import Cubin, Kernel
@@ -131,7 +132,7 @@ def verify_launch(
 
     if len(patterns) != 1:
         raise UsageError("SX0827", "--grid launches one kernel: -k NAME")
-    entry, kernel = find_kernel(file, patterns[0], arch)
+    entry, kernel = find_kernel(file, patterns[0], arch, machine_code)
     with tempfile.TemporaryDirectory(prefix="sassxlate-launch-") as name:
         folder = Path(name)
         (folder / "cubin").write_bytes(entry)

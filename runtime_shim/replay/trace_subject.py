@@ -29,6 +29,7 @@ from sassxlate.lowering.trace.memory_history import MemoryChange, Word, changes_
 from sassxlate.lowering.trace.observations import Choice, Stopped, Streams
 from sassxlate.lowering.trace.recording import Recorded
 from sassxlate.lowering.trace.subject import Subject
+from sassxlate.runtime_shim.ptx.machine_code import machine_code
 
 if TYPE_CHECKING:
     from sassxlate.disasm.sass.interpreter import Order
@@ -60,7 +61,7 @@ def by_hand(
     if x * y * z > THREADS:
         message = f"a block of {x * y * z} threads; CUDA has at most {THREADS:,}"
         raise UsageError("SX0826", message)
-    image, mangled = find_kernel(file, name, arch)
+    image, mangled = find_kernel(file, name, arch, machine_code)
     cubin = parse_cubin(image)
     kernel = next(k for k in cubin.kernels if k.name == mangled)
     given = lay_out(kernel, arguments, seed)

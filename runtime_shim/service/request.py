@@ -96,9 +96,12 @@ def _options(name: str, value: object) -> str:
 
 def _inputs(name: str, value: object) -> list[str]:
     """Pieces to link, each as ``KIND PATH<tab>NAME``; see :func:`input_of`."""
-    if not isinstance(value, list) or not 0 < len(cast("list[object]", value)) <= _INPUTS_MAX:
-        raise _fail(name, value, "no list of pieces")
-    items = [_text(name, item, 2 * PATH_MAX) for item in cast("list[object]", value)]
+    if not isinstance(value, list):
+        raise _fail(name, value, "no list")
+    given = cast("list[object]", value)
+    if not 0 < len(given) <= _INPUTS_MAX:
+        raise _fail(name, len(given), "no list of pieces, by its length")
+    items = [_text(name, item, 2 * PATH_MAX) for item in given]
     for item in items:
         input_of(item)
     return items

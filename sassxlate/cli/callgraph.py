@@ -13,12 +13,12 @@ from sassxlate.disasm.inputs import (
     no_match,
     parse_arch,
     read_input,
-    require_machine_code,
 )
 from sassxlate.disasm.listing.call_graph import CallGraph, Edge, Node, call_graph
 from sassxlate.disasm.listing.image import Image
 from sassxlate.errors import SassxlateError
 from sassxlate.output import SCHEMA, write_whole
+from sassxlate.runtime_shim.ptx.machine_code import machine_code
 
 
 @click.command()
@@ -37,8 +37,7 @@ def command(file: str, arch: str | None, form: str, output: Path | None) -> None
     import json
 
     wanted = parse_arch(arch) if arch else None
-    loaded = read_input(file)
-    require_machine_code(loaded)
+    loaded = machine_code(read_input(file), arch)
     graphs: list[tuple[str, CallGraph]] = []
     for origin, data, cubin in loaded.images():
         if wanted and (cubin.arch != wanted[0] or wanted[1] not in ("", cubin.variant)):

@@ -12,6 +12,7 @@ import click
 from sassxlate.cfg.view.picture import Picture
 from sassxlate.errors import UsageError, Where
 from sassxlate.output import SCHEMA, write_whole
+from sassxlate.runtime_shim.ptx.machine_code import machine_code
 
 _ONE = ("svg", "html")  # one picture per file
 
@@ -75,7 +76,7 @@ def command(
             "SX0836",
             "--run counts executions and --counts reads a file of counts: give one of them",
         )
-    chosen = [*graphs(file, (kernel,), arch)]
+    chosen = [*graphs(file, (kernel,), arch, machine_code)]
     if run or counts is not None:
         from sassxlate.runtime_shim.replay import block_counts
 

@@ -10,9 +10,9 @@ from sassxlate.disasm.inputs import (
     no_match,
     parse_arch,
     read_input,
-    require_machine_code,
 )
 from sassxlate.errors import SassxlateError
+from sassxlate.runtime_shim.ptx.machine_code import machine_code
 
 if TYPE_CHECKING:
     from sassxlate.cfg.view.side_by_side import Beside
@@ -172,13 +172,15 @@ def _sides(
     from sassxlate.lowering.report.graphs import graphs
 
     arch, arch_b = archs
-    graphs_of = [[*graphs(left, (kernels[0],), arch)]]
+    graphs_of = [[*graphs(left, (kernels[0],), arch, machine_code)]]
     try:
-        graphs_of.append([*graphs(right, (kernels[1],), arch_b or arch)])
+        graphs_of.append([*graphs(right, (kernels[1],), arch_b or arch, machine_code)])
     except UsageError as error:
         if error.code != "SX0802" or arch_b or not arch:
             raise
-        graphs_of.append([*graphs(right, (kernels[1],), None)])  # B has only other kernels
+        graphs_of.append(
+            [*graphs(right, (kernels[1],), None, machine_code)]
+        )  # B has only other kernels
     for problem in (g.problem for some in graphs_of for g in some if g.problem):
         click.echo(f"sassxlate: {problem}", err=True)
     a, b = ([g.picture for g in some] for some in graphs_of)
@@ -244,8 +246,7 @@ def _written(file: str, found: list[Beside], kind: str) -> str:
 
 def _kernels(file: str, kernel: str, arch: str | None) -> Iterator[tuple[Cubin, Kernel]]:
     wanted = parse_arch(arch) if arch else None
-    loaded = read_input(file)
-    require_machine_code(loaded)
+    loaded = machine_code(read_input(file), arch)
     some = False
     for _, cubin in loaded.cubins():
         if wanted and (cubin.arch != wanted[0] or wanted[1] not in ("", cubin.variant)):

@@ -14,12 +14,12 @@ from sassxlate.disasm.inputs import (
     read_code_object,
     read_hip_program,
     read_input,
-    require_machine_code,
 )
 from sassxlate.disasm.listing.cubin import Document, ListingOptions
 from sassxlate.disasm.listing.source_lines import Mode
 from sassxlate.errors import EXIT_BAD_WORDS, DecodeError, SassxlateError
 from sassxlate.output import print_json, print_lines
+from sassxlate.runtime_shim.ptx.machine_code import machine_code
 
 
 @click.command()
@@ -77,7 +77,7 @@ def command(
     listed: list[dict[str, object]] = []
     wanted = parse_arch(arch) if arch else None
     found = bad = 0
-    require_machine_code(loaded)
+    loaded = machine_code(loaded, arch)
     for origin, data, cubin in loaded.images():
         if wanted and (cubin.arch != wanted[0] or (wanted[1] and cubin.variant != wanted[1])):
             continue

@@ -21,6 +21,7 @@ from sassxlate.errors import SassxlateError
 from sassxlate.output import print_json
 from sassxlate.runtime_shim import paths
 from sassxlate.runtime_shim.hip_probe import find_hip
+from sassxlate.runtime_shim.ptx.tools import Found, Name
 from sassxlate.runtime_shim.service import client
 
 State = Literal[
@@ -168,6 +169,21 @@ def _tool(name: str, use: str, fix: str) -> Callable[[], Check]:
     return check
 
 
+def _compiles_ptx(name: Name, use: str) -> Callable[[], Check]:
+    """A tool that programs with PTX need; also which ones are passed over."""
+
+    def check() -> Check:
+        found = Found(name, dict(os.environ))
+        fix = "pip install nvidia-cuda-nvcc, or set CUDA_HOME"
+        tool = next(iter(found), None)
+        refused = "".join(f"; {r.path} is not used: {r.why}" for r in found.refused)
+        if tool is None:
+            return Check(name, "optional", f"not found; {use}{refused}", fix)
+        return Check(name, "ok", f"{tool.version} ({tool.origin}: {tool.path}){refused}")
+
+    return check
+
+
 def _packages() -> Check:
     absent = [name for name, what in _REQUIRED.items() if importlib.util.find_spec(what) is None]
     if absent:
@@ -246,6 +262,8 @@ def checks_for(target: str) -> tuple[Callable[[], Check], ...]:
         _service,
         _model,
         partial(_hip, target),
+        _compiles_ptx("ptxas", "compiles PTX that programs ship, or make when they run"),
+        _compiles_ptx("nvlink", "links device code when programs run (cuLink...)"),
         _tool(
             "g++", "builds the native libraries", "install g++ with the system's package manager"
         ),

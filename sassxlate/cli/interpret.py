@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from sassxlate.errors import UsageError
 from sassxlate.lowering.trace.arguments import LaunchShape, find_cubin, shape_of
 from sassxlate.output import SCHEMA, write_whole
+from sassxlate.runtime_shim.ptx.machine_code import machine_code
 
 if TYPE_CHECKING:
     from sassxlate.disasm.containers import Cubin, Kernel
@@ -89,7 +90,7 @@ def command(
     from sassxlate.disasm.sass.interpreter import Order, ScheduleOptions, run
     from sassxlate.lowering.trace.arguments import lay_out
 
-    _, cubin, found = find_cubin(file, kernel, arch)
+    _, cubin, found = find_cubin(file, kernel, arch, machine_code)
     given = lay_out(found, arguments, seed)
     wanted = [_numbered(text, given) for text in dump]
     written = [_numbered(text, given) for text in out]

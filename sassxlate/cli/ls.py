@@ -10,6 +10,7 @@ from sassxlate.cli.options import arch_option, format_option, kernel_option
 from sassxlate.disasm.containers import Cubin, FatbinEntry, LoadedFile, Origin, parse_cubin
 from sassxlate.disasm.inputs import (
     arch_name,
+    has_ptx_alone,
     kernel_matches,
     parse_arch,
     read_input,
@@ -18,6 +19,7 @@ from sassxlate.disasm.inputs import (
 from sassxlate.disasm.listing.records import More, more_lines
 from sassxlate.errors import ContainerError, SassxlateError
 from sassxlate.output import print_json, table
+from sassxlate.runtime_shim.ptx.machine_code import machine_code
 
 
 @click.command()
@@ -73,6 +75,8 @@ def _describe(
 ) -> dict[str, Any]:
     """The file as a JSON value.  Raises ContainerError SX0110 if there is no device code."""
     require_device_code(loaded)
+    if wanted and has_ptx_alone(loaded):
+        loaded = machine_code(loaded, arch_name(*wanted))
     sections = {f.module: f.section for f in loaded.fatbins}
     entries: list[dict[str, Any]] = []
     for origin, entry in loaded.entries():
@@ -153,6 +157,9 @@ def _print(answer: dict[str, Any]) -> None:
     rows = [(*(e[key] for key in keys), _notes(e)) for e in entries]
     for line in table((*keys, "notes"), rows, "  "):
         click.echo(line)
+    kinds = {e["kind"] for e in entries}
+    if "ptx" in kinds and "elf" not in kinds:
+        click.echo("  PTX and no SASS: --arch sm_80 lists what ptxas makes of it")
     for entry in entries:
         for line in more_lines(entry):
             click.echo(line)

@@ -25,11 +25,11 @@ from sassxlate.disasm.inputs import (
     no_match,
     parse_arch,
     read_input,
-    require_machine_code,
 )
 from sassxlate.errors import SassxlateError
 from sassxlate.lowering.report.pages import begin
 from sassxlate.output import make_directory, write_whole
+from sassxlate.runtime_shim.ptx.machine_code import machine_code
 from sassxlate.runtime_shim.writer import UNIT, writer
 
 if TYPE_CHECKING:
@@ -146,8 +146,7 @@ def command(
     )
 
     engines = writer(engine, model, samples, target)
-    loaded = read_input(file)
-    require_machine_code(loaded)
+    loaded = machine_code(read_input(file), arch)
     entries: list[dict[str, Any]] = []
     refused = 0
     total: Counter[str] = Counter()

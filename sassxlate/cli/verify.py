@@ -20,7 +20,6 @@ from sassxlate.disasm.inputs import (
     parse_arch,
     read_input,
     read_text,
-    require_machine_code,
 )
 from sassxlate.errors import ModelError, SassxlateError, UsageError
 from sassxlate.lowering.report.judged import Judged, ProofSettings
@@ -28,6 +27,7 @@ from sassxlate.lowering.report.proofs import Answer, judge_all
 from sassxlate.lowering.target import Target, target_named
 from sassxlate.processes import cores
 from sassxlate.runtime_shim.cache.verdicts import verdicts
+from sassxlate.runtime_shim.ptx.machine_code import machine_code
 from sassxlate.runtime_shim.replay.against_interpreter import run_options
 from sassxlate.runtime_shim.writer import writer
 
@@ -156,8 +156,7 @@ def command(
     settings, processor = ProofSettings(int(timeout * 1000), vectors), target_named(target)
     if text:
         context.exit(verify_text(file, settings, as_json, processor))
-    loaded = read_input(file)
-    require_machine_code(loaded)
+    loaded = machine_code(read_input(file), arch)
     kernels = list(_kernels(loaded.cubins(), kernel, arch))
     if not kernels:
         raise no_match(file, kernel, arch)

@@ -79,7 +79,7 @@ def test_errors_do_not_hide_the_other_files(tmp_path: Path) -> None:
     assert result.exit_code == 2
     assert "ptx   sm_80" in result.stdout
     assert result.stderr.splitlines() == [
-        f"sassxlate: SX0102: {broken}:/*0000*/: no ELF file, fatbin or cubin: "
+        f"sassxlate: SX0102: {broken}:/*0000*/: no ELF file, fatbin, cubin or PTX: "
         "sassxlate reads ELF files, archives, fatbins and cubins",
         f"sassxlate: SX0101: {tmp_path / 'absent'}: cannot read the file: "
         "No such file or directory",

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from sassxlate.disasm.containers.ptx import is_ptx
 from sassxlate.errors import ServiceError, ShimError
 from sassxlate.runtime_shim.cache.store import Cache
 from sassxlate.runtime_shim.ptx import tools
@@ -16,7 +17,7 @@ from sassxlate.runtime_shim.ptx.assemble import architecture, assemble
 from sassxlate.runtime_shim.ptx.errors import PtxError
 from sassxlate.runtime_shim.ptx.options import JitOptions, parse_options
 from sassxlate.runtime_shim.ptx.process import OUTPUT_MAX, run
-from sassxlate.runtime_shim.ptx.source import is_ptx, read_source
+from sassxlate.runtime_shim.ptx.source import read_source
 from sassxlate.runtime_shim.ptx.tools import Found
 from sassxlate.runtime_shim.ptx.workshop import Workshop
 

@@ -14,6 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from sassxlate.runtime_shim.ptx.tools import Found
+
 ROOT = Path(__file__).resolve().parents[3]
 SAXPY = ROOT / "fixtures" / "programs" / "saxpy"
 DATA = ROOT / "tests" / "disasm" / "containers" / "data"
@@ -130,9 +132,54 @@ def test_no_device_code(command: str) -> None:
 
 @pytest.mark.parametrize("command", ["disasm", "cfg", "translate"])
 def test_ptx_only(command: str, tmp_path: Path) -> None:
-    """PTX is not compiled here: unsupported, status 3."""
-    one_line(read(command, DATA / "ptx.fatbin", cwd=tmp_path), "SX0818", 3)
-    assert not (tmp_path / "out").exists()
+    """Without a ptxas that can be used: one line, and nothing written."""
+    for made in (DATA / "ptx.fatbin", text_of_ptx(tmp_path)):
+        environment = {**os.environ, "SASSXLATE_PTXAS": str(tmp_path / "none")}
+        one_line(read(command, made, cwd=tmp_path, env=environment), "SX0747", 2)
+        assert not (tmp_path / "out").exists()
+
+
+def text_of_ptx(folder: Path, target: str = "sm_52", body: str = "ret;") -> Path:
+    """A kernel as text."""
+    path = folder / "kernel.ptx"
+    text = f".version 8.0\n.target {target}\n.address_size 64\n"
+    path.write_text(f"// a comment\n{text}.visible .entry k() {{ {body} }}\n")
+    return path
+
+
+@pytest.mark.parametrize(
+    ("arch", "body", "code", "status"),
+    [
+        ("sm_80", "mvo;", "SX0742", 2),
+        ("sm_75", "ret;", "SX0743", 3),
+        ("sm_70", "ret;", "SX0743", 3),
+    ],
+)
+def test_bad_ptx(tmp_path: Path, arch: str, body: str, code: str, status: int) -> None:
+    """What ptxas refuses, and text for a newer architecture than the one that is asked for."""
+    if next(iter(Found("ptxas", os.environ)), None) is None:
+        pytest.skip("ptxas is not installed (pip install '.[test]')")
+    path = text_of_ptx(tmp_path, "sm_80", body)
+    one_line(sassxlate("disasm", path, "--arch", arch), code, status)
+
+
+def test_what_ptxas_makes(tmp_path: Path) -> None:
+    """Commands work on it, for the architecture that is asked for, and say so."""
+    if next(iter(Found("ptxas", os.environ)), None) is None:
+        pytest.skip("ptxas is not installed (pip install '.[test]')")
+    path = text_of_ptx(tmp_path)
+    commands = ("disasm", "cfg", "translate", "callgraph")
+    for arch, command in zip((None, "sm_75", "sm_90", None), commands, strict=True):
+        option = ("--arch", arch) if arch else ()
+        done = sassxlate(command, path, *READERS.get(command, ()), *option, cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+        assert "holds PTX and no SASS; this is what ptxas " in done.stderr
+        assert done.stderr.endswith(f" for {arch or 'sm_80'}\n")
+        assert (arch or "sm_80") in done.stdout
+    done = sassxlate("ls", path)
+    assert "0  ptx   sm_52  none" in done.stdout
+    assert "--arch sm_80 lists what ptxas makes of it" in done.stdout
+    assert "0  elf   sm_75  none" in sassxlate("ls", path, "--arch", "sm_75").stdout
 
 
 @pytest.mark.parametrize("arch", [50, 70, 99])
