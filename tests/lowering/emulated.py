@@ -19,6 +19,7 @@ from sassxlate.lowering.emulate.options import CompileOptions
 from sassxlate.lowering.emulate.runner import EmulatedDevice, run_code_object
 from sassxlate.lowering.pipeline import translate_kernel
 from sassxlate.lowering.select.translated import Translated
+from sassxlate.lowering.target import DEFAULT, Target
 from sassxlate.runtime_shim.selftest.contracts.contracts import CONTRACTS, Contract
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -73,10 +74,16 @@ def _banks(cubin: Cubin, constant2: bytes, device: EmulatedDevice) -> dict[str, 
 
 
 def launch(
-    cubin: Cubin, contract: Contract, seed: int, *, strict: bool = False, **options: int
+    cubin: Cubin,
+    contract: Contract,
+    seed: int,
+    *,
+    strict: bool = False,
+    target: Target = DEFAULT,
+    **options: int,
 ) -> tuple[Words, Translated]:
     """Translates a contract's kernel and launches it: returns the contents of ``out``."""
-    done = translate_kernel(cubin, contract.name)
+    done = translate_kernel(cubin, contract.name, target=target)
     device = EmulatedDevice(1 << 22)
     a, b = contract.inputs(seed)
     out = np.full(contract.out_words, contract.start, np.uint32)
@@ -103,16 +110,24 @@ def launch(
 
 
 def run(
-    cubin: Cubin, name: str, seed: int, *, strict: bool = False, fuel: int = 10000
+    cubin: Cubin,
+    name: str,
+    seed: int,
+    *,
+    strict: bool = False,
+    fuel: int = 10000,
+    target: Target = DEFAULT,
 ) -> tuple[Words, Words, Translated]:
     """The output of a launch over a contract's inputs, the expected output, and the translation."""
     contract = CONTRACTS[name]
-    actual, done = launch(cubin, contract, seed, strict=strict, fuel=fuel)
+    actual, done = launch(cubin, contract, seed, strict=strict, fuel=fuel, target=target)
     return actual, contract.expected(*contract.inputs(seed)), done
 
 
-def check(cubin: Cubin, name: str, seed: int = 0, **options: bool) -> Translated:
+def check(
+    cubin: Cubin, name: str, seed: int = 0, *, target: Target = DEFAULT, **options: bool
+) -> Translated:
     """Runs a kernel and compares it with its contract."""
-    actual, expected, done = run(cubin, name, seed, **options)
+    actual, expected, done = run(cubin, name, seed, target=target, **options)
     assert CONTRACTS[name].differences(actual, expected) == []
     return done

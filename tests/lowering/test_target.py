@@ -4,21 +4,26 @@ from __future__ import annotations
 
 import re
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from sassxlate import toolchain
+from sassxlate.cfg.rdna3_flow import discover
 from sassxlate.disasm.amdgpu_machines import RDNA3
-from sassxlate.disasm.rdna3.instruction import Inst, V
+from sassxlate.disasm.rdna3 import assemble, waitcnt_imm
+from sassxlate.disasm.rdna3.instruction import Inst, S, V
 from sassxlate.errors import LoweringError
 from sassxlate.lowering.codeobject.code_object import read
+from sassxlate.lowering.emulate.strict_hazards import Check, findings
 from sassxlate.lowering.passes import made_safe
 from sassxlate.lowering.pipeline import translate_kernel
 from sassxlate.lowering.target import (
     DEFAULT,
     GFX1100,
     TARGETS,
+    Counters,
     HazardWindows,
     Target,
     target_named,
@@ -98,3 +103,32 @@ def test_hazards_are_the_targets() -> None:
     waits = [[i for i in made_safe(code, t) if isinstance(i, Inst) and "depctr" in i.op]
              for t in (GFX1100, longer)]  # fmt: skip
     assert [len(found) for found in waits] == [0, 1]
+
+
+def test_strict_mode_checks_the_targets_hazards() -> None:
+    """Code that is right for one target is not for another whose window is longer."""
+    code = [Inst("v_rcp_f32", (V(0), V(1)))]
+    code += [Inst("v_mov_b32", (V(n), V(n + 1))) for n in range(2, 8)]
+    code += [Inst("v_mov_b32", (V(9), V(0))), Inst("s_endpgm")]
+    longer = replace(GFX1100, hazards=HazardWindows(trans_valu=9))
+    flow = discover(assemble(code).data, 0)
+    assert findings(flow, target=GFX1100) == []
+    assert [found.check for found in findings(flow, target=longer)] == [Check.TRANS]
+
+
+def test_strict_mode_checks_the_targets_counters() -> None:
+    """The largest number of a counter waits for nothing."""
+    loads = [Inst("global_load_b32", (V(n), V(20), S(4, 2))) for n in range(2)]
+    wait = Inst("s_waitcnt", (), waitcnt_imm(vm=1))
+    code = [*loads, wait, Inst("v_mov_b32", (V(9), V(0))), Inst("s_endpgm")]
+    flow = discover(assemble(code).data, 0)
+    assert findings(flow, target=GFX1100) == []
+    few = replace(GFX1100, counters=Counters(vm=1))
+    assert [found.check for found in findings(flow, target=few)] == [Check.VM]
+
+
+def test_a_wave_has_the_lanes_of_its_operands() -> None:
+    """A mask of lanes is one scalar register, so another wave size is no field of a target."""
+    assert {target.lanes for target in TARGETS.values()} == {32}
+    with pytest.raises(TypeError):
+        Target("gfx1100", 1536, 24, lanes=64)  # type: ignore[call-arg]

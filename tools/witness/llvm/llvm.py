@@ -1,4 +1,4 @@
-"""LLVM as the judge of gfx1100: an assembler (clang of the ziglang wheel) and, where a libLLVM with
+"""LLVM as the judge of RDNA3: an assembler (clang of the ziglang wheel) and, where a libLLVM with
 the AMDGPU target is found, its disassembler through the C API.
 
 ``SASSXLATE_LIBLLVM`` names the library; otherwise the system's and the Rust toolchain's are tried.
@@ -21,25 +21,46 @@ from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import SymbolTableSection
 
 from sassxlate import toolchain
+from sassxlate.disasm.amdgpu_machines import RDNA3
 
 ROOT = Path(__file__).resolve().parents[3]
 
 
 _TRIPLE = b"amdgcn-amd-amdhsa"
+CPU = RDNA3[0]
 
 
-def assemble_object(source: str, *, link: bool = False) -> tuple[bytes | None, str]:
-    """(object file or None, messages) of an assembly source for gfx1100."""
+def assemble_object(source: str, *, link: bool = False, cpu: str = CPU) -> tuple[bytes | None, str]:
+    """(object file or None, messages) of an assembly source for a processor."""
     tool = toolchain.clang()
     if tool is None:
         return None, "no clang"
     with TemporaryDirectory() as folder:
         path, out = Path(folder, "a.s"), Path(folder, "a.o")
         path.write_text(source, encoding="utf-8")
-        target = ["-target", "amdgcn-amdhsa-none", "-mcpu=gfx1100"]
-        what = [] if link else ["-c"]
+        target = ["-target", "amdgcn-amdhsa-none", f"-mcpu={cpu}"]
         done = subprocess.run(
-            [*tool.command, *target, *what, str(path), "-o", str(out)],
+            [*tool.command, *target, "-c", str(path), "-o", str(out)],
+            capture_output=True,
+            check=False,
+            text=True,
+            stdin=subprocess.DEVNULL,
+        )
+        return out.read_bytes() if done.returncode == 0 else None, done.stderr
+
+
+def link_object(data: bytes) -> tuple[bytes | None, str]:
+    """(code object or None, messages): LLVM's linker on an object file."""
+    tool = toolchain.clang()
+    if tool is None:
+        return None, "no clang"
+    zig = tool.command[-1] == "cc"
+    command = [*tool.command[:-1], "ld.lld"] if zig else ["ld.lld"]
+    with TemporaryDirectory() as folder:
+        path, out = Path(folder, "a.o"), Path(folder, "a.hsaco")
+        path.write_bytes(data)
+        done = subprocess.run(
+            [*command, "-shared", str(path), "-o", str(out)],
             capture_output=True,
             check=False,
             text=True,
@@ -60,7 +81,7 @@ def compile_hip(source: Path, level: int, version: int = 6) -> tuple[bytes | Non
     command = [*tool.command[:-1], "clang"] if zig else list(tool.command)
     target = ["-triple", "amdgcn-amd-amdhsa", "-aux-triple", "x86_64-unknown-linux-gnu"]
     target.append(f"-mcode-object-version={version}")
-    device = ["-target-cpu", "gfx1100", "-x", "hip", "-fcuda-is-device", "-emit-obj"]
+    device = ["-target-cpu", CPU, "-x", "hip", "-fcuda-is-device", "-emit-obj"]
     with TemporaryDirectory() as folder:
         out = Path(folder, "a.o")
         done = subprocess.run(
@@ -122,15 +143,16 @@ def _libraries() -> list[str]:
 
 
 @cache
-def disassembler() -> Callable[[bytes], tuple[int, str]] | None:
-    """A function from bytes to (size, text); size 0 if LLVM has no such instruction."""
-    found = _load()
+def disassembler(cpu: str = CPU) -> Callable[[bytes], tuple[int, str]] | None:
+    """A function from bytes to (size, text), for a processor; size 0 if LLVM has no such
+    instruction."""
+    found = _load(cpu)
     return found[1] if found else None
 
 
 def library() -> str:
     """The path of the libLLVM that disassembles; empty if there is none."""
-    found = _load()
+    found = _load(CPU)
     return found[0] if found else ""
 
 
@@ -142,7 +164,7 @@ def library_version() -> tuple[int, int, int]:
 
 
 @cache
-def _load() -> tuple[str, Callable[[bytes], tuple[int, str]]] | None:
+def _load(cpu: str) -> tuple[str, Callable[[bytes], tuple[int, str]]] | None:
     for path in _libraries():
         try:
             lib = ctypes.CDLL(path)
@@ -165,7 +187,7 @@ def _load() -> tuple[str, Callable[[bytes], tuple[int, str]]] | None:
             ctypes.c_char_p,
             ctypes.c_size_t,
         ]
-        context = create(_TRIPLE, b"gfx1100", b"+wavefrontsize32", None, 0, None, None)
+        context = create(_TRIPLE, cpu.encode(), b"+wavefrontsize32", None, 0, None, None)
         if not context:
             continue
         return path, _disassembler(run, context)

@@ -1,0 +1,42 @@
+"""Programs on the emulated device as each of the processors that code is written for.
+
+The device refuses the code of other processors, so what runs on it was translated for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sassxlate.lowering.codeobject.code_object import read
+from sassxlate.lowering.target import DEFAULT, TARGETS
+
+PROGRAMS = Path(__file__).resolve().parents[2] / "fixtures" / "programs"
+Run = Callable[..., Any]
+
+
+@pytest.mark.parametrize("name", [n for n in TARGETS if n != DEFAULT.name])
+@pytest.mark.parametrize("program", ["saxpy", "reduction", "collatz"])
+def test_a_program_passes(program: str, name: str, run_program: Run, tmp_path: Path) -> None:
+    outcome = run_program(
+        PROGRAMS / program, options=["--target", name, "--device", "emulator", "--dump", tmp_path]
+    )
+    assert outcome.status == 0, outcome.output + outcome.errors
+    assert outcome.output.endswith("PASS\n")
+    dumped = list(tmp_path.rglob("*.hsaco"))
+    assert dumped
+    assert {read(file.read_bytes()).target.name for file in dumped} == {name}
+
+
+def test_the_variable_is_the_option(run_program: Run, tmp_path: Path) -> None:
+    name = list(TARGETS)[-1]
+    outcome = run_program(
+        PROGRAMS / "saxpy",
+        options=["--device", "emulator", "--dump", tmp_path],
+        environment={"SASSXLATE_TARGET": name},
+    )
+    assert outcome.status == 0, outcome.output + outcome.errors
+    assert {read(file.read_bytes()).target.name for file in tmp_path.rglob("*.hsaco")} == {name}
