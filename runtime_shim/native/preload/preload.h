@@ -1,4 +1,4 @@
-// The preloaded library's one task: find CUDA runtimes in what is loaded, and put ours in their place.
+// The detour: finds CUDA runtimes in what is loaded, and puts ours in their place.
 #pragma once
 
 namespace sx::preload {
