@@ -28,6 +28,15 @@ class Refuted:
     rdna: int = 0
     defect: str = ""
 
+    @property
+    def summary(self) -> str:
+        """One line: the defect, or both results and the inputs that are not 0."""
+        if self.defect:
+            return self.defect
+        inputs = ", ".join(f"{n} = {v:#x}" for n, v in sorted(self.inputs.items()) if v)
+        text = f"{self.where}: SASS {self.sass:#x}, RDNA3 {self.rdna:#x}"
+        return f"{text} with {inputs or 'all inputs 0'}"
+
 
 @dataclass(frozen=True, slots=True)
 class Unknown:

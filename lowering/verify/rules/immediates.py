@@ -126,7 +126,7 @@ def for_all(
     for block in single:
         verdict = verify(block, timeout_ms=timeout_ms)
         if isinstance(verdict, Refuted):
-            return f"{block.sass[0].text}: {verdict.where}: {verdict.inputs}", "", ""
+            return f"{block.sass[0].text}: {verdict.summary}", "", ""
         if isinstance(verdict, Proved):
             modulo |= set(verdict.modulo)
         elif not general or id(block) not in covered:

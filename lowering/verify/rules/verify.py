@@ -188,7 +188,7 @@ def _judge(
     if not wrong and _close(ins) is not None:
         return replace(finding, status="unknown", detail="other steps to an approximation"), block
     if isinstance(verdict, Refuted):
-        return replace(finding, status="refuted", detail=shown(verdict)), None
+        return replace(finding, status="refuted", detail=verdict.summary), None
     floats = verdict.reason.startswith(_FLOATS) and verdict.reason.endswith(_TRIED)
     numbers = block if floats or _close(ins) is not None else None
     return replace(finding, status="unknown", detail=verdict.reason, immediates=one), numbers
@@ -200,12 +200,6 @@ def _close(ins: Instruction) -> Close | None:
     if meaning is None or not meaning.approximate:
         return None
     return lambda a, b: near(ins.modifiers, a.astype(np.uint32), b.astype(np.uint32))
-
-
-def shown(verdict: Refuted) -> str:
-    """A counterexample in one line."""
-    inputs = ", ".join(f"{n} = {v:#x}" for n, v in sorted(verdict.inputs.items()) if v)
-    return f"{verdict.where}: SASS {verdict.sass:#x}, RDNA3 {verdict.rdna:#x} with {inputs}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,7 +219,7 @@ class _Open:
                 close = _close(self.ins)
                 refuted = differential(self.block, size, seed=seed + n, close=close)
                 if refuted is not None:
-                    return shown(refuted)
+                    return refuted.summary
             return None
         from sassxlate.lowering.verify.rules.warps import tried
 

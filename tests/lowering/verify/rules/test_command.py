@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 
 import pytest
@@ -17,6 +18,7 @@ from sassxlate.disasm.sass import decode
 from sassxlate.disasm.sass.codec.encode import assemble
 from sassxlate.disasm.sass.instruction import Instruction
 from sassxlate.lowering.target import Target
+from sassxlate.lowering.verify import Refuted
 from sassxlate.lowering.verify.block.block import BlockPair
 from sassxlate.lowering.verify.block.rule_evidence import TRIED, rule_evidence
 from sassxlate.lowering.verify.rules import immediates, verify
@@ -103,7 +105,15 @@ def test_broken_literal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(immediates, "translated", off)
     found = immediates.for_all(case, "together", 2000)
     assert found is not None
-    assert found[0]
+    assert re.fullmatch(
+        r"LOP3.LUT R16, R4, 0x8000, .*: R16: SASS 0x\w+, RDNA3 0x\w+ with .*R4 = 0x\w+.*", found[0]
+    ), found[0]
+
+
+def test_a_defect_is_what_is_shown() -> None:
+    """It holds for every input, so there is none to show."""
+    assert Refuted(where="R4", defect="missing wait: R4").summary == "missing wait: R4"
+    assert Refuted({"R4": 0}, "R5", 1, 2).summary == "R5: SASS 0x1, RDNA3 0x2 with all inputs 0"
 
 
 def test_evidence() -> None:
