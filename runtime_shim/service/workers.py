@@ -40,6 +40,21 @@ def _processor_time(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
+def _groups_below(pid: int) -> list[int]:
+    """The children of a process that lead a process group, as a compiler's do."""
+    try:
+        with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as file:
+            children = [int(word) for word in file.read().split()]
+    except OSError:
+        return []
+    found: list[int] = []
+    for child in children:
+        with contextlib.suppress(ProcessLookupError):
+            if os.getpgid(child) == child:
+                found.append(child)
+    return found
+
+
 @dataclass(slots=True, eq=False)
 class Worker:
     """A worker process as the service sees it."""
@@ -83,9 +98,13 @@ class Worker:
         return used >= 0.9 * limit_s or used < 0.01 * passed
 
     def end(self) -> str:
-        """Kill and reap the process; returns how it ended, as text."""
+        """Kill and reap the process, with the tools that it runs; returns how it ended, as text."""
+        tools = _groups_below(self.pid)
         with contextlib.suppress(ProcessLookupError):
             os.kill(self.pid, signal.SIGKILL)
+        for group in tools:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(group, signal.SIGKILL)
         self.pipe.close()
         with contextlib.suppress(ChildProcessError):
             _, status = os.waitpid(self.pid, 0)

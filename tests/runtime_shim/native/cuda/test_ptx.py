@@ -150,6 +150,22 @@ def test_bad_ptxas(built: Built, run: Run, tmp_path: Path, kind: str) -> None:
     assert not running(str(tmp_path))
 
 
+def test_killed_half_way(built: Built, run: Run, tmp_path: Path) -> None:
+    """The worker is killed while ptxas works: a line, no folder, no ptxas; then it works again."""
+    path = need("ptxas")
+    fake = script(tmp_path / "ptxas", "sleep 1000")
+    place = without_tools(tmp_path, SASSXLATE_PTXAS=str(fake), SASSXLATE_SERVICE_JOB_LIMIT="2")
+    done = run(built.program, "ptx_result", built.images["ptx"], **place)
+    assert done.stdout.startswith("result 999\n"), done.stdout + done.stderr
+    assert re.search("SX0904: .*no answer within 2 s", done.stderr)
+    assert not list((tmp_path / "cache" / "tmp").iterdir())
+    assert not running(str(tmp_path))
+    done = run(
+        built.program, "ptx_result", built.images["ptx"], **{**place, "SASSXLATE_PTXAS": path}
+    )
+    assert (done.returncode, done.stdout) == (0, "result 0\nlog 0\nPASS\n"), done.stderr
+
+
 def running(text: str) -> list[str]:
     """The processes with a text in their environment, which tools have from their runner."""
     found: list[str] = []
