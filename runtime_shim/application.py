@@ -63,6 +63,7 @@ class RunReport:
 
     refusals: tuple[Refusal, ...]
     kernels: tuple[LoadedKernel, ...]
+    forgiven: tuple[str, ...] = ()  # what was wrong and did no harm, a line each
 
 
 def find(name: str, search: str) -> Path:
@@ -197,6 +198,7 @@ def read_report(path: Path) -> RunReport:
     """The contents of the report file; other lines are skipped."""
     refusals: dict[Refusal, None] = {}
     kernels: dict[LoadedKernel, None] = {}
+    forgiven: dict[str, None] = {}
     try:
         text = path.read_text(encoding="utf-8", errors="replace")
     except OSError:
@@ -205,11 +207,13 @@ def read_report(path: Path) -> RunReport:
         match row.split("\t"):
             case ["refused", code, error, kernel, line] if error.isdecimal():
                 refusals[Refusal(code, int(error), kernel, line)] = None
+            case ["forgiven", code, line]:
+                forgiven[f"{code}: {line}"] = None
             case ["kernel", module_key, kernel_key, name]:
                 kernels[LoadedKernel(module_key, kernel_key, name)] = None
             case _:
                 pass
-    return RunReport(tuple(refusals), tuple(kernels))
+    return RunReport(tuple(refusals), tuple(kernels), tuple(forgiven))
 
 
 def missing_libraries(path: Path, env: Mapping[str, str]) -> list[str]:

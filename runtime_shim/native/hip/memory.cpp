@@ -2,11 +2,13 @@
 
 #include "log.h"
 #include "mappings.h"
+#include "overruns.h"
 #include "state.h"
 #include "strict.h"
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <atomic>
 #include <deque>
 #include <map>
@@ -21,7 +23,7 @@ namespace {
 
 constexpr uint64_t kGranule = 512;             // cudaMalloc's spacing
 constexpr uint64_t kPage = 4096;
-constexpr uint64_t kLarge = 2u << 20;          // aligned to this, so that huge pages fit
+constexpr uint64_t kLarge = 2u << 20;          // an NVIDIA GPU's page; larger allocations are aligned to it
 constexpr uint64_t kCommitStep = 16u << 20;
 constexpr uint64_t kReturnToSystem = 1u << 20; // smaller freed ranges keep their pages
 constexpr uint64_t kFreedSmall = 64u << 20;
@@ -129,6 +131,7 @@ const Allocation *find_in(const std::map<uint64_t, Allocation> &ranges, uint64_t
 
 void release(Arena &a, std::map<uint64_t, Allocation>::iterator it) {
   Allocation gone = it->second;
+  if (counted(gone.kind)) overrun_check(gone.base, gone.size, gone.span);
   a.live.erase(it);
   if (counted(gone.kind)) a.used -= gone.span;
   if (gone.span >= kReturnToSystem) {
@@ -170,6 +173,13 @@ bool Probes::allow(uint64_t address, uint64_t size, bool write, uint32_t launch)
   return true;
 }
 
+// What was never freed.
+static void check_overruns() {
+  if (forked()) return;  // the memory is the parent's
+  for (const Allocation &one : memory_list())
+    if (counted(one.kind) && !one.probes) overrun_check(one.base, one.size, one.span);
+}
+
 bool memory_start() {
   Arena &a = arena();
   // A limit on address space (ulimit -v) may leave room for less only.
@@ -182,6 +192,7 @@ bool memory_start() {
     a.base = round_up(reinterpret_cast<uint64_t>(at), kLarge);
     a.size = size & ~(kLarge - 1);
     insert_free(a, a.base, a.size);
+    atexit(check_overruns);
     return true;
   }
   log_line("SX0650: no address space for device memory; raise the limit (ulimit -v)");
@@ -199,13 +210,14 @@ int memory_allocate(uint64_t size, MemoryKind kind, unsigned flags, uint64_t &ad
   if (counted(kind) && (span > config().device_memory || a.used > config().device_memory - span))
     return hipErrorOutOfMemory;
   if (!take(a, span, align, address)) return hipErrorOutOfMemory;
-  if (!commit(a, address + span)) {
+  if (!commit(a, round_up(address + span, kLarge))) {
     give_back(a, address, span);
     return hipErrorOutOfMemory;
   }
   if (size >= 2 * kLarge && kind != MemoryKind::Internal)
     madvise(reinterpret_cast<void *>(address), size & ~(kLarge - 1), MADV_HUGEPAGE);
   if (counted(kind)) a.used += span;
+  if (counted(kind)) overrun_watch(address, size, span);
   Allocation &made = a.live[address];
   made.base = address;
   made.size = size;
@@ -328,8 +340,9 @@ Window memory_window() {
   Arena &a = arena();
   std::shared_lock<std::shared_mutex> guard(a.mutex);
   if (a.live.empty()) return {a.base, 0};
+  // To the end of the page, as on an NVIDIA GPU, which maps whole pages: measured on an H200.
   const Allocation &last = a.live.rbegin()->second;
-  return {a.base, last.base + last.size - a.base};
+  return {a.base, std::min(round_up(last.base + last.size, kLarge) - a.base, a.size)};
 }
 
 uint64_t memory_generation() { return arena().generation.load(std::memory_order_acquire); }

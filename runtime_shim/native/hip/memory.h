@@ -83,7 +83,7 @@ bool memory_find_registered(uint64_t address, Allocation &out);
 
 uint64_t memory_free_bytes();
 
-// The window that compiled code may access without a check: the arena up to its last live allocation.
+// The window that compiled code may access without a check: the arena up to its last live allocation's page of 2 MiB.
 // Empty in strict mode, where every access is checked.
 struct Window {
   uint64_t base, size;

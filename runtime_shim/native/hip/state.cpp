@@ -77,6 +77,8 @@ void set_sticky_error(int error) {
 
 int sticky_error() { return g_sticky.load(std::memory_order_acquire); }
 
+bool forked() { return g_forked.load(); }
+
 int initialise() {
   static std::once_flag once;
   static int result = 0;

@@ -27,6 +27,8 @@ int sticky_error();
 
 // Reserves the arena.  Called by every exported function that needs the device.
 int initialise();
+// Whether this process has forked off one that had initialised.
+bool forked();
 
 enum CallFlags : unsigned {
   kNormal = 0,

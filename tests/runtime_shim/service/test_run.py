@@ -209,11 +209,13 @@ def test_library_path_with_a_colon(run: Run, tmp_path: Path) -> None:
 def test_report_lines(tmp_path: Path) -> None:
     """Rows are distinguished; duplicates and invalid lines are skipped."""
     path = tmp_path / "report"
+    late = "forgiven\tSX0679\tlate\nforgiven\tSX0679\tlate\n"
     row = "refused\tSX0426\t801\t_Z1kv\tSX0426: _Z1kv: no"
-    path.write_text(f"{row}\n{row}\nrubbish\nrefused\tx\ty\tz\tw\nkernel\ta\tb\tname\n")
+    path.write_text(f"{row}\n{row}\nrubbish\nrefused\tx\ty\tz\tw\nkernel\ta\tb\tname\n" + late)
     report = application.read_report(path)
     assert report.refusals == (application.Refusal("SX0426", 801, "_Z1kv", "SX0426: _Z1kv: no"),)
     assert report.kernels == (application.LoadedKernel("a", "b", "name"),)
+    assert report.forgiven == ("SX0679: late",)
     assert application.read_report(tmp_path / "absent").refusals == ()
 
 

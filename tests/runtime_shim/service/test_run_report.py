@@ -155,3 +155,22 @@ def test_damaged_counts(tmp_path: Path) -> None:
         with pytest.raises(ShimError) as caught:
             counting.read(tmp_path)
         assert caught.value.code == "SX0724"
+
+
+_OVERRUN = """
+import ctypes
+cuda, context, memory = ctypes.CDLL("libcuda.so.1"), ctypes.c_void_p(), ctypes.c_void_p()
+cuda.cuInit(0)
+cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0)
+cuda.cuCtxSetCurrent(context)
+assert not cuda.cuMemAllocManaged(ctypes.byref(memory), ctypes.c_size_t(100), 1)
+ctypes.memset(memory.value, 1, 104)
+print("PASS")
+"""
+
+
+def test_what_was_forgiven_is_named(env: dict[str, str], tmp_path: Path) -> None:
+    """A write past an allocation, which an NVIDIA GPU lets pass as well: nothing on stderr."""
+    made = data(env, tmp_path / "r.json", sys.executable, "-c", _OVERRUN)
+    (note,) = (note for note in made["notes"] if "SX0679" in note)
+    assert "4 bytes past the end of an allocation of 100 bytes" in note

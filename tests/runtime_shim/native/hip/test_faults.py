@@ -6,6 +6,7 @@ Each runs in a process of its own, since the error stays.
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 
@@ -15,6 +16,8 @@ SETUP = """
 m = hip.load(build([Kernel('stop'), Kernel('bump')]))
 stop, bump = hip.function(m, 'stop'), hip.function(m, 'bump')
 p = hip.malloc(4096)
+PAGE = 2 << 20
+PAGE_END = (p // PAGE + 1) * PAGE
 def launch(address, kind=0, which=0, grid=1, forever=0):
     return hip.launch(stop, grid, 64, struct.pack('<QIII', address, kind, which, forever))
 """
@@ -41,7 +44,7 @@ print(hip.hipGetDeviceCount(byref(n)), n.value, hip.hipDriverGetVersion(byref(n)
             r"SX0661: kernel stop: /\*0044\*/ \[bfb00000 bfb00000\] illegal address 0x10, "
             r"lane 5 of wave [01], workgroup \(0,0,0\)",
         ),
-        ("launch(p + 4096)", 700, r"SX0661: .*"),
+        ("launch(PAGE_END)", 700, r"SX0661: .*"),
         ("launch(p + (1 << 33))", 700, r"SX0661: .*"),
         ("launch(id(p))", 700, r"SX0661: .*"),
         ("launch(0xffffffffffffffff)", 700, r"SX0661: .* 0xffffffffffffffff, .*"),
@@ -99,6 +102,53 @@ print(hip.hipStreamSynchronize(None), ctypes.string_at(p, 4) == bytes(4), seen)
 """
     )
     assert done.stdout.splitlines() == ["0", "0 0", "0 0", "600", "700 True [700]"], done.stderr
+
+
+@pytest.mark.parametrize(
+    ("size", "offset", "error"),
+    [
+        ("4096", "4096", 0),
+        ("4096", "PAGE_END - p - 4", 0),
+        ("4096", "PAGE_END - p", 700),
+        ("3 * PAGE // 2", "3 * PAGE // 2", 0),
+        ("3 * PAGE // 2", "2 * PAGE - 4", 0),
+        ("3 * PAGE // 2", "2 * PAGE", 700),
+        ("4 * PAGE", "4 * PAGE - 4", 0),
+        ("4 * PAGE", "4 * PAGE", 700),
+    ],
+)
+def test_the_page_of_an_allocation_is_forgiven(
+    script: Script, size: str, offset: str, error: int
+) -> None:
+    """An NVIDIA GPU maps 2 MiB at a time: up to there an access past the last allocation is none of
+    its faults, and programs count on it."""
+    body = f"if {size} != 4096: p = hip.malloc({size})\n"
+    done = script(SETUP + body + f"print(launch(p + {offset}), hip.hipDeviceSynchronize())")
+    assert done.stdout == f"0 {error}\n", done.stderr
+
+
+def test_the_report_names_what_is_forgiven(script: Script, tmp_path: Path) -> None:
+    """Once for each allocation: when it is freed, or when the process ends."""
+    file = tmp_path / "report"
+    body = """
+q, r = hip.malloc(1000), hip.malloc(1 << 20)
+print(launch(p + 4092), launch(q + 1004), launch(r + (1 << 20)), hip.hipDeviceSynchronize())
+if os.fork() == 0: sys.exit()
+os.wait()
+print(hip.free(q), open(os.environ['SASSXLATE_REPORT']).read().count('SX0679'))
+"""
+    for strict, expected in (("", "0 0 0 0\n0 1\n"), ("1", "0 0 0 700\n")):
+        file.write_text("")
+        done = script(SETUP + body, SASSXLATE_REPORT=str(file), SASSXLATE_STRICT=strict)
+        assert done.stdout.startswith(expected), done.stderr
+        rows = [line.split("\t") for line in file.read_text().splitlines()]
+        if strict:
+            assert rows == []  # each is a fault there
+            assert "past the end of the 1000 bytes" in done.stderr
+            continue
+        assert [row[:2] for row in rows] == [["forgiven", "SX0679"]] * 2
+        assert re.match(r"5 bytes past the end of an allocation of 1000 bytes \(0x", rows[0][2])
+        assert re.match(r"1 bytes past the end of an allocation of 1048576 bytes", rows[1][2])
 
 
 def test_strict_mode_checks_each_allocation(script: Script) -> None:
