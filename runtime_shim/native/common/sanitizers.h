@@ -20,5 +20,9 @@
 #if defined(SX_ASAN)
 extern "C" void __asan_init();
 #elif defined(SX_TSAN)
-extern "C" void __tsan_init();
+extern "C" {
+void __tsan_init();
+void __tsan_acquire(void *address);
+void __tsan_release(void *address);
+}
 #endif

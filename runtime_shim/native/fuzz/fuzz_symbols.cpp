@@ -14,7 +14,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   image.path = "/proc/self/fd/" + std::to_string(file);
   for (bool dynamic : {false, true}) {
     Match match;
-    if (find_by_symbol(image, dynamic, match))
+    if (find_by_symbol(image, dynamic, match) == Named::Runtime)
       for (const Entry &entry : match.entries) sx::fuzz::touch(entry.name.data(), entry.name.size());
   }
   has_device_code(image);

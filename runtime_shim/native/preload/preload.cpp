@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
@@ -11,6 +12,7 @@
 #include "detour.h"
 #include "image.h"
 #include "report.h"
+#include "sanitizers.h"
 #include "signature.h"
 #include "symbols.h"
 
@@ -25,6 +27,8 @@ Seen &seen() {
   static Seen *const list = new Seen;
   return *list;
 }
+
+std::atomic<bool> g_scanned{false};
 
 struct Visit {
   Seen now;
@@ -96,12 +100,23 @@ void examine(const Image &image) {
 
 }  // namespace
 
+// A call comes while the dynamic linker holds its lock, so there is one at a time, or one inside another: to redirect
+// a program loads a library.
 void scan_new_objects() {
+#if defined(SX_TSAN)
+  __tsan_acquire(&g_scanned);  // it does not see that lock
+#endif
   Visit v;
   dl_iterate_phdr(visit, &v);
   seen() = std::move(v.now);
+  g_scanned = true;
   for (const Image &image : v.fresh) examine(image);
+#if defined(SX_TSAN)
+  __tsan_release(&g_scanned);
+#endif
 }
+
+bool scanned() { return g_scanned; }
 
 }  // namespace sx::preload
 
@@ -122,5 +137,6 @@ void end_with_runner() {
 __attribute__((constructor)) static void start() {
   end_with_runner();
   if (!sx::preload::hooked()) sx::preload::trace("libraries loaded later with dlopen are not examined");
-  sx::preload::scan_new_objects();
+  // Without the linker's lock, which a thread of an earlier constructor may hold: only where nothing else has done it.
+  if (!sx::preload::scanned()) sx::preload::scan_new_objects();
 }

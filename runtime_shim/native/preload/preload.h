@@ -6,6 +6,9 @@ namespace sx::preload {
 // Looks at every object that was not there the last time.  Called with the dynamic linker's lock held.
 void scan_new_objects();
 
+// Whether it has been called.
+bool scanned();
+
 // Whether the dynamic linker reports new objects to us (early.cpp).
 bool hooked();
 

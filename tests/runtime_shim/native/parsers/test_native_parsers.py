@@ -379,6 +379,18 @@ def test_anchors_near_the_ends_of_code(device: Parsers) -> None:
     device.change("signature", inputs[:4], 300)
 
 
+def test_the_fuzzers_fit_the_parsers() -> None:
+    """They are built by the sweep below alone: a parser's new signature must not wait for it."""
+    compiler = next(filter(None, map(shutil.which, ("g++", "clang++", "c++"))), None)
+    if compiler is None:
+        pytest.skip("there is no C++ compiler here")
+    sources = sorted((NATIVE / "fuzz").glob("*.cpp"))
+    command = [compiler, "-std=c++17", "-fsyntax-only", "-D_GNU_SOURCE", f"-I{NATIVE}"]
+    command += [f"-I{NATIVE / 'common'}", *map(str, sources)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
 @pytest.mark.sweep
 def test_the_fuzzers_without_libfuzzer(tmp_path: Path) -> None:
     """The `replay` preset builds each of them with g++; they take files and changes of these."""
