@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from sassxlate.disasm.sass.codec.columns import U64, Columns, Gather, Indices, word_of
 from sassxlate.disasm.sass.codec.decode import CompiledRow, index
-from sassxlate.disasm.sass.codec.row_compiler import settling_mods, touching_bits
+from sassxlate.disasm.sass.codec.operand_bits import settling_mods, touching_bits
 from sassxlate.disasm.sass.instruction import Instruction, RegRef
 
 FILES: Final[tuple[Literal["R", "UR", "P", "UP", "B"], ...]] = ("R", "UR", "P", "UP", "B")

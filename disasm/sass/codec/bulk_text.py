@@ -27,7 +27,7 @@ from sassxlate.disasm.sass.codec.decode import (
     guard_text,
     index,
 )
-from sassxlate.disasm.sass.codec.row_compiler import may_end_blank, relative, settling_mods
+from sassxlate.disasm.sass.codec.operand_bits import may_end_blank, relative, settling_mods
 from sassxlate.disasm.sass.tables.spec import L
 
 _REMEMBERED = 1 << 14  # most entries of a dictionary before it is cleared

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from sassxlate.disasm.sass.codec.decode import CompiledRow, generation_of, index
 from sassxlate.disasm.sass.codec.legality import Legality
-from sassxlate.disasm.sass.codec.row_compiler import failing_bits
+from sassxlate.disasm.sass.codec.operand_bits import failing_bits
 from sassxlate.disasm.sass.tables.spec import Idiom
 from sassxlate.errors import DecodeError
 

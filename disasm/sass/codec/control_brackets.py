@@ -13,7 +13,7 @@ from operator import sub
 
 from sassxlate.disasm.sass.codec.decode import CompiledRow, generation_of, row_of
 from sassxlate.disasm.sass.codec.encode import assemble
-from sassxlate.disasm.sass.codec.row_compiler import register_bits
+from sassxlate.disasm.sass.codec.operand_bits import register_bits
 from sassxlate.disasm.sass.instruction import RZ, Control, Imm, Instruction, Mem
 from sassxlate.disasm.sass.tables.effects import effects_of
 from sassxlate.disasm.sass.tables.spec import (

@@ -9,7 +9,8 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from sassxlate.disasm.sass.codec import legality
-from sassxlate.disasm.sass.codec.row_compiler import Decoder, Value, make, operand_bits, relative
+from sassxlate.disasm.sass.codec.operand_bits import operand_bits, relative
+from sassxlate.disasm.sass.codec.row_compiler import Decoder, Value, make
 from sassxlate.disasm.sass.instruction import (
     Control,
     Imm,

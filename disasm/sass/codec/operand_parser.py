@@ -13,7 +13,8 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from typing import TypeAlias
 
-from sassxlate.disasm.sass.codec.row_compiler import Context, register_bits, ureg_bits
+from sassxlate.disasm.sass.codec.operand_bits import register_bits
+from sassxlate.disasm.sass.codec.row_compiler import Context, ureg_bits
 from sassxlate.disasm.sass.tables.spec import (
     DESCRIPTOR,
     SB,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sassxlate.disasm.sass.codec.row_compiler import operand_bits
+from sassxlate.disasm.sass.codec.operand_bits import operand_bits
 from sassxlate.disasm.sass.reference.numbers import ranges
 from sassxlate.disasm.sass.reference.operands import describe
 from sassxlate.disasm.sass.tables.spec import Idiom, Mod, Row

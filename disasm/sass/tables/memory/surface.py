@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from sassxlate.disasm.sass.tables.arithmetic.forms import pd
-from sassxlate.disasm.sass.tables.memory.memory import (
+from sassxlate.disasm.sass.tables.memory.modifiers import (
     AT_75,
     EVICT,
     LD_75,

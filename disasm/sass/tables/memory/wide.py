@@ -8,7 +8,14 @@ from dataclasses import replace
 
 from sassxlate.disasm.sass.tables.arithmetic.float import FLUSH
 from sassxlate.disasm.sass.tables.arithmetic.forms import FTZ, ROUND, Src, alu, ps, rd
-from sassxlate.disasm.sass.tables.memory.memory import COPIED, EVICT, LD_80, PREFETCH, SIZE, STG_100
+from sassxlate.disasm.sass.tables.memory.modifiers import (
+    COPIED,
+    EVICT,
+    LD_80,
+    PREFETCH,
+    SIZE,
+    STG_100,
+)
 from sassxlate.disasm.sass.tables.spec import (
     C,
     Fixed,

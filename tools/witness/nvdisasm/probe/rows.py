@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 from sassxlate.disasm.sass.codec import legality
 from sassxlate.disasm.sass.codec.decode import CompiledRow, index, opcode_bits, row_of
-from sassxlate.disasm.sass.codec.row_compiler import value_bits
+from sassxlate.disasm.sass.codec.operand_bits import value_bits
 from sassxlate.disasm.sass.tables.spec import Idiom, Mod, R
 from tools.witness.nvdisasm import witness as sass_witness
 from tools.witness.nvdisasm.sweep import place, runs
