@@ -13,23 +13,30 @@ logits processor of transformers (`transformers_model.logits_processor`).
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import cache, lru_cache
 from typing import Any, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sassxlate.disasm.rdna3 import OPS, Operand, can_encode, registers
+from sassxlate.disasm.rdna3 import registers
 from sassxlate.disasm.rdna3.instruction import Arg, I, Inst, S, Sp, V
-from sassxlate.disasm.rdna3.tables.layout import layout
-from sassxlate.disasm.rdna3.tables.operand_codes import inline_code
 from sassxlate.errors import EncodeError
-from sassxlate.llm.inference.number_tokens import ANY32, ANY64, Number, starts, word_id
-from sassxlate.llm.inference.token_mask import TokenMask, Words, feasible, mnemonics
-from sassxlate.llm.language.tokenizer import EOS, numbers, vocabulary
-from sassxlate.lowering.region.numbers import SMALL, Bits, number, value_of
+from sassxlate.llm.inference.number_tokens import Number, starts, word_id
+from sassxlate.llm.inference.operand_words import (
+    NO_WORDS,
+    by_kind,
+    field_bits,
+    field_values,
+    literal_among,
+    literal_range,
+    other_words,
+    special_forms,
+)
+from sassxlate.llm.inference.token_mask import TokenMask, feasible, mnemonics
+from sassxlate.llm.language.tokenizer import EOS, vocabulary
+from sassxlate.lowering.region.numbers import Bits, number, value_of
 from sassxlate.lowering.region.operands import OperandShape, offset_range, possible, shapes
 from sassxlate.lowering.region.subset import BITS, SPECIALS
 from sassxlate.lowering.region.text import END, RegionText
@@ -37,14 +44,10 @@ from sassxlate.lowering.region.text import END, RegionText
 Ids: TypeAlias = tuple[int, ...]
 _LONGEST: Final = 56  # most words of one instruction
 _APART: Final = frozenset({"v_mad_u64_u32", "v_mad_i64_i32"})  # results apart from sources
-_FLOATS: Final = ("0.5", "-0.5", "1.0", "-1.0", "2.0", "-2.0", "4.0", "-4.0", "1/tau")
 _FIELDS: Final = tuple(BITS)
 
 
 # --- the automaton ---------------------------------------------------------------------------
-
-
-_NONE: Final[Words] = frozenset()
 
 
 @dataclass(slots=True)
@@ -115,7 +118,7 @@ class AnswerAutomaton:
         if o.number is not None and o.number.left:
             return set(o.number.next())
         if o.target:
-            return set(starts(*self._span(o)))
+            return set(starts(*self._number_span(o)))
         out: set[int] = set()
         if o.word >= 0:
             for shape in o.alive:
@@ -132,16 +135,16 @@ class AnswerAutomaton:
         return out
 
     @staticmethod
-    def _span(o: _Open) -> tuple[int, int]:
+    def _number_span(o: _Open) -> tuple[int, int]:
         """The range of the current offset."""
-        return offset_range(Inst(o.op, _plain(o.args), glc=o.alive[0].glc), o.target) or (0, 0)
+        return offset_range(Inst(o.op, by_kind(o.args), glc=o.alive[0].glc), o.target) or (0, 0)
 
     def _operands(self, shape: OperandShape, args: tuple[Arg, ...]) -> set[int]:
         operand = shape.operands[len(args)]
         write = "w" in operand.role
         out: set[int] = set()
         if operand.cls in ("v", "src", "vi"):
-            words = self.known.vectors.get((operand.n, write), _NONE)
+            words = self.known.vectors.get((operand.n, write), NO_WORDS)
             if shape.op in _APART and args:
                 made = self.known.by_word
                 out |= {w for w in words if self._fits(shape, args, made[w, operand.n])}
@@ -150,12 +153,12 @@ class AnswerAutomaton:
         if operand.cls in ("s", "sd", "sx", "src"):
             said = [arg for arg in args if isinstance(arg, S) and arg.n == operand.n]
             for words, regs in self.known.scalars.get((operand.n, write), ()):
-                again = {w for w, reg in regs.items() if reg in said} if said else _NONE
+                again = {w for w, reg in regs.items() if reg in said} if said else NO_WORDS
                 out |= {w for w in again if possible(shape, (*args, regs[w]))}
                 one = next((w for w in words if w not in again), None)
                 if one is not None and possible(shape, (*args, regs[one])):
                     out |= words - again
-        return out | _others(shape, _plain(args))
+        return out | other_words(shape, by_kind(args))
 
     @staticmethod
     def _fits(shape: OperandShape, args: tuple[Arg, ...], arg: Arg) -> bool:
@@ -173,7 +176,7 @@ class AnswerAutomaton:
         operand = shape.operands[len(args)]
         name = vocabulary()[word]
         if name in SPECIALS:
-            return [a.n for a in _specials(name, operand) if possible(shape, (*args, a))]
+            return [a.n for a in special_forms(name, operand) if possible(shape, (*args, a))]
         if "w" in operand.role and (word, operand.n) not in self.known.mine:
             return []
         arg = self.known.by_word.get((word, operand.n))
@@ -196,17 +199,17 @@ class AnswerAutomaton:
         said = shape.glc and o.place >= 2 + len(_FIELDS)
         if said or not shape.glc:
             out |= self._between()
-        bare = Inst(shape.op, _plain(o.args), glc=shape.glc)
+        bare = Inst(shape.op, by_kind(o.args), glc=shape.glc)
         for place, (word, name) in enumerate((("+", "imm"), ("+1", "imm2"))):
             if place > o.place and offset_range(bare, name) is not None:
                 out.add(word_id(word))
         for n, name in enumerate(_FIELDS):
             if 2 + n > o.place:
-                out |= _values(inst, name)
+                out |= field_values(inst, name)
         at = 2 + len(_FIELDS)
         if at > o.place and shape.glc:
             out.add(word_id("glc"))
-        if at > o.place and _bits(shape.op).get("clamp"):
+        if at > o.place and field_bits(shape.op).get("clamp"):
             out.add(word_id("clamp"))
         return out
 
@@ -276,8 +279,8 @@ class AnswerAutomaton:
             return True
         operand = mine[0].operands[len(o.args)]
         bits: Bits = 64 if operand.n == 2 else 32
-        low, high = _span(operand)
-        literal = _literal(mine[0], o.args)
+        low, high = literal_range(operand)
+        literal = literal_among(mine[0], o.args)
         forced = tuple(number(literal, bits)) if literal is not None else ()
         if forced and (forced[0] != text or text[0] not in "xf"):
             forced = ()
@@ -290,11 +293,11 @@ class AnswerAutomaton:
         """Whether a word that is allowed begins this shape's next operand."""
         if text in SPECIALS or (word, 1) in self.known.by_word:
             return bool(self._widths(shape, args, word))
-        return word in _others(shape, _plain(args))
+        return word in other_words(shape, by_kind(args))
 
     def _field(self, o: _Open, word: int, text: str) -> bool:
         if o.target:
-            o.number = Number(32, *self._span(o), (), [text])
+            o.number = Number(32, *self._number_span(o), (), [text])
             if not o.number.left:
                 self._said(o, o.number)
             return True
@@ -324,143 +327,6 @@ class AnswerAutomaton:
             return
         arg = I(value if made.bits == 64 else value & 0xFFFFFFFF)
         o.args = (*o.args, arg)
-
-
-def _specials(name: str, operand: Operand) -> list[Sp]:
-    wide = name.startswith("src_") and operand.n == 2
-    if operand.cls == "off":
-        return [Sp("off")] if name == "off" else []
-    return [Sp(name, 2)] if wide else [Sp(name)]
-
-
-def _literal(shape: OperandShape, args: Sequence[Arg]) -> int | None:
-    """The literal among operands."""
-    for operand, arg in zip(shape.operands, args, strict=False):
-        forced = operand.cls == "i"
-        if isinstance(arg, I) and (forced or inline_code(arg.value, operand.type) is None):
-            return arg.value
-    return None
-
-
-def _span(operand: Operand) -> tuple[int, int]:
-    """The range of a literal of an operand."""
-    if operand.n == 1:
-        return ANY32
-    if operand.type == "i64":
-        return ANY32
-    return ANY64 if operand.type == "f64" else (0, (1 << 32) - 1)
-
-
-@lru_cache(maxsize=1 << 16)
-def _others(shape: OperandShape, args: tuple[Arg, ...]) -> Words:
-    """The words that do not name registers of the block: special ones, and the first words of
-    numbers."""
-    operand = shape.operands[len(args)]
-    write = "w" in operand.role
-    out: set[int] = set()
-    if operand.cls != "i":
-        out |= {
-            word_id(name)
-            for name in SPECIALS
-            if not (write and name == "exec_lo")
-            and any(possible(shape, (*args, a)) for a in _specials(name, operand))
-        }
-    if not write and operand.cls in ("src", "s", "vi", "i"):
-        out |= _number_words(shape, args)
-    return frozenset(out)
-
-
-def _number_words(shape: OperandShape, args: tuple[Arg, ...]) -> frozenset[int]:
-    operand = shape.operands[len(args)]
-    wide = operand.n == 2
-    mask = (1 << 64) - 1 if wide else 0xFFFFFFFF
-
-    def fine(value: int) -> bool:
-        made = value if wide else value & mask
-        return possible(shape, (*args, I(made)))
-
-    out: set[int] = set()
-    if fine(1):
-        out |= {word_id(f"#{n}") for n in SMALL if n}
-    if fine(0):
-        out.add(word_id("#0"))
-    bits: Bits = 64 if wide else 32
-    out |= {word_id(w) for w in _FLOATS if fine(value_of((w,), 0, bits)[0])}
-    literal = _literal(shape, args)
-    if literal is not None:
-        words = number(literal, bits)
-        if words[0][0] in "xf" and fine(literal):
-            out.add(word_id(words[0]))
-        return frozenset(out)
-    low, high = _span(operand)
-    for head, most in (("x", 4), ("f", 4 if wide else 3)):
-        for n in range(1, most + 1):
-            sample = int.from_bytes(b"\x71\x34\x56\x78"[:n], "big")
-            value = sample << 8 * (bits // 8 - n) if head == "f" else sample
-            if low <= value <= high and fine(value) and _all_fit(operand, head):
-                out.add(word_id(f"{head}{n}"))
-    return frozenset(out)
-
-
-def _all_fit(operand: Operand, head: str) -> bool:
-    """Whether a number of this head is a literal of a wide operand, whatever its bytes."""
-    if operand.n != 2:
-        return True
-    return (operand.type == "f64") == (head == "f")
-
-
-def _plain(args: tuple[Arg, ...]) -> tuple[Arg, ...]:
-    """Registers reduced to their kind, so that the cache of encodings is small."""
-    seen: list[S] = []
-    out: list[Arg] = []
-    for arg in args:
-        match arg:
-            case V():
-                out.append(V(0, arg.n))
-            case S():
-                if arg not in seen:
-                    seen.append(arg)
-                out.append(S(arg.index % 4 + 16 * (1 + seen.index(arg)), arg.n))
-            case _:
-                out.append(arg)
-    return tuple(out)
-
-
-@cache
-def _bits(op: str) -> Mapping[str, int]:
-    """The bits of each field that an instruction has, in its longest form."""
-    row = OPS[op]
-    fmt = row.formats[-1]
-    if row.kind != "valu" or fmt in ("VOP1", "VOP2", "VOPC"):
-        return {}
-    lay = layout(op, fmt)
-    packed = fmt == "VOP3P"
-    return {
-        "neg": lay.neg, "abs": lay.abs, "op_sel": lay.op_sel,
-        "op_sel_hi": 7 if packed and lay.op_sel else 0,
-        "neg_hi": lay.neg if packed and not lay.abs else 0,
-        "omod": 3 if lay.omod else 0, "clamp": int(lay.clamp),
-    }  # fmt: skip
-
-
-@cache
-def _field_words(op: str, name: str) -> Words:
-    known = numbers()
-    mask = _bits(op).get(name, 0)
-    usual = 7 if name == "op_sel_hi" else 0
-    values = [n for n in range(BITS[name] + 1) if n & ~mask == 0 and n != usual] if mask else []
-    return frozenset(known[f"{name}:{n}"] for n in values if f"{name}:{n}" in known)
-
-
-def _values(inst: Inst, name: str) -> Words:
-    """The words of a field that may follow."""
-    words = _field_words(inst.op, name)
-    if not OPS[inst.op].mixed or not words:
-        return words
-    # The selected halves decide the meaning of a constant.
-    made = ((w, int(vocabulary()[w].partition(":")[2])) for w in words)
-    changed = ((w, dataclasses.replace(inst, **{name: n})) for w, n in made)  # type: ignore[arg-type]
-    return frozenset(w for w, other in changed if can_encode(other) is None)
 
 
 def accepts(here: RegionText, ids: Sequence[int], vtemps: int = 24) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from sassxlate.disasm.rdna3.instruction import Arg, I, Inst
-from sassxlate.lowering.emulate.wave import memory_helpers, vector_access
+from sassxlate.lowering.emulate.wave import atomic_helpers, vector_access
 from sassxlate.lowering.emulate.wave.context import Context, is_off
 from sassxlate.lowering.emulate.wave.vector_access import Address, VectorAccess
 from sassxlate.lowering.llvm.ir_text import Val, const
@@ -230,7 +230,7 @@ def _exchange(
     c: Context, space: str, op: str, width: int, where: Address, words: list[Val]
 ) -> list[Val]:
     """An atomic's old values."""
-    helper = memory_helpers.atomic(c.module, space, op, width)
+    helper = atomic_helpers.atomic(c.module, space, op, width)
     buf = vector_access.data_buffer(c)
     for i, word in enumerate(words):
         vector_access.put(c, buf, word, 128 * i)
@@ -240,7 +240,7 @@ def _exchange(
 
 def _operands(c: Context, inst: Inst, op: str, n: int, data: list[Arg]) -> list[Val]:
     """The dwords of the first operand, then those of the second."""
-    if op not in memory_helpers.TWO_OPERANDS:
+    if op not in atomic_helpers.TWO_OPERANDS:
         return [c.read32(inst, data[0], i) for i in range(n)]
     if len(data) == 1:  # global: new value, then comparand, in one tuple
         return [c.read32(inst, data[0], i) for i in range(2 * n)]
