@@ -44,7 +44,7 @@ class Room:
         return cls(max(_LEAST, _RATIO * size))
 
     def take(self, size: int) -> None:
-        """EncodeError SX0532 if it is too much."""
+        """Takes ``size`` bytes from what is left; EncodeError SX0532 if that is too little."""
         if size > self.left:
             raise _bad(f"{size} bytes in a bundle, where {self.left} are left for the file")
         self.left -= size
@@ -82,7 +82,8 @@ def _decompress(data: bytes, room: Room) -> bytes:
 
 
 def find_bundles(data: bytes) -> Iterator[bytes]:
-    """The offload bundles in a host program or library, from its section .hip_fatbin."""
+    """The rest of ``data`` from each place where an offload bundle may begin, that is, from each of
+    the two magic words.  All of the data is searched, not only a section .hip_fatbin."""
     for magic in (MAGIC, COMPRESSED_MAGIC):
         at = data.find(magic)
         while at >= 0:

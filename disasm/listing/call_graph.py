@@ -65,7 +65,11 @@ class Edge:
 
 @dataclass(frozen=True, slots=True)
 class CallGraph:
-    """All functions of a cubin in the order of its sections, external ones last."""
+    """The functions of a cubin and the calls between them.
+
+    ``nodes`` are in the order of their addresses, section by section, external functions last;
+    ``edges`` are in the order of their callers.
+    """
 
     nodes: tuple[Node, ...]
     edges: tuple[Edge, ...]

@@ -93,7 +93,8 @@ def labels(rows: Iterable[Row]) -> dict[tuple[str, str], str]:
 
 
 def modifier_table(named: Mapping[tuple[str, str], str]) -> list[str]:
-    """A table of the distinct modifiers of a mnemonic, with their values."""
+    """The lines of the section on the distinct modifiers of a mnemonic and their values; none if it
+    has no modifier.  ``named`` is what :func:`labels` gives."""
     if not named:
         return []
     rows = [f"| {label} | {cells} |" for (_, cells), label in named.items()]

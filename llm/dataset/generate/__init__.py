@@ -1,1 +1,1 @@
-"""Random CUDA C++, for additional kernels."""
+"""Writes random CUDA C++ and compiles it: kernels for training pairs, besides those of files."""

@@ -18,7 +18,8 @@ class Pair:
 
 
 class PairDomain:
-    """`Domain[Pair]` of scalar integers over the LLVM domain, as far as the scalar ALU needs it."""
+    """The operations of `Domain` on pairs of LLVM values: a scalar, and its undefined bits.  Only
+    those on integers that the semantics of the scalar ALU use."""
 
     def __init__(self, d: LlvmDomain) -> None:
         self.d = d

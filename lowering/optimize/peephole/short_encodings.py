@@ -158,7 +158,7 @@ def _carried(d: Draft, n: int, inst: Inst) -> Inst:
 
 
 def shortest(d: Draft) -> None:
-    """All changes of this module."""
+    """Makes the changes of this module in the draft: :func:`turned`, then :func:`in_vcc`."""
     turned(d)
     in_vcc(d)
 

@@ -180,7 +180,7 @@ _REDUX = {
 
 
 def redux(c: RuleEmitter) -> None:
-    """A reduction over the active lanes, lane by lane, into a uniform register."""
+    """REDUX: combines Ra of the active lanes in a loop, one lane per turn; Rd is uniform."""
     op = next((m for m in ("SUM", "AND", "OR", "XOR", "MIN", "MAX") if c.ins.has(m)), "AND")
     sort = "S32" if c.ins.has("S32") and op in ("MIN", "MAX") else ""
     name, identity = _REDUX[op, sort]

@@ -45,7 +45,8 @@ _UNSEEN = frozenset(
 
 
 def form_key(instruction: Instruction) -> str:
-    """The modifiers that decide what an instruction computes, in printed order."""
+    """The modifiers that decide what an instruction computes, in printed order, with a space
+    between them: a form of :data:`TRIED`.  Those of caching, order and scope are left out."""
     return " ".join(m for m in instruction.modifiers if m not in _UNSEEN)
 
 

@@ -20,7 +20,7 @@ OFF = Sp("off")
 
 
 def is_off(arg: Arg) -> bool:
-    """Whether an operand is ``off`` (or ``null``), which means absent."""
+    """Whether an operand is written ``off`` or ``null``, that is, whether there is none."""
     return isinstance(arg, Sp) and arg.name in ("off", "null")
 
 
