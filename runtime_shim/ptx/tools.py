@@ -24,7 +24,10 @@ from sassxlate.runtime_shim.ptx.process import run
 
 Name: TypeAlias = Literal["ptxas", "nvlink"]
 # The variables that decide what is found; an application's are sent to the service.
-VARIABLES = ("PATH", "CUDA_HOME", "CUDA_PATH", "SASSXLATE_PTXAS", "SASSXLATE_NVLINK")
+# APPLICATION: the folder of its program, which may be a virtual environment's.
+VARIABLES = (
+    "PATH", "CUDA_HOME", "CUDA_PATH", "SASSXLATE_PTXAS", "SASSXLATE_NVLINK", "APPLICATION",
+)  # fmt: skip
 STANDARD = "/usr/local/cuda"  # where NVIDIA's installers put a toolkit
 _PACKAGE = "pip install nvidia-cuda-nvcc"
 _VERSION_LIMIT_S = 10.0
@@ -119,10 +122,11 @@ def _places(name: Name, environment: Mapping[str, str]) -> Iterator[tuple[str, s
     for variable in ("CUDA_HOME", "CUDA_PATH"):
         if root := environment.get(variable):
             yield variable, f"{root}/bin/{name}"
-    # The packages of this Python, then those of the virtual environments on PATH.
-    sites = [*_own_sites()]
+    # The application's packages, those of this Python, of the virtual environments on PATH.
+    sites = _sites_of(environment.get("APPLICATION", ""))
+    sites += _own_sites()
     for folder in folders:
-        sites += sorted(Path(folder).parent.glob("lib/python3*/site-packages"), reverse=True)
+        sites += _sites_of(folder)
     for origin, inside in _IN_WHEELS:
         names = [f"{name}-blackwell", name] if origin == "wheel triton" else [name]
         for site in sites:
@@ -130,6 +134,13 @@ def _places(name: Name, environment: Mapping[str, str]) -> Iterator[tuple[str, s
                 for file in names:
                     yield origin, f"{bin_folder}/{file}"
     yield STANDARD, f"{STANDARD}/bin/{name}"
+
+
+def _sites_of(folder: str) -> list[Path]:
+    """The folders of packages of the environment whose programs are in ``folder``."""
+    if not os.path.isabs(folder):
+        return []
+    return sorted(Path(folder).parent.glob("lib/python3*/site-packages"), reverse=True)
 
 
 def _own_sites() -> Iterator[Path]:

@@ -1,5 +1,6 @@
 #include "jit.h"
 
+#include "files.h"
 #include "json.h"
 #include "log.h"
 
@@ -7,6 +8,8 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <fcntl.h>
+#include <unistd.h>
 
 namespace sx {
 namespace {
@@ -40,6 +43,19 @@ constexpr size_t kEnvironmentLimit = 64u << 10;
 CUresult refuse(const char *what) {
   log_line("SX0740: the option %s of the driver's compiler is not supported (CUDA error %d)", what, CUDA_ERROR_NOT_SUPPORTED);
   return CUDA_ERROR_NOT_SUPPORTED;
+}
+
+// The folder that the program was started from, as it was named: of a Python in a virtual environment, that
+// environment's.  "" for a bare name.
+std::string program_folder() {
+  char name[4096];
+  int fd = open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
+  ssize_t size = fd < 0 ? -1 : read(fd, name, sizeof name - 1);
+  if (fd >= 0) close(fd);
+  if (size <= 0) return "";
+  name[size] = 0;  // the arguments follow after a NUL
+  const char *slash = strrchr(name, '/');
+  return slash && slash != name ? absolute_path(std::string(name, static_cast<size_t>(slash - name))) : "";
 }
 
 // The low half of a value, where the driver has numbers.
@@ -136,8 +152,8 @@ void JitOptions::give(const std::string &info, const std::string &error, double 
 
 std::string tools_environment() {
   std::string text;
-  for (const char *name : {"PATH", "CUDA_HOME", "CUDA_PATH", "SASSXLATE_PTXAS", "SASSXLATE_NVLINK"}) {
-    std::string value = env_string(name);
+  for (const char *name : {"PATH", "CUDA_HOME", "CUDA_PATH", "SASSXLATE_PTXAS", "SASSXLATE_NVLINK", "APPLICATION"}) {
+    std::string value = strcmp(name, "APPLICATION") ? env_string(name) : program_folder();
     if (value.empty() || value.find('\n') != std::string::npos || text.size() + value.size() > kEnvironmentLimit) continue;
     if (!text.empty()) text += '\n';
     text += std::string(name) + "=" + value;

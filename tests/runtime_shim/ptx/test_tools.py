@@ -67,6 +67,10 @@ def test_order(tmp_path: Path) -> None:
     assert [(t.origin, Path(t.path)) for t in found] == expected
     assert [t.release[1] for t in found] == [1, 2, 3, 4, 5, 6]
     assert found.need().release == (12, 1)
+    # Of a program in another environment, that environment's wheels come before.
+    other = fake(tmp_path / "app/lib/python3.12/site-packages/nvidia/cu13/bin/ptxas", "13.7")
+    application = {"PATH": str(tmp_path / "venv/bin"), "APPLICATION": str(tmp_path / "app/bin")}
+    assert [t.path for t in Found("ptxas", application)][1] == str(other)
     named = Found("ptxas", {**environment, "SASSXLATE_PTXAS": str(expected[2][1])})
     assert [t.origin for t in named] == ["SASSXLATE_PTXAS"]
 

@@ -201,10 +201,12 @@ def test_refused_kernel(place: Place, hostile: Path) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, "work 0\n", "")
 
 
-def test_ptx_only(place: Place, tmp_path: Path, nvcc: Callable[..., str]) -> None:
-    """Compiled by ptxas; without one the runtime's own error for that, 221, and one line."""
+@pytest.mark.parametrize("arch", ["75", "90"])
+def test_ptx_only(place: Place, tmp_path: Path, nvcc: Callable[..., str], arch: str) -> None:
+    """Compiled by ptxas, for a device that is new enough; without one the runtime's own error for
+    that, 221, and one line."""
     program = tmp_path / "ptx_only"
-    code = "-gencode=arch=compute_75,code=compute_75"
+    code = f"-gencode=arch=compute_{arch},code=compute_{arch}"
     nvcc("-std=c++17", code, HERE / "programs" / "hostile.cu", "-o", program)
     done = place.run(program, "plain", SASSXLATE_PTXAS="/nonexistent/ptxas")
     assert (done.returncode, done.stdout) == (3, "work 221\n")

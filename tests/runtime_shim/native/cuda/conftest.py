@@ -54,6 +54,8 @@ def built(tmp_path_factory: pytest.TempPathFactory, nvcc: Tool, libraries: Path)
             "--compress-mode=size",
         ],
         "ptx": ["-ptx", "-arch=compute_80"],
+        "ptx_lineinfo": ["-ptx", "-arch=compute_80", "-lineinfo"],
+        "ptx_debug": ["-ptx", "-arch=compute_80", "-G"],
         "ptx_fatbin": ["-fatbin", "-gencode=arch=compute_80,code=compute_80"],
         "ptx_compressed": [
             "-fatbin",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import shutil
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -42,9 +43,11 @@ def script(path: Path, body: str, mode: int = 0o755) -> Path:
     return path
 
 
-@pytest.mark.parametrize("image", ["ptx", "ptx_fatbin", "ptx_compressed"])
+@pytest.mark.parametrize(
+    "image", ["ptx", "ptx_lineinfo", "ptx_debug", "ptx_fatbin", "ptx_compressed"]
+)
 def test_ptx_alone(built: Built, run: Run, image: str) -> None:
-    """PTX as text, in a container, compressed: compiled, and right."""
+    """PTX as text, with debug information, in a container, compressed: compiled, and right."""
     need("ptxas")
     done = run(built.program, "launch", built.images[image])
     assert (done.returncode, done.stdout) == (0, "PASS\n"), done.stdout + done.stderr
@@ -164,6 +167,22 @@ def test_killed_half_way(built: Built, run: Run, tmp_path: Path) -> None:
         built.program, "ptx_result", built.images["ptx"], **{**place, "SASSXLATE_PTXAS": path}
     )
     assert (done.returncode, done.stdout) == (0, "result 0\nlog 0\nPASS\n"), done.stderr
+
+
+def test_wheel_of_the_application(built: Built, run: Run, tmp_path: Path) -> None:
+    """A program in an environment that is not activated: that environment's wheel compiles."""
+    path = need("ptxas")
+    calls = tmp_path / "calls"
+    folder = tmp_path / "env/lib/python3.12/site-packages/nvidia/cu13/bin"
+    folder.mkdir(parents=True)
+    script(folder / "ptxas", f'echo called >> {calls}; exec {path} "$@"')
+    program = tmp_path / "env/bin/driver"
+    program.parent.mkdir()
+    shutil.copy2(built.program, program)
+    place = without_tools(tmp_path, PATH="/usr/bin:/bin")
+    done = run(program, "launch", built.images["ptx"], **place)
+    assert (done.returncode, done.stdout) == (0, "PASS\n"), done.stderr
+    assert calls.read_text() == "called\n"
 
 
 def running(text: str) -> list[str]:
