@@ -14,7 +14,8 @@ from contextlib import contextmanager
 
 from sassxlate.disasm.rdna3.instruction import Arg, I, V
 from sassxlate.disasm.sass.instruction import Imm, Instruction, Reg
-from sassxlate.lowering.builder.rule_emitter import RuleEmitter, part
+from sassxlate.lowering.builder.rule_emitter import RuleEmitter
+from sassxlate.lowering.builder.sources import part
 from sassxlate.lowering.rules.arithmetic.compare import float_bits
 from sassxlate.lowering.rules.arithmetic.modes import rounding
 from sassxlate.lowering.rules.modifiers import ROUND

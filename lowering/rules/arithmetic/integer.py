@@ -10,7 +10,8 @@ from collections.abc import Mapping, Sequence
 
 from sassxlate.disasm.rdna3.instruction import Arg, I, S, V
 from sassxlate.disasm.sass.instruction import Imm, Instruction, Operand, Pred, Reg
-from sassxlate.lowering.builder.rule_emitter import RuleEmitter, part
+from sassxlate.lowering.builder.rule_emitter import RuleEmitter
+from sassxlate.lowering.builder.sources import part
 from sassxlate.lowering.rules.rule import Rule, knowing
 from sassxlate.lowering.target import VCC, ZERO
 

@@ -11,7 +11,8 @@ from collections.abc import Callable, Mapping
 
 from sassxlate.disasm.rdna3.instruction import Arg, I, Inst, S, V
 from sassxlate.disasm.sass.instruction import Instruction, Mem, Pred, Reg
-from sassxlate.lowering.builder.rule_emitter import RuleEmitter, part
+from sassxlate.lowering.builder.rule_emitter import RuleEmitter
+from sassxlate.lowering.builder.sources import part
 from sassxlate.lowering.rules.memory.memory import (
     Address,
     add64,

@@ -1,0 +1,386 @@
+"""What a rule reads: operands by role, temporaries, and the emission of instructions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from dataclasses import replace
+
+from sassxlate.disasm.rdna3 import can_encode
+from sassxlate.disasm.rdna3.instruction import Arg, I, Inst, Item, Label, LabelRef, S, Sp, V
+from sassxlate.disasm.sass.instruction import (
+    Const,
+    Imm,
+    Instruction,
+    Mem,
+    Operand,
+    Pred,
+    Reg,
+)
+from sassxlate.errors import LoweringError, Where
+from sassxlate.lowering.abi.kernarg import BankLayout
+from sassxlate.lowering.builder.kernel_builder import KernelBuilder
+from sassxlate.lowering.target import NULL, OFF, ZERO, Target
+
+FLAGS = ("neg", "abs", "inv", "select")  # modifiers of the value of a source operand
+
+
+class SourceReader:
+    """An instruction's operands in registers.  All public methods may append instructions."""
+
+    def __init__(self, k: KernelBuilder, ins: Instruction, converged: bool) -> None:
+        self.k = k
+        self.ins = ins
+        self.arch = k.arch
+        self.converged = converged
+        self._first = len(k.items)
+        self._vnext = k.regs.vtemp_base
+        self._stemps = list(k.regs.stemps)
+        self._commits: list[Callable[[], None]] = []
+        self._considered: set[tuple[str, str]] = set()
+
+    # --- errors and emission -------------------------------------------------------------------
+
+    @property
+    def target(self) -> Target:
+        """The processor that the code is for."""
+        return self.k.regs.target
+
+    def refuse(self, message: str, code: str = "SX0410") -> LoweringError:
+        """The error for something that cannot be translated here."""
+        ins = self.ins
+        place = Where(kernel=self.k.name, offset=ins.offset, word=ins.word, inst=ins.text)
+        return LoweringError(code, message, place)
+
+    def emit(self, op: str, *args: Arg, **mods: int | bool | str) -> None:
+        """Appends one instruction, made legal: surplus scalars and literals go through VGPRs."""
+        self.raw(self._legal(Inst(op, args, **mods)))  # type: ignore[arg-type]
+
+    def raw(self, item: Item) -> None:
+        """Appends an item unchanged."""
+        self.k.items.append(item)
+
+    def mark(self, label: str) -> None:
+        self.k.items.append(Label(label))
+
+    def branch(self, op: str, label: str) -> None:
+        self.raw(Inst(op, (LabelRef(label),)))
+
+    def _legal(self, inst: Inst) -> Inst:
+        reason = can_encode(inst)
+        if reason is None:
+            return inst
+        vector = inst.op.startswith("v_")
+        # The last operand of these is a lane mask, which only a scalar register can hold.
+        masked = inst.op.startswith(("v_cndmask", "v_add_co_ci", "v_sub_co_ci", "v_subrev_co_ci"))
+        last = len(inst.args) - (2 if masked else 1)
+        moved = list(inst.args)
+        for i in range(last, 0, -1):
+            arg = inst.args[i]
+            if isinstance(arg, V | LabelRef) or (
+                isinstance(arg, Sp) and arg.name in ("off", "null")
+            ):
+                continue
+            if isinstance(arg, Sp) and arg.name in ("exec_lo", "vcc_lo") and not vector:
+                continue
+            n = arg.n if isinstance(arg, S | Sp) else 1
+            args = list(inst.args)
+            moved[i] = args[i] = self.to_vgpr(arg, n) if vector else self._to_sgpr(arg)
+            for candidate in (replace(inst, args=tuple(args)), replace(inst, args=tuple(moved))):
+                if can_encode(candidate) is None:
+                    return candidate
+        raise LoweringError(
+            "SX0411", f"no legal encoding for {inst.op}: {reason}", self.refuse("").where
+        )
+
+    def to_vgpr(self, arg: Arg, n: int) -> V:
+        temp = self.vtemp(n)
+        for i in range(n):
+            self.raw(Inst("v_mov_b32", (V(temp.index + i), part(arg, i))))
+        return temp
+
+    def _to_sgpr(self, arg: Arg) -> S:
+        temp = self.stemp()
+        self.raw(Inst("s_mov_b32", (temp, arg)))
+        return temp
+
+    # --- temporaries -----------------------------------------------------------------------------
+
+    def vtemp(self, n: int = 1) -> V:
+        """``n`` consecutive VGPRs, free until the end of the instruction."""
+        temp = V(self._vnext, n)
+        self._vnext += n
+        self.k.vtemps_used = max(self.k.vtemps_used, self._vnext - self.k.regs.vtemp_base)
+        return temp
+
+    def stemp(self, n: int = 1) -> S:
+        """``n`` consecutive SGPRs (pairs even), free until the end of the instruction."""
+        if n == 1 and self._stemps:
+            return S(self._stemps.pop())
+        for i in self._stemps:
+            if i % 2 == 0 and all(i + k in self._stemps for k in range(n)):
+                for k in range(n):
+                    self._stemps.remove(i + k)
+                return S(i, n)
+        raise self.refuse("no scalar temporaries left", "SX0402")
+
+    @contextmanager
+    def scope(self) -> Generator[None]:
+        """Temporaries taken inside are free again after it."""
+        stemps, vnext = list(self._stemps), self._vnext
+        yield
+        self._stemps, self._vnext = stemps, vnext
+
+    # --- sources ---------------------------------------------------------------------------------
+
+    def operand(self, role: str) -> Operand:
+        """The operand as decoded; the rule must then handle its signs and selectors."""
+        self._considered.update((role, flag) for flag in (*FLAGS, "pred"))
+        return self._operand(role)
+
+    def _operand(self, role: str) -> Operand:
+        got = self.ins.get(role)
+        if got is None:
+            raise self.refuse(f"operand {role} is missing", "SX0412")
+        return got
+
+    def flag(self, role: str, name: str) -> bool:
+        """Whether an operand exists and has ``neg``, ``abs`` or ``inv``; the rule applies it."""
+        self._considered.add((role, name))
+        return bool(getattr(self.ins.get(role), name, False))
+
+    def check_flags(self) -> None:
+        """Refuses the instruction if a sign, complement, selector or predicate was not read.
+
+        So a rule that overlooks one cannot be silently wrong.
+        """
+        for role, operand in self.ins.operands.items():
+            if isinstance(operand, Pred):
+                if operand.index != 7 and (role, "pred") not in self._considered:
+                    raise self.refuse(f"predicate {role} is not translated", "SX0415")
+                continue
+            for flag in FLAGS:
+                if getattr(operand, flag, False) and (role, flag) not in self._considered:
+                    shown = getattr(operand, flag) if flag == "select" else flag
+                    raise self.refuse(f"{shown} of operand {role} is not translated", "SX0415")
+
+    def reg(self, role: str) -> Reg:
+        got = self._operand(role)
+        if not isinstance(got, Reg):
+            raise self.refuse(f"operand {role} is not a register", "SX0412")
+        return got
+
+    def imm(self, role: str) -> int:
+        """The raw value of an immediate operand."""
+        got = self._operand(role)
+        if not isinstance(got, Imm):
+            raise self.refuse(f"operand {role} is not an immediate", "SX0412")
+        return got.value
+
+    def mem(self, role: str = "mem") -> Mem:
+        got = self._operand(role)
+        if not isinstance(got, Mem):
+            raise self.refuse(f"operand {role} is not an address", "SX0412")
+        return got
+
+    def src(self, role: str, word: int = 0) -> Arg:
+        """32-bit word ``word`` of a source, without its modifiers (see ``fneg``/``isrc``): a VGPR,
+        an SGPR or a constant."""
+        return self.value(self._operand(role), word)
+
+    def value(self, operand: Operand, word: int = 0) -> Arg:
+        match operand:
+            case Reg():
+                if operand.is_zero:
+                    return ZERO
+                return self._register(operand.file, operand.index + word)
+            case Imm():
+                value = operand.value
+                if operand.bits == 32 and operand.kind == "int" and value >> 31 & 1:
+                    value |= -1 << 32  # 64-bit instructions sign-extend, even unsigned ones
+                return I(value >> (32 * word) & 0xFFFFFFFF)
+            case Const():
+                return self._constant(operand, word)
+            case _:
+                raise self.refuse(f"{operand} is not a value", "SX0412")
+
+    def _register(self, file: str, index: int) -> Arg:
+        m = self.k.regs
+        if file == "UR" and index in m.ur:
+            return S(m.ur[index])
+        if file != "UR" and index in m.spilled:
+            temp = self.vtemp()
+            self._scratch("scratch_load_b32", temp, index)
+            return temp
+        vector = (m.ur_lanes if file == "UR" else m.r).get(index)
+        if vector is None:  # the second of a pair that begins at the last register, R254
+            raise self.refuse(f"{file}{index} is not a register of the kernel", "SX0412")
+        return V(vector)
+
+    def _scratch(self, op: str, v: V, index: int) -> None:
+        offset = self.k.regs.spilled[index]
+        base, rest = offset & ~0xFFF, offset & 0xFFF
+        where: Arg = OFF
+        if base:
+            where = self.stemp()
+            self.raw(Inst("s_mov_b32", (where, I(base))))
+        args = (v, OFF, where) if op.startswith("scratch_load") else (OFF, v, where)
+        self.raw(Inst(op, args, imm=rest))
+
+    def _constant(self, c: Const, word: int) -> Arg:
+        if c.ur is not None:
+            raise self.refuse("bindless constant bank", "SX0413")
+        if c.index is not None:
+            raise self.refuse("indexed constant outside of a load", "SX0413")
+        return self.constant_word(c.bank, c.place + 4 * word)
+
+    def constant_word(self, bank: int, offset: int) -> Arg:
+        """The word at byte ``offset`` of a constant bank; preloaded, or loaded here."""
+        lay = self.k.layout
+        if bank == 0:
+            window = self._window(offset, lay)
+            if window is not None:
+                return window
+        at = offset & ~3
+        shift = 8 * (offset & 3)
+        got = self.k.regs.consts.get((bank, at))
+        if got is None:
+            got = self.stemp()
+            if bank == 0:
+                self.raw(Inst("s_load_b32", (got, self.target.kernarg, NULL), imm=at))
+            else:
+                self.raw(Inst("s_load_b32", (got, self.bank_pointer(bank), NULL), imm=at))
+        if shift:
+            temp = self.stemp()
+            self.raw(Inst("s_lshr_b32", (temp, got, I(shift))))
+            return temp
+        return got
+
+    def bank_pointer(self, bank: int) -> S:
+        """The device address of a constant bank's image, in an SGPR pair (bank 0: the kernarg)."""
+        if bank == 0:
+            return self.target.kernarg
+        if bank not in self.k.bank_table:
+            raise self.refuse(f"constant bank {bank} does not exist here", "SX0413")
+        pointer = self.stemp(2)
+        self.raw(
+            Inst("s_load_b64", (pointer, self.target.kernarg, NULL), imm=self.k.bank_table[bank])
+        )
+        return pointer
+
+    def _window(self, offset: int, lay: BankLayout) -> Arg | None:
+        """The windows of shared and local memory become AMD's apertures; their low words are 0."""
+        for base, name in (
+            (lay.shared_window, "src_shared_base"),
+            (lay.local_window, "src_private_base"),
+        ):
+            if base is not None and base <= offset < base + 8:
+                return self.aperture(name) if offset >= base + 4 else ZERO
+        half = self.k.grid_words.get(offset)
+        return None if half is None else self._grid_workspace(half)
+
+    def _grid_workspace(self, half: int) -> S:
+        """The low or high word of the address of grid.sync()'s counters."""
+        pointer = self.bank_pointer(4)
+        low, high = S(pointer.index), S(pointer.index + 1)
+        self.raw(Inst("s_add_u32", (low, low, I(self.k.grid_workspace))))
+        self.raw(Inst("s_addc_u32", (high, high, ZERO)))
+        return high if half else low
+
+    def aperture(self, name: str) -> S:
+        """The high word of an aperture (``src_shared_base`` or ``src_private_base``)."""
+        pair = self.stemp(2)
+        self.raw(Inst("s_mov_b64", (pair, Sp(name, 2))))
+        return S(pair.index + 1)
+
+    def vsrc(self, role: str, word: int = 0) -> V:
+        """A source word in a VGPR, without modifiers."""
+        return self.to_v(self.src(role, word))
+
+    def to_v(self, arg: Arg) -> V:
+        if isinstance(arg, V):
+            return arg
+        temp = self.vtemp()
+        self.raw(Inst("v_mov_b32", (temp, arg)))
+        return temp
+
+    def vtuple(self, role: str, n: int | None = None) -> V:
+        """A source of ``n`` words (default: its width) in consecutive VGPRs, without modifiers."""
+        operand = self._operand(role)
+        return self.vtuple_of(operand, n or int(getattr(operand, "width", 1)))
+
+    def vtuple_of(self, operand: Operand, width: int) -> V:
+        m = self.k.regs
+        if isinstance(operand, Reg) and operand.file == "R" and not operand.is_zero:
+            places = [m.r.get(operand.index + i, -1) for i in range(width)]
+            if places[0] >= 0 and places == list(range(places[0], places[0] + width)):
+                return V(places[0], width)
+        words = [self.value(operand, i) for i in range(width)]
+        temp = self.vtemp(width)
+        for i, w in enumerate(words):
+            self.raw(Inst("v_mov_b32", (V(temp.index + i), w)))
+        return temp
+
+    def src64(self, role: str) -> Arg:
+        """A 64-bit source as a register pair (VGPR or SGPR), without modifiers."""
+        operand = self._operand(role)
+        lo, hi = self.value(operand, 0), self.value(operand, 1)
+        if isinstance(lo, V) and isinstance(hi, V) and hi.index == lo.index + 1:
+            return V(lo.index, 2)
+        aligned = isinstance(lo, S) and lo.index % 2 == 0
+        if isinstance(lo, S) and isinstance(hi, S) and aligned and hi.index == lo.index + 1:
+            return S(lo.index, 2)
+        temp = self.vtemp(2)
+        self.raw(Inst("v_mov_b32", (V(temp.index), lo)))
+        self.raw(Inst("v_mov_b32", (V(temp.index + 1), hi)))
+        return temp
+
+    def ssrc(self, role: str, word: int = 0) -> Arg:
+        """A source word as a scalar (SGPR or constant), without modifiers: for the uniform
+        datapath, or where one lane's value represents all."""
+        return self.to_s(self.src(role, word))
+
+    def to_s(self, arg: Arg, *, uniform: bool = True) -> Arg:
+        """A value as a scalar: the first active lane's; all lanes hold it if ``uniform``."""
+        if not isinstance(arg, V):
+            return arg
+        temp = self.stemp()
+        self.raw(Inst("v_readfirstlane_b32", (temp, arg), uniform=uniform))
+        return temp
+
+    def fneg(self, *roles: str) -> dict[str, int]:
+        """``neg`` and ``abs`` bits of float sources, by position, for ``emit(**...)``."""
+        neg = sum(1 << i for i, r in enumerate(roles) if self.flag(r, "neg"))
+        abs_ = sum(1 << i for i, r in enumerate(roles) if self.flag(r, "abs"))
+        return {"neg": neg, "abs": abs_}
+
+    def isrc(self, role: str, word: int = 0) -> Arg:
+        """An integer source word with ``~`` applied; the rule handles a ``-``, see ``negated``."""
+        arg = self.src(role, word)
+        if not self.flag(role, "inv"):
+            return arg
+        if isinstance(arg, I):
+            return I(~arg.value & 0xFFFFFFFF)
+        if isinstance(arg, S):
+            temp_s = self.stemp()
+            self.raw(Inst("s_not_b32", (temp_s, arg)))
+            return temp_s
+        temp = self.vtemp()
+        self.emit("v_not_b32", temp, arg)
+        return temp
+
+    def negated(self, role: str) -> bool:
+        return self.flag(role, "neg")
+
+
+def part(arg: Arg, i: int) -> Arg:
+    """Word ``i`` of a register tuple."""
+    match arg:
+        case V():
+            return V(arg.index + i)
+        case S():
+            return S(arg.index + i)
+        case I() if i:
+            return ZERO
+        case _:
+            return arg
