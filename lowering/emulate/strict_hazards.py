@@ -53,13 +53,13 @@ TEXT: dict[Check, str] = {
     Check.SMEM: "{reg} is used before s_waitcnt lgkmcnt(0) covers the scalar load at {source}",
     Check.TRANS: "{reg} is read too soon after the transcendental at {source}",
     Check.PERMLANE: "v_permlane follows v_cmpx at {source} without a VALU between",
-    Check.MATRIX: "A or B of this matrix multiply is the result of the one before",
+    Check.MATRIX: "A or B of this matrix multiply is the result of the previous one",
     Check.MAD: "the destination {reg} of this multiply-add overlaps a source",
     Check.BARRIER: "s_barrier before the memory access at {source} is done",
     Check.INVALIDATE: "a cache is invalidated before the memory access at {source} is done",
-    Check.DEALLOC: "registers are given back before the scratch store at {source} is done",
-    Check.UNIFORM: "{reg} is taken for the same in all active lanes, and is not",
-    Check.FENCE: "the memory access at {source} is not done at a fence",
+    Check.DEALLOC: "registers are deallocated before the scratch store at {source} is done",
+    Check.UNIFORM: "{reg} is assumed equal in all active lanes, but is not",
+    Check.FENCE: "a fence is passed before the memory access at {source} is done",
     Check.UNDEFINED: "an undefined value in {reg} decides an address, a branch or EXEC",
 }
 

@@ -173,7 +173,7 @@ def _look(name: Name, origin: str, path: str) -> Tool | Refused:
 def _unsafe(path: str, status: os.stat_result) -> str | None:
     """Why a file is not run; OSError if it cannot be looked at."""
     if not stat.S_ISREG(status.st_mode):
-        return "it is no regular file"
+        return "it is not a regular file"
     if not os.access(path, os.X_OK):
         return "it is not executable"
     if status.st_mode & stat.S_IWOTH:

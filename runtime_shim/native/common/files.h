@@ -12,7 +12,7 @@ std::string library_dir();
 std::string absolute_path(const std::string &path);
 
 // SASSXLATE_CACHE_DIR, or $XDG_CACHE_HOME/sassxlate, or ~/.cache/sassxlate; it need not exist.  If others can
-// write to it (trusted.h), it is a folder in runtime_dir() instead, which is said once on standard error.
+// write to it (trusted.h), it is a folder in runtime_dir() instead, reported once on standard error.
 std::string cache_dir();
 
 // A private folder of this user's for sockets: sassxlate-UID in $XDG_RUNTIME_DIR, or in /tmp.

@@ -71,7 +71,7 @@ int connect_service(const std::string &path, std::string &error) {
   ucred peer = {};
   socklen_t length = sizeof peer;
   if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &length) != 0 || peer.uid != geteuid()) {
-    error = path + ": the service there is another user's";
+    error = path + ": the service there belongs to another user";
     close(fd);
     return -1;
   }
@@ -98,7 +98,7 @@ class Progress {
       double all = waited().load() + now() - start_;
       if (all < next().load()) continue;
       next().store(all + 5);
-      log_line("translating %s, %.0f s of waiting so far", kernel_.c_str(), all);
+      log_line("translating %s (%.0f s so far)", kernel_.c_str(), all);
     }
   }
 
@@ -132,7 +132,7 @@ std::string directory_of(const std::string &path) {
 // those that waited find it listening.
 int start_service(const std::string &path, std::string &error) {
   if (env_string("SASSXLATE_SOCKET").empty() && !private_directory(directory_of(path))) {
-    error = directory_of(path) + ": not a private directory of this user's";
+    error = directory_of(path) + ": not a private directory of this user";
     return -1;
   }
   double deadline = now() + kStartSeconds;
@@ -164,7 +164,7 @@ int start_service(const std::string &path, std::string &error) {
     if (pid > 0 && process_alive(pid)) continue;
     // One that ended at once may have met its predecessor, which holds the place until it is gone.
     if (starts++ == kMaxStarts) {
-      error = "the service (" + python + ") ended at once; see " + log;
+      error = "the service (" + python + ") exited immediately; see " + log;
       return -1;
     }
     if (pid > 0) pause_ms(100);
@@ -223,7 +223,7 @@ std::string cache_tag(std::string &error) {
   }
   tag = reply.body["tag"].text();
   if (tag.empty() || tag.find('/') != std::string::npos || tag[0] == '.') {
-    error = "the service gave no tag for the cache";
+    error = "the service reported no cache tag";
     return "";
   }
   return known = tag;

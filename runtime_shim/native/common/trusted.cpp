@@ -165,7 +165,7 @@ int open_trusted(const std::string &path, std::string &why) {
     return -1;
   }
   if (fstat(file.get(), &st) != 0) return -1;
-  if (!S_ISREG(st.st_mode)) why = path + " is no regular file";
+  if (!S_ISREG(st.st_mode)) why = path + " is not a regular file";
   else if (st.st_uid != geteuid() && st.st_uid != 0) why = path + owned_by(st.st_uid);
   else if (st.st_mode & 022) why = path + writable(st.st_mode);
   return why.empty() ? file.release() : -1;
@@ -232,7 +232,7 @@ bool MappedFile::open(const std::string &path, std::string &error) {
   }
   data_ = static_cast<uint8_t *>(view);
   if (!data_ || !sealed_size(base_name(path), data_, size_, content_)) {
-    error = path + ": damaged: its seal does not fit";
+    error = path + ": damaged: its seal does not match";
     // It is ours, or it would not be open: remove it, because it blocks an intact one.
     unlink(path.c_str());
     return false;

@@ -27,7 +27,7 @@ constexpr size_t kSealSize = 32;
 bool sealed_size(const std::string &name, const uint8_t *data, size_t size, size_t &content);
 
 // Reads the content of a file of the cache, at most `limit` bytes, and marks it as used, so that eviction takes others
-// first.  False if it is missing, damaged or not trusted; the last is said once on standard error (SX0912).
+// first.  False if it is missing, damaged or not trusted; the last is reported once on standard error (SX0912).
 bool read_sealed(const std::string &path, std::string &out, size_t limit);
 
 // A read-only view of a file of the cache, under the same conditions.

@@ -18,7 +18,7 @@ CUresult describe(const CUDA_ARRAY3D_DESCRIPTOR &wanted, Array &array, size_t &b
   const ArrayFormat *format = array_format(wanted.Format);
   unsigned channels = wanted.NumChannels;
   if (!wanted.Width) return CUDA_ERROR_INVALID_VALUE;
-  if (!format) return refuse("an array of this format of texels");
+  if (!format) return refuse("an array with this texel format");
   if (channels != 1 && channels != 2 && channels != 4) return CUDA_ERROR_INVALID_VALUE;
   // Four texels are gathered from arrays of two dimensions alone (measured).
   if (wanted.Flags & CUDA_ARRAY3D_TEXTURE_GATHER && (!wanted.Height || wanted.Depth)) return CUDA_ERROR_INVALID_VALUE;

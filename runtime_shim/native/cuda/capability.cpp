@@ -127,7 +127,7 @@ int parse(const std::string &text) {
   if (sscanf(text.c_str(), "%d.%d%c", &major, &minor, &rest) == 2 && major > 0 && major < 100 && minor >= 0 && minor < 10)
     return major * 10 + minor;
   if (sscanf(text.c_str(), "%d%c", &major, &rest) == 1 && major >= 50 && major < 1000) return major;
-  if (!text.empty()) log_line("SX0713: SASSXLATE_CC=%s is no compute capability; it is not set then", text.c_str());
+  if (!text.empty()) log_line("SX0713: SASSXLATE_CC=%s is not a compute capability; ignored", text.c_str());
   return 0;
 }
 

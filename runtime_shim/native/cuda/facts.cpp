@@ -1,4 +1,4 @@
-// The devices as libnvidia-ml.so.1 tells of them (device_facts.h).
+// The devices that libnvidia-ml.so.1 reports (device_facts.h).
 #include "device_facts.h"
 
 #include "capability.h"

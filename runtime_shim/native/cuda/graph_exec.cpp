@@ -46,7 +46,7 @@ CUresult instantiate(CUgraphExec *out, CUgraph handle, unsigned long long flags)
   std::lock_guard<std::recursive_mutex> guard(graph_mutex());
   Graph *graph = find_graph(handle);
   if (!out || !graph || flags & ~kKnownFlags) return CUDA_ERROR_INVALID_VALUE;
-  if (flags & kDeviceLaunch) return refuse("a graph that kernels launch");
+  if (flags & kDeviceLaunch) return refuse("a graph launched from the device");
   auto exec = std::make_unique<Exec>();
   exec->flags = flags;
   CUresult result = flatten(*graph, {}, *exec);

@@ -62,7 +62,7 @@ CUresult child_work(CUgraph handle, GraphWork &work) {
 
 CUresult allocate_work(CUDA_MEM_ALLOC_NODE_PARAMS *p, GraphWork &work) {
   if (!p || !p->bytesize || p->poolProps.allocType != 1 || p->poolProps.location.type != 1) return CUDA_ERROR_INVALID_VALUE;
-  if (p->poolProps.handleTypes) return refuse("memory of a graph between processes");
+  if (p->poolProps.handleTypes) return refuse("graph memory shared between processes");
   Device *device = find_device(p->poolProps.location.id);
   if (!device) return CUDA_ERROR_INVALID_DEVICE;
   work.type = NodeType::Allocate;
@@ -102,7 +102,7 @@ CUresult any_work(CUgraphNodeParams *p, GraphWork &work) {
     case NodeType::Free: return free_work(p->free.dptr, work);
     case NodeType::Operations: return operations_work(&p->operations, work);
   }
-  return refuse("a graph's node of conditions, or of semaphores of other interfaces");
+  return refuse("a conditional graph node, or a node of external semaphores");
 }
 
 template <typename Make>
@@ -178,7 +178,7 @@ CUresult set_attribute(CUgraphNode handle, int id, const void *value) {
   memcpy(attribute.value.bytes, value, sizeof attribute.value.bytes);
   const unsigned *cluster = attribute.value.cluster;
   if (id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION && (cluster[0] > 1 || cluster[1] > 1 || cluster[2] > 1))
-    return refuse("a graph's node with a cluster of blocks");
+    return refuse("a graph kernel node with clusters");
   return get(handle, NodeType::Kernel, value, [&](GraphNode &node) {
     if (id == CU_LAUNCH_ATTRIBUTE_COOPERATIVE) node.work.kernel.shape.cooperative = attribute.value.cooperative != 0;
     node.work.attributes[id].assign(attribute.value.bytes, attribute.value.bytes + sizeof attribute.value.bytes);

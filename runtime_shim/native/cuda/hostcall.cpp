@@ -194,7 +194,7 @@ std::string formatted(const std::string &format, const Record &record) {
     }
     if (short_) spec += short_ > 1 ? "hh" : "h";
     if (i >= format.size() || !convert(out, spec, wide, format[i], arguments)) {
-      // Not a conversion: printed as it stands.
+      // Not a conversion: printed unchanged.
       if (i >= format.size()) i = format.size() - 1;
       out.append(format, begin, i - begin + 1);
     }

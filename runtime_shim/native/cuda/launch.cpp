@@ -161,7 +161,7 @@ CUresult read_attributes(const CUlaunchConfig &config, Shape &shape, std::vector
         events.push_back(attribute.value.event.event);
         break;
       case CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE:
-        if (attribute.value.updatable.updatable) return refuse("a graph's node that kernels change");
+        if (attribute.value.updatable.updatable) return refuse("a device-updatable graph node");
         break;
       default:
         // Access windows, policies, priorities, serialization: hints, or freedom that we do not take.

@@ -130,7 +130,7 @@ CUresult add(Linker &linker, Piece piece, unsigned count, int *options, void **v
 CUresult known_kind(int kind) {
   if (kind >= 0 && kind < kNvvm) return CUDA_SUCCESS;
   if (kind != kNvvm) return CUDA_ERROR_INVALID_VALUE;
-  log_line("SX0740: the linker takes no NVVM bitcode (CUDA error %d)", CUDA_ERROR_NOT_SUPPORTED);
+  log_line("SX0740: the linker does not accept NVVM bitcode (CUDA error %d)", CUDA_ERROR_NOT_SUPPORTED);
   return CUDA_ERROR_NOT_SUPPORTED;
 }
 

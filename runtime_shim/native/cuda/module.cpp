@@ -86,7 +86,7 @@ CUresult ask_translator(const std::string &request, json::Value &body, std::stri
     return CUDA_ERROR_OPERATING_SYSTEM;
   }
   if (body["ok"].truthy()) return CUDA_SUCCESS;
-  line = body["line"].text("SX0903: the service refuses without a reason");
+  line = body["line"].text("SX0903: the service refused without a reason");
   return static_cast<CUresult>(body["cuda_error"].whole(CUDA_ERROR_UNKNOWN));
 }
 

@@ -123,8 +123,8 @@ SX_API cuDeviceSetMemPool(CUdevice ordinal, CUmemoryPool handle) {
 SX_API cuMemPoolCreate(CUmemoryPool *out, const CUmemPoolProps *props) {
   return enter<Need::Init>(__func__, [&]() -> CUresult {
     if (!out || !props || props->allocType != 1) return CUDA_ERROR_INVALID_VALUE;
-    if (props->handleTypes) return refuse("a memory pool between processes");
-    if (props->location.type != 1) return refuse("a memory pool outside of devices");
+    if (props->handleTypes) return refuse("a memory pool shared between processes");
+    if (props->location.type != 1) return refuse("a memory pool in host memory");
     if (!find_device(props->location.id)) return CUDA_ERROR_INVALID_DEVICE;
     auto *pool = new MemoryPool;
     pool->device = props->location.id;

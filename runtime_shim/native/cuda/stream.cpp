@@ -301,7 +301,7 @@ SX_API cuThreadExchangeStreamCaptureMode(int *mode) {
 SX_API cuEventCreate(CUevent *out, unsigned flags) {
   return enter<Need::Context>(__func__, [&]() -> CUresult {
     if (!out) return CUDA_ERROR_INVALID_VALUE;
-    if (flags & 4) return refuse("an event between processes");
+    if (flags & 4) return refuse("an interprocess event");
     hipEvent_t event = nullptr;
     CUresult result = from_hip(hip().hipEventCreateWithFlags(&event, flags & 3));
     if (result == CUDA_SUCCESS) *out = reinterpret_cast<CUevent>(event);

@@ -168,13 +168,13 @@ CUresult place(const CUDA_RESOURCE_DESC &resource, Descriptor &d, const ArrayFor
       size_t bytes = 0;
       if (pitched.width > UINT32_MAX || __builtin_mul_overflow(pitched.pitchInBytes, pitched.height, &bytes))
         return CUDA_ERROR_INVALID_VALUE;
-      if (bytes > UINT32_MAX) return refuse("a texture of pitched rows beyond 4 GiB");
+      if (bytes > UINT32_MAX) return refuse("a pitched texture of more than 4 GiB");
       break;
     }
     default: return refuse("a texture of a mipmapped array");
   }
   format = array_format(number);
-  if (!format) return refuse("a texture of this format of texels");
+  if (!format) return refuse("a texture with this texel format");
   if (d.channels != 1 && d.channels != 2 && d.channels != 4) return CUDA_ERROR_INVALID_VALUE;
   d.channel_shift = format->shift;
   d.shift = format->shift + (d.channels == 4 ? 2 : d.channels - 1);
@@ -260,7 +260,7 @@ CUresult create_texture(unsigned long long *object, const CUDA_RESOURCE_DESC *re
                         const void *view) {
   if (!object || !resource || !texture) return CUDA_ERROR_INVALID_VALUE;
   if (view) return refuse("a texture with a resource view");
-  if (texture->flags & CU_TRSF_SEAMLESS_CUBEMAP) return refuse("a seamless cube of textures");
+  if (texture->flags & CU_TRSF_SEAMLESS_CUBEMAP) return refuse("a seamless cube map");
   Descriptor d = {};
   const ArrayFormat *format = nullptr;
   bool cube = false, solid = false;
@@ -282,7 +282,7 @@ CUresult create_texture(unsigned long long *object, const CUDA_RESOURCE_DESC *re
   set_values(d, *format, *texture);
   // Of the 8-bit formats; others have no other curve.
   if (texture->flags & CU_TRSF_SRGB && d.kind == kNormalised && format->number == CU_AD_FORMAT_UNSIGNED_INT8) {
-    if (linear || d.bordered) return refuse("a texture of sRGB with a filter or a border");
+    if (linear || d.bordered) return refuse("an sRGB texture with a filter or a border");
     d.curved = d.channels == 4 ? 3 : 1;
   }
   return put(d, object);

@@ -41,7 +41,7 @@ SX_API cudaGetExportTable(const void **table, const void *id) {
     const bool known = dladdr(__builtin_return_address(0), &caller) && caller.dli_fname;
     unsigned char b[4];
     memcpy(b, id, sizeof b);
-    log_line("SX0765: %s asks for a private table of NVIDIA's runtime (%02x%02x%02x%02x), which there is not: its call may fail",
+    log_line("SX0765: %s requests a private table of NVIDIA's runtime (%02x%02x%02x%02x), which does not exist here: its call may fail",
              known ? caller.dli_fname : "the application", b[0], b[1], b[2], b[3]);
   }
   return record(kNotSupported);

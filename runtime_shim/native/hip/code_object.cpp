@@ -96,7 +96,7 @@ int copy_image(const void *image, const Target &target, std::vector<uint8_t> &by
     }
     if (extent <= bytes.size()) break;
     if (extent > kMaxImage) {
-      why = "its headers tell an impossible size";
+      why = "its headers give an impossible size";
       return hipErrorInvalidImage;
     }
     // Page by page at first, so that a wrong size costs no large allocation.

@@ -19,7 +19,7 @@ Target chosen_target() {
   static const std::string name = env_string("SASSXLATE_TARGET", std::string(kTargets[0].name));
   for (const Target &one : kTargets)
     if (one.name == name) return one;
-  log_line("SX0416: SASSXLATE_TARGET names no target: %s", name.c_str());
+  log_line("SX0416: SASSXLATE_TARGET=%s is not a target", name.c_str());
   return Target{name, ~0u, kTargets[0].vgprs_per_simd, kTargets[0].vgpr_step};
 }
 

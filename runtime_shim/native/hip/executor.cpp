@@ -589,7 +589,7 @@ int report_fault(const Launch &launch) {
       {"SX0663", "trap", hipErrorLaunchFailure},
       {"SX0664", "address outside shared memory (LDS)", hipErrorIllegalAddress},
       {"SX0665", "stack overflow: address outside scratch", hipErrorIllegalAddress},
-      {"SX0666", "control left the code", hipErrorLaunchFailure},
+      {"SX0666", "the program counter left the code", hipErrorLaunchFailure},
       {"SX0667", "strict mode:", hipErrorLaunchFailure},
   };
   static const Row late = {"SX0668", "longer than SASSXLATE_KERNEL_TIME_LIMIT:", hipErrorLaunchTimeOut};

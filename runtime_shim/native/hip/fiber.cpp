@@ -13,7 +13,7 @@
 
 // void sx_switch(void **save, void *load): stores the callee-saved state of the System V ABI (rbx, rbp, r12 to
 // r15, the control bits of MXCSR and of the x87 control word) on the stack, its address in *save, and
-// goes on from `load`, which an earlier call or fiber_prepare made.
+// continues from `load`, which an earlier call or fiber_prepare made.
 asm(R"(
   .text
   .hidden sx_switch

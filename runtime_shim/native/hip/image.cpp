@@ -38,8 +38,8 @@ bool header_fits(const SxImageHeader &h, size_t file_size, const std::string &ke
   else if (h.code_offset != kHeaderPage || h.code_size == 0 || file_size < kHeaderPage ||
            h.code_size > file_size - kHeaderPage || h.entry_offset >= h.code_size)
     why = "its header does not fit its size";
-  else if ((h.flags & 1) != (strict ? 1u : 0u)) why = "made for the other strictness";
-  else if (((h.flags & 2) != 0) != counting() || (counting() && h.counts == 0)) why = "made for counting, or not for it";
+  else if ((h.flags & 1) != (strict ? 1u : 0u)) why = "made for the other setting of --strict";
+  else if (((h.flags & 2) != 0) != counting() || (counting() && h.counts == 0)) why = "made for the other setting of execution counts";
   else if (!host_runs(h.isa)) why = "made for another processor";
   // A long name is cut to the field's length.
   else if (strncmp(h.kernel, kernel.c_str(), sizeof h.kernel - 1) != 0) why = "made for another kernel";

@@ -104,7 +104,7 @@ void dispatch(Streams &s, const StreamRef &stream, std::unique_lock<std::mutex> 
     s.ready_changed.notify_one();
   } else if (!start_thread("sx-stream", runner)) {
     static std::atomic<bool> said{false};
-    if (!said.exchange(true)) log_line("SX0655: the system allows no thread for a stream; its work is waited for");
+    if (!said.exchange(true)) log_line("SX0655: cannot start a thread for a stream; its work runs synchronously");
     s.ready.pop_back();
     work_off(stream, lock);
   }

@@ -81,7 +81,7 @@ std::string strict_text(uint64_t code) {
       snprintf(text, sizeof text, "v_permlane follows v_cmpx at /*%04x*/ without a VALU between", source);
       break;
     case 6:
-      snprintf(text, sizeof text, "A or B of this matrix multiply is the result of the one before");
+      snprintf(text, sizeof text, "A or B of this matrix multiply is the result of the previous one");
       break;
     case 7:
       snprintf(text, sizeof text, "the destination %s of this multiply-add overlaps a source", reg);
@@ -93,16 +93,16 @@ std::string strict_text(uint64_t code) {
       snprintf(text, sizeof text, "a cache is invalidated before the memory access at /*%04x*/ is done", source);
       break;
     case 10:
-      snprintf(text, sizeof text, "registers are given back before the scratch store at /*%04x*/ is done", source);
+      snprintf(text, sizeof text, "registers are deallocated before the scratch store at /*%04x*/ is done", source);
       break;
     case 11:
       snprintf(text, sizeof text, "an undefined value in %s decides an address, a branch or EXEC", reg);
       break;
     case 12:
-      snprintf(text, sizeof text, "%s is taken for the same in all active lanes, and is not", reg);
+      snprintf(text, sizeof text, "%s is assumed equal in all active lanes, but is not", reg);
       break;
     case 13:
-      snprintf(text, sizeof text, "the memory access at /*%04x*/ is not done at a fence", source);
+      snprintf(text, sizeof text, "a fence is passed before the memory access at /*%04x*/ is done", source);
       break;
     default:
       snprintf(text, sizeof text, "check 0x%llx", static_cast<unsigned long long>(code));

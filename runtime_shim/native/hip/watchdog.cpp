@@ -59,7 +59,7 @@ Watched::Watched(Launch &launch, SxRuntime &runtime) : launch_(nullptr) {
   w.runtime = &runtime;
   w.launches.push_back(&launch);
   if (!w.running) w.running = start_thread("sx-watchdog", look);
-  if (!w.running) log_line("SX0655: no thread to look after SASSXLATE_KERNEL_TIME_LIMIT");
+  if (!w.running) log_line("SX0655: cannot start a thread for SASSXLATE_KERNEL_TIME_LIMIT; launches have no time limit");
   w.changed.notify_one();
 }
 

@@ -1,4 +1,4 @@
-// Initialisation, and the devices as the driver library tells of them.
+// Initialisation, and the devices that the driver library reports.
 #pragma once
 #include "device_facts.h"
 #include "nvml_abi.h"

@@ -60,7 +60,7 @@ void *load_copy(const std::string &path) {
     whole = sendfile(copy, file, &at, static_cast<size_t>(size.st_size - at)) > 0;
   void *handle = nullptr;
   if (whole) {
-    // It looks for the driver beside itself, then for one that is there.
+    // It looks for the driver in its own folder, then for a loaded one.
     dlopen((own_directory() + "libcuda.so.1").c_str(), RTLD_NOW | RTLD_LOCAL);
     std::string name = own_copies();
     for (int i = copies++; i > 0; --i) name += "./";

@@ -64,7 +64,7 @@ Found missing(const char *path) { return errno == ENOENT && path && *path == '/'
 
 std::string version_text() {
   return std::string("NVRM version: NVIDIA UNIX x86_64 Kernel Module  ") + kNvidiaDriver +
-         "  (not loaded: sassxlate answers for it)\n";
+         "  (not loaded: provided by sassxlate)\n";
 }
 
 mode_t mode_of(const Found &found) {

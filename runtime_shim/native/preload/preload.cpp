@@ -19,7 +19,7 @@
 namespace sx::preload {
 namespace {
 
-// An object is the same one while its headers are at the same place: closing it is told as a change too.
+// An object is the same one while its headers are at the same place: closing it is reported as a change, too.
 using Seen = std::vector<const void *>;
 
 // Created at the first use, which is before this library's own constructors.
@@ -76,7 +76,7 @@ void examine(const Image &image) {
     how = "by symbol";
     const Named named = find_by_symbol(image, false, match);
     if (named == Named::Stubs) {
-      trace("%s: functions of the runtime's names, but no runtime: left alone", image.path.c_str());
+      trace("%s: has functions with the CUDA runtime's names, but is not a runtime: not changed", image.path.c_str());
       return;
     }
     near = near || named == Named::Runtime;
@@ -89,7 +89,7 @@ void examine(const Image &image) {
   }
   // Device code has to be registered with some runtime; where none is imported, it is inside, and unknown.
   if (!near && (image.mentions("__cudaRegisterFatBinary") || !has_device_code(image))) return;
-  std::string text = "its statically linked CUDA runtime is of no known release (known: 12.9 and 13.0 to 13.5; "
+  std::string text = "its statically linked CUDA runtime is of an unknown release (known: 12.9 and 13.0 to 13.5; "
                      "with symbols, all of 12 and 13)";
   // A library may never be used; its runtime will refuse our driver by itself where it is.
   if (image.executable)

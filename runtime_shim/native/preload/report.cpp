@@ -36,7 +36,7 @@ void report(const char *code, const std::string &object, const std::string &text
   log_line("%s", line.c_str());
   std::string path = environment("SASSXLATE_REPORT");
   if (path.empty()) return;
-  // A report that cannot be written is no reason to stop: the message is on standard error.
+  // Continue if the report cannot be written; the message is on standard error.
   int file = open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
   if (file < 0) return;
   // The fields of every refusal: what, code, CUDA error, kernel, text.

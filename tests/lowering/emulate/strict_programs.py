@@ -151,7 +151,7 @@ RULES: tuple[Rule, ...] = (
           store(2), fix(STORES_DONE), Inst("buffer_gl1_inv"), Inst("buffer_gl0_inv")),
     _rule("an acquire without its wait", Check.INVALIDATE, "a cache is invalidated", 1,
           load(2), fix(wait(vm=0)), Inst("buffer_gl0_inv")),
-    _rule("registers back too soon", Check.DEALLOC, "registers are given back", 1,
+    _rule("registers back too soon", Check.DEALLOC, "registers are deallocated", 1,
           SCRATCH_STORE, fix(STORES_DONE), Inst("s_sendmsg", (), imm=3)),
 )  # fmt: skip
 

@@ -251,6 +251,6 @@ def test_what_is_taken_for_uniform_is() -> None:
         if not wrong:
             run_code_object(data, KERNEL, 1, 64, buffer, device, CompileOptions(strict=True))
             continue
-        with pytest.raises(EmulatorError, match="lane 1: v5 is taken for the same") as caught:
+        with pytest.raises(EmulatorError, match="lane 1: v5 is assumed equal") as caught:
             run_code_object(data, KERNEL, 1, 64, buffer, device, CompileOptions(strict=True))
         assert caught.value.where.offset == at

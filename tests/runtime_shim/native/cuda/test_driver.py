@@ -35,11 +35,11 @@ def test_what_is_not_taken_is_named(built: Built, run: Run) -> None:
     assert done.stdout.endswith("PASS\n"), done.stdout + done.stderr
     end = ": not supported; the call returns 801"
     assert [x.removeprefix("sassxlate: SX0718: ") for x in done.stderr.splitlines()] == [
-        "a texture of sRGB with a filter or a border" + end,
+        "an sRGB texture with a filter or a border" + end,
         "a texture with a resource view" + end,
-        "a seamless cube of textures" + end,
-        "an event between processes" + end,
-        "a memory pool between processes" + end,
+        "a seamless cube map" + end,
+        "an interprocess event" + end,
+        "a memory pool shared between processes" + end,
     ]
 
 
