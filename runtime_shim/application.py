@@ -16,7 +16,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from sassxlate.errors import ShimError
+from sassxlate.errors import ShimError, UsageError
+
+# NVIDIA's libraries that ours can take the place of, each in a folder of its name; and those that
+# do unless something else is said: NVIDIA's own refuse to work here.
+REPLACEABLE = ("cufft",)
+REPLACED = ("cufft",)
 
 PRELOAD = "libsassxlate_preload.so"
 _ELF_X86_64 = 62
@@ -58,12 +63,21 @@ class LoadedKernel:
 
 
 @dataclass(frozen=True, slots=True)
+class Replaced:
+    """A library of NVIDIA's that the application used, and what carried it out instead."""
+
+    library: str
+    by: str
+
+
+@dataclass(frozen=True, slots=True)
 class RunReport:
     """The native libraries' record of a run, each item once."""
 
     refusals: tuple[Refusal, ...]
     kernels: tuple[LoadedKernel, ...]
     forgiven: tuple[str, ...] = ()  # what was wrong and did no harm, a line each
+    replaced: tuple[Replaced, ...] = ()
 
 
 def find(name: str, search: str) -> Path:
@@ -142,13 +156,35 @@ def _privileged(path: Path) -> bool:
         return False
 
 
+def replacements(text: str) -> tuple[str, ...]:
+    """The libraries that ``--replace`` names, without repetitions.
+
+    Raises:
+        UsageError: SX0719, a word is unknown.
+    """
+    words = tuple(dict.fromkeys(word.strip() for word in text.split(",") if word.strip()))
+    for word in words:
+        if word not in (*REPLACEABLE, "none"):
+            known = ", ".join(REPLACEABLE)
+            raise UsageError("SX0719", f"--replace {word}: unknown; {known} or none")
+    if "none" in words and len(words) > 1:
+        raise UsageError("SX0719", "--replace none goes with no other word")
+    return () if "none" in words else words
+
+
 def environment(
-    base: Mapping[str, str], libraries: Path, settings: Mapping[str, str]
+    base: Mapping[str, str],
+    libraries: Path,
+    settings: Mapping[str, str],
+    replaced: Sequence[str] = REPLACED,
 ) -> dict[str, str]:
     """The application's environment: ``base``, our libraries first, and ``settings``."""
     result = {**base, **settings}
+    # The dynamic linker reads the first, our preloaded library the second.
+    ours = ":".join(str(folder) for folder in (libraries, *(libraries / r for r in replaced)))
+    result["SASSXLATE_REPLACE"] = ",".join(replaced) or "none"
     old = base.get("LD_LIBRARY_PATH")
-    result["LD_LIBRARY_PATH"] = f"{libraries}:{old}" if old else str(libraries)
+    result["LD_LIBRARY_PATH"] = f"{ours}:{old}" if old else ours
     if (libraries / PRELOAD).is_file():
         # By name alone, found through LD_LIBRARY_PATH: a path in LD_PRELOAD may hold no space.
         old = base.get("LD_PRELOAD")
@@ -199,6 +235,7 @@ def read_report(path: Path) -> RunReport:
     refusals: dict[Refusal, None] = {}
     kernels: dict[LoadedKernel, None] = {}
     forgiven: dict[str, None] = {}
+    replaced: dict[Replaced, None] = {}
     try:
         text = path.read_text(encoding="utf-8", errors="replace")
     except OSError:
@@ -211,9 +248,11 @@ def read_report(path: Path) -> RunReport:
                 forgiven[f"{code}: {line}"] = None
             case ["kernel", module_key, kernel_key, name]:
                 kernels[LoadedKernel(module_key, kernel_key, name)] = None
+            case ["replaced", library, by]:
+                replaced[Replaced(library, by)] = None
             case _:
                 pass
-    return RunReport(tuple(refusals), tuple(kernels), tuple(forgiven))
+    return RunReport(tuple(refusals), tuple(kernels), tuple(forgiven), tuple(replaced))
 
 
 def missing_libraries(path: Path, env: Mapping[str, str]) -> list[str]:

@@ -37,6 +37,8 @@ def write(
     counted = {} if counts is None else counting.read(counts)
     if counts is None:
         pages.notes.append(ON_A_CARD)
+    for replaced in report.replaced:
+        pages.notes.append(f"{replaced.library} was replaced by sassxlate's own: {replaced.by}.")
     if not report.kernels and not report.refusals:
         pages.notes.append("The program used no kernel.")
     cubins: dict[str, Cubin] = {}

@@ -37,6 +37,8 @@ _LIBRARIES = (
     "libnvidia-ml.so",
     "libamdhip64.so",
     "libsassxlate_preload.so",
+    "cufft/libcufft.so.11",
+    "cufft/libcufft.so.12",
 )
 # Packages that running programs needs, and the modules that they provide.
 _REQUIRED = {

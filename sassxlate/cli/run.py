@@ -65,6 +65,13 @@ EXIT_NOT_FOUND = 127
     is_flag=True,
     help="Keep the application's exit status even if kernels were refused.",
 )
+@click.option(
+    "--replace",
+    metavar="LIST",
+    default=",".join(application.REPLACED),
+    show_default=True,
+    help="NVIDIA's libraries that ours take the place of (cufft), with commas; none: none of them.",
+)
 @click.option("--trace", type=click.Path(file_okay=False), help="Write every driver call to DIR.")
 @click.option("--dump", type=click.Path(file_okay=False), help="Write used kernels' files to DIR.")
 @target_option
@@ -78,6 +85,7 @@ def command(
     seed: int,
     kernel_time_limit: float,
     keep_status: bool,
+    replace: str,
     trace: str | None,
     dump: str | None,
     target: str,
@@ -107,6 +115,7 @@ def command(
         raise UsageError("SX0719", "--seed needs --strict")
     if strict and device == "hip":
         raise UsageError("SX0719", "--strict needs the emulated device; it cannot run on hip")
+    replaced = application.replacements(replace)
     path = application.find(app, os.environ.get("PATH", os.defpath))
     application.check(path)
     libraries = _plain(paths.library_dir())
@@ -161,7 +170,7 @@ def command(
         # Its start overlaps with the application's; a program that ran before needs no service.
         with suppress(SassxlateError):  # the libraries start it where this fails, and say why
             client.spawn(socket, cache, target)
-    env = application.environment(os.environ, libraries, settings)
+    env = application.environment(os.environ, libraries, settings, replaced)
     try:
         status = application.start_and_wait(path, [app, *args], env)
         used = application.read_report(report_path)

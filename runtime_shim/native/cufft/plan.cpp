@@ -35,7 +35,10 @@ cufftResult make_backend(const Request &request, bool allocate, std::unique_ptr<
   if (replace::enter()) return CUFFT_SETUP_FAILED;
   if (too_large(request)) return CUFFT_ALLOC_FAILED;
   work_size = 0;
-  return replace::emulated() ? make_host(request, out) : make_hipfft(request, allocate, out, work_size);
+  const bool host = replace::emulated();
+  const cufftResult result = host ? make_host(request, out) : make_hipfft(request, allocate, out, work_size);
+  if (result == CUFFT_SUCCESS) replace::note_replaced("cufft", host ? "the host" : "hipFFT");
+  return result;
 }
 
 cufftResult size_of(const Request &request, size_t &work_size) {

@@ -31,10 +31,10 @@ constexpr size_t kStub = 16;       // jmp *slot; push index; jmp common
 // One redirected runtime.  Never freed: the image's code jumps through it.
 struct Detour {
   std::string object;
-  int major;
+  std::string library;  // ours, below own_directory()
+  bool instance;        // whether each image has one of its own
   std::vector<std::string> names;
   std::atomic<void *> *slots;
-  bool executable;
   void *runtime = nullptr;  // the handle of ours, from the first call on
   std::recursive_mutex mutex{};
 };
@@ -74,9 +74,8 @@ void *load_copy(const std::string &path) {
 void *load_runtime(Detour *detour) {
   std::lock_guard<std::recursive_mutex> lock(detour->mutex);
   if (detour->runtime) return detour->runtime;
-  std::string path = own_directory() + "libcudart.so." + std::to_string(detour->major);
-  // The program itself has the file, so that debuggers find it.
-  if (!detour->executable) detour->runtime = load_copy(path);
+  std::string path = own_directory() + detour->library;
+  if (detour->instance) detour->runtime = load_copy(path);
   if (!detour->runtime) detour->runtime = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!detour->runtime) refuse("SX0763", path, std::string("cannot be loaded: ") + dlerror());
   return detour->runtime;
@@ -89,8 +88,7 @@ extern "C" __attribute__((visibility("hidden"), used)) void *sx_bind(Detour *det
   const std::string &name = detour->names[index];
   void *function = dlsym(load_runtime(detour), name.c_str());
   if (!function)
-    refuse("SX0764", detour->object, name + " of its CUDA runtime has no counterpart in ours (" +
-                                         std::to_string(detour->major) + ")");
+    refuse("SX0764", detour->object, name + " has no counterpart in our " + detour->library);
   detour->slots[index].store(function);
   return function;
 }
@@ -229,17 +227,20 @@ const std::string &own_copies() {
 }
 
 void redirect(const Image &image, const Match &match) {
-  std::string runtime = own_directory() + "libcudart.so." + std::to_string(match.major);
-  if (!can_read(runtime)) refuse("SX0763", runtime, "cannot be read");
-  if (!have_room(match)) refuse("SX0762", image.path, "its CUDA runtime's functions lie too close together");
+  const bool is_runtime = match.library.empty();
+  const std::string library = is_runtime ? "libcudart.so." + std::to_string(match.major) : match.library;
+  const std::string path = own_directory() + library;
+  if (!can_read(path)) refuse("SX0763", path, "cannot be read");
+  if (!have_room(match)) refuse("SX0762", image.path, "the functions to redirect lie too close together");
 
   size_t count = match.entries.size();
   size_t code_size = round_up(count * kStub + 32), slots_size = round_up(count * sizeof(void *));
   unsigned char *region = map_near(image, code_size + slots_size);
   if (!region) refuse("SX0762", image.path, "no memory near its code for the jumps");
 
-  Detour *detour = new Detour{image.path, match.major, {}, reinterpret_cast<std::atomic<void *> *>(region + code_size),
-                              image.executable};
+  // A runtime in a library has a state of its own; the program itself has the file, so that debuggers find it.
+  Detour *detour = new Detour{image.path, library, is_runtime && !image.executable, {},
+                              reinterpret_cast<std::atomic<void *> *>(region + code_size)};
   for (const Entry &entry : match.entries) detour->names.emplace_back(entry.name);
   write_stubs(region, detour, count);
   if (mprotect(region, code_size, PROT_READ | PROT_EXEC) || !write_jumps(match, region))

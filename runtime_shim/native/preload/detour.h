@@ -11,7 +11,8 @@ const std::string &own_directory();
 // How the names of the copies of our runtime begin.
 const std::string &own_copies();
 
-// Redirects every entry of `match` to the function of the same name in our runtime of that major, all or none.
+// Redirects every entry of `match` to the function of the same name in our runtime of that major, or in our library, all
+// or none.
 // The library is loaded, and each function looked up, at the first call.  Ends the process (refuse) where the
 // jumps cannot be written or our library is missing.
 void redirect(const Image &image, const Match &match);

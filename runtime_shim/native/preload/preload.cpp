@@ -62,8 +62,35 @@ bool search(const Image &image, Match &match, bool &near) {
   return false;
 }
 
+// NVIDIA's libraries that ours take the place of, by their sonames, and the option's word for them.
+struct Replaced {
+  const char *soname, *word;
+  std::vector<std::string_view> prefixes;  // of what they export
+};
+
+const Replaced *replaced(const Image &image) {
+  static const auto *const all = new std::vector<Replaced>{
+      {"libcufft.so.11", "cufft", {"cufft", "__cufft"}},
+      {"libcufft.so.12", "cufft", {"cufft", "__cufft"}},
+  };
+  for (const Replaced &r : *all)
+    if (image.soname == r.soname && replaces(r.word)) return &r;
+  return nullptr;
+}
+
 void examine(const Image &image) {
-  if (is_ours(image) || !may_hold_runtime(image)) return;
+  if (is_ours(image)) return;
+  if (const Replaced *r = replaced(image)) {
+    // One found by a path that ours does not precede.  All that it exports is ours then, and nothing of it runs but
+    // constructors; the runtime in it is therefore none to look for.
+    Match match;
+    match.library = std::string(r->word) + "/" + r->soname;
+    if (!find_exported(image, r->prefixes, match)) return report("SX0783", image.path, "its functions cannot be found, so it is not replaced");
+    redirect(image, match);
+    trace("%s: replaced, %zu functions redirected", image.path.c_str(), match.entries.size());
+    return;
+  }
+  if (!may_hold_runtime(image)) return;
   Match match;
   bool near = false;
   const char *how = "by signature";

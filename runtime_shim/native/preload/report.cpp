@@ -50,6 +50,14 @@ void refuse(const char *code, const std::string &object, const std::string &text
   _exit(kUnsupported);
 }
 
+bool replaces(const std::string &word) {
+  static const std::string list = [] {
+    const std::string given = environment("SASSXLATE_REPLACE");
+    return "," + (given.empty() ? "cufft" : given) + ",";
+  }();
+  return list.find("," + word + ",") != std::string::npos;
+}
+
 bool tracing() {
   static const bool on = environment("SASSXLATE_PRELOAD_TRACE") == "1";
   return on;

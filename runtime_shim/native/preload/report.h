@@ -13,6 +13,10 @@ void report(const char *code, const std::string &object, const std::string &text
 
 // A line for SASSXLATE_PRELOAD_TRACE=1.
 bool tracing();
+
+// Whether SASSXLATE_REPLACE, a list of words with commas, holds this one; where it is unset, those that are replaced
+// by default are meant.
+bool replaces(const std::string &word);
 void trace(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 }  // namespace sx::preload

@@ -15,9 +15,10 @@ struct Entry {
   unsigned char *address;
 };
 
-// A runtime found in an image.
+// A runtime found in an image, or another library of NVIDIA's that is replaced.
 struct Match {
-  int major = 0;         // 12 or 13: which of our libraries takes its place
+  int major = 0;         // of a runtime: 12 or 13, which of our libraries takes its place
+  std::string library;   // of another: our file that takes its place, below own_directory()
   std::string release;   // "13.0.48 13.0.88": the public releases that have exactly this code
   std::vector<Entry> entries;
   std::deque<std::string> names;  // of entries that were found by symbol: theirs refer to these

@@ -132,6 +132,18 @@ Named find_by_symbol(const Image &image, bool dynamic, Match &out) {
   return Named::Runtime;
 }
 
+bool find_exported(const Image &image, const std::vector<std::string_view> &prefixes, Match &out) {
+  File file(image.path);
+  for (const Symbol &s : functions(file, SHT_DYNSYM)) {
+    if (std::none_of(prefixes.begin(), prefixes.end(), [&](std::string_view p) { return starts_with(s.name, p); })) continue;
+    out.names.emplace_back(s.name);
+    out.entries.push_back({out.names.back(), reinterpret_cast<unsigned char *>(image.bias + s.value)});
+  }
+  std::sort(out.entries.begin(), out.entries.end(),
+            [](const Entry &a, const Entry &b) { return a.address < b.address; });
+  return !out.entries.empty();
+}
+
 bool has_device_code(const Image &image) {
   File file(image.path);
   Sections sections(file);

@@ -70,6 +70,22 @@ void run_once(void *work) {
 void run_again(void *work) { static_cast<Work *>(work)->run(); }
 void destroy(void *work) { delete static_cast<Work *>(work); }
 
+// Whether this is said for the first time.
+bool first(const std::string &key) {
+  static std::mutex mutex;
+  static auto *const said = new std::set<std::string>;
+  std::lock_guard<std::mutex> guard(mutex);
+  return said->insert(key).second;
+}
+
+void write_row(const std::string &row) {
+  const std::string path = env_string("SASSXLATE_REPORT");
+  const int file = path.empty() ? -1 : open(path.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC);
+  if (file < 0) return;
+  if (!write_quietly(file, row.data(), row.size())) log_line("the report cannot be written");
+  close(file);
+}
+
 }  // namespace
 
 const std::string &home() {
@@ -143,21 +159,15 @@ int enqueue(CUstream stream, std::unique_ptr<Work> work) {
   return d.cuLaunchHostFunc(stream, run_again, kept);
 }
 
+void note_replaced(const char *word, const char *by) {
+  if (first(word)) write_row(std::string("replaced\t") + word + "\t" + by + "\n");
+}
+
 void refuse(const std::string &key, const std::string &line) {
-  static std::mutex mutex;
-  static auto *const said = new std::set<std::string>;
-  {
-    std::lock_guard<std::mutex> guard(mutex);
-    if (!said->insert(key).second) return;
-  }
+  if (!first(line.substr(0, line.find(':')) + key)) return;
   log_line("%s", line.c_str());
-  const std::string path = env_string("SASSXLATE_REPORT");
-  const int file = path.empty() ? -1 : open(path.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC);
-  if (file < 0) return;
   // The fields of every refusal: what, code, CUDA error, kernel, text.
-  const std::string row = "refused\t" + line.substr(0, line.find(':')) + "\t801\t" + key + "\t" + line + "\n";
-  if (!write_quietly(file, row.data(), row.size())) log_line("the report cannot be written");
-  close(file);
+  write_row("refused\t" + line.substr(0, line.find(':')) + "\t801\t" + key + "\t" + line + "\n");
 }
 
 }  // namespace sx::replace
