@@ -31,6 +31,7 @@ void parallel(unsigned threads, size_t count, const std::function<void(unsigned,
     try {
       for (unsigned i = 0; i < more; ++i) helpers.emplace_back(work, i + 1);
     } catch (const std::system_error &) {
+      static_cast<void>(helpers);  // those that there are, and the caller, do the work
     }
     pthread_sigmask(SIG_SETMASK, &before, nullptr);
   }

@@ -25,7 +25,6 @@ namespace sx::preload {
 namespace {
 
 constexpr size_t kPage = 4096;
-constexpr size_t kJump = 5;
 constexpr size_t kStub = 16;       // jmp *slot; push index; jmp common
 
 // One redirected runtime.  Never freed: the image's code jumps through it.

@@ -5,6 +5,8 @@
 
 namespace sx::preload {
 
+constexpr size_t kJump = 5;  // bytes that a redirected function has at least
+
 // Directory of our libraries, with a final slash.
 const std::string &own_directory();
 

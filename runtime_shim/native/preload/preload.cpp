@@ -85,7 +85,8 @@ void examine(const Image &image) {
     // constructors; the runtime in it is therefore none to look for.
     Match match;
     match.library = std::string(r->word) + "/" + r->soname;
-    if (!find_exported(image, r->prefixes, match)) return report("SX0783", image.path, "its functions cannot be found, so it is not replaced");
+    if (!find_exported(image, r->prefixes, kJump, match))
+      return report("SX0783", image.path, "its functions cannot be found or are too short, so it is not replaced");
     redirect(image, match);
     trace("%s: replaced, %zu functions redirected", image.path.c_str(), match.entries.size());
     return;

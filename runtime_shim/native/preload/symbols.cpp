@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <fcntl.h>
+#include <iterator>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -132,12 +133,26 @@ Named find_by_symbol(const Image &image, bool dynamic, Match &out) {
   return Named::Runtime;
 }
 
-bool find_exported(const Image &image, const std::vector<std::string_view> &prefixes, Match &out) {
+namespace {
+
+// Whether what follows a shorter function is padding: a compiler's, which aligns functions to 16.
+bool has_room(const unsigned char *address, uint64_t size, size_t room) {
+  if (size >= room) return true;
+  if (reinterpret_cast<uintptr_t>(address) % 16 || size == 0) return false;
+  constexpr unsigned char kPadding[] = {0x00, 0x0f, 0x2e, 0x66, 0x90, 0xcc};  // zeros, forms of nop, int3
+  return std::find(std::begin(kPadding), std::end(kPadding), address[size]) != std::end(kPadding);
+}
+
+}  // namespace
+
+bool find_exported(const Image &image, const std::vector<std::string_view> &prefixes, size_t room, Match &out) {
   File file(image.path);
   for (const Symbol &s : functions(file, SHT_DYNSYM)) {
     if (std::none_of(prefixes.begin(), prefixes.end(), [&](std::string_view p) { return starts_with(s.name, p); })) continue;
+    auto *address = reinterpret_cast<unsigned char *>(image.bias + s.value);
+    if (!has_room(address, s.size, room)) return false;
     out.names.emplace_back(s.name);
-    out.entries.push_back({out.names.back(), reinterpret_cast<unsigned char *>(image.bias + s.value)});
+    out.entries.push_back({out.names.back(), address});
   }
   std::sort(out.entries.begin(), out.entries.end(),
             [](const Entry &a, const Entry &b) { return a.address < b.address; });

@@ -16,9 +16,9 @@ enum class Named {
 // its major version is unsupported, and `out.entries` is then meaningless.
 Named find_by_symbol(const Image &image, bool dynamic, Match &out);
 
-// All functions that the image exports whose names begin with one of `prefixes`; false if there is none, or its file
-// cannot be read.
-bool find_exported(const Image &image, const std::vector<std::string_view> &prefixes, Match &out);
+// All functions that the image exports whose names begin with one of `prefixes`; false if there is none, its file cannot
+// be read, or one has less than the `room` bytes of a jump.
+bool find_exported(const Image &image, const std::vector<std::string_view> &prefixes, size_t room, Match &out);
 
 // Whether the image registers device code of its own: it holds a fatbin wrapper.
 bool has_device_code(const Image &image);

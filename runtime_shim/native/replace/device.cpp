@@ -142,8 +142,9 @@ int enqueue(CUstream stream, std::unique_ptr<Work> work) {
   bool captured = false;
   if (int error = capturing(stream, captured)) return error;
   if (!captured) {
-    const int error = d.cuLaunchHostFunc(stream, run_once, work.get());
-    if (!error) static_cast<void>(work.release());
+    Work *mine = work.release();  // the stream's from now on: it may have run before the call returns
+    const int error = d.cuLaunchHostFunc(stream, run_once, mine);
+    if (error) destroy(mine);
     return error;
   }
   int status = 0;

@@ -1,5 +1,8 @@
 """Handles, result codes, streams and graphs, and arguments that no program should pass."""
 
+# lief has parsers of other formats without types.
+# pyright: reportUnknownMemberType=false
+
 from __future__ import annotations
 
 import ctypes
