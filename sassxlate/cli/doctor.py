@@ -20,6 +20,7 @@ from sassxlate.cli.options import format_option, target_option
 from sassxlate.errors import SassxlateError
 from sassxlate.output import print_json
 from sassxlate.runtime_shim import paths
+from sassxlate.runtime_shim.application import REPLACED
 from sassxlate.runtime_shim.hip_probe import find_hip
 from sassxlate.runtime_shim.ptx.tools import Found, Name
 from sassxlate.runtime_shim.service import client
@@ -115,6 +116,13 @@ def _native() -> Check:
         detail = f"{directory} lacks {', '.join(absent)}"
         return Check("native libraries", "missing", detail, fix)
     return Check("native libraries", "ok", str(directory))
+
+
+def _replaced() -> Check:
+    """Which of NVIDIA's libraries `run` puts ours in place of."""
+    words = ", ".join(REPLACED)
+    detail = f"{words}: NVIDIA's own refuse to work here (run --replace LIST, or none)"
+    return Check("replaced libraries", "ok", detail)
 
 
 def _translator(target: str) -> Check:
@@ -258,6 +266,7 @@ def checks_for(target: str) -> tuple[Callable[[], Check], ...]:
         _python,
         _packages,
         _native,
+        _replaced,
         _llvm,
         partial(_translator, target),
         _cache,
