@@ -20,7 +20,7 @@ import sassxlate
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = ("disasm", "cfg", "lowering", "llm", "runtime_shim")
 SOURCES = (*PACKAGES, "sassxlate")
-CODE = re.compile(r"\bSX\d{4}\b")
+CODE = re.compile(r"(?:\b|(?<=\\[nt]))SX\d{4}\b")  # also after an escape in C++ text
 LONGEST = 700  # lines; about 400 is what reads well
 GENERATED = (".inc", ".def", ".json", ".csv")
 # What belongs to one machine and not to the project.
