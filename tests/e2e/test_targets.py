@@ -5,6 +5,7 @@ The device refuses the code of other processors, so what runs on it was translat
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -40,3 +41,20 @@ def test_the_variable_is_the_option(run_program: Run, tmp_path: Path) -> None:
     )
     assert outcome.status == 0, outcome.output + outcome.errors
     assert {read(file.read_bytes()).target.name for file in tmp_path.rglob("*.hsaco")} == {name}
+
+
+def test_the_report_is_of_its_code(run_program: Run, tmp_path: Path) -> None:
+    """The page's translation is the one that ran, with the target's occupancy."""
+    file = tmp_path / "report.json"
+    for name, target in TARGETS.items():
+        outcome = run_program(
+            PROGRAMS / "saxpy",
+            options=["--target", name, "--device", "emulator", "--report", file],
+        )
+        assert outcome.status == 0, outcome.output + outcome.errors
+        report = json.loads(file.read_text())
+        assert (report["target"], report["notes"]) == (name, [])
+        (kernel,) = report["kernels"]
+        code = kernel["resources"]["rdna3"]
+        assert code["occupancy"]["most"] == target.simds * target.waves
+        assert code["max_threads"] <= target.most_threads(code["vgprs"])
