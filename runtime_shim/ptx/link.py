@@ -8,13 +8,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from sassxlate.disasm.containers import parse_cubin, parse_fatbin
+from sassxlate.disasm.containers import Cubin, parse_cubin, parse_fatbin
 from sassxlate.errors import ContainerError
 from sassxlate.runtime_shim.cache.store import key_of
-from sassxlate.runtime_shim.ptx.assemble import assemble
+from sassxlate.runtime_shim.ptx.assemble import architecture, assemble
 from sassxlate.runtime_shim.ptx.errors import PtxError, shown
 from sassxlate.runtime_shim.ptx.options import JitOptions, Kind
-from sassxlate.runtime_shim.ptx.source import read_source
+from sassxlate.runtime_shim.ptx.source import Source, read_source
 from sassxlate.runtime_shim.ptx.workshop import Workshop
 
 _SUFFIX: dict[Kind, str] = {"ptx": "cubin", "object": "o", "library": "a"}
@@ -50,22 +50,27 @@ def link(shop: Workshop, inputs: Sequence[Input], capability: int, options: JitO
     """
     if not inputs:
         raise PtxError("SX0748", "there is nothing to link")
+    number, letter = architecture(Source(b"", None), capability, options, shop.supported)
+    inputs = [_chosen(item, number) for item in inputs]
     if len(inputs) == 1 and (done := _alone(shop, inputs[0], capability, options)) is not None:
         return done
-    number = options.target[0] if options.target else capability
-    letter = options.target[1] if options.target else ""
     pieces: list[tuple[str, bytes]] = []
     logs: list[str] = []
     for index, item in enumerate(inputs):
         data = item.data
         if item.kind == "ptx":
-            made = assemble(shop, read_source(data), capability, options, relocatable=True)
+            source = read_source(data)
+            made = assemble(shop, source, capability, options, relocatable=True)
             data = made.cubin
             logs.append(made.log)
-        elif item.kind == "cubin" and not _relocatable(item):
-            # nvlink takes it without a word, and leaves its kernels out.
-            text = f"{shown(item.name, 80)} is linked already, and can be no part of a program"
-            raise PtxError("SX0748", text)
+            letter = letter or architecture(source, capability, options, shop.supported)[1]
+        elif item.kind == "cubin":
+            cubin = _cubin(item)
+            letter = letter or cubin.variant
+            if not cubin.relocatable:
+                # nvlink takes it without a word, and leaves its kernels out.
+                text = f"{shown(item.name, 80)} is linked already, and can be no part of a program"
+                raise PtxError("SX0748", text)
         # What the application calls it, in a form that every file system takes.
         stem = re.sub(r"[^A-Za-z0-9_-]", "_", item.name)[:60]
         pieces.append((f"{index}-{stem}.{_SUFFIX.get(item.kind, item.kind)}", data))
@@ -123,35 +128,33 @@ def _alone(shop: Workshop, item: Input, capability: int, options: JitOptions) ->
     if item.kind == "ptx":
         made = assemble(shop, read_source(item.data), capability, options)
         return Linked(made.cubin, made.log)
-    if item.kind == "cubin" and not _relocatable(item):
+    if item.kind == "cubin" and not _cubin(item).relocatable:
         return Linked(item.data, "")
-    if item.kind == "fatbin":
-        return _fatbin_alone(shop, item, capability, options)
     return None
 
 
-def _fatbin_alone(
-    shop: Workshop, item: Input, capability: int, options: JitOptions
-) -> Linked | None:
+def _chosen(item: Input, number: int) -> Input:
+    """Of a fat binary the entry for the device: machine code, PTX to compile, or older machine
+    code; itself if it has none of these."""
+    if item.kind != "fatbin":
+        return item
     try:
         entries = parse_fatbin(item.data).entries
-        fitting = [e for e in entries if e.kind == "elf" and e.arch == capability]
-        older = [e for e in entries if e.kind == "ptx" and e.arch <= capability]
-        if fitting:
-            payload = fitting[0].payload
-            return None if parse_cubin(payload).relocatable else Linked(payload, "")
-        if not older:
-            return None
-        text = max(older, key=lambda e: e.arch).payload
+        elf = [e for e in entries if e.kind == "elf" and e.arch <= number]
+        text = [e for e in entries if e.kind == "ptx" and e.arch <= number]
+        newest = max(elf, key=lambda e: e.arch, default=None)
+        if newest is not None and (newest.arch == number or not text):
+            return Input("cubin", item.name, newest.payload)
+        if text:
+            return Input("ptx", item.name, max(text, key=lambda e: e.arch).payload)
     except ContainerError as error:
         raise PtxError("SX0770", f"{shown(item.name, 80)}: {error.message}") from error
-    made = assemble(shop, read_source(text), capability, options)
-    return Linked(made.cubin, made.log)
+    return item
 
 
-def _relocatable(item: Input) -> bool:
+def _cubin(item: Input) -> Cubin:
     try:
-        return parse_cubin(item.data).relocatable
+        return parse_cubin(item.data)
     except ContainerError as error:
         raise PtxError("SX0770", f"{shown(item.name, 80)}: {error.message}") from error
 

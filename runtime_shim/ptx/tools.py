@@ -186,17 +186,16 @@ def _unsafe(path: str, status: os.stat_result) -> str | None:
         if not above.st_mode & stat.S_ISVTX:
             return f"any user can write to {folder} ({mode})"
         # As in /tmp: an entry is its owner's.
-        if _owner_below(folder, path) not in (0, os.geteuid()):
+        if not _owners_below(folder, path) <= {0, os.geteuid()}:
             return f"another user owns what stands in {folder} ({mode})"
     return None
 
 
-def _owner_below(folder: Path, path: str) -> int:
-    """The owner of the entry of ``folder`` on the way to ``path``."""
-    for whole in (os.path.realpath(path), os.path.abspath(path)):
-        if Path(whole).is_relative_to(folder):
-            return os.lstat(folder / Path(whole).relative_to(folder).parts[0]).st_uid
-    return 0
+def _owners_below(folder: Path, path: str) -> set[int]:
+    """The owners of the entries of ``folder`` on the way to ``path``, links followed or not."""
+    ways = (Path(os.path.realpath(path)), Path(os.path.abspath(path)))
+    below = [way.relative_to(folder).parts[0] for way in ways if way.is_relative_to(folder)]
+    return {os.lstat(folder / name).st_uid for name in below}
 
 
 @lru_cache(maxsize=64)
