@@ -13,8 +13,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from sassxlate.cfg.build import is_state_test
-from sassxlate.disasm.sass.instruction import Instruction, RegRef, Special
+from sassxlate.disasm.sass.instruction import Instruction, RegRef
 from sassxlate.disasm.sass.interpreter import (
     ORDERS_OF_WARPS,
     Done,
@@ -45,76 +44,16 @@ from sassxlate.lowering.trace.observations import (
     mask_of,
 )
 from sassxlate.lowering.trace.points import SourceStep
-
-# --- both ----------------------------------------------------------------------------------------
-
-_ATOMICS = ("atomic", "arrival")
-_LOADS = ("load", "copy", *_ATOMICS)
-# Special registers whose numbering is up to the hardware.
-_LOOSE = ("SR_VIRTID", "SR_SMID", "SR_NSMID", "SR_WARPID", "SR_GRIDID")
-
-
-def depends_on_order(ins: Instruction) -> bool:
-    """Whether its result depends on earlier actions of other warps."""
-    t, strong = traits(ins), ins.has("STRONG") or ins.has("MMIO")
-    return (strong and t.reaches(("load",), "global", "generic")) or t.reaches(_ATOMICS)
-
-
-def reads_memory(ins: Instruction) -> bool:
-    """Whether its result comes from memory."""
-    m = traits(ins).memory
-    return m is not None and m.kind in _LOADS and m.space != "constant"
-
-
-def _state_test(ins: Instruction) -> bool:
-    """BRA.CONV and BRA.DIV test which lanes are here together; lanes that reach collective
-    sections with the same code may run through any of these."""
-    if ins.mnemonic == "WARPSYNC":
-        return ins.has("COLLECTIVE")
-    return is_state_test(ins)
-
-
-def _free(ins: Instruction) -> bool:
-    """Whether its result may differ between two runs."""
-    special = ins.get("sr")
-    loose = isinstance(special, Special) and special.name.startswith(_LOOSE)
-    return loose or traits(ins).clock
-
-
-def _nan(word: Words, infinity: int, sign: int) -> Mask:
-    out: Mask = (word & np.uint32(sign - 1)) > np.uint32(infinity)
-    return out
-
-
-def _both_nan(a: Words, b: Words) -> Mask:
-    """Words that are NaN on both sides, or whose differing halves are NaN on both sides."""
-    single = _nan(a, 0x7F800000, 1 << 31) & _nan(b, 0x7F800000, 1 << 31)
-    halves = np.ones(LANES, np.bool_)
-    for shift in (0, 16):
-        x, y = (w >> np.uint32(shift) & np.uint32(0xFFFF) for w in (a, b))
-        halves &= (x == y) | (_nan(x, 0x7C00, 1 << 15) & _nan(y, 0x7C00, 1 << 15))
-    out: Mask = single | halves
-    return out
-
-
-def _floating(ins: Instruction) -> bool:
-    """Whether its result may be a NaN that it made."""
-    name = ins.mnemonic
-    return name == "MUFU" or (name[0] in "FDH" and name != "FLO")
-
-
-def _near(ins: Instruction, a: Words, b: Words) -> Mask:
-    """For approximations: whether both may be right."""
-    wide = ins.has("64H")
-    bound = 2.0**-10 if ins.has("TANH") or wide else 2.0**-20
-    if ins.has("F16"):
-        bound = 2.0**-9
-    with np.errstate(all="ignore"):
-        kind = np.float16 if ins.has("F16") else np.float32
-        x, y = (v.astype(np.uint16).view(kind) if ins.has("F16") else v.view(kind) for v in (a, b))
-        p, q = x.astype(np.float64), y.astype(np.float64)
-        out: Mask = np.abs(p - q) <= bound * np.maximum(np.maximum(np.abs(p), np.abs(q)), 1)
-    return out
+from sassxlate.lowering.trace.tolerances import (
+    both_nan,
+    depends_on_order,
+    floating,
+    is_free,
+    is_nan,
+    reads_memory,
+    state_test,
+    within_bounds,
+)
 
 
 @dataclass(slots=True)
@@ -186,7 +125,7 @@ class LockstepPair:
         if not lost and not self._tested.get(warp):
             whole = self.streams.all(warp, lanes, step.ins.offset)
             if whole is not None:
-                if _state_test(step.ins):
+                if state_test(step.ins):
                     self._tested[warp] = lanes
                 return lanes, [(lanes, whole)]
         here, parts = 0, dict[int, tuple[int, list[int]]]()
@@ -210,7 +149,7 @@ class LockstepPair:
             here |= 1 << lane
             before = parts.get(id(row))
             parts[id(row)] = ((before[0] if before else 0) | 1 << lane, row)
-        if _state_test(step.ins):
+        if state_test(step.ins):
             self._tested[warp] = self._tested.get(warp, 0) | here
         if astray:
             self._astray(warp, step, astray)
@@ -314,18 +253,18 @@ class LockstepPair:
         """Adopts values that need not be equal; returns the lanes that still differ."""
         ins, (mine, theirs) = one.step.ins, both
         row = semantics_table().get(ins.mnemonic)
-        if ref.file == "R" and _floating(ins):
-            nan = bits(wrong) & (_both_nan(mine, theirs) | self._double(one, s, ref, after))
+        if ref.file == "R" and floating(ins):
+            nan = bits(wrong) & (both_nan(mine, theirs) | self._double(one, s, ref, after))
             if nan.any():
                 why = "NaN payloads"
                 self.adopted[why] = self.adopted.get(why, 0) + int(np.count_nonzero(nan))
                 mine = np.where(nan, theirs, mine)
                 s.r[ref.index][one.row] = mine
                 wrong &= ~mask_of(nan)
-        if _free(ins):
+        if is_free(ins):
             why, fine = "clocks and numbers of the hardware", bits(wrong)
         elif row is not None and row.approximate and ref.file == "R":
-            why, fine = "approximations", bits(wrong) & _near(ins, mine, theirs)
+            why, fine = "approximations", bits(wrong) & within_bounds(ins, mine, theirs)
         else:
             return wrong
         if fine.any():
@@ -343,7 +282,7 @@ class LockstepPair:
         if theirs is None or high not in one.step.ins.writes:
             return np.zeros(LANES, np.bool_)
         mine = _sass(s, one.row, high)
-        out: Mask = _nan(mine, 0x7FEFFFFF, 1 << 31) & _nan(theirs, 0x7FEFFFFF, 1 << 31)
+        out: Mask = is_nan(mine, 0x7FEFFFFF, 1 << 31) & is_nan(theirs, 0x7FEFFFFF, 1 << 31)
         return out
 
     # -- judging ---------------------------------------------------------------------------
@@ -525,4 +464,4 @@ def order_of(instructions: Iterable[Instruction]) -> Order:
     return Order.WARPS if any(map(depends_on_order, instructions)) else Order.TOGETHER
 
 
-__all__ = ["LockstepPair", "compare", "depends_on_order", "order_of", "reads_memory"]
+__all__ = ["LockstepPair", "compare", "order_of"]

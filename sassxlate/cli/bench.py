@@ -174,15 +174,16 @@ def programs(
     (same bytes, arguments and version of sassxlate) are reused, so an
     interrupted call continues where it stopped.
     """
+    from sassxlate.bench.programs import find as finding
     from sassxlate.bench.programs import run as bench
     from sassxlate.bench.programs import table as report
 
-    known = bench.read_truth(truth) if truth else {}
+    known = finding.read_truth(truth) if truth else {}
     keep = results or paths.cache_dir() / "programs.jsonl"
     keep.parent.mkdir(parents=True, exist_ok=True)
     wanted = [
         program
-        for program in bench.find(folder, sample)
+        for program in finding.find(folder, sample)
         if re.search(pattern, program.name) and arch in ("", program.arch)
     ]
     work = bench.Bench(keep, bench.Limits(timeout, int(memory * 2**30)), known, stale, target)

@@ -364,8 +364,8 @@ def _stored(
     subject: Subject, choice: Choice, end: End, order: Order, options: dict[str, Any]
 ) -> End:
     """For a difference in a loaded value, the store that it comes from."""
-    from sassxlate.lowering.trace.lockstep import reads_memory
     from sassxlate.lowering.trace.memory_history import word_of
+    from sassxlate.lowering.trace.tolerances import reads_memory
     from sassxlate.runtime_shim.replay.trace_subject import watched
 
     if end.kind != "value" or end.seen is None or not reads_memory(end.seen.step.ins):

@@ -12,6 +12,7 @@ from click.testing import CliRunner
 from sassxlate.bench.programs import run as bench
 from sassxlate.bench.programs import table
 from sassxlate.bench.programs.compare import difference
+from sassxlate.bench.programs.find import BenchProgram, Truth
 from sassxlate.cli.bench import command
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -49,8 +50,8 @@ def test_differs(ours: str, theirs: list[str]) -> None:
     assert difference(ours, theirs)
 
 
-def _program(proof: str = "") -> bench.BenchProgram:
-    return bench.BenchProgram("suite/one", Path("one"), "sm_80", "ab", ("1",), "domain", proof)
+def _program(proof: str = "") -> BenchProgram:
+    return BenchProgram("suite/one", Path("one"), "sm_80", "ab", ("1",), "domain", proof)
 
 
 def _run(**changes: object) -> bench.ProgramRun:
@@ -61,7 +62,7 @@ def _run(**changes: object) -> bench.ProgramRun:
     return bench.ProgramRun(**{**fields, **changes})  # type: ignore[arg-type]
 
 
-TRUTH = bench.Truth(0, ("PASS\n",), ("",))
+TRUTH = Truth(0, ("PASS\n",), ("",))
 
 
 @pytest.mark.parametrize(
@@ -89,7 +90,7 @@ def test_verdicts(changes: dict[str, object], verdict: str, first: str) -> None:
 
 
 def test_a_program_that_fails_there_as_well_is_compared() -> None:
-    truth = bench.Truth(1, ("FAIL\n",), ("",))
+    truth = Truth(1, ("FAIL\n",), ("",))
     assert bench.judge(_program(), _run(status=1, out="FAIL\n"), truth, "").verdict == "pass"
     assert bench.judge(_program("DONE"), _run(), None, "").verdict == "wrong"
 
