@@ -40,6 +40,8 @@ _LIBRARIES = (
     "libsassxlate_preload.so",
     "cufft/libcufft.so.11",
     "cufft/libcufft.so.12",
+    "cufft/libcufftw.so.11",
+    "cufft/libcufftw.so.12",
 )
 # Packages that running programs needs, and the modules that they provide.
 _REQUIRED = {

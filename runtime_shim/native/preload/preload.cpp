@@ -72,6 +72,8 @@ const Replaced *replaced(const Image &image) {
   static const auto *const all = new std::vector<Replaced>{
       {"libcufft.so.11", "cufft", {"cufft", "__cufft"}},
       {"libcufft.so.12", "cufft", {"cufft", "__cufft"}},
+      {"libcufftw.so.11", "cufft", {"fftw_", "fftwf_"}},
+      {"libcufftw.so.12", "cufft", {"fftw_", "fftwf_"}},
   };
   for (const Replaced &r : *all)
     if (image.soname == r.soname && replaces(r.word)) return &r;
