@@ -100,8 +100,8 @@ Plan *make_many(Kind kind, Element element, int rank, const int *n, int count, v
   if (rank < 1 || rank > 3 || !n) return nullptr;
   const std::vector<std::ptrdiff_t> is = strides(kind, false, in == out, rank, n, from.embed, from.stride);
   const std::vector<std::ptrdiff_t> os = strides(kind, true, in == out, rank, n, to.embed, to.stride);
-  std::vector<Dimension> lengths;
-  for (size_t d = 0; d < is.size(); ++d) lengths.push_back({n[d], is[d], os[d]});
+  std::vector<Dimension> lengths(is.size());
+  for (size_t d = 0; d < is.size(); ++d) lengths[d] = {n[d], is[d], os[d]};
   return make(kind, element, lengths, {{count, from.distance, to.distance}}, in, out, sign);
 }
 
@@ -112,9 +112,9 @@ Plan *make_dense(Kind kind, Element element, const std::vector<int> &n, void *in
 template <class D>
 Plan *make_guru(Kind kind, Element element, int rank, const D *dims, int many, const D *batch, void *in, void *out, int sign) {
   if (rank < 1 || rank > 3 || !dims || many < 0 || many > 16 || (many && !batch)) return nullptr;
-  std::vector<Dimension> lengths, outer;
-  for (int i = 0; i < rank; ++i) lengths.push_back({dims[i].n, dims[i].is, dims[i].os});
-  for (int i = 0; i < many; ++i) outer.push_back({batch[i].n, batch[i].is, batch[i].os});
+  std::vector<Dimension> lengths(static_cast<size_t>(rank)), outer(static_cast<size_t>(many));
+  for (size_t i = 0; i < lengths.size(); ++i) lengths[i] = {dims[i].n, dims[i].is, dims[i].os};
+  for (size_t i = 0; i < outer.size(); ++i) outer[i] = {batch[i].n, batch[i].is, batch[i].os};
   return make(kind, element, lengths, outer, in, out, sign);
 }
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from ctypes import c_int, c_ssize_t, c_void_p
 from typing import Any
@@ -30,7 +30,7 @@ def fftw(request: pytest.FixtureRequest) -> ctypes.CDLL:
 @contextmanager
 def planned(
     fftw: ctypes.CDLL, name: str, *arguments: Any, single: bool = False
-) -> Iterator[c_void_p]:
+) -> Generator[c_void_p]:
     """A plan that is not null, destroyed at the end; arrays are passed by address."""
     prefix = "fftwf" if single else "fftw"
     function = getattr(fftw, f"{prefix}_plan_{name}")
@@ -46,7 +46,7 @@ def passed(argument: Any) -> Any:
     return c_void_p(argument.ctypes.data) if isinstance(argument, np.ndarray) else argument
 
 
-def noise(*shape: int) -> Array:
+def noise(*shape: int) -> NDArray[np.complex128]:
     """Complex numbers."""
     rng = np.random.default_rng(len(shape))
     return rng.standard_normal(shape) + 1j * rng.standard_normal(shape)
@@ -76,7 +76,7 @@ def test_complex(fftw: ctypes.CDLL, shape: tuple[int, ...], sign: int) -> None:
 def test_real(fftw: ctypes.CDLL, shape: tuple[int, ...]) -> None:
     rank, n = len(shape), shape[-1]
     half = (*shape[:-1], n // 2 + 1)
-    x = noise(*shape).real.copy()
+    x = np.ascontiguousarray(np.real(noise(*shape)))
     y, back = np.zeros(half, complex), np.zeros(shape)
     with planned(fftw, f"dft_r2c_{rank}d", *shape, x, y) as plan:
         fftw.fftw_execute(plan)
