@@ -7,6 +7,9 @@
     python -m tools.sweep source KERNEL [--group]          # CUDA C++ of a kernel
     python -m tools.sweep keep TRUTH --about LINE ...      # the fixture, from what job.py brought
 
+Other kernels than those of the fixture: ``job.py OUT --seed 2`` on the GPU, ``keep OUT --seed 2 --to
+TRUTH``, ``run RESULTS --seed 2``, and ``table RESULTS --seed 2 --truth TRUTH``.
+
 ``run`` needs nvcc, on PATH or in NVIDIA's wheels; ``table`` needs nothing but RESULTS.
 """
 
@@ -20,8 +23,8 @@ from pathlib import Path
 from sassxlate import toolchain
 from tools.sweep import plan, table, truth
 
-from .kernel import Group
-from .run import Settings, run_groups
+from .kernel import SEED, Group
+from .run import Settings, run_all
 
 RUNNER = (sys.executable, "-m", "sassxlate", "run", "--keep-status")
 
@@ -34,21 +37,28 @@ def _run(given: argparse.Namespace) -> int:
     deadline = time.monotonic() + given.limit
     made = plan.groups(given.seed, tuple(given.shape))
     groups = plan.in_turn([g for g in made if int(g.name[-3:]) % given.every == given.every - 1])
-    for flags in given.flags:
-        for arch in given.arch:
-            settings = Settings(given.results, nvcc, arch, flags, RUNNER)
-            chosen = [g for g in groups if plan.wanted(g, flags)]
-            run_groups(chosen, settings, deadline, lambda text: print(text, flush=True))
+    work = [
+        (group, Settings(given.results, nvcc, arch, flags, RUNNER))
+        for group in groups
+        for flags in given.flags
+        for arch in given.arch
+        if plan.wanted(group, flags)
+    ]
+    run_all(work, deadline, lambda text: print(text, flush=True), given.jobs)
     return 0
 
 
 def _table(given: argparse.Namespace) -> int:
-    return table.show(given.results, given.list)
+    return table.show(given.results, given.list, given.seed, given.truth)
 
 
 def _keep(given: argparse.Namespace) -> int:
-    print(truth.keep(given.truth, given.about))
+    print(truth.keep(given.truth, given.about, given.to, given.seed))
     return 0
+
+
+def _seed(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--seed", type=int, default=SEED, help="of the kernels (1: the kept)")
 
 
 def main() -> int:
@@ -61,27 +71,33 @@ def main() -> int:
     run.add_argument("--shape", nargs="+", default=[])
     run.add_argument("--every", type=int, default=1, help="one group in so many of a shape")
     run.add_argument("--limit", type=float, default=1e9, help="seconds")
-    run.add_argument("--seed", type=int, default=plan.SEED)
+    run.add_argument("--jobs", type=int, default=1, help="groups at a time")
+    _seed(run)
     run.set_defaults(do=_run)
     shown = commands.add_parser("table", help="compare results with the truth")
     shown.add_argument("results", type=Path)
     shown.add_argument("--list", action="store_true", help="name what is not the same")
+    shown.add_argument("--truth", type=Path, default=truth.FOLDER, help="as `keep` wrote it")
+    _seed(shown)
     shown.set_defaults(do=_table)
     source = commands.add_parser("source", help="a kernel's CUDA C++")
     source.add_argument("kernel")
     source.add_argument("--arch", type=int, default=90)
     source.add_argument("--group", action="store_true", help="its whole group")
+    _seed(source)
     source.set_defaults(do=_source)
     kept = commands.add_parser("keep", help="write the fixture")
     kept.add_argument("truth", type=Path)
     kept.add_argument("--about", nargs="+", required=True)
+    kept.add_argument("--to", type=Path, default=truth.FOLDER, help="the folder to write")
+    _seed(kept)
     kept.set_defaults(do=_keep)
     given = parser.parse_args()
     return int(given.do(given))
 
 
 def _source(given: argparse.Namespace) -> int:
-    for group in plan.groups():
+    for group in plan.groups(given.seed):
         for kernel in group.kernels:
             if kernel.name == given.kernel:
                 chosen = group if given.group else Group(group.name, (kernel,))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 
-from .kernel import Kernel
+from .kernel import Kernel, named
 
 _INTS = ("u32", "i32", "u64", "i64", "u16", "i8")
 _HEAD = 'extern "C" __global__ void {name}(const u32 *in, u32 *out, u32 n) {{\n  u32 t = blockIdx.x * blockDim.x + threadIdx.x, l = threadIdx.x; (void)l;\n'
@@ -340,6 +340,8 @@ _FEATURES: tuple[Callable[[random.Random, str], Kernel], ...] = (
 def kernels(seed: int, first: int, count: int) -> list[Kernel]:
     """Kernels ``first`` to ``first + count``: the features in turn."""
     return [
-        _FEATURES[n % len(_FEATURES)](random.Random(f"features {seed} {n}"), f"features_{n:04d}")
+        _FEATURES[n % len(_FEATURES)](
+            random.Random(f"features {seed} {n}"), named("features", seed, n)
+        )
         for n in range(first, first + count)
     ]

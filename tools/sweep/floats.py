@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import random
 
-from .kernel import Kernel
+from .kernel import Kernel, named
 
 HELPERS = """static __device__ __forceinline__ u32 half_bits(__half h) { return __half_as_ushort(h); }
 static __device__ __forceinline__ __half half_of(u32 b) { return __ushort_as_half((u16)b); }
@@ -223,7 +223,7 @@ def kernels(seed: int, first: int, count: int) -> list[Kernel]:
     """Kernels ``first`` to ``first + count``: of five, three exact, one plain, one of the library."""
     made: list[Kernel] = []
     for n in range(first, first + count):
-        rng, name = random.Random(f"floats {seed} {n}"), f"floats_{n:04d}"
+        rng, name = random.Random(f"floats {seed} {n}"), named("floats", seed, n)
         kind = ("exact", "exact", "plain", "exact", "library")[n % 5]
         made.append(library(rng, name, n // 5) if kind == "library" else program(rng, name, kind))
     return made

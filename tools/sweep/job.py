@@ -22,10 +22,10 @@ from typing import Any
 
 from tools.sweep import plan
 
-from .kernel import Group
+from .kernel import SEED, Group
 from .supervise import DRIVER, supervise
 
-_COMPILE_S, _RUN_S, _SILENCE_S = 150, 60, 6
+_COMPILE_S, _RUN_S, _SILENCE_S = 150, 60, 6  # limits
 
 
 def _compile(group: Group, flags: str, folder: Path, deadline: float) -> tuple[str, str]:
@@ -50,6 +50,8 @@ def main() -> int:
     parser.add_argument("--flags", default=",".join(plan.TRUTHS))
     parser.add_argument("--runner", default="", help="words before the driver's")
     parser.add_argument("--silence", type=float, default=_SILENCE_S)
+    parser.add_argument("--seed", type=int, default=SEED)
+    parser.add_argument("--compile-limit", type=float, default=_COMPILE_S)
     parser.add_argument("--run-limit", type=float, default=_RUN_S)
     given = parser.parse_args()
     given.out.mkdir(parents=True, exist_ok=True)
@@ -60,7 +62,7 @@ def main() -> int:
             print(f"{time.monotonic() - started:6.1f} s {text}", file=log, flush=True)
 
         folder = Path(scratch)
-        made = plan.in_turn(list(plan.groups()))
+        made = plan.in_turn(list(plan.groups(given.seed)))
         if given.groups:
             names = [s.name for s in plan.SHAPES]
             made = [
@@ -74,7 +76,7 @@ def main() -> int:
         kinds = given.flags.split(",")
         work = [(g, f) for f in kinds for g in made if plan.wanted(g, f)]
         with ThreadPoolExecutor(given.jobs) as pool:
-            deadline = started + _COMPILE_S if not given.groups else started + 9999
+            deadline = started + given.compile_limit
 
             def one(item: tuple[Group, str]) -> tuple[str, str]:
                 return _compile(item[0], item[1], folder, deadline)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass, field
 
-from .kernel import Kernel
+from .kernel import Kernel, named
 
 TYPES = ("u32", "i32", "u32", "i32", "u64", "i64", "u16", "i16", "u8", "i8")
 BITS = {"u8": 8, "i8": 8, "u16": 16, "i16": 16, "u32": 32, "i32": 32, "u64": 64, "i64": 64}
@@ -493,6 +493,6 @@ def program(rng: random.Random, name: str) -> Kernel:
 def kernels(seed: int, first: int, count: int) -> list[Kernel]:
     """Programs ``first`` to ``first + count``."""
     return [
-        program(random.Random(f"programs {seed} {n}"), f"programs_{n:04d}")
+        program(random.Random(f"programs {seed} {n}"), named("programs", seed, n))
         for n in range(first, first + count)
     ]

@@ -7,7 +7,7 @@ import random
 import re
 from dataclasses import dataclass
 
-from .kernel import Kernel
+from .kernel import Kernel, named
 from .ptx_forms import FORMS
 
 ROUNDS = 4
@@ -237,6 +237,6 @@ def kernels(seed: int, first: int, count: int) -> list[Kernel]:
     """Kernels ``first`` to ``first + count``: the table from its beginning, again and again."""
     table = forms()
     return [
-        instruction(table[n % len(table)], random.Random(f"ptx {seed} {n}"), f"ptx_{n:04d}")
+        instruction(table[n % len(table)], random.Random(f"ptx {seed} {n}"), named("ptx", seed, n))
         for n in range(first, first + count)
     ]

@@ -12,8 +12,10 @@ import json
 import os
 import re
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,7 +23,7 @@ from typing import Any
 from sassxlate.toolchain import Tool
 
 from .compile import CompileError, compile_group
-from .kernel import Group
+from .kernel import Group, Kernel
 from .supervise import DRIVER, supervise
 
 _REFUSAL = re.compile(r"sassxlate: (SX\d{4}): (?:kernel )?(\w+_\d{4}): ?(.*)")
@@ -60,43 +62,77 @@ def lines_of(file: Path) -> dict[str, dict[str, Any]]:
 def run_groups(
     groups: Iterable[Group], settings: Settings, deadline: float, told: Callable[[str], None]
 ) -> int:
-    """Runs what is not there yet until ``deadline``, a time of time.monotonic(); counts kernels."""
-    cubins = settings.results / "cubins"
-    cubins.mkdir(parents=True, exist_ok=True)
-    done = lines_of(settings.file)
-    count = 0
-    for group in groups:
-        left = [k for k in group.on(settings.arch) if done.get(k.name, {}).get("x") != k.source_crc]
-        if not left or time.monotonic() > deadline:
-            continue
-        started = time.monotonic()
-        lines: list[dict[str, Any]] = []
-        try:
-            cubin = compile_group(
-                settings.nvcc.command, group, settings.arch, settings.flags, cubins
-            )
-        except CompileError as error:
-            lines = [{"k": k.name, "e": f"nvcc: {error}"} for k in left]
-        else:
-            built = time.monotonic() - started
-            lines = _run(cubin, [k.launch() for k in left], settings, deadline)
-            told(
-                f"{group.name} sm_{settings.arch} {settings.flags}: {len(lines)} kernels, nvcc "
-                f"{built:.1f} s, run {time.monotonic() - started - built:.1f} s"
-            )
-            cubin.unlink()
-        crcs = {k.name: k.source_crc for k in left}
-        release = settings.nvcc.version
-        lines = [{**line, "x": crcs[line["k"]], "v": release} for line in lines]
-        with settings.file.open("a", encoding="utf-8") as out:
+    """:func:`run_all` of one architecture and kind of flags, group after group."""
+    return run_all([(group, settings) for group in groups], deadline, told)
+
+
+def run_all(
+    work: Sequence[tuple[Group, Settings]],
+    deadline: float,
+    told: Callable[[str], None],
+    jobs: int = 1,
+) -> int:
+    """Runs what is not there yet until ``deadline``, a time of time.monotonic(); counts kernels.
+
+    ``jobs`` groups are compiled and run at a time, in order.
+    """
+    done = {settings.file: lines_of(settings.file) for _, settings in work}
+    writing = threading.Lock()
+
+    def one(item: tuple[Group, Settings]) -> int:
+        group, settings = item
+        if time.monotonic() > deadline:
+            return 0
+        before = done[settings.file]
+        left = [
+            k for k in group.on(settings.arch) if before.get(k.name, {}).get("x") != k.source_crc
+        ]
+        if not left:
+            return 0
+        lines = _group(group, left, settings, deadline, told)
+        with writing, settings.file.open("a", encoding="utf-8") as out:
             for line in lines:
                 print(json.dumps(line, separators=(",", ":")), file=out)
-        count += len(lines)
-    return count
+        return len(lines)
+
+    with ThreadPoolExecutor(jobs) as pool:
+        return sum(pool.map(one, work))
+
+
+def _group(
+    group: Group,
+    left: Sequence[Kernel],
+    settings: Settings,
+    deadline: float,
+    told: Callable[[str], None],
+) -> list[dict[str, Any]]:
+    """The lines of a group's kernels that have none yet."""
+    cubins = settings.results / "cubins"
+    cubins.mkdir(parents=True, exist_ok=True)
+    started = time.monotonic()
+    try:
+        cubin = compile_group(settings.nvcc.command, group, settings.arch, settings.flags, cubins)
+    except CompileError as error:
+        lines: list[dict[str, Any]] = [{"k": k.name, "e": f"nvcc: {error}"} for k in left]
+    else:
+        built = time.monotonic() - started
+        lines = _run(group.name, cubin, [k.launch() for k in left], settings, deadline)
+        told(
+            f"{group.name} sm_{settings.arch} {settings.flags}: {len(lines)} kernels, nvcc "
+            f"{built:.1f} s, run {time.monotonic() - started - built:.1f} s"
+        )
+        cubin.unlink()
+    crcs = {k.name: k.source_crc for k in left}
+    release = settings.nvcc.version
+    return [{**line, "x": crcs[line["k"]], "v": release} for line in lines]
 
 
 def _run(
-    cubin: Path, launches: list[dict[str, object]], settings: Settings, deadline: float
+    name: str,
+    cubin: Path,
+    launches: list[dict[str, object]],
+    settings: Settings,
+    deadline: float,
 ) -> list[dict[str, Any]]:
     lines: list[dict[str, Any]] = []
     last = time.monotonic()
@@ -107,7 +143,7 @@ def _run(
         lines.append({**line, "s": round(now - last, 1)})
         last = now
 
-    errors = settings.results / f"{settings.arch}.{settings.flags}.stderr"
+    errors = settings.results / "cubins" / f"{name}.{settings.arch}.{settings.flags}.stderr"
     errors.unlink(missing_ok=True)
     environment = {**os.environ, "SASSXLATE_CC": f"{settings.arch // 10}.{settings.arch % 10}"}
     supervise(
@@ -126,4 +162,6 @@ def _run(
     for line in lines:
         if "e" in line and line["k"] in refused:
             line["r"] = refused[line["k"]]
+    if not any("e" in line for line in lines):
+        errors.unlink(missing_ok=True)
     return lines

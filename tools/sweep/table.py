@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tools.sweep import plan, truth
 
-from .kernel import Kernel
+from .kernel import SEED, Kernel
 from .run import lines_of
 
 _FAULTS = ("SX066",)  # of a kernel that ran
@@ -39,14 +39,14 @@ def verdicts(
     return rows
 
 
-def show(results: Path, listed: bool = False) -> int:
+def show(results: Path, listed: bool = False, seed: int = SEED, folder: Path = truth.FOLDER) -> int:
     """Prints the table; 1 if a result differs, in NaNs that are no doubles' too, or a kernel
     failed.  ``listed``: with the name of each that is not plainly right."""
     try:
-        known = truth.load()
+        known = truth.load(folder)
     except OSError:
         known = None
-    kernels = {k.name: k for g in plan.groups() for k in g.kernels}
+    kernels = {k.name: k for g in plan.groups(seed) for k in g.kernels}
     rows = verdicts(results, known, kernels)
     count: dict[tuple[str, int, str], Counter[str]] = {}
     for kernel, arch, flags, said, _ in rows:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 
-from .kernel import Kernel
+from .kernel import Kernel, named
 
 HELPERS = """static __device__ __forceinline__ u32 nth_lane(u32 mask, u32 n) {
   n %= __popc(mask);
@@ -282,6 +282,6 @@ def warp(rng: random.Random, name: str) -> Kernel:
 def kernels(seed: int, first: int, count: int) -> list[Kernel]:
     """Kernels ``first`` to ``first + count`` of the shape."""
     return [
-        warp(random.Random(f"warps {seed} {n}"), f"warps_{n:04d}")
+        warp(random.Random(f"warps {seed} {n}"), named("warps", seed, n))
         for n in range(first, first + count)
     ]

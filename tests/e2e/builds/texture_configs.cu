@@ -1,7 +1,8 @@
 // Texture reads over formats, shapes, address modes and filters; every input comes from a seed.
 //
-//   texture_configs OUT [all|FIRST-LAST|every:N[:K]] [--inputs]
+//   texture_configs OUT [all|FIRST-LAST|every:N[:K]] [--inputs] [--seed N COUNT]
 //
+// With --seed, COUNT configurations drawn from N instead of the list, with other coordinates and texels.
 // OUT gets a record for each configuration: 32 words that describe it, the first call that failed and
 // its error, a digest of the results, their number and the results.  --inputs writes coordinates
 // and texels instead, and calls no device.
@@ -99,9 +100,10 @@ static Kernel kernel_of(const Config &c) {
 }
 
 // ---- seeded inputs
+static uint64_t g_salt;  // of another seed than the list's
 struct Random {
   uint64_t s;
-  explicit Random(uint64_t seed) : s(seed * 0x9e3779b97f4a7c15ull + 0x1234567) {}
+  explicit Random(uint64_t seed) : s((seed ^ g_salt) * 0x9e3779b97f4a7c15ull + 0x1234567) {}
   uint32_t next() {
     s += 0x9e3779b97f4a7c15ull;
     uint64_t z = (s ^ s >> 30) * 0xbf58476d1ce4e5b9ull;
@@ -497,6 +499,33 @@ static void make_more() {
   }
 }
 
+// Any operation on any shape, each axis, size, border and address mode by itself.
+static void make_random(uint64_t seed, int count) {
+  static const int shapes[] = {D1, D2, D3, A1, A2, CUBE, ACUBE, PITCH};
+  static const int counts[] = {1, 2, 4};
+  g_salt = seed * 0xd1b54a32d192ed03ull;
+  for (int k = 0; k < count; ++k) {
+    Random r(static_cast<uint64_t>(k) + 99991);
+    int dim = shapes[r.below(8)], kind = r.below(10), op = TEX, read = r.below(READS);
+    if (kind < 1 && !is_cube(dim)) op = FETCH, dim = dim == PITCH ? LINEAR : dim;
+    else if (kind < 3 && (dim == D2 || dim == PITCH || dim == A2 || is_cube(dim))) op = GATHER + r.below(4);
+    else if (kind == 3) op = LEVEL;
+    int linear = is_filterable(read) ? r.below(3) != 0 : r.below(24) == 0;
+    if (op == FETCH) linear = 0;
+    int normalized = op != FETCH && (is_cube(dim) || r.below(2));
+    Config &c = add(op, dim, read, counts[r.below(3)], linear, r.below(4), normalized);
+    for (int &a : c.address) if (op != FETCH && r.below(3)) a = r.below(4);
+    for (float &b : c.border) b = r.below(2) ? border_colour(r) : special(r);
+    int most = dim == D3 ? 24 : is_cube(dim) ? 40 : axes_of(dim) == 1 ? r.below(6) ? 300 : 40000 : r.below(6) ? 90 : 700;
+    for (int a = 0; a < axes_of(dim); ++a) c.size[a] = r.range(1, most);
+    if (is_cube(dim)) c.size[1] = c.size[0];
+    if (is_layered(dim)) c.size[2] = r.range(1, 7);
+    if (dim == PITCH && c.size[0] > 90) c.size[1] = r.range(1, 40);
+    c.content = storage(read) < F16 ? r.below(4) ? RANDOM : HOT : r.below(8) == 0 ? SPECIAL : r.below(4) ? RANDOM : SMALL;
+    c.masked = r.below(4) == 0, c.free_scale = 0, c.srgb = read == NU8 && r.below(6) == 0, c.n = 256;
+  }
+}
+
 // ---- running one
 struct Outcome { int call, error; std::vector<uint32_t> words; };
 #define TRY(number, expression)                          \
@@ -600,10 +629,17 @@ static uint64_t digest(const std::vector<uint32_t> &words) {
 }
 
 int main(int argc, char **argv) {
-  if (argc < 2) return fprintf(stderr, "texture_configs OUT [all|FIRST-LAST|every:N[:K]] [--inputs]\n"), 2;
-  make_all();
-  make_grids();
-  make_more();
+  if (argc < 2) return fprintf(stderr, "texture_configs OUT [all|FIRST-LAST|every:N[:K]] [--inputs] [--seed N COUNT]\n"), 2;
+  const char *seed = nullptr, *number = nullptr;
+  for (int k = 2; k + 2 < argc; ++k)
+    if (!strcmp(argv[k], "--seed")) seed = argv[k + 1], number = argv[k + 2];
+  if (seed) {
+    make_random(strtoull(seed, nullptr, 10), atoi(number));
+  } else {
+    make_all();
+    make_grids();
+    make_more();
+  }
   int first = 0, last = static_cast<int>(g_all.size()) - 1, step = 1, offset = 0;
   bool inputs = argc > 3 && !strcmp(argv[3], "--inputs");
   if (argc > 2 && sscanf(argv[2], "every:%d:%d", &step, &offset) < 1) sscanf(argv[2], "%d-%d", &first, &last);

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import sys
@@ -18,7 +19,7 @@ from tools.sweep.compile import compile_group
 from tools.sweep.driver import digests, one_nan
 from tools.sweep.inputs import Words, inputs
 from tools.sweep.kernel import THREADS, Group, Kernel
-from tools.sweep.run import Settings, lines_of, run_groups
+from tools.sweep.run import Settings, lines_of, run_all, run_groups
 from tools.sweep.supervise import supervise
 
 TOOLS = Path(__file__).resolve().parents[3] / "tools"
@@ -62,6 +63,44 @@ def test_inputs_are_the_names_alone() -> None:
     assert one.shape == (5, THREADS)
     assert (one != inputs("a_0002", "ifd-E")).any()
     assert one[2:4].any(axis=1).all()  # both words of doubles
+
+
+def test_another_seed_is_other_kernels_on_other_inputs(groups: list[Group]) -> None:
+    """Names tell the seed, so that results and reference output of two never meet."""
+    mine = {k.name for g in groups for k in g.kernels}
+    for shape in plan.SHAPES:
+        (first, *_) = shape.kernels(2, 3, 2)
+        (kept, *_) = shape.kernels(1, 3, 2)
+        assert first.name == f"{shape.name}_s2_0003"
+        assert first.name not in mine
+        assert kept.name in mine
+        assert f"__global__ void {first.name}(" in first.text
+        assert first.source_crc != kept.source_crc
+        if first.profiles:
+            assert (inputs(first.name, "ifr") != inputs(kept.name, "ifr")).any()
+
+
+def test_reference_output_of_another_seed(tmp_path: Path) -> None:
+    """What job.py brings of it becomes a folder that `table` compares with."""
+    made = list(plan.groups(2, ("features",)))
+    kernels = {k.name: k for g in made for k in g.kernels}
+    name, kernel = next(iter(kernels.items()))
+    words = _words(*range(len(kernel.slots)))
+    line = {"k": name, "d": digests(words)}
+    with gzip.open(tmp_path / "O3.jsonl.gz", "wt") as file:
+        print(json.dumps(line), file=file)
+    (tmp_path / "sources.json").write_text(json.dumps({name: kernel.source_crc}))
+    folder, results = tmp_path / "truth", tmp_path / "results"
+    assert truth.keep(tmp_path, ["nvcc 13.0.88"], folder, 2) == {"O3": 1}
+    assert truth.keep(tmp_path, ["nvcc 13.0.88"], tmp_path / "none", 3) == {"O3": 0}
+    results.mkdir()
+    (results / "90.O3.jsonl").write_text(json.dumps({**line, "x": kernel.source_crc}) + "\n")
+    rows = table.verdicts(results, truth.load(folder), kernels)
+    assert [row[3] for row in rows] == ["same"]
+    assert table.show(results, seed=2, folder=folder) == 0
+    line["d"] = "0" * len(line["d"])
+    (results / "90.O3.jsonl").write_text(json.dumps({**line, "x": kernel.source_crc}) + "\n")
+    assert table.show(results, seed=2, folder=folder) == 1
 
 
 def _words(*rows: int) -> Words:
@@ -310,6 +349,19 @@ def test_the_oldest_architecture_compiles(tmp_path: Path, groups: list[Group]) -
     group = next(g for g in groups if g.name == "floats_013")
     assert len(group.on(75)) < len(group.on(80))
     assert compile_group(nvcc.command, group, 75, "O3", tmp_path).stat().st_size
+
+
+@needs_nvcc
+def test_groups_at_a_time(tmp_path: Path, groups: list[Group]) -> None:
+    """Two architectures at once, each with a file of its own."""
+    nvcc = toolchain.nvcc()
+    assert nvcc is not None
+    group = Group("programs_two", groups[0].kernels[:2])
+    work = [(group, Settings(tmp_path, nvcc, arch, "O3", RUNNER)) for arch in (80, 90)]
+    assert run_all(work, time.monotonic() + 300, lambda _: None, jobs=2) == 4
+    for _, settings in work:
+        assert lines_of(settings.file).keys() == {k.name for k in group.kernels}
+    assert not list((tmp_path / "cubins").iterdir())
 
 
 @needs_nvcc

@@ -216,6 +216,7 @@ def _atomics() -> Iterator[tuple[str, str, str]]:
             yield "shared", "update", f"ATOMS.POPC.INC.32 R16, {mode}"
             yield "shared", "update", f"ATOMS.POPC.INC.32 RZ, {mode}"
         yield "shared", "collide", f"ATOMS.POPC.INC.32 RZ, {mode}"
+        yield "shared", "collide", f"ATOMS.POPC.INC.32 R16, {mode}"
 
 
 # Shapes, accumulators and elements that there are.
