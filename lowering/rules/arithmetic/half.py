@@ -17,7 +17,7 @@ from sassxlate.lowering.rules.arithmetic.compare import (
     relation,
 )
 from sassxlate.lowering.rules.arithmetic.integer import is_zero
-from sassxlate.lowering.rules.arithmetic.modes import FLUSH_F16, KEEP_DENORMALS
+from sassxlate.lowering.rules.arithmetic.modes import FLUSH_F16, KEEP_DENORMALS, rounding
 from sassxlate.lowering.rules.modifiers import FLOAT_RELATIONS
 from sassxlate.lowering.rules.rule import Rule, knowing
 from sassxlate.lowering.target import ZERO
@@ -108,16 +108,25 @@ def _has_single(ins: Instruction) -> bool:
     return any(getattr(ins.get(role), "select", "") == "F32" for role in ("Ra", "Rb"))
 
 
+def _narrowed(c: RuleEmitter, role: str, source: Arg) -> V:
+    """A source with the selector .F32 as a half, rounded towards zero, in the low bits."""
+    half = c.vtemp()
+    with rounding(c, "RZ"):
+        c.emit("v_cvt_f16_f32", half, source, clamp=c.ins.has("SAT"), **c.fneg(role))
+    return half
+
+
 def hadd2_single(c: RuleEmitter) -> None:
-    """Compilers use it for constants of both halves, whose bits are read as integers, too."""
+    """ptxas takes it for cvt.rz.f16.f32, and for constants of both halves, whose bits are read as
+    integers, too."""
     role, other = ("Ra", "Rb") if getattr(c.operand("Ra"), "select", "") == "F32" else ("Rb", "Ra")
     zero = c.operand(other)
     c.operand(role)
     minus_zero = is_zero(zero) and getattr(zero, "neg", False) and not getattr(zero, "abs", False)
     if not minus_zero or c.ins.has("FTZ"):
         raise c.refuse("sum of a half and a binary32 number")
-    half, source = c.vtemp(), c.vsrc(role)
-    c.emit("v_cvt_f16_f32", half, source, clamp=c.ins.has("SAT"), **c.fneg(role))
+    source = c.vsrc(role)
+    half = _narrowed(c, role, source)
     c.emit("v_and_b32", half, I(0xFFFF), half)  # its high half is the old one
     if not c.ins.has("SAT"):
         nan = c.stemp()
@@ -189,9 +198,19 @@ def _hits_bf16(c: RuleEmitter, name: str) -> tuple[S, S]:
     return low, high
 
 
+def _compared(c: RuleEmitter, role: str, n: int, mods: dict[str, int]) -> Arg:
+    """:func:`_pair`, or a binary32 number, which stands for both halves."""
+    if getattr(c.operand(role), "select", "") != "F32":
+        return _pair(c, role, n, mods)
+    if c.ins.has("FTZ"):
+        raise c.refuse("half selector F32")
+    mods["op_sel_hi"] &= ~(1 << n)
+    return _narrowed(c, role, c.vsrc(role))
+
+
 def _hits_f16(c: RuleEmitter, name: str) -> tuple[S, S]:
     mods = {"op_sel": 0, "op_sel_hi": 7, "neg": 0, "neg_hi": 0}
-    values = [_pair(c, r, n, mods) for n, r in enumerate(("Ra", "Rb"))]
+    values = [_compared(c, r, n, mods) for n, r in enumerate(("Ra", "Rb"))]
     if c.ins.has("FTZ"):
         values = [_flushed_pair(c, v) for v in values]
     low, high = c.stemp(), c.stemp()

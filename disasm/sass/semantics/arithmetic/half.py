@@ -18,7 +18,17 @@ from sassxlate.disasm.sass.semantics.arithmetic.compare import (
 )
 from sassxlate.disasm.sass.semantics.arithmetic.float import extreme, saturate, zero_product
 from sassxlate.disasm.sass.semantics.rows import NoSemantics, Results, Semantics, View, reading, row
-from sassxlate.domain.interface import IEEE, Domain, Fp, fabs, flush, fneg, is_nan, smax
+from sassxlate.domain.interface import (
+    IEEE,
+    Domain,
+    Fp,
+    Round,
+    fabs,
+    flush,
+    fneg,
+    is_nan,
+    smax,
+)
 
 T = TypeVar("T")
 _NAN16 = 0x7FFF
@@ -44,6 +54,11 @@ def _halves(d: Domain[T], x: View[T], role: str) -> tuple[T, T]:
             raise NoSemantics(f"selector {other}")
     a, b = (x.signed(role, part) for part in pair)
     return a, b
+
+
+def _narrowed(d: Domain[T], x: View[T], role: str) -> T:
+    """A binary32 source (selector .F32, before sm_80) as a half, with its signs: cut off."""
+    return d.fcvt(x.signed(role, x.whole(role)), 16, Fp(Round.ZERO))
 
 
 _ONE, _MINUS_ZERO = 0x3F80, 0x8000  # of bf16
@@ -107,14 +122,17 @@ def hadd2(d: Domain[T], x: View[T]) -> Results:
 
 
 def _converted(d: Domain[T], x: View[T]) -> Results:
-    """A binary32 number and a zero: the number in both halves."""
+    """A binary32 number and a zero: the number in both halves, rounded towards zero.
+
+    ptxas takes it for ``cvt.rz.f16.f32``, and F2F for the other modes of rounding.
+    """
     single, other = ("Ra", "Rb") if x.select("Ra") == "F32" else ("Rb", "Ra")
     zero = x.operand(other)
     if not (isinstance(zero, Reg) and zero.is_zero and zero.neg and not zero.abs):
         raise NoSemantics("selector F32")
     if _is_bf16(x) or x.has("FTZ"):
         raise NoSemantics("selector F32")
-    half = _finish(d, x, d.fcvt(x.signed(single, x.whole(single)), 16, IEEE))
+    half = _finish(d, x, _narrowed(d, x, single))
     return {"Rd": d.concat(half, half)}
 
 
@@ -195,10 +213,21 @@ def vhmnmx(d: Domain[T], x: View[T]) -> Results:
     return {"Rd": d.concat(parts[1], parts[0])}
 
 
+def _compared(d: Domain[T], x: View[T], role: str) -> tuple[T, T]:
+    """A source of a comparison, which may be binary32."""
+    if x.select(role) != "F32":
+        return _halves(d, x, role)
+    if _is_bf16(x) or x.has("FTZ") or x.flag(role, "inv"):
+        raise NoSemantics("selector F32")
+    half = _narrowed(d, x, role)
+    return half, half
+
+
 def _hits(d: Domain[T], x: View[T]) -> list[T]:
     """The comparisons of the low and the high halves."""
     hits: list[T] = []
-    for p, q in zip(_halves(d, x, "Ra"), _halves(d, x, "Rb"), strict=True):
+    a, b = (_compared(d, x, role) for role in ("Ra", "Rb"))
+    for p, q in zip(a, b, strict=True):
         fixed = constant(d, x)
         p, q = _comparable(d, x, p), _comparable(d, x, q)
         hits.append(d.fcmp(FLOAT[x.one_of(FLOAT)], p, q) if fixed is None else fixed)
