@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sassxlate.disasm.rdna3 import assemble
-from sassxlate.disasm.rdna3.instruction import I, Inst, Item, S, Sp, V
+from sassxlate.disasm.rdna3.instruction import I, Inst, Item, S, V
 from sassxlate.disasm.sass.instruction import Instruction, RegRef
 from sassxlate.disasm.sass.semantics.rows import NoSemantics
 from sassxlate.disasm.sass.semantics.warp_state import SemanticsFault
@@ -24,7 +24,7 @@ from sassxlate.disasm.sass.traits import traits
 from sassxlate.lowering.emulate.runner import EmulatedDevice, Setup, run_code
 from sassxlate.lowering.passes import made_safe
 from sassxlate.lowering.regalloc.register_map import RegisterMap
-from sassxlate.lowering.target import ALL_ONES, DEFAULT, EXEC, LANES, Target
+from sassxlate.lowering.target import ALL_ONES, DEFAULT, EXEC, LANES, NULL, Target
 from sassxlate.lowering.verify.rules.compare import (
     Different,
     Mask,
@@ -75,8 +75,8 @@ def _program(ins: Instruction, surroundings: Surroundings, target: Target) -> tu
     lay = _layout(regs)
     record = lay.rows * LANES * 4 + MEMORY
     items: list[Item] = [
-        Inst("s_load_b64", (_SOURCE, target.kernarg, Sp("null")), imm=_IN),
-        Inst("s_load_b64", (_TARGET, target.kernarg, Sp("null")), imm=_OUT),
+        Inst("s_load_b64", (_SOURCE, target.kernarg, NULL), imm=_IN),
+        Inst("s_load_b64", (_TARGET, target.kernarg, NULL), imm=_OUT),
         _wait(),
         Inst("s_mul_i32", (_TEMP, target.group_id[0], I(record))),
         Inst("s_mul_hi_u32", (S(33), target.group_id[0], I(record))),
@@ -103,15 +103,15 @@ def _fill(lay: _Layout, regs: RegisterMap, shift: int) -> Iterator[Item]:
         yield from _load(first + 4 * LANES * i)
         yield Inst("ds_store_b32", (_AT, _DATA), imm=4 * LANES * i + shift)
     for n, (_, index) in enumerate(lay.scalar):
-        yield Inst("s_load_b32", (S(index), _SOURCE, Sp("null")), imm=128 * (2 + n))
-    yield Inst("s_load_b32", (regs.live, _SOURCE, Sp("null")), imm=128)
+        yield Inst("s_load_b32", (S(index), _SOURCE, NULL), imm=128 * (2 + n))
+    yield Inst("s_load_b32", (regs.live, _SOURCE, NULL), imm=128)
     for (bank, offset), place in regs.consts.items():
         assert bank == 0
-        yield Inst("s_load_b32", (place, regs.target.kernarg, Sp("null")), imm=offset)
+        yield Inst("s_load_b32", (place, regs.target.kernarg, NULL), imm=offset)
     for n, (_, index) in enumerate(lay.vector):
         yield from _load(128 * (2 + len(lay.scalar) + n))
         yield Inst("v_mov_b32", (V(index), _DATA))
-    yield Inst("s_load_b32", (S(34), _SOURCE, Sp("null")), imm=0)
+    yield Inst("s_load_b32", (S(34), _SOURCE, NULL), imm=0)
     yield _wait()
     yield Inst("s_mov_b32", (EXEC, S(34)))
 
@@ -132,7 +132,7 @@ def _store(at: int) -> Iterator[Item]:
 def _spill(lay: _Layout, shift: int) -> Iterator[Item]:
     """Stores the rule's results to the other record."""
     yield _wait()
-    yield Inst("s_waitcnt_vscnt", (Sp("null"),), imm=0)
+    yield Inst("s_waitcnt_vscnt", (NULL,), imm=0)
     yield Inst("s_mov_b32", (S(35), EXEC))
     yield Inst("s_mov_b32", (EXEC, ALL_ONES))
     for n, index in [(0, 35), *((2 + n, i) for n, (_, i) in enumerate(lay.scalar))]:

@@ -121,11 +121,11 @@ def check(hip: Hip, group: int, target: Target) -> dict[str, Any]:
     """Checks one group of instructions: which differ, where, and the values."""
     chosen = rows()[group * GROUP : (group + 1) * GROUP]
     cases = [random_case(row, n) for row in chosen for n in range(_TIMES)]
-    items: list[Item] = [Inst("s_load_b64", (S(2, 2), S(0, 2)), 0), *wait_for_all()]
+    items: list[Item] = [Inst("s_load_b64", (S(2, 2), target.kernarg), 0), *wait_for_all()]
     for number, case in enumerate(cases):
         items += _program(case, number)
     items.append(Inst("s_endpgm"))
-    image = KernelImage("scalars", assemble(items).data, 8, target.sgprs, 0, 0, 8, 1024)
+    image = KernelImage("scalars", assemble(items).data, 8, target.sgprs, 0, 0, 8, target.threads)
     results = hip.upload(bytes(12 * len(cases)))
     # One lane: the words of all would be the same.
     hip.launch(write([image], target), "scalars", 1, 1, struct.pack("<Q", results.value or 0))

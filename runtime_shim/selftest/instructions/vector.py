@@ -145,8 +145,8 @@ def _pack(kind: str, column: Sequence[int]) -> bytes:
 def build(cases: Sequence[VectorCase], mode_bits: int, target: Target) -> InstructionProgram:
     """s[2:3]: results, s[4:5]: inputs; v1: the lane's byte offset; v2: an address's offset."""
     items: list[Item] = [
-        Inst("s_load_b64", (S(4, 2), S(0, 2)), 0),
-        Inst("s_load_b64", (S(2, 2), S(0, 2)), 8),
+        Inst("s_load_b64", (S(4, 2), target.kernarg), 0),
+        Inst("s_load_b64", (S(2, 2), target.kernarg), 8),
         Inst("v_and_b32", (V(1), I(0x3FF), V(0))),
         Inst("v_lshlrev_b32", (V(1), I(2), V(1))),
         Inst("s_round_mode", (), mode_bits & 15),
@@ -191,7 +191,9 @@ def build(cases: Sequence[VectorCase], mode_bits: int, target: Target) -> Instru
         items += wait_for_all()
         results.append(tuple(places))
     items.append(Inst("s_endpgm"))
-    image = KernelImage("instructions", assemble(items).data, 72, target.sgprs, 0, 0, 16, 1024)
+    image = KernelImage(
+        "instructions", assemble(items).data, 72, target.sgprs, 0, 0, 16, target.threads
+    )
     return InstructionProgram(
         write([image], target), bytes(data), tuple(results), at_result, tuple(texts)
     )
