@@ -74,7 +74,7 @@ def expected(a: np.ndarray, b: np.ndarray, up: int) -> list[int]:  # type: ignor
 
 
 def forget() -> None:
-    """Tables are made ready once, and what was made of them is remembered."""
+    """Clears the caches of values computed from the tables."""
     for name, module in list(sys.modules.items()):
         if name.startswith("sassxlate."):
             for value in list(vars(module).values()):
@@ -85,7 +85,7 @@ def forget() -> None:
 
 @pytest.fixture
 def described() -> Iterator[pytest.MonkeyPatch]:
-    """A row and a meaning."""
+    """The instruction has a row in the tables, and semantics."""
     before = integer.rows()
     with pytest.MonkeyPatch.context() as patch:
         for name, module in list(sys.modules.items()):
@@ -99,7 +99,7 @@ def described() -> Iterator[pytest.MonkeyPatch]:
 
 @pytest.fixture
 def ruled(described: pytest.MonkeyPatch) -> None:
-    """And a rule."""
+    """It also has a lowering rule."""
     rules = knowing({"IAVG": "RU"}, Rule("iavg", "IAVG", emit_iavg))
     described.setitem(TABLE, "IAVG", rules)  # type: ignore[arg-type]
 

@@ -84,13 +84,14 @@ def call_graph(image: Image) -> CallGraph:
 
 
 def listed(image: Image) -> Mapping[int, list[tuple[int, int]]]:
-    """The parts of .nv.callgraph by their marks, each a list of pairs of symbol numbers."""
+    """The entries of .nv.callgraph: pairs of symbol numbers, by the kind of the part that they are
+    in (_TAKEN, _CALLERS and others).  A pair of 0 and a negative kind begins a part."""
     found: dict[int, list[tuple[int, int]]] = defaultdict(list)
     section = image.elf.section(CALLGRAPH)
     if section is None:
         return found
     if section.size % 8:
-        raise fail("SX0119", f"{CALLGRAPH} is no whole number of pairs", section.offset)
+        raise fail("SX0119", f"{CALLGRAPH} is not a whole number of pairs", section.offset)
     part = 0
     for first, second in struct.iter_unpack("<ii", section.data):
         if first == 0 and second < 0:

@@ -48,8 +48,8 @@ def write_rows(path: Path, rows: Sequence[TrainingPair], split: str) -> None:
 
 
 def _tables(paths: Sequence[Path], columns: Sequence[str] | None = None) -> Iterator[Any]:
-    """The tables of files in order, with those of the columns that they have.  Opening is most of
-    the work if files are many and small, so several threads open ahead."""
+    """The files' tables, in order; of ``columns``, those that a file has.  With many small files
+    most of the time goes into opening them, so several threads read ahead."""
     _, parquet = _arrow()
 
     def read(path: Path) -> Any:

@@ -27,7 +27,8 @@ class FrameReader:
         self._buffer = bytearray()
 
     def feed(self, data: bytes) -> list[dict[str, Any]]:
-        """The messages complete now; ServiceError SX0903 for an invalid frame."""
+        """Adds bytes; returns the messages that they complete.  ServiceError SX0903 for an invalid
+        frame."""
         self._buffer += data
         messages: list[dict[str, Any]] = []
         while len(self._buffer) >= _HEAD.size:

@@ -1,4 +1,4 @@
-"""docs/coverage.md, from ``fixtures/coverage`` and the meanings that exist."""
+"""docs/coverage.md, from ``fixtures/coverage`` and the tables of semantics."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _TMA = ("UTMA", "UBLK", "UTC", "UTMEM", "UCGABAR", "LDTM", "STTM")
 
 @dataclass(frozen=True, slots=True)
 class _Warp:
-    """One warp in which everything is zero."""
+    """A warp whose registers, memory and predicates are all zero."""
 
     active: Any = field(default_factory=lambda: np.ones((1, LANES), dtype=np.bool_))
 
@@ -62,7 +62,7 @@ class _Warp:
 
 
 class _Lane:
-    """One lane in which everything is one."""
+    """A lane whose values are all one."""
 
     def reg(self, file: RegFile, index: int) -> Vec:
         return Vec(np.ones(1, dtype=np.uint64), 32)
@@ -84,7 +84,7 @@ def _apart() -> frozenset[str]:
 
 
 def kind_of(ins: Instruction) -> str:
-    """``apart``: textures, surfaces, TMA, Blackwell's tensor memory; else what has its meaning."""
+    """The column of a form.  ``apart``: textures, surfaces, TMA, Blackwell's tensor memory."""
     name = ins.mnemonic
     if name in _apart() or name.startswith(_TMA):
         return "apart"
@@ -96,7 +96,7 @@ def kind_of(ins: Instruction) -> str:
 
 
 def without_meaning(ins: Instruction, kind: str) -> str | None:
-    """Why there is no meaning of this form; None where there is one."""
+    """Why a form has no semantics; None if it has."""
     if kind in ("control", "nothing") or ins.mnemonic in _COPIES:
         return None
     try:
@@ -206,7 +206,7 @@ def page(
     launched: Launched | None = None,
     others: Findings | None = None,
 ) -> str:
-    """The page's text; ``others``: findings of forms that sm_90 has not."""
+    """The page's text; ``others``: findings of forms that sm_90 does not have."""
     launched = launched or {}
     rows = _rows(forms, confirmed, rules, launched)
     words, keys = sum(confirmed.values()), len(confirmed)
@@ -319,48 +319,49 @@ def _findings(findings: Findings, which: str) -> list[str]:
 
 _HEAD = """# Coverage
 
-Which opcode forms (a mnemonic with its modifiers and kinds of operands) occur, how often, and
-what is known of them. `python -m tools.coverage table` writes this page from `fixtures/coverage`:
-`forms.xz` (counts of the 221 programs of three public suites that were built for sm_80 and sm_90,
-of ten wheels from PyPI, and of the programs here), `confirmed.txt` ({words:,} words with {keys:,}
-different modifiers that an H200 computed as their meanings say), `rules.txt` and `findings.txt`
-(`sassxlate verify --rules`).
+Which opcode forms (a mnemonic with its modifiers and kinds of operands) occur in real code, how
+often, and how well their translation is checked. `python -m tools.coverage table` writes this page
+from `fixtures/coverage`: `forms.xz` (counts of 221 programs of three public suites built for sm_80
+and sm_90, of ten wheels from PyPI, and of this repository's programs), `confirmed.txt` ({words:,}
+words with {keys:,} different modifiers whose results on an H200 agree with our semantics),
+`rules.txt` and `findings.txt` (`sassxlate verify --rules`).
 
-*Apart* are textures, surfaces, TMA and Blackwell's tensor memory. *Control* (branches, barriers,
-convergence) and *hints* (fences, cache control, NOP) have their meaning in the reference
-interpreter, and are confirmed by whole launches. *Measured* are occurrences of the rest
-whose mnemonic and modifiers an H200 computed as the meaning says, in some kind of operand: a
-constant or uniform operand has the value a register would have. Cache and scope modifiers are
-left out of the comparison. *Launched* are occurrences of control and hints whose form (mnemonic,
-modifiers, kinds of operands) was executed in a launch that left the same memory on an H200 and in
-the reference interpreter (`launched.txt`: {reached:,} forms). *Confirmed* is the sum of both, of
-all occurrences, those apart included. An H200 runs sm_90; on other architectures *measured* and
-*launched* say: the same form and meaning as on sm_90.
+The columns: *Occurrences* counts instructions in the code. *Apart*: textures, surfaces, TMA and
+Blackwell's tensor memory. *Control* (branches, barriers, convergence) and *hints* (fences, cache
+control, NOP) have their semantics in the reference interpreter, and are confirmed by whole
+launches. *Rest*: all others. *Meaning*: those of the rest for which semantics exist. *Measured*:
+those of the rest whose mnemonic and modifiers were run on an H200, with results as the semantics
+say, for some kinds of operands: a constant or uniform operand acts as a register with its value.
+Cache and scope modifiers are ignored in this comparison. *Launched*: those of control and hints
+whose form was executed in a launch that left the same memory on an H200 and in the reference
+interpreter (`launched.txt`: {reached:,} forms). *Confirmed*: measured or launched, as a share of
+all occurrences, including those apart. An H200 runs sm_90; on other architectures *measured* and
+*launched* mean the same form with the same semantics as on sm_90.
 """
 _FORMS = "Opcode forms:"
 _LAUNCHES = """`tools/silicon/launches` runs whole kernels on an H200 and in the reference
 interpreter (nvcc's and hand-written ones, random ones in SASS and CUDA; four on an H100 instead)
-and compares all of their memory. Of each form, the launches in which it was executed, and how many
-warps executed it: with *all* of their lanes that had not ended, with all that were there while
-others were *apart*, with some, guard or predicate being *mixed*, or with *none*. Of branches that
-means: taken. Of hints and fences it says that memory was right where they stood, in messages
-between warps for the fences."""
-_RULES = """Each form above (control, hints and those apart excepted), as one synthetic word:
-its translation is proved, was tried on inputs where the solver cannot decide
-(*tested*), is unknown, or refused with a typed error. Shares of occurrences, and
-forms. Of sm_75, sm_80 and sm_120 those that sm_90 has not, the most frequent ones of
-sm_75 and sm_80. What was tried has 2**20 inputs, the word itself or all words of its
-form together (`lowering/verify/block/rule_evidence.py` and below)."""
-_FINDINGS = """`sassxlate verify --rules` makes words of all forms of a rule's instructions: every
-modifier, sign and selector by itself, 24 random combinations a row, RZ and PT, destinations
-that are sources or overlap them, guards, constants, uniform registers. Each is
-looked at where all lanes are together and where lanes wait elsewhere. *Tested*:
-inputs instead of a proof, never counted as one: 2**20 of each form (of 19 words
-of IMMA and BMMA 2**19); the forms that block proofs count on are in
-`lowering/verify/block/rule_evidence.py`.
-*Refused*: a typed error instead of a translation. Counts are words in one surrounding; of
-sm_80 and sm_120 they are of floating point, conversions and atomics alone."""
-_OTHERS = """The same, of the opcode forms that one of these architectures has and sm_90 has not:
+and compares all of their memory. For each form: the launches in which it was executed, and how many
+warps executed it with *all* lanes that had not ended, with all lanes of a diverged part of the warp
+(*apart*), with some of these, as a guard or predicate selects (*mixed*), or with *none*. For
+branches this counts the lanes that take them. For hints and fences the comparison shows that memory
+was right; the fences are part of messages between warps."""
+_RULES = """Each form above (except control, hints and those apart), as one synthetic word: its
+translation is proved, tested on inputs if the solver cannot decide (*tested*), unknown, or refused
+with a typed error. Figures are shares of occurrences, and numbers of forms. For sm_75, sm_80 and
+sm_120: forms that sm_90 does not have; for sm_75 and sm_80 the most frequent of these. A tested
+form had 2**20 inputs, for this word or for all words of the form together
+(`lowering/verify/block/rule_evidence.py` and below)."""
+_FINDINGS = """`sassxlate verify --rules` generates words of all forms of a rule's instructions:
+every modifier, sign and selector by itself, 24 random combinations for each row of the tables,
+RZ and PT, destinations that are sources or overlap them, guards, constants, uniform registers. Each is checked
+in two environments: all lanes together, and some lanes waiting elsewhere. *Tested*: inputs instead
+of a proof, never counted as a proof: 2**20 for each form (for 19 words of IMMA and BMMA 2**19); the
+forms that proofs of blocks rely on are in `lowering/verify/block/rule_evidence.py`.
+*Refused*: a typed error instead of a translation. Counts are words in one environment; for sm_80
+and sm_120 only of floating point, conversions and atomics."""
+_OTHERS = """The same for opcode forms that one of these architectures has and sm_90 does not:
 1,043 groups of a rule and a form, none of which ended in an error. Forms that both have were not
-asked again. The one word that was refuted (CS2UR of 64 bits left the upper register) is right
-since, and counted as it is now. A rule in capitals is an instruction without one."""
+checked again. The one word that was refuted (64-bit CS2UR did not write the upper register) is
+fixed since, and counted with its result of today. A name in capitals is an instruction without a
+rule."""

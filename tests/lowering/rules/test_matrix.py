@@ -156,6 +156,6 @@ def test_islands(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_shape_that_is_not_known_is_refused() -> None:
-    """HMMA.1684.F16 R16, R4, R8, R12, UP0: A has one register."""
+    """HMMA.1684.F16 R16, R4, R8, R12, UP0: no layout is known for A in one register."""
     with pytest.raises(LoweringError):
         selected(decode(0xFDE000380400C000000080410723C, 0, 90), "together")

@@ -252,7 +252,7 @@ def test_run_with_a_cache_of_others(
 
 
 def test_run_with_a_file_that_others_can_write(env: dict[str, str], tmp_path: Path) -> None:
-    """It is made again."""
+    """The service replaces it by a file of mode 0600."""
     _poison(tmp_path / "cache")
     (image,) = (tmp_path / "cache").glob("host/*/*.sxh")
     image.chmod(0o666)
