@@ -17,7 +17,7 @@ from sassxlate.disasm.sass.instruction import Instruction, Label
 
 @dataclass(frozen=True, slots=True)
 class Collective:
-    """One section, by the byte offsets of its ends; ``target`` is where its lanes go on."""
+    """One section, by the byte offsets of its ends; ``target`` is where its lanes continue."""
 
     sync: int
     end: int

@@ -142,7 +142,7 @@ def read(path: Path) -> tuple[bytes, float]:
     with open(descriptor, "rb", buffering=0) as file:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode):
-            raise UntrustedError(str(path), "is no regular file")
+            raise UntrustedError(str(path), "is not a regular file")
         if status.st_uid not in (os.geteuid(), 0):
             raise UntrustedError(str(path), f"belongs to user {status.st_uid}")
         if status.st_mode & 0o022:

@@ -104,7 +104,7 @@ def shared_dir() -> Path:
 
 @pytest.fixture(scope="session")
 def nvdisasm() -> Callable[..., str]:
-    """Runs nvdisasm with the arguments and gives its output; skips where it is absent."""
+    """A function that runs nvdisasm and returns its output; skips the test without nvdisasm."""
     return _runner("nvdisasm")
 
 

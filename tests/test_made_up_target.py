@@ -50,7 +50,7 @@ def inserted(text: str, before: str, new: str) -> str:
 
 @pytest.fixture(scope="module")
 def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The packages with the page's edits; what is not edited is linked."""
+    """A copy of the packages with the page's edits; other files are links."""
     root = tmp_path_factory.mktemp("checkout")
     (root / "sassxlate").mkdir()
     for entry in (ROOT / "sassxlate").iterdir():

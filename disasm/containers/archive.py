@@ -76,7 +76,7 @@ def _raw_members(view: memoryview) -> Iterator[tuple[int, bytes, memoryview]]:
             raise fail("SX0109", "no member of an archive where one must be", at)
         match = _NUMBER.match(size_text)
         if match is None:
-            raise fail("SX0109", "a member's size is no number", at + 48)
+            raise fail("SX0109", "a member's size is not a number", at + 48)
         size = int(match[1])
         start = at + _HEADER.size
         if size > len(view) - start:

@@ -271,7 +271,7 @@ class _Reader:
 
     def _check_code(self, text: Section) -> None:
         if self.arch >= 70 and text.size % 16:
-            raise fail("SX0126", f"{text.name} is no whole number of instructions", text.offset)
+            raise fail("SX0126", f"{text.name} is not a whole number of instructions", text.offset)
 
     def _relocations(self, parts: Mapping[int, _Parts]) -> list[Reloc]:
         """Gives each function its relocations; returns those of the module's data sections."""

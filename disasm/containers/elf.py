@@ -198,7 +198,7 @@ class Elf:
                     "SX0106", f"the table of section names is section {strndx} of {count}", 62
                 )
             if rows[strndx][1] != SHT_STRTAB:
-                raise fail("SX0106", f"section {strndx} is no table of section names", 62)
+                raise fail("SX0106", f"section {strndx} is not a table of section names", 62)
             names = self.slice(rows[strndx][4], rows[strndx][5], "the table of section names")
         cuda = self.machine == EM_CUDA
         found: list[Section] = []
@@ -247,13 +247,15 @@ class Elf:
     def symbols(self, table: Section) -> tuple[ElfSymbol, ...]:
         """The symbols of a SHT_SYMTAB or SHT_DYNSYM section."""
         if table.size % SYM.size:
-            raise fail("SX0107", f"{table.name} is no whole number of symbols", table.offset)
+            raise fail("SX0107", f"{table.name} is not a whole number of symbols", table.offset)
         if table.link >= len(self.sections):
             raise fail(
                 "SX0107", f"{table.name} names section {table.link} as its strings", table.offset
             )
         if self.sections[table.link].type != SHT_STRTAB:
-            raise fail("SX0107", f"the strings of {table.name} are no string table", table.offset)
+            raise fail(
+                "SX0107", f"the strings of {table.name} are not a string table", table.offset
+            )
         check_entries(table, SYM.size)
         names = self.sections[table.link].data
         wide = self._wide_indices(table)
@@ -283,7 +285,7 @@ class Elf:
         layout = _RELA if table.type == SHT_RELA else _REL
         check_entries(table, layout.size)
         if table.size % layout.size:
-            raise fail("SX0107", f"{table.name} is no whole number of relocations", table.offset)
+            raise fail("SX0107", f"{table.name} is not a whole number of relocations", table.offset)
         for row in layout.iter_unpack(table.data):
             yield ElfReloc(row[0], row[1] & 0xFFFFFFFF, row[1] >> 32, row[2] if len(row) > 2 else 0)
 

@@ -109,7 +109,7 @@ def _report(path: Path) -> dict[str, Any]:
     try:
         return cast("dict[str, Any]", json.loads(path.read_text(encoding="utf-8")))
     except ValueError:
-        raise ModelError("SX1044", f"{path} is no report: remove it, and build again") from None
+        raise ModelError("SX1044", f"{path} is not a report: remove it, and build again") from None
 
 
 Best = dict[str, tuple[int, int, int]]  # by question: the cost, the file's index, the row's index

@@ -169,8 +169,8 @@ class Harvest:
     def _part(
         self, part: CutRegion, regs: RegisterMap, groups: Code, whole: TrainingPair
     ) -> Code | None:
-        """The row of a part, which has the whole's code if that is cheaper than the rules'; returns
-        its code, None if that is not proved."""
+        """Adds the row of a part: the region's code for it if that is cheaper than the rules', else
+        the rules'.  Returns the code, or None if it is not proved."""
         question = part.asked
         assert question is not None
         try:

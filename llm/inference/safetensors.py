@@ -63,7 +63,7 @@ def _header(path: Path) -> tuple[dict[str, Any], memoryview]:
     except ValueError as error:
         raise _bad(path, f"the header is no JSON: {error}") from None
     if not isinstance(header, dict):
-        raise _bad(path, "the header is no table")
+        raise _bad(path, "the header is not a table")
     rows = {k: v for k, v in cast("dict[str, Any]", header).items() if k != "__metadata__"}
     if not all(isinstance(row, dict) for row in rows.values()):
         raise _bad(path, "a tensor is not described")
@@ -101,7 +101,7 @@ def _scaled(path: Path, tensors: dict[str, Array]) -> dict[str, Array]:
         if scale is None:
             out[name] = array
         elif array.ndim != 2 or scale.shape != (array.shape[0],):
-            raise _bad(path, f"{name + SCALE!r} is no scale of {name!r}")
+            raise _bad(path, f"{name + SCALE!r} is not a scale of {name!r}")
         else:
             wide = array.astype(np.float32) * scale.astype(np.float32)[:, None]
             out[name] = (rounded(wide).astype(np.uint32) << 16).view(np.float32)

@@ -179,7 +179,7 @@ def _read(text: str, arch: int) -> RegionText:
     rows: list[Words] = [tuple(row.split()) for row in text.split("\n")]
     target = next((t for t in TARGETS.values() if rows[0] == (t.language,)), None)
     if target is None:
-        raise bad(f"{' '.join(rows[0])!r} is no target's instruction set")
+        raise bad(f"{' '.join(rows[0])!r} is not a target's instruction set")
     for words in rows[1:]:
         if not words:
             raise bad("an empty line")

@@ -83,7 +83,7 @@ class Reader:
     def number(self) -> Words:
         """The words of a number, whose width is still unknown."""
         if not is_number(self.peek()):
-            raise bad(f"{self.peek()!r} is no number")
+            raise bad(f"{self.peek()!r} is not a number")
         first = self.at
         word = self.take()
         if word[0] in "xf" and word[1:].isdigit():
@@ -95,7 +95,7 @@ class Reader:
         self.at += inverted
         name = self.take()
         if name != "T" and not (is_name(name) and name[0] in "pq"):
-            raise bad(f"{name!r} is no predicate")
+            raise bad(f"{name!r} is not a predicate")
         return inverted, name
 
     def line(self) -> QuestionLine:
@@ -149,7 +149,7 @@ class Reader:
     def bank(self) -> int:
         text = self.take()[2:-1]
         if not _is_number(text):
-            raise bad(f"{text!r} is no constant bank")
+            raise bad(f"{text!r} is not a constant bank")
         return int(text)
 
     def register(self) -> Said:
@@ -178,7 +178,7 @@ class Reader:
             return bank, value_of(self.number(), 0)[0] & 0xFFFF
         self.at += 1
         if word != "Z" and word not in WINDOWS and not is_name(word):
-            raise bad(f"{word!r} is no register")
+            raise bad(f"{word!r} is not a register")
         return word
 
     def memory(self) -> Said:

@@ -72,7 +72,7 @@ def decode(ids: Sequence[int]) -> list[str]:
                 raise EncodeError("SX0545", "a word that is spelled badly") from None
             at = end + 1
         elif not 0 <= n < len(words) or SPELL < n < _FIRST_BYTE + 256:
-            raise EncodeError("SX0545", f"{n} is no word")
+            raise EncodeError("SX0545", f"{n} is not a word")
         elif n > EOS:
             out.append(words[n])
     return out

@@ -358,7 +358,7 @@ def _question(part: CutRegion, regs: RegisterMap) -> Question | None:
 
 
 def _distinct(candidates: Sequence[Candidate], count: int) -> list[Candidate]:
-    """Each once; what is no code of ``count`` instructions is said to be so."""
+    """Each candidate once; those that are not code of ``count`` instructions as Unreadable."""
     out: list[Candidate] = []
     for candidate in candidates:
         if not isinstance(candidate, Unreadable):

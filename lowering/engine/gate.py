@@ -51,8 +51,8 @@ class Judgement:
     """The gate's judgement of one answer.
 
     ``reason`` is ``accepted``, or the check that failed, in the order of the checks: ``none``
-    (there is no answer), ``raised`` (the proposer raised an error), ``malformed`` (it is no code of
-    the region's instructions), ``encoding``, ``registers``, ``accesses``, ``refuted`` or
+    (no answer), ``raised`` (the proposer raised an error), ``malformed`` (not code of the region's
+    instructions), ``encoding``, ``registers``, ``accesses``, ``refuted`` or
     ``unknown`` (the verifier's verdict, in ``detail``).  ``dearer`` is not cheaper than the rules'
     code, if that is required; then the verifier is not run.  ``proved`` names the readings of the
     proof, None if it was not proved.

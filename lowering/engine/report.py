@@ -112,7 +112,7 @@ class EngineReport:
 
     @property
     def outcomes(self) -> dict[str, int]:
-        """How many regions came to what, the most frequent first."""
+        """The number of regions by outcome, the most frequent first."""
         counted = Counter[str](b.outcome for b in self.blocks)
         return dict(counted.most_common())
 

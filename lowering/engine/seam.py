@@ -56,7 +56,7 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Unreadable:
-    """A candidate that was given in another form and is no code; ``why`` is the reader's word."""
+    """A candidate in another form that could not be read as code; ``why`` is the reader's error."""
 
     why: str
 
@@ -126,8 +126,8 @@ _NUMBERS = (
 
 
 def malformed(candidate: object, count: int) -> str | None:
-    """Why a value is no code of ``count`` SASS instructions; None where it is.  What the code says
-    is the gate's question."""
+    """Why a value is not code of ``count`` SASS instructions; None if it is.  The gate judges the
+    code."""
     if not isinstance(candidate, tuple):
         return f"{type(candidate).__name__}, not a tuple"
     groups = cast("tuple[object, ...]", candidate)
@@ -147,9 +147,9 @@ def _bad_instruction(inst: object) -> str | None:
     if not isinstance(inst, Inst):
         return f"{type(inst).__name__} in the place of an instruction"
     if not all(isinstance(getattr(inst, name), str) for name in _TEXTS):
-        return "an instruction with a name that is no text"
+        return "an instruction with a name that is not text"
     if not all(isinstance(getattr(inst, name), int) for name in _NUMBERS):
-        return f"{inst.op}: a field that is no number"
+        return f"{inst.op}: a field that is not a number"
     if inst.more != ():
         return f"{inst.op}: modifiers that no region has"
     bad = _bad_operands(inst.args)
@@ -160,10 +160,10 @@ def _bad_instruction(inst: object) -> str | None:
 
 def _bad_operands(args: object) -> str | None:
     if not isinstance(args, tuple):
-        return "operands that are no tuple"
+        return "operands that are not a tuple"
     for arg in cast("tuple[object, ...]", args):
         if not _is_operand(arg):
-            return f"{arg!r} is no operand"
+            return f"{arg!r} is not an operand"
     return None
 
 

@@ -69,7 +69,7 @@ def value_of(words: Sequence[str], at: int, bits: Bits = 32) -> tuple[int, int]:
     """
     word = words[at] if at < len(words) else ""
     if word not in _STARTS:
-        raise EncodeError("SX0540", f"{word!r} is no number")
+        raise EncodeError("SX0540", f"{word!r} is not a number")
     if word.startswith("#"):
         return int(word[1:]), at + 1
     if word in _BY_WORD[bits]:
@@ -78,7 +78,9 @@ def value_of(words: Sequence[str], at: int, bits: Bits = 32) -> tuple[int, int]:
         n, size = int(word[1:]), bits // 8
         data = words[at + 1 : at + 1 + n]
         if n > size or len(data) < n or not all(_is_byte(b) for b in data):
-            raise EncodeError("SX0540", f"{' '.join((word, *data))!r} is no number of {bits} bits")
+            raise EncodeError(
+                "SX0540", f"{' '.join((word, *data))!r} is not a number of {bits} bits"
+            )
         value = int.from_bytes(bytes(int(b[1:], 16) for b in data), "big")
         value <<= 8 * (size - n) if word.startswith("f") else 0
         at += 1 + n

@@ -50,12 +50,12 @@ class Names:
         """``n`` registers from a name on.  EncodeError SX0541 if they are not adjacent."""
         first = self.place.get(name)
         if first is None:
-            raise EncodeError("SX0541", f"{name} is no register of this block")
+            raise EncodeError("SX0541", f"{name} is not a register of this block")
         if n > 1 and not (n == 2 and name == "kern"):
             kind, number = _split(name)
             for i in range(1, n):
                 if self.place.get(f"{kind}{number + i}") != _beside(first, i):
-                    raise EncodeError("SX0541", f"{name} and {n - 1} more are no tuple here")
+                    raise EncodeError("SX0541", f"{name} and {n - 1} more are not a tuple here")
         return type(first)(first.index, n)
 
     def of(self, arg: V | S) -> str:

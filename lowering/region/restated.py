@@ -53,7 +53,7 @@ def said_at(lay: BankLayout, offset: int) -> int:
 def lower(code: Sequence[Sequence[Item]], lay: BankLayout, kernarg: S) -> list[list[Item]]:
     """Code as it is said where places in the kernarg segment are, whose address is in the SGPRs
     ``kernarg``.  EncodeError SX0543 for a place
-    that is no constant's."""
+    that does not belong to a constant."""
     out = [
         [_moved(i, kernarg, lay, OLDER) if isinstance(i, Inst) else i for i in group]
         for group in code

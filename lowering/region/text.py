@@ -414,7 +414,7 @@ def _read_guard(words: Sequence[str], at: int, here: RegionText) -> tuple[Inst, 
     name = words[at] if at < len(words) else ""
     mask = here.names.register(name)
     if name[0] not in "pqs" or not isinstance(mask, S):
-        raise EncodeError("SX0543", f"{name} is no predicate")
+        raise EncodeError("SX0543", f"{name} is not a predicate")
     return guard_inst(word, inverted, mask, here.regs), at + 1
 
 

@@ -162,7 +162,7 @@ def read_items(text: str) -> list[Item]:
     for a label and an instruction; empty lines, and such with a comment alone, are left out.
 
     Raises:
-        EncodeError: SX0525, with the line, for what is no instruction.
+        EncodeError: SX0525, with the line, for text that is not an instruction.
     """
     out: list[Item] = []
     sass: dict[int, InstOrigin] = {}
@@ -232,7 +232,7 @@ def map_text(regs: RegisterMap) -> str:
 
 
 def _key(point: int) -> str:
-    """A point's offset; of a mask that is no point's, the number."""
+    """A point's offset; of a mask that belongs to no point, the number."""
     return str(point) if point < 0 else f"{point:04x}"
 
 

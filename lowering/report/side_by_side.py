@@ -91,7 +91,7 @@ def of_code_object(
     other code is these rules'.
 
     Raises:
-        LoweringError: SX0450, the code object's code is no translation of this SASS.
+        LoweringError: SX0450, the code object's code is not a translation of this SASS.
         SassxlateError: errors of reading and translating.
     """
     obj = read(data)

@@ -1,11 +1,11 @@
 """Kernels whose code is partly not the rules', kept in the cache for programs that run later.
 
 An entry belongs to the code object and the launch text that the rules write, under the cache's tag,
-which has all sources that decide and the solver: whoever translates a kernel by the rules and gets
-the same bytes may take the entry's code instead.  Every block in it was proved when it was made.
+which covers all sources that affect code, and the solver: a kernel whose translation by the rules
+has the same bytes may use the entry's code instead.  Every block in it was proved when it was made.
 The entry says which engine wrote it (a model's name has the digest of its weights) and what became
-of each block, also where nothing was taken.  Each engine has an entry of its own, under what its
-code depends on; beside them stands the cheapest, which is what programs get.
+of each block, also if none was taken.  Each engine has its own entry, keyed by all that its code
+depends on; one more entry is a copy of the cheapest, which programs get.
 
 A file is the line ``sassxlate-hybrid 2``, the length of the report as eight bytes, the report
 (JSON), and the code object.

@@ -90,7 +90,7 @@ def size_cap() -> int:
     digits = text.rstrip("kmgt")
     unit = _SUFFIXES.get(text[len(digits) :].strip())
     if unit is None or not digits.strip().isdecimal():
-        raise ServiceError("SX0910", f"SASSXLATE_CACHE_SIZE is no size in bytes: {text!r}")
+        raise ServiceError("SX0910", f"SASSXLATE_CACHE_SIZE is not a size in bytes: {text!r}")
     return int(digits) * unit
 
 

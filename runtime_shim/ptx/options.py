@@ -86,7 +86,7 @@ def _number(found: dict[str, str], name: str, default: int, most: int) -> int:
     if text is None:
         return default
     if not (text.isascii() and text.isdecimal()) or int(text) > most:
-        raise ServiceError("SX0903", f"the option {name} is no number: {text[:40]!a}")
+        raise ServiceError("SX0903", f"the option {name} is not a number: {text[:40]!a}")
     return int(text)
 
 

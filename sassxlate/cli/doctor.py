@@ -166,7 +166,7 @@ def _hip(target: str) -> Check:
 
 
 def _found_hip(target: str) -> str:
-    """What there is of HIP where there is no card."""
+    """The state of HIP on a machine without a card."""
     found = find_hip(target)
     return f"; {found.path or found.reason}"
 

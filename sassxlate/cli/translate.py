@@ -240,7 +240,7 @@ def _not_taken(outcomes: Mapping[str, int]) -> str:
 
 
 def _passes(asked: tuple[str, ...]) -> frozenset[str]:
-    """The passes to show.  Raises BadParameter for a name that is none."""
+    """The passes to show.  Raises BadParameter for an unknown name."""
     if not asked:
         return frozenset()
     from sassxlate.lowering.pipeline import ENGINE, PASSES

@@ -42,7 +42,7 @@ def _refused(config: tuple[int, ...]) -> bool:
 
 
 def _compared(output: bytes, truth: bytes) -> tuple[int, int, list[str]]:
-    """How many were equal, how many refused, and which differ."""
+    """The numbers of equal and refused configurations, and the list of those that differ."""
     equal = refused = at = 0
     bad: list[str] = []
     while at < len(output):

@@ -65,7 +65,7 @@ class Case:
 
 
 def read_case(path: Path) -> Case:
-    """Raises AssertionError for a key that is none."""
+    """Raises AssertionError for an unknown key."""
     text = path.read_text()
     head, mark, rest = text.partition(_END)
     keys: dict[str, str] = {}

@@ -117,7 +117,7 @@ def one(file: Path, out: Path, commands: Sequence[str]) -> tuple[list[str], list
 
 
 def fatbin_spans(file: Path) -> list[Span]:
-    """Where the containers of a host file lie: their headers, entries and payloads."""
+    """The byte ranges of a host file's fatbins: their headers, entries and payloads."""
     spans: list[Span] = []
     for origin, entry in load(file).entries():
         # The entry's own header lies before its payload and says how long both are.

@@ -78,7 +78,7 @@ def test_many_damaged_code_objects() -> None:
 
 @pytest.mark.parametrize("arch", ["sm_80", "sm_90"])
 def test_no_word_is_passed_over(arch: str) -> None:
-    """A word that is no instruction is refused at its offset wherever control can reach it."""
+    """A word that is not an instruction is refused at its offset wherever control can reach it."""
     files = sorted((FIXTURES / "kernels" / arch).glob("*.cubin"))[::3]
     for _, kernel in kernels(*files, PROGRAMS[0]):
         try:

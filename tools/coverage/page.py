@@ -354,10 +354,10 @@ form had 2**20 inputs, for this word or for all words of the form together
 (`lowering/verify/block/rule_evidence.py` and below)."""
 _FINDINGS = """`sassxlate verify --rules` generates words of all forms of a rule's instructions:
 every modifier, sign and selector by itself, 24 random combinations for each row of the tables,
-RZ and PT, destinations that are sources or overlap them, guards, constants, uniform registers. Each is checked
-in two environments: all lanes together, and some lanes waiting elsewhere. *Tested*: inputs instead
-of a proof, never counted as a proof: 2**20 for each form (for 19 words of IMMA and BMMA 2**19); the
-forms that proofs of blocks rely on are in `lowering/verify/block/rule_evidence.py`.
+RZ and PT, destinations that are sources or overlap them, guards, constants, uniform registers. Each
+is checked in two environments: all lanes together, and some lanes waiting elsewhere. *Tested*:
+inputs instead of a proof, never counted as a proof: 2**20 for each form (for 19 words of IMMA and
+BMMA 2**19); the forms that proofs of blocks need are in `lowering/verify/block/rule_evidence.py`.
 *Refused*: a typed error instead of a translation. Counts are words in one environment; for sm_80
 and sm_120 only of floating point, conversions and atomics."""
 _OTHERS = """The same for opcode forms that one of these architectures has and sm_90 does not:

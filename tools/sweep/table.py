@@ -40,7 +40,7 @@ def verdicts(
 
 
 def show(results: Path, listed: bool = False, seed: int = SEED, folder: Path = truth.FOLDER) -> int:
-    """Prints the table; 1 if a result differs, in NaNs that are no doubles' too, or a kernel
+    """Prints the table; 1 if a result differs, also in NaNs of other types than double, or a kernel
     failed.  ``listed``: with the name of each that is not plainly right."""
     try:
         known = truth.load(folder)

@@ -89,7 +89,7 @@ def _constant_code(value: int, operand: Operand, forced: bool) -> int:
         return code
     word = literal_word(value, operand.type)
     if word is None:
-        raise EncodeError("SX0505", f"{value:#x} is no constant of type {operand.type}")
+        raise EncodeError("SX0505", f"{value:#x} is not a constant of type {operand.type}")
     if operand.cls == "vi" or operand.type == "lane":
         raise EncodeError("SX0505", f"{operand.field} cannot be a literal")
     return LIT | word

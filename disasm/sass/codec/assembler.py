@@ -49,7 +49,7 @@ def _read(text: Iterable[str]) -> dict[str, _Code]:
             out.setdefault(name, _Code()).lines.append((number, line))
             pending.clear()
         elif not _DIRECTIVE.match(line):
-            raise DecodeError("SX0207", f"line {number} is no instruction, label or directive")
+            raise DecodeError("SX0207", f"line {number} is not an instruction, label or directive")
     return {name: code for name, code in out.items() if name or code.lines}
 
 

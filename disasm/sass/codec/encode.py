@@ -253,7 +253,7 @@ def assemble(text: str, arch: int, offset: int = 0) -> int:
     wanted = _canonical(source)
     generation = generation_of(arch)
     if source.mnemonic not in _by_mnemonic(generation):
-        raise _error(f"{source.mnemonic} is no instruction of sm_{arch}")
+        raise _error(f"{source.mnemonic} is not an instruction of sm_{arch}")
     scheduling = source.control
     if scheduling is None:  # registers are kept only if the warp does not yield
         scheduling = NO_CONTROL | (0x11 << 105 if ".reuse" in text else 0)

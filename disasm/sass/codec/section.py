@@ -203,7 +203,9 @@ def decode_sections(codes: Sequence[bytes], arch: int, *, strict: bool = True) -
     generation_of(arch)
     for code in codes:
         if len(code) % WORD_BYTES:
-            raise DecodeError("SX0205", f"{len(code)} bytes of code are no whole number of words")
+            raise DecodeError(
+                "SX0205", f"{len(code)} bytes of code are not a whole number of words"
+            )
     starts: list[int] = []
     total = 0
     for code in codes:

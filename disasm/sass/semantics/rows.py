@@ -108,7 +108,7 @@ class View(Generic[T]):
             case Const():
                 return self.env.const(operand, i)
             case _:
-                raise NoSemantics(f"{operand} is no value")
+                raise NoSemantics(f"{operand} is not a value")
 
     def _known(self, role: str, *flags: str) -> Operand:
         operand = self.operand(role)
@@ -147,7 +147,7 @@ class View(Generic[T]):
     def imm(self, role: str) -> int:
         operand = self._known(role)
         if not isinstance(operand, Imm):
-            raise NoSemantics(f"{role} is no immediate")
+            raise NoSemantics(f"{role} is not an immediate")
         return operand.value
 
     # --- floats --------------------------------------------------------------------------------
@@ -168,7 +168,7 @@ class View(Generic[T]):
         """A source predicate with ``!`` applied."""
         got = self.operand(role)
         if not isinstance(got, Pred):
-            raise NoSemantics(f"{role} is no predicate")
+            raise NoSemantics(f"{role} is not a predicate")
         value = self.const(1, 1) if got.index == 7 else self.env.pred(got.file, got.index)
         return self.d.not_(value) if got.inv else value
 
@@ -239,7 +239,7 @@ def evaluate(d: Domain[T], meaning: Semantics, ins: Instruction, env: Env[T]) ->
             if not target.is_zero:
                 out.update(_registers(d, target, value))
         elif target is not None:
-            raise NoSemantics(f"{key} is no destination")
+            raise NoSemantics(f"{key} is not a destination")
     return out
 
 

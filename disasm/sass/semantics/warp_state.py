@@ -193,7 +193,7 @@ class WarpView(View[Vec]):
         """All registers of a source: (..., 32, count).  RZ is zeros."""
         reg = self.operand(role)
         if not isinstance(reg, Reg):
-            raise NoSemantics(f"{role} is no register")
+            raise NoSemantics(f"{role} is not a register")
         shape = self.mask.shape
         if reg.is_zero:
             return np.zeros((*shape, reg.width), dtype=np.uint32)

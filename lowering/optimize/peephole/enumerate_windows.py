@@ -96,7 +96,7 @@ def _ending(d: Draft, n: int) -> Iterator[Window]:
 
 
 def _before(d: Draft, mine: Sequence[int]) -> int | None:
-    """A line whose result only these lines use."""
+    """The index of a preceding line that may join the window: only these lines use its result."""
     last = mine[-1]
     for m in range(last - 1, max(-1, last - 24), -1):
         at = d.lines[m]

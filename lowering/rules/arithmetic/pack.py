@@ -123,7 +123,7 @@ def _half_c(c: RuleEmitter, *, shifted: bool) -> V:
 
 
 def _relu16(c: RuleEmitter, packed: V, mask: V) -> None:
-    """Negative halves become +0, NaN 0x7fff; a half that came from Rc is unchanged."""
+    """.RELU: negative halves become +0, NaN 0x7fff; a half from Rc is unchanged."""
     if c.ins.has("MERGE_C"):
         c.emit("v_pk_max_i16", mask, packed, c.to_v(ZERO))
         c.emit("v_bfi_b32", c.dst_last(), I(0xFFFF), mask, packed)

@@ -35,7 +35,7 @@ def _place(c: RuleEmitter, role: str = "mem") -> tuple[V, int]:
     """An address in shared memory: a register, and an offset that fits the instructions."""
     mem = c.operand(role)
     if not isinstance(mem, Mem):
-        raise c.refuse(f"operand {role} is no address", "SX0412")
+        raise c.refuse(f"operand {role} is not an address", "SX0412")
     at, imm = address32(c, mem, 0, 0xFFF8)
     return c.to_v(at), imm
 

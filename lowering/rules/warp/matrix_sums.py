@@ -117,7 +117,7 @@ def exponents(
 
 
 def specials(c: RuleEmitter, kind: Kind, peak: V) -> S:
-    """The lanes whose largest magnitude is an infinity's or a NaN's."""
+    """The mask of lanes in which some value is an infinity or NaN, by the largest magnitude."""
     out = c.stemp()
     with c.scope():
         most = peak

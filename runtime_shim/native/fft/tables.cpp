@@ -27,7 +27,7 @@ double cost(Size n, const std::vector<unsigned long> &radices) {
   return sum * static_cast<double>(n);
 }
 
-// The smallest 2^a 3^b 5^c with a >= 3 that is no less than n.
+// The smallest 2^a 3^b 5^c with a >= 3 that is not less than n.
 Size smooth(Size n) {
   Size best = 8;
   while (best < n) best *= 2;

@@ -100,7 +100,7 @@ LIES = {
     "cut off in a header": GNU[:30],
     "cut off in a member": GNU[:-8],
     "no member": archive(b"x" * 60),
-    "a size that is no number": archive(member(b"a/", b"", b"x")),
+    "a size that is not a number": archive(member(b"a/", b"", b"x")),
     "a negative size": archive(member(b"a/", b"", b"-1")),
     "a size beyond the end": archive(member(b"a/", b"", b"9999999999")),
     "a name outside the table": archive(member(b"//", b"a.o/\n"), member(b"/9", b"")),

@@ -79,7 +79,7 @@ LIES: dict[str, tuple[str, Callable[[], bytes]]] = {
         "SX0107", lambda: patched(".symtab", _LINK, index(".text._Z6helperf")),
     ),
     "strings in no section": ("SX0107", lambda: patched(".symtab", _LINK, 4000)),
-    "names that are no strings": ("SX0106", lambda: patched(".shstrtab", _TYPE, 1)),
+    "names that are not strings": ("SX0106", lambda: patched(".shstrtab", _TYPE, 1)),
     "symbols of another size": ("SX0107", lambda: patched(".symtab", _ENTSIZE, 16)),
     "relocations of another size": (
         "SX0107", lambda: patched(".rela.text._Z6helperf", _ENTSIZE, 16),

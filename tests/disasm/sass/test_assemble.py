@@ -86,7 +86,7 @@ def test_labels() -> None:
     words = [int.from_bytes(code[i : i + 16], "little") for i in range(0, len(code), 16)]
     texts = [decode(word, 16 * i, 90).text for i, word in enumerate(words)]
     assert texts == ["@P0 BRA 0x20", "BRA 0x0", "EXIT"]
-    for bad in (["BRA `(nowhere) ;"], ["this is no assembly"]):
+    for bad in (["BRA `(nowhere) ;"], ["this is not assembly"]):
         with pytest.raises(DecodeError) as caught:
             assemble_listing(bad, 90)
         assert caught.value.code == "SX0207"

@@ -108,7 +108,7 @@ def attacks(name: str, part: CutRegion, regs: RegisterMap) -> Iterator[Code]:
             Inst("v_add_nc_u32", (r, s[1], r)),
             Inst("v_sub_nc_u32", (r, r, t[1])),
         )
-    elif name.startswith("lanes"):  # a number is no mask: which bit is whose is not known
+    elif name.startswith("lanes"):  # a number is not a mask: which bit is whose is not known
         number = Inst("s_mov_b32", (s[0], I(1)))
         back = Inst("v_sub_nc_u32", (r, r, I(1)))
         if name == "lanes of a choice":

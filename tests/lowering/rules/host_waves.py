@@ -161,7 +161,7 @@ class Heap:
         return out
 
     def free(self) -> dict[int, int]:
-        """Offsets of the blocks in free lists, and in which; a block in two is an error."""
+        """The free blocks: offset -> its list.  A block in two lists is an error."""
         out: dict[int, int] = {}
         for number in range(32):
             at = 16 * int(self.data[HEAD // 4 + 2 * number])

@@ -149,7 +149,7 @@ def test_a_group_is_killed(tmp_path: Path) -> None:
 
 
 def ended(pid: int) -> None:
-    """The process goes away: it is killed, and then reaped by whoever has it."""
+    """The process ends: it is killed, and then reaped by its parent."""
     for _ in range(500):
         try:
             state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]

@@ -369,7 +369,7 @@ os._exit(0)
 
 
 def test_end_is_seen_beside_a_thread() -> None:
-    """SIGCHLD may go to any thread, and is lost where it is not waited for."""
+    """SIGCHLD may go to a thread that does not wait for it; the end is still seen."""
     done = subprocess.run(
         [sys.executable, "-c", _WITH_A_THREAD],
         capture_output=True, text=True, timeout=TIME_LIMIT_S, check=False,

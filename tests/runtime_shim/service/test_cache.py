@@ -31,7 +31,7 @@ def test_write_and_read(tmp_path: Path) -> None:
 
 
 def test_eviction_takes_the_longest_unused(tmp_path: Path) -> None:
-    """Past the cap the oldest go until four fifths of it are left; reading renews."""
+    """Above the cap the least recently read files are removed, down to four fifths of the cap."""
     store = cache.Cache(tmp_path, "t", cap=1 << 40)
     for n in range(10):
         aged(store.write("host", f"{n}.sxh", b"x" * 68), 10000 * (10 - n))

@@ -83,7 +83,7 @@ ATTACKS = {
     "root": (_chmod(0o707, 3), "can be written by other users (mode 0707)"),
     "folder above": (_chmod(0o777, 4), "can be written by other users (mode 0777)"),
     "linked file": (_link(0), "is a link"),
-    "pipe": (_pipe, "is no regular file"),
+    "pipe": (_pipe, "is not a regular file"),
 }
 FOREIGN = {
     "foreign file": (_give(0), f"belongs to user {NOBODY}"),

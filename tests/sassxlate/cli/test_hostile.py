@@ -200,7 +200,7 @@ def test_architecture_that_we_lack(arch: int, tmp_path: Path) -> None:
 
 
 def test_what_is_not_there(tmp_path: Path) -> None:
-    """Kernels and architectures that the file does not have, or that are none."""
+    """Kernels and architectures that the file does not have, or that do not exist."""
     for command in ("disasm", "cfg", "translate"):
         options = [o for o in READERS[command] if o not in ("-k", "*")]
         done = sassxlate(command, SAXPY, *options, "-k", "no_such", cwd=tmp_path)
@@ -277,7 +277,7 @@ def test_files_of_kernels_with_odd_names() -> None:
 
 
 def test_interrupted(tmp_path: Path) -> None:
-    """Ctrl-C: one line, and a status that is no verdict."""
+    """Ctrl-C: one line, and a status that does not stand for a verdict."""
     hold = tmp_path / "never"
     os.mkfifo(hold)
     process = subprocess.Popen(

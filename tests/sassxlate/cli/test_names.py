@@ -1,4 +1,4 @@
-"""Files whose names are no text, and texts that are none: every command takes them."""
+"""Files whose names are not text, and texts that are not files: every command takes them."""
 
 from __future__ import annotations
 

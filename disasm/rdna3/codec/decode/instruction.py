@@ -309,7 +309,7 @@ def _flat(data: bytes, at: int, low: int) -> tuple[Inst, int]:
             place = lay.format.fields[field].lo
             arg = source_table("v", n, "b32")[raw >> place & 0xFF]
         if arg is None:
-            raise EncodeError("SX0524", f"{row.op}: {field} is no register")
+            raise EncodeError("SX0524", f"{row.op}: {field} is not a register")
         args.append(arg)
     imm = raw & 0x1FFF if name == "FLAT" else _signed(raw & 0x1FFF, 13)
     dlc, slc = bool(raw >> 13 & 1), bool(raw >> 15 & 1)

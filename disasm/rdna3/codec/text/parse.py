@@ -204,4 +204,4 @@ def _constant(part: str, operand: Operand | None, text: str) -> int:
     if _FLOAT.fullmatch(part):
         layout = _FLOATS[width if typ.startswith(("f", "b", "i", "u", "pk")) else 32]
         return int.from_bytes(struct.pack(layout, float(part)), "little")
-    raise _refused(text, f"{part!r} is no operand")
+    raise _refused(text, f"{part!r} is not an operand")

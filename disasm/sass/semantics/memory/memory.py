@@ -96,7 +96,7 @@ def address(d: Domain[T], x: View[T], role: str = "mem", width: int = 64) -> T:
     """The address of a role's operand."""
     mem = x.operand(role)
     if not isinstance(mem, Mem):
-        raise NoSemantics(f"{role} is no address")
+        raise NoSemantics(f"{role} is not an address")
     return place(d, mem, x.env.reg, width)
 
 

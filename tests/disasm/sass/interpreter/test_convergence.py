@@ -61,8 +61,8 @@ def test_every_kernel(kind: str) -> None:
 
 
 def test_why_recursion_comes_apart() -> None:
-    """Lanes of two levels wait at one BSYNC, at place 9.  Those of the outer level (0 to 2) are no
-    lanes of the inner one's barrier, and pass it with the inner ones (3 to 6)."""
+    """Lanes of two levels wait at one BSYNC, at place 9.  Those of the outer level (0 to 2) are not
+    in the inner level's barrier mask, so they pass it together with the inner ones (3 to 6)."""
     outer, inner = 0b0000111, 0b1111000
     s = Splits(outer | inner)
     s.put_beside(outer, 9)

@@ -136,7 +136,7 @@ std::string misplaced(const void *pointer, size_t size, bool must_be_device) {
   if (!must_be_device) return "";
   for (auto &[base, length] : g_hosts)
     if (at >= base && at + size <= base + length) return "";
-  return "is no device memory";
+  return "is not device memory";
 }
 
 hipError_t allocate(void **out, size_t size) {
