@@ -1,9 +1,9 @@
 """The interface between the translator and code writers: blocks of straight-line SASS.
 
 An engine gets a region's instructions, the places of their registers and the registers read after
-it, and nothing else.  Its code has no waits and no mitigation of hazards: these, EXEC between blocks,
-and all control flow belong to the translator, whichever engine wrote the code.  The rules are one
-engine; a model is another (``sassxlate.llm``).
+it, and nothing else.  Its code has no waits and no mitigation of hazards: these, EXEC between
+blocks, and all control flow belong to the translator, whichever engine wrote the code.  The rules
+are one engine; a model is another (``sassxlate.llm``).
 """
 
 from __future__ import annotations

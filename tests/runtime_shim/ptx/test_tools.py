@@ -102,7 +102,7 @@ CHANGES: tuple[tuple[Callable[[Path], object], str], ...] = (
     (lambda p: p.write_text("#!/bin/sh\necho hello\n"), "names no release"),
     (lambda p: p.write_text("#!/bin/sh\nexit 3\n"), "ended with status 3"),
     (lambda p: p.write_bytes(b"\x7fELFxx"), "exec format error"),
-    (_folder, "no regular file"),
+    (_folder, "not a regular file"),
     (_dangling, "no such file"),
 )
 
