@@ -180,6 +180,18 @@ struct CUmemAccessDesc {
   int flags;  // 0 none, 1 read, 3 read and write
 };
 
+struct CUmemAllocationProp {
+  int type, requestedHandleTypes;
+  CUmemLocation location;
+  void *win32HandleMetaData;
+  struct {
+    unsigned char compressionType, gpuDirectRDMACapable;
+    unsigned short usage;
+    unsigned char reserved[4];
+  } allocFlags;
+};
+static_assert(sizeof(CUmemAllocationProp) == 32, "ABI");
+
 struct CUctxCreateParams {
   void *execAffinityParams;
   int numExecAffinityParams;

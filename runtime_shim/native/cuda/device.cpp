@@ -87,6 +87,7 @@ CUresult attribute(int id, Device &device, int &value) {
     case 75: value = capability() / 10; return CUDA_SUCCESS;
     case 76: value = capability() % 10; return CUDA_SUCCESS;
     case 18: value = 0; return CUDA_SUCCESS;
+    case 102: value = device.virtual_memory; return CUDA_SUCCESS;
     case 33: case 34: case 50: {  // PCI bus, device, domain
       unsigned domain = 0, bus = 0, slot = 0;
       sscanf(device.bus_id.c_str(), "%x:%x:%x", &domain, &bus, &slot);

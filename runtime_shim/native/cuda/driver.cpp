@@ -27,6 +27,7 @@ thread_local int t_bound = -1;  // the HIP device that this thread is set to
 
 // hipDeviceAttributeMultiprocessorCount is 63 in ROCm 6 and 7, and on the emulated device.
 constexpr int kHipMultiprocessorCount = 63;
+constexpr int kHipVirtualMemory = 89;  // hipDeviceAttributeVirtualMemoryManagementSupported
 
 void describe(Device &device) {
   Hip &api = driver().hip;
@@ -46,6 +47,9 @@ void describe(Device &device) {
   if (api.hipDeviceGetAttribute &&
       api.hipDeviceGetAttribute(&count, kHipMultiprocessorCount, device.hip) == hipSuccess && count > 0)
     device.multiprocessors = count;
+  int can = 0;
+  device.virtual_memory = api.hipMemSetAccess && api.hipDeviceGetAttribute &&
+                          api.hipDeviceGetAttribute(&can, kHipVirtualMemory, device.hip) == hipSuccess && can;
 }
 
 CUresult initialise_once() {

@@ -43,6 +43,7 @@ struct Device {
   std::string bus_id;
   size_t memory = 0;
   int multiprocessors = 1;
+  bool virtual_memory = false;  // reserving addresses and mapping memory there
   Context primary;
   std::atomic<CUresult> sticky{CUDA_SUCCESS};  // an error that only the end of the process clears
   std::atomic<unsigned> generation{0};         // resets so far: each destroys a module's data on the device

@@ -27,7 +27,9 @@ namespace sx {
   F(hipStreamCreateWithPriority) F(hipStreamQuery) F(hipStreamWaitEvent) F(hipStreamGetFlags)          \
   F(hipStreamGetPriority) F(hipStreamAddCallback) F(hipLaunchHostFunc) F(hipStreamWaitValue32)         \
   F(hipStreamWaitValue64) F(hipStreamWriteValue32) F(hipStreamWriteValue64) F(hipEventQuery)           \
-  F(hipEventElapsedTime)
+  F(hipEventElapsedTime) F(hipMemGetAllocationGranularity) F(hipMemAddressReserve) F(hipMemAddressFree)  \
+  F(hipMemCreate) F(hipMemRelease) F(hipMemMap) F(hipMemUnmap) F(hipMemSetAccess) F(hipMemGetAccess)     \
+  F(hipMemRetainAllocationHandle) F(hipMemGetAllocationPropertiesFromHandle)
 
 struct Hip {
 #define F(name) decltype(&::name) name = nullptr;

@@ -70,6 +70,7 @@ constexpr AttributeRow kAttributes[] = {
     {85, 1},                 // UnifiedAddressing
     {87, 32},                // WarpSize
     {88, 0},                 // MemoryPoolsSupported
+    {89, 1},                 // VirtualMemoryManagementSupported
     {90, 1},                 // HostRegisterSupported
     {10000, 100000},         // ClockInstructionRate, kHz: the 100 MHz of REALTIME
     {10002, kLdsPerMultiprocessor},

@@ -168,6 +168,40 @@ hipError_t hipMemGetInfo(size_t *free, size_t *total);
 hipError_t hipMemGetAddressRange(hipDeviceptr_t *base, size_t *size, hipDeviceptr_t pointer);
 hipError_t hipPointerGetAttributes(hipPointerAttribute_t *attributes, const void *pointer);
 
+// Virtual memory management
+typedef struct sx_hip_generic_allocation *hipMemGenericAllocationHandle_t;
+typedef struct {
+  int type;  // 1: a device
+  int id;
+} hipMemLocation;
+typedef struct {
+  int type;                 // 1: pinned
+  int requestedHandleType;  // 0: none
+  hipMemLocation location;
+  void *win32HandleMetaData;
+  struct {
+    unsigned char compressionType, gpuDirectRDMACapable;
+    unsigned short usage;
+  } allocFlags;
+} hipMemAllocationProp;
+typedef struct {
+  hipMemLocation location;
+  int flags;  // 0: none, 1: read, 3: read and write
+} hipMemAccessDesc;
+hipError_t hipMemGetAllocationGranularity(size_t *granularity, const hipMemAllocationProp *prop, int option);
+hipError_t hipMemAddressReserve(void **pointer, size_t size, size_t alignment, void *wish, unsigned long long flags);
+hipError_t hipMemAddressFree(void *pointer, size_t size);
+hipError_t hipMemCreate(hipMemGenericAllocationHandle_t *handle, size_t size, const hipMemAllocationProp *prop,
+                        unsigned long long flags);
+hipError_t hipMemRelease(hipMemGenericAllocationHandle_t handle);
+hipError_t hipMemMap(void *pointer, size_t size, size_t offset, hipMemGenericAllocationHandle_t handle,
+                     unsigned long long flags);
+hipError_t hipMemUnmap(void *pointer, size_t size);
+hipError_t hipMemSetAccess(void *pointer, size_t size, const hipMemAccessDesc *desc, size_t count);
+hipError_t hipMemGetAccess(unsigned long long *flags, const hipMemLocation *location, void *pointer);
+hipError_t hipMemRetainAllocationHandle(hipMemGenericAllocationHandle_t *handle, void *pointer);
+hipError_t hipMemGetAllocationPropertiesFromHandle(hipMemAllocationProp *prop, hipMemGenericAllocationHandle_t handle);
+
 // Copies; the kind is a hint, addresses decide
 hipError_t hipMemcpy(void *dst, const void *src, size_t size, hipMemcpyKind kind);
 hipError_t hipMemcpyAsync(void *dst, const void *src, size_t size, hipMemcpyKind kind, hipStream_t stream);

@@ -120,7 +120,9 @@ void give_back_oldest(Arena &a) {
   }
 }
 
-bool counted(MemoryKind kind) { return kind != MemoryKind::Host && kind != MemoryKind::Internal; }
+bool counted(MemoryKind kind) {
+  return kind != MemoryKind::Host && kind != MemoryKind::Internal && kind != MemoryKind::Virtual;
+}
 
 const Allocation *find_in(const std::map<uint64_t, Allocation> &ranges, uint64_t address) {
   auto it = ranges.upper_bound(address);
@@ -257,7 +259,10 @@ void memory_reset() {
   for (auto it = a.live.begin(); it != a.live.end();) {
     auto current = it++;
     // A module's goes with the module, which a launch of another thread may still hold.
-    if (current->second.kind != MemoryKind::Internal && current->second.kind != MemoryKind::Module) release(a, current);
+    // Virtual memory stays mapped until it is unmapped.
+    if (current->second.kind != MemoryKind::Internal && current->second.kind != MemoryKind::Module &&
+        current->second.kind != MemoryKind::Virtual)
+      release(a, current);
   }
   a.registered.clear();
 }
@@ -333,6 +338,56 @@ uint64_t memory_free_bytes() {
   Arena &a = arena();
   std::shared_lock<std::shared_mutex> guard(a.mutex);
   return config().device_memory - a.used;
+}
+
+bool memory_reserve(uint64_t size, uint64_t align, uint64_t &base) {
+  Arena &a = arena();
+  std::unique_lock<std::shared_mutex> guard(a.mutex);
+  return size <= a.size && take(a, size, align, base);
+}
+
+void memory_unreserve(uint64_t base, uint64_t size) {
+  Arena &a = arena();
+  std::unique_lock<std::shared_mutex> guard(a.mutex);
+  give_back(a, base, size);
+}
+
+bool memory_commit(uint64_t end) {
+  Arena &a = arena();
+  std::unique_lock<std::shared_mutex> guard(a.mutex);
+  return commit(a, end);
+}
+
+bool memory_count(uint64_t size) {
+  Arena &a = arena();
+  std::unique_lock<std::shared_mutex> guard(a.mutex);
+  if (size > config().device_memory || a.used > config().device_memory - size) return false;
+  a.used += size;
+  return true;
+}
+
+void memory_uncount(uint64_t size) {
+  Arena &a = arena();
+  std::unique_lock<std::shared_mutex> guard(a.mutex);
+  a.used -= size;
+}
+
+void memory_hide_virtual(uint64_t base, uint64_t size) {
+  Arena &a = arena();
+  std::unique_lock<std::shared_mutex> guard(a.mutex);
+  for (auto it = a.live.lower_bound(base); it != a.live.end() && it->first < base + size;)
+    it = it->second.kind == MemoryKind::Virtual ? a.live.erase(it) : std::next(it);
+  a.generation.fetch_add(1);
+}
+
+void memory_show_virtual(uint64_t base, uint64_t size) {
+  Arena &a = arena();
+  std::unique_lock<std::shared_mutex> guard(a.mutex);
+  Allocation &made = a.live[base];
+  made.base = base;
+  made.size = made.span = size;
+  made.kind = MemoryKind::Virtual;
+  a.generation.fetch_add(1);
 }
 
 Window memory_window() {

@@ -16,6 +16,7 @@ enum class MemoryKind : uint8_t {
   Managed,
   Module,    // loaded segments of a code object
   Internal,  // kernel arguments
+  Virtual,   // mapped and accessible (virtual_memory.cpp)
 };
 
 // Which parts of a registered range a launch has found readable or writable: what the application registered it can
@@ -82,6 +83,18 @@ int memory_unregister(uint64_t address);
 bool memory_find_registered(uint64_t address, Allocation &out);
 
 uint64_t memory_free_bytes();
+
+// For virtual memory management.  Addresses of the arena without memory: false where there are none.
+bool memory_reserve(uint64_t size, uint64_t align, uint64_t &base);
+void memory_unreserve(uint64_t base, uint64_t size);
+// Makes the arena up to an address usable.
+bool memory_commit(uint64_t end);
+// Device memory that is taken elsewhere: false if there is not so much.
+bool memory_count(uint64_t size);
+void memory_uncount(uint64_t size);
+// Allocations of the kind Virtual: removes those within a range; adds one.
+void memory_hide_virtual(uint64_t base, uint64_t size);
+void memory_show_virtual(uint64_t base, uint64_t size);
 
 // The window that compiled code may access without a check: the arena up to its last live allocation's page of 2 MiB.
 // Empty in strict mode, where every access is checked.

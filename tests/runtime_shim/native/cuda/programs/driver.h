@@ -58,6 +58,7 @@ void no_code();
 void seam();
 void reset();
 void refused();
+void virtual_memory();
 void modules();
 void ptx();
 void ptx_refused();

@@ -1,0 +1,163 @@
+// Virtual memory management: addresses, memory and access, each by itself.
+#include "driver.h"
+
+#include <cstring>
+
+namespace {
+
+constexpr size_t kPage = 2u << 20;
+
+CUmemAllocationProp device_memory() {
+  CUmemAllocationProp prop = {};
+  prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+  prop.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+  prop.location.id = device;
+  return prop;
+}
+
+CUmemAccessDesc access(CUmemAccess_flags flags) {
+  CUmemAccessDesc desc = {};
+  desc.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+  desc.location.id = device;
+  desc.flags = flags;
+  return desc;
+}
+
+size_t free_bytes() {
+  size_t available = 0, total = 0;
+  OK(cuMemGetInfo(&available, &total));
+  return available;
+}
+
+void mistakes(CUdeviceptr base, CUmemGenericAllocationHandle memory) {
+  const CUmemAllocationProp prop = device_memory();
+  const CUmemAccessDesc both = access(CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+  CUmemAllocationProp other = prop;
+  CUmemGenericAllocationHandle none;
+  CUdeviceptr p;
+  RESULT(cuMemAddressReserve(&p, kPage + 4096, 0, 0, 0), CUDA_ERROR_INVALID_VALUE);
+  RESULT(cuMemAddressReserve(&p, 0, 0, 0, 0), CUDA_ERROR_INVALID_VALUE);
+  RESULT(cuMemAddressReserve(&p, kPage, 3, 0, 0), CUDA_ERROR_INVALID_VALUE);
+  RESULT(cuMemAddressReserve(&p, size_t{1} << 60, 0, 0, 0), CUDA_ERROR_OUT_OF_MEMORY);
+  RESULT(cuMemCreate(&none, 4096, &prop, 0), CUDA_ERROR_INVALID_VALUE);
+  RESULT(cuMemCreate(&none, size_t{1} << 50, &prop, 0), CUDA_ERROR_OUT_OF_MEMORY);
+  other.location.id = 7;
+  RESULT(cuMemCreate(&none, kPage, &other, 0), CUDA_ERROR_INVALID_VALUE);
+  other = prop;
+  other.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+  RESULT(cuMemCreate(&none, kPage, &other, 0), CUDA_ERROR_NOT_SUPPORTED);
+  RESULT(cuMemMap(base + 4096, kPage, 0, memory, 0), CUDA_ERROR_INVALID_VALUE);
+  RESULT(cuMemMap(base + (size_t{1} << 40), kPage, 0, memory, 0), CUDA_ERROR_INVALID_VALUE);
+  RESULT(cuMemMap(base, kPage, 0, 12345, 0), CUDA_ERROR_INVALID_VALUE);
+  RESULT(cuMemMap(base, 2 * kPage, 0, memory, 0), CUDA_ERROR_INVALID_VALUE);  // more than there is
+  RESULT(cuMemUnmap(base, kPage), CUDA_ERROR_INVALID_VALUE);                  // not mapped yet
+  RESULT(cuMemSetAccess(base, kPage, &both, 1), CUDA_ERROR_INVALID_VALUE);
+  RESULT(cuMemAddressFree(base, kPage), CUDA_ERROR_INVALID_VALUE);            // a part of what was reserved
+  RESULT(cuMemRelease(12345), CUDA_ERROR_INVALID_VALUE);
+}
+
+}  // namespace
+
+void virtual_memory() {
+  start();
+  int can = 0;
+  OK(cuDeviceGetAttribute(&can, CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, device));
+  EXPECT(can == 1);
+  const CUmemAllocationProp prop = device_memory();
+  const CUmemAccessDesc both = access(CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+  size_t granule = 0;
+  OK(cuMemGetAllocationGranularity(&granule, &prop, CU_MEM_ALLOC_GRANULARITY_RECOMMENDED));
+  EXPECT(granule == kPage);
+  saxpy_with(function("saxpy"), false, nullptr);  // the module takes memory when it is used first
+  const size_t before = free_bytes();
+
+  CUdeviceptr base = 0;
+  CUmemGenericAllocationHandle memory[2], same;
+  OK(cuMemAddressReserve(&base, 8 * kPage, 4 * kPage, 0, 0));
+  EXPECT(base % (4 * kPage) == 0 && free_bytes() == before);
+  for (CUmemGenericAllocationHandle &one : memory) OK(cuMemCreate(&one, kPage, &prop, 0));
+  EXPECT(before - free_bytes() == 2 * kPage);
+  mistakes(base, memory[0]);
+  OK(cuMemMap(base, kPage, 0, memory[0], 0));
+  OK(cuMemMap(base + kPage, kPage, 0, memory[1], 0));
+  RESULT(cuMemMap(base + kPage, kPage, 0, memory[0], 0), CUDA_ERROR_INVALID_VALUE);  // taken
+  unsigned long long flags = 9;
+  OK(cuMemGetAccess(&flags, &both.location, base));
+  EXPECT(flags == 0);
+  int word = 41;
+  RESULT(cuMemcpyHtoD(base, &word, sizeof word), CUDA_ERROR_INVALID_VALUE);  // mapped, and not accessible
+  OK(cuMemSetAccess(base, 2 * kPage, &both, 1));
+  OK(cuMemGetAccess(&flags, &both.location, base + kPage + 5));
+  EXPECT(flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+
+  // One range for copies, fills and kernels, although it is two pieces of memory.
+  std::vector<int> numbers(2 * kPage / sizeof(int), 7), got(numbers.size());
+  OK(cuMemcpyHtoD(base, numbers.data(), 2 * kPage));
+  OK(cuMemsetD32(base + kPage - 8, 5, 4));
+  OK(cuMemcpyDtoH(got.data(), base, 2 * kPage));
+  const size_t edge = kPage / sizeof(int);
+  EXPECT(got[0] == 7 && got[edge - 3] == 7 && got[edge - 2] == 5 && got[edge + 1] == 5 && got[edge + 2] == 7);
+  float *x = reinterpret_cast<float *>(base + kPage - 256);
+  std::vector<float> ones(128, 1.0f), sums(128);
+  OK(cuMemcpyHtoD(reinterpret_cast<CUdeviceptr>(x), ones.data(), 512));
+  CUdeviceptr y;
+  OK(cuMemAlloc(&y, 512));
+  OK(cuMemcpyHtoD(y, ones.data(), 512));
+  int n = 128;
+  float a = 2.0f;
+  void *params[] = {&n, &a, &x, &y};
+  OK(cuLaunchKernel(function("saxpy"), 2, 1, 1, 64, 1, 1, 0, nullptr, params, nullptr));
+  OK(cuMemcpyDtoH(sums.data(), y, 512));
+  EXPECT(sums[0] == 3.0f && sums[127] == 3.0f);
+
+  // The memory keeps its content where it goes, and can be in two places.
+  OK(cuMemUnmap(base, kPage));
+  RESULT(cuMemcpyDtoH(&word, base, sizeof word), CUDA_ERROR_INVALID_VALUE);
+  OK(cuMemMap(base + 6 * kPage, kPage, 0, memory[0], 0));
+  OK(cuMemMap(base + 4 * kPage, kPage, 0, memory[0], 0));
+  OK(cuMemSetAccess(base + 6 * kPage, kPage, &both, 1));
+  OK(cuMemSetAccess(base + 4 * kPage, kPage, &both, 1));
+  OK(cuMemcpyDtoH(&word, base + 6 * kPage, sizeof word));
+  EXPECT(word == 7);
+  OK(cuMemsetD32(base + 4 * kPage, 99, 1));
+  OK(cuMemcpyDtoH(&word, base + 6 * kPage, sizeof word));
+  EXPECT(word == 99);
+  RESULT(cuMemFree(base + 6 * kPage), CUDA_ERROR_INVALID_VALUE);
+
+  // It is free when it is released and mapped nowhere.
+  OK(cuMemRetainAllocationHandle(&same, reinterpret_cast<void *>(base + 6 * kPage + 100)));
+  EXPECT(same == memory[0]);
+  CUmemAllocationProp told = {};
+  OK(cuMemGetAllocationPropertiesFromHandle(&told, same));
+  EXPECT(told.type == prop.type && told.location.type == prop.location.type);
+  OK(cuMemRelease(memory[0]));
+  OK(cuMemRelease(same));
+  RESULT(cuMemRelease(memory[0]), CUDA_ERROR_INVALID_VALUE);
+  OK(cuMemcpyDtoH(&word, base + 6 * kPage, sizeof word));
+  OK(cuMemUnmap(base + 6 * kPage, kPage));
+  OK(cuMemUnmap(base + 4 * kPage, kPage));
+  RESULT(cuMemMap(base, kPage, 0, memory[0], 0), CUDA_ERROR_INVALID_VALUE);
+  RESULT(cuMemAddressFree(base, 8 * kPage), CUDA_ERROR_INVALID_VALUE);  // something is mapped there
+  OK(cuMemUnmap(base + kPage, kPage));
+  OK(cuMemRelease(memory[1]));
+  OK(cuMemAddressFree(base, 8 * kPage));
+  OK(cuMemFree(y));
+  EXPECT(free_bytes() == before);
+
+  // New memory is zero, and many pieces need no file descriptors.
+  OK(cuMemAddressReserve(&base, 2000 * kPage, 0, 0, 0));
+  for (int i = 0; i < 2000; ++i) {
+    CUmemGenericAllocationHandle one;
+    OK(cuMemCreate(&one, kPage, &prop, 0));
+    OK(cuMemMap(base + i * kPage, kPage, 0, one, 0));
+    OK(cuMemRelease(one));
+  }
+  OK(cuMemSetAccess(base, 2000 * kPage, &both, 1));
+  for (int i = 0; i < 2000; i += 499) {
+    OK(cuMemcpyDtoH(&word, base + i * kPage, sizeof word));
+    EXPECT(word == 0);
+  }
+  OK(cuMemUnmap(base, 2000 * kPage));
+  OK(cuMemAddressFree(base, 2000 * kPage));
+  EXPECT(free_bytes() == before);
+}
