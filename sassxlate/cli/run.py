@@ -137,7 +137,8 @@ def command(
     pages = None
     if report is not None:
         pages = begin(report, report_format, "run", " ".join([app, *args]), target)
-    report_path = _report_file()
+    kept_report = os.environ.get("SASSXLATE_KEEP_REPORT")
+    report_path = _report_file(kept_report)
     settings = {
         "SASSXLATE_CACHE_DIR": str(cache),
         "SASSXLATE_CACHE_TAG": tag,
@@ -175,8 +176,9 @@ def command(
         status = application.start_and_wait(path, [app, *args], env)
         used = application.read_report(report_path)
     finally:
-        with suppress(OSError):
-            report_path.unlink()
+        if not kept_report:
+            with suppress(OSError):
+                report_path.unlink()
     if used.kernels and not used.refusals:
         with suppress(OSError):
             mark.parent.mkdir(parents=True, exist_ok=True)
@@ -267,8 +269,16 @@ def _usable_cache(tag: str) -> Path:
     return spare
 
 
-def _report_file() -> Path:
-    descriptor, name = tempfile.mkstemp(prefix="report-", dir=paths.runtime_dir())
+def _report_file(kept: str | None) -> Path:
+    """The record that the libraries write, begun: a temporary file, or ``kept``, which stays."""
+    if kept:
+        name = str(Path(kept).absolute())
+        try:
+            descriptor = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise UsageError("SX0719", f"{name}: {error.strerror}") from error
+    else:
+        descriptor, name = tempfile.mkstemp(prefix="report-", dir=paths.runtime_dir())
     with os.fdopen(descriptor, "wb", buffering=0) as file:
         try:
             file.write(b"sassxlate-report 1\n")
