@@ -2,6 +2,7 @@
 
 #include "files.h"
 #include "log.h"
+#include "sanitizers.h"
 
 #include <cerrno>
 #include <csignal>
@@ -45,36 +46,88 @@ std::vector<char *> pointers(std::vector<std::string> &strings) {
 }
 
 // fork() without the application's atfork handlers and without SIGCHLD: the application must not notice.
-pid_t quiet_fork() { return static_cast<pid_t>(syscall(SYS_clone, 0, 0, 0, 0, 0)); }
+SX_UNSANITIZED pid_t quiet_fork() { return static_cast<pid_t>(syscall(SYS_clone, 0, 0, 0, 0, 0)); }
+
+// While this exists no signal comes, in this thread and in what it forks: a handler of the application's must not run
+// in a copy of its process.
+class NoSignals {
+ public:
+  NoSignals() {
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before_);
+  }
+  ~NoSignals() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  NoSignals(const NoSignals &) = delete;
+  NoSignals &operator=(const NoSignals &) = delete;
+
+ private:
+  sigset_t before_;
+};
 
 struct Report {
   pid_t pid;
   int error;
 };
 
-// In the grandchild only async-signal-safe calls are allowed.
-[[noreturn]] void become(char **argv, char **envp, const char *log, int report_fd, int max_fd) {
-  signal(SIGPIPE, SIG_DFL);
-  sigset_t none;
-  sigemptyset(&none);
-  sigprocmask(SIG_SETMASK, &none, nullptr);
-  umask(077);
-  if (chdir("/") != 0) {
+// The processes between fork and exec make system calls alone.  Other threads of the application may have held any lock
+// when they were copied, those of a library that stands before the C library's functions (a sanitizer's) among them.
+SX_UNSANITIZED void say(int file, pid_t pid, int error) {
+  Report report = {pid, error};
+  syscall(SYS_write, file, &report, sizeof report);
+}
+
+[[noreturn]] SX_UNSANITIZED void end(int status) {
+  while (true) syscall(SYS_exit_group, status);
+}
+
+// As the kernel has it.
+struct Action {
+  void (*handler)(int);
+  unsigned long flags;
+  void (*restorer)();
+  unsigned long mask;
+};
+
+// Handlers go, then signals may come again; SIGPIPE, which an application may ignore, is what it is by default.
+SX_UNSANITIZED void take_signals() {
+  const unsigned long none = 0;
+  const Action plain = {SIG_DFL, 0, nullptr, 0};
+  for (int number = 1; number <= 64; ++number) {
+    Action now = plain;
+    syscall(SYS_rt_sigaction, number, nullptr, &now, sizeof none);
+    if (now.handler != SIG_IGN || number == SIGPIPE) syscall(SYS_rt_sigaction, number, &plain, nullptr, sizeof none);
   }
-  int in = open("/dev/null", O_RDONLY);
-  int out = open(log, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW, 0600);
-  if (out < 0) out = open("/dev/null", O_WRONLY);
-  int keep = fcntl(report_fd, F_DUPFD_CLOEXEC, 10);
-  dup2(in, 0);
-  dup2(out, 1);
-  dup2(out, 2);
+  syscall(SYS_rt_sigprocmask, SIG_SETMASK, &none, nullptr, sizeof none);
+}
+
+[[noreturn]] SX_UNSANITIZED void become(char **argv, char **envp, const char *log, int report_fd, int max_fd) {
+  take_signals();
+  syscall(SYS_umask, 077);
+  syscall(SYS_chdir, "/");
+  long in = syscall(SYS_open, "/dev/null", O_RDONLY);
+  long out = syscall(SYS_open, log, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW, 0600);
+  if (out < 0) out = syscall(SYS_open, "/dev/null", O_WRONLY);
+  long keep = syscall(SYS_fcntl, report_fd, F_DUPFD_CLOEXEC, 10);
+  syscall(SYS_dup2, in, 0);
+  syscall(SYS_dup2, out, 1);
+  syscall(SYS_dup2, out, 2);
   for (int fd = 3; fd < max_fd; ++fd)
-    if (fd != keep) close(fd);
-  execve(argv[0], argv, envp);
-  Report report = {getpid(), errno};
-  if (write(keep, &report, sizeof report) < 0) {
-  }
-  _exit(127);
+    if (fd != keep) syscall(SYS_close, fd);
+  syscall(SYS_execve, argv[0], argv, envp);
+  say(static_cast<int>(keep), static_cast<pid_t>(syscall(SYS_getpid)), errno);
+  end(127);
+}
+
+// Forks twice, so that the service is no child of the application's.  The child's number.
+SX_UNSANITIZED pid_t start(char **argv, char **envp, const char *log, int report_fd, int max_fd) {
+  pid_t child = quiet_fork();
+  if (child != 0) return child;
+  syscall(SYS_setsid);
+  pid_t grandchild = quiet_fork();
+  if (grandchild == 0) become(argv, envp, log, report_fd, max_fd);
+  say(report_fd, grandchild, grandchild < 0 ? errno : 0);
+  end(0);
 }
 
 int highest_descriptor() {
@@ -121,19 +174,16 @@ pid_t spawn_detached(const std::vector<std::string> &argv, const std::string &lo
     error = std::string("pipe: ") + strerror(errno);
     return -1;
   }
-  pid_t child = quiet_fork();
-  if (child == 0) {
-    setsid();
-    pid_t grandchild = quiet_fork();
-    if (grandchild == 0) become(args.data(), env.data(), log.c_str(), ends[1], max_fd);
-    Report report = {grandchild, grandchild < 0 ? errno : 0};
-    if (write(ends[1], &report, sizeof report) < 0) {
-    }
-    _exit(0);
+  pid_t child;
+  int failed = 0;
+  {
+    NoSignals guard;
+    child = start(args.data(), env.data(), log.c_str(), ends[1], max_fd);
+    if (child < 0) failed = errno;
   }
   close(ends[1]);
   if (child < 0) {
-    error = std::string("fork: ") + strerror(errno);
+    error = std::string("fork: ") + strerror(failed);
     close(ends[0]);
     return -1;
   }
