@@ -60,7 +60,7 @@ def folder(path: Path) -> Generator[int, None, None]:
 
     Raises:
         UntrustedError: SX0912, others can write to it or to one on the way.
-        OSError: it is missing, or no folder.
+        OSError: it is missing, or not a folder.
     """
     at = os.open("/", _FOLDER | os.O_DIRECTORY)
     try:

@@ -1,7 +1,7 @@
 """Code that may be changed: a region's instructions, and queries on them.
 
-Changes are proposed where they look right and proved afterwards, so nothing here has to be more
-than careful.  Each change names the SASS instructions that it joins: between those the code no
+Changes are proposed if they look right, and proved afterwards: an error here costs time, never
+correctness.  Each change names the SASS instructions that it joins: between those the code no
 longer keeps every register in its place, and they are proved together.
 """
 

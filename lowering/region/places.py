@@ -193,7 +193,8 @@ def _fixed_names(regs: RegisterMap) -> tuple[dict[str, V | S], dict[V | S, str]]
 
 
 def _fixed(regs: RegisterMap) -> dict[str, V | S]:
-    """What is the same in all blocks of a kernel: temporaries and what the kernel keeps."""
+    """Names that mean the same in all blocks of a kernel: temporaries, and registers with a fixed
+    use."""
     target = regs.target
     out: dict[str, V | S] = {
         f"t{i}": V(regs.vtemp_base + i)

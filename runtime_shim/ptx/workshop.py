@@ -32,13 +32,13 @@ class Workshop:
     _found: dict[Name, Found] = field(default_factory=dict[Name, Found])
 
     def tools(self, name: Name) -> Found:
-        """What there is of a tool; looked for once."""
+        """The installed versions of a tool; searched for once."""
         if name not in self._found:
             self._found[name] = Found(name, self.environment)
         return self._found[name]
 
     def read(self, name: str) -> bytes | None:
-        """A result of before."""
+        """A stored result; None if there is none."""
         return None if self.cache is None else self.cache.read("module", name)
 
     def keep(self, name: str, data: bytes) -> None:

@@ -175,10 +175,10 @@ class _Form:
         return word & ~(((1 << 23) - 1) << 105) | _CONTROL << 105
 
     def variants(self, combinations: int) -> Iterator[int]:
-        """The plain form, each modifier and flag alone, modifiers two by two, all of them together
-        where that are not too many, and random combinations.
+        """The plain form, each modifier and flag alone, pairs of modifiers, all combinations if
+        these are few, and random combinations.
 
-        Where no modifier is none of them, its first value is the plain one.
+        A modifier that has to have a value has its first one in the plain form.
         """
         chance, plain = self.chance, self.word
         for mod in self.mods:

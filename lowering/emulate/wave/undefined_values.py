@@ -5,7 +5,7 @@ Undefinedness propagates; it is an error when an undefined value decides somethi
 an active lane, a branch, EXEC.  Scalar instructions run their semantics over pairs of value
 and shadow, so a bit that an `s_and` masks off is defined.  Vector instructions are taken as
 strict in all lanes of their operands, except selects and instructions that combine parts.  A value
-loaded, or read from another lane, counts as defined: it is seeded rubbish instead.
+loaded, or read from another lane, counts as defined: instead it holds arbitrary, seeded bits.
 """
 
 from __future__ import annotations

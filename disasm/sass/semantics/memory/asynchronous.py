@@ -88,7 +88,7 @@ Change: TypeAlias = "Callable[[Vec, tuple[NDArray[np.intp], ...]], Vec]"
 
 
 def _changed(x: WarpView, where: Addresses, mask: Mask, change: Change) -> Bytes:
-    """Changes the barriers at addresses, one lane after the other; the states before."""
+    """Changes the barriers at addresses, one lane after another; returns their previous states."""
 
     def bytes_(old: Bytes, at: tuple[NDArray[np.intp], ...]) -> Bytes:
         new = change(Vec(np.ascontiguousarray(old).view("<u8")[..., 0], 64), at)
