@@ -78,7 +78,7 @@ class Target:
     lds: int = 64 << 10  # bytes, all of which a workgroup can have
     lds_step: int = 512  # bytes in which it is given out
     kernarg_align: int = 8  # bytes
-    # At entry: the kernel arguments' address, and the workgroup's x, y and z.  The ids stand after
+    # At entry: the kernel arguments' address, and the workgroup's x, y and z.  The ids follow
     # the user SGPRs, which are padded so that both together are 16 (UserSGPRInit16Bug of gfx1100
     # and gfx1102; the others do not mind).
     kernarg: S = _FIRST_PAIR

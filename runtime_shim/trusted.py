@@ -130,7 +130,7 @@ def read(path: Path) -> tuple[bytes, float]:
         UntrustedError: SX0912, others can write to it or to a folder on the way.
         OSError: it is missing, or cannot be read.
     """
-    # Not blocking: what stands there may be a pipe.
+    # Not blocking: the name may be that of a pipe.
     flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
     with folder(path.parent) as at:
         try:

@@ -1,4 +1,4 @@
-"""A target is one object: its name and its numbers stand in the tables of targets alone."""
+"""A target is one object: its name and its numbers are only in the tables of targets."""
 
 from __future__ import annotations
 

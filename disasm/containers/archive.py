@@ -99,7 +99,7 @@ def _name(title: bytes, names: memoryview, body: memoryview, at: int) -> tuple[s
     if title.startswith(b"/"):  # GNU: in the table of long names
         match = _NUMBER.match(title[1:])
         if match is None or int(match[1]) >= len(names):
-            raise fail("SX0109", "a member's name stands outside the table of names", at)
+            raise fail("SX0109", "a member's name is outside the table of names", at)
         start = int(match[1])
         text = bytes(names[start : start + _MAX_NAME])
         end = text.find(b"\n")

@@ -251,9 +251,7 @@ class _Reader:
                 callee = self.symbols[number]
                 if number != owner:
                     if callee.value >= text.size or callee.size > text.size - callee.value:
-                        raise fail(
-                            "SX0125", f"{callee.name} stands outside {text.name}", text.offset
-                        )
+                        raise fail("SX0125", f"{callee.name} is outside {text.name}", text.offset)
                     part.callees.append(callee)
             found[owner] = names[name] = part
         for section in self.sections:

@@ -161,9 +161,7 @@ class Elf:
     def slice(self, offset: int, size: int, what: str, code: str = "SX0106") -> memoryview:
         """``size`` bytes at ``offset``, or ContainerError ``code`` if the file is shorter."""
         if offset < 0 or size < 0 or offset > len(self.data) or size > len(self.data) - offset:
-            raise fail(
-                code, f"{what} ({size:#x} bytes at {offset:#x}) stands outside the file", offset
-            )
+            raise fail(code, f"{what} ({size:#x} bytes at {offset:#x}) is outside the file", offset)
         return self.data[offset : offset + size]
 
     @cached_property
@@ -266,7 +264,8 @@ class Elf:
             if shndx == SHN_XINDEX and 4 * number + 4 <= len(wide):
                 shndx = _U32.unpack_from(wide, 4 * number)[0]
             elif shndx < SHN_LORESERVE and shndx >= len(self.sections):
-                raise fail("SX0107", f"symbol {number} stands in section {shndx}", table.offset)
+                text = f"symbol {number} is in section {shndx}, which does not exist"
+                raise fail("SX0107", text, table.offset)
             title = read_string(names, name, "a symbol's name", table.offset)
             left -= len(title)
             if left < 0:
@@ -306,7 +305,7 @@ def read_string(table: memoryview, offset: int, what: str, place: int) -> str:
     if offset == 0 and len(table) == 0:
         return ""
     if offset >= len(table):
-        raise fail("SX0107", f"{what} stands outside its string table", place)
+        raise fail("SX0107", f"{what} is outside its string table", place)
     chunk = bytes(table[offset : offset + 256])
     end = chunk.find(b"\0")
     if end < 0:

@@ -118,7 +118,7 @@ def _parse_entry(view: memoryview, at: int, budget: Budget) -> tuple[FatbinEntry
     name = ""
     if name_size:
         if name_at > header or name_size > header - name_at:
-            raise fail("SX0113", "an entry's name stands outside its header", at)
+            raise fail("SX0113", "an entry's name is outside its header", at)
         name = printable(bytes(view[at + name_at : at + name_at + name_size]).rstrip(b"\0"))
     raw = view[at + header : at + header + stored]
     packed = _packed(raw, flags, compressed, plain, at, budget)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-_HEAD = 1 << 20  # bytes in which the directives must stand
+_HEAD = 1 << 20  # the directives must be in the first bytes
 _BLANK = re.compile(rb"(?:\s+|//[^\n]*|/\*.*?\*/)*", re.DOTALL)
 _VERSION = re.compile(rb"\.version\s+(\d{1,4})\.(\d{1,4})")
 _TARGET = re.compile(rb"\.target\s+([^\n;]*)")

@@ -193,7 +193,7 @@ def _read(text: str, arch: int) -> RegionText:
         else:
             line = Reader(words).line()
             if line.mnemonic in _PLACED:
-                raise bad(f"{line.mnemonic} means where it stands")
+                raise bad(f"{line.mnemonic} depends on its address")
             body.append(line)
     if not body or not {"in", "out", "free"} <= heads.keys():
         raise bad("no question: a line is missing")

@@ -46,7 +46,7 @@ Progress: TypeAlias = Callable[[str, int, int], None]  # of what, how many of ho
 
 @dataclass(frozen=True, slots=True)
 class _Task:
-    """A region of a kernel, where its code stands, and the question for it; ``outcome`` is why
+    """A region of a kernel, the place of its code, and the question for it; ``outcome`` is why
     there is none.  ``starts`` is where the code of each instruction begins, see
     :class:`~sassxlate.lowering.region.region.RegionSite`."""
 

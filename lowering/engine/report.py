@@ -21,17 +21,17 @@ Outcome: TypeAlias = Reason | Literal["macro", "guarded", "unsaid", "long"]
 class BlockReport:
     """A region: a block, or a part of one.
 
-    ``block`` is the graph's number of it, ``start`` and ``last`` the offsets of its first and last
-    SASS instruction, ``instructions`` how many there are.  ``engine`` wrote the code that was
-    taken: ``rules``, or the proposer's name.  ``outcome`` is ``accepted``, or why the rules' code
-    stands: nothing was asked because it is a ``macro`` (code that the language cannot say: loops,
-    other lanes, fences), because a guard ``guarded`` its edges, it is ``unsaid`` (a register
-    without a name) or too ``long`` for the proposer; else the gate's word on the best candidate,
-    with ``detail``.  Costs are lowering/optimize/cost.py's; ``model_cost`` is that of the candidate
-    spoken of, a model's or another proposer's.  ``verdict`` is the verifier's: ``Proved``,
-    ``Refuted``, ``Unknown``, or empty where it did not come to that; ``modulo`` the readings of a
-    proof.  ``answers`` is how many candidates there were.  ``kept``: they were remembered from a
-    region of the same canonical form.
+    ``block`` is its number in the graph, ``start`` and ``last`` are the offsets of its first and
+    last SASS instruction, ``instructions`` is their number.  ``engine`` wrote the code: ``rules``,
+    or the proposer's name.  ``outcome`` is ``accepted``, or the reason for the rules' code.  The
+    proposer was not asked for a ``macro`` (loops, other lanes, fences, which the language cannot
+    express), if a guard crosses the region's edge (``guarded``), if a register has no name
+    (``unsaid``), or if the region is too ``long`` for it.  Otherwise the outcome is the gate's
+    judgement of the best candidate, with ``detail``.  Costs are those of lowering/optimize/cost.py;
+    ``model_cost`` is the best candidate's, a model's or another proposer's.  ``verdict`` is the
+    verifier's: ``Proved``, ``Refuted``, ``Unknown``, or empty if it was not asked; ``modulo`` the
+    assumptions of a proof.  ``answers`` is the number of candidates.  ``kept``: they were
+    remembered from a region of the same canonical form.
     """
 
     block: int

@@ -187,7 +187,7 @@ def _unsafe(path: str, status: os.stat_result) -> str | None:
             return f"any user can write to {folder} ({mode})"
         # As in /tmp: an entry is its owner's.
         if not _owners_below(folder, path) <= {0, os.geteuid()}:
-            return f"another user owns what stands in {folder} ({mode})"
+            return f"another user owns a file in {folder} ({mode})"
     return None
 
 

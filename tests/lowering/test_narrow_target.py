@@ -2,7 +2,7 @@
 
 Its code has the instruction set's meaning, so the emulated device runs it, and the results must be
 right: with few registers most kernels keep some in scratch, with short counters and long hazard
-windows waits stand elsewhere, and the workgroup's numbers arrive in other registers.
+windows waits are at other places, and the workgroup's numbers arrive in other registers.
 """
 
 from __future__ import annotations

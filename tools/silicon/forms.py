@@ -1,7 +1,7 @@
 """Instruction words to measure, made from the encoding tables.
 
 Every modifier value of every form, each sign, complement and selector, and random combinations;
-operands stand in the registers of :mod:`probe`'s template.  Words that nvdisasm rejects or prints
+operands are the registers of :mod:`probe`'s template.  Words that nvdisasm rejects or prints
 with marks of doubt are left out.
 """
 

@@ -57,7 +57,7 @@ A role exists whether or not the text shows it. Uniform registers have six bits 
 from sm_100 on. The same bit may belong to several operands, or to a modifier that is decided by
 them: the picture shows the first.
 
-Arithmetic instructions share where their sources stand; bits 9 to 11 choose the form, the numbers
+Arithmetic instructions share the places of their sources; bits 9 to 11 choose the form, the numbers
 are the lowest bits of the operands (the tables' module `forms`):
 
 {forms}

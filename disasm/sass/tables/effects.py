@@ -99,7 +99,7 @@ _CONTROL = (
     *_each("BMOV", Effects(barrier="move")),
     *_each("B2R", Effects(barrier="result")),
     *_each("UCGABAR_ARV UCGABAR_WAIT", Effects(other="a barrier of a cluster")),
-    *_each("BPT RPCMOV LEPC ULEPC", Effects(other="traps, or tells where the code stands")),
+    *_each("BPT RPCMOV LEPC ULEPC", Effects(other="traps, or reads the code's address")),
 )
 # A memory operand looks the same in a load, a store and a prefetch, and the textures have none.
 _MEMORY = (

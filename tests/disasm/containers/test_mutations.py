@@ -27,7 +27,7 @@ SLOWEST = 5.0  # seconds for one file; the median is below a millisecond
 
 
 def mutations(data: bytes, seed: int, count: int = COUNT) -> Iterator[bytes]:
-    """Truncations, bit flips (more of them where headers stand), and overwritten words."""
+    """Truncations, bit flips (more of them in headers), and overwritten words."""
     random_ = random.Random(seed)
     for number in range(count):
         if number % 4 == 0:

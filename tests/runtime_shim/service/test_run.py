@@ -199,7 +199,7 @@ def test_wrong_settings(run: Run) -> None:
 
 
 def test_library_path_with_a_colon(run: Run, tmp_path: Path) -> None:
-    """LD_LIBRARY_PATH cannot hold a colon: a link stands in."""
+    """LD_LIBRARY_PATH cannot hold a colon: a link is used instead."""
     odd = tmp_path / "a:b c"
     odd.symlink_to(paths.library_dir(), target_is_directory=True)
     done = run("sh", "-c", 'ls "${LD_LIBRARY_PATH%%:*}"', SASSXLATE_LIB=str(odd))

@@ -34,7 +34,7 @@ class Writer(generated.Writer):
     # --- lines ---------------------------------------------------------------------------------
 
     def put(self, line: str) -> None:
-        """The line in one of its forms; what is put before never stands within a call."""
+        """The line in one of its forms; the lines put before it are never inside a call."""
         if line == _SHARED:
             for own in _START:
                 super().put(own)

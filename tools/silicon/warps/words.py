@@ -1,4 +1,4 @@
-"""The words to measure, as texts of sm_90: operands stand where the template keeps them."""
+"""The words to measure, as texts of sm_90; operands are the template's registers."""
 
 from __future__ import annotations
 

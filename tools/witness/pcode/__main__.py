@@ -8,7 +8,7 @@
 FILE is a program, a library or a cubin.  The pseudocode is the one in tinygrad's tables (in the
 ``test`` extra), which are made from AMD's manual; `machine.py` runs it, with floating point of its
 own, on the edge-biased inputs of `tools/silicon`.  ``compare`` prints the opcodes that are emitted,
-those with a second witness, and those that differ: as the pseudocode stands, and after what the
+those with a second witness, and those that differ: by the pseudocode alone, and after what the
 manual says beside it (`readings.py`).  Exit status 1: a difference without an explanation.
 """
 

@@ -1,6 +1,6 @@
 """Parts of AMD's manual that complete the pseudocode where it is not the whole description.
 
-The text as it stands is always tried first; only lanes that differ from it are judged by a reading.
+The unchanged text is always tried first; only lanes that differ from it are judged by a reading.
 Sections are those of "RDNA3 Instruction Set Architecture: Reference Guide", 15 August 2023.
 """
 

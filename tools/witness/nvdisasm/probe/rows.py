@@ -68,7 +68,7 @@ def signature(row: CompiledRow) -> str:
                for role, slot in row.row.operands.items()),
         row.row.free, row.row.ones,
     ))  # fmt: skip
-    body = re.sub(r" at 0x[0-9a-f]+>", ">", body)  # functions stand at another place each time
+    body = re.sub(r" at 0x[0-9a-f]+>", ">", body)  # functions have another address each time
     return hashlib.sha256(body.encode()).hexdigest()[:12]
 
 
