@@ -150,8 +150,8 @@ def _figures(f: Data) -> Iterator[str]:
     if apart:
         names = ", ".join(f"sm_{a}" for a in apart["never_trained_on"])
         yield (
-            f"\n{names}, which is in no training data, beside the others: {apart['first']:+.2f} "
-            f"points at 1 sample, {apart['best']:+.2f} at {n}."
+            f"\n{names}, which is not in the training data, compared with the others: "
+            f"{apart['first']:+.2f} points at 1 sample, {apart['best']:+.2f} at {n}."
         )
     yield f"\n| SASS instructions | distinct | Proved@1 | Proved@{n} | mean cost |"
     yield "|---|---|---|---|---|"

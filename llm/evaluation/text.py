@@ -91,7 +91,7 @@ def _blocks(f: Mapping[str, Any]) -> Iterator[str]:
     if apart is not None:
         names = ", ".join(f"sm_{a}" for a in apart["never_trained_on"])
         told = ", ".join(f"{apart[w]:+.2f} points {t}" for w, t in _samples(n))
-        yield f"  {names} (never trained on) beside the others: {told}"
+        yield f"  {names} (never trained on) compared with the others: {told}"
 
 
 def _samples(samples: int) -> list[tuple[str, str]]:

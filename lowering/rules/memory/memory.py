@@ -161,7 +161,7 @@ def _beside_locks(c: RuleEmitter) -> None:
     """Refuses a strong 128-bit access in a kernel that changes 128 bits under a lock
     (:mod:`.atomic128`): it does not take the lock, and nothing guarantees that it is not torn."""
     if c.k.locks and c.ins.has("128") and (c.ins.has("STRONG") or c.ins.has("MMIO")):
-        raise c.refuse("a strong access of 128 bits beside atomics on 128 bits")
+        raise c.refuse("a strong 128-bit access in a kernel with 128-bit atomics")
 
 
 def _load(c: RuleEmitter, op: str, *address: Arg, imm: int, glc: bool) -> None:
