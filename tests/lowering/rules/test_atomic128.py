@@ -39,5 +39,5 @@ def test_plain_accesses() -> None:
     ],
 )
 def test_strong_accesses_that_may_come_in_parts(first: str, last: str) -> None:
-    with pytest.raises(LoweringError, match=r"SX0410.*strong access of 128 bits"):
+    with pytest.raises(LoweringError, match=r"SX0410.*strong 128-bit access"):
         _translate(first, last)
