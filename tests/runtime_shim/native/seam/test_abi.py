@@ -77,17 +77,21 @@ def test_comparison_sees_differences(amd_include: Path, gxx: Tool, tmp_path: Pat
 
 
 def test_number_of_an_attribute(amd_include: Path, gxx: Tool, tmp_path: Path) -> None:
-    """The one attribute that is asked of AMD's library by number."""
+    """The attributes that are asked of AMD's library by number."""
     source = (NATIVE / "cuda/driver.cpp").read_text()
-    match = re.search(r"kHipMultiprocessorCount = (\d+);", source)
-    assert match
+    count = re.search(r"kHipMultiprocessorCount = (\d+);", source)
+    mapping = re.search(r"kHipVirtualMemory = (\d+);", source)
+    assert count
+    assert mapping
     program = tmp_path / "check.cpp"
     program.write_text(
         "#define __HIP_PLATFORM_AMD__\n#include <hip/hip_runtime_api.h>\n"
-        f"static_assert(hipDeviceAttributeMultiprocessorCount == {match[1]});\n"
+        f"static_assert(hipDeviceAttributeMultiprocessorCount == {count[1]});\n"
+        "static_assert(hipDeviceAttributeVirtualMemoryManagementSupported == "
+        f"{mapping[1]});\n"
     )
     gxx("-std=c++17", "-fsyntax-only", f"-I{amd_include}", program)
-    assert source.count("hipDeviceGetAttribute(") == 1
+    assert source.count("hipDeviceGetAttribute(") == 2
 
 
 def test_amds_library_has_every_name() -> None:
