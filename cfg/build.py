@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from sassxlate.cfg.collective_sections import Collectives, collectives
 from sassxlate.cfg.graph import SIZE, Block, Cfg, Edge, EdgeKind
-from sassxlate.disasm.sass.instruction import Instruction, Label, Pred
+from sassxlate.disasm.sass.instruction import Imm, Instruction, Label, Pred
 from sassxlate.disasm.sass.traits import traits
 from sassxlate.errors import CfgError, Where
 
@@ -62,9 +62,17 @@ def _plain_calls(
 ) -> frozenset[int]:
     """Calls that never return, so they are jumps: CALL.REL.NOINC is also the compiler's far jump.
 
-    A call is a jump if no RET can be reached from its target, skipping over nested calls.  (The
+    A call is a jump if no RET can be reached from its target, skipping over nested calls, or if its
+    return site's offset is no constant of the code: a far jump in a function that returns.  (The
     return address is a register that the caller sets itself; the call pushes nothing.)
     """
+    calls = {
+        o: t
+        for o, i in by_offset.items()
+        if i.mnemonic == "CALL" and o not in syscalls and (t := _target(i)) is not None
+    }
+    constants = _constants(by_offset)
+    far = {o for o in calls if by_offset[o].has("REL") and o + SIZE not in constants}
     returns: dict[int, bool] = {}
 
     def comes_back(entry: int) -> bool:
@@ -81,23 +89,32 @@ def _plain_calls(
                 transfer, target = traits(ins).transfer, _target(ins)
                 if transfer == "return":
                     returns[entry] = True
-                if ins.mnemonic == "CALL" and target is not None and offset not in syscalls:
-                    if comes_back(target) or is_conditional(ins):
+                if offset in calls and offset not in far:
+                    if comes_back(calls[offset]) or is_conditional(ins):
                         work.append(offset + SIZE)
                     continue
                 if transfer == "indirect":
                     work.extend(indirect.get(offset, ()))
-                elif target is not None and (transfer == "jump" or ins.mnemonic == "WARPSYNC"):
+                elif target is not None and (
+                    transfer == "jump" or ins.mnemonic == "WARPSYNC" or offset in far
+                ):
                     work.append(target)
-                ends = transfer in ("jump", "indirect", "exit", "return")
+                ends = transfer in ("jump", "indirect", "exit", "return") or offset in far
                 if not ends or is_conditional(ins):
                     work.append(offset + SIZE)
         return returns[entry]
 
-    calls = {
-        o: _target(i) for o, i in by_offset.items() if i.mnemonic == "CALL" and o not in syscalls
-    }
-    return frozenset(o for o, t in calls.items() if t is not None and not comes_back(t))
+    return frozenset(far | {o for o, t in calls.items() if not comes_back(t)})
+
+
+def _constants(by_offset: Mapping[int, Instruction]) -> frozenset[int]:
+    """All immediate operands: a relative call is preceded by a move of its return site's offset."""
+    return frozenset(
+        operand.value
+        for ins in by_offset.values()
+        for operand in ins.operands.values()
+        if isinstance(operand, Imm)
+    )
 
 
 def _walk(

@@ -347,6 +347,10 @@ def test_doubles_that_are_taken_apart(
     [
         # cvt.rz.f16.f32 is HADD2 with a binary32 source, which had been rounded to nearest
         ("floats_s2_0053 floats_s2_0151 floats_s2_0228 floats_s2_0156", 75, "O3"),
+        # CALL.REL.NOINC as a far jump in a function that returns
+        ("programs_s2_0012", 80, "O3"),
+        ("warps_s2_0021 warps_s2_0139 warps_s2_0150", 80, "O3"),
+        ("warps_s2_0139", 89, "O1"),
     ],
 )
 def test_kernels_of_another_seed(names: str, arch: int, flags: str, tmp_path: Path) -> None:
