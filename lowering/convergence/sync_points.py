@@ -213,6 +213,10 @@ class Syncs(BarrierRegisters):
             c.raw(Inst("s_cmp_eq_u32", (same, ZERO)))
             c.branch("s_cbranch_scc1", blocked)
             self._impatient(c, blocked)
+            # The missing lanes do not wait for these any more when they come.
+            c.raw(Inst("s_mov_b32", (EXEC, same)))
+            with c.scope():
+                self._break_masks(c, fetch())
             c.mark(go)
         c.raw(Inst("s_mov_b32", (EXEC, same)))
         with c.scope():
