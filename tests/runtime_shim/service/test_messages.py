@@ -21,8 +21,20 @@ from .conftest import Running
 from .test_service import loaded
 
 Start = Callable[..., Running]
-FIELDS = ("op", "image", "cc", "module", "kernel", "code_object", "strict", "counts", "tag", "made")
-OPS = ("ping", "tag", "stats", "module", "translate", "compile", "ahead", "nothing", "")
+FIELDS = (
+    "op", "image", "cc", "module", "kernel", "code_object", "strict", "counts", "tag", "made",
+    "jit", "environment", "inputs",
+)  # fmt: skip
+OPS = (
+    "ping", "tag", "stats", "module", "translate", "compile", "ahead", "assemble", "link",
+    "nothing", "",
+)  # fmt: skip
+# Parts of what PTX and linking take.
+WORDS = (
+    "max_registers=32", "max_registers=", "optimization=9", "debug", "target=90a", "cache=cg", ",",
+    "=", "PATH=/nowhere", "\n", "SASSXLATE_PTXAS=/nowhere/ptxas", "CUDA_HOME=/", "ptx ", "cubin ",
+    "\t", "/dev/null", "library /nowhere\tname", "object \t",
+)  # fmt: skip
 TEXTS = (
     "", "\0", "a\0b", "\ud800", "\udcff", "\udfff/x", "../../../etc/passwd", "/", "/dev/zero",
     "/proc/self/mem", "x" * 5000, "\u202e", "é" * 300, "%s%n", "\n", "kernel\nkernel", "-1", "null",
@@ -49,6 +61,9 @@ def _value(rng: random.Random) -> Any:
         return rng.choice(some)
     if kind == 3:
         return _deep(rng.choice((1, 10, 200, 400)))
+    if kind == 4 and rng.random() < 0.5:
+        parts = ["".join(rng.choices(WORDS, k=rng.randrange(1, 4))) for _ in range(3)]
+        return rng.choice((parts, parts[0]))
     if kind == 4:
         return "".join(chr(rng.choice((0, 0x41, 0xD800, 0xDC80, 0xFFFF, 0x10FFFF))) for _ in "1234")
     return [_value(rng) for _ in range(rng.randrange(3))]
@@ -95,6 +110,8 @@ def fuzz(running: Running, key: str, image: Path, seeds: range) -> int:
         {"op": "translate", "module": key, "kernel": "_Z5saxpyifPKfPf"},
         {"op": "compile", "code_object": str(image), "kernel": "k", "strict": True},
         {"op": "translate", "module": key, "kernel": "refused"},
+        {"op": "assemble", "image": str(image), "cc": 80, "jit": "debug", "environment": "PATH=/"},
+        {"op": "link", "inputs": [f"ptx {image}\tname"], "cc": 80, "environment": "PATH=/"},
     ]
     answers, connection, reader = 0, None, wire.FrameReader()
     for seed in seeds:
