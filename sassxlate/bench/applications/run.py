@@ -26,13 +26,13 @@ from sassxlate.errors import SassxlateError
 from sassxlate.lowering.target import DEFAULT
 from sassxlate.runtime_shim import application, paths
 from sassxlate.runtime_shim.cache.tag import cache_tag
-from sassxlate.runtime_shim.service import client
 
 Verdict = Literal["right", "wrong", "refused", "failed", "timed out"]
 VERDICTS: tuple[Verdict, ...] = ("right", "wrong", "refused", "failed", "timed out")
 _OUTPUT = 1_000_000  # bytes of a stream that are looked at: its end
 _WRONG = re.compile(r"^wrong\b.*$", re.MULTILINE)
 _SAID = re.compile(r"^sassxlate: (SX\d{4}): .*$", re.MULTILINE)
+_END_S = 10.0  # for the service to end
 _NVIDIA_GPU = Path("/dev/nvidiactl")  # NVIDIA's kernel driver makes it
 
 
@@ -180,11 +180,28 @@ def _cache(scratch: Path) -> Path:
 
 
 def _end_service(scratch: Path) -> None:
-    """The cache goes away with the scratch folder, and its service with it."""
+    """Ends the service of this cache and its workers, also one that only starts or that compiles
+    for long: the cache goes away with the scratch folder."""
+    cache = os.fsencode(_cache(scratch))
+    end = time.monotonic() + _END_S
+    while (found := _with_argument(cache)) and time.monotonic() < end:
+        for process in found:
+            with suppress(ProcessLookupError):
+                os.kill(process, signal.SIGKILL)
+        time.sleep(0.05)
     with suppress(SassxlateError, OSError):
-        socket = paths.socket_path(cache_tag(DEFAULT.name), _cache(scratch))
-        if client.listening(socket):
-            client.call(socket, {"op": "stop"}, timeout=10)
+        paths.socket_path(cache_tag(DEFAULT.name), _cache(scratch)).unlink()
+
+
+def _with_argument(argument: bytes) -> list[int]:
+    """The processes that were started with this argument."""
+    found: list[int] = []
+    for entry in os.scandir("/proc"):
+        if entry.name.isdecimal():
+            with suppress(OSError):
+                if argument in Path(entry.path, "cmdline").read_bytes().split(b"\0"):
+                    found.append(int(entry.name))
+    return found
 
 
 def _execute(

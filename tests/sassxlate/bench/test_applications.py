@@ -9,7 +9,9 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -108,6 +110,19 @@ def test_right_needs_a_kernel_on_the_device(tmp_path: Path) -> None:
 def test_failed_has_the_last_line(tmp_path: Path) -> None:
     outcome = _one(tmp_path, "raise SystemExit('no device found')")
     assert (outcome.verdict, outcome.reason) == ("failed", "status 1: no device found")
+
+
+def test_nothing_is_left_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither files nor the service, which may only be starting when a short script ends."""
+    place = tmp_path / "tmp"
+    place.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(place))
+    _one(tmp_path, "raise SystemExit('at once')")
+    time.sleep(1)
+    assert not list(place.iterdir())
+    for entry in Path("/proc").glob("[0-9]*/cmdline"):
+        with suppress(OSError):
+            assert os.fsencode(place) not in entry.read_bytes()
 
 
 def test_reasons_have_no_paths_of_the_machine(tmp_path: Path) -> None:
