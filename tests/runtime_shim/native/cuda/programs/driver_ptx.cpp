@@ -124,6 +124,16 @@ void ptx() {
   EXPECT(registers <= 24);
   saxpy_with(f, false, nullptr);
 
+  // Another target than the device.
+  Logs target;
+  target.number(CU_JIT_TARGET, CU_TARGET_COMPUTE_75);
+  const std::string low = kHead + ".visible .entry low() { ret; }\n";
+  OK(cuModuleLoadDataEx(&module, low.c_str(), target.count(), target.names.data(), target.values.data()));
+  OK(cuModuleGetFunction(&f, module, "low"));
+  int version;
+  OK(cuFuncGetAttribute(&version, CU_FUNC_ATTRIBUTE_BINARY_VERSION, f));
+  EXPECT(version == 75);
+
   // Debug information switches optimisation off, whatever its level.
   Logs debug;
   debug.number(CU_JIT_GENERATE_DEBUG_INFO, 1);
