@@ -283,22 +283,22 @@ def _cells(row: ProgramComparison) -> list[str]:
 
 
 def summary(result: HybridResult) -> list[str]:
-    """The figures over all programs, a line each."""
+    """The figures over all programs, one per line."""
     rows = result.rows
     asked, new = sum(r.asked for r in rows), sum(r.new for r in rows)
     lines = [
         f"{sum(r.passed for r in rows)} of {len(rows)} programs pass;"
         f" {100 * (1 - result.mean):.2f} % of dynamic instructions saved (geometric mean)",
         f"{asked} regions asked, {new} of them new by canonical form: hit rate"
-        f" {100 * result.hit_rate:.1f} %; {result.asked_a_second:.1f} a second with it,"
-        f" proofs apart ({sum(r.judging_s for r in rows):.1f} s)",
+        f" {100 * result.hit_rate:.1f} %; {result.asked_a_second:.1f} answers per second with hits,"
+        f" without the proofs ({sum(r.judging_s for r in rows):.1f} s)",
     ]
     rate = result.rate
     if rate is not None:
         lines.append(
             f"{rate.a_second:.1f} distinct blocks per second on {rate.cores} cores, nothing"
-            f" remembered ({rate.questions} of {rate.words:g} words asked and"
-            f" {rate.answered:g} answered in the median)"
+            f" remembered ({rate.questions} questions; medians: {rate.words:g} words per question,"
+            f" {rate.answered:g} per answer)"
         )
     return lines
 

@@ -253,7 +253,8 @@ def _model() -> Check:
         return Check("model", "optional", error.message, "unset it")
     there = models.shipped()
     if mode != "rules":
-        return Check("model", "ok", f"`translate` uses engine {mode}; weights: {there or 'named'}")
+        weights = f"; weights: {there or 'named'}" if mode in ("model", "hybrid") else ""
+        return Check("model", "ok", f"`translate` uses engine {mode}{weights}")
     if there is None and not os.environ.get(models.MODEL):
         fix = "name one with --model or SASSXLATE_MODEL"
         return Check("model", "optional", "no weights are shipped; `translate` uses the rules", fix)

@@ -13,6 +13,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from sassxlate.cli.bench import command as bench
+from sassxlate.cli.doctor import command as doctor
 from sassxlate.cli.translate import command as translate
 from sassxlate.cli.verify import command as verify
 from sassxlate.disasm.containers import load
@@ -156,3 +157,10 @@ def test_a_name_that_is_no_engine() -> None:
     done = call(translate, KERNEL, "--engine", "neural")
     assert done.exit_code == 2
     assert "'neural' is not one of rules, search, model, hybrid, nor FILE.py:NAME." in done.stderr
+
+
+def test_doctor_names_the_engine_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A proposer has no weights."""
+    monkeypatch.setenv("SASSXLATE_ENGINE", "ones.py:Ones")
+    done = call(doctor)
+    assert re.search(r"model +`translate` uses engine ones.py:Ones$", done.stdout, re.MULTILINE)
