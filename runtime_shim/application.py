@@ -7,6 +7,7 @@ Streams, signals and exit status pass through.  Cheap to import: a part of every
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 import os
 import signal
 import stat
@@ -20,7 +21,7 @@ from sassxlate.errors import ShimError, UsageError
 
 # NVIDIA's libraries that ours can take the place of, each in a folder of its name; and those that
 # do unless something else is said: NVIDIA's own refuse to work here.
-REPLACEABLE = ("cufft",)
+REPLACEABLE = ("cufft", "cublas")
 REPLACED = ("cufft",)
 
 PRELOAD = "libsassxlate_preload.so"
@@ -170,6 +171,15 @@ def replacements(text: str) -> tuple[str, ...]:
     if "none" in words and len(words) > 1:
         raise UsageError("SX0719", "--replace none goes with no other word")
     return () if "none" in words else words
+
+
+def host_blas() -> Path | None:
+    """The BLAS that NumPy's wheel brings, without loading NumPy; None: NumPy has another one."""
+    spec = importlib.util.find_spec("numpy")
+    if spec is None or spec.origin is None:
+        return None
+    folder = Path(spec.origin).parent.parent / "numpy.libs"
+    return next(iter(sorted(folder.glob("libscipy_openblas*.so*"))), None)
 
 
 def environment(

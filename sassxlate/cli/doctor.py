@@ -42,6 +42,8 @@ _LIBRARIES = (
     "cufft/libcufft.so.12",
     "cufft/libcufftw.so.11",
     "cufft/libcufftw.so.12",
+    "cublas/libcublas.so.12",
+    "cublas/libcublas.so.13",
 )
 # Packages that running programs needs, and the modules that they provide.
 _REQUIRED = {

@@ -70,7 +70,7 @@ EXIT_NOT_FOUND = 127
     metavar="LIST",
     default=",".join(application.REPLACED),
     show_default=True,
-    help="NVIDIA's libraries that ours take the place of (cufft), with commas; none: none of them.",
+    help="NVIDIA's libraries that ours take the place of (cufft, cublas), with commas; or none.",
 )
 @click.option("--trace", type=click.Path(file_okay=False), help="Write every driver call to DIR.")
 @click.option("--dump", type=click.Path(file_okay=False), help="Write used kernels' files to DIR.")
@@ -158,6 +158,10 @@ def command(
     if found and found.visible is not None:
         settings["HIP_VISIBLE_DEVICES"] = found.visible
     settings["SASSXLATE_DEVICES"] = found.devices if found else ""
+    if "cublas" in replaced and not os.environ.get("SASSXLATE_BLAS"):
+        blas = application.host_blas()
+        if blas is not None:
+            settings["SASSXLATE_BLAS"] = str(blas)
     if trace:
         settings["SASSXLATE_TRACE"] = str(_directory(trace))
     dump_dir = _directory(dump) if dump else None

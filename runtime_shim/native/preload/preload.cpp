@@ -74,6 +74,8 @@ const Replaced *replaced(const Image &image) {
       {"libcufft.so.12", "cufft", {"cufft", "__cufft"}},
       {"libcufftw.so.11", "cufft", {"fftw_", "fftwf_"}},
       {"libcufftw.so.12", "cufft", {"fftw_", "fftwf_"}},
+      {"libcublas.so.12", "cublas", {"cublas"}},
+      {"libcublas.so.13", "cublas", {"cublas"}},
   };
   for (const Replaced &r : *all)
     if (image.soname == r.soname && replaces(r.word)) return &r;

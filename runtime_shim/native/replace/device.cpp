@@ -21,7 +21,7 @@ constexpr int kNotInitialized = 3, kNotSupported = 801, kCapturing = 1;
   F(cuInit, (unsigned)) F(cuCtxGetCurrent, (CUcontext *)) F(cuCtxSetCurrent, (CUcontext))                          \
   F(cuDevicePrimaryCtxRetain, (CUcontext *, CUdevice)) F(cuMemGetInfo_v2, (size_t *, size_t *))                    \
   F(cuMemGetAddressRange_v2, (CUdeviceptr *, size_t *, CUdeviceptr)) F(cuLaunchHostFunc, (CUstream, CUhostFn, void *)) \
-  F(cuStreamIsCapturing, (CUstream, int *)) F(cuGraphRetainUserObject, (CUgraph, CUuserObject, unsigned, unsigned)) \
+  F(cuStreamSynchronize, (CUstream)) F(cuStreamIsCapturing, (CUstream, int *)) F(cuGraphRetainUserObject, (CUgraph, CUuserObject, unsigned, unsigned)) \
   F(cuStreamGetCaptureInfo_v2, (CUstream, int *, uint64_t *, CUgraph *, const CUgraphNode **, size_t *))           \
   F(cuUserObjectCreate, (CUuserObject *, void *, CUhostFn, unsigned, unsigned))
 // clang-format on
@@ -159,6 +159,8 @@ int enqueue(CUstream stream, std::unique_ptr<Work> work) {
   if (int error = d.cuGraphRetainUserObject(graph, object, 1, kMove)) return error;
   return d.cuLaunchHostFunc(stream, run_again, kept);
 }
+
+int synchronize(CUstream stream) { return driver().cuStreamSynchronize(stream); }
 
 void note_replaced(const char *word, const char *by) {
   if (first(word)) write_row(std::string("replaced\t") + word + "\t" + by + "\n");

@@ -39,6 +39,9 @@ class Work {
 // Appends to a stream; to the graph if it is being captured, which then owns the work.  0 or a CUresult.
 int enqueue(CUstream stream, std::unique_ptr<Work> work);
 
+// Waits for a stream.  0 or a CUresult.
+int synchronize(CUstream stream);
+
 // A row of the run's report, once: `word` is what --replace calls the library, `by` what carries it out.
 void note_replaced(const char *word, const char *by);
 

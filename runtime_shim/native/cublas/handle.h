@@ -1,0 +1,99 @@
+// A handle, the scalars and memory of a call, and its way into the stream.
+#pragma once
+#include <cstdint>
+#include <cstdlib>
+#include <limits>
+#include <memory>
+#include <new>
+#include <utility>
+
+#include "cublas_abi.h"
+#include "device.h"
+
+struct cublasContext {
+  CUstream stream = nullptr;
+  int pointer_mode = kPointerHost;
+  int math_mode = 0, atomics_mode = 0, sm_count = 0;
+};
+using cublasHandle = cublasContext *;
+
+namespace sx::cublas {
+
+// A number that a call is given: the host's is read at once, the device's when the work runs.
+template <class T>
+class Scalar {
+ public:
+  Scalar(const cublasContext &handle, const T *given)
+      : device_(handle.pointer_mode == kPointerDevice ? given : nullptr), value_(device_ ? T() : *given) {}
+  T get() const { return device_ ? *device_ : value_; }
+
+ private:
+  const T *device_;
+  T value_;
+};
+
+template <class F>
+class Function : public replace::Work {
+ public:
+  explicit Function(F body) : body_(std::move(body)) {}
+  void run() noexcept override { body_(); }
+
+ private:
+  F body_;
+};
+
+template <class F>
+cublasStatus submit(const cublasContext &handle, F body) {
+  std::unique_ptr<replace::Work> work = std::make_unique<Function<F>>(std::move(body));
+  return replace::enqueue(handle.stream, std::move(work)) ? CUBLAS_STATUS_EXECUTION_FAILED : CUBLAS_STATUS_SUCCESS;
+}
+
+// For calls that return a number: in host mode they wait for it.
+template <class T, class F>
+cublasStatus submit_result(const cublasContext &handle, T *result, F body) {
+  if (!result) return CUBLAS_STATUS_INVALID_VALUE;
+  bool captured = false;
+  if (replace::capturing(handle.stream, captured)) return CUBLAS_STATUS_EXECUTION_FAILED;
+  const bool host = handle.pointer_mode == kPointerHost;
+  if (host && captured) return CUBLAS_STATUS_NOT_SUPPORTED;
+  const cublasStatus status = submit(handle, [result, body = std::move(body)] { *result = body(); });
+  if (status != CUBLAS_STATUS_SUCCESS || !host) return status;
+  return replace::synchronize(handle.stream) ? CUBLAS_STATUS_EXECUTION_FAILED : CUBLAS_STATUS_SUCCESS;
+}
+
+// Whether memory can be used; says so once where it cannot (SX0782).
+bool usable(const void *address, uint64_t elements, size_t size, const char *function);
+
+// Elements from the first to the last of a matrix in columns, and of a vector.
+inline uint64_t matrix_extent(int64_t rows, int64_t columns, int64_t ld) {
+  if (rows <= 0 || columns <= 0) return 0;
+  uint64_t extent = 0;
+  if (__builtin_mul_overflow(static_cast<uint64_t>(columns - 1), static_cast<uint64_t>(ld), &extent))
+    return std::numeric_limits<uint64_t>::max();
+  return extent + static_cast<uint64_t>(rows);
+}
+inline uint64_t vector_extent(int64_t n, int64_t inc) {
+  return n <= 0 ? 0 : matrix_extent(1, n, std::abs(inc));
+}
+
+// Nothing but a status leaves a function of the interface.
+template <class F>
+cublasStatus with_handle(cublasHandle handle, F body) {
+  if (!handle) return CUBLAS_STATUS_NOT_INITIALIZED;
+  if (replace::enter()) return CUBLAS_STATUS_NOT_INITIALIZED;
+  try {
+    return body(*handle);
+  } catch (const std::bad_alloc &) {
+    return CUBLAS_STATUS_ALLOC_FAILED;
+  } catch (...) {
+    return CUBLAS_STATUS_INTERNAL_ERROR;
+  }
+}
+
+// cuBLAS's words in those of BLAS's C interface; 0 for what is neither.
+inline int op(int value) { return value >= 0 && value <= 2 ? 111 + value : 0; }
+inline int fill(int value) { return value == 0 ? 122 : value == 1 ? 121 : 0; }
+inline int diagonal(int value) { return value == 0 ? 131 : value == 1 ? 132 : 0; }
+inline int side(int value) { return value == 0 || value == 1 ? 141 + value : 0; }
+
+}  // namespace sx::cublas
