@@ -441,7 +441,7 @@ class Vectors:
         return pack(negative, size, np.zeros(size.shape, dtype=np.int64), width, fp.round)
 
     def approx(self, fn: Approximation, a: Vec) -> Vec:
-        """The nearest value of the format, or (of binary64) one beside it."""
+        """The nearest value of the format, or, for binary64, possibly an adjacent one."""
         with np.errstate(all="ignore"):
             x = to_float(a)
             return _from_float(_APPROXIMATE[fn](x), a.w, Round.NEAREST)

@@ -1,8 +1,8 @@
 """Work on the device in several processes.
 
-A fault spoils its process's context, and an endless launch holds it.  So each process writes what
-it found line by line, an object with its number ``n`` and a ``verdict``, and one such line before
-it begins: if a process ends early, another continues after the number that ended it.
+After a fault the process's context is unusable, and an endless launch blocks it.  So each process
+writes its results line by line, as objects with a number ``n`` and a ``verdict``, and one such line
+before each launch: if a process ends early, another continues after the number that ended it.
 """
 
 from __future__ import annotations

@@ -220,7 +220,8 @@ def frexp_mant(d: Domain[T], mode: Mode, a: T) -> T:
 
 def _approx(fn: Approximation) -> Fn:
     def meaning(d: Domain[T], mode: Mode, a: T) -> T:
-        """Except for sine and cosine, binary32 flushes denormals on both sides in every mode."""
+        """Denormal binary32 arguments and results are flushed in every mode, not by sine and
+        cosine."""
         w = d.width(a)
         fp = mode.fp(w)
         always = w == 32 and fn not in ("sin", "cos")

@@ -1,6 +1,6 @@
 """Names that a question in older forms needs and the block lacks: scalar temporaries for words of
-constant bank 0, which are loaded before the code that reads them, and for predicates; vector
-registers, for which temporaries are taken that an answer leaves."""
+constant bank 0, which are loaded before the code that reads them, and for predicates; and vector
+registers, whose places are temporaries that the answer does not use."""
 
 from __future__ import annotations
 

@@ -239,7 +239,7 @@ class Writer:
         self.put("LDG.E.64 R8, desc[UR6][R14.64+0x10]", "RET.REL.NODEC R40 0x0")
 
     def _work(self, second: bool) -> None:
-        """A small region in B1, which the function does not keep, or in B2."""
+        """Writes a small region that uses B1, which the function does not save, or B2."""
         if self.rng.random() < 0.4:
             return
         b, end = 2 if second else 1, self.label()

@@ -236,7 +236,7 @@ def _times(
     a: NDArray[Any], b: NDArray[Any], c: Words, formats: tuple[Format, Format], into: Format,
     core: Core,
 ) -> Words:  # fmt: skip
-    """(..., rows, k), (..., 1 or rows, 8, k), (..., rows, 8) -> (..., rows, 8)"""
+    """A * B + C: (..., rows, k), (..., 1 or rows, 8, k), (..., rows, 8) -> (..., rows, 8)."""
     how = Round.ZERO if into.width == 32 else Round.NEAREST
     lost = np.uint32((1 << into.mantissa - core.kept) - 1 if into.width == 32 else 0)
     out = c
