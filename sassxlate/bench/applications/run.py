@@ -263,13 +263,15 @@ def _verdict(
         if report is not None and not report.kernels:
             return "failed", "no kernel ran on the emulated device"
         return "right", ""
+    end = f"after {done.seconds:.0f} s" if done.timed_out else _last_line(done)
     if report is not None and report.refusals:
-        return "refused", report.refusals[0].line
+        # What the application said may have another cause than the refusal: both are shown.
+        return "refused", f"{end}; before that {report.refusals[0].line}"
     if done.timed_out:
-        return "timed out", f"after {done.seconds:.0f} s"
+        return "timed out", end
     if done.status:
         said = list(_SAID.finditer(done.err))
-        last = said[0][0] if said else _last_line(done)
+        last = said[0][0] if said else end
         kind = f"signal {done.status - 128}" if done.status > 128 else f"status {done.status}"
         return "failed", f"{kind}: {last}"
     return "wrong", f"its output has no {missing[0]!r}"
@@ -285,7 +287,8 @@ def _plain(result: Result, folders: Sequence[str]) -> Result:
 
 def _last_line(done: _Done) -> str:
     lines = [line.strip() for line in (done.out + "\n" + done.err).splitlines()]
-    return next((line for line in reversed(lines) if line), "nothing printed")
+    own = (line for line in reversed(lines) if line and not line.startswith("sassxlate: "))
+    return next(own, "nothing printed")
 
 
 __all__ = ["VERDICTS", "Outcome", "Result", "Verdict", "measure", "measure_all"]

@@ -148,7 +148,7 @@ raise SystemExit(f"module: {status}")
     assert [count for _, count in outcome.refused] == [1]
     (code,) = [code for code, _ in outcome.refused]
     assert code in catalogue()
-    assert code in outcome.reason
+    assert outcome.reason.startswith(f"module: 218; before that {code}: ")
     assert f"{code} x1" in table.markdown([outcome])[2]
 
 
