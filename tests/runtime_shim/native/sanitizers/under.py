@@ -10,7 +10,7 @@ import ctypes
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 RUNTIMES = {"asan": "libasan.so", "tsan": "libtsan.so", "ubsan": None}
@@ -50,9 +50,12 @@ def main() -> None:
     plain = application.environment
 
     def environment(
-        base: Mapping[str, str], directory: Path, settings: Mapping[str, str]
+        base: Mapping[str, str],
+        libraries: Path,
+        settings: Mapping[str, str],
+        replaced: Sequence[str] = application.REPLACED,
     ) -> dict[str, str]:
-        result = plain(base, directory, settings)
+        result = plain(base, libraries, settings, replaced)
         if runtime:
             # First of all: its functions have to be found before the C library's.
             result["LD_PRELOAD"] = f"{runtime}:{result['LD_PRELOAD']}"
