@@ -13,6 +13,17 @@ constexpr ArrayFormat kFormats[] = {
     {CU_AD_FORMAT_HALF, 1, Channel::Float},              {CU_AD_FORMAT_FLOAT, 2, Channel::Float},
 };
 
+// Whether an array may have these dimensions: CUDA's limits, as an H200 answers.
+bool fits(const CUDA_ARRAY3D_DESCRIPTOR &wanted) {
+  size_t w = wanted.Width, h = wanted.Height, d = wanted.Depth, across = 131072, down = 65536, deep = 16384;
+  bool cube = wanted.Flags & CUDA_ARRAY3D_CUBEMAP, layered = wanted.Flags & CUDA_ARRAY3D_LAYERED;
+  if (cube) return w == h && w <= 32768 && (layered ? d && d % 6 == 0 && d <= 2046 : d == 6);
+  if (layered) return w <= 32768 && h <= 32768 && d <= 2048;
+  if (d) return h && w <= deep && h <= deep && d <= deep;
+  if (wanted.Flags & CUDA_ARRAY3D_TEXTURE_GATHER) across = down = 32768;
+  return w <= across && h <= down;
+}
+
 // Checks the description, and fills in the rest of `array` but its memory; `bytes`: what it takes.
 CUresult describe(const CUDA_ARRAY3D_DESCRIPTOR &wanted, Array &array, size_t &bytes) {
   const ArrayFormat *format = array_format(wanted.Format);
@@ -20,6 +31,7 @@ CUresult describe(const CUDA_ARRAY3D_DESCRIPTOR &wanted, Array &array, size_t &b
   if (!wanted.Width) return CUDA_ERROR_INVALID_VALUE;
   if (!format) return refuse("an array with this texel format");
   if (channels != 1 && channels != 2 && channels != 4) return CUDA_ERROR_INVALID_VALUE;
+  if (!fits(wanted)) return CUDA_ERROR_INVALID_VALUE;
   // Four texels are gathered from arrays of two dimensions alone (measured).
   if (wanted.Flags & CUDA_ARRAY3D_TEXTURE_GATHER && (!wanted.Height || wanted.Depth)) return CUDA_ERROR_INVALID_VALUE;
   array.device = &current_device();

@@ -123,8 +123,12 @@ constexpr size_t kMostLinearTexels = size_t{1} << 28;
 
 uint32_t mask(bool value) { return value ? ~0u : 0; }
 
-// What a resource has: its texels, and their format; whether they are the faces of cubes, or a volume.
-CUresult place(const CUDA_RESOURCE_DESC &resource, Descriptor &d, const ArrayFormat *&format, bool &cube, bool &solid) {
+struct Shape {
+  bool cube, solid, layered;  // faces of cubes, a volume, layers
+};
+
+// What a resource has: its texels, their format and shape.
+CUresult place(const CUDA_RESOURCE_DESC &resource, Descriptor &d, const ArrayFormat *&format, Shape &shape) {
   unsigned number = 0;
   d.layers = d.axis[1].size = d.axis[2].size = 1;
   switch (resource.resType) {
@@ -132,8 +136,9 @@ CUresult place(const CUDA_RESOURCE_DESC &resource, Descriptor &d, const ArrayFor
       Array *array = find_array(resource.res.array);
       if (!array) return CUDA_ERROR_INVALID_HANDLE;
       number = array->described.Format;
-      cube = array->described.Flags & CUDA_ARRAY3D_CUBEMAP;
-      solid = array->described.Depth && !(array->described.Flags & (CUDA_ARRAY3D_CUBEMAP | CUDA_ARRAY3D_LAYERED));
+      shape.cube = array->described.Flags & CUDA_ARRAY3D_CUBEMAP;
+      shape.layered = !shape.cube && array->described.Flags & CUDA_ARRAY3D_LAYERED;
+      shape.solid = array->described.Depth && !shape.cube && !shape.layered;
       d.base = reinterpret_cast<uint64_t>(array->memory);
       d.channels = array->described.NumChannels;
       d.axis[0].size = static_cast<uint32_t>(array->described.Width);
@@ -141,7 +146,7 @@ CUresult place(const CUDA_RESOURCE_DESC &resource, Descriptor &d, const ArrayFor
       d.axis[2].size = static_cast<uint32_t>(array->planes());
       d.pitch = static_cast<uint32_t>(array->pitch);
       d.slice = static_cast<uint32_t>(array->pitch * array->rows());
-      d.layers = cube ? d.axis[2].size / 6 : d.axis[2].size;
+      d.layers = shape.cube ? d.axis[2].size / 6 : d.axis[2].size;
       break;
     }
     case 2: {
@@ -187,9 +192,9 @@ CUresult place(const CUDA_RESOURCE_DESC &resource, Descriptor &d, const ArrayFor
 }
 
 // How coordinates become texels along an axis (rules/texture_place.py).
-void set_axis(Axis &axis, int mode, bool normalized) {
+void set_axis(Axis &axis, int mode, bool normalized, bool layered) {
   bool periodic = normalized && (mode == 0 || mode == 2);
-  uint32_t bits = !normalized ? 12 : 21 + (axis.size > 8192) + (axis.size > 65536);
+  uint32_t bits = !normalized ? 12 : 21 + (axis.size > 8192) + (axis.size > (layered ? 16384 : 65536));
   axis.scale = static_cast<float>(1u << bits);
   axis.factor = normalized ? axis.size : 1;
   axis.bits = bits - 8;
@@ -203,11 +208,12 @@ void set_axis(Axis &axis, int mode, bool normalized) {
   axis.clamp = mask(!periodic && mode != 3);  // without normalised coordinates nothing repeats
 }
 
-// binary32 to binary16 and back, towards 0.
-uint32_t as_half(float value) {
+// binary32 to binary16 and back, towards 0.  A NaN is the largest number of its sign, but a NaN to a filter (measured).
+uint32_t as_half(float value, bool linear) {
   uint32_t word = bits(value), sign = word & 0x80000000;
   float size = bits_to_float(word & 0x7fffffff);
   if (std::isinf(size)) return word;
+  if (linear && std::isnan(size)) return 0x7fffe000;
   if (!(size < 65504.0f)) return sign | 0x477fe000;
   if (size < 0x1p-14f) return sign | bits(std::floor(size * 0x1p24f) * 0x1p-24f);
   return word & ~0x1fffu;
@@ -230,7 +236,7 @@ void set_values(Descriptor &d, const ArrayFormat &format, const CUDA_TEXTURE_DES
   if (format.kind == Channel::Float) {
     d.kind = format.shift == 1 ? kHalf : kFloat;
     for (int i = 0; i < 4; ++i)
-      d.border[i] = format.shift == 1 ? as_half(texture.borderColor[i]) : bits(texture.borderColor[i]);
+      d.border[i] = format.shift == 1 ? as_half(texture.borderColor[i], linear) : bits(texture.borderColor[i]);
     return;
   }
   if (format.shift == 2 || texture.flags & CU_TRSF_READ_AS_INTEGER) {
@@ -263,8 +269,8 @@ CUresult create_texture(unsigned long long *object, const CUDA_RESOURCE_DESC *re
   if (texture->flags & CU_TRSF_SEAMLESS_CUBEMAP) return refuse("a seamless cube map");
   Descriptor d = {};
   const ArrayFormat *format = nullptr;
-  bool cube = false, solid = false;
-  CUresult result = place(*resource, d, format, cube, solid);
+  Shape shape = {};
+  CUresult result = place(*resource, d, format, shape);
   if (result != CUDA_SUCCESS) return result;
   bool integers = format->kind != Channel::Float && (texture->flags & CU_TRSF_READ_AS_INTEGER || format->shift == 2);
   bool linear = texture->filterMode == 1;
@@ -272,11 +278,13 @@ CUresult create_texture(unsigned long long *object, const CUDA_RESOURCE_DESC *re
   // The number of bits of such volumes' coordinates is unknown: at 2,049 texels as for 8,192, at 5,000 more.
   bool normalized = texture->flags & CU_TRSF_NORMALIZED_COORDINATES;
   for (const Axis &axis : d.axis)
-    if (solid && normalized && axis.size > 2049 && axis.size <= 8192)
+    if (shape.solid && normalized && axis.size > 2049 && axis.size <= 8192)
       return refuse("normalised coordinates in a volume of more than 2049 and at most 8192 texels");
+  if (shape.layered && normalized && d.axis[1].size > 1 && (d.axis[0].size > 16384 || d.axis[1].size > 16384))
+    return refuse("normalised coordinates in layers of more than 16384 texels along an axis");  // not measured
   d.linear = mask(linear);
   for (int i = 0; i < 3; ++i) {
-    set_axis(d.axis[i], texture->addressMode[i], cube || normalized);
+    set_axis(d.axis[i], texture->addressMode[i], shape.cube || normalized, shape.layered);
     d.bordered |= d.axis[i].border;
   }
   set_values(d, *format, *texture);
@@ -292,8 +300,8 @@ CUresult create_surface(unsigned long long *object, const CUDA_RESOURCE_DESC *re
   if (!object || !resource || resource->resType != 0) return CUDA_ERROR_INVALID_VALUE;
   Descriptor d = {};
   const ArrayFormat *format = nullptr;
-  bool cube = false, solid = false;
-  CUresult result = place(*resource, d, format, cube, solid);
+  Shape shape = {};
+  CUresult result = place(*resource, d, format, shape);
   return result == CUDA_SUCCESS ? put(d, object) : result;
 }
 

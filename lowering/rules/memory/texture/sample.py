@@ -276,7 +276,7 @@ def _finish(t: Texture, form: Form, values: tuple[V, ...]) -> None:
 
 def _gathered(t: Texture, form: Form, values: tuple[V, ...]) -> None:
     """Gathered values go through the filter: signed bytes are widened to 16 bits, and a NaN
-    half loses its bits."""
+    half loses its bits; so does, from cubes, a NaN float, and a denormal one becomes a zero."""
     c = t.c
     value = values[0]
     done, other = c.k.label("Lgathered"), c.k.label("Lother")
@@ -307,7 +307,25 @@ def _gathered(t: Texture, form: Form, values: tuple[V, ...]) -> None:
         c.emit("v_cmp_class_f32", mask, value, c.to_v(I(3)))
         c.emit("s_and_b32", mask, mask, half)
         c.emit("v_cndmask_b32", value, value, c.to_v(I(0x7FFFE000)), mask)
+    if form.cube:
+        _without_bits(t, value)
     c.mark(done)
+
+
+def _without_bits(t: Texture, value: V) -> None:
+    """A float's NaN becomes NVIDIA's, a denormal a zero of its sign."""
+    c = t.c
+    with c.scope():
+        mask, single, zero = c.stemp(), c.stemp(), c.vtemp()
+        c.emit("s_cmp_eq_u32", t.field(word.KIND), I(word.FLOAT))
+        c.emit("s_cselect_b32", single, I(0xFFFFFFFF), ZERO)
+        c.emit("v_cmp_class_f32", mask, value, c.to_v(I(3)))
+        c.emit("s_and_b32", mask, mask, single)
+        c.emit("v_cndmask_b32", value, value, c.to_v(I(0x7FFFFFFF)), mask)
+        c.emit("v_and_b32", zero, I(0x80000000), value)
+        c.emit("v_cmp_class_f32", mask, value, c.to_v(I(0x90)))
+        c.emit("s_and_b32", mask, mask, single)
+        c.emit("v_cndmask_b32", value, value, zero, mask)
 
 
 def _lacking(t: Texture, form: Form, values: list[V]) -> None:
