@@ -49,7 +49,7 @@ Found find(const char *path) {
     if (!*rest || !strcmp(rest, "/")) return {Node::Directory, 0};
     return {strcmp(rest, "/version") ? Node::None : Node::Version, 0};
   }
-  if (strncmp(path, device, sizeof device - 1)) return {};
+  if (strncmp(path, device, sizeof device - 1) != 0) return {};
   const char *rest = path + sizeof device - 1;
   if (!strcmp(rest, "ctl")) return {Node::Device, kControlMinor};
   if (*rest < '0' || *rest > '9' || (*rest == '0' && rest[1])) return {};

@@ -13,8 +13,9 @@ import pytest
 from sassxlate.runtime_shim.cache import tag, verdicts
 
 ROOT = Path(str(resources.files("sassxlate")))
-# What the service loads and no translation depends on: how errors and progress read, and start-up.
-NEUTRAL = {"__init__.py", "errors.py", "output.py", "processes.py", "toolchain.py"}
+# What the service loads and no translation depends on: how errors and progress read, how files are
+# replaced, and start-up.
+NEUTRAL = {"__init__.py", "errors.py", "files.py", "output.py", "processes.py", "toolchain.py"}
 _LOADED = """
 import json, sys
 from pathlib import Path

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import ctypes
+import threading
 from ctypes import byref, c_int, c_longlong, c_size_t, c_uint64, c_void_p
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 from numpy.typing import NDArray
 
 Array = NDArray[Any]
@@ -34,14 +36,20 @@ class CufftError(Exception):
         self.code = code
 
 
+_LOCK = threading.Lock()  # of the environment
+
+
 class Cuda:
     """The driver: memory and streams of the emulated device."""
 
     def __init__(self) -> None:
         self.library = ctypes.CDLL(str(library_folder() / "libcuda.so.1"))
         context = c_void_p()
-        self.call("cuInit", 0)
-        self.call("cuDevicePrimaryCtxRetain", byref(context), 0)
+        # A process has one emulated device: all tests that share the process give it this memory.
+        with _LOCK, pytest.MonkeyPatch.context() as patch:
+            patch.setenv("SASSXLATE_DEVICE_MEMORY", "256M")
+            self.call("cuInit", 0)
+            self.call("cuDevicePrimaryCtxRetain", byref(context), 0)
         self.call("cuCtxSetCurrent", context)
 
     def call(self, name: str, *arguments: Any) -> None:

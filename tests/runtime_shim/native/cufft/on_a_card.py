@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ctypes import byref, c_int, c_size_t, c_void_p
 
-from tests.runtime_shim.native.cufft.cufft_api import (
+from cufft_api import (
     C2C,
     C2R,
     FORWARD,

@@ -15,7 +15,6 @@ from .cufft_api import library_folder
 
 Tool = Callable[..., str]
 HERE = Path(__file__).parent
-ROOT = HERE.parents[3]
 
 EXPECTED = """\
 memory MEMORY
@@ -80,7 +79,6 @@ def run(card: Path, **variables: str) -> tuple[str, str]:
     """What the program prints, with addresses by name, and our messages."""
     environment = {
         **os.environ,
-        "PYTHONPATH": str(ROOT),
         "SASSXLATE_HIP": str(card / "libamdhip64.so"),
         **variables,
     }
