@@ -19,7 +19,8 @@ bool fits(const CUDA_ARRAY3D_DESCRIPTOR &wanted) {
   bool cube = wanted.Flags & CUDA_ARRAY3D_CUBEMAP, layered = wanted.Flags & CUDA_ARRAY3D_LAYERED;
   if (cube) return w == h && w <= 32768 && (layered ? d && d % 6 == 0 && d <= 2046 : d == 6);
   if (layered) return w <= 32768 && h <= 32768 && d <= 2048;
-  if (d) return h && w <= deep && h <= deep && d <= deep;
+  // Volumes may be longer that are narrower: attributes 47 to 49.
+  if (d) return h && ((w <= deep && h <= deep && d <= deep) || (w <= 8192 && h <= 8192 && d <= 32768));
   if (wanted.Flags & CUDA_ARRAY3D_TEXTURE_GATHER) across = down = 32768;
   return w <= across && h <= down;
 }

@@ -5,6 +5,7 @@
 #include "hostcall.h"
 #include "launch.h"
 #include "texture.h"
+#include "unsupported.h"
 
 #include <cstring>
 
@@ -50,6 +51,7 @@ struct Side {
   char *base = nullptr;
   size_t pitch = 0, height = 0;
   size_t row = 0, planes = SIZE_MAX;  // the bytes of a row and the planes that a box may have
+  bool lines = false;                 // an array of layers of one dimension
 };
 
 bool side_of(unsigned type, const void *host, CUdeviceptr device, CUarray handle, size_t pitch, size_t width,
@@ -62,6 +64,7 @@ bool side_of(unsigned type, const void *host, CUdeviceptr device, CUarray handle
     side.height = array->rows();
     side.row = array->row;
     side.planes = array->planes();
+    side.lines = !array->described.Height && array->described.Flags & CUDA_ARRAY3D_LAYERED;
     return true;
   }
   switch (type) {
@@ -75,6 +78,24 @@ bool side_of(unsigned type, const void *host, CUdeviceptr device, CUarray handle
 }
 
 bool lies_in(size_t at, size_t size, size_t bound) { return at <= bound && size <= bound - at; }
+
+// The rows of memory from one layer of one dimension to the next.  An H200 takes `given` for ordinary memory of the
+// host, but writes layers one row after the other to a device's memory, whatever is given (measured for a whole array
+// to the beginning of memory; other copies to and from a device's memory are refused).
+CUresult layer_rows(const CUDA_MEMCPY3D &p, const Side &array, const char *memory, bool to_array, size_t &given) {
+  size_t at = to_array ? p.srcZ : p.dstZ;
+  if (given <= 1 || (p.Depth == 1 && !at)) return CUDA_SUCCESS;
+  hipPointerAttribute_t facts = {};
+  bool known = hip().hipPointerGetAttributes && hip().hipPointerGetAttributes(&facts, memory) == hipSuccess;
+  if (!known) hip().hipGetLastError();  // a question, not an error
+  if (!known || facts.type == hipMemoryTypeUnregistered) return CUDA_SUCCESS;
+  bool whole = !p.srcXInBytes && !p.srcZ && p.WidthInBytes == array.row && p.Depth == array.planes;
+  bool start = !p.dstXInBytes && !p.dstY && !p.dstZ;
+  if (to_array || !whole || !start || facts.type != hipMemoryTypeDevice || facts.isManaged)
+    return refuse("a copy between layers of one dimension and planes of more than one row in a device's memory");
+  given = 1;
+  return CUDA_SUCCESS;
+}
 
 CUresult copy_rows(char *dst, size_t dst_pitch, const char *src, size_t src_pitch, size_t width, size_t height,
                    CUstream stream) {
@@ -107,6 +128,13 @@ CUresult copy_3d(const CUDA_MEMCPY3D *p, CUstream stream, bool wait) {
   // An array's own height counts; of memory, the one that is given.
   if (!src.height) src.height = p->srcHeight ? p->srcHeight : p->Height;
   if (!dst.height) dst.height = p->dstHeight ? p->dstHeight : p->Height;
+  if (src.lines != dst.lines && p->Height == 1) {
+    bool memory = src.lines ? dst.planes == SIZE_MAX : src.planes == SIZE_MAX;
+    CUresult result = !memory   ? CUDA_SUCCESS
+                      : src.lines ? layer_rows(*p, src, dst.base, false, dst.height)
+                                  : layer_rows(*p, dst, src.base, true, src.height);
+    if (result != CUDA_SUCCESS) return result;
+  }
   for (size_t z = 0; z < p->Depth; ++z) {
     const char *from = src.base + ((p->srcZ + z) * src.height + p->srcY) * src.pitch + p->srcXInBytes;
     char *to = dst.base + ((p->dstZ + z) * dst.height + p->dstY) * dst.pitch + p->dstXInBytes;

@@ -3,6 +3,7 @@
 #include "capability.h"
 #include "driver.h"
 #include "profile.h"
+#include "texture.h"
 #include "unsupported.h"
 
 #include <algorithm>
@@ -54,7 +55,18 @@ constexpr AttributeValue kAttributes[] = {
     {39, 2048},        // MAX_THREADS_PER_MULTIPROCESSOR
     {40, 1},           // ASYNC_ENGINE_COUNT
     {41, 1},           // UNIFIED_ADDRESSING
+    {42, 32768},       // MAXIMUM_TEXTURE1D_LAYERED_WIDTH
+    {47, 8192},        // MAXIMUM_TEXTURE3D_WIDTH_ALTERNATE
+    {48, 8192},        // MAXIMUM_TEXTURE3D_HEIGHT_ALTERNATE
+    {49, 32768},       // MAXIMUM_TEXTURE3D_DEPTH_ALTERNATE
     {51, 32},          // TEXTURE_PITCH_ALIGNMENT
+    {69, 268435456},   // MAXIMUM_TEXTURE1D_LINEAR_WIDTH
+    {70, kPitchedTextureWidth},   // MAXIMUM_TEXTURE2D_LINEAR_WIDTH
+    {71, kPitchedTextureHeight},  // MAXIMUM_TEXTURE2D_LINEAR_HEIGHT
+    {72, kPitchedTexturePitch},   // MAXIMUM_TEXTURE2D_LINEAR_PITCH
+    {73, 32768},       // MAXIMUM_TEXTURE2D_MIPMAPPED_WIDTH
+    {74, 32768},       // MAXIMUM_TEXTURE2D_MIPMAPPED_HEIGHT
+    {77, 32768},       // MAXIMUM_TEXTURE1D_MIPMAPPED_WIDTH
     {78, 1},           // STREAM_PRIORITIES_SUPPORTED
     {79, 1},           // GLOBAL_L1_CACHE_SUPPORTED
     {80, 1},           // LOCAL_L1_CACHE_SUPPORTED
@@ -252,6 +264,11 @@ SX_API cuDeviceGetExecAffinitySupport(int *supported, int, CUdevice ordinal) {
   });
 }
 
-SX_API cuDeviceGetTexture1DLinearMaxWidth(size_t *, int, unsigned, CUdevice ordinal) {
-  return with_device(__func__, ordinal, [&](Device &) { return refuse("the width of textures of linear memory"); });
+SX_API cuDeviceGetTexture1DLinearMaxWidth(size_t *width, int number, unsigned channels, CUdevice ordinal) {
+  return with_device(__func__, ordinal, [&](Device &) -> CUresult {
+    const ArrayFormat *format = array_format(static_cast<unsigned>(number));
+    if (!width || !format || (channels != 1 && channels != 2 && channels != 4)) return CUDA_ERROR_INVALID_VALUE;
+    *width = most_linear_texels(size_t{channels} << format->shift);
+    return CUDA_SUCCESS;
+  });
 }

@@ -117,9 +117,22 @@ float bits_to_float(uint32_t word) {
   return out;
 }
 
-// CUDA's limit of linear memory (CUDA C++ Programming Guide, technical specifications, from 8.0 on).  A texel of 16
-// bytes then lies less than 4 GiB from the first, which is what code on the device counts in.
-constexpr size_t kMostLinearTexels = size_t{1} << 28;
+// An H200's: memory that a texture reads starts at a multiple of 512 bytes, and its rows at multiples of 32.
+constexpr size_t kTextureAlignment = 512, kPitchAlignment = 32;
+
+// Whether the device can read there: not null, nor memory of the host that is not registered (measured).
+bool is_readable(CUdeviceptr pointer) {
+  hipPointerAttribute_t facts = {};
+  void *base = nullptr;
+  size_t size = 0;
+  if (!pointer) return false;
+  if (!hip().hipPointerGetAttributes || !hip().hipMemGetAddressRange) return true;
+  if (hip().hipPointerGetAttributes(&facts, to_pointer(pointer)) == hipSuccess && facts.type != hipMemoryTypeUnregistered)
+    return true;
+  if (hip().hipMemGetAddressRange(&base, &size, to_pointer(pointer)) == hipSuccess) return true;
+  hip().hipGetLastError();  // a question, not an error
+  return false;
+}
 
 uint32_t mask(bool value) { return value ? ~0u : 0; }
 
@@ -156,8 +169,9 @@ CUresult place(const CUDA_RESOURCE_DESC &resource, Descriptor &d, const ArrayFor
       number = linear.format;
       d.base = linear.devPtr;
       d.channels = linear.numChannels;
-      size_t texels = linear.sizeInBytes / (size_t{linear.numChannels} << format->shift);
-      if (texels > kMostLinearTexels) return CUDA_ERROR_INVALID_VALUE;
+      size_t texel = size_t{linear.numChannels} << format->shift, texels = linear.sizeInBytes / texel;
+      if (texels > most_linear_texels(texel)) return CUDA_ERROR_INVALID_VALUE;
+      if (linear.devPtr % kTextureAlignment || !is_readable(linear.devPtr)) return CUDA_ERROR_INVALID_VALUE;
       d.axis[0].size = static_cast<uint32_t>(texels);
       d.fetchable = ~0u;
       break;
@@ -165,15 +179,15 @@ CUresult place(const CUDA_RESOURCE_DESC &resource, Descriptor &d, const ArrayFor
     case 3: {
       const auto &pitched = resource.res.pitch2D;
       number = pitched.format;
+      if (pitched.devPtr % kTextureAlignment || pitched.pitchInBytes % kPitchAlignment ||
+          pitched.width > kPitchedTextureWidth || pitched.height > kPitchedTextureHeight ||
+          pitched.pitchInBytes > kPitchedTexturePitch)
+        return CUDA_ERROR_INVALID_VALUE;
       d.base = pitched.devPtr;
       d.channels = pitched.numChannels;
       d.axis[0].size = static_cast<uint32_t>(pitched.width);
       d.axis[1].size = static_cast<uint32_t>(pitched.height);
       d.pitch = static_cast<uint32_t>(pitched.pitchInBytes);
-      size_t bytes = 0;
-      if (pitched.width > UINT32_MAX || __builtin_mul_overflow(pitched.pitchInBytes, pitched.height, &bytes))
-        return CUDA_ERROR_INVALID_VALUE;
-      if (bytes > UINT32_MAX) return refuse("a pitched texture of more than 4 GiB");
       break;
     }
     default: return refuse("a texture of a mipmapped array");

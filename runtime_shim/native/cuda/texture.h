@@ -11,6 +11,14 @@ struct ArrayFormat {
   Channel kind;
 };
 
+// Limits of textures of linear memory, as an H200 answers.  No texel then lies 4 GiB or more after the first, which is
+// what code on the device counts in.
+constexpr size_t most_linear_texels(size_t texel) {
+  size_t most = (size_t{1} << 32) / texel, limit = size_t{1} << 30;
+  return most < limit ? most : limit;
+}
+constexpr int kPitchedTextureWidth = 131072, kPitchedTextureHeight = 65000, kPitchedTexturePitch = 2097120;
+
 // The format of CUDA's number, or null.
 const ArrayFormat *array_format(unsigned number);
 

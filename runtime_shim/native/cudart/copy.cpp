@@ -87,19 +87,35 @@ int sx::element_size(CUarray array, size_t *size) {
   return kSuccess;
 }
 
+// Whether the planes of memory that are copied from or to an array hold the box, as an H200 answers: 12
+// (cudaErrorInvalidPitchValue) for planes or rows too short for the next one, 1 for a box outside its plane.
+static int memory_holds(const cudaPitchedPtr &memory, const cudaPos &at, const cudaExtent &extent) {
+  if (!extent.width || !extent.height || !extent.depth) return kSuccess;
+  if (extent.height > 1 && memory.pitch < extent.width) return 12;
+  if (!memory.ysize) return kSuccess;
+  if (extent.depth > 1 && memory.ysize < extent.height) return 12;
+  return at.y <= memory.ysize && extent.height <= memory.ysize - at.y ? kSuccess : kInvalidValue;
+}
+
 int sx::box(CUDA_MEMCPY3D *c, const cudaMemcpy3DParms *p) {
   if (!p) return kInvalidValue;
   if (!valid(p->kind)) return kInvalidMemcpyDirection;
   if ((!p->srcArray && !p->srcPtr.ptr) || (!p->dstArray && !p->dstPtr.ptr)) return kInvalidValue;
-  // With an array, widths and the array's positions count its elements, otherwise bytes.
-  size_t element = 1, from_element = 1, to_element = 1;
-  for (CUarray array : {p->dstArray, p->srcArray}) {
-    if (!array) continue;
+  if ((p->srcArray && p->srcPtr.ptr) || (p->dstArray && p->dstPtr.ptr)) return kInvalidValue;
+  // With an array, widths and positions count its elements, those in memory too (measured); otherwise bytes.
+  size_t element = 1, other = 0;
+  CUarray array = p->srcArray ? p->srcArray : p->dstArray;
+  if (array)
     if (int error = element_size(array, &element)) return error;
-    (array == p->srcArray ? from_element : to_element) = element;
+  if (p->srcArray && p->dstArray) {
+    if (int error = element_size(p->dstArray, &other)) return error;
+    if (other != element || p->kind == kHostToHost || p->kind == kHostToDevice) return kInvalidValue;
+  } else if (array) {
+    int error = p->srcArray ? memory_holds(p->dstPtr, p->dstPos, p->extent) : memory_holds(p->srcPtr, p->srcPos, p->extent);
+    if (error) return error;
   }
   memset(c, 0, sizeof *c);
-  c->srcXInBytes = p->srcPos.x * from_element;
+  c->srcXInBytes = p->srcPos.x * element;
   c->srcY = p->srcPos.y;
   c->srcZ = p->srcPos.z;
   c->srcMemoryType = p->srcArray ? CU_MEMORYTYPE_ARRAY : side(p->kind, true);
@@ -108,7 +124,7 @@ int sx::box(CUDA_MEMCPY3D *c, const cudaMemcpy3DParms *p) {
   c->srcDevice = device_pointer(p->srcPtr.ptr);
   c->srcPitch = p->srcPtr.pitch;
   c->srcHeight = p->srcPtr.ysize;
-  c->dstXInBytes = p->dstPos.x * to_element;
+  c->dstXInBytes = p->dstPos.x * element;
   c->dstY = p->dstPos.y;
   c->dstZ = p->dstPos.z;
   c->dstMemoryType = p->dstArray ? CU_MEMORYTYPE_ARRAY : side(p->kind, false);

@@ -235,6 +235,15 @@ SX_API cudaGetChannelDesc(cudaChannelFormatDesc *format, CUarray array) {
   return cudaArrayGetInfo(format, nullptr, nullptr, array);
 }
 
+SX_API cudaDeviceGetTexture1DLinearMaxWidth(size_t *width, const cudaChannelFormatDesc *format, int device) {
+  return with_context([&] {
+    if (!width || !format) return static_cast<int>(kInvalidValue);
+    unsigned channels = 0, number = format_of(*format, &channels);
+    if (!number) return static_cast<int>(kInvalidChannelDescriptor);
+    return driver().cuDeviceGetTexture1DLinearMaxWidth(width, static_cast<int>(number), channels, device);
+  });
+}
+
 SX_API cudaCreateTextureObject(unsigned long long *out, const ResourceDesc *resource, const TextureDesc *texture,
                                const void *view) {
   return with_context([&] { return create_texture(out, resource, texture, view); });
@@ -277,6 +286,12 @@ SX_API cudaMemcpy2DFromArray(void *to, size_t pitch, CUarray from, size_t x, siz
 SX_API cudaMemcpy2DFromArrayAsync(void *to, size_t pitch, CUarray from, size_t x, size_t y, size_t width,
                                   size_t height, int kind, CUstream stream) {
   return copy_2d({nullptr, 0, 0, to, pitch}, {from, x, y, nullptr, 0}, width, height, kind, stream, true);
+}
+
+SX_API cudaMemcpy2DArrayToArray(CUarray to, size_t to_x, size_t to_y, CUarray from, size_t from_x, size_t from_y,
+                                size_t width, size_t height, int kind) {
+  if (!to || !from) return with_context([] { return static_cast<int>(kInvalidValue); });
+  return copy_2d({to, to_x, to_y, nullptr, 0}, {from, from_x, from_y, nullptr, 0}, width, height, kind, nullptr, false);
 }
 
 SX_API cudaMemcpyToArray(CUarray to, size_t x, size_t y, const void *from, size_t count, int kind) {
