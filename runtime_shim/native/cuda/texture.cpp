@@ -117,8 +117,9 @@ float bits_to_float(uint32_t word) {
   return out;
 }
 
-// An H200's: memory that a texture reads starts at a multiple of 512 bytes, and its rows at multiples of 32.
-constexpr size_t kTextureAlignment = 512, kPitchAlignment = 32;
+// Memory that a texture reads starts at a multiple of 256 bytes (an H200's: 512, but a module's variables are at
+// multiples of 256 here, whatever their alignment), and its rows at multiples of 32.
+constexpr size_t kTextureAlignment = 256, kPitchAlignment = 32;
 
 // Whether the device can read there: not null, nor memory of the host that is not registered (measured).
 bool is_readable(CUdeviceptr pointer) {
