@@ -42,7 +42,7 @@ def _build(name: str, flags: list[str], arch: int, folder: Path) -> Path:
     nvcc = shutil.which("nvcc")
     if nvcc is None:
         pytest.skip("there is no nvcc here")
-    program = folder / name
+    program = folder / Path(name).name
     command = [nvcc, *flags, f"-arch=sm_{arch}", str(BUILDS / f"{name}.cu"), "-o", str(program)]
     subprocess.run(command, check=True, capture_output=True)
     return program
@@ -145,3 +145,58 @@ def test_the_limit_of_the_heap(
     done = f"set 1: 0, 4194304\nset all: 0, 1\nset: 0, {limit}\n" if asked else ""
     want = HEAP.format(set=done, small=small, large=large, limit=limit)
     assert outcome.output == want, outcome.errors
+
+
+PROGRAMS = Path(__file__).resolve().parents[1] / "runtime_shim/native/cudart/programs"
+FORMATS = """\
+13|42    |
+14|%.*f|
+15|%.*f|
+16|%*.*f|
+20|%.*s|
+22|    1|%.*f||
+52|%zu|
+53|%td|
+54|%jd|
+92|%Lf|
+"""  # of formats.cu on an H200 (580.159.04, 2026-11-23): a number and a bar begin a line
+LIMITS = """\
+limit 0, 17: 0, then 32
+limit 0, 1000: 0, then 1008
+limit 0, 262144: 0, then 262144
+limit 0, 523264: 1, then 262144
+limit 1, 0: 0, then 524288
+limit 1, 1000000: 0, then 1000192
+limit 1, 7340033: 0, then 7340288
+limit 3, 0: 215, then 12345
+limit 4, 1: 0, then 32
+limit 4, 129: 0, then 129
+limit 4, 18446744073709551615: 0, then 599186
+limit 5, 129: 1, then 128
+limit 8, 1: 800, then 0
+limit 9, 1: 215, then 12345
+limit 100, 1: 1, then 12345
+"""  # of limits.cu on the same H200
+
+
+@pytest.mark.parametrize(("name", "lines"), [("formats", FORMATS), ("limits", LIMITS)])
+def test_formats_and_limits_are_an_h200s(
+    name: str, lines: str, run_program: Callable[..., Any], tmp_path: Path
+) -> None:
+    source = tmp_path / f"{name}.cu"
+    text = (PROGRAMS / source.name).read_text()
+    # Without the bytes that are no UTF-8.
+    source.write_text(text.replace("0x80 + seven", "'b'").replace("\\xff", ""))
+    program = _build(str(source.with_suffix("")), ["-O3"], 90, tmp_path)
+    outcome = run_program(program)
+    said = set(outcome.output.splitlines())
+    assert [line for line in lines.splitlines() if line not in said] == [], outcome.errors
+
+
+@pytest.mark.parametrize("kernel", ["1", "2"])
+def test_a_string_outside_global_memory_is_reported(
+    kernel: str, run_program: Callable[..., Any], tmp_path: Path
+) -> None:
+    program = _build(str(PROGRAMS / "formats"), ["-O3"], 90, tmp_path)
+    outcome = run_program(program, [kernel])
+    assert "SX0750" in outcome.errors

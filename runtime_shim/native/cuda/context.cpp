@@ -1,4 +1,6 @@
 // Contexts: a stack for each thread, the device's primary context, limits.
+#include <algorithm>
+
 #include "driver.h"
 #include "hostcall.h"
 #include "handles.h"
@@ -202,7 +204,8 @@ SX_API cuCtxGetLimit(size_t *value, int limit) {
     if (!value) return CUDA_ERROR_INVALID_VALUE;
     note("%d", limit);
     // Contexts shared with graphics do not exist here; an H200 without them does not know the last limit either.
-    if (limit < 0 || limit >= CU_LIMIT_COUNT || limit == CU_LIMIT_CIG_SHMEM_FALLBACK_ENABLED)
+    if (limit < 0 || limit >= CU_LIMIT_COUNT || limit == CU_LIMIT_CIG_SHMEM_FALLBACK_ENABLED ||
+        limit == CU_LIMIT_DEV_RUNTIME_SYNC_DEPTH)
       return CUDA_ERROR_UNSUPPORTED_LIMIT;
     *value = current_context()->limits[limit];
     note("%d = %zu", limit, *value);
@@ -213,9 +216,19 @@ SX_API cuCtxGetLimit(size_t *value, int limit) {
 // A kernel's scratch is sized when it is translated, so a greater stack limit changes nothing but this number.
 SX_API cuCtxSetLimit(int limit, size_t value) {
   return enter<Need::Context>(__func__, [&]() -> CUresult {
-    // From CU_LIMIT_SHMEM_SIZE on they can only be queried.
-    if (limit < 0 || limit >= CU_LIMIT_SHMEM_SIZE || limit == CU_LIMIT_DEV_RUNTIME_SYNC_DEPTH)
+    // Results and roundings as measured on an H200.  Not taken over: the share of its second-level cache
+    // (CU_LIMIT_PERSISTING_L2_CACHE_SIZE), which no device here sets aside.
+    if (limit == CU_LIMIT_SHMEM_SIZE || limit == CU_LIMIT_CIG_ENABLED) return CUDA_ERROR_NOT_PERMITTED;
+    if (limit < 0 || limit > CU_LIMIT_SHMEM_SIZE || limit == CU_LIMIT_DEV_RUNTIME_SYNC_DEPTH)
       return CUDA_ERROR_UNSUPPORTED_LIMIT;
+    if (limit == CU_LIMIT_STACK_SIZE) {
+      if (value > 262144) return CUDA_ERROR_INVALID_VALUE;
+      value = (value + 15) / 16 * 16;
+    }
+    if (limit == CU_LIMIT_PRINTF_FIFO_SIZE && value <= (size_t{1} << 40))
+      value = std::max<size_t>((value + 255) / 256 * 256, 524288);
+    if (limit == CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT) value = std::min<size_t>(std::max<size_t>(value, 32), 599186);
+    if (limit == CU_LIMIT_MAX_L2_FETCH_GRANULARITY && value > 128) return CUDA_ERROR_INVALID_VALUE;
     if (limit == CU_LIMIT_MALLOC_HEAP_SIZE) {
       // As measured on an H200: once a kernel that uses the heap has been launched, whatever the value.
       if (heap_in_use(current_device())) return CUDA_ERROR_INVALID_VALUE;

@@ -1,4 +1,5 @@
 #include "hostcall.h"
+#include "log.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -97,7 +98,12 @@ std::string read_text(uint64_t address) {
   while (address && text.size() < kMaxText) {
     if (hip().hipMemcpy(buffer, to_pointer(address + text.size()), piece, hipMemcpyDeviceToHost) != hipSuccess) {
       hip().hipGetLastError();
-      if (piece == 1) return text.empty() ? "(invalid)" : text;
+      if (piece == 1) {
+        if (!text.empty()) return text;
+        log_line("SX0750: a kernel prints or asserts with a string at 0x%llx, which the host cannot read (shared or local "
+                 "memory, or no memory); \"(invalid)\" is printed instead", static_cast<unsigned long long>(address));
+        return "(invalid)";
+      }
       piece /= 2;
       continue;
     }
@@ -180,8 +186,11 @@ std::string formatted(const std::string &format, const Record &record) {
       continue;
     }
     std::string spec = "%";
+    // As measured on an H200: a precision of '*' and the lengths z, t, j and L are not known to its printer.
+    bool known = true;
     while (i < format.size() && strchr("-+ #0123456789.*", format[i])) {
-      if (format[i] == '*') spec += std::to_string(static_cast<int>(arguments.next<uint32_t>()));
+      if (format[i] == '*' && format[i - 1] == '.') known = false;
+      else if (format[i] == '*') spec += std::to_string(static_cast<int>(arguments.next<uint32_t>()));
       else spec += format[i];
       ++i;
     }
@@ -190,10 +199,11 @@ std::string formatted(const std::string &format, const Record &record) {
     while (i < format.size() && strchr("hljztL", format[i])) {
       if (format[i] == 'h') ++short_;
       else wide = true;
+      if (strchr("ztjL", format[i])) known = false;
       ++i;
     }
     if (short_) spec += short_ > 1 ? "hh" : "h";
-    if (i >= format.size() || !convert(out, spec, wide, format[i], arguments)) {
+    if (i >= format.size() || !known || !convert(out, spec, wide, format[i], arguments)) {
       // Not a conversion: printed unchanged.
       if (i >= format.size()) i = format.size() - 1;
       out.append(format, begin, i - begin + 1);

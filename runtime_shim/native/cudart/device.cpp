@@ -26,7 +26,7 @@ constexpr size_t kLength11 = 728, kLength12 = 1032, kLength13 = 1008;
 
 constexpr unsigned kDeviceMapHost = 8;   // always on, and the driver's contexts have no such flag any more
 constexpr unsigned kDeviceFlags = 0x9f;  // scheduling (7), mapping, local memory (0x10), blocking copies (0x80)
-constexpr int kLimits = 7;               // cudaLimit ends before this
+constexpr int kLimits = 10;              // cudaLimit ends before this
 
 // Places that the three structures share.
 constexpr size_t kNameOffset = 0, kNameLength = 256, kUuidOffset = 256, kTotalMemoryOffset = 288;
