@@ -184,6 +184,8 @@ CUresult place(const CUDA_RESOURCE_DESC &resource, Descriptor &d, const ArrayFor
           pitched.width > kPitchedTextureWidth || pitched.height > kPitchedTextureHeight ||
           pitched.pitchInBytes > kPitchedTexturePitch)
         return CUDA_ERROR_INVALID_VALUE;
+      // Code on the device counts the bytes from the first texel in 32 bits.
+      if (pitched.pitchInBytes * pitched.height > UINT32_MAX) return refuse("a pitched texture of more than 4 GiB");
       d.base = pitched.devPtr;
       d.channels = pitched.numChannels;
       d.axis[0].size = static_cast<uint32_t>(pitched.width);

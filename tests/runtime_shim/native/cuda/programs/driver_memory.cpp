@@ -19,13 +19,13 @@ void textures() {
     what.res.linear.sizeInBytes = bytes;
     return cuTexObjectCreate(&object, &what, &how, nullptr);
   };
-  constexpr size_t kMost = size_t{1} << 28;
   for (unsigned channels : {1u, 2u, 4u}) {
+    const size_t most = (size_t{1} << 30) / channels;  // an H200's limit
     OK(linear(1 << 20, channels));
     OK(cuTexObjectDestroy(object));
-    OK(linear(kMost * 4 * channels, channels));
+    OK(linear(most * 4 * channels, channels));
     OK(cuTexObjectDestroy(object));
-    for (size_t texels : {kMost + 1, size_t{1} << 32, (size_t{1} << 32) + 64})
+    for (size_t texels : {most + 1, size_t{1} << 31, size_t{1} << 32, (size_t{1} << 32) + 64})
       RESULT(linear(texels * 4 * channels, channels), CUDA_ERROR_INVALID_VALUE);
   }
   auto rows = [&](size_t width, size_t height, size_t pitch) {
@@ -43,7 +43,8 @@ void textures() {
   OK(cuTexObjectDestroy(object));
   RESULT(rows((size_t{1} << 32) + 16, 16, 512), CUDA_ERROR_INVALID_VALUE);
   RESULT(rows(16, (size_t{1} << 32) + 1, size_t{1} << 32), CUDA_ERROR_INVALID_VALUE);
-  RESULT(rows(16, 1 << 20, 8192), CUDA_ERROR_NOT_SUPPORTED);
+  RESULT(rows(16, 65001, 512), CUDA_ERROR_INVALID_VALUE);
+  RESULT(rows(16, 65000, 131072), CUDA_ERROR_NOT_SUPPORTED);  // 8 GiB: read wrongly if it were accepted
   OK(cuMemFree(d));
 }
 
@@ -98,11 +99,11 @@ void boxes() {
   struct Box {
     size_t x, y, z, width, height, depth;
   };
-  constexpr size_t kMost = ~size_t{0};
+  constexpr size_t most = ~size_t{0};
   const Box good[] = {{0, 0, 0, 40, 3, 2}, {4, 0, 0, 36, 3, 2}, {36, 2, 1, 4, 1, 1}, {0, 0, 0, 4, 1, 1}};
   const Box bad[] = {{0, 0, 0, 44, 1, 1}, {0, 0, 0, 64, 3, 2}, {4, 0, 0, 40, 1, 1}, {40, 0, 0, 4, 1, 1},
                      {60, 0, 0, 4, 1, 1}, {0, 1, 0, 4, 3, 1}, {0, 3, 0, 4, 1, 1}, {0, 0, 1, 4, 1, 2},
-                     {0, 0, 2, 4, 1, 1}, {kMost - 3, 0, 0, 8, 1, 1}, {0, kMost, 0, 4, 2, 1}, {0, 0, kMost, 4, 1, 2}};
+                     {0, 0, 2, 4, 1, 1}, {most - 3, 0, 0, 8, 1, 1}, {0, most, 0, 4, 2, 1}, {0, 0, most, 4, 1, 2}};
   auto copy = [&](const Box &b, int way) {
     CUDA_MEMCPY3D p = {};
     bool from = way != 0, to = way != 1;  // host to array, array to host, array to array
