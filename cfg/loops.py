@@ -71,10 +71,13 @@ def structure(cfg: Cfg) -> Structure:
 
 
 def natural_loops(graph: nx.DiGraph[int], idom: Mapping[int, int]) -> tuple[Loop, ...]:
-    """The loops of a graph whose nodes can all be reached, by header."""
+    """The loops of a graph, by header.  ``idom`` has the nodes that can be reached; others, such as
+    what follows the call of a function that does not return, are in no loop."""
     order = _preorder(idom)
     latches: dict[int, list[int]] = {}
     for src, dst in graph.edges:
+        if src not in order:
+            continue
         first, last = order[dst]
         if first <= order[src][0] <= last:  # dst dominates src
             latches.setdefault(dst, []).append(src)
@@ -86,7 +89,7 @@ def natural_loops(graph: nx.DiGraph[int], idom: Mapping[int, int]) -> tuple[Loop
             b = work.pop()
             if b not in body:
                 body.add(b)
-                work.extend(graph.predecessors(b))
+                work.extend(p for p in graph.predecessors(b) if p in order)
         loops.append(Loop(header, tuple(sorted(ends)), frozenset(body)))
     return tuple(loops)
 

@@ -210,6 +210,29 @@ def test_a_loop_with_two_entries_and_blocks_that_nothing_reaches(tmp_path: Path)
     assert {"from": 4, "to": 4, "kind": "jump", "back": False} in data["edges"]
 
 
+KILLED = """\
+/*0000*/ BSSY B1, 0x50 ;
+/*0010*/ WARPSYNC.COLLECTIVE R6, 0x40 ;
+/*0020*/ SHFL.IDX P0, R8, R8, R9, R11 ;
+/*0030*/ KILL ;
+/*0040*/ BSYNC B1 ;
+/*0050*/ IADD3 R2, R2, 0x1, RZ ;
+/*0060*/ @P1 BRA 0x50 ;
+/*0070*/ EXIT ;
+"""
+
+
+def test_blocks_after_a_collective_whose_lanes_end(tmp_path: Path) -> None:
+    """No edge leads there and they have no dominator: their loop was an internal error."""
+    (code,) = assemble_listing(KILLED.splitlines(), 90).values()
+    path = tmp_path / "x.cubin"
+    path.write_bytes(patched("nested_break", {0: code}, "sm_90"))
+    data = json.loads(all_formats(path, {0})["json"][0])["kernels"][0]
+    assert [b["start"] for b in data["blocks"]] == [0, 0x20, 0x40, 0x50, 0x70]
+    assert {(e["from"], e["to"]) for e in data["edges"]} >= {(2, 3), (3, 3), (3, 4)}
+    assert not data["loops"]
+
+
 def test_one_block(tmp_path: Path) -> None:
     (code,) = assemble_listing(["/*0000*/ EXIT ;"], 80).values()
     path = tmp_path / "x.cubin"
