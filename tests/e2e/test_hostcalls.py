@@ -199,4 +199,4 @@ def test_a_string_outside_global_memory_is_reported(
 ) -> None:
     program = _build(str(PROGRAMS / "formats"), ["-O3"], 90, tmp_path)
     outcome = run_program(program, [kernel])
-    assert "SX0750" in outcome.errors
+    assert "SX0771" in outcome.errors

@@ -100,7 +100,7 @@ std::string read_text(uint64_t address) {
       hip().hipGetLastError();
       if (piece == 1) {
         if (!text.empty()) return text;
-        log_line("SX0750: a kernel prints or asserts with a string at 0x%llx, which the host cannot read (shared or local "
+        log_line("SX0771: a kernel prints or asserts with a string at 0x%llx, which the host cannot read (shared or local "
                  "memory, or no memory); \"(invalid)\" is printed instead", static_cast<unsigned long long>(address));
         return "(invalid)";
       }
