@@ -105,23 +105,20 @@ def _with(
 ) -> Assembled:
     arguments = [f"-arch=sm_{arch[0]}{arch[1]}", *options.arguments(), *["-c"] * relocatable]
     key = key_of(tool.identity.encode(), *(a.encode() for a in arguments), source.text)
-    cubin, log = shop.read(f"{key}.ptxas"), shop.read(f"{key}.log")
-    if cubin is not None and log is not None:
-        return Assembled(cubin, log.decode("utf-8", "replace"), tool, arch[0])
+    if (kept := shop.read(key, "ptxas")) is not None:
+        return Assembled(*kept, tool, arch[0])
     with shop.folder() as folder:
         (folder / _INPUT).write_bytes(source.text)
         ran = shop.work(tool, [*arguments, _INPUT, "-o", _OUTPUT], folder)
         if ran.status:
             raise _refusal(tool, ran.status, ran.output, arch)
-        cubin = _output(tool, folder / _OUTPUT, arch[0], ran.output)
-    # The cubin last: who finds it finds the log too.
-    shop.keep(f"{key}.log", ran.output.encode())
-    shop.keep(f"{key}.ptxas", cubin)
+        cubin = read_output(tool, folder / _OUTPUT, arch[0], ran.output)
+    shop.keep(key, "ptxas", cubin, ran.output)
     return Assembled(cubin, ran.output, tool, arch[0])
 
 
-def _output(tool: Tool, path: Path, arch: int, log: str) -> bytes:
-    """The cubin that a tool wrote; PtxError SX0745 if it is none."""
+def read_output(tool: Tool, path: Path, arch: int, log: str) -> bytes:
+    """The cubin for ``arch`` that a tool wrote; PtxError SX0745 if it is none."""
     try:
         data = path.read_bytes()
         made = parse_cubin(data).arch
@@ -154,4 +151,4 @@ def _refusal(tool: Tool, status: int, output: str, arch: tuple[int, str]) -> Ptx
     return PtxError(code, f"{mine}: {line}", log=output)
 
 
-__all__ = ["Assembled", "architecture", "assemble", "unresolved"]
+__all__ = ["Assembled", "architecture", "assemble", "read_output", "unresolved"]

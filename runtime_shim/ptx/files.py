@@ -12,7 +12,7 @@ from sassxlate.errors import ContainerError, SassxlateError
 from sassxlate.lowering.abi.kernarg import LAYOUTS
 from sassxlate.runtime_shim.ptx.assemble import Assembled, assemble
 from sassxlate.runtime_shim.ptx.options import JitOptions
-from sassxlate.runtime_shim.ptx.source import read_source
+from sassxlate.runtime_shim.ptx.source import choose_ptx, read_source
 from sassxlate.runtime_shim.ptx.workshop import Workshop
 
 _USUAL = 80  # the capability of the emulated device, if a program does not ask for a newer one
@@ -37,7 +37,7 @@ def with_machine_code(loaded: LoadedFile, arch: str | None) -> tuple[LoadedFile,
     fatbins: list[Fatbin] = []
     made: Assembled | None = None
     for fatbin in loaded.fatbins:
-        entry = _chosen(fatbin, number)
+        entry = choose_ptx(fatbin, number)
         if entry is None:
             continue
         try:
@@ -53,15 +53,6 @@ def with_machine_code(loaded: LoadedFile, arch: str | None) -> tuple[LoadedFile,
         f" for {arch_name(made.arch, letter)}"
     )
     return replace(loaded, fatbins=tuple(fatbins)), text
-
-
-def _chosen(fatbin: Fatbin, number: int) -> FatbinEntry | None:
-    """The PTX to compile: the newest that fits, otherwise the oldest, which is refused by name."""
-    found = [e for e in fatbin.entries if e.kind == "ptx"]
-    fitting = [e for e in found if e.arch <= number]
-    if fitting:
-        return max(fitting, key=lambda e: (e.arch, e.variant == ""))
-    return min(found, key=lambda e: e.arch, default=None)
 
 
 def _cubin(entry: FatbinEntry, made: Assembled, letter: str) -> FatbinEntry:

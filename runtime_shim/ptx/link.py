@@ -6,12 +6,11 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from sassxlate.disasm.containers import Cubin, parse_cubin, parse_fatbin
 from sassxlate.errors import ContainerError
 from sassxlate.runtime_shim.cache.store import key_of
-from sassxlate.runtime_shim.ptx.assemble import architecture, assemble
+from sassxlate.runtime_shim.ptx.assemble import architecture, assemble, read_output
 from sassxlate.runtime_shim.ptx.errors import PtxError, shown
 from sassxlate.runtime_shim.ptx.options import JitOptions, Kind
 from sassxlate.runtime_shim.ptx.source import Source, read_source
@@ -92,9 +91,8 @@ def _linked(
         arguments += ["-g"]
     words = [tool.identity, *arguments, *(f"{name} {len(data)}" for name, data in pieces)]
     key = key_of(*(w.encode() for w in words), *(data for _, data in pieces))
-    kept = shop.read(f"{key}.nvlink")
-    if kept is not None:
-        return Linked(kept, "".join(logs))
+    if (kept := shop.read(key, "nvlink")) is not None:
+        return Linked(kept[0], "".join([*logs, kept[1]]))
     with shop.folder() as folder:
         for name, data in pieces:
             (folder / name).write_bytes(data)
@@ -106,21 +104,9 @@ def _linked(
             code = "SX0748" if said else "SX0745"
             text = shown(said[0] if said else ran.output) or f"exit status {ran.status}, silent"
             raise PtxError(code, f"nvlink {tool.version}: {text}", log=log)
-        cubin = _read(tool.path, folder / "linked.cubin", log)
-    shop.keep(f"{key}.nvlink", cubin)
+        cubin = read_output(tool, folder / "linked.cubin", arch[0], log)
+    shop.keep(key, "nvlink", cubin, ran.output)
     return Linked(cubin, log)
-
-
-def _read(tool: str, path: Path, log: str) -> bytes:
-    try:
-        data = path.read_bytes()
-        parse_cubin(data)
-    except OSError as error:
-        text = f"{tool} ended well and wrote nothing ({error.strerror})"
-        raise PtxError("SX0745", text, log=log) from error
-    except ContainerError as error:
-        raise PtxError("SX0745", f"{tool} wrote no cubin: {error.message}", log=log) from error
-    return data
 
 
 def _alone(shop: Workshop, item: Input, capability: int, options: JitOptions) -> Linked | None:

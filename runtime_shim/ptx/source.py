@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from sassxlate.disasm.containers.ptx import target_of
+from sassxlate.disasm.containers.values import Fatbin, FatbinEntry
 from sassxlate.errors import ShimError
 
 SOURCE_MAX = 256 << 20  # bytes; NVIDIA's libraries carry modules of some 10 MB
@@ -32,4 +33,14 @@ def read_source(data: bytes) -> Source:
     return Source(text, target_of(text))
 
 
-__all__ = ["SOURCE_MAX", "Source", "read_source"]
+def choose_ptx(fatbin: Fatbin, capability: int) -> FatbinEntry | None:
+    """The PTX to compile where there is no SASS: the newest that is not newer than the device,
+    otherwise the oldest, whose ``.target`` is then refused; None if there is none."""
+    found = [e for e in fatbin.entries if e.kind == "ptx"]
+    fitting = [e for e in found if e.arch <= capability]
+    if fitting:
+        return max(fitting, key=lambda e: (e.arch, e.variant == ""))
+    return min(found, key=lambda e: e.arch, default=None)
+
+
+__all__ = ["SOURCE_MAX", "Source", "choose_ptx", "read_source"]

@@ -37,15 +37,21 @@ class Workshop:
             self._found[name] = Found(name, self.environment)
         return self._found[name]
 
-    def read(self, name: str) -> bytes | None:
-        """A stored result; None if there is none."""
-        return None if self.cache is None else self.cache.read("module", name)
+    def read(self, key: str, tool: Name) -> tuple[bytes, str] | None:
+        """A stored cubin and what the tool printed; None if there is none."""
+        if self.cache is None:
+            return None
+        cubin = self.cache.read("module", f"{key}.{tool}")
+        log = self.cache.read("module", f"{key}.log")
+        return None if cubin is None or log is None else (cubin, log.decode("utf-8", "replace"))
 
-    def keep(self, name: str, data: bytes) -> None:
+    def keep(self, key: str, tool: Name, cubin: bytes, log: str) -> None:
         """Keeps a result; one that cannot be kept is made again."""
         if self.cache is not None:
             with contextlib.suppress(OSError):
-                self.cache.write("module", name, data)
+                self.cache.write("module", f"{key}.log", log.encode())
+                # Last: if it is there, so is the log.
+                self.cache.write("module", f"{key}.{tool}", cubin)
 
     @contextlib.contextmanager
     def folder(self) -> Generator[Path, None, None]:

@@ -69,16 +69,6 @@ def choose(fatbin: Fatbin, capability: int, supported: frozenset[int]) -> Fatbin
     return min(same, key=lambda e: e.variant != "")
 
 
-def choose_ptx(fatbin: Fatbin, capability: int) -> FatbinEntry | None:
-    """The PTX to compile where there is no SASS: the newest that is not newer than the device,
-    otherwise the oldest, whose ``.target`` is then refused; None if there is none."""
-    found = [e for e in fatbin.entries if e.kind == "ptx"]
-    fitting = [e for e in found if e.arch <= capability]
-    if fitting:
-        return max(fitting, key=lambda e: (e.arch, e.variant == ""))
-    return min(found, key=lambda e: e.arch, default=None)
-
-
 def made_by(key: str, tool: Tool) -> Manifest:
     """The manifest of PTX: the module that ``tool`` made of it."""
     text = f"{MAGIC}\nmade {key} {tool.size} {tool.modified_ns} {_name(tool.path)}\n"

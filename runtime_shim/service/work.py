@@ -23,6 +23,7 @@ from sassxlate.runtime_shim.cache import hybrid
 from sassxlate.runtime_shim.cache.store import Cache, key_of, name_key, unseal
 from sassxlate.runtime_shim.ptx.assemble import Assembled
 from sassxlate.runtime_shim.ptx.errors import CUDA_ERRORS, PtxError
+from sassxlate.runtime_shim.ptx.source import choose_ptx
 from sassxlate.runtime_shim.service import just_in_time, manifest
 from sassxlate.runtime_shim.service.request import path_of, text_of
 
@@ -192,7 +193,7 @@ class Work:
                 fatbin = self.engine.parse_fatbin(image)
                 entry = manifest.choose(fatbin, capability, self.engine.supported)
                 if entry is None:
-                    text = manifest.choose_ptx(fatbin, capability)
+                    text = choose_ptx(fatbin, capability)
                     if text is not None:
                         return self._compiled(text.payload, capability, request)
                     return _Module(key, manifest.no_code(fatbin))

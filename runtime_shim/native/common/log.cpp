@@ -58,6 +58,14 @@ bool write_quietly(int fd, const void *data, size_t size) {
   return !failed;
 }
 
+bool append_row(const std::string &path, const std::string &row) {
+  const int file = path.empty() ? -1 : open(path.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC);
+  if (file < 0) return true;
+  const bool written = write_quietly(file, row.data(), row.size());
+  close(file);
+  return written;
+}
+
 namespace {
 
 // The environment that the process started with.

@@ -12,6 +12,11 @@ void log_line(const char *format, ...) __attribute__((format(printf, 1, 2)));
 // send to the application.
 bool write_quietly(int fd, const void *data, size_t size);
 
+// Appends a row, with its end of line, to the report of a run; nothing if there is no file at `path`: `run` makes it
+// before the program starts, and removes it in the end, which processes that the program left may outlive.  One write
+// to a file opened for appending: rows of several processes never mix.  False if it cannot be written.
+bool append_row(const std::string &path, const std::string &row);
+
 // Value of an environment variable, or `fallback` where it is unset or empty.  Ours (SASSXLATE_...) have the value that
 // the process started with where the application has removed them since.
 std::string env_string(const char *name, const std::string &fallback = "");

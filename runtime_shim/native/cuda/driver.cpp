@@ -245,11 +245,7 @@ void report(const std::vector<std::string> &fields) {
     for (char c : field) line += c == '\t' || c == '\n' || c == '\r' ? ' ' : c;
   }
   line += '\n';
-  // One write to a file opened for appending: lines of several processes never mix.
-  int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
-  if (fd < 0) return;
-  write_quietly(fd, line.data(), line.size());
-  close(fd);
+  append_row(path, line);
 }
 
 }  // namespace sx

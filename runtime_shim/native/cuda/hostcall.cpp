@@ -2,6 +2,7 @@
 #include "log.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstdio>
 #include <cstring>
 #include <map>
@@ -100,8 +101,10 @@ std::string read_text(uint64_t address) {
       hip().hipGetLastError();
       if (piece == 1) {
         if (!text.empty()) return text;
-        log_line("SX0771: a kernel prints or asserts with a string at 0x%llx, which the host cannot read (shared or local "
-                 "memory, or no memory); \"(invalid)\" is printed instead", static_cast<unsigned long long>(address));
+        static std::atomic<bool> said{false};
+        if (!said.exchange(true))
+          log_line("SX0771: a kernel prints or asserts with a string at 0x%llx, which the host cannot read (shared or local "
+                   "memory, or no memory); \"(invalid)\" is printed instead, here and for later ones", static_cast<unsigned long long>(address));
         return "(invalid)";
       }
       piece /= 2;

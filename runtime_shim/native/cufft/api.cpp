@@ -285,7 +285,8 @@ SX_API cufftResult cufftResetPlanProperty(cufftHandle handle, int number) {
     if (plan.backend) return CUFFT_INVALID_PLAN;
     long long *place = property(plan, number);
     if (!place) return CUFFT_NOT_SUPPORTED;
-    *place = *property(*std::make_unique<Plan>(), number);
+    Plan fresh;
+    *place = *property(fresh, number);
     return CUFFT_SUCCESS;
   });
 }

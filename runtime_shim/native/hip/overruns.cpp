@@ -7,8 +7,6 @@
 #include <atomic>
 #include <cstdio>
 #include <cstring>
-#include <fcntl.h>
-#include <unistd.h>
 
 namespace sx {
 namespace {
@@ -39,15 +37,11 @@ void overrun_check(uint64_t base, uint64_t size, uint64_t span) {
   static std::atomic<unsigned> rows{0};
   if (!end || rows.fetch_add(1) >= kRows) return;
   char row[240];
-  int length = snprintf(row, sizeof row,
-                        "forgiven\tSX0679\t%llu bytes past the end of an allocation of %llu bytes (0x%llx) were written\n",
-                        static_cast<unsigned long long>(end), static_cast<unsigned long long>(size),
-                        static_cast<unsigned long long>(base));
-  // One write to a file opened for appending: lines of several processes never mix.
-  int file = open(report_path().c_str(), O_WRONLY | O_APPEND | O_CLOEXEC);
-  if (file < 0) return;
-  write_quietly(file, row, static_cast<size_t>(length));
-  close(file);
+  snprintf(row, sizeof row,
+           "forgiven\tSX0679\t%llu bytes past the end of an allocation of %llu bytes (0x%llx) were written\n",
+           static_cast<unsigned long long>(end), static_cast<unsigned long long>(size),
+           static_cast<unsigned long long>(base));
+  append_row(report_path(), row);
 }
 
 }  // namespace sx

@@ -81,9 +81,9 @@ bool take_part(State &s, uint64_t size, uint64_t &offset) {
 }
 
 void give_part(State &s, uint64_t offset, uint64_t size) {
-  // New memory reads as zero, and takes none of the host's.
-  if (fallocate(s.file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset), static_cast<off_t>(size)) != 0) {
-  }
+  // New memory reads as zero, and takes none of the host's.  A part that cannot be emptied is not used again.
+  if (fallocate(s.file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset), static_cast<off_t>(size)) != 0)
+    return;
   auto next = s.free_at.lower_bound(offset);
   if (next != s.free_at.end() && next->first == offset + size) {
     size += next->second;

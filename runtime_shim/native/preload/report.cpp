@@ -34,15 +34,9 @@ std::string environment(const char *name) {
 void report(const char *code, const std::string &object, const std::string &text) {
   std::string line = std::string(code) + ": " + object + ": " + text;
   log_line("%s", line.c_str());
-  std::string path = environment("SASSXLATE_REPORT");
-  if (path.empty()) return;
-  // Continue if the report cannot be written; the message is on standard error.
-  int file = open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
-  if (file < 0) return;
   // The fields of every refusal: what, code, CUDA error, kernel, text.
   std::string row = std::string("refused\t") + code + "\t35\t(runtime)\t" + line + "\n";
-  if (!write_quietly(file, row.data(), row.size())) log_line("the report cannot be written");
-  close(file);
+  if (!append_row(environment("SASSXLATE_REPORT"), row)) log_line("the report cannot be written");
 }
 
 void refuse(const char *code, const std::string &object, const std::string &text) {

@@ -1,9 +1,7 @@
 #include "device.h"
 
 #include <dlfcn.h>
-#include <fcntl.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <mutex>
 #include <set>
@@ -79,11 +77,7 @@ bool first(const std::string &key) {
 }
 
 void write_row(const std::string &row) {
-  const std::string path = env_string("SASSXLATE_REPORT");
-  const int file = path.empty() ? -1 : open(path.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC);
-  if (file < 0) return;
-  if (!write_quietly(file, row.data(), row.size())) log_line("the report cannot be written");
-  close(file);
+  if (!append_row(env_string("SASSXLATE_REPORT"), row)) log_line("the report cannot be written");
 }
 
 }  // namespace

@@ -138,11 +138,11 @@ def _do(command: Sequence[str], declaration: Declaration, limit: float) -> None:
             said = (said + text)[-_TAIL:]
             sys.stderr.write(text)
             sys.stderr.flush()
-        status = process.wait()
+        os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
     finally:
         timer.cancel()
         _kill(process)
-        process.wait()
+        status = process.wait()
     what = " ".join(declaration.packages)
     if late.is_set():
         raise UsageError("SX0847", f"{what}: not installed after {limit:g} s")
@@ -154,10 +154,10 @@ def _do(command: Sequence[str], declaration: Declaration, limit: float) -> None:
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
-    """Ends the process and all that it started: they are a group of their own."""
-    if process.poll() is None:
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
+    """Ends the process and all that it started: they are a group of their own.  It must not be
+    reaped yet: until then the group's number cannot belong to anything else."""
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
 
 
 def _say(text: str) -> None:

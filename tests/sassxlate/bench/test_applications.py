@@ -177,7 +177,7 @@ time.sleep(1000)
         ({"packages": ["numpy"]}, "packages: 'numpy' is not NAME==VERSION"),
         ({"packages": ["numpy>=2"]}, "NAME==VERSION"),
         ({"packages": "numpy==2"}, "packages: not a list"),
-        ({"packages": ["--index-url=x==1"]}, "NAME==VERSION"),
+        ({"packages": ["--no-deps=x==1"]}, "NAME==VERSION"),
         ({"python": "3"}, "python: '3'"),
         ({"prints": []}, "prints: nothing would be checked"),
         ({"prints": ["("]}, "prints: '('"),

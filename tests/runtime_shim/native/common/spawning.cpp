@@ -24,7 +24,7 @@ void handle(int) {
 
 std::atomic<bool> g_done{false};
 
-// Threads come and go, so that whoever counts them often holds its lock.
+// Threads come and go, so that the thread that counts them often holds its lock.
 void make_threads() {
   while (!g_done) std::thread([] {}).join();
 }

@@ -230,6 +230,7 @@ def test_unknown_release_with_symbols_is_redirected_by_symbol(stage: Stage, prog
 
 def test_unknown_stripped_release_is_an_error(stage: Stage, programs: Path, tmp_path: Path) -> None:
     path = stripped(broken(programs / "flow", ["cudaVDPAUGetDevice"]))
+    (tmp_path / "report").touch()  # as `run` makes it
     result = stage.run(path, SASSXLATE_REPORT=str(tmp_path / "report"))
     assert result.status == 3
     assert result.out == ""

@@ -65,7 +65,7 @@ static void check_open() {
   for (int file : {open(device, O_RDWR), open64(control, O_RDWR | O_CLOEXEC), openat(AT_FDCWD, device, O_RDONLY),
                    openat64(AT_FDCWD, device, O_RDWR), __open_2(device, O_RDWR), __open64_2(control, O_RDWR)}) {
     TRUE(file >= 0);
-    TRUE(fails(ioctl(file, _IOC(3u, 'F', 200, 8), text), ENOTTY));  // no driver behind it
+    TRUE(fails(ioctl(file, _IOC(3u, 'F', 200, 8), text), ENOTTY));  // no driver implements it
     close(file);
   }
   int file = open(version, O_RDONLY | O_CLOEXEC);
