@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from sassxlate.lowering.rules.arithmetic import (
+    bits,
     compare,
-    convert,
     double,
     half,
     integer,
     logic,
+    multiply,
     pack,
     packed_integer,
 )
 from sassxlate.lowering.rules.arithmetic import float as float32
+from sassxlate.lowering.rules.arithmetic.convert import convert
 from sassxlate.lowering.rules.control import hostcall
 from sassxlate.lowering.rules.memory import asynchronous, atomic, atomic128, memory, surface
 from sassxlate.lowering.rules.memory.texture import sample
@@ -23,8 +25,10 @@ from sassxlate.lowering.rules.warp import matrix, matrix_float, warp
 
 _CATEGORIES: tuple[tuple[Rule, ...], ...] = (
     integer.RULES,
+    multiply.RULES,
     packed_integer.RULES,
     logic.RULES,
+    bits.RULES,
     compare.RULES,
     double.RULES,
     float32.RULES,

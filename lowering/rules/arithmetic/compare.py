@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from sassxlate.disasm.rdna3.instruction import Arg, I, S
 from sassxlate.disasm.sass.instruction import Instruction, Pred
 from sassxlate.lowering.builder.rule_emitter import RuleEmitter
-from sassxlate.lowering.rules.arithmetic.integer import signed
 from sassxlate.lowering.rules.arithmetic.modes import ftz
+from sassxlate.lowering.rules.arithmetic.operands import signed
 from sassxlate.lowering.rules.modifiers import FLOAT_RELATIONS
 from sassxlate.lowering.rules.rule import Rule, knowing
 from sassxlate.lowering.target import ALL_ONES, EXEC, ZERO

@@ -16,8 +16,8 @@ from sassxlate.lowering.rules.arithmetic.compare import (
     constant_relation,
     relation,
 )
-from sassxlate.lowering.rules.arithmetic.integer import is_zero
 from sassxlate.lowering.rules.arithmetic.modes import FLUSH_F16, KEEP_DENORMALS, rounding
+from sassxlate.lowering.rules.arithmetic.operands import is_zero
 from sassxlate.lowering.rules.modifiers import FLOAT_RELATIONS
 from sassxlate.lowering.rules.rule import Rule, knowing
 from sassxlate.lowering.target import ZERO

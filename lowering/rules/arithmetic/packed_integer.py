@@ -7,13 +7,8 @@ from collections.abc import Mapping
 from sassxlate.disasm.rdna3.instruction import Arg, I, V
 from sassxlate.disasm.sass.instruction import Instruction, Pred
 from sassxlate.lowering.builder.rule_emitter import RuleEmitter
-from sassxlate.lowering.rules.arithmetic.integer import (
-    add,
-    is_zero,
-    select_minmax,
-    signed,
-    wants,
-)
+from sassxlate.lowering.rules.arithmetic.integer import select_minmax
+from sassxlate.lowering.rules.arithmetic.operands import add, is_zero, signed, wants
 from sassxlate.lowering.rules.rule import Rule, knowing
 from sassxlate.lowering.target import VCC, ZERO
 

@@ -8,7 +8,7 @@ from sassxlate.disasm.rdna3.instruction import Arg, I, Inst, S, V
 from sassxlate.disasm.sass.instruction import Special
 from sassxlate.lowering.builder.lane_id import lane_id
 from sassxlate.lowering.builder.rule_emitter import RuleEmitter
-from sassxlate.lowering.rules.arithmetic.integer import const_value
+from sassxlate.lowering.rules.arithmetic.operands import const_value
 from sassxlate.lowering.rules.memory.memory import add64, address64
 from sassxlate.lowering.rules.rule import Rule, knowing
 from sassxlate.lowering.target import EXEC, ZERO

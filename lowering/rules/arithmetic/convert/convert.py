@@ -13,8 +13,8 @@ from sassxlate.lowering.builder.rule_emitter import RuleEmitter
 from sassxlate.lowering.builder.sources import part
 from sassxlate.lowering.rules.arithmetic import bfloat
 from sassxlate.lowering.rules.arithmetic.compare import float_bits
-from sassxlate.lowering.rules.arithmetic.convert_float import f2f, frnd
-from sassxlate.lowering.rules.arithmetic.convert_sources import (
+from sassxlate.lowering.rules.arithmetic.convert.floats import f2f, frnd
+from sassxlate.lowering.rules.arithmetic.convert.sources import (
     ROUND_OP,
     IntType,
     bf16_source,

@@ -6,7 +6,7 @@ from sassxlate.disasm.rdna3.instruction import I, V
 from sassxlate.lowering.builder.rule_emitter import RuleEmitter
 from sassxlate.lowering.rules.arithmetic import bfloat, halfwise
 from sassxlate.lowering.rules.arithmetic.compare import float_bits
-from sassxlate.lowering.rules.arithmetic.convert_sources import (
+from sassxlate.lowering.rules.arithmetic.convert.sources import (
     ROUND_OP,
     ROUNDS,
     bf16_source,

@@ -1,0 +1,1 @@
+"""Rules of conversions: between floats, and between floats and integers."""
