@@ -40,7 +40,8 @@ from sassxlate.lowering.target import ALL_ONES, EXEC, NULL, ZERO
 
 def outlines(cfg: Cfg) -> bool:
     """Whether instructions whose long code can be outlined occur more than once."""
-    return sum(i.mnemonic in ("HMMA", "QMMA") for b in cfg.blocks for i in b.instructions) > 1
+    kinds = [i.mnemonic for b in cfg.blocks for i in b.instructions]
+    return any(sum(map(kinds.count, some)) > 1 for some in (("HMMA", "QMMA"), ("HOSTCALL",)))
 
 
 def select(allocated: Allocated) -> Selected:

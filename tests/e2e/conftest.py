@@ -84,6 +84,7 @@ def run_program(tmp_path_factory: pytest.TempPathFactory) -> Run:
             command,
             capture_output=True,
             text=True,
+            errors="surrogateescape",  # kernels print any byte
             check=False,
             input=stdin,
             timeout=time_limit,

@@ -10,30 +10,37 @@
 namespace sx {
 namespace {
 
-// As in lowering/abi/hostcalls.py and lowering/rules/control/hostcall.py.
+// As in lowering/abi/hostcalls.py, lowering/rules/control/hostcall.py (the heap) and printing.py (the queues).
 enum Function : uint32_t { kNone, kPrintf, kAssert, kMalloc, kFree, kFunctions };
 constexpr const char *kNames[] = {"", "vprintf", "__assertfail", "malloc", "free"};
-constexpr uint32_t kArguments = 256, kHead = 64, kRecords = 1 << 17;
+constexpr uint32_t kArguments = 256, kHead = 64, kUnit = 64;
+// A ring's least bytes: half a million lines, some twice as many as an H200 keeps by default.
+constexpr size_t kRingLeast = 64u << 20, kRingMost = 1u << 30;
 // Blocks begin so that their bytes, after a header of 16, are 32-byte aligned, as on an H200.
 constexpr size_t kHeapStart = 528, kFreeAt = 32, kLimitAt = 40, kMaxText = 65536;
 // As measured on an H200: limits are multiples of 64 KiB, and 4 MiB at least.
 constexpr size_t kLimitStep = 64u << 10, kLimitLeast = 4u << 20;
 constexpr size_t kReserveMost = (64ull << 30) - 16;  // blocks are counted in 16 bytes, by 32-bit numbers
 
-struct Record {
+struct Assertion {
   uint32_t kind, line;
   uint64_t text, file, function;
   uint32_t block[3], thread[3];
   uint8_t unused[8];
-  uint8_t arguments[kArguments];
 };
-static_assert(sizeof(Record) == 64 + kArguments, "the layout of rules/hostcall.py");
+static_assert(sizeof(Assertion) == kUnit, "the layout of printing.py");
 
 struct Queue {
-  uint32_t function, records, written, read;
-  uint8_t unused[kHead - 16];
-  Record record[1];
+  uint32_t function, lost;
+  uint64_t written, end;  // `end` is what has been read and the ring's bytes
+  uint8_t *ring;
+  uint64_t mask;
+  uint8_t unused[kHead - 40];
+
+  uint64_t bytes() const { return mask + 1; }
+  uint8_t *at(uint64_t place) { return ring + (place & mask); }
 };
+static_assert(sizeof(Queue) == kHead, "the layout of printing.py");
 
 struct Blocks {
   unsigned generation = 0;  // the device's when they were made
@@ -54,15 +61,23 @@ Blocks &blocks_of(Device &device) {
   return blocks;
 }
 
-Queue *make_queue(uint32_t function) {
+// The ring's bytes for cudaLimitPrintfFifoSize: our records are larger than NVIDIA's, by less than four times.
+size_t ring_bytes(size_t limit) {
+  size_t bytes = kRingLeast;
+  while (bytes < kRingMost && bytes < 4 * limit) bytes *= 2;
+  return bytes;
+}
+
+Queue *make_queue(uint32_t function, size_t bytes) {
   void *memory = nullptr;
-  size_t size = kHead + sizeof(Record) * size_t{kRecords};
-  if (!hip().hipHostMalloc || hip().hipHostMalloc(&memory, size, 0) != hipSuccess) return nullptr;
-  if (!hip().emulated) memset(memory, 0, size);
+  if (!hip().hipHostMalloc || hip().hipHostMalloc(&memory, kHead + bytes, 0) != hipSuccess) return nullptr;
+  if (!hip().emulated) memset(memory, 0, kHead + bytes);
   auto *queue = static_cast<Queue *>(memory);
   memset(queue, 0, kHead);
   queue->function = function;
-  queue->records = kRecords;
+  queue->ring = static_cast<uint8_t *>(memory) + kHead;
+  queue->mask = bytes - 1;
+  queue->end = bytes;
   return queue;
 }
 
@@ -103,8 +118,8 @@ std::string read_text(uint64_t address) {
         if (!text.empty()) return text;
         static std::atomic<bool> said{false};
         if (!said.exchange(true))
-          log_line("SX0771: a kernel prints or asserts with a string at 0x%llx, which the host cannot read (shared or local "
-                   "memory, or no memory); \"(invalid)\" is printed instead, here and for later ones", static_cast<unsigned long long>(address));
+          log_line("SX0771: a kernel asserts with a string at 0x%llx, which the host cannot read (shared or local memory, or no "
+                   "memory); \"(invalid)\" is printed instead, here and for later ones", static_cast<unsigned long long>(address));
         return "(invalid)";
       }
       piece /= 2;
@@ -117,23 +132,52 @@ std::string read_text(uint64_t address) {
   return address ? text : "(null)";
 }
 
-// The arguments as the kernel packed them: each at a multiple of its size.
-class Arguments {
+// A record of printf: the arguments as the kernel packed them, each at a multiple of its size, and the texts that the
+// kernel copied: the format, with each string that is not null after its conversion.
+class Printed {
  public:
-  explicit Arguments(const Record &record) : record_(record) {}
+  // `place` is the record's; false if it is not one.
+  bool read(Queue &queue, uint64_t place) {
+    uint32_t packed, size;
+    memcpy(&packed, queue.at(place) + 4, 4);
+    memcpy(&size, queue.at(place) + 8, 4);
+    if (size % kUnit || size < kUnit || packed > std::min(kArguments, size - kUnit)) return false;
+    bytes_.clear();
+    for (uint32_t i = kUnit; i < size; i += kUnit) bytes_.append(reinterpret_cast<char *>(queue.at(place + i)), kUnit);
+    packed_ = packed;
+    text_ = packed;
+    at_ = 0;
+    size_ = size;
+    return true;
+  }
+  uint32_t size() const { return size_; }
+
+  // The format's characters; 0 at its end, again and again.
+  char character() {
+    if (text_ >= bytes_.size() || !bytes_[text_]) return 0;
+    return bytes_[text_++];
+  }
+  char ahead() const { return text_ < bytes_.size() ? bytes_[text_] : 0; }
+  std::string text() {
+    size_t end = std::min(bytes_.find('\0', text_), bytes_.size());
+    std::string found = bytes_.substr(text_, end - text_);
+    text_ = std::min(end + 1, bytes_.size());
+    return found;
+  }
 
   template <typename T>
   T next() {
     at_ = (at_ + sizeof(T) - 1) / sizeof(T) * sizeof(T);
     T value{};
-    if (at_ + sizeof(T) <= kArguments) memcpy(&value, record_.arguments + at_, sizeof(T));
+    if (at_ + sizeof(T) <= packed_) memcpy(&value, bytes_.data() + at_, sizeof(T));
     at_ += sizeof(T);
     return value;
   }
 
  private:
-  const Record &record_;
-  size_t at_ = 0;
+  std::string bytes_;
+  size_t packed_ = 0, text_ = 0, at_ = 0;
+  uint32_t size_ = 0;
 };
 
 template <typename... T>
@@ -151,71 +195,69 @@ void append(std::string &out, const std::string &format, T... value) {
 }
 
 // One conversion; `spec` is all of it but the length and the letter.  False for an invalid letter.
-bool convert(std::string &out, std::string spec, bool wide, char letter, Arguments &arguments) {
+bool convert(std::string &out, std::string spec, bool wide, char letter, Printed &record) {
   switch (letter) {
     case 'd': case 'i': case 'u': case 'o': case 'x': case 'X':
       spec += wide ? "ll" : "";
       spec += letter;
-      if (wide) append(out, spec, arguments.next<unsigned long long>());
-      else append(out, spec, arguments.next<unsigned>());
+      if (wide) append(out, spec, record.next<unsigned long long>());
+      else append(out, spec, record.next<unsigned>());
       return true;
     case 'c':
-      append(out, spec + 'c', static_cast<int>(arguments.next<uint32_t>()));
+      append(out, spec + 'c', static_cast<int>(record.next<uint32_t>()));
       return true;
     case 'e': case 'E': case 'f': case 'F': case 'g': case 'G': case 'a': case 'A':
-      append(out, spec + letter, arguments.next<double>());
+      append(out, spec + letter, record.next<double>());
       return true;
     case 'p':
-      append(out, spec + 'p', to_pointer(arguments.next<uint64_t>()));
+      append(out, spec + 'p', to_pointer(record.next<uint64_t>()));
       return true;
     case 's':
-      append(out, spec + 's', read_text(arguments.next<uint64_t>()).c_str());
+      append(out, spec + 's', (record.next<uint64_t>() ? record.text() : "(null)").c_str());
       return true;
     default: return false;
   }
 }
 
-std::string formatted(const std::string &format, const Record &record) {
-  Arguments arguments(record);
+// As lowering/rules/control/format.py reads a format: it finds the strings by it.
+std::string formatted(Printed &record) {
   std::string out;
-  for (size_t i = 0; i < format.size(); ++i) {
-    if (format[i] != '%') {
-      out += format[i];
+  while (char next = record.character()) {
+    if (next != '%') {
+      out += next;
       continue;
     }
-    size_t begin = i++;
-    if (i < format.size() && format[i] == '%') {
-      out += '%';
+    if (record.ahead() == '%') {
+      out += record.character();
       continue;
     }
-    std::string spec = "%";
+    std::string spec = "%", whole = spec;
     // As measured on an H200: a precision of '*' and the lengths z, t, j and L are not known to its printer.
-    bool known = true;
-    while (i < format.size() && strchr("-+ #0123456789.*", format[i])) {
-      if (format[i] == '*' && format[i - 1] == '.') known = false;
-      else if (format[i] == '*') spec += std::to_string(static_cast<int>(arguments.next<uint32_t>()));
-      else spec += format[i];
-      ++i;
-    }
-    bool wide = false;
+    bool known = true, wide = false;
     unsigned short_ = 0;
-    while (i < format.size() && strchr("hljztL", format[i])) {
-      if (format[i] == 'h') ++short_;
-      else wide = true;
-      if (strchr("ztjL", format[i])) known = false;
-      ++i;
+    while (record.ahead() && strchr("-+ #0123456789.*", record.ahead())) {
+      next = record.character();
+      if (next != '*') spec += next;
+      else if (whole.back() == '.') known = false;
+      else spec += std::to_string(static_cast<int>(record.next<uint32_t>()));
+      whole += next;
+    }
+    while (record.ahead() && strchr("hljztL", record.ahead())) {
+      next = record.character();
+      if (next == 'h') ++short_;
+      else if (next == 'l') wide = true;
+      else known = false;
+      whole += next;
     }
     if (short_) spec += short_ > 1 ? "hh" : "h";
-    if (i >= format.size() || !known || !convert(out, spec, wide, format[i], arguments)) {
-      // Not a conversion: printed unchanged.
-      if (i >= format.size()) i = format.size() - 1;
-      out.append(format, begin, i - begin + 1);
-    }
+    next = record.character();
+    if (next) whole += next;
+    if (!next || !known || !convert(out, spec, wide, next, record)) out += whole;  // printed unchanged
   }
   return out;
 }
 
-// What the queue holds, in order; true if a record is of an assertion.
+// Prints what the queue holds, in order; true if a record is of an assertion.
 bool print_queue(Queue &queue) {
   bool failed = false;
   std::map<uint64_t, std::string> texts;
@@ -224,27 +266,35 @@ bool print_queue(Queue &queue) {
     if (found == texts.end()) found = texts.emplace(address, read_text(address)).first;
     return found->second;
   };
-  uint32_t read = queue.read;
-  uint32_t written = __atomic_load_n(&queue.written, __ATOMIC_ACQUIRE);
-  for (; read != written; ++read) {
-    Record &record = queue.record[read % kRecords];
-    uint32_t kind = __atomic_load_n(&record.kind, __ATOMIC_ACQUIRE);
-    if (kind == kNone) break;  // of a kernel that still runs, or lost: the queue was full
-    if (kind == kPrintf) {
-      std::string text = formatted(text_at(record.text), record);
+  Printed printed;
+  uint64_t read = queue.end - queue.bytes();
+  uint64_t written = __atomic_load_n(&queue.written, __ATOMIC_ACQUIRE);
+  while (read != written) {
+    auto *kind = reinterpret_cast<uint32_t *>(queue.at(read));
+    uint32_t function = __atomic_load_n(kind, __ATOMIC_ACQUIRE), size = kUnit;
+    if (function == kNone) break;  // of a kernel that still runs
+    if (function == kPrintf && printed.read(queue, read)) {
+      size = printed.size();
+      std::string text = formatted(printed);
       fwrite(text.data(), 1, text.size(), stdout);
-    } else {
+    } else if (function == kAssert) {
       failed = true;
+      Assertion record;
+      memcpy(&record, kind, sizeof record);
       const uint32_t *b = record.block, *t = record.thread;
       fprintf(stderr, "%s:%u: %s: block: [%u,%u,%u], thread: [%u,%u,%u] Assertion `%s` failed.\n",
               text_at(record.file).c_str(), record.line, text_at(record.function).c_str(), b[0], b[1], b[2], t[0],
               t[1], t[2], text_at(record.text).c_str());
     }
-    __atomic_store_n(&record.kind, uint32_t{kNone}, __ATOMIC_RELAXED);
-    __atomic_store_n(&queue.read, read + 1, __ATOMIC_RELEASE);
+    // Any unit may be the head of a later record.
+    for (uint32_t i = 0; i < size; i += kUnit) memset(queue.at(read + i), 0, sizeof *kind);
+    read += size;
+    __atomic_store_n(&queue.end, read + queue.bytes(), __ATOMIC_RELEASE);
   }
-  // Records beyond a full queue were never written: once there is no writer, both ends meet again.
-  if (read != written && written - read >= kRecords) __atomic_store_n(&queue.read, written, __ATOMIC_RELEASE);
+  if (uint32_t lost = __atomic_exchange_n(&queue.lost, 0u, __ATOMIC_ACQ_REL))
+    log_line("SX0772: %u calls of %s in kernels found no room in their queue of %llu bytes; what they print is lost (the queue is emptied "
+             "when the host synchronises; a larger cudaLimitPrintfFifoSize, set before the first kernel, makes it larger)",
+             lost, queue.function == kPrintf ? "printf" : "assert", static_cast<unsigned long long>(queue.bytes()));
   return failed;
 }
 
@@ -255,9 +305,11 @@ uint64_t host_function(Device &device, const std::string &name, uint64_t unknown
   for (uint32_t i : {kPrintf, kAssert})
     if (name == kNames[i]) function = i;
   if (function == kNone) return unknown;
+  auto *context = current_context();
+  size_t bytes = ring_bytes(function == kPrintf && context ? context->limits[CU_LIMIT_PRINTF_FIFO_SIZE] : 0);
   std::lock_guard<std::mutex> guard(g_mutex);
   Blocks &blocks = blocks_of(device);
-  if (!blocks.queue[function]) blocks.queue[function] = make_queue(function);
+  if (!blocks.queue[function]) blocks.queue[function] = make_queue(function, bytes);
   return blocks.queue[function] ? reinterpret_cast<uint64_t>(blocks.queue[function]) : unknown;
 }
 

@@ -6,6 +6,7 @@ runs the code and stores the results.  Each lane of each wave calls a function o
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -29,17 +30,22 @@ from sassxlate.lowering.rules.control.hostcall import (
     HEAD,
     HEADER,
     LIMIT,
-    RECORD,
     charge_of,
 )
+from sassxlate.lowering.rules.control.printing import END, LOST, MASK, NEXT, RING, UNIT
 from sassxlate.lowering.select.instruction import one
-from sassxlate.lowering.verify.rules.one_instruction import registers
+from sassxlate.lowering.verify.rules.one_instruction import registers, routines_of
+
+from .host_texts import formats, printed
 
 LANES, FIRST, COUNT = 32, 4, 10  # registers R4 to R13; R12 and R13 are the function's address
-ROWS = 1 + COUNT
-HEAP = 528  # offset of the first block: their bytes are 32-byte aligned, as on an H200
-LOCAL = 0xFFFFFFFF  # in R7: the lane's arguments lie in its local memory
 WORDS = ARGUMENTS // 4
+ROWS, TAKEN = 1 + COUNT, 1 + COUNT + WORDS  # rows of a record that come back, and that go in
+HEAP = 528  # offset of the first block: their bytes are 32-byte aligned, as on an H200
+# High words of addresses in the lane's local memory and in the block's shared memory.
+LOCAL, SHARED = 0xFFFFFFFF, 0xFFFFFFFE
+STRING = ARGUMENTS  # offset in local memory of a string, "?oc" with a letter of the lane
+IN_SHARED = b"in shared!!\0"
 _EXEC, _AT, _DATA = Sp("exec_lo"), V(254), V(253)
 _SOURCE, _TARGET = S(28, 2), S(30, 2)
 Words = NDArray[np.uint32]
@@ -57,18 +63,20 @@ def call(names: Sequence[str]) -> Instruction:
                    writes=ins.writes | made)  # fmt: skip
 
 
-def code_of(names: Sequence[str]) -> KernelBuilder:
+def code_of(names: Sequence[str], called: bool = False) -> KernelBuilder:
+    """The rule's code; ``called``: as in a kernel with several calls."""
     ins = call(names)
     state = KernelBuilder("waves", 90, bank_layout(90), registers(ins, "apart"), {}, frozenset())
     state.externs = tuple(names)
+    state.outlining = called
     one(state, ins, converged=False)
     return state
 
 
-def kernel(names: Sequence[str], rewrite: Rewrite = lambda items: items) -> bytes:
-    state = code_of(names)
+def kernel(names: Sequence[str], rewrite: Rewrite, called: bool) -> bytes:
+    state = code_of(names, called)
     regs = state.regs
-    size = ROWS * LANES * 4
+    size = TAKEN * LANES * 4
     items: list[Item] = [
         Inst("s_load_b64", (_SOURCE, S(0, 2), Sp("null")), imm=0),
         Inst("s_load_b64", (_TARGET, S(0, 2), Sp("null")), imm=8),
@@ -85,19 +93,41 @@ def kernel(names: Sequence[str], rewrite: Rewrite = lambda items: items) -> byte
             Inst("s_waitcnt", (), imm=0),
             Inst("v_mov_b32", (V(regs.r[FIRST + i]), _DATA)),
         ]
-    # R7 says whose arguments are in local memory: word n there is 256 times the lane plus n.
-    high = V(regs.r[7])
     items += [
         Inst("s_mov_b64", (S(38, 2), Sp("src_private_base", 2))),
-        Inst("v_cmp_eq_u32", (S(40), I(LOCAL), high)),
-        Inst("v_cndmask_b32", (high, high, S(39), S(40))),
-        Inst("v_lshlrev_b32", (_DATA, I(8), V(0))),
+        Inst("s_mov_b64", (S(40, 2), Sp("src_shared_base", 2))),
     ]
+
+    def generic(high: V) -> list[Item]:
+        """The high words of addresses in local and shared memory."""
+        return [
+            Inst("v_cmp_eq_u32", (S(36), I(LOCAL), high)),
+            Inst("v_cndmask_b32", (high, high, S(39), S(36))),
+            Inst("v_cmp_eq_u32", (S(36), I(SHARED), high)),
+            Inst("v_cndmask_b32", (high, high, S(41), S(36))),
+        ]
+
+    for place in (5, 7):  # the format's and the arguments' address
+        items += generic(V(regs.r[place]))
     for n in range(WORDS):
         items += [
+            Inst("v_add_nc_u32", (V(252), I(128 * (ROWS + n)), _AT)),
+            Inst("global_load_b32", (_DATA, V(252), _SOURCE)),
+            Inst("s_waitcnt", (), imm=0),
+            *(generic(_DATA) if n % 2 else ()),
             Inst("scratch_store_b32", (Sp("off"), _DATA, Sp("off")), imm=4 * n),
-            Inst("v_add_nc_u32", (_DATA, I(1), _DATA)),
         ]
+    items += [
+        Inst("v_add_nc_u32", (_DATA, I(int.from_bytes(b"@oc\0", "little")), V(0))),
+        Inst("scratch_store_b32", (Sp("off"), _DATA, Sp("off")), imm=STRING),
+        Inst("v_mov_b32", (_AT, I(0))),
+    ]
+    for n in range(0, len(IN_SHARED), 4):
+        items += [
+            Inst("v_mov_b32", (_DATA, I(int.from_bytes(IN_SHARED[n : n + 4], "little")))),
+            Inst("ds_store_b32", (_AT, _DATA), imm=n),
+        ]
+    items += [Inst("v_lshlrev_b32", (_AT, I(2), V(0)))]
     items += [
         Inst("s_mov_b32", (regs.live, I(0xFFFFFFFF))),
         Inst("s_load_b32", (S(34), _SOURCE, Sp("null")), imm=0),
@@ -116,7 +146,17 @@ def kernel(names: Sequence[str], rewrite: Rewrite = lambda items: items) -> byte
             Inst("v_mov_b32", (_DATA, V(regs.r[FIRST + i]))),
             Inst("global_store_b32", (_AT, _DATA, _TARGET), imm=128 * (1 + i)),
         ]
+    for row, name in enumerate(("src_private_base", "src_shared_base")):
+        items += [
+            Inst("s_mov_b64", (S(38, 2), Sp(name, 2))),
+            Inst("v_mov_b32", (_DATA, S(39))),
+            Inst("global_store_b32", (_AT, _DATA, _TARGET), imm=128 * (ROWS + row)),
+        ]
     items.append(Inst("s_endpgm", ()))
+    if called and "vprintf" in names:
+        routines = routines_of(state, call(names))
+        assert routines
+        items += routines
     items = made_safe(items)
     return assemble(items).data
 
@@ -197,49 +237,91 @@ def new_heap(sizes: Sequence[int], free: Sequence[bool], room: int, spare: int) 
 
 
 @dataclass(frozen=True, slots=True)
+class Queue:
+    """What a launch left in a queue: the calls without room, the ring's bytes, the records."""
+
+    lost: int
+    room: int
+    records: tuple[bytes, ...]
+
+
+def _queue_of(head: bytes, ring: bytes) -> Queue:
+    def wide(at: int) -> int:
+        return int.from_bytes(head[at : at + 8], "little")
+
+    out: list[bytes] = []
+    at = wide(END) - len(ring)
+    while at < wide(NEXT):
+        start = at % len(ring)
+        kind, _, size = np.frombuffer(ring, np.uint32, 3, start)
+        size = int(size) if kind == FUNCTIONS["vprintf"].number else UNIT
+        assert size >= UNIT
+        assert size % UNIT == 0
+        out.append((ring[start:] + ring[:start])[:size])
+        at += size
+    assert at == wide(NEXT) <= wide(END)
+    return Queue(int.from_bytes(head[LOST : LOST + 4], "little"), len(ring), tuple(out))
+
+
+@dataclass(frozen=True, slots=True)
 class Ran:
     """The results of a launch: registers and EXEC of each wave, queues, the heap before and
     after."""
 
     before: Words  # [wave, row, lane]
     after: Words
-    queues: Mapping[str, tuple[int, Words]]  # number of requests, the records
+    queues: Mapping[str, Queue]
+    texts: Mapping[int, bytes]  # strings and formats by their address
+    high: Mapping[int, int]  # of LOCAL and SHARED, the high words of addresses there
     was: Heap
     heap: Heap
 
 
-TEXT = b"%d and %5.2f%%, %s\0"  # three conversions
-
-
 def run(
-    names: Sequence[str], masks: Words, called: Words, seed: int, *, records: int = 1 << 12,
+    names: Sequence[str], masks: Words, called: Words, seed: int, *, ring: int = 1 << 20,
     room: int = 1 << 20, spare: int = 1 << 40, asks: Words | None = None,
-    rewrite: Rewrite = lambda items: items,
+    rewrite: Rewrite = lambda items: items, routine: bool = False,
 ) -> Ran:  # fmt: skip
     """One wave per row of ``masks`` (running lanes) and ``called`` (index in ``names``, per lane);
-    ``asks``: the sizes for malloc, if not random."""
+    ``asks``: the sizes for malloc, if not random; ``routine``: printf's code is called."""
     waves = len(masks)
     random = np.random.default_rng(seed)
-    device = EmulatedDevice((1 << 22) + 3 * waves * ROWS * LANES * 4 + room + 4 * records * RECORD)
+    device = EmulatedDevice((1 << 22) + 3 * waves * TAKEN * LANES * 4 + room + 3 * ring)
     frees = int((called == names.index("free")).sum()) if "free" in names else 0
     sizes = random.integers(5, 9, frees + 64)
     free = np.zeros(len(sizes), dtype=bool)
     free[frees:] = True
     order = random.permutation(len(sizes))
     sizes, free = sizes[order], free[order]
-    text = device.alloc(TEXT)
+    forms = formats(random, 64)
+    texts = {device.alloc(form + b"\0", 1): form for form in forms}
+    strings = {device.alloc(form + b"\0", 1): form for form in (b"", b"x", b"banana", b"%d%s" * 30)}
+    pointers = [0, *strings, LOCAL << 32 | STRING, SHARED << 32, SHARED << 32 | 3]
     heap = device.alloc(room, 4096)
     start = new_heap(sizes.tolist(), free.tolist(), room, spare)
     device.write(heap, start.tobytes())
     queues: dict[str, int] = {}
+    rings: dict[str, int] = {}
     for name in ("vprintf", "__assertfail"):
-        head = np.zeros(16, dtype=np.uint32)
-        head[0], head[1] = FUNCTIONS[name].number, records
-        queues[name] = device.alloc(HEAD + records * RECORD)
+        head = np.zeros(HEAD // 4, dtype=np.uint32)
+        head[0] = FUNCTIONS[name].number
+        rings[name] = device.alloc(ring, 64)
+        device.write(rings[name], bytes(ring))
+        # The first records go to the ring's end.
+        _pair(head, NEXT // 4, 3 * ring - 5 * UNIT)
+        _pair(head, END // 4, 4 * ring - 5 * UNIT)
+        _pair(head, RING // 4, rings[name])
+        _pair(head, MASK // 4, ring - 1)
+        queues[name] = device.alloc(HEAD)
         device.write(queues[name], head.tobytes())
     places = {**queues, "malloc": heap, "free": heap + FREE_AT}
     held = iter(o for o in Heap(heap, start).blocks() if o not in Heap(heap, start).free())
-    before = random.integers(0, 1 << 32, (waves, ROWS, LANES), dtype=np.uint32)
+    before = random.integers(0, 1 << 32, (waves, TAKEN, LANES), dtype=np.uint32)
+    chosen = np.array(pointers, dtype=np.uint64)[
+        random.integers(0, len(pointers), (waves, WORDS // 2, LANES))
+    ]
+    before[:, ROWS::2] = (chosen & np.uint64(0xFFFFFFFF)).astype(np.uint32)
+    before[:, ROWS + 1 :: 2] = (chosen >> np.uint64(32)).astype(np.uint32)
     before[:, 0] = masks
     for wave in range(waves):
         for lane in range(LANES):
@@ -247,25 +329,32 @@ def run(
             column = before[wave, 1:, lane]
             _pair(column, 8, places[name])
             if name in ("vprintf", "__assertfail"):
+                text = int(random.choice([*texts]))
                 _pair(column, 0, text)
                 _pair(column, 2, text)
                 if name == "vprintf":
+                    form = [text, text, text, text, text, 0, LOCAL << 32 | STRING, SHARED << 32]
+                    _pair(column, 0, int(random.choice(np.array(form, dtype=np.uint64))))
                     _pair(column, 2, LOCAL << 32 if random.random() < 0.7 else 0)
             elif name == "malloc":
                 _pair(column, 0, _size(random) if asks is None else int(asks[wave, lane]))
             else:
                 _pair(column, 0, heap + next(held) + HEADER if random.random() < 0.9 else 0)
     source, target = device.alloc(before.tobytes()), device.alloc(before.nbytes)
-    setup = Setup(kernarg_sgpr=0, wg_sgpr=(13, 14, 15), scratch_size=ARGUMENTS)
+    setup = Setup(kernarg_sgpr=0, wg_sgpr=(13, 14, 15), scratch_size=ARGUMENTS + 16, lds_size=64)
     arguments = source.to_bytes(8, "little") + target.to_bytes(8, "little")
-    run_code(kernel(names, rewrite), waves, LANES, arguments, device, setup)
-    left: dict[str, tuple[int, Words]] = {}
-    for name, place in queues.items():
-        data = np.frombuffer(device.read(place, HEAD + records * RECORD), dtype=np.uint32)
-        left[name] = int(data[2]), data[HEAD // 4 :].reshape(records, RECORD // 4)
+    run_code(kernel(names, rewrite, routine), waves, LANES, arguments, device, setup)
+    left = {
+        name: _queue_of(device.read(place, HEAD), device.read(rings[name], ring))
+        for name, place in queues.items()
+    }
     after = np.frombuffer(device.read(target, before.nbytes), dtype=np.uint32)
+    all_rows = after.reshape(before.shape)
+    after = all_rows[:, :ROWS]
+    high = {LOCAL: int(all_rows[0, ROWS, 0]), SHARED: int(all_rows[0, ROWS + 1, 0])}
     left_heap = np.frombuffer(device.read(heap, room), dtype=np.uint32)
-    return Ran(before, after.reshape(before.shape), left, Heap(heap, start), Heap(heap, left_heap))
+    was, is_ = Heap(heap, start), Heap(heap, left_heap)
+    return Ran(before, after, left, {**texts, **strings}, high, was, is_)
 
 
 def _pair(column: Words, at: int, value: int) -> None:
@@ -281,10 +370,10 @@ def _size(random: np.random.Generator) -> int:
     return int(random.integers(1, 500))
 
 
-def check(ran: Ran, names: Sequence[str], called: Words, records: int = 1 << 12) -> None:
+def check(ran: Ran, names: Sequence[str], called: Words) -> None:
     """Each lane that ran got its result; all others are unchanged."""
     before, after = ran.before, ran.after
-    want = before.copy()
+    want = before[:, :ROWS].copy()
     runs = (before[:, 0, 0, None] >> np.arange(LANES, dtype=np.uint32) & 1).astype(bool)
     assert (after[:, 0] == before[:, 0]).all(), "EXEC"
 
@@ -292,26 +381,20 @@ def check(ran: Ran, names: Sequence[str], called: Words, records: int = 1 << 12)
         return runs & (called == names.index(name)) if name in names else np.zeros_like(runs)
 
     printing, taking, giving = lanes("vprintf"), lanes("malloc"), lanes("free")
-    want[:, 1][printing] = 3
+    calls = [_call(ran, wave, lane) for wave, lane in np.argwhere(printing).tolist()]
+    want[:, 1][printing] = [count & 0xFFFFFFFF for count, _ in calls]
     given = _pointers(after)[taking]
     for row in (1, 2):
         want[:, row][taking] = after[:, row][taking]
-    if "vprintf" in names:  # the high word of addresses in local memory, which is one
-        local = (called == names.index("vprintf")) & (before[:, 4] == LOCAL)
-        want[:, 4][local] = after[:, 4][local].max(initial=0)
+    if "vprintf" in names:  # the kernel replaced the markers
+        mine = called == names.index("vprintf")
+        for row in (2, 4):
+            for marker, word in ran.high.items():
+                want[:, row][mine & (want[:, row] == marker)] = word
     different = np.argwhere(want[:, 1:] != after[:, 1:])
     assert not len(different), f"wave, register, lane {different[0]}"
-    for name in ("vprintf", "__assertfail"):
-        asked, found = ran.queues[name]
-        mine = lanes(name)
-        assert asked == mine.sum(), name
-        kept = found[found[:, 0] != 0]
-        assert len(kept) == min(records, asked), name
-        assert (kept[:, 0] == FUNCTIONS[name].number).all()
-        if len(kept) == asked:
-            words = 16 + WORDS if name == "vprintf" else 16
-            got = [(*row[:14], *row[16:words]) for row in kept.tolist()]
-            assert sorted(got) == sorted(_records(ran, name, mine))
+    _kept(ran.queues["vprintf"], [record for _, record in calls if record])
+    _kept(ran.queues["__assertfail"], list(_assertions(ran, lanes("__assertfail"))))
     _memory(ran, given, _pointers(before)[taking], _pointers(before)[giving])
 
 
@@ -319,15 +402,52 @@ def _pointers(rows: Words) -> Wide:
     return rows[:, 1].astype(np.uint64) | rows[:, 2].astype(np.uint64) << np.uint64(32)
 
 
-def _records(ran: Ran, name: str, lanes: NDArray[np.bool_]) -> Iterator[tuple[int, ...]]:
-    """Function, line, texts, block and thread of the records of one function."""
+def _kept(queue: Queue, asked: Sequence[bytes]) -> None:
+    """Each record of the queue is of one call; those that are missing found no room."""
+    found = Counter(_compared(record) for record in queue.records)
+    assert queue.lost == len(asked) - found.total()
+    assert not found - Counter(asked)
+    if queue.lost:
+        # Of a record without room at least this much is known of its size.
+        sizes = [UNIT + len(r) - 8 for r in (Counter(asked) - found).elements()]
+        assert sum(map(len, queue.records)) + min(sizes) + 2 * UNIT > queue.room
+
+
+def _compared(record: bytes) -> bytes:
+    """A record as the model gives it."""
+    if record[0] == FUNCTIONS["__assertfail"].number:
+        return record[:56]
+    packed = int.from_bytes(record[4:8], "little")
+    body = record[UNIT:]
+    return record[:8] + body[:packed] + body[packed:].rstrip(b"\0")
+
+
+def _call(ran: Ran, wave: int, lane: int) -> tuple[int, bytes]:
+    """The result of a printf, and its record; none without a format."""
+    r = ran.before[wave, 1:, lane]
+    own = {LOCAL << 32 | STRING: bytes([64 + lane]) + b"oc", SHARED << 32: IN_SHARED[:-1]}
+    own[SHARED << 32 | 3] = IN_SHARED[3:-1]
+    texts = {**ran.texts, **own}
+    words = np.ascontiguousarray(r[COUNT:])
+    form = int(r[0]) | int(r[1]) << 32
+    if not form:
+        return -1, b""
+    given = words.tobytes() if r[3] == LOCAL else None
+    want = printed(texts[form], given, texts.__getitem__)
+    packed = min(-(-want.used // 8) * 8, ARGUMENTS)
+    for marker, word in ran.high.items():
+        words[words == marker] = word
+    arguments = words.tobytes() if given else bytes(ARGUMENTS)
+    head = np.array([FUNCTIONS["vprintf"].number, packed], dtype=np.uint32).tobytes()
+    return want.count, head + arguments[:packed] + want.text.rstrip(b"\0")
+
+
+def _assertions(ran: Ran, lanes: NDArray[np.bool_]) -> Iterator[bytes]:
+    """Function, line, texts, block and thread."""
     for wave, lane in np.argwhere(lanes).tolist():
         r = [int(word) for word in ran.before[wave, 1:, lane]]
-        if name == "vprintf":
-            local = [lane << 8 | n for n in range(WORDS)] if r[3] == LOCAL else [0] * WORDS
-            yield (1, 0, r[0], r[1], *[0] * 10, *local)
-        else:
-            yield (2, r[4], *r[0:4], *r[6:8], wave, 0, 0, lane, 0, 0)
+        words = (2, r[4], *r[0:4], *r[6:8], wave, 0, 0, lane, 0, 0)
+        yield np.array(words, dtype=np.uint32).tobytes()
 
 
 def _memory(ran: Ran, given: Wide, asked: Wide, freed: Wide) -> None:
